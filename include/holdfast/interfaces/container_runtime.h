@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// ContainerRuntime: what runtime/ offers the agent. Implemented in runtime/containers.
+// Thread-safe; every call may block (kernel work, the keeper's answer) and has a time limit inside.
+// All verbs are idempotent: ensuring what is there, stopping or removing what is gone, succeed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/clock.h"
+#include "holdfast/base/ids.h"
+#include "holdfast/base/result.h"
+#include "holdfast/base/unique_fd.h"
+#include "holdfast/model/container_spec.h"
+#include "holdfast/model/exit_report.h"
+
+namespace holdfast {
+
+// Which phase failed decides the reason a user sees: CreateContainerConfigError,
+// CreateContainerError, or StartError with RunContainerError.
+struct StartFailure {
+  enum class Phase : uint8_t { kConfig, kCreate, kStart };
+  Phase phase;
+  Error error;
+};
+
+struct EffectiveUser {
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  std::vector<uint32_t> supplemental_groups;
+};
+
+struct StartedContainer {
+  ContainerId id;
+  pid_t pid = 0;  // in the agent's pid namespace, for display
+  WallTime started_at;
+  EffectiveUser user;
+};
+
+// One container as the kernel and the records show it; the agent adopts these after a restart.
+struct ObservedContainer {
+  enum class State : uint8_t { kRunning, kExited };
+  ContainerId id;
+  PodUid pod_uid;
+  std::string name;
+  uint32_t attempt = 0;
+  State state = State::kRunning;
+  pid_t pid = 0;
+  WallTime started_at;
+  std::optional<model::ExitReport> exit;  // set when kExited
+  bool operator==(const ObservedContainer&) const = default;
+};
+
+struct ObservedSandbox {
+  PodUid uid;
+  std::string pod_namespace;
+  std::string pod_name;
+  bool has_network = false;  // false with hostNetwork
+  bool ready = true;         // false when a namespace was lost and must be made again
+};
+
+struct ExecSpec {
+  std::vector<std::string> argv;
+  bool stdin_open = false;
+  bool tty = false;
+  uint16_t rows = 24;
+  uint16_t columns = 80;
+};
+
+// A process started inside a container. Destruction kills it if it still runs.
+class ExecSession {
+ public:
+  virtual ~ExecSession() = default;
+  virtual int stdin_fd() const = 0;   // -1 without stdin; the pty master with tty
+  virtual int stdout_fd() const = 0;  // the pty master with tty
+  virtual int stderr_fd() const = 0;  // -1 with tty
+  virtual void CloseStdin() = 0;
+  virtual Result<void> Resize(uint16_t rows, uint16_t columns) = 0;
+  virtual Result<void> Signal(int signal) = 0;
+  virtual int pidfd() const = 0;  // readable when it ended
+  virtual Result<model::ExitReport> Wait() = 0;
+};
+
+// Something that is ours on this machine and belongs to nothing desired.
+struct Leftover {
+  std::string kind;    // "cgroup", "mount", "interface", "directory", "process", "record", …
+  std::string object;  // its name or path
+  std::string reason;
+};
+
+class ContainerRuntime {
+ public:
+  virtual ~ContainerRuntime() = default;
+
+  // Makes the pod's namespaces and cgroup if they are not there.
+  virtual Result<void> EnsureSandbox(const model::SandboxSpec& spec) = 0;
+  // The pod's network namespace; kNotFound with hostNetwork or without a sandbox.
+  virtual Result<NsFd> NetworkNamespace(const PodUid& uid) = 0;
+  // Kills what is left in it, drops the namespaces, removes the cgroup and the records.
+  virtual Result<void> RemoveSandbox(const PodUid& uid) = 0;
+
+  // Creates and starts; returns once exec(2) succeeded in the container.
+  virtual std::expected<StartedContainer, StartFailure> Start(const model::ContainerSpec& spec) = 0;
+  virtual Result<void> Signal(const ContainerId& id, int signal) = 0;
+  // SIGKILL to the whole pid namespace (or, where the pid namespace is shared, the whole cgroup).
+  virtual Result<void> Kill(const ContainerId& id) = 0;
+  // Forgets an exited container: cgroup, scratch directory, records. Logs stay.
+  virtual Result<void> Remove(const ContainerId& id) = 0;
+  virtual Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id, const ExecSpec& spec) = 0;
+
+  virtual Result<std::vector<ObservedContainer>> ListContainers() = 0;
+  virtual Result<std::vector<ObservedSandbox>> ListSandboxes() = 0;
+
+  // `hint` is called (from a thread of the runtime, must not block) when a container may have
+  // changed state; the truth is ListContainers(). A lost or doubled hint changes nothing.
+  virtual void SetChangeHint(std::function<void(ContainerId)> hint) = 0;
+
+  // What of ours belongs to no sandbox or container that `live` names. `repair` removes it.
+  virtual Result<std::vector<Leftover>> Audit(const std::vector<PodUid>& live, bool repair) = 0;
+};
+
+}  // namespace holdfast

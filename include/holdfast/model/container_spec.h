@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// ContainerSpec: one container as the agent wants it, free of Kubernetes types and of kernel detail.
+// The agent makes it from a Pod and an image's config; runtime/plan turns it into a LaunchPlan.
+// Everything that came from an image or a manifest is untrusted text.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/ids.h"
+
+namespace holdfast::model {
+
+// An overlay of image layers. Paths are directories of our own image store and pod directory.
+struct RootFs {
+  std::vector<std::string> layers;  // absolute, lowest first
+  std::string scratch;              // absolute directory that gets `upper` and `work`
+  bool read_only = false;           // readOnlyRootFilesystem
+  bool operator==(const RootFs&) const = default;
+};
+
+enum class MountPropagation : uint8_t { kPrivate, kHostToContainer, kBidirectional };
+
+struct MountSpec {
+  enum class Kind : uint8_t { kBind, kTmpfs };
+  Kind kind = Kind::kBind;
+  std::string source;       // kBind: absolute host path of the volume
+  std::string sub_path;     // kBind: resolved beneath source, may not leave it
+  std::string destination;  // absolute in the container
+  bool read_only = false;
+  bool recursive_read_only = false;
+  MountPropagation propagation = MountPropagation::kPrivate;
+  uint64_t size_bytes = 0;  // kTmpfs; 0 is the kernel's default
+  bool operator==(const MountSpec&) const = default;
+};
+
+enum class NamespaceMode : uint8_t { kContainer, kPod, kHost };
+
+// net, ipc and uts are the pod's or the host's; pid may also be the container's own.
+struct NamespaceSpec {
+  NamespaceMode network = NamespaceMode::kPod;
+  NamespaceMode ipc = NamespaceMode::kPod;
+  NamespaceMode uts = NamespaceMode::kPod;
+  NamespaceMode pid = NamespaceMode::kContainer;
+  bool private_time = false;
+  bool operator==(const NamespaceSpec&) const = default;
+};
+
+// The identity as asked for; runtime/plan resolves names out of the image's /etc/passwd and
+// /etc/group. run_as_* (numbers from the pod) win over image_user.
+struct UserSpec {
+  std::string image_user;  // "", "name", "uid", "name:group", "uid:gid"
+  std::optional<int64_t> run_as_user;
+  std::optional<int64_t> run_as_group;
+  bool run_as_non_root = false;
+  std::vector<int64_t> supplemental_groups;  // includes fsGroup
+  bool strict_groups = false;                // supplementalGroupsPolicy Strict
+  bool operator==(const UserSpec&) const = default;
+};
+
+struct SecuritySpec {
+  bool privileged = false;
+  bool allow_privilege_escalation = true;    // false sets no_new_privs
+  std::vector<std::string> add_capabilities;   // without CAP_, or "ALL"
+  std::vector<std::string> drop_capabilities;  // without CAP_, or "ALL"
+  bool unmasked_proc = false;                  // procMount: Unmasked
+  enum class Seccomp : uint8_t { kUnconfined, kRuntimeDefault, kLocalhost };
+  Seccomp seccomp = Seccomp::kRuntimeDefault;
+  std::string seccomp_profile;  // kLocalhost: absolute path of an OCI seccomp profile (JSON)
+  bool operator==(const SecuritySpec&) const = default;
+};
+
+// Values are already computed by Kubernetes' formulas (feature-map 2.4); absent is "not limited".
+struct ResourceSpec {
+  int64_t cpu_milli_request = 0;           // shares and weight derive from it; 0 is the minimum
+  std::optional<int64_t> cpu_milli_limit;  // quota
+  std::optional<int64_t> memory_limit_bytes;
+  std::optional<int64_t> pids_limit;
+  int32_t oom_score_adj = 0;
+  bool operator==(const ResourceSpec&) const = default;
+};
+
+enum class QosClass : uint8_t { kGuaranteed, kBurstable, kBestEffort };
+
+// Where the output goes: CRI log format, rotated by size and count.
+struct LogSpec {
+  std::string path;  // absolute: <pod_log_dir>/<ns>_<pod>_<uid>/<container>/<attempt>.log
+  uint64_t max_size_bytes = 10ull << 20;
+  uint32_t max_files = 5;
+  bool operator==(const LogSpec&) const = default;
+};
+
+struct Rlimit {
+  std::string type;  // "RLIMIT_NOFILE"
+  uint64_t soft = 0;
+  uint64_t hard = 0;
+  bool operator==(const Rlimit&) const = default;
+};
+
+struct ContainerSpec {
+  ContainerId id;
+  PodUid pod_uid;
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string name;      // container's name within the pod
+  uint32_t attempt = 0;  // restart count
+
+  RootFs root_fs;
+  std::vector<MountSpec> mounts;  // volumes, /etc/hosts, /etc/resolv.conf, termination log, …; in order
+  std::vector<std::string> argv;  // entrypoint + arguments, already merged and expanded; not empty
+  std::vector<std::string> env;   // "NAME=value", already expanded, last one wins
+  std::string working_dir;        // "" is "/"; created when missing
+  std::string hostname;           // for $HOSTNAME's default
+
+  UserSpec user;
+  SecuritySpec security;
+  NamespaceSpec namespaces;
+  ResourceSpec resources;
+  QosClass qos = QosClass::kBestEffort;
+  std::vector<Rlimit> rlimits;
+  LogSpec log;
+  bool stdin_open = false;
+  bool stdin_once = false;
+  bool tty = false;
+  std::optional<uint32_t> stop_signal;
+
+  bool operator==(const ContainerSpec&) const = default;
+};
+
+// What the containers of one pod share.
+struct SandboxSpec {
+  PodUid uid;
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string hostname;
+  bool host_network = false;
+  bool host_pid = false;
+  bool host_ipc = false;
+  bool host_users = true;
+  bool share_process_namespace = false;
+  QosClass qos = QosClass::kBestEffort;
+  ResourceSpec resources;                      // of the pod's cgroup (feature-map 2.4.7)
+  std::map<std::string, std::string> sysctls;  // namespaced ones, "net.core.somaxconn" -> "1024"
+  uint64_t shm_size_bytes = 64ull << 20;
+  bool operator==(const SandboxSpec&) const = default;
+};
+
+}  // namespace holdfast::model

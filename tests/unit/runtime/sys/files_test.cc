@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "holdfast/sys/files.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+
+namespace holdfast::sys {
+namespace {
+
+class FilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/holdfast-files-XXXXXX";
+    path_ = ::mkdtemp(pattern);
+    auto dir = OpenDir(path_);
+    ASSERT_TRUE(dir) << dir.error().message();
+    dir_ = std::move(*dir);
+  }
+  void TearDown() override { std::filesystem::remove_all(path_); }
+
+  std::string path_;
+  DirFd dir_;
+};
+
+TEST_F(FilesTest, WriteFileAtomicReplacesContentAndLeavesNoTemporaryFile) {
+  ASSERT_TRUE(WriteFileAtomicAt(dir_.get(), "record", "one", 0600));
+  ASSERT_TRUE(WriteFileAtomicAt(dir_.get(), "record", "two", 0640));
+  auto text = ReadFileAt(dir_.get(), "record", 100);
+  ASSERT_TRUE(text);
+  EXPECT_EQ(*text, "two");
+  struct stat st{};
+  ASSERT_EQ(::fstatat(dir_.get(), "record", &st, 0), 0);
+  EXPECT_EQ(st.st_mode & 0777u, 0640u);
+  EXPECT_EQ(ListDirAt(dir_.get(), "."), std::vector<std::string>{"record"});
+}
+
+TEST_F(FilesTest, ReadFileRefusesMoreThanItsLimit) {
+  ASSERT_TRUE(WriteFileAtomicAt(dir_.get(), "f", "12345", 0600));
+  auto text = ReadFileAt(dir_.get(), "f", 4);
+  ASSERT_FALSE(text);
+  EXPECT_EQ(text.error().code(), Code::kResourceExhausted);
+}
+
+TEST_F(FilesTest, OpenInsideInRootKeepsAbsoluteSymlinksInside) {
+  std::filesystem::create_directory(path_ + "/etc");
+  std::ofstream(path_ + "/etc/passwd") << "inside";
+  std::filesystem::create_symlink("/etc/passwd", path_ + "/link");
+  auto fd = OpenInside(dir_.get(), "link", O_RDONLY, 0, Resolve::kInRoot);
+  ASSERT_TRUE(fd) << fd.error().message();
+  EXPECT_EQ(*ReadFd(fd->get(), 100), "inside");
+}
+
+TEST_F(FilesTest, OpenInsideBeneathRefusesToLeave) {
+  auto fd = OpenInside(dir_.get(), "../..", O_PATH, 0, Resolve::kBeneath);
+  ASSERT_FALSE(fd);
+  EXPECT_EQ(fd.error().sys_errno(), EXDEV);
+}
+
+TEST_F(FilesTest, MakeDirsInsideFollowsSymlinksOnlyWithinTheRoot) {
+  std::filesystem::create_symlink("/", path_ + "/up");
+  auto made = MakeDirsInside(dir_.get(), "/up/a/../../../b/c", 0755);
+  ASSERT_TRUE(made) << made.error().message();
+  EXPECT_TRUE(std::filesystem::is_directory(path_ + "/b/c"));
+  EXPECT_FALSE(std::filesystem::exists("/b/c"));
+}
+
+TEST_F(FilesTest, RemoveTreeDoesNotFollowSymlinks) {
+  std::filesystem::create_directories(path_ + "/victim");
+  std::ofstream(path_ + "/victim/file") << "stays";
+  std::filesystem::create_directories(path_ + "/tree/deep/er");
+  std::filesystem::create_symlink(path_ + "/victim", path_ + "/tree/deep/link");
+  ASSERT_TRUE(RemoveTreeAt(dir_.get(), "tree"));
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/tree"));
+  EXPECT_TRUE(std::filesystem::exists(path_ + "/victim/file"));
+  EXPECT_TRUE(RemoveTreeAt(dir_.get(), "tree")) << "absent is success";
+}
+
+TEST_F(FilesTest, SealedMemfdCannotBeWritten) {
+  auto fd = SealedMemfd("plan", "data");
+  ASSERT_TRUE(fd);
+  EXPECT_EQ(*ReadFd(fd->get(), 100), "data");
+  EXPECT_EQ(::pwrite(fd->get(), "x", 1, 0), -1);
+  EXPECT_EQ(errno, EPERM);
+}
+
+TEST_F(FilesTest, ErrorsNameTheCallAndThePath) {
+  auto fd = OpenAt(dir_.get(), "absent", O_RDONLY);
+  ASSERT_FALSE(fd);
+  EXPECT_EQ(fd.error().message(), "open absent: no such file or directory");
+  EXPECT_EQ(fd.error().code(), Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace holdfast::sys
