@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// ManifestDirectory: pods from the manifest files of one directory (kubelet's staticPodPath).
+//
+// One thread: inotify for speed, a full re-read every 20 s for safety, the same function for both.
+// Read are complete regular files *.yaml, *.yml and *.json, in sorted order, up to 10 MiB; ignored
+// are dot files, editors' temporaries, sub-directories and everything that is no regular file. A
+// file counts once it was renamed in or has been quiet for 200 ms. A file that turns bad keeps its
+// last good pods and reports why; a file that is gone takes its pods with it; a missing directory
+// is an empty list. Of two pods of one name the first in file order wins, the other is reported.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "agent/source/pod_source.h"
+#include "holdfast/base/clock.h"
+#include "holdfast/base/result.h"
+
+namespace holdfast::agent {
+
+struct ManifestDirectoryOptions {
+  std::string path;       // need not exist
+  std::string node_name;  // lower case
+  // Without a kubeconfig a file may hold several documents; with one, exactly one Pod.
+  bool multiple_documents = true;
+  std::chrono::milliseconds quiet{200};
+  std::chrono::milliseconds resync{20'000};
+};
+
+class ManifestDirectory : public PodSource {
+ public:
+  // Reads the directory once before it returns, so the first snapshot is complete (files that are
+  // being written at that moment follow when they are quiet). Fails only without inotify or
+  // threads.
+  static Result<std::unique_ptr<ManifestDirectory>> Start(ManifestDirectoryOptions options,
+                                                          std::shared_ptr<const Clock> clock);
+  ~ManifestDirectory() override;  // ends the thread
+
+  std::shared_ptr<const PodSnapshot> Snapshot() const override;
+  void SetChangeCallback(std::function<void()> changed) override;
+
+  // Reads again without waiting for inotify or the timer; returns when a newer snapshot (or an
+  // unchanged one) is in place. For apply and delete, whose caller wants to see the effect.
+  void Reread();
+
+ private:
+  class Impl;
+  explicit ManifestDirectory(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace holdfast::agent

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// ManifestEditor: `apply` and `delete` as edits of the manifest directory, one file per object.
+//
+// Our files are named <kind>-<namespace>-<name>.yaml (or .json) and begin with a marker line; a
+// file without the marker belongs to somebody else: it is never rewritten nor removed, the refusal
+// names it. Thread-safe; every call is one atomic change of the directory (temporary dot file,
+// rename).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "holdfast/base/result.h"
+
+namespace holdfast::agent {
+
+enum class EditOutcome { kCreated, kConfigured, kUnchanged, kDeleted };
+
+struct EditedObject {
+  std::string kind;  // "Pod"
+  std::string object_namespace;
+  std::string name;  // as in the manifest, without the node's suffix
+  std::string file;  // within the directory
+  EditOutcome outcome = EditOutcome::kUnchanged;
+};
+
+class ManifestEditor {
+ public:
+  ManifestEditor(std::string directory, std::string node_name);
+
+  // Every object of `manifest` (YAML or JSON, several documents allowed). All are checked before
+  // the first is written: kInvalidArgument with every error of every document, prefixed by `origin`
+  // ("web.yaml:3:5: …"); kConflict naming the file when an object is somebody else's file.
+  // `dry_run` checks and reports what would happen.
+  Result<std::vector<EditedObject>> Apply(const std::string& manifest, const std::string& origin,
+                                          bool dry_run = false);
+
+  // `name` with or without the node's suffix. kNotFound; kConflict naming a foreign file.
+  Result<EditedObject> DeletePod(const std::string& pod_namespace, const std::string& name);
+
+ private:
+  std::string directory_;
+  std::string node_name_;
+};
+
+}  // namespace holdfast::agent
