@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Fails when a file includes what its folder may not know, with file, line and the rule.
+
+include/holdfast/base, model: the standard library and libc only (and each other, downwards).
+runtime/, netproxy/: never each other (only include/holdfast), never gRPC, protobuf, spdlog, fmt.
+runtime/launch and the keeper's loops: no third-party library at all (static, tiny).
+agent/cli: no agent code but the codec.
+"""
+import pathlib
+import re
+import sys
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+HEAVY = ("grpc", "google/protobuf", "spdlog", "fmt/", "holdfast/v1/", "k8s/")
+THIRD_PARTY = HEAVY + ("netlink/", "libmnl", "libnftnl", "seccomp", "archive", "zstd", "openssl",
+                       "nlohmann", "simdjson", "boost/", "fyaml", "yaml-cpp", "CLI/", "libfyaml")
+# folder prefix -> include prefixes that are forbidden there
+RULES = [
+    ("include/holdfast/base/", THIRD_PARTY + ("holdfast/model", "holdfast/sys", "holdfast/interfaces",
+                                              "runtime/", "netproxy/", "agent/")),
+    ("include/holdfast/model/", THIRD_PARTY + ("holdfast/sys", "holdfast/interfaces", "runtime/",
+                                               "netproxy/", "agent/")),
+    ("include/holdfast/", THIRD_PARTY + ("runtime/", "netproxy/", "agent/")),
+    ("runtime/launch/", THIRD_PARTY),
+    ("runtime/", HEAVY + ("netproxy/", "agent/")),
+    ("netproxy/", HEAVY + ("runtime/", "agent/")),
+    ("agent/cli/", ("agent/pod", "agent/api", "agent/source", "agent/volume", "agent/config",
+                    "runtime/", "netproxy/")),
+]
+FOLDERS = ("include", "runtime", "netproxy", "agent")
+
+
+def violations(root: pathlib.Path):
+    seen = 0
+    for folder in FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix not in (".h", ".cc"):
+                continue
+            seen += 1
+            name = path.relative_to(root).as_posix()
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                match = INCLUDE.match(line)
+                if not match:
+                    continue
+                target = match.group(2)
+                for prefix, forbidden in RULES:
+                    if name.startswith(prefix) and target.startswith(forbidden):
+                        yield f"{name}:{number}: includes {target}, which {prefix} may not know"
+                        break
+    if seen < 10:
+        yield f"read only {seen} files below {root}: is this the source tree?"
+
+
+def main() -> int:
+    found = list(violations(pathlib.Path(sys.argv[1])))
+    print("\n".join(found) if found else "boundaries hold")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
