@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a ContainerSpec to what the launcher is sent: opens volumes, resolves the user out of the
+// image, builds the seccomp program, then compiles (compile.h, pure). For the agent process only
+// (libseccomp for Localhost profiles). Thread-safe: no state.
+#pragma once
+
+#include <expected>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/result.h"
+#include "holdfast/base/unique_fd.h"
+#include "holdfast/interfaces/container_runtime.h"
+#include "holdfast/model/container_spec.h"
+#include "holdfast/model/launch_plan.h"
+#include "holdfast/sys/probe.h"
+
+namespace holdfast::runtime {
+
+// One cgroup v1 hierarchy (or the hybrid tree) of the container.
+struct CgroupDirectory {
+  int fd = -1;
+  std::string options;  // mount options of the hierarchy: "memory", "cpu,cpuacct", "name=systemd"
+  std::string name;     // directory below /sys/fs/cgroup: "memory", "cpu,cpuacct", "systemd"
+};
+
+// Descriptors of the pod and the container, all borrowed until the plan was sent; -1 is absent.
+struct PodDescriptors {
+  int network_namespace = -1;  // needed when spec.namespaces says kPod; the same for the next ones
+  int ipc_namespace = -1;
+  int uts_namespace = -1;
+  int pid_namespace = -1;
+  int user_namespace = -1;                  // hostUsers: false
+  std::vector<model::IdMapEntry> user_map;  // its map, for idmapped layers and volumes
+  int shm = -1;                             // SandboxFds::shm; -1: a tmpfs of the container's own
+  int cgroup_unified = -1;                  // pure v2
+  std::vector<CgroupDirectory> cgroup_v1;   // v1 and hybrid
+  int standard_input = -1;                  // read end; -1 is /dev/null
+  int standard_output = -1;                 // write end of the log pipe
+  int standard_error = -1;
+};
+
+// Ready for SerializePlan(plan) + SendPacket(…, fds). `fds` are borrowed: from PodDescriptors and
+// from `owned`, which must live until they were sent.
+struct PreparedPlan {
+  model::Plan plan;
+  std::vector<int> fds;
+  std::vector<UniqueFd> owned;
+  EffectiveUser user;
+  std::vector<std::string> warnings;
+};
+
+// Phase kConfig: what Kubernetes calls CreateContainerConfigError (runAsNonRoot …). kCreate: volume
+// or user not found, a bad profile, an impossible wish.
+std::expected<PreparedPlan, StartFailure> PrepareContainer(const model::ContainerSpec& spec,
+                                                           const sys::HostFacts& facts,
+                                                           const PodDescriptors& pod);
+
+// A process with the container's namespaces, cgroup, user, capabilities, seccomp and environment.
+// `spec` is the one the container was started with; `target` is a pidfd of its first process; of
+// `pod` only the cgroup and the three standard descriptors are used.
+std::expected<PreparedPlan, StartFailure> PrepareExec(const model::ContainerSpec& spec,
+                                                      const ExecSpec& exec,
+                                                      const sys::HostFacts& facts,
+                                                      const PodDescriptors& pod, int target);
+
+// kInvalidArgument for a sysctl that is not namespaced by what the pod has of its own, or
+// malformed. `init_binary` and `pod.cgroup_*` are used with share_process_namespace only.
+Result<PreparedPlan> PrepareSandbox(const model::SandboxSpec& spec, const sys::HostFacts& facts,
+                                    const PodDescriptors& pod, int init_binary);
+
+}  // namespace holdfast::runtime
