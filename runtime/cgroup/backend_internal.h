@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Parts that both back ends use. Thread-safe: no state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "holdfast/base/result.h"
+#include "runtime/cgroup/backend.h"
+
+namespace holdfast::runtime {
+
+std::unique_ptr<CgroupBackend> MakeCgroupV1(CgroupLayout layout);
+std::unique_ptr<CgroupBackend> MakeCgroupV2(CgroupLayout layout);
+
+// A file with one number ("max" and v1's huge "no limit" values are returned as UINT64_MAX).
+Result<uint64_t> ReadNumber(int dir, const char* file);
+// The number behind `key` in a file of "key value" lines; 0 when the key is not there.
+Result<uint64_t> ReadKeyed(int dir, const char* file, std::string_view key);
+Result<void> WriteNumber(int dir, const char* file, int64_t value);
+// One pass of SIGKILL over `cgroup`, safe against reused process ids. Returns how many were hit.
+Result<size_t> SignalEveryProcess(const Cgroup& cgroup, int signal);
+// Attaches the standard device filter (BPF, cgroup v2) to the cgroup's directory.
+Result<void> AttachDeviceFilter(int dir);
+
+// One row of what every container may do with devices. Minor -1 is any, major -1 is any.
+struct DeviceRule {
+  char type;  // 'c', 'b'
+  int32_t major;
+  int32_t minor;
+  bool read;
+  bool write;
+  bool mknod;
+};
+// Source: the OCI runtime specification's default devices, plus mknod without use.
+inline constexpr DeviceRule kStandardDevices[] = {
+    {'c', -1, -1, false, false, true},  // nodes may be made, not opened
+    {'b', -1, -1, false, false, true}, {'c', 1, 3, true, true, true},  // null
+    {'c', 1, 5, true, true, true},                                     // zero
+    {'c', 1, 7, true, true, true},                                     // full
+    {'c', 1, 8, true, true, true},                                     // random
+    {'c', 1, 9, true, true, true},                                     // urandom
+    {'c', 5, 0, true, true, true},                                     // tty
+    {'c', 5, 2, true, true, true},                                     // ptmx
+    {'c', 136, -1, true, true, true},                                  // pts/*
+};
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+// Directories of the tree: the same in cgroup v1 and v2.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <thread>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+#include "runtime/cgroup/backend.h"
+
+namespace holdfast::runtime {
+namespace {
+
+constexpr mode_t kDirMode = 0755;
+constexpr size_t kProcsLimit = 64u << 20;
+constexpr int kMaxDepth = 32;  // containers may nest; this bounds our recursion, not theirs
+
+Result<std::vector<std::string>> SubDirs(int dir) {
+  ASSIGN_OR_RETURN(std::vector<std::string> names, sys::ListDirAt(dir, "."));
+  std::erase_if(names, [dir](const std::string& name) {
+    struct stat st{};
+    return ::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISDIR(st.st_mode);
+  });
+  return names;
+}
+
+void AppendPids(std::string_view text, std::vector<pid_t>& pids) {
+  while (!text.empty()) {
+    pid_t pid = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), pid);
+    if (error == std::errc() && pid > 0) pids.push_back(pid);  // 0: not visible in our namespace
+    const size_t newline = text.find('\n');
+    if (newline == std::string_view::npos) break;
+    text.remove_prefix(newline + 1);
+  }
+}
+
+bool IsGone(const Error& error) {
+  return error.sys_errno() == ENOENT || error.sys_errno() == ENODEV;
+}
+
+Result<void> CollectPids(int dir, int depth, std::vector<pid_t>& pids) {
+  auto text = sys::ReadFileAt(dir, "cgroup.procs", kProcsLimit);
+  if (!text) {
+    if (IsGone(text.error())) return {};
+    return std::move(text.error());
+  }
+  AppendPids(*text, pids);
+  if (depth == kMaxDepth) return {};
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, SubDirs(dir));
+  for (const std::string& name : names) {
+    auto child = sys::OpenDirAt(dir, name);
+    if (!child && child.error().sys_errno() == ENOENT) continue;
+    if (!child) return std::move(child.error());
+    RETURN_IF_ERROR(CollectPids(child->get(), depth + 1, pids));
+  }
+  return {};
+}
+
+// rmdir of `name` and of everything below it. The interface files go with their directory.
+Result<void> RemoveDirs(int parent, const std::string& name, int depth) {
+  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
+  const int first_error = errno;
+  auto dir = sys::OpenDirAt(parent, name);
+  if (!dir && dir.error().sys_errno() == ENOENT) return {};
+  if (!dir) return std::move(dir.error());
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, SubDirs(dir->get()));
+  if (names.empty() || depth == kMaxDepth) {
+    return Error::FromErrno(first_error, StrCat("rmdir ", name));
+  }
+  for (const std::string& child : names) {
+    RETURN_IF_ERROR(RemoveDirs(dir->get(), child, depth + 1));
+  }
+  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
+  return Error::FromErrno(errno, StrCat("rmdir ", name));
+}
+
+Result<void> TryRemove(const Cgroup& parent, const std::string& name) {
+  for (const DirFd& dir : parent.dirs) {
+    RETURN_IF_ERROR(RemoveDirs(dir.get(), name, 0));
+    HOLDFAST_PAUSE_POINT("cgroup.removed_in_one_hierarchy");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<MadeCgroup> MakeChild(const Cgroup& parent, const std::string& name) {
+  MadeCgroup made{{StrCat(parent.path, "/", name), {}}, true};
+  made.cgroup.dirs.reserve(parent.dirs.size());
+  for (const DirFd& dir : parent.dirs) {
+    if (::mkdirat(dir.get(), name.c_str(), kDirMode) != 0) {
+      if (errno != EEXIST)
+        return Error::FromErrno(errno, StrCat("mkdir cgroup ", made.cgroup.path));
+      made.fresh = false;
+    }
+    HOLDFAST_PAUSE_POINT("cgroup.made_in_one_hierarchy");
+    auto child = sys::OpenDirAt(dir.get(), name);
+    if (!child) return std::move(child.error()).Wrap(StrCat("cgroup ", made.cgroup.path));
+    made.cgroup.dirs.push_back(std::move(*child));
+  }
+  return made;
+}
+
+Result<Cgroup> OpenChild(const Cgroup& parent, const std::string& name) {
+  const bool any = std::ranges::any_of(
+      parent.dirs, [&](const DirFd& dir) { return sys::ExistsAt(dir.get(), name); });
+  if (!any) return NotFound(StrCat("cgroup ", parent.path, "/", name, ": does not exist"));
+  ASSIGN_OR_RETURN(MadeCgroup made, MakeChild(parent, name));
+  return std::move(made.cgroup);
+}
+
+Result<void> RemoveChild(CgroupBackend& backend, const Cgroup& parent, const std::string& name) {
+  using std::chrono::milliseconds;
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  milliseconds pause(1);
+  for (;;) {
+    auto removed = TryRemove(parent, name);
+    // EBUSY: processes are in it, or were killed and have not been reaped into the void yet.
+    if (removed || removed.error().sys_errno() != EBUSY) return removed;
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return std::move(removed.error()).Wrap(StrCat("remove cgroup ", parent.path, "/", name));
+    }
+    auto child = OpenChild(parent, name);
+    if (child) RETURN_IF_ERROR(backend.KillAll(*child));
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, milliseconds(20));
+  }
+}
+
+Result<std::vector<std::string>> ListChildren(const Cgroup& cgroup) {
+  std::vector<std::string> all;
+  for (const DirFd& dir : cgroup.dirs) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, SubDirs(dir.get()));
+    all.insert(all.end(), names.begin(), names.end());
+  }
+  std::ranges::sort(all);
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+Result<std::vector<pid_t>> Processes(const Cgroup& cgroup) {
+  std::vector<pid_t> pids;
+  for (const DirFd& dir : cgroup.dirs) RETURN_IF_ERROR(CollectPids(dir.get(), 0, pids));
+  std::ranges::sort(pids);
+  pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
+  return pids;
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cgroup/layout.h"
+
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include "holdfast/base/strings.h"
+
+namespace holdfast::runtime {
+namespace {
+
+struct V1Controller {
+  const char* name;
+  Controller controller;
+  bool required;
+};
+
+// Attach order: memory first, so that nothing of the child is charged elsewhere.
+constexpr std::array<V1Controller, 5> kV1Controllers = {{
+    {"memory", Controller::kMemory, true},
+    {"cpu", Controller::kCpu, true},
+    {"cpuacct", Controller::kCpuAcct, false},  // without it only the usage figures are missing
+    {"pids", Controller::kPids, true},
+    {"devices", Controller::kDevices, true},
+}};
+
+Result<int64_t> FileSystemType(const std::string& path) {
+  struct statfs st{};
+  if (::statfs(path.c_str(), &st) != 0) return Error::FromErrno(errno, StrCat("statfs ", path));
+  return static_cast<int64_t>(st.f_type);
+}
+
+Result<CgroupLayout> DetectV1(const std::string& root) {
+  CgroupLayout layout{CgroupVersion::kV1, {}};
+  std::map<std::pair<dev_t, ino_t>, size_t> known;
+  std::string missing;
+  for (const V1Controller& wanted : kV1Controllers) {
+    const std::string path = StrCat(root, "/", wanted.name);
+    const auto type = FileSystemType(path);
+    struct stat st{};
+    if (!type || *type != CGROUP_SUPER_MAGIC || ::stat(path.c_str(), &st) != 0) {
+      if (wanted.required) missing += StrCat(missing.empty() ? "" : ", ", wanted.name);
+      continue;
+    }
+    const auto [it, added] = known.try_emplace({st.st_dev, st.st_ino}, layout.hierarchies.size());
+    if (added) layout.hierarchies.push_back({path, {}});
+    layout.hierarchies[it->second].controllers.push_back(wanted.controller);
+  }
+  if (!missing.empty()) {
+    return Unsupported(StrCat("cgroup controllers missing below ", root, ": ", missing,
+                              " (mount them there, or boot with cgroup v2)"));
+  }
+  return layout;
+}
+
+}  // namespace
+
+bool CgroupHierarchy::Has(Controller controller) const {
+  return std::ranges::find(controllers, controller) != controllers.end();
+}
+
+Result<CgroupLayout> DetectCgroupLayout(const std::string& cgroup_root) {
+  ASSIGN_OR_RETURN(const int64_t type, FileSystemType(cgroup_root));
+  if (type != CGROUP2_SUPER_MAGIC) return DetectV1(cgroup_root);
+  // Device access is a BPF program in v2 and CPU time is always counted.
+  return CgroupLayout{CgroupVersion::kV2,
+                      {{cgroup_root,
+                        {Controller::kCpu, Controller::kCpuAcct, Controller::kMemory,
+                         Controller::kPids, Controller::kDevices}}}};
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// CgroupLayout: which hierarchies this machine has and where. v2 is one hierarchy with all
+// controllers; v1 (also hybrid) is one per controller or group of controllers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/result.h"
+
+namespace holdfast::runtime {
+
+enum class CgroupVersion : uint8_t { kV1, kV2 };
+
+// The controllers that we set. Others (cpuset, io, …) stay as they are.
+enum class Controller : uint8_t { kCpu, kCpuAcct, kMemory, kPids, kDevices };
+
+struct CgroupHierarchy {
+  std::string mount_point;  // absolute
+  std::vector<Controller> controllers;
+  bool operator==(const CgroupHierarchy&) const = default;
+  bool Has(Controller controller) const;
+};
+
+struct CgroupLayout {
+  CgroupVersion version = CgroupVersion::kV2;
+  std::vector<CgroupHierarchy> hierarchies;  // v2: exactly one
+  bool operator==(const CgroupLayout&) const = default;
+};
+
+// Looks at `cgroup_root` (normally /sys/fs/cgroup) by statfs(2). A v1 controller is expected at
+// <root>/<name>; names that lead to the same hierarchy (cpu and cpuacct) become one entry.
+// kUnsupported names the controllers that are missing and how to enable them.
+Result<CgroupLayout> DetectCgroupLayout(const std::string& cgroup_root);
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cgroup/tree.h"
+
+#include <array>
+#include <utility>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+#include "runtime/cgroup/formulas.h"
+#include "runtime/cgroup/ownership.h"
+
+namespace holdfast::runtime {
+namespace {
+
+constexpr std::array<model::QosClass, 3> kClasses = {
+    model::QosClass::kGuaranteed, model::QosClass::kBurstable, model::QosClass::kBestEffort};
+
+// The directory that `parent` names in each hierarchy. It is not ours, so it is not created.
+Result<Cgroup> OpenParent(const CgroupLayout& layout, const std::string& parent) {
+  Cgroup cgroup{parent, {}};
+  for (const CgroupHierarchy& hierarchy : layout.hierarchies) {
+    auto dir = sys::OpenDir(hierarchy.mount_point + parent);
+    if (!dir) {
+      return std::move(dir.error())
+          .Wrap(StrCat("cgroup parent ", parent, " in ", hierarchy.mount_point));
+    }
+    cgroup.dirs.push_back(std::move(*dir));
+  }
+  return cgroup;
+}
+
+// On v1 the parent may lack directories in some hierarchies (systemd delegates one); make them.
+Result<void> MakeParents(const CgroupLayout& layout, const std::string& parent) {
+  if (layout.version == CgroupVersion::kV2 || parent.empty()) return {};
+  for (const CgroupHierarchy& hierarchy : layout.hierarchies) {
+    ASSIGN_OR_RETURN(const DirFd mount, sys::OpenDir(hierarchy.mount_point));
+    RETURN_IF_ERROR(sys::MakeDirs(mount.get(), parent.substr(1), 0755));
+  }
+  return {};
+}
+
+std::optional<int64_t> IfLimited(int64_t value) {
+  return value == CgroupLimits::kUnlimited ? std::nullopt : std::optional<int64_t>(value);
+}
+
+}  // namespace
+
+CgroupLimits LimitsFromResources(const model::ResourceSpec& resources) {
+  CgroupLimits limits;
+  limits.cpu_shares = CpuSharesFromMilli(resources.cpu_milli_request);
+  if (resources.cpu_milli_limit) {
+    limits.cpu_quota_us = static_cast<int64_t>(CpuQuotaFromMilli(*resources.cpu_milli_limit));
+  }
+  limits.memory_bytes = resources.memory_limit_bytes;
+  limits.pids = resources.pids_limit;
+  return limits;
+}
+
+Result<std::unique_ptr<CgroupTree>> CgroupTree::Open(CgroupLayout layout,
+                                                     CgroupTreeOptions options) {
+  auto tree = std::unique_ptr<CgroupTree>(
+      new CgroupTree(MakeCgroupBackend(std::move(layout)), std::move(options)));
+  RETURN_IF_ERROR(tree->OpenRoot());
+  RETURN_IF_ERROR(tree->OpenQosDirs());
+  return tree;
+}
+
+Result<void> CgroupTree::OpenRoot() {
+  const std::string& parent_path = options_.parent;
+  if (!parent_path.empty() && !parent_path.starts_with('/')) {
+    return InvalidArgument(StrCat("cgroup parent \"", parent_path, "\" does not start with /"));
+  }
+  RETURN_IF_ERROR(MakeParents(backend_->layout(), parent_path));
+  ASSIGN_OR_RETURN(const Cgroup parent, OpenParent(backend_->layout(), parent_path));
+  const std::string name = PodsRootName(options_.naming);
+  RETURN_IF_ERROR(CheckNotForeign(parent, name, options_.owner));
+  RETURN_IF_ERROR(backend_->EnableForChildren(parent));
+  ASSIGN_OR_RETURN(MadeCgroup made, MakeChild(parent, name));
+  root_ = std::move(made.cgroup);
+  HOLDFAST_PAUSE_POINT("cgroup.root_made");
+  RETURN_IF_ERROR(MarkAsOurs(root_, options_.owner));
+  RETURN_IF_ERROR(backend_->EnableForChildren(root_));
+
+  CgroupLimits limits;
+  const NodeAllocatable& node = options_.allocatable;
+  if (node.cpu_milli != CgroupLimits::kUnlimited) {
+    limits.cpu_shares = CpuSharesFromMilli(node.cpu_milli);
+  }
+  limits.memory_bytes = IfLimited(node.memory_bytes);
+  limits.pids = IfLimited(node.pids);
+  return backend_->Apply(root_, limits);
+}
+
+Result<void> CgroupTree::OpenQosDirs() {
+  for (auto [qos, cgroup] : {std::pair{model::QosClass::kBurstable, &burstable_},
+                             std::pair{model::QosClass::kBestEffort, &best_effort_}}) {
+    ASSIGN_OR_RETURN(MadeCgroup made, MakeChild(root_, QosDirName(options_.naming, qos)));
+    *cgroup = std::move(made.cgroup);
+    RETURN_IF_ERROR(backend_->EnableForChildren(*cgroup));
+  }
+  CgroupLimits lowest;
+  lowest.cpu_shares = kMinCpuShares;
+  return backend_->Apply(best_effort_, lowest);
+}
+
+const Cgroup& CgroupTree::ParentOf(model::QosClass qos) const {
+  switch (qos) {
+    case model::QosClass::kBurstable:
+      return burstable_;
+    case model::QosClass::kBestEffort:
+      return best_effort_;
+    case model::QosClass::kGuaranteed:
+      break;
+  }
+  return root_;
+}
+
+Result<void> CgroupTree::EnsurePod(const PodUid& uid, model::QosClass qos,
+                                   const model::ResourceSpec& limits) {
+  ASSIGN_OR_RETURN(MadeCgroup made,
+                   MakeChild(ParentOf(qos), PodDirName(options_.naming, qos, uid)));
+  HOLDFAST_PAUSE_POINT("cgroup.pod_made");
+  CgroupLimits wanted = LimitsFromResources(limits);
+  if (!made.fresh) {  // what a former call set may have to be lifted
+    wanted.cpu_quota_us = wanted.cpu_quota_us.value_or(CgroupLimits::kUnlimited);
+    wanted.memory_bytes = wanted.memory_bytes.value_or(CgroupLimits::kUnlimited);
+    wanted.pids = wanted.pids.value_or(CgroupLimits::kUnlimited);
+  }
+  RETURN_IF_ERROR(backend_->Apply(made.cgroup, wanted));
+  return backend_->EnableForChildren(made.cgroup);
+}
+
+Result<Cgroup> CgroupTree::MakeContainer(const PodUid& uid, model::QosClass qos,
+                                         const ContainerId& id, const model::ResourceSpec& limits,
+                                         bool privileged) {
+  ASSIGN_OR_RETURN(const Cgroup pod, OpenPod(uid, qos));
+  ASSIGN_OR_RETURN(MadeCgroup made, MakeChild(pod, ContainerDirName(options_.naming, id)));
+  HOLDFAST_PAUSE_POINT("cgroup.container_made");
+  CgroupLimits wanted = LimitsFromResources(limits);
+  wanted.no_swap = true;
+  wanted.oom_group = options_.oom_group;
+  wanted.standard_devices = !privileged;
+  RETURN_IF_ERROR(backend_->Apply(made.cgroup, wanted));
+  return std::move(made.cgroup);
+}
+
+Result<Cgroup> CgroupTree::OpenPod(const PodUid& uid, model::QosClass qos) {
+  return OpenChild(ParentOf(qos), PodDirName(options_.naming, qos, uid));
+}
+
+Result<Cgroup> CgroupTree::OpenContainer(const PodUid& uid, model::QosClass qos,
+                                         const ContainerId& id) {
+  ASSIGN_OR_RETURN(const Cgroup pod, OpenPod(uid, qos));
+  return OpenChild(pod, ContainerDirName(options_.naming, id));
+}
+
+Result<void> CgroupTree::RemoveContainer(const PodUid& uid, model::QosClass qos,
+                                         const ContainerId& id) {
+  auto pod = OpenPod(uid, qos);
+  if (!pod && pod.error().code() == Code::kNotFound) return {};
+  if (!pod) return std::move(pod.error());
+  return RemoveChild(*backend_, *pod, ContainerDirName(options_.naming, id));
+}
+
+Result<void> CgroupTree::RemovePod(const PodUid& uid, model::QosClass qos) {
+  return RemoveChild(*backend_, ParentOf(qos), PodDirName(options_.naming, qos, uid));
+}
+
+Result<void> CgroupTree::SetBurstableRequests(int64_t cpu_milli) {
+  CgroupLimits limits;
+  limits.cpu_shares = CpuSharesFromMilli(cpu_milli);
+  return backend_->Apply(burstable_, limits);
+}
+
+Result<std::vector<FoundPodCgroup>> CgroupTree::List() {
+  std::vector<FoundPodCgroup> found;
+  for (const model::QosClass qos : kClasses) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, ListChildren(ParentOf(qos)));
+    for (const std::string& name : names) {
+      auto uid = ParsePodDirName(options_.naming, qos, name);
+      if (!uid) continue;
+      auto pod = OpenChild(ParentOf(qos), name);
+      if (!pod && pod.error().code() == Code::kNotFound) continue;
+      if (!pod) return std::move(pod.error());
+      FoundPodCgroup entry{std::move(*uid), qos, {}};
+      ASSIGN_OR_RETURN(const std::vector<std::string> children, ListChildren(*pod));
+      for (const std::string& child : children) {
+        if (auto id = ParseContainerDirName(options_.naming, child)) {
+          entry.containers.push_back(std::move(*id));
+        }
+      }
+      found.push_back(std::move(entry));
+    }
+  }
+  return found;
+}
+
+}  // namespace holdfast::runtime

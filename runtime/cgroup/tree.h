@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+// CgroupTree: our kubepods tree below Instance::cgroup_parent, by QoS class, pod and container.
+//
+//   <parent>/kubepods/                 Guaranteed pods: pod<uid>/<container id>
+//   <parent>/kubepods/burstable/       pod<uid>/<container id>
+//   <parent>/kubepods/besteffort/      pod<uid>/<container id>
+//
+// Holds the descriptors of the root and of the QoS directories for its lifetime; everything deeper
+// is opened below them when needed. Thread-safe: no state changes after Open(). All verbs are
+// idempotent. The root is marked (extended attribute) with the instance's root directory: a
+// kubepods tree of somebody else is refused (kConflict) and never touched.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/ids.h"
+#include "holdfast/base/result.h"
+#include "holdfast/model/container_spec.h"
+#include "holdfast/model/instance.h"
+#include "runtime/cgroup/backend.h"
+#include "runtime/cgroup/naming.h"
+
+namespace holdfast::runtime {
+
+// Limits of the tree's root (feature-map 2.4.3); CgroupLimits::kUnlimited leaves one out.
+struct NodeAllocatable {
+  int64_t cpu_milli = CgroupLimits::kUnlimited;
+  int64_t memory_bytes = CgroupLimits::kUnlimited;
+  int64_t pids = CgroupLimits::kUnlimited;
+};
+
+struct CgroupTreeOptions {
+  std::string owner;   // Instance::root_dir, the mark
+  std::string parent;  // Instance::cgroup_parent
+  CgroupNaming naming = CgroupNaming::kCgroupfs;
+  NodeAllocatable allocatable;
+  bool oom_group = true;  // false: kubelet's singleProcessOOMKill
+};
+
+struct FoundPodCgroup {
+  PodUid uid;
+  model::QosClass qos = model::QosClass::kBestEffort;
+  std::vector<ContainerId> containers;
+};
+
+class CgroupTree {
+ public:
+  // Makes the root and the QoS directories. `parent` must exist (systemd makes it).
+  static Result<std::unique_ptr<CgroupTree>> Open(CgroupLayout layout, CgroupTreeOptions options);
+
+  // Makes the pod's directory and brings its limits up to date.
+  Result<void> EnsurePod(const PodUid& uid, model::QosClass qos, const model::ResourceSpec& limits);
+  // Makes a container's directory with its limits; the pod's must exist. Processes are put in by
+  // the launcher, which gets the descriptors.
+  Result<Cgroup> MakeContainer(const PodUid& uid, model::QosClass qos, const ContainerId& id,
+                               const model::ResourceSpec& limits, bool privileged);
+  // kNotFound when it is not there.
+  Result<Cgroup> OpenContainer(const PodUid& uid, model::QosClass qos, const ContainerId& id);
+  Result<Cgroup> OpenPod(const PodUid& uid, model::QosClass qos);
+  // Kill what is in it, wait for its end (a second at most) and remove it. Absent is success.
+  Result<void> RemoveContainer(const PodUid& uid, model::QosClass qos, const ContainerId& id);
+  Result<void> RemovePod(const PodUid& uid, model::QosClass qos);
+
+  // Sets the burstable class's share to the sum of its pods' requests.
+  Result<void> SetBurstableRequests(int64_t cpu_milli);
+
+  // Every directory that has the form of one of ours; others are left out.
+  Result<std::vector<FoundPodCgroup>> List();
+
+  CgroupBackend& backend() { return *backend_; }
+
+ private:
+  CgroupTree(std::unique_ptr<CgroupBackend> backend, CgroupTreeOptions options)
+      : backend_(std::move(backend)), options_(std::move(options)) {}
+
+  Result<void> OpenRoot();
+  Result<void> OpenQosDirs();
+  const Cgroup& ParentOf(model::QosClass qos) const;
+
+  const std::unique_ptr<CgroupBackend> backend_;
+  const CgroupTreeOptions options_;
+  Cgroup root_;
+  Cgroup burstable_;
+  Cgroup best_effort_;
+};
+
+// What Kubernetes' formulas make of a container's or a pod's numbers. Pure.
+CgroupLimits LimitsFromResources(const model::ResourceSpec& resources);
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tree on the machine's real cgroups, below a parent of the test's own.
+#include "runtime/cgroup/tree.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <thread>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+
+namespace holdfast::runtime {
+namespace {
+
+using model::QosClass;
+
+const PodUid kUid("11111111-2222-3333-4444-555555555555");
+const ContainerId kId(std::string(64, 'c'));
+
+class CgroupTreeTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+    auto layout = DetectCgroupLayout("/sys/fs/cgroup");
+    ASSERT_TRUE(layout) << layout.error().message();
+    layout_ = *layout;
+    options_.owner = "/var/lib/test";
+    options_.parent = StrCat("/hf-test-cgroup-", ::getpid());
+    MakeParent();
+    auto tree = CgroupTree::Open(layout_, options_);
+    ASSERT_TRUE(tree) << tree.error().message();
+    tree_ = std::move(*tree);
+  }
+  void TearDown() override {
+    if (layout_.hierarchies.empty()) return;
+    auto removed = RemoveChild(tree_->backend(), Top(), options_.parent.substr(1));
+    EXPECT_TRUE(removed) << removed.error().message();
+    for (const pid_t pid : children_) ::waitpid(pid, nullptr, 0);
+  }
+
+  // systemd's part: the parent must be there.
+  void MakeParent() { ASSERT_TRUE(MakeChild(Top(), options_.parent.substr(1))); }
+  Cgroup Top() {
+    Cgroup top{"", {}};
+    for (const auto& hierarchy : layout_.hierarchies) {
+      top.dirs.push_back(*sys::OpenDir(hierarchy.mount_point));
+    }
+    return top;
+  }
+
+  // A child process inside `cgroup` that runs `body`.
+  pid_t Spawn(const Cgroup& cgroup, const std::function<void()>& body) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      for (const DirFd& dir : cgroup.dirs) {
+        if (!sys::WriteControlAt(dir.get(), "cgroup.procs", "0")) ::_exit(99);
+      }
+      body();
+      ::_exit(0);
+    }
+    children_.push_back(pid);
+    return pid;
+  }
+  std::string ReadBack(const Cgroup& cgroup, const char* file) {
+    for (const DirFd& dir : cgroup.dirs) {
+      if (auto text = sys::ReadFileAt(dir.get(), file, 1 << 20)) return *text;
+    }
+    return "absent";
+  }
+  // Waits until the cgroup holds `count` processes.
+  bool WaitForProcesses(const Cgroup& cgroup, size_t count) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (std::chrono::steady_clock::now() < deadline) {
+      if (Processes(cgroup)->size() == count) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return false;
+  }
+  bool IsV1() const { return layout_.version == CgroupVersion::kV1; }
+
+  CgroupLayout layout_;
+  CgroupTreeOptions options_;
+  std::unique_ptr<CgroupTree> tree_;
+  std::vector<pid_t> children_;
+};
+
+TEST_F(CgroupTreeTest, LimitsArriveInTheKernel) {
+  model::ResourceSpec pod;
+  pod.cpu_milli_request = 300;
+  pod.pids_limit = 1024;
+  ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kBurstable, pod));
+  model::ResourceSpec limits;
+  limits.cpu_milli_request = 100;
+  limits.cpu_milli_limit = 500;
+  limits.memory_limit_bytes = 64 << 20;
+  auto made = tree_->MakeContainer(kUid, QosClass::kBurstable, kId, limits, false);
+  ASSERT_TRUE(made) << made.error().message();
+  if (IsV1()) {
+    EXPECT_EQ(ReadBack(*made, "cpu.shares"), "102\n");
+    EXPECT_EQ(ReadBack(*made, "cpu.cfs_quota_us"), "50000\n");
+    EXPECT_EQ(ReadBack(*made, "memory.limit_in_bytes"), "67108864\n");
+    EXPECT_NE(ReadBack(*made, "devices.list").find("c 1:3 rwm"), std::string::npos);
+    EXPECT_EQ(ReadBack(*made, "devices.list").find("a *:* rwm"), std::string::npos);
+  } else {
+    EXPECT_EQ(ReadBack(*made, "cpu.weight"), "17\n");
+    EXPECT_EQ(ReadBack(*made, "cpu.max"), "50000 100000\n");
+    EXPECT_EQ(ReadBack(*made, "memory.max"), "67108864\n");
+    EXPECT_EQ(ReadBack(*made, "memory.oom.group"), "1\n");
+  }
+  EXPECT_EQ(ReadBack(*tree_->OpenPod(kUid, QosClass::kBurstable), "pids.max"), "1024\n");
+  const std::string file = IsV1() ? "/memory" : "";
+  EXPECT_EQ(::access(StrCat("/sys/fs/cgroup", file, options_.parent, "/kubepods/burstable/pod",
+                            kUid.value, "/", kId.value)
+                         .c_str(),
+                     F_OK),
+            0);
+}
+
+TEST_F(CgroupTreeTest, EnsurePodLiftsWhatAFormerCallSet) {
+  model::ResourceSpec limits;
+  limits.cpu_milli_limit = 500;
+  limits.memory_limit_bytes = 64 << 20;
+  limits.pids_limit = 5;
+  ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kGuaranteed, limits));
+  ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kGuaranteed, {}));
+  auto pod = tree_->OpenPod(kUid, QosClass::kGuaranteed);
+  ASSERT_TRUE(pod);
+  EXPECT_EQ(ReadBack(*pod, "pids.max"), "max\n");
+  if (IsV1()) {
+    EXPECT_EQ(ReadBack(*pod, "cpu.cfs_quota_us"), "-1\n");
+    EXPECT_GT(ReadBack(*pod, "memory.limit_in_bytes").size(), 15u);
+  }
+}
+
+TEST_F(CgroupTreeTest, RemoveEndsAForkStormAndLeavesNothing) {
+  model::ResourceSpec limits;
+  limits.pids_limit = 200;
+  ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kBestEffort, limits));
+  auto made = tree_->MakeContainer(kUid, QosClass::kBestEffort, kId, {}, false);
+  ASSERT_TRUE(made);
+  Spawn(*made, [] {
+    ::signal(SIGTERM, SIG_IGN);
+    ::signal(SIGCHLD, SIG_IGN);
+    for (;;) {
+      if (::fork() < 0) ::usleep(100);
+    }
+  });
+  ASSERT_TRUE(WaitForProcesses(*made, 200)) << "the pod's pids limit is reached and holds";
+  auto removed = tree_->RemovePod(kUid, QosClass::kBestEffort);
+  ASSERT_TRUE(removed) << removed.error().message();
+  EXPECT_EQ(tree_->OpenPod(kUid, QosClass::kBestEffort).error().code(), Code::kNotFound);
+  EXPECT_TRUE(tree_->RemovePod(kUid, QosClass::kBestEffort)) << "absent is success";
+}
+
+TEST_F(CgroupTreeTest, RemoveTakesNestedCgroupsOfTheContainerToo) {
+  ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kBestEffort, {}));
+  auto made = tree_->MakeContainer(kUid, QosClass::kBestEffort, kId, {}, true);
+  ASSERT_TRUE(made);
+  Cgroup nested = std::move(MakeChild(*made, "own")->cgroup);
+  nested = std::move(MakeChild(nested, "deeper")->cgroup);
+  Spawn(nested, [] { ::pause(); });
+  ASSERT_TRUE(WaitForProcesses(*made, 1));
+  ASSERT_TRUE(tree_->RemoveContainer(kUid, QosClass::kBestEffort, kId));
+  EXPECT_TRUE(ListChildren(*tree_->OpenPod(kUid, QosClass::kBestEffort))->empty());
+}
+
+TEST_F(CgroupTreeTest, OomKillOfAChildIsCounted) {
+  ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kBestEffort, {}));
+  model::ResourceSpec limits;
+  limits.memory_limit_bytes = 16 << 20;
+  auto made = tree_->MakeContainer(kUid, QosClass::kBestEffort, kId, limits, false);
+  ASSERT_TRUE(made);
+  EXPECT_EQ(*tree_->backend().OomKills(*made), 0u);
+  const pid_t pid = Spawn(*made, [] {
+    constexpr size_t kSize = 64 << 20;
+    auto* memory = static_cast<char*>(
+        ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    for (size_t i = 0; i < kSize; i += 4096) const_cast<volatile char*>(memory)[i] = 1;
+  });
+  children_.clear();
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  ASSERT_TRUE(WIFSIGNALED(status)) << status;
+  EXPECT_EQ(WTERMSIG(status), SIGKILL);
+  EXPECT_GE(*tree_->backend().OomKills(*made), 1u);
+}
+
+TEST_F(CgroupTreeTest, OnlyStandardDevicesCanBeOpened) {
+  ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kBestEffort, {}));
+  auto made = tree_->MakeContainer(kUid, QosClass::kBestEffort, kId, {}, false);
+  ASSERT_TRUE(made);
+  const std::string node = StrCat("/tmp/holdfast-node-", ::getpid());
+  const pid_t pid = Spawn(*made, [&node] {
+    if (::open("/dev/null", O_RDWR) < 0) ::_exit(1);
+    if (::mknod(node.c_str(), S_IFCHR | 0600, makedev(1, 11)) != 0) ::_exit(2);  // kmsg
+    if (::open(node.c_str(), O_RDONLY) >= 0 || errno != EPERM) ::_exit(3);
+    ::_exit(42);
+  });
+  children_.clear();
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  ::unlink(node.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 42);
+}
+
+TEST_F(CgroupTreeTest, UsageShowsWhatAProcessUses) {
+  ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kBestEffort, {}));
+  auto made = tree_->MakeContainer(kUid, QosClass::kBestEffort, kId, {}, false);
+  ASSERT_TRUE(made);
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  Spawn(*made, [&ready] {
+    constexpr size_t kSize = 8 << 20;
+    auto* memory = static_cast<char*>(
+        ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    for (size_t i = 0; i < kSize; i += 4096) const_cast<volatile char*>(memory)[i] = 1;
+    if (::write(ready[1], "x", 1) == 1) ::pause();
+  });
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  auto usage = tree_->backend().Usage(*made);
+  ASSERT_TRUE(usage) << usage.error().message();
+  EXPECT_GE(usage->working_set_bytes, 8u << 20);
+  EXPECT_GT(usage->cpu_nanos, 0u);
+  EXPECT_EQ(usage->pids, 1u);
+  ::close(ready[0]);
+  ::close(ready[1]);
+}
+
+TEST_F(CgroupTreeTest, AnotherOwnersTreeIsRefusedAndUntouched) {
+  ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kBestEffort, {}));
+  CgroupTreeOptions other = options_;
+  other.owner = "/var/lib/other";
+  auto refused = CgroupTree::Open(layout_, other);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kConflict);
+  EXPECT_TRUE(tree_->OpenPod(kUid, QosClass::kBestEffort));
+  EXPECT_TRUE(CgroupTree::Open(layout_, options_)) << "our own is opened again";
+}
+
+TEST_F(CgroupTreeTest, ListFindsPodsAndContainersOfEveryClass) {
+  for (const QosClass qos : {QosClass::kGuaranteed, QosClass::kBurstable, QosClass::kBestEffort}) {
+    ASSERT_TRUE(tree_->EnsurePod(PodUid(StrCat("pod-", static_cast<int>(qos))), qos, {}));
+  }
+  ASSERT_TRUE(tree_->MakeContainer(PodUid("pod-1"), QosClass::kBurstable, kId, {}, false));
+  auto found = tree_->List();
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->size(), 3u);
+  EXPECT_EQ((*found)[1].uid, PodUid("pod-1"));
+  EXPECT_EQ((*found)[1].containers, std::vector<ContainerId>{kId});
+}
+
+TEST_F(CgroupTreeTest, BurstableShareFollowsItsPods) {
+  ASSERT_TRUE(tree_->SetBurstableRequests(1500));
+  const std::string path =
+      IsV1() ? StrCat("/sys/fs/cgroup/cpu", options_.parent, "/kubepods/burstable/cpu.shares")
+             : StrCat("/sys/fs/cgroup", options_.parent, "/kubepods/burstable/cpu.weight");
+  std::ifstream in(path);
+  std::string value;
+  in >> value;
+  EXPECT_EQ(value, IsV1() ? "1536" : "138");
+}
+
+}  // namespace
+}  // namespace holdfast::runtime

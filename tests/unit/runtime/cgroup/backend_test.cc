@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// Both back ends against directories with ordinary files in the place of the kernel's.
+#include "runtime/cgroup/backend.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <initializer_list>
+#include <sstream>
+
+#include "holdfast/sys/files.h"
+
+namespace holdfast::runtime {
+namespace {
+
+struct File {
+  const char* name;
+  const char* content;
+};
+
+class BackendTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/holdfast-cgroup-XXXXXX";
+    root_ = ::mkdtemp(pattern);
+  }
+  void TearDown() override { std::filesystem::remove_all(root_); }
+
+  // A cgroup directory with these interface files; files are truncated on write like the kernel's.
+  void Fill(const std::string& dir, std::initializer_list<File> files) {
+    std::filesystem::create_directories(root_ + "/" + dir);
+    for (const File& file : files)
+      std::ofstream(root_ + "/" + dir + "/" + file.name) << file.content;
+  }
+  std::string Read(const std::string& path) {
+    std::ifstream in(root_ + "/" + path);
+    std::stringstream text;
+    text << in.rdbuf();
+    return text.str();
+  }
+  Cgroup Open(std::initializer_list<const char*> dirs) {
+    Cgroup cgroup{"/test", {}};
+    for (const char* dir : dirs) cgroup.dirs.push_back(*sys::OpenDir(root_ + "/" + dir));
+    return cgroup;
+  }
+  CgroupLayout V1Layout() {
+    return {CgroupVersion::kV1,
+            {{root_ + "/memory", {Controller::kMemory}},
+             {root_ + "/cpu", {Controller::kCpu, Controller::kCpuAcct}},
+             {root_ + "/pids", {Controller::kPids}},
+             {root_ + "/devices", {Controller::kDevices}}}};
+  }
+  CgroupLayout V2Layout() {
+    return {CgroupVersion::kV2,
+            {{root_, {Controller::kCpu, Controller::kMemory, Controller::kPids}}}};
+  }
+
+  std::string root_;
+};
+
+CgroupLimits AllLimits() {
+  CgroupLimits limits;
+  limits.cpu_shares = 1024;
+  limits.cpu_quota_us = 50000;
+  limits.memory_bytes = 64 << 20;
+  limits.pids = 10;
+  return limits;
+}
+
+TEST_F(BackendTest, V2WritesEveryLimit) {
+  Fill("c", {{"cpu.weight", ""},
+             {"cpu.max", ""},
+             {"memory.max", ""},
+             {"memory.swap.max", ""},
+             {"memory.oom.group", ""},
+             {"pids.max", ""}});
+  CgroupLimits limits = AllLimits();
+  limits.no_swap = true;
+  limits.oom_group = true;
+  auto applied = MakeCgroupBackend(V2Layout())->Apply(Open({"c"}), limits);
+  ASSERT_TRUE(applied) << applied.error().message();
+  EXPECT_EQ(Read("c/cpu.weight"), "100");
+  EXPECT_EQ(Read("c/cpu.max"), "50000 100000");
+  EXPECT_EQ(Read("c/memory.max"), "67108864");
+  EXPECT_EQ(Read("c/memory.swap.max"), "0");
+  EXPECT_EQ(Read("c/memory.oom.group"), "1");
+  EXPECT_EQ(Read("c/pids.max"), "10");
+}
+
+TEST_F(BackendTest, V2LiftsLimitsWithMaxAndLeavesAbsentOnesAlone) {
+  Fill("c", {{"cpu.max", ""}, {"memory.max", ""}, {"pids.max", "7"}});
+  CgroupLimits limits;
+  limits.cpu_quota_us = CgroupLimits::kUnlimited;
+  limits.memory_bytes = CgroupLimits::kUnlimited;
+  limits.no_swap = true;  // memory.swap.max is not there: no swap accounting, no error
+  ASSERT_TRUE(MakeCgroupBackend(V2Layout())->Apply(Open({"c"}), limits));
+  EXPECT_EQ(Read("c/cpu.max"), "max 100000");
+  EXPECT_EQ(Read("c/memory.max"), "max");
+  EXPECT_EQ(Read("c/pids.max"), "7");
+}
+
+TEST_F(BackendTest, V2EnablesOnlyWhatIsMissing) {
+  Fill("c",
+       {{"cgroup.subtree_control", "cpu io"}, {"cgroup.controllers", "cpuset cpu io memory pids"}});
+  ASSERT_TRUE(MakeCgroupBackend(V2Layout())->EnableForChildren(Open({"c"})));
+  EXPECT_TRUE(Read("c/cgroup.subtree_control").starts_with("+memory +pids"));
+}
+
+TEST_F(BackendTest, V2NamesTheControllerThatIsNotThere) {
+  Fill("c", {{"cgroup.subtree_control", ""}, {"cgroup.controllers", "cpu memory"}});
+  auto enabled = MakeCgroupBackend(V2Layout())->EnableForChildren(Open({"c"}));
+  ASSERT_FALSE(enabled);
+  EXPECT_EQ(enabled.error().code(), Code::kUnsupported);
+  EXPECT_NE(enabled.error().message().find("controller pids is not enabled for cgroup /test"),
+            std::string::npos);
+}
+
+TEST_F(BackendTest, V2ReadsUsageAndOomKills) {
+  Fill("c", {{"cpu.stat", "usage_usec 1500\nuser_usec 900\n"},
+             {"memory.current", "1000\n"},
+             {"memory.stat", "anon 300\nfile 700\ninactive_file 400\n"},
+             {"memory.events", "low 0\nhigh 0\nmax 3\noom 2\noom_kill 2\noom_group_kill 1\n"},
+             {"pids.current", "3\n"}});
+  auto backend = MakeCgroupBackend(V2Layout());
+  auto usage = backend->Usage(Open({"c"}));
+  ASSERT_TRUE(usage) << usage.error().message();
+  EXPECT_EQ(usage->cpu_nanos, 1500000u);
+  EXPECT_EQ(usage->working_set_bytes, 600u);
+  EXPECT_EQ(usage->rss_bytes, 300u);
+  EXPECT_EQ(usage->pids, 3u);
+  EXPECT_EQ(*backend->OomKills(Open({"c"})), 2u);
+}
+
+TEST_F(BackendTest, V1WritesEachLimitIntoItsHierarchy) {
+  Fill("memory", {{"memory.limit_in_bytes", ""}, {"memory.memsw.limit_in_bytes", ""}});
+  Fill("cpu", {{"cpu.shares", ""}, {"cpu.cfs_period_us", ""}, {"cpu.cfs_quota_us", ""}});
+  Fill("pids", {{"pids.max", ""}});
+  Fill("devices", {{"devices.deny", ""}, {"devices.allow", ""}});
+  CgroupLimits limits = AllLimits();
+  limits.no_swap = true;
+  limits.standard_devices = true;
+  auto applied =
+      MakeCgroupBackend(V1Layout())->Apply(Open({"memory", "cpu", "pids", "devices"}), limits);
+  ASSERT_TRUE(applied) << applied.error().message();
+  EXPECT_EQ(Read("memory/memory.limit_in_bytes"), "67108864");
+  EXPECT_EQ(Read("memory/memory.memsw.limit_in_bytes"), "67108864");
+  EXPECT_EQ(Read("cpu/cpu.shares"), "1024");
+  EXPECT_EQ(Read("cpu/cpu.cfs_quota_us"), "50000");
+  EXPECT_EQ(Read("pids/pids.max"), "10");
+  EXPECT_EQ(Read("devices/devices.deny"), "a");
+  EXPECT_TRUE(Read("devices/devices.allow").starts_with("c 136:* rwm"));
+}
+
+TEST_F(BackendTest, ErrorsNameTheCgroupAndTheFile) {
+  Fill("c", {});
+  auto applied = MakeCgroupBackend(V2Layout())->Apply(Open({"c"}), AllLimits());
+  ASSERT_FALSE(applied);
+  EXPECT_EQ(applied.error().message(),
+            "limit cgroup /test: open cpu.weight: no such file or directory");
+}
+
+TEST_F(BackendTest, ChildrenAreMadeInEveryHierarchyAndListedOnce) {
+  Fill("a", {});
+  Fill("b/only_in_b", {});
+  const Cgroup parent = Open({"a", "b"});
+  auto made = MakeChild(parent, "x");
+  ASSERT_TRUE(made);
+  EXPECT_TRUE(made->fresh);
+  EXPECT_FALSE(MakeChild(parent, "x")->fresh);
+  EXPECT_EQ(*ListChildren(parent), (std::vector<std::string>{"only_in_b", "x"}));
+  ASSERT_TRUE(OpenChild(parent, "only_in_b"));
+  EXPECT_TRUE(std::filesystem::exists(root_ + "/a/only_in_b")) << "the missing one is made again";
+  EXPECT_EQ(OpenChild(parent, "absent").error().code(), Code::kNotFound);
+}
+
+TEST_F(BackendTest, LayoutOfADirectoryWithoutControllersNamesThem) {
+  auto layout = DetectCgroupLayout(root_);
+  ASSERT_FALSE(layout);
+  EXPECT_EQ(layout.error().code(), Code::kUnsupported);
+  EXPECT_NE(layout.error().message().find("memory, cpu, pids, devices"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace holdfast::runtime
