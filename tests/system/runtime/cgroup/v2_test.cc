@@ -39,7 +39,9 @@ class CgroupV2Test : public ::testing::Test {
     cgroup_ = std::move(made->cgroup);
   }
   void TearDown() override {
-    if (!top_.dirs.empty()) EXPECT_TRUE(RemoveChild(*backend_, top_, name_));
+    if (top_.dirs.empty()) return;
+    auto removed = RemoveChild(*backend_, top_, name_);
+    EXPECT_TRUE(removed) << removed.error().message();
   }
   // Runs `body` in the cgroup; the wait status.
   int Run(const std::function<void()>& body) {
