@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Routing netlink verbs (links, addresses, routes, neighbours) through libnl-route-3.
+// A Rtnl is one socket bound to one network namespace for its whole life; the calling thread is
+// never moved. One thread at a time per object. Errors name the verb and its object.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/ip_address.h"
+#include "holdfast/base/result.h"
+
+struct nl_sock;
+
+namespace holdfast::sys {
+
+using MacAddress = std::array<uint8_t, 6>;
+
+struct Link {
+  int index = 0;
+  std::string name;
+  std::string kind;  // "veth", …; "" for hardware
+  MacAddress mac{};
+  uint32_t mtu = 0;
+  int peer_index = 0;  // IFLA_LINK; of a veth the other end's index in its own namespace
+  bool up = false;
+  bool loopback = false;
+};
+
+struct VethSpec {
+  std::string name;
+  MacAddress mac{};
+  uint32_t mtu = 0;
+  // The other end appears directly in `peer_netns` (borrowed), so it is never seen in ours.
+  int peer_netns = -1;
+  std::string peer_name;
+  MacAddress peer_mac{};
+};
+
+struct Address {
+  IpAddress ip;
+  uint8_t prefix = 0;
+  int link = 0;
+  bool operator==(const Address&) const = default;
+};
+
+struct Route {
+  Cidr destination;
+  bool unreachable = false;  // type unreachable, without a link
+  int link = 0;
+  std::optional<IpAddress> gateway;  // taken as on-link: no route to it is needed
+  std::optional<IpAddress> source;   // preferred source address
+  uint8_t protocol = 0;              // who made it: /etc/iproute2/rt_protos
+  bool operator==(const Route&) const = default;
+};
+
+struct Neighbour {
+  IpAddress ip;
+  int link = 0;
+  MacAddress mac{};
+  bool operator==(const Neighbour&) const = default;
+};
+
+class Rtnl {
+ public:
+  static Result<Rtnl> Open();             // the calling thread's namespace
+  static Result<Rtnl> OpenIn(int netns);  // that namespace
+
+  Rtnl(Rtnl&&) noexcept;
+  Rtnl& operator=(Rtnl&&) noexcept;
+  ~Rtnl();
+
+  // kNotFound when there is none of that name.
+  Result<Link> GetLink(const std::string& name);
+  Result<std::vector<Link>> ListLinks();
+  // kAlreadyExists when one of the two names is taken. Both ends start down.
+  Result<void> AddVeth(const VethSpec& spec);
+  // `alias` is free text that `ip link` shows, at most 255 bytes; "" leaves it as it is.
+  Result<void> SetLinkUp(int index, const std::string& alias = "");
+  // Success when it is gone already. A veth costs up to 30 ms here: for repair only.
+  Result<void> DeleteLink(int index);
+
+  // The Ensure* verbs succeed when all is there already. IPv6 addresses get "nodad": they are
+  // usable at once. Neighbours are permanent.
+  Result<void> EnsureAddress(const Address& address);
+  Result<void> DeleteAddress(const Address& address);  // success when it is gone already
+  Result<std::vector<Address>> ListAddresses(int link);
+  // kAlreadyExists when somebody has a route to this destination.
+  Result<void> AddRoute(const Route& route);
+  // Takes the place of whatever route to this destination there is.
+  Result<void> ReplaceRoute(const Route& route);
+  Result<void> DeleteRoute(const Route& route);  // success when it is gone already
+  // The main table, both families.
+  Result<std::vector<Route>> ListRoutes();
+  Result<void> EnsureNeighbour(const Neighbour& neighbour);
+
+ private:
+  struct SocketFree {
+    void operator()(nl_sock* socket) const;
+  };
+  explicit Rtnl(nl_sock* socket) : socket_(socket) {}
+
+  std::unique_ptr<nl_sock, SocketFree> socket_;
+};
+
+}  // namespace holdfast::sys

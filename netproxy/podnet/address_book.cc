@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netproxy/podnet/address_book.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+
+namespace holdfast::netproxy {
+namespace {
+
+constexpr size_t kMaxRecordBytes = 1 << 20;
+
+// At least one address besides network, gateway and broadcast.
+Result<void> ValidateRange(const Cidr& range) {
+  const int host_bits = range.network.MaxPrefix() - range.prefix;
+  if (host_bits >= 2) return {};
+  return InvalidArgument(
+      StrCat("pod CIDR ", range.ToString(), ": too small, at least 4 addresses are needed"));
+}
+
+bool IsReserved(const Cidr& range, const IpAddress& a) {
+  return a == range.network || a == AddressBook::GatewayOf(range) || (!a.v6 && a == range.Last());
+}
+
+// What a writer left that died before its rename.
+Result<void> RemoveTemporaryFiles(const DirFd& directory) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(directory.get(), "."));
+  for (const std::string& name : names) {
+    if (name.starts_with('.')) RETURN_IF_ERROR(sys::RemoveFileAt(directory.get(), name));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<AddressBook> AddressBook::Open(const std::string& directory,
+                                      const std::vector<Cidr>& ranges) {
+  AddressBook book(ranges);
+  for (const Cidr& range : ranges) {
+    RETURN_IF_ERROR(ValidateRange(range));
+    book.last_.push_back(GatewayOf(range));
+  }
+  ASSIGN_OR_RETURN(book.directory_, sys::MakeDirs(AT_FDCWD, directory, 0700));
+  ASSIGN_OR_RETURN(book.pods_, sys::MakeDirs(book.directory_.get(), "pods", 0700));
+  ASSIGN_OR_RETURN(book.lock_, sys::OpenAt(book.directory_.get(), "lock", O_RDWR | O_CREAT, 0600));
+  if (::flock(book.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK)
+      return Conflict(StrCat("lock ", directory, ": another agent uses it"));
+    return Error::FromErrno(errno, StrCat("lock ", directory));
+  }
+  auto loaded = book.Load();
+  if (!loaded) return std::move(loaded.error()).Wrap(StrCat("read address book ", directory));
+  return book;
+}
+
+Result<void> AddressBook::Load() {
+  RETURN_IF_ERROR(RemoveTemporaryFiles(directory_));
+  RETURN_IF_ERROR(RemoveTemporaryFiles(pods_));
+  RETURN_IF_ERROR(LoadRecords());
+  return LoadLast();
+}
+
+Result<void> AddressBook::LoadRecords() {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(pods_.get(), "."));
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(const std::string text, sys::ReadFileAt(pods_.get(), name, kMaxRecordBytes));
+    auto record = ParseRecord(PodUid(name), text);
+    if (!record) {
+      damaged_.push_back(record.error().message());
+      RETURN_IF_ERROR(sys::RemoveFileAt(pods_.get(), name));
+      continue;
+    }
+    used_.insert(record->addresses.begin(), record->addresses.end());
+    records_.emplace(record->uid, std::move(*record));
+  }
+  return {};
+}
+
+Result<void> AddressBook::LoadLast() {
+  auto last = sys::ReadFileAt(directory_.get(), "last", kMaxRecordBytes);
+  if (!last) {
+    if (last.error().sys_errno() == ENOENT) return {};
+    return std::move(last.error());
+  }
+  // A line that fits no range (the configuration changed) is no longer of interest.
+  for (size_t begin = 0; begin < last->size();) {
+    const size_t end = std::min(last->find('\n', begin), last->size());
+    auto address = IpAddress::Parse(last->substr(begin, end - begin));
+    for (size_t i = 0; address && i < ranges_.size(); ++i) {
+      if (ranges_[i].Contains(*address)) last_[i] = *address;
+    }
+    begin = end + 1;
+  }
+  return {};
+}
+
+const PodRecord* AddressBook::Find(const PodUid& uid) const {
+  const auto it = records_.find(uid);
+  return it == records_.end() ? nullptr : &it->second;
+}
+
+Result<IpAddress> AddressBook::NextFree(size_t range) const {
+  const Cidr& cidr = ranges_[range];
+  IpAddress candidate = last_[range];
+  // At most one round: every address in use stops the search once.
+  do {
+    candidate = candidate == cidr.Last() ? cidr.network : candidate.Next();
+    if (!IsReserved(cidr, candidate) && !used_.contains(candidate) &&
+        !occupied_.contains(candidate)) {
+      return candidate;
+    }
+  } while (candidate != last_[range]);
+  return Error(Code::kResourceExhausted,
+               StrCat("no IP addresses available in range set: ", cidr.network.ToString(), "-",
+                      cidr.Last().ToString()));
+}
+
+Result<void> AddressBook::Allocate(PodRecord record) {
+  RETURN_IF_ERROR(ValidateRecord(record));
+  record.addresses.clear();
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    ASSIGN_OR_RETURN(const IpAddress address, NextFree(i));
+    record.addresses.push_back(address);
+  }
+  const std::vector<IpAddress> previous = std::exchange(last_, record.addresses);
+  auto written = WriteLast();
+  if (written) {
+    HOLDFAST_PAUSE_POINT("podnet.book.last_written");
+    written = WriteRecord(record);
+  }
+  if (!written) {
+    last_ = previous;
+    return written;
+  }
+  HOLDFAST_PAUSE_POINT("podnet.book.record_written");
+  used_.insert(record.addresses.begin(), record.addresses.end());
+  const PodUid uid = record.uid;
+  records_.insert_or_assign(uid, std::move(record));
+  return {};
+}
+
+Result<void> AddressBook::Update(const PodRecord& record) {
+  RETURN_IF_ERROR(ValidateRecord(record));
+  RETURN_IF_ERROR(WriteRecord(record));
+  records_.insert_or_assign(record.uid, record);
+  return {};
+}
+
+Result<void> AddressBook::Free(const PodUid& uid) {
+  const auto it = records_.find(uid);
+  if (it == records_.end()) return {};
+  RETURN_IF_ERROR(sys::RemoveFileAt(pods_.get(), uid.value));
+  HOLDFAST_PAUSE_POINT("podnet.book.record_removed");
+  for (const IpAddress& a : it->second.addresses) used_.erase(a);
+  records_.erase(it);
+  return {};
+}
+
+Result<void> AddressBook::WriteLast() {
+  std::string text;
+  for (const IpAddress& a : last_) text += a.ToString() + "\n";
+  return sys::WriteFileAtomicAt(directory_.get(), "last", text, 0600, /*durable=*/false);
+}
+
+Result<void> AddressBook::WriteRecord(const PodRecord& record) {
+  return sys::WriteFileAtomicAt(pods_.get(), record.uid.value, FormatRecord(record), 0600,
+                                /*durable=*/false);
+}
+
+}  // namespace holdfast::netproxy

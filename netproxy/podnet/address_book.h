@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// AddressBook: which pod holds which addresses; in memory, mirrored on disk (record.h has the
+// drawing). An address is given round-robin from the last one, never twice at a time. One thread
+// at a time. It knows nothing of interfaces: who frees a record has seen them gone.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/ids.h"
+#include "holdfast/base/ip_address.h"
+#include "holdfast/base/result.h"
+#include "holdfast/base/unique_fd.h"
+#include "netproxy/podnet/record.h"
+
+namespace holdfast::netproxy {
+
+class AddressBook {
+ public:
+  // Opens or makes the directory and takes its lock; kConflict while another process holds it.
+  // Records that cannot be read are removed and told by DamagedRecords().
+  static Result<AddressBook> Open(const std::string& directory, const std::vector<Cidr>& ranges);
+
+  // The first usable address of a range; the node's own, never given to a pod.
+  static IpAddress GatewayOf(const Cidr& range) { return range.network.Next(); }
+
+  const PodRecord* Find(const PodUid& uid) const;
+  const std::map<PodUid, PodRecord>& records() const { return records_; }
+  const std::vector<std::string>& DamagedRecords() const { return damaged_; }
+
+  // Fills record.addresses with one free address per range and keeps the record.
+  // kResourceExhausted when a range has none.
+  Result<void> Allocate(PodRecord record);
+  // Writes a changed record of a known pod; the addresses must be the same.
+  Result<void> Update(const PodRecord& record);
+  // Forgets the pod; absent is success.
+  Result<void> Free(const PodUid& uid);
+
+  // Addresses that the kernel still routes to a pod although no record names them.
+  void SetOccupied(std::set<IpAddress> addresses) { occupied_ = std::move(addresses); }
+
+  DirFd& directory() { return directory_; }
+
+ private:
+  explicit AddressBook(const std::vector<Cidr>& ranges) : ranges_(ranges) {}
+  Result<void> Load();
+  Result<void> LoadRecords();
+  Result<void> LoadLast();
+  Result<IpAddress> NextFree(size_t range) const;
+  Result<void> WriteLast();
+  Result<void> WriteRecord(const PodRecord& record);
+
+  std::vector<Cidr> ranges_;
+  std::vector<IpAddress> last_;  // per range
+  std::map<PodUid, PodRecord> records_;
+  std::set<IpAddress> used_;      // by records
+  std::set<IpAddress> occupied_;  // by the kernel
+  std::vector<std::string> damaged_;
+  DirFd directory_;
+  DirFd pods_;
+  UniqueFd lock_;
+};
+
+}  // namespace holdfast::netproxy

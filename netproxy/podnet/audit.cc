@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Audit: records and interfaces of ours that belong to no live pod.
+#include <set>
+#include <utility>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/pause_point.h"
+#include "netproxy/podnet/pod_net.h"
+#include "netproxy/podnet/wiring.h"
+
+namespace holdfast::netproxy {
+
+Result<std::vector<Leftover>> PodNet::Audit(const std::vector<PodUid>& live, bool repair) {
+  const std::lock_guard lock(mutex_);
+  const std::set<PodUid> wanted(live.begin(), live.end());
+  std::set<std::string> wanted_interfaces;
+  for (const PodUid& uid : live)
+    wanted_interfaces.insert(InterfaceName(instance_.interface_prefix, uid));
+
+  std::vector<Leftover> found;
+  ASSIGN_OR_RETURN(const std::vector<sys::Link> links, rtnl_.ListLinks());
+  for (const sys::Link& link : links) {
+    if (!IsOurInterface(instance_.interface_prefix, link) || wanted_interfaces.contains(link.name))
+      continue;
+    found.push_back({"interface", link.name, "no live pod has it"});
+    if (!repair) continue;
+    RETURN_IF_ERROR(rtnl_.DeleteLink(link.index));
+    HOLDFAST_PAUSE_POINT("podnet.audit.interface_deleted");
+  }
+  std::vector<PodRecord> stale;
+  for (const auto& [uid, record] : book_.records()) {
+    if (!wanted.contains(uid)) stale.push_back(record);
+  }
+  for (const PodRecord& record : stale) {
+    found.push_back({"record", record.uid.value,
+                     StrCat("addresses kept for ", record.pod_namespace, "/", record.pod_name,
+                            record.releasing ? ", torn down" : ", no live pod")});
+    if (!repair) continue;
+    RETURN_IF_ERROR(book_.Free(record.uid));
+    std::erase(releasing_, record.uid);
+  }
+  if (repair) RETURN_IF_ERROR(MarkOccupied());
+  return found;
+}
+
+}  // namespace holdfast::netproxy

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// PodNet: the PodNetwork of one agent, in the network namespace of the thread that opened it.
+// Thread-safe: one lock, since the kernel takes one (RTNL) anyway. State on disk: record.h.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "holdfast/interfaces/pod_network.h"
+#include "holdfast/model/instance.h"
+#include "holdfast/sys/rtnl.h"
+#include "netproxy/podnet/address_book.h"
+
+namespace holdfast::netproxy {
+
+class PodNet : public PodNetwork {
+ public:
+  // Reads the address book. kConflict while another agent uses the same directory,
+  // kInvalidArgument for bad CIDRs or a bad interface prefix. Changes nothing in the kernel.
+  static Result<std::unique_ptr<PodNet>> Open(const model::Instance& instance);
+
+  Result<void> Ensure() override;
+  Result<std::vector<std::string>> Setup(const PodNetworkRequest& request) override;
+  Result<void> Teardown(const PodUid& uid) override;
+  std::vector<std::string> Addresses(const PodUid& uid) override;
+  Result<std::vector<Leftover>> Audit(const std::vector<PodUid>& live, bool repair) override;
+
+  // Takes the node-wide parts away; for an uninstall, when no pod is left.
+  Result<void> RemoveNodeParts();
+  // What could not be tuned since the last call; for the log.
+  std::vector<std::string> TakeWarnings();
+
+ private:
+  PodNet(const model::Instance& instance, std::vector<Cidr> ranges, AddressBook book,
+         sys::Rtnl rtnl)
+      : instance_(instance),
+        ranges_(std::move(ranges)),
+        book_(std::move(book)),
+        rtnl_(std::move(rtnl)) {}
+
+  Result<void> MarkOccupied();
+  Result<const PodRecord*> EnsureRecord(const PodNetworkRequest& request);
+  Result<void> Wire(const PodRecord& record, int netns);
+  // Frees what waits in releasing_ and whose interface is gone; looks at `limit` at most.
+  Result<void> ReleaseGone(size_t limit);
+
+  const model::Instance instance_;
+  const std::vector<Cidr> ranges_;
+  std::mutex mutex_;  // guards all below
+  AddressBook book_;
+  sys::Rtnl rtnl_;
+  std::deque<PodUid> releasing_;
+  uint32_t mtu_ = 0;  // 0 until the first Ensure() or Setup()
+  std::vector<std::string> warnings_;
+};
+
+}  // namespace holdfast::netproxy

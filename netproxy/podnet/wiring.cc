@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netproxy/podnet/wiring.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/netns.h"
+#include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/sysctl.h"
+
+namespace holdfast::netproxy {
+namespace {
+
+constexpr char kPodInterface[] = "eth0";
+constexpr size_t kHashDigits = 11;
+
+// FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/
+uint64_t Hash(std::string_view text) {
+  uint64_t h = 0xcbf29ce484222325;
+  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3;
+  return h;
+}
+
+sys::MacAddress PodMac(const PodUid& uid) {
+  const uint64_t h = Hash(uid.value);
+  sys::MacAddress mac = {0x02, 0x68};  // locally administered
+  for (size_t i = 2; i < mac.size(); ++i) mac[i] = static_cast<uint8_t>(h >> (8 * i));
+  return mac;
+}
+
+// What the pod sends everything to: link-local, the same in every pod.
+IpAddress GatewayFor(bool v6) {
+  static constexpr uint8_t kV4[] = {169, 254, 1, 1};
+  static constexpr uint8_t kV6[16] = {0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1};
+  return v6 ? IpAddress::FromBytes(true, kV6) : IpAddress::FromBytes(false, kV4);
+}
+
+struct Setting {
+  const char* name;
+  const char* value;
+};
+
+void Tune(const char* tree, const std::string& interface, std::initializer_list<Setting> settings,
+          std::vector<std::string>& warnings) {
+  for (const Setting& s : settings) {
+    auto done = sys::WriteSysctl(StrCat("net/", tree, "/conf/", interface, "/", s.name), s.value);
+    if (!done) warnings.push_back(done.error().message());
+  }
+}
+
+// Before the link is up: a pod must not steer the node for one packet (security-catalogue NE-01).
+void TuneNodeEnd(const PodWiring& pod, std::vector<std::string>& warnings) {
+  // rp_filter: the kernel's own source check, which holds even while somebody flushes our rules.
+  Tune("ipv4", pod.interface, {{"rp_filter", "1"}, {"accept_redirects", "0"}}, warnings);
+  if (std::none_of(pod.addresses.begin(), pod.addresses.end(),
+                   [](const IpAddress& a) { return a.v6; }))
+    return;
+  Tune("ipv6", pod.interface,
+       {{"accept_ra", "0"}, {"accept_redirects", "0"}, {"addr_gen_mode", "1"}}, warnings);
+}
+
+void TunePodEnd(const PodWiring& pod, std::vector<std::string>& warnings) {
+  Tune("ipv4", kPodInterface, {{"accept_redirects", "0"}}, warnings);
+  const bool v6 = std::any_of(pod.addresses.begin(), pod.addresses.end(),
+                              [](const IpAddress& a) { return a.v6; });
+  if (v6) {
+    Tune("ipv6", kPodInterface,
+         {{"accept_ra", "0"}, {"accept_redirects", "0"}, {"accept_dad", "0"}}, warnings);
+  } else if (sys::ReadSysctl(StrCat("net/ipv6/conf/", kPodInterface, "/disable_ipv6"))) {
+    Tune("ipv6", kPodInterface, {{"disable_ipv6", "1"}}, warnings);
+  }
+}
+
+sys::Route PodDefaultRoute(const IpAddress& address, int link) {
+  sys::Route route;
+  route.destination.network.v6 = address.v6;
+  route.link = link;
+  route.gateway = GatewayFor(address.v6);
+  route.source = address;
+  route.protocol = kRouteProtocol;
+  return route;
+}
+
+// Runs on a thread inside the pod's namespace.
+Result<void> WirePodEnd(const PodWiring& pod, std::vector<std::string>& warnings) {
+  ASSIGN_OR_RETURN(sys::Rtnl rtnl, sys::Rtnl::Open());
+  ASSIGN_OR_RETURN(const sys::Link loopback, rtnl.GetLink("lo"));
+  if (!loopback.up) RETURN_IF_ERROR(rtnl.SetLinkUp(loopback.index));
+  ASSIGN_OR_RETURN(const sys::Link link, rtnl.GetLink(kPodInterface));
+  TunePodEnd(pod, warnings);
+  for (const IpAddress& a : pod.addresses) {
+    RETURN_IF_ERROR(rtnl.EnsureAddress({a, a.MaxPrefix(), link.index}));
+  }
+  if (!link.up) RETURN_IF_ERROR(rtnl.SetLinkUp(link.index));
+  HOLDFAST_PAUSE_POINT("podnet.wire.pod_end_up");
+  for (const IpAddress& a : pod.addresses) {
+    RETURN_IF_ERROR(rtnl.EnsureNeighbour({GatewayFor(a.v6), link.index, kNodeMac}));
+    RETURN_IF_ERROR(rtnl.ReplaceRoute(PodDefaultRoute(a, link.index)));
+  }
+  return {};
+}
+
+// True when the pod's eth0 is the other end of `node_end`.
+Result<bool> LeadsTo(int netns, const sys::Link& node_end, const PodUid& uid) {
+  ASSIGN_OR_RETURN(sys::Rtnl rtnl, sys::Rtnl::OpenIn(netns));
+  auto link = rtnl.GetLink(kPodInterface);
+  if (!link) {
+    if (link.error().code() == Code::kNotFound) return false;
+    return std::move(link.error());
+  }
+  return link->kind == "veth" && link->mac == PodMac(uid) && link->peer_index == node_end.index;
+}
+
+Result<sys::Link> EnsureVeth(sys::Rtnl& node, int netns, const PodWiring& pod) {
+  const sys::VethSpec spec{.name = pod.interface,
+                           .mac = kNodeMac,
+                           .mtu = pod.mtu,
+                           .peer_netns = netns,
+                           .peer_name = kPodInterface,
+                           .peer_mac = PodMac(pod.uid)};
+  auto added = node.AddVeth(spec);
+  if (!added && added.error().code() == Code::kAlreadyExists) {
+    auto present = node.GetLink(pod.interface);
+    if (!present && present.error().code() == Code::kNotFound) {
+      return Conflict(StrCat("add ", kPodInterface, " of pod ", pod.uid.value,
+                             ": its network namespace has an interface of that name"));
+    }
+    if (!present) return std::move(present.error());
+    if (present->kind != "veth" || present->mac != kNodeMac) {
+      return Conflict(
+          StrCat("add veth ", pod.interface, ": an interface of that name is not ours"));
+    }
+    ASSIGN_OR_RETURN(const bool ours, LeadsTo(netns, *present, pod.uid));
+    if (ours) return present;
+    // It leads to a namespace that this pod had before; only here a veth is deleted by us.
+    RETURN_IF_ERROR(node.DeleteLink(present->index));
+    HOLDFAST_PAUSE_POINT("podnet.wire.stale_veth_deleted");
+    added = node.AddVeth(spec);
+  }
+  if (!added) return std::move(added.error());
+  HOLDFAST_PAUSE_POINT("podnet.wire.veth_added");
+  return node.GetLink(pod.interface);
+}
+
+Result<void> EnsureHostRoute(sys::Rtnl& node, const sys::Route& route) {
+  auto added = node.AddRoute(route);
+  if (added || added.error().code() != Code::kAlreadyExists) return added;
+  ASSIGN_OR_RETURN(const std::vector<sys::Route> routes, node.ListRoutes());
+  for (const sys::Route& r : routes) {
+    if (r.destination != route.destination) continue;
+    if (r.protocol != kRouteProtocol) {
+      return Conflict(
+          StrCat("add route ", route.destination.ToString(), ": a foreign route is there"));
+    }
+    if (r.link == route.link && r.source == route.source) return {};
+  }
+  return node.ReplaceRoute(route);
+}
+
+Result<void> WireNodeEnd(sys::Rtnl& node, const sys::Link& link, const PodWiring& pod) {
+  RETURN_IF_ERROR(node.SetLinkUp(link.index, pod.alias));
+  HOLDFAST_PAUSE_POINT("podnet.wire.node_end_up");
+  for (size_t i = 0; i < pod.addresses.size(); ++i) {
+    const IpAddress& a = pod.addresses[i];
+    RETURN_IF_ERROR(node.EnsureNeighbour({a, link.index, PodMac(pod.uid)}));
+    sys::Route route;
+    route.destination = {a, a.MaxPrefix()};
+    route.link = link.index;
+    route.source = pod.node_addresses[i];
+    route.protocol = kRouteProtocol;
+    RETURN_IF_ERROR(EnsureHostRoute(node, route));
+    HOLDFAST_PAUSE_POINT("podnet.wire.host_route_added");
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string InterfaceName(const std::string& prefix, const PodUid& uid) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string name = prefix;
+  uint64_t h = Hash(uid.value);
+  for (size_t i = 0; i < kHashDigits; ++i, h >>= 4) name.push_back(kHex[h & 15]);
+  return name;
+}
+
+bool IsOurInterface(const std::string& prefix, const sys::Link& link) {
+  const std::string& name = link.name;
+  return link.kind == "veth" && link.mac == kNodeMac &&
+         name.size() == prefix.size() + kHashDigits && name.starts_with(prefix) &&
+         name.find_first_not_of("0123456789abcdef", prefix.size()) == std::string::npos;
+}
+
+Result<void> WirePod(sys::Rtnl& node, int netns, const PodWiring& pod,
+                     std::vector<std::string>& warnings) {
+  ASSIGN_OR_RETURN(const sys::Link link, EnsureVeth(node, netns, pod));
+  TuneNodeEnd(pod, warnings);
+  RETURN_IF_ERROR(sys::RunInNetworkNamespace(netns, [&] { return WirePodEnd(pod, warnings); }));
+  return WireNodeEnd(node, link, pod);
+}
+
+}  // namespace holdfast::netproxy

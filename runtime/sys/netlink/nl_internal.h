@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// libnl's objects with an owner, and its return values as Result. For .cc files of this folder.
+#pragma once
+
+#include <netlink/addr.h>
+#include <netlink/cache.h>
+#include <netlink/route/addr.h>
+#include <netlink/route/link.h>
+#include <netlink/route/neighbour.h>
+#include <netlink/route/route.h>
+
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "holdfast/base/ip_address.h"
+#include "holdfast/base/result.h"
+
+namespace holdfast::sys {
+
+template <class T>
+struct NlDeleter;
+template <>
+struct NlDeleter<nl_addr> {
+  void operator()(nl_addr* p) const { ::nl_addr_put(p); }
+};
+template <>
+struct NlDeleter<nl_cache> {
+  void operator()(nl_cache* p) const { ::nl_cache_free(p); }
+};
+template <>
+struct NlDeleter<rtnl_link> {
+  void operator()(rtnl_link* p) const { ::rtnl_link_put(p); }
+};
+template <>
+struct NlDeleter<rtnl_addr> {
+  void operator()(rtnl_addr* p) const { ::rtnl_addr_put(p); }
+};
+template <>
+struct NlDeleter<rtnl_route> {
+  void operator()(rtnl_route* p) const { ::rtnl_route_put(p); }
+};
+template <>
+struct NlDeleter<rtnl_neigh> {
+  void operator()(rtnl_neigh* p) const { ::rtnl_neigh_put(p); }
+};
+
+template <class T>
+using NlPtr = std::unique_ptr<T, NlDeleter<T>>;
+
+// libnl returns a negative NLE_* number; `what` names the verb and its object.
+Result<void> CheckNl(int ret, std::string_view what);
+
+NlPtr<nl_addr> ToNl(const IpAddress& ip, uint8_t prefix);
+// Nothing for other families (MPLS, …).
+std::optional<IpAddress> FromNl(const nl_addr* address);
+
+}  // namespace holdfast::sys

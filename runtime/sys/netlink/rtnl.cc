@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "holdfast/sys/rtnl.h"
+
+#include <linux/if_addr.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+#include <netlink/netlink.h>
+#include <netlink/route/link/veth.h>
+#include <netlink/route/nexthop.h>
+#include <netlink/socket.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/netns.h"
+#include "runtime/sys/netlink/nl_internal.h"
+
+namespace holdfast::sys {
+namespace {
+
+Error OutOfMemory(std::string_view what) { return Error::FromErrno(ENOMEM, what); }
+
+bool IsGone(const Result<void>& result) {
+  if (result) return false;
+  const int err = result.error().sys_errno();
+  return err == ENOENT || err == ENODEV || err == EADDRNOTAVAIL || err == ESRCH;
+}
+
+// Success when the object to delete was not there.
+Result<void> AbsentIsSuccess(Result<void> result) {
+  if (IsGone(result)) return {};
+  return result;
+}
+
+MacAddress MacOf(rtnl_link* link) {
+  MacAddress mac{};
+  const nl_addr* address = ::rtnl_link_get_addr(link);
+  if (address != nullptr && ::nl_addr_get_len(address) == mac.size()) {
+    std::memcpy(mac.data(), ::nl_addr_get_binary_addr(address), mac.size());
+  }
+  return mac;
+}
+
+NlPtr<nl_addr> MacToNl(const MacAddress& mac) {
+  return NlPtr<nl_addr>(::nl_addr_build(AF_LLC, mac.data(), mac.size()));
+}
+
+Link ToLink(rtnl_link* link) {
+  Link out;
+  out.index = ::rtnl_link_get_ifindex(link);
+  out.name = ::rtnl_link_get_name(link);
+  const char* kind = ::rtnl_link_get_type(link);
+  if (kind != nullptr) out.kind = kind;
+  out.mac = MacOf(link);
+  out.mtu = ::rtnl_link_get_mtu(link);
+  out.peer_index = ::rtnl_link_get_link(link);
+  out.up = (::rtnl_link_get_flags(link) & IFF_UP) != 0;
+  out.loopback = (::rtnl_link_get_flags(link) & IFF_LOOPBACK) != 0;
+  return out;
+}
+
+Result<NlPtr<rtnl_addr>> ToNlAddress(const Address& address, const std::string& what) {
+  NlPtr<rtnl_addr> out(::rtnl_addr_alloc());
+  NlPtr<nl_addr> local = ToNl(address.ip, address.prefix);
+  if (!out || !local) return OutOfMemory(what);
+  ::rtnl_addr_set_ifindex(out.get(), address.link);
+  RETURN_IF_ERROR(CheckNl(::rtnl_addr_set_local(out.get(), local.get()), what));
+  if (address.ip.v6) ::rtnl_addr_set_flags(out.get(), IFA_F_NODAD);
+  return out;
+}
+
+Result<NlPtr<rtnl_route>> ToNlRoute(const Route& route, const std::string& what) {
+  NlPtr<rtnl_route> out(::rtnl_route_alloc());
+  NlPtr<nl_addr> destination = ToNl(route.destination.network, route.destination.prefix);
+  if (!out || !destination) return OutOfMemory(what);
+  ::rtnl_route_set_family(out.get(), static_cast<uint8_t>(route.destination.network.family()));
+  RETURN_IF_ERROR(CheckNl(::rtnl_route_set_dst(out.get(), destination.get()), what));
+  ::rtnl_route_set_table(out.get(), RT_TABLE_MAIN);
+  if (route.protocol != 0) ::rtnl_route_set_protocol(out.get(), route.protocol);
+  ::rtnl_route_set_scope(out.get(),
+                         route.unreachable || route.gateway ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK);
+  if (route.source) {
+    NlPtr<nl_addr> source = ToNl(*route.source, route.source->MaxPrefix());
+    if (!source) return OutOfMemory(what);
+    RETURN_IF_ERROR(CheckNl(::rtnl_route_set_pref_src(out.get(), source.get()), what));
+  }
+  if (route.unreachable) {
+    RETURN_IF_ERROR(CheckNl(::rtnl_route_set_type(out.get(), RTN_UNREACHABLE), what));
+    return out;
+  }
+  rtnl_nexthop* hop = ::rtnl_route_nh_alloc();  // owned by the route once added
+  if (hop == nullptr) return OutOfMemory(what);
+  ::rtnl_route_nh_set_ifindex(hop, route.link);
+  if (route.gateway) {
+    NlPtr<nl_addr> gateway = ToNl(*route.gateway, route.gateway->MaxPrefix());
+    if (gateway) ::rtnl_route_nh_set_gateway(hop, gateway.get());
+    ::rtnl_route_nh_set_flags(hop, RTNH_F_ONLINK);
+  }
+  ::rtnl_route_add_nexthop(out.get(), hop);
+  return out;
+}
+
+std::optional<Route> FromNlRoute(rtnl_route* route) {
+  Route out;
+  nl_addr* destination = ::rtnl_route_get_dst(route);
+  const std::optional<IpAddress> network = FromNl(destination);
+  if (!network) return std::nullopt;
+  out.destination.network = *network;
+  out.destination.prefix = static_cast<uint8_t>(::nl_addr_get_prefixlen(destination));
+  out.unreachable = ::rtnl_route_get_type(route) == RTN_UNREACHABLE;
+  out.protocol = ::rtnl_route_get_protocol(route);
+  if (nl_addr* source = ::rtnl_route_get_pref_src(route); source != nullptr)
+    out.source = FromNl(source);
+  if (!out.unreachable && ::rtnl_route_get_nnexthops(route) > 0) {
+    rtnl_nexthop* hop = ::rtnl_route_nexthop_n(route, 0);
+    out.link = ::rtnl_route_nh_get_ifindex(hop);
+    if (nl_addr* gateway = ::rtnl_route_nh_get_gateway(hop); gateway != nullptr) {
+      out.gateway = FromNl(gateway);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+void Rtnl::SocketFree::operator()(nl_sock* socket) const { ::nl_socket_free(socket); }
+Rtnl::Rtnl(Rtnl&&) noexcept = default;
+Rtnl& Rtnl::operator=(Rtnl&&) noexcept = default;
+Rtnl::~Rtnl() = default;
+
+Result<Rtnl> Rtnl::Open() {
+  Rtnl out(::nl_socket_alloc());
+  if (!out.socket_) return OutOfMemory("netlink socket");
+  RETURN_IF_ERROR(
+      CheckNl(::nl_connect(out.socket_.get(), NETLINK_ROUTE), "connect to routing netlink"));
+  return out;
+}
+
+Result<Rtnl> Rtnl::OpenIn(int netns) {
+  std::optional<Rtnl> out;
+  RETURN_IF_ERROR(RunInNetworkNamespace(netns, [&]() -> Result<void> {
+    ASSIGN_OR_RETURN(Rtnl opened, Open());
+    out.emplace(std::move(opened));
+    return {};
+  }));
+  return std::move(*out);
+}
+
+Result<Link> Rtnl::GetLink(const std::string& name) {
+  rtnl_link* raw = nullptr;
+  RETURN_IF_ERROR(CheckNl(::rtnl_link_get_kernel(socket_.get(), 0, name.c_str(), &raw),
+                          StrCat("get link ", name)));
+  NlPtr<rtnl_link> link(raw);
+  return ToLink(link.get());
+}
+
+Result<std::vector<Link>> Rtnl::ListLinks() {
+  nl_cache* raw = nullptr;
+  RETURN_IF_ERROR(CheckNl(::rtnl_link_alloc_cache(socket_.get(), AF_UNSPEC, &raw), "list links"));
+  NlPtr<nl_cache> cache(raw);
+  std::vector<Link> out;
+  for (nl_object* o = ::nl_cache_get_first(raw); o != nullptr; o = ::nl_cache_get_next(o)) {
+    out.push_back(ToLink(reinterpret_cast<rtnl_link*>(o)));
+  }
+  return out;
+}
+
+Result<void> Rtnl::AddVeth(const VethSpec& spec) {
+  const std::string what = StrCat("add veth ", spec.name);
+  NlPtr<rtnl_link> link(::rtnl_link_veth_alloc());
+  NlPtr<nl_addr> mac = MacToNl(spec.mac);
+  NlPtr<nl_addr> peer_mac = MacToNl(spec.peer_mac);
+  if (!link || !mac || !peer_mac) return OutOfMemory(what);
+  ::rtnl_link_set_name(link.get(), spec.name.c_str());
+  ::rtnl_link_set_addr(link.get(), mac.get());
+  // rtnl_link_veth_get_peer takes a reference for the caller.
+  NlPtr<rtnl_link> peer(::rtnl_link_veth_get_peer(link.get()));
+  ::rtnl_link_set_name(peer.get(), spec.peer_name.c_str());
+  ::rtnl_link_set_addr(peer.get(), peer_mac.get());
+  if (spec.peer_netns >= 0) ::rtnl_link_set_ns_fd(peer.get(), spec.peer_netns);
+  if (spec.mtu != 0) {
+    ::rtnl_link_set_mtu(link.get(), spec.mtu);
+    ::rtnl_link_set_mtu(peer.get(), spec.mtu);
+  }
+  return CheckNl(::rtnl_link_add(socket_.get(), link.get(), NLM_F_CREATE | NLM_F_EXCL), what);
+}
+
+Result<void> Rtnl::SetLinkUp(int index, const std::string& alias) {
+  const std::string what = StrCat("set link ", index, " up");
+  NlPtr<rtnl_link> which(::rtnl_link_alloc());
+  NlPtr<rtnl_link> change(::rtnl_link_alloc());
+  if (!which || !change) return OutOfMemory(what);
+  ::rtnl_link_set_ifindex(which.get(), index);
+  ::rtnl_link_set_flags(change.get(), IFF_UP);
+  if (!alias.empty()) ::rtnl_link_set_ifalias(change.get(), alias.c_str());
+  return CheckNl(::rtnl_link_change(socket_.get(), which.get(), change.get(), 0), what);
+}
+
+Result<void> Rtnl::DeleteLink(int index) {
+  const std::string what = StrCat("delete link ", index);
+  NlPtr<rtnl_link> link(::rtnl_link_alloc());
+  if (!link) return OutOfMemory(what);
+  ::rtnl_link_set_ifindex(link.get(), index);
+  return AbsentIsSuccess(CheckNl(::rtnl_link_delete(socket_.get(), link.get()), what));
+}
+
+Result<void> Rtnl::EnsureAddress(const Address& address) {
+  const std::string what = StrCat("add address ", address.ip.ToString(), " to link ", address.link);
+  ASSIGN_OR_RETURN(NlPtr<rtnl_addr> request, ToNlAddress(address, what));
+  return CheckNl(::rtnl_addr_add(socket_.get(), request.get(), NLM_F_CREATE | NLM_F_REPLACE), what);
+}
+
+Result<void> Rtnl::DeleteAddress(const Address& address) {
+  const std::string what =
+      StrCat("delete address ", address.ip.ToString(), " of link ", address.link);
+  ASSIGN_OR_RETURN(NlPtr<rtnl_addr> request, ToNlAddress(address, what));
+  return AbsentIsSuccess(CheckNl(::rtnl_addr_delete(socket_.get(), request.get(), 0), what));
+}
+
+Result<std::vector<Address>> Rtnl::ListAddresses(int link) {
+  nl_cache* raw = nullptr;
+  RETURN_IF_ERROR(CheckNl(::rtnl_addr_alloc_cache(socket_.get(), &raw), "list addresses"));
+  NlPtr<nl_cache> cache(raw);
+  std::vector<Address> out;
+  for (nl_object* o = ::nl_cache_get_first(raw); o != nullptr; o = ::nl_cache_get_next(o)) {
+    auto* address = reinterpret_cast<rtnl_addr*>(o);
+    if (::rtnl_addr_get_ifindex(address) != link) continue;
+    const std::optional<IpAddress> ip = FromNl(::rtnl_addr_get_local(address));
+    if (!ip) continue;
+    out.push_back({*ip, static_cast<uint8_t>(::rtnl_addr_get_prefixlen(address)), link});
+  }
+  return out;
+}
+
+Result<void> Rtnl::AddRoute(const Route& route) {
+  const std::string what = StrCat("add route ", route.destination.ToString());
+  ASSIGN_OR_RETURN(NlPtr<rtnl_route> request, ToNlRoute(route, what));
+  return CheckNl(::rtnl_route_add(socket_.get(), request.get(), NLM_F_CREATE | NLM_F_EXCL), what);
+}
+
+Result<void> Rtnl::ReplaceRoute(const Route& route) {
+  const std::string what = StrCat("replace route ", route.destination.ToString());
+  ASSIGN_OR_RETURN(NlPtr<rtnl_route> request, ToNlRoute(route, what));
+  return CheckNl(::rtnl_route_add(socket_.get(), request.get(), NLM_F_CREATE | NLM_F_REPLACE),
+                 what);
+}
+
+Result<void> Rtnl::DeleteRoute(const Route& route) {
+  const std::string what = StrCat("delete route ", route.destination.ToString());
+  ASSIGN_OR_RETURN(NlPtr<rtnl_route> request, ToNlRoute(route, what));
+  return AbsentIsSuccess(CheckNl(::rtnl_route_delete(socket_.get(), request.get(), 0), what));
+}
+
+Result<std::vector<Route>> Rtnl::ListRoutes() {
+  nl_cache* raw = nullptr;
+  RETURN_IF_ERROR(
+      CheckNl(::rtnl_route_alloc_cache(socket_.get(), AF_UNSPEC, 0, &raw), "list routes"));
+  NlPtr<nl_cache> cache(raw);
+  std::vector<Route> out;
+  for (nl_object* o = ::nl_cache_get_first(raw); o != nullptr; o = ::nl_cache_get_next(o)) {
+    auto* route = reinterpret_cast<rtnl_route*>(o);
+    if (::rtnl_route_get_table(route) != RT_TABLE_MAIN) continue;
+    if (auto converted = FromNlRoute(route)) out.push_back(*converted);
+  }
+  return out;
+}
+
+Result<void> Rtnl::EnsureNeighbour(const Neighbour& neighbour) {
+  const std::string what =
+      StrCat("add neighbour ", neighbour.ip.ToString(), " on link ", neighbour.link);
+  NlPtr<rtnl_neigh> request(::rtnl_neigh_alloc());
+  NlPtr<nl_addr> ip = ToNl(neighbour.ip, neighbour.ip.MaxPrefix());
+  NlPtr<nl_addr> mac = MacToNl(neighbour.mac);
+  if (!request || !ip || !mac) return OutOfMemory(what);
+  ::rtnl_neigh_set_ifindex(request.get(), neighbour.link);
+  ::rtnl_neigh_set_dst(request.get(), ip.get());
+  ::rtnl_neigh_set_lladdr(request.get(), mac.get());
+  ::rtnl_neigh_set_state(request.get(), NUD_PERMANENT);
+  return CheckNl(::rtnl_neigh_add(socket_.get(), request.get(), NLM_F_CREATE | NLM_F_REPLACE),
+                 what);
+}
+
+}  // namespace holdfast::sys

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "holdfast/sys/sysctl.h"
+
+#include <fcntl.h>
+
+#include "holdfast/sys/files.h"
+
+namespace holdfast::sys {
+namespace {
+
+std::string PathOf(const std::string& name) { return "/proc/sys/" + name; }
+
+}  // namespace
+
+Result<std::string> ReadSysctl(const std::string& name) {
+  ASSIGN_OR_RETURN(std::string text, ReadFileAt(AT_FDCWD, PathOf(name), 4096));
+  while (!text.empty() && text.back() == '\n') text.pop_back();
+  return text;
+}
+
+Result<void> WriteSysctl(const std::string& name, std::string_view value) {
+  return WriteControlAt(AT_FDCWD, PathOf(name), value);
+}
+
+}  // namespace holdfast::sys
