@@ -200,7 +200,7 @@ TEST_F(CgroupTreeTest, OnlyStandardDevicesCanBeOpened) {
   ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kBestEffort, {}));
   auto made = tree_->MakeContainer(kUid, QosClass::kBestEffort, kId, {}, false);
   ASSERT_TRUE(made);
-  const std::string node = StrCat("/tmp/holdfast-node-", ::getpid());
+  const std::string node = StrCat("/var/tmp/holdfast-node-", ::getpid());
   const pid_t pid = Spawn(*made, [&node] {
     if (::open("/dev/null", O_RDWR) < 0) ::_exit(1);
     if (::mknod(node.c_str(), S_IFCHR | 0600, makedev(1, 11)) != 0) ::_exit(2);  // kmsg

@@ -75,7 +75,7 @@ TEST_F(CgroupV2Test, KillAllEndsEveryProcess) {
 TEST_F(CgroupV2Test, DeviceFilterAllowsOnlyStandardDevices) {
   auto attached = AttachDeviceFilter(cgroup_.dirs[0].get());
   ASSERT_TRUE(attached) << attached.error().message();
-  const std::string node = StrCat("/tmp/holdfast-v2-node-", ::getpid());
+  const std::string node = StrCat("/var/tmp/holdfast-v2-node-", ::getpid());
   const int status = Run([&node] {
     if (::open("/dev/null", O_RDWR) < 0) ::_exit(1);
     if (::open("/dev/urandom", O_RDONLY) < 0) ::_exit(2);
