@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every file that agent and runtime keep on disk. Names only; store.h reads and writes the records.
+//
+//   <run_dir>/                      a tmpfs: gone after a reboot, like the processes it tells of
+//     holdfastd.sock                the agent's API
+//     keeper.sock launch.N.sock log.sock keeper/…   the keeper's: drawing in runtime/keeper/paths.h
+//     runtime/                      0700: specs hold the values of secrets
+//       sandboxes/<pod uid>         SandboxRecord, written before the first namespace is made
+//       containers/<container id>   ContainerRecord, written before the first thing is made for it,
+//                                   removed after the last one is gone
+//       …/<name>.corrupt            a record that could not be read, put aside; `holdctl check`
+//
+//   <root_dir>/                     on disk: survives a reboot
+//     images/                       the image store's: drawing in runtime/image/store
+//     network/                      the address book: drawing in netproxy/podnet
+//     pods/<pod uid>/
+//       containers/<container id>/  scratch of one container; anything here without a
+//         upper/ work/              ContainerRecord is left over (after a reboot: all of it)
+//       …                           volumes and files of the pod: agent/volume
+//
+// A container exists for the agent when it has a ContainerRecord and the keeper's start record. A
+// ContainerRecord alone is a start that was cut short, or a removal that was: it is taken away.
+#pragma once
+
+#include <string>
+
+#include "holdfast/base/ids.h"
+#include "holdfast/model/instance.h"
+
+namespace holdfast::runtime {
+
+inline constexpr char kStateDir[] = "runtime";
+inline constexpr char kSandboxesDir[] = "sandboxes";
+inline constexpr char kContainersDir[] = "containers";
+inline constexpr char kCorruptSuffix[] = ".corrupt";
+
+// Directory of the scratch directories of one pod, and one of them.
+inline std::string ScratchParent(const model::Instance& instance, const PodUid& uid) {
+  return instance.PodsDir() + "/" + uid.value + "/containers";
+}
+inline std::string ScratchDir(const model::Instance& instance, const PodUid& uid,
+                              const ContainerId& id) {
+  return ScratchParent(instance, uid) + "/" + id.value;
+}
+
+}  // namespace holdfast::runtime
