@@ -13,7 +13,6 @@ struct HostFacts {
   bool overlay_lower_fd = false;    // fsconfig SET_FD "lowerdir+" (6.13)
   bool overlay_lower_add = false;   // fsconfig "lowerdir+" one by one (6.7)
   bool open_tree_detached = false;  // open_tree(CLONE) of a detached mount (6.15)
-  bool clone_into_cgroup = false;   // cgroup2 is mounted with controllers, clone3 can (5.7)
   bool pidfd_info_exit = false;     // PIDFD_GET_INFO tells the exit code after reaping (6.15)
   bool time_namespace = false;
   bool user_namespace = false;

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes by descriptor: clone3, pidfds, exit statuses, namespaces. Thread-safe: no state.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "holdfast/base/result.h"
+#include "holdfast/base/unique_fd.h"
+
+namespace holdfast::sys {
+
+struct Cloned {
+  pid_t pid = 0;  // 0 in the child
+  PidFd pidfd;    // in the parent only
+};
+
+// clone3(2) as fork does (own memory, SIGCHLD), with CLONE_* `flags` and CLONE_PIDFD added;
+// `cgroup` >= 0 adds CLONE_INTO_CGROUP. glibc's fork handlers do not run: single-threaded callers.
+Result<Cloned> Clone(uint64_t flags, int cgroup = -1);
+
+Result<PidFd> OpenPidFd(pid_t pid);
+// kNotFound when the process is gone.
+Result<void> SendSignal(int pidfd, int signal);
+
+struct ExitStatus {
+  int code = 0;    // of exit(2); 0 when a signal ended it
+  int signal = 0;  // 0 unless a signal ended it
+  // As a shell shows it.
+  int ShellCode() const { return signal != 0 ? 128 + signal : code; }
+  bool operator==(const ExitStatus&) const = default;
+};
+
+// Of a child of the caller; nullopt while it runs. kNotFound when it is not a child or was reaped.
+// Peek leaves the zombie, Reap takes it.
+Result<std::optional<ExitStatus>> PeekExit(int pidfd);
+Result<std::optional<ExitStatus>> ReapExit(int pidfd);
+// PIDFD_GET_INFO (Linux 6.15): the status of any process, kept while a pidfd that was opened before
+// its end is open. nullopt while it runs or is a zombie; kUnsupported on older kernels.
+Result<std::optional<ExitStatus>> ExitFromPidFd(int pidfd);
+
+// Field 22 of <proc>/<pid>/stat: with the pid it names a process for ever. `proc` is a procfs.
+Result<uint64_t> StartTicks(int proc, pid_t pid);
+
+// setns(2). `flags` as there; `fd` is a namespace, or a pidfd with several CLONE_NEW* flags.
+Result<void> JoinNamespace(int fd, int flags, const char* what);
+
+// Closes every descriptor in [first, last]; with `unshare` the table becomes private first, and
+// only what lies below `first` is copied when `last` is ~0u.
+Result<void> CloseRange(unsigned first, unsigned last, bool unshare);
+
+}  // namespace holdfast::sys

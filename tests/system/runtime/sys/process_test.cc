@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "holdfast/sys/process.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/mount.h"
+#include "holdfast/sys/probe.h"
+
+namespace holdfast::sys {
+namespace {
+
+void AwaitEnd(const PidFd& pidfd) {
+  pollfd event{pidfd.get(), POLLIN, 0};
+  ASSERT_EQ(::poll(&event, 1, 10000), 1);
+}
+
+TEST(ProcessTest, PeekLeavesTheZombieAndReapTakesIt) {
+  auto child = Clone(0);
+  ASSERT_TRUE(child.has_value()) << child.error().message();
+  if (child->pid == 0) ::_exit(42);
+  AwaitEnd(child->pidfd);
+  for (int i = 0; i < 2; ++i) {
+    auto peeked = PeekExit(child->pidfd.get());
+    ASSERT_TRUE(peeked && *peeked);
+    EXPECT_EQ((*peeked)->ShellCode(), 42);
+  }
+  auto reaped = ReapExit(child->pidfd.get());
+  ASSERT_TRUE(reaped && *reaped);
+  EXPECT_EQ((*reaped)->code, 42);
+  auto again = PeekExit(child->pidfd.get());
+  ASSERT_FALSE(again.has_value());
+  EXPECT_EQ(again.error().code(), Code::kNotFound);
+}
+
+TEST(ProcessTest, ASignalShowsAsTheShellShowsIt) {
+  auto child = Clone(0);
+  ASSERT_TRUE(child.has_value());
+  if (child->pid == 0) {
+    for (;;) ::pause();
+  }
+  auto running = PeekExit(child->pidfd.get());
+  ASSERT_TRUE(running.has_value());
+  EXPECT_FALSE(running->has_value());
+  ASSERT_TRUE(SendSignal(child->pidfd.get(), SIGKILL).has_value());
+  AwaitEnd(child->pidfd);
+  auto reaped = ReapExit(child->pidfd.get());
+  ASSERT_TRUE(reaped && *reaped);
+  EXPECT_EQ((*reaped)->ShellCode(), 137);
+  EXPECT_EQ(SendSignal(child->pidfd.get(), SIGTERM).error().code(), Code::kNotFound);
+}
+
+TEST(ProcessTest, StartTicksReadsPastAHostileCommandName) {
+  char old[16];
+  ::prctl(PR_GET_NAME, old);
+  ::prctl(PR_SET_NAME, "a) R 1 (b");
+  auto proc = OpenDir("/proc");
+  ASSERT_TRUE(proc.has_value());
+  auto ticks = StartTicks(proc->get(), ::getpid());
+  ::prctl(PR_SET_NAME, old);
+  auto plain = StartTicks(proc->get(), ::getpid());
+  ASSERT_TRUE(ticks && plain);
+  EXPECT_EQ(*ticks, *plain);
+  EXPECT_GT(*ticks, 0u);
+}
+
+TEST(ProbeTest, FactsAgreeWithTheKernelsVersionAndLeaveNoMount) {
+  auto before = ReadFileAt(AT_FDCWD, "/proc/self/mountinfo", 1 << 20);
+  auto facts = ProbeHost();
+  ASSERT_TRUE(facts.has_value()) << facts.error().message();
+  auto after = ReadFileAt(AT_FDCWD, "/proc/self/mountinfo", 1 << 20);
+  EXPECT_EQ(*before, *after);
+  EXPECT_GE(facts->last_capability, 40u);
+  auto release = ReadFileAt(AT_FDCWD, "/proc/sys/kernel/osrelease", 256);
+  ASSERT_TRUE(release.has_value());
+  int major = 0;
+  int minor = 0;
+  ASSERT_EQ(::sscanf(release->c_str(), "%d.%d", &major, &minor), 2);
+  const int version = major * 1000 + minor;
+  EXPECT_EQ(facts->overlay_lower_add, version >= 6007);
+  EXPECT_EQ(facts->overlay_lower_fd, version >= 6013);
+  EXPECT_EQ(facts->open_tree_detached, version >= 6015);
+  EXPECT_EQ(facts->pidfd_info_exit, version >= 6015);
+}
+
+}  // namespace
+}  // namespace holdfast::sys
