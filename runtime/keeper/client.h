@@ -48,7 +48,9 @@ struct Launched {
   pid_t pid = 0;             // in the keeper's (the host's) pid namespace
   uint64_t start_ticks = 0;  // field 22 of /proc/PID/stat; pid and start_ticks are an identity
   WallTime started_at;
-  PidFd pidfd;
+  PidFd pidfd;          // invalid when a repeated call finds that the process has ended already
+  UniqueFd pty_master;  // with stdio.tty; GetTty gives it again
+  std::vector<std::string> warnings;  // what the recipe degraded
 };
 
 // A launch that did not lead to a running program; nothing is left of it. `step` is the recipe's
@@ -121,7 +123,7 @@ class KeeperClient {
   // Start records of everything launched and not yet forgotten, for adoption; sorted by id.
   Result<std::vector<StartRecord>> ListStarts() const;
   Result<std::optional<StartRecord>> FindStart(const std::string& id) const;
-  // A pidfd for a record's process; kNotFound when that very process is gone (or a zombie reaped).
+  // A pidfd for a record's process; kNotFound when that very process is gone (reaped).
   Result<PidFd> OpenProcess(const StartRecord& start) const;
 
   // --- exits -------------------------------------------------------------------------------------
@@ -145,12 +147,12 @@ class KeeperClient {
 
   // --- sandboxes: namespaces of a pod ------------------------------------------------------------
 
-  // Makes the namespaces that `plan` (sealed memfd, see the launch library) describes and keeps
-  // them in the holder, with the launcher as second owner. Keys come back as the plan names them:
-  // "net", "ipc", "uts", "user", "pid". A pod that has a sandbox already gets that one.
-  // `fds`: the plan's fd slots, in order.
-  Result<std::vector<KeptFd>> MakeSandbox(const PodUid& uid, int plan,
-                                          const std::vector<int>& fds = {}) const;
+  // Makes what `plan` (sealed memfd with a SandboxPlan) describes and keeps it in the holder, with
+  // the launcher as second owner. Keys: "net", "ipc", "uts", "user", "pid", "shm", and "init"
+  // (pidfd of the pod's init with shareProcessNamespace). A pod that has a sandbox already gets
+  // that one. `fds`: the plan's fd slots, in order.
+  std::expected<std::vector<KeptFd>, LaunchFailure> MakeSandbox(
+      const PodUid& uid, int plan, const std::vector<int>& fds = {}) const;
   // kNotFound when the holder has none.
   Result<std::vector<KeptFd>> GetSandbox(const PodUid& uid) const;
   // Absent is success. The namespaces end with their last process.
@@ -173,9 +175,11 @@ class KeeperClient {
   // pipes; the log file goes on where it is.
   Result<LogPipes> RegisterLog(const ContainerId& id, const model::LogSpec& spec, uid_t owner,
                                gid_t group) const;
-  // The same for a container with a terminal: the logger reads the pty's master (kept by the holder
-  // as "log.<id>.tty"; GetTty gives it, for attach and resize).
-  Result<void> RegisterTtyLog(const ContainerId& id, const model::LogSpec& spec, int master) const;
+  // The same for a container with a terminal (StdioPlan::tty): there are no pipes; the launcher
+  // hands the pty's master to holder ("log.<id>.tty") and logger, which reads it like a pipe.
+  // Before Launch.
+  Result<void> RegisterTtyLog(const ContainerId& id, const model::LogSpec& spec) const;
+  // The pty's master again, for resize and stdin. Output read from it is missing in the log.
   Result<UniqueFd> GetTty(const ContainerId& id) const;
 
   Result<LogStatus> GetLogStatus(const ContainerId& id) const;  // kNotFound when not registered

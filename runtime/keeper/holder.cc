@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/keeper/holder.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/socket.h"
+#include "runtime/keeper/paths.h"
+#include "runtime/keeper/process_info.h"
+#include "runtime/keeper/run_dir.h"
+
+namespace holdfast::runtime::keeper {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{50};
+
+}  // namespace
+
+Holder::Holder(const Options& options)
+    : options_(options),
+      notifier_(Notifier::FromEnvironment()),
+      store_({.stored = [this](const std::string& key, FdStore::Fds& fds) { Stored(key, fds); },
+              .dropping = [this](const std::string& key) { Dropping(key); }}) {}
+
+Result<std::unique_ptr<Holder>> Holder::Create(const Options& options) {
+  std::unique_ptr<Holder> holder(new Holder(options));
+  RETURN_IF_ERROR(holder->SetUp());
+  return holder;
+}
+
+Result<void> Holder::SetUp() {
+  ::prctl(PR_SET_NAME, "hf-hold");
+  if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
+    return Error::FromErrno(errno, "prctl PR_SET_CHILD_SUBREAPER");
+  }
+  ASSIGN_OR_RETURN(loop_, Loop::Create());
+  ASSIGN_OR_RETURN(signals_, SignalFd({SIGCHLD, SIGTERM, SIGINT}));
+  ASSIGN_OR_RETURN(binary_, CopyOwnBinary());
+  UniqueFd listener;
+  if (options_.resume >= 0) {
+    ASSIGN_OR_RETURN(Handover handover, TakeHandover(options_.resume));
+    ASSIGN_OR_RETURN(listener, TakeOver(std::move(handover)));
+  } else {
+    ASSIGN_OR_RETURN(listener, Begin());
+  }
+  return StartServing(std::move(listener));
+}
+
+Result<UniqueFd> Holder::Begin() {
+  ASSIGN_OR_RETURN(const std::vector<std::string> warnings, EnsureRunDir(options_.run_dir));
+  for (const std::string& warning : warnings) {
+    (void)sys::WriteAll(STDERR_FILENO, StrCat("holdfast-keeper: warning: ", warning, "\n"));
+  }
+  ASSIGN_OR_RETURN(records_, Records::Open(options_.run_dir));
+  ASSIGN_OR_RETURN(lock_, sys::OpenAt(records_.run_dir(), kHolderLock, O_RDWR | O_CREAT, 0600));
+  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0) {
+    return Conflict(StrCat("another holder serves ", options_.run_dir));
+  }
+  HOLDFAST_PAUSE_POINT("holder.locked");
+  for (auto& [key, fd] : TakeListenFds()) {
+    // Several descriptors of one key come one by one.
+    FdStore::Fds fds;
+    if (const FdStore::Fds* known = store_.Find(key); known != nullptr) {
+      for (const UniqueFd& k : *known) fds.emplace_back(::fcntl(k.get(), F_DUPFD_CLOEXEC, 3));
+    }
+    fds.push_back(std::move(fd));
+    (void)store_.Put(key, std::move(fds));  // a key that is not ours is left to systemd
+  }
+  RETURN_IF_ERROR(Collect());
+  HOLDFAST_PAUSE_POINT("holder.collected");
+  return sys::ListenSeqpacket(SocketPath(kHolderSocket), 0600);
+}
+
+Result<UniqueFd> Holder::TakeOver(Handover handover) {
+  UniqueFd listener = handover.TakeFd("listener");
+  UniqueFd run_dir = handover.TakeFd("run-dir");
+  lock_ = handover.TakeFd("lock");
+  if (!listener || !run_dir || !lock_) return Internal("hand-over of the holder is incomplete");
+  ASSIGN_OR_RETURN(records_, Records::OpenAt(std::move(run_dir)));
+  logger_.adopted = PidFd(handover.TakeFd("logger-pidfd").Release());
+  const auto number = [&handover](const char* key) {
+    return std::strtoll(handover.Value(key).c_str(), nullptr, 10);
+  };
+  upgrades_ = static_cast<uint32_t>(number("upgrades"));
+  generation_ = static_cast<unsigned>(number("generation"));
+  launcher_.pid = static_cast<pid_t>(number("launcher"));
+  logger_.pid = static_cast<pid_t>(number("logger"));
+  launcher_.ready = number("launcher-ready") != 0;
+  logger_.ready = number("logger-ready") != 0;
+  told_ready_ = number("told-ready") != 0;
+  for (auto& [key, fds] : handover.fds) {
+    if (key.starts_with("key:")) RETURN_IF_ERROR(store_.Put(key.substr(4), std::move(fds)));
+  }
+  return listener;
+}
+
+Result<void> Holder::StartServing(UniqueFd listener) {
+  reaper_ = std::make_unique<Reaper>(records_, clock_, [this](pid_t pid, const std::string&) {
+    if (pid == launcher_.pid) ChildEnded(launcher_);
+    if (pid == logger_.pid) ChildEnded(logger_);
+  });
+  server_ = std::make_unique<PacketServer>(
+      loop_, std::move(listener),
+      [this](PacketServer::ConnectionId id, Message m) { Handle(id, std::move(m)); });
+  RETURN_IF_ERROR(server_->Start());
+  ASSIGN_OR_RETURN(timer_, TimerFd(kTick));
+  RETURN_IF_ERROR(loop_.Add(timer_.get(), EPOLLIN, [this](uint32_t) { OnTick(); }));
+  RETURN_IF_ERROR(loop_.Add(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignal(); }));
+  if (logger_.adopted) {
+    RETURN_IF_ERROR(
+        loop_.Add(logger_.adopted.get(), EPOLLIN, [this](uint32_t) { ChildEnded(logger_); }));
+  }
+  Reap();
+  StartChildren();
+  return {};
+}
+
+Result<void> Holder::Run() {
+  while (!stopping_) {
+    RETURN_IF_ERROR(loop_.RunOnce(std::chrono::milliseconds(-1)));
+    if (next_binary_) Upgrade();
+  }
+  return {};
+}
+
+void Holder::Handle(PacketServer::ConnectionId id, Message message) {
+  switch (message.type) {
+    case MessageType::kPing:
+      server_->Reply(id, MessageType::kOk, Encoder().U32(upgrades_).Take());
+      return;
+    case MessageType::kReady: {
+      const std::string who = Decoder(message.payload).Text();
+      (who == "launch" ? launcher_ : logger_).ready = true;
+      if (!told_ready_ && launcher_.ready && logger_.ready) {
+        told_ready_ = true;
+        notifier_.Ready(StrCat("keeping ", store_.entries().size(), " descriptors"));
+      }
+      return;
+    }
+    case MessageType::kUpgrade:
+      return HandleUpgrade(id, message);
+    default:
+      if (store_.Serve(*server_, id, message)) return;
+      server_->Fail(
+          id, Unsupported(StrCat("holder: unknown message ", static_cast<int>(message.type))));
+  }
+}
+
+void Holder::HandleUpgrade(PacketServer::ConnectionId id, Message& message) {
+  auto copy = message.fds.empty() ? Result<UniqueFd>(InvalidArgument("upgrade: no binary"))
+                                  : CopyBinary(message.fds[0].get());
+  if (!copy) return server_->Fail(id, copy.error());
+  next_binary_ = std::move(*copy);
+  server_->Reply(id, MessageType::kOk, Encoder().U32(upgrades_).Take());
+}
+
+void Holder::Upgrade() {
+  Handover handover;
+  handover.values = {{"upgrades", StrCat(upgrades_ + 1)},
+                     {"generation", StrCat(generation_)},
+                     {"launcher", StrCat(launcher_.pid)},
+                     {"logger", StrCat(logger_.pid)},
+                     {"launcher-ready", launcher_.ready ? "1" : "0"},
+                     {"logger-ready", logger_.ready ? "1" : "0"},
+                     {"told-ready", told_ready_ ? "1" : "0"}};
+  // Duplicates: should the exec fail, this process goes on with its own descriptors.
+  const auto give = [&handover](const std::string& key, int fd) {
+    if (fd >= 0) handover.fds[key].emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  };
+  give("listener", server_->listener());
+  give("run-dir", records_.run_dir());
+  give("lock", lock_.get());
+  give("logger-pidfd", logger_.adopted.get());
+  for (const auto& [key, fds] : store_.entries()) {
+    for (const UniqueFd& fd : fds) give(StrCat("key:", key), fd.get());
+  }
+  notifier_.ToEnvironment();
+  (void)ReExecute(next_binary_.get(), options_.ToArguments(), handover);  // on failure: as before
+  next_binary_.Reset();
+}
+
+void Holder::Stored(const std::string& key, FdStore::Fds& fds) {
+  notifier_.StoreFds(key, Borrow(fds));
+  if (!key.starts_with(kPidKeyPrefix)) return;
+  const int pidfd = fds.front().get();
+  const auto ended = [this, key, pidfd](uint32_t) {
+    loop_.Remove(pidfd);
+    ended_.insert(key);
+    CheckEnded();
+  };
+  if (!loop_.Add(pidfd, EPOLLIN, ended)) ended_.insert(key);
+}
+
+void Holder::Dropping(const std::string& key) {
+  notifier_.RemoveFds(key);
+  if (!key.starts_with(kPidKeyPrefix)) return;
+  loop_.Remove(store_.Find(key)->front().get());
+}
+
+void Holder::CheckEnded() {
+  const std::set<std::string> keys = ended_;
+  for (const std::string& key : keys) {
+    if (!SettleEnded(key)) continue;
+    ended_.erase(key);
+    store_.Drop(key);
+  }
+}
+
+// True when there is nothing more to find out about it.
+bool Holder::SettleEnded(const std::string& key) {
+  const FdStore::Fds* fds = store_.Find(key);
+  if (fds == nullptr) return true;
+  const std::string id = key.substr(sizeof kPidKeyPrefix - 1);
+  auto start = records_.ReadStart(id);
+  if (!start || !*start) return true;
+  auto exit = records_.ReadExit(id);
+  if (exit && *exit && (*exit)->start_ticks == (*start)->start_ticks) return true;
+  // A waiter of ours (its launcher, or this process) records before it reaps.
+  if (ProcessExists((*start)->pid, (*start)->start_ticks)) return false;
+  exit = records_.ReadExit(id);
+  if (exit && *exit && (*exit)->start_ticks == (*start)->start_ticks) return true;
+  auto report = ExitFromPidfd(fds->front().get(), clock_.Wall());
+  if (!report) {
+    report = model::ExitReport{model::ExitReport::Source::kLost, 137, 0, false, clock_.Wall()};
+  }
+  return records_.WriteExit({id, (*start)->pid, (*start)->start_ticks, *report}).has_value();
+}
+
+void Holder::OnSignal() {
+  while (const int signal = ReadSignal(signals_.get())) {
+    if (signal != SIGCHLD) stopping_ = true;
+  }
+  Reap();
+}
+
+void Holder::Reap() {
+  reaper_->ReapAll();
+  CheckEnded();
+}
+
+void Holder::OnTick() {
+  DrainTimer(timer_.get());
+  Reap();
+  StartChildren();
+  const auto period = notifier_.watchdog_period();
+  if (period && NowMs() >= next_watchdog_ms_) {
+    next_watchdog_ms_ = NowMs() + period->count();
+    notifier_.Watchdog();
+  }
+}
+
+int64_t Holder::NowMs() const {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(clock_.Boot().since_boot).count();
+}
+
+}  // namespace holdfast::runtime::keeper

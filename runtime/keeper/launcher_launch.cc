@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launcher, the launches themselves: clone, start record, "go", outcome, answer.
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/socket.h"
+#include "runtime/keeper/launcher.h"
+#include "runtime/keeper/messages.h"
+#include "runtime/keeper/paths.h"
+#include "runtime/keeper/process_info.h"
+#include "runtime/plan/wire.h"
+
+namespace holdfast::runtime::keeper {
+namespace {
+
+constexpr std::chrono::seconds kLaunchLimit{30};
+
+std::string SandboxPrefix(const PodUid& uid) { return StrCat(kNamespaceKeyPrefix, uid.value, "."); }
+
+}  // namespace
+
+void Launcher::HandleLaunch(PacketServer::ConnectionId id, Message& message) {
+  auto start = DecodeLaunch(message.payload);
+  if (!start) return server_->Fail(id, start.error());
+  if (!IsValidId(start->id)) return server_->Fail(id, InvalidArgument("launch: id is not valid"));
+  if (retired_) return server_->Fail(id, Unavailable("launcher: retired"));
+  if (const auto it = pending_.find(start->id); it != pending_.end()) {
+    it->second.waiters.push_back(id);
+    return;
+  }
+  if (AnswerKnownProcess(id, start->id)) return;
+
+  auto launch = CloneFrom(message);
+  if (!launch) {
+    const LaunchFailure failure{"clone", launch.error().sys_errno(), launch.error().message(),
+                                false};
+    return server_->Reply(id, MessageType::kLaunchFailed, Encode(failure));
+  }
+  start->pid = launch->pid();
+  start->start_ticks = launch->start_ticks();
+  start->started_at = clock_.Wall();
+  has_children_ = true;
+  Pending pending{std::move(*launch), std::move(*start), PodUid(), {id}};
+  auto recorded = records_.WriteStart(pending.start);
+  if (!recorded) return server_->Fail(id, recorded.error());  // `pending` kills the child
+  HOLDFAST_PAUSE_POINT("launcher.after-start-record");
+  reaper_->Expect(pending.start);
+  const std::string key = pending.start.id;
+  if (auto tracked = Track(key, std::move(pending)); !tracked) {
+    (void)records_.RemoveStart(key);  // the answer below matters more
+    server_->Fail(id, tracked.error());
+  }
+}
+
+void Launcher::HandleSandbox(PacketServer::ConnectionId id, Message& message) {
+  Decoder in(message.payload);
+  const PodUid uid(in.Text());
+  if (!IsValidId(uid.value)) return server_->Fail(id, InvalidArgument("sandbox: uid not valid"));
+  if (retired_) return server_->Fail(id, Unavailable("launcher: retired"));
+  const std::string key = SandboxPrefix(uid);
+  if (const auto it = pending_.find(key); it != pending_.end()) {
+    it->second.waiters.push_back(id);
+    return;
+  }
+  if (!mirror_.Keys(key).empty()) {
+    Pending known{{}, {}, uid, {id}};
+    LaunchOutcome nothing_new;
+    return AnswerSandbox(known, nothing_new);
+  }
+  auto launch = CloneFrom(message);
+  if (!launch) {
+    const LaunchFailure failure{"clone", launch.error().sys_errno(), launch.error().message(),
+                                false};
+    return server_->Reply(id, MessageType::kLaunchFailed, Encode(failure));
+  }
+  has_children_ = true;
+  Pending pending{std::move(*launch), {}, uid, {id}};
+  if (auto tracked = Track(key, std::move(pending)); !tracked) server_->Fail(id, tracked.error());
+}
+
+// The first descriptor is the plan; the others are the plan's own.
+Result<PendingLaunch> Launcher::CloneFrom(Message& message) {
+  if (message.fds.empty()) return InvalidArgument("launch: no plan");
+  if (::lseek(message.fds[0].get(), 0, SEEK_SET) < 0) {
+    return Error::FromErrno(errno, "launch: lseek plan");
+  }
+  ASSIGN_OR_RETURN(const std::string bytes, sys::ReadFd(message.fds[0].get(), kMaxPlanBytes));
+  const std::span<const UniqueFd> fds = std::span(message.fds).subspan(1);
+  ASSIGN_OR_RETURN(const model::Plan plan, ParsePlan(bytes, fds.size()));
+  return runtime::Launch(context_, plan, fds, kLaunchLimit);
+}
+
+bool Launcher::AnswerKnownProcess(PacketServer::ConnectionId id, const std::string& process) {
+  auto found = records_.ReadStart(process);
+  if (!found) {
+    server_->Fail(id, found.error());
+    return true;
+  }
+  if (!*found) return false;
+  const StartRecord& start = **found;
+  const ProcessStage stage = StageOf(start.pid, start.start_ticks);
+  if (stage == ProcessStage::kStarting) {
+    // Its launcher died between "go" and exec: it will either exec or end within the recipe's time.
+    server_->Fail(id, Unavailable(StrCat("launch ", process, ": still starting")));
+    return true;
+  }
+  const FdStore::Fds* tty = mirror_.Find(StrCat(kLogKeyPrefix, process, ".tty"));
+  auto pidfd = OpenExactProcess(start.pid, start.start_ticks);
+  LaunchedPayload payload{start.pid,         start.start_ticks, start.started_at,
+                          pidfd.has_value(), tty != nullptr,    {}};
+  std::vector<int> fds;
+  if (pidfd) fds.push_back(pidfd->get());
+  if (tty != nullptr) fds.push_back(tty->front().get());
+  server_->Reply(id, MessageType::kLaunched, Encode(payload), fds);
+  return true;
+}
+
+Result<void> Launcher::Track(const std::string& key, Pending pending) {
+  const auto poll = [this, key](uint32_t) { PollPending(key); };
+  const auto [it, added] = pending_.emplace(key, std::move(pending));
+  PendingLaunch& launch = *it->second.launch;
+  auto watched = loop_.Add(launch.report_fd(), EPOLLIN, poll);
+  if (watched) watched = loop_.Add(launch.pidfd(), EPOLLIN, poll);
+  if (!watched) {
+    loop_.Remove(launch.report_fd());
+    pending_.erase(it);
+    return watched;
+  }
+  (void)launch.Go();  // a child that is gone already is Poll()'s to explain
+  HOLDFAST_PAUSE_POINT("launcher.after-go");
+  return {};
+}
+
+void Launcher::PollAllPending() {
+  std::vector<std::string> keys;
+  for (const auto& [key, pending] : pending_) keys.push_back(key);
+  for (const std::string& key : keys) PollPending(key);
+}
+
+void Launcher::PollPending(const std::string& key) {
+  const auto it = pending_.find(key);
+  if (it == pending_.end()) return;
+  auto outcome = it->second.launch->Poll();
+  if (!outcome) return;
+  loop_.Remove(it->second.launch->report_fd());
+  loop_.Remove(it->second.launch->pidfd());
+  Pending pending = std::move(it->second);
+  pending_.erase(it);
+  Finish(std::move(pending), std::move(*outcome));
+}
+
+void Launcher::Finish(Pending pending, LaunchOutcome outcome) {
+  HOLDFAST_PAUSE_POINT("launcher.before-answer");
+  if (outcome.state != LaunchOutcome::State::kRunning) {
+    AnswerFailure(pending, outcome);
+  } else if (!pending.sandbox.empty()) {
+    AnswerSandbox(pending, outcome);
+  } else {
+    AnswerStarted(pending, outcome);
+  }
+  Reap();
+}
+
+void Launcher::AnswerFailure(Pending& pending, const LaunchOutcome& outcome) {
+  // Before the answer: the caller may use the id again at once.
+  if (!pending.start.id.empty()) (void)records_.RemoveStart(pending.start.id);
+  LaunchFailure failure;
+  failure.step = outcome.step;
+  failure.exec_failed = outcome.state == LaunchOutcome::State::kExecFailed;
+  if (outcome.error) {
+    failure.sys_errno = outcome.error->sys_errno();
+    failure.text = outcome.error->message();
+  }
+  for (const auto id : pending.waiters) {
+    server_->Reply(id, MessageType::kLaunchFailed, Encode(failure));
+  }
+}
+
+void Launcher::AnswerStarted(Pending& pending, LaunchOutcome& outcome) {
+  const StartRecord& start = pending.start;
+  const int pidfd = pending.launch->pidfd();
+  TellHolder(StrCat(kPidKeyPrefix, start.id), std::vector<int>{pidfd});
+  LaunchedPayload payload{start.pid, start.start_ticks,          start.started_at,
+                          true,      outcome.pty_master.valid(), std::move(outcome.warnings)};
+  std::vector<int> fds{pidfd};
+  if (outcome.pty_master) {
+    const std::string key = StrCat(kLogKeyPrefix, start.id, ".tty");
+    fds.push_back(outcome.pty_master.get());
+    TellHolder(key, std::span(fds).subspan(1));
+    TellLogger(key, outcome.pty_master.get());
+    UniqueFd kept(::fcntl(outcome.pty_master.get(), F_DUPFD_CLOEXEC, kLowFdBound));
+    FdStore::Fds masters;
+    masters.push_back(std::move(kept));
+    if (masters[0]) (void)mirror_.Put(key, std::move(masters));  // holder and logger have it too
+  }
+  for (const auto id : pending.waiters) {
+    server_->Reply(id, MessageType::kLaunched, Encode(payload), fds);
+  }
+}
+
+void Launcher::AnswerSandbox(Pending& pending, LaunchOutcome& outcome) {
+  const std::string prefix = SandboxPrefix(pending.sandbox);
+  const auto keep = [&](const char* name, UniqueFd fd) {
+    if (!fd) return;
+    FdStore::Fds fds;
+    fds.push_back(std::move(fd));
+    const std::string key = StrCat(prefix, name);
+    if (!mirror_.Put(key, std::move(fds))) return;
+    HOLDFAST_PAUSE_POINT("launcher.namespace-kept");
+    TellHolder(key, Borrow(*mirror_.Find(key)));
+  };
+  SandboxFds& made = outcome.sandbox;
+  keep("net", UniqueFd(made.network.Release()));
+  keep("ipc", UniqueFd(made.ipc.Release()));
+  keep("uts", UniqueFd(made.uts.Release()));
+  keep("user", UniqueFd(made.user.Release()));
+  keep("pid", UniqueFd(made.pid.Release()));
+  keep("shm", std::move(made.shm));
+  if (mirror_.Find(StrCat(prefix, "pid")) != nullptr && pending.launch.has_value()) {
+    keep("init", UniqueFd(pending.launch->DuplicatePidFd().Release()));
+  }
+  std::vector<std::string> names;
+  std::vector<int> fds;
+  for (const std::string& key : mirror_.Keys(prefix)) {
+    names.push_back(key.substr(prefix.size()));
+    fds.push_back(mirror_.Find(key)->front().get());
+  }
+  for (const auto id : pending.waiters) {
+    server_->Reply(id, MessageType::kOk, EncodeNames(names), fds);
+  }
+}
+
+}  // namespace holdfast::runtime::keeper

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/keeper/process_info.h"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+
+namespace holdfast::runtime::keeper {
+namespace {
+
+// include/uapi/linux/pidfd.h of Linux 6.15, which Debian 12's headers do not have yet.
+struct PidfdInfo {
+  uint64_t mask;
+  uint64_t cgroup_id;
+  uint32_t ids[11];
+  int32_t exit_code;
+};
+static_assert(sizeof(PidfdInfo) == 64);
+constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
+constexpr uint64_t kPidfdInfoExit = 1u << 3;
+
+}  // namespace
+
+Result<uint64_t> StartTicks(pid_t pid) {
+  ASSIGN_OR_RETURN(const std::string stat,
+                   sys::ReadFileAt(AT_FDCWD, StrCat("/proc/", pid, "/stat"), 4096));
+  // The command name (field 2) may hold anything, so count from its closing parenthesis.
+  size_t at = stat.rfind(')');
+  if (at == std::string::npos) return Internal(StrCat("read /proc/", pid, "/stat: no name"));
+  for (int field = 2; field < 22; ++field) {
+    at = stat.find(' ', at + 1);
+    if (at == std::string::npos) return Internal(StrCat("read /proc/", pid, "/stat: too short"));
+  }
+  return std::strtoull(stat.c_str() + at + 1, nullptr, 10);
+}
+
+bool ProcessExists(pid_t pid, uint64_t start_ticks) {
+  auto ticks = StartTicks(pid);
+  return ticks && *ticks == start_ticks;
+}
+
+Result<PidFd> OpenExactProcess(pid_t pid, uint64_t start_ticks) {
+  PidFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!fd) {
+    if (errno == ESRCH || errno == EINVAL) return NotFound(StrCat("process ", pid, " is gone"));
+    return Error::FromErrno(errno, StrCat("pidfd_open ", pid));
+  }
+  // The start time is read after the pidfd was opened: if it fits, the pidfd is the right one.
+  if (!ProcessExists(pid, start_ticks)) return NotFound(StrCat("process ", pid, " is gone"));
+  return fd;
+}
+
+std::optional<model::ExitReport> ExitFromPidfd(int pidfd, WallTime now) {
+  PidfdInfo info{};
+  info.mask = kPidfdInfoExit;
+  if (::ioctl(pidfd, kPidfdGetInfo, &info) != 0 || (info.mask & kPidfdInfoExit) == 0) {
+    return std::nullopt;
+  }
+  model::ExitReport report = ReportFromStatus(info.exit_code, now);
+  report.source = model::ExitReport::Source::kPidfdInfo;
+  return report;
+}
+
+model::ExitReport ReportFromStatus(int wait_status, WallTime now) {
+  model::ExitReport report;
+  report.finished_at = now;
+  if (WIFSIGNALED(wait_status)) {
+    report.signal = WTERMSIG(wait_status);
+    report.exit_code = 128 + report.signal;
+  } else {
+    report.exit_code = WEXITSTATUS(wait_status);
+  }
+  return report;
+}
+
+}  // namespace holdfast::runtime::keeper
