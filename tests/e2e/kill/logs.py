@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads CRI log files, rotated and compressed ones too, and counts lines lost or doubled."""
+import gzip
+import re
+
+CRI = re.compile(rb"^\S+ (stdout|stderr) ([PF]) (.*)$")
+
+
+def payload_lines(pod_log_dir, pod_uid_dir):
+    """The container's lines in order: partial records joined, oldest file first."""
+    folder = pod_log_dir / pod_uid_dir / "main"
+    def order(path):
+        # <n>.log.<timestamp>[.gz] sort by time; <n>.log is the newest of its instance
+        parts = path.name.split(".")
+        return (int(parts[0]), parts[2] if len(parts) > 2 else "99999999-999999", path.name)
+    pending = b""
+    for path in sorted(folder.iterdir(), key=order):
+        opener = gzip.open if path.suffix == ".gz" else open
+        with opener(path, "rb") as file:
+            for number, line in enumerate(file, 1):
+                match = CRI.match(line.rstrip(b"\n")) if line.endswith(b"\n") else None
+                if not match:
+                    raise ValueError(f"{path}:{number}: no CRI record: {line[:120]!r}")
+                pending += match.group(3)
+                if match.group(2) == b"F":
+                    yield pending
+                    pending = b""
+
+
+def count_writer(lines):
+    """(lines, lost, doubled) of a stream 'n 1 …', 'n 2 …'; the oldest files may be rotated away."""
+    previous = None
+    total = lost = doubled = 0
+    for line in lines:
+        number = int(line.split()[1])
+        total += 1
+        if previous is not None:
+            if number > previous + 1:
+                lost += number - previous - 1
+            elif number <= previous:
+                doubled += previous - number + 1
+        previous = number
+    return total, lost, doubled
+
+
+def count_partial(lines):
+    """As count_writer, and every line has all its pieces; a broken one counts as lost."""
+    def checked():
+        for line in lines:
+            if re.fullmatch(rb"n \d+ middle end", line):
+                yield line
+    return count_writer(checked())
