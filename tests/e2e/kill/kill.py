@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 import logs
 import pods as pod_plan
 from machine import Machine
@@ -106,10 +107,8 @@ def check_exits(machine, plan, tally):
 def leftovers(machine):
     """What is still in the kernel or on disk after everything was deleted."""
     found = []
-    for base in pathlib.Path("/sys/fs/cgroup").glob("*"):
-        tree = base / machine.cgroup.strip("/")
-        if tree.is_dir():
-            found += [str(p) for p in tree.glob("**/pod*") if p.is_dir()]
+    for tree in machine.cgroup_trees():
+        found += [str(p) for p in tree.glob("**/pod*") if p.is_dir()]
     links = subprocess.run(["ip", "-o", "link"], capture_output=True, text=True, check=True).stdout
     found += re.findall(r"\d+: (hk[^:@]*)", links)
     found += [l for l in pathlib.Path("/proc/self/mounts").read_text().splitlines()
@@ -134,20 +133,6 @@ def tear_down(machine, tally):
     check = machine.ctl("check", check=False)
     tally.expect(check.returncode == 0, f"holdctl check: {check.stdout.strip()} {check.stderr.strip()}")
     return len(left)
-
-
-def stop(machine):
-    machine.kill(("agent", "hold", "launch", "log"))
-    machine.kill(("hold", "launch", "log"))
-    subprocess.run(["umount", "-l", machine.run], capture_output=True, check=False)
-    for base in list(pathlib.Path("/sys/fs/cgroup").glob("*")) + [pathlib.Path("/sys/fs/cgroup")]:
-        tree = base / machine.cgroup.strip("/")
-        if tree.is_dir():
-            for folder in sorted(tree.glob("**/"), key=lambda p: len(p.parts), reverse=True):
-                try:
-                    folder.rmdir()
-                except OSError:
-                    pass
 
 
 def run(machine, args, tally):
@@ -195,7 +180,7 @@ def main():
     print(f"seed {args.seed}")
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     top = tempfile.mkdtemp(prefix="holdfast-kill-")
-    machine = Machine(args.bin, top)
+    machine = Machine(args.bin, top, "kill")
     tally = Tally()
     try:
         run(machine, args, tally)
@@ -204,7 +189,7 @@ def main():
         print(subprocess.run(["tail", "-n", "30", machine.top / "agent.log"],
                              capture_output=True, text=True, check=False).stdout)
     finally:
-        stop(machine)
+        machine.stop()
         if not args.keep and not tally.problems:
             shutil.rmtree(top)
         else:

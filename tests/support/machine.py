@@ -9,14 +9,17 @@ import time
 
 
 class Machine:
-    def __init__(self, bin_dir, top):
+    """`bin_dir`: the programs. `top`: a new folder for all roots. `name`: cgroup, node and interface
+    names of this machine derive from it. Not started by the constructor."""
+
+    def __init__(self, bin_dir, top, name="kill"):
         self.bin = pathlib.Path(bin_dir)
         self.top = pathlib.Path(top)
         self.manifests = self.top / "manifests"
         self.logs = self.top / "log/pods"
         self.run = self.top / "run"
-        self.cgroup = f"/holdfast-kill-{os.getpid()}"
-        self.node = "kill-node"
+        self.cgroup = f"/holdfast-{name}-{os.getpid()}"
+        self.node = f"{name}-node"
         for folder in (self.manifests, self.logs, self.run, self.top / "root"):
             folder.mkdir(parents=True)
         self.config = self.top / "config.yaml"
@@ -25,8 +28,8 @@ class Machine:
             "nodeName": self.node, "rootDir": str(self.top / "root"), "runDir": str(self.run),
             "podLogDir": str(self.logs), "containerLogDir": str(self.top / "log/containers"),
             "manifestDir": str(self.manifests), "cgroupParent": self.cgroup,
-            "interfacePrefix": "hk", "tableName": "holdfast-kill",
-            "podCIDRs": ["10.123.0.0/24", "fd00:123::/64"],
+            "interfacePrefix": "hk", "tableName": f"holdfast-{name}",
+            "podCIDRs": ["10.123.0.0/22", "fd00:123::/64"],
         }))
         self.agent = None
 
@@ -77,6 +80,31 @@ class Machine:
             self.agent.wait()
         return killed
 
+    def stop(self):
+        """Ends agent and keeper, and every container that still runs, and removes the cgroups."""
+        self.kill(("agent", "hold", "launch", "log"))
+        self.kill(("hold", "launch", "log"))  # what a dying holder had just restarted
+        subprocess.run(["umount", "-l", self.run], capture_output=True, check=False)
+        deadline = time.monotonic() + 10
+        while (trees := self.cgroup_trees()) and time.monotonic() < deadline:
+            for tree in trees:
+                for procs in tree.glob("**/cgroup.procs"):
+                    for pid in procs.read_text().split():
+                        try:
+                            os.kill(int(pid), signal.SIGKILL)
+                        except ProcessLookupError:
+                            pass
+                for folder in sorted(tree.glob("**/"), key=lambda p: len(p.parts), reverse=True):
+                    try:
+                        folder.rmdir()
+                    except OSError:
+                        pass  # its processes are just ending
+
+    def cgroup_trees(self):
+        root = pathlib.Path("/sys/fs/cgroup")
+        return [b / self.cgroup.strip("/") for b in [root, *root.glob("*")]
+                if (b / self.cgroup.strip("/")).is_dir()]
+
     # --- questions ---
 
     def ctl(self, *words, check=True, timeout=60):
@@ -108,15 +136,11 @@ class Machine:
         """(pid, start time) of the container's first process, from the kernel's cgroup tree."""
         uid = pod["metadata"]["uid"]
         identities = set()
-        for base in ("/sys/fs/cgroup/pids", "/sys/fs/cgroup/memory", "/sys/fs/cgroup"):
-            tree = pathlib.Path(base + self.cgroup)
-            if not tree.is_dir():
-                continue
+        for tree in self.cgroup_trees()[:1]:
             for procs in tree.glob(f"**/pod{uid}/**/cgroup.procs"):
                 pids = [int(p) for p in procs.read_text().split()]
                 if pids:
                     pid = min(pids)
                     stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
                     identities.add((pid, int(stat[19])))
-            break
         return identities
