@@ -37,11 +37,6 @@ IpAddress GatewayFor(bool v6) {
   return v6 ? IpAddress::FromBytes(true, kV6) : IpAddress::FromBytes(false, kV4);
 }
 
-bool HasIpv6(const PodWiring& pod) {
-  return std::any_of(pod.addresses.begin(), pod.addresses.end(),
-                     [](const PodWiring::Address& a) { return a.pod.v6; });
-}
-
 struct Setting {
   const char* name;
   const char* value;
@@ -59,14 +54,18 @@ void Tune(const char* tree, const std::string& interface, std::initializer_list<
 void TuneNodeEnd(const PodWiring& pod, std::vector<std::string>& warnings) {
   // rp_filter: the kernel's own source check, which holds even while somebody flushes our rules.
   Tune("ipv4", pod.interface, {{"rp_filter", "1"}, {"accept_redirects", "0"}}, warnings);
-  if (!HasIpv6(pod)) return;
+  if (std::none_of(pod.addresses.begin(), pod.addresses.end(),
+                   [](const IpAddress& a) { return a.v6; }))
+    return;
   Tune("ipv6", pod.interface,
        {{"accept_ra", "0"}, {"accept_redirects", "0"}, {"addr_gen_mode", "1"}}, warnings);
 }
 
 void TunePodEnd(const PodWiring& pod, std::vector<std::string>& warnings) {
   Tune("ipv4", kPodInterface, {{"accept_redirects", "0"}}, warnings);
-  if (HasIpv6(pod)) {
+  const bool v6 = std::any_of(pod.addresses.begin(), pod.addresses.end(),
+                              [](const IpAddress& a) { return a.v6; });
+  if (v6) {
     Tune("ipv6", kPodInterface,
          {{"accept_ra", "0"}, {"accept_redirects", "0"}, {"accept_dad", "0"}}, warnings);
   } else if (sys::ReadSysctl(StrCat("net/ipv6/conf/", kPodInterface, "/disable_ipv6"))) {
@@ -91,14 +90,14 @@ Result<void> WirePodEnd(const PodWiring& pod, std::vector<std::string>& warnings
   if (!loopback.up) RETURN_IF_ERROR(rtnl.SetLinkUp(loopback.index));
   ASSIGN_OR_RETURN(const sys::Link link, rtnl.GetLink(kPodInterface));
   TunePodEnd(pod, warnings);
-  for (const auto& [ip, node] : pod.addresses) {
-    RETURN_IF_ERROR(rtnl.EnsureAddress({ip, ip.MaxPrefix(), link.index}));
+  for (const IpAddress& a : pod.addresses) {
+    RETURN_IF_ERROR(rtnl.EnsureAddress({a, a.MaxPrefix(), link.index}));
   }
   if (!link.up) RETURN_IF_ERROR(rtnl.SetLinkUp(link.index));
   HOLDFAST_PAUSE_POINT("podnet.wire.pod_end_up");
-  for (const auto& [ip, node] : pod.addresses) {
-    RETURN_IF_ERROR(rtnl.EnsureNeighbour({GatewayFor(ip.v6), link.index, kNodeMac}));
-    RETURN_IF_ERROR(rtnl.ReplaceRoute(PodDefaultRoute(ip, link.index)));
+  for (const IpAddress& a : pod.addresses) {
+    RETURN_IF_ERROR(rtnl.EnsureNeighbour({GatewayFor(a.v6), link.index, kNodeMac}));
+    RETURN_IF_ERROR(rtnl.ReplaceRoute(PodDefaultRoute(a, link.index)));
   }
   return {};
 }
@@ -163,12 +162,13 @@ Result<void> EnsureHostRoute(sys::Rtnl& node, const sys::Route& route) {
 Result<void> WireNodeEnd(sys::Rtnl& node, const sys::Link& link, const PodWiring& pod) {
   RETURN_IF_ERROR(node.SetLinkUp(link.index, pod.alias));
   HOLDFAST_PAUSE_POINT("podnet.wire.node_end_up");
-  for (const auto& [ip, node_ip] : pod.addresses) {
-    RETURN_IF_ERROR(node.EnsureNeighbour({ip, link.index, PodMac(pod.uid)}));
+  for (size_t i = 0; i < pod.addresses.size(); ++i) {
+    const IpAddress& a = pod.addresses[i];
+    RETURN_IF_ERROR(node.EnsureNeighbour({a, link.index, PodMac(pod.uid)}));
     sys::Route route;
-    route.destination = {ip, ip.MaxPrefix()};
+    route.destination = {a, a.MaxPrefix()};
     route.link = link.index;
-    route.source = node_ip;
+    route.source = pod.node_addresses[i];
     route.protocol = kRouteProtocol;
     RETURN_IF_ERROR(EnsureHostRoute(node, route));
     HOLDFAST_PAUSE_POINT("podnet.wire.host_route_added");

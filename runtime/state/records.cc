@@ -71,8 +71,7 @@ ContainerBrief BriefOf(const model::ContainerSpec& spec) {
           spec.attempt,
           spec.qos,
           spec.namespaces.pid == model::NamespaceMode::kContainer,
-          spec.root_fs.scratch,
-          spec.stdin_open && !spec.tty};
+          spec.root_fs.scratch};
 }
 
 std::string EncodeRecord(const SandboxRecord& record) { return Encode(Kind::kSandbox, record); }

@@ -26,16 +26,21 @@ class Node;
 
 namespace holdfast::agent {
 
-class ManifestEditor;
 class PodView;
+struct EditedObject;
 
 struct ApiDependencies {
   PodView& pods;
   ContainerRuntime& runtime;
   ImageStore& images;
-  ManifestEditor& manifests;
   const Clock& clock;
   model::Instance instance;
+  // ManifestEditor::Apply and ::DeletePod. Thread-safe; may block.
+  std::function<Result<std::vector<EditedObject>>(const std::string& manifest,
+                                                  const std::string& origin, bool dry_run)>
+      apply;
+  std::function<Result<EditedObject>(const std::string& pod_namespace, const std::string& name)>
+      delete_pod;
   // The synthetic Node object. Thread-safe; may block on small files.
   std::function<k8s::io::api::core::v1::Node()> node;
   // ContainerRuntime::Audit and PodNetwork::Audit with the pods that are wanted or still ending.

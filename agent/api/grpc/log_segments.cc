@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/api/grpc/log_segments.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+
+namespace holdfast::agent::api {
+namespace {
+
+constexpr std::string_view kCompressed = ".gz";
+constexpr uint64_t kMaxUnpacked = 256ull << 20;
+
+struct GzCloser {
+  void operator()(gzFile file) const { ::gzclose(file); }
+};
+using GzPtr = std::unique_ptr<std::remove_pointer_t<gzFile>, GzCloser>;
+
+Result<UniqueFd> Unpack(UniqueFd packed, const std::string& name) {
+  GzPtr reader(::gzdopen(packed.get(), "rb"));
+  if (!reader) return Internal("gzdopen " + name + ": out of memory");
+  (void)packed.Release();  // the reader's now
+  UniqueFd out(::memfd_create("log", MFD_CLOEXEC));
+  if (!out) return Error::FromErrno(errno, "memfd_create");
+  std::vector<char> buffer(256 * 1024);
+  uint64_t total = 0;
+  while (true) {
+    const int count = ::gzread(reader.get(), buffer.data(), static_cast<unsigned>(buffer.size()));
+    if (count < 0) return Internal("unpack " + name + ": damaged");
+    if (count == 0) return out;
+    total += static_cast<uint64_t>(count);
+    if (total > kMaxUnpacked) {
+      return Error(Code::kResourceExhausted, "unpack " + name + ": more than 256 MiB");
+    }
+    RETURN_IF_ERROR(sys::WriteAll(out.get(), {buffer.data(), static_cast<size_t>(count)}));
+  }
+}
+
+// "12.log" -> 12
+std::optional<uint32_t> AttemptOf(std::string_view name) {
+  if (!name.ends_with(".log")) return std::nullopt;
+  name.remove_suffix(4);
+  uint32_t attempt = 0;
+  const auto parsed = std::from_chars(name.data(), name.data() + name.size(), attempt);
+  if (parsed.ec != std::errc() || parsed.ptr != name.data() + name.size()) return std::nullopt;
+  return attempt;
+}
+
+}  // namespace
+
+Result<std::vector<LogSegment>> ListSegments(int directory, uint32_t attempt) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(directory, "."));
+  const std::string live_name = StrCat(attempt, ".log");
+  const std::string prefix = live_name + ".";
+  std::vector<LogSegment> segments;
+  for (const std::string& name : names) {
+    if (name != live_name && (!name.starts_with(prefix) || name.ends_with(".tmp"))) continue;
+    struct stat info{};
+    // A file that is rotated away right now is found under its new name or not at all.
+    if (::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (!S_ISREG(info.st_mode)) continue;
+    std::string key = name == live_name ? "" : name.substr(prefix.size());
+    if (key.ends_with(kCompressed)) key.resize(key.size() - kCompressed.size());
+    segments.push_back({name, std::move(key), info.st_ino});
+  }
+  std::sort(segments.begin(), segments.end(), [](const LogSegment& a, const LogSegment& b) {
+    if (a.live() != b.live()) return b.live();
+    return a.key < b.key;
+  });
+  return segments;
+}
+
+Result<std::optional<uint32_t>> NextAttempt(int directory, uint32_t attempt) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(directory, "."));
+  std::optional<uint32_t> next;
+  for (const std::string& name : names) {
+    const auto found = AttemptOf(name);
+    if (found && *found > attempt && (!next || *found < *next)) next = found;
+  }
+  return next;
+}
+
+Result<UniqueFd> OpenSegment(int directory, const LogSegment& segment) {
+  ASSIGN_OR_RETURN(UniqueFd file,
+                   sys::OpenAt(directory, segment.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
+  if (!segment.name.ends_with(kCompressed)) return file;
+  return Unpack(std::move(file), segment.name);
+}
+
+}  // namespace holdfast::agent::api

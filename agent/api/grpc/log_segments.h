@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The files that one run of a container has logged to: "<attempt>.log" and its rotated predecessors
+// "<attempt>.log.<time>" (plain or ".gz"), below the container's log directory.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/result.h"
+#include "holdfast/base/unique_fd.h"
+
+namespace holdfast::agent::api {
+
+struct LogSegment {
+  std::string name;
+  std::string key;  // what sorts it: the rotation time; "" for the file that is written to now
+  ino_t inode = 0;
+  bool live() const { return key.empty(); }
+};
+
+// Oldest first, the live file last. Empty when there is none. kNotFound: the directory is gone.
+Result<std::vector<LogSegment>> ListSegments(int directory, uint32_t attempt);
+
+// The lowest attempt above `attempt` that has a log file.
+Result<std::optional<uint32_t>> NextAttempt(int directory, uint32_t attempt);
+
+// Open for reading at offset 0. A compressed one is unpacked into memory (at most 256 MiB).
+Result<UniqueFd> OpenSegment(int directory, const LogSegment& segment);
+
+}  // namespace holdfast::agent::api

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/api/grpc/server.h"
+
+#include <fcntl.h>
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/server_posix.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "agent/api/grpc/acceptor.h"
+#include "agent/api/grpc/listen.h"
+#include "agent/api/grpc/roles.h"
+#include "agent/api/grpc/server_core.h"
+#include "agent/api/grpc/service.h"
+#include "holdfast/sys/files.h"
+
+namespace holdfast::agent {
+
+using api::Acceptor;
+using api::ApiSocket;
+using api::AuditEntry;
+using api::NodeAgentService;
+using api::OperationSet;
+using api::Peer;
+using api::ServerCore;
+
+namespace {
+
+constexpr size_t kMaxGroupFile = 4ull << 20;
+constexpr int kMaxReceivedMessage = (4 << 20) + (64 << 10);  // a manifest and its frame
+constexpr int kMaxSentMessage = 64 << 20;                    // a list of all pods of a full node
+constexpr int kMaxMetadata = 8 << 10;
+constexpr int kConnectionIdleMs = 5 * 60 * 1000;
+constexpr size_t kMemoryQuota = 128ull << 20;
+constexpr std::chrono::seconds kShutdownGrace{1};
+
+// One gRPC server for all callers with the same permissions: the permission belongs to the server
+// object, so nothing that a caller sends can change it.
+struct ServedSet {
+  std::unique_ptr<NodeAgentService> service;
+  std::unique_ptr<grpc::Server> server;
+};
+
+Result<api::RoleTable> LoadRoles(const ApiOptions& options, const model::Instance& instance) {
+  auto text = sys::ReadFileAt(AT_FDCWD, options.group_file, kMaxGroupFile);
+  // A machine without the file has root only.
+  if (!text && text.error().code() == Code::kNotFound) text = std::string();
+  if (!text) return std::move(text.error()).Wrap("read groups");
+  return api::ReadRoleTable(*text, instance.api_group, ::geteuid());
+}
+
+}  // namespace
+
+class ApiServer::Impl {
+ public:
+  Impl(ApiDependencies deps, ApiOptions options, ApiSocket socket)
+      : core_(std::move(deps), std::move(options)), socket_(std::move(socket)) {}
+
+  Result<void> Start(api::RoleTable roles) {
+    core_.stop_event.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!core_.stop_event) return Error::FromErrno(errno, "eventfd");
+    core_.peer_of = [this](const std::string& peer) { return acceptor_->PeerOf(peer); };
+    grpc::EnableDefaultHealthCheckService(true);
+    grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+    quota_.Resize(kMemoryQuota);
+    // Root's server is made at once, so that a server that cannot be made fails the start.
+    if (ServerFor(OperationSet::All()) == nullptr) return Internal("start gRPC server: refused");
+    auto acceptor = Acceptor::Create(
+        socket_.fd(), std::move(roles), core_.options.connections_per_uid,
+        [this](UniqueFd connection, OperationSet permitted) {
+          grpc::Server* server = ServerFor(permitted);
+          if (server != nullptr) grpc::AddInsecureChannelFromFd(server, connection.Release());
+        },
+        [this](const Peer& peer, const std::string& reason) { AuditRefused(peer, reason); });
+    if (!acceptor) return std::move(acceptor.error());
+    acceptor_ = std::move(*acceptor);
+    acceptor_->Start();
+    return {};
+  }
+
+  // 1. No new connections. 2. Sessions are told, calls cancelled. 3. Workers are joined.
+  ~Impl() {
+    if (acceptor_) acceptor_->Stop();
+    const uint64_t one = 1;
+    if (core_.stop_event) (void)!::write(core_.stop_event.get(), &one, sizeof(one));
+    for (auto& [permitted, served] : servers_) {
+      served.server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
+    }
+    core_.exec_sessions.Stop();
+    core_.transfers.Stop();
+    core_.log_readers.Stop();
+    core_.requests.Stop();
+    servers_.clear();
+  }
+
+ private:
+  // On the acceptor's thread, and once before it runs.
+  grpc::Server* ServerFor(OperationSet permitted) {
+    const auto found = servers_.find(permitted);
+    if (found != servers_.end()) return found->second.server.get();
+    ServedSet served;
+    served.service = std::make_unique<NodeAgentService>(core_, permitted);
+    grpc::ServerBuilder builder;
+    builder.RegisterService(served.service.get());
+    builder.SetResourceQuota(quota_);
+    builder.SetMaxReceiveMessageSize(kMaxReceivedMessage);
+    builder.SetMaxSendMessageSize(kMaxSentMessage);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                               static_cast<int>(core_.options.streams_per_connection));
+    builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadata);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kConnectionIdleMs);
+    // Reflection is the one service with threads of its own; it needs no more than one.
+    builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
+    builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
+    builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
+    served.server = builder.BuildAndStart();
+    if (!served.server) return nullptr;
+    if (auto* health = served.server->GetHealthCheckService()) {
+      health->SetServingStatus("holdfast.v1.NodeAgent", true);
+    }
+    return servers_.emplace(permitted, std::move(served)).first->second.server.get();
+  }
+
+  void AuditRefused(const Peer& peer, const std::string& reason) {
+    core_.requests.PostAlways([this, uid = peer.uid, pid = peer.pid, reason] {
+      AuditEntry entry{.stage = "refused", .uid = uid, .pid = pid, .method = "connect"};
+      entry.outcome = reason;
+      core_.audit.Write(entry);
+    });
+  }
+
+  ServerCore core_;
+  ApiSocket socket_;
+  grpc::ResourceQuota quota_{"holdfast-api"};
+  std::map<OperationSet, ServedSet> servers_;
+  std::unique_ptr<Acceptor> acceptor_;
+};
+
+ApiServer::ApiServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ApiServer::~ApiServer() = default;
+
+Result<std::unique_ptr<ApiServer>> ApiServer::Start(ApiDependencies dependencies,
+                                                    ApiOptions options) {
+  const model::Instance& instance = dependencies.instance;
+  if (options.socket_path.empty()) options.socket_path = instance.ApiSocket();
+  if (options.audit_path.empty()) options.audit_path = instance.AuditLog();
+  ASSIGN_OR_RETURN(api::RoleTable roles, LoadRoles(options, instance));
+  ASSIGN_OR_RETURN(ApiSocket socket, ApiSocket::Listen(options.socket_path, roles.socket_group));
+  auto impl =
+      std::make_unique<Impl>(std::move(dependencies), std::move(options), std::move(socket));
+  RETURN_IF_ERROR(impl->Start(std::move(roles)));
+  return std::unique_ptr<ApiServer>(new ApiServer(std::move(impl)));
+}
+
+}  // namespace holdfast::agent

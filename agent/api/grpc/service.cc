@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/api/grpc/service.h"
+
+#include <utility>
+
+#include "agent/api/grpc/status_map.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent::api {
+namespace {
+
+grpc::Status StatusOfResult(const Result<void>& result) {
+  return result ? grpc::Status::OK : ToStatus(result.error());
+}
+
+const grpc::Status kBusy(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                         "the agent is busy: too many requests wait; try again");
+
+}  // namespace
+
+std::string StatusName(grpc::StatusCode code) {
+  switch (code) {
+    case grpc::StatusCode::OK:
+      return "OK";
+    case grpc::StatusCode::CANCELLED:
+      return "CANCELLED";
+    case grpc::StatusCode::INVALID_ARGUMENT:
+      return "INVALID_ARGUMENT";
+    case grpc::StatusCode::NOT_FOUND:
+      return "NOT_FOUND";
+    case grpc::StatusCode::ALREADY_EXISTS:
+      return "ALREADY_EXISTS";
+    case grpc::StatusCode::PERMISSION_DENIED:
+      return "PERMISSION_DENIED";
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return "UNIMPLEMENTED";
+    case grpc::StatusCode::UNAVAILABLE:
+      return "UNAVAILABLE";
+    case grpc::StatusCode::ABORTED:
+      return "ABORTED";
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      return "RESOURCE_EXHAUSTED";
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return "DEADLINE_EXCEEDED";
+    default:
+      return "INTERNAL";
+  }
+}
+
+NodeAgentService::NodeAgentService(ServerCore& core, OperationSet permitted)
+    : core_(core), permitted_(permitted) {}
+
+std::optional<grpc::Status> NodeAgentService::Refusal(const grpc::CallbackServerContext& context,
+                                                      Method method) {
+  const MethodRow& row = RowOf(method);
+  if (permitted_.Has(row.operation)) return std::nullopt;
+  core_.requests.PostAlways([&core = core_, peer = context.peer(), method] {
+    AuditEntry entry{.stage = "refused", .method = std::string(RowOf(method).name)};
+    entry.outcome = "no permission";
+    if (const auto caller = core.peer_of(peer)) {
+      entry.uid = caller->uid;
+      entry.pid = caller->pid;
+    }
+    core.audit.Write(entry);
+  });
+  return grpc::Status(grpc::StatusCode::PERMISSION_DENIED,
+                      StrCat("your role does not allow ", row.name,
+                             "; root may, and so may members of a group with that role "
+                             "(see docs/api.md)"));
+}
+
+grpc::ServerUnaryReactor* NodeAgentService::Answer(grpc::CallbackServerContext* context,
+                                                   Method method,
+                                                   const std::function<Result<void>()>& work) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  const auto refusal = Refusal(*context, method);
+  reactor->Finish(refusal ? *refusal : StatusOfResult(work()));
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* NodeAgentService::AnswerBlocking(grpc::CallbackServerContext* context,
+                                                           Method method,
+                                                           std::function<Result<void>()> work) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  if (const auto refusal = Refusal(*context, method)) {
+    reactor->Finish(*refusal);
+    return reactor;
+  }
+  // Request and response live until the reactor has finished.
+  const bool posted = core_.requests.Post(
+      [reactor, work = std::move(work)] { reactor->Finish(StatusOfResult(work())); });
+  if (!posted) reactor->Finish(kBusy);
+  return reactor;
+}
+
+grpc::ServerUnaryReactor* NodeAgentService::AnswerChange(grpc::CallbackServerContext* context,
+                                                         Method method, std::string target,
+                                                         std::string target_uid,
+                                                         std::function<Result<void>()> work) {
+  return AnswerBlocking(
+      context, method,
+      [&core = core_, peer = context->peer(), method, target = std::move(target),
+       target_uid = std::move(target_uid), work = std::move(work)]() -> Result<void> {
+        AuditScope audit(core, peer, method, target, target_uid);
+        Result<void> result = work();
+        audit.Finish(
+            StatusName(result ? grpc::StatusCode::OK : StatusCodeOf(result.error().code())));
+        return result;
+      });
+}
+
+}  // namespace holdfast::agent::api

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// NodeAgentService: the methods of holdfast.v1.NodeAgent for callers with one set of permissions.
+// Handlers run on gRPC's threads and never block: they read snapshots, or post to ServerCore's
+// workers. Every method asks Refusal() first.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "agent/api/grpc/roles.h"
+#include "agent/api/grpc/server_core.h"
+#include "holdfast/v1/node_agent.grpc.pb.h"
+
+namespace holdfast::agent::api {
+
+class NodeAgentService final : public v1::NodeAgent::CallbackService {
+ public:
+  NodeAgentService(ServerCore& core, OperationSet permitted);
+
+  grpc::ServerUnaryReactor* ListPods(grpc::CallbackServerContext* context,
+                                     const v1::ListPodsRequest* request,
+                                     v1::ListPodsResponse* response) override;
+  grpc::ServerUnaryReactor* GetPod(grpc::CallbackServerContext* context,
+                                   const v1::GetPodRequest* request,
+                                   k8s::io::api::core::v1::Pod* response) override;
+  grpc::ServerWriteReactor<v1::PodChange>* WatchPods(grpc::CallbackServerContext* context,
+                                                     const v1::WatchPodsRequest* request) override;
+  grpc::ServerUnaryReactor* ListEvents(grpc::CallbackServerContext* context,
+                                       const v1::ListEventsRequest* request,
+                                       v1::ListEventsResponse* response) override;
+  grpc::ServerWriteReactor<v1::EventChange>* WatchEvents(
+      grpc::CallbackServerContext* context, const v1::WatchEventsRequest* request) override;
+  grpc::ServerUnaryReactor* GetNode(grpc::CallbackServerContext* context,
+                                    const v1::GetNodeRequest* request,
+                                    k8s::io::api::core::v1::Node* response) override;
+  grpc::ServerUnaryReactor* ListImages(grpc::CallbackServerContext* context,
+                                       const v1::ListImagesRequest* request,
+                                       v1::ListImagesResponse* response) override;
+  grpc::ServerUnaryReactor* GetImage(grpc::CallbackServerContext* context,
+                                     const v1::GetImageRequest* request,
+                                     v1::Image* response) override;
+  grpc::ServerReadReactor<v1::ImportImageRequest>* ImportImage(
+      grpc::CallbackServerContext* context, v1::ImportImageResponse* response) override;
+  grpc::ServerWriteReactor<v1::ExportImageResponse>* ExportImage(
+      grpc::CallbackServerContext* context, const v1::ExportImageRequest* request) override;
+  grpc::ServerUnaryReactor* RemoveImage(grpc::CallbackServerContext* context,
+                                        const v1::RemoveImageRequest* request,
+                                        v1::RemoveImageResponse* response) override;
+  grpc::ServerWriteReactor<v1::LogsResponse>* Logs(grpc::CallbackServerContext* context,
+                                                   const v1::LogsRequest* request) override;
+  grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>* Exec(
+      grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* Apply(grpc::CallbackServerContext* context,
+                                  const v1::ApplyRequest* request,
+                                  v1::ApplyResponse* response) override;
+  grpc::ServerUnaryReactor* Delete(grpc::CallbackServerContext* context,
+                                   const v1::DeleteRequest* request,
+                                   v1::DeleteResponse* response) override;
+  grpc::ServerUnaryReactor* Check(grpc::CallbackServerContext* context,
+                                  const v1::CheckRequest* request,
+                                  v1::CheckResponse* response) override;
+  grpc::ServerUnaryReactor* Version(grpc::CallbackServerContext* context,
+                                    const v1::VersionRequest* request,
+                                    v1::VersionResponse* response) override;
+
+ private:
+  // Set when the caller may not; a refused change or exec is also written to the audit log.
+  std::optional<grpc::Status> Refusal(const grpc::CallbackServerContext& context, Method method);
+  // Answers at once, from memory.
+  grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, Method method,
+                                   const std::function<Result<void>()>& work);
+  // Runs `work` on a request worker, which may block.
+  grpc::ServerUnaryReactor* AnswerBlocking(grpc::CallbackServerContext* context, Method method,
+                                           std::function<Result<void>()> work);
+  // The same between the two audit lines. `target_uid` may be empty.
+  grpc::ServerUnaryReactor* AnswerChange(grpc::CallbackServerContext* context, Method method,
+                                         std::string target, std::string target_uid,
+                                         std::function<Result<void>()> work);
+  bool ShowsEnvironment() const { return permitted_.Has(Operation::kReadData); }
+
+  ServerCore& core_;
+  const OperationSet permitted_;
+};
+
+// "OK", "NOT_FOUND", …
+std::string StatusName(grpc::StatusCode code);
+
+// A stream that ends with `status` before anything is sent.
+template <class Base>
+class RefusedStream final : public Base {
+ public:
+  explicit RefusedStream(const grpc::Status& status) { this->Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace holdfast::agent::api

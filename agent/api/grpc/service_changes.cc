@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+// Apply, Delete, Check: what changes the node, each between two audit lines.
+#include <chrono>
+#include <utility>
+
+#include "agent/api/grpc/find_container.h"
+#include "agent/api/grpc/service.h"
+#include "agent/source/manifest_editor.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/pause_point.h"
+
+namespace holdfast::agent::api {
+namespace {
+
+constexpr size_t kMaxManifestBytes = 4ull << 20;
+
+v1::EditedObject::Outcome WireOutcome(EditOutcome outcome) {
+  switch (outcome) {
+    case EditOutcome::kCreated:
+      return v1::EditedObject::CREATED;
+    case EditOutcome::kConfigured:
+      return v1::EditedObject::CONFIGURED;
+    case EditOutcome::kUnchanged:
+      return v1::EditedObject::UNCHANGED;
+    case EditOutcome::kDeleted:
+      return v1::EditedObject::DELETED;
+  }
+  return v1::EditedObject::OUTCOME_UNSPECIFIED;
+}
+
+void FillEdited(const EditedObject& from, v1::EditedObject& to) {
+  to.set_kind(from.kind);
+  to.set_namespace_(from.object_namespace);
+  to.set_name(from.name);
+  to.set_file(from.file);
+  to.set_outcome(WireOutcome(from.outcome));
+}
+
+// The running pod of a manifest: `name` with or without the node's suffix. Null: it does not run.
+PodPtr RunningPod(const ApiDependencies& deps, const std::string& pod_namespace,
+                  const std::string& name) {
+  const std::string with_suffix = StrCat(name, "-", deps.instance.node_name);
+  for (PodPtr& pod : deps.pods.ListPods()) {
+    const auto& meta = pod->metadata();
+    if (meta.namespace_() == pod_namespace && (meta.name() == name || meta.name() == with_suffix)) {
+      return std::move(pod);
+    }
+  }
+  return nullptr;
+}
+
+void Announce(const ApiDependencies& deps) {
+  if (deps.manifests_changed) deps.manifests_changed();
+}
+
+Result<void> SetGrace(const ApiDependencies& deps, const PodPtr& pod, int64_t seconds) {
+  if (seconds < 0) return InvalidArgument("grace_period_seconds: must not be negative");
+  if (!deps.set_deletion_grace) return Unsupported("a grace period cannot be given on this agent");
+  if (!pod) return {};
+  return deps.set_deletion_grace(PodUid(pod->metadata().uid()), std::chrono::seconds(seconds));
+}
+
+}  // namespace
+
+grpc::ServerUnaryReactor* NodeAgentService::Apply(grpc::CallbackServerContext* context,
+                                                  const v1::ApplyRequest* request,
+                                                  v1::ApplyResponse* response) {
+  return AnswerChange(
+      context, Method::kApply, request->origin(), {}, [this, request, response]() -> Result<void> {
+        if (request->manifest().size() > kMaxManifestBytes) {
+          return InvalidArgument("manifest: more than 4 MiB");
+        }
+        const std::string origin = request->origin().empty() ? "manifest" : request->origin();
+        ASSIGN_OR_RETURN(const std::vector<EditedObject> edited,
+                         core_.deps.apply(request->manifest(), origin, request->dry_run()));
+        HOLDFAST_PAUSE_POINT("api.apply.written");
+        for (const EditedObject& object : edited) FillEdited(object, *response->add_objects());
+        if (!request->dry_run()) Announce(core_.deps);
+        return {};
+      });
+}
+
+grpc::ServerUnaryReactor* NodeAgentService::Delete(grpc::CallbackServerContext* context,
+                                                   const v1::DeleteRequest* request,
+                                                   v1::DeleteResponse* response) {
+  const PodPtr pod = RunningPod(core_.deps, request->namespace_(), request->name());
+  return AnswerChange(
+      context, Method::kDelete, StrCat(request->namespace_(), "/", request->name()),
+      pod ? pod->metadata().uid() : "", [this, request, response, pod]() -> Result<void> {
+        if (request->namespace_().empty() || request->name().empty()) {
+          return InvalidArgument("a pod's namespace and name are required");
+        }
+        if (request->has_grace_period_seconds()) {
+          RETURN_IF_ERROR(SetGrace(core_.deps, pod, request->grace_period_seconds()));
+        }
+        ASSIGN_OR_RETURN(const EditedObject deleted,
+                         core_.deps.delete_pod(request->namespace_(), request->name()));
+        HOLDFAST_PAUSE_POINT("api.delete.removed");
+        FillEdited(deleted, *response->mutable_object());
+        Announce(core_.deps);
+        return {};
+      });
+}
+
+grpc::ServerUnaryReactor* NodeAgentService::Check(grpc::CallbackServerContext* context,
+                                                  const v1::CheckRequest* request,
+                                                  v1::CheckResponse* response) {
+  const auto work = [this, request, response]() -> Result<void> {
+    ASSIGN_OR_RETURN(const std::vector<Leftover> found, core_.deps.audit(request->repair()));
+    for (const Leftover& leftover : found) {
+      v1::CheckResponse::Leftover& out = *response->add_leftovers();
+      out.set_kind(leftover.kind);
+      out.set_object(leftover.object);
+      out.set_reason(leftover.reason);
+    }
+    return {};
+  };
+  if (!request->repair()) return AnswerBlocking(context, Method::kCheck, work);
+  return AnswerChange(context, Method::kCheckRepair, core_.deps.instance.node_name, {}, work);
+}
+
+}  // namespace holdfast::agent::api
