@@ -40,14 +40,15 @@ Result<UniqueFd> MoveAboveLowFds(UniqueFd fd);
 // What every launch of this process uses; made once.
 struct LaunchContext {
   DirFd proc;            // a private, detached procfs of the launcher's pid namespace
+  UniqueFd null;         // /dev/null
   sys::HostFacts facts;  // tests force fall-backs here
 };
 Result<LaunchContext> MakeLaunchContext();
 
 // Makes the calling process' mount namespace a new one that shows nothing but `visible` (absolute
-// directories, each at its own path, with what is mounted below) and /proc: copying a namespace
-// costs 1.2 us per mount. Call before threads exist and before MakeLaunchContext(). `visible` must
-// hold the image store and the pods' scratch directories.
+// directories, each at its own path, with what is mounted below), /proc and /dev/null: copying a
+// namespace costs 1.2 us per mount. Call before threads exist and before MakeLaunchContext().
+// `visible` must hold the image store and the pods' scratch directories.
 Result<void> EnterLauncherMountNamespace(std::span<const std::string> visible);
 
 // Namespaces made by a SandboxPlan; the invalid ones were not asked for.

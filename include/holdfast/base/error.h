@@ -68,6 +68,9 @@ inline Code CodeFromErrno(int err) {
 class Error {
  public:
   Error(Code code, std::string message) : code_(code), message_(std::move(message)) {}
+  // An error that came from another process, as it was there.
+  Error(Code code, int sys_errno, std::string message)
+      : code_(code), sys_errno_(sys_errno), message_(std::move(message)) {}
 
   // `what` names the call and its object: FromErrno(errno, "open /etc/passwd").
   static Error FromErrno(int err, std::string_view what) {

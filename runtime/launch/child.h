@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Child: what the steps of a recipe share. Exists only in the launched child, between clone and
+// exec: single thread, own descriptor table, everything O_CLOEXEC.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/result.h"
+#include "holdfast/base/unique_fd.h"
+#include "holdfast/model/launch_plan.h"
+#include "runtime/launch/launch.h"
+
+namespace holdfast::runtime {
+
+class Child {
+ public:
+  // All borrowed. `fds` is the list that FdIndex refers to; `socket` the child's end of the
+  // reports.
+  Child(const LaunchContext& host, std::span<const UniqueFd> fds, int socket)
+      : host_(host), fds_(fds), socket_(socket) {}
+
+  const sys::HostFacts& facts() const { return host_.facts; }
+  // The launcher's procfs: never one that a container could have covered.
+  int proc() const { return host_.proc.get(); }
+  int null() const { return host_.null.get(); }
+  int socket() const { return socket_; }
+  // -1 for kNoFd. Indexes were checked when the plan was parsed.
+  int Fd(model::FdIndex index) const {
+    return index == model::kNoFd ? -1 : fds_[static_cast<size_t>(index)].get();
+  }
+  void Warn(const std::string& text);
+
+  UniqueFd root;           // the container's root directory, once it is mounted
+  UniqueFd terminal;       // slave of the pty, with stdio.tty
+  UniqueFd shared_memory;  // SandboxPlan: its mount, or a mount namespace that shows it
+  bool in_working_directory = false;
+  bool identity_taken = false;
+  std::string command;  // what execve(2) gets, once it is found
+
+ private:
+  const LaunchContext& host_;
+  std::span<const UniqueFd> fds_;
+  int socket_;
+};
+
+// The child's whole life after clone: copies the descriptor table, waits for "go", runs the recipe
+// of the plan, execs. Never returns.
+[[noreturn]] void RunChild(const LaunchContext& host, const model::Plan& plan,
+                           std::span<const UniqueFd> fds, int socket);
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// MakeLaunchContext and EnterLauncherMountNamespace: what the launcher does once, at its start.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <vector>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/mount.h"
+#include "holdfast/sys/process.h"
+#include "runtime/launch/launch.h"
+#include "runtime/launch/target.h"
+
+namespace holdfast::runtime {
+namespace {
+
+using Propagation = sys::MountAttributes::Propagation;
+
+Result<MountFd> MountProc() {
+  ASSIGN_OR_RETURN(UniqueFd context, sys::OpenFilesystem("proc"));
+  return sys::CreateMount(context.get(), {.no_suid = true, .no_dev = true, .no_exec = true});
+}
+
+Result<MountFd> MountEmptyRoot() {
+  ASSIGN_OR_RETURN(UniqueFd context, sys::OpenFilesystem("tmpfs"));
+  RETURN_IF_ERROR(sys::SetOption(context.get(), "mode", "0755"));
+  RETURN_IF_ERROR(sys::SetOption(context.get(), "size", "1m"));
+  return sys::CreateMount(context.get(), {.no_suid = true, .no_dev = true});
+}
+
+Result<void> AttachBelow(int root, int mount, const std::string& path) {
+  ASSIGN_OR_RETURN(const DirFd target, sys::MakeDirsInside(root, path, 0755));
+  return sys::AttachMount(mount, target.get(), path);
+}
+
+}  // namespace
+
+Result<LaunchContext> MakeLaunchContext() {
+  LaunchContext context;
+  ASSIGN_OR_RETURN(MountFd proc, MountProc());
+  // As a directory: a mount descriptor is O_PATH and good for *at calls.
+  context.proc = DirFd(proc.Release());
+  ASSIGN_OR_RETURN(context.null, sys::OpenAt(AT_FDCWD, "/dev/null", O_RDWR));
+  ASSIGN_OR_RETURN(context.facts, sys::ProbeHost());
+  return context;
+}
+
+Result<void> EnterLauncherMountNamespace(std::span<const std::string> visible) {
+  if (::unshare(CLONE_NEWNS) != 0) return Error::FromErrno(errno, "unshare mount namespace");
+  ASSIGN_OR_RETURN(const DirFd old_root, sys::OpenDir("/"));
+  RETURN_IF_ERROR(
+      sys::SetMountAttributes(old_root.get(), {.propagation = Propagation::kPrivate}, true));
+  std::vector<MountFd> trees;
+  for (const std::string& path : visible) {
+    ASSIGN_OR_RETURN(MountFd tree, sys::CloneTree(AT_FDCWD, path, true));
+    trees.push_back(std::move(tree));
+  }
+  ASSIGN_OR_RETURN(const MountFd null, sys::CloneTree(AT_FDCWD, "/dev/null", false));
+  ASSIGN_OR_RETURN(const MountFd root, MountEmptyRoot());
+  RETURN_IF_ERROR(sys::AttachMount(root.get(), old_root.get(), "/"));
+  for (size_t i = 0; i < trees.size(); ++i) {
+    RETURN_IF_ERROR(AttachBelow(root.get(), trees[i].get(), visible[i]));
+  }
+  ASSIGN_OR_RETURN(const UniqueFd null_target, MountTarget(root.get(), "/dev/null", false));
+  RETURN_IF_ERROR(sys::AttachMount(null.get(), null_target.get(), "/dev/null"));
+  ASSIGN_OR_RETURN(const MountFd proc, MountProc());
+  RETURN_IF_ERROR(AttachBelow(root.get(), proc.get(), "/proc"));
+  RETURN_IF_ERROR(sys::SetMountAttributes(root.get(), {.read_only = true}, false));
+  return sys::PivotInto(root.get());
+}
+
+}  // namespace holdfast::runtime

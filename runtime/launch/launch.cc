@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launch/launch.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <utility>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/process.h"
+#include "holdfast/sys/socket.h"
+#include "runtime/launch/child.h"
+#include "runtime/launch/parent.h"
+#include "runtime/launch/protocol.h"
+
+namespace holdfast::runtime {
+namespace {
+
+constexpr std::chrono::seconds kUnshareLimit{2};
+
+BootTime Now() { return SystemClock().Boot(); }
+
+int PollTimeoutMs(BootTime deadline) {
+  const auto left = deadline - Now();
+  if (left <= std::chrono::nanoseconds(0)) return 0;
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+  return static_cast<int>(std::min<int64_t>(ms, 1000));
+}
+
+NsFd AsNamespace(UniqueFd fd) { return NsFd(fd.Release()); }
+
+void TakeSandbox(Report& report, SandboxFds& out) {
+  for (size_t i = 0; i < report.fds.size() && i < report.text.size(); ++i) {
+    UniqueFd fd = std::move(report.fds[i]);
+    switch (report.text[i]) {
+      case 'n':
+        out.network = AsNamespace(std::move(fd));
+        break;
+      case 'i':
+        out.ipc = AsNamespace(std::move(fd));
+        break;
+      case 'u':
+        out.uts = AsNamespace(std::move(fd));
+        break;
+      case 'U':
+        out.user = AsNamespace(std::move(fd));
+        break;
+      case 'p':
+        out.pid = AsNamespace(std::move(fd));
+        break;
+      case 's':
+        out.shm = std::move(fd);
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+}  // namespace
+
+struct PendingLaunch::State {
+  pid_t pid = 0;
+  uint64_t start_ticks = 0;
+  PidFd pidfd;
+  UniqueFd socket;
+  BootTime deadline;
+  bool ends_with_sandbox = false;  // a SandboxPlan without an init: no exec will follow
+  bool executing = false;
+  bool given = false;  // the outcome
+  LaunchOutcome outcome;
+
+  LaunchOutcome Give(LaunchOutcome::State state) {
+    given = true;
+    outcome.state = state;
+    return std::move(outcome);
+  }
+  LaunchOutcome Fail(std::string step, Error error) {
+    outcome.step = std::move(step);
+    outcome.error = std::move(error);
+    return Give(LaunchOutcome::State::kFailed);
+  }
+  std::optional<LaunchOutcome> Take(Report report);
+  LaunchOutcome AtEndOfFile();
+  bool Ended() const {
+    auto exit = sys::PeekExit(pidfd.get());
+    return !exit || exit->has_value();
+  }
+};
+
+std::optional<LaunchOutcome> PendingLaunch::State::Take(Report report) {
+  switch (report.kind) {
+    case ReportKind::kWarning:
+      outcome.warnings.push_back(std::move(report.text));
+      return std::nullopt;
+    case ReportKind::kTerminal:
+      if (!report.fds.empty()) outcome.pty_master = std::move(report.fds[0]);
+      return std::nullopt;
+    case ReportKind::kSandbox:
+      TakeSandbox(report, outcome.sandbox);
+      if (ends_with_sandbox) return Give(LaunchOutcome::State::kRunning);
+      return std::nullopt;
+    case ReportKind::kExecuting:
+      executing = true;
+      return std::nullopt;
+    case ReportKind::kFailure: {
+      const bool at_exec = report.at_exec;
+      LaunchOutcome failed = Fail(std::move(report.step),
+                                  Error(report.code, report.sys_errno, std::move(report.text)));
+      if (at_exec) failed.state = LaunchOutcome::State::kExecFailed;
+      return failed;
+    }
+    default:
+      return Fail("protocol", Internal("unexpected report of the child"));
+  }
+}
+
+LaunchOutcome PendingLaunch::State::AtEndOfFile() {
+  if (executing) return Give(LaunchOutcome::State::kRunning);
+  std::string how = "the child ended before it could execute the command";
+  if (auto exit = sys::PeekExit(pidfd.get()); exit && *exit && (*exit)->signal != 0) {
+    how += StrCat(" (signal ", (*exit)->signal, ")");
+  }
+  return Fail("launch", Internal(std::move(how)));
+}
+
+PendingLaunch::PendingLaunch(std::unique_ptr<State> state) : state_(std::move(state)) {}
+PendingLaunch::PendingLaunch(PendingLaunch&&) noexcept = default;
+PendingLaunch& PendingLaunch::operator=(PendingLaunch&& other) noexcept {
+  // The old one goes the way of the destructor.
+  PendingLaunch old(std::move(*this));
+  state_ = std::move(other.state_);
+  return *this;
+}
+PendingLaunch::~PendingLaunch() {
+  // ESRCH: it has ended already.
+  if (state_ && !state_->given) (void)sys::SendSignal(state_->pidfd.get(), SIGKILL);
+}
+
+pid_t PendingLaunch::pid() const { return state_->pid; }
+uint64_t PendingLaunch::start_ticks() const { return state_->start_ticks; }
+int PendingLaunch::pidfd() const { return state_->pidfd.get(); }
+int PendingLaunch::report_fd() const { return state_->socket.get(); }
+BootTime PendingLaunch::deadline() const { return state_->deadline; }
+
+PidFd PendingLaunch::DuplicatePidFd() const {
+  return PidFd(::fcntl(state_->pidfd.get(), F_DUPFD_CLOEXEC, kLowFdBound));
+}
+
+Result<void> PendingLaunch::Go() {
+  HOLDFAST_PAUSE_POINT("launch.before_go");
+  return SendGo(state_->socket.get());
+}
+
+std::optional<LaunchOutcome> PendingLaunch::Poll() {
+  if (state_->given) return std::nullopt;
+  // Asked first: what a child sent before its end is in the queue by then.
+  const bool ended = state_->Ended();
+  for (;;) {
+    auto report = ReceiveReport(state_->socket.get());
+    if (!report) {
+      (void)sys::SendSignal(state_->pidfd.get(), SIGKILL);
+      return state_->Fail("protocol", std::move(report.error()));
+    }
+    if (report->kind == ReportKind::kNothing) break;
+    if (report->kind == ReportKind::kEndOfFile) return state_->AtEndOfFile();
+    if (auto outcome = state_->Take(std::move(*report))) return outcome;
+  }
+  // No end-of-file although it ended: another child holds a copy of its socket for a moment.
+  if (ended) return state_->AtEndOfFile();
+  if (Now() < state_->deadline) return std::nullopt;
+  (void)sys::SendSignal(state_->pidfd.get(), SIGKILL);
+  return state_->Fail("launch", Error(Code::kDeadlineExceeded, "the time limit is over"));
+}
+
+LaunchOutcome PendingLaunch::Wait() {
+  for (;;) {
+    if (auto outcome = Poll()) return std::move(*outcome);
+    pollfd events[2] = {{report_fd(), POLLIN, 0}, {pidfd(), POLLIN, 0}};
+    (void)::poll(events, 2, PollTimeoutMs(deadline()));  // EINTR: Poll() decides
+  }
+}
+
+Result<UniqueFd> MoveAboveLowFds(UniqueFd fd) {
+  const int moved = ::fcntl(fd.get(), F_DUPFD_CLOEXEC, kLowFdBound);
+  if (moved < 0) return Error::FromErrno(errno, "fcntl F_DUPFD_CLOEXEC");
+  return UniqueFd(moved);
+}
+
+// Builds a PendingLaunch; what it holds is killed and reaped when a step fails.
+class LaunchBuilder {
+ public:
+  explicit LaunchBuilder(const LaunchContext& context) : context_(context) {}
+  ~LaunchBuilder() {
+    if (!state_ || !state_->pidfd) return;
+    (void)sys::SendSignal(state_->pidfd.get(), SIGKILL);  // ESRCH: it has ended already
+    pollfd event{state_->pidfd.get(), POLLIN, 0};
+    (void)::poll(&event, 1,
+                 1000);  // SIGKILL is prompt; a child stuck in the kernel is left to init
+    (void)sys::ReapExit(state_->pidfd.get());
+  }
+
+  Result<PendingLaunch> Run(const model::Plan& plan, std::span<const UniqueFd> fds,
+                            std::chrono::nanoseconds time_limit) {
+    state_ = std::make_unique<PendingLaunch::State>();
+    state_->deadline = Now() + time_limit;
+    const auto* sandbox = std::get_if<model::SandboxPlan>(&plan);
+    state_->ends_with_sandbox = sandbox != nullptr && sandbox->init_binary == model::kNoFd;
+
+    RETURN_IF_ERROR(CloneChild(plan, fds));
+    HOLDFAST_PAUSE_POINT("launch.cloned");
+    // From here on descriptors may be opened and closed again.
+    ASSIGN_OR_RETURN(UniqueFd high, MoveAboveLowFds(std::move(state_->pidfd)));
+    state_->pidfd = PidFd(high.Release());
+    RETURN_IF_ERROR(AttachCgroups(plan, fds, state_->pid));
+    RETURN_IF_ERROR(WriteIdMaps(context_, plan, state_->pid));
+    HOLDFAST_PAUSE_POINT("launch.attached");
+    ASSIGN_OR_RETURN(state_->start_ticks, sys::StartTicks(context_.proc.get(), state_->pid));
+    return PendingLaunch(std::move(state_));
+  }
+
+ private:
+  // Returns when the child has its own descriptor table; nothing is opened or closed until then.
+  Result<void> CloneChild(const model::Plan& plan, std::span<const UniqueFd> fds) {
+    ASSIGN_OR_RETURN(auto ends, sys::SeqpacketPair());
+    if (::fcntl(ends.first.get(), F_SETFL, O_NONBLOCK) != 0) {
+      return Error::FromErrno(errno, "fcntl O_NONBLOCK");
+    }
+    PidNamespaceVisit visit;
+    RETURN_IF_ERROR(visit.Enter(context_, plan, fds));
+    auto cloned = sys::Clone(CLONE_FILES | CloneFlags(plan), CgroupToEnter(plan, fds));
+    if (cloned && cloned->pid == 0) RunChild(context_, plan, fds, ends.second.get());
+    visit.Leave();
+    if (!cloned) return ExplainCloneFailure(std::move(cloned.error()), plan);
+    state_->pid = cloned->pid;
+    state_->pidfd = std::move(cloned->pidfd);
+    state_->socket = std::move(ends.first);
+    return AwaitUnshared();
+  }
+
+  Result<void> AwaitUnshared() {
+    const BootTime limit = std::min(state_->deadline, Now() + kUnshareLimit);
+    for (;;) {
+      const bool ended = state_->Ended();
+      ASSIGN_OR_RETURN(Report report, ReceiveReport(state_->socket.get()));
+      if (report.kind == ReportKind::kUnshared) return {};
+      if (report.kind == ReportKind::kFailure) {
+        return Error(report.code, report.sys_errno, std::move(report.text));
+      }
+      // The launcher itself still holds the child's end, so only the pidfd tells of its death.
+      if (ended) return Internal("launch: the child ended before it was ready");
+      if (Now() >= limit)
+        return Error(Code::kDeadlineExceeded, "launch: the child is not ready in time");
+      pollfd events[2] = {{state_->socket.get(), POLLIN, 0}, {state_->pidfd.get(), POLLIN, 0}};
+      (void)::poll(events, 2, PollTimeoutMs(limit));  // EINTR: asked again
+    }
+  }
+
+  const LaunchContext& context_;
+  std::unique_ptr<PendingLaunch::State> state_;
+};
+
+Result<PendingLaunch> Launch(const LaunchContext& context, const model::Plan& plan,
+                             std::span<const UniqueFd> fds, std::chrono::nanoseconds time_limit) {
+  return LaunchBuilder(context).Run(plan, fds, time_limit);
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/launch/parent.h"
+
+#include <fcntl.h>
+#include <linux/sched.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/process.h"
+
+namespace holdfast::runtime {
+namespace {
+
+int FdAt(std::span<const UniqueFd> fds, model::FdIndex index) {
+  return index == model::kNoFd ? -1 : fds[static_cast<size_t>(index)].get();
+}
+
+const model::CgroupPlan& CgroupOf(const model::Plan& plan) {
+  if (const auto* container = std::get_if<model::LaunchPlan>(&plan)) return container->cgroup;
+  if (const auto* exec = std::get_if<model::ExecPlan>(&plan)) return exec->cgroup;
+  return std::get<model::SandboxPlan>(plan).init_cgroup;
+}
+
+std::string MapText(const std::vector<model::IdMapEntry>& map) {
+  std::string text;
+  for (const model::IdMapEntry& entry : map) {
+    text += StrCat(entry.inside, " ", entry.outside, " ", entry.count, "\n");
+  }
+  return text;
+}
+
+}  // namespace
+
+uint64_t CloneFlags(const model::Plan& plan) {
+  uint64_t flags = 0;
+  if (const auto* container = std::get_if<model::LaunchPlan>(&plan)) {
+    if (container->namespaces.new_pid) flags |= CLONE_NEWPID;
+    if (container->namespaces.new_time) flags |= CLONE_NEWTIME;
+  } else if (const auto* sandbox = std::get_if<model::SandboxPlan>(&plan)) {
+    if (!sandbox->uid_map.empty()) flags |= CLONE_NEWUSER;
+    if (sandbox->init_binary != model::kNoFd) flags |= CLONE_NEWPID;
+  }
+  return flags;
+}
+
+int CgroupToEnter(const model::Plan& plan, std::span<const UniqueFd> fds) {
+  return FdAt(fds, CgroupOf(plan).unified);
+}
+
+Error ExplainCloneFailure(Error error, const model::Plan& plan) {
+  const bool joins_pid = std::holds_alternative<model::ExecPlan>(plan) ||
+                         (std::holds_alternative<model::LaunchPlan>(plan) &&
+                          std::get<model::LaunchPlan>(plan).namespaces.pid != model::kNoFd);
+  if (joins_pid && error.sys_errno() == ENOMEM) {
+    return {Code::kNotFound, ENOMEM, "clone3: the container is not running"};
+  }
+  return error;
+}
+
+Result<void> PidNamespaceVisit::Enter(const LaunchContext& context, const model::Plan& plan,
+                                      std::span<const UniqueFd> fds) {
+  int target = -1;
+  if (const auto* container = std::get_if<model::LaunchPlan>(&plan)) {
+    target = FdAt(fds, container->namespaces.pid);
+  } else if (const auto* exec = std::get_if<model::ExecPlan>(&plan)) {
+    target = FdAt(fds, exec->target);
+  }
+  if (target < 0) return {};
+  ASSIGN_OR_RETURN(UniqueFd own, sys::OpenAt(context.proc.get(), "self/ns/pid", O_RDONLY));
+  auto joined = sys::JoinNamespace(target, CLONE_NEWPID, "pid");
+  if (!joined) {
+    if (joined.error().sys_errno() == ESRCH)
+      return NotFound("setns pid: the container is not running");
+    return joined;
+  }
+  own_ = NsFd(own.Release());
+  return {};
+}
+
+void PidNamespaceVisit::Leave() {
+  if (!own_) return;
+  if (!sys::JoinNamespace(own_.get(), CLONE_NEWPID, "pid").has_value()) ::abort();
+}
+
+Result<void> AttachCgroups(const model::Plan& plan, std::span<const UniqueFd> fds, pid_t pid) {
+  const std::string text = std::to_string(pid);
+  for (const model::FdIndex index : CgroupOf(plan).attach) {
+    RETURN_IF_ERROR(WithContext(sys::WriteControlAt(FdAt(fds, index), "cgroup.procs", text),
+                                StrCat("attach to cgroup ", index)));
+  }
+  return {};
+}
+
+Result<void> WriteIdMaps(const LaunchContext& context, const model::Plan& plan, pid_t pid) {
+  const auto* sandbox = std::get_if<model::SandboxPlan>(&plan);
+  if (sandbox == nullptr || sandbox->uid_map.empty()) return {};
+  const int proc = context.proc.get();
+  RETURN_IF_ERROR(sys::WriteControlAt(proc, StrCat(pid, "/uid_map"), MapText(sandbox->uid_map)));
+  return sys::WriteControlAt(proc, StrCat(pid, "/gid_map"), MapText(sandbox->gid_map));
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Messages on a launch's report socket (SOCK_SEQPACKET). The launcher holds one end, the child the
+// other; both are O_CLOEXEC, so the child's end closes at exec.
+//
+//   child                     launcher
+//   kUnshared  ------------>            descriptor table copied; waits
+//              <------------  Go
+//   kWarning*  ------------>            something was degraded
+//   kTerminal  ------------>            the pty's master
+//   kSandbox   ------------>            namespaces (SandboxPlan; without an init the child then
+//   exits) kFailure   ------------>            a step failed; the child exits kExecuting
+//   ------------>            the next thing is execve; end-of-file now means success
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/result.h"
+#include "holdfast/base/unique_fd.h"
+
+namespace holdfast::runtime {
+
+enum class ReportKind : uint8_t {
+  kNothing = 0,  // no message yet
+  kEndOfFile,
+  kUnshared,
+  kWarning,
+  kTerminal,
+  kSandbox,
+  kFailure,
+  kExecuting,
+};
+
+struct Report {
+  ReportKind kind = ReportKind::kNothing;
+  std::string text;  // kWarning; kFailure: the error's message; kSandbox: one letter per descriptor
+  std::string step;  // kFailure
+  bool at_exec = false;
+  Code code = Code::kInternal;
+  int sys_errno = 0;
+  std::vector<UniqueFd> fds;
+};
+
+// Child's side. Losing a report is no error of the launch, so these return nothing.
+void ReportPlain(int socket, ReportKind kind);
+void ReportWarning(int socket, const std::string& text);
+void ReportFailure(int socket, const std::string& step, bool at_exec, const Error& error);
+// Fails when the launcher is gone or out of descriptors.
+Result<void> ReportDescriptors(int socket, ReportKind kind, const std::string& letters,
+                               std::span<const int> fds);
+// Blocks; false when the launcher gave up or died.
+bool AwaitGo(int socket);
+
+// Launcher's side; `socket` is non-blocking.
+Result<void> SendGo(int socket);
+// kNothing when no message waits. A malformed message is an error (the child is ours, but it may be
+// killed or out of memory at any time).
+Result<Report> ReceiveReport(int socket);
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// The recipes: which steps, in which order, and nothing else.
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "holdfast/sys/process.h"
+#include "runtime/launch/child.h"
+#include "runtime/launch/protocol.h"
+#include "runtime/launch/steps.h"
+
+namespace holdfast::runtime {
+namespace {
+
+template <class Plan>
+struct Step {
+  const char* name;
+  Result<void> (*run)(Child&, const Plan&);
+  bool at_exec = false;
+};
+
+// Until EnterRoot the child sees the launcher's mount namespace; the container's root is reached
+// through Child::root only.
+constexpr Step<model::LaunchPlan> kContainer[] = {
+    {"join namespaces", JoinPodNamespaces},
+    {"namespaces", MakeOwnNamespaces},
+    {"overlay root", MountRoot},
+    {"mounts", MountAll},
+    {"devices", MakeDevices},
+    {"working directory", MakeWorkingDirectory},
+    {"console", BindConsole},
+    {"masked paths", MaskPaths},
+    {"read-only paths", SealPaths},
+    {"read-only root", SealRoot},
+    {"pivot root", EnterRoot},
+};
+
+constexpr Step<model::ExecPlan> kExec[] = {
+    {"join namespaces", JoinTarget},
+    {"terminal", OpenTerminal},
+};
+
+constexpr Step<model::SandboxPlan> kSandbox[] = {
+    {"namespaces", MakeSandboxNamespaces},
+    {"loopback", RaiseLoopback},
+    {"sysctls", WriteSysctls},
+    {"shared memory", MakeSharedMemory},
+    {"hand over", HandOverNamespaces},
+    {"init", ExecuteInit},
+};
+
+// Before the namespaces: these need the launcher's procfs and privilege.
+constexpr Step<model::ProcessPlan> kBefore[] = {
+    {"limits", SetLimits},
+};
+
+// Inside the container. Seccomp comes last: a profile then needs to allow nothing for our sake.
+constexpr Step<model::ProcessPlan> kInside[] = {
+    {"streams", ArrangeStreams},
+    {"inheritance", DropInheritance},
+    {"working directory", EnterWorkingDirectory},
+    {"identity", TakeIdentity},
+    {"working directory", EnterWorkingDirectory},
+    {"exec", FindCommand, true},
+    {"seccomp", LoadSeccomp},
+    {"exec", Execute, true},
+};
+
+template <class Plan, size_t N>
+void Run(Child& child, const Step<Plan> (&recipe)[N], const Plan& plan) {
+  for (const Step<Plan>& step : recipe) {
+    auto done = step.run(child, plan);
+    if (done) continue;
+    ReportFailure(child.socket(), step.name, step.at_exec, done.error());
+    ::_exit(1);
+  }
+}
+
+// Keeps `keep` and 0 to 2 (which the streams replace), closes everything else. Copies only what
+// lies below the highest of them: the cost is flat in what the launcher holds above.
+Result<void> CopyDescriptors(std::vector<int> keep) {
+  std::sort(keep.begin(), keep.end());
+  RETURN_IF_ERROR(sys::CloseRange(static_cast<unsigned>(keep.back()) + 1, ~0u, true));
+  int next = 3;
+  for (int fd : keep) {
+    if (fd > next) {
+      RETURN_IF_ERROR(
+          sys::CloseRange(static_cast<unsigned>(next), static_cast<unsigned>(fd) - 1, false));
+    }
+    next = fd + 1;
+  }
+  return {};
+}
+
+void BecomePrivate(const LaunchContext& host, std::span<const UniqueFd> fds, int socket) {
+  std::vector<int> keep = {2, host.proc.get(), host.null.get(), socket};
+  for (const UniqueFd& fd : fds) keep.push_back(fd.get());
+  if (auto copied = CopyDescriptors(std::move(keep)); !copied) {
+    ReportFailure(socket, "descriptors", false, copied.error());
+    ::_exit(1);
+  }
+}
+
+}  // namespace
+
+void RunChild(const LaunchContext& host, const model::Plan& plan, std::span<const UniqueFd> fds,
+              int socket) {
+  BecomePrivate(host, fds, socket);
+  // Nobody in a container that we are about to enter may trace us or read our memory.
+  ::prctl(PR_SET_DUMPABLE, 0);
+  ReportPlain(socket, ReportKind::kUnshared);
+  if (!AwaitGo(socket)) ::_exit(1);
+  ::umask(0022);
+  ::setsid();  // fails only for a process group leader, which a fresh child is not
+
+  Child child(host, fds, socket);
+  if (const auto* container = std::get_if<model::LaunchPlan>(&plan)) {
+    Run(child, kBefore, container->process);
+    Run(child, kContainer, *container);
+    Run(child, kInside, container->process);
+  } else if (const auto* exec = std::get_if<model::ExecPlan>(&plan)) {
+    Run(child, kBefore, exec->process);
+    Run(child, kExec, *exec);
+    Run(child, kInside, exec->process);
+  } else {
+    Run(child, kSandbox, std::get<model::SandboxPlan>(plan));
+  }
+  ::_exit(0);
+}
+
+}  // namespace holdfast::runtime

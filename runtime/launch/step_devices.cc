@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "runtime/launch/steps.h"
+
+namespace holdfast::runtime {
+namespace {
+
+struct Link {
+  const char* name;
+  const char* target;
+};
+constexpr Link kLinks[] = {
+    {"fd", "/proc/self/fd"},       {"stdin", "/proc/self/fd/0"}, {"stdout", "/proc/self/fd/1"},
+    {"stderr", "/proc/self/fd/2"}, {"core", "/proc/kcore"},      {"ptmx", "pts/ptmx"},
+};
+
+bool HasOwnDev(const model::LaunchPlan& plan) {
+  for (const model::MountPlan& mount : plan.mounts) {
+    if (mount.kind == model::MountPlan::Kind::kDev) return true;
+  }
+  return false;
+}
+
+Result<void> MakeNode(int dev, const model::DevicePlan& device) {
+  const size_t slash = device.path.rfind('/');
+  const std::string parent = slash == std::string::npos ? "." : device.path.substr(0, slash);
+  const std::string leaf = slash == std::string::npos ? device.path : device.path.substr(slash + 1);
+  ASSIGN_OR_RETURN(const DirFd dir, sys::MakeDirsInside(dev, parent, 0755));
+  const mode_t type = device.block ? S_IFBLK : S_IFCHR;
+  const dev_t number = ::makedev(device.major, device.minor);
+  if (::mknodat(dir.get(), leaf.c_str(), type | device.mode, number) != 0) {
+    return Error::FromErrno(errno, StrCat("mknod /dev/", device.path));
+  }
+  if (device.uid == 0 && device.gid == 0) return {};
+  if (::fchownat(dir.get(), leaf.c_str(), device.uid, device.gid, AT_SYMLINK_NOFOLLOW) != 0) {
+    return Error::FromErrno(errno, StrCat("chown /dev/", device.path));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> MakeDevices(Child& child, const model::LaunchPlan& plan) {
+  // A volume on /dev brings its own nodes; ours would land in it.
+  if (!HasOwnDev(plan)) return {};
+  ASSIGN_OR_RETURN(const UniqueFd dev,
+                   sys::OpenAt(child.root.get(), "dev", O_PATH | O_DIRECTORY | O_NOFOLLOW));
+  const mode_t old_mask = ::umask(0);
+  for (const model::DevicePlan& device : plan.devices) RETURN_IF_ERROR(MakeNode(dev.get(), device));
+  ::umask(old_mask);
+  for (const Link& link : kLinks) {
+    if (::symlinkat(link.target, dev.get(), link.name) != 0 && errno != EEXIST) {
+      return Error::FromErrno(errno, StrCat("symlink /dev/", link.name));
+    }
+  }
+  return {};
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What survives execve and is the launcher's, not the container's: signal dispositions and mask,
+// umask, priorities, personality, timer slack, descriptors.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "holdfast/sys/process.h"
+#include "runtime/launch/steps.h"
+
+namespace holdfast::runtime {
+namespace {
+
+constexpr int kSignalCount = 64;  // of the kernel, real-time ones included
+
+Result<void> ResetSignals() {
+  struct sigaction action{};
+  action.sa_handler = SIG_DFL;
+  for (int signal = 1; signal <= kSignalCount; ++signal) {
+    if (signal == SIGKILL || signal == SIGSTOP) continue;
+    // glibc refuses its two internal signals; nobody can have changed those through glibc either.
+    (void)::sigaction(signal, &action, nullptr);
+  }
+  sigset_t none;
+  ::sigemptyset(&none);
+  if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0) {
+    return Error::FromErrno(errno, "sigprocmask");
+  }
+  return {};
+}
+
+Result<void> ResetScheduling() {
+  const sched_param normal{};
+  if (::sched_getscheduler(0) != SCHED_OTHER &&
+      ::sched_setscheduler(0, SCHED_OTHER, &normal) != 0) {
+    return Error::FromErrno(errno, "sched_setscheduler");
+  }
+  errno = 0;
+  const int nice = ::getpriority(PRIO_PROCESS, 0);
+  if (errno == 0 && nice != 0 && ::setpriority(PRIO_PROCESS, 0, 0) != 0) {
+    return Error::FromErrno(errno, "setpriority");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> DropInheritance(Child&, const model::ProcessPlan& plan) {
+  RETURN_IF_ERROR(ResetSignals());
+  RETURN_IF_ERROR(ResetScheduling());
+  ::umask(plan.umask);
+  ::personality(PER_LINUX);
+  ::prctl(PR_SET_TIMERSLACK, 0);  // 0: the default
+  ::prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
+  // From here on a directory of the host cannot be reached by number either; the report socket and
+  // the rest of what is open go at exec.
+  if (::syscall(SYS_close_range, 3u, ~0u, 1u << 2) != 0) {  // CLOSE_RANGE_CLOEXEC
+    return Error::FromErrno(errno, "close_range");
+  }
+  return {};
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/mount.h"
+#include "holdfast/sys/process.h"
+#include "runtime/launch/steps.h"
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x00000080
+#endif
+
+namespace holdfast::runtime {
+
+Result<void> JoinPodNamespaces(Child& child, const model::LaunchPlan& plan) {
+  const model::NamespacePlan& n = plan.namespaces;
+  struct Join {
+    model::FdIndex index;
+    int flag;
+    const char* name;
+  };
+  // The user namespace first: it owns the others.
+  const Join joins[] = {{n.user, CLONE_NEWUSER, "user"},
+                        {n.network, CLONE_NEWNET, "network"},
+                        {n.ipc, CLONE_NEWIPC, "ipc"},
+                        {n.uts, CLONE_NEWUTS, "uts"}};
+  for (const Join& join : joins) {
+    if (join.index == model::kNoFd) continue;
+    RETURN_IF_ERROR(sys::JoinNamespace(child.Fd(join.index), join.flag, join.name));
+  }
+  return {};
+}
+
+Result<void> MakeOwnNamespaces(Child&, const model::LaunchPlan& plan) {
+  // The cgroup namespace is rooted where the process is now, so it comes after the attach (and is
+  // not given to clone3, which would take the launcher's cgroup).
+  const int flags = CLONE_NEWNS | (plan.namespaces.new_cgroup ? CLONE_NEWCGROUP : 0);
+  if (::unshare(flags) != 0) return Error::FromErrno(errno, "unshare mount and cgroup namespaces");
+  // Nothing of what follows may propagate into the launcher's namespace.
+  ASSIGN_OR_RETURN(const DirFd root, sys::OpenDir("/"));
+  return sys::SetMountAttributes(
+      root.get(), {.propagation = sys::MountAttributes::Propagation::kPrivate}, true);
+}
+
+Result<void> JoinTarget(Child& child, const model::ExecPlan& plan) {
+  int flags = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+  if (plan.join_user) flags |= CLONE_NEWUSER;
+  if (child.facts().time_namespace) flags |= CLONE_NEWTIME;
+  auto joined = sys::JoinNamespace(child.Fd(plan.target), flags, "of the container");
+  if (!joined && joined.error().sys_errno() == ESRCH) {
+    return NotFound("setns: the container is not running");
+  }
+  return joined;
+}
+
+}  // namespace holdfast::runtime

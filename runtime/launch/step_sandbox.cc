@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The namespaces that the containers of a pod share.
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/mount.h"
+#include "runtime/launch/protocol.h"
+#include "runtime/launch/steps.h"
+
+namespace holdfast::runtime {
+namespace {
+
+Result<MountFd> NewSharedMemory(uint64_t size_bytes) {
+  ASSIGN_OR_RETURN(const UniqueFd context, sys::OpenFilesystem("tmpfs"));
+  RETURN_IF_ERROR(sys::SetOption(context.get(), "mode", "1777"));
+  RETURN_IF_ERROR(sys::SetOption(context.get(), "size", std::to_string(size_bytes)));
+  return sys::CreateMount(context.get(), {.no_suid = true, .no_dev = true, .no_exec = true});
+}
+
+// A mount namespace that shows `mount` as its root, for kernels that cannot copy a detached mount.
+Result<UniqueFd> NamespaceShowing(const Child& child, int mount) {
+  if (::unshare(CLONE_NEWNS) != 0) return Error::FromErrno(errno, "unshare mount namespace");
+  ASSIGN_OR_RETURN(const DirFd root, sys::OpenDir("/"));
+  RETURN_IF_ERROR(sys::SetMountAttributes(
+      root.get(), {.propagation = sys::MountAttributes::Propagation::kPrivate}, true));
+  RETURN_IF_ERROR(sys::AttachMount(mount, root.get(), "/"));
+  return sys::OpenAt(child.proc(), "self/ns/mnt", O_RDONLY);
+}
+
+}  // namespace
+
+Result<void> MakeSandboxNamespaces(Child&, const model::SandboxPlan& plan) {
+  // Cloned into the new user namespace, whose maps are written by now: its root.
+  if (!plan.uid_map.empty() && (::setresgid(0, 0, 0) != 0 || ::setresuid(0, 0, 0) != 0)) {
+    return Error::FromErrno(errno, "become root of the user namespace");
+  }
+  const int flags = (plan.network ? CLONE_NEWNET : 0) | (plan.ipc ? CLONE_NEWIPC : 0) |
+                    (plan.uts ? CLONE_NEWUTS : 0);
+  if (flags != 0 && ::unshare(flags) != 0) {
+    return Error::FromErrno(errno, "unshare the pod's namespaces");
+  }
+  if (plan.hostname.empty()) return {};
+  if (::sethostname(plan.hostname.data(), plan.hostname.size()) != 0) {
+    return Error::FromErrno(errno, StrCat("sethostname ", plan.hostname));
+  }
+  return {};
+}
+
+Result<void> RaiseLoopback(Child&, const model::SandboxPlan& plan) {
+  if (!plan.network) return {};
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket) return Error::FromErrno(errno, "socket");
+  ifreq request{};
+  std::memcpy(request.ifr_name, "lo", 3);
+  request.ifr_flags = IFF_UP;
+  if (::ioctl(socket.get(), SIOCSIFFLAGS, &request) != 0) {
+    return Error::FromErrno(errno, "SIOCSIFFLAGS lo");
+  }
+  return {};
+}
+
+Result<void> WriteSysctls(Child& child, const model::SandboxPlan& plan) {
+  for (const auto& [name, value] : plan.sysctls) {
+    // The launcher's procfs shows the sysctls of the namespaces of whoever opens them.
+    ASSIGN_OR_RETURN(const UniqueFd file,
+                     sys::OpenInside(child.proc(), StrCat("sys/", name), O_WRONLY | O_NOFOLLOW, 0,
+                                     sys::Resolve::kBeneath));
+    if (::write(file.get(), value.data(), value.size()) < 0) {
+      return Error::FromErrno(errno, StrCat("write \"", value, "\" to sysctl ", name));
+    }
+  }
+  return {};
+}
+
+Result<void> MakeSharedMemory(Child& child, const model::SandboxPlan& plan) {
+  if (plan.shm_size_bytes == 0) return {};
+  ASSIGN_OR_RETURN(MountFd mount, NewSharedMemory(plan.shm_size_bytes));
+  if (child.facts().open_tree_detached) {
+    child.shared_memory = UniqueFd(mount.Release());
+    return {};
+  }
+  ASSIGN_OR_RETURN(child.shared_memory, NamespaceShowing(child, mount.get()));
+  return {};
+}
+
+Result<void> HandOverNamespaces(Child& child, const model::SandboxPlan& plan) {
+  struct Entry {
+    bool wanted;
+    char letter;
+    const char* name;
+  };
+  const Entry entries[] = {{plan.network, 'n', "self/ns/net"},
+                           {plan.ipc, 'i', "self/ns/ipc"},
+                           {plan.uts, 'u', "self/ns/uts"},
+                           {!plan.uid_map.empty(), 'U', "self/ns/user"},
+                           {plan.init_binary != model::kNoFd, 'p', "self/ns/pid"}};
+  std::vector<UniqueFd> open;
+  std::vector<int> fds;
+  std::string letters;
+  for (const Entry& entry : entries) {
+    if (!entry.wanted) continue;
+    ASSIGN_OR_RETURN(UniqueFd fd, sys::OpenAt(child.proc(), entry.name, O_RDONLY));
+    fds.push_back(fd.get());
+    letters.push_back(entry.letter);
+    open.push_back(std::move(fd));
+  }
+  if (child.shared_memory) {
+    fds.push_back(child.shared_memory.get());
+    letters.push_back('s');
+  }
+  return ReportDescriptors(child.socket(), ReportKind::kSandbox, letters, fds);
+}
+
+Result<void> ExecuteInit(Child& child, const model::SandboxPlan& plan) {
+  if (plan.init_binary == model::kNoFd) return {};
+  ReportPlain(child.socket(), ReportKind::kExecuting);
+  char name[] = "holdfast-init";
+  char* const argv[] = {name, nullptr};
+  char* const env[] = {nullptr};
+  ::fexecve(child.Fd(plan.init_binary), argv, env);
+  return Error::FromErrno(errno, "exec init");
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of the recipes (recipe.cc has their order). Each is one file step_<name>.cc and runs in
+// the launched child only. An error ends the launch; what can be done without is Child::Warn().
+#pragma once
+
+#include "holdfast/base/result.h"
+#include "holdfast/model/launch_plan.h"
+#include "runtime/launch/child.h"
+
+namespace holdfast::runtime {
+
+// step_namespaces.cc
+Result<void> JoinPodNamespaces(Child& child, const model::LaunchPlan& plan);
+Result<void> MakeOwnNamespaces(Child& child, const model::LaunchPlan& plan);
+Result<void> JoinTarget(Child& child, const model::ExecPlan& plan);
+
+// step_root.cc: Child::root
+Result<void> MountRoot(Child& child, const model::LaunchPlan& plan);
+Result<void> SealRoot(Child& child, const model::LaunchPlan& plan);
+Result<void> EnterRoot(Child& child, const model::LaunchPlan& plan);
+
+// step_mounts.cc
+Result<void> MountAll(Child& child, const model::LaunchPlan& plan);
+
+// step_devices.cc
+Result<void> MakeDevices(Child& child, const model::LaunchPlan& plan);
+
+// step_masks.cc
+Result<void> MaskPaths(Child& child, const model::LaunchPlan& plan);
+Result<void> SealPaths(Child& child, const model::LaunchPlan& plan);
+
+// step_directory.cc
+Result<void> MakeWorkingDirectory(Child& child, const model::LaunchPlan& plan);
+Result<void> EnterWorkingDirectory(Child& child, const model::ProcessPlan& plan);
+
+// step_terminal.cc: Child::terminal, its master goes to the launcher
+Result<void> OpenTerminal(Child& child, const model::ExecPlan& plan);
+// /dev/console is the terminal.
+Result<void> BindConsole(Child& child, const model::LaunchPlan& plan);
+Result<void> ArrangeStreams(Child& child, const model::ProcessPlan& plan);
+
+// step_limits.cc
+Result<void> SetLimits(Child& child, const model::ProcessPlan& plan);
+
+// step_inheritance.cc: signals, umask, priorities, personality, descriptors
+Result<void> DropInheritance(Child& child, const model::ProcessPlan& plan);
+
+// step_identity.cc
+Result<void> TakeIdentity(Child& child, const model::ProcessPlan& plan);
+
+// step_exec.cc
+Result<void> FindCommand(Child& child, const model::ProcessPlan& plan);
+Result<void> LoadSeccomp(Child& child, const model::ProcessPlan& plan);
+Result<void> Execute(Child& child, const model::ProcessPlan& plan);
+
+// step_sandbox.cc
+Result<void> MakeSandboxNamespaces(Child& child, const model::SandboxPlan& plan);
+Result<void> RaiseLoopback(Child& child, const model::SandboxPlan& plan);
+Result<void> WriteSysctls(Child& child, const model::SandboxPlan& plan);
+Result<void> MakeSharedMemory(Child& child, const model::SandboxPlan& plan);
+Result<void> HandOverNamespaces(Child& child, const model::SandboxPlan& plan);
+Result<void> ExecuteInit(Child& child, const model::SandboxPlan& plan);
+
+}  // namespace holdfast::runtime
