@@ -87,14 +87,17 @@ Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags, mode_t mode
   return UniqueFd(fd);
 }
 
-Result<DirFd> OpenDir(const std::string& absolute_path) { return OpenDirAt(AT_FDCWD, absolute_path); }
+Result<DirFd> OpenDir(const std::string& absolute_path) {
+  return OpenDirAt(AT_FDCWD, absolute_path);
+}
 
 Result<DirFd> OpenDirAt(int dir, const std::string& path) {
   ASSIGN_OR_RETURN(UniqueFd fd, OpenAt(dir, path, O_PATH | O_DIRECTORY));
   return DirFd(fd.Release());
 }
 
-Result<UniqueFd> OpenInside(int root, const std::string& path, int flags, mode_t mode, Resolve how) {
+Result<UniqueFd> OpenInside(int root, const std::string& path, int flags, mode_t mode,
+                            Resolve how) {
   open_how request{};
   request.flags = static_cast<uint64_t>(flags) | O_CLOEXEC;
   request.mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? mode : 0;
@@ -155,7 +158,8 @@ Result<std::string> ReadFd(int fd, size_t limit) {
     if (n < 0) return Error::FromErrno(errno, "read");
     data.resize(used + static_cast<size_t>(n));
     if (data.size() > limit) {
-      return Error(Code::kResourceExhausted, StrCat("read: larger than the limit of ", limit, " bytes"));
+      return Error(Code::kResourceExhausted,
+                   StrCat("read: larger than the limit of ", limit, " bytes"));
     }
     if (n == 0) return data;
   }
@@ -195,7 +199,8 @@ Result<void> WriteFileAtomicAt(int dir, const std::string& name, std::string_vie
   const std::string temporary = StrCat(".", leaf, ".", static_cast<int>(::gettid()), ".tmp");
 
   Rollback rollback;
-  ASSIGN_OR_RETURN(UniqueFd fd, OpenAt(parent_fd.get(), temporary, O_WRONLY | O_CREAT | O_TRUNC, mode));
+  ASSIGN_OR_RETURN(UniqueFd fd,
+                   OpenAt(parent_fd.get(), temporary, O_WRONLY | O_CREAT | O_TRUNC, mode));
   rollback.Add([&] { ::unlinkat(parent_fd.get(), temporary.c_str(), 0); });
   RETURN_IF_ERROR(WithContext(WriteAll(fd.get(), data), name));
   if (::fchmod(fd.get(), mode) != 0) return Error::FromErrno(errno, StrCat("chmod ", name));
@@ -253,10 +258,12 @@ Result<UniqueFd> SealedMemfd(const std::string& name, std::string_view data) {
   UniqueFd fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return Error::FromErrno(errno, StrCat("memfd_create ", name));
   RETURN_IF_ERROR(WithContext(WriteAll(fd.get(), data), StrCat("memfd ", name)));
-  if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) != 0) {
+  if (::fcntl(fd.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) !=
+      0) {
     return Error::FromErrno(errno, StrCat("seal memfd ", name));
   }
-  if (::lseek(fd.get(), 0, SEEK_SET) < 0) return Error::FromErrno(errno, StrCat("lseek memfd ", name));
+  if (::lseek(fd.get(), 0, SEEK_SET) < 0)
+    return Error::FromErrno(errno, StrCat("lseek memfd ", name));
   return fd;
 }
 

@@ -18,8 +18,8 @@ Result<sockaddr_un> Address(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) {
-    return InvalidArgument(StrCat("socket ", path, ": path is longer than ",
-                                  sizeof address.sun_path - 1, " bytes"));
+    return InvalidArgument(
+        StrCat("socket ", path, ": path is longer than ", sizeof address.sun_path - 1, " bytes"));
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   return address;
@@ -51,7 +51,8 @@ Result<UniqueFd> ListenSeqpacket(const std::string& path, mode_t mode) {
   }
   struct stat st{};
   if (::lstat(path.c_str(), &st) == 0) {
-    if (!S_ISSOCK(st.st_mode)) return Conflict(StrCat("listen on ", path, ": exists and is no socket"));
+    if (!S_ISSOCK(st.st_mode))
+      return Conflict(StrCat("listen on ", path, ": exists and is no socket"));
     ::unlink(path.c_str());
   }
   ASSIGN_OR_RETURN(sockaddr_un address, Address(path));
@@ -93,7 +94,8 @@ Result<UniqueFd> Accept(int listener) {
 
 Result<void> SendPacket(int socket, std::string_view data, std::span<const int> fds) {
   if (fds.size() > kMaxPacketFds) {
-    return InvalidArgument(StrCat("send: ", fds.size(), " descriptors, at most ", kMaxPacketFds, " fit"));
+    return InvalidArgument(
+        StrCat("send: ", fds.size(), " descriptors, at most ", kMaxPacketFds, " fit"));
   }
   iovec iov{const_cast<char*>(data.data()), data.size()};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxPacketFds)];

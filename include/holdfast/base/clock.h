@@ -18,7 +18,9 @@ struct BootTime {
   auto operator<=>(const BootTime&) const = default;
 };
 inline BootTime operator+(BootTime t, std::chrono::nanoseconds d) { return {t.since_boot + d}; }
-inline std::chrono::nanoseconds operator-(BootTime a, BootTime b) { return a.since_boot - b.since_boot; }
+inline std::chrono::nanoseconds operator-(BootTime a, BootTime b) {
+  return a.since_boot - b.since_boot;
+}
 
 // Nanoseconds since 1970-01-01T00:00:00Z.
 struct WallTime {
@@ -27,7 +29,9 @@ struct WallTime {
   bool IsZero() const { return since_epoch.count() == 0; }
 };
 inline WallTime operator+(WallTime t, std::chrono::nanoseconds d) { return {t.since_epoch + d}; }
-inline std::chrono::nanoseconds operator-(WallTime a, WallTime b) { return a.since_epoch - b.since_epoch; }
+inline std::chrono::nanoseconds operator-(WallTime a, WallTime b) {
+  return a.since_epoch - b.since_epoch;
+}
 
 class Clock {
  public:

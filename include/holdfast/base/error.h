@@ -93,7 +93,8 @@ class Error {
   static std::string ErrnoText(int err) {
     const char* text = ::strerrordesc_np(err);
     std::string out = text != nullptr ? text : "errno " + std::to_string(err);
-    if (!out.empty() && out[0] >= 'A' && out[0] <= 'Z') out[0] = static_cast<char>(out[0] - 'A' + 'a');
+    if (!out.empty() && out[0] >= 'A' && out[0] <= 'Z')
+      out[0] = static_cast<char>(out[0] - 'A' + 'a');
     return out;
   }
 

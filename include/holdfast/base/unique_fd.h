@@ -29,7 +29,8 @@ class UniqueFd {
   // Gives the descriptor away; the caller closes it.
   [[nodiscard]] int Release() { return std::exchange(fd_, -1); }
 
-  // Closes what is held. close(2) is not retried on EINTR: on Linux the descriptor is gone then too.
+  // Closes what is held. close(2) is not retried on EINTR: on Linux the descriptor is gone then
+  // too.
   void Reset(int fd = -1) {
     if (fd_ >= 0) ::close(fd_);
     fd_ = fd;

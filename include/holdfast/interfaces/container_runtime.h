@@ -114,7 +114,8 @@ class ContainerRuntime {
   virtual Result<void> Kill(const ContainerId& id) = 0;
   // Forgets an exited container: cgroup, scratch directory, records. Logs stay.
   virtual Result<void> Remove(const ContainerId& id) = 0;
-  virtual Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id, const ExecSpec& spec) = 0;
+  virtual Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id,
+                                                    const ExecSpec& spec) = 0;
 
   virtual Result<std::vector<ObservedContainer>> ListContainers() = 0;
   virtual Result<std::vector<ObservedSandbox>> ListSandboxes() = 0;

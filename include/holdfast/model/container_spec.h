@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ContainerSpec: one container as the agent wants it, free of Kubernetes types and of kernel detail.
-// The agent makes it from a Pod and an image's config; runtime/plan turns it into a LaunchPlan.
-// Everything that came from an image or a manifest is untrusted text.
+// ContainerSpec: one container as the agent wants it, free of Kubernetes types and of kernel
+// detail. The agent makes it from a Pod and an image's config; runtime/plan turns it into a
+// LaunchPlan. Everything that came from an image or a manifest is untrusted text.
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ struct UserSpec {
 
 struct SecuritySpec {
   bool privileged = false;
-  bool allow_privilege_escalation = true;    // false sets no_new_privs
+  bool allow_privilege_escalation = true;      // false sets no_new_privs
   std::vector<std::string> add_capabilities;   // without CAP_, or "ALL"
   std::vector<std::string> drop_capabilities;  // without CAP_, or "ALL"
   bool unmasked_proc = false;                  // procMount: Unmasked
@@ -109,7 +109,8 @@ struct ContainerSpec {
   uint32_t attempt = 0;  // restart count
 
   RootFs root_fs;
-  std::vector<MountSpec> mounts;  // volumes, /etc/hosts, /etc/resolv.conf, termination log, …; in order
+  std::vector<MountSpec>
+      mounts;  // volumes, /etc/hosts, /etc/resolv.conf, termination log, …; in order
   std::vector<std::string> argv;  // entrypoint + arguments, already merged and expanded; not empty
   std::vector<std::string> env;   // "NAME=value", already expanded, last one wins
   std::string working_dir;        // "" is "/"; created when missing
