@@ -17,7 +17,17 @@ Result<std::vector<Leftover>> PodNet::Audit(const std::vector<PodUid>& live, boo
   for (const PodUid& uid : live)
     wanted_interfaces.insert(InterfaceName(instance_.interface_prefix, uid));
 
+  std::vector<PodRecord> stale;
+  for (const auto& [uid, record] : book_.records()) {
+    if (!wanted.contains(uid)) stale.push_back(record);
+  }
   std::vector<Leftover> found;
+  for (const PodRecord& record : stale) {
+    found.push_back({"record", record.uid.value,
+                     StrCat("addresses kept for ", record.pod_namespace, "/", record.pod_name,
+                            record.releasing ? ", torn down" : ", no live pod")});
+    if (repair) RETURN_IF_ERROR(TeardownLocked(record.uid));
+  }
   ASSIGN_OR_RETURN(const std::vector<sys::Link> links, rtnl_.ListLinks());
   for (const sys::Link& link : links) {
     if (!IsOurInterface(instance_.interface_prefix, link) || wanted_interfaces.contains(link.name))
@@ -27,19 +37,9 @@ Result<std::vector<Leftover>> PodNet::Audit(const std::vector<PodUid>& live, boo
     RETURN_IF_ERROR(rtnl_.DeleteLink(link.index));
     HOLDFAST_PAUSE_POINT("podnet.audit.interface_deleted");
   }
-  std::vector<PodRecord> stale;
-  for (const auto& [uid, record] : book_.records()) {
-    if (!wanted.contains(uid)) stale.push_back(record);
-  }
-  for (const PodRecord& record : stale) {
-    found.push_back({"record", record.uid.value,
-                     StrCat("addresses kept for ", record.pod_namespace, "/", record.pod_name,
-                            record.releasing ? ", torn down" : ", no live pod")});
-    if (!repair) continue;
-    RETURN_IF_ERROR(book_.Free(record.uid));
-    std::erase(releasing_, record.uid);
-  }
-  if (repair) RETURN_IF_ERROR(MarkOccupied());
+  if (!repair) return found;
+  RETURN_IF_ERROR(ReleaseGone(releasing_.size()));
+  RETURN_IF_ERROR(MarkOccupied());
   return found;
 }
 

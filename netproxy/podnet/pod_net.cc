@@ -9,6 +9,7 @@
 #include "holdfast/sys/pause_point.h"
 #include "netproxy/podnet/node.h"
 #include "netproxy/podnet/wiring.h"
+#include "netproxy/table/host_ports.h"
 
 namespace holdfast::netproxy {
 namespace {
@@ -52,21 +53,29 @@ Result<std::unique_ptr<PodNet>> PodNet::Open(const model::Instance& instance) {
   ASSIGN_OR_RETURN(std::vector<Cidr> ranges, ParseRanges(instance.pod_cidrs));
   RETURN_IF_ERROR(ValidatePrefix(instance.interface_prefix));
   ASSIGN_OR_RETURN(sys::Rtnl rtnl, sys::Rtnl::Open());
+  ASSIGN_OR_RETURN(HostRules rules,
+                   HostRules::Open(instance.table_name, ranges, instance.interface_prefix));
   ASSIGN_OR_RETURN(AddressBook book, AddressBook::Open(instance.NetworkDir(), ranges));
   std::unique_ptr<PodNet> net(
-      new PodNet(instance, std::move(ranges), std::move(book), std::move(rtnl)));
-  for (const auto& [uid, record] : net->book_.records()) {
-    if (record.releasing) net->releasing_.push_back(uid);
-  }
-  for (const std::string& damaged : net->book_.DamagedRecords()) {
-    net->warnings_.push_back(StrCat(damaged, ", dropped"));
-  }
-  RETURN_IF_ERROR(net->MarkOccupied());
+      new PodNet(instance, std::move(ranges), std::move(book), std::move(rtnl), std::move(rules)));
+  RETURN_IF_ERROR(net->AdoptRecords());
   return net;
 }
 
-// Routes to our interfaces without a record (the directory was lost, a record damaged): their
-// addresses are held by something that still runs.
+Result<void> PodNet::AdoptRecords() {
+  for (const auto& [uid, record] : book_.records()) {
+    if (record.releasing) releasing_.push_back(uid);
+    ASSIGN_OR_RETURN(std::vector<model::HostPortRow> rows,
+                     HostPortRows(record.host_ports, record.addresses));
+    rules_.Adopt(uid, std::move(rows));
+  }
+  for (const std::string& damaged : book_.DamagedRecords())
+    warnings_.push_back(StrCat(damaged, ", dropped"));
+  return MarkOccupied();
+}
+
+// A route to an interface of ours without a record (the directory was lost, a record damaged): its
+// address is held by something that still runs.
 Result<void> PodNet::MarkOccupied() {
   ASSIGN_OR_RETURN(const std::vector<sys::Link> links, rtnl_.ListLinks());
   ASSIGN_OR_RETURN(const std::vector<sys::Route> routes, rtnl_.ListRoutes());
@@ -86,20 +95,43 @@ Result<void> PodNet::MarkOccupied() {
 
 Result<void> PodNet::Ensure() {
   const std::lock_guard lock(mutex_);
-  RETURN_IF_ERROR(EnsureNode(rtnl_, ranges_, book_.directory(), warnings_));
-  ASSIGN_OR_RETURN(mtu_, UplinkMtu(rtnl_));
+  RETURN_IF_ERROR(EnsureLocked());
   RETURN_IF_ERROR(ReleaseGone(releasing_.size()));
   return MarkOccupied();
 }
 
+// Rules before forwarding: no packet of a pod leaves unchecked.
+Result<void> PodNet::EnsureLocked() {
+  RETURN_IF_ERROR(rules_.Ensure());
+  std::vector<std::string> warnings;
+  RETURN_IF_ERROR(EnsureNode(rtnl_, ranges_, book_.directory(), warnings));
+  ASSIGN_OR_RETURN(mtu_, UplinkMtu(rtnl_));
+  if (warnings != node_warnings_)
+    warnings_.insert(warnings_.end(), warnings.begin(), warnings.end());
+  node_warnings_ = std::move(warnings);
+  ensured_ = true;
+  return {};
+}
+
 Result<std::vector<std::string>> PodNet::Setup(const PodNetworkRequest& request) {
   const std::lock_guard lock(mutex_);
+  auto done = SetupLocked(request);
+  if (!done) {
+    return std::move(done.error())
+        .Wrap(StrCat("network of pod ", request.pod_namespace, "/", request.pod_name));
+  }
+  return done;
+}
+
+Result<std::vector<std::string>> PodNet::SetupLocked(const PodNetworkRequest& request) {
+  if (!ensured_) RETURN_IF_ERROR(EnsureLocked());
   RETURN_IF_ERROR(ReleaseGone(kReleasedPerCall));
-  auto record = EnsureRecord(request);
-  if (!record) return std::move(record.error()).Wrap(StrCat("network of pod ", request.uid.value));
-  auto wired = Wire(**record, request.network_namespace);
-  if (!wired) return std::move(wired.error()).Wrap(StrCat("network of pod ", request.uid.value));
-  return ToText((*record)->addresses);
+  ASSIGN_OR_RETURN(const PodRecord* record, EnsureRecord(request));
+  RETURN_IF_ERROR(Wire(*record, request.network_namespace));
+  ASSIGN_OR_RETURN(std::vector<model::HostPortRow> rows,
+                   HostPortRows(record->host_ports, record->addresses));
+  RETURN_IF_ERROR(rules_.Set(record->uid, std::move(rows), rtnl_));
+  return ToText(record->addresses);
 }
 
 // The pod's record with the wanted hostPorts, made or found.
@@ -109,7 +141,16 @@ Result<const PodRecord*> PodNet::EnsureRecord(const PodNetworkRequest& request) 
   record.pod_namespace = request.pod_namespace;
   record.pod_name = request.pod_name;
   record.host_ports = request.host_ports;
-  if (const PodRecord* known = book_.Find(request.uid); known != nullptr) {
+  RETURN_IF_ERROR(CheckHostPorts(record));
+  const PodRecord* known = book_.Find(request.uid);
+  if (known != nullptr && !FitsRanges(*known)) {  // the configuration changed
+    ASSIGN_OR_RETURN(const bool wired, HasInterface(request.uid));
+    if (!wired) {
+      RETURN_IF_ERROR(book_.Free(request.uid));
+      known = nullptr;
+    }
+  }
+  if (known != nullptr) {
     record.addresses = known->addresses;
     if (*known == record) return known;
     std::erase(releasing_, request.uid);
@@ -126,49 +167,91 @@ Result<const PodRecord*> PodNet::EnsureRecord(const PodNetworkRequest& request) 
   return book_.Find(request.uid);
 }
 
-Result<void> PodNet::Wire(const PodRecord& record, int netns) {
-  if (mtu_ == 0) {
-    ASSIGN_OR_RETURN(mtu_, UplinkMtu(rtnl_));
+// Before an address is taken: the answer depends on families only, not on the addresses.
+Result<void> PodNet::CheckHostPorts(const PodRecord& record) {
+  if (record.host_ports.empty()) return {};
+  std::vector<IpAddress> families;
+  for (const Cidr& range : ranges_) families.push_back(range.network);
+  ASSIGN_OR_RETURN(const std::vector<model::HostPortRow> rows,
+                   HostPortRows(record.host_ports, families));
+  for (size_t i = 1; i < rows.size(); ++i) {
+    for (size_t j = 0; j < i; ++j) {
+      if (Clash(rows[i], rows[j])) {
+        return InvalidArgument(
+            StrCat("host port ", ToString(rows[i]), ": wanted twice by the pod"));
+      }
+    }
   }
+  const auto clash = rules_.FindClash(record.uid, rows);
+  if (!clash) return {};
+  const PodRecord* other = book_.Find(clash->holder);
+  return Conflict(StrCat("host port ", ToString(clash->row), ": held by pod ", other->pod_namespace,
+                         "/", other->pod_name));
+}
+
+Result<bool> PodNet::HasInterface(const PodUid& uid) {
+  auto link = rtnl_.GetLink(InterfaceName(instance_.interface_prefix, uid));
+  if (link) return true;
+  if (link.error().code() == Code::kNotFound) return false;
+  return std::move(link.error());
+}
+
+bool PodNet::FitsRanges(const PodRecord& record) const {
+  if (record.addresses.size() != ranges_.size()) return false;
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    if (!ranges_[i].Contains(record.addresses[i])) return false;
+  }
+  return true;
+}
+
+Result<void> PodNet::Wire(const PodRecord& record, int netns) {
   PodWiring wiring;
   wiring.uid = record.uid;
   wiring.interface = InterfaceName(instance_.interface_prefix, record.uid);
   wiring.alias =
       StrCat(record.pod_namespace, "/", record.pod_name, " ", record.uid.value).substr(0, 255);
   wiring.mtu = mtu_;
-  wiring.addresses = record.addresses;
   for (const IpAddress& a : record.addresses) {
+    std::optional<IpAddress> node;
     for (const Cidr& range : ranges_) {
-      if (range.network.v6 == a.v6) wiring.node_addresses.push_back(AddressBook::GatewayOf(range));
+      if (range.network.v6 == a.v6) node = AddressBook::GatewayOf(range);
     }
+    wiring.addresses.push_back({a, node});
   }
   return WirePod(rtnl_, netns, wiring, warnings_);
 }
 
 Result<void> PodNet::Teardown(const PodUid& uid) {
   const std::lock_guard lock(mutex_);
-  const PodRecord* known = book_.Find(uid);
-  if (known == nullptr) return {};
-  if (!known->releasing) {
-    PodRecord record = *known;
-    record.releasing = true;
-    record.host_ports.clear();
-    RETURN_IF_ERROR(book_.Update(record));
-    releasing_.push_back(uid);
-    HOLDFAST_PAUSE_POINT("podnet.teardown.releasing_written");
-  }
+  auto done = TeardownLocked(uid);
+  if (!done)
+    return std::move(done.error()).Wrap(StrCat("take down the network of pod ", uid.value));
   return ReleaseGone(kReleasedPerCall);
+}
+
+// The record goes last: killed in between, the next Teardown or Audit finds everything again.
+Result<void> PodNet::TeardownLocked(const PodUid& uid) {
+  const PodRecord* known = book_.Find(uid);
+  if (known == nullptr || known->releasing) return {};
+  if (!known->host_ports.empty()) RETURN_IF_ERROR(rules_.Set(uid, {}, rtnl_));
+  HOLDFAST_PAUSE_POINT("podnet.teardown.rules_removed");
+  PodRecord record = *known;
+  record.releasing = true;
+  record.host_ports.clear();
+  RETURN_IF_ERROR(book_.Update(record));
+  releasing_.push_back(uid);
+  HOLDFAST_PAUSE_POINT("podnet.teardown.releasing_written");
+  return {};
 }
 
 Result<void> PodNet::ReleaseGone(size_t limit) {
   limit = std::min(limit, releasing_.size());
   for (size_t i = 0; i < limit; ++i) {
     const PodUid uid = releasing_.front();
-    auto link = rtnl_.GetLink(InterfaceName(instance_.interface_prefix, uid));
-    if (!link && link.error().code() != Code::kNotFound) return std::move(link.error());
-    if (!link) RETURN_IF_ERROR(book_.Free(uid));
+    ASSIGN_OR_RETURN(const bool still_there, HasInterface(uid));
+    if (!still_there) RETURN_IF_ERROR(book_.Free(uid));
     releasing_.pop_front();
-    if (link) releasing_.push_back(uid);  // still there: asked again later
+    if (still_there) releasing_.push_back(uid);  // asked again later
   }
   return {};
 }
@@ -187,7 +270,9 @@ std::vector<std::string> PodNet::TakeWarnings() {
 
 Result<void> PodNet::RemoveNodeParts() {
   const std::lock_guard lock(mutex_);
-  return RemoveNode(rtnl_, ranges_, book_.directory());
+  ensured_ = false;
+  RETURN_IF_ERROR(RemoveNode(rtnl_, ranges_, book_.directory()));
+  return rules_.Remove();
 }
 
 }  // namespace holdfast::netproxy

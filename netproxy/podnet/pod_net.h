@@ -13,6 +13,7 @@
 #include "holdfast/model/instance.h"
 #include "holdfast/sys/rtnl.h"
 #include "netproxy/podnet/address_book.h"
+#include "netproxy/podnet/host_rules.h"
 
 namespace holdfast::netproxy {
 
@@ -35,14 +36,24 @@ class PodNet : public PodNetwork {
 
  private:
   PodNet(const model::Instance& instance, std::vector<Cidr> ranges, AddressBook book,
-         sys::Rtnl rtnl)
+         sys::Rtnl rtnl, HostRules rules)
       : instance_(instance),
         ranges_(std::move(ranges)),
         book_(std::move(book)),
-        rtnl_(std::move(rtnl)) {}
+        rtnl_(std::move(rtnl)),
+        rules_(std::move(rules)) {}
 
+  Result<void> AdoptRecords();
+  Result<void> EnsureLocked();
+  Result<std::vector<std::string>> SetupLocked(const PodNetworkRequest& request);
+  Result<void> TeardownLocked(const PodUid& uid);
+
+  // Addresses that the kernel routes to interfaces of ours.
   Result<void> MarkOccupied();
   Result<const PodRecord*> EnsureRecord(const PodNetworkRequest& request);
+  Result<void> CheckHostPorts(const PodRecord& record);
+  Result<bool> HasInterface(const PodUid& uid);
+  bool FitsRanges(const PodRecord& record) const;
   Result<void> Wire(const PodRecord& record, int netns);
   // Frees what waits in releasing_ and whose interface is gone; looks at `limit` at most.
   Result<void> ReleaseGone(size_t limit);
@@ -52,9 +63,12 @@ class PodNet : public PodNetwork {
   std::mutex mutex_;  // guards all below
   AddressBook book_;
   sys::Rtnl rtnl_;
+  HostRules rules_;
   std::deque<PodUid> releasing_;
-  uint32_t mtu_ = 0;  // 0 until the first Ensure() or Setup()
+  bool ensured_ = false;
+  uint32_t mtu_ = 0;  // known once ensured_
   std::vector<std::string> warnings_;
+  std::vector<std::string> node_warnings_;  // of the last Ensure(): told once, not at every resync
 };
 
 }  // namespace holdfast::netproxy

@@ -37,6 +37,11 @@ IpAddress GatewayFor(bool v6) {
   return v6 ? IpAddress::FromBytes(true, kV6) : IpAddress::FromBytes(false, kV4);
 }
 
+bool HasIpv6(const PodWiring& pod) {
+  return std::any_of(pod.addresses.begin(), pod.addresses.end(),
+                     [](const PodWiring::Address& a) { return a.pod.v6; });
+}
+
 struct Setting {
   const char* name;
   const char* value;
@@ -54,18 +59,14 @@ void Tune(const char* tree, const std::string& interface, std::initializer_list<
 void TuneNodeEnd(const PodWiring& pod, std::vector<std::string>& warnings) {
   // rp_filter: the kernel's own source check, which holds even while somebody flushes our rules.
   Tune("ipv4", pod.interface, {{"rp_filter", "1"}, {"accept_redirects", "0"}}, warnings);
-  if (std::none_of(pod.addresses.begin(), pod.addresses.end(),
-                   [](const IpAddress& a) { return a.v6; }))
-    return;
+  if (!HasIpv6(pod)) return;
   Tune("ipv6", pod.interface,
        {{"accept_ra", "0"}, {"accept_redirects", "0"}, {"addr_gen_mode", "1"}}, warnings);
 }
 
 void TunePodEnd(const PodWiring& pod, std::vector<std::string>& warnings) {
   Tune("ipv4", kPodInterface, {{"accept_redirects", "0"}}, warnings);
-  const bool v6 = std::any_of(pod.addresses.begin(), pod.addresses.end(),
-                              [](const IpAddress& a) { return a.v6; });
-  if (v6) {
+  if (HasIpv6(pod)) {
     Tune("ipv6", kPodInterface,
          {{"accept_ra", "0"}, {"accept_redirects", "0"}, {"accept_dad", "0"}}, warnings);
   } else if (sys::ReadSysctl(StrCat("net/ipv6/conf/", kPodInterface, "/disable_ipv6"))) {
@@ -90,14 +91,14 @@ Result<void> WirePodEnd(const PodWiring& pod, std::vector<std::string>& warnings
   if (!loopback.up) RETURN_IF_ERROR(rtnl.SetLinkUp(loopback.index));
   ASSIGN_OR_RETURN(const sys::Link link, rtnl.GetLink(kPodInterface));
   TunePodEnd(pod, warnings);
-  for (const IpAddress& a : pod.addresses) {
-    RETURN_IF_ERROR(rtnl.EnsureAddress({a, a.MaxPrefix(), link.index}));
+  for (const auto& [ip, node] : pod.addresses) {
+    RETURN_IF_ERROR(rtnl.EnsureAddress({ip, ip.MaxPrefix(), link.index}));
   }
   if (!link.up) RETURN_IF_ERROR(rtnl.SetLinkUp(link.index));
   HOLDFAST_PAUSE_POINT("podnet.wire.pod_end_up");
-  for (const IpAddress& a : pod.addresses) {
-    RETURN_IF_ERROR(rtnl.EnsureNeighbour({GatewayFor(a.v6), link.index, kNodeMac}));
-    RETURN_IF_ERROR(rtnl.ReplaceRoute(PodDefaultRoute(a, link.index)));
+  for (const auto& [ip, node] : pod.addresses) {
+    RETURN_IF_ERROR(rtnl.EnsureNeighbour({GatewayFor(ip.v6), link.index, kNodeMac}));
+    RETURN_IF_ERROR(rtnl.ReplaceRoute(PodDefaultRoute(ip, link.index)));
   }
   return {};
 }
@@ -162,13 +163,12 @@ Result<void> EnsureHostRoute(sys::Rtnl& node, const sys::Route& route) {
 Result<void> WireNodeEnd(sys::Rtnl& node, const sys::Link& link, const PodWiring& pod) {
   RETURN_IF_ERROR(node.SetLinkUp(link.index, pod.alias));
   HOLDFAST_PAUSE_POINT("podnet.wire.node_end_up");
-  for (size_t i = 0; i < pod.addresses.size(); ++i) {
-    const IpAddress& a = pod.addresses[i];
-    RETURN_IF_ERROR(node.EnsureNeighbour({a, link.index, PodMac(pod.uid)}));
+  for (const auto& [ip, node_ip] : pod.addresses) {
+    RETURN_IF_ERROR(node.EnsureNeighbour({ip, link.index, PodMac(pod.uid)}));
     sys::Route route;
-    route.destination = {a, a.MaxPrefix()};
+    route.destination = {ip, ip.MaxPrefix()};
     route.link = link.index;
-    route.source = pod.node_addresses[i];
+    route.source = node_ip;
     route.protocol = kRouteProtocol;
     RETURN_IF_ERROR(EnsureHostRoute(node, route));
     HOLDFAST_PAUSE_POINT("podnet.wire.host_route_added");

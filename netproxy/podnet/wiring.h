@@ -10,6 +10,7 @@
 // unnecessary, so there is nothing to spoof.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,12 +32,15 @@ std::string InterfaceName(const std::string& prefix, const PodUid& uid);
 bool IsOurInterface(const std::string& prefix, const sys::Link& link);
 
 struct PodWiring {
+  struct Address {
+    IpAddress pod;
+    std::optional<IpAddress> node;  // the node's own for talking to the pod
+  };
   PodUid uid;
   std::string interface;  // the node's end
   std::string alias;      // for people, shown by `ip link`
   uint32_t mtu = 0;
-  std::vector<IpAddress> addresses;       // the pod's, at most one per family
-  std::vector<IpAddress> node_addresses;  // the node's for talking to pods, one per address
+  std::vector<Address> addresses;  // at most one per family
 };
 
 // Makes what is missing; a second call changes nothing. An interface of the same name that leads

@@ -73,6 +73,8 @@ Result<Cgroup> OpenChild(const Cgroup& parent, const std::string& name);
 // Kills what is in it, then removes it and what is below, in every hierarchy; waits for dying
 // processes up to a second in all. Absent is success.
 Result<void> RemoveChild(CgroupBackend& backend, const Cgroup& parent, const std::string& name);
+// The same without killing and waiting: EBUSY (sys_errno) when a process is in it.
+Result<void> RemoveEmptyChild(const Cgroup& parent, const std::string& name);
 // Names of its child directories, over all hierarchies, sorted and without repetition.
 Result<std::vector<std::string>> ListChildren(const Cgroup& cgroup);
 // Process ids in it and below, over all hierarchies.

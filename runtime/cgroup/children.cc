@@ -82,14 +82,6 @@ Result<void> RemoveDirs(int parent, const std::string& name, int depth) {
   return Error::FromErrno(errno, StrCat("rmdir ", name));
 }
 
-Result<void> TryRemove(const Cgroup& parent, const std::string& name) {
-  for (const DirFd& dir : parent.dirs) {
-    RETURN_IF_ERROR(RemoveDirs(dir.get(), name, 0));
-    HOLDFAST_PAUSE_POINT("cgroup.removed_in_one_hierarchy");
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<MadeCgroup> MakeChild(const Cgroup& parent, const std::string& name) {
@@ -117,12 +109,20 @@ Result<Cgroup> OpenChild(const Cgroup& parent, const std::string& name) {
   return std::move(made.cgroup);
 }
 
+Result<void> RemoveEmptyChild(const Cgroup& parent, const std::string& name) {
+  for (const DirFd& dir : parent.dirs) {
+    RETURN_IF_ERROR(RemoveDirs(dir.get(), name, 0));
+    HOLDFAST_PAUSE_POINT("cgroup.removed_in_one_hierarchy");
+  }
+  return {};
+}
+
 Result<void> RemoveChild(CgroupBackend& backend, const Cgroup& parent, const std::string& name) {
   using std::chrono::milliseconds;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(1);
   milliseconds pause(1);
   for (;;) {
-    auto removed = TryRemove(parent, name);
+    auto removed = RemoveEmptyChild(parent, name);
     // EBUSY: processes are in it, or were killed and have not been reaped into the void yet.
     if (removed || removed.error().sys_errno() != EBUSY) return removed;
     if (std::chrono::steady_clock::now() >= deadline) {

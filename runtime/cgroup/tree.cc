@@ -163,6 +163,14 @@ Result<void> CgroupTree::RemoveContainer(const PodUid& uid, model::QosClass qos,
   return RemoveChild(*backend_, *pod, ContainerDirName(options_.naming, id));
 }
 
+Result<void> CgroupTree::RemoveEmptyContainer(const PodUid& uid, model::QosClass qos,
+                                              const ContainerId& id) {
+  auto pod = OpenPod(uid, qos);
+  if (!pod && pod.error().code() == Code::kNotFound) return {};
+  if (!pod) return std::move(pod.error());
+  return RemoveEmptyChild(*pod, ContainerDirName(options_.naming, id));
+}
+
 Result<void> CgroupTree::RemovePod(const PodUid& uid, model::QosClass qos) {
   return RemoveChild(*backend_, ParentOf(qos), PodDirName(options_.naming, qos, uid));
 }

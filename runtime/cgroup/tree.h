@@ -63,6 +63,9 @@ class CgroupTree {
   // Kill what is in it, wait for its end (a second at most) and remove it. Absent is success.
   Result<void> RemoveContainer(const PodUid& uid, model::QosClass qos, const ContainerId& id);
   Result<void> RemovePod(const PodUid& uid, model::QosClass qos);
+  // The same without killing: EBUSY (sys_errno) when a process is in it. Memory comes first in
+  // every layout, and the launcher attaches to it first, so of a removal and a launch one fails.
+  Result<void> RemoveEmptyContainer(const PodUid& uid, model::QosClass qos, const ContainerId& id);
 
   // Sets the burstable class's share to the sum of its pods' requests.
   Result<void> SetBurstableRequests(int64_t cpu_milli);

@@ -92,8 +92,8 @@ void VisitFields(auto& visit, Is<ContainerRecord> auto& value) {
   visit(spec, created_at);
 }
 void VisitFields(auto& visit, Is<ContainerBrief> auto& value) {
-  auto& [pod_uid, name, attempt, qos, own_pid_namespace, scratch] = value;
-  visit(pod_uid, name, attempt, qos, own_pid_namespace, scratch);
+  auto& [pod_uid, name, attempt, qos, own_pid_namespace, scratch, stdin_pipe] = value;
+  visit(pod_uid, name, attempt, qos, own_pid_namespace, scratch, stdin_pipe);
 }
 
 }  // namespace holdfast::runtime

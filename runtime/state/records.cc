@@ -71,7 +71,8 @@ ContainerBrief BriefOf(const model::ContainerSpec& spec) {
           spec.attempt,
           spec.qos,
           spec.namespaces.pid == model::NamespaceMode::kContainer,
-          spec.root_fs.scratch};
+          spec.root_fs.scratch,
+          spec.stdin_open && !spec.tty};
 }
 
 std::string EncodeRecord(const SandboxRecord& record) { return Encode(Kind::kSandbox, record); }

@@ -34,6 +34,7 @@ struct ContainerBrief {
   model::QosClass qos = model::QosClass::kBestEffort;
   bool own_pid_namespace = true;
   std::string scratch;
+  bool stdin_pipe = false;  // the keeper holds the write end of its standard input
   bool operator==(const ContainerBrief&) const = default;
 };
 ContainerBrief BriefOf(const model::ContainerSpec& spec);

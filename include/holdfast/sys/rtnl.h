@@ -88,7 +88,7 @@ class Rtnl {
   // usable at once. Neighbours are permanent.
   Result<void> EnsureAddress(const Address& address);
   Result<void> DeleteAddress(const Address& address);  // success when it is gone already
-  Result<std::vector<Address>> ListAddresses(int link);
+  Result<std::vector<Address>> ListAddresses();
   // kAlreadyExists when somebody has a route to this destination.
   Result<void> AddRoute(const Route& route);
   // Takes the place of whatever route to this destination there is.

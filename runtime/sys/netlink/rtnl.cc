@@ -218,17 +218,17 @@ Result<void> Rtnl::DeleteAddress(const Address& address) {
   return AbsentIsSuccess(CheckNl(::rtnl_addr_delete(socket_.get(), request.get(), 0), what));
 }
 
-Result<std::vector<Address>> Rtnl::ListAddresses(int link) {
+Result<std::vector<Address>> Rtnl::ListAddresses() {
   nl_cache* raw = nullptr;
   RETURN_IF_ERROR(CheckNl(::rtnl_addr_alloc_cache(socket_.get(), &raw), "list addresses"));
   NlPtr<nl_cache> cache(raw);
   std::vector<Address> out;
   for (nl_object* o = ::nl_cache_get_first(raw); o != nullptr; o = ::nl_cache_get_next(o)) {
     auto* address = reinterpret_cast<rtnl_addr*>(o);
-    if (::rtnl_addr_get_ifindex(address) != link) continue;
     const std::optional<IpAddress> ip = FromNl(::rtnl_addr_get_local(address));
     if (!ip) continue;
-    out.push_back({*ip, static_cast<uint8_t>(::rtnl_addr_get_prefixlen(address)), link});
+    out.push_back({*ip, static_cast<uint8_t>(::rtnl_addr_get_prefixlen(address)),
+                   ::rtnl_addr_get_ifindex(address)});
   }
   return out;
 }

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/message.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/kube/base64.h"
+#include "agent/kube/codec.h"
+#include "agent/kube/print.h"
+#include "agent/kube/schema.h"
+#include "agent/kube/special.h"
+#include "holdfast/base/strings.h"
+#include "k8s/runtime/runtime.pb.h"
+
+namespace holdfast::agent::kube {
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+constexpr std::string_view kMagic{"k8s\0", 4};
+
+Node WriteMessage(const Message& message);
+
+Node WriteText(const FieldDescriptor& field, const std::string& text) {
+  return Node::String(field.type() == FieldDescriptor::TYPE_BYTES ? EncodeBase64(text) : text);
+}
+
+// One value: of a singular field, or the one at `index` of a repeated field.
+Node WriteValue(const Message& message, const FieldDescriptor* field, int index) {
+  const Reflection& reflection = *message.GetReflection();
+  const bool repeated = field->is_repeated();
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_STRING:
+      return WriteText(*field, repeated ? reflection.GetRepeatedString(message, field, index)
+                                        : reflection.GetString(message, field));
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return Node::Bool(repeated ? reflection.GetRepeatedBool(message, field, index)
+                                 : reflection.GetBool(message, field));
+    case FieldDescriptor::CPPTYPE_INT32:
+      return Node::Int(repeated ? reflection.GetRepeatedInt32(message, field, index)
+                                : reflection.GetInt32(message, field));
+    case FieldDescriptor::CPPTYPE_INT64:
+      return Node::Int(repeated ? reflection.GetRepeatedInt64(message, field, index)
+                                : reflection.GetInt64(message, field));
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return WriteMessage(repeated ? reflection.GetRepeatedMessage(message, field, index)
+                                   : reflection.GetMessage(message, field));
+    default:
+      return {};  // no such field in Kubernetes' types
+  }
+}
+
+bool IsZero(const Node& node) {
+  return node.kind == Node::Kind::kNull ||
+         (node.kind == Node::Kind::kBool && node.text == "false") ||
+         (node.kind == Node::Kind::kInt && node.text == "0") ||
+         (node.kind == Node::Kind::kString && node.text.empty());
+}
+
+Node WriteMap(const Message& message, const FieldDescriptor* field) {
+  const Reflection& reflection = *message.GetReflection();
+  const FieldDescriptor* key = field->message_type()->map_key();
+  const FieldDescriptor* value = field->message_type()->map_value();
+  Node map = Node::Map();
+  for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+    const Message& entry = reflection.GetRepeatedMessage(message, field, i);
+    map.Add(entry.GetReflection()->GetString(entry, key), WriteValue(entry, value, 0));
+  }
+  std::sort(map.members.begin(), map.members.end(),
+            [](const Member& a, const Member& b) { return a.key < b.key; });
+  return map;
+}
+
+Node WriteList(const Message& message, const FieldDescriptor* field) {
+  Node list = Node::List();
+  const int size = message.GetReflection()->FieldSize(message, field);
+  for (int i = 0; i < size; ++i) list.items.push_back(WriteValue(message, field, i));
+  return list;
+}
+
+void WriteFields(const Message& message, Node* out);
+
+void WriteField(const Message& message, const FieldSchema& schema, Node* out) {
+  const FieldDescriptor* field = schema.field;
+  const Reflection& reflection = *message.GetReflection();
+  if (schema.inlined) return WriteFields(reflection.GetMessage(message, field), out);
+  if (field->is_repeated()) {
+    const bool empty = reflection.FieldSize(message, field) == 0;
+    if (empty && !schema.always) return;
+    out->Add(schema.json_name, empty             ? Node{}
+                               : field->is_map() ? WriteMap(message, field)
+                                                 : WriteList(message, field));
+    return;
+  }
+  if (schema.pointer && !reflection.HasField(message, field)) return;
+  Node value = WriteValue(message, field, 0);
+  const bool scalar = field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE;
+  const bool may_omit = (scalar && !schema.pointer && !schema.always) || schema.omit_zero;
+  if (may_omit && IsZero(value)) return;
+  out->Add(schema.json_name, std::move(value));
+}
+
+void WriteFields(const Message& message, Node* out) {
+  for (const FieldSchema& field : SchemaOf(message.GetDescriptor()).fields) {
+    WriteField(message, field, out);
+  }
+}
+
+Node WriteMessage(const Message& message) {
+  const SpecialType special = SchemaOf(message.GetDescriptor()).special;
+  if (special != SpecialType::kNone) return WriteSpecial(special, message);
+  Node map = Node::Map();
+  WriteFields(message, &map);
+  return map;
+}
+
+// Map entries in the order of their keys, as the API server writes them.
+std::string Serialize(const Message& message) {
+  std::string bytes;
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    message.SerializePartialToCodedStream(&coded);
+  }
+  return bytes;
+}
+
+Node ListTree(const std::vector<const Message*>& objects) {
+  Node list = Node::Map();
+  list.Add("apiVersion", Node::String("v1"));
+  Node& items = list.Add("items", Node::List());
+  for (const Message* object : objects) items.items.push_back(ToTree(*object));
+  list.Add("kind", Node::String("List"));
+  list.Add("metadata", Node::Map()).Add("resourceVersion", Node::String(""));
+  return list;
+}
+
+}  // namespace
+
+std::string EncodeEnvelope(const Message& object) {
+  ::k8s::io::apimachinery::pkg::runtime::Unknown envelope;
+  const TypeMeta type = TypeMetaOf(object);
+  envelope.mutable_typemeta()->set_apiversion(type.api_version);
+  envelope.mutable_typemeta()->set_kind(type.kind);
+  envelope.set_raw(Serialize(object));
+  envelope.set_contentencoding("");
+  envelope.set_contenttype("");
+  return std::string(kMagic) + envelope.SerializeAsString();
+}
+
+Result<ObjectPtr> DecodeEnvelope(std::string_view bytes) {
+  if (!bytes.starts_with(kMagic)) return InvalidArgument("decode protobuf: no k8s envelope");
+  bytes.remove_prefix(kMagic.size());
+  ::k8s::io::apimachinery::pkg::runtime::Unknown envelope;
+  if (!envelope.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return InvalidArgument("decode protobuf: the envelope does not parse");
+  }
+  const TypeMeta type{envelope.typemeta().apiversion(), envelope.typemeta().kind()};
+  ObjectPtr object = NewObject(type);
+  if (object == nullptr) {
+    return Unsupported(StrCat("decode protobuf: kind ", Quoted(type.kind), " of ",
+                              Quoted(type.api_version), " is not known"));
+  }
+  if (!object->ParsePartialFromString(envelope.raw())) {
+    return InvalidArgument(StrCat("decode protobuf: the ", type.kind, " does not parse"));
+  }
+  return object;
+}
+
+Node ToTree(const Message& object) {
+  const TypeMeta type = TypeMetaOf(object);
+  Node tree = WriteMessage(object);
+  if (type.kind.empty() || tree.kind != Node::Kind::kMap) return tree;
+  // A watch event carries no type of its own on the wire.
+  if (type.kind == "WatchEvent") return tree;
+  tree.members.insert(tree.members.begin(),
+                      {Member{"kind", {}, Node::String(type.kind)},
+                       Member{"apiVersion", {}, Node::String(type.api_version)}});
+  return tree;
+}
+
+std::string EncodeJson(const Message& object) { return CompactJson(ToTree(object)); }
+std::string PrintJson(const Message& object) { return SortedJson(ToTree(object)); }
+std::string PrintYaml(const Message& object) { return SortedYaml(ToTree(object)); }
+
+std::string PrintJsonList(const std::vector<const Message*>& objects) {
+  return SortedJson(ListTree(objects));
+}
+
+std::string PrintYamlList(const std::vector<const Message*>& objects) {
+  return SortedYaml(ListTree(objects));
+}
+
+}  // namespace holdfast::agent::kube

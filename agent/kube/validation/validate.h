@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// Validation as the API server does it at creation, worded as there: every fault at once, in the
+// order of the fields. Defaults must be filled in before (agent/kube/defaulting.h).
+// Pure; thread-safe.
+#pragma once
+
+#include "agent/kube/diagnostic.h"
+#include "agent/kube/field_error.h"
+#include "agent/kube/manifest_reader.h"
+#include "agent/kube/types_fwd.h"
+
+namespace holdfast::agent::kube {
+
+// All rules for a Pod that is to be created.
+FieldErrors ValidatePod(const corev1::Pod& pod);
+
+// What a static pod may not do when it runs under an API server's eyes (feature-map 1.1.10): refer
+// to API objects. Ephemeral containers are refused too.
+FieldErrors ValidateStaticPod(const corev1::Pod& pod);
+
+// The faults with file, line and column.
+std::vector<Diagnostic> ToDiagnostics(const FieldErrors& errors, const ManifestObject& object);
+
+}  // namespace holdfast::agent::kube

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// NftBackEnd: keeps the kernel's rules equal to a ProxyTable, in tables of our own; no other table
+// is read or written. Bound to the network namespace of the thread that opened it. One thread at a
+// time.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "holdfast/base/result.h"
+#include "holdfast/model/proxy_table.h"
+#include "holdfast/sys/nfnl.h"
+#include "netproxy/nft/transaction.h"
+
+namespace holdfast::netproxy::nft {
+
+class NftBackEnd {
+ public:
+  static Result<NftBackEnd> Open(const std::string& table_name);
+
+  // Sends the change since the last Apply(); the first one, and one that the kernel refuses because
+  // somebody changed our tables, goes through Ensure().
+  Result<void> Apply(const model::ProxyTable& table);
+  // Reads our tables and writes them anew where they differ. True when something was written.
+  Result<bool> Ensure(const model::ProxyTable& table);
+  // Our tables are gone afterwards, of both families.
+  Result<void> Remove();
+
+ private:
+  NftBackEnd(std::string table_name, sys::NfSocket socket)
+      : table_name_(std::move(table_name)), socket_(std::move(socket)) {}
+  Result<void> Commit(const Transaction& transaction);
+
+  std::string table_name_;
+  sys::NfSocket socket_;
+  std::optional<model::ProxyTable> applied_;  // what the kernel has, as far as we know
+};
+
+// What the kernel has under our name, reduced to what tells whether it is ours and whole.
+// `same` is false when the table is missing or differs from `wanted` in chains, rules or elements.
+Result<bool> KernelHas(sys::NfSocket& socket, const Table& wanted);
+Result<bool> KernelHasTable(sys::NfSocket& socket, Family family, const std::string& name);
+
+}  // namespace holdfast::netproxy::nft

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The beginning of a Runtime: what a former agent left running is taken over, what it left
+// half-made is taken away.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <thread>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "runtime/containers/keeper_process.h"
+#include "runtime/containers/runtime.h"
+#include "runtime/containers/teardown.h"
+
+namespace holdfast::runtime {
+namespace {
+
+// A launch that a former agent asked for is over after this time, one way or the other.
+constexpr auto kLaunchLimit = std::chrono::seconds(15);
+
+Result<CgroupTreeOptions> TreeOptions(const RuntimeOptions& options) {
+  CgroupTreeOptions tree;
+  tree.owner = options.instance.root_dir;
+  tree.parent = options.instance.cgroup_parent;
+  tree.naming = options.cgroup_naming;
+  tree.allocatable = options.allocatable;
+  if (tree.allocatable.cpu_milli == CgroupLimits::kUnlimited) {
+    tree.allocatable.cpu_milli = static_cast<int64_t>(std::thread::hardware_concurrency()) * 1000;
+  }
+  tree.oom_group = !options.single_process_oom_kill;
+  return tree;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ContainerRuntime>> MakeContainerRuntime(RuntimeOptions options) {
+  const model::Instance instance = options.instance;
+  // The keeper first: it mounts the run directory.
+  ASSIGN_OR_RETURN(PidFd holder, EnsureKeeper(options.keeper_binary, instance));
+  sys::HostFacts facts;
+  if (options.facts) {
+    facts = *options.facts;
+  } else {
+    ASSIGN_OR_RETURN(facts, sys::ProbeHost());
+  }
+  ASSIGN_OR_RETURN(CgroupLayout layout, DetectCgroupLayout(instance.cgroup_root));
+  ASSIGN_OR_RETURN(CgroupTreeOptions tree_options, TreeOptions(options));
+  ASSIGN_OR_RETURN(std::unique_ptr<CgroupTree> tree,
+                   CgroupTree::Open(std::move(layout), std::move(tree_options)));
+  RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, instance.PodsDir(), 0755));
+  ASSIGN_OR_RETURN(StateStore state, StateStore::Open(instance.run_dir));
+  auto parts = std::unique_ptr<Parts>(new Parts{std::move(options),
+                                                facts,
+                                                std::move(state),
+                                                std::move(tree),
+                                                keeper::KeeperClient(instance.run_dir),
+                                                {},
+                                                {},
+                                                {}});
+  auto runtime = std::make_unique<Runtime>(std::move(parts));
+  RETURN_IF_ERROR(runtime->Begin(std::move(holder)));
+  return std::unique_ptr<ContainerRuntime>(std::move(runtime));
+}
+
+Result<void> Runtime::Begin(PidFd holder) {
+  RETURN_IF_ERROR(sandboxes_.Adopt());
+  // Subscribed before the records are read, so that no exit falls between the two.
+  ASSIGN_OR_RETURN(UniqueFd exits, parts_->keeper.WatchExits());
+  ExitWatcher::Callbacks callbacks;
+  callbacks.resolve = [this](const std::string& id) { return Resolve(id); };
+  callbacks.read_hints = [](int watch) { return keeper::KeeperClient::ReadExitHints(watch); };
+  callbacks.revive_keeper = [this] {
+    const RuntimeOptions& options = parts_->options;
+    auto found = FindHolder(options.instance);
+    if (found) return std::move(*found);
+    // Ignored: it is tried again a second later, and whoever needs the keeper gets the error.
+    if (!options.keeper_binary.empty()) (void)SpawnKeeper(options.keeper_binary, options.instance);
+    return PidFd();
+  };
+  ASSIGN_OR_RETURN(watcher_,
+                   ExitWatcher::Start(std::move(exits), std::move(holder), std::move(callbacks)));
+  RETURN_IF_ERROR(Adopt());
+  FinishHalfMade();
+  return {};
+}
+
+Result<void> Runtime::Adopt() {
+  ASSIGN_OR_RETURN(const std::vector<keeper::StartRecord> starts, parts_->keeper.ListStarts());
+  for (const keeper::StartRecord& start : starts) {
+    if (start.kind == keeper::ProcessKind::kContainer) {
+      RETURN_IF_ERROR(AdoptContainer(start));
+      continue;
+    }
+    // The session of an exec ended with the former agent.
+    auto process = parts_->keeper.OpenProcess(start);
+    if (process) ::syscall(SYS_pidfd_send_signal, process->get(), SIGKILL, nullptr, 0);
+    execs_.Abandon(start.id);
+  }
+  ASSIGN_OR_RETURN(std::vector<ContainerRecord> records, parts_->state.Containers());
+  const std::lock_guard lock(half_made_mutex_);
+  for (ContainerRecord& record : records) {
+    ContainerId id = record.spec.id;
+    if (!parts_->table.Find(id)) half_made_.emplace(std::move(id), std::move(record));
+  }
+  return {};
+}
+
+Result<void> Runtime::AdoptContainer(const keeper::StartRecord& start) {
+  auto brief = DecodeBrief(start.tag);
+  if (!brief) return {};  // not started by us: the audit names it
+  TableEntry entry{ContainerId(start.id), std::move(*brief), start, nullptr, std::nullopt};
+  auto process = parts_->keeper.OpenProcess(start);
+  if (process) entry.process = std::make_shared<const PidFd>(std::move(*process));
+  parts_->table.Put(entry);
+  Watch(entry);
+  return {};
+}
+
+// Records without a started process: a start that was cut short, or a removal that was.
+void Runtime::FinishHalfMade() {
+  std::vector<ContainerId> ids;
+  {
+    const std::lock_guard lock(half_made_mutex_);
+    for (const auto& [id, record] : half_made_) ids.push_back(id);
+  }
+  for (const ContainerId& id : ids) {
+    if (!ResolveHalfMade(id)) watcher_->Ask(id.value);
+  }
+}
+
+// True when it is settled: it runs after all, or it is gone.
+bool Runtime::ResolveHalfMade(const ContainerId& id) {
+  ContainerRecord record;
+  {
+    const std::lock_guard lock(half_made_mutex_);
+    const auto it = half_made_.find(id);
+    if (it == half_made_.end()) return true;
+    record = it->second;
+  }
+  const ContainerBrief brief = BriefOf(record.spec);
+  const auto guard = parts_->pod_locks.TryLock(brief.pod_uid);
+  if (!guard) return false;
+  auto start = parts_->keeper.FindStart(id.value);
+  if (!start) return false;
+  if (*start) {
+    if (!AdoptContainer(**start)) return false;
+    Hint(id);
+  } else {
+    auto fenced = FenceLaunch(*parts_, id, brief);
+    const bool late = parts_->clock.Wall() - record.created_at > kLaunchLimit;
+    if (!fenced || (!*fenced && !late)) return false;
+    if (!TearDown(*parts_, id, brief)) return false;
+  }
+  const std::lock_guard lock(half_made_mutex_);
+  half_made_.erase(id);
+  return true;
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/containers/audit.h"
+
+#include <functional>
+#include <optional>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+#include "runtime/containers/teardown.h"
+#include "runtime/state/paths.h"
+
+namespace holdfast::runtime {
+
+// One run: the steps share what was found.
+class Auditor::Pass {
+ public:
+  Pass(Parts& parts, Sandboxes& sandboxes, const std::vector<PodUid>& live, bool repair)
+      : parts_(parts), sandboxes_(sandboxes), live_(live.begin(), live.end()), repair_(repair) {}
+
+  // Containers before their pods, records last, so that what is known about a thing lives longer
+  // than the thing.
+  Result<std::vector<Leftover>> Run() {
+    RETURN_IF_ERROR(Containers());
+    RETURN_IF_ERROR(Processes());
+    RETURN_IF_ERROR(SandboxesAndNamespaces());
+    RETURN_IF_ERROR(Cgroups());
+    RETURN_IF_ERROR(Logs());
+    RETURN_IF_ERROR(Scratch());
+    RETURN_IF_ERROR(CorruptRecords());
+    return std::move(found_);
+  }
+
+ private:
+  bool IsLive(const PodUid& uid) const {
+    return live_.contains(uid) || sandboxes_.EnsuredRecently(uid);
+  }
+
+  // Reports, and with `repair` calls `remove` under the pod's lock. A repair that fails stays in
+  // the report with its reason; the others go on.
+  void Handle(const PodUid& uid, Leftover leftover, const std::function<Result<void>()>& remove) {
+    const auto guard = parts_.pod_locks.TryLock(uid);
+    if (!guard) return;  // a call is at work on this pod: the next audit looks again
+    if (repair_) {
+      HOLDFAST_PAUSE_POINT("containers.audit.repair");
+      auto removed = remove();
+      if (!removed) leftover.reason += StrCat("; removing it failed: ", removed.error().message());
+    }
+    found_.push_back(std::move(leftover));
+  }
+
+  Result<void> Containers() {
+    for (const TableEntry& entry : parts_.table.List()) {
+      if (IsLive(entry.brief.pod_uid)) continue;
+      Handle(entry.brief.pod_uid,
+             {"container", entry.id.value,
+              StrCat("pod ", entry.brief.pod_uid.value, " is not wanted")},
+             [&] { return TearDown(parts_, entry.id, entry.brief); });
+    }
+    return {};
+  }
+
+  // Start records that no container of ours stands behind.
+  Result<void> Processes() {
+    ASSIGN_OR_RETURN(const std::vector<keeper::StartRecord> starts, parts_.keeper.ListStarts());
+    for (const keeper::StartRecord& start : starts) {
+      const ContainerId id(start.id);
+      if (start.kind != keeper::ProcessKind::kContainer || parts_.table.Find(id)) continue;
+      const auto brief = DecodeBrief(start.tag);
+      if (brief && parts_.state.Container(id)) continue;  // being started or being removed
+      const ContainerBrief known = brief ? *brief : ContainerBrief{};
+      Handle(known.pod_uid,
+             {"process", StrCat(start.pid), StrCat("of no known container (", start.id, ")")},
+             [&] { return TearDown(parts_, id, known); });
+    }
+    return {};
+  }
+
+  Result<void> SandboxesAndNamespaces() {
+    std::set<PodUid> known;
+    for (const PodUid& uid : sandboxes_.Known()) {
+      known.insert(uid);
+      if (IsLive(uid)) continue;
+      Handle(uid, {"sandbox", uid.value, "the pod is not wanted"},
+             [&] { return sandboxes_.Remove(uid); });
+    }
+    ASSIGN_OR_RETURN(const std::vector<PodUid> held, parts_.keeper.ListSandboxes());
+    for (const PodUid& uid : held) {
+      if (known.contains(uid) || IsLive(uid)) continue;
+      Handle(uid, {"namespace", uid.value, "held for a pod without a record"},
+             [&] { return parts_.keeper.DropSandbox(uid); });
+    }
+    return {};
+  }
+
+  Result<void> Cgroups() {
+    ASSIGN_OR_RETURN(const std::vector<FoundPodCgroup> pods, parts_.cgroups->List());
+    const std::vector<PodUid> known = sandboxes_.Known();
+    const std::set<PodUid> with_record(known.begin(), known.end());
+    for (const FoundPodCgroup& pod : pods) {
+      if (!with_record.contains(pod.uid) && !IsLive(pod.uid)) {
+        Handle(pod.uid, {"cgroup", StrCat("pod", pod.uid.value), "of a pod without a record"},
+               [&] { return parts_.cgroups->RemovePod(pod.uid, pod.qos); });
+        continue;
+      }
+      for (const ContainerId& id : pod.containers) {
+        if (parts_.table.Find(id) || parts_.state.Container(id)) continue;
+        Handle(pod.uid, {"cgroup", id.value, "of a container without a record"},
+               [&] { return parts_.cgroups->RemoveContainer(pod.uid, pod.qos, id); });
+      }
+    }
+    return {};
+  }
+
+  Result<void> Logs() {
+    ASSIGN_OR_RETURN(const std::vector<ContainerId> logs, parts_.keeper.ListLogs());
+    for (const ContainerId& id : logs) {
+      if (parts_.table.Find(id) || parts_.state.Container(id)) continue;
+      Handle(PodUid(id.value), {"log", id.value, "registered for a container without a record"},
+             [&] { return parts_.keeper.UnregisterLog(id); });
+    }
+    return {};
+  }
+
+  Result<void> Scratch() {
+    const std::string pods_dir = parts_.options.instance.PodsDir();
+    ASSIGN_OR_RETURN(const DirFd pods, sys::OpenDir(pods_dir));
+    ASSIGN_OR_RETURN(const std::vector<std::string> uids, sys::ListDirAt(pods.get(), "."));
+    for (const std::string& uid : uids) {
+      auto parent = sys::OpenDir(ScratchParent(parts_.options.instance, PodUid(uid)));
+      if (!parent) continue;  // a pod without containers, or a file that is not ours
+      ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(parent->get(), "."));
+      for (const std::string& name : names) {
+        const ContainerId id(name);
+        if (parts_.table.Find(id) || parts_.state.Container(id)) continue;
+        Handle(PodUid(uid),
+               {"directory", StrCat(pods_dir, "/", uid, "/containers/", name),
+                "scratch of a container without a record"},
+               [&] { return sys::RemoveTreeAt(parent->get(), name); });
+      }
+    }
+    return {};
+  }
+
+  Result<void> CorruptRecords() {
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, parts_.state.Corrupt());
+    for (const std::string& name : names) {
+      Handle(PodUid(name), {"record", name, "it could not be read and was put aside"},
+             [&] { return parts_.state.RemoveCorrupt(name); });
+    }
+    return {};
+  }
+
+  Parts& parts_;
+  Sandboxes& sandboxes_;
+  const std::set<PodUid> live_;
+  const bool repair_;
+  std::vector<Leftover> found_;
+};
+
+Result<std::vector<Leftover>> Auditor::Run(const std::vector<PodUid>& live, bool repair) {
+  return Pass(parts_, sandboxes_, live, repair).Run();
+}
+
+}  // namespace holdfast::runtime

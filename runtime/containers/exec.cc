@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/containers/exec.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/pause_point.h"
+
+namespace holdfast::runtime {
+namespace {
+
+struct Pipe {
+  UniqueFd read;
+  UniqueFd write;
+};
+
+Result<Pipe> MakePipe() {
+  int fds[2];
+  if (::pipe2(fds, O_CLOEXEC) != 0) return Error::FromErrno(errno, "pipe2");
+  return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+// Our ends and the process' ends of its standard descriptors.
+struct Streams {
+  UniqueFd in, out, err;  // ours
+  UniqueFd their_in, their_out, their_err;
+};
+
+Result<Streams> MakeStreams(const ExecSpec& spec) {
+  Streams streams;
+  if (spec.tty) return streams;  // the pty's master comes back from the launch
+  if (spec.stdin_open) {
+    ASSIGN_OR_RETURN(Pipe in, MakePipe());
+    streams.in = std::move(in.write);
+    streams.their_in = std::move(in.read);
+  }
+  ASSIGN_OR_RETURN(Pipe out, MakePipe());
+  streams.out = std::move(out.read);
+  streams.their_out = std::move(out.write);
+  ASSIGN_OR_RETURN(Pipe err, MakePipe());
+  streams.err = std::move(err.read);
+  streams.their_err = std::move(err.write);
+  return streams;
+}
+
+class Session final : public ExecSession {
+ public:
+  Session(Parts& parts, ExecReaper& reaper, keeper::StartRecord start, PidFd process,
+          Streams streams, UniqueFd terminal)
+      : parts_(parts),
+        reaper_(reaper),
+        start_(std::move(start)),
+        process_(std::move(process)),
+        streams_(std::move(streams)),
+        terminal_(std::move(terminal)) {}
+  ~Session() override {
+    if (!report_) (void)Signal(SIGKILL);  // ESRCH: it has just ended
+    reaper_.Abandon(start_.id);
+  }
+
+  int stdin_fd() const override { return terminal_ ? terminal_.get() : streams_.in.get(); }
+  int stdout_fd() const override { return terminal_ ? terminal_.get() : streams_.out.get(); }
+  int stderr_fd() const override { return streams_.err.get(); }
+  void CloseStdin() override { streams_.in.Reset(); }
+  int pidfd() const override { return process_.get(); }
+
+  Result<void> Resize(uint16_t rows, uint16_t columns) override {
+    if (!terminal_) return InvalidArgument("the command has no terminal");
+    winsize size{};
+    size.ws_row = rows;
+    size.ws_col = columns;
+    if (::ioctl(terminal_.get(), TIOCSWINSZ, &size) != 0)
+      return Error::FromErrno(errno, "TIOCSWINSZ");
+    return {};
+  }
+
+  Result<void> Signal(int signal) override {
+    if (::syscall(SYS_pidfd_send_signal, process_.get(), signal, nullptr, 0) == 0) return {};
+    if (errno == ESRCH) return {};
+    return Error::FromErrno(errno, StrCat("signal ", signal, " to exec ", start_.id));
+  }
+
+  Result<model::ExitReport> Wait() override;
+
+ private:
+  Parts& parts_;
+  ExecReaper& reaper_;
+  const keeper::StartRecord start_;
+  const PidFd process_;
+  Streams streams_;
+  UniqueFd terminal_;
+  std::optional<model::ExitReport> report_;
+};
+
+Result<model::ExitReport> Session::Wait() {
+  using std::chrono::milliseconds;
+  while (!report_) {
+    pollfd ended{process_.get(), POLLIN, 0};
+    if (::poll(&ended, 1, -1) < 0 && errno != EINTR) return Error::FromErrno(errno, "poll pidfd");
+    if (ended.revents == 0) continue;
+    ASSIGN_OR_RETURN(report_, parts_.keeper.FindExit(start_, process_.get()));
+    // The keeper writes the record between the end and the reaping; it is a moment away.
+    if (!report_) std::this_thread::sleep_for(milliseconds(1));
+  }
+  return *report_;
+}
+
+Error ToPlain(StartFailure failure) { return std::move(failure.error); }
+
+}  // namespace
+
+void ExecReaper::Abandon(const std::string& id) {
+  {
+    const std::lock_guard lock(mutex_);
+    abandoned_.insert(id);
+  }
+  ask_(id);
+}
+
+bool ExecReaper::Resolve(const std::string& id) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!abandoned_.contains(id)) return true;
+  }
+  auto start = parts_.keeper.FindStart(id);
+  if (!start) return false;
+  if (*start) {
+    auto report = parts_.keeper.FindExit(**start);
+    if (!report || !*report) return false;
+    if (!parts_.keeper.Forget(id)) return false;
+  }
+  const std::lock_guard lock(mutex_);
+  abandoned_.erase(id);
+  return true;
+}
+
+Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,
+                                               const TableEntry& container, const ExecSpec& spec) {
+  if (spec.argv.empty()) return InvalidArgument("no command given");
+  ASSIGN_OR_RETURN(const ContainerRecord record, parts.state.Container(container.id));
+  ASSIGN_OR_RETURN(Streams streams, MakeStreams(spec));
+  PodDescriptors pod;
+  std::vector<UniqueFd> owned;
+  ASSIGN_OR_RETURN(
+      const Cgroup cgroup,
+      parts.cgroups->OpenContainer(container.brief.pod_uid, container.brief.qos, container.id));
+  RETURN_IF_ERROR(AddCgroup(parts.cgroups->backend().layout(), cgroup, pod, owned));
+  pod.standard_input = streams.their_in.get();
+  pod.standard_output = streams.their_out.get();
+  pod.standard_error = streams.their_err.get();
+  auto prepared = PrepareExec(record.spec, spec, parts.facts, pod, container.process->get());
+  if (!prepared) return ToPlain(std::move(prepared.error()));
+  ASSIGN_OR_RETURN(const UniqueFd sealed, SealPlan(prepared->plan));
+
+  keeper::LaunchRequest request;
+  request.id = NewContainerId().value;
+  request.kind = keeper::ProcessKind::kExec;
+  request.plan = sealed.get();
+  request.fds = prepared->fds;
+  auto launched = parts.keeper.Launch(request);
+  if (!launched) return launched.error().ToError();
+  HOLDFAST_PAUSE_POINT("containers.exec_launched");
+  keeper::StartRecord start{
+      request.id, request.kind, 0, launched->pid, launched->start_ticks, launched->started_at, 0, 0,
+      {}};
+  streams.their_in.Reset();
+  streams.their_out.Reset();
+  streams.their_err.Reset();
+  return std::unique_ptr<ExecSession>(
+      std::make_unique<Session>(parts, reaper, std::move(start), std::move(launched->pidfd),
+                                std::move(streams), std::move(launched->pty_master)));
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/containers/keeper_process.h"
+
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/socket.h"
+#include "runtime/keeper/client.h"
+
+namespace holdfast::runtime {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr auto kKeeperLimit = std::chrono::seconds(10);
+
+// In the forked child: only async-signal-safe calls, since other threads may have held locks.
+[[noreturn]] void BecomeKeeper(int binary, char* const* argv) {
+  ::setsid();
+  const pid_t grandchild = ::fork();
+  if (grandchild != 0) ::_exit(grandchild > 0 ? 0 : 1);
+  const int null = ::open("/dev/null", O_RDWR);
+  if (null >= 0) {
+    ::dup2(null, STDIN_FILENO);
+    ::dup2(null, STDOUT_FILENO);
+  }
+  ::fexecve(binary, argv, environ);
+  ::_exit(127);
+}
+
+}  // namespace
+
+Result<PidFd> FindHolder(const model::Instance& instance) {
+  ASSIGN_OR_RETURN(const UniqueFd socket, sys::ConnectSeqpacket(instance.KeeperSocket()));
+  ASSIGN_OR_RETURN(const sys::PeerCredentials peer, sys::GetPeerCredentials(socket.get()));
+  PidFd fd(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
+  if (!fd) return Error::FromErrno(errno, "pidfd_open of the keeper");
+  return fd;
+}
+
+Result<void> SpawnKeeper(const std::string& binary, const model::Instance& instance) {
+  ASSIGN_OR_RETURN(const UniqueFd fd, sys::OpenAt(AT_FDCWD, binary, O_RDONLY));
+  std::vector<std::string> arguments = {"holdfast-keeper", "hold",
+                                        StrCat("--run-dir=", instance.run_dir),
+                                        StrCat("--visible=", instance.root_dir)};
+  std::vector<char*> argv;
+  for (std::string& argument : arguments) argv.push_back(argument.data());
+  argv.push_back(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) return Error::FromErrno(errno, "fork for the keeper");
+  if (child == 0) BecomeKeeper(fd.get(), argv.data());
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return Error::FromErrno(errno, "wait for the keeper's parent");
+  }
+  HOLDFAST_PAUSE_POINT("containers.keeper_spawned");
+  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) {
+    return Unavailable(StrCat("start keeper ", binary, ": fork failed"));
+  }
+  return {};
+}
+
+Result<PidFd> EnsureKeeper(const std::string& binary, const model::Instance& instance) {
+  const keeper::KeeperClient client(instance.run_dir);
+  auto holder = FindHolder(instance);
+  if (!holder && !binary.empty()) {
+    RETURN_IF_ERROR(WithContext(SpawnKeeper(binary, instance), "start the keeper"));
+  }
+  const auto deadline = steady_clock::now() + kKeeperLimit;
+  for (milliseconds pause(1);; pause = std::min(pause * 2, milliseconds(50))) {
+    holder = FindHolder(instance);
+    auto answer = holder ? client.Ping() : Result<void>(Error(holder.error()));
+    if (answer) return holder;
+    if (steady_clock::now() >= deadline) {
+      return Unavailable(StrCat("the keeper does not answer at ", instance.KeeperSocket(), ": ",
+                                answer.error().message()));
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+}  // namespace holdfast::runtime

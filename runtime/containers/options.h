@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// MakeContainerRuntime: the implementation of ContainerRuntime (holdfast/interfaces) inside the
+// agent process, on the cgroup tree, the records on disk and the keeper.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "holdfast/base/result.h"
+#include "holdfast/interfaces/container_runtime.h"
+#include "holdfast/model/instance.h"
+#include "holdfast/sys/probe.h"
+#include "runtime/cgroup/tree.h"
+
+namespace holdfast::runtime {
+
+struct RuntimeOptions {
+  model::Instance instance;
+  // Started (`hold`) when the keeper's socket does not answer; "" where systemd does that.
+  std::string keeper_binary;
+  std::string init_binary;  // static; PID 1 of pods with shareProcessNamespace
+  CgroupNaming cgroup_naming = CgroupNaming::kCgroupfs;
+  NodeAllocatable allocatable;
+  bool single_process_oom_kill = false;
+  std::optional<sys::HostFacts> facts;  // probed when absent
+};
+
+// Makes the directories and the kubepods tree, starts the keeper if needed, adopts what runs and
+// takes away what a crash left half-made. One per run directory.
+Result<std::unique_ptr<ContainerRuntime>> MakeContainerRuntime(RuntimeOptions options);
+
+}  // namespace holdfast::runtime

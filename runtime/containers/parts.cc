@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/containers/parts.h"
+
+#include <fcntl.h>
+
+#include "holdfast/sys/files.h"
+#include "runtime/plan/wire.h"
+
+namespace holdfast::runtime {
+namespace {
+
+const char* NameOf(Controller controller) {
+  switch (controller) {
+    case Controller::kCpu:
+      return "cpu";
+    case Controller::kCpuAcct:
+      return "cpuacct";
+    case Controller::kMemory:
+      return "memory";
+    case Controller::kPids:
+      return "pids";
+    case Controller::kDevices:
+      return "devices";
+  }
+  return "";
+}
+
+// What mount(2) needs to mount the hierarchy once more: "cpu,cpuacct".
+std::string MountOptions(const CgroupHierarchy& hierarchy) {
+  std::string options;
+  for (const Controller controller : hierarchy.controllers) {
+    if (!options.empty()) options += ',';
+    options += NameOf(controller);
+  }
+  return options;
+}
+
+}  // namespace
+
+Result<void> AddCgroup(const CgroupLayout& layout, const Cgroup& cgroup, PodDescriptors& pod,
+                       std::vector<UniqueFd>& owned) {
+  if (layout.version == CgroupVersion::kV2) {
+    // CLONE_INTO_CGROUP does not take an O_PATH descriptor.
+    ASSIGN_OR_RETURN(UniqueFd readable,
+                     sys::OpenAt(cgroup.dirs[0].get(), ".", O_RDONLY | O_DIRECTORY));
+    pod.cgroup_unified = readable.get();
+    owned.push_back(std::move(readable));
+    return {};
+  }
+  for (size_t i = 0; i < layout.hierarchies.size(); ++i) {
+    const CgroupHierarchy& hierarchy = layout.hierarchies[i];
+    const std::string& mount = hierarchy.mount_point;
+    pod.cgroup_v1.push_back(
+        {cgroup.dirs[i].get(), MountOptions(hierarchy), mount.substr(mount.rfind('/') + 1)});
+  }
+  return {};
+}
+
+std::string StdinKey(const ContainerId& id) { return "stdin." + id.value; }
+
+Result<UniqueFd> SealPlan(const model::Plan& plan) {
+  return sys::SealedMemfd("holdfast-plan", SerializePlan(plan));
+}
+
+}  // namespace holdfast::runtime

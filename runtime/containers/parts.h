@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the parts of the runtime share. Made once, before any of them; each member is thread-safe.
+#pragma once
+
+#include <memory>
+
+#include "holdfast/base/clock.h"
+#include "holdfast/sys/probe.h"
+#include "runtime/cgroup/tree.h"
+#include "runtime/containers/options.h"
+#include "runtime/containers/pod_locks.h"
+#include "runtime/containers/table.h"
+#include "runtime/keeper/client.h"
+#include "runtime/plan/prepare.h"
+#include "runtime/state/store.h"
+
+namespace holdfast::runtime {
+
+struct Parts {
+  RuntimeOptions options;
+  sys::HostFacts facts;
+  StateStore state;
+  std::unique_ptr<CgroupTree> cgroups;
+  keeper::KeeperClient keeper;
+  SystemClock clock;
+  ContainerTable table;
+  PodLocks pod_locks;
+};
+
+// Descriptors of `cgroup` as a plan wants them. `owned` keeps what had to be opened for it alive;
+// the rest borrows from `cgroup`.
+Result<void> AddCgroup(const CgroupLayout& layout, const Cgroup& cgroup, PodDescriptors& pod,
+                       std::vector<UniqueFd>& owned);
+
+// Where the keeper holds the write end of a container's standard input.
+std::string StdinKey(const ContainerId& id);
+
+// A plan as the keeper takes it.
+Result<UniqueFd> SealPlan(const model::Plan& plan);
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runtime: puts the parts together behind ContainerRuntime. No policy of its own besides who waits
+// for whom: calls that change a pod hold that pod's lock.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include "runtime/containers/audit.h"
+#include "runtime/containers/exec.h"
+#include "runtime/containers/parts.h"
+#include "runtime/containers/sandboxes.h"
+#include "runtime/containers/watcher.h"
+
+namespace holdfast::runtime {
+
+class Runtime final : public ContainerRuntime {
+ public:
+  explicit Runtime(std::unique_ptr<Parts> parts);
+  ~Runtime() override;
+
+  // Adopts what runs, takes away what is half-made, starts watching. `holder` is the keeper's.
+  Result<void> Begin(PidFd holder);
+
+  Result<void> EnsureSandbox(const model::SandboxSpec& spec) override;
+  Result<NsFd> NetworkNamespace(const PodUid& uid) override;
+  Result<void> RemoveSandbox(const PodUid& uid) override;
+  std::expected<StartedContainer, StartFailure> Start(const model::ContainerSpec& spec) override;
+  Result<void> Signal(const ContainerId& id, int signal) override;
+  Result<void> Kill(const ContainerId& id) override;
+  Result<void> Remove(const ContainerId& id) override;
+  Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id, const ExecSpec& spec) override;
+  Result<std::vector<ObservedContainer>> ListContainers() override;
+  Result<std::vector<ObservedSandbox>> ListSandboxes() override;
+  void SetChangeHint(std::function<void(ContainerId)> hint) override;
+  Result<std::vector<Leftover>> Audit(const std::vector<PodUid>& live, bool repair) override;
+
+ private:
+  Result<void> Adopt();
+  Result<void> AdoptContainer(const keeper::StartRecord& start);
+  void FinishHalfMade();
+  // The watcher's questions: about a container, about an exec, about a launch that was under way
+  // when the former agent ended.
+  bool Resolve(const std::string& id);
+  bool ResolveContainer(const TableEntry& entry);
+  bool ResolveHalfMade(const ContainerId& id);
+  void Watch(const TableEntry& entry);
+  void Hint(const ContainerId& id);
+
+  std::unique_ptr<Parts> parts_;
+  Sandboxes sandboxes_;
+  ExecReaper execs_;
+  Auditor auditor_;
+  std::mutex hint_mutex_;
+  std::function<void(ContainerId)> hint_;
+  std::mutex half_made_mutex_;
+  std::map<ContainerId, ContainerRecord> half_made_;
+  std::unique_ptr<ExitWatcher> watcher_;  // last: its thread calls into all of the above
+};
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/containers/sandboxes.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <set>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+#include "runtime/state/paths.h"
+
+namespace holdfast::runtime {
+namespace {
+
+// Descriptors of this many pods stay open here, so that the starts right after EnsureSandbox need
+// not ask the holder; it bounds what we hold to some 130 descriptors.
+constexpr size_t kCachedPods = 32;
+constexpr auto kRecently = std::chrono::seconds(60);
+// Name, in the pod's cgroup, of the one that the init of shareProcessNamespace runs in.
+const ContainerId kInitCgroup("sandbox");
+
+constexpr model::QosClass kClasses[] = {model::QosClass::kGuaranteed, model::QosClass::kBurstable,
+                                        model::QosClass::kBestEffort};
+
+}  // namespace
+
+Result<void> Sandboxes::Adopt() {
+  ASSIGN_OR_RETURN(std::vector<SandboxRecord> records, parts_.state.Sandboxes());
+  {
+    const std::lock_guard lock(mutex_);
+    for (SandboxRecord& record : records) {
+      PodUid uid = record.spec.uid;
+      infos_.insert_or_assign(std::move(uid), Info{std::move(record.spec), std::nullopt});
+    }
+  }
+  return RefreshBurstable();
+}
+
+Result<void> Sandboxes::Ensure(const model::SandboxSpec& spec) {
+  if (!IsSafeName(spec.uid.value)) {
+    return InvalidArgument(StrCat("pod uid \"", spec.uid.value, "\" cannot name a directory"));
+  }
+  if (!spec.host_users) return Unsupported("hostUsers: false is not supported by this node yet");
+  // 1. the record, so that whatever follows is found after a crash
+  const auto known = Find(spec.uid);
+  if (!known || known->spec != spec) {
+    RETURN_IF_ERROR(parts_.state.Put(SandboxRecord{spec, parts_.clock.Wall()}));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    infos_.insert_or_assign(spec.uid, Info{spec, parts_.clock.Boot()});
+  }
+  // 2. the cgroup
+  RETURN_IF_ERROR(parts_.cgroups->EnsurePod(spec.uid, spec.qos, spec.resources));
+  RETURN_IF_ERROR(RefreshBurstable());
+  // 3. the namespaces
+  return EnsureNamespaces(spec);
+}
+
+Result<void> Sandboxes::EnsureNamespaces(const model::SandboxSpec& spec) {
+  auto there = Fds(spec.uid);
+  if (there) return {};
+  if (there.error().code() != Code::kNotFound) return std::move(there.error());
+  ASSIGN_OR_RETURN(std::vector<keeper::KeptFd> made, MakeNamespaces(spec));
+  HOLDFAST_PAUSE_POINT("containers.namespaces_made");
+  Remember(spec.uid, std::move(made));
+  return {};
+}
+
+Result<std::vector<keeper::KeptFd>> Sandboxes::MakeNamespaces(const model::SandboxSpec& spec) {
+  PodDescriptors pod;
+  std::vector<UniqueFd> owned;
+  UniqueFd init;
+  Cgroup init_cgroup;
+  if (spec.share_process_namespace) {
+    ASSIGN_OR_RETURN(init, sys::OpenAt(AT_FDCWD, parts_.options.init_binary, O_RDONLY));
+    ASSIGN_OR_RETURN(init_cgroup,
+                     parts_.cgroups->MakeContainer(spec.uid, spec.qos, kInitCgroup, {}, false));
+    RETURN_IF_ERROR(AddCgroup(parts_.cgroups->backend().layout(), init_cgroup, pod, owned));
+  }
+  ASSIGN_OR_RETURN(const PreparedPlan prepared,
+                   PrepareSandbox(spec, parts_.facts, pod, init.get()));
+  const auto& plan = std::get<model::SandboxPlan>(prepared.plan);
+  if (!plan.network && !plan.ipc && !plan.uts && plan.shm_size_bytes == 0 &&
+      plan.init_binary == model::kNoFd) {
+    return std::vector<keeper::KeptFd>();  // all of it is the host's
+  }
+  ASSIGN_OR_RETURN(const UniqueFd sealed, SealPlan(prepared.plan));
+  auto made = parts_.keeper.MakeSandbox(spec.uid, sealed.get(), prepared.fds);
+  if (!made) return made.error().ToError();
+  return std::move(*made);
+}
+
+Result<std::shared_ptr<const Sandboxes::Descriptors>> Sandboxes::Fds(const PodUid& uid) {
+  {
+    const std::lock_guard lock(mutex_);
+    const auto it = std::ranges::find(cache_, uid, [](const auto& entry) { return entry.first; });
+    if (it != cache_.end()) {
+      cache_.splice(cache_.begin(), cache_, it);
+      return it->second;
+    }
+  }
+  ASSIGN_OR_RETURN(std::vector<keeper::KeptFd> fds, parts_.keeper.GetSandbox(uid));
+  return Remember(uid, std::move(fds));
+}
+
+std::shared_ptr<const Sandboxes::Descriptors> Sandboxes::Remember(const PodUid& uid,
+                                                                  std::vector<keeper::KeptFd> fds) {
+  auto descriptors = std::make_shared<Descriptors>();
+  for (keeper::KeptFd& kept : fds) (*descriptors)[kept.key] = std::move(kept.fd);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(cache_, [&](const auto& entry) { return entry.first == uid; });
+  cache_.emplace_front(uid, descriptors);
+  if (cache_.size() > kCachedPods) cache_.pop_back();
+  return descriptors;
+}
+
+Result<void> Sandboxes::Remove(const PodUid& uid) {
+  const auto known = Find(uid);
+  // The namespaces go first: their teardown takes the kernel longest, and it goes on behind us.
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(cache_, [&](const auto& entry) { return entry.first == uid; });
+  }
+  RETURN_IF_ERROR(parts_.keeper.DropSandbox(uid));
+  HOLDFAST_PAUSE_POINT("containers.namespaces_dropped");
+  for (const model::QosClass qos : kClasses) {
+    if (!known || known->spec.qos == qos) RETURN_IF_ERROR(parts_.cgroups->RemovePod(uid, qos));
+  }
+  HOLDFAST_PAUSE_POINT("containers.pod_cgroup_removed");
+  RETURN_IF_ERROR(parts_.state.RemoveSandbox(uid));
+  {
+    const std::lock_guard lock(mutex_);
+    infos_.erase(uid);
+  }
+  return RefreshBurstable();
+}
+
+Result<std::vector<ObservedSandbox>> Sandboxes::List() {
+  ASSIGN_OR_RETURN(const std::vector<PodUid> held, parts_.keeper.ListSandboxes());
+  const std::set<PodUid> with_namespaces(held.begin(), held.end());
+  std::vector<ObservedSandbox> observed;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [uid, info] : infos_) {
+    const model::SandboxSpec& spec = info.spec;
+    const bool needs_namespaces = !spec.host_network || !spec.host_ipc;
+    observed.push_back({uid, spec.pod_namespace, spec.pod_name, !spec.host_network,
+                        !needs_namespaces || with_namespaces.contains(uid)});
+  }
+  return observed;
+}
+
+Result<model::SandboxSpec> Sandboxes::Spec(const PodUid& uid) const {
+  auto info = Find(uid);
+  if (!info) return NotFound(StrCat("pod ", uid.value, " has no sandbox"));
+  return std::move(info->spec);
+}
+
+std::optional<Sandboxes::Info> Sandboxes::Find(const PodUid& uid) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = infos_.find(uid);
+  if (it == infos_.end()) return std::nullopt;
+  return it->second;
+}
+
+bool Sandboxes::EnsuredRecently(const PodUid& uid) const {
+  const auto info = Find(uid);
+  return info && info->ensured_at && parts_.clock.Boot() - *info->ensured_at < kRecently;
+}
+
+std::vector<PodUid> Sandboxes::Known() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<PodUid> uids;
+  for (const auto& [uid, info] : infos_) uids.push_back(uid);
+  return uids;
+}
+
+// The class' share is the sum over its pods (feature-map 2.4.8); written only when it changed.
+Result<void> Sandboxes::RefreshBurstable() {
+  const std::lock_guard lock(mutex_);
+  int64_t sum = 0;
+  for (const auto& [uid, info] : infos_) {
+    if (info.spec.qos == model::QosClass::kBurstable) sum += info.spec.resources.cpu_milli_request;
+  }
+  if (sum == burstable_milli_) return {};
+  RETURN_IF_ERROR(parts_.cgroups->SetBurstableRequests(sum));
+  burstable_milli_ = sum;
+  return {};
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sandboxes: what the containers of a pod share: record, cgroup, namespaces, /dev/shm.
+// Thread-safe; calls that change the same pod take turns by Parts::pod_locks (the caller locks).
+#pragma once
+
+#include <chrono>
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/containers/parts.h"
+
+namespace holdfast::runtime {
+
+class Sandboxes {
+ public:
+  using Descriptors = std::map<std::string, UniqueFd>;  // "net", "ipc", "uts", "user", "pid", "shm"
+
+  explicit Sandboxes(Parts& parts) : parts_(parts) {}
+
+  // Reads the records. Once, before other calls.
+  Result<void> Adopt();
+
+  Result<void> Ensure(const model::SandboxSpec& spec);
+  // Kills what is left in it and takes everything away, in an order that a crash may cut anywhere;
+  // works without a record too.
+  Result<void> Remove(const PodUid& uid);
+  Result<std::vector<ObservedSandbox>> List();
+
+  // kNotFound without a sandbox.
+  Result<model::SandboxSpec> Spec(const PodUid& uid) const;
+  // The namespaces, kept open by the shared owner while it is used. Empty for a pod that shares all
+  // with the host.
+  Result<std::shared_ptr<const Descriptors>> Fds(const PodUid& uid);
+
+  // Whether the agent asked for this pod so recently that a list of live pods may not have it yet.
+  bool EnsuredRecently(const PodUid& uid) const;
+  std::vector<PodUid> Known() const;
+
+ private:
+  struct Info {
+    model::SandboxSpec spec;
+    std::optional<BootTime> ensured_at;  // by this process
+  };
+
+  Result<void> EnsureNamespaces(const model::SandboxSpec& spec);
+  Result<std::vector<keeper::KeptFd>> MakeNamespaces(const model::SandboxSpec& spec);
+  Result<void> RefreshBurstable();
+  std::optional<Info> Find(const PodUid& uid) const;
+  std::shared_ptr<const Descriptors> Remember(const PodUid& uid, std::vector<keeper::KeptFd> fds);
+
+  Parts& parts_;
+  mutable std::mutex mutex_;  // what follows
+  std::map<PodUid, Info> infos_;
+  // Most recently used first. Shared with callers that are using the descriptors.
+  std::list<std::pair<PodUid, std::shared_ptr<const Descriptors>>> cache_;
+  int64_t burstable_milli_ = -1;  // as last written
+};
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/containers/start.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "holdfast/base/rollback.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+#include "runtime/containers/teardown.h"
+#include "runtime/state/paths.h"
+
+namespace holdfast::runtime {
+namespace {
+
+// Descriptors of the pod for the plan of a container, and what keeps them open.
+struct PodAccess {
+  PodDescriptors pod;
+  std::shared_ptr<const Sandboxes::Descriptors> namespaces;
+  Cgroup cgroup;
+  std::vector<UniqueFd> owned;
+};
+
+using Phase = StartFailure::Phase;
+
+std::unexpected<StartFailure> Fail(Phase phase, Error error) {
+  return std::unexpected(StartFailure{phase, std::move(error)});
+}
+
+Result<void> MakeScratch(const std::string& path) {
+  // The parent is there for every container of the pod but the first.
+  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  if (errno != ENOENT) return Error::FromErrno(errno, StrCat("mkdir ", path));
+  auto made = sys::MakeDirs(AT_FDCWD, path, 0700);
+  if (!made) return std::move(made.error()).Wrap("make scratch directory");
+  return {};
+}
+
+int FdOf(const Sandboxes::Descriptors& fds, const char* key) {
+  const auto it = fds.find(key);
+  return it == fds.end() ? -1 : it->second.get();
+}
+
+bool SharesAllWithHost(const model::NamespaceSpec& spec) {
+  using model::NamespaceMode;
+  return spec.network == NamespaceMode::kHost && spec.ipc == NamespaceMode::kHost &&
+         spec.uts == NamespaceMode::kHost && spec.pid != NamespaceMode::kPod;
+}
+
+Result<PodAccess> OpenPodAccess(Parts& parts, Sandboxes& sandboxes,
+                                const model::ContainerSpec& spec) {
+  PodAccess access;
+  auto fds = sandboxes.Fds(spec.pod_uid);
+  if (fds) {
+    access.namespaces = *fds;
+    access.pod.network_namespace = FdOf(**fds, "net");
+    access.pod.ipc_namespace = FdOf(**fds, "ipc");
+    access.pod.uts_namespace = FdOf(**fds, "uts");
+    access.pod.pid_namespace = FdOf(**fds, "pid");
+    access.pod.user_namespace = FdOf(**fds, "user");
+    access.pod.shm = FdOf(**fds, "shm");
+  } else if (fds.error().code() != Code::kNotFound || !SharesAllWithHost(spec.namespaces)) {
+    return std::move(fds.error()).Wrap(StrCat("namespaces of pod ", spec.pod_uid.value));
+  }
+  ASSIGN_OR_RETURN(access.cgroup,
+                   parts.cgroups->MakeContainer(spec.pod_uid, spec.qos, spec.id, spec.resources,
+                                                spec.security.privileged));
+  RETURN_IF_ERROR(
+      AddCgroup(parts.cgroups->backend().layout(), access.cgroup, access.pod, access.owned));
+  return access;
+}
+
+// Registers the log and puts the pipes' write ends into the plan's standard descriptors. With a
+// terminal there are no pipes: the launcher hands over its master.
+Result<keeper::LogPipes> ConnectLog(Parts& parts, const model::ContainerSpec& spec,
+                                    PreparedPlan& prepared) {
+  if (spec.tty) {
+    RETURN_IF_ERROR(parts.keeper.RegisterTtyLog(spec.id, spec.log));
+    return keeper::LogPipes{};
+  }
+  auto& stdio = std::get<model::LaunchPlan>(prepared.plan).process.stdio;
+  ASSIGN_OR_RETURN(
+      keeper::LogPipes pipes,
+      parts.keeper.RegisterLog(spec.id, spec.log, prepared.user.uid, prepared.user.gid));
+  stdio.out = static_cast<model::FdIndex>(prepared.fds.size());
+  prepared.fds.push_back(pipes.stdout_fd.get());
+  stdio.err = static_cast<model::FdIndex>(prepared.fds.size());
+  prepared.fds.push_back(pipes.stderr_fd.get());
+  return pipes;
+}
+
+// `stdin: true`: a pipe whose write end the keeper holds, so that a read waits instead of ending.
+Result<void> OpenStdin(Parts& parts, const model::ContainerSpec& spec, PodAccess& access) {
+  if (!spec.stdin_open || spec.tty) return {};
+  int fds[2];
+  if (::pipe2(fds, O_CLOEXEC) != 0) return Error::FromErrno(errno, "pipe2");
+  UniqueFd read(fds[0]);
+  const UniqueFd write(fds[1]);
+  RETURN_IF_ERROR(parts.keeper.PutFds(StdinKey(spec.id), {write.get()}));
+  access.pod.standard_input = read.get();
+  access.owned.push_back(std::move(read));
+  return {};
+}
+
+keeper::LaunchRequest MakeRequest(const model::ContainerSpec& spec, const PreparedPlan& prepared,
+                                  int sealed_plan, const keeper::LogPipes& pipes) {
+  keeper::LaunchRequest request;
+  request.id = spec.id.value;
+  request.attempt = spec.attempt;
+  request.plan = sealed_plan;
+  request.fds = prepared.fds;
+  request.stdout_inode = pipes.stdout_inode;
+  request.stderr_inode = pipes.stderr_inode;
+  request.tag = EncodeRecord(BriefOf(spec));
+  return request;
+}
+
+Phase PhaseOf(const keeper::LaunchFailure& failure) {
+  return failure.step == "keeper" ? Phase::kCreate : Phase::kStart;
+}
+
+Starting Success(const model::ContainerSpec& spec, keeper::Launched launched,
+                 const PreparedPlan& prepared, const keeper::LaunchRequest& request) {
+  Starting result;
+  result.started = {spec.id, launched.pid, launched.started_at, prepared.user};
+  TableEntry& entry = result.entry;
+  entry.id = spec.id;
+  entry.brief = BriefOf(spec);
+  entry.start = {request.id,           request.kind,         request.attempt,
+                 launched.pid,         launched.start_ticks, launched.started_at,
+                 request.stdout_inode, request.stderr_inode, request.tag};
+  if (launched.pidfd) entry.process = std::make_shared<const PidFd>(std::move(launched.pidfd));
+  return result;
+}
+
+// Everything after the record; the caller takes away what was made when this fails.
+std::expected<Starting, StartFailure> MakeAndLaunch(Parts& parts, Sandboxes& sandboxes,
+                                                    const model::ContainerSpec& spec) {
+  if (auto made = MakeScratch(spec.root_fs.scratch); !made)
+    return Fail(Phase::kCreate, made.error());
+  HOLDFAST_PAUSE_POINT("containers.start.scratch");
+  auto access = OpenPodAccess(parts, sandboxes, spec);
+  if (!access) return Fail(Phase::kCreate, std::move(access.error()));
+  HOLDFAST_PAUSE_POINT("containers.start.cgroup");
+  if (auto opened = OpenStdin(parts, spec, *access); !opened) {
+    return Fail(Phase::kCreate, std::move(opened.error()).Wrap("standard input"));
+  }
+  auto prepared = PrepareContainer(spec, parts.facts, access->pod);
+  if (!prepared) return std::unexpected(std::move(prepared.error()));
+  auto pipes = ConnectLog(parts, spec, *prepared);
+  if (!pipes) return Fail(Phase::kCreate, std::move(pipes.error()).Wrap("log"));
+  HOLDFAST_PAUSE_POINT("containers.start.log");
+  auto sealed = SealPlan(prepared->plan);
+  if (!sealed) return Fail(Phase::kCreate, std::move(sealed.error()));
+  const keeper::LaunchRequest request = MakeRequest(spec, *prepared, sealed->get(), *pipes);
+  auto launched = parts.keeper.Launch(request);
+  if (!launched) return Fail(PhaseOf(launched.error()), launched.error().ToError());
+  HOLDFAST_PAUSE_POINT("containers.start.launched");
+  return Success(spec, std::move(*launched), *prepared, request);
+}
+
+}  // namespace
+
+std::expected<void, StartFailure> CheckSpec(const model::ContainerSpec& spec) {
+  if (!IsSafeName(spec.id.value)) {
+    return Fail(Phase::kCreate, InvalidArgument(StrCat("container id \"", spec.id.value,
+                                                       "\" cannot name a directory")));
+  }
+  if (!IsSafeName(spec.pod_uid.value)) {
+    return Fail(Phase::kCreate, InvalidArgument(StrCat("pod uid \"", spec.pod_uid.value,
+                                                       "\" cannot name a directory")));
+  }
+  if (spec.argv.empty()) return Fail(Phase::kCreate, InvalidArgument("no command specified"));
+  if (!spec.root_fs.scratch.starts_with('/')) {
+    return Fail(Phase::kCreate, InvalidArgument(StrCat("scratch directory \"", spec.root_fs.scratch,
+                                                       "\" is not absolute")));
+  }
+  return {};
+}
+
+std::expected<Starting, StartFailure> StartContainer(Parts& parts, Sandboxes& sandboxes,
+                                                     const model::ContainerSpec& spec) {
+  auto recorded = parts.state.Put(ContainerRecord{spec, parts.clock.Wall()});
+  if (!recorded) return Fail(Phase::kCreate, std::move(recorded.error()));
+  auto result = MakeAndLaunch(parts, sandboxes, spec);
+  // Ignored: what cannot be taken away now has its record still, and the audit finds it.
+  if (!result) (void)TearDown(parts, spec.id, BriefOf(spec));
+  return result;
+}
+
+}  // namespace holdfast::runtime

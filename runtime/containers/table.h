@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+// ContainerTable: what this process knows of the started containers, a cache of the records and of
+// the kernel. Thread-safe; values are handed out as copies.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "holdfast/base/ids.h"
+#include "holdfast/base/unique_fd.h"
+#include "holdfast/model/exit_report.h"
+#include "runtime/keeper/client.h"
+#include "runtime/state/records.h"
+
+namespace holdfast::runtime {
+
+struct TableEntry {
+  ContainerId id;
+  ContainerBrief brief;
+  keeper::StartRecord start;
+  // Shared with the watcher's epoll set and with calls in flight, so that a removal does not close
+  // it under them. Null once the end is known, or when the process was gone before we looked.
+  std::shared_ptr<const PidFd> process;
+  std::optional<model::ExitReport> exit;
+};
+
+class ContainerTable {
+ public:
+  // Replaces an entry of the same id.
+  void Put(TableEntry entry) {
+    const std::lock_guard lock(mutex_);
+    ContainerId id = entry.id;
+    entries_.insert_or_assign(std::move(id), std::move(entry));
+  }
+  std::optional<TableEntry> Find(const ContainerId& id) const {
+    const std::lock_guard lock(mutex_);
+    const auto it = entries_.find(id);
+    if (it == entries_.end()) return std::nullopt;
+    return it->second;
+  }
+  // The first report stays; false when there was one, or no such entry.
+  bool SetExit(const ContainerId& id, const model::ExitReport& report) {
+    const std::lock_guard lock(mutex_);
+    const auto it = entries_.find(id);
+    if (it == entries_.end() || it->second.exit) return false;
+    it->second.exit = report;
+    it->second.process.reset();
+    return true;
+  }
+  void Erase(const ContainerId& id) {
+    const std::lock_guard lock(mutex_);
+    entries_.erase(id);
+  }
+  std::vector<TableEntry> List() const {
+    const std::lock_guard lock(mutex_);
+    std::vector<TableEntry> all;
+    all.reserve(entries_.size());
+    for (const auto& [id, entry] : entries_) all.push_back(entry);
+    return all;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<ContainerId, TableEntry> entries_;
+};
+
+}  // namespace holdfast::runtime

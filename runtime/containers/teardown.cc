@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/containers/teardown.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+
+namespace holdfast::runtime {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr auto kEndLimit = std::chrono::seconds(5);
+
+// SIGKILL to the first process and wait until its end is recorded: only then may the records go.
+Result<void> EndProcess(Parts& parts, const ContainerId& id) {
+  ASSIGN_OR_RETURN(const std::optional<keeper::StartRecord> start,
+                   parts.keeper.FindStart(id.value));
+  if (!start) return {};
+  auto process = parts.keeper.OpenProcess(*start);
+  const int pidfd = process ? process->get() : -1;
+  if (pidfd >= 0) ::syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0);
+  const auto deadline = steady_clock::now() + kEndLimit;
+  for (milliseconds pause(0);; pause = std::min(pause * 2 + milliseconds(1), milliseconds(20))) {
+    ASSIGN_OR_RETURN(const auto report, parts.keeper.FindExit(*start, pidfd));
+    if (report) return {};
+    if (steady_clock::now() >= deadline) {
+      return Unavailable(StrCat("container ", id.value, " (pid ", start->pid,
+                                ") does not end: it may wait for a device or a dead file server"));
+    }
+    pollfd wait{pidfd, POLLIN, 0};
+    if (pidfd >= 0 && pause.count() == 0) {
+      ::poll(&wait, 1, static_cast<int>(milliseconds(kEndLimit).count()));
+    } else {
+      std::this_thread::sleep_for(pause);
+    }
+  }
+}
+
+Result<void> RemoveScratch(const std::string& scratch) {
+  if (scratch.empty()) return {};
+  const size_t slash = scratch.rfind('/');
+  if (slash == 0 || slash == std::string::npos) {
+    return InvalidArgument(StrCat("scratch directory ", scratch, " is no directory of ours"));
+  }
+  auto parent = sys::OpenDir(scratch.substr(0, slash));
+  if (!parent && parent.error().code() == Code::kNotFound) return {};
+  if (!parent) return std::move(parent.error());
+  RETURN_IF_ERROR(
+      WithContext(sys::RemoveTreeAt(parent->get(), scratch.substr(slash + 1)), scratch));
+  // The last container of the pod takes the common directory along; others keep it.
+  ::rmdir(scratch.substr(0, slash).c_str());
+  return {};
+}
+
+}  // namespace
+
+Result<void> TearDown(Parts& parts, const ContainerId& id, const ContainerBrief& brief) {
+  const std::string context = StrCat("remove container ", id.value);
+  RETURN_IF_ERROR(WithContext(EndProcess(parts, id), context));
+  HOLDFAST_PAUSE_POINT("containers.remove.ended");
+  RETURN_IF_ERROR(
+      WithContext(parts.cgroups->RemoveContainer(brief.pod_uid, brief.qos, id), context));
+  HOLDFAST_PAUSE_POINT("containers.remove.cgroup");
+  RETURN_IF_ERROR(WithContext(RemoveScratch(brief.scratch), context));
+  HOLDFAST_PAUSE_POINT("containers.remove.scratch");
+  RETURN_IF_ERROR(WithContext(parts.keeper.UnregisterLog(id), context));
+  HOLDFAST_PAUSE_POINT("containers.remove.log");
+  if (brief.stdin_pipe) {
+    RETURN_IF_ERROR(WithContext(parts.keeper.DropFds(StdinKey(id)), context));
+  }
+  RETURN_IF_ERROR(WithContext(parts.keeper.Forget(id.value), context));
+  HOLDFAST_PAUSE_POINT("containers.remove.forgotten");
+  RETURN_IF_ERROR(WithContext(parts.state.RemoveContainer(id), context));
+  parts.table.Erase(id);
+  return {};
+}
+
+Result<bool> FenceLaunch(Parts& parts, const ContainerId& id, const ContainerBrief& brief) {
+  auto removed = parts.cgroups->RemoveEmptyContainer(brief.pod_uid, brief.qos, id);
+  if (removed) return true;
+  if (removed.error().sys_errno() == EBUSY) return false;
+  return std::move(removed.error()).Wrap(StrCat("container ", id.value));
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// ExitWatcher: one thread that learns of ended processes, by their pidfds and by the keeper's exit
+// records (inotify), and of the keeper's own end. It keeps asking `resolve` about a process that
+// has ended until that knows how: the record may be a moment behind the process.
+// Thread-safe. Stops and joins on destruction; callbacks run on its thread and may call Watch().
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "holdfast/base/result.h"
+#include "holdfast/base/unique_fd.h"
+
+namespace holdfast::runtime {
+
+class ExitWatcher {
+ public:
+  struct Callbacks {
+    // The process of this id has ended, or there is a record of its end. True when nothing more is
+    // to be done for it; false asks again a little later.
+    std::function<bool(const std::string& id)> resolve;
+    // Empties the inotify descriptor, gives the ids.
+    std::function<std::vector<std::string>(int watch)> read_hints;
+    // Makes the keeper answer again; a pidfd of its holder to wait for, invalid when it does not.
+    std::function<PidFd()> revive_keeper;
+  };
+
+  // `exits` is KeeperClient::WatchExits(); `holder` may be invalid (then the keeper is revived).
+  static Result<std::unique_ptr<ExitWatcher>> Start(UniqueFd exits, PidFd holder,
+                                                    Callbacks callbacks);
+  ~ExitWatcher();
+  ExitWatcher(const ExitWatcher&) = delete;
+  ExitWatcher& operator=(const ExitWatcher&) = delete;
+
+  // Asks `resolve` about `id` once `process` has ended. The pidfd is shared with the table.
+  Result<void> Watch(const std::string& id, std::shared_ptr<const PidFd> process);
+  // Asks `resolve` about `id` soon and until it says true.
+  void Ask(const std::string& id);
+
+ private:
+  struct Watched {
+    std::string id;
+    std::shared_ptr<const PidFd> process;
+  };
+  struct Question {
+    std::chrono::steady_clock::time_point next;
+    std::chrono::milliseconds pause;
+  };
+
+  ExitWatcher(UniqueFd epoll, UniqueFd wake, UniqueFd exits, Callbacks callbacks);
+  Result<void> Add(int fd, uint64_t token);
+  void Run();
+  void Handle(uint64_t token);
+  void HandleEnded(uint64_t token);
+  void HandleHolderEnded();
+  void AskDue();
+  int WaitMillis();
+  void Wake();
+
+  const UniqueFd epoll_;
+  const UniqueFd wake_;
+  const UniqueFd exits_;
+  const Callbacks callbacks_;
+  PidFd holder_;  // the thread's own
+  std::chrono::steady_clock::time_point next_revival_{};
+  std::mutex mutex_;  // what follows
+  bool stop_ = false;
+  uint64_t next_token_;
+  std::map<uint64_t, Watched> watched_;
+  std::map<std::string, Question> questions_;
+  std::thread thread_;
+};
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/image/content/blob_store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+#include "runtime/image/content/digest.h"
+
+namespace holdfast::runtime {
+namespace {
+
+Result<void> SyncDir(int dir) {
+  ASSIGN_OR_RETURN(UniqueFd fd, sys::OpenAt(dir, ".", O_RDONLY | O_DIRECTORY));
+  if (::fsync(fd.get()) != 0) return Error::FromErrno(errno, "fsync directory of blobs");
+  return {};
+}
+
+}  // namespace
+
+Ingest::Ingest(DirFd parent, std::string name, DirFd dir)
+    : parent_(std::move(parent)), name_(std::move(name)), dir_(std::move(dir)) {}
+
+Ingest::~Ingest() {
+  // What cannot be removed now is removed at the next Open.
+  if (parent_.valid()) (void)sys::RemoveTreeAt(parent_.get(), name_);
+}
+
+Result<UniqueFd> Ingest::Create(const std::string& name) const {
+  return sys::OpenAt(dir_.get(), name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
+}
+
+BlobStore::BlobStore(DirFd blobs, DirFd ingests)
+    : blobs_(std::move(blobs)), ingests_(std::move(ingests)) {}
+
+Result<BlobStore> BlobStore::Open(int root) {
+  ASSIGN_OR_RETURN(DirFd blobs, sys::MakeDirs(root, "blobs/sha256", 0700));
+  ASSIGN_OR_RETURN(DirFd ingests, sys::MakeDirs(root, "ingest", 0700));
+  ASSIGN_OR_RETURN(const std::vector<std::string> left, sys::ListDirAt(ingests.get(), "."));
+  for (const std::string& name : left) RETURN_IF_ERROR(sys::RemoveTreeAt(ingests.get(), name));
+  return BlobStore(std::move(blobs), std::move(ingests));
+}
+
+Result<Ingest> BlobStore::NewIngest() {
+  const std::string name = NewContainerId().value.substr(0, 16);  // any unique name
+  if (::mkdirat(ingests_.get(), name.c_str(), 0700) != 0) {
+    return Error::FromErrno(errno, StrCat("mkdir ingest/", name));
+  }
+  ASSIGN_OR_RETURN(DirFd dir, sys::OpenDirAt(ingests_.get(), name));
+  ASSIGN_OR_RETURN(DirFd parent, sys::OpenDirAt(ingests_.get(), "."));
+  return Ingest(std::move(parent), name, std::move(dir));
+}
+
+bool BlobStore::Has(const Digest& digest) const {
+  return sys::ExistsAt(blobs_.get(), HexOf(digest));
+}
+
+Result<UniqueFd> BlobStore::OpenBlob(const Digest& digest) const {
+  return WithContext(sys::OpenAt(blobs_.get(), HexOf(digest), O_RDONLY | O_NOFOLLOW), "blob");
+}
+
+Result<std::string> BlobStore::ReadBlob(const Digest& digest, size_t limit) const {
+  ASSIGN_OR_RETURN(UniqueFd fd, OpenBlob(digest));
+  ASSIGN_OR_RETURN(std::string data, sys::ReadFd(fd.get(), limit));
+  if (DigestOf(data) != digest) {
+    return Internal(StrCat("blob ", digest.value, " is damaged: its content has another digest"));
+  }
+  return data;
+}
+
+Result<uint64_t> BlobStore::SizeOf(const Digest& digest) const {
+  struct stat st{};
+  if (::fstatat(blobs_.get(), HexOf(digest).c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
+    return Error::FromErrno(errno, StrCat("stat blob ", digest.value));
+  }
+  return static_cast<uint64_t>(st.st_size);
+}
+
+Result<void> BlobStore::Commit(const Ingest& ingest, const std::string& name,
+                               const Digest& digest) {
+  if (Has(digest)) return {};
+  ASSIGN_OR_RETURN(UniqueFd fd, sys::OpenAt(ingest.dir(), name, O_RDONLY | O_NOFOLLOW));
+  if (::fsync(fd.get()) != 0) return Error::FromErrno(errno, StrCat("fsync blob ", digest.value));
+  HOLDFAST_PAUSE_POINT("image.blob-synced");
+  if (::renameat(ingest.dir(), name.c_str(), blobs_.get(), HexOf(digest).c_str()) != 0) {
+    return Error::FromErrno(errno, StrCat("rename to blob ", digest.value));
+  }
+  HOLDFAST_PAUSE_POINT("image.blob-named");
+  return SyncDir(blobs_.get());
+}
+
+Result<std::vector<Digest>> BlobStore::List() const {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(blobs_.get(), "."));
+  std::vector<Digest> digests;
+  for (const std::string& name : names) {
+    if (auto digest = ParseDigest("sha256:" + name); digest) digests.push_back(std::move(*digest));
+  }
+  return digests;
+}
+
+Result<void> BlobStore::Remove(const Digest& digest) {
+  return sys::RemoveFileAt(blobs_.get(), HexOf(digest));
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// BlobStore: files by digest (blobs/sha256/<hex>) and the working directory of what is coming in.
+//
+// A blob is whole and right from the moment it has its name: it is written in an ingest directory,
+// hashed there by us, synced and renamed. What a crash leaves in ingest/ is removed at Open.
+// Thread-safe: no state but the two directories.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/ids.h"
+#include "holdfast/base/result.h"
+#include "holdfast/base/unique_fd.h"
+
+namespace holdfast::runtime {
+
+// One working directory below ingest/, removed with everything in it on destruction.
+class Ingest {
+ public:
+  Ingest(DirFd parent, std::string name, DirFd dir);
+  Ingest(Ingest&&) noexcept = default;
+  Ingest& operator=(Ingest&&) = delete;
+  ~Ingest();
+  int dir() const { return dir_.get(); }
+  // A new empty file; names are ours.
+  Result<UniqueFd> Create(const std::string& name) const;
+
+ private:
+  DirFd parent_;
+  std::string name_;
+  DirFd dir_;
+};
+
+class BlobStore {
+ public:
+  // Makes blobs/sha256 and ingest below `root`, empties ingest.
+  static Result<BlobStore> Open(int root);
+
+  Result<Ingest> NewIngest();
+  bool Has(const Digest& digest) const;
+  Result<UniqueFd> OpenBlob(const Digest& digest) const;
+  // Reads a small blob and checks its digest again.
+  Result<std::string> ReadBlob(const Digest& digest, size_t limit) const;
+  Result<uint64_t> SizeOf(const Digest& digest) const;
+
+  // Moves <ingest>/<name>, whose content the caller has hashed to `digest`, to its place.
+  Result<void> Commit(const Ingest& ingest, const std::string& name, const Digest& digest);
+
+  Result<std::vector<Digest>> List() const;
+  Result<void> Remove(const Digest& digest);
+
+ private:
+  BlobStore(DirFd blobs, DirFd ingests);
+  DirFd blobs_;
+  DirFd ingests_;
+};
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/image/snapshot/unpacker.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <optional>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "runtime/image/snapshot/helper_process.h"
+#include "runtime/image/unpack/report.h"
+
+namespace holdfast::runtime {
+namespace {
+
+// A socket rather than a pipe: a helper that died is EPIPE here, without a signal to the agent.
+Result<void> SendAll(int socket, std::string_view data) {
+  while (!data.empty()) {
+    const ssize_t n = ::send(socket, data.data(), data.size(), MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Error::FromErrno(errno, "feed holdfast-unpack");
+    data.remove_prefix(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+Result<std::pair<UniqueFd, UniqueFd>> StreamPair() {
+  int fds[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
+    return Error::FromErrno(errno, "socketpair");
+  }
+  return std::pair(UniqueFd(fds[0]), UniqueFd(fds[1]));
+}
+
+Result<std::pair<UniqueFd, UniqueFd>> Pipe() {
+  int fds[2];
+  if (::pipe2(fds, O_CLOEXEC) != 0) return Error::FromErrno(errno, "pipe");
+  std::pair<UniqueFd, UniqueFd> ends{UniqueFd(fds[0]), UniqueFd(fds[1])};
+  // Fewer wake-ups; an unprivileged agent over its pipe quota goes on with the default size.
+  (void)::fcntl(fds[0], F_SETPIPE_SZ, 1 << 20);
+  return ends;
+}
+
+}  // namespace
+
+Result<std::string> CompressionOf(int fd) {
+  std::array<unsigned char, 4> magic{};
+  const ssize_t n = ::pread(fd, magic.data(), magic.size(), 0);
+  if (n < 0) return Error::FromErrno(errno, "read the first bytes");
+  if (n >= 2 && magic[0] == 0x1f && magic[1] == 0x8b) return std::string("gzip");
+  const bool zstd = magic[1] == 0xb5 && magic[2] == 0x2f && magic[3] == 0xfd && magic[0] == 0x28;
+  // Skippable frames may come first (RFC 8878, 3.1.2).
+  const bool skippable =
+      (magic[0] & 0xf0) == 0x50 && magic[1] == 0x2a && magic[2] == 0x4d && magic[3] == 0x18;
+  if (n == 4 && (zstd || skippable)) return std::string("zstd");
+  return std::string();
+}
+
+Unpacker::Unpacker(std::string helper, ImageLimits limits)
+    : helper_(std::move(helper)), limits_(limits) {}
+
+Result<Copied> Unpacker::Pump(int from, int to) const {
+  return CopyHashed(from, limits_.unpacked_bytes,
+                    [to](std::string_view piece) { return SendAll(to, piece); });
+}
+
+Result<Unpacker::Fed> Unpacker::Feed(int source, std::vector<std::string> step, int output) const {
+  ASSIGN_OR_RETURN(const std::string compression, CompressionOf(source));
+  if (::lseek(source, 0, SEEK_SET) < 0) return Error::FromErrno(errno, "seek to the beginning");
+  ASSIGN_OR_RETURN(auto stream, StreamPair());
+  ASSIGN_OR_RETURN(HelperProcess consumer,
+                   HelperProcess::Start(helper_, std::move(step), stream.second.get(), output));
+  stream.second.Reset();
+
+  int from = source;
+  std::optional<HelperProcess> inflater;
+  UniqueFd inflated;
+  if (!compression.empty()) {
+    ASSIGN_OR_RETURN(auto pipe, Pipe());
+    ASSIGN_OR_RETURN(HelperProcess process, HelperProcess::Start(helper_, {"inflate", compression},
+                                                                 source, pipe.second.get()));
+    inflater.emplace(std::move(process));
+    inflated = std::move(pipe.first);
+    from = inflated.get();
+  }
+
+  Result<Copied> bytes = Pump(from, stream.first.get());
+  inflated.Reset();
+  // End-of-file must reach the consumer only after a stream that came whole.
+  if (bytes && inflater) {
+    if (auto ended = inflater->Wait(); !ended) bytes = std::move(ended.error());
+  }
+  const bool broken_pipe = !bytes && bytes.error().sys_errno() == EPIPE;
+  if (!bytes && !broken_pipe) return std::move(bytes.error());
+  stream.first.Reset();
+  // After EPIPE the consumer's own words say why it stopped reading.
+  ASSIGN_OR_RETURN(std::vector<std::string> report, consumer.Wait());
+  if (!bytes) return Fed{{}, false, std::move(report)};
+  return Fed{std::move(*bytes), true, std::move(report)};
+}
+
+Result<bool> Unpacker::IsImageArchive(int source) const {
+  ASSIGN_OR_RETURN(const Fed fed, Feed(source, {"scan"}, STDERR_FILENO));
+  return !fed.report.empty() && fed.report[0] == unpack::kFieldImages;
+}
+
+Result<ArchiveMembers> Unpacker::Split(int source, int directory) const {
+  ASSIGN_OR_RETURN(const Fed fed, Feed(source,
+                                       {"split", std::to_string(limits_.archive_members),
+                                        std::to_string(limits_.archive_bytes)},
+                                       directory));
+  ArchiveMembers members;
+  for (size_t i = 0; i < fed.report.size();) {
+    if (fed.report[i] == unpack::kFieldFile && i + 1 < fed.report.size()) {
+      members.files.push_back(fed.report[i + 1]);
+      i += 2;
+    } else if (fed.report[i] == unpack::kFieldLink && i + 2 < fed.report.size()) {
+      members.links.emplace_back(fed.report[i + 1], fed.report[i + 2]);
+      i += 3;
+    } else {
+      return InvalidArgument("holdfast-unpack split: unusable report");
+    }
+  }
+  return members;
+}
+
+Result<UnpackedLayer> Unpacker::UnpackLayer(int source, int directory) const {
+  ASSIGN_OR_RETURN(Fed fed, Feed(source,
+                                 {"layer", std::to_string(limits_.layer_members),
+                                  std::to_string(limits_.unpacked_bytes)},
+                                 directory));
+  if (!fed.complete) return InvalidArgument("holdfast-unpack layer: did not read the whole layer");
+  UnpackedLayer layer;
+  layer.tar = std::move(fed.bytes);
+  for (size_t i = 0; i + 1 < fed.report.size(); i += 2) {
+    if (fed.report[i] == unpack::kFieldOpaque)
+      layer.opaque.push_back(std::move(fed.report[i + 1]));
+    else if (fed.report[i] == unpack::kFieldImplicit)
+      layer.implicit.push_back(std::move(fed.report[i + 1]));
+  }
+  return layer;
+}
+
+}  // namespace holdfast::runtime

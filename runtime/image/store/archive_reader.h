@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// What images an archive holds, and their blobs copied into an ingest directory, checked.
+// Single-thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/result.h"
+#include "holdfast/interfaces/image_store.h"
+#include "runtime/image/content/blob_store.h"
+#include "runtime/image/snapshot/unpacker.h"
+#include "runtime/image/store/archive_content.h"
+#include "runtime/image/store/oci_documents.h"
+
+namespace holdfast::runtime {
+
+// One image whose blobs lie in the ingest directory under "blob-<hex>", all digests verified.
+struct StagedImage {
+  std::vector<std::string> names;  // normalised
+  Digest target;                   // of the index or manifest that the archive names
+  Digest manifest;
+  Digest id;
+  ConfigDocument config;
+  std::vector<Digest> layers;  // lowest first
+  uint64_t size = 0;
+};
+
+std::string StagedBlobName(const Digest& digest);
+// Writes a document of our own as a staged blob.
+Result<Digest> StageDocument(const Ingest& ingest, const std::string& text);
+
+// The media type of a staged layer, by its content.
+Result<std::string> StagedLayerType(const Ingest& ingest, const Digest& digest);
+
+// OCI layout (index.json) or docker-archive (manifest.json). With `reference` the single image of
+// the archive gets that name instead of its own.
+Result<std::vector<StagedImage>> ReadArchive(const ArchiveContent& content, const Ingest& ingest,
+                                             const ImageLimits& limits,
+                                             const std::string& reference);
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/image/store/catalog.h"
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+#include "runtime/image/content/digest.h"
+#include "runtime/image/store/json_read.h"
+#include "runtime/image/store/json_text.h"
+
+namespace holdfast::runtime {
+namespace {
+
+constexpr uint64_t kVersion = 1;
+constexpr size_t kMaxRecord = 1 << 20;
+constexpr size_t kMaxLayers = 10'000;  // a record is ours: only a guard against nonsense
+
+std::string ImageFile(const Digest& manifest) { return HexOf(manifest) + ".json"; }
+
+// Names may hold characters that file names may not.
+std::string NameFile(const std::string& name) {
+  return HexOf(DigestOf(name)).substr(0, 32) + ".json";
+}
+
+bool IsRecord(const std::string& file) { return !file.starts_with('.') && file.ends_with(".json"); }
+
+std::vector<std::string> Texts(const std::vector<Digest>& digests) {
+  std::vector<std::string> texts;
+  for (const Digest& digest : digests) texts.push_back(digest.value);
+  return texts;
+}
+
+Result<void> CheckVersion(const json::Object& object) {
+  uint64_t version = 0;
+  if (object["version"].get(version) != simdjson::SUCCESS || version != kVersion) {
+    return Unsupported(StrCat("record of version ", version, ", this build reads ", kVersion));
+  }
+  return {};
+}
+
+Result<Digest> ReadDigest(const json::Object& object, std::string_view key) {
+  ASSIGN_OR_RETURN(const std::string text, json::String(object, key));
+  return ParseDigest(text);
+}
+
+Result<std::vector<Digest>> ReadDigests(const json::Object& object, std::string_view key) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> texts, json::Strings(object, key));
+  std::vector<Digest> digests;
+  for (const std::string& text : texts) {
+    ASSIGN_OR_RETURN(Digest digest, ParseDigest(text));
+    digests.push_back(std::move(digest));
+  }
+  return digests;
+}
+
+}  // namespace
+
+Catalog::Catalog(DirFd images, DirFd names)
+    : images_dir_(std::move(images)), names_dir_(std::move(names)) {}
+
+Result<ImageRecord> Catalog::ReadImage(const std::string& file, const BlobStore& blobs,
+                                       size_t limit) const {
+  ASSIGN_OR_RETURN(const std::string text, sys::ReadFileAt(images_dir_.get(), file, kMaxRecord));
+  simdjson::dom::parser parser;
+  ASSIGN_OR_RETURN(const json::Object object, json::ParseObject(parser, text, "record"));
+  RETURN_IF_ERROR(CheckVersion(object));
+  ImageRecord record;
+  ASSIGN_OR_RETURN(record.manifest, ReadDigest(object, "manifest"));
+  ASSIGN_OR_RETURN(record.id, ReadDigest(object, "config"));
+  ASSIGN_OR_RETURN(record.layers, ReadDigests(object, "layers"));
+  ASSIGN_OR_RETURN(record.chain_ids, ReadDigests(object, "chain_ids"));
+  if (object["size"].get(record.size) != simdjson::SUCCESS) return Internal("record without size");
+  ASSIGN_OR_RETURN(const std::string config, blobs.ReadBlob(record.id, limit));
+  ASSIGN_OR_RETURN(record.config, ParseConfig(config, kMaxLayers));
+  return record;
+}
+
+Result<NameRecord> Catalog::ReadName(const std::string& file) const {
+  ASSIGN_OR_RETURN(const std::string text, sys::ReadFileAt(names_dir_.get(), file, kMaxRecord));
+  simdjson::dom::parser parser;
+  ASSIGN_OR_RETURN(const json::Object object, json::ParseObject(parser, text, "record"));
+  RETURN_IF_ERROR(CheckVersion(object));
+  NameRecord record;
+  ASSIGN_OR_RETURN(record.name, json::String(object, "name"));
+  ASSIGN_OR_RETURN(record.manifest, ReadDigest(object, "manifest"));
+  ASSIGN_OR_RETURN(record.target, ReadDigest(object, "target"));
+  return record;
+}
+
+Result<Catalog> Catalog::Open(int root, const BlobStore& blobs, size_t document_limit,
+                              std::vector<std::string>& warnings) {
+  ASSIGN_OR_RETURN(DirFd images, sys::MakeDirs(root, "images", 0700));
+  ASSIGN_OR_RETURN(DirFd names, sys::MakeDirs(root, "names", 0700));
+  Catalog catalog(std::move(images), std::move(names));
+  ASSIGN_OR_RETURN(const auto image_files, sys::ListDirAt(catalog.images_dir_.get(), "."));
+  for (const std::string& file : image_files) {
+    if (!IsRecord(file)) continue;
+    auto record = catalog.ReadImage(file, blobs, document_limit);
+    if (record) {
+      catalog.images_.emplace(record->manifest, std::move(*record));
+    } else {
+      warnings.push_back(StrCat("images/", file, ": ", record.error().message()));
+    }
+  }
+  ASSIGN_OR_RETURN(const auto name_files, sys::ListDirAt(catalog.names_dir_.get(), "."));
+  for (const std::string& file : name_files) {
+    if (!IsRecord(file)) continue;
+    auto record = catalog.ReadName(file);
+    if (!record) {
+      warnings.push_back(StrCat("names/", file, ": ", record.error().message()));
+    } else if (catalog.images_.contains(record->manifest)) {
+      catalog.names_.emplace(record->name, std::move(*record));
+    }
+  }
+  return catalog;
+}
+
+Result<void> Catalog::PutImage(const ImageRecord& record) {
+  const std::string text = StrCat(
+      "{\"version\":", kVersion, ",\"manifest\":", JsonString(record.manifest.value),
+      ",\"config\":", JsonString(record.id.value), ",\"layers\":", JsonArray(Texts(record.layers)),
+      ",\"chain_ids\":", JsonArray(Texts(record.chain_ids)), ",\"size\":", record.size, "}\n");
+  RETURN_IF_ERROR(
+      sys::WriteFileAtomicAt(images_dir_.get(), ImageFile(record.manifest), text, 0600));
+  HOLDFAST_PAUSE_POINT("image.image-recorded");
+  images_.insert_or_assign(record.manifest, record);
+  return {};
+}
+
+Result<void> Catalog::PutName(const NameRecord& record) {
+  const std::string text = StrCat("{\"version\":", kVersion, ",\"name\":", JsonString(record.name),
+                                  ",\"manifest\":", JsonString(record.manifest.value),
+                                  ",\"target\":", JsonString(record.target.value), "}\n");
+  RETURN_IF_ERROR(sys::WriteFileAtomicAt(names_dir_.get(), NameFile(record.name), text, 0600));
+  HOLDFAST_PAUSE_POINT("image.name-recorded");
+  names_.insert_or_assign(record.name, record);
+  return {};
+}
+
+Result<void> Catalog::RemoveImage(const Digest& manifest) {
+  RETURN_IF_ERROR(sys::RemoveFileAt(images_dir_.get(), ImageFile(manifest)));
+  HOLDFAST_PAUSE_POINT("image.image-forgotten");
+  images_.erase(manifest);
+  return {};
+}
+
+Result<void> Catalog::RemoveName(const std::string& name) {
+  RETURN_IF_ERROR(sys::RemoveFileAt(names_dir_.get(), NameFile(name)));
+  HOLDFAST_PAUSE_POINT("image.name-forgotten");
+  names_.erase(name);
+  return {};
+}
+
+}  // namespace holdfast::runtime

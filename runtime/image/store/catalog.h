@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Catalog: which images and names there are; the roots that keep blobs and layers alive.
+//
+//   <root>/images/<manifest hex>.json
+//   {"version":1,"manifest","config","layers":[…],"chain_ids":[…],"size"} <root>/names/<32 hex of
+//   sha256(name)>.json   {"version":1,"name","manifest","target"}
+//
+// Each file is replaced as a whole, so a name moves from one image to another in one step. A name
+// whose image is missing counts as absent. Not thread-safe: the store's lock is held around it.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/ids.h"
+#include "holdfast/base/result.h"
+#include "holdfast/base/unique_fd.h"
+#include "runtime/image/content/blob_store.h"
+#include "runtime/image/store/oci_documents.h"
+
+namespace holdfast::runtime {
+
+struct ImageRecord {
+  Digest manifest;
+  Digest id;                      // of the config
+  std::vector<Digest> layers;     // blobs, lowest first
+  std::vector<Digest> chain_ids;  // unpacked, lowest first
+  uint64_t size = 0;
+  ConfigDocument config;  // read from its blob
+};
+
+struct NameRecord {
+  std::string name;  // Reference::Name()
+  Digest manifest;   // what runs
+  Digest target;     // what the name stood for: the manifest, or the index it was chosen from
+};
+
+class Catalog {
+ public:
+  // A record that cannot be read is left alone and named in `warnings`.
+  static Result<Catalog> Open(int root, const BlobStore& blobs, size_t document_limit,
+                              std::vector<std::string>& warnings);
+
+  const std::map<Digest, ImageRecord>& images() const { return images_; }  // by manifest
+  const std::map<std::string, NameRecord>& names() const { return names_; }
+
+  Result<void> PutImage(const ImageRecord& record);
+  Result<void> PutName(const NameRecord& record);
+  Result<void> RemoveImage(const Digest& manifest);
+  Result<void> RemoveName(const std::string& name);
+
+ private:
+  Catalog(DirFd images, DirFd names);
+  Result<ImageRecord> ReadImage(const std::string& file, const BlobStore& blobs,
+                                size_t limit) const;
+  Result<NameRecord> ReadName(const std::string& file) const;
+
+  DirFd images_dir_;
+  DirFd names_dir_;
+  std::map<Digest, ImageRecord> images_;
+  std::map<std::string, NameRecord> names_;
+};
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,376 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/image/store/disk_image_store.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <mutex>
+#include <optional>
+#include <set>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+#include "runtime/image/content/blob_store.h"
+#include "runtime/image/content/digest.h"
+#include "runtime/image/snapshot/layer_store.h"
+#include "runtime/image/store/catalog.h"
+#include "runtime/image/store/exporter.h"
+#include "runtime/image/store/importer.h"
+#include "runtime/image/store/reference.h"
+
+namespace holdfast::runtime {
+namespace {
+
+Result<UniqueFd> LockStore(int root, const std::string& path) {
+  ASSIGN_OR_RETURN(UniqueFd lock, sys::OpenAt(root, "lock", O_RDWR | O_CREAT, 0600));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) {
+      return Conflict(StrCat("image store ", path, " is in use by another process"));
+    }
+    return Error::FromErrno(errno, StrCat("flock ", path, "/lock"));
+  }
+  return lock;
+}
+
+bool IsHexText(std::string_view text) {
+  return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+  });
+}
+
+}  // namespace
+
+class DiskImageStore::Impl {
+ public:
+  Impl(ImageStoreOptions options, UniqueFd lock, BlobStore blobs, LayerStore layers,
+       Catalog catalog, std::vector<std::string> warnings)
+      : options_(std::move(options)),
+        unpacker_(options_.helper, options_.limits),
+        lock_(std::move(lock)),
+        blobs_(std::move(blobs)),
+        layers_(std::move(layers)),
+        catalog_(std::move(catalog)),
+        warnings_(std::move(warnings)) {}
+
+  const std::vector<std::string>& warnings() const { return warnings_; }
+
+  Result<Image> Get(const std::string& reference) {
+    const std::lock_guard hold(mutex_);
+    ASSIGN_OR_RETURN(const Found found, Find(reference));
+    return Describe(found.id);
+  }
+
+  Result<std::vector<Image>> List() {
+    const std::lock_guard hold(mutex_);
+    std::set<Digest> ids;
+    for (const auto& [manifest, record] : catalog_.images()) ids.insert(record.id);
+    std::vector<Image> images;
+    for (const Digest& id : ids) images.push_back(Describe(id));
+    return images;
+  }
+
+  template <class Read>
+  Result<std::vector<Image>> Import(Read read) {
+    const InFlight in_flight(*this);
+    ASSIGN_OR_RETURN(Ingest ingest, blobs_.NewIngest());
+    Importer importer(unpacker_, layers_, std::move(ingest));
+    RETURN_IF_ERROR(read(importer));
+    // All the content of the new layers reaches the disk before anything is named.
+    RETURN_IF_ERROR(layers_.Sync());
+    HOLDFAST_PAUSE_POINT("image.import-staged");
+    const std::lock_guard hold(mutex_);
+    return Commit(importer);
+  }
+
+  Result<void> Export(const std::string& reference, int fd) {
+    ImageRecord record;
+    std::vector<std::string> names;
+    const InFlight in_flight(*this);  // its blobs stay while they are read
+    {
+      const std::lock_guard hold(mutex_);
+      ASSIGN_OR_RETURN(const Found found, Find(reference));
+      record = catalog_.images().at(found.manifest);
+      names = Describe(found.id).repo_tags;
+      if (!found.names.empty() && found.by_name) names = found.names;
+    }
+    return ExportImage(blobs_, record, names, options_.limits.document_bytes, fd);
+  }
+
+  Result<void> Remove(const std::string& reference) {
+    std::optional<Ingest> trash;  // emptied after the lock is given up
+    const std::lock_guard hold(mutex_);
+    ASSIGN_OR_RETURN(const Found found, Find(reference));
+    const size_t named = CountNames(found.id);
+    const bool last = !found.by_name || found.names.size() == named;
+    if (last) {
+      RETURN_IF_ERROR(CheckUnused(found.id));
+    }
+    for (const std::string& name : last ? NamesOf(found.id) : found.names) {
+      RETURN_IF_ERROR(catalog_.RemoveName(name));
+    }
+    if (!last) return {};
+    for (const Digest& manifest : ManifestsOf(found.id)) {
+      RETURN_IF_ERROR(catalog_.RemoveImage(manifest));
+    }
+    sweep_due_ = true;
+    return SweepIfIdle(trash);
+  }
+
+  Result<void> SweepAtOpen() {
+    std::optional<Ingest> trash;
+    const std::lock_guard hold(mutex_);
+    sweep_due_ = true;
+    return SweepIfIdle(trash);
+  }
+
+ private:
+  struct Found {
+    Digest id;
+    Digest manifest;                 // the one that was asked for
+    std::vector<std::string> names;  // that match the reference
+    bool by_name = false;
+  };
+
+  // While one lives nothing is swept: an import may rely on blobs and layers that no record names
+  // yet.
+  class InFlight {
+   public:
+    explicit InFlight(Impl& store) : store_(store) {
+      const std::lock_guard hold(store_.mutex_);
+      ++store_.in_flight_;
+    }
+    InFlight(const InFlight&) = delete;
+    InFlight& operator=(const InFlight&) = delete;
+    ~InFlight() {
+      std::optional<Ingest> trash;
+      const std::lock_guard hold(store_.mutex_);
+      --store_.in_flight_;
+      // What is left now goes at the next removal or Open.
+      (void)store_.SweepIfIdle(trash);
+    }
+
+   private:
+    Impl& store_;
+  };
+
+  // ---- looking up (lock held) ----
+
+  Result<Found> FindName(const Reference& reference) const {
+    Found found;
+    found.by_name = true;
+    for (const auto& [name, record] : catalog_.names()) {
+      const bool same = name == reference.Name();
+      const bool by_digest =
+          !reference.digest.empty() &&
+          (record.target.value == reference.digest || record.manifest.value == reference.digest) &&
+          RepositoryOf(name) == reference.repository;
+      if (!same && !by_digest) continue;
+      found.names.push_back(name);
+      found.manifest = record.manifest;
+      found.id = catalog_.images().at(record.manifest).id;
+    }
+    if (found.names.empty()) return NotFound(StrCat("no image ", reference.Name()));
+    return found;
+  }
+
+  Result<Found> FindId(std::string_view prefix) const {
+    Found found;
+    for (const auto& [manifest, record] : catalog_.images()) {
+      if (!HexOf(record.id).starts_with(prefix)) continue;
+      if (!found.id.empty() && found.id != record.id) {
+        return InvalidArgument(StrCat("image id ", prefix, " is ambiguous: give more digits"));
+      }
+      found.id = record.id;
+      found.manifest = manifest;
+    }
+    if (found.id.empty()) return NotFound(StrCat("no image with id ", prefix));
+    return found;
+  }
+
+  // Names win over ids, so that an image called "cafe" can be had; a whole id is never a name.
+  Result<Found> Find(const std::string& text) const {
+    const std::string_view hex =
+        text.starts_with("sha256:") ? std::string_view(text).substr(7) : std::string_view(text);
+    if (IsHexText(hex) && (hex.size() == 64 || hex.size() != text.size())) return FindId(hex);
+    const auto reference = ParseReference(text);
+    if (!reference) return reference.error();
+    auto found = FindName(*reference);
+    if (!found && IsHexText(text)) {
+      auto by_id = FindId(text);
+      if (by_id || by_id.error().code() != Code::kNotFound) return by_id;
+    }
+    return found;
+  }
+
+  static std::string RepositoryOf(const std::string& name) {
+    const auto reference = ParseReference(name);
+    return reference ? reference->repository : std::string();
+  }
+
+  std::vector<std::string> NamesOf(const Digest& id) const {
+    std::vector<std::string> names;
+    for (const auto& [name, record] : catalog_.names()) {
+      if (catalog_.images().at(record.manifest).id == id) names.push_back(name);
+    }
+    return names;
+  }
+
+  size_t CountNames(const Digest& id) const { return NamesOf(id).size(); }
+
+  std::vector<Digest> ManifestsOf(const Digest& id) const {
+    std::vector<Digest> manifests;
+    for (const auto& [manifest, record] : catalog_.images()) {
+      if (record.id == id) manifests.push_back(manifest);
+    }
+    return manifests;
+  }
+
+  Image Describe(const Digest& id) const {
+    Image image;
+    image.id = id;
+    const ImageRecord& record = catalog_.images().at(ManifestsOf(id).front());
+    image.size_bytes = record.size;
+    image.created = record.config.created;
+    image.os = record.config.platform.os;
+    image.architecture = record.config.platform.architecture;
+    image.config = record.config.config;
+    for (const Digest& chain_id : record.chain_ids)
+      image.layers.push_back(layers_.PathOf(chain_id));
+    std::set<std::string> digests;
+    for (const std::string& name : NamesOf(id)) {
+      if (name.find('@') == std::string::npos) image.repo_tags.push_back(name);
+      digests.insert(StrCat(RepositoryOf(name), "@", catalog_.names().at(name).target.value));
+    }
+    image.repo_digests.assign(digests.begin(), digests.end());
+    return image;
+  }
+
+  Result<void> CheckUnused(const Digest& id) const {
+    if (!options_.user_of) return {};
+    const std::string user = options_.user_of(Describe(id));
+    if (user.empty()) return {};
+    return Conflict(StrCat("image ", id.value, " is in use by ", user));
+  }
+
+  // ---- changing (lock held) ----
+
+  Result<std::vector<Image>> Commit(const Importer& importer) {
+    for (const PreparedImage& image : importer.images()) {
+      RETURN_IF_ERROR(CommitBlobs(importer.ingest(), image.staged));
+    }
+    for (const auto& [chain_id, name] : importer.new_layers()) {
+      RETURN_IF_ERROR(layers_.Commit(importer.ingest(), name, chain_id));
+    }
+    std::vector<Image> added;
+    for (const PreparedImage& image : importer.images()) {
+      RETURN_IF_ERROR(Record(image));
+    }
+    for (const PreparedImage& image : importer.images()) added.push_back(Describe(image.staged.id));
+    return added;
+  }
+
+  Result<void> CommitBlobs(const Ingest& ingest, const StagedImage& image) {
+    std::vector<Digest> digests = image.layers;
+    digests.push_back(image.id);
+    digests.push_back(image.manifest);
+    for (const Digest& digest : digests) {
+      RETURN_IF_ERROR(blobs_.Commit(ingest, StagedBlobName(digest), digest));
+    }
+    return {};
+  }
+
+  Result<void> Record(const PreparedImage& image) {
+    const StagedImage& staged = image.staged;
+    if (!catalog_.images().contains(staged.manifest)) {
+      RETURN_IF_ERROR(catalog_.PutImage({staged.manifest, staged.id, staged.layers, image.chain_ids,
+                                         staged.size, staged.config}));
+    }
+    for (const std::string& name : staged.names) {
+      RETURN_IF_ERROR(catalog_.PutName({name, staged.manifest, staged.target}));
+    }
+    return {};
+  }
+
+  // Removes blobs and layers that no image record names.
+  Result<void> SweepIfIdle(std::optional<Ingest>& trash) {
+    if (!sweep_due_ || in_flight_ > 0 || !warnings_.empty()) return {};
+    sweep_due_ = false;
+    std::set<Digest> blobs;
+    std::set<std::string> layers;
+    for (const auto& [manifest, record] : catalog_.images()) {
+      blobs.insert(manifest);
+      blobs.insert(record.id);
+      blobs.insert(record.layers.begin(), record.layers.end());
+      for (const Digest& chain_id : record.chain_ids) layers.insert(LayerStore::NameOf(chain_id));
+    }
+    ASSIGN_OR_RETURN(Ingest bin, blobs_.NewIngest());
+    trash.emplace(std::move(bin));
+    ASSIGN_OR_RETURN(const std::vector<std::string> have_layers, layers_.List());
+    for (const std::string& name : have_layers) {
+      if (!layers.contains(name)) RETURN_IF_ERROR(layers_.Discard(name, *trash));
+    }
+    ASSIGN_OR_RETURN(const std::vector<Digest> have_blobs, blobs_.List());
+    for (const Digest& digest : have_blobs) {
+      if (!blobs.contains(digest)) RETURN_IF_ERROR(blobs_.Remove(digest));
+    }
+    return {};
+  }
+
+  const ImageStoreOptions options_;
+  const Unpacker unpacker_;
+  const UniqueFd lock_;
+  BlobStore blobs_;
+  LayerStore layers_;
+  std::mutex mutex_;  // guards what follows
+  Catalog catalog_;
+  const std::vector<std::string> warnings_;
+  int in_flight_ = 0;
+  bool sweep_due_ = false;
+};
+
+DiskImageStore::DiskImageStore(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+DiskImageStore::~DiskImageStore() = default;
+
+Result<std::unique_ptr<DiskImageStore>> DiskImageStore::Open(ImageStoreOptions options) {
+  ASSIGN_OR_RETURN(DirFd root, sys::MakeDirs(AT_FDCWD, options.root, 0700));
+  ASSIGN_OR_RETURN(UniqueFd lock, LockStore(root.get(), options.root));
+  ASSIGN_OR_RETURN(BlobStore blobs, BlobStore::Open(root.get()));
+  ASSIGN_OR_RETURN(LayerStore layers, LayerStore::Open(root.get(), options.root));
+  std::vector<std::string> warnings;
+  ASSIGN_OR_RETURN(Catalog catalog,
+                   Catalog::Open(root.get(), blobs, options.limits.document_bytes, warnings));
+  auto impl = std::make_unique<Impl>(std::move(options), std::move(lock), std::move(blobs),
+                                     std::move(layers), std::move(catalog), std::move(warnings));
+  RETURN_IF_ERROR(impl->SweepAtOpen());
+  return std::unique_ptr<DiskImageStore>(new DiskImageStore(std::move(impl)));
+}
+
+const std::vector<std::string>& DiskImageStore::warnings() const { return impl_->warnings(); }
+Result<Image> DiskImageStore::Get(const std::string& reference) { return impl_->Get(reference); }
+Result<std::vector<Image>> DiskImageStore::List() { return impl_->List(); }
+
+Result<std::vector<Image>> DiskImageStore::Import(int fd, const ImportOptions& options) {
+  return impl_->Import([&](Importer& importer) { return importer.FromStream(fd, options); });
+}
+
+Result<std::vector<Image>> DiskImageStore::ImportDirectory(int dir_fd,
+                                                           const ImportOptions& options) {
+  return impl_->Import([&](Importer& importer) -> Result<void> {
+    ASSIGN_OR_RETURN(DirFd directory, sys::OpenDirAt(dir_fd, "."));
+    return importer.FromDirectory(std::move(directory), options);
+  });
+}
+
+Result<void> DiskImageStore::Export(const std::string& reference, int fd) {
+  return impl_->Export(reference, fd);
+}
+
+Result<void> DiskImageStore::Remove(const std::string& reference) {
+  return impl_->Remove(reference);
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// DiskImageStore: the ImageStore on local disk.
+//
+//   <root>/lock            held (flock) by the one process that uses the store
+//   <root>/blobs/sha256/   manifests, configs and layers as they came, by digest
+//   <root>/layers/         unpacked layers by chain id, shared between images
+//   <root>/images, names   the catalog (catalog.h): what keeps the above alive
+//   <root>/ingest/         work in progress; emptied at Open
+//
+// Written in this order: blobs, layers, image record, names; removed in the reverse. A crash in
+// between leaves content that nothing names, which Open removes. Thread-safe: imports run in
+// parallel up to their commit.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "holdfast/interfaces/image_store.h"
+#include "runtime/image/snapshot/unpacker.h"
+
+namespace holdfast::runtime {
+
+struct ImageStoreOptions {
+  std::string root;    // Instance::ImageDir(); made with mode 0700
+  std::string helper;  // absolute path of holdfast-unpack
+  ImageLimits limits;
+  // Who uses the image ("container web of pod default/web"), "" when nobody does. Called under the
+  // store's lock: it must not call the store. May be empty.
+  std::function<std::string(const Image&)> user_of;
+};
+
+class DiskImageStore : public ImageStore {
+ public:
+  // kConflict while another process has the store open.
+  static Result<std::unique_ptr<DiskImageStore>> Open(ImageStoreOptions options);
+  ~DiskImageStore() override;
+
+  // Records that could not be read at Open; while there are any, nothing is swept.
+  const std::vector<std::string>& warnings() const;
+
+  Result<Image> Get(const std::string& reference) override;
+  Result<std::vector<Image>> List() override;
+  // A plain root tar becomes an image of one layer with `options.config`; the same tar and config
+  // give the same id each time.
+  Result<std::vector<Image>> Import(int fd, const ImportOptions& options) override;
+  Result<std::vector<Image>> ImportDirectory(int dir_fd, const ImportOptions& options) override;
+  Result<void> Export(const std::string& reference, int fd) override;
+  // A name removes that name; an id or a prefix of one removes the image with all its names.
+  Result<void> Remove(const std::string& reference) override;
+
+ private:
+  class Impl;
+  explicit DiskImageStore(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/image/store/importer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "runtime/image/content/copy.h"
+#include "runtime/image/content/digest.h"
+#include "runtime/image/store/reference.h"
+
+namespace holdfast::runtime {
+namespace {
+
+constexpr const char* kSource = "source";
+constexpr const char* kMembers = "members";
+
+}  // namespace
+
+Importer::Importer(const Unpacker& unpacker, const LayerStore& layers, Ingest ingest)
+    : unpacker_(unpacker), layers_(layers), ingest_(std::move(ingest)) {}
+
+Result<void> Importer::FromStream(int fd, const ImportOptions& options) {
+  ASSIGN_OR_RETURN(UniqueFd source, ingest_.Create(kSource));
+  auto copied = CopyHashed(fd, source.get(), unpacker_.limits().archive_bytes);
+  if (!copied) return std::move(copied.error()).Wrap("import");
+  ASSIGN_OR_RETURN(const bool archive, unpacker_.IsImageArchive(source.get()));
+  if (!archive) return FromRootTar(source.get(), *copied, options);
+  if (options.config) {
+    return InvalidArgument(
+        "this is an image archive, which brings its own entrypoint, command, environment and user: "
+        "these can be given for a plain root tar only");
+  }
+  if (::mkdirat(ingest_.dir(), kMembers, 0700) != 0)
+    return Error::FromErrno(errno, "mkdir members");
+  ASSIGN_OR_RETURN(UniqueFd members, sys::OpenAt(ingest_.dir(), kMembers, O_RDONLY | O_DIRECTORY));
+  ASSIGN_OR_RETURN(const ArchiveMembers list, unpacker_.Split(source.get(), members.get()));
+  // The copy is not needed any more: free its space before the layers are unpacked.
+  RETURN_IF_ERROR(sys::RemoveFileAt(ingest_.dir(), kSource));
+  source.Reset();
+  const auto content = SplitArchiveContent(DirFd(members.Release()), list);
+  return FromArchive(*content, options.reference);
+}
+
+Result<void> Importer::FromDirectory(DirFd directory, const ImportOptions& options) {
+  if (options.config) {
+    return InvalidArgument("an OCI layout brings its own config: options are for a root tar only");
+  }
+  const auto content = DirectoryContent(std::move(directory));
+  if (!content->Has("index.json") || !content->Has("oci-layout")) {
+    return InvalidArgument(
+        "directory is no OCI layout: it needs the files index.json and oci-layout");
+  }
+  return FromArchive(*content, options.reference);
+}
+
+Result<void> Importer::FromArchive(const ArchiveContent& content, const std::string& reference) {
+  ASSIGN_OR_RETURN(std::vector<StagedImage> staged,
+                   ReadArchive(content, ingest_, unpacker_.limits(), reference));
+  for (StagedImage& image : staged) RETURN_IF_ERROR(StageLayers(std::move(image)));
+  return {};
+}
+
+Result<DirFd> Importer::OpenLayer(const Digest& chain_id) const {
+  const auto staged = new_layers_.find(chain_id);
+  if (staged == new_layers_.end()) return layers_.OpenLayer(chain_id);
+  return sys::OpenDirAt(ingest_.dir(), staged->second);
+}
+
+// Lowest first: each layer needs those below, and its name says what they are.
+Result<void> Importer::StageLayers(StagedImage staged) {
+  std::vector<Digest> chain_ids;
+  std::vector<DirFd> lower;
+  Digest chain_id;
+  for (size_t i = 0; i < staged.layers.size(); ++i) {
+    const Digest& diff_id = staged.config.diff_ids[i];
+    chain_id = ChainId(chain_id, diff_id);
+    if (!layers_.Has(chain_id) && !new_layers_.contains(chain_id)) {
+      const std::string name = StrCat("layer-", new_layers_.size());
+      ASSIGN_OR_RETURN(UniqueFd blob,
+                       sys::OpenAt(ingest_.dir(), StagedBlobName(staged.layers[i]), O_RDONLY));
+      auto layer = layers_.Stage(unpacker_, ingest_, name, blob.get(), lower);
+      if (!layer) {
+        return std::move(layer.error()).Wrap(StrCat("layer ", i + 1, " ", staged.layers[i].value));
+      }
+      if (layer->diff_id != diff_id) {
+        return InvalidArgument(StrCat("layer ", i + 1, " ", staged.layers[i].value,
+                                      ": its content is ", layer->diff_id.value,
+                                      ", the image config says ", diff_id.value));
+      }
+      new_layers_.emplace(chain_id, name);
+    }
+    ASSIGN_OR_RETURN(DirFd dir, OpenLayer(chain_id));
+    lower.push_back(std::move(dir));
+    chain_ids.push_back(chain_id);
+  }
+  images_.push_back({std::move(staged), std::move(chain_ids)});
+  return {};
+}
+
+Result<void> Importer::FromRootTar(int source, const Copied& blob, const ImportOptions& options) {
+  StagedImage staged;
+  if (!options.reference.empty()) {
+    ASSIGN_OR_RETURN(const Reference reference, ParseReference(options.reference));
+    if (!reference.digest.empty()) {
+      return InvalidArgument("an image is named by repository and tag, not by a digest");
+    }
+    staged.names = {reference.Name()};
+  }
+  ASSIGN_OR_RETURN(const StagedLayer layer,
+                   layers_.Stage(unpacker_, ingest_, "layer-0", source, {}));
+  if (!layers_.Has(layer.diff_id)) new_layers_.emplace(layer.diff_id, layer.name);
+  if (::renameat(ingest_.dir(), kSource, ingest_.dir(), StagedBlobName(blob.digest).c_str()) != 0) {
+    return Error::FromErrno(errno, "rename the root tar");
+  }
+  const std::string config = WriteConfig(options.config.value_or(ImageConfig()), layer.diff_id);
+  ASSIGN_OR_RETURN(staged.config, ParseConfig(config, 1));
+  ASSIGN_OR_RETURN(staged.id, StageDocument(ingest_, config));
+  ASSIGN_OR_RETURN(std::string type, StagedLayerType(ingest_, blob.digest));
+  const std::string manifest =
+      WriteManifest({std::string(kOciConfig), staged.id, config.size(), {}, {}},
+                    {{std::move(type), blob.digest, blob.size, {}, {}}});
+  ASSIGN_OR_RETURN(staged.manifest, StageDocument(ingest_, manifest));
+  staged.target = staged.manifest;
+  staged.layers = {blob.digest};
+  staged.size = blob.size + config.size() + manifest.size();
+  images_.push_back({std::move(staged), {layer.diff_id}});
+  return {};
+}
+
+}  // namespace holdfast::runtime

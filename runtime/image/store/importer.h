@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// Importer: from an archive to blobs and layer trees in one ingest directory, everything checked
+// and nothing of the store changed. One object per import; single-thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/result.h"
+#include "holdfast/interfaces/image_store.h"
+#include "runtime/image/content/blob_store.h"
+#include "runtime/image/snapshot/layer_store.h"
+#include "runtime/image/snapshot/unpacker.h"
+#include "runtime/image/store/archive_reader.h"
+
+namespace holdfast::runtime {
+
+struct PreparedImage {
+  StagedImage staged;
+  std::vector<Digest> chain_ids;  // lowest first
+};
+
+class Importer {
+ public:
+  Importer(const Unpacker& unpacker, const LayerStore& layers, Ingest ingest);
+
+  Result<void> FromStream(int fd, const ImportOptions& options);
+  Result<void> FromDirectory(DirFd directory, const ImportOptions& options);
+
+  const Ingest& ingest() const { return ingest_; }
+  const std::vector<PreparedImage>& images() const { return images_; }
+  // Layers that the store did not have: chain id -> tree in the ingest directory.
+  const std::map<Digest, std::string>& new_layers() const { return new_layers_; }
+
+ private:
+  Result<void> FromArchive(const ArchiveContent& content, const std::string& reference);
+  Result<void> FromRootTar(int source, const Copied& blob, const ImportOptions& options);
+  Result<void> StageLayers(StagedImage staged);
+  Result<DirFd> OpenLayer(const Digest& chain_id) const;
+
+  const Unpacker& unpacker_;
+  const LayerStore& layers_;
+  Ingest ingest_;
+  std::vector<PreparedImage> images_;
+  std::map<Digest, std::string> new_layers_;
+};
+
+}  // namespace holdfast::runtime
