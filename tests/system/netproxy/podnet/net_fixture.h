@@ -26,6 +26,7 @@
 #include "holdfast/sys/netns.h"
 #include "holdfast/sys/rtnl.h"
 #include "netproxy/podnet/pod_net.h"
+#include "netproxy/podnet/wiring.h"
 
 namespace holdfast::netproxy {
 
@@ -146,6 +147,35 @@ inline Outcome Connect(int client, const std::string& ip, uint16_t port, int ser
   return {"", peer.ip()};
 }
 
+// Sends one datagram from `client` (bound, in whatever namespace) and waits for it at `server`.
+// Returns the source that the server saw, "" when nothing came.
+inline std::string SendDatagram(int client, const std::string& ip, uint16_t port, int server,
+                                int timeout_ms = kTimeoutMs) {
+  SockAddr to = SockAddr::Of(ip, port);
+  char byte = 'x';
+  if (::sendto(client, &byte, 1, 0, to.get(), to.size) != 1) return ::strerrorname_np(errno);
+  if (!WaitFor(server, POLLIN, timeout_ms)) return "";
+  SockAddr from;
+  from.size = sizeof from.storage;
+  return ::recvfrom(server, &byte, 1, 0, from.get(), &from.size) == 1 ? from.ip() : "";
+}
+
+// What a command of this machine prints in the node's namespace; for the programs that people use
+// to look at the result (ip, nft).
+inline std::string Command(const std::string& command, int* status = nullptr) {
+  std::string out;
+  FILE* pipe = ::popen((command + " 2>&1").c_str(), "re");
+  char buffer[4096];
+  while (size_t n = ::fread(buffer, 1, sizeof buffer, pipe)) out.append(buffer, n);
+  const int code = ::pclose(pipe);
+  if (status != nullptr) {
+    *status = code;
+  } else {
+    EXPECT_EQ(code, 0) << command << "\n" << out;
+  }
+  return out;
+}
+
 class NetFixture : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -164,6 +194,11 @@ class NetFixture : public ::testing::Test {
   }
 
   void TearDown() override {
+    // In every test: people can look at our rules.
+    if (net_) {
+      Command("nft list ruleset");
+      Command("nft -j list ruleset");
+    }
     net_.reset();
     if (!directory_.empty()) std::filesystem::remove_all(directory_);
   }
@@ -240,6 +275,20 @@ class NetFixture : public ::testing::Test {
     return pod;
   }
 
+  // Without a pod of that name, for requests that must fail.
+  Result<std::vector<std::string>> TryPod(const std::string& name,
+                                          std::vector<HostPort> ports = {}) {
+    auto netns = sys::NewNetworkNamespace();
+    EXPECT_OK(netns);
+    PodNetworkRequest request;
+    request.uid = PodUid("uid-" + name);
+    request.pod_namespace = "default";
+    request.pod_name = name;
+    request.network_namespace = netns->get();
+    request.host_ports = std::move(ports);
+    return net_->Setup(request);
+  }
+
   // A namespace is destroyed in the background; waits until the node's end of the veth is gone.
   void DropNamespace(Pod& pod) {
     pod.netns.Reset();
@@ -249,7 +298,9 @@ class NetFixture : public ::testing::Test {
     EXPECT_FALSE(rtnl->GetLink(name));
   }
 
-  std::string InterfaceOf(const Pod& pod) const;
+  std::string InterfaceOf(const Pod& pod) const {
+    return InterfaceName(instance_.interface_prefix, pod.request.uid);
+  }
 
   uint32_t uplink_mtu_ = 1400;
   NsFd node_;
