@@ -24,8 +24,9 @@ namespace holdfast::agent::kube {
 std::string EncodeEnvelope(const google::protobuf::Message& object);
 
 // kInvalidArgument without the four magic bytes or when the content does not parse, kUnsupported
-// for a kind that is not known. Fields that are not known are kept in the message.
-Result<ObjectPtr> DecodeEnvelope(std::string_view bytes);
+// for a kind that is not known. `expected` is what it is when the envelope does not say (watch
+// events never do). Fields that are not known are kept in the message.
+Result<ObjectPtr> DecodeEnvelope(std::string_view bytes, const TypeMeta& expected = {});
 
 // --- JSON and YAML ---
 
@@ -56,7 +57,8 @@ struct DecodeOptions {
 void FromTree(const Node& tree, const DecodeOptions& options, google::protobuf::Message* object,
               std::vector<Diagnostic>* diagnostics);
 
-// JSON of the API server: not strict; kInvalidArgument names everything that is wrong.
-Result<ObjectPtr> DecodeJson(std::string_view text);
+// JSON of the API server: not strict; kInvalidArgument names everything that is wrong. `expected`
+// is what it is when the text does not say.
+Result<ObjectPtr> DecodeJson(std::string_view text, const TypeMeta& expected = {});
 
 }  // namespace holdfast::agent::kube

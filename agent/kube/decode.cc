@@ -202,7 +202,7 @@ void FromTree(const Node& tree, const DecodeOptions& options, Message* object,
   Decoder(options, diagnostics).ReadMessage(tree, object);
 }
 
-Result<ObjectPtr> DecodeJson(std::string_view text) {
+Result<ObjectPtr> DecodeJson(std::string_view text, const TypeMeta& expected) {
   constexpr ParseLimits kLimits = {.max_bytes = 64u << 20,
                                    .max_document_bytes = 64u << 20,
                                    .max_documents = 1,
@@ -216,8 +216,8 @@ Result<ObjectPtr> DecodeJson(std::string_view text) {
   const Node& tree = parsed.documents.front();
   const Node* kind = tree.Find("kind");
   const Node* api_version = tree.Find("apiVersion");
-  const TypeMeta type{api_version == nullptr ? "" : api_version->text,
-                      kind == nullptr ? "" : kind->text};
+  TypeMeta type{api_version == nullptr ? "" : api_version->text, kind == nullptr ? "" : kind->text};
+  if (type.kind.empty()) type = expected;
   ObjectPtr object = NewObject(type);
   if (object == nullptr) {
     return Unsupported(StrCat("decode json: kind ", Quoted(type.kind), " of ",

@@ -119,6 +119,12 @@ Node WriteMessage(const Message& message) {
   return map;
 }
 
+// A watch event does not say what it is.
+TypeMeta WrittenType(const Message& object) {
+  TypeMeta type = TypeMetaOf(object);
+  return type.kind == "WatchEvent" ? TypeMeta{} : type;
+}
+
 // Map entries in the order of their keys, as the API server writes them.
 std::string Serialize(const Message& message) {
   std::string bytes;
@@ -145,7 +151,7 @@ Node ListTree(const std::vector<const Message*>& objects) {
 
 std::string EncodeEnvelope(const Message& object) {
   ::k8s::io::apimachinery::pkg::runtime::Unknown envelope;
-  const TypeMeta type = TypeMetaOf(object);
+  const TypeMeta type = WrittenType(object);
   envelope.mutable_typemeta()->set_apiversion(type.api_version);
   envelope.mutable_typemeta()->set_kind(type.kind);
   envelope.set_raw(Serialize(object));
@@ -154,14 +160,15 @@ std::string EncodeEnvelope(const Message& object) {
   return std::string(kMagic) + envelope.SerializeAsString();
 }
 
-Result<ObjectPtr> DecodeEnvelope(std::string_view bytes) {
+Result<ObjectPtr> DecodeEnvelope(std::string_view bytes, const TypeMeta& expected) {
   if (!bytes.starts_with(kMagic)) return InvalidArgument("decode protobuf: no k8s envelope");
   bytes.remove_prefix(kMagic.size());
   ::k8s::io::apimachinery::pkg::runtime::Unknown envelope;
   if (!envelope.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
     return InvalidArgument("decode protobuf: the envelope does not parse");
   }
-  const TypeMeta type{envelope.typemeta().apiversion(), envelope.typemeta().kind()};
+  TypeMeta type{envelope.typemeta().apiversion(), envelope.typemeta().kind()};
+  if (type.kind.empty()) type = expected;
   ObjectPtr object = NewObject(type);
   if (object == nullptr) {
     return Unsupported(StrCat("decode protobuf: kind ", Quoted(type.kind), " of ",
@@ -174,11 +181,9 @@ Result<ObjectPtr> DecodeEnvelope(std::string_view bytes) {
 }
 
 Node ToTree(const Message& object) {
-  const TypeMeta type = TypeMetaOf(object);
+  const TypeMeta type = WrittenType(object);
   Node tree = WriteMessage(object);
   if (type.kind.empty() || tree.kind != Node::Kind::kMap) return tree;
-  // A watch event carries no type of its own on the wire.
-  if (type.kind == "WatchEvent") return tree;
   tree.members.insert(tree.members.begin(),
                       {Member{"kind", {}, Node::String(type.kind)},
                        Member{"apiVersion", {}, Node::String(type.api_version)}});
