@@ -51,23 +51,24 @@ TreeWriter::TreeWriter(DirFd root) : root_(std::move(root)) { ::fstat(root_.get(
 
 // A parent reached through a symbolic link of this layer stays inside the root; its depth is
 // counted, since links could otherwise nest directories without end.
-Result<DirFd> TreeWriter::OpenThroughSymlinks(const std::string& directory) {
+Result<DirFd> TreeWriter::OpenThroughSymlinks(const std::string& directory, int& depth) {
   ASSIGN_OR_RETURN(UniqueFd fd, sys::OpenInside(root_.get(), directory, O_PATH | O_DIRECTORY, 0,
                                                 sys::Resolve::kInRoot));
   ASSIGN_OR_RETURN(UniqueFd up, sys::OpenAt(fd.get(), ".", O_PATH | O_DIRECTORY));
-  for (int depth = 0;; ++depth) {
+  for (depth = 0; depth <= kMaxDepth; ++depth) {
     struct stat st{};
     if (::fstat(up.get(), &st) != 0) return Failed("stat", directory);
     if (st.st_ino == root_stat_.st_ino && st.st_dev == root_stat_.st_dev) break;
-    if (depth == kMaxDepth) {
-      return InvalidArgument(StrCat("directory ", Printable(directory), ": nested too deeply"));
-    }
     ASSIGN_OR_RETURN(up, sys::OpenAt(up.get(), "..", O_PATH | O_DIRECTORY));
   }
   return DirFd(fd.Release());
 }
 
-Result<DirFd> TreeWriter::MakeImplicit(int parent, const std::string& path, std::string_view leaf) {
+Result<DirFd> TreeWriter::MakeImplicit(int parent, const std::string& path, std::string_view leaf,
+                                       int& depth) {
+  if (++depth > kMaxDepth) {
+    return InvalidArgument(StrCat("directory ", Printable(path), ": nested too deeply"));
+  }
   const std::string name(leaf);
   struct stat st{};
   const bool there = ::fstatat(parent, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0;
@@ -81,7 +82,7 @@ Result<DirFd> TreeWriter::MakeImplicit(int parent, const std::string& path, std:
     if (::fchmodat(parent, name.c_str(), kImplicitMode, 0) != 0) return Failed("chmod", path);
     implicit_.insert(path);
   } else if (S_ISLNK(st.st_mode)) {
-    return OpenThroughSymlinks(path);
+    return OpenThroughSymlinks(path, depth);
   } else if (!S_ISDIR(st.st_mode)) {
     return InvalidArgument(StrCat("member below ", Printable(path), ", which is not a directory"));
   }
@@ -91,13 +92,14 @@ Result<DirFd> TreeWriter::MakeImplicit(int parent, const std::string& path, std:
 
 Result<DirFd> TreeWriter::MakeParents(const std::string& directory) {
   ASSIGN_OR_RETURN(DirFd current, sys::OpenDirAt(root_.get(), "."));
+  int depth = 0;
   size_t end = 0;
   while (end < directory.size()) {
     const size_t begin = end == 0 ? 0 : end + 1;
     end = directory.find('/', begin);
     if (end == std::string::npos) end = directory.size();
     const std::string_view leaf = std::string_view(directory).substr(begin, end - begin);
-    ASSIGN_OR_RETURN(current, MakeImplicit(current.get(), directory.substr(0, end), leaf));
+    ASSIGN_OR_RETURN(current, MakeImplicit(current.get(), directory.substr(0, end), leaf, depth));
   }
   return current;
 }

@@ -72,8 +72,10 @@ class TreeWriter {
 
   Result<int> OpenParent(const std::string& directory);
   Result<DirFd> MakeParents(const std::string& directory);
-  Result<DirFd> OpenThroughSymlinks(const std::string& directory);
-  Result<DirFd> MakeImplicit(int parent, const std::string& path, std::string_view leaf);
+  // `depth` becomes the number of directories above what is opened.
+  Result<DirFd> OpenThroughSymlinks(const std::string& directory, int& depth);
+  Result<DirFd> MakeImplicit(int parent, const std::string& path, std::string_view leaf,
+                             int& depth);
   // Removes what is there (not a directory when `keep_directory`).
   Result<Place> Prepare(const std::string& name, bool keep_directory);
   Result<void> RemoveExisting(int parent, const std::string& leaf);

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/image/unpack/inflate.h"
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "holdfast/sys/files.h"
+#include "tests/support/tar_builder.h"
+
+namespace holdfast::runtime::unpack {
+namespace {
+
+using test::TarPacking;
+
+// Content that compresses and is larger than the buffers in between.
+std::string Plain() {
+  std::string content;
+  for (int i = 0; content.size() < (3 << 20); ++i) content += std::to_string(i * 7919) + ' ';
+  return test::BuildTar({test::File("f", content)});
+}
+
+std::string Packed(TarPacking packing) {
+  std::string content;
+  for (int i = 0; content.size() < (3 << 20); ++i) content += std::to_string(i * 7919) + ' ';
+  return test::BuildTar({test::File("f", content)}, packing);
+}
+
+Result<std::string> RunOn(Result<void> (*inflate)(int, int), const std::string& packed) {
+  auto in = sys::SealedMemfd("in", packed);
+  const UniqueFd out(::memfd_create("out", MFD_CLOEXEC));
+  if (auto done = inflate(in->get(), out.get()); !done) return std::move(done.error());
+  ::lseek(out.get(), 0, SEEK_SET);
+  return sys::ReadFd(out.get(), 64 << 20);
+}
+
+TEST(InflateTest, BothFormatsComeBackWhole) {
+  EXPECT_EQ(RunOn(InflateGzip, Packed(TarPacking::kGzip)).value(), Plain());
+  EXPECT_EQ(RunOn(InflateZstd, Packed(TarPacking::kZstd)).value(), Plain());
+}
+
+TEST(InflateTest, SeveralMembersAndFramesAreOneStream) {
+  const std::string gz = Packed(TarPacking::kGzip);
+  const std::string zst = Packed(TarPacking::kZstd);
+  EXPECT_EQ(RunOn(InflateGzip, gz + gz + gz).value(), Plain() + Plain() + Plain());
+  EXPECT_EQ(RunOn(InflateZstd, zst + zst).value(), Plain() + Plain());
+}
+
+TEST(InflateTest, DamageTruncationAndGarbageAreRefused) {
+  for (const auto& [inflate, packed] : {std::pair(&InflateGzip, Packed(TarPacking::kGzip)),
+                                        std::pair(&InflateZstd, Packed(TarPacking::kZstd))}) {
+    EXPECT_FALSE(RunOn(inflate, ""));
+    EXPECT_FALSE(RunOn(inflate, packed.substr(0, packed.size() - 1)));
+    EXPECT_FALSE(RunOn(inflate, packed.substr(0, packed.size() / 2)));
+    EXPECT_FALSE(RunOn(inflate, packed + "garbage"));
+    EXPECT_FALSE(RunOn(inflate, "garbage" + packed));
+  }
+  std::string flipped = Packed(TarPacking::kGzip);
+  flipped[flipped.size() - 6] = static_cast<char>(flipped[flipped.size() - 6] ^ 1);
+  EXPECT_FALSE(RunOn(InflateGzip, flipped)) << "the checksum is checked";
+}
+
+TEST(InflateTest, ZstdWindowsAboveTheLimitAreRefused) {
+  // Magic, then a frame header with window descriptor 0xff: 3.75 TiB (RFC 8878, 3.1.1.1.2).
+  const std::string frame("\x28\xb5\x2f\xfd\x00\xff\x01\x00\x00", 9);
+  const auto result = RunOn(InflateZstd, frame);
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().message().find("memory"), std::string::npos) << result.error().message();
+}
+
+}  // namespace
+}  // namespace holdfast::runtime::unpack
