@@ -46,6 +46,9 @@ Result<void> ProbeMounts(HostFacts& facts) {
   facts.overlay_lower_fd = SetDescriptor(overlay.get(), "lowerdir+", root.get()).has_value();
   ASSIGN_OR_RETURN(overlay, OpenFilesystem("overlay"));
   facts.overlay_lower_add = SetOption(overlay.get(), "lowerdir+", "/").has_value();
+  // An overlay that still parses its options at mount time takes any name here.
+  ASSIGN_OR_RETURN(overlay, OpenFilesystem("overlay"));
+  if (SetOption(overlay.get(), "no_such_option", "/")) facts.overlay_lower_add = false;
   return {};
 }
 
