@@ -54,6 +54,9 @@ bool FdStore::Serve(PacketServer& server, PacketServer::ConnectionId id, Message
     case MessageType::kPutQuiet:
       (void)Put(key, std::move(message.fds));  // nobody waits for an answer
       return true;
+    case MessageType::kDropQuiet:
+      Drop(key);
+      return true;
     case MessageType::kPut:
       if (auto put = Put(key, std::move(message.fds)); !put) {
         server.Fail(id, put.error());

@@ -101,17 +101,14 @@ Result<UniqueFd> Launcher::TakeOver(Handover handover) {
 }
 
 void Launcher::WatchHolder() {
-  const pid_t parent = ::getppid();
-  holder_ = PidFd(static_cast<int>(::syscall(SYS_pidfd_open, parent, 0)));
-  TellHolder("", {});
-  // Adopted by somebody else meanwhile (PID 1, a subreaper above): the holder is gone.
-  const auto peer = sys::GetPeerCredentials(holder_link_.get());
-  if (!peer || peer->pid != parent) holder_.Reset();
+  link_ = HolderLink(SocketPath(kHolderSocket), &MoveAboveLowFds);
+  link_.Ready("launch");
+  holder_ = link_.OpenHolder();
   if (!holder_) return;
   const auto ended = [this](uint32_t) {
     loop_.Remove(holder_.get());
     holder_.Reset();
-    holder_link_.Reset();
+    link_.Close();
   };
   if (!loop_.Add(holder_.get(), EPOLLIN, ended)) holder_.Reset();
 }
@@ -187,23 +184,6 @@ void Launcher::Reap() {
     }
     return false;
   });
-}
-
-void Launcher::TellHolder(const std::string& key, std::span<const int> fds) {
-  const MessageType type = key.empty() ? MessageType::kReady : MessageType::kPutQuiet;
-  const std::string payload = Encoder().Text(key.empty() ? "launch" : key).Take();
-  for (int attempt = 0; attempt < 2; ++attempt) {
-    if (!holder_link_) {
-      auto link = sys::ConnectSeqpacket(SocketPath(kHolderSocket));
-      if (!link) return;  // a new holder collects what this launcher keeps
-      ::fcntl(link->get(), F_SETFL, O_NONBLOCK);
-      auto moved = MoveAboveLowFds(std::move(*link));
-      if (!moved) return;
-      holder_link_ = std::move(*moved);
-    }
-    if (SendMessage(holder_link_.get(), type, payload, fds)) return;
-    holder_link_.Reset();
-  }
 }
 
 // The logger may be away: its successor gets the key from the holder.

@@ -17,6 +17,7 @@
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
 #include "runtime/keeper/fd_store.h"
+#include "runtime/keeper/holder_link.h"
 #include "runtime/keeper/loop.h"
 #include "runtime/keeper/options.h"
 #include "runtime/keeper/reaper.h"
@@ -61,8 +62,6 @@ class Launcher {
   void AnswerStarted(Pending& pending, LaunchOutcome& outcome);
   void AnswerSandbox(Pending& pending, LaunchOutcome& outcome);
   void AnswerFailure(Pending& pending, const LaunchOutcome& outcome);
-  // Puts descriptors into the holder; an empty key says "ready". Never waits.
-  void TellHolder(const std::string& key, std::span<const int> fds);
   void TellLogger(const std::string& key, int fd);
   void Reap();
   bool MayEnd();
@@ -80,7 +79,7 @@ class Launcher {
   UniqueFd signals_;
   UniqueFd timer_;
   PidFd holder_;  // invalid once the holder has ended
-  UniqueFd holder_link_;
+  HolderLink link_;
   std::map<std::string, Pending> pending_;
   UniqueFd next_binary_;  // an upgrade waits for the pending launches
   uint32_t upgrades_ = 0;

@@ -183,14 +183,14 @@ void Launcher::AnswerFailure(Pending& pending, const LaunchOutcome& outcome) {
 void Launcher::AnswerStarted(Pending& pending, LaunchOutcome& outcome) {
   const StartRecord& start = pending.start;
   const int pidfd = pending.launch->pidfd();
-  TellHolder(StrCat(kPidKeyPrefix, start.id), std::vector<int>{pidfd});
+  link_.Put(StrCat(kPidKeyPrefix, start.id), std::vector<int>{pidfd});
   LaunchedPayload payload{start.pid, start.start_ticks,          start.started_at,
                           true,      outcome.pty_master.valid(), std::move(outcome.warnings)};
   std::vector<int> fds{pidfd};
   if (outcome.pty_master) {
     const std::string key = StrCat(kLogKeyPrefix, start.id, ".tty");
     fds.push_back(outcome.pty_master.get());
-    TellHolder(key, std::span(fds).subspan(1));
+    link_.Put(key, std::span(fds).subspan(1));
     TellLogger(key, outcome.pty_master.get());
     UniqueFd kept(::fcntl(outcome.pty_master.get(), F_DUPFD_CLOEXEC, kLowFdBound));
     FdStore::Fds masters;
@@ -211,7 +211,7 @@ void Launcher::AnswerSandbox(Pending& pending, LaunchOutcome& outcome) {
     const std::string key = StrCat(prefix, name);
     if (!mirror_.Put(key, std::move(fds))) return;
     HOLDFAST_PAUSE_POINT("launcher.namespace-kept");
-    TellHolder(key, Borrow(*mirror_.Find(key)));
+    link_.Put(key, Borrow(*mirror_.Find(key)));
   };
   SandboxFds& made = outcome.sandbox;
   keep("net", UniqueFd(made.network.Release()));

@@ -41,6 +41,7 @@ enum class MessageType : uint16_t {
   kDropPrefix = 23,  // prefix
   kListKeys = 24,    // -> kOk + memfd with a list of strings
   kPutQuiet = 25,    // like kPut, without an answer
+  kDropQuiet = 26,   // like kDrop, without an answer
 
   // Launcher.
   kLaunch = 40,       // LaunchRequest, + plan, + fds -> kLaunched + pidfd | kLaunchFailed

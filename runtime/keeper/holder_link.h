@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// HolderLink: how launcher and logger tell the holder something without ever waiting for it. What
+// is lost because the holder is away is found again by its successor, which collects.
+// Single-threaded.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "holdfast/base/result.h"
+#include "holdfast/base/unique_fd.h"
+#include "runtime/keeper/wire.h"
+
+namespace holdfast::runtime::keeper {
+
+class HolderLink {
+ public:
+  // `place` moves the connection's descriptor where its owner wants it (may be empty).
+  using Place = std::function<Result<UniqueFd>(UniqueFd)>;
+  HolderLink() = default;
+  HolderLink(std::string socket_path, Place place)
+      : path_(std::move(socket_path)), place_(std::move(place)) {}
+
+  void Put(const std::string& key, std::span<const int> fds);
+  void Drop(const std::string& key);
+  // "I serve now".
+  void Ready(const std::string& role);
+  // A pidfd of the parent process if that is the holder that answers, else invalid.
+  PidFd OpenHolder();
+  void Close() { socket_.Reset(); }
+
+ private:
+  bool Connect();
+  void Send(MessageType type, const std::string& text, std::span<const int> fds);
+  std::string path_;
+  Place place_;
+  UniqueFd socket_;
+};
+
+}  // namespace holdfast::runtime::keeper

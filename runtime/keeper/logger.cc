@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/keeper/logger.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/socket.h"
+#include "runtime/keeper/log_compress.h"
+#include "runtime/keeper/paths.h"
+
+namespace holdfast::runtime::keeper {
+namespace {
+
+constexpr std::chrono::milliseconds kTick{1000};
+
+}  // namespace
+
+Logger::Logger(const Options& options)
+    : options_(options),
+      pipes_({.stored = [this](const std::string& key, FdStore::Fds& fds) { Stored(key, fds); },
+              .dropping = [this](const std::string& key) { Dropping(key); }}) {}
+
+Result<std::unique_ptr<Logger>> Logger::Create(const Options& options) {
+  std::unique_ptr<Logger> logger(new Logger(options));
+  RETURN_IF_ERROR(logger->SetUp());
+  return logger;
+}
+
+Result<void> Logger::SetUp() {
+  ::prctl(PR_SET_NAME, "hf-log");
+  ASSIGN_OR_RETURN(loop_, Loop::Create());
+  ASSIGN_OR_RETURN(signals_, SignalFd({SIGCHLD, SIGTERM}));
+  ASSIGN_OR_RETURN(run_dir_, sys::OpenAt(AT_FDCWD, options_.run_dir, O_RDONLY | O_DIRECTORY));
+  RETURN_IF_ERROR(sys::MakeDirs(run_dir_.get(), kLogsDir, 0700));
+  ASSIGN_OR_RETURN(logs_dir_, sys::OpenAt(run_dir_.get(), kLogsDir, O_RDONLY | O_DIRECTORY));
+  UniqueFd listener;
+  if (options_.resume >= 0) {
+    ASSIGN_OR_RETURN(Handover handover, TakeHandover(options_.resume));
+    ASSIGN_OR_RETURN(listener, TakeOver(std::move(handover)));
+  } else {
+    ASSIGN_OR_RETURN(listener, Begin());
+  }
+  server_ = std::make_unique<PacketServer>(
+      loop_, std::move(listener),
+      [this](PacketServer::ConnectionId id, Message m) { Handle(id, std::move(m)); });
+  RETURN_IF_ERROR(server_->Start());
+  ASSIGN_OR_RETURN(timer_, TimerFd(kTick));
+  RETURN_IF_ERROR(loop_.Add(timer_.get(), EPOLLIN, [this](uint32_t) { OnTick(); }));
+  RETURN_IF_ERROR(loop_.Add(signals_.get(), EPOLLIN, [this](uint32_t) { OnSignal(); }));
+  link_ = HolderLink(StrCat(options_.run_dir, "/", kHolderSocket), {});
+  link_.Ready("log");
+  holder_ = link_.OpenHolder();
+  if (!holder_) return {};
+  return loop_.Add(holder_.get(), EPOLLIN, [this](uint32_t) {
+    loop_.Remove(holder_.get());
+    holder_.Reset();
+    link_.Close();
+  });
+}
+
+Result<UniqueFd> Logger::Begin() {
+  ASSIGN_OR_RETURN(lock_, sys::OpenAt(run_dir_.get(), kLoggerLock, O_RDWR | O_CREAT, 0600));
+  while (::flock(lock_.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return Error::FromErrno(errno, "flock logger.lock");
+  }
+  HOLDFAST_PAUSE_POINT("logger.locked");
+  RETURN_IF_ERROR(LoadRecords());
+  HOLDFAST_PAUSE_POINT("logger.recovered");
+  RETURN_IF_ERROR(WithContext(
+      CopyKeys(StrCat(options_.run_dir, "/", kHolderSocket), &IsLogKey, pipes_), "copy pipes"));
+  EndLostStreams();
+  return sys::ListenSeqpacket(StrCat(options_.run_dir, "/", kLoggerSocket), 0600);
+}
+
+Result<UniqueFd> Logger::TakeOver(Handover handover) {
+  UniqueFd listener = handover.TakeFd("listener");
+  lock_ = handover.TakeFd("lock");
+  if (!listener || !lock_) return Internal("hand-over of the logger is incomplete");
+  upgrades_ = static_cast<uint32_t>(std::strtoul(handover.Value("upgrades").c_str(), nullptr, 10));
+  compressing_ = std::atoi(handover.Value("compressing").c_str());
+  RETURN_IF_ERROR(LoadRecords());
+  for (auto& [key, fds] : handover.fds) {
+    if (key.starts_with("key:")) RETURN_IF_ERROR(pipes_.Put(key.substr(4), std::move(fds)));
+  }
+  return listener;
+}
+
+// One unreadable record stops only its own container's log.
+Result<void> Logger::LoadRecords() {
+  ASSIGN_OR_RETURN(const std::vector<std::string> ids, sys::ListDirAt(logs_dir_.get(), "."));
+  for (const std::string& id : ids) {
+    if (!IsValidId(id)) continue;
+    auto spec = ContainerLog::ReadSpec(logs_dir_.get(), id);
+    if (!spec && spec.error().sys_errno() == ENOENT) {
+      (void)ContainerLog::Remove(logs_dir_.get(), id);  // half registered or half removed
+      continue;
+    }
+    if (!spec) continue;
+    auto log = ContainerLog::Open(logs_dir_.get(), *spec, clock_);
+    if (!log) continue;
+    entries_[id].log = std::move(*log);
+    to_compress_.insert(id);
+  }
+  return {};
+}
+
+// Nobody has these pipes any more, so nothing more can come out of them.
+void Logger::EndLostStreams() {
+  for (auto& [id, entry] : entries_) {
+    for (LogStream stream : {LogStream::kStdout, LogStream::kStderr}) {
+      const bool tty_yet_to_come = entry.log->registration().tty;
+      if (entry.sources[static_cast<size_t>(stream)].pipe >= 0 || tty_yet_to_come) continue;
+      (void)entry.log->End(stream);  // a blocked one is retried at every tick
+    }
+  }
+}
+
+Result<void> Logger::Run() {
+  while (!MayEnd()) {
+    RETURN_IF_ERROR(loop_.RunOnce(std::chrono::milliseconds(-1)));
+    if (next_binary_) Upgrade();
+  }
+  return {};
+}
+
+void Logger::Upgrade() {
+  Handover handover;
+  handover.values = {{"upgrades", StrCat(upgrades_ + 1)}, {"compressing", StrCat(compressing_)}};
+  // Duplicates: should the exec fail, this process goes on with its own descriptors.
+  const auto give = [&handover](const std::string& key, int fd) {
+    handover.fds[key].emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+  };
+  give("listener", server_->listener());
+  give("lock", lock_.get());
+  for (const auto& [key, fds] : pipes_.entries()) {
+    for (const UniqueFd& fd : fds) give(StrCat("key:", key), fd.get());
+  }
+  (void)ReExecute(next_binary_.get(), options_.ToArguments(), handover);  // on failure: as before
+  next_binary_.Reset();
+}
+
+void Logger::Stored(const std::string& key, FdStore::Fds& fds) {
+  const size_t dot = key.rfind('.');
+  const std::string which = key.substr(dot + 1);
+  Entry* entry = dot < sizeof kLogKeyPrefix
+                     ? nullptr
+                     : Find(key.substr(sizeof kLogKeyPrefix - 1, dot - sizeof kLogKeyPrefix + 1));
+  if (entry == nullptr) return;
+  if (which == "2") return Attach(*entry, LogStream::kStderr, fds.front().get());
+  Attach(*entry, LogStream::kStdout, fds.front().get());
+}
+
+void Logger::Dropping(const std::string& key) {
+  const FdStore::Fds* fds = pipes_.Find(key);
+  for (auto& [id, entry] : entries_) {
+    for (LogStream stream : {LogStream::kStdout, LogStream::kStderr}) {
+      if (entry.sources[static_cast<size_t>(stream)].pipe == fds->front().get()) {
+        Detach(entry, stream);
+      }
+    }
+  }
+}
+
+void Logger::Attach(Entry& entry, LogStream stream, int pipe) {
+  Source& source = entry.sources[static_cast<size_t>(stream)];
+  source.pipe = pipe;
+  Watch(entry, stream, !entry.log->blocked());
+}
+
+void Logger::Detach(Entry& entry, LogStream stream) {
+  Watch(entry, stream, false);
+  entry.sources[static_cast<size_t>(stream)].pipe = -1;
+}
+
+void Logger::Watch(Entry& entry, LogStream stream, bool on) {
+  Source& source = entry.sources[static_cast<size_t>(stream)];
+  if (source.pipe < 0 || source.watched == on) return;
+  if (!on) {
+    loop_.Remove(source.pipe);
+    source.watched = false;
+    return;
+  }
+  const std::string id = entry.log->registration().id;
+  const auto added =
+      loop_.Add(source.pipe, EPOLLIN, [this, id, stream](uint32_t) { Pump(id, stream); });
+  source.watched = added.has_value();
+}
+
+void Logger::Pump(const std::string& log_id, LogStream stream) {
+  Entry* entry = Find(log_id);
+  if (entry == nullptr) return;
+  const int pipe = entry->sources[static_cast<size_t>(stream)].pipe;
+  entry->busy = true;
+  switch (entry->log->Pump(stream, pipe)) {
+    case ContainerLog::Progress::kOk:
+      break;
+    case ContainerLog::Progress::kBlocked:
+      Watch(*entry, LogStream::kStdout, false);
+      Watch(*entry, LogStream::kStderr, false);
+      break;
+    case ContainerLog::Progress::kEnded:
+      StreamEnded(*entry, stream);
+      break;
+  }
+  if (entry->log->TakeRotated()) {
+    to_compress_.insert(log_id);
+    CompressNext();
+  }
+}
+
+void Logger::StreamEnded(Entry& entry, LogStream stream) {
+  const std::string& id = entry.log->registration().id;
+  const char* which = entry.log->registration().tty  ? ".tty"
+                      : stream == LogStream::kStdout ? ".1"
+                                                     : ".2";
+  const std::string key = StrCat(kLogKeyPrefix, id, which);
+  pipes_.Drop(key);
+  HOLDFAST_PAUSE_POINT("logger.stream-dropped");
+  link_.Drop(key);
+}
+
+void Logger::OnTick() {
+  DrainTimer(timer_.get());
+  for (auto& [id, entry] : entries_) {
+    if (entry.log->blocked() && entry.log->Retry()) {
+      for (LogStream stream : {LogStream::kStdout, LogStream::kStderr}) {
+        if (entry.log->ended(stream)) {
+          StreamEnded(entry, stream);
+        } else {
+          Watch(entry, stream, true);
+        }
+      }
+    }
+    if (!entry.busy) entry.log->Idle();
+    entry.busy = false;
+  }
+  CompressNext();
+}
+
+void Logger::OnSignal() {
+  while (const int signal = ReadSignal(signals_.get())) {
+    if (signal != SIGCHLD) continue;  // SIGTERM: the holder's end decides, see MayEnd
+    pid_t pid = 0;
+    while ((pid = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
+      if (pid == compressing_) compressing_ = 0;
+    }
+  }
+  CompressNext();
+}
+
+void Logger::CompressNext() {
+  while (compressing_ == 0 && !to_compress_.empty()) {
+    const std::string id = *to_compress_.begin();
+    Entry* entry = Find(id);
+    const auto stem = entry == nullptr ? std::nullopt : entry->log->file().NextToCompress();
+    if (!stem) {
+      to_compress_.erase(id);
+      continue;
+    }
+    auto dir = entry->log->file().OpenDirectory();
+    if (!dir) return;
+    auto pid = StartCompression(dir->get(), *stem);
+    if (!pid) return;  // the next tick tries again
+    compressing_ = *pid;
+  }
+}
+
+Logger::Entry* Logger::Find(const std::string& log_id) {
+  const auto it = entries_.find(log_id);
+  return it == entries_.end() ? nullptr : &it->second;
+}
+
+}  // namespace holdfast::runtime::keeper

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Logger: moves the output of all containers from pipes to log files (log_container.h has the
+// protocol). A process of its own because writing to a file may block. One batch per readable pipe
+// and turn, so a flooding container delays the others by one batch each, not more.
+// Single-threaded, one Loop. It holds logger.lock; a successor waits for that.
+//
+// It ends when the holder is gone and no pipe is open any more.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "holdfast/base/clock.h"
+#include "holdfast/base/result.h"
+#include "runtime/keeper/fd_store.h"
+#include "runtime/keeper/holder_link.h"
+#include "runtime/keeper/log_container.h"
+#include "runtime/keeper/loop.h"
+#include "runtime/keeper/options.h"
+#include "runtime/keeper/server.h"
+#include "runtime/keeper/upgrade.h"
+
+namespace holdfast::runtime::keeper {
+
+class Logger {
+ public:
+  static Result<std::unique_ptr<Logger>> Create(const Options& options);
+  Result<void> Run();
+
+ private:
+  struct Source {   // of one stream
+    int pipe = -1;  // borrowed from pipes_
+    bool watched = false;
+  };
+  struct Entry {
+    std::unique_ptr<ContainerLog> log;
+    Source sources[2];
+    bool busy = false;  // something happened since the last tick
+  };
+
+  explicit Logger(const Options& options);
+  Result<void> SetUp();
+  Result<UniqueFd> TakeOver(Handover handover);
+  Result<UniqueFd> Begin();
+  Result<void> LoadRecords();
+  void EndLostStreams();
+  void Upgrade();
+
+  void Handle(PacketServer::ConnectionId id, Message message);
+  void HandleUnregister(PacketServer::ConnectionId id, const std::string& log_id);
+  void HandleStatus(PacketServer::ConnectionId id, const std::string& log_id);
+  void HandleUpgrade(PacketServer::ConnectionId id, Message& message);
+  Result<void> Register(Message& message);
+  Entry* Find(const std::string& log_id);
+
+  // A key "log.<id>.<which>" got its descriptor, or is about to lose it.
+  void Stored(const std::string& key, FdStore::Fds& fds);
+  void Dropping(const std::string& key);
+  void Attach(Entry& entry, LogStream stream, int pipe);
+  void Detach(Entry& entry, LogStream stream);
+  void Watch(Entry& entry, LogStream stream, bool on);
+  void Pump(const std::string& log_id, LogStream stream);
+  void StreamEnded(Entry& entry, LogStream stream);
+
+  void OnTick();
+  void OnSignal();
+  void CompressNext();
+  bool MayEnd() const { return !holder_ && pipes_.entries().empty(); }
+
+  const Options options_;
+  SystemClock clock_;
+  UniqueFd run_dir_;
+  UniqueFd logs_dir_;
+  UniqueFd lock_;
+  Loop loop_;
+  std::map<std::string, Entry> entries_;
+  FdStore pipes_;
+  std::unique_ptr<PacketServer> server_;
+  HolderLink link_;
+  PidFd holder_;
+  UniqueFd signals_;
+  UniqueFd timer_;
+  UniqueFd next_binary_;
+  std::set<std::string> to_compress_;
+  pid_t compressing_ = 0;
+  uint32_t upgrades_ = 0;
+};
+
+}  // namespace holdfast::runtime::keeper

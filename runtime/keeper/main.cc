@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// holdfast-keeper hold|launch|log --run-dir=DIR [--visible=DIR]…
+// The holder is what is started by hand or by systemd; it starts the other two.
+#include <unistd.h>
+
+#include <exception>
+#include <string>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "runtime/keeper/holder.h"
+#include "runtime/keeper/launcher.h"
+#include "runtime/keeper/logger.h"
+#include "runtime/keeper/options.h"
+
+namespace holdfast::runtime::keeper {
+namespace {
+
+template <class Process>
+Result<void> CreateAndRun(const Options& options) {
+  ASSIGN_OR_RETURN(const auto process, Process::Create(options));
+  return process->Run();
+}
+
+Result<void> Main(int argc, char** argv) {
+  ASSIGN_OR_RETURN(const Options options, ParseOptions(argc, argv));
+  if (options.command == "launch") return CreateAndRun<Launcher>(options);
+  if (options.command == "log") return CreateAndRun<Logger>(options);
+  return CreateAndRun<Holder>(options);
+}
+
+int Report(const std::string& text) {
+  const std::string line = StrCat("holdfast-keeper: ", text, "\n");
+  (void)sys::WriteAll(STDERR_FILENO, line);  // nowhere left to complain
+  return 1;
+}
+
+}  // namespace
+}  // namespace holdfast::runtime::keeper
+
+int main(int argc, char** argv) {
+  using holdfast::runtime::keeper::Main;
+  using holdfast::runtime::keeper::Report;
+  try {
+    const auto result = Main(argc, argv);
+    return result ? 0 : Report(result.error().message());
+  } catch (const std::exception& e) {
+    return Report(e.what());
+  }
+}
