@@ -43,9 +43,9 @@ class PodView {
   virtual std::vector<PodPtr> ListPods() const = 0;
   virtual std::vector<EventPtr> ListEvents() const = 0;
 
-  // Replays what is there as kAdded before it returns, then calls for each change, in order, without
-  // a gap.
-  // The callback runs on the table's strand: it must not block nor call back into the view.
+  // Replays what is there as kAdded before it returns, then calls for each change, in order,
+  // without a gap. The callback runs on the table's strand: it must not block nor call back into
+  // the view.
   virtual std::unique_ptr<Subscription> WatchPods(
       std::function<void(const PodChange&)> on_change) = 0;
   virtual std::unique_ptr<Subscription> WatchEvents(

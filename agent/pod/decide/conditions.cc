@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pod conditions in the order a kubelet writes them, with its reasons.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/pod/decide/planning.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+struct State {
+  bool is_true = true;
+  std::string reason;
+  std::string message;
+};
+
+// "[a b]"
+std::string Bracketed(const std::vector<std::string>& names) {
+  std::string out = "[";
+  for (const std::string& name : names) out += (out.size() > 1 ? " " : "") + name;
+  return out + "]";
+}
+
+State Terminal(const std::string& phase) {
+  return {false, phase == "Succeeded" ? "PodCompleted" : "PodFailed", ""};
+}
+
+State Initialized(const Planning& p, const corev1::PodStatus& status) {
+  if (p.memory.initialized) {
+    return {true, status.phase() == "Succeeded" ? "PodCompleted" : "", ""};
+  }
+  std::vector<std::string> incomplete;
+  for (const SpecContainer& c : p.containers) {
+    if (c.in_init_list() && !p.memory.containers[c.name()].init_done) {
+      incomplete.push_back(c.name());
+    }
+  }
+  if (incomplete.empty()) return {};
+  return {false, "ContainersNotInitialized",
+          StrCat("containers with incomplete status: ", Bracketed(incomplete))};
+}
+
+State ContainersReady(const Planning& p, const corev1::PodStatus& status) {
+  if (!p.memory.terminal_phase.empty()) return Terminal(p.memory.terminal_phase);
+  std::vector<std::string> unready;
+  for (const SpecContainer& c : p.containers) {
+    if (c.role != Role::kInit && !p.memory.containers[c.name()].current)
+      unready.push_back(c.name());
+  }
+  if (unready.empty()) return {};
+  (void)status;
+  return {false, "ContainersNotReady",
+          StrCat("containers with unready status: ", Bracketed(unready))};
+}
+
+// Readiness gates are conditions that somebody else sets; nobody does on a node of its own.
+State Ready(const Planning& p, const State& containers_ready) {
+  if (!containers_ready.is_true) return containers_ready;
+  std::string missing;
+  for (const auto& gate : p.pod.spec().readinessgates()) {
+    missing +=
+        StrCat(missing.empty() ? "" : ", ", "corresponding condition of pod readiness gate \"",
+               gate.conditiontype(), "\" does not exist.");
+  }
+  if (missing.empty()) return {};
+  return {false, "ReadinessGatesNotReady", missing};
+}
+
+void Add(Planning& p, corev1::PodStatus& status, const std::string& type, const State& state) {
+  const std::string text = state.is_true ? "True" : "False";
+  ConditionMemory& known = p.memory.conditions[type];
+  if (known.status != text) known = ConditionMemory{text, p.facts.wall};
+  corev1::PodCondition* condition = status.add_conditions();
+  condition->set_type(type);
+  condition->set_status(text);
+  if (p.pod.metadata().generation() != 0) {
+    condition->set_observedgeneration(p.pod.metadata().generation());
+  }
+  condition->mutable_lasttransitiontime()->set_seconds(
+      std::chrono::floor<std::chrono::seconds>(known.since.since_epoch).count());
+  if (!state.reason.empty()) condition->set_reason(state.reason);
+  if (!state.message.empty()) condition->set_message(state.message);
+}
+
+}  // namespace
+
+void AddConditions(Planning& p, corev1::PodStatus& status) {
+  const State containers_ready = ContainersReady(p, status);
+  Add(p, status, "PodReadyToStartContainers", {p.facts.sandbox_ready, "", ""});
+  Add(p, status, "Initialized", Initialized(p, status));
+  Add(p, status, "Ready", Ready(p, containers_ready));
+  Add(p, status, "ContainersReady", containers_ready);
+  Add(p, status, "PodScheduled", {});
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pod/decide/decide.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/pod/decide/memory.h"
+#include "agent/pod/decide/planning.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr char kDeadlineMessage[] = "Pod was active on the node longer than the specified deadline";
+
+bool AnythingRuns(const PodMemory& memory) {
+  return std::any_of(memory.containers.begin(), memory.containers.end(),
+                     [](const auto& entry) { return entry.second.current.has_value(); });
+}
+
+void BeginEnding(Planning& p, Ending::Why why, std::chrono::seconds grace) {
+  p.memory.ending = Ending{why, p.facts.wall, grace, p.facts.boot + grace};
+}
+
+// When SIGKILL is due, from the wall clock the first time this process looks.
+void DeriveKillTime(Planning& p) {
+  Ending& ending = *p.memory.ending;
+  if (ending.kill_at != BootTime{}) return;
+  const std::chrono::nanoseconds grace = ending.grace;
+  const auto left =
+      std::clamp(grace - (p.facts.wall - ending.since), std::chrono::nanoseconds(0), grace);
+  ending.kill_at = p.facts.boot + left;
+}
+
+// A deletion starts the ending, or shortens one that is under way; it never makes it longer.
+void NoteDeletion(Planning& p) {
+  const std::chrono::seconds grace = *p.facts.deletion_grace;
+  if (!p.memory.ending) {
+    BeginEnding(p, Ending::Why::kDeleted, grace);
+    return;
+  }
+  Ending& ending = *p.memory.ending;
+  DeriveKillTime(p);
+  ending.why = Ending::Why::kDeleted;
+  if (grace < ending.grace) {
+    ending.kill_at = std::min(ending.kill_at, p.facts.boot + grace);
+    ending.since = p.facts.wall;
+    ending.grace = grace;
+  }
+}
+
+// activeDeadlineSeconds counts from status.startTime on the wall clock, read once per process.
+void NoteActiveDeadline(Planning& p) {
+  if (!p.pod.spec().has_activedeadlineseconds()) return;
+  const std::chrono::nanoseconds limit = std::chrono::seconds(p.pod.spec().activedeadlineseconds());
+  if (p.memory.active_deadline == BootTime{}) {
+    const auto left = std::clamp(limit - (p.facts.wall - p.memory.start_time),
+                                 std::chrono::nanoseconds(0), limit);
+    p.memory.active_deadline = p.facts.boot + left;
+  }
+  if (p.facts.boot < p.memory.active_deadline) {
+    p.WakeAt(p.memory.active_deadline);
+    return;
+  }
+  BeginEnding(p, Ending::Why::kDeadline, GracePeriod(p.pod));
+  p.memory.terminal_reason = "DeadlineExceeded";
+  p.memory.terminal_message = kDeadlineMessage;
+  p.Event(false, "DeadlineExceeded", kDeadlineMessage, nullptr);
+}
+
+// All main containers ended for good, or an init container that is not tried again failed.
+void NoteCompletion(Planning& p) {
+  const auto ended = [&](const SpecContainer& c) {
+    const ContainerMemory& mine = p.Memory(c);
+    return !mine.current && mine.last && !RestartsAfter(p.pod, c, mine.last->exit_code);
+  };
+  bool all_main = true;
+  for (const SpecContainer& c : p.containers) {
+    if (c.role == Role::kMain && !ended(c)) all_main = false;
+    if (c.role == Role::kInit && !p.memory.initialized && ended(c) && p.Memory(c).last->exit_code) {
+      BeginEnding(p, Ending::Why::kCompleted, GracePeriod(p.pod));
+      return;
+    }
+  }
+  if (all_main) BeginEnding(p, Ending::Why::kCompleted, GracePeriod(p.pod));
+}
+
+// Everything the init containers did is gone with the sandbox: they run again.
+void NoteLostSandbox(Planning& p) {
+  if (!p.memory.sandbox_made || p.facts.sandbox_ready || AnythingRuns(p.memory)) return;
+  p.memory.sandbox_made = false;
+  p.memory.initialized = false;
+  for (auto& [name, mine] : p.memory.containers) mine.init_done = false;
+  p.Event(false, "SandboxChanged", "Pod sandbox changed, it will be killed and re-created.",
+          nullptr);
+}
+
+void NoteTerminalPhase(Planning& p) {
+  if (!p.memory.terminal_phase.empty() || !p.memory.ending || AnythingRuns(p.memory)) return;
+  p.memory.terminal_phase = ComputePhase(p);
+}
+
+}  // namespace
+
+void Planning::Event(bool warning, std::string reason, std::string message,
+                     const SpecContainer* c) {
+  decision.events.push_back(EventNote{warning, std::move(reason), std::move(message),
+                                      c != nullptr ? c->name() : std::string(),
+                                      c != nullptr && c->in_init_list()});
+}
+
+std::string ToString(const Action& action) {
+  switch (action.kind) {
+    case Action::Kind::kEnsureVolumes:
+      return "ensure volumes";
+    case Action::Kind::kEnsureSandbox:
+      return "ensure sandbox";
+    case Action::Kind::kStart:
+      return StrCat("start ", action.container, "#", action.attempt);
+    case Action::Kind::kSignal:
+      return StrCat("signal ", action.container, " ", action.signal);
+    case Action::Kind::kKill:
+      return StrCat("kill ", action.container);
+    case Action::Kind::kRemove:
+      return StrCat("remove ", action.container, "#", action.attempt);
+    case Action::Kind::kRemoveSandbox:
+      return "remove sandbox";
+    case Action::Kind::kCleanUp:
+      return "clean up";
+  }
+  return "?";
+}
+
+bool NeedsImage(const corev1::Pod& pod, const PodMemory& memory, const std::string& container) {
+  (void)pod;
+  const auto it = memory.containers.find(container);
+  return !memory.ending && (it == memory.containers.end() || !it->second.current);
+}
+
+Decision Decide(const PodFacts& facts, PodMemory memory) {
+  Decision decision;
+  decision.memory = std::move(memory);
+  Planning p{facts, *facts.pod, decision.memory, decision, ContainersOf(*facts.pod), {}};
+  if (p.memory.start_time.IsZero()) p.memory.start_time = facts.wall;
+
+  // 1. What happened: exits, losses, adoption.
+  Absorb(facts, p.memory);
+  // 2. Why the pod may have to end.
+  if (facts.deletion_grace) NoteDeletion(p);
+  if (!p.memory.ending) NoteActiveDeadline(p);
+  if (!p.memory.ending) NoteCompletion(p);
+  if (!p.memory.ending) NoteLostSandbox(p);
+  // 3. What to do about it.
+  PlanRemovals(p);
+  if (p.memory.ending) {
+    DeriveKillTime(p);
+    PlanEnding(p);
+    NoteTerminalPhase(p);
+  } else {
+    PlanStarts(p);
+  }
+  // 4. What to show.
+  decision.status = ComputeStatus(p);
+  return decision;
+}
+
+}  // namespace holdfast::agent

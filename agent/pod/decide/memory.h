@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes of a pod's memory by what was observed and by what our own actions led to. Pure.
+#pragma once
+
+#include <string>
+
+#include "agent/pod/decide/types.h"
+
+namespace holdfast::agent {
+
+// Folds the observed containers in: running ones become `current` (adoption), exits become `last`,
+// and a current container that is not there any more ended as ContainerStatusUnknown.
+void Absorb(const PodFacts& facts, PodMemory& memory);
+
+// After a successful start.
+void RecordStarted(PodMemory& memory, const std::string& container, uint32_t attempt,
+                   const StartedContainer& started, std::chrono::seconds back_off_cap,
+                   WallTime wall);
+// After a failed one. A failure to start (not to create) counts as an attempt that ended with 128.
+EventNote RecordStartFailure(PodMemory& memory, const std::string& container, uint32_t attempt,
+                             const StartFailure& failure, std::chrono::seconds back_off_cap,
+                             WallTime wall, BootTime boot);
+void RecordSignalled(PodMemory& memory, const std::string& container, WallTime wall, BootTime boot);
+void RecordKilled(PodMemory& memory, const std::string& container, BootTime boot);
+// After volumes or the sandbox could not be made: tried again after the sync back-off (10 s).
+void RecordPodFailure(PodMemory& memory, std::string reason, std::string message, BootTime boot);
+void RecordSandbox(PodMemory& memory, std::vector<std::string> pod_ips);
+
+// What a terminated state says: the termination file, or the log's tail when the policy asks.
+std::string TerminationMessage(const corev1::Container& spec, const ContainerFact& fact);
+
+}  // namespace holdfast::agent

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <utility>
+
+#include "agent/pod/decide/back_off.h"
+#include "agent/pod/decide/planning.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+bool IsImageReason(const std::string& reason) {
+  return reason == "ErrImagePull" || reason == "ImagePullBackOff" ||
+         reason == "ErrImageNeverPull" || reason == "InvalidImageName" ||
+         reason == "ImageInspectError";
+}
+
+// True while an earlier failure to create is still to be waited out.
+bool WaitsForRetry(Planning& p, const SpecContainer& c) {
+  ContainerMemory& mine = p.Memory(c);
+  if (!mine.failure || IsImageReason(mine.failure->reason)) return false;
+  if (p.facts.boot < mine.failure->retry_at) {
+    p.WakeAt(mine.failure->retry_at);
+    p.waiting[c.name()] = *mine.failure;
+    return true;
+  }
+  return false;
+}
+
+bool WaitsForBackOff(Planning& p, const SpecContainer& c) {
+  ContainerMemory& mine = p.Memory(c);
+  if (!mine.last || (c.role == Role::kInit && mine.last->exit_code == 0)) return false;
+  BackOff& back_off = mine.restart_back_off;
+  const BootTime at = RestartAllowedAt(back_off, *mine.last, p.facts.wall, p.facts.boot);
+  if (p.facts.boot >= at) return false;
+  p.WakeAt(at);
+  if (back_off.announced_attempt != mine.attempts) {
+    back_off.announced_attempt = mine.attempts;
+    p.Event(true, "BackOff",
+            StrCat("Back-off restarting failed container ", c.name(), " in pod ", PodLabel(p.pod)),
+            &c);
+  }
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(back_off.delay).count();
+  const std::string span =
+      seconds < 60 ? StrCat(seconds, "s") : StrCat(seconds / 60, "m", seconds % 60, "s");
+  p.waiting[c.name()] = Failure{"CrashLoopBackOff",
+                                StrCat("back-off ", span, " restarting failed container=", c.name(),
+                                       " pod=", PodLabel(p.pod)),
+                                at};
+  return true;
+}
+
+int StopSignal(const SpecContainer& c, const ImageFact& image) {
+  const int wished = SignalNumber(c.spec->lifecycle().stopsignal());
+  if (wished != 0) return wished;
+  const int image_wish = SignalNumber(image.stop_signal);
+  return image_wish != 0 ? image_wish : SIGTERM;
+}
+
+void PlanStart(Planning& p, const SpecContainer& c) {
+  ContainerMemory& mine = p.Memory(c);
+  const ImageFact& image = p.facts.images.at(c.spec->image());
+  mine.failure.reset();
+  const bool known = mine.launch && mine.launch->attempt == mine.attempts;
+  mine.launch = Launch{mine.attempts, image.name, image.id, StopSignal(c, image)};
+  Action start{Action::Kind::kStart, c.name()};
+  start.attempt = mine.attempts;
+  p.Act(std::move(start));
+  if (!known) {
+    p.Event(false, "Pulled",
+            StrCat("Container image \"", c.spec->image(),
+                   "\" already present on machine and can be accessed by the pod"),
+            &c);
+  }
+}
+
+// Starts the container unless it runs, has ended for good or has to wait.
+void Consider(Planning& p, const SpecContainer& c) {
+  ContainerMemory& mine = p.Memory(c);
+  if (mine.current) return;
+  if (mine.last && c.role != Role::kInit && !RestartsAfter(p.pod, c, mine.last->exit_code)) {
+    mine.failure.reset();
+    return;
+  }
+  if (WaitsForRetry(p, c) || WaitsForBackOff(p, c)) return;
+  if (ImageIsThere(p, c)) PlanStart(p, c);
+}
+
+// One by one in order; true when the main containers may start. A sidecar that started once no
+// longer holds anything up, it is only kept running.
+bool ConsiderInit(Planning& p) {
+  for (const SpecContainer& c : p.containers) {
+    if (c.role == Role::kMain) break;
+    if (c.role == Role::kSidecar) Consider(p, c);
+    if (p.Memory(c).init_done) continue;
+    if (c.role == Role::kInit) Consider(p, c);
+    return false;
+  }
+  return true;
+}
+
+void KeepSidecars(Planning& p) {
+  for (const SpecContainer& c : p.containers) {
+    if (c.role == Role::kSidecar) Consider(p, c);
+  }
+}
+
+}  // namespace
+
+void PlanStarts(Planning& p) {
+  if (p.memory.failure && p.facts.boot < p.memory.failure->retry_at) {
+    p.WakeAt(p.memory.failure->retry_at);
+    return;
+  }
+  p.memory.failure.reset();
+  const size_t first = p.decision.actions.size();
+  if (p.memory.initialized) {
+    KeepSidecars(p);
+  } else {
+    p.memory.initialized = ConsiderInit(p);
+  }
+  if (p.memory.initialized) {
+    for (const SpecContainer& c : p.containers) {
+      if (c.role == Role::kMain) Consider(p, c);
+    }
+  }
+  // What the starts stand on comes before them.
+  std::vector<Action> before;
+  const bool starts = p.decision.actions.size() > first;
+  if (starts && !p.facts.volumes_ready) before.push_back({Action::Kind::kEnsureVolumes});
+  if (!p.facts.sandbox_ready) before.push_back({Action::Kind::kEnsureSandbox});
+  p.decision.actions.insert(p.decision.actions.begin() + static_cast<std::ptrdiff_t>(first),
+                            before.begin(), before.end());
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Internal to decide(): the decision in the making, and its parts.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/pod/decide/spec_containers.h"
+#include "agent/pod/decide/types.h"
+
+namespace holdfast::agent {
+
+struct Planning {
+  const PodFacts& facts;
+  const corev1::Pod& pod;
+  PodMemory& memory;
+  Decision& decision;
+  std::vector<SpecContainer> containers;
+  // Waiting states that this decision found; they win over a terminated state.
+  std::map<std::string, Failure> waiting;
+
+  ContainerMemory& Memory(const SpecContainer& c) { return memory.containers[c.name()]; }
+  void Act(Action action) { decision.actions.push_back(std::move(action)); }
+  void WakeAt(BootTime at) {
+    if (!decision.wake_at || at < *decision.wake_at) decision.wake_at = at;
+  }
+  void Event(bool warning, std::string reason, std::string message, const SpecContainer* c);
+};
+
+// Starts what is to run: volumes, sandbox, init containers in order, then the rest.
+void PlanStarts(Planning& p);
+
+// Stops everything: main containers at once, then sidecars from the last to the first; then the
+// sandbox, and for a deleted pod all that is left of it.
+void PlanEnding(Planning& p);
+
+// Exited containers that memory knows, and running ones that are not ours to keep.
+void PlanRemovals(Planning& p);
+
+// False when the image is not there; `waiting`, events and back-off are then set.
+bool ImageIsThere(Planning& p, const SpecContainer& c);
+
+// Pod phase from the container states; "Succeeded" and "Failed" only when nothing runs.
+std::string ComputePhase(const Planning& p);
+
+// The whole status from memory and `waiting`.
+corev1::PodStatus ComputeStatus(Planning& p);
+void AddConditions(Planning& p, corev1::PodStatus& status);
+
+}  // namespace holdfast::agent

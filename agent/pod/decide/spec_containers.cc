@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pod/decide/spec_containers.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+bool Matches(const corev1::ContainerRestartRule& rule, int32_t exit_code) {
+  const auto& codes = rule.exitcodes();
+  const bool listed =
+      std::find(codes.values().begin(), codes.values().end(), exit_code) != codes.values().end();
+  return codes.operator_() == "NotIn" ? !listed : listed;
+}
+
+// Decimal digits only; -1 otherwise.
+int ParseNumber(std::string_view text) {
+  int value = -1;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size() ? value : -1;
+}
+
+int RealTimeSignal(std::string_view name) {
+  const auto offset = [](std::string_view rest) {
+    return rest.empty() ? 0 : ParseNumber(rest.substr(1));
+  };
+  // Numbers as the kernel has them: 34 to 64; glibc's SIGRTMIN is the same 34.
+  if (name.starts_with("RTMIN")) {
+    const int n = offset(name.substr(5));
+    return n >= 0 && 34 + n <= 64 ? 34 + n : 0;
+  }
+  const int n = offset(name.substr(5));
+  return n >= 0 && 64 - n >= 34 ? 64 - n : 0;
+}
+
+}  // namespace
+
+std::vector<SpecContainer> ContainersOf(const corev1::Pod& pod) {
+  std::vector<SpecContainer> list;
+  for (const corev1::Container& c : pod.spec().initcontainers()) {
+    list.push_back({&c, c.restartpolicy() == "Always" ? Role::kSidecar : Role::kInit});
+  }
+  for (const corev1::Container& c : pod.spec().containers()) list.push_back({&c, Role::kMain});
+  return list;
+}
+
+bool RestartsAfter(const corev1::Pod& pod, const SpecContainer& container, int32_t exit_code) {
+  if (container.role == Role::kSidecar) return true;
+  for (const corev1::ContainerRestartRule& rule : container.spec->restartpolicyrules()) {
+    if (rule.action() == "Restart" && Matches(rule, exit_code)) return true;
+  }
+  const std::string& own = container.spec->restartpolicy();
+  const std::string& policy = own.empty() ? pod.spec().restartpolicy() : own;
+  if (policy == "Never") return false;
+  if (policy == "OnFailure" || container.role == Role::kInit) return exit_code != 0;
+  return true;
+}
+
+std::chrono::seconds GracePeriod(const corev1::Pod& pod) {
+  const auto& spec = pod.spec();
+  return std::chrono::seconds(
+      spec.has_terminationgraceperiodseconds() ? spec.terminationgraceperiodseconds() : 30);
+}
+
+std::string PodLabel(const corev1::Pod& pod) {
+  const auto& meta = pod.metadata();
+  return StrCat(meta.name(), "_", meta.namespace_(), "(", meta.uid(), ")");
+}
+
+int SignalNumber(const std::string& name) {
+  if (const int number = ParseNumber(name); number >= 1 && number <= 64) return number;
+  std::string_view bare = name;
+  if (bare.starts_with("SIG")) bare.remove_prefix(3);
+  if (bare.starts_with("RTMIN") || bare.starts_with("RTMAX")) return RealTimeSignal(bare);
+  for (int signal = 1; signal < 32; ++signal) {
+    const char* known = ::sigabbrev_np(signal);
+    if (known != nullptr && bare == known) return signal;
+  }
+  return 0;
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// The containers of a pod with the part they play, and what their restart policies say.
+// Pure functions.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "agent/pod/decide/types.h"
+
+namespace holdfast::agent {
+
+enum class Role : uint8_t {
+  kInit,     // runs to its end before the next one
+  kSidecar,  // init container with restartPolicy Always: keeps running
+  kMain,
+};
+
+struct SpecContainer {
+  const corev1::Container* spec = nullptr;
+  Role role = Role::kMain;
+  const std::string& name() const { return spec->name(); }
+  bool in_init_list() const { return role != Role::kMain; }
+};
+
+// Init containers in order, then the main ones.
+std::vector<SpecContainer> ContainersOf(const corev1::Pod& pod);
+
+// Whether a container that ended so is to be started again: its restartPolicyRules (first match),
+// else its own restartPolicy, else the pod's (Always is OnFailure for init containers).
+bool RestartsAfter(const corev1::Pod& pod, const SpecContainer& container, int32_t exit_code);
+
+// The pod's own grace period for a stop that nobody gave one for.
+std::chrono::seconds GracePeriod(const corev1::Pod& pod);
+
+// "<name>_<namespace>(<uid>)", as Kubernetes names a pod in messages.
+std::string PodLabel(const corev1::Pod& pod);
+
+// The number of "SIGTERM", "TERM", "15", "SIGRTMIN+3"; 0 when it is none of them.
+int SignalNumber(const std::string& name);
+
+}  // namespace holdfast::agent

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pod's status as Kubernetes would show it, from memory and the waiting states of this
+// decision.
+#include <algorithm>
+#include <utility>
+
+#include "agent/kube/pod_resources.h"
+#include "agent/pod/decide/planning.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+// 12 KiB of termination messages for the whole pod.
+constexpr size_t kPodMessageBytes = 12 * 1024;
+
+void SetTime(metav1::Time* out, WallTime time) {
+  out->set_seconds(std::chrono::floor<std::chrono::seconds>(time.since_epoch).count());
+}
+
+std::string FullId(const ContainerId& id) {
+  return id.empty() ? std::string() : StrCat("holdfast://", id.value);
+}
+
+void FillTerminated(corev1::ContainerStateTerminated* out, const Finished& finished,
+                    size_t message_limit) {
+  out->set_exitcode(finished.exit_code);
+  if (finished.signal != 0) out->set_signal(finished.signal);
+  out->set_reason(finished.reason);
+  if (!finished.message.empty()) out->set_message(finished.message.substr(0, message_limit));
+  SetTime(out->mutable_startedat(), finished.started_at);
+  SetTime(out->mutable_finishedat(), finished.finished_at);
+  if (!finished.id.empty()) out->set_containerid(FullId(finished.id));
+}
+
+const Failure* WaitingState(const Planning& p, const SpecContainer& c,
+                            const ContainerMemory& mine) {
+  const auto it = p.waiting.find(c.name());
+  if (it != p.waiting.end()) return &it->second;
+  return mine.failure ? &*mine.failure : nullptr;
+}
+
+// Fills state and lastState.
+void FillState(const Planning& p, const SpecContainer& c, const ContainerMemory& mine,
+               size_t message_limit, corev1::ContainerStatus* out) {
+  const Finished* before = mine.last ? &*mine.last : nullptr;
+  corev1::ContainerState* state = out->mutable_state();
+  if (mine.current) {
+    SetTime(state->mutable_running()->mutable_startedat(), mine.current->started_at);
+  } else if (const Failure* waiting = WaitingState(p, c, mine)) {
+    state->mutable_waiting()->set_reason(waiting->reason);
+    if (!waiting->message.empty()) state->mutable_waiting()->set_message(waiting->message);
+  } else if (mine.last) {
+    FillTerminated(state->mutable_terminated(), *mine.last, message_limit);
+    before = mine.before_last ? &*mine.before_last : nullptr;
+  } else {
+    state->mutable_waiting()->set_reason(p.pod.spec().initcontainers().empty() ? "ContainerCreating"
+                                                                               : "PodInitializing");
+  }
+  if (before != nullptr) {
+    FillTerminated(out->mutable_laststate()->mutable_terminated(), *before, message_limit);
+  } else {
+    out->mutable_laststate();
+  }
+}
+
+bool IsReady(const SpecContainer& c, const ContainerMemory& mine) {
+  if (c.role == Role::kInit) return !mine.current && mine.last && mine.last->exit_code == 0;
+  return mine.current.has_value();
+}
+
+void FillMounts(const corev1::Container& spec, corev1::ContainerStatus* out) {
+  for (const corev1::VolumeMount& mount : spec.volumemounts()) {
+    corev1::VolumeMountStatus* status = out->add_volumemounts();
+    status->set_name(mount.name());
+    status->set_mountpath(mount.mountpath());
+    if (!mount.readonly()) continue;
+    status->set_readonly(true);
+    status->set_recursivereadonly(mount.has_recursivereadonly() ? mount.recursivereadonly()
+                                                                : "Disabled");
+  }
+}
+
+void FillUser(const ContainerMemory& mine, corev1::ContainerStatus* out) {
+  if (!mine.current || !mine.current->user) return;
+  corev1::LinuxContainerUser* user = out->mutable_user()->mutable_linux();
+  user->set_uid(mine.current->user->uid);
+  user->set_gid(mine.current->user->gid);
+  for (const int64_t group : mine.current->user->groups) user->add_supplementalgroups(group);
+}
+
+void FillContainer(const Planning& p, const SpecContainer& c, size_t message_limit,
+                   corev1::ContainerStatus* out) {
+  const ContainerMemory& mine = p.memory.containers[c.name()];
+  out->set_name(c.name());
+  FillState(p, c, mine, message_limit, out);
+  out->set_ready(IsReady(c, mine));
+  out->set_started(mine.current.has_value());
+  out->set_restartcount(mine.attempts == 0 ? 0 : static_cast<int32_t>(mine.attempts - 1));
+  out->set_image(mine.launch ? mine.launch->image : c.spec->image());
+  out->set_imageid(mine.launch ? mine.launch->image_id : "");
+  const std::string id =
+      mine.current ? FullId(mine.current->id) : (mine.last ? FullId(mine.last->id) : std::string());
+  if (!id.empty()) out->set_containerid(id);
+  if (!c.spec->resources().requests().empty()) {
+    *out->mutable_allocatedresources() = c.spec->resources().requests();
+  }
+  if (c.spec->has_resources()) *out->mutable_resources() = c.spec->resources();
+  FillMounts(*c.spec, out);
+  FillUser(mine, out);
+  if (c.spec->lifecycle().has_stopsignal()) out->set_stopsignal(c.spec->lifecycle().stopsignal());
+}
+
+void FillAddresses(const Planning& p, corev1::PodStatus& status) {
+  const auto& host_ips = p.facts.node->host_ips;
+  for (const std::string& ip : host_ips) status.add_hostips()->set_ip(ip);
+  if (!host_ips.empty()) status.set_hostip(host_ips.front());
+  const auto& pod_ips = p.pod.spec().hostnetwork() ? host_ips : p.memory.pod_ips;
+  for (const std::string& ip : pod_ips) status.add_podips()->set_ip(ip);
+  if (!pod_ips.empty()) status.set_podip(pod_ips.front());
+}
+
+struct Counts {
+  int running = 0;
+  int waiting = 0;
+  int succeeded = 0;
+  int failed = 0;
+};
+
+Counts CountMain(const Planning& p) {
+  Counts counts;
+  for (const SpecContainer& c : p.containers) {
+    if (c.role != Role::kMain) continue;
+    const ContainerMemory& mine = p.memory.containers[c.name()];
+    if (mine.current) {
+      ++counts.running;
+    } else if (!mine.last) {
+      ++counts.waiting;
+    } else {
+      ++(mine.last->exit_code == 0 ? counts.succeeded : counts.failed);
+    }
+  }
+  return counts;
+}
+
+bool InitHasFailed(const Planning& p) {
+  return std::any_of(p.containers.begin(), p.containers.end(), [&](const SpecContainer& c) {
+    const ContainerMemory& mine = p.memory.containers[c.name()];
+    return c.role == Role::kInit && mine.last && mine.last->exit_code != 0;
+  });
+}
+
+bool SomethingRuns(const Planning& p) {
+  return std::any_of(p.memory.containers.begin(), p.memory.containers.end(),
+                     [](const auto& entry) { return entry.second.current.has_value(); });
+}
+
+}  // namespace
+
+std::string ComputePhase(const Planning& p) {
+  if (!p.memory.terminal_phase.empty()) return p.memory.terminal_phase;
+  const Counts main = CountMain(p);
+  if (p.memory.ending && !SomethingRuns(p)) {
+    if (!p.memory.terminal_reason.empty()) return "Failed";
+    const bool all_succeeded = main.failed == 0 && main.waiting == 0 && main.running == 0;
+    return all_succeeded && (p.memory.initialized || !InitHasFailed(p)) ? "Succeeded" : "Failed";
+  }
+  if (!p.memory.initialized || main.waiting > 0) return "Pending";
+  return "Running";
+}
+
+corev1::PodStatus ComputeStatus(Planning& p) {
+  corev1::PodStatus status;
+  if (p.pod.metadata().generation() != 0) {
+    status.set_observedgeneration(p.pod.metadata().generation());
+  }
+  status.set_phase(ComputePhase(p));
+  const bool terminal = !p.memory.terminal_phase.empty();
+  if (terminal && !p.memory.terminal_reason.empty()) {
+    status.set_reason(p.memory.terminal_reason);
+    status.set_message(p.memory.terminal_message);
+  }
+  SetTime(status.mutable_starttime(), p.memory.start_time);
+  status.set_qosclass(std::string(kube::QosClassName(kube::ComputeQosClass(p.pod.spec()))));
+  FillAddresses(p, status);
+  const size_t message_limit = kPodMessageBytes / std::max<size_t>(p.containers.size(), 3);
+  for (const SpecContainer& c : p.containers) {
+    FillContainer(
+        p, c, message_limit,
+        c.in_init_list() ? status.add_initcontainerstatuses() : status.add_containerstatuses());
+  }
+  AddConditions(p, status);
+  return status;
+}
+
+}  // namespace holdfast::agent

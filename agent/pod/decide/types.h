@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// What decide() reads and writes: facts observed from outside, memory kept per pod (persisted by
+// agent/pod/state), and the decision: actions, events, status, next wake-up.
+// Plain values without behaviour; nothing here touches the world.
+#pragma once
+
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/clock.h"
+#include "holdfast/base/ids.h"
+#include "holdfast/interfaces/container_runtime.h"
+#include "holdfast/model/container_spec.h"
+#include "k8s/core/v1/pod.pb.h"
+
+namespace holdfast::agent {
+
+namespace corev1 = ::k8s::io::api::core::v1;
+namespace metav1 = ::k8s::io::apimachinery::pkg::apis::meta::v1;
+
+// ---- facts ---------------------------------------------------------------------------------
+
+// A container of this pod as the runtime shows it; the two texts are filled in for an exited one.
+struct ContainerFact {
+  ObservedContainer observed;
+  std::string termination_file;  // content of terminationMessagePath
+  std::string log_tail;          // last lines, read only for FallbackToLogsOnError
+  bool operator==(const ContainerFact&) const = default;
+};
+
+struct ImageFact {
+  enum class State : uint8_t { kPresent, kAbsent, kInvalidName, kError };
+  State state = State::kAbsent;
+  std::string id;           // kPresent
+  std::string name;         // kPresent: how status.image shows it
+  std::string stop_signal;  // kPresent: the image's STOPSIGNAL, may be empty
+  std::string error;        // otherwise
+  bool operator==(const ImageFact&) const = default;
+};
+
+struct NodeFacts {
+  std::string name;
+  std::vector<std::string> host_ips;  // primary family first
+  int64_t memory_capacity_bytes = 0;
+  std::chrono::seconds max_back_off{300};
+};
+
+struct PodFacts {
+  const corev1::Pod* pod = nullptr;                    // admitted: defaults filled in
+  std::optional<std::chrono::seconds> deletion_grace;  // set when the pod is to go
+  std::vector<ContainerFact> containers;
+  bool sandbox_ready = false;   // namespaces and network stand
+  bool sandbox_exists = false;  // anything of it is left
+  bool volumes_ready = false;
+  std::map<std::string, ImageFact> images;  // by the reference as written in the spec
+  const NodeFacts* node = nullptr;
+  WallTime wall;
+  BootTime boot;
+};
+
+// ---- memory --------------------------------------------------------------------------------
+
+// How one attempt of a container ended.
+struct Finished {
+  ContainerId id;
+  uint32_t attempt = 0;
+  int32_t exit_code = 0;
+  int32_t signal = 0;
+  std::string reason;
+  std::string message;
+  WallTime started_at;
+  WallTime finished_at;
+  std::string image;
+  std::string image_id;
+  bool operator==(const Finished&) const = default;
+};
+
+// The attempt that was last handed to the runtime; written before the hand-over.
+struct Launch {
+  uint32_t attempt = 0;
+  std::string image;
+  std::string image_id;
+  int stop_signal = SIGTERM;
+  bool operator==(const Launch&) const = default;
+};
+
+// The identity a container's first process got.
+struct UserIds {
+  int64_t uid = 0;
+  int64_t gid = 0;
+  std::vector<int64_t> groups;
+  bool operator==(const UserIds&) const = default;
+};
+
+struct Current {
+  ContainerId id;
+  uint32_t attempt = 0;
+  WallTime started_at;
+  std::optional<UserIds> user;  // not known of an adopted container
+  bool operator==(const Current&) const = default;
+};
+
+// A stop in progress: `signalled_at` is zero until the stop signal was sent.
+struct Stop {
+  WallTime signalled_at;
+  BootTime signalled_boot{};  // not persisted; zero: derived again from signalled_at
+  BootTime next_kill{};       // not persisted; when SIGKILL is sent (again)
+  bool operator==(const Stop&) const = default;
+};
+
+// Why the container is not there: a waiting state that outlives one decision.
+struct Failure {
+  std::string reason;
+  std::string message;
+  BootTime retry_at{};  // not persisted: a restarted agent retries at once
+  bool operator==(const Failure&) const = default;
+};
+
+struct BackOff {
+  std::chrono::seconds delay{0};   // 0: none yet
+  WallTime updated_at;             // the restart that last moved it
+  BootTime not_before{};           // not persisted; zero: derived again from the last exit
+  uint32_t announced_attempt = 0;  // attempt + 1 for which the BackOff event was made
+  bool operator==(const BackOff&) const = default;
+};
+
+struct ContainerMemory {
+  uint32_t attempts = 0;  // started so far; the next one's number
+  std::optional<Launch> launch;
+  std::optional<Current> current;
+  std::optional<Finished> last;
+  std::optional<Finished> before_last;
+  bool init_done = false;  // init container (or started sidecar) in this sandbox
+  BackOff restart_back_off;
+  BackOff image_back_off;
+  std::optional<Failure> failure;
+  std::optional<Stop> stop;  // of `current`
+  bool operator==(const ContainerMemory&) const = default;
+};
+
+// Why the whole pod is being stopped, or was.
+struct Ending {
+  enum class Why : uint8_t { kDeleted, kCompleted, kDeadline, kRejected };
+  Why why = Why::kDeleted;
+  WallTime since;
+  std::chrono::seconds grace{30};
+  BootTime kill_at{};  // not persisted; zero: derived again from since and grace
+  bool operator==(const Ending&) const = default;
+};
+
+struct ConditionMemory {
+  std::string status;
+  WallTime since;
+  bool operator==(const ConditionMemory&) const = default;
+};
+
+struct PodMemory {
+  WallTime start_time;
+  std::map<std::string, ContainerMemory> containers;
+  bool sandbox_made = false;  // a sandbox stood before; its loss runs the init containers again
+  bool initialized = false;   // init containers done in this sandbox
+  std::optional<Ending> ending;
+  std::string terminal_phase;    // "Succeeded" or "Failed" once reached; never left again
+  std::string terminal_reason;   // status.reason
+  std::string terminal_message;  // status.message
+  std::vector<std::string> pod_ips;
+  std::map<std::string, ConditionMemory> conditions;
+  std::optional<Failure> failure;  // of volumes or sandbox
+  BootTime active_deadline{};      // not persisted
+  bool operator==(const PodMemory&) const = default;
+};
+
+// ---- decision ------------------------------------------------------------------------------
+
+struct Action {
+  enum class Kind : uint8_t {
+    kEnsureVolumes,
+    kEnsureSandbox,
+    kStart,          // container, attempt
+    kSignal,         // id, signal
+    kKill,           // id
+    kRemove,         // id
+    kRemoveSandbox,  // network and namespaces
+    kCleanUp,        // volumes, directory, record: the pod is gone afterwards
+  };
+  Kind kind;
+  std::string container = {};
+  ContainerId id = {};
+  uint32_t attempt = 0;
+  int signal = 0;
+  bool operator==(const Action&) const = default;
+};
+
+// "start app#0", "signal app 15": for tests and the debug log.
+std::string ToString(const Action& action);
+
+struct EventNote {
+  bool warning = false;
+  std::string reason;
+  std::string message;
+  std::string container;  // "" concerns the pod; otherwise involvedObject.fieldPath
+  bool init = false;      // the container is an init container
+  bool operator==(const EventNote&) const = default;
+};
+
+struct Decision {
+  PodMemory memory;  // to be persisted before the first action runs
+  std::vector<Action> actions;
+  std::vector<EventNote> events;
+  corev1::PodStatus status;
+  std::optional<BootTime> wake_at;  // call again then, if nothing happens before
+};
+
+}  // namespace holdfast::agent

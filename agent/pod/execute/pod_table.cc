@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pod/execute/pod_table.h"
+
+#include <sys/timerfd.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <cerrno>
+
+#include "agent/pod/decide/spec_containers.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/pause_point.h"
+
+namespace holdfast::agent {
+namespace {
+
+namespace asio = boost::asio;
+
+constexpr std::chrono::minutes kTurnLimit{5};
+
+std::string FullName(const corev1::Pod& pod) {
+  return StrCat(pod.metadata().namespace_(), "/", pod.metadata().name());
+}
+
+}  // namespace
+
+PodTable::PodTable(asio::io_context& io, PodServices& services, PodSource& source,
+                   PodTableOptions options)
+    : io_(io),
+      services_(services),
+      source_(source),
+      options_(options),
+      timer_(io),
+      pool_(std::make_unique<WorkerPool>(options.workers)) {
+  last_turn_ = services_.clock.Boot().since_boot.count();
+}
+
+PodTable::~PodTable() {
+  services_.runtime.SetChangeHint({});
+  source_.SetChangeCallback({});
+  pool_.reset();
+}
+
+Result<void> PodTable::Recover() {
+  const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+  if (timer < 0) return Error::FromErrno(errno, "timerfd_create");
+  timer_.assign(timer);
+
+  ASSIGN_OR_RETURN(PodStateStore::Loaded loaded, services_.state.LoadAll());
+  for (const std::string& problem : loaded.problems) services_.log(problem + ", left alone");
+  RETURN_IF_ERROR(services_.book.Refresh(services_.runtime));
+  for (StoredPod& stored : loaded.pods) Adopt(std::move(stored));
+  UpdateLive();
+
+  services_.runtime.SetChangeHint([this](const ContainerId&) {
+    // Many hints become one refresh.
+    if (!hinted_.exchange(true)) asio::post(io_, [this] { RefreshBook(); });
+  });
+  source_.SetChangeCallback([this] { asio::post(io_, [this] { Reconcile(); }); });
+  next_resync_ = services_.clock.Boot() + options_.resync;
+  asio::post(io_, [this] {
+    Reconcile();
+    for (auto& [uid, entry] : entries_) Poke(uid);
+    ArmTimer();
+    WaitForTimer();
+  });
+  return {};
+}
+
+void PodTable::Adopt(StoredPod stored) {
+  const PodUid uid(stored.pod->metadata().uid());
+  Entry& entry = entries_[uid];
+  if (stored.memory.ending && stored.memory.ending->why == Ending::Why::kDeleted) {
+    entry.deletion_grace = stored.memory.ending->grace;
+  }
+  entry.worker =
+      std::make_unique<PodWorker>(services_, std::move(stored.pod), std::move(stored.memory));
+}
+
+void PodTable::Reconcile() {
+  const auto snapshot = source_.Snapshot();
+  if (!snapshot->complete) return;
+  std::set<PodUid> wanted;
+  for (const DesiredPod& desired : snapshot->pods) {
+    wanted.insert(PodUid(desired.pod->metadata().uid()));
+  }
+  for (auto& [uid, entry] : entries_) {
+    if (wanted.contains(uid) || entry.deletion_grace) continue;
+    const auto wish = wanted_grace_.find(uid);
+    entry.deletion_grace =
+        wish != wanted_grace_.end() ? wish->second : GracePeriod(entry.worker->pod());
+    Poke(uid);
+  }
+  // A name is free only when all of the former pod of that name is gone.
+  for (const DesiredPod& desired : snapshot->pods) {
+    const PodUid uid(desired.pod->metadata().uid());
+    if (entries_.contains(uid) || NameIsTaken(*desired.pod)) continue;
+    entries_[uid].worker = std::make_unique<PodWorker>(services_, desired.pod, PodMemory{});
+    Poke(uid);
+  }
+  UpdateLive();
+  if (!strangers_removed_) RemoveStrangers();
+}
+
+bool PodTable::NameIsTaken(const corev1::Pod& pod) const {
+  const std::string name = FullName(pod);
+  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& entry) {
+    return FullName(entry.second.worker->pod()) == name;
+  });
+}
+
+// What the runtime knows of pods that have no record: the record was lost, and nobody wants them.
+void PodTable::RemoveStrangers() {
+  strangers_removed_ = true;
+  for (const PodUid& uid : services_.book.Pods()) {
+    if (entries_.contains(uid)) continue;
+    pool_->Post([this, uid] {
+      services_.log(StrCat("pod ", uid.value, ": unknown, removing its containers"));
+      const auto report = [&](const Result<void>& result) {
+        if (!result) services_.log(StrCat(result.error().message(), ", ignoring"));
+      };
+      for (const ObservedContainer& c : services_.book.Containers(uid)) {
+        if (!c.exit) report(services_.runtime.Kill(c.id));
+        report(services_.runtime.Remove(c.id));
+        services_.book.Removed(uid, c.id);
+      }
+      report(services_.runtime.RemoveSandbox(uid));
+      services_.book.SandboxRemoved(uid);
+      report(services_.network.Teardown(uid));
+    });
+  }
+}
+
+void PodTable::Poke(const PodUid& uid) {
+  const auto it = entries_.find(uid);
+  if (it == entries_.end()) return;
+  if (it->second.busy) {
+    it->second.dirty = true;
+    return;
+  }
+  Begin(uid, it->second);
+}
+
+void PodTable::Begin(const PodUid& uid, Entry& entry) {
+  entry.busy = true;
+  entry.dirty = false;
+  entry.overdue = false;
+  entry.busy_since = services_.clock.Boot();
+  Schedule(uid, entry, std::nullopt);
+  PodWorker* worker = entry.worker.get();
+  entry.job = pool_->Post([this, uid, worker, grace = entry.deletion_grace] {
+    const PodWorker::Outcome outcome = worker->Sync(grace);
+    asio::post(io_, [this, uid, outcome] { Ended(uid, outcome); });
+  });
+}
+
+void PodTable::Ended(const PodUid& uid, PodWorker::Outcome outcome) {
+  const auto it = entries_.find(uid);
+  Entry& entry = it->second;
+  entry.busy = false;
+  if (outcome.gone) {
+    const auto pod = entry.worker->shared_pod();
+    Schedule(uid, entry, std::nullopt);
+    entries_.erase(it);
+    wanted_grace_.erase(uid);
+    services_.view.Remove(pod->metadata().namespace_(), pod->metadata().name());
+    Reconcile();  // the name is free, and the same manifest may be back
+    ArmTimer();
+    return;
+  }
+  if (entry.dirty) {
+    Begin(uid, entry);
+    return;
+  }
+  Schedule(uid, entry, outcome.wake_at);
+  ArmTimer();
+}
+
+void PodTable::Schedule(const PodUid& uid, Entry& entry, std::optional<BootTime> at) {
+  if (entry.wake_at) wakes_.erase({*entry.wake_at, uid});
+  entry.wake_at = at;
+  if (at) wakes_.insert({*at, uid});
+}
+
+void PodTable::ArmTimer() {
+  BootTime next = next_resync_;
+  if (!wakes_.empty()) next = std::min(next, wakes_.begin()->first);
+  // Zero would disarm it; a moment in the past fires at once.
+  const auto ns = std::max<int64_t>(next.since_boot.count(), 1);
+  itimerspec spec{};
+  spec.it_value.tv_sec = ns / 1'000'000'000;
+  spec.it_value.tv_nsec = ns % 1'000'000'000;
+  (void)::timerfd_settime(timer_.native_handle(), TFD_TIMER_ABSTIME, &spec, nullptr);
+}
+
+void PodTable::WaitForTimer() {
+  timer_.async_wait(asio::posix::stream_descriptor::wait_read, [this](const auto& error) {
+    if (error) return;
+    uint64_t expirations = 0;
+    if (::read(timer_.native_handle(), &expirations, sizeof expirations) > 0) OnTimer();
+    WaitForTimer();
+  });
+}
+
+void PodTable::OnTimer() {
+  const BootTime now = services_.clock.Boot();
+  last_turn_ = now.since_boot.count();
+  while (!wakes_.empty() && wakes_.begin()->first <= now) {
+    const PodUid uid = wakes_.begin()->second;
+    Schedule(uid, entries_[uid], std::nullopt);
+    Poke(uid);
+  }
+  if (now >= next_resync_) Resync();
+  ArmTimer();
+}
+
+// The safety net: everything is looked at again, whether or not anything was said about it.
+void PodTable::Resync() {
+  const BootTime now = services_.clock.Boot();
+  next_resync_ = now + options_.resync;
+  ReportOverdue(now);
+  pool_->Post([this] {
+    if (auto done = services_.network.Ensure(); !done) {
+      services_.log(StrCat("pod network: ", done.error().message(), ", trying again in a minute"));
+    }
+  });
+  RefreshBook();
+  Reconcile();
+  for (auto& [uid, entry] : entries_) Poke(uid);
+}
+
+void PodTable::ReportOverdue(BootTime now) {
+  for (auto& [uid, entry] : entries_) {
+    if (!entry.busy || entry.overdue || now - entry.busy_since < options_.step_deadline) continue;
+    entry.overdue = true;
+    const std::string text = "a step takes longer than two minutes; other pods go on";
+    services_.log(StrCat("pod ", PodLabel(entry.worker->pod()), ": ", text));
+    services_.view.AddEvents(
+        entry.worker->pod(),
+        {EventNote{true, "FailedSync", "error determining status: " + text, "", false}});
+    if (!pool_->WriteOff(entry.job)) services_.log("too many stuck steps; the others wait");
+  }
+}
+
+void PodTable::RefreshBook() {
+  hinted_ = false;
+  if (refreshing_) {
+    refresh_again_ = true;
+    return;
+  }
+  refreshing_ = true;
+  refresh_again_ = false;
+  pool_->Post([this] {
+    auto refreshed = services_.book.Refresh(services_.runtime);
+    if (!refreshed) services_.log(StrCat("list containers: ", refreshed.error().message()));
+    asio::post(io_, [this, refreshed = std::move(refreshed)] {
+      refreshing_ = false;
+      if (refreshed) {
+        for (const PodUid& uid : refreshed->changed) Poke(uid);
+      }
+      if (refresh_again_ || (refreshed && refreshed->again)) RefreshBook();
+    });
+  });
+}
+
+void PodTable::PokeAll() {
+  asio::post(io_, [this] {
+    for (auto& [uid, entry] : entries_) Poke(uid);
+  });
+}
+
+void PodTable::SetDeletionGrace(const PodUid& uid, std::chrono::seconds grace) {
+  asio::post(io_, [this, uid, grace] {
+    wanted_grace_[uid] = grace;
+    const auto it = entries_.find(uid);
+    if (it == entries_.end() || !it->second.deletion_grace) return;
+    it->second.deletion_grace = std::min(*it->second.deletion_grace, grace);
+    Poke(uid);
+  });
+}
+
+void PodTable::UpdateLive() {
+  const std::lock_guard lock(live_mutex_);
+  live_.clear();
+  for (const auto& [uid, entry] : entries_) live_.push_back(uid);
+}
+
+std::vector<PodUid> PodTable::Live() const {
+  const std::lock_guard lock(live_mutex_);
+  return live_;
+}
+
+bool PodTable::IsHealthy() const {
+  const auto idle = services_.clock.Boot().since_boot.count() - last_turn_;
+  return std::chrono::nanoseconds(idle) <
+         std::max<std::chrono::nanoseconds>(kTurnLimit, 3 * options_.resync);
+}
+
+}  // namespace holdfast::agent

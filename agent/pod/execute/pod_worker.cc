@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pod/execute/pod_worker.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/pod/decide/decide.h"
+#include "agent/pod/decide/memory.h"
+#include "agent/pod/decide/spec_containers.h"
+#include "agent/pod/execute/log_tail.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+
+namespace holdfast::agent {
+namespace {
+
+// Rounds of one Sync: start → observe → …; a pod that changes all the time yields to others.
+constexpr int kMaxRounds = 12;
+constexpr std::chrono::seconds kRetry{10};
+constexpr std::chrono::milliseconds kNextRound{20};
+constexpr size_t kTerminationFileLimit = 4096;
+
+corev1::Pod Shown(const corev1::Pod& pod, const corev1::PodStatus& status) {
+  corev1::Pod shown = pod;
+  *shown.mutable_status() = status;
+  return shown;
+}
+
+}  // namespace
+
+PodWorker::PodWorker(PodServices& services, std::shared_ptr<const corev1::Pod> pod,
+                     PodMemory memory)
+    : services_(services),
+      pod_(std::move(pod)),
+      paths_(services.state.Paths(*pod_)),
+      memory_(std::move(memory)) {}
+
+PodWorker::Outcome PodWorker::Sync(std::optional<std::chrono::seconds> deletion_grace) {
+  for (int round = 0; round < kMaxRounds; ++round) {
+    const PodFacts facts = Observe(deletion_grace);
+    Decision decision = Decide(facts, std::move(memory_));
+    memory_ = std::move(decision.memory);
+    Publish(decision, deletion_grace);
+    // Nothing is done that could not be remembered.
+    if (auto saved = Persist(); !saved) {
+      services_.log(
+          StrCat("pod ", PodLabel(*pod_), ": ", saved.error().message(), ", trying again in 10 s"));
+      return {services_.clock.Boot() + kRetry, false};
+    }
+    if (decision.actions.empty()) return {decision.wake_at, false};
+    bool all_done = true;
+    for (const Action& action : decision.actions) {
+      all_done = Execute(action);
+      if (gone_) return {std::nullopt, true};
+      if (!all_done) break;
+    }
+    // A failure that is in the memory ends in a decision without actions; any other one waits.
+    if (!all_done && !memory_.failure) return {services_.clock.Boot() + kRetry, false};
+  }
+  return {services_.clock.Boot() + kNextRound, false};
+}
+
+PodFacts PodWorker::Observe(std::optional<std::chrono::seconds> deletion_grace) {
+  const auto node = services_.node();
+  node_facts_ = NodeFacts{node->node_name, node->host_ips, node->memory_capacity_bytes,
+                          services_.max_back_off};
+  const PodUid uid(pod_->metadata().uid());
+  PodFacts facts;
+  facts.pod = pod_.get();
+  facts.deletion_grace = deletion_grace;
+  for (const ObservedContainer& seen : services_.book.Containers(uid)) {
+    facts.containers.push_back(Look(seen));
+  }
+  const RuntimeBook::Sandbox sandbox = services_.book.SandboxOf(uid);
+  facts.sandbox_exists = sandbox.exists || !services_.network.Addresses(uid).empty();
+  facts.sandbox_ready = SandboxReady(sandbox);
+  facts.volumes_ready = volumes_ready_;
+  for (const SpecContainer& c : ContainersOf(*pod_)) {
+    const std::string& image = c.spec->image();
+    if (!facts.images.contains(image) && NeedsImage(*pod_, memory_, c.name())) {
+      facts.images[image] = LookAtImage(image);
+    }
+  }
+  facts.node = &node_facts_;
+  facts.wall = services_.clock.Wall();
+  facts.boot = services_.clock.Boot();
+  return facts;
+}
+
+bool PodWorker::SandboxReady(const RuntimeBook::Sandbox& sandbox) {
+  if (!sandbox.exists || !sandbox.ready) return false;
+  return pod_->spec().hostnetwork() ||
+         !services_.network.Addresses(PodUid(pod_->metadata().uid())).empty();
+}
+
+// The texts of an exited container are read once: afterwards they are in the memory.
+ContainerFact PodWorker::Look(const ObservedContainer& observed) {
+  ContainerFact fact;
+  fact.observed = observed;
+  if (!observed.exit) return fact;
+  const auto mine = memory_.containers.find(observed.name);
+  if (mine != memory_.containers.end() && mine->second.last &&
+      mine->second.last->attempt >= observed.attempt) {
+    return fact;
+  }
+  // Our own path: the container sees only a mount of the file.
+  auto file = sys::OpenAt(AT_FDCWD, paths_.TerminationLog(observed.name, observed.attempt),
+                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (file) {
+    fact.termination_file.resize(kTerminationFileLimit);
+    const ssize_t n = ::pread(file->get(), fact.termination_file.data(), kTerminationFileLimit, 0);
+    fact.termination_file.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  }
+  if (observed.exit->exit_code != 0 && fact.termination_file.empty()) {
+    fact.log_tail = ReadLogTail(paths_.LogFile(observed.name, observed.attempt));
+  }
+  return fact;
+}
+
+ImageFact PodWorker::LookAtImage(const std::string& reference) {
+  ImageFact fact;
+  auto image = services_.images.Get(reference);
+  if (image) {
+    fact.state = ImageFact::State::kPresent;
+    fact.id = image->id.value;
+    fact.name = image->repo_tags.empty() ? reference : image->repo_tags.front();
+    fact.stop_signal = image->config.stop_signal;
+    return fact;
+  }
+  fact.error = image.error().message();
+  switch (image.error().code()) {
+    case Code::kNotFound:
+      fact.state = ImageFact::State::kAbsent;
+      break;
+    case Code::kInvalidArgument:
+      fact.state = ImageFact::State::kInvalidName;
+      break;
+    default:
+      fact.state = ImageFact::State::kError;
+      break;
+  }
+  return fact;
+}
+
+void PodWorker::Publish(const Decision& decision,
+                        std::optional<std::chrono::seconds> deletion_grace) {
+  corev1::Pod shown = Shown(*pod_, decision.status);
+  if (deletion_grace && memory_.ending) {
+    const auto since = memory_.ending->since + memory_.ending->grace;
+    auto* meta = shown.mutable_metadata();
+    meta->mutable_deletiontimestamp()->set_seconds(
+        std::chrono::floor<std::chrono::seconds>(since.since_epoch).count());
+    meta->set_deletiongraceperiodseconds(memory_.ending->grace.count());
+  }
+  services_.view.Put(std::move(shown));
+  services_.view.AddEvents(*pod_, decision.events);
+}
+
+void PodWorker::Publish(EventNote note) { services_.view.AddEvents(*pod_, {std::move(note)}); }
+
+Result<void> PodWorker::Persist() {
+  if (!pod_saved_) {
+    RETURN_IF_ERROR(services_.state.SavePod(*pod_));
+    pod_saved_ = true;
+  }
+  std::string record = EncodeRecord(memory_);
+  if (record == saved_record_) return {};
+  RETURN_IF_ERROR(services_.state.SaveRecord(*pod_, record));
+  saved_record_ = std::move(record);
+  return {};
+}
+
+}  // namespace holdfast::agent

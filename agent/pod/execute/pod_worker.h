@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// PodWorker: observes one pod, decides, carries out, remembers. No policy: that is decide()'s.
+// One thread at a time; different pods in parallel.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/pod/decide/types.h"
+#include "agent/pod/execute/pod_view_store.h"
+#include "agent/pod/execute/runtime_book.h"
+#include "agent/pod/spec/node_environment.h"
+#include "agent/pod/state/record.h"
+#include "holdfast/interfaces/container_runtime.h"
+#include "holdfast/interfaces/image_store.h"
+#include "holdfast/interfaces/pod_network.h"
+
+namespace holdfast::agent {
+
+// What the workers share. Borrowed; outlives them.
+struct PodServices {
+  ContainerRuntime& runtime;
+  ImageStore& images;
+  PodNetwork& network;
+  PodStateStore& state;
+  RuntimeBook& book;
+  PodViewStore& view;
+  const Clock& clock;
+  model::Instance instance;
+  std::chrono::seconds max_back_off{300};
+  std::function<std::shared_ptr<const NodeEnvironment>()> node;
+  std::function<void(const std::string&)> log;  // one line per failure; thread-safe
+};
+
+class PodWorker {
+ public:
+  PodWorker(PodServices& services, std::shared_ptr<const corev1::Pod> pod, PodMemory memory);
+
+  struct Outcome {
+    std::optional<BootTime> wake_at;
+    bool gone = false;  // cleaned up: nothing of the pod is left
+  };
+  // `deletion_grace` is set when the pod is to go.
+  Outcome Sync(std::optional<std::chrono::seconds> deletion_grace);
+
+  const corev1::Pod& pod() const { return *pod_; }
+  std::shared_ptr<const corev1::Pod> shared_pod() const { return pod_; }
+
+ private:
+  PodFacts Observe(std::optional<std::chrono::seconds> deletion_grace);
+  ContainerFact Look(const ObservedContainer& observed);
+  ImageFact LookAtImage(const std::string& reference);
+  bool SandboxReady(const RuntimeBook::Sandbox& sandbox);
+  void Publish(const Decision& decision, std::optional<std::chrono::seconds> deletion_grace);
+  void Publish(EventNote note);
+  Result<void> Persist();
+
+  // False when the actions after it must wait.
+  bool Execute(const Action& action);
+  bool Finish(const Action& action, const Result<void>& result, const char* event_reason);
+  bool EnsurePodVolumes();
+  bool EnsurePodSandbox();
+  Result<std::vector<std::string>> MakeSandbox();
+  Result<void> WriteManagedFiles(const std::vector<std::string>& pod_ips);
+  void StartContainer(const Action& action);
+  std::expected<StartedContainer, StartFailure> PrepareAndStart(const Action& action);
+  Result<void> PrepareFiles(const model::ContainerSpec& spec, const corev1::Container& container);
+  void LinkLog(const std::string& container, uint32_t attempt, const ContainerId& id);
+  void ForgetOldAttempt(const std::string& container, uint32_t attempt);
+  Result<void> RemoveContainer(const Action& action);
+  Result<void> RemovePodSandbox();
+  Result<void> CleanUp();
+
+  PodServices& services_;
+  std::shared_ptr<const corev1::Pod> pod_;
+  NodeFacts node_facts_;
+  PodPaths paths_;
+  PodMemory memory_;
+  std::string saved_record_;
+  bool pod_saved_ = false;
+  bool volumes_ready_ = false;
+  bool gone_ = false;
+};
+
+}  // namespace holdfast::agent

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pod + image + node -> what the runtime is told. Pure.
+#pragma once
+
+#include <expected>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/pod/spec/node_environment.h"
+#include "agent/pod/state/paths.h"
+#include "holdfast/interfaces/container_runtime.h"
+#include "holdfast/interfaces/image_store.h"
+#include "holdfast/interfaces/pod_network.h"
+#include "holdfast/model/container_spec.h"
+#include "k8s/core/v1/pod.pb.h"
+
+namespace holdfast::agent {
+
+namespace corev1 = ::k8s::io::api::core::v1;
+
+struct ContainerBuild {
+  const corev1::Pod& pod;
+  const corev1::Container& container;
+  const Image& image;
+  const NodeEnvironment& node;
+  const PodPaths& paths;
+  std::vector<std::string> pod_ips;
+  std::map<std::string, std::string> volumes;  // name -> absolute path on the node
+  ContainerId id;
+  uint32_t attempt = 0;
+};
+
+// StartFailure::Phase::kConfig for what is wrong with the pod's wishes, kCreate for an image that
+// cannot be run.
+std::expected<model::ContainerSpec, StartFailure> BuildContainerSpec(const ContainerBuild& build);
+
+model::SandboxSpec BuildSandboxSpec(const corev1::Pod& pod, const NodeEnvironment& node);
+
+std::vector<HostPort> HostPorts(const corev1::Pod& pod);
+
+// Mounts in the order in which they must be made: volumes and managed files, outer ones first.
+std::expected<std::vector<model::MountSpec>, StartFailure> BuildMounts(
+    const ContainerBuild& build, const std::map<std::string, std::string>& variables);
+
+// The pod's and the container's securityContext merged; checks runAsNonRoot.
+std::expected<void, StartFailure> FillSecurity(const ContainerBuild& build,
+                                               model::ContainerSpec& spec);
+
+}  // namespace holdfast::agent

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The environment of a container: the image's variables, then the pod's, with downward API values
+// and $(NAME) references. Pure.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/pod/spec/node_environment.h"
+#include "holdfast/base/result.h"
+#include "k8s/core/v1/pod.pb.h"
+
+namespace holdfast::agent {
+
+namespace corev1 = ::k8s::io::api::core::v1;
+
+struct Environment {
+  std::vector<std::string> list;              // "NAME=value": image first, one entry per name
+  std::map<std::string, std::string> of_pod;  // what command and args may refer to
+};
+
+// Fails with Kubernetes' words for a source that cannot be read (CreateContainerConfigError).
+Result<Environment> BuildEnvironment(const corev1::Pod& pod, const corev1::Container& container,
+                                     const std::vector<std::string>& image_env,
+                                     const NodeEnvironment& node,
+                                     const std::vector<std::string>& pod_ips);
+
+// A field of the pod by its path ("metadata.name", "metadata.labels['app']", "status.podIP").
+Result<std::string> DownwardField(const corev1::Pod& pod, const std::string& path,
+                                  const NodeEnvironment& node,
+                                  const std::vector<std::string>& pod_ips);
+
+}  // namespace holdfast::agent

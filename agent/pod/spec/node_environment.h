@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// NodeEnvironment: what of the node shows inside a pod. Plain values, read once at start and at
+// every resync.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace holdfast::agent {
+
+struct NodeEnvironment {
+  std::string node_name;
+  std::vector<std::string> host_ips;  // primary family first
+  int64_t cpu_milli_capacity = 0;
+  int64_t memory_capacity_bytes = 0;
+  std::string cluster_domain;
+  std::vector<std::string> cluster_dns;
+  std::string resolv_conf;  // content of the node's file
+  std::string hosts;        // content of the node's /etc/hosts, for hostNetwork pods
+  std::string seccomp_dir;  // profiles of type Localhost lie below
+  uint64_t log_max_size_bytes = 10ull << 20;
+  uint32_t log_max_files = 5;
+};
+
+}  // namespace holdfast::agent

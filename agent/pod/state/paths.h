@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the agent keeps on disk, and where.
+//
+//   <root_dir>/agent.lock                        flock of the running agent
+//   <root_dir>/pods/<uid>/
+//     pod.pb                                     the pod as admitted: one protobuf Pod
+//     record.json                                what must be remembered (record.h), version 1
+//     etc-hosts  resolv.conf  hostname           mounted into the containers
+//     containers/<name>/<attempt>/
+//       termination-log                          mounted at terminationMessagePath
+//       root/                                    writable layer; gone with the container
+//     volumes/kubernetes.io~empty-dir/<volume>/  emptyDir (a tmpfs with medium Memory)
+//   <pod_log_dir>/<ns>_<pod>_<uid>/<container>/<attempt>.log
+//   <container_log_dir>/<pod>_<ns>_<container>-<id>.log -> the log file
+//
+// Everything of a pod goes with its directory; a file that is not listed here is not ours.
+// Strings only; functions are pure.
+#pragma once
+
+#include <string>
+
+#include "holdfast/base/ids.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/model/instance.h"
+
+namespace holdfast::agent {
+
+class PodPaths {
+ public:
+  PodPaths(const model::Instance& instance, const PodUid& uid, const std::string& pod_namespace,
+           const std::string& pod_name)
+      : dir_(StrCat(instance.PodsDir(), "/", uid.value)),
+        log_dir_(StrCat(instance.pod_log_dir, "/", pod_namespace, "_", pod_name, "_", uid.value)),
+        link_stem_(StrCat(instance.container_log_dir, "/", pod_name, "_", pod_namespace, "_")) {}
+
+  const std::string& Dir() const { return dir_; }
+  const std::string& LogDir() const { return log_dir_; }
+  std::string Hosts() const { return dir_ + "/etc-hosts"; }
+  std::string ResolvConf() const { return dir_ + "/resolv.conf"; }
+  std::string Hostname() const { return dir_ + "/hostname"; }
+  std::string Container(const std::string& name) const {
+    return StrCat(dir_, "/containers/", name);
+  }
+  std::string Attempt(const std::string& name, uint32_t attempt) const {
+    return StrCat(Container(name), "/", attempt);
+  }
+  std::string TerminationLog(const std::string& name, uint32_t attempt) const {
+    return Attempt(name, attempt) + "/termination-log";
+  }
+  std::string Scratch(const std::string& name, uint32_t attempt) const {
+    return Attempt(name, attempt) + "/root";
+  }
+  std::string EmptyDirs() const { return dir_ + "/volumes/kubernetes.io~empty-dir"; }
+  std::string EmptyDir(const std::string& volume) const { return StrCat(EmptyDirs(), "/", volume); }
+  std::string LogFile(const std::string& name, uint32_t attempt) const {
+    return StrCat(log_dir_, "/", name, "/", attempt, ".log");
+  }
+  // At most 255 characters with ".log", as a file name may be.
+  std::string LogLink(const std::string& name, const ContainerId& id) const {
+    std::string path = StrCat(link_stem_, name, "-", id.value);
+    const size_t leaf = path.rfind('/') + 1;
+    if (path.size() - leaf > 251) path.resize(leaf + 251);
+    return path + ".log";
+  }
+
+ private:
+  std::string dir_;
+  std::string log_dir_;
+  std::string link_stem_;
+};
+
+}  // namespace holdfast::agent

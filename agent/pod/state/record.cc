@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pod/state/record.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kVersion = 1;
+
+int64_t Nanos(WallTime t) { return t.since_epoch.count(); }
+WallTime Wall(const Json& j) { return {std::chrono::nanoseconds(j.get<int64_t>())}; }
+
+Json ToJson(const Finished& f) {
+  return {{"id", f.id.value},
+          {"attempt", f.attempt},
+          {"exitCode", f.exit_code},
+          {"signal", f.signal},
+          {"reason", f.reason},
+          {"message", f.message},
+          {"startedAt", Nanos(f.started_at)},
+          {"finishedAt", Nanos(f.finished_at)},
+          {"image", f.image},
+          {"imageID", f.image_id}};
+}
+
+Finished FinishedFrom(const Json& j) {
+  Finished f;
+  f.id = ContainerId(j.at("id").get<std::string>());
+  f.attempt = j.at("attempt");
+  f.exit_code = j.at("exitCode");
+  f.signal = j.at("signal");
+  f.reason = j.at("reason");
+  f.message = j.at("message");
+  f.started_at = Wall(j.at("startedAt"));
+  f.finished_at = Wall(j.at("finishedAt"));
+  f.image = j.at("image");
+  f.image_id = j.at("imageID");
+  return f;
+}
+
+Json ToJson(const Current& c) {
+  Json j = {{"id", c.id.value}, {"attempt", c.attempt}, {"startedAt", Nanos(c.started_at)}};
+  if (c.user) j["user"] = {{"uid", c.user->uid}, {"gid", c.user->gid}, {"groups", c.user->groups}};
+  return j;
+}
+
+Current CurrentFrom(const Json& j) {
+  Current c;
+  c.id = ContainerId(j.at("id").get<std::string>());
+  c.attempt = j.at("attempt");
+  c.started_at = Wall(j.at("startedAt"));
+  if (const auto user = j.find("user"); user != j.end()) {
+    c.user = UserIds{user->at("uid"), user->at("gid"), user->at("groups")};
+  }
+  return c;
+}
+
+Json ToJson(const BackOff& b) {
+  return {{"delay", b.delay.count()},
+          {"updatedAt", Nanos(b.updated_at)},
+          {"announced", b.announced_attempt}};
+}
+
+BackOff BackOffFrom(const Json& j) {
+  BackOff b;
+  b.delay = std::chrono::seconds(j.at("delay").get<int64_t>());
+  b.updated_at = Wall(j.at("updatedAt"));
+  b.announced_attempt = j.at("announced");
+  return b;
+}
+
+Json ToJson(const ContainerMemory& c) {
+  Json j = {{"attempts", c.attempts},
+            {"initDone", c.init_done},
+            {"restartBackOff", ToJson(c.restart_back_off)},
+            {"imageBackOff", ToJson(c.image_back_off)}};
+  if (c.launch) {
+    j["launch"] = {{"attempt", c.launch->attempt},
+                   {"image", c.launch->image},
+                   {"imageID", c.launch->image_id},
+                   {"stopSignal", c.launch->stop_signal}};
+  }
+  if (c.current) j["current"] = ToJson(*c.current);
+  if (c.last) j["last"] = ToJson(*c.last);
+  if (c.before_last) j["beforeLast"] = ToJson(*c.before_last);
+  if (c.failure) j["failure"] = {{"reason", c.failure->reason}, {"message", c.failure->message}};
+  if (c.stop) j["stop"] = {{"signalledAt", Nanos(c.stop->signalled_at)}};
+  return j;
+}
+
+ContainerMemory ContainerFrom(const Json& j) {
+  ContainerMemory c;
+  c.attempts = j.at("attempts");
+  c.init_done = j.at("initDone");
+  c.restart_back_off = BackOffFrom(j.at("restartBackOff"));
+  c.image_back_off = BackOffFrom(j.at("imageBackOff"));
+  if (const auto l = j.find("launch"); l != j.end()) {
+    c.launch = Launch{l->at("attempt"), l->at("image"), l->at("imageID"), l->at("stopSignal")};
+  }
+  if (j.contains("current")) c.current = CurrentFrom(j["current"]);
+  if (j.contains("last")) c.last = FinishedFrom(j["last"]);
+  if (j.contains("beforeLast")) c.before_last = FinishedFrom(j["beforeLast"]);
+  if (const auto f = j.find("failure"); f != j.end()) {
+    c.failure = Failure{f->at("reason"), f->at("message"), {}};
+  }
+  if (const auto s = j.find("stop"); s != j.end()) {
+    c.stop = Stop{Wall(s->at("signalledAt")), {}, {}};
+  }
+  return c;
+}
+
+PodMemory MemoryFrom(const Json& j) {
+  PodMemory m;
+  m.start_time = Wall(j.at("startTime"));
+  m.sandbox_made = j.at("sandboxMade");
+  m.initialized = j.at("initialized");
+  m.terminal_phase = j.at("terminalPhase");
+  m.terminal_reason = j.at("terminalReason");
+  m.terminal_message = j.at("terminalMessage");
+  m.pod_ips = j.at("podIPs").get<std::vector<std::string>>();
+  for (const auto& [name, value] : j.at("containers").items()) {
+    m.containers[name] = ContainerFrom(value);
+  }
+  for (const auto& [type, value] : j.at("conditions").items()) {
+    m.conditions[type] = ConditionMemory{value.at("status"), Wall(value.at("since"))};
+  }
+  if (const auto e = j.find("ending"); e != j.end()) {
+    m.ending = Ending{static_cast<Ending::Why>(e->at("why").get<int>()),
+                      Wall(e->at("since")),
+                      std::chrono::seconds(e->at("grace").get<int64_t>()),
+                      {}};
+  }
+  return m;
+}
+
+}  // namespace
+
+std::string EncodeRecord(const PodMemory& m) {
+  Json j = {{"version", kVersion},
+            {"startTime", Nanos(m.start_time)},
+            {"sandboxMade", m.sandbox_made},
+            {"initialized", m.initialized},
+            {"terminalPhase", m.terminal_phase},
+            {"terminalReason", m.terminal_reason},
+            {"terminalMessage", m.terminal_message},
+            {"podIPs", m.pod_ips},
+            {"containers", Json::object()},
+            {"conditions", Json::object()}};
+  for (const auto& [name, container] : m.containers) j["containers"][name] = ToJson(container);
+  for (const auto& [type, condition] : m.conditions) {
+    j["conditions"][type] = {{"status", condition.status}, {"since", Nanos(condition.since)}};
+  }
+  if (m.ending) {
+    j["ending"] = {{"why", static_cast<int>(m.ending->why)},
+                   {"since", Nanos(m.ending->since)},
+                   {"grace", m.ending->grace.count()}};
+  }
+  // What a container said may hold any bytes; they are replaced, not refused.
+  return j.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<PodMemory> DecodeRecord(const std::string& text) {
+  try {
+    const Json j = Json::parse(text);
+    const int version = j.at("version");
+    if (version != kVersion) {
+      return Unsupported(StrCat("record of version ", version, ", this agent knows ", kVersion));
+    }
+    return MemoryFrom(j);
+  } catch (const Json::exception& e) {
+    return InvalidArgument(StrCat("damaged record: ", e.what()));
+  }
+}
+
+}  // namespace holdfast::agent

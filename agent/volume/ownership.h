@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// fsGroup: a volume that belongs to a group and stays so.
+#pragma once
+
+#include <sys/types.h>
+
+#include "holdfast/base/result.h"
+
+namespace holdfast::agent {
+
+// Everything below and including `dir` gets the group, read and write for it, and directories the
+// setgid bit. `only_on_mismatch`: nothing is done when the top already is so. Never follows
+// symlinks.
+Result<void> GiveToGroup(int dir, gid_t group, bool only_on_mismatch);
+
+}  // namespace holdfast::agent

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/volume/volumes.h"
+
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "agent/kube/quantity.h"
+#include "agent/volume/host_path.h"
+#include "agent/volume/ownership.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr long kTmpfsMagic = 0x01021994;
+
+bool IsMemory(const corev1::VolumeSource& source) { return source.emptydir().medium() == "Memory"; }
+
+Result<bool> IsTmpfs(int dir) {
+  struct statfs st{};
+  if (::fstatfs(dir, &st) != 0) return Error::FromErrno(errno, "fstatfs");
+  return st.f_type == kTmpfsMagic;
+}
+
+// Whether `path` is the root of a mount: its device differs from its parent's, or its mount id
+// does.
+Result<bool> IsMountPoint(const std::string& path) {
+  struct statx st{};
+  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &st) !=
+      0) {
+    if (errno == ENOENT) return false;
+    return Error::FromErrno(errno, StrCat("statx ", path));
+  }
+  return (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+Result<void> MountMemory(const std::string& path, const corev1::EmptyDirVolumeSource& source) {
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));
+  if (mounted) return {};
+  std::string options = "mode=0777";
+  if (source.has_sizelimit()) {
+    ASSIGN_OR_RETURN(const kube::Amount limit, kube::Amount::Parse(source.sizelimit().string()));
+    if (!limit.IsZero()) options += StrCat(",size=", limit.Units());
+  }
+  if (::mount("tmpfs", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
+    return Error::FromErrno(errno, StrCat("mount tmpfs on ", path));
+  }
+  HOLDFAST_PAUSE_POINT("agent.volume.tmpfs_mounted");
+  return {};
+}
+
+Result<void> EnsureEmptyDir(const corev1::Pod& pod, const corev1::Volume& volume,
+                            const PodPaths& paths) {
+  const auto& source = volume.volumesource().emptydir();
+  const std::string path = paths.EmptyDir(volume.name());
+  if (!source.medium().empty() && source.medium() != "Memory") {
+    return Unsupported(StrCat("unknown or unsupported storage medium \"", source.medium(), "\""));
+  }
+  ASSIGN_OR_RETURN(DirFd parent, sys::MakeDirs(AT_FDCWD, paths.EmptyDirs(), 0750));
+  ASSIGN_OR_RETURN(DirFd made, sys::MakeDirs(parent.get(), volume.name(), 0777));
+  HOLDFAST_PAUSE_POINT("agent.volume.empty_dir_made");
+  if (IsMemory(volume.volumesource())) RETURN_IF_ERROR(MountMemory(path, source));
+  ASSIGN_OR_RETURN(UniqueFd dir, sys::OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  // Against the umask; a setgid bit that fsGroup put there stays.
+  struct stat st{};
+  if (::fstat(dir.get(), &st) != 0) return Error::FromErrno(errno, StrCat("stat ", path));
+  const mode_t mode = (st.st_mode & 07000) | 0777;
+  if ((st.st_mode & 07777) != mode && ::fchmod(dir.get(), mode) != 0) {
+    return Error::FromErrno(errno, StrCat("chmod ", path));
+  }
+  const auto& context = pod.spec().securitycontext();
+  if (!context.has_fsgroup()) return {};
+  return GiveToGroup(dir.get(), static_cast<gid_t>(context.fsgroup()),
+                     context.fsgroupchangepolicy() == "OnRootMismatch");
+}
+
+// What an agent without a control plane has none of, in a kubelet's words.
+Error Missing(const corev1::VolumeSource& source) {
+  if (source.has_configmap()) {
+    return NotFound(
+        StrCat("configmap \"", source.configmap().localobjectreference().name(), "\" not found"));
+  }
+  if (source.has_secret()) {
+    return NotFound(StrCat("secret \"", source.secret().secretname(), "\" not found"));
+  }
+  if (source.has_gitrepo()) return Unsupported("gitRepo volumes are disabled");
+  return Unsupported("no volume plugin matched: this kind of volume is not supported");
+}
+
+Result<void> EnsureOne(const corev1::Pod& pod, const corev1::Volume& volume,
+                       const PodPaths& paths) {
+  const auto& source = volume.volumesource();
+  if (source.has_hostpath())
+    return EnsureHostPath(source.hostpath().path(), source.hostpath().type());
+  if (source.has_emptydir()) return EnsureEmptyDir(pod, volume, paths);
+  return Missing(source);
+}
+
+}  // namespace
+
+std::map<std::string, std::string> VolumePaths(const corev1::Pod& pod, const PodPaths& paths) {
+  std::map<std::string, std::string> out;
+  for (const corev1::Volume& volume : pod.spec().volumes()) {
+    const auto& source = volume.volumesource();
+    if (source.has_hostpath()) out[volume.name()] = source.hostpath().path();
+    if (source.has_emptydir()) out[volume.name()] = paths.EmptyDir(volume.name());
+  }
+  return out;
+}
+
+Result<void> EnsureVolumes(const corev1::Pod& pod, const PodPaths& paths) {
+  for (const corev1::Volume& volume : pod.spec().volumes()) {
+    if (auto done = EnsureOne(pod, volume, paths); !done) {
+      return std::move(done.error())
+          .Wrap(StrCat("MountVolume.SetUp failed for volume \"", volume.name(), "\" "));
+    }
+  }
+  return {};
+}
+
+Result<void> EnsureSubPath(const std::string& volume, const std::string& sub_path) {
+  ASSIGN_OR_RETURN(DirFd root, sys::OpenDir(volume));
+  if (sys::OpenInside(root.get(), sub_path, O_PATH, 0, sys::Resolve::kInRoot)) return {};
+  RETURN_IF_ERROR(sys::MakeDirsInside(root.get(), sub_path, 0777));
+  return {};
+}
+
+Result<void> ReleaseVolumes(const corev1::Pod& pod, const PodPaths& paths) {
+  for (const corev1::Volume& volume : pod.spec().volumes()) {
+    if (!IsMemory(volume.volumesource())) continue;
+    const std::string path = paths.EmptyDir(volume.name());
+    ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));
+    if (!mounted) continue;
+    ASSIGN_OR_RETURN(DirFd dir, sys::OpenDir(path));
+    ASSIGN_OR_RETURN(const bool ours, IsTmpfs(dir.get()));
+    if (!ours) return Conflict(StrCat("unmount ", path, ": something that is no tmpfs is mounted"));
+    dir.Reset();
+    if (::umount2(path.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH) != 0) {
+      return Error::FromErrno(errno, StrCat("umount ", path));
+    }
+    HOLDFAST_PAUSE_POINT("agent.volume.tmpfs_unmounted");
+  }
+  return {};
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Volumes of a pod on this node: emptyDir (disk or memory) and hostPath with its types. Others get
+// the refusal a kubelet gives. Thread-safe for different pods; calls may block on disk or on a dead
+// network file system.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "agent/pod/state/paths.h"
+#include "holdfast/base/result.h"
+#include "k8s/core/v1/pod.pb.h"
+
+namespace holdfast::agent {
+
+namespace corev1 = ::k8s::io::api::core::v1;
+
+// Where each volume of the pod lies on the node: name -> absolute path. Only those that can be set
+// up; pure.
+std::map<std::string, std::string> VolumePaths(const corev1::Pod& pod, const PodPaths& paths);
+
+// Makes what is missing. Idempotent; the error is the message of a FailedMount event.
+Result<void> EnsureVolumes(const corev1::Pod& pod, const PodPaths& paths);
+
+// Makes the directory `sub_path` of a volume unless something is there; never leaves the volume.
+Result<void> EnsureSubPath(const std::string& volume, const std::string& sub_path);
+
+// Unmounts what EnsureVolumes mounted; the files go with the pod's directory.
+Result<void> ReleaseVolumes(const corev1::Pod& pod, const PodPaths& paths);
+
+}  // namespace holdfast::agent

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// PodWorld: decide() with a make-believe world around it: actions succeed as the test says, time
+// moves when the test moves it.
+#pragma once
+
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "agent/pod/decide/decide.h"
+#include "agent/pod/decide/memory.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+
+inline corev1::Pod MakePod(const std::string& spec_text) {
+  corev1::Pod pod;
+  pod.mutable_metadata()->set_name("web-n1");
+  pod.mutable_metadata()->set_namespace_("default");
+  pod.mutable_metadata()->set_uid("u1");
+  auto* spec = pod.mutable_spec();
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(spec_text, spec)) << spec_text;
+  if (spec->restartpolicy().empty()) spec->set_restartpolicy("Always");
+  if (!spec->has_terminationgraceperiodseconds()) spec->set_terminationgraceperiodseconds(30);
+  return pod;
+}
+
+class PodWorld {
+ public:
+  explicit PodWorld(const std::string& spec_text) : pod(MakePod(spec_text)) {
+    node.name = "n1";
+    node.host_ips = {"192.0.2.1"};
+    node.memory_capacity_bytes = 1ll << 30;
+    for (const auto* list : {&pod.spec().initcontainers(), &pod.spec().containers()}) {
+      for (const auto& c : *list) {
+        images[c.image()] = {ImageFact::State::kPresent, "sha256:1", "docker.io/x:1", "", ""};
+      }
+    }
+  }
+
+  // One decision; its actions as text. Nothing is carried out.
+  std::vector<std::string> Look() {
+    PodFacts facts;
+    facts.pod = &pod;
+    facts.deletion_grace = deletion_grace;
+    facts.containers = containers;
+    facts.sandbox_ready = sandbox_ready;
+    facts.sandbox_exists = sandbox_exists;
+    facts.volumes_ready = volumes_ready;
+    facts.images = images;
+    facts.node = &node;
+    facts.wall = wall;
+    facts.boot = boot;
+    last = Decide(facts, memory);
+    memory = last.memory;
+    for (const EventNote& note : last.events) events.push_back(note.reason + ": " + note.message);
+    std::vector<std::string> out;
+    for (const Action& action : last.actions) out.push_back(ToString(action));
+    return out;
+  }
+
+  // Decides and carries out until nothing is left to do; all actions as text.
+  std::vector<std::string> Run() {
+    std::vector<std::string> all;
+    for (int round = 0; round < 20; ++round) {
+      const auto now = Look();
+      if (now.empty()) return all;
+      for (const Action& action : last.actions) {
+        CarryOut(action);
+        all.push_back(ToString(action));
+        if (action.kind == Action::Kind::kCleanUp) return all;
+      }
+    }
+    ADD_FAILURE() << "no end of actions";
+    return all;
+  }
+
+  void CarryOut(const Action& action) {
+    switch (action.kind) {
+      case Action::Kind::kEnsureVolumes:
+        volumes_ready = true;
+        break;
+      case Action::Kind::kEnsureSandbox:
+        sandbox_ready = sandbox_exists = true;
+        RecordSandbox(memory, {"10.88.0.2"});
+        break;
+      case Action::Kind::kStart: {
+        StartedContainer started;
+        started.id = ContainerId(StrCat(action.container, "-", action.attempt));
+        started.started_at = wall;
+        RecordStarted(memory, action.container, action.attempt, started, node.max_back_off, wall);
+        ContainerFact fact;
+        fact.observed.id = started.id;
+        fact.observed.name = action.container;
+        fact.observed.attempt = action.attempt;
+        fact.observed.started_at = wall;
+        containers.push_back(fact);
+        break;
+      }
+      case Action::Kind::kSignal:
+        RecordSignalled(memory, action.container, wall, boot);
+        break;
+      case Action::Kind::kKill:
+        RecordKilled(memory, action.container, boot);
+        Exit(action.container, 137, 9);
+        break;
+      case Action::Kind::kRemove:
+        std::erase_if(containers, [&](const auto& c) { return c.observed.id == action.id; });
+        break;
+      case Action::Kind::kRemoveSandbox:
+        sandbox_ready = sandbox_exists = false;
+        break;
+      case Action::Kind::kCleanUp:
+        cleaned = true;
+        break;
+    }
+  }
+
+  void Exit(const std::string& name, int code, int signal = 0) {
+    for (ContainerFact& fact : containers) {
+      if (fact.observed.name != name || fact.observed.exit) continue;
+      fact.observed.state = ObservedContainer::State::kExited;
+      model::ExitReport exit;
+      exit.exit_code = code;
+      exit.signal = signal;
+      exit.finished_at = wall;
+      fact.observed.exit = exit;
+    }
+  }
+
+  void Pass(std::chrono::nanoseconds span) {
+    wall = wall + span;
+    boot = boot + span;
+  }
+
+  const corev1::ContainerStatus& Status(const std::string& name) const {
+    for (const auto* list :
+         {&last.status.containerstatuses(), &last.status.initcontainerstatuses()}) {
+      for (const auto& status : *list) {
+        if (status.name() == name) return status;
+      }
+    }
+    ADD_FAILURE() << "no status of " << name;
+    return last.status.containerstatuses(0);
+  }
+
+  // "Ready=False(ContainersNotReady)"
+  std::string Condition(const std::string& type) const {
+    for (const auto& c : last.status.conditions()) {
+      if (c.type() != type) continue;
+      return c.status() + (c.reason().empty() ? "" : "(" + c.reason() + ")");
+    }
+    return "absent";
+  }
+
+  // "waiting CrashLoopBackOff", "running", "terminated Error 1"
+  std::string State(const std::string& name) const {
+    const auto& state = Status(name).state();
+    if (state.has_waiting()) return "waiting " + state.waiting().reason();
+    if (state.has_running()) return "running";
+    if (state.has_terminated()) {
+      return StrCat("terminated ", state.terminated().reason(), " ", state.terminated().exitcode());
+    }
+    return "none";
+  }
+
+  // A restarted agent: what is not persisted is gone.
+  void RestartAgent() {
+    memory.active_deadline = {};
+    if (memory.ending) memory.ending->kill_at = {};
+    for (auto& [name, mine] : memory.containers) {
+      mine.restart_back_off.not_before = {};
+      if (mine.stop) mine.stop->signalled_boot = mine.stop->next_kill = {};
+    }
+    volumes_ready = false;
+  }
+
+  corev1::Pod pod;
+  NodeFacts node;
+  PodMemory memory;
+  Decision last;
+  std::vector<std::string> events;
+  std::vector<ContainerFact> containers;
+  std::map<std::string, ImageFact> images;
+  std::optional<std::chrono::seconds> deletion_grace;
+  bool sandbox_ready = false;
+  bool sandbox_exists = false;
+  bool volumes_ready = false;
+  bool cleaned = false;
+  WallTime wall{std::chrono::seconds(1'800'000'000)};
+  BootTime boot{std::chrono::seconds(1000)};
+};
+
+using Actions = std::vector<std::string>;
+
+}  // namespace holdfast::agent
