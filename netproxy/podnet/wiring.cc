@@ -114,6 +114,24 @@ Result<bool> LeadsTo(int netns, const sys::Link& node_end, const PodUid& uid) {
   return link->kind == "veth" && link->mac == PodMac(uid) && link->peer_index == node_end.index;
 }
 
+// What stands in the way of a new veth: nothing (removed, if it led to a namespace that this pod
+// had before; only here a veth is deleted by us), or the wanted veth itself.
+Result<std::optional<sys::Link>> ClearTheWay(sys::Rtnl& node, int netns, const PodWiring& pod) {
+  auto present = node.GetLink(pod.interface);
+  if (!present) {
+    if (present.error().code() == Code::kNotFound) return std::optional<sys::Link>();
+    return std::move(present.error());
+  }
+  if (present->kind != "veth" || present->mac != kNodeMac) {
+    return Conflict(StrCat("add veth ", pod.interface, ": an interface of that name is not ours"));
+  }
+  ASSIGN_OR_RETURN(const bool wanted, LeadsTo(netns, *present, pod.uid));
+  if (wanted) return std::optional<sys::Link>(*present);
+  RETURN_IF_ERROR(node.DeleteLink(present->index));
+  HOLDFAST_PAUSE_POINT("podnet.wire.stale_veth_deleted");
+  return std::optional<sys::Link>();
+}
+
 Result<sys::Link> EnsureVeth(sys::Rtnl& node, int netns, const PodWiring& pod) {
   const sys::VethSpec spec{.name = pod.interface,
                            .mac = kNodeMac,
@@ -123,22 +141,13 @@ Result<sys::Link> EnsureVeth(sys::Rtnl& node, int netns, const PodWiring& pod) {
                            .peer_mac = PodMac(pod.uid)};
   auto added = node.AddVeth(spec);
   if (!added && added.error().code() == Code::kAlreadyExists) {
-    auto present = node.GetLink(pod.interface);
-    if (!present && present.error().code() == Code::kNotFound) {
-      return Conflict(StrCat("add ", kPodInterface, " of pod ", pod.uid.value,
-                             ": its network namespace has an interface of that name"));
-    }
-    if (!present) return std::move(present.error());
-    if (present->kind != "veth" || present->mac != kNodeMac) {
-      return Conflict(
-          StrCat("add veth ", pod.interface, ": an interface of that name is not ours"));
-    }
-    ASSIGN_OR_RETURN(const bool ours, LeadsTo(netns, *present, pod.uid));
-    if (ours) return present;
-    // It leads to a namespace that this pod had before; only here a veth is deleted by us.
-    RETURN_IF_ERROR(node.DeleteLink(present->index));
-    HOLDFAST_PAUSE_POINT("podnet.wire.stale_veth_deleted");
+    ASSIGN_OR_RETURN(const std::optional<sys::Link> present, ClearTheWay(node, netns, pod));
+    if (present) return *present;
     added = node.AddVeth(spec);
+  }
+  if (!added && added.error().code() == Code::kAlreadyExists) {
+    return Conflict(StrCat("add ", kPodInterface, " of pod ", pod.uid.value,
+                           ": its network namespace has an interface of that name"));
   }
   if (!added) return std::move(added.error());
   HOLDFAST_PAUSE_POINT("podnet.wire.veth_added");
