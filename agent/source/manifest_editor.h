@@ -7,6 +7,7 @@
 // rename).
 #pragma once
 
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -39,8 +40,9 @@ class ManifestEditor {
   Result<EditedObject> DeletePod(const std::string& pod_namespace, const std::string& name);
 
  private:
-  std::string directory_;
-  std::string node_name_;
+  const std::string directory_;
+  const std::string node_name_;
+  std::mutex mutex_;  // one edit at a time: what is checked is what is then written
 };
 
 }  // namespace holdfast::agent

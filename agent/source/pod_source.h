@@ -22,6 +22,7 @@ namespace holdfast::agent {
 struct DesiredPod {
   std::shared_ptr<const k8s::io::api::core::v1::Pod> pod;
   std::string origin;  // file name within the directory
+  bool operator==(const DesiredPod&) const = default;
 };
 
 // Why a file, or one document of it, is not (or no longer) what runs.
@@ -32,6 +33,7 @@ struct SourceError {
                         // error, one per line
   WallTime since;       // when this very message first appeared
   bool last_good_runs = false;  // an earlier good version of the file is still desired
+  bool operator==(const SourceError&) const = default;
 };
 
 struct PodSnapshot {

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/directory_watch.h"
+
+#include <fcntl.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr uint32_t kEvents = IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVED_TO |
+                             IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+constexpr size_t kMaxFiles = 10'000;
+
+bool SameDirectory(int a, int b) {
+  struct stat first{};
+  struct stat second{};
+  return a >= 0 && ::fstat(a, &first) == 0 && ::fstat(b, &second) == 0 &&
+         first.st_ino == second.st_ino && first.st_dev == second.st_dev;
+}
+
+void Note(const inotify_event& event, ManifestTable& table, BootTime now) {
+  // The kernel pads the name with NUL bytes.
+  if (event.len == 0) return;
+  const std::string name(event.name);
+  if (!IsManifestName(name)) return;
+  if ((event.mask & IN_MOVED_TO) != 0) {
+    table.NoteRenamedIn(name);
+  } else if ((event.mask & (IN_CREATE | IN_MODIFY)) != 0) {
+    table.NoteWriting(name, (event.mask & IN_MODIFY) != 0, now);
+  } else if ((event.mask & IN_CLOSE_WRITE) != 0) {
+    table.NoteWriting(name, false, now);
+  }
+}
+
+}  // namespace
+
+DirectoryWatch::DirectoryWatch(std::string path, UniqueFd inotify)
+    : path_(std::move(path)), inotify_(std::move(inotify)) {}
+
+Result<DirectoryWatch> DirectoryWatch::Open(std::string path) {
+  UniqueFd inotify(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (!inotify) return Error::FromErrno(errno, "inotify_init");
+  return DirectoryWatch(std::move(path), std::move(inotify));
+}
+
+Result<void> DirectoryWatch::Refresh() {
+  auto directory = sys::OpenAt(AT_FDCWD, path_, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+  if (!directory) {
+    directory_.Reset();
+    if (watch_ >= 0) ::inotify_rm_watch(inotify_.get(), watch_);
+    watch_ = -1;
+    return std::move(directory.error());
+  }
+  if (SameDirectory(directory_.get(), directory->get())) return {};
+  return Watch(std::move(*directory));
+}
+
+Result<void> DirectoryWatch::Watch(UniqueFd directory) {
+  if (watch_ >= 0) ::inotify_rm_watch(inotify_.get(), watch_);
+  // By descriptor, so that what is watched is what is listed.
+  const std::string opened = StrCat("/proc/self/fd/", directory.get());
+  watch_ = ::inotify_add_watch(inotify_.get(), opened.c_str(), kEvents);
+  if (watch_ < 0) return Error::FromErrno(errno, StrCat("inotify_add_watch ", path_));
+  directory_ = std::move(directory);
+  return {};
+}
+
+void DirectoryWatch::ReadEvents(ManifestTable& table, BootTime now) {
+  alignas(inotify_event) std::array<char, 64 * 1024> buffer;
+  for (;;) {
+    const ssize_t n = ::read(inotify_.get(), buffer.data(), buffer.size());
+    if (n <= 0) return;
+    for (size_t at = 0; at < static_cast<size_t>(n);) {
+      const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
+      Note(*event, table, now);
+      at += sizeof(inotify_event) + event->len;
+    }
+  }
+}
+
+Result<ManifestTable::Listing> DirectoryWatch::List() const {
+  ManifestTable::Listing listing;
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(directory_.get(), "."));
+  for (const std::string& name : names) {
+    if (!IsManifestName(name)) continue;
+    ASSIGN_OR_RETURN(const std::optional<FileSignature> signature,
+                     StatManifest(directory_.get(), name));
+    if (!signature) continue;
+    if (listing.size() == kMaxFiles) {
+      return Error(Code::kResourceExhausted,
+                   StrCat(path_, ": more than ", kMaxFiles, " manifests"));
+    }
+    listing.emplace(name, *signature);
+  }
+  return listing;
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/manifest_directory.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "agent/source/directory_watch.h"
+#include "agent/source/manifest_file.h"
+#include "agent/source/manifest_table.h"
+#include "holdfast/base/strings.h"
+#include "k8s/core/v1/pod.pb.h"
+
+namespace holdfast::agent {
+namespace {
+
+// How long a missing directory is left alone, and how long Reread waits for files to become quiet.
+constexpr std::chrono::seconds kRetry{1};
+constexpr std::chrono::seconds kRereadPatience{2};
+
+bool SameContent(const PodSnapshot& a, const PodSnapshot& b) {
+  return a.pods == b.pods && a.errors == b.errors;
+}
+
+}  // namespace
+
+class ManifestDirectory::Impl {
+ public:
+  Impl(ManifestDirectoryOptions options, std::shared_ptr<const Clock> clock, DirectoryWatch watch,
+       UniqueFd wake)
+      : options_(std::move(options)),
+        rules_{options_.path, options_.node_name, options_.multiple_documents},
+        clock_(std::move(clock)),
+        watch_(std::move(watch)),
+        wake_(std::move(wake)),
+        table_(options_.quiet) {}
+
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  ~Impl() {
+    {
+      const std::lock_guard hold(mutex_);
+      stopping_ = true;
+    }
+    Wake();
+    if (thread_.joinable()) thread_.join();
+  }
+
+  Result<void> Start() {
+    Look();
+    try {
+      thread_ = std::thread([this] { Run(); });
+    } catch (const std::system_error& error) {
+      return Error(Code::kResourceExhausted, StrCat("manifest directory: thread: ", error.what()));
+    }
+    return {};
+  }
+
+  std::shared_ptr<const PodSnapshot> Snapshot() const {
+    const std::lock_guard hold(mutex_);
+    return snapshot_;
+  }
+
+  void SetChangeCallback(std::function<void()> changed) {
+    std::function<void()> announce;
+    {
+      const std::lock_guard hold(mutex_);
+      changed_ = std::move(changed);
+      if (snapshot_->complete) announce = changed_;
+    }
+    if (announce) announce();
+  }
+
+  void Reread() {
+    std::unique_lock hold(mutex_);
+    const uint64_t request = ++requested_;
+    Wake();
+    answered_.wait_for(hold, kRereadPatience, [&] { return done_ >= request || stopping_; });
+  }
+
+ private:
+  void Wake() const {
+    const uint64_t one = 1;
+    // A counter that is full is a wake-up as well.
+    [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof one);
+  }
+
+  ManifestTable::Moment Now() const { return {clock_->Boot(), clock_->Wall()}; }
+
+  void Run() {
+    while (!Stopping()) {
+      pollfd fds[2] = {{watch_.inotify_fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+      ::poll(fds, 2, Timeout());
+      uint64_t count = 0;
+      [[maybe_unused]] const ssize_t n = ::read(wake_.get(), &count, sizeof count);
+      Look();
+    }
+  }
+
+  bool Stopping() const {
+    const std::lock_guard hold(mutex_);
+    return stopping_;
+  }
+
+  int Timeout() const {
+    std::chrono::nanoseconds wait = missing_ ? kRetry : std::chrono::nanoseconds(options_.resync);
+    if (look_again_) wait = std::min(wait, *look_again_ - clock_->Boot());
+    const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
+    return static_cast<int>(std::clamp<int64_t>(milliseconds, 0, 60'000));
+  }
+
+  // One pass: events, listing, reading what is due, publishing. The same for every cause.
+  void Look() {
+    const uint64_t request = Requested();
+    auto opened = watch_.Refresh();
+    missing_ = !opened;
+    watch_.ReadEvents(table_, clock_->Boot());
+    const ManifestTable::Moment now = Now();
+    Result<ManifestTable::Listing> listing = ManifestTable::Listing();
+    if (opened) listing = watch_.List();
+    const bool absent = !opened && opened.error().code() == Code::kNotFound;
+    std::string trouble;
+    if (!opened) trouble = opened.error().message();
+    if (!listing) trouble = listing.error().message();
+    table_.NoteDirectory(trouble, now);
+    // A directory that is there but cannot be read says nothing about its files: they stay.
+    if (listing && (opened || absent)) {
+      const ManifestTable::Plan plan = table_.Observe(*listing, now);
+      look_again_ = plan.look_again;
+      for (const std::string& name : plan.read) Read(name, listing->at(name), now);
+    }
+    Publish(request);
+  }
+
+  uint64_t Requested() const {
+    const std::lock_guard hold(mutex_);
+    return requested_;
+  }
+
+  void Read(const std::string& name, const FileSignature& seen, const ManifestTable::Moment& now) {
+    auto content = ReadManifestFile(watch_.directory(), name);
+    const bool moved_on = content ? content->signature != seen
+                                  : content.error().code() == Code::kUnavailable ||
+                                        content.error().code() == Code::kNotFound;
+    if (moved_on) {
+      look_again_ = now.boot + options_.quiet;
+    } else if (content) {
+      table_.Loaded(name, seen, ReadPods(name, content->text, rules_), now);
+    } else {
+      table_.Failed(name, seen, content.error().message(), now);
+    }
+  }
+
+  void Publish(uint64_t request) {
+    auto next = std::make_shared<PodSnapshot>(table_.Build());
+    next->complete = true;
+    std::function<void()> announce;
+    {
+      const std::lock_guard hold(mutex_);
+      next->generation = snapshot_->generation + 1;
+      if (!snapshot_->complete || !SameContent(*snapshot_, *next)) {
+        snapshot_ = std::move(next);
+        announce = changed_;
+      }
+      // Whoever asked waits until nothing is on its way any more.
+      if (!look_again_) done_ = std::max(done_, request);
+    }
+    answered_.notify_all();
+    if (announce) announce();
+  }
+
+  const ManifestDirectoryOptions options_;
+  const FileRules rules_;
+  const std::shared_ptr<const Clock> clock_;  // shared with the agent, which may outlive us or not
+  // Used by Start, then only by the thread.
+  DirectoryWatch watch_;
+  const UniqueFd wake_;
+  ManifestTable table_;
+  std::optional<BootTime> look_again_;
+  bool missing_ = false;
+
+  mutable std::mutex mutex_;  // guards what follows
+  std::condition_variable answered_;
+  std::shared_ptr<const PodSnapshot> snapshot_ = std::make_shared<PodSnapshot>();
+  std::function<void()> changed_;
+  uint64_t requested_ = 0;
+  uint64_t done_ = 0;
+  bool stopping_ = false;
+  std::thread thread_;
+};
+
+ManifestDirectory::ManifestDirectory(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ManifestDirectory::~ManifestDirectory() = default;
+
+Result<std::unique_ptr<ManifestDirectory>> ManifestDirectory::Start(
+    ManifestDirectoryOptions options, std::shared_ptr<const Clock> clock) {
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake) return Error::FromErrno(errno, "eventfd");
+  ASSIGN_OR_RETURN(DirectoryWatch watch, DirectoryWatch::Open(options.path));
+  auto impl = std::make_unique<Impl>(std::move(options), std::move(clock), std::move(watch),
+                                     std::move(wake));
+  RETURN_IF_ERROR(impl->Start());
+  return std::unique_ptr<ManifestDirectory>(new ManifestDirectory(std::move(impl)));
+}
+
+std::shared_ptr<const PodSnapshot> ManifestDirectory::Snapshot() const { return impl_->Snapshot(); }
+void ManifestDirectory::SetChangeCallback(std::function<void()> changed) {
+  impl_->SetChangeCallback(std::move(changed));
+}
+void ManifestDirectory::Reread() { impl_->Reread(); }
+
+}  // namespace holdfast::agent

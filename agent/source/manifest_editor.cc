@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/manifest_editor.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include "agent/kube/codec.h"
+#include "agent/kube/defaulting.h"
+#include "agent/kube/manifest_reader.h"
+#include "agent/kube/pod_identity.h"
+#include "agent/kube/validation/validate.h"
+#include "agent/source/manifest_file.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/base/unique_fd.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+#include "k8s/core/v1/pod.pb.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr std::string_view kMarker =
+    "# Written by holdctl apply. Without this line the file is yours.\n";
+
+std::string Lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  return out;
+}
+
+std::string NamespaceOf(const corev1::Pod& pod) {
+  return pod.metadata().namespace_().empty() ? "default" : pod.metadata().namespace_();
+}
+
+// One object as it will be written.
+struct Planned {
+  EditedObject object;
+  std::string text;
+};
+
+// A pod that some file of the directory defines.
+struct Defined {
+  std::string object_namespace;
+  std::string name;
+  std::string file;
+  bool ours = false;
+};
+
+// Every fault of every document at once; objects only when there is none.
+Result<std::vector<Planned>> ReadObjects(const std::string& manifest, const std::string& origin) {
+  kube::Manifest parsed = kube::ReadManifest(origin, manifest);
+  std::vector<kube::Diagnostic> faults = parsed.diagnostics;
+  std::vector<Planned> planned;
+  for (const kube::ManifestObject& object : parsed.objects) {
+    const auto* pod = object.As<corev1::Pod>();
+    if (pod == nullptr) {
+      faults.push_back(
+          object.At("kind", StrCat(object.type.kind, " is not run from a manifest file")));
+      continue;
+    }
+    corev1::Pod complete = *pod;
+    kube::SetPodDefaults(&complete);
+    for (auto& fault : kube::ToDiagnostics(kube::ValidatePod(complete), object)) {
+      faults.push_back(std::move(fault));
+    }
+    Planned next;
+    next.object = {object.type.kind, NamespaceOf(*pod), pod->metadata().name(), "",
+                   EditOutcome::kCreated};
+    next.text = StrCat(kMarker, kube::PrintYaml(*pod));
+    const auto same = [&](const Planned& other) {
+      return other.object.object_namespace == next.object.object_namespace &&
+             other.object.name == next.object.name;
+    };
+    if (std::any_of(planned.begin(), planned.end(), same)) {
+      faults.push_back(object.At("metadata.name", StrCat("pod ", next.object.object_namespace, "/",
+                                                         next.object.name, " appears twice")));
+    }
+    planned.push_back(std::move(next));
+  }
+  if (!faults.empty()) {
+    std::string text = kube::ToString(faults);
+    while (text.ends_with('\n')) text.pop_back();
+    return InvalidArgument(std::move(text));
+  }
+  if (planned.empty()) return InvalidArgument(StrCat(origin, ": holds no object"));
+  return planned;
+}
+
+// Names hold no "_", so that two objects never share a file. Very long ones are cut, with a hash.
+std::string FileFor(const EditedObject& object) {
+  constexpr size_t kLongest = 200;  // a temporary name must fit into 255 bytes as well
+  std::string stem = StrCat(Lower(object.kind), "_", object.object_namespace, "_", object.name);
+  if (stem.size() > kLongest) {
+    stem = StrCat(stem.substr(0, kLongest - 33), "_", kube::HashFnv128a(stem));
+  }
+  return stem + ".yaml";
+}
+
+bool IsOurs(int directory, const std::string& file) {
+  const auto content = ReadManifestFile(directory, file);
+  return content && content->text.starts_with(kMarker);
+}
+
+// What the files that are there define now; those that cannot be read define nothing.
+Result<std::vector<Defined>> ReadDirectory(int directory) {
+  std::vector<Defined> defined;
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(directory, "."));
+  for (const std::string& file : names) {
+    if (!IsManifestName(file)) continue;
+    const auto signature = StatManifest(directory, file);
+    if (!signature || !*signature) continue;
+    const auto content = ReadManifestFile(directory, file);
+    if (!content) continue;
+    const bool ours = content->text.starts_with(kMarker);
+    for (const kube::ManifestObject& object : kube::ReadManifest(file, content->text).objects) {
+      if (const auto* pod = object.As<corev1::Pod>(); pod != nullptr) {
+        defined.push_back({NamespaceOf(*pod), pod->metadata().name(), file, ours});
+      }
+    }
+  }
+  return defined;
+}
+
+Error Foreign(const EditedObject& object, const std::string& directory, const std::string& file) {
+  return Conflict(StrCat("pod ", object.object_namespace, "/", object.name, " comes from ",
+                         directory, "/", file,
+                         ", which holdctl did not write: edit or remove that file"));
+}
+
+// kCreated, kConfigured or kUnchanged, without writing.
+Result<EditOutcome> OutcomeOf(int directory, const Planned& planned, const std::string& path,
+                              const std::vector<Defined>& defined) {
+  for (const Defined& other : defined) {
+    const bool same = other.object_namespace == planned.object.object_namespace &&
+                      other.name == planned.object.name;
+    if (same && other.file != planned.object.file) return Foreign(planned.object, path, other.file);
+  }
+  if (!sys::ExistsAt(directory, planned.object.file)) return EditOutcome::kCreated;
+  if (!IsOurs(directory, planned.object.file)) {
+    return Foreign(planned.object, path, planned.object.file);
+  }
+  ASSIGN_OR_RETURN(const FileContent content, ReadManifestFile(directory, planned.object.file));
+  return content.text == planned.text ? EditOutcome::kUnchanged : EditOutcome::kConfigured;
+}
+
+}  // namespace
+
+ManifestEditor::ManifestEditor(std::string directory, std::string node_name)
+    : directory_(std::move(directory)), node_name_(std::move(node_name)) {}
+
+Result<std::vector<EditedObject>> ManifestEditor::Apply(const std::string& manifest,
+                                                        const std::string& origin, bool dry_run) {
+  const std::lock_guard hold(mutex_);
+  ASSIGN_OR_RETURN(std::vector<Planned> planned, ReadObjects(manifest, origin));
+  ASSIGN_OR_RETURN(const DirFd directory, sys::MakeDirs(AT_FDCWD, directory_, 0755));
+  ASSIGN_OR_RETURN(const std::vector<Defined> defined, ReadDirectory(directory.get()));
+  for (Planned& next : planned) {
+    next.object.file = FileFor(next.object);
+    ASSIGN_OR_RETURN(next.object.outcome, OutcomeOf(directory.get(), next, directory_, defined));
+  }
+  std::vector<EditedObject> done;
+  for (const Planned& next : planned) {
+    if (!dry_run && next.object.outcome != EditOutcome::kUnchanged) {
+      RETURN_IF_ERROR(sys::WriteFileAtomicAt(directory.get(), next.object.file, next.text, 0600));
+    }
+    done.push_back(next.object);
+  }
+  return done;
+}
+
+Result<EditedObject> ManifestEditor::DeletePod(const std::string& pod_namespace,
+                                               const std::string& name) {
+  const std::lock_guard hold(mutex_);
+  const Error absent = NotFound(StrCat("pods \"", name, "\" not found"));
+  auto directory = sys::OpenDir(directory_);
+  if (!directory) {
+    return directory.error().code() == Code::kNotFound ? absent : std::move(directory.error());
+  }
+  ASSIGN_OR_RETURN(const std::vector<Defined> defined, ReadDirectory(directory->get()));
+  for (const Defined& pod : defined) {
+    const bool same = pod.object_namespace == pod_namespace &&
+                      (pod.name == name || StrCat(pod.name, "-", Lower(node_name_)) == name);
+    if (!same) continue;
+    const EditedObject object{"Pod", pod.object_namespace, pod.name, pod.file,
+                              EditOutcome::kDeleted};
+    if (!pod.ours) return Foreign(object, directory_, pod.file);
+    RETURN_IF_ERROR(sys::RemoveFileAt(directory->get(), pod.file));
+    HOLDFAST_PAUSE_POINT("source.manifest-removed");
+    return object;
+  }
+  // A file of ours that was edited until it could not be read any more still bears its name.
+  EditedObject broken{"Pod", pod_namespace, name, "", EditOutcome::kDeleted};
+  broken.file = FileFor(broken);
+  if (!IsOurs(directory->get(), broken.file)) return absent;
+  RETURN_IF_ERROR(sys::RemoveFileAt(directory->get(), broken.file));
+  return broken;
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// One manifest file: which names count, how it is read from a hostile directory, what is in it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agent/kube/types_fwd.h"
+#include "holdfast/base/result.h"
+
+namespace holdfast::agent {
+
+// *.yaml, *.yml and *.json, but no dot files, backups and editors' temporaries ("#x#", "x~", …).
+bool IsManifestName(std::string_view name);
+
+// What changes whenever a file's content does.
+struct FileSignature {
+  dev_t device = 0;
+  ino_t inode = 0;
+  int64_t size = 0;
+  int64_t mtime_ns = 0;
+  int64_t ctime_ns = 0;
+  bool operator==(const FileSignature&) const = default;
+};
+
+struct FileContent {
+  FileSignature signature;
+  std::string text;
+};
+
+// Absent for everything that is no regular file (FIFOs and devices are not opened for reading,
+// links are followed, a loop of links counts as nothing).
+Result<std::optional<FileSignature>> StatManifest(int directory, const std::string& name);
+// kUnavailable when it changed while it was read; kResourceExhausted above 10 MiB.
+Result<FileContent> ReadManifestFile(int directory, const std::string& name);
+
+struct FileRules {
+  std::string directory;  // for the origin that goes into the UID
+  std::string node_name;
+  bool multiple_documents = true;
+};
+
+struct ManifestPods {
+  // Defaulted, validated and made static pods of this node; complete only when `valid`.
+  std::vector<std::shared_ptr<const corev1::Pod>> pods;
+  bool valid = true;
+  std::string message;  // every fault, one per line; also of what is valid but not run from here
+};
+
+// Pure.
+ManifestPods ReadPods(const std::string& name, std::string_view text, const FileRules& rules);
+
+}  // namespace holdfast::agent

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// ManifestTable: what is known of each file, and the decision what to do about it. Pure but for its
+// own state: no I/O, no clock; tested by tables. Single-thread.
+//
+//   a file is read   when its signature is new and it was renamed in, or has been the same for
+//                    `quiet` and nobody is writing it (or its last change is that long ago)
+//   a file is gone   when it has been away for `quiet`, so that an editor's delete-and-create is
+//                    one change
+//   a bad version    leaves the pods of the last good one, with the reason beside them
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/source/manifest_file.h"
+#include "agent/source/pod_source.h"
+#include "holdfast/base/clock.h"
+
+namespace holdfast::agent {
+
+class ManifestTable {
+ public:
+  struct Moment {
+    BootTime boot;
+    WallTime wall;
+  };
+  using Listing = std::map<std::string, FileSignature>;  // manifest files that are there
+
+  struct Plan {
+    std::vector<std::string> read;       // by name; answer each with Loaded or Failed
+    std::optional<BootTime> look_again;  // when something becomes quiet
+  };
+
+  explicit ManifestTable(std::chrono::nanoseconds quiet);
+
+  // From inotify; both concern the next Observe.
+  void NoteRenamedIn(const std::string& name);
+  void NoteWriting(const std::string& name, bool open, BootTime now);
+
+  Plan Observe(const Listing& listing, const Moment& now);
+  // `pods` of the version with this signature.
+  void Loaded(const std::string& name, const FileSignature& signature, ManifestPods pods,
+              const Moment& now);
+  // It could not be read.
+  void Failed(const std::string& name, const FileSignature& signature, const std::string& why,
+              const Moment& now);
+  // The directory itself; "" when it is well.
+  void NoteDirectory(const std::string& why, const Moment& now);
+
+  // The pods and errors of all files; `complete` and `generation` are the caller's.
+  PodSnapshot Build() const;
+
+ private:
+  struct Message {
+    std::string text;
+    WallTime since;
+  };
+  struct Entry {
+    std::optional<FileSignature> seen;    // last observed
+    BootTime seen_since;                  // with this signature
+    std::optional<FileSignature> loaded;  // what `pods` or `error` come from
+    std::optional<BootTime> gone_since;
+    std::optional<BootTime> writing_since;
+    bool renamed_in = false;
+    bool last_good = false;  // `pods` are older than `loaded`
+    std::vector<std::shared_ptr<const corev1::Pod>> pods;
+    Message error;
+  };
+
+  bool IsReady(const Entry& entry, const Moment& now, Plan& plan) const;
+  static void SetError(Message& message, const std::string& text, WallTime now);
+
+  std::chrono::nanoseconds quiet_;
+  std::map<std::string, Entry> entries_;
+  Message directory_;
+};
+
+}  // namespace holdfast::agent

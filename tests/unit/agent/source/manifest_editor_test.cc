@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/manifest_editor.h"
+
+#include <sys/stat.h>
+
+#include "agent/source/manifest_file.h"
+#include "k8s/core/v1/pod.pb.h"
+#include "tests/unit/agent/source/source_fixture.h"
+
+namespace holdfast::agent {
+namespace {
+
+class ManifestEditorTest : public SourceTest {
+ protected:
+  EditOutcome Outcome(const std::string& manifest) {
+    auto done = Editor().Apply(manifest, "stdin");
+    EXPECT_TRUE(done) << done.error().message();
+    return done->at(0).outcome;
+  }
+  ManifestEditor& Editor() {
+    if (!editor_) editor_ = std::make_unique<ManifestEditor>(dir_, "Node");
+    return *editor_;
+  }
+  size_t Files() const {
+    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(dir_), {}));
+  }
+  std::unique_ptr<ManifestEditor> editor_;
+};
+
+TEST_F(ManifestEditorTest, CreatesConfiguresLeavesUnchangedDeletes) {
+  EXPECT_EQ(Outcome(PodYaml("web", "nginx:1")), EditOutcome::kCreated);
+  EXPECT_EQ(Outcome(PodYaml("web", "nginx:1")), EditOutcome::kUnchanged);
+  EXPECT_EQ(Outcome("# comment\n" + PodYaml("web", "nginx:1")), EditOutcome::kUnchanged);
+  EXPECT_EQ(Outcome(PodYaml("web", "nginx:2")), EditOutcome::kConfigured);
+  EXPECT_EQ(Files(), 1u);
+  struct stat st{};
+  ASSERT_EQ(::stat((dir_ + "/pod_default_web.yaml").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 0777u, 0600u);
+  // What is written is a manifest that the source reads.
+  const ManifestPods pods =
+      ReadPods("pod_default_web.yaml", ReadBack("pod_default_web.yaml"), {dir_, "node", true});
+  ASSERT_TRUE(pods.valid) << pods.message;
+  EXPECT_EQ(pods.pods.at(0)->spec().containers(0).image(), "nginx:2");
+  auto deleted = Editor().DeletePod("default", "web-node");
+  ASSERT_TRUE(deleted) << deleted.error().message();
+  EXPECT_EQ(deleted->name, "web");
+  EXPECT_EQ(Files(), 0u);
+  auto absent = Editor().DeletePod("default", "web");
+  ASSERT_FALSE(absent);
+  EXPECT_EQ(absent.error().code(), Code::kNotFound);
+  EXPECT_EQ(absent.error().message(), "pods \"web\" not found");
+}
+
+TEST_F(ManifestEditorTest, OneFilePerObjectAndAllOrNothing) {
+  auto done = Editor().Apply(PodYaml("a") + "---\n" + PodYaml("b"), "two.yaml");
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->size(), 2u);
+  EXPECT_EQ(Files(), 2u);
+  auto refused = Editor().Apply(
+      PodYaml("c") + "---\n" + PodYaml("BAD") + "---\n" + PodYaml("WORSE"), "x.yaml");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kInvalidArgument);
+  EXPECT_NE(refused.error().message().find("x.yaml:"), std::string::npos)
+      << refused.error().message();
+  EXPECT_NE(refused.error().message().find("WORSE"), std::string::npos) << "every fault at once";
+  EXPECT_EQ(Files(), 2u);
+  EXPECT_FALSE(Editor().Apply(PodYaml("d") + "---\n" + PodYaml("d"), "x.yaml")) << "twice the same";
+  EXPECT_FALSE(Editor().Apply("", "x.yaml"));
+}
+
+TEST_F(ManifestEditorTest, DryRunWritesNothing) {
+  auto done = Editor().Apply(PodYaml("a"), "a.yaml", true);
+  ASSERT_TRUE(done);
+  EXPECT_EQ(done->at(0).outcome, EditOutcome::kCreated);
+  EXPECT_EQ(Files(), 0u);
+}
+
+TEST_F(ManifestEditorTest, SomebodyElsesFileIsNeverTouched) {
+  Write("mine.yaml", PodYaml("web") + "---\n" + PodYaml("other"));
+  Write("pod_default_late.yaml", PodYaml("late"));
+  const std::string before = ReadBack("mine.yaml");
+  for (const std::string name : {"web", "other"}) {
+    auto applied = Editor().Apply(PodYaml(name, "changed:1"), "x.yaml");
+    ASSERT_FALSE(applied);
+    EXPECT_EQ(applied.error().code(), Code::kConflict);
+    EXPECT_NE(applied.error().message().find(dir_ + "/mine.yaml"), std::string::npos)
+        << applied.error().message();
+    auto deleted = Editor().DeletePod("default", name);
+    ASSERT_FALSE(deleted);
+    EXPECT_EQ(deleted.error().code(), Code::kConflict);
+  }
+  EXPECT_EQ(Editor().Apply(PodYaml("late", "x:1"), "x.yaml").error().code(), Code::kConflict)
+      << "also when it bears our name";
+  EXPECT_EQ(Editor().DeletePod("default", "late").error().code(), Code::kConflict);
+  EXPECT_EQ(ReadBack("mine.yaml"), before);
+  EXPECT_EQ(Files(), 2u);
+}
+
+TEST_F(ManifestEditorTest, NamespacesAndLongNamesDoNotCollide) {
+  const auto in = [](const std::string& space, const std::string& name) {
+    return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", namespace: " + space +
+           "}\nspec: {containers: [{name: c, image: i:1}]}\n";
+  };
+  ASSERT_TRUE(Editor().Apply(in("a-b", "c"), "x"));
+  ASSERT_TRUE(Editor().Apply(in("a", "b-c"), "x"));
+  EXPECT_EQ(Files(), 2u);
+  const std::string longest = std::string(250, 'x');
+  ASSERT_TRUE(Editor().Apply(in("a", longest + "y"), "x"));
+  ASSERT_TRUE(Editor().Apply(in("a", longest + "z"), "x"));
+  EXPECT_EQ(Files(), 4u);
+  EXPECT_TRUE(Editor().DeletePod("a", longest + "y"));
+  EXPECT_TRUE(Editor().DeletePod("a", longest + "z"));
+  EXPECT_TRUE(Editor().DeletePod("a-b", "c"));
+  EXPECT_EQ(Files(), 1u);
+}
+
+TEST_F(ManifestEditorTest, OurFileThatWasBrokenByHandCanStillBeDeleted) {
+  ASSERT_TRUE(Editor().Apply(PodYaml("web"), "x"));
+  const std::string text = ReadBack("pod_default_web.yaml");
+  Write("pod_default_web.yaml", text + "\tbroken: [\n");
+  auto deleted = Editor().DeletePod("default", "web");
+  ASSERT_TRUE(deleted) << deleted.error().message();
+  EXPECT_EQ(Files(), 0u);
+}
+
+TEST_F(ManifestEditorTest, AMissingDirectoryIsMade) {
+  std::filesystem::remove(dir_);
+  EXPECT_EQ(Editor().DeletePod("default", "web").error().code(), Code::kNotFound);
+  EXPECT_EQ(Outcome(PodYaml("web")), EditOutcome::kCreated);
+  EXPECT_EQ(Files(), 1u);
+}
+
+}  // namespace
+}  // namespace holdfast::agent

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/manifest_file.h"
+
+#include <sys/stat.h>
+
+#include "agent/kube/pod_identity.h"
+#include "holdfast/sys/files.h"
+#include "k8s/core/v1/pod.pb.h"
+#include "tests/unit/agent/source/source_fixture.h"
+
+namespace holdfast::agent {
+namespace {
+
+const FileRules kAlone{"/manifests", "Node-1", true};
+const FileRules kUnderApiServer{"/manifests", "node-1", false};
+
+TEST(ManifestNameTest, OnlyFinishedManifests) {
+  for (const char* name : {"a.yaml", "a.yml", "a.json", "a.b.yaml", "-.yaml"}) {
+    EXPECT_TRUE(IsManifestName(name)) << name;
+  }
+  for (const char* name : {"", ".a.yaml", ".a.yaml.swp", "a.yaml~", "a.yaml.bak", "#a.yaml#",
+                           "#a.yaml", "a.yaml.tmp", "a.swp", "README", "a.txt", "a.YAML", "4913"}) {
+    EXPECT_FALSE(IsManifestName(name)) << name;
+  }
+}
+
+TEST(ReadPodsTest, AManifestBecomesAStaticPodOfThisNode) {
+  const ManifestPods read = ReadPods("web.yaml", PodYaml("web"), kAlone);
+  ASSERT_TRUE(read.valid) << read.message;
+  ASSERT_EQ(read.pods.size(), 1u);
+  const corev1::Pod& pod = *read.pods[0];
+  EXPECT_EQ(pod.metadata().name(), "web-node-1");
+  EXPECT_EQ(pod.metadata().namespace_(), "default");
+  EXPECT_EQ(pod.spec().nodename(), "Node-1");
+  EXPECT_EQ(pod.spec().restartpolicy(), "Always") << "defaults are filled in";
+  EXPECT_EQ(pod.metadata().uid().size(), 32u);
+  const auto& annotations = pod.metadata().annotations();
+  EXPECT_EQ(annotations.at("kubernetes.io/config.source"), "file");
+  EXPECT_EQ(annotations.at("kubernetes.io/config.hash"), pod.metadata().uid());
+  ASSERT_EQ(pod.spec().tolerations_size(), 1);
+  EXPECT_EQ(pod.spec().tolerations(0).operator_(), "Exists");
+  EXPECT_EQ(pod.spec().tolerations(0).effect(), "NoExecute");
+}
+
+TEST(ReadPodsTest, TheUidFollowsContentNodeAndPlace) {
+  const auto uid = [](const std::string& file, const std::string& text, const FileRules& rules) {
+    return ReadPods(file, text, rules).pods.at(0)->metadata().uid();
+  };
+  const std::string first = uid("web.yaml", PodYaml("web"), kAlone);
+  EXPECT_EQ(uid("web.yaml", PodYaml("web"), kAlone), first);
+  EXPECT_EQ(uid("web.yaml", "# a comment\n" + PodYaml("web"), kAlone), first);
+  EXPECT_NE(uid("web.yaml", PodYaml("web", "nginx:2"), kAlone), first);
+  EXPECT_NE(uid("other.yaml", PodYaml("web"), kAlone), first);
+  FileRules elsewhere = kAlone;
+  elsewhere.node_name = "node-2";
+  EXPECT_NE(uid("web.yaml", PodYaml("web"), elsewhere), first);
+}
+
+TEST(ReadPodsTest, JsonAndSeveralDocuments) {
+  const ManifestPods json = ReadPods("web.json",
+                                     "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{"
+                                     "\"name\":\"web\"},\"spec\":{\"containers\":"
+                                     "[{\"name\":\"main\",\"image\":\"nginx:1\"}]}}",
+                                     kAlone);
+  ASSERT_TRUE(json.valid) << json.message;
+  EXPECT_EQ(json.pods.size(), 1u);
+  const std::string two = PodYaml("a") + "---\n" + PodYaml("b");
+  EXPECT_EQ(ReadPods("two.yaml", two, kAlone).pods.size(), 2u);
+  const ManifestPods refused = ReadPods("two.yaml", two, kUnderApiServer);
+  EXPECT_FALSE(refused.valid);
+  EXPECT_NE(refused.message.find("one Pod"), std::string::npos) << refused.message;
+}
+
+TEST(ReadPodsTest, FaultsNameFileLineAndColumn) {
+  std::string text = PodYaml("web");
+  text.replace(text.find("image:"), 6, "imagee:");
+  const ManifestPods read = ReadPods("web.yaml", text, kAlone);
+  EXPECT_FALSE(read.valid);
+  EXPECT_TRUE(read.message.starts_with("web.yaml:8:5: spec.containers[0].imagee: unknown field"))
+      << read.message;
+  const ManifestPods invalid = ReadPods("web.yaml", PodYaml("UPPER"), kAlone);
+  EXPECT_FALSE(invalid.valid);
+  EXPECT_TRUE(invalid.message.starts_with("web.yaml:4:9: metadata.name: Invalid value:"))
+      << invalid.message;
+  for (const std::string nothing : {"", "\n", "# only a comment\n", "---\n---\n"}) {
+    EXPECT_FALSE(ReadPods("web.yaml", nothing, kAlone).valid);
+  }
+}
+
+TEST(ReadPodsTest, OtherKindsAreNamedAndDoNotStopThePods) {
+  const std::string text =
+      PodYaml("web") + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n";
+  const ManifestPods read = ReadPods("web.yaml", text, kAlone);
+  EXPECT_TRUE(read.valid);
+  EXPECT_EQ(read.pods.size(), 1u);
+  EXPECT_NE(read.message.find("ConfigMap is not run from a manifest file"), std::string::npos)
+      << read.message;
+}
+
+TEST_F(SourceTest, OnlyRegularFilesAreLookedAt) {
+  const auto dir = sys::OpenDir(dir_);
+  Write("a.yaml", "x");
+  std::filesystem::create_symlink("a.yaml", dir_ + "/link.yaml");
+  std::filesystem::create_symlink("loop.yaml", dir_ + "/loop.yaml");
+  std::filesystem::create_directory(dir_ + "/dir.yaml");
+  ASSERT_EQ(::mkfifo((dir_ + "/fifo.yaml").c_str(), 0600), 0);
+  EXPECT_TRUE(StatManifest(dir->get(), "a.yaml")->has_value());
+  EXPECT_TRUE(StatManifest(dir->get(), "link.yaml")->has_value());
+  for (const char* name : {"loop.yaml", "dir.yaml", "fifo.yaml", "absent.yaml"}) {
+    EXPECT_FALSE(StatManifest(dir->get(), name)->has_value()) << name;
+  }
+  EXPECT_FALSE(ReadManifestFile(dir->get(), "fifo.yaml")) << "and does not block";
+}
+
+TEST_F(SourceTest, AGiantFileIsRefusedByItsSize) {
+  const auto dir = sys::OpenDir(dir_);
+  Write("big.yaml", "");
+  std::filesystem::resize_file(dir_ + "/big.yaml", 1ull << 30);
+  const auto read = ReadManifestFile(dir->get(), "big.yaml");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().code(), Code::kResourceExhausted);
+  EXPECT_EQ(read.error().message(), "big.yaml: larger than the limit of 10 MiB");
+}
+
+}  // namespace
+}  // namespace holdfast::agent

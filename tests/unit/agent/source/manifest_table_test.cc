@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/source/manifest_table.h"
+
+#include <gtest/gtest.h>
+
+#include "agent/kube/pod_identity.h"
+#include "k8s/core/v1/pod.pb.h"
+
+namespace holdfast::agent {
+namespace {
+
+using std::chrono::milliseconds;
+
+// A file's version is one number here.
+FileSignature Version(int64_t number, int64_t changed_ms = 0) {
+  return {1, 1, number, number, changed_ms * 1'000'000};
+}
+
+ManifestPods Pods(const std::vector<std::string>& names, const std::string& uid = "u") {
+  ManifestPods pods;
+  for (const std::string& name : names) {
+    auto pod = std::make_shared<corev1::Pod>();
+    pod->mutable_metadata()->set_name(name);
+    pod->mutable_metadata()->set_namespace_("default");
+    pod->mutable_metadata()->set_uid(uid + name);
+    pods.pods.push_back(std::move(pod));
+  }
+  return pods;
+}
+
+ManifestPods Bad(const std::string& why) { return {{}, false, why}; }
+
+class ManifestTableTest : public ::testing::Test {
+ protected:
+  // Both clocks; wall time starts far from zero.
+  ManifestTable::Moment At(int64_t ms) const {
+    return {{milliseconds(ms)}, {milliseconds(1'000'000 + ms)}};
+  }
+  static FileSignature Fresh(int64_t number, int64_t ms) { return Version(number, 1'000'000 + ms); }
+
+  std::vector<std::string> PodNames() const {
+    std::vector<std::string> names;
+    for (const DesiredPod& pod : table_.Build().pods) names.push_back(pod.pod->metadata().name());
+    return names;
+  }
+
+  ManifestTable table_{milliseconds(200)};
+};
+
+TEST_F(ManifestTableTest, AnOldFileIsReadAtOnceAndOnlyOnce) {
+  const auto plan = table_.Observe({{"a.yaml", Version(1)}}, At(0));
+  EXPECT_EQ(plan.read, std::vector<std::string>{"a.yaml"});
+  table_.Loaded("a.yaml", Version(1), Pods({"a"}), At(0));
+  EXPECT_TRUE(table_.Observe({{"a.yaml", Version(1)}}, At(1)).read.empty());
+  EXPECT_EQ(PodNames(), std::vector<std::string>{"a"});
+}
+
+TEST_F(ManifestTableTest, AFreshFileWaitsUntilItIsQuiet) {
+  auto plan = table_.Observe({{"a.yaml", Fresh(1, 0)}}, At(10));
+  EXPECT_TRUE(plan.read.empty());
+  ASSERT_TRUE(plan.look_again);
+  EXPECT_EQ(plan.look_again->since_boot, milliseconds(210));
+  plan = table_.Observe({{"a.yaml", Fresh(2, 150)}}, At(160));
+  EXPECT_TRUE(plan.read.empty()) << "it grew";
+  plan = table_.Observe({{"a.yaml", Fresh(2, 150)}}, At(340));
+  EXPECT_TRUE(plan.read.empty());
+  plan = table_.Observe({{"a.yaml", Fresh(2, 150)}}, At(360));
+  EXPECT_EQ(plan.read.size(), 1u);
+}
+
+TEST_F(ManifestTableTest, ARenamedFileIsReadAtOnce) {
+  table_.NoteRenamedIn("a.yaml");
+  EXPECT_EQ(table_.Observe({{"a.yaml", Fresh(1, 0)}}, At(1)).read.size(), 1u);
+  table_.Loaded("a.yaml", Fresh(1, 0), Pods({"a"}), At(1));
+  EXPECT_TRUE(table_.Observe({{"a.yaml", Fresh(2, 5)}}, At(6)).read.empty())
+      << "the next change of the same file is no rename any more";
+}
+
+TEST_F(ManifestTableTest, AFileThatSomebodyWritesWaitsForTheClose) {
+  table_.NoteWriting("a.yaml", true, At(0).boot);
+  EXPECT_TRUE(table_.Observe({{"a.yaml", Fresh(1, 0)}}, At(5'000)).read.empty())
+      << "paused halfway";
+  table_.NoteWriting("a.yaml", false, At(6'000).boot);
+  EXPECT_EQ(table_.Observe({{"a.yaml", Fresh(1, 0)}}, At(6'000)).read.size(), 1u);
+}
+
+TEST_F(ManifestTableTest, AWriterThatNeverClosesDoesNotHoldItBackForEver) {
+  table_.NoteWriting("a.yaml", true, At(0).boot);
+  EXPECT_TRUE(table_.Observe({{"a.yaml", Fresh(1, 0)}}, At(19'000)).read.empty());
+  EXPECT_EQ(table_.Observe({{"a.yaml", Fresh(1, 0)}}, At(20'000)).read.size(), 1u);
+}
+
+TEST_F(ManifestTableTest, AChangeTimeInTheFutureProvesNothing) {
+  auto plan = table_.Observe({{"a.yaml", Fresh(1, 1'000'000)}}, At(0));
+  EXPECT_TRUE(plan.read.empty());
+  EXPECT_EQ(table_.Observe({{"a.yaml", Fresh(1, 1'000'000)}}, At(200)).read.size(), 1u)
+      << "but having stood still does";
+}
+
+TEST_F(ManifestTableTest, ABadVersionKeepsTheLastGoodPodsAndSaysWhy) {
+  table_.Observe({{"a.yaml", Version(1)}}, At(0));
+  table_.Loaded("a.yaml", Version(1), Pods({"a"}), At(0));
+  table_.Observe({{"a.yaml", Version(2)}}, At(1'000));
+  table_.Loaded("a.yaml", Version(2), Bad("a.yaml:1:1: broken"), At(1'000));
+  const PodSnapshot snapshot = table_.Build();
+  EXPECT_EQ(PodNames(), std::vector<std::string>{"a"});
+  ASSERT_EQ(snapshot.errors.size(), 1u);
+  EXPECT_EQ(snapshot.errors[0].origin, "a.yaml");
+  EXPECT_EQ(snapshot.errors[0].pod, "default/a");
+  EXPECT_TRUE(snapshot.errors[0].last_good_runs);
+  EXPECT_EQ(snapshot.errors[0].since, At(1'000).wall);
+  // The same fault again keeps its time; repair clears it.
+  table_.Loaded("a.yaml", Version(3), Bad("a.yaml:1:1: broken"), At(2'000));
+  EXPECT_EQ(table_.Build().errors[0].since, At(1'000).wall);
+  EXPECT_TRUE(table_.Build().errors[0].last_good_runs) << "still the pod of version 1";
+  table_.Loaded("a.yaml", Version(4), Pods({"b"}), At(3'000));
+  EXPECT_TRUE(table_.Build().errors.empty());
+  EXPECT_EQ(PodNames(), std::vector<std::string>{"b"});
+}
+
+TEST_F(ManifestTableTest, AFileThatWasNeverGoodRunsNothing) {
+  table_.Observe({{"a.yaml", Version(1)}}, At(0));
+  table_.Failed("a.yaml", Version(1), "a.yaml: larger than the limit of 10 MiB", At(0));
+  EXPECT_TRUE(table_.Build().pods.empty());
+  ASSERT_EQ(table_.Build().errors.size(), 1u);
+  EXPECT_FALSE(table_.Build().errors[0].last_good_runs);
+  EXPECT_TRUE(table_.Observe({{"a.yaml", Version(1)}}, At(1)).read.empty())
+      << "not read again and again";
+}
+
+TEST_F(ManifestTableTest, ADeletedFileTakesItsPodsAfterAMoment) {
+  table_.Observe({{"a.yaml", Version(1)}}, At(0));
+  table_.Loaded("a.yaml", Version(1), Pods({"a"}), At(0));
+  const auto plan = table_.Observe({}, At(1'000));
+  EXPECT_EQ(PodNames(), std::vector<std::string>{"a"})
+      << "an editor may be about to write it again";
+  ASSERT_TRUE(plan.look_again);
+  EXPECT_EQ(plan.look_again->since_boot, milliseconds(1'200));
+  table_.Observe({}, At(1'200));
+  EXPECT_TRUE(PodNames().empty());
+}
+
+TEST_F(ManifestTableTest, DeleteAndCreateIsOneChange) {
+  table_.Observe({{"a.yaml", Version(1)}}, At(0));
+  table_.Loaded("a.yaml", Version(1), Pods({"a"}), At(0));
+  const auto pod = table_.Build().pods[0].pod;
+  table_.Observe({}, At(1'000));
+  table_.Observe({{"a.yaml", Fresh(2, 1'050)}}, At(1'060));
+  table_.Observe({{"a.yaml", Fresh(2, 1'050)}}, At(1'300));
+  table_.Loaded("a.yaml", Fresh(2, 1'050), Pods({"a"}), At(1'300));
+  EXPECT_EQ(table_.Build().pods[0].pod, pod) << "the same content is the same pod";
+}
+
+TEST_F(ManifestTableTest, OfTwoPodsOfOneNameTheFirstFileWins) {
+  const ManifestTable::Listing listing = {{"a.yaml", Version(1)}, {"b.yaml", Version(1)}};
+  table_.Observe(listing, At(0));
+  table_.Loaded("b.yaml", Version(1), Pods({"web", "web"}, "b"), At(0));
+  EXPECT_EQ(PodNames(), std::vector<std::string>{"web"});
+  EXPECT_NE(table_.Build().errors.at(0).message.find("earlier in the same file"),
+            std::string::npos);
+  table_.Loaded("a.yaml", Version(1), Pods({"web"}, "a"), At(0));
+  const PodSnapshot snapshot = table_.Build();
+  ASSERT_EQ(snapshot.pods.size(), 1u);
+  EXPECT_EQ(snapshot.pods[0].origin, "a.yaml");
+  ASSERT_EQ(snapshot.errors.size(), 2u);
+  EXPECT_EQ(snapshot.errors[0].origin, "b.yaml");
+  EXPECT_EQ(snapshot.errors[0].message, "b.yaml: pod default/web is already defined in a.yaml");
+  EXPECT_EQ(snapshot.errors[0].since, At(0).wall);
+}
+
+TEST_F(ManifestTableTest, PodsSayWhenTheyWereSeen) {
+  table_.Loaded("a.yaml", Version(1), Pods({"a"}), {{}, {std::chrono::seconds(1'700'000'000)}});
+  const auto pod = table_.Build().pods.at(0).pod;
+  EXPECT_EQ(pod->metadata().annotations().at(kube::kConfigSeenAnnotation),
+            "2023-11-14T22:13:20.000000000Z");
+}
+
+}  // namespace
+}  // namespace holdfast::agent
