@@ -6,6 +6,7 @@
 #include <linux/sched.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -75,6 +76,14 @@ uint32_t LastCapability() {
   return static_cast<uint32_t>(last);
 }
 
+uint64_t BoundingSet(uint32_t last) {
+  uint64_t set = 0;
+  for (uint32_t capability = 0; capability <= last; ++capability) {
+    if (::prctl(PR_CAPBSET_READ, capability) == 1) set |= 1ull << capability;
+  }
+  return set;
+}
+
 }  // namespace
 
 Result<HostFacts> ProbeHost() {
@@ -83,6 +92,10 @@ Result<HostFacts> ProbeHost() {
   RETURN_IF_ERROR(WithContext(ProbeProcesses(facts), "probe processes"));
   facts.cap_sys_resource = HasEffectiveCapability(CAP_SYS_RESOURCE);
   facts.last_capability = LastCapability();
+  facts.capabilities = BoundingSet(facts.last_capability);
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return Error::FromErrno(errno, "getrlimit");
+  facts.max_open_files = files.rlim_max;
   return facts;
 }
 

@@ -1,0 +1,278 @@
+// SPDX-License-Identifier: Apache-2.0
+// Localhost profiles: OCI seccomp JSON -> BPF, by libseccomp. Only in the agent's process.
+#include <fcntl.h>
+#include <seccomp.h>
+#include <simdjson.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <string_view>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "runtime/plan/capabilities.h"
+#include "runtime/plan/seccomp.h"
+
+namespace holdfast::runtime {
+namespace {
+
+namespace json = simdjson::dom;
+
+constexpr size_t kMaxProfileBytes = 4u << 20;
+constexpr size_t kMaxProgramBytes = 4096 * sizeof(model::BpfInstruction);  // BPF_MAXINSNS
+
+struct FilterDeleter {
+  void operator()(void* filter) const { ::seccomp_release(filter); }
+};
+using Filter = std::unique_ptr<void, FilterDeleter>;
+
+std::string_view Text(const json::object& object, const char* key) {
+  std::string_view text;
+  return object[key].get(text) == simdjson::SUCCESS ? text : std::string_view();
+}
+
+uint64_t Number(const json::object& object, const char* key, uint64_t fallback) {
+  uint64_t number = 0;
+  return object[key].get(number) == simdjson::SUCCESS ? number : fallback;
+}
+
+// Absent is an empty list.
+std::vector<json::element> Array(const json::object& object, const char* key) {
+  json::array array;
+  std::vector<json::element> elements;
+  if (object[key].get(array) != simdjson::SUCCESS) return elements;
+  for (const json::element element : array) elements.push_back(element);
+  return elements;
+}
+
+Result<uint32_t> ParseAction(std::string_view name, uint64_t errno_value) {
+  static const std::map<std::string_view, uint32_t> kActions = {
+      {"SCMP_ACT_KILL", SCMP_ACT_KILL},
+      {"SCMP_ACT_KILL_THREAD", SCMP_ACT_KILL_THREAD},
+      {"SCMP_ACT_KILL_PROCESS", SCMP_ACT_KILL_PROCESS},
+      {"SCMP_ACT_TRAP", SCMP_ACT_TRAP},
+      {"SCMP_ACT_ALLOW", SCMP_ACT_ALLOW},
+      {"SCMP_ACT_LOG", SCMP_ACT_LOG}};
+  if (name == "SCMP_ACT_ERRNO") return SCMP_ACT_ERRNO(static_cast<uint32_t>(errno_value & 0xffff));
+  if (name == "SCMP_ACT_TRACE") return SCMP_ACT_TRACE(static_cast<uint32_t>(errno_value & 0xffff));
+  const auto found = kActions.find(name);
+  if (found == kActions.end()) return InvalidArgument(StrCat("unknown action \"", name, "\""));
+  return found->second;
+}
+
+Result<scmp_compare> ParseOperator(std::string_view name) {
+  static const std::map<std::string_view, scmp_compare> kOperators = {
+      {"SCMP_CMP_NE", SCMP_CMP_NE},
+      {"SCMP_CMP_LT", SCMP_CMP_LT},
+      {"SCMP_CMP_LE", SCMP_CMP_LE},
+      {"SCMP_CMP_EQ", SCMP_CMP_EQ},
+      {"SCMP_CMP_GE", SCMP_CMP_GE},
+      {"SCMP_CMP_GT", SCMP_CMP_GT},
+      {"SCMP_CMP_MASKED_EQ", SCMP_CMP_MASKED_EQ}};
+  const auto found = kOperators.find(name);
+  if (found == kOperators.end()) return InvalidArgument(StrCat("unknown operator \"", name, "\""));
+  return found->second;
+}
+
+// "SCMP_ARCH_X86_64" -> libseccomp's number.
+Result<uint32_t> ParseArchitecture(std::string_view name) {
+  constexpr std::string_view kPrefix = "SCMP_ARCH_";
+  if (name.starts_with(kPrefix)) {
+    std::string lower;
+    for (char c : name.substr(kPrefix.size())) {
+      lower.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
+    }
+    const uint32_t token = ::seccomp_arch_resolve_name(lower.c_str());
+    if (token != 0) return token;
+  }
+  return InvalidArgument(StrCat("unknown architecture \"", name, "\""));
+}
+
+Error SeccompError(int rc, const std::string& what) { return Error::FromErrno(-rc, what); }
+
+class ProfileCompiler {
+ public:
+  explicit ProfileCompiler(uint64_t capabilities) : capabilities_(capabilities) {}
+
+  Result<Filter> Compile(const json::object& profile) {
+    ASSIGN_OR_RETURN(default_action_, ParseAction(Text(profile, "defaultAction"),
+                                                  Number(profile, "defaultErrnoRet", EPERM)));
+    Filter filter(::seccomp_init(default_action_));
+    if (!filter) return Internal("seccomp_init: failed");
+    RETURN_IF_ERROR(AddArchitectures(filter.get(), profile));
+    for (const json::element& element : Array(profile, "syscalls")) {
+      json::object group;
+      if (element.get(group) != simdjson::SUCCESS)
+        return InvalidArgument("syscalls: not an object");
+      RETURN_IF_ERROR(AddGroup(filter.get(), group));
+    }
+    return filter;
+  }
+
+ private:
+  static Result<void> AddArchitecture(void* filter, std::string_view name) {
+    ASSIGN_OR_RETURN(const uint32_t token, ParseArchitecture(name));
+    const int rc = ::seccomp_arch_add(filter, token);
+    if (rc != 0 && rc != -EEXIST) return SeccompError(rc, StrCat("seccomp_arch_add ", name));
+    return {};
+  }
+
+  static Result<void> AddArchitectures(void* filter, const json::object& profile) {
+    for (const json::element& element : Array(profile, "architectures")) {
+      std::string_view name;
+      if (element.get(name) != simdjson::SUCCESS) return InvalidArgument("architectures: not text");
+      RETURN_IF_ERROR(AddArchitecture(filter, name));
+    }
+    const uint32_t native = ::seccomp_arch_native();
+    for (const json::element& element : Array(profile, "archMap")) {
+      json::object entry;
+      if (element.get(entry) != simdjson::SUCCESS) return InvalidArgument("archMap: not an object");
+      ASSIGN_OR_RETURN(const uint32_t token, ParseArchitecture(Text(entry, "architecture")));
+      if (token != native) continue;
+      for (const json::element& sub : Array(entry, "subArchitectures")) {
+        std::string_view name;
+        if (sub.get(name) == simdjson::SUCCESS) RETURN_IF_ERROR(AddArchitecture(filter, name));
+      }
+    }
+    return {};
+  }
+
+  // "includes"/"excludes" of profiles in Docker's dialect; only capabilities are known.
+  Result<bool> Applies(const json::object& group) const {
+    json::object condition;
+    if (group["includes"].get(condition) == simdjson::SUCCESS) {
+      ASSIGN_OR_RETURN(const int held, CountHeld(condition));
+      if (held == 0 && Array(condition, "caps").size() > 0) return false;
+    }
+    if (group["excludes"].get(condition) == simdjson::SUCCESS) {
+      ASSIGN_OR_RETURN(const int held, CountHeld(condition));
+      if (held > 0) return false;
+    }
+    return true;
+  }
+
+  Result<int> CountHeld(const json::object& condition) const {
+    int held = 0;
+    for (const json::element& element : Array(condition, "caps")) {
+      std::string_view name;
+      if (element.get(name) != simdjson::SUCCESS) return InvalidArgument("caps: not text");
+      const int number = CapabilityNumber(name);
+      if (number < 0) return InvalidArgument(StrCat("unknown capability \"", name, "\""));
+      if ((capabilities_ >> number & 1) != 0) ++held;
+    }
+    return held;
+  }
+
+  static Result<std::vector<scmp_arg_cmp>> ParseArguments(const json::object& group) {
+    std::vector<scmp_arg_cmp> comparisons;
+    for (const json::element& element : Array(group, "args")) {
+      json::object argument;
+      if (element.get(argument) != simdjson::SUCCESS) return InvalidArgument("args: not an object");
+      const uint64_t index = Number(argument, "index", 6);
+      if (index > 5) return InvalidArgument("args: index out of range");
+      ASSIGN_OR_RETURN(const scmp_compare op, ParseOperator(Text(argument, "op")));
+      comparisons.push_back({static_cast<unsigned>(index), op, Number(argument, "value", 0),
+                             Number(argument, "valueTwo", 0)});
+    }
+    return comparisons;
+  }
+
+  // Conditions on one argument more than once mean "or" in OCI profiles, a rule each.
+  static bool RepeatsAnArgument(const std::vector<scmp_arg_cmp>& comparisons) {
+    unsigned seen = 0;
+    for (const scmp_arg_cmp& comparison : comparisons) {
+      if ((seen >> comparison.arg & 1) != 0) return true;
+      seen |= 1u << comparison.arg;
+    }
+    return false;
+  }
+
+  Result<void> AddRule(void* filter, uint32_t action, std::string_view name,
+                       const std::vector<scmp_arg_cmp>& comparisons) const {
+    const int number = ::seccomp_syscall_resolve_name(std::string(name).c_str());
+    if (number == __NR_SCMP_ERROR) {
+      // Left out, an allowed call is refused: safe. A refused one would be allowed: not safe.
+      if (action == SCMP_ACT_ALLOW || action == SCMP_ACT_LOG) return {};
+      return InvalidArgument(StrCat("unknown system call \"", name, "\""));
+    }
+    auto add = [&](const scmp_arg_cmp* first, size_t count) -> Result<void> {
+      const int rc =
+          ::seccomp_rule_add_array(filter, action, number, static_cast<unsigned>(count), first);
+      if (rc != 0 && rc != -EEXIST) return SeccompError(rc, StrCat("seccomp_rule_add ", name));
+      return {};
+    };
+    if (!RepeatsAnArgument(comparisons)) return add(comparisons.data(), comparisons.size());
+    for (const scmp_arg_cmp& comparison : comparisons) RETURN_IF_ERROR(add(&comparison, 1));
+    return {};
+  }
+
+  Result<void> AddGroup(void* filter, const json::object& group) const {
+    ASSIGN_OR_RETURN(const uint32_t action,
+                     ParseAction(Text(group, "action"), Number(group, "errnoRet", EPERM)));
+    ASSIGN_OR_RETURN(const bool applies, Applies(group));
+    // libseccomp refuses a rule that says what the default says.
+    if (!applies || action == default_action_) return {};
+    ASSIGN_OR_RETURN(const auto comparisons, ParseArguments(group));
+    std::string_view single = Text(group, "name");
+    if (!single.empty()) RETURN_IF_ERROR(AddRule(filter, action, single, comparisons));
+    for (const json::element& element : Array(group, "names")) {
+      std::string_view name;
+      if (element.get(name) != simdjson::SUCCESS) return InvalidArgument("names: not text");
+      RETURN_IF_ERROR(AddRule(filter, action, name, comparisons));
+    }
+    return {};
+  }
+
+  uint64_t capabilities_;
+  uint32_t default_action_ = 0;
+};
+
+Result<std::vector<model::BpfInstruction>> Export(void* filter) {
+  const UniqueFd file(::memfd_create("seccomp", MFD_CLOEXEC));
+  if (!file) return Error::FromErrno(errno, "memfd_create");
+  if (const int rc = ::seccomp_export_bpf(filter, file.get()); rc != 0) {
+    return SeccompError(rc, "seccomp_export_bpf");
+  }
+  if (::lseek(file.get(), 0, SEEK_SET) != 0) return Error::FromErrno(errno, "lseek");
+  ASSIGN_OR_RETURN(const std::string bytes, sys::ReadFd(file.get(), kMaxProgramBytes));
+  std::vector<model::BpfInstruction> program(bytes.size() / sizeof(model::BpfInstruction));
+  std::memcpy(program.data(), bytes.data(), program.size() * sizeof(model::BpfInstruction));
+  if (program.empty()) return Internal("seccomp_export_bpf: empty program");
+  return program;
+}
+
+Result<std::string> ReadProfile(const std::string& path) {
+  if (!path.starts_with('/') || path.find("/../") != std::string::npos || path.ends_with("/..")) {
+    return InvalidArgument("not an absolute path without \"..\"");
+  }
+  ASSIGN_OR_RETURN(const UniqueFd file, sys::OpenAt(AT_FDCWD, path, O_RDONLY | O_NONBLOCK));
+  struct stat st{};
+  if (::fstat(file.get(), &st) != 0) return Error::FromErrno(errno, "fstat");
+  if (!S_ISREG(st.st_mode)) return InvalidArgument("not a regular file");
+  return sys::ReadFd(file.get(), kMaxProfileBytes);
+}
+
+Result<std::vector<model::BpfInstruction>> Load(const std::string& path, uint64_t capabilities) {
+  ASSIGN_OR_RETURN(const std::string text, ReadProfile(path));
+  json::parser parser;
+  json::object profile;
+  if (const auto error = parser.parse(text).get(profile); error != simdjson::SUCCESS) {
+    return InvalidArgument(StrCat("not a JSON object: ", simdjson::error_message(error)));
+  }
+  ASSIGN_OR_RETURN(const Filter filter, ProfileCompiler(capabilities).Compile(profile));
+  return Export(filter.get());
+}
+
+}  // namespace
+
+Result<std::vector<model::BpfInstruction>> LoadSeccompProfile(const std::string& path,
+                                                              uint64_t capabilities) {
+  return WithContext(Load(path, capabilities), StrCat("seccomp profile \"", path, "\""));
+}
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The impure part of plan preparation: opens what the plan's indexes refer to. Thread-safe.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "holdfast/base/result.h"
+#include "holdfast/base/unique_fd.h"
+#include "holdfast/model/container_spec.h"
+#include "holdfast/model/launch_plan.h"
+
+namespace holdfast::runtime {
+
+// A detached, recursive copy of the volume's tree. `sub_path` is resolved beneath `source`: a
+// symlink that leads out of it is refused, whatever the container does to the volume meanwhile; a
+// missing one is made as a directory with the mode of the volume.
+Result<MountFd> OpenVolume(const model::MountSpec& spec);
+
+// Every node below /dev, for privileged containers; without ptys, shm, mqueue and the like.
+Result<std::vector<model::DevicePlan>> ListHostDevices();
+
+}  // namespace holdfast::runtime
