@@ -64,10 +64,7 @@ Result<std::unique_ptr<PodNet>> PodNet::Open(const model::Instance& instance) {
 
 Result<void> PodNet::AdoptRecords() {
   for (const auto& [uid, record] : book_.records()) {
-    if (record.releasing) {
-      releasing_.push_back(uid);
-      continue;
-    }
+    if (record.releasing) releasing_.push_back(uid);
     ASSIGN_OR_RETURN(std::vector<model::HostPortRow> rows,
                      HostPortRows(record.host_ports, record.addresses));
     rules_.Adopt(uid, std::move(rows));
@@ -238,7 +235,10 @@ Result<void> PodNet::TeardownLocked(const PodUid& uid) {
   if (known == nullptr || known->releasing) return {};
   if (!known->host_ports.empty()) RETURN_IF_ERROR(rules_.Set(uid, {}, rtnl_));
   HOLDFAST_PAUSE_POINT("podnet.teardown.rules_removed");
-  RETURN_IF_ERROR(book_.Release(uid));
+  PodRecord record = *known;
+  record.releasing = true;
+  record.host_ports.clear();
+  RETURN_IF_ERROR(book_.Update(record));
   releasing_.push_back(uid);
   HOLDFAST_PAUSE_POINT("podnet.teardown.releasing_written");
   return {};

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // cgroup v1, also the v1 half of a hybrid machine. Source: Documentation/admin-guide/cgroup-v1.
+#include <fcntl.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -77,15 +79,23 @@ Result<void> ApplyMemory(int dir, const CgroupLimits& limits) {
   return WriteMemoryAndSwap(dir, *limits.memory_bytes);
 }
 
+std::string LineOf(const DeviceRule& rule) {
+  const std::string major = rule.major < 0 ? "*" : std::to_string(rule.major);
+  const std::string minor = rule.minor < 0 ? "*" : std::to_string(rule.minor);
+  return StrCat(rule.type, " ", major, ":", minor, " ", rule.read ? "r" : "", rule.write ? "w" : "",
+                rule.mknod ? "m" : "");
+}
+
 Result<void> ApplyDevices(int dir, const CgroupLimits& limits) {
   if (!limits.standard_devices) return {};
   RETURN_IF_ERROR(sys::WriteControlAt(dir, "devices.deny", "a"));
+  // One descriptor for all rules: this is on the way of every start.
+  ASSIGN_OR_RETURN(const UniqueFd allow, sys::OpenAt(dir, "devices.allow", O_WRONLY));
   for (const DeviceRule& rule : kStandardDevices) {
-    const std::string major = rule.major < 0 ? "*" : std::to_string(rule.major);
-    const std::string minor = rule.minor < 0 ? "*" : std::to_string(rule.minor);
-    const std::string line = StrCat(rule.type, " ", major, ":", minor, " ", rule.read ? "r" : "",
-                                    rule.write ? "w" : "", rule.mknod ? "m" : "");
-    RETURN_IF_ERROR(sys::WriteControlAt(dir, "devices.allow", line));
+    const std::string line = LineOf(rule);
+    if (::write(allow.get(), line.data(), line.size()) < 0) {
+      return Error::FromErrno(errno, StrCat("write \"", line, "\" to devices.allow"));
+    }
   }
   return {};
 }

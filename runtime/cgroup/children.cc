@@ -102,9 +102,18 @@ Result<MadeCgroup> MakeChild(const Cgroup& parent, const std::string& name) {
 }
 
 Result<Cgroup> OpenChild(const Cgroup& parent, const std::string& name) {
+  Cgroup child{StrCat(parent.path, "/", name), {}};
+  for (const DirFd& dir : parent.dirs) {
+    auto opened = sys::OpenDirAt(dir.get(), name);
+    if (!opened && opened.error().sys_errno() != ENOENT) return std::move(opened.error());
+    if (!opened) break;
+    child.dirs.push_back(std::move(*opened));
+  }
+  if (child.dirs.size() == parent.dirs.size()) return child;
+  // Not in every hierarchy: in none, or a crash cut its making or its removal.
   const bool any = std::ranges::any_of(
       parent.dirs, [&](const DirFd& dir) { return sys::ExistsAt(dir.get(), name); });
-  if (!any) return NotFound(StrCat("cgroup ", parent.path, "/", name, ": does not exist"));
+  if (!any) return NotFound(StrCat("cgroup ", child.path, ": does not exist"));
   ASSIGN_OR_RETURN(MadeCgroup made, MakeChild(parent, name));
   return std::move(made.cgroup);
 }

@@ -96,7 +96,7 @@ Result<void> Runtime::Adopt() {
     // The session of an exec ended with the former agent.
     auto process = parts_->keeper.OpenProcess(start);
     if (process) ::syscall(SYS_pidfd_send_signal, process->get(), SIGKILL, nullptr, 0);
-    execs_.Abandon(start.id);
+    execs_.Abandon(start.id, true);
   }
   ASSIGN_OR_RETURN(std::vector<ContainerRecord> records, parts_->state.Containers());
   const std::lock_guard lock(half_made_mutex_);

@@ -65,7 +65,7 @@ class Session final : public ExecSession {
         terminal_(std::move(terminal)) {}
   ~Session() override {
     if (!report_) (void)Signal(SIGKILL);  // ESRCH: it has just ended
-    reaper_.Abandon(start_.id);
+    reaper_.Abandon(start_.id, terminal_.valid());
   }
 
   int stdin_fd() const override { return terminal_ ? terminal_.get() : streams_.in.get(); }
@@ -119,24 +119,28 @@ Error ToPlain(StartFailure failure) { return std::move(failure.error); }
 
 }  // namespace
 
-void ExecReaper::Abandon(const std::string& id) {
+void ExecReaper::Abandon(const std::string& id, bool terminal) {
   {
     const std::lock_guard lock(mutex_);
-    abandoned_.insert(id);
+    abandoned_[id] = terminal;
   }
   ask_(id);
 }
 
 bool ExecReaper::Resolve(const std::string& id) {
+  bool terminal = false;
   {
     const std::lock_guard lock(mutex_);
-    if (!abandoned_.contains(id)) return true;
+    const auto it = abandoned_.find(id);
+    if (it == abandoned_.end()) return true;
+    terminal = it->second;
   }
   auto start = parts_.keeper.FindStart(id);
   if (!start) return false;
   if (*start) {
     auto report = parts_.keeper.FindExit(**start);
     if (!report || !*report) return false;
+    if (terminal && !parts_.keeper.UnregisterLog(ContainerId(id))) return false;
     if (!parts_.keeper.Forget(id)) return false;
   }
   const std::lock_guard lock(mutex_);

@@ -4,8 +4,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
-#include <set>
 #include <string>
 
 #include "runtime/containers/parts.h"
@@ -19,7 +19,8 @@ class ExecReaper {
  public:
   ExecReaper(Parts& parts, std::function<void(const std::string&)> ask)
       : parts_(parts), ask_(std::move(ask)) {}
-  void Abandon(const std::string& id);
+  // `terminal`: the keeper holds the master of its terminal.
+  void Abandon(const std::string& id, bool terminal);
   // True when `id` needs nothing more from here (it is none of ours, or is forgotten now).
   bool Resolve(const std::string& id);
 
@@ -27,7 +28,7 @@ class ExecReaper {
   Parts& parts_;
   const std::function<void(const std::string&)> ask_;
   std::mutex mutex_;
-  std::set<std::string> abandoned_;
+  std::map<std::string, bool> abandoned_;  // id, terminal
 };
 
 Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,

@@ -55,14 +55,13 @@ Result<void> Sandboxes::Ensure(const model::SandboxSpec& spec) {
   // 2. the cgroup
   RETURN_IF_ERROR(parts_.cgroups->EnsurePod(spec.uid, spec.qos, spec.resources));
   RETURN_IF_ERROR(RefreshBurstable());
-  // 3. the namespaces
-  return EnsureNamespaces(spec);
-}
-
-Result<void> Sandboxes::EnsureNamespaces(const model::SandboxSpec& spec) {
-  auto there = Fds(spec.uid);
-  if (there) return {};
-  if (there.error().code() != Code::kNotFound) return std::move(there.error());
+  // 3. the namespaces: a pod that is new to us is not looked up first, since making what is there
+  //    gives what is there
+  if (known) {
+    auto there = Fds(spec.uid);
+    if (there) return {};
+    if (there.error().code() != Code::kNotFound) return std::move(there.error());
+  }
   ASSIGN_OR_RETURN(std::vector<keeper::KeptFd> made, MakeNamespaces(spec));
   HOLDFAST_PAUSE_POINT("containers.namespaces_made");
   Remember(spec.uid, std::move(made));

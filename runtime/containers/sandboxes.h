@@ -47,7 +47,6 @@ class Sandboxes {
     std::optional<BootTime> ensured_at;  // by this process
   };
 
-  Result<void> EnsureNamespaces(const model::SandboxSpec& spec);
   Result<std::vector<keeper::KeptFd>> MakeNamespaces(const model::SandboxSpec& spec);
   Result<void> RefreshBurstable();
   std::optional<Info> Find(const PodUid& uid) const;

@@ -31,13 +31,13 @@ std::unexpected<StartFailure> Fail(Phase phase, Error error) {
   return std::unexpected(StartFailure{phase, std::move(error)});
 }
 
+// With its parents; those are there for every container of the pod but the first.
 Result<void> MakeScratch(const std::string& path) {
-  // The parent is there for every container of the pod but the first.
   if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
-  if (errno != ENOENT) return Error::FromErrno(errno, StrCat("mkdir ", path));
-  auto made = sys::MakeDirs(AT_FDCWD, path, 0700);
-  if (!made) return std::move(made.error()).Wrap("make scratch directory");
-  return {};
+  if (errno != ENOENT || path.empty()) return Error::FromErrno(errno, StrCat("mkdir ", path));
+  RETURN_IF_ERROR(MakeScratch(path.substr(0, path.rfind('/'))));
+  if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  return Error::FromErrno(errno, StrCat("mkdir ", path));
 }
 
 int FdOf(const Sandboxes::Descriptors& fds, const char* key) {

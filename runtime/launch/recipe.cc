@@ -28,7 +28,6 @@ struct Step {
 constexpr Step<model::LaunchPlan> kContainer[] = {
     {"join namespaces", JoinPodNamespaces},
     {"namespaces", MakeOwnNamespaces},
-    {"shared memory", CopySharedMemory},
     {"overlay root", MountRoot},
     {"mounts", MountAll},
     {"devices", MakeDevices},

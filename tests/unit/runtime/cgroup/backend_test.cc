@@ -149,7 +149,7 @@ TEST_F(BackendTest, V1WritesEachLimitIntoItsHierarchy) {
   EXPECT_EQ(Read("cpu/cpu.cfs_quota_us"), "50000");
   EXPECT_EQ(Read("pids/pids.max"), "10");
   EXPECT_EQ(Read("devices/devices.deny"), "a");
-  EXPECT_TRUE(Read("devices/devices.allow").starts_with("c 136:* rwm"));
+  EXPECT_TRUE(Read("devices/devices.allow").starts_with("c *:* mb *:* mc 1:3 rwm"));
 }
 
 TEST_F(BackendTest, ErrorsNameTheCgroupAndTheFile) {

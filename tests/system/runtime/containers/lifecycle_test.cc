@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// Containers from start to removal through ContainerRuntime, with a real keeper.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <sstream>
+#include <thread>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "runtime/cgroup/layout.h"
+#include "tests/support/containers/runtime_node.h"
+
+namespace holdfast::runtime {
+namespace {
+
+using std::chrono::steady_clock;
+using test_support::RuntimeNode;
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// Polls until `condition` holds; false after ten seconds.
+template <class F>
+bool Eventually(F condition) {
+  const auto deadline = steady_clock::now() + std::chrono::seconds(10);
+  while (!condition()) {
+    if (steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+class LifecycleTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+    node_ = std::make_unique<RuntimeNode>();
+    runtime_ = node_->Open();
+  }
+  void TearDown() override {
+    runtime_.reset();
+    node_.reset();
+  }
+
+  void Ensure(const std::string& uid) {
+    const auto ensured = runtime_->EnsureSandbox(node_->Sandbox(uid));
+    ASSERT_TRUE(ensured) << ensured.error().message();
+  }
+  StartedContainer Start(const model::ContainerSpec& spec) {
+    auto started = runtime_->Start(spec);
+    EXPECT_TRUE(started) << (started ? "" : started.error().error.message());
+    return started ? *started : StartedContainer{};
+  }
+  std::optional<ObservedContainer> Find(const ContainerId& id) {
+    auto all = runtime_->ListContainers();
+    EXPECT_TRUE(all);
+    for (const ObservedContainer& seen : *all) {
+      if (seen.id == id) return seen;
+    }
+    return std::nullopt;
+  }
+  // The report of a container that ends by itself.
+  model::ExitReport AwaitExit(const ContainerId& id) {
+    std::optional<ObservedContainer> seen;
+    EXPECT_TRUE(Eventually([&] {
+      seen = Find(id);
+      return seen && seen->exit;
+    })) << "no exit of "
+        << id.value;
+    return seen && seen->exit ? *seen->exit : model::ExitReport{};
+  }
+  void RemoveAll(const std::string& uid, const std::vector<ContainerId>& ids) {
+    for (const ContainerId& id : ids) {
+      EXPECT_TRUE(runtime_->Kill(id));
+      (void)AwaitExit(id);
+      const auto removed = runtime_->Remove(id);
+      EXPECT_TRUE(removed) << removed.error().message();
+    }
+    const auto removed = runtime_->RemoveSandbox(PodUid(uid));
+    EXPECT_TRUE(removed) << removed.error().message();
+    EXPECT_EQ(node_->Leftovers(), std::vector<std::string>{});
+  }
+
+  std::unique_ptr<RuntimeNode> node_;
+  std::unique_ptr<ContainerRuntime> runtime_;
+};
+
+TEST_F(LifecycleTest, ContainerRunsEndsAndLeavesNothing) {
+  Ensure("pod1");
+  const auto spec =
+      node_->Container("pod1", "a", {"/bin/sh", "-c", "echo hello; echo oops >&2; exit 7"});
+  const StartedContainer started = Start(spec);
+  EXPECT_GT(started.pid, 0);
+  const model::ExitReport report = AwaitExit(spec.id);
+  EXPECT_EQ(report.exit_code, 7);
+  EXPECT_EQ(report.signal, 0);
+  EXPECT_FALSE(report.oom_killed);
+  EXPECT_TRUE(Eventually(
+      [&] { return ReadFile(spec.log.path).find(" stderr F oops\n") != std::string::npos; }));
+  EXPECT_NE(ReadFile(spec.log.path).find(" stdout F hello\n"), std::string::npos);
+  RemoveAll("pod1", {spec.id});
+}
+
+TEST_F(LifecycleTest, EveryVerbCanBeRepeated) {
+  Ensure("pod1");
+  Ensure("pod1");
+  const auto spec = node_->Container("pod1", "a", {"/bin/sleep", "1000"});
+  const pid_t pid = Start(spec).pid;
+  EXPECT_EQ(Start(spec).pid, pid) << "the same container is not started twice";
+  EXPECT_EQ(runtime_->Remove(spec.id).error().code(), Code::kConflict) << "it runs";
+  EXPECT_TRUE(runtime_->Kill(spec.id));
+  EXPECT_TRUE(runtime_->Kill(spec.id));
+  const auto report = AwaitExit(spec.id);
+  EXPECT_EQ(report.signal, SIGKILL);
+  EXPECT_EQ(report.exit_code, 137);
+  EXPECT_TRUE(runtime_->Kill(spec.id));
+  EXPECT_TRUE(runtime_->Signal(spec.id, SIGTERM));
+  EXPECT_TRUE(runtime_->Remove(spec.id));
+  EXPECT_TRUE(runtime_->Remove(spec.id));
+  EXPECT_FALSE(Find(spec.id));
+  EXPECT_TRUE(runtime_->RemoveSandbox(PodUid("pod1")));
+  EXPECT_TRUE(runtime_->RemoveSandbox(PodUid("pod1")));
+  EXPECT_EQ(node_->Leftovers(), std::vector<std::string>{});
+}
+
+TEST_F(LifecycleTest, ContainersOfAPodShareNetworkIpcUtsAndShmButNotPid) {
+  Ensure("pod1");
+  const auto one =
+      node_->Container("pod1", "a", {"/bin/sh", "-c", "echo shared > /dev/shm/f; exec sleep 1000"});
+  const auto two = node_->Container("pod1", "b", {"/bin/sleep", "1000"});
+  const pid_t first = Start(one).pid;
+  const pid_t second = Start(two).pid;
+  const auto ns = [](pid_t pid, const char* kind) {
+    return std::filesystem::read_symlink(StrCat("/proc/", pid, "/ns/", kind)).string();
+  };
+  for (const char* kind : {"net", "ipc", "uts"}) {
+    EXPECT_EQ(ns(first, kind), ns(second, kind)) << kind;
+    EXPECT_NE(ns(first, kind),
+              std::filesystem::read_symlink(StrCat("/proc/self/ns/", kind)).string())
+        << kind;
+  }
+  for (const char* kind : {"pid", "mnt"}) EXPECT_NE(ns(first, kind), ns(second, kind)) << kind;
+  EXPECT_TRUE(Eventually(
+      [&] { return ReadFile(StrCat("/proc/", second, "/root/dev/shm/f")) == "shared\n"; }));
+  auto net = runtime_->NetworkNamespace(PodUid("pod1"));
+  ASSERT_TRUE(net) << net.error().message();
+  struct stat ours{}, theirs{};
+  ASSERT_EQ(::fstat(net->get(), &ours), 0);
+  ASSERT_EQ(::stat(StrCat("/proc/", first, "/ns/net").c_str(), &theirs), 0);
+  EXPECT_EQ(ours.st_ino, theirs.st_ino);
+  net->Reset();
+  RemoveAll("pod1", {one.id, two.id});
+}
+
+TEST_F(LifecycleTest, ProcessLiesInItsCgroupsWithItsLimits) {
+  Ensure("pod1");
+  auto spec = node_->Container("pod1", "a", {"/bin/sleep", "1000"});
+  spec.resources.memory_limit_bytes = 32 << 20;
+  spec.resources.oom_score_adj = 700;
+  const pid_t pid = Start(spec).pid;
+  const std::string expected =
+      StrCat(node_->cgroup_parent(), "/kubepods/besteffort/podpod1/", spec.id.value);
+  const std::string cgroups = ReadFile(StrCat("/proc/", pid, "/cgroup"));
+  const bool v1 = DetectCgroupLayout("/sys/fs/cgroup")->version == CgroupVersion::kV1;
+  for (const char* controller : {"memory", "cpu", "pids", "devices"}) {
+    const std::string line =
+        v1 ? StrCat(":", controller, ":", expected, "\n") : StrCat("0::", expected, "\n");
+    EXPECT_NE(cgroups.find(line), std::string::npos) << cgroups;
+  }
+  EXPECT_EQ(ReadFile(StrCat("/proc/", pid, "/oom_score_adj")), "700\n");
+  RemoveAll("pod1", {spec.id});
+}
+
+TEST_F(LifecycleTest, OomKillIsReported) {
+  Ensure("pod1");
+  auto spec = node_->Container("pod1", "a", {"/bin/sh", "-c", "x=a; while true; do x=$x$x; done"});
+  spec.resources.memory_limit_bytes = 16 << 20;
+  Start(spec);
+  const auto report = AwaitExit(spec.id);
+  EXPECT_TRUE(report.oom_killed);
+  EXPECT_EQ(report.exit_code, 137);
+  // The mark is kept: a new agent sees it too.
+  runtime_.reset();
+  runtime_ = node_->Open();
+  EXPECT_TRUE(AwaitExit(spec.id).oom_killed);
+  RemoveAll("pod1", {spec.id});
+}
+
+TEST_F(LifecycleTest, FailedStartsSayWhyAndLeaveNothing) {
+  Ensure("pod1");
+  auto missing = node_->Container("pod1", "a", {"/no/such/program"});
+  auto started = runtime_->Start(missing);
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().phase, StartFailure::Phase::kStart);
+  EXPECT_NE(started.error().error.message().find("no such file or directory"), std::string::npos)
+      << started.error().error.message();
+
+  auto root = node_->Container("pod1", "b", {"/bin/true"});
+  root.user.run_as_non_root = true;
+  started = runtime_->Start(root);
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().phase, StartFailure::Phase::kConfig) << started.error().error.message();
+
+  auto nobody = node_->Container("pod1", "c", {"/bin/true"});
+  nobody.user.image_user = "nosuchuser";
+  started = runtime_->Start(nobody);
+  ASSERT_FALSE(started);
+  EXPECT_NE(started.error().error.message().find("nosuchuser"), std::string::npos);
+
+  auto orphan = node_->Container("nopod", "d", {"/bin/true"});
+  EXPECT_FALSE(runtime_->Start(orphan)) << "no sandbox";
+  RemoveAll("pod1", {});
+}
+
+TEST_F(LifecycleTest, HintComesWithTheExit) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::set<ContainerId> hinted;
+  runtime_->SetChangeHint([&](const ContainerId& id) {
+    const std::lock_guard lock(mutex);
+    hinted.insert(id);
+    changed.notify_all();
+  });
+  Ensure("pod1");
+  const auto spec = node_->Container("pod1", "a", {"/bin/true"});
+  Start(spec);
+  {
+    std::unique_lock lock(mutex);
+    EXPECT_TRUE(
+        changed.wait_for(lock, std::chrono::seconds(10), [&] { return hinted.contains(spec.id); }));
+  }
+  EXPECT_TRUE(Find(spec.id)->exit) << "the hint means that the end is known";
+  runtime_->SetChangeHint(nullptr);
+  RemoveAll("pod1", {spec.id});
+}
+
+TEST_F(LifecycleTest, NewAgentAdoptsWhatRunsAndWhatEndedMeanwhile) {
+  Ensure("pod1");
+  const auto lasting = node_->Container("pod1", "a", {"/bin/sleep", "1000"});
+  const auto ending =
+      node_->Container("pod1", "b", {"/bin/sh", "-c", "read x < /dev/null; sleep 0.2; exit 5"});
+  const StartedContainer started = Start(lasting);
+  Start(ending);
+  const auto before = Find(lasting.id);
+  runtime_.reset();
+  EXPECT_TRUE(Eventually([&] { return node_->Keeper().ListExits()->size() == 1; }));
+  runtime_ = node_->Open();
+  EXPECT_EQ(Find(lasting.id), before);
+  EXPECT_EQ(Find(lasting.id)->pid, started.pid);
+  EXPECT_EQ(AwaitExit(ending.id).exit_code, 5);
+  auto sandboxes = runtime_->ListSandboxes();
+  ASSERT_TRUE(sandboxes);
+  ASSERT_EQ(sandboxes->size(), 1u);
+  EXPECT_EQ((*sandboxes)[0].pod_name, "pod1");
+  EXPECT_TRUE((*sandboxes)[0].ready);
+  EXPECT_TRUE((*sandboxes)[0].has_network);
+  RemoveAll("pod1", {lasting.id, ending.id});
+}
+
+TEST_F(LifecycleTest, HostNetworkPodHasNoNamespaceOfItsOwn) {
+  auto sandbox = node_->Sandbox("host");
+  sandbox.host_network = true;
+  ASSERT_TRUE(runtime_->EnsureSandbox(sandbox));
+  EXPECT_EQ(runtime_->NetworkNamespace(sandbox.uid).error().code(), Code::kNotFound);
+  auto spec = node_->Container("host", "a", {"/bin/sleep", "1000"});
+  spec.namespaces.network = model::NamespaceMode::kHost;
+  spec.namespaces.uts = model::NamespaceMode::kHost;
+  const pid_t pid = Start(spec).pid;
+  // The host of the launcher is this test's network namespace.
+  EXPECT_EQ(std::filesystem::read_symlink(StrCat("/proc/", pid, "/ns/net")),
+            std::filesystem::read_symlink("/proc/self/ns/net"));
+  RemoveAll("host", {spec.id});
+}
+
+TEST_F(LifecycleTest, AuditFindsAndRepairsWhatBelongsToNobody) {
+  Ensure("pod1");
+  const auto spec = node_->Container("pod1", "a", {"/bin/sleep", "1000"});
+  Start(spec);
+  EXPECT_TRUE(runtime_->Audit({PodUid("pod1")}, false)->empty());
+  EXPECT_TRUE(runtime_->Audit({}, true)->empty())
+      << "ensured just now: the caller may not know yet";
+  runtime_.reset();
+  // A container directory, a pod directory and scratch that no record tells of; a damaged record.
+  const std::string stray = RuntimeNode::Id("b").value;
+  std::filesystem::create_directories(node_->dir() + "/root/pods/gone/containers/" + stray +
+                                      "/upper");
+  std::ofstream(node_->dir() + "/run/runtime/containers/broken") << "?";
+  runtime_ = node_->Open();
+  auto found = runtime_->Audit({PodUid("pod1")}, false);
+  ASSERT_TRUE(found) << found.error().message();
+  ASSERT_EQ(found->size(), 2u);
+  EXPECT_EQ((*found)[0].kind, "directory");
+  EXPECT_EQ((*found)[1].kind, "record");
+  EXPECT_TRUE(Find(spec.id)) << "looking changes nothing";
+
+  found = runtime_->Audit({}, true);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->size(), 4u);  // and the container and its sandbox
+  for (const Leftover& leftover : *found) {
+    EXPECT_EQ(leftover.reason.find("failed"), std::string::npos) << leftover.reason;
+  }
+  EXPECT_TRUE(runtime_->Audit({}, false)->empty());
+  EXPECT_EQ(node_->Leftovers(), std::vector<std::string>{});
+}
+
+}  // namespace
+}  // namespace holdfast::runtime

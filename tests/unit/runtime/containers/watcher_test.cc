@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/containers/watcher.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <condition_variable>
+#include <map>
+
+namespace holdfast::runtime {
+namespace {
+
+// Counts what the watcher asks and answers as told. Thread-safe.
+class Answers {
+ public:
+  bool Resolve(const std::string& id) {
+    const std::lock_guard lock(mutex_);
+    ++asked_[id];
+    changed_.notify_all();
+    return asked_[id] >= true_after_[id];
+  }
+  void TrueAfter(const std::string& id, int questions) {
+    const std::lock_guard lock(mutex_);
+    true_after_[id] = questions;
+  }
+  bool WaitForQuestions(const std::string& id, int count) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return asked_[id] >= count; });
+  }
+  int Asked(const std::string& id) {
+    const std::lock_guard lock(mutex_);
+    return asked_[id];
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, int> asked_;
+  std::map<std::string, int> true_after_;
+};
+
+struct Child {
+  pid_t pid = 0;
+  std::shared_ptr<const PidFd> pidfd;
+};
+
+Child Spawn() {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    ::pause();
+    ::_exit(0);
+  }
+  return {pid, std::make_shared<const PidFd>(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)))};
+}
+
+void End(const Child& child) {
+  ::kill(child.pid, SIGKILL);
+  ::waitpid(child.pid, nullptr, 0);
+}
+
+class WatcherTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    holder_ = Spawn();  // children before the thread
+    first_ = Spawn();
+    second_ = Spawn();
+    exits_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    ExitWatcher::Callbacks callbacks;
+    callbacks.resolve = [this](const std::string& id) { return answers_.Resolve(id); };
+    callbacks.read_hints = [](int watch) {
+      uint64_t count = 0;
+      return ::read(watch, &count, sizeof count) > 0 ? std::vector<std::string>{"hinted"}
+                                                     : std::vector<std::string>{};
+    };
+    callbacks.revive_keeper = [this] {
+      (void)answers_.Resolve("revive");
+      return PidFd();
+    };
+    auto watcher = ExitWatcher::Start(UniqueFd(exits_), PidFd(::dup(holder_.pidfd->get())),
+                                      std::move(callbacks));
+    ASSERT_TRUE(watcher) << watcher.error().message();
+    watcher_ = std::move(*watcher);
+  }
+  void TearDown() override {
+    watcher_.reset();
+    for (const Child& child : {holder_, first_, second_}) End(child);
+  }
+
+  Answers answers_;
+  Child holder_, first_, second_;
+  int exits_ = -1;
+  std::unique_ptr<ExitWatcher> watcher_;
+};
+
+TEST_F(WatcherTest, AsksOnlyAboutTheProcessThatEnded) {
+  ASSERT_TRUE(watcher_->Watch("first", first_.pidfd));
+  ASSERT_TRUE(watcher_->Watch("second", second_.pidfd));
+  ::kill(second_.pid, SIGKILL);
+  EXPECT_TRUE(answers_.WaitForQuestions("second", 1));
+  EXPECT_EQ(answers_.Asked("first"), 0);
+}
+
+TEST_F(WatcherTest, KeepsAskingUntilTheEndIsKnown) {
+  answers_.TrueAfter("first", 4);
+  ASSERT_TRUE(watcher_->Watch("first", first_.pidfd));
+  ::kill(first_.pid, SIGKILL);
+  EXPECT_TRUE(answers_.WaitForQuestions("first", 4));
+  watcher_->Ask("later");
+  EXPECT_TRUE(answers_.WaitForQuestions("later", 1));
+  EXPECT_EQ(answers_.Asked("first"), 4);
+}
+
+TEST_F(WatcherTest, PassesOnWhatTheKeeperRecorded) {
+  const uint64_t one = 1;
+  ASSERT_EQ(::write(exits_, &one, sizeof one), static_cast<ssize_t>(sizeof one));
+  EXPECT_TRUE(answers_.WaitForQuestions("hinted", 1));
+}
+
+TEST_F(WatcherTest, RevivesTheKeeperWhenItsHolderEnds) {
+  EXPECT_EQ(answers_.Asked("revive"), 0);
+  ::kill(holder_.pid, SIGKILL);
+  EXPECT_TRUE(answers_.WaitForQuestions("revive", 2)) << "and again while that fails";
+}
+
+}  // namespace
+}  // namespace holdfast::runtime
