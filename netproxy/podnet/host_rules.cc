@@ -57,7 +57,7 @@ std::optional<HostRules::Clashing> HostRules::FindClash(
 }
 
 Result<void> HostRules::Set(const PodUid& uid, std::vector<model::HostPortRow> rows,
-                            sys::Rtnl& node) {
+                            sys::Rtnl& node, std::vector<std::string>& warnings) {
   const auto known = pods_.find(uid);
   const std::vector<model::HostPortRow> before =
       known == pods_.end() ? std::vector<model::HostPortRow>() : known->second;
@@ -69,11 +69,14 @@ Result<void> HostRules::Set(const PodUid& uid, std::vector<model::HostPortRow> r
   if (before != rows) Rebuild();
   RETURN_IF_ERROR(back_end_.Apply(table_));
   HOLDFAST_PAUSE_POINT("podnet.rules.applied");
-  for (const model::HostPortRow& gone : Difference(before, rows))
-    RETURN_IF_ERROR(DeleteFlowsOf(gone));
-  for (const model::HostPortRow& added : Difference(rows, before)) {
-    RETURN_IF_ERROR(DeleteFlowsToNode(added, node));
-  }
+  const auto warn = [&](const model::HostPortRow& row, const Result<void>& done) {
+    if (!done)
+      warnings.push_back(
+          StrCat("host port ", ToString(row), ": stale flows stay: ", done.error().message()));
+  };
+  for (const model::HostPortRow& gone : Difference(before, rows)) warn(gone, DeleteFlowsOf(gone));
+  for (const model::HostPortRow& added : Difference(rows, before))
+    warn(added, DeleteFlowsToNode(added, node));
   return {};
 }
 
@@ -84,7 +87,7 @@ Result<void> HostRules::DeleteFlowsOf(const model::HostPortRow& gone) {
                                     return flow.reply_source == gone.endpoint.ip &&
                                            flow.reply_source_port == gone.endpoint.port;
                                   });
-  if (!deleted) return std::move(deleted.error()).Wrap(StrCat("host port ", ToString(gone)));
+  if (!deleted) return std::move(deleted.error());
   return {};
 }
 
@@ -103,7 +106,7 @@ Result<void> HostRules::DeleteFlowsToNode(const model::HostPortRow& added, sys::
       [&](const sys::Flow& flow) {
         return own.contains(flow.original_destination) && flow.reply_source != added.endpoint.ip;
       });
-  if (!deleted) return std::move(deleted.error()).Wrap(StrCat("host port ", ToString(added)));
+  if (!deleted) return std::move(deleted.error());
   return {};
 }
 

@@ -7,6 +7,7 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/sysctl.h"
 #include "netproxy/podnet/node.h"
 #include "netproxy/podnet/wiring.h"
 #include "netproxy/table/host_ports.h"
@@ -41,6 +42,16 @@ Result<void> ValidatePrefix(const std::string& prefix) {
                                 " letters or digits are wanted"));
 }
 
+// IPv6 may be missing in the kernel or switched off on the node; pods then have IPv4 only.
+bool HasIpv6() {
+  for (const char* name :
+       {"net/ipv6/conf/all/disable_ipv6", "net/ipv6/conf/default/disable_ipv6"}) {
+    auto disabled = sys::ReadSysctl(name);
+    if (!disabled || *disabled != "0") return false;
+  }
+  return true;
+}
+
 std::vector<std::string> ToText(const std::vector<IpAddress>& addresses) {
   std::vector<std::string> out;
   for (const IpAddress& a : addresses) out.push_back(a.ToString());
@@ -52,12 +63,18 @@ std::vector<std::string> ToText(const std::vector<IpAddress>& addresses) {
 Result<std::unique_ptr<PodNet>> PodNet::Open(const model::Instance& instance) {
   ASSIGN_OR_RETURN(std::vector<Cidr> ranges, ParseRanges(instance.pod_cidrs));
   RETURN_IF_ERROR(ValidatePrefix(instance.interface_prefix));
+  const bool drop_v6 =
+      !HasIpv6() && std::erase_if(ranges, [](const Cidr& r) { return r.network.v6; }) > 0;
+  if (ranges.empty())
+    return Unsupported("pod CIDRs: only IPv6 is wanted, and the node has IPv6 switched off");
   ASSIGN_OR_RETURN(sys::Rtnl rtnl, sys::Rtnl::Open());
   ASSIGN_OR_RETURN(HostRules rules,
                    HostRules::Open(instance.table_name, ranges, instance.interface_prefix));
   ASSIGN_OR_RETURN(AddressBook book, AddressBook::Open(instance.NetworkDir(), ranges));
   std::unique_ptr<PodNet> net(
       new PodNet(instance, std::move(ranges), std::move(book), std::move(rtnl), std::move(rules)));
+  if (drop_v6)
+    net->warnings_.push_back("IPv6 is switched off on this node: pods get IPv4 addresses only");
   RETURN_IF_ERROR(net->AdoptRecords());
   return net;
 }
@@ -130,7 +147,7 @@ Result<std::vector<std::string>> PodNet::SetupLocked(const PodNetworkRequest& re
   RETURN_IF_ERROR(Wire(*record, request.network_namespace));
   ASSIGN_OR_RETURN(std::vector<model::HostPortRow> rows,
                    HostPortRows(record->host_ports, record->addresses));
-  RETURN_IF_ERROR(rules_.Set(record->uid, std::move(rows), rtnl_));
+  RETURN_IF_ERROR(rules_.Set(record->uid, std::move(rows), rtnl_, warnings_));
   return ToText(record->addresses);
 }
 
@@ -233,7 +250,7 @@ Result<void> PodNet::Teardown(const PodUid& uid) {
 Result<void> PodNet::TeardownLocked(const PodUid& uid) {
   const PodRecord* known = book_.Find(uid);
   if (known == nullptr || known->releasing) return {};
-  if (!known->host_ports.empty()) RETURN_IF_ERROR(rules_.Set(uid, {}, rtnl_));
+  if (!known->host_ports.empty()) RETURN_IF_ERROR(rules_.Set(uid, {}, rtnl_, warnings_));
   HOLDFAST_PAUSE_POINT("podnet.teardown.rules_removed");
   PodRecord record = *known;
   record.releasing = true;

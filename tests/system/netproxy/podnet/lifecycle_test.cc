@@ -129,6 +129,23 @@ TEST_F(Lifecycle, PodOfOneFamilyHasNothingOfTheOther) {
   }));
 }
 
+TEST_F(Lifecycle, NodeWithIpv6SwitchedOffGivesIpv4OnlyAndSaysSo) {
+  Pod both = MakePod("both");
+  net_.reset();
+  ASSERT_OK(sys::WriteSysctl("net/ipv6/conf/all/disable_ipv6", "1"));
+  auto opened = PodNet::Open(instance_);
+  ASSERT_OK(opened);
+  net_ = std::move(*opened);
+  ASSERT_OK(net_->Ensure());
+  EXPECT_EQ(
+      net_->TakeWarnings(),
+      std::vector<std::string>{"IPv6 is switched off on this node: pods get IPv4 addresses only"});
+  EXPECT_EQ(MakePod("web").ips, std::vector<std::string>{"10.88.0.3"});
+  net_.reset();
+  instance_.pod_cidrs = {"fd00:88::/64"};
+  EXPECT_EQ(PodNet::Open(instance_).error().code(), Code::kUnsupported);
+}
+
 TEST_F(Lifecycle, PrimaryFamilyComesFirst) {
   Reconfigure({"fd00:88::/64", "10.88.0.0/16"});
   EXPECT_EQ(MakePod("web").ips, (std::vector<std::string>{"fd00:88::2", "10.88.0.2"}));
