@@ -72,6 +72,8 @@ void DefaultPodSpec(corev1::PodSpec* spec) {
   if (spec->restartpolicy().empty()) spec->set_restartpolicy("Always");
   if (spec->schedulername().empty()) spec->set_schedulername("default-scheduler");
   if (!spec->has_terminationgraceperiodseconds()) spec->set_terminationgraceperiodseconds(30);
+  // The API server turns what is below zero into the shortest period.
+  if (spec->terminationgraceperiodseconds() < 0) spec->set_terminationgraceperiodseconds(1);
   (void)spec->mutable_securitycontext();  // there, even if empty
   for (corev1::Volume& volume : *spec->mutable_volumes()) DefaultVolume(&volume);
   for (corev1::Container& c : *spec->mutable_initcontainers()) DefaultContainer(&c);

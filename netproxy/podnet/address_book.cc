@@ -49,6 +49,9 @@ Result<AddressBook> AddressBook::Open(const std::string& directory,
   }
   ASSIGN_OR_RETURN(book.directory_, sys::MakeDirs(AT_FDCWD, directory, 0700));
   ASSIGN_OR_RETURN(book.pods_, sys::MakeDirs(book.directory_.get(), "pods", 0700));
+  ASSIGN_OR_RETURN(book.releasing_, sys::MakeDirs(book.directory_.get(), "releasing", 0700));
+  ASSIGN_OR_RETURN(book.last_file_,
+                   sys::OpenAt(book.directory_.get(), "last", O_RDWR | O_CREAT, 0600));
   ASSIGN_OR_RETURN(book.lock_, sys::OpenAt(book.directory_.get(), "lock", O_RDWR | O_CREAT, 0600));
   if (::flock(book.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK)
@@ -63,20 +66,25 @@ Result<AddressBook> AddressBook::Open(const std::string& directory,
 Result<void> AddressBook::Load() {
   RETURN_IF_ERROR(RemoveTemporaryFiles(directory_));
   RETURN_IF_ERROR(RemoveTemporaryFiles(pods_));
-  RETURN_IF_ERROR(LoadRecords());
+  RETURN_IF_ERROR(LoadRecords(pods_, /*releasing=*/false));
+  RETURN_IF_ERROR(LoadRecords(releasing_, /*releasing=*/true));
   return LoadLast();
 }
 
-Result<void> AddressBook::LoadRecords() {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(pods_.get(), "."));
+Result<void> AddressBook::LoadRecords(const DirFd& directory, bool releasing) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(directory.get(), "."));
   for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(const std::string text, sys::ReadFileAt(pods_.get(), name, kMaxRecordBytes));
+    ASSIGN_OR_RETURN(const std::string text,
+                     sys::ReadFileAt(directory.get(), name, kMaxRecordBytes));
     auto record = ParseRecord(PodUid(name), text);
-    if (!record) {
-      damaged_.push_back(record.error().message());
-      RETURN_IF_ERROR(sys::RemoveFileAt(pods_.get(), name));
+    // A pod that came back while it was released has both; the live one was written last.
+    const bool superseded = records_.contains(PodUid(name));
+    if (!record) damaged_.push_back(record.error().message());
+    if (!record || superseded) {
+      RETURN_IF_ERROR(sys::RemoveFileAt(directory.get(), name));
       continue;
     }
+    record->releasing = releasing;
     used_.insert(record->addresses.begin(), record->addresses.end());
     records_.emplace(record->uid, std::move(*record));
   }
@@ -84,15 +92,11 @@ Result<void> AddressBook::LoadRecords() {
 }
 
 Result<void> AddressBook::LoadLast() {
-  auto last = sys::ReadFileAt(directory_.get(), "last", kMaxRecordBytes);
-  if (!last) {
-    if (last.error().sys_errno() == ENOENT) return {};
-    return std::move(last.error());
-  }
+  ASSIGN_OR_RETURN(const std::string last, sys::ReadFd(last_file_.get(), kMaxRecordBytes));
   // A line that fits no range (the configuration changed) is no longer of interest.
-  for (size_t begin = 0; begin < last->size();) {
-    const size_t end = std::min(last->find('\n', begin), last->size());
-    auto address = IpAddress::Parse(last->substr(begin, end - begin));
+  for (size_t begin = 0; begin < last.size();) {
+    const size_t end = std::min(last.find('\n', begin), last.size());
+    auto address = IpAddress::Parse(last.substr(begin, end - begin));
     for (size_t i = 0; address && i < ranges_.size(); ++i) {
       if (ranges_[i].Contains(*address)) last_[i] = *address;
     }
@@ -149,24 +153,46 @@ Result<void> AddressBook::Allocate(PodRecord record) {
 Result<void> AddressBook::Update(const PodRecord& record) {
   RETURN_IF_ERROR(ValidateRecord(record));
   RETURN_IF_ERROR(WriteRecord(record));
+  HOLDFAST_PAUSE_POINT("podnet.book.record_updated");
+  RETURN_IF_ERROR(sys::RemoveFileAt(releasing_.get(), record.uid.value));
   records_.insert_or_assign(record.uid, record);
+  return {};
+}
+
+Result<void> AddressBook::Release(const PodUid& uid) {
+  const auto it = records_.find(uid);
+  if (it == records_.end() || it->second.releasing) return {};
+  if (::renameat(pods_.get(), uid.value.c_str(), releasing_.get(), uid.value.c_str()) != 0) {
+    return Error::FromErrno(errno, StrCat("rename the network record of pod ", uid.value));
+  }
+  it->second.releasing = true;
   return {};
 }
 
 Result<void> AddressBook::Free(const PodUid& uid) {
   const auto it = records_.find(uid);
   if (it == records_.end()) return {};
-  RETURN_IF_ERROR(sys::RemoveFileAt(pods_.get(), uid.value));
+  const DirFd& directory = it->second.releasing ? releasing_ : pods_;
+  RETURN_IF_ERROR(sys::RemoveFileAt(directory.get(), uid.value));
   HOLDFAST_PAUSE_POINT("podnet.book.record_removed");
   for (const IpAddress& a : it->second.addresses) used_.erase(a);
   records_.erase(it);
   return {};
 }
 
+// In place: replacing a file makes ext4 write it out at once, which costs more than a whole veth.
 Result<void> AddressBook::WriteLast() {
   std::string text;
-  for (const IpAddress& a : last_) text += a.ToString() + "\n";
-  return sys::WriteFileAtomicAt(directory_.get(), "last", text, 0600, /*durable=*/false);
+  for (const IpAddress& a : last_) {
+    std::string line = a.ToString();
+    line.resize(INET6_ADDRSTRLEN, '\n');  // of one length, so that nothing of an older one is left
+    text += line;
+  }
+  if (::pwrite(last_file_.get(), text.data(), text.size(), 0) !=
+      static_cast<ssize_t>(text.size())) {
+    return Error::FromErrno(errno, "write the last addresses given");
+  }
+  return {};
 }
 
 Result<void> AddressBook::WriteRecord(const PodRecord& record) {

@@ -34,8 +34,11 @@ class AddressBook {
   // Fills record.addresses with one free address per range and keeps the record.
   // kResourceExhausted when a range has none.
   Result<void> Allocate(PodRecord record);
-  // Writes a changed record of a known pod; the addresses must be the same.
+  // Writes a changed record of a known pod, which is live again if it was being released; the
+  // addresses must be the same.
   Result<void> Update(const PodRecord& record);
+  // Marks the pod's record; its addresses stay taken until Free().
+  Result<void> Release(const PodUid& uid);
   // Forgets the pod; absent is success.
   Result<void> Free(const PodUid& uid);
 
@@ -47,7 +50,7 @@ class AddressBook {
  private:
   explicit AddressBook(const std::vector<Cidr>& ranges) : ranges_(ranges) {}
   Result<void> Load();
-  Result<void> LoadRecords();
+  Result<void> LoadRecords(const DirFd& directory, bool releasing);
   Result<void> LoadLast();
   Result<IpAddress> NextFree(size_t range) const;
   Result<void> WriteLast();
@@ -61,7 +64,9 @@ class AddressBook {
   std::vector<std::string> damaged_;
   DirFd directory_;
   DirFd pods_;
+  DirFd releasing_;
   UniqueFd lock_;
+  UniqueFd last_file_;
 };
 
 }  // namespace holdfast::netproxy

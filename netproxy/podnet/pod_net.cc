@@ -81,7 +81,10 @@ Result<std::unique_ptr<PodNet>> PodNet::Open(const model::Instance& instance) {
 
 Result<void> PodNet::AdoptRecords() {
   for (const auto& [uid, record] : book_.records()) {
-    if (record.releasing) releasing_.push_back(uid);
+    if (record.releasing) {
+      releasing_.push_back(uid);
+      continue;
+    }
     ASSIGN_OR_RETURN(std::vector<model::HostPortRow> rows,
                      HostPortRows(record.host_ports, record.addresses));
     rules_.Adopt(uid, std::move(rows));
@@ -252,10 +255,7 @@ Result<void> PodNet::TeardownLocked(const PodUid& uid) {
   if (known == nullptr || known->releasing) return {};
   if (!known->host_ports.empty()) RETURN_IF_ERROR(rules_.Set(uid, {}, rtnl_, warnings_));
   HOLDFAST_PAUSE_POINT("podnet.teardown.rules_removed");
-  PodRecord record = *known;
-  record.releasing = true;
-  record.host_ports.clear();
-  RETURN_IF_ERROR(book_.Update(record));
+  RETURN_IF_ERROR(book_.Release(uid));
   releasing_.push_back(uid);
   HOLDFAST_PAUSE_POINT("podnet.teardown.releasing_written");
   return {};

@@ -54,8 +54,6 @@ bool ParseLine(std::string_view line, PodRecord& record) {
     record.pod_namespace = std::string(line);
   } else if (key == "name") {
     record.pod_name = std::string(line);
-  } else if (key == "releasing") {
-    record.releasing = true;
   } else if (key == "address") {
     auto address = IpAddress::Parse(std::string(line));
     if (!address) return false;
@@ -106,7 +104,6 @@ std::string FormatRecord(const PodRecord& record) {
     if (!p.host_ip.empty()) out += StrCat(" ", p.host_ip);
     out += "\n";
   }
-  if (record.releasing) out += "releasing\n";
   return out + "end\n";
 }
 

@@ -14,6 +14,7 @@ namespace holdfast::netproxy {
 namespace {
 
 constexpr char kPodInterface[] = "eth0";
+constexpr int kLoopbackIndex = 1;  // "lo" is the first link of every namespace
 constexpr size_t kHashDigits = 11;
 
 // FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/
@@ -87,8 +88,7 @@ sys::Route PodDefaultRoute(const IpAddress& address, int link) {
 // Runs on a thread inside the pod's namespace.
 Result<void> WirePodEnd(const PodWiring& pod, std::vector<std::string>& warnings) {
   ASSIGN_OR_RETURN(sys::Rtnl rtnl, sys::Rtnl::Open());
-  ASSIGN_OR_RETURN(const sys::Link loopback, rtnl.GetLink("lo"));
-  if (!loopback.up) RETURN_IF_ERROR(rtnl.SetLinkUp(loopback.index));
+  RETURN_IF_ERROR(rtnl.SetLinkUp(kLoopbackIndex));
   ASSIGN_OR_RETURN(const sys::Link link, rtnl.GetLink(kPodInterface));
   TunePodEnd(pod, warnings);
   for (const auto& [ip, node] : pod.addresses) {

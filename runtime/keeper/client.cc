@@ -24,6 +24,8 @@ namespace {
 
 // The recipe's own limit (30 s) and a restart of the launcher.
 constexpr std::chrono::seconds kLaunchLimit{40};
+constexpr std::chrono::seconds kReapLimit{5};
+constexpr std::chrono::milliseconds kReapPoll{1};
 
 std::string TextPayload(const std::string& text) { return Encoder().Text(text).Take(); }
 
@@ -45,7 +47,35 @@ Result<std::vector<KeptFd>> PairUp(const std::vector<std::string>& names,
   return out;
 }
 
-std::string SandboxPrefix(const PodUid& uid) { return StrCat(kNamespaceKeyPrefix, uid.value, "."); }
+// Recorded comes before reaped; a waiter that dies in between is followed by another one.
+Result<void> WaitReaped(const std::optional<StartRecord>& start) {
+  const SystemClock clock;
+  const BootTime deadline = clock.Boot() + kReapLimit;
+  while (start && ProcessExists(start->pid, start->start_ticks)) {
+    if (clock.Boot() >= deadline) {
+      return Conflict(StrCat("forget ", start->id, ": process ", start->pid, " still exists"));
+    }
+    std::this_thread::sleep_for(kReapPoll);
+  }
+  return {};
+}
+
+// The sandbox as `peer` keeps it; empty unless it is complete there.
+Result<std::vector<KeptFd>> GetSandboxOf(const std::string& run_dir, Peer peer, const PodUid& uid) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> keys,
+                   ListKeysOf(run_dir, peer, SandboxPrefix(uid)));
+  std::vector<KeptFd> out;
+  for (const std::string& key : keys) {
+    const auto parsed = ParseSandboxKey(key);
+    if (!parsed || parsed->uid != uid || parsed->total != keys.size()) continue;
+    auto got = CallKeeper(run_dir, peer, MessageType::kGet, TextPayload(key), {});
+    if (!got && got.error().code() == Code::kNotFound) return std::vector<KeptFd>();
+    if (!got) return std::move(got.error());
+    if (got->fds.empty()) return Internal(StrCat("get ", key, ": answer without descriptors"));
+    out.push_back({parsed->name, std::move(got->fds.front())});
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -135,9 +165,7 @@ Result<void> KeeperClient::Forget(const std::string& id) const {
   if (!IsValidId(id)) return InvalidArgument(StrCat("forget: id \"", id, "\" is not valid"));
   ASSIGN_OR_RETURN(const Records records, Records::Open(run_dir_));
   ASSIGN_OR_RETURN(const auto start, records.ReadStart(id));
-  if (start && ProcessExists(start->pid, start->start_ticks)) {
-    return Conflict(StrCat("forget ", id, ": process ", start->pid, " still exists"));
-  }
+  RETURN_IF_ERROR(WaitReaped(start));
   // The start record first: an exit record alone is never taken for a running process.
   RETURN_IF_ERROR(records.RemoveStart(id));
   RETURN_IF_ERROR(records.RemoveExit(id));
@@ -189,18 +217,10 @@ std::expected<std::vector<KeptFd>, LaunchFailure> KeeperClient::MakeSandbox(
 }
 
 Result<std::vector<KeptFd>> KeeperClient::GetSandbox(const PodUid& uid) const {
-  const std::string prefix = SandboxPrefix(uid);
   // The holder may be just about to receive what the launcher has made.
   for (const Peer peer : {Peer::kHolder, Peer::kLauncher}) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> keys, ListKeysOf(run_dir_, peer, prefix));
-    std::vector<KeptFd> out;
-    for (const std::string& key : keys) {
-      ASSIGN_OR_RETURN(Message got,
-                       CallKeeper(run_dir_, peer, MessageType::kGet, TextPayload(key), {}));
-      if (got.fds.empty()) return Internal(StrCat("get ", key, ": answer without descriptors"));
-      out.push_back({key.substr(prefix.size()), std::move(got.fds.front())});
-    }
-    if (!out.empty()) return out;
+    ASSIGN_OR_RETURN(std::vector<KeptFd> kept, GetSandboxOf(run_dir_, peer, uid));
+    if (!kept.empty()) return kept;
   }
   return NotFound(StrCat("sandbox ", uid.value));
 }
@@ -215,19 +235,15 @@ Result<void> KeeperClient::DropSandbox(const PodUid& uid) const {
 }
 
 Result<std::vector<PodUid>> KeeperClient::ListSandboxes() const {
-  constexpr size_t kSkip = sizeof kNamespaceKeyPrefix - 1;
-  std::set<std::string> uids;
+  std::set<PodUid> uids;
   for (const Peer peer : {Peer::kHolder, Peer::kLauncher}) {
     ASSIGN_OR_RETURN(const std::vector<std::string> keys,
                      ListKeysOf(run_dir_, peer, kNamespaceKeyPrefix));
     for (const std::string& key : keys) {
-      const size_t end = key.rfind('.');
-      if (end > kSkip) uids.insert(key.substr(kSkip, end - kSkip));
+      if (auto parsed = ParseSandboxKey(key); parsed) uids.insert(parsed->uid);
     }
   }
-  std::vector<PodUid> out;
-  for (const std::string& uid : uids) out.emplace_back(uid);
-  return out;
+  return std::vector<PodUid>(uids.begin(), uids.end());
 }
 
 Result<void> KeeperClient::PutFds(const std::string& key, const std::vector<int>& fds) const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/keeper/fd_store.h"
 
+#include <charconv>
+
 #include "holdfast/base/strings.h"
 #include "runtime/keeper/paths.h"
 
@@ -93,6 +95,27 @@ bool FdStore::Serve(PacketServer& server, PacketServer::ConnectionId id, Message
     default:
       return false;
   }
+}
+
+std::string SandboxPrefix(const PodUid& uid) { return StrCat(kNamespaceKeyPrefix, uid.value, "."); }
+
+std::string MakeSandboxKey(const SandboxKey& key) {
+  return StrCat(SandboxPrefix(key.uid), key.total, ".", key.name);
+}
+
+std::optional<SandboxKey> ParseSandboxKey(std::string_view key) {
+  if (!key.starts_with(kNamespaceKeyPrefix)) return std::nullopt;
+  key.remove_prefix(sizeof kNamespaceKeyPrefix - 1);
+  const size_t name = key.rfind('.');
+  const size_t total =
+      name == std::string_view::npos || name == 0 ? name : key.rfind('.', name - 1);
+  if (total == std::string_view::npos || total == 0) return std::nullopt;
+  SandboxKey out{PodUid(std::string(key.substr(0, total))), 0, std::string(key.substr(name + 1))};
+  const std::string_view digits = key.substr(total + 1, name - total - 1);
+  const auto [rest, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), out.total);
+  if (error != std::errc() || rest != digits.data() + digits.size()) return std::nullopt;
+  return out;
 }
 
 bool IsMirrored(std::string_view key) {

@@ -4,17 +4,20 @@
 //
 // Keys:  log.<id>.1 .2   read ends of a container's log pipes (second owner: the logger)
 //        log.<id>.tty    a container's pty master (second owners: logger and launcher)
-//        ns.<uid>.<name> namespaces and /dev/shm of a pod (second owner: the launcher)
+//        ns.<uid>.<total>.<name>  namespaces and /dev/shm of a pod (second owner: the launcher); a
+//                        sandbox is there only when all `total` of its keys are
 //        pid.<id>        pidfd of a started process, holder only (derived again from start records)
 //        anything else   the agent's own (second owner: the launcher)
 #pragma once
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "holdfast/base/ids.h"
 #include "holdfast/base/result.h"
 #include "holdfast/base/unique_fd.h"
 #include "runtime/keeper/server.h"
@@ -51,6 +54,15 @@ class FdStore {
   Hooks hooks_;
   std::map<std::string, Fds> entries_;
 };
+
+struct SandboxKey {
+  PodUid uid;
+  size_t total = 0;
+  std::string name;
+};
+std::string SandboxPrefix(const PodUid& uid);  // "ns.<uid>."
+std::string MakeSandboxKey(const SandboxKey& key);
+std::optional<SandboxKey> ParseSandboxKey(std::string_view key);
 
 // True for what the launcher, the second owner, keeps: all but the read ends of log pipes and
 // pidfds.

@@ -180,7 +180,7 @@ void Launcher::Reap() {
   // A pending child that ended is looked at by Poll() before it is reaped.
   has_children_ = reaper_->ReapAll([this](pid_t pid) {
     for (const auto& [key, pending] : pending_) {
-      if (pending.launch->pid() == pid) return true;
+      if (pending.launch.pid() == pid) return true;
     }
     return false;
   });

@@ -36,9 +36,9 @@ class Launcher {
 
  private:
   struct Pending {
-    std::optional<PendingLaunch> launch;  // absent for a sandbox that was made earlier
-    StartRecord start;                    // empty id for a sandbox
-    PodUid sandbox;                       // empty for a process
+    PendingLaunch launch;
+    StartRecord start;  // empty id for a sandbox
+    PodUid sandbox;     // empty for a process
     std::vector<PacketServer::ConnectionId> waiters;
   };
 
@@ -61,6 +61,7 @@ class Launcher {
   void Finish(Pending pending, LaunchOutcome outcome);
   void AnswerStarted(Pending& pending, LaunchOutcome& outcome);
   void AnswerSandbox(Pending& pending, LaunchOutcome& outcome);
+  void SendSandbox(const std::vector<PacketServer::ConnectionId>& to, const PodUid& uid);
   void AnswerFailure(Pending& pending, const LaunchOutcome& outcome);
   void TellLogger(const std::string& key, int fd);
   void Reap();

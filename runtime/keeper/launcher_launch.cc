@@ -19,8 +19,6 @@ namespace {
 
 constexpr std::chrono::seconds kLaunchLimit{30};
 
-std::string SandboxPrefix(const PodUid& uid) { return StrCat(kNamespaceKeyPrefix, uid.value, "."); }
-
 }  // namespace
 
 void Launcher::HandleLaunch(PacketServer::ConnectionId id, Message& message) {
@@ -66,10 +64,12 @@ void Launcher::HandleSandbox(PacketServer::ConnectionId id, Message& message) {
     it->second.waiters.push_back(id);
     return;
   }
-  if (!mirror_.Keys(key).empty()) {
-    Pending known{{}, {}, uid, {id}};
-    LaunchOutcome nothing_new;
-    return AnswerSandbox(known, nothing_new);
+  const std::vector<std::string> known = mirror_.Keys(key);
+  if (!known.empty()) {
+    const auto first = ParseSandboxKey(known.front());
+    if (first && first->total == known.size()) return SendSandbox({id}, uid);
+    // A launcher died before it had given all of it to the holder.
+    mirror_.DropPrefix(key);
   }
   auto launch = CloneFrom(message);
   if (!launch) {
@@ -122,7 +122,7 @@ bool Launcher::AnswerKnownProcess(PacketServer::ConnectionId id, const std::stri
 Result<void> Launcher::Track(const std::string& key, Pending pending) {
   const auto poll = [this, key](uint32_t) { PollPending(key); };
   const auto [it, added] = pending_.emplace(key, std::move(pending));
-  PendingLaunch& launch = *it->second.launch;
+  PendingLaunch& launch = it->second.launch;
   auto watched = loop_.Add(launch.report_fd(), EPOLLIN, poll);
   if (watched) watched = loop_.Add(launch.pidfd(), EPOLLIN, poll);
   if (!watched) {
@@ -144,10 +144,10 @@ void Launcher::PollAllPending() {
 void Launcher::PollPending(const std::string& key) {
   const auto it = pending_.find(key);
   if (it == pending_.end()) return;
-  auto outcome = it->second.launch->Poll();
+  auto outcome = it->second.launch.Poll();
   if (!outcome) return;
-  loop_.Remove(it->second.launch->report_fd());
-  loop_.Remove(it->second.launch->pidfd());
+  loop_.Remove(it->second.launch.report_fd());
+  loop_.Remove(it->second.launch.pidfd());
   Pending pending = std::move(it->second);
   pending_.erase(it);
   Finish(std::move(pending), std::move(*outcome));
@@ -182,7 +182,7 @@ void Launcher::AnswerFailure(Pending& pending, const LaunchOutcome& outcome) {
 
 void Launcher::AnswerStarted(Pending& pending, LaunchOutcome& outcome) {
   const StartRecord& start = pending.start;
-  const int pidfd = pending.launch->pidfd();
+  const int pidfd = pending.launch.pidfd();
   link_.Put(StrCat(kPidKeyPrefix, start.id), std::vector<int>{pidfd});
   LaunchedPayload payload{start.pid, start.start_ticks,          start.started_at,
                           true,      outcome.pty_master.valid(), std::move(outcome.warnings)};
@@ -203,35 +203,39 @@ void Launcher::AnswerStarted(Pending& pending, LaunchOutcome& outcome) {
 }
 
 void Launcher::AnswerSandbox(Pending& pending, LaunchOutcome& outcome) {
-  const std::string prefix = SandboxPrefix(pending.sandbox);
-  const auto keep = [&](const char* name, UniqueFd fd) {
-    if (!fd) return;
+  SandboxFds& made = outcome.sandbox;
+  std::vector<std::pair<const char*, UniqueFd>> parts;
+  const auto add = [&parts](const char* name, UniqueFd fd) {
+    if (fd) parts.emplace_back(name, std::move(fd));
+  };
+  add("net", UniqueFd(made.network.Release()));
+  add("ipc", UniqueFd(made.ipc.Release()));
+  add("uts", UniqueFd(made.uts.Release()));
+  add("user", UniqueFd(made.user.Release()));
+  if (made.pid) add("init", UniqueFd(pending.launch.DuplicatePidFd().Release()));
+  add("pid", UniqueFd(made.pid.Release()));
+  add("shm", std::move(made.shm));
+  for (auto& [name, fd] : parts) {
+    const std::string key = MakeSandboxKey({pending.sandbox, parts.size(), name});
     FdStore::Fds fds;
     fds.push_back(std::move(fd));
-    const std::string key = StrCat(prefix, name);
-    if (!mirror_.Put(key, std::move(fds))) return;
+    if (!mirror_.Put(key, std::move(fds))) continue;  // keys made here are valid
     HOLDFAST_PAUSE_POINT("launcher.namespace-kept");
     link_.Put(key, Borrow(*mirror_.Find(key)));
-  };
-  SandboxFds& made = outcome.sandbox;
-  keep("net", UniqueFd(made.network.Release()));
-  keep("ipc", UniqueFd(made.ipc.Release()));
-  keep("uts", UniqueFd(made.uts.Release()));
-  keep("user", UniqueFd(made.user.Release()));
-  keep("pid", UniqueFd(made.pid.Release()));
-  keep("shm", std::move(made.shm));
-  if (mirror_.Find(StrCat(prefix, "pid")) != nullptr && pending.launch.has_value()) {
-    keep("init", UniqueFd(pending.launch->DuplicatePidFd().Release()));
   }
+  SendSandbox(pending.waiters, pending.sandbox);
+}
+
+void Launcher::SendSandbox(const std::vector<PacketServer::ConnectionId>& to, const PodUid& uid) {
   std::vector<std::string> names;
   std::vector<int> fds;
-  for (const std::string& key : mirror_.Keys(prefix)) {
-    names.push_back(key.substr(prefix.size()));
+  for (const std::string& key : mirror_.Keys(SandboxPrefix(uid))) {
+    const auto parsed = ParseSandboxKey(key);
+    if (!parsed) continue;
+    names.push_back(parsed->name);
     fds.push_back(mirror_.Find(key)->front().get());
   }
-  for (const auto id : pending.waiters) {
-    server_->Reply(id, MessageType::kOk, EncodeNames(names), fds);
-  }
+  for (const auto id : to) server_->Reply(id, MessageType::kOk, EncodeNames(names), fds);
 }
 
 }  // namespace holdfast::runtime::keeper

@@ -65,6 +65,12 @@ Result<void> Logger::Register(Message& message) {
   } else {
     ASSIGN_OR_RETURN(auto log, ContainerLog::Open(logs_dir_.get(), what, clock_));
     log->Restart();
+    // The file is there from the beginning, and a path that cannot be used is refused at once.
+    auto opened = log->file().EnsureOpen();
+    if (!opened) {
+      if (known == nullptr) (void)ContainerLog::Remove(logs_dir_.get(), what.id);
+      return std::move(opened.error());
+    }
     entries_[what.id].log = std::move(log);
   }
   for (size_t i = 0; i < message.fds.size(); ++i) {

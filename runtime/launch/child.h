@@ -32,9 +32,10 @@ class Child {
   }
   void Warn(const std::string& text);
 
-  UniqueFd root;           // the container's root directory, once it is mounted
-  UniqueFd terminal;       // slave of the pty, with stdio.tty
-  UniqueFd shared_memory;  // SandboxPlan: its mount, or a mount namespace that shows it
+  UniqueFd root;      // the container's root directory, once it is mounted
+  UniqueFd terminal;  // slave of the pty, with stdio.tty
+  // The mount of /dev/shm; in a sandbox's child possibly a mount namespace that shows it.
+  UniqueFd shared_memory;
   bool in_working_directory = false;
   bool identity_taken = false;
   std::string command;  // what execve(2) gets, once it is found

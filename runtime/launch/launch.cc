@@ -172,7 +172,11 @@ std::optional<LaunchOutcome> PendingLaunch::Poll() {
       return state_->Fail("protocol", std::move(report.error()));
     }
     if (report->kind == ReportKind::kNothing) break;
-    if (report->kind == ReportKind::kEndOfFile) return state_->AtEndOfFile();
+    if (report->kind == ReportKind::kEndOfFile) {
+      // Its descriptors close a moment before its exit status can be had.
+      if (!state_->executing && !ended) break;
+      return state_->AtEndOfFile();
+    }
     if (auto outcome = state_->Take(std::move(*report))) return outcome;
   }
   // No end-of-file although it ended: another child holds a copy of its socket for a moment.

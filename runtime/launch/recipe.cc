@@ -28,6 +28,7 @@ struct Step {
 constexpr Step<model::LaunchPlan> kContainer[] = {
     {"join namespaces", JoinPodNamespaces},
     {"namespaces", MakeOwnNamespaces},
+    {"shared memory", CopySharedMemory},
     {"overlay root", MountRoot},
     {"mounts", MountAll},
     {"devices", MakeDevices},

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
-#include <linux/magic.h>
-#include <sched.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,7 +9,6 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/mount.h"
-#include "holdfast/sys/process.h"
 #include "runtime/launch/steps.h"
 #include "runtime/launch/target.h"
 
@@ -21,9 +17,6 @@ namespace {
 
 using Kind = model::MountPlan::Kind;
 using Propagation = sys::MountAttributes::Propagation;
-
-// 5.14's nsfs magic is not in every <linux/magic.h>.
-constexpr long kNsfsMagic = 0x6e736673;
 
 sys::MountAttributes Attributes(const model::MountPlan& plan) {
   return {.read_only = plan.read_only,
@@ -101,23 +94,6 @@ Result<MountFd> NewFilesystem(const model::MountPlan& plan) {
   return sys::CreateMount(context.get(), Attributes(plan));
 }
 
-// Kernels that cannot copy a detached mount are given a mount namespace whose root is the shared
-// memory: it is entered, copied from, and left again.
-Result<MountFd> CopyRootOfNamespace(Child& child, int mount_namespace) {
-  ASSIGN_OR_RETURN(const UniqueFd own, sys::OpenAt(child.proc(), "self/ns/mnt", O_RDONLY));
-  RETURN_IF_ERROR(sys::JoinNamespace(mount_namespace, CLONE_NEWNS, "of the shared memory"));
-  auto copy = sys::CloneTree(AT_FDCWD, "/", false);
-  RETURN_IF_ERROR(sys::JoinNamespace(own.get(), CLONE_NEWNS, "of the container"));
-  return copy;
-}
-
-Result<MountFd> CopyShared(Child& child, int source) {
-  struct statfs fs{};
-  if (::fstatfs(source, &fs) != 0) return Error::FromErrno(errno, "fstatfs shared memory");
-  if (fs.f_type == kNsfsMagic) return CopyRootOfNamespace(child, source);
-  return sys::CloneTree(source, "", false);
-}
-
 Propagation PropagationOf(const model::MountPlan& plan) {
   switch (plan.propagation) {
     case model::MountPlan::Propagation::kPrivate:
@@ -184,7 +160,8 @@ Result<void> MountOne(Child& child, const model::MountPlan& plan) {
   }
   MountFd mount;
   if (plan.kind == Kind::kShared) {
-    ASSIGN_OR_RETURN(mount, CopyShared(child, child.Fd(plan.source)));
+    mount = MountFd(child.shared_memory.Release());
+    if (!mount) return InvalidArgument("shared memory: mounted twice");
     RETURN_IF_ERROR(sys::SetMountAttributes(mount.get(), Attributes(plan), false));
   } else {
     ASSIGN_OR_RETURN(mount, NewFilesystem(plan));

@@ -19,6 +19,9 @@ Result<void> MountRoot(Child& child, const model::LaunchPlan& plan);
 Result<void> SealRoot(Child& child, const model::LaunchPlan& plan);
 Result<void> EnterRoot(Child& child, const model::LaunchPlan& plan);
 
+// step_shared_memory.cc: Child::shared_memory, for the mount of kind kShared
+Result<void> CopySharedMemory(Child& child, const model::LaunchPlan& plan);
+
 // step_mounts.cc
 Result<void> MountAll(Child& child, const model::LaunchPlan& plan);
 

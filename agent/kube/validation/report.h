@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -24,10 +23,10 @@ inline std::string Key(std::string_view path, std::string_view key) {
   return StrCat(path, "[", key, "]");
 }
 
+using Words = std::vector<std::string_view>;
+
 class Report {
  public:
-  using Words = std::initializer_list<std::string_view>;
-
   void Required(std::string path, std::string detail = "") {
     Add(FieldError::Type::kRequired, std::move(path), "", std::move(detail));
   }
@@ -63,7 +62,7 @@ class Report {
     Add(FieldError::Type::kTooMany, std::move(path), std::to_string(count),
         StrCat("must have at most ", most, most == 1 ? " item" : " items"));
   }
-  void NotSupported(std::string path, std::string_view value, Words supported) {
+  void NotSupported(std::string path, std::string_view value, const Words& supported) {
     std::string list;
     for (const std::string_view word : supported) {
       list += StrCat(list.empty() ? "supported values: " : ", ", Quoted(word));
@@ -72,7 +71,7 @@ class Report {
   }
 
   // A word of a fixed set: required, and one of them. True when it is.
-  bool OneOf(const std::string& path, std::string_view value, Words supported) {
+  bool OneOf(const std::string& path, std::string_view value, const Words& supported) {
     for (const std::string_view word : supported) {
       if (word == value) return true;
     }
@@ -89,6 +88,7 @@ class Report {
     return value >= 0;
   }
 
+  size_t size() const { return errors_.size(); }
   FieldErrors Take() { return std::move(errors_); }
 
  private:

@@ -19,6 +19,8 @@
 namespace holdfast::sys {
 namespace {
 
+constexpr size_t kReceiveBytes = 64 * 1024;
+
 Error OutOfMemory(std::string_view what) { return Error::FromErrno(ENOMEM, what); }
 
 bool IsGone(const Result<void>& result) {
@@ -132,6 +134,11 @@ Rtnl::~Rtnl() = default;
 Result<Rtnl> Rtnl::Open() {
   Rtnl out(::nl_socket_alloc());
   if (!out.socket_) return OutOfMemory("netlink socket");
+  // One receive per answer instead of a look at its size first: the kernel cuts dumps to the
+  // buffer.
+  ::nl_socket_disable_msg_peek(out.socket_.get());
+  RETURN_IF_ERROR(CheckNl(::nl_socket_set_msg_buf_size(out.socket_.get(), kReceiveBytes),
+                          "size the buffer of routing netlink"));
   RETURN_IF_ERROR(
       CheckNl(::nl_connect(out.socket_.get(), NETLINK_ROUTE), "connect to routing netlink"));
   return out;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -142,6 +143,46 @@ class LaunchTest : public testing::Test {
     if (output) result.output = std::move(*output);
     result.exit = Reap(*pending);
     return result;
+  }
+
+  // A container that goes on running; killed and reaped by Stop().
+  struct Running {
+    std::optional<PendingLaunch> launch;
+    LaunchOutcome outcome;
+  };
+  Running Start(model::Plan plan) {
+    Running running;
+    auto pending = Launch(context_, plan, fds_, std::chrono::seconds(10));
+    fds_.clear();
+    if (!pending) {
+      running.outcome.error = std::move(pending.error());
+      return running;
+    }
+    EXPECT_TRUE(pending->Go().has_value());
+    running.outcome = pending->Wait();
+    running.launch.emplace(std::move(*pending));
+    return running;
+  }
+  static void Stop(Running& running) {
+    if (!running.launch) return;
+    (void)sys::SendSignal(running.launch->pidfd(), SIGKILL);
+    Reap(*running.launch);
+  }
+
+  // What a pod's sandbox gives; the child is reaped.
+  SandboxFds MakeSandbox(const model::SandboxPlan& plan) {
+    auto pending = Launch(context_, plan, fds_, std::chrono::seconds(10));
+    EXPECT_TRUE(pending.has_value()) << pending.error().message();
+    EXPECT_TRUE(pending->Go().has_value());
+    LaunchOutcome outcome = pending->Wait();
+    EXPECT_EQ(outcome.state, LaunchOutcome::State::kRunning)
+        << outcome.step << ": " << (outcome.error ? outcome.error->message() : "");
+    EXPECT_EQ(Reap(*pending).code, 0);
+    return std::move(outcome.sandbox);
+  }
+
+  static UniqueFd Duplicate(const UniqueFd& fd) {
+    return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
   }
 
   static sys::ExitStatus Reap(const PendingLaunch& pending) {

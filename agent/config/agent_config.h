@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// AgentConfig: everything that can be set for one agent, by flag or in its configuration file
+// (apiVersion holdfast.dev/v1, kind AgentConfiguration). Built-in < file < flags.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "holdfast/base/result.h"
+#include "holdfast/model/instance.h"
+
+namespace holdfast::agent {
+
+struct AgentConfig {
+  model::Instance instance;
+  // Programs beside the agent's own binary; keeper_binary "" is for a keeper that systemd starts.
+  std::string keeper_binary;
+  std::string init_binary;
+  std::string unpack_binary;
+  std::string cgroup_driver = "cgroupfs";  // or "systemd": names only
+  std::string seccomp_dir;                 // profiles of type Localhost; "" is <root_dir>/seccomp
+  uint64_t log_max_size_bytes = 10ull << 20;
+  uint32_t log_max_files = 5;
+  std::chrono::seconds max_back_off{300};
+  uint32_t workers = 8;
+  std::string log_level = "info";  // trace, debug, info, warn, error
+};
+
+// Reads `text` on top of `config`. The error lists every fault, one per line, as
+// "config.yaml:3:1: rootDirr: unknown field (did you mean "rootDir"?)".
+Result<void> ReadConfigText(const std::string& text, const std::string& file, AgentConfig& config);
+
+struct CommandLine {
+  AgentConfig config;
+  bool exit = false;  // --help or --version was answered
+  int exit_code = 0;
+  std::string output;  // what to print before the exit
+};
+
+// Flags on top of the file named by --config. A wrong flag is an `exit` with code 2 and a message.
+CommandLine ReadCommandLine(int argc, char** argv, std::string_view version);
+
+// Fills in what depends on the machine (node name, sibling programs) and checks the whole.
+// `executable` is the agent's own path.
+Result<void> CompleteConfig(AgentConfig& config, const std::string& executable);
+
+}  // namespace holdfast::agent

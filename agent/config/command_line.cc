@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Flags, and what the machine fills in.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <utility>
+
+#include "agent/config/agent_config.h"
+#include "agent/config/fields.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr size_t kConfigLimit = 1 << 20;
+constexpr int kUsageError = 2;
+
+CommandLine Stop(int code, std::string output) {
+  CommandLine line;
+  line.exit = true;
+  line.exit_code = code;
+  line.output = std::move(output);
+  return line;
+}
+
+Result<void> ReadConfigFile(const std::string& path, AgentConfig& config) {
+  ASSIGN_OR_RETURN(const std::string text, sys::ReadFileAt(AT_FDCWD, path, kConfigLimit));
+  return ReadConfigText(text, path, config);
+}
+
+std::string Lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+bool IsDnsName(const std::string& name) {
+  const auto alnum = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  return !name.empty() && name.size() <= 253 && alnum(name.front()) && alnum(name.back()) &&
+         std::all_of(name.begin(), name.end(),
+                     [&](char c) { return alnum(c) || c == '-' || c == '.'; });
+}
+
+}  // namespace
+
+CommandLine ReadCommandLine(int argc, char** argv, std::string_view version) {
+  CLI::App app("Holdfast node agent: runs the pods of a manifest directory.", "holdfastd");
+  std::string config_file;
+  bool show_version = false;
+  app.add_option("--config", config_file, "configuration file (AgentConfiguration)")
+      ->type_name("FILE");
+  app.add_flag("--version", show_version, "print the version and exit");
+  std::map<std::string, std::vector<std::string>> given;
+  for (const Field& field : Fields()) {
+    CLI::Option* option = app.add_option(field.Flag(), given[field.name], field.help);
+    option->type_name(field.value);
+    if (field.is_list) {
+      option->delimiter(',');
+    } else {
+      option->expected(1);
+    }
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp&) {
+    return Stop(0, app.help());
+  } catch (const CLI::ParseError& error) {
+    return Stop(kUsageError, StrCat("holdfastd: ", error.what(), "\nRun holdfastd --help.\n"));
+  }
+  if (show_version) return Stop(0, StrCat("holdfastd ", version, "\n"));
+
+  CommandLine line;
+  if (!config_file.empty()) {
+    if (auto read = ReadConfigFile(config_file, line.config); !read) {
+      return Stop(kUsageError, StrCat(read.error().message(), "\n"));
+    }
+  }
+  for (const Field& field : Fields()) {
+    if (app.count(field.Flag()) == 0) continue;
+    if (auto set = field.set(line.config, given[field.name]); !set) {
+      return Stop(kUsageError,
+                  StrCat("holdfastd: ", field.Flag(), ": ", set.error().message(), "\n"));
+    }
+  }
+  return line;
+}
+
+Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) {
+  model::Instance& instance = config.instance;
+  if (instance.node_name.empty()) {
+    std::array<char, 256> name{};
+    if (::gethostname(name.data(), name.size() - 1) != 0) {
+      return Error::FromErrno(errno, "gethostname");
+    }
+    instance.node_name = Lower(name.data());
+  }
+  if (!IsDnsName(instance.node_name)) {
+    return InvalidArgument(StrCat("nodeName \"", instance.node_name,
+                                  "\" is no DNS name (lower case letters, digits, '-' and '.')"));
+  }
+  const std::string beside = executable.substr(0, executable.rfind('/') + 1);
+  const auto sibling = [&](std::string& path, const char* name) {
+    if (path.empty()) path = beside + name;
+  };
+  // Under systemd the keeper has a unit of its own; nobody else may start it then.
+  if (config.keeper_binary.empty() && ::getenv("NOTIFY_SOCKET") == nullptr) {
+    config.keeper_binary = beside + "holdfast-keeper";
+  }
+  sibling(config.init_binary, "holdfast-init");
+  sibling(config.unpack_binary, "holdfast-unpack");
+  if (config.seccomp_dir.empty()) config.seccomp_dir = instance.root_dir + "/seccomp";
+  return {};
+}
+
+}  // namespace holdfast::agent

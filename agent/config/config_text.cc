@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// The configuration file.
+#include <algorithm>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "agent/config/agent_config.h"
+#include "agent/config/fields.h"
+#include "agent/kube/parse.h"
+#include "agent/kube/suggest.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr char kApiVersion[] = "holdfast.dev/v1";
+constexpr char kKind[] = "AgentConfiguration";
+
+class Reader {
+ public:
+  Reader(const std::string& file, AgentConfig& config) : file_(file), config_(config) {}
+
+  void Read(const kube::Node& root) {
+    if (root.kind != kube::Node::Kind::kMap) {
+      Complain(root.at, "", StrCat("expected a map, found ", kube::KindName(root.kind)));
+      return;
+    }
+    Expect(root, "apiVersion", kApiVersion);
+    Expect(root, "kind", kKind);
+    for (const kube::Member& member : root.members) {
+      if (member.key != "apiVersion" && member.key != "kind") ReadMember(member);
+    }
+  }
+
+  void Complain(kube::Position at, const std::string& path, const std::string& message) {
+    errors_ += StrCat(errors_.empty() ? "" : "\n", file_, ":", at.line, ":", at.column, ": ",
+                      path.empty() ? "" : path + ": ", message);
+  }
+
+  const std::string& errors() const { return errors_; }
+
+ private:
+  void Expect(const kube::Node& root, const char* key, const char* value) {
+    const kube::Node* node = root.Find(key);
+    if (node == nullptr) {
+      Complain(root.at, key, StrCat("is missing, must be \"", value, "\""));
+    } else if (node->text != value) {
+      Complain(node->at, key, StrCat("must be \"", value, "\""));
+    }
+  }
+
+  void ReadMember(const kube::Member& member) {
+    std::vector<std::string_view> names = {"apiVersion", "kind"};
+    for (const Field& field : Fields()) {
+      names.emplace_back(field.name);
+      if (member.key != field.name) continue;
+      std::vector<std::string> values;
+      if (!ReadValues(member, field.is_list, values)) return;
+      if (auto set = field.set(config_, values); !set) {
+        Complain(member.value.at, member.key, set.error().message());
+      }
+      return;
+    }
+    Complain(member.at, member.key, "unknown field" + kube::DidYouMean(member.key, names));
+  }
+
+  bool ReadValues(const kube::Member& member, bool is_list, std::vector<std::string>& values) {
+    using Kind = kube::Node::Kind;
+    const kube::Node& node = member.value;
+    const auto scalar = [](const kube::Node& n) {
+      return n.kind == Kind::kString || n.kind == Kind::kInt || n.kind == Kind::kBool;
+    };
+    if (is_list && node.kind == Kind::kList &&
+        std::all_of(node.items.begin(), node.items.end(), scalar)) {
+      for (const kube::Node& item : node.items) values.push_back(item.text);
+      return true;
+    }
+    if (!is_list && scalar(node)) {
+      values.push_back(node.text);
+      return true;
+    }
+    Complain(node.at, member.key,
+             StrCat("expected ", is_list ? "a list of strings" : "a string", ", found ",
+                    kube::KindName(node.kind)));
+    return false;
+  }
+
+  const std::string& file_;
+  AgentConfig& config_;
+  std::string errors_;
+};
+
+}  // namespace
+
+Result<void> ReadConfigText(const std::string& text, const std::string& file, AgentConfig& config) {
+  const kube::ParsedText parsed = kube::ParseYamlOrJson(text);
+  Reader reader(file, config);
+  for (const kube::ParseError& error : parsed.errors) {
+    reader.Complain(error.at, error.path, error.message);
+  }
+  if (parsed.errors.empty() && parsed.documents.size() != 1) {
+    reader.Complain({1, 1}, "", StrCat("expected one document, found ", parsed.documents.size()));
+  }
+  if (reader.errors().empty()) reader.Read(parsed.documents.front());
+  if (!reader.errors().empty()) return InvalidArgument(reader.errors());
+  return {};
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// holdfastd: the node agent. The only place where the parts are put together.
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <utility>  // before asio.hpp: Boost 1.74 uses std::exchange without including it
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <exception>
+#include <memory>
+#include <set>
+#include <string>
+
+#include <spdlog/spdlog.h>
+
+#include "agent/api/grpc/server.h"
+#include "agent/config/agent_config.h"
+#include "agent/logging.h"
+#include "agent/node/node_reader.h"
+#include "agent/notifying_image_store.h"
+#include "agent/pod/execute/pod_table.h"
+#include "agent/service_manager.h"
+#include "agent/source/manifest_directory.h"
+#include "agent/source/manifest_editor.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "netproxy/podnet/pod_net.h"
+#include "runtime/containers/options.h"
+#include "runtime/image/store/disk_image_store.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr char kVersion[] = HOLDFAST_VERSION;
+
+// Everything in the order in which it is made; members are destroyed the other way round.
+struct Agent {
+  explicit Agent(AgentConfig c) : config(std::move(c)), signals(io, SIGTERM, SIGINT) {}
+
+  AgentConfig config;
+  SystemClock clock;
+  WallTime started = clock.Wall();
+  UniqueFd lock;
+  boost::asio::io_context io{1};
+  boost::asio::signal_set signals;
+
+  std::unique_ptr<ContainerRuntime> runtime;
+  std::unique_ptr<netproxy::PodNet> network;
+  std::unique_ptr<runtime::DiskImageStore> stored_images;
+  std::unique_ptr<NotifyingImageStore> images;
+  std::unique_ptr<PodStateStore> state;
+  RuntimeBook book;
+  std::unique_ptr<PodViewStore> view;
+  std::unique_ptr<ManifestEditor> editor;
+  std::unique_ptr<ManifestDirectory> source;
+  std::unique_ptr<PodServices> services;
+  std::unique_ptr<PodTable> table;
+  std::unique_ptr<ServiceManager> manager;
+  std::unique_ptr<ApiServer> api;
+};
+
+// Two agents on one root would each think the other's pods to be leftovers.
+Result<UniqueFd> LockRoot(const std::string& root) {
+  ASSIGN_OR_RETURN(DirFd dir, sys::MakeDirs(AT_FDCWD, root, 0711));
+  ASSIGN_OR_RETURN(UniqueFd lock, sys::OpenAt(dir.get(), "agent.lock", O_RDWR | O_CREAT, 0600));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return Conflict(StrCat("another holdfastd uses ", root));
+    return Error::FromErrno(errno, StrCat("flock ", root, "/agent.lock"));
+  }
+  return lock;
+}
+
+Result<void> OpenRuntime(Agent& agent) {
+  runtime::RuntimeOptions options;
+  options.instance = agent.config.instance;
+  options.keeper_binary = agent.config.keeper_binary;
+  options.init_binary = agent.config.init_binary;
+  options.cgroup_naming = agent.config.cgroup_driver == "systemd"
+                              ? runtime::CgroupNaming::kSystemd
+                              : runtime::CgroupNaming::kCgroupfs;
+  ASSIGN_OR_RETURN(agent.runtime, runtime::MakeContainerRuntime(std::move(options)));
+  return {};
+}
+
+Result<void> OpenNetwork(Agent& agent) {
+  ASSIGN_OR_RETURN(agent.network, netproxy::PodNet::Open(agent.config.instance));
+  RETURN_IF_ERROR(agent.network->Ensure());
+  for (const std::string& warning : agent.network->TakeWarnings()) spdlog::warn("{}", warning);
+  return {};
+}
+
+// "container web of pod default/web-n1" for an image that a pod runs, "" otherwise.
+std::string UserOfImage(const PodView& view, const Image& image) {
+  for (const PodPtr& pod : view.ListPods()) {
+    const auto& status = pod->status();
+    for (const auto* list : {&status.containerstatuses(), &status.initcontainerstatuses()}) {
+      for (const auto& container : *list) {
+        if (container.imageid() != image.id.value || !container.state().has_running()) continue;
+        return StrCat("container ", container.name(), " of pod ", pod->metadata().namespace_(), "/",
+                      pod->metadata().name());
+      }
+    }
+  }
+  return "";
+}
+
+Result<void> OpenImages(Agent& agent) {
+  runtime::ImageStoreOptions options;
+  options.root = agent.config.instance.ImageDir();
+  options.helper = agent.config.unpack_binary;
+  options.user_of = [&agent](const Image& image) { return UserOfImage(*agent.view, image); };
+  ASSIGN_OR_RETURN(agent.stored_images, runtime::DiskImageStore::Open(std::move(options)));
+  for (const std::string& warning : agent.stored_images->warnings()) spdlog::warn("{}", warning);
+  agent.images = std::make_unique<NotifyingImageStore>(*agent.stored_images,
+                                                       [&agent] { agent.table->PokeAll(); });
+  return {};
+}
+
+Result<void> OpenSource(Agent& agent) {
+  const model::Instance& instance = agent.config.instance;
+  agent.editor = std::make_unique<ManifestEditor>(instance.manifest_dir, instance.node_name);
+  ManifestDirectoryOptions options;
+  options.path = instance.manifest_dir;
+  options.node_name = instance.node_name;
+  ASSIGN_OR_RETURN(agent.source,
+                   ManifestDirectory::Start(options, std::make_shared<const SystemClock>()));
+  return {};
+}
+
+Result<void> OpenTable(Agent& agent) {
+  agent.services = std::unique_ptr<PodServices>(
+      new PodServices{*agent.runtime, *agent.images, *agent.network, *agent.state, agent.book,
+                      *agent.view, agent.clock, agent.config.instance, agent.config.max_back_off,
+                      [&agent] { return ReadNodeEnvironment(agent.config); },
+                      [](const std::string& line) { spdlog::warn("{}", line); }});
+  PodTableOptions options;
+  options.workers = agent.config.workers;
+  agent.table = std::make_unique<PodTable>(agent.io, *agent.services, *agent.source, options);
+  return agent.table->Recover();
+}
+
+// Directories of pods that nobody knows; what is inside them cannot be judged without a record.
+void AuditPodDirectories(Agent& agent, const std::vector<PodUid>& live, bool repair,
+                         std::vector<Leftover>& found) {
+  const std::string& pods = agent.config.instance.PodsDir();
+  const auto names = sys::ListDirAt(AT_FDCWD, pods);
+  if (!names) return;  // no pod ever ran
+  const std::set<PodUid> known(live.begin(), live.end());
+  for (const std::string& name : *names) {
+    if (known.contains(PodUid(name))) continue;
+    std::string reason = "belongs to no pod";
+    if (repair) {
+      const auto removed = sys::RemoveTreeAt(AT_FDCWD, pods + "/" + name);
+      if (!removed) reason += ": " + removed.error().message();
+    }
+    found.push_back({"directory", pods + "/" + name, reason});
+  }
+}
+
+Result<std::vector<Leftover>> Audit(Agent& agent, bool repair) {
+  const std::vector<PodUid> live = agent.table->Live();
+  ASSIGN_OR_RETURN(std::vector<Leftover> found, agent.runtime->Audit(live, repair));
+  ASSIGN_OR_RETURN(const std::vector<Leftover> network, agent.network->Audit(live, repair));
+  found.insert(found.end(), network.begin(), network.end());
+  AuditPodDirectories(agent, live, repair, found);
+  return found;
+}
+
+Result<void> OpenApi(Agent& agent) {
+  Agent* a = &agent;
+  ApiDependencies wiring{
+      .pods = *agent.view,
+      .runtime = *agent.runtime,
+      .images = *agent.images,
+      .clock = agent.clock,
+      .instance = agent.config.instance,
+      .apply = [a](const std::string& manifest, const std::string& origin,
+                   bool dry_run) { return a->editor->Apply(manifest, origin, dry_run); },
+      .delete_pod = [a](const std::string& ns,
+                        const std::string& name) { return a->editor->DeletePod(ns, name); },
+      .node = [a] { return MakeNode(a->config, kVersion, a->started, a->clock.Wall()); },
+      .audit = [a](bool repair) { return Audit(*a, repair); },
+      .set_deletion_grace = [a](const PodUid& uid, std::chrono::seconds grace) -> Result<void> {
+        a->table->SetDeletionGrace(uid, grace);
+        return {};
+      },
+      .manifests_changed = [a] { a->source->Reread(); },
+      .version = kVersion,
+  };
+  ASSIGN_OR_RETURN(agent.api, ApiServer::Start(std::move(wiring)));
+  return {};
+}
+
+// The strand turns (it calls this), the table's timers fire, and state can be written.
+std::string UnhealthyBecause(Agent& agent) {
+  if (!agent.table->IsHealthy()) return "the pod table has not turned for minutes";
+  auto dir = sys::OpenDir(agent.config.instance.root_dir);
+  if (!dir) return dir.error().message();
+  const auto written = sys::WriteFileAtomicAt(dir->get(), "health", "", 0600, false);
+  return written ? std::string() : written.error().message();
+}
+
+Result<void> Open(Agent& agent) {
+  const model::Instance& instance = agent.config.instance;
+  ASSIGN_OR_RETURN(agent.lock, LockRoot(instance.root_dir));
+  RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, instance.manifest_dir, 0750));
+  agent.view = std::make_unique<PodViewStore>(instance.node_name, agent.clock);
+  agent.state = std::make_unique<PodStateStore>(instance);
+  RETURN_IF_ERROR(WithContext(OpenRuntime(agent), "container runtime"));
+  RETURN_IF_ERROR(WithContext(OpenNetwork(agent), "pod network"));
+  RETURN_IF_ERROR(WithContext(OpenImages(agent), "image store"));
+  RETURN_IF_ERROR(WithContext(OpenSource(agent), "manifests"));
+  RETURN_IF_ERROR(WithContext(OpenTable(agent), "pods"));
+  RETURN_IF_ERROR(WithContext(OpenApi(agent), "api"));
+  return {};
+}
+
+int Run(Agent& agent) {
+  if (auto opened = Open(agent); !opened) {
+    spdlog::error("{}", opened.error().message());
+    return 1;
+  }
+  agent.manager =
+      std::make_unique<ServiceManager>(agent.io, [&agent] { return UnhealthyBecause(agent); });
+  agent.signals.async_wait([&agent](const auto& error, int signal) {
+    if (error) return;
+    spdlog::info("signal {}: stopping, pods go on", signal);
+    agent.manager->Stopping();
+    agent.io.stop();
+  });
+  const std::string& name = agent.config.instance.node_name;
+  spdlog::info("holdfastd {} runs node {}, manifests in {}", kVersion, name,
+               agent.config.instance.manifest_dir);
+  agent.manager->Ready("running node " + name);
+  agent.io.run();
+  return 0;
+}
+
+int Main(int argc, char** argv) {
+  CommandLine line = ReadCommandLine(argc, argv, kVersion);
+  if (line.exit) {
+    std::fputs(line.output.c_str(), line.exit_code == 0 ? stdout : stderr);
+    return line.exit_code;
+  }
+  std::string executable(4096, '\0');
+  const ssize_t n = ::readlink("/proc/self/exe", executable.data(), executable.size());
+  executable.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  if (auto complete = CompleteConfig(line.config, executable); !complete) {
+    std::fprintf(stderr, "holdfastd: %s\n", complete.error().message().c_str());
+    return 2;
+  }
+  SetUpLogging(line.config.log_level);
+  ::umask(022);
+  Agent agent(std::move(line.config));
+  return Run(agent);
+}
+
+}  // namespace
+}  // namespace holdfast::agent
+
+int main(int argc, char** argv) {
+  try {
+    return holdfast::agent::Main(argc, argv);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "holdfastd: unexpected: %s\n", error.what());
+    return 70;
+  }
+}

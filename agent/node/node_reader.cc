@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/node/node_reader.h"
+
+#include <fcntl.h>
+#include <sys/sysinfo.h>
+#include <sys/utsname.h>
+
+#include <sstream>
+#include <utility>
+
+#include "agent/kube/quantity.h"
+#include "agent/kube/times.h"
+#include "agent/node/node_addresses.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr size_t kFileLimit = 10ull << 20;
+constexpr int64_t kMaxPods = 110;
+
+std::string ReadOrEmpty(const std::string& path) {
+  auto text = sys::ReadFileAt(AT_FDCWD, path, kFileLimit);
+  return text ? std::move(*text) : std::string();
+}
+
+std::string FirstLine(const std::string& path) {
+  const std::string text = ReadOrEmpty(path);
+  return text.substr(0, text.find('\n'));
+}
+
+int64_t MemoryBytes() {
+  std::istringstream lines(ReadOrEmpty("/proc/meminfo"));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("MemTotal:")) return std::stoll(line.substr(9)) * 1024;
+  }
+  return 0;
+}
+
+// PRETTY_NAME of os-release(5), without its quotes.
+std::string OsImage() {
+  std::istringstream lines(ReadOrEmpty("/etc/os-release"));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with("PRETTY_NAME=")) continue;
+    std::string value = line.substr(12);
+    if (value.size() >= 2 && value.front() == '"') value = value.substr(1, value.size() - 2);
+    return value;
+  }
+  return "Linux";
+}
+
+std::string Architecture(const std::string& machine) {
+  if (machine == "x86_64") return "amd64";
+  if (machine == "aarch64") return "arm64";
+  return machine;
+}
+
+void AddCondition(corev1::NodeStatus& status, const char* type, bool is_true, const char* reason,
+                  const char* message, WallTime since, WallTime now) {
+  corev1::NodeCondition* condition = status.add_conditions();
+  condition->set_type(type);
+  condition->set_status(is_true ? "True" : "False");
+  condition->set_reason(reason);
+  condition->set_message(message);
+  kube::SetTime(now, condition->mutable_lastheartbeattime());
+  kube::SetTime(since, condition->mutable_lasttransitiontime());
+}
+
+void FillInfo(corev1::NodeSystemInfo* info, const utsname& uts, std::string_view version) {
+  info->set_machineid(FirstLine("/etc/machine-id"));
+  info->set_systemuuid(FirstLine("/sys/class/dmi/id/product_uuid"));
+  info->set_bootid(FirstLine("/proc/sys/kernel/random/boot_id"));
+  info->set_kernelversion(uts.release);
+  info->set_osimage(OsImage());
+  info->set_containerruntimeversion(StrCat("holdfast://", version));
+  info->set_kubeletversion(StrCat("v", version));
+  info->set_operatingsystem("linux");
+  info->set_architecture(Architecture(uts.machine));
+}
+
+}  // namespace
+
+std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& config) {
+  const model::Instance& instance = config.instance;
+  auto node = std::make_shared<NodeEnvironment>();
+  node->node_name = instance.node_name;
+  node->host_ips = NodeAddresses(instance.interface_prefix);
+  node->cpu_milli_capacity = static_cast<int64_t>(::get_nprocs()) * 1000;
+  node->memory_capacity_bytes = MemoryBytes();
+  node->cluster_domain = instance.cluster_domain;
+  node->cluster_dns = instance.cluster_dns;
+  node->resolv_conf = ReadOrEmpty(instance.resolv_conf);
+  node->hosts = ReadOrEmpty("/etc/hosts");
+  node->seccomp_dir = config.seccomp_dir;
+  node->log_max_size_bytes = config.log_max_size_bytes;
+  node->log_max_files = config.log_max_files;
+  return node;
+}
+
+corev1::Node MakeNode(const AgentConfig& config, std::string_view version, WallTime started,
+                      WallTime now) {
+  const auto environment = ReadNodeEnvironment(config);
+  utsname uts{};
+  ::uname(&uts);
+  corev1::Node node;
+  node.mutable_metadata()->set_name(environment->node_name);
+  kube::SetTime(started, node.mutable_metadata()->mutable_creationtimestamp());
+  auto& labels = *node.mutable_metadata()->mutable_labels();
+  labels["kubernetes.io/hostname"] = environment->node_name;
+  labels["kubernetes.io/os"] = "linux";
+  labels["kubernetes.io/arch"] = Architecture(uts.machine);
+  for (const std::string& cidr : config.instance.pod_cidrs) node.mutable_spec()->add_podcidrs(cidr);
+  if (!config.instance.pod_cidrs.empty()) {
+    node.mutable_spec()->set_podcidr(config.instance.pod_cidrs.front());
+  }
+  corev1::NodeStatus& status = *node.mutable_status();
+  for (auto* amounts : {status.mutable_capacity(), status.mutable_allocatable()}) {
+    (*amounts)["cpu"].set_string(std::to_string(environment->cpu_milli_capacity / 1000));
+    (*amounts)["memory"].set_string(StrCat(environment->memory_capacity_bytes / 1024, "Ki"));
+    (*amounts)["pods"].set_string(std::to_string(kMaxPods));
+  }
+  AddCondition(status, "Ready", true, "KubeletReady", "the agent is posting ready status", started,
+               now);
+  for (const std::string& ip : environment->host_ips) {
+    corev1::NodeAddress* address = status.add_addresses();
+    address->set_type("InternalIP");
+    address->set_address(ip);
+  }
+  corev1::NodeAddress* hostname = status.add_addresses();
+  hostname->set_type("Hostname");
+  hostname->set_address(environment->node_name);
+  FillInfo(status.mutable_nodeinfo(), uts, version);
+  return node;
+}
+
+}  // namespace holdfast::agent

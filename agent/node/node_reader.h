@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// What this node is: capacity, addresses, files that pods see, and the Node object made of it.
+// Thread-safe: no state. Reads small files of /proc and /etc; sends nothing.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "agent/config/agent_config.h"
+#include "agent/pod/spec/node_environment.h"
+#include "holdfast/base/clock.h"
+#include "k8s/core/v1/node.pb.h"
+
+namespace holdfast::agent {
+
+std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& config);
+
+// A Node as a kubelet without a control plane would describe itself.
+k8s::io::api::core::v1::Node MakeNode(const AgentConfig& config, std::string_view version,
+                                      WallTime started, WallTime now);
+
+}  // namespace holdfast::agent

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// NotifyingImageStore: an ImageStore that says when something was added to it, so that pods which
+// wait for an image start at once. Thread-safe as the store is.
+#pragma once
+
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "holdfast/interfaces/image_store.h"
+
+namespace holdfast::agent {
+
+class NotifyingImageStore : public ImageStore {
+ public:
+  NotifyingImageStore(ImageStore& store, std::function<void()> added)
+      : store_(store), added_(std::move(added)) {}
+
+  Result<Image> Get(const std::string& reference) override { return store_.Get(reference); }
+  Result<std::vector<Image>> List() override { return store_.List(); }
+  Result<std::vector<Image>> Import(int fd, const ImportOptions& options) override {
+    return Tell(store_.Import(fd, options));
+  }
+  Result<std::vector<Image>> ImportDirectory(int dir_fd, const ImportOptions& options) override {
+    return Tell(store_.ImportDirectory(dir_fd, options));
+  }
+  Result<void> Export(const std::string& reference, int fd) override {
+    return store_.Export(reference, fd);
+  }
+  Result<void> Remove(const std::string& reference) override { return store_.Remove(reference); }
+
+ private:
+  Result<std::vector<Image>> Tell(Result<std::vector<Image>> added) {
+    if (added) added_();
+    return added;
+  }
+
+  ImageStore& store_;
+  std::function<void()> added_;
+};
+
+}  // namespace holdfast::agent

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench_podnet [--json FILE]: cost of wiring and unwiring pods in a network namespace of its own,
+// beside the bare kernel work for the same links, addresses and routes ("limit").
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/netns.h"
+#include "holdfast/sys/rtnl.h"
+#include "netproxy/podnet/pod_net.h"
+
+namespace holdfast::netproxy {
+namespace {
+
+constexpr size_t kPods = 500;
+constexpr size_t kWindow = 100;  // pods per row: the first and the last ones
+
+using Clock = std::chrono::steady_clock;
+
+double MicrosecondsSince(Clock::time_point start) {
+  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+template <class T>
+T OrDie(Result<T> result) {
+  if (!result) {
+    std::fprintf(stderr, "bench_podnet: %s\n", result.error().message().c_str());
+    std::exit(1);
+  }
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+struct Percentiles {
+  double p50 = 0;
+  double p99 = 0;
+};
+
+Percentiles Of(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  return {samples[samples.size() / 2], samples[samples.size() * 99 / 100]};
+}
+
+std::string Figures(const Percentiles& p) {
+  return StrCat("{\"p50\":", p.p50, ",\"p99\":", p.p99, "}");
+}
+
+std::vector<double> Window(const std::vector<double>& all, size_t begin) {
+  return {all.begin() + static_cast<std::ptrdiff_t>(begin),
+          all.begin() + static_cast<std::ptrdiff_t>(begin + kWindow)};
+}
+
+// The least that gives a pod two addresses: veth, links up, addresses, routes; no checks, no book.
+double BareWiring(sys::Rtnl& node, size_t i) {
+  const NsFd netns = OrDie(sys::NewNetworkNamespace());
+  const std::string name = StrCat("bare", i);
+  const IpAddress ip = OrDie(IpAddress::Parse("10.99.0.2"));
+  const auto start = Clock::now();
+  OrDie(node.AddVeth({.name = name,
+                      .mac = {2, 0, 0, 0, 1, 1},
+                      .mtu = 1500,
+                      .peer_netns = netns.get(),
+                      .peer_name = "eth0",
+                      .peer_mac = {2, 0, 0, 0, 1, 2}}));
+  const int link = OrDie(node.GetLink(name)).index;
+  OrDie(node.SetLinkUp(link));
+  OrDie(sys::RunInNetworkNamespace(netns.get(), [&]() -> Result<void> {
+    ASSIGN_OR_RETURN(sys::Rtnl inside, sys::Rtnl::Open());
+    ASSIGN_OR_RETURN(const sys::Link eth0, inside.GetLink("eth0"));
+    RETURN_IF_ERROR(inside.EnsureAddress({ip, 32, eth0.index}));
+    RETURN_IF_ERROR(inside.SetLinkUp(eth0.index));
+    sys::Route route;
+    route.gateway = OrDie(IpAddress::Parse("169.254.1.1"));
+    route.link = eth0.index;
+    return inside.AddRoute(route);
+  }));
+  sys::Route host;
+  host.destination = {ip, 32};
+  host.link = link;
+  OrDie(node.ReplaceRoute(host));
+  return MicrosecondsSince(start);
+}
+
+struct Measured {
+  std::vector<double> bare;
+  std::vector<double> setup;
+  double teardown_all = 0;
+  double gone_all = 0;
+};
+
+Measured Measure(const model::Instance& instance) {
+  Measured out;
+  sys::Rtnl node = OrDie(sys::Rtnl::Open());
+  for (size_t i = 0; i < kWindow; ++i) out.bare.push_back(BareWiring(node, i));
+
+  auto net = OrDie(PodNet::Open(instance));
+  OrDie(net->Ensure());
+  std::vector<NsFd> namespaces;
+  for (size_t i = 0; i < kPods; ++i) namespaces.push_back(OrDie(sys::NewNetworkNamespace()));
+  for (size_t i = 0; i < kPods; ++i) {
+    PodNetworkRequest request;
+    request.uid = PodUid(StrCat("pod-", i));
+    request.network_namespace = namespaces[i].get();
+    const auto start = Clock::now();
+    OrDie(net->Setup(request));
+    out.setup.push_back(MicrosecondsSince(start));
+  }
+  auto start = Clock::now();
+  for (size_t i = 0; i < kPods; ++i) OrDie(net->Teardown(PodUid(StrCat("pod-", i))));
+  out.teardown_all = MicrosecondsSince(start);
+  start = Clock::now();
+  namespaces.clear();
+  while (!OrDie(net->Audit({}, false)).empty()) OrDie(net->Ensure());
+  out.gone_all = MicrosecondsSince(start);
+  return out;
+}
+
+}  // namespace
+}  // namespace holdfast::netproxy
+
+int main(int argc, char** argv) {
+  using namespace holdfast;            // NOLINT(google-build-using-namespace)
+  using namespace holdfast::netproxy;  // NOLINT(google-build-using-namespace)
+  if (::unshare(CLONE_NEWNET) != 0) {
+    std::perror("bench_podnet: unshare");
+    return 1;
+  }
+  char pattern[] = "/tmp/holdfast-bench-XXXXXX";
+  model::Instance instance;
+  instance.root_dir = ::mkdtemp(pattern);
+  const Measured m = Measure(instance);
+  std::filesystem::remove_all(instance.root_dir);
+
+  const std::string limit = Figures(Of(m.bare));
+  std::string rows;
+  rows += StrCat("{\"row\":\"podnet.setup.empty\",\"unit\":\"us\",\"n\":", kWindow,
+                 ",\"ours\":", Figures(Of(Window(m.setup, 0))), ",\"limit\":", limit,
+                 ",\"aim\":\"1000 p50\"}\n");
+  rows += StrCat("{\"row\":\"podnet.setup.at500\",\"unit\":\"us\",\"n\":", kWindow,
+                 ",\"ours\":", Figures(Of(Window(m.setup, kPods - kWindow))), ",\"limit\":", limit,
+                 ",\"aim\":\"1000 p50\"}\n");
+  rows += StrCat("{\"row\":\"podnet.teardown500.calls\",\"unit\":\"us\",\"n\":1,\"ours\":{\"p50\":",
+                 m.teardown_all, "}}\n");
+  rows += StrCat("{\"row\":\"podnet.teardown500.gone\",\"unit\":\"us\",\"n\":1,\"ours\":{\"p50\":",
+                 m.gone_all, "},\"aim\":\"150000\"}\n");
+  if (argc == 3 && std::string(argv[1]) == "--json") {
+    std::ofstream(argv[2]) << rows;
+  } else {
+    std::fputs(rows.c_str(), stdout);
+  }
+  return 0;
+}

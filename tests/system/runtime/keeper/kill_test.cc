@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// kill -9 of keeper processes at random, in pairs, all at once, while containers write.
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include "holdfast/base/strings.h"
+#include "tests/system/runtime/keeper/harness.h"
+
+namespace holdfast::runtime::keeper {
+namespace {
+
+constexpr int kKills = 30;
+
+bool IsRunning(const Subject& subject) {
+  pollfd event{subject.pidfd.get(), POLLIN, 0};
+  return ::poll(&event, 1, 0) == 0;
+}
+
+class KillTest : public KeeperTest {
+ protected:
+  // Full speed, one line per millisecond, torn lines, silence; one with many rotations.
+  void StartSubjects() {
+    const auto add = [&](Subject subject) {
+      auto launched = Start(subject);
+      ASSERT_TRUE(launched) << launched.error().step << ": " << launched.error().text;
+      subjects_.push_back(std::move(subject));
+    };
+    add(Make("fast", {"/bin/chatter", "lines", "0", "3", "1000000"}, 3));
+    add(Make("rotating", {"/bin/chatter", "lines", "20", "4"}, 4, 200000));
+    add(Make("slow", {"/bin/chatter", "lines", "1000", "5"}, 5));
+    add(Make("torn", {"/bin/chatter", "pieces", "300", "6"}, 6));
+    add(Make("silent", {"/bin/chatter", "sleep", "9"}, 9));
+  }
+
+  // Kills, waits a random moment, and now and then starts a short container in the middle of it.
+  void KillAtRandom(const std::vector<std::string>& commands) {
+    std::mt19937 random(std::random_device{}());
+    for (int i = 0; i < kKills; ++i) {
+      std::this_thread::sleep_for(std::chrono::microseconds(random() % 60000));
+      for (const std::string& command : commands) KillAll(command);
+      if (i % 5 == 0) {
+        Subject brief = Make(StrCat("brief", i), {"/bin/chatter", "exit", StrCat(i + 1)}, i + 1);
+        auto launched = Start(brief);
+        ASSERT_TRUE(launched) << launched.error().step << ": " << launched.error().text;
+        brief_.push_back(std::move(brief));
+      }
+      if (i % 3 == 0) WaitForKeeper();
+    }
+    WaitForKeeper();
+  }
+
+  // `may_lose_codes`: nobody of ours could wait, so only PIDFD_GET_INFO could still tell.
+  void ExpectAllWell(bool may_lose_codes) {
+    const auto check = [&](const Subject& subject, const model::ExitReport& report) {
+      if (may_lose_codes && report.source == model::ExitReport::Source::kLost) return;
+      EXPECT_EQ(report.exit_code, subject.exit_code) << subject.id;
+    };
+    for (Subject& subject : subjects_) {
+      if (subject.id.starts_with("fast")) continue;
+      EXPECT_TRUE(IsRunning(subject)) << subject.id << " died";
+    }
+    for (Subject& brief : brief_) check(brief, WaitExit(brief));
+    for (Subject& subject : subjects_) {
+      // The first one ends by itself, after its last line.
+      const bool by_itself = subject.id.starts_with("fast");
+      check(subject, by_itself ? WaitExit(subject) : Stop(subject));
+      auto drained = client().WaitLogDrained(ContainerId(subject.id), std::chrono::seconds(20));
+      EXPECT_TRUE(drained) << drained.error().message();
+      const size_t lines = ExpectComplete(subject);
+      EXPECT_TRUE(!by_itself || lines == 1100000u) << lines;
+    }
+    for (const Subject& subject : subjects_) Clean(subject);
+    for (const Subject& subject : brief_) Clean(subject);
+    ExpectNothingLeft();
+    const auto counts = DescriptorCounts();
+    for (const auto& [command, count] : counts) EXPECT_LE(count, 16u) << command;
+  }
+
+  void RunKills(const std::vector<std::string>& commands, bool may_lose_codes) {
+    StartHolder();
+    ASSERT_NO_FATAL_FAILURE(StartSubjects());
+    ASSERT_NO_FATAL_FAILURE(KillAtRandom(commands));
+    ExpectAllWell(may_lose_codes);
+  }
+
+  std::vector<Subject> subjects_;
+  std::vector<Subject> brief_;
+};
+
+TEST_F(KillTest, NoKillAtAllIsTheBaseline) { RunKills({}, false); }
+TEST_F(KillTest, HolderAtRandom) { RunKills({"hold"}, false); }
+TEST_F(KillTest, LauncherAtRandom) { RunKills({"launch"}, false); }
+TEST_F(KillTest, LoggerAtRandom) { RunKills({"log"}, false); }
+TEST_F(KillTest, HolderAndLauncher) { RunKills({"hold", "launch"}, true); }
+TEST_F(KillTest, HolderAndLogger) { RunKills({"hold", "log"}, false); }
+TEST_F(KillTest, LauncherAndLogger) { RunKills({"launch", "log"}, false); }
+TEST_F(KillTest, AllAtOnce) { RunKills({"hold", "launch", "log"}, true); }
+
+}  // namespace
+}  // namespace holdfast::runtime::keeper

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/system/runtime/launch/harness.h"
+
+namespace holdfast::runtime {
+namespace {
+
+using State = LaunchOutcome::State;
+
+class SandboxTest : public LaunchTest {
+ protected:
+  static model::SandboxPlan PodPlan() {
+    model::SandboxPlan plan;
+    plan.hostname = "web-0";
+    plan.sysctls = {{"net/ipv4/ip_unprivileged_port_start", "0"}, {"kernel/msgmax", "12345"}};
+    plan.shm_size_bytes = 1 << 20;
+    return plan;
+  }
+
+  model::LaunchPlan InPod(const SandboxFds& pod, std::vector<std::string> argv) {
+    model::LaunchPlan plan = BasePlan(std::move(argv));
+    plan.namespaces.network = AddFd(Duplicate(pod.network));
+    plan.namespaces.ipc = AddFd(Duplicate(pod.ipc));
+    plan.namespaces.uts = AddFd(Duplicate(pod.uts));
+    model::MountPlan shm;
+    shm.kind = model::MountPlan::Kind::kShared;
+    shm.source = AddFd(Duplicate(pod.shm));
+    shm.destination = "/dev/shm";
+    shm.no_suid = shm.no_dev = shm.no_exec = true;
+    plan.mounts.push_back(shm);
+    return plan;
+  }
+};
+
+TEST_F(SandboxTest, ContainersOfAPodShareNetworkIpcHostnameAndSharedMemory) {
+  const sys::HostFacts found = context_.facts;
+  for (const bool detached : {true, false}) {
+    if (detached && !found.open_tree_detached) continue;
+    context_.facts.open_tree_detached = detached;
+    SCOPED_TRACE(testing::Message() << "copies of detached mounts: " << detached);
+    const SandboxFds pod = MakeSandbox(PodPlan());
+    ASSERT_TRUE(pod.network && pod.ipc && pod.uts && pod.shm);
+    EXPECT_FALSE(pod.user);
+
+    const RunResult first = Run(InPod(pod, {"probe", "facts"}));
+    ASSERT_EQ(first.outcome.state, State::kRunning) << Why(first);
+    const RunResult second = Run(InPod(pod, {"probe", "facts"}));
+    ASSERT_EQ(second.outcome.state, State::kRunning) << Why(second);
+    for (const char* name : {"net", "ipc", "uts"}) {
+      const std::string key = std::string("ns.") + name;
+      EXPECT_EQ(first.Fact(key), second.Fact(key));
+      const std::string host = std::filesystem::read_symlink(std::string("/proc/self/ns/") + name);
+      EXPECT_NE(first.Fact(key), host);
+    }
+    EXPECT_EQ(first.Fact("hostname"), "web-0");
+    EXPECT_EQ(first.Fact("lo"), "up");
+
+    const RunResult sysctls = Run(InPod(pod, {"probe", "cat", "/proc/sys/kernel/msgmax",
+                                              "/proc/sys/net/ipv4/ip_unprivileged_port_start"}));
+    EXPECT_EQ(sysctls.output, "12345\n0\n");
+
+    const RunResult writer = Run(InPod(pod, {"probe", "write", "/dev/shm/note", "hello"}));
+    ASSERT_EQ(writer.outcome.state, State::kRunning) << Why(writer);
+    const RunResult reader = Run(InPod(pod, {"probe", "cat", "/dev/shm/note"}));
+    EXPECT_EQ(reader.output, "hello");
+  }
+}
+
+TEST_F(SandboxTest, AHostNetworkPodKeepsTheHostsNamespaces) {
+  model::SandboxPlan plan;
+  plan.network = plan.uts = false;
+  const SandboxFds pod = MakeSandbox(plan);
+  EXPECT_FALSE(pod.network);
+  EXPECT_FALSE(pod.uts);
+  EXPECT_TRUE(pod.ipc);
+  EXPECT_FALSE(pod.shm);
+}
+
+TEST_F(SandboxTest, ASysctlThatTheKernelRefusesFailsTheSandbox) {
+  model::SandboxPlan plan = PodPlan();
+  plan.sysctls["net/ipv4/no_such"] = "1";
+  auto pending = Launch(context_, plan, {}, std::chrono::seconds(10));
+  ASSERT_TRUE(pending.has_value());
+  ASSERT_TRUE(pending->Go().has_value());
+  const LaunchOutcome outcome = pending->Wait();
+  EXPECT_EQ(outcome.state, State::kFailed);
+  EXPECT_EQ(outcome.step, "sysctls");
+  Reap(*pending);
+}
+
+}  // namespace
+}  // namespace holdfast::runtime
