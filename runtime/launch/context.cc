@@ -25,13 +25,6 @@ Result<MountFd> MountProc() {
   return sys::CreateMount(context.get(), {.no_suid = true, .no_dev = true, .no_exec = true});
 }
 
-Result<MountFd> MountEmptyRoot() {
-  ASSIGN_OR_RETURN(UniqueFd context, sys::OpenFilesystem("tmpfs"));
-  RETURN_IF_ERROR(sys::SetOption(context.get(), "mode", "0755"));
-  RETURN_IF_ERROR(sys::SetOption(context.get(), "size", "1m"));
-  return sys::CreateMount(context.get(), {.no_suid = true, .no_dev = true});
-}
-
 Result<void> AttachBelow(int root, int mount, const std::string& path) {
   ASSIGN_OR_RETURN(const DirFd target, sys::MakeDirsInside(root, path, 0755));
   return sys::AttachMount(mount, target.get(), path);
@@ -60,7 +53,7 @@ Result<void> EnterLauncherMountNamespace(std::span<const std::string> visible) {
     trees.push_back(std::move(tree));
   }
   ASSIGN_OR_RETURN(const MountFd null, sys::CloneTree(AT_FDCWD, "/dev/null", false));
-  ASSIGN_OR_RETURN(const MountFd root, MountEmptyRoot());
+  ASSIGN_OR_RETURN(const MountFd root, NewEmptyRoot());
   RETURN_IF_ERROR(sys::AttachMount(root.get(), old_root.get(), "/"));
   for (size_t i = 0; i < trees.size(); ++i) {
     RETURN_IF_ERROR(AttachBelow(root.get(), trees[i].get(), visible[i]));

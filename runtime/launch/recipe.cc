@@ -51,6 +51,7 @@ constexpr Step<model::SandboxPlan> kSandbox[] = {
     {"sysctls", WriteSysctls},
     {"shared memory", MakeSharedMemory},
     {"hand over", HandOverNamespaces},
+    {"init", ConfineInit},
     {"init", ExecuteInit},
 };
 

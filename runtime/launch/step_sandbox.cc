@@ -16,6 +16,7 @@
 #include "holdfast/sys/mount.h"
 #include "runtime/launch/protocol.h"
 #include "runtime/launch/steps.h"
+#include "runtime/launch/target.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -119,6 +120,24 @@ Result<void> HandOverNamespaces(Child& child, const model::SandboxPlan& plan) {
     letters.push_back('s');
   }
   return ReportDescriptors(child.socket(), ReportKind::kSandbox, letters, fds);
+}
+
+Result<void> ConfineInit(Child& child, const model::SandboxPlan& plan) {
+  if (plan.init_binary == model::kNoFd) return {};
+  if (::unshare(CLONE_NEWNS) != 0) return Error::FromErrno(errno, "unshare mount namespace");
+  ASSIGN_OR_RETURN(const DirFd old_root, sys::OpenDir("/"));
+  RETURN_IF_ERROR(sys::SetMountAttributes(
+      old_root.get(), {.propagation = sys::MountAttributes::Propagation::kPrivate}, true));
+  ASSIGN_OR_RETURN(const MountFd root, NewEmptyRoot());
+  RETURN_IF_ERROR(sys::SetMountAttributes(root.get(), {.read_only = true}, false));
+  RETURN_IF_ERROR(sys::AttachMount(root.get(), old_root.get(), "/"));
+  RETURN_IF_ERROR(sys::PivotInto(root.get()));
+  // Streams on /dev/null, no capability, no way to gain one.
+  model::ProcessPlan process;
+  process.no_new_privs = true;
+  RETURN_IF_ERROR(ArrangeStreams(child, process));
+  RETURN_IF_ERROR(DropInheritance(child, process));
+  return TakeIdentity(child, process);
 }
 
 Result<void> ExecuteInit(Child& child, const model::SandboxPlan& plan) {

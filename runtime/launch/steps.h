@@ -62,6 +62,9 @@ Result<void> RaiseLoopback(Child& child, const model::SandboxPlan& plan);
 Result<void> WriteSysctls(Child& child, const model::SandboxPlan& plan);
 Result<void> MakeSharedMemory(Child& child, const model::SandboxPlan& plan);
 Result<void> HandOverNamespaces(Child& child, const model::SandboxPlan& plan);
+// The init lives as long as the pod, in sight of its containers: it gets an empty root and no
+// rights.
+Result<void> ConfineInit(Child& child, const model::SandboxPlan& plan);
 Result<void> ExecuteInit(Child& child, const model::SandboxPlan& plan);
 
 }  // namespace holdfast::runtime

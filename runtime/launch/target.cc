@@ -10,6 +10,7 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/mount.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -74,6 +75,13 @@ Result<UniqueFd> MountTarget(int root, const std::string& path, bool directory) 
         StrCat("mount ", path, directory ? ": not a directory" : ": a directory"));
   }
   return found;
+}
+
+Result<MountFd> NewEmptyRoot() {
+  ASSIGN_OR_RETURN(const UniqueFd context, sys::OpenFilesystem("tmpfs"));
+  RETURN_IF_ERROR(sys::SetOption(context.get(), "mode", "0755"));
+  RETURN_IF_ERROR(sys::SetOption(context.get(), "size", "1m"));
+  return sys::CreateMount(context.get(), {.no_suid = true, .no_dev = true});
 }
 
 }  // namespace holdfast::runtime

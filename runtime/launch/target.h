@@ -19,4 +19,7 @@ Result<UniqueFd> OrdinaryDirectory(int root, const std::string& path);
 // or to be written through.
 Result<UniqueFd> MountTarget(int root, const std::string& path, bool directory);
 
+// A detached, empty, writable tmpfs that can become a root directory.
+Result<MountFd> NewEmptyRoot();
+
 }  // namespace holdfast::runtime

@@ -75,6 +75,40 @@ TEST_F(SandboxTest, AHostNetworkPodKeepsTheHostsNamespaces) {
   EXPECT_FALSE(pod.shm);
 }
 
+TEST_F(SandboxTest, AnInitOfOursIsProcessOneOfASharedProcessNamespace) {
+  model::SandboxPlan plan = PodPlan();
+  plan.init_binary = AddFd(UniqueFd(::open(INIT_BINARY, O_RDONLY | O_CLOEXEC)));
+  Running init = Start(plan);
+  ASSERT_EQ(init.outcome.state, State::kRunning)
+      << init.outcome.step << (init.outcome.error ? init.outcome.error->message() : "");
+  ASSERT_TRUE(init.outcome.sandbox.pid);
+
+  model::LaunchPlan container = BasePlan({"probe", "facts"});
+  container.namespaces.new_pid = false;
+  container.namespaces.pid = AddFd(Duplicate(init.outcome.sandbox.pid));
+  const RunResult run = Run(container);
+  ASSERT_EQ(run.outcome.state, State::kRunning) << Why(run);
+  EXPECT_NE(run.Fact("pid"), "1");
+  container = BasePlan({"probe", "cat", "/proc/1/comm", "/proc/1/status"});
+  container.namespaces.new_pid = false;
+  container.namespaces.pid = AddFd(Duplicate(init.outcome.sandbox.pid));
+  const RunResult status = Run(container);
+  EXPECT_TRUE(status.output.starts_with("holdfast-init\n")) << status.output;
+  EXPECT_NE(status.output.find("CapEff:\t0000000000000000"), std::string::npos) << status.output;
+  EXPECT_NE(status.output.find("NoNewPrivs:\t1"), std::string::npos);
+
+  // Its end is the end of everything in the namespace.
+  container = BasePlan({"probe", "sleep"});
+  container.namespaces.new_pid = false;
+  container.namespaces.pid = AddFd(Duplicate(init.outcome.sandbox.pid));
+  Running sleeper = Start(container);
+  ASSERT_EQ(sleeper.outcome.state, State::kRunning);
+  ASSERT_TRUE(sys::SendSignal(init.launch->pidfd(), SIGKILL).has_value());
+  EXPECT_EQ(Reap(*sleeper.launch).signal, SIGKILL);
+  // Only now: an init ends after all others of its namespace were reaped.
+  EXPECT_EQ(Reap(*init.launch).signal, SIGKILL);
+}
+
 TEST_F(SandboxTest, ASysctlThatTheKernelRefusesFailsTheSandbox) {
   model::SandboxPlan plan = PodPlan();
   plan.sysctls["net/ipv4/no_such"] = "1";
