@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+// apply and delete: edits of the agent's manifest directory.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "agent/cli/commands.h"
+#include "agent/cli/manifests.h"
+#include "agent/cli/pod_wait.h"
+#include "agent/cli/table.h"
+#include "agent/kube/manifest_reader.h"
+#include "holdfast/base/strings.h"
+#include "k8s/core/v1/pod.pb.h"
+
+namespace holdfast::agent::cli {
+namespace {
+
+namespace core = ::k8s::io::api::core::v1;
+
+struct ApplyOptions {
+  std::vector<std::string> files;
+  std::string dry_run = "none";
+  bool recursive = false;
+};
+
+struct DeleteOptions {
+  std::vector<std::string> words;
+  std::vector<std::string> files;
+  std::string timeout = "0s";
+  int64_t grace_period = -1;
+  bool recursive = false;
+  bool force = false;
+  bool now = false;
+  bool all = false;
+  bool ignore_not_found = false;
+  bool wait = true;
+};
+
+std::string LowerCase(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  return text;
+}
+
+const char* OutcomeWord(v1::EditedObject::Outcome outcome) {
+  switch (outcome) {
+    case v1::EditedObject::CREATED:
+      return "created";
+    case v1::EditedObject::CONFIGURED:
+      return "configured";
+    case v1::EditedObject::DELETED:
+      return "deleted";
+    default:
+      return "unchanged";
+  }
+}
+
+// What is wrong with a manifest is said line by line; everything else as any other failure.
+int ReportApply(const grpc::Status& status) {
+  if (status.error_code() != grpc::StatusCode::INVALID_ARGUMENT) return Report(status);
+  std::fprintf(stderr, "error: invalid manifest; nothing of it was applied\n%s\n",
+               Visible(status.error_message()).c_str());
+  return kFailed;
+}
+
+int ApplyOne(Session& session, const ManifestText& manifest, bool dry_run) {
+  grpc::ClientContext context;
+  v1::ApplyRequest request;
+  request.set_manifest(manifest.text);
+  request.set_origin(manifest.origin);
+  request.set_dry_run(dry_run);
+  v1::ApplyResponse response;
+  const grpc::Status status = session.stub().Apply(&context, request, &response);
+  if (!status.ok()) return ReportApply(status);
+  for (const v1::EditedObject& object : response.objects()) {
+    std::printf("%s/%s %s%s\n", LowerCase(object.kind()).c_str(), object.name().c_str(),
+                OutcomeWord(object.outcome()), dry_run ? " (server dry run)" : "");
+  }
+  return kOk;
+}
+
+int RunApply(const ApplyOptions& options, const GlobalOptions& global) {
+  const auto manifests = ReadManifests(options.files, options.recursive);
+  if (!manifests) return Report(manifests.error());
+  return WithSession(global, [&](Session& session) {
+    int code = kOk;
+    for (const ManifestText& manifest : *manifests) {
+      if (ApplyOne(session, manifest, options.dry_run != "none") != kOk) code = kFailed;
+    }
+    return code;
+  });
+}
+
+Result<std::vector<PodName>> PodsOfManifests(const DeleteOptions& options,
+                                             const std::string& default_namespace) {
+  ASSIGN_OR_RETURN(const std::vector<ManifestText> manifests,
+                   ReadManifests(options.files, options.recursive));
+  std::vector<PodName> names;
+  for (const ManifestText& text : manifests) {
+    const kube::Manifest manifest = kube::ReadManifest(text.origin, text.text);
+    if (!manifest.ok()) return InvalidArgument(kube::ToString(manifest.diagnostics));
+    for (const kube::ManifestObject& object : manifest.objects) {
+      const auto* pod = object.As<core::Pod>();
+      if (pod == nullptr) continue;  // other kinds need no agent to forget them yet
+      const auto& meta = pod->metadata();
+      names.push_back(
+          {meta.namespace_().empty() ? default_namespace : meta.namespace_(), meta.name()});
+    }
+  }
+  return names;
+}
+
+// "pod a b", "pod/a", "a".
+std::vector<PodName> PodsOfWords(std::vector<std::string> words,
+                                 const std::string& default_namespace) {
+  if (!words.empty() &&
+      (words.front() == "pod" || words.front() == "pods" || words.front() == "po")) {
+    words.erase(words.begin());
+  }
+  std::vector<PodName> names;
+  for (const std::string& word : words) names.push_back(ParsePodName(word, default_namespace));
+  return names;
+}
+
+std::optional<int64_t> GracePeriod(const DeleteOptions& options) {
+  if (options.force) return 0;
+  if (options.now) return 1;
+  if (options.grace_period >= 0) return options.grace_period;
+  return std::nullopt;
+}
+
+int DeleteOne(Session& session, const DeleteOptions& options, const PodName& name) {
+  // Its UID first: a pod of the same name that is made meanwhile is another one.
+  const auto running = FindRunning(session, name);
+  grpc::ClientContext context;
+  v1::DeleteRequest request;
+  request.set_namespace_(name.name_space);
+  request.set_name(name.name);
+  if (const auto grace = GracePeriod(options)) request.set_grace_period_seconds(*grace);
+  v1::DeleteResponse response;
+  const grpc::Status status = session.stub().Delete(&context, request, &response);
+  if (status.error_code() == grpc::StatusCode::NOT_FOUND && options.ignore_not_found) return kOk;
+  if (!status.ok()) return Report(status);
+  std::printf("pod \"%s\" %s from %s namespace\n", name.name.c_str(),
+              options.force ? "force deleted" : "deleted", name.name_space.c_str());
+  std::fflush(stdout);
+  if (!options.wait || !running) return kOk;
+  return WaitUntilGone(session, *running, DurationFlag("--timeout", options.timeout));
+}
+
+int RunDelete(const DeleteOptions& options, const GlobalOptions& global) {
+  if (options.words.empty() == options.files.empty()) {
+    throw CLI::ValidationError("delete", "expected pod NAME… or -f FILE");
+  }
+  (void)DurationFlag("--timeout", options.timeout);
+  auto names = options.files.empty()
+                   ? Result<std::vector<PodName>>(PodsOfWords(options.words, global.name_space))
+                   : PodsOfManifests(options, global.name_space);
+  if (!names) return Report(names.error());
+  return WithSession(global, [&](Session& session) {
+    if (options.all) {
+      for (const core::Pod& pod : ListAll(session)) {
+        names->push_back({pod.metadata().namespace_(), pod.metadata().name()});
+      }
+    }
+    if (names->empty()) return Report(NotFound("nothing to delete: no pod was named"));
+    int code = kOk;
+    for (const PodName& name : *names) {
+      if (DeleteOne(session, options, name) != kOk) code = kFailed;
+    }
+    return code;
+  });
+}
+
+void AddFileFlags(CLI::App& command, std::vector<std::string>& files, bool& recursive) {
+  command.add_option("-f,--filename", files, "File, directory or - for stdin; may be repeated")
+      ->allow_extra_args(false);
+  command.add_flag("-R,--recursive", recursive, "Sub-directories of a directory too");
+}
+
+}  // namespace
+
+void AddApply(CLI::App& app, Invocation& invocation) {
+  const auto options = std::make_shared<ApplyOptions>();
+  CLI::App* command =
+      app.add_subcommand("apply", "Write the objects of a manifest into the manifest directory");
+  command->fallthrough();
+  AddFileFlags(*command, options->files, options->recursive);
+  command->get_option("--filename")->required();
+  command->add_option("--dry-run", options->dry_run, "Check and report only: none, server, client")
+      ->expected(0, 1)
+      ->default_str("server")
+      ->check(CLI::IsMember({"none", "server", "client"}));
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] { return RunApply(*options, invocation.global); };
+  });
+}
+
+void AddDelete(CLI::App& app, Invocation& invocation) {
+  const auto options = std::make_shared<DeleteOptions>();
+  CLI::App* command = app.add_subcommand("delete", "End pods and remove their manifests");
+  command->fallthrough();
+  command->add_option("pod", options->words, "pod NAME…");
+  AddFileFlags(*command, options->files, options->recursive);
+  command->add_option("--grace-period", options->grace_period,
+                      "Seconds between SIGTERM and SIGKILL (default: the pod's own)");
+  command->add_flag("--force", options->force, "Kill at once (grace period 0)");
+  command->add_flag("--now", options->now, "Grace period 1");
+  command->add_flag("--all", options->all, "All pods of the namespace (pod --all)");
+  command->add_flag("--ignore-not-found", options->ignore_not_found, "Not found is no failure");
+  command->add_flag("--wait,!--no-wait", options->wait, "Return when the pods are gone (default)");
+  command->add_option("--timeout", options->timeout, "Stop waiting after so long (0s: never)");
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] { return RunDelete(*options, invocation.global); };
+  });
+}
+
+}  // namespace holdfast::agent::cli

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// get: pods, events, the node, images; once or watched.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "agent/cli/commands.h"
+#include "agent/cli/output.h"
+#include "agent/cli/rows.h"
+#include "holdfast/base/strings.h"
+#include "k8s/core/v1/node.pb.h"
+
+namespace holdfast::agent::cli {
+namespace {
+
+namespace core = ::k8s::io::api::core::v1;
+
+enum class Resource : uint8_t { kPods, kEvents, kNodes, kImages };
+
+struct GetOptions {
+  std::vector<std::string> words;  // resource and names
+  std::string output;
+  std::string selector;
+  bool watch = false;
+  bool no_headers = false;
+};
+
+struct Get {
+  const GetOptions& options;
+  Session& session;
+  Output output;
+  Resource resource = Resource::kPods;
+  std::vector<std::string> names;
+
+  std::string Namespace() const {
+    return session.options().all_namespaces ? "" : session.options().name_space;
+  }
+  RowStyle Style() const {
+    return {.wide = output.kind == Output::Kind::kWide,
+            .with_namespace = session.options().all_namespaces,
+            .now = CurrentTime()};
+  }
+};
+
+void Write(const std::string& text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  std::fflush(stdout);
+}
+
+Result<Resource> ParseResource(const std::string& word) {
+  static const std::map<std::string, Resource> kNames = {
+      {"po", Resource::kPods},      {"pod", Resource::kPods},     {"pods", Resource::kPods},
+      {"ev", Resource::kEvents},    {"event", Resource::kEvents}, {"events", Resource::kEvents},
+      {"no", Resource::kNodes},     {"node", Resource::kNodes},   {"nodes", Resource::kNodes},
+      {"image", Resource::kImages}, {"images", Resource::kImages}};
+  const auto found = kNames.find(word);
+  if (found != kNames.end()) return found->second;
+  return InvalidArgument(StrCat("the server doesn't have a resource type \"", word,
+                                "\"; there are pods, events, node and images"));
+}
+
+// "pods a b", "pod/a pod/b", "ns/a" is left to the name's own parser.
+Result<void> ReadWords(Get& get) {
+  std::vector<std::string> words = get.options.words;
+  const size_t slash = words.front().find('/');
+  if (slash == std::string::npos) {
+    ASSIGN_OR_RETURN(get.resource, ParseResource(words.front()));
+    words.erase(words.begin());
+  } else {
+    ASSIGN_OR_RETURN(get.resource, ParseResource(words.front().substr(0, slash)));
+  }
+  get.names = std::move(words);
+  for (std::string& name : get.names) {
+    const size_t at = name.find('/');
+    if (at != std::string::npos && ParseResource(name.substr(0, at))) name.erase(0, at + 1);
+  }
+  return {};
+}
+
+int NothingFound(const Get& get) {
+  if (!get.output.IsTable()) return kOk;
+  if (get.Namespace().empty()) {
+    std::fprintf(stderr, "No resources found\n");
+  } else {
+    std::fprintf(stderr, "No resources found in %s namespace.\n", get.Namespace().c_str());
+  }
+  return kOk;
+}
+
+// Rows or documents of `objects`, in the order given.
+template <class Object>
+void Show(const Get& get, const std::string& resource, const std::vector<Object>& objects,
+          bool single, Cells (*header)(const RowStyle&),
+          Cells (*row)(const Object&, const RowStyle&)) {
+  if (get.output.IsTable()) {
+    const RowStyle style = get.Style();
+    Table table(header(style));
+    for (const Object& object : objects) table.AddRow(row(object, style));
+    return Write(table.Render(!get.options.no_headers));
+  }
+  std::vector<const google::protobuf::Message*> messages;
+  for (const Object& object : objects) messages.push_back(&object);
+  Write(PrintObjects(get.output, resource, messages, single));
+}
+
+// Prints the initial objects as one table, then a row (or document) for each change.
+template <class Reader, class Message, class Object>
+int Watch(const Get& get, const std::string& resource, Reader& reader,
+          const Object& (*object_of)(const Message&), Cells (*header)(const RowStyle&),
+          Cells (*row)(const Object&, const RowStyle&)) {
+  RowStyle style = get.Style();
+  Table table(header(style));
+  bool initial = true;
+  bool header_due = !get.options.no_headers;
+  Message message;
+  while (reader.Read(&message)) {
+    if (message.type() == v1::BOOKMARK) {
+      initial = false;
+    } else if (get.output.IsTable()) {
+      style.now = CurrentTime();
+      table.AddRow(row(object_of(message), style));
+    } else {
+      Write(PrintObjects(get.output, resource, {&object_of(message)}, true));
+    }
+    if (initial || table.rows() == 0) continue;
+    Write(table.Render(std::exchange(header_due, false)));
+  }
+  return Report(reader.Finish());
+}
+
+int WatchPods(const Get& get) {
+  grpc::ClientContext context;
+  v1::WatchPodsRequest request;
+  request.set_namespace_(get.Namespace());
+  request.set_label_selector(get.options.selector);
+  if (!get.names.empty()) {
+    core::Pod pod;
+    const grpc::Status found = FindPod(get.session, get.names.front(), pod);
+    if (!found.ok()) return Report(found);
+    request.set_namespace_(pod.metadata().namespace_());
+    request.set_name(pod.metadata().name());
+  }
+  const auto reader = get.session.stub().WatchPods(&context, request);
+  const auto pod_of = +[](const v1::PodChange& change) -> const core::Pod& { return change.pod(); };
+  return Watch(get, "pod", *reader, pod_of, PodHeader, PodRow);
+}
+
+int GetPods(const Get& get) {
+  if (get.options.watch) return WatchPods(get);
+  grpc::ClientContext context;
+  v1::ListPodsRequest request;
+  if (get.names.empty()) request.set_namespace_(get.Namespace());
+  request.set_label_selector(get.options.selector);
+  v1::ListPodsResponse response;
+  const grpc::Status status = get.session.stub().ListPods(&context, request, &response);
+  if (!status.ok()) return Report(status);
+  std::vector<core::Pod> pods(response.pods().begin(), response.pods().end());
+  int code = kOk;
+  if (!get.names.empty()) {
+    std::vector<core::Pod> picked;
+    for (const std::string& name : get.names) {
+      const auto found = PickPod(pods, ParsePodName(name, get.session.options().name_space));
+      if (found) {
+        picked.push_back(**found);
+      } else {
+        code = Report(grpc::Status(found.error().code() == Code::kNotFound
+                                       ? grpc::StatusCode::NOT_FOUND
+                                       : grpc::StatusCode::INVALID_ARGUMENT,
+                                   found.error().message()));
+      }
+    }
+    pods = std::move(picked);
+    if (pods.empty()) return code;
+  }
+  if (pods.empty() && get.output.IsTable()) return NothingFound(get);
+  Show(get, "pod", pods, get.names.size() == 1, PodHeader, PodRow);
+  return code;
+}
+
+int GetEvents(const Get& get) {
+  grpc::ClientContext context;
+  if (get.options.watch) {
+    v1::WatchEventsRequest request;
+    request.set_namespace_(get.Namespace());
+    const auto reader = get.session.stub().WatchEvents(&context, request);
+    const auto event_of =
+        +[](const v1::EventChange& change) -> const core::Event& { return change.event(); };
+    return Watch(get, "event", *reader, event_of, EventHeader, EventRow);
+  }
+  v1::ListEventsRequest request;
+  request.set_namespace_(get.Namespace());
+  v1::ListEventsResponse response;
+  const grpc::Status status = get.session.stub().ListEvents(&context, request, &response);
+  if (!status.ok()) return Report(status);
+  std::vector<core::Event> events(response.events().begin(), response.events().end());
+  std::stable_sort(events.begin(), events.end(),
+                   [](const auto& a, const auto& b) { return EventTime(a) < EventTime(b); });
+  if (events.empty() && get.output.IsTable()) return NothingFound(get);
+  Show(get, "event", events, false, EventHeader, EventRow);
+  return kOk;
+}
+
+int GetNode(const Get& get) {
+  grpc::ClientContext context;
+  std::vector<core::Node> nodes(1);
+  const grpc::Status status =
+      get.session.stub().GetNode(&context, v1::GetNodeRequest(), &nodes.front());
+  if (!status.ok()) return Report(status);
+  for (const std::string& name : get.names) {
+    if (name == nodes.front().metadata().name()) continue;
+    return Report({grpc::StatusCode::NOT_FOUND, "nodes \"" + name + "\" not found"});
+  }
+  Show(get, "node", nodes, !get.names.empty(), NodeHeader, NodeRow);
+  return kOk;
+}
+
+int GetImages(const Get& get) {
+  grpc::ClientContext context;
+  v1::ListImagesResponse response;
+  const grpc::Status status =
+      get.session.stub().ListImages(&context, v1::ListImagesRequest(), &response);
+  if (!status.ok()) return Report(status);
+  const std::vector<v1::Image> images(response.images().begin(), response.images().end());
+  if (!get.output.IsTable()) {
+    Write(PrintImages(get.output, images, false));
+    return kOk;
+  }
+  if (images.empty()) {
+    std::fprintf(stderr, "No images yet; add one: holdctl image import FILE\n");
+    return kOk;
+  }
+  const RowStyle style = get.Style();
+  Table table(ImageHeader(style));
+  for (const v1::Image& image : images) {
+    for (Cells& row : ImageRows(image, style)) table.AddRow(std::move(row));
+  }
+  Write(table.Render(!get.options.no_headers));
+  return kOk;
+}
+
+int RunGet(const GetOptions& options, const GlobalOptions& global) {
+  auto output = ParseOutput(options.output);
+  if (!output) throw CLI::ValidationError("-o", output.error().message());
+  return WithSession(global, [&](Session& session) {
+    Get get{.options = options, .session = session, .output = std::move(*output), .names = {}};
+    if (const auto read = ReadWords(get); !read) return Report(read.error());
+    switch (get.resource) {
+      case Resource::kPods:
+        return GetPods(get);
+      case Resource::kEvents:
+        return GetEvents(get);
+      case Resource::kNodes:
+        return GetNode(get);
+      case Resource::kImages:
+        return GetImages(get);
+    }
+    return kUsage;
+  });
+}
+
+void AddGetFlags(CLI::App& command, GetOptions& options, Invocation& invocation) {
+  command.add_option("-o,--output", options.output,
+                     "table, wide, json, yaml, name or jsonpath=TEMPLATE");
+  command.add_flag("-A,--all-namespaces", invocation.global.all_namespaces, "All namespaces");
+  command.add_option("-l,--selector", options.selector,
+                     "Label selector, for example app=web,tier!=test");
+  command.add_flag("-w,--watch", options.watch, "Show changes as they happen");
+  command.add_flag("--no-headers", options.no_headers, "Leave out the table's header");
+}
+
+}  // namespace
+
+void AddGet(CLI::App& app, Invocation& invocation) {
+  const auto options = std::make_shared<GetOptions>();
+  CLI::App* command = app.add_subcommand("get", "Show pods, events, the node or images");
+  command->fallthrough();
+  command
+      ->add_option("resource", options->words,
+                   "pods (po), events (ev), node (no) or images, and names")
+      ->required();
+  AddGetFlags(*command, *options, invocation);
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] { return RunGet(*options, invocation.global); };
+  });
+}
+
+}  // namespace holdfast::agent::cli

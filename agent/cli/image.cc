@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// image: import, ls, rm, inspect, export.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "agent/cli/commands.h"
+#include "agent/cli/output.h"
+#include "agent/cli/rows.h"
+#include "agent/cli/tar_writer.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/base/unique_fd.h"
+
+namespace holdfast::agent::cli {
+namespace {
+
+constexpr size_t kChunk = 256 * 1024;
+
+struct ImportFlags {
+  std::string source;
+  std::string name;
+  std::vector<std::string> entrypoint;
+  std::vector<std::string> cmd;
+  std::vector<std::string> env;
+  std::string user;
+  std::string workdir;
+  bool root_tar = false;
+};
+
+struct ImageOptions {
+  ImportFlags import;
+  std::vector<std::string> references;
+  std::string output;
+  std::string file = "-";
+  bool no_headers = false;
+  bool quiet = false;
+};
+
+// One argument that is a JSON list or words, as Dockerfiles have it: --cmd '["a","b"]', or --cmd a
+// --cmd b. Only a list that was quoted as a whole is taken apart.
+Result<std::vector<std::string>> Words(const std::vector<std::string>& given) {
+  if (given.size() != 1 || !given.front().starts_with("[")) return given;
+  std::vector<std::string> words;
+  std::string_view rest(given.front());
+  rest.remove_prefix(1);
+  while (true) {
+    const size_t begin = rest.find_first_not_of(" ,");
+    if (begin == std::string_view::npos) return InvalidArgument("unclosed list " + given.front());
+    rest.remove_prefix(begin);
+    if (rest == "]") return words;
+    if (rest.front() != '"') return InvalidArgument("not a list of strings: " + given.front());
+    std::string word;
+    size_t at = 1;
+    while (at < rest.size() && rest[at] != '"') {
+      if (rest[at] == '\\' && at + 1 < rest.size()) ++at;
+      word.push_back(rest[at++]);
+    }
+    if (at >= rest.size()) return InvalidArgument("unclosed string in " + given.front());
+    rest.remove_prefix(at + 1);
+    words.push_back(std::move(word));
+  }
+}
+
+Result<v1::ImportImageRequest::Options> ImportOptionsMessage(const ImportFlags& flags) {
+  v1::ImportImageRequest::Options options;
+  options.set_reference(flags.name);
+  const bool has_config = flags.root_tar || !flags.entrypoint.empty() || !flags.cmd.empty() ||
+                          !flags.env.empty() || !flags.user.empty() || !flags.workdir.empty();
+  if (!has_config) return options;
+  ASSIGN_OR_RETURN(const auto entrypoint, Words(flags.entrypoint));
+  ASSIGN_OR_RETURN(const auto cmd, Words(flags.cmd));
+  v1::ImageConfig& config = *options.mutable_config();
+  config.mutable_entrypoint()->Assign(entrypoint.begin(), entrypoint.end());
+  config.mutable_cmd()->Assign(cmd.begin(), cmd.end());
+  config.mutable_env()->Assign(flags.env.begin(), flags.env.end());
+  config.set_user(flags.user);
+  config.set_working_dir(flags.workdir);
+  return options;
+}
+
+Result<void> SendFile(const std::string& source, const ByteSink& sink) {
+  UniqueFd opened;
+  int fd = STDIN_FILENO;
+  if (source != "-") {
+    opened.Reset(::open(source.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!opened) return Error::FromErrno(errno, "open " + source);
+    fd = opened.get();
+  }
+  std::string buffer(kChunk, '\0');
+  while (true) {
+    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return Error::FromErrno(errno, "read " + source);
+    if (count == 0) return {};
+    if (!sink({buffer.data(), static_cast<size_t>(count)})) return Unavailable("sending stopped");
+  }
+}
+
+bool IsDirectory(const std::string& path) {
+  struct stat info{};
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+int RunImport(Session& session, const ImageOptions& options) {
+  const auto message = ImportOptionsMessage(options.import);
+  if (!message) return Report(message.error());
+  grpc::ClientContext context;
+  v1::ImportImageResponse response;
+  const auto writer = session.stub().ImportImage(&context, &response);
+  v1::ImportImageRequest request;
+  *request.mutable_options() = *message;
+  (void)writer->Write(request);  // a failure shows in Finish()
+  const ByteSink sink = [&](std::string_view bytes) {
+    request.set_data(bytes.data(), bytes.size());
+    return writer->Write(request);
+  };
+  const std::string& source = options.import.source;
+  const auto sent = IsDirectory(source) ? WriteTar(source, sink) : SendFile(source, sink);
+  if (sent) {
+    request.set_end(true);
+    (void)writer->Write(request);
+  } else if (sent.error().code() != Code::kUnavailable) {
+    context.TryCancel();
+    (void)writer->Finish();
+    return Report(sent.error());
+  }
+  (void)writer->WritesDone();
+  const grpc::Status status = writer->Finish();
+  if (!status.ok()) return Report(status);
+  for (const v1::Image& image : response.images()) {
+    const std::string name = image.repo_tags_size() > 0 ? image.repo_tags(0) : image.id();
+    std::printf("image/%s imported (%s)\n", name.c_str(), HumanBytes(image.size_bytes()).c_str());
+  }
+  return kOk;
+}
+
+int RunList(Session& session, const ImageOptions& options, const Output& output) {
+  grpc::ClientContext context;
+  v1::ListImagesResponse response;
+  const grpc::Status status =
+      session.stub().ListImages(&context, v1::ListImagesRequest(), &response);
+  if (!status.ok()) return Report(status);
+  const std::vector<v1::Image> images(response.images().begin(), response.images().end());
+  std::string text;
+  if (options.quiet) {
+    for (const v1::Image& image : images) text += image.id() + "\n";
+  } else if (output.IsTable()) {
+    const RowStyle style{.wide = output.kind == Output::Kind::kWide, .now = CurrentTime()};
+    Table table(ImageHeader(style));
+    for (const v1::Image& image : images) {
+      for (Cells& row : ImageRows(image, style)) table.AddRow(std::move(row));
+    }
+    text = table.Render(!options.no_headers);
+  } else {
+    text = PrintImages(output, images, false);
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return kOk;
+}
+
+int RunInspect(Session& session, const ImageOptions& options, Output output) {
+  if (output.IsTable()) output.kind = Output::Kind::kJson;
+  std::vector<v1::Image> images;
+  int code = kOk;
+  for (const std::string& reference : options.references) {
+    grpc::ClientContext context;
+    v1::GetImageRequest request;
+    request.set_reference(reference);
+    v1::Image image;
+    const grpc::Status status = session.stub().GetImage(&context, request, &image);
+    if (status.ok()) {
+      images.push_back(std::move(image));
+    } else {
+      code = Report(status);
+    }
+  }
+  if (images.empty()) return code;
+  const std::string text = PrintImages(output, images, options.references.size() == 1);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return code;
+}
+
+int RunRemove(Session& session, const ImageOptions& options) {
+  int code = kOk;
+  for (const std::string& reference : options.references) {
+    grpc::ClientContext context;
+    v1::RemoveImageRequest request;
+    request.set_reference(reference);
+    v1::RemoveImageResponse response;
+    const grpc::Status status = session.stub().RemoveImage(&context, request, &response);
+    if (!status.ok()) {
+      code = Report(status);
+      continue;
+    }
+    std::printf("image \"%s\" removed\n", reference.c_str());
+  }
+  return code;
+}
+
+// Into a temporary file beside the target, renamed when it is whole.
+int RunExport(Session& session, const ImageOptions& options) {
+  const bool to_stdout = options.file == "-";
+  if (to_stdout && ::isatty(STDOUT_FILENO) != 0) {
+    return Report(InvalidArgument("not to a terminal: name a file with -o, or redirect"));
+  }
+  const std::string temporary = options.file + ".part";
+  FILE* file = to_stdout ? stdout : std::fopen(temporary.c_str(), "wbe");
+  if (file == nullptr) return Report(Error::FromErrno(errno, "open " + temporary));
+  grpc::ClientContext context;
+  v1::ExportImageRequest request;
+  request.set_reference(options.references.front());
+  const auto reader = session.stub().ExportImage(&context, request);
+  v1::ExportImageResponse chunk;
+  bool written = true;
+  while (written && reader->Read(&chunk)) {
+    written = std::fwrite(chunk.data().data(), 1, chunk.data().size(), file) == chunk.data().size();
+  }
+  const int reason = errno;
+  if (!written) context.TryCancel();
+  const grpc::Status status = reader->Finish();
+  written = (to_stdout ? std::fflush(file) : std::fclose(file)) == 0 && written;
+  if (written && status.ok()) {
+    if (to_stdout || std::rename(temporary.c_str(), options.file.c_str()) == 0) return kOk;
+    return Report(Error::FromErrno(errno, "rename " + temporary));
+  }
+  if (!to_stdout) (void)::unlink(temporary.c_str());  // a part is of no use
+  return written ? Report(status) : Report(Error::FromErrno(reason, "write " + options.file));
+}
+
+using ImageCommand = int (*)(Session&, const ImageOptions&, const Output&);
+
+void SetAction(CLI::App& command, const std::shared_ptr<ImageOptions>& options,
+               Invocation& invocation, ImageCommand run) {
+  command.fallthrough();
+  command.callback([options, &invocation, run] {
+    invocation.action = [options, &invocation, run] {
+      const auto output = ParseOutput(options->output);
+      if (!output) throw CLI::ValidationError("-o", output.error().message());
+      return WithSession(invocation.global,
+                         [&](Session& session) { return run(session, *options, *output); });
+    };
+  });
+}
+
+void AddImport(CLI::App& image, const std::shared_ptr<ImageOptions>& options,
+               Invocation& invocation) {
+  ImportFlags& flags = options->import;
+  CLI::App* command = image.add_subcommand(
+      "import", "Add a docker-archive, an OCI layout (tar or directory) or a plain root tar");
+  command->add_option("source", flags.source, "Archive, layout directory, or - for stdin")
+      ->required();
+  command->add_option("--name", flags.name, "Name for it, for example app:1.0");
+  command->add_option("--entrypoint", flags.entrypoint,
+                      "Root tar: entrypoint; a JSON list, or repeated");
+  command->add_option("--cmd", flags.cmd, "Root tar: command; a JSON list, or repeated");
+  command->add_option("--env", flags.env, "Root tar: NAME=VALUE; may be repeated");
+  command->add_option("--user", flags.user, "Root tar: user, or user:group");
+  command->add_option("--workdir", flags.workdir, "Root tar: working directory");
+  command->add_flag("--root-tar", flags.root_tar, "It is a plain root tar without any of these");
+  for (const char* repeated : {"--entrypoint", "--cmd", "--env"}) {
+    command->get_option(repeated)->allow_extra_args(false);
+  }
+  SetAction(*command, options, invocation,
+            [](Session& s, const ImageOptions& o, const Output&) { return RunImport(s, o); });
+}
+
+}  // namespace
+
+void AddImage(CLI::App& app, Invocation& invocation) {
+  const auto options = std::make_shared<ImageOptions>();
+  CLI::App* image = app.add_subcommand("image", "Images of the local store");
+  image->require_subcommand(1);
+  image->fallthrough();
+  AddImport(*image, options, invocation);
+
+  CLI::App* list = image->add_subcommand("ls", "List images");
+  list->add_option("-o,--output", options->output, "table, wide, json, yaml, name or jsonpath=…");
+  list->add_flag("--no-headers", options->no_headers, "Leave out the table's header");
+  list->add_flag("-q,--quiet", options->quiet, "Ids only");
+  SetAction(*list, options, invocation, RunList);
+
+  CLI::App* inspect = image->add_subcommand("inspect", "Everything about an image");
+  inspect->add_option("image", options->references, "Name, id or beginning of an id")->required();
+  inspect->add_option("-o,--output", options->output, "json (default), yaml or jsonpath=…");
+  SetAction(
+      *inspect, options, invocation,
+      [](Session& s, const ImageOptions& o, const Output& out) { return RunInspect(s, o, out); });
+
+  CLI::App* remove = image->add_subcommand("rm", "Remove a name, and the image with its last name");
+  remove->add_option("image", options->references, "Name, id or beginning of an id")->required();
+  SetAction(*remove, options, invocation,
+            [](Session& s, const ImageOptions& o, const Output&) { return RunRemove(s, o); });
+
+  CLI::App* save = image->add_subcommand("export", "Write an image as an OCI layout tar");
+  save->add_option("image", options->references, "Name or id")->required()->expected(1);
+  save->add_option("-o,--output-file", options->file, "File (default: stdout)");
+  SetAction(*save, options, invocation,
+            [](Session& s, const ImageOptions& o, const Output&) { return RunExport(s, o); });
+}
+
+}  // namespace holdfast::agent::cli

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/cli/pod_wait.h"
+
+#include <grpcpp/grpcpp.h>
+
+#include <cstdio>
+
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent::cli {
+namespace {
+
+namespace core = ::k8s::io::api::core::v1;
+
+void SetDeadline(grpc::ClientContext& context, std::chrono::nanoseconds timeout) {
+  if (timeout.count() == 0) return;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
+}
+
+int ReportEnd(const grpc::Status& status, const std::string& pod) {
+  if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) return Report(status);
+  std::fprintf(stderr, "error: timed out waiting for the condition on pods/%s\n", pod.c_str());
+  return kFailed;
+}
+
+}  // namespace
+
+std::vector<core::Pod> ListAll(Session& session) {
+  grpc::ClientContext context;
+  v1::ListPodsRequest request;
+  if (!session.options().all_namespaces) request.set_namespace_(session.options().name_space);
+  v1::ListPodsResponse response;
+  const grpc::Status status = session.stub().ListPods(&context, request, &response);
+  if (!status.ok()) (void)Report(status);
+  return {response.pods().begin(), response.pods().end()};
+}
+
+bool IsNamed(const core::Pod& pod, const PodName& name) {
+  const auto& meta = pod.metadata();
+  return meta.namespace_() == name.name_space &&
+         (meta.name() == name.name || meta.name() == name.name + "-" + pod.spec().nodename());
+}
+
+std::optional<core::Pod> FindRunning(Session& session, const PodName& name) {
+  grpc::ClientContext context;
+  v1::ListPodsRequest request;
+  request.set_namespace_(name.name_space);
+  v1::ListPodsResponse response;
+  if (!session.stub().ListPods(&context, request, &response).ok()) return std::nullopt;
+  for (core::Pod& pod : *response.mutable_pods()) {
+    if (IsNamed(pod, name)) return std::move(pod);
+  }
+  return std::nullopt;
+}
+
+int WaitUntil(Session& session, const PodName& name, std::chrono::nanoseconds timeout,
+              const PodPredicate& met) {
+  grpc::ClientContext context;
+  SetDeadline(context, timeout);
+  v1::WatchPodsRequest request;
+  request.set_namespace_(name.name_space);
+  const auto reader = session.stub().WatchPods(&context, request);
+  v1::PodChange change;
+  bool seen = false;
+  while (reader->Read(&change)) {
+    if (change.type() != v1::ADDED && change.type() != v1::MODIFIED) continue;
+    if (!IsNamed(change.pod(), name)) continue;
+    seen = true;
+    if (!met(change.pod())) continue;
+    context.TryCancel();
+    return kOk;
+  }
+  const grpc::Status status = reader->Finish();
+  if (!seen && status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED) {
+    return Report({grpc::StatusCode::NOT_FOUND, StrCat("pods \"", name.name, "\" not found")});
+  }
+  return ReportEnd(status, name.name);
+}
+
+int WaitUntilGone(Session& session, const core::Pod& pod, std::chrono::nanoseconds timeout) {
+  grpc::ClientContext context;
+  SetDeadline(context, timeout);
+  v1::WatchPodsRequest request;
+  request.set_namespace_(pod.metadata().namespace_());
+  request.set_name(pod.metadata().name());
+  const auto reader = session.stub().WatchPods(&context, request);
+  v1::PodChange change;
+  bool there = false;
+  while (reader->Read(&change)) {
+    const bool same = change.pod().metadata().uid() == pod.metadata().uid();
+    if (same && change.type() != v1::BOOKMARK) there = change.type() != v1::DELETED;
+    const bool gone = (change.type() == v1::BOOKMARK || change.type() == v1::DELETED) && !there;
+    if (!gone) continue;
+    context.TryCancel();
+    return kOk;
+  }
+  return ReportEnd(reader->Finish(), pod.metadata().name());
+}
+
+}  // namespace holdfast::agent::cli

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Objects as table rows, in kubectl's columns. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/cli/table.h"
+#include "holdfast/base/clock.h"
+#include "holdfast/v1/node_agent.pb.h"
+
+namespace holdfast::agent::cli {
+
+struct RowStyle {
+  bool wide = false;
+  bool with_namespace = false;  // -A
+  WallTime now;
+};
+
+using Cells = std::vector<std::string>;
+
+Cells PodHeader(const RowStyle& style);
+Cells PodRow(const k8s::io::api::core::v1::Pod& pod, const RowStyle& style);
+
+Cells EventHeader(const RowStyle& style);
+Cells EventRow(const k8s::io::api::core::v1::Event& event, const RowStyle& style);
+// When the event last happened.
+WallTime EventTime(const k8s::io::api::core::v1::Event& event);
+WallTime FirstEventTime(const k8s::io::api::core::v1::Event& event);
+
+Cells NodeHeader(const RowStyle& style);
+Cells NodeRow(const k8s::io::api::core::v1::Node& node, const RowStyle& style);
+
+Cells ImageHeader(const RowStyle& style);
+// One row per name; one with <none> for an image without a name.
+std::vector<Cells> ImageRows(const v1::Image& image, const RowStyle& style);
+
+// "187MB": three digits, decimal units.
+std::string HumanBytes(uint64_t bytes);
+
+}  // namespace holdfast::agent::cli

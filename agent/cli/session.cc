@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/cli/session.h"
+
+#include <fcntl.h>
+#include <grpcpp/create_channel_posix.h>
+#include <grpcpp/grpcpp.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "agent/cli/table.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/base/unique_fd.h"
+#include "holdfast/model/instance.h"
+
+namespace holdfast::agent::cli {
+namespace {
+
+namespace core = ::k8s::io::api::core::v1;
+
+constexpr int kMaxMessage = 64 << 20;
+
+std::string SocketPath(const GlobalOptions& options) {
+  if (!options.socket.empty()) return options.socket;
+  const char* from_environment = std::getenv("HOLDFAST_SOCKET");
+  if (from_environment != nullptr && *from_environment != '\0') return from_environment;
+  return model::Instance().ApiSocket();
+}
+
+Error ConnectError(const std::string& path, int reason) {
+  const std::string hint = "\nIs it another one? Name its socket with --socket or HOLDFAST_SOCKET.";
+  if (reason == ENOENT || reason == ECONNREFUSED || reason == ENOTDIR) {
+    const std::string_view what = reason == ECONNREFUSED ? "nobody answers on " : "no socket at ";
+    return Unavailable(StrCat("the agent is not running: ", what, path,
+                              "\nStart it: systemctl start holdfastd (on a machine without "
+                              "systemd: packaging/quickstart)",
+                              hint));
+  }
+  if (reason == EACCES || reason == EPERM) {
+    const model::Instance instance;
+    return Error(Code::kPermissionDenied,
+                 StrCat("no permission to use ", path, "\nUse sudo, or join the group: sudo ",
+                        "usermod -aG ", instance.api_group, " $USER, and log in again"));
+  }
+  return Error::FromErrno(reason, "connect " + path);
+}
+
+// Connected by us, so that a failure has its errno, and so that a long path is no obstacle.
+Result<UniqueFd> ConnectTo(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  const std::string directory = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+  const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
+  const UniqueFd parent(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!parent) return ConnectError(path, errno);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string short_path = StrCat("/proc/self/fd/", parent.get(), "/", name);
+  if (short_path.size() >= sizeof(address.sun_path)) {
+    return InvalidArgument("socket name " + name + ": too long");
+  }
+  std::memcpy(address.sun_path, short_path.c_str(), short_path.size() + 1);
+  UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return Error::FromErrno(errno, "socket");
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return ConnectError(path, errno);
+  }
+  const int flags = ::fcntl(socket.get(), F_GETFL);
+  if (flags < 0 || ::fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) != 0) {
+    return Error::FromErrno(errno, "fcntl O_NONBLOCK");
+  }
+  return socket;
+}
+
+// Kubernetes' word for the kind of failure.
+const char* Reason(grpc::StatusCode code) {
+  switch (code) {
+    case grpc::StatusCode::INVALID_ARGUMENT:
+      return "BadRequest";
+    case grpc::StatusCode::NOT_FOUND:
+      return "NotFound";
+    case grpc::StatusCode::ALREADY_EXISTS:
+      return "AlreadyExists";
+    case grpc::StatusCode::PERMISSION_DENIED:
+      return "Forbidden";
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return "MethodNotAllowed";
+    case grpc::StatusCode::UNAVAILABLE:
+      return "ServiceUnavailable";
+    case grpc::StatusCode::ABORTED:
+      return "Conflict";
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      return "TooManyRequests";
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return "Timeout";
+    default:
+      return "InternalError";
+  }
+}
+
+// The words with which gRPC says that the connection, not the call, has failed.
+bool IsConnectionLoss(const grpc::Status& status) {
+  return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
+         (status.error_message().find("Socket closed") != std::string::npos ||
+          status.error_message().find("reset by peer") != std::string::npos ||
+          status.error_message().find("Broken pipe") != std::string::npos ||
+          status.error_message().find("onnection") != std::string::npos);
+}
+
+}  // namespace
+
+Session::Session(GlobalOptions options, std::unique_ptr<v1::NodeAgent::Stub> stub)
+    : options_(std::move(options)), stub_(std::move(stub)) {}
+
+Result<std::unique_ptr<Session>> Session::Connect(const GlobalOptions& options) {
+  ASSIGN_OR_RETURN(UniqueFd socket, ConnectTo(SocketPath(options)));
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessage);
+  auto channel = grpc::CreateCustomInsecureChannelFromFd("agent", socket.Release(), arguments);
+  return std::unique_ptr<Session>(new Session(options, v1::NodeAgent::NewStub(channel)));
+}
+
+std::string Explain(const grpc::Status& status) {
+  if (IsConnectionLoss(status)) {
+    return "error: the agent closed the connection: it was stopped, or you have no role on it "
+           "(root, "
+           "or a member of its group; see docs/api.md)";
+  }
+  return StrCat("Error from server (", Reason(status.error_code()), "): ", status.error_message());
+}
+
+int Report(const grpc::Status& status) {
+  std::fprintf(stderr, "%s\n", Visible(Explain(status)).c_str());
+  return kFailed;
+}
+
+int Report(const Error& error) {
+  std::fprintf(stderr, "error: %s\n", Visible(error.message()).c_str());
+  return kFailed;
+}
+
+PodName ParsePodName(const std::string& text, const std::string& default_namespace) {
+  const size_t slash = text.find('/');
+  if (slash == std::string::npos) return {default_namespace, text};
+  const std::string head = text.substr(0, slash);
+  const std::string tail = text.substr(slash + 1);
+  if (head == "pod" || head == "pods" || head == "po") return {default_namespace, tail};
+  return {head, tail};
+}
+
+Result<const core::Pod*> PickPod(const std::vector<core::Pod>& pods, const PodName& name) {
+  const core::Pod* only = nullptr;
+  std::string candidates;
+  for (const core::Pod& pod : pods) {
+    const auto& meta = pod.metadata();
+    if (meta.namespace_() != name.name_space) continue;
+    if (meta.name() == name.name) return &pod;
+    if (name.name.empty() || !meta.name().starts_with(name.name)) continue;
+    candidates += (candidates.empty() ? "" : ", ") + meta.name();
+    only = only == nullptr && candidates == meta.name() ? &pod : nullptr;
+  }
+  if (only != nullptr) return only;
+  if (candidates.empty()) return NotFound(StrCat("pods \"", name.name, "\" not found"));
+  return InvalidArgument(
+      StrCat("\"", name.name, "\" is the beginning of several pods: ", candidates));
+}
+
+grpc::Status FindPod(Session& session, const std::string& text, core::Pod& pod) {
+  const PodName name = ParsePodName(text, session.options().name_space);
+  grpc::ClientContext context;
+  v1::ListPodsRequest request;
+  request.set_namespace_(name.name_space);
+  v1::ListPodsResponse response;
+  const grpc::Status status = session.stub().ListPods(&context, request, &response);
+  if (!status.ok()) return status;
+  const std::vector<core::Pod> pods(response.pods().begin(), response.pods().end());
+  const auto found = PickPod(pods, name);
+  if (!found) {
+    const bool missing = found.error().code() == Code::kNotFound;
+    return {missing ? grpc::StatusCode::NOT_FOUND : grpc::StatusCode::INVALID_ARGUMENT,
+            found.error().message()};
+  }
+  pod = **found;
+  return grpc::Status::OK;
+}
+
+}  // namespace holdfast::agent::cli
