@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graceful termination: order, grace, SIGKILL, shortening, a restart of the agent in between.
+#include <gtest/gtest.h>
+
+#include "tests/unit/agent/pod/decide/pod_world.h"
+
+namespace holdfast::agent {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr char kTwo[] =
+    R"(containers { name: "a" image: "x" } containers { name: "b" image: "x" })";
+
+TEST(TerminationTest, StopsAllContainersAtOnceAndCleansUpWhenTheyAreGone) {
+  PodWorld world(kTwo);
+  world.Run();
+  world.events.clear();
+  world.deletion_grace = seconds(30);
+  EXPECT_EQ(world.Run(), (Actions{"signal a 15", "signal b 15"}));
+  EXPECT_EQ(world.events,
+            (Actions{"Killing: Stopping container a", "Killing: Stopping container b"}));
+  EXPECT_EQ(*world.last.wake_at - world.boot, seconds(30));
+  EXPECT_EQ(world.last.status.phase(), "Running");
+  world.Exit("a", 0);
+  world.Exit("b", 0);
+  EXPECT_EQ(world.Run(), (Actions{"remove a#0", "remove b#0", "remove sandbox", "clean up"}));
+  EXPECT_EQ(world.last.status.phase(), "Succeeded");
+  EXPECT_TRUE(world.cleaned);
+}
+
+TEST(TerminationTest, KillsWhatIsThereWhenTheGraceIsOver) {
+  PodWorld world(kTwo);
+  world.Run();
+  world.deletion_grace = seconds(10);
+  world.Run();
+  world.Pass(seconds(4));
+  world.Exit("a", 0);
+  EXPECT_EQ(world.Run(), (Actions{"remove a#0"}));
+  world.Pass(seconds(5));
+  EXPECT_TRUE(world.Run().empty()) << "a second is left";
+  world.Pass(seconds(1));
+  EXPECT_EQ(world.Run(), (Actions{"kill b", "remove b#0", "remove sandbox", "clean up"}));
+  EXPECT_EQ(world.last.status.phase(), "Failed");
+}
+
+TEST(TerminationTest, ThereAreAlwaysTwoSecondsBetweenSignalAndKill) {
+  PodWorld world(kTwo);
+  world.Run();
+  world.deletion_grace = seconds(0);
+  EXPECT_EQ(world.Run(), (Actions{"signal a 15", "signal b 15"}));
+  EXPECT_EQ(*world.last.wake_at - world.boot, seconds(2));
+}
+
+TEST(TerminationTest, ASmallerGraceShortensAndALargerOneDoesNothing) {
+  PodWorld world(kTwo);
+  world.Run();
+  world.deletion_grace = seconds(60);
+  world.Run();
+  world.Pass(seconds(10));
+  world.deletion_grace = seconds(5);
+  world.Run();
+  EXPECT_EQ(*world.last.wake_at - world.boot, seconds(5));
+  world.deletion_grace = seconds(100);
+  world.Run();
+  EXPECT_EQ(*world.last.wake_at - world.boot, seconds(5));
+}
+
+TEST(TerminationTest, SidecarsStopAfterTheMainContainersInReverseOrder) {
+  PodWorld world(R"(initContainers { name: "s1" image: "x" restartPolicy: "Always" }
+      initContainers { name: "s2" image: "x" restartPolicy: "Always" }
+      containers { name: "app" image: "x" })");
+  world.Run();
+  world.deletion_grace = seconds(10);
+  EXPECT_EQ(world.Run(), (Actions{"signal app 15"}));
+  world.Pass(seconds(10));
+  EXPECT_EQ(world.Run(), (Actions{"kill app", "remove app#0", "signal s2 15"}))
+      << "the grace is shared, so it is over for the sidecars too";
+  world.Pass(seconds(2));
+  EXPECT_EQ(world.Run(), (Actions{"kill s2", "remove s2#0", "signal s1 15"}));
+  world.Exit("s1", 0);
+  EXPECT_EQ(world.Run(), (Actions{"remove s1#0", "remove sandbox", "clean up"}));
+}
+
+TEST(TerminationTest, TheStopSignalIsThePodsThenTheImagesThenSigterm) {
+  PodWorld world(R"(containers { name: "a" image: "x" lifecycle { stopSignal: "SIGUSR1" } }
+                    containers { name: "b" image: "y" } containers { name: "c" image: "z" })");
+  world.images["x"].stop_signal = "SIGQUIT";
+  world.images["y"].stop_signal = "SIGRTMIN+3";
+  world.Run();
+  world.deletion_grace = seconds(30);
+  EXPECT_EQ(world.Run(), (Actions{"signal a 10", "signal b 37", "signal c 15"}));
+}
+
+TEST(TerminationTest, ARestartedAgentGoesOnWhereItWas) {
+  PodWorld world(kTwo);
+  world.Run();
+  world.deletion_grace = seconds(30);
+  world.Run();
+  world.Pass(seconds(20));
+  world.RestartAgent();
+  EXPECT_TRUE(world.Run().empty()) << "no second signal";
+  EXPECT_EQ(*world.last.wake_at - world.boot, seconds(10));
+  world.Pass(seconds(10));
+  EXPECT_EQ(world.Look(), (Actions{"kill a", "kill b"}));
+}
+
+TEST(TerminationTest, APodThatNeverRanIsJustCleanedUp) {
+  PodWorld world(kTwo);
+  world.deletion_grace = seconds(30);
+  EXPECT_EQ(world.Run(), (Actions{"clean up"}));
+  EXPECT_EQ(world.last.status.phase(), "Failed");
+}
+
+TEST(TerminationTest, ACompletedPodThatIsDeletedKeepsItsPhase) {
+  PodWorld world(StrCat("restartPolicy: \"Never\" ", kTwo));
+  world.Run();
+  world.Exit("a", 0);
+  world.Exit("b", 0);
+  world.Run();
+  world.deletion_grace = seconds(30);
+  EXPECT_EQ(world.Run(), (Actions{"clean up"}));
+  EXPECT_EQ(world.last.status.phase(), "Succeeded");
+}
+
+TEST(TerminationTest, KillIsRepeatedWhileTheContainerIsThere) {
+  PodWorld world(R"(containers { name: "a" image: "x" })");
+  world.Run();
+  world.deletion_grace = seconds(3);
+  world.Run();
+  world.Pass(seconds(3));
+  EXPECT_EQ(world.Look(), (Actions{"kill a"}));
+  RecordKilled(world.memory, "a", world.boot);
+  EXPECT_TRUE(world.Look().empty());
+  EXPECT_EQ(*world.last.wake_at - world.boot, seconds(1));
+  world.Pass(seconds(1));
+  EXPECT_EQ(world.Look(), (Actions{"kill a"}));
+}
+
+}  // namespace
+}  // namespace holdfast::agent

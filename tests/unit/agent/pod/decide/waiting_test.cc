@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Back-off and the waiting states: images that are not there, failures to create and to start.
+#include <gtest/gtest.h>
+
+#include "tests/unit/agent/pod/decide/pod_world.h"
+
+namespace holdfast::agent {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr char kOne[] = R"(containers { name: "app" image: "x" imagePullPolicy: "IfNotPresent" })";
+
+TEST(BackOffTest, DoublesFromTenSecondsToFiveMinutes) {
+  PodWorld world(kOne);
+  world.Run();
+  const std::vector<int> delays = {0, 10, 20, 40, 80, 160, 300, 300};
+  for (size_t i = 0; i < delays.size(); ++i) {
+    world.Pass(seconds(1));
+    world.Exit("app", 1);
+    world.Run();
+    if (delays[i] > 0) {
+      EXPECT_EQ(world.State("app"), "waiting CrashLoopBackOff") << i;
+      ASSERT_TRUE(world.last.wake_at) << i;
+      EXPECT_EQ(*world.last.wake_at - world.boot, seconds(delays[i])) << i;
+      EXPECT_TRUE(world.Run().empty()) << "not before its time";
+      world.Pass(seconds(delays[i]));
+      world.Run();
+    }
+    EXPECT_EQ(world.State("app"), "running") << i;
+    EXPECT_EQ(world.Status("app").restartcount(), static_cast<int>(i) + 1);
+  }
+}
+
+TEST(BackOffTest, MessageAndEventAreKubernetesOwn) {
+  PodWorld world(kOne);
+  world.Run();
+  world.Exit("app", 1);
+  world.Run();
+  world.events.clear();
+  world.Exit("app", 1);
+  world.Run();
+  EXPECT_EQ(world.Status("app").state().waiting().message(),
+            "back-off 10s restarting failed container=app pod=web-n1_default(u1)");
+  EXPECT_EQ(world.Status("app").laststate().terminated().reason(), "Error");
+  EXPECT_EQ(
+      world.events,
+      (Actions{"BackOff: Back-off restarting failed container app in pod web-n1_default(u1)"}));
+  world.Run();
+  EXPECT_EQ(world.events.size(), 1u) << "told once per attempt";
+}
+
+TEST(BackOffTest, MinutesAreWrittenAsGoWritesThem) {
+  PodWorld world(kOne);
+  world.Run();
+  for (const int delay : {0, 10, 20, 40}) {
+    world.Exit("app", 1);
+    world.Run();
+    world.Pass(seconds(delay));
+    world.Run();
+  }
+  world.Exit("app", 1);
+  world.Run();
+  EXPECT_EQ(world.Status("app").state().waiting().message(),
+            "back-off 1m20s restarting failed container=app pod=web-n1_default(u1)");
+}
+
+TEST(BackOffTest, IsForgottenAfterARunOfMoreThanTenMinutes) {
+  PodWorld world(kOne);
+  world.Run();
+  world.Exit("app", 1);
+  world.Run();
+  world.Pass(seconds(601));
+  world.Exit("app", 1);
+  EXPECT_EQ(world.Run(), (Actions{"remove app#1", "start app#2"}));
+  world.Pass(seconds(1));
+  world.Exit("app", 1);
+  world.Run();
+  EXPECT_EQ(*world.last.wake_at - world.boot, seconds(10)) << "from the beginning again";
+}
+
+TEST(BackOffTest, SurvivesARestartOfTheAgentAndAStepOfTheClock) {
+  PodWorld world(kOne);
+  world.Run();
+  world.Exit("app", 1);
+  world.Run();
+  world.Exit("app", 1);
+  world.Run();
+  world.Pass(seconds(4));
+  world.RestartAgent();
+  world.Run();
+  EXPECT_EQ(*world.last.wake_at - world.boot, seconds(6));
+  world.wall = world.wall + std::chrono::hours(1000);
+  world.Run();
+  EXPECT_EQ(*world.last.wake_at - world.boot, seconds(6)) << "a clock step changes nothing";
+}
+
+TEST(BackOffTest, TheNodesMaximumBelowTenSecondsIsAlsoTheFirstDelay) {
+  PodWorld world(kOne);
+  world.node.max_back_off = seconds(3);
+  world.Run();
+  world.Exit("app", 1);
+  world.Run();
+  world.Exit("app", 1);
+  world.Run();
+  EXPECT_EQ(*world.last.wake_at - world.boot, seconds(3));
+}
+
+TEST(ImageTest, AnImageThatIsNotThereIsErrImagePullThenImagePullBackOff) {
+  PodWorld world(kOne);
+  world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
+  EXPECT_EQ(world.Run(), (Actions{"ensure sandbox"}));
+  EXPECT_EQ(world.State("app"), "waiting ErrImagePull");
+  EXPECT_NE(world.Status("app").state().waiting().message().find("holdctl image import"),
+            std::string::npos);
+  EXPECT_EQ(world.Condition("PodReadyToStartContainers"), "True");
+  world.Pass(seconds(2));
+  world.Run();
+  EXPECT_EQ(world.State("app"), "waiting ImagePullBackOff");
+  EXPECT_TRUE(world.Status("app").state().waiting().message().starts_with(
+      "Back-off pulling image \"x\": ErrImagePull: "));
+  EXPECT_EQ(*world.last.wake_at - world.boot, seconds(8)) << "10 s after the attempt";
+  EXPECT_EQ(world.events.size(), 5u) << "Pulling, 2 x Failed, BackOff, Failed";
+}
+
+TEST(ImageTest, AnImportedImageIsUsedAtOnce) {
+  PodWorld world(kOne);
+  const ImageFact present = world.images["x"];
+  world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
+  world.Run();
+  world.images["x"] = present;
+  EXPECT_EQ(world.Run(), (Actions{"ensure volumes", "start app#0"}));
+  EXPECT_EQ(world.State("app"), "running");
+}
+
+TEST(ImageTest, NeverPullAndBadNamesHaveTheirOwnReasons) {
+  PodWorld world(R"(containers { name: "a" image: "x" imagePullPolicy: "Never" }
+                    containers { name: "b" image: "UP:" } containers { name: "c" image: "z" })");
+  world.images["x"] = {ImageFact::State::kAbsent, "", "", "", ""};
+  world.images["UP:"] = {ImageFact::State::kInvalidName, "", "", "", "invalid reference format"};
+  world.images["z"] = {ImageFact::State::kError, "", "", "", "disk on fire"};
+  world.Run();
+  EXPECT_EQ(world.State("a"), "waiting ErrImageNeverPull");
+  EXPECT_EQ(world.Status("a").state().waiting().message(),
+            "Container image \"x\" is not present with pull policy of Never");
+  EXPECT_EQ(world.State("b"), "waiting InvalidImageName");
+  EXPECT_EQ(world.State("c"), "waiting ImageInspectError");
+  EXPECT_EQ(world.last.status.phase(), "Pending");
+}
+
+struct FailureRow {
+  StartFailure::Phase phase;
+  std::string reason;
+  uint32_t attempts;
+};
+
+class StartFailureTest : public ::testing::TestWithParam<FailureRow> {};
+
+TEST_P(StartFailureTest, ShowsTheReasonAndTriesAgain) {
+  const FailureRow& row = GetParam();
+  PodWorld world(kOne);
+  world.Look();
+  world.CarryOut({Action::Kind::kEnsureVolumes});
+  world.CarryOut({Action::Kind::kEnsureSandbox});
+  const EventNote note =
+      RecordStartFailure(world.memory, "app", 0, {row.phase, Internal("it broke")},
+                         world.node.max_back_off, world.wall, world.boot);
+  EXPECT_EQ(note.message, "Error: it broke");
+  EXPECT_TRUE(world.Look().empty());
+  EXPECT_EQ(world.State("app"), "waiting " + row.reason);
+  EXPECT_EQ(world.Status("app").state().waiting().message(), "it broke");
+  EXPECT_EQ(world.memory.containers["app"].attempts, row.attempts);
+  world.Pass(seconds(10));
+  EXPECT_EQ(world.Run().back(), StrCat("start app#", row.attempts));
+  EXPECT_EQ(world.State("app"), "running");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Phases, StartFailureTest,
+    ::testing::Values(FailureRow{StartFailure::Phase::kConfig, "CreateContainerConfigError", 0},
+                      FailureRow{StartFailure::Phase::kCreate, "CreateContainerError", 0},
+                      FailureRow{StartFailure::Phase::kStart, "RunContainerError", 1}));
+
+TEST(StartErrorTest, CountsAsAnAttemptThatEndedWith128) {
+  PodWorld world(StrCat("restartPolicy: \"Never\" ", kOne));
+  world.Look();
+  world.CarryOut({Action::Kind::kEnsureSandbox});
+  RecordStartFailure(world.memory, "app", 0,
+                     {StartFailure::Phase::kStart, Internal("no such file")},
+                     world.node.max_back_off, world.wall, world.boot);
+  world.Run();
+  EXPECT_EQ(world.State("app"), "terminated StartError 128");
+  EXPECT_EQ(world.last.status.phase(), "Failed");
+}
+
+TEST(SandboxFailureTest, IsWaitedOut) {
+  PodWorld world(kOne);
+  world.Look();
+  RecordPodFailure(world.memory, "FailedCreatePodSandBox", "no addresses", world.boot);
+  EXPECT_TRUE(world.Look().empty());
+  EXPECT_EQ(*world.last.wake_at - world.boot, seconds(10));
+  EXPECT_EQ(world.State("app"), "waiting ContainerCreating");
+  world.Pass(seconds(10));
+  EXPECT_EQ(world.Run().size(), 3u);
+}
+
+TEST(TerminationMessageTest, ComesFromTheFileOrTheLogAsThePolicySays) {
+  corev1::Container spec;
+  ContainerFact fact;
+  fact.observed.exit = model::ExitReport{};
+  fact.observed.exit->exit_code = 1;
+  fact.termination_file = std::string(5000, 'x');
+  EXPECT_EQ(TerminationMessage(spec, fact).size(), 4096u);
+  fact.termination_file.clear();
+  for (int i = 0; i < 100; ++i) fact.log_tail += StrCat("line ", i, "\n");
+  EXPECT_EQ(TerminationMessage(spec, fact), "") << "policy File";
+  spec.set_terminationmessagepolicy("FallbackToLogsOnError");
+  EXPECT_TRUE(TerminationMessage(spec, fact).starts_with("line 20\n")) << "80 lines";
+  fact.log_tail = std::string(5000, 'y');
+  EXPECT_EQ(TerminationMessage(spec, fact).size(), 2048u);
+  fact.observed.exit->exit_code = 0;
+  EXPECT_EQ(TerminationMessage(spec, fact), "") << "only after an error";
+}
+
+}  // namespace
+}  // namespace holdfast::agent

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pod/state/record.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+
+namespace holdfast::agent {
+namespace {
+
+PodMemory FullMemory() {
+  PodMemory m;
+  m.start_time = {std::chrono::nanoseconds(1'800'000'000'123'456'789)};
+  m.sandbox_made = m.initialized = true;
+  m.terminal_phase = "Failed";
+  m.terminal_reason = "DeadlineExceeded";
+  m.terminal_message = "too long";
+  m.pod_ips = {"10.88.0.2", "fd00::2"};
+  m.conditions["Ready"] = {"True", m.start_time};
+  m.ending = Ending{Ending::Why::kDeadline, m.start_time, std::chrono::seconds(7), {}};
+  ContainerMemory& c = m.containers["app"];
+  c.attempts = 3;
+  c.launch = Launch{2, "docker.io/x:1", "sha256:1", 3};
+  c.current = Current{ContainerId("abc"), 2, m.start_time, UserIds{1, 2, {3, 4}}};
+  c.last = Finished{ContainerId("b"), 1,   -1,  9, "Error", "text \xff end", m.start_time,
+                    m.start_time,     "i", "id"};
+  c.before_last = c.last;
+  c.init_done = true;
+  c.restart_back_off = {std::chrono::seconds(40), m.start_time, {}, 3};
+  c.image_back_off = {std::chrono::seconds(10), m.start_time, {}, 0};
+  c.failure = Failure{"CreateContainerError", "why", {}};
+  c.stop = Stop{m.start_time, {}, {}};
+  return m;
+}
+
+TEST(RecordTest, ReadsWhatItWrote) {
+  PodMemory memory = FullMemory();
+  auto read = DecodeRecord(EncodeRecord(memory));
+  ASSERT_TRUE(read) << read.error().message();
+  // JSON is UTF-8: a byte that is none is replaced.
+  memory.containers["app"].last->message = "text \xef\xbf\xbd end";
+  memory.containers["app"].before_last = memory.containers["app"].last;
+  EXPECT_EQ(*read, memory);
+  EXPECT_EQ(*DecodeRecord(EncodeRecord(PodMemory{})), PodMemory{});
+}
+
+TEST(RecordTest, LeavesOutWhatOnlyThisProcessKnows) {
+  PodMemory memory;
+  memory.active_deadline = {std::chrono::seconds(5)};
+  memory.containers["app"].restart_back_off.not_before = {std::chrono::seconds(5)};
+  EXPECT_EQ(DecodeRecord(EncodeRecord(memory))->active_deadline, BootTime{});
+}
+
+TEST(RecordTest, RefusesDamagedRecordsAndUnknownVersions) {
+  EXPECT_FALSE(DecodeRecord(""));
+  EXPECT_FALSE(DecodeRecord("{"));
+  EXPECT_FALSE(DecodeRecord("[]"));
+  EXPECT_FALSE(DecodeRecord(R"({"version": 1})"));
+  const auto future = DecodeRecord(R"({"version": 2})");
+  ASSERT_FALSE(future);
+  EXPECT_EQ(future.error().message(), "record of version 2, this agent knows 1");
+  const std::string whole = EncodeRecord(FullMemory());
+  for (size_t cut = 0; cut < whole.size(); cut += 7)
+    EXPECT_FALSE(DecodeRecord(whole.substr(0, cut)));
+}
+
+class StoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/holdfast-pod-state-XXXXXX";
+    instance_.root_dir = ::mkdtemp(pattern);
+    pod_.mutable_metadata()->set_uid("u1");
+    pod_.mutable_metadata()->set_name("web");
+    pod_.mutable_metadata()->set_namespace_("default");
+  }
+  void TearDown() override { std::filesystem::remove_all(instance_.root_dir); }
+
+  model::Instance instance_;
+  corev1::Pod pod_;
+};
+
+TEST_F(StoreTest, LoadsWhatWasSavedAndForgetsWhatWasRemoved) {
+  PodStateStore store(instance_);
+  ASSERT_TRUE(store.SavePod(pod_));
+  ASSERT_TRUE(store.SaveRecord(pod_, EncodeRecord(FullMemory())));
+  auto loaded = store.LoadAll();
+  ASSERT_TRUE(loaded);
+  ASSERT_EQ(loaded->pods.size(), 1u);
+  EXPECT_EQ(loaded->pods[0].pod->metadata().name(), "web");
+  EXPECT_EQ(loaded->pods[0].memory.terminal_phase, "Failed");
+  ASSERT_TRUE(store.Remove(pod_));
+  ASSERT_TRUE(store.Remove(pod_)) << "absent is success";
+  EXPECT_TRUE(store.LoadAll()->pods.empty());
+}
+
+TEST_F(StoreTest, APodWithoutARecordWasJustBegun) {
+  PodStateStore store(instance_);
+  ASSERT_TRUE(store.SavePod(pod_));
+  auto loaded = store.LoadAll();
+  ASSERT_EQ(loaded->pods.size(), 1u);
+  EXPECT_EQ(loaded->pods[0].memory, PodMemory{});
+}
+
+TEST_F(StoreTest, DamagedDirectoriesAreToldAndHurtNobodyElse) {
+  PodStateStore store(instance_);
+  ASSERT_TRUE(store.SavePod(pod_));
+  const std::string other = instance_.PodsDir() + "/u2";
+  std::filesystem::create_directory(other);
+  std::ofstream(other + "/pod.pb") << "no protobuf";
+  auto loaded = store.LoadAll();
+  ASSERT_TRUE(loaded);
+  EXPECT_EQ(loaded->pods.size(), 1u);
+  ASSERT_EQ(loaded->problems.size(), 1u);
+  EXPECT_EQ(loaded->problems[0], "pod directory u2: u2/pod.pb: damaged");
+}
+
+}  // namespace
+}  // namespace holdfast::agent
