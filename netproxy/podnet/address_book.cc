@@ -96,7 +96,7 @@ Result<void> AddressBook::LoadLast() {
   // A line that fits no range (the configuration changed) is no longer of interest.
   for (size_t begin = 0; begin < last.size();) {
     const size_t end = std::min(last.find('\n', begin), last.size());
-    auto address = IpAddress::Parse(last.substr(begin, end - begin));
+    auto address = IpAddress::Parse(last.substr(begin, last.find_first_of(" \n", begin) - begin));
     for (size_t i = 0; address && i < ranges_.size(); ++i) {
       if (ranges_[i].Contains(*address)) last_[i] = *address;
     }
@@ -185,8 +185,8 @@ Result<void> AddressBook::WriteLast() {
   std::string text;
   for (const IpAddress& a : last_) {
     std::string line = a.ToString();
-    line.resize(INET6_ADDRSTRLEN, '\n');  // of one length, so that nothing of an older one is left
-    text += line;
+    line.resize(INET6_ADDRSTRLEN, ' ');  // of one length, so that nothing of an older one is left
+    text += line + "\n";
   }
   if (::pwrite(last_file_.get(), text.data(), text.size(), 0) !=
       static_cast<ssize_t>(text.size())) {
