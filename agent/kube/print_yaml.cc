@@ -28,15 +28,13 @@ std::string_view WithoutZeros(std::string_view digits) {
   return digits;
 }
 
-// The order of keys in kubectl's YAML: "a2" before "a10", other characters before letters, but a
-// letter before them right after a digit.
+// The order of keys in kubectl's YAML: "a2" before "a10", other characters before letters.
 bool KeyLess(std::string_view a, std::string_view b) {
   size_t at = 0;
   while (at < a.size() && at < b.size() && a[at] == b[at]) ++at;
   if (at == a.size() || at == b.size()) return a.size() < b.size();
-  const bool after_digit = at > 0 && IsDigit(a[at - 1]);
   if (IsLetter(a[at]) && IsLetter(b[at])) return a[at] < b[at];
-  if (IsLetter(a[at]) || IsLetter(b[at])) return after_digit ? IsLetter(a[at]) : IsLetter(b[at]);
+  if (IsLetter(a[at]) || IsLetter(b[at])) return IsLetter(b[at]);
   size_t start = at;
   while (start > 0 && IsDigit(a[start - 1])) --start;
   const std::string_view left = WithoutZeros(DigitRun(a, start));
