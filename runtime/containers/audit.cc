@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/containers/audit.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <chrono>
 #include <functional>
 #include <optional>
 
@@ -11,6 +15,11 @@
 #include "runtime/state/paths.h"
 
 namespace holdfast::runtime {
+namespace {
+
+constexpr auto kScratchAge = std::chrono::minutes(1);
+
+}  // namespace
 
 // One run: the steps share what was found.
 class Auditor::Pass {
@@ -122,24 +131,48 @@ class Auditor::Pass {
     return {};
   }
 
+  // <pods>/<uid>/containers/<name>/<attempt>/root, the writable layers; all else there is the
+  // agent's.
   Result<void> Scratch() {
+    ASSIGN_OR_RETURN(const std::set<std::string> known, KnownScratch());
     const std::string pods_dir = parts_.options.instance.PodsDir();
     ASSIGN_OR_RETURN(const DirFd pods, sys::OpenDir(pods_dir));
-    ASSIGN_OR_RETURN(const std::vector<std::string> uids, sys::ListDirAt(pods.get(), "."));
-    for (const std::string& uid : uids) {
-      auto parent = sys::OpenDir(ScratchParent(parts_.options.instance, PodUid(uid)));
-      if (!parent) continue;  // a pod without containers, or a file that is not ours
-      ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(parent->get(), "."));
-      for (const std::string& name : names) {
-        const ContainerId id(name);
-        if (parts_.table.Find(id) || parts_.state.Container(id)) continue;
-        Handle(PodUid(uid),
-               {"directory", StrCat(pods_dir, "/", uid, "/containers/", name),
-                "scratch of a container without a record"},
-               [&] { return sys::RemoveTreeAt(parent->get(), name); });
+    for (const std::string& uid : ListOrNone(pods.get(), ".")) {
+      const std::string containers = StrCat(uid, "/", kScratchParent);
+      for (const std::string& name : ListOrNone(pods.get(), containers)) {
+        const std::string attempts = StrCat(containers, "/", name);
+        for (const std::string& attempt : ListOrNone(pods.get(), attempts)) {
+          const std::string scratch = StrCat(attempts, "/", attempt, "/", kScratchName);
+          const std::string path = StrCat(pods_dir, "/", scratch);
+          if (known.contains(path) || !IsLeftOverScratch(pods.get(), PodUid(uid), scratch))
+            continue;
+          Handle(PodUid(uid), {"directory", path, "scratch of a container without a record"},
+                 [&] { return sys::RemoveTreeAt(pods.get(), scratch); });
+        }
       }
     }
     return {};
+  }
+
+  Result<std::set<std::string>> KnownScratch() {
+    std::set<std::string> known;
+    ASSIGN_OR_RETURN(const std::vector<ContainerRecord> records, parts_.state.Containers());
+    for (const ContainerRecord& record : records) known.insert(record.spec.root_fs.scratch);
+    for (const TableEntry& entry : parts_.table.List()) known.insert(entry.brief.scratch);
+    return known;
+  }
+
+  // The agent makes a scratch directory a moment before its start is recorded.
+  bool IsLeftOverScratch(int pods, const PodUid& uid, const std::string& scratch) const {
+    struct stat st{};
+    if (::fstatat(pods, scratch.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) return false;
+    const auto changed = std::chrono::seconds(st.st_ctim.tv_sec);
+    return !IsLive(uid) || parts_.clock.Wall().since_epoch - changed > kScratchAge;
+  }
+
+  static std::vector<std::string> ListOrNone(int dir, const std::string& path) {
+    auto names = sys::ListDirAt(dir, path);
+    return names ? std::move(*names) : std::vector<std::string>();  // a file, or gone meanwhile
   }
 
   Result<void> CorruptRecords() {

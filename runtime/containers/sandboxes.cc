@@ -9,7 +9,6 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
-#include "runtime/state/paths.h"
 
 namespace holdfast::runtime {
 namespace {

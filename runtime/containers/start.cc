@@ -12,7 +12,6 @@
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
 #include "runtime/containers/teardown.h"
-#include "runtime/state/paths.h"
 
 namespace holdfast::runtime {
 namespace {

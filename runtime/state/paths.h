@@ -13,19 +13,14 @@
 //   <root_dir>/                     on disk: survives a reboot
 //     images/                       the image store's: drawing in runtime/image/store
 //     network/                      the address book: drawing in netproxy/podnet
-//     pods/<pod uid>/
-//       containers/<container id>/  scratch of one container; anything here without a
-//         upper/ work/              ContainerRecord is left over (after a reboot: all of it)
-//       …                           volumes and files of the pod: agent/volume
+//     pods/<pod uid>/               the agent's: drawing in agent/pod/state/paths.h; of it the
+//       containers/<name>/<attempt>/root/   runtime makes and removes the scratch directory
+//         upper/ work/              (RootFs::scratch). One without a ContainerRecord is left over:
+//                                   after a reboot all of them are
 //
 // A container exists for the agent when it has a ContainerRecord and the keeper's start record. A
 // ContainerRecord alone is a start that was cut short, or a removal that was: it is taken away.
 #pragma once
-
-#include <string>
-
-#include "holdfast/base/ids.h"
-#include "holdfast/model/instance.h"
 
 namespace holdfast::runtime {
 
@@ -34,13 +29,8 @@ inline constexpr char kSandboxesDir[] = "sandboxes";
 inline constexpr char kContainersDir[] = "containers";
 inline constexpr char kCorruptSuffix[] = ".corrupt";
 
-// Directory of the scratch directories of one pod, and one of them.
-inline std::string ScratchParent(const model::Instance& instance, const PodUid& uid) {
-  return instance.PodsDir() + "/" + uid.value + "/containers";
-}
-inline std::string ScratchDir(const model::Instance& instance, const PodUid& uid,
-                              const ContainerId& id) {
-  return ScratchParent(instance, uid) + "/" + id.value;
-}
+// Below Instance::PodsDir()/<pod uid>: where the scratch directories are, and their name there.
+inline constexpr char kScratchParent[] = "containers";
+inline constexpr char kScratchName[] = "root";
 
 }  // namespace holdfast::runtime

@@ -17,7 +17,6 @@
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/socket.h"
 #include "runtime/cgroup/layout.h"
-#include "runtime/state/paths.h"
 
 namespace holdfast::test_support {
 namespace {
@@ -153,7 +152,7 @@ model::ContainerSpec RuntimeNode::Container(const std::string& uid, const std::s
   spec.pod_name = uid;
   spec.name = "c" + id;
   spec.root_fs.layers = {dir_ + "/root/layer"};
-  spec.root_fs.scratch = runtime::ScratchDir(Options().instance, spec.pod_uid, spec.id);
+  spec.root_fs.scratch = StrCat(dir_, "/root/pods/", uid, "/containers/", spec.name, "/0/root");
   spec.argv = std::move(argv);
   spec.env = {"PATH=/bin"};
   const std::string log_dir = StrCat(dir_, "/logs/default_", uid, "_", uid, "/", spec.name);
@@ -167,13 +166,12 @@ std::vector<std::string> RuntimeNode::Leftovers() const {
   const auto add = [&](const char* what, const std::string& name) {
     found.push_back(StrCat(what, " ", name));
   };
-  for (const fs::path top : {dir_ + "/run/runtime", dir_ + "/root/pods"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(top)) {
-      const std::string name = fs::relative(entry.path(), dir_);
-      // Directories of pods are the agent's; theirs and ours that hold nothing are no leftovers.
-      if (!entry.is_directory() || name.find("/containers/") != std::string::npos)
-        add("file", name);
-    }
+  for (const auto& entry : fs::recursive_directory_iterator(dir_ + "/run/runtime")) {
+    if (!entry.is_directory()) add("record", fs::relative(entry.path(), dir_));
+  }
+  // The directories above a scratch directory are the agent's.
+  for (const auto& entry : fs::recursive_directory_iterator(dir_ + "/root/pods")) {
+    if (entry.path().filename() == "root") add("scratch", entry.path());
   }
   const auto keeper = Keeper();
   for (const auto& start : OrNone(keeper.ListStarts())) add("start record", start.id);

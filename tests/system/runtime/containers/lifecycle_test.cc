@@ -17,7 +17,7 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
-#include "runtime/cgroup/layout.h"
+#include "runtime/cgroup/tree.h"
 #include "tests/support/containers/runtime_node.h"
 
 namespace holdfast::runtime {
@@ -82,6 +82,16 @@ class LifecycleTest : public ::testing::Test {
     })) << "no exit of "
         << id.value;
     return seen && seen->exit ? *seen->exit : model::ExitReport{};
+  }
+  std::vector<pid_t> ProcessesOf(const model::ContainerSpec& spec) {
+    CgroupTreeOptions options;
+    options.owner = node_->Options().instance.root_dir;
+    options.parent = node_->cgroup_parent();
+    auto tree = CgroupTree::Open(*DetectCgroupLayout("/sys/fs/cgroup"), options);
+    EXPECT_TRUE(tree);
+    auto cgroup = (*tree)->OpenContainer(spec.pod_uid, spec.qos, spec.id);
+    EXPECT_TRUE(cgroup);
+    return *Processes(*cgroup);
   }
   void RemoveAll(const std::string& uid, const std::vector<ContainerId>& ids) {
     for (const ContainerId& id : ids) {
@@ -286,6 +296,46 @@ TEST_F(LifecycleTest, HostNetworkPodHasNoNamespaceOfItsOwn) {
   RemoveAll("host", {spec.id});
 }
 
+TEST_F(LifecycleTest, SharedProcessNamespaceHasOurInitAndKillTakesTheWholeContainer) {
+  auto sandbox = node_->Sandbox("pod1");
+  sandbox.share_process_namespace = true;
+  const auto ensured = runtime_->EnsureSandbox(sandbox);
+  ASSERT_TRUE(ensured) << ensured.error().message();
+  auto one = node_->Container("pod1", "a", {"/bin/sh", "-c", "sleep 1000 & sleep 1000 & wait"});
+  auto two = node_->Container("pod1", "b", {"/bin/sleep", "1000"});
+  one.namespaces.pid = model::NamespaceMode::kPod;
+  two.namespaces.pid = model::NamespaceMode::kPod;
+  const pid_t first = Start(one).pid;
+  const pid_t second = Start(two).pid;
+  const auto pid_ns = [](pid_t pid) {
+    return std::filesystem::read_symlink(StrCat("/proc/", pid, "/ns/pid")).string();
+  };
+  EXPECT_EQ(pid_ns(first), pid_ns(second));
+  EXPECT_NE(pid_ns(first), std::filesystem::read_symlink("/proc/self/ns/pid").string());
+  EXPECT_EQ(ReadFile(StrCat("/proc/", first, "/root/proc/1/comm")), "holdfast-init\n");
+  EXPECT_TRUE(Eventually([&] { return ProcessesOf(one).size() == 3; }));
+  EXPECT_TRUE(runtime_->Kill(one.id));
+  EXPECT_EQ(AwaitExit(one.id).exit_code, 137);
+  EXPECT_TRUE(Eventually([&] { return ProcessesOf(one).empty(); })) << "its children end too";
+  EXPECT_FALSE(Find(two.id)->exit) << "the other container does not";
+  RemoveAll("pod1", {one.id, two.id});
+}
+
+TEST_F(LifecycleTest, StdinWaitsInsteadOfEnding) {
+  Ensure("pod1");
+  auto waiting = node_->Container("pod1", "a", {"/bin/cat"});
+  waiting.stdin_open = true;
+  Start(waiting);
+  auto pipe = node_->Keeper().GetFds("stdin." + waiting.id.value);
+  ASSERT_TRUE(pipe) << pipe.error().message();
+  ASSERT_EQ(::write((*pipe)[0].get(), "in\n", 3), 3);
+  EXPECT_TRUE(Eventually(
+      [&] { return ReadFile(waiting.log.path).find(" stdout F in\n") != std::string::npos; }));
+  EXPECT_FALSE(Find(waiting.id)->exit) << "it reads from an open pipe";
+  pipe->clear();
+  RemoveAll("pod1", {waiting.id});
+}
+
 TEST_F(LifecycleTest, AuditFindsAndRepairsWhatBelongsToNobody) {
   Ensure("pod1");
   const auto spec = node_->Container("pod1", "a", {"/bin/sleep", "1000"});
@@ -295,9 +345,7 @@ TEST_F(LifecycleTest, AuditFindsAndRepairsWhatBelongsToNobody) {
       << "ensured just now: the caller may not know yet";
   runtime_.reset();
   // A container directory, a pod directory and scratch that no record tells of; a damaged record.
-  const std::string stray = RuntimeNode::Id("b").value;
-  std::filesystem::create_directories(node_->dir() + "/root/pods/gone/containers/" + stray +
-                                      "/upper");
+  std::filesystem::create_directories(node_->dir() + "/root/pods/gone/containers/web/3/root/upper");
   std::ofstream(node_->dir() + "/run/runtime/containers/broken") << "?";
   runtime_ = node_->Open();
   auto found = runtime_->Audit({PodUid("pod1")}, false);
