@@ -207,7 +207,8 @@ Result<ObjectPtr> DecodeJson(std::string_view text, const TypeMeta& expected) {
                                    .max_document_bytes = 64u << 20,
                                    .max_documents = 1,
                                    .max_values = 5'000'000};
-  ParsedText parsed = ParseJson(text, kLimits);
+  ParsedText parsed{{}, CheckText(text, kLimits)};
+  if (parsed.errors.empty()) parsed = ParseJson(text, kLimits);
   if (!parsed.errors.empty() || parsed.documents.empty()) {
     const ParseError error =
         parsed.errors.empty() ? ParseError{{1, 1}, "", "empty"} : parsed.errors.front();

@@ -12,6 +12,7 @@
 #include "agent/kube/print.h"
 #include "agent/kube/schema.h"
 #include "agent/kube/special.h"
+#include "agent/kube/utf8.h"
 #include "holdfast/base/strings.h"
 #include "k8s/runtime/runtime.pb.h"
 
@@ -27,7 +28,8 @@ constexpr std::string_view kMagic{"k8s\0", 4};
 Node WriteMessage(const Message& message);
 
 Node WriteText(const FieldDescriptor& field, const std::string& text) {
-  return Node::String(field.type() == FieldDescriptor::TYPE_BYTES ? EncodeBase64(text) : text);
+  return Node::String(field.type() == FieldDescriptor::TYPE_BYTES ? EncodeBase64(text)
+                                                                  : ReplaceInvalidUtf8(text));
 }
 
 // One value: of a singular field, or the one at `index` of a repeated field.
@@ -69,7 +71,8 @@ Node WriteMap(const Message& message, const FieldDescriptor* field) {
   Node map = Node::Map();
   for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
     const Message& entry = reflection.GetRepeatedMessage(message, field, i);
-    map.Add(entry.GetReflection()->GetString(entry, key), WriteValue(entry, value, 0));
+    map.Add(ReplaceInvalidUtf8(entry.GetReflection()->GetString(entry, key)),
+            WriteValue(entry, value, 0));
   }
   std::sort(map.members.begin(), map.members.end(),
             [](const Member& a, const Member& b) { return a.key < b.key; });
@@ -162,6 +165,7 @@ std::string EncodeEnvelope(const Message& object) {
 
 Result<ObjectPtr> DecodeEnvelope(std::string_view bytes, const TypeMeta& expected) {
   if (!bytes.starts_with(kMagic)) return InvalidArgument("decode protobuf: no k8s envelope");
+  const google::protobuf::LogSilencer silencer;  // it would write to stderr what is not UTF-8
   bytes.remove_prefix(kMagic.size());
   ::k8s::io::apimachinery::pkg::runtime::Unknown envelope;
   if (!envelope.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {

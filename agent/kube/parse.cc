@@ -3,34 +3,13 @@
 
 #include <utility>
 
+#include "agent/kube/utf8.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::kube {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
-
-// Length of the UTF-8 sequence that starts here; 0 when it is not valid (overlong, surrogate,
-// beyond U+10FFFF, cut off).
-size_t SequenceLength(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned first = byte(0);
-  const size_t length = first < 0x80   ? 1
-                        : first < 0xC2 ? 0
-                        : first < 0xE0 ? 2
-                        : first < 0xF0 ? 3
-                        : first < 0xF5 ? 4
-                                       : 0;
-  if (length == 0 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  if (first == 0xE0 && byte(1) < 0xA0) return 0;
-  if (first == 0xED && byte(1) >= 0xA0) return 0;
-  if (first == 0xF0 && byte(1) < 0x90) return 0;
-  if (first == 0xF4 && byte(1) >= 0x90) return 0;
-  return length;
-}
 
 // C0 without tab and line ends, DEL, and C1 without NEL (U+0080 to U+009F are C2 80 to C2 9F).
 bool IsControl(std::string_view sequence) {
@@ -50,7 +29,7 @@ std::vector<ParseError> CheckText(std::string_view text, const ParseLimits& limi
   }
   Position at{1, 1};
   while (!text.empty()) {
-    const size_t length = SequenceLength(text);
+    const size_t length = Utf8SequenceLength(text);
     if (length == 0) return {{at, "", "not UTF-8"}};
     if (text[0] == '\0') return {{at, "", "NUL is not allowed"}};
     if (IsControl(text.substr(0, length))) return {{at, "", "control character is not allowed"}};

@@ -82,10 +82,8 @@ void Append(const Node& node, Layout layout, size_t level, std::string& out) {
       out += node.text;
       break;
     case Node::Kind::kFloat:
-      // JSON has neither infinity nor numbers that start with a point.
-      out += node.text.find_first_of("ni") != std::string::npos ? "null"
-             : node.text.starts_with('.')                       ? "0" + node.text
-                                                                : node.text;
+      // JSON has neither infinity nor "not a number".
+      out += node.text.find_first_of("ni") != std::string::npos ? "null" : node.text;
       break;
     case Node::Kind::kString:
       AppendString(node.text, out);

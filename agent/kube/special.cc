@@ -9,6 +9,7 @@
 #include "agent/kube/print.h"
 #include "agent/kube/quantity.h"
 #include "agent/kube/times.h"
+#include "agent/kube/utf8.h"
 #include "holdfast/base/strings.h"
 #include "k8s/intstr/int_or_string.pb.h"
 #include "k8s/meta/v1/meta.pb.h"
@@ -80,7 +81,9 @@ std::string ReadDuration(const Node& node, metav1::Duration& out) {
 // The raw bytes are JSON, or another object in the envelope (in a watch event).
 Node ReadRaw(const std::string& raw) {
   if (auto object = DecodeEnvelope(raw); object.has_value()) return ToTree(**object);
-  ParsedText parsed = ParseJson(raw, {.max_values = 1'000'000});
+  const ParseLimits limits = {.max_values = 1'000'000};
+  if (!CheckText(raw, limits).empty()) return {};
+  ParsedText parsed = ParseJson(raw, limits);
   if (parsed.documents.size() != 1 || !parsed.errors.empty()) return {};
   return std::move(parsed.documents.front());
 }
@@ -93,7 +96,8 @@ Node WriteTime(const Message& message, int digits) {
 }
 
 Node WriteIntOrString(const IntOrString& value) {
-  return value.type() == 1 ? Node::String(value.strval()) : Node::Int(value.intval());
+  return value.type() == 1 ? Node::String(ReplaceInvalidUtf8(value.strval()))
+                           : Node::Int(value.intval());
 }
 
 }  // namespace
@@ -128,7 +132,7 @@ Node WriteSpecial(SpecialType type, const Message& message) {
   switch (type) {
     case SpecialType::kQuantity: {
       const std::string& text = static_cast<const Quantity&>(message).string();
-      return Node::String(text.empty() ? "0" : text);
+      return Node::String(text.empty() ? "0" : ReplaceInvalidUtf8(text));
     }
     case SpecialType::kIntOrString:
       return WriteIntOrString(static_cast<const IntOrString&>(message));

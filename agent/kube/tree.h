@@ -25,7 +25,7 @@ struct Node {
   Kind kind = Kind::kNull;
   Position at;
   // kBool: "true" or "false". kInt: decimal digits with an optional minus, of any length.
-  // kFloat: digits with fraction or exponent, or ".inf", "-.inf", ".nan". kString: the text.
+  // kFloat: as in JSON, with fraction or exponent, or ".inf", "-.inf", ".nan". kString: the text.
   std::string text;
   std::vector<Node> items;      // kList
   std::vector<Member> members;  // kMap, in the order of the file; keys are unique

@@ -80,6 +80,23 @@ std::string NormalizeDigits(std::string_view text) {
   return (negative && text != "0" ? "-" : "") + std::string(text);
 }
 
+// As JSON writes it: "+.5" is 0.5, "01.e3" is 1e3.
+std::string NormalizeFloat(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  if (negative || text.starts_with('+')) text.remove_prefix(1);
+  const size_t mantissa = std::min(text.find_first_of("eE"), text.size());
+  const std::string_view exponent = text.substr(mantissa);
+  text = text.substr(0, mantissa);
+  const size_t point = std::min(text.find('.'), text.size());
+  std::string_view whole = text.substr(0, point);
+  const std::string_view fraction = point < text.size() ? text.substr(point + 1) : "";
+  while (whole.size() > 1 && whole[0] == '0') whole.remove_prefix(1);
+  std::string out = negative ? "-" : "";
+  out += whole.empty() ? "0" : whole;
+  if (!fraction.empty()) out.append(".").append(fraction);
+  return out.append(exponent);
+}
+
 bool ResolveNumber(std::string_view text, Node* node) {
   if (text.empty() || (!IsDigit(text[0]) && text[0] != '-' && text[0] != '+' && text[0] != '.')) {
     return false;
@@ -93,7 +110,7 @@ bool ResolveNumber(std::string_view text, Node* node) {
   }
   if (!LooksDecimal(plain, &whole)) return false;
   node->kind = whole ? Node::Kind::kInt : Node::Kind::kFloat;
-  node->text = whole ? NormalizeDigits(plain) : plain;
+  node->text = whole ? NormalizeDigits(plain) : NormalizeFloat(plain);
   return true;
 }
 
