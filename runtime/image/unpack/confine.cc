@@ -107,8 +107,9 @@ Result<void> ConfineCalls(Cage cage) {
   if (cage == Cage::kArchive) RETURN_IF_ERROR(Allow(filter.get(), kArchiveCalls));
   if (cage == Cage::kLayer) RETURN_IF_ERROR(Allow(filter.get(), kLayerCalls));
   // Memory that can never be executed.
-  const int status = ::seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
-                                        SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+  const scmp_arg_cmp not_executable{2, SCMP_CMP_MASKED_EQ, PROT_EXEC, 0};
+  const int status =
+      ::seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1, not_executable);
   if (status != 0) return Failed("seccomp rule for mmap", status);
   if (const int loaded = ::seccomp_load(filter.get()); loaded != 0)
     return Failed("seccomp", loaded);

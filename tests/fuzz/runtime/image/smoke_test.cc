@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// The fuzz targets without the engine: good inputs, then damaged ones from a fixed sequence.
+#include <gtest/gtest.h>
+
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/fuzz/runtime/image/targets.h"
+#include "tests/support/tar_builder.h"
+
+namespace holdfast::runtime::fuzz {
+namespace {
+
+using test::TarPacking;
+
+constexpr int kRounds = 400;
+
+void Replay(void (*target)(Input), const std::vector<std::string>& seeds) {
+  std::mt19937 random(20260101);
+  for (const std::string& seed : seeds) {
+    target({reinterpret_cast<const uint8_t*>(seed.data()), seed.size()});
+    for (int round = 0; round < kRounds; ++round) {
+      std::string input =
+          seed.substr(0, random() % 4 == 0 ? random() % (seed.size() + 1) : seed.size());
+      for (unsigned change = 0; change < 1 + random() % 8 && !input.empty(); ++change) {
+        input[random() % input.size()] = static_cast<char>(random());
+      }
+      target({reinterpret_cast<const uint8_t*>(input.data()), input.size()});
+    }
+  }
+}
+
+std::vector<test::TarMember> Members() {
+  test::TarMember extended = test::File(std::string(300, 'n') + "/\xc3\xbc", "data");
+  extended.xattrs = {{"security.capability", "x"}, {"user.a", "b"}};
+  extended.uid = 5'000'000;
+  return {test::Dir("d"), extended, test::Link("l", "../../etc/passwd"), test::Hardlink("h", "d/f"),
+          test::File("d/.wh.x", "")};
+}
+
+TEST(FuzzSmokeTest, Tar) {
+  Replay(FuzzTar, {test::BuildTar(Members()), test::BuildTar(Members(), TarPacking::kPlain, true)});
+}
+
+TEST(FuzzSmokeTest, Inflate) {
+  Replay(FuzzInflate, {test::BuildTar(Members(), TarPacking::kGzip),
+                       test::BuildTar(Members(), TarPacking::kZstd)});
+}
+
+TEST(FuzzSmokeTest, Documents) {
+  const std::string hex(64, 'a');
+  const std::string descriptor =
+      "{\"mediaType\":\"application/vnd.oci.image.config.v1+json\",\"digest\":\"sha256:" + hex +
+      "\",\"size\":7,\"annotations\":{\"a\":\"b\"}}";
+  Replay(FuzzDocuments,
+         {"{\"schemaVersion\":2,\"manifests\":[" + descriptor + "]}",
+          "{\"schemaVersion\":2,\"config\":" + descriptor + ",\"layers\":[]}",
+          "{\"os\":\"linux\",\"created\":\"2024-01-01T00:00:00Z\",\"config\":{\"Env\":[\"A="
+          "\\u00fc\\n\"],\"Cmd\":[],"
+          "\"Labels\":{\"k\":\"v\"},\"Volumes\":{\"/v\":{}}},\"rootfs\":{\"diff_ids\":[\"sha256:" +
+              hex + "\"]}}",
+          "[{\"Config\":\"a\",\"RepoTags\":[\"b:c\"],\"Layers\":[\"d\"]}]",
+          "registry.example:5000/a__b/c-d:tag@sha256:" + hex});
+}
+
+}  // namespace
+}  // namespace holdfast::runtime::fuzz

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fuzz/runtime/image/targets.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "holdfast/base/unique_fd.h"
+#include "holdfast/sys/files.h"
+#include "runtime/image/store/json_text.h"
+#include "runtime/image/store/oci_documents.h"
+#include "runtime/image/store/reference.h"
+#include "runtime/image/unpack/inflate.h"
+#include "runtime/image/unpack/member_name.h"
+#include "runtime/image/unpack/tar_reader.h"
+
+namespace holdfast::runtime::fuzz {
+namespace {
+
+std::string_view Text(Input input) {
+  return {reinterpret_cast<const char*>(input.data()), input.size()};
+}
+
+UniqueFd Memory(std::string_view text) {
+  UniqueFd fd(::memfd_create("input", MFD_CLOEXEC));
+  (void)sys::WriteAll(fd.get(), text);
+  ::lseek(fd.get(), 0, SEEK_SET);
+  return fd;
+}
+
+// Makes the checksum of everything that looks like a header right again: damage should reach what
+// comes after the checksum.
+std::string Repair(std::string_view text) {
+  constexpr size_t kBlock = 512;
+  constexpr size_t kChecksum = 148;
+  constexpr size_t kMagic = 257;
+  std::string tar(text);
+  for (size_t at = 0; at + kBlock <= tar.size(); at += kBlock) {
+    if (tar.compare(at + kMagic, 5, "ustar") != 0) continue;
+    std::fill_n(tar.begin() + static_cast<std::ptrdiff_t>(at + kChecksum), 8, ' ');
+    unsigned sum = 0;
+    for (size_t i = 0; i < kBlock; ++i) sum += static_cast<unsigned char>(tar[at + i]);
+    for (size_t i = 6; i-- > 0; sum >>= 3)
+      tar[at + kChecksum + i] = static_cast<char>('0' + (sum & 7));
+    tar[at + kChecksum + 6] = '\0';
+  }
+  return tar;
+}
+
+// A clean name never leaves, whatever it came from.
+void CheckName(const std::string& raw) {
+  const auto clean = unpack::CleanMemberName(raw);
+  if (!clean) return;
+  const std::string padded = "/" + *clean + "/";
+  const bool climbs = padded.find("/../") != std::string::npos || clean->starts_with('/') ||
+                      clean->find('\0') != std::string::npos;
+  if (climbs) __builtin_trap();
+  (void)unpack::ParentOf(*clean);
+  (void)unpack::Printable(raw);
+}
+
+void Inflate(Input input, Result<void> (*inflate)(int, int)) {
+  const UniqueFd in = Memory(Text(input));
+  const UniqueFd out(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  (void)inflate(in.get(), out.get());
+}
+
+}  // namespace
+
+void FuzzTar(Input input) {
+  const UniqueFd in = Memory(Repair(Text(input)));
+  auto reader = unpack::TarReader::Open(in.get());
+  uint64_t left = 64 << 20;
+  while (reader) {
+    const auto member = reader->Next();
+    if (!member || !*member) return;
+    CheckName((*member)->name);
+    CheckName((*member)->target);
+    const auto read = reader->ReadData([&](std::string_view piece, uint64_t) -> Result<void> {
+      if (piece.size() > left) return InvalidArgument("enough");
+      left -= piece.size();
+      return {};
+    });
+    if (!read) return;
+  }
+}
+
+void FuzzInflate(Input input) {
+  Inflate(input, unpack::InflateGzip);
+  Inflate(input, unpack::InflateZstd);
+}
+
+void FuzzDocuments(Input input) {
+  const std::string_view text = Text(input);
+  (void)ParseIndex(text, "", 100);
+  (void)ParseManifest(text, kOciManifest, 100);
+  (void)ParseDockerArchive(text, 100, 100);
+  if (const auto config = ParseConfig(text, 1); config) {
+    // What was read can be written and is read again.
+    const auto again =
+        ParseConfig(WriteConfig(config->config, Digest("sha256:" + std::string(64, 'a'))), 1);
+    if (!again || again->config.env.size() != config->config.env.size()) __builtin_trap();
+  }
+  if (const auto reference = ParseReference(std::string(text)); reference) {
+    const auto again = ParseReference(reference->Name());
+    if (!again || again->Name() != reference->Name()) __builtin_trap();
+  }
+}
+
+}  // namespace holdfast::runtime::fuzz

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is fuzzed of the image store: everything that reads bytes of an archive. Each takes any
+// input and must neither crash nor hang nor use more memory than its limits.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace holdfast::runtime::fuzz {
+
+using Input = std::span<const uint8_t>;
+
+void FuzzTar(Input input);        // members, names, data of a tar stream
+void FuzzInflate(Input input);    // gzip and zstd
+void FuzzDocuments(Input input);  // index, manifest, config, manifest.json, reference
+
+}  // namespace holdfast::runtime::fuzz
