@@ -98,6 +98,16 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
   return node;
 }
 
+std::shared_ptr<const NodeEnvironment> NodeEnvironmentCache::Get() {
+  const std::lock_guard lock(mutex_);
+  const BootTime now = clock_.Boot();
+  if (node_ == nullptr || now - read_at_ > std::chrono::seconds(10)) {
+    node_ = ReadNodeEnvironment(config_);
+    read_at_ = now;
+  }
+  return node_;
+}
+
 corev1::Node MakeNode(const AgentConfig& config, std::string_view version, WallTime started,
                       WallTime now) {
   const auto environment = ReadNodeEnvironment(config);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,21 @@
 namespace holdfast::agent {
 
 std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& config);
+
+// The same, read again when it is older than ten seconds. Thread-safe.
+class NodeEnvironmentCache {
+ public:
+  NodeEnvironmentCache(const AgentConfig& config, const Clock& clock)
+      : config_(config), clock_(clock) {}
+  std::shared_ptr<const NodeEnvironment> Get();
+
+ private:
+  const AgentConfig& config_;
+  const Clock& clock_;
+  std::mutex mutex_;
+  BootTime read_at_;
+  std::shared_ptr<const NodeEnvironment> node_;
+};
 
 // A Node as a kubelet without a control plane would describe itself.
 k8s::io::api::core::v1::Node MakeNode(const AgentConfig& config, std::string_view version,

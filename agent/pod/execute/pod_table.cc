@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
+#include <cctype>
 #include <cerrno>
 
 #include "agent/pod/decide/spec_containers.h"
@@ -20,6 +21,15 @@ constexpr std::chrono::minutes kTurnLimit{5};
 
 std::string FullName(const corev1::Pod& pod) {
   return StrCat(pod.metadata().namespace_(), "/", pod.metadata().name());
+}
+
+// A UID becomes a directory name and part of cgroup names.
+bool IsUsableUid(const std::string& uid) {
+  constexpr size_t kLimit = 128;
+  if (uid.empty() || uid.size() > kLimit || uid[0] == '.') return false;
+  return std::all_of(uid.begin(), uid.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  });
 }
 
 }  // namespace
@@ -95,6 +105,10 @@ void PodTable::Reconcile() {
   for (const DesiredPod& desired : snapshot->pods) {
     const PodUid uid(desired.pod->metadata().uid());
     if (entries_.contains(uid) || NameIsTaken(*desired.pod)) continue;
+    if (!IsUsableUid(uid.value)) {
+      services_.log(StrCat(desired.origin, ": metadata.uid is not usable as a name, not run"));
+      continue;
+    }
     entries_[uid].worker = std::make_unique<PodWorker>(services_, desired.pod, PodMemory{});
     Poke(uid);
   }

@@ -23,6 +23,29 @@ constexpr std::chrono::seconds kRetry{10};
 constexpr std::chrono::milliseconds kNextRound{20};
 constexpr size_t kTerminationFileLimit = 4096;
 
+// What a pod asks for and this version leaves out; said, not hidden.
+std::vector<EventNote> LeftOut(const corev1::Pod& pod) {
+  std::vector<EventNote> notes;
+  for (const SpecContainer& c : ContainersOf(pod)) {
+    const corev1::Container& spec = *c.spec;
+    if (spec.has_livenessprobe() || spec.has_readinessprobe() || spec.has_startupprobe()) {
+      notes.push_back({true, "ProbeWarning",
+                       "probes are not run by this version: the container counts as started and "
+                       "ready while it runs",
+                       c.name(), c.in_init_list()});
+    }
+    if (spec.lifecycle().has_poststart()) {
+      notes.push_back({true, "FailedPostStartHook", "postStart hooks are not run by this version",
+                       c.name(), c.in_init_list()});
+    }
+    if (spec.lifecycle().has_prestop()) {
+      notes.push_back({true, "FailedPreStopHook", "preStop hooks are not run by this version",
+                       c.name(), c.in_init_list()});
+    }
+  }
+  return notes;
+}
+
 corev1::Pod Shown(const corev1::Pod& pod, const corev1::PodStatus& status) {
   corev1::Pod shown = pod;
   *shown.mutable_status() = status;
@@ -165,6 +188,7 @@ Result<void> PodWorker::Persist() {
   if (!pod_saved_) {
     RETURN_IF_ERROR(services_.state.SavePod(*pod_));
     pod_saved_ = true;
+    services_.view.AddEvents(*pod_, LeftOut(*pod_));
   }
   std::string record = EncodeRecord(memory_);
   if (record == saved_record_) return {};

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pod/execute/event_log.h"
+
+#include <gtest/gtest.h>
+
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+class EventLogTest : public ::testing::Test {
+ protected:
+  std::vector<EventChange> Record(const std::string& reason, const std::string& message,
+                                  const std::string& container = "") {
+    return log_.Record(pod_, {true, reason, message, container, false}, now_,
+                       [this] { return ++version_; });
+  }
+  void SetUp() override {
+    pod_.mutable_metadata()->set_name("web");
+    pod_.mutable_metadata()->set_namespace_("default");
+    pod_.mutable_metadata()->set_uid("u1");
+  }
+
+  corev1::Pod pod_;
+  uint64_t version_ = 0;
+  WallTime now_{std::chrono::seconds(1'800'000'000)};
+  EventLog log_{"n1", 20};
+};
+
+TEST_F(EventLogTest, HasTheShapeOfAKubeletsEvent) {
+  const auto changes = Record("Failed", "Error: no", "app");
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].type, ChangeType::kAdded);
+  const corev1::Event& event = *changes[0].event;
+  EXPECT_TRUE(event.metadata().name().starts_with("web."));
+  EXPECT_EQ(event.involvedobject().fieldpath(), "spec.containers{app}");
+  EXPECT_EQ(event.source().component(), "kubelet");
+  EXPECT_EQ(event.source().host(), "n1");
+  EXPECT_EQ(event.type(), "Warning");
+  EXPECT_EQ(event.count(), 1);
+}
+
+TEST_F(EventLogTest, TheSameEventAgainRaisesItsCount) {
+  Record("BackOff", "again", "app");
+  now_ = now_ + std::chrono::seconds(5);
+  const auto changes = Record("BackOff", "again", "app");
+  ASSERT_EQ(changes.size(), 1u);
+  EXPECT_EQ(changes[0].type, ChangeType::kModified);
+  EXPECT_EQ(changes[0].event->count(), 2);
+  EXPECT_EQ(
+      changes[0].event->lasttimestamp().seconds() - changes[0].event->firsttimestamp().seconds(),
+      5);
+  EXPECT_EQ(log_.List().size(), 1u);
+}
+
+TEST_F(EventLogTest, ManyDifferentMessagesBecomeOneCombinedEvent) {
+  for (int i = 0; i < 15; ++i) Record("Failed", StrCat("message ", i));
+  const auto list = log_.List();
+  EXPECT_EQ(list.size(), 11u);
+  EXPECT_EQ(list.back()->message(), "(combined from similar events): message 14");
+  EXPECT_EQ(list.back()->count(), 5);
+}
+
+TEST_F(EventLogTest, AFloodIsHeldToABurstOf25AndOnePerFiveMinutes) {
+  int recorded = 0;
+  for (int i = 0; i < 100; ++i) recorded += Record("Failed", "flood").empty() ? 0 : 1;
+  EXPECT_EQ(recorded, 25);
+  now_ = now_ + std::chrono::minutes(5);
+  EXPECT_FALSE(Record("Failed", "flood").empty());
+  EXPECT_TRUE(Record("Failed", "flood").empty());
+}
+
+TEST_F(EventLogTest, OldOnesGoWhenThereAreTooManyOrAfterAnHour) {
+  for (int i = 0; i < 30; ++i) {
+    pod_.mutable_metadata()->set_uid(StrCat("u", i));
+    Record("Failed", "m");
+  }
+  EXPECT_EQ(log_.List().size(), 20u);
+  now_ = now_ + std::chrono::minutes(61);
+  const auto changes = Record("Failed", "m");
+  EXPECT_EQ(log_.List().size(), 1u);
+  EXPECT_EQ(changes.back().type, ChangeType::kDeleted);
+}
+
+}  // namespace
+}  // namespace holdfast::agent

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// In-memory neighbours of the pod table: a runtime whose containers end when the test says so, an
+// image store, a pod network, a source. Thread-safe.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/source/pod_source.h"
+#include "holdfast/base/clock.h"
+#include "holdfast/interfaces/container_runtime.h"
+#include "holdfast/interfaces/image_store.h"
+#include "holdfast/interfaces/pod_network.h"
+#include "k8s/core/v1/pod.pb.h"
+
+namespace holdfast::agent {
+
+class FakeRuntime : public ContainerRuntime {
+ public:
+  explicit FakeRuntime(const Clock& clock) : clock_(clock) {}
+
+  Result<void> EnsureSandbox(const model::SandboxSpec& spec) override {
+    const std::lock_guard lock(mutex_);
+    if (!sandbox_error.empty()) return Internal(sandbox_error);
+    sandboxes_[spec.uid] = {spec.uid, spec.pod_namespace, spec.pod_name, !spec.host_network, true};
+    return {};
+  }
+  Result<NsFd> NetworkNamespace(const PodUid&) override { return NsFd(); }
+  Result<void> RemoveSandbox(const PodUid& uid) override {
+    const std::lock_guard lock(mutex_);
+    sandboxes_.erase(uid);
+    return {};
+  }
+  std::expected<StartedContainer, StartFailure> Start(const model::ContainerSpec& spec) override {
+    const std::lock_guard lock(mutex_);
+    starts.push_back(spec);
+    ObservedContainer c;
+    c.id = spec.id;
+    c.pod_uid = spec.pod_uid;
+    c.name = spec.name;
+    c.attempt = spec.attempt;
+    c.started_at = clock_.Wall();
+    containers_[spec.id] = c;
+    StartedContainer started;
+    started.id = spec.id;
+    started.started_at = c.started_at;
+    return started;
+  }
+  Result<void> Signal(const ContainerId& id, int signal) override {
+    {
+      const std::lock_guard lock(mutex_);
+      signals.push_back(signal);
+      if (ignore_signals) return {};
+    }
+    End(id, 128 + signal, signal);
+    return {};
+  }
+  Result<void> Kill(const ContainerId& id) override {
+    End(id, 137, 9);
+    return {};
+  }
+  Result<void> Remove(const ContainerId& id) override {
+    const std::lock_guard lock(mutex_);
+    containers_.erase(id);
+    return {};
+  }
+  Result<std::unique_ptr<ExecSession>> Exec(const ContainerId&, const ExecSpec&) override {
+    return Unsupported("exec");
+  }
+  Result<std::vector<ObservedContainer>> ListContainers() override {
+    const std::lock_guard lock(mutex_);
+    std::vector<ObservedContainer> out;
+    for (const auto& [id, c] : containers_) out.push_back(c);
+    return out;
+  }
+  Result<std::vector<ObservedSandbox>> ListSandboxes() override {
+    const std::lock_guard lock(mutex_);
+    std::vector<ObservedSandbox> out;
+    for (const auto& [uid, s] : sandboxes_) out.push_back(s);
+    return out;
+  }
+  void SetChangeHint(std::function<void(ContainerId)> hint) override {
+    const std::lock_guard lock(hint_mutex_);
+    hint_ = std::move(hint);
+  }
+  Result<std::vector<Leftover>> Audit(const std::vector<PodUid>&, bool) override {
+    return std::vector<Leftover>();
+  }
+
+  void End(const ContainerId& id, int code, int signal = 0) {
+    {
+      const std::lock_guard lock(mutex_);
+      const auto it = containers_.find(id);
+      if (it == containers_.end() || it->second.exit) return;
+      it->second.state = ObservedContainer::State::kExited;
+      model::ExitReport exit;
+      exit.exit_code = code;
+      exit.signal = signal;
+      exit.finished_at = clock_.Wall();
+      it->second.exit = exit;
+    }
+    const std::lock_guard lock(hint_mutex_);
+    if (hint_) hint_(id);
+  }
+  void EndAll(const std::string& name, int code) {
+    std::vector<ContainerId> ids;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [id, c] : containers_) {
+        if (c.name == name && !c.exit) ids.push_back(id);
+      }
+    }
+    for (const ContainerId& id : ids) End(id, code);
+  }
+  size_t StartCount() {
+    const std::lock_guard lock(mutex_);
+    return starts.size();
+  }
+  size_t Count() {
+    const std::lock_guard lock(mutex_);
+    return containers_.size() + sandboxes_.size();
+  }
+
+  std::vector<model::ContainerSpec> starts;  // guarded by the same lock; read when quiet
+  std::vector<int> signals;
+  bool ignore_signals = false;
+  std::string sandbox_error;
+
+ private:
+  const Clock& clock_;
+  std::mutex mutex_;
+  std::mutex hint_mutex_;
+  std::function<void(ContainerId)> hint_;
+  std::map<ContainerId, ObservedContainer> containers_;
+  std::map<PodUid, ObservedSandbox> sandboxes_;
+};
+
+class FakeImages : public ImageStore {
+ public:
+  Result<Image> Get(const std::string& reference) override {
+    const std::lock_guard lock(mutex_);
+    if (!known_.contains(reference)) return NotFound(reference);
+    Image image;
+    image.id = Digest("sha256:1");
+    image.repo_tags = {"docker.io/library/" + reference};
+    image.config.cmd = {"/bin/sh"};
+    return image;
+  }
+  Result<std::vector<Image>> List() override { return std::vector<Image>(); }
+  Result<std::vector<Image>> Import(int, const ImportOptions&) override {
+    return Unsupported("import");
+  }
+  Result<std::vector<Image>> ImportDirectory(int, const ImportOptions&) override {
+    return Unsupported("import");
+  }
+  Result<void> Export(const std::string&, int) override { return Unsupported("export"); }
+  Result<void> Remove(const std::string&) override { return Unsupported("remove"); }
+
+  void Add(const std::string& reference) {
+    const std::lock_guard lock(mutex_);
+    known_.insert(reference);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<std::string> known_;
+};
+
+class FakeNetwork : public PodNetwork {
+ public:
+  Result<void> Ensure() override { return {}; }
+  Result<std::vector<std::string>> Setup(const PodNetworkRequest& request) override {
+    const std::lock_guard lock(mutex_);
+    return addresses_[request.uid] = {"10.88.0.2"};
+  }
+  Result<void> Teardown(const PodUid& uid) override {
+    const std::lock_guard lock(mutex_);
+    addresses_.erase(uid);
+    return {};
+  }
+  std::vector<std::string> Addresses(const PodUid& uid) override {
+    const std::lock_guard lock(mutex_);
+    const auto it = addresses_.find(uid);
+    return it == addresses_.end() ? std::vector<std::string>() : it->second;
+  }
+  Result<std::vector<Leftover>> Audit(const std::vector<PodUid>&, bool) override {
+    return std::vector<Leftover>();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<PodUid, std::vector<std::string>> addresses_;
+};
+
+class FakeSource : public PodSource {
+ public:
+  std::shared_ptr<const PodSnapshot> Snapshot() const override {
+    const std::lock_guard lock(mutex_);
+    return snapshot_;
+  }
+  void SetChangeCallback(std::function<void()> changed) override {
+    const std::lock_guard lock(mutex_);
+    changed_ = std::move(changed);
+  }
+  void Set(std::vector<k8s::io::api::core::v1::Pod> pods) {
+    auto snapshot = std::make_shared<PodSnapshot>();
+    snapshot->complete = true;
+    for (auto& pod : pods) {
+      snapshot->pods.push_back(
+          {std::make_shared<const k8s::io::api::core::v1::Pod>(std::move(pod)), "file.yaml"});
+    }
+    const std::lock_guard lock(mutex_);
+    snapshot_ = std::move(snapshot);
+    if (changed_) changed_();
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const PodSnapshot> snapshot_ = std::make_shared<PodSnapshot>();
+  std::function<void()> changed_;
+};
+
+}  // namespace holdfast::agent

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table with its workers and real state files, around a make-believe runtime.
+#include "agent/pod/execute/pod_table.h"
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <thread>
+
+#include "holdfast/base/strings.h"
+#include "tests/unit/agent/pod/execute/fakes.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr auto kPatience = std::chrono::seconds(20);
+
+corev1::Pod MakePod(const std::string& uid, const std::string& name = "web") {
+  corev1::Pod pod;
+  pod.mutable_metadata()->set_uid(uid);
+  pod.mutable_metadata()->set_name(name);
+  pod.mutable_metadata()->set_namespace_("default");
+  pod.mutable_spec()->set_restartpolicy("Always");
+  pod.mutable_spec()->set_dnspolicy("Default");
+  pod.mutable_spec()->set_terminationgraceperiodseconds(30);
+  corev1::Container* c = pod.mutable_spec()->add_containers();
+  c->set_name("app");
+  c->set_image("busybox:1");
+  c->set_terminationmessagepath("/dev/termination-log");
+  return pod;
+}
+
+// One agent's pod side; made again for a restart on the same files and the same runtime.
+struct Node {
+  Node(model::Instance instance, FakeRuntime& runtime, FakeImages& images, FakeNetwork& network,
+       FakeSource& source, const Clock& clock)
+      : state(instance),
+        view("n1", clock),
+        services{runtime,
+                 images,
+                 network,
+                 state,
+                 book,
+                 view,
+                 clock,
+                 instance,
+                 std::chrono::seconds(300),
+                 [] {
+                   auto node = std::make_shared<NodeEnvironment>();
+                   node->node_name = "n1";
+                   node->host_ips = {"192.0.2.1"};
+                   return node;
+                 },
+                 [](const std::string&) {}},
+        table(io, services, source, {}) {
+    const auto recovered = table.Recover();
+    EXPECT_TRUE(recovered) << recovered.error().message();
+    thread = std::thread([this] { io.run(); });
+  }
+  ~Node() {
+    io.stop();
+    thread.join();
+  }
+
+  std::string Phase(const std::string& name) const {
+    for (const PodPtr& pod : view.ListPods()) {
+      if (pod->metadata().name() == name) return pod->status().phase();
+    }
+    return "gone";
+  }
+
+  boost::asio::io_context io;
+  PodStateStore state;
+  RuntimeBook book;
+  PodViewStore view;
+  PodServices services;
+  PodTable table;
+  std::thread thread;
+};
+
+class PodTableTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/holdfast-pod-table-XXXXXX";
+    top_ = ::mkdtemp(pattern);
+    instance_.root_dir = top_ + "/root";
+    instance_.pod_log_dir = top_ + "/log/pods";
+    instance_.container_log_dir = top_ + "/log/containers";
+    images_.Add("busybox:1");
+    Boot();
+  }
+  void TearDown() override {
+    node_.reset();
+    std::filesystem::remove_all(top_);
+  }
+  void Boot() {
+    node_.reset();
+    node_ = std::make_unique<Node>(instance_, runtime_, images_, network_, source_, clock_);
+  }
+  bool Eventually(const std::function<bool()>& condition) {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    while (std::chrono::steady_clock::now() < deadline) {
+      if (condition()) return true;
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return false;
+  }
+  bool PhaseBecomes(const std::string& phase, const std::string& name = "web") {
+    return Eventually([&] { return node_->Phase(name) == phase; });
+  }
+  std::vector<std::string> EventReasons() {
+    std::vector<std::string> out;
+    for (const EventPtr& event : node_->view.ListEvents()) out.push_back(event->reason());
+    return out;
+  }
+
+  std::string top_;
+  model::Instance instance_;
+  SystemClock clock_;
+  FakeRuntime runtime_{clock_};
+  FakeImages images_;
+  FakeNetwork network_;
+  FakeSource source_;
+  std::unique_ptr<Node> node_;
+};
+
+TEST_F(PodTableTest, RunsAPodAndTakesItAwayWithoutATrace) {
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  ASSERT_TRUE(Eventually([&] { return EventReasons().size() == 3; }));
+  EXPECT_EQ(EventReasons(), (std::vector<std::string>{"Pulled", "Created", "Started"}));
+  EXPECT_TRUE(std::filesystem::exists(instance_.PodsDir() + "/u1/etc-hosts"));
+  source_.Set({});
+  ASSERT_TRUE(PhaseBecomes("gone"));
+  EXPECT_EQ(runtime_.signals, std::vector<int>{SIGTERM});
+  EXPECT_EQ(runtime_.Count(), 0u);
+  EXPECT_TRUE(std::filesystem::is_empty(instance_.PodsDir()));
+  EXPECT_TRUE(std::filesystem::is_empty(instance_.pod_log_dir));
+  EXPECT_TRUE(std::filesystem::is_empty(instance_.container_log_dir));
+}
+
+TEST_F(PodTableTest, NothingIsDeletedBeforeTheSourceWasRead) {
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  FakeSource unread;
+  node_.reset();
+  Node other(instance_, runtime_, images_, network_, unread, clock_);
+  ASSERT_TRUE(Eventually([&] { return other.Phase("web") == "Running"; }));
+  EXPECT_TRUE(runtime_.signals.empty());
+}
+
+TEST_F(PodTableTest, AnExitIsFollowedByARestart) {
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  runtime_.EndAll("app", 1);
+  ASSERT_TRUE(Eventually([&] { return runtime_.StartCount() == 2; }));
+  ASSERT_TRUE(Eventually([&] {
+    const auto pods = node_->view.ListPods();
+    return pods[0]->status().containerstatuses(0).restartcount() == 1;
+  }));
+  EXPECT_EQ(runtime_.starts[1].attempt, 1u);
+}
+
+TEST_F(PodTableTest, ARestartedAgentTouchesNothingAndKeepsCounts) {
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  runtime_.EndAll("app", 1);
+  ASSERT_TRUE(Eventually([&] { return runtime_.StartCount() == 2; }));
+  ASSERT_TRUE(Eventually([&] { return !node_->view.ListPods().empty(); }));
+  std::string before;
+  ASSERT_TRUE(Eventually([&] {
+    const auto status = node_->view.ListPods()[0]->status();
+    before = status.SerializeAsString();
+    return status.containerstatuses(0).state().has_running();
+  }));
+  Boot();
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  EXPECT_EQ(node_->view.ListPods()[0]->status().SerializeAsString(), before);
+  EXPECT_EQ(runtime_.StartCount(), 2u);
+  EXPECT_TRUE(runtime_.signals.empty());
+}
+
+TEST_F(PodTableTest, AnEndingGoesOnAfterARestart) {
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  runtime_.ignore_signals = true;
+  source_.Set({});
+  ASSERT_TRUE(Eventually([&] { return !runtime_.signals.empty(); }));
+  Boot();
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  EXPECT_EQ(runtime_.signals.size(), 1u) << "signalled once";
+  runtime_.EndAll("app", 0);
+  EXPECT_TRUE(PhaseBecomes("gone"));
+}
+
+TEST_F(PodTableTest, ANewUidWaitsUntilTheOldPodOfThatNameIsGone) {
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  runtime_.ignore_signals = true;
+  source_.Set({MakePod("u2")});
+  ASSERT_TRUE(Eventually([&] { return !runtime_.signals.empty(); }));
+  EXPECT_EQ(runtime_.StartCount(), 1u);
+  EXPECT_EQ(node_->view.ListPods()[0]->metadata().uid(), "u1");
+  runtime_.EndAll("app", 0);
+  ASSERT_TRUE(Eventually([&] { return runtime_.StartCount() == 2; }));
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  EXPECT_EQ(node_->view.ListPods()[0]->metadata().uid(), "u2");
+}
+
+TEST_F(PodTableTest, AShorterGraceFromTheApiIsUsed) {
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  runtime_.ignore_signals = true;
+  node_->table.SetDeletionGrace(PodUid("u1"), std::chrono::seconds(0));
+  const auto began = std::chrono::steady_clock::now();
+  source_.Set({});
+  ASSERT_TRUE(PhaseBecomes("gone")) << "killed after the two seconds that every container gets";
+  EXPECT_GE(std::chrono::steady_clock::now() - began, std::chrono::milliseconds(1900));
+}
+
+TEST_F(PodTableTest, AnImportedImageStartsWhatWaitsForIt) {
+  corev1::Pod pod = MakePod("u1");
+  pod.mutable_spec()->mutable_containers(0)->set_image("later:1");
+  source_.Set({pod});
+  ASSERT_TRUE(Eventually([&] {
+    const auto pods = node_->view.ListPods();
+    return !pods.empty() &&
+           pods[0]->status().containerstatuses(0).state().waiting().reason() == "ErrImagePull";
+  }));
+  images_.Add("later:1");
+  node_->table.PokeAll();
+  EXPECT_TRUE(PhaseBecomes("Running"));
+}
+
+TEST_F(PodTableTest, PodsThatNobodyKnowsAreRemovedAtStart) {
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  node_.reset();
+  std::filesystem::remove_all(instance_.PodsDir() + "/u1");
+  source_.Set({});
+  Boot();
+  EXPECT_TRUE(Eventually([&] { return runtime_.Count() == 0; }));
+}
+
+TEST_F(PodTableTest, WatchersSeeEveryChangeInOrder) {
+  std::mutex mutex;
+  std::vector<uint64_t> versions;
+  std::vector<ChangeType> types;
+  const auto subscription = node_->view.WatchPods([&](const PodChange& change) {
+    const std::lock_guard lock(mutex);
+    versions.push_back(std::stoull(change.pod->metadata().resourceversion()));
+    types.push_back(change.type);
+  });
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  source_.Set({});
+  ASSERT_TRUE(PhaseBecomes("gone"));
+  ASSERT_TRUE(Eventually([&] {
+    const std::lock_guard lock(mutex);
+    return !types.empty() && types.back() == ChangeType::kDeleted;
+  }));
+  const std::lock_guard lock(mutex);
+  EXPECT_EQ(types.front(), ChangeType::kAdded);
+  EXPECT_TRUE(std::is_sorted(versions.begin(), versions.end()));
+}
+
+TEST_F(PodTableTest, ManyPodsRunInParallel) {
+  std::vector<corev1::Pod> pods;
+  for (int i = 0; i < 100; ++i) pods.push_back(MakePod(StrCat("u", i), StrCat("web-", i)));
+  source_.Set(pods);
+  ASSERT_TRUE(Eventually([&] {
+    const auto list = node_->view.ListPods();
+    return list.size() == 100 && std::all_of(list.begin(), list.end(), [](const PodPtr& pod) {
+             return pod->status().phase() == "Running";
+           });
+  }));
+  source_.Set({});
+  EXPECT_TRUE(Eventually([&] { return node_->view.ListPods().empty(); }));
+  EXPECT_EQ(runtime_.Count(), 0u);
+}
+
+}  // namespace
+}  // namespace holdfast::agent
