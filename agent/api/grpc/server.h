@@ -64,6 +64,7 @@ struct ApiOptions {
   uint32_t audit_max_files = 5;
   uint32_t connections_per_uid = 64;
   uint32_t streams_per_connection = 128;
+  uint32_t pending_changes = 10'000;  // per watcher: objects changed and not yet read
   uint32_t exec_sessions = 64;
   uint32_t image_transfers = 4;
 };

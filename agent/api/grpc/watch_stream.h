@@ -19,8 +19,6 @@
 
 namespace holdfast::agent::api {
 
-inline constexpr size_t kMaxPendingChanges = 10'000;
-
 // Message: PodChange or EventChange. Ptr: PodPtr or EventPtr.
 template <class Message, class Ptr>
 class WatchStream final : public grpc::ServerWriteReactor<Message>,
@@ -81,7 +79,10 @@ class WatchStream final : public grpc::ServerWriteReactor<Message>,
 
  private:
   WatchStream(ServerCore& core, Filter filter, Fill fill)
-      : core_(core), filter_(std::move(filter)), fill_(std::move(fill)) {}
+      : core_(core),
+        filter_(std::move(filter)),
+        fill_(std::move(fill)),
+        queue_(core.options.pending_changes) {}
 
   void WriteNext() {  // mutex_ held
     if (writing_ || finished_) return;
@@ -120,7 +121,7 @@ class WatchStream final : public grpc::ServerWriteReactor<Message>,
   std::shared_ptr<Self> self_;
   std::mutex mutex_;
   std::unique_ptr<Subscription> subscription_;
-  ChangeQueue<Ptr> queue_{kMaxPendingChanges};
+  ChangeQueue<Ptr> queue_;
   Message message_;
   bool writing_ = false;
   bool finished_ = false;

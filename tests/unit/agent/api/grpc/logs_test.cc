@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Log lines, times, and the cursor over real files.
+#include <gtest/gtest.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "agent/api/grpc/log_cursor.h"
+#include "agent/api/grpc/log_line.h"
+#include "agent/api/grpc/log_time.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+
+namespace holdfast::agent::api {
+namespace {
+
+TEST(LogTimeTest, RoundTripsAndRefuses) {
+  const auto time = ParseLogTime("2026-11-21T07:19:36.012345678Z");
+  ASSERT_TRUE(time.has_value());
+  EXPECT_EQ(FormatLogTime(*time), "2026-11-21T07:19:36.012345678Z");
+  EXPECT_EQ(FormatLogTime(*ParseLogTime("2026-11-21T09:19:36.5+02:00")),
+            "2026-11-21T07:19:36.500000000Z");
+  for (const char* bad :
+       {"", "2026-11-21", "2026-13-21T07:19:36Z", "2026-11-21T07:19:36", "2026-11-21T25:19:36Z",
+        "2026-11-21T07:19:36.1234567890Z", "2026-11-21T07:19:36Zx", "2026-02-30T07:19:36Z"}) {
+    EXPECT_FALSE(ParseLogTime(bad).has_value()) << bad;
+  }
+}
+
+TEST(CriLineTest, Parses) {
+  const auto line = ParseCriLine("2026-11-21T07:19:36.5Z stderr P:x hello  world");
+  ASSERT_TRUE(line.has_value());
+  EXPECT_EQ(line->stream, LogStreamKind::kStderr);
+  EXPECT_TRUE(line->partial);
+  EXPECT_EQ(line->text, "hello  world");
+  EXPECT_EQ(ParseCriLine("2026-11-21T07:19:36Z stdout F ")->text, "");
+  for (const char* bad :
+       {"", "x", "2026-11-21T07:19:36Z stdin F x", "2026-11-21T07:19:36Z stdout X y"}) {
+    EXPECT_FALSE(ParseCriLine(bad).has_value()) << bad;
+  }
+}
+
+TEST(LineJoinerTest, JoinsEachStreamByItself) {
+  LineJoiner joiner;
+  std::vector<ShownLine> out;
+  joiner.Add({.time = {}, .stream = LogStreamKind::kStdout, .partial = true, .text = "a"}, out);
+  joiner.Add({.time = {}, .stream = LogStreamKind::kStderr, .partial = false, .text = "e"}, out);
+  joiner.Add({.time = {}, .stream = LogStreamKind::kStdout, .partial = false, .text = "b"}, out);
+  joiner.Add({.time = {}, .stream = LogStreamKind::kStdout, .partial = true, .text = "rest"}, out);
+  joiner.Flush(out);
+  ASSERT_EQ(out.size(), 3u);
+  EXPECT_EQ(out[0].text, "e");
+  EXPECT_EQ(out[1].text, "ab");
+  EXPECT_EQ(out[2].text, "rest");
+  EXPECT_TRUE(out[2].partial);
+}
+
+TEST(LineJoinerTest, HoldsNoMoreThanItsBound) {
+  LineJoiner joiner;
+  std::vector<ShownLine> out;
+  const std::string part(16 * 1024, 'x');
+  for (int i = 0; i < 100; ++i) {
+    joiner.Add({.time = {}, .stream = LogStreamKind::kStdout, .partial = true, .text = part}, out);
+  }
+  EXPECT_EQ(out.size(), 25u);
+  EXPECT_TRUE(out.front().partial);
+}
+
+class LogCursorTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = std::filesystem::temp_directory_path() / "holdfast-log-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  static std::string Entry(int number, const char* stream = "stdout", const char* tag = "F") {
+    return StrCat(FormatLogTime(WallTime{std::chrono::seconds(1000 + number)}), " ", stream, " ",
+                  tag, " line", number, "\n");
+  }
+  void Append(const std::string& name, const std::string& text) {
+    std::ofstream(dir_ + "/" + name, std::ios::app) << text;
+  }
+  void Rename(const std::string& from, const std::string& to) {
+    std::filesystem::rename(dir_ + "/" + from, dir_ + "/" + to);
+  }
+  LogCursor Open(LogFilter filter = {}, uint32_t attempt = 0) {
+    auto cursor = LogCursor::Open(*sys::OpenDir(dir_), attempt, filter);
+    EXPECT_TRUE(cursor.has_value());
+    return std::move(*cursor);
+  }
+  // All up to the end, "1 2 3".
+  static std::string Rest(LogCursor& cursor) {
+    std::vector<ShownLine> lines;
+    while (true) {
+      const auto at_end = cursor.Read(100, lines);
+      if (!at_end || *at_end) break;
+    }
+    std::string text;
+    for (const ShownLine& line : lines) {
+      text += (text.empty() ? "" : " ") + line.text.substr(line.text.find("line") + 4);
+    }
+    return text;
+  }
+  void Compress(const std::string& name) {
+    std::ifstream in(dir_ + "/" + name);
+    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    gzFile out = ::gzopen((dir_ + "/" + name + ".gz").c_str(), "wb");
+    ::gzwrite(out, text.data(), static_cast<unsigned>(text.size()));
+    ::gzclose(out);
+    std::filesystem::remove(dir_ + "/" + name);
+  }
+
+  std::string dir_;
+};
+
+TEST_F(LogCursorTest, ReadsRotatedAndCompressedFilesInOrder) {
+  Append("0.log.20260101-000000", Entry(1) + Entry(2));
+  Compress("0.log.20260101-000000");
+  Append("0.log.20260101-000100", Entry(3));
+  Append("0.log", Entry(4) + "no such line\n" + Entry(5));
+  Append("1.log", Entry(9));
+  auto cursor = Open();
+  EXPECT_EQ(Rest(cursor), "1 2 3 4 5");
+}
+
+TEST_F(LogCursorTest, TailCountsAcrossFilesAndByStream) {
+  std::string old;
+  for (int i = 1; i <= 5000; ++i) old += Entry(i, i % 2 == 0 ? "stderr" : "stdout");
+  Append("0.log.20260101-000000", old);
+  Append("0.log", Entry(5001) + Entry(5002, "stderr"));
+  const auto tail = [&](int64_t lines, std::optional<LogStreamKind> stream = std::nullopt) {
+    LogFilter filter;
+    filter.tail_lines = lines;
+    filter.stream = stream;
+    auto cursor = Open(filter);
+    return Rest(cursor);
+  };
+  EXPECT_EQ(tail(0), "");
+  EXPECT_EQ(tail(1), "5002");
+  EXPECT_EQ(tail(4), "4999 5000 5001 5002");
+  EXPECT_EQ(tail(3, LogStreamKind::kStderr), "4998 5000 5002");
+}
+
+TEST_F(LogCursorTest, TailOfMoreThanThereIsGivesAll) {
+  Append("0.log", Entry(1) + Entry(2));
+  LogFilter filter;
+  filter.tail_lines = 10;
+  auto cursor = Open(filter);
+  EXPECT_EQ(Rest(cursor), "1 2");
+}
+
+TEST_F(LogCursorTest, SinceLeavesOutOlderLines) {
+  Append("0.log", Entry(1) + Entry(2) + Entry(3));
+  LogFilter filter;
+  filter.since = WallTime{std::chrono::seconds(1002)};
+  auto cursor = Open(filter);
+  EXPECT_EQ(Rest(cursor), "2 3");
+}
+
+TEST_F(LogCursorTest, FollowsOverRotationWithoutLossOrRepeat) {
+  Append("0.log", Entry(1));
+  auto cursor = Open();
+  EXPECT_EQ(Rest(cursor), "1");
+  Append("0.log", Entry(2));
+  Rename("0.log", "0.log.20260101-000000");
+  Append("0.log", Entry(3));
+  EXPECT_EQ(Rest(cursor), "2 3");
+  // Twice between two reads.
+  Append("0.log", Entry(4));
+  Rename("0.log", "0.log.20260101-000001");
+  Append("0.log", Entry(5));
+  Rename("0.log", "0.log.20260101-000002");
+  Append("0.log", Entry(6));
+  EXPECT_EQ(Rest(cursor), "4 5 6");
+}
+
+TEST_F(LogCursorTest, FindsItsPlaceWhenItsFileWasCompressedMeanwhile) {
+  Append("0.log", Entry(1) + Entry(2));
+  auto cursor = Open();
+  EXPECT_EQ(Rest(cursor), "1 2");
+  Append("0.log", Entry(3));
+  Rename("0.log", "0.log.20260101-000000");
+  // The cursor holds the old file open; its name is gone.
+  Compress("0.log.20260101-000000");
+  Append("0.log", Entry(4));
+  EXPECT_EQ(Rest(cursor), "3 4");
+}
+
+TEST_F(LogCursorTest, EntersTheNextRun) {
+  Append("0.log", Entry(1));
+  auto cursor = Open();
+  EXPECT_EQ(Rest(cursor), "1");
+  std::vector<ShownLine> lines;
+  EXPECT_FALSE(*cursor.EnterNextAttempt(lines));
+  Append("2.log", Entry(2));
+  EXPECT_TRUE(*cursor.EnterNextAttempt(lines));
+  EXPECT_EQ(cursor.attempt(), 2u);
+  EXPECT_EQ(Rest(cursor), "2");
+}
+
+TEST_F(LogCursorTest, HalfALineWaitsForItsEnd) {
+  const std::string entry = Entry(1);
+  Append("0.log", entry.substr(0, 20));
+  auto cursor = Open();
+  EXPECT_EQ(Rest(cursor), "");
+  Append("0.log", entry.substr(20));
+  EXPECT_EQ(Rest(cursor), "1");
+}
+
+TEST_F(LogCursorTest, NoFileIsNotFound) {
+  const auto cursor = LogCursor::Open(*sys::OpenDir(dir_), 0, {});
+  ASSERT_FALSE(cursor.has_value());
+  EXPECT_EQ(cursor.error().code(), Code::kNotFound);
+}
+
+}  // namespace
+}  // namespace holdfast::agent::api
