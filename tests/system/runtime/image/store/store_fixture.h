@@ -18,9 +18,10 @@
 namespace holdfast::runtime {
 
 // All programs of a build lie in one directory, wherever that was copied to.
-inline std::string UnpackHelper() {
-  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / "holdfast-unpack";
+inline std::string ProgramBeside(const std::string& name) {
+  return std::filesystem::read_symlink("/proc/self/exe").parent_path() / name;
 }
+inline std::string UnpackHelper() { return ProgramBeside("holdfast-unpack"); }
 
 class StoreTest : public ::testing::Test {
  protected:
