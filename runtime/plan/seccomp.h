@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Seccomp programs. Thread-safe: no state.
+// Seccomp programs. Thread-safe.
 #pragma once
 
 #include <cstdint>

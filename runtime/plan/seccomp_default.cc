@@ -11,6 +11,8 @@
 #include <linux/seccomp.h>
 
 #include <cerrno>
+#include <map>
+#include <mutex>
 
 #include "holdfast/base/strings.h"
 #include "runtime/plan/bpf_tree.h"
@@ -105,11 +107,20 @@ ArchitectureRules RulesFor(const ArchitectureNumbers& numbers, uint64_t capabili
 }  // namespace
 
 std::vector<model::BpfInstruction> DefaultSeccompProgram(uint64_t capabilities) {
+  // Nearly all containers have the same few sets; writing the program takes longer than copying it.
+  static std::mutex mutex;
+  static std::map<uint64_t, BpfProgram> written;
+  constexpr size_t kMaxWritten = 64;
+  const std::lock_guard lock(mutex);
+  if (const auto known = written.find(capabilities); known != written.end()) return known->second;
   std::vector<ArchitectureRules> rules;
   for (const ArchitectureNumbers& numbers : kArchitectures) {
     rules.push_back(RulesFor(numbers, capabilities));
   }
-  return WriteSeccompProgram(rules, SECCOMP_RET_KILL_PROCESS);
+  BpfProgram program = WriteSeccompProgram(rules, SECCOMP_RET_KILL_PROCESS);
+  if (written.size() >= kMaxWritten) written.clear();
+  written[capabilities] = program;
+  return program;
 }
 
 Result<std::vector<model::BpfInstruction>> CompileSeccomp(const model::SecuritySpec& security,
