@@ -2,7 +2,9 @@
 #include "netproxy/podnet/wiring.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "holdfast/base/strings.h"
@@ -16,6 +18,7 @@ namespace {
 constexpr char kPodInterface[] = "eth0";
 constexpr int kLoopbackIndex = 1;  // "lo" is the first link of every namespace
 constexpr size_t kHashDigits = 11;
+constexpr std::chrono::seconds kRunningLimit(5);
 
 // FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/
 uint64_t Hash(std::string_view text) {
@@ -169,9 +172,7 @@ Result<void> EnsureHostRoute(sys::Rtnl& node, const sys::Route& route) {
   return node.ReplaceRoute(route);
 }
 
-Result<void> WireNodeEnd(sys::Rtnl& node, const sys::Link& link, const PodWiring& pod) {
-  RETURN_IF_ERROR(node.SetLinkUp(link.index, pod.alias));
-  HOLDFAST_PAUSE_POINT("podnet.wire.node_end_up");
+Result<void> RouteToPod(sys::Rtnl& node, const sys::Link& link, const PodWiring& pod) {
   for (const auto& [ip, node_ip] : pod.addresses) {
     RETURN_IF_ERROR(node.EnsureNeighbour({ip, link.index, PodMac(pod.uid)}));
     sys::Route route;
@@ -183,6 +184,20 @@ Result<void> WireNodeEnd(sys::Rtnl& node, const sys::Link& link, const PodWiring
     HOLDFAST_PAUSE_POINT("podnet.wire.host_route_added");
   }
   return {};
+}
+
+// The end that came up first sends only after the kernel's link watch has run (it drops packets
+// until then). From Linux 6.8 on asking for the link makes it run; before, it takes a moment.
+Result<void> WaitUntilRunning(sys::Rtnl& node, const std::string& name) {
+  const auto deadline = std::chrono::steady_clock::now() + kRunningLimit;
+  for (;;) {
+    ASSIGN_OR_RETURN(const sys::Link link, node.GetLink(name));
+    if (link.running) return {};
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return Error(Code::kDeadlineExceeded, StrCat("link ", name, ": up, but not running"));
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+  }
 }
 
 }  // namespace
@@ -206,8 +221,11 @@ Result<void> WirePod(sys::Rtnl& node, int netns, const PodWiring& pod,
                      std::vector<std::string>& warnings) {
   ASSIGN_OR_RETURN(const sys::Link link, EnsureVeth(node, netns, pod));
   TuneNodeEnd(pod, warnings);
+  RETURN_IF_ERROR(node.SetLinkUp(link.index, pod.alias));
+  HOLDFAST_PAUSE_POINT("podnet.wire.node_end_up");
   RETURN_IF_ERROR(sys::RunInNetworkNamespace(netns, [&] { return WirePodEnd(pod, warnings); }));
-  return WireNodeEnd(node, link, pod);
+  RETURN_IF_ERROR(RouteToPod(node, link, pod));
+  return WaitUntilRunning(node, pod.interface);
 }
 
 }  // namespace holdfast::netproxy

@@ -26,8 +26,9 @@ struct Link {
   std::string kind;  // "veth", …; "" for hardware
   MacAddress mac{};
   uint32_t mtu = 0;
-  int peer_index = 0;  // IFLA_LINK; of a veth the other end's index in its own namespace
-  bool up = false;
+  int peer_index = 0;    // IFLA_LINK; of a veth the other end's index in its own namespace
+  bool up = false;       // administratively
+  bool running = false;  // and packets pass: of a veth, both ends are up and the kernel has noticed
   bool loopback = false;
 };
 

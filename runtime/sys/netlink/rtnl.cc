@@ -58,6 +58,7 @@ Link ToLink(rtnl_link* link) {
   out.mtu = ::rtnl_link_get_mtu(link);
   out.peer_index = ::rtnl_link_get_link(link);
   out.up = (::rtnl_link_get_flags(link) & IFF_UP) != 0;
+  out.running = (::rtnl_link_get_flags(link) & IFF_RUNNING) != 0;
   out.loopback = (::rtnl_link_get_flags(link) & IFF_LOOPBACK) != 0;
   return out;
 }

@@ -195,7 +195,7 @@ TEST_F(Crash, NearlyFullSubnetLosesAndDoublesNoAddressUnderRandomKills) {
   const std::string cidrs = "10.88.0.0/29";
   // HOLDFAST_KILLS=1300 makes it ten thousand pods.
   const char* wanted = std::getenv("HOLDFAST_KILLS");
-  const int kills = wanted != nullptr ? std::stoi(wanted) : 60;
+  const int kills = wanted != nullptr ? std::stoi(wanted) : 30;
   constexpr size_t kMaxPods = 4;
   std::mt19937 random(static_cast<unsigned>(::getpid()));
   struct Live {

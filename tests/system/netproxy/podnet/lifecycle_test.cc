@@ -4,6 +4,7 @@
 
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "holdfast/sys/sysctl.h"
 #include "tests/system/netproxy/podnet/net_fixture.h"
@@ -127,6 +128,40 @@ TEST_F(Lifecycle, PodOfOneFamilyHasNothingOfTheOther) {
     EXPECT_EQ(Command("ip -6 addr show dev eth0"), "");
     return {};
   }));
+}
+
+TEST_F(Lifecycle, FirstDatagramsEachWayAreNotLost) {
+  for (int i = 0; i < 30; ++i) {
+    Pod pod = MakePod("p" + std::to_string(i));
+    UniqueFd inside = Socket(pod.netns.get(), SOCK_DGRAM, pod.ip(false), 7000, false);
+    UniqueFd node = Socket(node_.get(), SOCK_DGRAM, "10.88.0.1", 7000, false);
+    EXPECT_EQ(SendDatagram(node.get(), pod.ip(false), 7000, inside.get()), "10.88.0.1");
+    EXPECT_EQ(SendDatagram(inside.get(), "10.88.0.1", 7000, node.get()), pod.ip(false));
+  }
+}
+
+TEST_F(Lifecycle, ManyThreadsSetUpAndTearDownAtOnce) {
+  constexpr int kThreads = 6;
+  constexpr int kEach = 10;
+  std::vector<std::thread> threads;
+  std::vector<std::vector<std::string>> given(kThreads);
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kEach; ++i) {
+        Pod pod =
+            MakePod(StrCat(t, "-", i), {{"", static_cast<uint16_t>(1000 + t * kEach + i), 80}});
+        if (i % 2 == 0) {
+          EXPECT_OK(net_->Teardown(pod.request.uid));
+        } else {
+          given[static_cast<size_t>(t)].push_back(pod.ips.at(0));
+        }
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::set<std::string> all;
+  for (const auto& part : given) all.insert(part.begin(), part.end());
+  EXPECT_EQ(all.size(), static_cast<size_t>(kThreads * kEach / 2));
 }
 
 TEST_F(Lifecycle, NodeWithIpv6SwitchedOffGivesIpv4OnlyAndSaysSo) {

@@ -234,6 +234,7 @@ class NetFixture : public ::testing::Test {
     Address(*out, "eth0", "2001:db8::1", 64);
     DefaultRoute(*node, "up0", "192.0.2.1");
     DefaultRoute(*node, "up0", "2001:db8::1");
+    for (int i = 0; i < kTimeoutMs && !node->GetLink("up0")->running; ++i) ::usleep(1000);
   }
 
   static void Address(sys::Rtnl& rtnl, const std::string& link, const std::string& ip,
