@@ -161,7 +161,7 @@ void Launcher::UpgradeIfIdle() {
   if (!next_binary_ || !pending_.empty()) return;
   Handover handover;
   handover.values["upgrades"] = StrCat(upgrades_ + 1);
-  handover.values["retired"] = retired_ ? "1" : "0";
+  handover.values["retired"] = StrCat(retired_ ? 1 : 0);
   // Duplicates: should the exec fail, this process goes on with its own descriptors.
   const auto give = [&handover](const std::string& key, int fd) {
     handover.fds[key].emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, kLowFdBound));

@@ -21,6 +21,9 @@ constexpr char kJournalName[] = "journal";
 constexpr size_t kMaxSpecBytes = 16 * 1024;
 constexpr std::array<LogStream, 2> kStreams{LogStream::kStdout, LogStream::kStderr};
 
+// The spool file is rewound once it is filled that far.
+constexpr off64_t kRewindAt = 128 * 1024;
+
 // Of one pipe (at most 1 MiB), while its writer may go on writing.
 constexpr int kMostBatches = 8;
 
@@ -56,7 +59,6 @@ Result<std::unique_ptr<ContainerLog>> ContainerLog::Open(int logs_dir, const Log
   const int dir_fd = dir.get();
   std::unique_ptr<ContainerLog> log(
       new ContainerLog(what, std::move(dir), std::move(journal), clock));
-  for (LogSpool& spool : log->spools_) RETURN_IF_ERROR(spool.Open());
   RETURN_IF_ERROR(log->Recover());
   HOLDFAST_PAUSE_POINT("log.before-spec");
   // Last: a record with a spec is complete.
@@ -90,14 +92,44 @@ void ContainerLog::Restart() {
 
 LogStatus ContainerLog::status() const {
   const LogState& state = journal_.state();
-  return {drained(), spools_[0].size() + spools_[1].size(), state.dropped_bytes, state.rotations};
+  return {drained(), TakenUpTo(LogStream::kStdout) + TakenUpTo(LogStream::kStderr),
+          state.dropped_bytes, state.rotations};
+}
+
+uint64_t ContainerLog::TakenUpTo(LogStream stream) const {
+  const LogState& state = journal_.state();
+  const size_t i = Index(stream);
+  return state.base[i] + static_cast<uint64_t>(*journal_.cell(stream, state.window[i]));
+}
+
+Result<void> ContainerLog::Rewind(LogStream stream) {
+  const size_t i = Index(stream);
+  LogState state = journal_.state();
+  const uint64_t taken = TakenUpTo(stream);
+  const uint64_t from = state.done[i] - state.base[i];
+  const size_t tail = taken - state.done[i];
+  if (from == 0 || tail > from) return {};  // the copy would overlap its source
+  if (tail > 0) {
+    const std::span<char> bytes = InBuffer().first(tail);
+    RETURN_IF_ERROR(spools_[i].Read(from, bytes));
+    RETURN_IF_ERROR(spools_[i].Write(0, bytes));
+  }
+  HOLDFAST_PAUSE_POINT("log.before-rewind");
+  state.window[i] = static_cast<uint8_t>(1 - state.window[i]);
+  state.base[i] = state.done[i];
+  *journal_.cell(stream, state.window[i]) = static_cast<off64_t>(tail);
+  journal_.Publish(state);
+  return {};
 }
 
 Result<void> ContainerLog::Recover() {
   const LogState& state = journal_.state();
   for (LogStream stream : kStreams) {
-    if (state.done[Index(stream)] > spools_[Index(stream)].size()) {
-      return Internal(StrCat("log of ", registration_.id, ": spool is shorter than its journal"));
+    const size_t i = Index(stream);
+    const uint64_t taken = TakenUpTo(stream);
+    ASSIGN_OR_RETURN(const uint64_t size, spools_[i].FileSize());
+    if (state.done[i] < state.base[i] || taken < state.done[i] || taken - state.base[i] > size) {
+      return Internal(StrCat("log of ", registration_.id, ": spool and journal do not fit"));
     }
   }
   if (!state.intent.active) return {};
@@ -110,7 +142,8 @@ Result<void> ContainerLog::Recover() {
 Result<void> ContainerLog::Replay(const LogIntent& intent) {
   RETURN_IF_ERROR(file_.EnsureOpen());
   const std::span<char> in = InBuffer().first(intent.end - intent.begin);
-  RETURN_IF_ERROR(spools_[Index(intent.stream)].Read(intent.begin, in));
+  RETURN_IF_ERROR(spools_[Index(intent.stream)].Read(
+      intent.begin - journal_.state().base[Index(intent.stream)], in));
   const WallTime time{std::chrono::nanoseconds(intent.time_ns)};
   const Formatted text =
       FormatEntries(std::string_view(in.data(), in.size()), intent.stream, time, true, OutBuffer());
@@ -138,7 +171,9 @@ Result<void> ContainerLog::Replay(const LogIntent& intent) {
 
 ContainerLog::Progress ContainerLog::Pump(LogStream stream, int pipe) {
   LogSpool& spool = spools_[Index(stream)];
-  auto taken = spool.TakeFrom(pipe, kLogBatchBytes);
+  off64_t* cell = journal_.cell(stream, journal_.state().window[Index(stream)]);
+  auto taken = spool.TakeFrom(pipe, kLogBatchBytes, cell);
+  trimmed_ = false;
   HOLDFAST_PAUSE_POINT("log.spliced");
   if (!taken) return AfterCommit(stream, std::move(taken.error()), false);
   const bool at_end = *taken == LogSpool::Taken::kEnd;
@@ -148,9 +183,9 @@ ContainerLog::Progress ContainerLog::Pump(LogStream stream, int pipe) {
 
 void ContainerLog::PumpAll(LogStream stream, int pipe) {
   for (int batch = 0; batch < kMostBatches && pipe >= 0; ++batch) {
-    const uint64_t before = spools_[Index(stream)].size();
+    const uint64_t before = TakenUpTo(stream);
     if (Pump(stream, pipe) != Progress::kOk) return;
-    if (spools_[Index(stream)].size() == before) break;
+    if (TakenUpTo(stream) == before) break;
   }
   (void)End(stream);  // a log that cannot be written loses this, as the caller gives it up
 }
@@ -181,7 +216,6 @@ void ContainerLog::Finish(LogStream stream) {
   state.ended[Index(stream)] = true;
   journal_.Publish(state);
   ending_[Index(stream)] = false;
-  spools_[Index(stream)].Release(state.done[Index(stream)], true);
   HOLDFAST_PAUSE_POINT("log.stream-ended");
 }
 
@@ -192,8 +226,9 @@ Result<void> ContainerLog::Commit(LogStream stream, bool at_end) {
     ASSIGN_OR_RETURN(const bool more, CommitBatch(stream, at_end));
     if (!more) break;
   }
-  spools_[Index(stream)].Release(journal_.state().done[Index(stream)], false);
-  return {};
+  const LogState& state = journal_.state();
+  if (*journal_.cell(stream, state.window[Index(stream)]) < kRewindAt) return {};
+  return Rewind(stream);
 }
 
 // One intent. False when nothing (more) can be committed of what is spooled.
@@ -201,17 +236,18 @@ Result<bool> ContainerLog::CommitBatch(LogStream stream, bool at_end) {
   LogSpool& spool = spools_[Index(stream)];
   LogState state = journal_.state();
   const uint64_t begin = state.done[Index(stream)];
-  const size_t available = std::min<uint64_t>(spool.size() - begin, kLogBatchBytes);
+  const uint64_t taken = TakenUpTo(stream);
+  const size_t available = std::min<uint64_t>(taken - begin, kLogBatchBytes);
   if (available == 0) return false;
   const std::span<char> in = InBuffer().first(available);
-  RETURN_IF_ERROR(spool.Read(begin, in));
+  RETURN_IF_ERROR(spool.Read(begin - state.base[Index(stream)], in));
   ASSIGN_OR_RETURN(const Target target, OpenTarget());
 
   const uint64_t room = file_.capacity() - std::min(target.size, file_.capacity());
   const std::span<char> out = OutBuffer().first(std::min<uint64_t>(room, kOutBytes));
   const WallTime now = clock_.Wall();
   // Only the last part of the spool can end without a newline.
-  const bool last = at_end && begin + available == spool.size();
+  const bool last = at_end && begin + available == taken;
   const Formatted text =
       FormatEntries(std::string_view(in.data(), in.size()), stream, now, last, out);
   if (text.consumed == 0) {
@@ -230,7 +266,7 @@ Result<bool> ContainerLog::CommitBatch(LogStream stream, bool at_end) {
   state.intent = {};
   journal_.Publish(state);
   HOLDFAST_PAUSE_POINT("log.done-published");
-  return text.full || begin + available < spool.size();
+  return text.full || begin + available < taken;
 }
 
 // Others may have truncated or removed the file, so its size is asked for, not remembered.
@@ -292,15 +328,13 @@ void ContainerLog::Drop() {
   }
   state.intent = {};
   for (LogStream stream : kStreams) {
-    const uint64_t lost = spools_[Index(stream)].size() - state.done[Index(stream)];
+    const uint64_t lost = TakenUpTo(stream) - state.done[Index(stream)];
     state.done[Index(stream)] += lost;
     state.dropped_bytes += lost;
     state.unreported_drops += lost;
   }
   journal_.Publish(state);
-  for (LogStream stream : kStreams) {
-    spools_[Index(stream)].Release(state.done[Index(stream)], true);
-  }
+  for (LogStream stream : kStreams) (void)Rewind(stream);  // nothing to carry over: cannot fail
 }
 
 Result<void> ContainerLog::ReportDrops() {
@@ -317,11 +351,15 @@ Result<void> ContainerLog::ReportDrops() {
 }
 
 void ContainerLog::Idle() {
-  const LogState& state = journal_.state();
   for (LogStream stream : kStreams) {
-    spools_[Index(stream)].Release(state.done[Index(stream)], true);
-    spools_[Index(stream)].CloseIdle();
+    LogSpool& spool = spools_[Index(stream)];
+    const LogState& state = journal_.state();
+    if (!trimmed_ && !state.intent.active && Rewind(stream)) {
+      (void)spool.Truncate(TakenUpTo(stream) - journal_.state().base[Index(stream)]);
+    }
+    spool.CloseIdle();
   }
+  trimmed_ = true;
   file_.Close();
 }
 

@@ -84,6 +84,10 @@ class ContainerLog {
   };
   ContainerLog(LogRegistration registration, UniqueFd dir, LogJournal journal, const Clock& clock);
   static size_t Index(LogStream stream) { return static_cast<size_t>(stream); }
+  // Position behind the last byte that left the stream's pipe.
+  uint64_t TakenUpTo(LogStream stream) const;
+  // Fills the spool file from its beginning again, carrying the unfinished line over.
+  Result<void> Rewind(LogStream stream);
   Result<void> Recover();
   Result<void> Replay(const LogIntent& intent);
   Result<void> Commit(LogStream stream, bool at_end);
@@ -105,6 +109,7 @@ class ContainerLog {
   std::optional<BootTime> blocked_since_;
   bool dropping_ = false;  // patience has run out: what cannot be written is given up at once
   bool rotated_ = false;
+  bool trimmed_ = false;  // nothing was taken since Idle() gave the memory back
 };
 
 }  // namespace holdfast::runtime::keeper

@@ -18,6 +18,7 @@ struct LogJournal::File {
   uint32_t version;
   std::atomic<uint32_t> current;
   uint32_t unused;
+  off64_t cells[2][2];  // [stream][window]
   LogState slots[2];
 };
 
@@ -64,6 +65,10 @@ LogJournal::~LogJournal() {
 
 const LogState& LogJournal::state() const {
   return file_->slots[file_->current.load(std::memory_order_acquire)];
+}
+
+off64_t* LogJournal::cell(LogStream stream, uint8_t window) const {
+  return &file_->cells[static_cast<size_t>(stream)][window & 1];
 }
 
 void LogJournal::Publish(const LogState& state) {

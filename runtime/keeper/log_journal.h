@@ -6,6 +6,8 @@
 // The mapping is shared with nobody at the same time: only the holder of logger.lock has it.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <string>
 
@@ -14,7 +16,7 @@
 
 namespace holdfast::runtime::keeper {
 
-// What is about to be written: the entries of spool bytes [begin, end), stamped with `time`, at
+// What is about to be written: the entries of stream bytes [begin, end), stamped with `time`, at
 // `offset` of the log file `log_inode`.
 struct LogIntent {
   bool active = false;
@@ -26,8 +28,12 @@ struct LogIntent {
   uint64_t offset = 0;
 };
 
+// Positions count the bytes of a stream from its beginning. Byte `base` lies at the beginning of
+// the spool file; how far the file is filled is told by the cell that `window` selects.
 struct LogState {
-  uint64_t done[2] = {0, 0};       // bytes of each spool that are in the log (or given up)
+  uint64_t base[2] = {0, 0};
+  uint8_t window[2] = {0, 0};
+  uint64_t done[2] = {0, 0};       // everything before is in the log (or given up)
   bool ended[2] = {false, false};  // end-of-file was seen and everything before it is done
   uint64_t log_inode = 0;          // of the file written last, 0 before the first
   uint64_t rotations = 0;
@@ -46,6 +52,11 @@ class LogJournal {
 
   const LogState& state() const;
   void Publish(const LogState& state);
+
+  // Offset in the spool file behind the last byte taken. splice(2) itself advances it, within the
+  // same system call that moves the bytes, so it is exact whenever the logger is killed. Of the two
+  // cells of a stream only the published window's counts; the other one prepares a rewind.
+  off64_t* cell(LogStream stream, uint8_t window) const;
 
  private:
   struct File;

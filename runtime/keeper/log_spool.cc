@@ -11,20 +11,6 @@
 #include "holdfast/sys/files.h"
 
 namespace holdfast::runtime::keeper {
-namespace {
-
-constexpr uint64_t kReleaseStep = 1u << 20;
-constexpr uint64_t kPage = 4096;
-
-}  // namespace
-
-Result<void> LogSpool::Open() {
-  RETURN_IF_ERROR(EnsureOpen());
-  struct stat st{};
-  if (::fstat(fd_.get(), &st) != 0) return Error::FromErrno(errno, StrCat("fstat ", name_));
-  size_ = static_cast<uint64_t>(st.st_size);
-  return {};
-}
 
 Result<void> LogSpool::EnsureOpen() {
   if (fd_) return {};
@@ -33,42 +19,52 @@ Result<void> LogSpool::EnsureOpen() {
   return {};
 }
 
-Result<LogSpool::Taken> LogSpool::TakeFrom(int pipe, size_t limit) {
+Result<LogSpool::Taken> LogSpool::TakeFrom(int pipe, size_t limit, off64_t* cell) {
   RETURN_IF_ERROR(EnsureOpen());
-  off64_t offset = static_cast<off64_t>(size_);
   const ssize_t n =
-      ::splice(pipe, nullptr, fd_.get(), &offset, limit, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
-  if (n > 0) {
-    size_ += static_cast<uint64_t>(n);
-    return Taken::kSome;
-  }
+      ::splice(pipe, nullptr, fd_.get(), cell, limit, SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+  if (n > 0) return Taken::kSome;
   if (n == 0) return Taken::kEnd;
   if (errno == EAGAIN || errno == EINTR) return Taken::kNothing;
   return Error::FromErrno(errno, StrCat("splice into ", name_));
 }
 
-Result<void> LogSpool::Read(uint64_t begin, std::span<char> out) {
+Result<void> LogSpool::Read(uint64_t offset, std::span<char> out) {
   RETURN_IF_ERROR(EnsureOpen());
   while (!out.empty()) {
-    const ssize_t n = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(begin));
+    const ssize_t n = ::pread(fd_.get(), out.data(), out.size(), static_cast<off_t>(offset));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Error::FromErrno(errno, StrCat("read ", name_));
-    if (n == 0) return Internal(StrCat("read ", name_, ": it became shorter"));
+    if (n == 0) return Internal(StrCat("read ", name_, ": it is too short"));
     out = out.subspan(static_cast<size_t>(n));
-    begin += static_cast<uint64_t>(n);
+    offset += static_cast<uint64_t>(n);
   }
   return {};
 }
 
-void LogSpool::Release(uint64_t done, bool all) {
-  if (done < released_ + (all ? kPage : kReleaseStep)) return;
-  if (!EnsureOpen()) return;
-  // Past the size nothing is kept anyway, so the last page goes as well when everything is done.
-  const uint64_t end = done == size_ ? (done + kPage - 1) / kPage * kPage : done / kPage * kPage;
-  ::fallocate(fd_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-              static_cast<off_t>(released_ / kPage * kPage),
-              static_cast<off_t>(end - released_ / kPage * kPage));
-  released_ = done;
+Result<void> LogSpool::Write(uint64_t offset, std::span<const char> bytes) {
+  RETURN_IF_ERROR(EnsureOpen());
+  while (!bytes.empty()) {
+    const ssize_t n = ::pwrite(fd_.get(), bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return Error::FromErrno(errno, StrCat("write ", name_));
+    bytes = bytes.subspan(static_cast<size_t>(n));
+    offset += static_cast<uint64_t>(n);
+  }
+  return {};
+}
+
+Result<void> LogSpool::Truncate(uint64_t size) {
+  RETURN_IF_ERROR(EnsureOpen());
+  if (::ftruncate(fd_.get(), static_cast<off_t>(size)) == 0) return {};
+  return Error::FromErrno(errno, StrCat("truncate ", name_));
+}
+
+Result<uint64_t> LogSpool::FileSize() {
+  RETURN_IF_ERROR(EnsureOpen());
+  struct stat st{};
+  if (::fstat(fd_.get(), &st) != 0) return Error::FromErrno(errno, StrCat("fstat ", name_));
+  return static_cast<uint64_t>(st.st_size);
 }
 
 }  // namespace holdfast::runtime::keeper

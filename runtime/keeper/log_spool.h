@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// LogSpool: bytes that left a pipe and are not yet in the log file. A file in the run directory;
-// its size says how many bytes were ever taken (the kernel moves them, so a kill leaves no doubt),
-// and what is committed is punched out of it. Single-threaded.
+// LogSpool: the file in the run directory that holds what left a pipe and is not yet in the log.
+// The kernel moves the bytes and notes how far, in one system call (the cell, see log_journal.h),
+// so a kill leaves no doubt. The file is filled from its beginning again and again: its pages are
+// used many times, instead of being allocated and freed for each byte that passes. Single-threaded.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <span>
 #include <string>
-#include <string_view>
 
 #include "holdfast/base/result.h"
 #include "holdfast/base/unique_fd.h"
@@ -21,26 +23,22 @@ class LogSpool {
   // `dir` is borrowed and must outlive the spool. The file is opened on demand.
   LogSpool(int dir, std::string name) : dir_(dir), name_(std::move(name)) {}
 
-  // Makes it if it is missing, learns its size.
-  Result<void> Open();
-  // Moves at most `limit` bytes from a non-blocking pipe. kEnd: every writer is gone.
-  Result<Taken> TakeFrom(int pipe, size_t limit);
-  // Bytes [begin, begin + out.size()), which must have been taken.
-  Result<void> Read(uint64_t begin, std::span<char> out);
-  // Gives the memory of [.., done) back once it is worth a call, or in any case with `all`.
-  void Release(uint64_t done, bool all);
+  // Moves at most `limit` bytes from a non-blocking pipe to offset *cell and advances it.
+  // kEnd: every writer is gone.
+  Result<Taken> TakeFrom(int pipe, size_t limit, off64_t* cell);
+  Result<void> Read(uint64_t offset, std::span<char> out);
+  Result<void> Write(uint64_t offset, std::span<const char> bytes);
+  // Cuts the file off: gives memory back.
+  Result<void> Truncate(uint64_t size);
+  Result<uint64_t> FileSize();
   // Closes the descriptor until it is needed again.
   void CloseIdle() { fd_.Reset(); }
-
-  uint64_t size() const { return size_; }
 
  private:
   Result<void> EnsureOpen();
   int dir_;
   std::string name_;
   UniqueFd fd_;
-  uint64_t size_ = 0;
-  uint64_t released_ = 0;
 };
 
 }  // namespace holdfast::runtime::keeper

@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench_logs KEEPER [--json FILE]: lines of 100 bytes per second from the first write of a
+// container to the last byte in its log file, through
+//   ours    a real keeper: pipe, spool, intent, write, done; rotation at 10 MiB, 5 files
+//   conmon  the same producers below conmon, k8s-file driver with the same rotation size
+//   limit   one process that reads the pipes, formats the same and writes, with nothing around it
+// Producers write 64 KiB at a time. Also "bench_logs produce LINES": a producer.
+// And "bench_logs create …": what conmon calls as its OCI runtime; starts a producer.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "holdfast/base/strings.h"
+#include "runtime/keeper/client.h"
+#include "runtime/keeper/log_format.h"
+
+namespace holdfast::runtime::keeper {
+namespace {
+
+namespace fs = std::filesystem;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr size_t kLineBytes = 100;
+constexpr long kLines = 4'000'000;  // of all containers together
+constexpr int kRounds = 5;
+constexpr uint64_t kRotateBytes = 10u << 20;
+constexpr char kLinesVariable[] = "BENCH_LOGS_LINES";
+
+template <class T>
+T OrDie(Result<T> result) {
+  if (!result) {
+    std::fprintf(stderr, "bench_logs: %s\n", result.error().message().c_str());
+    std::exit(1);
+  }
+  if constexpr (!std::is_void_v<T>) return std::move(*result);
+}
+
+int Produce(long lines) {
+  std::string block;
+  while (block.size() + kLineBytes <= 64 * 1024) {
+    block.append(kLineBytes - 1, 'x');
+    block.push_back('\n');
+  }
+  const auto per_block = static_cast<long>(block.size() / kLineBytes);
+  for (long left = lines; left > 0; left -= per_block) {
+    const char* data = block.data();
+    size_t size = static_cast<size_t>(std::min(left, per_block)) * kLineBytes;
+    while (size > 0) {
+      const ssize_t n = ::write(STDOUT_FILENO, data, size);
+      if (n < 0) return 1;
+      data += n;
+      size -= static_cast<size_t>(n);
+    }
+  }
+  return 0;
+}
+
+pid_t StartProducer(int standard_output, long lines) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  ::dup2(standard_output, STDOUT_FILENO);
+  ::close_range(3, ~0u, 0);
+  ::_exit(Produce(lines));
+}
+
+// `conmon` calls "<runtime> [global flags] create --pid-file P …": the producer is the container.
+int ActAsRuntime(int argc, char** argv) {
+  std::string pid_file;
+  for (int i = 1; i + 1 < argc; ++i) {
+    if (std::strcmp(argv[i], "--pid-file") == 0) pid_file = argv[i + 1];
+  }
+  const char* lines = std::getenv(kLinesVariable);
+  const pid_t pid = StartProducer(STDOUT_FILENO, lines == nullptr ? 0 : std::atol(lines));
+  std::ofstream(pid_file) << pid;
+  return pid > 0 ? 0 : 1;
+}
+
+struct Bench {
+  std::string keeper;
+  std::string self;
+  std::string dir;
+
+  std::string Log(const std::string& who, int i) const {
+    return StrCat(dir, "/logs/", who, "/", i, "/0.log");
+  }
+};
+
+pid_t StartKeeper(const Bench& bench) {
+  const pid_t pid = ::fork();
+  if (pid != 0) return pid;
+  const std::string run_dir = StrCat("--run-dir=", bench.dir, "/run");
+  const std::string visible = StrCat("--visible=", bench.dir);
+  ::execl(bench.keeper.c_str(), "holdfast-keeper", "hold", run_dir.c_str(), visible.c_str(),
+          nullptr);
+  ::_exit(127);
+}
+
+// Millions of lines per second.
+double Rate(long lines, SteadyClock::time_point begin) {
+  const std::chrono::duration<double> took = SteadyClock::now() - begin;
+  return static_cast<double>(lines) / took.count() / 1e6;
+}
+
+// User and system time of the logger below `keeper`, in clock ticks (10 ms).
+long LoggerTicks(pid_t keeper) {
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    std::ifstream in(entry.path() / "stat");
+    std::string text;
+    std::getline(in, text);
+    const size_t name_end = text.rfind(") ");
+    if (name_end == std::string::npos || text.find("(hf-log)") == std::string::npos) continue;
+    char state = 0;
+    int parent = 0;
+    long user = 0;
+    long system = 0;
+    std::sscanf(text.c_str() + name_end + 2, "%c %d %*d %*d %*d %*d %*u %*u %*u %*u %*u %ld %ld",
+                &state, &parent, &user, &system);
+    if (parent == keeper) return user + system;
+  }
+  return 0;
+}
+
+struct Sample {
+  double rate = 0;         // million lines per second
+  double nanoseconds = 0;  // processor time of the logger per line
+};
+
+Sample MeasureOurs(const Bench& bench, pid_t keeper, int containers) {
+  const KeeperClient client(bench.dir + "/run");
+  const long each = kLines / containers;
+  std::vector<LogPipes> pipes;
+  std::vector<ContainerId> ids;
+  for (int i = 0; i < containers; ++i) {
+    ids.emplace_back(StrCat("c", i));
+    const model::LogSpec spec{bench.Log("ours", i), kRotateBytes, 5};
+    pipes.push_back(OrDie(client.RegisterLog(ids.back(), spec, 0, 0)));
+  }
+  const long ticks = LoggerTicks(keeper);
+  const auto begin = SteadyClock::now();
+  for (const LogPipes& p : pipes) StartProducer(p.stdout_fd.get(), each);
+  pipes.clear();
+  for (const ContainerId& id : ids) OrDie(client.WaitLogDrained(id, std::chrono::minutes(2)));
+  const long lines = each * containers;
+  const Sample sample{Rate(lines, begin), static_cast<double>(LoggerTicks(keeper) - ticks) * 1e7 /
+                                              static_cast<double>(lines)};
+  for (const ContainerId& id : ids) {
+    const LogStatus status = OrDie(client.GetLogStatus(id));
+    if (status.bytes_in != static_cast<uint64_t>(each) * kLineBytes || status.bytes_dropped != 0) {
+      std::fprintf(stderr, "bench_logs: bytes were lost\n");
+      std::exit(1);
+    }
+    OrDie(client.UnregisterLog(id));
+  }
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
+  return sample;
+}
+
+double MeasureConmon(const Bench& bench, int containers) {
+  const long each = kLines / containers;
+  ::setenv(kLinesVariable, std::to_string(each).c_str(), 1);
+  std::vector<std::string> exits;
+  const auto begin = SteadyClock::now();
+  static int serial = 0;  // conmon wants a directory of its own each time
+  for (int i = 0; i < containers; ++i) {
+    const std::string id = StrCat("c", ++serial);
+    const std::string bundle = StrCat(bench.dir, "/bundle", serial);
+    const std::string log = bench.Log("conmon", i);
+    fs::create_directories(bundle);
+    fs::create_directories(fs::path(log).parent_path());
+    std::vector<std::string> args{"conmon",
+                                  "--api-version",
+                                  "1",
+                                  "-c",
+                                  id,
+                                  "-u",
+                                  id,
+                                  "-n",
+                                  id,
+                                  "-r",
+                                  bench.self,
+                                  "-b",
+                                  bundle,
+                                  "-p",
+                                  bundle + "/pid",
+                                  "-l",
+                                  "k8s-file:" + log,
+                                  "--log-size-max",
+                                  std::to_string(kRotateBytes),
+                                  "--sync",
+                                  "--exit-dir",
+                                  bundle};
+    std::vector<char*> argv;
+    for (std::string& arg : args) argv.push_back(arg.data());
+    argv.push_back(nullptr);
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      ::execvp("conmon", argv.data());
+      ::_exit(127);
+    }
+    exits.push_back(bundle + "/" + id);
+  }
+  // The exit file appears once everything is in the log.
+  for (const std::string& exit : exits) {
+    while (!fs::exists(exit)) {
+      if (SteadyClock::now() - begin > std::chrono::minutes(1)) {
+        std::fprintf(stderr, "bench_logs: conmon did not end, %s is missing\n", exit.c_str());
+        return 0;
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+  const double rate = Rate(each * containers, begin);
+  for (const std::string& exit : exits) fs::remove(exit);
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
+  return rate;
+}
+
+double MeasureLimit(const Bench& bench, int containers) {
+  const long each = kLines / containers;
+  std::vector<pollfd> readers;
+  std::vector<int> logs;
+  std::vector<char> in(256 * 1024);
+  std::vector<char> out(1024 * 1024);
+  const SystemClock clock;
+  const auto begin = SteadyClock::now();
+  for (int i = 0; i < containers; ++i) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return 0;
+    (void)::fcntl(ends[1], F_SETPIPE_SZ, 256 * 1024);
+    StartProducer(ends[1], each);
+    ::close(ends[1]);
+    readers.push_back({ends[0], POLLIN, 0});
+    const std::string log = bench.Log("limit", i);
+    fs::create_directories(fs::path(log).parent_path());
+    logs.push_back(::open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0640));
+  }
+  for (size_t open = readers.size(); open > 0;) {
+    ::poll(readers.data(), readers.size(), -1);
+    for (size_t i = 0; i < readers.size(); ++i) {
+      if (readers[i].fd < 0 || readers[i].revents == 0) continue;
+      const ssize_t n = ::read(readers[i].fd, in.data(), in.size());
+      if (n <= 0) {
+        ::close(readers[i].fd);
+        ::close(logs[i]);
+        readers[i].fd = -1;
+        --open;
+        continue;
+      }
+      const Formatted text = FormatEntries({in.data(), static_cast<size_t>(n)}, LogStream::kStdout,
+                                           clock.Wall(), true, out);
+      // As ours after a rotation: at most 10 MiB of file pages are in use.
+      if (::lseek(logs[i], 0, SEEK_CUR) > static_cast<off_t>(kRotateBytes)) {
+        (void)!::ftruncate(logs[i], 0);
+        ::lseek(logs[i], 0, SEEK_SET);
+      }
+      (void)!::write(logs[i], out.data(), text.produced);
+    }
+  }
+  while (::waitpid(-1, nullptr, WNOHANG) > 0) continue;
+  return Rate(each * containers, begin);
+}
+
+// p50 and p99 of rates: the 99 % that is worse is the low end.
+std::string Figures(std::vector<double> samples, double sign) {
+  std::sort(samples.begin(), samples.end());
+  return StrCat("{\"p50\":", sign * samples[samples.size() / 2],
+                ",\"p99\":", sign * samples.front(), "}");
+}
+
+std::string ConmonVersion() {
+  FILE* pipe = ::popen("conmon --version 2>/dev/null", "r");
+  char line[128] = {};
+  if (pipe == nullptr) return "";
+  const bool read = std::fgets(line, sizeof line, pipe) != nullptr;
+  ::pclose(pipe);
+  const char* version = read ? std::strstr(line, "version ") : nullptr;
+  std::string text = version == nullptr ? "" : version + 8;
+  while (!text.empty() && text.back() <= ' ') text.pop_back();
+  return text;
+}
+
+std::string Rows(const Bench& bench, pid_t keeper, int containers, const std::string& conmon) {
+  std::vector<double> ours;
+  std::vector<double> processor;
+  std::vector<double> peer;
+  std::vector<double> limit;
+  for (int round = 0; round < kRounds; ++round) {
+    const Sample sample = MeasureOurs(bench, keeper, containers);
+    ours.push_back(sample.rate);
+    processor.push_back(-sample.nanoseconds);  // Figures() takes the low end for the bad one
+    limit.push_back(MeasureLimit(bench, containers));
+    if (!conmon.empty()) peer.push_back(MeasureConmon(bench, containers));
+    fs::remove_all(bench.dir + "/logs");
+  }
+  std::string row =
+      StrCat("{\"row\":\"logs.", containers, "\",\"unit\":\"million lines/s\",\"n\":", kRounds,
+             ",\"ours\":", Figures(ours, 1), ",\"limit\":", Figures(limit, 1));
+  if (!conmon.empty()) row += StrCat(",\"peers\":{\"conmon ", conmon, "\":", Figures(peer, 1), "}");
+  return row + ",\"aim\":\">= 6\"}\n" +
+         StrCat("{\"row\":\"logs.cpu.", containers,
+                "\",\"unit\":\"ns of the logger per line\",\"n\":", kRounds,
+                ",\"ours\":", Figures(processor, -1), "}\n");
+}
+
+int Main(const std::string& self, int argc, char** argv) {
+  std::string json;
+  for (int i = 2; i + 1 < argc; ++i) {
+    if (std::strcmp(argv[i], "--json") == 0) json = argv[i + 1];
+  }
+  std::string pattern = fs::temp_directory_path() / "holdfast-bench-XXXXXX";
+  if (argc < 2 || ::mkdtemp(pattern.data()) == nullptr) {
+    std::fprintf(stderr, "usage: bench_logs KEEPER [--json FILE]\n");
+    return 2;
+  }
+  const Bench bench{argv[1], self, pattern};
+  fs::create_directory(bench.dir + "/run");
+  const pid_t keeper = StartKeeper(bench);
+  const KeeperClient client(bench.dir + "/run");
+  OrDie(client.Ping());
+  const std::string conmon = ConmonVersion();
+  std::string rows;
+  for (const int containers : {1, 50}) rows += Rows(bench, keeper, containers, conmon);
+  ::kill(keeper, SIGTERM);
+  ::waitpid(keeper, nullptr, 0);
+  fs::remove_all(bench.dir + "/logs");
+  std::fputs(rows.c_str(), stdout);
+  if (!json.empty()) std::ofstream(json) << rows;
+  return 0;
+}
+
+}  // namespace
+}  // namespace holdfast::runtime::keeper
+
+int main(int argc, char** argv) {
+  using namespace holdfast::runtime::keeper;
+  const std::string self = std::filesystem::read_symlink("/proc/self/exe");
+  if (argc == 3 && std::strcmp(argv[1], "produce") == 0) return Produce(std::atol(argv[2]));
+  if (std::getenv(kLinesVariable) != nullptr) return ActAsRuntime(argc, argv);
+  return Main(self, argc, argv);
+}
