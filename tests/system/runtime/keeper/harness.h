@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -63,6 +64,8 @@ class KeeperTest : public testing::Test {
   model::ExitReport WaitExit(const Subject& subject);
   void Clean(const Subject& subject);
 
+  // Polls for at most 30 s.
+  static bool Eventually(const std::function<bool()>& done);
   // Every line of the log, rotated files first; fails on a malformed one.
   std::vector<LogLine> ReadLog(const Subject& subject);
   // Numbered lines "out 0", "out 1", … without gap or repetition, the same for "err"; whole entries

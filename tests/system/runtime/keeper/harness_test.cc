@@ -237,6 +237,10 @@ void KeeperTest::Clean(const Subject& subject) {
   EXPECT_TRUE(unregistered) << unregistered.error().message();
 }
 
+bool KeeperTest::Eventually(const std::function<bool()>& done) {
+  return WaitUntil(done, milliseconds(30000));
+}
+
 std::vector<LogLine> KeeperTest::ReadLog(const Subject& subject) {
   const fs::path path(subject.log.path);
   std::vector<std::string> names;

@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The keeper's promises without any kill: launch, exit, logs, descriptors, sandboxes, upgrade.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <tuple>
 
 #include "holdfast/sys/files.h"
 #include "runtime/plan/wire.h"
@@ -23,6 +30,151 @@ TEST_F(KeeperTest, OneContainerFromLaunchToForget) {
   EXPECT_EQ(ExpectComplete(one), 1100u);
   Clean(one);
   ExpectNothingLeft();
+}
+
+TEST_F(KeeperTest, UpgradeInPlaceKeepsProcessesContainersAndLines) {
+  StartHolder();
+  WaitForKeeper();
+  Subject writer = Make("writer", {"/bin/chatter", "lines", "50", "8"}, 8, 300000);
+  ASSERT_TRUE(Start(writer));
+  model::SandboxPlan plan;
+  auto memfd = sys::SealedMemfd("plan", SerializePlan(model::Plan(plan)));
+  ASSERT_TRUE(client().MakeSandbox(PodUid("pod"), memfd->get()));
+  // The child that made the namespaces ends by itself.
+  ASSERT_TRUE(Eventually([&] { return Processes("launch").size() == 1; }));
+  const auto before = std::make_tuple(Processes("hold"), Processes("launch"), Processes("log"));
+  auto binary = sys::OpenAt(AT_FDCWD, KEEPER_BINARY, O_RDONLY);
+  ASSERT_TRUE(binary);
+  for (int i = 0; i < 5; ++i) {
+    auto upgraded = client().Upgrade(binary->get());
+    ASSERT_TRUE(upgraded) << upgraded.error().message();
+  }
+  EXPECT_EQ(std::make_tuple(Processes("hold"), Processes("launch"), Processes("log")), before);
+  EXPECT_EQ(holder_starts_, 1);
+  EXPECT_EQ(client().GetSandbox(PodUid("pod"))->size(), 3u);
+  ASSERT_TRUE(client().DropSandbox(PodUid("pod")));
+  const model::ExitReport report = Stop(writer);
+  EXPECT_EQ(report.exit_code, 8);
+  EXPECT_EQ(report.source, model::ExitReport::Source::kWaited);
+  ASSERT_TRUE(client().WaitLogDrained(ContainerId(writer.id), std::chrono::seconds(20)));
+  EXPECT_GT(ExpectComplete(writer), 0u);
+  Clean(writer);
+  ExpectNothingLeft();
+  for (const auto& [command, count] : DescriptorCounts()) EXPECT_LE(count, 16u) << command;
+}
+
+TEST_F(KeeperTest, AnUpgradeToSomethingElseIsRefused) {
+  StartHolder();
+  auto text = sys::SealedMemfd("no-program", "#!/bin/sh\n");
+  auto refused = client().Upgrade(text->get());
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kInvalidArgument);
+  EXPECT_TRUE(client().Ping());
+}
+
+TEST_F(KeeperTest, ARepeatedLaunchGivesTheSameProcess) {
+  StartHolder();
+  Subject one = Make("twice", {"/bin/chatter", "sleep", "2"}, 2);
+  auto first = Start(one);
+  ASSERT_TRUE(first);
+  LaunchRequest again;
+  again.id = one.id;
+  auto plan = sys::SealedMemfd("plan", "never read");
+  again.plan = plan->get();
+  auto second = client().Launch(again);
+  ASSERT_TRUE(second) << second.error().text;
+  EXPECT_EQ(second->pid, first->pid);
+  EXPECT_EQ(second->start_ticks, first->start_ticks);
+  EXPECT_EQ(Stop(one).exit_code, 2);
+  Clean(one);
+  ExpectNothingLeft();
+}
+
+TEST_F(KeeperTest, DescriptorsSurviveTheHolder) {
+  StartHolder();
+  WaitForKeeper();
+  auto kept = sys::SealedMemfd("kept", "still here");
+  ASSERT_TRUE(client().PutFds("stdin.x", {kept->get()}));
+  KillAll("hold");
+  auto got = client().GetFds("stdin.x");
+  ASSERT_TRUE(got) << got.error().message();
+  auto text = sys::ReadFd(got->front().get(), 100);
+  EXPECT_EQ(*text, "still here");
+  ASSERT_TRUE(client().DropFds("stdin.x"));
+  EXPECT_EQ(client().GetFds("stdin.x").error().code(), Code::kNotFound);
+  EXPECT_EQ(client().PutFds("log.x.1", {kept->get()}).error().code(), Code::kInvalidArgument);
+}
+
+TEST_F(KeeperTest, ATruncatedOrRemovedLogGoesOn) {
+  StartHolder();
+  Subject one = Make("meddled", {"/bin/chatter", "lines", "1000", "0"}, 0);
+  ASSERT_TRUE(Start(one));
+  const auto has_lines = [&] { return std::filesystem::file_size(one.log.path) > 500; };
+  ASSERT_TRUE(Eventually(has_lines));
+  ASSERT_EQ(::truncate(one.log.path.c_str(), 0), 0);
+  ASSERT_TRUE(Eventually(has_lines));
+  EXPECT_FALSE(ReadLog(one).empty()) << "no hole of zero bytes, every line well formed";
+  std::filesystem::remove(one.log.path);
+  const std::string outside = Path("outside");
+  std::ofstream(outside) << "untouched";
+  std::filesystem::create_symlink(outside, one.log.path);
+  ASSERT_TRUE(Eventually([&] {
+    return !std::filesystem::is_symlink(one.log.path) && std::filesystem::exists(one.log.path) &&
+           has_lines();
+  }));
+  std::string text;
+  std::getline(std::ifstream(outside), text);
+  EXPECT_EQ(text, "untouched");
+  Stop(one);
+  Clean(one);
+}
+
+TEST_F(KeeperTest, ALogIsBoundedByItsQuotaWhileItIsFlooded) {
+  StartHolder();
+  Subject flood = Make("flood", {"/bin/chatter", "lines", "0", "0", "600000"}, 0, 1 << 20);
+  flood.log.max_files = 3;
+  ASSERT_TRUE(Start(flood));
+  const auto directory = std::filesystem::path(flood.log.path).parent_path();
+  uintmax_t most = 0;
+  bool ended = false;
+  while (!ended) {
+    uintmax_t total = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+      std::error_code gone;
+      const uintmax_t size = entry.file_size(gone);
+      if (!gone) total += size;
+    }
+    most = std::max(most, total);
+    auto exit = client().FindExit(flood.start, flood.pidfd.get());
+    ended = exit && *exit;
+  }
+  EXPECT_LE(most, 3u * (1 << 20) * 11 / 10 + (1 << 20)) << "one more while files are replaced";
+  EXPECT_GT(client().GetLogStatus(ContainerId(flood.id))->rotations, 50u);
+  Clean(flood);
+  ExpectNothingLeft();
+}
+
+// Logs on a file system without room: output waits, is dropped when that lasts, and is reported.
+TEST_F(KeeperTest, AFullDiskDropsLinesAndSaysSo) {
+  std::filesystem::create_directories(Path("logs/pod_full/main"));
+  ASSERT_EQ(::mount("small", Path("logs/pod_full/main").c_str(), "tmpfs", 0, "size=128k"), 0);
+  StartHolder();
+  Subject full = Make("full", {"/bin/chatter", "lines", "20", "0", "200000"}, 0);
+  ASSERT_TRUE(Start(full));
+  const ContainerId id(full.id);
+  EXPECT_TRUE(Eventually([&] { return client().GetLogStatus(id)->bytes_dropped > 0; }));
+  ASSERT_EQ(::mount("", Path("logs/pod_full/main").c_str(), nullptr, MS_REMOUNT, "size=64m"), 0);
+  const auto marked = [&] {
+    std::ifstream in(full.log.path);
+    for (std::string line; std::getline(in, line);) {
+      if (line.find("bytes of output were lost here") != std::string::npos) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(Eventually(marked));
+  Stop(full);
+  Clean(full);
+  ASSERT_EQ(::umount2(Path("logs/pod_full/main").c_str(), MNT_DETACH), 0);
 }
 
 }  // namespace
