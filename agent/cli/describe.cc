@@ -155,7 +155,7 @@ std::string DescribeEvents(const std::vector<core::Event>& events, WallTime now)
                                                                  : event.source().component();
     rows.push_back({event.type(), event.reason(), EventAge(event, now), from, event.message()});
   }
-  Table table(rows.front());
+  Table table(rows.front(), 2, 0);
   for (size_t i = 1; i < rows.size(); ++i) table.AddRow(rows[i]);
   std::string out = "Events:\n";
   std::string body = table.Render(true);

@@ -6,9 +6,6 @@
 namespace holdfast::agent::cli {
 namespace {
 
-constexpr size_t kGap = 3;
-constexpr size_t kMinWidth = 6;
-
 std::string OneLine(std::string_view text) {
   const size_t end = text.find_first_of("\n\r");
   std::string line = Visible(text.substr(0, end));
@@ -46,9 +43,9 @@ void Table::AddRow(std::vector<std::string> cells) {
 }
 
 void Table::Widen(const std::vector<std::string>& cells) {
-  widths_.resize(std::max(widths_.size(), cells.size()), kMinWidth);
+  widths_.resize(std::max(widths_.size(), cells.size()), min_width_);
   for (size_t i = 0; i < cells.size(); ++i) {
-    widths_[i] = std::max(widths_[i], DisplayWidth(cells[i]) + kGap);
+    widths_[i] = std::max(widths_[i], DisplayWidth(cells[i]) + gap_);
   }
 }
 

@@ -10,7 +10,11 @@ namespace holdfast::agent::cli {
 
 class Table {
  public:
-  explicit Table(std::vector<std::string> header) : header_(std::move(header)) {}
+  static constexpr size_t kGap = 3;
+  static constexpr size_t kMinWidth = 6;
+
+  explicit Table(std::vector<std::string> header, size_t gap = kGap, size_t min_width = kMinWidth)
+      : header_(std::move(header)), gap_(gap), min_width_(min_width) {}
 
   // As many cells as the header has. Control characters are made visible, a cell ends at its first
   // line break: what is shown comes from images and manifests and must not steer the terminal.
@@ -26,6 +30,8 @@ class Table {
   void RenderRow(const std::vector<std::string>& cells, std::string& out) const;
 
   std::vector<std::string> header_;
+  const size_t gap_;
+  const size_t min_width_;
   std::vector<std::vector<std::string>> rows_;
   std::vector<size_t> widths_;
 };

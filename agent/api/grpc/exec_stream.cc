@@ -143,6 +143,7 @@ class ExecStream final : public grpc::ServerBidiReactor<v1::ExecRequest, v1::Exe
 
   void Run() {
     const auto done = RunSession();
+    session_.reset();  // kills the program if it still runs
     const std::lock_guard lock(mutex_);
     if (!done) End(ToStatus(done.error()));
   }
@@ -215,7 +216,10 @@ class ExecStream final : public grpc::ServerBidiReactor<v1::ExecRequest, v1::Exe
 
   bool Abandoned() {
     const std::lock_guard lock(mutex_);
-    if (stopping_) return true;
+    if (stopping_) {
+      End({grpc::StatusCode::UNAVAILABLE, "the agent is stopping"});
+      return true;
+    }
     if (!cancelled_ || detached_) return false;
     End(kGone);
     return true;

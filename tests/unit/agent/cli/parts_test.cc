@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// jsonpath, describe, names, detach keys, tar, output forms.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "agent/cli/describe.h"
+#include "agent/cli/jsonpath.h"
+#include "agent/cli/manifests.h"
+#include "agent/cli/output.h"
+#include "agent/cli/session.h"
+#include "agent/cli/tar_writer.h"
+#include "agent/cli/terminal.h"
+#include "agent/kube/codec.h"
+#include "k8s/core/v1/pod.pb.h"
+
+namespace holdfast::agent::cli {
+namespace {
+
+namespace core = ::k8s::io::api::core::v1;
+
+core::Pod MakePod(const std::string& name, const std::string& name_space = "default") {
+  core::Pod pod;
+  pod.mutable_metadata()->set_name(name);
+  pod.mutable_metadata()->set_namespace_(name_space);
+  (*pod.mutable_metadata()->mutable_labels())["app.kubernetes.io/name"] = "web";
+  pod.mutable_spec()->set_nodename("node1");
+  for (const char* container : {"app", "log"}) {
+    auto* added = pod.mutable_spec()->add_containers();
+    added->set_name(container);
+    added->set_image(std::string("image-") + container);
+  }
+  pod.mutable_status()->set_phase("Running");
+  pod.mutable_status()->set_podip("10.88.0.5");
+  for (const char* type : {"Initialized", "Ready"}) {
+    auto* condition = pod.mutable_status()->add_conditions();
+    condition->set_type(type);
+    condition->set_status("True");
+  }
+  return pod;
+}
+
+TEST(JsonPathTest, AsInKubectl) {
+  const kube::Node tree = kube::ToTree(MakePod("web"));
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"{.status.podIP}", "10.88.0.5"},
+      {"{.status.nothing.at.all}", ""},
+      {"plain", "plain"},
+      {"{.metadata.name}{\"\\n\"}", "web\n"},
+      {"{.spec.containers[0].name}", "app"},
+      {"{.spec.containers[-1].name}", "log"},
+      {"{.spec.containers[*].name}", "app log"},
+      {"{.spec.containers[0:1].name}", "app"},
+      {"{range .spec.containers[*]}{.name}={.image};{end}!", "app=image-app;log=image-log;!"},
+      {"{.status.conditions[?(@.type==\"Ready\")].status}", "True"},
+      {"{.status.conditions[?(@.type!='Ready')].type}", "Initialized"},
+      {"{.metadata.labels['app.kubernetes.io/name']}", "web"},
+      {"{.metadata.labels.app\\.kubernetes\\.io/name}", "web"},
+      {"{..image}", "image-app image-log"},
+      {"{.metadata.name} on {.spec.nodeName}", "web on node1"},
+  };
+  for (const auto& [path, text] : cases) {
+    const auto parsed = JsonPath::Parse(path);
+    ASSERT_TRUE(parsed.has_value()) << path << ": " << parsed.error().message();
+    EXPECT_EQ(parsed->Apply(tree), text) << path;
+  }
+}
+
+TEST(JsonPathTest, RefusesWhatItCannotRead) {
+  for (const char* bad :
+       {"{", "{.a", "{.a[}", "{range .a}", "{end}", "{.a[?(@.b==\"c]}", "{\"x}"}) {
+    EXPECT_FALSE(JsonPath::Parse(bad).has_value()) << bad;
+  }
+}
+
+TEST(PickPodTest, ExactThenUniqueBeginning) {
+  const std::vector<core::Pod> pods = {MakePod("web"), MakePod("web-node1"), MakePod("db-node1"),
+                                       MakePod("db2-node1"), MakePod("other", "prod")};
+  const auto pick = [&](const char* text) {
+    const auto found = PickPod(pods, ParsePodName(text, "default"));
+    return found ? (*found)->metadata().name() : found.error().message();
+  };
+  EXPECT_EQ(pick("web"), "web");
+  EXPECT_EQ(pick("web-"), "web-node1");
+  EXPECT_EQ(pick("pod/web"), "web");
+  EXPECT_EQ(pick("prod/oth"), "other");
+  EXPECT_EQ(pick("db"), "\"db\" is the beginning of several pods: db-node1, db2-node1");
+  EXPECT_EQ(pick("x"), "pods \"x\" not found");
+  EXPECT_EQ(pick("other"), "pods \"other\" not found");
+  EXPECT_EQ(pick(""), "pods \"\" not found");
+}
+
+TEST(ExplainTest, KubernetesWords) {
+  EXPECT_EQ(Explain({grpc::StatusCode::NOT_FOUND, "pods \"x\" not found"}),
+            "Error from server (NotFound): pods \"x\" not found");
+  EXPECT_EQ(Explain({grpc::StatusCode::PERMISSION_DENIED, "no"}),
+            "Error from server (Forbidden): no");
+}
+
+TEST(DetachFilterTest, HoldsBackOnlyWhatMayBeTheBeginning) {
+  DetachFilter filter;
+  EXPECT_EQ(filter.Pass("ab\x10"), "ab");
+  EXPECT_EQ(filter.Pass("c"),
+            "\x10"
+            "c");
+  EXPECT_EQ(filter.Pass("\x10\x10"), "\x10");
+  EXPECT_FALSE(filter.detached());
+  EXPECT_EQ(filter.Pass("\x11rest"), "");
+  EXPECT_TRUE(filter.detached());
+}
+
+TEST(OutputTest, Forms) {
+  const core::Pod pod = MakePod("web");
+  EXPECT_EQ(PrintObjects(*ParseOutput("name"), "pod", {&pod}, false), "pod/web\n");
+  EXPECT_EQ(PrintObjects(*ParseOutput("jsonpath={.items[0].metadata.name}"), "pod", {&pod}, false),
+            "web");
+  EXPECT_TRUE(PrintObjects(*ParseOutput("yaml"), "pod", {&pod}, true)
+                  .starts_with("apiVersion: v1\n"
+                               "kind: Pod\n"));
+  EXPECT_NE(PrintObjects(*ParseOutput("json"), "pod", {&pod}, false).find("\"kind\": \"List\""),
+            std::string::npos);
+  const auto bad = ParseOutput("csv");
+  ASSERT_FALSE(bad.has_value());
+  EXPECT_NE(bad.error().message().find("allowed formats are: table,wide,json"), std::string::npos);
+}
+
+TEST(DescribeTest, Golden) {
+  core::Pod pod = MakePod("web");
+  pod.mutable_spec()->mutable_containers()->RemoveLast();
+  auto* container = pod.mutable_spec()->mutable_containers(0);
+  container->add_command("serve");
+  container->add_ports()->set_containerport(80);
+  auto* env = container->add_env();
+  env->set_name("COLOUR");
+  env->set_value("blue\x1b[1m");
+  auto* mount = container->add_volumemounts();
+  mount->set_name("data");
+  mount->set_mountpath("/data");
+  mount->set_readonly(true);
+  (*container->mutable_resources()->mutable_limits())["memory"].set_string("64Mi");
+  auto* volume = pod.mutable_spec()->add_volumes();
+  volume->set_name("data");
+  volume->mutable_volumesource()->mutable_emptydir();
+  auto* status = pod.mutable_status()->add_containerstatuses();
+  status->set_name("app");
+  status->set_containerid("holdfast://c0ffee");
+  status->set_ready(true);
+  status->set_restartcount(1);
+  status->mutable_state()->mutable_running()->mutable_startedat()->set_seconds(1'800'000'000);
+  auto* last = status->mutable_laststate()->mutable_terminated();
+  last->set_reason("Error");
+  last->set_exitcode(1);
+  pod.mutable_status()->set_qosclass("Burstable");
+  core::Event event;
+  event.set_type("Normal");
+  event.set_reason("Started");
+  event.set_message("Container started");
+  event.mutable_source()->set_component("holdfast");
+  event.mutable_lasttimestamp()->set_seconds(1'800'000'000);
+  const std::string text = DescribePod(pod, {event}, WallTime{std::chrono::seconds(1'800'000'060)});
+  EXPECT_EQ(text,
+            "Name:             web\n"
+            "Namespace:        default\n"
+            "Priority:         0\n"
+            "Service Account:  default\n"
+            "Node:             node1\n"
+            "Labels:           app.kubernetes.io/name=web\n"
+            "Annotations:      <none>\n"
+            "Status:           Running\n"
+            "IP:               10.88.0.5\n"
+            "IPs:              <none>\n"
+            "Containers:\n"
+            "  app:\n"
+            "    Container ID:   holdfast://c0ffee\n"
+            "    Image:          image-app\n"
+            "    Image ID:\n"
+            "    Port:           80/TCP\n"
+            "    Host Port:      0/TCP\n"
+            "    Command:\n"
+            "      serve\n"
+            "    State:          Running\n"
+            "      Started:    Fri, 15 Jan 2027 08:00:00 +0000\n"
+            "    Last State:     Terminated\n"
+            "      Reason:     Error\n"
+            "      Exit Code:  1\n"
+            "      Started:    Thu, 01 Jan 1970 00:00:00 +0000\n"
+            "      Finished:   Thu, 01 Jan 1970 00:00:00 +0000\n"
+            "    Ready:          True\n"
+            "    Restart Count:  1\n"
+            "    Limits:\n"
+            "      memory:     64Mi\n"
+            "    Environment:\n"
+            "      COLOUR:     blue^[[1m\n"
+            "    Mounts:\n"
+            "      /data from data (ro)\n"
+            "Conditions:\n"
+            "  Type         Status\n"
+            "  Initialized  True\n"
+            "  Ready        True\n"
+            "Volumes:\n"
+            "  data:\n"
+            "    Type:           EmptyDir (a temporary directory that shares a pod's lifetime)\n"
+            "    Medium:\n"
+            "    SizeLimit:      <unset>\n"
+            "QoS Class:        Burstable\n"
+            "Node-Selectors:   <none>\n"
+            "Tolerations:      <none>\n"
+            "Events:\n"
+            "  Type    Reason   Age   From      Message\n"
+            "  ----    ------   ----  ----      -------\n"
+            "  Normal  Started  60s   holdfast  Container started\n");
+}
+
+class FilesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = std::filesystem::temp_directory_path() / "holdctl-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+  void Put(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path(dir_ + "/" + name).parent_path());
+    std::ofstream(dir_ + "/" + name) << text;
+  }
+  std::string dir_;
+};
+
+TEST_F(FilesTest, DirectoriesGiveTheirManifestsInOrder) {
+  Put("b.yaml", "2");
+  Put("a.json", "1");
+  Put("note.txt", "x");
+  Put("sub/c.yml", "3");
+  const auto flat = ReadManifests({dir_}, false);
+  ASSERT_TRUE(flat.has_value());
+  ASSERT_EQ(flat->size(), 2u);
+  EXPECT_EQ(flat->at(0).text, "1");
+  EXPECT_EQ(flat->at(1).origin, dir_ + "/b.yaml");
+  EXPECT_EQ(ReadManifests({dir_}, true)->size(), 3u);
+  EXPECT_EQ(ReadManifests({dir_ + "/none"}, false).error().code(), Code::kNotFound);
+}
+
+TEST_F(FilesTest, TarIsReadByTar) {
+  Put("index.json", "{}");
+  Put("blobs/sha256/" + std::string(64, 'a'), std::string(70'000, 'x'));
+  Put("empty", "");
+  const std::string archive = dir_ + ".tar";
+  {
+    std::ofstream out(archive, std::ios::binary);
+    const auto written = WriteTar(dir_, [&](std::string_view bytes) {
+      out.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+      return true;
+    });
+    ASSERT_TRUE(written.has_value()) << written.error().message();
+  }
+  const std::string target = dir_ + "/out";
+  std::filesystem::create_directory(target);
+  ASSERT_EQ(std::system(("tar -xf " + archive + " -C " + target).c_str()), 0);
+  EXPECT_EQ(std::filesystem::file_size(target + "/blobs/sha256/" + std::string(64, 'a')), 70'000u);
+  EXPECT_EQ(std::filesystem::file_size(target + "/empty"), 0u);
+  EXPECT_TRUE(std::filesystem::exists(target + "/index.json"));
+  std::filesystem::remove(archive);
+}
+
+TEST_F(FilesTest, TarRefusesSymlinks) {
+  std::filesystem::create_symlink("/etc/passwd", dir_ + "/link");
+  EXPECT_FALSE(WriteTar(dir_, [](std::string_view) { return true; }).has_value());
+}
+
+}  // namespace
+}  // namespace holdfast::agent::cli
