@@ -52,22 +52,22 @@ def restarts(pod):
     return pod["status"]["containerStatuses"][0]["restartCount"]
 
 
-def settle(machine):
-    """Every process is there again and the API answers."""
+def settle(machine, plan):
+    """Every process is there again and the API shows every pod."""
     def ready():
         roles = machine.keepers()
-        return all(roles[r] for r in ("hold", "launch", "log")) and machine.pods()
+        return all(roles[r] for r in ("hold", "launch", "log")) and set(plan) <= set(machine.pods())
     machine.wait("all processes back", ready, 30)
 
 
-def kill_phase(machine, rng, groups, rounds):
+def kill_phase(machine, plan, rng, groups, rounds):
     kills = 0
     for _ in range(rounds):
         for group in groups:
             machine.ensure_agent()
             time.sleep(rng.uniform(0, 0.25))  # the random moment, not a wait for something
             kills += machine.kill(group)
-    settle(machine)
+    settle(machine, plan)
     return kills
 
 
@@ -152,7 +152,7 @@ def run(machine, args, tally):
     phases.append(("all at once", [ROLES], max(1, args.kills // 6)))
     total_kills = restarted = 0
     for name, groups, rounds in phases:
-        kills = kill_phase(machine, rng, groups, rounds)
+        kills = kill_phase(machine, plan, rng, groups, rounds)
         after = identities(machine, plan)
         changed = [n for n in before if before[n] != after[n]]
         restarted += len(changed)
