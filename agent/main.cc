@@ -75,15 +75,18 @@ Result<UniqueFd> LockRoot(const std::string& root) {
   return lock;
 }
 
-Result<void> OpenRuntime(Agent& agent) {
+runtime::RuntimeOptions OptionsOfRuntime(const AgentConfig& config) {
   runtime::RuntimeOptions options;
-  options.instance = agent.config.instance;
-  options.keeper_binary = agent.config.keeper_binary;
-  options.init_binary = agent.config.init_binary;
-  options.cgroup_naming = agent.config.cgroup_driver == "systemd"
-                              ? runtime::CgroupNaming::kSystemd
-                              : runtime::CgroupNaming::kCgroupfs;
-  ASSIGN_OR_RETURN(agent.runtime, runtime::MakeContainerRuntime(std::move(options)));
+  options.instance = config.instance;
+  options.keeper_binary = config.keeper_binary;
+  options.init_binary = config.init_binary;
+  options.cgroup_naming = config.cgroup_driver == "systemd" ? runtime::CgroupNaming::kSystemd
+                                                            : runtime::CgroupNaming::kCgroupfs;
+  return options;
+}
+
+Result<void> OpenRuntime(Agent& agent) {
+  ASSIGN_OR_RETURN(agent.runtime, runtime::MakeContainerRuntime(OptionsOfRuntime(agent.config)));
   return {};
 }
 
@@ -241,6 +244,15 @@ int Run(Agent& agent) {
   return 0;
 }
 
+// --cleanup: what the agent made on the node and that belongs to no pod.
+Result<void> CleanUp(const AgentConfig& config) {
+  ASSIGN_OR_RETURN(const UniqueFd lock, LockRoot(config.instance.root_dir));
+  RETURN_IF_ERROR(
+      WithContext(runtime::RemoveNodeParts(OptionsOfRuntime(config)), "is a pod left? cgroups"));
+  ASSIGN_OR_RETURN(const auto network, netproxy::PodNet::Open(config.instance));
+  return WithContext(network->RemoveNodeParts(), "pod network");
+}
+
 int Main(int argc, char** argv) {
   CommandLine line = ReadCommandLine(argc, argv, kVersion);
   if (line.exit) {
@@ -253,6 +265,11 @@ int Main(int argc, char** argv) {
   if (auto complete = CompleteConfig(line.config, executable); !complete) {
     std::fprintf(stderr, "holdfastd: %s\n", complete.error().message().c_str());
     return 2;
+  }
+  if (line.cleanup) {
+    const auto cleaned = CleanUp(line.config);
+    if (!cleaned) std::fprintf(stderr, "holdfastd: %s\n", cleaned.error().message().c_str());
+    return cleaned ? 0 : 1;
   }
   SetUpLogging(line.config.log_level);
   ::umask(022);

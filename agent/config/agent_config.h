@@ -34,7 +34,8 @@ Result<void> ReadConfigText(const std::string& text, const std::string& file, Ag
 
 struct CommandLine {
   AgentConfig config;
-  bool exit = false;  // --help or --version was answered
+  bool cleanup = false;  // --cleanup: take the node-wide parts away instead of running
+  bool exit = false;     // --help or --version was answered
   int exit_code = 0;
   std::string output;  // what to print before the exit
 };

@@ -56,6 +56,10 @@ CommandLine ReadCommandLine(int argc, char** argv, std::string_view version) {
   app.add_option("--config", config_file, "configuration file (AgentConfiguration)")
       ->type_name("FILE");
   app.add_flag("--version", show_version, "print the version and exit");
+  CommandLine line;
+  app.add_flag("--cleanup", line.cleanup,
+               "take rules and cgroups of the node away and exit; for an uninstall, when no pod is "
+               "left");
   std::map<std::string, std::vector<std::string>> given;
   for (const Field& field : Fields()) {
     CLI::Option* option = app.add_option(field.Flag(), given[field.name], field.help);
@@ -75,7 +79,6 @@ CommandLine ReadCommandLine(int argc, char** argv, std::string_view version) {
   }
   if (show_version) return Stop(0, StrCat("holdfastd ", version, "\n"));
 
-  CommandLine line;
   if (!config_file.empty()) {
     if (auto read = ReadConfigFile(config_file, line.config); !read) {
       return Stop(kUsageError, StrCat(read.error().message(), "\n"));

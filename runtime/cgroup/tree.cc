@@ -92,6 +92,14 @@ Result<void> CgroupTree::OpenRoot() {
   return backend_->Apply(root_, limits);
 }
 
+Result<void> CgroupTree::RemoveRoot() {
+  for (const model::QosClass qos : {model::QosClass::kBurstable, model::QosClass::kBestEffort}) {
+    RETURN_IF_ERROR(RemoveEmptyChild(root_, QosDirName(options_.naming, qos)));
+  }
+  ASSIGN_OR_RETURN(const Cgroup parent, OpenParent(backend_->layout(), options_.parent));
+  return RemoveEmptyChild(parent, PodsRootName(options_.naming));
+}
+
 Result<void> CgroupTree::OpenQosDirs() {
   for (auto [qos, cgroup] : {std::pair{model::QosClass::kBurstable, &burstable_},
                              std::pair{model::QosClass::kBestEffort, &best_effort_}}) {

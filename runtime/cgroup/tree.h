@@ -70,6 +70,10 @@ class CgroupTree {
   // Sets the burstable class's share to the sum of its pods' requests.
   Result<void> SetBurstableRequests(int64_t cpu_milli);
 
+  // Takes the root and the QoS directories away, for an uninstall; EBUSY (sys_errno) while a pod is
+  // left. Nothing else may be called afterwards.
+  Result<void> RemoveRoot();
+
   // Every directory that has the form of one of ours; others are left out.
   Result<std::vector<FoundPodCgroup>> List();
 

@@ -64,6 +64,14 @@ Result<std::unique_ptr<ContainerRuntime>> MakeContainerRuntime(RuntimeOptions op
   return std::unique_ptr<ContainerRuntime>(std::move(runtime));
 }
 
+Result<void> RemoveNodeParts(const RuntimeOptions& options) {
+  ASSIGN_OR_RETURN(CgroupLayout layout, DetectCgroupLayout(options.instance.cgroup_root));
+  ASSIGN_OR_RETURN(CgroupTreeOptions tree_options, TreeOptions(options));
+  ASSIGN_OR_RETURN(const std::unique_ptr<CgroupTree> tree,
+                   CgroupTree::Open(std::move(layout), std::move(tree_options)));
+  return tree->RemoveRoot();
+}
+
 Result<void> Runtime::Begin(PidFd holder) {
   RETURN_IF_ERROR(sandboxes_.Adopt());
   // Subscribed before the records are read, so that no exit falls between the two.

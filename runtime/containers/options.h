@@ -30,4 +30,8 @@ struct RuntimeOptions {
 // takes away what a crash left half-made. One per run directory.
 Result<std::unique_ptr<ContainerRuntime>> MakeContainerRuntime(RuntimeOptions options);
 
+// Takes away what MakeContainerRuntime made on the node and that belongs to no pod (the kubepods
+// tree), for an uninstall. EBUSY (sys_errno) while a pod is left. Needs no keeper.
+Result<void> RemoveNodeParts(const RuntimeOptions& options);
+
 }  // namespace holdfast::runtime
