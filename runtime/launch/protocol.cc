@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launch/protocol.h"
 
+#include <sys/socket.h>
+
+#include <cerrno>
 #include <cstring>
 
 #include "holdfast/sys/socket.h"
@@ -59,8 +62,12 @@ Result<void> ReportDescriptors(int socket, ReportKind kind, const std::string& l
 }
 
 bool AwaitGo(int socket) {
-  auto packet = sys::ReceivePacket(socket);
-  return packet && packet->data == std::string_view(&kGo, 1);
+  char message = 0;
+  ssize_t n = 0;
+  do {
+    n = ::recv(socket, &message, 1, 0);
+  } while (n < 0 && errno == EINTR);
+  return n == 1 && message == kGo;
 }
 
 Result<void> SendGo(int socket) {

@@ -55,9 +55,9 @@ constexpr Step<model::SandboxPlan> kSandbox[] = {
     {"init", ExecuteInit},
 };
 
-// Before the namespaces: these need the launcher's procfs and privilege.
+// Before the namespaces: this needs the launcher's privilege.
 constexpr Step<model::ProcessPlan> kBefore[] = {
-    {"limits", SetLimits},
+    {"oom score", SetOomScore},
 };
 
 // Inside the container. Seccomp comes last: a profile then needs to allow nothing for our sake.
@@ -65,6 +65,7 @@ constexpr Step<model::ProcessPlan> kInside[] = {
     {"streams", ArrangeStreams},
     {"inheritance", DropInheritance},
     {"working directory", EnterWorkingDirectory},
+    {"limits", SetRlimits},  // late: the recipe itself needs descriptors; it needs privilege still
     {"identity", TakeIdentity},
     {"working directory", EnterWorkingDirectory},
     {"exec", FindCommand, true},

@@ -32,7 +32,10 @@ Result<void> SetRlimit(Child& child, const model::RlimitPlan& plan) {
   return {};
 }
 
-Result<void> SetOomScore(Child& child, int score) {
+}  // namespace
+
+Result<void> SetOomScore(Child& child, const model::ProcessPlan& plan) {
+  const int score = plan.oom_score_adj;
   auto written = sys::WriteControlAt(child.proc(), "self/oom_score_adj", std::to_string(score));
   if (written) return {};
   // Lowering it takes CAP_SYS_RESOURCE; the container then is killed earlier than it should be.
@@ -41,11 +44,9 @@ Result<void> SetOomScore(Child& child, int score) {
   return {};
 }
 
-}  // namespace
-
-Result<void> SetLimits(Child& child, const model::ProcessPlan& plan) {
+Result<void> SetRlimits(Child& child, const model::ProcessPlan& plan) {
   for (const model::RlimitPlan& limit : plan.rlimits) RETURN_IF_ERROR(SetRlimit(child, limit));
-  return SetOomScore(child, plan.oom_score_adj);
+  return {};
 }
 
 }  // namespace holdfast::runtime

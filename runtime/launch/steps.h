@@ -43,7 +43,8 @@ Result<void> BindConsole(Child& child, const model::LaunchPlan& plan);
 Result<void> ArrangeStreams(Child& child, const model::ProcessPlan& plan);
 
 // step_limits.cc
-Result<void> SetLimits(Child& child, const model::ProcessPlan& plan);
+Result<void> SetOomScore(Child& child, const model::ProcessPlan& plan);
+Result<void> SetRlimits(Child& child, const model::ProcessPlan& plan);
 
 // step_inheritance.cc: signals, umask, priorities, personality, descriptors
 Result<void> DropInheritance(Child& child, const model::ProcessPlan& plan);
