@@ -103,23 +103,36 @@ Result<Unpacker::Fed> Unpacker::Feed(int source, std::vector<std::string> step, 
   return Fed{std::move(*bytes), true, std::move(report)};
 }
 
+Result<std::vector<std::string>> Unpacker::Hand(int source, std::vector<std::string> step,
+                                                int output) const {
+  ASSIGN_OR_RETURN(const std::string compression, CompressionOf(source));
+  if (!compression.empty()) {
+    ASSIGN_OR_RETURN(Fed fed, Feed(source, std::move(step), output));
+    return std::move(fed.report);
+  }
+  if (::lseek(source, 0, SEEK_SET) < 0) return Error::FromErrno(errno, "seek to the beginning");
+  ASSIGN_OR_RETURN(HelperProcess process,
+                   HelperProcess::Start(helper_, std::move(step), source, output));
+  return process.Wait();
+}
+
 Result<bool> Unpacker::IsImageArchive(int source) const {
-  ASSIGN_OR_RETURN(const Fed fed, Feed(source, {"scan"}, STDERR_FILENO));
-  return !fed.report.empty() && fed.report[0] == unpack::kFieldImages;
+  ASSIGN_OR_RETURN(const auto report, Hand(source, {"scan"}, STDERR_FILENO));
+  return !report.empty() && report[0] == unpack::kFieldImages;
 }
 
 Result<ArchiveMembers> Unpacker::Split(int source, int directory) const {
-  ASSIGN_OR_RETURN(const Fed fed, Feed(source,
-                                       {"split", std::to_string(limits_.archive_members),
-                                        std::to_string(limits_.archive_bytes)},
-                                       directory));
+  ASSIGN_OR_RETURN(const auto report, Hand(source,
+                                           {"split", std::to_string(limits_.archive_members),
+                                            std::to_string(limits_.archive_bytes)},
+                                           directory));
   ArchiveMembers members;
-  for (size_t i = 0; i < fed.report.size();) {
-    if (fed.report[i] == unpack::kFieldFile && i + 1 < fed.report.size()) {
-      members.files.push_back(fed.report[i + 1]);
+  for (size_t i = 0; i < report.size();) {
+    if (report[i] == unpack::kFieldFile && i + 1 < report.size()) {
+      members.files.push_back(report[i + 1]);
       i += 2;
-    } else if (fed.report[i] == unpack::kFieldLink && i + 2 < fed.report.size()) {
-      members.links.emplace_back(fed.report[i + 1], fed.report[i + 2]);
+    } else if (report[i] == unpack::kFieldLink && i + 2 < report.size()) {
+      members.links.emplace_back(report[i + 1], report[i + 2]);
       i += 3;
     } else {
       return InvalidArgument("holdfast-unpack split: unusable report");

@@ -59,8 +59,12 @@ class Unpacker {
     bool complete = false;  // the helper read everything; false: it knew enough and stopped
     std::vector<std::string> report;
   };
-  // Feeds the uncompressed bytes of `source` to the helper's step.
+  // Feeds the uncompressed bytes of `source` to the helper's step, hashing them on the way.
   Result<Fed> Feed(int source, std::vector<std::string> step, int output) const;
+  // The same where no digest is wanted: a file that is not compressed goes to the helper itself,
+  // which can then skip what it does not read.
+  Result<std::vector<std::string>> Hand(int source, std::vector<std::string> step,
+                                        int output) const;
   Result<Copied> Pump(int from, int to) const;
 
   std::string helper_;
