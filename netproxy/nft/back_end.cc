@@ -44,7 +44,7 @@ Result<void> NftBackEnd::Apply(const model::ProxyTable& table) {
   return {};
 }
 
-Result<bool> NftBackEnd::Ensure(const model::ProxyTable& table) {
+Result<Transaction> NftBackEnd::Missing(const model::ProxyTable& table) {
   Transaction change;
   bool has_family[2] = {false, false};
   for (const Table& wanted : Build(table, table_name_)) {
@@ -57,7 +57,12 @@ Result<bool> NftBackEnd::Ensure(const model::ProxyTable& table) {
     ASSIGN_OR_RETURN(const bool stale, KernelHasTable(socket_, family, table_name_));
     if (stale) change.Append(nft::Remove(family, table_name_));
   }
+  return change;
+}
+
+Result<bool> NftBackEnd::Ensure(const model::ProxyTable& table) {
   applied_.reset();
+  ASSIGN_OR_RETURN(const Transaction change, Missing(table));
   RETURN_IF_ERROR(Commit(change));
   applied_ = table;
   return !change.empty();

@@ -23,6 +23,8 @@ class NftBackEnd {
   Result<void> Apply(const model::ProxyTable& table);
   // Reads our tables and writes them anew where they differ. True when something was written.
   Result<bool> Ensure(const model::ProxyTable& table);
+  // What Ensure() would write; empty when the kernel has all of it.
+  Result<Transaction> Missing(const model::ProxyTable& table);
   // Our tables are gone afterwards, of both families.
   Result<void> Remove();
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Audit: records and interfaces of ours that belong to no live pod.
+// Audit: records and interfaces of ours that belong to no live pod, and rules that are not as
+// wanted.
 #include <set>
 #include <utility>
 
@@ -36,6 +37,11 @@ Result<std::vector<Leftover>> PodNet::Audit(const std::vector<PodUid>& live, boo
     if (!repair) continue;
     RETURN_IF_ERROR(rtnl_.DeleteLink(link.index));
     HOLDFAST_PAUSE_POINT("podnet.audit.interface_deleted");
+  }
+  ASSIGN_OR_RETURN(const bool in_place, rules_.AreInPlace());
+  if (ensured_ && !in_place) {
+    found.push_back({"rules", instance_.table_name, "differ from what the pods want"});
+    if (repair) RETURN_IF_ERROR(rules_.Ensure());
   }
   if (!repair) return found;
   RETURN_IF_ERROR(ReleaseGone(releasing_.size()));

@@ -116,6 +116,11 @@ Result<void> HostRules::Ensure() {
   return {};
 }
 
+Result<bool> HostRules::AreInPlace() {
+  ASSIGN_OR_RETURN(const nft::Transaction missing, back_end_.Missing(table_));
+  return missing.empty();
+}
+
 Result<void> HostRules::Remove() { return back_end_.Remove(); }
 
 void HostRules::Rebuild() {

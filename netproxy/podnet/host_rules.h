@@ -39,6 +39,8 @@ class HostRules {
                    std::vector<std::string>& warnings);
   // Puts back what is missing in the kernel.
   Result<void> Ensure();
+  // True when the kernel has the rules of all pods, no more and no less.
+  Result<bool> AreInPlace();
   Result<void> Remove();
 
  private:

@@ -225,6 +225,18 @@ TEST_F(Lifecycle, AuditFindsAndRepairsWhatNoPodHas) {
   EXPECT_EQ(net_->Addresses(live.request.uid), live.ips);
 }
 
+TEST_F(Lifecycle, AuditFindsAndRepairsRulesThatAreNotAsWanted) {
+  Pod pod = MakePod("web", {{"", 8080, 80, HostPort::Protocol::kTcp}});
+  const std::string right = KernelState();
+  Command("nft 'add element ip holdfast host_ports { tcp . 22 : 10.88.0.9 . 22 }'");
+  EXPECT_EQ(Objects(net_->Audit({pod.request.uid}, false)),
+            std::vector<std::string>{"rules holdfast"});
+  EXPECT_EQ(Objects(net_->Audit({pod.request.uid}, true)),
+            std::vector<std::string>{"rules holdfast"});
+  EXPECT_TRUE(net_->Audit({pod.request.uid}, false)->empty());
+  EXPECT_EQ(KernelState().size(), right.size());
+}
+
 TEST_F(Lifecycle, ForeignInterfacesRoutesAndNamesAreNotTouched) {
   Command(
       "ip link add hf00000000000 type veth peer name hfother");  // our form of name, not our MAC

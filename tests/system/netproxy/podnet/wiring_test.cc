@@ -136,7 +136,11 @@ TEST_F(Wiring, PodCannotSteerTheNodeByRouterAdvertisementsOrRedirects) {
 }
 
 TEST_F(Wiring, ForwardingDoesNotEndRouterAdvertisementsOfAnUplink) {
-  // The fixture's node was made with forwarding off and accept_ra 1.
+  ASSERT_OK(net_->RemoveNodeParts());  // a new namespace takes some values over from the machine's
+  ASSERT_OK(sys::WriteSysctl("net/ipv4/ip_forward", "0"));
+  ASSERT_OK(sys::WriteSysctl("net/ipv6/conf/all/forwarding", "0"));
+  ASSERT_OK(sys::WriteSysctl("net/ipv6/conf/up0/accept_ra", "1"));
+  ASSERT_OK(net_->Ensure());
   EXPECT_EQ(sys::ReadSysctl("net/ipv6/conf/all/forwarding").value(), "1");
   EXPECT_EQ(sys::ReadSysctl("net/ipv6/conf/up0/accept_ra").value(), "2");
   ASSERT_OK(net_->RemoveNodeParts());
