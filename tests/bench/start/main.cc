@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench_start [--json FILE] [--n N] [--peers FILE]: container starts, ours, the limit program's and
+// the peers', interleaved. Lines of the peers file: NAME TAB EVERY TAB COMMAND TAB VERSION COMMAND
+// (words separated by blanks; EVERY: measured in each EVERY-th round).
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <thread>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "holdfast/base/strings.h"
+#include "tests/bench/start/contenders.h"
+
+namespace holdfast::bench {
+namespace {
+
+using Samples = std::vector<double>;
+
+struct Peer {
+  std::string name;
+  int every = 1;
+  std::unique_ptr<Contender> contender;
+  std::vector<std::string> version;
+};
+
+double Quantile(Samples samples, size_t percent) {
+  if (samples.empty()) return -1;
+  std::sort(samples.begin(), samples.end());
+  return samples[std::min(samples.size() - 1, samples.size() * percent / 100)];
+}
+
+std::string Figures(const Samples& samples, double less = 0) {
+  return StrCat("{\"p50\":", Quantile(samples, 50) - less,
+                ",\"p99\":", Quantile(samples, 99) - less, "}");
+}
+
+std::vector<std::string> Words(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
+}
+
+std::vector<Peer> ReadPeers(const std::string& path) {
+  std::vector<Peer> peers;
+  std::ifstream in(path);
+  for (std::string line; std::getline(in, line);) {
+    std::istringstream fields(line);
+    std::string name, every, command, version;
+    std::getline(fields, name, '\t');
+    std::getline(fields, every, '\t');
+    std::getline(fields, command, '\t');
+    std::getline(fields, version, '\t');
+    peers.push_back(
+        {name, std::max(1, std::atoi(every.c_str())), MakeCommand(Words(command)), Words(version)});
+  }
+  return peers;
+}
+
+void Add(Samples& samples, double value, const std::string& who) {
+  if (value > 0) {
+    samples.push_back(value);
+  } else {
+    std::fprintf(stderr, "bench_start: %s failed once\n", who.c_str());
+  }
+}
+
+class Bench {
+ public:
+  Bench(std::FILE* out, int rounds) : out_(out), rounds_(rounds), runtime_(node_.Open()) {
+    std::filesystem::copy_file(BinDir() + "/bench_start_payload",
+                               node_.dir() + "/root/layer/bin/payload");
+  }
+
+  void Cold(std::vector<Peer> peers) {
+    const auto ours = MakeOurs(node_, *runtime_);
+    const auto limit = MakeLimit(node_);
+    for (int i = 0; i < 5; ++i) {  // warm caches, for all alike
+      (void)ours->StartOnce();
+      (void)limit->StartOnce();
+    }
+    Samples our_samples, limit_samples;
+    std::map<std::string, Samples> peer_samples, version_samples;
+    for (int round = 0; round < rounds_; ++round) {
+      Add(our_samples, ours->StartOnce(), "ours");
+      Add(limit_samples, limit->StartOnce(), "limit");
+      for (const Peer& peer : peers) {
+        if (round % peer.every != 0) continue;
+        Add(peer_samples[peer.name], peer.contender->StartOnce(), peer.name);
+        Add(version_samples[peer.name], RunOnce(peer.version), peer.name + " version");
+      }
+    }
+    std::string raw, less;
+    for (const auto& [name, samples] : peer_samples) {
+      const std::string comma = raw.empty() ? "" : ",";
+      raw += StrCat(comma, "\"", name, "\":", Figures(samples));
+      less +=
+          StrCat(comma, "\"", name, "\":", Figures(samples, Quantile(version_samples[name], 50)));
+    }
+    Row("start.cold", "ms", our_samples, 2.5,
+        StrCat(",\"peers\":{", raw, "},\"limit\":", Figures(limit_samples)));
+    Row("start.cold_less_version", "ms", our_samples, 2.5, StrCat(",\"peers\":{", less, "}"));
+  }
+
+  // The same while another container writes to its log as fast as it can.
+  void WithFlood() {
+    const model::SandboxSpec flood = node_.Sandbox("flood");
+    const auto spec = PayloadContainer(node_, "flood", {"/bin/busybox", "yes"});
+    if (!runtime_->EnsureSandbox(flood) || !runtime_->Start(spec)) return;
+    const auto ours = MakeOurs(node_, *runtime_);
+    Samples samples;
+    for (int round = 0; round < rounds_ / 2; ++round) Add(samples, ours->StartOnce(), "ours");
+    (void)runtime_->RemoveSandbox(flood.uid);
+    Row("start.with_log_flood", "ms", samples, 2.5, "");
+  }
+
+  // `count` pods with a running container each; then all of it is taken away by one caller.
+  void Teardown(int count) {
+    for (int i = 0; i < count; ++i) {
+      const std::string uid = StrCat("down-", i);
+      (void)runtime_->EnsureSandbox(node_.Sandbox(uid));
+      (void)runtime_->Start(PayloadContainer(node_, uid, {"/bin/sleep", "1000"}));
+    }
+    Samples samples;
+    for (int i = 0; i < count; ++i) {
+      const double begin = NowMillis();
+      (void)runtime_->RemoveSandbox(PodUid(StrCat("down-", i)));
+      samples.push_back(NowMillis() - begin);
+    }
+    Row("start.teardown_per_pod", "ms", samples, 0, "");
+  }
+
+  // Open loop: a start is due every `1/rate` seconds whatever became of the ones before.
+  void Rate(int rate, int seconds) {
+    std::atomic<int> next{0};
+    const int total = rate * seconds;
+    std::vector<Samples> samples(kDrivers);
+    std::vector<std::thread> threads;
+    const double begin = NowMillis();
+    for (size_t t = 0; t < kDrivers; ++t) {
+      threads.emplace_back([&, t] {
+        for (int i = next++; i < total; i = next++) {
+          const double due = begin + 1000.0 * i / rate;
+          const double wait = due - NowMillis();
+          if (wait > 0) ::usleep(static_cast<useconds_t>(wait * 1000));
+          const std::string uid = StrCat("rate-", i);
+          const auto ensured = runtime_->EnsureSandbox(node_.Sandbox(uid));
+          const auto started = runtime_->Start(PayloadContainer(node_, uid, {"/bin/true"}));
+          if (ensured && started) samples[t].push_back(NowMillis() - due);
+          (void)runtime_->RemoveSandbox(PodUid(uid));
+        }
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    const double elapsed = (NowMillis() - begin) / 1000;
+    Samples all;
+    for (const Samples& part : samples) all.insert(all.end(), part.begin(), part.end());
+    Row("start.latency_at_200_per_second", "ms", all, 0, "");
+    std::fprintf(
+        out_,
+        "{\"row\":\"start.rate\",\"unit\":\"1/s\",\"n\":%zu,\"ours\":{\"p50\":%.1f},\"aim\":200}\n",
+        all.size(), static_cast<double>(all.size()) / elapsed);
+  }
+
+ private:
+  static constexpr size_t kDrivers = 4;
+
+  void Row(const char* name, const char* unit, const Samples& ours, double aim,
+           const std::string& rest) {
+    std::fprintf(out_, "{\"row\":\"%s\",\"unit\":\"%s\",\"n\":%zu,\"ours\":%s%s", name, unit,
+                 ours.size(), Figures(ours).c_str(), rest.c_str());
+    if (aim > 0) std::fprintf(out_, ",\"aim\":%g", aim);
+    std::fprintf(out_, "}\n");
+    std::fflush(out_);
+  }
+
+  std::FILE* out_;
+  const int rounds_;
+  test_support::RuntimeNode node_;
+  std::unique_ptr<ContainerRuntime> runtime_;
+};
+
+}  // namespace
+}  // namespace holdfast::bench
+
+int main(int argc, char** argv) {
+  std::string json = "/dev/stdout", peers;
+  int rounds = 200;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    const std::string option = argv[i];
+    if (option == "--json") json = argv[i + 1];
+    if (option == "--peers") peers = argv[i + 1];
+    if (option == "--n") rounds = std::atoi(argv[i + 1]);
+  }
+  std::FILE* out = std::fopen(json.c_str(), "a");
+  if (out == nullptr) return 1;
+  holdfast::bench::Bench bench(out, rounds);
+  bench.Cold(holdfast::bench::ReadPeers(peers));
+  bench.WithFlood();
+  bench.Teardown(rounds);
+  bench.Rate(200, 10);
+  std::fclose(out);
+  return 0;
+}
