@@ -166,6 +166,8 @@ void AuditPodDirectories(Agent& agent, const std::vector<PodUid>& live, bool rep
 }
 
 Result<std::vector<Leftover>> Audit(Agent& agent, bool repair) {
+  // First what is only on its way: addresses whose interfaces are gone by now.
+  RETURN_IF_ERROR(agent.network->Ensure());
   const std::vector<PodUid> live = agent.table->Live();
   ASSIGN_OR_RETURN(std::vector<Leftover> found, agent.runtime->Audit(live, repair));
   ASSIGN_OR_RETURN(const std::vector<Leftover> network, agent.network->Audit(live, repair));

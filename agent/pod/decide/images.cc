@@ -49,7 +49,9 @@ void PullInVain(Planning& p, const SpecContainer& c, const std::string& why) {
   p.Event(true, "Failed", StrCat("Failed to pull image \"", image, "\": ", why), &c);
   p.Event(true, "Failed", "Error: ErrImagePull", &c);
   NextImageBackOff(back_off, p.facts.wall, p.facts.boot);
-  Wait(p, c, Failure{"ErrImagePull", why, p.facts.boot + kShowPullError});
+  Wait(p, c,
+       Failure{"ErrImagePull", StrCat("failed to pull image \"", image, "\": ", why),
+               p.facts.boot + kShowPullError});
 }
 
 void ImageIsAbsent(Planning& p, const SpecContainer& c) {
@@ -59,11 +61,9 @@ void ImageIsAbsent(Planning& p, const SpecContainer& c) {
                 StrCat("Container image \"", image, "\" is not present with pull policy of Never"));
     return;
   }
-  PullInVain(
-      p, c,
-      StrCat("failed to pull image \"", image,
-             "\": it is not in the image store and this agent has no registry client; put it "
-             "there with: holdctl image import FILE"));
+  PullInVain(p, c,
+             "it is not in the image store and this agent has no registry client; put it there "
+             "with: holdctl image import FILE");
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ namespace {
 namespace asio = boost::asio;
 
 constexpr std::chrono::minutes kTurnLimit{5};
+// The kernel takes a namespace's interfaces away in the background.
+constexpr std::chrono::seconds kReleaseDelay{1};
 
 std::string FullName(const corev1::Pod& pod) {
   return StrCat(pod.metadata().namespace_(), "/", pod.metadata().name());
@@ -178,6 +180,7 @@ void PodTable::Ended(const PodUid& uid, PodWorker::Outcome outcome) {
     entries_.erase(it);
     wanted_grace_.erase(uid);
     services_.view.Remove(pod->metadata().namespace_(), pod->metadata().name());
+    if (!release_at_) release_at_ = services_.clock.Boot() + kReleaseDelay;
     Reconcile();  // the name is free, and the same manifest may be back
     ArmTimer();
     return;
@@ -199,6 +202,7 @@ void PodTable::Schedule(const PodUid& uid, Entry& entry, std::optional<BootTime>
 void PodTable::ArmTimer() {
   BootTime next = next_resync_;
   if (!wakes_.empty()) next = std::min(next, wakes_.begin()->first);
+  if (release_at_) next = std::min(next, *release_at_);
   // Zero would disarm it; a moment in the past fires at once.
   const auto ns = std::max<int64_t>(next.since_boot.count(), 1);
   itimerspec spec{};
@@ -224,6 +228,7 @@ void PodTable::OnTimer() {
     Schedule(uid, entries_[uid], std::nullopt);
     Poke(uid);
   }
+  if (release_at_ && now >= *release_at_) EnsureNetwork();
   if (now >= next_resync_) Resync();
   ArmTimer();
 }
@@ -233,14 +238,19 @@ void PodTable::Resync() {
   const BootTime now = services_.clock.Boot();
   next_resync_ = now + options_.resync;
   ReportOverdue(now);
+  EnsureNetwork();
+  RefreshBook();
+  Reconcile();
+  for (auto& [uid, entry] : entries_) Poke(uid);
+}
+
+void PodTable::EnsureNetwork() {
+  release_at_.reset();
   pool_->Post([this] {
     if (auto done = services_.network.Ensure(); !done) {
       services_.log(StrCat("pod network: ", done.error().message(), ", trying again in a minute"));
     }
   });
-  RefreshBook();
-  Reconcile();
-  for (auto& [uid, entry] : entries_) Poke(uid);
 }
 
 void PodTable::ReportOverdue(BootTime now) {

@@ -78,6 +78,7 @@ class PodTable {
   void WaitForTimer();
   void OnTimer();
   void Resync();
+  void EnsureNetwork();
   void ReportOverdue(BootTime now);
   void RefreshBook();
   void UpdateLive();
@@ -92,6 +93,7 @@ class PodTable {
   std::map<PodUid, std::chrono::seconds> wanted_grace_;
   std::set<std::pair<BootTime, PodUid>> wakes_;
   BootTime next_resync_;
+  std::optional<BootTime> release_at_;  // addresses of pods that went are looked at again
   bool refreshing_ = false;
   bool refresh_again_ = false;
   std::atomic<bool> hinted_{false};

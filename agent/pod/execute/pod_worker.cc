@@ -171,6 +171,9 @@ ImageFact PodWorker::LookAtImage(const std::string& reference) {
 void PodWorker::Publish(const Decision& decision,
                         std::optional<std::chrono::seconds> deletion_grace) {
   corev1::Pod shown = Shown(*pod_, decision.status);
+  if (!shown.metadata().has_creationtimestamp()) {
+    *shown.mutable_metadata()->mutable_creationtimestamp() = decision.status.starttime();
+  }
   if (deletion_grace && memory_.ending) {
     const auto since = memory_.ending->since + memory_.ending->grace;
     auto* meta = shown.mutable_metadata();
