@@ -63,6 +63,10 @@ std::unique_ptr<Subscription> PodViewStore::WatchEvents(EventCallback on_change)
 }
 
 void PodViewStore::Put(corev1::Pod pod) {
+  // A manifest has none; tools compute a pod's age from it. The start time is kept over restarts.
+  if (!pod.metadata().has_creationtimestamp() && pod.status().has_starttime()) {
+    *pod.mutable_metadata()->mutable_creationtimestamp() = pod.status().starttime();
+  }
   const std::lock_guard lock(mutex_);
   PodPtr& shown = pods_[{pod.metadata().namespace_(), pod.metadata().name()}];
   const bool is_new = shown == nullptr;
