@@ -179,7 +179,8 @@ class KeeperClient {
   // hands the pty's master to holder ("log.<id>.tty") and logger, which reads it like a pipe.
   // Before Launch.
   Result<void> RegisterTtyLog(const ContainerId& id, const model::LogSpec& spec) const;
-  // The pty's master again, for resize and stdin. Output read from it is missing in the log.
+  // The pty's master again (non-blocking), for resize and stdin. Output read from it is missing in
+  // the log.
   Result<UniqueFd> GetTty(const ContainerId& id) const;
 
   Result<LogStatus> GetLogStatus(const ContainerId& id) const;  // kNotFound when not registered

@@ -4,6 +4,7 @@
 //
 // Keys:  log.<id>.1 .2   read ends of a container's log pipes (second owner: the logger)
 //        log.<id>.tty    a container's pty master (second owners: logger and launcher)
+//        log.<id>.relay  both ends of the pipe between a pty and its log (second owner: the logger)
 //        ns.<uid>.<total>.<name>  namespaces and /dev/shm of a pod (second owner: the launcher); a
 //                        sandbox is there only when all `total` of its keys are
 //        pid.<id>        pidfd of a started process, holder only (derived again from start records)

@@ -7,6 +7,7 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cstdlib>
 
@@ -21,6 +22,7 @@ namespace holdfast::runtime::keeper {
 namespace {
 
 constexpr std::chrono::milliseconds kTick{1000};
+constexpr size_t kTtyBytes = 64 * 1024;
 
 }  // namespace
 
@@ -155,8 +157,10 @@ void Logger::Stored(const std::string& key, FdStore::Fds& fds) {
                      ? nullptr
                      : Find(key.substr(sizeof kLogKeyPrefix - 1, dot - sizeof kLogKeyPrefix + 1));
   if (entry == nullptr) return;
-  if (which == "2") return Attach(*entry, LogStream::kStderr, fds.front().get());
-  Attach(*entry, LogStream::kStdout, fds.front().get());
+  const int fd = fds.front().get();
+  if (which == "1") Attach(*entry, LogStream::kStdout, fd);
+  if (which == "2") Attach(*entry, LogStream::kStderr, fd);
+  if (which == "tty") AttachTty(*entry, fd);
 }
 
 void Logger::Dropping(const std::string& key) {
@@ -174,6 +178,44 @@ void Logger::Attach(Entry& entry, LogStream stream, int pipe) {
   Source& source = entry.sources[static_cast<size_t>(stream)];
   source.pipe = pipe;
   Watch(entry, stream, !entry.log->blocked());
+}
+
+void Logger::AttachTty(Entry& entry, int master) {
+  const std::string& id = entry.log->registration().id;
+  const std::string relay = StrCat(kLogKeyPrefix, id, ".relay");
+  if (pipes_.Find(relay) == nullptr) {
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return;  // the successor tries again
+    FdStore::Fds fds;
+    fds.emplace_back(ends[0]);
+    fds.emplace_back(ends[1]);
+    if (!pipes_.Put(relay, std::move(fds))) return;  // the id was checked when it was registered
+    link_.Put(relay, Borrow(*pipes_.Find(relay)));
+  }
+  HOLDFAST_PAUSE_POINT("logger.tty-attached");
+  ::fcntl(master, F_SETFL, O_NONBLOCK);
+  Attach(entry, LogStream::kStdout, master);
+  PumpTty(id, master);  // what a dead logger left in the relay
+}
+
+void Logger::PumpTty(const std::string& log_id, int master) {
+  Entry* entry = Find(log_id);
+  const FdStore::Fds* relay = pipes_.Find(StrCat(kLogKeyPrefix, log_id, ".relay"));
+  if (entry == nullptr || relay == nullptr || relay->size() != 2) return;
+  const ssize_t n =
+      ::splice(master, nullptr, (*relay)[1].get(), nullptr, kTtyBytes, SPLICE_F_NONBLOCK);
+  // EIO: nobody has the terminal open any more.
+  const bool ended = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+  entry->busy = true;
+  const int source = (*relay)[0].get();
+  if (ended) {
+    entry->log->PumpAll(LogStream::kStdout, source);
+    if (entry->log->ended(LogStream::kStdout)) return StreamEnded(*entry, LogStream::kStdout);
+  }
+  if (entry->log->blocked() ||
+      entry->log->Pump(LogStream::kStdout, source) == ContainerLog::Progress::kBlocked) {
+    Watch(*entry, LogStream::kStdout, false);
+  }
 }
 
 void Logger::Detach(Entry& entry, LogStream stream) {
@@ -199,6 +241,7 @@ void Logger::Pump(const std::string& log_id, LogStream stream) {
   Entry* entry = Find(log_id);
   if (entry == nullptr) return;
   const int pipe = entry->sources[static_cast<size_t>(stream)].pipe;
+  if (entry->log->registration().tty) return PumpTty(log_id, pipe);
   entry->busy = true;
   switch (entry->log->Pump(stream, pipe)) {
     case ContainerLog::Progress::kOk:
@@ -218,7 +261,7 @@ void Logger::Pump(const std::string& log_id, LogStream stream) {
 }
 
 void Logger::StreamEnded(Entry& entry, LogStream stream) {
-  const std::string& id = entry.log->registration().id;
+  const std::string id = entry.log->registration().id;
   const char* which = entry.log->registration().tty  ? ".tty"
                       : stream == LogStream::kStdout ? ".1"
                                                      : ".2";
@@ -226,6 +269,9 @@ void Logger::StreamEnded(Entry& entry, LogStream stream) {
   pipes_.Drop(key);
   HOLDFAST_PAUSE_POINT("logger.stream-dropped");
   link_.Drop(key);
+  if (!entry.log->registration().tty) return;
+  pipes_.Drop(StrCat(kLogKeyPrefix, id, ".relay"));
+  link_.Drop(StrCat(kLogKeyPrefix, id, ".relay"));
 }
 
 void Logger::OnTick() {

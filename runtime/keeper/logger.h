@@ -62,6 +62,10 @@ class Logger {
   void Detach(Entry& entry, LogStream stream);
   void Watch(Entry& entry, LogStream stream, bool on);
   void Pump(const std::string& log_id, LogStream stream);
+  // A terminal is no pipe: its output goes through a pipe of ours ("log.<id>.relay", kept by the
+  // holder too) and then the same way.
+  void AttachTty(Entry& entry, int master);
+  void PumpTty(const std::string& log_id, int master);
   void StreamEnded(Entry& entry, LogStream stream);
 
   void OnTick();
