@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "agent/config/agent_config.h"
+#include "agent/config/fields.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr char kHead[] = "apiVersion: holdfast.dev/v1\nkind: AgentConfiguration\n";
+
+std::string ErrorOf(const std::string& text) {
+  AgentConfig config;
+  const auto read = ReadConfigText(text, "c.yaml", config);
+  return read ? "" : read.error().message();
+}
+
+CommandLine Parse(std::vector<std::string> words) {
+  words.insert(words.begin(), "holdfastd");
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  return ReadCommandLine(static_cast<int>(argv.size()), argv.data(), "1.2.3");
+}
+
+TEST(ConfigTextTest, ReadsEveryKindOfField) {
+  AgentConfig config;
+  ASSERT_TRUE(ReadConfigText(
+      std::string(kHead) + "rootDir: /a/b/\npodCIDRs: [10.1.0.0/16]\ncontainerLogMaxSize: 1Mi\n"
+                           "containerLogMaxFiles: 3\nmaxContainerRestartPeriod: 1m30s\n"
+                           "cgroupDriver: systemd\n",
+      "c.yaml", config));
+  EXPECT_EQ(config.instance.root_dir, "/a/b");
+  EXPECT_EQ(config.instance.pod_cidrs, std::vector<std::string>{"10.1.0.0/16"});
+  EXPECT_EQ(config.log_max_size_bytes, 1u << 20);
+  EXPECT_EQ(config.log_max_files, 3u);
+  EXPECT_EQ(config.max_back_off, std::chrono::seconds(90));
+  EXPECT_EQ(config.cgroup_driver, "systemd");
+}
+
+TEST(ConfigTextTest, NamesEveryFaultWithItsPlace) {
+  EXPECT_EQ(ErrorOf(std::string(kHead) + "rootDirr: /a\nworkers: many\n"),
+            "c.yaml:3:1: rootDirr: unknown field (did you mean \"rootDir\"?)\n"
+            "c.yaml:4:10: workers: \"many\" is not a number from 1 to 256");
+  EXPECT_EQ(ErrorOf(std::string(kHead) + "rootDir: ../x\n"),
+            "c.yaml:3:10: rootDir: \"../x\" is not an absolute path");
+  EXPECT_NE(ErrorOf("kind: AgentConfiguration\n"), "") << "apiVersion is missing";
+  EXPECT_NE(ErrorOf(std::string(kHead) + "podCIDRs: x\n"), "") << "no list";
+  EXPECT_NE(ErrorOf(std::string(kHead) + "maxContainerRestartPeriod: 301s\n"), "");
+  EXPECT_NE(ErrorOf(std::string(kHead) + "cgroupDriver: foo\n"), "");
+  EXPECT_NE(ErrorOf(""), "");
+  EXPECT_NE(ErrorOf("- a\n"), "");
+}
+
+TEST(CommandLineTest, FlagsWinOverTheFile) {
+  char pattern[] = "/tmp/holdfast-config-XXXXXX";
+  const std::string dir = ::mkdtemp(pattern);
+  std::ofstream(dir + "/c.yaml") << kHead << "rootDir: /file\nrunDir: /file-run\n";
+  const CommandLine line = Parse(
+      {"--config", dir + "/c.yaml", "--root-dir", "/flag", "--pod-cidrs", "10.1.0.0/16,fd00::/64"});
+  std::filesystem::remove_all(dir);
+  ASSERT_FALSE(line.exit) << line.output;
+  EXPECT_EQ(line.config.instance.root_dir, "/flag");
+  EXPECT_EQ(line.config.instance.run_dir, "/file-run");
+  EXPECT_EQ(line.config.instance.pod_cidrs, (std::vector<std::string>{"10.1.0.0/16", "fd00::/64"}));
+}
+
+TEST(CommandLineTest, AnswersHelpAndVersionAndRefusesTheRest) {
+  EXPECT_EQ(Parse({"--version"}).output, "holdfastd 1.2.3\n");
+  EXPECT_EQ(Parse({"--help"}).exit_code, 0);
+  EXPECT_NE(Parse({"--help"}).output.find("--cluster-dns"), std::string::npos);
+  EXPECT_EQ(Parse({"--no-such-flag"}).exit_code, 2);
+  EXPECT_EQ(Parse({"--workers", "0"}).exit_code, 2);
+  EXPECT_EQ(Parse({"--config", "/no/such/file"}).exit_code, 2);
+}
+
+TEST(FieldTest, FlagsAreTheNamesInKebabCase) {
+  std::vector<std::string> flags;
+  for (const Field& field : Fields()) flags.push_back(field.Flag());
+  for (const char* wanted :
+       {"--root-dir", "--pod-cidrs", "--cluster-dns", "--max-container-restart-period"}) {
+    EXPECT_NE(std::find(flags.begin(), flags.end(), wanted), flags.end()) << wanted;
+  }
+}
+
+TEST(CompleteTest, FillsInTheMachineAndRefusesBadNames) {
+  AgentConfig config;
+  config.instance.node_name = "n1";
+  ASSERT_TRUE(CompleteConfig(config, "/opt/bin/holdfastd"));
+  EXPECT_EQ(config.unpack_binary, "/opt/bin/holdfast-unpack");
+  EXPECT_EQ(config.seccomp_dir, "/var/lib/holdfast/seccomp");
+  config.instance.node_name = "Bad_Name";
+  EXPECT_FALSE(CompleteConfig(config, "/opt/bin/holdfastd"));
+}
+
+}  // namespace
+}  // namespace holdfast::agent

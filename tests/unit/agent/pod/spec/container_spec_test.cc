@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// From pod, image and node to what the runtime is told.
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "agent/pod/spec/container_spec_builder.h"
+#include "agent/pod/spec/expansion.h"
+#include "agent/pod/spec/files.h"
+
+namespace holdfast::agent {
+namespace {
+
+class SpecTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    image_.config.entrypoint = {"/entry"};
+    image_.config.cmd = {"image-arg"};
+    image_.config.env = {"PATH=/bin", "A=image", "broken"};
+    image_.layers = {"/layers/1"};
+    node_.node_name = "n1";
+    node_.host_ips = {"192.0.2.1"};
+    node_.cpu_milli_capacity = 4000;
+    node_.memory_capacity_bytes = 1ll << 30;
+    node_.cluster_domain = "cluster.local";
+    node_.resolv_conf = "nameserver 192.0.2.53\nsearch example.org\noptions ndots:2\n";
+    node_.seccomp_dir = "/seccomp";
+  }
+
+  void SetPod(const std::string& spec_text) {
+    pod_.Clear();
+    pod_.mutable_metadata()->set_name("web-n1");
+    pod_.mutable_metadata()->set_namespace_("default");
+    pod_.mutable_metadata()->set_uid("u1");
+    (*pod_.mutable_metadata()->mutable_labels())["app"] = "web";
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(spec_text, pod_.mutable_spec()));
+  }
+
+  std::expected<model::ContainerSpec, StartFailure> Build(const std::string& spec_text) {
+    SetPod(spec_text);
+    const PodPaths paths(instance_, PodUid("u1"), "default", "web-n1");
+    return BuildContainerSpec({pod_,
+                               pod_.spec().containers(0),
+                               image_,
+                               node_,
+                               paths,
+                               {"10.88.0.2"},
+                               {{"v", "/volumes/v"}, {"etc", "/volumes/etc"}},
+                               ContainerId("id"),
+                               2});
+  }
+  std::string ConfigError(const std::string& spec_text) {
+    const auto spec = Build(spec_text);
+    if (spec || spec.error().phase != StartFailure::Phase::kConfig) return "none";
+    return spec.error().error.message();
+  }
+
+  corev1::Pod pod_;
+  Image image_;
+  NodeEnvironment node_;
+  model::Instance instance_;
+};
+
+using Words = std::vector<std::string>;
+
+TEST_F(SpecTest, CommandAndArgsAgainstEntrypointAndCmd) {
+  EXPECT_EQ(Build(R"(containers { name: "c" })")->argv, (Words{"/entry", "image-arg"}));
+  EXPECT_EQ(Build(R"(containers { name: "c" args: "x" })")->argv, (Words{"/entry", "x"}));
+  EXPECT_EQ(Build(R"(containers { name: "c" command: "/cmd" })")->argv, (Words{"/cmd"}));
+  EXPECT_EQ(Build(R"p(containers {
+                       name: "c"
+                       command: "/cmd"
+                       args: "$(A)"
+                       env { name: "A" value: "1" }
+                     })p")
+                ->argv,
+            (Words{"/cmd", "1"}));
+  image_.config = {};
+  const auto none = Build(R"(containers { name: "c" })");
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().phase, StartFailure::Phase::kCreate);
+}
+
+TEST_F(SpecTest, EnvironmentOfImageAndPodWithDownwardValues) {
+  const auto spec = Build(R"p(containers {
+      name: "c"
+      env { name: "A" value: "pod" }
+      env { name: "B" value: "$(A)/$(NONE)/$$(A)" }
+      env { name: "IP" valueFrom { fieldRef { fieldPath: "status.podIP" } } }
+      env { name: "APP" valueFrom { fieldRef { fieldPath: "metadata.labels['app']" } } }
+      env { name: "CPU" valueFrom { resourceFieldRef { resource: "limits.cpu" } } }
+      env {
+        name: "MEM"
+        valueFrom { resourceFieldRef { resource: "limits.memory" divisor { string: "1Mi" } } }
+      }
+      resources { limits { key: "cpu" value { string: "1500m" } } }
+    })p");
+  ASSERT_TRUE(spec) << spec.error().error.message();
+  EXPECT_EQ(spec->env, (Words{"PATH=/bin", "A=pod", "B=pod/$(NONE)/$(A)", "IP=10.88.0.2", "APP=web",
+                              "CPU=2", "MEM=1024"}));
+}
+
+TEST_F(SpecTest, WhatCannotBeReadIsAConfigError) {
+  EXPECT_EQ(ConfigError(R"(containers { name: "c" env { name: "A" valueFrom { configMapKeyRef {
+                localObjectReference { name: "m" } key: "k" } } } })"),
+            "configmap \"m\" not found");
+  EXPECT_EQ(
+      ConfigError(
+          R"(containers { name: "c" env { name: "A" valueFrom { fieldRef { fieldPath: "x" } } } })"),
+      "unsupported fieldPath: x");
+  EXPECT_NE(
+      ConfigError(R"(containers { name: "c" volumeMounts { name: "absent" mountPath: "/a" } })"),
+      "none");
+  EXPECT_NE(
+      ConfigError(
+          R"(containers { name: "c" volumeMounts { name: "v" mountPath: "/a" subPath: "../x" } })"),
+      "none");
+}
+
+TEST_F(SpecTest, RunAsNonRootNeedsANumberThatIsNotZero) {
+  const std::string pod = R"(containers { name: "c" securityContext { runAsNonRoot: true } })";
+  EXPECT_TRUE(
+      ConfigError(pod).starts_with("container has runAsNonRoot and image will run as root"));
+  image_.config.user = "www";
+  EXPECT_TRUE(
+      ConfigError(pod).starts_with("container has runAsNonRoot and image has non-numeric user "
+                                   "(www), cannot verify user is non-root"));
+  image_.config.user = "33:33";
+  EXPECT_TRUE(Build(pod));
+}
+
+TEST_F(SpecTest, MountsAreOrderedAndManagedFilesGiveWay) {
+  const auto spec = Build(R"(containers { name: "c" terminationMessagePath: "/dev/termination-log"
+      volumeMounts { name: "v" mountPath: "/etc/hosts" } volumeMounts { name: "etc" mountPath: "/etc/" readOnly: true } })");
+  ASSERT_TRUE(spec);
+  Words places;
+  for (const auto& mount : spec->mounts) places.push_back(mount.destination);
+  EXPECT_EQ(places, (Words{"/etc", "/etc/hosts", "/etc/resolv.conf", "/etc/hostname",
+                           "/dev/termination-log"}));
+  EXPECT_EQ(spec->mounts[1].source, "/volumes/v");
+}
+
+TEST_F(SpecTest, SecurityDefaultsAndOverrides) {
+  const auto plain = Build(R"(containers { name: "c" })");
+  EXPECT_EQ(plain->security.seccomp, model::SecuritySpec::Seccomp::kRuntimeDefault);
+  EXPECT_TRUE(plain->security.allow_privilege_escalation);
+  const auto spec = Build(R"(securityContext { runAsUser: 1 fsGroup: 7 supplementalGroups: 5
+        seccompProfile { type: "Localhost" localhostProfile: "p.json" } }
+      containers { name: "c" securityContext { runAsUser: 2 allowPrivilegeEscalation: false
+        capabilities { add: "CAP_NET_RAW" drop: "ALL" } } })");
+  EXPECT_EQ(spec->user.run_as_user, 2);
+  EXPECT_EQ(spec->user.supplemental_groups, (std::vector<int64_t>{5, 7}));
+  EXPECT_FALSE(spec->security.allow_privilege_escalation);
+  EXPECT_EQ(spec->security.add_capabilities, Words{"NET_RAW"});
+  EXPECT_EQ(spec->security.seccomp_profile, "/seccomp/p.json");
+}
+
+TEST_F(SpecTest, PodLimitsOnlyWhenEveryContainerHasOne) {
+  Build(R"(containers { name: "a" resources { limits { key: "memory" value { string: "1Mi" } } } }
+           containers { name: "b" })");
+  EXPECT_FALSE(BuildSandboxSpec(pod_, node_).resources.memory_limit_bytes);
+  Build(R"(containers { name: "a" resources { limits { key: "memory" value { string: "1Mi" } } } }
+           containers { name: "b" resources { limits { key: "memory" value { string: "2Mi" } } } })");
+  EXPECT_EQ(BuildSandboxSpec(pod_, node_).resources.memory_limit_bytes, 3 << 20);
+}
+
+TEST_F(SpecTest, HostsAndHostname) {
+  SetPod(
+      R"(hostname: "h" subdomain: "sub" hostAliases { ip: "192.0.2.9" hostnames: "x" hostnames: "y" })");
+  const std::string hosts = HostsFile(pod_, node_, {"10.88.0.2"});
+  EXPECT_TRUE(hosts.starts_with("# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n"));
+  EXPECT_NE(hosts.find("10.88.0.2\th.sub.default.svc.cluster.local\th\n"), std::string::npos);
+  EXPECT_TRUE(hosts.ends_with("\n# Entries added by HostAliases.\n192.0.2.9\tx\ty\n"));
+  EXPECT_EQ(PodHostname(pod_, node_), "h");
+  pod_.mutable_spec()->Clear();
+  pod_.mutable_metadata()->set_name(std::string(62, 'a') + "-b");
+  EXPECT_EQ(PodHostname(pod_, node_), std::string(62, 'a')) << "cut to 63, no dash at the end";
+}
+
+TEST_F(SpecTest, ResolvConfByPolicy) {
+  SetPod(R"(dnsPolicy: "ClusterFirst")");
+  const ResolvConf fallback = ResolvConfFile(pod_, node_);
+  EXPECT_EQ(fallback.warning_reason, "MissingClusterDNS");
+  EXPECT_EQ(fallback.text, "search example.org\nnameserver 192.0.2.53\noptions ndots:2\n");
+  node_.cluster_dns = {"10.96.0.10"};
+  EXPECT_EQ(ResolvConfFile(pod_, node_).text,
+            "search default.svc.cluster.local svc.cluster.local cluster.local example.org\n"
+            "nameserver 10.96.0.10\noptions ndots:5\n");
+  SetPod(R"(dnsPolicy: "ClusterFirst" hostNetwork: true)");
+  EXPECT_EQ(ResolvConfFile(pod_, node_).text, fallback.text);
+  SetPod(R"(dnsPolicy: "None" dnsConfig { nameservers: "192.0.2.1" nameservers: "192.0.2.2"
+      nameservers: "192.0.2.3" nameservers: "192.0.2.4" options { name: "ndots" value: "1" } })");
+  const ResolvConf cut = ResolvConfFile(pod_, node_);
+  EXPECT_EQ(cut.text,
+            "nameserver 192.0.2.1\nnameserver 192.0.2.2\nnameserver 192.0.2.3\noptions ndots:1\n");
+  EXPECT_EQ(cut.warning_reason, "DNSConfigForming");
+}
+
+TEST(ExpansionTest, FollowsKubernetesSyntax) {
+  const std::map<std::string, std::string> vars = {{"A", "1"}, {"B", "$(A)"}};
+  EXPECT_EQ(Expand("$(A)$(A)", vars), "11");
+  EXPECT_EQ(Expand("$$(A) $$$(A)", vars), "$(A) $1");
+  EXPECT_EQ(Expand("$(B)", vars), "$(A)") << "not twice";
+  EXPECT_EQ(Expand("$(C) $( $A $", vars), "$(C) $( $A $");
+}
+
+}  // namespace
+}  // namespace holdfast::agent
