@@ -107,6 +107,7 @@ const char* Reason(grpc::StatusCode code) {
 bool IsConnectionLoss(const grpc::Status& status) {
   return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
          (status.error_message().find("Socket closed") != std::string::npos ||
+          status.error_message().find("Transport closed") != std::string::npos ||
           status.error_message().find("reset by peer") != std::string::npos ||
           status.error_message().find("Broken pipe") != std::string::npos ||
           status.error_message().find("onnection") != std::string::npos);

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// The real holdctl against a real server on a real socket, as root and as users with and without
+// groups. Needs root to change users.
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <pty.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "tests/support/api_fixture.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr uid_t kNobody = 65534;
+
+struct Ran {
+  int code = -1;
+  std::string out;
+  std::string err;
+};
+
+class HoldctlTest : public ApiFixture {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+    ApiFixture::SetUp();
+    // Where every user may execute it.
+    program_ = root_ + "/holdctl";
+    std::filesystem::copy_file(HOLDCTL, program_);
+    ASSERT_EQ(::chmod(program_.c_str(), 0755), 0);
+    StartServer();
+    pods_.SetPod(RunningPod("web-node1", "uid-web"));
+  }
+  void TearDown() override {
+    if (!root_.empty()) ApiFixture::TearDown();
+  }
+
+  // Runs holdctl through sh (which redirects) as `uid` with `groups`.
+  Ran RunAs(uid_t uid, const std::vector<gid_t>& groups, const std::string& arguments) {
+    const std::string out = root_ + "/out";
+    const std::string err = root_ + "/err";
+    for (const std::string& file : {out, err}) {
+      std::ofstream(file).close();
+      EXPECT_EQ(::chmod(file.c_str(), 0666), 0);
+    }
+    const std::string command = "{ " + program_ + " --socket " + options_.socket_path + " " +
+                                arguments + "; } >" + out + " 2>" + err + " </dev/null";
+    const pid_t pid = ::fork();
+    if (pid == 0) {  // async-signal-safe calls only
+      if (::setgroups(groups.size(), groups.data()) != 0 || ::setgid(uid) != 0 ||
+          ::setuid(uid) != 0) {
+        ::_exit(126);
+      }
+      ::execl("/bin/sh", "sh", "-c", command.c_str(), nullptr);
+      ::_exit(126);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadTextFile(out), ReadTextFile(err)};
+  }
+  Ran Run(const std::string& arguments) { return RunAs(0, {}, arguments); }
+
+  std::string program_;
+};
+
+TEST_F(HoldctlTest, GetsPods) {
+  const Ran ran = Run("get pods");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_TRUE(
+      ran.out.starts_with("NAME        READY   STATUS    RESTARTS   AGE\n"
+                          "web-node1   1/1     Running   0          "))
+      << ran.out;
+  EXPECT_EQ(Run("get pods -o name").out, "pod/web-node1\n");
+  EXPECT_EQ(Run("get pod web -o jsonpath='{.status.podIP}'").out, "10.88.0.5");
+  EXPECT_EQ(Run("-n empty get po").err, "No resources found in empty namespace.\n");
+  const Ran missing = Run("get pod x");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_EQ(missing.err, "Error from server (NotFound): pods \"x\" not found\n");
+  EXPECT_EQ(Run("get pods -l app=web-node1 --no-headers | wc -l").out, "1\n");
+  EXPECT_EQ(Run("get nothing").code, 1);
+  EXPECT_EQ(Run("get pods --bogus").code, 2);
+}
+
+TEST_F(HoldctlTest, ExecPassesOnOutputAndExitCode) {
+  const Ran ran = Run("exec web -- sh -c 'echo out; echo err >&2; exit 7'");
+  EXPECT_EQ(ran.code, 7);
+  EXPECT_EQ(ran.out, "out\n");
+  EXPECT_EQ(ran.err, "err\ncommand terminated with exit code 7\n");
+  EXPECT_EQ(Run("exec -i web -- cat < /etc/hostname | head -c 0; echo done").out, "done\n");
+}
+
+TEST_F(HoldctlTest, AppliesAndReportsEveryFault) {
+  std::ofstream(root_ + "/good.yaml") << "kind: Pod";
+  std::ofstream(root_ + "/bad.yaml") << "bad";
+  EXPECT_EQ(Run("apply -f " + root_ + "/good.yaml").out, "pod/web created\n");
+  const Ran bad = Run("apply -f " + root_ + "/bad.yaml");
+  EXPECT_EQ(bad.code, 1);
+  EXPECT_NE(bad.err.find("/bad.yaml:1:1: not a manifest"), std::string::npos) << bad.err;
+  const Ran none = Run("apply -f " + root_ + "/none.yaml");
+  EXPECT_EQ(none.err, "error: the path \"" + root_ + "/none.yaml\" does not exist\n");
+}
+
+TEST_F(HoldctlTest, DeletesAndWaits) {
+  const Ran ran = Run("delete pod web");
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.out, "pod \"web\" deleted from default namespace\n");
+  EXPECT_TRUE(pods_.ListPods().empty());
+  EXPECT_EQ(Run("delete pod none").code, 1);
+  EXPECT_EQ(Run("delete pod none --ignore-not-found").code, 0);
+}
+
+TEST_F(HoldctlTest, Waits) {
+  EXPECT_EQ(Run("wait --for=condition=Ready pod/web --timeout=5s").out, "pod/web condition met\n");
+  const Ran late = Run("wait --for=condition=Gone web --timeout=1s");
+  EXPECT_EQ(late.code, 1);
+  EXPECT_EQ(late.err, "error: timed out waiting for the condition on pods/web\n");
+  EXPECT_EQ(Run("wait --for=jsonpath='{.status.phase}'=Running web").code, 0);
+  EXPECT_EQ(Run("wait --for=delete none").code, 0);
+}
+
+TEST_F(HoldctlTest, ImportsListsAndExportsImages) {
+  std::ofstream(root_ + "/app.tar") << "archive";
+  const Ran imported = Run("image import " + root_ + "/app.tar --name app:1 --cmd '[\"a\",\"b\"]'");
+  EXPECT_EQ(imported.out, "image/app:1 imported (7B)\n") << imported.err;
+  EXPECT_EQ(Run("image ls --no-headers | awk '{print $1,$2,$4}'").out, "app 1 7B\n");
+  EXPECT_EQ(Run("image inspect app:1 -o jsonpath='{.config.cmd[*]}'").out, "a b");
+  EXPECT_EQ(Run("image export app:1 -o " + root_ + "/copy.tar").code, 0);
+  EXPECT_EQ(ReadTextFile(root_ + "/copy.tar"), "archive");
+  EXPECT_EQ(Run("image rm app:1").out, "image \"app:1\" removed\n");
+}
+
+TEST_F(HoldctlTest, ChecksAndDescribes) {
+  const Ran check = Run("check");
+  EXPECT_EQ(check.code, 1);
+  EXPECT_NE(check.out.find("cgroup   kubepods/pod-x   no pod of this UID"), std::string::npos);
+  EXPECT_EQ(Run("check --repair").code, 0);
+  EXPECT_TRUE(Run("describe pod web").out.starts_with("Name:             web-node1\n"));
+}
+
+TEST_F(HoldctlTest, PrintsLogs) {
+  std::ofstream(LogPath("web-node1", "uid-web"))
+      << "2026-11-21T07:19:31.5Z stdout F one\n2026-11-21T07:19:32Z stderr P tw\n"
+      << "2026-11-21T07:19:32Z stderr F o\n";
+  EXPECT_EQ(Run("logs web").out, "one\ntwo\n");
+  EXPECT_EQ(Run("logs web --tail=1 --timestamps --prefix").out,
+            "[pod/web-node1/app] 2026-11-21T07:19:32.000000000Z two\n");
+  EXPECT_EQ(
+      Run("logs web -c nope").err,
+      "Error from server (NotFound): container nope is not valid for pod web-node1, choose one "
+      "of: [app]\n");
+}
+
+TEST_F(HoldctlTest, AStrangerIsTurnedAwayByTheSocketsMode) {
+  const Ran ran = RunAs(kNobody, {}, "get pods");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_NE(ran.err.find("no permission to use"), std::string::npos) << ran.err;
+}
+
+TEST_F(HoldctlTest, AStrangerIsTurnedAwayByTheServerToo) {
+  ASSERT_EQ(::chmod(options_.socket_path.c_str(), 0666), 0);
+  const Ran ran = RunAs(kNobody, {}, "get pods");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_NE(ran.err.find("no role"), std::string::npos) << ran.err;
+  EXPECT_TRUE(Eventually([&] {
+    return AuditText().find("\"stage\":\"refused\",\"id\":0,\"uid\":65534") != std::string::npos;
+  })) << AuditText();
+}
+
+TEST_F(HoldctlTest, GroupsGiveWhatTheirRolesAllow) {
+  struct stat info{};
+  ASSERT_EQ(::stat(options_.socket_path.c_str(), &info), 0);
+  EXPECT_EQ(info.st_gid, 4242u);
+  std::ofstream(root_ + "/pod.yaml") << "kind: Pod";
+  const std::string apply = "apply -f " + root_ + "/pod.yaml";
+  // The plain group: operator.
+  EXPECT_EQ(RunAs(kNobody, {4242}, "get pods -o name").out, "pod/web-node1\n");
+  EXPECT_EQ(RunAs(kNobody, {4242}, apply).code, 0);
+  const Ran refused = RunAs(kNobody, {4242}, "exec web -- true");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_TRUE(
+      refused.err.starts_with("Error from server (Forbidden): your role does not allow Exec"))
+      << refused.err;
+  EXPECT_EQ(RunAs(kNobody, {4242}, "check --repair").code, 1);
+  // With the exec group: exec, no changes.
+  EXPECT_EQ(RunAs(kNobody, {4242, 4243}, "exec web -- sh -c 'exit 3'").code, 3);
+  EXPECT_EQ(RunAs(kNobody, {4242, 4243}, apply).code, 1);
+  // A viewer sees no environment and no logs.
+  EXPECT_EQ(RunAs(kNobody, {4242, 4244}, "get pod web -o yaml | grep -c secret").out, "0\n");
+  EXPECT_EQ(RunAs(kNobody, {4242}, "get pod web -o yaml | grep -c secret").out, "1\n");
+  EXPECT_EQ(RunAs(kNobody, {4242, 4244}, "logs web").code, 1);
+  EXPECT_TRUE(Eventually([&] {
+    return AuditText().find("\"method\":\"Exec\",\"decision\":\"deny\"") != std::string::npos;
+  })) << AuditText();
+}
+
+TEST_F(HoldctlTest, TerminalIsRawDuringExecAndRestoredAfter) {
+  int master = -1;
+  int slave = -1;
+  winsize size{.ws_row = 40, .ws_col = 120, .ws_xpixel = 0, .ws_ypixel = 0};
+  ASSERT_EQ(::openpty(&master, &slave, nullptr, nullptr, &size), 0);
+  const UniqueFd master_fd(master);
+  const UniqueFd slave_fd(slave);
+  termios before{};
+  ASSERT_EQ(::tcgetattr(slave, &before), 0);
+  const std::string socket = "--socket=" + options_.socket_path;
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    (void)::setsid();
+    (void)::ioctl(slave, TIOCSCTTY, 0);
+    for (int fd = 0; fd < 3; ++fd) (void)::dup2(slave, fd);
+    ::execl(program_.c_str(), "holdctl", socket.c_str(), "exec", "-it", "web", "--", "sh", nullptr);
+    ::_exit(126);
+  }
+  std::string seen;
+  const auto read_until = [&](const std::string& text) {
+    return Eventually([&] {
+      pollfd fd{.fd = master, .events = POLLIN, .revents = 0};
+      char buffer[4096];
+      while (::poll(&fd, 1, 0) > 0) {
+        const ssize_t count = ::read(master, buffer, sizeof(buffer));
+        if (count <= 0) break;
+        seen.append(buffer, static_cast<size_t>(count));
+      }
+      return seen.find(text) != std::string::npos;
+    });
+  };
+  const auto type = [&](const std::string& text) {
+    ASSERT_EQ(::write(master, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+  };
+  type("stty size; echo re''ady\n");
+  ASSERT_TRUE(read_until("ready")) << seen;
+  EXPECT_NE(seen.find("40 120"), std::string::npos) << seen;
+  termios during{};
+  ASSERT_EQ(::tcgetattr(slave, &during), 0);
+  EXPECT_EQ(during.c_lflag & (ICANON | ECHO), 0u);
+  // The window changes, and so does the program's terminal.
+  size.ws_row = 50;
+  ASSERT_EQ(::ioctl(master, TIOCSWINSZ, &size), 0);
+  EXPECT_TRUE(Eventually([&] {
+    seen.clear();
+    type("stty size; echo d''one\n");
+    return read_until("done") && seen.find("50 120") != std::string::npos;
+  })) << seen;
+  type("exit 9\n");
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  EXPECT_EQ(WEXITSTATUS(status), 9);
+  termios after{};
+  ASSERT_EQ(::tcgetattr(slave, &after), 0);
+  EXPECT_EQ(after.c_lflag, before.c_lflag);
+  EXPECT_EQ(after.c_iflag, before.c_iflag);
+}
+
+TEST_F(HoldctlTest, SaysWhatToDoWhenNobodyAnswers) {
+  server_.reset();
+  const Ran ran = Run("get pods");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_NE(ran.err.find("the agent is not running"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("systemctl start holdfastd"), std::string::npos) << ran.err;
+}
+
+}  // namespace
+}  // namespace holdfast::agent
