@@ -130,6 +130,7 @@ TypeMeta WrittenType(const Message& object) {
 
 // Map entries in the order of their keys, as the API server writes them.
 std::string Serialize(const Message& message) {
+  const google::protobuf::LogSilencer silencer;  // as in DecodeEnvelope()
   std::string bytes;
   {
     google::protobuf::io::StringOutputStream stream(&bytes);
