@@ -115,10 +115,10 @@ def test_a_pod_runs_with_log_status_and_address(node):
 def test_exit_codes_reasons_and_termination_messages(node):
     cases = {"code-0": ("exit 0", "Succeeded", 0, "Completed", None),
              "code-7": ("echo why > /dev/termination-log; exit 7", "Failed", 7, "Error", "why\n"),
-             "sigkill": ("kill -9 $$", "Failed", 137, "Error", None),
-             "sigsegv": ("kill -SEGV $$", "Failed", 139, "Error", None)}
+             "sigkill": ("kill -9 $$$$", "Failed", 137, "Error", None),
+             "sigsegv": ("kill -SEGV $$$$", "Failed", 139, "Error", None)}
     for name, (script, *_) in cases.items():
-        # In a child: the kernel spares PID 1 its own signals.
+        # In a child: the kernel spares PID 1 its own signals. "$$" in a manifest is one "$".
         if "kill" in script:
             script = f"sh -c '{script}'; exit $?"
         node.pod(name, script, restartPolicy="Never")
