@@ -34,7 +34,8 @@ namespace fs = std::filesystem;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr size_t kLineBytes = 100;
-constexpr long kLines = 4'000'000;  // of all containers together
+constexpr long kLines = 4'000'000;      // of all containers together
+constexpr long kConmonLines = 400'000;  // it is slower; the rate is what counts
 constexpr int kRounds = 5;
 constexpr uint64_t kRotateBytes = 10u << 20;
 constexpr char kLinesVariable[] = "BENCH_LOGS_LINES";
@@ -169,7 +170,7 @@ Sample MeasureOurs(const Bench& bench, pid_t keeper, int containers) {
 }
 
 double MeasureConmon(const Bench& bench, int containers) {
-  const long each = kLines / containers;
+  const long each = kConmonLines / containers;
   ::setenv(kLinesVariable, std::to_string(each).c_str(), 1);
   std::vector<std::string> exits;
   const auto begin = SteadyClock::now();
@@ -215,7 +216,7 @@ double MeasureConmon(const Bench& bench, int containers) {
   // The exit file appears once everything is in the log.
   for (const std::string& exit : exits) {
     while (!fs::exists(exit)) {
-      if (SteadyClock::now() - begin > std::chrono::minutes(1)) {
+      if (SteadyClock::now() - begin > std::chrono::seconds(10)) {
         std::fprintf(stderr, "bench_logs: conmon did not end, %s is missing\n", exit.c_str());
         return 0;
       }
@@ -302,13 +303,17 @@ std::string Rows(const Bench& bench, pid_t keeper, int containers, const std::st
     ours.push_back(sample.rate);
     processor.push_back(-sample.nanoseconds);  // Figures() takes the low end for the bad one
     limit.push_back(MeasureLimit(bench, containers));
-    if (!conmon.empty()) peer.push_back(MeasureConmon(bench, containers));
+    // One failure is enough: the row then goes without the peer.
+    if (!conmon.empty() && (peer.empty() || peer.back() > 0)) {
+      peer.push_back(MeasureConmon(bench, containers));
+    }
     fs::remove_all(bench.dir + "/logs");
   }
   std::string row =
       StrCat("{\"row\":\"logs.", containers, "\",\"unit\":\"million lines/s\",\"n\":", kRounds,
              ",\"ours\":", Figures(ours, 1), ",\"limit\":", Figures(limit, 1));
-  if (!conmon.empty()) row += StrCat(",\"peers\":{\"conmon ", conmon, "\":", Figures(peer, 1), "}");
+  if (!peer.empty() && peer.back() > 0)
+    row += StrCat(",\"peers\":{\"conmon ", conmon, "\":", Figures(peer, 1), "}");
   return row + ",\"aim\":\">= 6\"}\n" +
          StrCat("{\"row\":\"logs.cpu.", containers,
                 "\",\"unit\":\"ns of the logger per line\",\"n\":", kRounds,
