@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The API server's own threads, without gRPC and protobuf, so that ThreadSanitizer sees every lock:
+// workers, the log waker, the acceptor.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/api/grpc/acceptor.h"
+#include "agent/api/grpc/listen.h"
+#include "agent/api/grpc/log_waker.h"
+#include "agent/api/grpc/workers.h"
+#include "holdfast/sys/files.h"
+
+namespace holdfast::agent::api {
+namespace {
+
+bool Eventually(const std::function<bool()>& done) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!done()) {
+    if (std::chrono::steady_clock::now() > deadline) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+class ThreadsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = std::filesystem::temp_directory_path() / "holdfast-api-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+
+  // -1 when nobody accepts.
+  UniqueFd Connect() const {
+    UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    (dir_ + "/api.sock").copy(address.sun_path, sizeof(address.sun_path) - 1);
+    if (::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+      socket.Reset();
+    }
+    return socket;
+  }
+
+  std::string dir_;
+};
+
+TEST_F(ThreadsTest, WorkersRunEverythingThatWasPostedFromManyThreads) {
+  std::atomic<int> ran = 0;
+  int accepted = 0;
+  {
+    Workers workers("test", 3, 1'000'000);
+    std::mutex mutex;
+    std::vector<std::thread> posters;
+    for (int i = 0; i < 4; ++i) {
+      posters.emplace_back([&] {
+        for (int j = 0; j < 500; ++j) {
+          const bool posted = workers.Post([&] { ++ran; });
+          const std::lock_guard lock(mutex);
+          accepted += posted ? 1 : 0;
+        }
+      });
+    }
+    for (std::thread& poster : posters) poster.join();
+  }
+  EXPECT_EQ(accepted, 2000);
+  EXPECT_EQ(ran, 2000);
+}
+
+TEST_F(ThreadsTest, TheWakerWakesForChangesAndTimesAndForgets) {
+  LogWaker waker;
+  const auto directory = sys::OpenDir(dir_);
+  ASSERT_TRUE(directory.has_value());
+  std::atomic<int> woken = 0;
+  std::vector<LogWaker::Id> ids;
+  for (int i = 0; i < 8; ++i) {
+    const auto id = waker.Watch(directory->get(), [&] { ++woken; });
+    ASSERT_TRUE(id.has_value());
+    ids.push_back(*id);
+  }
+  std::ofstream(dir_ + "/0.log") << "x";
+  EXPECT_TRUE(Eventually([&] { return woken >= 8; }));
+  // Forgotten from several threads while changes go on.
+  std::thread writer([&] {
+    for (int i = 0; i < 200; ++i) std::ofstream(dir_ + "/0.log", std::ios::app) << "y";
+  });
+  std::vector<std::thread> forgetters;
+  for (const LogWaker::Id id : ids) forgetters.emplace_back([&waker, id] { waker.Forget(id); });
+  for (std::thread& forgetter : forgetters) forgetter.join();
+  writer.join();
+  const int after = woken;
+  std::ofstream(dir_ + "/1.log") << "z";
+  std::atomic<bool> timed = false;
+  const auto last = waker.Watch(directory->get(), [&] { timed = true; });
+  ASSERT_TRUE(last.has_value());
+  waker.WakeAt(*last, LogWaker::Clock::now() + std::chrono::milliseconds(5));
+  EXPECT_TRUE(Eventually([&] { return timed.load(); }));
+  EXPECT_EQ(woken, after);
+}
+
+TEST_F(ThreadsTest, TheAcceptorKnowsItsPeersAndCountsThemDown) {
+  auto socket = ApiSocket::Listen(dir_ + "/api.sock", 0);
+  ASSERT_TRUE(socket.has_value());
+  std::mutex mutex;
+  std::vector<UniqueFd> served;
+  std::atomic<int> refused = 0;
+  auto acceptor = Acceptor::Create(
+      socket->fd(), RoleTable{.own_uid = ::geteuid(), .groups = {}}, 10,
+      [&](UniqueFd connection, OperationSet permitted) {
+        EXPECT_EQ(permitted, OperationSet::All());
+        const std::lock_guard lock(mutex);
+        served.push_back(std::move(connection));
+      },
+      [&](const Peer&, const std::string&) { ++refused; });
+  ASSERT_TRUE(acceptor.has_value());
+  (*acceptor)->Start();
+  std::vector<UniqueFd> clients;
+  for (int i = 0; i < 15; ++i) clients.push_back(Connect());
+  EXPECT_TRUE(Eventually([&] { return refused == 5; }));
+  {
+    const std::lock_guard lock(mutex);
+    ASSERT_EQ(served.size(), 10u);
+    const auto peer = (*acceptor)->PeerOf("fd:" + std::to_string(served.front().get()));
+    ASSERT_TRUE(peer.has_value());
+    EXPECT_EQ(peer->uid, ::geteuid());
+    EXPECT_EQ(peer->pid, ::getpid());
+    EXPECT_FALSE((*acceptor)->PeerOf("fd:999999").has_value());
+    EXPECT_FALSE((*acceptor)->PeerOf("unix:").has_value());
+  }
+  clients.clear();
+  EXPECT_TRUE(Eventually([&] { return (*acceptor)->ConnectionCount() == 0; }));
+  (*acceptor)->Stop();
+}
+
+}  // namespace
+}  // namespace holdfast::agent::api
