@@ -138,9 +138,14 @@ class Machine:
         identities = set()
         for tree in self.cgroup_trees()[:1]:
             for procs in tree.glob(f"**/pod{uid}/**/cgroup.procs"):
-                pids = [int(p) for p in procs.read_text().split()]
-                if pids:
-                    pid = min(pids)
-                    stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-                    identities.add((pid, int(stat[19])))
+                started = {}  # the first process started first; its number need not be the lowest
+                for pid in map(int, procs.read_text().split()):
+                    try:
+                        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+                    except OSError:
+                        continue  # a child that just ended
+                    started[pid] = int(stat.rpartition(")")[2].split()[19])
+                if started:
+                    first = min(started, key=lambda pid: (started[pid], pid))
+                    identities.add((first, started[first]))
         return identities

@@ -223,7 +223,12 @@ model::ExitReport KeeperTest::WaitExit(const Subject& subject) {
 }
 
 model::ExitReport KeeperTest::Stop(Subject& subject) {
-  ::syscall(SYS_pidfd_send_signal, subject.pidfd.get(), SIGTERM, nullptr, 0);
+  // Process 1 of a pid namespace ignores a signal until it has a handler: sent until it ends.
+  WaitUntil([&] {
+    ::syscall(SYS_pidfd_send_signal, subject.pidfd.get(), SIGTERM, nullptr, 0);
+    auto exit = client_->FindExit(subject.start, subject.pidfd.get());
+    return exit && *exit;
+  });
   return WaitExit(subject);
 }
 
