@@ -16,7 +16,7 @@ namespace {
 constexpr std::array<model::QosClass, 3> kClasses = {
     model::QosClass::kGuaranteed, model::QosClass::kBurstable, model::QosClass::kBestEffort};
 
-// The directory that `parent` names in each hierarchy. It is not ours, so it is not created.
+// The directory that `parent` names in each hierarchy.
 Result<Cgroup> OpenParent(const CgroupLayout& layout, const std::string& parent) {
   Cgroup cgroup{parent, {}};
   for (const CgroupHierarchy& hierarchy : layout.hierarchies) {
@@ -30,9 +30,10 @@ Result<Cgroup> OpenParent(const CgroupLayout& layout, const std::string& parent)
   return cgroup;
 }
 
-// On v1 the parent may lack directories in some hierarchies (systemd delegates one); make them.
+// The parent may be missing: in some hierarchies of v1, since systemd delegates one, and with v2
+// because systemd prunes the cgroup of an active unit without a process (252 and 257 do).
 Result<void> MakeParents(const CgroupLayout& layout, const std::string& parent) {
-  if (layout.version == CgroupVersion::kV2 || parent.empty()) return {};
+  if (parent.empty()) return {};
   for (const CgroupHierarchy& hierarchy : layout.hierarchies) {
     ASSIGN_OR_RETURN(const DirFd mount, sys::OpenDir(hierarchy.mount_point));
     RETURN_IF_ERROR(sys::MakeDirs(mount.get(), parent.substr(1), 0755));

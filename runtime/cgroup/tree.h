@@ -48,7 +48,7 @@ struct FoundPodCgroup {
 
 class CgroupTree {
  public:
-  // Makes the root and the QoS directories. `parent` must exist (systemd makes it).
+  // Makes the root and the QoS directories, and `parent` where it is missing.
   static Result<std::unique_ptr<CgroupTree>> Open(CgroupLayout layout, CgroupTreeOptions options);
 
   // Makes the pod's directory and brings its limits up to date.

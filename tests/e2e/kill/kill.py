@@ -64,8 +64,9 @@ def kill_phase(machine, plan, rng, groups, rounds):
     kills = 0
     for _ in range(rounds):
         for group in groups:
-            machine.ensure_agent()
-            time.sleep(rng.uniform(0, 0.25))  # the random moment, not a wait for something
+            # Whoever died in the round before is there again; then a random moment of its life.
+            machine.wait(f"{group} alive", lambda g=group: all(machine.pids_of(r) for r in g), 30)
+            time.sleep(rng.uniform(0, 0.25))
             kills += machine.kill(group)
     settle(machine, plan)
     return kills
@@ -178,6 +179,7 @@ def main():
     parser.add_argument("--keep", action="store_true", help="leave the folder for a look")
     args = parser.parse_args()
     print(f"seed {args.seed}")
+    began = time.monotonic()
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     top = tempfile.mkdtemp(prefix="holdfast-kill-")
     machine = Machine(args.bin, top, "kill")
@@ -195,6 +197,9 @@ def main():
         else:
             print(f"left for a look: {top}")
     print(f"{len(tally.problems)} problems")
+    # The closing form that tests/run counts.
+    word = "[  FAILED  ]" if tally.problems else "[       OK ]"
+    print(f"{word} kill.every_process ({int((time.monotonic() - began) * 1000)} ms)")
     return 1 if tally.problems else 0
 
 

@@ -50,7 +50,7 @@ main_pid() { systemctl show -p MainPID --value "$1"; }
 first_boot() {
   systemctl --version | head -n 1; uname -r
   step "quickstart"
-  ./quickstart || fail "quickstart"
+  ./quickstart || { fail "quickstart"; return 1; }
   wait_for 60 "four pods ready" all_ready
   answers
   before=$(identity)
