@@ -135,6 +135,18 @@ Result<std::vector<ExitRecord>> KeeperClient::ListExits() const {
   return records.ListExits();
 }
 
+namespace {
+
+// After an exit record was written outside the keeper: Forget() in another thread may have come
+// between. It removes the start record first, so whoever sees none takes the exit record away.
+Result<void> RemoveExitIfForgotten(const Records& records, const std::string& id) {
+  ASSIGN_OR_RETURN(const auto start, records.ReadStart(id));
+  if (start) return {};
+  return records.RemoveExit(id);
+}
+
+}  // namespace
+
 Result<std::optional<model::ExitReport>> KeeperClient::FindExit(const StartRecord& start,
                                                                 int pidfd) const {
   ASSIGN_OR_RETURN(const Records records, Records::Open(run_dir_));
@@ -150,6 +162,7 @@ Result<std::optional<model::ExitReport>> KeeperClient::FindExit(const StartRecor
   if (pidfd >= 0) report = ExitFromPidfd(pidfd, now);
   if (!report) report = model::ExitReport{model::ExitReport::Source::kLost, 137, 0, false, now};
   RETURN_IF_ERROR(records.WriteExit({start.id, start.pid, start.start_ticks, *report}));
+  RETURN_IF_ERROR(RemoveExitIfForgotten(records, start.id));
   return report;
 }
 
@@ -158,7 +171,8 @@ Result<void> KeeperClient::SetOomKilled(const std::string& id) const {
   ASSIGN_OR_RETURN(auto exit, records.ReadExit(id));
   if (!exit) return NotFound(StrCat("exit record ", id));
   exit->report.oom_killed = true;
-  return records.ReplaceExit(*exit);
+  RETURN_IF_ERROR(records.ReplaceExit(*exit));
+  return RemoveExitIfForgotten(records, id);
 }
 
 Result<void> KeeperClient::Forget(const std::string& id) const {
