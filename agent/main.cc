@@ -249,10 +249,13 @@ int Run(Agent& agent) {
 // --cleanup: what the agent made on the node and that belongs to no pod.
 Result<void> CleanUp(const AgentConfig& config) {
   ASSIGN_OR_RETURN(const UniqueFd lock, LockRoot(config.instance.root_dir));
-  RETURN_IF_ERROR(
-      WithContext(runtime::RemoveNodeParts(OptionsOfRuntime(config)), "is a pod left? cgroups"));
+  const auto cgroups = runtime::RemoveNodeParts(OptionsOfRuntime(config));
+  if (!cgroups && cgroups.error().sys_errno() == EBUSY) {
+    return Conflict(StrCat("a pod is left: ", cgroups.error().message()));
+  }
   ASSIGN_OR_RETURN(const auto network, netproxy::PodNet::Open(config.instance));
-  return WithContext(network->RemoveNodeParts(), "pod network");
+  RETURN_IF_ERROR(WithContext(network->RemoveNodeParts(), "pod network"));
+  return WithContext(cgroups, "cgroups");
 }
 
 int Main(int argc, char** argv) {

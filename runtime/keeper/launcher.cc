@@ -64,7 +64,9 @@ Result<void> Launcher::SetUp() {
     Reap();
   }));
   RETURN_IF_ERROR(loop_.Add(signals_.get(), EPOLLIN, [this](uint32_t) {
-    while (ReadSignal(signals_.get()) != 0) continue;
+    while (const int signal = ReadSignal(signals_.get())) {
+      if (signal == SIGTERM) asked_to_end_ = true;
+    }
     Reap();
   }));
   WatchHolder();
@@ -123,7 +125,9 @@ Result<void> Launcher::Run() {
 
 bool Launcher::MayEnd() {
   if (!pending_.empty() || has_children_) return false;
-  return retired_ || (!holder_ && mirror_.entries().empty());
+  // Asked to end without a holder, as at a shutdown of the machine: what it keeps as second owner
+  // has nobody left to come back for it.
+  return retired_ || (!holder_ && (asked_to_end_ || mirror_.entries().empty()));
 }
 
 void Launcher::Handle(PacketServer::ConnectionId id, Message message) {

@@ -85,6 +85,7 @@ class Launcher {
   UniqueFd next_binary_;  // an upgrade waits for the pending launches
   uint32_t upgrades_ = 0;
   bool retired_ = false;
+  bool asked_to_end_ = false;  // SIGTERM came; ends once no container and no holder is left
   bool has_children_ = false;
 };
 
