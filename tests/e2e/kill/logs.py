@@ -10,9 +10,10 @@ def payload_lines(pod_log_dir, pod_uid_dir):
     """The container's lines in order: partial records joined, oldest file first."""
     folder = pod_log_dir / pod_uid_dir / "main"
     def order(path):
-        # <n>.log.<timestamp>[.gz] sort by time; <n>.log is the newest of its instance
-        parts = path.name.split(".")
-        return (int(parts[0]), parts[2] if len(parts) > 2 else "99999999-999999", path.name)
+        # <n>.log.<timestamp>[.<k>][.gz]: k counts rotations within one second; <n>.log is the newest
+        parts = path.name.removesuffix(".gz").split(".")
+        return (int(parts[0]), parts[2] if len(parts) > 2 else "99999999-999999",
+                int(parts[3]) if len(parts) > 3 else 0)
     pending = b""
     for path in sorted(folder.iterdir(), key=order):
         opener = gzip.open if path.suffix == ".gz" else open
