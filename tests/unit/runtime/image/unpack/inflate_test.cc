@@ -13,16 +13,10 @@ namespace {
 
 using test::TarPacking;
 
-// Content that compresses and is larger than the buffers in between.
-std::string Plain() {
+// A tar whose content compresses and is larger than the buffers in between.
+std::string Tar(TarPacking packing = TarPacking::kPlain) {
   std::string content;
-  for (int i = 0; content.size() < (3 << 20); ++i) content += std::to_string(i * 7919) + ' ';
-  return test::BuildTar({test::File("f", content)});
-}
-
-std::string Packed(TarPacking packing) {
-  std::string content;
-  for (int i = 0; content.size() < (3 << 20); ++i) content += std::to_string(i * 7919) + ' ';
+  for (uint64_t i = 0; content.size() < (3 << 20); ++i) content += std::to_string(i * 7919) + ' ';
   return test::BuildTar({test::File("f", content)}, packing);
 }
 
@@ -35,27 +29,27 @@ Result<std::string> RunOn(Result<void> (*inflate)(int, int), const std::string& 
 }
 
 TEST(InflateTest, BothFormatsComeBackWhole) {
-  EXPECT_EQ(RunOn(InflateGzip, Packed(TarPacking::kGzip)).value(), Plain());
-  EXPECT_EQ(RunOn(InflateZstd, Packed(TarPacking::kZstd)).value(), Plain());
+  EXPECT_EQ(RunOn(InflateGzip, Tar(TarPacking::kGzip)).value(), Tar());
+  EXPECT_EQ(RunOn(InflateZstd, Tar(TarPacking::kZstd)).value(), Tar());
 }
 
 TEST(InflateTest, SeveralMembersAndFramesAreOneStream) {
-  const std::string gz = Packed(TarPacking::kGzip);
-  const std::string zst = Packed(TarPacking::kZstd);
-  EXPECT_EQ(RunOn(InflateGzip, gz + gz + gz).value(), Plain() + Plain() + Plain());
-  EXPECT_EQ(RunOn(InflateZstd, zst + zst).value(), Plain() + Plain());
+  const std::string gz = Tar(TarPacking::kGzip);
+  const std::string zst = Tar(TarPacking::kZstd);
+  EXPECT_EQ(RunOn(InflateGzip, gz + gz + gz).value(), Tar() + Tar() + Tar());
+  EXPECT_EQ(RunOn(InflateZstd, zst + zst).value(), Tar() + Tar());
 }
 
 TEST(InflateTest, DamageTruncationAndGarbageAreRefused) {
-  for (const auto& [inflate, packed] : {std::pair(&InflateGzip, Packed(TarPacking::kGzip)),
-                                        std::pair(&InflateZstd, Packed(TarPacking::kZstd))}) {
+  for (const auto& [inflate, packed] : {std::pair(&InflateGzip, Tar(TarPacking::kGzip)),
+                                        std::pair(&InflateZstd, Tar(TarPacking::kZstd))}) {
     EXPECT_FALSE(RunOn(inflate, ""));
     EXPECT_FALSE(RunOn(inflate, packed.substr(0, packed.size() - 1)));
     EXPECT_FALSE(RunOn(inflate, packed.substr(0, packed.size() / 2)));
     EXPECT_FALSE(RunOn(inflate, packed + "garbage"));
     EXPECT_FALSE(RunOn(inflate, "garbage" + packed));
   }
-  std::string flipped = Packed(TarPacking::kGzip);
+  std::string flipped = Tar(TarPacking::kGzip);
   flipped[flipped.size() - 6] = static_cast<char>(flipped[flipped.size() - 6] ^ 1);
   EXPECT_FALSE(RunOn(InflateGzip, flipped)) << "the checksum is checked";
 }
