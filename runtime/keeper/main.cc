@@ -5,6 +5,7 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -22,7 +23,25 @@ Result<void> CreateAndRun(const Options& options) {
   return process->Run();
 }
 
+constexpr const char* kHelp =
+    R"(holdfast-keeper: keeps the containers of this node while its agent comes and goes.
+
+usage: holdfast-keeper hold --run-dir=DIR [--visible=DIR]...
+
+  hold              keep descriptors, run and restart the two below, wait for orphans
+  launch            parent of the containers; started by hold
+  log               container output to log files; started by hold
+
+  --run-dir=DIR     sockets, records and log spools; a tmpfs is mounted there
+  --visible=DIR     a directory that containers are made from (images, pods); repeat for more
+)";
+
+bool WantsHelp(int argc, char** argv) {
+  return argc == 2 && (std::string_view(argv[1]) == "--help" || std::string_view(argv[1]) == "-h");
+}
+
 Result<void> Main(int argc, char** argv) {
+  if (WantsHelp(argc, argv)) return sys::WriteAll(STDOUT_FILENO, kHelp);
   ASSIGN_OR_RETURN(const Options options, ParseOptions(argc, argv));
   if (options.command == "launch") return CreateAndRun<Launcher>(options);
   if (options.command == "log") return CreateAndRun<Logger>(options);

@@ -36,10 +36,10 @@ std::vector<std::string> Options::ToArguments() const {
 
 Result<Options> ParseOptions(int argc, char** argv) {
   Options options;
-  if (argc < 2) return InvalidArgument("a subcommand is missing: hold, launch or log");
+  if (argc < 2) return InvalidArgument("a subcommand is missing: hold, launch or log (see --help)");
   options.command = argv[1];
   if (options.command != "hold" && options.command != "launch" && options.command != "log") {
-    return InvalidArgument(StrCat("unknown subcommand \"", options.command, "\""));
+    return InvalidArgument(StrCat("unknown subcommand \"", options.command, "\" (see --help)"));
   }
   for (int i = 2; i < argc; ++i) {
     const std::string_view argument(argv[i]);
