@@ -2,6 +2,7 @@
 // Objects as table rows, in kubectl's columns. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 

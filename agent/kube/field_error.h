@@ -2,6 +2,7 @@
 // FieldError: what is wrong with one field of an object, worded as Kubernetes words it. Value type.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

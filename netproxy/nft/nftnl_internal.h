@@ -11,6 +11,7 @@
 #include <libnftnl/table.h>
 #include <libnftnl/udata.h>
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 

@@ -3,6 +3,7 @@
 // Thread-safe: one lock, since the kernel takes one (RTNL) anyway. State on disk: record.h.
 #pragma once
 
+#include <cstdint>
 #include <deque>
 #include <memory>
 #include <mutex>

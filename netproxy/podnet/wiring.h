@@ -10,6 +10,7 @@
 // unnecessary, so there is nothing to spoof.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

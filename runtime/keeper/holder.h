@@ -9,6 +9,7 @@
 // containers, then starts the next generation.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>

@@ -7,6 +7,7 @@
 // that it is the last owner of.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>

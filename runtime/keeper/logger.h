@@ -7,6 +7,7 @@
 // It ends when the holder is gone and no pipe is open any more.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <set>

@@ -2,6 +2,7 @@
 // Payloads that both the client and a keeper process know. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>

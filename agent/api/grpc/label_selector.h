@@ -2,6 +2,7 @@
 // LabelSelector: Kubernetes' selector language: "a=b,c!=d,e in (f,g),h notin (i),j,!k". Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

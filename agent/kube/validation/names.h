@@ -3,6 +3,7 @@
 // Internal to the validation. Pure; thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -5,6 +5,7 @@
 
 #include <google/protobuf/map.h>
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>

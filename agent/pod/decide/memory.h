@@ -2,6 +2,7 @@
 // Changes of a pod's memory by what was observed and by what our own actions led to. Pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "agent/pod/decide/types.h"

@@ -3,6 +3,7 @@
 // callbacks run under it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>

@@ -2,6 +2,7 @@
 // Pod + image + node -> what the runtime is told. Pure.
 #pragma once
 
+#include <cstdint>
 #include <expected>
 #include <map>
 #include <string>

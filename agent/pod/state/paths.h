@@ -17,6 +17,7 @@
 // Strings only; functions are pure.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "holdfast/base/ids.h"

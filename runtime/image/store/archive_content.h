@@ -3,6 +3,7 @@
 // come from a tar (already split by the helper) or from a directory. Single-thread.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>

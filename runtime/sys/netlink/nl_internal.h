@@ -9,6 +9,7 @@
 #include <netlink/route/neighbour.h>
 #include <netlink/route/route.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>

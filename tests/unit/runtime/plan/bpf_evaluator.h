@@ -5,6 +5,7 @@
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 
+#include <cstdint>
 #include <cstring>
 #include <optional>
 #include <vector>
