@@ -32,7 +32,7 @@ std::vector<core::Pod> ListAll(Session& session) {
   if (!session.options().all_namespaces) request.set_namespace_(session.options().name_space);
   v1::ListPodsResponse response;
   const grpc::Status status = session.stub().ListPods(&context, request, &response);
-  if (!status.ok()) (void)Report(status);
+  if (!status.ok()) (void)Report(status);  // said; the wait goes on until its time is over
   return {response.pods().begin(), response.pods().end()};
 }
 

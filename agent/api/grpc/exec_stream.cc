@@ -192,7 +192,7 @@ class ExecStream final : public grpc::ServerBidiReactor<v1::ExecRequest, v1::Exe
   }
 
   Result<void> HandleRequests() {
-    uint64_t count = 0;
+    uint64_t count = 0;  // what it counts does not matter: the requests are read below
     (void)!::read(wake_.get(), &count, sizeof(count));
     std::optional<v1::ExecRequest::Resize> resize;
     std::optional<int> signal;

@@ -155,7 +155,7 @@ class ImportStream final : public grpc::ServerReadReactor<v1::ImportImageRequest
       if (!broken_) StartRead(&message_);
     }
     if (complete_ && !broken_) {
-      (void)::shutdown(socket_.get(), SHUT_WR);
+      (void)::shutdown(socket_.get(), SHUT_WR);  // fails only when the store has hung up
     } else {
       socket_.Reset();
     }
@@ -252,7 +252,7 @@ class ExportStream final : public grpc::ServerWriteReactor<v1::ExportImageRespon
       wake_.wait(lock, [this] { return !writing_; });
     }
     const std::lock_guard lock(mutex_);
-    (void)::shutdown(socket_.get(), SHUT_RDWR);
+    (void)::shutdown(socket_.get(), SHUT_RDWR);  // the other end may be gone already
     ThreadEnds();
   }
 

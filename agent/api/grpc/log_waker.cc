@@ -97,6 +97,7 @@ int LogWaker::TimeoutMilliseconds() {
 void LogWaker::Run() {
   while (true) {
     pollfd fds[2] = {{inotify_.get(), POLLIN, 0}, {nudge_.get(), POLLIN, 0}};
+    // Woken or not, what follows looks at everything.
     (void)::poll(fds, 2, TimeoutMilliseconds());
     uint64_t count = 0;
     (void)!::read(nudge_.get(), &count, sizeof(count));

@@ -89,6 +89,7 @@ class ApiServer::Impl {
   ~Impl() {
     if (acceptor_) acceptor_->Stop();
     const uint64_t one = 1;
+    // An eventfd write of 1 cannot fail short of 2^64 of them.
     if (core_.stop_event) (void)!::write(core_.stop_event.get(), &one, sizeof(one));
     for (auto& [permitted, served] : servers_) {
       served.server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);

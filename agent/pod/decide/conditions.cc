@@ -42,7 +42,7 @@ State Initialized(const Planning& p, const corev1::PodStatus& status) {
           StrCat("containers with incomplete status: ", Bracketed(incomplete))};
 }
 
-State ContainersReady(const Planning& p, const corev1::PodStatus& status) {
+State ContainersReady(const Planning& p) {
   if (!p.memory.terminal_phase.empty()) return Terminal(p.memory.terminal_phase);
   std::vector<std::string> unready;
   for (const SpecContainer& c : p.containers) {
@@ -50,7 +50,6 @@ State ContainersReady(const Planning& p, const corev1::PodStatus& status) {
       unready.push_back(c.name());
   }
   if (unready.empty()) return {};
-  (void)status;
   return {false, "ContainersNotReady",
           StrCat("containers with unready status: ", Bracketed(unready))};
 }
@@ -87,7 +86,7 @@ void Add(Planning& p, corev1::PodStatus& status, const std::string& type, const 
 }  // namespace
 
 void AddConditions(Planning& p, corev1::PodStatus& status) {
-  const State containers_ready = ContainersReady(p, status);
+  const State containers_ready = ContainersReady(p);
   Add(p, status, "PodReadyToStartContainers", {p.facts.sandbox_ready, "", ""});
   Add(p, status, "Initialized", Initialized(p, status));
   Add(p, status, "Ready", Ready(p, containers_ready));

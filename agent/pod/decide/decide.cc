@@ -131,8 +131,7 @@ std::string ToString(const Action& action) {
   return "?";
 }
 
-bool NeedsImage(const corev1::Pod& pod, const PodMemory& memory, const std::string& container) {
-  (void)pod;
+bool NeedsImage(const PodMemory& memory, const std::string& container) {
   const auto it = memory.containers.find(container);
   return !memory.ending && (it == memory.containers.end() || !it->second.current);
 }

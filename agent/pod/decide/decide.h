@@ -14,6 +14,6 @@ Decision Decide(const PodFacts& facts, PodMemory memory);
 
 // True when decide would look at the image of this container: the caller then fills in
 // PodFacts::images for it.
-bool NeedsImage(const corev1::Pod& pod, const PodMemory& memory, const std::string& container);
+bool NeedsImage(const PodMemory& memory, const std::string& container);
 
 }  // namespace holdfast::agent

@@ -103,7 +103,7 @@ PodFacts PodWorker::Observe(std::optional<std::chrono::seconds> deletion_grace) 
   facts.volumes_ready = volumes_ready_;
   for (const SpecContainer& c : ContainersOf(*pod_)) {
     const std::string& image = c.spec->image();
-    if (!facts.images.contains(image) && NeedsImage(*pod_, memory_, c.name())) {
+    if (!facts.images.contains(image) && NeedsImage(memory_, c.name())) {
       facts.images[image] = LookAtImage(image);
     }
   }
