@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """config.py CONFIG SECCOMP: makes an OCI `spec` start /bin/payload without a terminal, under the seccomp
-profile that podman installs (the rows that hold for the default capabilities)."""
+profile that podman installs (the rows that hold for the default capabilities) and with the same
+capabilities as ours."""
 import json
 import sys
 
+CAPABILITIES = ["CAP_" + name for name in (
+    "CHOWN", "DAC_OVERRIDE", "FSETID", "FOWNER", "MKNOD", "NET_RAW", "SETGID", "SETUID", "SETFCAP",
+    "SETPCAP", "NET_BIND_SERVICE", "SYS_CHROOT", "KILL", "AUDIT_WRITE")]
 KEYS = ("names", "action", "args", "errnoRet")
 
 
@@ -25,6 +29,8 @@ def main():
             rows.append({k: row[k] for k in KEYS if row.get(k) is not None})
     config["process"]["terminal"] = False
     config["process"]["args"] = ["/bin/payload"]
+    config["process"]["capabilities"] = {
+        which: CAPABILITIES for which in ("bounding", "effective", "permitted")}
     config["root"]["readonly"] = False
     config["linux"]["seccomp"] = {
         "defaultAction": seccomp["defaultAction"],
