@@ -51,11 +51,13 @@ Result<std::unique_ptr<ContainerRuntime>> MakeContainerRuntime(RuntimeOptions op
                    CgroupTree::Open(std::move(layout), std::move(tree_options)));
   RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, instance.PodsDir(), 0755));
   ASSIGN_OR_RETURN(StateStore state, StateStore::Open(instance.run_dir));
+  const IdSpace ids = options.ids;
   auto parts = std::unique_ptr<Parts>(new Parts{std::move(options),
                                                 facts,
                                                 std::move(state),
                                                 std::move(tree),
                                                 keeper::KeeperClient(instance.run_dir),
+                                                {instance.PodsDir(), ids},
                                                 {},
                                                 {},
                                                 {}});
@@ -73,6 +75,7 @@ Result<void> RemoveNodeParts(const RuntimeOptions& options) {
 }
 
 Result<void> Runtime::Begin(PidFd holder) {
+  RETURN_IF_ERROR(parts_->ids.Adopt());
   RETURN_IF_ERROR(sandboxes_.Adopt());
   // Subscribed before the records are read, so that no exit falls between the two.
   ASSIGN_OR_RETURN(UniqueFd exits, parts_->keeper.WatchExits());

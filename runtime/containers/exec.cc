@@ -159,11 +159,17 @@ Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,
       const Cgroup cgroup,
       parts.cgroups->OpenContainer(container.brief.pod_uid, container.brief.qos, container.id));
   RETURN_IF_ERROR(AddCgroup(parts.cgroups->backend().layout(), cgroup, pod, owned));
+  ASSIGN_OR_RETURN(const SandboxRecord sandbox, parts.state.Sandbox(container.brief.pod_uid));
+  pod.user_map = parts.ids.Find(container.brief.pod_uid);
+  if (pod.user_map.empty() && !sandbox.spec.host_users) {
+    return Unavailable("the ids of the pod's user namespace are not known");
+  }
   pod.standard_input = streams.their_in.get();
   pod.standard_output = streams.their_out.get();
   pod.standard_error = streams.their_err.get();
   auto prepared = PrepareExec(record.spec, spec, parts.facts, pod, container.process->get());
   if (!prepared) return ToPlain(std::move(prepared.error()));
+  RETURN_IF_ERROR(GiveStreams(pod, *prepared));
   ASSIGN_OR_RETURN(const UniqueFd sealed, SealPlan(prepared->plan));
 
   keeper::LaunchRequest request;

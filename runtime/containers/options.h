@@ -12,6 +12,7 @@
 #include "holdfast/model/instance.h"
 #include "holdfast/sys/probe.h"
 #include "runtime/cgroup/tree.h"
+#include "runtime/containers/id_ranges.h"
 
 namespace holdfast::runtime {
 
@@ -23,6 +24,7 @@ struct RuntimeOptions {
   CgroupNaming cgroup_naming = CgroupNaming::kCgroupfs;
   NodeAllocatable allocatable;
   bool single_process_oom_kill = false;
+  IdSpace ids;                          // for pods with hostUsers: false
   std::optional<sys::HostFacts> facts;  // probed when absent
 };
 

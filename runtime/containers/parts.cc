@@ -2,6 +2,9 @@
 #include "runtime/containers/parts.h"
 
 #include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 #include "holdfast/sys/files.h"
 #include "runtime/plan/wire.h"
@@ -52,6 +55,16 @@ Result<void> AddCgroup(const CgroupLayout& layout, const Cgroup& cgroup, PodDesc
     const std::string& mount = hierarchy.mount_point;
     pod.cgroup_v1.push_back(
         {cgroup.dirs[i].get(), MountOptions(hierarchy), mount.substr(mount.rfind('/') + 1)});
+  }
+  return {};
+}
+
+Result<void> GiveStreams(const PodDescriptors& pod, const PreparedPlan& prepared) {
+  if (pod.user_map.empty()) return {};
+  for (const int fd : {pod.standard_input, pod.standard_output, pod.standard_error}) {
+    if (fd >= 0 && ::fchown(fd, prepared.host_uid, prepared.host_gid) != 0) {
+      return Error::FromErrno(errno, "chown standard stream");
+    }
   }
   return {};
 }

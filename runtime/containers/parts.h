@@ -22,6 +22,7 @@ struct Parts {
   StateStore state;
   std::unique_ptr<CgroupTree> cgroups;
   keeper::KeeperClient keeper;
+  IdRanges ids;
   SystemClock clock;
   ContainerTable table;
   PodLocks pod_locks;
@@ -31,6 +32,10 @@ struct Parts {
 // the rest borrows from `cgroup`.
 Result<void> AddCgroup(const CgroupLayout& layout, const Cgroup& cgroup, PodDescriptors& pod,
                        std::vector<UniqueFd>& owned);
+
+// With a user namespace the process cannot take what another user made: the pipes of `pod` become
+// its own here, so that it may open /dev/stdin and its like.
+Result<void> GiveStreams(const PodDescriptors& pod, const PreparedPlan& prepared);
 
 // Where the keeper holds the write end of a container's standard input.
 std::string StdinKey(const ContainerId& id);

@@ -41,7 +41,11 @@ Result<void> Sandboxes::Ensure(const model::SandboxSpec& spec) {
   if (!IsSafeName(spec.uid.value)) {
     return InvalidArgument(StrCat("pod uid \"", spec.uid.value, "\" cannot name a directory"));
   }
-  if (!spec.host_users) return Unsupported("hostUsers: false is not supported by this node yet");
+  if (!spec.host_users && !parts_.facts.user_namespace) {
+    return Unsupported(
+        "hostUsers: false: no user namespace can be made here (see "
+        "/proc/sys/user/max_user_namespaces)");
+  }
   // 1. the record, so that whatever follows is found after a crash
   const auto known = Find(spec.uid);
   if (!known || known->spec != spec) {
@@ -69,6 +73,9 @@ Result<void> Sandboxes::Ensure(const model::SandboxSpec& spec) {
 
 Result<std::vector<keeper::KeptFd>> Sandboxes::MakeNamespaces(const model::SandboxSpec& spec) {
   PodDescriptors pod;
+  if (!spec.host_users) {
+    ASSIGN_OR_RETURN(pod.user_map, parts_.ids.Ensure(spec.uid));
+  }
   std::vector<UniqueFd> owned;
   UniqueFd init;
   Cgroup init_cgroup;
@@ -128,6 +135,9 @@ Result<void> Sandboxes::Remove(const PodUid& uid) {
     if (!known || known->spec.qos == qos) RETURN_IF_ERROR(parts_.cgroups->RemovePod(uid, qos));
   }
   HOLDFAST_PAUSE_POINT("containers.pod_cgroup_removed");
+  // No process has its ids any more: the cgroup could go.
+  RETURN_IF_ERROR(parts_.ids.Free(uid));
+  HOLDFAST_PAUSE_POINT("containers.ids_freed");
   RETURN_IF_ERROR(parts_.state.RemoveSandbox(uid));
   {
     const std::lock_guard lock(mutex_);
@@ -143,7 +153,7 @@ Result<std::vector<ObservedSandbox>> Sandboxes::List() {
   const std::lock_guard lock(mutex_);
   for (const auto& [uid, info] : infos_) {
     const model::SandboxSpec& spec = info.spec;
-    const bool needs_namespaces = !spec.host_network || !spec.host_ipc;
+    const bool needs_namespaces = !spec.host_network || !spec.host_ipc || !spec.host_users;
     observed.push_back({uid, spec.pod_namespace, spec.pod_name, !spec.host_network,
                         !needs_namespaces || with_namespaces.contains(uid)});
   }

@@ -61,6 +61,7 @@ Result<PodAccess> OpenPodAccess(Parts& parts, Sandboxes& sandboxes,
     access.pod.uts_namespace = FdOf(**fds, "uts");
     access.pod.pid_namespace = FdOf(**fds, "pid");
     access.pod.user_namespace = FdOf(**fds, "user");
+    access.pod.user_map = parts.ids.Find(spec.pod_uid);
     access.pod.shm = FdOf(**fds, "shm");
   } else if (fds.error().code() != Code::kNotFound || !SharesAllWithHost(spec.namespaces)) {
     return std::move(fds.error()).Wrap(StrCat("namespaces of pod ", spec.pod_uid.value));
@@ -84,7 +85,7 @@ Result<keeper::LogPipes> ConnectLog(Parts& parts, const model::ContainerSpec& sp
   auto& stdio = std::get<model::LaunchPlan>(prepared.plan).process.stdio;
   ASSIGN_OR_RETURN(
       keeper::LogPipes pipes,
-      parts.keeper.RegisterLog(spec.id, spec.log, prepared.user.uid, prepared.user.gid));
+      parts.keeper.RegisterLog(spec.id, spec.log, prepared.host_uid, prepared.host_gid));
   stdio.out = static_cast<model::FdIndex>(prepared.fds.size());
   prepared.fds.push_back(pipes.stdout_fd.get());
   stdio.err = static_cast<model::FdIndex>(prepared.fds.size());
@@ -150,6 +151,9 @@ std::expected<Starting, StartFailure> MakeAndLaunch(Parts& parts, Sandboxes& san
   }
   auto prepared = PrepareContainer(spec, parts.facts, access->pod);
   if (!prepared) return std::unexpected(std::move(prepared.error()));
+  if (auto given = GiveStreams(access->pod, *prepared); !given) {
+    return Fail(Phase::kCreate, std::move(given.error()));
+  }
   auto pipes = ConnectLog(parts, spec, *prepared);
   if (!pipes) return Fail(Phase::kCreate, std::move(pipes.error()).Wrap("log"));
   HOLDFAST_PAUSE_POINT("containers.start.log");

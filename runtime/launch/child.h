@@ -32,7 +32,9 @@ class Child {
   }
   void Warn(const std::string& text);
 
-  UniqueFd root;      // the container's root directory, once it is mounted
+  // The container's root directory, once it is mounted; in a user namespace a detached mount first.
+  UniqueFd root;
+  MountFd sysfs;      // made beforehand for a container in a user namespace
   UniqueFd terminal;  // slave of the pty, with stdio.tty
   // The mount of /dev/shm; in a sandbox's child possibly a mount namespace that shows it.
   UniqueFd shared_memory;

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstdlib>
 #include <utility>
 
 #include "holdfast/base/strings.h"
@@ -26,6 +27,7 @@ namespace holdfast::runtime {
 namespace {
 
 constexpr std::chrono::seconds kUnshareLimit{2};
+constexpr std::chrono::seconds kPrepareLimit{5};
 
 BootTime Now() { return SystemClock().Boot(); }
 
@@ -241,24 +243,45 @@ class LaunchBuilder {
     }
     PidNamespaceVisit visit;
     RETURN_IF_ERROR(visit.Enter(context_, plan, fds));
-    auto cloned = sys::Clone(CLONE_FILES | CloneFlags(plan), CgroupToEnter(plan, fds));
+    const bool successor = HasSuccessor(plan);
+    auto cloned = successor ? sys::Clone(CLONE_FILES)
+                            : sys::Clone(CLONE_FILES | CloneFlags(plan), CgroupToEnter(plan, fds));
     if (cloned && cloned->pid == 0) RunChild(context_, plan, fds, ends.second.get());
     visit.Leave();
     if (!cloned) return ExplainCloneFailure(std::move(cloned.error()), plan);
     state_->pid = cloned->pid;
     state_->pidfd = std::move(cloned->pidfd);
     state_->socket = std::move(ends.first);
-    return AwaitUnshared();
+    RETURN_IF_ERROR(Await(ReportKind::kUnshared, kUnshareLimit));
+    return successor ? AwaitSuccessor() : Result<void>();
   }
 
-  Result<void> AwaitUnshared() {
-    const BootTime limit = std::min(state_->deadline, Now() + kUnshareLimit);
+  // The first child prepares what takes the launcher's rights, clones the container's process (a
+  // child of the launcher too) and exits.
+  Result<void> AwaitSuccessor() {
+    ASSIGN_OR_RETURN(Report report, Await(ReportKind::kSuccessor, kPrepareLimit));
+    const pid_t pid = std::atoi(report.text.c_str());
+    if (pid <= 0 || report.fds.size() != 1) return Internal("launch: malformed successor");
+    const PidFd first = std::exchange(state_->pidfd, PidFd(report.fds[0].Release()));
+    state_->pid = pid;
+    pollfd event{first.get(), POLLIN, 0};
+    (void)::poll(&event, 1, 1000);  // it exits right after that report
+    (void)sys::ReapExit(first.get());
+    return {};
+  }
+
+  Result<Report> Await(ReportKind wanted, std::chrono::seconds at_most) {
+    const BootTime limit = std::min(state_->deadline, Now() + at_most);
     for (;;) {
       const bool ended = state_->Ended();
       ASSIGN_OR_RETURN(Report report, ReceiveReport(state_->socket.get()));
-      if (report.kind == ReportKind::kUnshared) return {};
+      if (report.kind == wanted) return report;
+      if (report.kind == ReportKind::kWarning) {
+        state_->outcome.warnings.push_back(std::move(report.text));
+        continue;
+      }
       if (report.kind == ReportKind::kFailure) {
-        return Error(report.code, report.sys_errno, std::move(report.text));
+        return Error(report.code, report.sys_errno, StrCat(report.step, ": ", report.text));
       }
       // The launcher itself still holds the child's end, so only the pidfd tells of its death.
       if (ended) return Internal("launch: the child ended before it was ready");

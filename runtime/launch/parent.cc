@@ -35,6 +35,11 @@ std::string MapText(const std::vector<model::IdMapEntry>& map) {
 
 }  // namespace
 
+bool HasSuccessor(const model::Plan& plan) {
+  const auto* container = std::get_if<model::LaunchPlan>(&plan);
+  return container != nullptr && container->namespaces.user != model::kNoFd;
+}
+
 uint64_t CloneFlags(const model::Plan& plan) {
   uint64_t flags = 0;
   if (const auto* container = std::get_if<model::LaunchPlan>(&plan)) {
@@ -64,6 +69,7 @@ Error ExplainCloneFailure(Error error, const model::Plan& plan) {
 Result<void> PidNamespaceVisit::Enter(const LaunchContext& context, const model::Plan& plan,
                                       std::span<const UniqueFd> fds) {
   int target = -1;
+  if (HasSuccessor(plan)) return {};
   if (const auto* container = std::get_if<model::LaunchPlan>(&plan)) {
     target = FdAt(fds, container->namespaces.pid);
   } else if (const auto* exec = std::get_if<model::ExecPlan>(&plan)) {

@@ -15,6 +15,8 @@
 
 namespace holdfast::runtime {
 
+// Whether the child clones the container's process, as containers with a user namespace need it.
+bool HasSuccessor(const model::Plan& plan);
 // CLONE_NEW* that can only be given to clone3; every other namespace is made by the child, so that
 // the launcher does not wait for it.
 uint64_t CloneFlags(const model::Plan& plan);
@@ -23,7 +25,8 @@ int CgroupToEnter(const model::Plan& plan, std::span<const UniqueFd> fds);
 // Says what a failure of clone3 means for this plan.
 Error ExplainCloneFailure(Error error, const model::Plan& plan);
 
-// Children of the caller are born in the plan's pid namespace between Enter() and Leave().
+// Children of the caller are born in the plan's pid namespace between Enter() and Leave(); not for
+// a plan with a successor, which is born there later.
 class PidNamespaceVisit {
  public:
   Result<void> Enter(const LaunchContext& context, const model::Plan& plan,

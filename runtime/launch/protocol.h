@@ -4,6 +4,8 @@
 //
 //   child                     launcher
 //   kUnshared  ------------>            descriptor table copied; waits
+//   kSuccessor ------------>            (user namespace) its pid and pidfd; the child exits, and
+//                                       the successor, which has its end of the socket, waits
 //              <------------  Go
 //   kWarning*  ------------>            something was degraded
 //   kTerminal  ------------>            the pty's master
@@ -26,6 +28,7 @@ enum class ReportKind : uint8_t {
   kNothing = 0,  // no message yet
   kEndOfFile,
   kUnshared,
+  kSuccessor,
   kWarning,
   kTerminal,
   kSandbox,
@@ -35,7 +38,8 @@ enum class ReportKind : uint8_t {
 
 struct Report {
   ReportKind kind = ReportKind::kNothing;
-  std::string text;  // kWarning; kFailure: the error's message; kSandbox: one letter per descriptor
+  std::string text;  // kWarning; kFailure: the error's message; kSandbox: one letter per
+                     // descriptor; kSuccessor: its pid
   std::string step;  // kFailure
   bool at_exec = false;
   Code code = Code::kInternal;

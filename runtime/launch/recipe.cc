@@ -10,6 +10,7 @@
 
 #include "holdfast/sys/process.h"
 #include "runtime/launch/child.h"
+#include "runtime/launch/parent.h"
 #include "runtime/launch/protocol.h"
 #include "runtime/launch/steps.h"
 
@@ -25,18 +26,24 @@ struct Step {
 
 // Until EnterRoot the child sees the launcher's mount namespace; the container's root is reached
 // through Child::root only.
-constexpr Step<model::LaunchPlan> kContainer[] = {
+constexpr Step<model::LaunchPlan> kJoin[] = {
     {"join namespaces", JoinPodNamespaces},
-    {"namespaces", MakeOwnNamespaces},
-    {"shared memory", CopySharedMemory},
-    {"overlay root", MountRoot},
-    {"mounts", MountAll},
-    {"devices", MakeDevices},
-    {"working directory", MakeWorkingDirectory},
-    {"console", BindConsole},
-    {"masked paths", MaskPaths},
-    {"read-only paths", SealPaths},
-    {"read-only root", SealRoot},
+};
+
+// Before that, when the container has a user namespace: with the launcher's rights.
+constexpr Step<model::LaunchPlan> kPrepare[] = {
+    {"preparation namespace", MakePreparationNamespace},
+    {"overlay root", PrepareMappedRoot},
+    {"sysfs", PrepareSysfs},
+    {"user namespace", CloneSuccessor},
+};
+
+constexpr Step<model::LaunchPlan> kContainer[] = {
+    {"namespaces", MakeOwnNamespaces}, {"shared memory", CopySharedMemory},
+    {"overlay root", MountRoot},       {"mounts", MountAll},
+    {"devices", MakeDevices},          {"working directory", MakeWorkingDirectory},
+    {"console", BindConsole},          {"masked paths", MaskPaths},
+    {"read-only paths", SealPaths},    {"read-only root", SealRoot},
     {"pivot root", EnterRoot},
 };
 
@@ -108,6 +115,13 @@ void BecomePrivate(const LaunchContext& host, std::span<const UniqueFd> fds, int
   }
 }
 
+// Returns as another process, root of the user namespace.
+void Prepare(Child& child, const model::LaunchPlan& plan) {
+  Run(child, kBefore, plan.process);
+  Run(child, kJoin, plan);
+  Run(child, kPrepare, plan);
+}
+
 }  // namespace
 
 void RunChild(const LaunchContext& host, const model::Plan& plan, std::span<const UniqueFd> fds,
@@ -116,13 +130,18 @@ void RunChild(const LaunchContext& host, const model::Plan& plan, std::span<cons
   // Nobody in a container that we are about to enter may trace us or read our memory.
   ::prctl(PR_SET_DUMPABLE, 0);
   ReportPlain(socket, ReportKind::kUnshared);
-  if (!AwaitGo(socket)) ::_exit(1);
+  Child child(host, fds, socket);
   ::umask(0022);
+  const bool prepares = HasSuccessor(plan);
+  if (prepares) Prepare(child, std::get<model::LaunchPlan>(plan));
+  if (!AwaitGo(socket)) ::_exit(1);
   ::setsid();  // fails only for a process group leader, which a fresh child is not
 
-  Child child(host, fds, socket);
   if (const auto* container = std::get_if<model::LaunchPlan>(&plan)) {
-    Run(child, kBefore, container->process);
+    if (!prepares) {
+      Run(child, kBefore, container->process);
+      Run(child, kJoin, *container);
+    }
     Run(child, kContainer, *container);
     Run(child, kInside, container->process);
   } else if (const auto* exec = std::get_if<model::ExecPlan>(&plan)) {

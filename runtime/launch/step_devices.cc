@@ -8,7 +8,9 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/mount.h"
 #include "runtime/launch/steps.h"
+#include "runtime/launch/target.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -46,6 +48,30 @@ Result<void> MakeNode(int dev, const model::DevicePlan& device) {
   return {};
 }
 
+// `host` shows the host's /dev.
+Result<void> BindNode(int dev, int host, const model::DevicePlan& device) {
+  ASSIGN_OR_RETURN(const MountFd node, sys::CloneTree(host, device.path, false));
+  struct stat st{};
+  if (::fstat(node.get(), &st) != 0) {
+    return Error::FromErrno(errno, StrCat("fstat /dev/", device.path));
+  }
+  if (st.st_rdev != ::makedev(device.major, device.minor) ||
+      (st.st_mode & S_IFMT) != static_cast<mode_t>(device.block ? S_IFBLK : S_IFCHR)) {
+    return NotFound(StrCat("/dev/", device.path, " of the host: not the device ", device.major, ":",
+                           device.minor));
+  }
+  ASSIGN_OR_RETURN(const UniqueFd target, MountTarget(dev, "/" + device.path, false));
+  return sys::AttachMount(node.get(), target.get(), StrCat("/dev/", device.path));
+}
+
+// A copy can only be taken of what is attached (before 6.15), so the host's /dev covers ours for a
+// moment; `dev` still leads below it.
+Result<void> BindNodes(int dev, int host, const std::vector<model::DevicePlan>& devices) {
+  RETURN_IF_ERROR(sys::AttachMount(host, dev, "/dev"));
+  for (const model::DevicePlan& device : devices) RETURN_IF_ERROR(BindNode(dev, host, device));
+  return sys::DetachMountAt(host);
+}
+
 }  // namespace
 
 Result<void> MakeDevices(Child& child, const model::LaunchPlan& plan) {
@@ -54,7 +80,11 @@ Result<void> MakeDevices(Child& child, const model::LaunchPlan& plan) {
   ASSIGN_OR_RETURN(const UniqueFd dev,
                    sys::OpenAt(child.root.get(), "dev", O_PATH | O_DIRECTORY | O_NOFOLLOW));
   const mode_t old_mask = ::umask(0);
-  for (const model::DevicePlan& device : plan.devices) RETURN_IF_ERROR(MakeNode(dev.get(), device));
+  if (plan.host_devices != model::kNoFd) {
+    RETURN_IF_ERROR(BindNodes(dev.get(), child.Fd(plan.host_devices), plan.devices));
+  } else {
+    for (const model::DevicePlan& node : plan.devices) RETURN_IF_ERROR(MakeNode(dev.get(), node));
+  }
   ::umask(old_mask);
   for (const Link& link : kLinks) {
     if (::symlinkat(link.target, dev.get(), link.name) != 0 && errno != EEXIST) {

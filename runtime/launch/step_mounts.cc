@@ -141,6 +141,20 @@ Result<void> LinkControllers(int root, const model::MountPlan& plan) {
   return {};
 }
 
+Result<MountFd> NewOrPrepared(Child& child, const model::MountPlan& plan) {
+  MountFd mount;
+  if (plan.kind == Kind::kShared) {
+    mount = MountFd(child.shared_memory.Release());
+    if (!mount) return InvalidArgument("shared memory: mounted twice");
+  } else if (plan.kind == Kind::kSysfs && child.sysfs) {
+    mount = std::move(child.sysfs);
+  } else {
+    return NewFilesystem(plan);
+  }
+  RETURN_IF_ERROR(sys::SetMountAttributes(mount.get(), Attributes(plan), false));
+  return mount;
+}
+
 Result<void> MountOne(Child& child, const model::MountPlan& plan) {
   const int root = child.root.get();
   if (plan.kind == Kind::kBind) {
@@ -158,14 +172,7 @@ Result<void> MountOne(Child& child, const model::MountPlan& plan) {
   } else {
     ASSIGN_OR_RETURN(target, MountTarget(root, plan.destination, true));
   }
-  MountFd mount;
-  if (plan.kind == Kind::kShared) {
-    mount = MountFd(child.shared_memory.Release());
-    if (!mount) return InvalidArgument("shared memory: mounted twice");
-    RETURN_IF_ERROR(sys::SetMountAttributes(mount.get(), Attributes(plan), false));
-  } else {
-    ASSIGN_OR_RETURN(mount, NewFilesystem(plan));
-  }
+  ASSIGN_OR_RETURN(const MountFd mount, NewOrPrepared(child, plan));
   RETURN_IF_ERROR(sys::AttachMount(mount.get(), target.get(), plan.destination));
   return plan.kind == Kind::kCgroup1 ? LinkControllers(root, plan) : Result<void>();
 }

@@ -23,9 +23,7 @@ Result<void> JoinPodNamespaces(Child& child, const model::LaunchPlan& plan) {
     int flag;
     const char* name;
   };
-  // The user namespace first: it owns the others.
-  const Join joins[] = {{n.user, CLONE_NEWUSER, "user"},
-                        {n.network, CLONE_NEWNET, "network"},
+  const Join joins[] = {{n.network, CLONE_NEWNET, "network"},
                         {n.ipc, CLONE_NEWIPC, "ipc"},
                         {n.uts, CLONE_NEWUTS, "uts"}};
   for (const Join& join : joins) {
@@ -54,7 +52,8 @@ Result<void> JoinTarget(Child& child, const model::ExecPlan& plan) {
   if (!joined && joined.error().sys_errno() == ESRCH) {
     return NotFound("setns: the container is not running");
   }
-  return joined;
+  RETURN_IF_ERROR(joined);
+  return plan.join_user ? BecomeNamespaceRoot() : Result<void>();
 }
 
 }  // namespace holdfast::runtime

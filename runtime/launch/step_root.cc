@@ -4,6 +4,8 @@
 //   6.7    every layer by name, one option each
 //   5.14   all layers in one option, which holds 255 bytes
 //          above that, classic mount(2), whose options hold a page
+// In a user namespace the layers are copies of the mounts with the pod's id map (5.19); the overlay
+// itself cannot have one, so what is written lies on disk with the ids that it has on the host.
 // Names are those of the open descriptors, "12" relative to /proc/self/fd: short, free of ':' and
 // ',', and never resolved twice.
 #include <fcntl.h>
@@ -18,6 +20,7 @@
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/mount.h"
 #include "runtime/launch/steps.h"
+#include "runtime/launch/target.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -90,7 +93,7 @@ Result<MountFd> ByNames(const Parts& parts, bool one_by_one) {
 
 // Mounted on <scratch>/root of the child's own mount namespace, hence nowhere else; the working
 // directory is in /proc/self/fd.
-Result<UniqueFd> ByClassicMount(const Parts& parts) {
+Result<MountFd> ByClassicMount(const Parts& parts) {
   const std::string data = StrCat("lowerdir=", JoinLayers(parts), ",upperdir=", Name(parts.upper),
                                   ",workdir=", Name(parts.work));
   if (data.size() > kMaxMountDataBytes) {
@@ -102,13 +105,48 @@ Result<UniqueFd> ByClassicMount(const Parts& parts) {
     return Error::FromErrno(errno, "mount overlay");
   }
   // Opened again, the name leads onto the mount.
-  return sys::OpenAt(parts.scratch.get(), "root", O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  ASSIGN_OR_RETURN(const UniqueFd mounted, OpenScratchDir(parts.scratch.get(), "root"));
+  return sys::CloneTree(mounted.get(), "", false);
 }
 
 Result<void> EnterDescriptorDirectory(const Child& child) {
   ASSIGN_OR_RETURN(const UniqueFd fds, sys::OpenAt(child.proc(), "self/fd", O_PATH | O_DIRECTORY));
   if (::fchdir(fds.get()) != 0) return Error::FromErrno(errno, "fchdir /proc/self/fd");
   return {};
+}
+
+Result<MountFd> MountOverlay(const Child& child, const Parts& parts) {
+  if (child.facts().overlay_lower_fd) return ByDescriptors(parts);
+  RETURN_IF_ERROR(EnterDescriptorDirectory(child));
+  const bool one_by_one = child.facts().overlay_lower_add;
+  if (!one_by_one && JoinLayers(parts).size() > kMaxOptionBytes) return ByClassicMount(parts);
+  return ByNames(parts, one_by_one);
+}
+
+Error ExplainUnmappable(Error error) {
+  if (error.sys_errno() != EINVAL && error.sys_errno() != EOPNOTSUPP) return error;
+  return Unsupported(StrCat(error.message(),
+                            ": the file system of the image store cannot be mounted with an id map "
+                            "on this kernel, which hostUsers: false needs"));
+}
+
+// Every layer becomes a mount of its own with the id map. They are attached below an empty root of
+// this mount namespace, which is returned, since only Linux 6.15 takes detached ones as layers.
+Result<MountFd> MapLayers(int user_namespace, Parts& parts) {
+  ASSIGN_OR_RETURN(MountFd shelf, NewEmptyRoot());
+  ASSIGN_OR_RETURN(const DirFd old_root, sys::OpenDir("/"));
+  RETURN_IF_ERROR(sys::AttachMount(shelf.get(), old_root.get(), "/"));
+  for (size_t i = 0; i < parts.layers.size(); ++i) {
+    ASSIGN_OR_RETURN(const MountFd mapped, sys::CloneTree(parts.layers[i].get(), "", false));
+    if (auto done = sys::SetIdMap(mapped.get(), user_namespace, false); !done) {
+      return ExplainUnmappable(std::move(done.error()));
+    }
+    const std::string name = StrCat("layer", i);
+    ASSIGN_OR_RETURN(const UniqueFd target, OpenScratchDir(shelf.get(), name.c_str()));
+    RETURN_IF_ERROR(sys::AttachMount(mapped.get(), target.get(), name));
+    ASSIGN_OR_RETURN(parts.layers[i], OpenScratchDir(shelf.get(), name.c_str()));
+  }
+  return shelf;
 }
 
 // Onto "/" of the child's own mount namespace, where pivot_root wants it.
@@ -119,23 +157,31 @@ Result<void> AttachRoot(int mount) {
 
 }  // namespace
 
-Result<void> MountRoot(Child& child, const model::LaunchPlan& plan) {
-  ASSIGN_OR_RETURN(const Parts parts, OpenParts(plan.root));
-  MountFd mount;
-  if (child.facts().overlay_lower_fd) {
-    ASSIGN_OR_RETURN(mount, ByDescriptors(parts));
-  } else {
-    RETURN_IF_ERROR(EnterDescriptorDirectory(child));
-    const bool one_by_one = child.facts().overlay_lower_add;
-    if (!one_by_one && JoinLayers(parts).size() > kMaxOptionBytes) {
-      ASSIGN_OR_RETURN(child.root, ByClassicMount(parts));
-      return {};
-    }
-    ASSIGN_OR_RETURN(mount, ByNames(parts, one_by_one));
+Result<void> PrepareMappedRoot(Child& child, const model::LaunchPlan& plan) {
+  ASSIGN_OR_RETURN(Parts parts, OpenParts(plan.root));
+  // The root directory of the container is that of `upper`.
+  if (::fchownat(parts.scratch.get(), "upper", plan.root.owner, plan.root.owner,
+                 AT_SYMLINK_NOFOLLOW) != 0) {
+    return Error::FromErrno(errno, "chown upper");
   }
-  RETURN_IF_ERROR(AttachRoot(mount.get()));
-  child.root = UniqueFd(mount.Release());
-  return {};
+  ASSIGN_OR_RETURN(const MountFd shelf, MapLayers(child.Fd(plan.namespaces.user), parts));
+  auto mount = MountOverlay(child, parts);
+  if (!mount) {
+    return std::move(mount.error()).Wrap("layers with an id map, which need Linux 5.19");
+  }
+  child.root = UniqueFd(mount->Release());
+  // The overlay has copies of the layers. Left in the way, it would be locked onto the old root
+  // once the mount namespace is copied into the user namespace, and the old root could not be left.
+  return sys::DetachMountAt(shelf.get());
+}
+
+Result<void> MountRoot(Child& child, const model::LaunchPlan& plan) {
+  if (!child.root) {
+    ASSIGN_OR_RETURN(const Parts parts, OpenParts(plan.root));
+    ASSIGN_OR_RETURN(MountFd mount, MountOverlay(child, parts));
+    child.root = UniqueFd(mount.Release());
+  }
+  return AttachRoot(child.root.get());
 }
 
 Result<void> SealRoot(Child& child, const model::LaunchPlan& plan) {

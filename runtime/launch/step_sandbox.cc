@@ -41,12 +41,12 @@ Result<UniqueFd> NamespaceShowing(const Child& child, int mount) {
 }  // namespace
 
 Result<void> MakeSandboxNamespaces(Child&, const model::SandboxPlan& plan) {
-  // Cloned into the new user namespace, whose maps are written by now: its root.
-  if (!plan.uid_map.empty() && (::setresgid(0, 0, 0) != 0 || ::setresuid(0, 0, 0) != 0)) {
-    return Error::FromErrno(errno, "become root of the user namespace");
-  }
-  const int flags = (plan.network ? CLONE_NEWNET : 0) | (plan.ipc ? CLONE_NEWIPC : 0) |
-                    (plan.uts ? CLONE_NEWUTS : 0);
+  // Cloned into the new user namespace, whose maps are written by now. Its root may mount nothing
+  // in the launcher's mount namespace.
+  const bool own_users = !plan.uid_map.empty();
+  if (own_users) RETURN_IF_ERROR(BecomeNamespaceRoot());
+  const int flags = (own_users ? CLONE_NEWNS : 0) | (plan.network ? CLONE_NEWNET : 0) |
+                    (plan.ipc ? CLONE_NEWIPC : 0) | (plan.uts ? CLONE_NEWUTS : 0);
   if (flags != 0 && ::unshare(flags) != 0) {
     return Error::FromErrno(errno, "unshare the pod's namespaces");
   }

@@ -14,7 +14,18 @@ Result<void> JoinPodNamespaces(Child& child, const model::LaunchPlan& plan);
 Result<void> MakeOwnNamespaces(Child& child, const model::LaunchPlan& plan);
 Result<void> JoinTarget(Child& child, const model::ExecPlan& plan);
 
+// step_successor.cc: what a container in a user namespace cannot do itself is done by a first
+// child, which has the launcher's rights; then it clones the container's process.
+Result<void> MakePreparationNamespace(Child& child, const model::LaunchPlan& plan);
+Result<void> PrepareSysfs(Child& child, const model::LaunchPlan& plan);
+// Returns in the successor only; the first child exits.
+Result<void> CloneSuccessor(Child& child, const model::LaunchPlan& plan);
+// The rest of the recipe is done as root of the user namespace that was just entered.
+Result<void> BecomeNamespaceRoot();
+
 // step_root.cc: Child::root
+// Makes it, detached, with the layers' owners mapped.
+Result<void> PrepareMappedRoot(Child& child, const model::LaunchPlan& plan);
 Result<void> MountRoot(Child& child, const model::LaunchPlan& plan);
 Result<void> SealRoot(Child& child, const model::LaunchPlan& plan);
 Result<void> EnterRoot(Child& child, const model::LaunchPlan& plan);

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <cerrno>
 #include <utility>
 
 #include "holdfast/base/strings.h"
@@ -109,8 +110,24 @@ Result<model::ProcessPlan> CompileProcess(const model::ContainerSpec& spec,
   return process;
 }
 
-EffectiveUser ToEffectiveUser(const ResolvedUser& user) {
-  return {user.uid, user.gid, user.groups};
+// The id that `id` of the pod has on the host.
+Result<uint32_t> OnHost(const std::vector<model::IdMapEntry>& map, uint32_t id) {
+  if (map.empty()) return id;
+  for (const model::IdMapEntry& entry : map) {
+    if (id >= entry.inside && id - entry.inside < entry.count) {
+      return entry.outside + (id - entry.inside);
+    }
+  }
+  return InvalidArgument(StrCat("id ", id, " is not mapped in the pod's user namespace, which has ",
+                                map.front().count, " ids (hostUsers: false)"));
+}
+
+Result<void> FillUser(const ResolvedUser& user, const PodDescriptors& pod, PreparedPlan& out) {
+  out.user = {user.uid, user.gid, user.groups};
+  ASSIGN_OR_RETURN(out.host_uid, OnHost(pod.user_map, user.uid));
+  ASSIGN_OR_RETURN(out.host_gid, OnHost(pod.user_map, user.gid));
+  for (const uint32_t group : user.groups) RETURN_IF_ERROR(OnHost(pod.user_map, group));
+  return {};
 }
 
 Result<model::FdIndex> PodNamespace(model::NamespaceMode mode, int fd, const char* name,
@@ -165,12 +182,41 @@ Result<FilesystemInput> OpenFilesystemInput(const model::ContainerSpec& spec,
   return input;
 }
 
+// What one file system cannot do must not end as a volume with the owners of the host.
+Result<void> MapVolumes(const model::ContainerSpec& spec, const FilesystemInput& input,
+                        const PodDescriptors& pod, const std::vector<int>& fds) {
+  if (pod.user_namespace < 0) return {};
+  for (size_t i = 0; i < spec.mounts.size(); ++i) {
+    if (input.volumes[i] == model::kNoFd) continue;
+    auto mapped =
+        sys::SetIdMap(fds[static_cast<size_t>(input.volumes[i])], pod.user_namespace, true);
+    if (mapped) continue;
+    Error error = std::move(mapped.error()).Wrap(StrCat("volume for ", spec.mounts[i].destination));
+    if (error.sys_errno() != EINVAL && error.sys_errno() != EOPNOTSUPP) return error;
+    return Unsupported(StrCat(error.message(), ": the file system of ", spec.mounts[i].source,
+                              ", or one mounted below it, cannot be mounted with an id map on this "
+                              "kernel, which hostUsers: false needs"));
+  }
+  return {};
+}
+
+// hostUsers: false. Its cgroup namespace is always its own: the host's is out of its reach.
+Result<void> CompileUserNamespace(const PodDescriptors& pod, FdList& fds, model::LaunchPlan& plan) {
+  if (pod.user_namespace < 0 && pod.user_map.empty()) return {};
+  // One without the other would be a container with the ids of the host.
+  if (pod.user_namespace < 0) return Unavailable("the pod has lost its user namespace");
+  if (pod.user_map.empty()) return Unavailable("the ids of the pod's user namespace are not known");
+  plan.namespaces.user = fds.Borrow(pod.user_namespace);
+  plan.namespaces.new_cgroup = true;
+  ASSIGN_OR_RETURN(plan.root.owner, OnHost(pod.user_map, 0));
+  ASSIGN_OR_RETURN(MountFd devices, sys::CloneTree(AT_FDCWD, "/dev", true));
+  plan.host_devices = fds.Own(std::move(devices));
+  return {};
+}
+
 Result<void> CompileContainer(const model::ContainerSpec& spec, const sys::HostFacts& facts,
                               const PodDescriptors& pod, const ResolvedUser& user,
                               PreparedPlan& out) {
-  if (pod.user_namespace >= 0) {
-    return Unsupported("hostUsers: false: containers in a user namespace are not supported yet");
-  }
   if (spec.argv.empty()) return InvalidArgument("no command specified");
   FdList fds(out);
   model::LaunchPlan plan;
@@ -178,7 +224,9 @@ Result<void> CompileContainer(const model::ContainerSpec& spec, const sys::HostF
   plan.cgroup = CompileCgroup(pod, fds);
   plan.root = {spec.root_fs.layers, spec.root_fs.scratch, spec.root_fs.read_only};
   ASSIGN_OR_RETURN(const FilesystemInput input, OpenFilesystemInput(spec, pod, fds));
+  RETURN_IF_ERROR(MapVolumes(spec, input, pod, out.fds));
   RETURN_IF_ERROR(CompileFilesystem(spec, input, plan));
+  RETURN_IF_ERROR(CompileUserNamespace(pod, fds, plan));
   ASSIGN_OR_RETURN(plan.process, CompileProcess(spec, user, spec.tty, facts, out.warnings));
   plan.process.argv = spec.argv;
   plan.process.stdio = CompileStdio(pod, spec.tty, fds);
@@ -193,6 +241,7 @@ Result<void> CompileExec(const model::ContainerSpec& spec, const ExecSpec& exec,
   FdList fds(out);
   model::ExecPlan plan;
   plan.target = fds.Borrow(target);
+  plan.join_user = !pod.user_map.empty();
   plan.cgroup = CompileCgroup(pod, fds);
   ASSIGN_OR_RETURN(plan.process, CompileProcess(spec, user, exec.tty, facts, out.warnings));
   plan.process.argv = exec.argv;
@@ -211,7 +260,9 @@ std::expected<PreparedPlan, StartFailure> PrepareContainer(const model::Containe
   auto user = FindUser(spec);
   if (!user) return std::unexpected(std::move(user.error()));
   PreparedPlan prepared;
-  prepared.user = ToEffectiveUser(*user);
+  if (auto filled = FillUser(*user, pod, prepared); !filled) {
+    return Failed(Phase::kConfig, std::move(filled.error()));
+  }
   if (auto done = CompileContainer(spec, facts, pod, *user, prepared); !done) {
     return Failed(Phase::kCreate, std::move(done.error()));
   }
@@ -225,7 +276,9 @@ std::expected<PreparedPlan, StartFailure> PrepareExec(const model::ContainerSpec
   auto user = FindUser(spec);
   if (!user) return std::unexpected(std::move(user.error()));
   PreparedPlan prepared;
-  prepared.user = ToEffectiveUser(*user);
+  if (auto filled = FillUser(*user, pod, prepared); !filled) {
+    return Failed(Phase::kConfig, std::move(filled.error()));
+  }
   if (auto done = CompileExec(spec, exec, facts, pod, target, *user, prepared); !done) {
     return Failed(Phase::kCreate, std::move(done.error()));
   }
@@ -234,12 +287,11 @@ std::expected<PreparedPlan, StartFailure> PrepareExec(const model::ContainerSpec
 
 Result<PreparedPlan> PrepareSandbox(const model::SandboxSpec& spec, const sys::HostFacts&,
                                     const PodDescriptors& pod, int init_binary) {
-  if (!spec.host_users) {
-    return Unsupported("hostUsers: false: user namespaces are not supported yet");
-  }
   PreparedPlan prepared;
   FdList fds(prepared);
   ASSIGN_OR_RETURN(model::SandboxPlan plan, CompileSandbox(spec));
+  if (!spec.host_users && pod.user_map.empty()) return InvalidArgument("hostUsers: false: no ids");
+  plan.uid_map = plan.gid_map = pod.user_map;
   if (spec.share_process_namespace) {
     plan.init_binary = fds.Borrow(init_binary);
     if (plan.init_binary == model::kNoFd)

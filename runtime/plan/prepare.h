@@ -31,8 +31,8 @@ struct PodDescriptors {
   int ipc_namespace = -1;
   int uts_namespace = -1;
   int pid_namespace = -1;
-  int user_namespace = -1;                  // hostUsers: false
-  std::vector<model::IdMapEntry> user_map;  // its map, for idmapped layers and volumes
+  int user_namespace = -1;                  // hostUsers: false; -1 for an exec and a sandbox
+  std::vector<model::IdMapEntry> user_map;  // its map of uids and of gids, from 0 on; else empty
   int shm = -1;                             // SandboxFds::shm; -1: a tmpfs of the container's own
   int cgroup_unified = -1;                  // pure v2
   std::vector<CgroupDirectory> cgroup_v1;   // v1 and hybrid
@@ -48,6 +48,9 @@ struct PreparedPlan {
   std::vector<int> fds;
   std::vector<UniqueFd> owned;
   EffectiveUser user;
+  // The same on the host: who must own what the container is given, such as its log pipes.
+  uint32_t host_uid = 0;
+  uint32_t host_gid = 0;
   std::vector<std::string> warnings;
 };
 
@@ -66,7 +69,8 @@ std::expected<PreparedPlan, StartFailure> PrepareExec(const model::ContainerSpec
                                                       const PodDescriptors& pod, int target);
 
 // kInvalidArgument for a sysctl that is not namespaced by what the pod has of its own, or
-// malformed. `init_binary` and `pod.cgroup_*` are used with share_process_namespace only.
+// malformed. Of `pod` the user map is used, and with share_process_namespace, as `init_binary`, the
+// cgroup.
 Result<PreparedPlan> PrepareSandbox(const model::SandboxSpec& spec, const sys::HostFacts& facts,
                                     const PodDescriptors& pod, int init_binary);
 

@@ -13,7 +13,7 @@ namespace {
 using namespace model;
 
 constexpr uint32_t kMagic = 0x4c504648;  // "HFPL"
-constexpr uint32_t kVersion = 1;
+constexpr uint32_t kVersion = 2;
 
 template <class A>
 struct Codec;
@@ -53,6 +53,7 @@ struct Codec {
     a.List(v.layers, kText);
     a.Text(v.scratch);
     a.Flag(v.read_only);
+    a.Number(v.owner);
   }
   static void Fields(A& a, Ref<MountPlan> v) {
     a.Choice(v.kind, MountPlan::Kind::kShared);
@@ -125,6 +126,7 @@ struct Codec {
     Fields(a, v.root);
     a.List(v.mounts, kStruct);
     a.List(v.devices, kStruct);
+    a.Fd(v.host_devices);
     a.List(v.masked_paths, kText);
     a.List(v.read_only_paths, kText);
     Fields(a, v.process);

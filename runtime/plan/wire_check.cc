@@ -75,6 +75,12 @@ Result<void> Check(const LaunchPlan& plan) {
   if (plan.namespaces.new_pid && plan.namespaces.pid != kNoFd) {
     return Bad("pid namespace", "both new and joined");
   }
+  const bool own_users = plan.namespaces.user != kNoFd;
+  if (own_users != (plan.root.owner != 0)) return Bad("root owner", "not of the user namespace");
+  if (plan.root.owner == kNoId) return Bad("root owner", "id 4294967295");
+  if (own_users && plan.host_devices == kNoFd && !plan.devices.empty()) {
+    return Bad("devices", "no device can be made in a user namespace");
+  }
   return CheckProcess(plan.process);
 }
 

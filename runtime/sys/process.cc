@@ -77,7 +77,8 @@ Result<Cloned> Clone(uint64_t flags, int cgroup) {
   int pidfd = -1;
   request.flags = flags | CLONE_PIDFD;
   request.pidfd = reinterpret_cast<uint64_t>(&pidfd);
-  request.exit_signal = SIGCHLD;
+  // With CLONE_PARENT the kernel takes the caller's own, and refuses to be told.
+  request.exit_signal = (flags & CLONE_PARENT) != 0 ? 0 : SIGCHLD;
   if (cgroup >= 0) {
     request.flags |= CLONE_INTO_CGROUP;
     request.cgroup = static_cast<uint64_t>(cgroup);

@@ -33,7 +33,7 @@ struct NamespacePlan {
   FdIndex network = kNoFd;
   FdIndex ipc = kNoFd;
   FdIndex uts = kNoFd;
-  FdIndex user = kNoFd;  // the pod's, hostUsers: false
+  FdIndex user = kNoFd;  // the pod's, hostUsers: false; it owns the others
   FdIndex pid = kNoFd;   // the pod's, shareProcessNamespace: true
   bool new_pid = true;   // not together with `pid`; both absent: the host's
   bool new_cgroup = true;
@@ -54,6 +54,7 @@ struct RootPlan {
   std::vector<std::string> layers;  // lowest first, at least one
   std::string scratch;              // gets `upper` and `work`; exists
   bool read_only = false;
+  uint32_t owner = 0;  // uid and gid that root has on the host; other than 0 with `user` only
   // Bidirectional or HostToContainer volumes do not need it: propagation is per mount.
   bool operator==(const RootPlan&) const = default;
 };
@@ -165,6 +166,9 @@ struct LaunchPlan {
   RootPlan root;
   std::vector<MountPlan> mounts;
   std::vector<DevicePlan> devices;
+  // With namespaces.user, where no node can be made: a detached copy of the host's /dev, from which
+  // `devices` are bound; used up.
+  FdIndex host_devices = kNoFd;
   std::vector<std::string> masked_paths;     // absolute in the container
   std::vector<std::string> read_only_paths;  // absolute in the container
   ProcessPlan process;

@@ -18,7 +18,8 @@ struct Cloned {
 };
 
 // clone3(2) as fork does (own memory, SIGCHLD), with CLONE_* `flags` and CLONE_PIDFD added;
-// `cgroup` >= 0 adds CLONE_INTO_CGROUP. glibc's fork handlers do not run: single-threaded callers.
+// `cgroup` >= 0 adds CLONE_INTO_CGROUP; with CLONE_PARENT it ends with the caller's own signal.
+// glibc's fork handlers do not run: single-threaded callers.
 Result<Cloned> Clone(uint64_t flags, int cgroup = -1);
 
 Result<PidFd> OpenPidFd(pid_t pid);
