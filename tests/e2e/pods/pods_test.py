@@ -310,6 +310,56 @@ def test_security_and_environment(node):
     node.remove("who")
 
 
+def test_a_pod_with_users_of_its_own(node):
+    mount = [{"name": "data", "mountPath": "/data"}, {"name": "fast", "mountPath": "/fast"}]
+    node.pod("own-users", containers=[
+        node.container("main", "id -u; echo by name > /dev/stdout; cat /proc/self/uid_map; touch /data/made "
+                       "/fast/made /made; stat -c '%n %u' /data/made /fast/made /made /bin/busybox /etc/hosts; "
+                       + WAIT_FOR_TERM, volumeMounts=mount),
+        node.container("user", "id -u; touch /data/by-user; " + WAIT_FOR_TERM, volumeMounts=mount,
+                       securityContext={"runAsUser": 1000, "runAsGroup": 1000})],
+        volumes=[{"name": "data", "emptyDir": {}}, {"name": "fast", "emptyDir": {"medium": "Memory"}}],
+        hostUsers=False)
+    pod = node.until("Running", "own-users", lambda p: p["status"]["phase"] == "Running")
+    node.wait("its log", lambda: node.log("own-users", "-c", "main").endswith("up\n"))
+    lines = node.log("own-users", "-c", "main").splitlines()
+    equal(lines[:2], ["0", "by name"], "root, and a stream opened by name")
+    inside, first, count = map(int, lines[2].split())
+    equal((inside, count, first >= 65536), (0, 65536, True), "map")
+    equal(lines[3:8], ["/data/made 0", "/fast/made 0", "/made 0", "/bin/busybox 0", "/etc/hosts 0"], "owners")
+    uid = pod["metadata"]["uid"]
+    folder = node.top / "root/pods" / uid
+    given = json.loads((folder / "userns").read_text())
+    wanted = [{"hostId": first, "containerId": 0, "length": 65536}]
+    equal(given, {"uidMappings": wanted, "gidMappings": wanted}, "record")
+    node.wait("the other's file", lambda: (folder / "volumes/kubernetes.io~empty-dir/data/by-user").exists())
+    equal((folder / "volumes/kubernetes.io~empty-dir/data/by-user").stat().st_uid, 1000, "owner on disk")
+    pid, _ = min(node.process_identity(pod))
+    check(first <= os.stat(f"/proc/{pid}").st_uid < first + 65536, "nobody on the host")
+    name = f"own-users-{node.node}"
+    equal(node.ctl("exec", name, "-c", "main", "--", "/bin/sh", "-c",
+                   "id -u > /dev/stdout; readlink /proc/self/ns/user").stdout,
+          f"0\n{os.readlink(f'/proc/{pid}/ns/user')}\n", "exec")
+    node.restart_agent()
+    node.pod("own-users-2", "cat /proc/self/uid_map; " + WAIT_FOR_TERM, hostUsers=False)
+    node.wait("the second's log", lambda: node.log("own-users-2").endswith("up\n"))
+    second = int(node.log("own-users-2").split()[1])
+    check(abs(second - first) >= 65536, f"the same ids twice: {first} and {second}")
+    ip = node.get("own-users-2")["status"]["podIP"]
+    equal(subprocess.run(["busybox", "ping", "-c1", "-W5", ip], capture_output=True, check=False).returncode,
+          0, "its address answers")
+    # What cannot have its owners mapped is refused by name, and nothing runs with the host's.
+    node.pod("own-users-3", containers=[node.container("main", "exit 0", volumeMounts=[
+        {"name": "proc", "mountPath": "/host"}])], hostUsers=False,
+        volumes=[{"name": "proc", "hostPath": {"path": "/proc"}}])
+    pod = node.until("refused", "own-users-3",
+                     lambda p: status(p)["state"].get("waiting", {}).get("reason") == "CreateContainerError")
+    check("the file system of /proc" in status(pod)["state"]["waiting"]["message"], str(status(pod)))
+    for name in ("own-users", "own-users-2", "own-users-3"):
+        node.remove(name)
+        node.until_gone(name)
+
+
 def test_out_of_memory_is_told(node):
     node.pod("greedy", containers=[node.container(
         "main", "head -c 200m /dev/zero | tail", resources={"limits": {"memory": "24Mi"}})],

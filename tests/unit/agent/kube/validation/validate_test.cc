@@ -272,6 +272,20 @@ TEST(ValidatePodTest, ProbesAndHooks) {
           "without restartPolicy=Always"));
 }
 
+TEST(ValidatePodTest, UsersOfItsOwnAndNamespacesOfTheHostExcludeEachOther) {
+  EXPECT_THAT(Faults(Pod("", R"(  hostUsers: false
+  hostNetwork: true
+  hostPID: true
+  hostIPC: true
+)")),
+              IsSupersetOf(
+                  std::vector<std::string>{"spec.hostNetwork: Forbidden: when `hostUsers` is false",
+                                           "spec.HostPID: Forbidden: when `hostUsers` is false",
+                                           "spec.HostIPC: Forbidden: when `hostUsers` is false"}));
+  EXPECT_THAT(Faults(Pod("    securityContext: {procMount: Unmasked}\n", "  hostUsers: false\n")),
+              testing::IsEmpty());
+}
+
 TEST(ValidatePodTest, Security) {
   EXPECT_THAT(
       Faults(Pod(R"(    securityContext:
