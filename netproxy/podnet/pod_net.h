@@ -29,11 +29,10 @@ class PodNet : public PodNetwork {
   Result<void> Teardown(const PodUid& uid) override;
   std::vector<std::string> Addresses(const PodUid& uid) override;
   Result<std::vector<Leftover>> Audit(const std::vector<PodUid>& live, bool repair) override;
+  std::vector<std::string> TakeWarnings() override;
 
   // Takes the node-wide parts away; for an uninstall, when no pod is left.
   Result<void> RemoveNodeParts();
-  // What could not be tuned since the last call; for the log.
-  std::vector<std::string> TakeWarnings();
 
  private:
   PodNet(const model::Instance& instance, std::vector<Cidr> ranges, AddressBook book,

@@ -53,6 +53,15 @@ void StopHere(const char* dir, const char* name) {
   ::kill(::getpid(), SIGSTOP);
 }
 
+// Of all processes that arrive only one can rename the file, so only one stops.
+void StopIfArmed(const char* dir, const char* name) {
+  char armed[4096];
+  char stopped[4096];
+  std::snprintf(armed, sizeof armed, "%s/armed/%s", dir, name);
+  std::snprintf(stopped, sizeof stopped, "%s/%s.%d", dir, name, ::getpid());
+  if (::rename(armed, stopped) == 0) ::kill(::getpid(), SIGSTOP);
+}
+
 }  // namespace
 
 void ReachPausePoint(const char* name) {
@@ -61,6 +70,8 @@ void ReachPausePoint(const char* name) {
   if (armed.name.empty()) return;
   if (armed.name == "?") {
     AppendPassed(armed.dir, name);
+  } else if (armed.name == "@") {
+    StopIfArmed(armed.dir, name);
   } else if (armed.name == name && ++passages == armed.passage) {
     StopHere(armed.dir, name);
   }

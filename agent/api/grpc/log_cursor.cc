@@ -16,6 +16,8 @@ namespace {
 constexpr size_t kBlock = 64 * 1024;
 // An entry is at most 16 KiB and its head; anything longer is no log of ours.
 constexpr size_t kMaxEntry = 1024 * 1024;
+// Files are rotated away between listing and opening so often in a row at most.
+constexpr int kMostRaces = 100;
 
 Result<std::string> ReadBlock(int fd, off_t offset, size_t size) {
   std::string block(size, '\0');
@@ -78,11 +80,14 @@ Result<LogCursor> LogCursor::Open(DirFd directory, uint32_t attempt, LogFilter f
 }
 
 Result<void> LogCursor::Start() {
-  ASSIGN_OR_RETURN(const std::vector<LogSegment> segments,
-                   ListSegments(directory_.get(), attempt_));
-  if (segments.empty()) return NotFound(StrCat("log file ", attempt_, ".log: not there"));
-  if (filter_.tail_lines) return StartAtTail(segments, *filter_.tail_lines);
-  return EnterSegment(segments.front(), 0);
+  for (int races_left = kMostRaces;; --races_left) {
+    ASSIGN_OR_RETURN(const std::vector<LogSegment> segments,
+                     ListSegments(directory_.get(), attempt_));
+    if (segments.empty()) return NotFound(StrCat("log file ", attempt_, ".log: not there"));
+    auto started = filter_.tail_lines ? StartAtTail(segments, *filter_.tail_lines)
+                                      : EnterSegment(segments.front(), 0);
+    if (started || started.error().code() != Code::kNotFound || races_left == 0) return started;
+  }
 }
 
 Result<void> LogCursor::StartAtTail(const std::vector<LogSegment>& segments, int64_t lines) {
@@ -100,9 +105,6 @@ Result<void> LogCursor::StartAtTail(const std::vector<LogSegment>& segments, int
 Result<void> LogCursor::EnterSegment(const LogSegment& segment, off_t offset) {
   ASSIGN_OR_RETURN(file_, OpenSegment(directory_.get(), segment));
   segment_ = segment;
-  // The name may have passed to another file between listing and opening.
-  struct stat info{};
-  if (segment.live() && ::fstat(file_.get(), &info) == 0) segment_.inode = info.st_ino;
   offset_ = offset;
   buffer_.clear();
   taken_ = 0;
@@ -127,9 +129,20 @@ Result<std::optional<LogSegment>> LogCursor::FollowingSegment() {
     segment_ = *here;
   }
   for (const LogSegment& segment : segments) {
-    if (segment.live() || segment.key > segment_.key) return std::optional<LogSegment>(segment);
+    if (segment_.IsOlderThan(segment)) return std::optional<LogSegment>(segment);
   }
   return std::optional<LogSegment>();
+}
+
+Result<void> LogCursor::EnterFollowing(LogSegment next) {
+  for (int races_left = kMostRaces;; --races_left) {
+    auto entered = EnterSegment(next, 0);
+    if (entered || entered.error().code() != Code::kNotFound || races_left == 0) return entered;
+    // Rotated or removed since it was listed: look again.
+    ASSIGN_OR_RETURN(const std::optional<LogSegment> following, FollowingSegment());
+    if (!following) return {};
+    next = *following;
+  }
 }
 
 Result<bool> LogCursor::Fill() {
@@ -173,7 +186,7 @@ Result<bool> LogCursor::Read(size_t max_bytes, std::vector<ShownLine>& out) {
     // The writer has moved on; what it wrote between our last read and that must not be lost.
     ASSIGN_OR_RETURN(const bool late, Fill());
     if (late) continue;
-    RETURN_IF_ERROR(EnterSegment(*next, 0));
+    RETURN_IF_ERROR(EnterFollowing(*next));
   }
 }
 
@@ -185,12 +198,11 @@ Result<bool> LogCursor::NextExists() const {
 Result<bool> LogCursor::EnterNextAttempt(std::vector<ShownLine>& out) {
   ASSIGN_OR_RETURN(const std::optional<uint32_t> next, NextAttempt(directory_.get(), attempt_));
   if (!next) return false;
-  ASSIGN_OR_RETURN(const std::vector<LogSegment> segments, ListSegments(directory_.get(), *next));
-  if (segments.empty()) return false;
   attempt_ = *next;
   skip_through_ = {};
+  filter_.tail_lines.reset();  // counted in the run that was asked for
   Flush(out);
-  RETURN_IF_ERROR(EnterSegment(segments.front(), 0));
+  RETURN_IF_ERROR(Start());
   return true;
 }
 

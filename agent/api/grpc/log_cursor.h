@@ -48,6 +48,8 @@ class LogCursor {
   Result<void> EnterSegment(const LogSegment& segment, off_t offset);
   // The segment after the present one; nullopt: the present one is still written to.
   Result<std::optional<LogSegment>> FollowingSegment();
+  // Enters `next`, or what follows by now.
+  Result<void> EnterFollowing(LogSegment next);
   Result<bool> Fill();  // false: end of file
   void TakeLines(size_t max_bytes, std::vector<ShownLine>& out);
 

@@ -21,6 +21,7 @@ namespace {
 
 constexpr std::string_view kCompressed = ".gz";
 constexpr uint64_t kMaxUnpacked = 256ull << 20;
+constexpr int kMostListings = 8;
 
 struct GzCloser {
   void operator()(gzFile file) const { ::gzclose(file); }
@@ -57,9 +58,21 @@ std::optional<uint32_t> AttemptOf(std::string_view name) {
   return attempt;
 }
 
-}  // namespace
+// A file that was just compressed is there twice for a moment; the compressed one stays.
+void DropTwins(std::vector<LogSegment>& segments) {
+  const auto is_packed_twin = [&](const LogSegment& plain) {
+    return std::any_of(segments.begin(), segments.end(), [&](const LogSegment& other) {
+      return other.name.size() == plain.name.size() + kCompressed.size() && other.key == plain.key;
+    });
+  };
+  std::vector<LogSegment> kept;
+  for (const LogSegment& segment : segments) {
+    if (segment.live() || !is_packed_twin(segment)) kept.push_back(segment);
+  }
+  segments = std::move(kept);
+}
 
-Result<std::vector<LogSegment>> ListSegments(int directory, uint32_t attempt) {
+Result<std::vector<LogSegment>> ListOnce(int directory, uint32_t attempt) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(directory, "."));
   const std::string live_name = StrCat(attempt, ".log");
   const std::string prefix = live_name + ".";
@@ -67,17 +80,34 @@ Result<std::vector<LogSegment>> ListSegments(int directory, uint32_t attempt) {
   for (const std::string& name : names) {
     if (name != live_name && (!name.starts_with(prefix) || name.ends_with(".tmp"))) continue;
     struct stat info{};
-    // A file that is rotated away right now is found under its new name or not at all.
+    // A file that is rotated away right now is found under its new name by the next listing.
     if (::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
     if (!S_ISREG(info.st_mode)) continue;
     std::string key = name == live_name ? "" : name.substr(prefix.size());
     if (key.ends_with(kCompressed)) key.resize(key.size() - kCompressed.size());
     segments.push_back({name, std::move(key), info.st_ino});
   }
-  std::sort(segments.begin(), segments.end(), [](const LogSegment& a, const LogSegment& b) {
-    if (a.live() != b.live()) return b.live();
-    return a.key < b.key;
-  });
+  DropTwins(segments);
+  std::sort(segments.begin(), segments.end(),
+            [](const LogSegment& a, const LogSegment& b) { return a.IsOlderThan(b); });
+  return segments;
+}
+
+}  // namespace
+
+bool LogSegment::IsOlderThan(const LogSegment& other) const {
+  if (live() != other.live()) return other.live();
+  return key < other.key;
+}
+
+Result<std::vector<LogSegment>> ListSegments(int directory, uint32_t attempt) {
+  // A directory that is renamed in while it is read may show a file twice or not at all.
+  ASSIGN_OR_RETURN(std::vector<LogSegment> segments, ListOnce(directory, attempt));
+  for (int i = 0; i < kMostListings; ++i) {
+    ASSIGN_OR_RETURN(std::vector<LogSegment> again, ListOnce(directory, attempt));
+    if (again == segments) break;
+    segments = std::move(again);
+  }
   return segments;
 }
 
@@ -92,10 +122,23 @@ Result<std::optional<uint32_t>> NextAttempt(int directory, uint32_t attempt) {
 }
 
 Result<UniqueFd> OpenSegment(int directory, const LogSegment& segment) {
-  ASSIGN_OR_RETURN(UniqueFd file,
-                   sys::OpenAt(directory, segment.name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK));
-  if (!segment.name.ends_with(kCompressed)) return file;
-  return Unpack(std::move(file), segment.name);
+  constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
+  std::string name = segment.name;
+  auto file = sys::OpenAt(directory, name, kFlags);
+  // Compressed since it was listed.
+  if (!file && file.error().code() == Code::kNotFound && !segment.live() &&
+      !name.ends_with(kCompressed)) {
+    name += kCompressed;
+    file = sys::OpenAt(directory, name, kFlags);
+  }
+  if (!file) return file;
+  if (name.ends_with(kCompressed)) return Unpack(std::move(*file), name);
+  struct stat info{};
+  // Rotated since it was listed: the name is another file's now.
+  if (segment.live() && ::fstat(file->get(), &info) == 0 && info.st_ino != segment.inode) {
+    return NotFound(StrCat("log file ", name, ": rotated meanwhile"));
+  }
+  return file;
 }
 
 }  // namespace holdfast::agent::api

@@ -20,6 +20,8 @@ struct LogSegment {
   std::string key;  // what sorts it: the rotation time; "" for the file that is written to now
   ino_t inode = 0;
   bool live() const { return key.empty(); }
+  bool IsOlderThan(const LogSegment& other) const;
+  bool operator==(const LogSegment&) const = default;
 };
 
 // Oldest first, the live file last. Empty when there is none. kNotFound: the directory is gone.
@@ -28,7 +30,9 @@ Result<std::vector<LogSegment>> ListSegments(int directory, uint32_t attempt);
 // The lowest attempt above `attempt` that has a log file.
 Result<std::optional<uint32_t>> NextAttempt(int directory, uint32_t attempt);
 
-// Open for reading at offset 0. A compressed one is unpacked into memory (at most 256 MiB).
+// Open for reading at offset 0. A compressed one (also one that was compressed since it was listed)
+// is unpacked into memory (at most 256 MiB). kNotFound: rotated or removed since it was listed; a
+// new listing tells.
 Result<UniqueFd> OpenSegment(int directory, const LogSegment& segment);
 
 }  // namespace holdfast::agent::api

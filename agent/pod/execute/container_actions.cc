@@ -66,6 +66,7 @@ void PodWorker::StartContainer(const Action& action) {
   services_.book.Started(seen);
   RecordStarted(memory_, action.container, action.attempt, *started, services_.max_back_off, wall);
   LinkLog(action.container, action.attempt, started->id);
+  if (action.attempt >= 2) ForgetOldAttempt(action.container, action.attempt - 2);
   Publish(EventNote{false, "Created", "Container created", action.container, init});
   Publish(EventNote{false, "Started", "Container started", action.container, init});
 }
@@ -116,12 +117,18 @@ Result<void> PodWorker::PrepareFiles(const model::ContainerSpec& spec,
 void PodWorker::LinkLog(const std::string& container, uint32_t attempt, const ContainerId& id) {
   const std::string link = paths_.LogLink(container, id);
   const auto made = sys::MakeDirs(AT_FDCWD, services_.instance.container_log_dir, 0755);
-  if (!made ||
-      ::symlinkat(paths_.LogFile(container, attempt).c_str(), AT_FDCWD, link.c_str()) != 0) {
-    services_.log(StrCat("link ", link, ": ",
-                         made ? ::strerrordesc_np(errno) : made.error().message(), ", ignoring"));
+  if (!made)
+    return services_.log(StrCat("link ", link, ": ", made.error().message(), ", ignoring"));
+  if (::symlinkat(paths_.LogFile(container, attempt).c_str(), AT_FDCWD, link.c_str()) != 0 &&
+      errno != EEXIST) {
+    services_.log(StrCat("link ", link, ": ", ::strerrordesc_np(errno), ", ignoring"));
   }
-  if (attempt >= 2) ForgetOldAttempt(container, attempt - 2);
+}
+
+void PodWorker::EnsureLogLinks(const std::vector<ContainerFact>& containers) {
+  for (const ContainerFact& c : containers) {
+    LinkLog(c.observed.name, c.observed.attempt, c.observed.id);
+  }
 }
 
 // The log of the attempt before stays for `logs --previous`; older ones go.

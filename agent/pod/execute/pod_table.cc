@@ -87,6 +87,7 @@ void PodTable::Adopt(StoredPod stored) {
   }
   entry.worker =
       std::make_unique<PodWorker>(services_, std::move(stored.pod), std::move(stored.memory));
+  entry.worker->Show(entry.deletion_grace);
 }
 
 void PodTable::Reconcile() {
@@ -250,6 +251,7 @@ void PodTable::EnsureNetwork() {
     if (auto done = services_.network.Ensure(); !done) {
       services_.log(StrCat("pod network: ", done.error().message(), ", trying again in a minute"));
     }
+    for (const std::string& warning : services_.network.TakeWarnings()) services_.log(warning);
   });
 }
 

@@ -42,7 +42,7 @@ class PodTable {
   ~PodTable();
 
   // Reads the records, asks the runtime what runs, takes that over and begins to follow the source.
-  // Before the io_context runs.
+  // When it returns the view shows every pod that it took over. Before the io_context runs.
   Result<void> Recover();
 
   // Something that pods wait for may be there now (an image was imported).

@@ -61,12 +61,18 @@ PodWorker::PodWorker(PodServices& services, std::shared_ptr<const corev1::Pod> p
       paths_(services.state.Paths(*pod_)),
       memory_(std::move(memory)) {}
 
+void PodWorker::Show(std::optional<std::chrono::seconds> deletion_grace) {
+  const PodFacts facts = Observe(deletion_grace);
+  PublishStatus(Decide(facts, PodMemory(memory_)).status, deletion_grace);
+}
+
 PodWorker::Outcome PodWorker::Sync(std::optional<std::chrono::seconds> deletion_grace) {
   for (int round = 0; round < kMaxRounds; ++round) {
     const PodFacts facts = Observe(deletion_grace);
     Decision decision = Decide(facts, std::move(memory_));
     memory_ = std::move(decision.memory);
-    Publish(decision, deletion_grace);
+    PublishStatus(decision.status, deletion_grace);
+    services_.view.AddEvents(*pod_, decision.events);
     // Nothing is done that could not be remembered.
     if (auto saved = Persist(); !saved) {
       services_.log(
@@ -98,6 +104,8 @@ PodFacts PodWorker::Observe(std::optional<std::chrono::seconds> deletion_grace) 
     facts.containers.push_back(Look(seen));
   }
   const RuntimeBook::Sandbox sandbox = services_.book.SandboxOf(uid);
+  if (!links_checked_) EnsureLogLinks(facts.containers);
+  links_checked_ = true;
   facts.sandbox_exists = sandbox.exists || !services_.network.Addresses(uid).empty();
   facts.sandbox_ready = SandboxReady(sandbox);
   facts.volumes_ready = volumes_ready_;
@@ -113,8 +121,10 @@ PodFacts PodWorker::Observe(std::optional<std::chrono::seconds> deletion_grace) 
   return facts;
 }
 
+// One that is not in the memory was cut short: its namespaces or addresses may be there, its routes
+// or files not yet.
 bool PodWorker::SandboxReady(const RuntimeBook::Sandbox& sandbox) {
-  if (!sandbox.exists || !sandbox.ready) return false;
+  if (!memory_.sandbox_made || !sandbox.exists || !sandbox.ready) return false;
   return pod_->spec().hostnetwork() ||
          !services_.network.Addresses(PodUid(pod_->metadata().uid())).empty();
 }
@@ -168,11 +178,11 @@ ImageFact PodWorker::LookAtImage(const std::string& reference) {
   return fact;
 }
 
-void PodWorker::Publish(const Decision& decision,
-                        std::optional<std::chrono::seconds> deletion_grace) {
-  corev1::Pod shown = Shown(*pod_, decision.status);
+void PodWorker::PublishStatus(const corev1::PodStatus& status,
+                              std::optional<std::chrono::seconds> deletion_grace) {
+  corev1::Pod shown = Shown(*pod_, status);
   if (!shown.metadata().has_creationtimestamp()) {
-    *shown.mutable_metadata()->mutable_creationtimestamp() = decision.status.starttime();
+    *shown.mutable_metadata()->mutable_creationtimestamp() = status.starttime();
   }
   if (deletion_grace && memory_.ending) {
     const auto since = memory_.ending->since + memory_.ending->grace;
@@ -182,7 +192,6 @@ void PodWorker::Publish(const Decision& decision,
     meta->set_deletiongraceperiodseconds(memory_.ending->grace.count());
   }
   services_.view.Put(std::move(shown));
-  services_.view.AddEvents(*pod_, decision.events);
 }
 
 void PodWorker::Publish(EventNote note) { services_.view.AddEvents(*pod_, {std::move(note)}); }

@@ -45,6 +45,8 @@ class PodWorker {
     std::optional<BootTime> wake_at;
     bool gone = false;  // cleaned up: nothing of the pod is left
   };
+  // Shows the pod as it is now. Nothing is done, remembered or said in events.
+  void Show(std::optional<std::chrono::seconds> deletion_grace);
   // `deletion_grace` is set when the pod is to go.
   Outcome Sync(std::optional<std::chrono::seconds> deletion_grace);
 
@@ -56,7 +58,8 @@ class PodWorker {
   ContainerFact Look(const ObservedContainer& observed);
   ImageFact LookAtImage(const std::string& reference);
   bool SandboxReady(const RuntimeBook::Sandbox& sandbox);
-  void Publish(const Decision& decision, std::optional<std::chrono::seconds> deletion_grace);
+  void PublishStatus(const corev1::PodStatus& status,
+                     std::optional<std::chrono::seconds> deletion_grace);
   void Publish(EventNote note);
   Result<void> Persist();
 
@@ -71,6 +74,8 @@ class PodWorker {
   std::expected<StartedContainer, StartFailure> PrepareAndStart(const Action& action);
   Result<void> PrepareFiles(const model::ContainerSpec& spec, const corev1::Container& container);
   void LinkLog(const std::string& container, uint32_t attempt, const ContainerId& id);
+  // Once, for what a former agent started and may not have come to link.
+  void EnsureLogLinks(const std::vector<ContainerFact>& containers);
   void ForgetOldAttempt(const std::string& container, uint32_t attempt);
   Result<void> RemoveContainer(const Action& action);
   Result<void> RemovePodSandbox();
@@ -84,6 +89,7 @@ class PodWorker {
   std::string saved_record_;
   bool pod_saved_ = false;
   bool volumes_ready_ = false;
+  bool links_checked_ = false;
   bool gone_ = false;
 };
 

@@ -46,6 +46,8 @@ class PodNetwork {
   virtual std::vector<std::string> Addresses(const PodUid& uid) = 0;
   // Ours on this machine, but of no pod in `live`. `repair` removes it.
   virtual Result<std::vector<Leftover>> Audit(const std::vector<PodUid>& live, bool repair) = 0;
+  // What could not be tuned since the last call, each said once; for the log.
+  virtual std::vector<std::string> TakeWarnings() = 0;
 };
 
 }  // namespace holdfast

@@ -4,9 +4,11 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 
 #include "agent/api/grpc/log_cursor.h"
 #include "agent/api/grpc/log_line.h"
@@ -109,9 +111,10 @@ class LogCursorTest : public ::testing::Test {
   void Compress(const std::string& name) {
     std::ifstream in(dir_ + "/" + name);
     const std::string text((std::istreambuf_iterator<char>(in)), {});
-    gzFile out = ::gzopen((dir_ + "/" + name + ".gz").c_str(), "wb");
+    gzFile out = ::gzopen((dir_ + "/" + name + ".tmp").c_str(), "wb");
     ::gzwrite(out, text.data(), static_cast<unsigned>(text.size()));
     ::gzclose(out);
+    Rename(name + ".tmp", name + ".gz");
     std::filesystem::remove(dir_ + "/" + name);
   }
 
@@ -189,6 +192,79 @@ TEST_F(LogCursorTest, FindsItsPlaceWhenItsFileWasCompressedMeanwhile) {
   Compress("0.log.20260101-000000");
   Append("0.log", Entry(4));
   EXPECT_EQ(Rest(cursor), "3 4");
+}
+
+TEST_F(LogCursorTest, AFileCompressedBetweenListingAndOpeningIsRead) {
+  Append("0.log.20260101-000000", Entry(1) + Entry(2));
+  Append("0.log", Entry(3));
+  const DirFd dir = *sys::OpenDir(dir_);
+  const auto listed = ListSegments(dir.get(), 0);
+  ASSERT_TRUE(listed.has_value());
+  ASSERT_EQ(listed->size(), 2u);
+  Compress("0.log.20260101-000000");
+  const auto packed = OpenSegment(dir.get(), listed->front());
+  ASSERT_TRUE(packed.has_value()) << packed.error().message();
+  char bytes[4096];
+  const auto size = ::pread(packed->get(), bytes, sizeof bytes, 0);
+  EXPECT_EQ(std::string(bytes, static_cast<size_t>(size)), Entry(1) + Entry(2));
+}
+
+TEST_F(LogCursorTest, AFileRotatedBetweenListingAndOpeningIsNotTakenForAnother) {
+  Append("0.log", Entry(1));
+  const DirFd dir = *sys::OpenDir(dir_);
+  const auto listed = ListSegments(dir.get(), 0);
+  ASSERT_TRUE(listed.has_value());
+  Rename("0.log", "0.log.20260101-000000");
+  EXPECT_EQ(OpenSegment(dir.get(), listed->front()).error().code(), Code::kNotFound);
+  Append("0.log", Entry(2));
+  EXPECT_EQ(OpenSegment(dir.get(), listed->front()).error().code(), Code::kNotFound);
+}
+
+// As a logger that was killed between making the .gz and removing its source leaves it.
+TEST_F(LogCursorTest, AFileThatIsThereTwiceIsReadOnce) {
+  const std::string text = Entry(1) + Entry(2);
+  Append("0.log.20260101-000000", text);
+  Compress("0.log.20260101-000000");
+  Append("0.log.20260101-000000", text);
+  Append("0.log", Entry(3));
+  auto cursor = Open();
+  EXPECT_EQ(Rest(cursor), "1 2 3");
+}
+
+// A writer that rotates and compresses as fast as it can; the reader starts anew or follows.
+TEST_F(LogCursorTest, ReadersStandFastRotation) {
+  constexpr int kFiles = 120;
+  Append("0.log", Entry(0));
+  auto follower = Open();
+  std::atomic<int> written{0};
+  std::thread writer([&] {
+    for (int i = 1; i <= kFiles; ++i) {
+      const std::string name = StrCat("0.log.20260101-", 100000 + i);
+      Rename("0.log", name);
+      Append("0.log", Entry(i));
+      Compress(name);
+      written = i;
+    }
+  });
+  std::string followed;
+  std::string last;
+  const auto add = [](std::string& to, const std::string& more) {
+    if (!more.empty()) to += (to.empty() ? "" : " ") + more;
+  };
+  while (written < kFiles) {
+    add(followed, Rest(follower));
+    auto fresh = Open();
+    const int at_least = written;
+    last = Rest(fresh);
+    std::string wanted;
+    for (int i = 0; i <= at_least; ++i) add(wanted, std::to_string(i));
+    ASSERT_TRUE(last.starts_with(wanted)) << last;
+  }
+  writer.join();
+  add(followed, Rest(follower));
+  std::string all;
+  for (int i = 0; i <= kFiles; ++i) add(all, std::to_string(i));
+  EXPECT_EQ(followed, all);
 }
 
 TEST_F(LogCursorTest, EntersTheNextRun) {

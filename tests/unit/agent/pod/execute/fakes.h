@@ -175,6 +175,10 @@ class FakeImages : public ImageStore {
 class FakeNetwork : public PodNetwork {
  public:
   Result<void> Ensure() override { return {}; }
+  std::vector<std::string> TakeWarnings() override {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(warnings, {});
+  }
   Result<std::vector<std::string>> Setup(const PodNetworkRequest& request) override {
     const std::lock_guard lock(mutex_);
     return addresses_[request.uid] = {"10.88.0.2"};
@@ -192,6 +196,8 @@ class FakeNetwork : public PodNetwork {
   Result<std::vector<Leftover>> Audit(const std::vector<PodUid>&, bool) override {
     return std::vector<Leftover>();
   }
+
+  std::vector<std::string> warnings;  // set while quiet
 
  private:
   std::mutex mutex_;

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <mutex>
 #include <thread>
 
 #include "holdfast/base/strings.h"
@@ -52,10 +54,14 @@ struct Node {
                    node->host_ips = {"192.0.2.1"};
                    return node;
                  },
-                 [](const std::string&) {}},
+                 [this](const std::string& line) {
+                   const std::lock_guard lock(log_mutex);
+                   log.push_back(line);
+                 }},
         table(io, services, source, {}) {
     const auto recovered = table.Recover();
     EXPECT_TRUE(recovered) << recovered.error().message();
+    recovered_pods = view.ListPods();
     thread = std::thread([this] { io.run(); });
   }
   ~Node() {
@@ -70,6 +76,14 @@ struct Node {
     return "gone";
   }
 
+  bool Logged(const std::string& line) {
+    const std::lock_guard lock(log_mutex);
+    return std::find(log.begin(), log.end(), line) != log.end();
+  }
+
+  std::mutex log_mutex;
+  std::vector<std::string> log;
+  std::vector<PodPtr> recovered_pods;  // what the view showed when the table had not turned yet
   boost::asio::io_context io;
   PodStateStore state;
   RuntimeBook book;
@@ -179,6 +193,55 @@ TEST_F(PodTableTest, ARestartedAgentTouchesNothingAndKeepsCounts) {
   EXPECT_EQ(node_->view.ListPods()[0]->status().SerializeAsString(), before);
   EXPECT_EQ(runtime_.StartCount(), 2u);
   EXPECT_TRUE(runtime_.signals.empty());
+}
+
+TEST_F(PodTableTest, AllThatRunsIsShownBeforeARestartedTableTurns) {
+  std::vector<corev1::Pod> pods;
+  for (int i = 0; i < 30; ++i) pods.push_back(MakePod(StrCat("u", i), StrCat("web", i)));
+  source_.Set(pods);
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(PhaseBecomes("Running", StrCat("web", i)));
+  Boot();
+  ASSERT_EQ(node_->recovered_pods.size(), 30u);
+  for (const PodPtr& pod : node_->recovered_pods) {
+    EXPECT_EQ(pod->status().phase(), "Running") << pod->metadata().name();
+  }
+}
+
+// As after a kill between the pod's addresses and its files.
+TEST_F(PodTableTest, ASandboxThatWasCutShortIsFinished) {
+  model::SandboxSpec half;
+  half.uid = PodUid("u1");
+  ASSERT_TRUE(runtime_.EnsureSandbox(half));
+  PodNetworkRequest request;
+  request.uid = half.uid;
+  ASSERT_TRUE(network_.Setup(request));
+  Boot();
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  EXPECT_TRUE(std::filesystem::exists(instance_.PodsDir() + "/u1/etc-hosts"));
+  EXPECT_EQ(node_->view.ListPods()[0]->status().podip(), "10.88.0.2");
+}
+
+// As after a kill between the start of a container and its link.
+TEST_F(PodTableTest, AMissingLogLinkIsMadeByTheNextAgent) {
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  const std::string& links = instance_.container_log_dir;
+  ASSERT_TRUE(Eventually([&] { return !std::filesystem::is_empty(links); }));
+  const auto link = std::filesystem::directory_iterator(links)->path();
+  node_.reset();
+  std::filesystem::remove(link);
+  Boot();
+  EXPECT_TRUE(Eventually([&] { return std::filesystem::is_symlink(link); }));
+}
+
+TEST_F(PodTableTest, WarningsOfTheNetworkAreLogged) {
+  network_.warnings = {"sysctl is read-only"};
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  source_.Set({});
+  ASSERT_TRUE(PhaseBecomes("gone"));
+  EXPECT_TRUE(Eventually([&] { return node_->Logged("sysctl is read-only"); }));
 }
 
 TEST_F(PodTableTest, AnEndingGoesOnAfterARestart) {
