@@ -11,6 +11,13 @@ failures=0
 fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
 step() { printf '\n== %s\n' "$*"; }
 
+timed() { # timed WHAT COMMAND…: how long it took, in the report
+  local what=$1 began=$EPOCHREALTIME code=0; shift
+  "$@" || code=$?
+  awk -v what="$what" -v from="$began" -v to="$EPOCHREALTIME" 'BEGIN{printf "note: %s: %.1f s\n", what, to - from}'
+  return $code
+}
+
 identity() { # one line per container process: its cgroup, pid and start time
   find "$tree" -name cgroup.procs -path '*pod*' 2>/dev/null | sort | while read -r procs; do
     while read -r pid; do
@@ -50,13 +57,14 @@ main_pid() { systemctl show -p MainPID --value "$1"; }
 first_boot() {
   systemctl --version | head -n 1; uname -r
   step "quickstart"
-  ./quickstart || { fail "quickstart"; return 1; }
+  timed quickstart ./quickstart || { fail "quickstart"; return 1; }
   wait_for 60 "four pods ready" all_ready
   answers
   before=$(identity)
   [ "$(echo "$before" | wc -l)" -ge 4 ] || fail "no processes below $tree: $before"
   step "quickstart again"
-  ./quickstart > /tmp/again 2>&1 || { fail "quickstart again"; cat /tmp/again; }
+  timed "quickstart again" ./quickstart > /tmp/again 2>&1 || { fail "quickstart again"; cat /tmp/again; }
+  grep ^note: /tmp/again
   untouched "quickstart again"
   step "restarts"
   systemctl daemon-reload; untouched daemon-reload
@@ -77,7 +85,7 @@ first_boot() {
   holdctl get pods -o wide
   systemctl is-failed holdfastd holdfast-keeper holdfast-pods && fail "a unit has failed"
   step "reboot"
-  echo rebooted > "$phase_file"
+  date +%s > "$phase_file"
   sync
   [ $failures -eq 0 ] || exit 1
   exit 88
@@ -85,11 +93,15 @@ first_boot() {
 
 after_reboot() {
   step "after the reboot"
-  wait_for 120 "pods come back by themselves" all_ready
+  # systemd kills what has not gone after 90 s: nothing of ours may need that.
+  local shutdown=$(($(date +%s) - $(cut -d. -f1 /proc/uptime) - $(cat "$phase_file")))
+  echo "note: shutdown to the next boot: $shutdown s"
+  [ $shutdown -lt 60 ] || fail "something held the shutdown up for $shutdown s"
+  timed "reboot to four pods ready" wait_for 120 "pods come back by themselves" all_ready
   holdctl get pods -o wide
   answers
   step "down"
-  ./quickstart down || fail "quickstart down"
+  timed "quickstart down" ./quickstart down || fail "quickstart down"
   local object
   for object in /var/lib/holdfast /run/holdfast /etc/holdfast /usr/local/lib/holdfast /usr/local/bin/holdctl /var/log/pods \
                 /var/log/containers /etc/systemd/system/holdfastd.service "$tree"; do
