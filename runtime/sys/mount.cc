@@ -152,9 +152,10 @@ Result<void> PivotInto(int root) {
     if (::chdir("/") != 0) return Error::FromErrno(errno, "chdir /");
     return {};
   }
-  // EINVAL: the current root is the initramfs, which cannot be moved away.
+  // EINVAL: the current root is the initramfs, which cannot be moved away, only covered.
   if (errno != EINVAL) return Error::FromErrno(errno, "pivot_root");
-  if (::mount(".", "/", nullptr, MS_MOVE, nullptr) != 0) {
+  // ELOOP: the new root covers it already.
+  if (::mount(".", "/", nullptr, MS_MOVE, nullptr) != 0 && errno != ELOOP) {
     return Error::FromErrno(errno, "mount MS_MOVE of the new root");
   }
   if (::chroot(".") != 0) return Error::FromErrno(errno, "chroot");

@@ -49,8 +49,8 @@ Result<void> AttachMount(int mount, int target, const std::string& what);
 Result<void> DetachMountAt(int directory);
 
 // Makes the mount `root` the root of the calling process' mount namespace and drops the old one:
-// pivot_root(2), or chroot(2) after MS_MOVE where the old root is the initramfs. Sets the working
-// directory to the new root.
+// pivot_root(2), or, where the old root is the initramfs and can only be covered, MS_MOVE onto "/"
+// (unless it lies there) and chroot(2). Sets the working directory to the new root.
 Result<void> PivotInto(int root);
 
 }  // namespace holdfast::sys
