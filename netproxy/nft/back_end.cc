@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netproxy/nft/back_end.h"
 
-#include <cerrno>
 #include <utility>
 
-#include "holdfast/base/strings.h"
-#include "holdfast/sys/pause_point.h"
+#include "netproxy/nft/commit.h"
 #include "netproxy/nft/compile.h"
-#include "netproxy/nft/encode.h"
+#include "netproxy/nft/observe.h"
 
 namespace holdfast::netproxy::nft {
 
@@ -16,23 +14,10 @@ Result<NftBackEnd> NftBackEnd::Open(const std::string& table_name) {
   return NftBackEnd(table_name, std::move(socket));
 }
 
-Result<void> NftBackEnd::Commit(const Transaction& transaction) {
-  if (transaction.empty()) return {};
-  HOLDFAST_PAUSE_POINT("nft.commit.before");
-  ASSIGN_OR_RETURN(const auto refusal, socket_.Commit(EncodeBatch(transaction)));
-  HOLDFAST_PAUSE_POINT("nft.commit.after");
-  if (!refusal) return {};
-  const size_t index = refusal->sequence;
-  const std::string what = index >= 1 && index <= transaction.operations.size()
-                               ? ToString(transaction.operations[index - 1])
-                               : StrCat("commit ", transaction.operations.size(), " changes");
-  return Error::FromErrno(refusal->sys_errno, StrCat("nft: ", what));
-}
-
 Result<void> NftBackEnd::Apply(const model::ProxyTable& table) {
   if (applied_) {
     if (*applied_ == table) return {};
-    auto done = Commit(Compile(table, &*applied_, table_name_));
+    auto done = Commit(socket_, Compile(table, &*applied_, table_name_));
     if (done) {
       applied_ = table;
       return {};
@@ -63,7 +48,7 @@ Result<Transaction> NftBackEnd::Missing(const model::ProxyTable& table) {
 Result<bool> NftBackEnd::Ensure(const model::ProxyTable& table) {
   applied_.reset();
   ASSIGN_OR_RETURN(const Transaction change, Missing(table));
-  RETURN_IF_ERROR(Commit(change));
+  RETURN_IF_ERROR(Commit(socket_, change));
   applied_ = table;
   return !change.empty();
 }
@@ -75,7 +60,7 @@ Result<void> NftBackEnd::Remove() {
     ASSIGN_OR_RETURN(const bool present, KernelHasTable(socket_, family, table_name_));
     if (present) change.Append(nft::Remove(family, table_name_));
   }
-  return Commit(change);
+  return Commit(socket_, change);
 }
 
 }  // namespace holdfast::netproxy::nft

@@ -31,16 +31,10 @@ class NftBackEnd {
  private:
   NftBackEnd(std::string table_name, sys::NfSocket socket)
       : table_name_(std::move(table_name)), socket_(std::move(socket)) {}
-  Result<void> Commit(const Transaction& transaction);
 
   std::string table_name_;
   sys::NfSocket socket_;
   std::optional<model::ProxyTable> applied_;  // what the kernel has, as far as we know
 };
-
-// What the kernel has under our name, reduced to what tells whether it is ours and whole.
-// `same` is false when the table is missing or differs from `wanted` in chains, rules or elements.
-Result<bool> KernelHas(sys::NfSocket& socket, const Table& wanted);
-Result<bool> KernelHasTable(sys::NfSocket& socket, Family family, const std::string& name);
 
 }  // namespace holdfast::netproxy::nft

@@ -12,10 +12,10 @@ constexpr int32_t kDnat = -100;
 constexpr int32_t kFilter = 0;
 constexpr int32_t kSnat = 100;
 
-const std::vector<Field> kByPort = {Field::kL4Protocol, Field::kDestinationPort};
-const std::vector<Field> kByAddressAndPort = {Field::kDestinationAddress, Field::kL4Protocol,
-                                              Field::kDestinationPort};
-const std::vector<Field> kByEnds = {Field::kSourceAddress, Field::kDestinationAddress};
+const Key kByPort = {Field::kL4Protocol, Field::kDestinationPort};
+const Key kByAddressAndPort = {Field::kDestinationAddress, Field::kL4Protocol,
+                               Field::kDestinationPort};
+const Key kByEnds = {Field::kSourceAddress, Field::kDestinationAddress};
 
 Cidr Literal(bool v6, uint8_t first, uint8_t last, uint8_t prefix) {
   Cidr c;
@@ -29,9 +29,9 @@ Cidr Loopback(bool v6) { return v6 ? Literal(true, 0, 1, 128) : Literal(false, 1
 Cidr Multicast(bool v6) { return v6 ? Literal(true, 0xff, 0, 8) : Literal(false, 224, 0, 4); }
 
 std::vector<Set> Sets(const model::ProxyTable& table, bool v6) {
-  Set by_address{"hostip_ports", kByAddressAndPort, true, {}};
-  Set by_port{"host_ports", kByPort, true, {}};
-  Set hairpin{"hairpin", kByEnds, false, {}};
+  Set by_address{"hostip_ports", kByAddressAndPort, MapTo::kEndpoint, {}};
+  Set by_port{"host_ports", kByPort, MapTo::kEndpoint, {}};
+  Set hairpin{"hairpin", kByEnds, MapTo::kNothing, {}};
   for (const model::HostPortRow& row : table.host_ports) {
     if (row.endpoint.ip.v6 != v6) continue;
     const std::string pod = PackAddress(row.endpoint.ip);

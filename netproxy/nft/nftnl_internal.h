@@ -32,6 +32,11 @@ using NftnlPtr = std::unique_ptr<T, NftnlDeleter>;
 // NFPROTO_* of a family.
 uint16_t ProtocolFamily(Family family);
 
+// What nft needs to print a set whose key holds a random number.
+NftnlPtr<nftnl_udata_buf> TypeofUserData(Family family, const Set& set);
+// Such a set.
+bool NeedsTypeof(const Set& set);
+
 // Appends the kernel's expressions of one statement.
 void AppendExpressions(nftnl_rule* rule, Family family, const Statement& statement);
 

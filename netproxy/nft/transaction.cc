@@ -14,13 +14,11 @@ struct Overloaded : Fs... {
   using Fs::operator()...;
 };
 
-Set WithoutElements(const Set& set) { return {set.name, set.key, set.to_endpoint, {}}; }
-
-std::string ElementsToString(Family family, const Set& set) {
+std::string ElementsToString(Family family, const Set& set, const std::vector<Element>& elements) {
   std::string out;
-  for (const auto& [key, value] : set.elements) {
+  for (const Element& element : elements) {
     out += out.empty() ? "{ " : ", ";
-    out += ElementToString(family, set, key, value);
+    out += ElementToString(family, set, element);
   }
   return out + " }";
 }
@@ -32,57 +30,71 @@ bool SameShape(const Table& a, const Table& b) {
     return false;
   }
   for (size_t i = 0; i < a.sets.size(); ++i) {
-    if (WithoutElements(a.sets[i]) != WithoutElements(b.sets[i])) return false;
+    if (FormOf(a.sets[i]) != FormOf(b.sets[i])) return false;
   }
   return true;
 }
 
 // A changed value is a deletion and an addition of the same key.
-std::pair<Set, Set> DiffElements(const Set& previous, const Set& next) {
-  Set gone = WithoutElements(next);
-  Set added = WithoutElements(next);
+std::pair<std::vector<Element>, std::vector<Element>> DiffElements(const Set& previous,
+                                                                   const Set& next) {
+  std::vector<Element> gone;
+  std::vector<Element> added;
   for (const auto& [key, value] : previous.elements) {
     const auto it = next.elements.find(key);
-    if (it == next.elements.end() || it->second != value) gone.elements.emplace(key, value);
+    if (it == next.elements.end() || it->second != value) gone.push_back({key, value, ""});
   }
   for (const auto& [key, value] : next.elements) {
     const auto it = previous.elements.find(key);
-    if (it == previous.elements.end() || it->second != value) added.elements.emplace(key, value);
+    if (it == previous.elements.end() || it->second != value) added.push_back({key, value, ""});
   }
   return {std::move(gone), std::move(added)};
 }
 
 }  // namespace
 
+Set FormOf(const Set& set) { return {set.name, set.key, set.to, {}, set.size, set.timeout}; }
+
+std::vector<Element> ElementsOf(const Set& set) {
+  std::vector<Element> out;
+  for (const auto& [key, value] : set.elements) out.push_back({key, value, ""});
+  return out;
+}
+
 std::string ToString(const Operation& operation) {
   const Family family = operation.family;
   const std::string where = StrCat(ToString(family), " ", operation.table);
-  const auto kind = [](const Set& set) { return set.to_endpoint ? "map " : "set "; };
-  return std::visit(Overloaded{
-                        [&](const AddTable&) { return StrCat("add table ", where); },
-                        [&](const DeleteTable&) { return StrCat("delete table ", where); },
-                        [&](const AddSet& c) {
-                          return StrCat("add ", kind(c.set), where, " ", c.set.name, " { ",
-                                        TypeToString(family, c.set), " }");
-                        },
-                        [&](const AddElements& c) {
-                          return StrCat("add element ", where, " ", c.set.name, " ",
-                                        ElementsToString(family, c.set));
-                        },
-                        [&](const DeleteElements& c) {
-                          return StrCat("delete element ", where, " ", c.set.name, " ",
-                                        ElementsToString(family, c.set));
-                        },
-                        [&](const AddChain& c) {
-                          return StrCat("add chain ", where, " ", c.name,
-                                        c.hook ? StrCat(" { ", ToString(*c.hook), " }") : "");
-                        },
-                        [&](const AddRule& c) {
-                          return StrCat("add rule ", where, " ", c.chain, " ",
-                                        ToString(family, c.rule));
-                        },
-                    },
-                    operation.change);
+  const auto kind = [](const Set& set) { return set.to == MapTo::kNothing ? "set " : "map "; };
+  return std::visit(
+      Overloaded{
+          [&](const AddTable&) { return StrCat("add table ", where); },
+          [&](const DeleteTable&) { return StrCat("delete table ", where); },
+          [&](const AddSet& c) {
+            return StrCat("add ", kind(c.set), where, " ", c.set.name, " { ",
+                          TypeToString(family, c.set), " }");
+          },
+          [&](const DeleteSet& c) {
+            return StrCat("delete ", kind(c.set), where, " ", c.set.name);
+          },
+          [&](const AddElements& c) {
+            return StrCat("add element ", where, " ", c.set.name, " ",
+                          ElementsToString(family, c.set, c.elements));
+          },
+          [&](const DeleteElements& c) {
+            return StrCat("delete element ", where, " ", c.set.name, " ",
+                          ElementsToString(family, c.set, c.elements));
+          },
+          [&](const AddChain& c) {
+            return StrCat("add chain ", where, " ", c.name,
+                          c.hook ? StrCat(" { ", ToString(*c.hook), " }") : "");
+          },
+          [&](const FlushChain& c) { return StrCat("flush chain ", where, " ", c.name); },
+          [&](const DeleteChain& c) { return StrCat("delete chain ", where, " ", c.name); },
+          [&](const AddRule& c) {
+            return StrCat("add rule ", where, " ", c.chain, " ", ToString(family, c.rule));
+          },
+      },
+      operation.change);
 }
 
 std::string Transaction::ToString() const {
@@ -108,8 +120,8 @@ Transaction Replace(const Table& next) {
   };
   add(AddTable{});
   for (const Set& set : next.sets) {
-    add(AddSet{WithoutElements(set)});
-    if (!set.elements.empty()) add(AddElements{set});
+    add(AddSet{FormOf(set)});
+    if (!set.elements.empty()) add(AddElements{FormOf(set), ElementsOf(set)});
   }
   for (const Chain& chain : next.chains) add(AddChain{chain.name, chain.hook});
   for (const Chain& chain : next.chains) {
@@ -123,11 +135,12 @@ Transaction Diff(const Table& previous, const Table& next) {
   Transaction out;
   for (size_t i = 0; i < next.sets.size(); ++i) {
     auto [gone, added] = DiffElements(previous.sets[i], next.sets[i]);
-    if (!gone.elements.empty()) {
-      out.operations.push_back({next.family, next.name, DeleteElements{std::move(gone)}});
+    const Set form = FormOf(next.sets[i]);
+    if (!gone.empty()) {
+      out.operations.push_back({next.family, next.name, DeleteElements{form, std::move(gone)}});
     }
-    if (!added.elements.empty()) {
-      out.operations.push_back({next.family, next.name, AddElements{std::move(added)}});
+    if (!added.empty()) {
+      out.operations.push_back({next.family, next.name, AddElements{form, std::move(added)}});
     }
   }
   return out;

@@ -21,12 +21,18 @@ struct AddSet {
   Set set;  // without elements
   bool operator==(const AddSet&) const = default;
 };
+struct DeleteSet {
+  Set set;
+  bool operator==(const DeleteSet&) const = default;
+};
 struct AddElements {
-  Set set;  // the set's form and the elements to add
+  Set set;  // the set's form, without elements
+  std::vector<Element> elements;
   bool operator==(const AddElements&) const = default;
 };
 struct DeleteElements {
-  Set set;  // the set's form and the elements to delete
+  Set set;  // the set's form, without elements
+  std::vector<Element> elements;
   bool operator==(const DeleteElements&) const = default;
 };
 struct AddChain {
@@ -34,14 +40,23 @@ struct AddChain {
   std::optional<Hook> hook;
   bool operator==(const AddChain&) const = default;
 };
+// All rules of the chain.
+struct FlushChain {
+  std::string name;
+  bool operator==(const FlushChain&) const = default;
+};
+struct DeleteChain {
+  std::string name;
+  bool operator==(const DeleteChain&) const = default;
+};
 struct AddRule {
   std::string chain;
   Rule rule;
   bool operator==(const AddRule&) const = default;
 };
 
-using Change =
-    std::variant<AddTable, DeleteTable, AddSet, AddElements, DeleteElements, AddChain, AddRule>;
+using Change = std::variant<AddTable, DeleteTable, AddSet, DeleteSet, AddElements, DeleteElements,
+                            AddChain, FlushChain, DeleteChain, AddRule>;
 
 struct Operation {
   Family family = Family::kIp;
@@ -59,6 +74,10 @@ struct Transaction {
 };
 
 std::string ToString(const Operation& operation);
+
+// The set's form: what it is without its elements.
+Set FormOf(const Set& set);
+std::vector<Element> ElementsOf(const Set& set);
 
 // Makes `next`, whatever is there of that name before.
 Transaction Replace(const Table& next);

@@ -61,15 +61,16 @@ Result<std::optional<NfSocket::Refusal>> NfSocket::Commit(std::string_view batch
   RETURN_IF_ERROR(Send(batch));
   std::optional<Refusal> refusal;
   bool answered = false;
-  std::vector<char> buffer(kReceiveBytes);
+  // Not a vector: clearing it would cost more than a small change does.
+  const auto buffer = std::make_unique_for_overwrite<char[]>(kReceiveBytes);
   for (;;) {
     const ssize_t n =
-        ::recv(::mnl_socket_get_fd(socket_.get()), buffer.data(), buffer.size(), MSG_DONTWAIT);
+        ::recv(::mnl_socket_get_fd(socket_.get()), buffer.get(), kReceiveBytes, MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && errno == EAGAIN) break;
     if (n < 0) return Error::FromErrno(errno, "receive the answer to a netfilter batch");
     int left = static_cast<int>(n);
-    const auto* header = reinterpret_cast<const nlmsghdr*>(buffer.data());
+    const auto* header = reinterpret_cast<const nlmsghdr*>(buffer.get());
     for (; ::mnl_nlmsg_ok(header, left); header = ::mnl_nlmsg_next(header, &left)) {
       if (header->nlmsg_type != NLMSG_ERROR) continue;
       answered = true;

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Changes of the Service table as transactions. Pure.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "netproxy/nft/observe.h"
+#include "netproxy/nft/service_book.h"
+#include "netproxy/nft/service_layout.h"
+#include "netproxy/nft/transaction.h"
+
+namespace holdfast::netproxy::nft {
+
+using ElementsBySet = std::map<SetId, std::vector<Element>>;
+
+// Elements only: what goes, then what comes.
+Transaction ChangeElements(const ServiceLayout& layout, const ServiceBook::Delta& delta);
+
+// What is there: names of chains and sets, before a change of the layout.
+struct Existing {
+  std::map<std::string, std::optional<Hook>> chains;
+  std::map<std::string, SetShape> sets;
+};
+Existing ExistingOf(const Table& table);
+Existing ExistingOf(const Observed& observed);
+
+// From `existing` to `wanted`, in one transaction: rules are written anew; sets whose form is right
+// stay as they are, with what is in them. `all` gives the elements of the others.
+// `gone` and `added` are the changes of those that stay.
+struct Relayout {
+  const Existing& existing;
+  const Table& wanted;
+  const ServiceLayout& layout;
+  const ElementsBySet& all;
+  const ServiceBook::Delta& delta;
+};
+Transaction ChangeLayout(const Relayout& relayout);
+
+// A table where there is none, in parts: sets, elements (so many at a time), chains and rules.
+std::vector<Transaction> LoadInParts(const Table& wanted, const ServiceLayout& layout,
+                                     const ElementsBySet& all, size_t elements_per_part);
+
+// What is wanted against what was seen, of sets that are there with the right form.
+ServiceBook::Delta Compare(const Observed& observed, const ServiceLayout& layout,
+                           const ElementsBySet& all);
+// Chains, rules, and forms of sets are as wanted, and there is nothing else.
+bool SameLayout(const Observed& observed, const Table& wanted);
+
+}  // namespace holdfast::netproxy::nft

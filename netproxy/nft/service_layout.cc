@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netproxy/nft/service_layout.h"
+
+#include <algorithm>
+#include <bit>
+#include <functional>
+#include <utility>
+
+#include "holdfast/base/strings.h"
+
+namespace holdfast::netproxy::nft {
+namespace {
+
+using Kind = SetId::Kind;
+using Domain = SetId::Domain;
+using Side = SetId::Side;
+
+// Before podnet's rules (-100, 100): a service port of the node wins over a host port, and a marked
+// packet loses its mark.
+constexpr int32_t kDnat = -101;
+constexpr int32_t kSnat = 99;
+
+constexpr uint32_t kSlots = 65536;  // the range of slot numbers that the map is described with
+constexpr uint32_t kMinSize = 256;
+constexpr uint32_t kMinEndpoints = 1024;
+constexpr uint8_t kEverybody = model::kFromPod | model::kFromNode | model::kFromOutside;
+
+Key FrontendKey(Domain domain) {
+  if (domain == Domain::kNodePort) return {Field::kL4Protocol, Field::kDestinationPort};
+  return {Field::kDestinationAddress, Field::kL4Protocol, Field::kDestinationPort};
+}
+
+Key With(Key key, KeyPart part) {
+  key.push_back(std::move(part));
+  return key;
+}
+
+std::string Prefix(Domain domain, Side side) {
+  return StrCat(domain == Domain::kNodePort ? "port-" : "", side == Side::kInside    ? "inside-"
+                                                            : side == Side::kOutside ? "outside-"
+                                                                                     : "");
+}
+
+// "snat-node-outside": whose source becomes the node's.
+std::string MaskName(uint8_t mask) {
+  if (mask == kEverybody) return "snat-all";
+  std::string out = "snat";
+  if (mask & model::kFromPod) out += "-pod";
+  if (mask & model::kFromNode) out += "-node";
+  if (mask & model::kFromOutside) out += "-outside";
+  return out;
+}
+
+Key KeyOf(const SetId& id) {
+  switch (id.kind) {
+    case Kind::kEndpoints:
+      return With(FrontendKey(id.domain), {Field::kRandom, kSlots});
+    case Kind::kHairpin:
+      return {Field::kSourceAddress, Field::kDestinationAddress};
+    case Kind::kClusterIps:
+      return {Field::kDestinationAddress};
+    case Kind::kAllowed:
+      return With(FrontendKey(id.domain), Field::kSourceAddress);
+    case Kind::kRestricted:
+    case Kind::kServe:
+    case Kind::kRefuse:
+    case Kind::kDiscard:
+      break;
+  }
+  return FrontendKey(id.domain);
+}
+
+// Builds the chains of one table.
+class Builder {
+ public:
+  Builder(const ServiceLayout& layout, const model::ServiceSettings& settings)
+      : layout_(layout), settings_(settings), v6_(layout.family == Family::kIp6) {}
+
+  Table Build() {
+    Table out{layout_.family, layout_.table, {}, {}};
+    for (const auto& [id, size] : layout_.sizes) out.sets.push_back(FormOf(id, size));
+    for (const auto& [id, size] : layout_.sizes) {
+      if (id.kind == Kind::kServe) AddServe(id);
+    }
+    if (Has(Kind::kRestricted)) AddSourceCheck();
+    AddDispatch(Domain::kAddress, "services");
+    AddDispatch(Domain::kNodePort, "node-ports");
+    AddBase("prerouting", Hook::Point::kPrerouting);
+    AddBase("output", Hook::Point::kOutput);
+    AddPostrouting();
+    out.chains = std::move(chains_);
+    return out;
+  }
+
+ private:
+  bool Has(Kind kind) const {
+    return std::any_of(layout_.sizes.begin(), layout_.sizes.end(),
+                       [&](const auto& set) { return set.first.kind == kind; });
+  }
+
+  // Calls `each` with what recognises a packet of a pod of this node, one way after another.
+  void ForEachPodMatch(const std::function<void(Statement)>& each) const {
+    for (const Cidr& cidr : settings_.local.cidrs) {
+      if (cidr.network.v6 == v6_) each(MatchCidr{Field::kSourceAddress, cidr, false});
+    }
+    const std::string& interface = settings_.local.interface;
+    if (!interface.empty()) {
+      each(MatchInterface{true, interface + (settings_.local.is_prefix ? "*" : ""), false});
+    }
+  }
+
+  // The chain that marks by source; made once.
+  void NeedMark(uint8_t mask) {
+    const std::string name = MaskName(mask);
+    if (std::any_of(chains_.begin(), chains_.end(),
+                    [&](const Chain& chain) { return chain.name == name; })) {
+      return;
+    }
+    Chain chain{name, std::nullopt, {}};
+    const auto add = [&](std::optional<Statement> match, bool mark, const char* comment) {
+      Rule rule{{}, comment};
+      if (match) rule.statements.push_back(std::move(*match));
+      if (mark) rule.statements.push_back(SetMark{settings_.masquerade_mark, true});
+      if (match) rule.statements.push_back(Return{});
+      if (!rule.statements.empty()) chain.rules.push_back(std::move(rule));
+    };
+    ForEachPodMatch([&](Statement match) {
+      add(std::move(match), (mask & model::kFromPod) != 0, "from a pod of this node");
+    });
+    add(MatchLocalSource{}, (mask & model::kFromNode) != 0, "from this node");
+    add(std::nullopt, (mask & model::kFromOutside) != 0, "from elsewhere");
+    chains_.push_back(std::move(chain));
+  }
+
+  void AddServe(const SetId& id) {
+    Chain chain{NameOf(id), std::nullopt, {}};
+    const std::string why = "the node takes the packet's source over";
+    if (id.mask == kEverybody) {
+      chain.rules.push_back({{SetMark{settings_.masquerade_mark, true}}, why});
+    } else if (id.mask != 0) {
+      NeedMark(id.mask);
+      chain.rules.push_back({{Jump{MaskName(id.mask)}}, why});
+    }
+    const Side side = id.side == Side::kOutside ? Side::kOutside : Side::kBoth;
+    const std::string map = NameOf(SetId{Kind::kEndpoints, id.domain, side, 0, 0});
+    const auto dnat = [&](uint32_t count) -> Statement {
+      return DnatFromMap{With(FrontendKey(id.domain), {Field::kRandom, count}), map};
+    };
+    chain.rules.push_back({{dnat(id.count)}, "one of the endpoints"});
+    if (id.count > 1) chain.rules.push_back({{dnat(1)}, "that one is gone: the first"});
+    chain.rules.push_back({{Drop{}}, "the service is gone"});
+    chains_.push_back(std::move(chain));
+  }
+
+  void AddSourceCheck() {
+    Chain chain{"source-check", std::nullopt, {}};
+    for (const auto& [id, size] : layout_.sizes) {
+      if (id.kind != Kind::kAllowed) continue;
+      const auto prefix = static_cast<uint8_t>(id.count);
+      Key key = With(FrontendKey(id.domain), id.count == (v6_ ? 128 : 32)
+                                                 ? KeyPart(Field::kSourceAddress)
+                                                 : KeyPart::Masked(Field::kSourceAddress, prefix));
+      chain.rules.push_back(
+          {{MatchSet{std::move(key), NameOf(id)}, Return{}}, StrCat("allowed /", id.count)});
+    }
+    chain.rules.push_back({{Drop{}}, "in none of the load balancer's source ranges"});
+    chains_.push_back(std::move(chain));
+  }
+
+  // The rules for the sets of one side, in the chain that it is reached by.
+  void AppendSide(Domain domain, Side side, Chain& chain) const {
+    for (const auto& [id, size] : layout_.sizes) {
+      if (id.domain != domain || id.side != side) continue;
+      const std::string name = NameOf(id);
+      const MatchSet match{FrontendKey(domain), name};
+      if (id.kind == Kind::kServe) {
+        chain.rules.push_back({{match, Goto{name}}, name});
+      } else if (id.kind == Kind::kRefuse) {
+        chain.rules.push_back({{match, Reject{}}, "no endpoint anywhere"});
+      } else if (id.kind == Kind::kDiscard) {
+        chain.rules.push_back({{match, Drop{}}, "no endpoint here, and policy wants one"});
+      }
+    }
+  }
+
+  void AddDispatch(Domain domain, const std::string& name) {
+    Chain inside{name + "-inside", std::nullopt, {}};
+    AppendSide(domain, Side::kInside, inside);
+    Chain chain{name, std::nullopt, {}};
+    if (domain == Domain::kNodePort) {
+      chain.rules.push_back({{MatchCidr{Field::kDestinationAddress, Loopback(), false}, Return{}},
+                             "loopback stays loopback"});
+    } else if (Has(Kind::kRestricted)) {
+      const std::string restricted = NameOf(SetId{Kind::kRestricted, domain, Side::kBoth, 0, 0});
+      chain.rules.push_back({{MatchSet{FrontendKey(domain), restricted}, Jump{"source-check"}},
+                             "load balancer source ranges"});
+    }
+    AppendSide(domain, Side::kBoth, chain);
+    if (!inside.rules.empty()) {
+      const auto jump = [&](Statement match) {
+        chain.rules.push_back({{std::move(match), Jump{inside.name}}, "from inside"});
+      };
+      ForEachPodMatch(jump);
+      jump(MatchLocalSource{});
+      chains_.push_back(std::move(inside));
+    }
+    AppendSide(domain, Side::kOutside, chain);
+    if (domain == Domain::kAddress) AppendLeftovers(chain);
+    chains_.push_back(std::move(chain));
+  }
+
+  void AppendLeftovers(Chain& chain) const {
+    const SetId ips{Kind::kClusterIps, Domain::kAddress, Side::kBoth, 0, 0};
+    chain.rules.push_back({{MatchSet{{Field::kDestinationAddress}, NameOf(ips)}, Reject{}},
+                           "a cluster IP without a service at this port"});
+    for (const Cidr& cidr : settings_.service_cidrs) {
+      if (cidr.network.v6 != v6_) continue;
+      chain.rules.push_back({{MatchCidr{Field::kDestinationAddress, cidr, false}, Drop{}},
+                             "a cluster IP that no service has"});
+    }
+  }
+
+  void AddBase(const std::string& name, Hook::Point point) {
+    Chain chain{name, Hook{Hook::Type::kNat, point, kDnat}, {}};
+    chain.rules.push_back({{Jump{"services"}}, "addresses of services"});
+    for (const Cidr& range : settings_.node_port_ranges) {
+      if (range.network.v6 != v6_) continue;
+      Rule rule{{MatchLocalDestination{}}, "ports of this node"};
+      if (range.prefix != 0) {
+        rule.statements.push_back(MatchCidr{Field::kDestinationAddress, range, false});
+      }
+      rule.statements.push_back(Jump{"node-ports"});
+      chain.rules.push_back(std::move(rule));
+    }
+    chains_.push_back(std::move(chain));
+  }
+
+  void AddPostrouting() {
+    const SetId hairpin{Kind::kHairpin, Domain::kAddress, Side::kBoth, 0, 0};
+    Chain chain{"postrouting", Hook{Hook::Type::kNat, Hook::Point::kPostrouting, kSnat}, {}};
+    chain.rules.push_back(
+        {{MatchCtDnat{false}, MatchSet{KeyOf(hairpin), NameOf(hairpin)}, Masquerade{}},
+         "a pod that meets itself must not see its own address"});
+    chain.rules.push_back({{MatchMark{settings_.masquerade_mark},
+                            SetMark{settings_.masquerade_mark, false}, Masquerade{}},
+                           "marked above: with the address of the node"});
+    chains_.push_back(std::move(chain));
+  }
+
+  Cidr Loopback() const {
+    Cidr out;
+    out.network.v6 = v6_;
+    out.network.bytes[v6_ ? 15 : 0] = v6_ ? 1 : 127;
+    out.prefix = v6_ ? 128 : 8;
+    return out;
+  }
+
+  const ServiceLayout& layout_;
+  const model::ServiceSettings& settings_;
+  bool v6_;
+  std::vector<Chain> chains_;
+};
+
+}  // namespace
+
+std::string NameOf(const SetId& id) {
+  const std::string prefix = Prefix(id.domain, id.side);
+  switch (id.kind) {
+    case Kind::kEndpoints:
+      return prefix + "endpoints";
+    case Kind::kHairpin:
+      return "hairpin";
+    case Kind::kClusterIps:
+      return "cluster-ips";
+    case Kind::kAllowed:
+      return StrCat("allowed-", id.count);
+    case Kind::kRestricted:
+      return "restricted";
+    case Kind::kServe:
+      return StrCat(prefix, "serve-", id.count,
+                    id.mask == 0 ? std::string() : "-" + MaskName(id.mask));
+    case Kind::kRefuse:
+      return prefix + "refuse";
+    case Kind::kDiscard:
+      return prefix + "discard";
+  }
+  return "";
+}
+
+std::map<SetId, uint32_t> FixedSets() {
+  std::map<SetId, uint32_t> out;
+  for (const Domain domain : {Domain::kAddress, Domain::kNodePort}) {
+    for (const Side side : {Side::kBoth, Side::kOutside}) {
+      out[{Kind::kEndpoints, domain, side, 0, 0}] = kMinEndpoints;
+    }
+  }
+  out[{Kind::kHairpin, Domain::kAddress, Side::kBoth, 0, 0}] = kMinSize;
+  out[{Kind::kClusterIps, Domain::kAddress, Side::kBoth, 0, 0}] = kMinSize;
+  return out;
+}
+
+uint32_t SizeFor(const SetId& id, size_t used) {
+  const uint32_t least = id.kind == Kind::kEndpoints ? kMinEndpoints : kMinSize;
+  return std::max(least, std::bit_ceil(static_cast<uint32_t>(used) * 2));
+}
+
+Set FormOf(const SetId& id, uint32_t size) {
+  Set set;
+  set.name = NameOf(id);
+  set.key = KeyOf(id);
+  set.to = id.kind == Kind::kEndpoints ? MapTo::kEndpoint : MapTo::kNothing;
+  set.size = size;
+  return set;
+}
+
+Table BuildServiceTable(const ServiceLayout& layout, const model::ServiceSettings& settings) {
+  return Builder(layout, settings).Build();
+}
+
+}  // namespace holdfast::netproxy::nft
