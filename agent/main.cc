@@ -75,18 +75,25 @@ Result<UniqueFd> LockRoot(const std::string& root) {
   return lock;
 }
 
-runtime::RuntimeOptions OptionsOfRuntime(const AgentConfig& config) {
+Result<runtime::RuntimeOptions> OptionsOfRuntime(const AgentConfig& config) {
   runtime::RuntimeOptions options;
   options.instance = config.instance;
   options.keeper_binary = config.keeper_binary;
   options.init_binary = config.init_binary;
   options.cgroup_naming = config.cgroup_driver == "systemd" ? runtime::CgroupNaming::kSystemd
                                                             : runtime::CgroupNaming::kCgroupfs;
+  // As a kubelet: without enforcement the limits are the node's own.
+  const NodeAmounts capacity = NodeCapacity();
+  ASSIGN_OR_RETURN(const NodeAmounts left, NodeAllocatable(config, capacity));
+  const NodeAmounts& amounts = config.enforce_node_allocatable ? left : capacity;
+  options.allocatable = {amounts.cpu_milli, amounts.memory_bytes, amounts.pids};
+  options.warn = [](const std::string& text) { spdlog::warn("{}", text); };
   return options;
 }
 
 Result<void> OpenRuntime(Agent& agent) {
-  ASSIGN_OR_RETURN(agent.runtime, runtime::MakeContainerRuntime(OptionsOfRuntime(agent.config)));
+  ASSIGN_OR_RETURN(runtime::RuntimeOptions options, OptionsOfRuntime(agent.config));
+  ASSIGN_OR_RETURN(agent.runtime, runtime::MakeContainerRuntime(std::move(options)));
   return {};
 }
 
@@ -249,7 +256,8 @@ int Run(Agent& agent) {
 // --cleanup: what the agent made on the node and that belongs to no pod.
 Result<void> CleanUp(const AgentConfig& config) {
   ASSIGN_OR_RETURN(const UniqueFd lock, LockRoot(config.instance.root_dir));
-  const auto cgroups = runtime::RemoveNodeParts(OptionsOfRuntime(config));
+  ASSIGN_OR_RETURN(const runtime::RuntimeOptions options, OptionsOfRuntime(config));
+  const auto cgroups = runtime::RemoveNodeParts(options);
   if (!cgroups && cgroups.error().sys_errno() == EBUSY) {
     return Conflict(StrCat("a pod is left: ", cgroups.error().message()));
   }

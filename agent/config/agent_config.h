@@ -13,6 +13,14 @@
 
 namespace holdfast::agent {
 
+// Amounts of what pods share.
+struct NodeAmounts {
+  int64_t cpu_milli = 0;
+  int64_t memory_bytes = 0;
+  int64_t pids = 0;
+  bool operator==(const NodeAmounts&) const = default;
+};
+
 struct AgentConfig {
   model::Instance instance;
   // Programs beside the agent's own binary; keeper_binary "" is for a keeper that systemd starts.
@@ -25,7 +33,10 @@ struct AgentConfig {
   uint32_t log_max_files = 5;
   std::chrono::seconds max_back_off{300};
   uint32_t workers = 8;
-  std::string log_level = "info";  // trace, debug, info, warn, error
+  NodeAmounts kube_reserved;  // of the node's capacity, not for pods
+  NodeAmounts system_reserved;
+  bool enforce_node_allocatable = true;  // pods together get no more than what is left
+  std::string log_level = "info";        // trace, debug, info, warn, error
 };
 
 // Reads `text` on top of `config`. The error lists every fault, one per line, as

@@ -56,7 +56,7 @@ class Reader {
       names.emplace_back(field.name);
       if (member.key != field.name) continue;
       std::vector<std::string> values;
-      if (!ReadValues(member, field.is_list, values)) return;
+      if (!ReadValues(member, field, values)) return;
       if (auto set = field.set(config_, values); !set) {
         Complain(member.value.at, member.key, set.error().message());
       }
@@ -65,24 +65,35 @@ class Reader {
     Complain(member.at, member.key, "unknown field" + kube::DidYouMean(member.key, names));
   }
 
-  bool ReadValues(const kube::Member& member, bool is_list, std::vector<std::string>& values) {
+  bool ReadValues(const kube::Member& member, const Field& field,
+                  std::vector<std::string>& values) {
     using Kind = kube::Node::Kind;
     const kube::Node& node = member.value;
     const auto scalar = [](const kube::Node& n) {
       return n.kind == Kind::kString || n.kind == Kind::kInt || n.kind == Kind::kBool;
     };
+    if (field.is_map && node.kind == Kind::kMap &&
+        std::all_of(node.members.begin(), node.members.end(),
+                    [&](const kube::Member& m) { return scalar(m.value); })) {
+      for (const kube::Member& m : node.members) values.push_back(StrCat(m.key, "=", m.value.text));
+      return true;
+    }
+    const bool is_list = field.is_list && !field.is_map;
     if (is_list && node.kind == Kind::kList &&
         std::all_of(node.items.begin(), node.items.end(), scalar)) {
       for (const kube::Node& item : node.items) values.push_back(item.text);
       return true;
     }
-    if (!is_list && scalar(node)) {
+    if (!field.is_list && scalar(node)) {
       values.push_back(node.text);
       return true;
     }
     Complain(node.at, member.key,
-             StrCat("expected ", is_list ? "a list of strings" : "a string", ", found ",
-                    kube::KindName(node.kind)));
+             StrCat("expected ",
+                    field.is_map ? "a map of strings"
+                    : is_list    ? "a list of strings"
+                                 : "a string",
+                    ", found ", kube::KindName(node.kind)));
     return false;
   }
 

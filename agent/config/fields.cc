@@ -85,6 +85,46 @@ Setter Size(uint64_t AgentConfig::* member) {
   };
 }
 
+Result<void> SetAmount(const std::string& text, NodeAmounts& amounts) {
+  const size_t split = text.find('=');
+  if (split == std::string::npos) {
+    return InvalidArgument(StrCat("\"", text, "\" is not of the form memory=1Gi"));
+  }
+  const std::string name = text.substr(0, split);
+  ASSIGN_OR_RETURN(const kube::Amount amount, kube::Amount::Parse(text.substr(split + 1)));
+  if (amount.IsNegative()) return InvalidArgument(StrCat(name, ": must not be negative"));
+  if (name == "cpu") {
+    amounts.cpu_milli = amount.Milli();
+  } else if (name == "memory") {
+    amounts.memory_bytes = amount.Units();
+  } else if (name == "pid") {
+    amounts.pids = amount.Units();
+  } else {
+    return InvalidArgument(StrCat("\"", name, "\" is none of: cpu, memory, pid"));
+  }
+  return {};
+}
+
+Setter Amounts(NodeAmounts AgentConfig::* member) {
+  return [member](AgentConfig& c, const Values& v) -> Result<void> {
+    NodeAmounts amounts;
+    for (const std::string& text : v) RETURN_IF_ERROR(SetAmount(text, amounts));
+    c.*member = amounts;
+    return {};
+  };
+}
+
+// A kubelet's list of what is enforced.
+Result<void> SetEnforced(AgentConfig& c, const Values& v) {
+  const bool none = v.empty() || (v.size() == 1 && v.front() == "none");
+  for (const std::string& what : v) {
+    if (none || what == "pods") continue;
+    return InvalidArgument(StrCat("\"", what, "\" is none of: pods, none"));
+  }
+  c.enforce_node_allocatable = !none;
+  return {};
+}
+
 // "300s", "5m", "1h30m", "90".
 Result<std::chrono::seconds> ParseDuration(const std::string& text) {
   int64_t total = 0;
@@ -167,6 +207,14 @@ const std::vector<Field>& Fields() {
        Number(&A::log_max_files, 2, 1000)},
       {"maxContainerRestartPeriod", "TIME", "longest crash back-off, 1s to 300s (default 300s)",
        false, Duration(&A::max_back_off, 1, 300)},
+      {"systemReserved", "NAME=AMOUNT",
+       "cpu, memory and pid of the node that are the system's, not for pods", true,
+       Amounts(&A::system_reserved), true},
+      {"kubeReserved", "NAME=AMOUNT", "the same for the node's agents", true,
+       Amounts(&A::kube_reserved), true},
+      {"enforceNodeAllocatable", "NAME",
+       "pods (the default): all pods together are limited to what is not reserved; or none", true,
+       SetEnforced},
       {"workers", "N", "pods worked on at the same time (default 8)", false,
        Number(&A::workers, 1, 256)},
       {"keeperBinary", "FILE",

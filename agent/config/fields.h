@@ -17,6 +17,7 @@ struct Field {
   const char* help;
   bool is_list = false;
   std::function<Result<void>(AgentConfig&, const std::vector<std::string>&)> set;
+  bool is_map = false;  // a list of "key=value" as a flag, a map in the file
 
   std::string Flag() const;  // "--root-dir"
 };

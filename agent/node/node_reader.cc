@@ -5,6 +5,8 @@
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 
+#include <algorithm>
+#include <charconv>
 #include <sstream>
 #include <utility>
 
@@ -79,15 +81,54 @@ void FillInfo(corev1::NodeSystemInfo* info, const utsname& uts, std::string_view
   info->set_architecture(Architecture(uts.machine));
 }
 
+int64_t NumberIn(const std::string& path) {
+  const std::string text = FirstLine(path);
+  int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+Result<int64_t> Left(const char* name, int64_t capacity, int64_t reserved) {
+  if (reserved <= capacity) return capacity - reserved;
+  return InvalidArgument(StrCat("systemReserved and kubeReserved: more ", name, " (", reserved,
+                                ") than the node has (", capacity, ")"));
+}
+
+void SetAmounts(const NodeAmounts& from, auto& to) {
+  const kube::Amount cpu = kube::Amount::FromMilli(from.cpu_milli);
+  to["cpu"].set_string(cpu.ToString());
+  to["memory"].set_string(StrCat(from.memory_bytes / 1024, "Ki"));
+  to["pods"].set_string(std::to_string(kMaxPods));
+}
+
 }  // namespace
+
+NodeAmounts NodeCapacity() {
+  const int64_t most_pids = NumberIn("/proc/sys/kernel/pid_max");
+  return {static_cast<int64_t>(::get_nprocs()) * 1000, MemoryBytes(),
+          std::min(most_pids, NumberIn("/proc/sys/kernel/threads-max"))};
+}
+
+Result<NodeAmounts> NodeAllocatable(const AgentConfig& config, const NodeAmounts& capacity) {
+  const NodeAmounts& kube = config.kube_reserved;
+  const NodeAmounts& system = config.system_reserved;
+  NodeAmounts left;
+  ASSIGN_OR_RETURN(left.cpu_milli,
+                   Left("milli-CPU", capacity.cpu_milli, kube.cpu_milli + system.cpu_milli));
+  ASSIGN_OR_RETURN(left.memory_bytes, Left("bytes of memory", capacity.memory_bytes,
+                                           kube.memory_bytes + system.memory_bytes));
+  ASSIGN_OR_RETURN(left.pids, Left("process ids", capacity.pids, kube.pids + system.pids));
+  return left;
+}
 
 std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& config) {
   const model::Instance& instance = config.instance;
   auto node = std::make_shared<NodeEnvironment>();
   node->node_name = instance.node_name;
   node->host_ips = NodeAddresses(instance.interface_prefix);
-  node->cpu_milli_capacity = static_cast<int64_t>(::get_nprocs()) * 1000;
-  node->memory_capacity_bytes = MemoryBytes();
+  const NodeAmounts capacity = NodeCapacity();
+  node->cpu_milli_capacity = capacity.cpu_milli;
+  node->memory_capacity_bytes = capacity.memory_bytes;
   node->cluster_domain = instance.cluster_domain;
   node->cluster_dns = instance.cluster_dns;
   node->resolv_conf = ReadOrEmpty(instance.resolv_conf);
@@ -125,11 +166,10 @@ corev1::Node MakeNode(const AgentConfig& config, std::string_view version, WallT
     node.mutable_spec()->set_podcidr(config.instance.pod_cidrs.front());
   }
   corev1::NodeStatus& status = *node.mutable_status();
-  for (auto* amounts : {status.mutable_capacity(), status.mutable_allocatable()}) {
-    (*amounts)["cpu"].set_string(std::to_string(environment->cpu_milli_capacity / 1000));
-    (*amounts)["memory"].set_string(StrCat(environment->memory_capacity_bytes / 1024, "Ki"));
-    (*amounts)["pods"].set_string(std::to_string(kMaxPods));
-  }
+  const NodeAmounts capacity = NodeCapacity();
+  SetAmounts(capacity, *status.mutable_capacity());
+  // Checked at start; with less of it since, the node shows all that it has.
+  SetAmounts(NodeAllocatable(config, capacity).value_or(capacity), *status.mutable_allocatable());
   AddCondition(status, "Ready", true, "KubeletReady", "the agent is posting ready status", started,
                now);
   for (const std::string& ip : environment->host_ips) {

@@ -11,6 +11,7 @@
 #include "agent/config/agent_config.h"
 #include "agent/pod/spec/node_environment.h"
 #include "holdfast/base/clock.h"
+#include "holdfast/base/result.h"
 #include "k8s/core/v1/node.pb.h"
 
 namespace holdfast::agent {
@@ -31,6 +32,11 @@ class NodeEnvironmentCache {
   BootTime read_at_;
   std::shared_ptr<const NodeEnvironment> node_;
 };
+
+// What the machine has.
+NodeAmounts NodeCapacity();
+// What of it all pods together may use. kInvalidArgument when more is reserved than there is.
+Result<NodeAmounts> NodeAllocatable(const AgentConfig& config, const NodeAmounts& capacity);
 
 // A Node as a kubelet without a control plane would describe itself.
 k8s::io::api::core::v1::Node MakeNode(const AgentConfig& config, std::string_view version,

@@ -81,8 +81,10 @@ Result<void> CgroupTree::OpenRoot() {
   root_ = std::move(made.cgroup);
   HOLDFAST_PAUSE_POINT("cgroup.root_made");
   RETURN_IF_ERROR(MarkAsOurs(root_, options_.owner));
-  RETURN_IF_ERROR(backend_->EnableForChildren(root_));
+  return backend_->EnableForChildren(root_);
+}
 
+Result<void> CgroupTree::LimitRoot() {
   CgroupLimits limits;
   const NodeAllocatable& node = options_.allocatable;
   if (node.cpu_milli != CgroupLimits::kUnlimited) {
@@ -90,7 +92,7 @@ Result<void> CgroupTree::OpenRoot() {
   }
   limits.memory_bytes = IfLimited(node.memory_bytes);
   limits.pids = IfLimited(node.pids);
-  return backend_->Apply(root_, limits);
+  return WithContext(backend_->Apply(root_, limits), "limits of the kubepods cgroup");
 }
 
 Result<void> CgroupTree::RemoveRoot() {

@@ -51,6 +51,9 @@ class CgroupTree {
   // Makes the root and the QoS directories, and `parent` where it is missing.
   static Result<std::unique_ptr<CgroupTree>> Open(CgroupLayout layout, CgroupTreeOptions options);
 
+  // Brings the root's limits up to CgroupTreeOptions::allocatable. EBUSY (sys_errno) on cgroup v1
+  // while more memory is in use.
+  Result<void> LimitRoot();
   // Makes the pod's directory and brings its limits up to date.
   Result<void> EnsurePod(const PodUid& uid, model::QosClass qos, const model::ResourceSpec& limits);
   // Makes a container's directory with its limits; the pod's must exist. Processes are put in by

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The beginning of a Runtime: what a former agent left running is taken over, what it left
 // half-made is taken away.
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -49,6 +50,11 @@ Result<std::unique_ptr<ContainerRuntime>> MakeContainerRuntime(RuntimeOptions op
   ASSIGN_OR_RETURN(CgroupTreeOptions tree_options, TreeOptions(options));
   ASSIGN_OR_RETURN(std::unique_ptr<CgroupTree> tree,
                    CgroupTree::Open(std::move(layout), std::move(tree_options)));
+  if (auto limited = tree->LimitRoot(); !limited) {
+    // EBUSY: running pods use more than the new limit; the old one stays.
+    if (limited.error().sys_errno() != EBUSY) return std::move(limited.error());
+    if (options.warn) options.warn(StrCat(limited.error().message(), ": pods use more, ignoring"));
+  }
   RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, instance.PodsDir(), 0755));
   ASSIGN_OR_RETURN(StateStore state, StateStore::Open(instance.run_dir));
   const IdSpace ids = options.ids;

@@ -3,6 +3,7 @@
 // agent process, on the cgroup tree, the records on disk and the keeper.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +24,8 @@ struct RuntimeOptions {
   std::string init_binary;  // static; PID 1 of pods with shareProcessNamespace
   CgroupNaming cgroup_naming = CgroupNaming::kCgroupfs;
   NodeAllocatable allocatable;
+  // Told what could not be had and is done without. Thread-safe; may be absent.
+  std::function<void(const std::string&)> warn;
   bool single_process_oom_kill = false;
   IdSpace ids;                          // for pods with hostUsers: false
   std::optional<sys::HostFacts> facts;  // probed when absent

@@ -377,6 +377,16 @@ def test_a_deadline_ends_the_pod(node):
     node.remove("deadline")
 
 
+def test_all_pods_together_are_limited_to_what_is_allocatable(node):
+    allocatable = json.loads(node.ctl("get", "node", "-o", "json").stdout)["items"][0]["status"]["allocatable"]
+    limits = [p for tree in node.cgroup_trees()
+              for p in (tree / "kubepods/memory.limit_in_bytes", tree / "kubepods/memory.max") if p.exists()]
+    equal([int(p.read_text()) // 1024 for p in limits], [int(allocatable["memory"].removesuffix("Ki"))],
+          "memory of kubepods")
+    pids = [p.read_text() for tree in node.cgroup_trees() for p in [tree / "kubepods/pids.max"] if p.exists()]
+    check(len(pids) == 1 and int(pids[0]) > 0, f"pids of kubepods: {pids}")
+
+
 def test_a_second_agent_is_refused(node):
     result = subprocess.run([node.bin / "holdfastd", "--config", node.config], capture_output=True,
                             text=True, timeout=20, check=False)

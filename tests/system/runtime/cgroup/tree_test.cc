@@ -95,6 +95,33 @@ class CgroupTreeTest : public ::testing::Test {
   std::vector<pid_t> children_;
 };
 
+TEST_F(CgroupTreeTest, TheRootHasTheNodesLimits) {
+  options_.allocatable.cpu_milli = 3000;
+  options_.allocatable.memory_bytes = 512ll << 20;
+  options_.allocatable.pids = 777;
+  auto tree = CgroupTree::Open(layout_, options_);
+  ASSERT_TRUE(tree) << tree.error().message();
+  const auto limited = (*tree)->LimitRoot();
+  ASSERT_TRUE(limited) << limited.error().message();
+  const bool v1 = layout_.version == CgroupVersion::kV1;
+  const auto read = [&](const char* controller, const char* file) {
+    const std::string top = v1 ? StrCat("/sys/fs/cgroup/", controller) : "/sys/fs/cgroup";
+    std::ifstream in(StrCat(top, options_.parent, "/kubepods/", file));
+    std::string value;
+    in >> value;
+    return value;
+  };
+  EXPECT_EQ(read("memory", v1 ? "memory.limit_in_bytes" : "memory.max"), "536870912");
+  EXPECT_EQ(read("pids", "pids.max"), "777");
+  if (v1) {
+    EXPECT_EQ(read("cpu", "cpu.shares"), "3072");
+  }
+  options_.allocatable.memory_bytes = 1ll << 30;
+  tree = CgroupTree::Open(layout_, options_);
+  ASSERT_TRUE((*tree)->LimitRoot());
+  EXPECT_EQ(read("memory", v1 ? "memory.limit_in_bytes" : "memory.max"), "1073741824");
+}
+
 TEST_F(CgroupTreeTest, LimitsArriveInTheKernel) {
   model::ResourceSpec pod;
   pod.cpu_milli_request = 300;

@@ -44,6 +44,28 @@ TEST(ConfigTextTest, ReadsEveryKindOfField) {
   EXPECT_EQ(config.cgroup_driver, "systemd");
 }
 
+TEST(ConfigTextTest, ReservedAmountsAreAMapInTheFileAndAListAsAFlag) {
+  AgentConfig config;
+  const auto read = ReadConfigText(
+      std::string(kHead) +
+          "systemReserved: {cpu: 500m, memory: 1Gi, pid: 1000}\nenforceNodeAllocatable: [none]\n",
+      "c.yaml", config);
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(config.system_reserved, (NodeAmounts{500, 1ll << 30, 1000}));
+  EXPECT_FALSE(config.enforce_node_allocatable);
+  const CommandLine line =
+      Parse({"--kube-reserved", "cpu=1,memory=64Mi", "--enforce-node-allocatable=pods"});
+  EXPECT_FALSE(line.exit) << line.output;
+  EXPECT_EQ(line.config.kube_reserved, (NodeAmounts{1000, 64ll << 20, 0}));
+  EXPECT_TRUE(line.config.enforce_node_allocatable);
+  EXPECT_EQ(ErrorOf(std::string(kHead) + "kubeReserved: {disk: 1Gi}\n"),
+            "c.yaml:3:15: kubeReserved: \"disk\" is none of: cpu, memory, pid");
+  EXPECT_EQ(ErrorOf(std::string(kHead) + "kubeReserved: 1Gi\n"),
+            "c.yaml:3:15: kubeReserved: expected a map of strings, found a string");
+  EXPECT_NE(ErrorOf(std::string(kHead) + "kubeReserved: {cpu: -1}\n"), "");
+  EXPECT_NE(ErrorOf(std::string(kHead) + "enforceNodeAllocatable: [kube-reserved]\n"), "");
+}
+
 TEST(ConfigTextTest, NamesEveryFaultWithItsPlace) {
   EXPECT_EQ(ErrorOf(std::string(kHead) + "rootDirr: /a\nworkers: many\n"),
             "c.yaml:3:1: rootDirr: unknown field (did you mean \"rootDir\"?)\n"

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/node/node_reader.h"
+
+#include <gtest/gtest.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <thread>
+
+namespace holdfast::agent {
+namespace {
+
+AgentConfig Config() {
+  AgentConfig config;
+  config.instance.node_name = "n1";
+  config.instance.pod_cidrs = {"10.1.0.0/16", "fd00::/64"};
+  config.instance.resolv_conf = "/nonexistent/resolv.conf";
+  return config;
+}
+
+const NodeAmounts kCapacity{4000, 8ll << 30, 32768};
+
+TEST(NodeAllocatableTest, IsWhatIsNotReserved) {
+  AgentConfig config = Config();
+  EXPECT_EQ(*NodeAllocatable(config, kCapacity), kCapacity);
+  config.system_reserved = {500, 1ll << 30, 1000};
+  config.kube_reserved = {250, 1ll << 29, 0};
+  const auto left = NodeAllocatable(config, kCapacity);
+  ASSERT_TRUE(left);
+  EXPECT_EQ(*left, (NodeAmounts{3250, (8ll << 30) - (3ll << 29), 31768}));
+}
+
+TEST(NodeAllocatableTest, MoreThanThereIsNamesTheResource) {
+  AgentConfig config = Config();
+  config.kube_reserved.memory_bytes = 9ll << 30;
+  const auto left = NodeAllocatable(config, kCapacity);
+  ASSERT_FALSE(left);
+  EXPECT_EQ(left.error().message(),
+            "systemReserved and kubeReserved: more bytes of memory (9663676416) than the node has "
+            "(8589934592)");
+}
+
+TEST(NodeCapacityTest, IsWhatTheKernelSays) {
+  const NodeAmounts capacity = NodeCapacity();
+  EXPECT_EQ(capacity.cpu_milli, ::get_nprocs() * 1000);
+  struct sysinfo info{};
+  ASSERT_EQ(::sysinfo(&info), 0);
+  EXPECT_EQ(capacity.memory_bytes / 1024,
+            static_cast<int64_t>(info.totalram) * info.mem_unit / 1024);
+  EXPECT_GT(capacity.pids, 100);
+}
+
+TEST(NodeTest, ShowsCapacityAndWhatIsLeftOfIt) {
+  AgentConfig config = Config();
+  config.system_reserved = {1500, 1ll << 20, 0};
+  const auto node = MakeNode(config, "1.2.3", WallTime{}, WallTime{});
+  EXPECT_EQ(node.metadata().name(), "n1");
+  EXPECT_EQ(node.spec().podcidr(), "10.1.0.0/16");
+  const NodeAmounts capacity = NodeCapacity();
+  EXPECT_EQ(node.status().capacity().at("cpu").string(), std::to_string(capacity.cpu_milli / 1000));
+  EXPECT_EQ(node.status().allocatable().at("cpu").string(),
+            std::to_string(capacity.cpu_milli - 1500) + "m");
+  EXPECT_EQ(node.status().allocatable().at("memory").string(),
+            std::to_string(capacity.memory_bytes / 1024 - 1024) + "Ki");
+  EXPECT_EQ(node.status().allocatable().at("pods").string(), "110");
+  EXPECT_EQ(node.status().nodeinfo().kubeletversion(), "v1.2.3");
+  EXPECT_EQ(node.status().nodeinfo().containerruntimeversion(), "holdfast://1.2.3");
+  EXPECT_FALSE(node.status().nodeinfo().bootid().empty());
+}
+
+TEST(NodeTest, TheEnvironmentIsReadAgainAfterTenSeconds) {
+  class HandClock final : public Clock {
+   public:
+    BootTime Boot() const override { return now; }
+    WallTime Wall() const override { return {}; }
+    BootTime now{};
+  };
+  const AgentConfig config = Config();
+  HandClock clock;
+  NodeEnvironmentCache cache(config, clock);
+  const auto first = cache.Get();
+  EXPECT_EQ(first->node_name, "n1");
+  EXPECT_EQ(first->resolv_conf, "") << "a missing file is an empty one";
+  EXPECT_FALSE(first->host_ips.empty());
+  clock.now = clock.now + std::chrono::seconds(10);
+  EXPECT_EQ(cache.Get(), first);
+  clock.now = clock.now + std::chrono::milliseconds(1);
+  EXPECT_NE(cache.Get(), first);
+}
+
+}  // namespace
+}  // namespace holdfast::agent
