@@ -19,7 +19,7 @@ bool AnythingRuns(const PodMemory& memory) {
 }
 
 void BeginEnding(Planning& p, Ending::Why why, std::chrono::seconds grace) {
-  p.memory.ending = Ending{why, p.facts.wall, grace, p.facts.boot + grace};
+  p.memory.ending = Ending{why, p.facts.wall, grace, false, p.facts.boot + grace};
 }
 
 // When SIGKILL is due, from the wall clock the first time this process looks.
@@ -95,6 +95,21 @@ void NoteLostSandbox(Planning& p) {
           nullptr);
 }
 
+// As long again as half the grace period, but at least 10 s from its begin, is for the kernel.
+void NoteOverdue(Planning& p) {
+  Ending& ending = *p.memory.ending;
+  if (ending.overdue || !AnythingRuns(p.memory)) return;
+  const BootTime overdue_at =
+      ending.kill_at + std::max(std::chrono::seconds(10) - ending.grace, ending.grace / 2);
+  if (p.facts.boot < overdue_at) {
+    p.WakeAt(overdue_at);
+    return;
+  }
+  ending.overdue = true;
+  p.Event(true, "ExceededGracePeriod",
+          "Container runtime did not kill the pod within specified grace period.", nullptr);
+}
+
 void NoteTerminalPhase(Planning& p) {
   if (!p.memory.terminal_phase.empty() || !p.memory.ending || AnythingRuns(p.memory)) return;
   p.memory.terminal_phase = ComputePhase(p);
@@ -154,6 +169,7 @@ Decision Decide(const PodFacts& facts, PodMemory memory) {
   if (p.memory.ending) {
     DeriveKillTime(p);
     PlanEnding(p);
+    NoteOverdue(p);
     NoteTerminalPhase(p);
   } else {
     PlanStarts(p);

@@ -149,7 +149,8 @@ struct Ending {
   Why why = Why::kDeleted;
   WallTime since;
   std::chrono::seconds grace{30};
-  BootTime kill_at{};  // not persisted; zero: derived again from since and grace
+  bool overdue = false;  // the event that tells so was made
+  BootTime kill_at{};    // not persisted; zero: derived again from since and grace
   bool operator==(const Ending&) const = default;
 };
 

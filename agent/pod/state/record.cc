@@ -134,6 +134,7 @@ PodMemory MemoryFrom(const Json& j) {
     m.ending = Ending{static_cast<Ending::Why>(e->at("why").get<int>()),
                       Wall(e->at("since")),
                       std::chrono::seconds(e->at("grace").get<int64_t>()),
+                      e->value("overdue", false),
                       {}};
   }
   return m;
@@ -159,7 +160,8 @@ std::string EncodeRecord(const PodMemory& m) {
   if (m.ending) {
     j["ending"] = {{"why", static_cast<int>(m.ending->why)},
                    {"since", Nanos(m.ending->since)},
-                   {"grace", m.ending->grace.count()}};
+                   {"grace", m.ending->grace.count()},
+                   {"overdue", m.ending->overdue}};
   }
   // What a container said may hold any bytes; they are replaced, not refused.
   return j.dump(1, ' ', false, Json::error_handler_t::replace);

@@ -2,6 +2,9 @@
 // Graceful termination: order, grace, SIGKILL, shortening, a restart of the agent in between.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "tests/unit/agent/pod/decide/pod_world.h"
 
 namespace holdfast::agent {
@@ -121,6 +124,32 @@ TEST(TerminationTest, ACompletedPodThatIsDeletedKeepsItsPhase) {
   world.deletion_grace = seconds(30);
   EXPECT_EQ(world.Run(), (Actions{"clean up"}));
   EXPECT_EQ(world.last.status.phase(), "Succeeded");
+}
+
+TEST(TerminationTest, AKillThatTakesTooLongIsToldOnce) {
+  const auto exceeded = [](const PodWorld& world) {
+    return std::ranges::count_if(world.events, [](const std::string& event) {
+      return event ==
+             "ExceededGracePeriod: Container runtime did not kill the pod within specified grace "
+             "period.";
+    });
+  };
+  // After half the grace more, but not within ten seconds.
+  for (const auto& [grace, told_after] : {std::pair{30, 45}, {4, 10}, {0, 10}}) {
+    PodWorld world(kTwo);
+    world.Run();
+    world.deletion_grace = seconds(grace);
+    world.Run();
+    world.Pass(seconds(told_after) - std::chrono::milliseconds(1));
+    world.Look();  // what it says is not carried out: the processes hang in the kernel
+    EXPECT_EQ(exceeded(world), 0) << grace;
+    world.Pass(std::chrono::milliseconds(1));
+    world.Look();
+    EXPECT_EQ(exceeded(world), 1) << grace;
+    world.Pass(seconds(60));
+    world.Look();
+    EXPECT_EQ(exceeded(world), 1) << grace;
+  }
 }
 
 TEST(TerminationTest, KillIsRepeatedWhileTheContainerIsThere) {

@@ -19,7 +19,7 @@ PodMemory FullMemory() {
   m.terminal_message = "too long";
   m.pod_ips = {"10.88.0.2", "fd00::2"};
   m.conditions["Ready"] = {"True", m.start_time};
-  m.ending = Ending{Ending::Why::kDeadline, m.start_time, std::chrono::seconds(7), {}};
+  m.ending = Ending{Ending::Why::kDeadline, m.start_time, std::chrono::seconds(7), true, {}};
   ContainerMemory& c = m.containers["app"];
   c.attempts = 3;
   c.launch = Launch{2, "docker.io/x:1", "sha256:1", 3};
