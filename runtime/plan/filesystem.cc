@@ -192,6 +192,8 @@ Result<void> CompileFilesystem(const model::ContainerSpec& spec, const Filesyste
   }
   if (spec.security.unmasked_proc) return {};
   plan.masked_paths.assign(std::begin(kMasked), std::end(kMasked));
+  plan.masked_paths.insert(plan.masked_paths.end(), input.throttle_paths.begin(),
+                           input.throttle_paths.end());
   plan.read_only_paths.insert(plan.read_only_paths.end(), std::begin(kReadOnly),
                               std::end(kReadOnly));
   return {};

@@ -23,6 +23,7 @@ struct FilesystemInput {
   };
   std::vector<Hierarchy> cgroup_v1;
   std::vector<model::DevicePlan> host_devices;  // privileged
+  std::vector<std::string> throttle_paths;      // ThrottlePaths(), masked too
 };
 
 // Fills mounts, devices, masked_paths and read_only_paths of `plan`. kInvalidArgument names a

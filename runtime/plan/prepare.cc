@@ -178,6 +178,10 @@ Result<FilesystemInput> OpenFilesystemInput(const model::ContainerSpec& spec,
   }
   if (spec.security.privileged) {
     ASSIGN_OR_RETURN(input.host_devices, ListHostDevices());
+  } else {
+    // Looked for once: a machine with hundreds of CPUs pays for it at its first container only.
+    static const std::vector<std::string> throttle_paths = ThrottlePaths();
+    input.throttle_paths = throttle_paths;
   }
   return input;
 }

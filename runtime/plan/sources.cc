@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -68,6 +69,22 @@ Result<MountFd> OpenVolume(const model::MountSpec& spec) {
     volume = std::move(*inside);
   }
   return WithContext(sys::CloneTree(volume.get(), "", true), spec.source);
+}
+
+std::vector<std::string> ThrottlePaths(const std::string& cpus) {
+  std::vector<std::string> paths;
+  const auto names = sys::ListDirAt(AT_FDCWD, cpus);
+  if (!names) return paths;  // a kernel without them
+  for (const std::string& name : *names) {
+    if (!name.starts_with("cpu") || name.find_first_not_of("0123456789", 3) != std::string::npos) {
+      continue;
+    }
+    const std::string path = StrCat("/", name, "/thermal_throttle");
+    if (::access((cpus + path).c_str(), F_OK) == 0) {
+      paths.push_back("/sys/devices/system/cpu" + path);
+    }
+  }
+  return paths;
 }
 
 Result<std::vector<model::DevicePlan>> ListHostDevices() {

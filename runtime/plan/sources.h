@@ -20,4 +20,8 @@ Result<MountFd> OpenVolume(const model::MountSpec& spec);
 // Every node below /dev, for privileged containers; without ptys, shm, mqueue and the like.
 Result<std::vector<model::DevicePlan>> ListHostDevices();
 
+// "/sys/devices/system/cpu/cpu0/thermal_throttle" of every CPU that has it: how often it was slowed
+// down tells what others compute. `cpus` is the directory of the CPUs.
+std::vector<std::string> ThrottlePaths(const std::string& cpus = "/sys/devices/system/cpu");
+
 }  // namespace holdfast::runtime

@@ -5,12 +5,15 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <filesystem>
 
 #include "runtime/plan/capabilities.h"
 #include "runtime/plan/environment.h"
 #include "runtime/plan/filesystem.h"
 #include "runtime/plan/limits.h"
 #include "runtime/plan/sandbox.h"
+#include "runtime/plan/sources.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -151,6 +154,27 @@ TEST(FilesystemTest, DefaultMountsMasksAndDevices) {
        {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}) {
     EXPECT_NE(std::ranges::find(plan.read_only_paths, path), plan.read_only_paths.end()) << path;
   }
+}
+
+TEST(FilesystemTest, EveryCpusThrottlingIsMasked) {
+  std::string cpus = testing::TempDir() + "holdfast-cpus-XXXXXX";
+  ASSERT_NE(::mkdtemp(cpus.data()), nullptr);
+  for (const char* name : {"cpu0/thermal_throttle", "cpu11/thermal_throttle", "cpu2/cache",
+                           "cpufreq/thermal_throttle", "cpuidle", "power"}) {
+    std::filesystem::create_directories(cpus + "/" + name);
+  }
+  FilesystemInput input;
+  input.throttle_paths = ThrottlePaths(cpus);
+  std::filesystem::remove_all(cpus);
+  std::ranges::sort(input.throttle_paths);
+  EXPECT_EQ(input.throttle_paths,
+            (std::vector<std::string>{"/sys/devices/system/cpu/cpu0/thermal_throttle",
+                                      "/sys/devices/system/cpu/cpu11/thermal_throttle"}));
+  const model::LaunchPlan plan = Compile({}, input);
+  for (const std::string& path : input.throttle_paths) {
+    EXPECT_NE(std::ranges::find(plan.masked_paths, path), plan.masked_paths.end()) << path;
+  }
+  EXPECT_TRUE(ThrottlePaths("/nonexistent").empty());
 }
 
 TEST(FilesystemTest, PrivilegedAndUnmasked) {
