@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/volume/volumes.h"
+
+#include <fcntl.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+
+#include "agent/volume/host_path.h"
+#include "agent/volume/ownership.h"
+#include "holdfast/base/unique_fd.h"
+
+namespace holdfast::agent {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct stat Stat(const std::string& path) {
+  struct stat st{};
+  EXPECT_EQ(::lstat(path.c_str(), &st), 0) << path;
+  return st;
+}
+
+mode_t ModeOf(const std::string& path) { return Stat(path).st_mode & 07777; }
+
+class VolumeTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "holdfast-volume-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+    model::Instance instance;
+    instance.root_dir = dir_;
+    paths_.emplace(instance, PodUid("u1"), "default", "web");
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  static corev1::Pod Pod(const std::string& volumes) {
+    corev1::Pod pod;
+    pod.mutable_metadata()->set_uid("u1");
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(volumes, pod.mutable_spec()));
+    return pod;
+  }
+  std::string Path(const std::string& name) const { return dir_ + "/" + name; }
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(Path(name)) << text;
+  }
+  std::string ErrorOf(const std::string& path, const std::string& type) {
+    const auto done = EnsureHostPath(path, type);
+    return done ? "" : done.error().message();
+  }
+
+  std::string dir_;
+  std::optional<PodPaths> paths_;
+};
+
+constexpr char kData[] = R"(volumes { name: "data" volumeSource { emptyDir {} } })";
+
+TEST_F(VolumeTest, AnEmptyDirIsOpenToEveryUserWhateverTheUmask) {
+  const mode_t old = ::umask(0077);
+  const corev1::Pod pod = Pod(kData);
+  const auto made = EnsureVolumes(pod, *paths_);
+  ::umask(old);
+  ASSERT_TRUE(made) << made.error().message();
+  const std::string path = VolumePaths(pod, *paths_).at("data");
+  EXPECT_EQ(path, dir_ + "/pods/u1/volumes/kubernetes.io~empty-dir/data");
+  EXPECT_EQ(ModeOf(path), 0777u);
+  std::ofstream(path + "/file") << "kept";
+  ASSERT_TRUE(EnsureVolumes(pod, *paths_)) << "again";
+  EXPECT_TRUE(fs::exists(path + "/file"));
+  EXPECT_TRUE(ReleaseVolumes(pod, *paths_)) << "nothing is mounted";
+  EXPECT_TRUE(fs::exists(path + "/file")) << "goes with the pod's directory";
+}
+
+TEST_F(VolumeTest, AnFsGroupOwnsTheEmptyDir) {
+  corev1::Pod pod = Pod(kData);
+  pod.mutable_spec()->mutable_securitycontext()->set_fsgroup(static_cast<int64_t>(::getegid()));
+  ASSERT_TRUE(EnsureVolumes(pod, *paths_));
+  const std::string path = VolumePaths(pod, *paths_).at("data");
+  EXPECT_EQ(ModeOf(path), 02777u);
+  EXPECT_EQ(Stat(path).st_gid, ::getegid());
+  ASSERT_TRUE(EnsureVolumes(pod, *paths_));
+  EXPECT_EQ(ModeOf(path), 02777u) << "the setgid bit stays";
+}
+
+TEST_F(VolumeTest, WhatCannotBeSetUpIsNamed) {
+  const struct {
+    const char* source;
+    const char* message;
+  } rows[] = {
+      {"configMap { localObjectReference { name: \"c\" } }", "configmap \"c\" not found"},
+      {"secret { secretName: \"s\" }", "secret \"s\" not found"},
+      {"gitRepo { repository: \"r\" }", "gitRepo volumes are disabled"},
+      {"nfs { server: \"a\" path: \"/\" }", "no volume plugin matched: "},
+      {"emptyDir { medium: \"Tape\" }", "unknown or unsupported storage medium \"Tape\""},
+  };
+  for (const auto& row : rows) {
+    const corev1::Pod pod =
+        Pod(std::string("volumes { name: \"v\" volumeSource { ") + row.source + " } }");
+    const auto made = EnsureVolumes(pod, *paths_);
+    ASSERT_FALSE(made) << row.source;
+    EXPECT_TRUE(made.error().message().starts_with(
+        std::string("MountVolume.SetUp failed for volume \"v\" : ") + row.message))
+        << made.error().message();
+  }
+}
+
+TEST_F(VolumeTest, ASubPathNeverLeavesItsVolume) {
+  fs::create_directories(Path("volume"));
+  fs::create_directories(Path("outside"));
+  fs::create_symlink("../outside", Path("volume/link"));
+  ASSERT_TRUE(EnsureSubPath(Path("volume"), "a/b"));
+  EXPECT_TRUE(fs::is_directory(Path("volume/a/b")));
+  ASSERT_TRUE(EnsureSubPath(Path("volume"), "a/b")) << "again";
+  (void)EnsureSubPath(Path("volume"), "link/new");
+  (void)EnsureSubPath(Path("volume"), "../outside/new");
+  EXPECT_TRUE(fs::is_empty(Path("outside")));
+}
+
+TEST_F(VolumeTest, HostPathTypesAreChecked) {
+  fs::create_directories(Path("dir"));
+  Write("file", "x");
+  const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  ASSERT_LT(Path("sock").size(), sizeof address.sun_path);
+  Path("sock").copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+
+  EXPECT_EQ(ErrorOf(Path("dir"), "Directory"), "");
+  EXPECT_EQ(ErrorOf(Path("file"), "File"), "");
+  EXPECT_EQ(ErrorOf(Path("sock"), "Socket"), "");
+  EXPECT_EQ(ErrorOf("/dev/null", "CharDevice"), "");
+  EXPECT_EQ(ErrorOf(Path("file"), ""), "") << "unchecked";
+
+  EXPECT_EQ(ErrorOf(Path("file"), "Directory"),
+            "hostPath type check failed: " + Path("file") + " is not a directory");
+  EXPECT_EQ(ErrorOf(Path("none"), "File"),
+            "hostPath type check failed: " + Path("none") + " is not a file");
+  EXPECT_EQ(ErrorOf(Path("dir"), "Socket"),
+            "hostPath type check failed: " + Path("dir") + " is not a socket");
+  EXPECT_EQ(ErrorOf("/dev/null", "BlockDevice"),
+            "hostPath type check failed: /dev/null is not a block device");
+  EXPECT_EQ(ErrorOf(Path("dir"), "FileOrCreate"),
+            "hostPath type check failed: " + Path("dir") + " is not a file");
+  EXPECT_EQ(ErrorOf(Path("dir"), "Tape"), "unknown hostPath type \"Tape\"");
+  EXPECT_FALSE(fs::exists(Path("none")));
+}
+
+TEST_F(VolumeTest, HostPathTypesThatCreateDoSo) {
+  EXPECT_EQ(ErrorOf(Path("a/b"), "DirectoryOrCreate"), "");
+  EXPECT_TRUE(fs::is_directory(Path("a/b")));
+  EXPECT_EQ(ErrorOf(Path("a/f"), "FileOrCreate"), "");
+  EXPECT_TRUE(fs::is_regular_file(Path("a/f")));
+  EXPECT_EQ(ErrorOf(Path("unchecked"), ""), "");
+  EXPECT_TRUE(fs::is_directory(Path("unchecked")));
+}
+
+TEST_F(VolumeTest, OwnershipReachesEverythingAndFollowsNoLink) {
+  fs::create_directories(Path("volume/sub"));
+  Write("volume/sub/file", "x");
+  Write("outside", "x");
+  ASSERT_EQ(::chmod(Path("volume/sub/file").c_str(), 0600), 0);
+  ASSERT_EQ(::chmod(Path("outside").c_str(), 0600), 0);
+  fs::create_symlink("../outside", Path("volume/link"));
+  const UniqueFd dir(::open(Path("volume").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_TRUE(GiveToGroup(dir.get(), ::getegid(), false));
+  EXPECT_EQ(ModeOf(Path("volume")) & 02770u, 02770u);
+  EXPECT_EQ(ModeOf(Path("volume/sub")) & 02770u, 02770u);
+  EXPECT_EQ(ModeOf(Path("volume/sub/file")), 0660u);
+  EXPECT_EQ(ModeOf(Path("outside")), 0600u) << "only reached through a link";
+
+  // OnRootMismatch: a top that is right says that all is.
+  ASSERT_EQ(::chmod(Path("volume/sub/file").c_str(), 0600), 0);
+  ASSERT_TRUE(GiveToGroup(dir.get(), ::getegid(), true));
+  EXPECT_EQ(ModeOf(Path("volume/sub/file")), 0600u);
+  ASSERT_TRUE(GiveToGroup(dir.get(), ::getegid(), false));
+  EXPECT_EQ(ModeOf(Path("volume/sub/file")), 0660u);
+}
+
+}  // namespace
+}  // namespace holdfast::agent
