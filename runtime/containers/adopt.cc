@@ -104,6 +104,7 @@ Result<void> Runtime::Begin(PidFd holder) {
 }
 
 Result<void> Runtime::Adopt() {
+  RETURN_IF_ERROR(parts_->keeper.RemoveForgottenExits());
   ASSIGN_OR_RETURN(const std::vector<keeper::StartRecord> starts, parts_->keeper.ListStarts());
   for (const keeper::StartRecord& start : starts) {
     if (start.kind == keeper::ProcessKind::kContainer) {

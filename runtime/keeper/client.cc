@@ -135,17 +135,12 @@ Result<std::vector<ExitRecord>> KeeperClient::ListExits() const {
   return records.ListExits();
 }
 
-namespace {
-
-// After an exit record was written outside the keeper: Forget() in another thread may have come
-// between. It removes the start record first, so whoever sees none takes the exit record away.
-Result<void> RemoveExitIfForgotten(const Records& records, const std::string& id) {
-  ASSIGN_OR_RETURN(const auto start, records.ReadStart(id));
-  if (start) return {};
-  return records.RemoveExit(id);
+Result<void> KeeperClient::RemoveForgottenExits() const {
+  ASSIGN_OR_RETURN(const Records records, Records::Open(run_dir_));
+  ASSIGN_OR_RETURN(const std::vector<ExitRecord> exits, records.ListExits());
+  for (const ExitRecord& exit : exits) RETURN_IF_ERROR(records.RemoveExitIfForgotten(exit.id));
+  return {};
 }
-
-}  // namespace
 
 Result<std::optional<model::ExitReport>> KeeperClient::FindExit(const StartRecord& start,
                                                                 int pidfd) const {
@@ -162,7 +157,7 @@ Result<std::optional<model::ExitReport>> KeeperClient::FindExit(const StartRecor
   if (pidfd >= 0) report = ExitFromPidfd(pidfd, now);
   if (!report) report = model::ExitReport{model::ExitReport::Source::kLost, 137, 0, false, now};
   RETURN_IF_ERROR(records.WriteExit({start.id, start.pid, start.start_ticks, *report}));
-  RETURN_IF_ERROR(RemoveExitIfForgotten(records, start.id));
+  RETURN_IF_ERROR(records.RemoveExitIfForgotten(start.id));
   return report;
 }
 
@@ -172,7 +167,7 @@ Result<void> KeeperClient::SetOomKilled(const std::string& id) const {
   if (!exit) return NotFound(StrCat("exit record ", id));
   exit->report.oom_killed = true;
   RETURN_IF_ERROR(records.ReplaceExit(*exit));
-  return RemoveExitIfForgotten(records, id);
+  return records.RemoveExitIfForgotten(id);
 }
 
 Result<void> KeeperClient::Forget(const std::string& id) const {

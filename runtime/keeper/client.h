@@ -129,6 +129,8 @@ class KeeperClient {
   // --- exits -------------------------------------------------------------------------------------
 
   Result<std::vector<ExitRecord>> ListExits() const;
+  // Takes exit records away that a former agent, killed in between, left of what it had forgotten.
+  Result<void> RemoveForgottenExits() const;
   // What is known about the end of a started process: nullopt while it runs or is not yet recorded.
   // When nobody could wait for it (launcher and holder died), `pidfd` (-1 for none), opened before
   // the end, still tells it on Linux 6.15+; otherwise the report's source is kLost. The result is

@@ -232,7 +232,8 @@ bool Holder::SettleEnded(const std::string& key) {
   if (!report) {
     report = model::ExitReport{model::ExitReport::Source::kLost, 137, 0, false, clock_.Wall()};
   }
-  return records_.WriteExit({id, (*start)->pid, (*start)->start_ticks, *report}).has_value();
+  return records_.WriteExit({id, (*start)->pid, (*start)->start_ticks, *report}) &&
+         records_.RemoveExitIfForgotten(id);
 }
 
 void Holder::OnSignal() {

@@ -182,4 +182,10 @@ Result<void> Records::RemoveExit(const std::string& id) const {
   return sys::RemoveFileAt(exits_.get(), id);
 }
 
+Result<void> Records::RemoveExitIfForgotten(const std::string& id) const {
+  ASSIGN_OR_RETURN(const auto start, ReadStart(id));
+  if (start) return {};
+  return RemoveExit(id);
+}
+
 }  // namespace holdfast::runtime::keeper

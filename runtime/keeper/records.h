@@ -35,6 +35,9 @@ class Records {
   Result<std::optional<ExitRecord>> ReadExit(const std::string& id) const;
   Result<std::vector<ExitRecord>> ListExits() const;
   Result<void> RemoveExit(const std::string& id) const;
+  // For whoever wrote an exit record of a process that may have been reaped: Forget() may have come
+  // between. It removes the start record first, so where that is gone the exit record goes too.
+  Result<void> RemoveExitIfForgotten(const std::string& id) const;
 
   // The run directory itself; stays valid in another mount namespace.
   int run_dir() const { return run_dir_.get(); }

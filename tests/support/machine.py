@@ -10,9 +10,11 @@ import time
 
 class Machine:
     """`bin_dir`: the programs. `top`: a new folder for all roots. `name`: cgroup, node and interface
-    names of this machine derive from it. Not started by the constructor."""
+    names of this machine derive from it. `patience`: factor on the deadlines that only guard against
+    hanging, for an emulated machine. Not started by the constructor."""
 
-    def __init__(self, bin_dir, top, name="kill"):
+    def __init__(self, bin_dir, top, name="kill", patience=1):
+        self.patience = patience
         self.bin = pathlib.Path(bin_dir)
         self.top = pathlib.Path(top)
         self.manifests = self.top / "manifests"
@@ -109,7 +111,7 @@ class Machine:
 
     def ctl(self, *words, check=True, timeout=60):
         result = subprocess.run([self.bin / "holdctl", "--socket", self.run / "holdfastd.sock", *words],
-                                capture_output=True, text=True, timeout=timeout)
+                                capture_output=True, text=True, timeout=timeout * self.patience)
         if check and result.returncode != 0:
             raise RuntimeError(f"holdctl {' '.join(map(str, words))}: {result.stderr.strip()}")
         return result
@@ -120,6 +122,7 @@ class Machine:
 
     def wait(self, what, ready, seconds=60):
         """Polls `ready` (restarting a dead agent, as systemd would) until it is true."""
+        seconds *= self.patience
         deadline = time.monotonic() + seconds
         last = None
         while time.monotonic() < deadline:

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kill.py --bin DIR --image BUSYBOX.tar [--kills N] [--seed S]: 20 pods run while every process of
+"""kill.py --bin DIR --image BUSYBOX.tar [--kills N] [--seed S] [--patience F]: 20 pods run while every process of
 Holdfast is killed: agent, holder, launcher and logger N times each at random, in every pair, and all
 at once. Then it counts: containers restarted, lines lost or doubled, exit codes lost, things leaked.
 Run under `unshare --net --mount`. Prints one summary line per phase and exits 1 on any loss.
@@ -192,12 +192,13 @@ def main():
     parser.add_argument("--image", required=True)
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--patience", type=int, default=1, help="factor on deadlines, for slow machines")
     parser.add_argument("--keep", action="store_true", help="leave the folder for a look")
     args = parser.parse_args()
     print(f"seed {args.seed}")
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     top = tempfile.mkdtemp(prefix="holdfast-kill-")
-    machine = Machine(args.bin, top, "kill")
+    machine = Machine(args.bin, top, "kill", args.patience)
     tally = Tally()
     try:
         run(machine, args, tally)

@@ -8,4 +8,4 @@ uname -r
 # The sweep's cgroup stands at the root; systemd delegates these to its own units only.
 echo "+cpu +cpuset +io +memory +pids +hugetlb" > /sys/fs/cgroup/cgroup.subtree_control
 exec unshare --net --mount --propagation private \
-  python3 tests/e2e/kill/kill.py --bin /payload/bin --image /payload/images/busybox.tar --kills 6 --seed 61
+  python3 tests/e2e/kill/kill.py --bin /payload/bin --image /payload/images/busybox.tar --kills 6 --seed 61 --patience 6

@@ -18,6 +18,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "runtime/cgroup/tree.h"
+#include "runtime/keeper/records.h"
 #include "tests/support/containers/runtime_node.h"
 
 namespace holdfast::runtime {
@@ -279,6 +280,16 @@ TEST_F(LifecycleTest, NewAgentAdoptsWhatRunsAndWhatEndedMeanwhile) {
   EXPECT_TRUE((*sandboxes)[0].ready);
   EXPECT_TRUE((*sandboxes)[0].has_network);
   RemoveAll("pod1", {lasting.id, ending.id});
+}
+
+TEST_F(LifecycleTest, NewAgentTakesExitRecordsOfForgottenProcessesAway) {
+  // As left by an agent or a holder that was killed after it had written what another one forgot.
+  auto records = keeper::Records::Open(node_->dir() + "/run");
+  ASSERT_TRUE(records);
+  ASSERT_TRUE(records->WriteExit({RuntimeNode::Id("f").value, 4242, 1, {}}));
+  runtime_.reset();
+  runtime_ = node_->Open();
+  EXPECT_TRUE(node_->Keeper().ListExits()->empty());
 }
 
 TEST_F(LifecycleTest, HostNetworkPodHasNoNamespaceOfItsOwn) {
