@@ -33,11 +33,10 @@ bool IsTransient(const Error& error) {
   return error.sys_errno() == ENOENT;  // no socket, no run directory yet
 }
 
-Result<Message> CallOnce(const std::string& run_dir, Peer peer, MessageType type,
-                         std::string_view payload, std::span<const int> fds,
+Result<Message> CallOnce(const std::string& run_dir, Peer peer, std::span<const Request> requests,
                          std::chrono::milliseconds limit) {
   ASSIGN_OR_RETURN(const std::string path, SocketOf(run_dir, peer));
-  return Call(path, type, payload, fds, limit);
+  return Call(path, requests, limit);
 }
 
 }  // namespace
@@ -45,13 +44,19 @@ Result<Message> CallOnce(const std::string& run_dir, Peer peer, MessageType type
 Result<Message> CallKeeper(const std::string& run_dir, Peer peer, MessageType type,
                            std::string_view payload, std::span<const int> fds,
                            std::chrono::milliseconds limit) {
+  const Request request{type, std::string(payload), fds};
+  return CallKeeper(run_dir, peer, std::span(&request, 1), limit);
+}
+
+Result<Message> CallKeeper(const std::string& run_dir, Peer peer, std::span<const Request> requests,
+                           std::chrono::milliseconds limit) {
   const SystemClock clock;
   const BootTime deadline = clock.Boot() + limit;
   std::chrono::milliseconds pause = kFirstPause;
   for (;;) {
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock.Boot());
-    auto answer = CallOnce(run_dir, peer, type, payload, fds, std::max(left, kFirstPause));
+    auto answer = CallOnce(run_dir, peer, requests, std::max(left, kFirstPause));
     if (answer || !IsTransient(answer.error())) return answer;
     if (clock.Boot() + pause >= deadline) {
       return Unavailable(StrCat("keeper in ", run_dir, ": ", answer.error().message()));

@@ -19,8 +19,10 @@ enum class Peer : uint8_t { kHolder, kLauncher, kLogger };
 
 inline constexpr std::chrono::seconds kCallLimit{10};
 
-// Repeats the request while nobody answers (kUnavailable) until `limit`: every message sent this
-// way may arrive twice. An answer of type kError becomes the Error.
+// Repeats the requests (see Call) while nobody answers (kUnavailable) until `limit`: every message
+// sent this way may arrive twice. An answer of type kError becomes the Error.
+Result<Message> CallKeeper(const std::string& run_dir, Peer peer, std::span<const Request> requests,
+                           std::chrono::milliseconds limit = kCallLimit);
 Result<Message> CallKeeper(const std::string& run_dir, Peer peer, MessageType type,
                            std::string_view payload, std::span<const int> fds,
                            std::chrono::milliseconds limit = kCallLimit);

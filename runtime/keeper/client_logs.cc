@@ -64,19 +64,19 @@ Result<LogPipes> KeeperClient::RegisterLog(const ContainerId& id, const model::L
                                            uid_t owner, gid_t group) const {
   ASSIGN_OR_RETURN(PipeEnds out, MakePipe(owner, group));
   ASSIGN_OR_RETURN(PipeEnds err, MakePipe(owner, group));
-  // The holder first: a logger that restarts in between then gets them from there.
-  const std::pair<const char*, int> ends[] = {{".1", out.read_end.get()},
-                                              {".2", err.read_end.get()}};
-  for (const auto& [suffix, fd] : ends) {
-    RETURN_IF_ERROR(CallKeeper(run_dir_, Peer::kHolder, MessageType::kPut,
-                               Encoder().Text(StrCat(kLogKeyPrefix, id.value, suffix)).Take(),
-                               std::vector<int>{fd}));
-  }
+  const int ends[] = {out.read_end.get(), err.read_end.get()};
+  const auto key = [&id](const char* suffix) {
+    return Encoder().Text(StrCat(kLogKeyPrefix, id.value, suffix)).Take();
+  };
+  // The holder first: a logger that restarts in between then gets them from there. On one
+  // connection, so the answer to the second is one to the first.
+  const Request puts[] = {{MessageType::kPutQuiet, key(".1"), std::span(ends).first(1)},
+                          {MessageType::kPut, key(".2"), std::span(ends).last(1)}};
+  RETURN_IF_ERROR(CallKeeper(run_dir_, Peer::kHolder, puts));
   HOLDFAST_PAUSE_POINT("client.log-pipes-put");
   const LogRegistration registration{id.value, spec, false};
-  RETURN_IF_ERROR(CallKeeper(run_dir_, Peer::kLogger, MessageType::kLogRegister,
-                             Encode(registration),
-                             std::vector<int>{out.read_end.get(), err.read_end.get()}));
+  RETURN_IF_ERROR(
+      CallKeeper(run_dir_, Peer::kLogger, MessageType::kLogRegister, Encode(registration), ends));
   return LogPipes{std::move(out.container_end), std::move(err.container_end), out.inode, err.inode};
 }
 

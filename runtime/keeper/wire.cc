@@ -117,9 +117,17 @@ Result<Message> ReceiveMessage(int socket) {
 
 Result<Message> Call(const std::string& path, MessageType type, std::string_view payload,
                      std::span<const int> fds, std::chrono::milliseconds limit) {
+  const Request request{type, std::string(payload), fds};
+  return Call(path, std::span(&request, 1), limit);
+}
+
+Result<Message> Call(const std::string& path, std::span<const Request> requests,
+                     std::chrono::milliseconds limit) {
   ASSIGN_OR_RETURN(UniqueFd socket, sys::ConnectSeqpacket(path));
   RETURN_IF_ERROR(SetTimeLimit(socket.get(), limit));
-  RETURN_IF_ERROR(SendMessage(socket.get(), type, payload, fds));
+  for (const Request& request : requests) {
+    RETURN_IF_ERROR(SendMessage(socket.get(), request.type, request.payload, request.fds));
+  }
   auto answer = ReceiveMessage(socket.get());
   if (!answer) {
     if (answer.error().sys_errno() == EAGAIN) {

@@ -120,8 +120,17 @@ Result<void> SendMessage(int socket, MessageType type, std::string_view payload 
 // are no packet of ours.
 Result<Message> ReceiveMessage(int socket);
 
-// One request and its answer on a fresh connection to `path`; a kError answer becomes the Error.
-// kDeadlineExceeded when the peer accepts but does not answer in time.
+struct Request {
+  MessageType type = MessageType::kPing;
+  std::string payload;
+  std::span<const int> fds;
+};
+
+// Requests on one fresh connection to `path`, handled in their order, and the answer to the last;
+// the others are of the quiet types. A kError answer becomes the Error. kDeadlineExceeded when the
+// peer accepts but does not answer in time.
+Result<Message> Call(const std::string& path, std::span<const Request> requests,
+                     std::chrono::milliseconds limit);
 Result<Message> Call(const std::string& path, MessageType type, std::string_view payload,
                      std::span<const int> fds, std::chrono::milliseconds limit);
 
