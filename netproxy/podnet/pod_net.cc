@@ -238,7 +238,7 @@ Result<void> PodNet::Wire(const PodRecord& record, int netns) {
     }
     wiring.addresses.push_back({a, node});
   }
-  return WirePod(rtnl_, netns, wiring, warnings_);
+  return WirePod(rtnl_, sysctls_, netns, wiring, warnings_);
 }
 
 Result<void> PodNet::Teardown(const PodUid& uid) {

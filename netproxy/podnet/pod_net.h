@@ -15,6 +15,7 @@
 #include "holdfast/sys/rtnl.h"
 #include "netproxy/podnet/address_book.h"
 #include "netproxy/podnet/host_rules.h"
+#include "netproxy/podnet/wiring.h"
 
 namespace holdfast::netproxy {
 
@@ -63,6 +64,7 @@ class PodNet : public PodNetwork {
   std::mutex mutex_;  // guards all below
   AddressBook book_;
   sys::Rtnl rtnl_;
+  NodeSysctls sysctls_;
   HostRules rules_;
   std::deque<PodUid> releasing_;
   bool ensured_ = false;

@@ -51,30 +51,35 @@ struct Setting {
   const char* value;
 };
 
-void Tune(const char* tree, const std::string& interface, std::initializer_list<Setting> settings,
-          std::vector<std::string>& warnings) {
+// `prefix`: "" or "INTERFACE/".
+void Tune(const sys::SysctlDir& dir, const std::string& prefix,
+          std::initializer_list<Setting> settings, std::vector<std::string>& warnings) {
   for (const Setting& s : settings) {
-    auto done = sys::WriteSysctl(StrCat("net/", tree, "/conf/", interface, "/", s.name), s.value);
+    auto done = dir.Write(prefix + s.name, s.value);
     if (!done) warnings.push_back(done.error().message());
   }
 }
 
 // Before the link is up: a pod must not steer the node for one packet (security-catalogue NE-01).
-void TuneNodeEnd(const PodWiring& pod, std::vector<std::string>& warnings) {
+void TuneNodeEnd(const NodeSysctls& sysctls, const PodWiring& pod,
+                 std::vector<std::string>& warnings) {
+  const std::string prefix = pod.interface + "/";
   // rp_filter: the kernel's own source check, which holds even while somebody flushes our rules.
-  Tune("ipv4", pod.interface, {{"rp_filter", "1"}, {"accept_redirects", "0"}}, warnings);
+  Tune(sysctls.ipv4, prefix, {{"rp_filter", "1"}, {"accept_redirects", "0"}}, warnings);
   if (!HasIpv6(pod)) return;
-  Tune("ipv6", pod.interface,
+  Tune(sysctls.ipv6, prefix,
        {{"accept_ra", "0"}, {"accept_redirects", "0"}, {"addr_gen_mode", "1"}}, warnings);
 }
 
 void TunePodEnd(const PodWiring& pod, std::vector<std::string>& warnings) {
-  Tune("ipv4", kPodInterface, {{"accept_redirects", "0"}}, warnings);
+  Tune(sys::SysctlDir(StrCat("net/ipv4/conf/", kPodInterface)), "", {{"accept_redirects", "0"}},
+       warnings);
+  const std::string ipv6 = StrCat("net/ipv6/conf/", kPodInterface);
   if (HasIpv6(pod)) {
-    Tune("ipv6", kPodInterface,
+    Tune(sys::SysctlDir(ipv6), "",
          {{"accept_ra", "0"}, {"accept_redirects", "0"}, {"accept_dad", "0"}}, warnings);
-  } else if (sys::ReadSysctl(StrCat("net/ipv6/conf/", kPodInterface, "/disable_ipv6"))) {
-    Tune("ipv6", kPodInterface, {{"disable_ipv6", "1"}}, warnings);
+  } else if (sys::ReadSysctl(ipv6 + "/disable_ipv6")) {
+    Tune(sys::SysctlDir(ipv6), "", {{"disable_ipv6", "1"}}, warnings);
   }
 }
 
@@ -217,10 +222,10 @@ bool IsOurInterface(const std::string& prefix, const sys::Link& link) {
          name.find_first_not_of("0123456789abcdef", prefix.size()) == std::string::npos;
 }
 
-Result<void> WirePod(sys::Rtnl& node, int netns, const PodWiring& pod,
+Result<void> WirePod(sys::Rtnl& node, const NodeSysctls& sysctls, int netns, const PodWiring& pod,
                      std::vector<std::string>& warnings) {
   ASSIGN_OR_RETURN(const sys::Link link, EnsureVeth(node, netns, pod));
-  TuneNodeEnd(pod, warnings);
+  TuneNodeEnd(sysctls, pod, warnings);
   RETURN_IF_ERROR(node.SetLinkUp(link.index, pod.alias));
   HOLDFAST_PAUSE_POINT("podnet.wire.node_end_up");
   RETURN_IF_ERROR(sys::RunInNetworkNamespace(netns, [&] { return WirePodEnd(pod, warnings); }));

@@ -19,6 +19,7 @@
 #include "holdfast/base/ip_address.h"
 #include "holdfast/base/result.h"
 #include "holdfast/sys/rtnl.h"
+#include "holdfast/sys/sysctl.h"
 
 namespace holdfast::netproxy {
 
@@ -44,10 +45,16 @@ struct PodWiring {
   std::vector<Address> addresses;  // at most one per family
 };
 
+// The node's parameters per interface; opened once, in the node's namespace.
+struct NodeSysctls {
+  sys::SysctlDir ipv4{"net/ipv4/conf"};
+  sys::SysctlDir ipv6{"net/ipv6/conf"};
+};
+
 // Makes what is missing; a second call changes nothing. An interface of the same name that leads
 // to another (dying) namespace is removed first. kConflict when `netns` has a foreign eth0, or a
 // foreign interface or route is in the way. What could only not be tuned goes to `warnings`.
-Result<void> WirePod(sys::Rtnl& node, int netns, const PodWiring& pod,
+Result<void> WirePod(sys::Rtnl& node, const NodeSysctls& sysctls, int netns, const PodWiring& pod,
                      std::vector<std::string>& warnings);
 
 }  // namespace holdfast::netproxy

@@ -3,6 +3,9 @@
 
 #include <fcntl.h>
 
+#include <utility>
+
+#include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 
 namespace holdfast::sys {
@@ -20,6 +23,17 @@ Result<std::string> ReadSysctl(const std::string& name) {
 
 Result<void> WriteSysctl(const std::string& name, std::string_view value) {
   return WriteControlAt(AT_FDCWD, PathOf(name), value);
+}
+
+SysctlDir::SysctlDir(std::string name)
+    : name_(std::move(name)),
+      dir_(::open(PathOf(name_).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {}
+
+Result<void> SysctlDir::Write(const std::string& name, std::string_view value) const {
+  if (!dir_) return WriteSysctl(StrCat(name_, "/", name), value);
+  auto written = WriteControlAt(dir_.get(), name, value);
+  if (!written) return std::move(written.error()).Wrap(PathOf(name_));
+  return {};
 }
 
 }  // namespace holdfast::sys

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "holdfast/base/result.h"
+#include "holdfast/base/unique_fd.h"
 
 namespace holdfast::sys {
 
@@ -14,5 +15,20 @@ namespace holdfast::sys {
 // name.
 Result<std::string> ReadSysctl(const std::string& name);
 Result<void> WriteSysctl(const std::string& name, std::string_view value);
+
+// A folder below /proc/sys ("net/ipv4/conf"), opened once: the kernel keeps the entries "net/ipv4"
+// of all network namespaces in one chain, so that each path through it costs more the more there
+// are. Of the namespace of the thread that makes it; may be used by one in another.
+class SysctlDir {
+ public:
+  // A folder that cannot be opened is told by the first Write.
+  explicit SysctlDir(std::string name);
+  // `name` below the folder: "eth0/rp_filter".
+  Result<void> Write(const std::string& name, std::string_view value) const;
+
+ private:
+  std::string name_;
+  UniqueFd dir_;
+};
 
 }  // namespace holdfast::sys
