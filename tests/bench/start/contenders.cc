@@ -68,7 +68,7 @@ class Ours : public Contender {
 
 class Limit : public Contender {
  public:
-  explicit Limit(const test_support::RuntimeNode& node) {
+  Limit(std::string dir, std::string parent, bool network) {
     int to[2], from[2];
     if (::pipe2(to, O_CLOEXEC) != 0 || ::pipe2(from, O_CLOEXEC) != 0) std::abort();
     posix_spawn_file_actions_t actions;
@@ -76,9 +76,9 @@ class Limit : public Contender {
     ::posix_spawn_file_actions_adddup2(&actions, to[0], STDIN_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions, from[1], STDOUT_FILENO);
     std::string program = BinDir() + "/bench_start_limit";
-    std::string dir = node.dir();
-    std::string parent = node.cgroup_parent();
-    char* argv[] = {program.data(), dir.data(), parent.data(), nullptr};
+    std::string net = "net";
+    char* argv[] = {program.data(), dir.data(), parent.data(), network ? net.data() : nullptr,
+                    nullptr};
     if (::posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv, environ) != 0) std::abort();
     ::posix_spawn_file_actions_destroy(&actions);
     ::close(to[0]);
@@ -137,7 +137,8 @@ Ran Run(std::vector<std::string> words) {
 
 class Command : public Contender {
  public:
-  explicit Command(std::vector<std::string> words) : words_(std::move(words)) {}
+  Command(std::vector<std::string> words, std::vector<std::string> cleanup)
+      : words_(std::move(words)), cleanup_(std::move(cleanup)) {}
   double StartOnce() override {
     std::vector<std::string> words = words_;
     const std::string id = StrCat("hfbench-", ::getpid(), "-", count_++);
@@ -147,11 +148,14 @@ class Command : public Contender {
     }
     const double begin = NowMillis();
     const Ran ran = Run(std::move(words));
-    return ran.good ? ParseNanos(ran.output) - begin : -1;
+    const double end = cleanup_.empty() ? ParseNanos(ran.output) : NowMillis();
+    if (!cleanup_.empty()) (void)Run(cleanup_);
+    return ran.good ? end - begin : -1;
   }
 
  private:
   const std::vector<std::string> words_;
+  const std::vector<std::string> cleanup_;
   int count_ = 0;
 };
 
@@ -177,12 +181,14 @@ std::unique_ptr<Contender> MakeOurs(const test_support::RuntimeNode& node,
   return std::make_unique<Ours>(node, runtime);
 }
 
-std::unique_ptr<Contender> MakeLimit(const test_support::RuntimeNode& node) {
-  return std::make_unique<Limit>(node);
+std::unique_ptr<Contender> MakeLimit(const std::string& dir, const std::string& cgroup_parent,
+                                     bool network) {
+  return std::make_unique<Limit>(dir, cgroup_parent, network);
 }
 
-std::unique_ptr<Contender> MakeCommand(std::vector<std::string> words) {
-  return std::make_unique<Command>(std::move(words));
+std::unique_ptr<Contender> MakeCommand(std::vector<std::string> words,
+                                       std::vector<std::string> cleanup) {
+  return std::make_unique<Command>(std::move(words), std::move(cleanup));
 }
 
 double RunOnce(const std::vector<std::string>& words) {

@@ -25,10 +25,15 @@ double NowMillis();
 // Ours: EnsureSandbox and Start of one container with its own network namespace.
 std::unique_ptr<Contender> MakeOurs(const test_support::RuntimeNode& node,
                                     ContainerRuntime& runtime);
-// A program that does the kernel work only (limit.cc).
-std::unique_ptr<Contender> MakeLimit(const test_support::RuntimeNode& node);
-// A command line; "{id}" becomes a fresh name. The payload's output is the command's output.
-std::unique_ptr<Contender> MakeCommand(std::vector<std::string> words);
+// A program that does the kernel work only (limit.cc), with the layer DIR/root/layer; `network`:
+// the pod's wiring, too.
+std::unique_ptr<Contender> MakeLimit(const std::string& dir, const std::string& cgroup_parent,
+                                     bool network);
+// A command line; "{id}" becomes a fresh name. Without `cleanup` the payload's output is the
+// command's output; with it the command is timed as a whole, and `cleanup` runs afterwards,
+// untimed.
+std::unique_ptr<Contender> MakeCommand(std::vector<std::string> words,
+                                       std::vector<std::string> cleanup);
 // Wall time of a command line, for `--version`.
 double RunOnce(const std::vector<std::string>& words);
 

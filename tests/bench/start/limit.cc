@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_start_limit DIR CGROUP_PARENT: the kernel work of one container start with nothing around
-// it: no daemon, no plan, no records, no logs, no error texts. For each byte on stdin it starts the
-// payload of DIR/root/layer once and prints when the payload's main began, less when it was asked,
-// in nanoseconds. Same namespaces, cgroups, mounts, masks, capabilities and seccomp filter as ours.
+// bench_start_limit DIR CGROUP_PARENT [net]: the kernel work of one container start with nothing
+// around it: no daemon, no plan, no records, no logs, no error texts. For each byte on stdin it
+// starts the payload of DIR/root/layer once and prints when the payload's main began, less when it
+// was asked, in nanoseconds; with "net" its namespace gets a veth, an address and routes, too. Same
+// namespaces, cgroups, mounts, masks, capabilities and seccomp filter as ours.
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/sched.h>
@@ -24,6 +25,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,7 @@
 #include "runtime/launch/launch.h"
 #include "runtime/plan/capabilities.h"
 #include "runtime/plan/seccomp.h"
+#include "tests/bench/podnet/bare_wiring.h"
 
 namespace holdfast::bench {
 namespace {
@@ -61,6 +64,7 @@ struct Setting {
   std::string dir;
   std::vector<int> cgroups;  // kubepods-like parent in each hierarchy
   std::vector<sock_filter> filter;
+  std::unique_ptr<sys::Rtnl> node;  // with "net"
 };
 
 void WriteAt(int dir, const char* file, const char* text) {
@@ -188,6 +192,17 @@ long Nanos() {
   return now.tv_sec * 1000000000L + now.tv_nsec;
 }
 
+void Wire(sys::Rtnl& node, long pid, const std::string& name) {
+  const std::string path = StrCat("/proc/", pid, "/ns/net");
+  const int netns = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  Must(netns, path.c_str());
+  if (auto wired = WireBare(node, netns, name); !wired) {
+    std::fprintf(stderr, "limit: %s\n", wired.error().message().c_str());
+    ::_exit(1);
+  }
+  ::close(netns);
+}
+
 long StartOnce(const Setting& setting, int number) {
   const std::string name = StrCat("limit-", number);
   const std::string scratch = StrCat(setting.dir, "/root/", name);
@@ -205,6 +220,7 @@ long StartOnce(const Setting& setting, int number) {
   const long pid = ::syscall(SYS_clone3, &arguments, sizeof arguments);
   Must(pid, "clone3");
   if (pid == 0) Child(setting, scratch, go[0], out[1]);
+  if (setting.node) Wire(*setting.node, pid, name);
   const std::string text = std::to_string(pid);
   for (const int dir : cgroups) WriteAt(dir, "cgroup.procs", text.c_str());
   Must(::write(go[1], "g", 1), "go");
@@ -220,8 +236,13 @@ long StartOnce(const Setting& setting, int number) {
   return took;
 }
 
-int Main(const std::string& dir, const std::string& parent) {
+int Main(const std::string& dir, const std::string& parent, bool net) {
   Setting setting;
+  if (net) {
+    auto node = sys::Rtnl::Open();
+    if (!node) return 1;
+    setting.node = std::make_unique<sys::Rtnl>(std::move(*node));
+  }
   setting.dir = dir;
   for (const char* name : kHierarchies) {
     const std::string path = StrCat("/sys/fs/cgroup/", name, parent);
@@ -249,4 +270,6 @@ int Main(const std::string& dir, const std::string& parent) {
 }  // namespace
 }  // namespace holdfast::bench
 
-int main(int argc, char** argv) { return argc == 3 ? holdfast::bench::Main(argv[1], argv[2]) : 2; }
+int main(int argc, char** argv) {
+  return argc < 3 ? 2 : holdfast::bench::Main(argv[1], argv[2], argc == 4);
+}

@@ -1,76 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_start [--json FILE] [--n N] [--peers FILE]: container starts, ours, the limit program's and
-// the peers', interleaved. Lines of the peers file: NAME TAB EVERY TAB COMMAND TAB VERSION COMMAND
-// (words separated by blanks; EVERY: measured in each EVERY-th round).
-#include <algorithm>
+// the peers' (peer_set.h), interleaved.
+#include <unistd.h>
+
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
-#include <sstream>
 #include <thread>
-
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "holdfast/base/strings.h"
 #include "tests/bench/start/contenders.h"
+#include "tests/bench/start/peer_set.h"
 
 namespace holdfast::bench {
 namespace {
-
-using Samples = std::vector<double>;
-
-struct Peer {
-  std::string name;
-  int every = 1;
-  std::unique_ptr<Contender> contender;
-  std::vector<std::string> version;
-};
-
-double Quantile(Samples samples, size_t percent) {
-  if (samples.empty()) return -1;
-  std::sort(samples.begin(), samples.end());
-  return samples[std::min(samples.size() - 1, samples.size() * percent / 100)];
-}
-
-std::string Figures(const Samples& samples, double less = 0) {
-  return StrCat("{\"p50\":", Quantile(samples, 50) - less,
-                ",\"p99\":", Quantile(samples, 99) - less, "}");
-}
-
-std::vector<std::string> Words(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
-}
-
-std::vector<Peer> ReadPeers(const std::string& path) {
-  std::vector<Peer> peers;
-  std::ifstream in(path);
-  for (std::string line; std::getline(in, line);) {
-    std::istringstream fields(line);
-    std::string name, every, command, version;
-    std::getline(fields, name, '\t');
-    std::getline(fields, every, '\t');
-    std::getline(fields, command, '\t');
-    std::getline(fields, version, '\t');
-    peers.push_back(
-        {name, std::max(1, std::atoi(every.c_str())), MakeCommand(Words(command)), Words(version)});
-  }
-  return peers;
-}
-
-void Add(Samples& samples, double value, const std::string& who) {
-  if (value > 0) {
-    samples.push_back(value);
-  } else {
-    std::fprintf(stderr, "bench_start: %s failed once\n", who.c_str());
-  }
-}
 
 class Bench {
  public:
@@ -79,34 +24,23 @@ class Bench {
                                node_.dir() + "/root/layer/bin/payload");
   }
 
-  void Cold(std::vector<Peer> peers) {
+  void Cold(PeerSet peers) {
     const auto ours = MakeOurs(node_, *runtime_);
-    const auto limit = MakeLimit(node_);
+    const auto limit = MakeLimit(node_.dir(), node_.cgroup_parent(), false);
     for (int i = 0; i < 5; ++i) {  // warm caches, for all alike
       (void)ours->StartOnce();
       (void)limit->StartOnce();
     }
     Samples our_samples, limit_samples;
-    std::map<std::string, Samples> peer_samples, version_samples;
     for (int round = 0; round < rounds_; ++round) {
       Add(our_samples, ours->StartOnce(), "ours");
       Add(limit_samples, limit->StartOnce(), "limit");
-      for (const Peer& peer : peers) {
-        if (round % peer.every != 0) continue;
-        Add(peer_samples[peer.name], peer.contender->StartOnce(), peer.name);
-        Add(version_samples[peer.name], RunOnce(peer.version), peer.name + " version");
-      }
-    }
-    std::string raw, less;
-    for (const auto& [name, samples] : peer_samples) {
-      const std::string comma = raw.empty() ? "" : ",";
-      raw += StrCat(comma, "\"", name, "\":", Figures(samples));
-      less +=
-          StrCat(comma, "\"", name, "\":", Figures(samples, Quantile(version_samples[name], 50)));
+      peers.Round(round);
     }
     Row("start.cold", "ms", our_samples, 2.5,
-        StrCat(",\"peers\":{", raw, "},\"limit\":", Figures(limit_samples)));
-    Row("start.cold_less_version", "ms", our_samples, 2.5, StrCat(",\"peers\":{", less, "}"));
+        StrCat(",\"peers\":{", peers.Rows(false), "},\"limit\":", Figures(limit_samples)));
+    Row("start.cold_less_version", "ms", our_samples, 2.5,
+        StrCat(",\"peers\":{", peers.Rows(true), "}"));
   }
 
   // The same while another container writes to its log as fast as it can.
@@ -202,7 +136,7 @@ int main(int argc, char** argv) {
   std::FILE* out = std::fopen(json.c_str(), "a");
   if (out == nullptr) return 1;
   holdfast::bench::Bench bench(out, rounds);
-  bench.Cold(holdfast::bench::ReadPeers(peers));
+  bench.Cold(holdfast::bench::PeerSet(peers));
   bench.WithFlood();
   bench.Teardown(rounds);
   bench.Rate(200, 10);

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench_pods --socket SOCKET --limit DIR --cgroup PARENT [--peers FILE] [--json FILE] [--n N]: a
+// pod with its own network from the Apply call to the moment at which WatchPods tells that it runs;
+// beside the kernel work for it (bench_start_limit … net) and the peers' commands, interleaved.
+#include <grpcpp/grpcpp.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/v1/node_agent.grpc.pb.h"
+#include "tests/bench/start/contenders.h"
+#include "tests/bench/start/peer_set.h"
+
+namespace holdfast::bench {
+namespace {
+
+constexpr int kWarmUps = 5;
+
+class Pods : public Contender {
+ public:
+  explicit Pods(const std::string& socket)
+      : api_(v1::NodeAgent::NewStub(
+            ::grpc::CreateChannel("unix:" + socket, ::grpc::InsecureChannelCredentials()))),
+        changes_(api_->WatchPods(&watching_, v1::WatchPodsRequest())) {
+    while (changes_->Read(&change_) && change_.type() != v1::BOOKMARK) continue;
+  }
+  ~Pods() override { watching_.TryCancel(); }
+
+  double StartOnce() override {
+    const std::string name = StrCat("bench-", ++count_);
+    const double begin = NowMillis();
+    if (!Apply(name)) return -1;
+    const bool runs = Await(name, [](const v1::PodChange& change) {
+      return change.pod().status().phase() == "Running";
+    });
+    const double took = NowMillis() - begin;
+    Delete(name);
+    return runs ? took : -1;
+  }
+
+ private:
+  bool Apply(const std::string& name) {
+    v1::ApplyRequest request;
+    request.set_origin("bench");
+    request.set_manifest(
+        StrCat("apiVersion: v1\nkind: Pod\nmetadata: {name: ", name,
+               "}\nspec:\n  terminationGracePeriodSeconds: 0\n  containers:\n"
+               "  - name: main\n    image: test/busybox:latest\n"
+               "    imagePullPolicy: Never\n    command: [/bin/sleep, \"100000\"]\n"));
+    ::grpc::ClientContext context;
+    v1::ApplyResponse response;
+    return Good(api_->Apply(&context, request, &response));
+  }
+
+  void Delete(const std::string& name) {
+    v1::DeleteRequest request;
+    request.set_namespace_("default");
+    request.set_name(name);
+    ::grpc::ClientContext context;
+    v1::DeleteResponse response;
+    if (!Good(api_->Delete(&context, request, &response))) return;
+    (void)Await(name, [](const v1::PodChange& c) { return c.type() == v1::DELETED; });
+  }
+
+  template <class Wanted>
+  bool Await(const std::string& name, Wanted wanted) {
+    while (changes_->Read(&change_)) {
+      if (change_.pod().metadata().name().starts_with(name + "-") && wanted(change_)) return true;
+    }
+    return false;
+  }
+
+  static bool Good(const ::grpc::Status& status) {
+    if (!status.ok()) std::fprintf(stderr, "bench_pods: %s\n", status.error_message().c_str());
+    return status.ok();
+  }
+
+  std::unique_ptr<v1::NodeAgent::Stub> api_;
+  ::grpc::ClientContext watching_;
+  std::unique_ptr<::grpc::ClientReader<v1::PodChange>> changes_;
+  v1::PodChange change_;
+  int count_ = 0;
+};
+
+int Main(const std::map<std::string, std::string>& options, std::FILE* out) {
+  const auto option = [&options](const char* name) {
+    const auto it = options.find(name);
+    return it == options.end() ? std::string() : it->second;
+  };
+  Pods ours(option("--socket"));
+  const auto limit = MakeLimit(option("--limit"), option("--cgroup"), true);
+  PeerSet peers(option("--peers"));
+  for (int i = 0; i < kWarmUps; ++i) {
+    (void)ours.StartOnce();
+    (void)limit->StartOnce();
+  }
+  Samples our_samples, limit_samples;
+  const int rounds = option("--n").empty() ? 200 : std::atoi(option("--n").c_str());
+  for (int round = 0; round < rounds; ++round) {
+    Add(our_samples, ours.StartOnce(), "ours");
+    Add(limit_samples, limit->StartOnce(), "limit");
+    peers.Round(round);
+  }
+  const auto row = [&](const char* name, const std::string& rest) {
+    std::fprintf(out,
+                 "{\"row\":\"%s\",\"unit\":\"ms\",\"n\":%zu,\"ours\":%s,\"aim\":4,\"limit\":%s,"
+                 "\"peers\":{%s}}\n",
+                 name, our_samples.size(), Figures(our_samples).c_str(),
+                 Figures(limit_samples).c_str(), rest.c_str());
+  };
+  row("pods.apply_to_running", peers.Rows(false));
+  row("pods.apply_to_running_less_version", peers.Rows(true));
+  return our_samples.empty() ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace holdfast::bench
+
+int main(int argc, char** argv) {
+  std::map<std::string, std::string> options;
+  for (int i = 1; i + 1 < argc; i += 2) options[argv[i]] = argv[i + 1];
+  std::FILE* out = options.contains("--json") ? std::fopen(options["--json"].c_str(), "a") : stdout;
+  if (out == nullptr) return 1;
+  const int result = holdfast::bench::Main(options, out);
+  std::fclose(out);
+  return result;
+}

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""pods.py BIN_DIR --image TAR --peers FILE [--json FILE] [--n N]: a real agent and keeper, and what the
+limit program needs; then bench_pods measures."""
+import argparse
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from machine import Machine
+
+HIERARCHIES = ("memory", "cpu", "cpuacct", "pids", "devices")  # the limit program is for cgroup v1
+
+
+def make_limit(top, bin_dir):
+    """The limit program's layer and cgroups; gives (folder, cgroup parent)."""
+    layer = top / "limit/root/layer"
+    for folder in ("bin", "proc", "sys", "dev", "tmp"):
+        (layer / folder).mkdir(parents=True)
+    shutil.copy(pathlib.Path(bin_dir) / "bench_start_payload", layer / "bin/payload")
+    parent = f"/holdfast-limit-{os.getpid()}-{top.name[-8:]}"
+    for hierarchy in HIERARCHIES:
+        pathlib.Path(f"/sys/fs/cgroup/{hierarchy}{parent}").mkdir()
+    return top / "limit", parent
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bin")
+    parser.add_argument("--image", required=True)
+    parser.add_argument("--peers", required=True)
+    parser.add_argument("--json", default="/dev/stdout")
+    parser.add_argument("--n", default="200")
+    args = parser.parse_args()
+    top = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-pods-"))
+    machine = Machine(args.bin, top, "pods")
+    limit, parent = make_limit(top, args.bin)
+    try:
+        machine.start_agent()
+        machine.wait("the agent answers", lambda: machine.ctl("version"), 30)
+        machine.ctl("image", "import", args.image, "--name", "test/busybox:latest")
+        machine.wait("the keeper is there", lambda: all(machine.keepers().values()), 30)
+        subprocess.run([pathlib.Path(args.bin) / "bench_pods", "--socket", machine.run / "holdfastd.sock",
+                        "--limit", limit, "--cgroup", parent, "--peers", args.peers,
+                        "--json", args.json, "--n", args.n], check=True)
+    finally:
+        machine.stop()
+        for hierarchy in HIERARCHIES:
+            pathlib.Path(f"/sys/fs/cgroup/{hierarchy}{parent}").rmdir()
+        shutil.rmtree(top, ignore_errors=True)
+
+
+main()
