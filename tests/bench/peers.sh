@@ -1,10 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
 # Sourced by the benchmarks that run crun, runc and podman beside ours. They expect a mount namespace of
 # their own and a folder $work; everything made here is gone after peers_finish.
 
-# The rest of the command line in a pid namespace of its own. Its first process reaps: podman takes a
-# conmon that nobody has reaped for a living one and waits 20 s for it. What was left running ends with it.
+# The rest of the command line in a pid namespace of its own, also for the root of mount_root. Its first
+# process reaps: podman takes a conmon that nobody has reaped for a living one and waits 20 s for it. What
+# was left running ends with it.
 in_pid_namespace() {
-  unshare --pid --mount --fork --kill-child --mount-proc --propagation private bash -c '"$@"; exit $?' bench "$@"
+  unshare --pid --mount --fork --kill-child --mount-proc --propagation private bash -c '
+    [ ! -d "$0/proc" ] || mount -t proc proc "$0/proc"
+    "$@"; exit $?' "$work/root" "$@"
 }
 
 # crun and podman refuse a hybrid cgroup tree that has no v1 hugetlb.
