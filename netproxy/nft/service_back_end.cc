@@ -7,6 +7,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
 #include "netproxy/nft/adopt.h"
+#include "netproxy/nft/affinity.h"
 #include "netproxy/nft/commit.h"
 
 namespace holdfast::netproxy::nft {
@@ -15,7 +16,10 @@ namespace {
 // A batch holds the kernel's netfilter lock: about 6 ms for so many elements.
 constexpr size_t kElementsPerBatch = 8192;
 
-bool IsOurs(const std::string& set) { return !set.starts_with("__"); }
+// Those whose elements come from us and not from rules.
+bool HoldsOurs(const std::string& set) {
+  return !set.starts_with("__") && !set.starts_with("affinity-");
+}
 
 bool HasFamily(const std::vector<Cidr>& cidrs, bool v6) {
   return std::any_of(cidrs.begin(), cidrs.end(),
@@ -170,18 +174,56 @@ Result<void> NftServices::Send(const std::vector<Step>& steps,
   for (size_t i = 0; i < families_.size(); ++i) {
     if (layouts[i]) families_[i].layout = std::move(*layouts[i]);
   }
-  if (!load) return {};
-  auto loaded = SynchronizeAll();
-  if (!loaded) return std::move(loaded.error());
+  if (load) {
+    auto loaded = SynchronizeAll();
+    if (!loaded) return std::move(loaded.error());
+  }
+  for (const Undo& step : undo) {
+    if (step.entry) RETURN_IF_ERROR(ForgetClients(StateOf(step.key.v6), *step.entry));
+  }
   return {};
+}
+
+// Clients of an endpoint that went choose again.
+Result<void> NftServices::ForgetClients(const FamilyState& state, const ServiceEntry& before) {
+  if (before.row->affinity.count() == 0) return {};
+  const ServiceEntry* now = state.book.Find(before.row->key.name);
+  if (now == nullptr || now->row->affinity.count() == 0) return {};  // the maps went too
+  for (const auto list : {model::EndpointList::kCluster, model::EndpointList::kLocal}) {
+    const SetId members = MembersOf(*now->row, list);
+    if (!state.layout.sizes.contains(members)) continue;
+    const auto& had = EndpointsOf(*before.row, list);
+    const auto& has = EndpointsOf(*now->row, list);
+    if (std::includes(has.begin(), has.end(), had.begin(), had.end())) continue;
+    ASSIGN_OR_RETURN(const size_t purged,
+                     PurgeAffinity(socket_, state.family, table_name_, members, has));
+    (void)purged;
+  }
+  return {};
+}
+
+// The same for all, whatever happened while nobody looked.
+Result<uint64_t> NftServices::ForgetAllStaleClients(const FamilyState& state) {
+  uint64_t all = 0;
+  for (const auto& [members, size] : state.layout.sizes) {
+    if (members.kind != SetId::Kind::kMembers) continue;
+    const ServiceEntry* entry = state.book.Find(members.service);
+    if (entry == nullptr) continue;
+    const auto list =
+        members.count == 0 ? model::EndpointList::kCluster : model::EndpointList::kLocal;
+    ASSIGN_OR_RETURN(const size_t purged, PurgeAffinity(socket_, state.family, table_name_, members,
+                                                        EndpointsOf(*entry->row, list)));
+    all += purged;
+  }
+  return all;
 }
 
 // From the layout that the kernel has to `next`.
 Transaction NftServices::Change(const FamilyState& state, const ServiceLayout& next,
                                 const ServiceBook::Delta& delta,
                                 const model::ServiceSettings& previous) const {
-  const Existing existing = ExistingOf(BuildServiceTable(state.layout, previous));
   const Table wanted = BuildServiceTable(next, *settings_);
+  const Existing existing = ExistingOf(BuildServiceTable(state.layout, previous), wanted);
   const bool grown = std::any_of(next.sizes.begin(), next.sizes.end(), [&](const auto& set) {
     const auto before = state.layout.sizes.find(set.first);
     return before != state.layout.sizes.end() && before->second != set.second;
@@ -216,7 +258,7 @@ Result<uint64_t> NftServices::Synchronize(FamilyState& state) {
     return there ? 1 : 0;
   }
   ASSIGN_OR_RETURN(const std::optional<Observed> observed,
-                   Observe(socket_, state.family, table_name_, IsOurs));
+                   Observe(socket_, state.family, table_name_, HoldsOurs));
   state.present = false;
   if (observed) {
     for (const auto& [id, usage] : std::map(state.book.sets())) {
@@ -234,12 +276,13 @@ Result<uint64_t> NftServices::Synchronize(FamilyState& state) {
     const ServiceBook::Delta delta = Compare(*observed, state.layout, all);
     const bool same = SameLayout(*observed, wanted);
     differences = delta.gone.size() + delta.added.size() + (same ? 0 : 1);
-    RETURN_IF_ERROR(Commit(
-        socket_, same ? ChangeElements(state.layout, delta)
-                      : ChangeLayout({ExistingOf(*observed), wanted, state.layout, all, delta})));
+    RETURN_IF_ERROR(Commit(socket_, same ? ChangeElements(state.layout, delta)
+                                         : ChangeLayout({ExistingOf(*observed, wanted), wanted,
+                                                         state.layout, all, delta})));
   }
   state.present = true;
-  return differences;
+  ASSIGN_OR_RETURN(const uint64_t stale, ForgetAllStaleClients(state));
+  return differences + stale;
 }
 
 Result<void> NftServices::Load(FamilyState& state, const Table& wanted, const ElementsBySet& all) {
@@ -265,8 +308,9 @@ Result<void> NftServices::TryOut(const std::vector<const Step*>& steps) {
     if (books[i].entries().empty()) continue;
     ServiceLayout layout{families_[i].family, table, books[i].TakeLayout(false)};
     transaction.Append(nft::Remove(layout.family, table));
-    const Table nothing{layout.family, table, {}, {}};
-    for (Transaction& part : LoadInParts(nothing, layout, books[i].AllElements(), SIZE_MAX)) {
+    Table hidden = BuildServiceTable(layout, *settings_);
+    std::erase_if(hidden.chains, [](const Chain& chain) { return chain.hook.has_value(); });
+    for (Transaction& part : LoadInParts(hidden, layout, books[i].AllElements(), SIZE_MAX)) {
       transaction.Append(std::move(part));
     }
     transaction.Append(nft::Remove(layout.family, table));

@@ -63,6 +63,8 @@ class NftServices : public ServiceBackEnd {
   Result<uint64_t> SynchronizeAll();
   Result<uint64_t> Synchronize(FamilyState& state);
   Result<void> Load(FamilyState& state, const Table& wanted, const ElementsBySet& all);
+  Result<void> ForgetClients(const FamilyState& state, const ServiceEntry& before);
+  Result<uint64_t> ForgetAllStaleClients(const FamilyState& state);
   // The rows that the kernel does not take, found by trying ever smaller parts of them in a table
   // that is gone before it could ever see a packet.
   Result<std::vector<RefusedServicePort>> FindRefused(const std::vector<Step>& steps);

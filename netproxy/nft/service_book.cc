@@ -17,7 +17,34 @@ const std::vector<model::Endpoint>& SlotsOf(const ServiceEntry& entry, EndpointL
   return list == EndpointList::kCluster ? entry.cluster : entry.local;
 }
 
-bool IsShared(Kind kind) { return kind == Kind::kHairpin || kind == Kind::kClusterIps; }
+bool IsShared(Kind kind) {
+  return kind == Kind::kHairpin || kind == Kind::kClusterIps || kind == Kind::kMembers;
+}
+
+// Bit 1 << m for each mask m of the frontends that choose from `list`.
+uint8_t MasksOf(const model::ServicePortRow& row, EndpointList list) {
+  uint8_t out = 0;
+  for (const model::Frontend& frontend : row.frontends) {
+    if (frontend.inside != list && frontend.outside != list) continue;
+    out = static_cast<uint8_t>(out | 1 << frontend.masquerade);
+  }
+  return out;
+}
+
+void ExpandAffinity(const ServiceEntry& entry, const model::Frontend& frontend, const Bytes& key,
+                    Side side, EndpointList list, std::vector<SetElement>& out) {
+  const model::ServicePortRow& row = *entry.row;
+  const Domain domain = DomainOf(frontend);
+  const uint32_t number = list == EndpointList::kCluster ? 0 : 1;
+  out.push_back({{Kind::kSticky, domain, side, 0, 0},
+                 {key, {}, StickyChain(row.key.name, number, frontend.masquerade)}});
+  out.push_back(
+      {{Kind::kRecord, domain, side, 0, 0}, {key, {}, RecordChain(row.key.name, number)}});
+  const SetId members = MembersOf(row, list);
+  for (const model::Endpoint& endpoint : SlotsOf(entry, list)) {
+    out.push_back({members, {PackAddress(endpoint.ip) + PackPort(endpoint.port), {}, {}}});
+  }
+}
 
 // The elements of one frontend for those who choose from `list`.
 void ExpandSide(const ServiceEntry& entry, const model::Frontend& frontend, const Bytes& key,
@@ -43,6 +70,7 @@ void ExpandSide(const ServiceEntry& entry, const model::Frontend& frontend, cons
     element.value += PackPort(slots[slot].port);
     out.push_back({map, std::move(element)});
   }
+  if (entry.row->affinity.count() != 0) ExpandAffinity(entry, frontend, key, side, list, out);
   const auto count = static_cast<uint32_t>(slots.size());
   out.push_back({{Kind::kServe, domain, side, frontend.masquerade, count}, {key, {}, {}}});
 }
@@ -103,6 +131,15 @@ void DropCommon(std::vector<SetElement>& a, std::vector<SetElement>& b) {
 }
 
 }  // namespace
+
+SetId MembersOf(const model::ServicePortRow& row, EndpointList list) {
+  SetId id{Kind::kMembers, Domain::kAddress, Side::kBoth, MasksOf(row, list),
+           list == EndpointList::kCluster ? 0u : 1u};
+  id.protocol = static_cast<uint8_t>(row.protocol);
+  id.seconds = static_cast<uint32_t>(row.affinity.count());
+  id.service = row.key.name;
+  return id;
+}
 
 SetId::Domain DomainOf(const model::Frontend& frontend) {
   return frontend.kind == model::FrontendKind::kNodePort ? Domain::kNodePort : Domain::kAddress;

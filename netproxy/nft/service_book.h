@@ -39,6 +39,7 @@ std::vector<SetElement> Expand(const ServiceEntry& entry);
 
 // The key that a frontend has in the sets.
 Bytes FrontendBytes(model::L4Protocol protocol, const model::Frontend& frontend);
+SetId MembersOf(const model::ServicePortRow& row, model::EndpointList list);
 SetId::Domain DomainOf(const model::Frontend& frontend);
 
 class ServiceBook {

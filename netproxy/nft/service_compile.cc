@@ -42,6 +42,29 @@ class Script {
   Transaction out_;
 };
 
+ObservedChain ObservedFrom(Family family, const Chain& chain) {
+  ObservedChain out{chain.hook, {}};
+  for (const Rule& rule : chain.rules) out.rules.push_back(RuleText(family, rule));
+  return out;
+}
+
+// All sets that the chain's rules use are among those that `is_in` knows.
+template <class IsIn>
+bool UsesOnly(const Chain& chain, const IsIn& is_in) {
+  const auto ok = [&](const Statement& statement) {
+    if (const auto* s = std::get_if<MatchSet>(&statement)) return is_in(s->set);
+    if (const auto* s = std::get_if<DnatFromMap>(&statement)) return is_in(s->map);
+    if (const auto* s = std::get_if<VerdictFromMap>(&statement)) return is_in(s->map);
+    if (const auto* s = std::get_if<UpdateMap>(&statement)) return is_in(s->map);
+    if (const auto* s = std::get_if<DnatFromTwoMaps>(&statement))
+      return is_in(s->address_map) && is_in(s->port_map);
+    return true;
+  };
+  return std::all_of(chain.rules.begin(), chain.rules.end(), [&](const Rule& rule) {
+    return std::all_of(rule.statements.begin(), rule.statements.end(), ok);
+  });
+}
+
 bool ByKey(const Element& a, const Element& b) { return a.key < b.key; }
 
 // Appends the difference of one set to `delta`.
@@ -77,16 +100,26 @@ Transaction ChangeElements(const ServiceLayout& layout, const ServiceBook::Delta
   return script.Take();
 }
 
-Existing ExistingOf(const Table& table) {
+Existing ExistingOf(const Table& table, const Table& wanted) {
   Existing out;
-  for (const Chain& chain : table.chains) out.chains[chain.name] = chain.hook;
+  std::map<std::string_view, const Chain*> by_name;
+  for (const Chain& chain : wanted.chains) by_name[chain.name] = &chain;
+  for (const Chain& chain : table.chains) {
+    const auto it = by_name.find(chain.name);
+    out.chains[chain.name] = {chain.hook, it != by_name.end() && *it->second == chain};
+  }
   for (const Set& set : table.sets) out.sets[set.name] = ShapeOf(table.family, set);
   return out;
 }
 
-Existing ExistingOf(const Observed& observed) {
+Existing ExistingOf(const Observed& observed, const Table& wanted) {
   Existing out;
-  for (const auto& [name, chain] : observed.chains) out.chains[name] = chain.hook;
+  for (const auto& [name, chain] : observed.chains) out.chains[name] = {chain.hook, false};
+  for (const Chain& chain : wanted.chains) {
+    const auto it = observed.chains.find(chain.name);
+    if (it == observed.chains.end()) continue;
+    out.chains[chain.name].same = it->second == ObservedFrom(wanted.family, chain);
+  }
   for (const auto& [name, set] : observed.sets) {
     if (!name.starts_with("__")) out.sets[name] = set.shape;
   }
@@ -94,10 +127,10 @@ Existing ExistingOf(const Observed& observed) {
 }
 
 Transaction ChangeLayout(const Relayout& r) {
-  // 1. No rule is left, so sets and chains may go.  2. What nobody wants goes.  3. Sets, then their
-  // elements.  4. Chains, then their rules.
+  // 1. Rules that are to change go, so that sets and chains may go.  2. What nobody wants goes.
+  // 3. Sets, and chains, which elements may name.  4. Elements.  5. Rules.
   Script script(r.layout);
-  std::map<std::string, const Set*> wanted_sets;
+  std::map<std::string_view, const Set*> wanted_sets;
   for (const Set& set : r.wanted.sets) wanted_sets[set.name] = &set;
   const auto stays = [&](const std::string& name) {
     const auto wanted = wanted_sets.find(name);
@@ -106,27 +139,41 @@ Transaction ChangeLayout(const Relayout& r) {
            existing->second == ShapeOf(r.wanted.family, *wanted->second);
   };
   const auto id_stays = [&](const SetId& id) { return stays(NameOf(id)); };
+  std::map<std::string_view, const Chain*> wanted_chains;
+  for (const Chain& chain : r.wanted.chains) wanted_chains[chain.name] = &chain;
+  const auto untouched = [&](const std::string& name) {
+    const auto existing = r.existing.chains.find(name);
+    if (existing == r.existing.chains.end() || !existing->second.same) return false;
+    const auto wanted = wanted_chains.find(name);
+    return wanted != wanted_chains.end() && UsesOnly(*wanted->second, stays);
+  };
   script.Add(AddTable{});
-  for (const auto& [name, hook] : r.existing.chains) script.Add(FlushChain{name});
-  for (const auto& [name, hook] : r.existing.chains) {
-    const bool same =
-        std::any_of(r.wanted.chains.begin(), r.wanted.chains.end(),
-                    [&](const Chain& chain) { return chain.name == name && chain.hook == hook; });
-    if (!same) script.Add(DeleteChain{name});
+  for (const auto& [name, chain] : r.existing.chains) {
+    if (!untouched(name)) script.Add(FlushChain{name});
   }
   script.AddGrouped<DeleteElements>(r.delta.gone, id_stays);
   for (const auto& [name, shape] : r.existing.sets) {
     if (!stays(name)) script.Add(DeleteSet{Set{name, {}, MapTo::kNothing, {}}});
   }
-  for (const auto& [id, size] : r.layout.sizes) {
-    if (!id_stays(id)) script.Add(AddSet{FormOf(id, size)});
+  for (const auto& [name, chain] : r.existing.chains) {
+    const auto wanted = wanted_chains.find(name);
+    const bool keeps = wanted != wanted_chains.end() && wanted->second->hook == chain.hook;
+    if (!keeps) script.Add(DeleteChain{name});
+  }
+  for (const Set& set : r.wanted.sets) {
+    if (!stays(set.name)) script.Add(AddSet{FormOf(set)});
+  }
+  for (const Chain& chain : r.wanted.chains) {
+    if (!untouched(chain.name)) script.Add(AddChain{chain.name, chain.hook});
   }
   script.AddGrouped<AddElements>(r.delta.added, id_stays);
   for (const auto& [id, elements] : r.all) {
     if (!id_stays(id)) script.AddAll(id, 0, elements);
   }
-  script.AddChains(r.wanted);
-  script.AddRules(r.wanted);
+  for (const Chain& chain : r.wanted.chains) {
+    if (untouched(chain.name)) continue;
+    for (const Rule& rule : chain.rules) script.Add(AddRule{chain.name, rule});
+  }
   return script.Take();
 }
 
@@ -136,6 +183,12 @@ std::vector<Transaction> LoadInParts(const Table& wanted, const ServiceLayout& l
   Script first(layout);
   first.Add(AddTable{});
   for (const auto& [id, size] : layout.sizes) first.Add(AddSet{FormOf(id, size)});
+  for (const Set& set : wanted.sets) {
+    if (set.timeout.count() != 0) first.Add(AddSet{set});
+  }
+  for (const Chain& chain : wanted.chains) {
+    if (!chain.hook) first.Add(AddChain{chain.name, chain.hook});
+  }
   out.push_back(first.Take());
   for (const auto& [id, elements] : all) {
     for (size_t at = 0; at < elements.size(); at += elements_per_part) {
@@ -173,10 +226,8 @@ bool SameLayout(const Observed& observed, const Table& wanted) {
   if (observed.chains.size() != wanted.chains.size()) return false;
   for (const Chain& chain : wanted.chains) {
     const auto seen = observed.chains.find(chain.name);
-    if (seen == observed.chains.end() || seen->second.hook != chain.hook) return false;
-    std::vector<std::string> rules;
-    for (const Rule& rule : chain.rules) rules.push_back(RuleText(wanted.family, rule));
-    if (seen->second.rules != rules) return false;
+    if (seen == observed.chains.end()) return false;
+    if (seen->second != ObservedFrom(wanted.family, chain)) return false;
   }
   if (observed.sets.size() != wanted.sets.size()) return false;
   return std::all_of(wanted.sets.begin(), wanted.sets.end(), [&](const Set& set) {

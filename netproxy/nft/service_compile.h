@@ -21,13 +21,18 @@ Transaction ChangeElements(const ServiceLayout& layout, const ServiceBook::Delta
 
 // What is there: names of chains and sets, before a change of the layout.
 struct Existing {
-  std::map<std::string, std::optional<Hook>> chains;
+  struct ExistingChain {
+    std::optional<Hook> hook;
+    bool same = false;  // its rules are those that are wanted
+  };
+  std::map<std::string, ExistingChain> chains;
   std::map<std::string, SetShape> sets;
 };
-Existing ExistingOf(const Table& table);
-Existing ExistingOf(const Observed& observed);
+Existing ExistingOf(const Table& table, const Table& wanted);
+Existing ExistingOf(const Observed& observed, const Table& wanted);
 
-// From `existing` to `wanted`, in one transaction: rules are written anew; sets whose form is right
+// From `existing` to `wanted`, in one transaction: chains that differ, and those that use a set
+// that is made anew, are written anew; sets whose form is right
 // stay as they are, with what is in them. `all` gives the elements of the others.
 // `gone` and `added` are the changes of those that stay.
 struct Relayout {

@@ -22,7 +22,9 @@ constexpr int32_t kSnat = 99;
 
 constexpr uint32_t kSlots = 65536;  // the range of slot numbers that the map is described with
 constexpr uint32_t kMinSize = 256;
+constexpr uint8_t kProtocols[] = {6, 17, 132};  // TCP, UDP, SCTP
 constexpr uint32_t kMinEndpoints = 1024;
+constexpr uint32_t kClients = 131072;  // that a service with affinity remembers at most
 constexpr uint8_t kEverybody = model::kFromPod | model::kFromNode | model::kFromOutside;
 
 Key FrontendKey(Domain domain) {
@@ -61,14 +63,37 @@ Key KeyOf(const SetId& id) {
       return {Field::kDestinationAddress};
     case Kind::kAllowed:
       return With(FrontendKey(id.domain), Field::kSourceAddress);
+    case Kind::kMembers:
+      return ValueOf(MapTo::kEndpoint);
     case Kind::kRestricted:
     case Kind::kServe:
     case Kind::kRefuse:
     case Kind::kDiscard:
+    case Kind::kSticky:
+    case Kind::kRecord:
       break;
   }
   return FrontendKey(id.domain);
 }
+
+// Letters that nft's names may not hold are written as _ and two hex digits; "ns/name:port" is
+// "ns/name.port", and no two services share a name.
+std::string Plain(const std::string& service) {
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string out;
+  for (const char c : service) {
+    if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '/') {
+      out.push_back(c);
+    } else if (c == ':') {
+      out.push_back('.');
+    } else {
+      out += {'_', kHex[static_cast<unsigned char>(c) >> 4], kHex[c & 15]};
+    }
+  }
+  return out;
+}
+
+std::string ListName(uint32_t list) { return list == 0 ? "cluster-" : "local-"; }
 
 // Builds the chains of one table.
 class Builder {
@@ -81,7 +106,12 @@ class Builder {
     for (const auto& [id, size] : layout_.sizes) out.sets.push_back(FormOf(id, size));
     for (const auto& [id, size] : layout_.sizes) {
       if (id.kind == Kind::kServe) AddServe(id);
+      if (id.kind != Kind::kMembers) continue;
+      out.sets.push_back(AffinityMap(id, false));
+      out.sets.push_back(AffinityMap(id, true));
+      AddAffinity(id);
     }
+    if (Has(Kind::kRecord)) AddRecord();
     if (Has(Kind::kRestricted)) AddSourceCheck();
     AddDispatch(Domain::kAddress, "services");
     AddDispatch(Domain::kNodePort, "node-ports");
@@ -132,15 +162,78 @@ class Builder {
     chains_.push_back(std::move(chain));
   }
 
+  void AppendMark(uint8_t mask, Chain& chain) {
+    const std::string why = "the node takes the packet's source over";
+    if (mask == kEverybody) {
+      chain.rules.push_back({{SetMark{settings_.masquerade_mark, true}}, why});
+    } else if (mask != 0) {
+      NeedMark(mask);
+      chain.rules.push_back({{Jump{MaskName(mask)}}, why});
+    }
+  }
+
+  void AddAffinity(const SetId& id) {
+    const std::string addresses = AffinityMap(id, false).name;
+    const std::string ports = AffinityMap(id, true).name;
+    for (uint8_t mask = 0; mask <= kEverybody; ++mask) {
+      if ((id.mask >> mask & 1) == 0) continue;
+      Chain chain{StickyChain(id.service, id.count, mask), std::nullopt, {}};
+      AppendMark(mask, chain);
+      chain.rules.push_back(
+          {{MatchProtocol{id.protocol}, DnatFromTwoMaps{{Field::kSourceAddress}, addresses, ports}},
+           "the endpoint that the client had"});
+      chains_.push_back(std::move(chain));
+    }
+    // A packet may be on its way to an endpoint that just went: only members are remembered.
+    Chain record{RecordChain(id.service, id.count), std::nullopt, {}};
+    const MatchSet member{KeyOf(id), NameOf(id)};
+    const std::chrono::seconds timeout(id.seconds);
+    record.rules.push_back(
+        {{member,
+          UpdateMap{{Field::kSourceAddress}, addresses, timeout, Field::kDestinationAddress}},
+         "the client's endpoint"});
+    record.rules.push_back(
+        {{member, UpdateMap{{Field::kSourceAddress}, ports, timeout, Field::kDestinationPort}},
+         "and its port"});
+    chains_.push_back(std::move(record));
+  }
+
+  // Finds the record chain by what the connection was sent to before NAT.
+  void AppendRecordSide(Side side, Chain& chain) const {
+    for (const auto& [id, size] : layout_.sizes) {
+      if (id.kind != Kind::kRecord || id.side != side) continue;
+      Key key = {Field::kL4Protocol, Field::kOriginalPort};
+      if (id.domain == Domain::kAddress) key.insert(key.begin(), Field::kOriginalDestination);
+      for (const auto protocol : kProtocols) {
+        chain.rules.push_back(
+            {{MatchHasPort{protocol}, VerdictFromMap{key, NameOf(id)}}, NameOf(id)});
+      }
+    }
+  }
+
+  void AddRecord() {
+    Chain inside{"record-inside", std::nullopt, {}};
+    Chain outside{"record-outside", std::nullopt, {}};
+    AppendRecordSide(Side::kInside, inside);
+    AppendRecordSide(Side::kOutside, outside);
+    Chain chain{"record", std::nullopt, {}};
+    AppendRecordSide(Side::kBoth, chain);
+    if (!inside.rules.empty() || !outside.rules.empty()) {
+      const auto go = [&](Statement match) {
+        chain.rules.push_back({{std::move(match), Goto{inside.name}}, "from inside"});
+      };
+      ForEachPodMatch(go);
+      go(MatchLocalSource{});
+      chain.rules.push_back({{Goto{outside.name}}, "from elsewhere"});
+      chains_.push_back(std::move(inside));
+      chains_.push_back(std::move(outside));
+    }
+    chains_.push_back(std::move(chain));
+  }
+
   void AddServe(const SetId& id) {
     Chain chain{NameOf(id), std::nullopt, {}};
-    const std::string why = "the node takes the packet's source over";
-    if (id.mask == kEverybody) {
-      chain.rules.push_back({{SetMark{settings_.masquerade_mark, true}}, why});
-    } else if (id.mask != 0) {
-      NeedMark(id.mask);
-      chain.rules.push_back({{Jump{MaskName(id.mask)}}, why});
-    }
+    AppendMark(id.mask, chain);
     const Side side = id.side == Side::kOutside ? Side::kOutside : Side::kBoth;
     const std::string map = NameOf(SetId{Kind::kEndpoints, id.domain, side, 0, 0});
     const auto dnat = [&](uint32_t count) -> Statement {
@@ -169,6 +262,11 @@ class Builder {
 
   // The rules for the sets of one side, in the chain that it is reached by.
   void AppendSide(Domain domain, Side side, Chain& chain) const {
+    const SetId sticky{Kind::kSticky, domain, side, 0, 0};
+    if (layout_.sizes.contains(sticky)) {
+      chain.rules.push_back(
+          {{VerdictFromMap{FrontendKey(domain), NameOf(sticky)}}, "clients that came before"});
+    }
     for (const auto& [id, size] : layout_.sizes) {
       if (id.domain != domain || id.side != side) continue;
       const std::string name = NameOf(id);
@@ -238,6 +336,9 @@ class Builder {
   void AddPostrouting() {
     const SetId hairpin{Kind::kHairpin, Domain::kAddress, Side::kBoth, 0, 0};
     Chain chain{"postrouting", Hook{Hook::Type::kNat, Hook::Point::kPostrouting, kSnat}, {}};
+    if (Has(Kind::kRecord)) {
+      chain.rules.push_back({{MatchCtDnat{false}, Jump{"record"}}, "who got which endpoint"});
+    }
     chain.rules.push_back(
         {{MatchCtDnat{false}, MatchSet{KeyOf(hairpin), NameOf(hairpin)}, Masquerade{}},
          "a pod that meets itself must not see its own address"});
@@ -283,8 +384,34 @@ std::string NameOf(const SetId& id) {
       return prefix + "refuse";
     case Kind::kDiscard:
       return prefix + "discard";
+    case Kind::kSticky:
+      return prefix + "sticky";
+    case Kind::kRecord:
+      return prefix + "record";
+    case Kind::kMembers:
+      return StrCat("members-", ListName(id.count), Plain(id.service));
   }
   return "";
+}
+
+std::string StickyChain(const std::string& service, uint32_t list, uint8_t mask) {
+  return StrCat("sticky-", ListName(list), Plain(service),
+                mask == 0 ? std::string() : "." + MaskName(mask));
+}
+
+std::string RecordChain(const std::string& service, uint32_t list) {
+  return StrCat("record-", ListName(list), Plain(service));
+}
+
+Set AffinityMap(const SetId& members, bool of_ports) {
+  Set set;
+  set.name = StrCat(of_ports ? "affinity-port-" : "affinity-", ListName(members.count),
+                    Plain(members.service));
+  set.key = {Field::kSourceAddress};
+  set.to = of_ports ? MapTo::kPort : MapTo::kAddress;
+  set.size = kClients;
+  set.timeout = std::chrono::seconds(members.seconds);
+  return set;
 }
 
 std::map<SetId, uint32_t> FixedSets() {
@@ -308,7 +435,9 @@ Set FormOf(const SetId& id, uint32_t size) {
   Set set;
   set.name = NameOf(id);
   set.key = KeyOf(id);
-  set.to = id.kind == Kind::kEndpoints ? MapTo::kEndpoint : MapTo::kNothing;
+  set.to = id.kind == Kind::kEndpoints                            ? MapTo::kEndpoint
+           : id.kind == Kind::kSticky || id.kind == Kind::kRecord ? MapTo::kVerdict
+                                                                  : MapTo::kNothing;
   set.size = size;
   return set;
 }

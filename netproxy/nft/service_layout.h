@@ -14,7 +14,10 @@
 //   serve-2-…            set the masquerade mark, by source; dnat to K . random mod 2 map
 //   @endpoints;
 //                        the same with mod 1; drop
-//   postrouting          nat 99: @hairpin: masquerade; marked: masquerade, and the mark goes
+//   sticky-…             per service with ClientIP affinity: dnat to the client's entry, if it has
+//   one record-…             the same: remembers the endpoint that the client got, after NAT
+//   postrouting          nat 99: record; @hairpin: masquerade; marked: masquerade, and the mark
+//   goes
 //
 // A packet may be dispatched by the old set and meet the new endpoints. Slots are therefore kept
 // without a gap from 0, and whoever drew a slot that is gone gets slot 0, and nothing else ever.
@@ -41,6 +44,9 @@ struct SetId {
     kServe,       // frontends with `count` endpoints whose sources in `mask` are masqueraded
     kRefuse,      // frontends without any endpoint
     kDiscard,     // frontends whose policy leaves no endpoint
+    kSticky,      // verdict map: frontends with affinity -> their sticky chain
+    kRecord,      // verdict map: the same -> their record chain
+    kMembers,     // endpoints of one list (count) of a service with affinity
   };
   enum class Domain : uint8_t { kAddress, kNodePort };
   // Frontends that choose from one list; and the two lists of those that choose by source.
@@ -51,10 +57,19 @@ struct SetId {
   Side side = Side::kBoth;
   uint8_t mask = 0;    // kServe: model::SourceClass bits
   uint32_t count = 0;  // kServe: endpoints; kAllowed: prefix length
+  // kMembers only; `mask` has the bit 1 << m for each masquerade mask m of the frontends.
+  uint8_t protocol = 0;
+  uint32_t seconds = 0;
+  std::string service = {};
   auto operator<=>(const SetId&) const = default;
 };
 
 std::string NameOf(const SetId& id);
+// Of a service's list (0: cluster, 1: local), for chains and for the two maps that rules fill:
+// client -> address, client -> port.
+std::string StickyChain(const std::string& service, uint32_t list, uint8_t mask);
+std::string RecordChain(const std::string& service, uint32_t list);
+Set AffinityMap(const SetId& members, bool of_ports);
 
 struct ServiceLayout {
   Family family = Family::kIp;
