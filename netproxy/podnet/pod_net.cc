@@ -16,7 +16,7 @@ namespace holdfast::netproxy {
 namespace {
 
 constexpr size_t kMaxPrefix = 4;        // + 11 digits = IFNAMSIZ - 1
-constexpr size_t kReleasedPerCall = 8;  // keeps one Setup's cost flat while many pods go
+constexpr size_t kReleasedPerCall = 2;  // keeps a call's cost flat while many pods go
 
 Result<std::vector<Cidr>> ParseRanges(const std::vector<std::string>& texts) {
   std::vector<Cidr> ranges;

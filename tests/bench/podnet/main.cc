@@ -105,7 +105,8 @@ struct Measured {
   std::vector<double> setup;
   double teardown_all = 0;
   double gone_all = 0;
-  double kernel_milliseconds = 0;
+  double kernel_of_calls = 0;  // milliseconds
+  double kernel_of_workers = 0;
 };
 
 Measured Measure(const model::Instance& instance) {
@@ -134,13 +135,13 @@ Measured Measure(const model::Instance& instance) {
   out.teardown_all = MicrosecondsSince(start);
   start = Clock::now();
   namespaces.clear();
-  const double calls = SystemMilliseconds() - system;
+  out.kernel_of_calls = SystemMilliseconds() - system;
   while (!OrDie(net->Audit({}, false)).empty()) {
     ::usleep(10000);
     OrDie(net->Ensure());
   }
   out.gone_all = MicrosecondsSince(start);
-  out.kernel_milliseconds = calls + MillisecondsSince(workers);
+  out.kernel_of_workers = MillisecondsSince(workers);
   return out;
 }
 
@@ -173,9 +174,13 @@ int main(int argc, char** argv) {
                  m.teardown_all, "}}\n");
   rows += StrCat("{\"row\":\"podnet.teardown500.gone\",\"unit\":\"us\",\"n\":1,\"ours\":{\"p50\":",
                  m.gone_all, "}}\n");
-  rows +=
-      StrCat("{\"row\":\"podnet.teardown500.kernel\",\"unit\":\"ms\",\"n\":1,\"ours\":{\"p50\":",
-             m.kernel_milliseconds, "},\"aim\":150}\n");
+  const auto kernel = [](const char* name, double milliseconds, const char* aim) {
+    return StrCat("{\"row\":\"podnet.teardown500.kernel", name,
+                  "\",\"unit\":\"ms\",\"n\":1,\"ours\":{\"p50\":", milliseconds, "}", aim, "}\n");
+  };
+  rows += kernel("", m.kernel_of_calls + m.kernel_of_workers, ",\"aim\":150");
+  rows += kernel(".calls", m.kernel_of_calls, "");
+  rows += kernel(".workers", m.kernel_of_workers, "");
   if (argc == 3 && std::string(argv[1]) == "--json") {
     std::ofstream(argv[2]) << rows;
   } else {

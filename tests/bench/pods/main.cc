@@ -58,6 +58,7 @@ class Pods : public Contender {
     v1::DeleteRequest request;
     request.set_namespace_("default");
     request.set_name(name);
+    request.set_grace_period_seconds(0);
     ::grpc::ClientContext context;
     v1::DeleteResponse response;
     if (!Good(api_->Delete(&context, request, &response))) return;
