@@ -38,6 +38,9 @@ State Initialized(const Planning& p, const corev1::PodStatus& status) {
     }
   }
   if (incomplete.empty()) return {};
+  // Once initialized a pod stays so, even while its init containers run again.
+  const auto known = p.memory.conditions.find("Initialized");
+  if (known != p.memory.conditions.end() && known->second.status == "True") return {};
   return {false, "ContainersNotInitialized",
           StrCat("containers with incomplete status: ", Bracketed(incomplete))};
 }
@@ -67,6 +70,12 @@ State Ready(const Planning& p, const State& containers_ready) {
   return {false, "ReadinessGatesNotReady", missing};
 }
 
+State AllRestarting(const Planning& p) {
+  if (!p.memory.terminal_phase.empty()) return Terminal(p.memory.terminal_phase);
+  if (!p.memory.restarting_all || p.memory.ending) return {false, "", ""};
+  return {true, "RestartAllContainersStarted", "container exited with restart policy rule"};
+}
+
 void Add(Planning& p, corev1::PodStatus& status, const std::string& type, const State& state) {
   const std::string text = state.is_true ? "True" : "False";
   ConditionMemory& known = p.memory.conditions[type];
@@ -92,6 +101,7 @@ void AddConditions(Planning& p, corev1::PodStatus& status) {
   Add(p, status, "Ready", Ready(p, containers_ready));
   Add(p, status, "ContainersReady", containers_ready);
   Add(p, status, "PodScheduled", {});
+  if (CouldRestartAll(p.pod)) Add(p, status, "AllContainersRestarting", AllRestarting(p));
 }
 
 }  // namespace holdfast::agent

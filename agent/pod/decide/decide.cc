@@ -72,7 +72,8 @@ void NoteActiveDeadline(Planning& p) {
 void NoteCompletion(Planning& p) {
   const auto ended = [&](const SpecContainer& c) {
     const ContainerMemory& mine = p.Memory(c);
-    return !mine.current && mine.last && !RestartsAfter(p.pod, c, mine.last->exit_code);
+    return !mine.current && mine.last && !mine.again &&
+           !RestartsAfter(p.pod, c, mine.last->exit_code);
   };
   bool all_main = true;
   for (const SpecContainer& c : p.containers) {
@@ -162,7 +163,8 @@ Decision Decide(const PodFacts& facts, PodMemory memory) {
   // 2. Why the pod may have to end.
   if (facts.deletion_grace) NoteDeletion(p);
   if (!p.memory.ending) NoteActiveDeadline(p);
-  if (!p.memory.ending) NoteCompletion(p);
+  if (!p.memory.ending && p.memory.restarting_all && !AnythingRuns(p.memory)) FinishRestartAll(p);
+  if (!p.memory.ending && !p.memory.restarting_all) NoteCompletion(p);
   if (!p.memory.ending) NoteLostSandbox(p);
   // 3. What to do about it.
   PlanRemovals(p);
@@ -171,6 +173,8 @@ Decision Decide(const PodFacts& facts, PodMemory memory) {
     PlanEnding(p);
     NoteOverdue(p);
     NoteTerminalPhase(p);
+  } else if (p.memory.restarting_all) {
+    PlanRestartAll(p);
   } else {
     PlanStarts(p);
   }

@@ -38,6 +38,7 @@ void BeginAttempt(ContainerMemory& memory, uint32_t attempt, std::chrono::second
   if (attempt < memory.attempts) return;
   if (memory.last) NextRestartBackOff(memory.restart_back_off, *memory.last, cap, wall);
   memory.attempts = attempt + 1;
+  memory.again = false;
 }
 
 void AdoptRunning(ContainerMemory& memory, const ObservedContainer& seen,
@@ -132,7 +133,11 @@ void Absorb(const PodFacts& facts, PodMemory& memory) {
     const std::chrono::seconds cap = facts.node->max_back_off;
     for (const ContainerFact* fact : seen) {
       if (fact->observed.exit) {
+        const bool is_new = !mine.last || mine.last->attempt < fact->observed.attempt;
         AbsorbExit(container, mine, *fact, cap);
+        if (is_new && RestartsAllAfter(container, mine.last->exit_code)) {
+          memory.restarting_all = true;
+        }
       } else {
         AdoptRunning(mine, fact->observed, cap);
       }

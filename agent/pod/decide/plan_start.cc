@@ -78,7 +78,8 @@ void PlanStart(Planning& p, const SpecContainer& c) {
 void Consider(Planning& p, const SpecContainer& c) {
   ContainerMemory& mine = p.Memory(c);
   if (mine.current) return;
-  if (mine.last && c.role != Role::kInit && !RestartsAfter(p.pod, c, mine.last->exit_code)) {
+  if (mine.last && c.role != Role::kInit && !mine.again &&
+      !RestartsAfter(p.pod, c, mine.last->exit_code)) {
     mine.failure.reset();
     return;
   }

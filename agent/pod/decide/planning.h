@@ -31,6 +31,14 @@ struct Planning {
 // Starts what is to run: volumes, sandbox, init containers in order, then the rest.
 void PlanStarts(Planning& p);
 
+// RestartAllContainers: kills what still runs, without grace. FinishRestartAll, once nothing runs,
+// makes every container start from the beginning, in the same sandbox.
+void PlanRestartAll(Planning& p);
+void FinishRestartAll(Planning& p);
+inline constexpr char kRestartingAll[] = "RestartingAllContainers";
+inline constexpr char kRestartingAllMessage[] =
+    "The container is removed because RestartAllContainers in place";
+
 // Stops everything: main containers at once, then sidecars from the last to the first; then the
 // sandbox, and for a deleted pod all that is left of it.
 void PlanEnding(Planning& p);

@@ -10,11 +10,20 @@
 namespace holdfast::agent {
 namespace {
 
+constexpr char kRestartAll[] = "RestartAllContainers";
+
 bool Matches(const corev1::ContainerRestartRule& rule, int32_t exit_code) {
   const auto& codes = rule.exitcodes();
   const bool listed =
       std::find(codes.values().begin(), codes.values().end(), exit_code) != codes.values().end();
   return codes.operator_() == "NotIn" ? !listed : listed;
+}
+
+const corev1::ContainerRestartRule* FirstMatch(const corev1::Container& c, int32_t exit_code) {
+  for (const corev1::ContainerRestartRule& rule : c.restartpolicyrules()) {
+    if (Matches(rule, exit_code)) return &rule;
+  }
+  return nullptr;
 }
 
 // Decimal digits only; -1 otherwise.
@@ -48,11 +57,24 @@ std::vector<SpecContainer> ContainersOf(const corev1::Pod& pod) {
   return list;
 }
 
+bool RestartsAllAfter(const SpecContainer& container, int32_t exit_code) {
+  const auto* rule = FirstMatch(*container.spec, exit_code);
+  return rule != nullptr && rule->action() == kRestartAll;
+}
+
+bool CouldRestartAll(const corev1::Pod& pod) {
+  for (const SpecContainer& c : ContainersOf(pod)) {
+    for (const auto& rule : c.spec->restartpolicyrules()) {
+      if (rule.action() == kRestartAll) return true;
+    }
+  }
+  return false;
+}
+
 bool RestartsAfter(const corev1::Pod& pod, const SpecContainer& container, int32_t exit_code) {
   if (container.role == Role::kSidecar) return true;
-  for (const corev1::ContainerRestartRule& rule : container.spec->restartpolicyrules()) {
-    if (rule.action() == "Restart" && Matches(rule, exit_code)) return true;
-  }
+  // Both actions bring it back.
+  if (FirstMatch(*container.spec, exit_code) != nullptr) return true;
   const std::string& own = container.spec->restartpolicy();
   const std::string& policy = own.empty() ? pod.spec().restartpolicy() : own;
   if (policy == "Never") return false;

@@ -32,6 +32,12 @@ std::vector<SpecContainer> ContainersOf(const corev1::Pod& pod);
 // else its own restartPolicy, else the pod's (Always is OnFailure for init containers).
 bool RestartsAfter(const corev1::Pod& pod, const SpecContainer& container, int32_t exit_code);
 
+// Whether a container that ended so takes all others of the pod with it, to run from the beginning
+// again: action RestartAllContainers of the first rule that matches.
+bool RestartsAllAfter(const SpecContainer& container, int32_t exit_code);
+// Whether any container of the pod has such a rule.
+bool CouldRestartAll(const corev1::Pod& pod);
+
 // The pod's own grace period for a stop that nobody gave one for.
 std::chrono::seconds GracePeriod(const corev1::Pod& pod);
 

@@ -50,6 +50,9 @@ void FillState(const Planning& p, const SpecContainer& c, const ContainerMemory&
   } else if (const Failure* waiting = WaitingState(p, c, mine)) {
     state->mutable_waiting()->set_reason(waiting->reason);
     if (!waiting->message.empty()) state->mutable_waiting()->set_message(waiting->message);
+  } else if (mine.again) {
+    state->mutable_waiting()->set_reason(kRestartingAll);
+    state->mutable_waiting()->set_message(kRestartingAllMessage);
   } else if (mine.last) {
     FillTerminated(state->mutable_terminated(), *mine.last, message_limit);
     before = mine.before_last ? &*mine.before_last : nullptr;
@@ -165,7 +168,10 @@ std::string ComputePhase(const Planning& p) {
     const bool all_succeeded = main.failed == 0 && main.waiting == 0 && main.running == 0;
     return all_succeeded && (p.memory.initialized || !InitHasFailed(p)) ? "Succeeded" : "Failed";
   }
-  if (!p.memory.initialized || main.waiting > 0) return "Pending";
+  // A pod whose containers are restarted together does not become Pending again.
+  const bool again = std::any_of(p.memory.containers.begin(), p.memory.containers.end(),
+                                 [](const auto& entry) { return entry.second.again; });
+  if (!again && (!p.memory.initialized || main.waiting > 0)) return "Pending";
   return "Running";
 }
 

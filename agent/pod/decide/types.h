@@ -136,6 +136,7 @@ struct ContainerMemory {
   std::optional<Finished> last;
   std::optional<Finished> before_last;
   bool init_done = false;  // init container (or started sidecar) in this sandbox
+  bool again = false;      // runs again whatever its policy says: all containers are restarted
   BackOff restart_back_off;
   BackOff image_back_off;
   std::optional<Failure> failure;
@@ -163,8 +164,9 @@ struct ConditionMemory {
 struct PodMemory {
   WallTime start_time;
   std::map<std::string, ContainerMemory> containers;
-  bool sandbox_made = false;  // a sandbox stood before; its loss runs the init containers again
-  bool initialized = false;   // init containers done in this sandbox
+  bool sandbox_made = false;    // a sandbox stood before; its loss runs the init containers again
+  bool initialized = false;     // init containers done in this sandbox
+  bool restarting_all = false;  // a rule of a container that ended wants all of them restarted
   std::optional<Ending> ending;
   std::string terminal_phase;    // "Succeeded" or "Failed" once reached; never left again
   std::string terminal_reason;   // status.reason

@@ -78,6 +78,7 @@ BackOff BackOffFrom(const Json& j) {
 Json ToJson(const ContainerMemory& c) {
   Json j = {{"attempts", c.attempts},
             {"initDone", c.init_done},
+            {"again", c.again},
             {"restartBackOff", ToJson(c.restart_back_off)},
             {"imageBackOff", ToJson(c.image_back_off)}};
   if (c.launch) {
@@ -98,6 +99,7 @@ ContainerMemory ContainerFrom(const Json& j) {
   ContainerMemory c;
   c.attempts = j.at("attempts");
   c.init_done = j.at("initDone");
+  c.again = j.value("again", false);
   c.restart_back_off = BackOffFrom(j.at("restartBackOff"));
   c.image_back_off = BackOffFrom(j.at("imageBackOff"));
   if (const auto l = j.find("launch"); l != j.end()) {
@@ -120,6 +122,7 @@ PodMemory MemoryFrom(const Json& j) {
   m.start_time = Wall(j.at("startTime"));
   m.sandbox_made = j.at("sandboxMade");
   m.initialized = j.at("initialized");
+  m.restarting_all = j.value("restartingAll", false);
   m.terminal_phase = j.at("terminalPhase");
   m.terminal_reason = j.at("terminalReason");
   m.terminal_message = j.at("terminalMessage");
@@ -147,6 +150,7 @@ std::string EncodeRecord(const PodMemory& m) {
             {"startTime", Nanos(m.start_time)},
             {"sandboxMade", m.sandbox_made},
             {"initialized", m.initialized},
+            {"restartingAll", m.restarting_all},
             {"terminalPhase", m.terminal_phase},
             {"terminalReason", m.terminal_reason},
             {"terminalMessage", m.terminal_message},

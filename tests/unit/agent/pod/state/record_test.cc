@@ -13,7 +13,7 @@ namespace {
 PodMemory FullMemory() {
   PodMemory m;
   m.start_time = {std::chrono::nanoseconds(1'800'000'000'123'456'789)};
-  m.sandbox_made = m.initialized = true;
+  m.sandbox_made = m.initialized = m.restarting_all = true;
   m.terminal_phase = "Failed";
   m.terminal_reason = "DeadlineExceeded";
   m.terminal_message = "too long";
@@ -27,7 +27,7 @@ PodMemory FullMemory() {
   c.last = Finished{ContainerId("b"), 1,   -1,  9, "Error", "text \xff end", m.start_time,
                     m.start_time,     "i", "id"};
   c.before_last = c.last;
-  c.init_done = true;
+  c.init_done = c.again = true;
   c.restart_back_off = {std::chrono::seconds(40), m.start_time, {}, 3};
   c.image_back_off = {std::chrono::seconds(10), m.start_time, {}, 0};
   c.failure = Failure{"CreateContainerError", "why", {}};
