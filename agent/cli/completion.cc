@@ -9,9 +9,10 @@
 namespace holdfast::agent::cli {
 namespace {
 
+// clang-format off: it takes the text of a raw string for C++
 constexpr char kBash[] = R"sh(_holdctl() {
-  local current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]} previous=${COMP_WORDS[COMP_CWORD-1]}
-  local words=
+  local current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]}
+  local previous=${COMP_WORDS[COMP_CWORD-1]} words=
   case $previous in
     -f|--filename|--socket) COMPREPLY=($(compgen -f -- "$current")); return ;;
     -o|--output) words="table wide json yaml name jsonpath=" ;;
@@ -20,24 +21,27 @@ constexpr char kBash[] = R"sh(_holdctl() {
         words="get describe logs exec apply delete image check wait version completion"
       else
         case $command in
-          get) [ "$COMP_CWORD" = 2 ] && words="pods events node images" ||
-                 words=$(holdctl get pods -o name 2>/dev/null | cut -d/ -f2) ;;
-          image) [ "$COMP_CWORD" = 2 ] && words="import ls rm inspect export" ||
-                   words=$(holdctl image ls -o name 2>/dev/null) ;;
+          get)
+            if [ "$COMP_CWORD" = 2 ]; then words="pods events node images"
+            else words=$(holdctl get pods -o name 2>/dev/null | cut -d/ -f2); fi ;;
+          image)
+            if [ "$COMP_CWORD" = 2 ]; then words="import ls rm inspect export"
+            else words=$(holdctl image ls -o name 2>/dev/null); fi ;;
           completion) words="bash zsh fish" ;;
-          describe|delete) words="pod $(holdctl get pods -o name 2>/dev/null | cut -d/ -f2)";
-;
-          logs|exec|wait) words=$(holdctl get pods -o name 2>/dev/null | cut -d/ -f2) ;
-          ;
-          esac fi;
-          ;
-          esac COMPREPLY = ($(compgen - W "$words" --"$current"))
-          }
+          describe|delete) words="pod $(holdctl get pods -o name 2>/dev/null | cut -d/ -f2)" ;;
+          logs|exec|wait) words=$(holdctl get pods -o name 2>/dev/null | cut -d/ -f2) ;;
+        esac
+      fi ;;
+  esac
+  COMPREPLY=($(compgen -W "$words" -- "$current"))
+}
 complete -o default -F _holdctl holdctl
 )sh";
+// clang-format on
 
 constexpr char kZshHead[] = "autoload -U +X bashcompinit && bashcompinit\n";
 
+// clang-format off
 constexpr char kFish[] = R"sh(function __holdctl_pods
   holdctl get pods -o name 2>/dev/null | string replace 'pod/' ''
 end
@@ -50,6 +54,7 @@ complete -c holdctl -n "__fish_seen_subcommand_from completion" -a "bash zsh fis
 complete -c holdctl -n "__fish_seen_subcommand_from describe delete logs exec wait" -a "(__holdctl_pods)"
 complete -c holdctl -n "__fish_seen_subcommand_from apply delete" -s f -l filename -r -F
 )sh";
+// clang-format on
 
 int Print(const std::string& shell) {
   if (shell == "zsh") std::fputs(kZshHead, stdout);

@@ -106,6 +106,16 @@ bool IsDirectory(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
 }
 
+// The name that this import gave, where the image has several.
+std::string NameOf(const v1::Image& image, const std::string& given) {
+  for (const std::string& tag : image.repo_tags()) {
+    for (const std::string& name : {given, given + ":latest"}) {
+      if (!given.empty() && (tag == name || tag.ends_with("/" + name))) return tag;
+    }
+  }
+  return image.repo_tags_size() > 0 ? image.repo_tags(0) : image.id();
+}
+
 int RunImport(Session& session, const ImageOptions& options) {
   const auto message = ImportOptionsMessage(options.import);
   if (!message) return Report(message.error());
@@ -133,7 +143,7 @@ int RunImport(Session& session, const ImageOptions& options) {
   const grpc::Status status = writer->Finish();
   if (!status.ok()) return Report(status);
   for (const v1::Image& image : response.images()) {
-    const std::string name = image.repo_tags_size() > 0 ? image.repo_tags(0) : image.id();
+    const std::string name = NameOf(image, options.import.name);
     std::printf("image/%s imported (%s)\n", name.c_str(), HumanBytes(image.size_bytes()).c_str());
   }
   return kOk;

@@ -135,6 +135,29 @@ TEST_F(HoldctlTest, ImportsListsAndExportsImages) {
   EXPECT_EQ(Run("image rm app:1").out, "image \"app:1\" removed\n");
 }
 
+TEST_F(HoldctlTest, CompletionScriptsAreScripts) {
+  // Shells without a syntax check of their own say so by running it.
+  EXPECT_EQ(Run("completion bash | bash -n").err, "");
+  const std::string complete = "completion bash > " + root_ + "/c; cd " + root_ +
+                               "; export HOLDFAST_SOCKET=" + options_.socket_path +
+                               " PATH=" + root_ + ":$PATH; ";
+  const auto completed = [&](const std::string& words, int index) {
+    return Run(complete + "bash -c '. ./c; COMP_WORDS=(" + words + "); COMP_CWORD=" +
+               std::to_string(index) + "; _holdctl; echo ${COMPREPLY[@]}'; true");
+  };
+  EXPECT_EQ(completed("holdctl de", 1).out, "describe delete\n") << completed("holdctl de", 1).err;
+  EXPECT_EQ(completed("holdctl image i", 2).out, "import inspect\n");
+  EXPECT_EQ(completed("holdctl logs we", 2).out, "web-node1\n");
+  EXPECT_EQ(completed("holdctl get pods -o j", 4).out, "json jsonpath=\n");
+  EXPECT_EQ(Run("completion tcsh").code, 2);
+}
+
+TEST_F(HoldctlTest, AnUnknownCommandIsNamed) {
+  const Ran ran = Run("foo --bar");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_TRUE(ran.err.starts_with("error: unknown command \"foo\" for \"holdctl\"")) << ran.err;
+}
+
 TEST_F(HoldctlTest, ChecksAndDescribes) {
   const Ran check = Run("check");
   EXPECT_EQ(check.code, 1);
