@@ -107,21 +107,32 @@ Result<void> Runtime::Adopt() {
   RETURN_IF_ERROR(parts_->keeper.RemoveForgottenExits());
   ASSIGN_OR_RETURN(const std::vector<keeper::StartRecord> starts, parts_->keeper.ListStarts());
   for (const keeper::StartRecord& start : starts) {
-    if (start.kind == keeper::ProcessKind::kContainer) {
-      RETURN_IF_ERROR(AdoptContainer(start));
-      continue;
-    }
-    // The session of an exec ended with the former agent.
-    auto process = parts_->keeper.OpenProcess(start);
-    if (process) ::syscall(SYS_pidfd_send_signal, process->get(), SIGKILL, nullptr, 0);
-    execs_.Abandon(start.id, true);
+    if (start.kind == keeper::ProcessKind::kContainer) RETURN_IF_ERROR(AdoptContainer(start));
   }
+  RETURN_IF_ERROR(EndFormerExecs(starts));
   ASSIGN_OR_RETURN(std::vector<ContainerRecord> records, parts_->state.Containers());
   const std::lock_guard lock(half_made_mutex_);
   for (ContainerRecord& record : records) {
     ContainerId id = record.spec.id;
     if (!parts_->table.Find(id)) half_made_.emplace(std::move(id), std::move(record));
   }
+  return {};
+}
+
+// Their sessions ended with the former agent.
+Result<void> Runtime::EndFormerExecs(const std::vector<keeper::StartRecord>& starts) {
+  ASSIGN_OR_RETURN(auto cgroups, FindExecCgroups(*parts_));
+  for (const keeper::StartRecord& start : starts) {
+    if (start.kind == keeper::ProcessKind::kContainer) continue;
+    auto process = parts_->keeper.OpenProcess(start);
+    if (process) ::syscall(SYS_pidfd_send_signal, process->get(), SIGKILL, nullptr, 0);
+    std::shared_ptr<const Cgroup> container;
+    if (auto at = cgroups.extract(start.id)) container = std::move(at.mapped());
+    if (container) RETURN_IF_ERROR(KillExec(*parts_, *container, start.id));
+    execs_.Abandon(start.id, true, std::move(container));
+  }
+  // Made for a launch that did not come, or left with a process that runs on by itself.
+  for (const auto& [id, container] : cgroups) RemoveExecCgroup(*container, id);
   return {};
 }
 

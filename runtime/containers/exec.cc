@@ -13,6 +13,7 @@
 #include <thread>
 #include <utility>
 
+#include "holdfast/base/rollback.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
 
@@ -55,17 +56,21 @@ Result<Streams> MakeStreams(const ExecSpec& spec) {
 
 class Session final : public ExecSession {
  public:
-  Session(Parts& parts, ExecReaper& reaper, keeper::StartRecord start, PidFd process,
-          Streams streams, UniqueFd terminal)
+  Session(Parts& parts, ExecReaper& reaper, std::shared_ptr<const Cgroup> container,
+          keeper::StartRecord start, PidFd process, Streams streams, UniqueFd terminal)
       : parts_(parts),
         reaper_(reaper),
+        container_(std::move(container)),
         start_(std::move(start)),
         process_(std::move(process)),
         streams_(std::move(streams)),
         terminal_(std::move(terminal)) {}
   ~Session() override {
-    if (!report_) (void)Signal(SIGKILL);  // ESRCH: it has just ended
-    reaper_.Abandon(start_.id, terminal_.valid());
+    if (!report_) {
+      (void)Signal(SIGKILL);                           // ESRCH: it has just ended
+      (void)KillExec(parts_, *container_, start_.id);  // the container's removal tries it again
+    }
+    reaper_.Abandon(start_.id, terminal_.valid(), container_);
   }
 
   int stdin_fd() const override { return terminal_ ? terminal_.get() : streams_.in.get(); }
@@ -95,6 +100,7 @@ class Session final : public ExecSession {
  private:
   Parts& parts_;
   ExecReaper& reaper_;
+  const std::shared_ptr<const Cgroup> container_;
   const keeper::StartRecord start_;
   const PidFd process_;
   Streams streams_;
@@ -115,32 +121,65 @@ Result<model::ExitReport> Session::Wait() {
   return *report_;
 }
 
+constexpr std::string_view kCgroupPrefix = "exec-";
+
+std::string CgroupName(const std::string& id) { return StrCat(kCgroupPrefix, id); }
+
 Error ToPlain(StartFailure failure) { return std::move(failure.error); }
 
 }  // namespace
 
-void ExecReaper::Abandon(const std::string& id, bool terminal) {
+Result<std::map<std::string, std::shared_ptr<const Cgroup>>> FindExecCgroups(Parts& parts) {
+  std::map<std::string, std::shared_ptr<const Cgroup>> found;
+  for (const TableEntry& entry : parts.table.List()) {
+    auto opened = parts.cgroups->OpenContainer(entry.brief.pod_uid, entry.brief.qos, entry.id);
+    if (!opened && opened.error().code() == Code::kNotFound) continue;
+    if (!opened) return std::move(opened.error());
+    const auto container = std::make_shared<const Cgroup>(std::move(*opened));
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, ListChildren(*container));
+    for (const std::string& name : names) {
+      if (name.starts_with(kCgroupPrefix)) found[name.substr(kCgroupPrefix.size())] = container;
+    }
+  }
+  return found;
+}
+
+Result<void> KillExec(Parts& parts, const Cgroup& container, const std::string& id) {
+  auto cgroup = OpenChild(container, CgroupName(id));
+  if (!cgroup && cgroup.error().code() == Code::kNotFound) return {};
+  if (!cgroup) return std::move(cgroup.error());
+  return parts.cgroups->backend().KillAll(*cgroup);
+}
+
+void RemoveExecCgroup(const Cgroup& container, const std::string& id) {
+  // EBUSY: what the command left running goes with the container.
+  (void)RemoveEmptyChild(container, CgroupName(id));
+}
+
+void ExecReaper::Abandon(const std::string& id, bool terminal,
+                         std::shared_ptr<const Cgroup> container) {
   {
     const std::lock_guard lock(mutex_);
-    abandoned_[id] = terminal;
+    abandoned_[id] = {terminal, std::move(container)};
   }
   ask_(id);
 }
 
 bool ExecReaper::Resolve(const std::string& id) {
-  bool terminal = false;
+  Abandoned exec;
   {
     const std::lock_guard lock(mutex_);
     const auto it = abandoned_.find(id);
     if (it == abandoned_.end()) return true;
-    terminal = it->second;
+    exec = it->second;
   }
   auto start = parts_.keeper.FindStart(id);
   if (!start) return false;
   if (*start) {
     auto report = parts_.keeper.FindExit(**start);
     if (!report || !*report) return false;
-    if (terminal && !parts_.keeper.UnregisterLog(ContainerId(id))) return false;
+    if (exec.container) RemoveExecCgroup(*exec.container, id);
+    if (exec.terminal && !parts_.keeper.UnregisterLog(ContainerId(id))) return false;
     if (!parts_.keeper.Forget(id)) return false;
   }
   const std::lock_guard lock(mutex_);
@@ -153,12 +192,17 @@ Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,
   if (spec.argv.empty()) return InvalidArgument("no command given");
   ASSIGN_OR_RETURN(const ContainerRecord record, parts.state.Container(container.id));
   ASSIGN_OR_RETURN(Streams streams, MakeStreams(spec));
+  const std::string id = NewContainerId().value;
+  ASSIGN_OR_RETURN(Cgroup opened, parts.cgroups->OpenContainer(container.brief.pod_uid,
+                                                               container.brief.qos, container.id));
+  const auto parent = std::make_shared<const Cgroup>(std::move(opened));
+  Rollback undo;
+  undo.Add([&] { RemoveExecCgroup(*parent, id); });
+  ASSIGN_OR_RETURN(const MadeCgroup made, MakeChild(*parent, CgroupName(id)));
+  HOLDFAST_PAUSE_POINT("containers.exec_cgroup_made");
   PodDescriptors pod;
   std::vector<UniqueFd> owned;
-  ASSIGN_OR_RETURN(
-      const Cgroup cgroup,
-      parts.cgroups->OpenContainer(container.brief.pod_uid, container.brief.qos, container.id));
-  RETURN_IF_ERROR(AddCgroup(parts.cgroups->backend().layout(), cgroup, pod, owned));
+  RETURN_IF_ERROR(AddCgroup(parts.cgroups->backend().layout(), made.cgroup, pod, owned));
   ASSIGN_OR_RETURN(const SandboxRecord sandbox, parts.state.Sandbox(container.brief.pod_uid));
   pod.user_map = parts.ids.Find(container.brief.pod_uid);
   if (pod.user_map.empty() && !sandbox.spec.host_users) {
@@ -173,12 +217,13 @@ Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,
   ASSIGN_OR_RETURN(const UniqueFd sealed, SealPlan(prepared->plan));
 
   keeper::LaunchRequest request;
-  request.id = NewContainerId().value;
+  request.id = id;
   request.kind = keeper::ProcessKind::kExec;
   request.plan = sealed.get();
   request.fds = prepared->fds;
   auto launched = parts.keeper.Launch(request);
   if (!launched) return launched.error().ToError();
+  undo.Release();
   HOLDFAST_PAUSE_POINT("containers.exec_launched");
   keeper::StartRecord start{
       request.id, request.kind, 0, launched->pid, launched->start_ticks, launched->started_at, 0, 0,
@@ -187,7 +232,7 @@ Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,
   streams.their_out.Reset();
   streams.their_err.Reset();
   return std::unique_ptr<ExecSession>(
-      std::make_unique<Session>(parts, reaper, std::move(start), std::move(launched->pidfd),
+      std::make_unique<Session>(parts, reaper, parent, std::move(start), std::move(launched->pidfd),
                                 std::move(streams), std::move(launched->pty_master)));
 }
 

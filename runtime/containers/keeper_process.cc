@@ -23,6 +23,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr auto kKeeperLimit = std::chrono::seconds(10);
+constexpr auto kSpawnPause = std::chrono::seconds(1);
 
 // In the forked child: only async-signal-safe calls, since other threads may have held locks.
 [[noreturn]] void BecomeKeeper(int binary, char* const* argv) {
@@ -72,13 +73,17 @@ Result<void> SpawnKeeper(const std::string& binary, const model::Instance& insta
 
 Result<PidFd> EnsureKeeper(const std::string& binary, const model::Instance& instance) {
   const keeper::KeeperClient client(instance.run_dir);
-  auto holder = FindHolder(instance);
-  if (!holder && !binary.empty()) {
-    RETURN_IF_ERROR(WithContext(SpawnKeeper(binary, instance), "start the keeper"));
-  }
+  Result<PidFd> holder = Unavailable("no keeper");
   const auto deadline = steady_clock::now() + kKeeperLimit;
+  auto next_spawn = steady_clock::now();
   for (milliseconds pause(1);; pause = std::min(pause * 2, milliseconds(50))) {
     holder = FindHolder(instance);
+    // Again when it died before it answered; of two holders the second ends at once.
+    if (!holder && !binary.empty() && steady_clock::now() >= next_spawn) {
+      RETURN_IF_ERROR(WithContext(SpawnKeeper(binary, instance), "start the keeper"));
+      next_spawn = steady_clock::now() + kSpawnPause;
+      continue;
+    }
     auto answer = holder ? client.Ping() : Result<void>(Error(holder.error()));
     if (answer) return holder;
     if (steady_clock::now() >= deadline) {

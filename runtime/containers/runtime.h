@@ -39,6 +39,7 @@ class Runtime final : public ContainerRuntime {
  private:
   Result<void> Adopt();
   Result<void> AdoptContainer(const keeper::StartRecord& start);
+  Result<void> EndFormerExecs(const std::vector<keeper::StartRecord>& starts);
   void FinishHalfMade();
   // The watcher's questions: about a container, about an exec, about a launch that was under way
   // when the former agent ended.

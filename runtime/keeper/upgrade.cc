@@ -17,6 +17,9 @@
 namespace holdfast::runtime::keeper {
 namespace {
 
+constexpr int kSealTries = 50;
+constexpr useconds_t kSealPauseMicros = 10'000;
+
 constexpr uint32_t kHandoverMagic = 0x4f484648;  // "HFHO"
 constexpr uint16_t kHandoverVersion = 1;
 constexpr size_t kMaxHandoverBytes = 64u << 20;
@@ -70,9 +73,11 @@ Result<UniqueFd> CopyBinary(int binary) {
     if (n < 0) return Error::FromErrno(errno, "sendfile keeper binary");
     if (n == 0) return Internal("copy keeper binary: it became shorter");
   }
-  if (::fcntl(copy.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL) !=
-      0) {
-    return Error::FromErrno(errno, "seal keeper binary");
+  // EBUSY: on a busy machine the kernel holds a page of the copy for a moment longer.
+  constexpr int kSeals = F_SEAL_WRITE | F_SEAL_GROW | F_SEAL_SHRINK | F_SEAL_SEAL;
+  for (int tries_left = kSealTries; ::fcntl(copy.get(), F_ADD_SEALS, kSeals) != 0; --tries_left) {
+    if (errno != EBUSY || tries_left == 0) return Error::FromErrno(errno, "seal keeper binary");
+    ::usleep(kSealPauseMicros);
   }
   return copy;
 }

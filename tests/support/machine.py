@@ -4,16 +4,20 @@ import json
 import os
 import pathlib
 import signal
+import socket
+import struct
 import subprocess
+import threading
 import time
 
 
 class Machine:
     """`bin_dir`: the programs. `top`: a new folder for all roots. `name`: cgroup, node and interface
     names of this machine derive from it. `patience`: factor on the deadlines that only guard against
-    hanging, for an emulated machine. Not started by the constructor."""
+    hanging, for an emulated machine. `environment`: added to the agent's, whose keeper inherits it.
+    Not started by the constructor. Threads may share it."""
 
-    def __init__(self, bin_dir, top, name="kill", patience=1):
+    def __init__(self, bin_dir, top, name="kill", patience=1, environment=None):
         self.patience = patience
         self.bin = pathlib.Path(bin_dir)
         self.top = pathlib.Path(top)
@@ -34,6 +38,8 @@ class Machine:
             "podCIDRs": ["10.123.0.0/22", "fd00:123::/64"],
         }))
         self.agent = None
+        self.environment = {**os.environ, **(environment or {})}
+        self.starting = threading.Lock()
 
     # --- processes ---
 
@@ -41,11 +47,61 @@ class Machine:
         log = open(self.top / "agent.log", "ab")
         self.agent = subprocess.Popen([self.bin / "holdfastd", "--config", self.config],
                                       stdout=log, stderr=log, stdin=subprocess.DEVNULL,
-                                      start_new_session=True)
+                                      env=self.environment, start_new_session=True)
 
     def ensure_agent(self):
-        if self.agent is None or self.agent.poll() is not None:
-            self.start_agent()
+        with self.starting:
+            if self.agent is None or self.agent.poll() is not None:
+                self.start_agent()
+
+    def role_of(self, pid):
+        """agent, hold, launch, log; None for any other process."""
+        if self.agent and pid == self.agent.pid:
+            return "agent"
+        return next((role for role, pids in self.keepers().items() if pid in pids), None)
+
+    def keeper_sockets(self):
+        """Those of holder, newest launcher and logger."""
+        launchers = sorted(self.run.glob("launch.*.sock"), key=lambda p: int(p.name.split(".")[1]))
+        return [self.run / "keeper.sock", *launchers[-1:], self.run / "log.sock"]
+
+    def ask_keeper(self, path, message, files=()):
+        """One packet of runtime/keeper/wire.h, answered by kOk; returns the answering process."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
+            peer.settimeout(20)
+            peer.connect(str(path))
+            socket.send_fds(peer, [struct.pack("<IHHI", 0x504b4648, 1, message, 0)],
+                            [f.fileno() for f in files])
+            answer = peer.recv(65536)
+            if len(answer) < 12 or struct.unpack("<IHHI", answer[:12])[2] != 1:
+                raise RuntimeError(f"{path.name}: {answer!r}")
+            return struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+
+    def keeper_answers(self):
+        """Holder, newest launcher and logger serve, and no launch that was cut short is left."""
+        try:
+            sockets = self.keeper_sockets()
+            for path in sockets:
+                self.ask_keeper(path, 10)
+        except OSError:
+            return False
+        return len(sockets) == 3 and not any(
+            self.before_exec(pid) for pids in self.keepers().values() for pid in pids)
+
+    @staticmethod
+    def before_exec(pid):
+        """A child of the launcher that is not yet the container's program (PF_FORKNOEXEC)."""
+        try:
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return False
+        return int(fields[6]) & 0x40 != 0
+
+    def upgrade_keeper(self):
+        """Gives holder, launcher and logger the keeper's binary anew; each executes it in place.
+        Returns their pids."""
+        with open(self.bin / "holdfast-keeper", "rb") as binary:
+            return [self.ask_keeper(path, 11, [binary]) for path in self.keeper_sockets()]
 
     def keepers(self):
         """role -> pids, of this machine's keeper only (its run directory stands in the command line)."""
@@ -119,6 +175,15 @@ class Machine:
     def pods(self):
         items = json.loads(self.ctl("get", "pods", "-A", "-o", "json").stdout)["items"]
         return {p["metadata"]["name"].removesuffix("-" + self.node): p for p in items}
+
+    def patient_pods(self):
+        """pods(), also while the agent is being killed."""
+        seen = {}
+        def look():
+            seen.update(self.pods())
+            return True
+        self.wait("the agent shows its pods", look, 120)
+        return seen
 
     def wait(self, what, ready, seconds=60):
         """Polls `ready` (restarting a dead agent, as systemd would) until it is true."""

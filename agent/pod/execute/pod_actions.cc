@@ -82,6 +82,11 @@ bool PodWorker::EnsurePodSandbox() {
     return false;
   }
   RecordSandbox(memory_, std::move(*ips));
+  // Now, and not with the next decision: no container runs without the record of its addresses.
+  if (auto saved = Persist(); !saved) {
+    services_.log(StrCat("pod ", PodLabel(*pod_), ": ", saved.error().message()));
+    return false;
+  }
   return true;
 }
 

@@ -6,16 +6,26 @@ import re
 CRI = re.compile(rb"^\S+ (stdout|stderr) ([PF]) (.*)$")
 
 
-def payload_lines(pod_log_dir, pod_uid_dir):
-    """The container's lines in order: partial records joined, oldest file first."""
-    folder = pod_log_dir / pod_uid_dir / "main"
-    def order(path):
-        # <n>.log.<timestamp>[.<k>][.gz]: k counts rotations within one second; <n>.log is the newest
-        parts = path.name.removesuffix(".gz").split(".")
+def files_in_order(folder):
+    """<n>.log.<timestamp>[.<k>][.gz], oldest first; <n>.log is the newest. A file that is there
+    compressed and plain (its logger died between the two) counts once."""
+    stems = {}
+    for path in folder.iterdir():
+        if not path.name.endswith(".tmp"):
+            stem = path.name.removesuffix(".gz")
+            if stem not in stems or path.suffix == ".gz":
+                stems[stem] = path
+    def order(stem):
+        parts = stem.split(".")
         return (int(parts[0]), parts[2] if len(parts) > 2 else "99999999-999999",
                 int(parts[3]) if len(parts) > 3 else 0)
+    return [stems[stem] for stem in sorted(stems, key=order)]
+
+
+def payload_lines(pod_log_dir, pod_uid_dir, container="main"):
+    """The container's lines in order: partial records joined, oldest file first."""
     pending = b""
-    for path in sorted(folder.iterdir(), key=order):
+    for path in files_in_order(pod_log_dir / pod_uid_dir / container):
         opener = gzip.open if path.suffix == ".gz" else open
         with opener(path, "rb") as file:
             for number, line in enumerate(file, 1):
@@ -45,9 +55,12 @@ def count_writer(lines):
 
 
 def count_partial(lines):
-    """As count_writer, and every line has all its pieces; a broken one counts as lost."""
+    """As count_writer, and every line has all its pieces; a broken one counts as lost. Nothing of
+    these is rotated away, so the first is number 1."""
     def checked():
+        yield b"n 0"
         for line in lines:
             if re.fullmatch(rb"n \d+ middle end", line):
                 yield line
-    return count_writer(checked())
+    total, lost, doubled = count_writer(checked())
+    return total - 1, lost, doubled

@@ -63,6 +63,17 @@ class ExecTest : public ::testing::Test {
     return false;
   }
 
+  // Whether the process of kDaemonize still runs, looking every millisecond `tries` times. Dead it
+  // may stay a zombie: the container's first process is no init.
+  std::string Daemon(const std::string& tries) {
+    const std::string script = "i=0; while [ $i -lt " + tries +
+                               " ]; do case $(cat /proc/$(cat /daemon)/stat 2>/dev/null) in *') Z "
+                               "'*|'') echo gone; exit;; "
+                               "esac; usleep 1000; i=$((i+1)); done; echo runs";
+    auto look = Exec({{"/bin/sh", "-c", script}, false, false, 24, 80});
+    return look ? Drain(look->stdout_fd()) : "";
+  }
+
   std::unique_ptr<RuntimeNode> node_;
   std::unique_ptr<ContainerRuntime> runtime_;
   model::ContainerSpec spec_;
@@ -112,6 +123,32 @@ TEST_F(ExecTest, DestructionEndsTheCommand) {
   EXPECT_EQ(::poll(&ended, 1, 10000), 1);
   ::close(pidfd);
   EXPECT_TRUE(NoExecRecords());
+}
+
+// It has left its parent, its session and its process group.
+constexpr char kDaemonize[] =
+    "(setsid sh -c 'sleep 1000 & echo $! > /daemon; wait' >/dev/null 2>&1 &); "
+    "until [ -s /daemon ]; do usleep 1000; done; ";
+
+TEST_F(ExecTest, DestructionEndsWhatTheCommandDaemonized) {
+  auto session = Exec(
+      {{"/bin/sh", "-c", std::string(kDaemonize) + "echo up; sleep 1000"}, false, false, 24, 80});
+  ASSERT_TRUE(session);
+  char byte = 0;
+  ASSERT_EQ(::read(session->stdout_fd(), &byte, 1), 1);
+  session.reset();
+  EXPECT_TRUE(NoExecRecords());
+  EXPECT_EQ(Daemon("10000"), "gone\n");
+}
+
+TEST_F(ExecTest, WhatACommandLeavesRunningAtItsEndGoesOn) {
+  auto session =
+      Exec({{"/bin/sh", "-c", std::string(kDaemonize) + "exit 6"}, false, false, 24, 80});
+  ASSERT_TRUE(session);
+  EXPECT_EQ(session->Wait()->exit_code, 6);
+  session.reset();
+  EXPECT_TRUE(NoExecRecords());
+  EXPECT_EQ(Daemon("100"), "runs\n");  // and goes with the container: see TearDown()
 }
 
 TEST_F(ExecTest, MissingProgramIsAnErrorOfTheCall) {

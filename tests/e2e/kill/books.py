@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The books of the agent beside those of the kernel, and what is left when all pods are gone."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+from life import interface_of
+
+
+def check(machine, tally):
+    """Addresses and cgroups as the agent has them and as the kernel has them."""
+    book = {p.name for p in (machine.top / "root/network/pods").iterdir()}
+    links = set(re.findall(r"\d+: (hk[^:@]*)", ip("-o", "link")))
+    seen = machine.patient_pods()
+    running = {n: p for n, p in seen.items() if p["status"]["phase"] == "Running"}
+    tally.expect({interface_of(uid) for uid in book} == links,
+                 f"address book {sorted(book)}, links {sorted(links)}")
+    routes = {}
+    for family in ("-4", "-6"):
+        for route in json.loads(ip(family, "-j", "route", "show", "table", "main")):
+            if route.get("dev", "").startswith("hk"):
+                routes.setdefault(route["dev"], set()).add(route["dst"])
+    used = [a for addresses in routes.values() for a in addresses]
+    tally.expect(len(used) == len(set(used)), f"an address twice: {routes}")
+    for name, pod in running.items():
+        wanted = {a["ip"] for a in pod["status"]["podIPs"]}
+        got = {d for d in routes.get(interface_of(pod["metadata"]["uid"]), set())
+               if not d.startswith("fe80")}
+        tally.expect(wanted == got, f"{name}: addresses {wanted}, routes {got}")
+    known = {p["metadata"]["uid"] for p in seen.values()}
+    for tree in machine.cgroup_trees():
+        present = {p.name.removeprefix("pod") for p in pod_cgroups(tree)}
+        tally.expect(present <= known, f"{tree}: cgroups of unknown pods {present - known}")
+        for name, pod in running.items():
+            uid = pod["metadata"]["uid"]
+            ids = {s["containerID"].removeprefix("holdfast://")
+                   for s in pod["status"]["containerStatuses"] if "running" in s["state"]}
+            got = {name for p in pod_cgroups(tree) if p.name == f"pod{uid}"
+                   for name in next(os.walk(p), (p, [], []))[1]}
+            tally.expect(ids <= got, f"{name}: containers {ids}, cgroups {got} in {tree}")
+    said = machine.ctl("check", check=False)
+    tally.expect(said.returncode == 0, f"holdctl check: {said.stdout} {said.stderr}")
+
+
+def pod_cgroups(tree):
+    """Those in back-off may lose and get theirs at any moment: what goes meanwhile is left out."""
+    return [pathlib.Path(parent) / name for parent, names, _ in os.walk(tree)
+            for name in names if name.startswith("pod")]
+
+
+def leftovers(machine):
+    """What is still in the kernel or on disk after everything was deleted."""
+    found = []
+    for tree in machine.cgroup_trees():
+        found += map(str, pod_cgroups(tree))
+    found += re.findall(r"\d+: (hk[^:@]*)", ip("-o", "link"))
+    found += [l for l in pathlib.Path("/proc/self/mounts").read_text().splitlines()
+              if str(machine.top) in l and f" {machine.run} " not in l]
+    for folder in ("run/keeper/starts", "run/keeper/exits", "run/keeper/logs", "root/pods",
+                   "run/runtime/sandboxes", "run/runtime/containers", "root/network/pods",
+                   "root/network/releasing", "root/images/ingest", "log/pods", "log/containers"):
+        if (machine.top / folder).is_dir():
+            found += [str(p) for p in (machine.top / folder).iterdir()]
+    if shutil.which("nft"):
+        rules = subprocess.run(["nft", "list", "ruleset"], capture_output=True, text=True, check=True)
+        found += [l.strip() for l in rules.stdout.splitlines()
+                  if re.search(r"10\.123\.0\.\d+ ?:|dnat to", l)]
+    for role, pids in {**machine.keepers(), "agent": machine.pids_of("agent")}.items():
+        found += [f"{role}: {name}" for pid in pids for name in namespaces_held(pid)]
+    return found
+
+
+def ip(*words):
+    return subprocess.run(["ip", *words], capture_output=True, text=True, check=True).stdout
+
+
+def namespaces_held(pid):
+    """Descriptors of namespaces; an idle process holds none of a pod."""
+    found = []
+    for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            target = os.readlink(fd)
+        except OSError:
+            continue
+        if re.match(r"(net|ipc|uts|pid):\[", target):
+            own = os.readlink(f"/proc/{pid}/ns/{target.split(':')[0]}")
+            if target != own:
+                found.append(target)
+    return found
