@@ -22,6 +22,9 @@ class NfSocket {
  public:
   static Result<NfSocket> Open();
 
+  // The sender's number in the kernel's notifications of what this socket changed.
+  uint32_t port() const;
+
   // The kernel refused a batch; nothing of it was done.
   struct Refusal {
     uint32_t sequence = 0;  // nlmsg_seq of the first message it did not like
@@ -59,8 +62,9 @@ struct Flow {
   uint16_t reply_source_port = 0;
 };
 
-// Deletes the entries of (family, protocol, original destination port) that `unwanted` picks;
-// returns how many. The filtering by port is done in the kernel (5.8 and later) and here.
+// Deletes the entries of (family, protocol, original destination port; 0: every port) that
+// `unwanted` picks; returns how many. The filtering by port is done in the kernel (5.8 and later)
+// and here.
 Result<size_t> DeleteFlows(NfSocket& socket, bool v6, uint8_t protocol, uint16_t destination_port,
                            const std::function<bool(const Flow&)>& unwanted);
 

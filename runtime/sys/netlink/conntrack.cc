@@ -130,12 +130,13 @@ Result<void> DeleteEntry(NfSocket& socket, bool v6, const Entry& entry) {
 Result<size_t> DeleteFlows(NfSocket& socket, bool v6, uint8_t protocol, uint16_t destination_port,
                            const std::function<bool(const Flow&)>& unwanted) {
   Message dump(IPCTNL_MSG_CT_GET, NLM_F_DUMP, v6);
-  PutPortFilter(dump.get(), protocol, destination_port);
+  if (destination_port != 0) PutPortFilter(dump.get(), protocol, destination_port);
   std::vector<Entry> doomed;
   RETURN_IF_ERROR(socket.Dump(dump.bytes(), [&](const nlmsghdr* header) -> Result<void> {
     auto entry = Parse(header, v6, protocol);
-    if (entry && entry->flow.original_destination_port == destination_port &&
-        unwanted(entry->flow)) {
+    if (!entry) return {};
+    const uint16_t port = entry->flow.original_destination_port;
+    if ((destination_port == 0 || port == destination_port) && unwanted(entry->flow)) {
       doomed.push_back(std::move(*entry));
     }
     return {};

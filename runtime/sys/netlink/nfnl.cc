@@ -48,6 +48,8 @@ Result<NfSocket> NfSocket::Open() {
   return out;
 }
 
+uint32_t NfSocket::port() const { return ::mnl_socket_get_portid(socket_.get()); }
+
 Result<void> NfSocket::Send(std::string_view data) {
   GrowSendBuffer(::mnl_socket_get_fd(socket_.get()), data.size());
   if (::mnl_socket_sendto(socket_.get(), data.data(), data.size()) < 0) {

@@ -99,6 +99,28 @@ class ServiceWorld : public NetFixture {
                                                : TryUdp(client, address, port, from);
   }
 
+  // A connection that stays: the client's end and the server's.
+  std::pair<UniqueFd, UniqueFd> Hold(const std::string& client, const std::string& address,
+                                     uint16_t port) {
+    int error = 0;
+    UniqueFd fd = Start(client, address, port, SOCK_STREAM, "", &error);
+    bool client_ready = false;
+    const Server* server = WaitForServer(true, -1, kTimeoutMs, &client_ready);
+    if (server == nullptr) return {};
+    UniqueFd accepted(::accept4(server->tcp.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    return {std::move(fd), std::move(accepted)};
+  }
+
+  // The server that got the next datagram; "nobody" when none came.
+  std::string ReceivedBy() {
+    bool client_ready = false;
+    const Server* server = WaitForServer(false, -1, kRefusalMs, &client_ready);
+    if (server == nullptr) return "nobody";
+    char byte = 0;
+    (void)!::recv(server->udp.get(), &byte, 1, 0);
+    return server->name;
+  }
+
   // Whose address that is: "client" for `client`'s own, "node" for any of the node's.
   std::string WhoIs(const std::string& address, const std::string& client) const {
     static const std::set<std::string> kNode = {"192.0.2.2",   "192.0.3.1",     "10.88.0.1",

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netproxy/conntrack/stale_flows.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "holdfast/sys/pause_point.h"
+
+namespace holdfast::netproxy {
+namespace {
+
+// Above this one dump of all flows costs less than one dump per port.
+constexpr size_t kPortsOneByOne = 4;
+
+std::set<model::Endpoint> Serving(const model::ServicePortRow& row) {
+  std::set<model::Endpoint> out(row.cluster.begin(), row.cluster.end());
+  out.insert(row.local.begin(), row.local.end());
+  out.insert(row.draining.begin(), row.draining.end());
+  return out;
+}
+
+IpAddress AddressOf(const model::Frontend& frontend, bool v6) {
+  if (frontend.kind != model::FrontendKind::kNodePort) return frontend.address;
+  IpAddress any;
+  any.v6 = v6;
+  return any;
+}
+
+bool HasFrontend(const model::ServicePortRow& row, const model::Frontend& wanted) {
+  return std::any_of(row.frontends.begin(), row.frontends.end(), [&](const auto& frontend) {
+    return (frontend.kind == model::FrontendKind::kNodePort) ==
+               (wanted.kind == model::FrontendKind::kNodePort) &&
+           frontend.address == wanted.address && frontend.port == wanted.port;
+  });
+}
+
+bool AllIn(const model::ServicePortRow& a, const model::ServicePortRow& b) {
+  return std::all_of(a.frontends.begin(), a.frontends.end(),
+                     [&](const auto& frontend) { return HasFrontend(b, frontend); });
+}
+
+// Between the two no flow can have become wrong: no endpoint and no address went, none came that
+// packets may already have been sent to in vain.
+bool KeepsAllFlows(const model::ServicePortRow& before, const model::ServicePortRow& after) {
+  const std::set<model::Endpoint> had = Serving(before);
+  const std::set<model::Endpoint> has = Serving(after);
+  return before.protocol == after.protocol && before.cluster.empty() == after.cluster.empty() &&
+         before.local.empty() == after.local.empty() &&
+         std::includes(has.begin(), has.end(), had.begin(), had.end()) && AllIn(before, after) &&
+         AllIn(after, before);
+}
+
+}  // namespace
+
+void FlowRules::Add(const model::ServicePortRow* before, const model::ServicePortRow* after) {
+  if (before != nullptr && after != nullptr && KeepsAllFlows(*before, *after)) return;
+  if (before != nullptr) AddFrontends(*before, /*exists=*/false, Serving(*before));
+  if (after != nullptr) AddFrontends(*after, /*exists=*/true, Serving(*after));
+}
+
+void FlowRules::AddFrontends(const model::ServicePortRow& row, bool exists,
+                             const std::set<model::Endpoint>& endpoints) {
+  if (row.protocol == model::L4Protocol::kTcp) return;
+  for (const model::Frontend& frontend : row.frontends) {
+    Fate& fate =
+        fates_[{{row.key.v6, row.protocol, frontend.port}, AddressOf(frontend, row.key.v6)}];
+    fate.exists |= exists;
+    (exists ? fate.may_stay : fate.must_go).insert(endpoints.begin(), endpoints.end());
+  }
+}
+
+std::set<FlowRules::Port> FlowRules::Ports() const {
+  std::set<Port> out;
+  for (const auto& [key, fate] : fates_) out.insert(key.first);
+  return out;
+}
+
+bool FlowRules::IsStale(const Port& port, const sys::Flow& flow,
+                        const std::set<IpAddress>& own) const {
+  auto it = fates_.find({port, flow.original_destination});
+  if (it == fates_.end() && own.contains(flow.original_destination)) {
+    IpAddress any;
+    any.v6 = port.v6;
+    it = fates_.find({port, any});
+  }
+  if (it == fates_.end()) return false;
+  const model::Endpoint endpoint{flow.reply_source, flow.reply_source_port};
+  const Fate& fate = it->second;
+  return fate.exists ? !fate.may_stay.contains(endpoint) : fate.must_go.contains(endpoint);
+}
+
+Result<StaleFlows> StaleFlows::Open() {
+  ASSIGN_OR_RETURN(sys::NfSocket socket, sys::NfSocket::Open());
+  ASSIGN_OR_RETURN(sys::Rtnl rtnl, sys::Rtnl::Open());
+  return StaleFlows(std::move(socket), std::move(rtnl));
+}
+
+Result<size_t> StaleFlows::After(const model::ServiceChange& change) {
+  FlowRules rules;
+  std::map<model::ServicePortKey, model::ServicePortRowPtr> seen;
+  const auto forget = [&](const model::ServicePortKey& key) {
+    const auto it = rows_.find(key);
+    if (it == rows_.end()) return;
+    rules.Add(it->second.get(), nullptr);
+    rows_.erase(it);
+  };
+  for (const model::ServicePortKey& key : change.removed) forget(key);
+  for (const model::ServicePortRowPtr& row : change.rows) {
+    if (change.complete) seen[row->key] = row;
+    if (row->protocol == model::L4Protocol::kTcp) {
+      forget(row->key);
+      continue;
+    }
+    model::ServicePortRowPtr& known = rows_[row->key];
+    rules.Add(known.get(), row.get());
+    known = row;
+  }
+  if (change.complete) {
+    std::vector<model::ServicePortKey> gone;
+    for (const auto& [key, row] : rows_) {
+      if (!seen.contains(key)) gone.push_back(key);
+    }
+    for (const model::ServicePortKey& key : gone) forget(key);
+  }
+  return Delete(rules);
+}
+
+Result<size_t> StaleFlows::Delete(const FlowRules& rules) {
+  std::set<FlowRules::Port> ports = rules.Ports();
+  if (ports.empty()) return 0;
+  HOLDFAST_PAUSE_POINT("conntrack.stale.before");
+  std::set<IpAddress> own;
+  ASSIGN_OR_RETURN(const std::vector<sys::Address> addresses, rtnl_.ListAddresses());
+  for (const sys::Address& address : addresses) own.insert(address.ip);
+  if (ports.size() > kPortsOneByOne) {
+    std::set<FlowRules::Port> all;
+    for (FlowRules::Port port : ports) {
+      port.port = 0;
+      all.insert(port);
+    }
+    ports = std::move(all);
+  }
+  size_t deleted = 0;
+  for (const FlowRules::Port& port : ports) {
+    const auto stale = [&](const sys::Flow& flow) {
+      return rules.IsStale({port.v6, port.protocol, flow.original_destination_port}, flow, own);
+    };
+    ASSIGN_OR_RETURN(
+        const size_t n,
+        sys::DeleteFlows(socket_, port.v6, static_cast<uint8_t>(port.protocol), port.port, stale));
+    deleted += n;
+  }
+  return deleted;
+}
+
+}  // namespace holdfast::netproxy

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netproxy/conntrack/stale_flows.h"
+
+#include <gtest/gtest.h>
+
+namespace holdfast::netproxy {
+namespace {
+
+IpAddress Ip(const std::string& text) { return IpAddress::Parse(text).value(); }
+
+model::ServicePortRow Row(const std::vector<std::string>& endpoints) {
+  model::ServicePortRow row;
+  row.key = {"ns/dns", false};
+  row.protocol = model::L4Protocol::kUdp;
+  for (const std::string& ip : endpoints) row.cluster.push_back({Ip(ip), 5353});
+  model::Frontend frontend;
+  frontend.address = Ip("10.96.0.10");
+  frontend.port = 53;
+  row.frontends = {frontend};
+  frontend.kind = model::FrontendKind::kNodePort;
+  frontend.address = Ip("0.0.0.0");
+  frontend.port = 30053;
+  row.frontends.push_back(frontend);
+  return row;
+}
+
+bool Stale(const FlowRules& rules, const std::string& destination, uint16_t port,
+           const std::string& endpoint, uint16_t endpoint_port = 5353) {
+  sys::Flow flow;
+  flow.original_destination = Ip(destination);
+  flow.original_destination_port = port;
+  flow.reply_source = Ip(endpoint);
+  flow.reply_source_port = endpoint_port;
+  return rules.IsStale({false, model::L4Protocol::kUdp, port}, flow, {Ip("192.0.2.2")});
+}
+
+TEST(FlowRulesTest, FlowsOfAnEndpointThatWent) {
+  const auto before = Row({"10.88.0.2", "10.88.0.3"});
+  const auto after = Row({"10.88.0.3"});
+  FlowRules rules;
+  rules.Add(&before, &after);
+  EXPECT_TRUE(Stale(rules, "10.96.0.10", 53, "10.88.0.2"));
+  EXPECT_FALSE(Stale(rules, "10.96.0.10", 53, "10.88.0.3"));
+  EXPECT_TRUE(Stale(rules, "10.96.0.10", 53, "10.96.0.10", 53)) << "sent on untranslated";
+  EXPECT_TRUE(Stale(rules, "192.0.2.2", 30053, "10.88.0.2"));
+  EXPECT_FALSE(Stale(rules, "198.51.100.1", 30053, "10.88.0.2")) << "no address of this node";
+  EXPECT_FALSE(Stale(rules, "10.96.0.10", 54, "10.88.0.2"));
+}
+
+TEST(FlowRulesTest, NothingToDoWhereNothingWent) {
+  const auto before = Row({"10.88.0.2"});
+  auto after = Row({"10.88.0.2", "10.88.0.3"});
+  FlowRules rules;
+  rules.Add(&before, &after);
+  EXPECT_TRUE(rules.Ports().empty());
+  after = Row({"10.88.0.3"});
+  after.draining = before.cluster;
+  rules.Add(&before, &after);
+  EXPECT_TRUE(rules.Ports().empty()) << "the old one drains";
+}
+
+TEST(FlowRulesTest, ServiceThatWentTakesItsFlowsAndNoOthers) {
+  const auto before = Row({"10.88.0.2"});
+  FlowRules rules;
+  rules.Add(&before, nullptr);
+  EXPECT_EQ(rules.Ports().size(), 2u);
+  EXPECT_TRUE(Stale(rules, "10.96.0.10", 53, "10.88.0.2"));
+  EXPECT_FALSE(Stale(rules, "192.0.2.2", 30053, "10.88.0.9")) << "somebody else's by now";
+}
+
+TEST(FlowRulesTest, AddressThatMovesToAnotherServiceKeepsWhatFits) {
+  const auto before = Row({"10.88.0.2", "10.88.0.3"});
+  auto after = Row({"10.88.0.3"});
+  after.key.name = "ns/other";
+  FlowRules rules;
+  rules.Add(&before, nullptr);
+  rules.Add(nullptr, &after);
+  EXPECT_TRUE(Stale(rules, "10.96.0.10", 53, "10.88.0.2"));
+  EXPECT_FALSE(Stale(rules, "10.96.0.10", 53, "10.88.0.3"));
+}
+
+TEST(FlowRulesTest, TcpEndsByItself) {
+  auto before = Row({"10.88.0.2"});
+  before.protocol = model::L4Protocol::kTcp;
+  FlowRules rules;
+  rules.Add(&before, nullptr);
+  EXPECT_TRUE(rules.Ports().empty());
+}
+
+}  // namespace
+}  // namespace holdfast::netproxy
