@@ -109,9 +109,10 @@ class PauseTest : public KeeperTest {
     }
   }
 
-  // The file appears just before the process stops itself.
+  // The file appears just before the process stops itself; continued too early, it would stop for
+  // ever.
   static void WaitStopped(pid_t pid) {
-    for (int i = 0; i < 2000; ++i) {
+    for (int i = 0; i < 30000; ++i) {
       std::ifstream in(StrCat("/proc/", pid, "/stat"));
       std::string text;
       std::getline(in, text);
