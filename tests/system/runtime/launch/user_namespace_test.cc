@@ -17,10 +17,16 @@ class UserNamespaceTest : public LaunchTest {
   void SetUp() override {
     LaunchTest::SetUp();
     if (IsSkipped()) return;
-    if (!context_.facts.user_namespace) GTEST_SKIP() << "no user namespaces here";
+    if (!context_.facts.user_namespace) GTEST_SKIP() << "kernel lacks user namespaces";
     plan_.hostname = "web-0";
     plan_.shm_size_bytes = 1 << 20;
     plan_.uid_map = plan_.gid_map = {{0, kBase, 65536}};
+    const SandboxFds pod = MakeSandbox(plan_);
+    const auto copy = sys::CloneTree(AT_FDCWD, directory_, false);
+    ASSERT_TRUE(copy.has_value()) << copy.error().message();
+    if (!sys::SetIdMap(copy->get(), pod.user.get(), false)) {
+      GTEST_SKIP() << "kernel lacks id maps for the file system of " << directory_;
+    }
   }
 
   model::LaunchPlan InPod(const SandboxFds& pod, std::vector<std::string> argv) {
