@@ -23,11 +23,17 @@
 #include "agent/node/node_reader.h"
 #include "agent/notifying_image_store.h"
 #include "agent/pod/execute/pod_table.h"
+#include "agent/proxy/local_services.h"
+#include "agent/proxy/node_options.h"
+#include "agent/proxy/service_health.h"
 #include "agent/service_manager.h"
 #include "agent/source/manifest_directory.h"
 #include "agent/source/manifest_editor.h"
+#include "agent/source/source_tap.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "k8s/core/v1/service.pb.h"
+#include "netproxy/nft/service_back_end.h"
 #include "netproxy/podnet/pod_net.h"
 #include "runtime/containers/options.h"
 #include "runtime/image/store/disk_image_store.h"
@@ -58,6 +64,10 @@ struct Agent {
   std::unique_ptr<PodViewStore> view;
   std::unique_ptr<ManifestEditor> editor;
   std::unique_ptr<ManifestDirectory> source;
+  std::unique_ptr<netproxy::nft::NftServices> service_rules;
+  std::unique_ptr<LocalServices> local_services;
+  std::unique_ptr<ServiceHealth> service_health;
+  std::unique_ptr<SourceTap> tapped_source;
   std::unique_ptr<PodServices> services;
   std::unique_ptr<PodTable> table;
   std::unique_ptr<ServiceManager> manager;
@@ -142,6 +152,46 @@ Result<void> OpenSource(Agent& agent) {
   return {};
 }
 
+std::string ServiceTable(const model::Instance& instance) {
+  return instance.table_name + "-services";
+}
+
+void TellTrouble(Agent& agent, const corev1::Service& service, const ServiceTrouble& trouble) {
+  const auto& meta = service.metadata();
+  spdlog::warn("service {}/{}: {}", meta.namespace_(), meta.name(), trouble.message);
+  agent.view->AddEvent({"Service", meta.namespace_(), meta.name(), meta.uid(), "service-proxy"},
+                       {true, trouble.reason, trouble.message, "", false});
+}
+
+Result<void> OpenServices(Agent& agent) {
+  const AgentConfig& config = agent.config;
+  ASSIGN_OR_RETURN(const ServiceNodeOptions node, ReadServiceOptions(config));
+  ASSIGN_OR_RETURN(agent.service_rules,
+                   netproxy::nft::NftServices::Open(ServiceTable(config.instance)));
+  ASSIGN_OR_RETURN(ServiceBook book, ServiceBook::Open(config.instance.root_dir + "/services",
+                                                       node.ranges, agent.clock));
+  for (const std::string& warning : book.TakeWarnings()) spdlog::warn("{}", warning);
+  LocalServicesOptions options;
+  options.node_name = config.instance.node_name;
+  options.driver.table = node.table;
+  LocalServicesCallbacks callbacks;
+  callbacks.log = [](const std::string& line) { spdlog::warn("{}", line); };
+  callbacks.trouble = [&agent](const corev1::Service& service, const ServiceTrouble& trouble) {
+    TellTrouble(agent, service, trouble);
+  };
+  ASSIGN_OR_RETURN(
+      agent.local_services,
+      LocalServices::Start(*agent.source, *agent.view, *agent.service_rules, agent.clock,
+                           std::move(book), std::move(options), std::move(callbacks)));
+  ASSIGN_OR_RETURN(agent.service_health,
+                   ServiceHealth::Start(agent.local_services->driver(), agent.clock,
+                                        ServiceHealth::ListenAddresses(node.table),
+                                        [](const std::string& line) { spdlog::warn("{}", line); }));
+  agent.tapped_source = std::make_unique<SourceTap>(
+      *agent.source, [services = agent.local_services.get()] { services->SourceChanged(); });
+  return {};
+}
+
 Result<void> OpenTable(Agent& agent) {
   agent.services = std::unique_ptr<PodServices>(
       new PodServices{*agent.runtime, *agent.images, *agent.network, *agent.state, agent.book,
@@ -150,7 +200,8 @@ Result<void> OpenTable(Agent& agent) {
                       [](const std::string& line) { spdlog::warn("{}", line); }});
   PodTableOptions options;
   options.workers = agent.config.workers;
-  agent.table = std::make_unique<PodTable>(agent.io, *agent.services, *agent.source, options);
+  agent.table =
+      std::make_unique<PodTable>(agent.io, *agent.services, *agent.tapped_source, options);
   return agent.table->Recover();
 }
 
@@ -194,7 +245,7 @@ Result<void> OpenApi(Agent& agent) {
       .apply = [a](const std::string& manifest, const std::string& origin,
                    bool dry_run) { return a->editor->Apply(manifest, origin, dry_run); },
       .delete_pod = [a](const std::string& ns,
-                        const std::string& name) { return a->editor->DeletePod(ns, name); },
+                        const std::string& name) { return a->editor->Delete("Pod", ns, name); },
       .node = [a] { return MakeNode(a->config, kVersion, a->started, a->clock.Wall()); },
       .audit = [a](bool repair) { return Audit(*a, repair); },
       .set_deletion_grace = [a](const PodUid& uid, std::chrono::seconds grace) -> Result<void> {
@@ -227,6 +278,7 @@ Result<void> Open(Agent& agent) {
   RETURN_IF_ERROR(WithContext(OpenNetwork(agent), "pod network"));
   RETURN_IF_ERROR(WithContext(OpenImages(agent), "image store"));
   RETURN_IF_ERROR(WithContext(OpenSource(agent), "manifests"));
+  RETURN_IF_ERROR(WithContext(OpenServices(agent), "services"));
   RETURN_IF_ERROR(WithContext(OpenTable(agent), "pods"));
   RETURN_IF_ERROR(WithContext(OpenApi(agent), "api"));
   return {};
@@ -263,6 +315,9 @@ Result<void> CleanUp(const AgentConfig& config) {
   }
   ASSIGN_OR_RETURN(const auto network, netproxy::PodNet::Open(config.instance));
   RETURN_IF_ERROR(WithContext(network->RemoveNodeParts(), "pod network"));
+  ASSIGN_OR_RETURN(const auto services,
+                   netproxy::nft::NftServices::Open(ServiceTable(config.instance)));
+  RETURN_IF_ERROR(WithContext(services->Remove(), "services"));
   return WithContext(cgroups, "cgroups");
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "holdfast/base/result.h"
 #include "holdfast/model/instance.h"
@@ -29,6 +30,11 @@ struct AgentConfig {
   std::string unpack_binary;
   std::string cgroup_driver = "cgroupfs";  // or "systemd": names only
   std::string seccomp_dir;                 // profiles of type Localhost; "" is <root_dir>/seccomp
+  // Addresses of Services, one range per family, the first is primary; without an API server.
+  std::vector<std::string> service_cidrs = {"10.96.0.0/16", "fd00:96::/112"};
+  // Where node ports answer: ranges of the node's addresses, or "primary".
+  std::vector<std::string> node_port_addresses = {"primary"};
+  std::vector<std::string> allowed_external_ips;  // what externalIPs may name; none by default
   uint64_t log_max_size_bytes = 10ull << 20;
   uint32_t log_max_files = 5;
   std::chrono::seconds max_back_off{300};

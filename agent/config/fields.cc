@@ -49,6 +49,13 @@ Setter List(std::vector<std::string> model::Instance::* member) {
   };
 }
 
+Setter List(std::vector<std::string> AgentConfig::* member) {
+  return [member](AgentConfig& c, const Values& v) -> Result<void> {
+    c.*member = v;
+    return {};
+  };
+}
+
 Setter OneOf(std::string AgentConfig::* member, Values allowed) {
   return [member, allowed](AgentConfig& c, const Values& v) -> Result<void> {
     std::string known;
@@ -193,6 +200,12 @@ const std::vector<Field>& Fields() {
        Text(&I::interface_prefix)},
       {"tableName", "NAME", "nftables table of this agent", false, Text(&I::table_name)},
       {"podCIDRs", "CIDR", "address ranges of the pods, one per family", true, List(&I::pod_cidrs)},
+      {"serviceCIDRs", "CIDR", "address ranges of Services, one per family", true,
+       List(&A::service_cidrs)},
+      {"nodePortAddresses", "CIDR", "where node ports answer: ranges, or primary (the default)",
+       true, List(&A::node_port_addresses)},
+      {"allowedExternalIPs", "CIDR", "ranges that externalIPs of Services may name (default: none)",
+       true, List(&A::allowed_external_ips)},
       {"clusterDomain", "DOMAIN", "DNS domain of the cluster", false, Text(&I::cluster_domain)},
       {"clusterDNS", "ADDRESS", "DNS servers for dnsPolicy ClusterFirst", true,
        List(&I::cluster_dns)},

@@ -26,7 +26,8 @@ constexpr std::chrono::seconds kRetry{1};
 constexpr std::chrono::seconds kRereadPatience{2};
 
 bool SameContent(const PodSnapshot& a, const PodSnapshot& b) {
-  return a.pods == b.pods && a.errors == b.errors;
+  return a.pods == b.pods && a.services == b.services && a.slices == b.slices &&
+         a.errors == b.errors;
 }
 
 }  // namespace
@@ -153,7 +154,7 @@ class ManifestDirectory::Impl {
     if (moved_on) {
       look_again_ = now.boot + options_.quiet;
     } else if (content) {
-      table_.Loaded(name, seen, ReadPods(name, content->text, rules_), now);
+      table_.Loaded(name, seen, ReadFileObjects(name, content->text, rules_), now);
     } else {
       table_.Failed(name, seen, content.error().message(), now);
     }

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// ManifestDirectory: pods from the manifest files of one directory (kubelet's staticPodPath).
+// ManifestDirectory: pods from the manifest files of one directory (kubelet's staticPodPath), and
+// where a file may hold several documents, Services and EndpointSlices.
 //
 // One thread: inotify for speed, a full re-read every 20 s for safety, the same function for both.
 // Read are complete regular files *.yaml, *.yml and *.json, in sorted order, up to 10 MiB; ignored
 // are dot files, editors' temporaries, sub-directories and everything that is no regular file. A
 // file counts once it was renamed in or has been quiet for 200 ms. A file that turns bad keeps its
-// last good pods and reports why; a file that is gone takes its pods with it; a missing directory
-// is an empty list. Of two pods of one name the first in file order wins, the other is reported.
+// last good objects and reports why; a file that is gone takes its objects with it; a missing
+// directory is an empty list. Of two objects of one kind and name the first in file order wins, the
+// other is reported.
 #pragma once
 
 #include <chrono>

@@ -18,6 +18,8 @@
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
 #include "k8s/core/v1/pod.pb.h"
+#include "k8s/core/v1/service.pb.h"
+#include "k8s/discovery/v1/endpoint_slice.pb.h"
 
 namespace holdfast::agent {
 namespace {
@@ -31,8 +33,53 @@ std::string Lower(std::string_view text) {
   return out;
 }
 
-std::string NamespaceOf(const corev1::Pod& pod) {
-  return pod.metadata().namespace_().empty() ? "default" : pod.metadata().namespace_();
+// An object as its manifest names it.
+struct Identity {
+  std::string kind;
+  std::string object_namespace;
+  std::string name;
+  bool operator==(const Identity&) const = default;
+};
+
+template <class Object>
+Identity IdentityOf(std::string kind, const Object& object) {
+  const auto& meta = object.metadata();
+  return {std::move(kind), meta.namespace_().empty() ? "default" : meta.namespace_(), meta.name()};
+}
+
+// Nothing for a kind that is not run from a manifest file.
+std::optional<Identity> IdentityOf(const kube::ManifestObject& object) {
+  const std::string& kind = object.type.kind;
+  if (const auto* pod = object.As<corev1::Pod>()) return IdentityOf(kind, *pod);
+  if (const auto* service = object.As<corev1::Service>()) return IdentityOf(kind, *service);
+  if (const auto* slice = object.As<discoveryv1::EndpointSlice>()) return IdentityOf(kind, *slice);
+  return std::nullopt;
+}
+
+// What the object would be refused for; its namespace and defaults are filled in before.
+template <class Object>
+std::vector<kube::Diagnostic> FaultsOf(const kube::ManifestObject& object,
+                                       kube::FieldErrors (*validate)(const Object&)) {
+  Object complete = *object.As<Object>();
+  if (complete.metadata().namespace_().empty()) {
+    complete.mutable_metadata()->set_namespace_("default");
+  }
+  kube::SetDefaults(&complete);
+  return kube::ToDiagnostics(validate(complete), object);
+}
+
+std::vector<kube::Diagnostic> FaultsOf(const kube::ManifestObject& object) {
+  if (object.As<corev1::Pod>() != nullptr) return FaultsOf(object, kube::ValidatePod);
+  if (object.As<corev1::Service>() != nullptr) return FaultsOf(object, kube::ValidateService);
+  return FaultsOf(object, kube::ValidateEndpointSlice);
+}
+
+// "pods", as in `pods "x" not found`; "" for a kind that no manifest file holds.
+std::string ResourceOf(const std::string& kind) {
+  if (kind == "Pod") return "pods";
+  if (kind == "Service") return "services";
+  if (kind == "EndpointSlice") return "endpointslices.discovery.k8s.io";
+  return "";
 }
 
 // One object as it will be written.
@@ -41,13 +88,16 @@ struct Planned {
   std::string text;
 };
 
-// A pod that some file of the directory defines.
+// An object that some file of the directory defines.
 struct Defined {
-  std::string object_namespace;
-  std::string name;
+  Identity identity;
   std::string file;
   bool ours = false;
 };
+
+Identity IdentityOf(const EditedObject& object) {
+  return {object.kind, object.object_namespace, object.name};
+}
 
 // Every fault of every document at once; objects only when there is none.
 Result<std::vector<Planned>> ReadObjects(const std::string& manifest, const std::string& origin) {
@@ -55,28 +105,22 @@ Result<std::vector<Planned>> ReadObjects(const std::string& manifest, const std:
   std::vector<kube::Diagnostic> faults = parsed.diagnostics;
   std::vector<Planned> planned;
   for (const kube::ManifestObject& object : parsed.objects) {
-    const auto* pod = object.As<corev1::Pod>();
-    if (pod == nullptr) {
+    const std::optional<Identity> identity = IdentityOf(object);
+    if (!identity) {
       faults.push_back(
           object.At("kind", StrCat(object.type.kind, " is not run from a manifest file")));
       continue;
     }
-    corev1::Pod complete = *pod;
-    kube::SetPodDefaults(&complete);
-    for (auto& fault : kube::ToDiagnostics(kube::ValidatePod(complete), object)) {
-      faults.push_back(std::move(fault));
-    }
+    for (auto& fault : FaultsOf(object)) faults.push_back(std::move(fault));
     Planned next;
-    next.object = {object.type.kind, NamespaceOf(*pod), pod->metadata().name(), "",
+    next.object = {identity->kind, identity->object_namespace, identity->name, "",
                    EditOutcome::kCreated};
-    next.text = StrCat(kMarker, kube::PrintYaml(*pod));
-    const auto same = [&](const Planned& other) {
-      return other.object.object_namespace == next.object.object_namespace &&
-             other.object.name == next.object.name;
-    };
+    next.text = StrCat(kMarker, kube::PrintYaml(*object.object));
+    const auto same = [&](const Planned& other) { return IdentityOf(other.object) == *identity; };
     if (std::any_of(planned.begin(), planned.end(), same)) {
-      faults.push_back(object.At("metadata.name", StrCat("pod ", next.object.object_namespace, "/",
-                                                         next.object.name, " appears twice")));
+      faults.push_back(
+          object.At("metadata.name", StrCat(Lower(identity->kind), " ", identity->object_namespace,
+                                            "/", identity->name, " appears twice")));
     }
     planned.push_back(std::move(next));
   }
@@ -116,17 +160,15 @@ Result<std::vector<Defined>> ReadDirectory(int directory) {
     if (!content) continue;
     const bool ours = content->text.starts_with(kMarker);
     for (const kube::ManifestObject& object : kube::ReadManifest(file, content->text).objects) {
-      if (const auto* pod = object.As<corev1::Pod>(); pod != nullptr) {
-        defined.push_back({NamespaceOf(*pod), pod->metadata().name(), file, ours});
-      }
+      if (auto identity = IdentityOf(object)) defined.push_back({std::move(*identity), file, ours});
     }
   }
   return defined;
 }
 
 Error Foreign(const EditedObject& object, const std::string& directory, const std::string& file) {
-  return Conflict(StrCat("pod ", object.object_namespace, "/", object.name, " comes from ",
-                         directory, "/", file,
+  return Conflict(StrCat(Lower(object.kind), " ", object.object_namespace, "/", object.name,
+                         " comes from ", directory, "/", file,
                          ", which holdctl did not write: edit or remove that file"));
 }
 
@@ -134,8 +176,7 @@ Error Foreign(const EditedObject& object, const std::string& directory, const st
 Result<EditOutcome> OutcomeOf(int directory, const Planned& planned, const std::string& path,
                               const std::vector<Defined>& defined) {
   for (const Defined& other : defined) {
-    const bool same = other.object_namespace == planned.object.object_namespace &&
-                      other.name == planned.object.name;
+    const bool same = other.identity == IdentityOf(planned.object);
     if (same && other.file != planned.object.file) return Foreign(planned.object, path, other.file);
   }
   if (!sys::ExistsAt(directory, planned.object.file)) return EditOutcome::kCreated;
@@ -171,28 +212,33 @@ Result<std::vector<EditedObject>> ManifestEditor::Apply(const std::string& manif
   return done;
 }
 
-Result<EditedObject> ManifestEditor::DeletePod(const std::string& pod_namespace,
-                                               const std::string& name) {
+Result<EditedObject> ManifestEditor::Delete(const std::string& kind,
+                                            const std::string& object_namespace,
+                                            const std::string& name) {
+  const std::string resource = ResourceOf(kind);
+  if (resource.empty()) return InvalidArgument(StrCat("no manifest file holds a \"", kind, "\""));
   const std::lock_guard hold(mutex_);
-  const Error absent = NotFound(StrCat("pods \"", name, "\" not found"));
+  const Error absent = NotFound(StrCat(resource, " \"", name, "\" not found"));
   auto directory = sys::OpenDir(directory_);
   if (!directory) {
     return directory.error().code() == Code::kNotFound ? absent : std::move(directory.error());
   }
   ASSIGN_OR_RETURN(const std::vector<Defined> defined, ReadDirectory(directory->get()));
-  for (const Defined& pod : defined) {
-    const bool same = pod.object_namespace == pod_namespace &&
-                      (pod.name == name || StrCat(pod.name, "-", Lower(node_name_)) == name);
-    if (!same) continue;
-    const EditedObject object{"Pod", pod.object_namespace, pod.name, pod.file,
+  const bool is_pod = kind == "Pod";
+  for (const Defined& found : defined) {
+    const Identity& id = found.identity;
+    const bool named =
+        id.name == name || (is_pod && StrCat(id.name, "-", Lower(node_name_)) == name);
+    if (id.kind != kind || id.object_namespace != object_namespace || !named) continue;
+    const EditedObject object{kind, id.object_namespace, id.name, found.file,
                               EditOutcome::kDeleted};
-    if (!pod.ours) return Foreign(object, directory_, pod.file);
-    RETURN_IF_ERROR(sys::RemoveFileAt(directory->get(), pod.file));
+    if (!found.ours) return Foreign(object, directory_, found.file);
+    RETURN_IF_ERROR(sys::RemoveFileAt(directory->get(), found.file));
     HOLDFAST_PAUSE_POINT("source.manifest-removed");
     return object;
   }
   // A file of ours that was edited until it could not be read any more still bears its name.
-  EditedObject broken{"Pod", pod_namespace, name, "", EditOutcome::kDeleted};
+  EditedObject broken{kind, object_namespace, name, "", EditOutcome::kDeleted};
   broken.file = FileFor(broken);
   if (!IsOurs(directory->get(), broken.file)) return absent;
   RETURN_IF_ERROR(sys::RemoveFileAt(directory->get(), broken.file));

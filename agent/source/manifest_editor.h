@@ -18,7 +18,7 @@ namespace holdfast::agent {
 enum class EditOutcome { kCreated, kConfigured, kUnchanged, kDeleted };
 
 struct EditedObject {
-  std::string kind;  // "Pod"
+  std::string kind;  // "Pod", "Service", "EndpointSlice"
   std::string object_namespace;
   std::string name;  // as in the manifest, without the node's suffix
   std::string file;  // within the directory
@@ -36,8 +36,10 @@ class ManifestEditor {
   Result<std::vector<EditedObject>> Apply(const std::string& manifest, const std::string& origin,
                                           bool dry_run = false);
 
-  // `name` with or without the node's suffix. kNotFound; kConflict naming a foreign file.
-  Result<EditedObject> DeletePod(const std::string& pod_namespace, const std::string& name);
+  // `kind` as in EditedObject; a pod's `name` with or without the node's suffix. kNotFound;
+  // kConflict naming a foreign file; kInvalidArgument for a kind that no manifest file holds.
+  Result<EditedObject> Delete(const std::string& kind, const std::string& object_namespace,
+                              const std::string& name);
 
  private:
   const std::string directory_;

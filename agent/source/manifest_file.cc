@@ -14,6 +14,8 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "k8s/core/v1/pod.pb.h"
+#include "k8s/core/v1/service.pb.h"
+#include "k8s/discovery/v1/endpoint_slice.pb.h"
 
 namespace holdfast::agent {
 namespace {
@@ -41,18 +43,56 @@ std::vector<kube::Diagnostic> CheckPod(const kube::ManifestObject& object, const
   return kube::ToDiagnostics(errors, object);
 }
 
+// False and the faults in `out` when the object cannot be used.
+bool IsFaultless(const std::vector<kube::Diagnostic>& faults, FileObjects& out) {
+  if (faults.empty()) return true;
+  out.valid = false;
+  AppendLine(out.message, kube::ToString(faults));
+  return false;
+}
+
 void AddPod(kube::ManifestObject& object, const std::string& name, const FileRules& rules,
-            ManifestPods& out) {
+            FileObjects& out) {
   std::unique_ptr<corev1::Pod> pod(object.Take<corev1::Pod>());
   kube::SetPodDefaults(pod.get());
-  const std::vector<kube::Diagnostic> faults = CheckPod(object, *pod, rules);
-  if (!faults.empty()) {
-    out.valid = false;
-    AppendLine(out.message, kube::ToString(faults));
-    return;
-  }
+  if (!IsFaultless(CheckPod(object, *pod, rules), out)) return;
   kube::MakeStaticPod(pod.get(), rules.node_name, StrCat(rules.directory, "/", name));
   out.pods.push_back(std::move(pod));
+}
+
+template <class Object>
+void SetNamespace(Object& object) {
+  if (object.metadata().namespace_().empty()) object.mutable_metadata()->set_namespace_("default");
+}
+
+void AddService(kube::ManifestObject& object, FileObjects& out) {
+  std::unique_ptr<corev1::Service> service(object.Take<corev1::Service>());
+  SetNamespace(*service);
+  kube::SetServiceDefaults(service.get());
+  const auto faults = kube::ToDiagnostics(kube::ValidateService(*service), object);
+  if (IsFaultless(faults, out)) out.services.push_back(std::move(service));
+}
+
+void AddSlice(kube::ManifestObject& object, FileObjects& out) {
+  std::unique_ptr<discoveryv1::EndpointSlice> slice(object.Take<discoveryv1::EndpointSlice>());
+  SetNamespace(*slice);
+  const auto faults = kube::ToDiagnostics(kube::ValidateEndpointSlice(*slice), object);
+  if (IsFaultless(faults, out)) out.slices.push_back(std::move(slice));
+}
+
+// False for a kind that no manifest file may hold here.
+bool AddObject(kube::ManifestObject& object, const std::string& name, const FileRules& rules,
+               FileObjects& out) {
+  if (object.As<corev1::Pod>() != nullptr) {
+    AddPod(object, name, rules, out);
+  } else if (rules.multiple_documents && object.As<corev1::Service>() != nullptr) {
+    AddService(object, out);
+  } else if (rules.multiple_documents && object.As<discoveryv1::EndpointSlice>() != nullptr) {
+    AddSlice(object, out);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 }  // namespace
@@ -95,9 +135,10 @@ Result<FileContent> ReadManifestFile(int directory, const std::string& name) {
   return content;
 }
 
-ManifestPods ReadPods(const std::string& name, std::string_view text, const FileRules& rules) {
+FileObjects ReadFileObjects(const std::string& name, std::string_view text,
+                            const FileRules& rules) {
   kube::Manifest manifest = kube::ReadManifest(name, text);
-  ManifestPods out;
+  FileObjects out;
   if (!manifest.ok()) {
     out.valid = false;
     out.message = kube::ToString(manifest.diagnostics);
@@ -110,14 +151,11 @@ ManifestPods ReadPods(const std::string& name, std::string_view text, const File
                          " objects; with an API server a manifest file holds one Pod");
   }
   for (kube::ManifestObject& object : manifest.objects) {
-    if (object.As<corev1::Pod>() != nullptr) {
-      AddPod(object, name, rules, out);
-    } else {
-      AppendLine(out.message,
-                 object.At("kind", StrCat(object.type.kind, " is not run from a manifest file"))
-                     .ToString());
-      if (!rules.multiple_documents) out.valid = false;
-    }
+    if (AddObject(object, name, rules, out)) continue;
+    AppendLine(
+        out.message,
+        object.At("kind", StrCat(object.type.kind, " is not run from a manifest file")).ToString());
+    if (!rules.multiple_documents) out.valid = false;
   }
   while (out.message.ends_with('\n')) out.message.pop_back();
   return out;

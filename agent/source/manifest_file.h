@@ -46,14 +46,17 @@ struct FileRules {
   bool multiple_documents = true;
 };
 
-struct ManifestPods {
-  // Defaulted, validated and made static pods of this node; complete only when `valid`.
+struct FileObjects {
+  // Defaulted and validated; complete only when `valid`. The pods are made static pods of this
+  // node, the others have their namespace.
   std::vector<std::shared_ptr<const corev1::Pod>> pods;
+  std::vector<std::shared_ptr<const corev1::Service>> services;
+  std::vector<std::shared_ptr<const discoveryv1::EndpointSlice>> slices;
   bool valid = true;
   std::string message;  // every fault, one per line; also of what is valid but not run from here
 };
 
 // Pure.
-ManifestPods ReadPods(const std::string& name, std::string_view text, const FileRules& rules);
+FileObjects ReadFileObjects(const std::string& name, std::string_view text, const FileRules& rules);
 
 }  // namespace holdfast::agent

@@ -7,6 +7,8 @@
 #include "agent/kube/times.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"
+#include "k8s/core/v1/service.pb.h"
+#include "k8s/discovery/v1/endpoint_slice.pb.h"
 
 namespace holdfast::agent {
 namespace {
@@ -14,8 +16,9 @@ namespace {
 // A writer that never closes its file holds it back no longer than this.
 constexpr std::chrono::seconds kLongestWrite{20};
 
-std::string FullName(const corev1::Pod& pod) {
-  return StrCat(pod.metadata().namespace_(), "/", pod.metadata().name());
+template <class Object>
+std::string FullName(const Object& object) {
+  return StrCat(object.metadata().namespace_(), "/", object.metadata().name());
 }
 
 // config.seen is when this very pod was first read: a file that is read again with the same content
@@ -48,6 +51,28 @@ WallTime SeenAt(const corev1::Pod& pod) {
 void Sooner(std::optional<BootTime>& when, BootTime candidate) {
   if (!when || candidate < *when) when = candidate;
 }
+
+// Which file defines an object of one kind first; the others are reported.
+class Names {
+ public:
+  explicit Names(std::string kind) : kind_(std::move(kind)) {}
+
+  bool IsFirst(const std::string& name, const std::string& file, WallTime since,
+               PodSnapshot& snapshot) {
+    const auto [owner, added] = first_.emplace(name, file);
+    if (added) return true;
+    const std::string where =
+        owner->second == file ? "earlier in the same file" : "in " + owner->second;
+    snapshot.errors.push_back({file, name,
+                               StrCat(file, ": ", kind_, " ", name, " is already defined ", where),
+                               since, false});
+    return false;
+  }
+
+ private:
+  const std::string kind_;
+  std::map<std::string, std::string> first_;  // full name -> file
+};
 
 }  // namespace
 
@@ -119,21 +144,28 @@ ManifestTable::Plan ManifestTable::Observe(const Listing& listing, const Moment&
 }
 
 void ManifestTable::Loaded(const std::string& name, const FileSignature& signature,
-                           ManifestPods pods, const Moment& now) {
+                           FileObjects objects, const Moment& now) {
   Entry& entry = entries_[name];
   entry.loaded = signature;
   entry.renamed_in = false;
-  SetError(entry.error, pods.message, now.wall);
-  entry.last_good = !pods.valid && !entry.pods.empty();
-  if (!pods.valid) return;
+  SetError(entry.error, objects.message, now.wall);
+  const bool had = !entry.pods.empty() || !entry.services.empty() || !entry.slices.empty();
+  entry.last_good = !objects.valid && had;
+  if (!objects.valid) return;
+  entry.read_at = now.wall;
   std::vector<std::shared_ptr<const corev1::Pod>> fresh;
-  for (auto& pod : pods.pods) fresh.push_back(WithSeen(std::move(pod), entry.pods, now.wall));
+  for (auto& pod : objects.pods) fresh.push_back(WithSeen(std::move(pod), entry.pods, now.wall));
   entry.pods = std::move(fresh);
+  entry.services = std::move(objects.services);
+  entry.slices = std::move(objects.slices);
 }
 
 void ManifestTable::Failed(const std::string& name, const FileSignature& signature,
                            const std::string& why, const Moment& now) {
-  Loaded(name, signature, {{}, false, why}, now);
+  FileObjects nothing;
+  nothing.valid = false;
+  nothing.message = why;
+  Loaded(name, signature, std::move(nothing), now);
 }
 
 void ManifestTable::NoteDirectory(const std::string& why, const Moment& now) {
@@ -145,23 +177,27 @@ PodSnapshot ManifestTable::Build() const {
   if (!directory_.text.empty()) {
     snapshot.errors.push_back({"", "", directory_.text, directory_.since, false});
   }
-  std::map<std::string, std::string> first;  // full name -> file
+  Names pods("pod"), services("service"), slices("endpoint slice");
   for (const auto& [file, entry] : entries_) {
     if (!entry.error.text.empty()) {
       const std::string pod = entry.pods.empty() ? std::string() : FullName(*entry.pods.front());
       snapshot.errors.push_back({file, pod, entry.error.text, entry.error.since, entry.last_good});
     }
     for (const auto& pod : entry.pods) {
-      const std::string name = FullName(*pod);
-      if (const auto [owner, added] = first.emplace(name, file); !added) {
-        const std::string where =
-            owner->second == file ? "earlier in the same file" : "in " + owner->second;
-        snapshot.errors.push_back({file, name,
-                                   StrCat(file, ": pod ", name, " is already defined ", where),
-                                   SeenAt(*pod), false});
-        continue;
+      if (pods.IsFirst(FullName(*pod), file, SeenAt(*pod), snapshot)) {
+        snapshot.pods.push_back({pod, file});
       }
-      snapshot.pods.push_back({pod, file});
+    }
+    const WallTime since = entry.read_at;
+    for (const auto& service : entry.services) {
+      if (services.IsFirst(FullName(*service), file, since, snapshot)) {
+        snapshot.services.push_back({service, file});
+      }
+    }
+    for (const auto& slice : entry.slices) {
+      if (slices.IsFirst(FullName(*slice), file, since, snapshot)) {
+        snapshot.slices.push_back({slice, file});
+      }
     }
   }
   return snapshot;

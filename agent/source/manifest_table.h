@@ -42,8 +42,8 @@ class ManifestTable {
   void NoteWriting(const std::string& name, bool open, BootTime now);
 
   Plan Observe(const Listing& listing, const Moment& now);
-  // `pods` of the version with this signature.
-  void Loaded(const std::string& name, const FileSignature& signature, ManifestPods pods,
+  // `objects` of the version with this signature.
+  void Loaded(const std::string& name, const FileSignature& signature, FileObjects objects,
               const Moment& now);
   // It could not be read.
   void Failed(const std::string& name, const FileSignature& signature, const std::string& why,
@@ -51,7 +51,7 @@ class ManifestTable {
   // The directory itself; "" when it is well.
   void NoteDirectory(const std::string& why, const Moment& now);
 
-  // The pods and errors of all files; `complete` and `generation` are the caller's.
+  // The objects and errors of all files; `complete` and `generation` are the caller's.
   PodSnapshot Build() const;
 
  private:
@@ -62,12 +62,15 @@ class ManifestTable {
   struct Entry {
     std::optional<FileSignature> seen;    // last observed
     BootTime seen_since;                  // with this signature
-    std::optional<FileSignature> loaded;  // what `pods` or `error` come from
+    std::optional<FileSignature> loaded;  // what the objects or `error` come from
     std::optional<BootTime> gone_since;
     std::optional<BootTime> writing_since;
     bool renamed_in = false;
-    bool last_good = false;  // `pods` are older than `loaded`
+    WallTime read_at;        // the version that the objects are from
+    bool last_good = false;  // the objects are older than `loaded`
     std::vector<std::shared_ptr<const corev1::Pod>> pods;
+    std::vector<std::shared_ptr<const corev1::Service>> services;
+    std::vector<std::shared_ptr<const discoveryv1::EndpointSlice>> slices;
     Message error;
   };
 

@@ -13,6 +13,11 @@
 
 namespace k8s::io::api::core::v1 {
 class Pod;
+class Service;
+}  // namespace k8s::io::api::core::v1
+
+namespace k8s::io::api::discovery::v1 {
+class EndpointSlice;
 }
 
 namespace holdfast::agent {
@@ -25,10 +30,21 @@ struct DesiredPod {
   bool operator==(const DesiredPod&) const = default;
 };
 
+// A Service or an EndpointSlice; defaulted, validated, with its namespace. Addresses and node ports
+// that it leaves open are not filled in.
+template <class Object>
+struct DesiredObject {
+  std::shared_ptr<const Object> object;
+  std::string origin;  // file name within the directory
+  bool operator==(const DesiredObject&) const = default;
+};
+using DesiredService = DesiredObject<k8s::io::api::core::v1::Service>;
+using DesiredSlice = DesiredObject<k8s::io::api::discovery::v1::EndpointSlice>;
+
 // Why a file, or one document of it, is not (or no longer) what runs.
 struct SourceError {
   std::string origin;   // file name within the directory; "" concerns the directory itself
-  std::string pod;      // "namespace/name" where it is known
+  std::string pod;      // "namespace/name" of the object where it is known
   std::string message;  // "web.yaml:7:5: spec.containers[0].imagee: unknown field (…)"; every
                         // error, one per line
   WallTime since;       // when this very message first appeared
@@ -39,9 +55,11 @@ struct SourceError {
 struct PodSnapshot {
   // False until the source was read once. Nothing may be deleted for want of a pod before that.
   bool complete = false;
-  uint64_t generation = 0;          // grows with every change of pods or errors
-  std::vector<DesiredPod> pods;     // by file name, then by place in the file; names are unique
-  std::vector<SourceError> errors;  // by file name
+  uint64_t generation = 0;       // grows with every change of pods or errors
+  std::vector<DesiredPod> pods;  // by file name, then by place in the file; names are unique
+  std::vector<DesiredService> services;  // as the pods
+  std::vector<DesiredSlice> slices;      // as the pods
+  std::vector<SourceError> errors;       // by file name
 };
 
 class PodSource {

@@ -219,6 +219,12 @@ model::ServicePortKey KeyOf(const model::Service& service, const model::ServiceP
   return {std::move(name), v6};
 }
 
+model::ServiceName ServiceOf(std::string_view port_key) {
+  const size_t slash = port_key.find('/');
+  const std::string_view rest = port_key.substr(slash + 1);
+  return {std::string(port_key.substr(0, slash)), std::string(rest.substr(0, rest.find(':')))};
+}
+
 std::string ToString(const model::ServiceName& name) {
   return StrCat(name.object_namespace, "/", name.name);
 }

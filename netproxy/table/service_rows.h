@@ -39,6 +39,9 @@ BuiltRows BuildRows(const model::Service& service,
 
 model::ServicePortKey KeyOf(const model::Service& service, const model::ServicePort& port, bool v6);
 
+// "default" and "web" of the key's name "default/web:http".
+model::ServiceName ServiceOf(std::string_view port_key);
+
 // "default/web"
 std::string ToString(const model::ServiceName& name);
 // "tcp 192.0.2.7:80", "tcp [2001:db8::1]:80", "tcp node port 30080 (IPv6)"

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
-#include <string_view>
 #include <utility>
 
 #include "holdfast/base/strings.h"
@@ -15,13 +14,6 @@ namespace {
 using model::ServiceName;
 using model::ServicePortRow;
 using model::ServicePortRowPtr;
-
-// "default" and "web" of "default/web:http".
-ServiceName ServiceOf(std::string_view port_key) {
-  const size_t slash = port_key.find('/');
-  const std::string_view rest = port_key.substr(slash + 1);
-  return {std::string(port_key.substr(0, slash)), std::string(rest.substr(0, rest.find(':')))};
-}
 
 bool ByKey(const ServicePortRowPtr& a, const ServicePortRowPtr& b) { return a->key < b->key; }
 

@@ -18,6 +18,11 @@ FieldErrors ValidatePod(const corev1::Pod& pod);
 // to API objects. Ephemeral containers are refused too.
 FieldErrors ValidateStaticPod(const corev1::Pod& pod);
 
+// All rules for a Service and an EndpointSlice that are to be created. Whether an address or a node
+// port is free is known by whoever gives them out.
+FieldErrors ValidateService(const corev1::Service& service);
+FieldErrors ValidateEndpointSlice(const discoveryv1::EndpointSlice& slice);
+
 // The faults with file, line and column.
 std::vector<Diagnostic> ToDiagnostics(const FieldErrors& errors, const ManifestObject& object);
 

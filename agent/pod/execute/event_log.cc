@@ -53,30 +53,29 @@ bool EventLog::Allowed(Group& group, WallTime now) {
   return true;
 }
 
-EventPtr EventLog::MakeEvent(const corev1::Pod& pod, const EventNote& note,
+EventPtr EventLog::MakeEvent(const EventSubject& subject, const EventNote& note,
                              const std::string& message, WallTime now) {
   auto event = std::make_shared<corev1::Event>();
-  const auto& meta = pod.metadata();
   event->mutable_metadata()->set_name(
-      StrCat(meta.name(), ".", Hex(now.since_epoch.count() + static_cast<int64_t>(serial_++))));
-  event->mutable_metadata()->set_namespace_(meta.namespace_());
+      StrCat(subject.name, ".", Hex(now.since_epoch.count() + static_cast<int64_t>(serial_++))));
+  event->mutable_metadata()->set_namespace_(subject.object_namespace);
   SetTime(event->mutable_metadata()->mutable_creationtimestamp(), now);
   auto* object = event->mutable_involvedobject();
-  object->set_kind("Pod");
-  object->set_namespace_(meta.namespace_());
-  object->set_name(meta.name());
-  object->set_uid(meta.uid());
+  object->set_kind(subject.kind);
+  object->set_namespace_(subject.object_namespace);
+  object->set_name(subject.name);
+  object->set_uid(subject.uid);
   object->set_apiversion("v1");
   if (const std::string path = FieldPath(note); !path.empty()) object->set_fieldpath(path);
   event->set_reason(note.reason);
   event->set_message(message.substr(0, kMessageLimit));
-  event->mutable_source()->set_component("kubelet");
+  event->mutable_source()->set_component(subject.component);
   event->mutable_source()->set_host(node_name_);
   SetTime(event->mutable_firsttimestamp(), now);
   SetTime(event->mutable_lasttimestamp(), now);
   event->set_count(1);
   event->set_type(note.warning ? "Warning" : "Normal");
-  event->set_reportingcomponent("kubelet");
+  event->set_reportingcomponent(subject.component);
   event->set_reportinginstance(node_name_);
   return event;
 }
@@ -97,9 +96,17 @@ void EventLog::Expire(WallTime now, std::vector<EventChange>& changes) {
 std::vector<EventChange> EventLog::Record(const corev1::Pod& pod, const EventNote& note,
                                           WallTime now,
                                           const std::function<uint64_t()>& next_version) {
+  const auto& meta = pod.metadata();
+  return Record({"Pod", meta.namespace_(), meta.name(), meta.uid(), "kubelet"}, note, now,
+                next_version);
+}
+
+std::vector<EventChange> EventLog::Record(const EventSubject& subject, const EventNote& note,
+                                          WallTime now,
+                                          const std::function<uint64_t()>& next_version) {
   std::vector<EventChange> changes;
   const std::string group_key =
-      StrCat(pod.metadata().uid(), "\n", note.warning ? "W" : "N", "\n", note.reason);
+      StrCat(subject.uid, "\n", note.warning ? "W" : "N", "\n", note.reason);
   Group& group = groups_[group_key];
   if (!Allowed(group, now)) return changes;
 
@@ -120,7 +127,7 @@ std::vector<EventChange> EventLog::Record(const corev1::Pod& pod, const EventNot
     SetTime(event->mutable_lasttimestamp(), now);
     events_.erase(known->second);
   } else {
-    event = std::make_shared<corev1::Event>(*MakeEvent(pod, note, message, now));
+    event = std::make_shared<corev1::Event>(*MakeEvent(subject, note, message, now));
   }
   event->mutable_metadata()->set_resourceversion(std::to_string(next_version()));
   const bool is_new = known == by_key_.end();

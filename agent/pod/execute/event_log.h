@@ -19,12 +19,23 @@
 
 namespace holdfast::agent {
 
+// What an event is about, and who says it.
+struct EventSubject {
+  std::string kind;  // of core/v1
+  std::string object_namespace;
+  std::string name;
+  std::string uid;
+  std::string component;
+};
+
 class EventLog {
  public:
   EventLog(std::string node_name, size_t capacity = 1000);
 
   // What changed in the list; empty when the spam filter swallowed the event. `next_version` gives
   // resource versions.
+  std::vector<EventChange> Record(const EventSubject& subject, const EventNote& note, WallTime now,
+                                  const std::function<uint64_t()>& next_version);
   std::vector<EventChange> Record(const corev1::Pod& pod, const EventNote& note, WallTime now,
                                   const std::function<uint64_t()>& next_version);
 
@@ -38,7 +49,7 @@ class EventLog {
   };
 
   bool Allowed(Group& group, WallTime now);
-  EventPtr MakeEvent(const corev1::Pod& pod, const EventNote& note, const std::string& message,
+  EventPtr MakeEvent(const EventSubject& subject, const EventNote& note, const std::string& message,
                      WallTime now);
   void Expire(WallTime now, std::vector<EventChange>& changes);
 

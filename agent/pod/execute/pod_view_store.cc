@@ -91,10 +91,18 @@ void PodViewStore::AddEvents(const corev1::Pod& pod, const std::vector<EventNote
   if (notes.empty()) return;
   const std::lock_guard lock(mutex_);
   for (const EventNote& note : notes) {
-    const auto changes = events_.Record(pod, note, clock_.Wall(), [this] { return ++version_; });
-    for (const EventChange& change : changes) {
-      for (const auto& [id, callback] : event_watchers_) callback(change);
-    }
+    Announce(events_.Record(pod, note, clock_.Wall(), [this] { return ++version_; }));
+  }
+}
+
+void PodViewStore::AddEvent(const EventSubject& subject, const EventNote& note) {
+  const std::lock_guard lock(mutex_);
+  Announce(events_.Record(subject, note, clock_.Wall(), [this] { return ++version_; }));
+}
+
+void PodViewStore::Announce(const std::vector<EventChange>& changes) {
+  for (const EventChange& change : changes) {
+    for (const auto& [id, callback] : event_watchers_) callback(change);
   }
 }
 

@@ -31,8 +31,11 @@ class PodViewStore : public PodView {
   void Put(corev1::Pod pod);
   void Remove(const std::string& pod_namespace, const std::string& name);
   void AddEvents(const corev1::Pod& pod, const std::vector<EventNote>& notes);
+  void AddEvent(const EventSubject& subject, const EventNote& note);
 
  private:
+  void Announce(const std::vector<EventChange>& changes);
+
   using PodCallback = std::function<void(const PodChange&)>;
   using EventCallback = std::function<void(const EventChange&)>;
 

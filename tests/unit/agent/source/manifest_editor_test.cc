@@ -37,15 +37,15 @@ TEST_F(ManifestEditorTest, CreatesConfiguresLeavesUnchangedDeletes) {
   ASSERT_EQ(::stat((dir_ + "/pod_default_web.yaml").c_str(), &st), 0);
   EXPECT_EQ(st.st_mode & 0777u, 0600u);
   // What is written is a manifest that the source reads.
-  const ManifestPods pods =
-      ReadPods("pod_default_web.yaml", ReadBack("pod_default_web.yaml"), {dir_, "node", true});
+  const FileObjects pods = ReadFileObjects("pod_default_web.yaml", ReadBack("pod_default_web.yaml"),
+                                           {dir_, "node", true});
   ASSERT_TRUE(pods.valid) << pods.message;
   EXPECT_EQ(pods.pods.at(0)->spec().containers(0).image(), "nginx:2");
-  auto deleted = Editor().DeletePod("default", "web-node");
+  auto deleted = Editor().Delete("Pod", "default", "web-node");
   ASSERT_TRUE(deleted) << deleted.error().message();
   EXPECT_EQ(deleted->name, "web");
   EXPECT_EQ(Files(), 0u);
-  auto absent = Editor().DeletePod("default", "web");
+  auto absent = Editor().Delete("Pod", "default", "web");
   ASSERT_FALSE(absent);
   EXPECT_EQ(absent.error().code(), Code::kNotFound);
   EXPECT_EQ(absent.error().message(), "pods \"web\" not found");
@@ -85,13 +85,13 @@ TEST_F(ManifestEditorTest, SomebodyElsesFileIsNeverTouched) {
     EXPECT_EQ(applied.error().code(), Code::kConflict);
     EXPECT_NE(applied.error().message().find(dir_ + "/mine.yaml"), std::string::npos)
         << applied.error().message();
-    auto deleted = Editor().DeletePod("default", name);
+    auto deleted = Editor().Delete("Pod", "default", name);
     ASSERT_FALSE(deleted);
     EXPECT_EQ(deleted.error().code(), Code::kConflict);
   }
   EXPECT_EQ(Editor().Apply(PodYaml("late", "x:1"), "x.yaml").error().code(), Code::kConflict)
       << "also when it bears our name";
-  EXPECT_EQ(Editor().DeletePod("default", "late").error().code(), Code::kConflict);
+  EXPECT_EQ(Editor().Delete("Pod", "default", "late").error().code(), Code::kConflict);
   EXPECT_EQ(ReadBack("mine.yaml"), before);
   EXPECT_EQ(Files(), 2u);
 }
@@ -108,9 +108,9 @@ TEST_F(ManifestEditorTest, NamespacesAndLongNamesDoNotCollide) {
   ASSERT_TRUE(Editor().Apply(in("a", longest + "y"), "x"));
   ASSERT_TRUE(Editor().Apply(in("a", longest + "z"), "x"));
   EXPECT_EQ(Files(), 4u);
-  EXPECT_TRUE(Editor().DeletePod("a", longest + "y"));
-  EXPECT_TRUE(Editor().DeletePod("a", longest + "z"));
-  EXPECT_TRUE(Editor().DeletePod("a-b", "c"));
+  EXPECT_TRUE(Editor().Delete("Pod", "a", longest + "y"));
+  EXPECT_TRUE(Editor().Delete("Pod", "a", longest + "z"));
+  EXPECT_TRUE(Editor().Delete("Pod", "a-b", "c"));
   EXPECT_EQ(Files(), 1u);
 }
 
@@ -118,14 +118,41 @@ TEST_F(ManifestEditorTest, OurFileThatWasBrokenByHandCanStillBeDeleted) {
   ASSERT_TRUE(Editor().Apply(PodYaml("web"), "x"));
   const std::string text = ReadBack("pod_default_web.yaml");
   Write("pod_default_web.yaml", text + "\tbroken: [\n");
-  auto deleted = Editor().DeletePod("default", "web");
+  auto deleted = Editor().Delete("Pod", "default", "web");
   ASSERT_TRUE(deleted) << deleted.error().message();
   EXPECT_EQ(Files(), 0u);
 }
 
+constexpr char kService[] =
+    "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n";
+
+TEST_F(ManifestEditorTest, ServicesAndSlicesHaveFilesOfTheirOwn) {
+  auto done = Editor().Apply(PodYaml("web") + "---\n" + kService +
+                                 "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n"
+                                 "metadata: {name: web}\naddressType: IPv4\nendpoints: []\n",
+                             "all.yaml");
+  ASSERT_TRUE(done) << done.error().message();
+  EXPECT_EQ(done->at(1).file, "service_default_web.yaml");
+  EXPECT_EQ(done->at(2).file, "endpointslice_default_web.yaml");
+  EXPECT_EQ(Editor().Delete("Service", "default", "web")->kind, "Service");
+  EXPECT_EQ(Editor().Delete("Service", "default", "web").error().message(),
+            "services \"web\" not found");
+  EXPECT_EQ(Editor().Delete("ConfigMap", "default", "web").error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Files(), 2u) << "the pod of the same name stays";
+}
+
+TEST_F(ManifestEditorTest, AFaultyServiceIsRefused) {
+  auto refused = Editor().Apply(
+      "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 0}]}\n", "s");
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("spec.ports[0].port: Invalid value: 0"),
+            std::string::npos)
+      << refused.error().message();
+}
+
 TEST_F(ManifestEditorTest, AMissingDirectoryIsMade) {
   std::filesystem::remove(dir_);
-  EXPECT_EQ(Editor().DeletePod("default", "web").error().code(), Code::kNotFound);
+  EXPECT_EQ(Editor().Delete("Pod", "default", "web").error().code(), Code::kNotFound);
   EXPECT_EQ(Outcome(PodYaml("web")), EditOutcome::kCreated);
   EXPECT_EQ(Files(), 1u);
 }

@@ -6,6 +6,8 @@
 #include "agent/kube/pod_identity.h"
 #include "holdfast/sys/files.h"
 #include "k8s/core/v1/pod.pb.h"
+#include "k8s/core/v1/service.pb.h"
+#include "k8s/discovery/v1/endpoint_slice.pb.h"
 #include "tests/unit/agent/source/source_fixture.h"
 
 namespace holdfast::agent {
@@ -24,8 +26,8 @@ TEST(ManifestNameTest, OnlyFinishedManifests) {
   }
 }
 
-TEST(ReadPodsTest, AManifestBecomesAStaticPodOfThisNode) {
-  const ManifestPods read = ReadPods("web.yaml", PodYaml("web"), kAlone);
+TEST(ReadFileObjectsTest, AManifestBecomesAStaticPodOfThisNode) {
+  const FileObjects read = ReadFileObjects("web.yaml", PodYaml("web"), kAlone);
   ASSERT_TRUE(read.valid) << read.message;
   ASSERT_EQ(read.pods.size(), 1u);
   const corev1::Pod& pod = *read.pods[0];
@@ -42,9 +44,9 @@ TEST(ReadPodsTest, AManifestBecomesAStaticPodOfThisNode) {
   EXPECT_EQ(pod.spec().tolerations(0).effect(), "NoExecute");
 }
 
-TEST(ReadPodsTest, TheUidFollowsContentNodeAndPlace) {
+TEST(ReadFileObjectsTest, TheUidFollowsContentNodeAndPlace) {
   const auto uid = [](const std::string& file, const std::string& text, const FileRules& rules) {
-    return ReadPods(file, text, rules).pods.at(0)->metadata().uid();
+    return ReadFileObjects(file, text, rules).pods.at(0)->metadata().uid();
   };
   const std::string first = uid("web.yaml", PodYaml("web"), kAlone);
   EXPECT_EQ(uid("web.yaml", PodYaml("web"), kAlone), first);
@@ -56,45 +58,67 @@ TEST(ReadPodsTest, TheUidFollowsContentNodeAndPlace) {
   EXPECT_NE(uid("web.yaml", PodYaml("web"), elsewhere), first);
 }
 
-TEST(ReadPodsTest, JsonAndSeveralDocuments) {
-  const ManifestPods json = ReadPods("web.json",
-                                     "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{"
-                                     "\"name\":\"web\"},\"spec\":{\"containers\":"
-                                     "[{\"name\":\"main\",\"image\":\"nginx:1\"}]}}",
-                                     kAlone);
+TEST(ReadFileObjectsTest, JsonAndSeveralDocuments) {
+  const FileObjects json = ReadFileObjects("web.json",
+                                           "{\"apiVersion\":\"v1\",\"kind\":\"Pod\",\"metadata\":{"
+                                           "\"name\":\"web\"},\"spec\":{\"containers\":"
+                                           "[{\"name\":\"main\",\"image\":\"nginx:1\"}]}}",
+                                           kAlone);
   ASSERT_TRUE(json.valid) << json.message;
   EXPECT_EQ(json.pods.size(), 1u);
   const std::string two = PodYaml("a") + "---\n" + PodYaml("b");
-  EXPECT_EQ(ReadPods("two.yaml", two, kAlone).pods.size(), 2u);
-  const ManifestPods refused = ReadPods("two.yaml", two, kUnderApiServer);
+  EXPECT_EQ(ReadFileObjects("two.yaml", two, kAlone).pods.size(), 2u);
+  const FileObjects refused = ReadFileObjects("two.yaml", two, kUnderApiServer);
   EXPECT_FALSE(refused.valid);
   EXPECT_NE(refused.message.find("one Pod"), std::string::npos) << refused.message;
 }
 
-TEST(ReadPodsTest, FaultsNameFileLineAndColumn) {
+TEST(ReadFileObjectsTest, FaultsNameFileLineAndColumn) {
   std::string text = PodYaml("web");
   text.replace(text.find("image:"), 6, "imagee:");
-  const ManifestPods read = ReadPods("web.yaml", text, kAlone);
+  const FileObjects read = ReadFileObjects("web.yaml", text, kAlone);
   EXPECT_FALSE(read.valid);
   EXPECT_TRUE(read.message.starts_with("web.yaml:8:5: spec.containers[0].imagee: unknown field"))
       << read.message;
-  const ManifestPods invalid = ReadPods("web.yaml", PodYaml("UPPER"), kAlone);
+  const FileObjects invalid = ReadFileObjects("web.yaml", PodYaml("UPPER"), kAlone);
   EXPECT_FALSE(invalid.valid);
   EXPECT_TRUE(invalid.message.starts_with("web.yaml:4:9: metadata.name: Invalid value:"))
       << invalid.message;
   for (const std::string nothing : {"", "\n", "# only a comment\n", "---\n---\n"}) {
-    EXPECT_FALSE(ReadPods("web.yaml", nothing, kAlone).valid);
+    EXPECT_FALSE(ReadFileObjects("web.yaml", nothing, kAlone).valid);
   }
 }
 
-TEST(ReadPodsTest, OtherKindsAreNamedAndDoNotStopThePods) {
+TEST(ReadFileObjectsTest, OtherKindsAreNamedAndDoNotStopThePods) {
   const std::string text =
       PodYaml("web") + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n";
-  const ManifestPods read = ReadPods("web.yaml", text, kAlone);
+  const FileObjects read = ReadFileObjects("web.yaml", text, kAlone);
   EXPECT_TRUE(read.valid);
   EXPECT_EQ(read.pods.size(), 1u);
   EXPECT_NE(read.message.find("ConfigMap is not run from a manifest file"), std::string::npos)
       << read.message;
+}
+
+TEST(ReadFileObjectsTest, ServicesAndSlicesStandBesidePodsWhereThereIsNoApiServer) {
+  const std::string text = PodYaml("web") +
+                           "---\napiVersion: v1\nkind: Service\nmetadata: {name: web}\n"
+                           "spec: {selector: {app: web}, ports: [{port: 80}]}\n"
+                           "---\napiVersion: discovery.k8s.io/v1\nkind: EndpointSlice\n"
+                           "metadata: {name: x, namespace: other}\naddressType: IPv4\n"
+                           "endpoints: [{addresses: [192.0.2.1]}]\n";
+  const FileObjects read = ReadFileObjects("web.yaml", text, kAlone);
+  ASSERT_TRUE(read.valid) << read.message;
+  EXPECT_EQ(read.pods.size(), 1u);
+  ASSERT_EQ(read.services.size(), 1u);
+  EXPECT_EQ(read.services[0]->metadata().namespace_(), "default");
+  EXPECT_EQ(read.services[0]->spec().type(), "ClusterIP") << "defaults are filled in";
+  ASSERT_EQ(read.slices.size(), 1u);
+  EXPECT_EQ(read.slices[0]->metadata().namespace_(), "other");
+  EXPECT_FALSE(ReadFileObjects("web.yaml", text, kUnderApiServer).valid);
+  const FileObjects bad = ReadFileObjects(
+      "s.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: w}\nspec: {ports: []}\n", kAlone);
+  EXPECT_FALSE(bad.valid);
+  EXPECT_TRUE(bad.services.empty());
 }
 
 TEST_F(SourceTest, OnlyRegularFilesAreLookedAt) {

@@ -16,8 +16,8 @@ FileSignature Version(int64_t number, int64_t changed_ms = 0) {
   return {1, 1, number, number, changed_ms * 1'000'000};
 }
 
-ManifestPods Pods(const std::vector<std::string>& names, const std::string& uid = "u") {
-  ManifestPods pods;
+FileObjects Pods(const std::vector<std::string>& names, const std::string& uid = "u") {
+  FileObjects pods;
   for (const std::string& name : names) {
     auto pod = std::make_shared<corev1::Pod>();
     pod->mutable_metadata()->set_name(name);
@@ -28,7 +28,12 @@ ManifestPods Pods(const std::vector<std::string>& names, const std::string& uid 
   return pods;
 }
 
-ManifestPods Bad(const std::string& why) { return {{}, false, why}; }
+FileObjects Bad(const std::string& why) {
+  FileObjects objects;
+  objects.valid = false;
+  objects.message = why;
+  return objects;
+}
 
 class ManifestTableTest : public ::testing::Test {
  protected:

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+// LocalServices: Services without an API server. Services and EndpointSlices of the manifest
+// directory get what an API server would give them (service_book.h), endpoints come from the pods
+// of this node, and both go to the ServiceDriver. One thread of its own.
+//
+// The driver is started when every desired pod has a status, or after 10 s: the rules of the
+// previous agent stay in place until this one knows as much as that one did.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "agent/pod/view.h"
+#include "agent/proxy/convert.h"
+#include "agent/proxy/service_book.h"
+#include "agent/proxy/service_driver.h"
+#include "agent/proxy/service_view.h"
+#include "agent/source/pod_source.h"
+#include "holdfast/base/result.h"
+
+namespace holdfast::agent {
+
+struct LocalServicesOptions {
+  std::string node_name;
+  ServiceDriverOptions driver;
+  std::chrono::milliseconds patience{10'000};
+};
+
+// Called from our threads, without a lock held; must not call back.
+struct LocalServicesCallbacks {
+  // What a service newly could not get, or has no rules for.
+  std::function<void(const corev1::Service&, const ServiceTrouble&)> trouble;
+  std::function<void(const std::string& line)> log;
+};
+
+class LocalServices : public ServiceView {
+ public:
+  // Everything is borrowed but the book.
+  static Result<std::unique_ptr<LocalServices>> Start(PodSource& source, PodView& pods,
+                                                      ServiceBackEnd& back_end, const Clock& clock,
+                                                      ServiceBook book,
+                                                      LocalServicesOptions options,
+                                                      LocalServicesCallbacks callbacks);
+  ~LocalServices() override;
+
+  // The source has a newer snapshot. Thread-safe; does not block.
+  void SourceChanged();
+
+  std::vector<ServicePtr> ListServices() const override;
+  std::vector<SlicePtr> ListSlices() const override;
+  Result<ExplainedService> Explain(const model::ServiceName& name) const override;
+  ServiceDriver& driver() { return driver_; }
+
+ private:
+  using PodKey = std::pair<std::string, std::string>;  // namespace, name
+  struct Known {
+    ServicePtr service;                      // completed
+    std::map<std::string, SlicePtr> slices;  // made here, by name
+    std::vector<ServiceTrouble> troubles;
+  };
+  struct Work {
+    bool source_changed = false;
+    std::map<PodKey, PodPtr> pods;  // null: gone
+  };
+
+  LocalServices(PodSource& source, PodView& pods, ServiceBackEnd& back_end, const Clock& clock,
+                ServiceBook book, LocalServicesOptions options, LocalServicesCallbacks callbacks);
+  ServiceDriverCallbacks DriverCallbacks();
+  // From the driver's thread: what the table or the kernel left out.
+  void TellProblems(const model::ServiceName& name, const std::vector<std::string>& messages);
+  void Tell(const corev1::Service& service, const std::vector<ServiceTrouble>& troubles);
+  void Run();
+  void Process(Work work);
+  void TakePods(Work& work, std::set<model::ServiceName>& touched);
+  void TakeSnapshot(const PodSnapshot& snapshot, std::set<model::ServiceName>& touched);
+  void SetService(const DesiredService& desired);
+  void RemoveService(const model::ServiceName& name);
+  void SetWrittenSlices(const PodSnapshot& snapshot);
+  void RebuildSlices(const model::ServiceName& name);
+  void Push(const SlicePtr& slice);
+  void StartDriverWhenSettled(const PodSnapshot& snapshot);
+  bool IsSettled(const PodSnapshot& snapshot) const;
+  void Flush();
+
+  PodSource& source_;
+  ServiceBook book_;
+  const LocalServicesOptions options_;
+  const LocalServicesCallbacks callbacks_;
+  const std::chrono::steady_clock::time_point deadline_;
+
+  // Used by the thread only.
+  std::map<PodKey, PodPtr> pods_;
+  NodeNumbers numbers_;
+  std::vector<std::function<void(netproxy::ServiceTracker&)>> edits_;
+  bool started_ = false;
+  bool failed_ = false;  // a record could not be written: try the snapshot again
+
+  mutable std::mutex mutex_;  // guards what follows; the two maps are written by the thread only
+  std::condition_variable wake_;
+  Work work_;
+  bool stopping_ = false;
+  std::map<model::ServiceName, Known> services_;
+  std::map<PodKey, SlicePtr> written_slices_;
+
+  ServiceDriver driver_;  // after what its thread asks for
+  std::unique_ptr<Subscription> subscription_;
+  std::thread thread_;
+};
+
+}  // namespace holdfast::agent

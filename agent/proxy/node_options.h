@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent's configuration as the service proxy wants it.
+#pragma once
+
+#include "agent/config/agent_config.h"
+#include "agent/proxy/service_completion.h"
+#include "holdfast/base/result.h"
+#include "netproxy/table/service_rows.h"
+
+namespace holdfast::agent {
+
+struct ServiceNodeOptions {
+  netproxy::TableOptions table;
+  ServiceRanges ranges;
+};
+
+// `node_addresses`: as NodeAddresses() gives them, primary ones. kInvalidArgument names the field.
+Result<ServiceNodeOptions> ServiceOptionsOf(const AgentConfig& config,
+                                            const std::vector<std::string>& node_addresses);
+// The same with the node's addresses as they are now.
+Result<ServiceNodeOptions> ReadServiceOptions(const AgentConfig& config);
+
+}  // namespace holdfast::agent

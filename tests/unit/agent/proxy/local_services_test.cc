@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/proxy/local_services.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+
+#include "tests/fakes/fake_pod_view.h"
+#include "tests/fakes/fake_service_back_end.h"
+#include "tests/unit/agent/proxy/objects.h"
+
+namespace holdfast::agent {
+namespace {
+
+class FakeSource : public PodSource {
+ public:
+  std::shared_ptr<const PodSnapshot> Snapshot() const override {
+    const std::lock_guard lock(mutex_);
+    return snapshot_;
+  }
+  void SetChangeCallback(std::function<void()>) override {}
+  void Set(const std::vector<corev1::Pod>& pods, const std::vector<corev1::Service>& services,
+           const std::vector<discoveryv1::EndpointSlice>& slices = {}) {
+    auto next = std::make_shared<PodSnapshot>();
+    next->complete = true;
+    for (const auto& pod : pods) next->pods.push_back({std::make_shared<corev1::Pod>(pod), "f"});
+    for (const auto& service : services) {
+      next->services.push_back({std::make_shared<corev1::Service>(service), "f"});
+    }
+    for (const auto& slice : slices) {
+      next->slices.push_back({std::make_shared<discoveryv1::EndpointSlice>(slice), "f"});
+    }
+    const std::lock_guard lock(mutex_);
+    snapshot_ = std::move(next);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::shared_ptr<const PodSnapshot> snapshot_ = std::make_shared<PodSnapshot>();
+};
+
+class LocalServicesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char pattern[] = "/tmp/holdfast-services-XXXXXX";
+    dir_ = ::mkdtemp(pattern);
+  }
+  void TearDown() override {
+    services_.reset();
+    std::filesystem::remove_all(dir_);
+  }
+
+  void Start(std::chrono::milliseconds patience = std::chrono::seconds(60)) {
+    ServiceRanges ranges;
+    ranges.cluster_ips = {*Cidr::Parse("10.96.0.0/24")};
+    auto book = ServiceBook::Open(dir_, ranges, clock_);
+    ASSERT_TRUE(book) << book.error().message();
+    LocalServicesOptions options;
+    options.node_name = "n1";
+    options.patience = patience;
+    LocalServicesCallbacks callbacks;
+    callbacks.trouble = [this](const corev1::Service& service, const ServiceTrouble& trouble) {
+      const std::lock_guard lock(mutex_);
+      troubles_.push_back(service.metadata().name() + " " + trouble.reason);
+    };
+    auto started = LocalServices::Start(source_, pods_, back_end_, clock_, std::move(*book),
+                                        options, callbacks);
+    ASSERT_TRUE(started) << started.error().message();
+    services_ = std::move(*started);
+  }
+
+  // "default/web=10.88.0.2,10.88.0.3 " of every row.
+  std::string Rules() {
+    std::string out;
+    for (const auto& [key, row] : back_end_.rows()) {
+      out += key.name + "=";
+      for (const model::Endpoint& e : row->cluster) {
+        out += (out.back() == '=' ? "" : ",") + e.ip.ToString();
+      }
+      out += " ";
+    }
+    return out;
+  }
+  bool RulesBecome(const std::string& expected) {
+    return Eventually([&] { return Rules() == expected; });
+  }
+  std::vector<std::string> Troubles() {
+    const std::lock_guard lock(mutex_);
+    return troubles_;
+  }
+
+  std::string dir_;
+  FakeSource source_;
+  FakePodView pods_;
+  FakeServiceBackEnd back_end_;
+  SystemClock clock_;
+  std::mutex mutex_;
+  std::vector<std::string> troubles_;
+  std::unique_ptr<LocalServices> services_;
+};
+
+const char kSelector[] = "selector: {app: web}, ports: [{port: 80}]";
+
+TEST_F(LocalServicesTest, FollowsPodsAsTheyBecomeReadyAndGo) {
+  source_.Set({}, {ServiceOf(kSelector)});
+  Start();
+  ASSERT_TRUE(RulesBecome("default/web= "));
+  pods_.SetPod(PodOf("a", "10.88.0.2"));
+  pods_.SetPod(PodOf("b", "10.88.0.3", false));
+  ASSERT_TRUE(RulesBecome("default/web=10.88.0.2 ")) << Rules();
+  pods_.SetPod(PodOf("b", "10.88.0.3", true));
+  ASSERT_TRUE(RulesBecome("default/web=10.88.0.2,10.88.0.3 ")) << Rules();
+  pods_.SetPod(PodOf("b", "10.88.0.3", true, "app: db"));
+  ASSERT_TRUE(RulesBecome("default/web=10.88.0.2 ")) << "its labels changed: " << Rules();
+  pods_.RemovePod("uid-a");
+  ASSERT_TRUE(RulesBecome("default/web= ")) << Rules();
+}
+
+TEST_F(LocalServicesTest, WaitsUntilEveryDesiredPodHasAStatus) {
+  source_.Set({PodOf("a", ""), PodOf("b", "")}, {ServiceOf(kSelector)});
+  pods_.SetPod(PodOf("a", "10.88.0.2"));
+  Start();
+  ASSERT_TRUE(Eventually([&] { return services_->ListSlices().size() == 1; }));
+  EXPECT_TRUE(back_end_.changes().empty()) << "the rules of before stay";
+  pods_.SetPod(PodOf("b", "10.88.0.3"));
+  ASSERT_TRUE(RulesBecome("default/web=10.88.0.2,10.88.0.3 ")) << Rules();
+  EXPECT_EQ(back_end_.changes().size(), 1u);
+}
+
+TEST_F(LocalServicesTest, DoesNotWaitForever) {
+  source_.Set({PodOf("never", "")}, {ServiceOf(kSelector)});
+  Start(std::chrono::milliseconds(1));
+  ASSERT_TRUE(RulesBecome("default/web= "));
+}
+
+TEST_F(LocalServicesTest, ServicesComeChangeAndGo) {
+  source_.Set({}, {ServiceOf(kSelector), ServiceOf("ports: [{port: 80}]", "other")},
+              {SliceOf("addressType: IPv4\nports: [{port: 80}]\nendpoints: [{addresses: "
+                       "[192.0.2.1]}]\n",
+                       "written", "other")});
+  pods_.SetPod(PodOf("a", "10.88.0.2"));
+  Start();
+  ASSERT_TRUE(RulesBecome("default/other=192.0.2.1 default/web=10.88.0.2 ")) << Rules();
+  EXPECT_EQ(services_->ListServices().size(), 2u);
+  EXPECT_EQ(services_->ListSlices().size(), 2u);
+  const auto explained = services_->Explain({"default", "other"});
+  ASSERT_TRUE(explained);
+  EXPECT_EQ(explained->slices.size(), 1u);
+  EXPECT_EQ(explained->table.ports.at(0).endpoints.size(), 1u);
+  EXPECT_EQ(services_->Explain({"default", "nobody"}).error().message(),
+            "services \"nobody\" not found");
+
+  // Its selector goes, its slices with it; the other's slice is somebody else's now.
+  source_.Set({}, {ServiceOf("ports: [{port: 80}]"), ServiceOf("ports: [{port: 80}]", "other")},
+              {SliceOf("addressType: IPv4\nports: [{port: 80}]\nendpoints: [{addresses: "
+                       "[192.0.2.1]}]\n",
+                       "written", "web")});
+  services_->SourceChanged();
+  ASSERT_TRUE(RulesBecome("default/other= default/web=192.0.2.1 ")) << Rules();
+
+  source_.Set({}, {});
+  services_->SourceChanged();
+  ASSERT_TRUE(RulesBecome(""));
+  ASSERT_TRUE(Eventually([&] { return services_->ListServices().empty(); }));
+  EXPECT_TRUE(std::filesystem::is_empty(dir_)) << "addresses are free again";
+}
+
+TEST_F(LocalServicesTest, WhoChoosesAnAddressComesBeforeWhoTakesAny) {
+  // "a" would take any; b to d choose. "d" chooses what "c" has chosen.
+  std::vector<corev1::Service> services = {ServiceOf("ports: [{port: 80}]", "a")};
+  for (const auto& [name, ip] : std::map<std::string, std::string>{
+           {"b", "10.96.0.77"}, {"c", "10.96.0.78"}, {"d", "10.96.0.78"}}) {
+    services.push_back(ServiceOf("clusterIP: " + ip + ", ports: [{port: 80}]", name));
+  }
+  source_.Set({}, services);
+  Start();
+  ASSERT_TRUE(RulesBecome("default/a= default/b= default/c= ")) << Rules();
+  ASSERT_TRUE(Eventually([&] { return !Troubles().empty(); }));
+  EXPECT_THAT(Troubles(), ::testing::ElementsAre("d ClusterIPAlreadyAllocated"));
+  EXPECT_EQ(services_->Explain({"default", "d"})->troubles.size(), 1u);
+  services.erase(services.begin() + 2);
+  source_.Set({}, services);
+  services_->SourceChanged();
+  ASSERT_TRUE(RulesBecome("default/a= default/b= default/d= ")) << Rules();
+}
+
+}  // namespace
+}  // namespace holdfast::agent
