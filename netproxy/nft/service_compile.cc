@@ -27,11 +27,13 @@ class Script {
     }
     for (auto& [id, list] : grouped) Add(Operation{FormOf(id, 0), std::move(list)});
   }
-  void AddChains(const Table& table) {
-    for (const Chain& chain : table.chains) Add(AddChain{chain.name, chain.hook});
-  }
-  void AddRules(const Table& table) {
+  // Chains, then their rules: of those that packets come in by, or of the others.
+  void AddChains(const Table& table, bool hooked) {
     for (const Chain& chain : table.chains) {
+      if (chain.hook.has_value() == hooked) Add(AddChain{chain.name, chain.hook});
+    }
+    for (const Chain& chain : table.chains) {
+      if (chain.hook.has_value() != hooked) continue;
       for (const Rule& rule : chain.rules) Add(AddRule{chain.name, rule});
     }
   }
@@ -128,7 +130,8 @@ Existing ExistingOf(const Observed& observed, const Table& wanted) {
 
 Transaction ChangeLayout(const Relayout& r) {
   // 1. Rules that are to change go, so that sets and chains may go.  2. What nobody wants goes.
-  // 3. Sets, and chains, which elements may name.  4. Elements.  5. Rules.
+  // 3. Sets, and chains, which elements may name.  4. Rules.  5. Elements: a rule that is added to
+  // a map which is full already makes the kernel walk all of it.
   Script script(r.layout);
   std::map<std::string_view, const Set*> wanted_sets;
   for (const Set& set : r.wanted.sets) wanted_sets[set.name] = &set;
@@ -166,13 +169,13 @@ Transaction ChangeLayout(const Relayout& r) {
   for (const Chain& chain : r.wanted.chains) {
     if (!untouched(chain.name)) script.Add(AddChain{chain.name, chain.hook});
   }
-  script.AddGrouped<AddElements>(r.delta.added, id_stays);
-  for (const auto& [id, elements] : r.all) {
-    if (!id_stays(id)) script.AddAll(id, 0, elements);
-  }
   for (const Chain& chain : r.wanted.chains) {
     if (untouched(chain.name)) continue;
     for (const Rule& rule : chain.rules) script.Add(AddRule{chain.name, rule});
+  }
+  script.AddGrouped<AddElements>(r.delta.added, id_stays);
+  for (const auto& [id, elements] : r.all) {
+    if (!id_stays(id)) script.AddAll(id, 0, elements);
   }
   return script.Take();
 }
@@ -186,9 +189,8 @@ std::vector<Transaction> LoadInParts(const Table& wanted, const ServiceLayout& l
   for (const Set& set : wanted.sets) {
     if (set.timeout.count() != 0) first.Add(AddSet{set});
   }
-  for (const Chain& chain : wanted.chains) {
-    if (!chain.hook) first.Add(AddChain{chain.name, chain.hook});
-  }
+  // A rule that is added to a map which is full already makes the kernel walk all of it.
+  first.AddChains(wanted, /*hooked=*/false);
   out.push_back(first.Take());
   for (const auto& [id, elements] : all) {
     for (size_t at = 0; at < elements.size(); at += elements_per_part) {
@@ -200,8 +202,7 @@ std::vector<Transaction> LoadInParts(const Table& wanted, const ServiceLayout& l
     }
   }
   Script last(layout);
-  last.AddChains(wanted);
-  last.AddRules(wanted);
+  last.AddChains(wanted, /*hooked=*/true);
   out.push_back(last.Take());
   return out;
 }

@@ -44,7 +44,8 @@ struct Relayout {
 };
 Transaction ChangeLayout(const Relayout& relayout);
 
-// A table where there is none, in parts: sets, elements (so many at a time), chains and rules.
+// A table where there is none, in parts: sets and rules, elements (so many at a time), and last
+// the chains that packets come in by.
 std::vector<Transaction> LoadInParts(const Table& wanted, const ServiceLayout& layout,
                                      const ElementsBySet& all, size_t elements_per_part);
 

@@ -74,7 +74,7 @@ TEST_P(NftPackets, DumpLoadsAgainIntoTheSame) {
 TEST_P(NftPackets, ConnectionsSpreadEvenly) {
   Apply(true, {Plain({"a", "b", "c"})});
   std::map<std::string, int> met;
-  constexpr int kConnections = 3000;
+  constexpr int kConnections = 10000;
   for (int i = 0; i < kConnections; ++i) ++met[Try("client", Vip(), 80).endpoint];
   ASSERT_EQ(met.size(), 3u);
   const double expected = kConnections / 3.0;
