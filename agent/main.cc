@@ -238,14 +238,15 @@ Result<void> OpenApi(Agent& agent) {
   Agent* a = &agent;
   ApiDependencies wiring{
       .pods = *agent.view,
+      .services = *agent.local_services,
       .runtime = *agent.runtime,
       .images = *agent.images,
       .clock = agent.clock,
       .instance = agent.config.instance,
       .apply = [a](const std::string& manifest, const std::string& origin,
                    bool dry_run) { return a->editor->Apply(manifest, origin, dry_run); },
-      .delete_pod = [a](const std::string& ns,
-                        const std::string& name) { return a->editor->Delete("Pod", ns, name); },
+      .delete_object = [a](const std::string& kind, const std::string& ns,
+                           const std::string& name) { return a->editor->Delete(kind, ns, name); },
       .node = [a] { return MakeNode(a->config, kVersion, a->started, a->clock.Wall()); },
       .audit = [a](bool repair) { return Audit(*a, repair); },
       .set_deletion_grace = [a](const PodUid& uid, std::chrono::seconds grace) -> Result<void> {

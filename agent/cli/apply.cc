@@ -2,6 +2,7 @@
 // apply and delete: edits of the agent's manifest directory.
 #include <algorithm>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -13,11 +14,14 @@
 #include "agent/kube/manifest_reader.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"
+#include "k8s/core/v1/service.pb.h"
+#include "k8s/discovery/v1/endpoint_slice.pb.h"
 
 namespace holdfast::agent::cli {
 namespace {
 
 namespace core = ::k8s::io::api::core::v1;
+namespace discovery = ::k8s::io::api::discovery::v1;
 
 struct ApplyOptions {
   std::vector<std::string> files;
@@ -94,35 +98,71 @@ int RunApply(const ApplyOptions& options, const GlobalOptions& global) {
   });
 }
 
-Result<std::vector<PodName>> PodsOfManifests(const DeleteOptions& options,
-                                             const std::string& default_namespace) {
+// One object to delete.
+struct Target {
+  std::string kind;
+  PodName name;
+};
+
+template <class Object>
+Target TargetOf(const std::string& kind, const Object& object,
+                const std::string& default_namespace) {
+  const auto& meta = object.metadata();
+  return {kind, {meta.namespace_().empty() ? default_namespace : meta.namespace_(), meta.name()}};
+}
+
+Result<std::vector<Target>> TargetsOfManifests(const DeleteOptions& options,
+                                               const std::string& default_namespace) {
   ASSIGN_OR_RETURN(const std::vector<ManifestText> manifests,
                    ReadManifests(options.files, options.recursive));
-  std::vector<PodName> names;
+  std::vector<Target> targets;
   for (const ManifestText& text : manifests) {
     const kube::Manifest manifest = kube::ReadManifest(text.origin, text.text);
     if (!manifest.ok()) return InvalidArgument(kube::ToString(manifest.diagnostics));
     for (const kube::ManifestObject& object : manifest.objects) {
-      const auto* pod = object.As<core::Pod>();
-      if (pod == nullptr) continue;  // other kinds need no agent to forget them yet
-      const auto& meta = pod->metadata();
-      names.push_back(
-          {meta.namespace_().empty() ? default_namespace : meta.namespace_(), meta.name()});
+      const std::string& kind = object.type.kind;
+      if (const auto* pod = object.As<core::Pod>()) {
+        targets.push_back(TargetOf(kind, *pod, default_namespace));
+      } else if (const auto* service = object.As<core::Service>()) {
+        targets.push_back(TargetOf(kind, *service, default_namespace));
+      } else if (const auto* slice = object.As<discovery::EndpointSlice>()) {
+        targets.push_back(TargetOf(kind, *slice, default_namespace));
+      }  // other kinds need no agent to forget them yet
     }
   }
-  return names;
+  return targets;
 }
 
-// "pod a b", "pod/a", "a".
-std::vector<PodName> PodsOfWords(std::vector<std::string> words,
-                                 const std::string& default_namespace) {
-  if (!words.empty() &&
-      (words.front() == "pod" || words.front() == "pods" || words.front() == "po")) {
+// "Pod" for "pod", "pods" and "po"; "" for what is no kind.
+std::string KindOfWord(const std::string& word) {
+  static const std::map<std::string, std::string> kKinds = {{"pod", "Pod"},
+                                                            {"pods", "Pod"},
+                                                            {"po", "Pod"},
+                                                            {"service", "Service"},
+                                                            {"services", "Service"},
+                                                            {"svc", "Service"},
+                                                            {"endpointslice", "EndpointSlice"},
+                                                            {"endpointslices", "EndpointSlice"}};
+  const auto found = kKinds.find(word);
+  return found == kKinds.end() ? "" : found->second;
+}
+
+// "pod a b", "service web", "svc/web", "pod/a", "a".
+std::vector<Target> TargetsOfWords(std::vector<std::string> words,
+                                   const std::string& default_namespace) {
+  std::string kind = "Pod";
+  if (!words.empty() && !KindOfWord(words.front()).empty()) {
+    kind = KindOfWord(words.front());
     words.erase(words.begin());
   }
-  std::vector<PodName> names;
-  for (const std::string& word : words) names.push_back(ParsePodName(word, default_namespace));
-  return names;
+  std::vector<Target> targets;
+  for (std::string word : words) {
+    const size_t slash = word.find('/');
+    const std::string prefix = slash == std::string::npos ? "" : KindOfWord(word.substr(0, slash));
+    if (!prefix.empty()) word.erase(0, slash + 1);
+    targets.push_back({prefix.empty() ? kind : prefix, ParsePodName(word, default_namespace)});
+  }
+  return targets;
 }
 
 std::optional<int64_t> GracePeriod(const DeleteOptions& options) {
@@ -132,19 +172,23 @@ std::optional<int64_t> GracePeriod(const DeleteOptions& options) {
   return std::nullopt;
 }
 
-int DeleteOne(Session& session, const DeleteOptions& options, const PodName& name) {
+int DeleteOne(Session& session, const DeleteOptions& options, const Target& target) {
+  const PodName& name = target.name;
+  const bool is_pod = target.kind == "Pod";
   // Its UID first: a pod of the same name that is made meanwhile is another one.
-  const auto running = FindRunning(session, name);
+  const auto running = is_pod ? FindRunning(session, name) : std::nullopt;
   grpc::ClientContext context;
   v1::DeleteRequest request;
   request.set_namespace_(name.name_space);
   request.set_name(name.name);
-  if (const auto grace = GracePeriod(options)) request.set_grace_period_seconds(*grace);
+  request.set_kind(target.kind);
+  const auto grace = GracePeriod(options);
+  if (grace && is_pod) request.set_grace_period_seconds(*grace);
   v1::DeleteResponse response;
   const grpc::Status status = session.stub().Delete(&context, request, &response);
   if (status.error_code() == grpc::StatusCode::NOT_FOUND && options.ignore_not_found) return kOk;
   if (!status.ok()) return Report(status);
-  std::printf("pod \"%s\" %s from %s namespace\n", name.name.c_str(),
+  std::printf("%s \"%s\" %s from %s namespace\n", LowerCase(target.kind).c_str(), name.name.c_str(),
               options.force ? "force deleted" : "deleted", name.name_space.c_str());
   std::fflush(stdout);
   if (!options.wait || !running) return kOk;
@@ -153,23 +197,23 @@ int DeleteOne(Session& session, const DeleteOptions& options, const PodName& nam
 
 int RunDelete(const DeleteOptions& options, const GlobalOptions& global) {
   if (options.words.empty() == options.files.empty()) {
-    throw CLI::ValidationError("delete", "expected pod NAME… or -f FILE");
+    throw CLI::ValidationError("delete", "expected pod NAME…, service NAME… or -f FILE");
   }
   (void)DurationFlag("--timeout", options.timeout);
-  auto names = options.files.empty()
-                   ? Result<std::vector<PodName>>(PodsOfWords(options.words, global.name_space))
-                   : PodsOfManifests(options, global.name_space);
-  if (!names) return Report(names.error());
+  auto targets = options.files.empty()
+                     ? Result<std::vector<Target>>(TargetsOfWords(options.words, global.name_space))
+                     : TargetsOfManifests(options, global.name_space);
+  if (!targets) return Report(targets.error());
   return WithSession(global, [&](Session& session) {
     if (options.all) {
       for (const core::Pod& pod : ListAll(session)) {
-        names->push_back({pod.metadata().namespace_(), pod.metadata().name()});
+        targets->push_back({"Pod", {pod.metadata().namespace_(), pod.metadata().name()}});
       }
     }
-    if (names->empty()) return Report(NotFound("nothing to delete: no pod was named"));
+    if (targets->empty()) return Report(NotFound("nothing to delete: nothing was named"));
     int code = kOk;
-    for (const PodName& name : *names) {
-      if (DeleteOne(session, options, name) != kOk) code = kFailed;
+    for (const Target& target : *targets) {
+      if (DeleteOne(session, options, target) != kOk) code = kFailed;
     }
     return code;
   });
@@ -201,9 +245,10 @@ void AddApply(CLI::App& app, Invocation& invocation) {
 
 void AddDelete(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<DeleteOptions>();
-  CLI::App* command = app.add_subcommand("delete", "End pods and remove their manifests");
+  CLI::App* command =
+      app.add_subcommand("delete", "Remove objects from the manifest directory; pods end");
   command->fallthrough();
-  command->add_option("pod", options->words, "pod NAME…");
+  command->add_option("pod", options->words, "pod NAME… or service NAME…");
   AddFileFlags(*command, options->files, options->recursive);
   command->add_option("--grace-period", options->grace_period,
                       "Seconds between SIGTERM and SIGKILL (default: the pod's own)");

@@ -18,6 +18,7 @@ constexpr char kFooter[] =
     "  holdctl logs -f web                  follow a log over rotation and restarts\n"
     "  holdctl exec -it web -- sh           a shell in a container\n"
     "  holdctl apply -f pod.yaml            run a pod\n"
+    "  holdctl explain service web          who gets packets to a Service, and why\n"
     "  holdctl image import app.tar         add an image\n"
     "\nExit codes: 0 done, 1 failed, 2 wrong usage; exec passes on the program's.\n"
     "Manual: man holdctl; docs/holdctl.md";
@@ -63,8 +64,8 @@ int Main(int argc, const char* const* argv) {
   app.require_subcommand(1);
   app.fallthrough();
   app.footer(kFooter);
-  for (const auto add : {AddGet, AddDescribe, AddLogs, AddExec, AddApply, AddDelete, AddImage,
-                         AddCheck, AddWait, AddVersion, AddCompletion}) {
+  for (const auto add : {AddGet, AddDescribe, AddLogs, AddExec, AddApply, AddDelete, AddExplain,
+                         AddImage, AddCheck, AddWait, AddVersion, AddCompletion}) {
     add(app, invocation);
   }
   // CLI11 would give what follows "--" to the next positional; exec needs to know where it stood.
@@ -84,10 +85,6 @@ int Main(int argc, const char* const* argv) {
   } catch (const CLI::CallForAllHelp& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
-    const std::vector<std::string> unknown = app.remaining();
-    if (app.get_subcommands().empty() && !unknown.empty()) {
-      return UsageError(app, StrCat("unknown command \"", unknown.front(), "\" for \"holdctl\""));
-    }
     return UsageError(app, error.what());
   }
 }

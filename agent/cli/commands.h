@@ -25,6 +25,7 @@ void AddLogs(CLI::App& app, Invocation& invocation);
 void AddExec(CLI::App& app, Invocation& invocation);
 void AddApply(CLI::App& app, Invocation& invocation);
 void AddDelete(CLI::App& app, Invocation& invocation);
+void AddExplain(CLI::App& app, Invocation& invocation);
 void AddImage(CLI::App& app, Invocation& invocation);
 void AddCheck(CLI::App& app, Invocation& invocation);
 void AddWait(CLI::App& app, Invocation& invocation);

@@ -18,11 +18,11 @@ constexpr char kBash[] = R"sh(_holdctl() {
     -o|--output) words="table wide json yaml name jsonpath=" ;;
     *)
       if [ "$COMP_CWORD" = 1 ]; then
-        words="get describe logs exec apply delete image check wait version completion"
+        words="get describe logs exec apply delete explain image check wait version completion"
       else
         case $command in
           get)
-            if [ "$COMP_CWORD" = 2 ]; then words="pods events node images"
+            if [ "$COMP_CWORD" = 2 ]; then words="pods services endpoints events node images"
             else words=$(holdctl get pods -o name 2>/dev/null | cut -d/ -f2); fi ;;
           image)
             if [ "$COMP_CWORD" = 2 ]; then words="import ls rm inspect export"
@@ -45,10 +45,10 @@ constexpr char kZshHead[] = "autoload -U +X bashcompinit && bashcompinit\n";
 constexpr char kFish[] = R"sh(function __holdctl_pods
   holdctl get pods -o name 2>/dev/null | string replace 'pod/' ''
 end
-set -l commands get describe logs exec apply delete image check wait version completion
+set -l commands get describe logs exec apply delete explain image check wait version completion
 complete -c holdctl -f
 complete -c holdctl -n "not __fish_seen_subcommand_from $commands" -a "$commands"
-complete -c holdctl -n "__fish_seen_subcommand_from get" -a "pods events node images"
+complete -c holdctl -n "__fish_seen_subcommand_from get" -a "pods services endpoints events node images"
 complete -c holdctl -n "__fish_seen_subcommand_from image" -a "import ls rm inspect export"
 complete -c holdctl -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
 complete -c holdctl -n "__fish_seen_subcommand_from describe delete logs exec wait" -a "(__holdctl_pods)"

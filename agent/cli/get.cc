@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// get: pods, events, the node, images; once or watched.
+// get: pods, services, endpoints, events, the node, images; pods and events also watched.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -11,13 +11,15 @@
 #include "agent/cli/rows.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/node.pb.h"
+#include "k8s/core/v1/service.pb.h"
+#include "k8s/discovery/v1/endpoint_slice.pb.h"
 
 namespace holdfast::agent::cli {
 namespace {
 
 namespace core = ::k8s::io::api::core::v1;
 
-enum class Resource : uint8_t { kPods, kEvents, kNodes, kImages };
+enum class Resource : uint8_t { kPods, kEvents, kNodes, kServices, kEndpoints, kImages };
 
 struct GetOptions {
   std::vector<std::string> words;  // resource and names
@@ -50,15 +52,29 @@ void Write(const std::string& text) {
 }
 
 Result<Resource> ParseResource(const std::string& word) {
-  static const std::map<std::string, Resource> kNames = {
-      {"po", Resource::kPods},      {"pod", Resource::kPods},     {"pods", Resource::kPods},
-      {"ev", Resource::kEvents},    {"event", Resource::kEvents}, {"events", Resource::kEvents},
-      {"no", Resource::kNodes},     {"node", Resource::kNodes},   {"nodes", Resource::kNodes},
-      {"image", Resource::kImages}, {"images", Resource::kImages}};
+  static const std::map<std::string, Resource> kNames = {{"po", Resource::kPods},
+                                                         {"pod", Resource::kPods},
+                                                         {"pods", Resource::kPods},
+                                                         {"ev", Resource::kEvents},
+                                                         {"event", Resource::kEvents},
+                                                         {"events", Resource::kEvents},
+                                                         {"no", Resource::kNodes},
+                                                         {"node", Resource::kNodes},
+                                                         {"nodes", Resource::kNodes},
+                                                         {"image", Resource::kImages},
+                                                         {"images", Resource::kImages},
+                                                         {"svc", Resource::kServices},
+                                                         {"service", Resource::kServices},
+                                                         {"services", Resource::kServices},
+                                                         {"ep", Resource::kEndpoints},
+                                                         {"endpoints", Resource::kEndpoints},
+                                                         {"endpointslice", Resource::kEndpoints},
+                                                         {"endpointslices", Resource::kEndpoints}};
   const auto found = kNames.find(word);
   if (found != kNames.end()) return found->second;
-  return InvalidArgument(StrCat("the server doesn't have a resource type \"", word,
-                                "\"; there are pods, events, node and images"));
+  return InvalidArgument(
+      StrCat("the server doesn't have a resource type \"", word,
+             "\"; there are pods, services, endpoints, events, node and images"));
 }
 
 // "pods a b", "pod/a pod/b", "ns/a" is left to the name's own parser.
@@ -216,6 +232,66 @@ int GetNode(const Get& get) {
   return kOk;
 }
 
+// Keeps the objects that were named; kFailed and a message for a name that none has.
+template <class Object, class NameOf>
+int PickByName(const Get& get, const char* resource, NameOf name_of, std::vector<Object>& objects) {
+  if (get.names.empty()) return kOk;
+  int code = kOk;
+  std::vector<Object> picked;
+  for (const std::string& name : get.names) {
+    const size_t before = picked.size();
+    for (const Object& object : objects) {
+      if (name_of(object) == name) picked.push_back(object);
+    }
+    if (picked.size() != before) continue;
+    code = Report({grpc::StatusCode::NOT_FOUND, StrCat(resource, " \"", name, "\" not found")});
+  }
+  objects = std::move(picked);
+  return code;
+}
+
+int GetServices(const Get& get) {
+  grpc::ClientContext context;
+  v1::ListServicesRequest request;
+  request.set_namespace_(get.Namespace());
+  request.set_label_selector(get.options.selector);
+  v1::ListServicesResponse response;
+  const grpc::Status status = get.session.stub().ListServices(&context, request, &response);
+  if (!status.ok()) return Report(status);
+  std::vector<core::Service> services(response.services().begin(), response.services().end());
+  const int code = PickByName(
+      get, "services", [](const core::Service& s) { return s.metadata().name(); }, services);
+  if (services.empty()) return code != kOk ? code : NothingFound(get);
+  Show(get, "service", services, get.names.size() == 1, ServiceHeader, ServiceRow);
+  return code;
+}
+
+// By service; as documents the slices themselves.
+int GetEndpoints(const Get& get) {
+  grpc::ClientContext context;
+  v1::ListEndpointSlicesRequest request;
+  request.set_namespace_(get.Namespace());
+  v1::ListEndpointSlicesResponse response;
+  const grpc::Status status = get.session.stub().ListEndpointSlices(&context, request, &response);
+  if (!status.ok()) return Report(status);
+  std::vector<Slice> slices(response.slices().begin(), response.slices().end());
+  const int code = PickByName(get, "endpoints", ServiceOfSlice, slices);
+  if (slices.empty()) return code != kOk ? code : NothingFound(get);
+  if (!get.output.IsTable()) {
+    std::vector<const google::protobuf::Message*> messages;
+    for (const Slice& slice : slices) messages.push_back(&slice);
+    Write(PrintObjects(get.output, "endpointslice", messages, slices.size() == 1));
+    return code;
+  }
+  const RowStyle style = get.Style();
+  Table table(EndpointsHeader(style));
+  for (const EndpointsOfService& endpoints : GroupByService(slices)) {
+    table.AddRow(EndpointsRow(endpoints, style));
+  }
+  Write(table.Render(!get.options.no_headers));
+  return code;
+}
+
 int GetImages(const Get& get) {
   grpc::ClientContext context;
   v1::ListImagesResponse response;
@@ -253,6 +329,10 @@ int RunGet(const GetOptions& options, const GlobalOptions& global) {
         return GetEvents(get);
       case Resource::kNodes:
         return GetNode(get);
+      case Resource::kServices:
+        return GetServices(get);
+      case Resource::kEndpoints:
+        return GetEndpoints(get);
       case Resource::kImages:
         return GetImages(get);
     }
@@ -274,11 +354,14 @@ void AddGetFlags(CLI::App& command, GetOptions& options, Invocation& invocation)
 
 void AddGet(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<GetOptions>();
-  CLI::App* command = app.add_subcommand("get", "Show pods, events, the node or images");
+  CLI::App* command =
+      app.add_subcommand("get", "Show pods, services, endpoints, events, the node or images");
   command->fallthrough();
   command
-      ->add_option("resource", options->words,
-                   "pods (po), events (ev), node (no) or images, and names")
+      ->add_option(
+          "resource", options->words,
+          "pods (po), services (svc), endpoints (ep), events (ev), node (no) or images, and "
+          "names")
       ->required();
   AddGetFlags(*command, *options, invocation);
   command->callback([options, &invocation] {

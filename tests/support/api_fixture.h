@@ -27,6 +27,7 @@
 #include "tests/fakes/fake_exec_runtime.h"
 #include "tests/fakes/fake_image_store.h"
 #include "tests/fakes/fake_pod_view.h"
+#include "tests/fakes/fake_service_view.h"
 
 namespace holdfast::agent {
 
@@ -101,6 +102,7 @@ class ApiFixture : public ::testing::Test {
     instance.pod_log_dir = root_ + "/pods";
     return ApiDependencies{
         .pods = pods_,
+        .services = services_,
         .runtime = runtime_,
         .images = images_,
         .clock = clock_,
@@ -115,11 +117,14 @@ class ApiFixture : public ::testing::Test {
           return std::vector<EditedObject>{
               {"Pod", "default", "web", "pod-default-web.yaml", EditOutcome::kCreated}};
         },
-        .delete_pod = [this](const std::string& pod_namespace,
-                             const std::string& name) -> Result<EditedObject> {
+        .delete_object = [this](const std::string& kind, const std::string& object_namespace,
+                                const std::string& name) -> Result<EditedObject> {
+          if (kind == "Service") {
+            return EditedObject{kind, object_namespace, name, "s.yaml", EditOutcome::kDeleted};
+          }
           if (name != "web") return NotFound("pods \"" + name + "\" not found");
           pods_.RemovePod("uid-web");
-          return EditedObject{"Pod", pod_namespace, name, "web.yaml", EditOutcome::kDeleted};
+          return EditedObject{"Pod", object_namespace, name, "web.yaml", EditOutcome::kDeleted};
         },
         .node =
             [] {
@@ -162,6 +167,7 @@ class ApiFixture : public ::testing::Test {
   ApiOptions options_;
   SystemClock clock_;
   FakePodView pods_;
+  FakeServiceView services_;
   FakeExecRuntime runtime_;
   FakeImageStore images_;
   std::mutex mutex_;

@@ -27,20 +27,23 @@ class Node;
 namespace holdfast::agent {
 
 class PodView;
+class ServiceView;
 struct EditedObject;
 
 struct ApiDependencies {
   PodView& pods;
+  ServiceView& services;
   ContainerRuntime& runtime;
   ImageStore& images;
   const Clock& clock;
   model::Instance instance;
-  // ManifestEditor::Apply and ::DeletePod. Thread-safe; may block.
+  // ManifestEditor::Apply and ::Delete. Thread-safe; may block.
   std::function<Result<std::vector<EditedObject>>(const std::string& manifest,
                                                   const std::string& origin, bool dry_run)>
       apply;
-  std::function<Result<EditedObject>(const std::string& pod_namespace, const std::string& name)>
-      delete_pod;
+  std::function<Result<EditedObject>(const std::string& kind, const std::string& object_namespace,
+                                     const std::string& name)>
+      delete_object;
   // The synthetic Node object. Thread-safe; may block on small files.
   std::function<k8s::io::api::core::v1::Node()> node;
   // ContainerRuntime::Audit and PodNetwork::Audit with the pods that are wanted or still ending.

@@ -34,6 +34,15 @@ class NodeAgentService final : public v1::NodeAgent::CallbackService {
   grpc::ServerUnaryReactor* GetNode(grpc::CallbackServerContext* context,
                                     const v1::GetNodeRequest* request,
                                     k8s::io::api::core::v1::Node* response) override;
+  grpc::ServerUnaryReactor* ListServices(grpc::CallbackServerContext* context,
+                                         const v1::ListServicesRequest* request,
+                                         v1::ListServicesResponse* response) override;
+  grpc::ServerUnaryReactor* ListEndpointSlices(grpc::CallbackServerContext* context,
+                                               const v1::ListEndpointSlicesRequest* request,
+                                               v1::ListEndpointSlicesResponse* response) override;
+  grpc::ServerUnaryReactor* ExplainService(grpc::CallbackServerContext* context,
+                                           const v1::ExplainServiceRequest* request,
+                                           v1::ExplainServiceResponse* response) override;
   grpc::ServerUnaryReactor* ListImages(grpc::CallbackServerContext* context,
                                        const v1::ListImagesRequest* request,
                                        v1::ListImagesResponse* response) override;

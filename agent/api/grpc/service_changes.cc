@@ -83,18 +83,25 @@ grpc::ServerUnaryReactor* NodeAgentService::Apply(grpc::CallbackServerContext* c
 grpc::ServerUnaryReactor* NodeAgentService::Delete(grpc::CallbackServerContext* context,
                                                    const v1::DeleteRequest* request,
                                                    v1::DeleteResponse* response) {
-  const PodPtr pod = RunningPod(core_.deps, request->namespace_(), request->name());
+  const std::string kind = request->kind().empty() ? "Pod" : request->kind();
+  const bool is_pod = kind == "Pod";
+  const PodPtr pod =
+      is_pod ? RunningPod(core_.deps, request->namespace_(), request->name()) : nullptr;
+  const std::string name = StrCat(request->namespace_(), "/", request->name());
   return AnswerChange(
-      context, Method::kDelete, StrCat(request->namespace_(), "/", request->name()),
-      pod ? pod->metadata().uid() : "", [this, request, response, pod]() -> Result<void> {
+      context, Method::kDelete, is_pod ? name : StrCat(kind, " ", name),
+      pod ? pod->metadata().uid() : "", [this, request, response, pod, kind]() -> Result<void> {
         if (request->namespace_().empty() || request->name().empty()) {
-          return InvalidArgument("a pod's namespace and name are required");
+          return InvalidArgument("namespace and name are required");
+        }
+        if (kind != "Pod" && request->has_grace_period_seconds()) {
+          return InvalidArgument(StrCat("a grace period is for pods, not for a ", kind));
         }
         if (request->has_grace_period_seconds()) {
           RETURN_IF_ERROR(SetGrace(core_.deps, pod, request->grace_period_seconds()));
         }
         ASSIGN_OR_RETURN(const EditedObject deleted,
-                         core_.deps.delete_pod(request->namespace_(), request->name()));
+                         core_.deps.delete_object(kind, request->namespace_(), request->name()));
         HOLDFAST_PAUSE_POINT("api.delete.removed");
         FillEdited(deleted, *response->mutable_object());
         Announce(core_.deps);

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-COMMANDS = ["get", "describe", "logs", "exec", "apply", "delete", "image", "image import", "image ls",
+COMMANDS = ["get", "describe", "logs", "exec", "apply", "delete", "explain", "image", "image import", "image ls",
             "image inspect", "image rm", "image export", "check", "wait", "version", "completion"]
 
 

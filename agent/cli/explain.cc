@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// explain service: who gets packets to a Service, and why.
+#include <cstdio>
+#include <memory>
+#include <string>
+
+#include "agent/cli/commands.h"
+#include "agent/cli/table.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent::cli {
+namespace {
+
+using Response = v1::ExplainServiceResponse;
+
+struct ExplainOptions {
+  std::vector<std::string> words;
+  std::string from;
+};
+
+std::string Sender(const std::string& from) {
+  if (from == "pod") return "from a pod of this node";
+  if (from == "node") return "from this node itself";
+  if (from == "outside") return "from outside";
+  return "from anybody";
+}
+
+std::string Join(const google::protobuf::RepeatedPtrField<std::string>& items) {
+  std::string out;
+  for (const std::string& item : items) out += StrCat(out.empty() ? "" : " ", item);
+  return out;
+}
+
+std::string What(const Response::Answer& answer) {
+  switch (answer.outcome()) {
+    case Response::Answer::SERVE:
+      return StrCat("one of ", answer.endpoints_size(), answer.local() ? " on this node: " : ": ",
+                    Join(answer.endpoints()),
+                    answer.masquerade() ? ", with this node's address as source" : "");
+    case Response::Answer::REJECT:
+      return "rejected";
+    case Response::Answer::DROP:
+    case Response::Answer::FILTER:
+      return "dropped";
+    default:
+      return "no rule";
+  }
+}
+
+std::string Address(const Response::Frontend& frontend) {
+  if (frontend.address().empty()) return StrCat("port ", frontend.port(), " of the node");
+  const bool v6 = frontend.address().find(':') != std::string::npos;
+  return StrCat(v6 ? StrCat("[", frontend.address(), "]") : frontend.address(), ":",
+                frontend.port());
+}
+
+void PrintFrontend(const Response::Frontend& frontend) {
+  std::printf("  %s %s/%s\n", frontend.kind().c_str(), Address(frontend).c_str(),
+              frontend.protocol().c_str());
+  for (const Response::Answer& answer : frontend.answers()) {
+    std::printf("    %-25s %s (%s)\n", (Sender(answer.from()) + ":").c_str(), What(answer).c_str(),
+                Visible(answer.reason()).c_str());
+  }
+}
+
+void PrintEndpoints(const Response::Port& port) {
+  if (port.endpoints_size() == 0) {
+    std::puts("  No endpoints");
+    return;
+  }
+  Table table({"  ENDPOINT", "POD", "NODE", "CLUSTER LIST", "LOCAL LIST"});
+  for (const Response::Endpoint& endpoint : port.endpoints()) {
+    table.AddRow({"  " + endpoint.address(), endpoint.pod().empty() ? "<none>" : endpoint.pod(),
+                  endpoint.node().empty() ? "<none>" : endpoint.node(), endpoint.verdict(),
+                  endpoint.local_verdict()});
+  }
+  std::fputs(table.Render(true).c_str(), stdout);
+}
+
+void Print(const PodName& name, const Response& response) {
+  std::printf("Service %s/%s\n", name.name_space.c_str(), name.name.c_str());
+  if (!response.skipped().empty()) {
+    std::printf("No rules: %s.\n", Visible(response.skipped()).c_str());
+  }
+  for (const std::string& problem : response.problems()) {
+    std::printf("Problem: %s\n", Visible(problem).c_str());
+  }
+  for (const Response::Port& port : response.ports()) {
+    std::printf("\nPort %s (%s)", port.name().empty() ? "<unnamed>" : Visible(port.name()).c_str(),
+                port.ip_family().c_str());
+    if (port.affinity_seconds() != 0) {
+      std::printf(", a client keeps its endpoint for %llu s",
+                  static_cast<unsigned long long>(port.affinity_seconds()));
+    }
+    std::puts("");
+    for (const Response::Frontend& frontend : port.frontends()) PrintFrontend(frontend);
+    PrintEndpoints(port);
+  }
+}
+
+int RunExplain(const ExplainOptions& options, const GlobalOptions& global) {
+  std::vector<std::string> words = options.words;
+  if (words.front() == "service" || words.front() == "services" || words.front() == "svc") {
+    words.erase(words.begin());
+  }
+  if (words.size() != 1) throw CLI::ValidationError("explain", "expected service NAME");
+  std::string text = words.front();
+  for (const std::string prefix : {"service/", "svc/"}) {
+    if (text.starts_with(prefix)) text.erase(0, prefix.size());
+  }
+  const PodName name = ParsePodName(text, global.name_space);
+  return WithSession(global, [&](Session& session) {
+    grpc::ClientContext context;
+    v1::ExplainServiceRequest request;
+    request.set_namespace_(name.name_space);
+    request.set_name(name.name);
+    request.set_from(options.from);
+    Response response;
+    const grpc::Status status = session.stub().ExplainService(&context, request, &response);
+    if (!status.ok()) return Report(status);
+    Print(name, response);
+    return kOk;
+  });
+}
+
+}  // namespace
+
+void AddExplain(CLI::App& app, Invocation& invocation) {
+  const auto options = std::make_shared<ExplainOptions>();
+  CLI::App* command = app.add_subcommand(
+      "explain", "Tell who gets packets to a Service, and why each endpoint is used or not");
+  command->fallthrough();
+  command->add_option("service", options->words, "service NAME")->required();
+  command->add_option("--from", options->from, "Only for packets from this source address");
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] { return RunExplain(*options, invocation.global); };
+  });
+}
+
+}  // namespace holdfast::agent::cli
