@@ -9,8 +9,6 @@
 namespace holdfast::netproxy {
 namespace {
 
-using Names = std::set<std::string>;
-
 class IptablesChanges : public IptablesWorld {};
 INSTANTIATE_TEST_SUITE_P(Kinds, IptablesChanges,
                          ::testing::Combine(::testing::Values("nft", "legacy"), ::testing::Bool()),
@@ -22,39 +20,39 @@ TEST_P(IptablesChanges, EndpointsAndServicesComeAndGo) {
   const auto web = [&](const std::vector<std::string>& endpoints) {
     return Row("default/web", {ClusterIp(Vip(), 80), NodePort(30080)}, endpoints);
   };
-  Apply(true, {web({"a", "b"})});
+  Apply(true, Rows{web({"a", "b"})});
   EXPECT_EQ(Reached("client", Vip(), 80), (Names{"a", "b"}));
   EXPECT_EQ(Reached("node", Vip(), 80), (Names{"a", "b"}));
   EXPECT_EQ(Reached("outside", NodeIp(), 30080), (Names{"a", "b"}));
   EXPECT_EQ(WhoIs(Try("client", Vip(), 80).source, "client"), "client");
   EXPECT_EQ(WhoIs(Try("outside", NodeIp(), 30080).source, "outside"), "node");
-  Apply(false, {web({"b", "c"})});
+  Apply(false, Rows{web({"b", "c"})});
   EXPECT_EQ(Reached("client", Vip(), 80), (Names{"b", "c"}));
-  Apply(false, {web({})});
+  Apply(false, Rows{web({})});
   EXPECT_EQ(Reached("client", Vip(), 80, 1), (Names{"refused"}));
   EXPECT_EQ(Reached("outside", NodeIp(), 30080, 1), (Names{"refused"}));
   EXPECT_EQ(Reached("node", NodeIp(), 30080, 1), (Names{"refused"}));
-  Apply(false, {web({"a"})});
+  Apply(false, Rows{web({"a"})});
   EXPECT_EQ(Reached("client", Vip(), 80, 5), (Names{"a"}));
   EXPECT_EQ(WhoIs(Try("a", Vip(), 80).source, "a"), "node") << "to itself";
-  Apply(false, {}, {{"default/web", v6()}});
+  Apply(false, Rows{}, {{"default/web", v6()}});
   EXPECT_EQ(Rules().find("default/web"), std::string::npos) << Rules();
   EXPECT_EQ(Rules().find("KUBE-SEP-"), std::string::npos) << Rules();
 }
 
 TEST_P(IptablesChanges, AnAddressMovesFromOneServiceToAnother) {
-  Apply(true, {Row("default/one", {ClusterIp(Vip(), 80)}, {"a"}),
-               Row("default/two", {ClusterIp(Vip(), 81)}, {"b"})});
-  Apply(false, {Row("default/two", {ClusterIp(Vip(), 80)}, {"b"})}, {{"default/one", v6()}});
+  Apply(true, Rows{Row("default/one", {ClusterIp(Vip(), 80)}, {"a"}),
+                   Row("default/two", {ClusterIp(Vip(), 81)}, {"b"})});
+  Apply(false, Rows{Row("default/two", {ClusterIp(Vip(), 80)}, {"b"})}, {{"default/one", v6()}});
   EXPECT_EQ(Reached("client", Vip(), 80, 8), (Names{"b"}));
 }
 
 TEST_P(IptablesChanges, RestartTakesOverAndAForeignFlushIsRepaired) {
   const model::ServicePortRow row = Row("default/web", {ClusterIp(Vip(), 80)}, {"a", "b"});
-  Apply(true, {row});
+  Apply(true, Rows{row});
   const std::string before = back_end_->Dump().value_or("");
   Restart();
-  Apply(true, {row});
+  Apply(true, Rows{row});
   EXPECT_EQ(back_end_->Dump().value_or(""), before);
   Command(Program(" -t nat -F"));
   Command(Program(" -t nat -X"));
@@ -81,11 +79,11 @@ TEST_P(IptablesChanges, AServiceThatIsRefusedLeavesTheOthersAlone) {
   for (int i = 1; i < 8; ++i) EXPECT_EQ(Reached("client", Vip(i), 80, 1), (Names{"a"}));
   EXPECT_EQ(Rules().find("default/bad"), std::string::npos);
   rows[1].cluster = rows[0].cluster;
-  applied = Apply(false, {rows[1]});
+  applied = Apply(false, Rows{rows[1]});
   ASSERT_EQ(applied.refused.size(), 1u);
   EXPECT_EQ(Rules().find("default/good1"), std::string::npos) << Rules();
   EXPECT_EQ(Reached("client", Vip(2), 80, 1), (Names{"a"}));
-  applied = Apply(false, {Row("default/bad", {ClusterIp(Vip(9), 80)}, {"b"})});
+  applied = Apply(false, Rows{Row("default/bad", {ClusterIp(Vip(9), 80)}, {"b"})});
   EXPECT_TRUE(applied.refused.empty());
   EXPECT_EQ(Reached("client", Vip(9), 80, 1), (Names{"b"}));
 }
@@ -97,7 +95,7 @@ TEST_P(IptablesChanges, RemoveLeavesWhatOthersMade) {
   Command(Program(" -t mangle -N OTHERS"));
   const std::string before = iptables::PrintOurs(*iptables::ParseSaved(Rules()));
   EXPECT_EQ(before, "");
-  Apply(true, {Row("default/web", {ClusterIp(Vip(), 80), NodePort(30080)}, {"a", "b"})});
+  Apply(true, Rows{Row("default/web", {ClusterIp(Vip(), 80), NodePort(30080)}, {"a", "b"})});
   EXPECT_NE(Rules().find("KUBE-SVC-"), std::string::npos);
   ASSERT_OK(back_end_->Remove());
   const std::string after = Rules();
@@ -110,7 +108,7 @@ TEST_P(IptablesChanges, RemoveLeavesWhatOthersMade) {
 TEST_P(IptablesChanges, DumpLoadsAgain) {
   model::ServicePortRow row = Row("default/web", {ClusterIp(Vip(), 80), NodePort(30080)}, {"a"});
   row.affinity = std::chrono::seconds(60);
-  Apply(true, {row});
+  Apply(true, Rows{row});
   const std::string file = StrCat(directory_, "/rules");
   auto dumped = back_end_->Dump();
   ASSERT_OK(dumped);

@@ -9,15 +9,17 @@
 #include <vector>
 
 #include "netproxy/iptables/back_end.h"
-#include "tests/system/netproxy/services/world.h"
+#include "tests/system/netproxy/services/runner.h"
 
 namespace holdfast::netproxy {
 
-class IptablesWorld : public ServiceWorld,
+class IptablesWorld : public ServiceRunner,
                       public ::testing::WithParamInterface<std::tuple<std::string, bool>> {
  protected:
+  using Rows = std::vector<model::ServicePortRow>;
+
   void SetUp() override {
-    ServiceWorld::SetUp();
+    ServiceRunner::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     Restart();
   }
@@ -69,23 +71,22 @@ class IptablesWorld : public ServiceWorld,
     return out;
   }
 
-  ServiceApplied Apply(bool complete, std::vector<model::ServicePortRow> rows,
+  // Every change leaves exactly what a fresh look wants.
+  ServiceApplied Apply(bool complete, std::vector<model::ServicePortRowPtr> rows,
                        std::vector<model::ServicePortKey> removed = {}) {
-    model::ServiceChange change;
-    change.version = ++version_;
-    change.complete = complete;
-    change.settings = settings_;
-    for (model::ServicePortRow& row : rows) {
-      change.rows.push_back(std::make_shared<const model::ServicePortRow>(std::move(row)));
-    }
-    change.removed = std::move(removed);
-    auto applied = back_end_->Apply(change);
-    EXPECT_OK(applied);
-    // Every change leaves exactly what a fresh look wants.
+    ServiceApplied applied = ServiceRunner::Apply(complete, std::move(rows), std::move(removed));
     auto differences = back_end_->Repair();
     EXPECT_OK(differences);
     EXPECT_EQ(differences.value_or(999), 0u) << Rules();
-    return applied ? *applied : ServiceApplied{};
+    return applied;
+  }
+  ServiceApplied Apply(bool complete, const Rows& rows,
+                       std::vector<model::ServicePortKey> removed = {}) {
+    std::vector<model::ServicePortRowPtr> shared;
+    for (const model::ServicePortRow& row : rows) {
+      shared.push_back(std::make_shared<const model::ServicePortRow>(row));
+    }
+    return Apply(complete, std::move(shared), std::move(removed));
   }
 
   std::set<std::string> Reached(const std::string& client, const std::string& address,
@@ -94,10 +95,6 @@ class IptablesWorld : public ServiceWorld,
     for (int i = 0; i < tries; ++i) out.insert(Try(client, address, port).endpoint);
     return out;
   }
-
-  std::unique_ptr<ServiceBackEnd> back_end_;
-  std::shared_ptr<model::ServiceSettings> settings_ = Settings();
-  uint64_t version_ = 0;
 };
 
 }  // namespace holdfast::netproxy

@@ -128,6 +128,34 @@ TEST_F(BackEndTest, AFailedChangeIsMadeUpForByAFullOne) {
   EXPECT_EQ(Differences(), 0u);
 }
 
+TEST_F(BackEndTest, KilledAfterAnyTableTheNextStartConverges) {
+  model::Frontend balancer = External(kLoadBalancerIp, "203.0.113.1", 80);
+  balancer.restricted = true;
+  const auto shape = [&](const std::vector<std::string>& endpoints) {
+    return Share(Row("a/web", {ClusterIp("10.96.0.1"), balancer}, endpoints));
+  };
+  for (const bool complete : {true, false}) {
+    for (int commits = 0; commits < 4; ++commits) {
+      host_->kernels[0] = host_->kernels[1] = ModelKernel();
+      Restart();
+      if (!complete) MustApply(true, {shape({"10.0.0.1"})});
+      host_->commits_left = commits;
+      const auto applied = Apply(complete, {complete ? shape({"10.0.0.1"}) : shape({})});
+      host_->commits_left = 1 << 30;
+      if (!applied) {
+        EXPECT_FALSE(Apply(false, {shape({})}).has_value()) << "unknown state";
+      }
+      Restart();
+      MustApply(true, {shape({"10.0.0.2"})});
+      const ModelKernel after = host_->kernels[0];
+      host_->kernels[0] = ModelKernel();
+      Restart();
+      MustApply(true, {shape({"10.0.0.2"})});
+      EXPECT_EQ(host_->kernels[0], after) << commits;
+    }
+  }
+}
+
 TEST_F(BackEndTest, OnePoisonedServiceAmongAThousand) {
   std::vector<model::ServicePortRowPtr> rows;
   for (int i = 0; i < 1000; ++i) {

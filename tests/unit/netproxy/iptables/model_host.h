@@ -71,6 +71,7 @@ class ModelHost : public XtablesHost {
   // A rule that holds this is refused.
   std::string poison;
   bool fail_next = false;
+  int commits_left = 1 << 30;  // then it is killed
   ModelKernel kernels[2];
   std::vector<std::string> written;
   std::map<std::string, std::string> sysctls = {{"net/ipv4/conf/all/route_localnet", "0"}};
@@ -89,6 +90,7 @@ class ModelHost : public XtablesHost {
         chains = kernel.tables.at(table);
       } else if (line == "COMMIT") {
         RETURN_IF_ERROR(Check(chains));
+        if (commits_left-- == 0) return Internal("killed");
         kernel.tables[table] = chains;
       } else {
         RETURN_IF_ERROR(Line(line, chains));
