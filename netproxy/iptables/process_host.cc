@@ -16,7 +16,11 @@
 namespace holdfast::netproxy::iptables {
 namespace {
 
-constexpr std::chrono::seconds kLimit{60};
+constexpr std::chrono::seconds kSaveLimit{300};
+// A busy machine's slowest: 50 KB of rules a second.
+std::chrono::seconds RestoreLimit(const std::string& text) {
+  return std::chrono::seconds(60 + text.size() / 50'000);
+}
 constexpr const char* kLockSeconds = "5";  // how long the legacy programs wait for their lock
 
 bool IsOnPath(const std::string& program) {
@@ -65,7 +69,7 @@ class ProcessHost : public XtablesHost {
   Result<std::string> Save(bool v6) override {
     const std::string& program = programs_.save[v6 ? 1 : 0];
     if (program.empty()) return Missing(v6);
-    ASSIGN_OR_RETURN(CommandOutput output, RunCommand({program}, "", kLimit));
+    ASSIGN_OR_RETURN(CommandOutput output, RunCommand({program}, "", kSaveLimit));
     if (output.status != 0) return Internal(StrCat(program, ": ", Reason(output)));
     return std::move(output.out);
   }
@@ -96,9 +100,9 @@ class ProcessHost : public XtablesHost {
   Result<void> Run(bool v6, const std::string& text) {
     const std::string& program = programs_.restore[v6 ? 1 : 0];
     if (program.empty()) return Missing(v6);
-    ASSIGN_OR_RETURN(
-        const CommandOutput output,
-        RunCommand({program, "--noflush", "--counters", "-w", kLockSeconds}, text, kLimit));
+    ASSIGN_OR_RETURN(const CommandOutput output,
+                     RunCommand({program, "--noflush", "--counters", "-w", kLockSeconds}, text,
+                                RestoreLimit(text)));
     if (output.status == 0) return {};
     const std::string why = StrCat(program, ": ", Reason(output));
     if (why.find("xtables lock") != std::string::npos) return Unavailable(why);
@@ -118,7 +122,7 @@ Result<Evidence> Look(const Programs& programs) {
   Evidence evidence;
   for (const std::string& program : programs.save) {
     if (program.empty()) continue;
-    ASSIGN_OR_RETURN(const CommandOutput output, RunCommand({program}, "", kLimit));
+    ASSIGN_OR_RETURN(const CommandOutput output, RunCommand({program}, "", kSaveLimit));
     std::string_view rest = output.out;
     while (!rest.empty()) {
       const std::string_view line = rest.substr(0, rest.find('\n'));

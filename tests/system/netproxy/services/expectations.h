@@ -88,7 +88,7 @@ inline const std::vector<TestService>& TestServices() {
 }
 
 struct Exception {
-  const char* back_end;
+  const char* back_end;  // "iptables": both families, "iptables4": IPv4 alone
   const char* meets;
   const char* source;
   const char* why;
@@ -189,14 +189,20 @@ inline const std::vector<Expectation>& Expectations() {
       {"node", "node-peer", 30080, "tcp", "c", "node"},
       {"peer", "node-peer", 30080, "tcp", "c", "node"},
       {"outside", "node", 30089, "tcp", "a", "node"},
-      {"outside", "vip:15", 30080, "udp", "refused", ""},  // node ports are the node's only
+      {"outside",  // node ports are the node's only
+       "vip:15",
+       30080,
+       "udp",
+       "refused",
+       "",
+       {{"iptables", "-", "", "has no rule for it: the packet leaves by the default route"}}},
       {"node",
        "loopback",
        30080,
        "tcp",
        "refused",
        "",
-       {{"iptables", "c", "node", "localhost node ports are on by default, IPv4 only"}}},
+       {{"iptables4", "c", "node", "localhost node ports are on by default, IPv4 only"}}},
       // Node ports, policy Local: from outside only this node's endpoints, which see the client.
       {"outside", "node", 30081, "tcp", "a", "client"},
       {"outside", "node", 30055, "udp", "a", "client"},

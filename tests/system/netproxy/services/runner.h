@@ -53,7 +53,8 @@ class ServiceRunner : public ServiceWorld {
       std::string meets = e.meets;
       std::string source = e.source;
       for (const Exception& exception : e.exceptions) {
-        if (exception.back_end != back_end) continue;
+        const std::string one_family = StrCat(back_end, v6 ? "6" : "4");
+        if (exception.back_end != back_end && exception.back_end != one_family) continue;
         meets = exception.meets;
         source = exception.source;
       }
@@ -63,7 +64,7 @@ class ServiceRunner : public ServiceWorld {
   }
 
   std::unique_ptr<ServiceBackEnd> back_end_;
-  std::shared_ptr<const model::ServiceSettings> settings_ = Settings();
+  std::shared_ptr<model::ServiceSettings> settings_ = Settings();
   uint64_t version_ = 0;
 
  private:
