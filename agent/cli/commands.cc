@@ -85,6 +85,10 @@ int Main(int argc, const char* const* argv) {
   } catch (const CLI::CallForAllHelp& help) {
     return app.exit(help);
   } catch (const CLI::ParseError& error) {
+    const std::vector<std::string> unknown = app.remaining();
+    if (app.get_subcommands().empty() && !unknown.empty()) {
+      return UsageError(app, StrCat("unknown command \"", unknown.front(), "\" for \"holdctl\""));
+    }
     return UsageError(app, error.what());
   }
 }
