@@ -35,6 +35,7 @@ class Life:
         self.import_and_remove_image()
         self.apply()
         self.check_ends()
+        self.serve()
         self.execute()
         self.leave_and_repair()
         self.upgrade()
@@ -144,6 +145,25 @@ class Life:
         attempts = (0, 1) if meta["name"].startswith(f"{self.name}-users") else (0,)
         self.tally.expect(told == [b"begin"] and status["restartCount"] in attempts,
                           f"{meta['name']} {status['name']}: {told}, {status['restartCount']} restarts")
+
+    def serve(self):
+        """A Service that gets its address from the node, and goes again."""
+        file = self.machine.top / f"{self.name}-service.json"
+        file.write_text(pods.json.dumps({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": self.name},
+            "spec": {"selector": {"app": self.name}, "ports": [{"port": 80}]}}))
+        self.insist("service applied", lambda: self.works("apply", "-f", file))
+        file.unlink()
+        def address():
+            said = self.ctl("get", "services", self.name, "-o", "json", check=False)
+            return said.returncode == 0 and pods.json.loads(said.stdout)["spec"].get("clusterIP")
+        self.insist("service has an address", address)
+        def gone():
+            if self.name not in self.ctl("get", "services", "-o", "name").stdout:
+                return True
+            self.works("delete", "service", self.name)
+            return False
+        self.insist("service removed", gone)
 
     def execute(self):
         target = f"{self.name}-main-{self.machine.node}"
