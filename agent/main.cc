@@ -144,6 +144,7 @@ Result<void> OpenImages(Agent& agent) {
 Result<void> OpenSource(Agent& agent) {
   const model::Instance& instance = agent.config.instance;
   agent.editor = std::make_unique<ManifestEditor>(instance.manifest_dir, instance.node_name);
+  RETURN_IF_ERROR(agent.editor->Recover());
   ManifestDirectoryOptions options;
   options.path = instance.manifest_dir;
   options.node_name = instance.node_name;

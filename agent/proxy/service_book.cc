@@ -37,6 +37,7 @@ Result<ServiceBook> ServiceBook::Open(const std::string& directory, ServiceRange
 }
 
 Result<void> ServiceBook::Load() {
+  RETURN_IF_ERROR(sys::RemoveTemporariesAt(directory_.get(), "."));
   ASSIGN_OR_RETURN(const std::vector<std::string> files, sys::ListDirAt(directory_.get(), "."));
   for (const std::string& file : files) {
     const size_t split = file.find('_');

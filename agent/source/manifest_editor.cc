@@ -192,6 +192,14 @@ Result<EditOutcome> OutcomeOf(int directory, const Planned& planned, const std::
 ManifestEditor::ManifestEditor(std::string directory, std::string node_name)
     : directory_(std::move(directory)), node_name_(std::move(node_name)) {}
 
+Result<void> ManifestEditor::Recover() {
+  if (!sys::ExistsAt(AT_FDCWD, directory_)) return {};
+  for (const char* kind : {"pod_", "service_", "endpointslice_"}) {  // others may write there too
+    RETURN_IF_ERROR(sys::RemoveTemporariesAt(AT_FDCWD, directory_, sys::Writer::kAny, kind));
+  }
+  return {};
+}
+
 Result<std::vector<EditedObject>> ManifestEditor::Apply(const std::string& manifest,
                                                         const std::string& origin, bool dry_run) {
   const std::lock_guard hold(mutex_);

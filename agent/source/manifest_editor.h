@@ -29,6 +29,9 @@ class ManifestEditor {
  public:
   ManifestEditor(std::string directory, std::string node_name);
 
+  // Removes half-written files of a process that was killed in Apply. Before the first call.
+  Result<void> Recover();
+
   // Every object of `manifest` (YAML or JSON, several documents allowed). All are checked before
   // the first is written: kInvalidArgument with every error of every document, prefixed by `origin`
   // ("web.yaml:3:5: …"); kConflict naming the file when an object is somebody else's file.

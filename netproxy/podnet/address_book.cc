@@ -29,15 +29,6 @@ bool IsReserved(const Cidr& range, const IpAddress& a) {
   return a == range.network || a == AddressBook::GatewayOf(range) || (!a.v6 && a == range.Last());
 }
 
-// What a writer left that died before its rename.
-Result<void> RemoveTemporaryFiles(const DirFd& directory) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(directory.get(), "."));
-  for (const std::string& name : names) {
-    if (name.starts_with('.')) RETURN_IF_ERROR(sys::RemoveFileAt(directory.get(), name));
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<AddressBook> AddressBook::Open(const std::string& directory,
@@ -64,8 +55,8 @@ Result<AddressBook> AddressBook::Open(const std::string& directory,
 }
 
 Result<void> AddressBook::Load() {
-  RETURN_IF_ERROR(RemoveTemporaryFiles(directory_));
-  RETURN_IF_ERROR(RemoveTemporaryFiles(pods_));
+  RETURN_IF_ERROR(sys::RemoveTemporariesAt(directory_.get(), "."));
+  RETURN_IF_ERROR(sys::RemoveTemporariesAt(pods_.get(), "."));
   RETURN_IF_ERROR(LoadRecords(pods_, /*releasing=*/false));
   RETURN_IF_ERROR(LoadRecords(releasing_, /*releasing=*/true));
   return LoadLast();

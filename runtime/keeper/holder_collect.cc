@@ -97,19 +97,10 @@ void Holder::RecoverPipes(const StartRecord& start) {
   }
 }
 
-// Half-written records of processes that are gone; the name ends in ".<thread id>.tmp".
 void Holder::RemoveStaleTemporaries() const {
   for (const char* dir : {kStartsDir, kExitsDir}) {
-    auto names = sys::ListDirAt(records_.run_dir(), dir);
-    if (!names) continue;
-    for (const std::string& name : *names) {
-      if (!name.starts_with('.') || !name.ends_with(".tmp")) continue;
-      const size_t end = name.size() - 4;
-      const size_t dot = name.rfind('.', end - 1);
-      const pid_t writer = static_cast<pid_t>(std::atoi(name.c_str() + dot + 1));
-      if (writer <= 0 || ::kill(writer, 0) == 0) continue;
-      (void)sys::RemoveFileAt(records_.run_dir(), StrCat(dir, "/", name));
-    }
+    // An untidy folder is no reason to end.
+    (void)sys::RemoveTemporariesAt(records_.run_dir(), dir, sys::Writer::kDead);
   }
 }
 

@@ -39,16 +39,6 @@ Result<T> Read(int dir, const std::string& name, Result<T> (*decode)(std::string
   return NotFound(StrCat("record ", name, ": ", record.error().message()));
 }
 
-// What a writer that was killed left behind. There is one agent per run directory, and this runs
-// before it writes, so no other writer's file is taken.
-Result<void> RemoveHalfWritten(int dir) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(dir, "."));
-  for (const std::string& name : names) {
-    if (name.starts_with('.')) RETURN_IF_ERROR(sys::RemoveTreeAt(dir, name));
-  }
-  return {};
-}
-
 bool IsRecordName(const std::string& name) {
   return IsSafeName(name) && !name.ends_with(kCorruptSuffix);
 }
@@ -80,8 +70,8 @@ Result<StateStore> StateStore::Open(const std::string& run_dir) {
   ASSIGN_OR_RETURN(DirFd root, sys::MakeDirs(run.get(), kStateDir, kDirMode));
   ASSIGN_OR_RETURN(DirFd sandboxes, sys::MakeDirs(root.get(), kSandboxesDir, kDirMode));
   ASSIGN_OR_RETURN(DirFd containers, sys::MakeDirs(root.get(), kContainersDir, kDirMode));
-  RETURN_IF_ERROR(RemoveHalfWritten(sandboxes.get()));
-  RETURN_IF_ERROR(RemoveHalfWritten(containers.get()));
+  RETURN_IF_ERROR(sys::RemoveTemporariesAt(sandboxes.get(), "."));
+  RETURN_IF_ERROR(sys::RemoveTemporariesAt(containers.get(), "."));
   return StateStore(std::move(root), std::move(sandboxes), std::move(containers));
 }
 

@@ -10,6 +10,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
+#include <csignal>
 #include <memory>
 
 #include "holdfast/base/rollback.h"
@@ -190,13 +192,38 @@ Result<void> WriteControlAt(int dir, const std::string& path, std::string_view d
   return {};
 }
 
+namespace {
+
+constexpr std::string_view kTemporarySuffix = ".tmp";
+
+std::string TemporaryName(const std::string& leaf) {
+  return StrCat(".", leaf, ".", static_cast<int>(::gettid()), kTemporarySuffix);
+}
+
+// The thread that called a file so; 0 for a file of another kind.
+pid_t WriterOf(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with('.') || !name.ends_with(kTemporarySuffix)) return 0;
+  name.remove_prefix(1);
+  name.remove_suffix(kTemporarySuffix.size());
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos || !name.starts_with(prefix)) return 0;
+  pid_t writer = 0;
+  const char* end = name.data() + name.size();
+  const auto parsed = std::from_chars(name.data() + dot + 1, end, writer);
+  return parsed.ec == std::errc() && parsed.ptr == end && writer > 0 ? writer : 0;
+}
+
+bool IsAlive(pid_t thread) { return ::kill(thread, 0) == 0 || errno != ESRCH; }
+
+}  // namespace
+
 Result<void> WriteFileAtomicAt(int dir, const std::string& name, std::string_view data, mode_t mode,
                                bool durable) {
   const size_t slash = name.rfind('/');
   const std::string parent = slash == std::string::npos ? "." : name.substr(0, slash + 1);
   const std::string leaf = slash == std::string::npos ? name : name.substr(slash + 1);
   ASSIGN_OR_RETURN(UniqueFd parent_fd, OpenAt(dir, parent, O_RDONLY | O_DIRECTORY));
-  const std::string temporary = StrCat(".", leaf, ".", static_cast<int>(::gettid()), ".tmp");
+  const std::string temporary = TemporaryName(leaf);
 
   Rollback rollback;
   ASSIGN_OR_RETURN(UniqueFd fd,
@@ -211,6 +238,17 @@ Result<void> WriteFileAtomicAt(int dir, const std::string& name, std::string_vie
   rollback.Release();
   if (durable && ::fsync(parent_fd.get()) != 0) {
     return Error::FromErrno(errno, StrCat("fsync directory of ", name));
+  }
+  return {};
+}
+
+Result<void> RemoveTemporariesAt(int dir, const std::string& path, Writer writer,
+                                 std::string_view prefix) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ListDirAt(dir, path));
+  for (const std::string& name : names) {
+    const pid_t thread = WriterOf(name, prefix);
+    if (thread == 0 || (writer == Writer::kDead && IsAlive(thread))) continue;
+    RETURN_IF_ERROR(RemoveFileAt(dir, StrCat(path, "/", name)));
   }
   return {};
 }

@@ -45,6 +45,13 @@ Result<void> WriteControlAt(int dir, const std::string& path, std::string_view d
 Result<void> WriteFileAtomicAt(int dir, const std::string& name, std::string_view data, mode_t mode,
                                bool durable = true);
 
+// Removes from the directory `path` what WriteFileAtomicAt left there when its thread was killed,
+// for files whose name begins with `prefix`. kAny: the caller knows that nobody is writing there
+// now; kDead: the files of living threads stay.
+enum class Writer { kAny, kDead };
+Result<void> RemoveTemporariesAt(int dir, const std::string& path, Writer writer = Writer::kAny,
+                                 std::string_view prefix = "");
+
 // unlink(2) / rm -r; absent is success. Never follows a symlink, never crosses a mount point.
 Result<void> RemoveFileAt(int dir, const std::string& name);
 Result<void> RemoveTreeAt(int dir, const std::string& name);

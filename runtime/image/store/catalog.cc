@@ -91,6 +91,8 @@ Result<Catalog> Catalog::Open(int root, const BlobStore& blobs, size_t document_
                               std::vector<std::string>& warnings) {
   ASSIGN_OR_RETURN(DirFd images, sys::MakeDirs(root, "images", 0700));
   ASSIGN_OR_RETURN(DirFd names, sys::MakeDirs(root, "names", 0700));
+  RETURN_IF_ERROR(sys::RemoveTemporariesAt(root, "images"));
+  RETURN_IF_ERROR(sys::RemoveTemporariesAt(root, "names"));
   Catalog catalog(std::move(images), std::move(names));
   ASSIGN_OR_RETURN(const auto image_files, sys::ListDirAt(catalog.images_dir_.get(), "."));
   for (const std::string& file : image_files) {

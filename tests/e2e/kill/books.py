@@ -64,6 +64,8 @@ def leftovers(machine):
                    "root/network/releasing", "root/images/ingest", "log/pods", "log/containers"):
         if (machine.top / folder).is_dir():
             found += [str(p) for p in (machine.top / folder).iterdir()]
+    for folder in ("manifests", "root/services", "root/images", "root/network"):
+        found += [str(p) for p in (machine.top / folder).rglob(".*.tmp")]
     if shutil.which("nft"):
         rules = subprocess.run(["nft", "list", "ruleset"], capture_output=True, text=True, check=True)
         found += [l.strip() for l in rules.stdout.splitlines()

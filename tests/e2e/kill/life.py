@@ -209,7 +209,7 @@ class Life:
             name = f"{self.name}-{short}"
             def deleted(n=name):
                 return (self.works("delete", "pod", n)
-                        or not list(self.machine.manifests.glob(f"*{n}.*")))
+                        or not list(self.machine.manifests.glob(f"pod_*{n}.*")))
             self.insist(f"{short} deleted", deleted)
         self.insist("pods gone", lambda: not any(
             n.startswith(self.name) for n in self.machine.pods()))

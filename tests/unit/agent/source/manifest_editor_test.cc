@@ -96,6 +96,14 @@ TEST_F(ManifestEditorTest, SomebodyElsesFileIsNeverTouched) {
   EXPECT_EQ(Files(), 2u);
 }
 
+TEST_F(ManifestEditorTest, RecoverRemovesItsOwnHalfWrittenFilesOnly) {
+  Write(".pod_default_web.yaml.77.tmp", "half");
+  Write(".somebody.77.tmp", "half");
+  ASSERT_TRUE(Editor().Recover());
+  EXPECT_EQ(Files(), 1u);
+  EXPECT_EQ(ReadBack(".somebody.77.tmp"), "half");
+}
+
 TEST_F(ManifestEditorTest, NamespacesAndLongNamesDoNotCollide) {
   const auto in = [](const std::string& space, const std::string& name) {
     return "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + ", namespace: " + space +

@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "holdfast/base/strings.h"
+
 namespace holdfast::sys {
 namespace {
 
@@ -38,6 +40,22 @@ TEST_F(FilesTest, WriteFileAtomicReplacesContentAndLeavesNoTemporaryFile) {
   ASSERT_EQ(::fstatat(dir_.get(), "record", &st, 0), 0);
   EXPECT_EQ(st.st_mode & 0777u, 0640u);
   EXPECT_EQ(ListDirAt(dir_.get(), "."), std::vector<std::string>{"record"});
+}
+
+TEST_F(FilesTest, RemovesWhatAKilledWriterLeftAndNothingElse) {
+  const std::string living = StrCat(".held.", static_cast<int>(::getpid()), ".tmp");
+  for (const std::string& name : {std::string(".record.4194303.tmp"), living, std::string(".other"),
+                                  std::string(".a.b.tmp"), std::string("record.1.tmp")}) {
+    ASSERT_TRUE(WriteFileAtomicAt(dir_.get(), name, "half", 0600));
+  }
+  ASSERT_TRUE(RemoveTemporariesAt(dir_.get(), ".", Writer::kAny, "other"));
+  EXPECT_EQ(ListDirAt(dir_.get(), ".")->size(), 5u);
+  ASSERT_TRUE(RemoveTemporariesAt(dir_.get(), ".", Writer::kDead));
+  EXPECT_EQ(ListDirAt(dir_.get(), "."),
+            (std::vector<std::string>{".a.b.tmp", living, ".other", "record.1.tmp"}));
+  ASSERT_TRUE(RemoveTemporariesAt(dir_.get(), "."));
+  EXPECT_EQ(ListDirAt(dir_.get(), "."),
+            (std::vector<std::string>{".a.b.tmp", ".other", "record.1.tmp"}));
 }
 
 TEST_F(FilesTest, ReadFileRefusesMoreThanItsLimit) {
