@@ -23,9 +23,8 @@
 #include "agent/node/node_reader.h"
 #include "agent/notifying_image_store.h"
 #include "agent/pod/execute/pod_table.h"
-#include "agent/proxy/local_services.h"
-#include "agent/proxy/node_options.h"
-#include "agent/proxy/service_health.h"
+#include "agent/proxy/pod_rules_guard.h"
+#include "agent/proxy/service_proxy.h"
 #include "agent/service_manager.h"
 #include "agent/source/manifest_directory.h"
 #include "agent/source/manifest_editor.h"
@@ -33,7 +32,6 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "k8s/core/v1/service.pb.h"
-#include "netproxy/nft/service_back_end.h"
 #include "netproxy/podnet/pod_net.h"
 #include "runtime/containers/options.h"
 #include "runtime/image/store/disk_image_store.h"
@@ -56,6 +54,7 @@ struct Agent {
 
   std::unique_ptr<ContainerRuntime> runtime;
   std::unique_ptr<netproxy::PodNet> network;
+  std::unique_ptr<PodRulesGuard> pod_rules_guard;
   std::unique_ptr<runtime::DiskImageStore> stored_images;
   std::unique_ptr<NotifyingImageStore> images;
   std::unique_ptr<PodStateStore> state;
@@ -64,9 +63,7 @@ struct Agent {
   std::unique_ptr<PodViewStore> view;
   std::unique_ptr<ManifestEditor> editor;
   std::unique_ptr<ManifestDirectory> source;
-  std::unique_ptr<netproxy::nft::NftServices> service_rules;
-  std::unique_ptr<LocalServices> local_services;
-  std::unique_ptr<ServiceHealth> service_health;
+  std::unique_ptr<ServiceProxy> proxy;
   std::unique_ptr<SourceTap> tapped_source;
   std::unique_ptr<PodServices> services;
   std::unique_ptr<PodTable> table;
@@ -111,6 +108,9 @@ Result<void> OpenNetwork(Agent& agent) {
   ASSIGN_OR_RETURN(agent.network, netproxy::PodNet::Open(agent.config.instance));
   RETURN_IF_ERROR(agent.network->Ensure());
   for (const std::string& warning : agent.network->TakeWarnings()) spdlog::warn("{}", warning);
+  ASSIGN_OR_RETURN(agent.pod_rules_guard,
+                   PodRulesGuard::Start(*agent.network, agent.config.instance.table_name,
+                                        [](const std::string& line) { spdlog::warn("{}", line); }));
   return {};
 }
 
@@ -153,10 +153,6 @@ Result<void> OpenSource(Agent& agent) {
   return {};
 }
 
-std::string ServiceTable(const model::Instance& instance) {
-  return instance.table_name + "-services";
-}
-
 void TellTrouble(Agent& agent, const corev1::Service& service, const ServiceTrouble& trouble) {
   const auto& meta = service.metadata();
   spdlog::warn("service {}/{}: {}", meta.namespace_(), meta.name(), trouble.message);
@@ -165,31 +161,15 @@ void TellTrouble(Agent& agent, const corev1::Service& service, const ServiceTrou
 }
 
 Result<void> OpenServices(Agent& agent) {
-  const AgentConfig& config = agent.config;
-  ASSIGN_OR_RETURN(const ServiceNodeOptions node, ReadServiceOptions(config));
-  ASSIGN_OR_RETURN(agent.service_rules,
-                   netproxy::nft::NftServices::Open(ServiceTable(config.instance)));
-  ASSIGN_OR_RETURN(ServiceBook book, ServiceBook::Open(config.instance.root_dir + "/services",
-                                                       node.ranges, agent.clock));
-  for (const std::string& warning : book.TakeWarnings()) spdlog::warn("{}", warning);
-  LocalServicesOptions options;
-  options.node_name = config.instance.node_name;
-  options.driver.table = node.table;
   LocalServicesCallbacks callbacks;
   callbacks.log = [](const std::string& line) { spdlog::warn("{}", line); };
   callbacks.trouble = [&agent](const corev1::Service& service, const ServiceTrouble& trouble) {
     TellTrouble(agent, service, trouble);
   };
-  ASSIGN_OR_RETURN(
-      agent.local_services,
-      LocalServices::Start(*agent.source, *agent.view, *agent.service_rules, agent.clock,
-                           std::move(book), std::move(options), std::move(callbacks)));
-  ASSIGN_OR_RETURN(agent.service_health,
-                   ServiceHealth::Start(agent.local_services->driver(), agent.clock,
-                                        ServiceHealth::ListenAddresses(node.table),
-                                        [](const std::string& line) { spdlog::warn("{}", line); }));
+  ASSIGN_OR_RETURN(agent.proxy, ServiceProxy::Start(agent.config, *agent.source, *agent.view,
+                                                    agent.clock, std::move(callbacks)));
   agent.tapped_source = std::make_unique<SourceTap>(
-      *agent.source, [services = agent.local_services.get()] { services->SourceChanged(); });
+      *agent.source, [services = &agent.proxy->services()] { services->SourceChanged(); });
   return {};
 }
 
@@ -239,7 +219,7 @@ Result<void> OpenApi(Agent& agent) {
   Agent* a = &agent;
   ApiDependencies wiring{
       .pods = *agent.view,
-      .services = *agent.local_services,
+      .services = agent.proxy->services(),
       .runtime = *agent.runtime,
       .images = *agent.images,
       .clock = agent.clock,
@@ -317,9 +297,8 @@ Result<void> CleanUp(const AgentConfig& config) {
   }
   ASSIGN_OR_RETURN(const auto network, netproxy::PodNet::Open(config.instance));
   RETURN_IF_ERROR(WithContext(network->RemoveNodeParts(), "pod network"));
-  ASSIGN_OR_RETURN(const auto services,
-                   netproxy::nft::NftServices::Open(ServiceTable(config.instance)));
-  RETURN_IF_ERROR(WithContext(services->Remove(), "services"));
+  RETURN_IF_ERROR(
+      WithContext(ServiceProxy::RemoveRules(config, /*kube_proxy_too=*/false), "services"));
   return WithContext(cgroups, "cgroups");
 }
 

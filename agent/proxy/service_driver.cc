@@ -25,6 +25,7 @@ ServiceDriver::~ServiceDriver() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
+  for (const auto& asked : dumps_) asked->set_value(Unavailable("service proxy: it is stopping"));
 }
 
 Result<void> ServiceDriver::Start() {
@@ -33,6 +34,8 @@ Result<void> ServiceDriver::Start() {
   } catch (const std::system_error& error) {
     return Error(Code::kResourceExhausted, StrCat("service proxy: thread: ", error.what()));
   }
+  const std::lock_guard lock(mutex_);
+  started_ = true;
   return {};
 }
 
@@ -43,6 +46,42 @@ void ServiceDriver::Edit(const std::function<void(netproxy::ServiceTracker&)>& e
     if (tracker_.HasChanges() && !health_.pending_since) health_.pending_since = clock_.Boot();
   }
   changed_.notify_all();
+}
+
+void ServiceDriver::RepairSoon() {
+  {
+    const std::lock_guard lock(mutex_);
+    repair_at_ = std::min(repair_at_, std::max(Steady::now(), repaired_at_ + options_.repair_gap));
+  }
+  changed_.notify_all();
+}
+
+void ServiceDriver::ApplyAll() {
+  {
+    const std::lock_guard lock(mutex_);
+    resend_ = true;
+    retry_at_ = {};
+    if (!health_.pending_since) health_.pending_since = clock_.Boot();
+  }
+  changed_.notify_all();
+}
+
+Result<std::string> ServiceDriver::Dump() {
+  const auto asked = std::make_shared<std::promise<Result<std::string>>>();
+  {
+    const std::lock_guard lock(mutex_);
+    if (!started_ || stopping_) return Unavailable("service proxy: no rules are written yet");
+    dumps_.push_back(asked);
+  }
+  changed_.notify_all();
+  return asked->get_future().get();
+}
+
+void ServiceDriver::RunDumps(std::unique_lock<std::mutex>& lock) {
+  const auto asked = std::exchange(dumps_, {});
+  lock.unlock();
+  for (const auto& one : asked) one->set_value(back_end_.Dump());
+  lock.lock();
 }
 
 std::optional<netproxy::ServiceExplanation> ServiceDriver::Explain(
@@ -89,7 +128,9 @@ void ServiceDriver::Run() {
   std::unique_lock lock(mutex_);
   repair_at_ = Steady::now() + options_.repair_every;
   while (!stopping_) {
-    if (Steady::now() < NextWork()) {
+    if (!dumps_.empty()) {
+      RunDumps(lock);
+    } else if (Steady::now() < NextWork()) {
       changed_.wait_until(lock, NextWork());
     } else if (IsDue()) {
       Sync(lock);
@@ -165,12 +206,17 @@ void ServiceDriver::NoteRefused(const model::ServiceChange& change, const Servic
 }
 
 void ServiceDriver::Repair(std::unique_lock<std::mutex>& lock) {
-  repair_at_ = Steady::now() + options_.repair_every;
+  const Steady::time_point began = Steady::now();
+  repair_at_ = Steady::time_point::max();  // what RepairSoon() says from here on comes earlier
   applying_ = true;
   lock.unlock();
   const auto repaired = back_end_.Repair();
   lock.lock();
   applying_ = false;
+  repaired_at_ = Steady::now();
+  const auto pause = std::max<Steady::duration>(options_.repair_every, (repaired_at_ - began) * 19);
+  repair_at_ =
+      std::min(std::max(repair_at_, repaired_at_ + options_.repair_gap), repaired_at_ + pause);
   if (!repaired) {
     NoteFailure(repaired.error());
   } else if (*repaired != 0) {

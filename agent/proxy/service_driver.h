@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // ServiceDriver: keeps a back end in step with a ServiceTracker, from a thread of its own. Whatever
 // was edited while the back end worked becomes one change. A failure is retried with everything,
-// after 1 s and then ever longer up to 30 s; what somebody else does to our rules is repaired
-// periodically. Thread-safe.
+// after 1 s and then ever longer up to 30 s; what somebody else does to our rules is repaired when
+// RepairSoon() tells of it, and periodically. Thread-safe.
 //
 // This is what a source of Services drives: the manifest directory (local_services.h), and a watch
 // of an API server in the same way.
@@ -11,10 +11,12 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,7 +30,9 @@ namespace holdfast::agent {
 
 struct ServiceDriverOptions {
   netproxy::TableOptions table;
+  // The kernel is compared so often, but for at most a twentieth of the time.
   std::chrono::milliseconds repair_every{10'000};
+  std::chrono::milliseconds repair_gap{100};  // between two that RepairSoon() asked for
   std::chrono::milliseconds first_retry{1'000};
   std::chrono::milliseconds last_retry{30'000};
 };
@@ -62,6 +66,13 @@ class ServiceDriver {
   // One edit, however many calls of the tracker it makes, is seen as one change.
   void Edit(const std::function<void(netproxy::ServiceTracker&)>& edit);
 
+  // Somebody touched the rules: they are compared at once. Does not block.
+  void RepairSoon();
+  // Sends everything as one complete change, now. Does not block.
+  void ApplyAll();
+  // The back end's, taken between two changes. kUnavailable before Start() and at the end.
+  Result<std::string> Dump();
+
   std::optional<netproxy::ServiceExplanation> Explain(const model::ServiceName& name) const;
   ServiceProxyHealth Health() const;
   // Called with what there is now, and then whenever it changes, from the driver's thread; must not
@@ -78,6 +89,7 @@ class ServiceDriver {
   bool IsDue() const { return resend_ || tracker_.HasChanges(); }
   Steady::time_point NextWork() const;
   void Sync(std::unique_lock<std::mutex>& lock);
+  void RunDumps(std::unique_lock<std::mutex>& lock);
   void Repair(std::unique_lock<std::mutex>& lock);
   void RetryRefused(std::unique_lock<std::mutex>& lock);
   void Apply(std::unique_lock<std::mutex>& lock, const model::ServiceChange& change);
@@ -98,8 +110,11 @@ class ServiceDriver {
   bool stopping_ = false;
   bool resend_ = false;  // the back end needs everything
   bool applying_ = false;
+  bool started_ = false;
+  std::vector<std::shared_ptr<std::promise<Result<std::string>>>> dumps_;  // who waits for one
   Steady::time_point retry_at_;
   Steady::time_point repair_at_;
+  Steady::time_point repaired_at_;
   std::chrono::milliseconds retry_delay_;
   ServiceProxyHealth health_;
   std::map<model::ServiceName, std::vector<std::string>> problems_;  // of the table

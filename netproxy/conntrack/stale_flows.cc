@@ -96,24 +96,39 @@ Result<StaleFlows> StaleFlows::Open() {
 }
 
 Result<size_t> StaleFlows::After(const model::ServiceChange& change) {
+  Undo undo;
+  auto deleted = Delete(Enter(change, undo));
+  if (deleted) return deleted;
+  for (auto it = undo.rbegin(); it != undo.rend(); ++it) {
+    if (it->second) {
+      rows_[it->first] = std::move(it->second);
+    } else {
+      rows_.erase(it->first);
+    }
+  }
+  return deleted;
+}
+
+FlowRules StaleFlows::Enter(const model::ServiceChange& change, Undo& undo) {
   FlowRules rules;
-  std::map<model::ServicePortKey, model::ServicePortRowPtr> seen;
+  std::set<model::ServicePortKey> seen;
   const auto forget = [&](const model::ServicePortKey& key) {
     const auto it = rows_.find(key);
     if (it == rows_.end()) return;
     rules.Add(it->second.get(), nullptr);
+    undo.emplace_back(key, std::move(it->second));
     rows_.erase(it);
   };
   for (const model::ServicePortKey& key : change.removed) forget(key);
   for (const model::ServicePortRowPtr& row : change.rows) {
-    if (change.complete) seen[row->key] = row;
+    if (change.complete) seen.insert(row->key);
     if (row->protocol == model::L4Protocol::kTcp) {
       forget(row->key);
       continue;
     }
     model::ServicePortRowPtr& known = rows_[row->key];
     rules.Add(known.get(), row.get());
-    known = row;
+    undo.emplace_back(row->key, std::exchange(known, row));
   }
   if (change.complete) {
     std::vector<model::ServicePortKey> gone;
@@ -122,7 +137,7 @@ Result<size_t> StaleFlows::After(const model::ServiceChange& change) {
     }
     for (const model::ServicePortKey& key : gone) forget(key);
   }
-  return Delete(rules);
+  return rules;
 }
 
 Result<size_t> StaleFlows::Delete(const FlowRules& rules) {

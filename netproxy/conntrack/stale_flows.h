@@ -52,12 +52,16 @@ class StaleFlows {
   static Result<StaleFlows> Open();
 
   // After `change` was applied: deletes what became stale by it, and returns how many. The first
-  // complete change looks at the flows of all its rows, whoever made them.
+  // complete change looks at the flows of all its rows, whoever made them. After an error the next
+  // change must be complete; it does what this one should have.
   Result<size_t> After(const model::ServiceChange& change);
 
  private:
   StaleFlows(sys::NfSocket socket, sys::Rtnl rtnl)
       : socket_(std::move(socket)), rtnl_(std::move(rtnl)) {}
+  using Undo = std::vector<std::pair<model::ServicePortKey, model::ServicePortRowPtr>>;
+  // Takes the change over into rows_; `undo` gets what was there before.
+  FlowRules Enter(const model::ServiceChange& change, Undo& undo);
   Result<size_t> Delete(const FlowRules& rules);
 
   sys::NfSocket socket_;

@@ -4,6 +4,7 @@
 // time.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
@@ -25,6 +26,8 @@ class NftBackEnd {
   Result<bool> Ensure(const model::ProxyTable& table);
   // What Ensure() would write; empty when the kernel has all of it.
   Result<Transaction> Missing(const model::ProxyTable& table);
+  // NftWatch does not report what this sender changes.
+  uint32_t port() const { return socket_.port(); }
   // Our tables are gone afterwards, of both families.
   Result<void> Remove();
 

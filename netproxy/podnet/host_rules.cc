@@ -110,11 +110,7 @@ Result<void> HostRules::DeleteFlowsToNode(const model::HostPortRow& added, sys::
   return {};
 }
 
-Result<void> HostRules::Ensure() {
-  auto ensured = back_end_.Ensure(table_);
-  if (!ensured) return std::move(ensured.error());
-  return {};
-}
+Result<bool> HostRules::Ensure() { return back_end_.Ensure(table_); }
 
 Result<bool> HostRules::AreInPlace() {
   ASSIGN_OR_RETURN(const nft::Transaction missing, back_end_.Missing(table_));

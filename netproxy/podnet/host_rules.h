@@ -4,6 +4,7 @@
 // a time.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -37,8 +38,9 @@ class HostRules {
   // netlink) is a warning. `node` tells the node's addresses.
   Result<void> Set(const PodUid& uid, std::vector<model::HostPortRow> rows, sys::Rtnl& node,
                    std::vector<std::string>& warnings);
-  // Puts back what is missing in the kernel.
-  Result<void> Ensure();
+  // Puts back what is missing in the kernel. True when something was.
+  Result<bool> Ensure();
+  uint32_t port() const { return back_end_.port(); }
   // True when the kernel has the rules of all pods, no more and no less.
   Result<bool> AreInPlace();
   Result<void> Remove();

@@ -120,6 +120,12 @@ Result<void> PodNet::Ensure() {
   return MarkOccupied();
 }
 
+Result<bool> PodNet::RepairRules() {
+  const std::lock_guard lock(mutex_);
+  if (!ensured_) return false;
+  return rules_.Ensure();
+}
+
 // Rules before forwarding: no packet of a pod leaves unchecked.
 Result<void> PodNet::EnsureLocked() {
   RETURN_IF_ERROR(rules_.Ensure());

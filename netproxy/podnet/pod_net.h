@@ -32,6 +32,12 @@ class PodNet : public PodNetwork {
   Result<std::vector<Leftover>> Audit(const std::vector<PodUid>& live, bool repair) override;
   std::vector<std::string> TakeWarnings() override;
 
+  // Puts the rules back that somebody else took away or changed; true when there were any. Nothing
+  // before the first Ensure().
+  Result<bool> RepairRules();
+  // nft::NftWatch does not report what this sender changes.
+  uint32_t rules_sender() const { return rules_.port(); }
+
   // Takes the node-wide parts away; for an uninstall, when no pod is left.
   Result<void> RemoveNodeParts();
 

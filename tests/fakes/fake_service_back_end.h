@@ -43,8 +43,13 @@ class FakeServiceBackEnd : public ServiceBackEnd {
     ++repairs_;
     return std::exchange(damage_, 0);
   }
-  Result<void> Remove() override { return {}; }
-  Result<std::string> Dump() override { return std::string(); }
+  Result<void> Remove() override {
+    const std::lock_guard lock(mutex_);
+    rows_.clear();
+    ++removals_;
+    return {};
+  }
+  Result<std::string> Dump() override { return std::string("rules\n"); }
 
   void FailNext(Error error) {
     const std::lock_guard lock(mutex_);
@@ -66,6 +71,10 @@ class FakeServiceBackEnd : public ServiceBackEnd {
     const std::lock_guard lock(mutex_);
     return rows_;
   }
+  int removals() const {
+    const std::lock_guard lock(mutex_);
+    return removals_;
+  }
   int repairs() const {
     const std::lock_guard lock(mutex_);
     return repairs_;
@@ -79,6 +88,7 @@ class FakeServiceBackEnd : public ServiceBackEnd {
   std::set<std::string> refuse_;
   uint64_t damage_ = 0;
   int repairs_ = 0;
+  int removals_ = 0;
 };
 
 }  // namespace holdfast

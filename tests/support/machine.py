@@ -26,6 +26,7 @@ class Machine:
         self.run = self.top / "run"
         self.cgroup = f"/holdfast-{name}-{os.getpid()}"
         self.node = f"{name}-node"
+        self.table = f"holdfast-{name}"
         for folder in (self.manifests, self.logs, self.run, self.top / "root"):
             folder.mkdir(parents=True)
         self.config = self.top / "config.yaml"
@@ -34,7 +35,7 @@ class Machine:
             "nodeName": self.node, "rootDir": str(self.top / "root"), "runDir": str(self.run),
             "podLogDir": str(self.logs), "containerLogDir": str(self.top / "log/containers"),
             "manifestDir": str(self.manifests), "cgroupParent": self.cgroup,
-            "interfacePrefix": "hk", "tableName": f"holdfast-{name}",
+            "interfacePrefix": "hk", "tableName": self.table,
             "podCIDRs": ["10.123.0.0/22", "fd00:123::/64"],
         }))
         self.agent = None

@@ -134,6 +134,39 @@ TEST_F(ServiceDriverTest, TellsConflictsAndTheirEnd) {
   EXPECT_EQ(Told()[1], "b: well");
 }
 
+TEST_F(ServiceDriverTest, RepairsAtOnceWhenSomebodyTouchedTheRules) {
+  Make();
+  ASSERT_TRUE(driver_->Start());
+  ASSERT_TRUE(Settled());
+  EXPECT_EQ(back_end_.repairs(), 0);
+  back_end_.Damage(1);
+  driver_->RepairSoon();
+  ASSERT_TRUE(Eventually([&] { return Lines().size() == 1; }));
+  EXPECT_EQ(Lines()[0], "service rules: 1 differences repaired");
+  // What comes meanwhile is one more repair, not one each.
+  for (int i = 0; i < 1000; ++i) driver_->RepairSoon();
+  ASSERT_TRUE(Eventually([&] { return back_end_.repairs() >= 2; }));
+  EXPECT_LE(back_end_.repairs(), 3);
+}
+
+TEST_F(ServiceDriverTest, SendsEverythingWhenAsked) {
+  Make();
+  Set("a", "10.96.0.1");
+  ASSERT_TRUE(driver_->Start());
+  ASSERT_TRUE(Settled());
+  driver_->ApplyAll();
+  ASSERT_TRUE(Eventually([&] { return back_end_.changes().size() == 2; }));
+  EXPECT_TRUE(back_end_.changes()[1].complete);
+  EXPECT_EQ(back_end_.changes()[1].rows.size(), 1u);
+}
+
+TEST_F(ServiceDriverTest, DumpsWhatTheBackEndSays) {
+  Make();
+  EXPECT_EQ(driver_->Dump().error().code(), Code::kUnavailable);
+  ASSERT_TRUE(driver_->Start());
+  EXPECT_EQ(driver_->Dump().value_or("nothing"), "rules\n");
+}
+
 TEST_F(ServiceDriverTest, LogsWhatARepairFound) {
   Make(milliseconds(5));
   back_end_.Damage(3);

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can write Services into the kernel, by the mode's name.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/result.h"
+#include "holdfast/interfaces/service_back_end.h"
+#include "holdfast/model/instance.h"
+#include "netproxy/nft/watch.h"
+
+namespace holdfast::agent {
+
+struct OpenedBackEnd {
+  std::unique_ptr<ServiceBackEnd> back_end;
+  // Tells that somebody else touched the rules; without it only the periodic comparison finds out.
+  std::optional<netproxy::nft::NftWatch> watch;
+};
+
+// "nftables", "iptables": the values of proxyMode.
+std::vector<std::string> ProxyModes();
+
+// The table of Services in the nftables mode.
+std::string ServiceTableName(const model::Instance& instance);
+
+// Bound to the network namespace of the calling thread. kNotFound where a program is missing.
+Result<OpenedBackEnd> OpenBackEnd(const std::string& mode, const model::Instance& instance);
+
+}  // namespace holdfast::agent

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// ServiceProxy: everything that Services need on a node, put together from the configuration:
+// rules in the kernel, the Services of the manifest directory, the health checks' answers.
+// Thread-safe.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "agent/config/agent_config.h"
+#include "agent/pod/view.h"
+#include "agent/proxy/local_services.h"
+#include "agent/proxy/service_health.h"
+#include "agent/proxy/service_rules.h"
+#include "agent/source/pod_source.h"
+#include "holdfast/base/clock.h"
+#include "holdfast/base/result.h"
+
+namespace holdfast::agent {
+
+class ServiceProxy {
+ public:
+  // In the network namespace of the calling thread; everything is borrowed but the callbacks.
+  static Result<std::unique_ptr<ServiceProxy>> Start(const AgentConfig& config, PodSource& source,
+                                                     PodView& pods, const Clock& clock,
+                                                     LocalServicesCallbacks callbacks);
+  ~ServiceProxy();
+
+  LocalServices& services() { return *services_; }
+  // Changes to `mode`; connections that are there go on. A mode that this node cannot have is
+  // logged, and the one before goes on.
+  void SetMode(const std::string& mode);
+
+  // Takes the rules of every mode that this node's agents had away, and with `kube_proxy_too` those
+  // of a kube-proxy.
+  static Result<void> RemoveRules(const AgentConfig& config, bool kube_proxy_too);
+
+ private:
+  ServiceProxy() = default;
+
+  std::unique_ptr<ServiceRules> rules_;
+  std::unique_ptr<LocalServices> services_;
+  std::unique_ptr<ServiceHealth> health_;
+};
+
+}  // namespace holdfast::agent

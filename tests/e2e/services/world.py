@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node with Services of written EndpointSlices: endpoints are servers of this process on addresses
+of the loopback interface, clients are its sockets. No pod is needed."""
+import json
+import pathlib
+import selectors
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from machine import Machine  # noqa: E402
+
+PORT = 8080
+
+
+def run(*words):
+    subprocess.run(words, check=True)
+
+
+def prepare_network():
+    """An uplink with a default route, so that there is a way to addresses that only rules know."""
+    run("ip", "link", "set", "lo", "up")
+    run("ip", "link", "add", "up0", "type", "veth", "peer", "name", "up1")
+    run("ip", "address", "add", "192.0.2.2/24", "dev", "up0")
+    run("ip", "link", "set", "up0", "up")
+    run("ip", "link", "set", "up1", "up")
+    run("ip", "route", "add", "default", "via", "192.0.2.1")
+
+
+class Servers(threading.Thread):
+    """TCP and UDP at `addresses` {name: address}: each line or datagram is answered by the name."""
+
+    def __init__(self, addresses):
+        super().__init__(daemon=True)
+        self.selector = selectors.DefaultSelector()
+        for name, address in addresses.items():
+            run("ip", "address", "add", f"{address}/32", "dev", "lo")
+            for kind, handler in ((socket.SOCK_STREAM, self.accept), (socket.SOCK_DGRAM, self.datagram)):
+                server = socket.socket(socket.AF_INET, kind)
+                server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                server.bind((address, PORT))
+                if kind == socket.SOCK_STREAM:
+                    server.listen(64)
+                self.selector.register(server, selectors.EVENT_READ, (handler, name))
+
+    def run(self):
+        while True:
+            for key, _ in self.selector.select():
+                handler, name = key.data
+                handler(key.fileobj, name)
+
+    def accept(self, server, name):
+        connection, _ = server.accept()
+        self.selector.register(connection, selectors.EVENT_READ, (self.line, name))
+
+    def line(self, connection, name):
+        try:
+            got = connection.recv(100)
+            if got:
+                connection.sendall(name.encode())
+                return
+        except OSError:
+            pass
+        self.selector.unregister(connection)
+        connection.close()
+
+    @staticmethod
+    def datagram(server, name):
+        _, sender = server.recvfrom(100)
+        server.sendto(name.encode(), sender)
+
+
+class Node(Machine):
+    """A Machine with verbs for Services."""
+
+    def write(self, name, body):
+        new = self.manifests / f".{name}.new"
+        new.write_text(json.dumps(body))
+        new.rename(self.manifests / f"{name}.json")
+
+    def service(self, name, address, port=80, protocol="TCP", **spec):
+        self.write(name, {
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"clusterIP": address, "ports": [{"port": port, "protocol": protocol}], **spec}})
+
+    def endpoints(self, name, addresses, protocol="TCP"):
+        self.write(f"{name}-slice", {
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+            "metadata": {"name": f"{name}-1", "labels": {"kubernetes.io/service-name": name}},
+            "ports": [{"name": "", "port": PORT, "protocol": protocol}],
+            "endpoints": [{"addresses": [a], "nodeName": self.node, "conditions": {"ready": True}}
+                          for a in addresses]})
+
+    def remove(self, name):
+        for suffix in ("", "-slice"):
+            (self.manifests / f"{name}{suffix}.json").unlink(missing_ok=True)
+
+    def log(self):
+        return (self.top / "agent.log").read_text()
+
+
+def ask(address, port=80, patience=0.25):
+    """The name of the endpoint that answers a new connection; None when none does."""
+    try:
+        with socket.create_connection((address, port), patience) as client:
+            client.sendall(b"who\n")
+            return client.recv(100).decode()
+    except OSError:
+        return None
+
+
+class Sender:
+    """A UDP client that keeps its port."""
+
+    def __init__(self, address, port):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.settimeout(0.25)
+        self.to = (address, port)
+
+    def ask(self):
+        try:
+            self.socket.sendto(b"who", self.to)
+            return self.socket.recv(100).decode()
+        except OSError:
+            return None
+
+
+class Held:
+    """A TCP connection that stays."""
+
+    def __init__(self, address, port=80):
+        self.socket = socket.create_connection((address, port), 5)
+        self.socket.settimeout(5)
+
+    def ask(self):
+        self.socket.sendall(b"who\n")
+        return self.socket.recv(100).decode()
+
+
+def seconds_until(ready, deadline):
+    """How long it took; None when it did not happen."""
+    began = time.monotonic()
+    while True:
+        done = ready()
+        took = time.monotonic() - began
+        if done and took <= deadline:
+            return took
+        if took > deadline:
+            return None
+
+
+def check(condition, text):
+    if not condition:
+        raise AssertionError(text)
+
+
+def equal(got, wanted, what):
+    check(got == wanted, f"{what}: {got!r}, wanted {wanted!r}")
