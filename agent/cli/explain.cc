@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // explain service: who gets packets to a Service, and why.
+#include <google/protobuf/util/json_util.h>
+
 #include <cstdio>
 #include <memory>
 #include <string>
 
 #include "agent/cli/commands.h"
+#include "agent/cli/output.h"
 #include "agent/cli/table.h"
+#include "agent/kube/parse.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
@@ -16,6 +20,7 @@ using Response = v1::ExplainServiceResponse;
 struct ExplainOptions {
   std::vector<std::string> words;
   std::string from;
+  std::string output;
 };
 
 std::string Sender(const std::string& from) {
@@ -98,7 +103,37 @@ void Print(const PodName& name, const Response& response) {
   }
 }
 
+// The response as gRPC's own JSON: every field, also those that are empty.
+Result<kube::Node> Document(const Response& response) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  std::string text;
+  const auto status = google::protobuf::util::MessageToJsonString(response, &text, options);
+  if (!status.ok()) return Internal(StrCat("response: ", status.ToString()));
+  // It is our own text: no limit but its size.
+  const kube::ParseLimits limits{.max_bytes = text.size(),
+                                 .max_document_bytes = text.size(),
+                                 .max_documents = 1,
+                                 .max_values = text.size()};
+  kube::ParsedText parsed = kube::ParseJson(text, limits);
+  if (parsed.documents.empty()) return Internal("response: no JSON");
+  return std::move(parsed.documents.front());
+}
+
+int Write(const Output& output, const PodName& name, const Response& response) {
+  if (output.IsTable()) {
+    Print(name, response);
+    return kOk;
+  }
+  const auto document = Document(response);
+  if (!document) return Report(document.error());
+  std::fputs(PrintDocument(output, *document).c_str(), stdout);
+  return kOk;
+}
+
 int RunExplain(const ExplainOptions& options, const GlobalOptions& global) {
+  const auto output = ParseDocumentOutput(options.output);
+  if (!output) throw CLI::ValidationError("-o", output.error().message());
   std::vector<std::string> words = options.words;
   if (words.front() == "service" || words.front() == "services" || words.front() == "svc") {
     words.erase(words.begin());
@@ -118,8 +153,7 @@ int RunExplain(const ExplainOptions& options, const GlobalOptions& global) {
     Response response;
     const grpc::Status status = session.stub().ExplainService(&context, request, &response);
     if (!status.ok()) return Report(status);
-    Print(name, response);
-    return kOk;
+    return Write(*output, name, response);
   });
 }
 
@@ -132,6 +166,7 @@ void AddExplain(CLI::App& app, Invocation& invocation) {
   command->fallthrough();
   command->add_option("service", options->words, "service NAME")->required();
   command->add_option("--from", options->from, "Only for packets from this source address");
+  command->add_option("-o,--output", options->output, "json or yaml: the API's response");
   command->callback([options, &invocation] {
     invocation.action = [options, &invocation] { return RunExplain(*options, invocation.global); };
   });

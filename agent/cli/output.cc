@@ -7,6 +7,7 @@
 #include "agent/kube/codec.h"
 #include "agent/kube/print.h"
 #include "agent/kube/times.h"
+#include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
 namespace {
@@ -63,6 +64,11 @@ Node ItemsTree(std::vector<Node> items) {
   return root;
 }
 
+Error UnknownOutput(const std::string& text, std::string_view allowed) {
+  return InvalidArgument(StrCat("unable to match a printer suitable for the output format \"", text,
+                                "\", allowed formats are: ", allowed));
+}
+
 }  // namespace
 
 Result<Output> ParseOutput(const std::string& text) {
@@ -81,10 +87,19 @@ Result<Output> ParseOutput(const std::string& text) {
     output.kind = Output::Kind::kJsonPath;
     ASSIGN_OR_RETURN(output.path, JsonPath::Parse(text.substr(kJsonPath.size())));
   } else {
-    return InvalidArgument("unable to match a printer suitable for the output format \"" + text +
-                           "\", allowed formats are: table,wide,json,yaml,name,jsonpath=TEMPLATE");
+    return UnknownOutput(text, "table,wide,json,yaml,name,jsonpath=TEMPLATE");
   }
   return output;
+}
+
+Result<Output> ParseDocumentOutput(const std::string& text) {
+  if (!text.empty() && text != "json" && text != "yaml") return UnknownOutput(text, "json,yaml");
+  return ParseOutput(text);
+}
+
+std::string PrintDocument(const Output& output, const kube::Node& document) {
+  return output.kind == Output::Kind::kYaml ? kube::SortedYaml(document)
+                                            : kube::SortedJson(document);
 }
 
 std::string PrintObjects(const Output& output, const std::string& resource,
@@ -119,16 +134,9 @@ std::string PrintImages(const Output& output, const std::vector<v1::Image>& imag
     names += (image.repo_tags_size() > 0 ? image.repo_tags(0) : image.id()) + "\n";
   }
   const Node root = single && trees.size() == 1 ? trees.front() : ItemsTree(std::move(trees));
-  switch (output.kind) {
-    case Output::Kind::kYaml:
-      return kube::SortedYaml(root);
-    case Output::Kind::kName:
-      return names;
-    case Output::Kind::kJsonPath:
-      return output.path->Apply(root);
-    default:
-      return kube::SortedJson(root);
-  }
+  if (output.kind == Output::Kind::kName) return names;
+  if (output.kind == Output::Kind::kJsonPath) return output.path->Apply(root);
+  return PrintDocument(output, root);
 }
 
 WallTime CurrentTime() { return SystemClock().Wall(); }

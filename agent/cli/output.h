@@ -27,6 +27,13 @@ struct Output {
 // "", "table", "wide", "json", "yaml", "name", "jsonpath=TEMPLATE"; kInvalidArgument lists them.
 Result<Output> ParseOutput(const std::string& text);
 
+// For commands that print text of their own or one document: "" (kTable), "json", "yaml";
+// kInvalidArgument lists them.
+Result<Output> ParseDocumentOutput(const std::string& text);
+
+// A document that is no Kubernetes object, as kJson or kYaml.
+std::string PrintDocument(const Output& output, const kube::Node& document);
+
 // Kubernetes objects in every form but the tables; `single`: one object, not a List of one.
 // `resource`: "pod", for -o name.
 std::string PrintObjects(const Output& output, const std::string& resource,

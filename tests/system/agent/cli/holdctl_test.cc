@@ -166,6 +166,42 @@ TEST_F(HoldctlTest, ChecksAndDescribes) {
   EXPECT_TRUE(Run("describe pod web").out.starts_with("Name:             web-node1\n"));
 }
 
+TEST_F(HoldctlTest, TellsVersionsAsText) {
+  EXPECT_EQ(Run("version --client").out, "Client Version: 0.1.0\n");
+  EXPECT_TRUE(Run("version").out.starts_with(
+      "Client Version: 0.1.0\nServer Version: 0.1.0\nAPI: holdfast.v1\nNode: node1\nKernel: "));
+  EXPECT_EQ(Run("version -o wide").code, 2);
+}
+
+TEST_F(HoldctlTest, TellsVersionsAsDocuments) {
+  const std::string only_client = Run("version --client -o yaml").out;
+  EXPECT_TRUE(only_client.starts_with("clientVersion:\n  gitVersion: v0.1.0\n")) << only_client;
+  EXPECT_EQ(only_client.find("serverVersion"), std::string::npos);
+  const Ran both = Run("version -o json");
+  EXPECT_EQ(both.code, 0) << both.err;
+  EXPECT_NE(both.out.find("\"serverVersion\": {\n        \"apiVersion\": \"holdfast.v1\""),
+            std::string::npos)
+      << both.out;
+  // Without an agent the client's is there all the same.
+  server_.reset();
+  const Ran alone = Run("version -o yaml");
+  EXPECT_EQ(alone.code, 1);
+  EXPECT_EQ(alone.out, only_client);
+  EXPECT_NE(alone.err.find("the agent is not running"), std::string::npos) << alone.err;
+}
+
+TEST_F(HoldctlTest, ExplainsAServiceAsADocument) {
+  ExplainedService explained;
+  explained.table.skipped = "it has no selector";
+  services_.explained[{"default", "shop"}] = explained;
+  EXPECT_EQ(Run("explain service shop -o yaml").out,
+            "ports: []\nproblems: []\nskipped: it has no selector\n");
+  EXPECT_EQ(Run("explain svc/shop -o json | tr -d ' \\n'").out,
+            "{\"ports\":[],\"problems\":[],\"skipped\":\"ithasnoselector\"}");
+  EXPECT_EQ(Run("explain service shop -o name").code, 2);
+  EXPECT_EQ(Run("explain service none -o json").code, 1);
+}
+
 TEST_F(HoldctlTest, PrintsLogs) {
   std::ofstream(LogPath("web-node1", "uid-web"))
       << "2026-11-21T07:19:31.5Z stdout F one\n2026-11-21T07:19:32Z stderr P tw\n"

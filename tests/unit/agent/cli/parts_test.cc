@@ -13,6 +13,7 @@
 #include "agent/cli/session.h"
 #include "agent/cli/tar_writer.h"
 #include "agent/cli/terminal.h"
+#include "agent/cli/version.h"
 #include "agent/kube/codec.h"
 #include "k8s/core/v1/pod.pb.h"
 
@@ -124,6 +125,45 @@ TEST(OutputTest, Forms) {
   const auto bad = ParseOutput("csv");
   ASSERT_FALSE(bad.has_value());
   EXPECT_NE(bad.error().message().find("allowed formats are: table,wide,json"), std::string::npos);
+}
+
+TEST(OutputTest, Documents) {
+  kube::Node tree = kube::Node::Map();
+  tree.Add("b", kube::Node::Int(1));
+  tree.Add("a", kube::Node::String("x"));
+  EXPECT_EQ(PrintDocument(*ParseDocumentOutput("json"), tree),
+            "{\n    \"a\": \"x\",\n    \"b\": 1\n}\n");
+  EXPECT_EQ(PrintDocument(*ParseDocumentOutput("yaml"), tree), "a: x\nb: 1\n");
+  EXPECT_TRUE(ParseDocumentOutput("")->IsTable());
+  for (const char* bad : {"wide", "name", "table", "jsonpath={.a}", "csv"}) {
+    const auto refused = ParseDocumentOutput(bad);
+    ASSERT_FALSE(refused.has_value()) << bad;
+    EXPECT_TRUE(refused.error().message().ends_with("allowed formats are: json,yaml"));
+  }
+}
+
+TEST(VersionTest, IsKubectlsDocument) {
+  v1::VersionResponse server;
+  server.set_version("1.22.3");
+  server.set_api_version("holdfast.v1");
+  server.set_node_name("node1");
+  server.set_kernel("6.1.0");
+  const kube::Node both = VersionDocument(&server);
+  const auto text = [](const kube::Node& tree, std::string_view part, std::string_view key) {
+    return tree.Find(part)->Find(key)->text;
+  };
+  EXPECT_EQ(text(both, "serverVersion", "major"), "1");
+  EXPECT_EQ(text(both, "serverVersion", "minor"), "22");
+  EXPECT_EQ(text(both, "serverVersion", "gitVersion"), "v1.22.3");
+  EXPECT_EQ(text(both, "serverVersion", "apiVersion"), "holdfast.v1");
+  EXPECT_EQ(text(both, "serverVersion", "nodeName"), "node1");
+  EXPECT_EQ(text(both, "serverVersion", "kernelVersion"), "6.1.0");
+  EXPECT_TRUE(text(both, "clientVersion", "gitVersion").starts_with("v"));
+  EXPECT_TRUE(text(both, "clientVersion", "platform").starts_with("linux"));
+  EXPECT_EQ(VersionDocument(nullptr).Find("serverVersion"), nullptr);
+  EXPECT_EQ(VersionText(&server), VersionText(nullptr) +
+                                      "Server Version: 1.22.3\nAPI: holdfast.v1\nNode: node1\n"
+                                      "Kernel: 6.1.0\n");
 }
 
 TEST(DescribeTest, Golden) {

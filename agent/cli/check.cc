@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// check and version.
+// check: what is left over on this node.
 #include <cstdio>
 #include <memory>
 
 #include "agent/cli/commands.h"
 #include "agent/cli/table.h"
-#include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
 namespace {
@@ -36,22 +35,6 @@ int RunCheck(bool repair, const GlobalOptions& global) {
   });
 }
 
-int RunVersion(bool client_only, const GlobalOptions& global) {
-  std::printf("Client Version: %s\n", HOLDFAST_VERSION);
-  if (client_only) return kOk;
-  std::fflush(stdout);
-  return WithSession(global, [](Session& session) {
-    grpc::ClientContext context;
-    v1::VersionResponse response;
-    const grpc::Status status = session.stub().Version(&context, v1::VersionRequest(), &response);
-    if (!status.ok()) return Report(status);
-    std::printf("Server Version: %s\nAPI: %s\nNode: %s\nKernel: %s\n", response.version().c_str(),
-                response.api_version().c_str(), response.node_name().c_str(),
-                response.kernel().c_str());
-    return kOk;
-  });
-}
-
 }  // namespace
 
 void AddCheck(CLI::App& app, Invocation& invocation) {
@@ -62,18 +45,6 @@ void AddCheck(CLI::App& app, Invocation& invocation) {
   command->add_flag("--repair", *repair, "Remove it");
   command->callback([repair, &invocation] {
     invocation.action = [repair, &invocation] { return RunCheck(*repair, invocation.global); };
-  });
-}
-
-void AddVersion(CLI::App& app, Invocation& invocation) {
-  const auto client_only = std::make_shared<bool>(false);
-  CLI::App* command = app.add_subcommand("version", "Versions of this program and of the agent");
-  command->fallthrough();
-  command->add_flag("--client", *client_only, "This program's only; needs no agent");
-  command->callback([client_only, &invocation] {
-    invocation.action = [client_only, &invocation] {
-      return RunVersion(*client_only, invocation.global);
-    };
   });
 }
 
