@@ -24,6 +24,7 @@ constexpr uint32_t kTypeIpv4 = 7;
 constexpr uint32_t kTypeIpv6 = 8;
 constexpr uint32_t kTypeProtocol = 12;
 constexpr uint32_t kTypeService = 13;
+constexpr uint32_t kTypeMark = 19;
 constexpr uint32_t kTypeBits = 6;
 
 // A netlink attribute's length has 16 bits, and all elements of a message lie in one.
@@ -43,6 +44,8 @@ uint32_t TypeOf(Family family, Field field) {
       return kTypeService;
     case Field::kRandom:
       return kTypeInteger;
+    case Field::kMark:
+      return kTypeMark;
   }
   return 0;
 }

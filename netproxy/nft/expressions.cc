@@ -99,9 +99,13 @@ class Builder {
     const uint32_t keep = ~m.bits;
     const uint32_t flip = m.set ? m.bits : 0;
     Bitwise(NFT_REG_1, &keep, &flip, sizeof keep);
-    nftnl_expr* e = Add("meta");
-    ::nftnl_expr_set_u32(e, NFTNL_EXPR_META_KEY, NFT_META_MARK);
-    ::nftnl_expr_set_u32(e, NFTNL_EXPR_META_SREG, NFT_REG_1);
+    StoreMark();
+  }
+
+  void operator()(const SetMarkFromMap& m) {
+    LoadKey(m.key, NFT_REG_1);
+    Lookup(m.map, NFT_REG_1, NFT_REG_1);
+    StoreMark();
   }
 
   void operator()(const DnatFromMap& m) {
@@ -196,6 +200,12 @@ class Builder {
     ::nftnl_expr_set_u32(e, NFTNL_EXPR_META_DREG, to);
   }
 
+  void StoreMark() {
+    nftnl_expr* e = Add("meta");
+    ::nftnl_expr_set_u32(e, NFTNL_EXPR_META_KEY, NFT_META_MARK);
+    ::nftnl_expr_set_u32(e, NFTNL_EXPR_META_SREG, NFT_REG_1);
+  }
+
   void Ct(uint32_t key) {
     nftnl_expr* e = Add("ct");
     ::nftnl_expr_set_u32(e, NFTNL_EXPR_CT_KEY, key);
@@ -239,6 +249,9 @@ class Builder {
         break;
       case Field::kOriginalPort:
         CtOriginal(NFT_CT_PROTO_DST, to);
+        break;
+      case Field::kMark:
+        Meta(NFT_META_MARK, to);
         break;
     }
     if (!part.prefix) return;

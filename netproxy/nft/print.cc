@@ -28,6 +28,8 @@ std::string FieldToString(Family family, Field field) {
       return StrCat("ct original ", ToString(family), " daddr");
     case Field::kOriginalPort:
       return "ct original proto-dst";
+    case Field::kMark:
+      return "meta mark";
   }
   return "";
 }
@@ -76,6 +78,8 @@ const char* TypeName(Family family, Field field) {
       return "inet_service";
     case Field::kRandom:
       return "integer";
+    case Field::kMark:
+      return "mark";
   }
   return "";
 }
@@ -100,6 +104,7 @@ std::string UnpackPart(Family family, Field field, std::string_view& bytes) {
     case Field::kL4Protocol:
       return ProtocolName(static_cast<uint8_t>(byte(0)));
     case Field::kRandom:
+    case Field::kMark:
       break;
   }
   uint32_t number = 0;
@@ -138,6 +143,8 @@ Key ValueOf(MapTo to) {
       return {Field::kDestinationAddress};
     case MapTo::kPort:
       return {Field::kDestinationPort};
+    case MapTo::kMark:
+      return {Field::kMark};
     case MapTo::kNothing:
     case MapTo::kVerdict:
       break;
@@ -180,6 +187,9 @@ std::string ToString(Family family, const Statement& statement) {
           [&](const SetMark& m) {
             return m.set ? StrCat("meta mark set meta mark | ", m.bits)
                          : StrCat("meta mark set meta mark & ", ~m.bits);
+          },
+          [&](const SetMarkFromMap& m) {
+            return StrCat("meta mark set ", KeyToString(family, m.key), " map @", m.map);
           },
           [&](const DnatFromMap& m) {
             return StrCat("dnat ", ToString(family), " to ", KeyToString(family, m.key), " map @",

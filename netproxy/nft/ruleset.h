@@ -32,6 +32,7 @@ enum class Field : uint8_t {
   kRandom,               // numgen random mod KeyPart::modulus
   kOriginalDestination,  // what the connection's first packet was sent to, before any translation;
   kOriginalPort,         // to be used after MatchHasPort (nft's own condition)
+  kMark,                 // the packet's; only as a value
 };
 
 struct KeyPart {
@@ -109,6 +110,12 @@ struct SetMark {
   bool set = true;  // false: cleared
   bool operator==(const SetMark&) const = default;
 };
+// The packet's mark becomes what the map gives; no entry: the rule does nothing.
+struct SetMarkFromMap {
+  Key key;
+  std::string map;
+  bool operator==(const SetMarkFromMap&) const = default;
+};
 // dnat to the address and port that the map gives; no entry: the rule does nothing.
 struct DnatFromMap {
   Key key;
@@ -161,8 +168,8 @@ struct Reject {
 using Statement =
     std::variant<MatchInterface, MatchCidr, MatchLocalDestination, MatchSpoofedSource, MatchCtNew,
                  MatchCtDnat, MatchSet, MatchLocalSource, MatchHasPort, MatchProtocol, MatchMark,
-                 SetMark, DnatFromMap, DnatFromTwoMaps, VerdictFromMap, UpdateMap, Masquerade, Jump,
-                 Goto, Return, Drop, Reject>;
+                 SetMark, SetMarkFromMap, DnatFromMap, DnatFromTwoMaps, VerdictFromMap, UpdateMap,
+                 Masquerade, Jump, Goto, Return, Drop, Reject>;
 
 struct Rule {
   std::vector<Statement> statements;
@@ -188,7 +195,7 @@ struct Chain {
 };
 
 // Bytes of one key or value: each part in network order, padded to four bytes. A number from
-// Field::kRandom is in host order. No allocation.
+// Field::kRandom or Field::kMark is in host order. No allocation.
 class Bytes {
  public:
   Bytes() = default;
@@ -220,7 +227,7 @@ struct Element {
 };
 
 // What a map gives; kNothing is a set.
-enum class MapTo : uint8_t { kNothing, kEndpoint, kAddress, kPort, kVerdict };
+enum class MapTo : uint8_t { kNothing, kEndpoint, kAddress, kPort, kVerdict, kMark };
 
 // A set or a map. An element that is a verdict makes the kernel look through the whole table with
 // each change, a plain one does not: verdict maps are for what is few.

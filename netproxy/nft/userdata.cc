@@ -56,6 +56,8 @@ Description Describe(Family family, const KeyPart& part) {
       return {kPayload, {11, 2}};
     case Field::kRandom:
       return {kNumgen, {1, part.modulus, 0}};
+    case Field::kMark:
+      return {kMeta, {3}};
   }
   return {};
 }

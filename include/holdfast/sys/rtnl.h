@@ -80,6 +80,9 @@ class Rtnl {
   Result<std::vector<Link>> ListLinks();
   // kAlreadyExists when one of the two names is taken. Both ends start down.
   Result<void> AddVeth(const VethSpec& spec);
+  // A link that leads nowhere. kUnsupported when this kernel has none of that kind, kAlreadyExists
+  // when the name is taken. Starts down.
+  Result<void> AddDummy(const std::string& name);
   // `alias` is free text that `ip link` shows, at most 255 bytes; "" leaves it as it is.
   Result<void> SetLinkUp(int index, const std::string& alias = "");
   // Success when it is gone already. A veth costs up to 30 ms here: for repair only.
@@ -88,6 +91,9 @@ class Rtnl {
   // The Ensure* verbs succeed when all is there already. IPv6 addresses get "nodad": they are
   // usable at once. Neighbours are permanent.
   Result<void> EnsureAddress(const Address& address);
+  // For addresses of services: nobody takes one as the source of a packet to somewhere else (IPv4:
+  // scope host, IPv6: deprecated).
+  Result<void> EnsureServiceAddress(const Address& address);
   Result<void> DeleteAddress(const Address& address);  // success when it is gone already
   Result<std::vector<Address>> ListAddresses();
   // kAlreadyExists when somebody has a route to this destination.
@@ -97,6 +103,11 @@ class Rtnl {
   Result<void> DeleteRoute(const Route& route);  // success when it is gone already
   // The main table, both families.
   Result<std::vector<Route>> ListRoutes();
+  // Single addresses that are the node's by a route of the table `local`, without being on a link;
+  // `protocol` tells whose they are.
+  Result<void> EnsureLocalRoute(const IpAddress& ip, int link, uint8_t protocol);
+  Result<void> DeleteLocalRoute(const IpAddress& ip, int link, uint8_t protocol);
+  Result<std::vector<IpAddress>> ListLocalRoutes(uint8_t protocol);
   Result<void> EnsureNeighbour(const Neighbour& neighbour);
 
  private:

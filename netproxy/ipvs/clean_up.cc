@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+// What takes everything of ours away, by whatever process.
+#include <algorithm>
+#include <utility>
+
+#include "holdfast/sys/pause_point.h"
+#include "netproxy/ipvs/back_end.h"
+#include "netproxy/nft/commit.h"
+#include "netproxy/nft/observe.h"
+
+namespace holdfast::netproxy::ipvs {
+
+// Nobody serves, then nobody has the addresses, then nobody looks at packets.
+Result<void> IpvsBackEnd::CleanUp(const IpvsOptions& options) {
+  ASSIGN_OR_RETURN(ServiceAddresses addresses,
+                   ServiceAddresses::Open(options.device, options.use_dummy));
+  ASSIGN_OR_RETURN(const std::set<IpAddress> kube_proxy, addresses.ListKubeProxy());
+  auto kernel = IpvsKernel::Open();
+  if (!kernel && kernel.error().code() != Code::kNotFound) return std::move(kernel.error());
+  if (kernel) {
+    ASSIGN_OR_RETURN(const Observed observed, kernel->ListVirtuals());
+    std::vector<Operation> away;
+    for (const auto& [key, server] : observed) {
+      const bool excluded =
+          key.mark == 0 &&
+          std::any_of(options.exclude_cidrs.begin(), options.exclude_cidrs.end(),
+                      [&](const Cidr& cidr) { return cidr.Contains(key.address); });
+      const bool leftover = key.mark == 0 && kube_proxy.contains(key.address);
+      if (!excluded && (leftover || (server.config.flags & kOwnFlag) != 0))
+        away.push_back({Operation::Kind::kDeleteVirtual, key, {}, {}, 1});
+    }
+    ASSIGN_OR_RETURN(const std::vector<int> errors, kernel->Send(away));
+    (void)errors;  // gone meanwhile is as good
+  }
+  HOLDFAST_PAUSE_POINT("ipvs.cleanup.servers_gone");
+  RETURN_IF_ERROR(addresses.Remove());
+  RETURN_IF_ERROR(addresses.RemoveKubeProxy());
+  ASSIGN_OR_RETURN(sys::NfSocket nft, sys::NfSocket::Open());
+  for (const nft::Family family : {nft::Family::kIp, nft::Family::kIp6}) {
+    ASSIGN_OR_RETURN(const bool there, nft::KernelHasTable(nft, family, options.nft_table));
+    if (there) RETURN_IF_ERROR(nft::Commit(nft, nft::Remove(family, options.nft_table)));
+  }
+  return Parameters(options.state_dir).Restore(kernel ? &*kernel : nullptr);
+}
+
+}  // namespace holdfast::netproxy::ipvs
