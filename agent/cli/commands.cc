@@ -14,7 +14,7 @@ namespace {
 constexpr char kFooter[] =
     "\nExamples:\n"
     "  holdctl get pods -A -o wide          all pods with addresses\n"
-    "  holdctl describe pod web             why a pod is as it is\n"
+    "  holdctl describe pod web             why a pod is as it is; also service, node\n"
     "  holdctl logs -f web                  follow a log over rotation and restarts\n"
     "  holdctl exec -it web -- sh           a shell in a container\n"
     "  holdctl apply -f pod.yaml            run a pod\n"

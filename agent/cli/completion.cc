@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// completion: shell scripts that complete commands, resources and pod names. The names are asked
+// completion: shell scripts that complete commands, kinds and names. The names are asked
 // from the agent at completion time.
 #include <cstdio>
 #include <memory>
@@ -10,28 +10,29 @@ namespace holdfast::agent::cli {
 namespace {
 
 // clang-format off: it takes the text of a raw string for C++
-constexpr char kBash[] = R"sh(_holdctl() {
+constexpr char kBash[] = R"sh(_holdctl_names() { holdctl get "$1" -o name 2>/dev/null | cut -d/ -f2; }
+_holdctl() {
   local current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]}
   local previous=${COMP_WORDS[COMP_CWORD-1]} words=
   case $previous in
     -f|--filename|--socket) COMPREPLY=($(compgen -f -- "$current")); return ;;
-    -o|--output) words="table wide json yaml name jsonpath=" ;;
+    -o|--output)
+      words="json yaml"
+      case $command in get|image) words="table wide json yaml name jsonpath=" ;; esac ;;
     *)
-      if [ "$COMP_CWORD" = 1 ]; then
-        words="get describe logs exec apply delete explain image check wait version completion"
-      else
-        case $command in
-          get)
-            if [ "$COMP_CWORD" = 2 ]; then words="pods services endpoints events node images"
-            else words=$(holdctl get pods -o name 2>/dev/null | cut -d/ -f2); fi ;;
-          image)
-            if [ "$COMP_CWORD" = 2 ]; then words="import ls rm inspect export"
-            else words=$(holdctl image ls -o name 2>/dev/null); fi ;;
-          completion) words="bash zsh fish" ;;
-          describe|delete) words="pod $(holdctl get pods -o name 2>/dev/null | cut -d/ -f2)" ;;
-          logs|exec|wait) words=$(holdctl get pods -o name 2>/dev/null | cut -d/ -f2) ;;
-        esac
-      fi ;;
+      case $COMP_CWORD.$command in
+        1.*) words="get describe logs exec apply delete explain image check wait version completion" ;;
+        2.get) words="pods services endpoints events node images" ;;
+        2.describe) words="pod service node $(_holdctl_names pods)" ;;
+        2.delete) words="pod service $(_holdctl_names pods)" ;;
+        2.explain) words="service" ;;
+        2.wait) words="pod $(_holdctl_names pods)" ;;
+        2.image) words="import ls rm inspect export" ;;
+        *.image) words=$(holdctl image ls -o name 2>/dev/null) ;;
+        *.completion) words="bash zsh fish" ;;
+        *.logs|*.exec) words=$(_holdctl_names pods) ;;
+        *.get|*.describe|*.delete|*.explain|*.wait) words=$(_holdctl_names "${COMP_WORDS[2]}") ;;
+      esac ;;
   esac
   COMPREPLY=($(compgen -W "$words" -- "$current"))
 }
@@ -42,16 +43,22 @@ complete -o default -F _holdctl holdctl
 constexpr char kZshHead[] = "autoload -U +X bashcompinit && bashcompinit\n";
 
 // clang-format off
-constexpr char kFish[] = R"sh(function __holdctl_pods
-  holdctl get pods -o name 2>/dev/null | string replace 'pod/' ''
+constexpr char kFish[] = R"sh(function __holdctl_names
+  holdctl get $argv[1] -o name 2>/dev/null | string replace -r '^[a-z]*/' ''
 end
 set -l commands get describe logs exec apply delete explain image check wait version completion
+set -l services services service svc
 complete -c holdctl -f
 complete -c holdctl -n "not __fish_seen_subcommand_from $commands" -a "$commands"
 complete -c holdctl -n "__fish_seen_subcommand_from get" -a "pods services endpoints events node images"
+complete -c holdctl -n "__fish_seen_subcommand_from describe" -a "pod service node"
+complete -c holdctl -n "__fish_seen_subcommand_from delete" -a "pod service"
+complete -c holdctl -n "__fish_seen_subcommand_from explain" -a "service"
 complete -c holdctl -n "__fish_seen_subcommand_from image" -a "import ls rm inspect export"
 complete -c holdctl -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
-complete -c holdctl -n "__fish_seen_subcommand_from describe delete logs exec wait" -a "(__holdctl_pods)"
+complete -c holdctl -n "__fish_seen_subcommand_from get describe delete explain; and __fish_seen_subcommand_from $services" -a "(__holdctl_names services)"
+complete -c holdctl -n "__fish_seen_subcommand_from get describe delete logs exec wait; and not __fish_seen_subcommand_from $services" -a "(__holdctl_names pods)"
+complete -c holdctl -n "__fish_seen_subcommand_from version explain" -s o -l output -x -a "json yaml"
 complete -c holdctl -n "__fish_seen_subcommand_from apply delete" -s f -l filename -r -F
 )sh";
 // clang-format on

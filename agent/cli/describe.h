@@ -2,19 +2,54 @@
 // `describe`: everything about one object for a person to read, in kubectl's layout. Pure.
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "agent/cli/describe_writer.h"
 #include "holdfast/base/clock.h"
 #include "k8s/core/v1/event.pb.h"
+#include "k8s/core/v1/node.pb.h"
 #include "k8s/core/v1/pod.pb.h"
+#include "k8s/core/v1/service.pb.h"
+#include "k8s/discovery/v1/endpoint_slice.pb.h"
 
 namespace holdfast::agent::cli {
 
-std::string DescribePod(const k8s::io::api::core::v1::Pod& pod,
-                        const std::vector<k8s::io::api::core::v1::Event>& events, WallTime now);
+using Events = std::vector<k8s::io::api::core::v1::Event>;
+
+std::string DescribePod(const k8s::io::api::core::v1::Pod& pod, const Events& events, WallTime now);
+
+// `pods`: those of the node; which of them count is decided here.
+std::string DescribeNode(const k8s::io::api::core::v1::Node& node,
+                         const std::vector<k8s::io::api::core::v1::Pod>& pods, const Events& events,
+                         WallTime now);
+
+// `slices`: those of the Service.
+std::string DescribeService(const k8s::io::api::core::v1::Service& service,
+                            const std::vector<k8s::io::api::discovery::v1::EndpointSlice>& slices,
+                            const Events& events, WallTime now);
+
+// --- what they share ---
+
+// "key=value" or "key: value", sorted.
+template <class Map>
+std::vector<std::string> Pairs(const Map& map, std::string_view between) {
+  std::vector<std::string> pairs;
+  for (const auto& [key, value] : map) pairs.push_back(key + std::string(between) + value);
+  std::sort(pairs.begin(), pairs.end());
+  return pairs;
+}
+
+// "Labels:" and "Annotations:".
+template <class Meta>
+void DescribeLabels(const Meta& meta, DescribeWriter& out) {
+  out.List(0, "Labels:", Pairs(meta.labels(), "="));
+  out.List(0, "Annotations:", Pairs(meta.annotations(), ": "));
+}
 
 // The "Events:" block.
-std::string DescribeEvents(const std::vector<k8s::io::api::core::v1::Event>& events, WallTime now);
+void DescribeEvents(const Events& events, WallTime now, DescribeWriter& out);
 
 }  // namespace holdfast::agent::cli

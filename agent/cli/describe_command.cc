@@ -1,63 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0
-// describe: one or several pods for a person to read.
+// describe: pods, services or the node for a person to read.
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 
 #include "agent/cli/commands.h"
 #include "agent/cli/describe.h"
+#include "agent/cli/lists.h"
 #include "agent/cli/output.h"
+#include "agent/cli/resource.h"
+#include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
 namespace {
 
 namespace core = ::k8s::io::api::core::v1;
 
-int DescribeOne(Session& session, const core::Pod& pod) {
-  grpc::ClientContext context;
+// An object's text, or why there is none.
+struct Described {
+  grpc::Status status;
+  std::string text;
+};
+
+v1::ListEventsRequest EventsOf(const char* kind, const auto& meta) {
   v1::ListEventsRequest request;
-  request.set_namespace_(pod.metadata().namespace_());
-  request.set_involved_kind("Pod");
+  request.set_namespace_(meta.namespace_());
+  request.set_involved_kind(kind);
+  request.set_involved_name(meta.name());
+  return request;
+}
+
+Described Describe(Session& session, const core::Pod& pod) {
+  v1::ListEventsRequest request = EventsOf("Pod", pod.metadata());
   request.set_involved_uid(pod.metadata().uid());
-  v1::ListEventsResponse response;
-  const grpc::Status status = session.stub().ListEvents(&context, request, &response);
-  if (!status.ok()) return Report(status);
-  const std::vector<core::Event> events(response.events().begin(), response.events().end());
-  const std::string text = DescribePod(pod, events, CurrentTime());
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  const auto events = ListEvents(session, request);
+  if (!events.status.ok()) return {events.status, {}};
+  return {{}, DescribePod(pod, events.objects, CurrentTime())};
+}
+
+Described Describe(Session& session, const core::Service& service) {
+  const auto& meta = service.metadata();
+  const auto slices = ListSlices(session, meta.namespace_(), meta.name());
+  if (!slices.status.ok()) return {slices.status, {}};
+  const auto events = ListEvents(session, EventsOf("Service", meta));
+  if (!events.status.ok()) return {events.status, {}};
+  return {{}, DescribeService(service, slices.objects, events.objects, CurrentTime())};
+}
+
+Described Describe(Session& session, const core::Node& node) {
+  const auto pods = ListPods(session, "");
+  if (!pods.status.ok()) return {pods.status, {}};
+  const auto events = ListEvents(session, EventsOf("Node", node.metadata()));
+  if (!events.status.ok()) return {events.status, {}};
+  return {{}, DescribeNode(node, pods.objects, events.objects, CurrentTime())};
+}
+
+template <class Object>
+int Print(Session& session, const std::vector<Object>& objects, bool& first) {
+  for (const Object& object : objects) {
+    const Described described = Describe(session, object);
+    if (!described.status.ok()) return Report(described.status);
+    if (!std::exchange(first, false)) std::fputs("\n\n", stdout);
+    std::fwrite(described.text.data(), 1, described.text.size(), stdout);
+  }
   return kOk;
 }
 
-int DescribeAll(Session& session) {
-  grpc::ClientContext context;
-  v1::ListPodsRequest request;
-  if (!session.options().all_namespaces) request.set_namespace_(session.options().name_space);
-  v1::ListPodsResponse response;
-  const grpc::Status status = session.stub().ListPods(&context, request, &response);
-  if (!status.ok()) return Report(status);
+// The object of that name, else all whose names begin so.
+template <class Object>
+std::vector<Object> Named(const std::vector<Object>& objects, const std::string& name) {
+  std::vector<Object> named;
+  for (const Object& object : objects) {
+    if (object.metadata().name() == name) return {object};
+    if (object.metadata().name().starts_with(name)) named.push_back(object);
+  }
+  return named;
+}
+
+// `list` gives the objects of a namespace, "" is all of them.
+template <class List>
+int DescribeObjects(Session& session, const char* resource, const std::vector<std::string>& names,
+                    const List& list) {
+  const GlobalOptions& options = session.options();
+  bool first = true;
+  if (names.empty()) {
+    const std::string name_space = options.all_namespaces ? "" : options.name_space;
+    const auto listed = list(name_space);
+    if (!listed.status.ok()) return Report(listed.status);
+    if (listed.objects.empty()) ReportNothingFound(name_space);
+    return Print(session, listed.objects, first);
+  }
+  if (options.all_namespaces) {
+    return Report(InvalidArgument("a resource cannot be retrieved by name across all namespaces"));
+  }
   int code = kOk;
-  for (int i = 0; i < response.pods_size() && code == kOk; ++i) {
-    if (i > 0) std::fputs("\n\n", stdout);
-    code = DescribeOne(session, response.pods(i));
+  for (const std::string& text : names) {
+    const PodName name = ParsePodName(text, options.name_space);
+    const auto listed = list(name.name_space);
+    if (!listed.status.ok()) return Report(listed.status);
+    const auto named = Named(listed.objects, name.name);
+    const int one = named.empty()
+                        ? Report(grpc::Status(grpc::StatusCode::NOT_FOUND,
+                                              StrCat(resource, " \"", name.name, "\" not found")))
+                        : Print(session, named, first);
+    if (one != kOk) code = one;
   }
   return code;
 }
 
-int RunDescribe(std::vector<std::string> names, const GlobalOptions& global) {
-  const std::string& kind = names.front();
-  if (kind == "pod" || kind == "pods" || kind == "po") names.erase(names.begin());
+int RunDescribe(const std::vector<std::string>& words, const GlobalOptions& global) {
+  const auto read = ReadResourceWords(words);
+  if (!read) return Report(read.error());
   return WithSession(global, [&](Session& session) {
-    if (names.empty()) return DescribeAll(session);
-    int code = kOk;
-    bool first = true;
-    for (const std::string& name : names) {
-      core::Pod pod;
-      const grpc::Status found = FindPod(session, name, pod);
-      if (found.ok() && !first) std::fputs("\n\n", stdout);
-      const int one = found.ok() ? DescribeOne(session, pod) : Report(found);
-      if (one != kOk) code = one;
-      first = false;
+    switch (read->resource.value_or(Resource::kPods)) {
+      case Resource::kPods:
+        return DescribeObjects(session, "pods", read->names, [&](const std::string& name_space) {
+          return ListPods(session, name_space);
+        });
+      case Resource::kServices:
+        return DescribeObjects(
+            session, "services", read->names,
+            [&](const std::string& name_space) { return ListServices(session, name_space); });
+      case Resource::kNodes:
+        return DescribeObjects(session, "nodes", read->names,
+                               [&](const std::string&) { return ListNodes(session); });
+      default:
+        return Report(InvalidArgument(
+            StrCat(words.front(), " cannot be described; pods, services and the node can")));
     }
-    return code;
   });
 }
 
@@ -65,9 +135,14 @@ int RunDescribe(std::vector<std::string> names, const GlobalOptions& global) {
 
 void AddDescribe(CLI::App& app, Invocation& invocation) {
   const auto words = std::make_shared<std::vector<std::string>>();
-  CLI::App* command = app.add_subcommand("describe", "Tell everything about pods, with events");
+  CLI::App* command =
+      app.add_subcommand("describe", "Tell everything about pods, services or the node");
   command->fallthrough();
-  command->add_option("pod", *words, "pod NAME… (a name or its unique beginning); no name: all")
+  command
+      ->add_option(
+          "resource", *words,
+          "pod, service or node, and names or their beginnings; no name: all; a name alone "
+          "is a pod's")
       ->required();
   command->add_flag("-A,--all-namespaces", invocation.global.all_namespaces, "All namespaces");
   command->callback([words, &invocation] {

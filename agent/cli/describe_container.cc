@@ -61,7 +61,7 @@ void DescribeStatus(const core::ContainerStatus* status, DescribeWriter& out) {
 template <class Quantities>
 void DescribeQuantities(const char* title, const Quantities& quantities, DescribeWriter& out) {
   if (quantities.empty()) return;
-  out.Line(2, title, "");
+  out.Text(2, title);
   std::map<std::string, std::string> sorted;
   for (const auto& [name, quantity] : quantities) sorted[name] = quantity.string();
   for (const auto& [name, quantity] : sorted) out.Line(3, name + ":", quantity);
@@ -117,7 +117,7 @@ std::string EnvText(const core::EnvVar& env) {
 
 void DescribeEnvironment(const auto& container, DescribeWriter& out) {
   if (container.env_size() == 0) return out.Line(2, "Environment:", "<none>");
-  out.Line(2, "Environment:", "");
+  out.Text(2, "Environment:");
   for (const core::EnvVar& env : container.env()) out.Line(3, env.name() + ":", EnvText(env));
 }
 
@@ -129,7 +129,7 @@ void DescribeMounts(const auto& container, DescribeWriter& out) {
     if (!mount.subpath().empty()) how += ",path=\"" + mount.subpath() + "\"";
     sorted[mount.mountpath()] = StrCat(mount.mountpath(), " from ", mount.name(), " (", how, ")");
   }
-  out.Line(2, "Mounts:", "");
+  out.Text(2, "Mounts:");
   for (const auto& [path, text] : sorted) out.Text(3, text);
 }
 
@@ -143,17 +143,17 @@ const core::ContainerStatus* FindStatus(const auto& statuses, const std::string&
 // Container or EphemeralContainerCommon: the same fields.
 void DescribeContainer(const auto& container, const core::ContainerStatus* status,
                        DescribeWriter& out) {
-  out.Line(1, container.name() + ":", "");
+  out.Text(1, container.name() + ":");
   if (status != nullptr) out.Line(2, "Container ID:", status->containerid());
   out.Line(2, "Image:", container.image());
   if (status != nullptr) out.Line(2, "Image ID:", status->imageid());
   DescribePorts(container, out);
   if (container.command_size() > 0) {
-    out.Line(2, "Command:", "");
+    out.Text(2, "Command:");
     for (const auto& word : container.command()) out.Text(3, word);
   }
   if (container.args_size() > 0) {
-    out.Line(2, "Args:", "");
+    out.Text(2, "Args:");
     for (const auto& word : container.args()) out.Text(3, word);
   }
   DescribeStatus(status, out);
@@ -173,15 +173,15 @@ void DescribeContainer(const auto& container, const core::ContainerStatus* statu
 void DescribeContainers(const core::Pod& pod, DescribeWriter& out) {
   const core::PodSpec& spec = pod.spec();
   const core::PodStatus& status = pod.status();
-  if (spec.initcontainers_size() > 0) out.Line(0, "Init Containers:", "");
+  if (spec.initcontainers_size() > 0) out.Text(0, "Init Containers:");
   for (const auto& container : spec.initcontainers()) {
     DescribeContainer(container, FindStatus(status.initcontainerstatuses(), container.name()), out);
   }
-  out.Line(0, "Containers:", "");
+  out.Text(0, "Containers:");
   for (const auto& container : spec.containers()) {
     DescribeContainer(container, FindStatus(status.containerstatuses(), container.name()), out);
   }
-  if (spec.ephemeralcontainers_size() > 0) out.Line(0, "Ephemeral Containers:", "");
+  if (spec.ephemeralcontainers_size() > 0) out.Text(0, "Ephemeral Containers:");
   for (const auto& container : spec.ephemeralcontainers()) {
     const auto& common = container.ephemeralcontainercommon();
     DescribeContainer(common, FindStatus(status.ephemeralcontainerstatuses(), common.name()), out);

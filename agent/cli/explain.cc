@@ -8,6 +8,7 @@
 
 #include "agent/cli/commands.h"
 #include "agent/cli/output.h"
+#include "agent/cli/resource.h"
 #include "agent/cli/table.h"
 #include "agent/kube/parse.h"
 #include "holdfast/base/strings.h"
@@ -134,16 +135,13 @@ int Write(const Output& output, const PodName& name, const Response& response) {
 int RunExplain(const ExplainOptions& options, const GlobalOptions& global) {
   const auto output = ParseDocumentOutput(options.output);
   if (!output) throw CLI::ValidationError("-o", output.error().message());
-  std::vector<std::string> words = options.words;
-  if (words.front() == "service" || words.front() == "services" || words.front() == "svc") {
-    words.erase(words.begin());
+  const auto read = ReadResourceWords(options.words);
+  if (!read) throw CLI::ValidationError("explain", read.error().message());
+  if (read->resource.value_or(Resource::kServices) != Resource::kServices ||
+      read->names.size() != 1) {
+    throw CLI::ValidationError("explain", "expected service NAME");
   }
-  if (words.size() != 1) throw CLI::ValidationError("explain", "expected service NAME");
-  std::string text = words.front();
-  for (const std::string prefix : {"service/", "svc/"}) {
-    if (text.starts_with(prefix)) text.erase(0, prefix.size());
-  }
-  const PodName name = ParsePodName(text, global.name_space);
+  const PodName name = ParsePodName(read->names.front(), global.name_space);
   return WithSession(global, [&](Session& session) {
     grpc::ClientContext context;
     v1::ExplainServiceRequest request;

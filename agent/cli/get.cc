@@ -2,12 +2,13 @@
 // get: pods, services, endpoints, events, the node, images; pods and events also watched.
 #include <algorithm>
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <utility>
 
 #include "agent/cli/commands.h"
+#include "agent/cli/lists.h"
 #include "agent/cli/output.h"
+#include "agent/cli/resource.h"
 #include "agent/cli/rows.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/node.pb.h"
@@ -18,8 +19,6 @@ namespace holdfast::agent::cli {
 namespace {
 
 namespace core = ::k8s::io::api::core::v1;
-
-enum class Resource : uint8_t { kPods, kEvents, kNodes, kServices, kEndpoints, kImages };
 
 struct GetOptions {
   std::vector<std::string> words;  // resource and names
@@ -51,57 +50,21 @@ void Write(const std::string& text) {
   std::fflush(stdout);
 }
 
-Result<Resource> ParseResource(const std::string& word) {
-  static const std::map<std::string, Resource> kNames = {{"po", Resource::kPods},
-                                                         {"pod", Resource::kPods},
-                                                         {"pods", Resource::kPods},
-                                                         {"ev", Resource::kEvents},
-                                                         {"event", Resource::kEvents},
-                                                         {"events", Resource::kEvents},
-                                                         {"no", Resource::kNodes},
-                                                         {"node", Resource::kNodes},
-                                                         {"nodes", Resource::kNodes},
-                                                         {"image", Resource::kImages},
-                                                         {"images", Resource::kImages},
-                                                         {"svc", Resource::kServices},
-                                                         {"service", Resource::kServices},
-                                                         {"services", Resource::kServices},
-                                                         {"ep", Resource::kEndpoints},
-                                                         {"endpoints", Resource::kEndpoints},
-                                                         {"endpointslice", Resource::kEndpoints},
-                                                         {"endpointslices", Resource::kEndpoints}};
-  const auto found = kNames.find(word);
-  if (found != kNames.end()) return found->second;
-  return InvalidArgument(
-      StrCat("the server doesn't have a resource type \"", word,
-             "\"; there are pods, services, endpoints, events, node and images"));
-}
-
-// "pods a b", "pod/a pod/b", "ns/a" is left to the name's own parser.
 Result<void> ReadWords(Get& get) {
-  std::vector<std::string> words = get.options.words;
-  const size_t slash = words.front().find('/');
-  if (slash == std::string::npos) {
-    ASSIGN_OR_RETURN(get.resource, ParseResource(words.front()));
-    words.erase(words.begin());
-  } else {
-    ASSIGN_OR_RETURN(get.resource, ParseResource(words.front().substr(0, slash)));
+  ASSIGN_OR_RETURN(ResourceWords read, ReadResourceWords(get.options.words));
+  if (!read.resource) {
+    const std::string& word = get.options.words.front();
+    return InvalidArgument(
+        StrCat("the server doesn't have a resource type \"", word.substr(0, word.find('/')),
+               "\"; there are pods, services, endpoints, events, node and images"));
   }
-  get.names = std::move(words);
-  for (std::string& name : get.names) {
-    const size_t at = name.find('/');
-    if (at != std::string::npos && ParseResource(name.substr(0, at))) name.erase(0, at + 1);
-  }
+  get.resource = *read.resource;
+  get.names = std::move(read.names);
   return {};
 }
 
 int NothingFound(const Get& get) {
-  if (!get.output.IsTable()) return kOk;
-  if (get.Namespace().empty()) {
-    std::fprintf(stderr, "No resources found\n");
-  } else {
-    std::fprintf(stderr, "No resources found in %s namespace.\n", get.Namespace().c_str());
-  }
+  if (get.output.IsTable()) ReportNothingFound(get.Namespace());
   return kOk;
 }
 
@@ -165,14 +128,9 @@ int WatchPods(const Get& get) {
 
 int GetPods(const Get& get) {
   if (get.options.watch) return WatchPods(get);
-  grpc::ClientContext context;
-  v1::ListPodsRequest request;
-  if (get.names.empty()) request.set_namespace_(get.Namespace());
-  request.set_label_selector(get.options.selector);
-  v1::ListPodsResponse response;
-  const grpc::Status status = get.session.stub().ListPods(&context, request, &response);
+  auto [status, pods] =
+      ListPods(get.session, get.names.empty() ? get.Namespace() : "", get.options.selector);
   if (!status.ok()) return Report(status);
-  std::vector<core::Pod> pods(response.pods().begin(), response.pods().end());
   int code = kOk;
   if (!get.names.empty()) {
     std::vector<core::Pod> picked;
@@ -196,8 +154,8 @@ int GetPods(const Get& get) {
 }
 
 int GetEvents(const Get& get) {
-  grpc::ClientContext context;
   if (get.options.watch) {
+    grpc::ClientContext context;
     v1::WatchEventsRequest request;
     request.set_namespace_(get.Namespace());
     const auto reader = get.session.stub().WatchEvents(&context, request);
@@ -207,10 +165,8 @@ int GetEvents(const Get& get) {
   }
   v1::ListEventsRequest request;
   request.set_namespace_(get.Namespace());
-  v1::ListEventsResponse response;
-  const grpc::Status status = get.session.stub().ListEvents(&context, request, &response);
+  auto [status, events] = ListEvents(get.session, request);
   if (!status.ok()) return Report(status);
-  std::vector<core::Event> events(response.events().begin(), response.events().end());
   std::stable_sort(events.begin(), events.end(),
                    [](const auto& a, const auto& b) { return EventTime(a) < EventTime(b); });
   if (events.empty() && get.output.IsTable()) return NothingFound(get);
@@ -219,10 +175,7 @@ int GetEvents(const Get& get) {
 }
 
 int GetNode(const Get& get) {
-  grpc::ClientContext context;
-  std::vector<core::Node> nodes(1);
-  const grpc::Status status =
-      get.session.stub().GetNode(&context, v1::GetNodeRequest(), &nodes.front());
+  const auto [status, nodes] = ListNodes(get.session);
   if (!status.ok()) return Report(status);
   for (const std::string& name : get.names) {
     if (name == nodes.front().metadata().name()) continue;
@@ -251,14 +204,8 @@ int PickByName(const Get& get, const char* resource, NameOf name_of, std::vector
 }
 
 int GetServices(const Get& get) {
-  grpc::ClientContext context;
-  v1::ListServicesRequest request;
-  request.set_namespace_(get.Namespace());
-  request.set_label_selector(get.options.selector);
-  v1::ListServicesResponse response;
-  const grpc::Status status = get.session.stub().ListServices(&context, request, &response);
+  auto [status, services] = ListServices(get.session, get.Namespace(), get.options.selector);
   if (!status.ok()) return Report(status);
-  std::vector<core::Service> services(response.services().begin(), response.services().end());
   const int code = PickByName(
       get, "services", [](const core::Service& s) { return s.metadata().name(); }, services);
   if (services.empty()) return code != kOk ? code : NothingFound(get);
@@ -268,13 +215,8 @@ int GetServices(const Get& get) {
 
 // By service; as documents the slices themselves.
 int GetEndpoints(const Get& get) {
-  grpc::ClientContext context;
-  v1::ListEndpointSlicesRequest request;
-  request.set_namespace_(get.Namespace());
-  v1::ListEndpointSlicesResponse response;
-  const grpc::Status status = get.session.stub().ListEndpointSlices(&context, request, &response);
+  auto [status, slices] = ListSlices(get.session, get.Namespace());
   if (!status.ok()) return Report(status);
-  std::vector<Slice> slices(response.slices().begin(), response.slices().end());
   const int code = PickByName(get, "endpoints", ServiceOfSlice, slices);
   if (slices.empty()) return code != kOk ? code : NothingFound(get);
   if (!get.output.IsTable()) {

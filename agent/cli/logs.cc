@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "agent/cli/commands.h"
+#include "agent/cli/lists.h"
 #include "agent/cli/output.h"
 #include "agent/kube/times.h"
 #include "holdfast/base/strings.h"
@@ -160,13 +161,8 @@ grpc::Status FindTargets(Session& session, const LogOptions& options,
     if (found.ok()) AddTargets(options, pod, targets);
     return found;
   }
-  grpc::ClientContext context;
-  v1::ListPodsRequest request;
-  request.set_namespace_(session.options().name_space);
-  request.set_label_selector(options.selector);
-  v1::ListPodsResponse response;
-  grpc::Status status = session.stub().ListPods(&context, request, &response);
-  for (const core::Pod& pod : response.pods()) AddTargets(options, pod, targets);
+  const auto [status, pods] = ListPods(session, session.options().name_space, options.selector);
+  for (const core::Pod& pod : pods) AddTargets(options, pod, targets);
   return status;
 }
 
@@ -180,7 +176,7 @@ int RunLogs(const LogOptions& options, const GlobalOptions& global) {
     const grpc::Status found = FindTargets(session, options, targets);
     if (!found.ok()) return Report(found);
     if (targets.empty()) {
-      std::fprintf(stderr, "No resources found in %s namespace.\n", global.name_space.c_str());
+      ReportNothingFound(global.name_space);
       return kOk;
     }
     Printer printer(options.timestamps, options.prefix);

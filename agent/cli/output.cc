@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/cli/output.h"
 
+#include <cstdio>
 #include <utility>
 
 #include "agent/cli/durations.h"
@@ -137,6 +138,14 @@ std::string PrintImages(const Output& output, const std::vector<v1::Image>& imag
   if (output.kind == Output::Kind::kName) return names;
   if (output.kind == Output::Kind::kJsonPath) return output.path->Apply(root);
   return PrintDocument(output, root);
+}
+
+void ReportNothingFound(const std::string& name_space) {
+  if (name_space.empty()) {
+    std::fputs("No resources found\n", stderr);
+  } else {
+    std::fprintf(stderr, "No resources found in %s namespace.\n", name_space.c_str());
+  }
 }
 
 WallTime CurrentTime() { return SystemClock().Wall(); }

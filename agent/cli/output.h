@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// -o: how objects are written. Pure but for CurrentTime().
+// -o: how objects are written. Pure but for the last two.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -41,6 +41,9 @@ std::string PrintObjects(const Output& output, const std::string& resource,
 
 // The same for images, which are no Kubernetes objects.
 std::string PrintImages(const Output& output, const std::vector<v1::Image>& images, bool single);
+
+// "No resources found", in that namespace or ("") at all, to stderr.
+void ReportNothingFound(const std::string& name_space);
 
 WallTime CurrentTime();
 

@@ -5,6 +5,7 @@
 
 #include <cstdio>
 
+#include "agent/cli/lists.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
@@ -27,13 +28,10 @@ int ReportEnd(const grpc::Status& status, const std::string& pod) {
 }  // namespace
 
 std::vector<core::Pod> ListAll(Session& session) {
-  grpc::ClientContext context;
-  v1::ListPodsRequest request;
-  if (!session.options().all_namespaces) request.set_namespace_(session.options().name_space);
-  v1::ListPodsResponse response;
-  const grpc::Status status = session.stub().ListPods(&context, request, &response);
+  const GlobalOptions& options = session.options();
+  auto [status, pods] = ListPods(session, options.all_namespaces ? "" : options.name_space);
   if (!status.ok()) (void)Report(status);  // said; the wait goes on until its time is over
-  return {response.pods().begin(), response.pods().end()};
+  return std::move(pods);
 }
 
 bool IsNamed(const core::Pod& pod, const PodName& name) {
@@ -43,12 +41,8 @@ bool IsNamed(const core::Pod& pod, const PodName& name) {
 }
 
 std::optional<core::Pod> FindRunning(Session& session, const PodName& name) {
-  grpc::ClientContext context;
-  v1::ListPodsRequest request;
-  request.set_namespace_(name.name_space);
-  v1::ListPodsResponse response;
-  if (!session.stub().ListPods(&context, request, &response).ok()) return std::nullopt;
-  for (core::Pod& pod : *response.mutable_pods()) {
+  auto listed = ListPods(session, name.name_space);
+  for (core::Pod& pod : listed.objects) {
     if (IsNamed(pod, name)) return std::move(pod);
   }
   return std::nullopt;

@@ -16,27 +16,19 @@ namespace {
 
 namespace core = ::k8s::io::api::core::v1;
 
-Cells WithNamespace(const RowStyle& style, std::string first, Cells rest) {
-  if (style.with_namespace) rest.insert(rest.begin(), std::move(first));
-  return rest;
-}
-
 void Append(Cells& cells, Cells more) {
   cells.insert(cells.end(), std::make_move_iterator(more.begin()),
                std::make_move_iterator(more.end()));
 }
 
+WallTime FirstEventTime(const core::Event& event) {
+  const WallTime first = kube::ToWallTime(event.firsttimestamp());
+  return first.IsZero() ? kube::ToWallTime(event.eventtime()) : first;
+}
+
 int32_t EventCount(const core::Event& event) {
   if (event.has_series()) return event.series().count();
   return std::max(event.count(), 1);
-}
-
-// "12s", or "12s (x5 over 3m)" when it happened more than once.
-std::string LastSeen(const core::Event& event, WallTime now) {
-  const std::string last = Age(EventTime(event), now);
-  const int32_t count = EventCount(event);
-  if (count <= 1) return last;
-  return StrCat(last, " (x", count, " over ", Age(FirstEventTime(event), now), ")");
 }
 
 std::string EventSource(const core::Event& event) {
@@ -63,18 +55,6 @@ std::string NodeStatus(const core::Node& node) {
   return status;
 }
 
-std::string NodeRoles(const core::Node& node) {
-  constexpr std::string_view kPrefix = "node-role.kubernetes.io/";
-  std::vector<std::string> roles;
-  for (const auto& [label, value] : node.metadata().labels()) {
-    if (label.starts_with(kPrefix)) roles.push_back(label.substr(kPrefix.size()));
-  }
-  std::sort(roles.begin(), roles.end());
-  std::string text;
-  for (const std::string& role : roles) text += (text.empty() ? "" : ",") + role;
-  return text.empty() ? "<none>" : text;
-}
-
 std::string NodeAddress(const core::Node& node, std::string_view type) {
   for (const auto& address : node.status().addresses()) {
     if (address.type() == type) return address.address();
@@ -83,6 +63,11 @@ std::string NodeAddress(const core::Node& node, std::string_view type) {
 }
 
 }  // namespace
+
+Cells WithNamespace(const RowStyle& style, std::string first, Cells rest) {
+  if (style.with_namespace) rest.insert(rest.begin(), std::move(first));
+  return rest;
+}
 
 Cells PodHeader(const RowStyle& style) {
   Cells header = {"NAME", "READY", "STATUS", "RESTARTS", "AGE"};
@@ -103,9 +88,11 @@ WallTime EventTime(const core::Event& event) {
   return last.IsZero() ? kube::ToWallTime(event.eventtime()) : last;
 }
 
-WallTime FirstEventTime(const core::Event& event) {
-  const WallTime first = kube::ToWallTime(event.firsttimestamp());
-  return first.IsZero() ? kube::ToWallTime(event.eventtime()) : first;
+std::string LastSeen(const core::Event& event, WallTime now) {
+  const std::string last = Age(EventTime(event), now);
+  const int32_t count = EventCount(event);
+  if (count <= 1) return last;
+  return StrCat(last, " (x", count, " over ", Age(FirstEventTime(event), now), ")");
 }
 
 Cells EventHeader(const RowStyle& style) {
@@ -134,6 +121,18 @@ Cells EventRow(const core::Event& event, const RowStyle& style) {
     row = {LastSeen(event, style.now), event.type(), event.reason(), target, event.message()};
   }
   return WithNamespace(style, event.metadata().namespace_(), std::move(row));
+}
+
+std::string NodeRoles(const core::Node& node) {
+  constexpr std::string_view kPrefix = "node-role.kubernetes.io/";
+  std::vector<std::string> roles;
+  for (const auto& [label, value] : node.metadata().labels()) {
+    if (label.starts_with(kPrefix)) roles.push_back(label.substr(kPrefix.size()));
+  }
+  std::sort(roles.begin(), roles.end());
+  std::string text;
+  for (const std::string& role : roles) text += (text.empty() ? "" : ",") + role;
+  return text.empty() ? "<none>" : text;
 }
 
 Cells NodeHeader(const RowStyle& style) {

@@ -20,6 +20,9 @@ struct RowStyle {
 
 using Cells = std::vector<std::string>;
 
+// `rest`, behind `first` where namespaces are shown.
+Cells WithNamespace(const RowStyle& style, std::string first, Cells rest);
+
 Cells PodHeader(const RowStyle& style);
 Cells PodRow(const k8s::io::api::core::v1::Pod& pod, const RowStyle& style);
 
@@ -27,18 +30,29 @@ Cells EventHeader(const RowStyle& style);
 Cells EventRow(const k8s::io::api::core::v1::Event& event, const RowStyle& style);
 // When the event last happened.
 WallTime EventTime(const k8s::io::api::core::v1::Event& event);
-WallTime FirstEventTime(const k8s::io::api::core::v1::Event& event);
+// "12s", or "12s (x5 over 3m)" when it happened more than once.
+std::string LastSeen(const k8s::io::api::core::v1::Event& event, WallTime now);
 
 Cells NodeHeader(const RowStyle& style);
 Cells NodeRow(const k8s::io::api::core::v1::Node& node, const RowStyle& style);
+// "control-plane,worker", "<none>".
+std::string NodeRoles(const k8s::io::api::core::v1::Node& node);
 
 Cells ServiceHeader(const RowStyle& style);
 Cells ServiceRow(const k8s::io::api::core::v1::Service& service, const RowStyle& style);
+
+// "a=1,b=2", "<none>".
+std::string SelectorOf(const k8s::io::api::core::v1::Service& service);
 
 using Slice = k8s::io::api::discovery::v1::EndpointSlice;
 
 // The Service whose slice it is, "" for nobody's.
 std::string ServiceOfSlice(const Slice& slice);
+
+// "10.88.0.5:80", "[fd00::5]:80": the ready ones of every port, or of the port with that name.
+std::vector<std::string> ReadyEndpoints(const Slice& slice, const std::string* port_name = nullptr);
+// The first three and how many more there are; all of them with `all`.
+std::string ShownEndpoints(const std::vector<std::string>& endpoints, bool all);
 
 // The slices of one Service as one row, as kubectl shows Endpoints.
 struct EndpointsOfService {

@@ -42,6 +42,8 @@ std::string PortsOf(const core::Service& service) {
   return list.empty() ? "<none>" : list;
 }
 
+}  // namespace
+
 std::string SelectorOf(const core::Service& service) {
   std::map<std::string, std::string> sorted(service.spec().selector().begin(),
                                             service.spec().selector().end());
@@ -49,27 +51,6 @@ std::string SelectorOf(const core::Service& service) {
   for (const auto& [key, value] : sorted) AddTo(list, StrCat(key, "=", value));
   return list.empty() ? "<none>" : list;
 }
-
-Cells WithNamespace(const RowStyle& style, std::string first, Cells rest) {
-  if (style.with_namespace) rest.insert(rest.begin(), std::move(first));
-  return rest;
-}
-
-// The ready ones, "10.88.0.5:80".
-std::vector<std::string> ReadyEndpoints(const Slice& slice) {
-  std::vector<std::string> out;
-  for (const auto& endpoint : slice.endpoints()) {
-    const bool ready = !endpoint.conditions().has_ready() || endpoint.conditions().ready();
-    if (!ready || endpoint.addresses().empty()) continue;
-    const std::string& ip = endpoint.addresses(0);
-    const std::string shown = slice.addresstype() == "IPv6" ? StrCat("[", ip, "]") : ip;
-    if (slice.ports().empty()) out.push_back(shown);
-    for (const auto& port : slice.ports()) out.push_back(StrCat(shown, ":", port.port()));
-  }
-  return out;
-}
-
-}  // namespace
 
 Cells ServiceHeader(const RowStyle& style) {
   Cells header = {"NAME", "TYPE", "CLUSTER-IP", "EXTERNAL-IP", "PORT(S)", "AGE"};
@@ -93,6 +74,30 @@ std::string ServiceOfSlice(const Slice& slice) {
   const auto& labels = slice.metadata().labels();
   const auto label = labels.find("kubernetes.io/service-name");
   return label == labels.end() ? "" : label->second;
+}
+
+std::vector<std::string> ReadyEndpoints(const Slice& slice, const std::string* port_name) {
+  std::vector<std::string> out;
+  for (const auto& endpoint : slice.endpoints()) {
+    const bool ready = !endpoint.conditions().has_ready() || endpoint.conditions().ready();
+    if (!ready || endpoint.addresses().empty()) continue;
+    const std::string& ip = endpoint.addresses(0);
+    const std::string shown = slice.addresstype() == "IPv6" ? StrCat("[", ip, "]") : ip;
+    if (slice.ports().empty()) out.push_back(shown);
+    for (const auto& port : slice.ports()) {
+      if (port_name != nullptr && port.name() != *port_name) continue;
+      out.push_back(StrCat(shown, ":", port.port()));
+    }
+  }
+  return out;
+}
+
+std::string ShownEndpoints(const std::vector<std::string>& endpoints, bool all) {
+  const size_t shown = all ? endpoints.size() : std::min(endpoints.size(), kShownEndpoints);
+  std::string text;
+  for (size_t i = 0; i < shown; ++i) AddTo(text, endpoints[i]);
+  if (shown < endpoints.size()) text += StrCat(" + ", endpoints.size() - shown, " more...");
+  return text.empty() ? "<none>" : text;
 }
 
 std::vector<EndpointsOfService> GroupByService(const std::vector<Slice>& slices) {
@@ -119,12 +124,8 @@ Cells EndpointsRow(const EndpointsOfService& endpoints, const RowStyle& style) {
   for (const Slice* slice : endpoints.slices) {
     for (std::string& endpoint : ReadyEndpoints(*slice)) all.push_back(std::move(endpoint));
   }
-  const size_t shown = style.wide ? all.size() : std::min(all.size(), kShownEndpoints);
-  std::string text;
-  for (size_t i = 0; i < shown; ++i) AddTo(text, all[i]);
-  if (shown < all.size()) text += StrCat(" + ", all.size() - shown, " more...");
-  if (text.empty()) text = "<none>";
-  return WithNamespace(style, endpoints.name_space, {endpoints.service, std::move(text)});
+  return WithNamespace(style, endpoints.name_space,
+                       {endpoints.service, ShownEndpoints(all, style.wide)});
 }
 
 }  // namespace holdfast::agent::cli

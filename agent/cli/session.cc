@@ -14,6 +14,7 @@
 #include <cstring>
 #include <utility>
 
+#include "agent/cli/lists.h"
 #include "agent/cli/table.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/base/unique_fd.h"
@@ -173,13 +174,8 @@ Result<const core::Pod*> PickPod(const std::vector<core::Pod>& pods, const PodNa
 
 grpc::Status FindPod(Session& session, const std::string& text, core::Pod& pod) {
   const PodName name = ParsePodName(text, session.options().name_space);
-  grpc::ClientContext context;
-  v1::ListPodsRequest request;
-  request.set_namespace_(name.name_space);
-  v1::ListPodsResponse response;
-  const grpc::Status status = session.stub().ListPods(&context, request, &response);
+  const auto [status, pods] = ListPods(session, name.name_space);
   if (!status.ok()) return status;
-  const std::vector<core::Pod> pods(response.pods().begin(), response.pods().end());
   const auto found = PickPod(pods, name);
   if (!found) {
     const bool missing = found.error().code() == Code::kNotFound;

@@ -4,18 +4,6 @@
 #include <algorithm>
 
 namespace holdfast::agent::cli {
-namespace {
-
-std::string OneLine(std::string_view text) {
-  const size_t end = text.find_first_of("\n\r");
-  std::string line = Visible(text.substr(0, end));
-  if (end != std::string_view::npos) line += "...";
-  std::replace(line.begin(), line.end(), '\t', ' ');
-  return line;
-}
-
-}  // namespace
-
 std::string Visible(std::string_view text) {
   std::string out;
   out.reserve(text.size());
@@ -29,6 +17,14 @@ std::string Visible(std::string_view text) {
     }
   }
   return out;
+}
+
+std::string OneLine(std::string_view text) {
+  const size_t end = text.find_first_of("\n\r");
+  std::string line = Visible(text.substr(0, end));
+  if (end != std::string_view::npos) line += "...";
+  std::replace(line.begin(), line.end(), '\t', ' ');
+  return line;
 }
 
 size_t DisplayWidth(std::string_view text) {

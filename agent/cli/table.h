@@ -39,6 +39,9 @@ class Table {
 // Control characters other than newline and tab as "^X", so that text of others is safe to print.
 std::string Visible(std::string_view text);
 
+// The first line of it, "..." where there are more; tabs are spaces.
+std::string OneLine(std::string_view text);
+
 // Number of columns that UTF-8 text takes (one per character).
 size_t DisplayWidth(std::string_view text);
 

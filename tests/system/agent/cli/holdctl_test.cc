@@ -12,6 +12,8 @@
 
 #include <csignal>
 
+#include "k8s/core/v1/service.pb.h"
+#include "k8s/discovery/v1/endpoint_slice.pb.h"
 #include "tests/support/api_fixture.h"
 
 namespace holdfast::agent {
@@ -148,6 +150,12 @@ TEST_F(HoldctlTest, CompletionScriptsAreScripts) {
   EXPECT_EQ(completed("holdctl de", 1).out, "describe delete\n") << completed("holdctl de", 1).err;
   EXPECT_EQ(completed("holdctl image i", 2).out, "import inspect\n");
   EXPECT_EQ(completed("holdctl logs we", 2).out, "web-node1\n");
+  EXPECT_EQ(completed("holdctl get pod we", 3).out, "web-node1\n");
+  EXPECT_EQ(completed("holdctl describe no", 2).out, "node\n");
+  EXPECT_EQ(completed("holdctl describe we", 2).out, "web-node1\n");
+  EXPECT_EQ(completed("holdctl describe node ''", 3).out, "node1\n");
+  EXPECT_EQ(completed("holdctl explain se", 2).out, "service\n");
+  EXPECT_EQ(completed("holdctl version -o ''", 3).out, "json yaml\n");
   EXPECT_EQ(completed("holdctl get pods -o j", 4).out, "json jsonpath=\n");
   EXPECT_EQ(Run("completion tcsh").code, 2);
 }
@@ -158,12 +166,64 @@ TEST_F(HoldctlTest, AnUnknownCommandIsNamed) {
   EXPECT_TRUE(ran.err.starts_with("error: unknown command \"foo\" for \"holdctl\"")) << ran.err;
 }
 
-TEST_F(HoldctlTest, ChecksAndDescribes) {
+TEST_F(HoldctlTest, Checks) {
   const Ran check = Run("check");
   EXPECT_EQ(check.code, 1);
   EXPECT_NE(check.out.find("cgroup   kubepods/pod-x   no pod of this UID"), std::string::npos);
   EXPECT_EQ(Run("check --repair").code, 0);
-  EXPECT_TRUE(Run("describe pod web").out.starts_with("Name:             web-node1\n"));
+}
+
+TEST_F(HoldctlTest, DescribesPodsByTheirBeginnings) {
+  const Ran one = Run("describe pod web");
+  EXPECT_TRUE(one.out.starts_with("Name:         web-node1\nNamespace:    default\n")) << one.out;
+  EXPECT_EQ(Run("describe web").out, one.out);
+  pods_.SetPod(RunningPod("web2-node1", "uid-web2"));
+  auto elsewhere = RunningPod("web-node1", "uid-else");
+  elsewhere.mutable_metadata()->set_namespace_("prod");
+  pods_.SetPod(elsewhere);
+  const auto names = [this](const std::string& arguments) {
+    return Run("describe " + arguments + " | grep -A1 ^Name: | tr -s '\\n ' ' '").out;
+  };
+  const std::string both =
+      "Name: web-node1 Namespace: default -- Name: web2-node1 Namespace: default ";
+  EXPECT_EQ(names("pods web"), both);
+  EXPECT_EQ(names("pods"), both);
+  EXPECT_EQ(names("po/web2"), "Name: web2-node1 Namespace: default ");
+  EXPECT_EQ(names("pod prod/web"), "Name: web-node1 Namespace: prod ");
+  EXPECT_EQ(names("pods -A"), both + "-- Name: web-node1 Namespace: prod ");
+  EXPECT_EQ(Run("describe pods -A web").err,
+            "error: a resource cannot be retrieved by name across all namespaces\n");
+  EXPECT_EQ(Run("describe pod x").err, "Error from server (NotFound): pods \"x\" not found\n");
+  EXPECT_EQ(Run("-n empty describe pods").err, "No resources found in empty namespace.\n");
+  EXPECT_EQ(Run("describe images").code, 1);
+}
+
+TEST_F(HoldctlTest, DescribesTheNodeAndServices) {
+  const Ran node = Run("describe node");
+  EXPECT_EQ(node.code, 0) << node.err;
+  EXPECT_NE(node.out.find("Non-terminated Pods:          (1 in total)\n"), std::string::npos)
+      << node.out;
+  EXPECT_EQ(Run("describe node node").out, node.out);
+  EXPECT_EQ(Run("describe node other").code, 1);
+  auto shop = std::make_shared<corev1::Service>();
+  shop->mutable_metadata()->set_name("shop");
+  shop->mutable_metadata()->set_namespace_("default");
+  shop->mutable_spec()->add_ports()->set_name("http");
+  services_.services = {shop};
+  auto slice = std::make_shared<discoveryv1::EndpointSlice>();
+  slice->mutable_metadata()->set_namespace_("default");
+  (*slice->mutable_metadata()->mutable_labels())["kubernetes.io/service-name"] = "shop";
+  slice->add_endpoints()->add_addresses("10.88.0.5");
+  auto* port = slice->add_ports();
+  port->set_name("http");
+  port->set_port(8080);
+  services_.slices = {slice};
+  const Ran service = Run("describe service sho");
+  EXPECT_TRUE(service.out.starts_with("Name:              shop\n")) << service.out;
+  EXPECT_NE(service.out.find("Endpoints:         10.88.0.5:8080\n"), std::string::npos)
+      << service.out;
+  EXPECT_EQ(Run("describe services -A").out, service.out);
+  EXPECT_EQ(Run("describe svc/x").err, "Error from server (NotFound): services \"x\" not found\n");
 }
 
 TEST_F(HoldctlTest, TellsVersionsAsText) {

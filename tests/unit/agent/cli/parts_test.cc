@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// jsonpath, describe, names, detach keys, tar, output forms.
+// jsonpath, names, detach keys, tar, output forms.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
-#include "agent/cli/describe.h"
 #include "agent/cli/jsonpath.h"
 #include "agent/cli/manifests.h"
 #include "agent/cli/output.h"
@@ -164,93 +163,6 @@ TEST(VersionTest, IsKubectlsDocument) {
   EXPECT_EQ(VersionText(&server), VersionText(nullptr) +
                                       "Server Version: 1.22.3\nAPI: holdfast.v1\nNode: node1\n"
                                       "Kernel: 6.1.0\n");
-}
-
-TEST(DescribeTest, Golden) {
-  core::Pod pod = MakePod("web");
-  pod.mutable_spec()->mutable_containers()->RemoveLast();
-  auto* container = pod.mutable_spec()->mutable_containers(0);
-  container->add_command("serve");
-  container->add_ports()->set_containerport(80);
-  auto* env = container->add_env();
-  env->set_name("COLOUR");
-  env->set_value("blue\x1b[1m");
-  auto* mount = container->add_volumemounts();
-  mount->set_name("data");
-  mount->set_mountpath("/data");
-  mount->set_readonly(true);
-  (*container->mutable_resources()->mutable_limits())["memory"].set_string("64Mi");
-  auto* volume = pod.mutable_spec()->add_volumes();
-  volume->set_name("data");
-  volume->mutable_volumesource()->mutable_emptydir();
-  auto* status = pod.mutable_status()->add_containerstatuses();
-  status->set_name("app");
-  status->set_containerid("holdfast://c0ffee");
-  status->set_ready(true);
-  status->set_restartcount(1);
-  status->mutable_state()->mutable_running()->mutable_startedat()->set_seconds(1'800'000'000);
-  auto* last = status->mutable_laststate()->mutable_terminated();
-  last->set_reason("Error");
-  last->set_exitcode(1);
-  pod.mutable_status()->set_qosclass("Burstable");
-  core::Event event;
-  event.set_type("Normal");
-  event.set_reason("Started");
-  event.set_message("Container started");
-  event.mutable_source()->set_component("holdfast");
-  event.mutable_lasttimestamp()->set_seconds(1'800'000'000);
-  const std::string text = DescribePod(pod, {event}, WallTime{std::chrono::seconds(1'800'000'060)});
-  EXPECT_EQ(text,
-            "Name:             web\n"
-            "Namespace:        default\n"
-            "Priority:         0\n"
-            "Service Account:  default\n"
-            "Node:             node1\n"
-            "Labels:           app.kubernetes.io/name=web\n"
-            "Annotations:      <none>\n"
-            "Status:           Running\n"
-            "IP:               10.88.0.5\n"
-            "IPs:              <none>\n"
-            "Containers:\n"
-            "  app:\n"
-            "    Container ID:   holdfast://c0ffee\n"
-            "    Image:          image-app\n"
-            "    Image ID:\n"
-            "    Port:           80/TCP\n"
-            "    Host Port:      0/TCP\n"
-            "    Command:\n"
-            "      serve\n"
-            "    State:          Running\n"
-            "      Started:    Fri, 15 Jan 2027 08:00:00 +0000\n"
-            "    Last State:     Terminated\n"
-            "      Reason:     Error\n"
-            "      Exit Code:  1\n"
-            "      Started:    Thu, 01 Jan 1970 00:00:00 +0000\n"
-            "      Finished:   Thu, 01 Jan 1970 00:00:00 +0000\n"
-            "    Ready:          True\n"
-            "    Restart Count:  1\n"
-            "    Limits:\n"
-            "      memory:     64Mi\n"
-            "    Environment:\n"
-            "      COLOUR:     blue^[[1m\n"
-            "    Mounts:\n"
-            "      /data from data (ro)\n"
-            "Conditions:\n"
-            "  Type         Status\n"
-            "  Initialized  True\n"
-            "  Ready        True\n"
-            "Volumes:\n"
-            "  data:\n"
-            "    Type:           EmptyDir (a temporary directory that shares a pod's lifetime)\n"
-            "    Medium:\n"
-            "    SizeLimit:      <unset>\n"
-            "QoS Class:        Burstable\n"
-            "Node-Selectors:   <none>\n"
-            "Tolerations:      <none>\n"
-            "Events:\n"
-            "  Type    Reason   Age   From      Message\n"
-            "  ----    ------   ----  ----      -------\n"
-            "  Normal  Started  60s   holdfast  Container started\n");
 }
 
 class FilesTest : public ::testing::Test {

@@ -18,14 +18,6 @@ namespace {
 
 namespace core = ::k8s::io::api::core::v1;
 
-template <class Map>
-std::vector<std::string> Pairs(const Map& map, std::string_view between) {
-  std::vector<std::string> pairs;
-  for (const auto& [key, value] : map) pairs.push_back(key + std::string(between) + value);
-  std::sort(pairs.begin(), pairs.end());
-  return pairs;
-}
-
 void DescribeIdentity(const core::Pod& pod, DescribeWriter& out) {
   const auto& meta = pod.metadata();
   out.Line(0, "Name:", meta.name());
@@ -34,16 +26,16 @@ void DescribeIdentity(const core::Pod& pod, DescribeWriter& out) {
   if (!pod.spec().priorityclassname().empty()) {
     out.Line(0, "Priority Class Name:", pod.spec().priorityclassname());
   }
-  out.Line(0, "Service Account:",
-           pod.spec().serviceaccountname().empty() ? "default" : pod.spec().serviceaccountname());
+  if (!pod.spec().serviceaccountname().empty()) {
+    out.Line(0, "Service Account:", pod.spec().serviceaccountname());
+  }
   const std::string& node = pod.spec().nodename();
   const std::string& host_ip = pod.status().hostip();
   out.Line(0, "Node:", node.empty() ? "<none>" : host_ip.empty() ? node : node + "/" + host_ip);
   if (pod.status().has_starttime()) {
     out.Line(0, "Start Time:", LongTime(kube::ToWallTime(pod.status().starttime())));
   }
-  out.List(0, "Labels:", Pairs(meta.labels(), "="));
-  out.List(0, "Annotations:", Pairs(meta.annotations(), ": "));
+  DescribeLabels(meta, out);
 }
 
 void DescribeStanding(const core::Pod& pod, WallTime now, DescribeWriter& out) {
@@ -63,24 +55,17 @@ void DescribeStanding(const core::Pod& pod, WallTime now, DescribeWriter& out) {
   if (status.podips_size() == 0) {
     out.Line(0, "IPs:", "<none>");
   } else {
-    out.Line(0, "IPs:", "");
+    out.Text(0, "IPs:");
     for (const auto& address : status.podips()) out.Line(1, "IP:", address.ip());
   }
 }
 
 void DescribeConditions(const core::Pod& pod, DescribeWriter& out) {
   if (pod.status().conditions_size() == 0) return;
-  size_t width = 4;
+  out.Text(0, "Conditions:");
+  out.Row(1, {"Type", "Status"});
   for (const auto& condition : pod.status().conditions()) {
-    width = std::max(width, condition.type().size());
-  }
-  const auto line = [width](const std::string& type, const std::string& status) {
-    return type + std::string(width + 2 - type.size(), ' ') + status;
-  };
-  out.Line(0, "Conditions:", "");
-  out.Text(1, line("Type", "Status"));
-  for (const auto& condition : pod.status().conditions()) {
-    out.Text(1, line(condition.type(), condition.status()));
+    out.Row(1, {condition.type() + " ", condition.status()});
   }
 }
 
@@ -113,15 +98,15 @@ void DescribeVolumeSource(const core::VolumeSource& source, DescribeWriter& out)
 
 void DescribeVolumes(const core::Pod& pod, DescribeWriter& out) {
   if (pod.spec().volumes_size() == 0) return out.Line(0, "Volumes:", "<none>");
-  out.Line(0, "Volumes:", "");
+  out.Text(0, "Volumes:");
   for (const auto& volume : pod.spec().volumes()) {
-    out.Line(1, volume.name() + ":", "");
+    out.Text(1, volume.name() + ":");
     DescribeVolumeSource(volume.volumesource(), out);
   }
 }
 
 std::vector<std::string> Tolerations(const core::Pod& pod) {
-  std::vector<std::string> texts;
+  std::vector<std::pair<std::string, std::string>> by_key;
   for (const auto& toleration : pod.spec().tolerations()) {
     std::string text = toleration.key();
     if (!toleration.value().empty()) text += "=" + toleration.value();
@@ -130,45 +115,20 @@ std::vector<std::string> Tolerations(const core::Pod& pod) {
       text += text.empty() ? "op=Exists" : " op=Exists";
     }
     if (toleration.has_tolerationseconds()) {
-      text += StrCat(" for ", HumanDuration(std::chrono::seconds(toleration.tolerationseconds())));
+      text += StrCat(" for ", toleration.tolerationseconds(), "s");
     }
-    texts.push_back(std::move(text));
+    by_key.emplace_back(toleration.key(), std::move(text));
   }
+  std::stable_sort(by_key.begin(), by_key.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> texts;
+  for (auto& [key, text] : by_key) texts.push_back(std::move(text));
   return texts;
-}
-
-std::string EventAge(const core::Event& event, WallTime now) {
-  const std::string last = Age(EventTime(event), now);
-  const int32_t count = event.has_series() ? event.series().count() : event.count();
-  if (count <= 1) return last;
-  return StrCat(last, " (x", count, " over ", Age(FirstEventTime(event), now), ")");
 }
 
 }  // namespace
 
-std::string DescribeEvents(const std::vector<core::Event>& events, WallTime now) {
-  if (events.empty()) return "Events:  <none>\n";
-  std::vector<std::vector<std::string>> rows = {{"Type", "Reason", "Age", "From", "Message"},
-                                                {"----", "------", "----", "----", "-------"}};
-  for (const core::Event& event : events) {
-    const std::string& from = event.source().component().empty() ? event.reportingcomponent()
-                                                                 : event.source().component();
-    rows.push_back({event.type(), event.reason(), EventAge(event, now), from, event.message()});
-  }
-  Table table(rows.front(), 2, 0);
-  for (size_t i = 1; i < rows.size(); ++i) table.AddRow(rows[i]);
-  std::string out = "Events:\n";
-  std::string body = table.Render(true);
-  for (size_t at = 0; at < body.size();) {
-    const size_t end = body.find('\n', at);
-    out += "  " + body.substr(at, end - at + 1);
-    at = end + 1;
-  }
-  return out;
-}
-
-std::string DescribePod(const core::Pod& pod, const std::vector<core::Event>& events,
-                        WallTime now) {
+std::string DescribePod(const core::Pod& pod, const Events& events, WallTime now) {
   DescribeWriter out;
   DescribeIdentity(pod, out);
   DescribeStanding(pod, now, out);
@@ -178,7 +138,8 @@ std::string DescribePod(const core::Pod& pod, const std::vector<core::Event>& ev
   out.Line(0, "QoS Class:", pod.status().qosclass());
   out.List(0, "Node-Selectors:", Pairs(pod.spec().nodeselector(), "="));
   out.List(0, "Tolerations:", Tolerations(pod));
-  return out.Render() + DescribeEvents(events, now);
+  DescribeEvents(events, now, out);
+  return out.Render();
 }
 
 }  // namespace holdfast::agent::cli

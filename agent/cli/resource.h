@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The words that name kinds of objects, as kubectl knows them. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "holdfast/base/result.h"
+
+namespace holdfast::agent::cli {
+
+enum class Resource : uint8_t { kPods, kEvents, kNodes, kServices, kEndpoints, kImages };
+
+// "pods", "pod" and "po", and so on.
+std::optional<Resource> FindResource(const std::string& word);
+
+struct ResourceWords {
+  std::optional<Resource> resource;  // none: the words are names only
+  std::vector<std::string> names;    // without "pod/"; "ns/a" is left to the name's own parser
+};
+
+// "pods a b", "pod/a pod/b", "a". kInvalidArgument: names of several kinds.
+Result<ResourceWords> ReadResourceWords(std::vector<std::string> words);
+
+}  // namespace holdfast::agent::cli
