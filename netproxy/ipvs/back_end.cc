@@ -127,17 +127,7 @@ Result<bool> IpvsBackEnd::Send(const Book::Delta& delta) {
   }
   ASSIGN_OR_RETURN(const std::vector<int> shrunk, kernel_.Send(plan.shrink));
   if (!AllZero(shrunk)) return false;
-  nft::Transaction forget;
-  for (const IpAddress& address : went) {
-    RETURN_IF_ERROR(addresses_.Unbind(address));
-    bound_.erase(address);
-    if (!has_rules_[address.v6 ? 1 : 0]) continue;
-    forget.operations.push_back(
-        {address.v6 ? nft::Family::kIp6 : nft::Family::kIp, options_.nft_table,
-         nft::DeleteElements{FormOf({RuleSet::kAddresses}),
-                             {{nft::PackAddress(address), nft::Bytes(), ""}}}});
-  }
-  RETURN_IF_ERROR(nft::Commit(nft_, forget));
+  RETURN_IF_ERROR(Unbind(went));
   return true;
 }
 
@@ -189,17 +179,36 @@ Result<uint64_t> IpvsBackEnd::SynchronizeOnce(std::vector<RefusedServicePort>& r
     std::move(grown.begin(), grown.end(), std::back_inserter(refused));
     return differences;
   }
-  const auto sweep = PlanSweep(known_, book_, observed, now, options_.drain_limit);
-  plan.shrink.insert(plan.shrink.end(), sweep.begin(), sweep.end());
   ASSIGN_OR_RETURN(const uint64_t rules, SynchronizeRules());
   ASSIGN_OR_RETURN(const uint64_t addresses, SynchronizeAddresses());
-  ASSIGN_OR_RETURN(const std::vector<int> shrunk, kernel_.Send(plan.shrink));
-  for (size_t i = 0; i < shrunk.size(); ++i) {
-    // Gone meanwhile is as good.
-    if (shrunk[i] == 0 || shrunk[i] == ENOENT || shrunk[i] == ESRCH) continue;
-    return Error::FromErrno(shrunk[i], StrCat("ipvsadm ", ToString(plan.shrink[i])));
-  }
+  RETURN_IF_ERROR(SendAway(plan.shrink));
+  RETURN_IF_ERROR(Sweep(observed, now));
   return differences + rules + addresses;
+}
+
+// Gone meanwhile is as good.
+Result<void> IpvsBackEnd::SendAway(const std::vector<Operation>& operations) {
+  ASSIGN_OR_RETURN(const std::vector<int> errors, kernel_.Send(operations));
+  for (size_t i = 0; i < errors.size(); ++i) {
+    if (errors[i] == 0 || errors[i] == ENOENT || errors[i] == ESRCH) continue;
+    return Error::FromErrno(errors[i], StrCat("ipvsadm ", ToString(operations[i])));
+  }
+  return {};
+}
+
+// The course of things, and no difference.
+Result<void> IpvsBackEnd::Sweep(const Observed& observed, BootTime now) {
+  const std::vector<Operation> ended =
+      PlanSweep(known_, book_, observed, now, options_.drain_limit);
+  RETURN_IF_ERROR(SendAway(ended));
+  std::set<IpAddress> went;
+  for (const Operation& operation : ended) {
+    const IpAddress& address = operation.key.address;
+    if (operation.key.mark == 0 && bound_.contains(address) && !MustBeBound(address)) {
+      went.insert(address);
+    }
+  }
+  return Unbind(went);
 }
 
 Result<std::vector<RefusedServicePort>> IpvsBackEnd::Grow(
@@ -239,6 +248,21 @@ std::set<IpAddress> IpvsBackEnd::WantedAddresses() const {
     }
   }
   return out;
+}
+
+// Nobody has the address before our rules forget it.
+Result<void> IpvsBackEnd::Unbind(const std::set<IpAddress>& addresses) {
+  nft::Transaction forget;
+  for (const IpAddress& address : addresses) {
+    RETURN_IF_ERROR(addresses_.Unbind(address));
+    bound_.erase(address);
+    if (!has_rules_[address.v6 ? 1 : 0]) continue;
+    forget.operations.push_back(
+        {address.v6 ? nft::Family::kIp6 : nft::Family::kIp, options_.nft_table,
+         nft::DeleteElements{FormOf({RuleSet::kAddresses}),
+                             {{nft::PackAddress(address), nft::Bytes(), ""}}}});
+  }
+  return nft::Commit(nft_, forget);
 }
 
 Result<uint64_t> IpvsBackEnd::SynchronizeAddresses() {

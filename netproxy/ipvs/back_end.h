@@ -59,9 +59,14 @@ class IpvsBackEnd : public ServiceBackEnd {
   // Sends what comes; the rows whose part was refused.
   Result<std::vector<RefusedServicePort>> Grow(const std::vector<Operation>& operations);
 
+  Result<void> SendAway(const std::vector<Operation>& operations);
+  // Real servers that leave and have ended.
+  Result<void> Sweep(const Observed& observed, BootTime now);
+
   // An address is bound as long as a row wants it or connections to it are ending.
   bool MustBeBound(const IpAddress& address) const;
   std::set<IpAddress> WantedAddresses() const;
+  Result<void> Unbind(const std::set<IpAddress>& addresses);
   Result<uint64_t> SynchronizeAddresses();
 
   bool IsWanted(bool v6) const;

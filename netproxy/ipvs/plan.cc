@@ -45,6 +45,13 @@ void ShrinkReals(KnownServer& server, const VirtualKey& key, const VirtualServer
   }
 }
 
+bool Ended(const KnownServer::Real& real, uint32_t connections, BootTime now,
+           std::chrono::nanoseconds limit) {
+  // What was seen before it lost its weight says nothing.
+  if (!real.since || *real.since >= now) return false;
+  return connections == 0 || now - *real.since >= limit;
+}
+
 }  // namespace
 
 void PlanServer(Known& known, const VirtualKey& key, const VirtualServer* wanted, BootTime now,
@@ -79,8 +86,7 @@ std::vector<Operation> PlanSweep(Known& known, const Book& book, const Observed&
     for (auto real = reals.begin(); real != reals.end();) {
       const auto now_seen = seen.reals.find(real->first);
       const bool gone = now_seen == seen.reals.end();
-      const bool ended = !gone && now_seen->second.connections == 0;
-      if (!real->second.since || (!gone && !ended && now - *real->second.since < limit)) {
+      if (!Ended(real->second, gone ? 0 : now_seen->second.connections, now, limit)) {
         ++real;
         continue;
       }

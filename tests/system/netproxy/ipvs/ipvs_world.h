@@ -2,10 +2,12 @@
 // The world of Services with the IPVS back end in its node.
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "holdfast/sys/sysctl.h"
 #include "netproxy/ipvs/back_end.h"
 #include "tests/system/netproxy/services/runner.h"
 
@@ -58,6 +60,23 @@ class IpvsWorld : public ServiceRunner {
     std::set<std::string> out;
     for (int i = 0; i < tries; ++i) out.insert(Try(client, address, port).endpoint);
     return out;
+  }
+
+  // One echo request and its answer.
+  static bool Ping(int netns, const std::string& ip, int timeout_ms = kTimeoutMs) {
+    bool answered = false;
+    EXPECT_OK(sys::RunInNetworkNamespace(netns, [&]() -> Result<void> {
+      RETURN_IF_ERROR(sys::WriteSysctl("net/ipv4/ping_group_range", "0 1000"));
+      SockAddr to = SockAddr::Of(ip, 0);
+      const bool v6 = to.storage.ss_family == AF_INET6;
+      const UniqueFd fd(::socket(to.storage.ss_family, SOCK_DGRAM | SOCK_CLOEXEC,
+                                 v6 ? int{IPPROTO_ICMPV6} : int{IPPROTO_ICMP}));
+      std::array<char, 8> echo = {static_cast<char>(v6 ? 128 : 8)};
+      ::sendto(fd.get(), echo.data(), echo.size(), 0, to.get(), to.size);
+      answered = WaitFor(fd.get(), POLLIN, timeout_ms);
+      return {};
+    }));
+    return answered;
   }
 
   ipvs::IpvsOptions options_;

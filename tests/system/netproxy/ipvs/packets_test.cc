@@ -12,6 +12,7 @@
 namespace holdfast::netproxy {
 namespace {
 
+using Clock = std::chrono::steady_clock;
 using IpvsPackets = IpvsFamilies;
 INSTANTIATE_TEST_SUITE_P(Families, IpvsPackets, ::testing::Bool(),
                          [](const auto& p) { return p.param ? "IPv6" : "IPv4"; });
@@ -35,6 +36,139 @@ TEST_P(IpvsPackets, ClusterIpIsServedDumpedAndRemoved) {
 TEST_P(IpvsPackets, EveryExpectationHolds) {
   Apply(true, AllRows(v6()));
   RunExpectations("ipvs", v6());
+}
+
+TEST_P(IpvsPackets, ConnectionsTakeTurns) {
+  Apply(true, {Web({"a", "b", "c"})});
+  std::map<std::string, int> met;
+  for (int i = 0; i < 300; ++i) ++met[Try("client", Vip(), 80).endpoint];
+  EXPECT_EQ(met, (std::map<std::string, int>{{"a", 100}, {"b", 100}, {"c", 100}}));
+}
+
+TEST_P(IpvsPackets, AffinityEndsWithItsEndpointOnly) {
+  Apply(true, {Sticky({"a", "b", "c"}, std::chrono::seconds(3600))});
+  const auto always = [&](const std::string& address, uint16_t port) {
+    const std::set<std::string> met = Reached("client", address, port, 15);
+    EXPECT_EQ(met.size(), 1u) << address;
+    return *met.begin();
+  };
+  const std::string first = always(Vip(), 80);
+  always(NodeIp(), 30080);
+  always(AddressOf("lb:20", v6()), 80);
+  Names others = {"a", "b", "c"};
+  others.erase(first);
+  Apply(false, {Sticky({others.begin(), others.end()}, std::chrono::seconds(3600))});
+  const std::string second = always(Vip(), 80);
+  EXPECT_TRUE(others.contains(second)) << second;
+  Apply(false, {Sticky({"a", "b", "c"}, std::chrono::seconds(3600))});
+  EXPECT_EQ(always(Vip(), 80), second) << "one more endpoint moves nobody";
+  Restart();
+  Apply(true, {Sticky({"a", "b", "c"}, std::chrono::seconds(3600))});
+  EXPECT_EQ(always(Vip(), 80), second);
+  Apply(false, {Sticky({"a", "b", "c"}, std::chrono::seconds(0))});
+  EXPECT_EQ(Reached("client", Vip(), 80), (Names{"a", "b", "c"}));
+}
+
+TEST_P(IpvsPackets, AffinityTimesOut) {
+  // The kernel keeps a client as long as it keeps its last connection, so that one must be short.
+  options_.udp_timeout = std::chrono::seconds(1);
+  Restart();
+  auto row = Web({"a", "b", "c"}, model::L4Protocol::kUdp);
+  row->affinity = std::chrono::seconds(3);
+  Apply(true, {row});
+  const auto met = [&] { return Try("client", Vip(), 53, model::L4Protocol::kUdp).endpoint; };
+  const std::string first = met();
+  EXPECT_EQ(met(), first);
+  std::string now = first;
+  for (const auto end = Clock::now() + std::chrono::seconds(100); now == first;) {
+    ASSERT_LT(Clock::now(), end);
+    ::poll(nullptr, 0, 4500);
+    now = met();
+  }
+  EXPECT_NE(now, "dropped");
+}
+
+// Endpoints change as fast as the kernel takes it; one of them is always there.
+TEST_P(IpvsPackets, NoConnectionHangsWhileEndpointsFlip) {
+  Apply(true, {Web({"a"})});
+  std::atomic<bool> stop{false};
+  int connections = 0;
+  std::map<std::string, int> bad;
+  std::thread client([&] {
+    for (; !stop; ++connections) {
+      const Met met = Try("client", Vip(), 80);
+      if (met.source.empty()) ++bad[met.endpoint];
+    }
+  });
+  const std::vector<std::vector<std::string>> shapes = {
+      {"a", "b", "c"}, {"c", "a"}, {"a", "b"}, {"b"}, {"b", "c", "a"}, {"c"}};
+  size_t changes = 0;
+  for (const auto end = Clock::now() + std::chrono::seconds(4); Clock::now() < end; ++changes) {
+    ServiceRunner::Apply(false, {Web(shapes[changes % shapes.size()])});
+  }
+  stop = true;
+  client.join();
+  EXPECT_TRUE(bad.empty()) << bad.begin()->first << " " << bad.begin()->second << " of "
+                           << connections << " with " << changes << " changes";
+  EXPECT_GT(connections, 50);
+  EXPECT_GT(changes, 100u);
+  EXPECT_EQ(back_end_->Repair().value_or(99), 0u);
+}
+
+// kubernetes#72236: a service's address must not lead to what else listens on the node.
+TEST_P(IpvsPackets, OtherPortsOfAServiceAddressLeadNowhere) {
+  Apply(true, {Web({"a"})});
+  const UniqueFd any = Socket(node_.get(), SOCK_STREAM, v6() ? "::" : "0.0.0.0", 10250, true);
+  for (const NsFd* from : {&outside_, &pods_.at("client").netns}) {
+    EXPECT_EQ(Connect(from->get(), NodeIp(), 10250, any.get()).error, "");
+    EXPECT_EQ(Connect(from->get(), Vip(), 10250, any.get()).error, "ECONNREFUSED");
+  }
+  EXPECT_EQ(Connect(node_.get(), Vip(), 10250, any.get()).error, "ECONNREFUSED");
+  EXPECT_TRUE(Ping(outside_.get(), Vip())) << "the address itself answers";
+}
+
+TEST_P(IpvsPackets, TwoLoadBalancerAddressesWithTheirOwnSourceRanges) {
+  auto row = RowOf({"t/lb", model::L4Protocol::kTcp, {"a"}, "vip:10"}, v6());
+  const auto add = [&](const std::string& address, const char* range) {
+    model::Frontend frontend;
+    frontend.kind = model::FrontendKind::kLoadBalancerIp;
+    frontend.address = Ip(AddressOf(address, v6()));
+    frontend.port = 80;
+    frontend.masquerade = model::kFromPod | model::kFromNode | model::kFromOutside;
+    frontend.restricted = true;
+    frontend.source_ranges = {*Cidr::Parse(range)};
+    row->frontends.push_back(frontend);
+  };
+  add("lb:40", v6() ? "2001:db8::/64" : "192.0.2.0/24");
+  add("lb:41", v6() ? "2001:db8:3::/64" : "192.0.3.0/24");
+  Apply(true, {row});
+  EXPECT_EQ(Try("outside", AddressOf("lb:40", v6()), 80).endpoint, "a");
+  EXPECT_EQ(Try("peer", AddressOf("lb:40", v6()), 80).endpoint, "dropped");
+  EXPECT_EQ(Try("outside", AddressOf("lb:41", v6()), 80).endpoint, "dropped");
+  EXPECT_EQ(Try("peer", AddressOf("lb:41", v6()), 80).endpoint, "a");
+  // Another range, while the services are there.
+  row = std::make_shared<model::ServicePortRow>(*row);
+  row->frontends.back().source_ranges = {*Cidr::Parse(v6() ? "2001:db8::1/128" : "192.0.2.1/32")};
+  Apply(false, {row});
+  EXPECT_EQ(Try("outside", AddressOf("lb:41", v6()), 80).endpoint, "a");
+  EXPECT_EQ(Try("peer", AddressOf("lb:41", v6()), 80).endpoint, "dropped");
+}
+
+// An external address that is the node's own stays the node's for all but the service's port.
+TEST_P(IpvsPackets, AnExternalAddressMayBeTheNodesOwn) {
+  auto row = RowOf({"t/own", model::L4Protocol::kTcp, {"a"}, "vip:10"}, v6());
+  model::Frontend frontend;
+  frontend.kind = model::FrontendKind::kExternalIp;
+  frontend.address = Ip(NodeIp());
+  frontend.port = 8443;
+  frontend.masquerade = model::kFromPod | model::kFromNode | model::kFromOutside;
+  row->frontends.push_back(frontend);
+  Apply(true, {row});
+  const UniqueFd any = Socket(node_.get(), SOCK_STREAM, v6() ? "::" : "0.0.0.0", 10250, true);
+  EXPECT_EQ(Try("outside", NodeIp(), 8443).endpoint, "a");
+  EXPECT_EQ(Connect(outside_.get(), NodeIp(), 10250, any.get()).error, "");
+  Apply(false, {}, {row->key});
+  EXPECT_EQ(Command("ip address show dev up0").find(NodeIp()) != std::string::npos, true);
 }
 
 }  // namespace
