@@ -1,0 +1,20 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run last: nothing of all the pods before is left."""
+import subprocess
+
+from node import check, equal
+
+
+def test_nothing_is_left(node):
+    for file in node.manifests.glob("*.json"):
+        file.unlink()
+    node.wait("all pods gone", lambda: not node.pods())
+    result = node.ctl("check", check=False)
+    equal((result.returncode, result.stdout.strip()), (0, result.stdout.strip()), f"check: {result.stdout}")
+    equal(list((node.top / "root/pods").iterdir()), [], "pod directories")
+    equal(list((node.top / "log/pods").iterdir()), [], "log directories")
+    links = subprocess.run(["ip", "-br", "link"], capture_output=True, text=True, check=True).stdout
+    check(" hk" not in links and "\nhk" not in links, links)
+    for tree in node.cgroup_trees():
+        left = [str(p) for p in tree.glob("**/pod*")]
+        check(not left, f"cgroups: {left}")

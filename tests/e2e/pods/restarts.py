@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent goes away and comes back; pods do not notice."""
+import os
+import signal
+import subprocess
+import time
+
+from node import check, equal, status
+
+
+def test_the_agent_killed_and_restarted_touches_nothing(node):
+    node.pod("steady", "i=0; while :; do echo $i; i=$((i+1)); sleep 0.05; done")
+    node.phase("steady", "Running")
+    before = node.get("steady")
+    identity = node.process_identity(before)
+    check(identity, "no process found")
+    for how in (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL):
+        node.restart_agent(how)
+        pod = node.phase("steady", "Running")
+        equal(pod["status"], before["status"], "status after the restart")
+        equal(node.process_identity(pod), identity, "process")
+    numbers = [int(n) for n in node.log("steady").split()]
+    equal(numbers, list(range(len(numbers))), "log lines")
+
+
+def test_a_container_that_ends_while_the_agent_is_away_is_not_lost(node):
+    node.pod("away", "sleep 1.5; exit 42", restartPolicy="Never")
+    node.phase("away", "Running")
+    os.kill(node.agent.pid, signal.SIGKILL)
+    node.agent.wait()
+    time.sleep(2)
+    node.start_agent()
+    pod = node.phase("away", "Failed")
+    equal(status(pod)["state"]["terminated"]["exitCode"], 42, "exit code")
+    node.remove("away")
+
+
+def test_an_ending_goes_on_after_a_restart(node):
+    node.pod("ending", "trap '' TERM; echo up; while :; do sleep 1; done", terminationGracePeriodSeconds=4)
+    node.wait("it is up", lambda: "up" in node.log("ending"))
+    node.remove("ending")
+    node.until("deletion began", "ending", lambda p: "deletionTimestamp" in p["metadata"])
+    node.restart_agent()
+    node.until_gone("ending", 15)
+
+
+def test_a_second_agent_is_refused(node):
+    result = subprocess.run([node.bin / "holdfastd", "--config", node.config], capture_output=True,
+                            text=True, timeout=20, check=False)
+    equal(result.returncode, 1, "exit code")
+    check(f"another holdfastd uses {node.top / 'root'}" in result.stderr, result.stderr)
