@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // apply and delete: edits of the agent's manifest directory.
-#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <memory>
@@ -41,13 +40,6 @@ struct DeleteOptions {
   bool ignore_not_found = false;
   bool wait = true;
 };
-
-std::string LowerCase(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return text;
-}
 
 const char* OutcomeWord(v1::EditedObject::Outcome outcome) {
   switch (outcome) {

@@ -15,6 +15,7 @@
 #include <thread>
 
 #include "agent/cli/commands.h"
+#include "agent/cli/lists.h"
 #include "agent/cli/terminal.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/base/unique_fd.h"

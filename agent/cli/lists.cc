@@ -3,6 +3,10 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <utility>
+
+#include "holdfast/base/strings.h"
+
 namespace holdfast::agent::cli {
 namespace {
 
@@ -61,6 +65,37 @@ Listed<core::Node> ListNodes(Session& session) {
   Listed<core::Node> nodes{.status = {}, .objects = std::vector<core::Node>(1)};
   nodes.status = session.stub().GetNode(&context, v1::GetNodeRequest(), &nodes.objects.front());
   return nodes;
+}
+
+Result<const core::Pod*> PickPod(const std::vector<core::Pod>& pods, const PodName& name) {
+  const core::Pod* only = nullptr;
+  std::string candidates;
+  for (const core::Pod& pod : pods) {
+    const auto& meta = pod.metadata();
+    if (meta.namespace_() != name.name_space) continue;
+    if (meta.name() == name.name) return &pod;
+    if (name.name.empty() || !meta.name().starts_with(name.name)) continue;
+    candidates += (candidates.empty() ? "" : ", ") + meta.name();
+    only = only == nullptr && candidates == meta.name() ? &pod : nullptr;
+  }
+  if (only != nullptr) return only;
+  if (candidates.empty()) return NotFound(StrCat("pods \"", name.name, "\" not found"));
+  return InvalidArgument(
+      StrCat("\"", name.name, "\" is the beginning of several pods: ", candidates));
+}
+
+grpc::Status FindPod(Session& session, const std::string& text, core::Pod& pod) {
+  const PodName name = ParsePodName(text, session.options().name_space);
+  const auto [status, pods] = ListPods(session, name.name_space);
+  if (!status.ok()) return status;
+  const auto found = PickPod(pods, name);
+  if (!found) {
+    const bool missing = found.error().code() == Code::kNotFound;
+    return {missing ? grpc::StatusCode::NOT_FOUND : grpc::StatusCode::INVALID_ARGUMENT,
+            found.error().message()};
+  }
+  pod = **found;
+  return grpc::Status::OK;
 }
 
 }  // namespace holdfast::agent::cli

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/cli/resource.h"
 #include "agent/cli/session.h"
 #include "holdfast/v1/node_agent.pb.h"
 
@@ -33,5 +34,14 @@ Listed<k8s::io::api::core::v1::Event> ListEvents(Session& session,
                                                  const v1::ListEventsRequest& request);
 // The one node.
 Listed<k8s::io::api::core::v1::Node> ListNodes(Session& session);
+
+// The pod that `text` names among `pods`: the exact name, else the only one that begins so.
+// kNotFound: `pods "x" not found`; kInvalidArgument lists the candidates.
+Result<const k8s::io::api::core::v1::Pod*> PickPod(
+    const std::vector<k8s::io::api::core::v1::Pod>& pods, const PodName& name);
+
+// Asks the agent for the pods of the name's namespace, and picks. The status is OK or what to
+// report.
+grpc::Status FindPod(Session& session, const std::string& text, k8s::io::api::core::v1::Pod& pod);
 
 }  // namespace holdfast::agent::cli

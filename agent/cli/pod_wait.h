@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/cli/resource.h"
 #include "agent/cli/session.h"
 
 namespace holdfast::agent::cli {

@@ -49,4 +49,13 @@ Result<ResourceWords> ReadResourceWords(std::vector<std::string> words) {
   return read;
 }
 
+PodName ParsePodName(const std::string& text, const std::string& default_namespace) {
+  const size_t slash = text.find('/');
+  if (slash == std::string::npos) return {default_namespace, text};
+  const std::string head = text.substr(0, slash);
+  const std::string tail = text.substr(slash + 1);
+  if (head == "pod" || head == "pods" || head == "po") return {default_namespace, tail};
+  return {head, tail};
+}
+
 }  // namespace holdfast::agent::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The words that name kinds of objects, as kubectl knows them. Pure.
+// The words that name kinds of objects, as kubectl knows them, and objects. Pure.
 #pragma once
 
 #include <cstdint>
@@ -23,5 +23,12 @@ struct ResourceWords {
 
 // "pods a b", "pod/a pod/b", "a". kInvalidArgument: names of several kinds.
 Result<ResourceWords> ReadResourceWords(std::vector<std::string> words);
+
+// How a person names a pod: "web", "pod/web", "ns/web"; the name whole or a unique beginning.
+struct PodName {
+  std::string name_space;
+  std::string name;
+};
+PodName ParsePodName(const std::string& text, const std::string& default_namespace);
 
 }  // namespace holdfast::agent::cli

@@ -39,13 +39,6 @@ std::string EventSource(const core::Event& event) {
   return host.empty() ? component : component + ", " + host;
 }
 
-std::string LowerCase(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return text;
-}
-
 std::string NodeStatus(const core::Node& node) {
   std::string status = "Unknown";
   for (const auto& condition : node.status().conditions()) {

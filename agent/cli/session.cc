@@ -14,7 +14,6 @@
 #include <cstring>
 #include <utility>
 
-#include "agent/cli/lists.h"
 #include "agent/cli/table.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/base/unique_fd.h"
@@ -22,8 +21,6 @@
 
 namespace holdfast::agent::cli {
 namespace {
-
-namespace core = ::k8s::io::api::core::v1;
 
 constexpr int kMaxMessage = 64 << 20;
 
@@ -144,46 +141,6 @@ int Report(const grpc::Status& status) {
 int Report(const Error& error) {
   std::fprintf(stderr, "error: %s\n", Visible(error.message()).c_str());
   return kFailed;
-}
-
-PodName ParsePodName(const std::string& text, const std::string& default_namespace) {
-  const size_t slash = text.find('/');
-  if (slash == std::string::npos) return {default_namespace, text};
-  const std::string head = text.substr(0, slash);
-  const std::string tail = text.substr(slash + 1);
-  if (head == "pod" || head == "pods" || head == "po") return {default_namespace, tail};
-  return {head, tail};
-}
-
-Result<const core::Pod*> PickPod(const std::vector<core::Pod>& pods, const PodName& name) {
-  const core::Pod* only = nullptr;
-  std::string candidates;
-  for (const core::Pod& pod : pods) {
-    const auto& meta = pod.metadata();
-    if (meta.namespace_() != name.name_space) continue;
-    if (meta.name() == name.name) return &pod;
-    if (name.name.empty() || !meta.name().starts_with(name.name)) continue;
-    candidates += (candidates.empty() ? "" : ", ") + meta.name();
-    only = only == nullptr && candidates == meta.name() ? &pod : nullptr;
-  }
-  if (only != nullptr) return only;
-  if (candidates.empty()) return NotFound(StrCat("pods \"", name.name, "\" not found"));
-  return InvalidArgument(
-      StrCat("\"", name.name, "\" is the beginning of several pods: ", candidates));
-}
-
-grpc::Status FindPod(Session& session, const std::string& text, core::Pod& pod) {
-  const PodName name = ParsePodName(text, session.options().name_space);
-  const auto [status, pods] = ListPods(session, name.name_space);
-  if (!status.ok()) return status;
-  const auto found = PickPod(pods, name);
-  if (!found) {
-    const bool missing = found.error().code() == Code::kNotFound;
-    return {missing ? grpc::StatusCode::NOT_FOUND : grpc::StatusCode::INVALID_ARGUMENT,
-            found.error().message()};
-  }
-  pod = **found;
-  return grpc::Status::OK;
 }
 
 }  // namespace holdfast::agent::cli

@@ -5,7 +5,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "holdfast/base/result.h"
 #include "holdfast/v1/node_agent.grpc.pb.h"
@@ -43,21 +42,5 @@ std::string Explain(const grpc::Status& status);
 int Report(const grpc::Status& status);
 // "error: …" to stderr; returns kFailed.
 int Report(const Error& error);
-
-// How a person names a pod: "web", "pod/web", "ns/web"; the name whole or a unique beginning.
-struct PodName {
-  std::string name_space;
-  std::string name;
-};
-PodName ParsePodName(const std::string& text, const std::string& default_namespace);
-
-// The pod that `text` names among `pods`: the exact name, else the only one that begins so.
-// kNotFound: `pods "x" not found`; kInvalidArgument lists the candidates.
-Result<const k8s::io::api::core::v1::Pod*> PickPod(
-    const std::vector<k8s::io::api::core::v1::Pod>& pods, const PodName& name);
-
-// Asks the agent for the pods of the name's namespace, and picks. The status is OK or what to
-// report.
-grpc::Status FindPod(Session& session, const std::string& text, k8s::io::api::core::v1::Pod& pod);
 
 }  // namespace holdfast::agent::cli

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "agent/cli/jsonpath.h"
+#include "agent/cli/lists.h"
 #include "agent/cli/manifests.h"
 #include "agent/cli/output.h"
 #include "agent/cli/session.h"
