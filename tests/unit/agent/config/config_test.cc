@@ -121,5 +121,21 @@ TEST(CompleteTest, FillsInTheMachineAndRefusesBadNames) {
   EXPECT_FALSE(CompleteConfig(config, "/opt/bin/holdfastd"));
 }
 
+std::string FileText(const std::string& path) {
+  std::ifstream file(path);
+  EXPECT_TRUE(file) << path;
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(FieldsTest, AreInTheManualAndInTheGuide) {
+  std::string manual = FileText(SOURCE_DIR "/packaging/man/holdfastd.8");
+  std::erase(manual, '\\');
+  const std::string guide = FileText(SOURCE_DIR "/docs/configuration.md");
+  for (const Field& field : Fields()) {
+    EXPECT_NE(manual.find("fB" + field.Flag() + "fR"), std::string::npos) << field.Flag();
+    EXPECT_NE(guide.find("`" + std::string(field.name) + "`"), std::string::npos) << field.name;
+  }
+}
+
 }  // namespace
 }  // namespace holdfast::agent
