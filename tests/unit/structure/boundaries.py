@@ -6,12 +6,14 @@ include/holdfast/base, model: the standard library and libc only (and each other
 runtime/, netproxy/: never each other (only include/holdfast), never gRPC, protobuf, spdlog, fmt.
 runtime/launch and the keeper's loops: no third-party library at all (static, tiny).
 agent/cli: no agent code but the codec.
+Everywhere: no program is run through a shell (docs/security.md, NE-12).
 """
 import pathlib
 import re
 import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+SHELL = re.compile(r'\b(?:std::|::)?(system|popen|wordexp)\s*\(\s*[^)\s]|"(?:/bin/)?(?:ba|da)?sh"')
 HEAVY = ("grpc", "google/protobuf", "spdlog", "fmt/", "holdfast/v1/", "k8s/")
 THIRD_PARTY = HEAVY + ("netlink/", "libmnl", "libnftnl", "seccomp", "archive", "zstd", "openssl",
                        "nlohmann", "simdjson", "boost/", "fyaml", "yaml-cpp", "CLI/", "libfyaml")
@@ -40,6 +42,8 @@ def violations(root: pathlib.Path):
             seen += 1
             name = path.relative_to(root).as_posix()
             for number, line in enumerate(path.read_text().splitlines(), 1):
+                if SHELL.search(line.split("//")[0]):
+                    yield f"{name}:{number}: runs a shell; execute the program itself"
                 match = INCLUDE.match(line)
                 if not match:
                     continue
