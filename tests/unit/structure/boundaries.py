@@ -13,7 +13,7 @@ import re
 import sys
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-SHELL = re.compile(r'\b(?:std::|::)?(system|popen|wordexp)\s*\(\s*[^)\s]|"(?:/bin/)?(?:ba|da)?sh"')
+SHELL = re.compile(r'\b(?:std::|::)?(system|popen|wordexp)\s*\(\s*[^)\s]|"(?:/usr)?/bin/(?:ba|da)?sh"')
 HEAVY = ("grpc", "google/protobuf", "spdlog", "fmt/", "holdfast/v1/", "k8s/")
 THIRD_PARTY = HEAVY + ("netlink/", "libmnl", "libnftnl", "seccomp", "archive", "zstd", "openssl",
                        "nlohmann", "simdjson", "boost/", "fyaml", "yaml-cpp", "CLI/", "libfyaml")
