@@ -55,23 +55,26 @@ Result<void> Sandboxes::Ensure(const model::SandboxSpec& spec) {
     const std::lock_guard lock(mutex_);
     infos_.insert_or_assign(spec.uid, Info{spec, parts_.clock.Boot()});
   }
-  // 2. the cgroup
-  RETURN_IF_ERROR(parts_.cgroups->EnsurePod(spec.uid, spec.qos, spec.resources));
-  RETURN_IF_ERROR(RefreshBurstable());
-  // 3. the namespaces: a pod that is new to us is not looked up first, since making what is there
-  //    gives what is there
+  // 2. cgroup and namespaces: a pod that is new to us is not looked up first, since making what is
+  //    there gives what is there
   if (known) {
     auto there = Fds(spec.uid);
-    if (there) return {};
+    if (there) return MakeCgroup(spec);
     if (there.error().code() != Code::kNotFound) return std::move(there.error());
   }
-  ASSIGN_OR_RETURN(std::vector<keeper::KeptFd> made, MakeNamespaces(spec));
+  ASSIGN_OR_RETURN(std::vector<keeper::KeptFd> made, MakeCgroupAndNamespaces(spec));
   HOLDFAST_PAUSE_POINT("containers.namespaces_made");
   Remember(spec.uid, std::move(made));
   return {};
 }
 
-Result<std::vector<keeper::KeptFd>> Sandboxes::MakeNamespaces(const model::SandboxSpec& spec) {
+Result<void> Sandboxes::MakeCgroup(const model::SandboxSpec& spec) {
+  RETURN_IF_ERROR(parts_.cgroups->EnsurePod(spec.uid, spec.qos, spec.resources));
+  return RefreshBurstable();
+}
+
+Result<std::vector<keeper::KeptFd>> Sandboxes::MakeCgroupAndNamespaces(
+    const model::SandboxSpec& spec) {
   PodDescriptors pod;
   if (!spec.host_users) {
     ASSIGN_OR_RETURN(pod.user_map, parts_.ids.Ensure(spec.uid));
@@ -79,7 +82,8 @@ Result<std::vector<keeper::KeptFd>> Sandboxes::MakeNamespaces(const model::Sandb
   std::vector<UniqueFd> owned;
   UniqueFd init;
   Cgroup init_cgroup;
-  if (spec.share_process_namespace) {
+  if (spec.share_process_namespace) {  // its init is born into a cgroup of the pod
+    RETURN_IF_ERROR(MakeCgroup(spec));
     ASSIGN_OR_RETURN(init, sys::OpenAt(AT_FDCWD, parts_.options.init_binary, O_RDONLY));
     ASSIGN_OR_RETURN(init_cgroup,
                      parts_.cgroups->MakeContainer(spec.uid, spec.qos, kInitCgroup, {}, false));
@@ -89,11 +93,15 @@ Result<std::vector<keeper::KeptFd>> Sandboxes::MakeNamespaces(const model::Sandb
                    PrepareSandbox(spec, parts_.facts, pod, init.get()));
   const auto& plan = std::get<model::SandboxPlan>(prepared.plan);
   if (!plan.network && !plan.ipc && !plan.uts && plan.shm_size_bytes == 0 &&
-      plan.init_binary == model::kNoFd) {
-    return std::vector<keeper::KeptFd>();  // all of it is the host's
+      plan.init_binary == model::kNoFd) {  // all of it is the host's
+    RETURN_IF_ERROR(MakeCgroup(spec));
+    return std::vector<keeper::KeptFd>();
   }
   ASSIGN_OR_RETURN(const UniqueFd sealed, SealPlan(prepared.plan));
-  auto made = parts_.keeper.MakeSandbox(spec.uid, sealed.get(), prepared.fds);
+  keeper::PendingSandbox asked = parts_.keeper.BeginSandbox(spec.uid, sealed.get(), prepared.fds);
+  auto cgroup = spec.share_process_namespace ? Result<void>() : MakeCgroup(spec);
+  auto made = asked.Await();
+  RETURN_IF_ERROR(std::move(cgroup));
   if (!made) return made.error().ToError();
   return std::move(*made);
 }

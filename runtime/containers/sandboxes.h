@@ -48,7 +48,9 @@ class Sandboxes {
     std::optional<BootTime> ensured_at;  // by this process
   };
 
-  Result<std::vector<keeper::KeptFd>> MakeNamespaces(const model::SandboxSpec& spec);
+  // Both at once: the launcher makes the namespaces while the cgroup is made here.
+  Result<std::vector<keeper::KeptFd>> MakeCgroupAndNamespaces(const model::SandboxSpec& spec);
+  Result<void> MakeCgroup(const model::SandboxSpec& spec);
   Result<void> RefreshBurstable();
   std::optional<Info> Find(const PodUid& uid) const;
   std::shared_ptr<const Descriptors> Remember(const PodUid& uid, std::vector<keeper::KeptFd> fds);

@@ -31,12 +31,18 @@ std::unexpected<StartFailure> Fail(Phase phase, Error error) {
 }
 
 // With its parents; those are there for every container of the pod but the first.
-Result<void> MakeScratch(const std::string& path) {
+Result<void> MakePath(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
   if (errno != ENOENT || path.empty()) return Error::FromErrno(errno, StrCat("mkdir ", path));
-  RETURN_IF_ERROR(MakeScratch(path.substr(0, path.rfind('/'))));
+  RETURN_IF_ERROR(MakePath(path.substr(0, path.rfind('/'))));
   if (::mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) return {};
   return Error::FromErrno(errno, StrCat("mkdir ", path));
+}
+
+Result<void> MakeScratch(const model::ContainerSpec& spec) {
+  RETURN_IF_ERROR(MakePath(spec.root_fs.scratch));
+  HOLDFAST_PAUSE_POINT("containers.start.scratch");
+  return {};
 }
 
 int FdOf(const Sandboxes::Descriptors& fds, const char* key) {
@@ -74,23 +80,15 @@ Result<PodAccess> OpenPodAccess(Parts& parts, Sandboxes& sandboxes,
   return access;
 }
 
-// Registers the log and puts the pipes' write ends into the plan's standard descriptors. With a
-// terminal there are no pipes: the launcher hands over its master.
-Result<keeper::LogPipes> ConnectLog(Parts& parts, const model::ContainerSpec& spec,
-                                    PreparedPlan& prepared) {
-  if (spec.tty) {
-    RETURN_IF_ERROR(parts.keeper.RegisterTtyLog(spec.id, spec.log));
-    return keeper::LogPipes{};
-  }
+// Puts the pipes' write ends into the plan's standard descriptors.
+Result<void> ConnectLog(const keeper::LogPipes& pipes, PreparedPlan& prepared) {
+  RETURN_IF_ERROR(pipes.GiveTo(prepared.host_uid, prepared.host_gid));
   auto& stdio = std::get<model::LaunchPlan>(prepared.plan).process.stdio;
-  ASSIGN_OR_RETURN(
-      keeper::LogPipes pipes,
-      parts.keeper.RegisterLog(spec.id, spec.log, prepared.host_uid, prepared.host_gid));
   stdio.out = static_cast<model::FdIndex>(prepared.fds.size());
   prepared.fds.push_back(pipes.stdout_fd.get());
   stdio.err = static_cast<model::FdIndex>(prepared.fds.size());
   prepared.fds.push_back(pipes.stderr_fd.get());
-  return pipes;
+  return {};
 }
 
 // `stdin: true`: a pipe whose write end the keeper holds, so that a read waits instead of ending.
@@ -137,12 +135,14 @@ Starting Success(const model::ContainerSpec& spec, keeper::Launched launched,
   return result;
 }
 
-// Everything after the record; the caller takes away what was made when this fails.
-std::expected<Starting, StartFailure> MakeAndLaunch(Parts& parts, Sandboxes& sandboxes,
-                                                    const model::ContainerSpec& spec) {
-  if (auto made = MakeScratch(spec.root_fs.scratch); !made)
-    return Fail(Phase::kCreate, made.error());
-  HOLDFAST_PAUSE_POINT("containers.start.scratch");
+// What the launcher will be given besides the log.
+struct Preparation {
+  PodAccess access;
+  PreparedPlan plan;
+};
+
+std::expected<Preparation, StartFailure> Prepare(Parts& parts, Sandboxes& sandboxes,
+                                                 const model::ContainerSpec& spec) {
   auto access = OpenPodAccess(parts, sandboxes, spec);
   if (!access) return Fail(Phase::kCreate, std::move(access.error()));
   HOLDFAST_PAUSE_POINT("containers.start.cgroup");
@@ -154,16 +154,59 @@ std::expected<Starting, StartFailure> MakeAndLaunch(Parts& parts, Sandboxes& san
   if (auto given = GiveStreams(access->pod, *prepared); !given) {
     return Fail(Phase::kCreate, std::move(given.error()));
   }
-  auto pipes = ConnectLog(parts, spec, *prepared);
-  if (!pipes) return Fail(Phase::kCreate, std::move(pipes.error()).Wrap("log"));
+  return Preparation{std::move(*access), std::move(*prepared)};
+}
+
+std::unexpected<StartFailure> FailLog(Error error) {
+  return Fail(Phase::kCreate, std::move(error).Wrap("log"));
+}
+
+// There are no pipes: the launcher hands over the terminal's master.
+std::expected<Preparation, StartFailure> PrepareWithTerminal(Parts& parts, Sandboxes& sandboxes,
+                                                             const model::ContainerSpec& spec) {
+  if (auto made = MakeScratch(spec); !made) return Fail(Phase::kCreate, std::move(made.error()));
+  auto prepared = Prepare(parts, sandboxes, spec);
+  if (!prepared) return prepared;
+  auto registered = parts.keeper.RegisterTtyLog(spec.id, spec.log);
+  if (!registered) return FailLog(std::move(registered.error()));
+  return prepared;
+}
+
+// Holder and logger work while we do.
+std::expected<Preparation, StartFailure> PrepareWithPipes(Parts& parts, Sandboxes& sandboxes,
+                                                          const model::ContainerSpec& spec,
+                                                          keeper::LogPipes& pipes) {
+  auto log = parts.keeper.BeginLog(spec.id, spec.log);
+  if (!log) return FailLog(std::move(log.error()));
+  const auto made = MakeScratch(spec);
+  if (auto sent = log->Register(); !sent) return FailLog(std::move(sent.error()));
+  auto prepared = Prepare(parts, sandboxes, spec);
+  auto registered = log->Await();  // in any case: at a teardown nothing may be under way
+  if (!made) return Fail(Phase::kCreate, made.error());
+  if (!prepared) return prepared;
+  if (!registered) return FailLog(std::move(registered.error()));
+  pipes = std::move(*registered);
+  if (auto connected = ConnectLog(pipes, prepared->plan); !connected) {
+    return FailLog(std::move(connected.error()));
+  }
+  return prepared;
+}
+
+// Everything after the record; the caller takes away what was made when this fails.
+std::expected<Starting, StartFailure> MakeAndLaunch(Parts& parts, Sandboxes& sandboxes,
+                                                    const model::ContainerSpec& spec) {
+  keeper::LogPipes pipes;
+  auto prepared = spec.tty ? PrepareWithTerminal(parts, sandboxes, spec)
+                           : PrepareWithPipes(parts, sandboxes, spec, pipes);
+  if (!prepared) return std::unexpected(std::move(prepared.error()));
   HOLDFAST_PAUSE_POINT("containers.start.log");
-  auto sealed = SealPlan(prepared->plan);
+  auto sealed = SealPlan(prepared->plan.plan);
   if (!sealed) return Fail(Phase::kCreate, std::move(sealed.error()));
-  const keeper::LaunchRequest request = MakeRequest(spec, *prepared, sealed->get(), *pipes);
+  const keeper::LaunchRequest request = MakeRequest(spec, prepared->plan, sealed->get(), pipes);
   auto launched = parts.keeper.Launch(request);
   if (!launched) return Fail(PhaseOf(launched.error()), launched.error().ToError());
   HOLDFAST_PAUSE_POINT("containers.start.launched");
-  return Success(spec, std::move(*launched), *prepared, request);
+  return Success(spec, std::move(*launched), prepared->plan, request);
 }
 
 }  // namespace

@@ -209,10 +209,15 @@ std::vector<std::string> KeeperClient::ReadExitHints(int watch) {
   return {ids.begin(), ids.end()};
 }
 
-std::expected<std::vector<KeptFd>, LaunchFailure> KeeperClient::MakeSandbox(
-    const PodUid& uid, int plan, const std::vector<int>& fds) const {
-  auto answer = CallKeeper(run_dir_, Peer::kLauncher, MessageType::kMakeSandbox,
-                           TextPayload(uid.value), PlanAndFds(plan, fds), kLaunchLimit);
+PendingSandbox KeeperClient::BeginSandbox(const PodUid& uid, int plan,
+                                          const std::vector<int>& fds) const {
+  return PendingSandbox(KeeperCall(
+      run_dir_, Peer::kLauncher,
+      {{MessageType::kMakeSandbox, TextPayload(uid.value), PlanAndFds(plan, fds)}}, kLaunchLimit));
+}
+
+std::expected<std::vector<KeptFd>, LaunchFailure> PendingSandbox::Await() {
+  auto answer = call_.Await();
   if (!answer) return std::unexpected(KeeperFailure(answer.error()));
   if (answer->type == MessageType::kLaunchFailed) {
     auto failure = DecodeLaunchFailure(answer->payload);
@@ -223,6 +228,11 @@ std::expected<std::vector<KeptFd>, LaunchFailure> KeeperClient::MakeSandbox(
   auto pairs = PairUp(*names, std::move(answer->fds));
   if (!pairs) return std::unexpected(KeeperFailure(pairs.error()));
   return std::move(*pairs);
+}
+
+std::expected<std::vector<KeptFd>, LaunchFailure> KeeperClient::MakeSandbox(
+    const PodUid& uid, int plan, const std::vector<int>& fds) const {
+  return BeginSandbox(uid, plan, fds).Await();
 }
 
 Result<std::vector<KeptFd>> KeeperClient::GetSandbox(const PodUid& uid) const {

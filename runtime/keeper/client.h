@@ -25,6 +25,7 @@
 #include "holdfast/base/unique_fd.h"
 #include "holdfast/model/container_spec.h"
 #include "holdfast/model/exit_report.h"
+#include "runtime/keeper/client_call.h"
 
 namespace holdfast::runtime::keeper {
 
@@ -84,6 +85,12 @@ struct ExitRecord {
   bool operator==(const ExitRecord&) const = default;
 };
 
+// One descriptor that the holder keeps.
+struct KeptFd {
+  std::string key;
+  UniqueFd fd;
+};
+
 // Container-side ends of its log pipes: O_RDWR and owned by the container's user. Put them into the
 // plan's stdout and stderr slots, and close them once Launch returned (end-of-file depends on it).
 struct LogPipes {
@@ -91,6 +98,46 @@ struct LogPipes {
   UniqueFd stderr_fd;
   uint64_t stdout_inode = 0;
   uint64_t stderr_inode = 0;
+  // Else the container's user could not open /dev/stdout.
+  Result<void> GiveTo(uid_t owner, gid_t group) const;
+};
+
+struct LogPipe {
+  UniqueFd read_end;
+  UniqueFd container_end;
+  uint64_t inode = 0;
+};
+
+// A registration under way: BeginLog has sent the pipes to the holder. Of one thread.
+class PendingLog {
+ public:
+  // Waits for the holder, then asks the logger.
+  Result<void> Register();
+  // Waits for the logger; after a Register() that succeeded. The pipes have no owner yet.
+  Result<LogPipes> Await();
+
+ private:
+  friend class KeeperClient;
+  PendingLog(const std::string& run_dir, std::string registration, LogPipe out, LogPipe err,
+             std::vector<Request> puts);
+  std::string run_dir_;
+  std::string registration_;
+  LogPipe out_;
+  LogPipe err_;
+  KeeperCall holder_;
+  std::optional<KeeperCall> logger_;
+};
+
+// A sandbox under way. Of one thread; to be awaited even by who does not want it any more, or it
+// appears behind the back of who drops it.
+class PendingSandbox {
+ public:
+  std::expected<std::vector<KeptFd>, LaunchFailure> Await();
+
+ private:
+  friend class KeeperClient;
+  explicit PendingSandbox(KeeperCall call) : call_(std::move(call)) {}
+  KeeperCall call_;
 };
 
 struct LogStatus {
@@ -98,12 +145,6 @@ struct LogStatus {
   uint64_t bytes_in = 0;       // taken out of the pipes so far
   uint64_t bytes_dropped = 0;  // given up because the log could not be written
   uint64_t rotations = 0;
-};
-
-// One descriptor that the holder keeps.
-struct KeptFd {
-  std::string key;
-  UniqueFd fd;
 };
 
 class KeeperClient {
@@ -155,6 +196,8 @@ class KeeperClient {
   // that one. `fds`: the plan's fd slots, in order.
   std::expected<std::vector<KeptFd>, LaunchFailure> MakeSandbox(
       const PodUid& uid, int plan, const std::vector<int>& fds = {}) const;
+  // The same, not waited for; `plan` and `fds` are borrowed until the answer.
+  PendingSandbox BeginSandbox(const PodUid& uid, int plan, const std::vector<int>& fds = {}) const;
   // kNotFound when the holder has none.
   Result<std::vector<KeptFd>> GetSandbox(const PodUid& uid) const;
   // Absent is success. The namespaces end with their last process.
@@ -177,6 +220,8 @@ class KeeperClient {
   // pipes; the log file goes on where it is.
   Result<LogPipes> RegisterLog(const ContainerId& id, const model::LogSpec& spec, uid_t owner,
                                gid_t group) const;
+  // The same step by step, so that the caller works while holder and logger do.
+  Result<PendingLog> BeginLog(const ContainerId& id, const model::LogSpec& spec) const;
   // The same for a container with a terminal (StdioPlan::tty): there are no pipes; the launcher
   // hands the pty's master to holder ("log.<id>.tty") and logger, which reads it like a pipe.
   // Before Launch.

@@ -41,10 +41,29 @@ Result<Message> CallOnce(const std::string& run_dir, Peer peer, std::span<const 
 
 }  // namespace
 
+KeeperCall::KeeperCall(std::string run_dir, Peer peer, std::vector<Request> requests,
+                       std::chrono::milliseconds limit)
+    : run_dir_(std::move(run_dir)), peer_(peer), requests_(std::move(requests)), limit_(limit) {
+  auto path = SocketOf(run_dir_, peer_);
+  if (!path) return;
+  path_ = std::move(*path);
+  auto sent = SendRequests(path_, requests_, limit_);
+  if (sent) socket_ = std::move(*sent);
+}
+
+Result<Message> KeeperCall::Await() {
+  if (socket_) {
+    auto answer = ReceiveAnswer(socket_.get(), path_, limit_);
+    socket_.Reset();
+    if (answer || !IsTransient(answer.error())) return answer;
+  }
+  return CallKeeper(run_dir_, peer_, requests_, limit_);
+}
+
 Result<Message> CallKeeper(const std::string& run_dir, Peer peer, MessageType type,
                            std::string_view payload, std::span<const int> fds,
                            std::chrono::milliseconds limit) {
-  const Request request{type, std::string(payload), fds};
+  const Request request{type, std::string(payload), {fds.begin(), fds.end()}};
   return CallKeeper(run_dir, peer, std::span(&request, 1), limit);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the client reaches a keeper process: by path, again and again while it is being restarted.
-// Thread-safe: no state.
+// Thread-safe: no state, but a KeeperCall belongs to one thread.
 #pragma once
 
 #include <chrono>
@@ -18,6 +18,24 @@ namespace holdfast::runtime::keeper {
 enum class Peer : uint8_t { kHolder, kLauncher, kLogger };
 
 inline constexpr std::chrono::seconds kCallLimit{10};
+
+// A call in two halves, so that the caller does something else while the keeper works: sent by the
+// constructor, answered by Await(). What the requests' `fds` name stays borrowed until then.
+class KeeperCall {
+ public:
+  KeeperCall(std::string run_dir, Peer peer, std::vector<Request> requests,
+             std::chrono::milliseconds limit = kCallLimit);
+  // Once. As CallKeeper: repeats the requests while nobody answers.
+  Result<Message> Await();
+
+ private:
+  std::string run_dir_;
+  Peer peer_;
+  std::vector<Request> requests_;
+  std::chrono::milliseconds limit_;
+  std::string path_;
+  UniqueFd socket_;  // invalid: could not be sent, Await() tries again
+};
 
 // Repeats the requests (see Call) while nobody answers (kUnavailable) until `limit`: every message
 // sent this way may arrive twice. An answer of type kError becomes the Error.

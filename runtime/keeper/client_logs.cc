@@ -22,33 +22,24 @@ namespace {
 constexpr int kPipeBytes = 256 * 1024;
 constexpr std::chrono::milliseconds kDrainPoll{2};
 
-struct PipeEnds {
-  UniqueFd read_end;
-  UniqueFd container_end;
-  uint64_t inode = 0;
-};
-
 // The container's end is O_RDWR: with every reader dead, a write blocks instead of ending the
 // container with SIGPIPE. It is re-opened through /proc, so that the read end stays read-only.
-Result<PipeEnds> MakePipe(uid_t owner, gid_t group) {
+Result<LogPipe> MakePipe() {
   int fds[2];
   if (::pipe2(fds, O_CLOEXEC) != 0) return Error::FromErrno(errno, "pipe2");
-  PipeEnds ends;
-  ends.read_end.Reset(fds[0]);
+  LogPipe pipe;
+  pipe.read_end.Reset(fds[0]);
   const UniqueFd write_end(fds[1]);
-  if (::fchown(write_end.get(), owner, group) != 0) {
-    return Error::FromErrno(errno, StrCat("chown log pipe to ", owner));
-  }
   (void)::fcntl(write_end.get(), F_SETPIPE_SZ, kPipeBytes);  // a smaller pipe works too
-  ASSIGN_OR_RETURN(ends.container_end,
+  ASSIGN_OR_RETURN(pipe.container_end,
                    sys::OpenAt(AT_FDCWD, StrCat("/proc/self/fd/", write_end.get()), O_RDWR));
-  if (::fcntl(ends.read_end.get(), F_SETFL, O_NONBLOCK) != 0) {
+  if (::fcntl(pipe.read_end.get(), F_SETFL, O_NONBLOCK) != 0) {
     return Error::FromErrno(errno, "fcntl log pipe O_NONBLOCK");
   }
   struct stat st{};
-  if (::fstat(ends.read_end.get(), &st) != 0) return Error::FromErrno(errno, "fstat log pipe");
-  ends.inode = st.st_ino;
-  return ends;
+  if (::fstat(pipe.read_end.get(), &st) != 0) return Error::FromErrno(errno, "fstat log pipe");
+  pipe.inode = st.st_ino;
+  return pipe;
 }
 
 std::string IdPayload(const ContainerId& id) { return Encoder().Text(id.value).Take(); }
@@ -60,24 +51,60 @@ Result<void> CallLogger(const std::string& run_dir, MessageType type, const Cont
 
 }  // namespace
 
-Result<LogPipes> KeeperClient::RegisterLog(const ContainerId& id, const model::LogSpec& spec,
-                                           uid_t owner, gid_t group) const {
-  ASSIGN_OR_RETURN(PipeEnds out, MakePipe(owner, group));
-  ASSIGN_OR_RETURN(PipeEnds err, MakePipe(owner, group));
-  const int ends[] = {out.read_end.get(), err.read_end.get()};
+Result<void> LogPipes::GiveTo(uid_t owner, gid_t group) const {
+  for (const UniqueFd* end : {&stdout_fd, &stderr_fd}) {
+    if (::fchown(end->get(), owner, group) != 0) {
+      return Error::FromErrno(errno, StrCat("chown log pipe to ", owner));
+    }
+  }
+  return {};
+}
+
+PendingLog::PendingLog(const std::string& run_dir, std::string registration, LogPipe out,
+                       LogPipe err, std::vector<Request> puts)
+    : run_dir_(run_dir),
+      registration_(std::move(registration)),
+      out_(std::move(out)),
+      err_(std::move(err)),
+      holder_(run_dir, Peer::kHolder, std::move(puts)) {}
+
+Result<void> PendingLog::Register() {
+  // The holder first: a logger that restarts in between then gets them from there.
+  RETURN_IF_ERROR(holder_.Await());
+  HOLDFAST_PAUSE_POINT("client.log-pipes-put");
+  logger_.emplace(
+      run_dir_, Peer::kLogger,
+      std::vector<Request>{
+          {MessageType::kLogRegister, registration_, {out_.read_end.get(), err_.read_end.get()}}});
+  return {};
+}
+
+Result<LogPipes> PendingLog::Await() {
+  RETURN_IF_ERROR(logger_->Await());
+  return LogPipes{std::move(out_.container_end), std::move(err_.container_end), out_.inode,
+                  err_.inode};
+}
+
+Result<PendingLog> KeeperClient::BeginLog(const ContainerId& id, const model::LogSpec& spec) const {
+  ASSIGN_OR_RETURN(LogPipe out, MakePipe());
+  ASSIGN_OR_RETURN(LogPipe err, MakePipe());
   const auto key = [&id](const char* suffix) {
     return Encoder().Text(StrCat(kLogKeyPrefix, id.value, suffix)).Take();
   };
-  // The holder first: a logger that restarts in between then gets them from there. On one
-  // connection, so the answer to the second is one to the first.
-  const Request puts[] = {{MessageType::kPutQuiet, key(".1"), std::span(ends).first(1)},
-                          {MessageType::kPut, key(".2"), std::span(ends).last(1)}};
-  RETURN_IF_ERROR(CallKeeper(run_dir_, Peer::kHolder, puts));
-  HOLDFAST_PAUSE_POINT("client.log-pipes-put");
-  const LogRegistration registration{id.value, spec, false};
-  RETURN_IF_ERROR(
-      CallKeeper(run_dir_, Peer::kLogger, MessageType::kLogRegister, Encode(registration), ends));
-  return LogPipes{std::move(out.container_end), std::move(err.container_end), out.inode, err.inode};
+  // On one connection, so the answer to the second is one to the first.
+  std::vector<Request> puts{{MessageType::kPutQuiet, key(".1"), {out.read_end.get()}},
+                            {MessageType::kPut, key(".2"), {err.read_end.get()}}};
+  return PendingLog(run_dir_, Encode(LogRegistration{id.value, spec, false}), std::move(out),
+                    std::move(err), std::move(puts));
+}
+
+Result<LogPipes> KeeperClient::RegisterLog(const ContainerId& id, const model::LogSpec& spec,
+                                           uid_t owner, gid_t group) const {
+  ASSIGN_OR_RETURN(PendingLog log, BeginLog(id, spec));
+  RETURN_IF_ERROR(log.Register());
+  ASSIGN_OR_RETURN(LogPipes pipes, log.Await());
+  RETURN_IF_ERROR(pipes.GiveTo(owner, group));
+  return pipes;
 }
 
 Result<void> KeeperClient::RegisterTtyLog(const ContainerId& id, const model::LogSpec& spec) const {

@@ -16,7 +16,7 @@
 namespace holdfast::runtime::keeper {
 namespace {
 
-constexpr std::chrono::seconds kCallLimit{2};
+constexpr std::chrono::seconds kCollectLimit{2};
 
 }  // namespace
 
@@ -38,7 +38,7 @@ Result<void> Holder::Collect() {
 // more and to let go: from now on the next generation is the second owner.
 void Holder::CollectLauncher(const std::string& socket_name) {
   const std::string path = SocketPath(socket_name);
-  auto retired = Call(path, MessageType::kPing, {}, {}, kCallLimit);
+  auto retired = Call(path, MessageType::kPing, {}, {}, kCollectLimit);
   if (!retired && retired.error().code() != Code::kDeadlineExceeded) {
     (void)sys::RemoveFileAt(records_.run_dir(), socket_name);  // nobody answers there
     return;
@@ -47,7 +47,7 @@ void Holder::CollectLauncher(const std::string& socket_name) {
     if (CopyKeys(path, &IsMirrored, store_)) break;
   }
   HOLDFAST_PAUSE_POINT("holder.launcher-collected");
-  retired = Call(path, MessageType::kRetire, {}, {}, kCallLimit);
+  retired = Call(path, MessageType::kRetire, {}, {}, kCollectLimit);
   if (retired) (void)sys::RemoveFileAt(records_.run_dir(), socket_name);
 }
 

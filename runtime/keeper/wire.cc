@@ -117,18 +117,29 @@ Result<Message> ReceiveMessage(int socket) {
 
 Result<Message> Call(const std::string& path, MessageType type, std::string_view payload,
                      std::span<const int> fds, std::chrono::milliseconds limit) {
-  const Request request{type, std::string(payload), fds};
+  const Request request{type, std::string(payload), {fds.begin(), fds.end()}};
   return Call(path, std::span(&request, 1), limit);
 }
 
 Result<Message> Call(const std::string& path, std::span<const Request> requests,
                      std::chrono::milliseconds limit) {
+  ASSIGN_OR_RETURN(const UniqueFd socket, SendRequests(path, requests, limit));
+  return ReceiveAnswer(socket.get(), path, limit);
+}
+
+Result<UniqueFd> SendRequests(const std::string& path, std::span<const Request> requests,
+                              std::chrono::milliseconds limit) {
   ASSIGN_OR_RETURN(UniqueFd socket, sys::ConnectSeqpacket(path));
   RETURN_IF_ERROR(SetTimeLimit(socket.get(), limit));
   for (const Request& request : requests) {
     RETURN_IF_ERROR(SendMessage(socket.get(), request.type, request.payload, request.fds));
   }
-  auto answer = ReceiveMessage(socket.get());
+  return socket;
+}
+
+Result<Message> ReceiveAnswer(int socket, const std::string& path,
+                              std::chrono::milliseconds limit) {
+  auto answer = ReceiveMessage(socket);
   if (!answer) {
     if (answer.error().sys_errno() == EAGAIN) {
       return Error(Code::kDeadlineExceeded, StrCat("call ", path, ": no answer in ",

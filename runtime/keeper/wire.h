@@ -123,7 +123,7 @@ Result<Message> ReceiveMessage(int socket);
 struct Request {
   MessageType type = MessageType::kPing;
   std::string payload;
-  std::span<const int> fds;
+  std::vector<int> fds;  // borrowed
 };
 
 // Requests on one fresh connection to `path`, handled in their order, and the answer to the last;
@@ -131,6 +131,10 @@ struct Request {
 // peer accepts but does not answer in time.
 Result<Message> Call(const std::string& path, std::span<const Request> requests,
                      std::chrono::milliseconds limit);
+// The two halves of Call: the connection on which the requests were sent, and the answer on it.
+Result<UniqueFd> SendRequests(const std::string& path, std::span<const Request> requests,
+                              std::chrono::milliseconds limit);
+Result<Message> ReceiveAnswer(int socket, const std::string& path, std::chrono::milliseconds limit);
 Result<Message> Call(const std::string& path, MessageType type, std::string_view payload,
                      std::span<const int> fds, std::chrono::milliseconds limit);
 

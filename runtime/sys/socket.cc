@@ -120,8 +120,9 @@ Result<void> SendPacket(int socket, std::string_view data, std::span<const int> 
 
 Result<Packet> ReceivePacket(int socket) {
   Packet packet;
-  packet.data.resize(kMaxPacketBytes);
-  iovec iov{packet.data.data(), packet.data.size()};
+  // Not a string of that size: only what arrives is touched, and each launch receives six packets.
+  char data[kMaxPacketBytes];
+  iovec iov{data, sizeof data};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxPacketFds)];
   msghdr message{};
   message.msg_iov = &iov;
@@ -137,7 +138,7 @@ Result<Packet> ReceivePacket(int socket) {
   if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {
     return InvalidArgument("receive: packet or its descriptors were cut off");
   }
-  packet.data.resize(static_cast<size_t>(n));
+  packet.data.assign(data, static_cast<size_t>(n));
   return packet;
 }
 

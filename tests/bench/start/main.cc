@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_start [--json FILE] [--n N] [--peers FILE]: container starts, ours, the limit program's and
-// the peers' (peer_set.h), interleaved.
+// bench_start [--json FILE] [--n N] [--peers FILE] [--only cold,flood,teardown,rate]: container
+// starts, ours, the limit program's and the peers' (peer_set.h), interleaved.
 #include <unistd.h>
 
 #include <atomic>
@@ -125,21 +125,23 @@ class Bench {
 }  // namespace holdfast::bench
 
 int main(int argc, char** argv) {
-  std::string json = "/dev/stdout", peers;
+  std::string json = "/dev/stdout", peers, only = "cold,flood,teardown,rate";
   int rounds = 200;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string option = argv[i];
     if (option == "--json") json = argv[i + 1];
     if (option == "--peers") peers = argv[i + 1];
     if (option == "--n") rounds = std::atoi(argv[i + 1]);
+    if (option == "--only") only = argv[i + 1];
   }
+  const auto wanted = [&only](const char* part) { return only.find(part) != std::string::npos; };
   std::FILE* out = std::fopen(json.c_str(), "a");
   if (out == nullptr) return 1;
   holdfast::bench::Bench bench(out, rounds);
-  bench.Cold(holdfast::bench::PeerSet(peers));
-  bench.WithFlood();
-  bench.Teardown(rounds);
-  bench.Rate(200, 10);
+  if (wanted("cold")) bench.Cold(holdfast::bench::PeerSet(peers));
+  if (wanted("flood")) bench.WithFlood();
+  if (wanted("teardown")) bench.Teardown(rounds);
+  if (wanted("rate")) bench.Rate(200, 10);
   std::fclose(out);
   return 0;
 }
