@@ -31,6 +31,7 @@
 #include "agent/source/source_tap.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/process.h"
 #include "k8s/core/v1/service.pb.h"
 #include "netproxy/podnet/pod_net.h"
 #include "runtime/containers/options.h"
@@ -322,6 +323,7 @@ int Main(int argc, char** argv) {
   }
   SetUpLogging(line.config.log_level);
   ::umask(022);
+  sys::PreferShortSlices();  // before there are threads
   Agent agent(std::move(line.config));
   return Run(agent);
 }

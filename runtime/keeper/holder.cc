@@ -13,6 +13,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/process.h"
 #include "holdfast/sys/socket.h"
 #include "runtime/keeper/paths.h"
 #include "runtime/keeper/process_info.h"
@@ -39,6 +40,7 @@ Result<std::unique_ptr<Holder>> Holder::Create(const Options& options) {
 
 Result<void> Holder::SetUp() {
   ::prctl(PR_SET_NAME, "hf-hold");
+  sys::PreferShortSlices();
   if (::prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) {
     return Error::FromErrno(errno, "prctl PR_SET_CHILD_SUBREAPER");
   }

@@ -11,6 +11,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/process.h"
 #include "holdfast/sys/socket.h"
 #include "runtime/keeper/paths.h"
 
@@ -42,6 +43,7 @@ Result<std::unique_ptr<Launcher>> Launcher::Create(const Options& options) {
 
 Result<void> Launcher::SetUp() {
   ::prctl(PR_SET_NAME, "hf-launch");
+  sys::PreferShortSlices();
   ASSIGN_OR_RETURN(loop_, Loop::Create());
   ASSIGN_OR_RETURN(signals_, SignalFd({SIGCHLD, SIGTERM}));
   UniqueFd listener;

@@ -14,6 +14,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/process.h"
 #include "holdfast/sys/socket.h"
 #include "runtime/keeper/log_compress.h"
 #include "runtime/keeper/paths.h"
@@ -39,6 +40,7 @@ Result<std::unique_ptr<Logger>> Logger::Create(const Options& options) {
 
 Result<void> Logger::SetUp() {
   ::prctl(PR_SET_NAME, "hf-log");
+  (void)sys::ResetScheduling();  // unlike its holder it moves bulk; on failure no harm is done
   ASSIGN_OR_RETURN(loop_, Loop::Create());
   ASSIGN_OR_RETURN(signals_, SignalFd({SIGCHLD, SIGTERM}));
   ASSIGN_OR_RETURN(run_dir_, sys::OpenAt(AT_FDCWD, options_.run_dir, O_RDONLY | O_DIRECTORY));

@@ -75,8 +75,10 @@ struct PendingLaunch::State {
   uint64_t start_ticks = 0;
   PidFd pidfd;
   UniqueFd socket;
+  UniqueFd childs_end;  // of the socket, until the child has its own copy
   BootTime deadline;
   bool ends_with_sandbox = false;  // a SandboxPlan without an init: no exec will follow
+  bool waits_for_go = true;
   bool executing = false;
   bool given = false;  // the outcome
   LaunchOutcome outcome;
@@ -160,7 +162,7 @@ PidFd PendingLaunch::DuplicatePidFd() const {
 
 Result<void> PendingLaunch::Go() {
   HOLDFAST_PAUSE_POINT("launch.before_go");
-  return SendGo(state_->socket.get());
+  return state_->waits_for_go ? SendGo(state_->socket.get()) : Result<void>();
 }
 
 std::optional<LaunchOutcome> PendingLaunch::Poll() {
@@ -222,20 +224,27 @@ class LaunchBuilder {
     const auto* sandbox = std::get_if<model::SandboxPlan>(&plan);
     state_->ends_with_sandbox = sandbox != nullptr && sandbox->init_binary == model::kNoFd;
 
+    state_->waits_for_go = WaitsForGo(plan);
     RETURN_IF_ERROR(CloneChild(plan, fds));
+    if (HasSuccessor(plan)) {
+      RETURN_IF_ERROR(Await(ReportKind::kUnshared, kUnshareLimit));
+      RETURN_IF_ERROR(AwaitSuccessor());
+      RETURN_IF_ERROR(PutInPlace(plan));
+    } else {
+      // While the child copies the table. What this opens and closes is not among what it keeps.
+      RETURN_IF_ERROR(PutInPlace(plan));
+      RETURN_IF_ERROR(Await(ReportKind::kUnshared, kUnshareLimit));
+    }
     HOLDFAST_PAUSE_POINT("launch.cloned");
-    // From here on descriptors may be opened and closed again.
+    // From here on any descriptor may be closed again.
+    state_->childs_end.Reset();
     ASSIGN_OR_RETURN(UniqueFd high, MoveAboveLowFds(std::move(state_->pidfd)));
     state_->pidfd = PidFd(high.Release());
-    RETURN_IF_ERROR(AttachCgroups(plan, fds, state_->pid));
-    RETURN_IF_ERROR(WriteIdMaps(context_, plan, state_->pid));
-    HOLDFAST_PAUSE_POINT("launch.attached");
-    ASSIGN_OR_RETURN(state_->start_ticks, sys::StartTicks(context_.proc.get(), state_->pid));
     return PendingLaunch(std::move(state_));
   }
 
  private:
-  // Returns when the child has its own descriptor table; nothing is opened or closed until then.
+  // Until the child has reported kUnshared, what it keeps must not be closed.
   Result<void> CloneChild(const model::Plan& plan, std::span<const UniqueFd> fds) {
     ASSIGN_OR_RETURN(auto ends, sys::SeqpacketPair());
     if (::fcntl(ends.first.get(), F_SETFL, O_NONBLOCK) != 0) {
@@ -252,8 +261,15 @@ class LaunchBuilder {
     state_->pid = cloned->pid;
     state_->pidfd = std::move(cloned->pidfd);
     state_->socket = std::move(ends.first);
-    RETURN_IF_ERROR(Await(ReportKind::kUnshared, kUnshareLimit));
-    return successor ? AwaitSuccessor() : Result<void>();
+    state_->childs_end = std::move(ends.second);
+    return {};
+  }
+
+  Result<void> PutInPlace(const model::Plan& plan) {
+    RETURN_IF_ERROR(WriteIdMaps(context_, plan, state_->pid));
+    HOLDFAST_PAUSE_POINT("launch.identified");
+    ASSIGN_OR_RETURN(state_->start_ticks, sys::StartTicks(context_.proc.get(), state_->pid));
+    return {};
   }
 
   // The first child prepares what takes the launcher's rights, clones the container's process (a

@@ -19,12 +19,6 @@ int FdAt(std::span<const UniqueFd> fds, model::FdIndex index) {
   return index == model::kNoFd ? -1 : fds[static_cast<size_t>(index)].get();
 }
 
-const model::CgroupPlan& CgroupOf(const model::Plan& plan) {
-  if (const auto* container = std::get_if<model::LaunchPlan>(&plan)) return container->cgroup;
-  if (const auto* exec = std::get_if<model::ExecPlan>(&plan)) return exec->cgroup;
-  return std::get<model::SandboxPlan>(plan).init_cgroup;
-}
-
 std::string MapText(const std::vector<model::IdMapEntry>& map) {
   std::string text;
   for (const model::IdMapEntry& entry : map) {
@@ -38,6 +32,23 @@ std::string MapText(const std::vector<model::IdMapEntry>& map) {
 bool HasSuccessor(const model::Plan& plan) {
   const auto* container = std::get_if<model::LaunchPlan>(&plan);
   return container != nullptr && container->namespaces.user != model::kNoFd;
+}
+
+bool WaitsForGo(const model::Plan& plan) {
+  const auto* sandbox = std::get_if<model::SandboxPlan>(&plan);
+  return sandbox == nullptr || !sandbox->uid_map.empty() || sandbox->init_binary != model::kNoFd;
+}
+
+const model::CgroupPlan& CgroupOf(const model::Plan& plan) {
+  if (const auto* container = std::get_if<model::LaunchPlan>(&plan)) return container->cgroup;
+  if (const auto* exec = std::get_if<model::ExecPlan>(&plan)) return exec->cgroup;
+  return std::get<model::SandboxPlan>(plan).init_cgroup;
+}
+
+bool MayRunAhead(const model::Plan& plan) {
+  if (const auto* exec = std::get_if<model::ExecPlan>(&plan)) return !exec->join_user;
+  const auto* sandbox = std::get_if<model::SandboxPlan>(&plan);
+  return !HasSuccessor(plan) && (sandbox == nullptr || sandbox->uid_map.empty());
 }
 
 uint64_t CloneFlags(const model::Plan& plan) {
@@ -90,15 +101,6 @@ Result<void> PidNamespaceVisit::Enter(const LaunchContext& context, const model:
 void PidNamespaceVisit::Leave() {
   if (!own_) return;
   if (!sys::JoinNamespace(own_.get(), CLONE_NEWPID, "pid").has_value()) ::abort();
-}
-
-Result<void> AttachCgroups(const model::Plan& plan, std::span<const UniqueFd> fds, pid_t pid) {
-  const std::string text = std::to_string(pid);
-  for (const model::FdIndex index : CgroupOf(plan).attach) {
-    RETURN_IF_ERROR(WithContext(sys::WriteControlAt(FdAt(fds, index), "cgroup.procs", text),
-                                StrCat("attach to cgroup ", index)));
-  }
-  return {};
 }
 
 Result<void> WriteIdMaps(const LaunchContext& context, const model::Plan& plan, pid_t pid) {

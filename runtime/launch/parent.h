@@ -17,6 +17,13 @@ namespace holdfast::runtime {
 
 // Whether the child clones the container's process, as containers with a user namespace need it.
 bool HasSuccessor(const model::Plan& plan);
+// Whether anything of the child outlives it: then it begins only once its start is recorded. The
+// namespaces of a sandbox without an init end with the child and the descriptors it sends.
+bool WaitsForGo(const model::Plan& plan);
+// The cgroups that the child enters.
+const model::CgroupPlan& CgroupOf(const model::Plan& plan);
+// Whether the child keeps its rights on the host until ResetScheduling, which needs them.
+bool MayRunAhead(const model::Plan& plan);
 // CLONE_NEW* that can only be given to clone3; every other namespace is made by the child, so that
 // the launcher does not wait for it.
 uint64_t CloneFlags(const model::Plan& plan);
@@ -39,8 +46,6 @@ class PidNamespaceVisit {
   NsFd own_;
 };
 
-// Writes the pid into the cgroup.procs of every directory of the plan (v1, hybrid).
-Result<void> AttachCgroups(const model::Plan& plan, std::span<const UniqueFd> fds, pid_t pid);
 // uid_map, gid_map of a SandboxPlan with a user namespace.
 Result<void> WriteIdMaps(const LaunchContext& context, const model::Plan& plan, pid_t pid);
 

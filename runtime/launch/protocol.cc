@@ -76,14 +76,11 @@ Result<void> SendGo(int socket) {
 
 Result<Report> ReceiveReport(int socket) {
   auto packet = sys::ReceivePacket(socket);
+  // The child died with "go" unread; what it had sent is in our queue still.
+  if (!packet && packet.error().sys_errno() == ECONNRESET) packet = sys::ReceivePacket(socket);
   Report report;
   if (!packet) {
     if (packet.error().sys_errno() == EAGAIN) return report;
-    // The child died with "go" unread in its queue.
-    if (packet.error().sys_errno() == ECONNRESET) {
-      report.kind = ReportKind::kEndOfFile;
-      return report;
-    }
     return std::move(packet.error());
   }
   if (packet->data.empty()) {

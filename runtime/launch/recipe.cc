@@ -24,13 +24,17 @@ struct Step {
   bool at_exec = false;
 };
 
+constexpr Step<model::CgroupPlan> kCgroups[] = {
+    {"cgroups", EnterCgroups},
+};
+
 // Until EnterRoot the child sees the launcher's mount namespace; the container's root is reached
 // through Child::root only.
 constexpr Step<model::LaunchPlan> kJoin[] = {
     {"join namespaces", JoinPodNamespaces},
 };
 
-// Before that, when the container has a user namespace: with the launcher's rights.
+// When the container has a user namespace: with the launcher's rights.
 constexpr Step<model::LaunchPlan> kPrepare[] = {
     {"preparation namespace", MakePreparationNamespace},
     {"overlay root", PrepareMappedRoot},
@@ -38,12 +42,22 @@ constexpr Step<model::LaunchPlan> kPrepare[] = {
     {"user namespace", CloneSuccessor},
 };
 
+// Before "go", while the launcher writes the start record. All of it ends with the child, but for
+// the empty upper and work directories in the container's scratch one.
+constexpr Step<model::LaunchPlan> kRoot[] = {
+    {"namespaces", MakeOwnNamespaces},
+    {"shared memory", CopySharedMemory},
+    {"overlay root", MountRoot},
+};
+
 constexpr Step<model::LaunchPlan> kContainer[] = {
-    {"namespaces", MakeOwnNamespaces}, {"shared memory", CopySharedMemory},
-    {"overlay root", MountRoot},       {"mounts", MountAll},
-    {"devices", MakeDevices},          {"working directory", MakeWorkingDirectory},
-    {"console", BindConsole},          {"masked paths", MaskPaths},
-    {"read-only paths", SealPaths},    {"read-only root", SealRoot},
+    {"mounts", MountAll},
+    {"devices", MakeDevices},
+    {"working directory", MakeWorkingDirectory},
+    {"console", BindConsole},
+    {"masked paths", MaskPaths},
+    {"read-only paths", SealPaths},
+    {"read-only root", SealRoot},
     {"pivot root", EnterRoot},
 };
 
@@ -73,6 +87,7 @@ constexpr Step<model::ProcessPlan> kInside[] = {
     {"inheritance", DropInheritance},
     {"working directory", EnterWorkingDirectory},
     {"limits", SetRlimits},  // late: the recipe itself needs descriptors; it needs privilege still
+    {"scheduling", ResetScheduling},  // late: until here it runs ahead of others; needs privilege
     {"identity", TakeIdentity},
     {"working directory", EnterWorkingDirectory},
     {"exec", FindCommand, true},
@@ -115,11 +130,12 @@ void BecomePrivate(const LaunchContext& host, std::span<const UniqueFd> fds, int
   }
 }
 
-// Returns as another process, root of the user namespace.
-void Prepare(Child& child, const model::LaunchPlan& plan) {
+// What needs no "go". With a user namespace it returns as another process, its root.
+void Prepare(Child& child, const model::LaunchPlan& plan, bool successor) {
   Run(child, kBefore, plan.process);
   Run(child, kJoin, plan);
-  Run(child, kPrepare, plan);
+  if (successor) Run(child, kPrepare, plan);
+  Run(child, kRoot, plan);
 }
 
 }  // namespace
@@ -132,16 +148,14 @@ void RunChild(const LaunchContext& host, const model::Plan& plan, std::span<cons
   ReportPlain(socket, ReportKind::kUnshared);
   Child child(host, fds, socket);
   ::umask(0022);
-  const bool prepares = HasSuccessor(plan);
-  if (prepares) Prepare(child, std::get<model::LaunchPlan>(plan));
-  if (!AwaitGo(socket)) ::_exit(1);
+  Run(child, kCgroups, CgroupOf(plan));
+  if (MayRunAhead(plan)) sys::RunAhead();  // the container's share of a busy machine may be tiny
+  const auto* container = std::get_if<model::LaunchPlan>(&plan);
+  if (container != nullptr) Prepare(child, *container, HasSuccessor(plan));
+  if (WaitsForGo(plan) && !AwaitGo(socket)) ::_exit(1);
   ::setsid();  // fails only for a process group leader, which a fresh child is not
 
-  if (const auto* container = std::get_if<model::LaunchPlan>(&plan)) {
-    if (!prepares) {
-      Run(child, kBefore, container->process);
-      Run(child, kJoin, *container);
-    }
+  if (container != nullptr) {
     Run(child, kContainer, *container);
     Run(child, kInside, container->process);
   } else if (const auto* exec = std::get_if<model::ExecPlan>(&plan)) {

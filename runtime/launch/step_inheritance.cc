@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What survives execve and is the launcher's, not the container's: signal dispositions and mask,
-// umask, priorities, personality, timer slack, descriptors.
+// umask, personality, timer slack, descriptors; and the scheduling.
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -38,25 +36,10 @@ Result<void> ResetSignals() {
   return {};
 }
 
-Result<void> ResetScheduling() {
-  const sched_param normal{};
-  if (::sched_getscheduler(0) != SCHED_OTHER &&
-      ::sched_setscheduler(0, SCHED_OTHER, &normal) != 0) {
-    return Error::FromErrno(errno, "sched_setscheduler");
-  }
-  errno = 0;
-  const int nice = ::getpriority(PRIO_PROCESS, 0);
-  if (errno == 0 && nice != 0 && ::setpriority(PRIO_PROCESS, 0, 0) != 0) {
-    return Error::FromErrno(errno, "setpriority");
-  }
-  return {};
-}
-
 }  // namespace
 
 Result<void> DropInheritance(Child&, const model::ProcessPlan& plan) {
   RETURN_IF_ERROR(ResetSignals());
-  RETURN_IF_ERROR(ResetScheduling());
   ::umask(plan.umask);
   ::personality(PER_LINUX);
   ::prctl(PR_SET_TIMERSLACK, 0);  // 0: the default
@@ -68,5 +51,7 @@ Result<void> DropInheritance(Child&, const model::ProcessPlan& plan) {
   }
   return {};
 }
+
+Result<void> ResetScheduling(Child&, const model::ProcessPlan&) { return sys::ResetScheduling(); }
 
 }  // namespace holdfast::runtime

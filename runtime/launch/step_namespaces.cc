@@ -34,7 +34,7 @@ Result<void> JoinPodNamespaces(Child& child, const model::LaunchPlan& plan) {
 }
 
 Result<void> MakeOwnNamespaces(Child&, const model::LaunchPlan& plan) {
-  // The cgroup namespace is rooted where the process is now, so it comes after the attach (and is
+  // The cgroup namespace is rooted where the process is now, so it comes after EnterCgroups (and is
   // not given to clone3, which would take the launcher's cgroup).
   const int flags = CLONE_NEWNS | (plan.namespaces.new_cgroup ? CLONE_NEWCGROUP : 0);
   if (::unshare(flags) != 0) return Error::FromErrno(errno, "unshare mount and cgroup namespaces");

@@ -137,6 +137,7 @@ Result<void> ConfineInit(Child& child, const model::SandboxPlan& plan) {
   process.no_new_privs = true;
   RETURN_IF_ERROR(ArrangeStreams(child, process));
   RETURN_IF_ERROR(DropInheritance(child, process));
+  RETURN_IF_ERROR(ResetScheduling(child, process));
   return TakeIdentity(child, process);
 }
 

@@ -9,6 +9,9 @@
 
 namespace holdfast::runtime {
 
+// step_cgroups.cc
+Result<void> EnterCgroups(Child& child, const model::CgroupPlan& plan);
+
 // step_namespaces.cc
 Result<void> JoinPodNamespaces(Child& child, const model::LaunchPlan& plan);
 Result<void> MakeOwnNamespaces(Child& child, const model::LaunchPlan& plan);
@@ -57,8 +60,10 @@ Result<void> ArrangeStreams(Child& child, const model::ProcessPlan& plan);
 Result<void> SetOomScore(Child& child, const model::ProcessPlan& plan);
 Result<void> SetRlimits(Child& child, const model::ProcessPlan& plan);
 
-// step_inheritance.cc: signals, umask, priorities, personality, descriptors
+// step_inheritance.cc: signals, umask, personality, descriptors
 Result<void> DropInheritance(Child& child, const model::ProcessPlan& plan);
+// Policy, slice and niceness of an ordinary process.
+Result<void> ResetScheduling(Child& child, const model::ProcessPlan& plan);
 
 // step_identity.cc
 Result<void> TakeIdentity(Child& child, const model::ProcessPlan& plan);

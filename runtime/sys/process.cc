@@ -6,6 +6,7 @@
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,6 +39,29 @@ struct PidFdInfo {
 static_assert(sizeof(PidFdInfo) == 64);
 constexpr unsigned long kPidFdGetInfo = _IOWR(0xFF, 11, PidFdInfo);
 constexpr uint64_t kPidFdInfoExit = 1u << 3;
+
+// struct sched_attr of sched_setattr(2), for which Debian 12's glibc has no declaration.
+struct SchedulingAttributes {
+  uint32_t size;
+  uint32_t policy;
+  uint64_t flags;
+  int32_t nice;
+  uint32_t priority;
+  uint64_t runtime_ns;
+  uint64_t deadline_ns;
+  uint64_t period_ns;
+};
+static_assert(sizeof(SchedulingAttributes) == 48);
+constexpr uint32_t kPolicyDeadline = 6;     // SCHED_DEADLINE
+constexpr uint64_t kFlagResetOnFork = 1;    // SCHED_FLAG_RESET_ON_FORK
+constexpr uint64_t kShortSliceNs = 100000;  // the shortest that the kernel takes
+constexpr uint64_t kAheadRuntimeNs = 5000000;
+constexpr uint64_t kAheadPeriodNs = 10000000;
+
+bool SetScheduling(SchedulingAttributes attributes) {
+  attributes.size = sizeof attributes;
+  return ::syscall(SYS_sched_setattr, 0, &attributes, 0) == 0;
+}
 
 ExitStatus FromWaitStatus(int status) {
   ExitStatus exit;
@@ -133,6 +157,30 @@ Result<uint64_t> StartTicks(int proc, pid_t pid) {
     return Internal(StrCat("read ", path, ": unexpected form"));
   }
   return ticks;
+}
+
+void PreferShortSlices() {
+  errno = 0;
+  SchedulingAttributes attributes{};  // SCHED_OTHER
+  attributes.nice = ::getpriority(PRIO_PROCESS, 0);
+  attributes.runtime_ns = kShortSliceNs;
+  if (errno == 0) (void)SetScheduling(attributes);
+}
+
+void RunAhead() {
+  SchedulingAttributes attributes{};
+  attributes.policy = kPolicyDeadline;
+  attributes.flags = kFlagResetOnFork;
+  attributes.runtime_ns = kAheadRuntimeNs;
+  attributes.deadline_ns = kAheadPeriodNs;
+  attributes.period_ns = kAheadPeriodNs;
+  (void)SetScheduling(attributes);
+}
+
+Result<void> ResetScheduling() {
+  const SchedulingAttributes ordinary{};
+  if (SetScheduling(ordinary)) return {};
+  return Error::FromErrno(errno, "sched_setattr");
 }
 
 Result<void> JoinNamespace(int fd, int flags, const char* what) {

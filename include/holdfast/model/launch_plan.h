@@ -45,7 +45,7 @@ struct NamespacePlan {
 // `unified`: O_RDONLY | O_DIRECTORY).
 struct CgroupPlan {
   FdIndex unified = kNoFd;      // pure v2: CLONE_INTO_CGROUP, the process is never elsewhere
-  std::vector<FdIndex> attach;  // v1 and hybrid: the launcher writes the pid into cgroup.procs
+  std::vector<FdIndex> attach;  // v1 and hybrid: the child enters them by itself
   bool operator==(const CgroupPlan&) const = default;
 };
 

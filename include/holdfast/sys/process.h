@@ -45,6 +45,16 @@ Result<std::optional<ExitStatus>> ExitFromPidFd(int pidfd);
 // Field 22 of <proc>/<pid>/stat: with the pid it names a process for ever. `proc` is a procfs.
 Result<uint64_t> StartTicks(int proc, pid_t pid);
 
+// The calling thread, and what it starts from now on, runs sooner after a wake-up and for a shorter
+// time (a slice of 100 us). Linux 6.12; where that cannot be had nothing changes.
+void PreferShortSlices();
+// The calling thread runs as soon as it can, whatever the shares and limits of its cgroup and
+// whoever else is busy, for at most half of the time (SCHED_DEADLINE, not inherited). Where that is
+// not permitted nothing changes. Ends with ResetScheduling(), which then takes CAP_SYS_NICE.
+void RunAhead();
+// Back to the policy, slice and niceness of an ordinary process.
+Result<void> ResetScheduling();
+
 // setns(2). `flags` as there; `fd` is a namespace, or a pidfd with several CLONE_NEW* flags.
 Result<void> JoinNamespace(int fd, int flags, const char* what);
 

@@ -15,6 +15,7 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/process.h"
 #include "runtime/image/unpack/archive_splitter.h"
 #include "runtime/image/unpack/inflate.h"
 #include "runtime/image/unpack/layer_unpacker.h"
@@ -139,6 +140,7 @@ int Main(const Arguments& arguments) {
 }  // namespace holdfast::runtime::unpack
 
 int main(int argc, char** argv) {
+  (void)holdfast::sys::ResetScheduling();  // unlike the agent, this is bulk work
   try {
     return holdfast::runtime::unpack::Main({argv + 1, argv + argc});
   } catch (const std::exception&) {

@@ -129,7 +129,9 @@ void LoopbackUp() {
   ::close(fd);
 }
 
-[[noreturn]] void Child(const Setting& setting, const std::string& scratch, int go, int out) {
+[[noreturn]] void Child(const Setting& setting, const std::string& scratch,
+                        const std::vector<int>& cgroups, int go, int out) {
+  for (const int dir : cgroups) WriteAt(dir, "tasks", "0");
   char byte = 0;
   Must(::read(go, &byte, 1), "go");
   ::setsid();
@@ -219,10 +221,8 @@ long StartOnce(const Setting& setting, int number) {
   arguments.exit_signal = SIGCHLD;
   const long pid = ::syscall(SYS_clone3, &arguments, sizeof arguments);
   Must(pid, "clone3");
-  if (pid == 0) Child(setting, scratch, go[0], out[1]);
+  if (pid == 0) Child(setting, scratch, cgroups, go[0], out[1]);
   if (setting.node) Wire(*setting.node, pid, name);
-  const std::string text = std::to_string(pid);
-  for (const int dir : cgroups) WriteAt(dir, "cgroup.procs", text.c_str());
   Must(::write(go[1], "g", 1), "go");
   ::close(out[1]);
   char line[64] = {};

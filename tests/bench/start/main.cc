@@ -11,6 +11,7 @@
 #include <thread>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/process.h"
 #include "tests/bench/start/contenders.h"
 #include "tests/bench/start/peer_set.h"
 
@@ -135,6 +136,7 @@ int main(int argc, char** argv) {
     if (option == "--only") only = argv[i + 1];
   }
   const auto wanted = [&only](const char* part) { return only.find(part) != std::string::npos; };
+  holdfast::sys::PreferShortSlices();  // as the agent does
   std::FILE* out = std::fopen(json.c_str(), "a");
   if (out == nullptr) return 1;
   holdfast::bench::Bench bench(out, rounds);

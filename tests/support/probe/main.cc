@@ -110,6 +110,17 @@ int Facts() {
   ::uname(&uts);
   std::cout << "hostname " << uts.nodename << '\n';
   std::cout << "nice " << ::getpriority(PRIO_PROCESS, 0) << '\n';
+  struct {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+  } scheduling{};  // struct sched_attr
+  ::syscall(SYS_sched_getattr, 0, &scheduling, sizeof scheduling, 0);
+  std::cout << "policy " << scheduling.policy << '\n';
+  std::cout << "policy-flags " << scheduling.flags << '\n';
+  std::cout << "slice " << scheduling.runtime << '\n';
   std::cout << "personality " << ::personality(0xffffffff) << '\n';
   std::cout << "sid " << (::getsid(0) == ::getpid() ? "own" : "other") << '\n';
   const int socket = ::socket(AF_INET, SOCK_DGRAM, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <sys/resource.h>
 
+#include "holdfast/sys/process.h"
 #include "tests/system/runtime/launch/harness.h"
 
 namespace holdfast::runtime {
@@ -33,9 +34,11 @@ TEST_F(ContainerTest, NothingOfTheLaunchersStateIsInherited) {
   ::sigaddset(&blocked, SIGTERM);
   ::sigprocmask(SIG_BLOCK, &blocked, nullptr);
   const mode_t old_mask = ::umask(0077);
+  const RunResult ordinary = Run(BasePlan({"probe", "facts"}));
   ::setpriority(PRIO_PROCESS, 0, 5);
+  sys::PreferShortSlices();  // as the launcher does
   const RunResult run = Run(BasePlan({"probe", "facts"}));
-  ::setpriority(PRIO_PROCESS, 0, 0);
+  EXPECT_TRUE(sys::ResetScheduling());
   ::umask(old_mask);
   ::sigprocmask(SIG_UNBLOCK, &blocked, nullptr);
   ::signal(SIGUSR1, SIG_DFL);
@@ -45,6 +48,9 @@ TEST_F(ContainerTest, NothingOfTheLaunchersStateIsInherited) {
   EXPECT_EQ(run.Fact("SigIgn"), "0000000000000000");
   EXPECT_EQ(run.Fact("Umask"), "0022");
   EXPECT_EQ(run.Fact("nice"), "0");
+  EXPECT_EQ(run.Fact("policy"), "0");
+  EXPECT_EQ(run.Fact("policy-flags"), "0");
+  EXPECT_EQ(run.Fact("slice"), ordinary.Fact("slice"));
   EXPECT_EQ(run.Fact("personality"), "0");
 }
 
