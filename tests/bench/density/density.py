@@ -3,7 +3,9 @@
 """density.py BIN_DIR --json FILE [--pods N]: what N idle pods cost, everything counted: PSS and
 anonymous memory of agent and keeper, memory of everything (MemAvailable of the machine, so it wants a
 quiet one: the row "given_back" is the same again while the pods go, and close to it when nothing else
-disturbed), descriptors, host mounts. "idle" is an agent that has started and never had a pod or image."""
+disturbed), descriptors, host mounts. "idle" is an agent that has started and never had a pod or image;
+before the N pods it has had some, so that what the first ones leave behind (heap, the kernel's caches)
+is not charged to them."""
 import argparse
 import json
 import pathlib
@@ -17,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from machine import Machine
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
+WARM_UP = 50
 
 
 def memory(pids):
@@ -64,6 +67,19 @@ def manifest(name):
                         "command": ["/bin/sleep", "100000"]}]}}
 
 
+def start_pods(machine, names):
+    for name in names:
+        (machine.manifests / f"{name}.json").write_text(json.dumps(manifest(name)))
+    machine.wait("all pods run", lambda: sum(
+        p["status"].get("phase") == "Running" for p in machine.pods().values()) == len(names), 180)
+
+
+def remove_pods(machine, names):
+    for name in names:
+        (machine.manifests / f"{name}.json").unlink()
+    machine.wait("all pods are gone", lambda: not machine.pods(), 180)
+
+
 def row(name, unit, value, aim):
     return {"row": name, "unit": unit, "n": 1, "ours": {"p50": value}, "aim": aim}
 
@@ -85,15 +101,14 @@ def main():
         machine.wait("the keeper is there", lambda: all(machine.keepers().values()), 30)
         idle = snapshot(machine)
         machine.ctl("image", "import", image, "--name", "test/busybox:latest")
+        first = [f"first{i}" for i in range(WARM_UP)]
+        start_pods(machine, first)
+        remove_pods(machine, first)
         before = available_mb()
-        for i in range(args.pods):
-            (machine.manifests / f"p{i}.json").write_text(json.dumps(manifest(f"p{i}")))
-        machine.wait("all pods run", lambda: sum(
-            p["status"].get("phase") == "Running" for p in machine.pods().values()) == args.pods, 180)
+        names = [f"p{i}" for i in range(args.pods)]
+        start_pods(machine, names)
         full = snapshot(machine)
-        for i in range(args.pods):
-            (machine.manifests / f"p{i}.json").unlink()
-        machine.wait("all pods are gone", lambda: not machine.pods(), 180)
+        remove_pods(machine, names)
         per_pod = (before - full["available"]) / args.pods
         given_back = (available_mb() - full["available"]) / args.pods
         ours = lambda s, who, key: s[who][key]

@@ -181,7 +181,7 @@ int main(int argc, char** argv) {
   rows += kernel("", m.kernel_of_calls + m.kernel_of_workers, ",\"aim\":150");
   rows += kernel(".calls", m.kernel_of_calls, "");
   rows += kernel(".workers", m.kernel_of_workers, "");
-  if (argc == 3 && std::string(argv[1]) == "--json") {
+  if (argc >= 3 && std::string(argv[1]) == "--json") {
     std::ofstream(argv[2]) << rows;
   } else {
     std::fputs(rows.c_str(), stdout);

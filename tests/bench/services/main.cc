@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_services [--json FILE] [--sizes N,N…]: what the nf_tables back end needs to bring Services
-// into the kernel, in a network namespace of its own: everything at once, one endpoint replaced,
-// added and removed, one service added; from the rows to the kernel's answer.
+// bench_services [--json FILE] [--sizes N,N…] [--all]: what the nf_tables back end needs to bring
+// Services into the kernel, in a network namespace of its own: everything at once, one endpoint
+// replaced, added and removed, one service added; from the rows to the kernel's answer. Without
+// --all only the shapes that tell something of their own.
 #include <sched.h>
 
 #include <algorithm>
@@ -181,29 +182,44 @@ std::vector<size_t> ParseSizes(const std::string& text) {
   return out;
 }
 
+// Growth with the number of Services; more endpoints and more frontends at one size.
+std::vector<Shape> Shapes(std::vector<size_t> sizes, bool all) {
+  if (sizes.empty() && !all) {
+    return {{1000, 2, false},  {10000, 2, false}, {30000, 2, false},
+            {10000, 5, false}, {1000, 2, true},   {10000, 2, true}};
+  }
+  if (sizes.empty()) sizes = {1000, 5000, 10000, 30000};
+  std::vector<Shape> shapes;
+  for (const bool load_balancer : {false, true}) {
+    for (const size_t endpoints : {2, 5}) {
+      for (const size_t services : sizes) shapes.push_back({services, endpoints, load_balancer});
+    }
+  }
+  return shapes;
+}
+
 }  // namespace
 }  // namespace holdfast::netproxy
 
 int main(int argc, char** argv) {
   using namespace holdfast::netproxy;  // NOLINT(google-build-using-namespace)
   std::string json;
-  std::vector<size_t> sizes = {1000, 5000, 10000, 30000};
-  for (int i = 1; i + 1 < argc; i += 2) {
-    if (std::string(argv[i]) == "--json") json = argv[i + 1];
-    if (std::string(argv[i]) == "--sizes") sizes = ParseSizes(argv[i + 1]);
+  std::vector<size_t> sizes;
+  bool all = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string option = argv[i];
+    all = all || option == "--all";
+    if (i + 1 < argc && option == "--json") json = argv[i + 1];
+    if (i + 1 < argc && option == "--sizes") sizes = ParseSizes(argv[i + 1]);
   }
   std::string rows;
-  for (const bool load_balancer : {false, true}) {
-    for (const size_t endpoints : {2, 5}) {
-      for (const size_t services : sizes) {
-        // A namespace of its own per shape: nothing is left of the one before.
-        if (::unshare(CLONE_NEWNET) != 0) {
-          std::perror("bench_services: unshare");
-          return 1;
-        }
-        Bench({services, endpoints, load_balancer}).Run(rows);
-      }
+  for (const Shape& shape : Shapes(sizes, all)) {
+    // A namespace of its own per shape: nothing is left of the one before.
+    if (::unshare(CLONE_NEWNET) != 0) {
+      std::perror("bench_services: unshare");
+      return 1;
     }
+    Bench(shape).Run(rows);
   }
   if (!json.empty()) std::ofstream(json) << rows;
   return 0;
