@@ -63,11 +63,11 @@ int Main(int argc, const char* const* argv) {
   AddGlobals(app, invocation.global);
   app.require_subcommand(1);
   app.fallthrough();
-  app.footer(kFooter);
   for (const auto add : {AddGet, AddDescribe, AddLogs, AddExec, AddApply, AddDelete, AddExplain,
                          AddImage, AddCheck, AddWait, AddVersion, AddCompletion}) {
     add(app, invocation);
   }
+  app.footer(kFooter);  // last: commands would inherit it
   // CLI11 would give what follows "--" to the next positional; exec needs to know where it stood.
   std::vector<std::string> words(argv + 1, argv + argc);
   const auto dashes = std::find(words.begin(), words.end(), "--");

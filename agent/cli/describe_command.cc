@@ -56,9 +56,9 @@ Described Describe(Session& session, const core::Node& node) {
 }
 
 template <class Object>
-int Print(Session& session, const std::vector<Object>& objects, bool& first) {
-  for (const Object& object : objects) {
-    const Described described = Describe(session, object);
+int Print(Session& session, const std::vector<const Object*>& objects, bool& first) {
+  for (const Object* object : objects) {
+    const Described described = Describe(session, *object);
     if (!described.status.ok()) return Report(described.status);
     if (!std::exchange(first, false)) std::fputs("\n\n", stdout);
     std::fwrite(described.text.data(), 1, described.text.size(), stdout);
@@ -66,15 +66,11 @@ int Print(Session& session, const std::vector<Object>& objects, bool& first) {
   return kOk;
 }
 
-// The object of that name, else all whose names begin so.
 template <class Object>
-std::vector<Object> Named(const std::vector<Object>& objects, const std::string& name) {
-  std::vector<Object> named;
-  for (const Object& object : objects) {
-    if (object.metadata().name() == name) return {object};
-    if (object.metadata().name().starts_with(name)) named.push_back(object);
-  }
-  return named;
+std::vector<const Object*> Pointers(const std::vector<Object>& objects) {
+  std::vector<const Object*> pointers;
+  for (const Object& object : objects) pointers.push_back(&object);
+  return pointers;
 }
 
 // `list` gives the objects of a namespace, "" is all of them.
@@ -88,7 +84,7 @@ int DescribeObjects(Session& session, const char* resource, const std::vector<st
     const auto listed = list(name_space);
     if (!listed.status.ok()) return Report(listed.status);
     if (listed.objects.empty()) ReportNothingFound(name_space);
-    return Print(session, listed.objects, first);
+    return Print(session, Pointers(listed.objects), first);
   }
   if (options.all_namespaces) {
     return Report(InvalidArgument("a resource cannot be retrieved by name across all namespaces"));
@@ -98,7 +94,7 @@ int DescribeObjects(Session& session, const char* resource, const std::vector<st
     const PodName name = ParsePodName(text, options.name_space);
     const auto listed = list(name.name_space);
     if (!listed.status.ok()) return Report(listed.status);
-    const auto named = Named(listed.objects, name.name);
+    const auto named = BestFits(listed.objects, name);
     const int one = named.empty()
                         ? Report(grpc::Status(grpc::StatusCode::NOT_FOUND,
                                               StrCat(resource, " \"", name.name, "\" not found")))

@@ -68,18 +68,13 @@ Listed<core::Node> ListNodes(Session& session) {
 }
 
 Result<const core::Pod*> PickPod(const std::vector<core::Pod>& pods, const PodName& name) {
-  const core::Pod* only = nullptr;
+  const std::vector<const core::Pod*> fits = BestFits(pods, name);
+  if (fits.size() == 1) return fits.front();
+  if (fits.empty()) return NotFound(StrCat("pods \"", name.name, "\" not found"));
   std::string candidates;
-  for (const core::Pod& pod : pods) {
-    const auto& meta = pod.metadata();
-    if (meta.namespace_() != name.name_space) continue;
-    if (meta.name() == name.name) return &pod;
-    if (name.name.empty() || !meta.name().starts_with(name.name)) continue;
-    candidates += (candidates.empty() ? "" : ", ") + meta.name();
-    only = only == nullptr && candidates == meta.name() ? &pod : nullptr;
+  for (const core::Pod* pod : fits) {
+    candidates += (candidates.empty() ? "" : ", ") + pod->metadata().name();
   }
-  if (only != nullptr) return only;
-  if (candidates.empty()) return NotFound(StrCat("pods \"", name.name, "\" not found"));
   return InvalidArgument(
       StrCat("\"", name.name, "\" is the beginning of several pods: ", candidates));
 }

@@ -25,6 +25,10 @@ int ReportEnd(const grpc::Status& status, const std::string& pod) {
   return kFailed;
 }
 
+bool IsNamed(const core::Pod& pod, const PodName& name) {
+  return NameFit(pod, name) >= Fit::kWithoutNode;
+}
+
 }  // namespace
 
 std::vector<core::Pod> ListAll(Session& session) {
@@ -32,12 +36,6 @@ std::vector<core::Pod> ListAll(Session& session) {
   auto [status, pods] = ListPods(session, options.all_namespaces ? "" : options.name_space);
   if (!status.ok()) (void)Report(status);  // said; the wait goes on until its time is over
   return std::move(pods);
-}
-
-bool IsNamed(const core::Pod& pod, const PodName& name) {
-  const auto& meta = pod.metadata();
-  return meta.namespace_() == name.name_space &&
-         (meta.name() == name.name || meta.name() == name.name + "-" + pod.spec().nodename());
 }
 
 std::optional<core::Pod> FindRunning(Session& session, const PodName& name) {

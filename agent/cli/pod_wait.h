@@ -21,9 +21,6 @@ std::vector<k8s::io::api::core::v1::Pod> ListAll(Session& session);
 // The pod of that name, or of that name with its node's suffix; nullopt when there is none.
 std::optional<k8s::io::api::core::v1::Pod> FindRunning(Session& session, const PodName& name);
 
-// True: `pod` is what `name` means (with or without the node's suffix).
-bool IsNamed(const k8s::io::api::core::v1::Pod& pod, const PodName& name);
-
 // Until a pod of that name satisfies `met`; it need not be there yet. A timeout of 0 is none.
 int WaitUntil(Session& session, const PodName& name, std::chrono::nanoseconds timeout,
               const PodPredicate& met);

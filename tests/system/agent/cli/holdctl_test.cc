@@ -186,9 +186,10 @@ TEST_F(HoldctlTest, DescribesPodsByTheirBeginnings) {
   };
   const std::string both =
       "Name: web-node1 Namespace: default -- Name: web2-node1 Namespace: default ";
-  EXPECT_EQ(names("pods web"), both);
+  EXPECT_EQ(names("pods we"), both);
+  EXPECT_EQ(names("pods web"), "Name: web-node1 Namespace: default ");
   EXPECT_EQ(names("pods"), both);
-  EXPECT_EQ(names("po/web2"), "Name: web2-node1 Namespace: default ");
+  EXPECT_EQ(names("po/web2-"), "Name: web2-node1 Namespace: default ");
   EXPECT_EQ(names("pod prod/web"), "Name: web-node1 Namespace: prod ");
   EXPECT_EQ(names("pods -A"), both + "-- Name: web-node1 Namespace: prod ");
   EXPECT_EQ(Run("describe pods -A web").err,

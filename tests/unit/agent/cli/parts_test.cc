@@ -86,8 +86,10 @@ TEST(PickPodTest, ExactThenUniqueBeginning) {
   EXPECT_EQ(pick("web"), "web");
   EXPECT_EQ(pick("web-"), "web-node1");
   EXPECT_EQ(pick("pod/web"), "web");
+  EXPECT_EQ(pick("db2"), "db2-node1");
   EXPECT_EQ(pick("prod/oth"), "other");
-  EXPECT_EQ(pick("db"), "\"db\" is the beginning of several pods: db-node1, db2-node1");
+  EXPECT_EQ(pick("db"), "db-node1");  // its name in the manifest, not a beginning
+  EXPECT_EQ(pick("d"), "\"d\" is the beginning of several pods: db-node1, db2-node1");
   EXPECT_EQ(pick("x"), "pods \"x\" not found");
   EXPECT_EQ(pick("other"), "pods \"other\" not found");
   EXPECT_EQ(pick(""), "pods \"\" not found");
