@@ -34,7 +34,7 @@ struct AgentConfig {
   std::vector<std::string> service_cidrs = {"10.96.0.0/16", "fd00:96::/112"};
   // Where node ports answer: ranges of the node's addresses, or "primary".
   std::vector<std::string> node_port_addresses = {"primary"};
-  std::string proxy_mode = "nftables";            // who writes Services' rules; or "iptables"
+  std::string proxy_mode = "nftables";  // who writes Services' rules; or "iptables", "ipvs"
   std::vector<std::string> allowed_external_ips;  // what externalIPs may name; none by default
   uint64_t log_max_size_bytes = 10ull << 20;
   uint32_t log_max_files = 5;

@@ -203,8 +203,9 @@ const std::vector<Field>& Fields() {
       {"serviceCIDRs", "CIDR", "address ranges of Services, one per family", true,
        List(&A::service_cidrs)},
       {"proxyMode", "NAME",
-       "what Services are written with: nftables (the default) or iptables; SIGHUP reads it again",
-       false, OneOf(&A::proxy_mode, {"nftables", "iptables"})},
+       "what Services are written with: nftables (the default), iptables or ipvs; SIGHUP reads it "
+       "again",
+       false, OneOf(&A::proxy_mode, {"nftables", "iptables", "ipvs"})},
       {"nodePortAddresses", "CIDR", "where node ports answer: ranges, or primary (the default)",
        true, List(&A::node_port_addresses)},
       {"allowedExternalIPs", "CIDR", "ranges that externalIPs of Services may name (default: none)",

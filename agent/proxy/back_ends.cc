@@ -5,6 +5,7 @@
 
 #include "holdfast/base/strings.h"
 #include "netproxy/iptables/back_end.h"
+#include "netproxy/ipvs/back_end.h"
 #include "netproxy/nft/service_back_end.h"
 
 namespace holdfast::agent {
@@ -22,11 +23,26 @@ Result<OpenedBackEnd> OpenIptables(const model::Instance& /*instance*/) {
   return OpenedBackEnd{std::move(services), std::nullopt};
 }
 
+// The name of a network interface.
+constexpr size_t kLongestDevice = 15;
+
+Result<OpenedBackEnd> OpenIpvs(const model::Instance& instance) {
+  netproxy::ipvs::IpvsOptions options;
+  options.nft_table = instance.table_name + "-ipvs";
+  options.device = options.nft_table.substr(0, kLongestDevice);
+  options.state_dir = instance.run_dir + "/ipvs";
+  const std::string table = options.nft_table;
+  ASSIGN_OR_RETURN(auto services, netproxy::ipvs::IpvsBackEnd::Open(std::move(options)));
+  ASSIGN_OR_RETURN(auto watch, netproxy::nft::NftWatch::Open(table, services->port()));
+  return OpenedBackEnd{std::move(services), std::move(watch)};
+}
+
 struct Mode {
   const char* name;
   Result<OpenedBackEnd> (*open)(const model::Instance& instance);
 };
-constexpr Mode kModes[] = {{"nftables", OpenNftables}, {"iptables", OpenIptables}};
+constexpr Mode kModes[] = {
+    {"nftables", OpenNftables}, {"iptables", OpenIptables}, {"ipvs", OpenIpvs}};
 
 }  // namespace
 

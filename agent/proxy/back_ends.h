@@ -20,13 +20,14 @@ struct OpenedBackEnd {
   std::optional<netproxy::nft::NftWatch> watch;
 };
 
-// "nftables", "iptables": the values of proxyMode.
+// "nftables", "iptables", "ipvs": the values of proxyMode.
 std::vector<std::string> ProxyModes();
 
 // The table of Services in the nftables mode.
 std::string ServiceTableName(const model::Instance& instance);
 
-// Bound to the network namespace of the calling thread. kNotFound where a program is missing.
+// Bound to the network namespace of the calling thread. kNotFound where a program or a module of
+// the kernel is missing.
 Result<OpenedBackEnd> OpenBackEnd(const std::string& mode, const model::Instance& instance);
 
 }  // namespace holdfast::agent

@@ -29,11 +29,14 @@ namespace holdfast::netproxy::ipvs {
 
 class IpvsBackEnd : public ServiceBackEnd {
  public:
-  // kUnsupported names what the kernel lacks (probe.h). Nothing is changed yet.
+  // kNotFound names what the kernel lacks (probe.h). Nothing is changed yet.
   static Result<std::unique_ptr<IpvsBackEnd>> Open(IpvsOptions options);
   // What Remove() does, also on a kernel without IPVS; and away with kube-proxy's device and the
   // virtual servers of its addresses.
   static Result<void> CleanUp(const IpvsOptions& options);
+
+  // NftWatch does not report what this sender changes.
+  uint32_t port() const { return nft_.port(); }
 
   Result<ServiceApplied> Apply(const model::ServiceChange& change) override;
   Result<uint64_t> Repair() override;

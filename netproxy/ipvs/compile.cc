@@ -112,6 +112,7 @@ class RowCompiler {
     }
     server.graceful = row_.protocol == model::L4Protocol::kTcp;
     server.endpoints = EndpointsOf(row_, list);
+    if (!server.graceful) server.draining = row_.draining;
     out_.virtuals.emplace(key, std::move(server));
   }
 

@@ -24,15 +24,19 @@ void GrowReals(KnownServer& server, const VirtualKey& key, const VirtualServer& 
   }
 }
 
+bool Has(const std::vector<model::Endpoint>& endpoints, const model::Endpoint& endpoint) {
+  return std::binary_search(endpoints.begin(), endpoints.end(), endpoint);
+}
+
 void ShrinkReals(KnownServer& server, const VirtualKey& key, const VirtualServer* wanted,
                  BootTime now, Plan& plan) {
   for (auto real = server.reals.begin(); real != server.reals.end();) {
-    const bool stays =
-        wanted != nullptr &&
-        std::binary_search(wanted->endpoints.begin(), wanted->endpoints.end(), real->first);
+    const bool stays = wanted != nullptr && Has(wanted->endpoints, real->first);
+    const bool gracefully =
+        server.graceful || (wanted != nullptr && Has(wanted->draining, real->first));
     if (stays) {
       ++real;
-    } else if (!server.graceful) {
+    } else if (!gracefully) {
       plan.shrink.push_back({Kind::kDeleteReal, key, {}, real->first, 1});
       real = server.reals.erase(real);
     } else {

@@ -95,7 +95,7 @@ Result<void> CheckKernel(const IpvsOptions& options) {
   const std::string release = Release();
   std::vector<MissingModule> modules;
   for (const std::string& name : missing) modules.push_back({name, FindModule(name, release)});
-  return Unsupported(StrCat("ipvs: ", DescribeMissing(modules, release)));
+  return NotFound(DescribeMissing(modules, release));
 }
 
 }  // namespace holdfast::netproxy::ipvs

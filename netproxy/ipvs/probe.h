@@ -12,7 +12,7 @@
 namespace holdfast::netproxy::ipvs {
 
 // Makes a virtual server of the scheduler in an empty network namespace, which is gone afterwards.
-// kUnsupported names each missing module, tells whether this kernel has it, and what to write
+// kNotFound names each missing module, tells whether this kernel has it, and what to write
 // where.
 Result<void> CheckKernel(const IpvsOptions& options);
 

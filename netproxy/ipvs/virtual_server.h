@@ -40,6 +40,8 @@ struct VirtualServer {
   VirtualConfig config;
   bool graceful = false;                   // real servers leave when their connections have ended
   std::vector<model::Endpoint> endpoints;  // sorted
+  // Sorted; of those that do not leave gracefully: these still do.
+  std::vector<model::Endpoint> draining;
   bool operator==(const VirtualServer&) const = default;
 };
 

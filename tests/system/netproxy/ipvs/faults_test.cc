@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// kill -9 of an agent whose Services are in IPVS: the next start converges, and a connection that
+// was there goes on.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include "tests/system/netproxy/ipvs/ipvs_world.h"
+
+namespace holdfast::netproxy {
+namespace {
+
+// `count` services with two endpoints each that nobody connects to.
+std::vector<model::ServicePortRowPtr> Crowd(size_t count) {
+  std::vector<model::ServicePortRowPtr> out;
+  for (size_t i = 0; i < count; ++i) {
+    auto row = std::make_shared<model::ServicePortRow>();
+    row->key = {StrCat("crowd/", 100000 + i), false};
+    model::Frontend frontend;
+    frontend.address = *IpAddress::Parse(StrCat("10.96.", 1 + i / 200, ".", 1 + i % 200));
+    frontend.port = 80;
+    frontend.masquerade = model::kFromNode | model::kFromOutside;
+    row->frontends = {frontend};
+    for (const char* endpoint : {"10.89.1.1", "10.89.1.2"}) {
+      row->cluster.push_back({*IpAddress::Parse(endpoint), static_cast<uint16_t>(1 + i)});
+    }
+    out.push_back(std::move(row));
+  }
+  return out;
+}
+
+// The process that is killed: this program again, with only this test. Loads, changes, takes away.
+TEST(IpvsDriver, DISABLED_Load) {
+  const char* state = std::getenv("HOLDFAST_DRIVER_STATE");
+  if (state == nullptr) GTEST_SKIP() << "run by the kill tests";
+  ipvs::IpvsOptions options;
+  options.state_dir = state;
+  auto back_end = ipvs::IpvsBackEnd::Open(options);
+  ASSERT_OK(back_end);
+  const auto all = Crowd(300);
+  model::ServiceChange change;
+  change.complete = true;
+  change.settings = std::make_shared<model::ServiceSettings>();
+  change.rows = {all.begin(), all.begin() + 200};
+  ASSERT_OK((*back_end)->Apply(change));
+  change.complete = false;
+  for (size_t i = 200; i < all.size(); i += 25) {
+    const auto at = all.begin() + static_cast<std::ptrdiff_t>(i);
+    change.rows = {at, at + 25};
+    change.removed.clear();
+    for (size_t gone = i - 200; gone < i - 175; ++gone) change.removed.push_back(all[gone]->key);
+    ASSERT_OK((*back_end)->Apply(change));
+    ASSERT_OK((*back_end)->Repair());
+  }
+}
+
+class IpvsKills : public IpvsWorld {
+ protected:
+  pid_t Start(const std::string& pause_at) const {
+    const pid_t pid = ::fork();
+    if (pid != 0) return pid;
+    ::setenv("HOLDFAST_DRIVER_STATE", options_.state_dir.c_str(), 1);
+    ::setenv("HOLDFAST_PAUSE_DIR", directory_.c_str(), 1);
+    ::setenv("HOLDFAST_PAUSE_AT", pause_at.c_str(), 1);
+    ::dup2(::open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
+    ::execl("/proc/self/exe", "driver", "--gtest_also_run_disabled_tests",
+            "--gtest_filter=IpvsDriver.DISABLED_Load", "--gtest_brief=1", nullptr);
+    ::_exit(127);
+  }
+
+  std::map<std::string, int> Passages() const {
+    int status = 0;
+    ::waitpid(Start("?"), &status, 0);
+    EXPECT_EQ(status, 0);
+    std::map<std::string, int> out;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
+      if (!entry.path().filename().string().starts_with("passed.")) continue;
+      std::ifstream file(entry.path());
+      for (std::string name; std::getline(file, name);) ++out[name];
+    }
+    return out;
+  }
+
+  void ExpectAWorkingStart(const std::string& when) {
+    Restart();
+    auto rows = Crowd(50);
+    rows.push_back(RowOf({"t/web", model::L4Protocol::kTcp, {"a"}, "vip:10"}, false));
+    EXPECT_TRUE(ServiceRunner::Apply(true, rows).refused.empty()) << when;
+    EXPECT_EQ(back_end_->Repair().value_or(99), 0u) << when;
+    EXPECT_EQ(Observe().size(), 51u) << when << ": what was taken away is gone";
+    EXPECT_EQ(Try("client", "10.96.0.10", 80).endpoint, "a") << when;
+    char byte = 'k';
+    EXPECT_EQ(::send(kept_.first.get(), &byte, 1, MSG_NOSIGNAL), 1) << when;
+    ASSERT_TRUE(WaitFor(kept_.second.get(), POLLIN, kTimeoutMs)) << when;
+    EXPECT_EQ(::recv(kept_.second.get(), &byte, 1, 0), 1) << when;
+  }
+
+  std::pair<UniqueFd, UniqueFd> kept_;
+};
+
+TEST_F(IpvsKills, EveryPausePointIsFollowedByAWorkingStart) {
+  Apply(true, {RowOf({"t/web", model::L4Protocol::kTcp, {"a"}, "vip:10"}, false)});
+  kept_ = Hold("client", "10.96.0.10", 80);
+  ASSERT_TRUE(kept_.second);
+  const std::map<std::string, int> passages = Passages();
+  ASSERT_GE(passages.size(), 5u) << "built without pause points?";
+  for (const auto& [name, count] : passages) {
+    for (const int passage : {1, 2, count / 2}) {
+      if (passage > count || passage < 1) continue;
+      const std::string at = StrCat(name, ":", passage);
+      const pid_t pid = Start(at);
+      int status = 0;
+      ::waitpid(pid, &status, WUNTRACED);  // some points lie on the way of a first load only
+      ::kill(pid, SIGKILL);
+      if (WIFSTOPPED(status)) ::waitpid(pid, nullptr, 0);
+      ExpectAWorkingStart(at);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace holdfast::netproxy
