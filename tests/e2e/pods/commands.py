@@ -5,7 +5,8 @@ import pathlib
 import subprocess
 import tempfile
 
-from node import IMAGE, check, equal
+from node import IMAGE, WAIT_FOR_TERM
+from suite import check, equal
 
 
 def test_images_come_from_directories_and_standard_output(node):
@@ -66,6 +67,18 @@ def test_a_person_at_the_command_line(node):
     rows = [line.split() for line in watch.communicate()[0].splitlines()]
     states = [f"{row[1]} {row[2]}" for row in rows]
     check("2/2 Running" in states and "2/2 Terminating" in states, f"watched: {states}")
+
+
+def test_the_node_is_described_with_what_its_pods_ask_for(node):
+    node.pod("asks", containers=[node.container("main", WAIT_FOR_TERM, resources={"requests": {"cpu": "150m"}})])
+    node.phase("asks", "Running")
+    said = node.ctl("describe", "node").stdout
+    rows = [line.split() for line in said.splitlines() if f"asks-{node.node}" in line]
+    equal([row[:3] for row in rows], [["default", f"asks-{node.node}", "150m"]], "row of the pod")
+    equal(node.ctl("describe", "node", node.node).stdout.splitlines()[0].split(), ["Name:", node.node], "by name")
+    versions = json.loads(node.ctl("version", "-o", "json").stdout)
+    equal(versions["serverVersion"]["nodeName"], node.node, "server version")
+    node.remove("asks")
 
 
 def test_check_finds_and_removes_what_is_left_over(node):

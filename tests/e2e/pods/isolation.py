@@ -5,7 +5,8 @@ import os
 import pathlib
 import subprocess
 
-from node import WAIT_FOR_TERM, check, equal, status
+from node import WAIT_FOR_TERM, status
+from suite import check, equal
 
 
 def test_volumes(node):

@@ -2,7 +2,7 @@
 """Run last: nothing of all the pods before is left."""
 import subprocess
 
-from node import check, equal
+from suite import check, equal
 
 
 def test_nothing_is_left(node):

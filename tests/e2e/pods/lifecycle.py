@@ -4,7 +4,8 @@ import shutil
 import subprocess
 import time
 
-from node import IMAGE, WAIT_FOR_TERM, check, equal, status
+from node import IMAGE, WAIT_FOR_TERM, status
+from suite import check, equal
 
 
 def test_a_pod_runs_with_log_status_and_address(node):

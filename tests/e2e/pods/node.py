@@ -2,12 +2,9 @@
 """The machine that the tests share, and what they say of it."""
 import json
 import os
-import pathlib
 import signal
-import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
-from machine import Machine  # noqa: E402
+from machine import Machine
 
 IMAGE = "test/busybox:latest"
 WAIT_FOR_TERM = "trap 'echo got TERM; exit 0' TERM; echo up; while :; do sleep 1000 & wait $!; done"
@@ -70,12 +67,3 @@ class Node(Machine):
 
 def status(pod, index=0, kind="containerStatuses"):
     return pod["status"][kind][index]
-
-
-def check(condition, text):
-    if not condition:
-        raise AssertionError(text)
-
-
-def equal(got, wanted, what):
-    check(got == wanted, f"{what}: {got!r}, wanted {wanted!r}")

@@ -10,15 +10,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
-import commands
-import isolation
-import leftovers
-import lifecycle
-import restarts
-import services
-from node import IMAGE, Node
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import commands  # noqa: E402
+import isolation  # noqa: E402
+import leftovers  # noqa: E402
+import lifecycle  # noqa: E402
+import restarts  # noqa: E402
+import services  # noqa: E402
+from node import IMAGE, Node  # noqa: E402
+from suite import run_tests  # noqa: E402
 
 MODULES = (lifecycle, restarts, isolation, commands, services, leftovers)
 
@@ -38,16 +39,7 @@ def main():
         node.start_agent()
         node.wait("the agent answers", lambda: node.ctl("version").returncode == 0)
         node.ctl("image", "import", archive, "--name", IMAGE, "--cmd", "/bin/sh")
-        for name, test in tests:
-            print(f"[ RUN      ] {name}", flush=True)
-            began = time.monotonic()
-            try:
-                test(node)
-                print(f"[       OK ] {name} ({(time.monotonic() - began) * 1000:.0f} ms)", flush=True)
-            except Exception as error:  # a test that breaks fails, the others go on
-                failed.append(name)
-                print(f"{type(error).__name__}: {error}")
-                print(f"[  FAILED  ] {name} ({(time.monotonic() - began) * 1000:.0f} ms)", flush=True)
+        failed = run_tests(node, tests)
     finally:
         if failed:
             print((node.top / "agent.log").read_text()[-8000:])

@@ -5,7 +5,8 @@ import signal
 import subprocess
 import time
 
-from node import check, equal, status
+from node import status
+from suite import check, equal
 
 
 def test_the_agent_killed_and_restarted_touches_nothing(node):

@@ -2,7 +2,8 @@
 """Services lead to the pods they select."""
 import json
 
-from node import WAIT_FOR_TERM, check, equal
+from node import WAIT_FOR_TERM
+from suite import check, equal
 
 
 def test_a_service_leads_to_its_ready_pods(node):

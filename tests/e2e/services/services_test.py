@@ -8,9 +8,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
-from world import Held, Node, Sender, Servers, ask, check, equal, prepare_network, run, seconds_until
+from world import Held, Node, Sender, Servers, ask, prepare_network, run, seconds_until
+from suite import check, run_tests  # found once world is there
 
 ENDPOINTS = {"a": "10.50.0.1", "b": "10.50.0.2"}
 A, B = ENDPOINTS.values()
@@ -74,16 +74,7 @@ def main():
     try:
         node.start_agent()
         node.wait("the agent answers", lambda: node.ctl("version").returncode == 0)
-        for name, test in tests:
-            print(f"[ RUN      ] {name}", flush=True)
-            began = time.monotonic()
-            try:
-                test(node)
-                print(f"[       OK ] {name} ({(time.monotonic() - began) * 1000:.0f} ms)", flush=True)
-            except Exception as error:  # a test that breaks fails, the others go on
-                failed.append(name)
-                print(f"{type(error).__name__}: {error}")
-                print(f"[  FAILED  ] {name} ({(time.monotonic() - began) * 1000:.0f} ms)", flush=True)
+        failed = run_tests(node, tests)
     finally:
         if failed:
             print(node.log()[-8000:])

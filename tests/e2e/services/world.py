@@ -150,12 +150,3 @@ def seconds_until(ready, deadline):
             return took
         if took > deadline:
             return None
-
-
-def check(condition, text):
-    if not condition:
-        raise AssertionError(text)
-
-
-def equal(got, wanted, what):
-    check(got == wanted, f"{what}: {got!r}, wanted {wanted!r}")

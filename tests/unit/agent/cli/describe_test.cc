@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 
-#include "agent/cli/resource.h"
 #include "agent/kube/codec.h"
 #include "agent/kube/parse.h"
 
@@ -369,26 +368,6 @@ spec: {type: ClusterIP, clusterIP: 10.96.0.11, sessionAffinity: None,
             "Endpoints:         <none>\n"
             "Session Affinity:  None\n"
             "Events:            <none>\n");
-}
-
-TEST(ResourceWordsTest, AsKubectlTakesThem) {
-  const auto read = [](const std::vector<std::string>& words) {
-    const auto result = ReadResourceWords(words);
-    if (!result) return result.error().message();
-    std::string text = !result->resource                         ? "none:"
-                       : result->resource == Resource::kPods     ? "pods:"
-                       : result->resource == Resource::kServices ? "services:"
-                                                                 : "other:";
-    for (const std::string& name : result->names) text += " " + name;
-    return text;
-  };
-  EXPECT_EQ(read({"pods", "a", "b"}), "pods: a b");
-  EXPECT_EQ(read({"po/a", "pod/b"}), "pods: a b");
-  EXPECT_EQ(read({"svc", "service/a", "b"}), "services: a b");
-  EXPECT_EQ(read({"nodes"}), "other:");
-  EXPECT_EQ(read({"a", "ns/b"}), "none: a ns/b");
-  EXPECT_EQ(read({"pod/a", "svc/b"}), "svc/b: names of one kind only in one command");
-  EXPECT_EQ(read({"a", "svc/b"}), "svc/b: names of one kind only in one command");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "agent/cli/lists.h"
 #include "agent/cli/manifests.h"
 #include "agent/cli/output.h"
+#include "agent/cli/resource.h"
 #include "agent/cli/session.h"
 #include "agent/cli/tar_writer.h"
 #include "agent/cli/terminal.h"
@@ -93,6 +94,26 @@ TEST(PickPodTest, ExactThenUniqueBeginning) {
   EXPECT_EQ(pick("x"), "pods \"x\" not found");
   EXPECT_EQ(pick("other"), "pods \"other\" not found");
   EXPECT_EQ(pick(""), "pods \"\" not found");
+}
+
+TEST(ResourceWordsTest, AsKubectlTakesThem) {
+  const auto read = [](const std::vector<std::string>& words) {
+    const auto result = ReadResourceWords(words);
+    if (!result) return result.error().message();
+    std::string text = !result->resource                         ? "none:"
+                       : result->resource == Resource::kPods     ? "pods:"
+                       : result->resource == Resource::kServices ? "services:"
+                                                                 : "other:";
+    for (const std::string& name : result->names) text += " " + name;
+    return text;
+  };
+  EXPECT_EQ(read({"pods", "a", "b"}), "pods: a b");
+  EXPECT_EQ(read({"po/a", "pod/b"}), "pods: a b");
+  EXPECT_EQ(read({"svc", "service/a", "b"}), "services: a b");
+  EXPECT_EQ(read({"nodes"}), "other:");
+  EXPECT_EQ(read({"a", "ns/b"}), "none: a ns/b");
+  EXPECT_EQ(read({"pod/a", "svc/b"}), "svc/b: names of one kind only in one command");
+  EXPECT_EQ(read({"a", "svc/b"}), "svc/b: names of one kind only in one command");
 }
 
 TEST(ExplainTest, KubernetesWords) {

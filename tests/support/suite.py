@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests that are functions of one node, and what they say of it."""
+import time
+
+
+def check(condition, text):
+    if not condition:
+        raise AssertionError(text)
+
+
+def equal(got, wanted, what):
+    check(got == wanted, f"{what}: {got!r}, wanted {wanted!r}")
+
+
+def run_tests(node, tests):
+    """Runs `tests`, (name, function) each, as GoogleTest reports; returns the names of those that failed."""
+    failed = []
+    for name, test in tests:
+        print(f"[ RUN      ] {name}", flush=True)
+        began = time.monotonic()
+        try:
+            test(node)
+            result = "[       OK ]"
+        except Exception as error:  # a test that breaks fails, the others go on
+            failed.append(name)
+            result = "[  FAILED  ]"
+            print(f"{type(error).__name__}: {error}")
+        print(f"{result} {name} ({(time.monotonic() - began) * 1000:.0f} ms)", flush=True)
+    return failed
