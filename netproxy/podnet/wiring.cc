@@ -72,14 +72,15 @@ void TuneNodeEnd(const NodeSysctls& sysctls, const PodWiring& pod,
 }
 
 void TunePodEnd(const PodWiring& pod, std::vector<std::string>& warnings) {
-  Tune(sys::SysctlDir(StrCat("net/ipv4/conf/", kPodInterface)), "", {{"accept_redirects", "0"}},
-       warnings);
+  const MountFd procfs = sys::PrivateProcfs();
+  Tune(sys::SysctlDir(StrCat("net/ipv4/conf/", kPodInterface), procfs), "",
+       {{"accept_redirects", "0"}}, warnings);
   const std::string ipv6 = StrCat("net/ipv6/conf/", kPodInterface);
   if (HasIpv6(pod)) {
-    Tune(sys::SysctlDir(ipv6), "",
+    Tune(sys::SysctlDir(ipv6, procfs), "",
          {{"accept_ra", "0"}, {"accept_redirects", "0"}, {"accept_dad", "0"}}, warnings);
   } else if (sys::ReadSysctl(ipv6 + "/disable_ipv6")) {
-    Tune(sys::SysctlDir(ipv6), "", {{"disable_ipv6", "1"}}, warnings);
+    Tune(sys::SysctlDir(ipv6, procfs), "", {{"disable_ipv6", "1"}}, warnings);
   }
 }
 

@@ -7,6 +7,7 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/mount.h"
 
 namespace holdfast::sys {
 namespace {
@@ -25,9 +26,17 @@ Result<void> WriteSysctl(const std::string& name, std::string_view value) {
   return WriteControlAt(AT_FDCWD, PathOf(name), value);
 }
 
-SysctlDir::SysctlDir(std::string name)
-    : name_(std::move(name)),
-      dir_(::open(PathOf(name_).c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)) {}
+MountFd PrivateProcfs() {
+  auto context = OpenFilesystem("proc");
+  auto mount = context ? CreateMount(context->get(), {}) : Result<MountFd>(context.error());
+  return mount ? std::move(*mount) : MountFd();
+}
+
+SysctlDir::SysctlDir(std::string name, const MountFd& procfs) : name_(std::move(name)) {
+  constexpr int kFlags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+  if (procfs) dir_.Reset(::openat(procfs.get(), StrCat("sys/", name_).c_str(), kFlags));
+  if (!dir_) dir_.Reset(::open(PathOf(name_).c_str(), kFlags));
+}
 
 Result<void> SysctlDir::Write(const std::string& name, std::string_view value) const {
   if (!dir_) return WriteSysctl(StrCat(name_, "/", name), value);

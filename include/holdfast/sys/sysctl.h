@@ -16,13 +16,17 @@ namespace holdfast::sys {
 Result<std::string> ReadSysctl(const std::string& name);
 Result<void> WriteSysctl(const std::string& name, std::string_view value);
 
-// A folder below /proc/sys ("net/ipv4/conf"), opened once: the kernel keeps the entries "net/ipv4"
-// of all network namespaces in one chain, so that each path through it costs more the more there
-// are. Of the namespace of the thread that makes it; may be used by one in another.
+// A procfs that nobody else sees, for the kernel parameters of a young network namespace: a procfs
+// keeps the entries "net/ipv4" of all namespaces that were asked for through it in one chain, so
+// that each path costs more the more there are. Invalid where it cannot be made.
+MountFd PrivateProcfs();
+
+// A folder below /proc/sys ("net/ipv4/conf"), opened once. Of the namespace of the thread that
+// makes it; may be used by one in another.
 class SysctlDir {
  public:
-  // A folder that cannot be opened is told by the first Write.
-  explicit SysctlDir(std::string name);
+  // A folder that cannot be opened is told by the first Write. With an invalid `procfs`: /proc.
+  explicit SysctlDir(std::string name, const MountFd& procfs = {});
   // `name` below the folder: "eth0/rp_filter".
   Result<void> Write(const std::string& name, std::string_view value) const;
 
