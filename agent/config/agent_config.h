@@ -36,6 +36,14 @@ struct AgentConfig {
   std::vector<std::string> node_port_addresses = {"primary"};
   std::string proxy_mode = "nftables";  // who writes Services' rules; or "iptables", "ipvs"
   std::vector<std::string> allowed_external_ips;  // what externalIPs may name; none by default
+  // Of the mode ipvs; a timeout of 0 stays as the kernel has it.
+  std::string ipvs_scheduler = "rr";
+  std::vector<std::string> ipvs_scheduler_flags;
+  bool ipvs_strict_arp = false;
+  std::vector<std::string> ipvs_exclude_cidrs;
+  std::chrono::seconds ipvs_tcp_timeout{0};
+  std::chrono::seconds ipvs_tcp_fin_timeout{0};
+  std::chrono::seconds ipvs_udp_timeout{0};
   uint64_t log_max_size_bytes = 10ull << 20;
   uint32_t log_max_files = 5;
   std::chrono::seconds max_back_off{300};

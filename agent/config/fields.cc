@@ -70,6 +70,16 @@ Setter OneOf(std::string AgentConfig::* member, Values allowed) {
   };
 }
 
+Setter Bool(bool AgentConfig::* member) {
+  return [member](AgentConfig& c, const Values& v) -> Result<void> {
+    if (v.front() != "true" && v.front() != "false") {
+      return InvalidArgument(StrCat("\"", v.front(), "\" is none of: true, false"));
+    }
+    c.*member = v.front() == "true";
+    return {};
+  };
+}
+
 Setter Number(uint32_t AgentConfig::* member, uint32_t least, uint32_t most) {
   return [=](AgentConfig& c, const Values& v) -> Result<void> {
     const std::string& text = v.front();
@@ -151,6 +161,8 @@ Result<std::chrono::seconds> ParseDuration(const std::string& text) {
   return InvalidArgument(StrCat("\"", text, "\" is not a duration such as 300s or 5m"));
 }
 
+constexpr int64_t kLongestTimeout = 30 * 24 * 3600;
+
 Setter Duration(std::chrono::seconds AgentConfig::* member, int64_t least, int64_t most) {
   return [=](AgentConfig& c, const Values& v) -> Result<void> {
     ASSIGN_OR_RETURN(const std::chrono::seconds value, ParseDuration(v.front()));
@@ -210,6 +222,23 @@ const std::vector<Field>& Fields() {
        true, List(&A::node_port_addresses)},
       {"allowedExternalIPs", "CIDR", "ranges that externalIPs of Services may name (default: none)",
        true, List(&A::allowed_external_ips)},
+      {"ipvsScheduler", "NAME",
+       "mode ipvs: who gets the next connection: rr (the default), wrr, lc, wlc, lblc, lblcr, dh, "
+       "sh, mh, sed, nq",
+       false, Text(&A::ipvs_scheduler)},
+      {"ipvsSchedulerFlags", "FLAG", "mode ipvs: sh-port, sh-fallback, mh-port, mh-fallback", true,
+       List(&A::ipvs_scheduler_flags)},
+      {"ipvsStrictARP", "BOOL",
+       "mode ipvs: true, so that somebody else may announce addresses of Services", false,
+       Bool(&A::ipvs_strict_arp)},
+      {"ipvsExcludeCIDRs", "CIDR", "mode ipvs: virtual servers in these ranges are left alone",
+       true, List(&A::ipvs_exclude_cidrs)},
+      {"ipvsTcpTimeout", "TIME", "mode ipvs: of idle TCP connections (default: the kernel's)",
+       false, Duration(&A::ipvs_tcp_timeout, 0, kLongestTimeout)},
+      {"ipvsTcpFinTimeout", "TIME", "mode ipvs: of TCP connections after a FIN", false,
+       Duration(&A::ipvs_tcp_fin_timeout, 0, kLongestTimeout)},
+      {"ipvsUdpTimeout", "TIME", "mode ipvs: of idle UDP flows", false,
+       Duration(&A::ipvs_udp_timeout, 0, kLongestTimeout)},
       {"clusterDomain", "DOMAIN", "DNS domain of the cluster", false, Text(&I::cluster_domain)},
       {"clusterDNS", "ADDRESS", "DNS servers for dnsPolicy ClusterFirst", true,
        List(&I::cluster_dns)},

@@ -11,14 +11,16 @@
 namespace holdfast::agent {
 namespace {
 
-Result<OpenedBackEnd> OpenNftables(const model::Instance& instance) {
+Result<OpenedBackEnd> OpenNftables(const model::Instance& instance,
+                                   const netproxy::ipvs::IpvsOptions& /*ipvs*/) {
   const std::string table = ServiceTableName(instance);
   ASSIGN_OR_RETURN(auto services, netproxy::nft::NftServices::Open(table));
   ASSIGN_OR_RETURN(auto watch, netproxy::nft::NftWatch::Open(table, services->port()));
   return OpenedBackEnd{std::move(services), std::move(watch)};
 }
 
-Result<OpenedBackEnd> OpenIptables(const model::Instance& /*instance*/) {
+Result<OpenedBackEnd> OpenIptables(const model::Instance& /*instance*/,
+                                   const netproxy::ipvs::IpvsOptions& /*ipvs*/) {
   ASSIGN_OR_RETURN(auto services, netproxy::iptables::IptablesBackEnd::Open());
   return OpenedBackEnd{std::move(services), std::nullopt};
 }
@@ -26,8 +28,9 @@ Result<OpenedBackEnd> OpenIptables(const model::Instance& /*instance*/) {
 // The name of a network interface.
 constexpr size_t kLongestDevice = 15;
 
-Result<OpenedBackEnd> OpenIpvs(const model::Instance& instance) {
-  netproxy::ipvs::IpvsOptions options;
+Result<OpenedBackEnd> OpenIpvs(const model::Instance& instance,
+                               const netproxy::ipvs::IpvsOptions& ipvs) {
+  netproxy::ipvs::IpvsOptions options = ipvs;
   options.nft_table = instance.table_name + "-ipvs";
   options.device = options.nft_table.substr(0, kLongestDevice);
   options.state_dir = instance.run_dir + "/ipvs";
@@ -39,7 +42,8 @@ Result<OpenedBackEnd> OpenIpvs(const model::Instance& instance) {
 
 struct Mode {
   const char* name;
-  Result<OpenedBackEnd> (*open)(const model::Instance& instance);
+  Result<OpenedBackEnd> (*open)(const model::Instance& instance,
+                                const netproxy::ipvs::IpvsOptions& ipvs);
 };
 constexpr Mode kModes[] = {
     {"nftables", OpenNftables}, {"iptables", OpenIptables}, {"ipvs", OpenIpvs}};
@@ -56,9 +60,28 @@ std::string ServiceTableName(const model::Instance& instance) {
   return instance.table_name + "-services";
 }
 
-Result<OpenedBackEnd> OpenBackEnd(const std::string& mode, const model::Instance& instance) {
+Result<netproxy::ipvs::IpvsOptions> ReadIpvsOptions(const AgentConfig& config) {
+  netproxy::ipvs::IpvsOptions out;
+  out.scheduler = config.ipvs_scheduler;
+  out.scheduler_flags = config.ipvs_scheduler_flags;
+  out.strict_arp = config.ipvs_strict_arp;
+  for (const std::string& text : config.ipvs_exclude_cidrs) {
+    auto cidr = Cidr::Parse(text);
+    if (!cidr) return std::move(cidr.error()).Wrap("ipvsExcludeCIDRs");
+    out.exclude_cidrs.push_back(*cidr);
+  }
+  out.tcp_timeout = config.ipvs_tcp_timeout;
+  out.tcp_fin_timeout = config.ipvs_tcp_fin_timeout;
+  out.udp_timeout = config.ipvs_udp_timeout;
+  const auto flags = netproxy::ipvs::SchedulerFlags(out);
+  if (!flags) return flags.error();
+  return out;
+}
+
+Result<OpenedBackEnd> OpenBackEnd(const std::string& mode, const model::Instance& instance,
+                                  const netproxy::ipvs::IpvsOptions& ipvs) {
   for (const Mode& known : kModes) {
-    if (mode == known.name) return WithContext(known.open(instance), mode);
+    if (mode == known.name) return WithContext(known.open(instance, ipvs), mode);
   }
   return InvalidArgument(StrCat("proxyMode \"", mode, "\" is not known"));
 }

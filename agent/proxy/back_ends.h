@@ -7,9 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "agent/config/agent_config.h"
 #include "holdfast/base/result.h"
 #include "holdfast/interfaces/service_back_end.h"
 #include "holdfast/model/instance.h"
+#include "netproxy/ipvs/options.h"
 #include "netproxy/nft/watch.h"
 
 namespace holdfast::agent {
@@ -28,6 +30,9 @@ std::string ServiceTableName(const model::Instance& instance);
 
 // Bound to the network namespace of the calling thread. kNotFound where a program or a module of
 // the kernel is missing.
-Result<OpenedBackEnd> OpenBackEnd(const std::string& mode, const model::Instance& instance);
+// `ipvs` has what the configuration says of that mode.
+Result<OpenedBackEnd> OpenBackEnd(const std::string& mode, const model::Instance& instance,
+                                  const netproxy::ipvs::IpvsOptions& ipvs = {});
+Result<netproxy::ipvs::IpvsOptions> ReadIpvsOptions(const AgentConfig& config);
 
 }  // namespace holdfast::agent

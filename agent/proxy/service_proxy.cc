@@ -16,8 +16,9 @@ Result<std::unique_ptr<ServiceRules>> OpenRules(const AgentConfig& config, const
   ServiceRulesOptions options;
   options.mode = config.proxy_mode;
   options.record = config.instance.root_dir + "/proxy/modes";
-  options.open = [instance = config.instance](const std::string& mode) {
-    return OpenBackEnd(mode, instance);
+  ASSIGN_OR_RETURN(const netproxy::ipvs::IpvsOptions ipvs, ReadIpvsOptions(config));
+  options.open = [instance = config.instance, ipvs](const std::string& mode) {
+    return OpenBackEnd(mode, instance, ipvs);
   };
   options.log = log;
   ASSIGN_OR_RETURN(auto flows, netproxy::StaleFlows::Open());
