@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,22 @@ template <class Meta>
 void DescribeLabels(const Meta& meta, DescribeWriter& out) {
   out.List(0, "Labels:", Pairs(meta.labels(), "="));
   out.List(0, "Annotations:", Pairs(meta.annotations(), ": "));
+}
+
+// "a,b"
+std::string Join(const auto& texts) {
+  std::string out;
+  for (const std::string& text : texts) out += (out.empty() ? "" : ",") + text;
+  return out;
+}
+
+// Amounts of resources, sorted, below a title; nothing where there are none.
+void DescribeQuantities(int level, const char* title, const auto& quantities, DescribeWriter& out) {
+  if (quantities.empty()) return;
+  out.Text(level, title);
+  std::map<std::string, std::string> sorted;
+  for (const auto& [name, quantity] : quantities) sorted[name] = quantity.string();
+  for (const auto& [name, quantity] : sorted) out.Line(level + 1, name + ":", quantity);
 }
 
 // The "Events:" block.

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/cli/describe.h"
 #include "agent/cli/durations.h"
 #include "agent/kube/times.h"
 #include "holdfast/base/strings.h"
@@ -56,15 +57,6 @@ void DescribeStatus(const core::ContainerStatus* status, DescribeWriter& out) {
   if (status->laststate().has_terminated()) DescribeState("Last State:", status->laststate(), out);
   out.Line(2, "Ready:", status->ready() ? "True" : "False");
   out.Line(2, "Restart Count:", StrCat(status->restartcount()));
-}
-
-template <class Quantities>
-void DescribeQuantities(const char* title, const Quantities& quantities, DescribeWriter& out) {
-  if (quantities.empty()) return;
-  out.Text(2, title);
-  std::map<std::string, std::string> sorted;
-  for (const auto& [name, quantity] : quantities) sorted[name] = quantity.string();
-  for (const auto& [name, quantity] : sorted) out.Line(3, name + ":", quantity);
 }
 
 std::string PortText(const auto& port) {
@@ -157,8 +149,8 @@ void DescribeContainer(const auto& container, const core::ContainerStatus* statu
     for (const auto& word : container.args()) out.Text(3, word);
   }
   DescribeStatus(status, out);
-  DescribeQuantities("Limits:", container.resources().limits(), out);
-  DescribeQuantities("Requests:", container.resources().requests(), out);
+  DescribeQuantities(2, "Limits:", container.resources().limits(), out);
+  DescribeQuantities(2, "Requests:", container.resources().requests(), out);
   if (container.has_livenessprobe()) out.Line(2, "Liveness:", ProbeText(container.livenessprobe()));
   if (container.has_readinessprobe()) {
     out.Line(2, "Readiness:", ProbeText(container.readinessprobe()));

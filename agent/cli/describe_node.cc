@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "agent/cli/describe.h"
@@ -63,14 +62,6 @@ void DescribeConditions(const core::Node& node, DescribeWriter& out) {
   }
 }
 
-void DescribeQuantities(const char* title, const auto& quantities, DescribeWriter& out) {
-  if (quantities.empty()) return;
-  out.Text(0, title);
-  std::map<std::string, std::string> sorted;
-  for (const auto& [name, quantity] : quantities) sorted[name] = quantity.string();
-  for (const auto& [name, quantity] : sorted) out.Line(1, name + ":", quantity);
-}
-
 void DescribeSystem(const core::Node& node, DescribeWriter& out) {
   const core::NodeSystemInfo& info = node.status().nodeinfo();
   out.Text(0, "System Info:");
@@ -85,9 +76,7 @@ void DescribeSystem(const core::Node& node, DescribeWriter& out) {
   out.Line(1, "Kubelet Version:", info.kubeletversion());
   if (!info.kubeproxyversion().empty()) out.Line(1, "Kube-Proxy Version:", info.kubeproxyversion());
   if (!node.spec().podcidr().empty()) out.Line(0, "PodCIDR:", node.spec().podcidr());
-  std::string cidrs;
-  for (const std::string& cidr : node.spec().podcidrs()) cidrs += (cidrs.empty() ? "" : ",") + cidr;
-  if (!cidrs.empty()) out.Line(0, "PodCIDRs:", cidrs);
+  if (!node.spec().podcidrs().empty()) out.Line(0, "PodCIDRs:", Join(node.spec().podcidrs()));
   if (!node.spec().providerid().empty()) out.Line(0, "ProviderID:", node.spec().providerid());
 }
 
@@ -186,8 +175,8 @@ std::string DescribeNode(const core::Node& node, const std::vector<core::Pod>& p
   for (const core::NodeAddress& address : node.status().addresses()) {
     out.Line(1, address.type() + ":", address.address());
   }
-  DescribeQuantities("Capacity:", node.status().capacity(), out);
-  DescribeQuantities("Allocatable:", node.status().allocatable(), out);
+  DescribeQuantities(0, "Capacity:", node.status().capacity(), out);
+  DescribeQuantities(0, "Allocatable:", node.status().allocatable(), out);
   DescribeSystem(node, out);
   const ResourceList allocatable = Allocatable(node);
   const Usage sum = DescribePods(pods, allocatable, now, out);

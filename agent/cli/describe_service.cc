@@ -10,12 +10,6 @@ namespace {
 
 namespace core = ::k8s::io::api::core::v1;
 
-std::string Join(const auto& items) {
-  std::string out;
-  for (const std::string& item : items) out += StrCat(out.empty() ? "" : ",", item);
-  return out;
-}
-
 std::string OrNone(std::string text) { return text.empty() ? "<none>" : std::move(text); }
 
 void LineIfSet(DescribeWriter& out, const char* name, const std::string& value) {
