@@ -6,6 +6,7 @@
 
 #include "holdfast/sys/sysctl.h"
 #include "netproxy/ipvs/probe.h"
+#include "netproxy/nft/service_back_end.h"
 #include "tests/system/netproxy/ipvs/ipvs_world.h"
 
 namespace holdfast::netproxy {
@@ -233,6 +234,32 @@ TEST_P(IpvsChanges, ARefusedServiceIsQuarantinedAndTheOthersWork) {
   EXPECT_TRUE(
       Apply(false, {RowOf({"t/bad", L4Protocol::kTcp, {"a"}, "vip:11"}, v6())}).refused.empty());
   EXPECT_EQ(Reached("client", Vip(11), 80, 5), (Names{"a"}));
+}
+
+// proxyMode changes while the node runs: the new mode's rules come before the old one's go.
+TEST_P(IpvsChanges, AnotherModeTakesOverAndGivesBack) {
+  auto nft = nft::NftServices::Open("holdfast-services");
+  ASSERT_OK(nft);
+  const auto rows = AllRows(v6());
+  const auto served = [&] { return Reached("outside", Vip(), 80); };
+  std::unique_ptr<ServiceBackEnd> ipvs = std::move(back_end_);
+  back_end_ = std::move(*nft);
+  Apply(true, rows);
+  const auto held = Hold("client", Vip(), 80);
+  ASSERT_TRUE(Talks(held));
+  std::swap(ipvs, back_end_);
+  Apply(true, rows);
+  EXPECT_EQ(served(), (Names{"a", "b", "c"})) << "both modes";
+  ASSERT_OK(ipvs->Remove());
+  EXPECT_TRUE(Talks(held)) << "connections of the nftables mode go on";
+  EXPECT_EQ(served(), (Names{"a", "b", "c"})) << "IPVS alone";
+  EXPECT_EQ(back_end_->Repair().value_or(99), 0u);
+  std::swap(ipvs, back_end_);
+  Apply(true, rows);
+  EXPECT_EQ(served(), (Names{"a", "b", "c"})) << "both again";
+  ASSERT_OK(ipvs->Remove());
+  EXPECT_EQ(served(), (Names{"a", "b", "c"})) << "nftables alone";
+  EXPECT_TRUE(Talks(held));
 }
 
 TEST_P(IpvsChanges, AddressesMayBeLocalRoutes) {

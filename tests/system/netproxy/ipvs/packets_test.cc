@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <thread>
 
 #include "tests/system/netproxy/ipvs/ipvs_world.h"
@@ -113,6 +114,48 @@ TEST_P(IpvsPackets, NoConnectionHangsWhileEndpointsFlip) {
   EXPECT_GT(connections, 50);
   EXPECT_GT(changes, 100u);
   EXPECT_EQ(back_end_->Repair().value_or(99), 0u);
+}
+
+TEST_P(IpvsPackets, SctpIsServed) {
+  const int probe = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, IPPROTO_SCTP);
+  if (probe < 0) GTEST_SKIP() << "kernel lacks SCTP";
+  ::close(probe);
+  const auto sctp = [&](int netns, const std::function<void(int fd)>& use) {
+    UniqueFd fd;
+    EXPECT_OK(sys::RunInNetworkNamespace(netns, [&]() -> Result<void> {
+      fd.Reset(::socket(v6() ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                        IPPROTO_SCTP));
+      use(fd.get());
+      return {};
+    }));
+    return fd;
+  };
+  const std::string pod = addresses_.at("a")[v6() ? 1 : 0];
+  const UniqueFd server = sctp(NamespaceOf("a"), [&](int fd) {
+    SockAddr own = SockAddr::Of(pod, kServerPort);
+    EXPECT_EQ(::bind(fd, own.get(), own.size), 0) << ::strerror(errno);
+    EXPECT_EQ(::listen(fd, 4), 0);
+  });
+  const auto connects = [&](const std::string& from, const std::string& to, uint16_t port) {
+    const UniqueFd client = sctp(NamespaceOf(from), [&](int fd) {
+      SockAddr at = SockAddr::Of(to, port);
+      ::connect(fd, at.get(), at.size);
+    });
+    if (!WaitFor(server.get(), POLLIN, kTimeoutMs)) return false;
+    const UniqueFd accepted(::accept4(server.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    char byte = 's';
+    return WaitFor(client.get(), POLLOUT, kTimeoutMs) &&
+           ::send(client.get(), &byte, 1, MSG_NOSIGNAL) == 1 &&
+           WaitFor(accepted.get(), POLLIN, kTimeoutMs) && ::recv(accepted.get(), &byte, 1, 0) == 1;
+  };
+  auto row =
+      RowOf({"t/sctp", model::L4Protocol::kSctp, {"a"}, "vip:10", false, false, 30090}, v6());
+  for (model::Frontend& frontend : row->frontends) {
+    if (frontend.kind == model::FrontendKind::kClusterIp) frontend.port = 3868;
+  }
+  Apply(true, {row});
+  EXPECT_TRUE(connects("client", Vip(), 3868));
+  EXPECT_TRUE(connects("outside", NodeIp(), 30090));
 }
 
 // kubernetes#72236: a service's address must not lead to what else listens on the node.
