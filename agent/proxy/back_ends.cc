@@ -28,15 +28,19 @@ Result<OpenedBackEnd> OpenIptables(const model::Instance& /*instance*/,
 // The name of a network interface.
 constexpr size_t kLongestDevice = 15;
 
-Result<OpenedBackEnd> OpenIpvs(const model::Instance& instance,
-                               const netproxy::ipvs::IpvsOptions& ipvs) {
-  netproxy::ipvs::IpvsOptions options = ipvs;
+netproxy::ipvs::IpvsOptions NamesOf(const model::Instance& instance,
+                                    netproxy::ipvs::IpvsOptions options) {
   options.nft_table = instance.table_name + "-ipvs";
   options.device = options.nft_table.substr(0, kLongestDevice);
   options.state_dir = instance.run_dir + "/ipvs";
-  const std::string table = options.nft_table;
-  ASSIGN_OR_RETURN(auto services, netproxy::ipvs::IpvsBackEnd::Open(std::move(options)));
-  ASSIGN_OR_RETURN(auto watch, netproxy::nft::NftWatch::Open(table, services->port()));
+  return options;
+}
+
+Result<OpenedBackEnd> OpenIpvs(const model::Instance& instance,
+                               const netproxy::ipvs::IpvsOptions& ipvs) {
+  const netproxy::ipvs::IpvsOptions options = NamesOf(instance, ipvs);
+  ASSIGN_OR_RETURN(auto services, netproxy::ipvs::IpvsBackEnd::Open(options));
+  ASSIGN_OR_RETURN(auto watch, netproxy::nft::NftWatch::Open(options.nft_table, services->port()));
   return OpenedBackEnd{std::move(services), std::move(watch)};
 }
 
@@ -58,6 +62,13 @@ std::vector<std::string> ProxyModes() {
 
 std::string ServiceTableName(const model::Instance& instance) {
   return instance.table_name + "-services";
+}
+
+Result<bool> RemoveUnopened(const std::string& mode, const model::Instance& instance,
+                            const netproxy::ipvs::IpvsOptions& ipvs) {
+  if (mode != "ipvs") return false;
+  RETURN_IF_ERROR(netproxy::ipvs::IpvsBackEnd::CleanUp(NamesOf(instance, ipvs)));
+  return true;
 }
 
 Result<netproxy::ipvs::IpvsOptions> ReadIpvsOptions(const AgentConfig& config) {

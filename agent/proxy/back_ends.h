@@ -33,6 +33,9 @@ std::string ServiceTableName(const model::Instance& instance);
 // `ipvs` has what the configuration says of that mode.
 Result<OpenedBackEnd> OpenBackEnd(const std::string& mode, const model::Instance& instance,
                                   const netproxy::ipvs::IpvsOptions& ipvs = {});
+// Takes a mode's rules away where that needs nothing that may be missing; false: it does.
+Result<bool> RemoveUnopened(const std::string& mode, const model::Instance& instance,
+                            const netproxy::ipvs::IpvsOptions& ipvs);
 Result<netproxy::ipvs::IpvsOptions> ReadIpvsOptions(const AgentConfig& config);
 
 }  // namespace holdfast::agent

@@ -20,6 +20,9 @@ Result<std::unique_ptr<ServiceRules>> OpenRules(const AgentConfig& config, const
   options.open = [instance = config.instance, ipvs](const std::string& mode) {
     return OpenBackEnd(mode, instance, ipvs);
   };
+  options.remove_unopened = [instance = config.instance, ipvs](const std::string& mode) {
+    return RemoveUnopened(mode, instance, ipvs);
+  };
   options.log = log;
   ASSIGN_OR_RETURN(auto flows, netproxy::StaleFlows::Open());
   return ServiceRules::Open(std::move(options), std::move(flows));

@@ -123,6 +123,13 @@ void ServiceRules::RemoveOtherModes() {
 
 Result<void> ServiceRules::RemoveMode(const std::string& mode) {
   std::unique_ptr<ServiceBackEnd>& back_end = retired_[mode];
+  if (back_end == nullptr && options_.remove_unopened) {
+    ASSIGN_OR_RETURN(const bool removed, options_.remove_unopened(mode));
+    if (removed) {
+      retired_.erase(mode);
+      return record_.Drop(mode);
+    }
+  }
   if (back_end == nullptr) {
     ASSIGN_OR_RETURN(OpenedBackEnd opened, options_.open(mode));
     back_end = std::move(opened.back_end);

@@ -29,6 +29,9 @@ struct ServiceRulesOptions {
   std::string mode;
   std::string record;  // file of the ModeRecord
   std::function<Result<OpenedBackEnd>(const std::string& mode)> open;
+  // Takes a mode's rules away on a node that cannot have the mode any more; false: open it for
+  // that.
+  std::function<Result<bool>(const std::string& mode)> remove_unopened;
   std::function<void(const std::string& line)> log;
 };
 

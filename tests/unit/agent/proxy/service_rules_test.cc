@@ -72,6 +72,11 @@ class ServiceRulesTest : public ::testing::Test {
       if (wanted == "none") return NotFound("no program");
       return OpenedBackEnd{std::make_unique<ModeBackEnd>(wanted, kernel_), std::nullopt};
     };
+    options.remove_unopened = [this](const std::string& wanted) -> Result<bool> {
+      if (wanted != "none") return false;
+      kernel_.history.push_back("clean none");
+      return true;
+    };
     options.log = [this](const std::string& line) { lines_.push_back(line); };
     return ServiceRules::Open(std::move(options), std::nullopt);
   }
@@ -88,6 +93,17 @@ class ServiceRulesTest : public ::testing::Test {
 
 TEST_F(ServiceRulesTest, AModeThatTheNodeCannotHaveIsAnErrorAtTheStart) {
   EXPECT_EQ(Open("none").error().code(), Code::kNotFound);
+}
+
+// The kernel was another one when the mode was in force.
+TEST_F(ServiceRulesTest, AModeThatTheNodeCannotHaveAnyMoreIsTakenAwayAllTheSame) {
+  std::filesystem::create_directories(directory_ + "/proxy");
+  std::ofstream(Record()) << "none\n";
+  auto rules = Open("nftables");
+  ASSERT_TRUE(rules);
+  ASSERT_TRUE((*rules)->Apply(Everything()));
+  EXPECT_THAT(kernel_.history, ElementsAre("apply nftables", "clean none"));
+  EXPECT_EQ(Recorded(), "nftables\n");
 }
 
 TEST_F(ServiceRulesTest, TheNewModeComesBeforeTheOldOneGoes) {

@@ -120,6 +120,21 @@ TEST_F(IpvsPlan, UdpGoesAtOnce) {
               ElementsAre("-d -u 10.96.0.1:80 -r 10.88.0.3:8080", "-D -u 10.96.0.1:80"));
 }
 
+TEST_F(IpvsPlan, UdpThatDrainsKeepsItsFlowsUntilItIsOver) {
+  auto row = Row("t/dns", {ClusterIp("10.96.0.1")}, {"10.88.0.2"});
+  row->protocol = model::L4Protocol::kUdp;
+  Change({{row->key, row}});
+  auto draining = std::make_shared<model::ServicePortRow>(*row);
+  draining->cluster = Endpoints({"10.88.0.3"});
+  draining->draining = Endpoints({"10.88.0.2"});
+  EXPECT_THAT(Texts(Change({{row->key, draining}}).shrink),
+              ElementsAre("-e -u 10.96.0.1:80 -r 10.88.0.2:8080 -m -w 0"));
+  auto over = std::make_shared<model::ServicePortRow>(*draining);
+  over->draining.clear();
+  EXPECT_THAT(Texts(Change({{row->key, over}}).shrink),
+              ElementsAre("-d -u 10.96.0.1:80 -r 10.88.0.2:8080"));
+}
+
 TEST_F(IpvsPlan, AnAddressMovesToAnotherServiceWithoutBeingTakenDown) {
   Set({"10.88.0.2"});
   const auto other = Row("t/other", {ClusterIp("10.96.0.1")}, {"10.88.0.3"});
