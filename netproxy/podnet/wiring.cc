@@ -71,8 +71,7 @@ void TuneNodeEnd(const NodeSysctls& sysctls, const PodWiring& pod,
        {{"accept_ra", "0"}, {"accept_redirects", "0"}, {"addr_gen_mode", "1"}}, warnings);
 }
 
-void TunePodEnd(const PodWiring& pod, std::vector<std::string>& warnings) {
-  const MountFd procfs = sys::PrivateProcfs();
+void TunePodEnd(const PodWiring& pod, const MountFd& procfs, std::vector<std::string>& warnings) {
   Tune(sys::SysctlDir(StrCat("net/ipv4/conf/", kPodInterface), procfs), "",
        {{"accept_redirects", "0"}}, warnings);
   const std::string ipv6 = StrCat("net/ipv6/conf/", kPodInterface);
@@ -95,11 +94,12 @@ sys::Route PodDefaultRoute(const IpAddress& address, int link) {
 }
 
 // Runs on a thread inside the pod's namespace.
-Result<void> WirePodEnd(const PodWiring& pod, std::vector<std::string>& warnings) {
+Result<void> WirePodEnd(const PodWiring& pod, const MountFd& procfs,
+                        std::vector<std::string>& warnings) {
   ASSIGN_OR_RETURN(sys::Rtnl rtnl, sys::Rtnl::Open());
   RETURN_IF_ERROR(rtnl.SetLinkUp(kLoopbackIndex));
   ASSIGN_OR_RETURN(const sys::Link link, rtnl.GetLink(kPodInterface));
-  TunePodEnd(pod, warnings);
+  TunePodEnd(pod, procfs, warnings);
   for (const auto& [ip, node] : pod.addresses) {
     RETURN_IF_ERROR(rtnl.EnsureAddress({ip, ip.MaxPrefix(), link.index}));
   }
@@ -223,13 +223,15 @@ bool IsOurInterface(const std::string& prefix, const sys::Link& link) {
          name.find_first_not_of("0123456789abcdef", prefix.size()) == std::string::npos;
 }
 
-Result<void> WirePod(sys::Rtnl& node, const NodeSysctls& sysctls, int netns, const PodWiring& pod,
+Result<void> WirePod(sys::Rtnl& node, NodeSysctls& sysctls, int netns, const PodWiring& pod,
                      std::vector<std::string>& warnings) {
   ASSIGN_OR_RETURN(const sys::Link link, EnsureVeth(node, netns, pod));
   TuneNodeEnd(sysctls, pod, warnings);
   RETURN_IF_ERROR(node.SetLinkUp(link.index, pod.alias));
   HOLDFAST_PAUSE_POINT("podnet.wire.node_end_up");
-  RETURN_IF_ERROR(sys::RunInNetworkNamespace(netns, [&] { return WirePodEnd(pod, warnings); }));
+  const MountFd& procfs = sysctls.pods.Next();
+  RETURN_IF_ERROR(
+      sys::RunInNetworkNamespace(netns, [&] { return WirePodEnd(pod, procfs, warnings); }));
   RETURN_IF_ERROR(RouteToPod(node, link, pod));
   return WaitUntilRunning(node, pod.interface);
 }

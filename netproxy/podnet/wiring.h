@@ -49,12 +49,13 @@ struct PodWiring {
 struct NodeSysctls {
   sys::SysctlDir ipv4{"net/ipv4/conf"};
   sys::SysctlDir ipv6{"net/ipv6/conf"};
+  sys::RenewedProcfs pods;  // where the pods' own are reached
 };
 
 // Makes what is missing; a second call changes nothing. An interface of the same name that leads
 // to another (dying) namespace is removed first. kConflict when `netns` has a foreign eth0, or a
 // foreign interface or route is in the way. What could only not be tuned goes to `warnings`.
-Result<void> WirePod(sys::Rtnl& node, const NodeSysctls& sysctls, int netns, const PodWiring& pod,
+Result<void> WirePod(sys::Rtnl& node, NodeSysctls& sysctls, int netns, const PodWiring& pod,
                      std::vector<std::string>& warnings);
 
 }  // namespace holdfast::netproxy

@@ -12,6 +12,8 @@
 namespace holdfast::sys {
 namespace {
 
+constexpr size_t kNamespacesPerProcfs = 32;
+
 std::string PathOf(const std::string& name) { return "/proc/sys/" + name; }
 
 }  // namespace
@@ -26,10 +28,12 @@ Result<void> WriteSysctl(const std::string& name, std::string_view value) {
   return WriteControlAt(AT_FDCWD, PathOf(name), value);
 }
 
-MountFd PrivateProcfs() {
+const MountFd& RenewedProcfs::Next() {
+  if (uses_++ % kNamespacesPerProcfs != 0) return mount_;
   auto context = OpenFilesystem("proc");
   auto mount = context ? CreateMount(context->get(), {}) : Result<MountFd>(context.error());
-  return mount ? std::move(*mount) : MountFd();
+  mount_ = mount ? std::move(*mount) : MountFd();
+  return mount_;
 }
 
 SysctlDir::SysctlDir(std::string name, const MountFd& procfs) : name_(std::move(name)) {

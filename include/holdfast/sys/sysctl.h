@@ -3,6 +3,7 @@
 // ones of the calling thread's network namespace. Thread-safe: no state.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -16,10 +17,19 @@ namespace holdfast::sys {
 Result<std::string> ReadSysctl(const std::string& name);
 Result<void> WriteSysctl(const std::string& name, std::string_view value);
 
-// A procfs that nobody else sees, for the kernel parameters of a young network namespace: a procfs
+// A procfs that nobody else sees, for the kernel parameters of young network namespaces: a procfs
 // keeps the entries "net/ipv4" of all namespaces that were asked for through it in one chain, so
-// that each path costs more the more there are. Invalid where it cannot be made.
-MountFd PrivateProcfs();
+// that each path costs more the more there are. This one is replaced before there are many (not
+// each time: letting one go takes the kernel longer than the chain). Not thread-safe.
+class RenewedProcfs {
+ public:
+  // For one more namespace. Invalid where it cannot be made.
+  const MountFd& Next();
+
+ private:
+  MountFd mount_;
+  size_t uses_ = 0;
+};
 
 // A folder below /proc/sys ("net/ipv4/conf"), opened once. Of the namespace of the thread that
 // makes it; may be used by one in another.
