@@ -159,6 +159,10 @@ Result<uint64_t> IpvsBackEnd::Synchronize(std::vector<RefusedServicePort>& refus
   }
   std::sort(refused.begin(), refused.end(),
             [](const auto& a, const auto& b) { return a.key < b.key; });
+  // Two addresses of one row.
+  refused.erase(std::unique(refused.begin(), refused.end(),
+                            [](const auto& a, const auto& b) { return a.key == b.key; }),
+                refused.end());
   return differences;
 }
 
@@ -180,7 +184,7 @@ Result<uint64_t> IpvsBackEnd::SynchronizeOnce(std::vector<RefusedServicePort>& r
     return differences;
   }
   ASSIGN_OR_RETURN(const uint64_t rules, SynchronizeRules());
-  ASSIGN_OR_RETURN(const uint64_t addresses, SynchronizeAddresses());
+  ASSIGN_OR_RETURN(const uint64_t addresses, SynchronizeAddresses(refused));
   RETURN_IF_ERROR(SendAway(plan.shrink));
   RETURN_IF_ERROR(Sweep(observed, now));
   return differences + rules + addresses;
@@ -265,12 +269,18 @@ Result<void> IpvsBackEnd::Unbind(const std::set<IpAddress>& addresses) {
   return nft::Commit(nft_, forget);
 }
 
-Result<uint64_t> IpvsBackEnd::SynchronizeAddresses() {
+Result<uint64_t> IpvsBackEnd::SynchronizeAddresses(std::vector<RefusedServicePort>& refused) {
   const std::set<IpAddress> wanted = WantedAddresses();
   uint64_t differences = 0;
   for (const IpAddress& address : wanted) {
     if (bound_.contains(address)) continue;
-    RETURN_IF_ERROR(addresses_.Bind(address));
+    const auto bound = addresses_.Bind(address);
+    const std::vector<model::ServicePortKey> rows =
+        bound ? std::vector<model::ServicePortKey>() : book_.RowsAt(address);
+    if (!bound && IsShortage(bound.error().sys_errno())) return bound.error();
+    // Of nobody: what is ending there has no connections.
+    if (!bound && rows.empty()) continue;
+    for (const model::ServicePortKey& key : rows) refused.push_back({key, bound.error().message()});
     ++differences;
   }
   for (const IpAddress& address : bound_) {
@@ -303,6 +313,7 @@ Result<uint64_t> IpvsBackEnd::Repair() {
 }
 
 Result<std::string> IpvsBackEnd::Dump() {
+  if (!settings_) return InvalidArgument("ipvs: nothing was applied yet");
   std::string out = "# ipvsadm-restore\n";
   for (const auto& [key, server] : known_) {
     out += ToString({Operation::Kind::kNewVirtual, key, server.config, {}, 1}) + "\n";

@@ -70,7 +70,8 @@ class IpvsBackEnd : public ServiceBackEnd {
   bool MustBeBound(const IpAddress& address) const;
   std::set<IpAddress> WantedAddresses() const;
   Result<void> Unbind(const std::set<IpAddress>& addresses);
-  Result<uint64_t> SynchronizeAddresses();
+  // Rows whose address cannot be bound are refused.
+  Result<uint64_t> SynchronizeAddresses(std::vector<RefusedServicePort>& refused);
 
   bool IsWanted(bool v6) const;
   nft::Table RulesOf(bool v6, const std::set<IpAddress>& addresses) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netproxy/ipvs/book.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace holdfast::netproxy::ipvs {
@@ -117,6 +118,15 @@ const model::ServicePortKey* Book::OwnerOf(const VirtualKey& key) const {
 std::vector<IpAddress> Book::Addresses() const {
   std::vector<IpAddress> out;
   for (const auto& [address, count] : addresses_) out.push_back(address);
+  return out;
+}
+
+std::vector<model::ServicePortKey> Book::RowsAt(const IpAddress& address) const {
+  std::vector<model::ServicePortKey> out;
+  for (const auto& [key, entry] : rows_) {
+    const std::vector<IpAddress>& addresses = entry.rules.addresses;
+    if (std::binary_search(addresses.begin(), addresses.end(), address)) out.push_back(key);
+  }
   return out;
 }
 

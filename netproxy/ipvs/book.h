@@ -42,6 +42,8 @@ class Book {
   const std::map<VirtualKey, VirtualServer>& virtuals() const { return virtuals_; }
   bool Wants(const IpAddress& address) const { return addresses_.contains(address); }
   std::vector<IpAddress> Addresses() const;
+  // Those that want the address; looks at all rows.
+  std::vector<model::ServicePortKey> RowsAt(const IpAddress& address) const;
   std::set<uint8_t> Prefixes(bool v6) const;
   const std::map<RuleElement, uint32_t>& elements(bool v6) const { return elements_[v6 ? 1 : 0]; }
   // Whose that virtual server is; null for nobody's.

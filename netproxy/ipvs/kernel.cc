@@ -4,6 +4,7 @@
 #include <arpa/inet.h>
 #include <linux/ip_vs.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <string_view>
@@ -184,6 +185,19 @@ Result<std::vector<int>> IpvsKernel::Send(std::span<const Operation> operations)
 }
 
 Result<Observed> IpvsKernel::ListVirtuals() {
+  const auto same = [](const auto& a, const auto& b) {
+    return a.first == b.first && a.second.config == b.second.config;
+  };
+  ASSIGN_OR_RETURN(Observed before, ListOnce());
+  for (int i = 1; i < kTries; ++i) {
+    ASSIGN_OR_RETURN(Observed now, ListOnce());
+    if (std::equal(before.begin(), before.end(), now.begin(), now.end(), same)) return now;
+    before = std::move(now);
+  }
+  return Unavailable("ipvs: virtual servers change faster than they can be listed");
+}
+
+Result<Observed> IpvsKernel::ListOnce() {
   Observed out;
   RETURN_IF_ERROR(DumpPersistently(
       socket_, GenlMessage(IPVS_CMD_GET_SERVICE), [&] { out.clear(); },

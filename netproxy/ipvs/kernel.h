@@ -28,6 +28,8 @@ class IpvsKernel {
   Result<std::vector<int>> Send(std::span<const Operation> operations);
 
   // Every virtual server of this namespace, without real servers.
+  // The kernel goes on where it stopped by counting those of all namespaces, so that one may be
+  // missed when another namespace changes meanwhile: listed until two listings agree.
   Result<Observed> ListVirtuals();
   // Adds the real servers; a virtual server that is gone meanwhile is taken out.
   Result<void> ListReals(Observed& observed);
@@ -36,6 +38,7 @@ class IpvsKernel {
   Result<void> SetTimeouts(const Timeouts& timeouts);
 
  private:
+  Result<Observed> ListOnce();
   explicit IpvsKernel(sys::GenlSocket socket) : socket_(std::move(socket)) {}
   sys::GenlSocket socket_;
 };

@@ -54,6 +54,12 @@ Result<std::vector<std::string>> MissingHere(const std::string& scheduler) {
   if (!kernel) return std::move(kernel.error());
   ASSIGN_OR_RETURN(const std::vector<int> errors, kernel->Send(std::array{ProbeServer(scheduler)}));
   if (errors[0] == ENOENT) return std::vector<std::string>{module};
+  // At once, and not with the namespace some time later: whoever lists virtual servers meanwhile,
+  // in whatever namespace, would miss one (IpvsKernel::ListVirtuals).
+  Operation away = ProbeServer(scheduler);
+  away.kind = Operation::Kind::kDeleteVirtual;
+  auto deleted = kernel->Send(std::array{away});
+  if (!deleted) return std::move(deleted.error());
   if (errors[0] != 0) {
     return Error::FromErrno(errors[0], "ipvs: add a virtual server with scheduler " + scheduler);
   }

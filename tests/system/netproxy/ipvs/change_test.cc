@@ -357,6 +357,22 @@ TEST_F(IpvsNode, StrictArpKeepsTheNodeFromAnsweringForServiceAddresses) {
   EXPECT_EQ(Try("outside", address, 80).endpoint, "c") << "and serves it";
 }
 
+TEST_F(IpvsNode, AnAddressThatTheNodeCannotHaveRefusesItsService) {
+  Apply(true, {RowOf({"t/web", L4Protocol::kTcp, {"a"}, "vip:10"}, false)});
+  ASSERT_OK(sys::WriteSysctl("net/ipv6/conf/holdfast-ipvs/disable_ipv6", "1"));
+  const ServiceApplied applied =
+      Apply(false, {RowOf({"t/six", L4Protocol::kTcp, {"a"}, "vip:11"}, true)});
+  ASSERT_EQ(applied.refused.size(), 1u);
+  EXPECT_EQ(applied.refused[0].key.name, "t/six");
+  EXPECT_NE(applied.refused[0].reason.find("fd00:96::11"), std::string::npos)
+      << applied.refused[0].reason;
+  EXPECT_EQ(Reached("client", "10.96.0.10", 80, 5), (Names{"a"}));
+  ASSERT_OK(sys::WriteSysctl("net/ipv6/conf/holdfast-ipvs/disable_ipv6", "0"));
+  EXPECT_TRUE(
+      Apply(false, {RowOf({"t/six", L4Protocol::kTcp, {"a"}, "vip:11"}, true)}).refused.empty());
+  EXPECT_EQ(Reached("client", "fd00:96::11", 80, 5), (Names{"a"}));
+}
+
 TEST_F(IpvsNode, EverySchedulerServes) {
   for (const char* scheduler :
        {"rr", "wrr", "lc", "wlc", "lblc", "lblcr", "dh", "sh", "mh", "sed", "nq"}) {
