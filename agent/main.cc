@@ -44,14 +44,20 @@ constexpr char kVersion[] = HOLDFAST_VERSION;
 
 // Everything in the order in which it is made; members are destroyed the other way round.
 struct Agent {
-  explicit Agent(AgentConfig c) : config(std::move(c)), signals(io, SIGTERM, SIGINT) {}
+  Agent(AgentConfig c, std::function<Result<AgentConfig>()> reader)
+      : config(std::move(c)),
+        read_config(std::move(reader)),
+        signals(io, SIGTERM, SIGINT),
+        hangup(io, SIGHUP) {}
 
   AgentConfig config;
+  std::function<Result<AgentConfig>()> read_config;  // the same flags and file once more
   SystemClock clock;
   WallTime started = clock.Wall();
   UniqueFd lock;
   boost::asio::io_context io{1};
   boost::asio::signal_set signals;
+  boost::asio::signal_set hangup;
 
   std::unique_ptr<ContainerRuntime> runtime;
   std::unique_ptr<netproxy::PodNet> network;
@@ -267,6 +273,20 @@ Result<void> Open(Agent& agent) {
   return {};
 }
 
+// SIGHUP: proxyMode is taken over, the rest is for the next start.
+void ReloadOnHangup(Agent& agent) {
+  agent.hangup.async_wait([&agent](const auto& error, int) {
+    if (error) return;
+    if (const auto fresh = agent.read_config(); !fresh) {
+      spdlog::error("the configuration stays as it is: {}", fresh.error().message());
+    } else {
+      spdlog::info("configuration read again: proxyMode {}", fresh->proxy_mode);
+      agent.proxy->SetMode(fresh->proxy_mode);
+    }
+    ReloadOnHangup(agent);
+  });
+}
+
 int Run(Agent& agent) {
   if (auto opened = Open(agent); !opened) {
     spdlog::error("{}", opened.error().message());
@@ -280,6 +300,7 @@ int Run(Agent& agent) {
     agent.manager->Stopping();
     agent.io.stop();
   });
+  ReloadOnHangup(agent);
   const std::string& name = agent.config.instance.node_name;
   spdlog::info("holdfastd {} runs node {}, manifests in {}", kVersion, name,
                agent.config.instance.manifest_dir);
@@ -298,9 +319,22 @@ Result<void> CleanUp(const AgentConfig& config) {
   }
   ASSIGN_OR_RETURN(const auto network, netproxy::PodNet::Open(config.instance));
   RETURN_IF_ERROR(WithContext(network->RemoveNodeParts(), "pod network"));
-  RETURN_IF_ERROR(
-      WithContext(ServiceProxy::RemoveRules(config, /*kube_proxy_too=*/false), "services"));
+  RETURN_IF_ERROR(WithContext(ServiceProxy::RemoveRules(config), "services"));
   return WithContext(cgroups, "cgroups");
+}
+
+// --cleanup-kube-proxy. Not while an agent runs: its chains may bear the same names.
+Result<void> CleanUpKubeProxy(const AgentConfig& config) {
+  ASSIGN_OR_RETURN(const UniqueFd lock, LockRoot(config.instance.root_dir));
+  ASSIGN_OR_RETURN(const auto removed, ServiceProxy::RemoveKubeProxyRules(config));
+  for (const std::string& what : removed) std::printf("removed: %s\n", what.c_str());
+  return {};
+}
+
+Result<AgentConfig> ReadConfigAgain(int argc, char** argv) {
+  CommandLine line = ReadCommandLine(argc, argv, kVersion);
+  if (line.exit) return InvalidArgument(line.output);
+  return std::move(line.config);
 }
 
 int Main(int argc, char** argv) {
@@ -316,15 +350,15 @@ int Main(int argc, char** argv) {
     std::fprintf(stderr, "holdfastd: %s\n", complete.error().message().c_str());
     return 2;
   }
-  if (line.cleanup) {
-    const auto cleaned = CleanUp(line.config);
+  if (line.cleanup || line.cleanup_kube_proxy) {
+    const auto cleaned = line.cleanup ? CleanUp(line.config) : CleanUpKubeProxy(line.config);
     if (!cleaned) std::fprintf(stderr, "holdfastd: %s\n", cleaned.error().message().c_str());
     return cleaned ? 0 : 1;
   }
   SetUpLogging(line.config.log_level);
   ::umask(022);
   sys::PreferShortSlices();  // before there are threads
-  Agent agent(std::move(line.config));
+  Agent agent(std::move(line.config), [argc, argv] { return ReadConfigAgain(argc, argv); });
   return Run(agent);
 }
 

@@ -64,7 +64,7 @@ int Main(int argc, const char* const* argv) {
   app.require_subcommand(1);
   app.fallthrough();
   for (const auto add : {AddGet, AddDescribe, AddLogs, AddExec, AddApply, AddDelete, AddExplain,
-                         AddImage, AddCheck, AddWait, AddVersion, AddCompletion}) {
+                         AddProxy, AddImage, AddCheck, AddWait, AddVersion, AddCompletion}) {
     add(app, invocation);
   }
   app.footer(kFooter);  // last: commands would inherit it

@@ -26,6 +26,7 @@ void AddExec(CLI::App& app, Invocation& invocation);
 void AddApply(CLI::App& app, Invocation& invocation);
 void AddDelete(CLI::App& app, Invocation& invocation);
 void AddExplain(CLI::App& app, Invocation& invocation);
+void AddProxy(CLI::App& app, Invocation& invocation);
 void AddImage(CLI::App& app, Invocation& invocation);
 void AddCheck(CLI::App& app, Invocation& invocation);
 void AddWait(CLI::App& app, Invocation& invocation);

@@ -21,12 +21,13 @@ _holdctl() {
       case $command in get|image) words="table wide json yaml name jsonpath=" ;; esac ;;
     *)
       case $COMP_CWORD.$command in
-        1.*) words="get describe logs exec apply delete explain image check wait version completion" ;;
+        1.*) words="get describe logs exec apply delete explain proxy image check wait version completion" ;;
         2.get) words="pods services endpoints events node images" ;;
         2.describe) words="pod service node $(_holdctl_names pods)" ;;
         2.delete) words="pod service $(_holdctl_names pods)" ;;
         2.explain) words="service" ;;
         2.wait) words="pod $(_holdctl_names pods)" ;;
+        2.proxy) words="dump" ;;
         2.image) words="import ls rm inspect export" ;;
         *.image) words=$(holdctl image ls -o name 2>/dev/null) ;;
         *.completion) words="bash zsh fish" ;;
@@ -46,7 +47,7 @@ constexpr char kZshHead[] = "autoload -U +X bashcompinit && bashcompinit\n";
 constexpr char kFish[] = R"sh(function __holdctl_names
   holdctl get $argv[1] -o name 2>/dev/null | string replace -r '^[a-z]*/' ''
 end
-set -l commands get describe logs exec apply delete explain image check wait version completion
+set -l commands get describe logs exec apply delete explain proxy image check wait version completion
 set -l services services service svc
 complete -c holdctl -f
 complete -c holdctl -n "not __fish_seen_subcommand_from $commands" -a "$commands"
@@ -55,6 +56,7 @@ complete -c holdctl -n "__fish_seen_subcommand_from describe" -a "pod service no
 complete -c holdctl -n "__fish_seen_subcommand_from delete" -a "pod service"
 complete -c holdctl -n "__fish_seen_subcommand_from explain" -a "service"
 complete -c holdctl -n "__fish_seen_subcommand_from image" -a "import ls rm inspect export"
+complete -c holdctl -n "__fish_seen_subcommand_from proxy" -a "dump"
 complete -c holdctl -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
 complete -c holdctl -n "__fish_seen_subcommand_from get describe delete explain; and __fish_seen_subcommand_from $services" -a "(__holdctl_names services)"
 complete -c holdctl -n "__fish_seen_subcommand_from get describe delete logs exec wait; and not __fish_seen_subcommand_from $services" -a "(__holdctl_names pods)"

@@ -5,12 +5,14 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "holdfast/base/result.h"
 #include "holdfast/model/instance.h"
+#include "holdfast/model/proxy_table.h"
 
 namespace holdfast::agent {
 
@@ -35,6 +37,9 @@ struct AgentConfig {
   // Where node ports answer: ranges of the node's addresses, or "primary".
   std::vector<std::string> node_port_addresses = {"primary"};
   std::string proxy_mode = "nftables";  // who writes Services' rules; or "iptables", "ipvs"
+  // Where the proxy answers, as "address:port"; "" is nowhere.
+  std::string healthz_bind_address = "0.0.0.0:10256";
+  std::string metrics_bind_address = "127.0.0.1:10249";
   std::vector<std::string> allowed_external_ips;  // what externalIPs may name; none by default
   // Of the mode ipvs; a timeout of 0 stays as the kernel has it.
   std::string ipvs_scheduler = "rr";
@@ -58,10 +63,14 @@ struct AgentConfig {
 // "config.yaml:3:1: rootDirr: unknown field (did you mean "rootDir"?)".
 Result<void> ReadConfigText(const std::string& text, const std::string& file, AgentConfig& config);
 
+// "192.0.2.1:80", "[2001:db8::1]:80"; nothing for "".
+Result<std::optional<model::Endpoint>> ParseBindAddress(const std::string& text);
+
 struct CommandLine {
   AgentConfig config;
   bool cleanup = false;  // --cleanup: take the node-wide parts away instead of running
-  bool exit = false;     // --help or --version was answered
+  bool cleanup_kube_proxy = false;
+  bool exit = false;  // --help or --version was answered
   int exit_code = 0;
   std::string output;  // what to print before the exit
 };

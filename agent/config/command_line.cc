@@ -60,6 +60,8 @@ CommandLine ReadCommandLine(int argc, char** argv, std::string_view version) {
   app.add_flag("--cleanup", line.cleanup,
                "take rules and cgroups of the node away and exit; for an uninstall, when no pod is "
                "left");
+  app.add_flag("--cleanup-kube-proxy", line.cleanup_kube_proxy,
+               "take away what a kube-proxy left on the node, in any of its modes, and exit");
   std::map<std::string, std::vector<std::string>> given;
   for (const Field& field : Fields()) {
     CLI::Option* option = app.add_option(field.Flag(), given[field.name], field.help);

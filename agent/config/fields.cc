@@ -80,6 +80,16 @@ Setter Bool(bool AgentConfig::* member) {
   };
 }
 
+Setter BindAddress(std::string AgentConfig::* member) {
+  return [member](AgentConfig& c, const Values& v) -> Result<void> {
+    const std::string text = v.empty() ? std::string() : v.front();
+    const auto parsed = ParseBindAddress(text);
+    if (!parsed) return parsed.error();
+    c.*member = text;
+    return {};
+  };
+}
+
 Setter Number(uint32_t AgentConfig::* member, uint32_t least, uint32_t most) {
   return [=](AgentConfig& c, const Values& v) -> Result<void> {
     const std::string& text = v.front();
@@ -176,6 +186,27 @@ Setter Duration(std::chrono::seconds AgentConfig::* member, int64_t least, int64
 
 }  // namespace
 
+Result<std::optional<model::Endpoint>> ParseBindAddress(const std::string& text) {
+  if (text.empty()) return std::optional<model::Endpoint>();
+  const size_t colon = text.rfind(':');
+  const auto wrong = [&] {
+    return InvalidArgument(
+        StrCat("\"", text, "\" is not of the form 192.0.2.1:80 or [2001:db8::1]:80"));
+  };
+  if (colon == std::string::npos) return wrong();
+  std::string host = text.substr(0, colon);
+  const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (brackets) host = host.substr(1, host.size() - 2);
+  const auto address = IpAddress::Parse(host);
+  uint16_t port = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
+  if (!address || address->v6 != brackets || error != std::errc() || stop != end || port == 0) {
+    return wrong();
+  }
+  return std::optional(model::Endpoint{*address, port});
+}
+
 std::string Field::Flag() const {
   std::string flag = "--";
   char before = 0;
@@ -218,6 +249,14 @@ const std::vector<Field>& Fields() {
        "what Services are written with: nftables (the default), iptables or ipvs; SIGHUP reads it "
        "again",
        false, OneOf(&A::proxy_mode, {"nftables", "iptables", "ipvs"})},
+      {"healthzBindAddress", "ADDRESS:PORT",
+       "where /healthz and /livez of the service proxy answer (default 0.0.0.0:10256); \"\": "
+       "nowhere",
+       false, BindAddress(&A::healthz_bind_address)},
+      {"metricsBindAddress", "ADDRESS:PORT",
+       "where /metrics and /proxyMode of the service proxy answer (default 127.0.0.1:10249); \"\": "
+       "nowhere",
+       false, BindAddress(&A::metrics_bind_address)},
       {"nodePortAddresses", "CIDR", "where node ports answer: ranges, or primary (the default)",
        true, List(&A::node_port_addresses)},
       {"allowedExternalIPs", "CIDR", "ranges that externalIPs of Services may name (default: none)",

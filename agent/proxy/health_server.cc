@@ -7,6 +7,7 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
@@ -27,6 +28,7 @@ namespace http = boost::beast::http;
 using tcp = boost::asio::ip::tcp;
 
 constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kRetry{2};
 constexpr size_t kLargestHeader = 8u << 10;
 constexpr size_t kMostConnections = 256;
 
@@ -169,20 +171,37 @@ class HealthServer::Impl {
           it = listeners_.erase(it);
         }
       }
-      for (auto& [endpoint, answer] : wanted) Ensure(endpoint, std::move(answer), failed);
+      std::erase_if(waiting_, [&](const auto& w) { return !wanted.contains(w.first); });
+      failed_ = std::move(failed);
+      for (auto& [endpoint, answer] : wanted) Ensure(endpoint, std::move(answer));
     });
   }
 
  private:
-  void Ensure(const model::Endpoint& endpoint, Answer answer,
-              const std::function<void(const std::string&)>& failed) {
+  // Somebody else may let the port go, or the node get the address.
+  void RetryLater() {
+    if (waiting_.empty() || retrying_) return;
+    retrying_ = true;
+    retry_.expires_after(kRetry);
+    retry_.async_wait([this](beast::error_code error) {
+      retrying_ = false;
+      if (error) return;
+      const Listeners waiting = waiting_;
+      for (const auto& [endpoint, answer] : waiting) Ensure(endpoint, answer);
+    });
+  }
+
+  void Ensure(const model::Endpoint& endpoint, Answer answer) {
     const auto found = listeners_.find(endpoint);
     if (found != listeners_.end()) return found->second->SetAnswer(std::move(answer));
     auto listener = std::make_shared<Listener>(io_, connections_);
     if (const auto error = listener->Open(AsioEndpoint(endpoint))) {
-      if (failed) failed(StrCat("listen at ", Text(endpoint), ": ", error.message()));
-      return;
+      const bool news = !waiting_.contains(endpoint);
+      waiting_[endpoint] = std::move(answer);
+      if (news && failed_) failed_(StrCat("listen at ", Text(endpoint), ": ", error.message()));
+      return RetryLater();
     }
+    waiting_.erase(endpoint);
     listener->SetAnswer(std::move(answer));
     listener->Accept();
     listeners_[endpoint] = std::move(listener);
@@ -192,6 +211,10 @@ class HealthServer::Impl {
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(io_);
   std::map<model::Endpoint, std::shared_ptr<Listener>> listeners_;
+  Listeners waiting_;  // could not be listened at
+  std::function<void(const std::string&)> failed_;
+  asio::steady_timer retry_{io_};
+  bool retrying_ = false;
   std::thread thread_;
 };
 

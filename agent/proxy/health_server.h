@@ -29,8 +29,8 @@ class HealthServer {
   HealthServer& operator=(const HealthServer&) = delete;
 
   // These and no others, within moments. What is there already keeps its socket and gets the new
-  // answer. `failed` hears of addresses that cannot be listened at, from the server's thread; they
-  // are tried again with the next call.
+  // answer. `failed` hears of addresses that cannot be listened at, once each, from the server's
+  // thread; they are tried again every few seconds.
   void Listen(Listeners listeners, std::function<void(const std::string& why)> failed);
 
  private:

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <system_error>
 
+#include "agent/kube/times.h"
 #include "agent/proxy/local_endpoints.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/service.pb.h"
@@ -16,6 +17,7 @@ using model::ServiceName;
 using Steady = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kRetry{1};
+constexpr char kTriggerAnnotation[] = "endpoints.kubernetes.io/last-change-trigger-time";
 
 ServiceName NameOf(const corev1::Service& service) {
   return {service.metadata().namespace_(), service.metadata().name()};
@@ -42,6 +44,7 @@ LocalServices::LocalServices(PodSource& source, PodView& pods, ServiceBackEnd& b
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
       deadline_(Steady::now() + options_.patience),
+      node_addresses_(options_.driver.table.node_addresses),
       driver_(back_end, clock, options_.driver, DriverCallbacks()) {
   work_.source_changed = true;
   subscription_ = pods.WatchPods([this](const PodChange& change) {
@@ -116,6 +119,14 @@ void LocalServices::SourceChanged() {
     work_.source_changed = true;
   }
   wake_.notify_one();
+}
+
+void LocalServices::SetTableOptions(const netproxy::TableOptions& table) {
+  {
+    const std::lock_guard lock(mutex_);
+    node_addresses_ = table.node_addresses;
+  }
+  driver_.Edit([&](netproxy::ServiceTracker& tracker) { tracker.SetOptions(table); });
 }
 
 void LocalServices::Run() {
@@ -240,6 +251,7 @@ void LocalServices::SetWrittenSlices(const PodSnapshot& snapshot) {
   }
   for (const auto& [key, slice] : written_slices_) {
     if (fresh.contains(key)) continue;
+    known_triggers_.erase(key);
     edits_.push_back([key](auto& tracker) { tracker.RemoveSlice(key.first, key.second); });
   }
   for (const auto& [key, slice] : fresh) Push(slice);
@@ -273,15 +285,32 @@ void LocalServices::RebuildSlices(const ServiceName& name) {
 void LocalServices::Push(const SlicePtr& slice) {
   if (auto row = ToModel(*slice, {options_.node_name, ""}, numbers_)) {
     edits_.push_back([row = std::move(*row)](auto& tracker) { tracker.SetSlice(row); });
+    NoteTrigger(slice);
   }
+}
+
+// What happened before the first rules were written says nothing about how fast they are.
+void LocalServices::NoteTrigger(const SlicePtr& slice) {
+  const auto& meta = slice->metadata();
+  const auto found = meta.annotations().find(kTriggerAnnotation);
+  if (found == meta.annotations().end()) return;
+  std::string& known = known_triggers_[{meta.namespace_(), meta.name()}];
+  if (known == found->second) return;
+  known = found->second;
+  const auto time = kube::ParseRfc3339(known);
+  if (!time || !started_) return;
+  triggers_.push_back(
+      {std::chrono::seconds(time->seconds) + std::chrono::nanoseconds(time->nanos)});
 }
 
 void LocalServices::Flush() {
   const auto edits = std::exchange(edits_, {});
   if (edits.empty()) return;
-  driver_.Edit([&](netproxy::ServiceTracker& tracker) {
-    for (const auto& edit : edits) edit(tracker);
-  });
+  driver_.Edit(
+      [&](netproxy::ServiceTracker& tracker) {
+        for (const auto& edit : edits) edit(tracker);
+      },
+      std::exchange(triggers_, {}));
 }
 
 bool LocalServices::IsSettled(const PodSnapshot& snapshot) const {
@@ -324,7 +353,6 @@ Result<ExplainedService> LocalServices::Explain(const ServiceName& name) const {
   ExplainedService out;
   out.table = std::move(*table);
   out.local = options_.driver.table.settings->local;
-  out.node_addresses = options_.driver.table.node_addresses;
   for (const SlicePtr& slice : ListSlices()) {
     const auto& labels = slice->metadata().labels();
     const auto label = labels.find(kServiceNameLabel);
@@ -334,6 +362,7 @@ Result<ExplainedService> LocalServices::Explain(const ServiceName& name) const {
     }
   }
   const std::lock_guard lock(mutex_);
+  out.node_addresses = node_addresses_;
   if (const auto found = services_.find(name); found != services_.end()) {
     for (const ServiceTrouble& trouble : found->second.troubles) {
       out.troubles.push_back(trouble.message);

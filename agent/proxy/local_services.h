@@ -58,6 +58,9 @@ class LocalServices : public ServiceView {
   std::vector<ServicePtr> ListServices() const override;
   std::vector<SlicePtr> ListSlices() const override;
   Result<ExplainedService> Explain(const model::ServiceName& name) const override;
+  Result<std::string> DumpRules() override { return driver_.Dump(); }
+  // Other addresses of the node, or ranges that follow from them. Thread-safe.
+  void SetTableOptions(const netproxy::TableOptions& table);
   ServiceDriver& driver() { return driver_; }
 
  private:
@@ -87,6 +90,7 @@ class LocalServices : public ServiceView {
   void SetWrittenSlices(const PodSnapshot& snapshot);
   void RebuildSlices(const model::ServiceName& name);
   void Push(const SlicePtr& slice);
+  void NoteTrigger(const SlicePtr& slice);
   void StartDriverWhenSettled(const PodSnapshot& snapshot);
   bool IsSettled(const PodSnapshot& snapshot) const;
   void Flush();
@@ -101,6 +105,8 @@ class LocalServices : public ServiceView {
   std::map<PodKey, PodPtr> pods_;
   NodeNumbers numbers_;
   std::vector<std::function<void(netproxy::ServiceTracker&)>> edits_;
+  std::vector<WallTime> triggers_;                // of edits_
+  std::map<PodKey, std::string> known_triggers_;  // of slices, as they say it
   bool started_ = false;
   bool failed_ = false;  // a record could not be written: try the snapshot again
 
@@ -110,6 +116,7 @@ class LocalServices : public ServiceView {
   bool stopping_ = false;
   std::map<model::ServiceName, Known> services_;
   std::map<PodKey, SlicePtr> written_slices_;
+  std::vector<IpAddress> node_addresses_;
 
   ServiceDriver driver_;  // after what its thread asks for
   std::unique_ptr<Subscription> subscription_;

@@ -39,11 +39,16 @@ Result<void> ServiceDriver::Start() {
   return {};
 }
 
-void ServiceDriver::Edit(const std::function<void(netproxy::ServiceTracker&)>& edit) {
+void ServiceDriver::Edit(const std::function<void(netproxy::ServiceTracker&)>& edit,
+                         const std::vector<WallTime>& triggers) {
   {
     const std::lock_guard lock(mutex_);
     edit(tracker_);
-    if (tracker_.HasChanges() && !health_.pending_since) health_.pending_since = clock_.Boot();
+    triggers_.insert(triggers_.end(), triggers.begin(), triggers.end());
+    if (tracker_.HasChanges()) {
+      options_.metrics->NoteQueued(clock_.Wall());
+      if (!health_.pending_since) health_.pending_since = clock_.Boot();
+    }
   }
   changed_.notify_all();
 }
@@ -109,6 +114,35 @@ void ServiceDriver::SetHealthCheckListener(std::function<void(const HealthChecks
   listener_(checks);
 }
 
+namespace {
+
+// Whether a frontend whose list `list` is Local finds nobody here, though there is somebody.
+bool Discards(const model::ServicePortRow& row, model::EndpointList list) {
+  return list == model::EndpointList::kLocal &&
+         model::AnswerOf(row, list) == model::FrontendAnswer::kDiscard;
+}
+
+}  // namespace
+
+void ServiceDriver::Describe(ProxyMetrics::Now& now) const {
+  const std::lock_guard lock(mutex_);
+  now.service_changes = tracker_.changes().services;
+  now.endpoint_changes = tracker_.changes().slices;
+  now.pending_service_changes = tracker_.pending_changes().services;
+  now.pending_endpoint_changes = tracker_.pending_changes().slices;
+  for (const model::ServicePortRowPtr& row : tracker_.Complete().rows) {
+    bool internal = false;
+    bool external = false;
+    for (const model::Frontend& frontend : row->frontends) {
+      const bool cluster_ip = frontend.kind == model::FrontendKind::kClusterIp;
+      (cluster_ip ? internal : external) |= Discards(*row, frontend.outside);
+    }
+    const char* family = row->key.v6 ? "IPv6" : "IPv4";
+    now.no_local_internal[family] += internal ? 1 : 0;
+    now.no_local_external[family] += external ? 1 : 0;
+  }
+}
+
 ServiceProxyHealth ServiceDriver::Health() const {
   const std::lock_guard lock(mutex_);
   return health_;
@@ -150,7 +184,7 @@ void ServiceDriver::Sync(std::unique_lock<std::mutex>& lock) {
       problems_[problem.name] = std::move(problem.messages);
     }
   }
-  if (resend_) update.change = tracker_.Complete();
+  if (std::exchange(resend_, false)) update.change = tracker_.Complete();
   Apply(lock, update.change);
   Tell(lock, update.health_checks_changed);
 }
@@ -160,23 +194,31 @@ void ServiceDriver::Apply(std::unique_lock<std::mutex>& lock, const model::Servi
   applying_ = true;
   const std::optional<BootTime> pending = health_.pending_since;
   health_.pending_since.reset();  // an edit from here on is a new pending one
+  std::vector<WallTime> triggers = std::exchange(triggers_, {});
+  const Steady::time_point began = Steady::now();
   lock.unlock();
   const auto applied = back_end_.Apply(change);
+  const auto took = Steady::now() - began;
   lock.lock();
   applying_ = false;
   if (applied) {
-    resend_ = false;
-    retry_at_ = {};
-    retry_delay_ = options_.first_retry;
-    if (!health_.error.empty()) lines_.push_back("service rules are in place again");
-    health_.error.clear();
-    health_.last_updated = clock_.Wall();
-    NoteRefused(change, *applied);
+    NoteSuccess(change, *applied);
+    options_.metrics->NoteSync(change.complete, took, health_.last_updated, triggers);
   } else {
     if (pending) health_.pending_since = pending;
+    triggers_.insert(triggers_.end(), triggers.begin(), triggers.end());
     NoteFailure(applied.error());
   }
   changed_.notify_all();
+}
+
+void ServiceDriver::NoteSuccess(const model::ServiceChange& change, const ServiceApplied& applied) {
+  retry_at_ = {};
+  retry_delay_ = options_.first_retry;
+  if (!health_.error.empty()) lines_.push_back("service rules are in place again");
+  health_.error.clear();
+  health_.last_updated = clock_.Wall();
+  NoteRefused(change, applied);
 }
 
 void ServiceDriver::NoteFailure(const Error& error) {

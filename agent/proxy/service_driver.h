@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include "agent/proxy/proxy_metrics.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
 #include "holdfast/interfaces/service_back_end.h"
@@ -35,6 +36,7 @@ struct ServiceDriverOptions {
   std::chrono::milliseconds repair_gap{100};  // between two that RepairSoon() asked for
   std::chrono::milliseconds first_retry{1'000};
   std::chrono::milliseconds last_retry{30'000};
+  std::shared_ptr<ProxyMetrics> metrics = std::make_shared<ProxyMetrics>();
 };
 
 // Called from the driver's thread, without a lock held.
@@ -63,8 +65,10 @@ class ServiceDriver {
   // should have been set before.
   Result<void> Start();
 
-  // One edit, however many calls of the tracker it makes, is seen as one change.
-  void Edit(const std::function<void(netproxy::ServiceTracker&)>& edit);
+  // One edit, however many calls of the tracker it makes, is seen as one change. `triggers`: when
+  // that came about what the edit is a consequence of, for the metrics.
+  void Edit(const std::function<void(netproxy::ServiceTracker&)>& edit,
+            const std::vector<WallTime>& triggers = {});
 
   // Somebody touched the rules: they are compared at once. Does not block.
   void RepairSoon();
@@ -75,6 +79,8 @@ class ServiceDriver {
 
   std::optional<netproxy::ServiceExplanation> Explain(const model::ServiceName& name) const;
   ServiceProxyHealth Health() const;
+  // Fills in what the driver knows of the moment.
+  void Describe(ProxyMetrics::Now& now) const;
   // Called with what there is now, and then whenever it changes, from the driver's thread; must not
   // block. After a call with an empty function the former listener is called no more.
   void SetHealthCheckListener(std::function<void(const HealthChecks&)> listener);
@@ -93,6 +99,7 @@ class ServiceDriver {
   void Repair(std::unique_lock<std::mutex>& lock);
   void RetryRefused(std::unique_lock<std::mutex>& lock);
   void Apply(std::unique_lock<std::mutex>& lock, const model::ServiceChange& change);
+  void NoteSuccess(const model::ServiceChange& change, const ServiceApplied& applied);
   void NoteFailure(const Error& error);
   void NoteRefused(const model::ServiceChange& change, const ServiceApplied& applied);
   // What has to be told since the last call.
@@ -117,6 +124,7 @@ class ServiceDriver {
   Steady::time_point repaired_at_;
   std::chrono::milliseconds retry_delay_;
   ServiceProxyHealth health_;
+  std::vector<WallTime> triggers_;  // of what the kernel has not taken yet
   std::map<model::ServiceName, std::vector<std::string>> problems_;  // of the table
   std::map<model::ServicePortKey, std::string> refused_;             // by the back end
   Report told_;

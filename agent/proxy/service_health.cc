@@ -38,12 +38,13 @@ std::vector<IpAddress> ServiceHealth::ListenAddresses(const netproxy::TableOptio
 }
 
 ServiceHealth::ServiceHealth(ServiceDriver& driver, const Clock& clock,
-                             std::vector<IpAddress> addresses,
+                             std::vector<IpAddress> addresses, HealthServer::Listeners fixed,
                              std::function<void(const std::string& line)> log,
                              std::unique_ptr<HealthServer> server)
     : driver_(driver),
       clock_(clock),
       addresses_(std::move(addresses)),
+      fixed_(std::move(fixed)),
       log_(std::move(log)),
       server_(std::move(server)) {
   driver_.SetHealthCheckListener([this](const HealthChecks& checks) { Update(checks); });
@@ -53,25 +54,35 @@ ServiceHealth::~ServiceHealth() { driver_.SetHealthCheckListener({}); }
 
 Result<std::unique_ptr<ServiceHealth>> ServiceHealth::Start(
     ServiceDriver& driver, const Clock& clock, std::vector<IpAddress> addresses,
-    std::function<void(const std::string& line)> log) {
+    HealthServer::Listeners fixed, std::function<void(const std::string& line)> log) {
   ASSIGN_OR_RETURN(std::unique_ptr<HealthServer> server, HealthServer::Start());
-  return std::unique_ptr<ServiceHealth>(
-      new ServiceHealth(driver, clock, std::move(addresses), std::move(log), std::move(server)));
+  return std::unique_ptr<ServiceHealth>(new ServiceHealth(
+      driver, clock, std::move(addresses), std::move(fixed), std::move(log), std::move(server)));
+}
+
+void ServiceHealth::SetAddresses(std::vector<IpAddress> addresses) {
+  {
+    const std::lock_guard lock(mutex_);
+    addresses_ = std::move(addresses);
+  }
+  driver_.SetHealthCheckListener([this](const HealthChecks& checks) { Update(checks); });
 }
 
 void ServiceHealth::Update(const HealthChecks& checks) {
-  HealthServer::Listeners listeners;
+  HealthServer::Listeners listeners = fixed_;
+  const std::lock_guard lock(mutex_);
   for (const auto& [name, check] : checks) {
     for (const IpAddress& address : addresses_) {
       const size_t endpoints = check.local_endpoints[address.v6 ? 1 : 0];
-      listeners[{address, check.port}] = [this, service = name, endpoints](const std::string&) {
-        return netproxy::ServiceHealthReply(service, endpoints,
-                                            IsHealthy(driver_.Health(), clock_.Boot()));
-      };
+      listeners.try_emplace({address, check.port},
+                            [this, service = name, endpoints](const std::string&) {
+                              return netproxy::ServiceHealthReply(
+                                  service, endpoints, IsHealthy(driver_.Health(), clock_.Boot()));
+                            });
     }
   }
   server_->Listen(std::move(listeners), [this](const std::string& why) {
-    log_(StrCat("health check node port: ", why));
+    log_(StrCat("service proxy: ", why, ", trying again"));
   });
 }
 

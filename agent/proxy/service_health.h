@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // ServiceHealth: answers at every healthCheckNodePort, on the addresses that node ports are on,
-// with what the ServiceDriver knows. Thread-safe.
+// with what the ServiceDriver knows; and what the proxy itself is asked at fixed addresses, which
+// come before a health check of the same port. Thread-safe.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -27,18 +29,23 @@ class ServiceHealth {
   // `driver` and `clock` are borrowed and must outlive this.
   static Result<std::unique_ptr<ServiceHealth>> Start(
       ServiceDriver& driver, const Clock& clock, std::vector<IpAddress> addresses,
-      std::function<void(const std::string& line)> log);
+      HealthServer::Listeners fixed, std::function<void(const std::string& line)> log);
   ~ServiceHealth();
+
+  // Health checks are answered there and nowhere else from now on.
+  void SetAddresses(std::vector<IpAddress> addresses);
 
  private:
   ServiceHealth(ServiceDriver& driver, const Clock& clock, std::vector<IpAddress> addresses,
-                std::function<void(const std::string& line)> log,
+                HealthServer::Listeners fixed, std::function<void(const std::string& line)> log,
                 std::unique_ptr<HealthServer> server);
   void Update(const HealthChecks& checks);
 
   ServiceDriver& driver_;
   const Clock& clock_;
-  const std::vector<IpAddress> addresses_;
+  std::mutex mutex_;  // guards addresses_
+  std::vector<IpAddress> addresses_;
+  const HealthServer::Listeners fixed_;
   const std::function<void(const std::string& line)> log_;
   std::unique_ptr<HealthServer> server_;
 };

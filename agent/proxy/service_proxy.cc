@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/proxy/service_proxy.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/proxy/node_options.h"
+#include "agent/proxy/proxy_answers.h"
 #include "agent/proxy/service_book.h"
+#include "holdfast/base/strings.h"
 #include "netproxy/nft/cleanup.h"
 
 namespace holdfast::agent {
@@ -12,8 +15,10 @@ namespace {
 
 using Log = std::function<void(const std::string& line)>;
 
-Result<std::unique_ptr<ServiceRules>> OpenRules(const AgentConfig& config, const Log& log) {
+Result<std::unique_ptr<ServiceRules>> OpenRules(const AgentConfig& config, const Log& log,
+                                                std::shared_ptr<ProxyMetrics> metrics) {
   ServiceRulesOptions options;
+  options.metrics = std::move(metrics);
   options.mode = config.proxy_mode;
   options.record = config.instance.root_dir + "/proxy/modes";
   ASSIGN_OR_RETURN(const netproxy::ipvs::IpvsOptions ipvs, ReadIpvsOptions(config));
@@ -36,6 +41,21 @@ Result<ServiceBook> OpenBook(const AgentConfig& config, const ServiceRanges& ran
   return book;
 }
 
+bool HasFamily(const model::ServiceSettings& settings, bool v6) {
+  return std::any_of(settings.service_cidrs.begin(), settings.service_cidrs.end(),
+                     [v6](const Cidr& cidr) { return cidr.network.v6 == v6; });
+}
+
+Result<HealthServer::Listeners> FixedListeners(const AgentConfig& config, ProxyAnswers answers) {
+  ASSIGN_OR_RETURN(const auto health, ParseBindAddress(config.healthz_bind_address));
+  ASSIGN_OR_RETURN(const auto metrics, ParseBindAddress(config.metrics_bind_address));
+  if (health && metrics && *health == *metrics) {
+    return InvalidArgument(
+        StrCat("healthzBindAddress and metricsBindAddress are both ", config.healthz_bind_address));
+  }
+  return ProxyListeners(health, metrics, std::move(answers));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& config,
@@ -45,19 +65,31 @@ Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& con
   ASSIGN_OR_RETURN(const ServiceNodeOptions node, ReadServiceOptions(config));
   const Log log = callbacks.log;
   std::unique_ptr<ServiceProxy> proxy(new ServiceProxy());
-  ASSIGN_OR_RETURN(proxy->rules_, OpenRules(config, log));
+  const auto metrics = std::make_shared<ProxyMetrics>();
+  ASSIGN_OR_RETURN(proxy->rules_, OpenRules(config, log, metrics));
   ASSIGN_OR_RETURN(ServiceBook book, OpenBook(config, node.ranges, clock, log));
   LocalServicesOptions options;
   options.node_name = config.instance.node_name;
   options.driver.table = node.table;
+  options.driver.metrics = metrics;
   ASSIGN_OR_RETURN(proxy->services_,
                    LocalServices::Start(source, pods, *proxy->rules_, clock, std::move(book),
                                         std::move(options), std::move(callbacks)));
   ServiceDriver& driver = proxy->services_->driver();
   proxy->rules_->SetTouchedListener([&driver] { driver.RepairSoon(); });
   ASSIGN_OR_RETURN(
-      proxy->health_,
-      ServiceHealth::Start(driver, clock, ServiceHealth::ListenAddresses(node.table), log));
+      auto fixed,
+      FixedListeners(
+          config, {driver, clock, metrics, [r = proxy->rules_.get()] { return r->mode(); },
+                   HasFamily(*node.table.settings, false), HasFamily(*node.table.settings, true)}));
+  ASSIGN_OR_RETURN(proxy->health_,
+                   ServiceHealth::Start(driver, clock, ServiceHealth::ListenAddresses(node.table),
+                                        std::move(fixed), log));
+  const auto moved = [p = proxy.get()](const netproxy::TableOptions& table) {
+    p->services_->SetTableOptions(table);
+    p->health_->SetAddresses(ServiceHealth::ListenAddresses(table));
+  };
+  ASSIGN_OR_RETURN(proxy->addresses_, AddressWatch::Start(config, node.table, moved, log));
   return proxy;
 }
 
@@ -66,26 +98,34 @@ ServiceProxy::~ServiceProxy() {
 }
 
 void ServiceProxy::SetMode(const std::string& mode) {
-  rules_->SetMode(mode);
-  services_->driver().ApplyAll();
+  if (rules_->SetMode(mode)) services_->driver().ApplyAll();
 }
 
-Result<void> ServiceProxy::RemoveRules(const AgentConfig& config, bool kube_proxy_too) {
+Result<void> ServiceProxy::RemoveRules(const AgentConfig& config) {
   AgentConfig nftables = config;
   nftables.proxy_mode = "nftables";  // needs no program, so there is something to begin with
-  ASSIGN_OR_RETURN(const auto rules, OpenRules(nftables, [](const std::string&) {}));
-  RETURN_IF_ERROR(rules->Remove());
-  if (!kube_proxy_too) return {};
-  ASSIGN_OR_RETURN(const auto tables, netproxy::nft::RemoveKubeProxyTables());
-  (void)tables;
+  ASSIGN_OR_RETURN(
+      const auto rules,
+      OpenRules(nftables, [](const std::string&) {}, std::make_shared<ProxyMetrics>()));
+  return rules->Remove();
+}
+
+Result<std::vector<std::string>> ServiceProxy::RemoveKubeProxyRules(const AgentConfig& config) {
+  ASSIGN_OR_RETURN(const netproxy::ipvs::IpvsOptions ipvs, ReadIpvsOptions(config));
+  ASSIGN_OR_RETURN(std::vector<std::string> removed, netproxy::nft::RemoveKubeProxyTables());
   for (const std::string& mode : ProxyModes()) {
     if (mode == "nftables") continue;  // a table of its own: done above
-    auto opened = OpenBackEnd(mode, config.instance);
-    if (!opened && opened.error().code() == Code::kNotFound) continue;  // so nothing is left of it
-    if (!opened) return std::move(opened.error());
-    RETURN_IF_ERROR(WithContext(opened->back_end->Remove(), mode));
+    ASSIGN_OR_RETURN(const bool done, RemoveUnopened(mode, config.instance, ipvs));
+    if (!done) {
+      auto opened = OpenBackEnd(mode, config.instance, ipvs);
+      if (!opened && opened.error().code() == Code::kNotFound)
+        continue;  // so nothing is left of it
+      if (!opened) return std::move(opened.error());
+      RETURN_IF_ERROR(WithContext(opened->back_end->Remove(), mode));
+    }
+    removed.push_back("rules of the " + mode + " mode");
   }
-  return {};
+  return removed;
 }
 
 }  // namespace holdfast::agent

@@ -7,9 +7,11 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "agent/config/agent_config.h"
 #include "agent/pod/view.h"
+#include "agent/proxy/address_watch.h"
 #include "agent/proxy/local_services.h"
 #include "agent/proxy/service_health.h"
 #include "agent/proxy/service_rules.h"
@@ -32,9 +34,10 @@ class ServiceProxy {
   // logged, and the one before goes on.
   void SetMode(const std::string& mode);
 
-  // Takes the rules of every mode that this node's agents had away, and with `kube_proxy_too` those
-  // of a kube-proxy.
-  static Result<void> RemoveRules(const AgentConfig& config, bool kube_proxy_too);
+  // Takes the rules of every mode that this node's agents had away.
+  static Result<void> RemoveRules(const AgentConfig& config);
+  // The same for a kube-proxy, whose chains the iptables mode shares. What was removed, for people.
+  static Result<std::vector<std::string>> RemoveKubeProxyRules(const AgentConfig& config);
 
  private:
   ServiceProxy() = default;
@@ -42,6 +45,7 @@ class ServiceProxy {
   std::unique_ptr<ServiceRules> rules_;
   std::unique_ptr<LocalServices> services_;
   std::unique_ptr<ServiceHealth> health_;
+  std::unique_ptr<AddressWatch> addresses_;  // its thread calls the two before it
 };
 
 }  // namespace holdfast::agent

@@ -2,6 +2,7 @@
 #include "agent/proxy/service_rules.h"
 
 #include <cerrno>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -22,9 +23,10 @@ Result<std::unique_ptr<ServiceRules>> ServiceRules::Open(
 
 ServiceRules::~ServiceRules() { SetTouchedListener({}); }
 
-void ServiceRules::SetMode(const std::string& mode) {
+bool ServiceRules::SetMode(const std::string& mode) {
   const std::lock_guard lock(mode_mutex_);
   wanted_ = mode;
+  return wanted_ != in_force_;
 }
 
 std::string ServiceRules::mode() const {
@@ -63,7 +65,12 @@ Result<ServiceRules::Current> ServiceRules::OpenMode(const std::string& mode) {
 }
 
 Result<ServiceApplied> ServiceRules::Apply(const model::ServiceChange& change) {
-  ASSIGN_OR_RETURN(ServiceApplied applied, ApplyRules(change));
+  auto written = ApplyRules(change);
+  if (!written) {
+    options_.metrics->NoteFailure(current_.mode, change.complete);
+    return written;
+  }
+  ServiceApplied applied = std::move(*written);
   RETURN_IF_ERROR(DeleteStaleFlows(change));
   if (change.complete) RemoveOtherModes();
   return applied;
@@ -116,6 +123,7 @@ void ServiceRules::RemoveOtherModes() {
     const std::string error =
         removed ? std::string()
                 : StrCat("rules of proxy mode ", mode, " stay: ", removed.error().message());
+    if (!removed) options_.metrics->NoteCleanupFailure();
     if (!error.empty() && error != removal_error_) options_.log(error);
     removal_error_ = error;
   }
@@ -141,8 +149,12 @@ Result<void> ServiceRules::RemoveMode(const std::string& mode) {
 
 Result<void> ServiceRules::DeleteStaleFlows(const model::ServiceChange& change) {
   if (!flows_) return {};
+  const auto began = std::chrono::steady_clock::now();
   auto deleted = flows_->After(change);
-  if (deleted) return {};
+  if (deleted) {
+    options_.metrics->NoteFlows(std::chrono::steady_clock::now() - began, *deleted);
+    return {};
+  }
   const int error = deleted.error().sys_errno();
   if (error != EINVAL && error != EOPNOTSUPP) return std::move(deleted.error());
   options_.log(
@@ -164,6 +176,9 @@ Result<void> ServiceRules::Remove() {
   return {};
 }
 
-Result<std::string> ServiceRules::Dump() { return current_.back_end->Dump(); }
+Result<std::string> ServiceRules::Dump() {
+  ASSIGN_OR_RETURN(const std::string text, current_.back_end->Dump());
+  return StrCat("# proxy mode ", current_.mode, "\n", text);
+}
 
 }  // namespace holdfast::agent

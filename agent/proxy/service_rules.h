@@ -19,6 +19,7 @@
 #include "agent/proxy/back_ends.h"
 #include "agent/proxy/fd_thread.h"
 #include "agent/proxy/mode_record.h"
+#include "agent/proxy/proxy_metrics.h"
 #include "holdfast/base/result.h"
 #include "holdfast/interfaces/service_back_end.h"
 #include "netproxy/conntrack/stale_flows.h"
@@ -33,6 +34,7 @@ struct ServiceRulesOptions {
   // that.
   std::function<Result<bool>(const std::string& mode)> remove_unopened;
   std::function<void(const std::string& line)> log;
+  std::shared_ptr<ProxyMetrics> metrics = std::make_shared<ProxyMetrics>();
 };
 
 class ServiceRules : public ServiceBackEnd {
@@ -42,8 +44,8 @@ class ServiceRules : public ServiceBackEnd {
                                                     std::optional<netproxy::StaleFlows> flows);
   ~ServiceRules() override;
 
-  // With the next complete change.
-  void SetMode(const std::string& mode);
+  // With the next complete change. False when it is in force already.
+  bool SetMode(const std::string& mode);
   std::string mode() const;  // in force
   // Called when somebody else touched the rules, from a thread of ours; must not block. After a
   // call with an empty function the former one is called no more.

@@ -33,6 +33,9 @@ class ServiceView {
   virtual std::vector<SlicePtr> ListSlices() const = 0;
   // kNotFound: `services "x" not found`.
   virtual Result<ExplainedService> Explain(const model::ServiceName& name) const = 0;
+  // The rules in the language of the tool that loads them; the first line names the mode. Blocks
+  // while rules are being written. kUnavailable before the first ones are.
+  virtual Result<std::string> DumpRules() = 0;
 };
 
 }  // namespace holdfast::agent

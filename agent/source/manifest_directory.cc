@@ -56,7 +56,7 @@ class ManifestDirectory::Impl {
   }
 
   Result<void> Start() {
-    Look();
+    LookUntilQuiet();
     try {
       thread_ = std::thread([this] { Run(); });
     } catch (const std::system_error& error) {
@@ -116,6 +116,16 @@ class ManifestDirectory::Impl {
     if (look_again_) wait = std::min(wait, *look_again_ - clock_->Boot());
     const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
     return static_cast<int>(std::clamp<int64_t>(milliseconds, 0, 60'000));
+  }
+
+  // A first snapshot without a file that was written a moment ago would end its pods, and its
+  // Services' rules, as if it had been deleted. Somebody who never stops writing is not waited for.
+  void LookUntilQuiet() {
+    const auto deadline = std::chrono::steady_clock::now() + 5 * options_.quiet;
+    for (Look(); look_again_ && std::chrono::steady_clock::now() < deadline; Look()) {
+      pollfd event{watch_.inotify_fd(), POLLIN, 0};
+      ::poll(&event, 1, Timeout());
+    }
   }
 
   // One pass: events, listing, reading what is due, publishing. The same for every cause.

@@ -33,8 +33,8 @@ struct ManifestDirectoryOptions {
 
 class ManifestDirectory : public PodSource {
  public:
-  // Reads the directory once before it returns, so the first snapshot is complete (files that are
-  // being written at that moment follow when they are quiet). Fails only without inotify or
+  // Reads the directory before it returns, so the first snapshot is complete. Files that are being
+  // written at that moment are waited for, up to 5 times `quiet`. Fails only without inotify or
   // threads.
   static Result<std::unique_ptr<ManifestDirectory>> Start(ManifestDirectoryOptions options,
                                                           std::shared_ptr<const Clock> clock);

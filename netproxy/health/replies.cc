@@ -19,7 +19,7 @@ HttpReply Json(bool ok, std::string body) {
 
 const char* Bool(bool value) { return value ? "true" : "false"; }
 
-// RFC 3339 with nanoseconds, UTC, in quotes.
+// RFC 3339 in UTC, in quotes, with as many digits of a second as it needs.
 std::string Quoted(WallTime time) {
   constexpr int64_t kSecond = 1'000'000'000;
   const int64_t total = time.since_epoch.count();
@@ -29,12 +29,32 @@ std::string Quoted(WallTime time) {
   char date[32];
   std::strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%S", &utc);
   char text[64];
-  std::snprintf(text, sizeof text, "\"%s.%09dZ\"", date, static_cast<int>(total % kSecond));
-  return text;
+  std::snprintf(text, sizeof text, ".%09d", static_cast<int>(total % kSecond));
+  std::string fraction = text;
+  fraction.erase(fraction.find_last_not_of('0') + 1);
+  if (fraction == ".") fraction.clear();
+  return StrCat("\"", date, fraction, "Z\"");
 }
 
 // Who is healthy is up to date, whenever the last change was.
 WallTime Updated(const ProxyState& state, bool ok) { return ok ? state.now : state.last_updated; }
+
+// `eligible`: "" leaves it out. Families show once they have been written.
+std::string Body(const ProxyState& state, bool ok, const std::string& eligible) {
+  std::string status;
+  const auto family = [&](const char* name, bool there) {
+    if (!there || state.last_updated.IsZero()) return;
+    status += StrCat(status.empty() ? ",\"status\":{" : ",", "\"", name,
+                     "\":{\"lastUpdated\":", Quoted(state.last_updated),
+                     ",\"healthy\":", Bool(state.healthy), "}");
+  };
+  family("IPv4", state.ipv4);
+  family("IPv6", state.ipv6);
+  if (!status.empty()) status += "}";
+  return StrCat("{\"lastUpdated\":", Quoted(Updated(state, ok)),
+                ",\"currentTime\":", Quoted(state.now), eligible,
+                ",\"healthy\":", Bool(state.healthy), status, "}");
+}
 
 }  // namespace
 
@@ -52,14 +72,11 @@ HttpReply ServiceHealthReply(const model::ServiceName& service, size_t local_end
 
 HttpReply HealthzReply(const ProxyState& state) {
   const bool ok = state.healthy && state.node_eligible;
-  return Json(ok, StrCat("{\"lastUpdated\": ", Quoted(Updated(state, ok)),
-                         ",\"currentTime\": ", Quoted(state.now),
-                         ", \"nodeEligible\": ", Bool(state.node_eligible), "}\n"));
+  return Json(ok, Body(state, ok, StrCat(",\"nodeEligible\":", Bool(state.node_eligible))));
 }
 
 HttpReply LivezReply(const ProxyState& state) {
-  return Json(state.healthy, StrCat("{\"lastUpdated\": ", Quoted(Updated(state, state.healthy)),
-                                    ",\"currentTime\": ", Quoted(state.now), "}\n"));
+  return Json(state.healthy, Body(state, state.healthy, ""));
 }
 
 }  // namespace holdfast::netproxy

@@ -27,8 +27,10 @@ HttpReply ServiceHealthReply(const model::ServiceName& service, size_t local_end
 struct ProxyState {
   bool healthy = true;        // no change has waited for too long
   bool node_eligible = true;  // the node is neither being deleted nor tainted for it
-  WallTime last_updated;      // of the last change that the kernel took
+  WallTime last_updated;      // of the last change that the kernel took; zero before the first one
   WallTime now;
+  bool ipv4 = true;  // families that have rules
+  bool ipv6 = false;
 };
 
 // For load balancers: unhealthy too when the node is about to go.

@@ -33,6 +33,7 @@ void ServiceTracker::SetOptions(TableOptions options) {
 void ServiceTracker::SetService(model::Service service) {
   Entry& entry = entries_[service.name];
   if (entry.service == service) return;
+  NoteServiceChange();
   dirty_.insert(service.name);
   entry.service = std::move(service);
   entry.claims_stale = true;
@@ -41,6 +42,7 @@ void ServiceTracker::SetService(model::Service service) {
 void ServiceTracker::RemoveService(const ServiceName& name) {
   const auto found = entries_.find(name);
   if (found == entries_.end() || !found->second.service) return;
+  NoteServiceChange();
   found->second.service.reset();
   found->second.claims_stale = true;
   dirty_.insert(name);
@@ -55,6 +57,7 @@ void ServiceTracker::SetSlice(model::EndpointSlice slice) {
   slice_owner_[key] = slice.service;
   model::EndpointSlice& stored = entries_[slice.service].slices[slice.name];
   if (stored == slice) return;
+  NoteSliceChange();
   dirty_.insert(slice.service);
   stored = std::move(slice);
 }
@@ -63,9 +66,20 @@ void ServiceTracker::RemoveSlice(const std::string& slice_namespace,
                                  const std::string& slice_name) {
   const auto owner = slice_owner_.find({slice_namespace, slice_name});
   if (owner == slice_owner_.end()) return;
+  NoteSliceChange();
   entries_[owner->second].slices.erase(slice_name);
   dirty_.insert(owner->second);
   slice_owner_.erase(owner);
+}
+
+void ServiceTracker::NoteServiceChange() {
+  ++changes_.services;
+  ++pending_.services;
+}
+
+void ServiceTracker::NoteSliceChange() {
+  ++changes_.slices;
+  ++pending_.slices;
 }
 
 std::vector<const model::EndpointSlice*> ServiceTracker::Slices(const Entry& entry) {
@@ -138,6 +152,7 @@ ServiceUpdate ServiceTracker::Commit() {
     if (!found->second.service && found->second.slices.empty()) entries_.erase(found);
   }
   dirty_.clear();
+  pending_ = {};
   settings_changed_ = false;
   std::sort(update.change.rows.begin(), update.change.rows.end(), ByKey);
   std::sort(update.change.removed.begin(), update.change.removed.end());

@@ -70,6 +70,14 @@ class ServiceTracker {
   void SetSlice(model::EndpointSlice slice);
   void RemoveSlice(const std::string& slice_namespace, const std::string& slice_name);
 
+  // How many calls changed something, ever, and since the last Commit().
+  struct Changes {
+    uint64_t services = 0;
+    uint64_t slices = 0;
+  };
+  const Changes& changes() const { return changes_; }
+  const Changes& pending_changes() const { return pending_; }
+
   bool HasChanges() const { return !dirty_.empty() || settings_changed_; }
   ServiceUpdate Commit();
   // Every row, as a change that knows nothing of what was before; for a back end that starts.
@@ -103,11 +111,15 @@ class ServiceTracker {
   void Emit(const model::ServiceName& name, BuiltRows built, ServiceUpdate& update);
   static void Compare(Entry& entry, std::vector<model::ServicePortRowPtr> rows,
                       model::ServiceChange& change);
+  void NoteServiceChange();
+  void NoteSliceChange();
   void UpdateHealthCheck(const model::ServiceName& name, const Entry& entry, ServiceUpdate& update);
 
   TableOptions options_;
   bool settings_changed_ = true;
   bool complete_next_ = true;
+  Changes changes_;
+  Changes pending_;
   uint64_t version_ = 0;
   std::map<model::ServiceName, Entry> entries_;
   std::map<std::pair<std::string, std::string>, model::ServiceName> slice_owner_;

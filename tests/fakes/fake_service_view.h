@@ -15,6 +15,7 @@ class FakeServiceView : public ServiceView {
   std::vector<ServicePtr> services;
   std::vector<SlicePtr> slices;
   std::map<model::ServiceName, ExplainedService> explained;
+  Result<std::string> rules = Unavailable("service proxy: no rules are written yet");
 
   std::vector<ServicePtr> ListServices() const override { return services; }
   std::vector<SlicePtr> ListSlices() const override { return slices; }
@@ -23,6 +24,7 @@ class FakeServiceView : public ServiceView {
     if (found == explained.end()) return NotFound("services \"" + name.name + "\" not found");
     return found->second;
   }
+  Result<std::string> DumpRules() override { return rules; }
 };
 
 }  // namespace holdfast::agent

@@ -37,6 +37,7 @@ class Machine:
             "manifestDir": str(self.manifests), "cgroupParent": self.cgroup,
             "interfacePrefix": "hk", "tableName": self.table,
             "podCIDRs": ["10.123.0.0/22", "fd00:123::/64"],
+            "healthzBindAddress": "", "metricsBindAddress": "",
         }))
         self.agent = None
         self.environment = {**os.environ, **(environment or {})}
@@ -49,6 +50,19 @@ class Machine:
         self.agent = subprocess.Popen([self.bin / "holdfastd", "--config", self.config],
                                       stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                                       env=self.environment, start_new_session=True)
+
+    def set_config(self, **fields):
+        """Changes the configuration file; a running agent reads it at SIGHUP, a new one at its start."""
+        new = self.config.with_suffix(".new")
+        new.write_text(json.dumps({**json.loads(self.config.read_text()), **fields}))
+        new.rename(self.config)
+
+    def hang_up(self):
+        """SIGHUP to the agent; False when there is none."""
+        pids = self.pids_of("agent")
+        for pid in pids:
+            os.kill(pid, signal.SIGHUP)
+        return bool(pids)
 
     def ensure_agent(self):
         with self.starting:

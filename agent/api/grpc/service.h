@@ -43,6 +43,8 @@ class NodeAgentService final : public v1::NodeAgent::CallbackService {
   grpc::ServerUnaryReactor* ExplainService(grpc::CallbackServerContext* context,
                                            const v1::ExplainServiceRequest* request,
                                            v1::ExplainServiceResponse* response) override;
+  grpc::ServerWriteReactor<v1::DumpProxyResponse>* DumpProxy(
+      grpc::CallbackServerContext* context, const v1::DumpProxyRequest* request) override;
   grpc::ServerUnaryReactor* ListImages(grpc::CallbackServerContext* context,
                                        const v1::ListImagesRequest* request,
                                        v1::ListImagesResponse* response) override;

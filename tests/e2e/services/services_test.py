@@ -3,6 +3,7 @@
 """Services under the real agent: services_test.py BIN_DIR [FILTER].
 
 Run as root in a network and mount namespace of its own (CMakeLists.txt does that)."""
+import json
 import pathlib
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import tempfile
 
 from world import Held, Node, Sender, Servers, ask, prepare_network, run, seconds_until
-from suite import check, run_tests  # found once world is there
+from suite import check, equal, run_tests  # found once world is there
 
 ENDPOINTS = {"a": "10.50.0.1", "b": "10.50.0.2"}
 A, B = ENDPOINTS.values()
@@ -56,6 +57,160 @@ def test_udp_senders_that_never_stop_follow_the_endpoints(node):
     until(node, "the first endpoint is back", lambda: sender.ask() == "a")
     node.remove("dns")
     until(node, "nobody answers after the service went", lambda: sender.ask() is None)
+
+
+def test_node_ports_follow_the_nodes_address(node):
+    node.service("web", "10.96.0.10", type="NodePort",
+                 ports=[{"port": 80, "protocol": "TCP", "nodePort": 30080}])
+    node.endpoints("web", [A])
+    until(node, "the node port answers", lambda: ask("10.60.0.2", 30080) == "a")
+    run("ip", "address", "add", "10.60.0.7/24", "dev", "up0")
+    run("ip", "route", "replace", "default", "via", "10.60.0.1", "src", "10.60.0.7")
+    until(node, "it answers at the new primary address", lambda: ask("10.60.0.7", 30080) == "a")
+    check(ask("10.60.0.2", 30080) != "a", "and not at the other one")
+    run("ip", "route", "replace", "default", "via", "10.60.0.1", "src", "10.60.0.2")
+    run("ip", "address", "del", "10.60.0.7/24", "dev", "up0")
+    until(node, "and at the first one again", lambda: ask("10.60.0.2", 30080) == "a")
+
+
+def in_an_empty_network(text, *words):
+    """Runs a program with `text` as its input in a network namespace of its own."""
+    return subprocess.run(["unshare", "--net", *words], input=text, capture_output=True, text=True,
+                          check=False)
+
+
+def test_a_dump_of_the_rules_can_be_loaded(node):
+    node.service("web", "10.96.0.10", sessionAffinity="ClientIP")
+    node.endpoints("web", [A, B])
+    for mode, load in (("nftables", "nft -f - && nft list ruleset"),
+                       ("iptables", "sed '/^# IPv6/,$d' | iptables-nft-restore && iptables-nft-save")):
+        node.set_mode(mode)
+        until(node, f"only {mode} has rules", lambda m=mode: node.modes() == {m})
+        dump = node.ctl("proxy", "dump").stdout
+        check(dump.startswith(f"# proxy mode {mode}\n"), dump[:200])
+        loaded = in_an_empty_network(dump, "sh", "-ec", load)
+        equal((loaded.returncode, loaded.stderr), (0, ""), f"loading the dump of {mode}")
+        for what in ("10.96.0.10", A, B):
+            check(what in loaded.stdout, f"{what} is not in {loaded.stdout}")
+    node.set_mode("nftables")
+    until(node, "nftables again", lambda: node.modes() == {"nftables"})
+
+
+def test_health_and_metrics_are_answered_as_kube_proxy_does(node):
+    node.service("web", "10.96.0.10")
+    node.endpoints("web", [A])
+    node.kill(("agent",))
+    node.set_config(healthzBindAddress="0.0.0.0:10256", metricsBindAddress="127.0.0.1:10249")
+    until(node, "rules are written", lambda: '"status"' in node.get("http://127.0.0.1:10256/healthz")[1])
+    for path, keys in (("healthz", ["currentTime", "healthy", "lastUpdated", "nodeEligible", "status"]),
+                       ("livez", ["currentTime", "healthy", "lastUpdated", "status"])):
+        status, body = node.get(f"http://10.60.0.2:10256/{path}")
+        said = json.loads(body)
+        equal((status, sorted(said), said["healthy"]), (200, keys, True), path)
+        equal(said["status"]["IPv4"]["healthy"], True, path)
+    equal(node.get("http://127.0.0.1:10256/")[0], 404, "another path")
+    equal(node.get("http://127.0.0.1:10249/proxyMode"), (200, "nftables"), "mode")
+    endpoint_changes = 'kubeproxy_sync_proxy_rules_endpoint_changes_total '
+    before = metric(node, endpoint_changes)
+    node.endpoints("web", [B])
+    until(node, "the new endpoint answers", lambda: ask("10.96.0.10") == "b")
+    check(metric(node, endpoint_changes) > before, "endpoint changes are counted")
+    for name in ("kubeproxy_sync_proxy_rules_duration_seconds_count{ip_family=\"IPv4\"}",
+                 "kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family=\"IPv4\"}",
+                 "kubeproxy_proxy_healthz_total{code=\"200\"}"):
+        check(metric(node, name) > 0, name)
+    node.set_config(healthzBindAddress="", metricsBindAddress="")
+
+
+def metric(node, name):
+    """The value of a series of /metrics."""
+    status, text = node.get("http://127.0.0.1:10249/metrics")
+    equal(status, 200, "metrics")
+    lines = [line for line in text.splitlines() if line.startswith(name)]
+    equal(len(lines), 1, name)
+    return float(lines[0].split()[-1])
+
+
+class Traffic:
+    """A connection that stays, and new ones all the time: no step of a test may harm either."""
+
+    def __init__(self, node):
+        node.service("web", "10.96.0.10")
+        node.endpoints("web", [A])
+        until(node, "the service answers", lambda: ask("10.96.0.10") == "a")
+        self.held = Held("10.96.0.10")
+        self.asked = 0
+
+    def goes_on(self):
+        equal(self.held.ask(), "a", "the connection that stays")
+        equal(ask("10.96.0.10", patience=3), "a", f"new connection {self.asked}")
+        self.asked += 1
+        return True
+
+    def until(self, node, what, ready):
+        """Waits as Node.wait() does, with traffic in between."""
+        node.wait(what, lambda: self.goes_on() and ready(), 60)
+
+
+def test_the_mode_changes_under_a_connection(node):
+    traffic = Traffic(node)
+    for mode in ("iptables", "nftables"):
+        node.set_mode(mode)
+        traffic.until(node, f"only {mode} has rules", lambda m=mode: node.modes() == {m})
+        traffic.until(node, "the record says so", lambda m=mode: node.recorded_modes() == {m})
+    print(f"  {traffic.asked} new connections meanwhile, one kept", flush=True)
+
+
+def test_a_wrong_configuration_changes_nothing(node):
+    traffic = Traffic(node)
+    node.set_mode("netfilter")
+    traffic.until(node, "the refusal is logged", lambda: "the configuration stays as it is" in node.log())
+    check("proxyMode: \"netfilter\" is none of: nftables, iptables, ipvs" in node.log(), node.log())
+    equal(node.modes(), {"nftables"}, "modes with rules")
+    node.set_config(proxyMode="nftables")
+
+
+def test_the_next_start_is_in_another_mode(node):
+    traffic = Traffic(node)
+    for mode in ("iptables", "nftables"):
+        node.set_config(proxyMode=mode)
+        node.kill(("agent",))
+        traffic.goes_on()
+        traffic.until(node, f"only {mode} has rules", lambda m=mode: node.modes() == {m})
+
+
+def test_killed_anywhere_in_a_change_of_mode_the_next_start_goes_on(node):
+    traffic = Traffic(node)
+    pauses = node.top / "root/pauses"
+    pauses.mkdir()
+    points = ["proxy.mode.recorded", "proxy.mode.applied", "proxy.mode.removed"]
+    points += [f"iptables.restore.{when}:{n}" for when in ("before", "after") for n in range(1, 5)]
+    for point in points:
+        for mode in ("iptables", "nftables"):
+            node.set_config(proxyMode=mode)
+            arrived = kill_at(node, pauses, point, mode)
+            traffic.goes_on()
+            traffic.until(node, f"{point}: only {mode} has rules", lambda m=mode: node.modes() == {m})
+            print(f"  {point} on the way to {mode}: {'killed there' if arrived else 'not passed'}",
+                  flush=True)
+    node.environment.pop("HOLDFAST_PAUSE_AT")
+
+
+def kill_at(node, pauses, point, mode):
+    """Starts the agent anew, now for `mode`, and kills it at its first arrival at `point`; False when it settles
+    without passing there."""
+    node.kill(("agent",))
+    node.environment.update(HOLDFAST_PAUSE_AT=point, HOLDFAST_PAUSE_DIR=str(pauses))
+    node.start_agent()
+    node.environment.update(HOLDFAST_PAUSE_AT="none")
+    stopped = lambda: any(pauses.iterdir())  # noqa: E731
+    settled = lambda: node.recorded_modes() == {mode}  # noqa: E731
+    node.wait(point, lambda: stopped() or settled(), 30)
+    arrived = stopped()
+    node.kill(("agent",))
+    for file in pauses.iterdir():
+        file.unlink()
+    return arrived
 
 
 # --- running them ----------------------------------------------------------------------------------

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 import time
+import urllib.error
+import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from machine import Machine  # noqa: E402
@@ -24,10 +26,10 @@ def prepare_network():
     """An uplink with a default route, so that there is a way to addresses that only rules know."""
     run("ip", "link", "set", "lo", "up")
     run("ip", "link", "add", "up0", "type", "veth", "peer", "name", "up1")
-    run("ip", "address", "add", "192.0.2.2/24", "dev", "up0")
+    run("ip", "address", "add", "10.60.0.2/24", "dev", "up0")
     run("ip", "link", "set", "up0", "up")
     run("ip", "link", "set", "up1", "up")
-    run("ip", "route", "add", "default", "via", "192.0.2.1")
+    run("ip", "route", "add", "default", "via", "10.60.0.1")
 
 
 class Servers(threading.Thread):
@@ -98,18 +100,46 @@ class Node(Machine):
         for suffix in ("", "-slice"):
             (self.manifests / f"{name}{suffix}.json").unlink(missing_ok=True)
 
+    def get(self, url):
+        """Status and body."""
+        try:
+            with urllib.request.urlopen(url, timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def set_mode(self, mode):
+        self.set_config(proxyMode=mode)
+        self.hang_up()
+
+    def modes(self):
+        """Which modes have rules in the kernel."""
+        found = set()
+        if subprocess.run(["nft", "list", "table", "ip", f"{self.table}-services"],
+                          capture_output=True, check=False).returncode == 0:
+            found.add("nftables")
+        for kind in ("nft", "legacy"):
+            saved = subprocess.run([f"iptables-{kind}-save", "-t", "nat"], capture_output=True,
+                                   text=True, check=False).stdout
+            if "KUBE-" in saved:
+                found.add("iptables")
+        return found
+
+    def recorded_modes(self):
+        return set((self.top / "root/proxy/modes").read_text().split())
+
     def log(self):
         return (self.top / "agent.log").read_text()
 
 
 def ask(address, port=80, patience=0.25):
-    """The name of the endpoint that answers a new connection; None when none does."""
+    """The name of the endpoint that answers a new connection, or why none does."""
     try:
         with socket.create_connection((address, port), patience) as client:
             client.sendall(b"who\n")
             return client.recv(100).decode()
-    except OSError:
-        return None
+    except OSError as error:
+        return str(error)
 
 
 class Sender:

@@ -66,6 +66,28 @@ TEST(ConfigTextTest, ReservedAmountsAreAMapInTheFileAndAListAsAFlag) {
   EXPECT_NE(ErrorOf(std::string(kHead) + "enforceNodeAllocatable: [kube-reserved]\n"), "");
 }
 
+TEST(ConfigTextTest, ReadsWhereTheProxyAnswersAndItsMode) {
+  AgentConfig config;
+  ASSERT_TRUE(ReadConfigText(std::string(kHead) +
+                                 "proxyMode: iptables\nhealthzBindAddress: '[::1]:10256'\n"
+                                 "metricsBindAddress: ''\n",
+                             "c.yaml", config));
+  EXPECT_EQ(config.proxy_mode, "iptables");
+  EXPECT_EQ(config.healthz_bind_address, "[::1]:10256");
+  EXPECT_EQ(config.metrics_bind_address, "");
+  EXPECT_EQ(ParseBindAddress("192.0.2.1:80").value()->port, 80);
+  EXPECT_FALSE(ParseBindAddress("").value().has_value());
+  for (const char* wrong : {"10256", "192.0.2.1", "::1:80", "[192.0.2.1]:80", "192.0.2.1:0",
+                            "192.0.2.1:65536", "192.0.2.1:8x", "localhost:80"}) {
+    EXPECT_FALSE(ParseBindAddress(wrong)) << wrong;
+  }
+  const CommandLine line = Parse({"--metrics-bind-address", "", "--proxy-mode=iptables"});
+  EXPECT_FALSE(line.exit) << line.output;
+  EXPECT_EQ(line.config.metrics_bind_address, "");
+  EXPECT_EQ(ErrorOf(std::string(kHead) + "proxyMode: userspace\n"),
+            "c.yaml:3:12: proxyMode: \"userspace\" is none of: nftables, iptables, ipvs");
+}
+
 TEST(ConfigTextTest, NamesEveryFaultWithItsPlace) {
   EXPECT_EQ(ErrorOf(std::string(kHead) + "rootDirr: /a\nworkers: many\n"),
             "c.yaml:3:1: rootDirr: unknown field (did you mean \"rootDir\"?)\n"

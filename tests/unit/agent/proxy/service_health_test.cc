@@ -76,7 +76,8 @@ TEST(ServiceHealthTest, AnswersForLocalEndpointsUntilTheServiceGoes) {
   const SystemClock clock;
   ServiceDriver driver(back_end, clock, {}, {});
   ASSERT_TRUE(driver.Start());
-  const auto health = ServiceHealth::Start(driver, clock, {Ip("127.0.0.1")}, [](const auto&) {});
+  const auto health =
+      ServiceHealth::Start(driver, clock, {Ip("127.0.0.1")}, {}, [](const auto&) {});
   ASSERT_TRUE(health);
   const uint16_t port = FreePort();
   driver.Edit([&](netproxy::ServiceTracker& t) { t.SetService(LocalBalancer(port)); });

@@ -116,7 +116,7 @@ TEST_F(ServiceRulesTest, TheNewModeComesBeforeTheOldOneGoes) {
   EXPECT_EQ((*rules)->mode(), "nftables") << "a change of some cannot bring a new mode";
   ASSERT_TRUE((*rules)->Apply(Everything()));
   EXPECT_EQ((*rules)->mode(), "iptables");
-  EXPECT_EQ((*rules)->Dump().value_or(""), "iptables");
+  EXPECT_EQ((*rules)->Dump().value_or(""), "# proxy mode iptables\niptables");
   EXPECT_THAT(kernel_.history,
               ElementsAre("apply nftables", "apply nftables", "apply iptables", "remove nftables"));
   EXPECT_EQ(Recorded(), "iptables\n");

@@ -61,6 +61,13 @@ TEST_F(ManifestDirectoryTest, ReadsSortedAndFollowsChanges) {
   EXPECT_TRUE(Becomes({"third-n", "second-n"}));
 }
 
+TEST_F(ManifestDirectoryTest, TheFirstSnapshotHasWhatWasWrittenAMomentAgo) {
+  Place("old.yaml", PodYaml("old"));
+  Write("young.yaml", PodYaml("young"));
+  Start();
+  EXPECT_EQ(Names(), (std::vector<std::string>{"old-n", "young-n"}));
+}
+
 TEST_F(ManifestDirectoryTest, TheCallbackComesAfterEachChange) {
   Place("a.yaml", PodYaml("a"));
   Start();

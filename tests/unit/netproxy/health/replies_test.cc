@@ -25,19 +25,32 @@ TEST(ServiceHealthReplyTest, TellsEndpointsHereAndTheProxysHealth) {
 TEST(ProxyReplyTest, HealthzMindsTheNodeLivezDoesNot) {
   ProxyState state;
   state.last_updated = {std::chrono::seconds(1'700'000'000)};
-  state.now = {std::chrono::seconds(1'700'000'060) + std::chrono::nanoseconds(7)};
+  state.now = {std::chrono::seconds(1'700'000'060) + std::chrono::milliseconds(70)};
   EXPECT_EQ(HealthzReply(state).status, 200);
   EXPECT_EQ(HealthzReply(state).body,
-            "{\"lastUpdated\": \"2023-11-14T22:14:20.000000007Z\",\"currentTime\": "
-            "\"2023-11-14T22:14:20.000000007Z\", \"nodeEligible\": true}\n");
+            "{\"lastUpdated\":\"2023-11-14T22:14:20.07Z\","
+            "\"currentTime\":\"2023-11-14T22:14:20.07Z\",\"nodeEligible\":true,\"healthy\":true,"
+            "\"status\":{\"IPv4\":{\"lastUpdated\":\"2023-11-14T22:13:20Z\",\"healthy\":true}}}");
   state.node_eligible = false;
   EXPECT_EQ(HealthzReply(state).status, 503);
   EXPECT_EQ(LivezReply(state).status, 200);
   state.healthy = false;
+  state.ipv6 = true;
   EXPECT_EQ(LivezReply(state).status, 503);
   EXPECT_EQ(LivezReply(state).body,
-            "{\"lastUpdated\": \"2023-11-14T22:13:20.000000000Z\",\"currentTime\": "
-            "\"2023-11-14T22:14:20.000000007Z\"}\n");
+            "{\"lastUpdated\":\"2023-11-14T22:13:20Z\","
+            "\"currentTime\":\"2023-11-14T22:14:20.07Z\",\"healthy\":false,"
+            "\"status\":{\"IPv4\":{\"lastUpdated\":\"2023-11-14T22:13:20Z\",\"healthy\":false},"
+            "\"IPv6\":{\"lastUpdated\":\"2023-11-14T22:13:20Z\",\"healthy\":false}}}");
+}
+
+TEST(ProxyReplyTest, AProxyThatHasNotWrittenYetIsHealthyWithoutStatus) {
+  ProxyState state;
+  state.now = {std::chrono::seconds(1'700'000'060)};
+  EXPECT_EQ(HealthzReply(state).status, 200);
+  EXPECT_EQ(LivezReply(state).body,
+            "{\"lastUpdated\":\"2023-11-14T22:14:20Z\",\"currentTime\":\"2023-11-14T22:14:20Z\","
+            "\"healthy\":true}");
 }
 
 }  // namespace
