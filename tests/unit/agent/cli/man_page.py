@@ -7,7 +7,8 @@ import subprocess
 import sys
 
 COMMANDS = ["get", "describe", "logs", "exec", "apply", "delete", "explain", "image", "image import", "image ls",
-            "image inspect", "image rm", "image export", "check", "wait", "version", "completion"]
+            "image inspect", "image rm", "image export", "check", "wait", "proxy", "proxy dump", "version",
+            "completion"]
 
 
 def help_of(program: str, words: list) -> str:
