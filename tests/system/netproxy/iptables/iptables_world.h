@@ -71,14 +71,9 @@ class IptablesWorld : public ServiceRunner,
     return out;
   }
 
-  // Every change leaves exactly what a fresh look wants.
   ServiceApplied Apply(bool complete, std::vector<model::ServicePortRowPtr> rows,
                        std::vector<model::ServicePortKey> removed = {}) {
-    ServiceApplied applied = ServiceRunner::Apply(complete, std::move(rows), std::move(removed));
-    auto differences = back_end_->Repair();
-    EXPECT_OK(differences);
-    EXPECT_EQ(differences.value_or(999), 0u) << Rules();
-    return applied;
+    return ApplyExactly(complete, std::move(rows), std::move(removed));
   }
   ServiceApplied Apply(bool complete, const Rows& rows,
                        std::vector<model::ServicePortKey> removed = {}) {
@@ -87,13 +82,6 @@ class IptablesWorld : public ServiceRunner,
       shared.push_back(std::make_shared<const model::ServicePortRow>(row));
     }
     return Apply(complete, std::move(shared), std::move(removed));
-  }
-
-  std::set<std::string> Reached(const std::string& client, const std::string& address,
-                                uint16_t port, int tries = 30) {
-    std::set<std::string> out;
-    for (int i = 0; i < tries; ++i) out.insert(Try(client, address, port).endpoint);
-    return out;
   }
 };
 

@@ -1,38 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // kill -9 of an agent whose Services are in IPVS: the next start converges, and a connection that
 // was there goes on.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include <cstdlib>
-#include <filesystem>
-#include <fstream>
 
+#include "tests/support/killed_process.h"
 #include "tests/system/netproxy/ipvs/ipvs_world.h"
+#include "tests/system/netproxy/services/crowd.h"
 
 namespace holdfast::netproxy {
 namespace {
-
-// `count` services with two endpoints each that nobody connects to.
-std::vector<model::ServicePortRowPtr> Crowd(size_t count) {
-  std::vector<model::ServicePortRowPtr> out;
-  for (size_t i = 0; i < count; ++i) {
-    auto row = std::make_shared<model::ServicePortRow>();
-    row->key = {StrCat("crowd/", 100000 + i), false};
-    model::Frontend frontend;
-    frontend.address = *IpAddress::Parse(StrCat("10.96.", 1 + i / 200, ".", 1 + i % 200));
-    frontend.port = 80;
-    frontend.masquerade = model::kFromNode | model::kFromOutside;
-    row->frontends = {frontend};
-    for (const char* endpoint : {"10.89.1.1", "10.89.1.2"}) {
-      row->cluster.push_back({*IpAddress::Parse(endpoint), static_cast<uint16_t>(1 + i)});
-    }
-    out.push_back(std::move(row));
-  }
-  return out;
-}
 
 // The process that is killed: this program again, with only this test. Loads, changes, takes away.
 TEST(IpvsDriver, DISABLED_Load) {
@@ -42,7 +22,7 @@ TEST(IpvsDriver, DISABLED_Load) {
   options.state_dir = state;
   auto back_end = ipvs::IpvsBackEnd::Open(options);
   ASSERT_OK(back_end);
-  const auto all = Crowd(300);
+  const auto all = Crowd(300, false);
   model::ServiceChange change;
   change.complete = true;
   change.settings = std::make_shared<model::ServiceSettings>();
@@ -62,33 +42,15 @@ TEST(IpvsDriver, DISABLED_Load) {
 class IpvsKills : public IpvsWorld {
  protected:
   pid_t Start(const std::string& pause_at) const {
-    const pid_t pid = ::fork();
-    if (pid != 0) return pid;
-    ::setenv("HOLDFAST_DRIVER_STATE", options_.state_dir.c_str(), 1);
-    ::setenv("HOLDFAST_PAUSE_DIR", directory_.c_str(), 1);
-    ::setenv("HOLDFAST_PAUSE_AT", pause_at.c_str(), 1);
-    ::dup2(::open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
-    ::execl("/proc/self/exe", "driver", "--gtest_also_run_disabled_tests",
-            "--gtest_filter=IpvsDriver.DISABLED_Load", "--gtest_brief=1", nullptr);
-    ::_exit(127);
-  }
-
-  std::map<std::string, int> Passages() const {
-    int status = 0;
-    ::waitpid(Start("?"), &status, 0);
-    EXPECT_EQ(status, 0);
-    std::map<std::string, int> out;
-    for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
-      if (!entry.path().filename().string().starts_with("passed.")) continue;
-      std::ifstream file(entry.path());
-      for (std::string name; std::getline(file, name);) ++out[name];
-    }
-    return out;
+    return test_support::StartDriver(
+        "IpvsDriver.DISABLED_Load",
+        {"HOLDFAST_DRIVER_STATE=" + options_.state_dir, "HOLDFAST_PAUSE_DIR=" + directory_,
+         "HOLDFAST_PAUSE_AT=" + pause_at});
   }
 
   void ExpectAWorkingStart(const std::string& when) {
     Restart();
-    auto rows = Crowd(50);
+    auto rows = Crowd(50, false);
     rows.push_back(RowOf({"t/web", model::L4Protocol::kTcp, {"a"}, "vip:10"}, false));
     EXPECT_TRUE(ServiceRunner::Apply(true, rows).refused.empty()) << when;
     EXPECT_EQ(back_end_->Repair().value_or(99), 0u) << when;
@@ -107,14 +69,16 @@ TEST_F(IpvsKills, EveryPausePointIsFollowedByAWorkingStart) {
   Apply(true, {RowOf({"t/web", model::L4Protocol::kTcp, {"a"}, "vip:10"}, false)});
   kept_ = Hold("client", "10.96.0.10", 80);
   ASSERT_TRUE(kept_.second);
-  const std::map<std::string, int> passages = Passages();
+  int status = 0;
+  ::waitpid(Start("?"), &status, 0);
+  EXPECT_EQ(status, 0);
+  const std::map<std::string, int> passages = test_support::Passages(directory_);
   ASSERT_GE(passages.size(), 5u) << "built without pause points?";
   for (const auto& [name, count] : passages) {
     for (const int passage : {1, 2, count / 2}) {
       if (passage > count || passage < 1) continue;
       const std::string at = StrCat(name, ":", passage);
       const pid_t pid = Start(at);
-      int status = 0;
       ::waitpid(pid, &status, WUNTRACED);  // some points lie on the way of a first load only
       ::kill(pid, SIGKILL);
       if (WIFSTOPPED(status)) ::waitpid(pid, nullptr, 0);

@@ -3,25 +3,20 @@
 // the connection table must forget together.
 #include <gtest/gtest.h>
 
-#include <optional>
-
-#include "netproxy/conntrack/stale_flows.h"
 #include "tests/system/netproxy/ipvs/ipvs_world.h"
+#include "tests/system/netproxy/services/flow_world.h"
 
 namespace holdfast::netproxy {
 namespace {
 
-class IpvsFlows : public IpvsFamilies {
+class IpvsFlows : public FlowWorld<IpvsFamilies> {
  protected:
   void SetUp() override {
     IpvsFamilies::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    auto flows = StaleFlows::Open();
-    ASSERT_OK(flows);
-    flows_.emplace(std::move(*flows));
-    pod_ = Socket(NamespaceOf("client"), SOCK_DGRAM, addresses_.at("client")[v6() ? 1 : 0], 7000,
-                  false);
-    client_ = Socket(outside_.get(), SOCK_DGRAM, v6() ? "2001:db8::1" : "192.0.2.1", 7000, false);
+    OpenFlows();
+    pod_ = Sender(NamespaceOf("client"), addresses_.at("client")[v6() ? 1 : 0]);
+    client_ = Sender(outside_.get(), v6() ? "2001:db8::1" : "192.0.2.1");
   }
 
   std::shared_ptr<model::ServicePortRow> Dns(std::vector<std::string> endpoints) const {
@@ -30,27 +25,6 @@ class IpvsFlows : public IpvsFamilies {
         v6());
   }
 
-  // Rules first, then flows.
-  void Change(bool complete, std::vector<model::ServicePortRowPtr> rows,
-              std::vector<model::ServicePortKey> removed = {}) {
-    model::ServiceChange change;
-    change.version = ++version_;
-    change.complete = complete;
-    change.settings = settings_;
-    change.rows = std::move(rows);
-    change.removed = std::move(removed);
-    EXPECT_OK(back_end_->Apply(change));
-    EXPECT_OK(flows_->After(change));
-  }
-
-  std::string Send(const UniqueFd& sender, const std::string& address, uint16_t port) {
-    SockAddr to = SockAddr::Of(address, port);
-    char byte = 'x';
-    if (::sendto(sender.get(), &byte, 1, 0, to.get(), to.size) != 1) {
-      return ::strerrorname_np(errno);
-    }
-    return ReceivedBy();
-  }
   // The first packet may be what tells IPVS that its connection is over.
   void ExpectBoth(const std::string& name, const char* why) {
     const auto reaches = [&](const UniqueFd& from, const std::string& address, uint16_t port) {
@@ -62,7 +36,6 @@ class IpvsFlows : public IpvsFamilies {
     reaches(client_, NodeIp(), 30053);
   }
 
-  std::optional<StaleFlows> flows_;
   UniqueFd pod_;
   UniqueFd client_;
 };

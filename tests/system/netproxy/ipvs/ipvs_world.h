@@ -35,14 +35,9 @@ class IpvsWorld : public ServiceRunner {
     back_end_ = std::move(*opened);
   }
 
-  // Every change leaves exactly what a fresh look wants.
   ServiceApplied Apply(bool complete, std::vector<model::ServicePortRowPtr> rows,
                        std::vector<model::ServicePortKey> removed = {}) {
-    ServiceApplied applied = ServiceRunner::Apply(complete, std::move(rows), std::move(removed));
-    auto differences = back_end_->Repair();
-    EXPECT_OK(differences);
-    EXPECT_EQ(differences.value_or(999), 0u) << back_end_->Dump().value_or("");
-    return applied;
+    return ApplyExactly(complete, std::move(rows), std::move(removed));
   }
 
   // All virtual servers of the node.
@@ -53,13 +48,6 @@ class IpvsWorld : public ServiceRunner {
     EXPECT_OK(observed);
     EXPECT_OK(kernel->ListReals(*observed));
     return *observed;
-  }
-
-  std::set<std::string> Reached(const std::string& client, const std::string& address,
-                                uint16_t port, int tries = 30) {
-    std::set<std::string> out;
-    for (int i = 0; i < tries; ++i) out.insert(Try(client, address, port).endpoint);
-    return out;
   }
 
   // One echo request and its answer.
@@ -94,11 +82,7 @@ class IpvsFamilies : public IpvsWorld, public ::testing::WithParamInterface<bool
   }
   std::shared_ptr<model::ServicePortRow> Sticky(std::vector<std::string> endpoints,
                                                 std::chrono::seconds timeout) const {
-    auto row = RowOf({"t/sticky", model::L4Protocol::kTcp, std::move(endpoints), "vip:10", false,
-                      false, 30080, "lb:20"},
-                     v6());
-    row->affinity = timeout;
-    return row;
+    return StickyRow(std::move(endpoints), timeout, v6());
   }
 };
 

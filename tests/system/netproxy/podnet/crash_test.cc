@@ -3,7 +3,7 @@
 // on a subnet that is nearly full (FT-35). Afterwards books and kernel agree and nothing is left.
 #include <gtest/gtest.h>
 
-#include <fstream>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <random>
@@ -11,6 +11,7 @@
 #include <sstream>
 
 #include "holdfast/sys/files.h"
+#include "tests/support/killed_process.h"
 #include "tests/system/netproxy/podnet/driver.h"
 
 namespace holdfast::netproxy {
@@ -159,12 +160,7 @@ TEST_F(Crash, EveryPausePointIsFollowedByAWorkingStart) {
     Driver driver(directory_, cidrs, environment);
     ASSERT_TRUE(Script(driver, ns));
   }
-  std::map<std::string, int> passages;
-  for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
-    if (!entry.path().filename().string().starts_with("passed.")) continue;
-    std::ifstream file(entry.path());
-    for (std::string name; std::getline(file, name);) ++passages[name];
-  }
+  const std::map<std::string, int> passages = test_support::Passages(directory_);
   ASSERT_GE(passages.size(), 15u) << "built without pause points?";
 
   for (const auto& [name, count] : passages) {

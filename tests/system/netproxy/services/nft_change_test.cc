@@ -3,15 +3,15 @@
 #include <gtest/gtest.h>
 
 #include "netproxy/nft/service_back_end.h"
-#include "tests/system/netproxy/services/world.h"
+#include "tests/system/netproxy/services/runner.h"
 
 namespace holdfast::netproxy {
 namespace {
 
-class NftChanges : public ServiceWorld, public ::testing::WithParamInterface<bool> {
+class NftChanges : public ServiceRunner, public ::testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
-    ServiceWorld::SetUp();
+    ServiceRunner::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
     auto opened = nft::NftServices::Open("holdfast-services");
     ASSERT_OK(opened);
@@ -36,30 +36,12 @@ class NftChanges : public ServiceWorld, public ::testing::WithParamInterface<boo
 
   ServiceApplied Apply(bool complete, std::vector<model::ServicePortRowPtr> rows,
                        std::vector<model::ServicePortKey> removed = {}) {
-    model::ServiceChange change;
-    change.version = ++version_;
-    change.complete = complete;
-    change.settings = settings_;
-    change.rows = std::move(rows);
-    change.removed = std::move(removed);
-    auto applied = back_end_->Apply(change);
-    EXPECT_OK(applied);
-    // Every change leaves exactly what a fresh look wants.
-    auto differences = back_end_->Repair();
-    EXPECT_OK(differences);
-    EXPECT_EQ(differences.value_or(99), 0u) << Command("nft list ruleset");
-    return applied ? *applied : ServiceApplied{};
+    return ApplyExactly(complete, std::move(rows), std::move(removed));
   }
 
-  std::set<std::string> Reached(uint16_t port, int tries = 40) {
-    std::set<std::string> out;
-    for (int i = 0; i < tries; ++i) out.insert(Try("client", Vip(), port).endpoint);
-    return out;
+  Names Reached(uint16_t port, int tries = 40) {
+    return ServiceRunner::Reached("client", Vip(), port, tries);
   }
-
-  std::unique_ptr<ServiceBackEnd> back_end_;
-  std::shared_ptr<const model::ServiceSettings> settings_ = Settings();
-  uint64_t version_ = 0;
 };
 INSTANTIATE_TEST_SUITE_P(Families, NftChanges, ::testing::Bool(),
                          [](const auto& p) { return p.param ? "IPv6" : "IPv4"; });

@@ -1,46 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // What may go wrong around the nf_tables back end: rows that the kernel does not take, others who
 // change our tables, lost notifications, and kill -9.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <random>
 
 #include "netproxy/nft/cleanup.h"
 #include "netproxy/nft/service_back_end.h"
 #include "netproxy/nft/watch.h"
+#include "tests/support/killed_process.h"
+#include "tests/system/netproxy/services/crowd.h"
 #include "tests/system/netproxy/services/runner.h"
 
 namespace holdfast::netproxy {
 namespace {
 
 constexpr char kTable[] = "holdfast-services";
-
-// `count` services with two endpoints each that nobody connects to.
-std::vector<model::ServicePortRowPtr> Crowd(size_t count, bool v6) {
-  std::vector<model::ServicePortRowPtr> out;
-  for (size_t i = 0; i < count; ++i) {
-    auto row = std::make_shared<model::ServicePortRow>();
-    row->key = {StrCat("crowd/", 100000 + i), v6};
-    model::Frontend frontend;
-    frontend.address = *IpAddress::Parse(v6 ? StrCat("fd00:96::1:", i % 9000)
-                                            : StrCat("10.96.", 1 + i / 200, ".", 1 + i % 200));
-    frontend.port = static_cast<uint16_t>(v6 ? 1 + i / 9000 : 80);
-    frontend.masquerade = model::kFromNode | model::kFromOutside;
-    row->frontends = {frontend};
-    for (const char* endpoint : {"1", "2"}) {
-      const std::string ip = StrCat(v6 ? "fd00:89::1:" : "10.89.1.", endpoint);
-      row->cluster.push_back({*IpAddress::Parse(ip), static_cast<uint16_t>(1 + i % 60000)});
-    }
-    out.push_back(std::move(row));
-  }
-  return out;
-}
 
 class NftFaults : public ServiceRunner {
  protected:
@@ -213,13 +192,7 @@ TEST(NftDriver, DISABLED_Load) {
 class NftKills : public NftFaults {
  protected:
   static pid_t Start(const std::vector<std::string>& environment) {
-    const pid_t pid = ::fork();
-    if (pid != 0) return pid;
-    for (const std::string& e : environment) ::putenv(const_cast<char*>(e.c_str()));
-    ::dup2(::open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
-    ::execl("/proc/self/exe", "driver", "--gtest_also_run_disabled_tests",
-            "--gtest_filter=NftDriver.DISABLED_Load", "--gtest_brief=1", nullptr);
-    ::_exit(127);
+    return test_support::StartDriver("NftDriver.DISABLED_Load", environment);
   }
 
   // Waits for the driver's end or for a stop at a pause point; true when it stopped.
@@ -269,12 +242,7 @@ TEST_F(NftKills, EveryPausePointIsFollowedByAWorkingStart) {
   auto environment = all;
   environment.push_back("HOLDFAST_PAUSE_AT=?");
   EXPECT_FALSE(WaitForStop(Start(environment)));
-  std::map<std::string, int> passages;
-  for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
-    if (!entry.path().filename().string().starts_with("passed.")) continue;
-    std::ifstream file(entry.path());
-    for (std::string name; std::getline(file, name);) ++passages[name];
-  }
+  const std::map<std::string, int> passages = test_support::Passages(directory_);
   ASSERT_GE(passages.size(), 2u) << "built without pause points?";
   for (const auto& [name, count] : passages) {
     for (const int passage : {1, 2, 3, count / 2}) {

@@ -3,10 +3,8 @@
 // that flip.
 #include <gtest/gtest.h>
 
-#include <atomic>
 #include <chrono>
 #include <cmath>
-#include <thread>
 
 #include "netproxy/nft/service_back_end.h"
 #include "tests/system/netproxy/services/runner.h"
@@ -31,11 +29,7 @@ class NftPackets : public ServiceRunner, public ::testing::WithParamInterface<bo
   }
   std::shared_ptr<model::ServicePortRow> Sticky(std::vector<std::string> endpoints,
                                                 std::chrono::seconds timeout) const {
-    auto row = RowOf({"t/sticky", model::L4Protocol::kTcp, std::move(endpoints), "vip:10", false,
-                      false, 30080, "lb:20"},
-                     v6());
-    row->affinity = timeout;
-    return row;
+    return StickyRow(std::move(endpoints), timeout, v6());
   }
 };
 INSTANTIATE_TEST_SUITE_P(Families, NftPackets, ::testing::Bool(),
@@ -141,30 +135,10 @@ TEST_P(NftPackets, AffinityIsRefreshedByConnectionsAndTimesOut) {
 // The endpoints change as fast as the kernel takes it; one of them is always there.
 TEST_P(NftPackets, NoConnectionHangsWhileEndpointsFlip) {
   Apply(true, {Plain({"a"})});
-  std::atomic<bool> stop{false};
-  std::atomic<int> connections{0};
-  std::map<std::string, int> bad;
-  std::thread client([&] {
-    while (!stop) {
-      const Met met = Try("client", Vip(), 80);
-      ++connections;
-      if (met.source.empty()) ++bad[met.endpoint];
-    }
-  });
-  const std::vector<std::vector<std::string>> shapes = {
-      {"a", "b", "c"}, {"c", "a"}, {"a", "b"}, {"b"}, {"b", "c", "a"}, {"c"}};
-  using Clock = std::chrono::steady_clock;
-  const auto end = Clock::now() + std::chrono::seconds(4);
-  int changes = 0;
-  for (; Clock::now() < end; ++changes) {
-    Apply(false, {Plain(shapes[static_cast<size_t>(changes) % shapes.size()])});
-  }
-  stop = true;
-  client.join();
-  EXPECT_TRUE(bad.empty()) << bad.begin()->first << " " << bad.begin()->second << " of "
-                           << connections << " with " << changes << " changes";
-  EXPECT_GT(connections, 100);
-  EXPECT_GT(changes, 1000);
+  const auto row = [this](const auto& endpoints) { return Plain(endpoints); };
+  const Flips flips = FlipEndpoints(Vip(), row, std::chrono::seconds(4));
+  EXPECT_GT(flips.connections, 100);
+  EXPECT_GT(flips.changes, 1000);
   EXPECT_EQ(back_end_->Repair().value_or(99), 0u);
 }
 

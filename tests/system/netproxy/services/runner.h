@@ -2,8 +2,12 @@
 // A world with a back end in it: builds rows, applies changes, runs the table of expectations.
 #pragma once
 
+#include <atomic>
+#include <chrono>
+#include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/system/netproxy/services/expectations.h"
@@ -14,17 +18,32 @@ class ServiceRunner : public ServiceWorld {
  protected:
   using Names = std::set<std::string>;
 
-  ServiceApplied Apply(bool complete, std::vector<model::ServicePortRowPtr> rows,
-                       std::vector<model::ServicePortKey> removed = {}) {
+  model::ServiceChange ChangeOf(bool complete, std::vector<model::ServicePortRowPtr> rows,
+                                std::vector<model::ServicePortKey> removed) {
     model::ServiceChange change;
     change.version = ++version_;
     change.complete = complete;
     change.settings = settings_;
     change.rows = std::move(rows);
     change.removed = std::move(removed);
-    auto applied = back_end_->Apply(change);
+    return change;
+  }
+
+  ServiceApplied Apply(bool complete, std::vector<model::ServicePortRowPtr> rows,
+                       std::vector<model::ServicePortKey> removed = {}) {
+    auto applied = back_end_->Apply(ChangeOf(complete, std::move(rows), std::move(removed)));
     EXPECT_OK(applied);
     return applied ? *applied : ServiceApplied{};
+  }
+
+  // The same; and every change leaves exactly what a fresh look wants.
+  ServiceApplied ApplyExactly(bool complete, std::vector<model::ServicePortRowPtr> rows,
+                              std::vector<model::ServicePortKey> removed) {
+    ServiceApplied applied = ServiceRunner::Apply(complete, std::move(rows), std::move(removed));
+    auto differences = back_end_->Repair();
+    EXPECT_OK(differences);
+    EXPECT_EQ(differences.value_or(999), 0u) << back_end_->Dump().value_or("");
+    return applied;
   }
 
   std::shared_ptr<model::ServicePortRow> RowOf(const TestService& service, bool v6) const {
@@ -40,11 +59,59 @@ class ServiceRunner : public ServiceWorld {
     return row;
   }
 
+  std::shared_ptr<model::ServicePortRow> StickyRow(std::vector<std::string> endpoints,
+                                                   std::chrono::seconds timeout, bool v6) const {
+    auto row = RowOf({"t/sticky", model::L4Protocol::kTcp, std::move(endpoints), "vip:10", false,
+                      false, 30080, "lb:20"},
+                     v6);
+    row->affinity = timeout;
+    return row;
+  }
+
   std::vector<model::ServicePortRowPtr> AllRows(bool v6) const {
     std::vector<model::ServicePortRowPtr> out;
     for (const TestService& service : TestServices()) out.push_back(RowOf(service, v6));
     std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a->key < b->key; });
     return out;
+  }
+
+  Names Reached(const std::string& client, const std::string& address, uint16_t port,
+                int tries = 30) {
+    Names out;
+    for (int i = 0; i < tries; ++i) out.insert(Try(client, address, port).endpoint);
+    return out;
+  }
+
+  // Endpoints change as fast as the kernel takes it, one of them is always there, and a client
+  // connects all the time: it always meets one. `row_of`: the service's row with these endpoints.
+  struct Flips {
+    int connections = 0;
+    int changes = 0;
+  };
+  template <class RowOfEndpoints>
+  Flips FlipEndpoints(const std::string& address, RowOfEndpoints row_of,
+                      std::chrono::seconds duration) {
+    const std::vector<std::vector<std::string>> shapes = {
+        {"a", "b", "c"}, {"c", "a"}, {"a", "b"}, {"b"}, {"b", "c", "a"}, {"c"}};
+    Flips flips;
+    std::atomic<bool> stop{false};
+    std::map<std::string, int> bad;
+    std::thread client([&] {
+      for (; !stop; ++flips.connections) {
+        const Met met = Try("client", address, 80);
+        if (met.source.empty()) ++bad[met.endpoint];
+      }
+    });
+    using Clock = std::chrono::steady_clock;
+    for (const auto end = Clock::now() + duration; Clock::now() < end; ++flips.changes) {
+      const size_t shape = static_cast<size_t>(flips.changes) % shapes.size();
+      ServiceRunner::Apply(false, {row_of(shapes[shape])});
+    }
+    stop = true;
+    client.join();
+    EXPECT_TRUE(bad.empty()) << bad.begin()->first << " " << bad.begin()->second << " of "
+                             << flips.connections << " with " << flips.changes << " changes";
+    return flips;
   }
 
   // Every row of the table for one family.

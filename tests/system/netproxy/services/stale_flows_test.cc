@@ -5,12 +5,12 @@
 #include <gtest/gtest.h>
 
 #include "netproxy/nft/service_back_end.h"
-#include "tests/system/netproxy/services/runner.h"
+#include "tests/system/netproxy/services/flow_world.h"
 
 namespace holdfast::netproxy {
 namespace {
 
-class Flows : public ServiceRunner, public ::testing::WithParamInterface<bool> {
+class Flows : public FlowWorld<ServiceRunner>, public ::testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
     ServiceRunner::SetUp();
@@ -19,11 +19,6 @@ class Flows : public ServiceRunner, public ::testing::WithParamInterface<bool> {
     ASSERT_OK(opened);
     back_end_ = std::move(*opened);
     OpenFlows();
-  }
-  void OpenFlows() {
-    auto flows = StaleFlows::Open();
-    ASSERT_OK(flows);
-    flows_.emplace(std::move(*flows));
   }
   bool v6() const { return GetParam(); }
   std::string Vip() const { return AddressOf("vip:10", v6()); }
@@ -35,36 +30,6 @@ class Flows : public ServiceRunner, public ::testing::WithParamInterface<bool> {
         {name.c_str(), model::L4Protocol::kUdp, std::move(endpoints), vip, false, false, node_port},
         v6());
   }
-
-  // Rules first, then flows. How many flows went.
-  size_t Change(bool complete, std::vector<model::ServicePortRowPtr> rows,
-                std::vector<model::ServicePortKey> removed = {}) {
-    model::ServiceChange change;
-    change.version = ++version_;
-    change.complete = complete;
-    change.settings = settings_;
-    change.rows = std::move(rows);
-    change.removed = std::move(removed);
-    EXPECT_OK(back_end_->Apply(change));
-    auto deleted = flows_->After(change);
-    EXPECT_OK(deleted);
-    return deleted.value_or(99);
-  }
-
-  UniqueFd Sender(int netns, const std::string& ip) {
-    return Socket(netns, SOCK_DGRAM, ip, 7000, false);
-  }
-  // Sends one datagram and says who got it.
-  std::string Send(const UniqueFd& sender, const std::string& address, uint16_t port) {
-    SockAddr to = SockAddr::Of(address, port);
-    char byte = 'x';
-    if (::sendto(sender.get(), &byte, 1, 0, to.get(), to.size) != 1) {
-      return ::strerrorname_np(errno);
-    }
-    return ReceivedBy();
-  }
-
-  std::optional<StaleFlows> flows_;
 };
 INSTANTIATE_TEST_SUITE_P(Families, Flows, ::testing::Bool(),
                          [](const auto& p) { return p.param ? "IPv6" : "IPv4"; });
