@@ -50,7 +50,8 @@ bool IsDnsName(const std::string& name) {
 }  // namespace
 
 CommandLine ReadCommandLine(int argc, char** argv, std::string_view version) {
-  CLI::App app("Holdfast node agent: runs the pods of a manifest directory.", "holdfastd");
+  CLI::App app("Holdfast node agent: runs the pods of a manifest directory and their Services.",
+               "holdfastd");
   std::string config_file;
   bool show_version = false;
   app.add_option("--config", config_file, "configuration file (AgentConfiguration)")

@@ -29,7 +29,7 @@ def test_a_container_that_ends_while_the_agent_is_away_is_not_lost(node):
     node.phase("away", "Running")
     os.kill(node.agent.pid, signal.SIGKILL)
     node.agent.wait()
-    time.sleep(2)
+    time.sleep(2)  # longer than the container runs; nobody is there to be asked
     node.start_agent()
     pod = node.phase("away", "Failed")
     equal(status(pod)["state"]["terminated"]["exitCode"], 42, "exit code")
