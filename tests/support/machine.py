@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import struct
@@ -58,11 +59,21 @@ class Machine:
         new.rename(self.config)
 
     def hang_up(self):
-        """SIGHUP to the agent; False when there is none."""
-        pids = self.pids_of("agent")
+        """SIGHUP to the agent; False when there is none, or one that is only just starting: without
+        its handler the signal would end it."""
+        pids = [pid for pid in self.pids_of("agent") if self.catches(pid, signal.SIGHUP)]
         for pid in pids:
             os.kill(pid, signal.SIGHUP)
         return bool(pids)
+
+    @staticmethod
+    def catches(pid, number):
+        try:
+            status = pathlib.Path(f"/proc/{pid}/status").read_text()
+        except OSError:
+            return False
+        caught = int(re.search(r"^SigCgt:\s*(\w+)", status, re.MULTILINE).group(1), 16)
+        return caught >> (number - 1) & 1 == 1
 
     def ensure_agent(self):
         with self.starting:

@@ -106,7 +106,10 @@ class KillTest:
             sweep.born = True
         before = self.identities() if not dense else None
         while not all(map(points.excepted, sweep.remaining())) and self.lives < MOST_LIVES * (1 if dense else 2):
-            Life(machine, self.tally, self.lives).run()
+            try:
+                Life(machine, self.tally, self.lives).run()
+            except TimeoutError as late:
+                raise sweep.error or late  # a sweep that broke leaves somebody stopped
             self.lives += 1
             if self.lives == 1:
                 self.end_one()

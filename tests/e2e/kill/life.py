@@ -164,6 +164,45 @@ class Life:
             self.works("delete", "service", self.name)
             return False
         self.insist("service removed", gone)
+        self.serve_udp()
+        self.change_proxy_mode()
+
+    def serve_udp(self):
+        """A UDP Service whose endpoint moves: its flows are looked at."""
+        names = service, piece = f"{self.name}-udp", f"{self.name}-udp-slice"
+        address = f"10.96.77.{self.number + 1}"
+        pods.write_manifest(self.machine.manifests, service, {
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": f"{self.name}-udp"},
+            "spec": {"clusterIP": address, "ports": [{"port": 53, "protocol": "UDP"}]}})
+        for endpoint in ("198.51.100.1", "198.51.100.2"):
+            pods.write_manifest(self.machine.manifests, piece, {
+                "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+                "metadata": {"name": f"{self.name}-udp-1",
+                             "labels": {"kubernetes.io/service-name": f"{self.name}-udp"}},
+                "ports": [{"port": 53, "protocol": "UDP"}],
+                "endpoints": [{"addresses": [endpoint]}]})
+            self.insist(f"rules lead to {endpoint}", lambda e=endpoint: e in self.rules("nftables"))
+        for name in names:
+            (self.machine.manifests / f"{name}.json").unlink()
+        self.insist("rules gone", lambda: address not in self.rules("nftables"))
+
+    def change_proxy_mode(self):
+        """To iptables and back; whoever is killed meanwhile starts in the mode of the file."""
+        for mode, other in (("iptables", "nftables"), ("nftables", "iptables")):
+            def changed(m=mode, o=other):
+                self.machine.set_config(proxyMode=m)
+                return (self.machine.hang_up() and self.rules(m) and not self.rules(o))
+            self.insist(f"services by {mode}", changed)
+
+    def rules(self, mode):
+        """What the kernel has of Services."""
+        if mode == "nftables":
+            said = subprocess.run(["nft", "list", "table", "ip", f"{self.machine.table}-services"],
+                                  capture_output=True, text=True, check=False)
+            return said.stdout if said.returncode == 0 else ""
+        saved = [subprocess.run([f"iptables-{kind}-save"], capture_output=True, text=True,
+                                check=False).stdout for kind in ("nft", "legacy")]
+        return "".join(text for text in saved if "KUBE-" in text)
 
     def execute(self):
         target = f"{self.name}-main-{self.machine.node}"
