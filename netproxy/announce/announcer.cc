@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "netproxy/announce/announcer.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <system_error>
+#include <utility>
+
+#include "holdfast/base/strings.h"
+
+namespace holdfast::netproxy::announce {
+
+Announcer::Announcer(std::vector<SegmentOptions> segments, const Clock& clock, UniqueFd stop,
+                     std::function<void(const std::string& line)> news)
+    : clock_(clock), stop_(std::move(stop)), news_(std::move(news)) {
+  for (SegmentOptions& options : segments) segments_.emplace_back(std::move(options), clock);
+}
+
+Result<std::unique_ptr<Announcer>> Announcer::Start(
+    std::vector<SegmentOptions> segments, const Clock& clock,
+    std::function<void(const std::string& line)> news) {
+  UniqueFd stop(::eventfd(0, EFD_CLOEXEC));
+  if (!stop) return Error::FromErrno(errno, "eventfd");
+  std::unique_ptr<Announcer> made(
+      new Announcer(std::move(segments), clock, std::move(stop), std::move(news)));
+  try {
+    made->thread_ = std::thread([a = made.get()] { a->Run(); });
+  } catch (const std::system_error& error) {
+    return Error(Code::kResourceExhausted, StrCat("announcer: thread: ", error.what()));
+  }
+  return made;
+}
+
+Announcer::~Announcer() {
+  const uint64_t one = 1;
+  (void)!::write(stop_.get(), &one, sizeof one);
+  if (thread_.joinable()) thread_.join();
+}
+
+void Announcer::SetAddresses(const std::set<IpAddress>& addresses) {
+  const std::lock_guard lock(mutex_);
+  for (Segment& segment : segments_) segment.SetAddresses(addresses);
+}
+
+std::vector<AddressStatus> Announcer::Status() const {
+  std::vector<AddressStatus> out;
+  const std::lock_guard lock(mutex_);
+  for (const Segment& segment : segments_) {
+    const auto status = segment.Status();
+    out.insert(out.end(), status.begin(), status.end());
+  }
+  return out;
+}
+
+bool Announcer::WaitForFrames(std::chrono::nanoseconds time) const {
+  std::vector<pollfd> polls = {{stop_.get(), POLLIN, 0}};
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Segment& segment : segments_) {
+      for (const int fd : segment.fds()) polls.push_back({fd, POLLIN, 0});
+    }
+  }
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(time).count();
+  ::poll(polls.data(), polls.size(), static_cast<int>(std::max<int64_t>(wait, 0)));
+  return polls.front().revents == 0;
+}
+
+void Announcer::Run() {
+  BootTime tick_at = clock_.Boot();
+  while (WaitForFrames(tick_at - clock_.Boot())) {
+    std::vector<std::string> news;
+    {
+      const std::lock_guard lock(mutex_);
+      const bool tick = clock_.Boot() >= tick_at;
+      for (Segment& segment : segments_) {
+        segment.Receive();
+        if (tick) segment.Tick();
+        for (std::string& line : segment.TakeNews()) news.push_back(std::move(line));
+      }
+      if (tick) tick_at = clock_.Boot() + kTickEvery;
+    }
+    for (const std::string& line : news) news_(line);
+  }
+}
+
+}  // namespace holdfast::netproxy::announce
