@@ -7,7 +7,7 @@ import sys
 
 def figures(value):
     if not isinstance(value, dict):
-        return f"{value:g}"
+        return str(value)  # why there is none
     parts = [f"{value[k]:.4g}" for k in ("p50", "p99") if k in value]
     return " / ".join(parts) if parts else ", ".join(f"{k} {v}" for k, v in value.items())
 

@@ -31,12 +31,17 @@
 #include "holdfast/base/strings.h"
 #include "runtime/keeper/client.h"
 #include "runtime/keeper/log_format.h"
+#include "tests/bench/measure.h"
 
 namespace holdfast::runtime::keeper {
 namespace {
 
 namespace fs = std::filesystem;
-using SteadyClock = std::chrono::steady_clock;
+using SteadyClock = bench::Clock;
+using bench::Figures;
+using bench::Of;
+using bench::OfRates;
+using bench::OrDie;
 
 constexpr size_t kLineBytes = 100;
 constexpr long kLines = 4'000'000;      // of all containers together
@@ -44,15 +49,6 @@ constexpr long kConmonLines = 400'000;  // it is slower; the rate is what counts
 constexpr int kRounds = 5;
 constexpr uint64_t kRotateBytes = 10u << 20;
 constexpr char kLinesVariable[] = "BENCH_LOGS_LINES";
-
-template <class T>
-T OrDie(Result<T> result) {
-  if (!result) {
-    std::fprintf(stderr, "bench_logs: %s\n", result.error().message().c_str());
-    std::exit(1);
-  }
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
 
 int Produce(long lines) {
   std::string block;
@@ -292,13 +288,6 @@ Sample MeasureLimit(const Bench& bench, int containers) {
   return sample;
 }
 
-// p50 and p99 of rates: the 99 % that is worse is the low end.
-std::string Figures(std::vector<double> samples, double sign) {
-  std::sort(samples.begin(), samples.end());
-  return StrCat("{\"p50\":", sign * samples[samples.size() / 2],
-                ",\"p99\":", sign * samples.front(), "}");
-}
-
 std::string ConmonVersion() {
   FILE* pipe = ::popen("conmon --version 2>/dev/null", "r");
   char line[128] = {};
@@ -322,13 +311,13 @@ std::string Rows(const Bench& bench, pid_t keeper, int containers, const std::st
   const auto measure_ours = [&] {
     const Sample sample = MeasureOurs(bench, keeper, containers);
     ours.push_back(sample.rate);
-    processor.push_back(-sample.nanoseconds);  // Figures() takes the low end for the bad one
+    processor.push_back(sample.nanoseconds);
     fs::remove_all(bench.dir + "/logs");
   };
   const auto measure_limit = [&] {
     const Sample sample = MeasureLimit(bench, containers);
     limit.push_back(sample.rate);
-    limit_processor.push_back(-sample.nanoseconds);
+    limit_processor.push_back(sample.nanoseconds);
     fs::remove_all(bench.dir + "/logs");
   };
   for (int round = 0; round < kRounds; ++round) {
@@ -343,13 +332,13 @@ std::string Rows(const Bench& bench, pid_t keeper, int containers, const std::st
   }
   std::string row =
       StrCat("{\"row\":\"logs.", containers, "\",\"unit\":\"million lines/s\",\"n\":", kRounds,
-             ",\"ours\":", Figures(ours, 1), ",\"limit\":", Figures(limit, 1));
+             ",\"ours\":", Figures(OfRates(ours)), ",\"limit\":", Figures(OfRates(limit)));
   if (!peer.empty() && peer.back() > 0)
-    row += StrCat(",\"peers\":{\"conmon ", conmon, "\":", Figures(peer, 1), "}");
+    row += StrCat(",\"peers\":{\"conmon ", conmon, "\":", Figures(OfRates(peer)), "}");
   return row + ",\"aim\":\">= 6\"}\n" +
          StrCat("{\"row\":\"logs.cpu.", containers,
                 "\",\"unit\":\"ns of the logger per line\",\"n\":", kRounds,
-                ",\"ours\":", Figures(processor, -1), ",\"limit\":", Figures(limit_processor, -1),
+                ",\"ours\":", Figures(Of(processor)), ",\"limit\":", Figures(Of(limit_processor)),
                 "}\n");
 }
 

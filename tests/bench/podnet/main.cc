@@ -6,8 +6,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -19,6 +17,7 @@
 #include "holdfast/sys/netns.h"
 #include "holdfast/sys/rtnl.h"
 #include "netproxy/podnet/pod_net.h"
+#include "tests/bench/measure.h"
 #include "tests/bench/podnet/bare_wiring.h"
 
 namespace holdfast::netproxy {
@@ -27,34 +26,11 @@ namespace {
 constexpr size_t kPods = 500;
 constexpr size_t kWindow = 100;  // pods per row: the first and the last ones
 
-using Clock = std::chrono::steady_clock;
-
-double MicrosecondsSince(Clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
-}
-
-template <class T>
-T OrDie(Result<T> result) {
-  if (!result) {
-    std::fprintf(stderr, "bench_podnet: %s\n", result.error().message().c_str());
-    std::exit(1);
-  }
-  if constexpr (!std::is_void_v<T>) return std::move(*result);
-}
-
-struct Percentiles {
-  double p50 = 0;
-  double p99 = 0;
-};
-
-Percentiles Of(std::vector<double> samples) {
-  std::sort(samples.begin(), samples.end());
-  return {samples[samples.size() / 2], samples[samples.size() * 99 / 100]};
-}
-
-std::string Figures(const Percentiles& p) {
-  return StrCat("{\"p50\":", p.p50, ",\"p99\":", p.p99, "}");
-}
+using bench::Clock;
+using bench::Figures;
+using bench::MicrosecondsSince;
+using bench::Of;
+using bench::OrDie;
 
 std::vector<double> Window(const std::vector<double>& all, size_t begin) {
   return {all.begin() + static_cast<std::ptrdiff_t>(begin),
