@@ -177,25 +177,38 @@ void LocalServices::TakePods(Work& work, std::set<ServiceName>& touched) {
 }
 
 void LocalServices::TakeSnapshot(const PodSnapshot& snapshot, std::set<ServiceName>& touched) {
-  std::vector<const DesiredService*> desired;
+  std::vector<const DesiredService*> news;
   std::set<ServiceName> wanted;
   for (const DesiredService& service : snapshot.services) {
-    desired.push_back(&service);
-    wanted.insert(NameOf(*service.object));
+    ServiceName name = NameOf(*service.object);
+    if (!IsSettled(name, service)) news.push_back(&service);
+    wanted.insert(std::move(name));
   }
   // What goes first makes room for what comes.
-  std::set<ServiceName> had;
-  for (const ServiceName& name : book_.Names()) had.insert(name);
-  for (const auto& [name, known] : services_) had.insert(name);
-  for (const ServiceName& name : had) {
-    if (!wanted.contains(name)) RemoveService(name);
+  std::set<ServiceName> gone;
+  for (const ServiceName& name : book_.Names()) {
+    if (!wanted.contains(name)) gone.insert(name);
   }
-  std::stable_sort(desired.begin(), desired.end(), [&](const auto* a, const auto* b) {
+  for (const auto& [name, known] : services_) {
+    if (!wanted.contains(name)) gone.insert(name);
+  }
+  for (const ServiceName& name : gone) RemoveService(name);
+  std::stable_sort(news.begin(), news.end(), [&](const auto* a, const auto* b) {
     return Rank(*a->object, book_) < Rank(*b->object, book_);
   });
-  for (const DesiredService* service : desired) SetService(*service);
+  for (const DesiredService* service : news) {
+    SetService(*service);
+    touched.insert(NameOf(*service->object));
+  }
   SetWrittenSlices(snapshot);
-  touched.insert(wanted.begin(), wanted.end());
+}
+
+// Nothing new of a service that has what it wants: a change costs what changed. One that lacks
+// something may get it now.
+bool LocalServices::IsSettled(const ServiceName& name, const DesiredService& desired) const {
+  const auto found = services_.find(name);
+  return found != services_.end() && found->second.desired == desired.object &&
+         found->second.troubles.empty();
 }
 
 void LocalServices::SetService(const DesiredService& desired) {
@@ -214,6 +227,7 @@ void LocalServices::SetService(const DesiredService& desired) {
   {
     const std::lock_guard lock(mutex_);
     Known& known = services_[name];
+    known.desired = desired.object;
     known.service = completed;
     news = known.troubles != *troubles;
     known.troubles = *troubles;
@@ -254,7 +268,10 @@ void LocalServices::SetWrittenSlices(const PodSnapshot& snapshot) {
     known_triggers_.erase(key);
     edits_.push_back([key](auto& tracker) { tracker.RemoveSlice(key.first, key.second); });
   }
-  for (const auto& [key, slice] : fresh) Push(slice);
+  for (const auto& [key, slice] : fresh) {
+    const auto known = written_slices_.find(key);
+    if (known == written_slices_.end() || known->second != slice) Push(slice);
+  }
   const std::lock_guard lock(mutex_);
   written_slices_ = std::move(fresh);
 }

@@ -66,6 +66,7 @@ class LocalServices : public ServiceView {
  private:
   using PodKey = std::pair<std::string, std::string>;  // namespace, name
   struct Known {
+    ServicePtr desired;                      // as the source has it
     ServicePtr service;                      // completed
     std::map<std::string, SlicePtr> slices;  // made here, by name
     std::vector<ServiceTrouble> troubles;
@@ -85,6 +86,7 @@ class LocalServices : public ServiceView {
   void Process(Work work);
   void TakePods(Work& work, std::set<model::ServiceName>& touched);
   void TakeSnapshot(const PodSnapshot& snapshot, std::set<model::ServiceName>& touched);
+  bool IsSettled(const model::ServiceName& name, const DesiredService& desired) const;
   void SetService(const DesiredService& desired);
   void RemoveService(const model::ServiceName& name);
   void SetWrittenSlices(const PodSnapshot& snapshot);

@@ -14,6 +14,7 @@
 namespace holdfast::agent {
 namespace {
 
+// What is as it was stays the same object, as in the manifest directory.
 class FakeSource : public PodSource {
  public:
   std::shared_ptr<const PodSnapshot> Snapshot() const override {
@@ -26,17 +27,26 @@ class FakeSource : public PodSource {
     auto next = std::make_shared<PodSnapshot>();
     next->complete = true;
     for (const auto& pod : pods) next->pods.push_back({std::make_shared<corev1::Pod>(pod), "f"});
+    const std::lock_guard lock(mutex_);
     for (const auto& service : services) {
-      next->services.push_back({std::make_shared<corev1::Service>(service), "f"});
+      next->services.push_back({Known(service, snapshot_->services), "f"});
     }
     for (const auto& slice : slices) {
-      next->slices.push_back({std::make_shared<discoveryv1::EndpointSlice>(slice), "f"});
+      next->slices.push_back({Known(slice, snapshot_->slices), "f"});
     }
-    const std::lock_guard lock(mutex_);
     snapshot_ = std::move(next);
   }
 
  private:
+  template <class Object>
+  static std::shared_ptr<const Object> Known(const Object& object,
+                                             const std::vector<DesiredObject<Object>>& before) {
+    for (const auto& known : before) {
+      if (known.object->SerializeAsString() == object.SerializeAsString()) return known.object;
+    }
+    return std::make_shared<Object>(object);
+  }
+
   mutable std::mutex mutex_;
   std::shared_ptr<const PodSnapshot> snapshot_ = std::make_shared<PodSnapshot>();
 };
