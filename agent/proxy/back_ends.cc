@@ -7,6 +7,7 @@
 #include "netproxy/iptables/back_end.h"
 #include "netproxy/ipvs/back_end.h"
 #include "netproxy/nft/service_back_end.h"
+#include "netproxy/nft/watch.h"
 
 namespace holdfast::agent {
 namespace {
@@ -16,13 +17,16 @@ Result<OpenedBackEnd> OpenNftables(const model::Instance& instance,
   const std::string table = ServiceTableName(instance);
   ASSIGN_OR_RETURN(auto services, netproxy::nft::NftServices::Open(table));
   ASSIGN_OR_RETURN(auto watch, netproxy::nft::NftWatch::Open(table, services->port()));
-  return OpenedBackEnd{std::move(services), std::move(watch)};
+  return OpenedBackEnd{std::move(services),
+                       std::make_shared<netproxy::nft::NftWatch>(std::move(watch))};
 }
 
-Result<OpenedBackEnd> OpenIptables(const model::Instance& /*instance*/,
+Result<OpenedBackEnd> OpenIptables(const model::Instance& instance,
                                    const netproxy::ipvs::IpvsOptions& /*ipvs*/) {
-  ASSIGN_OR_RETURN(auto services, netproxy::iptables::IptablesBackEnd::Open());
-  return OpenedBackEnd{std::move(services), std::nullopt};
+  ASSIGN_OR_RETURN(auto services,
+                   netproxy::iptables::IptablesBackEnd::Open(instance.root_dir + "/iptables.lock"));
+  auto watch = services->watch();
+  return OpenedBackEnd{std::move(services), std::move(watch)};
 }
 
 // The name of a network interface.
@@ -41,7 +45,8 @@ Result<OpenedBackEnd> OpenIpvs(const model::Instance& instance,
   const netproxy::ipvs::IpvsOptions options = NamesOf(instance, ipvs);
   ASSIGN_OR_RETURN(auto services, netproxy::ipvs::IpvsBackEnd::Open(options));
   ASSIGN_OR_RETURN(auto watch, netproxy::nft::NftWatch::Open(options.nft_table, services->port()));
-  return OpenedBackEnd{std::move(services), std::move(watch)};
+  return OpenedBackEnd{std::move(services),
+                       std::make_shared<netproxy::nft::NftWatch>(std::move(watch))};
 }
 
 struct Mode {
@@ -64,11 +69,11 @@ std::string ServiceTableName(const model::Instance& instance) {
   return instance.table_name + "-services";
 }
 
-Result<bool> RemoveUnopened(const std::string& mode, const model::Instance& instance,
-                            const netproxy::ipvs::IpvsOptions& ipvs) {
-  if (mode != "ipvs") return false;
-  RETURN_IF_ERROR(netproxy::ipvs::IpvsBackEnd::CleanUp(NamesOf(instance, ipvs)));
-  return true;
+Result<std::optional<bool>> RemoveUnopened(const std::string& mode, const model::Instance& instance,
+                                           const netproxy::ipvs::IpvsOptions& ipvs) {
+  if (mode != "ipvs") return std::optional<bool>();
+  ASSIGN_OR_RETURN(const bool any, netproxy::ipvs::IpvsBackEnd::CleanUp(NamesOf(instance, ipvs)));
+  return std::optional(any);
 }
 
 Result<netproxy::ipvs::IpvsOptions> ReadIpvsOptions(const AgentConfig& config) {

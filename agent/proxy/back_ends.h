@@ -12,14 +12,13 @@
 #include "holdfast/interfaces/service_back_end.h"
 #include "holdfast/model/instance.h"
 #include "netproxy/ipvs/options.h"
-#include "netproxy/nft/watch.h"
 
 namespace holdfast::agent {
 
 struct OpenedBackEnd {
   std::unique_ptr<ServiceBackEnd> back_end;
-  // Tells that somebody else touched the rules; without it only the periodic comparison finds out.
-  std::optional<netproxy::nft::NftWatch> watch;
+  // Tells that somebody else touched the rules.
+  std::shared_ptr<RulesWatch> watch;
 };
 
 // "nftables", "iptables", "ipvs": the values of proxyMode.
@@ -33,9 +32,9 @@ std::string ServiceTableName(const model::Instance& instance);
 // `ipvs` has what the configuration says of that mode.
 Result<OpenedBackEnd> OpenBackEnd(const std::string& mode, const model::Instance& instance,
                                   const netproxy::ipvs::IpvsOptions& ipvs = {});
-// Takes a mode's rules away where that needs nothing that may be missing; false: it does.
-Result<bool> RemoveUnopened(const std::string& mode, const model::Instance& instance,
-                            const netproxy::ipvs::IpvsOptions& ipvs);
+// ServiceBackEnd::Remove() where that needs nothing that may be missing; nullopt: it does.
+Result<std::optional<bool>> RemoveUnopened(const std::string& mode, const model::Instance& instance,
+                                           const netproxy::ipvs::IpvsOptions& ipvs);
 Result<netproxy::ipvs::IpvsOptions> ReadIpvsOptions(const AgentConfig& config);
 
 }  // namespace holdfast::agent

@@ -2,6 +2,7 @@
 #include "agent/proxy/service_proxy.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "agent/proxy/node_options.h"
@@ -107,7 +108,8 @@ Result<void> ServiceProxy::RemoveRules(const AgentConfig& config) {
   ASSIGN_OR_RETURN(
       const auto rules,
       OpenRules(nftables, [](const std::string&) {}, std::make_shared<ProxyMetrics>()));
-  return rules->Remove();
+  RETURN_IF_ERROR(rules->Remove());
+  return {};
 }
 
 Result<std::vector<std::string>> ServiceProxy::RemoveKubeProxyRules(const AgentConfig& config) {
@@ -115,15 +117,15 @@ Result<std::vector<std::string>> ServiceProxy::RemoveKubeProxyRules(const AgentC
   ASSIGN_OR_RETURN(std::vector<std::string> removed, netproxy::nft::RemoveKubeProxyTables());
   for (const std::string& mode : ProxyModes()) {
     if (mode == "nftables") continue;  // a table of its own: done above
-    ASSIGN_OR_RETURN(const bool done, RemoveUnopened(mode, config.instance, ipvs));
-    if (!done) {
+    ASSIGN_OR_RETURN(std::optional<bool> any, RemoveUnopened(mode, config.instance, ipvs));
+    if (!any) {
       auto opened = OpenBackEnd(mode, config.instance, ipvs);
       if (!opened && opened.error().code() == Code::kNotFound)
         continue;  // so nothing is left of it
       if (!opened) return std::move(opened.error());
-      RETURN_IF_ERROR(WithContext(opened->back_end->Remove(), mode));
+      ASSIGN_OR_RETURN(any, WithContext(opened->back_end->Remove(), mode));
     }
-    removed.push_back("rules of the " + mode + " mode");
+    if (*any) removed.push_back("rules of the " + mode + " mode");
   }
   return removed;
 }

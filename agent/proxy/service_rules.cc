@@ -39,7 +39,7 @@ void ServiceRules::SetTouchedListener(std::function<void()> listener) {
   listener_ = std::move(listener);
 }
 
-bool ServiceRules::Touched(netproxy::nft::NftWatch& watch) {
+bool ServiceRules::Touched(RulesWatch& watch) {
   const auto touched = watch.Drain();
   if (!touched) {
     options_.log(StrCat("service rules: ", touched.error().message(),
@@ -53,9 +53,8 @@ bool ServiceRules::Touched(netproxy::nft::NftWatch& watch) {
 
 Result<ServiceRules::Current> ServiceRules::OpenMode(const std::string& mode) {
   ASSIGN_OR_RETURN(OpenedBackEnd opened, options_.open(mode));
-  Current current{mode, std::move(opened.back_end), nullptr, nullptr};
-  if (opened.watch) {
-    current.watch = std::make_unique<netproxy::nft::NftWatch>(std::move(*opened.watch));
+  Current current{mode, std::move(opened.back_end), std::move(opened.watch), nullptr};
+  if (current.watch) {
     ASSIGN_OR_RETURN(current.watcher,
                      FdThread::Start(current.watch->fd(), [this, watch = current.watch.get()] {
                        return Touched(*watch);
@@ -129,22 +128,24 @@ void ServiceRules::RemoveOtherModes() {
   }
 }
 
-Result<void> ServiceRules::RemoveMode(const std::string& mode) {
+Result<bool> ServiceRules::RemoveMode(const std::string& mode) {
   std::unique_ptr<ServiceBackEnd>& back_end = retired_[mode];
   if (back_end == nullptr && options_.remove_unopened) {
-    ASSIGN_OR_RETURN(const bool removed, options_.remove_unopened(mode));
+    ASSIGN_OR_RETURN(const std::optional<bool> removed, options_.remove_unopened(mode));
     if (removed) {
       retired_.erase(mode);
-      return record_.Drop(mode);
+      RETURN_IF_ERROR(record_.Drop(mode));
+      return *removed;
     }
   }
   if (back_end == nullptr) {
     ASSIGN_OR_RETURN(OpenedBackEnd opened, options_.open(mode));
     back_end = std::move(opened.back_end);
   }
-  RETURN_IF_ERROR(back_end->Remove());
+  ASSIGN_OR_RETURN(const bool any, back_end->Remove());
   retired_.erase(mode);
-  return record_.Drop(mode);
+  RETURN_IF_ERROR(record_.Drop(mode));
+  return any;
 }
 
 Result<void> ServiceRules::DeleteStaleFlows(const model::ServiceChange& change) {
@@ -168,12 +169,15 @@ Result<uint64_t> ServiceRules::Repair() {
   return current_.back_end->Repair();
 }
 
-Result<void> ServiceRules::Remove() {
-  RETURN_IF_ERROR(current_.back_end->Remove());
+Result<bool> ServiceRules::Remove() {
+  ASSIGN_OR_RETURN(bool any, current_.back_end->Remove());
   RETURN_IF_ERROR(record_.Drop(current_.mode));
   const std::set<std::string> modes = record_.modes();
-  for (const std::string& mode : modes) RETURN_IF_ERROR(RemoveMode(mode));
-  return {};
+  for (const std::string& mode : modes) {
+    ASSIGN_OR_RETURN(const bool more, RemoveMode(mode));
+    any |= more;
+  }
+  return any;
 }
 
 Result<std::string> ServiceRules::Dump() {

@@ -30,9 +30,9 @@ struct ServiceRulesOptions {
   std::string mode;
   std::string record;  // file of the ModeRecord
   std::function<Result<OpenedBackEnd>(const std::string& mode)> open;
-  // Takes a mode's rules away on a node that cannot have the mode any more; false: open it for
+  // Takes a mode's rules away on a node that cannot have the mode any more; nullopt: open it for
   // that.
-  std::function<Result<bool>(const std::string& mode)> remove_unopened;
+  std::function<Result<std::optional<bool>>(const std::string& mode)> remove_unopened;
   std::function<void(const std::string& line)> log;
   std::shared_ptr<ProxyMetrics> metrics = std::make_shared<ProxyMetrics>();
 };
@@ -54,14 +54,14 @@ class ServiceRules : public ServiceBackEnd {
   Result<ServiceApplied> Apply(const model::ServiceChange& change) override;
   Result<uint64_t> Repair() override;
   // Of every mode that may have some.
-  Result<void> Remove() override;
+  Result<bool> Remove() override;
   Result<std::string> Dump() override;
 
  private:
   struct Current {
     std::string mode;
     std::unique_ptr<ServiceBackEnd> back_end;
-    std::unique_ptr<netproxy::nft::NftWatch> watch;
+    std::shared_ptr<RulesWatch> watch;
     std::unique_ptr<FdThread> watcher;  // of `watch`
   };
 
@@ -75,9 +75,9 @@ class ServiceRules : public ServiceBackEnd {
   Result<ServiceApplied> ApplyRules(const model::ServiceChange& change);
   Result<ServiceApplied> ChangeMode(const std::string& mode, const model::ServiceChange& change);
   void RemoveOtherModes();
-  Result<void> RemoveMode(const std::string& mode);
+  Result<bool> RemoveMode(const std::string& mode);
   Result<void> DeleteStaleFlows(const model::ServiceChange& change);
-  bool Touched(netproxy::nft::NftWatch& watch);
+  bool Touched(RulesWatch& watch);
 
   const ServiceRulesOptions options_;
   ModeRecord record_;

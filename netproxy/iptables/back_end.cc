@@ -22,16 +22,24 @@ bool HasRows(const model::ServiceChange& change, bool v6) {
 }  // namespace
 
 IptablesBackEnd::IptablesBackEnd(std::unique_ptr<XtablesHost> host,
-                                 std::vector<std::unique_ptr<XtablesHost>> others)
-    : host_(std::move(host)), others_(std::move(others)), v4_(false, *host_), v6_(true, *host_) {}
+                                 std::vector<std::unique_ptr<XtablesHost>> others,
+                                 std::shared_ptr<IptablesWatch> watch)
+    : watch_(std::move(watch)),
+      host_(std::move(host)),
+      others_(std::move(others)),
+      v4_(false, *host_),
+      v6_(true, *host_) {}
 
-Result<std::unique_ptr<IptablesBackEnd>> IptablesBackEnd::Open() {
+Result<std::unique_ptr<IptablesBackEnd>> IptablesBackEnd::Open(const std::string& lock) {
   ASSIGN_OR_RETURN(Programs chosen, ChoosePrograms());
+  ASSIGN_OR_RETURN(auto watch, OpenWatch(chosen));
   std::vector<std::unique_ptr<XtablesHost>> others;
   for (Programs& programs : FindPrograms()) {
-    if (programs.name != chosen.name) others.push_back(NewProcessHost(std::move(programs)));
+    if (programs.name != chosen.name)
+      others.push_back(NewProcessHost(std::move(programs), {lock, nullptr}));
   }
-  return std::make_unique<IptablesBackEnd>(NewProcessHost(std::move(chosen)), std::move(others));
+  auto host = NewProcessHost(std::move(chosen), {lock, watch});
+  return std::make_unique<IptablesBackEnd>(std::move(host), std::move(others), std::move(watch));
 }
 
 Result<ServiceApplied> IptablesBackEnd::Apply(const model::ServiceChange& change) {
@@ -86,7 +94,7 @@ Result<void> IptablesBackEnd::ForbidLocalnet() {
   return host_->WriteSysctl(kRouteLocalnet, "0");
 }
 
-Result<void> IptablesBackEnd::Remove() {
+Result<bool> IptablesBackEnd::Remove() {
   v4_.Forget();
   v6_.Forget();
   has_v6_ = false;
@@ -94,21 +102,27 @@ Result<void> IptablesBackEnd::Remove() {
   // The guard goes only where nothing is routed that it guards against.
   const auto localnet = host_->ReadSysctl(kRouteLocalnet);
   const bool firewall = localnet && *localnet == "0";
-  RETURN_IF_ERROR(Clean(*host_, firewall));
-  for (const auto& other : others_) RETURN_IF_ERROR(Clean(*other, firewall));
-  return {};
+  ASSIGN_OR_RETURN(bool any, Clean(*host_, firewall));
+  for (const auto& other : others_) {
+    ASSIGN_OR_RETURN(const bool more, Clean(*other, firewall));
+    any |= more;
+  }
+  return any;
 }
 
-Result<void> IptablesBackEnd::Clean(XtablesHost& host, bool firewall) {
+Result<bool> IptablesBackEnd::Clean(XtablesHost& host, bool firewall) {
+  bool any = false;
   for (const bool v6 : {false, true}) {
     auto text = host.Save(v6);
     if (!text && v6 && text.error().code() == Code::kNotFound) continue;
     if (!text) return std::move(text.error());
     ASSIGN_OR_RETURN(const Saved saved, ParseSaved(*text));
     const std::string change = Clear(saved, firewall);
-    if (!change.empty()) RETURN_IF_ERROR(host.Restore(v6, change));
+    if (change.empty()) continue;
+    RETURN_IF_ERROR(host.Restore(v6, change));
+    any = true;
   }
-  return {};
+  return any;
 }
 
 Result<std::string> IptablesBackEnd::Dump() {

@@ -14,20 +14,25 @@
 #include "holdfast/interfaces/service_back_end.h"
 #include "netproxy/iptables/family_sync.h"
 #include "netproxy/iptables/host.h"
+#include "netproxy/iptables/watch.h"
 
 namespace holdfast::netproxy::iptables {
 
 class IptablesBackEnd : public ServiceBackEnd {
  public:
-  // Finds the programs (ChoosePrograms); kNotFound without any.
-  static Result<std::unique_ptr<IptablesBackEnd>> Open();
+  // Finds the programs (ChoosePrograms); kNotFound without any. `lock`: HostOptions::lock.
+  static Result<std::unique_ptr<IptablesBackEnd>> Open(const std::string& lock);
   // `others` are cleaned by Remove() too: the kinds of xtables that are not used.
   IptablesBackEnd(std::unique_ptr<XtablesHost> host,
-                  std::vector<std::unique_ptr<XtablesHost>> others);
+                  std::vector<std::unique_ptr<XtablesHost>> others,
+                  std::shared_ptr<IptablesWatch> watch = nullptr);
+
+  // Of the rules of Open()'s choice.
+  std::shared_ptr<RulesWatch> watch() const { return watch_; }
 
   Result<ServiceApplied> Apply(const model::ServiceChange& change) override;
   Result<uint64_t> Repair() override;
-  Result<void> Remove() override;
+  Result<bool> Remove() override;
   Result<std::string> Dump() override;
 
  private:
@@ -35,8 +40,10 @@ class IptablesBackEnd : public ServiceBackEnd {
                            ServiceApplied& applied);
   Result<void> AllowLocalnet();
   Result<void> ForbidLocalnet();
-  Result<void> Clean(XtablesHost& host, bool firewall);
+  // False when nothing was there.
+  Result<bool> Clean(XtablesHost& host, bool firewall);
 
+  std::shared_ptr<IptablesWatch> watch_;
   std::unique_ptr<XtablesHost> host_;
   std::vector<std::unique_ptr<XtablesHost>> others_;
   FamilySync v4_;

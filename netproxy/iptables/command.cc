@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,7 +20,10 @@
 namespace holdfast::netproxy::iptables {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
 constexpr size_t kOutputLimit = 1u << 30;
+constexpr int kInherited = STDERR_FILENO + 1;  // its number in the child
 
 struct SpawnSettings {
   posix_spawn_file_actions_t files{};
@@ -36,6 +40,11 @@ struct SpawnSettings {
   }
 };
 
+int MillisecondsUntil(Clock::time_point end) {
+  const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
+  return static_cast<int>(std::max<int64_t>(left.count(), 0));
+}
+
 // A child until it is reaped; killed when nobody waited for it.
 class Child {
  public:
@@ -48,16 +57,13 @@ class Child {
     while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) continue;
   }
 
-  // nullopt when it still runs after the limit.
-  Result<std::optional<sys::ExitStatus>> Wait(std::chrono::milliseconds limit) {
+  // nullopt when it still runs at the end.
+  Result<std::optional<sys::ExitStatus>> Wait(Clock::time_point end) {
     ASSIGN_OR_RETURN(const PidFd pidfd, sys::OpenPidFd(pid_));
     pollfd wanted{pidfd.get(), POLLIN, 0};
-    const auto end = std::chrono::steady_clock::now() + limit;
     int ready = 0;
     do {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
-          end - std::chrono::steady_clock::now());
-      ready = ::poll(&wanted, 1, static_cast<int>(std::max<int64_t>(left.count(), 0)));
+      ready = ::poll(&wanted, 1, MillisecondsUntil(end));
     } while (ready < 0 && errno == EINTR);
     if (ready <= 0) return std::optional<sys::ExitStatus>();
     ASSIGN_OR_RETURN(const auto status, sys::ReapExit(pidfd.get()));
@@ -70,7 +76,7 @@ class Child {
   bool reaped_ = false;
 };
 
-// Pipes would need a reader and a writer at the same time; files in memory do not.
+// Pipes would need a reader beside the writer; files in memory do not.
 Result<UniqueFd> NewOutput(const char* name) {
   UniqueFd fd(::memfd_create(name, MFD_CLOEXEC));
   if (!fd) return Error::FromErrno(errno, StrCat("memfd_create ", name));
@@ -82,7 +88,32 @@ Result<std::string> Content(int fd) {
   return sys::ReadFd(fd, kOutputLimit);
 }
 
-Result<pid_t> Spawn(std::vector<std::string>& words, int in, int out, int err) {
+// A socket, so that a reader that ends early is an error and no signal.
+Result<void> NewInput(UniqueFd& ours, UniqueFd& theirs) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    return Error::FromErrno(errno, "socketpair for a command's input");
+  }
+  ours = UniqueFd(ends[0]);
+  theirs = UniqueFd(ends[1]);
+  return {};
+}
+
+// All of it, then end of file. Who does not read it has a reason, which its exit status tells.
+void Feed(UniqueFd to, std::string_view input, Clock::time_point end) {
+  while (!input.empty()) {
+    const ssize_t sent = ::send(to.get(), input.data(), input.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) {
+      input.remove_prefix(static_cast<size_t>(sent));
+      continue;
+    }
+    pollfd wanted{to.get(), POLLOUT, 0};
+    if (errno == EAGAIN && ::poll(&wanted, 1, MillisecondsUntil(end)) == 0) return;
+    if (errno != EAGAIN && errno != EINTR) return;
+  }
+}
+
+Result<pid_t> Spawn(std::vector<std::string>& words, int in, int out, int err, int inherited) {
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -90,6 +121,8 @@ Result<pid_t> Spawn(std::vector<std::string>& words, int in, int out, int err) {
   ::posix_spawn_file_actions_adddup2(&settings.files, in, STDIN_FILENO);
   ::posix_spawn_file_actions_adddup2(&settings.files, out, STDOUT_FILENO);
   ::posix_spawn_file_actions_adddup2(&settings.files, err, STDERR_FILENO);
+  // Last, since one of the others may have this number.
+  if (inherited >= 0) ::posix_spawn_file_actions_adddup2(&settings.files, inherited, kInherited);
   sigset_t none;
   sigset_t all;
   ::sigemptyset(&none);
@@ -107,14 +140,19 @@ Result<pid_t> Spawn(std::vector<std::string>& words, int in, int out, int err) {
 }  // namespace
 
 Result<CommandOutput> RunCommand(std::vector<std::string> argv, std::string_view input,
-                                 std::chrono::milliseconds limit) {
-  ASSIGN_OR_RETURN(const UniqueFd in, sys::SealedMemfd("command-input", input));
-  if (::lseek(in.get(), 0, SEEK_SET) != 0) return Error::FromErrno(errno, "lseek input");
+                                 std::chrono::milliseconds limit, const CommandExtras& extras) {
+  const Clock::time_point end = Clock::now() + limit;
+  UniqueFd feed;
+  UniqueFd in;
+  RETURN_IF_ERROR(NewInput(feed, in));
   ASSIGN_OR_RETURN(const UniqueFd out, NewOutput("command-output"));
   ASSIGN_OR_RETURN(const UniqueFd err, NewOutput("command-errors"));
-  ASSIGN_OR_RETURN(const pid_t pid, Spawn(argv, in.get(), out.get(), err.get()));
+  ASSIGN_OR_RETURN(const pid_t pid, Spawn(argv, in.get(), out.get(), err.get(), extras.inherited));
   Child child(pid);
-  ASSIGN_OR_RETURN(const auto status, child.Wait(limit));
+  if (extras.started) extras.started(pid);
+  in = UniqueFd();
+  Feed(std::move(feed), input, end);
+  ASSIGN_OR_RETURN(const auto status, child.Wait(end));
   if (!status) {
     return Error(Code::kDeadlineExceeded,
                  StrCat(argv.front(), ": still running after ", limit.count(), " ms"));

@@ -3,6 +3,8 @@
 // iptables-save in the calling thread's network namespace; tests have a model of the kernel.
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
 #include <string_view>
@@ -33,6 +35,7 @@ struct Programs {
   std::string name;        // "nft", "legacy", "" where there is only one
   std::string restore[2];  // IPv4, IPv6; "" where it is not installed
   std::string save[2];
+  bool nf_tables = false;  // the rules are nf_tables' rules
 };
 
 // Those that $PATH has: iptables-nft-… and iptables-legacy-…, or plain iptables-… without these.
@@ -43,6 +46,22 @@ std::vector<Programs> FindPrograms();
 // rules; nft when nothing tells.
 Result<Programs> ChoosePrograms();
 
-std::unique_ptr<XtablesHost> NewProcessHost(Programs programs);
+// Sees what a host does to the rules, so that it can tell others' changes from ours.
+class RulesWitness {
+ public:
+  virtual ~RulesWitness() = default;
+  virtual void Reading(bool v6) = 0;         // all of the family's rules are read next
+  virtual void Writing(bool v6, pid_t) = 0;  // from here on what this process changes is ours
+  virtual void Written(bool v6) = 0;         // it has ended
+};
+
+struct HostOptions {
+  // A file that stays locked while a program of ours changes rules: one that outlives a killed
+  // agent is waited for, so that it cannot undo what the next agent wrote. "": nobody is.
+  std::string lock;
+  std::shared_ptr<RulesWitness> witness;  // may be null
+};
+
+std::unique_ptr<XtablesHost> NewProcessHost(Programs programs, HostOptions options = {});
 
 }  // namespace holdfast::netproxy::iptables

@@ -72,6 +72,12 @@ std::string EndpointChain(const model::ServicePortRow& row, const model::Endpoin
                 Hash(StrCat(row.key.name, ToString(row.protocol), ToString(endpoint))));
 }
 
+bool IsBuiltIn(std::string_view name) {
+  static constexpr std::array<std::string_view, 5> kNames = {"PREROUTING", "INPUT", "FORWARD",
+                                                             "OUTPUT", "POSTROUTING"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
 bool IsBaseChain(std::string_view name) {
   static constexpr std::array kNames = {kServices,    kExternalServices, kNodePorts,
                                         kPostrouting, kMarkMasq,         kMarkMasqForeign,

@@ -39,6 +39,8 @@ std::string ServiceChain(std::string_view kind, const model::ServicePortRow& row
                          std::string_view variant = "");
 std::string EndpointChain(const model::ServicePortRow& row, const model::Endpoint& endpoint);
 
+// One of the kernel's own chains.
+bool IsBuiltIn(std::string_view name);
 // One of the constant chains above, KUBE-FIREWALL excepted.
 bool IsBaseChain(std::string_view name);
 // Made for one service or endpoint, by us or by a kube-proxy of any version.

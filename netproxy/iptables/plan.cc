@@ -35,13 +35,6 @@ std::map<std::string, std::vector<std::string>> JumpsInto(const SavedTable& save
   return out;
 }
 
-bool IsBuiltIn(std::string_view chain) {
-  for (const char* name : {"PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"}) {
-    if (chain == name) return true;
-  }
-  return false;
-}
-
 std::vector<std::string> WantedJumps(const Ruleset& wanted, Table table, std::string_view from) {
   std::vector<std::string> out;
   for (const Jump& jump : wanted.jumps) {

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <utility>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/base/unique_fd.h"
+#include "holdfast/sys/files.h"
 #include "holdfast/sys/netns.h"
 #include "holdfast/sys/pause_point.h"
 #include "holdfast/sys/sysctl.h"
@@ -22,6 +28,9 @@ std::chrono::seconds RestoreLimit(const std::string& text) {
   return std::chrono::seconds(60 + text.size() / 50'000);
 }
 constexpr const char* kLockSeconds = "5";  // how long the legacy programs wait for their lock
+// For a program of a former agent to end.
+constexpr std::chrono::seconds kFormerLimit{10};
+constexpr int kFormerPollMs = 5;
 
 bool IsOnPath(const std::string& program) {
   const char* path = ::getenv("PATH");
@@ -45,6 +54,7 @@ Programs Find(const std::string& name) {
     programs.restore[v6] = base + "-restore";
     programs.save[v6] = base + "-save";
   }
+  programs.nf_tables = name == "nft";
   return programs;
 }
 
@@ -64,26 +74,36 @@ std::string Reason(const CommandOutput& output) {
 
 class ProcessHost : public XtablesHost {
  public:
-  explicit ProcessHost(Programs programs) : programs_(std::move(programs)) {}
+  ProcessHost(Programs programs, HostOptions options)
+      : programs_(std::move(programs)), options_(std::move(options)) {}
 
   Result<std::string> Save(bool v6) override {
     const std::string& program = programs_.save[v6 ? 1 : 0];
     if (program.empty()) return Missing(v6);
+    RETURN_IF_ERROR(Lock());
+    if (options_.witness) options_.witness->Reading(v6);
     ASSIGN_OR_RETURN(CommandOutput output, RunCommand({program}, "", kSaveLimit));
     if (output.status != 0) return Internal(StrCat(program, ": ", Reason(output)));
     return std::move(output.out);
   }
 
   Result<void> Restore(bool v6, const std::string& text) override {
+    ASSIGN_OR_RETURN(const UniqueFd lock, Lock());
+    CommandExtras extras{lock.get(), {}};
+    if (options_.witness) {
+      extras.started = [&](pid_t pid) { options_.witness->Writing(v6, pid); };
+    }
     HOLDFAST_PAUSE_POINT("iptables.restore.before");
-    RETURN_IF_ERROR(Run(v6, text));
+    const auto restored = Run(v6, text, extras);
+    if (options_.witness) options_.witness->Written(v6);
+    RETURN_IF_ERROR(restored);
     HOLDFAST_PAUSE_POINT("iptables.restore.after");
     return {};
   }
 
   Result<void> Try(bool v6, const std::string& text) override {
     ASSIGN_OR_RETURN(const NsFd scratch, sys::NewNetworkNamespace());
-    return sys::RunInNetworkNamespace(scratch.get(), [&] { return Run(v6, text); });
+    return sys::RunInNetworkNamespace(scratch.get(), [&] { return Run(v6, text, {}); });
   }
 
   Result<std::string> ReadSysctl(const std::string& name) override { return sys::ReadSysctl(name); }
@@ -97,12 +117,29 @@ class ProcessHost : public XtablesHost {
                            programs_.name, "-restore: not installed"));
   }
 
-  Result<void> Run(bool v6, const std::string& text) {
+  // Held as long as the descriptor is open anywhere.
+  Result<UniqueFd> Lock() const {
+    if (options_.lock.empty()) return UniqueFd();
+    ASSIGN_OR_RETURN(UniqueFd lock, sys::OpenAt(AT_FDCWD, options_.lock, O_RDWR | O_CREAT, 0600));
+    const auto end = std::chrono::steady_clock::now() + kFormerLimit;
+    while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+      if (errno != EWOULDBLOCK && errno != EINTR) {
+        return Error::FromErrno(errno, StrCat("flock ", options_.lock));
+      }
+      if (std::chrono::steady_clock::now() > end) {
+        return Unavailable("iptables: a program that a former agent started still changes rules");
+      }
+      ::poll(nullptr, 0, kFormerPollMs);
+    }
+    return lock;
+  }
+
+  Result<void> Run(bool v6, const std::string& text, const CommandExtras& extras) {
     const std::string& program = programs_.restore[v6 ? 1 : 0];
     if (program.empty()) return Missing(v6);
     ASSIGN_OR_RETURN(const CommandOutput output,
                      RunCommand({program, "--noflush", "--counters", "-w", kLockSeconds}, text,
-                                RestoreLimit(text)));
+                                RestoreLimit(text), extras));
     if (output.status == 0) return {};
     const std::string why = StrCat(program, ": ", Reason(output));
     if (why.find("xtables lock") != std::string::npos) return Unavailable(why);
@@ -111,6 +148,7 @@ class ProcessHost : public XtablesHost {
   }
 
   const Programs programs_;
+  const HostOptions options_;
 };
 
 struct Evidence {
@@ -145,7 +183,10 @@ std::vector<Programs> FindPrograms() {
   }
   if (!out.empty()) return out;
   Programs plain = Find("");
-  if (!plain.restore[0].empty()) out.push_back(std::move(plain));
+  if (plain.restore[0].empty()) return out;
+  const auto version = RunCommand({plain.restore[0], "--version"}, "", kSaveLimit);
+  plain.nf_tables = version && version->out.find("(nf_tables)") != std::string::npos;
+  out.push_back(std::move(plain));
   return out;
 }
 
@@ -165,8 +206,8 @@ Result<Programs> ChoosePrograms() {
   return std::move(found[choice]);
 }
 
-std::unique_ptr<XtablesHost> NewProcessHost(Programs programs) {
-  return std::make_unique<ProcessHost>(std::move(programs));
+std::unique_ptr<XtablesHost> NewProcessHost(Programs programs, HostOptions options) {
+  return std::make_unique<ProcessHost>(std::move(programs), std::move(options));
 }
 
 }  // namespace holdfast::netproxy::iptables

@@ -90,24 +90,26 @@ Result<void> ServiceAddresses::Unbind(const IpAddress& ip) {
   return rtnl_.DeleteAddress({ip, ip.MaxPrefix(), link_});
 }
 
-Result<void> ServiceAddresses::RemoveDevice(const std::string& device) {
+Result<bool> ServiceAddresses::RemoveDevice(const std::string& device) {
   auto link = rtnl_.GetLink(device);
-  if (!link && link.error().code() == Code::kNotFound) return {};
+  if (!link && link.error().code() == Code::kNotFound) return false;
   if (!link) return std::move(link.error());
-  if (link->kind != "dummy") return {};
-  return rtnl_.DeleteLink(link->index);
+  if (link->kind != "dummy") return false;
+  RETURN_IF_ERROR(rtnl_.DeleteLink(link->index));
+  return true;
 }
 
-Result<void> ServiceAddresses::Remove() {
+Result<bool> ServiceAddresses::Remove() {
   ASSIGN_OR_RETURN(const sys::Link loopback, rtnl_.GetLink(kLoopback));
   ASSIGN_OR_RETURN(const std::vector<IpAddress> routes, rtnl_.ListLocalRoutes(kRouteProtocol));
   for (const IpAddress& ip : routes) {
     RETURN_IF_ERROR(rtnl_.DeleteLocalRoute(ip, loopback.index, kRouteProtocol));
   }
-  return RemoveDevice(device_);
+  ASSIGN_OR_RETURN(const bool device, RemoveDevice(device_));
+  return device || !routes.empty();
 }
 
 Result<std::set<IpAddress>> ServiceAddresses::ListKubeProxy() { return ListOn(kKubeProxyDevice); }
-Result<void> ServiceAddresses::RemoveKubeProxy() { return RemoveDevice(kKubeProxyDevice); }
+Result<bool> ServiceAddresses::RemoveKubeProxy() { return RemoveDevice(kKubeProxyDevice); }
 
 }  // namespace holdfast::netproxy::ipvs

@@ -25,17 +25,18 @@ class ServiceAddresses {
   Result<std::set<IpAddress>> NodeAddresses();
   Result<void> Bind(const IpAddress& ip);
   Result<void> Unbind(const IpAddress& ip);
-  Result<void> Remove();
+  // False when nothing was there.
+  Result<bool> Remove();
 
   // kube-proxy's device: what is on it, and away with it.
   Result<std::set<IpAddress>> ListKubeProxy();
-  Result<void> RemoveKubeProxy();
+  Result<bool> RemoveKubeProxy();
 
  private:
   ServiceAddresses(sys::Rtnl rtnl, std::string device, bool use_dummy)
       : rtnl_(std::move(rtnl)), device_(std::move(device)), use_dummy_(use_dummy) {}
   Result<std::set<IpAddress>> ListOn(const std::string& device);
-  Result<void> RemoveDevice(const std::string& device);
+  Result<bool> RemoveDevice(const std::string& device);
 
   sys::Rtnl rtnl_;
   std::string device_;

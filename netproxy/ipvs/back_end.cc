@@ -335,7 +335,7 @@ Result<std::string> IpvsBackEnd::Dump() {
   return out;
 }
 
-Result<void> IpvsBackEnd::Remove() {
+Result<bool> IpvsBackEnd::Remove() {
   settings_.reset();
   book_.Reset({});
   known_.clear();

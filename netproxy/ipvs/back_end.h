@@ -33,14 +33,14 @@ class IpvsBackEnd : public ServiceBackEnd {
   static Result<std::unique_ptr<IpvsBackEnd>> Open(IpvsOptions options);
   // What Remove() does, also on a kernel without IPVS; and away with kube-proxy's device and the
   // virtual servers of its addresses.
-  static Result<void> CleanUp(const IpvsOptions& options);
+  static Result<bool> CleanUp(const IpvsOptions& options);
 
   // NftWatch does not report what this sender changes.
   uint32_t port() const { return nft_.port(); }
 
   Result<ServiceApplied> Apply(const model::ServiceChange& change) override;
   Result<uint64_t> Repair() override;
-  Result<void> Remove() override;
+  Result<bool> Remove() override;
   // For ipvsadm-restore, `nft -f` and `ip -batch`, one after the other.
   Result<std::string> Dump() override;
 

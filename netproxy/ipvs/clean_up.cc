@@ -11,10 +11,11 @@
 namespace holdfast::netproxy::ipvs {
 
 // Nobody serves, then nobody has the addresses, then nobody looks at packets.
-Result<void> IpvsBackEnd::CleanUp(const IpvsOptions& options) {
+Result<bool> IpvsBackEnd::CleanUp(const IpvsOptions& options) {
   ASSIGN_OR_RETURN(ServiceAddresses addresses,
                    ServiceAddresses::Open(options.device, options.use_dummy));
   ASSIGN_OR_RETURN(const std::set<IpAddress> kube_proxy, addresses.ListKubeProxy());
+  bool any = false;
   auto kernel = IpvsKernel::Open();
   if (!kernel && kernel.error().code() != Code::kNotFound) return std::move(kernel.error());
   if (kernel) {
@@ -31,16 +32,20 @@ Result<void> IpvsBackEnd::CleanUp(const IpvsOptions& options) {
     }
     ASSIGN_OR_RETURN(const std::vector<int> errors, kernel->Send(away));
     (void)errors;  // gone meanwhile is as good
+    any = !away.empty();
   }
   HOLDFAST_PAUSE_POINT("ipvs.cleanup.servers_gone");
-  RETURN_IF_ERROR(addresses.Remove());
-  RETURN_IF_ERROR(addresses.RemoveKubeProxy());
+  ASSIGN_OR_RETURN(const bool ours, addresses.Remove());
+  ASSIGN_OR_RETURN(const bool kube_proxys, addresses.RemoveKubeProxy());
+  any |= ours || kube_proxys;
   ASSIGN_OR_RETURN(sys::NfSocket nft, sys::NfSocket::Open());
   for (const nft::Family family : {nft::Family::kIp, nft::Family::kIp6}) {
     ASSIGN_OR_RETURN(const bool there, nft::KernelHasTable(nft, family, options.nft_table));
     if (there) RETURN_IF_ERROR(nft::Commit(nft, nft::Remove(family, options.nft_table)));
+    any |= there;
   }
-  return Parameters(options.state_dir).Restore(kernel ? &*kernel : nullptr);
+  RETURN_IF_ERROR(Parameters(options.state_dir).Restore(kernel ? &*kernel : nullptr));
+  return any;
 }
 
 }  // namespace holdfast::netproxy::ipvs

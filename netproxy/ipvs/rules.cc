@@ -153,7 +153,7 @@ class Builder {
   void AddNodePorts() {
     Chain chain{"node-ports", std::nullopt, {}};
     chain.rules.push_back(
-        {{nft::MatchCidr{Field::kDestinationAddress, Loopback(), false}, nft::Return{}},
+        {{nft::MatchCidr{Field::kDestinationAddress, nft::Loopback(family_), false}, nft::Return{}},
          "loopback stays loopback"});
     chain.rules.push_back({{In(RuleSet::kPortRefuse), nft::Reject{}}, "no endpoint anywhere"});
     AppendBySource(chain, "ports-from-");
@@ -216,18 +216,8 @@ class Builder {
     Chain chain{"postrouting", Hook{Hook::Type::kNat, Hook::Point::kPostrouting, kBeforeSnat}, {}};
     chain.rules.push_back({{In(RuleSet::kHairpin), nft::Masquerade{}},
                            "a pod that meets itself must not see its own address"});
-    chain.rules.push_back({{nft::MatchMark{settings_.masquerade_mark},
-                            nft::SetMark{settings_.masquerade_mark, false}, nft::Masquerade{}},
-                           "marked above: with the address of the node"});
+    chain.rules.push_back(nft::MasqueradeMarked(settings_.masquerade_mark));
     chains_.push_back(std::move(chain));
-  }
-
-  Cidr Loopback() const {
-    Cidr out;
-    out.network.v6 = v6_;
-    out.network.bytes[v6_ ? 15 : 0] = v6_ ? 1 : 127;
-    out.prefix = v6_ ? 128 : 8;
-    return out;
   }
 
   Family family_;

@@ -249,6 +249,11 @@ struct Table {
   bool operator==(const Table&) const = default;
 };
 
+// 127.0.0.0/8 or ::1.
+Cidr Loopback(Family family);
+// Packets with the mark lose it and get the address of the node as their source.
+Rule MasqueradeMarked(uint32_t mark);
+
 // Bytes of one part of an element.
 std::string PackAddress(const IpAddress& address);
 std::string PackPort(uint16_t port);

@@ -347,14 +347,17 @@ Result<uint64_t> NftServices::Repair() {
   return SynchronizeAll();
 }
 
-Result<void> NftServices::Remove() {
+Result<bool> NftServices::Remove() {
   Forget();
   Transaction change;
+  bool any = false;
   for (const FamilyState& state : families_) {
     ASSIGN_OR_RETURN(const bool there, KernelHasTable(socket_, state.family, table_name_));
     if (there) change.Append(nft::Remove(state.family, table_name_));
+    any |= there;
   }
-  return Commit(socket_, change);
+  RETURN_IF_ERROR(Commit(socket_, change));
+  return any;
 }
 
 Result<std::string> NftServices::Dump() {

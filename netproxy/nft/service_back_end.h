@@ -24,7 +24,7 @@ class NftServices : public ServiceBackEnd {
 
   Result<ServiceApplied> Apply(const model::ServiceChange& change) override;
   Result<uint64_t> Repair() override;
-  Result<void> Remove() override;
+  Result<bool> Remove() override;
   // NftWatch does not report what this sender changes.
   uint32_t port() const { return socket_.port(); }
   // A file for `nft -f` that makes the tables as they are meant to be.

@@ -212,8 +212,9 @@ class Builder {
     AppendSide(domain, Side::kInside, inside);
     Chain chain{name, std::nullopt, {}};
     if (domain == Domain::kNodePort) {
-      chain.rules.push_back({{MatchCidr{Field::kDestinationAddress, Loopback(), false}, Return{}},
-                             "loopback stays loopback"});
+      chain.rules.push_back(
+          {{MatchCidr{Field::kDestinationAddress, Loopback(layout_.family), false}, Return{}},
+           "loopback stays loopback"});
     } else if (Has(Kind::kRestricted)) {
       const std::string restricted = NameOf(SetId{Kind::kRestricted, domain, Side::kBoth, 0, 0});
       chain.rules.push_back({{MatchSet{FrontendKey(domain), restricted}, Jump{"source-check"}},
@@ -268,18 +269,8 @@ class Builder {
     chain.rules.push_back(
         {{MatchCtDnat{false}, MatchSet{KeyOf(hairpin), NameOf(hairpin)}, Masquerade{}},
          "a pod that meets itself must not see its own address"});
-    chain.rules.push_back({{MatchMark{settings_.masquerade_mark},
-                            SetMark{settings_.masquerade_mark, false}, Masquerade{}},
-                           "marked above: with the address of the node"});
+    chain.rules.push_back(MasqueradeMarked(settings_.masquerade_mark));
     chains_.push_back(std::move(chain));
-  }
-
-  Cidr Loopback() const {
-    Cidr out;
-    out.network.v6 = v6_;
-    out.network.bytes[v6_ ? 15 : 0] = v6_ ? 1 : 127;
-    out.prefix = v6_ ? 128 : 8;
-    return out;
   }
 
   const ServiceLayout& layout_;

@@ -24,6 +24,7 @@ constexpr size_t kReceiveBytes = 64 * 1024;
 // The first attribute of each kind of object is the name of its table.
 static_assert(NFTA_TABLE_NAME == 1 && NFTA_CHAIN_TABLE == 1 && NFTA_RULE_TABLE == 1 &&
               NFTA_SET_TABLE == 1 && NFTA_SET_ELEM_LIST_TABLE == 1);
+constexpr size_t kHead = NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(nfgenmsg));
 
 // One datagram holds the changes of one sender: the first message's nlmsg_pid tells.
 Result<void> IgnoreSender(int fd, uint32_t port) {
@@ -40,26 +41,41 @@ Result<void> IgnoreSender(int fd, uint32_t port) {
   return {};
 }
 
-// The text of the first attribute; every kind of object is of some table.
-std::string_view TableOf(std::string_view message) {
-  constexpr size_t kHead = NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(nfgenmsg));
-  if (message.size() < kHead + sizeof(nlattr)) return "";
-  nlattr head;
-  std::memcpy(&head, message.data() + kHead, sizeof head);
-  if (head.nla_type != NFTA_TABLE_NAME || head.nla_len <= sizeof head ||
-      kHead + head.nla_len > message.size()) {
-    return "";
+// The text of one attribute.
+std::string_view Attribute(std::string_view message, uint16_t type) {
+  message.remove_prefix(std::min(message.size(), kHead));
+  while (message.size() >= sizeof(nlattr)) {
+    nlattr head;
+    std::memcpy(&head, message.data(), sizeof head);
+    if (head.nla_len <= sizeof head || head.nla_len > message.size()) return "";
+    if ((head.nla_type & NLA_TYPE_MASK) == type) {
+      return message.substr(sizeof head, head.nla_len - sizeof head - 1);
+    }
+    message.remove_prefix(std::min<size_t>(NLA_ALIGN(head.nla_len), message.size()));
   }
-  return message.substr(kHead + sizeof head, head.nla_len - sizeof head - 1);
+  return "";
 }
 
-bool Touches(std::string_view datagram, const std::string& table) {
+NftTouch TouchOf(std::string_view message, uint16_t type) {
+  NftTouch touch;
+  touch.message = static_cast<uint8_t>(type & 0xff);
+  if (touch.message == NFT_MSG_NEWGEN || message.size() < kHead) return touch;  // of no table
+  touch.family = static_cast<uint8_t>(message[NLMSG_HDRLEN]);
+  touch.table = Attribute(message, NFTA_TABLE_NAME);
+  if (touch.message == NFT_MSG_NEWCHAIN || touch.message == NFT_MSG_DELCHAIN) {
+    touch.chain = Attribute(message, NFTA_CHAIN_NAME);
+  } else if (touch.message == NFT_MSG_NEWRULE || touch.message == NFT_MSG_DELRULE) {
+    touch.chain = Attribute(message, NFTA_RULE_CHAIN);
+  }
+  return touch;
+}
+
+bool HasNews(std::string_view datagram, const NftWatch::IsNews& is_news) {
   while (datagram.size() >= sizeof(nlmsghdr)) {
     nlmsghdr header;
     std::memcpy(&header, datagram.data(), sizeof header);
     if (header.nlmsg_len < sizeof header || header.nlmsg_len > datagram.size()) return false;
-    const bool generation = (header.nlmsg_type & 0xff) == NFT_MSG_NEWGEN;
-    if (!generation && TableOf(datagram.substr(0, header.nlmsg_len)) == table) return true;
+    if (is_news(TouchOf(datagram.substr(0, header.nlmsg_len), header.nlmsg_type))) return true;
     datagram.remove_prefix(std::min<size_t>(NLMSG_ALIGN(header.nlmsg_len), datagram.size()));
   }
   return false;
@@ -68,9 +84,15 @@ bool Touches(std::string_view datagram, const std::string& table) {
 }  // namespace
 
 Result<NftWatch> NftWatch::Open(const std::string& table, uint32_t own_port, int receive_bytes) {
+  const auto is_news = [table](const NftTouch& touch) { return touch.table == table; };
+  ASSIGN_OR_RETURN(NftWatch watch, Open(is_news, receive_bytes));
+  RETURN_IF_ERROR(watch.HearAllBut(own_port));
+  return watch;
+}
+
+Result<NftWatch> NftWatch::Open(IsNews is_news, int receive_bytes) {
   UniqueFd fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_NETFILTER));
   if (!fd) return Error::FromErrno(errno, "open netfilter netlink");
-  RETURN_IF_ERROR(IgnoreSender(fd.get(), own_port));
   if (receive_bytes != 0) {
     ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
   }
@@ -81,7 +103,17 @@ Result<NftWatch> NftWatch::Open(const std::string& table, uint32_t own_port, int
       ::setsockopt(fd.get(), SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &group, sizeof group) != 0) {
     return Error::FromErrno(errno, "listen for netfilter notifications");
   }
-  return NftWatch(table, std::move(fd));
+  return NftWatch(std::move(is_news), std::move(fd));
+}
+
+Result<void> NftWatch::HearAllBut(uint32_t port) const {
+  if (port != 0) return IgnoreSender(fd_.get(), port);
+  const int unused = 0;
+  if (::setsockopt(fd_.get(), SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof unused) != 0 &&
+      errno != ENOENT) {
+    return Error::FromErrno(errno, "hear all netfilter notifications");
+  }
+  return {};
 }
 
 Result<bool> NftWatch::Drain() {
@@ -90,7 +122,7 @@ Result<bool> NftWatch::Drain() {
   for (;;) {
     const ssize_t n = ::recv(fd_.get(), buffer.get(), kReceiveBytes, 0);
     if (n > 0) {
-      touched = touched || Touches({buffer.get(), static_cast<size_t>(n)}, table_);
+      touched = touched || HasNews({buffer.get(), static_cast<size_t>(n)}, is_news_);
     } else if (n < 0 && errno == ENOBUFS) {
       touched = true;
     } else if (n < 0 && errno == EAGAIN) {

@@ -43,11 +43,12 @@ class FakeServiceBackEnd : public ServiceBackEnd {
     ++repairs_;
     return std::exchange(damage_, 0);
   }
-  Result<void> Remove() override {
+  Result<bool> Remove() override {
     const std::lock_guard lock(mutex_);
+    const bool any = !rows_.empty();
     rows_.clear();
     ++removals_;
-    return {};
+    return any;
   }
   Result<std::string> Dump() override { return std::string("rules\n"); }
 

@@ -36,10 +36,21 @@ class ServiceBackEnd {
   // Reads the kernel back and puts back what somebody else took away or added among our objects.
   // The number of differences that were found.
   virtual Result<uint64_t> Repair() = 0;
-  // Takes everything of this back end out of the kernel; nothing there is success.
-  virtual Result<void> Remove() = 0;
+  // Takes everything of this back end out of the kernel; false when nothing was there.
+  virtual Result<bool> Remove() = 0;
   // The rules as text, in the tool's own language where there is one.
   virtual Result<std::string> Dump() = 0;
+};
+
+// Tells that somebody else touched a back end's rules. A hint to call Repair(), no more: what it
+// misses the periodic Repair() finds. One thread calls.
+class RulesWatch {
+ public:
+  virtual ~RulesWatch() = default;
+  // Readable when there is something to Drain().
+  virtual int fd() const = 0;
+  // Takes all that waits. True when the rules were touched, or may have been.
+  virtual Result<bool> Drain() = 0;
 };
 
 }  // namespace holdfast

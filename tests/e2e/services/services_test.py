@@ -44,6 +44,22 @@ def test_rules_that_others_flush_are_back_within_a_second(node):
     print(f"  the pods' own table: back after {took * 1000:.0f} ms", flush=True)
 
 
+def test_the_same_in_iptables_mode(node):
+    node.service("web", "10.96.0.10")
+    node.endpoints("web", [A])
+    node.set_mode("iptables")
+    until(node, "only iptables has rules", lambda: node.modes() == {"iptables"})
+    for damage in (("-t", "nat", "-F"), ("-t", "nat", "-F", "KUBE-SERVICES"),
+                   ("-t", "nat", "-D", "OUTPUT", "1")):
+        run("iptables-nft", *damage)
+        took = seconds_until(lambda: ask("10.96.0.10", patience=0.02) == "a", 1.0)
+        check(took is not None, f"iptables {damage}: no packet came through for a second")
+        print(f"  iptables-nft {' '.join(damage)}: packets flow again after {took * 1000:.0f} ms",
+              flush=True)
+    node.set_mode("nftables")
+    until(node, "only nftables has rules", lambda: node.modes() == {"nftables"})
+
+
 def test_udp_senders_that_never_stop_follow_the_endpoints(node):
     node.service("dns", "10.96.0.53", 53, "UDP")
     node.endpoints("dns", [A], "UDP")

@@ -13,6 +13,29 @@
 
 namespace holdfast::netproxy {
 
+// The back end of one kind of xtables, as the agent has it where it chose this kind.
+inline std::unique_ptr<iptables::IptablesBackEnd> NewIptables(const std::string& kind,
+                                                              const std::string& lock) {
+  std::unique_ptr<iptables::XtablesHost> host;
+  std::shared_ptr<iptables::IptablesWatch> watch;
+  std::vector<std::unique_ptr<iptables::XtablesHost>> others;
+  for (iptables::Programs& programs : iptables::FindPrograms()) {
+    if (programs.name == kind) {
+      auto opened = iptables::OpenWatch(programs);
+      EXPECT_OK(opened);
+      if (!opened) return nullptr;
+      watch = std::move(*opened);
+      host = iptables::NewProcessHost(std::move(programs), {lock, watch});
+    } else {
+      others.push_back(iptables::NewProcessHost(std::move(programs), {lock, nullptr}));
+    }
+  }
+  EXPECT_NE(host, nullptr) << "iptables-" << kind << " is not installed";
+  if (host == nullptr) return nullptr;
+  return std::make_unique<iptables::IptablesBackEnd>(std::move(host), std::move(others),
+                                                     std::move(watch));
+}
+
 class IptablesWorld : public ServiceRunner,
                       public ::testing::WithParamInterface<std::tuple<std::string, bool>> {
  protected:
@@ -24,28 +47,21 @@ class IptablesWorld : public ServiceRunner,
     Restart();
   }
 
+  std::string Kind() const { return std::get<0>(GetParam()); }
   bool v6() const { return std::get<1>(GetParam()); }
   std::string Program(const char* verb) const {
-    return StrCat(v6() ? "ip6tables-" : "iptables-", std::get<0>(GetParam()), verb);
+    return StrCat(v6() ? "ip6tables-" : "iptables-", Kind(), verb);
   }
   std::string Rules() const { return Command(Program("-save")); }
 
   // A new back end, as after a restart of the agent.
   void Restart() {
-    std::unique_ptr<iptables::XtablesHost> host;
-    std::vector<std::unique_ptr<iptables::XtablesHost>> others;
-    for (iptables::Programs& programs : iptables::FindPrograms()) {
-      const bool chosen = programs.name == std::get<0>(GetParam());
-      auto made = iptables::NewProcessHost(std::move(programs));
-      if (chosen) {
-        host = std::move(made);
-      } else {
-        others.push_back(std::move(made));
-      }
-    }
-    ASSERT_NE(host, nullptr) << "iptables-" << std::get<0>(GetParam()) << " is not installed";
-    back_end_ = std::make_unique<iptables::IptablesBackEnd>(std::move(host), std::move(others));
+    auto opened = NewIptables(Kind(), LockFile());
+    ASSERT_NE(opened, nullptr);
+    iptables_ = opened.get();
+    back_end_ = std::move(opened);
   }
+  std::string LockFile() const { return directory_ + "/iptables.lock"; }
 
   std::string Vip(int n = 1) const { return StrCat(v6() ? "fd00:96::" : "10.96.0.", n); }
   std::string NodeIp() const { return v6() ? "2001:db8::2" : "192.0.2.2"; }
@@ -83,6 +99,8 @@ class IptablesWorld : public ServiceRunner,
     }
     return Apply(complete, std::move(shared), std::move(removed));
   }
+
+  iptables::IptablesBackEnd* iptables_ = nullptr;
 };
 
 }  // namespace holdfast::netproxy

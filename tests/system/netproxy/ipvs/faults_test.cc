@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
+#include <random>
 
 #include "tests/support/killed_process.h"
 #include "tests/system/netproxy/ipvs/ipvs_world.h"
@@ -22,18 +23,21 @@ TEST(IpvsDriver, DISABLED_Load) {
   options.state_dir = state;
   auto back_end = ipvs::IpvsBackEnd::Open(options);
   ASSERT_OK(back_end);
-  const auto all = Crowd(300, false);
+  const size_t loaded = std::stoul(std::getenv("HOLDFAST_DRIVER_SERVICES"));
+  const auto all = Crowd(loaded + 100, false);
   model::ServiceChange change;
   change.complete = true;
   change.settings = std::make_shared<model::ServiceSettings>();
-  change.rows = {all.begin(), all.begin() + 200};
+  change.rows = {all.begin(), all.begin() + static_cast<std::ptrdiff_t>(loaded)};
   ASSERT_OK((*back_end)->Apply(change));
   change.complete = false;
-  for (size_t i = 200; i < all.size(); i += 25) {
+  for (size_t i = loaded; i < all.size(); i += 25) {
     const auto at = all.begin() + static_cast<std::ptrdiff_t>(i);
     change.rows = {at, at + 25};
     change.removed.clear();
-    for (size_t gone = i - 200; gone < i - 175; ++gone) change.removed.push_back(all[gone]->key);
+    for (size_t gone = i - loaded; gone < i - loaded + 25; ++gone) {
+      change.removed.push_back(all[gone]->key);
+    }
     ASSERT_OK((*back_end)->Apply(change));
     ASSERT_OK((*back_end)->Repair());
   }
@@ -41,11 +45,18 @@ TEST(IpvsDriver, DISABLED_Load) {
 
 class IpvsKills : public IpvsWorld {
  protected:
-  pid_t Start(const std::string& pause_at) const {
+  pid_t Start(size_t services, const std::string& pause_at) const {
     return test_support::StartDriver(
         "IpvsDriver.DISABLED_Load",
-        {"HOLDFAST_DRIVER_STATE=" + options_.state_dir, "HOLDFAST_PAUSE_DIR=" + directory_,
+        {"HOLDFAST_DRIVER_STATE=" + options_.state_dir,
+         StrCat("HOLDFAST_DRIVER_SERVICES=", services), "HOLDFAST_PAUSE_DIR=" + directory_,
          "HOLDFAST_PAUSE_AT=" + pause_at});
+  }
+  // A connection through a cluster IP, before anything is killed.
+  void KeepAConnection() {
+    Apply(true, {RowOf({"t/web", model::L4Protocol::kTcp, {"a"}, "vip:10"}, false)});
+    kept_ = Hold("client", "10.96.0.10", 80);
+    ASSERT_TRUE(kept_.second);
   }
 
   void ExpectAWorkingStart(const std::string& when) {
@@ -66,11 +77,9 @@ class IpvsKills : public IpvsWorld {
 };
 
 TEST_F(IpvsKills, EveryPausePointIsFollowedByAWorkingStart) {
-  Apply(true, {RowOf({"t/web", model::L4Protocol::kTcp, {"a"}, "vip:10"}, false)});
-  kept_ = Hold("client", "10.96.0.10", 80);
-  ASSERT_TRUE(kept_.second);
+  KeepAConnection();
   int status = 0;
-  ::waitpid(Start("?"), &status, 0);
+  ::waitpid(Start(200, "?"), &status, 0);
   EXPECT_EQ(status, 0);
   const std::map<std::string, int> passages = test_support::Passages(directory_);
   ASSERT_GE(passages.size(), 5u) << "built without pause points?";
@@ -78,12 +87,26 @@ TEST_F(IpvsKills, EveryPausePointIsFollowedByAWorkingStart) {
     for (const int passage : {1, 2, count / 2}) {
       if (passage > count || passage < 1) continue;
       const std::string at = StrCat(name, ":", passage);
-      const pid_t pid = Start(at);
+      const pid_t pid = Start(200, at);
       ::waitpid(pid, &status, WUNTRACED);  // some points lie on the way of a first load only
       ::kill(pid, SIGKILL);
       if (WIFSTOPPED(status)) ::waitpid(pid, nullptr, 0);
       ExpectAWorkingStart(at);
     }
+  }
+}
+
+TEST_F(IpvsKills, RandomMomentsOfALargeLoadAreFollowedByAWorkingStart) {
+  KeepAConnection();
+  const char* wanted = std::getenv("HOLDFAST_KILLS");
+  const int kills = wanted != nullptr ? std::stoi(wanted) : 6;
+  std::mt19937 random(static_cast<unsigned>(::getpid()));
+  for (int i = 0; i < kills; ++i) {
+    const pid_t pid = Start(10000, "");
+    ::poll(nullptr, 0, static_cast<int>(random() % 1500));  // the moment is the test's subject
+    ::kill(pid, SIGKILL);
+    ::waitpid(pid, nullptr, 0);
+    ExpectAWorkingStart(StrCat("kill ", i));
   }
 }
 

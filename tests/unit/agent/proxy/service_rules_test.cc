@@ -33,11 +33,11 @@ class ModeBackEnd : public ServiceBackEnd {
     return ServiceApplied{};
   }
   Result<uint64_t> Repair() override { return 0; }
-  Result<void> Remove() override {
+  Result<bool> Remove() override {
     RETURN_IF_ERROR(Broken());
-    kernel_.has[mode_] = false;
+    const bool any = std::exchange(kernel_.has[mode_], false);
     kernel_.history.push_back("remove " + mode_);
-    return {};
+    return any;
   }
   Result<std::string> Dump() override { return mode_; }
 
@@ -70,12 +70,12 @@ class ServiceRulesTest : public ::testing::Test {
     options.record = Record();
     options.open = [this](const std::string& wanted) -> Result<OpenedBackEnd> {
       if (wanted == "none") return NotFound("no program");
-      return OpenedBackEnd{std::make_unique<ModeBackEnd>(wanted, kernel_), std::nullopt};
+      return OpenedBackEnd{std::make_unique<ModeBackEnd>(wanted, kernel_), nullptr};
     };
-    options.remove_unopened = [this](const std::string& wanted) -> Result<bool> {
-      if (wanted != "none") return false;
+    options.remove_unopened = [this](const std::string& wanted) -> Result<std::optional<bool>> {
+      if (wanted != "none") return std::optional<bool>();
       kernel_.history.push_back("clean none");
-      return true;
+      return std::optional(true);
     };
     options.log = [this](const std::string& line) { lines_.push_back(line); };
     return ServiceRules::Open(std::move(options), std::nullopt);
