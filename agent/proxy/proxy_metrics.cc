@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/proxy/proxy_metrics.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace holdfast::agent {
 namespace {
 
@@ -72,6 +75,11 @@ void ProxyMetrics::NoteCleanupFailure() {
   ++cleanup_failures_;
 }
 
+void ProxyMetrics::NoteRules(std::vector<RuleCount> counts) {
+  const std::lock_guard lock(mutex_);
+  rules_ = std::move(counts);
+}
+
 void ProxyMetrics::NoteFlows(std::chrono::nanoseconds took, size_t deleted) {
   const std::lock_guard lock(mutex_);
   flows_.Observe(Seconds(took));
@@ -94,6 +102,7 @@ std::string ProxyMetrics::Text(const Now& now) const {
   AddSyncs(now, text);
   AddChanges(now, text);
   AddFailures(now, text);
+  AddRules(now, text);
   AddFlows(now, text);
   AddProbes(text);
   return text.text();
@@ -168,6 +177,22 @@ void ProxyMetrics::AddFailures(const Now& now, MetricsText& text) const {
     counter("kubeproxy_sync_proxy_rules_iptables_partial_restore_failures_total",
             "Changes of some rules that iptables-restore did not take", partial);
   }
+}
+
+void ProxyMetrics::AddRules(const Now& now, MetricsText& text) const {
+  if (rules_.empty()) return;
+  const auto gauge = [&](const char* name, const char* help, uint64_t RuleCount::* value) {
+    text.Begin(name, help, "gauge");
+    for (const RuleCount& count : rules_) {
+      const char* family = count.v6 ? "IPv6" : "IPv4";
+      if (std::find(now.families.begin(), now.families.end(), family) == now.families.end())
+        continue;
+      text.Add(static_cast<double>(count.*value), {{"ip_family", family}, {"table", count.table}});
+    }
+  };
+  gauge("kubeproxy_sync_proxy_rules_iptables_total", "Rules of Services", &RuleCount::rules);
+  gauge("kubeproxy_sync_proxy_rules_iptables_last", "Rules that the last change wrote",
+        &RuleCount::written);
 }
 
 void ProxyMetrics::AddFlows(const Now& now, MetricsText& text) const {

@@ -14,6 +14,7 @@
 
 #include "agent/proxy/metrics_text.h"
 #include "holdfast/base/clock.h"
+#include "holdfast/interfaces/service_back_end.h"
 
 namespace holdfast::agent {
 
@@ -27,6 +28,8 @@ class ProxyMetrics {
                 const std::vector<WallTime>& triggers);
   void NoteFailure(const std::string& mode, bool full);
   void NoteCleanupFailure();
+  // Of a mode that counts them; none of another.
+  void NoteRules(std::vector<RuleCount> counts);
   void NoteFlows(std::chrono::nanoseconds took, size_t deleted);
   void NoteHealthz(int status);
   void NoteLivez(int status);
@@ -50,6 +53,7 @@ class ProxyMetrics {
   void AddSyncs(const Now& now, MetricsText& text) const;
   void AddChanges(const Now& now, MetricsText& text) const;
   void AddFailures(const Now& now, MetricsText& text) const;
+  void AddRules(const Now& now, MetricsText& text) const;
   void AddFlows(const Now& now, MetricsText& text) const;
   void AddProbes(MetricsText& text) const;
 
@@ -65,6 +69,7 @@ class ProxyMetrics {
   std::map<std::string, uint64_t> failures_;          // by mode
   std::map<std::string, uint64_t> partial_failures_;  // by mode
   uint64_t cleanup_failures_ = 0;
+  std::vector<RuleCount> rules_;
   std::map<int, uint64_t> healthz_;  // by status
   std::map<int, uint64_t> livez_;
 };

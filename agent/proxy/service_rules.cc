@@ -70,6 +70,7 @@ Result<ServiceApplied> ServiceRules::Apply(const model::ServiceChange& change) {
     return written;
   }
   ServiceApplied applied = std::move(*written);
+  options_.metrics->NoteRules(current_.back_end->CountRules());
   RETURN_IF_ERROR(DeleteStaleFlows(change));
   if (change.complete) RemoveOtherModes();
   return applied;

@@ -125,6 +125,13 @@ Result<bool> IptablesBackEnd::Clean(XtablesHost& host, bool firewall) {
   return any;
 }
 
+std::vector<RuleCount> IptablesBackEnd::CountRules() const {
+  std::vector<RuleCount> out = v4_.CountRules();
+  const std::vector<RuleCount> more = has_v6_ ? v6_.CountRules() : std::vector<RuleCount>();
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
 Result<std::string> IptablesBackEnd::Dump() {
   std::string out;
   for (const bool v6 : {false, true}) {

@@ -33,6 +33,7 @@ class IptablesBackEnd : public ServiceBackEnd {
   Result<ServiceApplied> Apply(const model::ServiceChange& change) override;
   Result<uint64_t> Repair() override;
   Result<bool> Remove() override;
+  std::vector<RuleCount> CountRules() const override;
   Result<std::string> Dump() override;
 
  private:

@@ -13,6 +13,31 @@ constexpr std::array kFilterChains = {SharedChain::kFilterServices, SharedChain:
                                       SharedChain::kFilterNodePorts, SharedChain::kFilterFirewall};
 constexpr std::array kNatChains = {SharedChain::kNatServices, SharedChain::kNatNodePorts};
 
+size_t Lines(std::string_view text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+RuleCounts CountsOf(const RowRules& rules) {
+  RuleCounts counts{};
+  for (const Chain& chain : rules.chains) counts[Index(Table::kNat)] += Lines(chain.body);
+  for (size_t i = 0; i < kSharedChains; ++i) {
+    counts[Index(TableOf(static_cast<SharedChain>(i)))] += Lines(rules.lines[i]);
+  }
+  return counts;
+}
+
+RuleCounts CountsOf(const BaseRules& base) {
+  RuleCounts counts{};
+  for (size_t table = 0; table < kTables; ++table) {
+    for (const Chain& chain : base.chains[table]) counts[table] += Lines(chain.body);
+  }
+  for (size_t i = 0; i < kSharedChains; ++i) {
+    counts[Index(TableOf(static_cast<SharedChain>(i)))] += Lines(base.tails[i]);
+  }
+  for (const Jump& jump : base.jumps) ++counts[Index(jump.table)];
+  return counts;
+}
+
 // The lines of `a` that are not in `b`.
 std::string Difference(const std::string& a, const std::string& b) {
   if (a == b) return "";
@@ -52,7 +77,11 @@ void FamilyBook::SetContext(CompileContext context) {
 void FamilyBook::CompileAll() {
   context_.large = IsLarge();
   base_ = CompileBase(context_);
-  for (auto& [name, entry] : rows_) entry.rules = CompileRow(*entry.row, context_);
+  counts_ = CountsOf(base_);
+  for (auto& [name, entry] : rows_) {
+    entry.rules = CompileRow(*entry.row, context_);
+    Count({}, entry.rules);
+  }
 }
 
 std::optional<std::string> FamilyBook::Update(std::span<const model::ServicePortRowPtr> rows,
@@ -63,6 +92,7 @@ std::optional<std::string> FamilyBook::Update(std::span<const model::ServicePort
     if (key.v6 != context_.v6 || found == rows_.end()) continue;
     endpoints_ -= found->second.row->cluster.size();
     Collect(found->second.rules, {}, delta);
+    Count(found->second.rules, {});
     rows_.erase(found);
   }
   for (const model::ServicePortRowPtr& row : rows) {
@@ -72,6 +102,7 @@ std::optional<std::string> FamilyBook::Update(std::span<const model::ServicePort
     endpoints_ += row->cluster.size();
     RowRules rules = CompileRow(*row, context_);
     Collect(entry.rules, rules, delta);
+    Count(entry.rules, rules);
     entry = {row, std::move(rules)};
   }
   if (IsLarge() != context_.large) {
@@ -79,6 +110,14 @@ std::optional<std::string> FamilyBook::Update(std::span<const model::ServicePort
     return std::nullopt;
   }
   return Print(std::move(delta));
+}
+
+void FamilyBook::Count(const RowRules& gone, const RowRules& added) {
+  const RuleCounts minus = CountsOf(gone);
+  const RuleCounts plus = CountsOf(added);
+  for (size_t table = 0; table < kTables; ++table) {
+    counts_[table] = counts_[table] + plus[table] - minus[table];
+  }
 }
 
 void FamilyBook::Collect(const RowRules& before, const RowRules& after, Delta& delta) {

@@ -31,6 +31,8 @@ class FamilyBook {
   Ruleset Wanted() const;
   const CompileContext& context() const { return context_; }
   size_t size() const { return rows_.size(); }
+  // Of what is wanted.
+  const RuleCounts& counts() const { return counts_; }
 
  private:
   struct Entry {
@@ -47,12 +49,14 @@ class FamilyBook {
   static void Collect(const RowRules& before, const RowRules& after, Delta& delta);
   std::string Print(Delta delta) const;
   std::string SharedText(SharedChain chain) const;
+  void Count(const RowRules& gone, const RowRules& added);
   bool IsLarge() const { return endpoints_ > kLargeClusterEndpoints; }
   void CompileAll();
 
   CompileContext context_;
   BaseRules base_;
   std::map<std::string, Entry> rows_;  // by name: one family
+  RuleCounts counts_{};
   size_t endpoints_ = 0;
 };
 

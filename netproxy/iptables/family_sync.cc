@@ -13,6 +13,7 @@ Result<std::vector<RefusedServicePort>> FamilySync::Apply(const model::ServiceCh
   if (!change.complete && !synced_) {
     return Conflict("iptables: the change after a failure must be complete");
   }
+  written_ = {};
   ASSIGN_OR_RETURN(const bool written, WriteChange(change, liberal_conntrack));
   if (written) return std::vector<RefusedServicePort>();
   synced_ = false;
@@ -36,7 +37,7 @@ Result<bool> FamilySync::WriteChange(const model::ServiceChange& change, bool li
   if (!text || !same_context) return false;
   if (text->empty()) return true;
   synced_ = false;
-  if (auto restored = host_.Restore(v6_, *text); !restored) {
+  if (auto restored = Write(*text); !restored) {
     // Somebody changed our chains, or one of the rows is at fault: the full way tells.
     if (restored.error().code() == Code::kInvalidArgument) return false;
     return std::move(restored.error());
@@ -45,11 +46,26 @@ Result<bool> FamilySync::WriteChange(const model::ServiceChange& change, bool li
   return true;
 }
 
+Result<void> FamilySync::Write(const std::string& text) {
+  RETURN_IF_ERROR(host_.Restore(v6_, text));
+  written_ = iptables::CountRules(text);
+  return {};
+}
+
+std::vector<RuleCount> FamilySync::CountRules() const {
+  std::vector<RuleCount> out;
+  for (const Table table : {Table::kFilter, Table::kNat, Table::kMangle}) {
+    out.push_back(
+        {v6_, std::string(ToString(table)), book_.counts()[Index(table)], written_[Index(table)]});
+  }
+  return out;
+}
+
 Result<uint64_t> FamilySync::Reconcile() {
   ASSIGN_OR_RETURN(const std::string text, host_.Save(v6_));
   ASSIGN_OR_RETURN(const Saved saved, ParseSaved(text));
   const Repairs repairs = Compare(saved, book_.Wanted());
-  if (!repairs.text.empty()) RETURN_IF_ERROR(host_.Restore(v6_, repairs.text));
+  if (!repairs.text.empty()) RETURN_IF_ERROR(Write(repairs.text));
   return repairs.differences;
 }
 

@@ -24,12 +24,15 @@ class FamilySync {
   Result<uint64_t> Repair();
   // Nothing is known of the kernel any more.
   void Forget() { synced_ = false; }
+  // Of each table, as Apply() left it.
+  std::vector<RuleCount> CountRules() const;
 
  private:
   using Rows = std::span<const model::ServicePortRowPtr>;
 
   // Only what changed; false when that is not possible or was refused.
   Result<bool> WriteChange(const model::ServiceChange& change, bool liberal_conntrack);
+  Result<void> Write(const std::string& text);
   // Reads the kernel and writes what differs.
   Result<uint64_t> Reconcile();
   // Reconcile(), without those of `suspects` that make it fail.
@@ -39,7 +42,8 @@ class FamilySync {
   const bool v6_;
   XtablesHost& host_;
   FamilyBook book_;
-  bool synced_ = false;  // the kernel has what the book has, as far as we know
+  RuleCounts written_{};  // with the last change
+  bool synced_ = false;   // the kernel has what the book has, as far as we know
 };
 
 }  // namespace holdfast::netproxy::iptables

@@ -148,6 +148,21 @@ Repairs Compare(const Saved& saved, const Ruleset& wanted) {
   return repairs;
 }
 
+RuleCounts CountRules(std::string_view text) {
+  RuleCounts counts{};
+  size_t at = 0;
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (line.starts_with("-A ") || line.starts_with("-I ")) ++counts[at];
+    if (!line.starts_with("*")) continue;
+    for (const Table table : {Table::kFilter, Table::kNat, Table::kMangle}) {
+      if (line.substr(1) == ToString(table)) at = Index(table);
+    }
+  }
+  return counts;
+}
+
 std::string Clear(const Saved& saved, bool firewall) {
   std::string text;
   for (const Table table : {Table::kFilter, Table::kNat, Table::kMangle}) {

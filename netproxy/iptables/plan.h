@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "netproxy/iptables/ruleset.h"
@@ -30,6 +31,9 @@ struct Repairs {
 // From what the kernel has to what we want. Of others' rules only jumps into our chains are
 // touched; a chain that somebody else refers to is emptied, not removed.
 Repairs Compare(const Saved& saved, const Ruleset& wanted);
+
+// The rules that a text for iptables-restore adds.
+RuleCounts CountRules(std::string_view text);
 
 // Everything of this back end's or a kube-proxy's iptables mode out of the kernel; "" when there is
 // nothing. `firewall`: KUBE-FIREWALL too, if it holds nothing but the rule that we write.

@@ -31,6 +31,9 @@ struct Chain {
   bool operator==(const Chain&) const = default;
 };
 
+// How many rules, by table.
+using RuleCounts = std::array<size_t, kTables>;
+
 // What one row needs: chains of its own in nat, and its lines in the shared chains.
 struct RowRules {
   std::vector<Chain> chains;  // sorted by name

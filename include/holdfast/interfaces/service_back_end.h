@@ -25,6 +25,15 @@ struct ServiceApplied {
   std::vector<RefusedServicePort> refused;
 };
 
+// How many rules one table of a family has.
+struct RuleCount {
+  bool v6 = false;
+  std::string table;
+  uint64_t rules = 0;
+  uint64_t written = 0;  // of them with the last Apply()
+  bool operator==(const RuleCount&) const = default;
+};
+
 class ServiceBackEnd {
  public:
   virtual ~ServiceBackEnd() = default;
@@ -38,6 +47,8 @@ class ServiceBackEnd {
   virtual Result<uint64_t> Repair() = 0;
   // Takes everything of this back end out of the kernel; false when nothing was there.
   virtual Result<bool> Remove() = 0;
+  // Of a back end whose rules people count.
+  virtual std::vector<RuleCount> CountRules() const { return {}; }
   // The rules as text, in the tool's own language where there is one.
   virtual Result<std::string> Dump() = 0;
 };

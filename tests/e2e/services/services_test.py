@@ -112,6 +112,18 @@ def test_a_dump_of_the_rules_can_be_loaded(node):
     until(node, "nftables again", lambda: node.modes() == {"nftables"})
 
 
+def test_only_what_there_was_of_a_kube_proxy_is_named(node):
+    config = node.top / "other.yaml"
+    config.write_text(json.dumps({**json.loads(node.config.read_text()), "rootDir": str(node.top / "other")}))
+    clean = f"{node.bin}/holdfastd --config {config} --cleanup-kube-proxy"
+    for before, said in (("true", ""),
+                         ("iptables-nft -t nat -N KUBE-SVC-AAAAAAAAAAAAAAAA",
+                          "removed: rules of the iptables mode\n"),
+                         ("nft add table ip kube-proxy", "removed: ip kube-proxy\n")):
+        done = in_an_empty_network("", "sh", "-ec", f"{before}; {clean}")
+        equal((done.returncode, done.stdout), (0, said), f"after {before}: {done.stderr}")
+
+
 def test_health_and_metrics_are_answered_as_kube_proxy_does(node):
     node.service("web", "10.96.0.10")
     node.endpoints("web", [A])
@@ -135,6 +147,12 @@ def test_health_and_metrics_are_answered_as_kube_proxy_does(node):
                  "kubeproxy_sync_proxy_rules_last_timestamp_seconds{ip_family=\"IPv4\"}",
                  "kubeproxy_proxy_healthz_total{code=\"200\"}"):
         check(metric(node, name) > 0, name)
+    node.set_mode("iptables")
+    until(node, "only iptables has rules", lambda: node.modes() == {"iptables"})
+    check(metric(node, "kubeproxy_sync_proxy_rules_iptables_total"
+                       "{ip_family=\"IPv4\",table=\"nat\"}") > 5, "rules are counted")
+    node.set_mode("nftables")
+    until(node, "only nftables has rules", lambda: node.modes() == {"nftables"})
     node.set_config(healthzBindAddress="", metricsBindAddress="")
 
 

@@ -68,6 +68,21 @@ TEST(ProxyMetricsTest, NamesFailuresAfterTheMode) {
               HasSubstr("rules_iptables_partial_restore_failures_total{ip_family=\"IPv4\"} 1\n"));
 }
 
+TEST(ProxyMetricsTest, CountsRulesWhereTheModeDoes) {
+  ProxyMetrics metrics;
+  metrics.NoteRules({{false, "nat", 120, 7}, {true, "filter", 9, 0}});
+  ProxyMetrics::Now now = At("iptables");
+  const std::string both = metrics.Text(now);
+  EXPECT_THAT(both, HasSubstr("kubeproxy_sync_proxy_rules_iptables_total{ip_family=\"IPv4\","
+                              "table=\"nat\"} 120\n"));
+  EXPECT_THAT(both, HasSubstr("iptables_total{ip_family=\"IPv6\",table=\"filter\"} 9\n"));
+  EXPECT_THAT(both, HasSubstr("iptables_last{ip_family=\"IPv4\",table=\"nat\"} 7\n"));
+  now.families = {"IPv4"};
+  EXPECT_THAT(metrics.Text(now), Not(HasSubstr("table=\"filter\"")));
+  metrics.NoteRules({});
+  EXPECT_THAT(metrics.Text(now), Not(HasSubstr("iptables_total")));
+}
+
 TEST(ProxyMetricsTest, TellsProbesFlowsAndTheMoment) {
   ProxyMetrics metrics;
   metrics.NoteHealthz(200);

@@ -211,6 +211,31 @@ TEST_F(BackEndTest, RemoveTakesEverythingOfOursAndNothingElse) {
   EXPECT_FALSE(Apply(false, {}).has_value()) << "nothing is known any more";
 }
 
+TEST_F(BackEndTest, RulesAreCounted) {
+  const auto in_kernel = [&](const std::string& table) {
+    uint64_t rules = 0;
+    for (const auto& [chain, lines] : host_->kernels[0].tables[table]) rules += lines.size();
+    return rules;
+  };
+  const auto expect = [&](const std::string& table, uint64_t written) {
+    for (const RuleCount& count : back_end_->CountRules()) {
+      if (count.v6 || count.table != table) continue;
+      EXPECT_EQ(count.rules, in_kernel(table)) << table;
+      EXPECT_EQ(count.written, written) << table;
+    }
+  };
+  MustApply(true, {Web({"10.0.0.1", "10.0.0.2"})});
+  for (const char* table : {"filter", "nat", "mangle"}) expect(table, in_kernel(table));
+  MustApply(false, {Web({"10.0.0.1", "10.0.0.2", "10.0.0.3"})});
+  // The service's own chain anew, and the two rules of the new endpoint.
+  expect("nat", 4 + 2);
+  expect("filter", 0);
+  MustApply(false, {}, {Web({})->key});
+  expect("nat", 1);  // what is left of KUBE-SERVICES
+  MustApply(true, {});
+  for (const char* table : {"filter", "nat"}) expect(table, 0);
+}
+
 TEST_F(BackEndTest, RouteLocalnetOnlyBehindItsGuard) {
   settings_->localhost_node_ports = true;
   MustApply(true, {Web({"10.0.0.1"})});
