@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""etcd and kube-apiserver in this network namespace, and a client of theirs."""
+import http.client
+import json
+import os
+import pathlib
+import ssl
+import subprocess
+import threading
+import time
+
+CLIENT_THREADS = 4
+
+
+class ControlPlane:
+    """`programs`: {"etcd": path, "kube-apiserver": path}. `folder`: a new one, for data, keys and
+    logs. `address`: one of this namespace's, not loopback. Nobody else may use their ports."""
+
+    def __init__(self, programs, folder, address, service_range):
+        self.folder = pathlib.Path(folder)
+        self.address = address
+        self.processes = []
+        self.connections = threading.local()
+        self.make_keys()
+        self.tls = ssl.create_default_context(cafile=self.folder / "ca.crt")
+        self.tls.load_cert_chain(self.folder / "admin.crt", self.folder / "admin.key")
+        etcd, peers = "http://127.0.0.1:2379", "http://127.0.0.1:2380"
+        self.spawn("etcd", [
+            programs["etcd"], f"--data-dir={self.folder}/etcd", f"--listen-client-urls={etcd}",
+            f"--advertise-client-urls={etcd}", f"--listen-peer-urls={peers}",
+            f"--initial-advertise-peer-urls={peers}", f"--initial-cluster=default={peers}",
+            "--unsafe-no-fsync"])
+        self.spawn("kube-apiserver", [
+            programs["kube-apiserver"], f"--etcd-servers={etcd}", "--secure-port=6443",
+            f"--advertise-address={address}", f"--service-cluster-ip-range={service_range}",
+            f"--tls-cert-file={self.folder}/server.crt",
+            f"--tls-private-key-file={self.folder}/server.key",
+            f"--client-ca-file={self.folder}/ca.crt", f"--cert-dir={self.folder}",
+            "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+            f"--service-account-key-file={self.folder}/sa.pub",
+            f"--service-account-signing-key-file={self.folder}/sa.key",
+            "--authorization-mode=RBAC"])
+
+    def spawn(self, name, command):
+        log = open(self.folder / f"{name}.log", "ab")
+        self.processes.append(subprocess.Popen(command, stdout=log, stderr=log,
+                                               stdin=subprocess.DEVNULL))
+
+    def make_keys(self):
+        def openssl(*words):
+            subprocess.run(["openssl", *words], cwd=self.folder, check=True, capture_output=True)
+
+        curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
+        openssl("req", "-x509", *curve, "-subj", "/CN=bench-ca", "-days", "30",
+                "-keyout", "ca.key", "-out", "ca.crt")
+        for name, subject, names in (("server", "/CN=kube-apiserver", f"IP:{self.address},IP:127.0.0.1"),
+                                     ("admin", "/O=system:masters/CN=admin", "DNS:admin")):
+            openssl("req", *curve, "-subj", subject, "-keyout", f"{name}.key", "-out", f"{name}.csr")
+            (self.folder / f"{name}.ext").write_text(f"subjectAltName={names}\n")
+            openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key",
+                    "-CAcreateserial", "-days", "30", "-extfile", f"{name}.ext", "-out", f"{name}.crt")
+        openssl("genrsa", "-out", "sa.key", "2048")
+        openssl("rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub")
+
+    def kubeconfig(self):
+        path = self.folder / "kubeconfig"
+        path.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "bench",
+            "clusters": [{"name": "bench", "cluster": {
+                "server": f"https://{self.address}:6443",
+                "certificate-authority": str(self.folder / "ca.crt")}}],
+            "users": [{"name": "admin", "user": {
+                "client-certificate": str(self.folder / "admin.crt"),
+                "client-key": str(self.folder / "admin.key")}}],
+            "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "admin"}}]}))
+        return path
+
+    # --- requests; any thread, each has a connection of its own ---
+
+    def request(self, method, path, body=None):
+        """The answer's object; RuntimeError when it is none of success."""
+        kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
+        if not hasattr(self.connections, "one"):
+            self.connections.one = http.client.HTTPSConnection(self.address, 6443, context=self.tls,
+                                                               timeout=30)
+        try:
+            self.connections.one.request(method, path, json.dumps(body) if body else None,
+                                         {"Content-Type": kind})
+            answer = self.connections.one.getresponse()
+            text = answer.read()
+        except (OSError, http.client.HTTPException):
+            self.connections.one.close()
+            del self.connections.one
+            raise
+        if answer.status >= 300:
+            raise RuntimeError(f"{method} {path}: {answer.status} {text[:300]!r}")
+        return json.loads(text) if text.startswith(b"{") else text
+
+    def create_all(self, objects):
+        """POSTs [(path, object)], several at a time."""
+        todo = iter(objects)
+        turn = threading.Lock()
+        failures = []
+
+        def work():
+            while not failures:
+                with turn:
+                    one = next(todo, None)
+                if one is None:
+                    return
+                try:
+                    self.request("POST", *one)
+                except (OSError, RuntimeError, http.client.HTTPException) as error:
+                    failures.append(error)
+
+        threads = [threading.Thread(target=work) for _ in range(CLIENT_THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+
+    def wait_until_ready(self, seconds=60):
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                self.request("GET", "/readyz")
+                self.request("GET", "/api/v1/namespaces/default")
+                return
+            except (OSError, RuntimeError, http.client.HTTPException):
+                dead = [p.args[0] for p in self.processes if p.poll() is not None]
+                if dead or time.monotonic() > deadline:
+                    tail = (self.folder / "kube-apiserver.log").read_text()[-6000:]
+                    raise RuntimeError(f"no API server (ended: {dead}): {tail}") from None
+                time.sleep(0.1)
+
+    def stop(self):
+        for process in reversed(self.processes):
+            process.kill()
+            process.wait()
