@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -16,6 +15,7 @@
 #include "holdfast/base/unique_fd.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/process.h"
+#include "holdfast/sys/spawn.h"
 
 namespace holdfast::netproxy::iptables {
 namespace {
@@ -23,22 +23,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr size_t kOutputLimit = 1u << 30;
-constexpr int kInherited = STDERR_FILENO + 1;  // its number in the child
-
-struct SpawnSettings {
-  posix_spawn_file_actions_t files{};
-  posix_spawnattr_t attributes{};
-  SpawnSettings() {
-    ::posix_spawn_file_actions_init(&files);
-    ::posix_spawnattr_init(&attributes);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-  ~SpawnSettings() {
-    ::posix_spawn_file_actions_destroy(&files);
-    ::posix_spawnattr_destroy(&attributes);
-  }
-};
 
 int MillisecondsUntil(Clock::time_point end) {
   const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - Clock::now());
@@ -113,30 +97,6 @@ void Feed(UniqueFd to, std::string_view input, Clock::time_point end) {
   }
 }
 
-Result<pid_t> Spawn(std::vector<std::string>& words, int in, int out, int err, int inherited) {
-  std::vector<char*> argv;
-  for (std::string& word : words) argv.push_back(word.data());
-  argv.push_back(nullptr);
-  SpawnSettings settings;
-  ::posix_spawn_file_actions_adddup2(&settings.files, in, STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&settings.files, out, STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&settings.files, err, STDERR_FILENO);
-  // Last, since one of the others may have this number.
-  if (inherited >= 0) ::posix_spawn_file_actions_adddup2(&settings.files, inherited, kInherited);
-  sigset_t none;
-  sigset_t all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&settings.attributes, &none);
-  ::posix_spawnattr_setsigdefault(&settings.attributes, &all);
-  ::posix_spawnattr_setflags(&settings.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  pid_t pid = -1;
-  const int status =
-      ::posix_spawnp(&pid, argv[0], &settings.files, &settings.attributes, argv.data(), environ);
-  if (status != 0) return Error::FromErrno(status, StrCat("start ", words.front()));
-  return pid;
-}
-
 }  // namespace
 
 Result<CommandOutput> RunCommand(std::vector<std::string> argv, std::string_view input,
@@ -147,7 +107,8 @@ Result<CommandOutput> RunCommand(std::vector<std::string> argv, std::string_view
   RETURN_IF_ERROR(NewInput(feed, in));
   ASSIGN_OR_RETURN(const UniqueFd out, NewOutput("command-output"));
   ASSIGN_OR_RETURN(const UniqueFd err, NewOutput("command-errors"));
-  ASSIGN_OR_RETURN(const pid_t pid, Spawn(argv, in.get(), out.get(), err.get(), extras.inherited));
+  ASSIGN_OR_RETURN(const pid_t pid,
+                   sys::Spawn(argv, {in.get(), out.get(), err.get(), extras.inherited}, environ));
   Child child(pid);
   if (extras.started) extras.started(pid);
   in = UniqueFd();

@@ -45,18 +45,6 @@ std::string_view ToString(Table table) {
   return "";
 }
 
-std::string_view ToString(model::L4Protocol protocol) {
-  switch (protocol) {
-    case model::L4Protocol::kTcp:
-      return "tcp";
-    case model::L4Protocol::kUdp:
-      return "udp";
-    case model::L4Protocol::kSctp:
-      return "sctp";
-  }
-  return "";
-}
-
 std::string ToString(const model::Endpoint& endpoint) {
   const std::string ip = endpoint.ip.ToString();
   return endpoint.ip.v6 ? StrCat("[", ip, "]:", endpoint.port) : StrCat(ip, ":", endpoint.port);

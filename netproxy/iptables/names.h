@@ -29,7 +29,6 @@ inline constexpr std::string_view kProxyFirewall = "KUBE-PROXY-FIREWALL";
 inline constexpr std::string_view kFirewall = "KUBE-FIREWALL";
 inline constexpr std::string_view kCanary = "KUBE-PROXY-CANARY";
 
-std::string_view ToString(model::L4Protocol protocol);
 // "10.0.0.1:80", "[2001:db8::1]:80"
 std::string ToString(const model::Endpoint& endpoint);
 

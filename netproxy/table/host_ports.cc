@@ -73,11 +73,9 @@ bool Clash(const model::HostPortRow& a, const model::HostPortRow& b) {
 }
 
 std::string ToString(const model::HostPortRow& row) {
-  const char* protocol = row.protocol == model::L4Protocol::kTcp   ? "tcp"
-                         : row.protocol == model::L4Protocol::kUdp ? "udp"
-                                                                   : "sctp";
   const std::string ip = row.host_ip.ToString();
-  return StrCat(protocol, " ", row.host_ip.v6 ? StrCat("[", ip, "]") : ip, ":", row.host_port);
+  return StrCat(ToString(row.protocol), " ", row.host_ip.v6 ? StrCat("[", ip, "]") : ip, ":",
+                row.host_port);
 }
 
 }  // namespace holdfast::netproxy

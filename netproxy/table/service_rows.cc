@@ -229,18 +229,6 @@ std::string ToString(const model::ServiceName& name) {
   return StrCat(name.object_namespace, "/", name.name);
 }
 
-std::string_view ToString(model::L4Protocol protocol) {
-  switch (protocol) {
-    case model::L4Protocol::kTcp:
-      return "tcp";
-    case model::L4Protocol::kUdp:
-      return "udp";
-    case model::L4Protocol::kSctp:
-      return "sctp";
-  }
-  return "";
-}
-
 std::string ToString(const Frontend& frontend, model::L4Protocol protocol) {
   if (frontend.kind == FrontendKind::kNodePort) {
     return StrCat(ToString(protocol), " node port ", frontend.port,

@@ -46,6 +46,5 @@ model::ServiceName ServiceOf(std::string_view port_key);
 std::string ToString(const model::ServiceName& name);
 // "tcp 192.0.2.7:80", "tcp [2001:db8::1]:80", "tcp node port 30080 (IPv6)"
 std::string ToString(const model::Frontend& frontend, model::L4Protocol protocol);
-std::string_view ToString(model::L4Protocol protocol);
 
 }  // namespace holdfast::netproxy

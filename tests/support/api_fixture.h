@@ -28,25 +28,13 @@
 #include "tests/fakes/fake_image_store.h"
 #include "tests/fakes/fake_pod_view.h"
 #include "tests/fakes/fake_service_view.h"
+#include "tests/support/eventually.h"
+#include "tests/support/text_file.h"
 
 namespace holdfast::agent {
 
-// Polls until `done` or ten seconds have passed.
-inline bool Eventually(const std::function<bool()>& done) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (done()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return done();
-}
-
-inline std::string ReadTextFile(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
+using test_support::Eventually;
+using test_support::ReadText;
 
 inline k8s::io::api::core::v1::Pod RunningPod(const std::string& name, const std::string& uid,
                                               const std::string& container_id = "c0ffee") {
@@ -154,7 +142,7 @@ class ApiFixture : public ::testing::Test {
         "unix:" + options_.socket_path, grpc::InsecureChannelCredentials(), arguments));
   }
 
-  std::string AuditText() const { return ReadTextFile(options_.audit_path); }
+  std::string AuditText() const { return ReadText(options_.audit_path); }
 
   // The log file of container "app" of `pod`, run 0.
   std::string LogPath(const std::string& name, const std::string& uid) const {

@@ -6,6 +6,7 @@
 #include <compare>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "holdfast/base/ip_address.h"
@@ -14,6 +15,18 @@ namespace holdfast::model {
 
 // IP protocol numbers.
 enum class L4Protocol : uint8_t { kTcp = 6, kUdp = 17, kSctp = 132 };
+
+constexpr std::string_view ToString(L4Protocol protocol) {
+  switch (protocol) {
+    case L4Protocol::kTcp:
+      return "tcp";
+    case L4Protocol::kUdp:
+      return "udp";
+    case L4Protocol::kSctp:
+      return "sctp";
+  }
+  return "";
+}
 
 struct Endpoint {
   IpAddress ip;

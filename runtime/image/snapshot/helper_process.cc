@@ -2,7 +2,6 @@
 #include "runtime/image/snapshot/helper_process.h"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/spawn.h"
 #include "runtime/image/unpack/report.h"
 
 namespace holdfast::runtime {
@@ -46,21 +46,6 @@ Result<std::string> ReadUpToEndMark(int fd) {
   return text;
 }
 
-struct SpawnSettings {
-  posix_spawn_file_actions_t files{};
-  posix_spawnattr_t attributes{};
-  SpawnSettings() {
-    ::posix_spawn_file_actions_init(&files);
-    ::posix_spawnattr_init(&attributes);
-  }
-  SpawnSettings(const SpawnSettings&) = delete;
-  SpawnSettings& operator=(const SpawnSettings&) = delete;
-  ~SpawnSettings() {
-    ::posix_spawn_file_actions_destroy(&files);
-    ::posix_spawnattr_destroy(&attributes);
-  }
-};
-
 Code CodeFromField(const std::string& field) {
   int value = 0;
   std::from_chars(field.data(), field.data() + field.size(), value);
@@ -91,26 +76,9 @@ Result<HelperProcess> HelperProcess::Start(const std::string& program,
   ASSIGN_OR_RETURN(UniqueFd report, NewReport());
   std::string step = StrCat("holdfast-unpack ", arguments.front());
   arguments.insert(arguments.begin(), program);
-  std::vector<char*> argv;
-  for (std::string& argument : arguments) argv.push_back(argument.data());
-  argv.push_back(nullptr);
-  char* environment[] = {nullptr};
-
-  SpawnSettings settings;
-  ::posix_spawn_file_actions_adddup2(&settings.files, input, STDIN_FILENO);
-  ::posix_spawn_file_actions_adddup2(&settings.files, output, STDOUT_FILENO);
-  ::posix_spawn_file_actions_adddup2(&settings.files, report.get(), STDERR_FILENO);
-  sigset_t none;
-  sigset_t all;
-  ::sigemptyset(&none);
-  ::sigfillset(&all);
-  ::posix_spawnattr_setsigmask(&settings.attributes, &none);
-  ::posix_spawnattr_setsigdefault(&settings.attributes, &all);
-  ::posix_spawnattr_setflags(&settings.attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
-  pid_t pid = -1;
-  const int status = ::posix_spawn(&pid, program.c_str(), &settings.files, &settings.attributes,
-                                   argv.data(), environment);
-  if (status != 0) return Error::FromErrno(status, StrCat("start ", program));
+  char* no_environment[] = {nullptr};
+  ASSIGN_OR_RETURN(const pid_t pid,
+                   sys::Spawn(std::move(arguments), {input, output, report.get()}, no_environment));
   return HelperProcess(pid, std::move(report), std::move(step));
 }
 

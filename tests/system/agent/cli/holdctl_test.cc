@@ -64,7 +64,7 @@ class HoldctlTest : public ApiFixture {
     }
     int status = 0;
     EXPECT_EQ(::waitpid(pid, &status, 0), pid);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadTextFile(out), ReadTextFile(err)};
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, ReadText(out), ReadText(err)};
   }
   Ran Run(const std::string& arguments) { return RunAs(0, {}, arguments); }
 
@@ -133,7 +133,7 @@ TEST_F(HoldctlTest, ImportsListsAndExportsImages) {
   EXPECT_EQ(Run("image ls --no-headers | awk '{print $1,$2,$4}'").out, "app 1 7B\n");
   EXPECT_EQ(Run("image inspect app:1 -o jsonpath='{.config.cmd[*]}'").out, "a b");
   EXPECT_EQ(Run("image export app:1 -o " + root_ + "/copy.tar").code, 0);
-  EXPECT_EQ(ReadTextFile(root_ + "/copy.tar"), "archive");
+  EXPECT_EQ(ReadText(root_ + "/copy.tar"), "archive");
   EXPECT_EQ(Run("image rm app:1").out, "image \"app:1\" removed\n");
 }
 

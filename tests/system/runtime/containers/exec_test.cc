@@ -6,10 +6,8 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <chrono>
-#include <thread>
-
 #include "tests/support/containers/runtime_node.h"
+#include "tests/support/eventually.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -54,13 +52,9 @@ class ExecTest : public ::testing::Test {
     return session ? std::move(*session) : nullptr;
   }
   bool NoExecRecords() {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (std::chrono::steady_clock::now() < deadline) {
-      if (node_->Keeper().ListStarts()->size() == 1 && node_->Keeper().ListExits()->empty())
-        return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return false;
+    return test_support::Eventually([&] {
+      return node_->Keeper().ListStarts()->size() == 1 && node_->Keeper().ListExits()->empty();
+    });
   }
 
   // Whether the process of kDaemonize still runs, looking every millisecond `tries` times. Dead it

@@ -12,38 +12,21 @@
 #include <fstream>
 #include <mutex>
 #include <set>
-#include <sstream>
-#include <thread>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "runtime/cgroup/tree.h"
 #include "runtime/keeper/records.h"
 #include "tests/support/containers/runtime_node.h"
+#include "tests/support/eventually.h"
+#include "tests/support/text_file.h"
 
 namespace holdfast::runtime {
 namespace {
 
-using std::chrono::steady_clock;
+using test_support::Eventually;
+using test_support::ReadText;
 using test_support::RuntimeNode;
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-// Polls until `condition` holds; false after ten seconds.
-template <class F>
-bool Eventually(F condition) {
-  const auto deadline = steady_clock::now() + std::chrono::seconds(10);
-  while (!condition()) {
-    if (steady_clock::now() >= deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return true;
-}
 
 class LifecycleTest : public ::testing::Test {
  protected:
@@ -121,8 +104,8 @@ TEST_F(LifecycleTest, ContainerRunsEndsAndLeavesNothing) {
   EXPECT_EQ(report.signal, 0);
   EXPECT_FALSE(report.oom_killed);
   EXPECT_TRUE(Eventually(
-      [&] { return ReadFile(spec.log.path).find(" stderr F oops\n") != std::string::npos; }));
-  EXPECT_NE(ReadFile(spec.log.path).find(" stdout F hello\n"), std::string::npos);
+      [&] { return ReadText(spec.log.path).find(" stderr F oops\n") != std::string::npos; }));
+  EXPECT_NE(ReadText(spec.log.path).find(" stdout F hello\n"), std::string::npos);
   RemoveAll("pod1", {spec.id});
 }
 
@@ -166,7 +149,7 @@ TEST_F(LifecycleTest, ContainersOfAPodShareNetworkIpcUtsAndShmButNotPid) {
   }
   for (const char* kind : {"pid", "mnt"}) EXPECT_NE(ns(first, kind), ns(second, kind)) << kind;
   EXPECT_TRUE(Eventually(
-      [&] { return ReadFile(StrCat("/proc/", second, "/root/dev/shm/f")) == "shared\n"; }));
+      [&] { return ReadText(StrCat("/proc/", second, "/root/dev/shm/f")) == "shared\n"; }));
   auto net = runtime_->NetworkNamespace(PodUid("pod1"));
   ASSERT_TRUE(net) << net.error().message();
   struct stat ours{}, theirs{};
@@ -185,14 +168,14 @@ TEST_F(LifecycleTest, ProcessLiesInItsCgroupsWithItsLimits) {
   const pid_t pid = Start(spec).pid;
   const std::string expected =
       StrCat(node_->cgroup_parent(), "/kubepods/besteffort/podpod1/", spec.id.value);
-  const std::string cgroups = ReadFile(StrCat("/proc/", pid, "/cgroup"));
+  const std::string cgroups = ReadText(StrCat("/proc/", pid, "/cgroup"));
   const bool v1 = DetectCgroupLayout("/sys/fs/cgroup")->version == CgroupVersion::kV1;
   for (const char* controller : {"memory", "cpu", "pids", "devices"}) {
     const std::string line =
         v1 ? StrCat(":", controller, ":", expected, "\n") : StrCat("0::", expected, "\n");
     EXPECT_NE(cgroups.find(line), std::string::npos) << cgroups;
   }
-  EXPECT_EQ(ReadFile(StrCat("/proc/", pid, "/oom_score_adj")), "700\n");
+  EXPECT_EQ(ReadText(StrCat("/proc/", pid, "/oom_score_adj")), "700\n");
   RemoveAll("pod1", {spec.id});
 }
 
@@ -323,7 +306,7 @@ TEST_F(LifecycleTest, SharedProcessNamespaceHasOurInitAndKillTakesTheWholeContai
   };
   EXPECT_EQ(pid_ns(first), pid_ns(second));
   EXPECT_NE(pid_ns(first), std::filesystem::read_symlink("/proc/self/ns/pid").string());
-  EXPECT_EQ(ReadFile(StrCat("/proc/", first, "/root/proc/1/comm")), "holdfast-init\n");
+  EXPECT_EQ(ReadText(StrCat("/proc/", first, "/root/proc/1/comm")), "holdfast-init\n");
   EXPECT_TRUE(Eventually([&] { return ProcessesOf(one).size() == 3; }));
   EXPECT_TRUE(runtime_->Kill(one.id));
   EXPECT_EQ(AwaitExit(one.id).exit_code, 137);
@@ -341,7 +324,7 @@ TEST_F(LifecycleTest, StdinWaitsInsteadOfEnding) {
   ASSERT_TRUE(pipe) << pipe.error().message();
   ASSERT_EQ(::write((*pipe)[0].get(), "in\n", 3), 3);
   EXPECT_TRUE(Eventually(
-      [&] { return ReadFile(waiting.log.path).find(" stdout F in\n") != std::string::npos; }));
+      [&] { return ReadText(waiting.log.path).find(" stdout F in\n") != std::string::npos; }));
   EXPECT_FALSE(Find(waiting.id)->exit) << "it reads from an open pipe";
   pipe->clear();
   RemoveAll("pod1", {waiting.id});

@@ -7,37 +7,21 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <thread>
 
 #include "holdfast/base/strings.h"
 #include "tests/support/containers/runtime_node.h"
+#include "tests/support/eventually.h"
+#include "tests/support/text_file.h"
 
 namespace holdfast::runtime {
 namespace {
 
-using std::chrono::steady_clock;
+using test_support::Eventually;
+using test_support::ReadText;
 using test_support::RuntimeNode;
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-template <class F>
-bool Eventually(F condition) {
-  const auto deadline = steady_clock::now() + std::chrono::seconds(10);
-  while (!condition()) {
-    if (steady_clock::now() >= deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return true;
-}
 
 class UserNamespaceTest : public ::testing::Test {
  protected:
@@ -68,7 +52,7 @@ class UserNamespaceTest : public ::testing::Test {
     EXPECT_TRUE(started) << (started ? "" : started.error().error.message());
     return started ? *started : StartedContainer{};
   }
-  static std::string MapOf(pid_t pid) { return ReadFile(StrCat("/proc/", pid, "/uid_map")); }
+  static std::string MapOf(pid_t pid) { return ReadText(StrCat("/proc/", pid, "/uid_map")); }
   static uint32_t FirstId(pid_t pid) {
     std::istringstream map(MapOf(pid));
     uint32_t inside = 0;
@@ -100,9 +84,9 @@ TEST_F(UserNamespaceTest, TwoPodsHaveIdsOfTheirOwnOverARestart) {
   const pid_t second = Start(two).pid;
   EXPECT_GE(FirstId(first), 65536u);
   EXPECT_GE(FirstId(second), FirstId(first) + 65536);
-  EXPECT_NE(ReadFile(Userns("pod1")).find(StrCat("\"hostId\":", FirstId(first), ",")),
+  EXPECT_NE(ReadText(Userns("pod1")).find(StrCat("\"hostId\":", FirstId(first), ",")),
             std::string::npos);
-  EXPECT_NE(ReadFile(StrCat("/proc/", first, "/cgroup")).find("podpod1/" + one.id.value),
+  EXPECT_NE(ReadText(StrCat("/proc/", first, "/cgroup")).find("podpod1/" + one.id.value),
             std::string::npos);
 
   runtime_.reset();
@@ -141,14 +125,14 @@ TEST_F(UserNamespaceTest, AUserWritesToItsStreamsAndVolumesByName) {
   const StartedContainer started = Start(spec);
   EXPECT_EQ(started.user.uid, 1000u) << "the pod's own numbers";
   const auto logged = [&](const char* text) {
-    return ReadFile(spec.log.path).find(text) != std::string::npos;
+    return ReadText(spec.log.path).find(text) != std::string::npos;
   };
   EXPECT_TRUE(Eventually([&] { return logged(" stdout F named\n") && logged(" stderr F bad\n"); }))
-      << ReadFile(spec.log.path);
+      << ReadText(spec.log.path);
   // The other end of its standard input is the keeper's: a line comes through the same pipe.
   std::ofstream(StrCat("/proc/", started.pid, "/fd/0")) << "typed" << std::endl;
   EXPECT_TRUE(Eventually([&] { return logged(" stdout F uid=1000 gid=1000"); }))
-      << ReadFile(spec.log.path);
+      << ReadText(spec.log.path);
   EXPECT_TRUE(logged(" stdout F typed\n"));
   struct stat st{};
   ASSERT_EQ(::stat((volume + "/file").c_str(), &st), 0);
@@ -213,8 +197,8 @@ TEST_F(UserNamespaceTest, SharedProcessesAreInsideToo) {
   spec.namespaces.pid = model::NamespaceMode::kPod;
   Start(spec);
   EXPECT_TRUE(Eventually([&] {
-    return ReadFile(spec.log.path).find(" stdout F holdfast-init\n") != std::string::npos;
-  })) << ReadFile(spec.log.path);
+    return ReadText(spec.log.path).find(" stdout F holdfast-init\n") != std::string::npos;
+  })) << ReadText(spec.log.path);
   RemoveAll({"pod1"});
 }
 

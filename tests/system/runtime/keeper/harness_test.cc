@@ -24,6 +24,7 @@
 #include "holdfast/sys/files.h"
 #include "runtime/keeper/log_file.h"
 #include "runtime/plan/wire.h"
+#include "tests/support/text_file.h"
 
 namespace holdfast::runtime::keeper {
 namespace {
@@ -31,13 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-
-std::string ReadText(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::ostringstream out;
-  out << in.rdbuf();
-  return out.str();
-}
+using test_support::ReadText;
 
 std::string ReadGz(const std::string& path) {
   gzFile file = ::gzopen(path.c_str(), "rb");

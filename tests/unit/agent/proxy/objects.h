@@ -15,8 +15,11 @@
 #include "k8s/core/v1/pod.pb.h"
 #include "k8s/core/v1/service.pb.h"
 #include "k8s/discovery/v1/endpoint_slice.pb.h"
+#include "tests/support/eventually.h"
 
 namespace holdfast::agent {
+
+using test_support::Eventually;
 
 template <class Object>
 Object ReadObject(const std::string& text) {
@@ -61,15 +64,6 @@ inline corev1::Pod PodOf(const std::string& name, const std::string& ip, bool re
   condition->set_type("Ready");
   condition->set_status(ready ? "True" : "False");
   return pod;
-}
-
-inline bool Eventually(const std::function<bool()>& holds) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (std::chrono::steady_clock::now() < deadline) {
-    if (holds()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return holds();
 }
 
 }  // namespace holdfast::agent

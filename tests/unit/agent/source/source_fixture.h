@@ -14,7 +14,11 @@
 #include <string>
 #include <thread>
 
+#include "tests/support/eventually.h"
+
 namespace holdfast::agent {
+
+using test_support::Eventually;
 
 inline std::string PodYaml(const std::string& name, const std::string& image = "nginx:1") {
   return "apiVersion: v1\nkind: Pod\nmetadata:\n  name: " + name +
@@ -44,15 +48,6 @@ class SourceTest : public ::testing::Test {
     std::stringstream text;
     text << file.rdbuf();
     return text.str();
-  }
-
-  static bool Eventually(const std::function<bool()>& holds) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (std::chrono::steady_clock::now() < deadline) {
-      if (holds()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return holds();
   }
 
   std::string base_;

@@ -71,7 +71,7 @@ TEST_F(ServerTest, ASecondServerIsRefusedAndADeadSocketReplaced) {
   std::ofstream(options_.socket_path) << "precious";
   second = ApiServer::Start(Dependencies(), options_);
   ASSERT_FALSE(second.has_value());
-  EXPECT_EQ(ReadTextFile(options_.socket_path), "precious");
+  EXPECT_EQ(ReadText(options_.socket_path), "precious");
 }
 
 TEST_F(ServerTest, StopsWithStreamsOpen) {

@@ -166,7 +166,7 @@ TEST(AuditTest, RotatesAndCountsWhatItDropped) {
   EXPECT_EQ(log.dropped(), 1u);
   std::filesystem::remove(directory);
   log.Write({.stage = "begin"});
-  EXPECT_NE(ReadTextFile(directory + "/audit.log").find("\"dropped\":1"), std::string::npos);
+  EXPECT_NE(ReadText(directory + "/audit.log").find("\"dropped\":1"), std::string::npos);
   for (int i = 0; i < 100; ++i) log.Write({.stage = "begin", .id = 1});
   EXPECT_TRUE(std::filesystem::exists(directory + "/audit.log.2"));
   EXPECT_FALSE(std::filesystem::exists(directory + "/audit.log.3"));

@@ -23,18 +23,12 @@
 #include "agent/api/grpc/log_waker.h"
 #include "agent/api/grpc/workers.h"
 #include "holdfast/sys/files.h"
+#include "tests/support/eventually.h"
 
 namespace holdfast::agent::api {
 namespace {
 
-bool Eventually(const std::function<bool()>& done) {
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!done()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
+using test_support::Eventually;
 
 class ThreadsTest : public ::testing::Test {
  protected:

@@ -11,10 +11,13 @@
 #include <thread>
 
 #include "holdfast/base/strings.h"
+#include "tests/support/eventually.h"
 #include "tests/unit/agent/pod/execute/fakes.h"
 
 namespace holdfast::agent {
 namespace {
+
+using test_support::Eventually;
 
 constexpr auto kPatience = std::chrono::seconds(20);
 
@@ -111,14 +114,6 @@ class PodTableTest : public ::testing::Test {
   void Boot() {
     node_.reset();
     node_ = std::make_unique<Node>(instance_, runtime_, images_, network_, source_, clock_);
-  }
-  bool Eventually(const std::function<bool()>& condition) {
-    const auto deadline = std::chrono::steady_clock::now() + kPatience;
-    while (std::chrono::steady_clock::now() < deadline) {
-      if (condition()) return true;
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return false;
   }
   bool PhaseBecomes(const std::string& phase, const std::string& name = "web") {
     return Eventually([&] { return node_->Phase(name) == phase; });

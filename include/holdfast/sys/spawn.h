@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Another program as a child. Thread-safe: no state.
+// Source: posix_spawn(3).
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "holdfast/base/result.h"
+
+namespace holdfast::sys {
+
+// What a program begins with; borrowed for the time of the call.
+struct ChildFds {
+  int in = -1;
+  int out = -1;
+  int err = -1;
+  int further = -1;  // descriptor 3 of the program; -1: none
+};
+
+// argv[0], looked for in PATH when it holds no slash, with no signal blocked or ignored.
+// `environment` as in environ(7). The caller reaps the child.
+Result<pid_t> Spawn(std::vector<std::string> argv, const ChildFds& fds, char* const* environment);
+
+}  // namespace holdfast::sys
