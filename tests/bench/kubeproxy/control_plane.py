@@ -10,6 +10,7 @@ import threading
 import time
 
 CLIENT_THREADS = 4
+IDLE = 30  # seconds after which a connection is made anew; the server ends those that are idle
 
 
 class ControlPlane:
@@ -80,18 +81,14 @@ class ControlPlane:
     def request(self, method, path, body=None):
         """The answer's object; RuntimeError when it is none of success."""
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        if not hasattr(self.connections, "one"):
+        text = json.dumps(body) if body else None
+        if time.monotonic() - getattr(self.connections, "used", 0) > IDLE:
             self.connections.one = http.client.HTTPSConnection(self.address, 6443, context=self.tls,
                                                                timeout=30)
-        try:
-            self.connections.one.request(method, path, json.dumps(body) if body else None,
-                                         {"Content-Type": kind})
-            answer = self.connections.one.getresponse()
-            text = answer.read()
-        except (OSError, http.client.HTTPException):
-            self.connections.one.close()
-            del self.connections.one
-            raise
+        self.connections.one.request(method, path, text, {"Content-Type": kind})
+        answer = self.connections.one.getresponse()
+        text = answer.read()
+        self.connections.used = time.monotonic()
         if answer.status >= 300:
             raise RuntimeError(f"{method} {path}: {answer.status} {text[:300]!r}")
         return json.loads(text) if text.startswith(b"{") else text

@@ -13,7 +13,7 @@ import time
 from contenders import (SERVICE_RANGE, SERVICES, SLICES, KubeProxy, Ours, cluster_ip, far_endpoints, processor_milliseconds,
                         pss_megabytes, register_node, service, slice_of, sync_seconds)
 from control_plane import ControlPlane
-from probe import ENDPOINTS, NODE, Probe, prepare_network
+from probe import EARLY_CLIENT, ENDPOINTS, NODE, Probe, prepare_network
 
 CONNECTIONS = 1000
 PATIENCE = 600  # for a start with many Services
@@ -33,7 +33,7 @@ def measure(contender, probe, count, changes):
     out = {"start": [], "answer": [], "sync": [], "cpu": [], "service": [], "connect": [], "memory": []}
     began = time.perf_counter()
     contender.start()
-    out["start"].append(probe.milliseconds_until(address, 0, began, PATIENCE))
+    out["start"].append(probe.milliseconds_until(address, 0, began, PATIENCE, EARLY_CLIENT))
     time.sleep(REST)
     for n in range(1, changes + 1):
         time.sleep(REST)
@@ -51,7 +51,7 @@ def measure(contender, probe, count, changes):
         began = time.perf_counter()
         contender.add(count + n, 0)
         out["service"].append(probe.milliseconds_until(cluster_ip(count + n), 0, began, 60))
-    out["connect"] = [probe.connect(address)[1] for _ in range(CONNECTIONS)]
+    out["connect"] = [probe.connect(address, 1)[1] for _ in range(CONNECTIONS)]
     out["memory"].append(pss_megabytes(contender.pid))
     for n in range(changes // 2):
         contender.remove(count + n)
