@@ -17,6 +17,7 @@ using model::ServiceName;
 using Steady = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kRetry{1};
+constexpr size_t kMany = 16;  // records are put on the disk together, instead of each by itself
 constexpr char kTriggerAnnotation[] = "endpoints.kubernetes.io/last-change-trigger-time";
 
 ServiceName NameOf(const corev1::Service& service) {
@@ -157,6 +158,11 @@ void LocalServices::Process(Work work) {
     TakeSnapshot(*snapshot, touched);
   }
   for (const ServiceName& name : touched) RebuildSlices(name);
+  if (const auto synced = book_.Sync(); !synced) {
+    failed_ = true;  // what was edited waits
+    if (callbacks_.log) callbacks_.log(synced.error().message());
+    return;
+  }
   Flush();
   if (!started_) StartDriverWhenSettled(*snapshot);
 }
@@ -197,7 +203,7 @@ void LocalServices::TakeSnapshot(const PodSnapshot& snapshot, std::set<ServiceNa
     return Rank(*a->object, book_) < Rank(*b->object, book_);
   });
   for (const DesiredService* service : news) {
-    SetService(*service);
+    SetService(*service, news.size() < kMany);
     touched.insert(NameOf(*service->object));
   }
   SetWrittenSlices(snapshot);
@@ -211,10 +217,10 @@ bool LocalServices::IsSettled(const ServiceName& name, const DesiredService& des
          found->second.troubles.empty();
 }
 
-void LocalServices::SetService(const DesiredService& desired) {
+void LocalServices::SetService(const DesiredService& desired, bool durable) {
   auto service = std::make_shared<corev1::Service>(*desired.object);
   const ServiceName name = NameOf(*service);
-  auto troubles = book_.Complete(service.get());
+  auto troubles = book_.Complete(service.get(), durable);
   if (!troubles) {
     failed_ = true;
     troubles = std::vector<ServiceTrouble>{{"ClusterIPNotAllocated", troubles.error().message()}};

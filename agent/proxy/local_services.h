@@ -87,7 +87,7 @@ class LocalServices : public ServiceView {
   void TakePods(Work& work, std::set<model::ServiceName>& touched);
   void TakeSnapshot(const PodSnapshot& snapshot, std::set<model::ServiceName>& touched);
   bool IsSettled(const model::ServiceName& name, const DesiredService& desired) const;
-  void SetService(const DesiredService& desired);
+  void SetService(const DesiredService& desired, bool durable);
   void RemoveService(const model::ServiceName& name);
   void SetWrittenSlices(const PodSnapshot& snapshot);
   void RebuildSlices(const model::ServiceName& name);

@@ -2,7 +2,9 @@
 #include "agent/proxy/service_book.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
+#include <cerrno>
 #include <nlohmann/json.hpp>
 
 #include "agent/kube/pod_identity.h"
@@ -82,7 +84,7 @@ std::string ServiceBook::Encode(const ServiceRecord& record) {
   return json.dump() + "\n";
 }
 
-Result<std::vector<ServiceTrouble>> ServiceBook::Complete(corev1::Service* service) {
+Result<std::vector<ServiceTrouble>> ServiceBook::Complete(corev1::Service* service, bool durable) {
   const ServiceName name{service->metadata().namespace_(), service->metadata().name()};
   const auto found = records_.find(name);
   const bool is_new = found == records_.end();
@@ -92,9 +94,10 @@ Result<std::vector<ServiceTrouble>> ServiceBook::Complete(corev1::Service* servi
   }
   CompletedService completed = CompleteService(service, old, ranges_, taken_, name);
   if (is_new || completed.record != old) {
-    RETURN_IF_ERROR(WithContext(
-        sys::WriteFileAtomicAt(directory_.get(), FileOf(name), Encode(completed.record), 0600),
-        "service record"));
+    RETURN_IF_ERROR(WithContext(sys::WriteFileAtomicAt(directory_.get(), FileOf(name),
+                                                       Encode(completed.record), 0600, durable),
+                                "service record"));
+    if (!durable) synced_ = false;
     HOLDFAST_PAUSE_POINT("proxy.service_recorded");
     taken_.Release(name);
     taken_.Claim(name, completed.record);
@@ -107,6 +110,15 @@ Result<std::vector<ServiceTrouble>> ServiceBook::Complete(corev1::Service* servi
         kube::HashFnv128a(StrCat("Service/", FileOf(name), "/", completed.record.created)));
   }
   return std::move(completed.troubles);
+}
+
+Result<void> ServiceBook::Sync() {
+  if (synced_) return {};
+  ASSIGN_OR_RETURN(const UniqueFd fd,
+                   sys::OpenAt(directory_.get(), ".", O_RDONLY | O_DIRECTORY));  // not O_PATH
+  if (::syncfs(fd.get()) != 0) return Error::FromErrno(errno, "syncfs of the service records");
+  synced_ = true;
+  return {};
 }
 
 Result<void> ServiceBook::Forget(const ServiceName& name) {

@@ -29,8 +29,10 @@ class ServiceBook {
   // Fills in what `service` leaves open, and takes out of it what it may not have: somebody else's
   // address or port, one outside the ranges. An error means that nothing could be recorded; the
   // service must not be used then. Call it for services that ask for an address of their choice
-  // before those that take any.
-  Result<std::vector<ServiceTrouble>> Complete(corev1::Service* service);
+  // before those that take any. Not `durable`: nor may it be used before Sync().
+  Result<std::vector<ServiceTrouble>> Complete(corev1::Service* service, bool durable = true);
+  // Everything that was recorded is on the disk; for many services at once.
+  Result<void> Sync();
   // Its addresses and ports are free. Nothing recorded is success.
   Result<void> Forget(const model::ServiceName& name);
 
@@ -51,6 +53,7 @@ class ServiceBook {
   std::map<model::ServiceName, ServiceRecord> records_;
   TakenAddresses taken_;
   std::vector<std::string> warnings_;
+  bool synced_ = true;
 };
 
 }  // namespace holdfast::agent

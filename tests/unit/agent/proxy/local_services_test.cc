@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <stdlib.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tests/fakes/fake_pod_view.h"
@@ -175,6 +176,31 @@ TEST_F(LocalServicesTest, ServicesComeChangeAndGo) {
   ASSERT_TRUE(RulesBecome(""));
   ASSERT_TRUE(Eventually([&] { return services_->ListServices().empty(); }));
   EXPECT_TRUE(std::filesystem::is_empty(dir_)) << "addresses are free again";
+}
+
+TEST_F(LocalServicesTest, ManyAtOnceKeepTheirAddressesOverARestart) {
+  std::vector<corev1::Service> services;
+  for (int i = 0; i < 100; ++i) {
+    services.push_back(ServiceOf("ports: [{port: 80}]", "many" + std::to_string(i)));
+  }
+  source_.Set({}, services);
+  const auto addresses = [this] {
+    std::map<std::string, std::string> out;
+    for (const auto& service : services_->ListServices()) {
+      out[service->metadata().name()] = service->spec().clusterip();
+    }
+    return out;
+  };
+  Start();
+  ASSERT_TRUE(Eventually([&] { return back_end_.rows().size() == 100; }));
+  const auto before = addresses();
+  services_.reset();
+  std::reverse(services.begin(), services.end());
+  source_.Set({}, services);
+  Start();
+  ASSERT_TRUE(Eventually([&] { return services_->ListServices().size() == 100; }));
+  EXPECT_EQ(addresses(), before);
+  EXPECT_FALSE(before.at("many7").empty());
 }
 
 TEST_F(LocalServicesTest, WhoChoosesAnAddressComesBeforeWhoTakesAny) {
