@@ -67,6 +67,9 @@ void PrintFrontend(const Response::Frontend& frontend) {
     std::printf("    %-25s %s (%s)\n", (Sender(answer.from()) + ":").c_str(), What(answer).c_str(),
                 Visible(answer.reason()).c_str());
   }
+  for (const std::string& line : frontend.announced()) {
+    std::printf("    %-25s %s\n", "announced on", Visible(line).c_str());
+  }
 }
 
 void PrintEndpoints(const Response::Port& port) {

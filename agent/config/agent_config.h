@@ -41,6 +41,11 @@ struct AgentConfig {
   std::string healthz_bind_address = "0.0.0.0:10256";
   std::string metrics_bind_address = "127.0.0.1:10249";
   std::vector<std::string> allowed_external_ips;  // what externalIPs may name; none by default
+  // On which interfaces which addresses of Services are answered for, and who does it of several
+  // nodes; nowhere by default.
+  std::vector<std::string> announce_interfaces;
+  std::vector<std::string> announce_addresses;
+  uint32_t announce_priority = 100;
   // Of the mode ipvs; a timeout of 0 stays as the kernel has it.
   std::string ipvs_scheduler = "rr";
   std::vector<std::string> ipvs_scheduler_flags;

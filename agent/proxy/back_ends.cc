@@ -29,13 +29,10 @@ Result<OpenedBackEnd> OpenIptables(const model::Instance& instance,
   return OpenedBackEnd{std::move(services), std::move(watch)};
 }
 
-// The name of a network interface.
-constexpr size_t kLongestDevice = 15;
-
 netproxy::ipvs::IpvsOptions NamesOf(const model::Instance& instance,
                                     netproxy::ipvs::IpvsOptions options) {
   options.nft_table = instance.table_name + "-ipvs";
-  options.device = options.nft_table.substr(0, kLongestDevice);
+  options.device = IpvsDevice(instance);
   options.state_dir = instance.run_dir + "/ipvs";
   return options;
 }
@@ -58,6 +55,11 @@ constexpr Mode kModes[] = {
     {"nftables", OpenNftables}, {"iptables", OpenIptables}, {"ipvs", OpenIpvs}};
 
 }  // namespace
+
+std::string IpvsDevice(const model::Instance& instance) {
+  constexpr size_t kLongestDevice = 15;  // the name of a network interface
+  return (instance.table_name + "-ipvs").substr(0, kLongestDevice);
+}
 
 std::vector<std::string> ProxyModes() {
   std::vector<std::string> names;

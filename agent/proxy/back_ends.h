@@ -27,6 +27,9 @@ std::vector<std::string> ProxyModes();
 // The table of Services in the nftables mode.
 std::string ServiceTableName(const model::Instance& instance);
 
+// What the mode ipvs puts the addresses of Services on.
+std::string IpvsDevice(const model::Instance& instance);
+
 // Bound to the network namespace of the calling thread. kNotFound where a program or a module of
 // the kernel is missing.
 // `ipvs` has what the configuration says of that mode.

@@ -384,6 +384,12 @@ Result<ExplainedService> LocalServices::Explain(const ServiceName& name) const {
       out.slices.push_back(slice);
     }
   }
+  for (const netproxy::ExplainedPort& port : out.table.ports) {
+    for (const model::Frontend& frontend : port.row.frontends) {
+      if (!options_.announced) break;
+      out.announced[frontend.address] = options_.announced(frontend.address);
+    }
+  }
   const std::lock_guard lock(mutex_);
   out.node_addresses = node_addresses_;
   if (const auto found = services_.find(name); found != services_.end()) {

@@ -33,6 +33,8 @@ struct LocalServicesOptions {
   std::string node_name;
   ServiceDriverOptions driver;
   std::chrono::milliseconds patience{10'000};
+  // Who answers for an address on the local segments, one line each; may be empty.
+  std::function<std::vector<std::string>(const IpAddress&)> announced;
 };
 
 // Called from our threads, without a lock held; must not call back.

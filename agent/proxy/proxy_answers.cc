@@ -35,6 +35,7 @@ std::string MetricsOf(const ProxyAnswers& answers) {
   if (answers.ipv4) now.families.emplace_back("IPv4");
   if (answers.ipv6) now.families.emplace_back("IPv6");
   answers.driver.Describe(now);
+  if (answers.announced) now.announced = answers.announced();
   return answers.metrics->Text(now);
 }
 

@@ -13,6 +13,7 @@
 #include "agent/proxy/proxy_metrics.h"
 #include "agent/proxy/service_driver.h"
 #include "holdfast/base/clock.h"
+#include "netproxy/announce/segment.h"
 
 namespace holdfast::agent {
 
@@ -23,6 +24,8 @@ struct ProxyAnswers {
   std::function<std::string()> mode;
   bool ipv4 = true;  // families that have rules
   bool ipv6 = true;
+  // Of the addresses that are announced; may be empty.
+  std::function<std::vector<netproxy::announce::AddressStatus>()> announced = nullptr;
 };
 
 // Other paths are 404.

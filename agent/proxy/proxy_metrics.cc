@@ -105,6 +105,7 @@ std::string ProxyMetrics::Text(const Now& now) const {
   AddRules(now, text);
   AddFlows(now, text);
   AddProbes(text);
+  AddAnnounced(now, text);
   return text.text();
 }
 
@@ -204,6 +205,24 @@ void ProxyMetrics::AddFlows(const Now& now, MetricsText& text) const {
   for (const std::string& family : now.families) {
     text.Add(static_cast<double>(deleted_flows_), Family(family));
   }
+}
+
+void ProxyMetrics::AddAnnounced(const Now& now, MetricsText& text) {
+  if (now.announced.empty()) return;
+  using Status = netproxy::announce::AddressStatus;
+  const auto each = [&](const char* name, const char* help, const char* type, auto value) {
+    text.Begin(name, help, type);
+    for (const Status& status : now.announced) {
+      text.Add(static_cast<double>(value(status)),
+               {{"address", status.address.ToString()}, {"interface", status.interface}});
+    }
+  };
+  each("holdfast_announced_address_held", "Whether this node answers for the address", "gauge",
+       [](const Status& status) { return status.held ? 1 : 0; });
+  each("holdfast_announced_address_taken_total", "How often this node became the one that answers",
+       "counter", [](const Status& status) { return status.taken; });
+  each("holdfast_announced_address_answers_total", "Questions for the address that were answered",
+       "counter", [](const Status& status) { return status.answers; });
 }
 
 void ProxyMetrics::AddProbes(MetricsText& text) const {

@@ -15,6 +15,7 @@
 #include "agent/proxy/metrics_text.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/interfaces/service_back_end.h"
+#include "netproxy/announce/segment.h"
 
 namespace holdfast::agent {
 
@@ -46,6 +47,7 @@ class ProxyMetrics {
     // family.
     std::map<std::string, uint64_t> no_local_internal;
     std::map<std::string, uint64_t> no_local_external;
+    std::vector<netproxy::announce::AddressStatus> announced;  // kube-proxy has no such thing
   };
   std::string Text(const Now& now) const;
 
@@ -56,6 +58,7 @@ class ProxyMetrics {
   void AddRules(const Now& now, MetricsText& text) const;
   void AddFlows(const Now& now, MetricsText& text) const;
   void AddProbes(MetricsText& text) const;
+  static void AddAnnounced(const Now& now, MetricsText& text);
 
   mutable std::mutex mutex_;  // guards what follows
   Histogram syncs_;

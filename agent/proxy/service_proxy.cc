@@ -59,30 +59,56 @@ Result<HealthServer::Listeners> FixedListeners(const AgentConfig& config, ProxyA
 
 }  // namespace
 
+Result<void> ServiceProxy::StartAnnouncements(const Clock& clock, const Log& log) {
+  ASSIGN_OR_RETURN(const auto options, ReadAnnounceOptions(config_));
+  if (!options) return {};
+  ASSIGN_OR_RETURN(announcements_, Announcements::Start(*options, *rules_, clock, log));
+  return {};
+}
+
+ProxyAnswers ServiceProxy::Answers(std::shared_ptr<ProxyMetrics> metrics, const Clock& clock,
+                                   const model::ServiceSettings& settings) const {
+  ProxyAnswers answers{services_->driver(), clock, std::move(metrics),
+                       [rules = rules_.get()] { return rules->mode(); }};
+  if (announcements_) {
+    answers.announced = [announced = announcements_.get()] { return announced->Status(); };
+  }
+  answers.ipv4 = HasFamily(settings, false);
+  answers.ipv6 = HasFamily(settings, true);
+  return answers;
+}
+
+ServiceBackEnd& ServiceProxy::back_end() {
+  if (announcements_) return *announcements_;
+  return *rules_;
+}
+
 Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& config,
                                                           PodSource& source, PodView& pods,
                                                           const Clock& clock,
                                                           LocalServicesCallbacks callbacks) {
   ASSIGN_OR_RETURN(const ServiceNodeOptions node, ReadServiceOptions(config));
   const Log log = callbacks.log;
-  std::unique_ptr<ServiceProxy> proxy(new ServiceProxy());
+  std::unique_ptr<ServiceProxy> proxy(new ServiceProxy(config));
+  proxy->log_ = log;
   const auto metrics = std::make_shared<ProxyMetrics>();
   ASSIGN_OR_RETURN(proxy->rules_, OpenRules(config, log, metrics));
+  RETURN_IF_ERROR(proxy->StartAnnouncements(clock, log));
   ASSIGN_OR_RETURN(ServiceBook book, OpenBook(config, node.ranges, clock, log));
   LocalServicesOptions options;
   options.node_name = config.instance.node_name;
   options.driver.table = node.table;
   options.driver.metrics = metrics;
+  if (const Announcements* announced = proxy->announcements_.get()) {
+    options.announced = [announced](const IpAddress& address) { return announced->Of(address); };
+  }
   ASSIGN_OR_RETURN(proxy->services_,
-                   LocalServices::Start(source, pods, *proxy->rules_, clock, std::move(book),
+                   LocalServices::Start(source, pods, proxy->back_end(), clock, std::move(book),
                                         std::move(options), std::move(callbacks)));
   ServiceDriver& driver = proxy->services_->driver();
   proxy->rules_->SetTouchedListener([&driver] { driver.RepairSoon(); });
-  ASSIGN_OR_RETURN(
-      auto fixed,
-      FixedListeners(
-          config, {driver, clock, metrics, [r = proxy->rules_.get()] { return r->mode(); },
-                   HasFamily(*node.table.settings, false), HasFamily(*node.table.settings, true)}));
+  ASSIGN_OR_RETURN(auto fixed,
+                   FixedListeners(config, proxy->Answers(metrics, clock, *node.table.settings)));
   ASSIGN_OR_RETURN(proxy->health_,
                    ServiceHealth::Start(driver, clock, ServiceHealth::ListenAddresses(node.table),
                                         std::move(fixed), log));
@@ -99,6 +125,10 @@ ServiceProxy::~ServiceProxy() {
 }
 
 void ServiceProxy::SetMode(const std::string& mode) {
+  if (const auto may = CheckAnnounceMode(config_, mode); !may) {
+    log_(StrCat("proxyMode ", mode, ": ", may.error().message()));
+    return;
+  }
   if (rules_->SetMode(mode)) services_->driver().ApplyAll();
 }
 

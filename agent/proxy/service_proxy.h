@@ -12,7 +12,9 @@
 #include "agent/config/agent_config.h"
 #include "agent/pod/view.h"
 #include "agent/proxy/address_watch.h"
+#include "agent/proxy/announcements.h"
 #include "agent/proxy/local_services.h"
+#include "agent/proxy/proxy_answers.h"
 #include "agent/proxy/service_health.h"
 #include "agent/proxy/service_rules.h"
 #include "agent/source/pod_source.h"
@@ -40,9 +42,18 @@ class ServiceProxy {
   static Result<std::vector<std::string>> RemoveKubeProxyRules(const AgentConfig& config);
 
  private:
-  ServiceProxy() = default;
+  explicit ServiceProxy(const AgentConfig& config) : config_(config) {}
+  Result<void> StartAnnouncements(const Clock& clock,
+                                  const std::function<void(const std::string& line)>& log);
+  ProxyAnswers Answers(std::shared_ptr<ProxyMetrics> metrics, const Clock& clock,
+                       const model::ServiceSettings& settings) const;
+  // What the driver drives.
+  ServiceBackEnd& back_end();
 
+  const AgentConfig config_;
+  std::function<void(const std::string& line)> log_;
   std::unique_ptr<ServiceRules> rules_;
+  std::unique_ptr<Announcements> announcements_;  // none where nothing is announced
   std::unique_ptr<LocalServices> services_;
   std::unique_ptr<ServiceHealth> health_;
   std::unique_ptr<AddressWatch> addresses_;  // its thread calls the two before it

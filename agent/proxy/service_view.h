@@ -2,6 +2,7 @@
 // ServiceView: what the API shows of Services. Thread-safe.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,6 +24,8 @@ struct ExplainedService {
   // How a packet's source is classified.
   model::LocalSources local;
   std::vector<IpAddress> node_addresses;
+  // Who answers for a frontend's address on the local segments, one line each.
+  std::map<IpAddress, std::vector<std::string>> announced;
 };
 
 class ServiceView {

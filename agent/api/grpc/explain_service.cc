@@ -167,8 +167,9 @@ void FillEndpoint(const netproxy::JudgedEndpoint& judged, const Origins& origins
   out.set_local_verdict(std::string(netproxy::Describe(judged.local)));
 }
 
-void FillPort(const netproxy::ExplainedPort& port, const std::vector<Source>& sources,
-              const Origins& origins, v1::ExplainServiceResponse::Port& out) {
+void FillPort(const ExplainedService& explained, const netproxy::ExplainedPort& port,
+              const std::vector<Source>& sources, const Origins& origins,
+              v1::ExplainServiceResponse::Port& out) {
   out.set_name(port.port.name);
   out.set_ip_family(port.row.key.v6 ? "IPv6" : "IPv4");
   out.set_affinity_seconds(static_cast<uint64_t>(port.row.affinity.count()));
@@ -177,6 +178,9 @@ void FillPort(const netproxy::ExplainedPort& port, const std::vector<Source>& so
     for (const Source& source : sources) {
       FillAnswer(port.row, frontend, source, *added.add_answers());
     }
+    const auto announced = explained.announced.find(frontend.address);
+    if (announced == explained.announced.end()) continue;
+    for (const std::string& line : announced->second) added.add_announced(line);
   }
   for (const auto& lost : port.lost) {
     Answer& answer = *AddFrontend(port, lost.frontend, out).add_answers();
@@ -199,7 +203,7 @@ void FillExplanation(const ExplainedService& explained, const std::optional<IpAd
   const Origins origins = OriginsOf(explained.slices);
   for (const netproxy::ExplainedPort& port : explained.table.ports) {
     if (from && port.row.key.v6 != from->v6) continue;
-    FillPort(port, sources, origins, *out.add_ports());
+    FillPort(explained, port, sources, origins, *out.add_ports());
   }
 }
 

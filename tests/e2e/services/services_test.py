@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-from world import Held, Node, Sender, Servers, ask, prepare_network, run, seconds_until
+from world import Held, Neighbour, Node, Sender, Servers, ask, prepare_network, run, seconds_until
 from suite import check, equal, run_tests  # found once world is there
 
 ENDPOINTS = {"a": "10.50.0.1", "b": "10.50.0.2"}
@@ -154,6 +154,50 @@ def test_health_and_metrics_are_answered_as_kube_proxy_does(node):
     node.set_mode("nftables")
     until(node, "only nftables has rules", lambda: node.modes() == {"nftables"})
     node.set_config(healthzBindAddress="", metricsBindAddress="")
+
+
+def load_balancer(node, name, cluster_ip, address, **spec):
+    node.service(name, cluster_ip, type="LoadBalancer", **spec)
+    file = node.manifests / f"{name}.json"
+    node.write(name, {**json.loads(file.read_text()), "status": {"loadBalancer": {"ingress": [{"ip": address}]}}})
+
+
+def test_addresses_are_announced_to_the_segment_when_asked_for(node):
+    """10.61.0.50: policy Cluster. .51: Local. .2 is the node's own, 10.61.9.9 in no range."""
+    neighbour = Neighbour()
+    try:
+        load_balancer(node, "web", "10.96.0.10", "10.61.0.50")
+        load_balancer(node, "here", "10.96.0.11", "10.61.0.51", externalTrafficPolicy="Local")
+        load_balancer(node, "own", "10.96.0.12", "10.61.0.2")
+        load_balancer(node, "far", "10.96.0.13", "10.61.9.9")
+        for name in ("web", "own", "far"):
+            node.endpoints(name, [A])
+        until(node, "the service answers", lambda: ask("10.61.0.50") == "a")
+        check(neighbour.ask("10.61.0.50") != "a", "nobody told the neighbour, and yet it knows")
+        node.kill(("agent",))
+        node.set_config(announceInterfaces=["seg0"], announceAddresses=["10.61.0.0/26"],
+                        metricsBindAddress="127.0.0.1:10249")
+        until(node, "the neighbour is answered", lambda: neighbour.ask("10.61.0.50") == "a")
+        held = 'holdfast_announced_address_held{address="10.61.0.50",interface="seg0"}'
+        equal(metric(node, held), 1, held)
+        said = node.ctl("explain", "service", "web").stdout
+        check("seg0: held by this node, priority 100" in said, said)
+        text = node.get("http://127.0.0.1:10249/metrics")[1]
+        for other in ("10.61.0.51", "10.61.0.2\"", "10.61.9.9"):
+            check(other not in text, f"{other} is announced: {text}")
+        node.endpoints("here", [B])
+        until(node, "who has an endpoint answers", lambda: neighbour.ask("10.61.0.51") == "b")
+        node.remove("web")
+        until(node, "nobody answers for what is gone", lambda: "0.50" not in node.get(
+            "http://127.0.0.1:10249/metrics")[1])
+        check(neighbour.ask("10.61.0.50") != "a", "the service is gone")
+        equal(neighbour.ask("10.61.0.51"), "b", "the other one")
+    finally:
+        neighbour.close()
+        for name in ("web", "here", "own", "far"):
+            node.remove(name)
+        node.set_config(announceInterfaces=[], announceAddresses=[], metricsBindAddress="")
+        node.kill(("agent",))
 
 
 def metric(node, name):

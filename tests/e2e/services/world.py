@@ -158,6 +158,36 @@ class Sender:
             return None
 
 
+class Neighbour:
+    """Another machine on a segment with this one: 10.61.0.1 behind seg1, this node is 10.61.0.2 on seg0."""
+
+    def __init__(self):
+        self.process = subprocess.Popen(["unshare", "--net", "sh", "-c", "echo ready; exec sleep infinity"],
+                                        stdout=subprocess.PIPE, text=True)
+        self.process.stdout.readline()
+        run("ip", "link", "add", "seg0", "type", "veth", "peer", "name", "seg1", "netns",
+            str(self.process.pid))
+        run("ip", "address", "add", "10.61.0.2/24", "dev", "seg0")
+        run("ip", "link", "set", "seg0", "up")
+        self.inside("ip", "address", "add", "10.61.0.1/24", "dev", "seg1")
+        self.inside("ip", "link", "set", "seg1", "up")
+
+    def inside(self, *words):
+        return subprocess.run(["nsenter", f"--net=/proc/{self.process.pid}/ns/net", *words], check=True,
+                              capture_output=True, text=True).stdout
+
+    def ask(self, address, port=80):
+        """As ask(), from there, without what it knew of the segment before."""
+        self.inside("ip", "neigh", "flush", "dev", "seg1")
+        folder = pathlib.Path(__file__).resolve().parent
+        code = f"import sys; sys.path.insert(0, '{folder}'); import world; print(world.ask('{address}', {port}, 1))"
+        return self.inside("python3", "-c", code).strip()
+
+    def close(self):
+        self.process.kill()
+        self.process.wait()
+
+
 class Held:
     """A TCP connection that stays."""
 

@@ -108,5 +108,17 @@ TEST(ProxyMetricsTest, TellsProbesFlowsAndTheMoment) {
   }
 }
 
+TEST(ProxyMetricsTest, TellsWhatIsAnnouncedWhereSomethingIs) {
+  const ProxyMetrics metrics;
+  ProxyMetrics::Now now = At("nftables");
+  EXPECT_EQ(metrics.Text(now).find("holdfast_announced"), std::string::npos);
+  now.announced = {{*IpAddress::Parse("198.51.100.7"), "eth0", true, "", 12, 2}};
+  const std::string text = metrics.Text(now);
+  const std::string labels = "{address=\"198.51.100.7\",interface=\"eth0\"} ";
+  EXPECT_THAT(text, HasSubstr("holdfast_announced_address_held" + labels + "1\n"));
+  EXPECT_THAT(text, HasSubstr("holdfast_announced_address_taken_total" + labels + "2\n"));
+  EXPECT_THAT(text, HasSubstr("holdfast_announced_address_answers_total" + labels + "12\n"));
+}
+
 }  // namespace
 }  // namespace holdfast::agent

@@ -69,6 +69,17 @@ TEST(FillExplanationTest, AnswersForEachKindOfSource) {
   EXPECT_EQ(port.endpoints(0).local_verdict(), "on another node");
 }
 
+TEST(FillExplanationTest, SaysWhoAnswersForAnAddressOnTheSegments) {
+  ExplainedService explained = Explained();
+  const std::string line = "eth0: held by this node, priority 100";
+  explained.announced[explained.table.ports[0].row.frontends[1].address] = {line};
+  v1::ExplainServiceResponse out;
+  FillExplanation(explained, std::nullopt, out);
+  EXPECT_EQ(out.ports(0).frontends(0).announced_size(), 0);
+  ASSERT_EQ(out.ports(0).frontends(1).announced_size(), 1);
+  EXPECT_EQ(out.ports(0).frontends(1).announced(0), line);
+}
+
 TEST(FillExplanationTest, ASourceAddressSaysWhoItIsAndWhetherItMay) {
   const auto pod = From("172.16.0.9").ports(0).frontends(1).answers(0);
   EXPECT_EQ(pod.from(), "pod");
