@@ -29,7 +29,8 @@ constexpr long kPeriodNs = 300'000'000;
 // The kernel's answer about each table; all zero for one that is not there.
 using Shape = std::array<ipt_getinfo, kTables>;
 static_assert(sizeof(ipt_getinfo) == sizeof(ip6t_getinfo) &&
-              offsetof(ipt_getinfo, size) == offsetof(ip6t_getinfo, size));
+              offsetof(ipt_getinfo, size) == offsetof(ip6t_getinfo, size) &&
+              IPT_SO_GET_INFO == IP6T_SO_GET_INFO);
 
 bool Same(const Shape& a, const Shape& b) { return std::memcmp(&a, &b, sizeof a) == 0; }
 
@@ -82,7 +83,7 @@ class LegacyWatch : public IptablesWatch {
       std::memcpy(info.name, name.c_str(), name.size() + 1);
       socklen_t size = sizeof info;
       if (::getsockopt(sockets_[v6].get(), v6 ? int{IPPROTO_IPV6} : int{IPPROTO_IP},
-                       v6 ? IP6T_SO_GET_INFO : IPT_SO_GET_INFO, &info, &size) != 0) {
+                       IPT_SO_GET_INFO, &info, &size) != 0) {
         std::memset(&info, 0, sizeof info);
       }
     }

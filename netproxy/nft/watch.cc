@@ -20,7 +20,7 @@
 namespace holdfast::netproxy::nft {
 namespace {
 
-constexpr size_t kReceiveBytes = 64 * 1024;
+constexpr size_t kReceiveBytes = size_t{64} * 1024;
 // The first attribute of each kind of object is the name of its table.
 static_assert(NFTA_TABLE_NAME == 1 && NFTA_CHAIN_TABLE == 1 && NFTA_RULE_TABLE == 1 &&
               NFTA_SET_TABLE == 1 && NFTA_SET_ELEM_LIST_TABLE == 1);
