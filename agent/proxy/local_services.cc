@@ -384,12 +384,9 @@ Result<ExplainedService> LocalServices::Explain(const ServiceName& name) const {
       out.slices.push_back(slice);
     }
   }
-  for (const netproxy::ExplainedPort& port : out.table.ports) {
-    for (const model::Frontend& frontend : port.row.frontends) {
-      if (!options_.announced) break;
-      out.announced[frontend.address] = options_.announced(frontend.address);
-    }
-  }
+  for (const netproxy::ExplainedPort& port : out.table.ports)
+    for (const model::Frontend& f : port.row.frontends)
+      if (options_.announced) out.announced[f.address] = options_.announced(f.address);
   const std::lock_guard lock(mutex_);
   out.node_addresses = node_addresses_;
   if (const auto found = services_.find(name); found != services_.end()) {
