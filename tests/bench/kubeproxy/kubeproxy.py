@@ -7,6 +7,8 @@ import argparse
 import json
 import pathlib
 import shutil
+import signal
+import sys
 import tempfile
 import time
 
@@ -76,6 +78,7 @@ def main():
     parser.add_argument("--changes", type=int, default=10)
     args = parser.parse_args()
     programs = dict(line.split("=", 1) for line in pathlib.Path(args.peers).read_text().split())
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # cleans up on its way
     prepare_network()
     top = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-kubeproxy-"))
     probe = Probe()
