@@ -57,6 +57,7 @@ class Launcher {
   bool AnswerKnownProcess(PacketServer::ConnectionId id, const std::string& process);
   Result<PendingLaunch> CloneFrom(Message& message);
   Result<void> Track(const std::string& key, Pending pending);
+  void KeepTerminal(const std::string& process, int master);
   void PollPending(const std::string& key);
   void PollAllPending();
   void Finish(Pending pending, LaunchOutcome outcome);

@@ -130,9 +130,22 @@ Result<void> Launcher::Track(const std::string& key, Pending pending) {
     pending_.erase(it);
     return watched;
   }
+  launch.OnTerminal([this, key](int master) { KeepTerminal(key, master); });
   (void)launch.Go();  // a child that is gone already is Poll()'s to explain
   HOLDFAST_PAUSE_POINT("launcher.after-go");
   return {};
+}
+
+// The child goes on after this, so from its first instruction its terminal outlives this process.
+void Launcher::KeepTerminal(const std::string& process, int master) {
+  const std::string key = StrCat(kLogKeyPrefix, process, ".tty");
+  link_.Put(key, std::vector<int>{master});
+  HOLDFAST_PAUSE_POINT("launcher.terminal-given");
+  TellLogger(key, master);
+  UniqueFd kept(::fcntl(master, F_DUPFD_CLOEXEC, kLowFdBound));
+  FdStore::Fds masters;
+  masters.push_back(std::move(kept));
+  if (masters[0]) (void)mirror_.Put(key, std::move(masters));  // holder and logger have it too
 }
 
 void Launcher::PollAllPending() {
@@ -168,6 +181,11 @@ void Launcher::Finish(Pending pending, LaunchOutcome outcome) {
 void Launcher::AnswerFailure(Pending& pending, const LaunchOutcome& outcome) {
   // Before the answer: the caller may use the id again at once.
   if (!pending.start.id.empty()) (void)records_.RemoveStart(pending.start.id);
+  if (outcome.pty_master) {
+    const std::string key = StrCat(kLogKeyPrefix, pending.start.id, ".tty");
+    mirror_.Drop(key);
+    link_.Drop(key);
+  }
   LaunchFailure failure;
   failure.step = outcome.step;
   failure.exec_failed = outcome.state == LaunchOutcome::State::kExecFailed;
@@ -187,16 +205,7 @@ void Launcher::AnswerStarted(Pending& pending, LaunchOutcome& outcome) {
   LaunchedPayload payload{start.pid, start.start_ticks,          start.started_at,
                           true,      outcome.pty_master.valid(), std::move(outcome.warnings)};
   std::vector<int> fds{pidfd};
-  if (outcome.pty_master) {
-    const std::string key = StrCat(kLogKeyPrefix, start.id, ".tty");
-    fds.push_back(outcome.pty_master.get());
-    link_.Put(key, std::span(fds).subspan(1));
-    TellLogger(key, outcome.pty_master.get());
-    UniqueFd kept(::fcntl(outcome.pty_master.get(), F_DUPFD_CLOEXEC, kLowFdBound));
-    FdStore::Fds masters;
-    masters.push_back(std::move(kept));
-    if (masters[0]) (void)mirror_.Put(key, std::move(masters));  // holder and logger have it too
-  }
+  if (outcome.pty_master) fds.push_back(outcome.pty_master.get());
   for (const auto id : pending.waiters) {
     server_->Reply(id, MessageType::kLaunched, Encode(payload), fds);
   }

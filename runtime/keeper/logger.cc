@@ -194,6 +194,8 @@ void Logger::AttachTty(Entry& entry, int master) {
     if (!pipes_.Put(relay, std::move(fds))) return;  // the id was checked when it was registered
     link_.Put(relay, Borrow(*pipes_.Find(relay)));
   }
+  // A launch that was cut short leaves a terminal that ends at once; this is the next try's.
+  if (entry.log->ended(LogStream::kStdout)) entry.log->Restart();
   HOLDFAST_PAUSE_POINT("logger.tty-attached");
   ::fcntl(master, F_SETFL, O_NONBLOCK);
   Attach(entry, LogStream::kStdout, master);

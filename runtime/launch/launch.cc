@@ -12,6 +12,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <utility>
 
 #include "holdfast/base/strings.h"
@@ -82,6 +83,7 @@ struct PendingLaunch::State {
   bool executing = false;
   bool given = false;  // the outcome
   LaunchOutcome outcome;
+  std::function<void(int)> keep_terminal;
 
   LaunchOutcome Give(LaunchOutcome::State state) {
     given = true;
@@ -108,6 +110,8 @@ std::optional<LaunchOutcome> PendingLaunch::State::Take(Report report) {
       return std::nullopt;
     case ReportKind::kTerminal:
       if (!report.fds.empty()) outcome.pty_master = std::move(report.fds[0]);
+      if (keep_terminal && outcome.pty_master) keep_terminal(outcome.pty_master.get());
+      (void)SendGo(socket.get());  // a child that is gone already is Poll()'s to explain
       return std::nullopt;
     case ReportKind::kSandbox:
       TakeSandbox(report, outcome.sandbox);
@@ -155,6 +159,10 @@ uint64_t PendingLaunch::start_ticks() const { return state_->start_ticks; }
 int PendingLaunch::pidfd() const { return state_->pidfd.get(); }
 int PendingLaunch::report_fd() const { return state_->socket.get(); }
 BootTime PendingLaunch::deadline() const { return state_->deadline; }
+
+void PendingLaunch::OnTerminal(std::function<void(int master)> keep) {
+  state_->keep_terminal = std::move(keep);
+}
 
 PidFd PendingLaunch::DuplicatePidFd() const {
   return PidFd(::fcntl(state_->pidfd.get(), F_DUPFD_CLOEXEC, kLowFdBound));

@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -89,6 +90,10 @@ class PendingLaunch {
   BootTime deadline() const;     // Poll() gives kFailed and kills the child once it has passed
   PidFd DuplicatePidFd() const;  // invalid when out of descriptors
 
+  // With stdio.tty: called within Poll() or Wait(), before the child may become its program, with
+  // the pty's master (borrowed). Whoever shall keep the terminal alive without this process gets it
+  // there.
+  void OnTerminal(std::function<void(int master)> keep);
   // Sends "go". A failure means that the child is gone; Poll() then tells why.
   Result<void> Go();
   // Never blocks. nullopt: not yet. An outcome is given exactly once.

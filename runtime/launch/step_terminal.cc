@@ -53,7 +53,9 @@ Result<void> OpenTerminalBelow(Child& child, int root, const model::ProcessPlan&
     return Error::FromErrno(errno, "TIOCSWINSZ");
   }
   const int fds[] = {master.get()};
-  return ReportDescriptors(child.socket(), ReportKind::kTerminal, "t", fds);
+  RETURN_IF_ERROR(ReportDescriptors(child.socket(), ReportKind::kTerminal, "t", fds));
+  if (!AwaitGo(child.socket())) return Unavailable("terminal: the launcher is gone");
+  return {};
 }
 
 // Programs open /dev/stdout again, so the user must own what lies behind it. Not possible (a file

@@ -58,6 +58,8 @@ class KeeperTest : public testing::Test {
   model::LaunchPlan Plan(const std::vector<std::string>& argv, const std::string& scratch);
   // Registers the log and launches.
   std::expected<Launched, LaunchFailure> Start(Subject& subject);
+  // On a terminal of its own instead of pipes.
+  std::expected<Launched, LaunchFailure> StartWithTerminal(Subject& subject);
   Subject Make(const std::string& name, std::vector<std::string> argv, int exit_code,
                uint64_t max_log_bytes = 1ull << 40);
   // SIGTERM, then the recorded exit (waits at most 20 s).
@@ -72,12 +74,16 @@ class KeeperTest : public testing::Test {
   // Numbered lines "out 0", "out 1", … without gap or repetition, the same for "err"; whole entries
   // only. Returns how many.
   size_t ExpectComplete(const Subject& subject);
+  // The same of a terminal, where all is one stream; returns how many lines "out N" there are.
+  size_t ExpectTerminalComplete(const Subject& subject);
   // No process, record, descriptor or file of `subjects` is left in the keeper.
   void ExpectNothingLeft();
   std::map<std::string, size_t> DescriptorCounts() const;
 
   std::string Path(const std::string& name) const { return directory_ + "/" + name; }
   const KeeperClient& client() const { return *client_; }
+
+  std::expected<Launched, LaunchFailure> Launch(Subject& subject, const LaunchRequest& request);
 
   std::string directory_;
   std::unique_ptr<KeeperClient> client_;

@@ -197,6 +197,34 @@ std::expected<Launched, LaunchFailure> KeeperTest::Start(Subject& subject) {
   request.stdout_inode = pipes->stdout_inode;
   request.stderr_inode = pipes->stderr_inode;
   request.tag = "tag of " + subject.id;
+  return Launch(subject, request);
+}
+
+std::expected<Launched, LaunchFailure> KeeperTest::StartWithTerminal(Subject& subject) {
+  auto registered = client_->RegisterTtyLog(ContainerId(subject.id), subject.log);
+  if (!registered) {
+    return std::unexpected(LaunchFailure{"log", 0, registered.error().message(), false});
+  }
+  model::LaunchPlan plan = Plan(subject.argv, Path("scratch/" + subject.id));
+  model::MountPlan dev;
+  dev.kind = model::MountPlan::Kind::kDev;
+  dev.destination = "/dev";
+  dev.mode = 0755;
+  plan.mounts.push_back(dev);
+  dev.kind = model::MountPlan::Kind::kDevpts;
+  dev.destination = "/dev/pts";
+  plan.mounts.push_back(dev);
+  plan.process.stdio.tty = true;
+  auto memfd = sys::SealedMemfd("plan", SerializePlan(plan));
+  if (!memfd) return std::unexpected(LaunchFailure{"memfd", 0, memfd.error().message(), false});
+  LaunchRequest request;
+  request.id = subject.id;
+  request.plan = memfd->get();
+  return Launch(subject, request);
+}
+
+std::expected<Launched, LaunchFailure> KeeperTest::Launch(Subject& subject,
+                                                          const LaunchRequest& request) {
   auto launched = client_->Launch(request);
   if (launched) {
     auto start = client_->FindStart(subject.id);
@@ -282,6 +310,17 @@ std::vector<LogLine> KeeperTest::ReadLog(const Subject& subject) {
   }
   EXPECT_TRUE(text.empty() || text.back() == '\n');
   return lines;
+}
+
+size_t KeeperTest::ExpectTerminalComplete(const Subject& subject) {
+  size_t next = 0;
+  for (const LogLine& line : ReadLog(subject)) {
+    EXPECT_EQ(line.stream, "stdout");
+    if (!line.text.starts_with("out ")) continue;
+    EXPECT_EQ(std::strtoul(line.text.c_str() + 4, nullptr, 10), next);
+    ++next;
+  }
+  return next;
 }
 
 size_t KeeperTest::ExpectComplete(const Subject& subject) {

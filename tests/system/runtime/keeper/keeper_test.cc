@@ -114,26 +114,9 @@ TEST_F(KeeperTest, ATerminalIsLoggedAcrossADeadLogger) {
   StartHolder();
   Subject tty = Make("tty", {"/bin/chatter", "lines", "2000", "4"}, 4);
   const ContainerId id(tty.id);
-  ASSERT_TRUE(client().RegisterTtyLog(id, tty.log));
-  model::LaunchPlan plan = Plan(tty.argv, Path("scratch/" + tty.id));
-  model::MountPlan dev;
-  dev.kind = model::MountPlan::Kind::kDev;
-  dev.destination = "/dev";
-  dev.mode = 0755;
-  plan.mounts.push_back(dev);
-  dev.kind = model::MountPlan::Kind::kDevpts;
-  dev.destination = "/dev/pts";
-  plan.mounts.push_back(dev);
-  plan.process.stdio.tty = true;
-  auto memfd = sys::SealedMemfd("plan", SerializePlan(plan));
-  LaunchRequest request;
-  request.id = tty.id;
-  request.plan = memfd->get();
-  auto launched = client().Launch(request);
+  auto launched = StartWithTerminal(tty);
   ASSERT_TRUE(launched) << launched.error().step << ": " << launched.error().text;
   EXPECT_TRUE(launched->pty_master.valid());
-  tty.pidfd = std::move(launched->pidfd);
-  tty.start = **client().FindStart(tty.id);
   for (int i = 0; i < 5; ++i) {
     const uint64_t before = client().GetLogStatus(id)->bytes_in;
     EXPECT_TRUE(Eventually([&] { return client().GetLogStatus(id)->bytes_in > before + 1000; }));
@@ -143,14 +126,7 @@ TEST_F(KeeperTest, ATerminalIsLoggedAcrossADeadLogger) {
   EXPECT_EQ(Stop(tty).exit_code, 4);
   launched->pty_master.Reset();
   ASSERT_TRUE(client().WaitLogDrained(id, std::chrono::seconds(20)));
-  long next = 0;
-  for (const LogLine& line : ReadLog(tty)) {
-    EXPECT_EQ(line.stream, "stdout");
-    if (!line.text.starts_with("out ")) continue;
-    ASSERT_EQ(std::strtol(line.text.c_str() + 4, nullptr, 10), next);
-    ++next;
-  }
-  EXPECT_GT(next, 50);
+  EXPECT_GT(ExpectTerminalComplete(tty), 50u);
   Clean(tty);
   ExpectNothingLeft();
 }

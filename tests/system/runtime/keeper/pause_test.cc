@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 
 class PauseTest : public KeeperTest {
  protected:
-  // Everything the keeper does: sandbox, launch, lines, rotation, a failed launch, exits, removal.
+  // Everything the keeper does: sandbox, launch, lines, rotation, a terminal, a failed launch,
+  // exits, removal.
   void LiveAndDie() {
     MakeAndDropSandbox();
     std::array<Subject, 3> subjects{
@@ -34,6 +35,10 @@ class PauseTest : public KeeperTest {
       auto launched = Start(subject);
       ASSERT_TRUE(launched) << launched.error().step << ": " << launched.error().text;
     }
+    Subject terminal = Make("terminal", {"/bin/chatter", "lines", "100", "6", "200"}, 6);
+    auto opened = StartWithTerminal(terminal);
+    ASSERT_TRUE(opened) << opened.error().step << ": " << opened.error().text;
+    opened->pty_master.Reset();
     Subject broken = Make("broken", {"/bin/nothing"}, 0);
     auto failed = Start(broken);
     ASSERT_FALSE(failed);
@@ -52,6 +57,10 @@ class PauseTest : public KeeperTest {
       }
       Clean(subject);
     }
+    EXPECT_EQ(WaitExit(terminal).exit_code, terminal.exit_code);
+    EXPECT_TRUE(client().WaitLogDrained(ContainerId(terminal.id), std::chrono::seconds(20)));
+    EXPECT_EQ(ExpectTerminalComplete(terminal), 200u);
+    Clean(terminal);
   }
 
   void MakeAndDropSandbox() {
