@@ -263,14 +263,13 @@ const std::vector<Field>& Fields() {
        true, List(&A::allowed_external_ips)},
       {"announceInterfaces", "NAME",
        "interfaces on which this node answers ARP and NDP for load balancer IPs and external IPs "
-       "of "
-       "Services (default: none)",
+       "of Services (default: none)",
        true, List(&A::announce_interfaces)},
       {"announceAddresses", "CIDR", "ranges that it may answer for; needed with announceInterfaces",
        true, List(&A::announce_addresses)},
       {"announcePriority", "N",
-       "of the nodes of a segment the one with the highest priority answers, 1 to 254 (default "
-       "100)",
+       "of the nodes of a segment the one with the highest priority answers, 1 to 254 "
+       "(default 100)",
        false, Number(&A::announce_priority, 1, 254)},
       {"ipvsScheduler", "NAME",
        "mode ipvs: who gets the next connection: rr (the default), wrr, lc, wlc, lblc, lblcr, dh, "

@@ -64,12 +64,11 @@ Result<ServiceRules::Current> ServiceRules::OpenMode(const std::string& mode) {
 }
 
 Result<ServiceApplied> ServiceRules::Apply(const model::ServiceChange& change) {
-  auto written = ApplyRules(change);
-  if (!written) {
+  auto applied = ApplyRules(change);
+  if (!applied) {
     options_.metrics->NoteFailure(current_.mode, change.complete);
-    return written;
+    return applied;
   }
-  ServiceApplied applied = std::move(*written);
   options_.metrics->NoteRules(current_.back_end->CountRules());
   RETURN_IF_ERROR(DeleteStaleFlows(change));
   if (change.complete) RemoveOtherModes();

@@ -26,6 +26,9 @@ struct PodAccess {
 
 using Phase = StartFailure::Phase;
 
+// A launcher that dies takes one launch along; several in a row are not an accident.
+constexpr int kMoreTries = 4;
+
 std::unexpected<StartFailure> Fail(Phase phase, Error error) {
   return std::unexpected(StartFailure{phase, std::move(error)});
 }
@@ -114,6 +117,7 @@ keeper::LaunchRequest MakeRequest(const model::ContainerSpec& spec, const Prepar
   request.stdout_inode = pipes.stdout_inode;
   request.stderr_inode = pipes.stderr_inode;
   request.tag = EncodeRecord(BriefOf(spec));
+  request.once = true;
   return request;
 }
 
@@ -192,21 +196,40 @@ std::expected<Preparation, StartFailure> PrepareWithPipes(Parts& parts, Sandboxe
   return prepared;
 }
 
+// A launch that failed; `cut_short`: because its launcher died.
+struct Failed {
+  StartFailure failure;
+  bool cut_short = false;
+};
+
 // Everything after the record; the caller takes away what was made when this fails.
-std::expected<Starting, StartFailure> MakeAndLaunch(Parts& parts, Sandboxes& sandboxes,
-                                                    const model::ContainerSpec& spec) {
+std::expected<Starting, Failed> MakeAndLaunch(Parts& parts, Sandboxes& sandboxes,
+                                              const model::ContainerSpec& spec) {
   keeper::LogPipes pipes;
   auto prepared = spec.tty ? PrepareWithTerminal(parts, sandboxes, spec)
                            : PrepareWithPipes(parts, sandboxes, spec, pipes);
-  if (!prepared) return std::unexpected(std::move(prepared.error()));
+  if (!prepared) return std::unexpected(Failed{std::move(prepared.error())});
   HOLDFAST_PAUSE_POINT("containers.start.log");
   auto sealed = SealPlan(prepared->plan.plan);
-  if (!sealed) return Fail(Phase::kCreate, std::move(sealed.error()));
+  if (!sealed) return std::unexpected(Failed{{Phase::kCreate, std::move(sealed.error())}});
   const keeper::LaunchRequest request = MakeRequest(spec, prepared->plan, sealed->get(), pipes);
   auto launched = parts.keeper.Launch(request);
-  if (!launched) return Fail(PhaseOf(launched.error()), launched.error().ToError());
+  if (!launched) {
+    return std::unexpected(Failed{{PhaseOf(launched.error()), launched.error().ToError()},
+                                  launched.error().cut_short});
+  }
   HOLDFAST_PAUSE_POINT("containers.start.launched");
   return Success(spec, std::move(*launched), prepared->plan, request);
+}
+
+std::expected<Starting, Failed> TryStart(Parts& parts, Sandboxes& sandboxes,
+                                         const model::ContainerSpec& spec) {
+  auto recorded = parts.state.Put(ContainerRecord{spec, parts.clock.Wall()});
+  if (!recorded) return std::unexpected(Failed{{Phase::kCreate, std::move(recorded.error())}});
+  auto result = MakeAndLaunch(parts, sandboxes, spec);
+  // Ignored: what cannot be taken away now has its record still, and the audit finds it.
+  if (!result) (void)TearDown(parts, spec.id, BriefOf(spec));
+  return result;
 }
 
 }  // namespace
@@ -230,12 +253,12 @@ std::expected<void, StartFailure> CheckSpec(const model::ContainerSpec& spec) {
 
 std::expected<Starting, StartFailure> StartContainer(Parts& parts, Sandboxes& sandboxes,
                                                      const model::ContainerSpec& spec) {
-  auto recorded = parts.state.Put(ContainerRecord{spec, parts.clock.Wall()});
-  if (!recorded) return Fail(Phase::kCreate, std::move(recorded.error()));
-  auto result = MakeAndLaunch(parts, sandboxes, spec);
-  // Ignored: what cannot be taken away now has its record still, and the audit finds it.
-  if (!result) (void)TearDown(parts, spec.id, BriefOf(spec));
-  return result;
+  auto result = TryStart(parts, sandboxes, spec);
+  for (int more = kMoreTries; more > 0 && !result && result.error().cut_short; --more) {
+    result = TryStart(parts, sandboxes, spec);
+  }
+  if (!result) return std::unexpected(std::move(result.error().failure));
+  return std::move(*result);
 }
 
 }  // namespace holdfast::runtime

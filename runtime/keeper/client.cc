@@ -26,11 +26,19 @@ namespace {
 constexpr std::chrono::seconds kLaunchLimit{40};
 constexpr std::chrono::seconds kReapLimit{5};
 constexpr std::chrono::milliseconds kReapPoll{1};
+constexpr std::chrono::seconds kHolderLimit{1};
 
 std::string TextPayload(const std::string& text) { return Encoder().Text(text).Take(); }
 
 LaunchFailure KeeperFailure(const Error& error) {
-  return {"keeper", error.sys_errno(), error.message(), false};
+  return {"keeper", error.sys_errno(), error.message()};
+}
+
+// The answer of a launcher that never had this launch.
+LaunchFailure CutShort(const Error& error) {
+  LaunchFailure failure = KeeperFailure(error);
+  failure.cut_short = true;
+  return failure;
 }
 
 std::vector<int> PlanAndFds(int plan, const std::vector<int>& fds) {
@@ -58,6 +66,20 @@ Result<void> WaitReaped(const std::optional<StartRecord>& start) {
     std::this_thread::sleep_for(kReapPoll);
   }
   return {};
+}
+
+Result<std::optional<model::ExitReport>> RecordedExit(const Records& records,
+                                                      const StartRecord& start) {
+  ASSIGN_OR_RETURN(const auto exit, records.ReadExit(start.id));
+  const bool same = exit && exit->pid == start.pid && exit->start_ticks == start.start_ticks;
+  return same ? std::optional(exit->report) : std::nullopt;
+}
+
+// False, too, when no holder answers: a new one would not have heard it.
+bool HolderAwaitsExit(const std::string& run_dir, const std::string& id) {
+  auto answer = CallKeeper(run_dir, Peer::kHolder, MessageType::kAwaitsExit, TextPayload(id), {},
+                           kHolderLimit);
+  return answer && Decoder(answer->payload).U8() != 0;
 }
 
 // The sandbox as `peer` keeps it; empty unless it is complete there.
@@ -93,8 +115,14 @@ Result<void> KeeperClient::Ping() const {
 }
 
 std::expected<Launched, LaunchFailure> KeeperClient::Launch(const LaunchRequest& request) const {
-  auto answer = CallKeeper(run_dir_, Peer::kLauncher, MessageType::kLaunch, EncodeLaunch(request),
-                           PlanAndFds(request.plan, request.fds), kLaunchLimit);
+  const Request launch{MessageType::kLaunch, EncodeLaunch(request),
+                       PlanAndFds(request.plan, request.fds)};
+  const Request find{MessageType::kFindLaunch, TextPayload(request.id), {}};
+  auto answer =
+      CallKeeperOnce(run_dir_, Peer::kLauncher, launch, request.once ? find : launch, kLaunchLimit);
+  if (!answer && answer.error().code() == Code::kNotFound) {
+    return std::unexpected(CutShort(answer.error()));
+  }
   if (!answer) return std::unexpected(KeeperFailure(answer.error()));
   if (answer->type == MessageType::kLaunchFailed) {
     auto failure = DecodeLaunchFailure(answer->payload);
@@ -145,17 +173,19 @@ Result<void> KeeperClient::RemoveForgottenExits() const {
 Result<std::optional<model::ExitReport>> KeeperClient::FindExit(const StartRecord& start,
                                                                 int pidfd) const {
   ASSIGN_OR_RETURN(const Records records, Records::Open(run_dir_));
-  // Whoever reaps writes the record first: gone without a record means that nobody could.
   const bool exists = ProcessExists(start.pid, start.start_ticks);
-  ASSIGN_OR_RETURN(const auto exit, records.ReadExit(start.id));
-  if (exit && exit->pid == start.pid && exit->start_ticks == start.start_ticks) {
-    return std::optional(exit->report);
-  }
-  if (exists) return std::optional<model::ExitReport>();
+  ASSIGN_OR_RETURN(auto recorded, RecordedExit(records, start));
+  if (recorded || exists) return recorded;
   const WallTime now = SystemClock().Wall();
   std::optional<model::ExitReport> report;
   if (pidfd >= 0) report = ExitFromPidfd(pidfd, now);
-  if (!report) report = model::ExitReport{model::ExitReport::Source::kLost, 137, 0, false, now};
+  if (!report) {
+    // Whoever reaps writes the record first; nobody of ours did, but the holder may have heard it.
+    if (HolderAwaitsExit(run_dir_, start.id)) return std::optional<model::ExitReport>();
+    ASSIGN_OR_RETURN(recorded, RecordedExit(records, start));
+    if (recorded) return recorded;
+    report = model::ExitReport{model::ExitReport::Source::kLost, 137, 0, false, now};
+  }
   RETURN_IF_ERROR(records.WriteExit({start.id, start.pid, start.start_ticks, *report}));
   RETURN_IF_ERROR(records.RemoveExitIfForgotten(start.id));
   return report;

@@ -43,6 +43,9 @@ struct LaunchRequest {
   uint64_t stdout_inode = 0;
   uint64_t stderr_inode = 0;
   std::string tag;  // the caller's own bytes (<= 4096), kept in the start record for adoption
+  // What `fds` name serves one launch only, as detached mounts do. Else a launch whose launcher
+  // died with it is simply sent to the next one.
+  bool once = false;
 };
 
 struct Launched {
@@ -61,6 +64,7 @@ struct LaunchFailure {
   int sys_errno = 0;
   std::string text;
   bool exec_failed = false;  // the recipe was done, execve(2) itself refused
+  bool cut_short = false;    // its launcher died with it; to be prepared and sent anew
   Error ToError() const;
 };
 

@@ -33,10 +33,24 @@ bool IsTransient(const Error& error) {
   return error.sys_errno() == ENOENT;  // no socket, no run directory yet
 }
 
-Result<Message> CallOnce(const std::string& run_dir, Peer peer, std::span<const Request> requests,
-                         std::chrono::milliseconds limit) {
-  ASSIGN_OR_RETURN(const std::string path, SocketOf(run_dir, peer));
-  return Call(path, requests, limit);
+// `call(left)` until somebody answers, or for `limit`.
+template <class F>
+Result<Message> CallUntilAnswered(const std::string& run_dir, std::chrono::milliseconds limit,
+                                  const F& call) {
+  const SystemClock clock;
+  const BootTime deadline = clock.Boot() + limit;
+  std::chrono::milliseconds pause = kFirstPause;
+  for (;;) {
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock.Boot());
+    auto answer = call(std::max(left, kFirstPause));
+    if (answer || !IsTransient(answer.error())) return answer;
+    if (clock.Boot() + pause >= deadline) {
+      return Unavailable(StrCat("keeper in ", run_dir, ": ", answer.error().message()));
+    }
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, kLongestPause);
+  }
 }
 
 }  // namespace
@@ -69,20 +83,21 @@ Result<Message> CallKeeper(const std::string& run_dir, Peer peer, MessageType ty
 
 Result<Message> CallKeeper(const std::string& run_dir, Peer peer, std::span<const Request> requests,
                            std::chrono::milliseconds limit) {
-  const SystemClock clock;
-  const BootTime deadline = clock.Boot() + limit;
-  std::chrono::milliseconds pause = kFirstPause;
-  for (;;) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock.Boot());
-    auto answer = CallOnce(run_dir, peer, requests, std::max(left, kFirstPause));
-    if (answer || !IsTransient(answer.error())) return answer;
-    if (clock.Boot() + pause >= deadline) {
-      return Unavailable(StrCat("keeper in ", run_dir, ": ", answer.error().message()));
-    }
-    std::this_thread::sleep_for(pause);
-    pause = std::min(pause * 2, kLongestPause);
-  }
+  return CallUntilAnswered(run_dir, limit, [&](auto left) -> Result<Message> {
+    ASSIGN_OR_RETURN(const std::string path, SocketOf(run_dir, peer));
+    return Call(path, requests, left);
+  });
+}
+
+Result<Message> CallKeeperOnce(const std::string& run_dir, Peer peer, const Request& request,
+                               const Request& again, std::chrono::milliseconds limit) {
+  const Request* next = &request;
+  return CallUntilAnswered(run_dir, limit, [&](auto left) -> Result<Message> {
+    ASSIGN_OR_RETURN(const std::string path, SocketOf(run_dir, peer));
+    ASSIGN_OR_RETURN(const UniqueFd socket, SendRequests(path, std::span(next, 1), left));
+    next = &again;
+    return ReceiveAnswer(socket.get(), path, left);
+  });
 }
 
 Result<std::vector<std::string>> ListKeysOf(const std::string& run_dir, Peer peer,

@@ -44,6 +44,9 @@ Result<Message> CallKeeper(const std::string& run_dir, Peer peer, std::span<cons
 Result<Message> CallKeeper(const std::string& run_dir, Peer peer, MessageType type,
                            std::string_view payload, std::span<const int> fds,
                            std::chrono::milliseconds limit = kCallLimit);
+// For a request that may not arrive twice: once it was sent, whoever answers next is asked `again`.
+Result<Message> CallKeeperOnce(const std::string& run_dir, Peer peer, const Request& request,
+                               const Request& again, std::chrono::milliseconds limit);
 
 Result<std::vector<std::string>> ListKeysOf(const std::string& run_dir, Peer peer,
                                             const std::string& prefix);

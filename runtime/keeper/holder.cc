@@ -121,6 +121,8 @@ Result<void> Holder::StartServing(UniqueFd listener) {
     RETURN_IF_ERROR(
         loop_.Add(logger_.adopted.get(), EPOLLIN, [this](uint32_t) { ChildEnded(logger_); }));
   }
+  orphans_ = std::make_unique<OrphanExits>(records_, clock_, loop_);
+  orphans_->Watch(SafeParent::kSelfOrChild);
   Reap();
   StartChildren();
   return {};
@@ -146,6 +148,11 @@ void Holder::Handle(PacketServer::ConnectionId id, Message message) {
         told_ready_ = true;
         notifier_.Ready(StrCat("keeping ", store_.entries().size(), " descriptors"));
       }
+      return;
+    }
+    case MessageType::kAwaitsExit: {
+      const bool awaits = orphans_->Awaits(Decoder(message.payload).Text());
+      server_->Reply(id, MessageType::kOk, Encoder().U8(awaits ? 1 : 0).Take());
       return;
     }
     case MessageType::kUpgrade:
@@ -228,6 +235,7 @@ bool Holder::SettleEnded(const std::string& key) {
   if (exit && *exit && (*exit)->start_ticks == (*start)->start_ticks) return true;
   // A waiter of ours (its launcher, or this process) records before it reaps.
   if (ProcessExists((*start)->pid, (*start)->start_ticks)) return false;
+  if (orphans_ && orphans_->Awaits(id)) return false;
   exit = records_.ReadExit(id);
   if (exit && *exit && (*exit)->start_ticks == (*start)->start_ticks) return true;
   auto report = ExitFromPidfd(fds->front().get(), clock_.Wall());
@@ -252,6 +260,7 @@ void Holder::Reap() {
 
 void Holder::OnTick() {
   DrainTimer(timer_.get());
+  orphans_->Hear();
   Reap();
   StartChildren();
   const auto period = notifier_.watchdog_period();

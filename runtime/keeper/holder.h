@@ -20,6 +20,7 @@
 #include "runtime/keeper/fd_store.h"
 #include "runtime/keeper/loop.h"
 #include "runtime/keeper/options.h"
+#include "runtime/keeper/orphan_exits.h"
 #include "runtime/keeper/reaper.h"
 #include "runtime/keeper/records.h"
 #include "runtime/keeper/server.h"
@@ -84,6 +85,7 @@ class Holder {
   Records records_;
   Loop loop_;
   std::unique_ptr<Reaper> reaper_;
+  std::unique_ptr<OrphanExits> orphans_;
   FdStore store_;
   std::unique_ptr<PacketServer> server_;
   UniqueFd lock_;

@@ -55,6 +55,8 @@ Result<void> Launcher::SetUp() {
   }
   ASSIGN_OR_RETURN(context_, MakeLaunchContext());
   reaper_ = std::make_unique<Reaper>(records_, clock_, Reaper::Ended());
+  orphans_ = std::make_unique<OrphanExits>(records_, clock_, loop_);
+  orphans_->Watch(SafeParent::kSelf);
   server_ = std::make_unique<PacketServer>(
       loop_, std::move(listener),
       [this](PacketServer::ConnectionId id, Message m) { Handle(id, std::move(m)); });
@@ -62,6 +64,7 @@ Result<void> Launcher::SetUp() {
   ASSIGN_OR_RETURN(timer_, TimerFd(kTick));
   RETURN_IF_ERROR(loop_.Add(timer_.get(), EPOLLIN, [this](uint32_t) {
     DrainTimer(timer_.get());
+    orphans_->Hear();
     PollAllPending();
     Reap();
   }));
@@ -139,6 +142,8 @@ void Launcher::Handle(PacketServer::ConnectionId id, Message message) {
       return;
     case MessageType::kLaunch:
       return HandleLaunch(id, message);
+    case MessageType::kFindLaunch:
+      return HandleFindLaunch(id, message);
     case MessageType::kMakeSandbox:
       return HandleSandbox(id, message);
     case MessageType::kUpgrade:

@@ -21,6 +21,7 @@
 #include "runtime/keeper/holder_link.h"
 #include "runtime/keeper/loop.h"
 #include "runtime/keeper/options.h"
+#include "runtime/keeper/orphan_exits.h"
 #include "runtime/keeper/reaper.h"
 #include "runtime/keeper/records.h"
 #include "runtime/keeper/server.h"
@@ -51,10 +52,11 @@ class Launcher {
 
   void Handle(PacketServer::ConnectionId id, Message message);
   void HandleLaunch(PacketServer::ConnectionId id, Message& message);
+  void HandleFindLaunch(PacketServer::ConnectionId id, Message& message);
   void HandleSandbox(PacketServer::ConnectionId id, Message& message);
   void HandleUpgrade(PacketServer::ConnectionId id, Message& message);
   // True when the id is taken, and answered.
-  bool AnswerKnownProcess(PacketServer::ConnectionId id, const std::string& process);
+  bool AnswerKnownLaunch(PacketServer::ConnectionId id, const std::string& process);
   Result<PendingLaunch> CloneFrom(Message& message);
   Result<void> Track(const std::string& key, Pending pending);
   void KeepTerminal(const std::string& process, int master);
@@ -76,6 +78,7 @@ class Launcher {
   Records records_;
   Loop loop_;
   std::unique_ptr<Reaper> reaper_;
+  std::unique_ptr<OrphanExits> orphans_;
   std::unique_ptr<PacketServer> server_;
   FdStore mirror_;
   LaunchContext context_;

@@ -19,6 +19,10 @@ namespace {
 
 constexpr std::chrono::seconds kLaunchLimit{30};
 
+std::string TerminalKey(const std::string& process) {
+  return StrCat(kLogKeyPrefix, process, ".tty");
+}
+
 }  // namespace
 
 void Launcher::HandleLaunch(PacketServer::ConnectionId id, Message& message) {
@@ -26,11 +30,7 @@ void Launcher::HandleLaunch(PacketServer::ConnectionId id, Message& message) {
   if (!start) return server_->Fail(id, start.error());
   if (!IsValidId(start->id)) return server_->Fail(id, InvalidArgument("launch: id is not valid"));
   if (retired_) return server_->Fail(id, Unavailable("launcher: retired"));
-  if (const auto it = pending_.find(start->id); it != pending_.end()) {
-    it->second.waiters.push_back(id);
-    return;
-  }
-  if (AnswerKnownProcess(id, start->id)) return;
+  if (AnswerKnownLaunch(id, start->id)) return;
 
   auto launch = CloneFrom(message);
   if (!launch) {
@@ -52,6 +52,13 @@ void Launcher::HandleLaunch(PacketServer::ConnectionId id, Message& message) {
     (void)records_.RemoveStart(key);  // the answer below matters more
     server_->Fail(id, tracked.error());
   }
+}
+
+void Launcher::HandleFindLaunch(PacketServer::ConnectionId id, Message& message) {
+  const std::string process = Decoder(message.payload).Text();
+  if (!IsValidId(process)) return server_->Fail(id, InvalidArgument("launch: id is not valid"));
+  if (AnswerKnownLaunch(id, process)) return;
+  server_->Fail(id, NotFound(StrCat("launch ", process, ": the launcher that had it ended")));
 }
 
 void Launcher::HandleSandbox(PacketServer::ConnectionId id, Message& message) {
@@ -94,7 +101,12 @@ Result<PendingLaunch> Launcher::CloneFrom(Message& message) {
   return runtime::Launch(context_, plan, fds, kLaunchLimit);
 }
 
-bool Launcher::AnswerKnownProcess(PacketServer::ConnectionId id, const std::string& process) {
+// Now, or when it is decided; false when there is none.
+bool Launcher::AnswerKnownLaunch(PacketServer::ConnectionId id, const std::string& process) {
+  if (const auto it = pending_.find(process); it != pending_.end()) {
+    it->second.waiters.push_back(id);
+    return true;
+  }
   auto found = records_.ReadStart(process);
   if (!found) {
     server_->Fail(id, found.error());
@@ -108,7 +120,7 @@ bool Launcher::AnswerKnownProcess(PacketServer::ConnectionId id, const std::stri
     server_->Fail(id, Unavailable(StrCat("launch ", process, ": still starting")));
     return true;
   }
-  const FdStore::Fds* tty = mirror_.Find(StrCat(kLogKeyPrefix, process, ".tty"));
+  const FdStore::Fds* tty = mirror_.Find(TerminalKey(process));
   auto pidfd = OpenExactProcess(start.pid, start.start_ticks);
   LaunchedPayload payload{start.pid,         start.start_ticks, start.started_at,
                           pidfd.has_value(), tty != nullptr,    {}};
@@ -138,7 +150,7 @@ Result<void> Launcher::Track(const std::string& key, Pending pending) {
 
 // The child goes on after this, so from its first instruction its terminal outlives this process.
 void Launcher::KeepTerminal(const std::string& process, int master) {
-  const std::string key = StrCat(kLogKeyPrefix, process, ".tty");
+  const std::string key = TerminalKey(process);
   link_.Put(key, std::vector<int>{master});
   HOLDFAST_PAUSE_POINT("launcher.terminal-given");
   TellLogger(key, master);
@@ -182,7 +194,7 @@ void Launcher::AnswerFailure(Pending& pending, const LaunchOutcome& outcome) {
   // Before the answer: the caller may use the id again at once.
   if (!pending.start.id.empty()) (void)records_.RemoveStart(pending.start.id);
   if (outcome.pty_master) {
-    const std::string key = StrCat(kLogKeyPrefix, pending.start.id, ".tty");
+    const std::string key = TerminalKey(pending.start.id);
     mirror_.Drop(key);
     link_.Drop(key);
   }

@@ -27,19 +27,27 @@ static_assert(sizeof(PidfdInfo) == 64);
 constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 constexpr uint64_t kPidfdInfoExit = 1u << 3;
 
-}  // namespace
-
-Result<uint64_t> StartTicks(pid_t pid) {
+// Of /proc/PID/stat, counted from 1 as in proc(5); a number after the command's name.
+Result<uint64_t> StatField(pid_t pid, int number) {
   ASSIGN_OR_RETURN(const std::string stat,
                    sys::ReadFileAt(AT_FDCWD, StrCat("/proc/", pid, "/stat"), 4096));
   // The command name (field 2) may hold anything, so count from its closing parenthesis.
   size_t at = stat.rfind(')');
   if (at == std::string::npos) return Internal(StrCat("read /proc/", pid, "/stat: no name"));
-  for (int field = 2; field < 22; ++field) {
+  for (int field = 2; field < number; ++field) {
     at = stat.find(' ', at + 1);
     if (at == std::string::npos) return Internal(StrCat("read /proc/", pid, "/stat: too short"));
   }
   return std::strtoull(stat.c_str() + at + 1, nullptr, 10);
+}
+
+}  // namespace
+
+Result<uint64_t> StartTicks(pid_t pid) { return StatField(pid, 22); }
+
+Result<pid_t> ParentOf(pid_t pid) {
+  ASSIGN_OR_RETURN(const uint64_t parent, StatField(pid, 4));
+  return static_cast<pid_t>(parent);
 }
 
 bool ProcessExists(pid_t pid, uint64_t start_ticks) {

@@ -17,6 +17,8 @@ namespace holdfast::runtime::keeper {
 // Field 22 of /proc/PID/stat; kNotFound when there is no such process. Zombies still have it.
 Result<uint64_t> StartTicks(pid_t pid);
 
+Result<pid_t> ParentOf(pid_t pid);  // field 4 of the same
+
 // True while exactly this process exists, as a zombie too.
 bool ProcessExists(pid_t pid, uint64_t start_ticks);
 

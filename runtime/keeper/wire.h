@@ -43,12 +43,16 @@ enum class MessageType : uint16_t {
   kPutQuiet = 25,    // like kPut, without an answer
   kDropQuiet = 26,   // like kDrop, without an answer
 
+  // Holder.
+  kAwaitsExit = 30,  // id of a process that is over -> kOk: u8, 1: its exit record is still to come
+
   // Launcher.
   kLaunch = 40,       // LaunchRequest, + plan, + fds -> kLaunched + pidfd | kLaunchFailed
   kMakeSandbox = 41,  // pod uid, + plan, + fds -> kOk: names, + fds | kLaunchFailed
   kRetire = 42,       // a newer generation takes over: finish, start nothing more
   kLaunched = 43,
   kLaunchFailed = 44,
+  kFindLaunch = 45,  // id -> as kLaunch, or kError with kNotFound: no such launch is under way
 
   // Logger.
   kLogRegister = 60,    // id, spec, is_tty, + read ends

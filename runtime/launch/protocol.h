@@ -11,9 +11,10 @@
 //   kTerminal  ------------>            the pty's master; waits, since a terminal whose masters are
 //                                       all closed takes its program along
 //              <------------  Go        others have the master too
-//   kSandbox   ------------>            namespaces (SandboxPlan; without an init the child then
-//   exits) kFailure   ------------>            a step failed; the child exits kExecuting
-//   ------------>            the next thing is execve; end-of-file now means success
+//   kSandbox   ------------>            its namespaces (SandboxPlan; without an init the child
+//                                       then exits)
+//   kFailure   ------------>            a step failed; the child exits
+//   kExecuting ------------>            the next thing is execve; end-of-file now means success
 #pragma once
 
 #include <cstdint>

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -27,6 +29,19 @@ inline pid_t StartDriver(const std::string& test, std::vector<std::string> envir
   ::execl("/proc/self/exe", "driver", "--gtest_also_run_disabled_tests", filter.c_str(),
           "--gtest_brief=1", nullptr);
   ::_exit(127);
+}
+
+// Waits for the driver's end, or for its stop at a pause point; true when it stopped.
+inline bool WaitForStop(pid_t driver) {
+  int status = 0;
+  ::waitpid(driver, &status, WUNTRACED);
+  return WIFSTOPPED(status);
+}
+
+// kill -9, also of one that has stopped, and reaped.
+inline void Kill(pid_t driver) {
+  ::kill(driver, SIGKILL);
+  ::waitpid(driver, nullptr, 0);
 }
 
 // How often a driver with HOLDFAST_PAUSE_AT=? passed each pause point

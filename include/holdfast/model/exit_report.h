@@ -10,7 +10,7 @@ namespace holdfast::model {
 
 struct ExitReport {
   // Who still knew the status. kLost is reported as ContainerStatusUnknown (137).
-  enum class Source : uint8_t { kWaited, kPidfdInfo, kLost };
+  enum class Source : uint8_t { kWaited, kPidfdInfo, kLost, kProcessEvent };
 
   Source source = Source::kWaited;
   int32_t exit_code = 0;  // as a shell shows it: 128 + signal when a signal ended it

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <random>
 
+#include "tests/support/eventually.h"
 #include "tests/support/killed_process.h"
 #include "tests/system/netproxy/iptables/iptables_world.h"
 #include "tests/system/netproxy/services/crowd.h"
@@ -112,10 +113,6 @@ class IptablesKills : public IptablesWorld {
     environment.push_back("HOLDFAST_DRIVER_LOCK=" + LockFile());
     return test_support::StartDriver("IptablesDriver.DISABLED_Load", std::move(environment));
   }
-  static void Kill(pid_t pid) {
-    ::kill(pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
-  }
 
   // A new agent with rows of its own: what it finds is taken over, and a connection that was there
   // goes on.
@@ -126,10 +123,7 @@ class IptablesKills : public IptablesWorld {
     EXPECT_TRUE(ServiceRunner::Apply(true, rows).refused.empty()) << when;
     EXPECT_EQ(back_end_->Repair().value_or(99), 0u) << when;
     EXPECT_EQ(Try("client", Vip(), 80).endpoint, "a") << when;
-    char byte = 'k';
-    EXPECT_EQ(::send(kept_.first.get(), &byte, 1, MSG_NOSIGNAL), 1) << when;
-    ASSERT_TRUE(WaitFor(kept_.second.get(), POLLIN, kTimeoutMs)) << when;
-    EXPECT_EQ(::recv(kept_.second.get(), &byte, 1, 0), 1) << when;
+    EXPECT_TRUE(Talks(kept_)) << when;
   }
 
   model::ServicePortRow Web() const { return Row("t/web", {ClusterIp(Vip(), 80)}, {"a"}); }
@@ -154,9 +148,8 @@ class IptablesKills : public IptablesWorld {
 
   void WaitForFile(const char* name) {
     const std::string path = StrCat(directory_, "/", name);
-    const auto deadline = Clock::now() + std::chrono::seconds(20);
-    while (::access(path.c_str(), F_OK) != 0 && Clock::now() < deadline) ::poll(nullptr, 0, 5);
-    EXPECT_EQ(::access(path.c_str(), F_OK), 0) << path;
+    EXPECT_TRUE(test_support::Eventually([&] { return ::access(path.c_str(), F_OK) == 0; }))
+        << path;
   }
 
   std::pair<UniqueFd, UniqueFd> kept_;
@@ -180,9 +173,8 @@ TEST_P(IptablesKills, EveryPausePointIsFollowedByAWorkingStart) {
       ASSERT_OK(
           back_end_->Remove());  // as much as possible is to be done by the one that is killed
       const pid_t pid = Start(200, {directory, "HOLDFAST_PAUSE_AT=" + at});
-      ::waitpid(pid, &status, WUNTRACED);
-      EXPECT_TRUE(WIFSTOPPED(status)) << at;
-      Kill(pid);
+      EXPECT_TRUE(test_support::WaitForStop(pid)) << at;
+      test_support::Kill(pid);
       ExpectAWorkingStart(at);
     }
   }
@@ -193,7 +185,7 @@ TEST_P(IptablesKills, AProgramThatOutlivesItsAgentIsWaitedFor) {
   KeepAConnection();
   const pid_t pid = Start(10, {SlowPrograms()});
   WaitForFile("begun");
-  Kill(pid);
+  test_support::Kill(pid);
   std::thread later([this] {
     ::poll(nullptr, 0, 300);  // the next agent is in the middle of its start by then
     std::filesystem::remove(directory_ + "/hold");
@@ -215,7 +207,7 @@ TEST_P(IptablesKills, RandomMomentsOfALargeLoadAreFollowedByAWorkingStart) {
     if (i % 2 == 0) ASSERT_OK(back_end_->Remove());
     const pid_t pid = Start(services);
     ::poll(nullptr, 0, static_cast<int>(random() % 1500));  // the moment is the test's subject
-    Kill(pid);
+    test_support::Kill(pid);
     ExpectAWorkingStart(StrCat("kill ", i));
   }
 }

@@ -30,16 +30,6 @@ class IpvsChanges : public IpvsFamilies {
     }
     return ip.ToString();
   }
-  // One byte there and back.
-  static bool Talks(const std::pair<UniqueFd, UniqueFd>& connection) {
-    char byte = 'x';
-    return ::send(connection.first.get(), &byte, 1, MSG_NOSIGNAL) == 1 &&
-           WaitFor(connection.second.get(), POLLIN, kTimeoutMs) &&
-           ::recv(connection.second.get(), &byte, 1, 0) == 1 &&
-           ::send(connection.second.get(), &byte, 1, MSG_NOSIGNAL) == 1 &&
-           WaitFor(connection.first.get(), POLLIN, kTimeoutMs) &&
-           ::recv(connection.first.get(), &byte, 1, 0) == 1;
-  }
   void RepairUntil(const std::function<bool()>& done, const char* what) {
     for (const auto end = Clock::now() + std::chrono::seconds(60); !done();) {
       ASSERT_LT(Clock::now(), end) << what << "\n" << back_end_->Dump().value_or("");

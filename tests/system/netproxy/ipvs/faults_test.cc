@@ -67,10 +67,7 @@ class IpvsKills : public IpvsWorld {
     EXPECT_EQ(back_end_->Repair().value_or(99), 0u) << when;
     EXPECT_EQ(Observe().size(), 51u) << when << ": what was taken away is gone";
     EXPECT_EQ(Try("client", "10.96.0.10", 80).endpoint, "a") << when;
-    char byte = 'k';
-    EXPECT_EQ(::send(kept_.first.get(), &byte, 1, MSG_NOSIGNAL), 1) << when;
-    ASSERT_TRUE(WaitFor(kept_.second.get(), POLLIN, kTimeoutMs)) << when;
-    EXPECT_EQ(::recv(kept_.second.get(), &byte, 1, 0), 1) << when;
+    EXPECT_TRUE(Talks(kept_)) << when;
   }
 
   std::pair<UniqueFd, UniqueFd> kept_;
@@ -88,9 +85,8 @@ TEST_F(IpvsKills, EveryPausePointIsFollowedByAWorkingStart) {
       if (passage > count || passage < 1) continue;
       const std::string at = StrCat(name, ":", passage);
       const pid_t pid = Start(200, at);
-      ::waitpid(pid, &status, WUNTRACED);  // some points lie on the way of a first load only
-      ::kill(pid, SIGKILL);
-      if (WIFSTOPPED(status)) ::waitpid(pid, nullptr, 0);
+      // Some points lie on the way of a first load only.
+      if (test_support::WaitForStop(pid)) test_support::Kill(pid);
       ExpectAWorkingStart(at);
     }
   }
@@ -104,8 +100,7 @@ TEST_F(IpvsKills, RandomMomentsOfALargeLoadAreFollowedByAWorkingStart) {
   for (int i = 0; i < kills; ++i) {
     const pid_t pid = Start(10000, "");
     ::poll(nullptr, 0, static_cast<int>(random() % 1500));  // the moment is the test's subject
-    ::kill(pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
+    test_support::Kill(pid);
     ExpectAWorkingStart(StrCat("kill ", i));
   }
 }

@@ -195,18 +195,6 @@ class NftKills : public NftFaults {
     return test_support::StartDriver("NftDriver.DISABLED_Load", environment);
   }
 
-  // Waits for the driver's end or for a stop at a pause point; true when it stopped.
-  static bool WaitForStop(pid_t pid) {
-    int status = 0;
-    ::waitpid(pid, &status, WUNTRACED);
-    return WIFSTOPPED(status);
-  }
-
-  static void Kill(pid_t pid) {
-    ::kill(pid, SIGKILL);
-    ::waitpid(pid, nullptr, 0);
-  }
-
   // A new agent with rows of its own: what it finds is taken over, and a connection that was there
   // goes on.
   void ExpectAWorkingStart(const std::string& when) {
@@ -216,23 +204,17 @@ class NftKills : public NftFaults {
     EXPECT_TRUE(Apply(true, rows).refused.empty()) << when;
     EXPECT_EQ(nft_->Repair().value_or(99), 0u) << when;
     ExpectWebWorks();
-    char byte = 'k';
-    EXPECT_EQ(::send(kept_client_.get(), &byte, 1, MSG_NOSIGNAL), 1) << when;
-    ASSERT_TRUE(WaitFor(kept_server_.get(), POLLIN, kTimeoutMs)) << when;
-    EXPECT_EQ(::recv(kept_server_.get(), &byte, 1, 0), 1) << when;
+    EXPECT_TRUE(Talks(kept_)) << when;
   }
 
   // A connection through a cluster IP, before anything is killed.
   void KeepAConnection() {
     Apply(true, {Web({"a"})});
-    auto kept = Hold("client", "10.96.0.10", 80);
-    kept_client_ = std::move(kept.first);
-    kept_server_ = std::move(kept.second);
-    ASSERT_TRUE(kept_server_);
+    kept_ = Hold("client", "10.96.0.10", 80);
+    ASSERT_TRUE(kept_.second);
   }
 
-  UniqueFd kept_client_;
-  UniqueFd kept_server_;
+  std::pair<UniqueFd, UniqueFd> kept_;
 };
 
 TEST_F(NftKills, EveryPausePointIsFollowedByAWorkingStart) {
@@ -241,7 +223,7 @@ TEST_F(NftKills, EveryPausePointIsFollowedByAWorkingStart) {
                                         "HOLDFAST_PAUSE_DIR=" + directory_};
   auto environment = all;
   environment.push_back("HOLDFAST_PAUSE_AT=?");
-  EXPECT_FALSE(WaitForStop(Start(environment)));
+  EXPECT_FALSE(test_support::WaitForStop(Start(environment)));
   const std::map<std::string, int> passages = test_support::Passages(directory_);
   ASSERT_GE(passages.size(), 2u) << "built without pause points?";
   for (const auto& [name, count] : passages) {
@@ -252,8 +234,8 @@ TEST_F(NftKills, EveryPausePointIsFollowedByAWorkingStart) {
       environment.push_back("HOLDFAST_PAUSE_AT=" + at);
       ASSERT_OK(nft_->Remove());  // as much as possible is to be done by the one that is killed
       const pid_t pid = Start(environment);
-      (void)WaitForStop(pid);  // some points lie on the way of a first load only
-      Kill(pid);
+      // Some points lie on the way of a first load only.
+      if (test_support::WaitForStop(pid)) test_support::Kill(pid);
       ExpectAWorkingStart(at);
     }
   }
@@ -268,7 +250,7 @@ TEST_F(NftKills, RandomMomentsOfALargeLoadAreFollowedByAWorkingStart) {
     if (i % 2 == 0) ASSERT_OK(nft_->Remove());
     const pid_t pid = Start({"HOLDFAST_DRIVER_SERVICES=10000"});
     ::poll(nullptr, 0, static_cast<int>(random() % 400));  // the moment is the test's subject
-    Kill(pid);
+    test_support::Kill(pid);
     ExpectAWorkingStart(StrCat("kill ", i));
   }
 }

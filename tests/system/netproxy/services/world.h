@@ -111,6 +111,17 @@ class ServiceWorld : public NetFixture {
     return {std::move(fd), std::move(accepted)};
   }
 
+  // One byte there and back.
+  static bool Talks(const std::pair<UniqueFd, UniqueFd>& connection) {
+    char byte = 'x';
+    return ::send(connection.first.get(), &byte, 1, MSG_NOSIGNAL) == 1 &&
+           WaitFor(connection.second.get(), POLLIN, kTimeoutMs) &&
+           ::recv(connection.second.get(), &byte, 1, 0) == 1 &&
+           ::send(connection.second.get(), &byte, 1, MSG_NOSIGNAL) == 1 &&
+           WaitFor(connection.first.get(), POLLIN, kTimeoutMs) &&
+           ::recv(connection.first.get(), &byte, 1, 0) == 1;
+  }
+
   // The server that got the next datagram; "nobody" when none came.
   std::string ReceivedBy() {
     bool client_ready = false;

@@ -2,6 +2,9 @@
 // kill -9 of keeper processes at random, in pairs, all at once, while containers write.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <random>
@@ -98,6 +101,33 @@ TEST_F(KillTest, LoggerAtRandom) { RunKills({"log"}, false); }
 TEST_F(KillTest, HolderAndLauncher) { RunKills({"hold", "launch"}, true); }
 TEST_F(KillTest, HolderAndLogger) { RunKills({"hold", "log"}, false); }
 TEST_F(KillTest, LauncherAndLogger) { RunKills({"launch", "log"}, false); }
+
+// Each died alone, but now nobody of ours is left who could wait for the container.
+TEST_F(KillTest, LauncherThenHolderKeepTheExitCode) {
+  StartHolder();
+  Subject one = Make("one", {"/bin/chatter", "sleep", "9"}, 9);
+  Subject killed = Make("killed", {"/bin/chatter", "sleep", "9"}, 128 + SIGKILL);
+  for (Subject* subject : {&one, &killed}) {
+    auto launched = Start(*subject);
+    ASSERT_TRUE(launched) << launched.error().step << ": " << launched.error().text;
+  }
+  for (const char* first : {"launch", "hold", "launch", "hold"}) {
+    WaitForKeeper();
+    KillAll(first);
+  }
+  WaitForKeeper();
+  ::syscall(SYS_pidfd_send_signal, killed.pidfd.get(), SIGKILL, nullptr, 0);
+  for (Subject* subject : {&one, &killed}) {
+    const model::ExitReport report = subject == &one ? Stop(one) : WaitExit(killed);
+    EXPECT_EQ(report.exit_code, subject->exit_code) << subject->id;
+    EXPECT_NE(report.source, model::ExitReport::Source::kLost);
+    EXPECT_NE(report.source, model::ExitReport::Source::kWaited) << "so there was no orphan";
+    EXPECT_TRUE(client().WaitLogDrained(ContainerId(subject->id), std::chrono::seconds(20)));
+    Clean(*subject);
+  }
+  ExpectNothingLeft();
+}
+
 TEST_F(KillTest, AllAtOnce) { RunKills({"hold", "launch", "log"}, true); }
 
 }  // namespace
