@@ -28,6 +28,7 @@
 #include "agent/service_manager.h"
 #include "agent/source/manifest_directory.h"
 #include "agent/source/manifest_editor.h"
+#include "agent/source/source_faults.h"
 #include "agent/source/source_tap.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -70,6 +71,7 @@ struct Agent {
   std::unique_ptr<PodViewStore> view;
   std::unique_ptr<ManifestEditor> editor;
   std::unique_ptr<ManifestDirectory> source;
+  std::unique_ptr<SourceFaults> faults;
   std::unique_ptr<ServiceProxy> proxy;
   std::unique_ptr<SourceTap> tapped_source;
   std::unique_ptr<PodServices> services;
@@ -157,6 +159,14 @@ Result<void> OpenSource(Agent& agent) {
   options.node_name = instance.node_name;
   ASSIGN_OR_RETURN(agent.source,
                    ManifestDirectory::Start(options, std::make_shared<const SystemClock>()));
+  SourceFaultsCallbacks tell;
+  tell.warn = [](const std::string& line) { spdlog::warn("manifest {}", line); };
+  tell.info = [](const std::string& line) { spdlog::info("manifest {}", line); };
+  tell.event = [&agent](const FaultEvent& event) {
+    agent.view->AddEvent({event.kind, event.object_namespace, event.name, event.uid, "kubelet"},
+                         {true, "FailedValidation", event.message, "", false});
+  };
+  agent.faults = std::make_unique<SourceFaults>(instance.node_name, agent.started, std::move(tell));
   return {};
 }
 
@@ -175,8 +185,10 @@ Result<void> OpenServices(Agent& agent) {
   };
   ASSIGN_OR_RETURN(agent.proxy, ServiceProxy::Start(agent.config, *agent.source, *agent.view,
                                                     agent.clock, std::move(callbacks)));
-  agent.tapped_source = std::make_unique<SourceTap>(
-      *agent.source, [services = &agent.proxy->services()] { services->SourceChanged(); });
+  agent.tapped_source = std::make_unique<SourceTap>(*agent.source, [a = &agent] {
+    a->proxy->services().SourceChanged();
+    a->faults->Look(*a->source->Snapshot(), a->clock.Wall());
+  });
   return {};
 }
 
@@ -235,7 +247,12 @@ Result<void> OpenApi(Agent& agent) {
                    bool dry_run) { return a->editor->Apply(manifest, origin, dry_run); },
       .delete_object = [a](const std::string& kind, const std::string& ns,
                            const std::string& name) { return a->editor->Delete(kind, ns, name); },
-      .node = [a] { return MakeNode(a->config, kVersion, a->started, a->clock.Wall()); },
+      .node =
+          [a] {
+            auto node = MakeNode(a->config, kVersion, a->started, a->clock.Wall());
+            *node.mutable_status()->add_conditions() = a->faults->Condition(a->clock.Wall());
+            return node;
+          },
       .audit = [a](bool repair) { return Audit(*a, repair); },
       .set_deletion_grace = [a](const PodUid& uid, std::chrono::seconds grace) -> Result<void> {
         a->table->SetDeletionGrace(uid, grace);

@@ -37,6 +37,12 @@ class JsonReader {
     SkipSpace();
     while (!AtEnd()) {
       const size_t start = at_;
+      if (text_.substr(at_, 3) == "---") {
+        Fail(
+            "text that begins with { is JSON and has no lines ---: begin it with one to make it "
+            "YAML, or leave them out");
+        break;
+      }
       if (!Value()) break;
       if (at_ - start > limits_.max_document_bytes) {
         Fail(StrCat("document is larger than ", limits_.max_document_bytes, " bytes"));

@@ -139,12 +139,13 @@ FileObjects ReadFileObjects(const std::string& name, std::string_view text,
                             const FileRules& rules) {
   kube::Manifest manifest = kube::ReadManifest(name, text);
   FileObjects out;
+  out.content = kube::HashFnv128a(text);
   if (!manifest.ok()) {
     out.valid = false;
     out.message = kube::ToString(manifest.diagnostics);
   } else if (manifest.objects.empty()) {
     out.valid = false;
-    out.message = StrCat(name, ": holds no object");
+    out.message = StrCat(name, ":1:1: holds no object");
   } else if (!rules.multiple_documents && manifest.objects.size() != 1) {
     out.valid = false;
     out.message = StrCat(name, ": holds ", manifest.objects.size(),

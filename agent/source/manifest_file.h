@@ -53,6 +53,7 @@ struct FileObjects {
   std::vector<std::shared_ptr<const corev1::Service>> services;
   std::vector<std::shared_ptr<const discoveryv1::EndpointSlice>> slices;
   bool valid = true;
+  std::string content;  // a hash of the text
   std::string message;  // every fault, one per line; also of what is valid but not run from here
 };
 

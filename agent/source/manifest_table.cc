@@ -48,6 +48,12 @@ WallTime SeenAt(const corev1::Pod& pod) {
              : WallTime{};
 }
 
+const char* Advice(bool valid, bool last_good) {
+  if (valid) return "the rest of the file is in force; take this out of it";
+  return last_good ? "the last good version of the file stays in force until it is corrected"
+                   : "nothing of the file is in force until it is corrected";
+}
+
 void Sooner(std::optional<BootTime>& when, BootTime candidate) {
   if (!when || candidate < *when) when = candidate;
 }
@@ -63,9 +69,9 @@ class Names {
     if (added) return true;
     const std::string where =
         owner->second == file ? "earlier in the same file" : "in " + owner->second;
-    snapshot.errors.push_back({file, name,
-                               StrCat(file, ": ", kind_, " ", name, " is already defined ", where),
-                               since, false});
+    snapshot.errors.push_back(
+        {file, name, StrCat(file, ": ", kind_, " ", name, " is already defined ", where), since,
+         false, "rename it here, or remove it from one of the two", ""});
     return false;
   }
 
@@ -149,6 +155,8 @@ void ManifestTable::Loaded(const std::string& name, const FileSignature& signatu
   entry.loaded = signature;
   entry.renamed_in = false;
   SetError(entry.error, objects.message, now.wall);
+  entry.content = objects.content;
+  entry.valid = objects.valid;
   const bool had = !entry.pods.empty() || !entry.services.empty() || !entry.slices.empty();
   entry.last_good = !objects.valid && had;
   if (!objects.valid) return;
@@ -175,13 +183,14 @@ void ManifestTable::NoteDirectory(const std::string& why, const Moment& now) {
 PodSnapshot ManifestTable::Build() const {
   PodSnapshot snapshot;
   if (!directory_.text.empty()) {
-    snapshot.errors.push_back({"", "", directory_.text, directory_.since, false});
+    snapshot.errors.push_back({"", "", directory_.text, directory_.since, false, "", ""});
   }
   Names pods("pod"), services("service"), slices("endpoint slice");
   for (const auto& [file, entry] : entries_) {
     if (!entry.error.text.empty()) {
       const std::string pod = entry.pods.empty() ? std::string() : FullName(*entry.pods.front());
-      snapshot.errors.push_back({file, pod, entry.error.text, entry.error.since, entry.last_good});
+      snapshot.errors.push_back({file, pod, entry.error.text, entry.error.since, entry.last_good,
+                                 Advice(entry.valid, entry.last_good), entry.content});
     }
     for (const auto& pod : entry.pods) {
       if (pods.IsFirst(FullName(*pod), file, SeenAt(*pod), snapshot)) {

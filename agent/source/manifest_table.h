@@ -72,6 +72,8 @@ class ManifestTable {
     std::vector<std::shared_ptr<const corev1::Service>> services;
     std::vector<std::shared_ptr<const discoveryv1::EndpointSlice>> slices;
     Message error;
+    std::string content;  // of the version that `error` is about
+    bool valid = true;    // that version
   };
 
   bool IsReady(const Entry& entry, const Moment& now, Plan& plan) const;

@@ -49,6 +49,8 @@ struct SourceError {
                         // error, one per line
   WallTime since;       // when this very message first appeared
   bool last_good_runs = false;  // an earlier good version of the file is still desired
+  std::string advice;           // what is in force now and what to do; "" where that is plain
+  std::string content;          // which version of the file this is about; "" where it has none
   bool operator==(const SourceError&) const = default;
 };
 

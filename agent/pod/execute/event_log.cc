@@ -58,7 +58,9 @@ EventPtr EventLog::MakeEvent(const EventSubject& subject, const EventNote& note,
   auto event = std::make_shared<corev1::Event>();
   event->mutable_metadata()->set_name(
       StrCat(subject.name, ".", Hex(now.since_epoch.count() + static_cast<int64_t>(serial_++))));
-  event->mutable_metadata()->set_namespace_(subject.object_namespace);
+  // Events of what has no namespace, a node, lie where Kubernetes puts them.
+  event->mutable_metadata()->set_namespace_(
+      subject.object_namespace.empty() ? "default" : subject.object_namespace);
   SetTime(event->mutable_metadata()->mutable_creationtimestamp(), now);
   auto* object = event->mutable_involvedobject();
   object->set_kind(subject.kind);
@@ -106,7 +108,8 @@ std::vector<EventChange> EventLog::Record(const EventSubject& subject, const Eve
                                           const std::function<uint64_t()>& next_version) {
   std::vector<EventChange> changes;
   const std::string group_key =
-      StrCat(subject.uid, "\n", note.warning ? "W" : "N", "\n", note.reason);
+      StrCat(subject.kind, "/", subject.object_namespace, "/", subject.name, "/", subject.uid, "\n",
+             note.warning ? "W" : "N", "\n", note.reason);
   Group& group = groups_[group_key];
   if (!Allowed(group, now)) return changes;
 

@@ -111,7 +111,8 @@ def test_a_changed_manifest_replaces_the_pod(node):
                         and p["status"]["phase"] == "Running")
     node.wait("its log", lambda: node.log("changing").startswith("second"))
     node.write("changing", "{ broken")
-    time.sleep(0.6)  # longer than a file must be quiet; nothing may happen, so nothing can be polled for
+    node.wait("the pod hears of it", lambda: "FailedValidation" in node.ctl(
+        "describe", "pod", f"changing-{node.node}").stdout)
     equal(node.get("changing")["metadata"]["uid"], second["metadata"]["uid"], "the last good pod runs on")
     node.remove("changing")
 

@@ -89,6 +89,37 @@ def test_node_ports_follow_the_nodes_address(node):
     until(node, "and at the first one again", lambda: ask("10.60.0.2", 30080) == "a")
 
 
+def test_a_file_that_cannot_be_read_is_told_and_its_services_stay(node):
+    node.service("web", "10.96.0.10")
+    node.endpoints("web", [A])
+    until(node, "the service answers", lambda: ask("10.96.0.10") == "a")
+    file = node.manifests / "web.json"
+    good = file.read_text()
+    new = node.manifests / ".web.new"
+    new.write_text(f"{good}\n---\n{good}\n")
+    new.rename(file)
+    fault = "web.json:2:1: text that begins with { is JSON and has no lines ---"
+    until(node, "it is logged", lambda: fault in node.log())
+    equal(node.log().count(fault), 1, "times it is logged")
+    check("the last good version of the file stays in force" in node.log(), node.log())
+    equal(ask("10.96.0.10"), "a", "the last good service")
+    for words in (("describe", "node"), ("describe", "service", "web"), ("get", "events")):
+        said = node.ctl(*words).stdout
+        check("FailedValidation" in said and fault in said, f"holdctl {' '.join(words)}: {said}")
+    check(node_condition(node, "ManifestProblem")["message"].startswith(fault), "the condition")
+    new.write_text(good)
+    new.rename(file)
+    until(node, "the condition is gone",
+          lambda: node_condition(node, "ManifestProblem")["status"] == "False")
+    check("web.json: in order again" in node.log(), node.log())
+    equal(node.log().count(fault), 1, "times it was logged")
+
+
+def node_condition(node, kind):
+    conditions = json.loads(node.ctl("get", "node", node.node, "-o", "json").stdout)["status"]["conditions"]
+    return next(c for c in conditions if c["type"] == kind)
+
+
 def in_an_empty_network(text, *words):
     """Runs a program with `text` as its input in a network namespace of its own."""
     return subprocess.run(["unshare", "--net", *words], input=text, capture_output=True, text=True,

@@ -53,6 +53,23 @@ TEST_F(EventLogTest, TheSameEventAgainRaisesItsCount) {
   EXPECT_EQ(log_.List().size(), 1u);
 }
 
+TEST_F(EventLogTest, ObjectsWithoutUidsAreKeptApart) {
+  const EventNote note{true, "FailedValidation", "both.yaml: broken", "", false};
+  for (const char* name : {"a", "b"}) {
+    log_.Record({"Service", "default", name, "", "kubelet"}, note, now_,
+                [this] { return ++version_; });
+  }
+  EXPECT_EQ(log_.List().size(), 2u);
+}
+
+TEST_F(EventLogTest, ANodesEventsLieInTheDefaultNamespace) {
+  log_.Record({"Node", "", "n1", "n1", "kubelet"}, {true, "X", "y", "", false}, now_,
+              [this] { return ++version_; });
+  const corev1::Event& event = *log_.List().at(0);
+  EXPECT_EQ(event.metadata().namespace_(), "default");
+  EXPECT_EQ(event.involvedobject().namespace_(), "");
+}
+
 TEST_F(EventLogTest, ManyDifferentMessagesBecomeOneCombinedEvent) {
   for (int i = 0; i < 15; ++i) Record("Failed", StrCat("message ", i));
   const auto list = log_.List();
