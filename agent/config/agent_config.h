@@ -68,6 +68,9 @@ struct AgentConfig {
 // "config.yaml:3:1: rootDirr: unknown field (did you mean "rootDir"?)".
 Result<void> ReadConfigText(const std::string& text, const std::string& file, AgentConfig& config);
 
+// All settings as a configuration file in JSON.
+std::string ConfigJson(const AgentConfig& config);
+
 // "192.0.2.1:80", "[2001:db8::1]:80"; nothing for "".
 Result<std::optional<model::Endpoint>> ParseBindAddress(const std::string& text);
 

@@ -89,7 +89,7 @@ CommandLine ReadCommandLine(int argc, char** argv, std::string_view version) {
   }
   for (const Field& field : Fields()) {
     if (app.count(field.Flag()) == 0) continue;
-    if (auto set = field.set(line.config, given[field.name]); !set) {
+    if (auto set = field.access.set(line.config, given[field.name]); !set) {
       return Stop(kUsageError,
                   StrCat("holdfastd: ", field.Flag(), ": ", set.error().message(), "\n"));
     }

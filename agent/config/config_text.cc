@@ -14,9 +14,6 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr char kApiVersion[] = "holdfast.dev/v1";
-constexpr char kKind[] = "AgentConfiguration";
-
 class Reader {
  public:
   Reader(const std::string& file, AgentConfig& config) : file_(file), config_(config) {}
@@ -26,8 +23,8 @@ class Reader {
       Complain(root.at, "", StrCat("expected a map, found ", kube::KindName(root.kind)));
       return;
     }
-    Expect(root, "apiVersion", kApiVersion);
-    Expect(root, "kind", kKind);
+    Expect(root, "apiVersion", kConfigApiVersion);
+    Expect(root, "kind", kConfigKind);
     for (const kube::Member& member : root.members) {
       if (member.key != "apiVersion" && member.key != "kind") ReadMember(member);
     }
@@ -57,7 +54,7 @@ class Reader {
       if (member.key != field.name) continue;
       std::vector<std::string> values;
       if (!ReadValues(member, field, values)) return;
-      if (auto set = field.set(config_, values); !set) {
+      if (auto set = field.access.set(config_, values); !set) {
         Complain(member.value.at, member.key, set.error().message());
       }
       return;

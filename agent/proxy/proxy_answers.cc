@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "agent/proxy/configz.h"
 #include "agent/proxy/service_health.h"
 #include "netproxy/health/replies.h"
 
@@ -60,6 +61,9 @@ netproxy::HttpReply AnswerMetrics(const ProxyAnswers& answers, const std::string
     return Plain(200, MetricsOf(answers), "text/plain; version=0.0.4; charset=utf-8");
   }
   if (path == "/proxyMode") return Plain(200, answers.mode(), "text/plain; charset=utf-8");
+  if (path == "/configz") {
+    return Plain(200, ConfigzText(answers.config, answers.mode()), "application/json");
+  }
   if (path == "/healthz") return Plain(200, "ok", "text/plain; charset=utf-8");
   return UnknownPath();
 }

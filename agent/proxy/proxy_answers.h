@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the service proxy answers over HTTP, as kube-proxy does: /healthz and /livez for load
-// balancers and whoever restarts it, /metrics, /proxyMode and /healthz for monitoring.
+// balancers and whoever restarts it, /metrics, /proxyMode, /configz and /healthz for monitoring.
 #pragma once
 
 #include <functional>
@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/config/agent_config.h"
 #include "agent/proxy/health_server.h"
 #include "agent/proxy/proxy_metrics.h"
 #include "agent/proxy/service_driver.h"
@@ -26,6 +27,7 @@ struct ProxyAnswers {
   bool ipv6 = true;
   // Of the addresses that are announced; may be empty.
   std::function<std::vector<netproxy::announce::AddressStatus>()> announced = nullptr;
+  AgentConfig config = {};  // as it was read
 };
 
 // Other paths are 404.

@@ -73,6 +73,7 @@ ProxyAnswers ServiceProxy::Answers(std::shared_ptr<ProxyMetrics> metrics, const 
   if (announcements_) {
     answers.announced = [announced = announcements_.get()] { return announced->Status(); };
   }
+  answers.config = config_;
   answers.ipv4 = HasFamily(settings, false);
   answers.ipv6 = HasFamily(settings, true);
   return answers;

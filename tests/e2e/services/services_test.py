@@ -169,6 +169,8 @@ def test_health_and_metrics_are_answered_as_kube_proxy_does(node):
         equal(said["status"]["IPv4"]["healthy"], True, path)
     equal(node.get("http://127.0.0.1:10256/")[0], 404, "another path")
     equal(node.get("http://127.0.0.1:10249/proxyMode"), (200, "nftables"), "mode")
+    equal(configz(node)["holdfast.dev"]["nodeName"], node.node, "nodeName of /configz")
+    equal(configz(node)["kubeproxy.config.k8s.io"]["mode"], "nftables", "mode of /configz")
     endpoint_changes = 'kubeproxy_sync_proxy_rules_endpoint_changes_total '
     before = metric(node, endpoint_changes)
     node.endpoints("web", [B])
@@ -180,6 +182,8 @@ def test_health_and_metrics_are_answered_as_kube_proxy_does(node):
         check(metric(node, name) > 0, name)
     node.set_mode("iptables")
     until(node, "only iptables has rules", lambda: node.modes() == {"iptables"})
+    for part, field in (("holdfast.dev", "proxyMode"), ("kubeproxy.config.k8s.io", "mode")):
+        equal(configz(node)[part][field], "iptables", f"{field} of {part} of /configz after SIGHUP")
     check(metric(node, "kubeproxy_sync_proxy_rules_iptables_total"
                        "{ip_family=\"IPv4\",table=\"nat\"}") > 5, "rules are counted")
     node.set_mode("nftables")
@@ -229,6 +233,12 @@ def test_addresses_are_announced_to_the_segment_when_asked_for(node):
             node.remove(name)
         node.set_config(announceInterfaces=[], announceAddresses=[], metricsBindAddress="")
         node.kill(("agent",))
+
+
+def configz(node):
+    status, text = node.get("http://127.0.0.1:10249/configz")
+    equal(status, 200, "configz")
+    return json.loads(text)
 
 
 def metric(node, name):

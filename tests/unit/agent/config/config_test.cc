@@ -3,8 +3,10 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -156,6 +158,90 @@ TEST(FieldsTest, AreInTheManualAndInTheGuide) {
   for (const Field& field : Fields()) {
     EXPECT_NE(manual.find("fB" + field.Flag() + "fR"), std::string::npos) << field.Flag();
     EXPECT_NE(guide.find("`" + std::string(field.name) + "`"), std::string::npos) << field.name;
+  }
+}
+
+// Every setting with a value that is not its default.
+constexpr char kEverything[] = R"(
+nodeName: n7
+rootDir: /a
+runDir: /b
+manifestDir: /c
+podLogDir: /d
+containerLogDir: /e
+cgroupRoot: /f
+cgroupParent: /g
+cgroupDriver: systemd
+interfacePrefix: zz
+tableName: other
+podCIDRs: [10.1.0.0/16, "fd01::/64"]
+serviceCIDRs: [10.2.0.0/16]
+proxyMode: ipvs
+healthzBindAddress: "[::1]:1"
+metricsBindAddress: ""
+nodePortAddresses: [192.0.2.0/24]
+allowedExternalIPs: [198.51.100.0/24]
+announceInterfaces: [eth7]
+announceAddresses: [198.51.100.0/28]
+announcePriority: 7
+ipvsScheduler: mh
+ipvsSchedulerFlags: [mh-port]
+ipvsStrictARP: true
+ipvsExcludeCIDRs: [10.3.0.0/16]
+ipvsTcpTimeout: 1h
+ipvsTcpFinTimeout: 2m
+ipvsUdpTimeout: 3s
+clusterDomain: example.test
+clusterDNS: [10.2.0.10]
+resolvConf: /h
+apiGroup: people
+seccompDir: /i
+containerLogMaxSize: 1Mi
+containerLogMaxFiles: 9
+maxContainerRestartPeriod: 90s
+systemReserved: {cpu: 1500m, memory: 1Gi, pid: 7}
+kubeReserved: {memory: 1Mi}
+enforceNodeAllocatable: [none]
+workers: 3
+keeperBinary: /l
+initBinary: /j
+unpackBinary: /k
+logLevel: trace
+)";
+
+TEST(ConfigJsonTest, IsAFileThatSaysTheSame) {
+  AgentConfig config;
+  const std::string defaults = ConfigJson(config);
+  const auto read = ReadConfigText(std::string(kHead) + kEverything, "c.yaml", config);
+  ASSERT_TRUE(read) << read.error().message();
+  const std::string json = ConfigJson(config);
+  EXPECT_NE(json.find(R"("systemReserved":{"cpu":"1500m","memory":"1073741824","pid":"7"})"),
+            std::string::npos)
+      << json;
+  AgentConfig again;
+  const auto reread = ReadConfigText(json, "c.json", again);
+  ASSERT_TRUE(reread) << reread.error().message();
+  EXPECT_EQ(ConfigJson(again), json);
+  AgentConfig fresh;
+  for (const Field& field : Fields()) {
+    EXPECT_NE(field.access.get(config), field.access.get(fresh))
+        << field.name << " is not in kEverything";
+    EXPECT_EQ(field.access.get(config), field.access.get(again)) << field.name;
+  }
+  AgentConfig plain;
+  ASSERT_TRUE(ReadConfigText(defaults, "d.json", plain)) << defaults;
+  EXPECT_EQ(ConfigJson(plain), defaults);
+}
+
+// All fields are shown to everybody who may ask.
+TEST(ConfigJsonTest, NoFieldHoldsASecret) {
+  for (const Field& field : Fields()) {
+    std::string name = field.name;
+    for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (const char* word : {"token", "password", "secret", "credential", "privatekey"}) {
+      EXPECT_EQ(name.find(word), std::string::npos)
+          << field.name << ": let it name a file instead of holding the secret";
+    }
   }
 }
 

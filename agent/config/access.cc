@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/config/access.h"
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+
+#include "agent/kube/quantity.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+using Json = nlohmann::json;
+using Values = std::vector<std::string>;
+
+template <class Value>
+auto Getter(Value AgentConfig::* member) {
+  return [member](const AgentConfig& c) { return Json(c.*member); };
+}
+
+template <class Value>
+auto Getter(Value model::Instance::* member) {
+  return [member](const AgentConfig& c) { return Json(c.instance.*member); };
+}
+
+Result<void> SetAmount(const std::string& text, NodeAmounts& amounts) {
+  const size_t split = text.find('=');
+  if (split == std::string::npos) {
+    return InvalidArgument(StrCat("\"", text, "\" is not of the form memory=1Gi"));
+  }
+  const std::string name = text.substr(0, split);
+  ASSIGN_OR_RETURN(const kube::Amount amount, kube::Amount::Parse(text.substr(split + 1)));
+  if (amount.IsNegative()) return InvalidArgument(StrCat(name, ": must not be negative"));
+  if (name == "cpu") {
+    amounts.cpu_milli = amount.Milli();
+  } else if (name == "memory") {
+    amounts.memory_bytes = amount.Units();
+  } else if (name == "pid") {
+    amounts.pids = amount.Units();
+  } else {
+    return InvalidArgument(StrCat("\"", name, "\" is none of: cpu, memory, pid"));
+  }
+  return {};
+}
+
+Result<void> SetEnforced(AgentConfig& c, const Values& v) {
+  const bool none = v.empty() || (v.size() == 1 && v.front() == "none");
+  for (const std::string& what : v) {
+    if (none || what == "pods") continue;
+    return InvalidArgument(StrCat("\"", what, "\" is none of: pods, none"));
+  }
+  c.enforce_node_allocatable = !none;
+  return {};
+}
+
+// "300s", "5m", "1h30m", "90".
+Result<std::chrono::seconds> ParseDuration(const std::string& text) {
+  int64_t total = 0;
+  const char* at = text.data();
+  const char* const end = text.data() + text.size();
+  while (at != end) {
+    int64_t value = 0;
+    const auto parsed = std::from_chars(at, end, value);
+    if (parsed.ec != std::errc() || value < 0 || value > 1'000'000) break;
+    at = parsed.ptr;
+    const char unit = at == end ? 's' : *at++;
+    const int64_t factor = unit == 's' ? 1 : unit == 'm' ? 60 : unit == 'h' ? 3600 : 0;
+    if (factor == 0) break;
+    total += value * factor;
+    if (at == end) return std::chrono::seconds(total);
+  }
+  return InvalidArgument(StrCat("\"", text, "\" is not a duration such as 300s or 5m"));
+}
+
+}  // namespace
+
+Access Text(std::string AgentConfig::* member) {
+  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
+            c.*member = v.front();
+            return {};
+          },
+          Getter(member)};
+}
+
+Access Text(std::string model::Instance::* member) {
+  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
+            c.instance.*member = v.front();
+            return {};
+          },
+          Getter(member)};
+}
+
+Access Path(std::string model::Instance::* member) {
+  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
+            std::string path = v.front();
+            while (path.size() > 1 && path.back() == '/') path.pop_back();
+            const std::string framed = path + "/";
+            if (!path.starts_with('/') || framed.find("/../") != std::string::npos ||
+                framed.find("/./") != std::string::npos) {
+              return InvalidArgument(StrCat("\"", v.front(), "\" is not an absolute path"));
+            }
+            c.instance.*member = path;
+            return {};
+          },
+          Getter(member)};
+}
+
+Access List(std::vector<std::string> model::Instance::* member) {
+  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
+            c.instance.*member = v;
+            return {};
+          },
+          Getter(member)};
+}
+
+Access List(std::vector<std::string> AgentConfig::* member) {
+  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
+            c.*member = v;
+            return {};
+          },
+          Getter(member)};
+}
+
+Access OneOf(std::string AgentConfig::* member, Values allowed) {
+  return {[member, allowed](AgentConfig& c, const Values& v) -> Result<void> {
+            std::string known;
+            for (const std::string& value : allowed) {
+              if (v.front() == value) {
+                c.*member = value;
+                return {};
+              }
+              known += StrCat(known.empty() ? "" : ", ", value);
+            }
+            return InvalidArgument(StrCat("\"", v.front(), "\" is none of: ", known));
+          },
+          Getter(member)};
+}
+
+Access Bool(bool AgentConfig::* member) {
+  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
+            if (v.front() != "true" && v.front() != "false") {
+              return InvalidArgument(StrCat("\"", v.front(), "\" is none of: true, false"));
+            }
+            c.*member = v.front() == "true";
+            return {};
+          },
+          Getter(member)};
+}
+
+Access BindAddress(std::string AgentConfig::* member) {
+  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
+            const std::string text = v.empty() ? std::string() : v.front();
+            const auto parsed = ParseBindAddress(text);
+            if (!parsed) return parsed.error();
+            c.*member = text;
+            return {};
+          },
+          Getter(member)};
+}
+
+Access Number(uint32_t AgentConfig::* member, uint32_t least, uint32_t most) {
+  return {[=](AgentConfig& c, const Values& v) -> Result<void> {
+            const std::string& text = v.front();
+            const char* const end = text.data() + text.size();
+            uint32_t value = 0;
+            const auto [stop, error] = std::from_chars(text.data(), end, value);
+            if (error != std::errc() || stop != end || value < least || value > most) {
+              return InvalidArgument(
+                  StrCat("\"", text, "\" is not a number from ", least, " to ", most));
+            }
+            c.*member = value;
+            return {};
+          },
+          Getter(member)};
+}
+
+Access Size(uint64_t AgentConfig::* member) {
+  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
+            ASSIGN_OR_RETURN(const kube::Amount amount, kube::Amount::Parse(v.front()));
+            if (amount.Units() < 4096)
+              return InvalidArgument(StrCat("\"", v.front(), "\" is below 4Ki"));
+            c.*member = static_cast<uint64_t>(amount.Units());
+            return {};
+          },
+          [member](const AgentConfig& c) { return Json(std::to_string(c.*member)); }};
+}
+
+Access Amounts(NodeAmounts AgentConfig::* member) {
+  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
+            NodeAmounts amounts;
+            for (const std::string& text : v) RETURN_IF_ERROR(SetAmount(text, amounts));
+            c.*member = amounts;
+            return {};
+          },
+          [member](const AgentConfig& c) {
+            const NodeAmounts& amounts = c.*member;
+            return Json{{"cpu", StrCat(amounts.cpu_milli, "m")},
+                        {"memory", std::to_string(amounts.memory_bytes)},
+                        {"pid", std::to_string(amounts.pids)}};
+          }};
+}
+
+Access Enforced() {
+  return {SetEnforced, [](const AgentConfig& c) {
+            return Json::array({c.enforce_node_allocatable ? "pods" : "none"});
+          }};
+}
+
+Access Duration(std::chrono::seconds AgentConfig::* member, int64_t least, int64_t most) {
+  return {[=](AgentConfig& c, const Values& v) -> Result<void> {
+            ASSIGN_OR_RETURN(const std::chrono::seconds value, ParseDuration(v.front()));
+            if (value.count() < least || value.count() > most) {
+              return InvalidArgument(
+                  StrCat("\"", v.front(), "\" is not from ", least, "s to ", most, "s"));
+            }
+            c.*member = value;
+            return {};
+          },
+          [member](const AgentConfig& c) { return Json(StrCat((c.*member).count(), "s")); }};
+}
+
+Result<std::optional<model::Endpoint>> ParseBindAddress(const std::string& text) {
+  if (text.empty()) return std::optional<model::Endpoint>();
+  const size_t colon = text.rfind(':');
+  const auto wrong = [&] {
+    return InvalidArgument(
+        StrCat("\"", text, "\" is not of the form 192.0.2.1:80 or [2001:db8::1]:80"));
+  };
+  if (colon == std::string::npos) return wrong();
+  std::string host = text.substr(0, colon);
+  const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
+  if (brackets) host = host.substr(1, host.size() - 2);
+  const auto address = IpAddress::Parse(host);
+  uint16_t port = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data() + colon + 1, end, port);
+  if (!address || address->v6 != brackets || error != std::errc() || stop != end || port == 0) {
+    return wrong();
+  }
+  return std::optional(model::Endpoint{*address, port});
+}
+
+}  // namespace holdfast::agent

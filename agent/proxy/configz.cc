@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/proxy/configz.h"
+
+#include <bit>
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+#include "agent/proxy/service_driver.h"
+#include "agent/source/manifest_directory.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/model/service_table.h"
+
+namespace holdfast::agent {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr char kOff[] = "0s";  // of a timeout: as the kernel has it
+
+std::string Joined(const std::vector<std::string>& texts) {
+  std::string out;
+  for (const std::string& text : texts) out += (out.empty() ? "" : ",") + text;
+  return out;
+}
+
+std::string Seconds(std::chrono::milliseconds time) {
+  return StrCat(std::chrono::duration_cast<std::chrono::seconds>(time).count(), "s");
+}
+
+// What the modes nftables and iptables have in common. Changes are not collected for a time, but
+// while the one before is written.
+Json RulesPart() {
+  const model::ServiceSettings settings;
+  return {{"masqueradeBit", std::countr_zero(settings.masquerade_mark)},
+          {"masqueradeAll", false},
+          {"syncPeriod", Seconds(ServiceDriverOptions{}.repair_every)},
+          {"minSyncPeriod", kOff}};
+}
+
+Json IptablesPart() {
+  Json part = RulesPart();
+  part["localhostNodePorts"] = model::ServiceSettings{}.localhost_node_ports;
+  return part;
+}
+
+Json IpvsPart(const AgentConfig& config) {
+  return {{"syncPeriod", Seconds(ServiceDriverOptions{}.repair_every)},
+          {"minSyncPeriod", kOff},
+          {"scheduler", config.ipvs_scheduler},
+          {"excludeCIDRs", config.ipvs_exclude_cidrs},
+          {"strictARP", config.ipvs_strict_arp},
+          {"tcpTimeout", Seconds(config.ipvs_tcp_timeout)},
+          {"tcpFinTimeout", Seconds(config.ipvs_tcp_fin_timeout)},
+          {"udpTimeout", Seconds(config.ipvs_udp_timeout)}};
+}
+
+// There is no client of an API server; nothing is set in the connection table.
+Json FixedPart() {
+  const Json buffer = {{"infoBufferSize", "0"}};
+  return {{"clientConnection",
+           {{"kubeconfig", ""},
+            {"acceptContentTypes", ""},
+            {"contentType", ""},
+            {"qps", 0},
+            {"burst", 0}}},
+          {"conntrack",
+           {{"maxPerCore", 0},
+            {"min", 0},
+            {"tcpEstablishedTimeout", kOff},
+            {"tcpCloseWaitTimeout", kOff},
+            {"tcpBeLiberal", false},
+            {"udpTimeout", kOff},
+            {"udpStreamTimeout", kOff}}},
+          {"winkernel",
+           {{"networkName", ""},
+            {"sourceVip", ""},
+            {"enableDSR", false},
+            {"rootHnsEndpointName", ""},
+            {"forwardHealthCheckVip", false}}},
+          {"logging",
+           {{"format", "text"},
+            {"flushFrequency", kOff},
+            {"verbosity", 0},
+            {"options", {{"json", buffer}, {"text", buffer}}}}},
+          {"detectLocal", {{"bridgeInterface", ""}, {"interfaceNamePrefix", ""}}},
+          {"bindAddressHardFail", false},
+          {"enableProfiling", false},
+          {"showHiddenMetricsForVersion", ""},
+          {"portRange", ""},
+          {"oomScoreAdj", nullptr},
+          {"configSyncPeriod", Seconds(ManifestDirectoryOptions{}.resync)}};
+}
+
+Json KubeProxyPart(const AgentConfig& config) {
+  Json part = FixedPart();
+  part.update({{"apiVersion", "kubeproxy.config.k8s.io/v1alpha1"},
+               {"kind", "KubeProxyConfiguration"},
+               {"hostnameOverride", config.instance.node_name},
+               {"bindAddress", "0.0.0.0"},
+               {"healthzBindAddress", config.healthz_bind_address},
+               {"metricsBindAddress", config.metrics_bind_address},
+               {"mode", config.proxy_mode},
+               {"iptables", IptablesPart()},
+               {"ipvs", IpvsPart(config)},
+               {"nftables", RulesPart()},
+               {"detectLocalMode", "ClusterCIDR"},
+               {"clusterCIDR", Joined(config.instance.pod_cidrs)},
+               {"nodePortAddresses", config.node_port_addresses}});
+  return part;
+}
+
+// A flag may hold any bytes.
+std::string ToText(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string ConfigzText(AgentConfig config, const std::string& mode) {
+  config.proxy_mode = mode;
+  return StrCat("{\"holdfast.dev\":", ConfigJson(config),
+                ",\"kubeproxy.config.k8s.io\":", ToText(KubeProxyPart(config)), "}");
+}
+
+}  // namespace holdfast::agent
