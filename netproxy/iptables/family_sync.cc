@@ -55,7 +55,7 @@ Result<void> FamilySync::Write(const std::string& text) {
 std::vector<RuleCount> FamilySync::CountRules() const {
   std::vector<RuleCount> out;
   out.reserve(kTables);
-  for (const Table table : {Table::kFilter, Table::kNat, Table::kMangle}) {
+  for (const Table table : kAllTables) {
     out.push_back(
         {v6_, std::string(ToString(table)), book_.counts()[Index(table)], written_[Index(table)]});
   }

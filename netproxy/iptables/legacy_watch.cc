@@ -77,7 +77,7 @@ class LegacyWatch : public IptablesWatch {
   Shape Look(bool v6) const {
     Shape shape;
     std::memset(&shape, 0, sizeof shape);
-    for (const Table table : {Table::kFilter, Table::kNat, Table::kMangle}) {
+    for (const Table table : kAllTables) {
       ipt_getinfo& info = shape[static_cast<size_t>(table)];
       const std::string name(ToString(table));
       std::memcpy(info.name, name.c_str(), name.size() + 1);

@@ -4,6 +4,7 @@
 // SHA-256; the same in both families and in every proxy that follows Kubernetes.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -13,7 +14,8 @@
 namespace holdfast::netproxy::iptables {
 
 enum class Table : uint8_t { kFilter, kNat, kMangle };
-inline constexpr size_t kTables = 3;
+inline constexpr std::array kAllTables = {Table::kFilter, Table::kNat, Table::kMangle};
+inline constexpr size_t kTables = kAllTables.size();
 std::string_view ToString(Table table);
 
 inline constexpr std::string_view kServices = "KUBE-SERVICES";

@@ -129,7 +129,7 @@ std::string Print(Table table, const TableEdit& edit) {
 
 Repairs Compare(const Saved& saved, const Ruleset& wanted) {
   Repairs repairs;
-  for (const Table table : {Table::kFilter, Table::kNat, Table::kMangle}) {
+  for (const Table table : kAllTables) {
     const SavedTable& have = saved.tables[Index(table)];
     const auto& want = wanted.chains[Index(table)];
     TableEdit edit;
@@ -156,7 +156,7 @@ RuleCounts CountRules(std::string_view text) {
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     if (line.starts_with("-A ") || line.starts_with("-I ")) ++counts[at];
     if (!line.starts_with("*")) continue;
-    for (const Table table : {Table::kFilter, Table::kNat, Table::kMangle}) {
+    for (const Table table : kAllTables) {
       if (line.substr(1) == ToString(table)) at = Index(table);
     }
   }
@@ -165,7 +165,7 @@ RuleCounts CountRules(std::string_view text) {
 
 std::string Clear(const Saved& saved, bool firewall) {
   std::string text;
-  for (const Table table : {Table::kFilter, Table::kNat, Table::kMangle}) {
+  for (const Table table : kAllTables) {
     const SavedTable& have = saved.tables[Index(table)];
     TableEdit edit;
     Names ours = OurChains(have);
@@ -184,7 +184,7 @@ std::string Clear(const Saved& saved, bool firewall) {
 
 std::string PrintOurs(const Saved& saved) {
   std::string text;
-  for (const Table table : {Table::kFilter, Table::kNat, Table::kMangle}) {
+  for (const Table table : kAllTables) {
     const SavedTable& have = saved.tables[Index(table)];
     Names ours = OurChains(have);
     if (have.contains(kFirewall)) ours.insert(std::string(kFirewall));

@@ -87,7 +87,7 @@ void Normalize(std::vector<std::string>& option) {
 }
 
 std::optional<Table> TableByName(std::string_view name) {
-  for (const Table table : {Table::kFilter, Table::kNat, Table::kMangle}) {
+  for (const Table table : kAllTables) {
     if (ToString(table) == name) return table;
   }
   return std::nullopt;

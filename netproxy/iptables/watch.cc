@@ -14,7 +14,7 @@ namespace {
 
 bool IsTableOfOurs(const nft::NftTouch& touch) {
   if (touch.family != NFPROTO_IPV4 && touch.family != NFPROTO_IPV6) return false;
-  for (const Table table : {Table::kFilter, Table::kNat, Table::kMangle}) {
+  for (const Table table : kAllTables) {
     if (touch.table == ToString(table)) return true;
   }
   return false;

@@ -12,15 +12,13 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
-#include <memory>
 #include <string_view>
 
-#include "holdfast/base/strings.h"
+#include "holdfast/sys/notifications.h"
 
 namespace holdfast::netproxy::nft {
 namespace {
 
-constexpr size_t kReceiveBytes = size_t{64} * 1024;
 // The first attribute of each kind of object is the name of its table.
 static_assert(NFTA_TABLE_NAME == 1 && NFTA_CHAIN_TABLE == 1 && NFTA_RULE_TABLE == 1 &&
               NFTA_SET_TABLE == 1 && NFTA_SET_ELEM_LIST_TABLE == 1);
@@ -70,17 +68,6 @@ NftTouch TouchOf(std::string_view message, uint16_t type) {
   return touch;
 }
 
-bool HasNews(std::string_view datagram, const NftWatch::IsNews& is_news) {
-  while (datagram.size() >= sizeof(nlmsghdr)) {
-    nlmsghdr header;
-    std::memcpy(&header, datagram.data(), sizeof header);
-    if (header.nlmsg_len < sizeof header || header.nlmsg_len > datagram.size()) return false;
-    if (is_news(TouchOf(datagram.substr(0, header.nlmsg_len), header.nlmsg_type))) return true;
-    datagram.remove_prefix(std::min<size_t>(NLMSG_ALIGN(header.nlmsg_len), datagram.size()));
-  }
-  return false;
-}
-
 }  // namespace
 
 Result<NftWatch> NftWatch::Open(const std::string& table, uint32_t own_port, int receive_bytes) {
@@ -117,20 +104,10 @@ Result<void> NftWatch::HearAllBut(uint32_t port) const {
 }
 
 Result<bool> NftWatch::Drain() {
-  const auto buffer = std::make_unique_for_overwrite<char[]>(kReceiveBytes);
-  bool touched = false;
-  for (;;) {
-    const ssize_t n = ::recv(fd_.get(), buffer.get(), kReceiveBytes, 0);
-    if (n > 0) {
-      touched = touched || HasNews({buffer.get(), static_cast<size_t>(n)}, is_news_);
-    } else if (n < 0 && errno == ENOBUFS) {
-      touched = true;
-    } else if (n < 0 && errno == EAGAIN) {
-      return touched;
-    } else if (n < 0 && errno != EINTR) {
-      return Error::FromErrno(errno, "receive netfilter notifications");
-    }
-  }
+  const auto is_news = [this](uint16_t type, std::string_view message) {
+    return is_news_(TouchOf(message, type));
+  };
+  return sys::DrainNotifications(fd_.get(), is_news, "netfilter notifications");
 }
 
 }  // namespace holdfast::netproxy::nft
