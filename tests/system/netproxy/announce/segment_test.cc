@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two nodes and a client on one bridge: who answers, and what the client's kernel makes of it.
+// Two nodes and a client on one bridge: who answers, and what the client's kernel makes of it. The
+// tests wait for seconds and share nothing, so all of them run at once.
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -7,6 +8,7 @@
 
 #include "netproxy/announce/announcer.h"
 #include "netproxy/announce/segment_election.h"
+#include "tests/support/parallel_tests.h"
 #include "tests/system/netproxy/announce/segment_world.h"
 
 namespace holdfast::netproxy::announce {
@@ -102,38 +104,34 @@ TEST_F(SegmentWorld, AFrozenHolderDoesNotAnswerWhenItGoesOn) {
   EXPECT_TRUE(Until(kLong, [&] { return OnlyAnswers(1); })) << "it is preferred, so it comes back";
 }
 
+class PausePoints : public SegmentWorld, public testing::WithParamInterface<const char*> {};
+INSTANTIATE_TEST_SUITE_P(, PausePoints, testing::Values("announce.answer", "announce.announce"),
+                         [](const auto& point) { return std::string(point.param).substr(9); });
+
 // Stopped between the decision and the frame.
-TEST_F(SegmentWorld, AnAnswerThatWasDecidedTooLongAgoIsNotSent) {
-  for (const char* point : {"announce.answer", "announce.announce"}) {
-    StartNode(1, 200, point);
-    const bool paused = Until(kLong, [&] {
-                          for (const std::string& address : kAddresses) AskOnly(address);
-                          return IsPausedAt(point);
-                        }).has_value();
-    ASSERT_TRUE(paused) << point;
-    StartNode(2, 100);
-    ASSERT_TRUE(Until(kLong, [&] { return OnlyAnswers(2); })) << point;
-    Signal(1, SIGCONT);
-    for (const std::string& address : kAddresses) {
-      EXPECT_FALSE(Hear(address, milliseconds(1000)).contains(1)) << point;
-    }
-    Kill(1);
-    Kill(2);
+TEST_P(PausePoints, AnAnswerThatWasDecidedTooLongAgoIsNotSent) {
+  StartNode(1, 200, GetParam());
+  ASSERT_TRUE(Until(kLong, [&] {
+    for (const std::string& address : kAddresses) AskOnly(address);
+    return IsPausedAt(GetParam());
+  }));
+  StartNode(2, 100);
+  ASSERT_TRUE(Until(kLong, [&] { return OnlyAnswers(2); }));
+  Signal(1, SIGCONT);
+  for (const std::string& address : kAddresses) {
+    EXPECT_FALSE(Hear(address, milliseconds(1000)).contains(1));
   }
 }
 
-TEST_F(SegmentWorld, KilledAtEveryPausePointAnotherOneTakesOver) {
-  for (const char* point : {"announce.answer", "announce.announce"}) {
-    StartNode(1, 200, point);
-    StartNode(2, 100);
-    ASSERT_TRUE(Until(kLong, [&] {
-      for (const std::string& address : kAddresses) AskOnly(address);
-      return IsPausedAt(point);
-    })) << point;
-    Kill(1);
-    EXPECT_TRUE(Until(kLong, [&] { return OnlyAnswers(2); })) << point;
-    Kill(2);
-  }
+TEST_P(PausePoints, KilledThereAnotherOneTakesOver) {
+  StartNode(1, 200, GetParam());
+  StartNode(2, 100);
+  ASSERT_TRUE(Until(kLong, [&] {
+    for (const std::string& address : kAddresses) AskOnly(address);
+    return IsPausedAt(GetParam());
+  }));
+  Kill(1);
+  EXPECT_TRUE(Until(kLong, [&] { return OnlyAnswers(2); }));
 }
 
 TEST_F(SegmentWorld, AMachineThatHasTheAddressKeepsIt) {
@@ -152,14 +150,19 @@ TEST_F(SegmentWorld, AMachineThatHasTheAddressKeepsIt) {
   EXPECT_TRUE(Until(kLong, [&] { return OnlyAnswers(1); })) << "nobody has it any more";
 }
 
-// A cable that is pulled and put back; an interface that goes and comes.
-TEST_F(SegmentWorld, WhatHappensToTheInterfaceIsFollowed) {
+TEST_F(SegmentWorld, ACableThatIsPulledAndPutBackIsFollowed) {
   StartNode(1, 200);
   StartNode(2, 100);
   ASSERT_TRUE(Until(kLong, [&] { return OnlyAnswers(1); }));
   In(hub_.get(), "ip link set p1 down");
   ASSERT_TRUE(Until(kLong, [&] { return OnlyAnswers(2); }));
   In(hub_.get(), "ip link set p1 up");
+  ASSERT_TRUE(Until(kLong, [&] { return OnlyAnswers(1); }));
+}
+
+TEST_F(SegmentWorld, AnInterfaceThatGoesAndComesIsFollowed) {
+  StartNode(1, 200);
+  StartNode(2, 100);
   ASSERT_TRUE(Until(kLong, [&] { return OnlyAnswers(1); }));
   In(machines_[1].get(), "ip link set eth0 down; ip link set eth0 name gone; ip link set gone up");
   ASSERT_TRUE(Until(kLong, [&] { return OnlyAnswers(2); }));
@@ -182,3 +185,5 @@ TEST_F(SegmentWorld, ADividedSegmentGivesTwoAnswersUntilItIsWhole) {
 
 }  // namespace
 }  // namespace holdfast::netproxy::announce
+
+int main(int argc, char** argv) { return holdfast::test_support::RunTestsInParallel(argc, argv); }
