@@ -112,6 +112,10 @@ std::string NodeNumbers::NameOf(uint32_t number) const {
   return number < names_.size() ? names_[number] : std::string();
 }
 
+model::ServiceName NameOf(const corev1::Service& service) {
+  return {service.metadata().namespace_(), service.metadata().name()};
+}
+
 model::Service ToModel(const corev1::Service& service) {
   const auto& meta = service.metadata();
   const corev1::ServiceSpec& spec = service.spec();

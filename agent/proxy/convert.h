@@ -35,6 +35,7 @@ class NodeNumbers {
   std::vector<std::string> names_ = {""};
 };
 
+model::ServiceName NameOf(const corev1::Service& service);
 model::Service ToModel(const corev1::Service& service);
 
 // Nothing for slices of no service, and of host names.

@@ -73,6 +73,12 @@ class LocalServices : public ServiceView {
     std::map<std::string, SlicePtr> slices;  // made here, by name
     std::vector<ServiceTrouble> troubles;
   };
+  // A Service with what it got from the book.
+  struct Completed {
+    ServicePtr desired;
+    ServicePtr service;
+    std::vector<ServiceTrouble> troubles;
+  };
   struct Work {
     bool source_changed = false;
     std::map<PodKey, PodPtr> pods;  // null: gone
@@ -89,7 +95,9 @@ class LocalServices : public ServiceView {
   void TakePods(Work& work, std::set<model::ServiceName>& touched);
   void TakeSnapshot(const PodSnapshot& snapshot, std::set<model::ServiceName>& touched);
   bool IsSettled(const model::ServiceName& name, const DesiredService& desired) const;
-  void SetService(const DesiredService& desired, bool durable);
+  void SetService(const DesiredService& desired);
+  void UseService(const model::ServiceName& name, Completed completed);
+  void RecordServices();
   void RemoveService(const model::ServiceName& name);
   void SetWrittenSlices(const PodSnapshot& snapshot);
   void RebuildSlices(const model::ServiceName& name);
@@ -108,11 +116,13 @@ class LocalServices : public ServiceView {
   // Used by the thread only.
   std::map<PodKey, PodPtr> pods_;
   NodeNumbers numbers_;
+  std::map<model::ServiceName, Completed> unrecorded_;
   std::vector<std::function<void(netproxy::ServiceTracker&)>> edits_;
   std::vector<WallTime> triggers_;                // of edits_
   std::map<PodKey, std::string> known_triggers_;  // of slices, as they say it
   bool started_ = false;
-  bool failed_ = false;  // a record could not be written: try the snapshot again
+  bool failed_ = false;       // a record could not be written: try the snapshot again
+  std::string record_error_;  // of the last try, told once
 
   mutable std::mutex mutex_;  // guards what follows; the two maps are written by the thread only
   std::condition_variable wake_;

@@ -114,6 +114,36 @@ class LocalServicesTest : public ::testing::Test {
 
 const char kSelector[] = "selector: {app: web}, ports: [{port: 80}]";
 
+TEST_F(LocalServicesTest, WhatCannotBeRecordedIsNotUsedAndTheOthersGoOn) {
+  const corev1::Service old = ServiceOf("ports: [{port: 80}]", "old");
+  const corev1::Service late = ServiceOf("ports: [{port: 80}]", "late");
+  const auto slice = [](const std::string& name, const std::string& endpoint) {
+    return SliceOf("addressType: IPv4\nports: [{name: \"\", port: 80}]\nendpoints: [{addresses: [" +
+                       endpoint + "]}]\n",
+                   name + "-1", name);
+  };
+  source_.Set({}, {old}, {slice("old", "10.50.0.1")});
+  Start();
+  ASSERT_TRUE(RulesBecome("default/old=10.50.0.1 ")) << Rules();
+  services_.reset();
+  Start();
+  // From here on nothing can be recorded.
+  std::filesystem::rename(dir_ + "/records", dir_ + "/aside");
+  std::filesystem::create_directory(dir_ + "/records");
+  source_.Set({}, {old, late}, {slice("old", "10.50.0.2"), slice("late", "10.50.0.9")});
+  services_->SourceChanged();
+  ASSERT_TRUE(Eventually([&] { return !Troubles().empty(); }));
+  EXPECT_EQ(Troubles(), std::vector<std::string>{"late ClusterIPNotAllocated"});
+  EXPECT_TRUE(RulesBecome("default/old=10.50.0.2 ")) << Rules();
+  for (const ServicePtr& service : services_->ListServices()) {
+    EXPECT_EQ(service->spec().clusterip().empty(), service->metadata().name() == "late");
+  }
+  std::filesystem::remove(dir_ + "/records");
+  std::filesystem::rename(dir_ + "/aside", dir_ + "/records");
+  EXPECT_TRUE(RulesBecome("default/late=10.50.0.9 default/old=10.50.0.2 ")) << Rules();
+  EXPECT_EQ(Troubles().size(), 1u) << "told once";
+}
+
 TEST_F(LocalServicesTest, FollowsPodsAsTheyBecomeReadyAndGo) {
   source_.Set({}, {ServiceOf(kSelector)});
   Start();
@@ -175,7 +205,8 @@ TEST_F(LocalServicesTest, ServicesComeChangeAndGo) {
   services_->SourceChanged();
   ASSERT_TRUE(RulesBecome(""));
   ASSERT_TRUE(Eventually([&] { return services_->ListServices().empty(); }));
-  EXPECT_TRUE(std::filesystem::is_empty(dir_)) << "addresses are free again";
+  services_.reset();
+  EXPECT_TRUE(ServiceBook::Open(dir_, {}, clock_)->Names().empty()) << "addresses are free again";
 }
 
 TEST_F(LocalServicesTest, ManyAtOnceKeepTheirAddressesOverARestart) {

@@ -3,8 +3,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 
@@ -34,14 +37,23 @@ class ServiceBookTest : public ::testing::Test {
   }
   std::vector<ServiceTrouble> Complete(corev1::Service& service) {
     auto troubles = book_->Complete(&service);
-    EXPECT_TRUE(troubles) << troubles.error().message();
-    return troubles ? *troubles : std::vector<ServiceTrouble>();
+    EXPECT_TRUE(book_->Sync());
+    return troubles;
   }
   // What the service is after it was completed without trouble.
   corev1::Service Completed(const std::string& spec, const std::string& name = "web") {
     corev1::Service service = ServiceOf(spec, name);
     EXPECT_THAT(Complete(service), IsEmpty());
     return service;
+  }
+
+  void Forget(const std::string& name) {
+    book_->Forget({"default", name});
+    EXPECT_TRUE(book_->Sync());
+  }
+  std::string Text() const {
+    std::ifstream file(dir_ + "/records");
+    return {std::istreambuf_iterator<char>(file), {}};
   }
 
   std::string dir_;
@@ -68,8 +80,9 @@ TEST_F(ServiceBookTest, GivesAnAddressOutOfTheFirstRangeAndKeepsIt) {
     Open();
   }
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir_), {}), 1);
-  ASSERT_TRUE(book_->Forget({"default", "web"}));
-  EXPECT_TRUE(std::filesystem::is_empty(dir_));
+  Forget("web");
+  EXPECT_FALSE(book_->Knows({"default", "web"}));
+  Open();
   EXPECT_FALSE(book_->Knows({"default", "web"}));
 }
 
@@ -86,7 +99,7 @@ TEST_F(ServiceBookTest, EveryServiceGetsAnAddressOfItsOwnUntilTheRangeIsFull) {
   ASSERT_THAT(troubles, SizeIs(1));
   EXPECT_EQ(troubles[0].reason, "ClusterIPNotAllocated");
   EXPECT_EQ(late.spec().clusterip(), "");
-  ASSERT_TRUE(book_->Forget({"default", "s7"}));
+  Forget("s7");
   EXPECT_THAT(Complete(late), IsEmpty());
 }
 
@@ -136,7 +149,7 @@ TEST_F(ServiceBookTest, AChosenAddressMustBeFreeAndInRange) {
   second = ServiceOf("clusterIP: 10.96.0.5, ports: [{port: 80}]", "second");
   EXPECT_THAT(Complete(second), SizeIs(1));
   // When the owner goes, the second one gets it.
-  ASSERT_TRUE(book_->Forget({"default", "web"}));
+  Forget("web");
   second = ServiceOf("clusterIP: 10.96.0.5, ports: [{port: 80}]", "second");
   EXPECT_THAT(Complete(second), IsEmpty());
   EXPECT_EQ(second.spec().clusterip(), "10.96.0.5");
@@ -209,20 +222,111 @@ TEST_F(ServiceBookTest, AFullNodePortRangeIsSaid) {
   EXPECT_EQ(Complete(late).at(0).reason, "PortRangeFull");
 }
 
-TEST_F(ServiceBookTest, ADamagedRecordIsNamedAndLeftAlone) {
-  std::ofstream(dir_ + "/default_bad.json") << "{";
-  std::ofstream(dir_ + "/default_old.json") << "{\"version\": 99}";
+TEST_F(ServiceBookTest, NothingIsRecordedBeforeASyncAndManyWithOne) {
+  std::vector<corev1::Service> services;
+  for (int i = 0; i < 100; ++i) {
+    services.push_back(ServiceOf("ports: [{port: 80}]", "s" + std::to_string(i)));
+    EXPECT_THAT(book_->Complete(&services.back()), IsEmpty());
+    EXPECT_FALSE(book_->IsRecorded({"default", "s" + std::to_string(i)}));
+  }
+  EXPECT_EQ(Text(), "");
+  ASSERT_TRUE(book_->Sync());
+  EXPECT_TRUE(book_->IsRecorded({"default", "s7"}));
   Open();
-  EXPECT_THAT(book_->TakeWarnings(), SizeIs(2));
-  EXPECT_FALSE(book_->Knows({"default", "bad"}));
-  EXPECT_TRUE(std::filesystem::exists(dir_ + "/default_bad.json"));
+  for (corev1::Service& service : services) {
+    corev1::Service again = ServiceOf("ports: [{port: 80}]", service.metadata().name());
+    (void)book_->Complete(&again);
+    EXPECT_EQ(again.spec().clusterip(), service.spec().clusterip());
+    EXPECT_TRUE(book_->IsRecorded({"default", service.metadata().name()})) << "nothing is new";
+  }
 }
 
-TEST_F(ServiceBookTest, WithoutARecordThereIsNoAddress) {
+TEST_F(ServiceBookTest, TheFileHoldsWhatCountsAndLittleElse) {
+  const std::string kept = Completed("ports: [{port: 80}]", "kept").spec().clusterip();
+  for (int i = 0; i < 3000; ++i) {
+    (void)Completed("ports: [{port: 80}]");
+    Forget("web");
+  }
+  EXPECT_LT(std::ranges::count(Text(), '\n'), 1100);
+  Open();
+  EXPECT_THAT(book_->TakeWarnings(), IsEmpty());
+  EXPECT_THAT(book_->Names(), ElementsAre(model::ServiceName{"default", "kept"}));
+  EXPECT_EQ(Completed("ports: [{port: 80}]", "kept").spec().clusterip(), kept);
+}
+
+// A write that was cut short anywhere: all before it counts, and what comes later is not harmed.
+TEST_F(ServiceBookTest, ALineThatWasCutShortIsNotThere) {
+  const std::string web = Completed("ports: [{port: 80}]").spec().clusterip();
+  const size_t whole = Text().size();
+  (void)Completed("ports: [{port: 80}]", "late");
+  const std::string text = Text();
+  for (size_t length = whole; length < text.size(); length += 7) {
+    std::ofstream(dir_ + "/records", std::ios::trunc) << text.substr(0, length);
+    Open();
+    EXPECT_THAT(book_->TakeWarnings(), IsEmpty());
+    EXPECT_FALSE(book_->Knows({"default", "late"})) << length;
+    const std::string next = Completed("ports: [{port: 80}]", "next").spec().clusterip();
+    Open();
+    EXPECT_EQ(Completed("ports: [{port: 80}]", "next").spec().clusterip(), next) << length;
+    EXPECT_EQ(Completed("ports: [{port: 80}]").spec().clusterip(), web) << length;
+  }
+}
+
+TEST_F(ServiceBookTest, ADamagedLineIsNamedAndTheOthersCount) {
+  (void)Completed("ports: [{port: 80}]");
+  std::ofstream(dir_ + "/records", std::ios::app) << "{\n{\"version\": 99}\n";
+  (void)Completed("ports: [{port: 80}]", "other");
+  Open();
+  EXPECT_THAT(book_->TakeWarnings(),
+              ElementsAre(::testing::StartsWith("service record in line 2: "),
+                          ::testing::StartsWith("service record in line 3: ")));
+  EXPECT_TRUE(book_->Knows({"default", "web"}));
+  EXPECT_TRUE(book_->Knows({"default", "other"}));
+}
+
+TEST_F(ServiceBookTest, FilesOfFormerVersionsAreTakenOver) {
+  const std::string record =
+      R"({"version":1,"created":7,"clusterIPs":["10.96.0.77"],"nodePorts":{},"healthCheckNodePort":0})";
+  std::ofstream(dir_ + "/default_web.json") << record;
+  std::ofstream(dir_ + "/default_bad.json") << "{";
+  Open();
+  EXPECT_THAT(book_->TakeWarnings(),
+              ElementsAre(::testing::StartsWith("service record default_bad.json: ")));
+  EXPECT_FALSE(std::filesystem::exists(dir_ + "/default_web.json"));
+  EXPECT_TRUE(std::filesystem::exists(dir_ + "/default_bad.json")) << "left alone";
+  Open();
+  const corev1::Service web = Completed("ports: [{port: 80}]");
+  EXPECT_EQ(web.spec().clusterip(), "10.96.0.77");
+  EXPECT_EQ(web.metadata().creationtimestamp().seconds(), 7);
+  EXPECT_FALSE(book_->Knows({"default", "bad"}));
+}
+
+TEST_F(ServiceBookTest, WhatCannotBeRecordedWaitsForTheNextTry) {
   std::filesystem::remove_all(dir_);
   corev1::Service service = ServiceOf("ports: [{port: 80}]");
-  EXPECT_FALSE(book_->Complete(&service));
-  EXPECT_FALSE(book_->Knows({"default", "web"}));
+  (void)book_->Complete(&service);
+  EXPECT_FALSE(book_->Sync());
+  EXPECT_FALSE(book_->IsRecorded({"default", "web"}));
+}
+
+TEST_F(ServiceBookTest, AFullDiskSpoilsNothing) {
+  const std::string web = Completed("ports: [{port: 80}]").spec().clusterip();
+  corev1::Service late = ServiceOf("ports: [{port: 80}]", "late");
+  (void)book_->Complete(&late);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{Text().size() + 10, limit.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_FALSE(book_->Sync());
+  EXPECT_FALSE(book_->Sync());
+  EXPECT_FALSE(book_->IsRecorded({"default", "late"}));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  ASSERT_TRUE(book_->Sync());
+  Open();
+  EXPECT_THAT(book_->TakeWarnings(), IsEmpty());
+  EXPECT_EQ(Completed("ports: [{port: 80}]").spec().clusterip(), web);
+  EXPECT_EQ(Completed("ports: [{port: 80}]", "late").spec().clusterip(), late.spec().clusterip());
 }
 
 }  // namespace
