@@ -18,7 +18,6 @@ namespace {
 
 constexpr uint32_t kEvents = IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVED_TO |
                              IN_MOVED_FROM | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
-constexpr size_t kMaxFiles = 10'000;
 
 bool SameDirectory(int a, int b) {
   struct stat first{};
@@ -27,11 +26,16 @@ bool SameDirectory(int a, int b) {
          first.st_ino == second.st_ino && first.st_dev == second.st_dev;
 }
 
-void Note(const inotify_event& event, ManifestTable& table, BootTime now) {
-  // The kernel pads the name with NUL bytes.
-  if (event.len == 0) return;
-  const std::string name(event.name);
-  if (!IsManifestName(name)) return;
+void Note(const inotify_event& event, ManifestTable& table, BootTime now,
+          DirectoryWatch::News& news) {
+  // The kernel pads the name with NUL bytes. Of another name: what a manifest's link leads through
+  // may have changed.
+  const std::string name(event.len == 0 ? "" : event.name);
+  if ((event.mask & IN_Q_OVERFLOW) != 0 || !IsManifestName(name)) {
+    news.all = true;
+    return;
+  }
+  news.files.insert(name);
   if ((event.mask & IN_MOVED_TO) != 0) {
     table.NoteRenamedIn(name);
   } else if ((event.mask & (IN_CREATE | IN_MODIFY)) != 0) {
@@ -52,7 +56,7 @@ Result<DirectoryWatch> DirectoryWatch::Open(std::string path) {
   return DirectoryWatch(std::move(path), std::move(inotify));
 }
 
-Result<void> DirectoryWatch::Refresh() {
+Result<bool> DirectoryWatch::Refresh() {
   auto directory = sys::OpenAt(AT_FDCWD, path_, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
   if (!directory) {
     directory_.Reset();
@@ -60,8 +64,9 @@ Result<void> DirectoryWatch::Refresh() {
     watch_ = -1;
     return std::move(directory.error());
   }
-  if (SameDirectory(directory_.get(), directory->get())) return {};
-  return Watch(std::move(*directory));
+  if (SameDirectory(directory_.get(), directory->get())) return false;
+  RETURN_IF_ERROR(Watch(std::move(*directory)));
+  return true;
 }
 
 Result<void> DirectoryWatch::Watch(UniqueFd directory) {
@@ -74,17 +79,26 @@ Result<void> DirectoryWatch::Watch(UniqueFd directory) {
   return {};
 }
 
-void DirectoryWatch::ReadEvents(ManifestTable& table, BootTime now) {
+DirectoryWatch::News DirectoryWatch::ReadEvents(ManifestTable& table, BootTime now) {
+  News news;
   alignas(inotify_event) std::array<char, 64 * 1024> buffer;
   for (;;) {
     const ssize_t n = ::read(inotify_.get(), buffer.data(), buffer.size());
-    if (n <= 0) return;
+    if (n <= 0) return news;
     for (size_t at = 0; at < static_cast<size_t>(n);) {
       const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
-      Note(*event, table, now);
+      Note(*event, table, now, news);
       at += sizeof(inotify_event) + event->len;
     }
   }
+}
+
+Result<ManifestTable::Sightings> DirectoryWatch::Look(const std::set<std::string>& files) const {
+  ManifestTable::Sightings sightings;
+  for (const std::string& name : files) {
+    ASSIGN_OR_RETURN(sightings[name], StatManifest(directory_.get(), name));
+  }
+  return sightings;
 }
 
 Result<ManifestTable::Listing> DirectoryWatch::List() const {
@@ -95,9 +109,9 @@ Result<ManifestTable::Listing> DirectoryWatch::List() const {
     ASSIGN_OR_RETURN(const std::optional<FileSignature> signature,
                      StatManifest(directory_.get(), name));
     if (!signature) continue;
-    if (listing.size() == kMaxFiles) {
+    if (listing.size() == kMaxManifestFiles) {
       return Error(Code::kResourceExhausted,
-                   StrCat(path_, ": more than ", kMaxFiles, " manifests"));
+                   StrCat(path_, ": more than ", kMaxManifestFiles, " manifests"));
     }
     listing.emplace(name, *signature);
   }

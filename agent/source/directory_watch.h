@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <optional>
+#include <set>
 #include <string>
 
 #include "agent/source/manifest_file.h"
@@ -14,18 +15,27 @@
 
 namespace holdfast::agent {
 
+inline constexpr size_t kMaxManifestFiles = 10'000;
+
 class DirectoryWatch {
  public:
   static Result<DirectoryWatch> Open(std::string path);
 
   int inotify_fd() const { return inotify_.get(); }
 
-  // Opens the path again and moves the watch if it is another directory now. kNotFound when there
-  // is none.
-  Result<void> Refresh();
-  // Non-blocking; tells the table what happened. What got lost shows at the next listing.
-  void ReadEvents(ManifestTable& table, BootTime now);
+  // Which files changed. `all`: of others that is not known.
+  struct News {
+    bool all = false;
+    std::set<std::string> files;
+  };
+
+  // Opens the path again and moves the watch if it is another directory now; true when it is.
+  // kNotFound when there is none.
+  Result<bool> Refresh();
+  // Non-blocking; tells the table what happened.
+  News ReadEvents(ManifestTable& table, BootTime now);
   Result<ManifestTable::Listing> List() const;
+  Result<ManifestTable::Sightings> Look(const std::set<std::string>& files) const;
   int directory() const { return directory_.get(); }
 
  private:

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <thread>
 
 #include "agent/source/directory_watch.h"
@@ -112,7 +113,7 @@ class ManifestDirectory::Impl {
   }
 
   int Timeout() const {
-    std::chrono::nanoseconds wait = missing_ ? kRetry : std::chrono::nanoseconds(options_.resync);
+    std::chrono::nanoseconds wait = missing_ ? kRetry : next_listing_ - clock_->Boot();
     if (look_again_) wait = std::min(wait, *look_again_ - clock_->Boot());
     const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
     return static_cast<int>(std::clamp<int64_t>(milliseconds, 0, 60'000));
@@ -128,13 +129,30 @@ class ManifestDirectory::Impl {
     }
   }
 
-  // One pass: events, listing, reading what is due, publishing. The same for every cause.
+  // One pass: events, what they are about or everything, reading what is due, publishing. The same
+  // for every cause.
   void Look() {
     const uint64_t request = Requested();
-    auto opened = watch_.Refresh();
-    missing_ = !opened;
-    watch_.ReadEvents(table_, clock_->Boot());
+    auto moved = watch_.Refresh();
+    missing_ = !moved;
+    DirectoryWatch::News news = watch_.ReadEvents(table_, clock_->Boot());
+    news.files.merge(again_);
+    again_.clear();
     const ManifestTable::Moment now = Now();
+    const bool all = blind_ || !moved || *moved || news.all || request > listed_for_ ||
+                     now.boot >= next_listing_ || table_.size() >= kMaxManifestFiles;
+    auto plan = all ? ObserveAll(moved, now) : ObserveSome(news.files, now);
+    if (plan) {
+      look_again_ = plan->look_again;
+      for (const auto& [name, signature] : plan->read) Read(name, signature, now);
+    }
+    listed_for_ = request;
+    Publish(request);
+  }
+
+  // Nothing when the directory is there but cannot be read: that says nothing about its files.
+  std::optional<ManifestTable::Plan> ObserveAll(const Result<bool>& opened,
+                                                const ManifestTable::Moment& now) {
     Result<ManifestTable::Listing> listing = ManifestTable::Listing();
     if (opened) listing = watch_.List();
     const bool absent = !opened && opened.error().code() == Code::kNotFound;
@@ -142,13 +160,17 @@ class ManifestDirectory::Impl {
     if (!opened) trouble = opened.error().message();
     if (!listing) trouble = listing.error().message();
     table_.NoteDirectory(trouble, now);
-    // A directory that is there but cannot be read says nothing about its files: they stay.
-    if (listing && (opened || absent)) {
-      const ManifestTable::Plan plan = table_.Observe(*listing, now);
-      look_again_ = plan.look_again;
-      for (const std::string& name : plan.read) Read(name, listing->at(name), now);
-    }
-    Publish(request);
+    next_listing_ = now.boot + options_.resync;
+    blind_ = !trouble.empty();
+    if (!listing || (!opened && !absent)) return std::nullopt;
+    return table_.Observe(*listing, now);
+  }
+
+  std::optional<ManifestTable::Plan> ObserveSome(const std::set<std::string>& files,
+                                                 const ManifestTable::Moment& now) {
+    const auto seen = watch_.Look(files);
+    if (!seen) return ObserveAll(true, now);
+    return table_.ObserveSome(*seen, now);
   }
 
   uint64_t Requested() const {
@@ -163,6 +185,7 @@ class ManifestDirectory::Impl {
                                         content.error().code() == Code::kNotFound;
     if (moved_on) {
       look_again_ = now.boot + options_.quiet;
+      again_.insert(name);
     } else if (content) {
       table_.Loaded(name, seen, ReadFileObjects(name, content->text, rules_), now);
     } else {
@@ -196,6 +219,10 @@ class ManifestDirectory::Impl {
   const UniqueFd wake_;
   ManifestTable table_;
   std::optional<BootTime> look_again_;
+  std::set<std::string> again_;  // to be looked at again, event or not
+  BootTime next_listing_;
+  bool blind_ = true;        // the last listing failed, or there was none
+  uint64_t listed_for_ = 0;  // a request
   bool missing_ = false;
 
   mutable std::mutex mutex_;  // guards what follows

@@ -54,6 +54,15 @@ const char* Advice(bool valid, bool last_good) {
                    : "nothing of the file is in force until it is corrected";
 }
 
+template <class Object>
+bool SameNames(const std::vector<std::shared_ptr<const Object>>& a,
+               const std::vector<std::shared_ptr<const Object>>& b) {
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
+    return x->metadata().name() == y->metadata().name() &&
+           x->metadata().namespace_() == y->metadata().namespace_();
+  });
+}
+
 void Sooner(std::optional<BootTime>& when, BootTime candidate) {
   if (!when || candidate < *when) when = candidate;
 }
@@ -97,7 +106,9 @@ void ManifestTable::NoteWriting(const std::string& name, bool open, BootTime now
 }
 
 void ManifestTable::SetError(Message& message, const std::string& text, WallTime now) {
-  if (message.text != text) message = {text, now};
+  if (message.text == text) return;
+  message = {text, now};
+  rebuild_ = true;
 }
 
 // Whether the version that was seen may be read now; else says when to look again.
@@ -119,34 +130,63 @@ bool ManifestTable::IsReady(const Entry& entry, const Moment& now, Plan& plan) c
 }
 
 ManifestTable::Plan ManifestTable::Observe(const Listing& listing, const Moment& now) {
-  Plan plan;
-  for (const auto& [name, signature] : listing) {
-    Entry& entry = entries_[name];
-    entry.gone_since.reset();
-    if (entry.seen != signature) {
-      entry.seen = signature;
-      entry.seen_since = now.boot;
-    }
-    if (entry.loaded == signature) entry.renamed_in = false;
-    if (IsReady(entry, now, plan)) plan.read.push_back(name);
+  for (const auto& [name, signature] : listing) See(name, signature, now.boot);
+  for (const auto& [name, entry] : entries_) {
+    if (!listing.contains(name)) See(name, std::nullopt, now.boot);
   }
-  for (auto it = entries_.begin(); it != entries_.end();) {
-    Entry& entry = it->second;
-    if (listing.contains(it->first)) {
-      ++it;
-      continue;
-    }
-    if (!entry.gone_since) entry.gone_since = now.boot;
+  return Settle(now);
+}
+
+ManifestTable::Plan ManifestTable::ObserveSome(const Sightings& some, const Moment& now) {
+  for (const auto& [name, signature] : some) {
+    if (signature || entries_.contains(name)) See(name, signature, now.boot);
+  }
+  return Settle(now);
+}
+
+void ManifestTable::See(const std::string& name, const std::optional<FileSignature>& signature,
+                        BootTime now) {
+  Entry& entry = entries_[name];
+  if (!signature) {
+    if (!entry.gone_since) entry.gone_since = now;
     entry.seen.reset();
     entry.renamed_in = false;
-    if (now.boot - *entry.gone_since >= quiet_) {
-      it = entries_.erase(it);
-    } else {
-      Sooner(plan.look_again, *entry.gone_since + quiet_);
-      ++it;
-    }
+    unsettled_.insert(name);
+    return;
   }
+  entry.gone_since.reset();
+  if (entry.seen != signature) {
+    entry.seen = signature;
+    entry.seen_since = now;
+  }
+  if (entry.loaded == signature) {
+    entry.renamed_in = false;
+  } else {
+    unsettled_.insert(name);
+  }
+}
+
+ManifestTable::Plan ManifestTable::Settle(const Moment& now) {
+  Plan plan;
+  std::erase_if(unsettled_, [&](const std::string& name) {
+    Entry& entry = entries_[name];
+    if (!entry.seen) return SettleGone(name, entry, now, plan);
+    if (entry.loaded == entry.seen) return true;
+    if (IsReady(entry, now, plan)) plan.read.emplace(name, *entry.seen);
+    return false;  // until it is loaded
+  });
   return plan;
+}
+
+bool ManifestTable::SettleGone(const std::string& name, Entry& entry, const Moment& now,
+                               Plan& plan) {
+  if (entry.gone_since && now.boot - *entry.gone_since < quiet_) {
+    Sooner(plan.look_again, *entry.gone_since + quiet_);
+    return false;
+  }
+  entries_.erase(name);
+  rebuild_ = true;
+  return true;
 }
 
 void ManifestTable::Loaded(const std::string& name, const FileSignature& signature,
@@ -163,6 +203,10 @@ void ManifestTable::Loaded(const std::string& name, const FileSignature& signatu
   entry.read_at = now.wall;
   std::vector<std::shared_ptr<const corev1::Pod>> fresh;
   for (auto& pod : objects.pods) fresh.push_back(WithSeen(std::move(pod), entry.pods, now.wall));
+  const bool same = SameNames(fresh, entry.pods) && SameNames(objects.services, entry.services) &&
+                    SameNames(objects.slices, entry.slices);
+  if (same) renewed_.insert(name);
+  rebuild_ = rebuild_ || !same;
   entry.pods = std::move(fresh);
   entry.services = std::move(objects.services);
   entry.slices = std::move(objects.slices);
@@ -180,13 +224,39 @@ void ManifestTable::NoteDirectory(const std::string& why, const Moment& now) {
   SetError(directory_, why, now.wall);
 }
 
-PodSnapshot ManifestTable::Build() const {
+PodSnapshot ManifestTable::Build() {
+  // Errors tell when their objects were read, and an object that is defined twice has no place.
+  if (rebuild_ || !built_.errors.empty()) {
+    BuildAll();
+  } else {
+    for (const std::string& file : renewed_) {
+      const Entry& entry = entries_.at(file);
+      for (size_t i = 0; i < entry.pods.size(); ++i) {
+        built_.pods[entry.pod_at + i].pod = entry.pods[i];
+      }
+      for (size_t i = 0; i < entry.services.size(); ++i) {
+        built_.services[entry.service_at + i].object = entry.services[i];
+      }
+      for (size_t i = 0; i < entry.slices.size(); ++i) {
+        built_.slices[entry.slice_at + i].object = entry.slices[i];
+      }
+    }
+  }
+  rebuild_ = false;
+  renewed_.clear();
+  return built_;
+}
+
+void ManifestTable::BuildAll() {
   PodSnapshot snapshot;
   if (!directory_.text.empty()) {
     snapshot.errors.push_back({"", "", directory_.text, directory_.since, false, "", ""});
   }
   Names pods("pod"), services("service"), slices("endpoint slice");
-  for (const auto& [file, entry] : entries_) {
+  for (auto& [file, entry] : entries_) {
+    entry.pod_at = snapshot.pods.size();
+    entry.service_at = snapshot.services.size();
+    entry.slice_at = snapshot.slices.size();
     if (!entry.error.text.empty()) {
       const std::string pod = entry.pods.empty() ? std::string() : FullName(*entry.pods.front());
       snapshot.errors.push_back({file, pod, entry.error.text, entry.error.since, entry.last_good,
@@ -209,7 +279,7 @@ PodSnapshot ManifestTable::Build() const {
       }
     }
   }
-  return snapshot;
+  built_ = std::move(snapshot);
 }
 
 }  // namespace holdfast::agent

@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,19 +30,23 @@ class ManifestTable {
     WallTime wall;
   };
   using Listing = std::map<std::string, FileSignature>;  // manifest files that are there
+  using Sightings = std::map<std::string, std::optional<FileSignature>>;  // nullopt: is not there
 
   struct Plan {
-    std::vector<std::string> read;       // by name; answer each with Loaded or Failed
+    Listing read;                        // answer each with Loaded or Failed
     std::optional<BootTime> look_again;  // when something becomes quiet
   };
 
   explicit ManifestTable(std::chrono::nanoseconds quiet);
 
-  // From inotify; both concern the next Observe.
+  // From inotify; both concern the next observation.
   void NoteRenamedIn(const std::string& name);
   void NoteWriting(const std::string& name, bool open, BootTime now);
 
+  // Every file of the directory.
   Plan Observe(const Listing& listing, const Moment& now);
+  // Some of them; the others are as they were. Costs what it names, and what is not settled yet.
+  Plan ObserveSome(const Sightings& some, const Moment& now);
   // `objects` of the version with this signature.
   void Loaded(const std::string& name, const FileSignature& signature, FileObjects objects,
               const Moment& now);
@@ -51,8 +56,10 @@ class ManifestTable {
   // The directory itself; "" when it is well.
   void NoteDirectory(const std::string& why, const Moment& now);
 
-  // The objects and errors of all files; `complete` and `generation` are the caller's.
-  PodSnapshot Build() const;
+  // The objects and errors of all files; `complete` and `generation` are the caller's. After new
+  // versions of objects that were there before it costs little more than a copy of pointers.
+  PodSnapshot Build();
+  size_t size() const { return entries_.size(); }
 
  private:
   struct Message {
@@ -74,13 +81,26 @@ class ManifestTable {
     Message error;
     std::string content;  // of the version that `error` is about
     bool valid = true;    // that version
+    // Of the first of each in what was built.
+    size_t pod_at = 0;
+    size_t service_at = 0;
+    size_t slice_at = 0;
   };
 
+  void See(const std::string& name, const std::optional<FileSignature>& signature, BootTime now);
+  Plan Settle(const Moment& now);
+  // True when nothing more is to be decided about it.
+  bool SettleGone(const std::string& name, Entry& entry, const Moment& now, Plan& plan);
   bool IsReady(const Entry& entry, const Moment& now, Plan& plan) const;
-  static void SetError(Message& message, const std::string& text, WallTime now);
+  void SetError(Message& message, const std::string& text, WallTime now);
+  void BuildAll();
 
   std::chrono::nanoseconds quiet_;
   std::map<std::string, Entry> entries_;
+  std::set<std::string> unsettled_;  // a version that is not loaded, or gone a moment ago
+  PodSnapshot built_;
+  bool rebuild_ = true;            // not only objects in place of others
+  std::set<std::string> renewed_;  // files of which objects have taken the place of others
   Message directory_;
 };
 

@@ -43,7 +43,7 @@ class ManifestTableTest : public ::testing::Test {
   }
   static FileSignature Fresh(int64_t number, int64_t ms) { return Version(number, 1'000'000 + ms); }
 
-  std::vector<std::string> PodNames() const {
+  std::vector<std::string> PodNames() {
     std::vector<std::string> names;
     for (const DesiredPod& pod : table_.Build().pods) names.push_back(pod.pod->metadata().name());
     return names;
@@ -54,7 +54,7 @@ class ManifestTableTest : public ::testing::Test {
 
 TEST_F(ManifestTableTest, AnOldFileIsReadAtOnceAndOnlyOnce) {
   const auto plan = table_.Observe({{"a.yaml", Version(1)}}, At(0));
-  EXPECT_EQ(plan.read, std::vector<std::string>{"a.yaml"});
+  EXPECT_EQ(plan.read, (ManifestTable::Listing{{"a.yaml", Version(1)}}));
   table_.Loaded("a.yaml", Version(1), Pods({"a"}), At(0));
   EXPECT_TRUE(table_.Observe({{"a.yaml", Version(1)}}, At(1)).read.empty());
   EXPECT_EQ(PodNames(), std::vector<std::string>{"a"});
@@ -154,6 +154,39 @@ TEST_F(ManifestTableTest, DeleteAndCreateIsOneChange) {
   table_.Observe({{"a.yaml", Fresh(2, 1'050)}}, At(1'300));
   table_.Loaded("a.yaml", Fresh(2, 1'050), Pods({"a"}), At(1'300));
   EXPECT_EQ(table_.Build().pods[0].pod, pod) << "the same content is the same pod";
+}
+
+TEST_F(ManifestTableTest, WhatIsNotLookedAtStaysAsItWas) {
+  table_.Observe({{"a.yaml", Version(1)}, {"b.yaml", Version(1)}}, At(0));
+  table_.Loaded("a.yaml", Version(1), Pods({"a"}), At(0));
+  table_.Loaded("b.yaml", Version(1), Pods({"b"}), At(0));
+  const auto plan = table_.ObserveSome({{"b.yaml", Version(2)}}, At(1'000));
+  EXPECT_EQ(plan.read, (ManifestTable::Listing{{"b.yaml", Version(2)}}));
+  EXPECT_EQ(table_.ObserveSome({}, At(1'001)).read, plan.read) << "until it is loaded";
+  table_.Loaded("b.yaml", Version(2), Pods({"c"}), At(1'001));
+  EXPECT_TRUE(table_.ObserveSome({}, At(1'002)).read.empty());
+  EXPECT_EQ(PodNames(), (std::vector<std::string>{"a", "c"}));
+  const auto gone = table_.ObserveSome({{"a.yaml", std::nullopt}}, At(2'000));
+  ASSERT_TRUE(gone.look_again);
+  EXPECT_EQ(PodNames(), (std::vector<std::string>{"a", "c"}));
+  EXPECT_EQ(gone.look_again->since_boot, milliseconds(2'200));
+  table_.ObserveSome({}, At(2'200));
+  EXPECT_EQ(PodNames(), std::vector<std::string>{"c"});
+  EXPECT_TRUE(table_.ObserveSome({{"x.yaml", std::nullopt}}, At(3'000)).read.empty());
+  EXPECT_EQ(table_.size(), 1u) << "came and went unseen";
+}
+
+TEST_F(ManifestTableTest, ANewVersionTakesThePlaceOfTheOld) {
+  table_.Loaded("a.yaml", Version(1), Pods({"a", "b"}), At(0));
+  table_.Loaded("c.yaml", Version(1), Pods({"c"}), At(0));
+  const PodSnapshot before = table_.Build();
+  table_.Loaded("a.yaml", Version(2), Pods({"a", "b"}, "new"), At(1));
+  const PodSnapshot after = table_.Build();
+  ASSERT_EQ(after.pods.size(), 3u);
+  EXPECT_EQ(after.pods[0].pod->metadata().uid(), "newa");
+  EXPECT_EQ(after.pods[1].pod->metadata().uid(), "newb");
+  EXPECT_EQ(after.pods[2], before.pods[2]);
+  EXPECT_EQ(before.pods[0].pod->metadata().uid(), "ua") << "what was given out stays";
 }
 
 TEST_F(ManifestTableTest, OfTwoPodsOfOneNameTheFirstFileWins) {
