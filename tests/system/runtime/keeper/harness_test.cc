@@ -45,16 +45,6 @@ std::string ReadGz(const std::string& path) {
   return out;
 }
 
-template <class Predicate>
-bool WaitUntil(Predicate&& done, milliseconds limit = milliseconds(20000)) {
-  const auto deadline = steady_clock::now() + limit;
-  while (!done()) {
-    if (steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(milliseconds(2));
-  }
-  return true;
-}
-
 }  // namespace
 
 void KeeperTest::SetUp() {
@@ -126,7 +116,7 @@ void KeeperTest::Tend() {
 }
 
 void KeeperTest::WaitForKeeper() {
-  ASSERT_TRUE(WaitUntil([&] { return client_->Ping().has_value(); }));
+  ASSERT_TRUE(Eventually([&] { return client_->Ping().has_value(); }));
 }
 
 std::vector<pid_t> KeeperTest::Processes(const std::string& command) const {
@@ -236,7 +226,7 @@ std::expected<Launched, LaunchFailure> KeeperTest::Launch(Subject& subject,
 
 model::ExitReport KeeperTest::WaitExit(const Subject& subject) {
   model::ExitReport report;
-  const bool ended = WaitUntil([&] {
+  const bool ended = Eventually([&] {
     auto exit = client_->FindExit(subject.start, subject.pidfd.get());
     if (exit && *exit) report = **exit;
     return exit && *exit;
@@ -247,7 +237,7 @@ model::ExitReport KeeperTest::WaitExit(const Subject& subject) {
 
 model::ExitReport KeeperTest::Stop(Subject& subject) {
   // Process 1 of a pid namespace ignores a signal until it has a handler: sent until it ends.
-  WaitUntil([&] {
+  Eventually([&] {
     ::syscall(SYS_pidfd_send_signal, subject.pidfd.get(), SIGTERM, nullptr, 0);
     auto exit = client_->FindExit(subject.start, subject.pidfd.get());
     return exit && *exit;
@@ -266,14 +256,19 @@ void KeeperTest::Clean(const Subject& subject) {
 }
 
 bool KeeperTest::Eventually(const std::function<bool()>& done) {
-  return WaitUntil(done, milliseconds(30000));
+  const auto deadline = steady_clock::now() + kPatience;
+  while (!done()) {
+    if (steady_clock::now() > deadline) return false;
+    std::this_thread::sleep_for(milliseconds(2));
+  }
+  return true;
 }
 
 std::vector<LogLine> KeeperTest::ReadLog(const Subject& subject) {
   const fs::path path(subject.log.path);
   std::vector<std::string> names;
   // The newest rotated file stays as it is; the others are compressed one after the other.
-  EXPECT_TRUE(WaitUntil([&] {
+  EXPECT_TRUE(Eventually([&] {
     names.clear();
     for (const auto& entry : fs::directory_iterator(path.parent_path())) {
       names.push_back(entry.path().filename());
@@ -365,7 +360,7 @@ void KeeperTest::ExpectNothingLeft() {
         << dir << ": " << fs::directory_iterator(Path(dir))->path();
   }
   // Retired launchers end with their last container; nothing of an earlier generation stays.
-  EXPECT_TRUE(WaitUntil([&] {
+  EXPECT_TRUE(Eventually([&] {
     return Processes("launch").size() == 1 && Processes("log").size() == 1;
   })) << Processes("launch").size()
       << " launchers, " << Processes("log").size() << " loggers";

@@ -60,7 +60,7 @@ TEST_F(KeeperTest, UpgradeInPlaceKeepsProcessesContainersAndLines) {
   const model::ExitReport report = Stop(writer);
   EXPECT_EQ(report.exit_code, 8);
   EXPECT_EQ(report.source, model::ExitReport::Source::kWaited);
-  ASSERT_TRUE(client().WaitLogDrained(ContainerId(writer.id), std::chrono::seconds(20)));
+  ASSERT_TRUE(client().WaitLogDrained(ContainerId(writer.id), kPatience));
   EXPECT_GT(ExpectComplete(writer), 0u);
   Clean(writer);
   ExpectNothingLeft();
@@ -125,7 +125,7 @@ TEST_F(KeeperTest, ATerminalIsLoggedAcrossADeadLogger) {
   EXPECT_TRUE(client().GetTty(id));
   EXPECT_EQ(Stop(tty).exit_code, 4);
   launched->pty_master.Reset();
-  ASSERT_TRUE(client().WaitLogDrained(id, std::chrono::seconds(20)));
+  ASSERT_TRUE(client().WaitLogDrained(id, kPatience));
   EXPECT_GT(ExpectTerminalComplete(tty), 50u);
   Clean(tty);
   ExpectNothingLeft();

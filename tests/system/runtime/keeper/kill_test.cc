@@ -71,7 +71,7 @@ class KillTest : public KeeperTest {
       // The first one ends by itself, after its last line.
       const bool by_itself = subject.id.starts_with("fast");
       check(subject, by_itself ? WaitExit(subject) : Stop(subject));
-      auto drained = client().WaitLogDrained(ContainerId(subject.id), std::chrono::seconds(20));
+      auto drained = client().WaitLogDrained(ContainerId(subject.id), kPatience);
       EXPECT_TRUE(drained) << drained.error().message();
       const size_t lines = ExpectComplete(subject);
       EXPECT_TRUE(!by_itself || lines == 1100000u) << lines;
@@ -122,7 +122,7 @@ TEST_F(KillTest, LauncherThenHolderKeepTheExitCode) {
     EXPECT_EQ(report.exit_code, subject->exit_code) << subject->id;
     EXPECT_NE(report.source, model::ExitReport::Source::kLost);
     EXPECT_NE(report.source, model::ExitReport::Source::kWaited) << "so there was no orphan";
-    EXPECT_TRUE(client().WaitLogDrained(ContainerId(subject->id), std::chrono::seconds(20)));
+    EXPECT_TRUE(client().WaitLogDrained(ContainerId(subject->id), kPatience));
     Clean(*subject);
   }
   ExpectNothingLeft();

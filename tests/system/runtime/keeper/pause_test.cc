@@ -50,7 +50,7 @@ class PauseTest : public KeeperTest {
       const bool by_itself = !subject.id.starts_with("pieces");
       const model::ExitReport report = by_itself ? WaitExit(subject) : Stop(subject);
       EXPECT_EQ(report.exit_code, subject.exit_code) << subject.id;
-      EXPECT_TRUE(client().WaitLogDrained(ContainerId(subject.id), std::chrono::seconds(20)));
+      EXPECT_TRUE(client().WaitLogDrained(ContainerId(subject.id), kPatience));
       const size_t lines = ExpectComplete(subject);
       if (subject.id.starts_with("lines")) {
         EXPECT_EQ(lines, 3300u);
@@ -58,7 +58,7 @@ class PauseTest : public KeeperTest {
       Clean(subject);
     }
     EXPECT_EQ(WaitExit(terminal).exit_code, terminal.exit_code);
-    EXPECT_TRUE(client().WaitLogDrained(ContainerId(terminal.id), std::chrono::seconds(20)));
+    EXPECT_TRUE(client().WaitLogDrained(ContainerId(terminal.id), kPatience));
     EXPECT_EQ(ExpectTerminalComplete(terminal), 200u);
     Clean(terminal);
   }
