@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "agent/proxy/local_endpoints.h"
+#include "agent/source/snapshot_difference.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/service.pb.h"
 #include "k8s/discovery/v1/endpoint_slice.pb.h"
@@ -147,8 +148,7 @@ void LocalServices::Process(Work work) {
   TakePods(work, touched);
   const auto snapshot = source_.Snapshot();
   if (work.source_changed && snapshot->complete) {
-    failed_ = false;
-    TakeSnapshot(*snapshot, touched);
+    TakeNews(snapshot, touched);
   }
   RecordServices();
   for (const ServiceName& name : touched) RebuildSlices(name);
@@ -171,7 +171,24 @@ void LocalServices::TakePods(Work& work, std::set<ServiceName>& touched) {
   }
 }
 
+// New versions of what was there, and nobody who lacks something that he may get now: a change
+// then costs what changed.
+void LocalServices::TakeNews(const std::shared_ptr<const PodSnapshot>& snapshot,
+                             std::set<ServiceName>& touched) {
+  std::optional<RenewedObjects> renewed;
+  if (taken_ != nullptr && !failed_ && !lacking_) renewed = FindRenewed(*taken_, *snapshot);
+  failed_ = false;
+  if (renewed) {
+    SetServices(std::move(renewed->services), touched);
+    for (const DesiredSlice* slice : renewed->slices) SetWrittenSlice(slice->object);
+  } else {
+    TakeSnapshot(*snapshot, touched);
+  }
+  taken_ = snapshot;
+}
+
 void LocalServices::TakeSnapshot(const PodSnapshot& snapshot, std::set<ServiceName>& touched) {
+  lacking_ = false;
   std::vector<const DesiredService*> news;
   std::set<ServiceName> wanted;
   for (const DesiredService& service : snapshot.services) {
@@ -188,6 +205,12 @@ void LocalServices::TakeSnapshot(const PodSnapshot& snapshot, std::set<ServiceNa
     if (!wanted.contains(name)) gone.insert(name);
   }
   for (const ServiceName& name : gone) RemoveService(name);
+  SetServices(std::move(news), touched);
+  SetWrittenSlices(snapshot);
+}
+
+void LocalServices::SetServices(std::vector<const DesiredService*> news,
+                                std::set<ServiceName>& touched) {
   std::stable_sort(news.begin(), news.end(), [&](const auto* a, const auto* b) {
     return Rank(*a->object, book_) < Rank(*b->object, book_);
   });
@@ -195,11 +218,9 @@ void LocalServices::TakeSnapshot(const PodSnapshot& snapshot, std::set<ServiceNa
     SetService(*service);
     touched.insert(NameOf(*service->object));
   }
-  SetWrittenSlices(snapshot);
 }
 
-// Nothing new of a service that has what it wants: a change costs what changed. One that lacks
-// something may get it now.
+// Nothing new of a service that has what it wants. One that lacks something may get it now.
 bool LocalServices::IsSettled(const ServiceName& name, const DesiredService& desired) const {
   const auto found = services_.find(name);
   return found != services_.end() && found->second.desired == desired.object &&

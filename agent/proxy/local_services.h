@@ -93,13 +93,17 @@ class LocalServices : public ServiceView {
   void Run();
   void Process(Work work);
   void TakePods(Work& work, std::set<model::ServiceName>& touched);
+  void TakeNews(const std::shared_ptr<const PodSnapshot>& snapshot,
+                std::set<model::ServiceName>& touched);
   void TakeSnapshot(const PodSnapshot& snapshot, std::set<model::ServiceName>& touched);
+  void SetServices(std::vector<const DesiredService*> news, std::set<model::ServiceName>& touched);
   bool IsSettled(const model::ServiceName& name, const DesiredService& desired) const;
   void SetService(const DesiredService& desired);
   void UseService(const model::ServiceName& name, Completed completed);
   void RecordServices();
   void RemoveService(const model::ServiceName& name);
   void SetWrittenSlices(const PodSnapshot& snapshot);
+  void SetWrittenSlice(const SlicePtr& slice);
   void RebuildSlices(const model::ServiceName& name);
   void Push(const SlicePtr& slice);
   void NoteTrigger(const SlicePtr& slice);
@@ -114,6 +118,8 @@ class LocalServices : public ServiceView {
   const std::chrono::steady_clock::time_point deadline_;
 
   // Used by the thread only.
+  std::shared_ptr<const PodSnapshot> taken_;  // the last one that was
+  bool lacking_ = false;                      // some service did not get what it asks for
   std::map<PodKey, PodPtr> pods_;
   NodeNumbers numbers_;
   std::map<model::ServiceName, Completed> unrecorded_;

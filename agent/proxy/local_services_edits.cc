@@ -32,6 +32,7 @@ void LocalServices::SetService(const DesiredService& desired) {
 
 void LocalServices::UseService(const ServiceName& name, Completed completed) {
   edits_.push_back([row = ToModel(*completed.service)](auto& tracker) { tracker.SetService(row); });
+  lacking_ = lacking_ || !completed.troubles.empty();
   bool news = false;
   {
     const std::lock_guard lock(mutex_);
@@ -83,6 +84,12 @@ void LocalServices::RemoveService(const ServiceName& name) {
       tracker.RemoveSlice(name.object_namespace, slice_name);
     }
   });
+}
+
+void LocalServices::SetWrittenSlice(const SlicePtr& slice) {
+  Push(slice);
+  const std::lock_guard lock(mutex_);
+  written_slices_[{slice->metadata().namespace_(), slice->metadata().name()}] = slice;
 }
 
 void LocalServices::SetWrittenSlices(const PodSnapshot& snapshot) {

@@ -234,6 +234,35 @@ TEST_F(LocalServicesTest, ManyAtOnceKeepTheirAddressesOverARestart) {
   EXPECT_FALSE(before.at("many7").empty());
 }
 
+TEST_F(LocalServicesTest, NewVersionsAreTakenAndWhatOneGivesUpAnotherGets) {
+  const auto asking = [](const std::string& name, const std::string& ip) {
+    return ServiceOf("clusterIP: " + ip + ", ports: [{port: 80}]", name);
+  };
+  const auto slice = [](const std::string& endpoint) {
+    return SliceOf("addressType: IPv4\nports: [{name: \"\", port: 80}]\nendpoints: [{addresses: [" +
+                       endpoint + "]}]\n",
+                   "a-1", "a");
+  };
+  const auto address_of = [&](const std::string& name) -> std::string {
+    for (const ServicePtr& service : services_->ListServices()) {
+      if (service->metadata().name() == name) return service->spec().clusterip();
+    }
+    return "none";
+  };
+  source_.Set({}, {asking("a", "10.96.0.10"), asking("b", "10.96.0.11")}, {slice("10.50.0.1")});
+  Start();
+  ASSERT_TRUE(RulesBecome("default/a=10.50.0.1 default/b= ")) << Rules();
+  source_.Set({}, {asking("a", "10.96.0.10"), asking("b", "10.96.0.11")}, {slice("10.50.0.2")});
+  services_->SourceChanged();
+  EXPECT_TRUE(RulesBecome("default/a=10.50.0.2 default/b= ")) << Rules();
+  source_.Set({}, {asking("a", "10.96.0.10"), asking("b", "10.96.0.10")}, {slice("10.50.0.2")});
+  services_->SourceChanged();
+  EXPECT_TRUE(Eventually([&] { return address_of("b").empty(); })) << address_of("b");
+  source_.Set({}, {asking("a", "10.96.0.12"), asking("b", "10.96.0.10")}, {slice("10.50.0.2")});
+  services_->SourceChanged();
+  EXPECT_TRUE(Eventually([&] { return address_of("b") == "10.96.0.10"; })) << address_of("b");
+}
+
 TEST_F(LocalServicesTest, WhoChoosesAnAddressComesBeforeWhoTakesAny) {
   // "a" would take any; b to d choose. "d" chooses what "c" has chosen.
   std::vector<corev1::Service> services = {ServiceOf("ports: [{port: 80}]", "a")};
