@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-from world import Held, Neighbour, Node, Sender, Servers, ask, prepare_network, run, seconds_until
+from world import (Held, Neighbour, Node, Sender, Servers, ask, has_ipvs, prepare_network, run,
+                   seconds_until)
 from suite import check, equal, run_tests  # found once world is there
 
 ENDPOINTS = {"a": "10.50.0.1", "b": "10.50.0.2"}
@@ -278,6 +279,30 @@ def test_the_mode_changes_under_a_connection(node):
         traffic.until(node, f"only {mode} has rules", lambda m=mode: node.modes() == {m})
         traffic.until(node, "the record says so", lambda m=mode: node.recorded_modes() == {m})
     print(f"  {traffic.asked} new connections meanwhile, one kept", flush=True)
+
+
+def test_ipvs_mode_comes_and_goes(node):
+    """From another mode a connection is kept; the kernel ends those through IPVS when it is left."""
+    if not has_ipvs():
+        print("  not run: this kernel has no IPVS", flush=True)
+        return
+    traffic = Traffic(node)
+    node.service("web", "10.96.0.10", type="NodePort",
+                 ports=[{"port": 80, "protocol": "TCP", "nodePort": 30080}])
+    node.set_mode("ipvs")
+    traffic.until(node, "only ipvs has rules", lambda: node.modes() == {"ipvs"})
+    traffic.until(node, "the record says so", lambda: node.recorded_modes() == {"ipvs"})
+    equal(ask("10.60.0.2", 30080), "a", "the node port")
+    node.endpoints("web", [B])
+    until(node, "new connections follow the endpoints", lambda: ask("10.96.0.10") == "b")
+    equal(traffic.held.ask(), "a", "the connection that stays")
+    node.kill(("agent",))
+    until(node, "the next agent goes on", lambda: ask("10.96.0.10") == "b" and node.modes() == {"ipvs"})
+    check("# proxy mode ipvs" in node.ctl("proxy", "dump").stdout, "the dump names the mode")
+    for mode in ("iptables", "ipvs", "nftables"):
+        node.set_mode(mode)
+        until(node, f"only {mode} has rules", lambda m=mode: node.modes() == {m})
+        until(node, "it answers", lambda: ask("10.96.0.10") == "b")
 
 
 def test_a_wrong_configuration_changes_nothing(node):

@@ -75,6 +75,10 @@ class Servers(threading.Thread):
         server.sendto(name.encode(), sender)
 
 
+IPVS = pathlib.Path("/proc/net/ip_vs")
+IPVS_HEADINGS = 3
+
+
 class Node(Machine):
     """A Machine with verbs for Services."""
 
@@ -123,6 +127,8 @@ class Node(Machine):
                                    text=True, check=False).stdout
             if "KUBE-" in saved:
                 found.add("iptables")
+        if has_ipvs() and len(IPVS.read_text().splitlines()) > IPVS_HEADINGS:
+            found.add("ipvs")
         return found
 
     def recorded_modes(self):
@@ -130,6 +136,11 @@ class Node(Machine):
 
     def log(self):
         return (self.top / "agent.log").read_text()
+
+
+def has_ipvs():
+    subprocess.run(["modprobe", "--quiet", "ip_vs"], check=False)
+    return IPVS.exists()
 
 
 def ask(address, port=80, patience=0.25):
