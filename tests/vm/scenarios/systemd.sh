@@ -50,12 +50,32 @@ answers() { # each web pod answers over its address
     ip=$(holdctl get pod "$pod-$node" -o jsonpath='{.status.podIP}')
     curl -sS --max-time 10 "http://$ip/" | grep -q "hello from $pod" || fail "$pod does not answer on $ip"
   done
+  ip=$(holdctl get service web -o jsonpath='{.spec.clusterIP}')
+  for ip in "$ip" 192.0.2.10:30080; do
+    curl -sS --max-time 10 "http://$ip/" | grep -q "hello from web-" || fail "the service does not answer on $ip"
+  done
+}
+
+# An address and a default route, as machines have; the guest has no network card.
+make_uplink() {
+  cat > /etc/systemd/system/uplink.service <<UNIT
+[Unit]
+Before=network.target
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/sh -c 'ip link add uplink type dummy && ip address add 192.0.2.10/24 dev uplink && ip link set uplink up && ip route add default via 192.0.2.1'
+[Install]
+WantedBy=multi-user.target
+UNIT
+  systemctl enable --now uplink
 }
 
 main_pid() { systemctl show -p MainPID --value "$1"; }
 
 first_boot() {
   systemctl --version | head -n 1; uname -r
+  make_uplink || fail "uplink"
   step "quickstart"
   timed quickstart ./quickstart || { fail "quickstart"; return 1; }
   wait_for 60 "four pods ready" all_ready
