@@ -170,11 +170,15 @@ Result<void> OpenSource(Agent& agent) {
   return {};
 }
 
+void AddEvent(Agent& a, const corev1::Service& service, const EventNote& note) {
+  const auto& m = service.metadata();
+  a.view->AddEvent({"Service", m.namespace_(), m.name(), m.uid(), "service-proxy"}, note);
+}
+
 void TellTrouble(Agent& agent, const corev1::Service& service, const ServiceTrouble& trouble) {
   const auto& meta = service.metadata();
   spdlog::warn("service {}/{}: {}", meta.namespace_(), meta.name(), trouble.message);
-  agent.view->AddEvent({"Service", meta.namespace_(), meta.name(), meta.uid(), "service-proxy"},
-                       {true, trouble.reason, trouble.message, "", false});
+  AddEvent(agent, service, {true, trouble.reason, trouble.message, "", false});
 }
 
 Result<void> OpenServices(Agent& agent) {
@@ -183,8 +187,12 @@ Result<void> OpenServices(Agent& agent) {
   callbacks.trouble = [&agent](const corev1::Service& service, const ServiceTrouble& trouble) {
     TellTrouble(agent, service, trouble);
   };
+  const auto announced = [&agent](const corev1::Service& service, const AddressHeld& address) {
+    const char* reason = address.held ? "AddressAnnounced" : "AddressReleased";
+    AddEvent(agent, service, {false, reason, address.text, "", false});
+  };
   ASSIGN_OR_RETURN(agent.proxy, ServiceProxy::Start(agent.config, *agent.source, *agent.view,
-                                                    agent.clock, std::move(callbacks)));
+                                                    agent.clock, std::move(callbacks), announced));
   agent.tapped_source = std::make_unique<SourceTap>(*agent.source, [a = &agent] {
     a->proxy->services().SourceChanged();
     a->faults->Look(*a->source->Snapshot(), a->clock.Wall());

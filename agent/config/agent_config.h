@@ -46,6 +46,8 @@ struct AgentConfig {
   std::vector<std::string> announce_interfaces;
   std::vector<std::string> announce_addresses;
   uint32_t announce_priority = 100;
+  // How the API server is reached whose Leases decide who answers; "" where priorities do.
+  std::string kubeconfig;
   // Of the mode ipvs; a timeout of 0 stays as the kernel has it.
   std::string ipvs_scheduler = "rr";
   std::vector<std::string> ipvs_scheduler_flags;

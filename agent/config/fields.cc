@@ -74,9 +74,13 @@ const std::vector<Field>& Fields() {
       {"announceAddresses", "CIDR", "ranges that it may answer for; needed with announceInterfaces",
        true, List(&A::announce_addresses)},
       {"announcePriority", "N",
-       "of the nodes of a segment the one with the highest priority answers, 1 to 254 "
-       "(default 100)",
+       "of the nodes of a segment the one with the highest priority answers, 1 to 254 (default "
+       "100); without a kubeconfig",
        false, Number(&A::announce_priority, 1, 254)},
+      {"kubeconfig", "FILE",
+       "how the API server is reached; with it a Lease per announced address decides which node "
+       "answers (default: none)",
+       false, Text(&A::kubeconfig)},
       {"ipvsScheduler", "NAME",
        "mode ipvs: who gets the next connection: rr (the default), wrr, lc, wlc, lblc, lblcr, dh, "
        "sh, mh, sed, nq",

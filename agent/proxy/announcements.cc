@@ -6,14 +6,19 @@
 
 #include "agent/proxy/back_ends.h"
 #include "holdfast/base/strings.h"
+#include "netproxy/announce/lease_seat.h"
 #include "netproxy/announce/segment_election.h"
+#include "netproxy/table/service_rows.h"
 
 namespace holdfast::agent {
 namespace {
 
 using netproxy::announce::Announcer;
+using netproxy::announce::Election;
+using netproxy::announce::LeaseSeat;
 using netproxy::announce::MacAddress;
 using netproxy::announce::SegmentElection;
+using netproxy::announce::SegmentNews;
 using netproxy::announce::SegmentOptions;
 
 bool Overlap(const Cidr& a, const Cidr& b) {
@@ -70,6 +75,10 @@ Result<void> CheckAnnounceMode(const AgentConfig& config, const std::string& mod
 }
 
 Result<std::optional<AnnounceOptions>> ReadAnnounceOptions(const AgentConfig& config) {
+  std::optional<KubeConfig> server;
+  if (!config.kubeconfig.empty()) {
+    ASSIGN_OR_RETURN(server, WithContext(ReadKubeConfig(config.kubeconfig), "kubeconfig"));
+  }
   if (config.announce_interfaces.empty() && config.announce_addresses.empty()) {
     return std::optional<AnnounceOptions>();
   }
@@ -85,35 +94,97 @@ Result<std::optional<AnnounceOptions>> ReadAnnounceOptions(const AgentConfig& co
   options.interfaces = config.announce_interfaces;
   options.priority = static_cast<uint8_t>(config.announce_priority);
   options.ignored_link = IpvsDevice(config.instance);
+  options.node_name = config.instance.node_name;
+  options.server = std::move(server);
   ASSIGN_OR_RETURN(options.ranges, ReadRanges(config));
   return std::optional(std::move(options));
 }
+
+namespace {
+
+// None where priorities decide.
+Result<std::unique_ptr<LeaseKeeper>> StartLeases(const AnnounceOptions& options, const Clock& clock,
+                                                 const Announcements::Log& log) {
+  if (!options.server) return std::unique_ptr<LeaseKeeper>();
+  LeaseKeeperOptions keeper;
+  keeper.server = *options.server;
+  ASSIGN_OR_RETURN(keeper.identity, NewLeaseIdentity(options.node_name));
+  keeper.log = log;
+  return WithContext(LeaseKeeper::Start(std::move(keeper), clock), "kubeconfig");
+}
+
+std::unique_ptr<Election> Elect(LeaseKeeper* leases, uint8_t priority, const IpAddress& address,
+                                const MacAddress& own, BootTime now) {
+  if (leases == nullptr) return std::make_unique<SegmentElection>(own, priority, now);
+  return std::make_unique<LeaseSeat>(leases->LeaseOf(address), own, now);
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Announcements>> Announcements::Start(const AnnounceOptions& options,
                                                             ServiceBackEnd& rules,
                                                             const Clock& clock, Log log) {
   ASSIGN_OR_RETURN(sys::Rtnl rtnl, sys::Rtnl::Open());
+  ASSIGN_OR_RETURN(auto leases, StartLeases(options, clock, log));
+  std::unique_ptr<Announcements> made(
+      new Announcements(options, rules, std::move(rtnl), std::move(leases), std::move(log)));
+  RETURN_IF_ERROR(made->StartAnnouncer(clock));
+  return made;
+}
+
+Result<void> Announcements::StartAnnouncer(const Clock& clock) {
   std::vector<SegmentOptions> segments;
-  for (const std::string& interface : options.interfaces) {
+  for (const std::string& interface : options_.interfaces) {
     SegmentOptions& segment = segments.emplace_back();
     segment.interface = interface;
-    segment.ranges = options.ranges;
-    segment.priority = options.priority;
-    segment.elect = [priority = options.priority](const IpAddress&, const MacAddress& own,
-                                                  BootTime now) {
-      return std::make_unique<SegmentElection>(own, priority, now);
+    segment.ranges = options_.ranges;
+    segment.priority = options_.priority;
+    segment.elect = [this](const IpAddress& address, const MacAddress& own, BootTime now) {
+      return Elect(leases_.get(), options_.priority, address, own, now);
     };
   }
-  const auto news = [log](const std::string& line) { log(StrCat("announcing ", line)); };
-  ASSIGN_OR_RETURN(auto announcer, Announcer::Start(std::move(segments), clock, news));
-  return std::unique_ptr<Announcements>(
-      new Announcements(options, rules, std::move(rtnl), std::move(announcer), std::move(log)));
+  const auto news = [this](const SegmentNews& told) { Hear(told); };
+  ASSIGN_OR_RETURN(announcer_, Announcer::Start(std::move(segments), clock, news));
+  return {};
+}
+
+void Announcements::SetListener(Listener listener) {
+  const std::lock_guard lock(listener_mutex_);
+  listener_ = std::move(listener);
+}
+
+std::set<model::ServiceName> Announcements::UsersOf(const SegmentNews& news) {
+  const std::lock_guard lock(mutex_);
+  std::set<model::ServiceName> users;
+  for (const std::string& port : wanted_.UsersOf(news.address)) {
+    users.insert(netproxy::ServiceOf(port));
+  }
+  const auto place = std::make_pair(news.interface, news.address);
+  if (*news.held) {
+    told_[place] = users;
+  } else {
+    users.merge(told_[place]);
+    told_.erase(place);
+  }
+  return users;
+}
+
+void Announcements::Hear(const SegmentNews& news) {
+  log_(StrCat("announcing ", news.text));
+  if (!news.held) return;
+  const std::set<model::ServiceName> users = UsersOf(news);
+  const std::lock_guard lock(listener_mutex_);
+  if (!listener_) return;
+  for (const model::ServiceName& user : users) listener_(user, {*news.held, news.text});
 }
 
 Result<ServiceApplied> Announcements::Apply(const model::ServiceChange& change) {
   ASSIGN_OR_RETURN(ServiceApplied applied, rules_.Apply(change));
   // A change that cost nothing here, as nearly all do, does not ask the kernel for addresses.
-  stale_ |= wanted_.Apply(change, applied);
+  {
+    const std::lock_guard lock(mutex_);
+    stale_ |= wanted_.Apply(change, applied);
+  }
   if (stale_) Update();
   return applied;
 }
@@ -131,7 +202,11 @@ void Announcements::Update() {
 
 // The node's own addresses are its kernel's matter, whoever else wants them.
 Result<void> Announcements::TryUpdate() {
-  std::set<IpAddress> addresses = wanted_.addresses();
+  std::set<IpAddress> addresses;
+  {
+    const std::lock_guard lock(mutex_);
+    addresses = wanted_.addresses();
+  }
   const auto ignored = rtnl_.GetLink(options_.ignored_link);
   ASSIGN_OR_RETURN(const std::vector<sys::Address> own, rtnl_.ListAddresses());
   for (const sys::Address& address : own) {

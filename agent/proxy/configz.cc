@@ -54,7 +54,7 @@ Json IpvsPart(const AgentConfig& config) {
           {"udpTimeout", Seconds(config.ipvs_udp_timeout)}};
 }
 
-// There is no client of an API server; nothing is set in the connection table.
+// Services come from no API server; nothing is set in the connection table.
 Json FixedPart() {
   const Json buffer = {{"infoBufferSize", "0"}};
   return {{"clientConnection",

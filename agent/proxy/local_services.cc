@@ -74,13 +74,7 @@ ServiceDriverCallbacks LocalServices::DriverCallbacks() {
 
 void LocalServices::TellProblems(const ServiceName& name,
                                  const std::vector<std::string>& messages) {
-  ServicePtr service;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = services_.find(name); found != services_.end()) {
-      service = found->second.service;
-    }
-  }
+  const ServicePtr service = Find(name);
   if (service == nullptr) return;  // deleted meanwhile
   std::vector<ServiceTrouble> troubles;
   for (const std::string& message : messages) troubles.push_back({"Quarantined", message});

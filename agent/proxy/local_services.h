@@ -60,6 +60,8 @@ class LocalServices : public ServiceView {
   std::vector<ServicePtr> ListServices() const override;
   std::vector<SlicePtr> ListSlices() const override;
   Result<ExplainedService> Explain(const model::ServiceName& name) const override;
+  // Completed; null when there is none.
+  ServicePtr Find(const model::ServiceName& name) const;
   Result<std::string> DumpRules() override { return driver_.Dump(); }
   // Other addresses of the node, or ranges that follow from them. Thread-safe.
   void SetTableOptions(const netproxy::TableOptions& table);

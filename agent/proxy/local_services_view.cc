@@ -24,6 +24,12 @@ void AddAnnounced(const std::function<std::vector<std::string>(const IpAddress&)
 
 }  // namespace
 
+ServicePtr LocalServices::Find(const ServiceName& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = services_.find(name);
+  return found == services_.end() ? nullptr : found->second.service;
+}
+
 std::vector<ServicePtr> LocalServices::ListServices() const {
   const std::lock_guard lock(mutex_);
   std::vector<ServicePtr> out;

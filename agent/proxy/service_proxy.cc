@@ -66,6 +66,15 @@ Result<void> ServiceProxy::StartAnnouncements(const Clock& clock, const Log& log
   return {};
 }
 
+void ServiceProxy::TellAnnounced(Announced announced) {
+  if (!announcements_) return;
+  announcements_->SetListener([services = services_.get(), announced = std::move(announced)](
+                                  const model::ServiceName& name, const AddressHeld& held) {
+    const ServicePtr service = services->Find(name);  // none: it was deleted meanwhile
+    if (service) announced(*service, held);
+  });
+}
+
 ProxyAnswers ServiceProxy::Answers(std::shared_ptr<ProxyMetrics> metrics, const Clock& clock,
                                    const model::ServiceSettings& settings) const {
   ProxyAnswers answers{services_->driver(), clock, std::move(metrics),
@@ -87,7 +96,8 @@ ServiceBackEnd& ServiceProxy::back_end() {
 Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& config,
                                                           PodSource& source, PodView& pods,
                                                           const Clock& clock,
-                                                          LocalServicesCallbacks callbacks) {
+                                                          LocalServicesCallbacks callbacks,
+                                                          Announced announced) {
   ASSIGN_OR_RETURN(const ServiceNodeOptions node, ReadServiceOptions(config));
   const Log log = callbacks.log;
   std::unique_ptr<ServiceProxy> proxy(new ServiceProxy(config));
@@ -100,12 +110,13 @@ Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& con
   options.node_name = config.instance.node_name;
   options.driver.table = node.table;
   options.driver.metrics = metrics;
-  if (const Announcements* announced = proxy->announcements_.get()) {
-    options.announced = [announced](const IpAddress& address) { return announced->Of(address); };
+  if (const Announcements* answering = proxy->announcements_.get()) {
+    options.announced = [answering](const IpAddress& address) { return answering->Of(address); };
   }
   ASSIGN_OR_RETURN(proxy->services_,
                    LocalServices::Start(source, pods, proxy->back_end(), clock, std::move(book),
                                         std::move(options), std::move(callbacks)));
+  proxy->TellAnnounced(std::move(announced));
   ServiceDriver& driver = proxy->services_->driver();
   proxy->rules_->SetTouchedListener([&driver] { driver.RepairSoon(); });
   ASSIGN_OR_RETURN(auto fixed,
@@ -122,7 +133,8 @@ Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& con
 }
 
 ServiceProxy::~ServiceProxy() {
-  if (rules_) rules_->SetTouchedListener({});  // it calls the driver
+  if (announcements_) announcements_->SetListener({});  // it asks for Services
+  if (rules_) rules_->SetTouchedListener({});           // it calls the driver
 }
 
 void ServiceProxy::SetMode(const std::string& mode) {

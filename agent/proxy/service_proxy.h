@@ -25,10 +25,14 @@ namespace holdfast::agent {
 
 class ServiceProxy {
  public:
+  // From a thread of ours; must not call back.
+  using Announced = std::function<void(const corev1::Service&, const AddressHeld&)>;
+
   // In the network namespace of the calling thread; everything is borrowed but the callbacks.
   static Result<std::unique_ptr<ServiceProxy>> Start(const AgentConfig& config, PodSource& source,
                                                      PodView& pods, const Clock& clock,
-                                                     LocalServicesCallbacks callbacks);
+                                                     LocalServicesCallbacks callbacks,
+                                                     Announced announced);
   ~ServiceProxy();
 
   LocalServices& services() { return *services_; }
@@ -45,6 +49,7 @@ class ServiceProxy {
   explicit ServiceProxy(const AgentConfig& config) : config_(config) {}
   Result<void> StartAnnouncements(const Clock& clock,
                                   const std::function<void(const std::string& line)>& log);
+  void TellAnnounced(Announced announced);
   ProxyAnswers Answers(std::shared_ptr<ProxyMetrics> metrics, const Clock& clock,
                        const model::ServiceSettings& settings) const;
   // What the driver drives.

@@ -15,14 +15,14 @@
 namespace holdfast::netproxy::announce {
 
 Announcer::Announcer(std::vector<SegmentOptions> segments, const Clock& clock, UniqueFd stop,
-                     std::function<void(const std::string& line)> news)
+                     std::function<void(const SegmentNews& news)> news)
     : clock_(clock), stop_(std::move(stop)), news_(std::move(news)) {
   for (SegmentOptions& options : segments) segments_.emplace_back(std::move(options), clock);
 }
 
 Result<std::unique_ptr<Announcer>> Announcer::Start(
     std::vector<SegmentOptions> segments, const Clock& clock,
-    std::function<void(const std::string& line)> news) {
+    std::function<void(const SegmentNews& news)> news) {
   UniqueFd stop(::eventfd(0, EFD_CLOEXEC));
   if (!stop) return Error::FromErrno(errno, "eventfd");
   std::unique_ptr<Announcer> made(
@@ -72,18 +72,18 @@ bool Announcer::WaitForFrames(std::chrono::nanoseconds time) const {
 void Announcer::Run() {
   BootTime tick_at = clock_.Boot();
   while (WaitForFrames(tick_at - clock_.Boot())) {
-    std::vector<std::string> news;
+    std::vector<SegmentNews> news;
     {
       const std::lock_guard lock(mutex_);
       const bool tick = clock_.Boot() >= tick_at;
       for (Segment& segment : segments_) {
         segment.Receive();
         if (tick) segment.Tick();
-        for (std::string& line : segment.TakeNews()) news.push_back(std::move(line));
+        for (SegmentNews& one : segment.TakeNews()) news.push_back(std::move(one));
       }
       if (tick) tick_at = clock_.Boot() + kTickEvery;
     }
-    for (const std::string& line : news) news_(line);
+    for (const SegmentNews& one : news) news_(one);
   }
 }
 

@@ -24,7 +24,7 @@ class Announcer {
   // One segment per element. `clock` is borrowed; `news` is called from the thread, without a lock.
   static Result<std::unique_ptr<Announcer>> Start(
       std::vector<SegmentOptions> segments, const Clock& clock,
-      std::function<void(const std::string& line)> news);
+      std::function<void(const SegmentNews& news)> news);
   ~Announcer();
 
   // These and no others. Does not block on the network.
@@ -34,14 +34,14 @@ class Announcer {
 
  private:
   Announcer(std::vector<SegmentOptions> segments, const Clock& clock, UniqueFd stop,
-            std::function<void(const std::string& line)> news);
+            std::function<void(const SegmentNews& news)> news);
   void Run();
   // False at the end.
   bool WaitForFrames(std::chrono::nanoseconds time) const;
 
   const Clock& clock_;
   const UniqueFd stop_;  // an eventfd
-  const std::function<void(const std::string& line)> news_;
+  const std::function<void(const SegmentNews& news)> news_;
   mutable std::mutex mutex_;  // guards segments_
   std::vector<Segment> segments_;
   std::thread thread_;

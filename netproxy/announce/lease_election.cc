@@ -35,7 +35,10 @@ bool LeaseElection::IsFree(BootTime now) const {
 
 LeaseRecord LeaseElection::Own(WallTime wall) const {
   LeaseRecord own = seen_;
-  if (own.holder != identity_) ++own.transitions;
+  if (own.holder != identity_) {
+    ++own.transitions;
+    own.acquired = wall;
+  }
   own.holder = identity_;
   own.duration = std::chrono::duration_cast<std::chrono::seconds>(kPatience);
   own.renewed = wall;
@@ -49,6 +52,7 @@ LeaseRequest LeaseElection::Send(LeaseRequest::Kind kind, LeaseRecord record, Bo
 }
 
 std::optional<LeaseRequest> LeaseElection::Next(BootTime now, WallTime wall, bool wanted) {
+  if (wanted_ && !wanted) next_at_ = now;  // others wait for it
   wanted_ = wanted;
   if (!wanted) answer_until_ = 0;
   if (outstanding_ || now < next_at_) return std::nullopt;

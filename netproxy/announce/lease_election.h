@@ -34,6 +34,7 @@ std::string LeaseName(const IpAddress& address);
 struct LeaseRecord {
   std::string holder;                // spec.holderIdentity; "": given back
   std::chrono::seconds duration{3};  // spec.leaseDurationSeconds, for people
+  WallTime acquired;                 // spec.acquireTime, for people
   WallTime renewed;                  // spec.renewTime, for people
   int64_t transitions = 0;           // spec.leaseTransitions
   std::string version;               // metadata.resourceVersion; the server's
@@ -67,6 +68,8 @@ class LeaseElection {
   bool MayAnswer(BootTime now) const { return now.since_boot.count() < answer_until_.load(); }
   // Of the Lease as it was seen last; "" when nobody holds it, or nothing is known.
   const std::string& holder() const { return seen_.holder; }
+  // Not held, and no answer outstanding.
+  bool IsIdle() const { return !outstanding_ && !IsMine(); }
 
  private:
   enum class Knowledge : uint8_t { kNothing, kNoLease, kLease };

@@ -14,7 +14,14 @@ constexpr int kFramesAtATime = 64;  // then the clock is looked at again
 }  // namespace
 
 void Segment::SetAddresses(const std::set<IpAddress>& addresses) {
-  std::erase_if(entries_, [&](const auto& entry) { return !addresses.contains(entry.first); });
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    if (addresses.contains(it->first)) {
+      ++it;
+      continue;
+    }
+    Release(it->first, it->second, "no Service has it here any more");
+    it = entries_.erase(it);
+  }
   for (const IpAddress& address : addresses) {
     const bool allowed = std::any_of(options_.ranges.begin(), options_.ranges.end(),
                                      [&](const Cidr& range) { return range.Contains(address); });
@@ -35,12 +42,12 @@ void Segment::JoinGroups() {
     if (address.v6) groups.insert(SolicitedNode(address));
   }
   if (const auto joined = port_->SetGroups(groups); !joined) {
-    news_.push_back(StrCat(options_.interface, ": ", joined.error().message()));
+    TellOfInterface(joined.error().message());
   }
 }
 
 void Segment::Fail(const std::string& why) {
-  if (trouble_ != why) news_.push_back(StrCat(options_.interface, ": ", why, ", trying again"));
+  if (trouble_ != why) TellOfInterface(StrCat(why, ", trying again"));
   trouble_ = why;
   for (auto& [address, entry] : entries_) {
     if (entry.election) Tell(address, entry, entry.election->LoseSight(clock_.Boot()).news);
@@ -71,8 +78,7 @@ bool Segment::IsReady() {
   }
   if (state->mac != state_.mac) {  // somebody new on the segment
     for (auto& [address, entry] : entries_) {
-      entry.election.reset();
-      entry.held = false;
+      Release(address, entry, "the interface has another hardware address");
     }
   }
   state_ = *state;
@@ -80,7 +86,7 @@ bool Segment::IsReady() {
     Fail("it is down or has no carrier");
     return false;
   }
-  if (!trouble_.empty()) news_.push_back(StrCat(options_.interface, ": it can be used again"));
+  if (!trouble_.empty()) TellOfInterface("it can be used again");
   trouble_.clear();
   return true;
 }
@@ -98,13 +104,30 @@ void Segment::Tick() {
   }
 }
 
+void Segment::TellOfInterface(const std::string& news) {
+  news_.push_back({StrCat(options_.interface, ": ", news), options_.interface, {}, {}});
+}
+
 void Segment::Tell(const IpAddress& address, Entry& entry, const std::string& news) {
   const bool held = entry.election->MayAnswer(clock_.Boot());
-  if (held && !entry.held) ++entry.taken;
-  entry.held = held;
-  if (!news.empty()) {
-    news_.push_back(StrCat(address.ToString(), " on ", options_.interface, ": ", news));
-  }
+  const bool changed = held != std::exchange(entry.held, held);
+  if (held && changed) ++entry.taken;
+  if (!changed && news.empty()) return;
+  SegmentNews& told = news_.emplace_back();
+  told.text = StrCat(address.ToString(), " on ", options_.interface, ": ",
+                     news.empty() ? (held ? "held" : "not held any more") : news);
+  told.interface = options_.interface;
+  told.address = address;
+  if (changed) told.held = held;
+}
+
+// Ends the election, which there is none of before the interface is there.
+void Segment::Release(const IpAddress& address, Entry& entry, const std::string& why) {
+  entry.election.reset();
+  if (!std::exchange(entry.held, false)) return;
+  const std::string text = StrCat(address.ToString(), " on ", options_.interface, ": ", why,
+                                  "; this node answers for it no longer");
+  news_.push_back({text, options_.interface, address, false});
 }
 
 void Segment::Do(const IpAddress& address, Entry& entry, const Deeds& deeds) {
@@ -122,7 +145,7 @@ void Segment::Send(const IpAddress& address, Entry& entry, const Frame& frame) {
   if (const auto sent = port_->Send(frame); !sent) {
     Tell(address, entry, entry.election->LoseSight(clock_.Boot()).news);
     if (trouble_ != sent.error().message()) {
-      news_.push_back(StrCat(options_.interface, ": ", sent.error().message()));
+      TellOfInterface(sent.error().message());
     }
     trouble_ = sent.error().message();
   }

@@ -39,6 +39,14 @@ struct AddressStatus {
   uint64_t taken = 0;  // how often this node became the holder
 };
 
+// What happened to an address, or to the interface.
+struct SegmentNews {
+  std::string text;  // for people: "198.51.100.7 on eth0: this node answers for it now"
+  std::string interface;
+  IpAddress address;              // what follows is about it
+  std::optional<bool> held = {};  // this node began or ceased to answer
+};
+
 class Segment {
  public:
   // `clock` is borrowed.
@@ -53,8 +61,8 @@ class Segment {
   void Receive();
 
   std::vector<AddressStatus> Status() const;
-  // What happened since the last call, for people.
-  std::vector<std::string> TakeNews() { return std::exchange(news_, {}); }
+  // What happened since the last call.
+  std::vector<SegmentNews> TakeNews() { return std::exchange(news_, {}); }
 
  private:
   struct Entry {
@@ -75,6 +83,8 @@ class Segment {
   void Do(const IpAddress& address, Entry& entry, const Deeds& deeds);
   void Send(const IpAddress& address, Entry& entry, const Frame& frame);
   void Tell(const IpAddress& address, Entry& entry, const std::string& news);
+  void Release(const IpAddress& address, Entry& entry, const std::string& why);
+  void TellOfInterface(const std::string& news);
 
   const SegmentOptions options_;
   const Clock& clock_;
@@ -82,7 +92,7 @@ class Segment {
   PortState state_;
   std::string trouble_;  // with the interface; "" when there is none
   std::map<IpAddress, Entry> entries_;
-  std::vector<std::string> news_;
+  std::vector<SegmentNews> news_;
 };
 
 }  // namespace holdfast::netproxy::announce

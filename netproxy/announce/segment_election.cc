@@ -10,10 +10,6 @@ namespace holdfast::netproxy::announce {
 namespace {
 
 constexpr std::chrono::milliseconds kAskEvery{1000};
-// The first announcements may get lost; later ones heal what a stray answer has spoilt.
-constexpr int kFirstAnnouncements = 3;
-constexpr std::chrono::milliseconds kFirstEvery{1000};
-constexpr std::chrono::milliseconds kLaterEvery{10'000};
 constexpr std::chrono::milliseconds kDefendEvery{1000};
 // Lower priorities wait longer, so that they hear the highest one's announcement.
 constexpr std::chrono::milliseconds kPerPriority{4};
@@ -57,21 +53,15 @@ BootTime SegmentElection::TakeAt() const {
   return quiet_since + kPatience + kPerPriority * (255 - priority_);
 }
 
-void SegmentElection::Announce(BootTime now, Deeds& deeds) {
-  deeds.announce = true;
-  ++announced_;
-  announce_at_ = now + (announced_ < kFirstAnnouncements ? kFirstEvery : kLaterEvery);
-}
-
 void SegmentElection::Take(BootTime now, Deeds& deeds) {
   holding_ = true;
   answer_until_ = now + kFence;
-  announced_ = 0;
+  announcing_.Begin(now);
   defend_at_ = now;
   deeds.news = "this node answers for it now";
   if (other_) deeds.news += StrCat(", ", ToString(other_->mac), " did before");
   other_.reset();
-  Announce(now, deeds);
+  deeds.announce = announcing_.IsDue(now);
 }
 
 Deeds SegmentElection::Tick(BootTime now) {
@@ -80,7 +70,7 @@ Deeds SegmentElection::Tick(BootTime now) {
   last_tick_ = now;
   if (holding_) {
     answer_until_ = now + kFence;
-    if (now >= announce_at_) Announce(now, deeds);
+    deeds.announce = announcing_.IsDue(now);
   } else if (now >= TakeAt()) {
     Take(now, deeds);
   } else if (now >= ask_at_) {

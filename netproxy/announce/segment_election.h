@@ -10,6 +10,7 @@
 // stood still for kFence listens again, as if it had just come.
 #pragma once
 
+#include "netproxy/announce/announcing.h"
 #include "netproxy/announce/election.h"
 
 namespace holdfast::netproxy::announce {
@@ -29,7 +30,6 @@ class SegmentElection : public Election {
   void ListenAgainIfStill(BootTime now, Deeds& deeds);
   BootTime TakeAt() const;
   void Take(BootTime now, Deeds& deeds);
-  void Announce(BootTime now, Deeds& deeds);
   bool Beats(const Claim& claim) const;
 
   const MacAddress own_;
@@ -43,9 +43,8 @@ class SegmentElection : public Election {
   BootTime ask_at_;
   // Holding.
   BootTime answer_until_;
-  BootTime announce_at_;
+  Announcing announcing_;
   BootTime defend_at_;  // not before
-  int announced_ = 0;
 };
 
 }  // namespace holdfast::netproxy::announce

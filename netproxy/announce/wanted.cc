@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netproxy/announce/wanted.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace holdfast::netproxy::announce {
@@ -55,6 +56,16 @@ bool WantedAddresses::Apply(const model::ServiceChange& change, const ServiceApp
   for (const RefusedServicePort& refused : applied.refused) changed |= Set(refused.key, {});
   for (const auto& [key, addresses] : old) changed |= Release(addresses);
   return changed;
+}
+
+std::set<std::string> WantedAddresses::UsersOf(const IpAddress& address) const {
+  std::set<std::string> out;
+  for (const auto& [key, addresses] : rows_) {
+    if (std::find(addresses.begin(), addresses.end(), address) != addresses.end()) {
+      out.insert(key.name);
+    }
+  }
+  return out;
 }
 
 std::set<IpAddress> WantedAddresses::addresses() const {

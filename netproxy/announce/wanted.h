@@ -7,6 +7,7 @@
 
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "holdfast/interfaces/service_back_end.h"
@@ -19,6 +20,8 @@ class WantedAddresses {
   // What a back end took of `change`. False: addresses() is what it was.
   bool Apply(const model::ServiceChange& change, const ServiceApplied& applied);
   std::set<IpAddress> addresses() const;
+  // Whose it is: names of ServicePortKeys.
+  std::set<std::string> UsersOf(const IpAddress& address) const;
 
  private:
   // True when an address came or went by it.

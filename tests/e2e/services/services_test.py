@@ -228,6 +228,11 @@ def test_addresses_are_announced_to_the_segment_when_asked_for(node):
             "http://127.0.0.1:10249/metrics")[1])
         check(neighbour.ask("10.61.0.50") != "a", "the service is gone")
         equal(neighbour.ask("10.61.0.51"), "b", "the other one")
+        said = node.ctl("describe", "service", "here").stdout
+        check("AddressAnnounced" in said and "10.61.0.51 on seg0: this node answers" in said, said)
+        node.endpoints("here", [])
+        until(node, "the service is told", lambda: "AddressReleased" in node.ctl(
+            "describe", "service", "here").stdout)
     finally:
         neighbour.close()
         for name in ("web", "here", "own", "far"):

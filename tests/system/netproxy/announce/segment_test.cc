@@ -31,7 +31,7 @@ TEST(Node, DISABLED_Announces) {
   options.elect = [value](const IpAddress&, const MacAddress& own, BootTime now) {
     return std::make_unique<SegmentElection>(own, value, now);
   };
-  auto announcer = Announcer::Start({options}, clock, [](const std::string&) {});
+  auto announcer = Announcer::Start({options}, clock, [](const SegmentNews&) {});
   ASSERT_OK(announcer);
   std::set<IpAddress> addresses = {*IpAddress::Parse("203.0.113.1")};  // in none of the ranges
   for (const std::string& address : kAddresses) addresses.insert(*IpAddress::Parse(address));

@@ -76,6 +76,7 @@ class SegmentWorld : public testing::Test {
                                             StrCat("ANNOUNCE_PARENT=", ::getpid()),
                                             "HOLDFAST_PAUSE_DIR=" + directory_};
     if (!pause_at.empty()) environment.push_back("HOLDFAST_PAUSE_AT=" + pause_at);
+    environment.insert(environment.end(), node_environment_.begin(), node_environment_.end());
     ASSERT_OK(sys::RunInNetworkNamespace(machines_[machine].get(), [&]() -> Result<void> {
       nodes_[machine] = test_support::StartDriver("Node.DISABLED_Announces", environment);
       return {};
@@ -123,6 +124,29 @@ class SegmentWorld : public testing::Test {
     });
   }
 
+  // Asks for both addresses again and again, and notes who claims them, until `ready` says so or
+  // the time is over; in the order in which the client's socket of the family got them.
+  struct Heard {
+    BootTime at;
+    int machine = 0;
+    std::string address;
+  };
+  std::vector<Heard> Watch(milliseconds deadline, const std::function<bool()>& ready) {
+    std::vector<Heard> heard;
+    for (const BootTime end = clock_.Boot() + deadline; clock_.Boot() < end && !ready();) {
+      for (const std::string& address : kAddresses) {
+        AskOnly(address);
+        const int fd = client_->fds()[Ip(address).v6 ? 1 : 0];
+        while (WaitFor(fd, POLLIN, 5)) {
+          const auto claim = Next(address);
+          if (!claim || claim->address != Ip(address)) continue;
+          heard.push_back({clock_.Boot(), claim->mac[5], address});
+        }
+      }
+    }
+    return heard;
+  }
+
   // Lets the client's kernel find the address.
   void Touch(const std::string& address) {
     const UniqueFd fd = Socket(machines_[kClient].get(), SOCK_DGRAM, AnyOf(address), 0, false);
@@ -153,6 +177,7 @@ class SegmentWorld : public testing::Test {
   std::string directory_;
   NsFd hub_;
   std::map<int, NsFd> machines_;
+  std::vector<std::string> node_environment_;  // further settings of StartNode()'s processes
 
  private:
   static IpAddress ClientIp(const std::string& address) {

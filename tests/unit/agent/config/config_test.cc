@@ -184,6 +184,7 @@ allowedExternalIPs: [198.51.100.0/24]
 announceInterfaces: [eth7]
 announceAddresses: [198.51.100.0/28]
 announcePriority: 7
+kubeconfig: /etc/kubeconfig
 ipvsScheduler: mh
 ipvsSchedulerFlags: [mh-port]
 ipvsStrictARP: true

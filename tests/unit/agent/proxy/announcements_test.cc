@@ -2,8 +2,13 @@
 #include "agent/proxy/announcements.h"
 
 #include <gtest/gtest.h>
+#include <stdlib.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
+
+#include "holdfast/base/unique_fd.h"
 
 namespace holdfast::agent {
 namespace {
@@ -63,6 +68,27 @@ TEST(AnnounceOptionsTest, InterfacesOfPodsAndDoubleOnesAreRefused) {
   EXPECT_EQ(ErrorOf(config), "announceInterfaces: hf1234 is an interface of a pod");
   config.announce_interfaces = {"eth0", "eth0"};
   EXPECT_EQ(ErrorOf(config), "announceInterfaces: eth0 is named twice");
+}
+
+TEST(AnnounceOptionsTest, WithAKubeconfigLeasesDecide) {
+  std::string file = std::filesystem::temp_directory_path() / "kubeconfig-XXXXXX";
+  const UniqueFd fd(::mkstemp(file.data()));
+  AgentConfig config = Announcing();
+  EXPECT_FALSE((*ReadAnnounceOptions(config))->server);
+  config.kubeconfig = file;
+  EXPECT_EQ(ErrorOf(config), "kubeconfig: " + file + ":1:1: expected one map");
+  std::ofstream(file) << "current-context: a\n"
+                         "contexts: [{name: a, context: {cluster: a, user: a}}]\n"
+                         "clusters: [{name: a, cluster: {server: \"https://192.0.2.1\"}}]\n"
+                         "users: [{name: a, user: {}}]\n";
+  const auto options = ReadAnnounceOptions(config);
+  ASSERT_TRUE(options) << options.error().message();
+  ASSERT_TRUE((*options)->server);
+  EXPECT_EQ((*options)->server->host, "192.0.2.1");
+  std::filesystem::remove(file);
+  config.announce_interfaces.clear();
+  config.announce_addresses.clear();
+  EXPECT_NE(ErrorOf(config), "") << "a mistake is told, used or not";
 }
 
 TEST(AnnounceOptionsTest, IpvsNeedsStrictArp) {

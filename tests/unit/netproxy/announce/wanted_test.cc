@@ -54,6 +54,18 @@ model::ServiceChange Change(bool complete, const std::vector<Row>& rows,
 constexpr auto kLb = FrontendKind::kLoadBalancerIp;
 constexpr auto kExternal = FrontendKind::kExternalIp;
 
+TEST(WantedTest, KnowsWhoseAnAddressIs) {
+  WantedAddresses wanted;
+  wanted.Apply(Change(true, {{"default/a:x", {{kLb, "192.0.2.1"}}},
+                             {"default/b", {{kExternal, "192.0.2.1"}, {kLb, "192.0.2.2"}}}}),
+               {});
+  EXPECT_EQ(wanted.UsersOf(Ip("192.0.2.1")), (std::set<std::string>{"default/a:x", "default/b"}));
+  EXPECT_EQ(wanted.UsersOf(Ip("192.0.2.2")), std::set<std::string>{"default/b"});
+  EXPECT_EQ(wanted.UsersOf(Ip("192.0.2.3")), std::set<std::string>{});
+  wanted.Apply(Change(false, {}, {"default/b"}), {});
+  EXPECT_EQ(wanted.UsersOf(Ip("192.0.2.1")), std::set<std::string>{"default/a:x"});
+}
+
 TEST(WantedTest, OnlyAddressesForTheOutsideCount) {
   WantedAddresses wanted;
   EXPECT_TRUE(wanted.Apply(Change(true, {{"default/web",
