@@ -72,25 +72,59 @@ void DropTwins(std::vector<LogSegment>& segments) {
   segments = std::move(kept);
 }
 
-Result<std::vector<LogSegment>> ListOnce(int directory, uint32_t attempt) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(directory, "."));
+struct Listing {
+  std::vector<LogSegment> segments;
+  bool complete = true;
+  bool operator==(const Listing&) const = default;
+};
+
+// Also under its new name when it was compressed since its name was read.
+std::optional<LogSegment> Find(int directory, std::string name, size_t prefix) {
+  struct stat info{};
+  if (::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (name.size() < prefix || name.ends_with(kCompressed)) return std::nullopt;
+    name += kCompressed;
+    if (::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) return std::nullopt;
+  }
+  if (!S_ISREG(info.st_mode)) return std::nullopt;
+  std::string key = name.size() < prefix ? "" : name.substr(prefix);
+  if (key.ends_with(kCompressed)) key.resize(key.size() - kCompressed.size());
+  return LogSegment{std::move(name), std::move(key), info.st_ino};
+}
+
+std::optional<ino_t> InodeOf(const Result<UniqueFd>& file) {
+  struct stat info{};
+  if (!file || ::fstat(file->get(), &info) != 0) return std::nullopt;
+  return info.st_ino;
+}
+
+// Not complete when the log was rotated meanwhile: then it ends before what may be lacking, which
+// is newer than all that was found.
+Result<Listing> ListOnce(int directory, uint32_t attempt) {
   const std::string live_name = StrCat(attempt, ".log");
   const std::string prefix = live_name + ".";
-  std::vector<LogSegment> segments;
+  // Held open, so that its inode number is not given to another file.
+  const auto live = sys::OpenAt(directory, live_name, O_PATH | O_NOFOLLOW);
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(directory, "."));
+  Listing listing;
   for (const std::string& name : names) {
     if (name != live_name && (!name.starts_with(prefix) || name.ends_with(".tmp"))) continue;
-    struct stat info{};
-    // A file that is rotated away right now is found under its new name by the next listing.
-    if (::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (!S_ISREG(info.st_mode)) continue;
-    std::string key = name == live_name ? "" : name.substr(prefix.size());
-    if (key.ends_with(kCompressed)) key.resize(key.size() - kCompressed.size());
-    segments.push_back({name, std::move(key), info.st_ino});
+    if (auto found = Find(directory, name, prefix.size())) {
+      listing.segments.push_back(std::move(*found));
+    }
   }
+  std::vector<LogSegment>& segments = listing.segments;
+  std::ranges::sort(segments, {}, &LogSegment::name);
+  segments.erase(std::unique(segments.begin(), segments.end()), segments.end());
   DropTwins(segments);
+  std::erase_if(segments, [&](const LogSegment& segment) {
+    const bool another = segment.live() && InodeOf(live) != segment.inode;
+    listing.complete = listing.complete && !another;
+    return another;
+  });
   std::sort(segments.begin(), segments.end(),
             [](const LogSegment& a, const LogSegment& b) { return a.IsOlderThan(b); });
-  return segments;
+  return listing;
 }
 
 }  // namespace
@@ -102,13 +136,14 @@ bool LogSegment::IsOlderThan(const LogSegment& other) const {
 
 Result<std::vector<LogSegment>> ListSegments(int directory, uint32_t attempt) {
   // A directory that is renamed in while it is read may show a file twice or not at all.
-  ASSIGN_OR_RETURN(std::vector<LogSegment> segments, ListOnce(directory, attempt));
+  ASSIGN_OR_RETURN(Listing listing, ListOnce(directory, attempt));
   for (int i = 0; i < kMostListings; ++i) {
-    ASSIGN_OR_RETURN(std::vector<LogSegment> again, ListOnce(directory, attempt));
-    if (again == segments) break;
-    segments = std::move(again);
+    ASSIGN_OR_RETURN(Listing again, ListOnce(directory, attempt));
+    const bool settled = again.complete && again == listing;
+    listing = std::move(again);
+    if (settled) break;
   }
-  return segments;
+  return std::move(listing.segments);
 }
 
 Result<std::optional<uint32_t>> NextAttempt(int directory, uint32_t attempt) {

@@ -24,7 +24,8 @@ struct LogSegment {
   bool operator==(const LogSegment&) const = default;
 };
 
-// Oldest first, the live file last. Empty when there is none. kNotFound: the directory is gone.
+// Oldest first, the live file last; without it, and files newer than the last one, while the log is
+// rotated faster than it can be listed. Empty when there is none. kNotFound: the directory is gone.
 Result<std::vector<LogSegment>> ListSegments(int directory, uint32_t attempt);
 
 // The lowest attempt above `attempt` that has a log file.
