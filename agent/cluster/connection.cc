@@ -49,7 +49,7 @@ Error Connection::Failed(const char* what, const error_code& error) {
 
 void Connection::Open(Opened done) {
   error_code error;
-  (void)asio::ip::make_address(config_->tls_server_name, error);
+  (void)asio::ip::make_address(config_->tls_server_name, error);  // only whether it is one
   const bool is_name = static_cast<bool>(error);
   if (is_name) {  // addresses are not sent in this field (RFC 6066)
     ::SSL_set_tlsext_host_name(stream_.native_handle(), config_->tls_server_name.c_str());

@@ -5,6 +5,7 @@
 
 #include "agent/kube/pod_identity.h"
 #include "agent/kube/times.h"
+#include "agent/source/object_name.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"
 #include "k8s/core/v1/service.pb.h"
@@ -27,8 +28,7 @@ std::shared_ptr<const corev1::Pod> WithSeen(
     std::shared_ptr<const corev1::Pod> pod,
     const std::vector<std::shared_ptr<const corev1::Pod>>& before, WallTime now) {
   for (const auto& old : before) {
-    if (old->metadata().uid() == pod->metadata().uid() && FullName(*old) == FullName(*pod))
-      return old;
+    if (old->metadata().uid() == pod->metadata().uid() && HasSameName(*old, *pod)) return old;
   }
   auto seen = std::make_shared<corev1::Pod>(*pod);
   const auto nanoseconds = now.since_epoch.count();
@@ -57,10 +57,7 @@ const char* Advice(bool valid, bool last_good) {
 template <class Object>
 bool SameNames(const std::vector<std::shared_ptr<const Object>>& a,
                const std::vector<std::shared_ptr<const Object>>& b) {
-  return std::ranges::equal(a, b, [](const auto& x, const auto& y) {
-    return x->metadata().name() == y->metadata().name() &&
-           x->metadata().namespace_() == y->metadata().namespace_();
-  });
+  return std::ranges::equal(a, b, [](const auto& x, const auto& y) { return HasSameName(*x, *y); });
 }
 
 void Sooner(std::optional<BootTime>& when, BootTime candidate) {

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/source/snapshot_difference.h"
 
+#include "agent/source/object_name.h"
 #include "k8s/core/v1/service.pb.h"
 #include "k8s/discovery/v1/endpoint_slice.pb.h"
 
 namespace holdfast::agent {
 namespace {
-
-template <class Object>
-bool HasSameName(const Object& a, const Object& b) {
-  return a.metadata().name() == b.metadata().name() &&
-         a.metadata().namespace_() == b.metadata().namespace_();
-}
 
 // False when not all are at the place of one of the same name.
 template <class Desired>

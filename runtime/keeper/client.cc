@@ -68,13 +68,6 @@ Result<void> WaitReaped(const std::optional<StartRecord>& start) {
   return {};
 }
 
-Result<std::optional<model::ExitReport>> RecordedExit(const Records& records,
-                                                      const StartRecord& start) {
-  ASSIGN_OR_RETURN(const auto exit, records.ReadExit(start.id));
-  const bool same = exit && exit->pid == start.pid && exit->start_ticks == start.start_ticks;
-  return same ? std::optional(exit->report) : std::nullopt;
-}
-
 // False, too, when no holder answers: a new one would not have heard it.
 bool HolderAwaitsExit(const std::string& run_dir, const std::string& id) {
   auto answer = CallKeeper(run_dir, Peer::kHolder, MessageType::kAwaitsExit, TextPayload(id), {},
@@ -174,7 +167,7 @@ Result<std::optional<model::ExitReport>> KeeperClient::FindExit(const StartRecor
                                                                 int pidfd) const {
   ASSIGN_OR_RETURN(const Records records, Records::Open(run_dir_));
   const bool exists = ProcessExists(start.pid, start.start_ticks);
-  ASSIGN_OR_RETURN(auto recorded, RecordedExit(records, start));
+  ASSIGN_OR_RETURN(auto recorded, records.ExitOf(start));
   if (recorded || exists) return recorded;
   const WallTime now = SystemClock().Wall();
   std::optional<model::ExitReport> report;
@@ -182,7 +175,7 @@ Result<std::optional<model::ExitReport>> KeeperClient::FindExit(const StartRecor
   if (!report) {
     // Whoever reaps writes the record first; nobody of ours did, but the holder may have heard it.
     if (HolderAwaitsExit(run_dir_, start.id)) return std::optional<model::ExitReport>();
-    ASSIGN_OR_RETURN(recorded, RecordedExit(records, start));
+    ASSIGN_OR_RETURN(recorded, records.ExitOf(start));
     if (recorded) return recorded;
     report = model::ExitReport{model::ExitReport::Source::kLost, 137, 0, false, now};
   }

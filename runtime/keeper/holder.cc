@@ -231,13 +231,13 @@ bool Holder::SettleEnded(const std::string& key) {
   const std::string id = key.substr(sizeof kPidKeyPrefix - 1);
   auto start = records_.ReadStart(id);
   if (!start || !*start) return true;
-  auto exit = records_.ReadExit(id);
-  if (exit && *exit && (*exit)->start_ticks == (*start)->start_ticks) return true;
+  auto exit = records_.ExitOf(**start);
+  if (exit && *exit) return true;
   // A waiter of ours (its launcher, or this process) records before it reaps.
   if (ProcessExists((*start)->pid, (*start)->start_ticks)) return false;
   if (orphans_ && orphans_->Awaits(id)) return false;
-  exit = records_.ReadExit(id);
-  if (exit && *exit && (*exit)->start_ticks == (*start)->start_ticks) return true;
+  exit = records_.ExitOf(**start);
+  if (exit && *exit) return true;
   auto report = ExitFromPidfd(fds->front().get(), clock_.Wall());
   if (!report) {
     report = model::ExitReport{model::ExitReport::Source::kLost, 137, 0, false, clock_.Wall()};

@@ -69,8 +69,8 @@ void Holder::OpenProcesses() {
   if (!starts) return;
   for (const StartRecord& start : *starts) {
     const std::string key = StrCat(kPidKeyPrefix, start.id);
-    auto exit = records_.ReadExit(start.id);
-    const bool ended = exit && *exit && (*exit)->start_ticks == start.start_ticks;
+    const auto exit = records_.ExitOf(start);
+    const bool ended = exit && *exit;
     if (!ended && store_.Find(key) == nullptr) {
       if (auto pidfd = OpenExactProcess(start.pid, start.start_ticks); pidfd) {
         FdStore::Fds fds;

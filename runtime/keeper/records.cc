@@ -168,6 +168,12 @@ Result<std::optional<ExitRecord>> Records::ReadExit(const std::string& id) const
   return std::optional<ExitRecord>(std::move(record));
 }
 
+Result<std::optional<model::ExitReport>> Records::ExitOf(const StartRecord& start) const {
+  ASSIGN_OR_RETURN(const auto exit, ReadExit(start.id));
+  const bool same = exit && exit->pid == start.pid && exit->start_ticks == start.start_ticks;
+  return same ? std::optional(exit->report) : std::nullopt;
+}
+
 Result<std::vector<ExitRecord>> Records::ListExits() const {
   ASSIGN_OR_RETURN(const std::vector<std::string> ids, ListIds(exits_.get()));
   std::vector<ExitRecord> records;

@@ -33,6 +33,8 @@ class Records {
   Result<void> WriteExit(const ExitRecord& record) const;
   Result<void> ReplaceExit(const ExitRecord& record) const;
   Result<std::optional<ExitRecord>> ReadExit(const std::string& id) const;
+  // Of exactly this process; none while it has no record.
+  Result<std::optional<model::ExitReport>> ExitOf(const StartRecord& start) const;
   Result<std::vector<ExitRecord>> ListExits() const;
   Result<void> RemoveExit(const std::string& id) const;
   // For whoever wrote an exit record of a process that may have been reaped: Forget() may have come

@@ -58,20 +58,6 @@ std::optional<uint32_t> AttemptOf(std::string_view name) {
   return attempt;
 }
 
-// A file that was just compressed is there twice for a moment; the compressed one stays.
-void DropTwins(std::vector<LogSegment>& segments) {
-  const auto is_packed_twin = [&](const LogSegment& plain) {
-    return std::any_of(segments.begin(), segments.end(), [&](const LogSegment& other) {
-      return other.name.size() == plain.name.size() + kCompressed.size() && other.key == plain.key;
-    });
-  };
-  std::vector<LogSegment> kept;
-  for (const LogSegment& segment : segments) {
-    if (segment.live() || !is_packed_twin(segment)) kept.push_back(segment);
-  }
-  segments = std::move(kept);
-}
-
 struct Listing {
   std::vector<LogSegment> segments;
   bool complete = true;
@@ -114,16 +100,16 @@ Result<Listing> ListOnce(int directory, uint32_t attempt) {
     }
   }
   std::vector<LogSegment>& segments = listing.segments;
-  std::ranges::sort(segments, {}, &LogSegment::name);
-  segments.erase(std::unique(segments.begin(), segments.end()), segments.end());
-  DropTwins(segments);
-  std::erase_if(segments, [&](const LogSegment& segment) {
-    const bool another = segment.live() && InodeOf(live) != segment.inode;
-    listing.complete = listing.complete && !another;
-    return another;
+  // A file that was just compressed is there twice for a moment; the compressed one stays.
+  std::ranges::sort(segments, [](const LogSegment& a, const LogSegment& b) {
+    return a.key == b.key ? a.name.size() > b.name.size() : a.IsOlderThan(b);
   });
-  std::sort(segments.begin(), segments.end(),
-            [](const LogSegment& a, const LogSegment& b) { return a.IsOlderThan(b); });
+  const auto twins = std::ranges::unique(segments, {}, &LogSegment::key);
+  segments.erase(twins.begin(), twins.end());
+  if (!segments.empty() && segments.back().live() && InodeOf(live) != segments.back().inode) {
+    segments.pop_back();
+    listing.complete = false;
+  }
   return listing;
 }
 
