@@ -19,7 +19,8 @@ namespace holdfast::runtime {
 
 class Sandboxes {
  public:
-  using Descriptors = std::map<std::string, UniqueFd>;  // "net", "ipc", "uts", "user", "pid", "shm"
+  // "net", "ipc", "uts", "user", "pid", "shm", "proc"
+  using Descriptors = std::map<std::string, UniqueFd>;
 
   explicit Sandboxes(Parts& parts) : parts_(parts) {}
 

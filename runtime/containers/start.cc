@@ -72,6 +72,7 @@ Result<PodAccess> OpenPodAccess(Parts& parts, Sandboxes& sandboxes,
     access.pod.user_namespace = FdOf(**fds, "user");
     access.pod.user_map = parts.ids.Find(spec.pod_uid);
     access.pod.shm = FdOf(**fds, "shm");
+    access.pod.procfs = FdOf(**fds, "proc");
   } else if (fds.error().code() != Code::kNotFound || !SharesAllWithHost(spec.namespaces)) {
     return std::move(fds.error()).Wrap(StrCat("namespaces of pod ", spec.pod_uid.value));
   }

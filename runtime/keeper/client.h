@@ -195,9 +195,9 @@ class KeeperClient {
   // --- sandboxes: namespaces of a pod ------------------------------------------------------------
 
   // Makes what `plan` (sealed memfd with a SandboxPlan) describes and keeps it in the holder, with
-  // the launcher as second owner. Keys: "net", "ipc", "uts", "user", "pid", "shm", and "init"
-  // (pidfd of the pod's init with shareProcessNamespace). A pod that has a sandbox already gets
-  // that one. `fds`: the plan's fd slots, in order.
+  // the launcher as second owner. Keys: "net", "ipc", "uts", "user", "pid", "shm", "proc", and
+  // "init" (pidfd of the pod's init with shareProcessNamespace). A pod that has a sandbox already
+  // gets that one. `fds`: the plan's fd slots, in order.
   std::expected<std::vector<KeptFd>, LaunchFailure> MakeSandbox(
       const PodUid& uid, int plan, const std::vector<int>& fds = {}) const;
   // The same, not waited for; `plan` and `fds` are borrowed until the answer.

@@ -59,6 +59,8 @@ class Launcher {
   bool AnswerKnownLaunch(PacketServer::ConnectionId id, const std::string& process);
   Result<PendingLaunch> CloneFrom(Message& message);
   Result<void> Track(const std::string& key, Pending pending);
+  Result<void> RecordStart(Pending& pending);
+  Result<void> RecordBirth(const std::string& key, int former_pidfd);
   void KeepTerminal(const std::string& process, int master);
   void PollPending(const std::string& key);
   void PollAllPending();

@@ -38,20 +38,35 @@ void Launcher::HandleLaunch(PacketServer::ConnectionId id, Message& message) {
                                 false};
     return server_->Reply(id, MessageType::kLaunchFailed, Encode(failure));
   }
-  start->pid = launch->pid();
-  start->start_ticks = launch->start_ticks();
-  start->started_at = clock_.Wall();
   has_children_ = true;
   Pending pending{std::move(*launch), std::move(*start), PodUid(), {id}};
-  auto recorded = records_.WriteStart(pending.start);
-  if (!recorded) return server_->Fail(id, recorded.error());  // `pending` kills the child
-  HOLDFAST_PAUSE_POINT("launcher.after-start-record");
-  reaper_->Expect(pending.start);
+  if (pending.launch.born()) {
+    auto recorded = RecordStart(pending);
+    if (!recorded) return server_->Fail(id, recorded.error());  // `pending` kills the child
+  }
   const std::string key = pending.start.id;
   if (auto tracked = Track(key, std::move(pending)); !tracked) {
     (void)records_.RemoveStart(key);  // the answer below matters more
     server_->Fail(id, tracked.error());
   }
+}
+
+Result<void> Launcher::RecordStart(Pending& pending) {
+  pending.start.pid = pending.launch.pid();
+  pending.start.start_ticks = pending.launch.start_ticks();
+  pending.start.started_at = clock_.Wall();
+  RETURN_IF_ERROR(records_.WriteStart(pending.start));
+  HOLDFAST_PAUSE_POINT("launcher.after-start-record");
+  reaper_->Expect(pending.start);
+  return {};
+}
+
+// The process itself is watched from here on, in place of the child that prepared it.
+Result<void> Launcher::RecordBirth(const std::string& key, int former_pidfd) {
+  Pending& pending = pending_.at(key);
+  loop_.Remove(former_pidfd);
+  RETURN_IF_ERROR(RecordStart(pending));
+  return loop_.Add(pending.launch.pidfd(), EPOLLIN, [this, key](uint32_t) { PollPending(key); });
 }
 
 void Launcher::HandleFindLaunch(PacketServer::ConnectionId id, Message& message) {
@@ -142,6 +157,7 @@ Result<void> Launcher::Track(const std::string& key, Pending pending) {
     pending_.erase(it);
     return watched;
   }
+  launch.OnBirth([this, key](int former_pidfd) { return RecordBirth(key, former_pidfd); });
   launch.OnTerminal([this, key](int master) { KeepTerminal(key, master); });
   (void)launch.Go();  // a child that is gone already is Poll()'s to explain
   HOLDFAST_PAUSE_POINT("launcher.after-go");
@@ -236,6 +252,7 @@ void Launcher::AnswerSandbox(Pending& pending, LaunchOutcome& outcome) {
   if (made.pid) add("init", UniqueFd(pending.launch.DuplicatePidFd().Release()));
   add("pid", UniqueFd(made.pid.Release()));
   add("shm", std::move(made.shm));
+  add("proc", std::move(made.proc));
   for (auto& [name, fd] : parts) {
     const std::string key = MakeSandboxKey({pending.sandbox, parts.size(), name});
     FdStore::Fds fds;

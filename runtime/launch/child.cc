@@ -7,4 +7,12 @@ namespace holdfast::runtime {
 
 void Child::Warn(const std::string& text) { ReportWarning(socket_, text); }
 
+void Child::KeepOnlySocket(int socket) {
+  // Not closed: their numbers are free, or somebody else's, by now.
+  for (UniqueFd* fd : {&root, &terminal, &shared_memory, &procfs}) (void)fd->Release();
+  (void)sysfs.Release();
+  fds_ = {};
+  socket_ = socket;
+}
+
 }  // namespace holdfast::runtime

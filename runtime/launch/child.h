@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Child: what the steps of a recipe share. Exists only in the launched child, between clone and
-// exec: single thread, own descriptor table, everything O_CLOEXEC.
+// exec: single thread, own descriptor table, everything O_CLOEXEC; from "descriptors" on nothing is
+// open but the streams and the report socket.
 #pragma once
 
 #include <span>
@@ -18,8 +19,8 @@ class Child {
  public:
   // All borrowed. `fds` is the list that FdIndex refers to; `socket` the child's end of the
   // reports.
-  Child(const LaunchContext& host, std::span<const UniqueFd> fds, int socket)
-      : host_(host), fds_(fds), socket_(socket) {}
+  Child(const LaunchContext& host, std::span<const UniqueFd> fds, int socket, bool is_born_late)
+      : born_late(is_born_late), host_(host), fds_(fds), socket_(socket) {}
 
   const sys::HostFacts& facts() const { return host_.facts; }
   // The launcher's procfs: never one that a container could have covered.
@@ -31,16 +32,28 @@ class Child {
     return index == model::kNoFd ? -1 : fds_[static_cast<size_t>(index)].get();
   }
   void Warn(const std::string& text);
+  // Every other descriptor was closed; forgets them all. Fd(), proc() and null() are over.
+  void KeepOnlySocket(int socket);
 
   // The container's root directory, once it is mounted; in a user namespace a detached mount first.
   UniqueFd root;
   MountFd sysfs;      // made beforehand for a container in a user namespace
   UniqueFd terminal;  // slave of the pty, with stdio.tty
-  // The mount of /dev/shm; in a sandbox's child possibly a mount namespace that shows it.
+  // The mounts of /dev/shm and, with shareProcessNamespace, of the pod's procfs; in a sandbox's
+  // child possibly mount namespaces that show them.
+  UniqueFd procfs;
   UniqueFd shared_memory;
+  int init_binary = -1;  // a sandbox's; borrowed
   bool in_working_directory = false;
   bool identity_taken = false;
-  std::string command;  // what execve(2) gets, once it is found
+  model::CapabilityPlan capabilities;  // the program's, as far as the host has them
+  std::string command;                 // what execve(2) gets, once it is found
+  // FindCommand saw no such file. Before the process is born /proc/self leads nowhere: execve(2)
+  // has the last word.
+  bool command_missing = false;
+  const bool born_late;       // IsBornLate(plan)
+  bool may_be_traced = true;  // by others in the pid namespace that it is born into
+  bool filter_loaded = false;
 
  private:
   const LaunchContext& host_;

@@ -63,6 +63,9 @@ void TakeSandbox(Report& report, SandboxFds& out) {
       case 's':
         out.shm = std::move(fd);
         break;
+      case 'P':
+        out.proc = std::move(fd);
+        break;
       default:
         break;
     }
@@ -72,6 +75,7 @@ void TakeSandbox(Report& report, SandboxFds& out) {
 }  // namespace
 
 struct PendingLaunch::State {
+  const LaunchContext* context = nullptr;
   pid_t pid = 0;
   uint64_t start_ticks = 0;
   PidFd pidfd;
@@ -80,10 +84,14 @@ struct PendingLaunch::State {
   BootTime deadline;
   bool ends_with_sandbox = false;  // a SandboxPlan without an init: no exec will follow
   bool waits_for_go = true;
+  bool late = false;  // IsBornLate(plan)
+  bool born = true;
+  bool may_go = false;  // Go() was called before the birth
   bool executing = false;
   bool given = false;  // the outcome
   LaunchOutcome outcome;
   std::function<void(int)> keep_terminal;
+  std::function<Result<void>(int)> on_birth;
 
   LaunchOutcome Give(LaunchOutcome::State state) {
     given = true;
@@ -96,6 +104,11 @@ struct PendingLaunch::State {
     return Give(LaunchOutcome::State::kFailed);
   }
   std::optional<LaunchOutcome> Take(Report report);
+  std::optional<LaunchOutcome> TakeFailure(Report report);
+  void TakeTerminal(Report report);
+  Result<PidFd> TakeSuccessor(const Report& report);
+  Result<void> Birth(const Report& report);
+  Result<void> LetLateOneGo();
   LaunchOutcome AtEndOfFile();
   bool Ended() const {
     auto exit = sys::PeekExit(pidfd.get());
@@ -103,16 +116,70 @@ struct PendingLaunch::State {
   }
 };
 
+std::optional<LaunchOutcome> PendingLaunch::State::TakeFailure(Report report) {
+  const bool at_exec = report.at_exec;
+  LaunchOutcome failed =
+      Fail(std::move(report.step), Error(report.code, report.sys_errno, std::move(report.text)));
+  if (at_exec) failed.state = LaunchOutcome::State::kExecFailed;
+  return failed;
+}
+
+void PendingLaunch::State::TakeTerminal(Report report) {
+  if (!report.fds.empty()) outcome.pty_master = std::move(report.fds[0]);
+  // Who is not born yet has no record yet that the terminal could belong to.
+  if (born && keep_terminal && outcome.pty_master) keep_terminal(outcome.pty_master.get());
+  (void)SendGo(socket.get());  // a child that is gone already is Poll()'s to explain
+}
+
+// The first child, which is reaped here and whose pidfd is returned, exits right after its report.
+// The process is a child of the launcher too, so its pid stays its own until it is reaped.
+Result<PidFd> PendingLaunch::State::TakeSuccessor(const Report& report) {
+  const pid_t next = std::atoi(report.text.c_str());
+  if (next <= 0) return Internal("launch: malformed successor");
+  ASSIGN_OR_RETURN(PidFd process, sys::OpenPidFd(next));
+  ASSIGN_OR_RETURN(UniqueFd high, MoveAboveLowFds(UniqueFd(process.Release())));
+  PidFd first = std::exchange(pidfd, PidFd(high.Release()));
+  pid = next;
+  pollfd event{first.get(), POLLIN, 0};
+  (void)::poll(&event, 1, 1000);
+  (void)sys::ReapExit(first.get());
+  return first;
+}
+
+Result<void> PendingLaunch::State::Birth(const Report& report) {
+  ASSIGN_OR_RETURN(const PidFd first, TakeSuccessor(report));
+  ASSIGN_OR_RETURN(start_ticks, sys::StartTicks(context->proc.get(), pid));
+  born = true;
+  if (on_birth) RETURN_IF_ERROR(on_birth(first.get()));
+  if (keep_terminal && outcome.pty_master) keep_terminal(outcome.pty_master.get());
+  return may_go ? LetLateOneGo() : Result<void>();
+}
+
+// It has nothing left to do but to execute the program.
+Result<void> PendingLaunch::State::LetLateOneGo() {
+  executing = true;
+  return SendGo(socket.get());
+}
+
 std::optional<LaunchOutcome> PendingLaunch::State::Take(Report report) {
+  // The other end may be in anybody's hands once the process is one of its pod's.
+  if (executing && report.kind != ReportKind::kFailure) {
+    return Fail("protocol", Internal("unexpected report of the process"));
+  }
   switch (report.kind) {
     case ReportKind::kWarning:
       outcome.warnings.push_back(std::move(report.text));
       return std::nullopt;
     case ReportKind::kTerminal:
-      if (!report.fds.empty()) outcome.pty_master = std::move(report.fds[0]);
-      if (keep_terminal && outcome.pty_master) keep_terminal(outcome.pty_master.get());
-      (void)SendGo(socket.get());  // a child that is gone already is Poll()'s to explain
+      TakeTerminal(std::move(report));
       return std::nullopt;
+    case ReportKind::kSuccessor: {
+      if (born) return Fail("protocol", Internal("unexpected birth"));
+      auto birth = Birth(report);
+      if (birth) return std::nullopt;
+      (void)sys::SendSignal(pidfd.get(), SIGKILL);
+      return Fail("birth", std::move(birth.error()));
+    }
     case ReportKind::kSandbox:
       TakeSandbox(report, outcome.sandbox);
       if (ends_with_sandbox) return Give(LaunchOutcome::State::kRunning);
@@ -120,13 +187,8 @@ std::optional<LaunchOutcome> PendingLaunch::State::Take(Report report) {
     case ReportKind::kExecuting:
       executing = true;
       return std::nullopt;
-    case ReportKind::kFailure: {
-      const bool at_exec = report.at_exec;
-      LaunchOutcome failed = Fail(std::move(report.step),
-                                  Error(report.code, report.sys_errno, std::move(report.text)));
-      if (at_exec) failed.state = LaunchOutcome::State::kExecFailed;
-      return failed;
-    }
+    case ReportKind::kFailure:
+      return TakeFailure(std::move(report));
     default:
       return Fail("protocol", Internal("unexpected report of the child"));
   }
@@ -154,11 +216,16 @@ PendingLaunch::~PendingLaunch() {
   if (state_ && !state_->given) (void)sys::SendSignal(state_->pidfd.get(), SIGKILL);
 }
 
+bool PendingLaunch::born() const { return state_->born; }
 pid_t PendingLaunch::pid() const { return state_->pid; }
 uint64_t PendingLaunch::start_ticks() const { return state_->start_ticks; }
 int PendingLaunch::pidfd() const { return state_->pidfd.get(); }
 int PendingLaunch::report_fd() const { return state_->socket.get(); }
 BootTime PendingLaunch::deadline() const { return state_->deadline; }
+
+void PendingLaunch::OnBirth(std::function<Result<void>(int former_pidfd)> born) {
+  state_->on_birth = std::move(born);
+}
 
 void PendingLaunch::OnTerminal(std::function<void(int master)> keep) {
   state_->keep_terminal = std::move(keep);
@@ -170,13 +237,17 @@ PidFd PendingLaunch::DuplicatePidFd() const {
 
 Result<void> PendingLaunch::Go() {
   HOLDFAST_PAUSE_POINT("launch.before_go");
+  if (state_->late) {
+    state_->may_go = true;
+    return state_->born ? state_->LetLateOneGo() : Result<void>();
+  }
   return state_->waits_for_go ? SendGo(state_->socket.get()) : Result<void>();
 }
 
 std::optional<LaunchOutcome> PendingLaunch::Poll() {
   if (state_->given) return std::nullopt;
   // Asked first: what a child sent before its end is in the queue by then.
-  const bool ended = state_->Ended();
+  bool ended = state_->Ended();
   for (;;) {
     auto report = ReceiveReport(state_->socket.get());
     if (!report) {
@@ -189,6 +260,7 @@ std::optional<LaunchOutcome> PendingLaunch::Poll() {
       if (!state_->executing && !ended) break;
       return state_->AtEndOfFile();
     }
+    if (report->kind == ReportKind::kSuccessor) ended = false;  // that was the first child
     if (auto outcome = state_->Take(std::move(*report))) return outcome;
   }
   // No end-of-file although it ended: another child holds a copy of its socket for a moment.
@@ -232,7 +304,10 @@ class LaunchBuilder {
     const auto* sandbox = std::get_if<model::SandboxPlan>(&plan);
     state_->ends_with_sandbox = sandbox != nullptr && sandbox->init_binary == model::kNoFd;
 
+    state_->context = &context_;
     state_->waits_for_go = WaitsForGo(plan);
+    state_->late = IsBornLate(plan);
+    state_->born = !state_->late;
     RETURN_IF_ERROR(CloneChild(plan, fds));
     if (HasSuccessor(plan)) {
       RETURN_IF_ERROR(Await(ReportKind::kUnshared, kUnshareLimit));
@@ -246,7 +321,7 @@ class LaunchBuilder {
     HOLDFAST_PAUSE_POINT("launch.cloned");
     // From here on any descriptor may be closed again.
     state_->childs_end.Reset();
-    ASSIGN_OR_RETURN(UniqueFd high, MoveAboveLowFds(std::move(state_->pidfd)));
+    ASSIGN_OR_RETURN(UniqueFd high, MoveAboveLowFds(UniqueFd(state_->pidfd.Release())));
     state_->pidfd = PidFd(high.Release());
     return PendingLaunch(std::move(state_));
   }
@@ -258,14 +333,11 @@ class LaunchBuilder {
     if (::fcntl(ends.first.get(), F_SETFL, O_NONBLOCK) != 0) {
       return Error::FromErrno(errno, "fcntl O_NONBLOCK");
     }
-    PidNamespaceVisit visit;
-    RETURN_IF_ERROR(visit.Enter(context_, plan, fds));
     const bool successor = HasSuccessor(plan);
     auto cloned = successor ? sys::Clone(CLONE_FILES)
                             : sys::Clone(CLONE_FILES | CloneFlags(plan), CgroupToEnter(plan, fds));
     if (cloned && cloned->pid == 0) RunChild(context_, plan, fds, ends.second.get());
-    visit.Leave();
-    if (!cloned) return ExplainCloneFailure(std::move(cloned.error()), plan);
+    if (!cloned) return std::move(cloned.error());
     state_->pid = cloned->pid;
     state_->pidfd = std::move(cloned->pidfd);
     state_->socket = std::move(ends.first);
@@ -283,14 +355,8 @@ class LaunchBuilder {
   // The first child prepares what takes the launcher's rights, clones the container's process (a
   // child of the launcher too) and exits.
   Result<void> AwaitSuccessor() {
-    ASSIGN_OR_RETURN(Report report, Await(ReportKind::kSuccessor, kPrepareLimit));
-    const pid_t pid = std::atoi(report.text.c_str());
-    if (pid <= 0 || report.fds.size() != 1) return Internal("launch: malformed successor");
-    const PidFd first = std::exchange(state_->pidfd, PidFd(report.fds[0].Release()));
-    state_->pid = pid;
-    pollfd event{first.get(), POLLIN, 0};
-    (void)::poll(&event, 1, 1000);  // it exits right after that report
-    (void)sys::ReapExit(first.get());
+    ASSIGN_OR_RETURN(const Report report, Await(ReportKind::kSuccessor, kPrepareLimit));
+    ASSIGN_OR_RETURN(const PidFd first, state_->TakeSuccessor(report));
     return {};
   }
 

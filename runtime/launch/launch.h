@@ -3,13 +3,17 @@
 // libraries beyond libc. Not thread-safe: one thread of a single-threaded process.
 //
 // Order:  Launch()      clones; the child copies its descriptor table and reports; v1 cgroups and
-// id
-//                       maps are done. The child now waits.
+//                       id maps are done. The child now waits.
 //         caller        writes its start record (pid, start_ticks)
 //         Go()          the child runs the recipe and execs
 //         Poll()        on every event of report_fd() or pidfd(), until it gives an outcome
 //
-// The child ends by itself when the PendingLaunch is destroyed, or its process dies, before Go().
+// A process that enters a pid namespace of others (an exec, shareProcessNamespace) is born at the
+// end of the recipe only (step_birth.cc). Until born() the pid is that of the child that prepares
+// it: Go() is remembered, and the caller writes its record when OnBirth() is called.
+//
+// The process ends by itself when the PendingLaunch is destroyed, or the launcher dies, before
+// Go().
 #pragma once
 
 #include <sys/types.h>
@@ -59,7 +63,8 @@ struct SandboxFds {
   NsFd uts;
   NsFd user;
   NsFd pid;
-  UniqueFd shm;  // source of a MountPlan of kind kShared
+  UniqueFd shm;   // source of a MountPlan of kind kShared
+  UniqueFd proc;  // with pid: source of one of kind kProc
 };
 
 struct LaunchOutcome {
@@ -83,6 +88,7 @@ class PendingLaunch {
   // Before an outcome was given: kills the child. Reaping is the owner's business in every case.
   ~PendingLaunch();
 
+  bool born() const;             // whether the next ones are those of the program's process
   pid_t pid() const;             // in the launcher's pid namespace
   uint64_t start_ticks() const;  // field 22 of /proc/PID/stat: (pid, start_ticks) names a process
   int pidfd() const;             // readable when the process has ended; above kLowFdBound
@@ -90,11 +96,15 @@ class PendingLaunch {
   BootTime deadline() const;     // Poll() gives kFailed and kills the child once it has passed
   PidFd DuplicatePidFd() const;  // invalid when out of descriptors
 
+  // Called within Poll() or Wait() when the process is born that was not at first, before it may
+  // become its program; the descriptor is the one that pidfd() was until then, still open. A
+  // failure ends the launch.
+  void OnBirth(std::function<Result<void>(int former_pidfd)> born);
   // With stdio.tty: called within Poll() or Wait(), before the child may become its program, with
   // the pty's master (borrowed). Whoever shall keep the terminal alive without this process gets it
   // there.
   void OnTerminal(std::function<void(int master)> keep);
-  // Sends "go". A failure means that the child is gone; Poll() then tells why.
+  // Sends "go", now or at birth. A failure means that the child is gone; Poll() then tells why.
   Result<void> Go();
   // Never blocks. nullopt: not yet. An outcome is given exactly once.
   std::optional<LaunchOutcome> Poll();
@@ -108,12 +118,12 @@ class PendingLaunch {
   std::unique_ptr<State> state_;
 };
 
-// Clones the child of `plan`. `fds` is the list that the plan's indexes refer to: borrowed, the
-// caller may close them as soon as this returns (not before; nothing else of the process may open
-// or close descriptors meanwhile, which a single thread guarantees).
-// Blocks for the child's first report only, at most 2 s of `time_limit`. On failure nothing is
-// left: the child is killed and reaped here. On success the child is the caller's to reap, whatever
-// becomes of it: waitid(2) on pidfd().
+// Clones the child of `plan`. `context` outlives what is returned. `fds` is the list that the
+// plan's indexes refer to: borrowed, the caller may close them as soon as this returns (not before;
+// nothing else of the process may open or close descriptors meanwhile, which a single thread
+// guarantees). Blocks for the child's first report only, at most 2 s of `time_limit`. On failure
+// nothing is left: the child is killed and reaped here. On success the child is the caller's to
+// reap, whatever becomes of it: waitid(2) on pidfd().
 Result<PendingLaunch> Launch(const LaunchContext& context, const model::Plan& plan,
                              std::span<const UniqueFd> fds, std::chrono::nanoseconds time_limit);
 

@@ -31,7 +31,15 @@ std::string MapText(const std::vector<model::IdMapEntry>& map) {
 
 bool HasSuccessor(const model::Plan& plan) {
   const auto* container = std::get_if<model::LaunchPlan>(&plan);
-  return container != nullptr && container->namespaces.user != model::kNoFd;
+  return container != nullptr && container->namespaces.user != model::kNoFd &&
+         container->namespaces.pid == model::kNoFd;
+}
+
+bool IsBornLate(const model::Plan& plan) {
+  if (const auto* container = std::get_if<model::LaunchPlan>(&plan)) {
+    return container->namespaces.pid != model::kNoFd;
+  }
+  return std::holds_alternative<model::ExecPlan>(plan);
 }
 
 bool WaitsForGo(const model::Plan& plan) {
@@ -46,9 +54,12 @@ const model::CgroupPlan& CgroupOf(const model::Plan& plan) {
 }
 
 bool MayRunAhead(const model::Plan& plan) {
+  if (const auto* container = std::get_if<model::LaunchPlan>(&plan)) {
+    return container->namespaces.user == model::kNoFd;
+  }
   if (const auto* exec = std::get_if<model::ExecPlan>(&plan)) return !exec->join_user;
   const auto* sandbox = std::get_if<model::SandboxPlan>(&plan);
-  return !HasSuccessor(plan) && (sandbox == nullptr || sandbox->uid_map.empty());
+  return sandbox == nullptr || sandbox->uid_map.empty();
 }
 
 uint64_t CloneFlags(const model::Plan& plan) {
@@ -65,42 +76,6 @@ uint64_t CloneFlags(const model::Plan& plan) {
 
 int CgroupToEnter(const model::Plan& plan, std::span<const UniqueFd> fds) {
   return FdAt(fds, CgroupOf(plan).unified);
-}
-
-Error ExplainCloneFailure(Error error, const model::Plan& plan) {
-  const bool joins_pid = std::holds_alternative<model::ExecPlan>(plan) ||
-                         (std::holds_alternative<model::LaunchPlan>(plan) &&
-                          std::get<model::LaunchPlan>(plan).namespaces.pid != model::kNoFd);
-  if (joins_pid && error.sys_errno() == ENOMEM) {
-    return {Code::kNotFound, ENOMEM, "clone3: the container is not running"};
-  }
-  return error;
-}
-
-Result<void> PidNamespaceVisit::Enter(const LaunchContext& context, const model::Plan& plan,
-                                      std::span<const UniqueFd> fds) {
-  int target = -1;
-  if (HasSuccessor(plan)) return {};
-  if (const auto* container = std::get_if<model::LaunchPlan>(&plan)) {
-    target = FdAt(fds, container->namespaces.pid);
-  } else if (const auto* exec = std::get_if<model::ExecPlan>(&plan)) {
-    target = FdAt(fds, exec->target);
-  }
-  if (target < 0) return {};
-  ASSIGN_OR_RETURN(UniqueFd own, sys::OpenAt(context.proc.get(), "self/ns/pid", O_RDONLY));
-  auto joined = sys::JoinNamespace(target, CLONE_NEWPID, "pid");
-  if (!joined) {
-    if (joined.error().sys_errno() == ESRCH)
-      return NotFound("setns pid: the container is not running");
-    return joined;
-  }
-  own_ = NsFd(own.Release());
-  return {};
-}
-
-void PidNamespaceVisit::Leave() {
-  if (!own_) return;
-  if (!sys::JoinNamespace(own_.get(), CLONE_NEWPID, "pid").has_value()) ::abort();
 }
 
 Result<void> WriteIdMaps(const LaunchContext& context, const model::Plan& plan, pid_t pid) {

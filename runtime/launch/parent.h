@@ -15,10 +15,16 @@
 
 namespace holdfast::runtime {
 
-// Whether the child clones the container's process, as containers with a user namespace need it.
+// Whether the child clones the container's process early, because its pid namespace must belong to
+// the pod's user namespace. Nobody else is in that namespace.
 bool HasSuccessor(const model::Plan& plan);
+// Whether the process is born into a pid namespace in which others live already: an exec, a
+// container with shareProcessNamespace. The child then does the whole recipe where none of them can
+// see it, and clones the process at the very end (step_birth.cc).
+bool IsBornLate(const model::Plan& plan);
 // Whether anything of the child outlives it: then it begins only once its start is recorded. The
-// namespaces of a sandbox without an init end with the child and the descriptors it sends.
+// namespaces of a sandbox without an init end with the child and the descriptors it sends. Where
+// the process is born late it is that one which waits.
 bool WaitsForGo(const model::Plan& plan);
 // The cgroups that the child enters.
 const model::CgroupPlan& CgroupOf(const model::Plan& plan);
@@ -29,23 +35,6 @@ bool MayRunAhead(const model::Plan& plan);
 uint64_t CloneFlags(const model::Plan& plan);
 // The directory for CLONE_INTO_CGROUP, or -1.
 int CgroupToEnter(const model::Plan& plan, std::span<const UniqueFd> fds);
-// Says what a failure of clone3 means for this plan.
-Error ExplainCloneFailure(Error error, const model::Plan& plan);
-
-// Children of the caller are born in the plan's pid namespace between Enter() and Leave(); not for
-// a plan with a successor, which is born there later.
-class PidNamespaceVisit {
- public:
-  Result<void> Enter(const LaunchContext& context, const model::Plan& plan,
-                     std::span<const UniqueFd> fds);
-  // A launcher that cannot leave would start every further container in a stranger's pid namespace:
-  // it aborts, and its holder starts another one.
-  void Leave();
-
- private:
-  NsFd own_;
-};
-
 // uid_map, gid_map of a SandboxPlan with a user namespace.
 Result<void> WriteIdMaps(const LaunchContext& context, const model::Plan& plan, pid_t pid);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/launch/protocol.h"
 
-#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -32,6 +32,13 @@ std::string Encode(const Header& header, const std::string& step, const std::str
   return data;
 }
 
+// Behind the filter, and the last thing that this process does: should the launcher be gone,
+// SIGPIPE ends it a moment sooner.
+void TellAtLast(int socket, const std::string& data) {
+  while (::write(socket, data.data(), data.size()) < 0 && errno == EINTR) {
+  }
+}
+
 }  // namespace
 
 void ReportPlain(int socket, ReportKind kind) {
@@ -44,6 +51,11 @@ void ReportWarning(int socket, const std::string& text) {
   (void)sys::SendPacket(socket, Encode(header, "", text));  // a warning may be lost
 }
 
+void ReportSuccessor(int socket, pid_t pid) {
+  const Header header{static_cast<uint8_t>(ReportKind::kSuccessor), 0, 0, 0, 0};
+  TellAtLast(socket, Encode(header, "", std::to_string(pid)));
+}
+
 void ReportFailure(int socket, const std::string& step, bool at_exec, const Error& error) {
   Header header{};
   header.kind = static_cast<uint8_t>(ReportKind::kFailure);
@@ -51,8 +63,7 @@ void ReportFailure(int socket, const std::string& step, bool at_exec, const Erro
   header.code = static_cast<uint8_t>(error.code());
   header.step_size = static_cast<uint8_t>(step.size() > 255 ? 255 : step.size());
   header.sys_errno = error.sys_errno();
-  // Nobody left to tell when this fails; the exit status says it too.
-  (void)sys::SendPacket(socket, Encode(header, step, error.message()));
+  TellAtLast(socket, Encode(header, step, error.message()));
 }
 
 Result<void> ReportDescriptors(int socket, ReportKind kind, const std::string& letters,
@@ -65,7 +76,7 @@ bool AwaitGo(int socket) {
   char message = 0;
   ssize_t n = 0;
   do {
-    n = ::recv(socket, &message, 1, 0);
+    n = ::read(socket, &message, 1);
   } while (n < 0 && errno == EINTR);
   return n == 1 && message == kGo;
 }

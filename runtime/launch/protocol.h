@@ -4,9 +4,9 @@
 //
 //   child                     launcher
 //   kUnshared  ------------>            descriptor table copied; waits
-//   kSuccessor ------------>            (user namespace) its pid and pidfd; the child exits, and
-//                                       the successor, which has its end of the socket, waits
-//              <------------  Go
+//   kSuccessor ------------>            (user namespace) its pid; the child exits, and the
+//                                       successor, which has its end of the socket, waits
+//              <------------  Go        (not to a child whose process is born late)
 //   kWarning*  ------------>            something was degraded
 //   kTerminal  ------------>            the pty's master; waits, since a terminal whose masters are
 //                                       all closed takes its program along
@@ -15,7 +15,18 @@
 //                                       then exits)
 //   kFailure   ------------>            a step failed; the child exits
 //   kExecuting ------------>            the next thing is execve; end-of-file now means success
+//
+// Where the process is born late (parent.h) that is told instead of kExecuting:
+//   kSuccessor ------------>            its pid; the child exits, the process waits
+//              <------------  Go        the next thing is execve
+// From then on the other end is in the hands of a process that others may trace: nothing but
+// kFailure is taken from it.
+//
+// What the child may have to say behind its seccomp filter (kSuccessor, kFailure) goes by write(2),
+// and it waits with read(2): any profile under which programs run allows both.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstdint>
 #include <span>
@@ -53,6 +64,7 @@ struct Report {
 // Child's side. Losing a report is no error of the launch, so these return nothing.
 void ReportPlain(int socket, ReportKind kind);
 void ReportWarning(int socket, const std::string& text);
+void ReportSuccessor(int socket, pid_t pid);
 void ReportFailure(int socket, const std::string& step, bool at_exec, const Error& error);
 // Fails when the launcher is gone or out of descriptors.
 Result<void> ReportDescriptors(int socket, ReportKind kind, const std::string& letters,

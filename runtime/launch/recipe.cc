@@ -39,14 +39,14 @@ constexpr Step<model::LaunchPlan> kPrepare[] = {
     {"preparation namespace", MakePreparationNamespace},
     {"overlay root", PrepareMappedRoot},
     {"sysfs", PrepareSysfs},
-    {"user namespace", CloneSuccessor},
+    {"user namespace", EnterUserNamespace},
 };
 
 // Before "go", while the launcher writes the start record. All of it ends with the child, but for
 // the empty upper and work directories in the container's scratch one.
 constexpr Step<model::LaunchPlan> kRoot[] = {
     {"namespaces", MakeOwnNamespaces},
-    {"shared memory", CopySharedMemory},
+    {"shared mounts", CopySharedMounts},
     {"overlay root", MountRoot},
 };
 
@@ -70,8 +70,9 @@ constexpr Step<model::SandboxPlan> kSandbox[] = {
     {"namespaces", MakeSandboxNamespaces},
     {"loopback", RaiseLoopback},
     {"sysctls", WriteSysctls},
-    {"shared memory", MakeSharedMemory},
+    {"shared mounts", MakeSharedMounts},
     {"hand over", HandOverNamespaces},
+    {"init", EmptyInitsRoot},
     {"init", ConfineInit},
     {"init", ExecuteInit},
 };
@@ -81,18 +82,32 @@ constexpr Step<model::ProcessPlan> kBefore[] = {
     {"oom score", SetOomScore},
 };
 
-// Inside the container. Seccomp comes last: a profile then needs to allow nothing for our sake.
+// Inside the container. From "descriptors" on a path that the container chose (working directory,
+// command, PATH, a script's interpreter) finds nothing of ours to climb out by.
 constexpr Step<model::ProcessPlan> kInside[] = {
     {"streams", ArrangeStreams},
     {"inheritance", DropInheritance},
+    {"descriptors", CloseDescriptors},
     {"working directory", EnterWorkingDirectory},
     {"limits", SetRlimits},  // late: the recipe itself needs descriptors; it needs privilege still
     {"scheduling", ResetScheduling},  // late: until here it runs ahead of others; needs privilege
     {"identity", TakeIdentity},
     {"working directory", EnterWorkingDirectory},
     {"exec", FindCommand, true},
+};
+
+// Seccomp comes last: a profile then needs to allow nothing for our sake.
+constexpr Step<model::ProcessPlan> kProgram[] = {
+    {"session", LeadSession},
     {"seccomp", LoadSeccomp},
     {"exec", Execute, true},
+};
+
+// Where others can see the process as soon as it is born: by then it must have nothing that they
+// have not, so the filter comes before, wherever it allows the little that is left to do.
+constexpr Step<model::ProcessPlan> kBirth[] = {
+    {"seccomp", ConfineBeforeBirth},
+    {"birth", CloneLast},
 };
 
 template <class Plan, size_t N>
@@ -130,12 +145,21 @@ void BecomePrivate(const LaunchContext& host, std::span<const UniqueFd> fds, int
   }
 }
 
-// What needs no "go". With a user namespace it returns as another process, its root.
-void Prepare(Child& child, const model::LaunchPlan& plan, bool successor) {
+// What needs no "go". With a user namespace it returns as its root, mostly as another process.
+void Prepare(Child& child, const model::LaunchPlan& plan) {
   Run(child, kBefore, plan.process);
   Run(child, kJoin, plan);
-  if (successor) Run(child, kPrepare, plan);
+  if (plan.namespaces.user != model::kNoFd) Run(child, kPrepare, plan);
   Run(child, kRoot, plan);
+}
+
+void BecomeProgram(Child& child, const model::ProcessPlan& plan) {
+  Run(child, kInside, plan);
+  if (child.born_late) {
+    Run(child, kBirth, plan);
+    if (!AwaitGo(child.socket())) ::_exit(1);
+  }
+  Run(child, kProgram, plan);
 }
 
 }  // namespace
@@ -146,22 +170,21 @@ void RunChild(const LaunchContext& host, const model::Plan& plan, std::span<cons
   // Nobody in a container that we are about to enter may trace us or read our memory.
   ::prctl(PR_SET_DUMPABLE, 0);
   ReportPlain(socket, ReportKind::kUnshared);
-  Child child(host, fds, socket);
+  Child child(host, fds, socket, IsBornLate(plan));
   ::umask(0022);
   Run(child, kCgroups, CgroupOf(plan));
   if (MayRunAhead(plan)) sys::RunAhead();  // the container's share of a busy machine may be tiny
   const auto* container = std::get_if<model::LaunchPlan>(&plan);
-  if (container != nullptr) Prepare(child, *container, HasSuccessor(plan));
-  if (WaitsForGo(plan) && !AwaitGo(socket)) ::_exit(1);
-  ::setsid();  // fails only for a process group leader, which a fresh child is not
+  if (container != nullptr) Prepare(child, *container);
+  if (WaitsForGo(plan) && !child.born_late && !AwaitGo(socket)) ::_exit(1);
 
   if (container != nullptr) {
     Run(child, kContainer, *container);
-    Run(child, kInside, container->process);
+    BecomeProgram(child, container->process);
   } else if (const auto* exec = std::get_if<model::ExecPlan>(&plan)) {
     Run(child, kBefore, exec->process);
     Run(child, kExec, *exec);
-    Run(child, kInside, exec->process);
+    BecomeProgram(child, exec->process);
   } else {
     Run(child, kSandbox, std::get<model::SandboxPlan>(plan));
   }

@@ -24,6 +24,10 @@ Error CommandError(const std::string& name, int err, const std::string& why) {
   return {CodeFromErrno(err), err, StrCat("exec: \"", name, "\": ", why)};
 }
 
+Error CommandUnreachable(const std::string& name, int err) {
+  return CommandError(name, err, Error::FromErrno(err, StrCat("stat ", name)).message());
+}
+
 // 0, or the errno that says why `path` cannot be the command.
 int CheckExecutable(const std::string& path) {
   struct stat st{};
@@ -72,19 +76,17 @@ Result<void> FindCommand(Child& child, const model::ProcessPlan& plan) {
   const int err = CheckExecutable(name);
   if (err == EISDIR) return CommandError(name, err, "is a directory");
   if (err == EACCES) return CommandError(name, err, "permission denied");
-  if (err != 0) {
-    const Error why = Error::FromErrno(err, StrCat("stat ", name));
-    return CommandError(name, err, why.message());
-  }
+  child.command_missing = err == ENOENT && child.born_late;
+  if (err != 0 && !child.command_missing) return CommandUnreachable(name, err);
   child.command = name;
   return {};
 }
 
 Result<void> LoadSeccomp(Child& child, const model::ProcessPlan& plan) {
   // The last report: behind the filter nothing but execve is called (and one more report if that
-  // fails, should the filter let it through).
-  ReportPlain(child.socket(), ReportKind::kExecuting);
-  if (plan.seccomp.empty()) return {};
+  // fails, should the filter let it through). Who was born late has told it by being born.
+  if (!child.born_late) ReportPlain(child.socket(), ReportKind::kExecuting);
+  if (child.filter_loaded || plan.seccomp.empty()) return {};
   // The kernel copies the program and never writes to it.
   auto* program = const_cast<model::BpfInstruction*>(plan.seccomp.data());
   const sock_fprog filter{static_cast<unsigned short>(plan.seccomp.size()),
@@ -94,6 +96,7 @@ Result<void> LoadSeccomp(Child& child, const model::ProcessPlan& plan) {
       0) {
     return Error::FromErrno(errno, "seccomp");
   }
+  child.filter_loaded = true;
   return {};
 }
 
@@ -101,6 +104,7 @@ Result<void> Execute(Child& child, const model::ProcessPlan& plan) {
   const std::vector<char*> argv = Pointers(plan.argv);
   const std::vector<char*> env = Pointers(plan.env);
   ::execve(child.command.c_str(), argv.data(), env.data());
+  if (child.command_missing && errno == ENOENT) return CommandUnreachable(child.command, ENOENT);
   return Error::FromErrno(errno, StrCat("exec ", child.command));
 }
 

@@ -50,13 +50,13 @@ Result<uint64_t> PermittedNow() {
   return static_cast<uint64_t>(data[1].permitted) << 32 | data[0].permitted;
 }
 
-Result<void> SetCapabilities(uint64_t effective, uint64_t permitted, uint64_t inheritable) {
+Result<void> SetCapabilities(const model::CapabilityPlan& plan) {
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
   __user_cap_data_struct data[2]{};
   for (int half = 0; half < 2; ++half) {
-    data[half].effective = static_cast<uint32_t>(effective >> (32 * half));
-    data[half].permitted = static_cast<uint32_t>(permitted >> (32 * half));
-    data[half].inheritable = static_cast<uint32_t>(inheritable >> (32 * half));
+    data[half].effective = static_cast<uint32_t>(plan.effective >> (32 * half));
+    data[half].permitted = static_cast<uint32_t>(plan.permitted >> (32 * half));
+    data[half].inheritable = static_cast<uint32_t>(plan.inheritable >> (32 * half));
   }
   if (::syscall(SYS_capset, &header, data) != 0) return Error::FromErrno(errno, "capset");
   return {};
@@ -75,6 +75,22 @@ Result<void> RaiseAmbient(uint64_t ambient, uint32_t last) {
   return {};
 }
 
+// With no_new_privs nothing is needed; without, loading a filter takes CAP_SYS_ADMIN.
+uint64_t NeededForSeccomp(const model::ProcessPlan& plan) {
+  return plan.seccomp.empty() || plan.no_new_privs ? 0 : kSysAdmin;
+}
+
+// What the host has of it: the launcher may itself be a container's.
+Result<model::CapabilityPlan> Attainable(const model::CapabilityPlan& wanted, uint64_t extra) {
+  ASSIGN_OR_RETURN(const uint64_t have, PermittedNow());
+  model::CapabilityPlan plan = wanted;
+  plan.effective = (wanted.effective | extra) & have;
+  plan.permitted = (wanted.permitted | extra) & have;
+  plan.inheritable = wanted.inheritable & have;
+  plan.ambient = wanted.ambient & plan.inheritable;
+  return plan;
+}
+
 }  // namespace
 
 Result<void> TakeIdentity(Child& child, const model::ProcessPlan& plan) {
@@ -86,18 +102,21 @@ Result<void> TakeIdentity(Child& child, const model::ProcessPlan& plan) {
   RETURN_IF_ERROR(SetIds(plan));
   if (::prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) != 0) return Error::FromErrno(errno, "PR_SET_KEEPCAPS");
 
-  // Without no_new_privs loading a filter takes CAP_SYS_ADMIN; exec takes it away again.
-  const bool for_seccomp = !plan.seccomp.empty() && !plan.no_new_privs;
-  const uint64_t extra = for_seccomp ? kSysAdmin : 0;
-  ASSIGN_OR_RETURN(const uint64_t have, PermittedNow());
-  RETURN_IF_ERROR(SetCapabilities((wanted.effective | extra) & have,
-                                  (wanted.permitted | extra) & have, wanted.inheritable & have));
-  RETURN_IF_ERROR(RaiseAmbient(wanted.ambient & wanted.inheritable & have, last));
+  ASSIGN_OR_RETURN(child.capabilities, Attainable(wanted, 0));
+  ASSIGN_OR_RETURN(const model::CapabilityPlan now, Attainable(wanted, NeededForSeccomp(plan)));
+  RETURN_IF_ERROR(SetCapabilities(now));
+  RETURN_IF_ERROR(RaiseAmbient(now.ambient, last));
   if (plan.no_new_privs && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
     return Error::FromErrno(errno, "PR_SET_NO_NEW_PRIVS");
   }
+  // A change of user sets it to fs.suid_dumpable, which an administrator may have opened.
+  if (::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return Error::FromErrno(errno, "PR_SET_DUMPABLE");
   child.identity_taken = true;
   return {};
+}
+
+Result<void> TakeLastCapabilities(Child& child, const model::ProcessPlan& plan) {
+  return NeededForSeccomp(plan) == 0 ? Result<void>() : SetCapabilities(child.capabilities);
 }
 
 }  // namespace holdfast::runtime

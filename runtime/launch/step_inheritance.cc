@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What survives execve and is the launcher's, not the container's: signal dispositions and mask,
-// umask, personality, timer slack, descriptors; and the scheduling.
-#include <fcntl.h>
+// umask, personality, timer slack; and the scheduling.
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
@@ -44,11 +41,6 @@ Result<void> DropInheritance(Child&, const model::ProcessPlan& plan) {
   ::personality(PER_LINUX);
   ::prctl(PR_SET_TIMERSLACK, 0);  // 0: the default
   ::prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
-  // From here on a directory of the host cannot be reached by number either; the report socket and
-  // the rest of what is open go at exec.
-  if (::syscall(SYS_close_range, 3u, ~0u, 1u << 2) != 0) {  // CLOSE_RANGE_CLOEXEC
-    return Error::FromErrno(errno, "close_range");
-  }
   return {};
 }
 

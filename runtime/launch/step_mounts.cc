@@ -146,6 +146,8 @@ Result<MountFd> NewOrPrepared(Child& child, const model::MountPlan& plan) {
   if (plan.kind == Kind::kShared) {
     mount = MountFd(child.shared_memory.Release());
     if (!mount) return InvalidArgument("shared memory: mounted twice");
+  } else if (plan.kind == Kind::kProc && child.procfs) {
+    mount = MountFd(child.procfs.Release());
   } else if (plan.kind == Kind::kSysfs && child.sysfs) {
     mount = std::move(child.sysfs);
   } else {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -25,7 +26,8 @@ Result<void> JoinPodNamespaces(Child& child, const model::LaunchPlan& plan) {
   };
   const Join joins[] = {{n.network, CLONE_NEWNET, "network"},
                         {n.ipc, CLONE_NEWIPC, "ipc"},
-                        {n.uts, CLONE_NEWUTS, "uts"}};
+                        {n.uts, CLONE_NEWUTS, "uts"},
+                        {n.pid, CLONE_NEWPID, "pid"}};  // for CloneLast
   for (const Join& join : joins) {
     if (join.index == model::kNoFd) continue;
     RETURN_IF_ERROR(sys::JoinNamespace(child.Fd(join.index), join.flag, join.name));
@@ -45,7 +47,11 @@ Result<void> MakeOwnNamespaces(Child&, const model::LaunchPlan& plan) {
 }
 
 Result<void> JoinTarget(Child& child, const model::ExecPlan& plan) {
-  int flags = CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
+  child.may_be_traced =
+      plan.shares_pid_namespace || (plan.process.capabilities.bounding >> CAP_SYS_PTRACE & 1) != 0;
+  // The pid namespace is CloneLast's: this process stays out of it.
+  int flags =
+      CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_NEWPID;
   if (plan.join_user) flags |= CLONE_NEWUSER;
   if (child.facts().time_namespace) flags |= CLONE_NEWTIME;
   auto joined = sys::JoinNamespace(child.Fd(plan.target), flags, "of the container");

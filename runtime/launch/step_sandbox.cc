@@ -38,6 +38,18 @@ Result<UniqueFd> NamespaceShowing(const Child& child, int mount) {
   return sys::OpenAt(child.proc(), "self/ns/mnt", O_RDONLY);
 }
 
+// What CopySharedMounts takes.
+Result<UniqueFd> Shareable(const Child& child, MountFd mount) {
+  if (child.facts().open_tree_detached) return UniqueFd(mount.Release());
+  return NamespaceShowing(child, mount.get());
+}
+
+// The init's pid namespace, which this child is the first process of.
+Result<MountFd> NewProcfs() {
+  ASSIGN_OR_RETURN(const UniqueFd context, sys::OpenFilesystem("proc"));
+  return sys::CreateMount(context.get(), {.no_suid = true, .no_dev = true, .no_exec = true});
+}
+
 }  // namespace
 
 Result<void> MakeSandboxNamespaces(Child&, const model::SandboxPlan& plan) {
@@ -83,14 +95,17 @@ Result<void> WriteSysctls(Child& child, const model::SandboxPlan& plan) {
   return {};
 }
 
-Result<void> MakeSharedMemory(Child& child, const model::SandboxPlan& plan) {
-  if (plan.shm_size_bytes == 0) return {};
-  ASSIGN_OR_RETURN(MountFd mount, NewSharedMemory(plan.shm_size_bytes));
-  if (child.facts().open_tree_detached) {
-    child.shared_memory = UniqueFd(mount.Release());
-    return {};
+// The procfs first: what shows the shared memory covers the one beside which alone another may be
+// mounted in a user namespace.
+Result<void> MakeSharedMounts(Child& child, const model::SandboxPlan& plan) {
+  if (plan.init_binary != model::kNoFd) {
+    ASSIGN_OR_RETURN(MountFd procfs, NewProcfs());
+    ASSIGN_OR_RETURN(child.procfs, Shareable(child, std::move(procfs)));
   }
-  ASSIGN_OR_RETURN(child.shared_memory, NamespaceShowing(child, mount.get()));
+  if (plan.shm_size_bytes != 0) {
+    ASSIGN_OR_RETURN(MountFd memory, NewSharedMemory(plan.shm_size_bytes));
+    ASSIGN_OR_RETURN(child.shared_memory, Shareable(child, std::move(memory)));
+  }
   return {};
 }
 
@@ -119,10 +134,14 @@ Result<void> HandOverNamespaces(Child& child, const model::SandboxPlan& plan) {
     fds.push_back(child.shared_memory.get());
     letters.push_back('s');
   }
+  if (child.procfs) {
+    fds.push_back(child.procfs.get());
+    letters.push_back('P');
+  }
   return ReportDescriptors(child.socket(), ReportKind::kSandbox, letters, fds);
 }
 
-Result<void> ConfineInit(Child& child, const model::SandboxPlan& plan) {
+Result<void> EmptyInitsRoot(Child&, const model::SandboxPlan& plan) {
   if (plan.init_binary == model::kNoFd) return {};
   if (::unshare(CLONE_NEWNS) != 0) return Error::FromErrno(errno, "unshare mount namespace");
   ASSIGN_OR_RETURN(const DirFd old_root, sys::OpenDir("/"));
@@ -131,13 +150,19 @@ Result<void> ConfineInit(Child& child, const model::SandboxPlan& plan) {
   ASSIGN_OR_RETURN(const MountFd root, NewEmptyRoot());
   RETURN_IF_ERROR(sys::SetMountAttributes(root.get(), {.read_only = true}, false));
   RETURN_IF_ERROR(sys::AttachMount(root.get(), old_root.get(), "/"));
-  RETURN_IF_ERROR(sys::PivotInto(root.get()));
+  return sys::PivotInto(root.get());
+}
+
+Result<void> ConfineInit(Child& child, const model::SandboxPlan& plan) {
+  if (plan.init_binary == model::kNoFd) return {};
   // Streams on /dev/null, no capability, no way to gain one.
   model::ProcessPlan process;
   process.no_new_privs = true;
   RETURN_IF_ERROR(ArrangeStreams(child, process));
   RETURN_IF_ERROR(DropInheritance(child, process));
+  ASSIGN_OR_RETURN(child.init_binary, CloseDescriptorsBut(child, child.Fd(plan.init_binary)));
   RETURN_IF_ERROR(ResetScheduling(child, process));
+  RETURN_IF_ERROR(LeadSession(child, process));
   return TakeIdentity(child, process);
 }
 
@@ -147,7 +172,7 @@ Result<void> ExecuteInit(Child& child, const model::SandboxPlan& plan) {
   char name[] = "holdfast-init";
   char* const argv[] = {name, nullptr};
   char* const env[] = {nullptr};
-  ::fexecve(child.Fd(plan.init_binary), argv, env);
+  ::fexecve(child.init_binary, argv, env);
   return Error::FromErrno(errno, "exec init");
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A container in a user namespace (hostUsers: false). Its process must be born inside, so that its
-// pid namespace belongs to that user namespace; but an id map, the overlay of our layers and a
-// sysfs take rights outside. So the launcher's child prepares these, enters the user namespace and
-// clones the container's process as a sibling (CLONE_PARENT), which inherits them.
+// A container in a user namespace (hostUsers: false). An id map, the overlay of our layers and a
+// sysfs take rights outside, so the launcher's child prepares these before it enters. A pid
+// namespace of the container's own must belong to that user namespace, so its process must be born
+// inside: the child clones it as a sibling (CLONE_PARENT), which inherits what was prepared.
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
@@ -51,22 +51,18 @@ Result<void> BecomeNamespaceRoot() {
   return {};
 }
 
-Result<void> CloneSuccessor(Child& child, const model::LaunchPlan& plan) {
+Result<void> EnterUserNamespace(Child& child, const model::LaunchPlan& plan) {
   RETURN_IF_ERROR(sys::JoinNamespace(child.Fd(plan.namespaces.user), CLONE_NEWUSER, "user"));
-  if (plan.namespaces.pid != model::kNoFd) {
-    RETURN_IF_ERROR(sys::JoinNamespace(child.Fd(plan.namespaces.pid), CLONE_NEWPID, "pid"));
-  }
-  const model::Plan whole = plan;
+  if (child.born_late) return BecomeNamespaceRoot();
   // Still with the launcher's uid, which the cgroup belongs to.
-  auto cloned = sys::Clone(CLONE_PARENT | CloneFlags(whole), child.Fd(plan.cgroup.unified));
-  if (!cloned) return ExplainCloneFailure(std::move(cloned.error()), whole);
-  if (cloned->pid == 0) return BecomeNamespaceRoot();
+  ASSIGN_OR_RETURN(
+      const sys::Cloned cloned,
+      sys::Clone(CLONE_PARENT | CloneFlags(model::Plan(plan)), child.Fd(plan.cgroup.unified)));
+  if (cloned.pid == 0) return BecomeNamespaceRoot();
   HOLDFAST_PAUSE_POINT("launch.successor_cloned");
-  const int fds[] = {cloned->pidfd.get()};
-  auto told =
-      ReportDescriptors(child.socket(), ReportKind::kSuccessor, std::to_string(cloned->pid), fds);
+  ReportSuccessor(child.socket(), cloned.pid);
   // Not told, the launcher is gone: the successor sees the end of the socket instead of "go".
-  ::_exit(told ? 0 : 1);
+  ::_exit(0);
 }
 
 }  // namespace holdfast::runtime

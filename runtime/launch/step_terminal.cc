@@ -67,11 +67,6 @@ void GiveStream(int fd, uint32_t uid) {
   [[maybe_unused]] const int ignored = ::fchown(fd, uid, static_cast<gid_t>(-1));
 }
 
-Result<void> MakeTerminalControlling() {
-  if (::ioctl(0, TIOCSCTTY, 0) != 0) return Error::FromErrno(errno, "TIOCSCTTY");
-  return {};
-}
-
 Result<void> PutStream(int source, int number) {
   if (::dup2(source, number) < 0) return Error::FromErrno(errno, StrCat("dup2 to ", number));
   return {};
@@ -107,7 +102,13 @@ Result<void> ArrangeStreams(Child& child, const model::ProcessPlan& plan) {
     RETURN_IF_ERROR(PutStream(sources[number].get(), number));
     GiveStream(number, plan.uid);
   }
-  return plan.stdio.tty ? MakeTerminalControlling() : Result<void>();
+  return {};
+}
+
+Result<void> LeadSession(Child&, const model::ProcessPlan& plan) {
+  ::setsid();  // fails only for the leader of a process group, which a fresh child is not
+  if (plan.stdio.tty && ::ioctl(0, TIOCSCTTY, 0) != 0) return Error::FromErrno(errno, "TIOCSCTTY");
+  return {};
 }
 
 }  // namespace holdfast::runtime

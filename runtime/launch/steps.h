@@ -21,8 +21,8 @@ Result<void> JoinTarget(Child& child, const model::ExecPlan& plan);
 // child, which has the launcher's rights; then it clones the container's process.
 Result<void> MakePreparationNamespace(Child& child, const model::LaunchPlan& plan);
 Result<void> PrepareSysfs(Child& child, const model::LaunchPlan& plan);
-// Returns in the successor only; the first child exits.
-Result<void> CloneSuccessor(Child& child, const model::LaunchPlan& plan);
+// With a pid namespace of its own it returns in the successor only; the first child exits.
+Result<void> EnterUserNamespace(Child& child, const model::LaunchPlan& plan);
 // The rest of the recipe is done as root of the user namespace that was just entered.
 Result<void> BecomeNamespaceRoot();
 
@@ -33,8 +33,9 @@ Result<void> MountRoot(Child& child, const model::LaunchPlan& plan);
 Result<void> SealRoot(Child& child, const model::LaunchPlan& plan);
 Result<void> EnterRoot(Child& child, const model::LaunchPlan& plan);
 
-// step_shared_memory.cc: Child::shared_memory, for the mount of kind kShared
-Result<void> CopySharedMemory(Child& child, const model::LaunchPlan& plan);
+// step_shared_mounts.cc: Child::shared_memory for the mount of kind kShared, Child::procfs for one
+// of kind kProc with a source
+Result<void> CopySharedMounts(Child& child, const model::LaunchPlan& plan);
 
 // step_mounts.cc
 Result<void> MountAll(Child& child, const model::LaunchPlan& plan);
@@ -55,21 +56,38 @@ Result<void> OpenTerminal(Child& child, const model::ExecPlan& plan);
 // /dev/console is the terminal.
 Result<void> BindConsole(Child& child, const model::LaunchPlan& plan);
 Result<void> ArrangeStreams(Child& child, const model::ProcessPlan& plan);
+// Leads a session of its own, whose controlling terminal is the streams' one, if it is.
+Result<void> LeadSession(Child& child, const model::ProcessPlan& plan);
 
 // step_limits.cc
 Result<void> SetOomScore(Child& child, const model::ProcessPlan& plan);
 Result<void> SetRlimits(Child& child, const model::ProcessPlan& plan);
 
-// step_inheritance.cc: signals, umask, personality, descriptors
+// step_inheritance.cc: signals, umask, personality
 Result<void> DropInheritance(Child& child, const model::ProcessPlan& plan);
 // Policy, slice and niceness of an ordinary process.
 Result<void> ResetScheduling(Child& child, const model::ProcessPlan& plan);
 
+// step_descriptors.cc: closes everything but the streams and the report socket. Nothing that owns a
+// descriptor may be in scope: it would close another one later, which has got its number.
+Result<void> CloseDescriptors(Child& child, const model::ProcessPlan& plan);
+// The same, and `kept` stays open: its new number.
+Result<int> CloseDescriptorsBut(Child& child, int kept);
+
 // step_identity.cc
 Result<void> TakeIdentity(Child& child, const model::ProcessPlan& plan);
+// Gives up what TakeIdentity left for LoadSeccomp, which exec would take away otherwise. One
+// capset.
+Result<void> TakeLastCapabilities(Child& child, const model::ProcessPlan& plan);
+
+// step_birth.cc: IsBornLate(plan)
+Result<void> ConfineBeforeBirth(Child& child, const model::ProcessPlan& plan);
+// Returns in the new process only, which nobody may have reached yet; the child exits.
+Result<void> CloneLast(Child& child, const model::ProcessPlan& plan);
 
 // step_exec.cc
 Result<void> FindCommand(Child& child, const model::ProcessPlan& plan);
+// Unless it is loaded already.
 Result<void> LoadSeccomp(Child& child, const model::ProcessPlan& plan);
 Result<void> Execute(Child& child, const model::ProcessPlan& plan);
 
@@ -77,10 +95,11 @@ Result<void> Execute(Child& child, const model::ProcessPlan& plan);
 Result<void> MakeSandboxNamespaces(Child& child, const model::SandboxPlan& plan);
 Result<void> RaiseLoopback(Child& child, const model::SandboxPlan& plan);
 Result<void> WriteSysctls(Child& child, const model::SandboxPlan& plan);
-Result<void> MakeSharedMemory(Child& child, const model::SandboxPlan& plan);
+Result<void> MakeSharedMounts(Child& child, const model::SandboxPlan& plan);
 Result<void> HandOverNamespaces(Child& child, const model::SandboxPlan& plan);
-// The init lives as long as the pod, in sight of its containers: it gets an empty root and no
-// rights.
+// The init lives as long as the pod, in sight of its containers: it gets an empty root, no
+// descriptors and no rights.
+Result<void> EmptyInitsRoot(Child& child, const model::SandboxPlan& plan);
 Result<void> ConfineInit(Child& child, const model::SandboxPlan& plan);
 Result<void> ExecuteInit(Child& child, const model::SandboxPlan& plan);
 

@@ -108,7 +108,9 @@ void AddCgroupMounts(const FilesystemInput& input, bool privileged, model::Launc
 
 void AddDefaults(const model::ContainerSpec& spec, const FilesystemInput& input,
                  model::LaunchPlan& plan) {
-  plan.mounts.push_back(Default(Kind::kProc, "/proc"));
+  model::MountPlan proc = Default(Kind::kProc, "/proc");
+  proc.source = input.procfs;
+  plan.mounts.push_back(std::move(proc));
   plan.mounts.push_back(DevMount());
   model::MountPlan pts = Default(Kind::kDevpts, "/dev/pts");
   pts.no_dev = false;

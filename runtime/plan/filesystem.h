@@ -13,9 +13,10 @@
 namespace holdfast::runtime {
 
 struct FilesystemInput {
-  std::vector<model::FdIndex> volumes;  // per spec.mounts entry; kNoFd for a tmpfs
-  model::FdIndex shm = model::kNoFd;    // the pod's; kNoFd: a tmpfs of the container's own
-  bool shm_is_bind = false;             // hostIPC: the host's /dev/shm, a detached mount
+  std::vector<model::FdIndex> volumes;   // per spec.mounts entry; kNoFd for a tmpfs
+  model::FdIndex shm = model::kNoFd;     // the pod's; kNoFd: a tmpfs of the container's own
+  model::FdIndex procfs = model::kNoFd;  // the pod's, when it shares a pid namespace
+  bool shm_is_bind = false;              // hostIPC: the host's /dev/shm, a detached mount
   bool cgroup_unified = false;
   struct Hierarchy {
     std::string name;

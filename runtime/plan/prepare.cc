@@ -172,6 +172,14 @@ Result<FilesystemInput> OpenFilesystemInput(const model::ContainerSpec& spec,
   } else {
     input.shm = fds.Borrow(pod.shm);
   }
+  if (spec.namespaces.pid == model::NamespaceMode::kPod) {
+    if (pod.procfs < 0) {
+      return Unavailable(
+          "the pod has no procfs of its shared pid namespace (its sandbox was made by an earlier "
+          "version): delete the pod and create it again");
+    }
+    input.procfs = fds.Borrow(pod.procfs);
+  }
   input.cgroup_unified = pod.cgroup_unified >= 0;
   for (const CgroupDirectory& directory : pod.cgroup_v1) {
     input.cgroup_v1.push_back({directory.name, directory.options});
@@ -246,6 +254,7 @@ Result<void> CompileExec(const model::ContainerSpec& spec, const ExecSpec& exec,
   model::ExecPlan plan;
   plan.target = fds.Borrow(target);
   plan.join_user = !pod.user_map.empty();
+  plan.shares_pid_namespace = spec.namespaces.pid != model::NamespaceMode::kContainer;
   plan.cgroup = CompileCgroup(pod, fds);
   ASSIGN_OR_RETURN(plan.process, CompileProcess(spec, user, exec.tty, facts, out.warnings));
   plan.process.argv = exec.argv;

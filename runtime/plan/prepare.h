@@ -34,6 +34,7 @@ struct PodDescriptors {
   int user_namespace = -1;                  // hostUsers: false; -1 for an exec and a sandbox
   std::vector<model::IdMapEntry> user_map;  // its map of uids and of gids, from 0 on; else empty
   int shm = -1;                             // SandboxFds::shm; -1: a tmpfs of the container's own
+  int procfs = -1;                          // SandboxFds::proc, beside pid_namespace
   int cgroup_unified = -1;                  // pure v2
   std::vector<CgroupDirectory> cgroup_v1;   // v1 and hybrid
   int standard_input = -1;                  // read end; -1 is /dev/null

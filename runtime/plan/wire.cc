@@ -13,7 +13,7 @@ namespace {
 using namespace model;
 
 constexpr uint32_t kMagic = 0x4c504648;  // "HFPL"
-constexpr uint32_t kVersion = 2;
+constexpr uint32_t kVersion = 3;
 
 template <class A>
 struct Codec;
@@ -134,6 +134,7 @@ struct Codec {
   static void Fields(A& a, Ref<ExecPlan> v) {
     a.Fd(v.target);
     a.Flag(v.join_user);
+    a.Flag(v.shares_pid_namespace);
     Fields(a, v.cgroup);
     Fields(a, v.process);
   }

@@ -47,10 +47,12 @@ Result<void> CheckProcess(const ProcessPlan& process) {
   return CheckAbsolute(process.cwd, "cwd");
 }
 
-Result<void> CheckMount(const MountPlan& mount) {
+// `shared_pids`: a procfs then comes from the sandbox.
+Result<void> CheckMount(const MountPlan& mount, bool shared_pids) {
   RETURN_IF_ERROR(CheckAbsolute(mount.destination, "mount destination"));
-  const bool needs_source =
-      mount.kind == MountPlan::Kind::kBind || mount.kind == MountPlan::Kind::kShared;
+  const bool needs_source = mount.kind == MountPlan::Kind::kBind ||
+                            mount.kind == MountPlan::Kind::kShared ||
+                            (mount.kind == MountPlan::Kind::kProc && shared_pids);
   if (needs_source != (mount.source != kNoFd)) return Bad(mount.destination, "wrong mount source");
   if (mount.mode > 07777) return Bad(mount.destination, "mode out of range");
   return {};
@@ -61,7 +63,9 @@ Result<void> Check(const LaunchPlan& plan) {
   if (plan.root.layers.size() > kMaxLayers) return Bad("layers", "more than 500");
   for (const std::string& layer : plan.root.layers) RETURN_IF_ERROR(CheckAbsolute(layer, "layers"));
   RETURN_IF_ERROR(CheckAbsolute(plan.root.scratch, "scratch"));
-  for (const MountPlan& mount : plan.mounts) RETURN_IF_ERROR(CheckMount(mount));
+  for (const MountPlan& mount : plan.mounts) {
+    RETURN_IF_ERROR(CheckMount(mount, plan.namespaces.pid != kNoFd));
+  }
   for (const DevicePlan& device : plan.devices) {
     if (device.path.empty() || device.path[0] == '/' || device.mode > 07777) {
       return Bad("devices", "malformed");

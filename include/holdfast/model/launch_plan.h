@@ -64,7 +64,7 @@ struct RootPlan {
 // directory.
 struct MountPlan {
   enum class Kind : uint8_t {
-    kProc,
+    kProc,  // `source`: SandboxFds::proc, when the pod shares a pid namespace; else none
     kSysfs,
     kDev,  // tmpfs for /dev
     kDevpts,
@@ -177,8 +177,9 @@ struct LaunchPlan {
 
 // Joins every namespace of the process `target`.
 struct ExecPlan {
-  FdIndex target = kNoFd;  // pidfd of the container's first process
-  bool join_user = false;  // the container has a user namespace of its own
+  FdIndex target = kNoFd;            // pidfd of the container's first process
+  bool join_user = false;            // the container has a user namespace of its own
+  bool shares_pid_namespace = true;  // with other containers
   CgroupPlan cgroup;
   ProcessPlan process;
   bool operator==(const ExecPlan&) const = default;

@@ -11,6 +11,7 @@
 //   tty              whether 0 is a terminal, and its size
 //   syscalls         one line "name errno" for calls that a seccomp profile may refuse
 //   echo TEXT…
+//   stalk FILE       catches every process that appears, until SIGTERM: stalker.h
 #include <dirent.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -36,6 +37,8 @@
 #include <fstream>
 #include <iostream>
 #include <string>
+
+#include "tests/support/probe/stalker.h"
 
 extern char** environ;
 
@@ -229,6 +232,7 @@ int main(int argc, char** argv) {
     for (int i = 2; i < argc; ++i) std::cout << argv[i] << '\n';
     return 0;
   }
+  if (what == "stalk" && argc > 2) return Stalk(argv[2]);
   std::cerr << "unknown: " << what << '\n';
   return 99;
 }

@@ -24,6 +24,7 @@
 #include "holdfast/sys/mount.h"
 #include "holdfast/sys/process.h"
 #include "runtime/launch/launch.h"
+#include "tests/support/eventually.h"
 
 namespace holdfast::runtime {
 
@@ -123,6 +124,13 @@ class LaunchTest : public testing::Test {
     return AddFd(UniqueFd(tree->Release()));
   }
 
+  // shareProcessNamespace
+  void JoinProcesses(const SandboxFds& pod, model::LaunchPlan& plan) {
+    plan.namespaces.new_pid = false;
+    plan.namespaces.pid = AddFd(UniqueFd(::fcntl(pod.pid.get(), F_DUPFD_CLOEXEC, 3)));
+    plan.mounts[0].source = AddFd(Duplicate(pod.proc));
+  }
+
   // Launches, reads standard output and error to their end, reaps.
   RunResult Run(model::Plan plan) {
     RunResult result;
@@ -189,9 +197,14 @@ class LaunchTest : public testing::Test {
   static sys::ExitStatus Reap(const PendingLaunch& pending) {
     pollfd event{pending.pidfd(), POLLIN, 0};
     EXPECT_EQ(::poll(&event, 1, 10000), 1);
-    auto exit = sys::ReapExit(pending.pidfd());
-    EXPECT_TRUE(exit && *exit);
-    return exit && *exit ? **exit : sys::ExitStatus{};
+    // Somebody who traces it is told first.
+    std::optional<sys::ExitStatus> status;
+    EXPECT_TRUE(test_support::Eventually([&] {
+      auto exit = sys::ReapExit(pending.pidfd());
+      if (exit) status = *exit;
+      return status.has_value();
+    }));
+    return status.value_or(sys::ExitStatus{});
   }
 
   static std::string Why(const RunResult& result) {

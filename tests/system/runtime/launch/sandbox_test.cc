@@ -84,14 +84,12 @@ TEST_F(SandboxTest, AnInitOfOursIsProcessOneOfASharedProcessNamespace) {
   ASSERT_TRUE(init.outcome.sandbox.pid);
 
   model::LaunchPlan container = BasePlan({"probe", "facts"});
-  container.namespaces.new_pid = false;
-  container.namespaces.pid = AddFd(Duplicate(init.outcome.sandbox.pid));
+  JoinProcesses(init.outcome.sandbox, container);
   const RunResult run = Run(container);
   ASSERT_EQ(run.outcome.state, State::kRunning) << Why(run);
   EXPECT_NE(run.Fact("pid"), "1");
   container = BasePlan({"probe", "cat", "/proc/1/comm", "/proc/1/status"});
-  container.namespaces.new_pid = false;
-  container.namespaces.pid = AddFd(Duplicate(init.outcome.sandbox.pid));
+  JoinProcesses(init.outcome.sandbox, container);
   const RunResult status = Run(container);
   EXPECT_TRUE(status.output.starts_with("holdfast-init\n")) << status.output;
   EXPECT_NE(status.output.find("CapEff:\t0000000000000000"), std::string::npos) << status.output;
@@ -99,14 +97,37 @@ TEST_F(SandboxTest, AnInitOfOursIsProcessOneOfASharedProcessNamespace) {
 
   // Its end is the end of everything in the namespace.
   container = BasePlan({"probe", "sleep"});
-  container.namespaces.new_pid = false;
-  container.namespaces.pid = AddFd(Duplicate(init.outcome.sandbox.pid));
+  JoinProcesses(init.outcome.sandbox, container);
   Running sleeper = Start(container);
   ASSERT_EQ(sleeper.outcome.state, State::kRunning);
   ASSERT_TRUE(sys::SendSignal(init.launch->pidfd(), SIGKILL).has_value());
   EXPECT_EQ(Reap(*sleeper.launch).signal, SIGKILL);
   // Only now: an init ends after all others of its namespace were reaped.
   EXPECT_EQ(Reap(*init.launch).signal, SIGKILL);
+}
+
+// The procfs was made by the sandbox, not by the container: it must be the same to look at.
+TEST_F(SandboxTest, AContainersProcfsShowsTheSharedProcessesAndItself) {
+  const sys::HostFacts found = context_.facts;
+  for (const bool detached : {true, false}) {
+    context_.facts.open_tree_detached = detached && found.open_tree_detached;
+    model::SandboxPlan plan = PodPlan();
+    plan.init_binary = AddFd(UniqueFd(::open(INIT_BINARY, O_RDONLY | O_CLOEXEC)));
+    Running init = Start(plan);
+    ASSERT_EQ(init.outcome.state, State::kRunning);
+    model::LaunchPlan container = BasePlan({"probe", "cat", "/proc/1/comm", "/proc/self/comm"});
+    JoinProcesses(init.outcome.sandbox, container);
+    EXPECT_EQ(Run(container).output, "holdfast-init\nprobe\n");
+    container = BasePlan({"probe", "facts"});
+    JoinProcesses(init.outcome.sandbox, container);
+    const RunResult facts = Run(container);
+    EXPECT_EQ(facts.Fact("sid"), "own");
+    EXPECT_EQ(facts.Fact("fds"), "0 1 2");
+    container = BasePlan({"probe", "write", "/proc/sys/kernel/core_pattern", "x"});
+    JoinProcesses(init.outcome.sandbox, container);
+    EXPECT_EQ(Run(container).output, "/proc/sys/kernel/core_pattern Read-only file system\n");
+    Stop(init);
+  }
 }
 
 TEST_F(SandboxTest, ASysctlThatTheKernelRefusesFailsTheSandbox) {

@@ -184,17 +184,20 @@ TEST_F(UserNamespaceTest, ExecEntersTheUserNamespace) {
 }
 
 TEST_F(UserNamespaceTest, ASharedProcessNamespaceBelongsToIt) {
-  plan_.init_binary = AddFd(UniqueFd(::open(INIT_BINARY, O_RDONLY | O_CLOEXEC)));
-  Running init = Start(plan_);
-  ASSERT_EQ(init.outcome.state, State::kRunning)
-      << init.outcome.step << (init.outcome.error ? init.outcome.error->message() : "");
-  model::LaunchPlan plan = InPod(init.outcome.sandbox, {"probe", "cat", "/proc/1/comm"});
-  plan.namespaces.new_pid = false;
-  plan.namespaces.pid = AddFd(Duplicate(init.outcome.sandbox.pid));
-  const RunResult run = Run(plan);
-  ASSERT_EQ(run.outcome.state, State::kRunning) << Why(run);
-  EXPECT_EQ(run.output, "holdfast-init\n");
-  Stop(init);
+  const sys::HostFacts found = context_.facts;
+  for (const bool detached : {true, false}) {
+    context_.facts.open_tree_detached = detached && found.open_tree_detached;
+    plan_.init_binary = AddFd(UniqueFd(::open(INIT_BINARY, O_RDONLY | O_CLOEXEC)));
+    Running init = Start(plan_);
+    ASSERT_EQ(init.outcome.state, State::kRunning)
+        << init.outcome.step << (init.outcome.error ? init.outcome.error->message() : "");
+    model::LaunchPlan plan = InPod(init.outcome.sandbox, {"probe", "cat", "/proc/1/comm"});
+    JoinProcesses(init.outcome.sandbox, plan);
+    const RunResult run = Run(plan);
+    EXPECT_EQ(run.outcome.state, State::kRunning) << Why(run);
+    EXPECT_EQ(run.output, "holdfast-init\n");
+    Stop(init);
+  }
 }
 
 TEST_F(UserNamespaceTest, WhatCannotBeMappedIsRefusedByName) {

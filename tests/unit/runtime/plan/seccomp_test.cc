@@ -10,10 +10,10 @@
 #include <cerrno>
 #include <fstream>
 
+#include "runtime/launch/bpf_evaluator.h"
 #include "runtime/plan/bpf_tree.h"
 #include "runtime/plan/capabilities.h"
 #include "runtime/plan/seccomp_table.h"
-#include "tests/unit/runtime/plan/bpf_evaluator.h"
 
 namespace holdfast::runtime {
 namespace {

@@ -55,7 +55,7 @@ LaunchPlan FullLaunch() {
 constexpr size_t kFds = 8;
 
 TEST(WireTest, EveryKindOfPlanSurvivesTheRoundTrip) {
-  ExecPlan exec{3, true, {kNoFd, {1}}, FullProcess()};
+  ExecPlan exec{3, true, false, {kNoFd, {1}}, FullProcess()};
   SandboxPlan sandbox;
   sandbox.uts = true;
   sandbox.ipc = false;

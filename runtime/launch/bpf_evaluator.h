@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <optional>
-#include <vector>
+#include <span>
 
 #include "holdfast/model/launch_plan.h"
 
@@ -20,7 +20,7 @@ struct Evaluation {
 };
 
 // nullopt when the program leaves itself, does not end, or holds an instruction it should not.
-inline std::optional<Evaluation> Evaluate(const std::vector<model::BpfInstruction>& program,
+inline std::optional<Evaluation> Evaluate(std::span<const model::BpfInstruction> program,
                                           const seccomp_data& data) {
   uint32_t a = 0;
   size_t pc = 0;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pod's /dev/shm and, with shareProcessNamespace, its procfs, copied for one container. A
+// procfs shows the pid namespace of whoever makes it, and while this child prepares a container it
+// is in none of the pod's, so the sandbox made it. All happens before the root is mounted: coming
+// back into a mount namespace puts the process onto whatever is topmost on "/".
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/vfs.h>
+
+#include <cerrno>
+
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/mount.h"
+#include "holdfast/sys/process.h"
+#include "runtime/launch/steps.h"
+
+namespace holdfast::runtime {
+namespace {
+
+constexpr long kNsfsMagic = 0x6e736673;  // NSFS_MAGIC
+
+// Kernels that cannot copy a detached mount are given a mount namespace whose root it is: that is
+// entered, copied from, and left again.
+Result<MountFd> CopyRootOfNamespace(const Child& child, int mount_namespace) {
+  ASSIGN_OR_RETURN(const UniqueFd own, sys::OpenAt(child.proc(), "self/ns/mnt", O_RDONLY));
+  RETURN_IF_ERROR(sys::JoinNamespace(mount_namespace, CLONE_NEWNS, "of the shared mount"));
+  auto copy = sys::CloneTree(AT_FDCWD, "/", false);
+  RETURN_IF_ERROR(sys::JoinNamespace(own.get(), CLONE_NEWNS, "of the container"));
+  return copy;
+}
+
+Result<MountFd> Copy(const Child& child, int source) {
+  struct statfs fs{};
+  if (::fstatfs(source, &fs) != 0) return Error::FromErrno(errno, "fstatfs shared mount");
+  if (fs.f_type == kNsfsMagic) return CopyRootOfNamespace(child, source);
+  return sys::CloneTree(source, "", false);
+}
+
+}  // namespace
+
+Result<void> CopySharedMounts(Child& child, const model::LaunchPlan& plan) {
+  using Kind = model::MountPlan::Kind;
+  for (const model::MountPlan& mount : plan.mounts) {
+    if (mount.kind == Kind::kShared) {
+      ASSIGN_OR_RETURN(MountFd copy, Copy(child, child.Fd(mount.source)));
+      child.shared_memory = UniqueFd(copy.Release());
+    } else if (mount.kind == Kind::kProc && mount.source != model::kNoFd) {
+      ASSIGN_OR_RETURN(MountFd copy, Copy(child, child.Fd(mount.source)));
+      child.procfs = UniqueFd(copy.Release());
+    }
+  }
+  return {};
+}
+
+}  // namespace holdfast::runtime
