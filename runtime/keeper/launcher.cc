@@ -2,6 +2,7 @@
 #include "runtime/keeper/launcher.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -43,6 +44,9 @@ Result<std::unique_ptr<Launcher>> Launcher::Create(const Options& options) {
 
 Result<void> Launcher::SetUp() {
   ::prctl(PR_SET_NAME, "hf-launch");
+  // Each child begins as a copy of this memory, and an exec's is within reach of a pod's tracers
+  // before it is the program: what other pods' plans (their environment) have left is overwritten.
+  ::mallopt(M_PERTURB, 0x5a);
   sys::PreferShortSlices();
   ASSIGN_OR_RETURN(loop_, Loop::Create());
   ASSIGN_OR_RETURN(signals_, SignalFd({SIGCHLD, SIGTERM}));

@@ -63,6 +63,7 @@ Result<void> Launcher::RecordStart(Pending& pending) {
 
 // The process itself is watched from here on, in place of the child that prepared it.
 Result<void> Launcher::RecordBirth(const std::string& key, int former_pidfd) {
+  HOLDFAST_PAUSE_POINT("launcher.born");
   Pending& pending = pending_.at(key);
   loop_.Remove(former_pidfd);
   RETURN_IF_ERROR(RecordStart(pending));

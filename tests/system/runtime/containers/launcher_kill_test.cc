@@ -24,10 +24,11 @@ using test_support::RuntimeNode;
 struct Case {
   const char* point;
   bool tty;
+  bool shared = false;  // shareProcessNamespace: the process is born at the end of the recipe
 };
 
 void PrintTo(const Case& c, std::ostream* out) {
-  *out << c.point << (c.tty ? ", terminal" : ", pipes");
+  *out << c.point << (c.tty ? ", terminal" : ", pipes") << (c.shared ? ", shared processes" : "");
 }
 
 class LauncherKillTest : public ::testing::TestWithParam<Case> {
@@ -75,10 +76,13 @@ class LauncherKillTest : public ::testing::TestWithParam<Case> {
 };
 
 TEST_P(LauncherKillTest, TheContainerStartsAllTheSame) {
-  ASSERT_TRUE(runtime_->EnsureSandbox(node_->Sandbox("pod")));
+  model::SandboxSpec sandbox = node_->Sandbox("pod");
+  sandbox.share_process_namespace = GetParam().shared;
+  ASSERT_TRUE(runtime_->EnsureSandbox(sandbox));
   model::ContainerSpec spec =
       node_->Container("pod", "a", {"/bin/sh", "-c", "echo begun; exec sleep 1000"});
   spec.tty = GetParam().tty;
+  if (GetParam().shared) spec.namespaces.pid = model::NamespaceMode::kPod;
   // A mount of the plan serves one launch only.
   fs::create_directory(node_->dir() + "/root/volume");
   model::MountSpec volume;
@@ -102,7 +106,11 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(Case{"launcher.after-start-record", true}, Case{"launcher.after-go", true},
                       Case{"launcher.terminal-given", true}, Case{"launcher.before-answer", true},
                       Case{"launcher.after-start-record", false}, Case{"launcher.after-go", false},
-                      Case{"launcher.before-answer", false}));
+                      Case{"launcher.before-answer", false}, Case{"launcher.born", false, true},
+                      Case{"launcher.born", true, true},
+                      Case{"launcher.after-start-record", false, true},
+                      Case{"launcher.terminal-given", true, true},
+                      Case{"launcher.before-answer", false, true}));
 
 }  // namespace
 }  // namespace holdfast::runtime
