@@ -39,12 +39,17 @@ Result<std::string> RemoveOrSetAside(
     int dir, const std::string& name, const std::string& aside,
     std::chrono::steady_clock::duration patience = std::chrono::seconds(20));
 
-// Names in the directory `aside`; none when it does not exist.
-std::vector<std::string> ListAside(const std::string& aside);
+struct AsideTree {
+  std::string path;
+  std::string reason;  // why it is still there; "" when it was removed just now, or not tried
+};
+
+// What is in the directory `aside`; nothing when it does not exist.
+std::vector<AsideTree> ListAside(const std::string& aside);
 
 // Tries again to remove what is in `aside`, `patience` for each tree, and `aside` itself when it is
-// empty. Returns "<path>: <reason>" of what stays.
-std::vector<std::string> RetryAside(
+// empty. Returns what was tried.
+std::vector<AsideTree> RetryAside(
     const std::string& aside, std::stop_token stop,
     std::chrono::steady_clock::duration patience = std::chrono::seconds(60));
 
