@@ -10,6 +10,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <set>
@@ -19,6 +20,7 @@
 
 #include "agent/api/grpc/server.h"
 #include "agent/config/agent_config.h"
+#include "agent/leftovers/leftover_sweeper.h"
 #include "agent/logging.h"
 #include "agent/node/node_reader.h"
 #include "agent/notifying_image_store.h"
@@ -33,6 +35,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/process.h"
+#include "holdfast/sys/tree.h"
 #include "k8s/core/v1/service.pb.h"
 #include "netproxy/podnet/pod_net.h"
 #include "runtime/containers/options.h"
@@ -76,6 +79,7 @@ struct Agent {
   std::unique_ptr<SourceTap> tapped_source;
   std::unique_ptr<PodServices> services;
   std::unique_ptr<PodTable> table;
+  std::unique_ptr<LeftoverSweeper> leftovers;
   std::unique_ptr<ServiceManager> manager;
   std::unique_ptr<ApiServer> api;
 };
@@ -213,6 +217,18 @@ Result<void> OpenTable(Agent& agent) {
   return agent.table->Recover();
 }
 
+// In the background from the start on: what is there may take long, and nobody waits for it.
+void OpenLeftovers(Agent& agent) {
+  const model::Instance& instance = agent.config.instance;
+  agent.leftovers =
+      std::make_unique<LeftoverSweeper>(std::vector{instance.AsideDir(), instance.LogAsideDir()},
+                                        [](const std::string& line) { spdlog::warn("{}", line); });
+  if (auto started = agent.leftovers->Start(); !started) {
+    spdlog::warn("leftovers are only removed by \"holdctl check --repair\": {}",
+                 started.error().message());
+  }
+}
+
 // Directories of pods that nobody knows; what is inside them cannot be judged without a record.
 void AuditPodDirectories(Agent& agent, const std::vector<PodUid>& live, bool repair,
                          std::vector<Leftover>& found) {
@@ -224,7 +240,9 @@ void AuditPodDirectories(Agent& agent, const std::vector<PodUid>& live, bool rep
     if (known.contains(PodUid(name))) continue;
     std::string reason = "belongs to no pod";
     if (repair) {
-      const auto removed = sys::RemoveTreeAt(AT_FDCWD, pods + "/" + name);
+      sys::RemoveLimits limits;
+      limits.until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+      const auto removed = sys::RemoveTreeAt(AT_FDCWD, pods + "/" + name, limits);
       if (!removed) reason += ": " + removed.error().message();
     }
     found.push_back({"directory", pods + "/" + name, reason});
@@ -239,6 +257,8 @@ Result<std::vector<Leftover>> Audit(Agent& agent, bool repair) {
   ASSIGN_OR_RETURN(const std::vector<Leftover> network, agent.network->Audit(live, repair));
   found.insert(found.end(), network.begin(), network.end());
   AuditPodDirectories(agent, live, repair, found);
+  const std::vector<Leftover> aside = agent.leftovers->Audit(repair);
+  found.insert(found.end(), aside.begin(), aside.end());
   return found;
 }
 
@@ -294,6 +314,7 @@ Result<void> Open(Agent& agent) {
   RETURN_IF_ERROR(WithContext(OpenSource(agent), "manifests"));
   RETURN_IF_ERROR(WithContext(OpenServices(agent), "services"));
   RETURN_IF_ERROR(WithContext(OpenTable(agent), "pods"));
+  OpenLeftovers(agent);
   RETURN_IF_ERROR(WithContext(OpenApi(agent), "api"));
   return {};
 }

@@ -10,7 +10,8 @@ namespace holdfast::agent {
 
 // Everything below and including `dir` gets the group, read and write for it, and directories the
 // setgid bit. `only_on_mismatch`: nothing is done when the top already is so. Never follows
-// symlinks.
+// symlinks, never enters what is mounted below; containers may go on changing the tree
+// (sys/tree.h).
 Result<void> GiveToGroup(int dir, gid_t group, bool only_on_mismatch);
 
 }  // namespace holdfast::agent

@@ -11,6 +11,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/tree.h"
 #include "runtime/containers/teardown.h"
 #include "runtime/state/paths.h"
 
@@ -18,6 +19,7 @@ namespace holdfast::runtime {
 namespace {
 
 constexpr auto kScratchAge = std::chrono::minutes(1);
+constexpr auto kRemovalTime = std::chrono::seconds(20);  // of one tree, for one repair
 
 }  // namespace
 
@@ -146,8 +148,11 @@ class Auditor::Pass {
           const std::string path = StrCat(pods_dir, "/", scratch);
           if (known.contains(path) || !IsLeftOverScratch(pods.get(), PodUid(uid), scratch))
             continue;
-          Handle(PodUid(uid), {"directory", path, "scratch of a container without a record"},
-                 [&] { return sys::RemoveTreeAt(pods.get(), scratch); });
+          Handle(PodUid(uid), {"directory", path, "scratch of a container without a record"}, [&] {
+            sys::RemoveLimits limits;
+            limits.until = std::chrono::steady_clock::now() + kRemovalTime;
+            return sys::RemoveTreeAt(pods.get(), scratch, limits);
+          });
         }
       }
     }

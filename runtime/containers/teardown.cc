@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "holdfast/base/strings.h"
-#include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/tree.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -48,17 +48,16 @@ Result<void> EndProcess(Parts& parts, const ContainerId& id) {
   }
 }
 
-Result<void> RemoveScratch(const std::string& scratch) {
+// What cannot be removed is out of the container's way from here on.
+Result<void> RemoveScratch(const RuntimeOptions& options, const std::string& scratch) {
   if (scratch.empty()) return {};
   const size_t slash = scratch.rfind('/');
   if (slash == 0 || slash == std::string::npos) {
     return InvalidArgument(StrCat("scratch directory ", scratch, " is no directory of ours"));
   }
-  auto parent = sys::OpenDir(scratch.substr(0, slash));
-  if (!parent && parent.error().code() == Code::kNotFound) return {};
-  if (!parent) return std::move(parent.error());
-  RETURN_IF_ERROR(
-      WithContext(sys::RemoveTreeAt(parent->get(), scratch.substr(slash + 1)), scratch));
+  ASSIGN_OR_RETURN(const std::string left,
+                   sys::RemoveOrSetAside(AT_FDCWD, scratch, options.instance.AsideDir()));
+  if (!left.empty() && options.warn) options.warn(left);
   // The last container of the pod takes the common directory along; others keep it.
   ::rmdir(scratch.substr(0, slash).c_str());
   return {};
@@ -73,7 +72,7 @@ Result<void> TearDown(Parts& parts, const ContainerId& id, const ContainerBrief&
   RETURN_IF_ERROR(
       WithContext(parts.cgroups->RemoveContainer(brief.pod_uid, brief.qos, id), context));
   HOLDFAST_PAUSE_POINT("containers.remove.cgroup");
-  RETURN_IF_ERROR(WithContext(RemoveScratch(brief.scratch), context));
+  RETURN_IF_ERROR(WithContext(RemoveScratch(parts.options, brief.scratch), context));
   HOLDFAST_PAUSE_POINT("containers.remove.scratch");
   RETURN_IF_ERROR(WithContext(parts.keeper.UnregisterLog(id), context));
   HOLDFAST_PAUSE_POINT("containers.remove.log");

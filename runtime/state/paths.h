@@ -13,6 +13,8 @@
 //   <root_dir>/                     on disk: survives a reboot
 //     images/                       the image store's: drawing in runtime/image/store
 //     network/                      the address book: drawing in netproxy/podnet
+//     aside/<path>-<hex>            a tree that could not be removed (sys/tree.h): in nobody's way,
+//                                   tried again by the agent, named by `holdctl check`
 //     pods/<pod uid>/               the agent's: drawing in agent/pod/state/paths.h; of it the
 //       containers/<name>/<attempt>/root/   runtime makes and removes the scratch directory
 //         upper/ work/              (RootFs::scratch). One without a ContainerRecord is left over:

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "holdfast/sys/files.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/mman.h>
@@ -12,29 +11,18 @@
 #include <cerrno>
 #include <charconv>
 #include <csignal>
-#include <memory>
 
 #include "holdfast/base/rollback.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/tree.h"
+#include "runtime/sys/dir_stream.h"
 
 namespace holdfast::sys {
 namespace {
 
-struct DirCloser {
-  void operator()(DIR* d) const { ::closedir(d); }
-};
-using DirStream = std::unique_ptr<DIR, DirCloser>;
-
 Result<DirStream> OpenDirStream(int dir, const std::string& path) {
   ASSIGN_OR_RETURN(UniqueFd fd, OpenAt(dir, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-  DIR* stream = ::fdopendir(fd.get());
-  if (stream == nullptr) return Error::FromErrno(errno, StrCat("fdopendir ", path));
-  (void)fd.Release();  // owned by the stream now
-  return DirStream(stream);
-}
-
-bool IsDot(const char* name) {
-  return name[0] == '.' && (name[1] == 0 || (name[1] == '.' && name[2] == 0));
+  return ToDirStream(std::move(fd), path);
 }
 
 // The parts of a relative or absolute path, without empty ones and ".".
@@ -49,36 +37,6 @@ std::vector<std::string> Split(const std::string& path) {
     begin = end + 1;
   }
   return parts;
-}
-
-Result<dev_t> DeviceOf(int fd, const std::string& what) {
-  struct stat st{};
-  if (::fstat(fd, &st) != 0) return Error::FromErrno(errno, StrCat("fstat ", what));
-  return st.st_dev;
-}
-
-Result<void> RemoveTree(int dir, const std::string& name, dev_t device) {
-  if (::unlinkat(dir, name.c_str(), 0) == 0 || errno == ENOENT) return {};
-  if (errno != EISDIR && errno != EPERM) return Error::FromErrno(errno, StrCat("unlink ", name));
-  {
-    auto stream = OpenDirStream(dir, name);
-    if (!stream) {
-      if (stream.error().sys_errno() == ENOENT) return {};
-      return std::move(stream.error());
-    }
-    const int fd = ::dirfd(stream->get());
-    ASSIGN_OR_RETURN(const dev_t here, DeviceOf(fd, name));
-    if (here != device) return Conflict(StrCat("remove ", name, ": something is mounted on it"));
-    errno = 0;
-    while (const dirent* entry = ::readdir(stream->get())) {
-      if (IsDot(entry->d_name)) continue;
-      RETURN_IF_ERROR(RemoveTree(fd, entry->d_name, device));
-    }
-  }
-  if (::unlinkat(dir, name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) {
-    return Error::FromErrno(errno, StrCat("rmdir ", name));
-  }
-  return {};
 }
 
 }  // namespace
@@ -261,28 +219,13 @@ Result<void> RemoveFileAt(int dir, const std::string& name) {
 }
 
 Result<void> RemoveTreeAt(int dir, const std::string& name) {
-  struct stat st{};
-  if (::fstatat(dir, name.c_str(), &st, AT_SYMLINK_NOFOLLOW) != 0) {
-    if (errno == ENOENT) return {};
-    return Error::FromErrno(errno, StrCat("stat ", name));
-  }
-  // The parent's device: a tree whose top is a mount point is refused as well.
-  const size_t slash = name.rfind('/');
-  const std::string parent = slash == std::string::npos ? "." : name.substr(0, slash + 1);
-  struct stat parent_st{};
-  if (::fstatat(dir, parent.c_str(), &parent_st, 0) != 0) {
-    return Error::FromErrno(errno, StrCat("stat ", parent));
-  }
-  return RemoveTree(dir, name, parent_st.st_dev);
+  return RemoveTreeAt(dir, name, RemoveLimits{});
 }
 
 Result<std::vector<std::string>> ListDirAt(int dir, const std::string& path) {
   ASSIGN_OR_RETURN(DirStream stream, OpenDirStream(dir, path));
   std::vector<std::string> names;
-  errno = 0;
-  while (const dirent* entry = ::readdir(stream.get())) {
-    if (!IsDot(entry->d_name)) names.emplace_back(entry->d_name);
-  }
+  while (const dirent* entry = NextEntry(stream.get())) names.emplace_back(entry->d_name);
   if (errno != 0) return Error::FromErrno(errno, StrCat("readdir ", path));
   std::sort(names.begin(), names.end());
   return names;

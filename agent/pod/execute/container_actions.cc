@@ -157,7 +157,8 @@ Result<void> PodWorker::RemoveContainer(const Action& action) {
   RETURN_IF_ERROR(services_.runtime.Remove(action.id));
   HOLDFAST_PAUSE_POINT("agent.pod.container_removed");
   services_.book.Removed(PodUid(pod_->metadata().uid()), action.id);
-  return sys::RemoveTreeAt(AT_FDCWD, paths_.Attempt(action.container, action.attempt));
+  return RemoveTree(paths_.Attempt(action.container, action.attempt),
+                    services_.instance.AsideDir());
 }
 
 }  // namespace holdfast::agent

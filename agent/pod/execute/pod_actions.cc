@@ -14,6 +14,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/tree.h"
 
 namespace holdfast::agent {
 
@@ -159,9 +160,21 @@ Result<void> PodWorker::CleanUp() {
     }
   }
   HOLDFAST_PAUSE_POINT("agent.pod.log_links_removed");
-  RETURN_IF_ERROR(sys::RemoveTreeAt(AT_FDCWD, paths_.LogDir()));
+  RETURN_IF_ERROR(RemoveTree(paths_.LogDir(), services_.instance.LogAsideDir()));
   HOLDFAST_PAUSE_POINT("agent.pod.logs_removed");
-  return services_.state.Remove(*pod_);
+  ASSIGN_OR_RETURN(const std::vector<std::string> left, services_.state.Remove(*pod_));
+  for (const std::string& text : left) TellSetAside(text);
+  return {};
+}
+
+Result<void> PodWorker::RemoveTree(const std::string& path, const std::string& aside) {
+  ASSIGN_OR_RETURN(const std::string left, sys::RemoveOrSetAside(AT_FDCWD, path, aside));
+  if (!left.empty()) TellSetAside(left);
+  return {};
+}
+
+void PodWorker::TellSetAside(const std::string& text) {
+  services_.log(StrCat("pod ", PodLabel(*pod_), ": ", text));
 }
 
 }  // namespace holdfast::agent

@@ -80,6 +80,9 @@ class PodWorker {
   Result<void> RemoveContainer(const Action& action);
   Result<void> RemovePodSandbox();
   Result<void> CleanUp();
+  // What cannot be removed holds nothing up: it is set aside (sys/tree.h) and told.
+  Result<void> RemoveTree(const std::string& path, const std::string& aside);
+  void TellSetAside(const std::string& text);
 
   PodServices& services_;
   std::shared_ptr<const corev1::Pod> pod_;

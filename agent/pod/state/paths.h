@@ -11,6 +11,7 @@
 //       root/                                    writable layer; gone with the container
 //     volumes/kubernetes.io~empty-dir/<volume>/  emptyDir (a tmpfs with medium Memory)
 //   <pod_log_dir>/<ns>_<pod>_<uid>/<container>/<attempt>.log
+//   <pod_log_dir>/.aside/                         log directories that could not be removed
 //   <container_log_dir>/<pod>_<ns>_<container>-<id>.log -> the log file
 //
 // Everything of a pod goes with its directory; a file that is not listed here is not ours.

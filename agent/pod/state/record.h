@@ -32,8 +32,9 @@ class PodStateStore {
   // Makes the pod's directory and writes pod.pb. Idempotent.
   Result<void> SavePod(const corev1::Pod& pod);
   Result<void> SaveRecord(const corev1::Pod& pod, const std::string& record);
-  // The directory, with everything that is left in it.
-  Result<void> Remove(const corev1::Pod& pod);
+  // The directory, with everything that is left in it; pod.pb last, so that a removal that is cut
+  // short goes on at the next start. Returns what could only be set aside (sys/tree.h), and why.
+  Result<std::vector<std::string>> Remove(const corev1::Pod& pod);
 
   struct Loaded {
     std::vector<StoredPod> pods;

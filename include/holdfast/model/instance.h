@@ -36,6 +36,9 @@ struct Instance {
   std::string ImageDir() const { return root_dir + "/images"; }
   std::string PodsDir() const { return root_dir + "/pods"; }
   std::string NetworkDir() const { return root_dir + "/network"; }
+  // Where a tree goes that cannot be removed (sys/tree.h), on the file system that it is of.
+  std::string AsideDir() const { return root_dir + "/aside"; }
+  std::string LogAsideDir() const { return pod_log_dir + "/.aside"; }
 };
 
 }  // namespace holdfast::model

@@ -12,6 +12,7 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/tree.h"
 #include "runtime/image/unpack/member_name.h"
 
 namespace holdfast::runtime::unpack {
@@ -117,7 +118,10 @@ Result<int> TreeWriter::OpenParent(const std::string& directory) {
 Result<void> TreeWriter::RemoveExisting(int parent, const std::string& leaf) {
   // A directory that goes may be the kept parent of a later member.
   cached_ = false;
-  return sys::RemoveTreeAt(parent, leaf);
+  // All levels open: the cage knows no rename.
+  sys::RemoveLimits limits;
+  limits.open_levels = kMaxDepth + 1;
+  return sys::RemoveTreeAt(parent, leaf, limits);
 }
 
 Result<TreeWriter::Place> TreeWriter::Prepare(const std::string& name, bool keep_directory) {

@@ -18,10 +18,11 @@ import leftovers  # noqa: E402
 import lifecycle  # noqa: E402
 import restarts  # noqa: E402
 import services  # noqa: E402
+import teardown  # noqa: E402
 from node import IMAGE, Node  # noqa: E402
 from suite import run_tests  # noqa: E402
 
-MODULES = (lifecycle, restarts, isolation, commands, services, leftovers)
+MODULES = (lifecycle, restarts, isolation, commands, services, teardown, leftovers)
 
 
 def main():

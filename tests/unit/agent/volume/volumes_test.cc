@@ -18,6 +18,8 @@
 #include "agent/volume/host_path.h"
 #include "agent/volume/ownership.h"
 #include "holdfast/base/unique_fd.h"
+#include "holdfast/sys/tree.h"
+#include "tests/support/hostile_tree.h"
 
 namespace holdfast::agent {
 namespace {
@@ -185,6 +187,34 @@ TEST_F(VolumeTest, OwnershipReachesEverythingAndFollowsNoLink) {
   EXPECT_EQ(ModeOf(Path("volume/sub/file")), 0600u);
   ASSERT_TRUE(GiveToGroup(dir.get(), ::getegid(), false));
   EXPECT_EQ(ModeOf(Path("volume/sub/file")), 0660u);
+}
+
+TEST_F(VolumeTest, OwnershipOfADeepTreeNeedsLittleRoomAndStaysInItWhileItIsRearranged) {
+  ASSERT_TRUE(test::NestDirectories(Path("volume"), 2000));
+  Write("outside", "x");
+  ASSERT_EQ(::chmod(Path("outside").c_str(), 0600), 0);
+  const UniqueFd dir(::open(Path("volume").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  EXPECT_TRUE(
+      test::WithLittleRoom([&] { return GiveToGroup(dir.get(), ::getegid(), false).has_value(); }));
+  std::string deep = Path("volume");
+  for (int i = 0; i < 1000; ++i) deep += "/d";
+  EXPECT_EQ(ModeOf(deep) & 02770u, 02770u);
+  EXPECT_TRUE(sys::RemoveTreeAt(AT_FDCWD, Path("volume/d/d"), {}));
+  ASSERT_TRUE(test::NestDirectories(Path("volume/d/d"), 30));
+  {
+    // A directory, a file and links out of the volume take turns at one name.
+    Write("volume/d/file", "x");
+    fs::create_symlink(Path("outside"), Path("volume/d/link"));
+    const test::Troublemaker other([&](unsigned) {
+      const std::string at = Path("volume/d");
+      ::renameat2(AT_FDCWD, (at + "/d").c_str(), AT_FDCWD, (at + "/link").c_str(), RENAME_EXCHANGE);
+      ::renameat2(AT_FDCWD, (at + "/file").c_str(), AT_FDCWD, (at + "/d").c_str(), RENAME_EXCHANGE);
+      ::chmod((at + "/file").c_str(), 0600);
+    });
+    for (int i = 0; i < 100; ++i) (void)GiveToGroup(dir.get(), ::getegid(), false);
+  }
+  EXPECT_EQ(ModeOf(Path("outside")), 0600u) << "only reached through a link";
+  EXPECT_TRUE(sys::RemoveTreeAt(AT_FDCWD, Path("volume"), {}));
 }
 
 }  // namespace

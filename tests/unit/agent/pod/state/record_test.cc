@@ -2,7 +2,10 @@
 #include "agent/pod/state/record.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <stdlib.h>
+#include <sys/mount.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -93,6 +96,47 @@ TEST_F(StoreTest, LoadsWhatWasSavedAndForgetsWhatWasRemoved) {
   ASSERT_TRUE(store.Remove(pod_));
   ASSERT_TRUE(store.Remove(pod_)) << "absent is success";
   EXPECT_TRUE(store.LoadAll()->pods.empty());
+}
+
+TEST_F(StoreTest, ARemovalThatCannotGoOnKeepsTheRecords) {
+  if (::geteuid() == 0 && ::unshare(CLONE_NEWNS) == 0) {
+    ASSERT_EQ(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
+  } else {
+    GTEST_SKIP() << "needs root: mounts";
+  }
+  PodStateStore store(instance_);
+  ASSERT_TRUE(store.SavePod(pod_));
+  ASSERT_TRUE(store.SaveRecord(pod_, EncodeRecord(FullMemory())));
+  const std::string dir = instance_.PodsDir() + "/u1";
+  std::filesystem::create_directories(dir + "/volumes/mounted");
+  ASSERT_EQ(::mount("tmpfs", (dir + "/volumes").c_str(), "tmpfs", 0, nullptr), 0);
+  // Neither removed nor set aside: a mount point cannot be renamed.
+  const auto refused = store.Remove(pod_);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message().find("something is mounted on it"), std::string::npos)
+      << refused.error().message();
+  ASSERT_EQ(store.LoadAll()->pods.size(), 1u) << "it goes on at the next start";
+  EXPECT_EQ(store.LoadAll()->pods[0].memory.terminal_phase, "Failed");
+
+  ASSERT_EQ(::umount((dir + "/volumes").c_str()), 0);
+  ASSERT_EQ(::mount("tmpfs", (dir + "/volumes/mounted").c_str(), "tmpfs", 0, nullptr), 0);
+  const auto removed = store.Remove(pod_);
+  ASSERT_TRUE(removed) << removed.error().message();
+  ASSERT_EQ(removed->size(), 1u);
+  EXPECT_NE(removed->at(0).find(instance_.AsideDir()), std::string::npos) << removed->at(0);
+  EXPECT_FALSE(std::filesystem::exists(dir));
+  for (const auto& entry : std::filesystem::directory_iterator(instance_.AsideDir())) {
+    ASSERT_EQ(::umount((entry.path() / "mounted").c_str()), 0);
+  }
+}
+
+TEST_F(StoreTest, AnEmptyDirectoryIsWhatARemovalThatWasCutShortLeft) {
+  PodStateStore store(instance_);
+  std::filesystem::create_directories(instance_.PodsDir() + "/u2");
+  const auto loaded = store.LoadAll();
+  ASSERT_TRUE(loaded);
+  EXPECT_TRUE(loaded->problems.empty());
+  EXPECT_FALSE(std::filesystem::exists(instance_.PodsDir() + "/u2"));
 }
 
 TEST_F(StoreTest, APodWithoutARecordWasJustBegun) {

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trees that could not be removed, put where they stand in nobody's way.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "holdfast/base/ids.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/tree.h"
+
+namespace holdfast::sys {
+namespace {
+
+constexpr mode_t kAsideMode = 0700;
+constexpr size_t kStemLength = 100;
+
+RemoveLimits LimitsFor(std::chrono::steady_clock::duration patience, std::stop_token stop = {}) {
+  RemoveLimits limits;
+  limits.until = std::chrono::steady_clock::now() + patience;
+  limits.stop = std::move(stop);
+  return limits;
+}
+
+// The end of a path, as one name.
+std::string StemOf(std::string path) {
+  std::replace(path.begin(), path.end(), '/', '-');
+  return path.size() <= kStemLength ? path : path.substr(path.size() - kStemLength);
+}
+
+// Returns the new name.
+Result<std::string> MoveInto(const std::string& aside, int dir, const std::string& name) {
+  ASSIGN_OR_RETURN(const DirFd into, MakeDirs(AT_FDCWD, aside, kAsideMode));
+  const std::string moved = StrCat(StemOf(name), "-", NewContainerId().value.substr(0, 16));
+  if (::renameat(dir, name.c_str(), into.get(), moved.c_str()) != 0) {
+    return Error::FromErrno(errno, StrCat("set aside as ", aside, "/", moved));
+  }
+  return moved;
+}
+
+}  // namespace
+
+Result<std::string> RemoveOrSetAside(int dir, const std::string& name, const std::string& aside,
+                                     std::chrono::steady_clock::duration patience) {
+  auto removed = RemoveTreeAt(dir, name, LimitsFor(patience));
+  if (removed) return std::string();
+  const std::string& reason = removed.error().message();
+  auto moved = MoveInto(aside, dir, name);
+  if (!moved) return std::move(removed.error()).Wrap(moved.error().message());
+  return StrCat(name, " could not be removed and was set aside as ", aside, "/", *moved, ": ",
+                reason);
+}
+
+std::vector<AsideTree> ListAside(const std::string& aside) {
+  const auto names = ListDirAt(AT_FDCWD, aside);
+  if (!names) return {};
+  std::vector<AsideTree> trees;
+  for (const std::string& name : *names) trees.push_back({StrCat(aside, "/", name), ""});
+  return trees;
+}
+
+std::vector<AsideTree> RetryAside(const std::string& aside, std::stop_token stop,
+                                  std::chrono::steady_clock::duration patience) {
+  std::vector<AsideTree> trees = ListAside(aside);
+  for (AsideTree& tree : trees) {
+    const auto removed = RemoveTreeAt(AT_FDCWD, tree.path, LimitsFor(patience, stop));
+    if (!removed) tree.reason = removed.error().message();
+  }
+  ::rmdir(aside.c_str());  // not when something is left in it
+  return trees;
+}
+
+}  // namespace holdfast::sys
