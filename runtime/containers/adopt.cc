@@ -39,7 +39,7 @@ Result<CgroupTreeOptions> TreeOptions(const RuntimeOptions& options) {
 Result<std::unique_ptr<ContainerRuntime>> MakeContainerRuntime(RuntimeOptions options) {
   const model::Instance instance = options.instance;
   // The keeper first: it mounts the run directory.
-  ASSIGN_OR_RETURN(PidFd holder, EnsureKeeper(options.keeper_binary, instance));
+  ASSIGN_OR_RETURN(PidFd holder, EnsureKeeper(options));
   sys::HostFacts facts;
   if (options.facts) {
     facts = *options.facts;
@@ -93,7 +93,7 @@ Result<void> Runtime::Begin(PidFd holder) {
     auto found = FindHolder(options.instance);
     if (found) return std::move(*found);
     // Ignored: it is tried again a second later, and whoever needs the keeper gets the error.
-    if (!options.keeper_binary.empty()) (void)SpawnKeeper(options.keeper_binary, options.instance);
+    if (!options.keeper_binary.empty()) (void)SpawnKeeper(options);
     return PidFd();
   };
   ASSIGN_OR_RETURN(watcher_,

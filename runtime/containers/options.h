@@ -3,6 +3,8 @@
 // agent process, on the cgroup tree, the records on disk and the keeper.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,6 +23,8 @@ struct RuntimeOptions {
   model::Instance instance;
   // Started (`hold`) when the keeper's socket does not answer; "" where systemd does that.
   std::string keeper_binary;
+  // RLIMIT_CORE that the keeper starts with and containers inherit; absent: the caller's.
+  std::optional<rlimit> keeper_core_limit;
   std::string init_binary;  // static; PID 1 of pods with shareProcessNamespace
   CgroupNaming cgroup_naming = CgroupNaming::kCgroupfs;
   NodeAllocatable allocatable;
