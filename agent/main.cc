@@ -97,6 +97,7 @@ Result<UniqueFd> LockRoot(const std::string& root) {
 Result<void> OpenRuntime(Agent& agent) {
   ASSIGN_OR_RETURN(runtime::RuntimeOptions options, OptionsOfRuntime(agent.config));
   options.keeper_core_limit = agent.core_limit;
+  RaiseFileMax(options.allocatable);
   ASSIGN_OR_RETURN(agent.runtime, runtime::MakeContainerRuntime(std::move(options)));
   return {};
 }
@@ -350,14 +351,8 @@ Result<AgentConfig> ReadConfigAgain(int argc, char** argv) {
   return std::move(line.config);
 }
 
-// Environments and secrets of pods are in our memory.
-Result<rlimit> PreventCoreDumps() {
-  RETURN_IF_ERROR(sys::HideMemory());
-  return sys::LowerCoreLimit();
-}
-
 int Main(int argc, char** argv) {
-  const auto core_limit = PreventCoreDumps();
+  const auto core_limit = sys::PreventCoreDumps();
   if (!core_limit) {
     std::fprintf(stderr, "holdfastd: %s\n", core_limit.error().message().c_str());
     return 1;

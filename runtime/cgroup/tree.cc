@@ -127,16 +127,31 @@ const Cgroup& CgroupTree::ParentOf(model::QosClass qos) const {
   return root_;
 }
 
+CgroupLimits CgroupTree::LimitsOfPod(const model::ResourceSpec& limits) const {
+  CgroupLimits wanted = LimitsFromResources(limits);
+  wanted.pids = wanted.pids.value_or(options_.pod_pids);
+  return wanted;
+}
+
+Result<void> CgroupTree::LimitPodPids(const PodUid& uid, model::QosClass qos,
+                                      const model::ResourceSpec& limits) {
+  auto pod = OpenPod(uid, qos);
+  if (!pod && pod.error().code() == Code::kNotFound) return {};
+  if (!pod) return std::move(pod.error());
+  CgroupLimits wanted;
+  wanted.pids = LimitsOfPod(limits).pids;
+  return backend_->Apply(*pod, wanted);
+}
+
 Result<void> CgroupTree::EnsurePod(const PodUid& uid, model::QosClass qos,
                                    const model::ResourceSpec& limits) {
   ASSIGN_OR_RETURN(MadeCgroup made,
                    MakeChild(ParentOf(qos), PodDirName(options_.naming, qos, uid)));
   HOLDFAST_PAUSE_POINT("cgroup.pod_made");
-  CgroupLimits wanted = LimitsFromResources(limits);
+  CgroupLimits wanted = LimitsOfPod(limits);
   if (!made.fresh) {  // what a former call set may have to be lifted
     wanted.cpu_quota_us = wanted.cpu_quota_us.value_or(CgroupLimits::kUnlimited);
     wanted.memory_bytes = wanted.memory_bytes.value_or(CgroupLimits::kUnlimited);
-    wanted.pids = wanted.pids.value_or(CgroupLimits::kUnlimited);
   }
   RETURN_IF_ERROR(backend_->Apply(made.cgroup, wanted));
   return backend_->EnableForChildren(made.cgroup);

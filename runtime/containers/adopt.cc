@@ -30,6 +30,7 @@ Result<CgroupTreeOptions> TreeOptions(const RuntimeOptions& options) {
   if (tree.allocatable.cpu_milli == CgroupLimits::kUnlimited) {
     tree.allocatable.cpu_milli = static_cast<int64_t>(std::thread::hardware_concurrency()) * 1000;
   }
+  tree.pod_pids = options.pod_pids;
   tree.oom_group = !options.single_process_oom_kill;
   return tree;
 }

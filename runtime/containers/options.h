@@ -28,6 +28,7 @@ struct RuntimeOptions {
   std::string init_binary;  // static; PID 1 of pods with shareProcessNamespace
   CgroupNaming cgroup_naming = CgroupNaming::kCgroupfs;
   NodeAllocatable allocatable;
+  int64_t pod_pids = CgroupLimits::kUnlimited;  // processes and threads of one pod
   // Told what could not be had and is done without. Thread-safe; may be absent.
   std::function<void(const std::string&)> warn;
   bool single_process_oom_kill = false;

@@ -12,7 +12,8 @@ Result<void> HideMemory() {
   return {};
 }
 
-Result<rlimit> LowerCoreLimit() {
+Result<rlimit> PreventCoreDumps() {
+  RETURN_IF_ERROR(HideMemory());
   rlimit before{};
   if (::getrlimit(RLIMIT_CORE, &before) != 0) return Error::FromErrno(errno, "getrlimit core");
   const rlimit none{0, before.rlim_max};

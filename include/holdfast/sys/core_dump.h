@@ -13,8 +13,8 @@ namespace holdfast::sys {
 // CAP_SYS_PTRACE reads our memory, environment or descriptors. Lasts until the next execve(2).
 Result<void> HideMemory();
 
-// Lowers the soft RLIMIT_CORE to 0 as a second line, for us and what we start. Returns what it was:
-// whose children are to keep the node's limit sets it again for them.
-Result<rlimit> LowerCoreLimit();
+// HideMemory, and as a second line the soft RLIMIT_CORE at 0, for us and what we start. Returns
+// what the limit was: whose children are to keep the node's sets it again for them.
+Result<rlimit> PreventCoreDumps();
 
 }  // namespace holdfast::sys
