@@ -6,9 +6,11 @@
 //   <parent>/kubepods/besteffort/      pod<uid>/<container id>
 //
 // Holds the descriptors of the root and of the QoS directories for its lifetime; everything deeper
-// is opened below them when needed. Thread-safe: no state changes after Open(). All verbs are
-// idempotent. The root is marked (extended attribute) with the instance's root directory: a
-// kubepods tree of somebody else is refused (kConflict) and never touched.
+// is opened below them when needed. They belong to detached mounts of
+// the root, so that from no descriptor of this tree ".." leads out of it. Thread-safe: no state
+// changes after Open(). All verbs are idempotent. The root is marked (extended attribute) with the
+// instance's root directory: a kubepods tree of somebody else is refused (kConflict) and never
+// touched.
 #pragma once
 
 #include <cstdint>
