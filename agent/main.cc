@@ -27,12 +27,14 @@
 #include "agent/pod/execute/pod_table.h"
 #include "agent/proxy/pod_rules_guard.h"
 #include "agent/proxy/service_proxy.h"
+#include "agent/runtime_options.h"
 #include "agent/service_manager.h"
 #include "agent/source/manifest_directory.h"
 #include "agent/source/manifest_editor.h"
 #include "agent/source/source_faults.h"
 #include "agent/source/source_tap.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/core_dump.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/process.h"
 #include "holdfast/sys/tree.h"
@@ -58,6 +60,7 @@ struct Agent {
   std::function<Result<AgentConfig>()> read_config;  // the same flags and file once more
   SystemClock clock;
   WallTime started = clock.Wall();
+  rlimit core_limit{};  // that we were started with
   UniqueFd lock;
   boost::asio::io_context io{1};
   boost::asio::signal_set signals;
@@ -95,24 +98,10 @@ Result<UniqueFd> LockRoot(const std::string& root) {
   return lock;
 }
 
-Result<runtime::RuntimeOptions> OptionsOfRuntime(const AgentConfig& config) {
-  runtime::RuntimeOptions options;
-  options.instance = config.instance;
-  options.keeper_binary = config.keeper_binary;
-  options.init_binary = config.init_binary;
-  options.cgroup_naming = config.cgroup_driver == "systemd" ? runtime::CgroupNaming::kSystemd
-                                                            : runtime::CgroupNaming::kCgroupfs;
-  // As a kubelet: without enforcement the limits are the node's own.
-  const NodeAmounts capacity = NodeCapacity();
-  ASSIGN_OR_RETURN(const NodeAmounts left, NodeAllocatable(config, capacity));
-  const NodeAmounts& amounts = config.enforce_node_allocatable ? left : capacity;
-  options.allocatable = {amounts.cpu_milli, amounts.memory_bytes, amounts.pids};
-  options.warn = [](const std::string& text) { spdlog::warn("{}", text); };
-  return options;
-}
-
 Result<void> OpenRuntime(Agent& agent) {
   ASSIGN_OR_RETURN(runtime::RuntimeOptions options, OptionsOfRuntime(agent.config));
+  options.keeper_core_limit = agent.core_limit;
+  RaiseFileMax(options.allocatable);
   ASSIGN_OR_RETURN(agent.runtime, runtime::MakeContainerRuntime(std::move(options)));
   return {};
 }
@@ -384,6 +373,11 @@ Result<AgentConfig> ReadConfigAgain(int argc, char** argv) {
 }
 
 int Main(int argc, char** argv) {
+  const auto core_limit = sys::PreventCoreDumps();
+  if (!core_limit) {
+    std::fprintf(stderr, "holdfastd: %s\n", core_limit.error().message().c_str());
+    return 1;
+  }
   CommandLine line = ReadCommandLine(argc, argv, kVersion);
   if (line.exit) {
     std::fputs(line.output.c_str(), line.exit_code == 0 ? stdout : stderr);
@@ -405,6 +399,7 @@ int Main(int argc, char** argv) {
   ::umask(022);
   sys::PreferShortSlices();  // before there are threads
   Agent agent(std::move(line.config), [argc, argv] { return ReadConfigAgain(argc, argv); });
+  agent.core_limit = *core_limit;
   return Run(agent);
 }
 

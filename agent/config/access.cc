@@ -72,6 +72,23 @@ Result<std::chrono::seconds> ParseDuration(const std::string& text) {
   return InvalidArgument(StrCat("\"", text, "\" is not a duration such as 300s or 5m"));
 }
 
+template <class Value>
+Access NumberOf(Value AgentConfig::* member, Value least, Value most) {
+  return {[=](AgentConfig& c, const Values& v) -> Result<void> {
+            const std::string& text = v.front();
+            const char* const end = text.data() + text.size();
+            Value value = 0;
+            const auto [stop, error] = std::from_chars(text.data(), end, value);
+            if (error != std::errc() || stop != end || value < least || value > most) {
+              return InvalidArgument(
+                  StrCat("\"", text, "\" is not a number from ", least, " to ", most));
+            }
+            c.*member = value;
+            return {};
+          },
+          Getter(member)};
+}
+
 }  // namespace
 
 Access Text(std::string AgentConfig::* member) {
@@ -159,19 +176,11 @@ Access BindAddress(std::string AgentConfig::* member) {
 }
 
 Access Number(uint32_t AgentConfig::* member, uint32_t least, uint32_t most) {
-  return {[=](AgentConfig& c, const Values& v) -> Result<void> {
-            const std::string& text = v.front();
-            const char* const end = text.data() + text.size();
-            uint32_t value = 0;
-            const auto [stop, error] = std::from_chars(text.data(), end, value);
-            if (error != std::errc() || stop != end || value < least || value > most) {
-              return InvalidArgument(
-                  StrCat("\"", text, "\" is not a number from ", least, " to ", most));
-            }
-            c.*member = value;
-            return {};
-          },
-          Getter(member)};
+  return NumberOf(member, least, most);
+}
+
+Access Number(int64_t AgentConfig::* member, int64_t least, int64_t most) {
+  return NumberOf(member, least, most);
 }
 
 Access Size(uint64_t AgentConfig::* member) {

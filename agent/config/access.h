@@ -30,6 +30,7 @@ Access OneOf(std::string AgentConfig::* member, std::vector<std::string> allowed
 Access Bool(bool AgentConfig::* member);
 Access BindAddress(std::string AgentConfig::* member);
 Access Number(uint32_t AgentConfig::* member, uint32_t least, uint32_t most);
+Access Number(int64_t AgentConfig::* member, int64_t least, int64_t most);
 Access Size(uint64_t AgentConfig::* member);
 Access Amounts(NodeAmounts AgentConfig::* member);
 Access Enforced();  // a kubelet's list of what is enforced

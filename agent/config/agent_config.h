@@ -60,8 +60,10 @@ struct AgentConfig {
   uint32_t log_max_files = 5;
   std::chrono::seconds max_back_off{300};
   uint32_t workers = 8;
-  NodeAmounts kube_reserved;  // of the node's capacity, not for pods
+  // Of the node's capacity, not for pods. 0 of memory or pids in both: DefaultReserve.
+  NodeAmounts kube_reserved;
   NodeAmounts system_reserved;
+  int64_t pod_pids_limit = 1024;         // processes and threads of one pod; 0 and -1: no limit
   bool enforce_node_allocatable = true;  // pods together get no more than what is left
   std::string log_level = "info";        // trace, debug, info, warn, error
 };

@@ -10,6 +10,7 @@ namespace holdfast::agent {
 namespace {
 
 constexpr int64_t kLongestTimeout = 30 * 24 * 3600;
+constexpr int64_t kMostPids = 4 << 20;  // the kernel's PID_MAX_LIMIT
 
 }  // namespace
 
@@ -112,9 +113,14 @@ const std::vector<Field>& Fields() {
        Number(&A::log_max_files, 2, 1000)},
       {"maxContainerRestartPeriod", "TIME", "longest crash back-off, 1s to 300s (default 300s)",
        false, Duration(&A::max_back_off, 1, 300)},
+      {"podPidsLimit", "N",
+       "processes and threads that one pod may have (default 1024); 0 or -1: as many as all pods "
+       "together",
+       false, Number(&A::pod_pids_limit, -1, kMostPids)},
       {"systemReserved", "NAME=AMOUNT",
-       "cpu, memory and pid of the node that are the system's, not for pods", true,
-       Amounts(&A::system_reserved), true},
+       "cpu, memory and pid of the node that are the system's, not for pods (default: a tenth of "
+       "the pids, a twentieth of the memory)",
+       true, Amounts(&A::system_reserved), true},
       {"kubeReserved", "NAME=AMOUNT", "the same for the node's agents", true,
        Amounts(&A::kube_reserved), true},
       {"enforceNodeAllocatable", "NAME",

@@ -13,6 +13,7 @@
 #include "agent/kube/quantity.h"
 #include "agent/kube/times.h"
 #include "agent/node/node_addresses.h"
+#include "agent/node/node_limits.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 
@@ -88,12 +89,6 @@ int64_t NumberIn(const std::string& path) {
   return value;
 }
 
-Result<int64_t> Left(const char* name, int64_t capacity, int64_t reserved) {
-  if (reserved <= capacity) return capacity - reserved;
-  return InvalidArgument(StrCat("systemReserved and kubeReserved: more ", name, " (", reserved,
-                                ") than the node has (", capacity, ")"));
-}
-
 void SetAmounts(const NodeAmounts& from, auto& to) {
   const kube::Amount cpu = kube::Amount::FromMilli(from.cpu_milli);
   to["cpu"].set_string(cpu.ToString());
@@ -109,16 +104,12 @@ NodeAmounts NodeCapacity() {
           std::min(most_pids, NumberIn("/proc/sys/kernel/threads-max"))};
 }
 
-Result<NodeAmounts> NodeAllocatable(const AgentConfig& config, const NodeAmounts& capacity) {
-  const NodeAmounts& kube = config.kube_reserved;
-  const NodeAmounts& system = config.system_reserved;
-  NodeAmounts left;
-  ASSIGN_OR_RETURN(left.cpu_milli,
-                   Left("milli-CPU", capacity.cpu_milli, kube.cpu_milli + system.cpu_milli));
-  ASSIGN_OR_RETURN(left.memory_bytes, Left("bytes of memory", capacity.memory_bytes,
-                                           kube.memory_bytes + system.memory_bytes));
-  ASSIGN_OR_RETURN(left.pids, Left("process ids", capacity.pids, kube.pids + system.pids));
-  return left;
+NodeAmounts CapacityForPods(const model::Instance& instance) {
+  const auto layout = runtime::DetectCgroupLayout(instance.cgroup_root);
+  const auto bounds = layout ? runtime::BoundsAbove(*layout, instance.cgroup_parent)
+                             : Result<runtime::CgroupBounds>(layout.error());
+  // Where cgroups cannot be read no pod runs either; that is told by who runs them.
+  return Within(NodeCapacity(), bounds.value_or(runtime::CgroupBounds{}));
 }
 
 std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& config) {
@@ -169,7 +160,8 @@ corev1::Node MakeNode(const AgentConfig& config, std::string_view version, WallT
   const NodeAmounts capacity = NodeCapacity();
   SetAmounts(capacity, *status.mutable_capacity());
   // Checked at start; with less of it since, the node shows all that it has.
-  SetAmounts(NodeAllocatable(config, capacity).value_or(capacity), *status.mutable_allocatable());
+  const NodeAmounts for_pods = CapacityForPods(config.instance);
+  SetAmounts(NodeAllocatable(config, for_pods).value_or(for_pods), *status.mutable_allocatable());
   AddCondition(status, "Ready", true, "KubeletReady", "the agent is posting ready status", started,
                now);
   for (const std::string& ip : environment->host_ips) {

@@ -35,8 +35,8 @@ class NodeEnvironmentCache {
 
 // What the machine has.
 NodeAmounts NodeCapacity();
-// What of it all pods together may use. kInvalidArgument when more is reserved than there is.
-Result<NodeAmounts> NodeAllocatable(const AgentConfig& config, const NodeAmounts& capacity);
+// The same, but no more than the cgroups above the pods allow.
+NodeAmounts CapacityForPods(const model::Instance& instance);
 
 // A Node as a kubelet without a control plane would describe itself.
 k8s::io::api::core::v1::Node MakeNode(const AgentConfig& config, std::string_view version,

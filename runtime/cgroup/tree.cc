@@ -6,6 +6,7 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/mount.h"
 #include "holdfast/sys/pause_point.h"
 #include "runtime/cgroup/formulas.h"
 #include "runtime/cgroup/ownership.h"
@@ -39,6 +40,19 @@ Result<void> MakeParents(const CgroupLayout& layout, const std::string& parent) 
     RETURN_IF_ERROR(sys::MakeDirs(mount.get(), parent.substr(1), 0755));
   }
   return {};
+}
+
+// The same directories through a detached mount of each that begins there. What is opened below
+// them goes to the launcher with a plan, and from none of it does ".." lead further up than to
+// `root`.
+Result<Cgroup> CutOff(const Cgroup& root) {
+  Cgroup cut{root.path, {}};
+  for (const DirFd& dir : root.dirs) {
+    ASSIGN_OR_RETURN(const MountFd mount, sys::CloneTree(dir.get(), "", false));
+    ASSIGN_OR_RETURN(DirFd top, sys::OpenDirAt(mount.get(), "."));
+    cut.dirs.push_back(std::move(top));  // it keeps the mount
+  }
+  return cut;
 }
 
 std::optional<int64_t> IfLimited(int64_t value) {
@@ -78,7 +92,7 @@ Result<void> CgroupTree::OpenRoot() {
   RETURN_IF_ERROR(CheckNotForeign(parent, name, options_.owner));
   RETURN_IF_ERROR(backend_->EnableForChildren(parent));
   ASSIGN_OR_RETURN(MadeCgroup made, MakeChild(parent, name));
-  root_ = std::move(made.cgroup);
+  ASSIGN_OR_RETURN(root_, CutOff(made.cgroup));
   HOLDFAST_PAUSE_POINT("cgroup.root_made");
   RETURN_IF_ERROR(MarkAsOurs(root_, options_.owner));
   return backend_->EnableForChildren(root_);
@@ -127,16 +141,31 @@ const Cgroup& CgroupTree::ParentOf(model::QosClass qos) const {
   return root_;
 }
 
+CgroupLimits CgroupTree::LimitsOfPod(const model::ResourceSpec& limits) const {
+  CgroupLimits wanted = LimitsFromResources(limits);
+  wanted.pids = wanted.pids.value_or(options_.pod_pids);
+  return wanted;
+}
+
+Result<void> CgroupTree::LimitPodPids(const PodUid& uid, model::QosClass qos,
+                                      const model::ResourceSpec& limits) {
+  auto pod = OpenPod(uid, qos);
+  if (!pod && pod.error().code() == Code::kNotFound) return {};
+  if (!pod) return std::move(pod.error());
+  CgroupLimits wanted;
+  wanted.pids = LimitsOfPod(limits).pids;
+  return backend_->Apply(*pod, wanted);
+}
+
 Result<void> CgroupTree::EnsurePod(const PodUid& uid, model::QosClass qos,
                                    const model::ResourceSpec& limits) {
   ASSIGN_OR_RETURN(MadeCgroup made,
                    MakeChild(ParentOf(qos), PodDirName(options_.naming, qos, uid)));
   HOLDFAST_PAUSE_POINT("cgroup.pod_made");
-  CgroupLimits wanted = LimitsFromResources(limits);
+  CgroupLimits wanted = LimitsOfPod(limits);
   if (!made.fresh) {  // what a former call set may have to be lifted
     wanted.cpu_quota_us = wanted.cpu_quota_us.value_or(CgroupLimits::kUnlimited);
     wanted.memory_bytes = wanted.memory_bytes.value_or(CgroupLimits::kUnlimited);
-    wanted.pids = wanted.pids.value_or(CgroupLimits::kUnlimited);
   }
   RETURN_IF_ERROR(backend_->Apply(made.cgroup, wanted));
   return backend_->EnableForChildren(made.cgroup);

@@ -6,9 +6,11 @@
 //   <parent>/kubepods/besteffort/      pod<uid>/<container id>
 //
 // Holds the descriptors of the root and of the QoS directories for its lifetime; everything deeper
-// is opened below them when needed. Thread-safe: no state changes after Open(). All verbs are
-// idempotent. The root is marked (extended attribute) with the instance's root directory: a
-// kubepods tree of somebody else is refused (kConflict) and never touched.
+// is opened below them when needed. They belong to detached mounts of
+// the root, so that from no descriptor of this tree ".." leads out of it. Thread-safe: no state
+// changes after Open(). All verbs are idempotent. The root is marked (extended attribute) with the
+// instance's root directory: a kubepods tree of somebody else is refused (kConflict) and never
+// touched.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +39,8 @@ struct CgroupTreeOptions {
   std::string parent;  // Instance::cgroup_parent
   CgroupNaming naming = CgroupNaming::kCgroupfs;
   NodeAllocatable allocatable;
+  // Processes and threads of a pod whose ResourceSpec does not say (kubelet's podPidsLimit).
+  int64_t pod_pids = CgroupLimits::kUnlimited;
   bool oom_group = true;  // false: kubelet's singleProcessOOMKill
 };
 
@@ -56,6 +60,10 @@ class CgroupTree {
   Result<void> LimitRoot();
   // Makes the pod's directory and brings its limits up to date.
   Result<void> EnsurePod(const PodUid& uid, model::QosClass qos, const model::ResourceSpec& limits);
+  // Brings the limit of processes of a pod that is there already, such as a former agent's, up to
+  // CgroupTreeOptions::pod_pids. Absent is success.
+  Result<void> LimitPodPids(const PodUid& uid, model::QosClass qos,
+                            const model::ResourceSpec& limits);
   // Makes a container's directory with its limits; the pod's must exist. Processes are put in by
   // the launcher, which gets the descriptors.
   Result<Cgroup> MakeContainer(const PodUid& uid, model::QosClass qos, const ContainerId& id,
@@ -86,6 +94,7 @@ class CgroupTree {
   CgroupTree(std::unique_ptr<CgroupBackend> backend, CgroupTreeOptions options)
       : backend_(std::move(backend)), options_(std::move(options)) {}
 
+  CgroupLimits LimitsOfPod(const model::ResourceSpec& limits) const;
   Result<void> OpenRoot();
   Result<void> OpenQosDirs();
   const Cgroup& ParentOf(model::QosClass qos) const;

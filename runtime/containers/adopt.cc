@@ -30,6 +30,7 @@ Result<CgroupTreeOptions> TreeOptions(const RuntimeOptions& options) {
   if (tree.allocatable.cpu_milli == CgroupLimits::kUnlimited) {
     tree.allocatable.cpu_milli = static_cast<int64_t>(std::thread::hardware_concurrency()) * 1000;
   }
+  tree.pod_pids = options.pod_pids;
   tree.oom_group = !options.single_process_oom_kill;
   return tree;
 }
@@ -39,7 +40,7 @@ Result<CgroupTreeOptions> TreeOptions(const RuntimeOptions& options) {
 Result<std::unique_ptr<ContainerRuntime>> MakeContainerRuntime(RuntimeOptions options) {
   const model::Instance instance = options.instance;
   // The keeper first: it mounts the run directory.
-  ASSIGN_OR_RETURN(PidFd holder, EnsureKeeper(options.keeper_binary, instance));
+  ASSIGN_OR_RETURN(PidFd holder, EnsureKeeper(options));
   sys::HostFacts facts;
   if (options.facts) {
     facts = *options.facts;
@@ -93,7 +94,7 @@ Result<void> Runtime::Begin(PidFd holder) {
     auto found = FindHolder(options.instance);
     if (found) return std::move(*found);
     // Ignored: it is tried again a second later, and whoever needs the keeper gets the error.
-    if (!options.keeper_binary.empty()) (void)SpawnKeeper(options.keeper_binary, options.instance);
+    if (!options.keeper_binary.empty()) (void)SpawnKeeper(options);
     return PidFd();
   };
   ASSIGN_OR_RETURN(watcher_,

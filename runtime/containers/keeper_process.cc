@@ -2,6 +2,7 @@
 #include "runtime/containers/keeper_process.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,7 @@
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
 #include "holdfast/sys/socket.h"
+#include "holdfast/sys/spawn.h"
 #include "runtime/keeper/client.h"
 
 namespace holdfast::runtime {
@@ -26,7 +28,8 @@ constexpr auto kKeeperLimit = std::chrono::seconds(10);
 constexpr auto kSpawnPause = std::chrono::seconds(1);
 
 // In the forked child: only async-signal-safe calls, since other threads may have held locks.
-[[noreturn]] void BecomeKeeper(int binary, char* const* argv) {
+[[noreturn]] void BecomeKeeper(int binary, char* const* argv, char* const* environment,
+                               const std::optional<rlimit>& core) {
   ::setsid();
   const pid_t grandchild = ::fork();
   if (grandchild != 0) ::_exit(grandchild > 0 ? 0 : 1);
@@ -35,7 +38,8 @@ constexpr auto kSpawnPause = std::chrono::seconds(1);
     ::dup2(null, STDIN_FILENO);
     ::dup2(null, STDOUT_FILENO);
   }
-  ::fexecve(binary, argv, environ);
+  if (core) ::setrlimit(RLIMIT_CORE, &*core);
+  ::fexecve(binary, argv, environment);
   ::_exit(127);
 }
 
@@ -49,7 +53,9 @@ Result<PidFd> FindHolder(const model::Instance& instance) {
   return fd;
 }
 
-Result<void> SpawnKeeper(const std::string& binary, const model::Instance& instance) {
+Result<void> SpawnKeeper(const RuntimeOptions& options) {
+  const std::string& binary = options.keeper_binary;
+  const model::Instance& instance = options.instance;
   ASSIGN_OR_RETURN(const UniqueFd fd, sys::OpenAt(AT_FDCWD, binary, O_RDONLY));
   std::vector<std::string> arguments = {"holdfast-keeper", "hold",
                                         StrCat("--run-dir=", instance.run_dir),
@@ -57,9 +63,12 @@ Result<void> SpawnKeeper(const std::string& binary, const model::Instance& insta
   std::vector<char*> argv;
   for (std::string& argument : arguments) argv.push_back(argument.data());
   argv.push_back(nullptr);
+  const std::vector<char*> environment = sys::OwnProgramEnvironment();
   const pid_t child = ::fork();
   if (child < 0) return Error::FromErrno(errno, "fork for the keeper");
-  if (child == 0) BecomeKeeper(fd.get(), argv.data());
+  if (child == 0) {
+    BecomeKeeper(fd.get(), argv.data(), environment.data(), options.keeper_core_limit);
+  }
   int status = 0;
   while (::waitpid(child, &status, 0) < 0) {
     if (errno != EINTR) return Error::FromErrno(errno, "wait for the keeper's parent");
@@ -71,7 +80,9 @@ Result<void> SpawnKeeper(const std::string& binary, const model::Instance& insta
   return {};
 }
 
-Result<PidFd> EnsureKeeper(const std::string& binary, const model::Instance& instance) {
+Result<PidFd> EnsureKeeper(const RuntimeOptions& options) {
+  const std::string& binary = options.keeper_binary;
+  const model::Instance& instance = options.instance;
   const keeper::KeeperClient client(instance.run_dir);
   Result<PidFd> holder = Unavailable("no keeper");
   const auto deadline = steady_clock::now() + kKeeperLimit;
@@ -80,7 +91,7 @@ Result<PidFd> EnsureKeeper(const std::string& binary, const model::Instance& ins
     holder = FindHolder(instance);
     // Again when it died before it answered; of two holders the second ends at once.
     if (!holder && !binary.empty() && steady_clock::now() >= next_spawn) {
-      RETURN_IF_ERROR(WithContext(SpawnKeeper(binary, instance), "start the keeper"));
+      RETURN_IF_ERROR(WithContext(SpawnKeeper(options), "start the keeper"));
       next_spawn = steady_clock::now() + kSpawnPause;
       continue;
     }

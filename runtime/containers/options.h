@@ -3,6 +3,8 @@
 // agent process, on the cgroup tree, the records on disk and the keeper.
 #pragma once
 
+#include <sys/resource.h>
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -21,9 +23,12 @@ struct RuntimeOptions {
   model::Instance instance;
   // Started (`hold`) when the keeper's socket does not answer; "" where systemd does that.
   std::string keeper_binary;
+  // RLIMIT_CORE that the keeper starts with and containers inherit; absent: the caller's.
+  std::optional<rlimit> keeper_core_limit;
   std::string init_binary;  // static; PID 1 of pods with shareProcessNamespace
   CgroupNaming cgroup_naming = CgroupNaming::kCgroupfs;
   NodeAllocatable allocatable;
+  int64_t pod_pids = CgroupLimits::kUnlimited;  // processes and threads of one pod
   // Told what could not be had and is done without. Thread-safe; may be absent.
   std::function<void(const std::string&)> warn;
   bool single_process_oom_kill = false;

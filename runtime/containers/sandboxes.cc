@@ -27,6 +27,10 @@ constexpr model::QosClass kClasses[] = {model::QosClass::kGuaranteed, model::Qos
 
 Result<void> Sandboxes::Adopt() {
   ASSIGN_OR_RETURN(std::vector<SandboxRecord> records, parts_.state.Sandboxes());
+  for (const SandboxRecord& record : records) {
+    RETURN_IF_ERROR(
+        parts_.cgroups->LimitPodPids(record.spec.uid, record.spec.qos, record.spec.resources));
+  }
   {
     const std::lock_guard lock(mutex_);
     for (SandboxRecord& record : records) {

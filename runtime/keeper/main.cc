@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/core_dump.h"
 #include "holdfast/sys/files.h"
 #include "runtime/keeper/holder.h"
 #include "runtime/keeper/launcher.h"
@@ -41,6 +42,7 @@ bool WantsHelp(int argc, char** argv) {
 }
 
 Result<void> Main(int argc, char** argv) {
+  RETURN_IF_ERROR(sys::HideMemory());
   if (WantsHelp(argc, argv)) return sys::WriteAll(STDOUT_FILENO, kHelp);
   ASSIGN_OR_RETURN(const Options options, ParseOptions(argc, argv));
   if (options.command == "launch") return CreateAndRun<Launcher>(options);

@@ -7,6 +7,8 @@
 
 #include <algorithm>
 
+#include "holdfast/sys/spawn.h"
+
 namespace holdfast::runtime::keeper {
 namespace {
 
@@ -21,13 +23,14 @@ Result<pid_t> SpawnKeeper(int binary, const std::vector<std::string>& args) {
   std::vector<char*> argv;
   for (std::string& arg : copies) argv.push_back(arg.data());
   argv.push_back(nullptr);
+  const std::vector<char*> environment = sys::OwnProgramEnvironment();
   const pid_t pid = ::fork();
   if (pid < 0) return Error::FromErrno(errno, "fork keeper process");
   if (pid > 0) return pid;
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::execveat(binary, "", argv.data(), environ, AT_EMPTY_PATH);
+  ::execveat(binary, "", argv.data(), environment.data(), AT_EMPTY_PATH);
   ::_exit(127);
 }
 

@@ -12,8 +12,8 @@
 
 namespace holdfast::runtime::keeper {
 
-// fork and execveat; the child gets no descriptor but 0, 1 and 2, no blocked signal, the caller's
-// environment. The caller is its parent and reaps it.
+// fork and execveat; the child gets no descriptor but 0, 1 and 2, no blocked signal, an
+// environment of its own (sys::OwnProgramEnvironment). The caller is its parent and reaps it.
 Result<pid_t> SpawnKeeper(int binary, const std::vector<std::string>& args);
 
 // A child that dies soon after its start is started again later and later, up to a second.

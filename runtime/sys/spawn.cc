@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <string_view>
 
 #include "holdfast/base/strings.h"
 
@@ -56,6 +57,17 @@ Result<pid_t> Spawn(std::vector<std::string> argv, const ChildFds& fds, char* co
                                    words.data(), environment);
   if (error != 0) return Error::FromErrno(error, StrCat("start ", argv[0]));
   return pid;
+}
+
+std::vector<char*> OwnProgramEnvironment() {
+  std::vector<char*> kept;
+#ifdef HOLDFAST_PAUSE_POINTS
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    if (std::string_view(*entry).starts_with("HOLDFAST_PAUSE_")) kept.push_back(*entry);
+  }
+#endif
+  kept.push_back(nullptr);
+  return kept;
 }
 
 }  // namespace holdfast::sys

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <charconv>
 #include <utility>
 
 #include "holdfast/base/strings.h"
@@ -26,6 +27,19 @@ Result<std::string> ReadSysctl(const std::string& name) {
 
 Result<void> WriteSysctl(const std::string& name, std::string_view value) {
   return WriteControlAt(AT_FDCWD, PathOf(name), value);
+}
+
+Result<bool> RaiseSysctl(const std::string& name, uint64_t least) {
+  ASSIGN_OR_RETURN(const std::string text, ReadSysctl(name));
+  uint64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end) {
+    return Internal(StrCat(PathOf(name), ": \"", text, "\" is not a number"));
+  }
+  if (value >= least) return false;
+  RETURN_IF_ERROR(WriteSysctl(name, std::to_string(least)));
+  return true;
 }
 
 const MountFd& RenewedProcfs::Next() {

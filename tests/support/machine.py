@@ -12,6 +12,10 @@ import threading
 import time
 
 
+# The agent raises it, for the whole machine.
+FILE_MAX = pathlib.Path("/proc/sys/fs/file-max")
+
+
 class Machine:
     """`bin_dir`: the programs. `top`: a new folder for all roots. `name`: cgroup, node and interface
     names of this machine derive from it. `patience`: factor on the deadlines that only guard against
@@ -40,6 +44,7 @@ class Machine:
             "podCIDRs": ["10.123.0.0/22", "fd00:123::/64"],
             "healthzBindAddress": "", "metricsBindAddress": "",
         }))
+        self.file_max = FILE_MAX.read_text()
         self.agent = None
         self.environment = {**os.environ, **(environment or {})}
         self.starting = threading.Lock()
@@ -183,6 +188,7 @@ class Machine:
                         folder.rmdir()
                     except OSError:
                         pass  # its processes are just ending
+        FILE_MAX.write_text(self.file_max)
 
     def cgroup_trees(self):
         root = pathlib.Path("/sys/fs/cgroup")

@@ -24,4 +24,9 @@ struct ChildFds {
 // `environment` as in environ(7). The caller reaps the child.
 Result<pid_t> Spawn(std::vector<std::string> argv, const ChildFds& fds, char* const* environment);
 
+// The environment that our own long-lived programs are started with, ending with nullptr: nothing
+// of the caller's, so that no secret of it is in a process that containers descend from; in a build
+// with pause points (pause_point.h) the two variables that arm them. Borrows from environ(7).
+std::vector<char*> OwnProgramEnvironment();
+
 }  // namespace holdfast::sys

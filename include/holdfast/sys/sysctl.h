@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,8 @@ namespace holdfast::sys {
 // name.
 Result<std::string> ReadSysctl(const std::string& name);
 Result<void> WriteSysctl(const std::string& name, std::string_view value);
+// Writes `least` where the value, one number, is below it. Returns whether it was.
+Result<bool> RaiseSysctl(const std::string& name, uint64_t least);
 
 // A procfs that nobody else sees, for the kernel parameters of young network namespaces: a procfs
 // keeps the entries "net/ipv4" of all namespaces that were asked for through it in one chain, so

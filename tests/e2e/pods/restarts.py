@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent goes away and comes back; pods do not notice."""
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -50,3 +51,15 @@ def test_a_second_agent_is_refused(node):
                             text=True, timeout=20, check=False)
     equal(result.returncode, 1, "exit code")
     check(f"another holdfastd uses {node.top / 'root'}" in result.stderr, result.stderr)
+
+
+def test_a_crash_of_the_agent_leaves_no_core(node):
+    core = resource.prlimit(node.agent.pid, resource.RLIMIT_CORE)
+    equal(core[0], 0, "the agent's soft core limit")
+    resource.prlimit(node.agent.pid, resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    os.kill(node.agent.pid, signal.SIGABRT)
+    _, ended = os.waitpid(node.agent.pid, 0)  # Popen would not tell of the core
+    node.agent.returncode = -signal.SIGABRT
+    node.start_agent()
+    equal(os.WTERMSIG(ended), signal.SIGABRT, "end of the agent")
+    check(not os.WCOREDUMP(ended), "the kernel wrote a core of the agent")

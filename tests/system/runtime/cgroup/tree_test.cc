@@ -19,6 +19,7 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "runtime/cgroup/bounds.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -168,6 +169,42 @@ TEST_F(CgroupTreeTest, EnsurePodLiftsWhatAFormerCallSet) {
     EXPECT_EQ(ReadBack(*pod, "cpu.cfs_quota_us"), "-1\n");
     EXPECT_GT(ReadBack(*pod, "memory.limit_in_bytes").size(), 15u);
   }
+}
+
+// DO-01
+TEST_F(CgroupTreeTest, APodHasTheNodesLimitOfProcessesAlsoWhenItIsThereAlready) {
+  const auto with = [this](int64_t pids) {
+    options_.pod_pids = pids;
+    return std::move(*CgroupTree::Open(layout_, options_));
+  };
+  const auto pids_of_pod = [this] {
+    return ReadBack(*tree_->OpenPod(kUid, QosClass::kBurstable), "pids.max");
+  };
+  ASSERT_TRUE(with(77)->EnsurePod(kUid, QosClass::kBurstable, {}));
+  EXPECT_EQ(pids_of_pod(), "77\n");
+  ASSERT_TRUE(with(55)->LimitPodPids(kUid, QosClass::kBurstable, {}));
+  EXPECT_EQ(pids_of_pod(), "55\n");
+  model::ResourceSpec own;
+  own.pids_limit = 5;
+  ASSERT_TRUE(with(55)->LimitPodPids(kUid, QosClass::kBurstable, own));
+  EXPECT_EQ(pids_of_pod(), "5\n");
+  ASSERT_TRUE(with(CgroupLimits::kUnlimited)->LimitPodPids(kUid, QosClass::kBurstable, {}));
+  EXPECT_EQ(pids_of_pod(), "max\n");
+  EXPECT_TRUE(with(55)->LimitPodPids(PodUid("absent"), QosClass::kBurstable, {}));
+  EXPECT_EQ(tree_->OpenPod(PodUid("absent"), QosClass::kBurstable).error().code(), Code::kNotFound);
+}
+
+TEST_F(CgroupTreeTest, BoundsAreThoseOfTheCgroupsAbove) {
+  const auto before = BoundsAbove(layout_, "");
+  ASSERT_TRUE(before) << before.error().message();
+  CgroupLimits limits;
+  limits.memory_bytes = 300 << 20;
+  limits.pids = 123;
+  ASSERT_TRUE(tree_->backend().Apply(*OpenChild(Top(), options_.parent.substr(1)), limits));
+  const CgroupBounds wanted{300 << 20, 123};
+  EXPECT_EQ(*BoundsAbove(layout_, options_.parent), wanted);
+  EXPECT_EQ(*BoundsAbove(layout_, options_.parent + "/not/made"), wanted);
+  EXPECT_EQ(*BoundsAbove(layout_, ""), *before);
 }
 
 TEST_F(CgroupTreeTest, RemoveEndsAForkStormAndLeavesNothing) {

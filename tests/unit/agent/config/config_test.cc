@@ -200,6 +200,7 @@ seccompDir: /i
 containerLogMaxSize: 1Mi
 containerLogMaxFiles: 9
 maxContainerRestartPeriod: 90s
+podPidsLimit: -1
 systemReserved: {cpu: 1500m, memory: 1Gi, pid: 7}
 kubeReserved: {memory: 1Mi}
 enforceNodeAllocatable: [none]

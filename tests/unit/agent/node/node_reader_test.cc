@@ -18,28 +18,6 @@ AgentConfig Config() {
   return config;
 }
 
-const NodeAmounts kCapacity{4000, 8ll << 30, 32768};
-
-TEST(NodeAllocatableTest, IsWhatIsNotReserved) {
-  AgentConfig config = Config();
-  EXPECT_EQ(*NodeAllocatable(config, kCapacity), kCapacity);
-  config.system_reserved = {500, 1ll << 30, 1000};
-  config.kube_reserved = {250, 1ll << 29, 0};
-  const auto left = NodeAllocatable(config, kCapacity);
-  ASSERT_TRUE(left);
-  EXPECT_EQ(*left, (NodeAmounts{3250, (8ll << 30) - (3ll << 29), 31768}));
-}
-
-TEST(NodeAllocatableTest, MoreThanThereIsNamesTheResource) {
-  AgentConfig config = Config();
-  config.kube_reserved.memory_bytes = 9ll << 30;
-  const auto left = NodeAllocatable(config, kCapacity);
-  ASSERT_FALSE(left);
-  EXPECT_EQ(left.error().message(),
-            "systemReserved and kubeReserved: more bytes of memory (9663676416) than the node has "
-            "(8589934592)");
-}
-
 TEST(NodeCapacityTest, IsWhatTheKernelSays) {
   const NodeAmounts capacity = NodeCapacity();
   EXPECT_EQ(capacity.cpu_milli, ::get_nprocs() * 1000);

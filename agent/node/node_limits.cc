@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/node/node_limits.h"
+
+#include <algorithm>
+
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+// No kernel has a smaller `struct file`: 184 bytes in 6.12, more before.
+constexpr int64_t kBytesPerFile = 128;
+constexpr int64_t kBytesPerFileOfTheNode = 10 * 1024;
+
+int64_t Least(int64_t amount, int64_t bound) {
+  return bound == runtime::CgroupLimits::kUnlimited ? amount : std::min(amount, bound);
+}
+
+Result<int64_t> Left(const char* name, int64_t capacity, int64_t reserved) {
+  if (reserved <= capacity) return capacity - reserved;
+  return InvalidArgument(StrCat("systemReserved and kubeReserved: more ", name, " (", reserved,
+                                ") than the node has (", capacity, ")"));
+}
+
+}  // namespace
+
+NodeAmounts Within(NodeAmounts machine, const runtime::CgroupBounds& bounds) {
+  machine.memory_bytes = Least(machine.memory_bytes, bounds.memory_bytes);
+  machine.pids = Least(machine.pids, bounds.pids);
+  return machine;
+}
+
+NodeAmounts DefaultReserve(const NodeAmounts& capacity) {
+  NodeAmounts reserve;
+  const int64_t least = std::min(100 * kMiB, capacity.memory_bytes / 4);
+  reserve.memory_bytes = std::clamp(capacity.memory_bytes / 20, least, 1024 * kMiB);
+  reserve.pids = capacity.pids / 10;
+  return reserve;
+}
+
+Result<NodeAmounts> NodeAllocatable(const AgentConfig& config, const NodeAmounts& capacity) {
+  const NodeAmounts& kube = config.kube_reserved;
+  const NodeAmounts& system = config.system_reserved;
+  NodeAmounts reserved{kube.cpu_milli + system.cpu_milli, kube.memory_bytes + system.memory_bytes,
+                       kube.pids + system.pids};
+  const NodeAmounts by_default = DefaultReserve(capacity);
+  if (reserved.memory_bytes == 0) reserved.memory_bytes = by_default.memory_bytes;
+  if (reserved.pids == 0) reserved.pids = by_default.pids;
+  NodeAmounts left;
+  ASSIGN_OR_RETURN(left.cpu_milli, Left("milli-CPU", capacity.cpu_milli, reserved.cpu_milli));
+  ASSIGN_OR_RETURN(left.memory_bytes,
+                   Left("bytes of memory", capacity.memory_bytes, reserved.memory_bytes));
+  ASSIGN_OR_RETURN(left.pids, Left("process ids", capacity.pids, reserved.pids));
+  return left;
+}
+
+int64_t NodeFiles(int64_t pods_bytes, int64_t machine_bytes) {
+  return pods_bytes / kBytesPerFile + machine_bytes / kBytesPerFileOfTheNode;
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// How much of the node all pods together may use, and what the node keeps for itself even when
+// nobody reserved anything. Pure. Source: feature-map 1.19.6 and 2.4.3.
+#pragma once
+
+#include <cstdint>
+
+#include "agent/config/agent_config.h"
+#include "holdfast/base/result.h"
+#include "runtime/cgroup/bounds.h"
+
+namespace holdfast::agent {
+
+// `machine`, but no more than the cgroups above the pods allow.
+NodeAmounts Within(NodeAmounts machine, const runtime::CgroupBounds& bounds);
+
+// Kept for the node where neither systemReserved nor kubeReserved names the resource. Of pids a
+// tenth; of memory a twentieth, but 100 MiB at least (what a kubelet's default evictionHard keeps
+// free; of a small node a quarter) and 1 GiB at most; of CPU nothing, which is shared by weight.
+NodeAmounts DefaultReserve(const NodeAmounts& capacity);
+
+// What is left of `capacity` for all pods together. kInvalidArgument when more is reserved than
+// there is.
+Result<NodeAmounts> NodeAllocatable(const AgentConfig& config, const NodeAmounts& capacity);
+
+// Open files (fs.file-max) at which pods with `pods_bytes` of memory in all are out of memory
+// first: the kernel charges each open file to the cgroup of who opened it. Besides them the node
+// has the kernel's default, one per 10 KiB of `machine_bytes`.
+int64_t NodeFiles(int64_t pods_bytes, int64_t machine_bytes);
+
+}  // namespace holdfast::agent

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/runtime_options.h"
+
+#include <spdlog/spdlog.h>
+
+#include <string>
+
+#include "agent/node/node_limits.h"
+#include "agent/node/node_reader.h"
+#include "holdfast/sys/sysctl.h"
+
+namespace holdfast::agent {
+
+Result<runtime::RuntimeOptions> OptionsOfRuntime(const AgentConfig& config) {
+  runtime::RuntimeOptions options;
+  options.instance = config.instance;
+  options.keeper_binary = config.keeper_binary;
+  options.init_binary = config.init_binary;
+  options.cgroup_naming = config.cgroup_driver == "systemd" ? runtime::CgroupNaming::kSystemd
+                                                            : runtime::CgroupNaming::kCgroupfs;
+  // As a kubelet: without enforcement the limits are the node's own.
+  const NodeAmounts capacity = CapacityForPods(config.instance);
+  ASSIGN_OR_RETURN(const NodeAmounts left, NodeAllocatable(config, capacity));
+  const NodeAmounts& amounts = config.enforce_node_allocatable ? left : capacity;
+  options.allocatable = {amounts.cpu_milli, amounts.memory_bytes, amounts.pids};
+  if (config.pod_pids_limit > 0) options.pod_pids = config.pod_pids_limit;
+  options.warn = [](const std::string& text) { spdlog::warn("{}", text); };
+  return options;
+}
+
+void RaiseFileMax(const runtime::NodeAllocatable& pods) {
+  const int64_t wanted = NodeFiles(pods.memory_bytes, NodeCapacity().memory_bytes);
+  const auto raised = sys::RaiseSysctl("fs/file-max", static_cast<uint64_t>(wanted));
+  if (!raised) {
+    spdlog::warn(
+        "fs.file-max should be at least {}, so that pods run out of memory before the node "
+        "runs out of open files: {}, ignoring",
+        wanted, raised.error().message());
+  } else if (*raised) {
+    spdlog::info("fs.file-max raised to {}: pods run out of memory before that", wanted);
+  }
+}
+
+}  // namespace holdfast::agent
