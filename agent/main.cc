@@ -19,7 +19,7 @@
 
 #include "agent/api/grpc/server.h"
 #include "agent/config/agent_config.h"
-#include "agent/logging.h"
+#include "agent/log/logging.h"
 #include "agent/node/node_reader.h"
 #include "agent/notifying_image_store.h"
 #include "agent/pod/execute/pod_table.h"
@@ -30,6 +30,7 @@
 #include "agent/source/manifest_editor.h"
 #include "agent/source/source_faults.h"
 #include "agent/source/source_tap.h"
+#include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/process.h"
@@ -362,6 +363,11 @@ Result<AgentConfig> ReadConfigAgain(int argc, char** argv) {
   return std::move(line.config);
 }
 
+// Before there is a log.
+void Complain(const Error& error) {
+  std::fprintf(stderr, "holdfastd: %s\n", Printable(error.message()).c_str());
+}
+
 int Main(int argc, char** argv) {
   CommandLine line = ReadCommandLine(argc, argv, kVersion);
   if (line.exit) {
@@ -372,12 +378,12 @@ int Main(int argc, char** argv) {
   const ssize_t n = ::readlink("/proc/self/exe", executable.data(), executable.size());
   executable.resize(n > 0 ? static_cast<size_t>(n) : 0);
   if (auto complete = CompleteConfig(line.config, executable); !complete) {
-    std::fprintf(stderr, "holdfastd: %s\n", complete.error().message().c_str());
+    Complain(complete.error());
     return 2;
   }
   if (line.cleanup || line.cleanup_kube_proxy) {
     const auto cleaned = line.cleanup ? CleanUp(line.config) : CleanUpKubeProxy(line.config);
-    if (!cleaned) std::fprintf(stderr, "holdfastd: %s\n", cleaned.error().message().c_str());
+    if (!cleaned) Complain(cleaned.error());
     return cleaned ? 0 : 1;
   }
   SetUpLogging(line.config.log_level);
