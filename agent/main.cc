@@ -21,7 +21,7 @@
 #include "agent/api/grpc/server.h"
 #include "agent/config/agent_config.h"
 #include "agent/leftovers/leftover_sweeper.h"
-#include "agent/logging.h"
+#include "agent/log/logging.h"
 #include "agent/node/node_reader.h"
 #include "agent/notifying_image_store.h"
 #include "agent/pod/execute/pod_table.h"
@@ -33,6 +33,7 @@
 #include "agent/source/manifest_editor.h"
 #include "agent/source/source_faults.h"
 #include "agent/source/source_tap.h"
+#include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/core_dump.h"
 #include "holdfast/sys/files.h"
@@ -372,10 +373,15 @@ Result<AgentConfig> ReadConfigAgain(int argc, char** argv) {
   return std::move(line.config);
 }
 
+// Before there is a log.
+void Complain(const Error& error) {
+  std::fprintf(stderr, "holdfastd: %s\n", Printable(error.message()).c_str());
+}
+
 int Main(int argc, char** argv) {
   const auto core_limit = sys::PreventCoreDumps();
   if (!core_limit) {
-    std::fprintf(stderr, "holdfastd: %s\n", core_limit.error().message().c_str());
+    Complain(core_limit.error());
     return 1;
   }
   CommandLine line = ReadCommandLine(argc, argv, kVersion);
@@ -387,12 +393,12 @@ int Main(int argc, char** argv) {
   const ssize_t n = ::readlink("/proc/self/exe", executable.data(), executable.size());
   executable.resize(n > 0 ? static_cast<size_t>(n) : 0);
   if (auto complete = CompleteConfig(line.config, executable); !complete) {
-    std::fprintf(stderr, "holdfastd: %s\n", complete.error().message().c_str());
+    Complain(complete.error());
     return 2;
   }
   if (line.cleanup || line.cleanup_kube_proxy) {
     const auto cleaned = line.cleanup ? CleanUp(line.config) : CleanUpKubeProxy(line.config);
-    if (!cleaned) std::fprintf(stderr, "holdfastd: %s\n", cleaned.error().message().c_str());
+    if (!cleaned) Complain(cleaned.error());
     return cleaned ? 0 : 1;
   }
   SetUpLogging(line.config.log_level);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "holdfast/base/printable.h"
+
 namespace holdfast::agent::cli {
 std::string Visible(std::string_view text) {
   std::string out;
@@ -16,7 +18,7 @@ std::string Visible(std::string_view text) {
       out.push_back(c);
     }
   }
-  return out;
+  return Printable(out, Lines::kMany);
 }
 
 std::string OneLine(std::string_view text) {

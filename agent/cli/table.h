@@ -36,7 +36,8 @@ class Table {
   std::vector<size_t> widths_;
 };
 
-// Control characters other than newline and tab as "^X", so that text of others is safe to print.
+// Control characters other than newline and tab as "^X", those of C1 and what is no UTF-8 as
+// base/printable.h has them, so that text of others is safe to print.
 std::string Visible(std::string_view text);
 
 // The first line of it, "..." where there are more; tabs are spaces.

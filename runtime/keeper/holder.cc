@@ -10,6 +10,7 @@
 
 #include <cstdlib>
 
+#include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
@@ -60,7 +61,8 @@ Result<void> Holder::SetUp() {
 Result<UniqueFd> Holder::Begin() {
   ASSIGN_OR_RETURN(const std::vector<std::string> warnings, EnsureRunDir(options_.run_dir));
   for (const std::string& warning : warnings) {
-    (void)sys::WriteAll(STDERR_FILENO, StrCat("holdfast-keeper: warning: ", warning, "\n"));
+    (void)sys::WriteAll(STDERR_FILENO,
+                        StrCat("holdfast-keeper: warning: ", Printable(warning), "\n"));
   }
   ASSIGN_OR_RETURN(records_, Records::Open(options_.run_dir));
   ASSIGN_OR_RETURN(lock_, sys::OpenAt(records_.run_dir(), kHolderLock, O_RDWR | O_CREAT, 0600));

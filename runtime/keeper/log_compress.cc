@@ -15,6 +15,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::runtime::keeper {
 namespace {
@@ -52,7 +53,7 @@ Result<void> Deflate(int from, int to) {
 
 Result<void> Compress(int dir, const std::string& stem) {
   const std::string temporary = StrCat(stem, ".tmp");
-  ASSIGN_OR_RETURN(const UniqueFd from, sys::OpenAt(dir, stem, O_RDONLY | O_NOFOLLOW));
+  ASSIGN_OR_RETURN(const UniqueFd from, sys::OpenPlainFileAt(dir, stem, O_RDONLY));
   RETURN_IF_ERROR(sys::RemoveFileAt(dir, temporary));
   ASSIGN_OR_RETURN(const UniqueFd to,
                    sys::OpenAt(dir, temporary, O_WRONLY | O_CREAT | O_EXCL, 0640));

@@ -13,6 +13,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/shared_tree.h"
 #include "runtime/keeper/log_format.h"
 
 namespace holdfast::runtime::keeper {
@@ -35,24 +36,10 @@ bool IsRotationSuffix(std::string_view s) {
   return s.size() == kStampLength || (s[kStampLength] == '.' && IsDigits(s.substr(16)));
 }
 
-// One directory level that a container may have tampered with.
-Result<UniqueFd> EnterDirectory(int parent, const std::string& name) {
-  if (::mkdirat(parent, name.c_str(), kDirMode) != 0 && errno != EEXIST) {
-    return Error::FromErrno(errno, StrCat("mkdir ", name));
-  }
-  return sys::OpenAt(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-}
-
 std::pair<std::string, std::string> SplitLast(const std::string& path) {
   const size_t slash = path.rfind('/');
   if (slash == std::string::npos) return {"", path};
   return {path.substr(0, slash), path.substr(slash + 1)};
-}
-
-bool IsOurs(int fd) {
-  struct stat st{};
-  return ::fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_nlink == 1 &&
-         st.st_uid == ::geteuid();
 }
 
 }  // namespace
@@ -108,7 +95,7 @@ void LogFile::Close() {
   dir_.Reset();
 }
 
-Result<UniqueFd> LogFile::OpenDirectory() const {
+Result<DirFd> LogFile::OpenDirectory() const {
   const auto [container_dir, base] = SplitLast(spec_.path);
   const auto [pod_dir, container] = SplitLast(container_dir);
   const auto [root_dir, pod] = SplitLast(pod_dir);
@@ -118,9 +105,7 @@ Result<UniqueFd> LogFile::OpenDirectory() const {
   for (const std::string& name : {pod, container, base}) {
     if (name == "." || name == "..") return InvalidArgument("the path may not hold . or ..");
   }
-  ASSIGN_OR_RETURN(const DirFd root, sys::MakeDirs(AT_FDCWD, root_dir, kDirMode));
-  ASSIGN_OR_RETURN(const UniqueFd pod_fd, EnterDirectory(root.get(), pod));
-  return EnterDirectory(pod_fd.get(), container);
+  return sys::MakeDirsBelow(root_dir, StrCat(pod, "/", container), kDirMode);
 }
 
 Result<void> LogFile::OpenDirectoryOnce() {
@@ -132,9 +117,7 @@ Result<void> LogFile::OpenDirectoryOnce() {
 Result<void> LogFile::OpenOrCreate() {
   dir_.Reset();  // it may have been removed and made again
   RETURN_IF_ERROR(OpenDirectoryOnce());
-  // O_NONBLOCK: whatever lies there, even a FIFO, does not stop us.
-  auto fd = sys::OpenAt(dir_.get(), base_, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
-  if (fd && IsOurs(fd->get())) {
+  if (auto fd = sys::OpenPlainFileAt(dir_.get(), base_, O_WRONLY)) {
     fd_ = std::move(*fd);
     return {};
   }
@@ -224,8 +207,8 @@ Result<UniqueFd> LogFile::OpenByInode(uint64_t inode) {
         st.st_ino != inode) {
       continue;
     }
-    auto fd = sys::OpenAt(dir_.get(), file.stem, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
-    if (fd && IsOurs(fd->get())) return fd;
+    auto fd = sys::OpenPlainFileAt(dir_.get(), file.stem, O_WRONLY);
+    if (fd) return fd;
   }
   return NotFound(StrCat("log ", spec_.path, ": no file with inode ", inode));
 }
@@ -234,8 +217,12 @@ std::optional<std::string> LogFile::NextToCompress() {
   auto rotated = ListRotated();
   if (!rotated || rotated->empty()) return std::nullopt;
   rotated->pop_back();
+  // A container may have put something there that would take hours, or never end.
+  const uint64_t largest = spec_.max_size_bytes == 0 ? UINT64_MAX : 2 * capacity();
   for (const RotatedFile& file : *rotated) {
-    if (file.plain && !file.compressed) return file.stem;
+    if (file.plain && !file.compressed && sys::IsPlainFileAt(dir_.get(), file.stem, largest)) {
+      return file.stem;
+    }
   }
   return std::nullopt;
 }

@@ -68,8 +68,8 @@ class LogFile {
   Result<UniqueFd> OpenByInode(uint64_t inode);
   // The next rotated file to compress: all but the newest are to be.
   std::optional<std::string> NextToCompress();
-  // The directory, opened for reading; kNotFound and others as openat(2).
-  Result<UniqueFd> OpenDirectory() const;
+  // The directory; made when it is missing.
+  Result<DirFd> OpenDirectory() const;
 
   const model::LogSpec& spec() const { return spec_; }
   // Bytes that fit into a file; at least one entry of the longest kind.
@@ -84,7 +84,7 @@ class LogFile {
 
   model::LogSpec spec_;
   std::string base_;
-  UniqueFd dir_;
+  DirFd dir_;
   UniqueFd fd_;
 };
 

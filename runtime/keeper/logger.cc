@@ -300,8 +300,12 @@ void Logger::OnSignal() {
   while (const int signal = ReadSignal(signals_.get())) {
     if (signal != SIGCHLD) continue;  // SIGTERM: the holder's end decides, see MayEnd
     pid_t pid = 0;
-    while ((pid = ::waitpid(-1, nullptr, WNOHANG)) > 0) {
-      if (pid == compressing_) compressing_ = 0;
+    int status = 0;
+    while ((pid = ::waitpid(-1, &status, WNOHANG)) > 0) {
+      if (pid != compressing_) continue;
+      compressing_ = 0;
+      // Not at once again: its next rotation asks for it.
+      if (status != 0) to_compress_.erase(compressed_log_);
     }
   }
   CompressNext();
@@ -312,15 +316,15 @@ void Logger::CompressNext() {
     const std::string id = *to_compress_.begin();
     Entry* entry = Find(id);
     const auto stem = entry == nullptr ? std::nullopt : entry->log->file().NextToCompress();
-    if (!stem) {
+    const auto dir = stem ? entry->log->file().OpenDirectory() : NotFound("nothing to compress");
+    if (!dir) {
       to_compress_.erase(id);
       continue;
     }
-    auto dir = entry->log->file().OpenDirectory();
-    if (!dir) return;
     auto pid = StartCompression(dir->get(), *stem);
     if (!pid) return;  // the next tick tries again
     compressing_ = *pid;
+    compressed_log_ = id;
   }
 }
 

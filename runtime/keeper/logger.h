@@ -90,6 +90,7 @@ class Logger {
   UniqueFd next_binary_;
   std::set<std::string> to_compress_;
   pid_t compressing_ = 0;
+  std::string compressed_log_;  // whose file that process is at; "" after an upgrade
   uint32_t upgrades_ = 0;
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/core_dump.h"
 #include "holdfast/sys/files.h"
@@ -51,7 +52,7 @@ Result<void> Main(int argc, char** argv) {
 }
 
 int Report(const std::string& text) {
-  const std::string line = StrCat("holdfast-keeper: ", text, "\n");
+  const std::string line = StrCat("holdfast-keeper: ", Printable(text), "\n");
   (void)sys::WriteAll(STDERR_FILENO, line);  // nowhere left to complain
   return 1;
 }

@@ -126,11 +126,9 @@ Result<uint32_t> LogAttempt(const core::Pod& pod, const std::string& container, 
   return WaitingError(*status, pod);
 }
 
-std::string LogDirectory(const model::Instance& instance, const core::Pod& pod,
-                         const std::string& container) {
+std::string LogDirectory(const core::Pod& pod, const std::string& container) {
   const auto& meta = pod.metadata();
-  return StrCat(instance.pod_log_dir, "/", meta.namespace_(), "_", meta.name(), "_", meta.uid(),
-                "/", container);
+  return StrCat(meta.namespace_(), "_", meta.name(), "_", meta.uid(), "/", container);
 }
 
 bool RunsNoMore(const core::Pod& pod, const std::string& container) {

@@ -8,7 +8,6 @@
 #include "agent/pod/view.h"
 #include "holdfast/base/ids.h"
 #include "holdfast/base/result.h"
-#include "holdfast/model/instance.h"
 
 namespace holdfast::agent::api {
 
@@ -34,9 +33,8 @@ Result<ContainerId> RunningContainer(const k8s::io::api::core::v1::Pod& pod,
 Result<uint32_t> LogAttempt(const k8s::io::api::core::v1::Pod& pod, const std::string& container,
                             bool previous);
 
-// <pod_log_dir>/<ns>_<pod>_<uid>/<container>
-std::string LogDirectory(const model::Instance& instance, const k8s::io::api::core::v1::Pod& pod,
-                         const std::string& container);
+// <ns>_<pod>_<uid>/<container>, below the pod log directory
+std::string LogDirectory(const k8s::io::api::core::v1::Pod& pod, const std::string& container);
 
 // True when this container's present or last run is its last: the pod is over, or the container has
 // ended and its restart policy lets it be.

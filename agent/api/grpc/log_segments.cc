@@ -15,6 +15,7 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::agent::api {
 namespace {
@@ -143,14 +144,13 @@ Result<std::optional<uint32_t>> NextAttempt(int directory, uint32_t attempt) {
 }
 
 Result<UniqueFd> OpenSegment(int directory, const LogSegment& segment) {
-  constexpr int kFlags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK;
   std::string name = segment.name;
-  auto file = sys::OpenAt(directory, name, kFlags);
+  auto file = sys::OpenPlainFileAt(directory, name, O_RDONLY);
   // Compressed since it was listed.
   if (!file && file.error().code() == Code::kNotFound && !segment.live() &&
       !name.ends_with(kCompressed)) {
     name += kCompressed;
-    file = sys::OpenAt(directory, name, kFlags);
+    file = sys::OpenPlainFileAt(directory, name, O_RDONLY);
   }
   if (!file) return file;
   if (name.ends_with(kCompressed)) return Unpack(std::move(*file), name);

@@ -13,7 +13,7 @@
 #include "agent/api/grpc/log_cursor.h"
 #include "agent/api/grpc/service.h"
 #include "agent/api/grpc/status_map.h"
-#include "holdfast/sys/files.h"
+#include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::agent::api {
 namespace {
@@ -93,8 +93,9 @@ class LogReadStream final : public grpc::ServerWriteReactor<v1::LogsResponse>,
       if (request_.tail_lines() < 0) return InvalidArgument("tail_lines: must not be negative");
       filter.tail_lines = request_.tail_lines();
     }
-    const std::string path = LogDirectory(core_.deps.instance, *pod, container_);
-    ASSIGN_OR_RETURN(DirFd directory, WithContext(sys::OpenDir(path), "log directory"));
+    ASSIGN_OR_RETURN(DirFd directory, WithContext(sys::OpenDirBelow(core_.deps.instance.pod_log_dir,
+                                                                    LogDirectory(*pod, container_)),
+                                                  "log directory"));
     if (request_.follow()) RETURN_IF_ERROR(WatchForChanges(directory.get(), pod));
     ASSIGN_OR_RETURN(LogCursor cursor, LogCursor::Open(std::move(directory), attempt, filter));
     cursor_.emplace(std::move(cursor));

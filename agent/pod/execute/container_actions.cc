@@ -16,6 +16,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::agent {
 namespace {
@@ -100,7 +101,7 @@ std::expected<StartedContainer, StartFailure> PodWorker::PrepareAndStart(const A
 Result<void> PodWorker::PrepareFiles(const model::ContainerSpec& spec,
                                      const corev1::Container& container) {
   RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, spec.root_fs.scratch, 0750));
-  RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, Parent(spec.log.path), 0755));
+  RETURN_IF_ERROR(sys::MakeDirsBelow(paths_.LogRoot(), paths_.ContainerLogs(spec.name), 0755));
   if (!container.terminationmessagepath().empty()) {
     RETURN_IF_ERROR(MakeTerminationLog(paths_.TerminationLog(spec.name, spec.attempt)));
   }
@@ -133,15 +134,18 @@ void PodWorker::EnsureLogLinks(const std::vector<ContainerFact>& containers) {
 
 // The log of the attempt before stays for `logs --previous`; older ones go.
 void PodWorker::ForgetOldAttempt(const std::string& container, uint32_t attempt) {
-  const std::string log = paths_.LogFile(container, attempt);
-  const std::string dir = Parent(log);
-  const std::string leaf = log.substr(dir.size() + 1);
-  const auto names = sys::ListDirAt(AT_FDCWD, dir);
+  const std::string leaf = PodPaths::LogFileName(attempt);
+  const auto dir = sys::OpenDirBelow(paths_.LogRoot(), paths_.ContainerLogs(container));
+  if (!dir && dir.error().code() != Code::kNotFound) {
+    services_.log(StrCat("forget old log: ", dir.error().message(), ", ignoring"));
+  }
+  if (!dir) return;
+  const auto names = sys::ListDirAt(dir->get(), ".");
   if (!names) return;  // gone already
   for (const std::string& name : *names) {
     // The file itself and its rotated parts "0.log.<time>[.gz]".
     if (name != leaf && !name.starts_with(leaf + ".")) continue;
-    if (auto removed = sys::RemoveFileAt(AT_FDCWD, dir + "/" + name); !removed) {
+    if (auto removed = sys::RemoveFileAt(dir->get(), name); !removed) {
       services_.log(StrCat(removed.error().message(), ", ignoring"));
     }
   }

@@ -7,7 +7,7 @@
 
 #include <string_view>
 
-#include "holdfast/sys/files.h"
+#include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::agent {
 namespace {
@@ -28,10 +28,10 @@ void AppendText(std::string_view line, std::string& out) {
 
 }  // namespace
 
-std::string ReadLogTail(const std::string& path) {
-  const auto fd = sys::OpenAt(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+std::string ReadLogTail(int directory, const std::string& name) {
+  const auto fd = sys::OpenPlainFileAt(directory, name, O_RDONLY);
   struct stat st{};
-  if (!fd || ::fstat(fd->get(), &st) != 0 || !S_ISREG(st.st_mode)) return "";
+  if (!fd || ::fstat(fd->get(), &st) != 0) return "";
   const off_t begin = st.st_size > kWindow ? st.st_size - kWindow : 0;
   std::string raw(static_cast<size_t>(st.st_size - begin), '\0');
   const ssize_t n = ::pread(fd->get(), raw.data(), raw.size(), begin);

@@ -6,7 +6,8 @@
 
 namespace holdfast::agent {
 
-// What the container wrote last, both streams in order, up to a few KiB; "" when there is no log.
-std::string ReadLogTail(const std::string& path);
+// What the container wrote last into the file `name` of its log directory, both streams in order,
+// up to a few KiB; "" when there is no log, or something else in its place.
+std::string ReadLogTail(int directory, const std::string& name);
 
 }  // namespace holdfast::agent

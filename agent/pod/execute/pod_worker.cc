@@ -13,6 +13,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::agent {
 namespace {
@@ -148,7 +149,8 @@ ContainerFact PodWorker::Look(const ObservedContainer& observed) {
     fact.termination_file.resize(n > 0 ? static_cast<size_t>(n) : 0);
   }
   if (observed.exit->exit_code != 0 && fact.termination_file.empty()) {
-    fact.log_tail = ReadLogTail(paths_.LogFile(observed.name, observed.attempt));
+    const auto logs = sys::OpenDirBelow(paths_.LogRoot(), paths_.ContainerLogs(observed.name));
+    if (logs) fact.log_tail = ReadLogTail(logs->get(), PodPaths::LogFileName(observed.attempt));
   }
   return fact;
 }

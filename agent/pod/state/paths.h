@@ -32,11 +32,15 @@ class PodPaths {
   PodPaths(const model::Instance& instance, const PodUid& uid, const std::string& pod_namespace,
            const std::string& pod_name)
       : dir_(StrCat(instance.PodsDir(), "/", uid.value)),
-        log_dir_(StrCat(instance.pod_log_dir, "/", pod_namespace, "_", pod_name, "_", uid.value)),
+        log_root_(instance.pod_log_dir),
+        log_name_(StrCat(pod_namespace, "_", pod_name, "_", uid.value)),
         link_stem_(StrCat(instance.container_log_dir, "/", pod_name, "_", pod_namespace, "_")) {}
 
   const std::string& Dir() const { return dir_; }
-  const std::string& LogDir() const { return log_dir_; }
+  std::string LogDir() const { return StrCat(log_root_, "/", log_name_); }
+  // The same in two parts: what lies below the root may be tampered with (sys/shared_tree.h).
+  const std::string& LogRoot() const { return log_root_; }
+  std::string ContainerLogs(const std::string& name) const { return StrCat(log_name_, "/", name); }
   std::string Hosts() const { return dir_ + "/etc-hosts"; }
   std::string ResolvConf() const { return dir_ + "/resolv.conf"; }
   std::string Hostname() const { return dir_ + "/hostname"; }
@@ -55,8 +59,9 @@ class PodPaths {
   std::string EmptyDirs() const { return dir_ + "/volumes/kubernetes.io~empty-dir"; }
   std::string EmptyDir(const std::string& volume) const { return StrCat(EmptyDirs(), "/", volume); }
   std::string LogFile(const std::string& name, uint32_t attempt) const {
-    return StrCat(log_dir_, "/", name, "/", attempt, ".log");
+    return StrCat(LogDir(), "/", name, "/", LogFileName(attempt));
   }
+  static std::string LogFileName(uint32_t attempt) { return StrCat(attempt, ".log"); }
   // At most 255 characters with ".log", as a file name may be.
   std::string LogLink(const std::string& name, const ContainerId& id) const {
     std::string path = StrCat(link_stem_, name, "-", id.value);
@@ -67,7 +72,8 @@ class PodPaths {
 
  private:
   std::string dir_;
-  std::string log_dir_;
+  std::string log_root_;
+  std::string log_name_;
   std::string link_stem_;
 };
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -11,6 +12,7 @@
 
 #include "holdfast/sys/files.h"
 #include "runtime/plan/wire.h"
+#include "tests/support/text_file.h"
 #include "tests/system/runtime/keeper/harness.h"
 
 namespace holdfast::runtime::keeper {
@@ -177,6 +179,41 @@ TEST_F(KeeperTest, ALogIsBoundedByItsQuotaWhileItIsFlooded) {
   }
   EXPECT_LE(most, 3u * (1 << 20) * 11 / 10 + (1 << 20)) << "one more while files are replaced";
   EXPECT_GT(client().GetLogStatus(ContainerId(flood.id))->rotations, 50u);
+  Clean(flood);
+  ExpectNothingLeft();
+}
+
+// What a container that has the log directory mounted can put in the way of the compression: each
+// of these names comes before those of the rotated files.
+TEST_F(KeeperTest, WhatIsNoFileOfOursDoesNotHoldUpCompression) {
+  StartHolder();
+  Subject flood = Make("hindered", {"/bin/chatter", "lines", "0", "0", "120000"}, 0, 1 << 20);
+  flood.log.max_files = 1000;
+  const auto directory = std::filesystem::path(flood.log.path).parent_path();
+  std::filesystem::create_directories(directory);
+  const std::string prefix = flood.log.path + ".20000101-00000";
+  const std::string outside = Path("outside");
+  std::ofstream(outside) << "untouched";
+  ASSERT_EQ(::mkfifo((prefix + "0").c_str(), 0600), 0);
+  std::filesystem::create_symlink(outside, prefix + "1");
+  std::filesystem::create_hard_link(outside, prefix + "2");
+  std::filesystem::create_directory(prefix + "3");
+  std::ofstream(prefix + "4") << "endless";
+  std::filesystem::resize_file(prefix + "4", 1ull << 42);
+  ASSERT_TRUE(Start(flood));
+  const auto compressed = [&] {
+    for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+      const std::string path = entry.path();
+      if (path.ends_with(".gz") && !path.starts_with(prefix)) return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(Eventually(compressed));
+  for (const char* name : {"0", "1", "2", "3", "4"}) {
+    EXPECT_FALSE(std::filesystem::exists(prefix + name + ".gz")) << name;
+  }
+  EXPECT_EQ(test_support::ReadText(outside), "untouched");
+  Stop(flood);
   Clean(flood);
   ExpectNothingLeft();
 }

@@ -57,6 +57,15 @@ TEST(TableTest, DefusesTextOfOthers) {
   EXPECT_EQ(table.Render(false), "x^[[2Jy   one...\n");
 }
 
+TEST(VisibleTest, NoControlCharacterOfAnyKindIsLeft) {
+  EXPECT_EQ(Visible("a\tb\nc\x1b]0;t\a\x7f"), "a\tb\nc^[]0;t^G^?");
+  EXPECT_EQ(Visible("\xc2\x9b"
+                    "2J \x9b"
+                    "2J"),
+            "\\u009b2J \\x9b2J");
+  EXPECT_EQ(Visible("gr\xc3\xb6\xc3\x9f \xe2\x82\xac"), "gr\xc3\xb6\xc3\x9f \xe2\x82\xac");
+}
+
 core::ContainerStatus* AddContainer(core::Pod& pod, const std::string& name) {
   pod.mutable_spec()->add_containers()->set_name(name);
   auto* status = pod.mutable_status()->add_containerstatuses();

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Log streams: following, refusals, limits.
+#include <sys/stat.h>
+
 #include "tests/unit/agent/api/grpc/server_fixture.h"
 
 namespace holdfast::agent {
@@ -96,6 +98,43 @@ TEST_F(LogStreamsTest, LogLimitsBytesAndStreams) {
   request.clear_limit_bytes();
   request.set_stream(v1::LOG_STREAM_STDERR);
   EXPECT_EQ(Logs(request), "ghi");
+}
+
+// As a container does that has the pod log directory mounted.
+TEST_F(LogStreamsTest, LogsShowNothingThroughLinks) {
+  const std::string path = LogPath("web", "uid-web");
+  const std::string line = "2026-11-21T07:19:31Z stdout F HOSTLOGSECRET\n";
+  std::filesystem::create_directories(root_ + "/canary");
+  std::ofstream(root_ + "/canary/0.log") << line;
+  pods_.SetPod(RunningPod("web", "uid-web"));
+  v1::LogsRequest request;
+  request.set_pod("web");
+  grpc::Status status;
+
+  std::filesystem::create_hard_link(root_ + "/canary/0.log", path);
+  EXPECT_EQ(Logs(request, &status), "");
+  EXPECT_FALSE(status.ok());
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink(root_ + "/canary/0.log", path);
+  EXPECT_EQ(Logs(request, &status), "");
+  EXPECT_FALSE(status.ok());
+  std::filesystem::remove(path);
+  ASSERT_EQ(::mkfifo((path + ".20260101-000000").c_str(), 0600), 0);
+  std::ofstream(path) << "2026-11-21T07:19:32Z stdout F own\n";
+  EXPECT_EQ(Logs(request, &status), "own");
+
+  const std::string directory = std::filesystem::path(path).parent_path();
+  std::filesystem::remove_all(directory);
+  std::filesystem::create_directory_symlink(root_ + "/canary", directory);
+  EXPECT_EQ(Logs(request, &status), "");
+  EXPECT_NE(status.error_message().find("symlinks"), std::string::npos) << status.error_message();
+  const std::string pod = std::filesystem::path(directory).parent_path();
+  std::filesystem::remove_all(pod);
+  std::filesystem::create_directories(root_ + "/canary/app");
+  std::ofstream(root_ + "/canary/app/0.log") << line;
+  std::filesystem::create_directory_symlink(root_ + "/canary", pod);
+  EXPECT_EQ(Logs(request, &status), "");
+  EXPECT_FALSE(status.ok());
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/logging.h"
+#include "agent/log/logging.h"
 
 #include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <memory>
 #include <utility>
+
+#include "holdfast/base/printable.h"
 
 namespace holdfast::agent {
 namespace {
@@ -28,12 +30,26 @@ class PriorityFlag : public spdlog::custom_flag_formatter {
   }
 };
 
+// The text of a message. Much of it is others': an image's entrypoint, a file's name.
+class TextFlag : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& out) override {
+    const std::string text = Printable({message.payload.data(), message.payload.size()});
+    out.append(text.data(), text.data() + text.size());
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<TextFlag>();
+  }
+};
+
 }  // namespace
 
 void SetUpLogging(const std::string& level) {
   auto logger = std::make_shared<spdlog::logger>("holdfastd",
                                                  std::make_shared<spdlog::sinks::stderr_sink_mt>());
   auto formatter = std::make_unique<spdlog::pattern_formatter>();
+  formatter->add_flag<TextFlag>('v');
   if (::getenv("JOURNAL_STREAM") != nullptr) {
     formatter->add_flag<PriorityFlag>('*').set_pattern("%*%v");
   } else {
