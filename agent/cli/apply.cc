@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/cli/commands.h"
+#include "agent/cli/lists.h"
 #include "agent/cli/manifests.h"
 #include "agent/cli/pod_wait.h"
 #include "agent/cli/table.h"
@@ -164,18 +165,16 @@ std::optional<int64_t> GracePeriod(const DeleteOptions& options) {
   return std::nullopt;
 }
 
-int DeleteOne(Session& session, const DeleteOptions& options, const Target& target) {
+// Asks for one deletion and tells how that went.
+int RequestDelete(Session& session, const DeleteOptions& options, const Target& target) {
   const PodName& name = target.name;
-  const bool is_pod = target.kind == "Pod";
-  // Its UID first: a pod of the same name that is made meanwhile is another one.
-  const auto running = is_pod ? FindRunning(session, name) : std::nullopt;
   grpc::ClientContext context;
   v1::DeleteRequest request;
   request.set_namespace_(name.name_space);
   request.set_name(name.name);
   request.set_kind(target.kind);
   const auto grace = GracePeriod(options);
-  if (grace && is_pod) request.set_grace_period_seconds(*grace);
+  if (grace && target.kind == "Pod") request.set_grace_period_seconds(*grace);
   v1::DeleteResponse response;
   const grpc::Status status = session.stub().Delete(&context, request, &response);
   if (status.error_code() == grpc::StatusCode::NOT_FOUND && options.ignore_not_found) return kOk;
@@ -183,8 +182,40 @@ int DeleteOne(Session& session, const DeleteOptions& options, const Target& targ
   std::printf("%s \"%s\" %s from %s namespace\n", LowerCase(target.kind).c_str(), name.name.c_str(),
               options.force ? "force deleted" : "deleted", name.name_space.c_str());
   std::fflush(stdout);
-  if (!options.wait || !running) return kOk;
-  return WaitUntilGone(session, *running, DurationFlag("--timeout", options.timeout));
+  return kOk;
+}
+
+// The pods of the targets' namespaces as they are now.
+std::map<std::string, std::vector<core::Pod>> PodsOf(Session& session,
+                                                     const std::vector<Target>& targets) {
+  std::map<std::string, std::vector<core::Pod>> pods;
+  for (const Target& target : targets) {
+    const std::string& name_space = target.name.name_space;
+    if (target.kind != "Pod" || pods.contains(name_space)) continue;
+    pods[name_space] = ListPods(session, name_space).objects;
+  }
+  return pods;
+}
+
+// 1. who runs now: a pod of the same name that is made meanwhile is another one; 2. all deletions
+// are asked for, in order; 3. all that end then are waited for together.
+int DeleteAll(Session& session, const DeleteOptions& options, const std::vector<Target>& targets) {
+  const auto running = PodsOf(session, targets);
+  std::vector<core::Pod> ending;
+  int code = kOk;
+  for (const Target& target : targets) {
+    if (RequestDelete(session, options, target) != kOk) {
+      code = kFailed;
+      continue;
+    }
+    const auto pods = running.find(target.name.name_space);
+    if (target.kind != "Pod" || pods == running.end()) continue;
+    const core::Pod* pod = FindRunning(pods->second, target.name);
+    if (pod != nullptr) ending.push_back(*pod);
+  }
+  if (!options.wait) return code;
+  const int waited = WaitUntilGone(session, ending, DurationFlag("--timeout", options.timeout));
+  return code == kOk ? waited : code;
 }
 
 int RunDelete(const DeleteOptions& options, const GlobalOptions& global) {
@@ -203,11 +234,7 @@ int RunDelete(const DeleteOptions& options, const GlobalOptions& global) {
       }
     }
     if (targets->empty()) return Report(NotFound("nothing to delete: nothing was named"));
-    int code = kOk;
-    for (const Target& target : *targets) {
-      if (DeleteOne(session, options, target) != kOk) code = kFailed;
-    }
-    return code;
+    return DeleteAll(session, options, *targets);
   });
 }
 

@@ -3,7 +3,9 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <map>
 
 #include "agent/cli/lists.h"
 #include "holdfast/base/strings.h"
@@ -25,6 +27,18 @@ int ReportEnd(const grpc::Status& status, const std::string& pod) {
   return kFailed;
 }
 
+// No more than these pods, as far as one watch can say it.
+v1::WatchPodsRequest RequestFor(const std::vector<core::Pod>& pods) {
+  v1::WatchPodsRequest request;
+  const std::string& name_space = pods.front().metadata().namespace_();
+  const bool same = std::all_of(pods.begin(), pods.end(), [&](const core::Pod& pod) {
+    return pod.metadata().namespace_() == name_space;
+  });
+  if (same) request.set_namespace_(name_space);
+  if (pods.size() == 1) request.set_name(pods.front().metadata().name());
+  return request;
+}
+
 bool IsNamed(const core::Pod& pod, const PodName& name) {
   return NameFit(pod, name) >= Fit::kWithoutNode;
 }
@@ -38,12 +52,10 @@ std::vector<core::Pod> ListAll(Session& session) {
   return std::move(pods);
 }
 
-std::optional<core::Pod> FindRunning(Session& session, const PodName& name) {
-  auto listed = ListPods(session, name.name_space);
-  for (core::Pod& pod : listed.objects) {
-    if (IsNamed(pod, name)) return std::move(pod);
-  }
-  return std::nullopt;
+const core::Pod* FindRunning(const std::vector<core::Pod>& pods, const PodName& name) {
+  const auto found =
+      std::find_if(pods.begin(), pods.end(), [&](const auto& pod) { return IsNamed(pod, name); });
+  return found == pods.end() ? nullptr : &*found;
 }
 
 int WaitUntil(Session& session, const PodName& name, std::chrono::nanoseconds timeout,
@@ -70,24 +82,37 @@ int WaitUntil(Session& session, const PodName& name, std::chrono::nanoseconds ti
   return ReportEnd(status, name.name);
 }
 
-int WaitUntilGone(Session& session, const core::Pod& pod, std::chrono::nanoseconds timeout) {
+int WaitUntilGone(Session& session, const std::vector<core::Pod>& pods,
+                  std::chrono::nanoseconds timeout) {
+  if (pods.empty()) return kOk;
   grpc::ClientContext context;
   SetDeadline(context, timeout);
-  v1::WatchPodsRequest request;
-  request.set_namespace_(pod.metadata().namespace_());
-  request.set_name(pod.metadata().name());
+  v1::WatchPodsRequest request = RequestFor(pods);
   const auto reader = session.stub().WatchPods(&context, request);
+  std::map<std::string, bool> there;  // by UID; false: not seen
+  for (const core::Pod& pod : pods) there[pod.metadata().uid()] = false;
+  const auto all_gone = [&] {
+    return std::none_of(there.begin(), there.end(), [](const auto& pod) { return pod.second; });
+  };
+  bool listed = false;
   v1::PodChange change;
-  bool there = false;
   while (reader->Read(&change)) {
-    const bool same = change.pod().metadata().uid() == pod.metadata().uid();
-    if (same && change.type() != v1::BOOKMARK) there = change.type() != v1::DELETED;
-    const bool gone = (change.type() == v1::BOOKMARK || change.type() == v1::DELETED) && !there;
-    if (!gone) continue;
+    const auto pod = there.find(change.pod().metadata().uid());
+    if (change.type() == v1::BOOKMARK) {
+      listed = true;  // what was not seen until now is gone
+    } else if (pod != there.end()) {
+      pod->second = change.type() != v1::DELETED;
+    }
+    if (!listed || !all_gone()) continue;
     context.TryCancel();
     return kOk;
   }
-  return ReportEnd(reader->Finish(), pod.metadata().name());
+  const grpc::Status status = reader->Finish();
+  if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) return Report(status);
+  for (const core::Pod& pod : pods) {
+    if (!listed || there[pod.metadata().uid()]) (void)ReportEnd(status, pod.metadata().name());
+  }
+  return kFailed;
 }
 
 }  // namespace holdfast::agent::cli

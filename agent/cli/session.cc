@@ -4,14 +4,17 @@
 #include <fcntl.h>
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/grpcpp.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "agent/cli/table.h"
@@ -75,6 +78,25 @@ Result<UniqueFd> ConnectTo(const std::string& path) {
   return socket;
 }
 
+constexpr int kFirstWordMs = 5000;
+constexpr size_t kFrameHeader = 9;
+constexpr size_t kGoawayFixed = 8;  // last stream and error code
+constexpr char kGoaway = 7;
+
+// The agent speaks first. Where that is a GOAWAY (RFC 9113, 6.8) instead of HTTP/2's SETTINGS, it
+// turns us away and says why. Looked at before gRPC is, which would only tell of a lost connection.
+Result<void> RequireWelcome(int socket) {
+  pollfd fd{.fd = socket, .events = POLLIN, .revents = 0};
+  // One that says nothing for so long may still be slow: the calls will tell.
+  if (::poll(&fd, 1, kFirstWordMs) != 1) return {};
+  std::array<char, 1024> first{};
+  const ssize_t count = ::recv(socket, first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
+  if (count <= static_cast<ssize_t>(kFrameHeader + kGoawayFixed) || first[3] != kGoaway) return {};
+  const std::string_view frame(first.data(), static_cast<size_t>(count));
+  return Error(Code::kPermissionDenied,
+               StrCat("the agent turns you away: ", frame.substr(kFrameHeader + kGoawayFixed)));
+}
+
 // Kubernetes' word for the kind of failure.
 const char* Reason(grpc::StatusCode code) {
   switch (code) {
@@ -118,6 +140,7 @@ Session::Session(GlobalOptions options, std::unique_ptr<v1::NodeAgent::Stub> stu
 
 Result<std::unique_ptr<Session>> Session::Connect(const GlobalOptions& options) {
   ASSIGN_OR_RETURN(UniqueFd socket, ConnectTo(SocketPath(options)));
+  RETURN_IF_ERROR(RequireWelcome(socket.get()));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessage);
   auto channel = grpc::CreateCustomInsecureChannelFromFd("agent", socket.Release(), arguments);
@@ -126,9 +149,8 @@ Result<std::unique_ptr<Session>> Session::Connect(const GlobalOptions& options) 
 
 std::string Explain(const grpc::Status& status) {
   if (IsConnectionLoss(status)) {
-    return "error: the agent closed the connection: it was stopped, or you have no role on it "
-           "(root, "
-           "or a member of its group; see docs/api.md)";
+    return StrCat("error: the agent closed the connection (was it stopped?): ",
+                  status.error_message());
   }
   return StrCat("Error from server (", Reason(status.error_code()), "): ", status.error_message());
 }

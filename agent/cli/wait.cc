@@ -7,6 +7,7 @@
 
 #include "agent/cli/commands.h"
 #include "agent/cli/jsonpath.h"
+#include "agent/cli/lists.h"
 #include "agent/cli/pod_summary.h"
 #include "agent/cli/pod_wait.h"
 #include "agent/kube/codec.h"
@@ -64,8 +65,9 @@ int WaitOne(Session& session, const PodName& name, const Goal& goal,
             std::chrono::nanoseconds timeout) {
   int code = kOk;
   if (goal.gone) {
-    const auto pod = FindRunning(session, name);
-    if (pod) code = WaitUntilGone(session, *pod, timeout);
+    const auto pods = ListPods(session, name.name_space);
+    const core::Pod* pod = FindRunning(pods.objects, name);
+    if (pod != nullptr) code = WaitUntilGone(session, {*pod}, timeout);
   } else {
     code = WaitUntil(session, name, timeout, goal.met);
   }

@@ -7,10 +7,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <map>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "holdfast/base/strings.h"
@@ -21,137 +23,324 @@ namespace {
 constexpr int kFirstNumber = 256;
 constexpr int kLastNumber = 2047;
 constexpr std::string_view kPeerPrefix = "fd:";
+// Connections that are only being told why they end.
+constexpr size_t kMaxFarewells = 64;
+// A connection that moved so much leaves free memory that the allocator keeps. It is given back
+// once, so long after the first such end: gRPC takes its time with what a connection held.
+constexpr uint64_t kMuch = 1 << 20;
+constexpr std::chrono::seconds kTidyDelay{2};
 
-Result<void> Watch(int epoll, int fd, uint32_t events) {
+// What epoll calls a descriptor: a connection's id and its side; or one of the two below, where no
+// connection's id is 0.
+constexpr uint64_t kListenerKey = 0;
+constexpr uint64_t kWakeKey = 1;
+constexpr uint64_t kFirstId = 1;
+
+uint64_t KeyOf(uint64_t id, Connection::Side side) { return id << 1 | static_cast<uint64_t>(side); }
+
+Result<void> Control(int epoll, int operation, int fd, uint32_t events, uint64_t key) {
   epoll_event event{};
   event.events = events;
-  event.data.fd = fd;
-  if (::epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
-    return Error::FromErrno(errno, "epoll_ctl add");
-  }
+  event.data.u64 = key;
+  if (::epoll_ctl(epoll, operation, fd, &event) != 0) return Error::FromErrno(errno, "epoll_ctl");
   return {};
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Acceptor>> Acceptor::Create(int listener, RoleTable roles,
-                                                   uint32_t connections_per_uid, Serve serve,
-                                                   Refused refused) {
+                                                   ConnectionLimits limits, Serve serve,
+                                                   Refused refused, Tidy tidy) {
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return Error::FromErrno(errno, "epoll_create1");
-  UniqueFd stop(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!stop) return Error::FromErrno(errno, "eventfd");
-  RETURN_IF_ERROR(Watch(epoll.get(), listener, EPOLLIN));
-  RETURN_IF_ERROR(Watch(epoll.get(), stop.get(), EPOLLIN));
-  return std::unique_ptr<Acceptor>(new Acceptor(listener, std::move(roles), connections_per_uid,
-                                                std::move(serve), std::move(refused),
-                                                std::move(epoll), std::move(stop)));
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake) return Error::FromErrno(errno, "eventfd");
+  RETURN_IF_ERROR(Control(epoll.get(), EPOLL_CTL_ADD, listener, EPOLLIN, kListenerKey));
+  RETURN_IF_ERROR(Control(epoll.get(), EPOLL_CTL_ADD, wake.get(), EPOLLIN, kWakeKey));
+  return std::unique_ptr<Acceptor>(
+      new Acceptor(listener, std::move(roles), limits, std::move(serve), std::move(refused),
+                   std::move(tidy), std::move(epoll), std::move(wake)));
 }
 
 void Acceptor::Start() {
   thread_ = std::thread([this] { Run(); });
 }
 
-Acceptor::Acceptor(int listener, RoleTable roles, uint32_t connections_per_uid, Serve serve,
-                   Refused refused, UniqueFd epoll, UniqueFd stop)
+Acceptor::Acceptor(int listener, RoleTable roles, ConnectionLimits limits, Serve serve,
+                   Refused refused, Tidy tidy, UniqueFd epoll, UniqueFd wake)
     : listener_(listener),
       roles_(std::move(roles)),
-      connections_per_uid_(connections_per_uid),
+      limits_(limits),
       serve_(std::move(serve)),
       refused_(std::move(refused)),
+      tidy_(std::move(tidy)),
       epoll_(std::move(epoll)),
-      stop_(std::move(stop)),
+      wake_(std::move(wake)),
+      next_id_(kFirstId),
       next_number_(kFirstNumber) {}
 
 Acceptor::~Acceptor() { Stop(); }
 
-void Acceptor::Stop() {
-  if (!thread_.joinable()) return;
+void Acceptor::Wake() {
   const uint64_t one = 1;
   // An eventfd write of 1 cannot fail short of 2^64 of them.
-  (void)!::write(stop_.get(), &one, sizeof(one));
+  (void)!::write(wake_.get(), &one, sizeof(one));
+}
+
+void Acceptor::StopAccepting() {
+  {
+    const std::lock_guard lock(mutex_);
+    accepting_ = false;
+  }
+  Wake();
+}
+
+void Acceptor::Stop() {
+  if (!thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  Wake();
   thread_.join();
 }
 
 void Acceptor::Run() {
   std::array<epoll_event, 64> events{};
   while (true) {
-    const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), -1);
+    const int count = ::epoll_wait(epoll_.get(), events.data(), events.size(), TimeoutMs());
     for (int i = 0; i < count; ++i) {
-      const int fd = events[static_cast<size_t>(i)].data.fd;
-      if (fd == stop_.get()) return;
-      if (fd == listener_) {
+      const epoll_event& event = events[static_cast<size_t>(i)];
+      const uint64_t key = event.data.u64;
+      if (key == kListenerKey) {
         AcceptAll();
-      } else {
-        Forget(fd);
+      } else if (key != kWakeKey) {
+        OnEvents(key >> 1, static_cast<Connection::Side>(key & 1), event.events);
+      } else if (!OnWake()) {
+        return;
       }
     }
+    OnDeadlines(std::chrono::steady_clock::now());
   }
+}
+
+bool Acceptor::OnWake() {
+  uint64_t ignored = 0;
+  (void)!::read(wake_.get(), &ignored, sizeof(ignored));
+  const std::lock_guard lock(mutex_);
+  if (stopping_) {
+    for (auto& [id, entry] : entries_) entry.connection.Drain(scratch_);
+    entries_.clear();
+    open_count_ = 0;
+    return false;
+  }
+  // A second time it is not there: no matter.
+  if (!accepting_) (void)Control(epoll_.get(), EPOLL_CTL_DEL, listener_, 0, kListenerKey);
+  return true;
 }
 
 void Acceptor::AcceptAll() {
   while (true) {
-    UniqueFd connection(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (connection) {
-      Admit(std::move(connection));
+    UniqueFd client(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (client) {
+      Admit(std::move(client));
     } else if (errno != EINTR && errno != ECONNABORTED) {
       return;  // EAGAIN: all taken; EMFILE: level-triggered, tried again when one is free
     }
   }
 }
 
-void Acceptor::Admit(UniqueFd connection) {
-  auto peer = ReadPeer(connection.get());
-  if (!peer) {
-    const auto credentials =
-        Peer{.uid = static_cast<uid_t>(-1), .pid = 0, .groups = {}, .permitted = {}};
-    return refused_(credentials, peer.error().message());
-  }
+void Acceptor::Admit(UniqueFd client) {
+  Peer nobody{.uid = static_cast<uid_t>(-1), .pid = 0, .groups = {}, .permitted = {}};
+  auto peer = ReadPeer(client.get());
+  if (!peer) return Refuse(std::move(client), std::move(nobody), peer.error().message());
   peer->permitted = OperationsOf(roles_, peer->uid, peer->groups);
-  if (peer->permitted.empty()) return refused_(*peer, "no role");
-  uint32_t& count = per_uid_[peer->uid];
-  if (count >= connections_per_uid_) {
-    return refused_(*peer, StrCat("more than ", connections_per_uid_, " connections"));
+  if (peer->permitted.empty()) {
+    return Refuse(
+        std::move(client), *peer,
+        StrCat("no role: uid ", peer->uid, " is neither root nor in a group of the agent"));
   }
-  auto handed_on = DuplicateForServe(connection.get());
-  if (!handed_on) return refused_(*peer, handed_on.error().message());
-  const int monitor = connection.get();
-  const int number = handed_on->get();
-  if (auto watched = Watch(epoll_.get(), monitor, EPOLLRDHUP); !watched) {
-    return refused_(*peer, watched.error().message());
+  if (auto room = MakeRoom(peer->uid); !room) {
+    return Refuse(std::move(client), std::move(*peer), room.error().message());
   }
-  ++count;
-  open_.emplace(monitor, Open{std::move(connection), peer->uid, number});
-  const OperationSet permitted = peer->permitted;
+  const Peer who = *peer;
+  if (auto begun = Begin(std::move(client), std::move(*peer)); !begun) {
+    refused_(who, begun.error().message());
+  }
+}
+
+Result<void> Acceptor::MakeRoom(uid_t uid) {
+  const auto count = per_uid_.find(uid);
+  if (count == per_uid_.end() || count->second < limits_.per_uid) return {};
+  // Those that never made a call go first, then the longest unused.
+  const auto order = [](const Connection& c) { return std::pair(c.EverCalled(), c.last_use()); };
+  auto victim = entries_.end();
+  std::map<pid_t, uint32_t> holders;
+  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
+    const Connection& connection = it->second.connection;
+    if (!it->second.counted || connection.peer().uid != uid) continue;
+    ++holders[connection.peer().pid];
+    if (!connection.IsIdle()) continue;
+    if (victim == entries_.end() || order(connection) < order(victim->second.connection)) {
+      victim = it;
+    }
+  }
+  const std::string full = StrCat("too many connections of uid ", uid, ", limit ", limits_.per_uid);
+  if (victim == entries_.end()) {
+    const auto most = std::max_element(holders.begin(), holders.end(),
+                                       [](auto& a, auto& b) { return a.second < b.second; });
+    return Unavailable(StrCat(full, "; all have calls at work, ", most->second,
+                              " of them are of process ", most->first, ": end some"));
+  }
+  TurnAway(victim->first, victim->second, http2::ErrorCode::kNoError,
+           StrCat(full, ": the longest unused makes room"));
+  return {};
+}
+
+Result<void> Acceptor::Begin(UniqueFd client, Peer peer) {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
+    return Error::FromErrno(errno, "socketpair");
+  }
+  UniqueFd ours(ends[0]);
+  ASSIGN_OR_RETURN(UniqueFd theirs, NumberedForServe(UniqueFd(ends[1])));
+  const int number = theirs.get();
+  const OperationSet permitted = peer.permitted;
   {
     const std::lock_guard lock(mutex_);
-    peers_[number] = std::move(*peer);
+    peers_[number] = peer;
     ++open_count_;
   }
-  serve_(std::move(*handed_on), permitted);
+  ++per_uid_[peer.uid];
+  const Id id = next_id_++;
+  const auto [it, added] = entries_.try_emplace(
+      id, Entry{.connection = Connection(std::move(client), std::move(ours), std::move(peer),
+                                         limits_.streams, std::chrono::steady_clock::now()),
+                .watched = {},
+                .deadline = {},
+                .counted = true});
+  Update(id, it->second);
+  serve_(std::move(theirs), permitted);
+  return {};
 }
 
-Result<UniqueFd> Acceptor::DuplicateForServe(int connection) {
-  UniqueFd copy(::fcntl(connection, F_DUPFD_CLOEXEC, next_number_));
-  if (!copy && errno == EINVAL) {  // a limit on open files below our range
-    copy.Reset(::fcntl(connection, F_DUPFD_CLOEXEC, 0));
+Result<UniqueFd> Acceptor::NumberedForServe(UniqueFd fd) {
+  UniqueFd numbered(::fcntl(fd.get(), F_DUPFD_CLOEXEC, next_number_));
+  if (!numbered && errno == EINVAL) return fd;  // a limit on open files below our range
+  if (!numbered) return Error::FromErrno(errno, "duplicate a connection");
+  next_number_ = numbered.get() >= kLastNumber ? kFirstNumber : numbered.get() + 1;
+  return numbered;
+}
+
+void Acceptor::Refuse(UniqueFd client, Peer peer, const std::string& text) {
+  refused_(peer, text);
+  const auto farewells = std::count_if(entries_.begin(), entries_.end(),
+                                       [](const auto& entry) { return !entry.second.counted; });
+  if (static_cast<size_t>(farewells) >= kMaxFarewells) return;
+  const auto now = std::chrono::steady_clock::now();
+  const Id id = next_id_++;
+  const auto [it, added] = entries_.try_emplace(
+      id, Entry{.connection = Connection(std::move(client), UniqueFd(), std::move(peer),
+                                         limits_.streams, now),
+                .watched = {},
+                .deadline = {},
+                .counted = false});
+  it->second.connection.TurnAway(http2::ErrorCode::kEnhanceYourCalm, text, now);
+  Update(id, it->second);
+}
+
+void Acceptor::OnEvents(Id id, Connection::Side side, uint32_t events) {
+  const auto found = entries_.find(id);
+  if (found == entries_.end()) return;  // ended by an event before it
+  Entry& entry = found->second;
+  const auto violation =
+      entry.connection.OnEvents(side, events, scratch_, std::chrono::steady_clock::now());
+  if (!violation) return Update(id, entry);
+  refused_(entry.connection.peer(), violation->text);
+  TurnAway(id, entry, violation->code, violation->text);
+}
+
+void Acceptor::TurnAway(Id id, Entry& entry, http2::ErrorCode code, const std::string& text) {
+  // Closed by us, the server's side leaves epoll by itself.
+  entry.watched[static_cast<size_t>(Connection::Side::kServer)].reset();
+  entry.connection.TurnAway(code, text, std::chrono::steady_clock::now());
+  Update(id, entry);
+}
+
+void Acceptor::Update(Id id, Entry& entry) {
+  Connection& connection = entry.connection;
+  if (connection.finished() || connection.turned_away()) Uncount(entry);
+  if (entry.deadline) deadlines_.erase({*entry.deadline, id});
+  if (connection.finished()) {
+    entries_.erase(id);
+    return;
   }
-  if (!copy) return Error::FromErrno(errno, "duplicate a connection");
-  next_number_ = copy.get() >= kLastNumber ? kFirstNumber : copy.get() + 1;
-  return copy;
+  entry.deadline = connection.deadline();
+  if (entry.deadline) deadlines_.insert({*entry.deadline, id});
+  for (const auto side : {Connection::Side::kClient, Connection::Side::kServer}) {
+    Watch(id, entry, side, connection.Wanted(side));
+  }
 }
 
-void Acceptor::Forget(int monitor) {
-  const auto found = open_.find(monitor);
-  if (found == open_.end()) return;
-  if (const auto count = per_uid_.find(found->second.uid); --count->second == 0) {
+void Acceptor::Watch(Id id, Entry& entry, Connection::Side side, std::optional<uint32_t> wanted) {
+  std::optional<uint32_t>& watched = entry.watched[static_cast<size_t>(side)];
+  if (watched == wanted) return;
+  const int operation = !wanted ? EPOLL_CTL_DEL : watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+  // Only a lack of memory or the limit on watches can refuse. Then the deadline must end it.
+  if (!Control(epoll_.get(), operation, entry.connection.fd(side), wanted.value_or(0),
+               KeyOf(id, side)) &&
+      !entry.deadline) {
+    entry.deadline = std::chrono::steady_clock::now();
+    deadlines_.insert({*entry.deadline, id});
+  }
+  watched = wanted;
+}
+
+void Acceptor::Uncount(Entry& entry) {
+  if (!std::exchange(entry.counted, false)) return;
+  if (const auto count = per_uid_.find(entry.connection.peer().uid); --count->second == 0) {
     per_uid_.erase(count);
   }
-  const std::lock_guard lock(mutex_);
-  --open_count_;
+  if (!tidy_at_ && entry.connection.moved() >= kMuch) {
+    tidy_at_ = std::chrono::steady_clock::now() + kTidyDelay;
+  }
   // The entry in peers_ stays until its number is used again: a call that came in before the end of
   // the connection may still be about to ask.
-  open_.erase(found);
+  const std::lock_guard lock(mutex_);
+  --open_count_;
+}
+
+void Acceptor::OnDeadlines(Time now) {
+  if (tidy_at_ && *tidy_at_ <= now) {
+    tidy_at_.reset();
+    tidy_();
+  }
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
+    const Id id = deadlines_.begin()->second;
+    Entry& entry = entries_.at(id);
+    const Connection& connection = entry.connection;
+    if (connection.turned_away() || connection.Greeted()) {
+      Uncount(entry);
+      deadlines_.erase(deadlines_.begin());
+      entries_.erase(id);
+      continue;
+    }
+    const std::string text = StrCat("no HTTP/2 preface and SETTINGS within ",
+                                    kHandshakeTime.count(), " s of connecting");
+    refused_(connection.peer(), text);
+    TurnAway(id, entry, http2::ErrorCode::kProtocolError, text);
+  }
+}
+
+int Acceptor::TimeoutMs() const {
+  std::optional<Time> next = tidy_at_;
+  if (!deadlines_.empty() && (!next || deadlines_.begin()->first < *next)) {
+    next = deadlines_.begin()->first;
+  }
+  if (!next) return -1;
+  const auto left = *next - std::chrono::steady_clock::now();
+  const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+  return static_cast<int>(std::max<int64_t>(ms, 0));
 }
 
 std::optional<Peer> Acceptor::PeerOf(const std::string& grpc_peer) const {

@@ -1,22 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// Acceptor: accepts on the API socket, decides by the peer's credentials, hands connections on.
+// Acceptor: accepts on the API socket, decides by the peer's credentials, and stands between each
+// client and the gRPC server of its permissions (connection.h).
 //
-// One thread. For each connection it keeps a second descriptor, by which it sees the connection end
-// (hang-up) and so keeps the count per user. The other descriptor belongs to `serve`. Descriptor
-// numbers handed to `serve` come from a rotating range, so that a number names one connection for
-// long after its end: PeerOf() is how a handler learns who called.
+// One thread. `serve` gets one end of a socket pair. Descriptor numbers handed to it come from a
+// rotating range, so that a number names one connection for long after its end: PeerOf() is how a
+// handler learns who called.
+//
+// A user has so many connections. The next one takes the place of one of his that has no call at
+// work, the longest unused first; when all of them work, it is refused with words.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <unordered_map>
+#include <utility>
 
+#include "agent/api/grpc/connection.h"
 #include "agent/api/grpc/peer.h"
 #include "agent/api/grpc/roles.h"
 #include "holdfast/base/result.h"
@@ -24,56 +30,94 @@
 
 namespace holdfast::agent::api {
 
+struct ConnectionLimits {
+  uint32_t per_uid = 64;
+  uint32_t streams = 128;  // calls at once on one connection
+};
+
 class Acceptor {
  public:
   // Called on the acceptor's thread; takes the descriptor.
   using Serve = std::function<void(UniqueFd connection, OperationSet permitted)>;
   // A peer that was turned away, and why.
   using Refused = std::function<void(const Peer& peer, const std::string& reason)>;
+  // Connections that moved much have ended a while ago: their memory can go back to the system.
+  using Tidy = std::function<void()>;
 
   // `listener` is borrowed, non-blocking and already listening.
   static Result<std::unique_ptr<Acceptor>> Create(int listener, RoleTable roles,
-                                                  uint32_t connections_per_uid, Serve serve,
-                                                  Refused refused);
+                                                  ConnectionLimits limits, Serve serve,
+                                                  Refused refused, Tidy tidy);
   void Start();
   ~Acceptor();  // Stop()
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  // Ends the thread. Connections that were handed on stay, and PeerOf() still answers.
+  // No new connections; those that are there go on.
+  void StopAccepting();
+  // Ends the thread and every connection, after what the servers have written. PeerOf() still
+  // answers.
   void Stop();
 
   // Who is behind grpc::ServerContext::peer(), "fd:<number>". Thread-safe.
   std::optional<Peer> PeerOf(const std::string& grpc_peer) const;
-  // Connections open now. Thread-safe.
+  // Connections that are served now. Thread-safe.
   size_t ConnectionCount() const;
 
  private:
-  Acceptor(int listener, RoleTable roles, uint32_t connections_per_uid, Serve serve,
-           Refused refused, UniqueFd epoll, UniqueFd stop);
-  void Run();
-  void AcceptAll();
-  void Admit(UniqueFd connection);
-  Result<UniqueFd> DuplicateForServe(int connection);
-  void Forget(int monitor);
-
-  struct Open {
-    UniqueFd monitor;
-    uid_t uid;
-    int number;  // the descriptor number that `serve` got
+  using Id = uint64_t;
+  using Time = Connection::Time;
+  struct Entry {
+    Connection connection;
+    // What epoll holds now, by side.
+    std::array<std::optional<uint32_t>, 2> watched{};
+    std::optional<Time> deadline;
+    bool counted = false;
   };
+
+  Acceptor(int listener, RoleTable roles, ConnectionLimits limits, Serve serve, Refused refused,
+           Tidy tidy, UniqueFd epoll, UniqueFd wake);
+  void Wake();
+  void Run();
+  // False: the thread is to end.
+  bool OnWake();
+  void AcceptAll();
+  void Admit(UniqueFd client);
+  // kUnavailable with words for the client when all places of the user have calls at work.
+  Result<void> MakeRoom(uid_t uid);
+  Result<void> Begin(UniqueFd client, Peer peer);
+  Result<UniqueFd> NumberedForServe(UniqueFd fd);
+  void OnEvents(Id id, Connection::Side side, uint32_t events);
+  void TurnAway(Id id, Entry& entry, http2::ErrorCode code, const std::string& text);
+  // A client that was never served.
+  void Refuse(UniqueFd client, Peer peer, const std::string& text);
+  // Brings epoll, deadlines and counts up to the connection's state; ends it when it is finished.
+  void Update(Id id, Entry& entry);
+  void Watch(Id id, Entry& entry, Connection::Side side, std::optional<uint32_t> wanted);
+  void Uncount(Entry& entry);
+  void OnDeadlines(Time now);
+  int TimeoutMs() const;
 
   const int listener_;
   const RoleTable roles_;
-  const uint32_t connections_per_uid_;
+  const ConnectionLimits limits_;
   const Serve serve_;
   const Refused refused_;
+  const Tidy tidy_;
   const UniqueFd epoll_;
-  const UniqueFd stop_;
-  std::unordered_map<int, Open> open_;           // by monitor; the thread's own
-  std::unordered_map<uid_t, uint32_t> per_uid_;  // the thread's own
+  const UniqueFd wake_;
+  // The thread's own.
+  std::unordered_map<Id, Entry> entries_;
+  std::set<std::pair<Time, Id>> deadlines_;
+  std::optional<Time> tidy_at_;
+  std::unordered_map<uid_t, uint32_t> per_uid_;
+  Id next_id_;
   int next_number_;
+  std::array<char, 64 << 10> scratch_;
+
   mutable std::mutex mutex_;
+  bool accepting_ = true;                // guarded by mutex_
+  bool stopping_ = false;                // guarded by mutex_
   std::unordered_map<int, Peer> peers_;  // by number; guarded by mutex_
   size_t open_count_ = 0;                // guarded by mutex_
   std::thread thread_;

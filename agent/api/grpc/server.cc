@@ -7,6 +7,7 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
+#include <malloc.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -73,21 +74,26 @@ class ApiServer::Impl {
     // Root's server is made at once, so that a server that cannot be made fails the start.
     if (ServerFor(OperationSet::All()) == nullptr) return Internal("start gRPC server: refused");
     auto acceptor = Acceptor::Create(
-        socket_.fd(), std::move(roles), core_.options.connections_per_uid,
+        socket_.fd(), std::move(roles),
+        api::ConnectionLimits{.per_uid = core_.options.connections_per_uid,
+                              .streams = core_.options.streams_per_connection},
         [this](UniqueFd connection, OperationSet permitted) {
           grpc::Server* server = ServerFor(permitted);
           if (server != nullptr) grpc::AddInsecureChannelFromFd(server, connection.Release());
         },
-        [this](const Peer& peer, const std::string& reason) { AuditRefused(peer, reason); });
+        [this](const Peer& peer, const std::string& reason) { AuditRefused(peer, reason); },
+        // It looks at the whole heap: not on the acceptor's thread.
+        [this] { core_.requests.PostAlways([] { (void)::malloc_trim(0); }); });
     if (!acceptor) return std::move(acceptor.error());
     acceptor_ = std::move(*acceptor);
     acceptor_->Start();
     return {};
   }
 
-  // 1. No new connections. 2. Sessions are told, calls cancelled. 3. Workers are joined.
+  // 1. No new connections. 2. Sessions are told, calls cancelled. 3. Workers are joined. 4. What
+  // the servers had to say last goes to the clients.
   ~Impl() {
-    if (acceptor_) acceptor_->Stop();
+    if (acceptor_) acceptor_->StopAccepting();
     const uint64_t one = 1;
     // An eventfd write of 1 cannot fail short of 2^64 of them.
     if (core_.stop_event) (void)!::write(core_.stop_event.get(), &one, sizeof(one));
@@ -99,6 +105,7 @@ class ApiServer::Impl {
     core_.log_readers.Stop();
     core_.requests.Stop();
     servers_.clear();
+    if (acceptor_) acceptor_->Stop();
   }
 
  private:

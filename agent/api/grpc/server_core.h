@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/api/grpc/answer_budget.h"
 #include "agent/api/grpc/audit.h"
 #include "agent/api/grpc/log_waker.h"
 #include "agent/api/grpc/peer.h"
@@ -23,6 +24,9 @@ inline constexpr size_t kRequestQueue = 1024;
 inline constexpr size_t kLogThreads = 2;
 inline constexpr size_t kLogQueue = 16384;  // above streams_per_connection x connections_per_uid
 
+// Answers that wait for one user to read them.
+inline constexpr size_t kUnreadAnswerBytes = 32 << 20;
+
 struct ServerCore {
   ServerCore(ApiDependencies dependencies, ApiOptions chosen)
       : deps(std::move(dependencies)),
@@ -36,6 +40,7 @@ struct ServerCore {
   const ApiOptions options;
   AuditLog audit;
   std::function<std::optional<Peer>(const std::string& grpc_peer)> peer_of;
+  AnswerBudget unread_answers{kUnreadAnswerBytes};
   Workers requests{"api-request", kRequestThreads, kRequestQueue};
   Workers log_readers{"api-logs", kLogThreads, kLogQueue};
   Workers exec_sessions;

@@ -9,12 +9,34 @@
 namespace holdfast::agent::api {
 namespace {
 
-grpc::Status StatusOfResult(const Result<void>& result) {
-  return result ? grpc::Status::OK : ToStatus(result.error());
-}
-
 const grpc::Status kBusy(grpc::StatusCode::RESOURCE_EXHAUSTED,
                          "the agent is busy: too many requests wait; try again");
+const grpc::Status kUnread(grpc::StatusCode::RESOURCE_EXHAUSTED,
+                           StrCat("answers of more than ", kUnreadAnswerBytes >> 20,
+                                  " MiB wait for your user to read them; read those first"));
+
+// One unary call. Its answer counts against the caller's budget until the call is over.
+class UnaryCall final : public grpc::ServerUnaryReactor {
+ public:
+  UnaryCall(ServerCore& core, const std::string& grpc_peer) : core_(core) {
+    if (const auto peer = core.peer_of(grpc_peer)) uid_ = peer->uid;
+  }
+  void Conclude(const Result<void>& result, google::protobuf::Message& response) {
+    if (!result) return Finish(ToStatus(result.error()));
+    share_ = core_.unread_answers.Take(uid_, response.ByteSizeLong());
+    if (share_) return Finish(grpc::Status::OK);
+    // Freed now, not when gRPC is done with the call; Clear() would keep the memory.
+    const std::unique_ptr<google::protobuf::Message> empty(response.New());
+    response.GetReflection()->Swap(&response, empty.get());
+    Finish(kUnread);
+  }
+  void OnDone() override { delete this; }
+
+ private:
+  ServerCore& core_;
+  uid_t uid_ = static_cast<uid_t>(-1);
+  std::optional<AnswerBudget::Share> share_;
+};
 
 }  // namespace
 
@@ -71,34 +93,40 @@ std::optional<grpc::Status> NodeAgentService::Refusal(const grpc::CallbackServer
 
 grpc::ServerUnaryReactor* NodeAgentService::Answer(grpc::CallbackServerContext* context,
                                                    Method method,
+                                                   google::protobuf::Message& response,
                                                    const std::function<Result<void>()>& work) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-  const auto refusal = Refusal(*context, method);
-  reactor->Finish(refusal ? *refusal : StatusOfResult(work()));
-  return reactor;
+  auto* call = new UnaryCall(core_, context->peer());
+  if (const auto refusal = Refusal(*context, method)) {
+    call->Finish(*refusal);
+  } else {
+    call->Conclude(work(), response);
+  }
+  return call;
 }
 
 grpc::ServerUnaryReactor* NodeAgentService::AnswerBlocking(grpc::CallbackServerContext* context,
                                                            Method method,
+                                                           google::protobuf::Message& response,
                                                            std::function<Result<void>()> work) {
-  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  auto* call = new UnaryCall(core_, context->peer());
   if (const auto refusal = Refusal(*context, method)) {
-    reactor->Finish(*refusal);
-    return reactor;
+    call->Finish(*refusal);
+    return call;
   }
   // Request and response live until the reactor has finished.
   const bool posted = core_.requests.Post(
-      [reactor, work = std::move(work)] { reactor->Finish(StatusOfResult(work())); });
-  if (!posted) reactor->Finish(kBusy);
-  return reactor;
+      [call, &response, work = std::move(work)] { call->Conclude(work(), response); });
+  if (!posted) call->Finish(kBusy);
+  return call;
 }
 
 grpc::ServerUnaryReactor* NodeAgentService::AnswerChange(grpc::CallbackServerContext* context,
-                                                         Method method, std::string target,
-                                                         std::string target_uid,
+                                                         Method method,
+                                                         google::protobuf::Message& response,
+                                                         std::string target, std::string target_uid,
                                                          std::function<Result<void>()> work) {
   return AnswerBlocking(
-      context, method,
+      context, method, response,
       [&core = core_, peer = context->peer(), method, target = std::move(target),
        target_uid = std::move(target_uid), work = std::move(work)]() -> Result<void> {
         AuditScope audit(core, peer, method, target, target_uid);

@@ -78,15 +78,18 @@ class NodeAgentService final : public v1::NodeAgent::CallbackService {
  private:
   // Set when the caller may not; a refused change or exec is also written to the audit log.
   std::optional<grpc::Status> Refusal(const grpc::CallbackServerContext& context, Method method);
-  // Answers at once, from memory.
+  // Answers at once, from memory, with `response`, which `work` fills.
   grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, Method method,
+                                   google::protobuf::Message& response,
                                    const std::function<Result<void>()>& work);
   // Runs `work` on a request worker, which may block.
   grpc::ServerUnaryReactor* AnswerBlocking(grpc::CallbackServerContext* context, Method method,
+                                           google::protobuf::Message& response,
                                            std::function<Result<void>()> work);
   // The same between the two audit lines. `target_uid` may be empty.
   grpc::ServerUnaryReactor* AnswerChange(grpc::CallbackServerContext* context, Method method,
-                                         std::string target, std::string target_uid,
+                                         google::protobuf::Message& response, std::string target,
+                                         std::string target_uid,
                                          std::function<Result<void>()> work);
   bool ShowsEnvironment() const { return permitted_.Has(Operation::kReadData); }
 

@@ -66,7 +66,8 @@ grpc::ServerUnaryReactor* NodeAgentService::Apply(grpc::CallbackServerContext* c
                                                   const v1::ApplyRequest* request,
                                                   v1::ApplyResponse* response) {
   return AnswerChange(
-      context, Method::kApply, request->origin(), {}, [this, request, response]() -> Result<void> {
+      context, Method::kApply, *response, request->origin(), {},
+      [this, request, response]() -> Result<void> {
         if (request->manifest().size() > kMaxManifestBytes) {
           return InvalidArgument("manifest: more than 4 MiB");
         }
@@ -89,7 +90,7 @@ grpc::ServerUnaryReactor* NodeAgentService::Delete(grpc::CallbackServerContext* 
       is_pod ? RunningPod(core_.deps, request->namespace_(), request->name()) : nullptr;
   const std::string name = StrCat(request->namespace_(), "/", request->name());
   return AnswerChange(
-      context, Method::kDelete, is_pod ? name : StrCat(kind, " ", name),
+      context, Method::kDelete, *response, is_pod ? name : StrCat(kind, " ", name),
       pod ? pod->metadata().uid() : "", [this, request, response, pod, kind]() -> Result<void> {
         if (request->namespace_().empty() || request->name().empty()) {
           return InvalidArgument("namespace and name are required");
@@ -122,8 +123,9 @@ grpc::ServerUnaryReactor* NodeAgentService::Check(grpc::CallbackServerContext* c
     }
     return {};
   };
-  if (!request->repair()) return AnswerBlocking(context, Method::kCheck, work);
-  return AnswerChange(context, Method::kCheckRepair, core_.deps.instance.node_name, {}, work);
+  if (!request->repair()) return AnswerBlocking(context, Method::kCheck, *response, work);
+  return AnswerChange(context, Method::kCheckRepair, *response, core_.deps.instance.node_name, {},
+                      work);
 }
 
 }  // namespace holdfast::agent::api

@@ -48,35 +48,37 @@ ImageConfig ReadImageConfig(const v1::ImageConfig& from) {
 grpc::ServerUnaryReactor* NodeAgentService::ListImages(grpc::CallbackServerContext* context,
                                                        const v1::ListImagesRequest* /*request*/,
                                                        v1::ListImagesResponse* response) {
-  return AnswerBlocking(context, Method::kListImages, [this, response]() -> Result<void> {
-    ASSIGN_OR_RETURN(std::vector<Image> images, core_.deps.images.List());
-    const auto name = [](const Image& image) {
-      return image.repo_tags.empty() ? std::string() : image.repo_tags.front();
-    };
-    std::sort(images.begin(), images.end(), [&](const Image& a, const Image& b) {
-      return std::pair(name(a), a.id) < std::pair(name(b), b.id);
-    });
-    for (const Image& image : images) {
-      FillImage(image, ShowsEnvironment(), *response->add_images());
-    }
-    return {};
-  });
+  return AnswerBlocking(
+      context, Method::kListImages, *response, [this, response]() -> Result<void> {
+        ASSIGN_OR_RETURN(std::vector<Image> images, core_.deps.images.List());
+        const auto name = [](const Image& image) {
+          return image.repo_tags.empty() ? std::string() : image.repo_tags.front();
+        };
+        std::sort(images.begin(), images.end(), [&](const Image& a, const Image& b) {
+          return std::pair(name(a), a.id) < std::pair(name(b), b.id);
+        });
+        for (const Image& image : images) {
+          FillImage(image, ShowsEnvironment(), *response->add_images());
+        }
+        return {};
+      });
 }
 
 grpc::ServerUnaryReactor* NodeAgentService::GetImage(grpc::CallbackServerContext* context,
                                                      const v1::GetImageRequest* request,
                                                      v1::Image* response) {
-  return AnswerBlocking(context, Method::kGetImage, [this, request, response]() -> Result<void> {
-    ASSIGN_OR_RETURN(const Image image, core_.deps.images.Get(request->reference()));
-    FillImage(image, ShowsEnvironment(), *response);
-    return {};
-  });
+  return AnswerBlocking(
+      context, Method::kGetImage, *response, [this, request, response]() -> Result<void> {
+        ASSIGN_OR_RETURN(const Image image, core_.deps.images.Get(request->reference()));
+        FillImage(image, ShowsEnvironment(), *response);
+        return {};
+      });
 }
 
 grpc::ServerUnaryReactor* NodeAgentService::RemoveImage(grpc::CallbackServerContext* context,
                                                         const v1::RemoveImageRequest* request,
-                                                        v1::RemoveImageResponse* /*response*/) {
-  return AnswerChange(context, Method::kRemoveImage, request->reference(), {},
+                                                        v1::RemoveImageResponse* response) {
+  return AnswerChange(context, Method::kRemoveImage, *response, request->reference(), {},
                       [this, request] { return core_.deps.images.Remove(request->reference()); });
 }
 

@@ -57,7 +57,7 @@ using EventStream = WatchStream<v1::EventChange, EventPtr>;
 grpc::ServerUnaryReactor* NodeAgentService::ListPods(grpc::CallbackServerContext* context,
                                                      const v1::ListPodsRequest* request,
                                                      v1::ListPodsResponse* response) {
-  return Answer(context, Method::kListPods, [&]() -> Result<void> {
+  return Answer(context, Method::kListPods, *response, [&]() -> Result<void> {
     ASSIGN_OR_RETURN(const LabelSelector selector, LabelSelector::Parse(request->label_selector()));
     for (const PodPtr& pod : core_.deps.pods.ListPods()) {
       if (!InNamespace(request->namespace_(), pod->metadata().namespace_())) continue;
@@ -71,7 +71,7 @@ grpc::ServerUnaryReactor* NodeAgentService::ListPods(grpc::CallbackServerContext
 grpc::ServerUnaryReactor* NodeAgentService::GetPod(grpc::CallbackServerContext* context,
                                                    const v1::GetPodRequest* request,
                                                    core::Pod* response) {
-  return Answer(context, Method::kGetPod, [&]() -> Result<void> {
+  return Answer(context, Method::kGetPod, *response, [&]() -> Result<void> {
     ASSIGN_OR_RETURN(const PodPtr pod,
                      FindPod(core_.deps.pods, request->namespace_(), request->name()));
     CopyPod(*pod, ShowsEnvironment(), *response);
@@ -107,7 +107,7 @@ grpc::ServerWriteReactor<v1::PodChange>* NodeAgentService::WatchPods(
 grpc::ServerUnaryReactor* NodeAgentService::ListEvents(grpc::CallbackServerContext* context,
                                                        const v1::ListEventsRequest* request,
                                                        v1::ListEventsResponse* response) {
-  return Answer(context, Method::kListEvents, [&]() -> Result<void> {
+  return Answer(context, Method::kListEvents, *response, [&]() -> Result<void> {
     for (const EventPtr& event : core_.deps.pods.ListEvents()) {
       if (Wants(*request, *event)) *response->add_events() = *event;
     }
@@ -138,7 +138,7 @@ grpc::ServerWriteReactor<v1::EventChange>* NodeAgentService::WatchEvents(
 grpc::ServerUnaryReactor* NodeAgentService::GetNode(grpc::CallbackServerContext* context,
                                                     const v1::GetNodeRequest* /*request*/,
                                                     core::Node* response) {
-  return AnswerBlocking(context, Method::kGetNode, [this, response]() -> Result<void> {
+  return AnswerBlocking(context, Method::kGetNode, *response, [this, response]() -> Result<void> {
     *response = core_.deps.node();
     return {};
   });
@@ -147,7 +147,7 @@ grpc::ServerUnaryReactor* NodeAgentService::GetNode(grpc::CallbackServerContext*
 grpc::ServerUnaryReactor* NodeAgentService::Version(grpc::CallbackServerContext* context,
                                                     const v1::VersionRequest* /*request*/,
                                                     v1::VersionResponse* response) {
-  return Answer(context, Method::kVersion, [&]() -> Result<void> {
+  return Answer(context, Method::kVersion, *response, [&]() -> Result<void> {
     utsname kernel{};
     if (::uname(&kernel) != 0) return Error::FromErrno(errno, "uname");
     response->set_version(core_.deps.version);

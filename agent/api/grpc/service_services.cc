@@ -27,7 +27,7 @@ bool IsOf(const SlicePtr& slice, const std::string& service) {
 grpc::ServerUnaryReactor* NodeAgentService::ListServices(grpc::CallbackServerContext* context,
                                                          const v1::ListServicesRequest* request,
                                                          v1::ListServicesResponse* response) {
-  return Answer(context, Method::kListServices, [&]() -> Result<void> {
+  return Answer(context, Method::kListServices, *response, [&]() -> Result<void> {
     ASSIGN_OR_RETURN(const LabelSelector selector, LabelSelector::Parse(request->label_selector()));
     for (const ServicePtr& service : core_.deps.services.ListServices()) {
       if (!InNamespace(request->namespace_(), service->metadata().namespace_())) continue;
@@ -40,7 +40,7 @@ grpc::ServerUnaryReactor* NodeAgentService::ListServices(grpc::CallbackServerCon
 grpc::ServerUnaryReactor* NodeAgentService::ListEndpointSlices(
     grpc::CallbackServerContext* context, const v1::ListEndpointSlicesRequest* request,
     v1::ListEndpointSlicesResponse* response) {
-  return Answer(context, Method::kListEndpointSlices, [&]() -> Result<void> {
+  return Answer(context, Method::kListEndpointSlices, *response, [&]() -> Result<void> {
     for (const SlicePtr& slice : core_.deps.services.ListSlices()) {
       if (!InNamespace(request->namespace_(), slice->metadata().namespace_())) continue;
       if (IsOf(slice, request->service())) *response->add_slices() = *slice;
@@ -52,7 +52,7 @@ grpc::ServerUnaryReactor* NodeAgentService::ListEndpointSlices(
 grpc::ServerUnaryReactor* NodeAgentService::ExplainService(grpc::CallbackServerContext* context,
                                                            const v1::ExplainServiceRequest* request,
                                                            v1::ExplainServiceResponse* response) {
-  return Answer(context, Method::kExplainService, [&]() -> Result<void> {
+  return Answer(context, Method::kExplainService, *response, [&]() -> Result<void> {
     if (request->namespace_().empty() || request->name().empty()) {
       return InvalidArgument("namespace and name are required");
     }

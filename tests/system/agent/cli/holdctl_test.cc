@@ -117,6 +117,71 @@ TEST_F(HoldctlTest, DeletesAndWaits) {
   EXPECT_EQ(Run("delete pod none --ignore-not-found").code, 0);
 }
 
+// No pod ends here before the last deletion was asked for.
+TEST_F(HoldctlTest, DeletesManyTogetherAndTellsInOrder) {
+  server_.reset();
+  std::vector<std::string> asked;
+  auto dependencies = Dependencies();
+  dependencies.delete_object = [&](const std::string& kind, const std::string& object_namespace,
+                                   const std::string& name) -> Result<EditedObject> {
+    if (name == "none") return NotFound("pods \"none\" not found");
+    asked.push_back(name);
+    if (name == "last") {
+      for (const std::string& ended : asked) pods_.RemovePod("uid-" + ended);
+    }
+    return EditedObject{kind, object_namespace, name, name + ".yaml", EditOutcome::kDeleted};
+  };
+  auto started = ApiServer::Start(std::move(dependencies), options_);
+  ASSERT_TRUE(started.has_value()) << started.error().message();
+  server_ = std::move(*started);
+  std::string words;
+  std::string told;
+  for (int i = 0; i < 30; ++i) {
+    const std::string name = i == 29 ? "last" : "p" + std::to_string(97 * i % 29);
+    pods_.SetPod(RunningPod(name + "-node1", "uid-" + name));
+    words += " " + name + (i == 10 ? " none" : "");
+    told += "pod \"" + name + "\" deleted from default namespace\n";
+  }
+  const Ran ran = Run("delete pod" + words + " --timeout=30s");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(ran.out, told);
+  EXPECT_EQ(ran.err, "Error from server (NotFound): pods \"none\" not found\n");
+  EXPECT_EQ(pods_.ListPods().size(), 1u);
+
+  pods_.SetPod(RunningPod("b-node1", "uid-b"));
+  const Ran late = Run("delete pod web b --timeout=1s");
+  EXPECT_EQ(late.code, 1);
+  EXPECT_EQ(late.err,
+            "error: timed out waiting for the condition on pods/web-node1\n"
+            "error: timed out waiting for the condition on pods/b-node1\n");
+  EXPECT_EQ(Run("delete pod web b --no-wait").code, 0);
+}
+
+TEST_F(HoldctlTest, SaysThatThereAreTooManyConnections) {
+  server_.reset();
+  options_.connections_per_uid = 2;
+  StartServer();
+  const auto first = NewStub();
+  const auto second = NewStub();
+  grpc::ClientContext contexts[2];
+  const auto watch_first = first->WatchPods(&contexts[0], v1::WatchPodsRequest());
+  const auto watch_second = second->WatchPods(&contexts[1], v1::WatchPodsRequest());
+  v1::PodChange change;
+  ASSERT_TRUE(watch_first->Read(&change));
+  ASSERT_TRUE(watch_second->Read(&change));
+  const Ran ran = Run("get pods");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(ran.err,
+            "error: the agent turns you away: too many connections of uid 0, limit 2; all have "
+            "calls at work, 2 of them are of process " +
+                std::to_string(::getpid()) + ": end some\n");
+  contexts[0].TryCancel();
+  (void)watch_first->Finish();
+  EXPECT_TRUE(Eventually([&] { return Run("get pods").code == 0; }));
+  contexts[1].TryCancel();
+  (void)watch_second->Finish();
+}
+
 TEST_F(HoldctlTest, Waits) {
   EXPECT_EQ(Run("wait --for=condition=Ready pod/web --timeout=5s").out, "pod/web condition met\n");
   const Ran late = Run("wait --for=condition=Gone web --timeout=1s");

@@ -87,31 +87,5 @@ TEST_F(ServerTest, StopsWithStreamsOpen) {
   EXPECT_EQ(pods_.watchers(), 0u);
 }
 
-TEST_F(ServerTest, ConnectionsPerUserAreBounded) {
-  std::vector<UniqueFd> held;
-  size_t closed = 0;
-  for (uint32_t i = 0; i < options_.connections_per_uid + 20; ++i) {
-    UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    options_.socket_path.copy(address.sun_path, sizeof(address.sun_path) - 1);
-    ASSERT_EQ(::connect(socket.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-    held.push_back(std::move(socket));
-  }
-  // A served connection gets HTTP/2 settings, a refused one end-of-file.
-  for (const UniqueFd& socket : held) {
-    char byte = 0;
-    if (::recv(socket.get(), &byte, 1, 0) <= 0) ++closed;
-  }
-  EXPECT_GE(closed, 20u);
-  held.clear();
-  EXPECT_TRUE(Eventually([&] {
-    const auto fresh = NewStub();
-    grpc::ClientContext context;
-    v1::VersionResponse version;
-    return fresh->Version(&context, v1::VersionRequest(), &version).ok();
-  }));
-}
-
 }  // namespace
 }  // namespace holdfast::agent

@@ -114,21 +114,27 @@ TEST_F(ThreadsTest, TheAcceptorKnowsItsPeersAndCountsThemDown) {
   std::vector<UniqueFd> served;
   std::atomic<int> refused = 0;
   auto acceptor = Acceptor::Create(
-      socket->fd(), RoleTable{.own_uid = ::geteuid(), .groups = {}}, 10,
+      socket->fd(), RoleTable{.own_uid = ::geteuid(), .groups = {}},
+      ConnectionLimits{.per_uid = 10},
       [&](UniqueFd connection, OperationSet permitted) {
         EXPECT_EQ(permitted, OperationSet::All());
         const std::lock_guard lock(mutex);
         served.push_back(std::move(connection));
       },
-      [&](const Peer&, const std::string&) { ++refused; });
+      [&](const Peer&, const std::string&) { ++refused; }, [] {});
   ASSERT_TRUE(acceptor.has_value());
   (*acceptor)->Start();
   std::vector<UniqueFd> clients;
+  // None of them has a call at work: the last five take the places of the first.
   for (int i = 0; i < 15; ++i) clients.push_back(Connect());
-  EXPECT_TRUE(Eventually([&] { return refused == 5; }));
+  EXPECT_TRUE(Eventually([&] {
+    const std::lock_guard lock(mutex);
+    return served.size() == 15;
+  }));
+  EXPECT_EQ((*acceptor)->ConnectionCount(), 10u);
+  EXPECT_EQ(refused, 0);
   {
     const std::lock_guard lock(mutex);
-    ASSERT_EQ(served.size(), 10u);
     const auto peer = (*acceptor)->PeerOf("fd:" + std::to_string(served.front().get()));
     ASSERT_TRUE(peer.has_value());
     EXPECT_EQ(peer->uid, ::geteuid());
