@@ -4,6 +4,8 @@ from attack import attack, breach_if
 from oracle import SECRET
 
 KINDS = {"default": {}, "own-users": {"hostUsers": False}, "shared-pids": {"shareProcessNamespace": True}}
+# Writes there set an alarm of the writer's own (PSI triggers, mode 0666) and change nothing else.
+WRITABLE = ("/proc/pressure/",)
 REFUSED = {"EPERM", "ENOSYS", "EACCES"}
 # Calls that the default profile lets through and whose arguments here are wrong or harmless.
 PASSES = {"ptrace-init": "allowed by the profile since Linux 4.8; the kernel's ptrace rules decide",
@@ -57,7 +59,8 @@ def files_of_the_kernel_open_for_writing(kit):
     kinds = {**KINDS, "host-network": {"hostNetwork": True}, "host-pids": {"hostPID": True}}
     for label, spec in kinds.items():
         wrong += [f"{label}: {file}" for file in kit.complete(
-            ["/bin/attacker", "open-for-writing", "/proc", "/sys"], pod=spec)]
+            ["/bin/attacker", "open-for-writing", "/proc", "/sys"], pod=spec)
+            if not file.startswith(WRITABLE)]
     breach_if(wrong, f"{len(wrong)}: {wrong[:12]}")
     return f"every file below /proc and /sys in {len(kinds)} kinds of pod"
 
@@ -103,10 +106,8 @@ def beyond(text):
         if not line.startswith("SEIZED"):
             continue
         words = line.split()
-        own, bounding, root = (words[words.index(w) + 1] for w in ("own", "bounding", "root"))
-        effective = words[words.index("effective") + 1]
-        more = bounding not in ("?", own) or (effective != "?" and int(effective, 16) & ~int(own, 16))
-        if more or root == "other":
+        own, *its = (words[words.index(w) + 1] for w in ("own", "bounding", "effective"))
+        if any(int(c, 16) & ~int(own, 16) for c in its if c != "?"):
             found.append(line[:160])
     return found
 

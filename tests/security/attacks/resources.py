@@ -7,7 +7,6 @@ import time
 
 from attack import attack, breach_if
 from images import Image, Member, tar
-from target import MOST_PIDS
 
 MOST_FILE = 1 << 20
 FEW_PROCESSES = 4096
@@ -67,18 +66,23 @@ def fork_bombs_in_many_pods(kit):
     for i in range(6):
         kit.pod(f"bomb-{i}", [kit.container("main", ["/bin/sh", "-c", bomb])])
     slowest = 0
-    most = 0
+    most, limits = 0, set()
     end = time.monotonic() + 20
     while time.monotonic() < end:
         began = time.monotonic()
         kit.node.ctl("get", "pods")
         slowest = max(slowest, time.monotonic() - began)
-        most = max([most, *[int(p.read_text()) for t in kit.node.cgroup_trees()
-                            for p in t.glob("kubepods/**/pod*/pids.current")]])
+        for folder in pod_cgroups(kit):
+            most = max(most, int((folder / "pids.current").read_text()))
+            limits.add((folder / "pids.max").read_text().strip())
         time.sleep(0.2)
-    breach_if(most >= FEW_PROCESSES or most >= MOST_PIDS - 100, f"one pod had {most} processes")
+    breach_if("max" in limits, f"no limit of a pod's own; one had {most} processes")
     breach_if(slowest > 10, f"the API took {slowest:.1f} s")
     return f"at most {most} processes per pod, slowest answer {slowest:.2f} s"
+
+
+def pod_cgroups(kit):
+    return [p.parent for t in kit.node.cgroup_trees() for p in t.glob("kubepods/**/pod*/pids.current")]
 
 
 @attack("B-8,VO-06")

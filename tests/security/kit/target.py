@@ -18,6 +18,7 @@ SETTLING = 60
 MOST_PIDS = 5000
 MOST_MEMORY = 4 << 30
 UP = "/.." * 16
+MARK = "mark-of-the-agents-environment"
 
 
 def programs(bin_dir):
@@ -91,7 +92,8 @@ class Kit:
         subprocess.run(["mkfs.ext4", "-q", "-m", "0", image], check=True)
         subprocess.run(["mount", "-o", "loop", image, self.disk], check=True)
         image.unlink()
-        self.node = Target(self.bin, self.disk / "node", "kit")
+        self.node = Target(self.bin, self.disk / "node", "kit",
+                           environment={"KIT_MARK": MARK})
         if config:
             self.node.set_config(**config)
         self.node.start_agent()

@@ -70,14 +70,8 @@ std::string Field(const std::string& process, const std::string& name) {
 // container.
 void Describe(int pid) {
   const std::string process = "/proc/" + std::to_string(pid);
-  struct stat own{};
-  struct stat its{};
-  // Nothing to see when it has ended meanwhile.
-  const bool other = ::stat("/", &own) == 0 && ::stat((process + "/root/").c_str(), &its) == 0 &&
-                     (own.st_dev != its.st_dev || own.st_ino != its.st_ino);
   std::cout << "SEIZED " << Link(process + "/exe") << " bounding " << Field(process, "CapBnd")
-            << " effective " << Field(process, "CapEff") << " own " << Field("/proc/self", "CapBnd")
-            << " root " << (other ? "other" : "ours") << " descriptors";
+            << " effective " << Field(process, "CapEff") << " own " << Field("/proc/self", "CapBnd") << " descriptors";
   for (int fd = 0; fd < kMostDescriptors; ++fd) {
     const std::string target = Link(process + "/fd/" + std::to_string(fd));
     if (target != "?") std::cout << ' ' << target;
