@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a container may ask of the kernel, write, mount and trace."""
+import fnmatch
+import pathlib
+import re
+
 from attack import attack, breach_if
 from oracle import SECRET
 
@@ -63,6 +67,24 @@ def files_of_the_kernel_open_for_writing(kit):
             if not file.startswith(WRITABLE)]
     breach_if(wrong, f"{len(wrong)}: {wrong[:12]}")
     return f"every file below /proc and /sys in {len(kinds)} kinds of pod"
+
+
+def one_of(patterns):
+    return re.compile("|".join(map(fnmatch.translate, patterns))).match
+
+
+@attack("RT-11")
+def files_of_the_kernel_open_for_reading(kit):
+    lines = [line.strip() for line in (pathlib.Path(__file__).parents[1] / "readable.txt").read_text().splitlines()]
+    reviewed = one_of([line for line in lines if line.startswith("/")])
+    never = one_of([line[1:] for line in lines if line.startswith("!")])
+    wrong, count = [], 0
+    for label, spec in KINDS.items():
+        files = kit.complete(["/bin/attacker", "open-for-reading", "/proc", "/sys"], pod=spec)
+        count += len(files)
+        wrong += [f"{label}: {f}" for f in files if never(f) or not reviewed(f)]
+    breach_if(wrong, f"{len(wrong)} files: {wrong[:12]}")
+    return f"{count} files, each of a reviewed kind"
 
 
 @attack("C7,B-6,RT-10")

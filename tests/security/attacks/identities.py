@@ -7,7 +7,6 @@ from attack import attack, breach_if
 
 DEFAULT = 0xa80425fb  # containerd's fourteen
 NET_ADMIN = 1 << 12
-FILE = pathlib.Path(__file__).parent.parent / "readable.txt"
 
 
 def facts(text):

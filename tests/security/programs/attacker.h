@@ -19,7 +19,7 @@ int Families();  // "FAMILY RESULT" of every socket family
 int MountCgroups();  // "HIERARCHY mounted|RESULT [release_agent RESULT]"
 // files.cc
 int OpenForWriting(const Words& roots);  // every file below that opens for writing
-int Readable(const Words& roots);        // every file below of which a byte can be read
+int OpenForReading(const Words& roots);  // every file below that opens for reading
 int Descend(const Words& words);         // DIRECTORY DEPTH: directories one in another
 int Exchange(const Words& words);        // SECONDS A B: exchanges two names as fast as it can
 int Fill(const Words& words);  // FILE MIB: writes until refused; how much there was room for

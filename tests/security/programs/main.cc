@@ -21,7 +21,7 @@ int Run(const std::string& verb, const Words& words) {
   if (verb == "families") return Families();
   if (verb == "mount-cgroups") return MountCgroups();
   if (verb == "open-for-writing") return OpenForWriting(words);
-  if (verb == "readable") return Readable(words);
+  if (verb == "open-for-reading") return OpenForReading(words);
   if (verb == "descend") return Descend(words);
   if (verb == "exchange") return Exchange(words);
   if (verb == "fill") return Fill(words);

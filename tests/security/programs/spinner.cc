@@ -71,7 +71,8 @@ std::string Field(const std::string& process, const std::string& name) {
 void Describe(int pid) {
   const std::string process = "/proc/" + std::to_string(pid);
   std::cout << "SEIZED " << Link(process + "/exe") << " bounding " << Field(process, "CapBnd")
-            << " effective " << Field(process, "CapEff") << " own " << Field("/proc/self", "CapBnd") << " descriptors";
+            << " effective " << Field(process, "CapEff") << " own " << Field("/proc/self", "CapBnd")
+            << " descriptors";
   for (int fd = 0; fd < kMostDescriptors; ++fd) {
     const std::string target = Link(process + "/fd/" + std::to_string(fd));
     if (target != "?") std::cout << ' ' << target;
