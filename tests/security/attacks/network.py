@@ -133,7 +133,8 @@ def core_dump_of_the_agent(kit):
     folder = pathlib.Path(os.readlink(f"/proc/{pid}/cwd"))
     before = set(folder.iterdir())
     pathlib.Path(f"/proc/{pid}/coredump_filter").write_text("0")
-    resource.prlimit(pid, resource.RLIMIT_CORE, (16 << 20, 16 << 20))
+    hardest = resource.prlimit(pid, resource.RLIMIT_CORE)[1]
+    resource.prlimit(pid, resource.RLIMIT_CORE, (hardest, hardest))
     os.kill(pid, signal.SIGABRT)
     _, status = os.waitpid(pid, 0)
     for file in set(folder.iterdir()) - before:
