@@ -12,8 +12,19 @@
 
 namespace holdfast::runtime {
 
+// Whose programs a filter tells apart: on x86_64 those of i386 too.
+enum class SeccompMachine : uint8_t { kX86_64, kAarch64 };
+#if defined(__x86_64__)
+inline constexpr SeccompMachine kThisMachine = SeccompMachine::kX86_64;
+#elif defined(__aarch64__)
+inline constexpr SeccompMachine kThisMachine = SeccompMachine::kAarch64;
+#else
+#error "no system call numbers for this architecture"
+#endif
+
 // The RuntimeDefault profile for a process with these capabilities (bit n is capability n).
-std::vector<model::BpfInstruction> DefaultSeccompProgram(uint64_t capabilities);
+std::vector<model::BpfInstruction> DefaultSeccompProgram(uint64_t capabilities,
+                                                         SeccompMachine machine = kThisMachine);
 
 // An OCI seccomp profile (JSON) of the node, through libseccomp. kNotFound and kInvalidArgument
 // name the file; never an empty program.

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "holdfast/base/strings.h"
 #include "runtime/plan/bpf_tree.h"
@@ -37,6 +38,7 @@ constexpr uint32_t kNewestFamily = 45;  // AF_MCTP; a newer one is refused until
 constexpr uint32_t kPersonalities[] = {0, 0x0008, 0x20000, 0x20008, 0xffffffff};
 
 struct ArchitectureNumbers {
+  SeccompMachine machine;
   uint32_t audit_arch;
   int16_t AllowedSyscall::* number;
   uint32_t clone;
@@ -46,14 +48,9 @@ struct ArchitectureNumbers {
 };
 
 constexpr ArchitectureNumbers kArchitectures[] = {
-#if defined(__x86_64__)
-    {AUDIT_ARCH_X86_64, &AllowedSyscall::x86_64, 56, 435, 135, 41},
-    {AUDIT_ARCH_I386, &AllowedSyscall::i386, 120, 435, 136, 359},
-#elif defined(__aarch64__)
-    {AUDIT_ARCH_AARCH64, &AllowedSyscall::aarch64, 220, 435, 92, 198},
-#else
-#error "no system call numbers for this architecture"
-#endif
+    {SeccompMachine::kX86_64, AUDIT_ARCH_X86_64, &AllowedSyscall::x86_64, 56, 435, 135, 41},
+    {SeccompMachine::kX86_64, AUDIT_ARCH_I386, &AllowedSyscall::i386, 120, 435, 136, 359},
+    {SeccompMachine::kAarch64, AUDIT_ARCH_AARCH64, &AllowedSyscall::aarch64, 220, 435, 92, 198},
 };
 
 model::BpfInstruction JumpIf(uint16_t test, uint32_t value, size_t jump_true) {
@@ -107,20 +104,22 @@ ArchitectureRules RulesFor(const ArchitectureNumbers& numbers, uint64_t capabili
 
 }  // namespace
 
-std::vector<model::BpfInstruction> DefaultSeccompProgram(uint64_t capabilities) {
+std::vector<model::BpfInstruction> DefaultSeccompProgram(uint64_t capabilities,
+                                                         SeccompMachine machine) {
   // Nearly all containers have the same few sets; writing the program takes longer than copying it.
   static std::mutex mutex;
-  static std::map<uint64_t, BpfProgram> written;
+  static std::map<std::pair<SeccompMachine, uint64_t>, BpfProgram> written;
   constexpr size_t kMaxWritten = 64;
   const std::lock_guard lock(mutex);
-  if (const auto known = written.find(capabilities); known != written.end()) return known->second;
+  const std::pair key(machine, capabilities);
+  if (const auto known = written.find(key); known != written.end()) return known->second;
   std::vector<ArchitectureRules> rules;
   for (const ArchitectureNumbers& numbers : kArchitectures) {
-    rules.push_back(RulesFor(numbers, capabilities));
+    if (numbers.machine == machine) rules.push_back(RulesFor(numbers, capabilities));
   }
   BpfProgram program = WriteSeccompProgram(rules, SECCOMP_RET_KILL_PROCESS);
   if (written.size() >= kMaxWritten) written.clear();
-  written[capabilities] = program;
+  written[key] = program;
   return program;
 }
 
