@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "holdfast/base/result.h"
+#include "holdfast/model/disk_reserve.h"
 #include "holdfast/model/instance.h"
 #include "holdfast/model/proxy_table.h"
 
@@ -63,6 +64,7 @@ struct AgentConfig {
   NodeAmounts kube_reserved;  // of the node's capacity, not for pods
   NodeAmounts system_reserved;
   bool enforce_node_allocatable = true;  // pods together get no more than what is left
+  model::DiskReserve image_reserve;      // of the images' file system, not for images
   std::string log_level = "info";        // trace, debug, info, warn, error
 };
 

@@ -22,6 +22,24 @@ constexpr std::string_view kBookkeepingPrefix = ".wh..wh.";
 constexpr std::string_view kOpaqueName = ".wh..wh..opq";
 constexpr size_t kMaxXattrValue = 64 * 1024;
 
+constexpr size_t kBlock = 4096;
+
+bool IsZero(std::string_view bytes) {
+  return bytes.front() == 0 && bytes.substr(1) == bytes.substr(0, bytes.size() - 1);
+}
+
+// Bytes of `piece` before the next block that is all zeros; its first block, of `first` bytes, is
+// not.
+size_t UpToZeroBlock(std::string_view piece, size_t first) {
+  size_t end = first;
+  while (end < piece.size()) {
+    const std::string_view block = piece.substr(end, kBlock);
+    if (IsZero(block)) break;
+    end += block.size();
+  }
+  return end;
+}
+
 Error LimitReached(std::string_view what, uint64_t limit) {
   return {Code::kResourceExhausted, StrCat("layer exceeds the limit of ", limit, " ", what)};
 }
@@ -79,7 +97,10 @@ class LayerWriter {
   LayerWriter(DirFd root, const UnpackLimits& limits) : tree_(std::move(root)), limits_(limits) {}
 
   Result<void> Add(TarReader& reader, const Member& member) {
-    if (++members_ > limits_.members) return LimitReached("members", limits_.members);
+    // A name may bring a thousand directories, which cost as much as members.
+    if (++members_ + tree_.implicit_made() > limits_.members) {
+      return LimitReached("members", limits_.members);
+    }
     ASSIGN_OR_RETURN(const std::string name, CleanMemberName(member.name));
     ASSIGN_OR_RETURN(const Mark mark, MarkOf(name));
     switch (mark) {
@@ -159,7 +180,15 @@ class LayerWriter {
       return LimitReached("bytes in one file", limits_.apparent_size);
     }
     while (!piece.empty()) {
-      const ssize_t n = ::pwrite(file, piece.data(), piece.size(), static_cast<off_t>(offset));
+      // Blocks of zeros stay holes: the file's length is set at the end.
+      const size_t block = std::min(piece.size(), kBlock - offset % kBlock);
+      if (IsZero(piece.substr(0, block))) {
+        piece.remove_prefix(block);
+        offset += block;
+        continue;
+      }
+      const size_t size = UpToZeroBlock(piece, block);
+      const ssize_t n = ::pwrite(file, piece.data(), size, static_cast<off_t>(offset));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return Error::FromErrno(errno, StrCat("write ", Printable(name)));
       piece.remove_prefix(static_cast<size_t>(n));
