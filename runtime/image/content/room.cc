@@ -12,34 +12,33 @@
 namespace holdfast::runtime {
 namespace {
 
-Error Full(uint64_t available, std::string_view what, uint64_t reserve) {
-  return Error(
-      Code::kResourceExhausted,
-      StrCat("no room for images: of the file system ", available, " ", what, " are left, and ",
-             reserve, " are kept free; remove images or files, or see evictionHard"));
+// `available`: to unprivileged users, as kubelet counts.
+uint64_t Left(uint64_t available, uint64_t total, const model::Threshold& reserve) {
+  if (total == 0) return std::numeric_limits<uint64_t>::max();  // not counted: btrfs's inodes
+  const uint64_t kept = reserve.Of(total);
+  return available > kept ? available - kept : 0;
+}
+
+Error Full(uint64_t left, std::string_view what) {
+  return Error(Code::kResourceExhausted,
+               StrCat("no room for images: they may take ", left, " more ", what,
+                      " of their file system; remove images or files, or see evictionHard"));
 }
 
 }  // namespace
 
-Result<void> CheckRoom(int fd, const model::DiskReserve& reserve, uint64_t wanted) {
+Result<Room> RoomOn(int fd, const model::DiskReserve& reserve) {
   struct statvfs st{};
   if (::fstatvfs(fd, &st) != 0) return Error::FromErrno(errno, "statfs image store");
-  const uint64_t available = st.f_bavail * st.f_frsize;
-  const uint64_t bytes = reserve.bytes.Of(st.f_blocks * st.f_frsize);
-  if (st.f_blocks != 0 && (available < bytes || available - bytes < wanted)) {
-    return Full(available, "bytes", bytes);
-  }
-  ASSIGN_OR_RETURN(const uint64_t files, RoomForFiles(fd, reserve));
-  if (files == 0) return Full(st.f_favail, "inodes", reserve.inodes.Of(st.f_files));
-  return {};
+  return Room{Left(st.f_bavail * st.f_frsize, st.f_blocks * st.f_frsize, reserve.bytes),
+              Left(st.f_favail, st.f_files, reserve.inodes)};
 }
 
-Result<uint64_t> RoomForFiles(int fd, const model::DiskReserve& reserve) {
-  struct statvfs st{};
-  if (::fstatvfs(fd, &st) != 0) return Error::FromErrno(errno, "statfs image store");
-  if (st.f_files == 0) return std::numeric_limits<uint64_t>::max();  // btrfs, for one
-  const uint64_t kept = reserve.inodes.Of(st.f_files);
-  return st.f_favail > kept ? st.f_favail - kept : 0;
+Result<void> CheckRoom(int fd, const model::DiskReserve& reserve, uint64_t wanted) {
+  ASSIGN_OR_RETURN(const Room room, RoomOn(fd, reserve));
+  if (room.bytes < wanted) return Full(room.bytes, "bytes");
+  if (room.files == 0) return Full(room.files, "inodes");
+  return {};
 }
 
 }  // namespace holdfast::runtime

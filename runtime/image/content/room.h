@@ -10,11 +10,14 @@
 
 namespace holdfast::runtime {
 
-// kResourceExhausted when `fd`'s file system has no more than the reserve left for unprivileged
-// users once `wanted` bytes were written. A file system that does not count is not limited.
-Result<void> CheckRoom(int fd, const model::DiskReserve& reserve, uint64_t wanted = 0);
+// What may be made until the reserve is reached; no limit where the file system does not count.
+struct Room {
+  uint64_t bytes = 0;
+  uint64_t files = 0;
+};
+Result<Room> RoomOn(int fd, const model::DiskReserve& reserve);
 
-// How many files may be made on it until the reserve is reached; no limit where none are counted.
-Result<uint64_t> RoomForFiles(int fd, const model::DiskReserve& reserve);
+// kResourceExhausted when there is no room for another file, or for `wanted` bytes.
+Result<void> CheckRoom(int fd, const model::DiskReserve& reserve, uint64_t wanted = 1);
 
 }  // namespace holdfast::runtime

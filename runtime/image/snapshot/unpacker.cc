@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <optional>
@@ -155,17 +154,15 @@ Result<ArchiveMembers> Unpacker::Split(int source, int directory) const {
 }
 
 Result<UnpackedLayer> Unpacker::UnpackLayer(int source, int directory) const {
-  // A few bytes of names make thousands of directories, so files are counted where they are made.
-  ASSIGN_OR_RETURN(const uint64_t room, RoomForFiles(directory, limits_.reserve));
-  const uint64_t members = std::min(limits_.layer_members, room);
+  // A few bytes of names or of a sparse file's map make thousands of directories or blocks, so the
+  // room is also counted where they are made.
+  ASSIGN_OR_RETURN(const Room room, RoomOn(directory, limits_.reserve));
   auto fed =
-      Feed(source, {"layer", std::to_string(members), std::to_string(limits_.unpacked_bytes)},
+      Feed(source,
+           {"layer", std::to_string(limits_.layer_members), std::to_string(limits_.unpacked_bytes),
+            std::to_string(room.files), std::to_string(room.bytes)},
            directory);
-  if (!fed) {
-    const bool by_room = fed.error().code() == Code::kResourceExhausted && members == room;
-    if (!by_room) return std::move(fed.error());
-    return std::move(fed.error()).Wrap(StrCat("no room for more than ", room, " inodes"));
-  }
+  if (!fed) return std::move(fed.error());
   if (!fed->complete) return InvalidArgument("holdfast-unpack layer: did not read the whole layer");
   UnpackedLayer layer;
   layer.tar = std::move(fed->bytes);

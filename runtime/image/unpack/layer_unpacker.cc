@@ -44,6 +44,12 @@ Error LimitReached(std::string_view what, uint64_t limit) {
   return {Code::kResourceExhausted, StrCat("layer exceeds the limit of ", limit, " ", what)};
 }
 
+Error NoRoom(uint64_t room, std::string_view what) {
+  return {Code::kResourceExhausted,
+          StrCat("no room for images: the layer takes more than the ", room, " ", what,
+                 " that it may of their file system; remove images or files, or see evictionHard")};
+}
+
 // Only what a container may bring: never trusted.*, never overlayfs' own keys, no labels.
 bool KeepXattr(const std::string& key, const std::string& value) {
   if (value.size() > kMaxXattrValue || key.size() > 255) return false;
@@ -98,9 +104,10 @@ class LayerWriter {
 
   Result<void> Add(TarReader& reader, const Member& member) {
     // A name may bring a thousand directories, which cost as much as members.
-    if (++members_ + tree_.implicit_made() > limits_.members) {
-      return LimitReached("members", limits_.members);
-    }
+    const uint64_t made = ++members_ + tree_.implicit_made();
+    if (made > limits_.members) return LimitReached("members", limits_.members);
+    if (made > limits_.room_files) return NoRoom(limits_.room_files, "inodes");
+    if (member.type == S_IFDIR) RETURN_IF_ERROR(Take(kBlock));
     ASSIGN_OR_RETURN(const std::string name, CleanMemberName(member.name));
     ASSIGN_OR_RETURN(const Mark mark, MarkOf(name));
     switch (mark) {
@@ -124,6 +131,13 @@ class LayerWriter {
   }
 
  private:
+  // Bytes on disk, in blocks.
+  Result<void> Take(uint64_t bytes) {
+    taken_ += bytes;
+    if (taken_ + tree_.implicit_made() * kBlock <= limits_.room_bytes) return {};
+    return NoRoom(limits_.room_bytes, "bytes");
+  }
+
   Result<void> AddWhiteout(const std::string& name) {
     std::string hidden(ParentOf(name));
     if (!hidden.empty()) hidden.push_back('/');
@@ -188,6 +202,7 @@ class LayerWriter {
         continue;
       }
       const size_t size = UpToZeroBlock(piece, block);
+      RETURN_IF_ERROR(Take((offset % kBlock + size + kBlock - 1) / kBlock * kBlock));
       const ssize_t n = ::pwrite(file, piece.data(), size, static_cast<off_t>(offset));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return Error::FromErrno(errno, StrCat("write ", Printable(name)));
@@ -201,6 +216,7 @@ class LayerWriter {
   UnpackLimits limits_;
   uint64_t members_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t taken_ = 0;
 };
 
 // libarchive stops at the end-of-archive mark; padding after it belongs to the digest all the same.

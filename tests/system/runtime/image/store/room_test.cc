@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -32,6 +33,46 @@ struct Room {
   double bytes;  // free, as a share of the whole
   double inodes;
 };
+
+// One file of `size` bytes as an old GNU sparse member: a byte at each multiple of `stride`.
+std::string SparseTar(uint64_t size, uint64_t stride, size_t entries) {
+  const auto put = [](std::string& block, size_t at, uint64_t value) {  // base 256, 12 bytes
+    block[at] = static_cast<char>(0x80);
+    for (size_t i = 0; i < 8; ++i) block[at + 11 - i] = static_cast<char>(value >> (8 * i));
+  };
+  std::string header(512, '\0');
+  header.replace(0, 6, "sparse");
+  header.replace(100, 24, "0000644 0000000 0000000 ");
+  put(header, 124, entries);
+  put(header, 136, 0);
+  header.replace(148, 8, "        ");
+  header[156] = 'S';
+  header.replace(257, 8, std::string_view("ustar  \0", 8));
+  put(header, 483, size);
+  size_t entry = 0;
+  for (; entry < std::min<size_t>(entries, 4); ++entry) {
+    put(header, 386 + entry * 24, entry * stride);
+    put(header, 398 + entry * 24, 1);
+  }
+  header[482] = entry < entries ? 1 : 0;
+  unsigned sum = 0;
+  for (const char c : header) sum += static_cast<unsigned char>(c);
+  char text[8];
+  std::snprintf(text, sizeof text, "%06o", sum);
+  header.replace(148, 7, std::string_view(text, 7));
+  while (entry < entries) {
+    std::string more(512, '\0');
+    for (size_t i = 0; i < 21 && entry < entries; ++i, ++entry) {
+      put(more, i * 24, entry * stride);
+      put(more, i * 24 + 12, 1);
+    }
+    more[504] = entry < entries ? 1 : 0;
+    header += more;
+  }
+  header += std::string(entries, 'x');
+  header.resize((header.size() + 511) / 512 * 512 + 1024);
+  return header;
+}
 
 class RoomTest : public StoreTest {
  protected:
@@ -103,21 +144,21 @@ TEST_F(RoomTest, BombsOfEveryPackingEndBeforeTheDiskIsFull) {
   for (const TarPacking packing : {TarPacking::kGzip, TarPacking::kZstd}) {
     const std::string bomb = BuildTar(members, packing);
     ASSERT_LT(bomb.size(), 2 * kMiB);
-    ExpectRefused(bomb, "bytes are left");
+    ExpectRefused(bomb, "bytes");
     LayoutBuilder layout;
     const std::string inner = layout.AddImage({bomb});
     ExpectRefused(
         layout.Tar(layout.Index(DescriptorText(kOciManifestType, inner, layout.Named("bomb:1")))),
-        "bytes are left");
+        "bytes");
   }
 }
 
 TEST_F(RoomTest, AnArchiveThatIsTooLargeAsItComesIsRefused) {
-  ExpectRefused(BuildTar({File("large", Pattern(100 * kMiB))}), "bytes are left");
+  ExpectRefused(BuildTar({File("large", Pattern(100 * kMiB))}), "bytes");
   // Whole it fits, with its members beside it no more.
   LayoutBuilder layout;
   layout.Add(Pattern(40 * kMiB));
-  ExpectRefused(layout.Tar(layout.Index("")), "bytes are left");
+  ExpectRefused(layout.Tar(layout.Index("")), "bytes");
 }
 
 TEST_F(RoomTest, ABombOfInodesEndsBeforeThereAreNone) {
@@ -155,6 +196,24 @@ TEST_F(RoomTest, ZerosTakeNoRoom) {
     ASSERT_EQ(content.compare(at, static_cast<size_t>(n), read, 0, static_cast<size_t>(n)), 0)
         << at;
   }
+}
+
+TEST_F(RoomTest, ASparseFileTakesOnlyWhatIsInIt) {
+  constexpr uint64_t kTiB = 1ull << 40;
+  auto added = Import(SparseTar(kTiB, kTiB / 100, 100));
+  ASSERT_TRUE(added) << added.error().message();
+  struct stat st{};
+  ASSERT_EQ(::stat((added->at(0).layers.at(0) + "/sparse").c_str(), &st), 0);
+  EXPECT_EQ(static_cast<uint64_t>(st.st_size), kTiB);
+  EXPECT_LE(st.st_blocks * 512, 101 * 4096);
+  ASSERT_TRUE(store_->Remove(added->at(0).id.value));
+
+  const auto larger = Import(SparseTar(32 * kTiB, kTiB, 4));
+  ASSERT_FALSE(larger);
+  EXPECT_NE(larger.error().message().find("bytes in one file"), std::string::npos)
+      << larger.error().message();
+  // A byte in each block: 1 MB that takes 160.
+  ExpectRefused(SparseTar(kTiB, 8192, 40'000), "bytes");
 }
 
 TEST_F(RoomTest, AnImageThatFitsIsImportedAsLongAsTheReserveStays) {
