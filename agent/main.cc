@@ -136,6 +136,7 @@ Result<void> OpenImages(Agent& agent) {
   runtime::ImageStoreOptions options;
   options.root = agent.config.instance.ImageDir();
   options.helper = agent.config.unpack_binary;
+  options.limits.reserve = agent.config.image_reserve;
   options.user_of = [&agent](const Image& image) { return UserOfImage(*agent.view, image); };
   ASSIGN_OR_RETURN(agent.stored_images, runtime::DiskImageStore::Open(std::move(options)));
   for (const std::string& warning : agent.stored_images->warnings()) spdlog::warn("{}", warning);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/config/access.h"
 
+#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
 
@@ -51,6 +52,48 @@ Result<void> SetEnforced(AgentConfig& c, const Values& v) {
   }
   c.enforce_node_allocatable = !none;
   return {};
+}
+
+// "15%" or "10Gi".
+Result<model::Threshold> ParseThreshold(const std::string& text) {
+  if (!text.ends_with('%')) {
+    ASSIGN_OR_RETURN(const kube::Amount amount, kube::Amount::Parse(text));
+    if (amount.IsNegative()) return InvalidArgument(StrCat("\"", text, "\" must not be negative"));
+    return model::Threshold{0, static_cast<uint64_t>(amount.Units())};
+  }
+  double percent = 0;
+  const char* const end = text.data() + text.size() - 1;
+  const auto [stop, error] = std::from_chars(text.data(), end, percent);
+  if (error != std::errc() || stop != end || !(percent >= 0) || percent >= 100) {
+    return InvalidArgument(StrCat("\"", text, "\" is not a share from 0% up to 100%"));
+  }
+  return model::Threshold{percent, 0};
+}
+
+Result<void> SetThreshold(const std::string& text, model::DiskReserve& reserve) {
+  const size_t split = text.find_first_of("=<");  // kubelet's flag has "<", its file a map
+  if (split == std::string::npos) {
+    return InvalidArgument(StrCat("\"", text, "\" is not of the form imagefs.available=15%"));
+  }
+  const std::string name = text.substr(0, split);
+  ASSIGN_OR_RETURN(const model::Threshold threshold, ParseThreshold(text.substr(split + 1)));
+  if (name == "imagefs.available") {
+    reserve.bytes = threshold;
+  } else if (name == "imagefs.inodesFree") {
+    reserve.inodes = threshold;
+  } else {
+    return InvalidArgument(
+        StrCat("\"", name, "\" is none of: imagefs.available, imagefs.inodesFree"));
+  }
+  return {};
+}
+
+std::string ThresholdText(const model::Threshold& threshold) {
+  if (threshold.percent <= 0) return std::to_string(threshold.absolute);
+  std::array<char, 32> text{};
+  const auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), threshold.percent);
+  return StrCat(std::string_view(text.data(), error == std::errc() ? end : text.data()), "%");
 }
 
 // "300s", "5m", "1h30m", "90".
@@ -212,6 +255,21 @@ Access Amounts(NodeAmounts AgentConfig::* member) {
 Access Enforced() {
   return {SetEnforced, [](const AgentConfig& c) {
             return Json::array({c.enforce_node_allocatable ? "pods" : "none"});
+          }};
+}
+
+Access Reserve(model::DiskReserve AgentConfig::* member) {
+  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
+            // As with kubelet: what is not named is not kept.
+            model::DiskReserve reserve{{}, {}};
+            for (const std::string& text : v) RETURN_IF_ERROR(SetThreshold(text, reserve));
+            c.*member = reserve;
+            return {};
+          },
+          [member](const AgentConfig& c) {
+            const model::DiskReserve& reserve = c.*member;
+            return Json{{"imagefs.available", ThresholdText(reserve.bytes)},
+                        {"imagefs.inodesFree", ThresholdText(reserve.inodes)}};
           }};
 }
 

@@ -33,6 +33,7 @@ Access Number(uint32_t AgentConfig::* member, uint32_t least, uint32_t most);
 Access Number(int64_t AgentConfig::* member, int64_t least, int64_t most);
 Access Size(uint64_t AgentConfig::* member);
 Access Amounts(NodeAmounts AgentConfig::* member);
+Access Reserve(model::DiskReserve AgentConfig::* member);
 Access Enforced();  // a kubelet's list of what is enforced
 Access Duration(std::chrono::seconds AgentConfig::* member, int64_t least, int64_t most);
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "holdfast/base/result.h"
+#include "holdfast/model/disk_reserve.h"
 #include "holdfast/model/instance.h"
 #include "holdfast/model/proxy_table.h"
 
@@ -65,6 +66,7 @@ struct AgentConfig {
   NodeAmounts system_reserved;
   int64_t pod_pids_limit = 1024;         // processes and threads of one pod; 0 and -1: no limit
   bool enforce_node_allocatable = true;  // pods together get no more than what is left
+  model::DiskReserve image_reserve;      // of the images' file system, not for images
   std::string log_level = "info";        // trace, debug, info, warn, error
 };
 

@@ -126,6 +126,10 @@ const std::vector<Field>& Fields() {
       {"enforceNodeAllocatable", "NAME",
        "pods (the default): all pods together are limited to what is not reserved; or none", true,
        Enforced()},
+      {"evictionHard", "NAME=AMOUNT",
+       "what images leave free of their file system: imagefs.available (default 15%) and "
+       "imagefs.inodesFree (default 5%), a share or a number",
+       true, Reserve(&A::image_reserve), true},
       {"workers", "N", "pods worked on at the same time (default 8)", false,
        Number(&A::workers, 1, 256)},
       {"keeperBinary", "FILE",

@@ -9,6 +9,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "runtime/image/content/digest.h"
+#include "runtime/image/content/room.h"
 
 namespace holdfast::runtime {
 
@@ -36,6 +37,13 @@ Result<Copied> CopyHashed(int from, uint64_t limit,
 
 Result<Copied> CopyHashed(int from, int to, uint64_t limit) {
   return CopyHashed(from, limit, [to](std::string_view piece) { return sys::WriteAll(to, piece); });
+}
+
+Result<Copied> CopyIntoStore(int from, int to, uint64_t limit, const model::DiskReserve& reserve) {
+  return CopyHashed(from, limit, [&](std::string_view piece) -> Result<void> {
+    RETURN_IF_ERROR(CheckRoom(to, reserve, piece.size()));
+    return sys::WriteAll(to, piece);
+  });
 }
 
 Result<Copied> HashFd(int from, uint64_t limit) {

@@ -8,6 +8,7 @@
 
 #include "holdfast/base/ids.h"
 #include "holdfast/base/result.h"
+#include "holdfast/model/disk_reserve.h"
 
 namespace holdfast::runtime {
 
@@ -20,6 +21,8 @@ struct Copied {
 Result<Copied> CopyHashed(int from, uint64_t limit,
                           const std::function<Result<void>(std::string_view)>& sink);
 Result<Copied> CopyHashed(int from, int to, uint64_t limit);
+// To a file of the image store: ends with kResourceExhausted when too little room is left there.
+Result<Copied> CopyIntoStore(int from, int to, uint64_t limit, const model::DiskReserve& reserve);
 Result<Copied> HashFd(int from, uint64_t limit);
 
 }  // namespace holdfast::runtime

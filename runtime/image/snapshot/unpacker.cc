@@ -11,11 +11,14 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "runtime/image/content/room.h"
 #include "runtime/image/snapshot/helper_process.h"
 #include "runtime/image/unpack/report.h"
 
 namespace holdfast::runtime {
 namespace {
+
+constexpr int kNoOutput = STDERR_FILENO;  // of a step that only reports
 
 // A socket rather than a pipe: a helper that died is EPIPE here, without a signal to the agent.
 Result<void> SendAll(int socket, std::string_view data) {
@@ -63,9 +66,11 @@ Result<std::string> CompressionOf(int fd) {
 Unpacker::Unpacker(std::string helper, ImageLimits limits)
     : helper_(std::move(helper)), limits_(limits) {}
 
-Result<Copied> Unpacker::Pump(int from, int to) const {
-  return CopyHashed(from, limits_.unpacked_bytes,
-                    [to](std::string_view piece) { return SendAll(to, piece); });
+Result<Copied> Unpacker::Pump(int from, int to, int output) const {
+  return CopyHashed(from, limits_.unpacked_bytes, [&](std::string_view piece) -> Result<void> {
+    if (output != kNoOutput) RETURN_IF_ERROR(CheckRoom(output, limits_.reserve));
+    return SendAll(to, piece);
+  });
 }
 
 Result<Unpacker::Fed> Unpacker::Feed(int source, std::vector<std::string> step, int output) const {
@@ -88,7 +93,7 @@ Result<Unpacker::Fed> Unpacker::Feed(int source, std::vector<std::string> step, 
     from = inflated.get();
   }
 
-  Result<Copied> bytes = Pump(from, stream.first.get());
+  Result<Copied> bytes = Pump(from, stream.first.get(), output);
   inflated.Reset();
   // End-of-file must reach the consumer only after a stream that came whole.
   if (bytes && inflater) {
@@ -110,14 +115,21 @@ Result<std::vector<std::string>> Unpacker::Hand(int source, std::vector<std::str
     ASSIGN_OR_RETURN(Fed fed, Feed(source, std::move(step), output));
     return std::move(fed.report);
   }
-  if (::lseek(source, 0, SEEK_SET) < 0) return Error::FromErrno(errno, "seek to the beginning");
+  const off_t size = ::lseek(source, 0, SEEK_END);
+  if (size < 0 || ::lseek(source, 0, SEEK_SET) < 0) {
+    return Error::FromErrno(errno, "seek to the beginning");
+  }
+  // No step writes more than it reads.
+  if (output != kNoOutput) {
+    RETURN_IF_ERROR(CheckRoom(output, limits_.reserve, static_cast<uint64_t>(size)));
+  }
   ASSIGN_OR_RETURN(HelperProcess process,
                    HelperProcess::Start(helper_, std::move(step), source, output));
   return process.Wait();
 }
 
 Result<bool> Unpacker::IsImageArchive(int source) const {
-  ASSIGN_OR_RETURN(const auto report, Hand(source, {"scan"}, STDERR_FILENO));
+  ASSIGN_OR_RETURN(const auto report, Hand(source, {"scan"}, kNoOutput));
   return !report.empty() && report[0] == unpack::kFieldImages;
 }
 
@@ -142,18 +154,23 @@ Result<ArchiveMembers> Unpacker::Split(int source, int directory) const {
 }
 
 Result<UnpackedLayer> Unpacker::UnpackLayer(int source, int directory) const {
-  ASSIGN_OR_RETURN(Fed fed, Feed(source,
-                                 {"layer", std::to_string(limits_.layer_members),
-                                  std::to_string(limits_.unpacked_bytes)},
-                                 directory));
-  if (!fed.complete) return InvalidArgument("holdfast-unpack layer: did not read the whole layer");
+  // A few bytes of names or of a sparse file's map make thousands of directories or blocks, so the
+  // room is also counted where they are made.
+  ASSIGN_OR_RETURN(const Room room, RoomOn(directory, limits_.reserve));
+  auto fed =
+      Feed(source,
+           {"layer", std::to_string(limits_.layer_members), std::to_string(limits_.unpacked_bytes),
+            std::to_string(room.files), std::to_string(room.bytes)},
+           directory);
+  if (!fed) return std::move(fed.error());
+  if (!fed->complete) return InvalidArgument("holdfast-unpack layer: did not read the whole layer");
   UnpackedLayer layer;
-  layer.tar = std::move(fed.bytes);
-  for (size_t i = 0; i + 1 < fed.report.size(); i += 2) {
-    if (fed.report[i] == unpack::kFieldOpaque)
-      layer.opaque.push_back(std::move(fed.report[i + 1]));
-    else if (fed.report[i] == unpack::kFieldImplicit)
-      layer.implicit.push_back(std::move(fed.report[i + 1]));
+  layer.tar = std::move(fed->bytes);
+  for (size_t i = 0; i + 1 < fed->report.size(); i += 2) {
+    if (fed->report[i] == unpack::kFieldOpaque)
+      layer.opaque.push_back(std::move(fed->report[i + 1]));
+    else if (fed->report[i] == unpack::kFieldImplicit)
+      layer.implicit.push_back(std::move(fed->report[i + 1]));
   }
   return layer;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "holdfast/base/result.h"
+#include "holdfast/model/disk_reserve.h"
 #include "runtime/image/content/copy.h"
 
 namespace holdfast::runtime {
@@ -25,6 +26,7 @@ struct ImageLimits {
   uint64_t document_bytes = 4ull << 20;  // index, manifest, config
   uint64_t layers = 500;                 // overlayfs stacks no more
   uint64_t images = 1'000;               // in one archive
+  model::DiskReserve reserve;            // of the file system that images are written to
 };
 
 // The helper's claims about a layer tree; used only through fds beneath that tree.
@@ -59,13 +61,14 @@ class Unpacker {
     bool complete = false;  // the helper read everything; false: it knew enough and stopped
     std::vector<std::string> report;
   };
-  // Feeds the uncompressed bytes of `source` to the helper's step, hashing them on the way.
+  // Feeds the uncompressed bytes of `source` to the helper's step, hashing them on the way; ends
+  // when what the step writes to the directory `output` leaves too little room there.
   Result<Fed> Feed(int source, std::vector<std::string> step, int output) const;
   // The same where no digest is wanted: a file that is not compressed goes to the helper itself,
   // which can then skip what it does not read.
   Result<std::vector<std::string>> Hand(int source, std::vector<std::string> step,
                                         int output) const;
-  Result<Copied> Pump(int from, int to) const;
+  Result<Copied> Pump(int from, int to, int output) const;
 
   std::string helper_;
   ImageLimits limits_;

@@ -107,10 +107,11 @@ Result<std::string> ArchiveContent::Read(const std::string& name, size_t limit) 
 }
 
 Result<Copied> ArchiveContent::CopyTo(const std::string& name, const Ingest& ingest,
-                                      const std::string& as, uint64_t limit) const {
+                                      const std::string& as, const ImageLimits& limits) const {
   ASSIGN_OR_RETURN(UniqueFd from, Open(name));
   ASSIGN_OR_RETURN(UniqueFd to, ingest.Create(as));
-  return WithContext(CopyHashed(from.get(), to.get(), limit), name);
+  return WithContext(CopyIntoStore(from.get(), to.get(), limits.archive_bytes, limits.reserve),
+                     name);
 }
 
 std::unique_ptr<ArchiveContent> SplitArchiveContent(DirFd directory,

@@ -27,7 +27,7 @@ class ArchiveContent {
   Result<std::string> Read(const std::string& name, size_t limit) const;
   // Copies it into `ingest` as `as`, hashing what is copied.
   Result<Copied> CopyTo(const std::string& name, const Ingest& ingest, const std::string& as,
-                        uint64_t limit) const;
+                        const ImageLimits& limits) const;
 };
 
 // Files "0", "1", … below `directory`; links of old docker-archives are followed by name.

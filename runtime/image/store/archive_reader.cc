@@ -187,8 +187,7 @@ class Reader {
   Result<Copied> StageFile(const std::string& name) {
     if (const auto known = staged_.find(name); known != staged_.end()) return known->second;
     const std::string temporary = StrCat("copy-", staged_.size());
-    ASSIGN_OR_RETURN(const Copied copied,
-                     content_.CopyTo(name, ingest_, temporary, limits_.archive_bytes));
+    ASSIGN_OR_RETURN(const Copied copied, content_.CopyTo(name, ingest_, temporary, limits_));
     const std::string blob = StagedBlobName(copied.digest);
     if (::renameat(ingest_.dir(), temporary.c_str(), ingest_.dir(), blob.c_str()) != 0) {
       return Error::FromErrno(errno, StrCat("rename to ", blob));

@@ -25,7 +25,8 @@ Importer::Importer(const Unpacker& unpacker, const LayerStore& layers, Ingest in
 
 Result<void> Importer::FromStream(int fd, const ImportOptions& options) {
   ASSIGN_OR_RETURN(UniqueFd source, ingest_.Create(kSource));
-  auto copied = CopyHashed(fd, source.get(), unpacker_.limits().archive_bytes);
+  const ImageLimits& limits = unpacker_.limits();
+  auto copied = CopyIntoStore(fd, source.get(), limits.archive_bytes, limits.reserve);
   if (!copied) return std::move(copied.error()).Wrap("import");
   ASSIGN_OR_RETURN(const bool archive, unpacker_.IsImageArchive(source.get()));
   if (!archive) return FromRootTar(source.get(), *copied, options);
@@ -112,6 +113,11 @@ Result<void> Importer::FromRootTar(int source, const Copied& blob, const ImportO
   }
   ASSIGN_OR_RETURN(const StagedLayer layer,
                    layers_.Stage(unpacker_, ingest_, "layer-0", source, {}));
+  if (layer.diff_id == DigestOf("")) {
+    return InvalidArgument(
+        "import: the stream is empty, so there is no image in it (did the program that should "
+        "write it fail?)");
+  }
   if (!layers_.Has(layer.diff_id)) new_layers_.emplace(layer.diff_id, layer.name);
   if (::renameat(ingest_.dir(), kSource, ingest_.dir(), StagedBlobName(blob.digest).c_str()) != 0) {
     return Error::FromErrno(errno, "rename the root tar");

@@ -22,8 +22,32 @@ constexpr std::string_view kBookkeepingPrefix = ".wh..wh.";
 constexpr std::string_view kOpaqueName = ".wh..wh..opq";
 constexpr size_t kMaxXattrValue = 64 * 1024;
 
+constexpr size_t kBlock = 4096;
+
+bool IsZero(std::string_view bytes) {
+  return bytes.front() == 0 && bytes.substr(1) == bytes.substr(0, bytes.size() - 1);
+}
+
+// Bytes of `piece` before the next block that is all zeros; its first block, of `first` bytes, is
+// not.
+size_t UpToZeroBlock(std::string_view piece, size_t first) {
+  size_t end = first;
+  while (end < piece.size()) {
+    const std::string_view block = piece.substr(end, kBlock);
+    if (IsZero(block)) break;
+    end += block.size();
+  }
+  return end;
+}
+
 Error LimitReached(std::string_view what, uint64_t limit) {
   return {Code::kResourceExhausted, StrCat("layer exceeds the limit of ", limit, " ", what)};
+}
+
+Error NoRoom(uint64_t room, std::string_view what) {
+  return {Code::kResourceExhausted,
+          StrCat("no room for images: the layer takes more than the ", room, " ", what,
+                 " that it may of their file system; remove images or files, or see evictionHard")};
 }
 
 // Only what a container may bring: never trusted.*, never overlayfs' own keys, no labels.
@@ -79,7 +103,11 @@ class LayerWriter {
   LayerWriter(DirFd root, const UnpackLimits& limits) : tree_(std::move(root)), limits_(limits) {}
 
   Result<void> Add(TarReader& reader, const Member& member) {
-    if (++members_ > limits_.members) return LimitReached("members", limits_.members);
+    // A name may bring a thousand directories, which cost as much as members.
+    const uint64_t made = ++members_ + tree_.implicit_made();
+    if (made > limits_.members) return LimitReached("members", limits_.members);
+    if (made > limits_.room_files) return NoRoom(limits_.room_files, "inodes");
+    if (member.type == S_IFDIR) RETURN_IF_ERROR(Take(kBlock));
     ASSIGN_OR_RETURN(const std::string name, CleanMemberName(member.name));
     ASSIGN_OR_RETURN(const Mark mark, MarkOf(name));
     switch (mark) {
@@ -103,6 +131,13 @@ class LayerWriter {
   }
 
  private:
+  // Bytes on disk, in blocks.
+  Result<void> Take(uint64_t bytes) {
+    taken_ += bytes;
+    if (taken_ + tree_.implicit_made() * kBlock <= limits_.room_bytes) return {};
+    return NoRoom(limits_.room_bytes, "bytes");
+  }
+
   Result<void> AddWhiteout(const std::string& name) {
     std::string hidden(ParentOf(name));
     if (!hidden.empty()) hidden.push_back('/');
@@ -159,7 +194,16 @@ class LayerWriter {
       return LimitReached("bytes in one file", limits_.apparent_size);
     }
     while (!piece.empty()) {
-      const ssize_t n = ::pwrite(file, piece.data(), piece.size(), static_cast<off_t>(offset));
+      // Blocks of zeros stay holes: the file's length is set at the end.
+      const size_t block = std::min(piece.size(), kBlock - offset % kBlock);
+      if (IsZero(piece.substr(0, block))) {
+        piece.remove_prefix(block);
+        offset += block;
+        continue;
+      }
+      const size_t size = UpToZeroBlock(piece, block);
+      RETURN_IF_ERROR(Take((offset % kBlock + size + kBlock - 1) / kBlock * kBlock));
+      const ssize_t n = ::pwrite(file, piece.data(), size, static_cast<off_t>(offset));
       if (n < 0 && errno == EINTR) continue;
       if (n < 0) return Error::FromErrno(errno, StrCat("write ", Printable(name)));
       piece.remove_prefix(static_cast<size_t>(n));
@@ -172,6 +216,7 @@ class LayerWriter {
   UnpackLimits limits_;
   uint64_t members_ = 0;
   uint64_t bytes_ = 0;
+  uint64_t taken_ = 0;
 };
 
 // libarchive stops at the end-of-archive mark; padding after it belongs to the digest all the same.

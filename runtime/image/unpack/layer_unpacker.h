@@ -14,6 +14,8 @@ namespace holdfast::runtime::unpack {
 struct UnpackLimits {
   uint64_t members = 2'000'000;
   uint64_t bytes = 64ull << 30;          // written data, of all files
+  uint64_t room_files = UINT64_MAX;      // that may be made, directories included
+  uint64_t room_bytes = UINT64_MAX;      // that these may take, in blocks
   uint64_t apparent_size = 16ull << 40;  // of one sparse file
 };
 

@@ -4,7 +4,7 @@
 //   inflate gzip|zstd          0 -> 1
 //   scan                       is the tar on 0 an image archive?
 //   split MEMBERS BYTES        image archive on 0 -> numbered files in directory 1
-//   layer MEMBERS BYTES        layer tar on 0 -> tree in directory 1
+//   layer MEMBERS BYTES ROOM_FILES ROOM_BYTES   layer tar on 0 -> tree in directory 1
 #include <unistd.h>
 
 #include <charconv>
@@ -83,12 +83,9 @@ Result<std::string> Split(uint64_t members, uint64_t bytes) {
   return report;
 }
 
-Result<std::string> Layer(uint64_t members, uint64_t bytes) {
+Result<std::string> Layer(const UnpackLimits& limits) {
   RETURN_IF_ERROR(EnterSandbox(Cage::kLayer, kOutput));
   ASSIGN_OR_RETURN(DirFd root, sys::OpenDirAt(kOutput, "."));
-  UnpackLimits limits;
-  limits.members = members;
-  limits.bytes = bytes;
   ASSIGN_OR_RETURN(const LayerReport layer, UnpackLayer(kInput, std::move(root), limits));
   std::string report;
   AppendNumber(report, kFieldMembers, layer.members);
@@ -110,10 +107,18 @@ Result<std::string> Run(const Arguments& arguments) {
     return Inflate(arguments[1]);
   }
   if (arguments.size() == 1 && arguments[0] == "scan") return Scan();
-  if (arguments.size() == 3 && (arguments[0] == "split" || arguments[0] == "layer")) {
+  if (arguments.size() == 3 && arguments[0] == "split") {
     ASSIGN_OR_RETURN(const uint64_t members, Number(arguments[1]));
     ASSIGN_OR_RETURN(const uint64_t bytes, Number(arguments[2]));
-    return arguments[0] == "split" ? Split(members, bytes) : Layer(members, bytes);
+    return Split(members, bytes);
+  }
+  if (arguments.size() == 5 && arguments[0] == "layer") {
+    UnpackLimits limits;
+    ASSIGN_OR_RETURN(limits.members, Number(arguments[1]));
+    ASSIGN_OR_RETURN(limits.bytes, Number(arguments[2]));
+    ASSIGN_OR_RETURN(limits.room_files, Number(arguments[3]));
+    ASSIGN_OR_RETURN(limits.room_bytes, Number(arguments[4]));
+    return Layer(limits);
   }
   return InvalidArgument("usage: holdfast-unpack inflate|scan|split|layer …; run by holdfastd");
 }

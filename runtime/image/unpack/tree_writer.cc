@@ -82,6 +82,7 @@ Result<DirFd> TreeWriter::MakeImplicit(int parent, const std::string& path, std:
     if (::mkdirat(parent, name.c_str(), kImplicitMode) != 0) return Failed("mkdir", path);
     if (::fchmodat(parent, name.c_str(), kImplicitMode, 0) != 0) return Failed("chmod", path);
     implicit_.insert(path);
+    ++implicit_made_;
   } else if (S_ISLNK(st.st_mode)) {
     return OpenThroughSymlinks(path, depth);
   } else if (!S_ISDIR(st.st_mode)) {

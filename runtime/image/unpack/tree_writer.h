@@ -60,6 +60,9 @@ class TreeWriter {
   Result<void> Whiteout(const std::string& name);
   Result<void> Opaque(const std::string& directory);
 
+  // Directories made so far that had no member of their own at that moment.
+  uint64_t implicit_made() const { return implicit_made_; }
+
   // Sets the directories' times, fills the two lists of the report.
   Result<LayerReport> Finish();
 
@@ -88,6 +91,7 @@ class TreeWriter {
   DirFd cached_parent_;
   std::set<std::string> opaque_;
   std::set<std::string> implicit_;
+  uint64_t implicit_made_ = 0;
   std::map<std::string, timespec> directory_times_;
 };
 

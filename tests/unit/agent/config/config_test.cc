@@ -12,6 +12,7 @@
 
 #include "agent/config/agent_config.h"
 #include "agent/config/fields.h"
+#include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
 namespace {
@@ -66,6 +67,28 @@ TEST(ConfigTextTest, ReservedAmountsAreAMapInTheFileAndAListAsAFlag) {
             "c.yaml:3:15: kubeReserved: expected a map of strings, found a string");
   EXPECT_NE(ErrorOf(std::string(kHead) + "kubeReserved: {cpu: -1}\n"), "");
   EXPECT_NE(ErrorOf(std::string(kHead) + "enforceNodeAllocatable: [kube-reserved]\n"), "");
+}
+
+TEST(ConfigTextTest, WhatImagesLeaveFreeIsAShareOrANumber) {
+  const model::DiskReserve defaults = AgentConfig().image_reserve;
+  EXPECT_EQ(defaults.bytes.Of(1000), 150u);
+  EXPECT_EQ(defaults.inodes.Of(1000), 50u);
+  AgentConfig config;
+  ASSERT_TRUE(ReadConfigText(std::string(kHead) + "evictionHard: {imagefs.available: 10Gi}\n",
+                             "c.yaml", config));
+  EXPECT_EQ(config.image_reserve.bytes.Of(1000), 10ull << 30);
+  EXPECT_EQ(config.image_reserve.inodes.Of(1000), 0u) << "not named";
+  const CommandLine line = Parse({"--eviction-hard=imagefs.available<2.5%,imagefs.inodesFree=7"});
+  EXPECT_FALSE(line.exit) << line.output;
+  EXPECT_EQ(line.config.image_reserve.bytes.Of(1000), 25u);
+  EXPECT_EQ(line.config.image_reserve.inodes.Of(1000), 7u);
+  EXPECT_EQ(ErrorOf(std::string(kHead) + "evictionHard: {memory.available: 1Gi}\n"),
+            "c.yaml:3:15: evictionHard: \"memory.available\" is none of: imagefs.available, "
+            "imagefs.inodesFree");
+  for (const char* wrong : {"100%", "-1%", "x%", "%", "nan%", "1e400%", "-5", "x"}) {
+    EXPECT_NE(ErrorOf(StrCat(kHead, "evictionHard: {imagefs.available: '", wrong, "'}\n")), "")
+        << wrong;
+  }
 }
 
 TEST(ConfigTextTest, ReadsWhereTheProxyAnswersAndItsMode) {
@@ -204,6 +227,7 @@ podPidsLimit: -1
 systemReserved: {cpu: 1500m, memory: 1Gi, pid: 7}
 kubeReserved: {memory: 1Mi}
 enforceNodeAllocatable: [none]
+evictionHard: {imagefs.available: 12.5%, imagefs.inodesFree: 1000}
 workers: 3
 keeperBinary: /l
 initBinary: /j
