@@ -82,7 +82,7 @@ class StoreTest : public ::testing::Test {
 };
 
 TEST_F(StoreTest, LoadsWhatWasSavedAndForgetsWhatWasRemoved) {
-  PodStateStore store(instance_);
+  PodStateStore store(instance_, true);
   ASSERT_TRUE(store.SavePod(pod_));
   ASSERT_TRUE(store.SaveRecord(pod_, EncodeRecord(FullMemory())));
   auto loaded = store.LoadAll();
@@ -96,7 +96,7 @@ TEST_F(StoreTest, LoadsWhatWasSavedAndForgetsWhatWasRemoved) {
 }
 
 TEST_F(StoreTest, APodWithoutARecordWasJustBegun) {
-  PodStateStore store(instance_);
+  PodStateStore store(instance_, true);
   ASSERT_TRUE(store.SavePod(pod_));
   auto loaded = store.LoadAll();
   ASSERT_EQ(loaded->pods.size(), 1u);
@@ -104,7 +104,7 @@ TEST_F(StoreTest, APodWithoutARecordWasJustBegun) {
 }
 
 TEST_F(StoreTest, DamagedDirectoriesAreToldAndHurtNobodyElse) {
-  PodStateStore store(instance_);
+  PodStateStore store(instance_, true);
   ASSERT_TRUE(store.SavePod(pod_));
   const std::string other = instance_.PodsDir() + "/u2";
   std::filesystem::create_directory(other);
