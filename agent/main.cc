@@ -33,6 +33,7 @@
 #include "agent/source/manifest_editor.h"
 #include "agent/source/source_faults.h"
 #include "agent/source/source_tap.h"
+#include "agent/volume/pod_files.h"
 #include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/core_dump.h"
@@ -221,19 +222,17 @@ void OpenLeftovers(Agent& agent) {
 }
 
 // Directories of pods that nobody knows; what is inside them cannot be judged without a record.
-void AuditPodDirectories(Agent& agent, const std::vector<PodUid>& live, bool repair,
+void AuditPodDirectories(const std::string& pods, const std::vector<PodUid>& live,
+                         const std::function<Result<void>(const std::string&)>& remove,
                          std::vector<Leftover>& found) {
-  const std::string& pods = agent.config.instance.PodsDir();
   const auto names = sys::ListDirAt(AT_FDCWD, pods);
   if (!names) return;  // no pod ever ran
   const std::set<PodUid> known(live.begin(), live.end());
   for (const std::string& name : *names) {
     if (known.contains(PodUid(name))) continue;
     std::string reason = "belongs to no pod";
-    if (repair) {
-      sys::RemoveLimits limits;
-      limits.until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-      const auto removed = sys::RemoveTreeAt(AT_FDCWD, pods + "/" + name, limits);
+    if (remove) {
+      const auto removed = remove(pods + "/" + name);
       if (!removed) reason += ": " + removed.error().message();
     }
     found.push_back({"directory", pods + "/" + name, reason});
@@ -247,7 +246,16 @@ Result<std::vector<Leftover>> Audit(Agent& agent, bool repair) {
   ASSIGN_OR_RETURN(std::vector<Leftover> found, agent.runtime->Audit(live, repair));
   ASSIGN_OR_RETURN(const std::vector<Leftover> network, agent.network->Audit(live, repair));
   found.insert(found.end(), network.begin(), network.end());
-  AuditPodDirectories(agent, live, repair, found);
+  const model::Instance& instance = agent.config.instance;
+  const auto remove_tree = [](const std::string& path) {
+    sys::RemoveLimits limits;
+    limits.until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    return sys::RemoveTreeAt(AT_FDCWD, path, limits);
+  };
+  using Remover = std::function<Result<void>(const std::string&)>;
+  AuditPodDirectories(instance.PodsDir(), live, repair ? Remover(remove_tree) : nullptr, found);
+  AuditPodDirectories(instance.PodFilesDir(), live, repair ? Remover(ReleasePodFiles) : nullptr,
+                      found);
   const std::vector<Leftover> aside = agent.leftovers->Audit(repair);
   found.insert(found.end(), aside.begin(), aside.end());
   return found;
@@ -298,8 +306,10 @@ Result<void> Open(Agent& agent) {
   ASSIGN_OR_RETURN(agent.lock, LockRoot(instance.root_dir));
   RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, instance.manifest_dir, 0750));
   agent.view = std::make_unique<PodViewStore>(instance.node_name, agent.clock);
-  agent.state = std::make_unique<PodStateStore>(instance);
+  agent.state = std::make_unique<PodStateStore>(instance, TmpfsTakesIdMaps());
   RETURN_IF_ERROR(WithContext(OpenRuntime(agent), "container runtime"));
+  // Now that the keeper has mounted the run directory.
+  RETURN_IF_ERROR(WithContext(OpenPodFilesRoot(instance), "files of pods"));
   RETURN_IF_ERROR(WithContext(OpenNetwork(agent), "pod network"));
   RETURN_IF_ERROR(WithContext(OpenImages(agent), "image store"));
   RETURN_IF_ERROR(WithContext(OpenSource(agent), "manifests"));
@@ -357,6 +367,7 @@ Result<void> CleanUp(const AgentConfig& config) {
   ASSIGN_OR_RETURN(const auto network, netproxy::PodNet::Open(config.instance));
   RETURN_IF_ERROR(WithContext(network->RemoveNodeParts(), "pod network"));
   RETURN_IF_ERROR(WithContext(ServiceProxy::RemoveRules(config), "services"));
+  RETURN_IF_ERROR(WithContext(RemovePodFilesRoot(config.instance), "files of pods"));
   return WithContext(cgroups, "cgroups");
 }
 

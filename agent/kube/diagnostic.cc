@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/kube/diagnostic.h"
 
+#include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::kube {
@@ -10,7 +11,7 @@ std::string Diagnostic::ToString() const {
   if (at.line != 0) out = StrCat(out, ":", at.line, ":", at.column);
   if (!out.empty()) out += ": ";
   if (!path.empty()) out += path + ": ";
-  return out + message;
+  return Printable(out + message);
 }
 
 std::string ToString(const std::vector<Diagnostic>& diagnostics) {

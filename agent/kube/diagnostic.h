@@ -16,7 +16,8 @@ struct Diagnostic {
   std::string path;  // "spec.containers[0].imagee"; empty when the text itself is wrong
   std::string message;
 
-  // "web.yaml:7:5: spec.containers[0].imagee: unknown field (did you mean "image"?)"
+  // "web.yaml:7:5: spec.containers[0].imagee: unknown field (did you mean "image"?)"; one line,
+  // whatever characters the file's name and its text have.
   std::string ToString() const;
   bool operator==(const Diagnostic&) const = default;
 };

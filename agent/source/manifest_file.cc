@@ -11,6 +11,7 @@
 #include "agent/kube/manifest_reader.h"
 #include "agent/kube/pod_identity.h"
 #include "agent/kube/validation/validate.h"
+#include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "k8s/core/v1/pod.pb.h"
@@ -145,10 +146,10 @@ FileObjects ReadFileObjects(const std::string& name, std::string_view text,
     out.message = kube::ToString(manifest.diagnostics);
   } else if (manifest.objects.empty()) {
     out.valid = false;
-    out.message = StrCat(name, ":1:1: holds no object");
+    out.message = StrCat(Printable(name), ":1:1: holds no object");
   } else if (!rules.multiple_documents && manifest.objects.size() != 1) {
     out.valid = false;
-    out.message = StrCat(name, ": holds ", manifest.objects.size(),
+    out.message = StrCat(Printable(name), ": holds ", manifest.objects.size(),
                          " objects; with an API server a manifest file holds one Pod");
   }
   for (kube::ManifestObject& object : manifest.objects) {

@@ -6,6 +6,7 @@
 #include "agent/kube/pod_identity.h"
 #include "agent/kube/times.h"
 #include "agent/source/object_name.h"
+#include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"
 #include "k8s/core/v1/service.pb.h"
@@ -76,8 +77,8 @@ class Names {
     const std::string where =
         owner->second == file ? "earlier in the same file" : "in " + owner->second;
     snapshot.errors.push_back(
-        {file, name, StrCat(file, ": ", kind_, " ", name, " is already defined ", where), since,
-         false, "rename it here, or remove it from one of the two", ""});
+        {file, name, Printable(StrCat(file, ": ", kind_, " ", name, " is already defined ", where)),
+         since, false, "rename it here, or remove it from one of the two", ""});
     return false;
   }
 
@@ -213,7 +214,7 @@ void ManifestTable::Failed(const std::string& name, const FileSignature& signatu
                            const std::string& why, const Moment& now) {
   FileObjects nothing;
   nothing.valid = false;
-  nothing.message = why;
+  nothing.message = Printable(why);  // it names the file
   Loaded(name, signature, std::move(nothing), now);
 }
 

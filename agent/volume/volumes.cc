@@ -11,6 +11,7 @@
 
 #include "agent/kube/quantity.h"
 #include "agent/volume/host_path.h"
+#include "agent/volume/mount_point.h"
 #include "agent/volume/ownership.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -27,18 +28,6 @@ Result<bool> IsTmpfs(int dir) {
   struct statfs st{};
   if (::fstatfs(dir, &st) != 0) return Error::FromErrno(errno, "fstatfs");
   return st.f_type == kTmpfsMagic;
-}
-
-// Whether `path` is the root of a mount: its device differs from its parent's, or its mount id
-// does.
-Result<bool> IsMountPoint(const std::string& path) {
-  struct statx st{};
-  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &st) !=
-      0) {
-    if (errno == ENOENT) return false;
-    return Error::FromErrno(errno, StrCat("statx ", path));
-  }
-  return (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
 }
 
 Result<void> MountMemory(const std::string& path, const corev1::EmptyDirVolumeSource& source) {

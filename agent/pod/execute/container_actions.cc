@@ -12,6 +12,7 @@
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/execute/pod_worker.h"
 #include "agent/pod/spec/container_spec_builder.h"
+#include "agent/volume/pod_files.h"
 #include "agent/volume/volumes.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -22,17 +23,6 @@ namespace holdfast::agent {
 namespace {
 
 StartFailure CreateFailure(Error error) { return {StartFailure::Phase::kCreate, std::move(error)}; }
-
-std::string Parent(const std::string& path) { return path.substr(0, path.rfind('/')); }
-
-// Written by any user of the container, so for everybody.
-Result<void> MakeTerminationLog(const std::string& path) {
-  RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, Parent(path), 0750));
-  ASSIGN_OR_RETURN(UniqueFd file,
-                   sys::OpenAt(AT_FDCWD, path, O_WRONLY | O_CREAT | O_NOFOLLOW, 0666));
-  if (::fchmod(file.get(), 0666) != 0) return Error::FromErrno(errno, StrCat("chmod ", path));
-  return {};
-}
 
 }  // namespace
 
@@ -102,6 +92,10 @@ Result<void> PodWorker::PrepareFiles(const model::ContainerSpec& spec,
                                      const corev1::Container& container) {
   RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, spec.root_fs.scratch, 0750));
   RETURN_IF_ERROR(sys::MakeDirsBelow(paths_.LogRoot(), paths_.ContainerLogs(spec.name), 0755));
+  // Of a pod that an agent before this kind of files started, or of which somebody unmounted them.
+  if (!sys::ExistsAt(AT_FDCWD, paths_.Hosts())) {
+    RETURN_IF_ERROR(WriteManagedFiles(memory_.pod_ips));
+  }
   if (!container.terminationmessagepath().empty()) {
     RETURN_IF_ERROR(MakeTerminationLog(paths_.TerminationLog(spec.name, spec.attempt)));
   }
@@ -161,6 +155,8 @@ Result<void> PodWorker::RemoveContainer(const Action& action) {
   RETURN_IF_ERROR(services_.runtime.Remove(action.id));
   HOLDFAST_PAUSE_POINT("agent.pod.container_removed");
   services_.book.Removed(PodUid(pod_->metadata().uid()), action.id);
+  RETURN_IF_ERROR(
+      sys::RemoveFileAt(AT_FDCWD, paths_.TerminationLog(action.container, action.attempt)));
   return RemoveTree(paths_.Attempt(action.container, action.attempt),
                     services_.instance.AsideDir());
 }

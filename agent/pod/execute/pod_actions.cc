@@ -10,6 +10,7 @@
 #include "agent/pod/execute/pod_worker.h"
 #include "agent/pod/spec/container_spec_builder.h"
 #include "agent/pod/spec/files.h"
+#include "agent/volume/pod_files.h"
 #include "agent/volume/volumes.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -117,7 +118,8 @@ Result<std::vector<std::string>> PodWorker::MakeSandbox() {
 
 Result<void> PodWorker::WriteManagedFiles(const std::vector<std::string>& pod_ips) {
   const auto node = services_.node();
-  ASSIGN_OR_RETURN(DirFd dir, sys::OpenDir(paths_.Dir()));
+  RETURN_IF_ERROR(EnsurePodFiles(paths_));
+  ASSIGN_OR_RETURN(DirFd dir, sys::OpenDir(paths_.Files()));
   const ResolvConf resolv_conf = ResolvConfFile(*pod_, *node);
   if (!resolv_conf.warning_reason.empty()) {
     Publish(EventNote{true, resolv_conf.warning_reason, resolv_conf.warning_message, "", false});
@@ -125,9 +127,10 @@ Result<void> PodWorker::WriteManagedFiles(const std::vector<std::string>& pod_ip
   const auto write = [&](const char* name, const std::string& text) {
     return sys::WriteFileAtomicAt(dir.get(), name, text, 0644, false);
   };
-  RETURN_IF_ERROR(write("etc-hosts", HostsFile(*pod_, *node, pod_ips)));
   RETURN_IF_ERROR(write("resolv.conf", resolv_conf.text));
-  return write("hostname", PodHostname(*pod_, *node) + "\n");
+  RETURN_IF_ERROR(write("hostname", PodHostname(*pod_, *node) + "\n"));
+  // The last: where it is, all are.
+  return write("etc-hosts", HostsFile(*pod_, *node, pod_ips));
 }
 
 // The namespaces go first: the address is free only when the host side is seen gone.
@@ -143,6 +146,7 @@ Result<void> PodWorker::RemovePodSandbox() {
 
 Result<void> PodWorker::CleanUp() {
   RETURN_IF_ERROR(ReleaseVolumes(*pod_, paths_));
+  RETURN_IF_ERROR(ReleasePodFiles(paths_.Files()));
   auto links = sys::OpenDir(services_.instance.container_log_dir);
   if (links) {
     const auto& meta = pod_->metadata();

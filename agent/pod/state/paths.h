@@ -5,16 +5,17 @@
 //   <root_dir>/pods/<uid>/
 //     pod.pb                                     the pod as admitted: one protobuf Pod
 //     record.json                                what must be remembered (record.h), version 1
-//     etc-hosts  resolv.conf  hostname           mounted into the containers
-//     containers/<name>/<attempt>/
-//       termination-log                          mounted at terminationMessagePath
-//       root/                                    writable layer; gone with the container
+//     containers/<name>/<attempt>/root/          writable layer; gone with the container
 //     volumes/kubernetes.io~empty-dir/<volume>/  emptyDir (a tmpfs with medium Memory)
+//   <run_dir>/pods/<uid>/                        a tmpfs (agent/volume/pod_files.h)
+//     etc-hosts  resolv.conf  hostname           mounted into the containers
+//     termination-log.<name>.<attempt>           mounted at terminationMessagePath
+//   <root_dir>/pods/<uid>/files/                 instead of it, where that cannot be
 //   <pod_log_dir>/<ns>_<pod>_<uid>/<container>/<attempt>.log
 //   <pod_log_dir>/.aside/                         log directories that could not be removed
 //   <container_log_dir>/<pod>_<ns>_<container>-<id>.log -> the log file
 //
-// Everything of a pod goes with its directory; a file that is not listed here is not ours.
+// Everything of a pod goes with its directories; a file that is not listed here is not ours.
 // Strings only; functions are pure.
 #pragma once
 
@@ -30,8 +31,10 @@ namespace holdfast::agent {
 class PodPaths {
  public:
   PodPaths(const model::Instance& instance, const PodUid& uid, const std::string& pod_namespace,
-           const std::string& pod_name)
+           const std::string& pod_name, bool files_on_disk = false)
       : dir_(StrCat(instance.PodsDir(), "/", uid.value)),
+        files_on_disk_(files_on_disk),
+        files_(files_on_disk ? dir_ + "/files" : StrCat(instance.PodFilesDir(), "/", uid.value)),
         log_root_(instance.pod_log_dir),
         log_name_(StrCat(pod_namespace, "_", pod_name, "_", uid.value)),
         link_stem_(StrCat(instance.container_log_dir, "/", pod_name, "_", pod_namespace, "_")) {}
@@ -41,9 +44,11 @@ class PodPaths {
   // The same in two parts: what lies below the root may be tampered with (sys/shared_tree.h).
   const std::string& LogRoot() const { return log_root_; }
   std::string ContainerLogs(const std::string& name) const { return StrCat(log_name_, "/", name); }
-  std::string Hosts() const { return dir_ + "/etc-hosts"; }
-  std::string ResolvConf() const { return dir_ + "/resolv.conf"; }
-  std::string Hostname() const { return dir_ + "/hostname"; }
+  const std::string& Files() const { return files_; }
+  bool FilesOnDisk() const { return files_on_disk_; }
+  std::string Hosts() const { return files_ + "/etc-hosts"; }
+  std::string ResolvConf() const { return files_ + "/resolv.conf"; }
+  std::string Hostname() const { return files_ + "/hostname"; }
   std::string Container(const std::string& name) const {
     return StrCat(dir_, "/containers/", name);
   }
@@ -51,7 +56,7 @@ class PodPaths {
     return StrCat(Container(name), "/", attempt);
   }
   std::string TerminationLog(const std::string& name, uint32_t attempt) const {
-    return Attempt(name, attempt) + "/termination-log";
+    return StrCat(files_, "/termination-log.", name, ".", attempt);
   }
   std::string Scratch(const std::string& name, uint32_t attempt) const {
     return Attempt(name, attempt) + "/root";
@@ -72,6 +77,8 @@ class PodPaths {
 
  private:
   std::string dir_;
+  bool files_on_disk_;
+  std::string files_;
   std::string log_root_;
   std::string log_name_;
   std::string link_stem_;

@@ -33,6 +33,7 @@ struct Instance {
   std::string LogSocket() const { return run_dir + "/log.sock"; }
   std::string ApiSocket() const { return run_dir + "/holdfastd.sock"; }
   std::string AuditLog() const { return root_dir + "/audit/audit.log"; }
+  std::string PodFilesDir() const { return run_dir + "/pods"; }
   std::string ImageDir() const { return root_dir + "/images"; }
   std::string PodsDir() const { return root_dir + "/pods"; }
   std::string NetworkDir() const { return root_dir + "/network"; }

@@ -12,6 +12,7 @@ def test_nothing_is_left(node):
     result = node.ctl("check", check=False)
     equal((result.returncode, result.stdout.strip()), (0, result.stdout.strip()), f"check: {result.stdout}")
     equal(list((node.top / "root/pods").iterdir()), [], "pod directories")
+    equal(list((node.run / "pods").iterdir()), [], "directories of generated files")
     equal(list((node.top / "log/pods").iterdir()), [], "log directories")
     links = subprocess.run(["ip", "-br", "link"], capture_output=True, text=True, check=True).stdout
     check(" hk" not in links and "\nhk" not in links, links)

@@ -13,6 +13,8 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 import commands  # noqa: E402
+import files  # noqa: E402
+import hostile_text  # noqa: E402
 import isolation  # noqa: E402
 import leftovers  # noqa: E402
 import lifecycle  # noqa: E402
@@ -22,7 +24,7 @@ import teardown  # noqa: E402
 from node import IMAGE, Node  # noqa: E402
 from suite import run_tests  # noqa: E402
 
-MODULES = (lifecycle, restarts, isolation, commands, services, teardown, leftovers)
+MODULES = (lifecycle, restarts, isolation, files, commands, hostile_text, services, teardown, leftovers)
 
 
 def main():

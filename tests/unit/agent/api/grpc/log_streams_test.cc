@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Log streams: following, refusals, limits.
 #include <sys/stat.h>
+#include <unistd.h>
+
+#include <memory>
+#include <sstream>
+#include <vector>
 
 #include "tests/unit/agent/api/grpc/server_fixture.h"
 
@@ -8,6 +13,14 @@ namespace holdfast::agent {
 namespace {
 
 using grpc::StatusCode;
+
+int64_t ResidentBytes() {
+  std::istringstream in(ReadText("/proc/self/statm"));
+  int64_t total = 0;
+  int64_t resident = 0;
+  in >> total >> resident;
+  return resident * ::getpagesize();
+}
 
 class LogStreamsTest : public ServerFixture {
  protected:
@@ -135,6 +148,43 @@ TEST_F(LogStreamsTest, LogsShowNothingThroughLinks) {
   std::filesystem::create_directory_symlink(root_ + "/canary", pod);
   EXPECT_EQ(Logs(request, &status), "");
   EXPECT_FALSE(status.ok());
+}
+
+// Nothing is queued for a client that does not read, and nobody waits for it.
+TEST_F(LogStreamsTest, FollowersThatNeverReadCostNoMemoryAndHoldNobodyUp) {
+  constexpr int kLines = 200'000;
+  const std::string text(180, 'x');
+  {
+    std::ofstream out(LogPath("web", "uid-web"));
+    for (int i = 0; i < kLines; ++i) out << "2026-11-21T07:19:31Z stdout F " << text << '\n';
+  }
+  pods_.SetPod(RunningPod("web", "uid-web"));
+  v1::LogsRequest request;
+  request.set_namespace_("default");
+  request.set_pod("web");
+  const int64_t before = ResidentBytes();
+  constexpr int kFollowers = 40;  // 40 MB each
+  std::vector<std::unique_ptr<v1::NodeAgent::Stub>> stubs;
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReader<v1::LogsResponse>>> followers;
+  request.set_follow(true);
+  for (int i = 0; i < kFollowers; ++i) {
+    stubs.push_back(NewStub());
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    followers.push_back(stubs.back()->Logs(contexts.back().get(), request));
+    followers.back()->WaitForInitialMetadata();
+  }
+  request.set_follow(false);
+  grpc::ClientContext context;
+  const auto reader = stub_->Logs(&context, request);
+  v1::LogsResponse response;
+  int lines = 0;
+  while (reader->Read(&response)) lines += response.lines_size();
+  EXPECT_EQ(lines, kLines);
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_LT(ResidentBytes() - before, 400'000'000);
+  for (const auto& follower : contexts) follower->TryCancel();
+  for (const auto& follower : followers) EXPECT_FALSE(follower->Finish().ok());
 }
 
 }  // namespace

@@ -40,6 +40,7 @@ corev1::Pod MakePod() {
   pod.mutable_metadata()->set_namespace_("default");
   pod.mutable_spec()->set_restartpolicy("Always");
   pod.mutable_spec()->set_dnspolicy("Default");
+  pod.mutable_spec()->set_hostusers(false);  // with the store below: nothing is mounted for it
   corev1::Container* c = pod.mutable_spec()->add_containers();
   c->set_name("app");
   c->set_image("busybox:1");
@@ -63,7 +64,7 @@ class PodLogsTest : public ::testing::Test {
       std::ofstream(canary_ + "/" + std::to_string(i) + ".log") << kSecret;
     }
     images_.Add("busybox:1");
-    state_ = std::make_unique<PodStateStore>(instance_);
+    state_ = std::make_unique<PodStateStore>(instance_, false);
     view_ = std::make_unique<PodViewStore>("n1", clock_);
     services_ = std::unique_ptr<PodServices>(
         new PodServices{runtime_, images_, network_, *state_, book_, *view_, clock_, instance_,

@@ -29,6 +29,7 @@ corev1::Pod MakePod(const std::string& uid, const std::string& name = "web") {
   pod.mutable_spec()->set_restartpolicy("Always");
   pod.mutable_spec()->set_dnspolicy("Default");
   pod.mutable_spec()->set_terminationgraceperiodseconds(30);
+  pod.mutable_spec()->set_hostusers(false);  // with the store below: nothing is mounted for it
   corev1::Container* c = pod.mutable_spec()->add_containers();
   c->set_name("app");
   c->set_image("busybox:1");
@@ -40,7 +41,7 @@ corev1::Pod MakePod(const std::string& uid, const std::string& name = "web") {
 struct Node {
   Node(model::Instance instance, FakeRuntime& runtime, FakeImages& images, FakeNetwork& network,
        FakeSource& source, const Clock& clock)
-      : state(instance),
+      : state(instance, false),
         view("n1", clock),
         services{runtime,
                  images,
@@ -139,7 +140,7 @@ TEST_F(PodTableTest, RunsAPodAndTakesItAwayWithoutATrace) {
   ASSERT_TRUE(PhaseBecomes("Running"));
   ASSERT_TRUE(Eventually([&] { return EventReasons().size() == 3; }));
   EXPECT_EQ(EventReasons(), (std::vector<std::string>{"Pulled", "Created", "Started"}));
-  EXPECT_TRUE(std::filesystem::exists(instance_.PodsDir() + "/u1/etc-hosts"));
+  EXPECT_TRUE(std::filesystem::exists(instance_.PodsDir() + "/u1/files/etc-hosts"));
   source_.Set({});
   ASSERT_TRUE(PhaseBecomes("gone"));
   EXPECT_EQ(runtime_.signals, std::vector<int>{SIGTERM});
@@ -213,7 +214,7 @@ TEST_F(PodTableTest, ASandboxThatWasCutShortIsFinished) {
   Boot();
   source_.Set({MakePod("u1")});
   ASSERT_TRUE(PhaseBecomes("Running"));
-  EXPECT_TRUE(std::filesystem::exists(instance_.PodsDir() + "/u1/etc-hosts"));
+  EXPECT_TRUE(std::filesystem::exists(instance_.PodsDir() + "/u1/files/etc-hosts"));
   EXPECT_EQ(node_->view.ListPods()[0]->status().podip(), "10.88.0.2");
 }
 

@@ -85,7 +85,7 @@ class StoreTest : public ::testing::Test {
 };
 
 TEST_F(StoreTest, LoadsWhatWasSavedAndForgetsWhatWasRemoved) {
-  PodStateStore store(instance_);
+  PodStateStore store(instance_, true);
   ASSERT_TRUE(store.SavePod(pod_));
   ASSERT_TRUE(store.SaveRecord(pod_, EncodeRecord(FullMemory())));
   auto loaded = store.LoadAll();
@@ -140,7 +140,7 @@ TEST_F(StoreTest, AnEmptyDirectoryIsWhatARemovalThatWasCutShortLeft) {
 }
 
 TEST_F(StoreTest, APodWithoutARecordWasJustBegun) {
-  PodStateStore store(instance_);
+  PodStateStore store(instance_, true);
   ASSERT_TRUE(store.SavePod(pod_));
   auto loaded = store.LoadAll();
   ASSERT_EQ(loaded->pods.size(), 1u);
@@ -148,7 +148,7 @@ TEST_F(StoreTest, APodWithoutARecordWasJustBegun) {
 }
 
 TEST_F(StoreTest, DamagedDirectoriesAreToldAndHurtNobodyElse) {
-  PodStateStore store(instance_);
+  PodStateStore store(instance_, true);
   ASSERT_TRUE(store.SavePod(pod_));
   const std::string other = instance_.PodsDir() + "/u2";
   std::filesystem::create_directory(other);

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/volume/mount_point.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+
+Result<bool> IsMountPoint(const std::string& path) {
+  struct statx st{};
+  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &st) !=
+      0) {
+    if (errno == ENOENT) return false;
+    return Error::FromErrno(errno, StrCat("statx ", path));
+  }
+  return (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+}  // namespace holdfast::agent

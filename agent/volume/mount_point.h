@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether something is mounted on a directory. Thread-safe.
+#pragma once
+
+#include <string>
+
+#include "holdfast/base/result.h"
+
+namespace holdfast::agent {
+
+// True when `path` is the root of a mount (statx(2) STATX_ATTR_MOUNT_ROOT); absent is false.
+Result<bool> IsMountPoint(const std::string& path);
+
+}  // namespace holdfast::agent
