@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // apply and delete: edits of the agent's manifest directory.
+#include <algorithm>
 #include <cstdio>
+#include <deque>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -165,24 +168,46 @@ std::optional<int64_t> GracePeriod(const DeleteOptions& options) {
   return std::nullopt;
 }
 
-// Asks for one deletion and tells how that went.
-int RequestDelete(Session& session, const DeleteOptions& options, const Target& target) {
-  const PodName& name = target.name;
+grpc::Status RequestDelete(Session& session, const DeleteOptions& options, const Target& target) {
   grpc::ClientContext context;
   v1::DeleteRequest request;
-  request.set_namespace_(name.name_space);
-  request.set_name(name.name);
+  request.set_namespace_(target.name.name_space);
+  request.set_name(target.name.name);
   request.set_kind(target.kind);
   const auto grace = GracePeriod(options);
   if (grace && target.kind == "Pod") request.set_grace_period_seconds(*grace);
   v1::DeleteResponse response;
-  const grpc::Status status = session.stub().Delete(&context, request, &response);
+  return session.stub().Delete(&context, request, &response);
+}
+
+int ReportDelete(const grpc::Status& status, const DeleteOptions& options, const Target& target) {
   if (status.error_code() == grpc::StatusCode::NOT_FOUND && options.ignore_not_found) return kOk;
   if (!status.ok()) return Report(status);
-  std::printf("%s \"%s\" %s from %s namespace\n", LowerCase(target.kind).c_str(), name.name.c_str(),
-              options.force ? "force deleted" : "deleted", name.name_space.c_str());
+  std::printf("%s \"%s\" %s from %s namespace\n", LowerCase(target.kind).c_str(),
+              target.name.name.c_str(), options.force ? "force deleted" : "deleted",
+              target.name.name_space.c_str());
   std::fflush(stdout);
   return kOk;
+}
+
+// Several at a time, since each lasts until the agent has seen that its file is gone; fewer than
+// the agent has workers for such calls. Told in the order of the targets; the codes are in it too.
+std::vector<int> RequestDeletes(Session& session, const DeleteOptions& options,
+                                const std::vector<Target>& targets) {
+  constexpr size_t kAtOnce = 6;
+  std::deque<std::future<grpc::Status>> under_way;  // those after the codes that are known
+  std::vector<int> codes;
+  const auto finish_first = [&] {
+    codes.push_back(ReportDelete(under_way.front().get(), options, targets[codes.size()]));
+    under_way.pop_front();
+  };
+  for (const Target& target : targets) {
+    if (under_way.size() == kAtOnce) finish_first();
+    under_way.push_back(
+        std::async(std::launch::async, [&] { return RequestDelete(session, options, target); }));
+  }
+  while (!under_way.empty()) finish_first();
+  return codes;
 }
 
 // The pods of the targets' namespaces as they are now.
@@ -198,24 +223,22 @@ std::map<std::string, std::vector<core::Pod>> PodsOf(Session& session,
 }
 
 // 1. who runs now: a pod of the same name that is made meanwhile is another one; 2. all deletions
-// are asked for, in order; 3. all that end then are waited for together.
+// are asked for; 3. all that end then are waited for together.
 int DeleteAll(Session& session, const DeleteOptions& options, const std::vector<Target>& targets) {
   const auto running = PodsOf(session, targets);
+  const std::vector<int> codes = RequestDeletes(session, options, targets);
   std::vector<core::Pod> ending;
-  int code = kOk;
-  for (const Target& target : targets) {
-    if (RequestDelete(session, options, target) != kOk) {
-      code = kFailed;
-      continue;
-    }
-    const auto pods = running.find(target.name.name_space);
-    if (target.kind != "Pod" || pods == running.end()) continue;
-    const core::Pod* pod = FindRunning(pods->second, target.name);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const Target& target = targets[i];
+    if (codes[i] != kOk || target.kind != "Pod") continue;
+    const core::Pod* pod = FindRunning(running.at(target.name.name_space), target.name);
     if (pod != nullptr) ending.push_back(*pod);
   }
-  if (!options.wait) return code;
-  const int waited = WaitUntilGone(session, ending, DurationFlag("--timeout", options.timeout));
-  return code == kOk ? waited : code;
+  const int waited =
+      options.wait ? WaitUntilGone(session, ending, DurationFlag("--timeout", options.timeout))
+                   : kOk;
+  const bool all_asked = std::all_of(codes.begin(), codes.end(), [](int c) { return c == kOk; });
+  return all_asked ? waited : kFailed;
 }
 
 int RunDelete(const DeleteOptions& options, const GlobalOptions& global) {

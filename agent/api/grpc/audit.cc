@@ -37,10 +37,15 @@ void AppendJsonString(std::string& out, std::string_view text) {
   out.push_back('"');
 }
 
+// Callers choose some of the texts; long ones would push the lines before them out of the log.
+constexpr size_t kMaxFieldBytes = 512;
+constexpr std::string_view kCut = "...";
+
 void AppendField(std::string& out, std::string_view name, std::string_view value) {
   if (value.empty()) return;
   out += StrCat(",\"", name, "\":");
-  AppendJsonString(out, value);
+  if (value.size() <= kMaxFieldBytes) return AppendJsonString(out, value);
+  AppendJsonString(out, StrCat(value.substr(0, kMaxFieldBytes - kCut.size()), kCut));
 }
 
 }  // namespace

@@ -7,6 +7,12 @@
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::api {
+namespace {
+
+// Every object is compared with every requirement, on a thread that other calls need too.
+constexpr size_t kMaxSelectorBytes = 4096;
+
+}  // namespace
 
 bool LabelSelector::Requirement::Accepts(const std::string* value) const {
   const bool listed =
@@ -102,6 +108,9 @@ class LabelSelector::Parser {
 };
 
 Result<LabelSelector> LabelSelector::Parse(std::string_view text) {
+  if (text.size() > kMaxSelectorBytes) {
+    return InvalidArgument(StrCat("label selector: more than ", kMaxSelectorBytes, " bytes"));
+  }
   LabelSelector selector;
   ASSIGN_OR_RETURN(selector.requirements_, Parser(text).Run());
   return selector;

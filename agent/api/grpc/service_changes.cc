@@ -13,6 +13,7 @@ namespace holdfast::agent::api {
 namespace {
 
 constexpr size_t kMaxManifestBytes = 4ull << 20;
+constexpr size_t kMaxOriginBytes = 4096;  // a path; each fault of a manifest begins with it
 
 v1::EditedObject::Outcome WireOutcome(EditOutcome outcome) {
   switch (outcome) {
@@ -70,6 +71,9 @@ grpc::ServerUnaryReactor* NodeAgentService::Apply(grpc::CallbackServerContext* c
       [this, request, response]() -> Result<void> {
         if (request->manifest().size() > kMaxManifestBytes) {
           return InvalidArgument("manifest: more than 4 MiB");
+        }
+        if (request->origin().size() > kMaxOriginBytes) {
+          return InvalidArgument(StrCat("origin: more than ", kMaxOriginBytes, " bytes"));
         }
         const std::string origin = request->origin().empty() ? "manifest" : request->origin();
         ASSIGN_OR_RETURN(const std::vector<EditedObject> edited,

@@ -112,7 +112,9 @@ void PodTable::Reconcile() {
       services_.log(StrCat(desired.origin, ": metadata.uid is not usable as a name, not run"));
       continue;
     }
-    entries_[uid].worker = std::make_unique<PodWorker>(services_, desired.pod, PodMemory{});
+    auto& worker = entries_[uid].worker;
+    worker = std::make_unique<PodWorker>(services_, desired.pod, PodMemory{});
+    worker->ShowNew();  // its first turn may be a while away
     Poke(uid);
   }
   UpdateLive();
@@ -165,10 +167,11 @@ void PodTable::Begin(const PodUid& uid, Entry& entry) {
   entry.busy_since = services_.clock.Boot();
   Schedule(uid, entry, std::nullopt);
   PodWorker* worker = entry.worker.get();
-  entry.job = pool_->Post([this, uid, worker, grace = entry.deletion_grace] {
-    const PodWorker::Outcome outcome = worker->Sync(grace);
-    asio::post(io_, [this, uid, outcome] { Ended(uid, outcome); });
-  });
+  entry.job = pool_->Post(
+      [this, uid, worker, grace = entry.deletion_grace, others_wait = pool_->BusyCheck()] {
+        const PodWorker::Outcome outcome = worker->Sync(grace, others_wait);
+        asio::post(io_, [this, uid, outcome] { Ended(uid, outcome); });
+      });
 }
 
 void PodTable::Ended(const PodUid& uid, PodWorker::Outcome outcome) {
@@ -186,7 +189,7 @@ void PodTable::Ended(const PodUid& uid, PodWorker::Outcome outcome) {
     ArmTimer();
     return;
   }
-  if (entry.dirty) {
+  if (entry.dirty || outcome.yielded) {
     Begin(uid, entry);
     return;
   }

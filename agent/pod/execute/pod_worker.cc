@@ -4,8 +4,10 @@
 #include <fcntl.h>
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
+#include "agent/kube/times.h"
 #include "agent/pod/decide/decide.h"
 #include "agent/pod/decide/memory.h"
 #include "agent/pod/decide/spec_containers.h"
@@ -20,6 +22,9 @@ namespace {
 
 // Rounds of one Sync: start → observe → …; a pod that changes all the time yields to others.
 constexpr int kMaxRounds = 12;
+// How long a pod may go on while others wait. Enough for the whole start of a usual pod; one whose
+// starts take long, or fail one after the other, takes turns.
+constexpr std::chrono::milliseconds kTurn{500};
 constexpr std::chrono::seconds kRetry{10};
 constexpr std::chrono::milliseconds kNextRound{20};
 constexpr size_t kTerminationFileLimit = 4096;
@@ -67,30 +72,58 @@ void PodWorker::Show(std::optional<std::chrono::seconds> deletion_grace) {
   PublishStatus(Decide(facts, PodMemory(memory_)).status, deletion_grace);
 }
 
-PodWorker::Outcome PodWorker::Sync(std::optional<std::chrono::seconds> deletion_grace) {
+void PodWorker::ShowNew() {
+  memory_.start_time = services_.clock.Wall();
+  corev1::PodStatus status;
+  status.set_phase("Pending");
+  kube::SetTime(memory_.start_time, status.mutable_starttime());
+  PublishStatus(status, std::nullopt);
+}
+
+PodWorker::Outcome PodWorker::Sync(std::optional<std::chrono::seconds> deletion_grace,
+                                   const std::function<bool()>& others_wait) {
+  const BootTime began = services_.clock.Boot();
+  // A deletion, and a shorter one, outweighs what was decided before it.
+  if (deletion_grace != decided_grace_) left_.clear();
   for (int round = 0; round < kMaxRounds; ++round) {
-    const PodFacts facts = Observe(deletion_grace);
-    Decision decision = Decide(facts, std::move(memory_));
-    memory_ = std::move(decision.memory);
-    PublishStatus(decision.status, deletion_grace);
-    services_.view.AddEvents(*pod_, decision.events);
-    // Nothing is done that could not be remembered.
-    if (auto saved = Persist(); !saved) {
-      services_.log(
-          StrCat("pod ", PodLabel(*pod_), ": ", saved.error().message(), ", trying again in 10 s"));
-      return {services_.clock.Boot() + kRetry, false};
+    if (left_.empty()) {
+      if (const auto nothing_to_do = DecideNext(deletion_grace)) return *nothing_to_do;
     }
-    if (decision.actions.empty()) return {decision.wake_at, false};
     bool all_done = true;
-    for (const Action& action : decision.actions) {
+    while (!left_.empty() && all_done) {
+      const Action action = std::move(left_.front());
+      left_.pop_front();
       all_done = Execute(action);
-      if (gone_) return {std::nullopt, true};
-      if (!all_done) break;
+      if (gone_) return {.wake_at = std::nullopt, .gone = true};
+      if (all_done && services_.clock.Boot() - began > kTurn && others_wait()) {
+        return {.wake_at = std::nullopt, .yielded = true};
+      }
     }
+    left_.clear();
     // A failure that is in the memory ends in a decision without actions; any other one waits.
-    if (!all_done && !memory_.failure) return {services_.clock.Boot() + kRetry, false};
+    if (!all_done && !memory_.failure) return {.wake_at = services_.clock.Boot() + kRetry};
   }
-  return {services_.clock.Boot() + kNextRound, false};
+  return {.wake_at = services_.clock.Boot() + kNextRound};
+}
+
+std::optional<PodWorker::Outcome> PodWorker::DecideNext(
+    std::optional<std::chrono::seconds> deletion_grace) {
+  const PodFacts facts = Observe(deletion_grace);
+  Decision decision = Decide(facts, std::move(memory_));
+  memory_ = std::move(decision.memory);
+  PublishStatus(decision.status, deletion_grace);
+  services_.view.AddEvents(*pod_, decision.events);
+  // Nothing is done that could not be remembered.
+  if (auto saved = Persist(); !saved) {
+    services_.log(
+        StrCat("pod ", PodLabel(*pod_), ": ", saved.error().message(), ", trying again in 10 s"));
+    return Outcome{.wake_at = services_.clock.Boot() + kRetry};
+  }
+  if (decision.actions.empty()) return Outcome{.wake_at = decision.wake_at};
+  left_.assign(std::make_move_iterator(decision.actions.begin()),
+               std::make_move_iterator(decision.actions.end()));
+  decided_grace_ = deletion_grace;
+  return std::nullopt;
 }
 
 PodFacts PodWorker::Observe(std::optional<std::chrono::seconds> deletion_grace) {

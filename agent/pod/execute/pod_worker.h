@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -43,12 +44,17 @@ class PodWorker {
 
   struct Outcome {
     std::optional<BootTime> wake_at;
-    bool gone = false;  // cleaned up: nothing of the pod is left
+    bool gone = false;     // cleaned up: nothing of the pod is left
+    bool yielded = false;  // more to do at once, after those that wait
   };
+  // Shows a pod that was just heard of as pending, before it has a turn.
+  void ShowNew();
   // Shows the pod as it is now. Nothing is done, remembered or said in events.
   void Show(std::optional<std::chrono::seconds> deletion_grace);
-  // `deletion_grace` is set when the pod is to go.
-  Outcome Sync(std::optional<std::chrono::seconds> deletion_grace);
+  // `deletion_grace` is set when the pod is to go. Between two actions a long turn ends when
+  // `others_wait`; the next Sync goes on with what is left.
+  Outcome Sync(std::optional<std::chrono::seconds> deletion_grace,
+               const std::function<bool()>& others_wait);
 
   const corev1::Pod& pod() const { return *pod_; }
   std::shared_ptr<const corev1::Pod> shared_pod() const { return pod_; }
@@ -61,6 +67,9 @@ class PodWorker {
   void PublishStatus(const corev1::PodStatus& status,
                      std::optional<std::chrono::seconds> deletion_grace);
   void Publish(EventNote note);
+  // Observes, decides, shows and remembers; what is to be done is in left_. Set: there is nothing
+  // to do now.
+  std::optional<Outcome> DecideNext(std::optional<std::chrono::seconds> deletion_grace);
   Result<void> Persist();
 
   // False when the actions after it must wait.
@@ -89,6 +98,9 @@ class PodWorker {
   NodeFacts node_facts_;
   PodPaths paths_;
   PodMemory memory_;
+  // Decided and not yet done, and the grace period that was decided with.
+  std::deque<Action> left_;
+  std::optional<std::chrono::seconds> decided_grace_;
   std::string saved_record_;
   bool pod_saved_ = false;
   bool volumes_ready_ = false;

@@ -51,6 +51,13 @@ WorkerPool::JobId WorkerPool::Post(std::function<void()> job) {
   return id;
 }
 
+std::function<bool()> WorkerPool::BusyCheck() const {
+  return [state = state_] {
+    const std::lock_guard lock(state->mutex);
+    return state->queue.size() > state->idle;
+  };
+}
+
 bool WorkerPool::WriteOff(JobId id) {
   const std::lock_guard lock(state_->mutex);
   if (!state_->running.contains(id) || state_->written_off.size() >= kMaxWrittenOff) return false;

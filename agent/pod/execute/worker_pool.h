@@ -24,6 +24,8 @@ class WorkerPool {
 
   using JobId = uint64_t;
   JobId Post(std::function<void()> job);
+  // Answers whether jobs wait for a thread; may outlive the pool.
+  std::function<bool()> BusyCheck() const;
   // The running job no longer counts against the bound. At most 64 at a time; false beyond.
   bool WriteOff(JobId id);
 

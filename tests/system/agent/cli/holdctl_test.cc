@@ -10,6 +10,7 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <csignal>
 
 #include "k8s/core/v1/service.pb.h"
@@ -117,16 +118,25 @@ TEST_F(HoldctlTest, DeletesAndWaits) {
   EXPECT_EQ(Run("delete pod none --ignore-not-found").code, 0);
 }
 
-// No pod ends here before the last deletion was asked for.
+// Here a deletion is answered only when three more were asked for, and no pod ends before all were.
 TEST_F(HoldctlTest, DeletesManyTogetherAndTellsInOrder) {
+  constexpr size_t kPods = 30;
   server_.reset();
+  std::mutex mutex;
+  std::condition_variable changed;
   std::vector<std::string> asked;
   auto dependencies = Dependencies();
   dependencies.delete_object = [&](const std::string& kind, const std::string& object_namespace,
                                    const std::string& name) -> Result<EditedObject> {
     if (name == "none") return NotFound("pods \"none\" not found");
+    std::unique_lock lock(mutex);
     asked.push_back(name);
-    if (name == "last") {
+    changed.notify_all();
+    const size_t enough = std::min(asked.size() + 3, kPods);
+    if (!changed.wait_for(lock, std::chrono::seconds(20), [&] { return asked.size() >= enough; })) {
+      return Internal("nobody else came");
+    }
+    if (asked.size() == kPods) {
       for (const std::string& ended : asked) pods_.RemovePod("uid-" + ended);
     }
     return EditedObject{kind, object_namespace, name, name + ".yaml", EditOutcome::kDeleted};
@@ -136,8 +146,8 @@ TEST_F(HoldctlTest, DeletesManyTogetherAndTellsInOrder) {
   server_ = std::move(*started);
   std::string words;
   std::string told;
-  for (int i = 0; i < 30; ++i) {
-    const std::string name = i == 29 ? "last" : "p" + std::to_string(97 * i % 29);
+  for (size_t i = 0; i < kPods; ++i) {
+    const std::string name = "p" + std::to_string(7 * i % kPods);
     pods_.SetPod(RunningPod(name + "-node1", "uid-" + name));
     words += " " + name + (i == 10 ? " none" : "");
     told += "pod \"" + name + "\" deleted from default namespace\n";

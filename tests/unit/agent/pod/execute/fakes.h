@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -38,6 +39,9 @@ class FakeRuntime : public ContainerRuntime {
     return {};
   }
   std::expected<StartedContainer, StartFailure> Start(const model::ContainerSpec& spec) override {
+    if (before_start) {
+      if (auto failure = before_start(spec)) return std::unexpected(std::move(*failure));
+    }
     const std::lock_guard lock(mutex_);
     starts.push_back(spec);
     ObservedContainer c;
@@ -129,6 +133,8 @@ class FakeRuntime : public ContainerRuntime {
 
   std::vector<model::ContainerSpec> starts;  // guarded by the same lock; read when quiet
   std::vector<int> signals;
+  // Called by each start, on the worker's thread; what it returns is the outcome. Set while quiet.
+  std::function<std::optional<StartFailure>(const model::ContainerSpec&)> before_start;
   bool ignore_signals = false;
   std::string sandbox_error;
 

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <atomic>
+#include <condition_variable>
 #include <filesystem>
 #include <mutex>
 #include <thread>
@@ -40,7 +42,7 @@ corev1::Pod MakePod(const std::string& uid, const std::string& name = "web") {
 // One agent's pod side; made again for a restart on the same files and the same runtime.
 struct Node {
   Node(model::Instance instance, FakeRuntime& runtime, FakeImages& images, FakeNetwork& network,
-       FakeSource& source, const Clock& clock)
+       FakeSource& source, const Clock& clock, PodTableOptions options = {})
       : state(instance, false),
         view("n1", clock),
         services{runtime,
@@ -62,7 +64,7 @@ struct Node {
                    const std::lock_guard lock(log_mutex);
                    log.push_back(line);
                  }},
-        table(io, services, source, {}) {
+        table(io, services, source, options) {
     const auto recovered = table.Recover();
     EXPECT_TRUE(recovered) << recovered.error().message();
     recovered_pods = view.ListPods();
@@ -97,6 +99,17 @@ struct Node {
   std::thread thread;
 };
 
+// The machine's clock, put forward by what a test lets take long.
+class SlowableClock : public Clock {
+ public:
+  WallTime Wall() const override { return real_.Wall(); }
+  BootTime Boot() const override { return real_.Boot() + std::chrono::milliseconds(passed_ms); }
+  std::atomic<int64_t> passed_ms = 0;
+
+ private:
+  SystemClock real_;
+};
+
 class PodTableTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -114,7 +127,8 @@ class PodTableTest : public ::testing::Test {
   }
   void Boot() {
     node_.reset();
-    node_ = std::make_unique<Node>(instance_, runtime_, images_, network_, source_, clock_);
+    node_ =
+        std::make_unique<Node>(instance_, runtime_, images_, network_, source_, clock_, options_);
   }
   bool PhaseBecomes(const std::string& phase, const std::string& name = "web") {
     return Eventually([&] { return node_->Phase(name) == phase; });
@@ -127,7 +141,8 @@ class PodTableTest : public ::testing::Test {
 
   std::string top_;
   model::Instance instance_;
-  SystemClock clock_;
+  SlowableClock clock_;
+  PodTableOptions options_;
   FakeRuntime runtime_{clock_};
   FakeImages images_;
   FakeNetwork network_;
@@ -337,6 +352,82 @@ TEST_F(PodTableTest, ManyPodsRunInParallel) {
   source_.Set({});
   EXPECT_TRUE(Eventually([&] { return node_->view.ListPods().empty(); }));
   EXPECT_EQ(runtime_.Count(), 0u);
+}
+
+corev1::Pod MakePodOf(int containers, const std::string& uid, const std::string& name) {
+  corev1::Pod pod = MakePod(uid, name);
+  const corev1::Container first = pod.spec().containers(0);
+  for (int i = 1; i < containers; ++i) {
+    corev1::Container* more = pod.mutable_spec()->add_containers();
+    *more = first;
+    more->set_name(StrCat("app", i));
+  }
+  return pod;
+}
+
+TEST_F(PodTableTest, ANewPodIsShownWhileAllWorkersAreStuck) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  size_t stuck = 0;
+  bool released = false;
+  runtime_.before_start = [&](const model::ContainerSpec&) -> std::optional<StartFailure> {
+    std::unique_lock lock(mutex);
+    ++stuck;
+    changed.wait(lock, [&] { return released; });
+    return std::nullopt;
+  };
+  std::vector<corev1::Pod> pods;
+  for (size_t i = 0; i < options_.workers; ++i)
+    pods.push_back(MakePod(StrCat("u", i), StrCat("stuck-", i)));
+  source_.Set(pods);
+  ASSERT_TRUE(Eventually([&] {
+    const std::lock_guard lock(mutex);
+    return stuck == options_.workers;
+  }));
+  pods.push_back(MakePod("new", "new"));
+  source_.Set(pods);
+  EXPECT_TRUE(PhaseBecomes("Pending", "new"));
+  {
+    const std::lock_guard lock(mutex);
+    EXPECT_EQ(stuck, options_.workers);
+    released = true;
+  }
+  changed.notify_all();
+  EXPECT_TRUE(PhaseBecomes("Running", "new"));
+}
+
+// Each start of the bad pods takes a second of the clock and fails. One worker.
+TEST_F(PodTableTest, PodsWhoseStartsFailTakeTurnsWithAGoodOne) {
+  constexpr int kBad = 5;
+  options_.workers = 1;
+  Boot();
+  std::atomic<int> failed = 0;
+  std::atomic<int> failed_before_good = -1;
+  std::atomic<bool> held = true;
+  runtime_.before_start = [&](const model::ContainerSpec& spec) -> std::optional<StartFailure> {
+    if (spec.pod_uid == PodUid("good")) {
+      failed_before_good = failed.load();
+      return std::nullopt;
+    }
+    while (held) std::this_thread::yield();
+    ++failed;
+    clock_.passed_ms += 1000;
+    return StartFailure{StartFailure::Phase::kCreate, NotFound("subPath")};
+  };
+  std::vector<corev1::Pod> pods;
+  for (int i = 0; i < kBad; ++i) pods.push_back(MakePodOf(20, StrCat("u", i), StrCat("bad-", i)));
+  source_.Set(pods);
+  ASSERT_TRUE(Eventually([&] { return node_->view.ListPods().size() == kBad; }));
+  pods.push_back(MakePod("good", "good"));
+  source_.Set(pods);
+  ASSERT_TRUE(PhaseBecomes("Pending", "good"));
+  held = false;
+  ASSERT_TRUE(PhaseBecomes("Running", "good"));
+  // One turn of each of the others comes before its own, in which it does all that it has to do.
+  EXPECT_GE(failed_before_good, 0);
+  EXPECT_LE(failed_before_good, 2 * kBad);
+  // Nothing of the others' turns was lost.
+  EXPECT_TRUE(Eventually([&] { return failed >= kBad * 20; }));
 }
 
 }  // namespace
