@@ -43,14 +43,15 @@ int NewestPid(int loadavg) {
   return std::atoi(end);
 }
 
-void Read(const std::string& path, Totals& totals) {
+bool Read(const std::string& path, Totals& totals) {
   ++totals.opens;
   const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-  if (fd < 0) return;
+  if (fd < 0) return false;
   char text[64] = {};
   const ssize_t n = ::read(fd, text, sizeof text - 1);
   ::close(fd);
   if (n > 0) std::cout << "READ " << path << " : " << text << std::endl;
+  return n > 0;
 }
 
 std::string Link(const std::string& path) {
@@ -96,7 +97,11 @@ void Seize(int pid, Totals& totals) {
 
 void Meet(int pid, const std::string& wanted, Totals& totals) {
   const std::string process = "/proc/" + std::to_string(pid);
-  for (const char* name : {"/cwd", "/root"}) Read(process + name + kUp + wanted, totals);
+  for (const char* name : {"/cwd", "/root"}) {
+    if (!Read(process + name + kUp + wanted, totals)) continue;
+    std::cout << "WHO " << Field(process, "Name") << " of " << Field(process, "PPid") << " exe "
+              << Link(process + "/exe") << " effective " << Field(process, "CapEff") << std::endl;
+  }
   for (int fd = 3; fd < kMostDescriptors; ++fd) {
     Read(process + "/fd/" + std::to_string(fd) + kUp + wanted, totals);
   }
