@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "holdfast/base/strings.h"
+#include "runtime/launch/filter.h"
 #include "runtime/launch/steps.h"
 
 namespace holdfast::runtime {
@@ -81,11 +82,10 @@ uint64_t NeededForSeccomp(const model::ProcessPlan& plan) {
 }
 
 // What the host has of it: the launcher may itself be a container's.
-Result<model::CapabilityPlan> Attainable(const model::CapabilityPlan& wanted, uint64_t extra) {
-  ASSIGN_OR_RETURN(const uint64_t have, PermittedNow());
+model::CapabilityPlan Attainable(const model::CapabilityPlan& wanted, uint64_t have) {
   model::CapabilityPlan plan = wanted;
-  plan.effective = (wanted.effective | extra) & have;
-  plan.permitted = (wanted.permitted | extra) & have;
+  plan.effective = wanted.effective & have;
+  plan.permitted = wanted.permitted & have;
   plan.inheritable = wanted.inheritable & have;
   plan.ambient = wanted.ambient & plan.inheritable;
   return plan;
@@ -102,8 +102,10 @@ Result<void> TakeIdentity(Child& child, const model::ProcessPlan& plan) {
   RETURN_IF_ERROR(SetIds(plan));
   if (::prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) != 0) return Error::FromErrno(errno, "PR_SET_KEEPCAPS");
 
-  ASSIGN_OR_RETURN(child.capabilities, Attainable(wanted, 0));
-  ASSIGN_OR_RETURN(const model::CapabilityPlan now, Attainable(wanted, NeededForSeccomp(plan)));
+  ASSIGN_OR_RETURN(const uint64_t have, PermittedNow());
+  child.capabilities = Attainable(wanted, have);
+  model::CapabilityPlan now = child.capabilities;
+  now.permitted |= NeededForSeccomp(plan) & have;
   RETURN_IF_ERROR(SetCapabilities(now));
   RETURN_IF_ERROR(RaiseAmbient(now.ambient, last));
   if (plan.no_new_privs && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
@@ -115,8 +117,19 @@ Result<void> TakeIdentity(Child& child, const model::ProcessPlan& plan) {
   return {};
 }
 
-Result<void> TakeLastCapabilities(Child& child, const model::ProcessPlan& plan) {
-  return NeededForSeccomp(plan) == 0 ? Result<void>() : SetCapabilities(child.capabilities);
+Result<void> RaiseForSeccomp(Child& child, const model::ProcessPlan& plan) {
+  const uint64_t needed = NeededForSeccomp(plan);
+  if (needed == 0) return {};
+  ASSIGN_OR_RETURN(const uint64_t have, PermittedNow());
+  model::CapabilityPlan now = child.capabilities;
+  now.permitted |= needed & have;
+  now.effective |= needed & have;
+  return SetCapabilities(now);
+}
+
+Result<void> LowerAfterSeccomp(Child& child, const model::ProcessPlan& plan) {
+  if (NeededForSeccomp(plan) == 0 || !FilterAllows(plan.seccomp, SYS_capset)) return {};
+  return SetCapabilities(child.capabilities);
 }
 
 }  // namespace holdfast::runtime

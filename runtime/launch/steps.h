@@ -76,9 +76,11 @@ Result<int> CloseDescriptorsBut(Child& child, int kept);
 
 // step_identity.cc
 Result<void> TakeIdentity(Child& child, const model::ProcessPlan& plan);
-// Gives up what TakeIdentity left for LoadSeccomp, which exec would take away otherwise. One
-// capset.
-Result<void> TakeLastCapabilities(Child& child, const model::ProcessPlan& plan);
+// CAP_SYS_ADMIN is permitted still, for LoadSeccomp, but not effective: no path is looked up with
+// it.
+Result<void> RaiseForSeccomp(Child& child, const model::ProcessPlan& plan);
+// The program's own, and nothing more. Where the filter in force refuses capset, exec does it.
+Result<void> LowerAfterSeccomp(Child& child, const model::ProcessPlan& plan);
 
 // step_birth.cc: IsBornLate(plan)
 Result<void> ConfineBeforeBirth(Child& child, const model::ProcessPlan& plan);

@@ -4,13 +4,16 @@
 #include <gtest/gtest.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
+#include <sched.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
+#include <csignal>
 #include <fstream>
 
 #include "runtime/launch/bpf_evaluator.h"
+#include "runtime/launch/filter.h"
 #include "runtime/plan/bpf_tree.h"
 #include "runtime/plan/capabilities.h"
 #include "runtime/plan/seccomp_table.h"
@@ -99,6 +102,21 @@ TEST(DefaultSeccompTest, DecidesByTableOnTheNativeArchitecture) {
     EXPECT_EQ(Decide(program, AUDIT_ARCH_X86_64, row.number, row.argument), row.expected)
         << row.name;
   }
+}
+
+// runtime/launch/step_birth.cc: else an exec could not be put under it before the pod sees it.
+TEST(DefaultSeccompTest, AllowsWhatIsLeftToDoOfABirth) {
+  for (const uint64_t capabilities : {uint64_t{0}, DefaultCapabilities(), ~uint64_t{0}}) {
+    const BpfProgram program = DefaultSeccompProgram(capabilities);
+    EXPECT_TRUE(FilterAllows(program, SYS_clone, CLONE_PARENT | SIGCHLD));
+    for (const long call :
+         {SYS_capset, SYS_read, SYS_write, SYS_setsid, SYS_ioctl, SYS_exit_group}) {
+      EXPECT_TRUE(FilterAllows(program, call)) << call;
+    }
+  }
+  EXPECT_FALSE(FilterAllows(DefaultSeccompProgram(0), SYS_mount));
+  EXPECT_FALSE(FilterAllows(DefaultSeccompProgram(0), SYS_clone, CLONE_NEWUSER | SIGCHLD));
+  EXPECT_FALSE(FilterAllows({}, SYS_read));
 }
 
 TEST(DefaultSeccompTest, ThirtyTwoBitProgramsHaveTheirOwnNumbers) {
