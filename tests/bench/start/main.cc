@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_start [--json FILE] [--n N] [--peers FILE] [--only cold,flood,teardown,rate]: container
-// starts, ours, the limit program's and the peers' (peer_set.h), interleaved.
+// bench_start [--json FILE] [--n N] [--peers FILE] [--only cold,exec,flood,teardown,rate]:
+// container starts and execs, ours, the limit program's and the peers' (peer_set.h), interleaved.
 #include <unistd.h>
 
 #include <atomic>
@@ -44,7 +44,23 @@ class Bench {
         StrCat(",\"peers\":{", peers.Rows(true), "}"));
   }
 
-  // The same while another container writes to its log as fast as it can.
+  // In a running container: from the call to the end of the command, whose exit code is known then.
+  void Exec() {
+    const model::SandboxSpec pod = node_.Sandbox("exec");
+    const model::ContainerSpec spec = PayloadContainer(node_, "exec", {"/bin/sleep", "1000"});
+    if (!runtime_->EnsureSandbox(pod) || !runtime_->Start(spec)) return;
+    Samples samples;
+    for (int round = 0; round < rounds_ + 5; ++round) {
+      const double begin = NowMillis();
+      const auto session = runtime_->Exec(spec.id, {{"/bin/true"}});
+      const bool ended = session && (*session)->Wait();
+      if (round >= 5) Add(samples, ended ? NowMillis() - begin : -1, "exec");
+    }
+    (void)runtime_->RemoveSandbox(pod.uid);
+    Row("start.exec", "ms", samples, 0, "");
+  }
+
+  // Cold() while another container writes to its log as fast as it can.
   void WithFlood() {
     const model::SandboxSpec flood = node_.Sandbox("flood");
     const auto spec = PayloadContainer(node_, "flood", {"/bin/busybox", "yes"});
@@ -126,7 +142,7 @@ class Bench {
 }  // namespace holdfast::bench
 
 int main(int argc, char** argv) {
-  std::string json = "/dev/stdout", peers, only = "cold,flood,teardown,rate";
+  std::string json = "/dev/stdout", peers, only = "cold,exec,flood,teardown,rate";
   int rounds = 200;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string option = argv[i];
@@ -141,6 +157,7 @@ int main(int argc, char** argv) {
   if (out == nullptr) return 1;
   holdfast::bench::Bench bench(out, rounds);
   if (wanted("cold")) bench.Cold(holdfast::bench::PeerSet(peers));
+  if (wanted("exec")) bench.Exec();
   if (wanted("flood")) bench.WithFlood();
   if (wanted("teardown")) bench.Teardown(rounds);
   if (wanted("rate")) bench.Rate(200, 10);
