@@ -136,6 +136,7 @@ std::string UserOfImage(const PodView& view, const Image& image) {
 Result<void> OpenImages(Agent& agent) {
   runtime::ImageStoreOptions options;
   options.root = agent.config.instance.ImageDir();
+  options.aside = agent.config.instance.AsideDir();
   options.helper = agent.config.unpack_binary;
   options.limits.reserve = agent.config.image_reserve;
   options.user_of = [&agent](const Image& image) { return UserOfImage(*agent.view, image); };

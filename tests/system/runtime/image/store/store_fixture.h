@@ -46,6 +46,7 @@ class StoreTest : public ::testing::Test {
     store_.reset();
     ImageStoreOptions options;
     options.root = path_ + "/images";
+    options.aside = path_ + "/aside";
     options.helper = UnpackHelper();
     options.limits = limits_;
     options.user_of = [this](const Image& image) {

@@ -59,7 +59,7 @@ class BlobStoreTest : public ::testing::Test {
 };
 
 TEST_F(BlobStoreTest, CommittedBlobsAreReadBackAndCheckedAgain) {
-  auto blobs = BlobStore::Open(root_.get());
+  auto blobs = BlobStore::Open(root_.get(), path_ + "/aside");
   ASSERT_TRUE(blobs);
   const Digest digest = Put(*blobs, "content");
   EXPECT_EQ(blobs->ReadBlob(digest, 100).value(), "content");
@@ -75,7 +75,7 @@ TEST_F(BlobStoreTest, CommittedBlobsAreReadBackAndCheckedAgain) {
 
 TEST_F(BlobStoreTest, OpenEmptiesTheIngestDirectory) {
   std::filesystem::create_directories(path_ + "/ingest/left/over");
-  ASSERT_TRUE(BlobStore::Open(root_.get()));
+  ASSERT_TRUE(BlobStore::Open(root_.get(), path_ + "/aside"));
   EXPECT_TRUE(std::filesystem::is_empty(path_ + "/ingest"));
 }
 
