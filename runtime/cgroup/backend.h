@@ -19,8 +19,12 @@
 namespace holdfast::runtime {
 
 struct Cgroup {
-  std::string path;         // below the hierarchies' mount points, for messages
-  std::vector<DirFd> dirs;  // in the order of CgroupLayout::hierarchies
+  std::string path;  // below the hierarchies' mount points, for messages
+  // In the order of CgroupLayout::hierarchies. A container's, and what is below it, only in those
+  // with limits.
+  std::vector<DirFd> dirs;
+  // Of a container: its pod's directories in the other hierarchies, to be joined, nothing else.
+  std::vector<DirFd> shared = {};
 };
 
 // Absent means: leave as it is.

@@ -78,8 +78,8 @@ Result<PodAccess> OpenPodAccess(Parts& parts, Sandboxes& sandboxes,
   ASSIGN_OR_RETURN(access.cgroup,
                    parts.cgroups->MakeContainer(spec.pod_uid, spec.qos, spec.id, spec.resources,
                                                 spec.security.privileged));
-  RETURN_IF_ERROR(
-      AddCgroup(parts.cgroups->backend().layout(), access.cgroup, access.pod, access.owned));
+  RETURN_IF_ERROR(AddCgroup(parts.cgroups->backend().layout(), access.cgroup, access.cgroup.shared,
+                            access.pod, access.owned));
   return access;
 }
 
