@@ -62,6 +62,8 @@ class CgroupBackend {
   // Processes killed by the OOM killer in it and below since it was made.
   virtual Result<uint64_t> OomKills(const Cgroup& cgroup) = 0;
   virtual Result<CgroupUsage> Usage(const Cgroup& cgroup) = 0;
+  // Limit of processes and threads in it and below; UINT64_MAX without one.
+  virtual Result<uint64_t> PidsLimit(const Cgroup& cgroup) = 0;
 };
 
 std::unique_ptr<CgroupBackend> MakeCgroupBackend(CgroupLayout layout);

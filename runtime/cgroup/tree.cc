@@ -161,6 +161,19 @@ Result<void> CgroupTree::LimitPodPids(const PodUid& uid, model::QosClass qos,
   return backend_->Apply(*pod, wanted);
 }
 
+Result<std::string> CgroupTree::PidsLimitReached(const PodUid& uid, model::QosClass qos) {
+  ASSIGN_OR_RETURN(const Cgroup pod, OpenPod(uid, qos));
+  const std::pair<const Cgroup*, const char*> limited[] = {
+      {&pod, "the pod has all processes that it may have"},
+      {&root_, "all pods together have all processes that they may have"}};
+  for (const auto& [cgroup, whose] : limited) {
+    ASSIGN_OR_RETURN(const uint64_t limit, backend_->PidsLimit(*cgroup));
+    ASSIGN_OR_RETURN(const CgroupUsage usage, backend_->Usage(*cgroup));
+    if (usage.pids >= limit) return StrCat(whose, " (", limit, ")");
+  }
+  return std::string();
+}
+
 Result<void> CgroupTree::EnsurePod(const PodUid& uid, model::QosClass qos,
                                    const model::ResourceSpec& limits) {
   ASSIGN_OR_RETURN(MadeCgroup made,

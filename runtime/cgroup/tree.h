@@ -67,6 +67,9 @@ class CgroupTree {
   // CgroupTreeOptions::pod_pids. Absent is success.
   Result<void> LimitPodPids(const PodUid& uid, model::QosClass qos,
                             const model::ResourceSpec& limits);
+  // Which limit of processes is reached, the pod's or that of all pods together, as text for an
+  // error; "" when neither is.
+  Result<std::string> PidsLimitReached(const PodUid& uid, model::QosClass qos);
   // Makes a container's directory with its limits; the pod's must exist. Processes are put in by
   // the launcher, which gets the descriptors.
   Result<Cgroup> MakeContainer(const PodUid& uid, model::QosClass qos, const ContainerId& id,

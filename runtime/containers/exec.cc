@@ -223,7 +223,9 @@ Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,
   request.plan = sealed.get();
   request.fds = prepared->fds;
   auto launched = parts.keeper.Launch(request);
-  if (!launched) return launched.error().ToError();
+  if (!launched) {
+    return ExplainLaunch(parts, container.brief.pod_uid, container.brief.qos, launched.error());
+  }
   undo.Release();
   HOLDFAST_PAUSE_POINT("containers.exec_launched");
   keeper::StartRecord start{

@@ -91,6 +91,15 @@ Result<void> GiveStreams(const PodDescriptors& pod, const PreparedPlan& prepared
   return {};
 }
 
+Error ExplainLaunch(Parts& parts, const PodUid& uid, model::QosClass qos,
+                    const keeper::LaunchFailure& failure) {
+  Error error = failure.ToError();
+  if (failure.sys_errno != EAGAIN) return error;
+  const auto reached = parts.cgroups->PidsLimitReached(uid, qos);
+  if (!reached || reached->empty()) return error;
+  return std::move(error).Wrap(*reached);
+}
+
 std::string StdinKey(const ContainerId& id) { return "stdin." + id.value; }
 
 Result<UniqueFd> SealPlan(const model::Plan& plan) {

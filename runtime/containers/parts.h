@@ -38,6 +38,10 @@ Result<void> AddCgroup(const CgroupLayout& layout, const Cgroup& cgroup,
 // its own here, so that it may open /dev/stdin and its like.
 Result<void> GiveStreams(const PodDescriptors& pod, const PreparedPlan& prepared);
 
+// A launch that failed for want of processes (EAGAIN) says whose limit it was.
+Error ExplainLaunch(Parts& parts, const PodUid& uid, model::QosClass qos,
+                    const keeper::LaunchFailure& failure);
+
 // Where the keeper holds the write end of a container's standard input.
 std::string StdinKey(const ContainerId& id);
 

@@ -215,8 +215,10 @@ std::expected<Starting, Failed> MakeAndLaunch(Parts& parts, Sandboxes& sandboxes
   const keeper::LaunchRequest request = MakeRequest(spec, prepared->plan, sealed->get(), pipes);
   auto launched = parts.keeper.Launch(request);
   if (!launched) {
-    return std::unexpected(Failed{{PhaseOf(launched.error()), launched.error().ToError()},
-                                  launched.error().cut_short});
+    const keeper::LaunchFailure& failure = launched.error();
+    return std::unexpected(
+        Failed{{PhaseOf(failure), ExplainLaunch(parts, spec.pod_uid, spec.qos, failure)},
+               failure.cut_short});
   }
   HOLDFAST_PAUSE_POINT("containers.start.launched");
   return Success(spec, std::move(*launched), prepared->plan, request);
