@@ -19,8 +19,12 @@
 namespace holdfast::runtime {
 
 struct Cgroup {
-  std::string path;         // below the hierarchies' mount points, for messages
-  std::vector<DirFd> dirs;  // in the order of CgroupLayout::hierarchies
+  std::string path;  // below the hierarchies' mount points, for messages
+  // In the order of CgroupLayout::hierarchies. A container's, and what is below it, only in those
+  // with limits.
+  std::vector<DirFd> dirs;
+  // Of a container: its pod's directories in the other hierarchies, to be joined, nothing else.
+  std::vector<DirFd> shared = {};
 };
 
 // Absent means: leave as it is.
@@ -58,6 +62,8 @@ class CgroupBackend {
   // Processes killed by the OOM killer in it and below since it was made.
   virtual Result<uint64_t> OomKills(const Cgroup& cgroup) = 0;
   virtual Result<CgroupUsage> Usage(const Cgroup& cgroup) = 0;
+  // Limit of processes and threads in it and below; UINT64_MAX without one.
+  virtual Result<uint64_t> PidsLimit(const Cgroup& cgroup) = 0;
 };
 
 std::unique_ptr<CgroupBackend> MakeCgroupBackend(CgroupLayout layout);

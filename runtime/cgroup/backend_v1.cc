@@ -26,6 +26,9 @@ class CgroupV1 : public CgroupBackend {
   Result<void> KillAll(const Cgroup& cgroup) override;
   Result<uint64_t> OomKills(const Cgroup& cgroup) override;
   Result<CgroupUsage> Usage(const Cgroup& cgroup) override;
+  Result<uint64_t> PidsLimit(const Cgroup& cgroup) override {
+    return ReadNumber(DirOf(cgroup, Controller::kPids), "pids.max");
+  }
 
  private:
   int DirOf(const Cgroup& cgroup, Controller controller) const;

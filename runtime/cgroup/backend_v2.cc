@@ -37,6 +37,9 @@ class CgroupV2 : public CgroupBackend {
     return ReadKeyed(cgroup.dirs[0].get(), "memory.events", "oom_kill");
   }
   Result<CgroupUsage> Usage(const Cgroup& cgroup) override;
+  Result<uint64_t> PidsLimit(const Cgroup& cgroup) override {
+    return ReadNumber(cgroup.dirs[0].get(), "pids.max");
+  }
 
  private:
   const CgroupLayout layout_;

@@ -1,19 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cgroup/layout.h"
 
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <map>
 #include <utility>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "runtime/cgroup/further.h"
 
 namespace holdfast::runtime {
 namespace {
+
+constexpr size_t kProcLimit = 16u << 20;  // mount tables grow with what runs
 
 struct V1Controller {
   const char* name;
@@ -59,7 +67,43 @@ Result<CgroupLayout> DetectV1(const std::string& root) {
   return layout;
 }
 
+std::string DeviceOf(const std::string& path) {
+  struct stat st{};
+  if (::stat(path.c_str(), &st) != 0) return "";
+  return StrCat(::major(st.st_dev), ":", ::minor(st.st_dev));
+}
+
+std::string UnusableBecause(const CgroupMount& mount) {
+  if (DeviceOf(mount.mount_point) != mount.device) {
+    return StrCat("its mount point ", mount.mount_point, " cannot be reached");
+  }
+  if (::access(mount.mount_point.c_str(), W_OK) == 0) return "";
+  return StrCat(mount.mount_point, " cannot be written: ", std::strerror(errno));
+}
+
+Result<CgroupLayout> WithFurther(CgroupLayout layout, const std::string& root) {
+  ASSIGN_OR_RETURN(const std::string mounts,
+                   sys::ReadFileAt(AT_FDCWD, "/proc/self/mountinfo", kProcLimit));
+  ASSIGN_OR_RETURN(const std::string existing,
+                   sys::ReadFileAt(AT_FDCWD, "/proc/self/cgroup", kProcLimit));
+  std::set<std::string> known;
+  for (const CgroupHierarchy& hierarchy : layout.hierarchies) {
+    known.insert(DeviceOf(hierarchy.mount_point));
+  }
+  FurtherHierarchies further = FindFurther(mounts, existing, root, known, UnusableBecause);
+  for (CgroupHierarchy& hierarchy : further.joined) {
+    layout.hierarchies.push_back(std::move(hierarchy));
+  }
+  layout.left_out = std::move(further.left_out);
+  return layout;
+}
+
 }  // namespace
+
+size_t CgroupLayout::WithLimits() const {
+  return static_cast<size_t>(std::ranges::count_if(
+      hierarchies, [](const CgroupHierarchy& h) { return !h.controllers.empty(); }));
+}
 
 bool CgroupHierarchy::Has(Controller controller) const {
   return std::ranges::find(controllers, controller) != controllers.end();
@@ -67,12 +111,17 @@ bool CgroupHierarchy::Has(Controller controller) const {
 
 Result<CgroupLayout> DetectCgroupLayout(const std::string& cgroup_root) {
   ASSIGN_OR_RETURN(const int64_t type, FileSystemType(cgroup_root));
-  if (type != CGROUP2_SUPER_MAGIC) return DetectV1(cgroup_root);
+  if (type != CGROUP2_SUPER_MAGIC) {
+    ASSIGN_OR_RETURN(CgroupLayout v1, DetectV1(cgroup_root));
+    return WithFurther(std::move(v1), cgroup_root);
+  }
   // Device access is a BPF program in v2 and CPU time is always counted.
-  return CgroupLayout{CgroupVersion::kV2,
-                      {{cgroup_root,
-                        {Controller::kCpu, Controller::kCpuAcct, Controller::kMemory,
-                         Controller::kPids, Controller::kDevices}}}};
+  CgroupLayout v2{CgroupVersion::kV2,
+                  {{cgroup_root,
+                    {Controller::kCpu, Controller::kCpuAcct, Controller::kMemory, Controller::kPids,
+                     Controller::kDevices}}},
+                  {}};
+  return WithFurther(std::move(v2), cgroup_root);
 }
 
 }  // namespace holdfast::runtime

@@ -17,21 +17,29 @@ enum class CgroupVersion : uint8_t { kV1, kV2 };
 enum class Controller : uint8_t { kCpu, kCpuAcct, kMemory, kPids, kDevices };
 
 struct CgroupHierarchy {
-  std::string mount_point;  // absolute
-  std::vector<Controller> controllers;
+  std::string mount_point;              // absolute
+  std::vector<Controller> controllers;  // that we set; empty: pods only join it (further.h)
+  bool unified = false;                 // a cgroup2 tree beside v1 hierarchies
   bool operator==(const CgroupHierarchy&) const = default;
   bool Has(Controller controller) const;
 };
 
 struct CgroupLayout {
   CgroupVersion version = CgroupVersion::kV2;
-  std::vector<CgroupHierarchy> hierarchies;  // v2: exactly one
+  // First those with limits (v2: exactly one), then those that pods only join.
+  std::vector<CgroupHierarchy> hierarchies;
+  // Hierarchies whose root containers stay in, and why: "freezer: it is not mounted".
+  std::vector<std::string> left_out = {};
+
+  size_t WithLimits() const;  // how many
   bool operator==(const CgroupLayout&) const = default;
 };
 
 // Looks at `cgroup_root` (normally /sys/fs/cgroup) by statfs(2). A v1 controller is expected at
 // <root>/<name>; names that lead to the same hierarchy (cpu and cpuacct) become one entry.
-// kUnsupported names the controllers that are missing and how to enable them.
+// kUnsupported names the controllers that are missing and how to enable them. Every other hierarchy
+// that exists now is looked for in the mount table; one that appears later is found by the next
+// call.
 Result<CgroupLayout> DetectCgroupLayout(const std::string& cgroup_root);
 
 }  // namespace holdfast::runtime

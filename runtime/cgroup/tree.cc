@@ -2,12 +2,14 @@
 #include "runtime/cgroup/tree.h"
 
 #include <array>
+#include <iterator>
 #include <utility>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/mount.h"
 #include "holdfast/sys/pause_point.h"
+#include "runtime/cgroup/cpuset.h"
 #include "runtime/cgroup/formulas.h"
 #include "runtime/cgroup/ownership.h"
 
@@ -38,6 +40,7 @@ Result<void> MakeParents(const CgroupLayout& layout, const std::string& parent) 
   for (const CgroupHierarchy& hierarchy : layout.hierarchies) {
     ASSIGN_OR_RETURN(const DirFd mount, sys::OpenDir(hierarchy.mount_point));
     RETURN_IF_ERROR(sys::MakeDirs(mount.get(), parent.substr(1), 0755));
+    RETURN_IF_ERROR(FillCpusets(mount.get(), parent.substr(1)));
   }
   return {};
 }
@@ -93,6 +96,7 @@ Result<void> CgroupTree::OpenRoot() {
   RETURN_IF_ERROR(backend_->EnableForChildren(parent));
   ASSIGN_OR_RETURN(MadeCgroup made, MakeChild(parent, name));
   ASSIGN_OR_RETURN(root_, CutOff(made.cgroup));
+  RETURN_IF_ERROR(FillCpusetsForChildren(parent, root_));
   HOLDFAST_PAUSE_POINT("cgroup.root_made");
   RETURN_IF_ERROR(MarkAsOurs(root_, options_.owner));
   return backend_->EnableForChildren(root_);
@@ -157,6 +161,19 @@ Result<void> CgroupTree::LimitPodPids(const PodUid& uid, model::QosClass qos,
   return backend_->Apply(*pod, wanted);
 }
 
+Result<std::string> CgroupTree::PidsLimitReached(const PodUid& uid, model::QosClass qos) {
+  ASSIGN_OR_RETURN(const Cgroup pod, OpenPod(uid, qos));
+  const std::pair<const Cgroup*, const char*> limited[] = {
+      {&pod, "the pod has all processes that it may have"},
+      {&root_, "all pods together have all processes that they may have"}};
+  for (const auto& [cgroup, whose] : limited) {
+    ASSIGN_OR_RETURN(const uint64_t limit, backend_->PidsLimit(*cgroup));
+    ASSIGN_OR_RETURN(const CgroupUsage usage, backend_->Usage(*cgroup));
+    if (usage.pids >= limit) return StrCat(whose, " (", limit, ")");
+  }
+  return std::string();
+}
+
 Result<void> CgroupTree::EnsurePod(const PodUid& uid, model::QosClass qos,
                                    const model::ResourceSpec& limits) {
   ASSIGN_OR_RETURN(MadeCgroup made,
@@ -174,9 +191,10 @@ Result<void> CgroupTree::EnsurePod(const PodUid& uid, model::QosClass qos,
 Result<Cgroup> CgroupTree::MakeContainer(const PodUid& uid, model::QosClass qos,
                                          const ContainerId& id, const model::ResourceSpec& limits,
                                          bool privileged) {
-  ASSIGN_OR_RETURN(const Cgroup pod, OpenPod(uid, qos));
-  ASSIGN_OR_RETURN(MadeCgroup made, MakeChild(pod, ContainerDirName(options_.naming, id)));
+  ASSIGN_OR_RETURN(PodDirs pod, OpenPodDirs(uid, qos));
+  ASSIGN_OR_RETURN(MadeCgroup made, MakeChild(pod.limited, ContainerDirName(options_.naming, id)));
   HOLDFAST_PAUSE_POINT("cgroup.container_made");
+  made.cgroup.shared = std::move(pod.shared);
   CgroupLimits wanted = LimitsFromResources(limits);
   wanted.no_swap = true;
   wanted.oom_group = options_.oom_group;
@@ -185,30 +203,44 @@ Result<Cgroup> CgroupTree::MakeContainer(const PodUid& uid, model::QosClass qos,
   return std::move(made.cgroup);
 }
 
+Result<CgroupTree::PodDirs> CgroupTree::OpenPodDirs(const PodUid& uid, model::QosClass qos) {
+  ASSIGN_OR_RETURN(Cgroup pod, OpenPod(uid, qos));
+  PodDirs dirs;
+  const auto first_shared =
+      pod.dirs.begin() + static_cast<ptrdiff_t>(backend_->layout().WithLimits());
+  dirs.shared.assign(std::make_move_iterator(first_shared),
+                     std::make_move_iterator(pod.dirs.end()));
+  pod.dirs.erase(first_shared, pod.dirs.end());
+  dirs.limited = std::move(pod);
+  return dirs;
+}
+
 Result<Cgroup> CgroupTree::OpenPod(const PodUid& uid, model::QosClass qos) {
   return OpenChild(ParentOf(qos), PodDirName(options_.naming, qos, uid));
 }
 
 Result<Cgroup> CgroupTree::OpenContainer(const PodUid& uid, model::QosClass qos,
                                          const ContainerId& id) {
-  ASSIGN_OR_RETURN(const Cgroup pod, OpenPod(uid, qos));
-  return OpenChild(pod, ContainerDirName(options_.naming, id));
+  ASSIGN_OR_RETURN(PodDirs pod, OpenPodDirs(uid, qos));
+  ASSIGN_OR_RETURN(Cgroup container, OpenChild(pod.limited, ContainerDirName(options_.naming, id)));
+  container.shared = std::move(pod.shared);
+  return container;
 }
 
 Result<void> CgroupTree::RemoveContainer(const PodUid& uid, model::QosClass qos,
                                          const ContainerId& id) {
-  auto pod = OpenPod(uid, qos);
+  auto pod = OpenPodDirs(uid, qos);
   if (!pod && pod.error().code() == Code::kNotFound) return {};
   if (!pod) return std::move(pod.error());
-  return RemoveChild(*backend_, *pod, ContainerDirName(options_.naming, id));
+  return RemoveChild(*backend_, pod->limited, ContainerDirName(options_.naming, id));
 }
 
 Result<void> CgroupTree::RemoveEmptyContainer(const PodUid& uid, model::QosClass qos,
                                               const ContainerId& id) {
-  auto pod = OpenPod(uid, qos);
+  auto pod = OpenPodDirs(uid, qos);
   if (!pod && pod.error().code() == Code::kNotFound) return {};
   if (!pod) return std::move(pod.error());
-  return RemoveEmptyChild(*pod, ContainerDirName(options_.naming, id));
+  return RemoveEmptyChild(pod->limited, ContainerDirName(options_.naming, id));
 }
 
 Result<void> CgroupTree::RemovePod(const PodUid& uid, model::QosClass qos) {
@@ -228,11 +260,11 @@ Result<std::vector<FoundPodCgroup>> CgroupTree::List() {
     for (const std::string& name : names) {
       auto uid = ParsePodDirName(options_.naming, qos, name);
       if (!uid) continue;
-      auto pod = OpenChild(ParentOf(qos), name);
+      auto pod = OpenPodDirs(*uid, qos);
       if (!pod && pod.error().code() == Code::kNotFound) continue;
       if (!pod) return std::move(pod.error());
       FoundPodCgroup entry{std::move(*uid), qos, {}};
-      ASSIGN_OR_RETURN(const std::vector<std::string> children, ListChildren(*pod));
+      ASSIGN_OR_RETURN(const std::vector<std::string> children, ListChildren(pod->limited));
       for (const std::string& child : children) {
         if (auto id = ParseContainerDirName(options_.naming, child)) {
           entry.containers.push_back(std::move(*id));

@@ -5,6 +5,9 @@
 //   <parent>/kubepods/burstable/       pod<uid>/<container id>
 //   <parent>/kubepods/besteffort/      pod<uid>/<container id>
 //
+// In hierarchies without limits of ours (further.h) the tree ends with the pods: their containers
+// join the pod's directory.
+//
 // Holds the descriptors of the root and of the QoS directories for its lifetime; everything deeper
 // is opened below them when needed. They belong to detached mounts of
 // the root, so that from no descriptor of this tree ".." leads out of it. Thread-safe: no state
@@ -64,6 +67,9 @@ class CgroupTree {
   // CgroupTreeOptions::pod_pids. Absent is success.
   Result<void> LimitPodPids(const PodUid& uid, model::QosClass qos,
                             const model::ResourceSpec& limits);
+  // Which limit of processes is reached, the pod's or that of all pods together, as text for an
+  // error; "" when neither is.
+  Result<std::string> PidsLimitReached(const PodUid& uid, model::QosClass qos);
   // Makes a container's directory with its limits; the pod's must exist. Processes are put in by
   // the launcher, which gets the descriptors.
   Result<Cgroup> MakeContainer(const PodUid& uid, model::QosClass qos, const ContainerId& id,
@@ -91,9 +97,15 @@ class CgroupTree {
   CgroupBackend& backend() { return *backend_; }
 
  private:
+  struct PodDirs {
+    Cgroup limited;             // in the hierarchies where containers have directories of their own
+    std::vector<DirFd> shared;  // in the others
+  };
+
   CgroupTree(std::unique_ptr<CgroupBackend> backend, CgroupTreeOptions options)
       : backend_(std::move(backend)), options_(std::move(options)) {}
 
+  Result<PodDirs> OpenPodDirs(const PodUid& uid, model::QosClass qos);
   CgroupLimits LimitsOfPod(const model::ResourceSpec& limits) const;
   Result<void> OpenRoot();
   Result<void> OpenQosDirs();

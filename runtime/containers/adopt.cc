@@ -48,6 +48,12 @@ Result<std::unique_ptr<ContainerRuntime>> MakeContainerRuntime(RuntimeOptions op
     ASSIGN_OR_RETURN(facts, sys::ProbeHost());
   }
   ASSIGN_OR_RETURN(CgroupLayout layout, DetectCgroupLayout(instance.cgroup_root));
+  for (const std::string& hierarchy : layout.left_out) {
+    if (!options.warn) break;
+    options.warn(StrCat("containers stay in the root of cgroup hierarchy ", hierarchy,
+                        ", where one with CAP_SYS_ADMIN can reach the node. Mount it below ",
+                        instance.cgroup_root, " and restart"));
+  }
   ASSIGN_OR_RETURN(CgroupTreeOptions tree_options, TreeOptions(options));
   ASSIGN_OR_RETURN(std::unique_ptr<CgroupTree> tree,
                    CgroupTree::Open(std::move(layout), std::move(tree_options)));

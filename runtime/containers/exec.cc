@@ -202,7 +202,8 @@ Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,
   HOLDFAST_PAUSE_POINT("containers.exec_cgroup_made");
   PodDescriptors pod;
   std::vector<UniqueFd> owned;
-  RETURN_IF_ERROR(AddCgroup(parts.cgroups->backend().layout(), made.cgroup, pod, owned));
+  RETURN_IF_ERROR(
+      AddCgroup(parts.cgroups->backend().layout(), made.cgroup, parent->shared, pod, owned));
   ASSIGN_OR_RETURN(const SandboxRecord sandbox, parts.state.Sandbox(container.brief.pod_uid));
   pod.user_map = parts.ids.Find(container.brief.pod_uid);
   if (pod.user_map.empty() && !sandbox.spec.host_users) {
@@ -222,7 +223,9 @@ Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,
   request.plan = sealed.get();
   request.fds = prepared->fds;
   auto launched = parts.keeper.Launch(request);
-  if (!launched) return launched.error().ToError();
+  if (!launched) {
+    return ExplainLaunch(parts, container.brief.pod_uid, container.brief.qos, launched.error());
+  }
   undo.Release();
   HOLDFAST_PAUSE_POINT("containers.exec_launched");
   keeper::StartRecord start{

@@ -38,25 +38,47 @@ std::string MountOptions(const CgroupHierarchy& hierarchy) {
   return options;
 }
 
-}  // namespace
+// CLONE_INTO_CGROUP does not take an O_PATH descriptor.
+Result<void> AddUnified(const DirFd& dir, PodDescriptors& pod, std::vector<UniqueFd>& owned) {
+  ASSIGN_OR_RETURN(UniqueFd readable, sys::OpenAt(dir.get(), ".", O_RDONLY | O_DIRECTORY));
+  pod.cgroup_unified = readable.get();
+  owned.push_back(std::move(readable));
+  return {};
+}
 
-Result<void> AddCgroup(const CgroupLayout& layout, const Cgroup& cgroup, PodDescriptors& pod,
-                       std::vector<UniqueFd>& owned) {
+Result<void> AddLimited(const CgroupLayout& layout, const Cgroup& cgroup, PodDescriptors& pod,
+                        std::vector<UniqueFd>& owned) {
   if (layout.version == CgroupVersion::kV2) {
-    // CLONE_INTO_CGROUP does not take an O_PATH descriptor.
-    ASSIGN_OR_RETURN(UniqueFd readable,
-                     sys::OpenAt(cgroup.dirs[0].get(), ".", O_RDONLY | O_DIRECTORY));
-    pod.cgroup_unified = readable.get();
-    owned.push_back(std::move(readable));
-    return {};
+    return AddUnified(cgroup.dirs[0], pod, owned);
   }
-  for (size_t i = 0; i < layout.hierarchies.size(); ++i) {
+  for (size_t i = 0; i < layout.WithLimits(); ++i) {
     const CgroupHierarchy& hierarchy = layout.hierarchies[i];
     const std::string& mount = hierarchy.mount_point;
     pod.cgroup_v1.push_back(
         {cgroup.dirs[i].get(), MountOptions(hierarchy), mount.substr(mount.rfind('/') + 1)});
   }
   return {};
+}
+
+Result<void> AddShared(const CgroupLayout& layout, const std::vector<DirFd>& shared,
+                       PodDescriptors& pod, std::vector<UniqueFd>& owned) {
+  for (size_t i = 0; i < shared.size(); ++i) {
+    if (layout.hierarchies[layout.WithLimits() + i].unified) {
+      RETURN_IF_ERROR(AddUnified(shared[i], pod, owned));
+    } else {
+      pod.cgroup_v1.push_back({shared[i].get(), "", ""});
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> AddCgroup(const CgroupLayout& layout, const Cgroup& cgroup,
+                       const std::vector<DirFd>& shared, PodDescriptors& pod,
+                       std::vector<UniqueFd>& owned) {
+  RETURN_IF_ERROR(AddLimited(layout, cgroup, pod, owned));
+  return AddShared(layout, shared, pod, owned);
 }
 
 Result<void> GiveStreams(const PodDescriptors& pod, const PreparedPlan& prepared) {
@@ -67,6 +89,15 @@ Result<void> GiveStreams(const PodDescriptors& pod, const PreparedPlan& prepared
     }
   }
   return {};
+}
+
+Error ExplainLaunch(Parts& parts, const PodUid& uid, model::QosClass qos,
+                    const keeper::LaunchFailure& failure) {
+  Error error = failure.ToError();
+  if (failure.sys_errno != EAGAIN) return error;
+  const auto reached = parts.cgroups->PidsLimitReached(uid, qos);
+  if (!reached || reached->empty()) return error;
+  return std::move(error).Wrap(*reached);
 }
 
 std::string StdinKey(const ContainerId& id) { return "stdin." + id.value; }

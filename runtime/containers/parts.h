@@ -28,14 +28,19 @@ struct Parts {
   PodLocks pod_locks;
 };
 
-// Descriptors of `cgroup` as a plan wants them. `owned` keeps what had to be opened for it alive;
-// the rest borrows from `cgroup`.
-Result<void> AddCgroup(const CgroupLayout& layout, const Cgroup& cgroup, PodDescriptors& pod,
+// Descriptors of `cgroup` as a plan wants them, and of `shared`, Cgroup::shared of the container.
+// `owned` keeps what had to be opened for it alive; the rest borrows from `cgroup` and `shared`.
+Result<void> AddCgroup(const CgroupLayout& layout, const Cgroup& cgroup,
+                       const std::vector<DirFd>& shared, PodDescriptors& pod,
                        std::vector<UniqueFd>& owned);
 
 // With a user namespace the process cannot take what another user made: the pipes of `pod` become
 // its own here, so that it may open /dev/stdin and its like.
 Result<void> GiveStreams(const PodDescriptors& pod, const PreparedPlan& prepared);
+
+// A launch that failed for want of processes (EAGAIN) says whose limit it was.
+Error ExplainLaunch(Parts& parts, const PodUid& uid, model::QosClass qos,
+                    const keeper::LaunchFailure& failure);
 
 // Where the keeper holds the write end of a container's standard input.
 std::string StdinKey(const ContainerId& id);

@@ -91,7 +91,8 @@ Result<std::vector<keeper::KeptFd>> Sandboxes::MakeCgroupAndNamespaces(
     ASSIGN_OR_RETURN(init, sys::OpenAt(AT_FDCWD, parts_.options.init_binary, O_RDONLY));
     ASSIGN_OR_RETURN(init_cgroup,
                      parts_.cgroups->MakeContainer(spec.uid, spec.qos, kInitCgroup, {}, false));
-    RETURN_IF_ERROR(AddCgroup(parts_.cgroups->backend().layout(), init_cgroup, pod, owned));
+    RETURN_IF_ERROR(
+        AddCgroup(parts_.cgroups->backend().layout(), init_cgroup, init_cgroup.shared, pod, owned));
   }
   ASSIGN_OR_RETURN(const PreparedPlan prepared,
                    PrepareSandbox(spec, parts_.facts, pod, init.get()));

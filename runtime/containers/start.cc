@@ -79,8 +79,8 @@ Result<PodAccess> OpenPodAccess(Parts& parts, Sandboxes& sandboxes,
   ASSIGN_OR_RETURN(access.cgroup,
                    parts.cgroups->MakeContainer(spec.pod_uid, spec.qos, spec.id, spec.resources,
                                                 spec.security.privileged));
-  RETURN_IF_ERROR(
-      AddCgroup(parts.cgroups->backend().layout(), access.cgroup, access.pod, access.owned));
+  RETURN_IF_ERROR(AddCgroup(parts.cgroups->backend().layout(), access.cgroup, access.cgroup.shared,
+                            access.pod, access.owned));
   return access;
 }
 
@@ -216,8 +216,10 @@ std::expected<Starting, Failed> MakeAndLaunch(Parts& parts, Sandboxes& sandboxes
   const keeper::LaunchRequest request = MakeRequest(spec, prepared->plan, sealed->get(), pipes);
   auto launched = parts.keeper.Launch(request);
   if (!launched) {
-    return std::unexpected(Failed{{PhaseOf(launched.error()), launched.error().ToError()},
-                                  launched.error().cut_short});
+    const keeper::LaunchFailure& failure = launched.error();
+    return std::unexpected(
+        Failed{{PhaseOf(failure), ExplainLaunch(parts, spec.pod_uid, spec.qos, failure)},
+               failure.cut_short});
   }
   HOLDFAST_PAUSE_POINT("containers.start.launched");
   return Success(spec, std::move(*launched), prepared->plan, request);

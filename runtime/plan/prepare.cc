@@ -180,10 +180,10 @@ Result<FilesystemInput> OpenFilesystemInput(const model::ContainerSpec& spec,
     }
     input.procfs = fds.Borrow(pod.procfs);
   }
-  input.cgroup_unified = pod.cgroup_unified >= 0;
   for (const CgroupDirectory& directory : pod.cgroup_v1) {
-    input.cgroup_v1.push_back({directory.name, directory.options});
+    if (!directory.name.empty()) input.cgroup_v1.push_back({directory.name, directory.options});
   }
+  input.cgroup_unified = pod.cgroup_unified >= 0 && input.cgroup_v1.empty();
   if (spec.security.privileged) {
     ASSIGN_OR_RETURN(input.host_devices, ListHostDevices());
   } else {

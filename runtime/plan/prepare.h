@@ -18,11 +18,12 @@
 
 namespace holdfast::runtime {
 
-// One cgroup v1 hierarchy (or the hybrid tree) of the container.
+// One cgroup v1 hierarchy of the container.
 struct CgroupDirectory {
   int fd = -1;
   std::string options;  // mount options of the hierarchy: "memory", "cpu,cpuacct", "name=systemd"
-  std::string name;     // directory below /sys/fs/cgroup: "memory", "cpu,cpuacct", "systemd"
+  std::string name;     // directory below /sys/fs/cgroup: "memory", "cpu,cpuacct", "systemd";
+                        // "": the container joins it and is not shown it
 };
 
 // Descriptors of the pod and the container, all borrowed until the plan was sent; -1 is absent.
@@ -35,7 +36,7 @@ struct PodDescriptors {
   std::vector<model::IdMapEntry> user_map;  // its map of uids and of gids, from 0 on; else empty
   int shm = -1;                             // SandboxFds::shm; -1: a tmpfs of the container's own
   int procfs = -1;                          // SandboxFds::proc, beside pid_namespace
-  int cgroup_unified = -1;                  // pure v2
+  int cgroup_unified = -1;                  // v2; beside cgroup_v1 that of hybrid, joined only
   std::vector<CgroupDirectory> cgroup_v1;   // v1 and hybrid
   int standard_input = -1;                  // read end; -1 is /dev/null
   int standard_output = -1;                 // write end of the log pipe

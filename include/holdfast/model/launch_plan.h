@@ -44,8 +44,8 @@ struct NamespacePlan {
 // Directories of the container's cgroup, opened by whoever made it (O_PATH is not enough for
 // `unified`: O_RDONLY | O_DIRECTORY).
 struct CgroupPlan {
-  FdIndex unified = kNoFd;      // pure v2: CLONE_INTO_CGROUP, the process is never elsewhere
-  std::vector<FdIndex> attach;  // v1 and hybrid: the child enters them by itself
+  FdIndex unified = kNoFd;      // cgroup2: CLONE_INTO_CGROUP, the process is never elsewhere
+  std::vector<FdIndex> attach;  // v1: the child enters them by itself
   bool operator==(const CgroupPlan&) const = default;
 };
 
