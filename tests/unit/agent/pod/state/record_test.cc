@@ -104,7 +104,7 @@ TEST_F(StoreTest, ARemovalThatCannotGoOnKeepsTheRecords) {
   } else {
     GTEST_SKIP() << "needs root: mounts";
   }
-  PodStateStore store(instance_);
+  PodStateStore store(instance_, true);
   ASSERT_TRUE(store.SavePod(pod_));
   ASSERT_TRUE(store.SaveRecord(pod_, EncodeRecord(FullMemory())));
   const std::string dir = instance_.PodsDir() + "/u1";
@@ -131,7 +131,7 @@ TEST_F(StoreTest, ARemovalThatCannotGoOnKeepsTheRecords) {
 }
 
 TEST_F(StoreTest, AnEmptyDirectoryIsWhatARemovalThatWasCutShortLeft) {
-  PodStateStore store(instance_);
+  PodStateStore store(instance_, true);
   std::filesystem::create_directories(instance_.PodsDir() + "/u2");
   const auto loaded = store.LoadAll();
   ASSERT_TRUE(loaded);
