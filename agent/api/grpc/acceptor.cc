@@ -76,6 +76,7 @@ Acceptor::Acceptor(int listener, RoleTable roles, ConnectionLimits limits, Serve
       tidy_(std::move(tidy)),
       epoll_(std::move(epoll)),
       wake_(std::move(wake)),
+      spare_(::eventfd(0, EFD_CLOEXEC)),
       next_id_(kFirstId),
       next_number_(kFirstNumber) {}
 
@@ -144,10 +145,23 @@ void Acceptor::AcceptAll() {
     UniqueFd client(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (client) {
       Admit(std::move(client));
+    } else if ((errno == EMFILE || errno == ENFILE) && spare_) {
+      TurnAwayWithSpare();
     } else if (errno != EINTR && errno != ECONNABORTED) {
-      return;  // EAGAIN: all taken; EMFILE: level-triggered, tried again when one is free
+      return;  // EAGAIN: all taken
     }
   }
+}
+
+// Left in the queue, a client would wait for nothing and epoll tell of it without end.
+void Acceptor::TurnAwayWithSpare() {
+  spare_.Reset();
+  UniqueFd client(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
+  const Peer unknown{.uid = static_cast<uid_t>(-1), .pid = 0, .groups = {}, .permitted = {}};
+  if (client) refused_(unknown, "no descriptor is free");
+  // Closed before the new spare is made: there is room for one of them only.
+  client.Reset();
+  spare_.Reset(::eventfd(0, EFD_CLOEXEC));
 }
 
 void Acceptor::Admit(UniqueFd client) {

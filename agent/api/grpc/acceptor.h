@@ -82,6 +82,7 @@ class Acceptor {
   // False: the thread is to end.
   bool OnWake();
   void AcceptAll();
+  void TurnAwayWithSpare();
   void Admit(UniqueFd client);
   // kUnavailable with words for the client when all places of the user have calls at work.
   Result<void> MakeRoom(uid_t uid);
@@ -106,7 +107,9 @@ class Acceptor {
   const Tidy tidy_;
   const UniqueFd epoll_;
   const UniqueFd wake_;
-  // The thread's own.
+  // The thread's own. `spare_` is given up to accept, and close, a client when no descriptor is
+  // free.
+  UniqueFd spare_;
   std::unordered_map<Id, Entry> entries_;
   std::set<std::pair<Time, Id>> deadlines_;
   std::optional<Time> tidy_at_;

@@ -3,6 +3,8 @@
 // workers, the log waker, the acceptor.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -145,6 +147,49 @@ TEST_F(ThreadsTest, TheAcceptorKnowsItsPeersAndCountsThemDown) {
   clients.clear();
   EXPECT_TRUE(Eventually([&] { return (*acceptor)->ConnectionCount() == 0; }));
   (*acceptor)->Stop();
+}
+
+TEST_F(ThreadsTest, WithoutAFreeDescriptorAClientIsClosedAndTheNextIsServed) {
+  auto socket = ApiSocket::Listen(dir_ + "/api.sock", 0);
+  ASSERT_TRUE(socket.has_value());
+  std::atomic<int> served = 0;
+  std::mutex mutex;
+  std::vector<std::string> reasons;
+  auto acceptor = Acceptor::Create(
+      socket->fd(), RoleTable{.own_uid = ::geteuid(), .groups = {}}, ConnectionLimits{},
+      [&](UniqueFd, OperationSet) { ++served; },
+      [&](const Peer&, const std::string& reason) {
+        const std::lock_guard lock(mutex);
+        reasons.push_back(reason);
+      },
+      [] {});
+  ASSERT_TRUE(acceptor.has_value());
+  rlimit usual{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
+  // Both clients first; nobody accepts yet. Then everything else below a low limit is taken.
+  const UniqueFd first = Connect();
+  const UniqueFd second = Connect();
+  ASSERT_TRUE(first && second);
+  const rlimit low{.rlim_cur = 64, .rlim_max = usual.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  std::vector<UniqueFd> taken;
+  while (true) {
+    UniqueFd copy(::fcntl(socket->fd(), F_DUPFD_CLOEXEC, 0));
+    if (!copy) break;
+    taken.push_back(std::move(copy));
+  }
+  (*acceptor)->Start();
+  for (const UniqueFd& client : {std::cref(first), std::cref(second)}) {
+    pollfd fd{.fd = client.get(), .events = POLLIN, .revents = 0};
+    EXPECT_EQ(::poll(&fd, 1, 10'000), 1);
+  }
+  taken.clear();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &usual), 0);
+  EXPECT_EQ(served, 0);
+  const UniqueFd third = Connect();
+  EXPECT_TRUE(Eventually([&] { return served == 1; }));
+  (*acceptor)->Stop();
+  EXPECT_EQ(reasons, (std::vector<std::string>{"no descriptor is free", "no descriptor is free"}));
 }
 
 }  // namespace
