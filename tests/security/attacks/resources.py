@@ -117,10 +117,10 @@ def growing_layer(byte, size):
 
 @attack("B-9,IM-04,DO-04")
 def layer_that_grows_without_end(kit):
-    """8 GiB in some MiB, of zeros and of ones; the disk has 3 GiB. Zeros may become a hole."""
+    """4 or 8 GiB in some MiB; the disk has 3 GiB. Zeros may become a hole."""
     told = []
-    for byte in (b"\1", b"\0"):
-        image = Image([b""], stored=[growing_layer(byte, 8 << 30)], media="application/vnd.oci.image.layer.v1.tar+gzip",
+    for byte in kit.size((b"\1",), (b"\1", b"\0")):
+        image = Image([b""], stored=[growing_layer(byte, kit.size(4, 8) << 30)], media="application/vnd.oci.image.layer.v1.tar+gzip",
                       diff_ids=["sha256:" + "0" * 64])
         least = [1.0]
         began = time.monotonic()
