@@ -105,7 +105,7 @@ def cgroup_hierarchies_mounted_by_an_administrator(kit):
 def spin(kit, execs, add=(), starts=0, **spec):
     """A spinner while others enter; what it said. None if the pod is refused."""
     name = kit.new_name("spin")
-    seconds = kit.size(5, 60)
+    seconds = kit.size(3, 60)
     kit.pod(name, [kit.container("main", ["/bin/attacker", "spin", str(seconds), f"{kit.canary}/secret"], add=add),
                    kit.container("quiet", ["/bin/sleep", "1000"])], **spec)
     if kit.running(name) is None:
@@ -144,7 +144,7 @@ def judge(text, label):
 
 @attack("C4,PR-01")
 def spinner_in_a_default_pod(kit):
-    execs = kit.size(40, 2000)
+    execs = kit.size(25, 2000)
     return "; ".join([judge(spin(kit, execs), "default"),
                       judge(spin(kit, execs, shareProcessNamespace=True), "shared pids"),
                       judge(spin(kit, execs, hostPID=True, starts=kit.size(5, 100)), "host pids")])
@@ -152,12 +152,12 @@ def spinner_in_a_default_pod(kit):
 
 @attack("B-2,C5,PR-01")
 def spinner_with_the_right_to_trace(kit):
-    execs = kit.size(40, 2000)
+    execs = kit.size(25, 2000)
     return "; ".join([judge(spin(kit, execs, ["SYS_PTRACE"]), "host's users"),
                       judge(spin(kit, execs, ["SYS_PTRACE"], shareProcessNamespace=True), "shared pids")])
 
 
 @attack("C5,PR-01")
 def spinner_with_the_right_to_trace_and_users_of_its_own(kit):
-    execs = kit.size(40, 2000)
+    execs = kit.size(25, 2000)
     return judge(spin(kit, execs, ["SYS_PTRACE"], hostUsers=False), "own users")

@@ -2,8 +2,10 @@
 """Who a program in a container is: capabilities and groups against tables, of starts and execs."""
 import json
 import pathlib
+import struct
 
 from attack import attack, breach_if
+from images import Member
 
 DEFAULT = 0xa80425fb  # containerd's fourteen
 NET_ADMIN = 1 << 12
@@ -55,6 +57,33 @@ def capabilities_of_starts_and_execs(kit):
                     wrong.append(f"{label} uid {uid} {way}: seccomp {found['no-new-privileges-and-seccomp']}")
     breach_if(wrong, "; ".join(wrong))
     return f"{count} sets"
+
+
+def file_capabilities(permitted):
+    """security.capability, version 2; linux/capability.h. Without the effective bit, with which the kernel does not
+    execute a program at all that gets less than it asks for."""
+    return struct.pack("<IIIII", 0x02000000, permitted & 0xffffffff, 0, permitted >> 32, 0)
+
+
+@attack("PR-02,IM-09")
+def programs_with_capabilities_of_their_own(kit):
+    program = (kit.programs / "security-attacker").read_bytes()
+    image = kit.image("capable", [Member("bin/capable", content=program, pax={
+        "SCHILY.xattr.security.capability": file_capabilities(1 << 12 | 1 << 21)})])  # NET_ADMIN, SYS_ADMIN
+    wrong, gained = [], 0
+    for label, security in {"default": {}, "drop ALL": {"capabilities": {"drop": ["ALL"]}},
+                            "add NET_ADMIN": {"capabilities": {"add": ["NET_ADMIN"]}},
+                            "no new privileges": {"allowPrivilegeEscalation": False}}.items():
+        text = kit.run(["/bin/capable", "identity"], image=image,
+                       security={**security, "runAsUser": 1000})
+        found = facts(text)
+        gained += label == "add NET_ADMIN" and int(found["capabilities"].split()[1], 16) == NET_ADMIN
+        _, permitted, effective, bounding, _ = (int(c, 16) for c in found["capabilities"].split())
+        if (permitted | effective) & ~bounding or label == "no new privileges" and permitted:
+            wrong.append(f"{label}: {found['capabilities']}")
+    breach_if(wrong, "; ".join(wrong))
+    breach_if(not gained, "not tried: the program's own capability was not kept")
+    return "4 sets"
 
 
 # container's security, pod's security -> uid, gid, groups; user is in the image's group extra (50000).
