@@ -108,6 +108,7 @@ Result<void> Runtime::Kill(const ContainerId& id) {
   if (!entry || entry->exit) return {};
   // The first process of a pid namespace takes all others with it.
   RETURN_IF_ERROR(SendSignal(*entry, SIGKILL));
+  RETURN_IF_ERROR(ThawPod(*parts_, entry->brief));  // or it would not die
   if (entry->brief.own_pid_namespace) return {};
   auto cgroup = parts_->cgroups->OpenContainer(entry->brief.pod_uid, entry->brief.qos, id);
   if (!cgroup && cgroup.error().code() == Code::kNotFound) return {};

@@ -14,6 +14,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
 #include "holdfast/sys/tree.h"
+#include "runtime/cgroup/freezer.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -22,9 +23,10 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr auto kEndLimit = std::chrono::seconds(5);
+constexpr auto kSoon = milliseconds(200);  // a killed process has mostly ended
 
 // SIGKILL to the first process and wait until its end is recorded: only then may the records go.
-Result<void> EndProcess(Parts& parts, const ContainerId& id) {
+Result<void> EndProcess(Parts& parts, const ContainerId& id, const ContainerBrief& brief) {
   ASSIGN_OR_RETURN(const std::optional<keeper::StartRecord> start,
                    parts.keeper.FindStart(id.value));
   if (!start) return {};
@@ -41,6 +43,8 @@ Result<void> EndProcess(Parts& parts, const ContainerId& id) {
     }
     pollfd wait{pidfd, POLLIN, 0};
     if (pidfd >= 0 && pause.count() == 0) {
+      if (::poll(&wait, 1, static_cast<int>(kSoon.count())) > 0) continue;
+      RETURN_IF_ERROR(ThawPod(parts, brief));
       ::poll(&wait, 1, static_cast<int>(milliseconds(kEndLimit).count()));
     } else {
       std::this_thread::sleep_for(pause);
@@ -65,9 +69,16 @@ Result<void> RemoveScratch(const RuntimeOptions& options, const std::string& scr
 
 }  // namespace
 
+Result<void> ThawPod(Parts& parts, const ContainerBrief& brief) {
+  auto pod = parts.cgroups->OpenPod(brief.pod_uid, brief.qos);
+  if (!pod && pod.error().code() == Code::kNotFound) return {};
+  if (!pod) return std::move(pod.error());
+  return Thaw(*pod);
+}
+
 Result<void> TearDown(Parts& parts, const ContainerId& id, const ContainerBrief& brief) {
   const std::string context = StrCat("remove container ", id.value);
-  RETURN_IF_ERROR(WithContext(EndProcess(parts, id), context));
+  RETURN_IF_ERROR(WithContext(EndProcess(parts, id, brief), context));
   HOLDFAST_PAUSE_POINT("containers.remove.ended");
   RETURN_IF_ERROR(
       WithContext(parts.cgroups->RemoveContainer(brief.pod_uid, brief.qos, id), context));

@@ -7,6 +7,9 @@
 
 namespace holdfast::runtime {
 
+// Undoes what a container may have done to its pod's v1 freezer, so that SIGKILL is obeyed.
+Result<void> ThawPod(Parts& parts, const ContainerBrief& brief);
+
 // Ends what still runs of it (SIGKILL), then removes cgroup, scratch directory, log registration,
 // the keeper's records and our record, in this order: cut short at any point, the next call
 // finishes. Log files stay. What is gone already is success.

@@ -195,6 +195,13 @@ class Machine:
         return [b / self.cgroup.strip("/") for b in [root, *root.glob("*")]
                 if (b / self.cgroup.strip("/")).is_dir()]
 
+    def container_trees(self):
+        """Those of cgroup_trees() in which containers have directories of their own (docs/cgroups.md);
+        in the other v1 hierarchies they are in their pod's."""
+        limited = {"cgroup", "memory", "cpu", "cpuacct", "cpu,cpuacct", "pids", "devices"}
+        own = len(pathlib.Path(self.cgroup.strip("/")).parts)
+        return [tree for tree in self.cgroup_trees() if tree.parents[own - 1].name in limited]
+
     # --- questions ---
 
     def ctl(self, *words, check=True, timeout=60):
@@ -236,7 +243,7 @@ class Machine:
         """(pid, start time) of the container's first process, from the kernel's cgroup tree."""
         uid = pod["metadata"]["uid"]
         identities = set()
-        for tree in self.cgroup_trees()[:1]:
+        for tree in self.container_trees()[:1]:
             for procs in tree.glob(f"**/pod{uid}/**/cgroup.procs"):
                 started = {}  # the first process started first; its number need not be the lowest
                 for pid in map(int, procs.read_text().split()):

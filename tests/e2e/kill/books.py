@@ -34,6 +34,7 @@ def check(machine, tally):
     for tree in machine.cgroup_trees():
         present = {p.name.removeprefix("pod") for p in pod_cgroups(tree)}
         tally.expect(present <= known, f"{tree}: cgroups of unknown pods {present - known}")
+    for tree in machine.container_trees():
         for name, pod in running.items():
             uid = pod["metadata"]["uid"]
             ids = {s["containerID"].removeprefix("holdfast://")

@@ -224,7 +224,7 @@ class Life:
         """What a crash of long ago might have left: check finds it, --repair takes it away."""
         uid = f"00000000-0000-4000-8000-{self.number:012d}"
         link = interface_of(uid)
-        for tree in self.machine.cgroup_trees()[:2]:
+        for tree in self.machine.container_trees()[:2]:
             (tree / f"kubepods/besteffort/pod{uid}").mkdir()
         subprocess.run(["ip", "link", "add", link, "address", NODE_MAC, "type", "veth",
                         "peer", "name", f"peer{self.number}"], check=True)

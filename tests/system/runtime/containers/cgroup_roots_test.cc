@@ -145,5 +145,27 @@ TEST_F(CgroupRootsTest, NorDoesAContainerInAUserNamespace) {
   EXPECT_EQ(RootsOf(started->pid), std::vector<std::string>{});
 }
 
+// What a container that may mount can do to itself there: its end must still be had.
+TEST_F(CgroupRootsTest, AContainerThatFrozeItselfCanBeRemoved) {
+  ASSERT_TRUE(runtime_->EnsureSandbox(node_->Sandbox("p1")));
+  model::ContainerSpec spec = node_->Container(
+      "p1", "a1",
+      {"/bin/sh", "-c",
+       "/bin/busybox mkdir /tmp/f; /bin/busybox mount -t cgroup -o freezer x /tmp/f || exit 1; "
+       "/bin/busybox mkdir /tmp/f/in && echo 1 > /tmp/f/in/cgroup.procs; sleep 1000 & "
+       "echo FROZEN > /tmp/f/in/freezer.state; echo FROZEN > /tmp/f/freezer.state; sleep 1000"});
+  spec.security.add_capabilities = {"SYS_ADMIN"};
+  const auto started = runtime_->Start(spec);
+  ASSERT_TRUE(started) << started.error().error.message();
+  const std::string state = StrCat("/sys/fs/cgroup/freezer", node_->cgroup_parent(),
+                                   "/kubepods/besteffort/podp1/in/freezer.state");
+  if (!std::filesystem::exists("/sys/fs/cgroup/freezer/tasks")) GTEST_SKIP() << "no v1 freezer";
+  ASSERT_TRUE(Eventually([&] { return ReadText(state) == "FROZEN\n"; })) << ReadText(state);
+  const auto removed = runtime_->RemoveSandbox(PodUid("p1"));
+  EXPECT_TRUE(removed) << removed.error().message();
+  if (!removed) std::ofstream(state) << "THAWED";  // so that the node can be taken down
+  EXPECT_EQ(node_->Leftovers(), std::vector<std::string>{});
+}
+
 }  // namespace
 }  // namespace holdfast::runtime
