@@ -11,16 +11,11 @@ namespace {
 
 const grpc::Status kBusy(grpc::StatusCode::RESOURCE_EXHAUSTED,
                          "the agent is busy: too many requests wait; try again");
-const grpc::Status kUnread(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                           StrCat("answers of more than ", kUnreadAnswerBytes >> 20,
-                                  " MiB wait for your user to read them; read those first"));
-
 // One unary call. Its answer counts against the caller's budget until the call is over.
 class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
-  UnaryCall(ServerCore& core, const std::string& grpc_peer) : core_(core) {
-    if (const auto peer = core.peer_of(grpc_peer)) uid_ = peer->uid;
-  }
+  UnaryCall(ServerCore& core, const std::string& grpc_peer)
+      : core_(core), uid_(CallerUid(core, grpc_peer)) {}
   void Conclude(const Result<void>& result, google::protobuf::Message& response) {
     if (!result) return Finish(ToStatus(result.error()));
     share_ = core_.unread_answers.Take(uid_, response.ByteSizeLong());
@@ -28,13 +23,13 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
     // Freed now, not when gRPC is done with the call; Clear() would keep the memory.
     const std::unique_ptr<google::protobuf::Message> empty(response.New());
     response.GetReflection()->Swap(&response, empty.get());
-    Finish(kUnread);
+    Finish(UnreadAnswers());
   }
   void OnDone() override { delete this; }
 
  private:
   ServerCore& core_;
-  uid_t uid_ = static_cast<uid_t>(-1);
+  const uid_t uid_;
   std::optional<AnswerBudget::Share> share_;
 };
 
@@ -67,6 +62,17 @@ std::string StatusName(grpc::StatusCode code) {
     default:
       return "INTERNAL";
   }
+}
+
+uid_t CallerUid(const ServerCore& core, const std::string& grpc_peer) {
+  const auto peer = core.peer_of(grpc_peer);
+  return peer ? peer->uid : static_cast<uid_t>(-1);
+}
+
+grpc::Status UnreadAnswers() {
+  return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+          StrCat("answers of more than ", kUnreadAnswerBytes >> 20,
+                 " MiB wait for your user to read them; read those first")};
 }
 
 NodeAgentService::NodeAgentService(ServerCore& core, OperationSet permitted)

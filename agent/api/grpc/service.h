@@ -100,6 +100,11 @@ class NodeAgentService final : public v1::NodeAgent::CallbackService {
 // "OK", "NOT_FOUND", …
 std::string StatusName(grpc::StatusCode code);
 
+// The user behind a call; -1 when its connection is forgotten.
+uid_t CallerUid(const ServerCore& core, const std::string& grpc_peer);
+// What a caller is told whose user has too much to read (AnswerBudget).
+grpc::Status UnreadAnswers();
+
 // A stream that ends with `status` before anything is sent.
 template <class Base>
 class RefusedStream final : public Base {

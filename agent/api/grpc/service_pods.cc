@@ -95,7 +95,7 @@ grpc::ServerWriteReactor<v1::PodChange>* NodeAgentService::WatchPods(
     CopyPod(*pod, shows, *message.mutable_pod());
   };
   return PodStream::Start(
-      core_, filter, fill, [&pods = core_.deps.pods](std::weak_ptr<PodStream> to) {
+      core_, context->peer(), filter, fill, [&pods = core_.deps.pods](std::weak_ptr<PodStream> to) {
         return pods.WatchPods([to = std::move(to)](const PodChange& change) {
           if (const auto stream = to.lock()) {
             stream->Offer(change.type, change.pod->metadata().uid(), change.pod);
@@ -125,7 +125,8 @@ grpc::ServerWriteReactor<v1::EventChange>* NodeAgentService::WatchEvents(
     *message.mutable_event() = *event;
   };
   return EventStream::Start(
-      core_, filter, fill, [&pods = core_.deps.pods](std::weak_ptr<EventStream> to) {
+      core_, context->peer(), filter, fill,
+      [&pods = core_.deps.pods](std::weak_ptr<EventStream> to) {
         return pods.WatchEvents([to = std::move(to)](const EventChange& change) {
           if (const auto stream = to.lock()) {
             const auto& meta = change.event->metadata();

@@ -9,11 +9,13 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "agent/api/grpc/change_queue.h"
 #include "agent/api/grpc/server_core.h"
+#include "agent/api/grpc/service.h"
 #include "agent/pod/view.h"
 #include "holdfast/v1/node_agent.grpc.pb.h"
 
@@ -30,8 +32,10 @@ class WatchStream final : public grpc::ServerWriteReactor<Message>,
   // Subscribes; its callback calls Offer().
   using Subscribe = std::function<std::unique_ptr<Subscription>(std::weak_ptr<Self>)>;
 
-  static Self* Start(ServerCore& core, Filter filter, Fill fill, Subscribe subscribe) {
-    auto stream = std::shared_ptr<Self>(new Self(core, std::move(filter), std::move(fill)));
+  static Self* Start(ServerCore& core, const std::string& grpc_peer, Filter filter, Fill fill,
+                     Subscribe subscribe) {
+    auto stream =
+        std::shared_ptr<Self>(new Self(core, grpc_peer, std::move(filter), std::move(fill)));
     stream->self_ = stream;
     // Subscribing takes the view's lock and replays everything: not on gRPC's thread.
     core.requests.PostAlways([stream, subscribe = std::move(subscribe)] {
@@ -59,6 +63,7 @@ class WatchStream final : public grpc::ServerWriteReactor<Message>,
   void OnWriteDone(bool ok) override {
     const std::lock_guard lock(mutex_);
     writing_ = false;
+    share_.reset();
     if (!ok) return End(grpc::Status::CANCELLED);
     WriteNext();
   }
@@ -78,8 +83,9 @@ class WatchStream final : public grpc::ServerWriteReactor<Message>,
   }
 
  private:
-  WatchStream(ServerCore& core, Filter filter, Fill fill)
+  WatchStream(ServerCore& core, const std::string& grpc_peer, Filter filter, Fill fill)
       : core_(core),
+        uid_(CallerUid(core, grpc_peer)),
         filter_(std::move(filter)),
         fill_(std::move(fill)),
         queue_(core.options.pending_changes) {}
@@ -91,6 +97,11 @@ class WatchStream final : public grpc::ServerWriteReactor<Message>,
     message_.Clear();
     message_.set_type(WireType(item->change));
     if (item->object) fill_(item->object, message_);
+    share_ = core_.unread_answers.Take(uid_, message_.ByteSizeLong());
+    if (!share_) {
+      message_ = Message();  // freed now: this object's turn to be destroyed may be a while away
+      return End(UnreadAnswers());
+    }
     writing_ = true;
     this->StartWrite(&message_);
   }
@@ -116,6 +127,7 @@ class WatchStream final : public grpc::ServerWriteReactor<Message>,
   }
 
   ServerCore& core_;
+  const uid_t uid_;
   const Filter filter_;
   const Fill fill_;
   std::shared_ptr<Self> self_;
@@ -123,6 +135,7 @@ class WatchStream final : public grpc::ServerWriteReactor<Message>,
   std::unique_ptr<Subscription> subscription_;
   ChangeQueue<Ptr> queue_;
   Message message_;
+  std::optional<AnswerBudget::Share> share_;  // of the message under way
   bool writing_ = false;
   bool finished_ = false;
 };

@@ -233,6 +233,40 @@ TEST_F(HostileClientTest, AnswersThatAreNotReadAreBounded) {
   EXPECT_TRUE(IsServed());
 }
 
+TEST_F(HostileClientTest, WatchesThatAreNotReadAreBounded) {
+  auto pod = RunningPod("large", "uid-large");
+  (*pod.mutable_metadata()->mutable_annotations())["filler"] = std::string(400'000, 'a');
+  pods_.SetPod(std::move(pod));
+  before_ = ResidentBytes();
+  std::vector<std::unique_ptr<RawHttp2>> clients;
+  size_t refused = 0;
+  for (int c = 0; c < 4; ++c) {
+    auto client = std::make_unique<RawHttp2>(options_.socket_path);
+    ASSERT_TRUE(client->Greet(true, RawHttp2::Number(4, 2) + RawHttp2::Number(1)));
+    for (uint32_t i = 0; i < 127; ++i) {
+      const uint32_t stream = 2 * i + 1;
+      ASSERT_TRUE(client->Send(RawHttp2::kHeaders, RawHttp2::kEndHeaders, stream,
+                               RawHttp2::CallHeaders("WatchPods")));
+      ASSERT_TRUE(
+          client->Send(RawHttp2::kData, RawHttp2::kEndStream, stream, RawHttp2::Message("")));
+    }
+    clients.push_back(std::move(client));
+  }
+  // 508 watches of 400 kB are 200 MB; 32 MiB of them may wait.
+  for (const auto& client : clients) {
+    while (client->Await(
+        [](const RawHttp2::Frame& f) {
+          return f.type == RawHttp2::kHeaders && (f.flags & RawHttp2::kEndStream) != 0;
+        },
+        std::chrono::seconds(1))) {
+      ++refused;
+    }
+  }
+  EXPECT_GE(refused, 508u - (32u << 20) / 400'000 - 1);
+  EXPECT_LT(ResidentBytes(), before_ + 128 * kMiB) << (ResidentBytes() - before_) / kMiB;
+  EXPECT_TRUE(IsServed());
+}
+
 TEST_F(HostileClientTest, WhoDoesNotGreetIsNotWaitedFor) {
   RawHttp2 silent(options_.socket_path);
   RawHttp2 half(options_.socket_path);
