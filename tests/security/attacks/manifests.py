@@ -28,12 +28,14 @@ def plant(folder, canary):
 @attack("M1,PA-01,VO-08")
 def manifests_that_are_no_files_or_never_end(kit):
     folder = kit.node.manifests
+    log = kit.node.top / "agent.log"
+    before = log.stat().st_size
     plant(folder, kit.canary)
     kit.pod("good", [kit.container("main", ["/bin/true"])])
     kit.finished("good")
-    said = (kit.node.top / "agent.log").read_text(errors="replace") + "".join(
+    said = log.read_bytes()[before:].decode(errors="replace") + "".join(
         kit.node.ctl(*words, check=False).stdout for words in (("get", "events"), ("describe", "node")))
     for file in [*folder.glob("m-*"), *folder.glob(".m-*")]:
         file.unlink()
-    breach_if(SECRET in said or "root:" in said, "the text of a link's target is told")
+    breach_if(SECRET in said or "root:x:" in said or "root:*:" in said, "the text of a link's target is told")
     return "13 files"

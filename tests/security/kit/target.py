@@ -15,6 +15,7 @@ from oracle import Oracle
 BASE = "attack/base:1"
 DISK_MIB = 3072
 SETTLING = 60
+QUIET = 0.4
 MOST_PIDS = 5000
 MOST_MEMORY = 4 << 30
 UP = "/.." * 16
@@ -94,7 +95,7 @@ class Kit:
             # A machine without loop devices: memory, of the same size.
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m,mode=755", "kit", self.disk], check=True)
         image.unlink()
-        self.node = Target(self.bin, self.disk / "node", "kit",
+        self.node = Target(self.bin, self.disk / "node", "kit" + self.top.name.rpartition("-")[2],
                            environment={"KIT_MARK": MARK})
         if config:
             self.node.set_config(**config)
@@ -200,8 +201,18 @@ class Kit:
         def over(status):
             waiting = status["state"].get("waiting", {}).get("reason", "")
             return "terminated" in status["state"] or waiting.startswith(("Err", "CreateContainer"))
-        return self.node.until("is over", name, lambda p: p["status"].get("containerStatuses") and all(
+        pod = self.node.until("is over", name, lambda p: p["status"].get("containerStatuses") and all(
             over(s) for s in p["status"]["containerStatuses"]), seconds)
+        self.quiet(name)
+        return pod
+
+    def quiet(self, name):
+        """Waits for the last lines: an end and a last line come from different processes (docs/logs.md)."""
+        while True:
+            newest = max((f.lstat().st_mtime for f in self.log_files(name, "*")), default=0)
+            if not 0 <= time.time() - newest < QUIET:
+                return
+            time.sleep(0.05)
 
     def running(self, name, seconds=30):
         """The pod when it runs; None if it was refused or ended."""
@@ -214,10 +225,13 @@ class Kit:
         pod = self.node.until("is decided", name, decided, seconds)
         return pod if pod["status"]["phase"] == "Running" else None
 
+    def log_files(self, name, container):
+        return sorted(self.node.logs.glob(f"default_{name}-{self.node.node}_*/{container}/*.log"))
+
     def output(self, name, container="main"):
         """What a container wrote, of all its runs, from the log files."""
         text = ""
-        for file in sorted(self.node.logs.glob(f"default_{name}-{self.node.node}_*/{container}/*.log")):
+        for file in self.log_files(name, container):
             for line in file.read_text(errors="replace").splitlines():
                 parts = line.split(" ", 3)
                 text += parts[3] + "\n" if len(parts) == 4 else ""
