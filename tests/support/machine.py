@@ -14,6 +14,12 @@ import time
 
 # The agent raises it, for the whole machine.
 FILE_MAX = pathlib.Path("/proc/sys/fs/file-max")
+IPVS = pathlib.Path("/proc/net/ip_vs")
+
+
+def has_ipvs():
+    subprocess.run(["modprobe", "--quiet", "ip_vs"], check=False)
+    return IPVS.exists()
 
 
 class Machine:
@@ -70,6 +76,11 @@ class Machine:
         for pid in pids:
             os.kill(pid, signal.SIGHUP)
         return bool(pids)
+
+    def set_mode(self, mode):
+        """Of the Services' rules; the agent takes it over a little later."""
+        self.set_config(proxyMode=mode)
+        self.hang_up()
 
     @staticmethod
     def catches(pid, number):

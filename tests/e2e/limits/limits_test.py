@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Pods that take all processes, memory and open files they can get (DO-01): limits_test.py BIN_DIR
-MAKE_IMAGE [FILTER].
+"""Pods that take all processes, memory and open files they can get (DO-01): limits_test.py [--patience N]
+BIN_DIR MAKE_IMAGE [FILTER].
 
 Run as root in a network and mount namespace of its own (CMakeLists.txt does that).
 """
+import argparse
 import pathlib
 import shutil
 import subprocess
@@ -110,15 +111,24 @@ def test_bombs_without_a_limit_of_their_own_leave_the_node_alone(node):
     remove(node, bombs)
 
 
+def parse():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--patience", type=int, default=1, help="as Machine's")
+    parser.add_argument("bin", type=pathlib.Path)
+    parser.add_argument("make_image", type=pathlib.Path)
+    parser.add_argument("filter", nargs="?", default="")
+    return parser.parse_args()
+
+
 def main():
-    bin_dir, make_image = map(pathlib.Path, sys.argv[1:3])
-    wanted = sys.argv[3] if len(sys.argv) > 3 else ""
-    tests = [(name, test) for name, test in globals().items() if name.startswith("test_") and wanted in name]
+    arguments = parse()
+    tests = [(name, test) for name, test in globals().items()
+             if name.startswith("test_") and arguments.filter in name]
     top = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-e2e-"))
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
     archive = top / "busybox.tar"
-    subprocess.run([make_image, "busybox", archive], check=True)
-    node = BoundedNode(bin_dir, top / "node", "limits")
+    subprocess.run([arguments.make_image, "busybox", archive], check=True)
+    node = BoundedNode(arguments.bin, top / "node", "limits", patience=arguments.patience)
     failed = []
     try:
         node.bound()

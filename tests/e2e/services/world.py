@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
-from machine import Machine  # noqa: E402
+from machine import IPVS, Machine, has_ipvs  # noqa: E402
 
 PORT = 8080
 
@@ -75,7 +75,6 @@ class Servers(threading.Thread):
         server.sendto(name.encode(), sender)
 
 
-IPVS = pathlib.Path("/proc/net/ip_vs")
 IPVS_HEADINGS = 3
 
 
@@ -112,10 +111,6 @@ class Node(Machine):
         except urllib.error.HTTPError as error:
             return error.code, error.read().decode()
 
-    def set_mode(self, mode):
-        self.set_config(proxyMode=mode)
-        self.hang_up()
-
     def modes(self):
         """Which modes have rules in the kernel."""
         found = set()
@@ -136,11 +131,6 @@ class Node(Machine):
 
     def log(self):
         return (self.top / "agent.log").read_text()
-
-
-def has_ipvs():
-    subprocess.run(["modprobe", "--quiet", "ip_vs"], check=False)
-    return IPVS.exists()
 
 
 def ask(address, port=80, patience=0.25):

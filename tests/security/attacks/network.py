@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a pod reaches of the node's own loopback. Spoofing, hostPorts and Services have their tests of real packets
 in tests/system/netproxy (docs/security.md)."""
+import json
 import os
 import pathlib
 import re
@@ -11,17 +12,22 @@ import socket
 import subprocess
 
 from attack import attack, breach_if
+from machine import has_ipvs
 
-PORT = 5353
+PORT = 5353        # listens on the node's loopback
+OPEN_PORT = 5354   # listens on every address of the node: reached there (NE-13), not behind a Service's
+CLUSTER_IP = "10.96.0.53"
+EVERYWHERE = ["0.0.0.0/0", "127.0.0.0/8"]
 
 
-def loopback_listeners():
+def listeners_of_the_node():
     listeners = []
-    for family, address in ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")):
+    for family, address, port in ((socket.AF_INET, "127.0.0.1", PORT), (socket.AF_INET6, "::1", PORT),
+                                  (socket.AF_INET, "0.0.0.0", OPEN_PORT)):
         for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM):
             server = socket.socket(family, kind)
             server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            server.bind((address, PORT))
+            server.bind((address, port))
             if kind == socket.SOCK_STREAM:
                 server.listen()
             server.setblocking(False)
@@ -30,56 +36,93 @@ def loopback_listeners():
 
 
 def reached(listeners):
-    found = []
+    """Who came to which listener since this was asked before; a datagram may come several times."""
+    found = set()
     for server in listeners:
+        kind = "UDP" if server.type == socket.SOCK_DGRAM else "TCP"
         try:
-            if server.type == socket.SOCK_DGRAM:
-                found.append(str(server.recvfrom(100)[1]))
-            else:
-                found.append(str(server.accept()[1]))
+            while True:
+                sender = server.recvfrom(100)[1] if kind == "UDP" else server.accept()[1]
+                found.add(f"{kind} {server.getsockname()} from {sender}")
         except BlockingIOError:
             pass
-    return found
+    return sorted(found)
 
 
-def knock(kit, mode):
-    name = kit.new_name("knock")
-    kit.pod(name, [kit.container("main", ["/bin/sleep", "1000"], add=["NET_ADMIN", "NET_RAW"])])
-    pod = kit.node.phase(name, "Running")
-    listeners = loopback_listeners()
-    ip = pod["status"]["podIP"]
-    way = subprocess.run(["ip", "route", "get", ip], capture_output=True, text=True, check=True).stdout
-    link = re.search(r"dev (\S+)", way).group(1)
+def publish(kit, pod_ip):
+    """A Service with a node port, so that the mode has rules."""
+    kit.node.write("knock-service", json.dumps({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "knock"},
+        "spec": {"type": "NodePort", "clusterIP": CLUSTER_IP,
+                 "ports": [{"port": 80, "protocol": "TCP", "nodePort": 30053}]}}))
+    kit.node.write("knock-slice", json.dumps({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {"name": "knock-1", "labels": {"kubernetes.io/service-name": "knock"}},
+        "ports": [{"name": "", "port": 8080, "protocol": "TCP"}],
+        "endpoints": [{"addresses": [pod_ip], "nodeName": kit.node.node, "conditions": {"ready": True}}]}))
+
+
+def in_force(kit, mode):
+    dump = kit.node.ctl("proxy", "dump").stdout
+    return dump.startswith(f"# proxy mode {mode}\n") and CLUSTER_IP in dump
+
+
+def ask(address, port):
+    """A connection and a datagram (busybox's nc knows no UDP)."""
+    return f"echo x | timeout 1 nc {address} {port}; timeout 1 tftp -g -r x -l /dev/null {address} {port}"
+
+
+def knock(kit, name, pod_ip, label):
+    """From the pod at everything of the node that must not hear it."""
+    listeners = listeners_of_the_node()
+    way = subprocess.run(["ip", "route", "get", pod_ip], capture_output=True, text=True, check=True).stdout
+    link, node = (re.search(rf"{what} (\S+)", way).group(1) for what in ("dev", "src"))
+    kit.exec(name, "/bin/sh", "-c", ask(node, OPEN_PORT))
+    if len(reached(listeners)) != 2:
+        raise RuntimeError(f"{label}: the pod's knocking is not heard at {node} either")
     mac = re.search(r"link/ether (\S+)", subprocess.run(["ip", "link", "show", link], capture_output=True, text=True,
                                                          check=True).stdout).group(1)
     said = kit.exec(name, "/bin/attacker", "martian", "eth0", mac, "127.0.0.1", str(PORT))
     breach_if("done 3" not in said, f"frames were not sent: {said!r}")
     gateway = kit.exec(name, "/bin/sh", "-c", "ip route | sed -n 's/^default via \\([^ ]*\\).*/\\1/p'").strip()
-    for target in filter(None, ("127.0.0.1", gateway, ip)):
-        kit.exec(name, "/bin/sh", "-c", f"ip route replace 127.0.0.1 via {gateway or ip} dev eth0 onlink table local; "
-                 f"echo x | nc -w 1 {target} {PORT}; echo x | nc -u -w 1 {target} {PORT}")
+    targets = [(t, PORT) for t in ("127.0.0.1", node, gateway, pod_ip, CLUSTER_IP)] + [(CLUSTER_IP, OPEN_PORT)]
+    kit.exec(name, "/bin/sh", "-c", f"ip route replace 127.0.0.1 via {gateway} dev eth0 onlink table local; " +
+             "; ".join(ask(*target) for target in targets), timeout=60)
     found = reached(listeners)
     for server in listeners:
         server.close()
-    kit.node.remove(name)
-    breach_if(found, f"{mode}: the node's loopback was reached from {found}")
+    breach_if(found, f"{label}: the node was reached at {found}")
 
 
-@attack("N1,NE-03")
+def start_again(kit, **config):
+    """The agent with another configuration; that it ended is not the attack's doing."""
+    kit.node.set_config(**config)
+    kit.node.restart_agent()
+    kit.starts += 1
+    kit.node.wait("the agent answers", lambda: kit.node.ctl("version").returncode == 0)
+
+
+@attack("N1,NE-03,NE-06")
 def listeners_on_the_nodes_loopback(kit):
+    """In every mode, with node ports on the primary address and on all, loopback included (where kube-proxy's
+    iptables mode sets route_localnet; the oracle looks at that too)."""
+    modes = ["nftables", *["iptables"] * (shutil.which("iptables-restore") is not None), *["ipvs"] * has_ipvs()]
+    name = kit.new_name("knock")
+    kit.pod(name, [kit.container("main", ["/bin/sleep", "1000"], add=["NET_ADMIN", "NET_RAW"])])
+    ip = kit.node.phase(name, "Running")["status"]["podIP"]
+    publish(kit, ip)
     tried = []
     try:
-        for mode in ("nftables", "iptables"):
-            if mode == "iptables" and shutil.which("iptables-restore") is None:
-                continue
-            kit.node.set_config(proxyMode=mode)
-            kit.node.hang_up()
-            kit.node.wait(f"mode {mode}", lambda mode=mode: kit.node.ctl("version").returncode == 0)
-            knock(kit, mode)
-            tried.append(mode)
+        for label, addresses in {"primary": ["primary"], "all": EVERYWHERE}.items():
+            start_again(kit, nodePortAddresses=addresses)
+            for mode in modes:
+                kit.node.set_mode(mode)
+                kit.node.wait(f"mode {mode}", lambda mode=mode: in_force(kit, mode))
+                knock(kit, name, ip, f"{mode}, node ports on {label}")
+                tried.append(f"{mode} {label}")
     finally:
-        kit.node.set_config(proxyMode="nftables")
-        kit.node.hang_up()
+        start_again(kit, nodePortAddresses=["primary"], proxyMode="nftables")
+        kit.node.wait("mode nftables", lambda: in_force(kit, "nftables"))
     return ", ".join(tried)
 
 

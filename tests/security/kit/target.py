@@ -63,12 +63,13 @@ class Target(Node):
 
 
 class Kit:
-    """One target after the other; attacks use its verbs. `whole`: the long form."""
+    """One target after the other; attacks use its verbs. `whole`: the long form. `patience`: as Machine's."""
 
-    def __init__(self, bin_dir, programs_dir, whole):
+    def __init__(self, bin_dir, programs_dir, whole, patience=1):
         self.bin = bin_dir
         self.programs = programs_dir
         self.whole = whole
+        self.patience = patience
         self.top = pathlib.Path(os.environ["KIT_TOP"])
         self.canary = self.top / "canary"
         self.outside = UP + str(self.canary)
@@ -95,7 +96,7 @@ class Kit:
             # A machine without loop devices: memory, of the same size.
             subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_MIB}m,mode=755", "kit", self.disk], check=True)
         image.unlink()
-        self.node = Target(self.bin, self.disk / "node", "kit" + self.top.name.rpartition("-")[2],
+        self.node = Target(self.bin, self.disk / "node", "kit" + self.top.name.rpartition("-")[2], patience=self.patience,
                            environment={"KIT_MARK": MARK})
         if config:
             self.node.set_config(**config)
@@ -132,7 +133,7 @@ class Kit:
             found.append(f"pods cannot be removed: {str(error)[:200]}")
         if self.died():
             found.append("the agent died")
-        found += self.oracle.differences(*self.baseline, patience=2 if found else 15)
+        found += self.oracle.differences(*self.baseline, patience=(2 if found else 15) * self.patience)
         if found:
             self.stop()
         return found
@@ -141,10 +142,10 @@ class Kit:
         """Removes all pods. The agent is not started again for that: its end is the attack's success."""
         for file in self.node.manifests.glob("*.json"):
             file.unlink()
-        deadline = time.monotonic() + SETTLING
+        deadline = time.monotonic() + SETTLING * self.patience
         while self.node.pods():
             if time.monotonic() > deadline:
-                raise TimeoutError(f"still there after {SETTLING} s: {list(self.node.pods())}")
+                raise TimeoutError(f"still there after {SETTLING * self.patience} s: {list(self.node.pods())}")
             time.sleep(0.1)
 
     def died(self):

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // CVE-2022-0492: a mounted cgroup v1 hierarchy whose root is the node's shows release_agent, and
-// what is written there runs as root on the node. It is opened here and never written.
+// what is written there runs as root on the node. It is opened here and never written. In a mounted
+// cgroup2 the root is the container's own cgroup: its limits are the node's matter (nsdelegate).
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -36,6 +37,15 @@ Words Hierarchies() {
   return names;
 }
 
+void RaiseLimits(const std::string& place) {
+  for (const char* name : {"pids.max", "memory.max", "memory.swap.max", "cpu.max"}) {
+    const int fd = ::open((place + '/' + name).c_str(), O_WRONLY | O_CLOEXEC);
+    const long raised = fd < 0 ? fd : ::write(fd, "max", 3);
+    std::cout << ' ' << name << ' ' << Outcome(raised);
+    if (fd >= 0) ::close(fd);
+  }
+}
+
 void Try(const std::string& type, const std::string& name) {
   const std::string place = "/tmp/attacker-cgroup";
   ::mkdir(place.c_str(), 0700);
@@ -45,6 +55,7 @@ void Try(const std::string& type, const std::string& name) {
     const int fd = ::open((place + "/release_agent").c_str(), O_WRONLY | O_CLOEXEC);
     std::cout << " release_agent " << Outcome(fd);
     if (fd >= 0) ::close(fd);
+    if (type == "cgroup2") RaiseLimits(place);
     ::umount2(place.c_str(), MNT_DETACH);
   }
   std::cout << '\n';
