@@ -92,7 +92,7 @@ class PodLogsTest : public ::testing::Test {
   }
   void Sync() {
     ASSERT_TRUE(book_.Refresh(runtime_));
-    worker_->Sync(std::nullopt);
+    worker_->Sync(std::nullopt, [] { return false; });
   }
   // Ends with an error; the text in the status.
   std::string MessageOfExit() {
