@@ -299,8 +299,8 @@ TEST_F(PodTableTest, AnImportedImageStartsWhatWaitsForIt) {
   source_.Set({pod});
   ASSERT_TRUE(Eventually([&] {
     const auto pods = node_->view.ListPods();
-    return !pods.empty() &&
-           pods[0]->status().containerstatuses(0).state().waiting().reason() == "ErrImagePull";
+    if (pods.empty() || pods[0]->status().containerstatuses().empty()) return false;
+    return pods[0]->status().containerstatuses(0).state().waiting().reason() == "ErrImagePull";
   }));
   images_.Add("later:1");
   node_->table.PokeAll();
