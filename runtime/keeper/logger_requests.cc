@@ -84,18 +84,19 @@ Result<void> Logger::Register(Message& message) {
 
 // What is in the pipes by now is still committed, as far as the log can be written.
 void Logger::HandleUnregister(PacketServer::ConnectionId id, const std::string& log_id) {
+  if (!IsValidId(log_id)) return server_->Fail(id, InvalidArgument("unregister log: id not valid"));
   if (Entry* entry = Find(log_id); entry != nullptr) {
     for (LogStream stream : {LogStream::kStdout, LogStream::kStderr}) {
       entry->log->PumpAll(stream, entry->sources[static_cast<size_t>(stream)].pipe);
     }
-    for (const std::string& key : pipes_.Keys(StrCat(kLogKeyPrefix, log_id, "."))) {
-      pipes_.Drop(key);
-      link_.Drop(key);
-    }
-    entries_.erase(log_id);
-    to_compress_.erase(log_id);
   }
-  if (!IsValidId(log_id)) return server_->Fail(id, InvalidArgument("unregister log: id not valid"));
+  // Also those without a log: the terminal of an exec is kept here, and nobody logs it.
+  for (const std::string& key : pipes_.Keys(StrCat(kLogKeyPrefix, log_id, "."))) {
+    pipes_.Drop(key);
+    link_.Drop(key);
+  }
+  entries_.erase(log_id);
+  to_compress_.erase(log_id);
   if (auto removed = ContainerLog::Remove(logs_dir_.get(), log_id); !removed) {
     return server_->Fail(id, removed.error());
   }
