@@ -46,6 +46,7 @@ Result<std::unique_ptr<ContainerRuntime>> MakeContainerRuntime(RuntimeOptions op
     facts = *options.facts;
   } else {
     ASSIGN_OR_RETURN(facts, sys::ProbeHost());
+    ASSIGN_OR_RETURN(facts.capabilities, KeeperCapabilities(instance));
   }
   ASSIGN_OR_RETURN(CgroupLayout layout, DetectCgroupLayout(instance.cgroup_root));
   for (const std::string& hierarchy : layout.left_out) {

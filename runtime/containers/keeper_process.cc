@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <chrono>
+#include <string_view>
 #include <thread>
 
 #include "holdfast/base/strings.h"
@@ -26,6 +28,7 @@ using std::chrono::steady_clock;
 
 constexpr auto kKeeperLimit = std::chrono::seconds(10);
 constexpr auto kSpawnPause = std::chrono::seconds(1);
+constexpr size_t kMaxStatus = 64 << 10;
 
 // In the forked child: only async-signal-safe calls, since other threads may have held locks.
 [[noreturn]] void BecomeKeeper(int binary, char* const* argv, char* const* environment,
@@ -43,14 +46,32 @@ constexpr auto kSpawnPause = std::chrono::seconds(1);
   ::_exit(127);
 }
 
+Result<pid_t> HolderPid(const model::Instance& instance) {
+  ASSIGN_OR_RETURN(const UniqueFd socket, sys::ConnectSeqpacket(instance.KeeperSocket()));
+  ASSIGN_OR_RETURN(const sys::PeerCredentials peer, sys::GetPeerCredentials(socket.get()));
+  return peer.pid;
+}
+
 }  // namespace
 
 Result<PidFd> FindHolder(const model::Instance& instance) {
-  ASSIGN_OR_RETURN(const UniqueFd socket, sys::ConnectSeqpacket(instance.KeeperSocket()));
-  ASSIGN_OR_RETURN(const sys::PeerCredentials peer, sys::GetPeerCredentials(socket.get()));
-  PidFd fd(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
+  ASSIGN_OR_RETURN(const pid_t pid, HolderPid(instance));
+  PidFd fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!fd) return Error::FromErrno(errno, "pidfd_open of the keeper");
   return fd;
+}
+
+Result<uint64_t> KeeperCapabilities(const model::Instance& instance) {
+  constexpr std::string_view kField = "\nCapBnd:\t";
+  ASSIGN_OR_RETURN(const pid_t pid, HolderPid(instance));
+  const std::string path = StrCat("/proc/", pid, "/status");
+  ASSIGN_OR_RETURN(const std::string text, sys::ReadFileAt(AT_FDCWD, path, kMaxStatus));
+  uint64_t set = 0;
+  const size_t at = text.find(kField);
+  const char* first = text.data() + (at == text.npos ? text.size() : at + kField.size());
+  const auto read = std::from_chars(first, text.data() + text.size(), set, 16);
+  if (read.ec != std::errc()) return Internal(StrCat(path, ": no capability bounding set"));
+  return set;
 }
 
 Result<void> SpawnKeeper(const RuntimeOptions& options) {

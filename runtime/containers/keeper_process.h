@@ -2,6 +2,7 @@
 // Starting the keeper where no systemd does it. Thread-safe: no state.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,10 @@ Result<void> SpawnKeeper(const RuntimeOptions& options);
 
 // A pidfd of the holder that listens now; fails when nobody does. Never blocks for long.
 Result<PidFd> FindHolder(const model::Instance& instance);
+
+// The bounding set of the holder, which its launcher has too: what a container can be given at
+// most. The agent's own may be smaller (packaging/systemd/holdfastd.service). proc_pid_status(5).
+Result<uint64_t> KeeperCapabilities(const model::Instance& instance);
 
 // Waits until the keeper answers, starting it first when there is a `keeper_binary` and nobody
 // answers. kUnavailable after ten seconds. Returns a pidfd of its holder.

@@ -18,7 +18,7 @@ struct HostFacts {
   bool user_namespace = false;
   bool cap_sys_resource = false;  // may raise hard limits and lower oom_score_adj
   uint32_t last_capability = 40;  // highest number the kernel knows
-  uint64_t capabilities = 0;      // bounding set of this process: what can be given at most
+  uint64_t capabilities = 0;      // bounding set: what can be given at most. Probed: this process's
   uint64_t max_open_files = 0;    // hard RLIMIT_NOFILE of this process
   bool operator==(const HostFacts&) const = default;
 };

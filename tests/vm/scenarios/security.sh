@@ -1,8 +1,8 @@
 #!/bin/bash
-# Scenario in a full systemd guest, without the units: the attack kit (docs/security.md) in its short form and the
-# pods of tests/e2e/limits, on this kernel, on cgroup v2, and with IPVS, which the build machine may lack.
+# Scenario in a full systemd guest, without the units: the attack kit (docs/security.md) in its short form, and
+# what tests/e2e/limits reads back, on this kernel, on cgroup v2, and with IPVS, which the build machine may lack.
 # needs: tests/security tests/support tests/e2e/pods tests/e2e/limits packaging/make-image
-# programs: security-attacker security-proof-node security-proof-image container_hog
+# programs: security-attacker security-proof-node security-proof-image
 # memory: 3072
 set -u
 uname -r

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Scenario in a full systemd guest: quickstart from a bundle, again, every kind of restart with the
-# pods untouched, a reboot, down without a trace.
+# Scenario in a full systemd guest: quickstart from a bundle, again, what the units forbid us and what of it reaches
+# a container, core dumps, every kind of restart with the pods untouched, a reboot, down without a trace.
 set -u
 cd /payload
 phase_file=/var/lib/holdfast-vm-phase
@@ -73,6 +73,83 @@ UNIT
 
 main_pid() { systemctl show -p MainPID --value "$1"; }
 
+# --- what the units say, and whom it concerns ---
+
+shown() { systemctl show -p "$2" --value "$1"; } # shown UNIT PROPERTY
+
+units_are_in_force() {
+  local unit pid group property
+  for unit in holdfastd holdfast-keeper; do
+    systemd-analyze security --no-pager "$unit" > "/tmp/security-$unit" 2>&1 || fail "systemd-analyze security $unit"
+    echo "note: systemd-analyze security: $(sed -n 's/^[^A-Za-z]*\(Overall exposure level.*[0-9] [A-Z]*\).*/\1/p' "/tmp/security-$unit")"
+  done
+  pid=$(main_pid holdfastd) group=/sys/fs/cgroup$(shown holdfastd ControlGroup)
+  for property in MemoryHigh LimitCORE RestrictAddressFamilies; do echo "holdfastd $property=$(shown holdfastd $property)"; done
+  [ "$(shown holdfastd MemoryHigh)" != infinity ] || fail "holdfastd has no MemoryHigh"
+  [ "$(cat "$group/memory.high")" = "$(shown holdfastd MemoryHigh)" ] || fail "memory.high is $(cat "$group/memory.high")"
+  [ "$(shown holdfastd LimitCORE)" = 0 ] || fail "holdfastd has LimitCORE $(shown holdfastd LimitCORE)"
+  awk '/^Max core file size/{exit $5 != "0" || $6 != "0"}' "/proc/$pid/limits" || fail "the agent's core limit: $(grep core "/proc/$pid/limits")"
+  [ "$(awk '/^(NoNewPrivs|Seccomp):/{printf "%s ", $2}' "/proc/$pid/status")" = "1 2 " ] || fail "the agent: $(identity_of "/proc/$pid/status")"
+  [ $((0x$(awk '/^CapBnd/{print $2}' "/proc/$pid/status") & 1 << 22)) = 0 ] || fail "the agent may have CAP_SYS_BOOT"
+}
+
+identity_of() { grep -E '^(Cap|NoNewPrivs|Seccomp|Speculation|Cpus_allowed_list|Mems_allowed_list)' "$1"; }
+# The launcher sets limits of open files by a rule of its own (docs/launch.md).
+limits_of() { grep -v '^Max open files ' "$1" | tr -s ' '; }
+
+# What a container has must be what a service without any settings has: nothing of our units.
+nothing_of_the_units_is_in_containers() { # nothing_of_the_units_is_in_containers WHEN
+  local way
+  systemd-run --quiet --pipe --wait cat /proc/self/status > /tmp/status.node
+  systemd-run --quiet --pipe --wait cat /proc/self/limits > /tmp/limits.node
+  holdctl apply -f - <<POD
+apiVersion: v1
+kind: Pod
+metadata: {name: everything}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+  - name: main
+    image: quickstart/busybox:latest
+    command: [sh, -c, "cat /proc/self/status > /status; cat /proc/self/limits > /limits; ulimit -c unlimited && echo may > /core; exec sleep 100000"]
+    securityContext: {privileged: true}
+POD
+  wait_for 60 "the privileged pod runs" inside test -s /core || { holdctl describe pod "everything-$node"; return; }
+  inside cat /status > /tmp/status.start; inside cat /limits > /tmp/limits.start
+  inside cat /proc/self/status > /tmp/status.exec; inside cat /proc/self/limits > /tmp/limits.exec
+  for way in start exec; do
+    diff <(identity_of /tmp/status.node) <(identity_of /tmp/status.$way) || fail "$1: a privileged container ($way) is not as the node"
+    diff <(limits_of /tmp/limits.node) <(limits_of /tmp/limits.$way) || fail "$1: limits of the units are in a container ($way)"
+  done
+  echo "a privileged container: $(identity_of /tmp/status.start | tr -s '\t\n' ' ')"
+  # One filter, ours, in an ordinary pod; no other, and no_new_privs is the pod's own choice.
+  holdctl exec "toolbox-$node" -- cat /proc/self/status > /tmp/status.toolbox
+  [ "$(awk '/^(NoNewPrivs|Seccomp|Seccomp_filters):/{printf "%s ", $2}' /tmp/status.toolbox)" = "0 2 1 " ] ||
+    fail "$1: an ordinary container: $(identity_of /tmp/status.toolbox)"
+  holdctl delete pod "everything-$node"
+  wait_for 60 "the privileged pod is gone" all_ready
+}
+
+inside() { holdctl exec "everything-$node" -- "$@"; }
+
+# Ended by SIGABRT with every limit raised, a process of ours still writes no core; another one does.
+nobody_dumps_core() {
+  local folder=/var/tmp/cores pid pattern role
+  mkdir -p $folder && chmod 1777 $folder
+  pattern=$(cat /proc/sys/kernel/core_pattern)
+  echo "$folder/%p" > /proc/sys/kernel/core_pattern
+  systemd-run --quiet --wait -p LimitCORE=infinity python3 -c 'import os; os.abort()'
+  [ "$(find $folder -type f | wc -l)" = 1 ] || fail "not even an ordinary service dumps core here"
+  for role in 'holdfastd --config' 'holdfast-keeper launch' 'holdfast-keeper log' 'holdfast-keeper hold'; do
+    pid=$(pgrep -o -f "$role") || { fail "no process $role"; continue; }
+    prlimit --pid "$pid" --core=unlimited:unlimited || fail "prlimit $role"
+    kill -ABRT "$pid"
+    untouched "SIGABRT of $role"
+    [ ! -e "$folder/$pid" ] || fail "$role wrote $(stat -c %s "$folder/$pid") bytes of core"
+  done
+  echo "$pattern" > /proc/sys/kernel/core_pattern
+}
+
 first_boot() {
   systemctl --version | head -n 1; uname -r
   make_uplink || fail "uplink"
@@ -86,6 +163,11 @@ first_boot() {
   timed "quickstart again" ./quickstart > /tmp/again 2>&1 || { fail "quickstart again"; cat /tmp/again; }
   grep ^note: /tmp/again
   untouched "quickstart again"
+  step "units"
+  units_are_in_force
+  nothing_of_the_units_is_in_containers "at first"
+  untouched "a privileged pod beside them"
+  nobody_dumps_core
   step "restarts"
   systemctl daemon-reload; untouched daemon-reload
   systemctl daemon-reexec; untouched daemon-reexec
@@ -97,6 +179,8 @@ first_boot() {
   pkill -9 -f 'holdfast-keeper launch'; untouched "kill -9 of the launcher"
   pkill -9 -f 'holdfast-keeper log'; untouched "kill -9 of the logger"
   pkill -9 holdfast; untouched "kill -9 of everything"
+  nothing_of_the_units_is_in_containers "after all that"
+  untouched "a privileged pod beside them, after all that"
   step "stop and start"
   systemctl stop holdfastd holdfast-keeper
   [ "$(identity)" = "$before" ] || fail "stopping agent and keeper touched the pods"
@@ -105,16 +189,15 @@ first_boot() {
   holdctl get pods -o wide
   systemctl is-failed holdfastd holdfast-keeper holdfast-pods && fail "a unit has failed"
   step "reboot"
-  date +%s > "$phase_file"
+  echo "$(date +%s) $failures" > "$phase_file"
   sync
-  [ $failures -eq 0 ] || exit 1
   exit 88
 }
 
-after_reboot() {
+after_reboot() { # after_reboot TIME: when the machine was left
   step "after the reboot"
   # systemd kills what has not gone after 90 s: nothing of ours may need that.
-  local shutdown=$(($(date +%s) - $(cut -d. -f1 /proc/uptime) - $(cat "$phase_file")))
+  local shutdown=$(($(date +%s) - $(cut -d. -f1 /proc/uptime) - $1))
   echo "note: shutdown to the next boot: $shutdown s"
   [ $shutdown -lt 60 ] || fail "something held the shutdown up for $shutdown s"
   timed "reboot to four pods ready" wait_for 120 "pods come back by themselves" all_ready
@@ -134,7 +217,12 @@ after_reboot() {
   return 0
 }
 
-if [ ! -e "$phase_file" ]; then first_boot; else after_reboot; fi
+if [ ! -e "$phase_file" ]; then
+  first_boot
+else
+  read -r left_at failures < "$phase_file"
+  after_reboot "$left_at"
+fi
 if [ $failures -gt 0 ]; then
   systemctl status --no-pager holdfastd holdfast-keeper holdfast-pods
   echo "$failures failures"; exit 1
