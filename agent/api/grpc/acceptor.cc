@@ -146,7 +146,8 @@ void Acceptor::AcceptAll() {
     if (client) {
       Admit(std::move(client));
     } else if ((errno == EMFILE || errno == ENFILE) && spare_) {
-      TurnAwayWithSpare();
+      // Out of descriptors the kernel does not say whether anybody waits at all.
+      if (!TurnAwayWithSpare()) return;
     } else if (errno != EINTR && errno != ECONNABORTED) {
       return;  // EAGAIN: all taken
     }
@@ -154,14 +155,16 @@ void Acceptor::AcceptAll() {
 }
 
 // Left in the queue, a client would wait for nothing and epoll tell of it without end.
-void Acceptor::TurnAwayWithSpare() {
+bool Acceptor::TurnAwayWithSpare() {
   spare_.Reset();
   UniqueFd client(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
   const Peer unknown{.uid = static_cast<uid_t>(-1), .pid = 0, .groups = {}, .permitted = {}};
-  if (client) refused_(unknown, "no descriptor is free");
+  const bool waited = client.valid();
+  if (waited) refused_(unknown, "no descriptor is free");
   // Closed before the new spare is made: there is room for one of them only.
   client.Reset();
   spare_.Reset(::eventfd(0, EFD_CLOEXEC));
+  return waited;
 }
 
 void Acceptor::Admit(UniqueFd client) {

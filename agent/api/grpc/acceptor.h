@@ -82,7 +82,8 @@ class Acceptor {
   // False: the thread is to end.
   bool OnWake();
   void AcceptAll();
-  void TurnAwayWithSpare();
+  // Closes one client that waits, with the spare descriptor. False: none waits.
+  bool TurnAwayWithSpare();
   void Admit(UniqueFd client);
   // kUnavailable with words for the client when all places of the user have calls at work.
   Result<void> MakeRoom(uid_t uid);
