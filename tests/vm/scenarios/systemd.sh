@@ -150,6 +150,20 @@ nobody_dumps_core() {
   echo "$pattern" > /proc/sys/kernel/core_pattern
 }
 
+# The agent does all its work within what its unit leaves it.
+every_mode_works() {
+  local mode
+  modprobe -a ip_vs ip_vs_rr || fail "modprobe ip_vs"
+  for mode in iptables ipvs nftables; do
+    sed -i '/^proxyMode:/d' /etc/holdfast/config.yaml && echo "proxyMode: $mode" >> /etc/holdfast/config.yaml
+    systemctl reload holdfastd
+    wait_for 60 "mode $mode" in_mode $mode
+    answers
+  done
+}
+
+in_mode() { holdctl proxy dump > /tmp/dump && head -n 1 /tmp/dump | grep -qx "# proxy mode $1"; }
+
 first_boot() {
   systemctl --version | head -n 1; uname -r
   make_uplink || fail "uplink"
@@ -168,6 +182,8 @@ first_boot() {
   nothing_of_the_units_is_in_containers "at first"
   untouched "a privileged pod beside them"
   nobody_dumps_core
+  every_mode_works
+  untouched "every proxy mode"
   step "restarts"
   systemctl daemon-reload; untouched daemon-reload
   systemctl daemon-reexec; untouched daemon-reexec
