@@ -21,9 +21,10 @@ constexpr std::string_view kMasked[] = {
     "/proc/keys",       "/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
     "/proc/timer_list", "/proc/timer_stats",   "/sys/firmware",     "/sys/devices/virtual/powercap",
 };
-// feature-map 2.2.8
+// feature-map 2.2.8, and /proc/dynamic_debug: its mode alone lets root switch the node's kernel
+// messages (CONFIG_DYNAMIC_DEBUG, Debian's kernels have it).
 constexpr std::string_view kReadOnly[] = {
-    "/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger",
+    "/proc/bus", "/proc/dynamic_debug", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger",
 };
 
 struct Device {

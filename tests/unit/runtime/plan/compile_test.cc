@@ -150,8 +150,8 @@ TEST(FilesystemTest, DefaultMountsMasksAndDevices) {
                            "/sys/firmware", "/sys/devices/virtual/powercap", "/proc/interrupts"}) {
     EXPECT_NE(std::ranges::find(plan.masked_paths, path), plan.masked_paths.end()) << path;
   }
-  for (const char* path :
-       {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}) {
+  for (const char* path : {"/proc/bus", "/proc/dynamic_debug", "/proc/fs", "/proc/irq", "/proc/sys",
+                           "/proc/sysrq-trigger"}) {
     EXPECT_NE(std::ranges::find(plan.read_only_paths, path), plan.read_only_paths.end()) << path;
   }
 }
