@@ -47,8 +47,8 @@ Result<void> SetDevptsOptions(int context) {
   return sys::SetOption(context, "gid", "5");  // group tty in every distribution
 }
 
-// "cpu,cpuacct" or "name=systemd".
-Result<void> SetCgroup1Options(int context, const std::string& options) {
+// "cpu,cpuacct" or "name=systemd"; of cgroup2 "nsdelegate".
+Result<void> SetCgroupOptions(int context, const std::string& options) {
   if (options.starts_with("name=")) {
     RETURN_IF_ERROR(sys::SetFlag(context, "none"));
     return sys::SetOption(context, "name", options.substr(5));
@@ -88,8 +88,8 @@ Result<MountFd> NewFilesystem(const model::MountPlan& plan) {
     RETURN_IF_ERROR(SetTmpfsOptions(context.get(), plan));
   } else if (plan.kind == Kind::kDevpts) {
     RETURN_IF_ERROR(SetDevptsOptions(context.get()));
-  } else if (plan.kind == Kind::kCgroup1) {
-    RETURN_IF_ERROR(SetCgroup1Options(context.get(), plan.options));
+  } else if (plan.kind == Kind::kCgroup1 || plan.kind == Kind::kCgroup2) {
+    RETURN_IF_ERROR(SetCgroupOptions(context.get(), plan.options));
   }
   return sys::CreateMount(context.get(), Attributes(plan));
 }

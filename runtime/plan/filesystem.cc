@@ -88,6 +88,7 @@ void AddCgroupMounts(const FilesystemInput& input, bool privileged, model::Launc
   if (input.cgroup_unified) {
     model::MountPlan unified = Default(Kind::kCgroup2, "/sys/fs/cgroup");
     unified.read_only = !privileged;
+    unified.options = input.cgroup2_options;
     plan.mounts.push_back(std::move(unified));
     return;
   }
@@ -181,6 +182,28 @@ Result<void> AddVolumes(const model::ContainerSpec& spec, const FilesystemInput&
 }
 
 }  // namespace
+
+std::string Cgroup2Options(std::string_view mountinfo) {
+  constexpr std::string_view kType = " - cgroup2 ";
+  constexpr std::string_view kOfTheTree[] = {"nsdelegate",         "favordynmods",
+                                             "memory_localevents", "memory_recursiveprot",
+                                             "pids_localevents",   "memory_hugetlb_accounting"};
+  const size_t type = mountinfo.find(kType);
+  if (type == std::string_view::npos) return {};
+  std::string_view rest = mountinfo.substr(type + kType.size());
+  rest = rest.substr(0, rest.find('\n'));
+  rest.remove_prefix(std::min(rest.find(' '), rest.size()));  // the source
+  if (!rest.empty()) rest.remove_prefix(1);
+  std::string options;
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(','), rest.size());
+    if (std::ranges::find(kOfTheTree, rest.substr(0, end)) != std::end(kOfTheTree)) {
+      options.append(options.empty() ? "" : ",").append(rest.substr(0, end));
+    }
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return options;
+}
 
 Result<void> CompileFilesystem(const model::ContainerSpec& spec, const FilesystemInput& input,
                                model::LaunchPlan& plan) {

@@ -25,6 +25,8 @@ namespace {
 
 using Phase = StartFailure::Phase;
 
+constexpr size_t kMaxMountInfo = 16 << 20;
+
 std::unexpected<StartFailure> Failed(Phase phase, Error error) {
   return std::unexpected(StartFailure{phase, std::move(error)});
 }
@@ -186,6 +188,9 @@ Result<FilesystemInput> OpenFilesystemInput(const model::ContainerSpec& spec,
   input.cgroup_unified = pod.cgroup_unified >= 0 && input.cgroup_v1.empty();
   if (spec.security.privileged) {
     ASSIGN_OR_RETURN(input.host_devices, ListHostDevices());
+    ASSIGN_OR_RETURN(const std::string mounts,
+                     sys::ReadFileAt(AT_FDCWD, "/proc/self/mountinfo", kMaxMountInfo));
+    input.cgroup2_options = Cgroup2Options(mounts);
   } else {
     // Looked for once: a machine with hundreds of CPUs pays for it at its first container only.
     static const std::vector<std::string> throttle_paths = ThrottlePaths();

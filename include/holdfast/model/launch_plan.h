@@ -79,7 +79,7 @@ struct MountPlan {
   Kind kind = Kind::kBind;
   FdIndex source = kNoFd;
   std::string destination;  // absolute in the container
-  std::string options;      // kCgroup1 only
+  std::string options;      // kCgroup1, kCgroup2
   uint64_t size_bytes = 0;  // kTmpfs, kDev; 0 is the kernel's default
   uint32_t mode = 0;        // kTmpfs, kDev
   bool read_only = false;

@@ -192,11 +192,25 @@ TEST(FilesystemTest, PrivilegedAndUnmasked) {
   EXPECT_TRUE(Compile(spec).masked_paths.empty());
 }
 
+TEST(FilesystemTest, OptionsOfTheNodesCgroupTreeAreKept) {
+  const std::string before = "21 1 0:20 / /proc rw,nosuid - proc proc rw\n";
+  const std::string line = "30 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw";
+  EXPECT_EQ(Cgroup2Options(before + line + ",nsdelegate,memory_recursiveprot\n" + before),
+            "nsdelegate,memory_recursiveprot");
+  EXPECT_EQ(Cgroup2Options(line), "");
+  EXPECT_EQ(Cgroup2Options(before), "");
+  EXPECT_EQ(Cgroup2Options("30 22 0:26 / /x rw - cgroup2 x"), "");
+}
+
 TEST(FilesystemTest, CgroupsByKindOfHost) {
   FilesystemInput input;
   input.cgroup_unified = true;
   const model::MountPlan* unified = Find(Compile({}, input), "/sys/fs/cgroup");
   ASSERT_NE(unified, nullptr);
+  input = {};
+  input.cgroup_unified = true;
+  input.cgroup2_options = "nsdelegate";
+  EXPECT_EQ(Find(Compile({}, input), "/sys/fs/cgroup")->options, "nsdelegate");
   input = {};
   input.cgroup_v1 = {{"cpu,cpuacct", "cpu,cpuacct"}, {"systemd", "name=systemd"}};
   const model::LaunchPlan plan = Compile({}, input);
