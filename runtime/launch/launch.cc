@@ -30,6 +30,13 @@ namespace {
 constexpr std::chrono::seconds kUnshareLimit{2};
 constexpr std::chrono::seconds kPrepareLimit{5};
 
+// Whose place a successor has taken.
+void ReapFirstChild(int pidfd) {
+  pollfd event{pidfd, POLLIN, 0};
+  (void)::poll(&event, 1, 1000);
+  (void)sys::ReapExit(pidfd);
+}
+
 BootTime Now() { return SystemClock().Boot(); }
 
 int PollTimeoutMs(BootTime deadline) {
@@ -131,19 +138,15 @@ void PendingLaunch::State::TakeTerminal(Report report) {
   (void)SendGo(socket.get());  // a child that is gone already is Poll()'s to explain
 }
 
-// The first child, which is reaped here and whose pidfd is returned, exits right after its report.
-// The process is a child of the launcher too, so its pid stays its own until it is reaped.
+// Returns the first child, which exits right after its report, for ReapFirstChild(). The process is
+// a child of the launcher too, so its pid stays its own until it is reaped.
 Result<PidFd> PendingLaunch::State::TakeSuccessor(const Report& report) {
   const pid_t next = std::atoi(report.text.c_str());
   if (next <= 0) return Internal("launch: malformed successor");
   ASSIGN_OR_RETURN(PidFd process, sys::OpenPidFd(next));
   ASSIGN_OR_RETURN(UniqueFd high, MoveAboveLowFds(UniqueFd(process.Release())));
-  PidFd first = std::exchange(pidfd, PidFd(high.Release()));
   pid = next;
-  pollfd event{first.get(), POLLIN, 0};
-  (void)::poll(&event, 1, 1000);
-  (void)sys::ReapExit(first.get());
-  return first;
+  return std::exchange(pidfd, PidFd(high.Release()));
 }
 
 Result<void> PendingLaunch::State::Birth(const Report& report) {
@@ -152,7 +155,9 @@ Result<void> PendingLaunch::State::Birth(const Report& report) {
   born = true;
   if (on_birth) RETURN_IF_ERROR(on_birth(first.get()));
   if (keep_terminal && outcome.pty_master) keep_terminal(outcome.pty_master.get());
-  return may_go ? LetLateOneGo() : Result<void>();
+  auto gone = may_go ? LetLateOneGo() : Result<void>();
+  ReapFirstChild(first.get());  // last: its end takes a while, and nothing waits for that
+  return gone;
 }
 
 // It has nothing left to do but to execute the program.
@@ -357,6 +362,7 @@ class LaunchBuilder {
   Result<void> AwaitSuccessor() {
     ASSIGN_OR_RETURN(const Report report, Await(ReportKind::kSuccessor, kPrepareLimit));
     ASSIGN_OR_RETURN(const PidFd first, state_->TakeSuccessor(report));
+    ReapFirstChild(first.get());
     return {};
   }
 
