@@ -2,6 +2,7 @@
 #include "runtime/containers/sandboxes.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <set>
@@ -77,6 +78,22 @@ Result<void> Sandboxes::MakeCgroup(const model::SandboxSpec& spec) {
   return RefreshBurstable();
 }
 
+namespace {
+
+constexpr size_t kMaxInitBytes = 1 << 20;
+
+// What a pod's containers reach as /proc/1/exe must be no file of the node, and they must not reach
+// it at all: a program that its own user may not read is not dumpable from its first instruction
+// on, not only from the one where the init says so itself.
+Result<UniqueFd> CopyOfInit(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string program, sys::ReadFileAt(AT_FDCWD, path, kMaxInitBytes));
+  ASSIGN_OR_RETURN(UniqueFd copy, sys::SealedMemfd("holdfast-init", program));
+  if (::fchmod(copy.get(), 0111) != 0) return Error::FromErrno(errno, "fchmod holdfast-init");
+  return copy;
+}
+
+}  // namespace
+
 Result<std::vector<keeper::KeptFd>> Sandboxes::MakeCgroupAndNamespaces(
     const model::SandboxSpec& spec) {
   PodDescriptors pod;
@@ -88,7 +105,7 @@ Result<std::vector<keeper::KeptFd>> Sandboxes::MakeCgroupAndNamespaces(
   Cgroup init_cgroup;
   if (spec.share_process_namespace) {  // its init is born into a cgroup of the pod
     RETURN_IF_ERROR(MakeCgroup(spec));
-    ASSIGN_OR_RETURN(init, sys::OpenAt(AT_FDCWD, parts_.options.init_binary, O_RDONLY));
+    ASSIGN_OR_RETURN(init, CopyOfInit(parts_.options.init_binary));
     ASSIGN_OR_RETURN(init_cgroup,
                      parts_.cgroups->MakeContainer(spec.uid, spec.qos, kInitCgroup, {}, false));
     RETURN_IF_ERROR(

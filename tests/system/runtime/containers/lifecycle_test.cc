@@ -307,6 +307,10 @@ TEST_F(LifecycleTest, SharedProcessNamespaceHasOurInitAndKillTakesTheWholeContai
   EXPECT_EQ(pid_ns(first), pid_ns(second));
   EXPECT_NE(pid_ns(first), std::filesystem::read_symlink("/proc/self/ns/pid").string());
   EXPECT_EQ(ReadText(StrCat("/proc/", first, "/root/proc/1/comm")), "holdfast-init\n");
+  // No file of the node, and not readable: so it never was dumpable, and no container reached it.
+  const std::string exe = StrCat("/proc/", first, "/root/proc/1/exe");
+  EXPECT_EQ(std::filesystem::read_symlink(exe), "/memfd:holdfast-init (deleted)");
+  EXPECT_EQ(std::filesystem::status(exe).permissions(), std::filesystem::perms(0111));
   EXPECT_TRUE(Eventually([&] { return ProcessesOf(one).size() == 3; }));
   EXPECT_TRUE(runtime_->Kill(one.id));
   EXPECT_EQ(AwaitExit(one.id).exit_code, 137);
