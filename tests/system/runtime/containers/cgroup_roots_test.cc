@@ -137,7 +137,7 @@ TEST_F(CgroupRootsTest, NorDoesAContainerInAUserNamespace) {
   sandbox.host_users = false;
   const auto ensured = runtime_->EnsureSandbox(sandbox);
   if (!ensured && ensured.error().code() == Code::kUnsupported)
-    GTEST_SKIP() << "no user namespaces";
+    GTEST_SKIP() << "kernel lacks user namespaces";
   ASSERT_TRUE(ensured) << ensured.error().message();
   model::ContainerSpec spec = node_->Container("p1", "a1", {"/bin/sleep", "1000"});
   const auto started = runtime_->Start(spec);

@@ -57,7 +57,7 @@ TEST_F(PidsLimitTest, AStartThatFailsForItSaysSo) {
   sandbox.host_users = false;
   const auto ensured = runtime_->EnsureSandbox(sandbox);
   if (!ensured && ensured.error().code() == Code::kUnsupported)
-    GTEST_SKIP() << "no user namespaces";
+    GTEST_SKIP() << "kernel lacks user namespaces";
   ASSERT_TRUE(ensured) << ensured.error().message();
   EXPECT_EQ(PodFile("pids.max"), StrCat(kLimit, "\n"));
   // The shell and its children are as many as there may be; it becomes the last of them.
