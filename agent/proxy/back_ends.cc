@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "holdfast/base/strings.h"
-#include "netproxy/iptables/back_end.h"
-#include "netproxy/ipvs/back_end.h"
-#include "netproxy/nft/service_back_end.h"
 #include "netproxy/nft/watch.h"
+#include "netproxy/services/iptables/back_end.h"
+#include "netproxy/services/ipvs/back_end.h"
+#include "netproxy/services/nft/back_end.h"
 
 namespace holdfast::agent {
 namespace {

@@ -11,7 +11,7 @@
 #include "holdfast/base/result.h"
 #include "holdfast/interfaces/service_back_end.h"
 #include "holdfast/model/instance.h"
-#include "netproxy/ipvs/options.h"
+#include "netproxy/services/ipvs/options.h"
 
 namespace holdfast::agent {
 

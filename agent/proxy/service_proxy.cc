@@ -9,7 +9,7 @@
 #include "agent/proxy/proxy_answers.h"
 #include "agent/proxy/service_book.h"
 #include "holdfast/base/strings.h"
-#include "netproxy/nft/cleanup.h"
+#include "netproxy/services/nft/cleanup.h"
 
 namespace holdfast::agent {
 namespace {

@@ -29,7 +29,7 @@ std::vector<model::HostPortRow> Difference(const std::vector<model::HostPortRow>
 
 Result<HostRules> HostRules::Open(const std::string& table_name, const std::vector<Cidr>& ranges,
                                   const std::string& interface_prefix) {
-  ASSIGN_OR_RETURN(nft::NftBackEnd back_end, nft::NftBackEnd::Open(table_name));
+  ASSIGN_OR_RETURN(nft::PodRulesBackEnd back_end, nft::PodRulesBackEnd::Open(table_name));
   ASSIGN_OR_RETURN(sys::NfSocket conntrack, sys::NfSocket::Open());
   HostRules rules(std::move(back_end), std::move(conntrack));
   rules.table_.pod_cidrs = ranges;

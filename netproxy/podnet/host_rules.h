@@ -15,7 +15,7 @@
 #include "holdfast/model/proxy_table.h"
 #include "holdfast/sys/nfnl.h"
 #include "holdfast/sys/rtnl.h"
-#include "netproxy/nft/back_end.h"
+#include "netproxy/podnet/rules/back_end.h"
 
 namespace holdfast::netproxy {
 
@@ -46,13 +46,13 @@ class HostRules {
   Result<void> Remove();
 
  private:
-  HostRules(nft::NftBackEnd back_end, sys::NfSocket conntrack)
+  HostRules(nft::PodRulesBackEnd back_end, sys::NfSocket conntrack)
       : back_end_(std::move(back_end)), conntrack_(std::move(conntrack)) {}
   Result<void> DeleteFlowsOf(const model::HostPortRow& gone);
   Result<void> DeleteFlowsToNode(const model::HostPortRow& added, sys::Rtnl& node);
   void Rebuild();
 
-  nft::NftBackEnd back_end_;
+  nft::PodRulesBackEnd back_end_;
   sys::NfSocket conntrack_;
   std::map<PodUid, std::vector<model::HostPortRow>> pods_;
   model::ProxyTable table_;

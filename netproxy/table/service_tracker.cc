@@ -261,12 +261,6 @@ const model::Service* ServiceTracker::Find(const ServiceName& name) const {
   return &*found->second.service;
 }
 
-std::vector<const model::EndpointSlice*> ServiceTracker::SlicesOf(const ServiceName& name) const {
-  const auto found = entries_.find(name);
-  if (found == entries_.end()) return {};
-  return Slices(found->second);
-}
-
 std::optional<ServiceExplanation> ServiceTracker::Explain(const ServiceName& name) const {
   const auto found = entries_.find(name);
   if (found == entries_.end() || !found->second.service) return std::nullopt;

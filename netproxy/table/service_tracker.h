@@ -86,7 +86,6 @@ class ServiceTracker {
   const std::map<model::ServiceName, HealthCheck>& health_checks() const { return health_checks_; }
   std::vector<model::ServiceName> Names() const;  // of the services, sorted
   const model::Service* Find(const model::ServiceName& name) const;
-  std::vector<const model::EndpointSlice*> SlicesOf(const model::ServiceName& name) const;
   // Nothing when there is no such service. As of the last Commit().
   std::optional<ServiceExplanation> Explain(const model::ServiceName& name) const;
 

@@ -18,7 +18,7 @@
 #include "holdfast/sys/pause_point.h"
 #include "holdfast/sys/socket.h"
 #include "holdfast/sys/spawn.h"
-#include "runtime/keeper/client.h"
+#include "runtime/keeper/client/client.h"
 
 namespace holdfast::runtime {
 namespace {

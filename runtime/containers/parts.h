@@ -10,7 +10,7 @@
 #include "runtime/containers/options.h"
 #include "runtime/containers/pod_locks.h"
 #include "runtime/containers/table.h"
-#include "runtime/keeper/client.h"
+#include "runtime/keeper/client/client.h"
 #include "runtime/plan/prepare.h"
 #include "runtime/state/store.h"
 

@@ -12,7 +12,7 @@
 #include "holdfast/base/ids.h"
 #include "holdfast/base/unique_fd.h"
 #include "holdfast/model/exit_report.h"
-#include "runtime/keeper/client.h"
+#include "runtime/keeper/client/client.h"
 #include "runtime/state/records.h"
 
 namespace holdfast::runtime {

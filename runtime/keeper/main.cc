@@ -11,10 +11,10 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/core_dump.h"
 #include "holdfast/sys/files.h"
-#include "runtime/keeper/holder.h"
-#include "runtime/keeper/launcher.h"
-#include "runtime/keeper/logger.h"
-#include "runtime/keeper/options.h"
+#include "runtime/keeper/hold/holder.h"
+#include "runtime/keeper/launch/launcher.h"
+#include "runtime/keeper/log/logger.h"
+#include "runtime/keeper/process/options.h"
 
 namespace holdfast::runtime::keeper {
 namespace {

@@ -12,8 +12,7 @@
 // end of the recipe only (step_birth.cc). Until born() the pid is that of the child that prepares
 // it: Go() is remembered, and the caller writes its record when OnBirth() is called.
 //
-// The process ends by itself when the PendingLaunch is destroyed, or the launcher dies, before
-// Go().
+// The process ends by itself when the PendingLaunch is destroyed, or the launcher dies, before Go().
 #pragma once
 
 #include <sys/types.h>

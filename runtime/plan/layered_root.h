@@ -17,9 +17,8 @@ class LayeredRoot {
   // Absolute directories, lowest first.
   static Result<LayeredRoot> Open(const std::vector<std::string>& layers);
 
-  // kNotFound when the image has no such file; kInvalidArgument when it is no regular file,
-  // kResource- Exhausted above `limit` bytes. Never opens a FIFO or a device, never leaves the
-  // image.
+  // kNotFound when the image has no such file; kInvalidArgument when it is no regular file;
+  // kResourceExhausted above `limit` bytes. Never opens a FIFO or a device, never leaves the image.
   Result<std::string> ReadFile(const std::string& path, size_t limit) const;
 
  private:

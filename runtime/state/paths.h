@@ -3,7 +3,7 @@
 //
 //   <run_dir>/                      a tmpfs: gone after a reboot, like the processes it tells of
 //     holdfastd.sock                the agent's API
-//     keeper.sock launch.N.sock log.sock keeper/…   the keeper's: drawing in runtime/keeper/paths.h
+//     keeper.sock launch.N.sock log.sock keeper/…   the keeper's: drawing in runtime/keeper/common/paths.h
 //     runtime/                      0700: specs hold the values of secrets
 //       sandboxes/<pod uid>         SandboxRecord, written before the first namespace is made
 //       containers/<container id>   ContainerRecord, written before the first thing is made for it,

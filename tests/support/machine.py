@@ -108,7 +108,7 @@ class Machine:
         return [self.run / "keeper.sock", *launchers[-1:], self.run / "log.sock"]
 
     def ask_keeper(self, path, message, files=()):
-        """One packet of runtime/keeper/wire.h, answered by kOk; returns the answering process."""
+        """One packet of runtime/keeper/common/wire.h, answered by kOk; returns the answering process."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
             peer.settimeout(20)
             peer.connect(str(path))

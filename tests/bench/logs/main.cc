@@ -29,8 +29,8 @@
 #include <vector>
 
 #include "holdfast/base/strings.h"
-#include "runtime/keeper/client.h"
-#include "runtime/keeper/log_format.h"
+#include "runtime/keeper/client/client.h"
+#include "runtime/keeper/log/log_format.h"
 #include "tests/bench/measure.h"
 
 namespace holdfast::runtime::keeper {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "netproxy/nft/service_back_end.h"
+#include "netproxy/services/nft/back_end.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/services/loads.h"
 #include "tests/bench/services/packets.h"

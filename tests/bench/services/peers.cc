@@ -9,8 +9,8 @@
 #include <memory>
 #include <utility>
 
-#include "netproxy/iptables/back_end.h"
-#include "netproxy/iptables/host.h"
+#include "netproxy/services/iptables/back_end.h"
+#include "netproxy/services/iptables/host.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/services/loads.h"
 #include "tests/bench/services/packets.h"

@@ -19,7 +19,7 @@ ROLES = ("agent", "hold", "launch", "log")
 EXCEPTIONS = {
     "announce.": "off by default; tests/system/netproxy/announce and agent/lease kill at each",
     "proxy.records.replaced": "after a thousand dead lines; tests/system/agent/proxy kills there",
-    "ipvs.": "no kernel has IPVS everywhere; tests/system/netproxy/ipvs kills at each",
+    "ipvs.": "no kernel has IPVS everywhere; tests/system/netproxy/services/ipvs kills at each",
 }
 
 

@@ -10,7 +10,7 @@
 
 #include "holdfast/interfaces/container_runtime.h"
 #include "runtime/containers/options.h"
-#include "runtime/keeper/client.h"
+#include "runtime/keeper/client/client.h"
 
 namespace holdfast::test_support {
 

@@ -4,7 +4,9 @@
 
 include/holdfast/base, model: the standard library and libc only (and each other, downwards).
 runtime/, netproxy/: never each other (only include/holdfast), never gRPC, protobuf, spdlog, fmt.
-runtime/launch and the keeper's loops: no third-party library at all (static, tiny).
+runtime/launch and runtime/keeper: no third-party library at all (static, tiny; log alone inflates).
+runtime/keeper: client and the processes know common, the processes also process; nobody knows another's room.
+Pure folders (decisions, tables, validation): no descriptors, threads or locks.
 agent/cli: no agent code but the codec.
 Everywhere: no program is run through a shell (docs/security.md, NE-12).
 """
@@ -17,6 +19,16 @@ SHELL = re.compile(r'\b(?:std::|::)?(system|popen|wordexp)\s*\(\s*[^)\s]|"(?:/us
 HEAVY = ("grpc", "google/protobuf", "spdlog", "fmt/", "holdfast/v1/", "k8s/")
 THIRD_PARTY = HEAVY + ("netlink/", "libmnl", "libnftnl", "seccomp", "archive", "zstd", "openssl",
                        "nlohmann", "simdjson", "boost/", "fyaml", "yaml-cpp", "CLI/", "libfyaml")
+# What a folder of pure functions has no use for.
+EFFECTS = ("holdfast/sys", "unistd.h", "fcntl.h", "sys/", "mutex", "thread", "condition_variable")
+
+
+def keeper_rooms(*known: str) -> tuple:
+    """The rooms of runtime/keeper beside common that one which knows `known` may not include."""
+    rooms = {"client", "process", "hold", "launch", "log"} - set(known)
+    return tuple(f"runtime/keeper/{room}/" for room in sorted(rooms))
+
+
 # folder prefix -> include prefixes that are forbidden there
 RULES = [
     ("include/holdfast/base/", THIRD_PARTY + ("holdfast/model", "holdfast/sys", "holdfast/interfaces",
@@ -25,6 +37,16 @@ RULES = [
                                                "netproxy/", "agent/")),
     ("include/holdfast/", THIRD_PARTY + ("runtime/", "netproxy/", "agent/")),
     ("runtime/launch/", THIRD_PARTY),
+    ("runtime/keeper/common/", THIRD_PARTY + keeper_rooms()),
+    ("runtime/keeper/client/", THIRD_PARTY + keeper_rooms("client")),
+    ("runtime/keeper/process/", THIRD_PARTY + keeper_rooms("process")),
+    ("runtime/keeper/hold/", THIRD_PARTY + keeper_rooms("process", "hold")),
+    ("runtime/keeper/launch/", THIRD_PARTY + keeper_rooms("process", "launch")),
+    ("runtime/keeper/log/", THIRD_PARTY + keeper_rooms("process", "log")),
+    ("netproxy/table/", EFFECTS),
+    ("agent/pod/decide/", EFFECTS),
+    ("agent/pod/spec/", EFFECTS),
+    ("agent/kube/validation/", EFFECTS),
     ("runtime/", HEAVY + ("netproxy/", "agent/")),
     ("netproxy/", HEAVY + ("runtime/", "agent/")),
     ("agent/cli/", ("agent/pod", "agent/api", "agent/source", "agent/volume", "agent/config",

@@ -16,7 +16,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "runtime/cgroup/tree.h"
-#include "runtime/keeper/records.h"
+#include "runtime/keeper/common/records.h"
 #include "tests/support/containers/runtime_node.h"
 #include "tests/support/eventually.h"
 #include "tests/support/text_file.h"

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "holdfast/model/launch_plan.h"
-#include "runtime/keeper/client.h"
+#include "runtime/keeper/client/client.h"
 
 namespace holdfast::runtime::keeper {
 

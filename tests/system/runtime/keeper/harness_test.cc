@@ -22,7 +22,7 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
-#include "runtime/keeper/log_file.h"
+#include "runtime/keeper/log/log_file.h"
 #include "runtime/plan/wire.h"
 #include "tests/support/text_file.h"
 

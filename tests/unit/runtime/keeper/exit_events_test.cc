@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/keeper/exit_events.h"
+#include "runtime/keeper/process/exit_events.h"
 
 #include <gtest/gtest.h>
 #include <linux/cn_proc.h>

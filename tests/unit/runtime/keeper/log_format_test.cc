@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/keeper/log_format.h"
+#include "runtime/keeper/log/log_format.h"
 
 #include <gtest/gtest.h>
 

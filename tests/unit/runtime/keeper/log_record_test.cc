@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "holdfast/sys/files.h"
-#include "runtime/keeper/log_container.h"
+#include "runtime/keeper/log/container_log.h"
 
 namespace holdfast::runtime::keeper {
 namespace {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Packets, records, options, keys.
-#include "runtime/keeper/wire.h"
+#include "runtime/keeper/common/wire.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,12 +13,12 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/socket.h"
-#include "runtime/keeper/fd_store.h"
-#include "runtime/keeper/messages.h"
-#include "runtime/keeper/options.h"
-#include "runtime/keeper/paths.h"
-#include "runtime/keeper/records.h"
-#include "runtime/keeper/systemd.h"
+#include "runtime/keeper/common/messages.h"
+#include "runtime/keeper/common/paths.h"
+#include "runtime/keeper/common/records.h"
+#include "runtime/keeper/hold/systemd.h"
+#include "runtime/keeper/process/fd_store.h"
+#include "runtime/keeper/process/options.h"
 
 namespace holdfast::runtime::keeper {
 namespace {

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// Wire: the keeper's packets, and the encoding of payloads and record files.
+//
+// A packet is one SOCK_SEQPACKET message: a fixed header {magic, version, type, payload length}, a
+// payload of at most 60 KiB and at most 64 descriptors. Anything longer travels as a sealed memfd.
+// Numbers are little-endian as the machine has them: both ends are on one machine, but they may be
+// of different builds (in-place upgrade), so every packet and record names its version.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "holdfast/base/result.h"
+#include "holdfast/base/unique_fd.h"
+
+namespace holdfast::runtime::keeper {
+
+inline constexpr uint32_t kMagic = 0x504b4648;  // "HFKP"
+inline constexpr uint16_t kWireVersion = 1;
+inline constexpr size_t kMaxPayload = 60 * 1024;
+inline constexpr size_t kMaxFdsPerKey = 64;
+
+enum class MessageType : uint16_t {
+  // Answers.
+  kOk = 1,
+  kError = 2,  // u16 Code, i32 errno, text
+
+  // To every keeper process.
+  kPing = 10,     // -> kOk: u32 how often the process was upgraded in place
+  kUpgrade = 11,  // + fd of the new binary -> kOk, then the process re-executes itself
+  kReady = 12,    // launcher or logger to holder: serving; no answer
+
+  // Descriptor store: holder and launcher (and, reading only, logger).
+  kPut = 20,         // key, + fds; replaces
+  kGet = 21,         // key -> kOk + fds
+  kDrop = 22,        // key
+  kDropPrefix = 23,  // prefix
+  kListKeys = 24,    // -> kOk + memfd with a list of strings
+  kPutQuiet = 25,    // like kPut, without an answer
+  kDropQuiet = 26,   // like kDrop, without an answer
+
+  // Holder.
+  kAwaitsExit = 30,  // id of a process that is over -> kOk: u8, 1: its exit record is still to come
+
+  // Launcher.
+  kLaunch = 40,       // LaunchRequest, + plan, + fds -> kLaunched + pidfd | kLaunchFailed
+  kMakeSandbox = 41,  // pod uid, + plan, + fds -> kOk: names, + fds | kLaunchFailed
+  kRetire = 42,       // a newer generation takes over: finish, start nothing more
+  kLaunched = 43,
+  kLaunchFailed = 44,
+  kFindLaunch = 45,  // id -> as kLaunch, or kError with kNotFound: no such launch is under way
+
+  // Logger.
+  kLogRegister = 60,    // id, spec, is_tty, + read ends
+  kLogUnregister = 61,  // id
+  kLogStatus = 62,      // id -> kOk: LogStatus
+  kLogRotate = 63,      // id
+  kLogList = 65,        // -> kOk + memfd with a list of ids
+};
+
+struct Message {
+  MessageType type = MessageType::kOk;
+  std::string payload;
+  std::vector<UniqueFd> fds;
+};
+
+// Appends fixed-size numbers and length-prefixed strings.
+class Encoder {
+ public:
+  Encoder& U8(uint8_t v) { return Raw(&v, sizeof v); }
+  Encoder& U16(uint16_t v) { return Raw(&v, sizeof v); }
+  Encoder& U32(uint32_t v) { return Raw(&v, sizeof v); }
+  Encoder& I32(int32_t v) { return Raw(&v, sizeof v); }
+  Encoder& U64(uint64_t v) { return Raw(&v, sizeof v); }
+  Encoder& I64(int64_t v) { return Raw(&v, sizeof v); }
+  Encoder& Text(std::string_view v);
+  std::string Take() { return std::move(out_); }
+
+ private:
+  Encoder& Raw(const void* data, size_t size) {
+    out_.append(static_cast<const char*>(data), size);
+    return *this;
+  }
+  std::string out_;
+};
+
+// Reads what Encoder wrote. Past the end every getter gives zero or "" and ok() turns false.
+class Decoder {
+ public:
+  explicit Decoder(std::string_view data) : rest_(data) {}
+  uint8_t U8() { return Number<uint8_t>(); }
+  uint16_t U16() { return Number<uint16_t>(); }
+  uint32_t U32() { return Number<uint32_t>(); }
+  int32_t I32() { return Number<int32_t>(); }
+  uint64_t U64() { return Number<uint64_t>(); }
+  int64_t I64() { return Number<int64_t>(); }
+  std::string Text();
+  bool ok() const { return ok_; }
+  bool AtEnd() const { return ok_ && rest_.empty(); }
+
+ private:
+  template <class T>
+  T Number() {
+    T v{};
+    Bytes(&v, sizeof v);
+    return v;
+  }
+  void Bytes(void* out, size_t size);
+  std::string_view rest_;
+  bool ok_ = true;
+};
+
+std::string EncodeError(const Error& error);
+Error DecodeError(std::string_view payload);
+
+Result<void> SendMessage(int socket, MessageType type, std::string_view payload = {},
+                         std::span<const int> fds = {});
+// kUnavailable at end-of-file; kUnsupported for another version, kInvalidArgument for bytes that
+// are no packet of ours.
+Result<Message> ReceiveMessage(int socket);
+
+struct Request {
+  MessageType type = MessageType::kPing;
+  std::string payload;
+  std::vector<int> fds;  // borrowed
+};
+
+// Requests on one fresh connection to `path`, handled in their order, and the answer to the last;
+// the others are of the quiet types. A kError answer becomes the Error. kDeadlineExceeded when the
+// peer accepts but does not answer in time.
+Result<Message> Call(const std::string& path, std::span<const Request> requests,
+                     std::chrono::milliseconds limit);
+// The two halves of Call: the connection on which the requests were sent, and the answer on it.
+Result<UniqueFd> SendRequests(const std::string& path, std::span<const Request> requests,
+                              std::chrono::milliseconds limit);
+Result<Message> ReceiveAnswer(int socket, const std::string& path, std::chrono::milliseconds limit);
+Result<Message> Call(const std::string& path, MessageType type, std::string_view payload,
+                     std::span<const int> fds, std::chrono::milliseconds limit);
+
+// Lists of strings in a memfd, for answers that may be longer than a packet.
+Result<UniqueFd> ListToMemfd(const std::vector<std::string>& list);
+Result<std::vector<std::string>> ListFromMemfd(int fd);
+
+}  // namespace holdfast::runtime::keeper

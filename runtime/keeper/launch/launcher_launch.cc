@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launcher, the launches themselves: clone, start record, "go", outcome, answer.
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/socket.h"
+#include "runtime/keeper/common/keys.h"
+#include "runtime/keeper/common/messages.h"
+#include "runtime/keeper/common/paths.h"
+#include "runtime/keeper/common/process_info.h"
+#include "runtime/keeper/launch/launcher.h"
+#include "runtime/plan/wire.h"
+
+namespace holdfast::runtime::keeper {
+namespace {
+
+constexpr std::chrono::seconds kLaunchLimit{30};
+
+std::string TerminalKey(const std::string& process) {
+  return MakeLogKey(process, LogPart::kTerminal);
+}
+
+}  // namespace
+
+void Launcher::HandleLaunch(PacketServer::ConnectionId id, Message& message) {
+  auto start = DecodeLaunch(message.payload);
+  if (!start) return serving_.server().Fail(id, start.error());
+  if (!IsValidId(start->id))
+    return serving_.server().Fail(id, InvalidArgument("launch: id is not valid"));
+  if (retired_) return serving_.server().Fail(id, Unavailable("launcher: retired"));
+  if (AnswerKnownLaunch(id, start->id)) return;
+
+  auto launch = CloneFrom(message);
+  if (!launch) {
+    const LaunchFailure failure{"clone", launch.error().sys_errno(), launch.error().message(),
+                                false};
+    return serving_.server().Reply(id, MessageType::kLaunchFailed, Encode(failure));
+  }
+  has_children_ = true;
+  Pending pending{std::move(*launch), std::move(*start), PodUid(), {id}};
+  if (pending.launch.born()) {
+    auto recorded = RecordStart(pending);
+    if (!recorded)
+      return serving_.server().Fail(id, recorded.error());  // `pending` kills the child
+  }
+  const std::string key = pending.start.id;
+  if (auto tracked = Track(key, std::move(pending)); !tracked) {
+    (void)records_.RemoveStart(key);  // the answer below matters more
+    serving_.server().Fail(id, tracked.error());
+  }
+}
+
+Result<void> Launcher::RecordStart(Pending& pending) {
+  pending.start.pid = pending.launch.pid();
+  pending.start.start_ticks = pending.launch.start_ticks();
+  pending.start.started_at = clock_.Wall();
+  RETURN_IF_ERROR(records_.WriteStart(pending.start));
+  HOLDFAST_PAUSE_POINT("launcher.after-start-record");
+  reaper_->Expect(pending.start);
+  return {};
+}
+
+// The process itself is watched from here on, in place of the child that prepared it.
+Result<void> Launcher::RecordBirth(const std::string& key, int former_pidfd) {
+  HOLDFAST_PAUSE_POINT("launcher.born");
+  Pending& pending = pending_.at(key);
+  serving_.loop().Remove(former_pidfd);
+  RETURN_IF_ERROR(RecordStart(pending));
+  return serving_.loop().Add(pending.launch.pidfd(), EPOLLIN,
+                             [this, key](uint32_t) { PollPending(key); });
+}
+
+void Launcher::HandleFindLaunch(PacketServer::ConnectionId id, Message& message) {
+  const std::string process = Decoder(message.payload).Text();
+  if (!IsValidId(process))
+    return serving_.server().Fail(id, InvalidArgument("launch: id is not valid"));
+  if (AnswerKnownLaunch(id, process)) return;
+  serving_.server().Fail(id,
+                         NotFound(StrCat("launch ", process, ": the launcher that had it ended")));
+}
+
+void Launcher::HandleSandbox(PacketServer::ConnectionId id, Message& message) {
+  Decoder in(message.payload);
+  const PodUid uid(in.Text());
+  if (!IsValidId(uid.value))
+    return serving_.server().Fail(id, InvalidArgument("sandbox: uid not valid"));
+  if (retired_) return serving_.server().Fail(id, Unavailable("launcher: retired"));
+  const std::string key = SandboxPrefix(uid);
+  if (const auto it = pending_.find(key); it != pending_.end()) {
+    it->second.waiters.push_back(id);
+    return;
+  }
+  const std::vector<std::string> known = mirror_.Keys(key);
+  if (!known.empty()) {
+    const auto first = ParseSandboxKey(known.front());
+    if (first && first->total == known.size()) return SendSandbox({id}, uid);
+    // A launcher died before it had given all of it to the holder.
+    mirror_.DropPrefix(key);
+  }
+  auto launch = CloneFrom(message);
+  if (!launch) {
+    const LaunchFailure failure{"clone", launch.error().sys_errno(), launch.error().message(),
+                                false};
+    return serving_.server().Reply(id, MessageType::kLaunchFailed, Encode(failure));
+  }
+  has_children_ = true;
+  Pending pending{std::move(*launch), {}, uid, {id}};
+  if (auto tracked = Track(key, std::move(pending)); !tracked)
+    serving_.server().Fail(id, tracked.error());
+}
+
+// The first descriptor is the plan; the others are the plan's own.
+Result<PendingLaunch> Launcher::CloneFrom(Message& message) {
+  if (message.fds.empty()) return InvalidArgument("launch: no plan");
+  if (::lseek(message.fds[0].get(), 0, SEEK_SET) < 0) {
+    return Error::FromErrno(errno, "launch: lseek plan");
+  }
+  ASSIGN_OR_RETURN(const std::string bytes, sys::ReadFd(message.fds[0].get(), kMaxPlanBytes));
+  const std::span<const UniqueFd> fds = std::span(message.fds).subspan(1);
+  ASSIGN_OR_RETURN(const model::Plan plan, ParsePlan(bytes, fds.size()));
+  return runtime::Launch(context_, plan, fds, kLaunchLimit);
+}
+
+// Now, or when it is decided; false when there is none.
+bool Launcher::AnswerKnownLaunch(PacketServer::ConnectionId id, const std::string& process) {
+  if (const auto it = pending_.find(process); it != pending_.end()) {
+    it->second.waiters.push_back(id);
+    return true;
+  }
+  auto found = records_.ReadStart(process);
+  if (!found) {
+    serving_.server().Fail(id, found.error());
+    return true;
+  }
+  if (!*found) return false;
+  const StartRecord& start = **found;
+  const ProcessStage stage = StageOf(start.pid, start.start_ticks);
+  if (stage == ProcessStage::kStarting) {
+    // Its launcher died between "go" and exec: it will either exec or end within the recipe's time.
+    serving_.server().Fail(id, Unavailable(StrCat("launch ", process, ": still starting")));
+    return true;
+  }
+  const FdStore::Fds* tty = mirror_.Find(TerminalKey(process));
+  auto pidfd = OpenExactProcess(start.pid, start.start_ticks);
+  LaunchedPayload payload{start.pid,         start.start_ticks, start.started_at,
+                          pidfd.has_value(), tty != nullptr,    {}};
+  std::vector<int> fds;
+  if (pidfd) fds.push_back(pidfd->get());
+  if (tty != nullptr) fds.push_back(tty->front().get());
+  serving_.server().Reply(id, MessageType::kLaunched, Encode(payload), fds);
+  return true;
+}
+
+Result<void> Launcher::Track(const std::string& key, Pending pending) {
+  const auto poll = [this, key](uint32_t) { PollPending(key); };
+  const auto [it, added] = pending_.emplace(key, std::move(pending));
+  PendingLaunch& launch = it->second.launch;
+  auto watched = serving_.loop().Add(launch.report_fd(), EPOLLIN, poll);
+  if (watched) watched = serving_.loop().Add(launch.pidfd(), EPOLLIN, poll);
+  if (!watched) {
+    serving_.loop().Remove(launch.report_fd());
+    pending_.erase(it);
+    return watched;
+  }
+  launch.OnBirth([this, key](int former_pidfd) { return RecordBirth(key, former_pidfd); });
+  launch.OnTerminal([this, key](int master) { KeepTerminal(key, master); });
+  (void)launch.Go();  // a child that is gone already is Poll()'s to explain
+  HOLDFAST_PAUSE_POINT("launcher.after-go");
+  return {};
+}
+
+// The child goes on after this, so from its first instruction its terminal outlives this process.
+void Launcher::KeepTerminal(const std::string& process, int master) {
+  const std::string key = TerminalKey(process);
+  link_.Put(key, std::vector<int>{master});
+  HOLDFAST_PAUSE_POINT("launcher.terminal-given");
+  TellLogger(key, master);
+  UniqueFd kept(::fcntl(master, F_DUPFD_CLOEXEC, kLowFdBound));
+  FdStore::Fds masters;
+  masters.push_back(std::move(kept));
+  if (masters[0]) (void)mirror_.Put(key, std::move(masters));  // holder and logger have it too
+}
+
+void Launcher::PollAllPending() {
+  std::vector<std::string> keys;
+  for (const auto& [key, pending] : pending_) keys.push_back(key);
+  for (const std::string& key : keys) PollPending(key);
+}
+
+void Launcher::PollPending(const std::string& key) {
+  const auto it = pending_.find(key);
+  if (it == pending_.end()) return;
+  auto outcome = it->second.launch.Poll();
+  if (!outcome) return;
+  serving_.loop().Remove(it->second.launch.report_fd());
+  serving_.loop().Remove(it->second.launch.pidfd());
+  Pending pending = std::move(it->second);
+  pending_.erase(it);
+  Finish(std::move(pending), std::move(*outcome));
+}
+
+void Launcher::Finish(Pending pending, LaunchOutcome outcome) {
+  HOLDFAST_PAUSE_POINT("launcher.before-answer");
+  if (outcome.state != LaunchOutcome::State::kRunning) {
+    AnswerFailure(pending, outcome);
+  } else if (!pending.sandbox.empty()) {
+    AnswerSandbox(pending, outcome);
+  } else {
+    AnswerStarted(pending, outcome);
+  }
+  Reap();
+}
+
+void Launcher::AnswerFailure(Pending& pending, const LaunchOutcome& outcome) {
+  // Before the answer: the caller may use the id again at once.
+  if (!pending.start.id.empty()) (void)records_.RemoveStart(pending.start.id);
+  if (outcome.pty_master) {
+    const std::string key = TerminalKey(pending.start.id);
+    mirror_.Drop(key);
+    link_.Drop(key);
+  }
+  LaunchFailure failure;
+  failure.step = outcome.step;
+  failure.exec_failed = outcome.state == LaunchOutcome::State::kExecFailed;
+  if (outcome.error) {
+    failure.sys_errno = outcome.error->sys_errno();
+    failure.text = outcome.error->message();
+  }
+  for (const auto id : pending.waiters) {
+    serving_.server().Reply(id, MessageType::kLaunchFailed, Encode(failure));
+  }
+}
+
+void Launcher::AnswerStarted(Pending& pending, LaunchOutcome& outcome) {
+  const StartRecord& start = pending.start;
+  const int pidfd = pending.launch.pidfd();
+  link_.Put(MakeProcessKey(start.id), std::vector<int>{pidfd});
+  LaunchedPayload payload{start.pid, start.start_ticks,          start.started_at,
+                          true,      outcome.pty_master.valid(), std::move(outcome.warnings)};
+  std::vector<int> fds{pidfd};
+  if (outcome.pty_master) fds.push_back(outcome.pty_master.get());
+  for (const auto id : pending.waiters) {
+    serving_.server().Reply(id, MessageType::kLaunched, Encode(payload), fds);
+  }
+}
+
+void Launcher::AnswerSandbox(Pending& pending, LaunchOutcome& outcome) {
+  SandboxFds& made = outcome.sandbox;
+  std::vector<std::pair<const char*, UniqueFd>> parts;
+  const auto add = [&parts](const char* name, UniqueFd fd) {
+    if (fd) parts.emplace_back(name, std::move(fd));
+  };
+  add("net", UniqueFd(made.network.Release()));
+  add("ipc", UniqueFd(made.ipc.Release()));
+  add("uts", UniqueFd(made.uts.Release()));
+  add("user", UniqueFd(made.user.Release()));
+  if (made.pid) add("init", UniqueFd(pending.launch.DuplicatePidFd().Release()));
+  add("pid", UniqueFd(made.pid.Release()));
+  add("shm", std::move(made.shm));
+  add("proc", std::move(made.proc));
+  for (auto& [name, fd] : parts) {
+    const std::string key = MakeSandboxKey({pending.sandbox, parts.size(), name});
+    FdStore::Fds fds;
+    fds.push_back(std::move(fd));
+    if (!mirror_.Put(key, std::move(fds))) continue;  // keys made here are valid
+    HOLDFAST_PAUSE_POINT("launcher.namespace-kept");
+    link_.Put(key, Borrow(*mirror_.Find(key)));
+  }
+  SendSandbox(pending.waiters, pending.sandbox);
+}
+
+void Launcher::SendSandbox(const std::vector<PacketServer::ConnectionId>& to, const PodUid& uid) {
+  std::vector<std::string> names;
+  std::vector<int> fds;
+  for (const std::string& key : mirror_.Keys(SandboxPrefix(uid))) {
+    const auto parsed = ParseSandboxKey(key);
+    if (!parsed) continue;
+    names.push_back(parsed->name);
+    fds.push_back(mirror_.Find(key)->front().get());
+  }
+  for (const auto id : to) serving_.server().Reply(id, MessageType::kOk, EncodeNames(names), fds);
+}
+
+}  // namespace holdfast::runtime::keeper

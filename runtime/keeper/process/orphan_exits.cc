@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/keeper/process/orphan_exits.h"
+
+#include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "runtime/keeper/common/process_info.h"
+#include "runtime/keeper/process/reaper.h"
+#include "runtime/launch/launch.h"
+
+namespace holdfast::runtime::keeper {
+namespace {
+
+// A process is seen to be over before its event is sent, by the same thread of the kernel.
+constexpr std::chrono::seconds kEventLimit{1};
+
+bool IsSafe(pid_t process, SafeParent safe) {
+  auto parent = ParentOf(process);
+  if (!parent || *parent == ::getpid()) return true;  // gone: nothing can be heard any more
+  if (safe == SafeParent::kSelf) return false;
+  auto above = ParentOf(*parent);
+  return above && *above == ::getpid();
+}
+
+bool IsOver(const UniqueFd& process) {
+  pollfd event{process.get(), POLLIN, 0};
+  return ::poll(&event, 1, 0) > 0;
+}
+
+}  // namespace
+
+void OrphanExits::Watch(SafeParent safe) {
+  auto starts = records_.ListStarts();
+  if (!starts) return;
+  std::vector<pid_t> pids;
+  for (const StartRecord& start : *starts) {
+    if (IsSafe(start.pid, safe)) continue;
+    auto process = OpenExactProcess(start.pid, start.start_ticks);
+    if (!process) continue;
+    auto moved = MoveAboveLowFds(std::move(*process));  // as all that a launcher keeps
+    if (!moved) continue;
+    pids.push_back(start.pid);
+    orphans_[start.pid] = {start.id, start.start_ticks, std::move(*moved), {}, {}};
+  }
+  if (pids.empty()) return;
+  auto events = ExitEvents::Listen(pids);
+  if (!events || !loop_.Add(events->fd(), EPOLLIN, [this](uint32_t) { Hear(); })) {
+    orphans_.clear();
+    return;
+  }
+  events_ = std::move(*events);
+}
+
+bool OrphanExits::Awaits(const std::string& id) {
+  Hear();
+  return std::ranges::any_of(orphans_, [&id](const auto& each) { return each.second.id == id; });
+}
+
+void OrphanExits::Hear() {
+  if (!events_) return;
+  for (const ExitEvent& event : events_->Receive()) {
+    const auto it = orphans_.find(event.process);
+    if (it != orphans_.end()) it->second.end.Add(event);
+  }
+  for (auto it = orphans_.begin(); it != orphans_.end();) {
+    it = Settle(it->first, it->second) ? orphans_.erase(it) : std::next(it);
+  }
+  if (orphans_.empty()) Close();
+}
+
+bool OrphanExits::Settle(pid_t pid, Orphan& orphan) {
+  if (!IsOver(orphan.process)) return false;
+  const BootTime now = clock_.Boot();
+  if (!orphan.over_since) orphan.over_since = now;
+  if (!orphan.end.status()) return now - *orphan.over_since >= kEventLimit;
+  if (StageOf(pid, orphan.start_ticks) == ProcessStage::kStarting) return true;
+  model::ExitReport report = ReportFromStatus(*orphan.end.status(), clock_.Wall());
+  report.source = model::ExitReport::Source::kProcessEvent;
+  // Not written (no space): whoever looks next finds no record, and that is then the answer.
+  if (records_.WriteExit({orphan.id, pid, orphan.start_ticks, report})) {
+    (void)records_.RemoveExitIfForgotten(orphan.id);
+  }
+  return true;
+}
+
+void OrphanExits::Close() {
+  if (events_) loop_.Remove(events_->fd());
+  events_.reset();
+  orphans_.clear();
+}
+
+}  // namespace holdfast::runtime::keeper
