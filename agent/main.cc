@@ -179,7 +179,7 @@ void TellTrouble(Agent& agent, const corev1::Service& service, const ServiceTrou
 }
 
 Result<void> OpenServices(Agent& agent) {
-  LocalServicesCallbacks callbacks;
+  ServiceCallbacks callbacks;
   callbacks.log = [](const std::string& line) { spdlog::warn("{}", line); };
   callbacks.trouble = [&agent](const corev1::Service& service, const ServiceTrouble& trouble) {
     TellTrouble(agent, service, trouble);
@@ -191,7 +191,7 @@ Result<void> OpenServices(Agent& agent) {
   ASSIGN_OR_RETURN(agent.proxy, ServiceProxy::Start(agent.config, *agent.source, *agent.view,
                                                     agent.clock, std::move(callbacks), announced));
   agent.tapped_source = std::make_unique<SourceTap>(*agent.source, [a = &agent] {
-    a->proxy->services().SourceChanged();
+    a->proxy->SourceChanged();
     a->faults->Look(*a->source->Snapshot(), a->clock.Wall());
   });
   return {};

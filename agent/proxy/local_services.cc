@@ -18,29 +18,19 @@ using Steady = std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kRetry{1};
 
-// Who asks for something of his choice gets it before it is given to somebody who takes anything.
-int Rank(const corev1::Service& service, const ServiceBook& book) {
-  if (book.Knows(NameOf(service))) return 0;
-  const auto& ports = service.spec().ports();
-  const bool chooses = !service.spec().clusterip().empty() ||
-                       service.spec().healthchecknodeport() != 0 ||
-                       std::any_of(ports.begin(), ports.end(),
-                                   [](const auto& port) { return port.nodeport() != 0; });
-  return chooses ? 1 : 2;
-}
-
 }  // namespace
 
-LocalServices::LocalServices(PodSource& source, PodView& pods, ServiceBackEnd& back_end,
-                             const Clock& clock, ServiceBook book, LocalServicesOptions options,
-                             LocalServicesCallbacks callbacks)
+LocalServices::LocalServices(PodSource& source, PodView& pods, ServiceBook book,
+                             ServiceDriver& driver, ServiceCatalog& catalog,
+                             LocalServicesOptions options, ServiceCallbacks callbacks)
     : source_(source),
-      book_(std::move(book)),
+      driver_(driver),
+      catalog_(catalog),
       options_(std::move(options)),
       callbacks_(std::move(callbacks)),
       deadline_(Steady::now() + options_.patience),
-      node_addresses_(options_.driver.table.node_addresses),
-      driver_(back_end, clock, options_.driver, DriverCallbacks()) {
+      completion_(std::move(book)),
+      feed_({options_.node_name, ""}) {
   work_.source_changed = true;
   subscription_ = pods.WatchPods([this](const PodChange& change) {
     const auto& meta = change.pod->metadata();
@@ -63,37 +53,13 @@ LocalServices::~LocalServices() {
   if (thread_.joinable()) thread_.join();
 }
 
-ServiceDriverCallbacks LocalServices::DriverCallbacks() {
-  ServiceDriverCallbacks callbacks;
-  callbacks.problems = [this](const ServiceName& name, const std::vector<std::string>& messages) {
-    TellProblems(name, messages);
-  };
-  callbacks.log = callbacks_.log;
-  return callbacks;
-}
-
-void LocalServices::TellProblems(const ServiceName& name,
-                                 const std::vector<std::string>& messages) {
-  const ServicePtr service = Find(name);
-  if (service == nullptr) return;  // deleted meanwhile
-  std::vector<ServiceTrouble> troubles;
-  for (const std::string& message : messages) troubles.push_back({"Quarantined", message});
-  Tell(*service, troubles);
-}
-
-void LocalServices::Tell(const corev1::Service& service,
-                         const std::vector<ServiceTrouble>& troubles) {
-  if (!callbacks_.trouble) return;
-  for (const ServiceTrouble& trouble : troubles) callbacks_.trouble(service, trouble);
-}
-
 Result<std::unique_ptr<LocalServices>> LocalServices::Start(PodSource& source, PodView& pods,
-                                                            ServiceBackEnd& back_end,
-                                                            const Clock& clock, ServiceBook book,
+                                                            ServiceBook book, ServiceDriver& driver,
+                                                            ServiceCatalog& catalog,
                                                             LocalServicesOptions options,
-                                                            LocalServicesCallbacks callbacks) {
+                                                            ServiceCallbacks callbacks) {
   std::unique_ptr<LocalServices> services(new LocalServices(
-      source, pods, back_end, clock, std::move(book), std::move(options), std::move(callbacks)));
+      source, pods, std::move(book), driver, catalog, std::move(options), std::move(callbacks)));
   try {
     services->thread_ = std::thread([s = services.get()] { s->Run(); });
   } catch (const std::system_error& error) {
@@ -108,14 +74,6 @@ void LocalServices::SourceChanged() {
     work_.source_changed = true;
   }
   wake_.notify_one();
-}
-
-void LocalServices::SetTableOptions(const netproxy::TableOptions& table) {
-  {
-    const std::lock_guard lock(mutex_);
-    node_addresses_ = table.node_addresses;
-  }
-  driver_.Edit([&](netproxy::ServiceTracker& tracker) { tracker.SetOptions(table); });
 }
 
 void LocalServices::Run() {
@@ -144,9 +102,9 @@ void LocalServices::Process(Work work) {
   if (work.source_changed && snapshot->complete) {
     TakeNews(snapshot, touched);
   }
-  RecordServices();
+  UseRecordedServices();
   for (const ServiceName& name : touched) RebuildSlices(name);
-  Flush();
+  feed_.Flush(driver_);
   if (!started_) StartDriverWhenSettled(*snapshot);
 }
 
@@ -170,10 +128,12 @@ void LocalServices::TakePods(Work& work, std::set<ServiceName>& touched) {
 void LocalServices::TakeNews(const std::shared_ptr<const PodSnapshot>& snapshot,
                              std::set<ServiceName>& touched) {
   std::optional<RenewedObjects> renewed;
-  if (taken_ != nullptr && !failed_ && !lacking_) renewed = FindRenewed(*taken_, *snapshot);
+  if (taken_ != nullptr && !failed_ && !completion_.IsLacking()) {
+    renewed = FindRenewed(*taken_, *snapshot);
+  }
   failed_ = false;
   if (renewed) {
-    SetServices(std::move(renewed->services), touched);
+    CompleteServices(std::move(renewed->services), touched);
     for (const DesiredSlice* slice : renewed->slices) SetWrittenSlice(slice->object);
   } else {
     TakeSnapshot(*snapshot, touched);
@@ -182,43 +142,102 @@ void LocalServices::TakeNews(const std::shared_ptr<const PodSnapshot>& snapshot,
 }
 
 void LocalServices::TakeSnapshot(const PodSnapshot& snapshot, std::set<ServiceName>& touched) {
-  lacking_ = false;
   std::vector<const DesiredService*> news;
-  std::set<ServiceName> wanted;
+  std::set<ServiceName> gone = completion_.Names();
   for (const DesiredService& service : snapshot.services) {
-    ServiceName name = NameOf(*service.object);
-    if (!IsSettled(name, service)) news.push_back(&service);
-    wanted.insert(std::move(name));
+    if (!completion_.IsSettled(service)) news.push_back(&service);
+    gone.erase(NameOf(*service.object));
   }
   // What goes first makes room for what comes.
-  std::set<ServiceName> gone;
-  for (const ServiceName& name : book_.Names()) {
-    if (!wanted.contains(name)) gone.insert(name);
-  }
-  for (const auto& [name, known] : services_) {
-    if (!wanted.contains(name)) gone.insert(name);
-  }
   for (const ServiceName& name : gone) RemoveService(name);
-  SetServices(std::move(news), touched);
+  CompleteServices(std::move(news), touched);
   SetWrittenSlices(snapshot);
 }
 
-void LocalServices::SetServices(std::vector<const DesiredService*> news,
-                                std::set<ServiceName>& touched) {
-  std::stable_sort(news.begin(), news.end(), [&](const auto* a, const auto* b) {
-    return Rank(*a->object, book_) < Rank(*b->object, book_);
-  });
-  for (const DesiredService* service : news) {
-    SetService(*service);
-    touched.insert(NameOf(*service->object));
+void LocalServices::CompleteServices(std::vector<const DesiredService*> news,
+                                     std::set<ServiceName>& touched) {
+  for (const DesiredService* service : news) touched.insert(NameOf(*service->object));
+  completion_.Complete(std::move(news));
+}
+
+void LocalServices::UseRecordedServices() {
+  LocalCompletion::Recorded recorded = completion_.Record();
+  if (!recorded.error.empty()) failed_ = true;
+  if (!recorded.error.empty() && recorded.error != record_error_ && callbacks_.log) {
+    callbacks_.log(recorded.error);
+  }
+  record_error_ = std::move(recorded.error);
+  for (const auto& [name, completed] : recorded.usable) {
+    services_[name].service = completed.service;
+    feed_.SetService(*completed.service);
+    const bool news = catalog_.SetService(name, completed.service, completed.troubles);
+    if (!news || !callbacks_.trouble) continue;
+    for (const ServiceTrouble& trouble : completed.troubles) {
+      callbacks_.trouble(*completed.service, trouble);
+    }
   }
 }
 
-// Nothing new of a service that has what it wants. One that lacks something may get it now.
-bool LocalServices::IsSettled(const ServiceName& name, const DesiredService& desired) const {
+void LocalServices::RemoveService(const ServiceName& name) {
+  completion_.Forget(name);
   const auto found = services_.find(name);
-  return found != services_.end() && found->second.desired == desired.object &&
-         found->second.troubles.empty();
+  if (found == services_.end()) return;
+  feed_.RemoveService(name);
+  catalog_.RemoveService(name);
+  for (const auto& [slice_name, slice] : found->second.slices) {
+    RemoveSlice({name.object_namespace, slice_name});
+  }
+  services_.erase(found);
+}
+
+void LocalServices::SetWrittenSlice(const SlicePtr& slice) {
+  SetSlice(slice);
+  written_slices_[{slice->metadata().namespace_(), slice->metadata().name()}] = slice;
+}
+
+void LocalServices::SetWrittenSlices(const PodSnapshot& snapshot) {
+  std::map<PodKey, SlicePtr> fresh;
+  for (const DesiredSlice& slice : snapshot.slices) {
+    const auto& meta = slice.object->metadata();
+    fresh[{meta.namespace_(), meta.name()}] = slice.object;
+  }
+  for (const auto& [key, slice] : written_slices_) {
+    if (!fresh.contains(key)) RemoveSlice(key);
+  }
+  for (const auto& [key, slice] : fresh) {
+    const auto known = written_slices_.find(key);
+    if (known == written_slices_.end() || known->second != slice) SetSlice(slice);
+  }
+  written_slices_ = std::move(fresh);
+}
+
+void LocalServices::RebuildSlices(const ServiceName& name) {
+  const auto found = services_.find(name);
+  if (found == services_.end()) return;
+  std::vector<PodPtr> pods;  // without a selector none is selected, and what there was goes
+  for (auto it = pods_.lower_bound({name.object_namespace, ""});
+       it != pods_.end() && it->first.first == name.object_namespace; ++it) {
+    pods.push_back(it->second);
+  }
+  std::map<std::string, SlicePtr> fresh;
+  for (SlicePtr& slice : LocalSlices(*found->second.service, pods, options_.node_name)) {
+    SetSlice(slice);
+    fresh[slice->metadata().name()] = std::move(slice);
+  }
+  for (const auto& [slice_name, slice] : found->second.slices) {
+    if (!fresh.contains(slice_name)) RemoveSlice({name.object_namespace, slice_name});
+  }
+  found->second.slices = std::move(fresh);
+}
+
+void LocalServices::SetSlice(const SlicePtr& slice) {
+  feed_.SetSlice(*slice);
+  catalog_.SetSlice(slice);
+}
+
+void LocalServices::RemoveSlice(const PodKey& key) {
+  feed_.RemoveSlice(key.first, key.second);
+  catalog_.RemoveSlice(key);
 }
 
 bool LocalServices::IsSettled(const PodSnapshot& snapshot) const {
@@ -233,6 +252,7 @@ bool LocalServices::IsSettled(const PodSnapshot& snapshot) const {
 void LocalServices::StartDriverWhenSettled(const PodSnapshot& snapshot) {
   if (!IsSettled(snapshot) && Steady::now() < deadline_) return;
   started_ = driver_.Start().has_value();
+  if (started_) feed_.Began();
 }
 
 }  // namespace holdfast::agent

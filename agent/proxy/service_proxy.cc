@@ -68,16 +68,16 @@ Result<void> ServiceProxy::StartAnnouncements(const Clock& clock, const Log& log
 
 void ServiceProxy::TellAnnounced(Announced announced) {
   if (!announcements_) return;
-  announcements_->SetListener([services = services_.get(), announced = std::move(announced)](
+  announcements_->SetListener([this, announced = std::move(announced)](
                                   const model::ServiceName& name, const AddressHeld& held) {
-    const ServicePtr service = services->Find(name);  // none: it was deleted meanwhile
+    const ServicePtr service = catalog_.Find(name);  // none: it was deleted meanwhile
     if (service) announced(*service, held);
   });
 }
 
 ProxyAnswers ServiceProxy::Answers(std::shared_ptr<ProxyMetrics> metrics, const Clock& clock,
                                    const model::ServiceSettings& settings) const {
-  ProxyAnswers answers{services_->driver(), clock, std::move(metrics),
+  ProxyAnswers answers{*driver_, clock, std::move(metrics),
                        [rules = rules_.get()] { return rules->mode(); }};
   if (announcements_) {
     answers.announced = [announced = announcements_.get()] { return announced->Status(); };
@@ -93,10 +93,42 @@ ServiceBackEnd& ServiceProxy::back_end() {
   return *rules_;
 }
 
+void ServiceProxy::StartDriver(const netproxy::TableOptions& table,
+                               std::shared_ptr<ProxyMetrics> metrics, const Clock& clock,
+                               const ServiceCallbacks& callbacks) {
+  ServiceDriverCallbacks driver;
+  // What the table or the kernel left out.
+  driver.problems = [this, trouble = callbacks.trouble](const model::ServiceName& name,
+                                                        const std::vector<std::string>& messages) {
+    const ServicePtr service = catalog_.Find(name);
+    if (service == nullptr || !trouble) return;  // deleted meanwhile
+    for (const std::string& message : messages) trouble(*service, {"Quarantined", message});
+  };
+  driver.log = callbacks.log;
+  ServiceDriverOptions options;
+  options.table = table;
+  options.metrics = std::move(metrics);
+  driver_ =
+      std::make_unique<ServiceDriver>(back_end(), clock, std::move(options), std::move(driver));
+  rules_->SetTouchedListener([this] { driver_->RepairSoon(); });
+  ShownServices::Announced announced;
+  if (announcements_) {
+    announced = [this](const IpAddress& address) { return announcements_->Of(address); };
+  }
+  shown_ = std::make_unique<ShownServices>(catalog_, *driver_, table, std::move(announced));
+}
+
+// Other addresses of the node, or ranges that follow from them.
+void ServiceProxy::TakeTable(const netproxy::TableOptions& table) {
+  shown_->SetNodeAddresses(table.node_addresses);
+  driver_->Edit([&](netproxy::ServiceTracker& tracker) { tracker.SetOptions(table); });
+  health_->SetAddresses(ServiceHealth::ListenAddresses(table));
+}
+
 Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& config,
                                                           PodSource& source, PodView& pods,
                                                           const Clock& clock,
-                                                          LocalServicesCallbacks callbacks,
+                                                          ServiceCallbacks callbacks,
                                                           Announced announced) {
   ASSIGN_OR_RETURN(const ServiceNodeOptions node, ReadServiceOptions(config));
   const Log log = callbacks.log;
@@ -106,28 +138,19 @@ Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& con
   ASSIGN_OR_RETURN(proxy->rules_, OpenRules(config, log, metrics));
   RETURN_IF_ERROR(proxy->StartAnnouncements(clock, log));
   ASSIGN_OR_RETURN(ServiceBook book, OpenBook(config, node.ranges, clock, log));
+  proxy->StartDriver(node.table, metrics, clock, callbacks);
   LocalServicesOptions options;
   options.node_name = config.instance.node_name;
-  options.driver.table = node.table;
-  options.driver.metrics = metrics;
-  if (const Announcements* answering = proxy->announcements_.get()) {
-    options.announced = [answering](const IpAddress& address) { return answering->Of(address); };
-  }
   ASSIGN_OR_RETURN(proxy->services_,
-                   LocalServices::Start(source, pods, proxy->back_end(), clock, std::move(book),
-                                        std::move(options), std::move(callbacks)));
+                   LocalServices::Start(source, pods, std::move(book), *proxy->driver_,
+                                        proxy->catalog_, std::move(options), std::move(callbacks)));
   proxy->TellAnnounced(std::move(announced));
-  ServiceDriver& driver = proxy->services_->driver();
-  proxy->rules_->SetTouchedListener([&driver] { driver.RepairSoon(); });
   ASSIGN_OR_RETURN(auto fixed,
                    FixedListeners(config, proxy->Answers(metrics, clock, *node.table.settings)));
-  ASSIGN_OR_RETURN(proxy->health_,
-                   ServiceHealth::Start(driver, clock, ServiceHealth::ListenAddresses(node.table),
-                                        std::move(fixed), log));
-  const auto moved = [p = proxy.get()](const netproxy::TableOptions& table) {
-    p->services_->SetTableOptions(table);
-    p->health_->SetAddresses(ServiceHealth::ListenAddresses(table));
-  };
+  ASSIGN_OR_RETURN(proxy->health_, ServiceHealth::Start(*proxy->driver_, clock,
+                                                        ServiceHealth::ListenAddresses(node.table),
+                                                        std::move(fixed), log));
+  const auto moved = [p = proxy.get()](const auto& table) { p->TakeTable(table); };
   ASSIGN_OR_RETURN(proxy->addresses_, AddressWatch::Start(config, node.table, moved, log));
   return proxy;
 }
@@ -142,7 +165,7 @@ void ServiceProxy::SetMode(const std::string& mode) {
     log_(StrCat("proxyMode ", mode, ": ", may.error().message()));
     return;
   }
-  if (rules_->SetMode(mode)) services_->driver().ApplyAll();
+  if (rules_->SetMode(mode)) driver_->ApplyAll();
 }
 
 Result<void> ServiceProxy::RemoveRules(const AgentConfig& config) {

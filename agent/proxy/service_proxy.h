@@ -15,8 +15,12 @@
 #include "agent/proxy/announcements.h"
 #include "agent/proxy/local_services.h"
 #include "agent/proxy/proxy_answers.h"
+#include "agent/proxy/service_catalog.h"
+#include "agent/proxy/service_driver.h"
 #include "agent/proxy/service_health.h"
 #include "agent/proxy/service_rules.h"
+#include "agent/proxy/service_view.h"
+#include "agent/proxy/shown_services.h"
 #include "agent/source/pod_source.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
@@ -31,11 +35,13 @@ class ServiceProxy {
   // In the network namespace of the calling thread; everything is borrowed but the callbacks.
   static Result<std::unique_ptr<ServiceProxy>> Start(const AgentConfig& config, PodSource& source,
                                                      PodView& pods, const Clock& clock,
-                                                     LocalServicesCallbacks callbacks,
+                                                     ServiceCallbacks callbacks,
                                                      Announced announced);
   ~ServiceProxy();
 
-  LocalServices& services() { return *services_; }
+  ServiceView& services() { return *shown_; }
+  // The source has a newer snapshot. Does not block.
+  void SourceChanged() { services_->SourceChanged(); }
   // Changes to `mode`; connections that are there go on. A mode that this node cannot have is
   // logged, and the one before goes on.
   void SetMode(const std::string& mode);
@@ -49,7 +55,10 @@ class ServiceProxy {
   explicit ServiceProxy(const AgentConfig& config) : config_(config) {}
   Result<void> StartAnnouncements(const Clock& clock,
                                   const std::function<void(const std::string& line)>& log);
+  void StartDriver(const netproxy::TableOptions& table, std::shared_ptr<ProxyMetrics> metrics,
+                   const Clock& clock, const ServiceCallbacks& callbacks);
   void TellAnnounced(Announced announced);
+  void TakeTable(const netproxy::TableOptions& table);
   ProxyAnswers Answers(std::shared_ptr<ProxyMetrics> metrics, const Clock& clock,
                        const model::ServiceSettings& settings) const;
   // What the driver drives.
@@ -59,6 +68,9 @@ class ServiceProxy {
   std::function<void(const std::string& line)> log_;
   std::unique_ptr<ServiceRules> rules_;
   std::unique_ptr<Announcements> announcements_;  // none where nothing is announced
+  ServiceCatalog catalog_;
+  std::unique_ptr<ServiceDriver> driver_;
+  std::unique_ptr<ShownServices> shown_;
   std::unique_ptr<LocalServices> services_;
   std::unique_ptr<ServiceHealth> health_;
   std::unique_ptr<AddressWatch> addresses_;  // its thread calls the two before it

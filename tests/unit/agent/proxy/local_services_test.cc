@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "agent/proxy/shown_services.h"
 #include "tests/fakes/fake_pod_view.h"
 #include "tests/fakes/fake_service_back_end.h"
 #include "tests/unit/agent/proxy/objects.h"
@@ -59,7 +60,7 @@ class LocalServicesTest : public ::testing::Test {
     dir_ = ::mkdtemp(pattern);
   }
   void TearDown() override {
-    services_.reset();
+    Stop();
     std::filesystem::remove_all(dir_);
   }
 
@@ -68,18 +69,30 @@ class LocalServicesTest : public ::testing::Test {
     ranges.cluster_ips = {*Cidr::Parse("10.96.0.0/24")};
     auto book = ServiceBook::Open(dir_, ranges, clock_);
     ASSERT_TRUE(book) << book.error().message();
+    catalog_ = std::make_unique<ServiceCatalog>();
+    driver_ = std::make_unique<ServiceDriver>(back_end_, clock_, ServiceDriverOptions(),
+                                              ServiceDriverCallbacks());
     LocalServicesOptions options;
     options.node_name = "n1";
     options.patience = patience;
-    LocalServicesCallbacks callbacks;
+    ServiceCallbacks callbacks;
     callbacks.trouble = [this](const corev1::Service& service, const ServiceTrouble& trouble) {
       const std::lock_guard lock(mutex_);
       troubles_.push_back(service.metadata().name() + " " + trouble.reason);
     };
-    auto started = LocalServices::Start(source_, pods_, back_end_, clock_, std::move(*book),
+    auto started = LocalServices::Start(source_, pods_, std::move(*book), *driver_, *catalog_,
                                         options, callbacks);
     ASSERT_TRUE(started) << started.error().message();
     services_ = std::move(*started);
+  }
+  void Stop() {
+    services_.reset();
+    driver_.reset();
+    catalog_.reset();
+  }
+  Result<ExplainedService> Explain(const std::string& name) {
+    return ShownServices(*catalog_, *driver_, ServiceDriverOptions().table, {})
+        .Explain({"default", name});
   }
 
   // "default/web=10.88.0.2,10.88.0.3 " of every row.
@@ -109,6 +122,8 @@ class LocalServicesTest : public ::testing::Test {
   SystemClock clock_;
   std::mutex mutex_;
   std::vector<std::string> troubles_;
+  std::unique_ptr<ServiceCatalog> catalog_;
+  std::unique_ptr<ServiceDriver> driver_;
   std::unique_ptr<LocalServices> services_;
 };
 
@@ -125,7 +140,7 @@ TEST_F(LocalServicesTest, WhatCannotBeRecordedIsNotUsedAndTheOthersGoOn) {
   source_.Set({}, {old}, {slice("old", "10.50.0.1")});
   Start();
   ASSERT_TRUE(RulesBecome("default/old=10.50.0.1 ")) << Rules();
-  services_.reset();
+  Stop();
   Start();
   // From here on nothing can be recorded.
   std::filesystem::rename(dir_ + "/records", dir_ + "/aside");
@@ -135,7 +150,7 @@ TEST_F(LocalServicesTest, WhatCannotBeRecordedIsNotUsedAndTheOthersGoOn) {
   ASSERT_TRUE(Eventually([&] { return !Troubles().empty(); }));
   EXPECT_EQ(Troubles(), std::vector<std::string>{"late ClusterIPNotAllocated"});
   EXPECT_TRUE(RulesBecome("default/old=10.50.0.2 ")) << Rules();
-  for (const ServicePtr& service : services_->ListServices()) {
+  for (const ServicePtr& service : catalog_->Services()) {
     EXPECT_EQ(service->spec().clusterip().empty(), service->metadata().name() == "late");
   }
   std::filesystem::remove(dir_ + "/records");
@@ -163,7 +178,7 @@ TEST_F(LocalServicesTest, WaitsUntilEveryDesiredPodHasAStatus) {
   source_.Set({PodOf("a", ""), PodOf("b", "")}, {ServiceOf(kSelector)});
   pods_.SetPod(PodOf("a", "10.88.0.2"));
   Start();
-  ASSERT_TRUE(Eventually([&] { return services_->ListSlices().size() == 1; }));
+  ASSERT_TRUE(Eventually([&] { return catalog_->Slices().size() == 1; }));
   EXPECT_TRUE(back_end_.changes().empty()) << "the rules of before stay";
   pods_.SetPod(PodOf("b", "10.88.0.3"));
   ASSERT_TRUE(RulesBecome("default/web=10.88.0.2,10.88.0.3 ")) << Rules();
@@ -184,14 +199,13 @@ TEST_F(LocalServicesTest, ServicesComeChangeAndGo) {
   pods_.SetPod(PodOf("a", "10.88.0.2"));
   Start();
   ASSERT_TRUE(RulesBecome("default/other=192.0.2.1 default/web=10.88.0.2 ")) << Rules();
-  EXPECT_EQ(services_->ListServices().size(), 2u);
-  EXPECT_EQ(services_->ListSlices().size(), 2u);
-  const auto explained = services_->Explain({"default", "other"});
+  EXPECT_EQ(catalog_->Services().size(), 2u);
+  EXPECT_EQ(catalog_->Slices().size(), 2u);
+  const auto explained = Explain("other");
   ASSERT_TRUE(explained);
   EXPECT_EQ(explained->slices.size(), 1u);
   EXPECT_EQ(explained->table.ports.at(0).endpoints.size(), 1u);
-  EXPECT_EQ(services_->Explain({"default", "nobody"}).error().message(),
-            "services \"nobody\" not found");
+  EXPECT_EQ(Explain("nobody").error().message(), "services \"nobody\" not found");
 
   // Its selector goes, its slices with it; the other's slice is somebody else's now.
   source_.Set({}, {ServiceOf("ports: [{port: 80}]"), ServiceOf("ports: [{port: 80}]", "other")},
@@ -204,8 +218,8 @@ TEST_F(LocalServicesTest, ServicesComeChangeAndGo) {
   source_.Set({}, {});
   services_->SourceChanged();
   ASSERT_TRUE(RulesBecome(""));
-  ASSERT_TRUE(Eventually([&] { return services_->ListServices().empty(); }));
-  services_.reset();
+  ASSERT_TRUE(Eventually([&] { return catalog_->Services().empty(); }));
+  Stop();
   EXPECT_TRUE(ServiceBook::Open(dir_, {}, clock_)->Names().empty()) << "addresses are free again";
 }
 
@@ -217,7 +231,7 @@ TEST_F(LocalServicesTest, ManyAtOnceKeepTheirAddressesOverARestart) {
   source_.Set({}, services);
   const auto addresses = [this] {
     std::map<std::string, std::string> out;
-    for (const auto& service : services_->ListServices()) {
+    for (const auto& service : catalog_->Services()) {
       out[service->metadata().name()] = service->spec().clusterip();
     }
     return out;
@@ -225,11 +239,11 @@ TEST_F(LocalServicesTest, ManyAtOnceKeepTheirAddressesOverARestart) {
   Start();
   ASSERT_TRUE(Eventually([&] { return back_end_.rows().size() == 100; }));
   const auto before = addresses();
-  services_.reset();
+  Stop();
   std::reverse(services.begin(), services.end());
   source_.Set({}, services);
   Start();
-  ASSERT_TRUE(Eventually([&] { return services_->ListServices().size() == 100; }));
+  ASSERT_TRUE(Eventually([&] { return catalog_->Services().size() == 100; }));
   EXPECT_EQ(addresses(), before);
   EXPECT_FALSE(before.at("many7").empty());
 }
@@ -244,7 +258,7 @@ TEST_F(LocalServicesTest, NewVersionsAreTakenAndWhatOneGivesUpAnotherGets) {
                    "a-1", "a");
   };
   const auto address_of = [&](const std::string& name) -> std::string {
-    for (const ServicePtr& service : services_->ListServices()) {
+    for (const ServicePtr& service : catalog_->Services()) {
       if (service->metadata().name() == name) return service->spec().clusterip();
     }
     return "none";
@@ -275,7 +289,7 @@ TEST_F(LocalServicesTest, WhoChoosesAnAddressComesBeforeWhoTakesAny) {
   ASSERT_TRUE(RulesBecome("default/a= default/b= default/c= ")) << Rules();
   ASSERT_TRUE(Eventually([&] { return !Troubles().empty(); }));
   EXPECT_THAT(Troubles(), ::testing::ElementsAre("d ClusterIPAlreadyAllocated"));
-  EXPECT_EQ(services_->Explain({"default", "d"})->troubles.size(), 1u);
+  EXPECT_EQ(Explain("d")->troubles.size(), 1u);
   services.erase(services.begin() + 2);
   source_.Set({}, services);
   services_->SourceChanged();
