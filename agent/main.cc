@@ -307,7 +307,7 @@ Result<void> Open(Agent& agent) {
   ASSIGN_OR_RETURN(agent.lock, LockRoot(instance.root_dir));
   RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, instance.manifest_dir, 0750));
   agent.view = std::make_unique<PodViewStore>(instance.node_name, agent.clock);
-  agent.state = std::make_unique<PodStateStore>(instance, TmpfsTakesIdMaps());
+  agent.state = std::make_unique<PodStateStore>(instance);
   RETURN_IF_ERROR(WithContext(OpenRuntime(agent), "container runtime"));
   // Now that the keeper has mounted the run directory.
   RETURN_IF_ERROR(WithContext(OpenPodFilesRoot(instance), "files of pods"));

@@ -4,11 +4,9 @@
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <utility>
 
 #include "agent/volume/mount_point.h"
@@ -40,16 +38,6 @@ Result<void> Unmount(const std::string& path) {
 
 }  // namespace
 
-bool TmpfsTakesIdMaps() {
-  utsname kernel{};
-  int major = 0;
-  int minor = 0;
-  if (::uname(&kernel) != 0 || std::sscanf(kernel.release, "%d.%d", &major, &minor) != 2) {
-    return false;
-  }
-  return major > 6 || (major == 6 && minor >= 3);
-}
-
 Result<void> OpenPodFilesRoot(const model::Instance& instance) {
   const std::string path = instance.PodFilesDir();
   ASSIGN_OR_RETURN(const DirFd dir, sys::MakeDirs(AT_FDCWD, path, kDirMode));
@@ -74,7 +62,6 @@ Result<void> EnsurePodFiles(const PodPaths& paths) {
   if (::mkdir(path.c_str(), kDirMode) != 0 && errno != EEXIST) {
     return Error::FromErrno(errno, StrCat("mkdir ", path));
   }
-  if (paths.FilesOnDisk()) return {};
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));
   return mounted ? Result<void>() : MountTmpfs(path);
 }

@@ -6,8 +6,7 @@
 //
 // The tmpfs are mounted below <run_dir>/pods, itself a mount that propagates nothing: no other
 // mount namespace gets a copy of each. They live as long as the machine, whoever of us restarts;
-// after a reboot the files are generated anew. On the disk, and not bounded, are only the files of
-// pods with hostUsers: false where tmpfs cannot be mounted with an id map (before Linux 6.3).
+// after a reboot the files are generated anew.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +20,6 @@ namespace holdfast::agent {
 
 // For /etc/hosts with many entries, and for the messages of any number of containers.
 inline constexpr uint64_t kPodFilesBytes = 1ull << 20;
-
-// Whether tmpfs can be mounted with an id map (mount_setattr(2)): Linux 6.3.
-bool TmpfsTakesIdMaps();
 
 // Once, before the first pod: makes <run_dir>/pods. Idempotent.
 Result<void> OpenPodFilesRoot(const model::Instance& instance);

@@ -17,6 +17,7 @@ namespace holdfast::netproxy::announce {
 inline constexpr std::chrono::milliseconds kFence{2000};
 inline constexpr std::chrono::milliseconds kPatience{3000};
 inline constexpr std::chrono::milliseconds kTickEvery{500};
+inline constexpr std::chrono::milliseconds kAskEvery{1000};
 
 // What an election wants to be done now.
 struct Deeds {

@@ -8,7 +8,6 @@
 namespace holdfast::netproxy::announce {
 namespace {
 
-constexpr std::chrono::milliseconds kAskEvery{1000};
 
 }  // namespace
 

@@ -9,7 +9,6 @@
 namespace holdfast::netproxy::announce {
 namespace {
 
-constexpr std::chrono::milliseconds kAskEvery{1000};
 constexpr std::chrono::milliseconds kDefendEvery{1000};
 // Lower priorities wait longer, so that they hear the highest one's announcement.
 constexpr std::chrono::milliseconds kPerPriority{4};

@@ -2,15 +2,11 @@
 #include <cstring>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/base/overloaded.h"
 #include "netproxy/nft/nftnl_internal.h"
 
 namespace holdfast::netproxy::nft {
 namespace {
-
-template <class... Fs>
-struct Overloaded : Fs... {
-  using Fs::operator()...;
-};
 
 std::string FieldToString(Family family, Field field) {
   switch (field) {

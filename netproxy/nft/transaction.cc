@@ -4,15 +4,11 @@
 #include <iterator>
 #include <utility>
 
+#include "holdfast/base/overloaded.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::netproxy::nft {
 namespace {
-
-template <class... Fs>
-struct Overloaded : Fs... {
-  using Fs::operator()...;
-};
 
 std::string ElementsToString(Family family, const Set& set, const std::vector<Element>& elements) {
   std::string out;

@@ -13,7 +13,7 @@
 namespace holdfast::runtime {
 namespace {
 
-constexpr size_t kFileLimit = 4096;
+constexpr size_t kControllersLimit = 4096;
 constexpr std::array<std::string_view, 3> kNeeded = {"cpu", "memory", "pids"};
 
 bool HasWord(std::string_view text, std::string_view word) {
@@ -48,14 +48,14 @@ class CgroupV2 : public CgroupBackend {
 Result<void> CgroupV2::EnableForChildren(const Cgroup& cgroup) {
   const int dir = cgroup.dirs[0].get();
   ASSIGN_OR_RETURN(const std::string enabled,
-                   sys::ReadFileAt(dir, "cgroup.subtree_control", kFileLimit));
+                   sys::ReadFileAt(dir, "cgroup.subtree_control", kControllersLimit));
   std::string request;
   for (const std::string_view name : kNeeded) {
     if (!HasWord(enabled, name)) request += StrCat(request.empty() ? "+" : " +", name);
   }
   if (request.empty()) return {};
   ASSIGN_OR_RETURN(const std::string available,
-                   sys::ReadFileAt(dir, "cgroup.controllers", kFileLimit));
+                   sys::ReadFileAt(dir, "cgroup.controllers", kControllersLimit));
   for (const std::string_view name : kNeeded) {
     if (HasWord(available, name)) continue;
     return Unsupported(StrCat("controller ", name, " is not enabled for cgroup ", cgroup.path,

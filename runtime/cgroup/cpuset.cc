@@ -9,7 +9,7 @@
 namespace holdfast::runtime {
 namespace {
 
-constexpr size_t kFileLimit = 64 * 1024;
+constexpr size_t kCpusetLimit = 64 * 1024;
 constexpr const char* kFiles[] = {"cpuset.cpus", "cpuset.mems"};
 
 // False where the directory is no v1 cpuset (v2 has these files too, but empty means all there).
@@ -19,9 +19,9 @@ bool IsCpuset(int dir) {
 
 Result<void> FillFrom(int parent, int child) {
   for (const char* file : kFiles) {
-    ASSIGN_OR_RETURN(const std::string has, sys::ReadFileAt(child, file, kFileLimit));
+    ASSIGN_OR_RETURN(const std::string has, sys::ReadFileAt(child, file, kCpusetLimit));
     if (has.find_first_not_of(" \n") != std::string::npos) continue;
-    ASSIGN_OR_RETURN(const std::string all, sys::ReadFileAt(parent, file, kFileLimit));
+    ASSIGN_OR_RETURN(const std::string all, sys::ReadFileAt(parent, file, kCpusetLimit));
     RETURN_IF_ERROR(sys::WriteControlAt(child, file, all));
   }
   return {};

@@ -7,12 +7,12 @@ namespace holdfast::runtime {
 namespace {
 
 constexpr const char* kState = "freezer.state";
-constexpr int kMaxDepth = 32;  // bounds our recursion, not what a container may nest
+constexpr int kMaxThawDepth = 32;  // bounds our recursion, not what a container may nest
 
 // From the top: what lies in a frozen cgroup stays frozen. What is no cgroup has no such file.
 Result<void> ThawTree(int dir, int depth) {
   RETURN_IF_ERROR(sys::WriteControlAt(dir, kState, "THAWED"));
-  if (depth == kMaxDepth) return {};
+  if (depth == kMaxThawDepth) return {};
   ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(dir, "."));
   for (const std::string& name : names) {
     if (!sys::ExistsAt(dir, name + "/" + kState)) continue;

@@ -15,7 +15,7 @@ struct Name {
   std::string_view name;
   int resource;
 };
-constexpr Name kNames[] = {
+constexpr Name kLimitNames[] = {
     {"RLIMIT_AS", RLIMIT_AS},
     {"RLIMIT_CORE", RLIMIT_CORE},
     {"RLIMIT_CPU", RLIMIT_CPU},
@@ -56,8 +56,8 @@ Result<std::vector<model::RlimitPlan>> CompileRlimits(const std::vector<model::R
       {RLIMIT_NOFILE, std::min(kOpenFilesSoft, files), files},
   };
   for (const model::Rlimit& limit : wanted) {
-    const auto* known = std::ranges::find(kNames, limit.type, &Name::name);
-    if (known == std::end(kNames))
+    const auto* known = std::ranges::find(kLimitNames, limit.type, &Name::name);
+    if (known == std::end(kLimitNames))
       return InvalidArgument(StrCat("rlimit ", limit.type, ": unknown"));
     if (limit.soft > limit.hard) {
       return InvalidArgument(StrCat("rlimit ", limit.type, ": soft limit above the hard limit"));

@@ -2,6 +2,7 @@
 #include "runtime/plan/prepare.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -199,14 +200,24 @@ Result<FilesystemInput> OpenFilesystemInput(const model::ContainerSpec& spec,
   return input;
 }
 
+Result<void> GiveToRoot(const PodDescriptors& pod, int file, const std::string& path) {
+  ASSIGN_OR_RETURN(const uint32_t root, OnHost(pod.user_map, 0));
+  if (::fchownat(file, "", root, root, AT_EMPTY_PATH) == 0) return {};
+  return Error::FromErrno(errno, StrCat("chown ", path));
+}
+
 // What one file system cannot do must not end as a volume with the owners of the host.
 Result<void> MapVolumes(const model::ContainerSpec& spec, const FilesystemInput& input,
                         const PodDescriptors& pod, const std::vector<int>& fds) {
   if (pod.user_namespace < 0) return {};
   for (size_t i = 0; i < spec.mounts.size(); ++i) {
     if (input.volumes[i] == model::kNoFd) continue;
-    auto mapped =
-        sys::SetIdMap(fds[static_cast<size_t>(input.volumes[i])], pod.user_namespace, true);
+    const int volume = fds[static_cast<size_t>(input.volumes[i])];
+    if (spec.mounts[i].kind == model::MountSpec::Kind::kGenerated) {
+      RETURN_IF_ERROR(GiveToRoot(pod, volume, spec.mounts[i].source));
+      continue;
+    }
+    auto mapped = sys::SetIdMap(volume, pod.user_namespace, true);
     if (mapped) continue;
     Error error = std::move(mapped.error()).Wrap(StrCat("volume for ", spec.mounts[i].destination));
     if (error.sys_errno() != EINVAL && error.sys_errno() != EOPNOTSUPP) return error;

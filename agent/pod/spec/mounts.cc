@@ -70,6 +70,7 @@ std::expected<model::MountSpec, StartFailure> VolumeMount(
 model::MountSpec ManagedFile(const std::string& source, const std::string& destination,
                              bool read_only) {
   model::MountSpec mount;
+  mount.kind = model::MountSpec::Kind::kGenerated;
   mount.source = source;
   mount.destination = destination;
   mount.read_only = read_only;

@@ -10,7 +10,6 @@
 //   <run_dir>/pods/<uid>/                        a tmpfs (agent/volume/pod_files.h)
 //     etc-hosts  resolv.conf  hostname           mounted into the containers
 //     termination-log.<name>.<attempt>           mounted at terminationMessagePath
-//   <root_dir>/pods/<uid>/files/                 instead of it, where that cannot be
 //   <pod_log_dir>/<ns>_<pod>_<uid>/<container>/<attempt>.log
 //   <pod_log_dir>/.aside/                         log directories that could not be removed
 //   <container_log_dir>/<pod>_<ns>_<container>-<id>.log -> the log file
@@ -31,10 +30,9 @@ namespace holdfast::agent {
 class PodPaths {
  public:
   PodPaths(const model::Instance& instance, const PodUid& uid, const std::string& pod_namespace,
-           const std::string& pod_name, bool files_on_disk = false)
+           const std::string& pod_name)
       : dir_(StrCat(instance.PodsDir(), "/", uid.value)),
-        files_on_disk_(files_on_disk),
-        files_(files_on_disk ? dir_ + "/files" : StrCat(instance.PodFilesDir(), "/", uid.value)),
+        files_(StrCat(instance.PodFilesDir(), "/", uid.value)),
         log_root_(instance.pod_log_dir),
         log_name_(StrCat(pod_namespace, "_", pod_name, "_", uid.value)),
         link_stem_(StrCat(instance.container_log_dir, "/", pod_name, "_", pod_namespace, "_")) {}
@@ -45,7 +43,6 @@ class PodPaths {
   const std::string& LogRoot() const { return log_root_; }
   std::string ContainerLogs(const std::string& name) const { return StrCat(log_name_, "/", name); }
   const std::string& Files() const { return files_; }
-  bool FilesOnDisk() const { return files_on_disk_; }
   std::string Hosts() const { return files_ + "/etc-hosts"; }
   std::string ResolvConf() const { return files_ + "/resolv.conf"; }
   std::string Hostname() const { return files_ + "/hostname"; }
@@ -77,7 +74,6 @@ class PodPaths {
 
  private:
   std::string dir_;
-  bool files_on_disk_;
   std::string files_;
   std::string log_root_;
   std::string log_name_;

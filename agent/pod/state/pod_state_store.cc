@@ -24,9 +24,7 @@ constexpr char kRecordFile[] = "record.json";
 
 PodPaths PodStateStore::Paths(const corev1::Pod& pod) const {
   const auto& meta = pod.metadata();
-  const bool own_users = pod.spec().has_hostusers() && !pod.spec().hostusers();
-  return PodPaths(instance_, PodUid(meta.uid()), meta.namespace_(), meta.name(),
-                  own_users && !tmpfs_id_maps_);
+  return PodPaths(instance_, PodUid(meta.uid()), meta.namespace_(), meta.name());
 }
 
 Result<void> PodStateStore::SavePod(const corev1::Pod& pod) {

@@ -26,9 +26,7 @@ struct StoredPod {
 // Thread-safe for different pods.
 class PodStateStore {
  public:
-  // `tmpfs_id_maps` false: the generated files of pods with hostUsers: false lie on the disk.
-  PodStateStore(model::Instance instance, bool tmpfs_id_maps)
-      : instance_(std::move(instance)), tmpfs_id_maps_(tmpfs_id_maps) {}
+  explicit PodStateStore(model::Instance instance) : instance_(std::move(instance)) {}
 
   PodPaths Paths(const corev1::Pod& pod) const;
   // Makes the pod's directory and writes pod.pb. Idempotent.
@@ -48,7 +46,6 @@ class PodStateStore {
   Result<StoredPod> Load(int pods_dir, const std::string& uid);
 
   model::Instance instance_;
-  bool tmpfs_id_maps_;
 };
 
 }  // namespace holdfast::agent

@@ -25,9 +25,12 @@ struct RootFs {
 enum class MountPropagation : uint8_t { kPrivate, kHostToContainer, kBidirectional };
 
 struct MountSpec {
-  enum class Kind : uint8_t { kBind, kTmpfs };
+  // kGenerated is a bind of a file that the agent made for this pod alone. With a user namespace it
+  // is given to the pod's root instead of being mounted with an id map: it lies on a tmpfs, which
+  // takes none before Linux 6.3.
+  enum class Kind : uint8_t { kBind, kTmpfs, kGenerated };
   Kind kind = Kind::kBind;
-  std::string source;       // kBind: absolute host path of the volume
+  std::string source;       // kBind: absolute host path of the volume; kGenerated: of the file
   std::string sub_path;     // kBind: resolved beneath source, may not leave it
   std::string destination;  // absolute in the container
   bool read_only = false;

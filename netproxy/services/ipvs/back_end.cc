@@ -24,8 +24,6 @@ bool AllZero(const std::vector<int>& errors) {
   return std::all_of(errors.begin(), errors.end(), [](int error) { return error == 0; });
 }
 
-constexpr uint8_t kProtocols[] = {6, 17, 132};
-
 // What no change of a row would mend.
 bool IsShortage(int error) { return error == ENOMEM || error == ENOBUFS || error == EINTR; }
 

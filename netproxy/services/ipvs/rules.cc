@@ -21,7 +21,6 @@ using nft::Statement;
 
 constexpr int32_t kBeforeDnat = -101;
 constexpr int32_t kBeforeSnat = 99;
-constexpr std::array<uint8_t, 3> kProtocols = {6, 17, 132};
 
 constexpr std::array<const char*, 21> kNames = {"restricted",
                                                 "refuse",
@@ -67,7 +66,7 @@ Key KeyOf(RuleSetId id) {
 }
 
 // One of the three kinds of sources, and the sets of its packets.
-struct Source {
+struct PacketSource {
   const char* name;
   RuleSet discard;
   RuleSet masquerade;
@@ -75,24 +74,24 @@ struct Source {
   RuleSet port_discard;
   RuleSet port_marks;
 };
-constexpr Source kPod = {"pod",
-                         RuleSet::kInsideDiscard,
-                         RuleSet::kMasqueradePod,
-                         RuleSet::kMarksPod,
-                         RuleSet::kPortInsideDiscard,
-                         RuleSet::kPortMarksPod};
-constexpr Source kNode = {"node",
-                          RuleSet::kInsideDiscard,
-                          RuleSet::kMasqueradeNode,
-                          RuleSet::kMarksNode,
-                          RuleSet::kPortInsideDiscard,
-                          RuleSet::kPortMarksNode};
-constexpr Source kOutside = {"outside",
-                             RuleSet::kOutsideDiscard,
-                             RuleSet::kMasqueradeOutside,
-                             RuleSet::kMarksOutside,
-                             RuleSet::kPortOutsideDiscard,
-                             RuleSet::kPortMarksOutside};
+constexpr PacketSource kPod = {"pod",
+                               RuleSet::kInsideDiscard,
+                               RuleSet::kMasqueradePod,
+                               RuleSet::kMarksPod,
+                               RuleSet::kPortInsideDiscard,
+                               RuleSet::kPortMarksPod};
+constexpr PacketSource kNode = {"node",
+                                RuleSet::kInsideDiscard,
+                                RuleSet::kMasqueradeNode,
+                                RuleSet::kMarksNode,
+                                RuleSet::kPortInsideDiscard,
+                                RuleSet::kPortMarksNode};
+constexpr PacketSource kOutside = {"outside",
+                                   RuleSet::kOutsideDiscard,
+                                   RuleSet::kMasqueradeOutside,
+                                   RuleSet::kMarksOutside,
+                                   RuleSet::kPortOutsideDiscard,
+                                   RuleSet::kPortMarksOutside};
 
 class Builder {
  public:
@@ -103,7 +102,7 @@ class Builder {
     AddSourceCheck();
     AddServices();
     AddNodePorts();
-    for (const Source& source : {kPod, kNode, kOutside}) AddSource(source);
+    for (const PacketSource& source : {kPod, kNode, kOutside}) AddSource(source);
     AddBase("prerouting", Hook::Point::kPrerouting);
     AddBase("output", Hook::Point::kOutput);
     AddPostrouting();
@@ -178,7 +177,7 @@ class Builder {
     chain.rules.push_back({{nft::Goto{prefix + "outside"}}, "from elsewhere"});
   }
 
-  void AddSource(const Source& source) {
+  void AddSource(const PacketSource& source) {
     const std::string why = "no endpoint here, and policy wants one";
     const std::string marked = "the virtual server that is known by a mark";
     Chain served{StrCat("from-", source.name), std::nullopt, {}};

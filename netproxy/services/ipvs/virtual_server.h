@@ -3,6 +3,7 @@
 // were seen, and changes of them. Pure.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <compare>
 #include <cstdint>
@@ -14,6 +15,9 @@
 #include "holdfast/model/proxy_table.h"
 
 namespace holdfast::netproxy::ipvs {
+
+// What Services can speak: TCP, UDP, SCTP.
+inline constexpr std::array<uint8_t, 3> kProtocols = {6, 17, 132};
 
 // A virtual server is found by address, protocol and port, or by the mark that our rules gave the
 // packet; then the other three are zero.

@@ -14,6 +14,7 @@
 #include "holdfast/sys/pause_point.h"
 #include "holdfast/sys/process.h"
 #include "holdfast/sys/socket.h"
+#include "runtime/keeper/common/keys.h"
 #include "runtime/keeper/common/paths.h"
 #include "runtime/keeper/log/log_compress.h"
 

@@ -21,7 +21,6 @@
 namespace holdfast::sys {
 namespace {
 
-constexpr size_t kReceiveBytes = 64 * 1024;
 // Each refusal is an answer, and all answers of a chunk must fit the socket's receive buffer.
 constexpr size_t kMessagesPerChunk = 64;
 

@@ -11,11 +11,10 @@
 #include <vector>
 
 #include "holdfast/base/strings.h"
+#include "runtime/sys/netlink/nl_internal.h"
 
 namespace holdfast::sys {
 namespace {
-
-constexpr size_t kReceiveBytes = 64 * 1024;
 
 const nlmsghdr* HeaderOf(std::string_view message) {
   return reinterpret_cast<const nlmsghdr*>(message.data());

@@ -9,6 +9,7 @@
 #include <netlink/route/neighbour.h>
 #include <netlink/route/route.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -48,6 +49,11 @@ struct NlDeleter<rtnl_neigh> {
 
 template <class T>
 using NlPtr = std::unique_ptr<T, NlDeleter<T>>;
+
+// What one recv(2) is given room for: the kernel fills at most 32 KiB at once.
+inline constexpr size_t kReceiveBytes = size_t{64} * 1024;
+
+inline Error OutOfMemory(std::string_view what) { return Error::FromErrno(ENOMEM, what); }
 
 // libnl returns a negative NLE_* number; `what` names the verb and its object.
 Result<void> CheckNl(int ret, std::string_view what);

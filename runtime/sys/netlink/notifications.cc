@@ -10,11 +10,10 @@
 #include <memory>
 
 #include "holdfast/base/strings.h"
+#include "runtime/sys/netlink/nl_internal.h"
 
 namespace holdfast::sys {
 namespace {
-
-constexpr size_t kReceiveBytes = size_t{64} * 1024;
 
 bool HasNews(std::string_view datagram, const IsNews& is_news) {
   while (datagram.size() >= sizeof(nlmsghdr)) {

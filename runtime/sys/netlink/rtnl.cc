@@ -19,10 +19,6 @@
 namespace holdfast::sys {
 namespace {
 
-constexpr size_t kReceiveBytes = 64 * 1024;
-
-Error OutOfMemory(std::string_view what) { return Error::FromErrno(ENOMEM, what); }
-
 bool IsGone(const Result<void>& result) {
   if (result) return false;
   const int err = result.error().sys_errno();

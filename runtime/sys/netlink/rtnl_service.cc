@@ -16,8 +16,6 @@ namespace {
 
 constexpr uint32_t kForever = 0xffffffff;
 
-Error OutOfMemory(std::string_view what) { return Error::FromErrno(ENOMEM, what); }
-
 Result<NlPtr<rtnl_route>> LocalRoute(const IpAddress& ip, int link, uint8_t protocol,
                                      const std::string& what) {
   NlPtr<rtnl_route> out(::rtnl_route_alloc());

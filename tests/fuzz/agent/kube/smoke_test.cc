@@ -2,17 +2,15 @@
 // The fuzz targets without the engine: good inputs, then damaged ones from a fixed sequence.
 #include <gtest/gtest.h>
 
-#include <random>
 #include <string>
 #include <vector>
 
 #include "agent/kube/codec.h"
 #include "tests/fuzz/agent/kube/targets.h"
+#include "tests/support/fuzz/fuzz.h"
 
 namespace holdfast::agent::kube::fuzz {
 namespace {
-
-constexpr int kRounds = 300;
 
 constexpr char kYaml[] = R"(# comment
 apiVersion: v1
@@ -41,28 +39,9 @@ constexpr char kJson[] =
     R"({"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"d\u00e9"},"spec":)"
     R"({"replicas":-3,"template":{"spec":{"containers":[{"name":"c","ports":[{"containerPort":1e3}]}]}}}})";
 
-void Replay(void (*target)(std::string_view), const std::vector<std::string>& seeds) {
-  static constexpr std::string_view kMarks =
-      "{}[]:,-?&*#|>!%@`\"'\n\t \\\x7F\xC2\x85\xEF\xBB\xBF~<0e.";
-  std::mt19937 random(20260101);
-  for (const std::string& seed : seeds) {
-    target(seed);
-    for (int round = 0; round < kRounds; ++round) {
-      std::string input =
-          seed.substr(0, random() % 4 == 0 ? random() % (seed.size() + 1) : seed.size());
-      for (unsigned change = 0; change < 1 + random() % 8 && !input.empty(); ++change) {
-        const char mark =
-            random() % 2 == 0 ? kMarks[random() % kMarks.size()] : static_cast<char>(random());
-        const size_t at = random() % input.size();
-        if (random() % 2 == 0) {
-          input[at] = mark;
-        } else {
-          input.insert(at, 1, mark);
-        }
-      }
-      target(input);
-    }
-  }
+void Replay(holdfast::fuzz::Target target, const std::vector<std::string>& seeds) {
+  constexpr std::string_view kMarks = "{}[]:,-?&*#|>!%@`\"'\n\t \\\x7F\xC2\x85\xEF\xBB\xBF~<0e.";
+  holdfast::fuzz::Replay(target, seeds, kMarks, 300);
 }
 
 TEST(FuzzSmokeTest, Manifest) { Replay(FuzzManifest, {kYaml, kJson}); }

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fuzz/agent/kube/targets.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "agent/kube/base64.h"
@@ -15,15 +13,12 @@
 #include "agent/kube/times.h"
 #include "agent/kube/validation/validate.h"
 #include "k8s/core/v1/pod.pb.h"
+#include "tests/support/fuzz/fuzz.h"
 
 namespace holdfast::agent::kube::fuzz {
 namespace {
 
-void Require(bool holds, const char* promise, const std::string& text) {
-  if (holds) return;
-  std::fprintf(stderr, "broken: %s\n%s\n", promise, text.c_str());
-  std::abort();
-}
+using holdfast::fuzz::Require;
 
 void CheckPod(ManifestObject& object) {
   auto* pod = object.As<corev1::Pod>();

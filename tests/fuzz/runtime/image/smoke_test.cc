@@ -2,34 +2,18 @@
 // The fuzz targets without the engine: good inputs, then damaged ones from a fixed sequence.
 #include <gtest/gtest.h>
 
-#include <random>
 #include <string>
 #include <vector>
 
 #include "tests/fuzz/runtime/image/targets.h"
+#include "tests/support/fuzz/fuzz.h"
 #include "tests/support/tar_builder.h"
 
 namespace holdfast::runtime::fuzz {
 namespace {
 
+using holdfast::fuzz::Replay;
 using test::TarPacking;
-
-constexpr int kRounds = 400;
-
-void Replay(void (*target)(Input), const std::vector<std::string>& seeds) {
-  std::mt19937 random(20260101);
-  for (const std::string& seed : seeds) {
-    target({reinterpret_cast<const uint8_t*>(seed.data()), seed.size()});
-    for (int round = 0; round < kRounds; ++round) {
-      std::string input =
-          seed.substr(0, random() % 4 == 0 ? random() % (seed.size() + 1) : seed.size());
-      for (unsigned change = 0; change < 1 + random() % 8 && !input.empty(); ++change) {
-        input[random() % input.size()] = static_cast<char>(random());
-      }
-      target({reinterpret_cast<const uint8_t*>(input.data()), input.size()});
-    }
-  }
-}
 
 std::vector<test::TarMember> Members() {
   test::TarMember extended = test::File(std::string(300, 'n') + "/\xc3\xbc", "data");

@@ -22,10 +22,6 @@
 namespace holdfast::runtime::fuzz {
 namespace {
 
-std::string_view Text(Input input) {
-  return {reinterpret_cast<const char*>(input.data()), input.size()};
-}
-
 UniqueFd Memory(std::string_view text) {
   UniqueFd fd(::memfd_create("input", MFD_CLOEXEC));
   (void)sys::WriteAll(fd.get(), text);
@@ -65,7 +61,7 @@ void CheckName(const std::string& raw) {
 }
 
 void Inflate(Input input, Result<void> (*inflate)(int, int)) {
-  const UniqueFd in = Memory(Text(input));
+  const UniqueFd in = Memory(input);
   const UniqueFd out(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   (void)inflate(in.get(), out.get());
 }
@@ -73,7 +69,7 @@ void Inflate(Input input, Result<void> (*inflate)(int, int)) {
 }  // namespace
 
 void FuzzTar(Input input) {
-  const UniqueFd in = Memory(Repair(Text(input)));
+  const UniqueFd in = Memory(Repair(input));
   auto reader = unpack::TarReader::Open(in.get());
   uint64_t left = 64 << 20;
   while (reader) {
@@ -95,8 +91,7 @@ void FuzzInflate(Input input) {
   Inflate(input, unpack::InflateZstd);
 }
 
-void FuzzDocuments(Input input) {
-  const std::string_view text = Text(input);
+void FuzzDocuments(Input text) {
   (void)ParseIndex(text, "", 100);
   (void)ParseManifest(text, kOciManifest, 100);
   (void)ParseDockerArchive(text, 100, 100);

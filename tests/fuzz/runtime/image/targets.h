@@ -4,11 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
+#include <string_view>
 
 namespace holdfast::runtime::fuzz {
 
-using Input = std::span<const uint8_t>;
+using Input = std::string_view;
 
 void FuzzTar(Input input);        // members, names, data of a tar stream
 void FuzzInflate(Input input);    // gzip and zstd

@@ -142,6 +142,32 @@ TEST_F(UserNamespaceTest, AUserWritesToItsStreamsAndVolumesByName) {
   RemoveAll({"pod1"});
 }
 
+// On every kernel: before Linux 6.3 the tmpfs that such files lie on takes no id map.
+TEST_F(UserNamespaceTest, AGeneratedFileBelongsToThePodsRoot) {
+  Ensure("pod1");
+  const std::string file = node_->dir() + "/generated";
+  std::ofstream(file) << "generated\n";
+  auto spec = node_->Container(
+      "pod1", "a",
+      {"/bin/sh", "-c", "stat -c 'owner %u' /etc/hosts; echo added >> /etc/hosts; sleep 1000"});
+  model::MountSpec mount;
+  mount.kind = model::MountSpec::Kind::kGenerated;
+  mount.source = file;
+  mount.destination = "/etc/hosts";
+  spec.mounts.push_back(mount);
+  const pid_t pid = Start(spec).pid;
+  EXPECT_TRUE(Eventually([&] { return ReadText(file) == "generated\nadded\n"; }))
+      << ReadText(spec.log.path);
+  EXPECT_TRUE(Eventually([&] {
+    return ReadText(spec.log.path).find(" stdout F owner 0\n") != std::string::npos;
+  })) << ReadText(spec.log.path);
+  struct stat st{};
+  ASSERT_EQ(::stat(file.c_str(), &st), 0);
+  EXPECT_EQ(st.st_uid, FirstId(pid));
+  EXPECT_EQ(st.st_gid, FirstId(pid));
+  RemoveAll({"pod1"});
+}
+
 TEST_F(UserNamespaceTest, ExecIsInsideAndWritesToItsStreamsByName) {
   Ensure("pod1");
   const auto spec = node_->Container("pod1", "a", {"/bin/sleep", "1000"});

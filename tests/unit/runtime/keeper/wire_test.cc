@@ -13,11 +13,11 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/socket.h"
+#include "runtime/keeper/common/keys.h"
 #include "runtime/keeper/common/messages.h"
 #include "runtime/keeper/common/paths.h"
 #include "runtime/keeper/common/records.h"
 #include "runtime/keeper/hold/systemd.h"
-#include "runtime/keeper/process/fd_store.h"
 #include "runtime/keeper/process/options.h"
 
 namespace holdfast::runtime::keeper {
@@ -48,10 +48,10 @@ TEST(WireTest, RefusesWhatIsNoPacketOfOurs) {
 }
 
 TEST(WireTest, ACutOffPayloadIsNoticedAtEveryLength) {
-  LaunchRequest request;
-  request.id = "abc";
-  request.tag = "some bytes";
-  const std::string payload = EncodeLaunch(request);
+  StartRecord start;
+  start.id = "abc";
+  start.tag = "some bytes";
+  const std::string payload = EncodeLaunch(start);
   EXPECT_TRUE(DecodeLaunch(payload));
   for (size_t n = 0; n < payload.size(); ++n) {
     EXPECT_FALSE(DecodeLaunch(payload.substr(0, n))) << n;
@@ -97,7 +97,21 @@ TEST(PathsTest, IdsAndGenerations) {
   }
 }
 
-TEST(FdStoreTest, SandboxKeysAreReadBack) {
+TEST(KeysTest, LogKeysAreReadBack) {
+  for (const LogPart part :
+       {LogPart::kStdout, LogPart::kStderr, LogPart::kTerminal, LogPart::kRelay}) {
+    const auto key = ParseLogKey(MakeLogKey("a.b", part));
+    EXPECT_EQ(key, (LogKey{"a.b", part}));
+  }
+  EXPECT_EQ(MakeLogKey("c1", LogPart::kStderr), "log.c1.2");
+  for (const char* bad : {"log.", "log.1", "log.x", "log.x.3", "log..1", "ns.x.1"}) {
+    EXPECT_FALSE(ParseLogKey(bad)) << bad;
+  }
+  EXPECT_TRUE(IsMirrored("log.c1.tty") && IsMirrored("stdin.c1") && IsMirrored("ns.u.1.net"));
+  EXPECT_FALSE(IsMirrored("log.c1.1") || IsMirrored("pid.c1"));
+}
+
+TEST(KeysTest, SandboxKeysAreReadBack) {
   const auto key = ParseSandboxKey(MakeSandboxKey({PodUid("a.b"), 4, "net"}));
   ASSERT_TRUE(key);
   EXPECT_EQ(key->uid, PodUid("a.b"));

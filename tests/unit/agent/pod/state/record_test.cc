@@ -85,7 +85,7 @@ class StoreTest : public ::testing::Test {
 };
 
 TEST_F(StoreTest, LoadsWhatWasSavedAndForgetsWhatWasRemoved) {
-  PodStateStore store(instance_, true);
+  PodStateStore store(instance_);
   ASSERT_TRUE(store.SavePod(pod_));
   ASSERT_TRUE(store.SaveRecord(pod_, EncodeRecord(FullMemory())));
   auto loaded = store.LoadAll();
@@ -104,7 +104,7 @@ TEST_F(StoreTest, ARemovalThatCannotGoOnKeepsTheRecords) {
   } else {
     GTEST_SKIP() << "needs root: mounts";
   }
-  PodStateStore store(instance_, true);
+  PodStateStore store(instance_);
   ASSERT_TRUE(store.SavePod(pod_));
   ASSERT_TRUE(store.SaveRecord(pod_, EncodeRecord(FullMemory())));
   const std::string dir = instance_.PodsDir() + "/u1";
@@ -131,7 +131,7 @@ TEST_F(StoreTest, ARemovalThatCannotGoOnKeepsTheRecords) {
 }
 
 TEST_F(StoreTest, AnEmptyDirectoryIsWhatARemovalThatWasCutShortLeft) {
-  PodStateStore store(instance_, true);
+  PodStateStore store(instance_);
   std::filesystem::create_directories(instance_.PodsDir() + "/u2");
   const auto loaded = store.LoadAll();
   ASSERT_TRUE(loaded);
@@ -140,7 +140,7 @@ TEST_F(StoreTest, AnEmptyDirectoryIsWhatARemovalThatWasCutShortLeft) {
 }
 
 TEST_F(StoreTest, APodWithoutARecordWasJustBegun) {
-  PodStateStore store(instance_, true);
+  PodStateStore store(instance_);
   ASSERT_TRUE(store.SavePod(pod_));
   auto loaded = store.LoadAll();
   ASSERT_EQ(loaded->pods.size(), 1u);
@@ -148,7 +148,7 @@ TEST_F(StoreTest, APodWithoutARecordWasJustBegun) {
 }
 
 TEST_F(StoreTest, DamagedDirectoriesAreToldAndHurtNobodyElse) {
-  PodStateStore store(instance_, true);
+  PodStateStore store(instance_);
   ASSERT_TRUE(store.SavePod(pod_));
   const std::string other = instance_.PodsDir() + "/u2";
   std::filesystem::create_directory(other);

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The fuzzer engine's entry; FUZZ_TARGET names one function of targets.h.
-#include "tests/fuzz/runtime/image/targets.h"
+// The fuzzer engine's entry; FUZZ_TARGET is a function of FUZZ_HEADER.
+#include <cstddef>
+#include <cstdint>
+
+#include FUZZ_HEADER
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  holdfast::runtime::fuzz::FUZZ_TARGET({data, size});
+  FUZZ_TARGET({reinterpret_cast<const char*>(data), size});
   return 0;
 }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "agent/pod/state/record.h"
+#include "tests/fuzz/agent/text/targets.h"
+#include "tests/support/fuzz/fuzz.h"
+
+namespace holdfast::fuzz {
+namespace {
+
+TEST(FuzzSmokeTest, CriLog) {
+  Replay(FuzzCriLog,
+         {"2026-11-22T05:00:00.123456789Z stdout F hello\n"
+          "2026-11-22T05:00:01.000000000+01:00 stderr P part\n"
+          "2026-11-22T05:00:02Z stderr F end\n"},
+         " :TZPF\n");
+}
+
+TEST(FuzzSmokeTest, LabelSelector) {
+  Replay(FuzzLabelSelector, {"app=web,tier!=db,env in (a, b),!gone,k8s.io/x notin (y)"},
+         "=!,() in");
+}
+
+TEST(FuzzSmokeTest, KubeConfig) {
+  Replay(FuzzKubeConfig,
+         {"apiVersion: v1\nkind: Config\ncurrent-context: c\n"
+          "clusters: [{name: k, cluster: {server: 'https://[2001:db8::1]:6443/base', "
+          "insecure-skip-tls-verify: false}}]\n"
+          "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
+          "users: [{name: u, user: {token: t}}]\n"},
+         ":/[]{}'\n ,-");
+}
+
+TEST(FuzzSmokeTest, PodRecord) {
+  agent::PodMemory memory;
+  memory.pod_ips = {"10.88.0.2"};
+  memory.containers["app"].attempts = 2;
+  memory.containers["app"].last.emplace();
+  memory.ending.emplace();
+  Replay(FuzzPodRecord, {agent::EncodeRecord(memory)}, "{}[]:,\"0-e.");
+}
+
+TEST(FuzzSmokeTest, Http2) {
+  using namespace std::string_literals;  // NOLINT: bytes with zeros
+  Replay(FuzzHttp2, {"\0\0\0\x04\0\0\0\0\0"s + "\0\0\x05\x01\x04\0\0\0\x01hello"s +
+                     "\0\0\x02\x09\x04\0\0\0\x01hi"s + "\0\0\x04\x03\0\0\0\0\x01\0\0\0\x08"s});
+}
+
+}  // namespace
+}  // namespace holdfast::fuzz

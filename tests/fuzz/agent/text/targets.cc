@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/fuzz/agent/text/targets.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/api/grpc/frame_guard.h"
+#include "agent/api/grpc/label_selector.h"
+#include "agent/api/grpc/log_line.h"
+#include "agent/cluster/kubeconfig.h"
+#include "agent/pod/state/record.h"
+#include "tests/support/fuzz/fuzz.h"
+
+namespace holdfast::fuzz {
+
+void FuzzCriLog(std::string_view input) {
+  agent::api::LineJoiner joiner;
+  std::vector<agent::api::ShownLine> shown;
+  for (std::string_view rest = input; !rest.empty();) {
+    const size_t end = rest.find('\n');
+    const auto line = agent::api::ParseCriLine(rest.substr(0, end));
+    if (line) joiner.Add(*line, shown);
+    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+  }
+  joiner.Flush(shown);
+  size_t total = 0;
+  for (const auto& line : shown) total += line.text.size();
+  Require(total <= input.size(), "no text is made up", input);
+}
+
+void FuzzLabelSelector(std::string_view input) {
+  const auto selector = agent::api::LabelSelector::Parse(input);
+  if (!selector) return;
+  (void)selector->Matches(std::map<std::string, std::string>{{"app", "web"}, {"tier", ""}});
+}
+
+void FuzzKubeConfig(std::string_view input) {
+  const auto config = agent::ParseKubeConfig(input, "/etc/kubeconfig");
+  if (config) Require(!config->host.empty() && config->port != 0, "a server is named", input);
+}
+
+void FuzzPodRecord(std::string_view input) {
+  const auto memory = agent::DecodeRecord(std::string(input));
+  if (!memory) return;
+  const std::string text = agent::EncodeRecord(*memory);
+  const auto again = agent::DecodeRecord(text);
+  Require(again.has_value() && agent::EncodeRecord(*again) == text, "what is written is read",
+          input);
+}
+
+// In pieces of any size the guard sees the same frames.
+void FuzzHttp2(std::string_view input) {
+  const agent::api::FrameGuard::Time now{};
+  agent::api::FrameGuard whole(100, now);
+  agent::api::FrameGuard pieces(100, now);
+  const std::string bytes = std::string(agent::api::http2::kPreface) + std::string(input);
+  const bool refused = whole.FromClient(bytes, now).has_value();
+  bool refused_piece = false;
+  for (const char byte : bytes) {
+    if (refused_piece) break;
+    refused_piece = pieces.FromClient({&byte, 1}, now).has_value();
+  }
+  Require(refused == refused_piece, "pieces are judged as the whole", input);
+  Require(refused || whole.OpenCalls() == pieces.OpenCalls(), "pieces open the same calls", input);
+}
+
+}  // namespace holdfast::fuzz

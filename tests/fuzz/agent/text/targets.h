@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is fuzzed of the agent beside Kubernetes' objects (../kube): texts that containers, users,
+// clients and the disk give it.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace holdfast::fuzz {
+
+void FuzzCriLog(std::string_view input);         // lines of a container's log file
+void FuzzLabelSelector(std::string_view input);  // -l
+void FuzzKubeConfig(std::string_view input);
+void FuzzPodRecord(std::string_view input);  // record.json
+void FuzzHttp2(std::string_view input);      // frames of a client, before gRPC gets them
+
+}  // namespace holdfast::fuzz
