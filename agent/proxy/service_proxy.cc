@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/proxy/service_proxy.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -9,12 +11,22 @@
 #include "agent/proxy/proxy_answers.h"
 #include "agent/proxy/service_book.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
 #include "netproxy/services/nft/cleanup.h"
 
 namespace holdfast::agent {
 namespace {
 
 using Log = std::function<void(const std::string& line)>;
+
+// Somebody else wrote into it: what a former agent left behind is not known.
+Result<netproxy::FlowRecord> OpenFlowRecord(const std::string& path, const Log& log) {
+  auto record = netproxy::FlowRecord::Load(path);
+  if (record || record.error().code() != Code::kInvalidArgument) return record;
+  log(StrCat(record.error().message(), "; it is made anew"));
+  RETURN_IF_ERROR(sys::RemoveFileAt(AT_FDCWD, path));
+  return netproxy::FlowRecord::Load(path);
+}
 
 Result<std::unique_ptr<ServiceRules>> OpenRules(const AgentConfig& config, const Log& log,
                                                 std::shared_ptr<ProxyMetrics> metrics) {
@@ -30,7 +42,9 @@ Result<std::unique_ptr<ServiceRules>> OpenRules(const AgentConfig& config, const
     return RemoveUnopened(mode, instance, ipvs);
   };
   options.log = log;
-  ASSIGN_OR_RETURN(auto flows, netproxy::StaleFlows::Open());
+  ASSIGN_OR_RETURN(netproxy::FlowRecord record,
+                   OpenFlowRecord(config.instance.run_dir + "/proxy/flows", log));
+  ASSIGN_OR_RETURN(auto flows, netproxy::StaleFlows::Open(std::move(record)));
   return ServiceRules::Open(std::move(options), std::move(flows));
 }
 

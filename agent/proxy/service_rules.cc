@@ -64,6 +64,7 @@ Result<ServiceRules::Current> ServiceRules::OpenMode(const std::string& mode) {
 }
 
 Result<ServiceApplied> ServiceRules::Apply(const model::ServiceChange& change) {
+  RecordFlows(change);
   auto applied = ApplyRules(change);
   if (!applied) {
     options_.metrics->NoteFailure(current_.mode, change.complete);
@@ -146,6 +147,19 @@ Result<bool> ServiceRules::RemoveMode(const std::string& mode) {
   retired_.erase(mode);
   RETURN_IF_ERROR(record_.Drop(mode));
   return any;
+}
+
+// Rules go before this: what is not recorded matters only when a Service goes while no agent lives.
+void ServiceRules::RecordFlows(const model::ServiceChange& change) {
+  if (!flows_) return;
+  const auto recorded = flows_->Before(change);
+  const std::string error =
+      recorded
+          ? std::string()
+          : StrCat("UDP and SCTP flows of Services that go while the agent is down will stay: ",
+                   recorded.error().message());
+  if (!error.empty() && error != record_error_) options_.log(error);
+  record_error_ = error;
 }
 
 Result<void> ServiceRules::DeleteStaleFlows(const model::ServiceChange& change) {

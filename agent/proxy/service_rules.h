@@ -76,6 +76,7 @@ class ServiceRules : public ServiceBackEnd {
   Result<ServiceApplied> ChangeMode(const std::string& mode, const model::ServiceChange& change);
   void RemoveOtherModes();
   Result<bool> RemoveMode(const std::string& mode);
+  void RecordFlows(const model::ServiceChange& change);
   Result<void> DeleteStaleFlows(const model::ServiceChange& change);
   bool Touched(RulesWatch& watch);
 
@@ -84,6 +85,7 @@ class ServiceRules : public ServiceBackEnd {
   std::optional<netproxy::StaleFlows> flows_;
   std::map<std::string, std::unique_ptr<ServiceBackEnd>> retired_;  // by mode; to be removed
   std::string removal_error_;                                       // of the last try, told once
+  std::string record_error_;                                        // the same
 
   std::mutex listener_mutex_;  // held while it is called
   std::function<void()> listener_;

@@ -61,13 +61,14 @@ void FlowRules::Add(const model::ServicePortRow* before, const model::ServicePor
 void FlowRules::AddFrontends(const model::ServicePortRow& row, bool exists,
                              const std::set<model::Endpoint>& endpoints) {
   if (row.protocol == model::L4Protocol::kTcp) return;
-  for (const model::Frontend& frontend : row.frontends) {
-    Fate& fate =
-        fates_[{{row.key.v6, row.protocol, frontend.port}, AddressOf(frontend, row.key.v6)}];
+  for (const FlowPlace& place : FlowPlacesOf(row)) {
+    Fate& fate = fates_[place];
     fate.exists |= exists;
     (exists ? fate.may_stay : fate.must_go).insert(endpoints.begin(), endpoints.end());
   }
 }
+
+void FlowRules::AddLeftBehind(const FlowPlace& place) { fates_[place].left_behind = true; }
 
 std::set<FlowRules::Port> FlowRules::Ports() const {
   std::set<Port> out;
@@ -86,19 +87,41 @@ bool FlowRules::IsStale(const Port& port, const sys::Flow& flow,
   if (it == fates_.end()) return false;
   const model::Endpoint endpoint{flow.reply_source, flow.reply_source_port};
   const Fate& fate = it->second;
-  return fate.exists ? !fate.may_stay.contains(endpoint) : fate.must_go.contains(endpoint);
+  if (fate.exists) return !fate.may_stay.contains(endpoint);
+  const model::Endpoint untranslated{flow.original_destination, flow.original_destination_port};
+  return fate.must_go.contains(endpoint) || (fate.left_behind && endpoint != untranslated);
 }
 
-Result<StaleFlows> StaleFlows::Open() {
+std::set<FlowPlace> FlowPlacesOf(const model::ServicePortRow& row) {
+  std::set<FlowPlace> out;
+  if (row.protocol == model::L4Protocol::kTcp) return out;
+  for (const model::Frontend& frontend : row.frontends) {
+    out.insert({{row.key.v6, row.protocol, frontend.port}, AddressOf(frontend, row.key.v6)});
+  }
+  return out;
+}
+
+Result<StaleFlows> StaleFlows::Open(FlowRecord record) {
   ASSIGN_OR_RETURN(sys::NfSocket socket, sys::NfSocket::Open());
   ASSIGN_OR_RETURN(sys::Rtnl rtnl, sys::Rtnl::Open());
-  return StaleFlows(std::move(socket), std::move(rtnl));
+  return StaleFlows(std::move(socket), std::move(rtnl), std::move(record));
+}
+
+Result<void> StaleFlows::Before(const model::ServiceChange& change) {
+  std::set<FlowPlace> places;
+  for (const model::ServicePortRowPtr& row : change.rows) places.merge(FlowPlacesOf(*row));
+  return record_.Add(places);
 }
 
 Result<size_t> StaleFlows::After(const model::ServiceChange& change) {
   Undo undo;
   auto deleted = Delete(Enter(change, undo));
-  if (deleted) return deleted;
+  if (deleted) {
+    HOLDFAST_PAUSE_POINT("conntrack.stale.after");
+    // What the record holds too much is looked for once more, and not found.
+    (void)Forget();
+    return deleted;
+  }
   for (auto it = undo.rbegin(); it != undo.rend(); ++it) {
     if (it->second) {
       rows_[it->first] = std::move(it->second);
@@ -116,6 +139,7 @@ FlowRules StaleFlows::Enter(const model::ServiceChange& change, Undo& undo) {
     const auto it = rows_.find(key);
     if (it == rows_.end()) return;
     rules.Add(it->second.get(), nullptr);
+    may_forget_ = true;
     undo.emplace_back(key, std::move(it->second));
     rows_.erase(it);
   };
@@ -128,6 +152,7 @@ FlowRules StaleFlows::Enter(const model::ServiceChange& change, Undo& undo) {
     }
     model::ServicePortRowPtr& known = rows_[row->key];
     rules.Add(known.get(), row.get());
+    may_forget_ |= known != nullptr && !AllIn(*known, *row);
     undo.emplace_back(row->key, std::exchange(known, row));
   }
   if (change.complete) {
@@ -136,8 +161,25 @@ FlowRules StaleFlows::Enter(const model::ServiceChange& change, Undo& undo) {
       if (!seen.contains(key)) gone.push_back(key);
     }
     for (const model::ServicePortKey& key : gone) forget(key);
+    const std::set<FlowPlace> present = Places();
+    for (const FlowPlace& place : record_.places()) {
+      if (!present.contains(place)) rules.AddLeftBehind(place);
+    }
   }
   return rules;
+}
+
+Result<void> StaleFlows::Forget() {
+  if (!may_forget_) return {};
+  RETURN_IF_ERROR(record_.Replace(Places()));
+  may_forget_ = false;
+  return {};
+}
+
+std::set<FlowPlace> StaleFlows::Places() const {
+  std::set<FlowPlace> places;
+  for (const auto& [key, row] : rows_) places.merge(FlowPlacesOf(*row));
+  return places;
 }
 
 Result<size_t> StaleFlows::Delete(const FlowRules& rules) {

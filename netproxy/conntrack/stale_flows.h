@@ -15,6 +15,7 @@
 #include "holdfast/model/service_table.h"
 #include "holdfast/sys/nfnl.h"
 #include "holdfast/sys/rtnl.h"
+#include "netproxy/conntrack/flow_record.h"
 
 namespace holdfast::netproxy {
 
@@ -24,12 +25,11 @@ class FlowRules {
   // `before` or `after` may be null. Nothing is added where nothing can have become stale.
   void Add(const model::ServicePortRow* before, const model::ServicePortRow* after);
 
-  struct Port {
-    bool v6 = false;
-    model::L4Protocol protocol = model::L4Protocol::kUdp;
-    uint16_t port = 0;
-    auto operator<=>(const Port&) const = default;
-  };
+  // Of a place where a Service was, nobody knows with which endpoints: whatever was translated
+  // goes, unless there is a Service again.
+  void AddLeftBehind(const FlowPlace& place);
+
+  using Port = FlowPort;
   // Of these ports there may be stale flows.
   std::set<Port> Ports() const;
   // `own` are the addresses of the node: only there a node port is one.
@@ -40,32 +40,47 @@ class FlowRules {
     bool exists = false;                 // the frontend is still there
     std::set<model::Endpoint> may_stay;  // of a frontend that is
     std::set<model::Endpoint> must_go;   // of one that is not
+    bool left_behind = false;            // the same, with any endpoint
   };
   void AddFrontends(const model::ServicePortRow& row, bool exists,
                     const std::set<model::Endpoint>& endpoints);
 
-  std::map<std::pair<Port, IpAddress>, Fate> fates_;  // a node port has the unspecified address
+  std::map<FlowPlace, Fate> fates_;
 };
+
+// Where flows of a UDP or SCTP row may go to; empty for TCP.
+std::set<FlowPlace> FlowPlacesOf(const model::ServicePortRow& row);
 
 class StaleFlows {
  public:
-  static Result<StaleFlows> Open();
+  // `record`: what a former agent left behind.
+  static Result<StaleFlows> Open(FlowRecord record = {});
+
+  // To be called before the rules of `change` are made: records where flows may come from. After an
+  // error the rules may be made all the same; flows of theirs that outlive this agent may stay.
+  Result<void> Before(const model::ServiceChange& change);
 
   // After `change` was applied: deletes what became stale by it, and returns how many. The first
-  // complete change looks at the flows of all its rows, whoever made them. After an error the next
-  // change must be complete; it does what this one should have.
+  // complete change looks at the flows of all its rows, whoever made them, and at those of Services
+  // that are no more. After an error the next change must be complete; it does what this one should
+  // have.
   Result<size_t> After(const model::ServiceChange& change);
 
  private:
-  StaleFlows(sys::NfSocket socket, sys::Rtnl rtnl)
-      : socket_(std::move(socket)), rtnl_(std::move(rtnl)) {}
+  StaleFlows(sys::NfSocket socket, sys::Rtnl rtnl, FlowRecord record)
+      : socket_(std::move(socket)), rtnl_(std::move(rtnl)), record_(std::move(record)) {}
   using Undo = std::vector<std::pair<model::ServicePortKey, model::ServicePortRowPtr>>;
   // Takes the change over into rows_; `undo` gets what was there before.
   FlowRules Enter(const model::ServiceChange& change, Undo& undo);
   Result<size_t> Delete(const FlowRules& rules);
+  // The record holds only what rows_ have.
+  Result<void> Forget();
+  std::set<FlowPlace> Places() const;  // of rows_
 
   sys::NfSocket socket_;
   sys::Rtnl rtnl_;
+  FlowRecord record_;
+  bool may_forget_ = true;  // the record may hold more than rows_ have
   std::map<model::ServicePortKey, model::ServicePortRowPtr> rows_;  // without TCP
 };
 

@@ -27,8 +27,10 @@ constexpr uint32_t kTypeService = 13;
 constexpr uint32_t kTypeMark = 19;
 constexpr uint32_t kTypeBits = 6;
 
-// A netlink attribute's length has 16 bits, and all elements of a message lie in one.
+// A netlink attribute's length has 16 bits, and all elements of a message lie in one: a message
+// ends where the longest element (a chain's name has up to 255 bytes) would still have had room.
 constexpr size_t kElementsPerMessage = 400;
+constexpr size_t kElementBytes = UINT16_MAX - 1024;
 constexpr size_t kMessageBytes = 16 * 1024;
 
 uint32_t TypeOf(Family family, Field field) {
@@ -283,7 +285,9 @@ class Encoder {
       message.PutText(NFTA_SET_ELEM_LIST_TABLE, table_);
       message.PutText(NFTA_SET_ELEM_LIST_SET, set.name.c_str());
       const size_t list = message.Open(NFTA_SET_ELEM_LIST_ELEMENTS);
-      for (size_t n = 0; n < kElementsPerMessage && at < elements.size(); ++n, ++at) {
+      for (size_t n = 0;
+           n < kElementsPerMessage && at < elements.size() && out_.size() - list < kElementBytes;
+           ++n, ++at) {
         PutElement(message, set, elements[at]);
       }
       message.Close(list);

@@ -8,7 +8,11 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <optional>
+#include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -20,7 +24,6 @@ namespace {
 
 constexpr mode_t kDirMode = 0755;
 constexpr size_t kProcsLimit = 64u << 20;
-constexpr int kMaxDepth = 32;  // containers may nest; this bounds our recursion, not theirs
 
 Result<std::vector<std::string>> SubDirs(int dir) {
   ASSIGN_OR_RETURN(std::vector<std::string> names, sys::ListDirAt(dir, "."));
@@ -46,40 +49,85 @@ bool IsGone(const Error& error) {
   return error.sys_errno() == ENOENT || error.sys_errno() == ENODEV;
 }
 
-Result<void> CollectPids(int dir, int depth, std::vector<pid_t>& pids) {
+// Process ids of one directory; none of one that is gone.
+Result<void> AppendPidsOf(int dir, std::vector<pid_t>& pids) {
   auto text = sys::ReadFileAt(dir, "cgroup.procs", kProcsLimit);
-  if (!text) {
-    if (IsGone(text.error())) return {};
-    return std::move(text.error());
-  }
-  AppendPids(*text, pids);
-  if (depth == kMaxDepth) return {};
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, SubDirs(dir));
-  for (const std::string& name : names) {
-    auto child = sys::OpenDirAt(dir, name);
-    if (!child && child.error().sys_errno() == ENOENT) continue;
-    if (!child) return std::move(child.error());
-    RETURN_IF_ERROR(CollectPids(child->get(), depth + 1, pids));
-  }
-  return {};
+  if (text) AppendPids(*text, pids);
+  if (text || IsGone(text.error())) return {};
+  return std::move(text.error());
 }
 
-// rmdir of `name` and of everything below it. The interface files go with their directory.
-Result<void> RemoveDirs(int parent, const std::string& name, int depth) {
-  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
-  const int first_error = errno;
-  auto dir = sys::OpenDirAt(parent, name);
-  if (!dir && dir.error().sys_errno() == ENOENT) return {};
-  if (!dir) return std::move(dir.error());
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, SubDirs(dir->get()));
-  if (names.empty() || depth == kMaxDepth) {
-    return Error::FromErrno(first_error, StrCat("rmdir ", name));
+// Containers may nest as deep as they like: neither a stack frame nor a descriptor per level.
+Result<void> CollectPids(int top, std::vector<pid_t>& pids) {
+  ASSIGN_OR_RETURN(DirFd here, sys::OpenDirAt(top, "."));
+  std::vector<std::vector<std::string>> left;  // children to be looked at, from `top` to `here`
+  for (;;) {
+    RETURN_IF_ERROR(AppendPidsOf(here.get(), pids));
+    auto names = SubDirs(here.get());
+    if (!names && !IsGone(names.error())) return std::move(names.error());
+    left.push_back(names ? std::move(*names) : std::vector<std::string>());
+    DirFd next;
+    while (!next) {
+      while (left.back().empty()) {
+        left.pop_back();
+        if (left.empty()) return {};
+        ASSIGN_OR_RETURN(here, sys::OpenDirAt(here.get(), ".."));
+      }
+      auto child = sys::OpenDirAt(here.get(), left.back().back());
+      left.back().pop_back();
+      if (!child && child.error().sys_errno() != ENOENT) return std::move(child.error());
+      if (child) next = std::move(*child);
+    }
+    here = std::move(next);
   }
-  for (const std::string& child : names) {
-    RETURN_IF_ERROR(RemoveDirs(dir->get(), child, depth + 1));
-  }
-  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
+}
+
+// False: something is in it.
+Result<bool> RemoveDir(int parent, const std::string& name) {
+  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return true;
+  if (errno == EBUSY || errno == ENOTEMPTY) return false;
   return Error::FromErrno(errno, StrCat("rmdir ", name));
+}
+
+// The first child of `dir` that cannot be removed as it is; nullopt: there is none any more.
+Result<std::optional<std::string>> RemoveEmptyDirs(int dir) {
+  ASSIGN_OR_RETURN(std::vector<std::string> names, SubDirs(dir));
+  for (std::string& name : names) {
+    ASSIGN_OR_RETURN(const bool removed, RemoveDir(dir, name));
+    if (!removed) return std::optional(std::move(name));
+  }
+  return std::nullopt;
+}
+
+// rmdir of `name` and of everything below it, leaves first, however deep. The interface files go
+// with their directory. EBUSY: a process is in one of them.
+Result<void> RemoveDirs(int parent, const std::string& name) {
+  ASSIGN_OR_RETURN(const bool was_empty, RemoveDir(parent, name));
+  if (was_empty) return {};
+  std::vector<std::string> way{name};  // from `parent` to what is to be removed
+  DirFd above;                         // where the last of `way` lies; none: in `parent`
+  while (!way.empty()) {
+    const int dir = above ? above.get() : parent;
+    auto last = sys::OpenDirAt(dir, way.back());
+    if (!last && last.error().sys_errno() != ENOENT) return std::move(last.error());
+    std::optional<std::string> deeper;
+    if (last) {
+      ASSIGN_OR_RETURN(deeper, RemoveEmptyDirs(last->get()));
+    }
+    if (deeper) {
+      way.push_back(std::move(*deeper));
+      above = std::move(*last);
+      continue;
+    }
+    ASSIGN_OR_RETURN(const bool removed, RemoveDir(dir, way.back()));
+    if (!removed) return Error::FromErrno(EBUSY, StrCat("rmdir ", way.back()));
+    way.pop_back();
+    if (way.size() == 1) above.Reset();
+    if (way.size() > 1) {
+      ASSIGN_OR_RETURN(above, sys::OpenDirAt(above.get(), ".."));
+    }
+  }
+  return {};
 }
 
 }  // namespace
@@ -120,7 +168,7 @@ Result<Cgroup> OpenChild(const Cgroup& parent, const std::string& name) {
 
 Result<void> RemoveEmptyChild(const Cgroup& parent, const std::string& name) {
   for (const DirFd& dir : parent.dirs) {
-    RETURN_IF_ERROR(RemoveDirs(dir.get(), name, 0));
+    RETURN_IF_ERROR(RemoveDirs(dir.get(), name));
     HOLDFAST_PAUSE_POINT("cgroup.removed_in_one_hierarchy");
   }
   return {};
@@ -157,7 +205,7 @@ Result<std::vector<std::string>> ListChildren(const Cgroup& cgroup) {
 
 Result<std::vector<pid_t>> Processes(const Cgroup& cgroup) {
   std::vector<pid_t> pids;
-  for (const DirFd& dir : cgroup.dirs) RETURN_IF_ERROR(CollectPids(dir.get(), 0, pids));
+  for (const DirFd& dir : cgroup.dirs) RETURN_IF_ERROR(CollectPids(dir.get(), pids));
   std::ranges::sort(pids);
   pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
   return pids;

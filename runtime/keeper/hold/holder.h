@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holder: subreaper; keeps descriptors, starts and restarts launcher and logger, waits for orphans.
-// Once it serves it waits for nothing but its own files (an upgrade's copy of the binary may take
-// half a second to seal on a busy machine), and parses nothing but its own packets. Single-threaded, one
-// Loop.
+// Once it serves it waits for no other process (only for half a second at most while an upgrade
+// seals its new binary), and parses nothing but its own packets. Single-threaded, one Loop.
 //
 // A new holder (nothing but the run directory and, under systemd, the descriptor store is left):
 // takes the store's descriptors, collects from living launchers and logger, retires the old

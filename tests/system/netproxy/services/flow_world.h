@@ -3,6 +3,8 @@
 // that stays.
 #pragma once
 
+#include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,17 +18,22 @@ namespace holdfast::netproxy {
 template <class World>
 class FlowWorld : public World {
  protected:
+  // With the record of the one before, if there is one.
   void OpenFlows() {
-    auto flows = StaleFlows::Open();
+    flows_.reset();
+    auto record = FlowRecord::Load(directory_.path + "/flows");
+    ASSERT_OK(record);
+    auto flows = StaleFlows::Open(std::move(*record));
     ASSERT_OK(flows);
     flows_.emplace(std::move(*flows));
   }
 
-  // Rules first, then flows. How many flows went.
+  // Record, rules, flows. How many flows went.
   size_t Change(bool complete, std::vector<model::ServicePortRowPtr> rows,
                 std::vector<model::ServicePortKey> removed = {}) {
     const model::ServiceChange change =
         this->ChangeOf(complete, std::move(rows), std::move(removed));
+    EXPECT_OK(flows_->Before(change));
     EXPECT_OK(this->back_end_->Apply(change));
     auto deleted = flows_->After(change);
     EXPECT_OK(deleted);
@@ -47,6 +54,14 @@ class FlowWorld : public World {
   }
 
  private:
+  struct Directory {
+    std::string path = testing::TempDir() + "holdfast-flows-XXXXXX";
+    Directory() { EXPECT_NE(::mkdtemp(path.data()), nullptr); }
+    ~Directory() { std::filesystem::remove_all(path); }
+    Directory(const Directory&) = delete;
+    Directory& operator=(const Directory&) = delete;
+  };
+  Directory directory_;
   std::optional<StaleFlows> flows_;
 };
 

@@ -239,6 +239,29 @@ TEST_F(CgroupTreeTest, RemoveTakesNestedCgroupsOfTheContainerToo) {
   EXPECT_TRUE(ListChildren(*tree_->OpenPod(kUid, QosClass::kBestEffort))->empty());
 }
 
+// Far below what any path or recursion of ours could bound.
+TEST_F(CgroupTreeTest, RemoveTakesCgroupsHoweverDeepTheyNest) {
+  constexpr int kLevels = 300;
+  ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kBestEffort, {}));
+  auto made = tree_->MakeContainer(kUid, QosClass::kBestEffort, kId, {}, true);
+  ASSERT_TRUE(made);
+  ASSERT_TRUE(MakeChild(*made, "beside"));
+  Cgroup nested = std::move(MakeChild(*made, "own")->cgroup);
+  for (int i = 0; i < kLevels; ++i) {
+    auto deeper = MakeChild(nested, i % 2 == 0 ? "a" : "b");
+    ASSERT_TRUE(deeper) << deeper.error().message();
+    nested = std::move(deeper->cgroup);
+    if (i % 50 == 0) {
+      ASSERT_TRUE(MakeChild(nested, "leaf"));
+    }
+  }
+  Spawn(nested, [] { ::pause(); });
+  ASSERT_TRUE(WaitForProcesses(*made, 1)) << "found at the bottom";
+  auto removed = tree_->RemoveContainer(kUid, QosClass::kBestEffort, kId);
+  ASSERT_TRUE(removed) << removed.error().message();
+  EXPECT_TRUE(ListChildren(*tree_->OpenPod(kUid, QosClass::kBestEffort))->empty());
+}
+
 TEST_F(CgroupTreeTest, OomKillOfAChildIsCounted) {
   ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kBestEffort, {}));
   model::ResourceSpec limits;

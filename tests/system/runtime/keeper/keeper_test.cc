@@ -7,9 +7,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
+#include <string>
 #include <tuple>
+#include <utility>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -19,6 +26,8 @@
 
 namespace holdfast::runtime::keeper {
 namespace {
+
+using test_support::ReadText;
 
 TEST_F(KeeperTest, OneContainerFromLaunchToForget) {
   StartHolder();
@@ -245,27 +254,99 @@ TEST_F(KeeperTest, WhatIsNoFileOfOursDoesNotHoldUpCompression) {
   ExpectNothingLeft();
 }
 
-// Logs on a file system without room: output waits, is dropped when that lasts, and is reported.
-TEST_F(KeeperTest, AFullDiskDropsLinesAndSaysSo) {
-  std::filesystem::create_directories(Path("logs/pod_full/main"));
-  ASSERT_EQ(::mount("small", Path("logs/pod_full/main").c_str(), "tmpfs", 0, "size=128k"), 0);
+// A file system of its own below one container's logs.
+class SmallDisk {
+ public:
+  SmallDisk(std::string path, const char* size) : path_(std::move(path)) {
+    std::filesystem::create_directories(path_);
+    EXPECT_EQ(::mount("small", path_.c_str(), "tmpfs", 0, StrCat("size=", size).c_str()), 0);
+  }
+  ~SmallDisk() { EXPECT_EQ(::umount2(path_.c_str(), MNT_DETACH), 0); }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+  void Grow(const char* size) {
+    EXPECT_EQ(::mount("", path_.c_str(), nullptr, MS_REMOUNT, StrCat("size=", size).c_str()), 0);
+  }
+
+ private:
+  const std::string path_;
+};
+
+// Logs on a file system without room: output waits, is dropped when that lasts, and is reported to
+// the byte.
+TEST_F(KeeperTest, AFullDiskDropsLinesAndSaysHowMuch) {
+  using std::chrono::steady_clock;
+  SmallDisk disk(Path("logs/pod_full/main"), "128k");
   StartHolder();
   Subject full = Make("full", {"/bin/chatter", "lines", "20", "0", "200000"}, 0);
   ASSERT_TRUE(Start(full));
   const ContainerId id(full.id);
-  EXPECT_TRUE(Eventually([&] { return client().GetLogStatus(id)->bytes_dropped > 0; }));
-  ASSERT_EQ(::mount("", Path("logs/pod_full/main").c_str(), nullptr, MS_REMOUNT, "size=64m"), 0);
-  const auto marked = [&] {
-    std::ifstream in(full.log.path);
-    for (std::string line; std::getline(in, line);) {
-      if (line.find("bytes of output were lost here") != std::string::npos) return true;
+  uint64_t read = 0;
+  auto stands_since = steady_clock::now();
+  EXPECT_TRUE(Eventually([&] {
+    const auto status = client().GetLogStatus(id);
+    if (status->bytes_dropped == 0 && status->bytes_in != read) {
+      read = status->bytes_in;
+      stands_since = steady_clock::now();
     }
-    return false;
-  };
-  EXPECT_TRUE(Eventually(marked));
+    return status->bytes_dropped > 0;
+  }));
+  // Less than the ten seconds that output waits by how far apart the looks are.
+  EXPECT_GE(steady_clock::now() - stands_since, std::chrono::seconds(9));
+  disk.Grow("64m");
+  EXPECT_TRUE(Eventually([&] {
+    return ReadText(full.log.path).find("bytes of output were lost here") != std::string::npos;
+  }));
   Stop(full);
+  ASSERT_TRUE(client().WaitLogDrained(id, kPatience));
+  const auto status = client().GetLogStatus(id);
+  uint64_t kept = 0;
+  uint64_t told = 0;
+  for (const LogLine& line : ReadLog(full)) {
+    unsigned long long lost = 0;
+    const char* format = "holdfast: %llu bytes of output were lost here";
+    if (std::sscanf(line.text.c_str(), format, &lost) == 1) {
+      told += lost;
+    } else {
+      kept += line.text.size() + (line.tag == 'F' ? 1 : 0);
+    }
+  }
+  EXPECT_EQ(told, status->bytes_dropped);
+  EXPECT_EQ(kept + told, status->bytes_in);
   Clean(full);
-  ASSERT_EQ(::umount2(Path("logs/pod_full/main").c_str(), MNT_DETACH), 0);
+}
+
+// The container's own rotated files make room first: nothing new is lost while there are any.
+TEST_F(KeeperTest, AFullDiskTakesTheOldestLinesFirst) {
+  const SmallDisk disk(Path("logs/pod_rotated/main"), "400k");
+  StartHolder();
+  // However many files: only the lack of room can take one away.
+  Subject rotated = Make("rotated", {"/bin/chatter", "lines", "5", "0"}, 0, 100'000);
+  ASSERT_TRUE(Start(rotated));
+  const ContainerId id(rotated.id);
+  const auto directory = std::filesystem::path(rotated.log.path).parent_path();
+  ptrdiff_t most = 0;
+  EXPECT_TRUE(Eventually([&] {
+    const auto files = std::distance(std::filesystem::directory_iterator(directory), {});
+    most = std::max(most, files);
+    return files + 3 < most;
+  }));
+  Stop(rotated);
+  ASSERT_TRUE(client().WaitLogDrained(id, kPatience));
+  EXPECT_EQ(client().GetLogStatus(id)->bytes_dropped, 0u);
+  // Without a gap from the oldest line that is left, which is not the first.
+  long next = -1;
+  for (const LogLine& line : ReadLog(rotated)) {
+    long number = 0;
+    if (std::sscanf(line.text.c_str(), "out %ld", &number) != 1) continue;
+    if (next < 0) {
+      EXPECT_GT(number, 0);
+    }
+    EXPECT_TRUE(next < 0 || number == next) << line.text << ", wanted " << next;
+    next = number + 1;
+  }
+  EXPECT_GT(next, 0);
+  Clean(rotated);
 }
 
 }  // namespace

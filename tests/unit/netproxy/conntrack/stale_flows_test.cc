@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 namespace holdfast::netproxy {
 namespace {
 
@@ -85,6 +89,60 @@ TEST(FlowRulesTest, TcpEndsByItself) {
   FlowRules rules;
   rules.Add(&before, nullptr);
   EXPECT_TRUE(rules.Ports().empty());
+}
+
+TEST(FlowRulesTest, WhatAFormerAgentLeftBehindGoesWhereThereIsNoServiceAgain) {
+  const auto now = Row({"10.88.0.3"});
+  FlowRules rules;
+  rules.Add(nullptr, &now);
+  rules.AddLeftBehind({{false, model::L4Protocol::kUdp, 53}, Ip("10.96.0.11")});
+  rules.AddLeftBehind({{false, model::L4Protocol::kUdp, 30054}, Ip("0.0.0.0")});
+  EXPECT_TRUE(Stale(rules, "10.96.0.11", 53, "10.88.0.2"));
+  EXPECT_FALSE(Stale(rules, "10.96.0.11", 53, "10.96.0.11", 53)) << "never translated";
+  EXPECT_TRUE(Stale(rules, "192.0.2.2", 30054, "10.88.0.2"));
+  EXPECT_FALSE(Stale(rules, "198.51.100.1", 30054, "10.88.0.2")) << "no address of this node";
+  EXPECT_FALSE(Stale(rules, "10.96.0.10", 53, "10.88.0.3")) << "there is a Service";
+}
+
+class FlowRecordTest : public ::testing::Test {
+ protected:
+  void SetUp() override { ASSERT_NE(::mkdtemp(directory_.data()), nullptr); }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+  std::string Path() const { return directory_ + "/made/flows"; }
+  std::string directory_ = testing::TempDir() + "flow-record-XXXXXX";
+};
+
+TEST_F(FlowRecordTest, IsReadAsItWasWritten) {
+  const std::set<FlowPlace> places = {{{false, model::L4Protocol::kUdp, 53}, Ip("10.96.0.10")},
+                                      {{false, model::L4Protocol::kSctp, 30053}, Ip("0.0.0.0")},
+                                      {{true, model::L4Protocol::kUdp, 53}, Ip("fd00::a")}};
+  auto record = FlowRecord::Load(Path());
+  ASSERT_TRUE(record) << record.error().message();
+  EXPECT_TRUE(record->places().empty());
+  ASSERT_TRUE(record->Add(places));
+  EXPECT_EQ(FlowRecord::Load(Path())->places(), places);
+  ASSERT_TRUE(record->Replace({*places.begin()}));
+  EXPECT_EQ(FlowRecord::Load(Path())->places(), (std::set<FlowPlace>{*places.begin()}));
+}
+
+TEST_F(FlowRecordTest, SaysWhichLineIsNone) {
+  ASSERT_TRUE(FlowRecord::Load(Path()));
+  for (const char* line : {"tcp 53 10.96.0.10", "udp 70000 10.96.0.10", "udp 53 10.96.0", "udp 53",
+                           "udp 53 10.96.0.10 more", ""}) {
+    std::ofstream(Path()) << "udp 53 10.96.0.10\n" << line << "\n";
+    auto record = FlowRecord::Load(Path());
+    ASSERT_FALSE(record) << line;
+    EXPECT_TRUE(record.error().message().starts_with(Path() + ":2: ")) << record.error().message();
+  }
+}
+
+TEST_F(FlowRecordTest, AFailedWriteLeavesItAsItWas) {
+  auto record = FlowRecord::Load(Path());
+  ASSERT_TRUE(record);
+  std::filesystem::remove_all(directory_ + "/made");
+  const FlowPlace place{{false, model::L4Protocol::kUdp, 53}, Ip("10.96.0.10")};
+  EXPECT_FALSE(record->Add({place}));
+  EXPECT_TRUE(record->places().empty());
 }
 
 }  // namespace

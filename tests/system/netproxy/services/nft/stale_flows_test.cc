@@ -83,5 +83,24 @@ TEST_P(Flows, ARestartedAgentFindsWhatBecameStaleMeanwhile) {
   EXPECT_EQ(Send(pod, AddressOf("vip:11", v6()), 53), "b") << "its endpoint is still there";
 }
 
+// The former agent died between the rules without t/dns and the end of its flows, or t/dns went
+// while no agent lived: nothing but the record knows of it.
+TEST_P(Flows, ARestartedAgentEndsTheFlowsOfAServiceThatWentMeanwhile) {
+  Change(true, {Row("t/dns", {"a"}), Row("t/other", {"b"}, "vip:11", 30060)});
+  const UniqueFd pod = Sender(NamespaceOf("client"), addresses_.at("client")[v6() ? 1 : 0]);
+  const UniqueFd outside = Sender(outside_.get(), v6() ? "2001:db8::1" : "192.0.2.1");
+  EXPECT_EQ(Send(pod, Vip(), 53), "a");
+  EXPECT_EQ(Send(outside, NodeIp(), 30053), "a");
+  EXPECT_EQ(Send(pod, AddressOf("vip:11", v6()), 53), "b");
+  OpenFlows();
+  EXPECT_EQ(Change(true, {Row("t/other", {"b"}, "vip:11", 30060)}), 2u);
+  EXPECT_EQ(Send(pod, Vip(), 53), "nobody");
+  EXPECT_EQ(Send(outside, NodeIp(), 30053), "nobody");
+  EXPECT_EQ(Send(pod, AddressOf("vip:11", v6()), 53), "b");
+  // Looked for once: a flow of somebody else's by that address is none of ours.
+  OpenFlows();
+  EXPECT_EQ(Change(true, {Row("t/other", {"b"}, "vip:11", 30060)}), 0u);
+}
+
 }  // namespace
 }  // namespace holdfast::netproxy
