@@ -11,7 +11,7 @@
 #include "runtime/containers/pod_locks.h"
 #include "runtime/containers/table.h"
 #include "runtime/keeper/client/client.h"
-#include "runtime/plan/prepare.h"
+#include "runtime/gather/prepare.h"
 #include "runtime/state/store.h"
 
 namespace holdfast::runtime {

@@ -11,8 +11,6 @@
 #include <linux/seccomp.h>
 
 #include <cerrno>
-#include <map>
-#include <mutex>
 #include <utility>
 
 #include "holdfast/base/strings.h"
@@ -106,35 +104,11 @@ ArchitectureRules RulesFor(const ArchitectureNumbers& numbers, uint64_t capabili
 
 std::vector<model::BpfInstruction> DefaultSeccompProgram(uint64_t capabilities,
                                                          SeccompMachine machine) {
-  // Nearly all containers have the same few sets; writing the program takes longer than copying it.
-  static std::mutex mutex;
-  static std::map<std::pair<SeccompMachine, uint64_t>, BpfProgram> written;
-  constexpr size_t kMaxWritten = 64;
-  const std::lock_guard lock(mutex);
-  const std::pair key(machine, capabilities);
-  if (const auto known = written.find(key); known != written.end()) return known->second;
   std::vector<ArchitectureRules> rules;
   for (const ArchitectureNumbers& numbers : kArchitectures) {
     if (numbers.machine == machine) rules.push_back(RulesFor(numbers, capabilities));
   }
-  BpfProgram program = WriteSeccompProgram(rules, SECCOMP_RET_KILL_PROCESS);
-  if (written.size() >= kMaxWritten) written.clear();
-  written[key] = program;
-  return program;
-}
-
-Result<std::vector<model::BpfInstruction>> CompileSeccomp(const model::SecuritySpec& security,
-                                                          uint64_t capabilities) {
-  if (security.privileged) return std::vector<model::BpfInstruction>();
-  switch (security.seccomp) {
-    case model::SecuritySpec::Seccomp::kUnconfined:
-      return std::vector<model::BpfInstruction>();
-    case model::SecuritySpec::Seccomp::kLocalhost:
-      return LoadSeccompProfile(security.seccomp_profile, capabilities);
-    case model::SecuritySpec::Seccomp::kRuntimeDefault:
-      break;
-  }
-  return DefaultSeccompProgram(capabilities);
+  return WriteSeccompProgram(rules, SECCOMP_RET_KILL_PROCESS);
 }
 
 }  // namespace holdfast::runtime

@@ -43,6 +43,8 @@ RULES = [
     ("runtime/keeper/hold/", THIRD_PARTY + keeper_rooms("process", "hold")),
     ("runtime/keeper/launch/", THIRD_PARTY + keeper_rooms("process", "launch")),
     ("runtime/keeper/log/", THIRD_PARTY + keeper_rooms("process", "log")),
+    ("runtime/plan/", tuple(effect for effect in EFFECTS if effect not in ("holdfast/sys", "sys/")) +
+     ("holdfast/sys/files", "holdfast/sys/mount", "holdfast/sys/process", "runtime/gather/")),
     ("netproxy/table/", EFFECTS),
     ("agent/pod/decide/", EFFECTS),
     ("agent/pod/spec/", EFFECTS),

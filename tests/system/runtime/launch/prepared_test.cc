@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a ContainerSpec over the wire into a running container, as agent and launcher do it.
-#include "runtime/plan/prepare.h"
+#include "runtime/gather/prepare.h"
 
 #include <sys/mount.h>
 #include <sys/xattr.h>

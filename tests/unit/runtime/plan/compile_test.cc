@@ -13,7 +13,7 @@
 #include "runtime/plan/filesystem.h"
 #include "runtime/plan/limits.h"
 #include "runtime/plan/sandbox.h"
-#include "runtime/plan/sources.h"
+#include "runtime/gather/sources.h"
 
 namespace holdfast::runtime {
 namespace {

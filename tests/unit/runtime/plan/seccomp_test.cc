@@ -12,6 +12,7 @@
 #include <csignal>
 #include <fstream>
 
+#include "runtime/gather/seccomp.h"
 #include "runtime/launch/bpf_evaluator.h"
 #include "runtime/launch/filter.h"
 #include "runtime/plan/bpf_tree.h"
@@ -291,7 +292,7 @@ TEST_F(ProfileTest, AnythingWrongRefusesAndNeverRunsUnconfined) {
   }
   model::SecuritySpec security;
   security.seccomp = model::SecuritySpec::Seccomp::kLocalhost;
-  EXPECT_FALSE(CompileSeccomp(security, 0).has_value());
+  EXPECT_FALSE(SeccompProgram(security, 0).has_value());
 }
 
 TEST_F(ProfileTest, AnAllowedCallThatTheLibraryDoesNotKnowStaysRefused) {

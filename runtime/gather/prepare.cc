@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/plan/prepare.h"
+#include "runtime/gather/prepare.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -10,15 +10,12 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/mount.h"
+#include "runtime/gather/layered_root.h"
+#include "runtime/gather/seccomp.h"
+#include "runtime/gather/sources.h"
 #include "runtime/plan/capabilities.h"
-#include "runtime/plan/environment.h"
-#include "runtime/plan/filesystem.h"
-#include "runtime/plan/layered_root.h"
-#include "runtime/plan/limits.h"
+#include "runtime/plan/compile.h"
 #include "runtime/plan/sandbox.h"
-#include "runtime/plan/seccomp.h"
-#include "runtime/plan/sources.h"
-#include "runtime/plan/user.h"
 #include "runtime/plan/wire_check.h"
 
 namespace holdfast::runtime {
@@ -51,17 +48,7 @@ class FdList {
   PreparedPlan& plan_;
 };
 
-model::StdioPlan CompileStdio(const PodDescriptors& pod, bool tty, FdList& fds) {
-  model::StdioPlan stdio;
-  stdio.tty = tty;
-  if (tty) return stdio;
-  stdio.in = fds.Borrow(pod.standard_input);
-  stdio.out = fds.Borrow(pod.standard_output);
-  stdio.err = fds.Borrow(pod.standard_error);
-  return stdio;
-}
-
-model::CgroupPlan CompileCgroup(const PodDescriptors& pod, FdList& fds) {
+model::CgroupPlan BorrowCgroup(const PodDescriptors& pod, FdList& fds) {
   model::CgroupPlan cgroup;
   cgroup.unified = fds.Borrow(pod.cgroup_unified);
   for (const CgroupDirectory& directory : pod.cgroup_v1) {
@@ -89,71 +76,12 @@ std::expected<ResolvedUser, StartFailure> FindUser(const model::ContainerSpec& s
   return ResolveUser(spec.user, *passwd, *group, who);
 }
 
-// Everything of a process but its argv, cwd and streams: the same for the container's first process
-// and for every exec.
-Result<model::ProcessPlan> CompileProcess(const model::ContainerSpec& spec,
-                                          const ResolvedUser& user, bool tty,
-                                          const sys::HostFacts& facts,
-                                          std::vector<std::string>& warnings) {
-  model::ProcessPlan process;
-  ASSIGN_OR_RETURN(process.env, CompileEnvironment(spec.env, {spec.hostname, user.home, tty}));
-  process.cwd = spec.working_dir.empty() ? "/" : spec.working_dir;
-  process.uid = user.uid;
-  process.gid = user.gid;
-  process.groups = user.groups;
-  ASSIGN_OR_RETURN(const uint64_t capabilities,
-                   CompileCapabilities(spec.security, facts, warnings));
-  process.capabilities.bounding = capabilities;
-  process.capabilities.effective = capabilities;
-  process.capabilities.permitted = capabilities;
-  process.no_new_privs = !spec.security.allow_privilege_escalation && !spec.security.privileged;
-  ASSIGN_OR_RETURN(process.seccomp, CompileSeccomp(spec.security, capabilities));
-  ASSIGN_OR_RETURN(process.rlimits, CompileRlimits(spec.rlimits, facts));
-  process.oom_score_adj = spec.resources.oom_score_adj;
-  return process;
-}
-
-// The id that `id` of the pod has on the host.
-Result<uint32_t> OnHost(const std::vector<model::IdMapEntry>& map, uint32_t id) {
-  if (map.empty()) return id;
-  for (const model::IdMapEntry& entry : map) {
-    if (id >= entry.inside && id - entry.inside < entry.count) {
-      return entry.outside + (id - entry.inside);
-    }
-  }
-  return InvalidArgument(StrCat("id ", id, " is not mapped in the pod's user namespace, which has ",
-                                map.front().count, " ids (hostUsers: false)"));
-}
-
 Result<void> FillUser(const ResolvedUser& user, const PodDescriptors& pod, PreparedPlan& out) {
   out.user = {user.uid, user.gid, user.groups};
   ASSIGN_OR_RETURN(out.host_uid, OnHost(pod.user_map, user.uid));
   ASSIGN_OR_RETURN(out.host_gid, OnHost(pod.user_map, user.gid));
   for (const uint32_t group : user.groups) RETURN_IF_ERROR(OnHost(pod.user_map, group));
   return {};
-}
-
-Result<model::FdIndex> PodNamespace(model::NamespaceMode mode, int fd, const char* name,
-                                    FdList& fds) {
-  if (mode != model::NamespaceMode::kPod) return model::kNoFd;
-  if (fd < 0) return Unavailable(StrCat("the pod has no ", name, " namespace"));
-  return fds.Borrow(fd);
-}
-
-Result<model::NamespacePlan> CompileNamespaces(const model::ContainerSpec& spec,
-                                               const PodDescriptors& pod, FdList& fds) {
-  const model::NamespaceSpec& wanted = spec.namespaces;
-  model::NamespacePlan plan;
-  ASSIGN_OR_RETURN(plan.network,
-                   PodNamespace(wanted.network, pod.network_namespace, "network", fds));
-  ASSIGN_OR_RETURN(plan.ipc, PodNamespace(wanted.ipc, pod.ipc_namespace, "ipc", fds));
-  ASSIGN_OR_RETURN(plan.uts, PodNamespace(wanted.uts, pod.uts_namespace, "uts", fds));
-  ASSIGN_OR_RETURN(plan.pid, PodNamespace(wanted.pid, pod.pid_namespace, "pid", fds));
-  plan.new_pid = wanted.pid == model::NamespaceMode::kContainer;
-  // A privileged container manages the host's cgroups, so it must see them.
-  plan.new_cgroup = !spec.security.privileged;
-  plan.new_time = wanted.private_time;
-  return plan;
 }
 
 Result<FilesystemInput> OpenFilesystemInput(const model::ContainerSpec& spec,
@@ -228,56 +156,63 @@ Result<void> MapVolumes(const model::ContainerSpec& spec, const FilesystemInput&
   return {};
 }
 
-// hostUsers: false. Its cgroup namespace is always its own: the host's is out of its reach.
-Result<void> CompileUserNamespace(const PodDescriptors& pod, FdList& fds, model::LaunchPlan& plan) {
-  if (pod.user_namespace < 0 && pod.user_map.empty()) return {};
-  // One without the other would be a container with the ids of the host.
-  if (pod.user_namespace < 0) return Unavailable("the pod has lost its user namespace");
-  if (pod.user_map.empty()) return Unavailable("the ids of the pod's user namespace are not known");
-  plan.namespaces.user = fds.Borrow(pod.user_namespace);
-  plan.namespaces.new_cgroup = true;
-  ASSIGN_OR_RETURN(plan.root.owner, OnHost(pod.user_map, 0));
-  ASSIGN_OR_RETURN(MountFd devices, sys::CloneTree(AT_FDCWD, "/dev", true));
-  plan.host_devices = fds.Own(std::move(devices));
-  return {};
+// Of the pod's, what the spec says it joins: nothing else travels.
+model::FdIndex BorrowNamespace(model::NamespaceMode mode, int fd, FdList& fds) {
+  return mode == model::NamespaceMode::kPod ? fds.Borrow(fd) : model::kNoFd;
 }
 
-Result<void> CompileContainer(const model::ContainerSpec& spec, const sys::HostFacts& facts,
-                              const PodDescriptors& pod, const ResolvedUser& user,
-                              PreparedPlan& out) {
-  if (spec.argv.empty()) return InvalidArgument("no command specified");
+Result<ProcessInput> GatherProcess(const model::ContainerSpec& spec, const sys::HostFacts& facts,
+                                   const PodDescriptors& pod, const ResolvedUser& user, bool tty,
+                                   PreparedPlan& out) {
   FdList fds(out);
-  model::LaunchPlan plan;
-  ASSIGN_OR_RETURN(plan.namespaces, CompileNamespaces(spec, pod, fds));
-  plan.cgroup = CompileCgroup(pod, fds);
-  plan.root = {spec.root_fs.layers, spec.root_fs.scratch, spec.root_fs.read_only};
-  ASSIGN_OR_RETURN(const FilesystemInput input, OpenFilesystemInput(spec, pod, fds));
-  RETURN_IF_ERROR(MapVolumes(spec, input, pod, out.fds));
-  RETURN_IF_ERROR(CompileFilesystem(spec, input, plan));
-  RETURN_IF_ERROR(CompileUserNamespace(pod, fds, plan));
-  ASSIGN_OR_RETURN(plan.process, CompileProcess(spec, user, spec.tty, facts, out.warnings));
-  plan.process.argv = spec.argv;
-  plan.process.stdio = CompileStdio(pod, spec.tty, fds);
-  out.plan = std::move(plan);
+  ProcessInput input;
+  input.user = user;
+  ASSIGN_OR_RETURN(input.capabilities, CompileCapabilities(spec.security, facts, out.warnings));
+  ASSIGN_OR_RETURN(input.seccomp, SeccompProgram(spec.security, input.capabilities));
+  input.cgroup = BorrowCgroup(pod, fds);
+  if (tty) return input;
+  input.standard_input = fds.Borrow(pod.standard_input);
+  input.standard_output = fds.Borrow(pod.standard_output);
+  input.standard_error = fds.Borrow(pod.standard_error);
+  return input;
+}
+
+Result<ContainerInput> GatherContainer(const model::ContainerSpec& spec,
+                                       const sys::HostFacts& facts, const PodDescriptors& pod,
+                                       const ResolvedUser& user, PreparedPlan& out) {
+  FdList fds(out);
+  ContainerInput input;
+  input.network_namespace = BorrowNamespace(spec.namespaces.network, pod.network_namespace, fds);
+  input.ipc_namespace = BorrowNamespace(spec.namespaces.ipc, pod.ipc_namespace, fds);
+  input.uts_namespace = BorrowNamespace(spec.namespaces.uts, pod.uts_namespace, fds);
+  input.pid_namespace = BorrowNamespace(spec.namespaces.pid, pod.pid_namespace, fds);
+  input.user_namespace = fds.Borrow(pod.user_namespace);
+  input.user_map = pod.user_map;
+  if (pod.user_namespace >= 0) {
+    ASSIGN_OR_RETURN(MountFd devices, sys::CloneTree(AT_FDCWD, "/dev", true));
+    input.host_devices = fds.Own(std::move(devices));
+  }
+  ASSIGN_OR_RETURN(input.filesystem, OpenFilesystemInput(spec, pod, fds));
+  RETURN_IF_ERROR(MapVolumes(spec, input.filesystem, pod, out.fds));
+  ASSIGN_OR_RETURN(input.process, GatherProcess(spec, facts, pod, user, spec.tty, out));
+  return input;
+}
+
+Result<void> FillContainer(const model::ContainerSpec& spec, const sys::HostFacts& facts,
+                           const PodDescriptors& pod, const ResolvedUser& user, PreparedPlan& out) {
+  if (spec.argv.empty()) return InvalidArgument("no command specified");
+  ASSIGN_OR_RETURN(const ContainerInput input, GatherContainer(spec, facts, pod, user, out));
+  ASSIGN_OR_RETURN(out.plan, CompileContainer(spec, facts, input));
   return CheckPlan(out.plan);
 }
 
-Result<void> CompileExec(const model::ContainerSpec& spec, const ExecSpec& exec,
-                         const sys::HostFacts& facts, const PodDescriptors& pod, int target,
-                         const ResolvedUser& user, PreparedPlan& out) {
+Result<void> FillExec(const model::ContainerSpec& spec, const ExecSpec& exec,
+                      const sys::HostFacts& facts, const PodDescriptors& pod, int target,
+                      const ResolvedUser& user, PreparedPlan& out) {
   if (exec.argv.empty()) return InvalidArgument("no command specified");
-  FdList fds(out);
-  model::ExecPlan plan;
-  plan.target = fds.Borrow(target);
-  plan.join_user = !pod.user_map.empty();
-  plan.shares_pid_namespace = spec.namespaces.pid != model::NamespaceMode::kContainer;
-  plan.cgroup = CompileCgroup(pod, fds);
-  ASSIGN_OR_RETURN(plan.process, CompileProcess(spec, user, exec.tty, facts, out.warnings));
-  plan.process.argv = exec.argv;
-  plan.process.stdio = CompileStdio(pod, exec.tty, fds);
-  plan.process.stdio.rows = exec.rows;
-  plan.process.stdio.columns = exec.columns;
-  out.plan = std::move(plan);
+  const model::FdIndex index = FdList(out).Borrow(target);
+  ASSIGN_OR_RETURN(const ProcessInput input, GatherProcess(spec, facts, pod, user, exec.tty, out));
+  ASSIGN_OR_RETURN(out.plan, CompileExec(spec, exec, facts, input, index, !pod.user_map.empty()));
   return CheckPlan(out.plan);
 }
 
@@ -292,7 +227,7 @@ std::expected<PreparedPlan, StartFailure> PrepareContainer(const model::Containe
   if (auto filled = FillUser(*user, pod, prepared); !filled) {
     return Failed(Phase::kConfig, std::move(filled.error()));
   }
-  if (auto done = CompileContainer(spec, facts, pod, *user, prepared); !done) {
+  if (auto done = FillContainer(spec, facts, pod, *user, prepared); !done) {
     return Failed(Phase::kCreate, std::move(done.error()));
   }
   return prepared;
@@ -308,7 +243,7 @@ std::expected<PreparedPlan, StartFailure> PrepareExec(const model::ContainerSpec
   if (auto filled = FillUser(*user, pod, prepared); !filled) {
     return Failed(Phase::kConfig, std::move(filled.error()));
   }
-  if (auto done = CompileExec(spec, exec, facts, pod, target, *user, prepared); !done) {
+  if (auto done = FillExec(spec, exec, facts, pod, target, *user, prepared); !done) {
     return Failed(Phase::kCreate, std::move(done.error()));
   }
   return prepared;
@@ -325,7 +260,7 @@ Result<PreparedPlan> PrepareSandbox(const model::SandboxSpec& spec, const sys::H
     plan.init_binary = fds.Borrow(init_binary);
     if (plan.init_binary == model::kNoFd)
       return InvalidArgument("shared processes: no init binary");
-    plan.init_cgroup = CompileCgroup(pod, fds);
+    plan.init_cgroup = BorrowCgroup(pod, fds);
   }
   prepared.plan = std::move(plan);
   RETURN_IF_ERROR(CheckPlan(prepared.plan));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/plan/layered_root.h"
+#include "runtime/gather/layered_root.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

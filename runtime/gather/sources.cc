@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/plan/sources.h"
+#include "runtime/gather/sources.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>

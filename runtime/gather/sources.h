@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The impure part of plan preparation: opens what the plan's indexes refer to. Thread-safe.
+// What a plan's indexes refer to, opened. Thread-safe.
 #pragma once
 
 #include <string>

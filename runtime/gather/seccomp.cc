@@ -11,6 +11,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string_view>
 
 #include "holdfast/base/strings.h"
@@ -268,11 +269,36 @@ Result<std::vector<model::BpfInstruction>> Load(const std::string& path, uint64_
   return Export(filter.get());
 }
 
+// Nearly all containers have the same few sets; writing the program takes longer than copying it.
+std::vector<model::BpfInstruction> KnownDefaultProgram(uint64_t capabilities) {
+  static std::mutex mutex;
+  static std::map<uint64_t, std::vector<model::BpfInstruction>> written;
+  constexpr size_t kMaxWritten = 64;
+  const std::lock_guard lock(mutex);
+  if (const auto known = written.find(capabilities); known != written.end()) return known->second;
+  if (written.size() >= kMaxWritten) written.clear();
+  return written[capabilities] = DefaultSeccompProgram(capabilities);
+}
+
 }  // namespace
 
 Result<std::vector<model::BpfInstruction>> LoadSeccompProfile(const std::string& path,
                                                               uint64_t capabilities) {
   return WithContext(Load(path, capabilities), StrCat("seccomp profile \"", path, "\""));
+}
+
+Result<std::vector<model::BpfInstruction>> SeccompProgram(const model::SecuritySpec& security,
+                                                          uint64_t capabilities) {
+  if (security.privileged) return std::vector<model::BpfInstruction>();
+  switch (security.seccomp) {
+    case model::SecuritySpec::Seccomp::kUnconfined:
+      return std::vector<model::BpfInstruction>();
+    case model::SecuritySpec::Seccomp::kLocalhost:
+      return LoadSeccompProfile(security.seccomp_profile, capabilities);
+    case model::SecuritySpec::Seccomp::kRuntimeDefault:
+      break;
+  }
+  return KnownDefaultProgram(capabilities);
 }
 
 }  // namespace holdfast::runtime

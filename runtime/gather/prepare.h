@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a ContainerSpec to what the launcher is sent: opens volumes, resolves the user out of the
-// image, builds the seccomp program, then compiles (compile.h, pure). For the agent process only
-// (libseccomp for Localhost profiles). Thread-safe: no state.
+// From a spec to what the launcher is sent: opens volumes, reads the image's accounts, lists
+// devices, loads the seccomp profile, then compiles (runtime/plan/compile.h, pure). For the agent
+// process only. Thread-safe.
 #pragma once
 
 #include <expected>
