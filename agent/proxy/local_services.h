@@ -31,6 +31,7 @@ namespace holdfast::agent {
 
 struct LocalServicesOptions {
   std::string node_name;
+  std::string zone;  // "" when unknown
   ServiceDriverOptions driver;
   std::chrono::milliseconds patience{10'000};
   // Who answers for an address on the local segments, one line each; may be empty.
@@ -102,6 +103,8 @@ class LocalServices : public ServiceView {
   bool IsSettled(const model::ServiceName& name, const DesiredService& desired) const;
   void SetService(const DesiredService& desired);
   void UseService(const model::ServiceName& name, Completed completed);
+  void TellLeftOut(const model::ServiceName& name, const corev1::Service& desired);
+  NodeIdentity Node() const { return {options_.node_name, options_.zone}; }
   void RecordServices();
   void RemoveService(const model::ServiceName& name);
   void SetWrittenSlices(const PodSnapshot& snapshot);

@@ -6,6 +6,7 @@
 #include "agent/kube/times.h"
 #include "agent/proxy/local_endpoints.h"
 #include "agent/proxy/local_services.h"
+#include "agent/proxy/service_fields.h"
 #include "k8s/core/v1/service.pb.h"
 #include "k8s/discovery/v1/endpoint_slice.pb.h"
 
@@ -32,6 +33,7 @@ void LocalServices::SetService(const DesiredService& desired) {
 
 void LocalServices::UseService(const ServiceName& name, Completed completed) {
   edits_.push_back([row = ToModel(*completed.service)](auto& tracker) { tracker.SetService(row); });
+  TellLeftOut(name, *completed.desired);
   lacking_ = lacking_ || !completed.troubles.empty();
   bool news = false;
   {
@@ -43,6 +45,17 @@ void LocalServices::UseService(const ServiceName& name, Completed completed) {
     known.troubles = completed.troubles;
   }
   if (news) Tell(*completed.service, completed.troubles);
+}
+
+// Once for each version of it.
+void LocalServices::TellLeftOut(const ServiceName& name, const corev1::Service& desired) {
+  const auto known = services_.find(name);
+  if (known != services_.end() && known->second.desired.get() == &desired) return;
+  std::vector<ServiceTrouble> troubles;
+  for (std::string& text : LeftOut(desired)) {
+    troubles.push_back({kube::kFieldNotHonoured, std::move(text)});
+  }
+  Tell(desired, troubles);
 }
 
 // One sync for all that is new. Where it fails, who had addresses goes on as it is, and who had
@@ -120,7 +133,7 @@ void LocalServices::RebuildSlices(const ServiceName& name) {
     pods.push_back(it->second);
   }
   std::map<std::string, SlicePtr> fresh;
-  for (SlicePtr& slice : LocalSlices(*found->second.service, pods, options_.node_name)) {
+  for (SlicePtr& slice : LocalSlices(*found->second.service, pods, Node())) {
     Push(slice);
     fresh[slice->metadata().name()] = std::move(slice);
   }
@@ -135,7 +148,7 @@ void LocalServices::RebuildSlices(const ServiceName& name) {
 }
 
 void LocalServices::Push(const SlicePtr& slice) {
-  if (auto row = ToModel(*slice, {options_.node_name, ""}, numbers_)) {
+  if (auto row = ToModel(*slice, Node(), numbers_)) {
     edits_.push_back([row = std::move(*row)](auto& tracker) { tracker.SetSlice(row); });
     NoteTrigger(slice);
   }

@@ -14,6 +14,8 @@
 namespace holdfast::agent {
 namespace {
 
+constexpr char kZoneLabel[] = "topology.kubernetes.io/zone";
+
 using Log = std::function<void(const std::string& line)>;
 
 Result<std::unique_ptr<ServiceRules>> OpenRules(const AgentConfig& config, const Log& log,
@@ -108,6 +110,9 @@ Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& con
   ASSIGN_OR_RETURN(ServiceBook book, OpenBook(config, node.ranges, clock, log));
   LocalServicesOptions options;
   options.node_name = config.instance.node_name;
+  if (const auto zone = config.node_labels.find(kZoneLabel); zone != config.node_labels.end()) {
+    options.zone = zone->second;
+  }
   options.driver.table = node.table;
   options.driver.metrics = metrics;
   if (const Announcements* answering = proxy->announcements_.get()) {
