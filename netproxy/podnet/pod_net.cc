@@ -256,8 +256,9 @@ Result<void> PodNet::Wire(const PodRecord& record, int netns) {
   PodWiring wiring;
   wiring.uid = record.uid;
   wiring.interface = InterfaceName(instance_.interface_prefix, record.uid);
+  // The kernel takes 255 bytes with the 0 at the end.
   wiring.alias =
-      StrCat(record.pod_namespace, "/", record.pod_name, " ", record.uid.value).substr(0, 255);
+      StrCat(record.pod_namespace, "/", record.pod_name, " ", record.uid.value).substr(0, 254);
   wiring.mtu = mtu_;
   for (const IpAddress& a : record.addresses) {
     std::optional<IpAddress> node;
