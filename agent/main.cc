@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <utility>  // before asio.hpp: Boost 1.74 uses std::exchange without including it
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <chrono>
@@ -24,6 +25,7 @@
 #include "agent/log/logging.h"
 #include "agent/node/node_reader.h"
 #include "agent/notifying_image_store.h"
+#include "agent/pod/admit/node_admission.h"
 #include "agent/pod/execute/pod_table.h"
 #include "agent/proxy/pod_rules_guard.h"
 #include "agent/proxy/service_proxy.h"
@@ -76,6 +78,8 @@ struct Agent {
   std::unique_ptr<PodStateStore> state;
   RuntimeBook book;
   NodeEnvironmentCache node{config, clock};
+  NodeOfferCache offer{config, clock};
+  NodeAdmission admission{[this] { return offer.Get(); }};
   std::unique_ptr<PodViewStore> view;
   std::unique_ptr<ManifestEditor> editor;
   std::unique_ptr<ManifestDirectory> source;
@@ -118,13 +122,20 @@ Result<void> OpenNetwork(Agent& agent) {
   return {};
 }
 
+// A status shows an image by its repo digest, or by its id where none was known.
+bool Names(const Image& image, const std::string& shown) {
+  const auto& digests = image.repo_digests;
+  return shown == image.id.value ||
+         std::find(digests.begin(), digests.end(), shown) != digests.end();
+}
+
 // "container web of pod default/web-n1" for an image that a pod runs, "" otherwise.
 std::string UserOfImage(const PodView& view, const Image& image) {
   for (const PodPtr& pod : view.ListPods()) {
     const auto& status = pod->status();
     for (const auto* list : {&status.containerstatuses(), &status.initcontainerstatuses()}) {
       for (const auto& container : *list) {
-        if (container.imageid() != image.id.value || !container.state().has_running()) continue;
+        if (!Names(image, container.imageid()) || !container.state().has_running()) continue;
         return StrCat("container ", container.name(), " of pod ", pod->metadata().namespace_(), "/",
                       pod->metadata().name());
       }
@@ -202,7 +213,7 @@ Result<void> OpenTable(Agent& agent) {
       new PodServices{*agent.runtime, *agent.images, *agent.network, *agent.state, agent.book,
                       *agent.view, agent.clock, agent.config.instance, agent.config.max_back_off,
                       [&agent] { return agent.node.Get(); },
-                      [](const std::string& line) { spdlog::warn("{}", line); }});
+                      [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission});
   PodTableOptions options;
   options.workers = agent.config.workers;
   agent.table =

@@ -34,6 +34,10 @@ Access Number(int64_t AgentConfig::* member, int64_t least, int64_t most);
 Access Size(uint64_t AgentConfig::* member);
 Access Amounts(NodeAmounts AgentConfig::* member);
 Access Reserve(model::DiskReserve AgentConfig::* member);
+// The labels of the node, "key=value": syntax, and no name that is Kubernetes' own.
+Access NodeLabels();
+// Patterns of sysctls that have a value per network or ipc namespace.
+Access UnsafeSysctls();
 Access Enforced();  // a kubelet's list of what is enforced
 Access Duration(std::chrono::seconds AgentConfig::* member, int64_t least, int64_t most);
 

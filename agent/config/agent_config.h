@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -64,6 +65,10 @@ struct AgentConfig {
   // Of the node's capacity, not for pods. 0 of memory or pids in both: DefaultReserve.
   NodeAmounts kube_reserved;
   NodeAmounts system_reserved;
+  uint32_t max_pods = 110;  // that the node takes
+  // What pods may set beside the safe sysctls: names, or beginnings with '*' at the end.
+  std::vector<std::string> allowed_unsafe_sysctls;
+  std::map<std::string, std::string> node_labels;  // beside those that say what the machine is
   int64_t pod_pids_limit = 1024;         // processes and threads of one pod; 0 and -1: no limit
   bool enforce_node_allocatable = true;  // pods together get no more than what is left
   model::DiskReserve image_reserve;      // of the images' file system, not for images

@@ -10,6 +10,7 @@ namespace holdfast::agent {
 namespace {
 
 constexpr int64_t kLongestTimeout = 30 * 24 * 3600;
+constexpr uint32_t kMostPods = 100'000;
 constexpr int64_t kMostPids = 4 << 20;  // the kernel's PID_MAX_LIMIT
 
 }  // namespace
@@ -113,6 +114,17 @@ const std::vector<Field>& Fields() {
        Number(&A::log_max_files, 2, 1000)},
       {"maxContainerRestartPeriod", "TIME", "longest crash back-off, 1s to 300s (default 300s)",
        false, Duration(&A::max_back_off, 1, 300)},
+      {"maxPods", "N", "pods that this node takes (default 110)", false,
+       Number(&A::max_pods, 0, kMostPods)},
+      {"allowedUnsafeSysctls", "NAME",
+       "sysctls that pods may set beside the safe ones; kernel.msg* is all that begin so (default: "
+       "none)",
+       true, UnsafeSysctls()},
+      {"nodeLabels", "KEY=VALUE",
+       "labels of this node, for nodeSelector and node affinity; topology.kubernetes.io/zone is "
+       "its "
+       "zone",
+       true, NodeLabels(), true},
       {"podPidsLimit", "N",
        "processes and threads that one pod may have (default 1024); 0 or -1: as many as all pods "
        "together",

@@ -23,6 +23,15 @@ size_t Utf8SequenceLength(std::string_view text) {
   return length;
 }
 
+std::string CutUtf8(std::string_view text, size_t bytes) {
+  if (text.size() <= bytes) return std::string(text);
+  size_t end = bytes;
+  // The byte after the cut begins a sequence.
+  while (end > 0 && bytes - end < 4 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+    --end;
+  return std::string(text.substr(0, end));
+}
+
 std::string ReplaceInvalidUtf8(std::string_view text) {
   std::string out;
   out.reserve(text.size());

@@ -12,6 +12,9 @@ namespace holdfast::agent::kube {
 // (overlong, surrogate, beyond U+10FFFF, cut off).
 size_t Utf8SequenceLength(std::string_view text);
 
+// The beginning of `text`, at most `bytes`, that ends between two sequences.
+std::string CutUtf8(std::string_view text, size_t bytes);
+
 // Each byte that belongs to no valid sequence becomes U+FFFD.
 std::string ReplaceInvalidUtf8(std::string_view text);
 

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 
 #include <algorithm>
 #include <charconv>
@@ -21,7 +22,7 @@ namespace holdfast::agent {
 namespace {
 
 constexpr size_t kFileLimit = 10ull << 20;
-constexpr int64_t kMaxPods = 110;
+constexpr char kHugePages[] = "/sys/kernel/mm/hugepages";
 
 std::string ReadOrEmpty(const std::string& path) {
   auto text = sys::ReadFileAt(AT_FDCWD, path, kFileLimit);
@@ -89,11 +90,78 @@ int64_t NumberIn(const std::string& path) {
   return value;
 }
 
-void SetAmounts(const NodeAmounts& from, auto& to) {
-  const kube::Amount cpu = kube::Amount::FromMilli(from.cpu_milli);
-  to["cpu"].set_string(cpu.ToString());
-  to["memory"].set_string(StrCat(from.memory_bytes / 1024, "Ki"));
-  to["pods"].set_string(std::to_string(kMaxPods));
+// "hugepages-2Mi" and the others of this machine, with what is set aside for them.
+void AddHugePages(kube::ResourceList& list) {
+  const auto names = sys::ListDirAt(AT_FDCWD, kHugePages);
+  if (!names) return;                       // a kernel without them
+  for (const std::string& name : *names) {  // "hugepages-2048kB"
+    int64_t kib = 0;
+    const size_t dash = name.find('-') + 1;
+    std::from_chars(name.data() + dash, name.data() + name.size(), kib);
+    if (kib == 0) continue;
+    const auto amount = [](int64_t bytes) {
+      return kube::Amount::FromUnits(bytes, kube::Amount::Format::kBinarySi);
+    };
+    const int64_t count = NumberIn(StrCat(kHugePages, "/", name, "/nr_hugepages"));
+    list[StrCat("hugepages-", amount(kib * 1024).ToString())] = amount(count * kib * 1024);
+  }
+}
+
+// Of the file system that pods' writable layers, volumes and logs lie on.
+int64_t StorageBytes(const std::string& root_dir) {
+  struct statfs st{};
+  if (::statfs(root_dir.c_str(), &st) != 0) return 0;
+  return static_cast<int64_t>(st.f_blocks) * st.f_frsize;
+}
+
+kube::ResourceList ResourcesOf(const NodeAmounts& amounts, const AgentConfig& config) {
+  const auto bytes = [](int64_t number) {
+    return kube::Amount::FromUnits(number / 1024 * 1024, kube::Amount::Format::kBinarySi);
+  };
+  kube::ResourceList list;
+  list["cpu"] = kube::Amount::FromMilli(amounts.cpu_milli);
+  list["memory"] = bytes(amounts.memory_bytes);
+  list["ephemeral-storage"] = bytes(StorageBytes(config.instance.root_dir));
+  list["pods"] = kube::Amount::FromUnits(config.max_pods);
+  AddHugePages(list);
+  return list;
+}
+
+// As a kubelet writes bytes: always in Ki.
+void Show(const kube::ResourceList& from, auto& to) {
+  for (const auto& [name, amount] : from) {
+    const bool kib = name == "memory" || name == "ephemeral-storage";
+    to[name].set_string(kib ? StrCat(amount.Units() / 1024, "Ki") : amount.ToString());
+  }
+}
+
+// Checked at start; with less of it since, the node offers all that it has.
+NodeAmounts AmountsForPods(const AgentConfig& config) {
+  const NodeAmounts for_pods = CapacityForPods(config.instance);
+  return NodeAllocatable(config, for_pods).value_or(for_pods);
+}
+
+std::map<std::string, std::string> LabelsOf(const AgentConfig& config) {
+  utsname uts{};
+  ::uname(&uts);
+  const std::string architecture = Architecture(uts.machine);
+  std::map<std::string, std::string> labels = {
+      {"kubernetes.io/hostname", config.instance.node_name},
+      {"kubernetes.io/os", "linux"},
+      {"kubernetes.io/arch", architecture},
+      // Old names, that old manifests select by.
+      {"beta.kubernetes.io/os", "linux"},
+      {"beta.kubernetes.io/arch", architecture},
+  };
+  for (const auto& [key, value] : config.node_labels) labels[key] = value;
+  return labels;
+}
+
+std::string WhyNoAppArmor() {
+  if (!FirstLine("/sys/module/apparmor/parameters/enabled").starts_with('Y')) {
+    return "AppArmor is not enabled on the host";
+  }
+  return "AppArmor profiles are not set by this version";
 }
 
 }  // namespace
@@ -120,6 +188,7 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
   const NodeAmounts capacity = NodeCapacity();
   node->cpu_milli_capacity = capacity.cpu_milli;
   node->memory_capacity_bytes = capacity.memory_bytes;
+  node->memory_allocatable_bytes = AmountsForPods(config).memory_bytes;
   node->cluster_domain = instance.cluster_domain;
   node->cluster_dns = instance.cluster_dns;
   node->resolv_conf = ReadOrEmpty(instance.resolv_conf);
@@ -130,14 +199,14 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
   return node;
 }
 
-std::shared_ptr<const NodeEnvironment> NodeEnvironmentCache::Get() {
-  const std::lock_guard lock(mutex_);
-  const BootTime now = clock_.Boot();
-  if (node_ == nullptr || now - read_at_ > std::chrono::seconds(10)) {
-    node_ = ReadNodeEnvironment(config_);
-    read_at_ = now;
-  }
-  return node_;
+std::shared_ptr<const NodeOffer> ReadNodeOffer(const AgentConfig& config) {
+  auto offer = std::make_shared<NodeOffer>();
+  offer->name = config.instance.node_name;
+  offer->labels = LabelsOf(config);
+  offer->allocatable = ResourcesOf(AmountsForPods(config), config);
+  offer->allowed_unsafe_sysctls = config.allowed_unsafe_sysctls;
+  offer->no_app_armor = WhyNoAppArmor();
+  return offer;
 }
 
 corev1::Node MakeNode(const AgentConfig& config, std::string_view version, WallTime started,
@@ -149,19 +218,14 @@ corev1::Node MakeNode(const AgentConfig& config, std::string_view version, WallT
   node.mutable_metadata()->set_name(environment->node_name);
   kube::SetTime(started, node.mutable_metadata()->mutable_creationtimestamp());
   auto& labels = *node.mutable_metadata()->mutable_labels();
-  labels["kubernetes.io/hostname"] = environment->node_name;
-  labels["kubernetes.io/os"] = "linux";
-  labels["kubernetes.io/arch"] = Architecture(uts.machine);
+  for (const auto& [key, value] : LabelsOf(config)) labels[key] = value;
   for (const std::string& cidr : config.instance.pod_cidrs) node.mutable_spec()->add_podcidrs(cidr);
   if (!config.instance.pod_cidrs.empty()) {
     node.mutable_spec()->set_podcidr(config.instance.pod_cidrs.front());
   }
   corev1::NodeStatus& status = *node.mutable_status();
-  const NodeAmounts capacity = NodeCapacity();
-  SetAmounts(capacity, *status.mutable_capacity());
-  // Checked at start; with less of it since, the node shows all that it has.
-  const NodeAmounts for_pods = CapacityForPods(config.instance);
-  SetAmounts(NodeAllocatable(config, for_pods).value_or(for_pods), *status.mutable_allocatable());
+  Show(ResourcesOf(NodeCapacity(), config), *status.mutable_capacity());
+  Show(ResourcesOf(AmountsForPods(config), config), *status.mutable_allocatable());
   AddCondition(status, "Ready", true, "KubeletReady", "the agent is posting ready status", started,
                now);
   for (const std::string& ip : environment->host_ips) {

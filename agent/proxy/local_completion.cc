@@ -54,7 +54,7 @@ void LocalCompletion::Complete(std::vector<const DesiredService*> news) {
   for (const DesiredService* desired : news) {
     auto service = std::make_shared<corev1::Service>(*desired->object);
     std::vector<ServiceTrouble> troubles = book_.Complete(service.get());
-    waiting_[NameOf(*service)] = {desired->object, {service, std::move(troubles)}};
+    waiting_[NameOf(*service)] = {desired->object, service, std::move(troubles)};
   }
 }
 
@@ -79,21 +79,22 @@ LocalCompletion::Recorded LocalCompletion::Record() {
     const bool has_its_own = desired_.contains(name) && !lacking_.contains(name);
     if (!synced && has_its_own) continue;
     if (!synced) {
-      one.completed = {Bare(*one.completed.service), {{"ClusterIPNotAllocated", out.error}}};
+      one.service = Bare(*one.service);
+      one.troubles = {{"ClusterIPNotAllocated", out.error}};
     }
     Use(name, std::move(one), out.usable);
   }
   return out;
 }
 
-void LocalCompletion::Use(const ServiceName& name, Waiting waiting, CompletedServices& usable) {
-  desired_[name] = std::move(waiting.desired);
-  if (waiting.completed.troubles.empty()) {
+void LocalCompletion::Use(const ServiceName& name, Completed completed, CompletedServices& usable) {
+  desired_[name] = completed.desired;
+  if (completed.troubles.empty()) {
     lacking_.erase(name);
   } else {
     lacking_.insert(name);
   }
-  usable[name] = std::move(waiting.completed);
+  usable[name] = std::move(completed);
 }
 
 }  // namespace holdfast::agent

@@ -18,6 +18,7 @@ namespace holdfast::agent {
 class LocalCompletion {
  public:
   struct Completed {
+    ServicePtr desired;  // as the source has it
     ServicePtr service;
     std::vector<ServiceTrouble> troubles;
   };
@@ -45,16 +46,12 @@ class LocalCompletion {
   Recorded Record();
 
  private:
-  struct Waiting {
-    std::shared_ptr<const corev1::Service> desired;
-    Completed completed;
-  };
-  void Use(const model::ServiceName& name, Waiting waiting, CompletedServices& usable);
+  void Use(const model::ServiceName& name, Completed completed, CompletedServices& usable);
 
   ServiceBook book_;
-  std::map<model::ServiceName, std::shared_ptr<const corev1::Service>> desired_;  // as last used
+  std::map<model::ServiceName, ServicePtr> desired_;  // as last used
   std::set<model::ServiceName> lacking_;
-  std::map<model::ServiceName, Waiting> waiting_;  // for Record()
+  CompletedServices waiting_;  // for Record()
 };
 
 }  // namespace holdfast::agent

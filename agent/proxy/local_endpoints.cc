@@ -82,7 +82,7 @@ std::string AddressOf(const corev1::Pod& pod, bool v6) {
 }
 
 void FillEndpoint(const corev1::Service& service, const corev1::Pod& pod,
-                  const std::string& address, const std::string& node_name,
+                  const std::string& address, const NodeIdentity& node,
                   discoveryv1::Endpoint& out) {
   out.add_addresses(address);
   const bool terminating = pod.metadata().has_deletiontimestamp();
@@ -91,14 +91,18 @@ void FillEndpoint(const corev1::Service& service, const corev1::Pod& pod,
   out.mutable_conditions()->set_ready(publish || (serving && !terminating));
   out.mutable_conditions()->set_serving(serving);
   out.mutable_conditions()->set_terminating(terminating);
-  out.set_nodename(node_name);
+  out.set_nodename(node.name);
+  if (!node.zone.empty()) out.set_zone(node.zone);
   if (!pod.spec().hostname().empty()) out.set_hostname(pod.spec().hostname());
   out.mutable_targetref()->set_kind("Pod");
   out.mutable_targetref()->set_namespace_(pod.metadata().namespace_());
   out.mutable_targetref()->set_name(pod.metadata().name());
   out.mutable_targetref()->set_uid(pod.metadata().uid());
-  if (service.spec().trafficdistribution() == "PreferSameNode") {
-    out.mutable_hints()->add_fornodes()->set_name(node_name);
+  // Each value of it prefers the same zone; PreferClose is the old name of PreferSameZone.
+  const std::string& wish = service.spec().trafficdistribution();
+  if (wish == "PreferSameNode") out.mutable_hints()->add_fornodes()->set_name(node.name);
+  if (!wish.empty() && !node.zone.empty()) {
+    out.mutable_hints()->add_forzones()->set_name(node.zone);
   }
 }
 
@@ -147,7 +151,7 @@ bool Selects(const corev1::Service& service, const corev1::Pod& pod) {
 }
 
 std::vector<SlicePtr> LocalSlices(const corev1::Service& service, const std::vector<PodPtr>& pods,
-                                  const std::string& node_name) {
+                                  const NodeIdentity& node) {
   std::map<std::pair<bool, Ports>, discoveryv1::EndpointSlice> slices;
   for (const PodPtr& pod : pods) {
     if (!Selects(service, *pod) || HasEnded(*pod)) continue;
@@ -157,7 +161,7 @@ std::vector<SlicePtr> LocalSlices(const corev1::Service& service, const std::vec
       if (address.empty() || !HasFamily(service, v6)) continue;
       const auto [slice, added] = slices.try_emplace({v6, ports});
       if (added) slice->second = EmptySlice(service, v6, ports);
-      FillEndpoint(service, *pod, address, node_name, *slice->second.add_endpoints());
+      FillEndpoint(service, *pod, address, node, *slice->second.add_endpoints());
     }
   }
   std::vector<SlicePtr> out;

@@ -9,6 +9,7 @@
 
 #include "agent/kube/types_fwd.h"
 #include "agent/pod/view.h"
+#include "agent/proxy/convert.h"
 #include "agent/proxy/service_view.h"
 
 namespace holdfast::agent {
@@ -23,7 +24,8 @@ bool Selects(const corev1::Service& service, const corev1::Pod& pod);
 //   ready        Ready condition and not terminating, or publishNotReadyAddresses
 //   serving      Ready condition
 //   terminating  deletionTimestamp is set
+// Where the node's zone is known endpoints bear it; hints follow trafficDistribution.
 std::vector<SlicePtr> LocalSlices(const corev1::Service& service, const std::vector<PodPtr>& pods,
-                                  const std::string& node_name);
+                                  const NodeIdentity& node);
 
 }  // namespace holdfast::agent

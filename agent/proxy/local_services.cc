@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "agent/proxy/local_endpoints.h"
+#include "agent/proxy/service_fields.h"
 #include "agent/source/snapshot_difference.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/service.pb.h"
@@ -30,7 +31,7 @@ LocalServices::LocalServices(PodSource& source, PodView& pods, ServiceBook book,
       callbacks_(std::move(callbacks)),
       deadline_(Steady::now() + options_.patience),
       completion_(std::move(book)),
-      feed_({options_.node_name, ""}) {
+      feed_(Node()) {
   work_.source_changed = true;
   subscription_ = pods.WatchPods([this](const PodChange& change) {
     const auto& meta = change.pod->metadata();
@@ -167,15 +168,30 @@ void LocalServices::UseRecordedServices() {
     callbacks_.log(recorded.error);
   }
   record_error_ = std::move(recorded.error);
-  for (const auto& [name, completed] : recorded.usable) {
-    services_[name].service = completed.service;
-    feed_.SetService(*completed.service);
-    const bool news = catalog_.SetService(name, completed.service, completed.troubles);
-    if (!news || !callbacks_.trouble) continue;
-    for (const ServiceTrouble& trouble : completed.troubles) {
-      callbacks_.trouble(*completed.service, trouble);
+  for (const auto& [name, completed] : recorded.usable) UseService(name, completed);
+}
+
+void LocalServices::UseService(const ServiceName& name,
+                               const LocalCompletion::Completed& completed) {
+  Known& known = services_[name];
+  if (known.desired != completed.desired) {  // once for each version of it
+    std::vector<ServiceTrouble> ignored;
+    for (std::string& text : LeftOut(*completed.desired)) {
+      ignored.push_back({kube::kFieldNotHonoured, std::move(text)});
     }
+    Tell(*completed.desired, ignored);
   }
+  known.desired = completed.desired;
+  known.service = completed.service;
+  feed_.SetService(*completed.service);
+  const bool news = catalog_.SetService(name, completed.service, completed.troubles);
+  if (news) Tell(*completed.service, completed.troubles);
+}
+
+void LocalServices::Tell(const corev1::Service& service,
+                         const std::vector<ServiceTrouble>& troubles) {
+  if (!callbacks_.trouble) return;
+  for (const ServiceTrouble& trouble : troubles) callbacks_.trouble(service, trouble);
 }
 
 void LocalServices::RemoveService(const ServiceName& name) {
@@ -220,7 +236,7 @@ void LocalServices::RebuildSlices(const ServiceName& name) {
     pods.push_back(it->second);
   }
   std::map<std::string, SlicePtr> fresh;
-  for (SlicePtr& slice : LocalSlices(*found->second.service, pods, options_.node_name)) {
+  for (SlicePtr& slice : LocalSlices(*found->second.service, pods, Node())) {
     SetSlice(slice);
     fresh[slice->metadata().name()] = std::move(slice);
   }

@@ -32,6 +32,7 @@ namespace holdfast::agent {
 
 struct LocalServicesOptions {
   std::string node_name;
+  std::string zone;  // "" when unknown
   std::chrono::milliseconds patience{10'000};
 };
 
@@ -60,6 +61,7 @@ class LocalServices {
  private:
   using PodKey = std::pair<std::string, std::string>;  // namespace, name
   struct Known {
+    ServicePtr desired;                      // as the source has it
     ServicePtr service;                      // completed
     std::map<std::string, SlicePtr> slices;  // made here, by name
   };
@@ -79,6 +81,9 @@ class LocalServices {
   void CompleteServices(std::vector<const DesiredService*> news,
                         std::set<model::ServiceName>& touched);
   void UseRecordedServices();
+  void UseService(const model::ServiceName& name, const LocalCompletion::Completed& completed);
+  void Tell(const corev1::Service& service, const std::vector<ServiceTrouble>& troubles);
+  NodeIdentity Node() const { return {options_.node_name, options_.zone}; }
   void RemoveService(const model::ServiceName& name);
   void SetWrittenSlices(const PodSnapshot& snapshot);
   void SetWrittenSlice(const SlicePtr& slice);

@@ -17,6 +17,8 @@
 namespace holdfast::agent {
 namespace {
 
+constexpr char kZoneLabel[] = "topology.kubernetes.io/zone";
+
 using Log = std::function<void(const std::string& line)>;
 
 // Somebody else wrote into it: what a former agent left behind is not known.
@@ -155,6 +157,9 @@ Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& con
   proxy->StartDriver(node.table, metrics, clock, callbacks);
   LocalServicesOptions options;
   options.node_name = config.instance.node_name;
+  if (const auto zone = config.node_labels.find(kZoneLabel); zone != config.node_labels.end()) {
+    options.zone = zone->second;
+  }
   ASSIGN_OR_RETURN(proxy->services_,
                    LocalServices::Start(source, pods, std::move(book), *proxy->driver_,
                                         proxy->catalog_, std::move(options), std::move(callbacks)));

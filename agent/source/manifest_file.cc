@@ -11,6 +11,7 @@
 #include "agent/kube/manifest_reader.h"
 #include "agent/kube/pod_identity.h"
 #include "agent/kube/validation/validate.h"
+#include "agent/source/pod_of_node.h"
 #include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -38,6 +39,9 @@ void AppendLine(std::string& text, std::string_view line) {
 std::vector<kube::Diagnostic> CheckPod(const kube::ManifestObject& object, const corev1::Pod& pod,
                                        const FileRules& rules) {
   kube::FieldErrors errors = kube::ValidatePod(pod);
+  for (kube::FieldError& error : CheckPodOfNode(pod, rules.node_name)) {
+    errors.push_back(std::move(error));
+  }
   if (!rules.multiple_documents) {
     for (kube::FieldError& error : kube::ValidateStaticPod(pod)) errors.push_back(std::move(error));
   }
@@ -55,6 +59,7 @@ bool IsFaultless(const std::vector<kube::Diagnostic>& faults, FileObjects& out) 
 void AddPod(kube::ManifestObject& object, const std::string& name, const FileRules& rules,
             FileObjects& out) {
   std::unique_ptr<corev1::Pod> pod(object.Take<corev1::Pod>());
+  ClearSystemFields(pod.get());
   kube::SetPodDefaults(pod.get());
   if (!IsFaultless(CheckPod(object, *pod, rules), out)) return;
   kube::MakeStaticPod(pod.get(), rules.node_name, StrCat(rules.directory, "/", name));

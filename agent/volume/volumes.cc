@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "agent/kube/pod_resources.h"
 #include "agent/kube/quantity.h"
 #include "agent/volume/host_path.h"
 #include "agent/volume/mount_point.h"
@@ -22,6 +23,13 @@ namespace {
 
 constexpr long kTmpfsMagic = 0x01021994;
 
+// Where a kubelet has it, by the name of the plugin.
+std::string EmptyVolume(const corev1::Volume& volume, const PodPaths& paths) {
+  const char* plugin =
+      volume.volumesource().has_configmap() ? "kubernetes.io~configmap" : "kubernetes.io~secret";
+  return StrCat(paths.Dir(), "/volumes/", plugin, "/", volume.name());
+}
+
 bool IsMemory(const corev1::VolumeSource& source) { return source.emptydir().medium() == "Memory"; }
 
 Result<bool> IsTmpfs(int dir) {
@@ -30,14 +38,11 @@ Result<bool> IsTmpfs(int dir) {
   return st.f_type == kTmpfsMagic;
 }
 
-Result<void> MountMemory(const std::string& path, const corev1::EmptyDirVolumeSource& source) {
+Result<void> MountMemory(const std::string& path, int64_t bytes) {
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));
   if (mounted) return {};
   std::string options = "mode=0777";
-  if (source.has_sizelimit()) {
-    ASSIGN_OR_RETURN(const kube::Amount limit, kube::Amount::Parse(source.sizelimit().string()));
-    if (!limit.IsZero()) options += StrCat(",size=", limit.Units());
-  }
+  if (bytes > 0) options += StrCat(",size=", bytes);
   if (::mount("tmpfs", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
     return Error::FromErrno(errno, StrCat("mount tmpfs on ", path));
   }
@@ -46,7 +51,7 @@ Result<void> MountMemory(const std::string& path, const corev1::EmptyDirVolumeSo
 }
 
 Result<void> EnsureEmptyDir(const corev1::Pod& pod, const corev1::Volume& volume,
-                            const PodPaths& paths) {
+                            const PodPaths& paths, int64_t node_bytes) {
   const auto& source = volume.volumesource().emptydir();
   const std::string path = paths.EmptyDir(volume.name());
   if (!source.medium().empty() && source.medium() != "Memory") {
@@ -55,7 +60,9 @@ Result<void> EnsureEmptyDir(const corev1::Pod& pod, const corev1::Volume& volume
   ASSIGN_OR_RETURN(DirFd parent, sys::MakeDirs(AT_FDCWD, paths.EmptyDirs(), 0750));
   ASSIGN_OR_RETURN(DirFd made, sys::MakeDirs(parent.get(), volume.name(), 0777));
   HOLDFAST_PAUSE_POINT("agent.volume.empty_dir_made");
-  if (IsMemory(volume.volumesource())) RETURN_IF_ERROR(MountMemory(path, source));
+  if (IsMemory(volume.volumesource())) {
+    RETURN_IF_ERROR(MountMemory(path, MemoryVolumeBytes(pod.spec(), source, node_bytes)));
+  }
   ASSIGN_OR_RETURN(UniqueFd dir, sys::OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   // Against the umask; a setgid bit that fsGroup put there stays.
   struct stat st{};
@@ -83,13 +90,20 @@ Error Missing(const corev1::VolumeSource& source) {
   return Unsupported("no volume plugin matched: this kind of volume is not supported");
 }
 
-Result<void> EnsureOne(const corev1::Pod& pod, const corev1::Volume& volume,
-                       const PodPaths& paths) {
+// A ConfigMap or Secret that may be missing: the volume is there, with nothing in it.
+bool IsEmptyVolume(const corev1::VolumeSource& source) {
+  return source.configmap().optional() || source.secret().optional();
+}
+
+Result<void> EnsureOne(const corev1::Pod& pod, const corev1::Volume& volume, const PodPaths& paths,
+                       int64_t node_bytes) {
   const auto& source = volume.volumesource();
   if (source.has_hostpath())
     return EnsureHostPath(source.hostpath().path(), source.hostpath().type());
-  if (source.has_emptydir()) return EnsureEmptyDir(pod, volume, paths);
-  return Missing(source);
+  if (source.has_emptydir()) return EnsureEmptyDir(pod, volume, paths, node_bytes);
+  if (!IsEmptyVolume(source)) return Missing(source);
+  RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, EmptyVolume(volume, paths), 0755));
+  return {};
 }
 
 }  // namespace
@@ -100,13 +114,29 @@ std::map<std::string, std::string> VolumePaths(const corev1::Pod& pod, const Pod
     const auto& source = volume.volumesource();
     if (source.has_hostpath()) out[volume.name()] = source.hostpath().path();
     if (source.has_emptydir()) out[volume.name()] = paths.EmptyDir(volume.name());
+    if (IsEmptyVolume(source)) out[volume.name()] = EmptyVolume(volume, paths);
   }
   return out;
 }
 
-Result<void> EnsureVolumes(const corev1::Pod& pod, const PodPaths& paths) {
+int64_t MemoryVolumeBytes(const corev1::PodSpec& pod, const corev1::EmptyDirVolumeSource& volume,
+                          int64_t node_bytes) {
+  int64_t bytes = node_bytes;
+  const auto bound = [&bytes](int64_t limit) {
+    if (limit > 0 && (bytes <= 0 || limit < bytes)) bytes = limit;
+  };
+  if (kube::HasPodLimit(pod, "memory")) {
+    bound(kube::MemoryBytes(kube::PodLimits(pod)).value_or(0));
+  }
+  if (const auto limit = kube::Amount::Parse(volume.sizelimit().string()); limit) {
+    bound(limit->Units());
+  }
+  return bytes;
+}
+
+Result<void> EnsureVolumes(const corev1::Pod& pod, const PodPaths& paths, int64_t node_bytes) {
   for (const corev1::Volume& volume : pod.spec().volumes()) {
-    if (auto done = EnsureOne(pod, volume, paths); !done) {
+    if (auto done = EnsureOne(pod, volume, paths, node_bytes); !done) {
       return std::move(done.error())
           .Wrap(StrCat("MountVolume.SetUp failed for volume \"", volume.name(), "\" "));
     }

@@ -4,6 +4,7 @@
 // network file system.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -19,8 +20,14 @@ namespace corev1 = ::k8s::io::api::core::v1;
 // up; pure.
 std::map<std::string, std::string> VolumePaths(const corev1::Pod& pod, const PodPaths& paths);
 
-// Makes what is missing. Idempotent; the error is the message of a FailedMount event.
-Result<void> EnsureVolumes(const corev1::Pod& pod, const PodPaths& paths);
+// How large an emptyDir in memory is: its sizeLimit, but no more than the pod's memory limit and
+// than the node has for pods (feature-map 1.22.1). 0: nothing bounds it. Pure.
+int64_t MemoryVolumeBytes(const corev1::PodSpec& pod, const corev1::EmptyDirVolumeSource& volume,
+                          int64_t node_bytes);
+
+// Makes what is missing. Idempotent; the error is the message of a FailedMount event. `node_bytes`:
+// the memory that the node has for pods.
+Result<void> EnsureVolumes(const corev1::Pod& pod, const PodPaths& paths, int64_t node_bytes);
 
 // Makes the directory `sub_path` of a volume unless something is there; never leaves the volume.
 Result<void> EnsureSubPath(const std::string& volume, const std::string& sub_path);

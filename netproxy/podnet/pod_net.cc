@@ -113,8 +113,30 @@ Result<void> PodNet::MarkOccupied() {
   return {};
 }
 
+// Nothing of a pod is made anew while it runs (no kubelet does it either: its connections are gone
+// with the interface), but it is told, once.
+Result<void> PodNet::TellLostInterfaces() {
+  ASSIGN_OR_RETURN(const std::vector<sys::Link> links, rtnl_.ListLinks());
+  std::set<std::string> present;
+  for (const sys::Link& link : links) present.insert(link.name);
+  std::set<PodUid> lost;
+  for (const auto& [uid, record] : book_.records()) {
+    const std::string name = InterfaceName(instance_.interface_prefix, uid);
+    if (record.releasing || present.contains(name)) continue;
+    lost.insert(uid);
+    if (lost_.contains(uid)) continue;
+    warnings_.push_back(StrCat("pod ", record.pod_namespace, "/", record.pod_name,
+                               ": somebody deleted its interface ", name,
+                               ": it has no network until it is deleted and made again"));
+  }
+  lost_ = std::move(lost);
+  return {};
+}
+
 Result<void> PodNet::Ensure() {
   const std::lock_guard lock(mutex_);
+  // Not at start: a record may be of a pod whose wiring was cut short and goes on.
+  if (ensured_) RETURN_IF_ERROR(TellLostInterfaces());
   RETURN_IF_ERROR(EnsureLocked());
   RETURN_IF_ERROR(ReleaseGone(releasing_.size()));
   return MarkOccupied();
@@ -234,8 +256,9 @@ Result<void> PodNet::Wire(const PodRecord& record, int netns) {
   PodWiring wiring;
   wiring.uid = record.uid;
   wiring.interface = InterfaceName(instance_.interface_prefix, record.uid);
+  // The kernel takes 255 bytes with the 0 at the end.
   wiring.alias =
-      StrCat(record.pod_namespace, "/", record.pod_name, " ", record.uid.value).substr(0, 255);
+      StrCat(record.pod_namespace, "/", record.pod_name, " ", record.uid.value).substr(0, 254);
   wiring.mtu = mtu_;
   for (const IpAddress& a : record.addresses) {
     std::optional<IpAddress> node;

@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,7 @@ class PodNet : public PodNetwork {
 
   Result<void> AdoptRecords();
   Result<void> EnsureLocked();
+  Result<void> TellLostInterfaces();
   Result<std::vector<std::string>> SetupLocked(const PodNetworkRequest& request);
   Result<void> TeardownLocked(const PodUid& uid);
 
@@ -76,6 +78,7 @@ class PodNet : public PodNetwork {
   bool ensured_ = false;
   uint32_t mtu_ = 0;  // known once ensured_
   std::vector<std::string> warnings_;
+  std::set<PodUid> lost_;  // whose interface was gone at the last Ensure(): told once
   std::vector<std::string> node_warnings_;  // of the last Ensure(): told once, not at every resync
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "agent/pod/state/paths.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::api {
@@ -128,7 +129,7 @@ Result<uint32_t> LogAttempt(const core::Pod& pod, const std::string& container, 
 
 std::string LogDirectory(const core::Pod& pod, const std::string& container) {
   const auto& meta = pod.metadata();
-  return StrCat(meta.namespace_(), "_", meta.name(), "_", meta.uid(), "/", container);
+  return StrCat(PodPaths::LogName(meta.namespace_(), meta.name(), meta.uid()), "/", container);
 }
 
 bool RunsNoMore(const core::Pod& pod, const std::string& container) {

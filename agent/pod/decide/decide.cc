@@ -49,6 +49,16 @@ void NoteDeletion(Planning& p) {
   }
 }
 
+// The node does not take it: it ends without ever having begun, and is not tried again.
+void NoteRejection(Planning& p) {
+  const auto& admission = p.memory.admission;
+  if (!admission || admission->admitted()) return;
+  BeginEnding(p, Ending::Why::kRejected, std::chrono::seconds(0));
+  p.memory.terminal_reason = admission->reason;
+  p.memory.terminal_message = StrCat("Pod was rejected: ", admission->message);
+  p.Event(true, admission->reason, admission->message, nullptr);
+}
+
 // activeDeadlineSeconds counts from status.startTime on the wall clock, read once per process.
 void NoteActiveDeadline(Planning& p) {
   if (!p.pod.spec().has_activedeadlineseconds()) return;
@@ -162,6 +172,7 @@ Decision Decide(const PodFacts& facts, PodMemory memory) {
   Absorb(facts, p.memory);
   // 2. Why the pod may have to end.
   if (facts.deletion_grace) NoteDeletion(p);
+  if (!p.memory.ending) NoteRejection(p);
   if (!p.memory.ending) NoteActiveDeadline(p);
   if (!p.memory.ending && p.memory.restarting_all && !AnythingRuns(p.memory)) FinishRestartAll(p);
   if (!p.memory.ending && !p.memory.restarting_all) NoteCompletion(p);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/kube/utf8.h"
 #include "agent/pod/decide/back_off.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "holdfast/base/strings.h"
@@ -11,7 +12,6 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr size_t kTerminationFileLimit = 4096;
 constexpr size_t kLogTailBytes = 2048;
 constexpr size_t kLogTailLines = 80;
 constexpr std::chrono::seconds kSyncBackOff{10};
@@ -105,13 +105,14 @@ std::string Tail(const std::string& text, size_t bytes, size_t lines) {
 
 }  // namespace
 
+// A container writes what it likes; a status is UTF-8, or nobody can read the whole pod.
 std::string TerminationMessage(const corev1::Container& spec, const ContainerFact& fact) {
   const bool failed = fact.observed.exit && fact.observed.exit->exit_code != 0;
   if (fact.termination_file.empty() && failed &&
       spec.terminationmessagepolicy() == "FallbackToLogsOnError") {
-    return Tail(fact.log_tail, kLogTailBytes, kLogTailLines);
+    return kube::ReplaceInvalidUtf8(Tail(fact.log_tail, kLogTailBytes, kLogTailLines));
   }
-  return fact.termination_file.substr(0, kTerminationFileLimit);
+  return kube::ReplaceInvalidUtf8(fact.termination_file.substr(0, kTerminationFileBytes));
 }
 
 void Absorb(const PodFacts& facts, PodMemory& memory) {

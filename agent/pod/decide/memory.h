@@ -2,6 +2,7 @@
 // Changes of a pod's memory by what was observed and by what our own actions led to. Pure.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -27,7 +28,11 @@ void RecordKilled(PodMemory& memory, const std::string& container, BootTime boot
 void RecordPodFailure(PodMemory& memory, std::string reason, std::string message, BootTime boot);
 void RecordSandbox(PodMemory& memory, std::vector<std::string> pod_ips);
 
-// What a terminated state says: the termination file, or the log's tail when the policy asks.
+// More of a termination message than this is not read.
+inline constexpr size_t kTerminationFileBytes = 4096;
+
+// What a terminated state says, as UTF-8: the termination file, or the log's tail when the policy
+// asks.
 std::string TerminationMessage(const corev1::Container& spec, const ContainerFact& fact);
 
 }  // namespace holdfast::agent

@@ -62,7 +62,7 @@ void PlanStart(Planning& p, const SpecContainer& c) {
   const ImageFact& image = p.facts.images.at(c.spec->image());
   mine.failure.reset();
   const bool known = mine.launch && mine.launch->attempt == mine.attempts;
-  mine.launch = Launch{mine.attempts, image.name, image.id, StopSignal(c, image)};
+  mine.launch = Launch{mine.attempts, image.name, image.id, StopSignal(c, image), image.digest};
   Action start{Action::Kind::kStart, c.name()};
   start.attempt = mine.attempts;
   p.Act(std::move(start));

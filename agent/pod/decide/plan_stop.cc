@@ -60,6 +60,7 @@ bool StopSidecars(Planning& p) {
 
 void PlanEnding(Planning& p) {
   for (auto& [name, mine] : p.memory.containers) mine.failure.reset();
+  p.memory.failure.reset();  // what could not be made is no longer waited for
   if (!StopAllBut(p, Role::kSidecar)) return;
   if (!StopSidecars(p)) return;
   if (p.facts.sandbox_exists) p.Act({Action::Kind::kRemoveSandbox});

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/kube/pod_resources.h"
+#include "agent/kube/utf8.h"
 #include "agent/pod/decide/planning.h"
 #include "holdfast/base/strings.h"
 
@@ -27,7 +28,7 @@ void FillTerminated(corev1::ContainerStateTerminated* out, const Finished& finis
   out->set_exitcode(finished.exit_code);
   if (finished.signal != 0) out->set_signal(finished.signal);
   out->set_reason(finished.reason);
-  if (!finished.message.empty()) out->set_message(finished.message.substr(0, message_limit));
+  if (!finished.message.empty()) out->set_message(kube::CutUtf8(finished.message, message_limit));
   SetTime(out->mutable_startedat(), finished.started_at);
   SetTime(out->mutable_finishedat(), finished.finished_at);
   if (!finished.id.empty()) out->set_containerid(FullId(finished.id));
@@ -101,7 +102,7 @@ void FillContainer(const Planning& p, const SpecContainer& c, size_t message_lim
   out->set_started(mine.current.has_value());
   out->set_restartcount(mine.attempts == 0 ? 0 : static_cast<int32_t>(mine.attempts - 1));
   out->set_image(mine.launch ? mine.launch->image : c.spec->image());
-  out->set_imageid(mine.launch ? mine.launch->image_id : "");
+  out->set_imageid(mine.launch ? mine.launch->ShownImage() : "");
   const std::string id =
       mine.current ? FullId(mine.current->id) : (mine.last ? FullId(mine.last->id) : std::string());
   if (!id.empty()) out->set_containerid(id);
@@ -158,6 +159,11 @@ bool SomethingRuns(const Planning& p) {
                      [](const auto& entry) { return entry.second.current.has_value(); });
 }
 
+// A pod that never was the node's has no conditions and no containers, as with a kubelet.
+bool IsRejected(const PodMemory& memory) {
+  return memory.admission && !memory.admission->admitted();
+}
+
 }  // namespace
 
 std::string ComputePhase(const Planning& p) {
@@ -188,6 +194,7 @@ corev1::PodStatus ComputeStatus(Planning& p) {
   }
   SetTime(status.mutable_starttime(), p.memory.start_time);
   status.set_qosclass(std::string(kube::QosClassName(kube::ComputeQosClass(p.pod.spec()))));
+  if (IsRejected(p.memory)) return status;
   FillAddresses(p, status);
   const size_t message_limit = kPodMessageBytes / std::max<size_t>(p.containers.size(), 3);
   for (const SpecContainer& c : p.containers) {

@@ -40,6 +40,7 @@ struct ImageFact {
   std::string name;         // kPresent: how status.image shows it
   std::string stop_signal;  // kPresent: the image's STOPSIGNAL, may be empty
   std::string error;        // otherwise
+  std::string digest = {};  // kPresent: "repo@sha256:…" where one is known
   bool operator==(const ImageFact&) const = default;
 };
 
@@ -86,6 +87,8 @@ struct Launch {
   std::string image;
   std::string image_id;
   int stop_signal = SIGTERM;
+  std::string image_digest = {};  // "repo@sha256:…" where one was known: what status.imageID shows
+  const std::string& ShownImage() const { return image_digest.empty() ? image_id : image_digest; }
   bool operator==(const Launch&) const = default;
 };
 
@@ -144,6 +147,14 @@ struct ContainerMemory {
   bool operator==(const ContainerMemory&) const = default;
 };
 
+// Whether the node took the pod (agent/pod/admit): decided once per UID, kept with the record.
+struct Admission {
+  std::string reason;   // "OutOfcpu"; "" when it was taken
+  std::string message;  // why not
+  bool admitted() const { return reason.empty(); }
+  bool operator==(const Admission&) const = default;
+};
+
 // Why the whole pod is being stopped, or was.
 struct Ending {
   enum class Why : uint8_t { kDeleted, kCompleted, kDeadline, kRejected };
@@ -163,6 +174,7 @@ struct ConditionMemory {
 
 struct PodMemory {
   WallTime start_time;
+  std::optional<Admission> admission;  // not judged yet: nothing was started
   std::map<std::string, ContainerMemory> containers;
   bool sandbox_made = false;    // a sandbox stood before; its loss runs the init containers again
   bool initialized = false;     // init containers done in this sandbox

@@ -12,6 +12,7 @@
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/execute/pod_worker.h"
 #include "agent/pod/spec/container_spec_builder.h"
+#include "agent/volume/image_volumes.h"
 #include "agent/volume/pod_files.h"
 #include "agent/volume/volumes.h"
 #include "holdfast/base/strings.h"
@@ -79,6 +80,9 @@ std::expected<StartedContainer, StartFailure> PodWorker::PrepareAndStart(const A
                        VolumePaths(*pod_, paths_),
                        NewContainerId(),
                        action.attempt};
+  auto image_volumes = MakeImageVolumes(*image, action);
+  if (!image_volumes) return std::unexpected(CreateFailure(std::move(image_volumes.error())));
+  build.image_volumes = std::move(*image_volumes);
   auto spec = BuildContainerSpec(build);
   if (!spec) return std::unexpected(std::move(spec.error()));
   if (auto ready = PrepareFiles(*spec, *container); !ready) {
@@ -86,6 +90,18 @@ std::expected<StartedContainer, StartFailure> PodWorker::PrepareAndStart(const A
   }
   HOLDFAST_PAUSE_POINT("agent.pod.start_prepared");
   return services_.runtime.Start(*spec);
+}
+
+Result<std::map<std::string, std::string>> PodWorker::MakeImageVolumes(const Image& image,
+                                                                       const Action& action) {
+  std::map<std::string, std::string> places;
+  for (const ImageVolume& volume : ImageVolumes(image)) {
+    const std::string directory =
+        paths_.ImageVolume(action.container, action.attempt, places.size());
+    RETURN_IF_ERROR(EnsureImageVolume(directory, volume));
+    places[volume.path] = directory;
+  }
+  return places;
 }
 
 Result<void> PodWorker::PrepareFiles(const model::ContainerSpec& spec,

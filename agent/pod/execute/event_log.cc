@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/kube/utf8.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -19,6 +20,11 @@ constexpr size_t kMaxGroups = 4096;
 
 void SetTime(metav1::Time* out, WallTime time) {
   out->set_seconds(std::chrono::floor<std::chrono::seconds>(time.since_epoch).count());
+}
+
+// Names of files and what a kernel says may hold any bytes.
+std::string Shown(const std::string& message) {
+  return kube::CutUtf8(kube::ReplaceInvalidUtf8(message), kMessageLimit);
 }
 
 WallTime TimeOf(const metav1::Time& time) { return {std::chrono::seconds(time.seconds())}; }
@@ -70,7 +76,7 @@ EventPtr EventLog::MakeEvent(const EventSubject& subject, const EventNote& note,
   object->set_apiversion("v1");
   if (const std::string path = FieldPath(note); !path.empty()) object->set_fieldpath(path);
   event->set_reason(note.reason);
-  event->set_message(message.substr(0, kMessageLimit));
+  event->set_message(Shown(message));
   event->mutable_source()->set_component(subject.component);
   event->mutable_source()->set_host(node_name_);
   SetTime(event->mutable_firsttimestamp(), now);
@@ -126,7 +132,7 @@ std::vector<EventChange> EventLog::Record(const EventSubject& subject, const Eve
   if (known != by_key_.end()) {
     event = std::make_shared<corev1::Event>(*known->second->second);
     event->set_count(event->count() + 1);
-    event->set_message(message.substr(0, kMessageLimit));
+    event->set_message(Shown(message));
     SetTime(event->mutable_lasttimestamp(), now);
     events_.erase(known->second);
   } else {

@@ -63,7 +63,7 @@ bool PodWorker::Finish(const Action& action, const Result<void>& result, const c
 }
 
 bool PodWorker::EnsurePodVolumes() {
-  if (auto done = EnsureVolumes(*pod_, paths_); !done) {
+  if (auto done = EnsureVolumes(*pod_, paths_, services_.node()->memory_allocatable_bytes); !done) {
     const std::string& text = done.error().message();
     RecordPodFailure(memory_, "FailedMount", text, services_.clock.Boot());
     Publish(EventNote{true, "FailedMount", text, "", false});
@@ -94,6 +94,7 @@ bool PodWorker::EnsurePodSandbox() {
 
 // 1. namespaces and cgroup; 2. links and addresses; 3. the files that depend on the addresses.
 Result<std::vector<std::string>> PodWorker::MakeSandbox() {
+  RETURN_IF_ERROR(CheckRuntimeClass(*pod_));
   const auto node = services_.node();
   const model::SandboxSpec spec = BuildSandboxSpec(*pod_, *node);
   RETURN_IF_ERROR(services_.runtime.EnsureSandbox(spec));
@@ -149,8 +150,7 @@ Result<void> PodWorker::CleanUp() {
   RETURN_IF_ERROR(ReleasePodFiles(paths_.Files()));
   auto links = sys::OpenDir(services_.instance.container_log_dir);
   if (links) {
-    const auto& meta = pod_->metadata();
-    const std::string prefix = StrCat(meta.name(), "_", meta.namespace_(), "_");
+    const std::string prefix = paths_.LogLinkPrefix();
     ASSIGN_OR_RETURN(const auto names,
                      sys::ListDirAt(AT_FDCWD, services_.instance.container_log_dir));
     for (const std::string& name : names) {

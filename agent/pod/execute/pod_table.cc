@@ -87,6 +87,7 @@ void PodTable::Adopt(StoredPod stored) {
   }
   entry.worker =
       std::make_unique<PodWorker>(services_, std::move(stored.pod), std::move(stored.memory));
+  if (!entry.deletion_grace) entry.worker->EnsureAdmission();
   entry.worker->Show(entry.deletion_grace);
 }
 
@@ -102,6 +103,7 @@ void PodTable::Reconcile() {
     const auto wish = wanted_grace_.find(uid);
     entry.deletion_grace =
         wish != wanted_grace_.end() ? wish->second : GracePeriod(entry.worker->pod());
+    entry.worker->GiveUpPlace();
     Poke(uid);
   }
   // A name is free only when all of the former pod of that name is gone.
@@ -114,6 +116,7 @@ void PodTable::Reconcile() {
     }
     auto& worker = entries_[uid].worker;
     worker = std::make_unique<PodWorker>(services_, desired.pod, PodMemory{});
+    worker->EnsureAdmission();
     worker->ShowNew();  // its first turn may be a while away
     Poke(uid);
   }

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/kube/times.h"
+#include "agent/pod/admit/left_out.h"
 #include "agent/pod/decide/decide.h"
 #include "agent/pod/decide/memory.h"
 #include "agent/pod/decide/spec_containers.h"
@@ -27,30 +28,6 @@ constexpr int kMaxRounds = 12;
 constexpr std::chrono::milliseconds kTurn{500};
 constexpr std::chrono::seconds kRetry{10};
 constexpr std::chrono::milliseconds kNextRound{20};
-constexpr size_t kTerminationFileLimit = 4096;
-
-// What a pod asks for and this version leaves out; said, not hidden.
-std::vector<EventNote> LeftOut(const corev1::Pod& pod) {
-  std::vector<EventNote> notes;
-  for (const SpecContainer& c : ContainersOf(pod)) {
-    const corev1::Container& spec = *c.spec;
-    if (spec.has_livenessprobe() || spec.has_readinessprobe() || spec.has_startupprobe()) {
-      notes.push_back({true, "ProbeWarning",
-                       "probes are not run by this version: the container counts as started and "
-                       "ready while it runs",
-                       c.name(), c.in_init_list()});
-    }
-    if (spec.lifecycle().has_poststart()) {
-      notes.push_back({true, "FailedPostStartHook", "postStart hooks are not run by this version",
-                       c.name(), c.in_init_list()});
-    }
-    if (spec.lifecycle().has_prestop()) {
-      notes.push_back({true, "FailedPreStopHook", "preStop hooks are not run by this version",
-                       c.name(), c.in_init_list()});
-    }
-  }
-  return notes;
-}
 
 corev1::Pod Shown(const corev1::Pod& pod, const corev1::PodStatus& status) {
   corev1::Pod shown = pod;
@@ -65,7 +42,24 @@ PodWorker::PodWorker(PodServices& services, std::shared_ptr<const corev1::Pod> p
     : services_(services),
       pod_(std::move(pod)),
       paths_(services.state.Paths(*pod_)),
-      memory_(std::move(memory)) {}
+      memory_(std::move(memory)) {
+  // Its place is taken, whatever the node has by now.
+  const bool leaving = memory_.ending && memory_.ending->why == Ending::Why::kDeleted;
+  const bool taken = memory_.admission && memory_.admission->admitted();
+  if (services_.admission != nullptr && taken && !leaving && memory_.terminal_phase.empty()) {
+    services_.admission->Adopt(*pod_);
+  }
+}
+
+void PodWorker::EnsureAdmission() {
+  if (memory_.admission) return;
+  memory_.admission =
+      services_.admission != nullptr ? services_.admission->Admit(*pod_) : Admission{};
+}
+
+void PodWorker::GiveUpPlace() {
+  if (services_.admission != nullptr) services_.admission->Release(pod_->metadata().uid());
+}
 
 void PodWorker::Show(std::optional<std::chrono::seconds> deletion_grace) {
   const PodFacts facts = Observe(deletion_grace);
@@ -111,6 +105,7 @@ std::optional<PodWorker::Outcome> PodWorker::DecideNext(
   const PodFacts facts = Observe(deletion_grace);
   Decision decision = Decide(facts, std::move(memory_));
   memory_ = std::move(decision.memory);
+  if (!memory_.terminal_phase.empty()) GiveUpPlace();
   PublishStatus(decision.status, deletion_grace);
   services_.view.AddEvents(*pod_, decision.events);
   // Nothing is done that could not be remembered.
@@ -177,8 +172,8 @@ ContainerFact PodWorker::Look(const ObservedContainer& observed) {
   auto file = sys::OpenAt(AT_FDCWD, paths_.TerminationLog(observed.name, observed.attempt),
                           O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   if (file) {
-    fact.termination_file.resize(kTerminationFileLimit);
-    const ssize_t n = ::pread(file->get(), fact.termination_file.data(), kTerminationFileLimit, 0);
+    fact.termination_file.resize(kTerminationFileBytes);
+    const ssize_t n = ::pread(file->get(), fact.termination_file.data(), kTerminationFileBytes, 0);
     fact.termination_file.resize(n > 0 ? static_cast<size_t>(n) : 0);
   }
   if (observed.exit->exit_code != 0 && fact.termination_file.empty()) {
@@ -194,6 +189,7 @@ ImageFact PodWorker::LookAtImage(const std::string& reference) {
   if (image) {
     fact.state = ImageFact::State::kPresent;
     fact.id = image->id.value;
+    fact.digest = image->repo_digests.empty() ? "" : image->repo_digests.front();
     fact.name = image->repo_tags.empty() ? reference : image->repo_tags.front();
     fact.stop_signal = image->config.stop_signal;
     return fact;
@@ -235,7 +231,8 @@ Result<void> PodWorker::Persist() {
   if (!pod_saved_) {
     RETURN_IF_ERROR(services_.state.SavePod(*pod_));
     pod_saved_ = true;
-    services_.view.AddEvents(*pod_, LeftOut(*pod_));
+    const bool runs = !memory_.admission || memory_.admission->admitted();
+    if (runs) services_.view.AddEvents(*pod_, LeftOut(*pod_));
   }
   std::string record = EncodeRecord(memory_);
   if (record == saved_record_) return {};

@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "agent/pod/admit/node_admission.h"
 #include "agent/pod/decide/types.h"
 #include "agent/pod/execute/pod_view_store.h"
 #include "agent/pod/execute/runtime_book.h"
@@ -36,6 +38,7 @@ struct PodServices {
   std::chrono::seconds max_back_off{300};
   std::function<std::shared_ptr<const NodeEnvironment>()> node;
   std::function<void(const std::string&)> log;  // one line per failure; thread-safe
+  NodeAdmission* admission = nullptr;           // none: every pod is taken
 };
 
 class PodWorker {
@@ -49,6 +52,11 @@ class PodWorker {
   };
   // Shows a pod that was just heard of as pending, before it has a turn.
   void ShowNew();
+  // Whether the node takes the pod, unless that was decided before. Before its first turn: who is
+  // heard of first gets the place.
+  void EnsureAdmission();
+  // Its place on the node is for others from now on. Idempotent; from any thread.
+  void GiveUpPlace();
   // Shows the pod as it is now. Nothing is done, remembered or said in events.
   void Show(std::optional<std::chrono::seconds> deletion_grace);
   // `deletion_grace` is set when the pod is to go. Between two actions a long turn ends when
@@ -81,6 +89,8 @@ class PodWorker {
   Result<void> WriteManagedFiles(const std::vector<std::string>& pod_ips);
   void StartContainer(const Action& action);
   std::expected<StartedContainer, StartFailure> PrepareAndStart(const Action& action);
+  Result<std::map<std::string, std::string>> MakeImageVolumes(const Image& image,
+                                                              const Action& action);
   Result<void> PrepareFiles(const model::ContainerSpec& spec, const corev1::Container& container);
   void LinkLog(const std::string& container, uint32_t attempt, const ContainerId& id);
   // Once, for what a former agent started and may not have come to link.

@@ -30,6 +30,7 @@ struct ContainerBuild {
   std::map<std::string, std::string> volumes;  // name -> absolute path on the node
   ContainerId id;
   uint32_t attempt = 0;
+  std::map<std::string, std::string> image_volumes = {};  // place in the container -> on the node
 };
 
 // StartFailure::Phase::kConfig for what is wrong with the pod's wishes, kCreate for an image that
@@ -37,6 +38,10 @@ struct ContainerBuild {
 std::expected<model::ContainerSpec, StartFailure> BuildContainerSpec(const ContainerBuild& build);
 
 model::SandboxSpec BuildSandboxSpec(const corev1::Pod& pod, const NodeEnvironment& node);
+
+// A class of runtime is an API object, and this node has one runtime only: kNotFound in a kubelet's
+// words for a pod that names a class.
+Result<void> CheckRuntimeClass(const corev1::Pod& pod);
 
 std::vector<HostPort> HostPorts(const corev1::Pod& pod);
 

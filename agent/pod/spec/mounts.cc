@@ -32,6 +32,14 @@ std::string CleanPath(const std::string& path) {
   return out.empty() ? "/" : out;
 }
 
+// Of an API object a container may only read.
+bool IsReadOnly(const corev1::PodSpec& spec, const std::string& volume) {
+  return std::any_of(spec.volumes().begin(), spec.volumes().end(), [&](const corev1::Volume& v) {
+    return v.name() == volume &&
+           (v.volumesource().has_configmap() || v.volumesource().has_secret());
+  });
+}
+
 std::expected<model::MountSpec, StartFailure> VolumeMount(
     const ContainerBuild& build, const corev1::VolumeMount& wish,
     const std::map<std::string, std::string>& variables) {
@@ -60,7 +68,7 @@ std::expected<model::MountSpec, StartFailure> VolumeMount(
     return std::unexpected(Config(StrCat("subPath must not contain '..': ", mount.sub_path)));
   }
   mount.destination = CleanPath(wish.mountpath());
-  mount.read_only = wish.readonly();
+  mount.read_only = wish.readonly() || IsReadOnly(build.pod.spec(), wish.name());
   mount.recursive_read_only = wish.readonly() && (wish.recursivereadonly() == "Enabled" ||
                                                   wish.recursivereadonly() == "IfPossible");
   mount.propagation = Propagation(wish.mountpropagation());
@@ -103,6 +111,9 @@ std::expected<std::vector<model::MountSpec>, StartFailure> BuildMounts(
   if (!termination.empty()) {
     add_unless_mounted(build.paths.TerminationLog(build.container.name(), build.attempt),
                        CleanPath(termination), false);
+  }
+  for (const auto& [place, directory] : build.image_volumes) {
+    add_unless_mounted(directory, place, false);
   }
   // A mount on a parent directory must come before the ones below it.
   std::stable_sort(mounts.begin(), mounts.end(), [](const auto& a, const auto& b) {

@@ -14,6 +14,7 @@ struct NodeEnvironment {
   std::vector<std::string> host_ips;  // primary family first
   int64_t cpu_milli_capacity = 0;
   int64_t memory_capacity_bytes = 0;
+  int64_t memory_allocatable_bytes = 0;  // what pods may have of it together; 0: not known
   std::string cluster_domain;
   std::vector<std::string> cluster_dns;
   std::string resolv_conf;  // content of the node's file

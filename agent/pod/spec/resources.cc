@@ -9,7 +9,9 @@ model::ResourceSpec ContainerResources(const corev1::Pod& pod, const corev1::Con
   model::ResourceSpec out;
   out.cpu_milli_request = kube::CpuMilli(kube::Requests(container)).value_or(0);
   out.cpu_milli_limit = kube::CpuMilli(limits);
-  out.memory_limit_bytes = kube::MemoryBytes(limits);
+  // Zero is no limit, as for a kubelet and a runtime.
+  const auto memory = kube::MemoryBytes(limits);
+  if (memory && *memory > 0) out.memory_limit_bytes = memory;
   out.oom_score_adj = kube::OomScoreAdjust(pod, container, memory_capacity);
   return out;
 }

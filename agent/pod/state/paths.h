@@ -6,11 +6,12 @@
 //     pod.pb                                     the pod as admitted: one protobuf Pod
 //     record.json                                what must be remembered (record.h), version 1
 //     containers/<name>/<attempt>/root/          writable layer; gone with the container
+//     containers/<name>/<attempt>/volumes/<n>/   what the image declares as volumes; as well
 //     volumes/kubernetes.io~empty-dir/<volume>/  emptyDir (a tmpfs with medium Memory)
 //   <run_dir>/pods/<uid>/                        a tmpfs (agent/volume/pod_files.h)
 //     etc-hosts  resolv.conf  hostname           mounted into the containers
 //     termination-log.<name>.<attempt>           mounted at terminationMessagePath
-//   <pod_log_dir>/<ns>_<pod>_<uid>/<container>/<attempt>.log
+//   <pod_log_dir>/<ns>_<pod>_<uid>/<container>/<attempt>.log   (<pod> cut to what a name may have)
 //   <pod_log_dir>/.aside/                         log directories that could not be removed
 //   <container_log_dir>/<pod>_<ns>_<container>-<id>.log -> the log file
 //
@@ -34,7 +35,7 @@ class PodPaths {
       : dir_(StrCat(instance.PodsDir(), "/", uid.value)),
         files_(StrCat(instance.PodFilesDir(), "/", uid.value)),
         log_root_(instance.pod_log_dir),
-        log_name_(StrCat(pod_namespace, "_", pod_name, "_", uid.value)),
+        log_name_(LogName(pod_namespace, pod_name, uid.value)),
         link_stem_(StrCat(instance.container_log_dir, "/", pod_name, "_", pod_namespace, "_")) {}
 
   const std::string& Dir() const { return dir_; }
@@ -58,21 +59,39 @@ class PodPaths {
   std::string Scratch(const std::string& name, uint32_t attempt) const {
     return Attempt(name, attempt) + "/root";
   }
+  std::string ImageVolume(const std::string& name, uint32_t attempt, size_t index) const {
+    return StrCat(Attempt(name, attempt), "/volumes/", index);
+  }
   std::string EmptyDirs() const { return dir_ + "/volumes/kubernetes.io~empty-dir"; }
   std::string EmptyDir(const std::string& volume) const { return StrCat(EmptyDirs(), "/", volume); }
   std::string LogFile(const std::string& name, uint32_t attempt) const {
     return StrCat(LogDir(), "/", name, "/", LogFileName(attempt));
+  }
+  // "<ns>_<pod>_<uid>". The UID tells pods apart, so of a name that is too long for a file's a part
+  // is enough.
+  static std::string LogName(const std::string& pod_namespace, const std::string& pod_name,
+                             const std::string& uid) {
+    const size_t others = pod_namespace.size() + uid.size() + 2;
+    const size_t room = others < kFileName ? kFileName - others : 0;
+    return StrCat(pod_namespace, "_", pod_name.substr(0, room), "_", uid);
   }
   static std::string LogFileName(uint32_t attempt) { return StrCat(attempt, ".log"); }
   // At most 255 characters with ".log", as a file name may be.
   std::string LogLink(const std::string& name, const ContainerId& id) const {
     std::string path = StrCat(link_stem_, name, "-", id.value);
     const size_t leaf = path.rfind('/') + 1;
-    if (path.size() - leaf > 251) path.resize(leaf + 251);
+    if (path.size() - leaf > kLinkStem) path.resize(leaf + kLinkStem);
     return path + ".log";
+  }
+  // What the names of all links of the pod begin with.
+  std::string LogLinkPrefix() const {
+    return link_stem_.substr(link_stem_.rfind('/') + 1, kLinkStem);
   }
 
  private:
+  static constexpr size_t kFileName = 255;  // NAME_MAX
+  static constexpr size_t kLinkStem = kFileName - 4;
+
   std::string dir_;
   std::string files_;
   std::string log_root_;

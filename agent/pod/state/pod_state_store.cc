@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/pod/state/record.h"
@@ -83,6 +84,8 @@ Result<StoredPod> PodStateStore::Load(int pods_dir, const std::string& uid) {
     return std::move(text.error());
   }
   ASSIGN_OR_RETURN(stored.memory, DecodeRecord(*text));
+  // Of an agent that did not judge: it took every pod.
+  if (!stored.memory.admission) stored.memory.admission = Admission{};
   return stored;
 }
 
@@ -100,6 +103,9 @@ Result<PodStateStore::Loaded> PodStateStore::LoadAll() {
       loaded.problems.push_back(StrCat("pod directory ", uid, ": ", stored.error().message()));
     }
   }
+  // Who was never judged (killed before the first record) is judged after all that were.
+  std::stable_partition(loaded.pods.begin(), loaded.pods.end(),
+                        [](const StoredPod& pod) { return pod.memory.admission.has_value(); });
   return loaded;
 }
 

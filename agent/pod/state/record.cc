@@ -85,7 +85,8 @@ Json ToJson(const ContainerMemory& c) {
     j["launch"] = {{"attempt", c.launch->attempt},
                    {"image", c.launch->image},
                    {"imageID", c.launch->image_id},
-                   {"stopSignal", c.launch->stop_signal}};
+                   {"stopSignal", c.launch->stop_signal},
+                   {"imageDigest", c.launch->image_digest}};
   }
   if (c.current) j["current"] = ToJson(*c.current);
   if (c.last) j["last"] = ToJson(*c.last);
@@ -103,7 +104,8 @@ ContainerMemory ContainerFrom(const Json& j) {
   c.restart_back_off = BackOffFrom(j.at("restartBackOff"));
   c.image_back_off = BackOffFrom(j.at("imageBackOff"));
   if (const auto l = j.find("launch"); l != j.end()) {
-    c.launch = Launch{l->at("attempt"), l->at("image"), l->at("imageID"), l->at("stopSignal")};
+    c.launch = Launch{l->at("attempt"), l->at("image"), l->at("imageID"), l->at("stopSignal"),
+                      l->value("imageDigest", "")};
   }
   if (j.contains("current")) c.current = CurrentFrom(j["current"]);
   if (j.contains("last")) c.last = FinishedFrom(j["last"]);
@@ -133,6 +135,9 @@ PodMemory MemoryFrom(const Json& j) {
   for (const auto& [type, value] : j.at("conditions").items()) {
     m.conditions[type] = ConditionMemory{value.at("status"), Wall(value.at("since"))};
   }
+  if (const auto a = j.find("admission"); a != j.end()) {
+    m.admission = Admission{a->at("reason"), a->at("message")};
+  }
   if (const auto e = j.find("ending"); e != j.end()) {
     m.ending = Ending{static_cast<Ending::Why>(e->at("why").get<int>()),
                       Wall(e->at("since")),
@@ -160,6 +165,9 @@ std::string EncodeRecord(const PodMemory& m) {
   for (const auto& [name, container] : m.containers) j["containers"][name] = ToJson(container);
   for (const auto& [type, condition] : m.conditions) {
     j["conditions"][type] = {{"status", condition.status}, {"since", Nanos(condition.since)}};
+  }
+  if (m.admission) {
+    j["admission"] = {{"reason", m.admission->reason}, {"message", m.admission->message}};
   }
   if (m.ending) {
     j["ending"] = {{"why", static_cast<int>(m.ending->why)},

@@ -95,6 +95,7 @@ def main():
     image = pathlib.Path(top) / "busybox.tar"
     subprocess.run([TOP / "packaging/make-image", "busybox", image], check=True)
     machine = Machine(args.bin, top, "density")
+    machine.set_config(maxPods=args.pods + WARM_UP)
     try:
         machine.start_agent()
         machine.wait("the agent answers", lambda: machine.ctl("version"), 30)

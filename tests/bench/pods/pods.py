@@ -38,6 +38,7 @@ def main():
     args = parser.parse_args()
     top = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-pods-"))
     machine = Machine(args.bin, top, "pods")
+    machine.set_config(maxPods=1000)
     limit, parent = make_limit(top, args.bin)
     try:
         machine.start_agent()

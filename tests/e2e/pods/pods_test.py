@@ -12,6 +12,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import admission  # noqa: E402
 import commands  # noqa: E402
 import files  # noqa: E402
 import hostile_text  # noqa: E402
@@ -24,7 +25,7 @@ import teardown  # noqa: E402
 from node import IMAGE, Node  # noqa: E402
 from suite import run_tests  # noqa: E402
 
-MODULES = (lifecycle, restarts, isolation, files, commands, hostile_text, services, teardown, leftovers)
+MODULES = (lifecycle, restarts, isolation, admission, files, commands, hostile_text, services, teardown, leftovers)
 
 
 def main():

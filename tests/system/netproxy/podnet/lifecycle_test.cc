@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "holdfast/sys/sysctl.h"
+#include "netproxy/podnet/wiring.h"
 #include "tests/system/netproxy/podnet/net_fixture.h"
 
 namespace holdfast::netproxy {
@@ -55,6 +56,24 @@ TEST_F(Lifecycle, AddressesAndWiringSurviveARestartOfTheAgent) {
   EXPECT_EQ(KernelState(), before);
   Pod other = MakePod("other");
   EXPECT_NE(other.ips, pod.ips);
+}
+
+TEST_F(Lifecycle, AnInterfaceThatSomebodyDeletedIsToldOnce) {
+  Pod pod = MakePod("web");
+  Pod other = MakePod("other");
+  ASSERT_OK(net_->Ensure());
+  net_->TakeWarnings();
+  const std::string name = InterfaceName(instance_.interface_prefix, pod.request.uid);
+  Command("ip link del " + name);
+  ASSERT_OK(net_->Ensure());
+  EXPECT_EQ(net_->TakeWarnings(),
+            std::vector<std::string>{"pod default/web: somebody deleted its interface " + name +
+                                     ": it has no network until it is deleted and made again"});
+  ASSERT_OK(net_->Ensure());
+  EXPECT_EQ(net_->TakeWarnings(), std::vector<std::string>{});
+  ASSERT_OK(net_->Teardown(pod.request.uid));
+  ASSERT_OK(net_->Ensure());
+  EXPECT_EQ(net_->TakeWarnings(), std::vector<std::string>{});
 }
 
 TEST_F(Lifecycle, SandboxMadeAnewGetsTheSameAddresses) {

@@ -69,6 +69,41 @@ TEST(ConfigTextTest, ReservedAmountsAreAMapInTheFileAndAListAsAFlag) {
   EXPECT_NE(ErrorOf(std::string(kHead) + "enforceNodeAllocatable: [kube-reserved]\n"), "");
 }
 
+TEST(ConfigTextTest, LabelsOfTheNodeAreCheckedAsAKubeletDoes) {
+  AgentConfig config;
+  ASSERT_TRUE(ReadConfigText(
+      std::string(kHead) + "nodeLabels: {disk: ssd, topology.kubernetes.io/zone: z1, tier: 1}\n",
+      "c.yaml", config));
+  EXPECT_EQ(config.node_labels,
+            (std::map<std::string, std::string>{
+                {"disk", "ssd"}, {"tier", "1"}, {"topology.kubernetes.io/zone", "z1"}}));
+  const CommandLine line = Parse({"--node-labels", "disk=hdd,node.kubernetes.io/x="});
+  EXPECT_FALSE(line.exit) << line.output;
+  EXPECT_EQ(line.config.node_labels,
+            (std::map<std::string, std::string>{{"disk", "hdd"}, {"node.kubernetes.io/x", ""}}));
+  EXPECT_EQ(ErrorOf(std::string(kHead) + "nodeLabels: {kubernetes.io/role: x}\n"),
+            "c.yaml:3:13: nodeLabels: \"kubernetes.io/role\" is one of Kubernetes' own labels that "
+            "no node sets itself");
+  for (const char* wrong : {"a.k8s.io/x: y", "'a b': c", "a: 'b c'", "/x: y"}) {
+    EXPECT_NE(ErrorOf(StrCat(kHead, "nodeLabels: {", wrong, "}\n")), "") << wrong;
+  }
+  EXPECT_TRUE(Parse({"--node-labels", "disk"}).exit);
+}
+
+TEST(ConfigTextTest, UnsafeSysctlsAreOnlyThoseOfANamespace) {
+  AgentConfig config;
+  ASSERT_TRUE(ReadConfigText(
+      std::string(kHead) + "allowedUnsafeSysctls: [kernel.msg*, net.core.somaxconn, net/ipv4/*]\n",
+      "c.yaml", config));
+  EXPECT_EQ(config.allowed_unsafe_sysctls.size(), 3u);
+  EXPECT_EQ(ErrorOf(std::string(kHead) + "allowedUnsafeSysctls: [kernel.core_pattern]\n"),
+            "c.yaml:3:23: allowedUnsafeSysctls: \"kernel.core_pattern\" is not known to have a "
+            "value of its own in each namespace");
+  for (const char* wrong : {"*", "kernel.*", "net.*.x", "'net.a b'", "''"}) {
+    EXPECT_NE(ErrorOf(StrCat(kHead, "allowedUnsafeSysctls: [", wrong, "]\n")), "") << wrong;
+  }
+}
+
 TEST(ConfigTextTest, WhatImagesLeaveFreeIsAShareOrANumber) {
   const model::DiskReserve defaults = AgentConfig().image_reserve;
   EXPECT_EQ(defaults.bytes.Of(1000), 150u);
@@ -224,6 +259,9 @@ containerLogMaxSize: 1Mi
 containerLogMaxFiles: 9
 maxContainerRestartPeriod: 90s
 podPidsLimit: -1
+maxPods: 500
+allowedUnsafeSysctls: [kernel.msg*, net/core/somaxconn]
+nodeLabels: {example.com/rack: "7", topology.kubernetes.io/zone: z1}
 systemReserved: {cpu: 1500m, memory: 1Gi, pid: 7}
 kubeReserved: {memory: 1Mi}
 enforceNodeAllocatable: [none]

@@ -41,9 +41,33 @@ TEST(NodeTest, ShowsCapacityAndWhatIsLeftOfIt) {
   EXPECT_EQ(node.status().allocatable().at("memory").string(),
             std::to_string(capacity.memory_bytes / 1024 - 1024) + "Ki");
   EXPECT_EQ(node.status().allocatable().at("pods").string(), "110");
+  EXPECT_TRUE(node.status().capacity().at("ephemeral-storage").string().ends_with("Ki"));
   EXPECT_EQ(node.status().nodeinfo().kubeletversion(), "v1.2.3");
   EXPECT_EQ(node.status().nodeinfo().containerruntimeversion(), "holdfast://1.2.3");
   EXPECT_FALSE(node.status().nodeinfo().bootid().empty());
+}
+
+TEST(NodeTest, OffersPodsWhatItShows) {
+  AgentConfig config = Config();
+  config.max_pods = 7;
+  config.node_labels = {{"disk", "ssd"}, {"kubernetes.io/hostname", "other"}};
+  config.allowed_unsafe_sysctls = {"kernel.msg*"};
+  const auto offer = ReadNodeOffer(config);
+  EXPECT_EQ(offer->name, "n1");
+  EXPECT_EQ(offer->labels.at("kubernetes.io/os"), "linux");
+  EXPECT_EQ(offer->labels.at("beta.kubernetes.io/os"), "linux");
+  EXPECT_EQ(offer->labels.at("disk"), "ssd");
+  EXPECT_EQ(offer->labels.at("kubernetes.io/hostname"), "other") << "as with a kubelet";
+  EXPECT_EQ(offer->allowed_unsafe_sysctls, config.allowed_unsafe_sysctls);
+  EXPECT_NE(offer->no_app_armor, "");
+  const auto node = MakeNode(config, "1.2.3", WallTime{}, WallTime{});
+  for (const auto& [key, value] : offer->labels) EXPECT_EQ(node.metadata().labels().at(key), value);
+  EXPECT_EQ(node.status().allocatable().at("pods").string(), "7");
+  EXPECT_EQ(offer->allocatable.size(), node.status().allocatable().size());
+  for (const auto& [name, amount] : offer->allocatable) {
+    if (name == "memory") continue;  // may change with the cgroups above
+    EXPECT_EQ(*kube::Amount::Parse(node.status().allocatable().at(name).string()), amount) << name;
+  }
 }
 
 TEST(NodeTest, TheEnvironmentIsReadAgainAfterTenSeconds) {

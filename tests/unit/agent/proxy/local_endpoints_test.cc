@@ -3,15 +3,17 @@
 
 #include <gtest/gtest.h>
 
+#include "holdfast/base/strings.h"
 #include "tests/unit/agent/proxy/objects.h"
 
 namespace holdfast::agent {
 namespace {
 
-std::vector<SlicePtr> Slices(const corev1::Service& service, std::vector<corev1::Pod> pods) {
+std::vector<SlicePtr> Slices(const corev1::Service& service, std::vector<corev1::Pod> pods,
+                             const std::string& zone = "") {
   std::vector<PodPtr> pointers;
   for (corev1::Pod& pod : pods) pointers.push_back(std::make_shared<const corev1::Pod>(pod));
-  return LocalSlices(service, pointers, "n1");
+  return LocalSlices(service, pointers, {"n1", zone});
 }
 
 const corev1::Service kWeb() { return ServiceOf("selector: {app: web}, ports: [{port: 80}]"); }
@@ -112,6 +114,22 @@ TEST(LocalSlicesTest, HintsThisNodeWhereTheServicePrefersIt) {
                                        "ports: [{port: 80}]"),
                              {PodOf("a", "10.88.0.2")});
   EXPECT_EQ(slices.at(0)->endpoints(0).hints().fornodes(0).name(), "n1");
+  EXPECT_FALSE(slices.at(0)->endpoints(0).has_zone());
+  EXPECT_EQ(slices.at(0)->endpoints(0).hints().forzones_size(), 0);
+}
+
+TEST(LocalSlicesTest, BearsTheNodesZoneAndHintsItWhereTheServicePrefersIt) {
+  for (const char* wish : {"PreferClose", "PreferSameZone", "PreferSameNode"}) {
+    const auto slices = Slices(ServiceOf(StrCat("selector: {app: web}, trafficDistribution: ", wish,
+                                                ", ports: [{port: 80}]")),
+                               {PodOf("a", "10.88.0.2")}, "z1");
+    const auto& endpoint = slices.at(0)->endpoints(0);
+    EXPECT_EQ(endpoint.zone(), "z1");
+    EXPECT_EQ(endpoint.hints().forzones(0).name(), "z1") << wish;
+  }
+  const auto plain = Slices(kWeb(), {PodOf("a", "10.88.0.2")}, "z1");
+  EXPECT_EQ(plain.at(0)->endpoints(0).zone(), "z1");
+  EXPECT_FALSE(plain.at(0)->endpoints(0).has_hints());
 }
 
 }  // namespace

@@ -44,6 +44,65 @@ TEST(ReadFileObjectsTest, AManifestBecomesAStaticPodOfThisNode) {
   EXPECT_EQ(pod.spec().tolerations(0).effect(), "NoExecute");
 }
 
+// What a pod of this node is refused for beyond what an API server asks.
+std::string FaultsOf(const std::string& name, const std::string& spec,
+                     const std::string& meta = "") {
+  const std::string text =
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: " + name + meta + "}\nspec: {" + spec + "}\n";
+  return ReadFileObjects("a.yaml", text, kAlone).message;
+}
+constexpr char kApp[] = "containers: [{name: app, image: i}]";
+
+TEST(ReadFileObjectsTest, TheNameMustHaveRoomForTheNodes) {
+  EXPECT_EQ(FaultsOf(std::string(246, 'a'), kApp), "");
+  const std::string faults = FaultsOf(std::string(247, 'a'), kApp);
+  EXPECT_NE(faults.find("a.yaml:3:18: metadata.name: Invalid value: "), std::string::npos)
+      << faults;
+  EXPECT_NE(faults.find("with the suffix \"-Node-1\" it must be no more than 253 bytes"),
+            std::string::npos)
+      << faults;
+}
+
+TEST(ReadFileObjectsTest, APodWithSchedulingGatesIsNotRun) {
+  const std::string faults =
+      FaultsOf("web", std::string(kApp) + ", schedulingGates: [{name: a/b}]");
+  EXPECT_NE(faults.find("spec.schedulingGates: Forbidden: a pod from a manifest file is on this "
+                        "node already, whatever its gates"),
+            std::string::npos)
+      << faults;
+}
+
+TEST(ReadFileObjectsTest, AContainerHasAsManyMountsAsALaunchCanCarry) {
+  const auto with = [](int count) {
+    std::string mounts;
+    for (int i = 0; i < count; ++i) {
+      mounts += (i == 0 ? "" : ", ") + ("{name: v, mountPath: /m" + std::to_string(i)) + "}";
+    }
+    return FaultsOf("web",
+                    "volumes: [{name: v, emptyDir: {}}], containers: [{name: app, image: i, "
+                    "volumeMounts: [" +
+                        mounts + "]}]");
+  };
+  EXPECT_EQ(with(200), "");
+  const std::string faults = with(201);
+  EXPECT_NE(
+      faults.find("spec.containers[0].volumeMounts: Too many: 201: must have at most 200 items"),
+      std::string::npos)
+      << faults;
+}
+
+TEST(ReadFileObjectsTest, APodThatIsSaidToBeDeletedIsNot) {
+  const std::string meta =
+      ", deletionTimestamp: '2026-01-01T00:00:00Z', deletionGracePeriodSeconds: 3";
+  const FileObjects read = ReadFileObjects(
+      "a.yaml",
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: web" + meta + "}\nspec: {" + kApp + "}\n",
+      kAlone);
+  ASSERT_TRUE(read.valid) << read.message;
+  EXPECT_FALSE(read.pods.at(0)->metadata().has_deletiontimestamp());
+  EXPECT_FALSE(read.pods.at(0)->metadata().has_deletiongraceperiodseconds());
+}
+
 TEST(ReadFileObjectsTest, TheUidFollowsContentNodeAndPlace) {
   const auto uid = [](const std::string& file, const std::string& text, const FileRules& rules) {
     return ReadFileObjects(file, text, rules).pods.at(0)->metadata().uid();

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "agent/volume/host_path.h"
+#include "agent/volume/image_volumes.h"
 #include "agent/volume/ownership.h"
 #include "holdfast/base/unique_fd.h"
 #include "holdfast/sys/tree.h"
@@ -70,14 +71,14 @@ constexpr char kData[] = R"(volumes { name: "data" volumeSource { emptyDir {} } 
 TEST_F(VolumeTest, AnEmptyDirIsOpenToEveryUserWhateverTheUmask) {
   const mode_t old = ::umask(0077);
   const corev1::Pod pod = Pod(kData);
-  const auto made = EnsureVolumes(pod, *paths_);
+  const auto made = EnsureVolumes(pod, *paths_, 0);
   ::umask(old);
   ASSERT_TRUE(made) << made.error().message();
   const std::string path = VolumePaths(pod, *paths_).at("data");
   EXPECT_EQ(path, dir_ + "/pods/u1/volumes/kubernetes.io~empty-dir/data");
   EXPECT_EQ(ModeOf(path), 0777u);
   std::ofstream(path + "/file") << "kept";
-  ASSERT_TRUE(EnsureVolumes(pod, *paths_)) << "again";
+  ASSERT_TRUE(EnsureVolumes(pod, *paths_, 0)) << "again";
   EXPECT_TRUE(fs::exists(path + "/file"));
   EXPECT_TRUE(ReleaseVolumes(pod, *paths_)) << "nothing is mounted";
   EXPECT_TRUE(fs::exists(path + "/file")) << "goes with the pod's directory";
@@ -86,11 +87,11 @@ TEST_F(VolumeTest, AnEmptyDirIsOpenToEveryUserWhateverTheUmask) {
 TEST_F(VolumeTest, AnFsGroupOwnsTheEmptyDir) {
   corev1::Pod pod = Pod(kData);
   pod.mutable_spec()->mutable_securitycontext()->set_fsgroup(static_cast<int64_t>(::getegid()));
-  ASSERT_TRUE(EnsureVolumes(pod, *paths_));
+  ASSERT_TRUE(EnsureVolumes(pod, *paths_, 0));
   const std::string path = VolumePaths(pod, *paths_).at("data");
   EXPECT_EQ(ModeOf(path), 02777u);
   EXPECT_EQ(Stat(path).st_gid, ::getegid());
-  ASSERT_TRUE(EnsureVolumes(pod, *paths_));
+  ASSERT_TRUE(EnsureVolumes(pod, *paths_, 0));
   EXPECT_EQ(ModeOf(path), 02777u) << "the setgid bit stays";
 }
 
@@ -108,12 +109,84 @@ TEST_F(VolumeTest, WhatCannotBeSetUpIsNamed) {
   for (const auto& row : rows) {
     const corev1::Pod pod =
         Pod(std::string("volumes { name: \"v\" volumeSource { ") + row.source + " } }");
-    const auto made = EnsureVolumes(pod, *paths_);
+    const auto made = EnsureVolumes(pod, *paths_, 0);
     ASSERT_FALSE(made) << row.source;
     EXPECT_TRUE(made.error().message().starts_with(
         std::string("MountVolume.SetUp failed for volume \"v\" : ") + row.message))
         << made.error().message();
   }
+}
+
+TEST_F(VolumeTest, AnOptionalConfigMapOrSecretIsAnEmptyDirectory) {
+  const corev1::Pod pod = Pod(R"(
+    volumes { name: "c" volumeSource { configMap { localObjectReference { name: "x" } optional: true } } }
+    volumes { name: "s" volumeSource { secret { secretName: "x" optional: true } } })");
+  for (int i = 0; i < 2; ++i) {
+    const auto made = EnsureVolumes(pod, *paths_, 0);
+    ASSERT_TRUE(made) << made.error().message();
+  }
+  const auto where = VolumePaths(pod, *paths_);
+  EXPECT_EQ(where.at("c"), dir_ + "/pods/u1/volumes/kubernetes.io~configmap/c");
+  EXPECT_EQ(where.at("s"), dir_ + "/pods/u1/volumes/kubernetes.io~secret/s");
+  EXPECT_TRUE(fs::is_empty(where.at("c")));
+  EXPECT_EQ(ModeOf(where.at("s")), 0755u);
+  const corev1::Pod needed = Pod(R"(
+    volumes { name: "c" volumeSource { configMap { localObjectReference { name: "x" } } } })");
+  EXPECT_FALSE(EnsureVolumes(needed, *paths_, 0));
+  EXPECT_TRUE(VolumePaths(needed, *paths_).empty());
+}
+
+TEST_F(VolumeTest, MemoryIsBoundedByThePodAndTheNode) {
+  constexpr int64_t kMi = 1 << 20;
+  const auto size = [](const std::string& limits, const std::string& volume, int64_t node) {
+    const corev1::Pod pod = Pod(limits);
+    corev1::EmptyDirVolumeSource source;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(volume, &source));
+    return MemoryVolumeBytes(pod.spec(), source, node);
+  };
+  const std::string limited =
+      R"(containers { resources { limits { key: "memory" value { string: "32Mi" } } } })";
+  EXPECT_EQ(size(limited, "", 1000 * kMi), 32 * kMi);
+  EXPECT_EQ(size(limited, R"(sizeLimit { string: "8Mi" })", 1000 * kMi), 8 * kMi);
+  EXPECT_EQ(size(limited, R"(sizeLimit { string: "64Mi" })", 1000 * kMi), 32 * kMi);
+  EXPECT_EQ(size(limited, R"(sizeLimit { string: "0" })", 1000 * kMi), 32 * kMi);
+  EXPECT_EQ(size(limited + "containers {}", "", 1000 * kMi), 1000 * kMi) << "one has no limit";
+  EXPECT_EQ(size("containers {}", R"(sizeLimit { string: "2000Mi" })", 1000 * kMi), 1000 * kMi);
+  EXPECT_EQ(size("containers {}", R"(sizeLimit { string: "2000Mi" })", 0), 2000 * kMi);
+  EXPECT_EQ(size("containers {}", "", 0), 0);
+}
+
+TEST_F(VolumeTest, VolumesOfAnImageAreDirectoriesThatItHasNothingIn) {
+  fs::create_directories(Path("lower/full"));
+  Write("lower/full/file", "x");
+  fs::create_directories(Path("lower/empty"));
+  fs::create_directories(Path("lower/both"));
+  fs::create_directories(Path("upper/both"));
+  fs::permissions(Path("upper/both"), fs::perms(0770));
+  Write("upper/file", "x");
+  fs::create_symlink("/full", Path("upper/link"));
+  Image image;
+  image.layers = {Path("lower"), Path("upper")};
+  image.config.volumes = {"/full",    "/empty", "/both/", "/file",   "/link/x",
+                          "/new/one", "/",      "rel",    "/a/../b", "//new//one"};
+  std::vector<std::string> places;
+  for (const ImageVolume& volume : ImageVolumes(image)) {
+    places.push_back(volume.path);
+    if (volume.path == "/both") {
+      EXPECT_EQ(volume.mode, 0770u);
+    }
+    if (volume.path == "/new/one") {
+      EXPECT_EQ(volume.mode, 0755u);
+    }
+  }
+  EXPECT_EQ(places, (std::vector<std::string>{"/empty", "/both", "/new/one"}));
+  ImageVolume volume;
+  volume.mode = 01777;
+  volume.owner = ::geteuid();
+  volume.group = ::getegid();
+  ASSERT_TRUE(EnsureImageVolume(Path("a/volumes/0"), volume));
+  ASSERT_TRUE(EnsureImageVolume(Path("a/volumes/0"), volume)) << "again";
+  EXPECT_EQ(ModeOf(Path("a/volumes/0")), 01777u);
 }
 
 TEST_F(VolumeTest, ASubPathNeverLeavesItsVolume) {

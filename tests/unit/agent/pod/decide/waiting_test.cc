@@ -2,6 +2,7 @@
 // Back-off and the waiting states: images that are not there, failures to create and to start.
 #include <gtest/gtest.h>
 
+#include "agent/kube/utf8.h"
 #include "tests/unit/agent/pod/decide/pod_world.h"
 
 namespace holdfast::agent {
@@ -220,6 +221,35 @@ TEST(TerminationMessageTest, ComesFromTheFileOrTheLogAsThePolicySays) {
   EXPECT_EQ(TerminationMessage(spec, fact).size(), 2048u);
   fact.observed.exit->exit_code = 0;
   EXPECT_EQ(TerminationMessage(spec, fact), "") << "only after an error";
+}
+
+TEST(TerminationMessageTest, IsUtf8WhateverTheContainerWrote) {
+  corev1::Container spec;
+  ContainerFact fact;
+  fact.observed.exit = model::ExitReport{};
+  fact.observed.exit->exit_code = 1;
+  fact.termination_file =
+      "\xff"
+      "bin";
+  EXPECT_EQ(TerminationMessage(spec, fact),
+            "\xef\xbf\xbd"
+            "bin");
+  fact.termination_file.clear();
+  fact.log_tail = "\xc3";
+  spec.set_terminationmessagepolicy("FallbackToLogsOnError");
+  EXPECT_EQ(TerminationMessage(spec, fact), "\xef\xbf\xbd");
+}
+
+TEST(TerminationMessageTest, IsNotCutInTheMiddleOfACharacter) {
+  PodWorld world(R"(restartPolicy: "Never" containers { name: "app" image: "i" })");
+  world.Run();
+  world.Exit("app", 1);
+  // 4096 bytes may be shown of one container's: the last character has two.
+  world.containers[0].termination_file = std::string(4095, 'x') + "\xc3\xa4";
+  world.Run();
+  const std::string shown = world.Status("app").state().terminated().message();
+  EXPECT_EQ(shown.substr(0, 4095), std::string(4095, 'x'));
+  EXPECT_EQ(kube::ReplaceInvalidUtf8(shown), shown);
 }
 
 }  // namespace

@@ -99,5 +99,12 @@ TEST_F(EventLogTest, OldOnesGoWhenThereAreTooManyOrAfterAnHour) {
   EXPECT_EQ(changes.back().type, ChangeType::kDeleted);
 }
 
+TEST_F(EventLogTest, AMessageIsUtf8WhateverAFileIsCalled) {
+  EXPECT_EQ(Record("Failed", "\xff\xfe.yaml: bad")[0].event->message(),
+            "\xef\xbf\xbd\xef\xbf\xbd.yaml: bad");
+  const std::string cut = Record("Long", std::string(1023, 'x') + "\xc3\xa4")[0].event->message();
+  EXPECT_EQ(cut, std::string(1023, 'x'));
+}
+
 }  // namespace
 }  // namespace holdfast::agent

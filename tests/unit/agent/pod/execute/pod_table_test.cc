@@ -39,11 +39,20 @@ corev1::Pod MakePod(const std::string& uid, const std::string& name = "web") {
   return pod;
 }
 
+NodeOffer Offer(const char* pods = "110") {
+  NodeOffer offer;
+  offer.name = "n1";
+  offer.allocatable["pods"] = *kube::Amount::Parse(pods);
+  return offer;
+}
+
 // One agent's pod side; made again for a restart on the same files and the same runtime.
 struct Node {
   Node(model::Instance instance, FakeRuntime& runtime, FakeImages& images, FakeNetwork& network,
-       FakeSource& source, const Clock& clock, PodTableOptions options = {})
-      : state(instance, false),
+       FakeSource& source, const Clock& clock, PodTableOptions options = {},
+       NodeOffer offer = Offer())
+      : admission([made = std::make_shared<const NodeOffer>(std::move(offer))] { return made; }),
+        state(instance, false),
         view("n1", clock),
         services{runtime,
                  images,
@@ -63,7 +72,8 @@ struct Node {
                  [this](const std::string& line) {
                    const std::lock_guard lock(log_mutex);
                    log.push_back(line);
-                 }},
+                 },
+                 &admission},
         table(io, services, source, options) {
     const auto recovered = table.Recover();
     EXPECT_TRUE(recovered) << recovered.error().message();
@@ -87,6 +97,7 @@ struct Node {
     return std::find(log.begin(), log.end(), line) != log.end();
   }
 
+  NodeAdmission admission;
   std::mutex log_mutex;
   std::vector<std::string> log;
   std::vector<PodPtr> recovered_pods;  // what the view showed when the table had not turned yet
@@ -127,8 +138,8 @@ class PodTableTest : public ::testing::Test {
   }
   void Boot() {
     node_.reset();
-    node_ =
-        std::make_unique<Node>(instance_, runtime_, images_, network_, source_, clock_, options_);
+    node_ = std::make_unique<Node>(instance_, runtime_, images_, network_, source_, clock_,
+                                   options_, offer_);
   }
   bool PhaseBecomes(const std::string& phase, const std::string& name = "web") {
     return Eventually([&] { return node_->Phase(name) == phase; });
@@ -143,6 +154,7 @@ class PodTableTest : public ::testing::Test {
   model::Instance instance_;
   SlowableClock clock_;
   PodTableOptions options_;
+  NodeOffer offer_ = Offer();
   FakeRuntime runtime_{clock_};
   FakeImages images_;
   FakeNetwork network_;
@@ -163,6 +175,128 @@ TEST_F(PodTableTest, RunsAPodAndTakesItAwayWithoutATrace) {
   EXPECT_TRUE(std::filesystem::is_empty(instance_.PodsDir()));
   EXPECT_TRUE(std::filesystem::is_empty(instance_.pod_log_dir));
   EXPECT_TRUE(std::filesystem::is_empty(instance_.container_log_dir));
+}
+
+TEST_F(PodTableTest, APodThatTheNodeDoesNotTakeEndsAndIsNeverTriedAgain) {
+  offer_ = Offer("1");
+  Boot();
+  source_.Set({MakePod("u1", "a"), MakePod("u2", "b")});
+  ASSERT_TRUE(PhaseBecomes("Running", "a"));
+  ASSERT_TRUE(PhaseBecomes("Failed", "b"));
+  const auto shown = [&] { return node_->view.ListPods().at(1)->status(); };
+  const std::string why =
+      "Node didn't have enough resource: pods, requested: 1, used: 1, capacity: 1";
+  EXPECT_EQ(shown().reason(), "OutOfpods");
+  EXPECT_EQ(shown().message(), "Pod was rejected: " + why);
+  EXPECT_EQ(shown().containerstatuses_size() + shown().conditions_size(), 0);
+  ASSERT_TRUE(Eventually([&] { return EventReasons().size() == 4; }));
+  const auto events = node_->view.ListEvents();
+  const auto refusal = std::find_if(events.begin(), events.end(), [](const EventPtr& event) {
+    return event->reason() == "OutOfpods";
+  });
+  ASSERT_NE(refusal, events.end());
+  EXPECT_EQ((*refusal)->message(), why);
+  // Neither the next agent, nor one with more room; and it takes no place.
+  offer_ = Offer("2");
+  Boot();
+  ASSERT_TRUE(PhaseBecomes("Failed", "b"));
+  EXPECT_EQ(shown().reason(), "OutOfpods");
+  source_.Set({MakePod("u1", "a"), MakePod("u2", "b"), MakePod("u3", "c")});
+  EXPECT_TRUE(PhaseBecomes("Running", "c"));
+  EXPECT_EQ(node_->Phase("b"), "Failed");
+  source_.Set({MakePod("u1", "a"), MakePod("u3", "c")});
+  EXPECT_TRUE(PhaseBecomes("gone", "b"));
+}
+
+TEST_F(PodTableTest, PodsThatRunAreNotAskedAgainAndKeepTheirPlaces) {
+  source_.Set({MakePod("u1", "a"), MakePod("u2", "b")});
+  ASSERT_TRUE(PhaseBecomes("Running", "a") && PhaseBecomes("Running", "b"));
+  offer_ = Offer("2");
+  offer_.allowed_unsafe_sysctls = {};
+  Boot();
+  source_.Set({MakePod("u1", "a"), MakePod("u2", "b"), MakePod("u3", "c")});
+  EXPECT_TRUE(PhaseBecomes("Failed", "c"));
+  EXPECT_EQ(node_->Phase("a"), "Running");
+  EXPECT_EQ(node_->Phase("b"), "Running");
+  EXPECT_TRUE(runtime_.signals.empty());
+}
+
+TEST_F(PodTableTest, APodThatIsToGoOrHasEndedGivesUpItsPlace) {
+  offer_ = Offer("1");
+  Boot();
+  source_.Set({MakePod("u1", "a")});
+  ASSERT_TRUE(PhaseBecomes("Running", "a"));
+  runtime_.ignore_signals = true;
+  source_.Set({MakePod("u2", "b")});
+  EXPECT_TRUE(PhaseBecomes("Running", "b"));
+  EXPECT_EQ(node_->Phase("a"), "Running") << "it still ends";
+  Boot();
+  source_.Set({MakePod("u2", "b"), MakePod("u3", "c")});
+  EXPECT_TRUE(PhaseBecomes("Failed", "c")) << "the place is b's";
+  runtime_.ignore_signals = false;
+  corev1::Pod once = MakePod("u4", "d");
+  once.mutable_spec()->set_restartpolicy("Never");
+  source_.Set({once});
+  ASSERT_TRUE(PhaseBecomes("Running", "d"));
+  runtime_.EndAll("app", 0);
+  ASSERT_TRUE(PhaseBecomes("Succeeded", "d"));
+  source_.Set({once, MakePod("u5", "e")});
+  EXPECT_TRUE(PhaseBecomes("Running", "e"));
+}
+
+TEST_F(PodTableTest, WhatAPodAsksForAndDoesNotGetIsTold) {
+  corev1::Pod pod = MakePod("u1");
+  pod.mutable_spec()->set_serviceaccountname("robot");
+  source_.Set({pod});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  EXPECT_TRUE(Eventually([&] {
+    const auto reasons = EventReasons();
+    return std::find(reasons.begin(), reasons.end(), "FieldNotHonoured") != reasons.end();
+  }));
+}
+
+TEST_F(PodTableTest, AClassOfRuntimeThatIsNotThereKeepsThePodFromStarting) {
+  corev1::Pod pod = MakePod("u1");
+  pod.mutable_spec()->set_runtimeclassname("gvisor");
+  source_.Set({pod});
+  ASSERT_TRUE(Eventually([&] { return !node_->view.ListEvents().empty(); }));
+  const EventPtr event = node_->view.ListEvents().back();
+  EXPECT_EQ(event->reason(), "FailedCreatePodSandBox");
+  EXPECT_EQ(event->message(),
+            "Failed to create pod sandbox: runtimeclass.node.k8s.io \"gvisor\" not found");
+  EXPECT_EQ(runtime_.Count(), 0u);
+  EXPECT_EQ(node_->Phase("web"), "Pending");
+}
+
+TEST_F(PodTableTest, APodWithTheLongestNameRunsAndGoesWithoutATrace) {
+  const std::string name(253, 'l');
+  source_.Set({MakePod("0123456789abcdef0123456789abcdef", name)});
+  ASSERT_TRUE(PhaseBecomes("Running", name));
+  ASSERT_TRUE(Eventually([&] { return !std::filesystem::is_empty(instance_.container_log_dir); }));
+  source_.Set({});
+  ASSERT_TRUE(PhaseBecomes("gone", name));
+  EXPECT_TRUE(std::filesystem::is_empty(instance_.pod_log_dir));
+  EXPECT_TRUE(std::filesystem::is_empty(instance_.container_log_dir));
+}
+
+TEST_F(PodTableTest, ARemovalThatFailsIsTriedAgainAfterAWhileOnly) {
+  runtime_.sandbox_error = "no namespaces";
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(Eventually([&] { return !node_->view.ListEvents().empty(); }));
+  // Nobody can remove the log directory: the way to it has no end.
+  std::filesystem::create_directories(top_ + "/log");
+  std::filesystem::create_symlink("pods", instance_.pod_log_dir);
+  source_.Set({});
+  const auto tries = [&] {
+    const std::lock_guard lock(node_->log_mutex);
+    return std::count_if(node_->log.begin(), node_->log.end(), [](const std::string& line) {
+      return line.find("clean up") != std::string::npos;
+    });
+  };
+  ASSERT_TRUE(Eventually([&] { return tries() > 0; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_EQ(tries(), 1);
+  std::filesystem::remove(instance_.pod_log_dir);
 }
 
 TEST_F(PodTableTest, NothingIsDeletedBeforeTheSourceWasRead) {

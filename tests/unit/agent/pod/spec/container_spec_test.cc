@@ -165,6 +165,63 @@ TEST_F(SpecTest, PodLimitsOnlyWhenEveryContainerHasOne) {
   EXPECT_EQ(BuildSandboxSpec(pod_, node_).resources.memory_limit_bytes, 3 << 20);
 }
 
+TEST_F(SpecTest, AMemoryLimitOfZeroIsNone) {
+  const auto spec = Build(R"(containers { name: "a" image: "i"
+      resources { limits { key: "memory" value { string: "0" } }
+                  limits { key: "cpu" value { string: "0" } } } })");
+  ASSERT_TRUE(spec);
+  EXPECT_FALSE(spec->resources.memory_limit_bytes);
+  EXPECT_FALSE(BuildSandboxSpec(pod_, node_).resources.memory_limit_bytes);
+}
+
+TEST_F(SpecTest, VolumesOfApiObjectsAreReadOnly) {
+  const auto spec = Build(R"(
+      volumes { name: "v" volumeSource { configMap { optional: true } } }
+      volumes { name: "etc" volumeSource { emptyDir {} } }
+      containers { name: "a" image: "i" volumeMounts { name: "v" mountPath: "/v" }
+                   volumeMounts { name: "etc" mountPath: "/e" } })");
+  ASSERT_TRUE(spec);
+  for (const auto& mount : spec->mounts) {
+    if (mount.destination == "/v") {
+      EXPECT_TRUE(mount.read_only);
+    }
+    if (mount.destination == "/e") {
+      EXPECT_FALSE(mount.read_only);
+    }
+  }
+}
+
+TEST_F(SpecTest, VolumesOfTheImageGiveWayToThePods) {
+  SetPod(R"(volumes { name: "v" volumeSource { emptyDir {} } }
+            containers { name: "a" image: "i" volumeMounts { name: "v" mountPath: "/data" } })");
+  const PodPaths paths(instance_, PodUid("u1"), "default", "web-n1");
+  const auto spec = BuildContainerSpec({pod_,
+                                        pod_.spec().containers(0),
+                                        image_,
+                                        node_,
+                                        paths,
+                                        {},
+                                        {{"v", "/volumes/v"}},
+                                        ContainerId("id"),
+                                        2,
+                                        {{"/data", "/img/0"}, {"/data/sub", "/img/1"}}});
+  ASSERT_TRUE(spec);
+  std::vector<std::string> sources;
+  for (const auto& mount : spec->mounts) {
+    if (mount.destination.starts_with("/data")) sources.push_back(mount.source);
+  }
+  EXPECT_EQ(sources, (std::vector<std::string>{"/volumes/v", "/img/1"}));
+}
+
+TEST_F(SpecTest, NoClassOfRuntimeIsThere) {
+  SetPod(R"(runtimeClassName: "gvisor")");
+  const auto checked = CheckRuntimeClass(pod_);
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().message(), "runtimeclass.node.k8s.io \"gvisor\" not found");
+  SetPod(R"(runtimeClassName: "")");
+  EXPECT_TRUE(CheckRuntimeClass(pod_));
+}
+
 TEST_F(SpecTest, HostsAndHostname) {
   SetPod(
       R"(hostname: "h" subdomain: "sub" hostAliases { ip: "192.0.2.9" hostnames: "x" hostnames: "y" })");

@@ -16,6 +16,7 @@ namespace {
 PodMemory FullMemory() {
   PodMemory m;
   m.start_time = {std::chrono::nanoseconds(1'800'000'000'123'456'789)};
+  m.admission = Admission{"OutOfcpu", "no \"place\""};
   m.sandbox_made = m.initialized = m.restarting_all = true;
   m.terminal_phase = "Failed";
   m.terminal_reason = "DeadlineExceeded";
@@ -25,7 +26,7 @@ PodMemory FullMemory() {
   m.ending = Ending{Ending::Why::kDeadline, m.start_time, std::chrono::seconds(7), true, {}};
   ContainerMemory& c = m.containers["app"];
   c.attempts = 3;
-  c.launch = Launch{2, "docker.io/x:1", "sha256:1", 3};
+  c.launch = Launch{2, "docker.io/x:1", "sha256:1", 3, "docker.io/x@sha256:2"};
   c.current = Current{ContainerId("abc"), 2, m.start_time, UserIds{1, 2, {3, 4}}};
   c.last = Finished{ContainerId("b"), 1,   -1,  9, "Error", "text \xff end", m.start_time,
                     m.start_time,     "i", "id"};

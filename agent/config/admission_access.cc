@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// Settings that decide which pods the node takes: its labels, and sysctls that are not safe.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "agent/config/access.h"
+#include "agent/kube/sysctl_names.h"
+#include "agent/kube/validation/names.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+using Json = nlohmann::json;
+using Values = std::vector<std::string>;
+
+// What a kubelet may say of itself among the names that are Kubernetes' own.
+constexpr std::string_view kKubernetesLabels[] = {
+    "kubernetes.io/arch",
+    "kubernetes.io/hostname",
+    "kubernetes.io/os",
+    "beta.kubernetes.io/arch",
+    "beta.kubernetes.io/instance-type",
+    "beta.kubernetes.io/os",
+    "failure-domain.beta.kubernetes.io/region",
+    "failure-domain.beta.kubernetes.io/zone",
+    "node.kubernetes.io/instance-type",
+    "topology.kubernetes.io/region",
+    "topology.kubernetes.io/zone",
+};
+
+bool IsWithin(std::string_view space, std::string_view domain) {
+  return space == domain || space.ends_with(StrCat(".", domain));
+}
+
+bool IsOurs(std::string_view key) {
+  const std::string_view space = key.substr(0, key.find('/') == key.npos ? 0 : key.find('/'));
+  if (!IsWithin(space, "kubernetes.io") && !IsWithin(space, "k8s.io")) return true;
+  return IsWithin(space, "kubelet.kubernetes.io") || IsWithin(space, "node.kubernetes.io") ||
+         std::ranges::find(kKubernetesLabels, key) != std::end(kKubernetesLabels);
+}
+
+Result<void> Check(const std::string& what, const kube::Faults& faults) {
+  if (faults.empty()) return {};
+  return InvalidArgument(StrCat("\"", what, "\": ", faults.front()));
+}
+
+Result<std::pair<std::string, std::string>> ParseLabel(const std::string& text) {
+  const size_t split = text.find('=');
+  if (split == std::string::npos) {
+    return InvalidArgument(StrCat("\"", text, "\" is not of the form example.com/rack=7"));
+  }
+  std::pair<std::string, std::string> label(text.substr(0, split), text.substr(split + 1));
+  RETURN_IF_ERROR(Check(label.first, kube::CheckQualifiedName(label.first)));
+  RETURN_IF_ERROR(Check(label.second, kube::CheckLabelValue(label.second)));
+  if (!IsOurs(label.first)) {
+    return InvalidArgument(
+        StrCat("\"", label.first, "\" is one of Kubernetes' own labels that no node sets itself"));
+  }
+  return label;
+}
+
+bool IsSysctlPattern(const std::string& text) {
+  const std::string name = text.ends_with('*') ? text.substr(0, text.size() - 1) : text;
+  return !name.empty() && text.size() <= 253 && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '/' || c == '-' ||
+           c == '_';
+  });
+}
+
+Result<void> CheckSysctl(const std::string& pattern) {
+  if (!IsSysctlPattern(pattern)) {
+    return InvalidArgument(
+        StrCat("\"", pattern, "\" is neither a sysctl's name nor the beginning of one with a *"));
+  }
+  if (kube::SysctlNamespace(kube::DottedSysctl(pattern)).empty()) {
+    return InvalidArgument(
+        StrCat("\"", pattern, "\" is not known to have a value of its own in each namespace"));
+  }
+  return {};
+}
+
+}  // namespace
+
+Access NodeLabels() {
+  return {[](AgentConfig& c, const Values& v) -> Result<void> {
+            std::map<std::string, std::string> labels;
+            for (const std::string& text : v) {
+              ASSIGN_OR_RETURN(auto label, ParseLabel(text));
+              labels.insert_or_assign(std::move(label.first), std::move(label.second));
+            }
+            c.node_labels = std::move(labels);
+            return {};
+          },
+          [](const AgentConfig& c) { return Json(c.node_labels); }};
+}
+
+Access UnsafeSysctls() {
+  return {[](AgentConfig& c, const Values& v) -> Result<void> {
+            for (const std::string& pattern : v) RETURN_IF_ERROR(CheckSysctl(pattern));
+            c.allowed_unsafe_sysctls = v;
+            return {};
+          },
+          [](const AgentConfig& c) { return Json(c.allowed_unsafe_sysctls); }};
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pod/admit/admit.h"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "agent/kube/pod_identity.h"
+#include "agent/pod/admit/node_affinity.h"
+#include "agent/pod/admit/sysctls.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr char kOsLabel[] = "kubernetes.io/os";
+constexpr char kOs[] = "linux";
+constexpr char kAppArmorAnnotation[] = "container.apparmor.security.beta.kubernetes.io/";
+
+struct Case {
+  const corev1::Pod& pod;
+  const NodeOffer& node;
+  const NodeUse& used;
+};
+using Answer = std::optional<Admission>;  // nothing: this question is answered well
+
+Answer AskSysctls(const Case& c) {
+  const std::string why = ForbiddenSysctl(c.pod.spec(), c.node.allowed_unsafe_sysctls);
+  if (why.empty()) return {};
+  return Admission{"SysctlForbidden", StrCat("forbidden sysctl: ", why)};
+}
+
+// A claim is allocated by the scheduler and an API server's controllers.
+Answer AskClaims(const Case& c) {
+  if (c.pod.spec().resourceclaims().empty()) return {};
+  return Admission{"UnexpectedAdmissionError",
+                   StrCat("resource claim \"", c.pod.spec().resourceclaims(0).name(),
+                          "\" cannot be prepared: this node has no API server that could allocate "
+                          "it")};
+}
+
+Answer AskOs(const Case& c) {
+  const auto label = c.pod.metadata().labels().find(kOsLabel);
+  if (label != c.pod.metadata().labels().end() && label->second != kOs) {
+    return Admission{
+        "PodOSSelectorNodeLabelDoesNotMatch",
+        "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label"};
+  }
+  if (c.pod.spec().has_os() && c.pod.spec().os().name() != kOs) {
+    return Admission{"PodOSNotSupported",
+                     "Failed to admit pod as the OS field doesn't match node OS"};
+  }
+  return {};
+}
+
+// Not one of Kubernetes' own: "example.com/gpu". Who has none of it says nothing about it.
+bool IsExtended(const std::string& resource) {
+  return resource.find('/') != std::string::npos &&
+         resource.find("kubernetes.io/") == std::string::npos && !resource.starts_with("requests.");
+}
+
+Answer AskForRoom(const Case& c, const std::string& resource, int64_t requested) {
+  const auto offered = c.node.allocatable.find(resource);
+  if (offered == c.node.allocatable.end() && IsExtended(resource)) return {};
+  int64_t capacity = 0;
+  if (offered != c.node.allocatable.end()) {
+    capacity = resource == "cpu" ? offered->second.Milli() : offered->second.Units();
+  }
+  const int64_t used = c.used.Of(resource);
+  if (requested <= 0 || requested <= capacity - used) return {};
+  return Admission{StrCat("OutOf", resource),
+                   StrCat("Node didn't have enough resource: ", resource,
+                          ", requested: ", requested, ", used: ", used, ", capacity: ", capacity)};
+}
+
+Answer AskResources(const Case& c) {
+  std::map<std::string, int64_t> requests = UseOf(c.pod).requests;
+  // The order in which a kubelet names the first that lacks; the others by name.
+  for (const char* resource : {"pods", "cpu", "memory", "ephemeral-storage"}) {
+    const auto request = requests.extract(resource);
+    if (request.empty()) continue;
+    if (auto answer = AskForRoom(c, resource, request.mapped())) return answer;
+  }
+  for (const auto& [resource, requested] : requests) {
+    if (auto answer = AskForRoom(c, resource, requested)) return answer;
+  }
+  return {};
+}
+
+Answer Failed(const char* predicate, const char* why) {
+  return Admission{predicate, StrCat("Predicate ", predicate, " failed: ", why)};
+}
+
+Answer AskAffinity(const Case& c) {
+  if (MatchesNode(c.pod.spec(), c.node)) return {};
+  return Failed("NodeAffinity", "node(s) didn't match Pod's node affinity/selector");
+}
+
+Answer AskPorts(const Case& c) {
+  const PodUse use = UseOf(c.pod);
+  const bool taken = std::any_of(use.ports.begin(), use.ports.end(),
+                                 [&](const NodePort& port) { return c.used.IsTaken(port); });
+  if (!taken) return {};
+  return Failed("NodePorts", "node(s) didn't have free ports for the requested pod ports");
+}
+
+bool IsStatic(const corev1::Pod& pod) {
+  const auto source = pod.metadata().annotations().find(kube::kConfigSourceAnnotation);
+  return source != pod.metadata().annotations().end() && source->second != "api";
+}
+
+Answer AskTaints(const Case& c) {
+  if (IsStatic(c.pod) || ToleratesNode(c.pod.spec(), c.node)) return {};
+  return Failed("TaintToleration", "node(s) had taints that the pod didn't tolerate");
+}
+
+// Its own profile, else the old annotation, else the pod's profile.
+bool WantsAppArmor(const corev1::Pod& pod, const corev1::Container& container) {
+  const auto& own = container.securitycontext();
+  if (own.has_apparmorprofile()) return own.apparmorprofile().type() != "Unconfined";
+  const auto old = pod.metadata().annotations().find(StrCat(kAppArmorAnnotation, container.name()));
+  if (old != pod.metadata().annotations().end()) return old->second != "unconfined";
+  const auto& shared = pod.spec().securitycontext();
+  return shared.has_apparmorprofile() && shared.apparmorprofile().type() != "Unconfined";
+}
+
+Answer AskAppArmor(const Case& c) {
+  if (c.node.no_app_armor.empty()) return {};
+  const auto wants = [&](const auto& container) { return WantsAppArmor(c.pod, container); };
+  const corev1::PodSpec& spec = c.pod.spec();
+  if (!std::any_of(spec.initcontainers().begin(), spec.initcontainers().end(), wants) &&
+      !std::any_of(spec.containers().begin(), spec.containers().end(), wants)) {
+    return {};
+  }
+  return Admission{"AppArmor", StrCat("Cannot enforce AppArmor: ", c.node.no_app_armor)};
+}
+
+}  // namespace
+
+Admission Admit(const corev1::Pod& pod, const NodeOffer& node, const NodeUse& used) {
+  const Case c{pod, node, used};
+  for (const auto ask : {AskSysctls, AskClaims, AskOs, AskResources, AskAffinity, AskPorts,
+                         AskTaints, AskAppArmor}) {
+    if (Answer answer = ask(c)) return std::move(*answer);
+  }
+  return {};
+}
+
+}  // namespace holdfast::agent

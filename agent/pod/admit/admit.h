@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Admit(): whether this node takes a pod, with a kubelet's order of questions, reasons and messages
+// (feature-map 1.10). Pure: no I/O, no clock; the same input gives the same verdict.
+//
+//   1. sysctls                   SysctlForbidden
+//   2. claims                    UnexpectedAdmissionError
+//   3. operating system          PodOSSelectorNodeLabelDoesNotMatch, PodOSNotSupported
+//   4. room                      OutOfpods, OutOfcpu, OutOfmemory, OutOfephemeral-storage,
+//                                OutOf<resource>
+//   5. the pod's wishes          NodeAffinity
+//   6. ports of the node         NodePorts
+//   7. the node's taints         TaintToleration; not for static pods
+//   8. AppArmor                  AppArmor
+//
+// Differences from a kubelet: one that finds no room for a static pod first looks for pods that it
+// might evict, and says UnexpectedAdmissionError when there are none; here no pod is evicted for
+// another, and the resource is named. Resources that are no node's (of a device plugin that is not
+// there) are not counted, as with a kubelet; they are told (left_out.h).
+#pragma once
+
+#include "agent/pod/admit/node_offer.h"
+#include "agent/pod/admit/node_use.h"
+#include "agent/pod/decide/types.h"
+
+namespace holdfast::agent {
+
+// `used`: what the other pods take. The pod has its defaults filled in.
+Admission Admit(const corev1::Pod& pod, const NodeOffer& node, const NodeUse& used);
+
+}  // namespace holdfast::agent

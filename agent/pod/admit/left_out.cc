@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pod/admit/left_out.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "agent/kube/quantity.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+using enum kube::Treatment;
+
+constexpr char kNoScheduler[] = "nobody schedules here: it has no effect";
+constexpr char kNoToken[] = "there is no API server that would give the pod a token";
+constexpr char kNoSeLinux[] = "SELinux labels are not set by this version";
+constexpr char kNoWindows[] = "it is for Windows: it has no effect";
+constexpr char kAppArmor[] = "admission: `AppArmor`, unless the type is `Unconfined`";
+constexpr char kFailedMount[] = "`FailedMount`: no plugin for this kind of volume";
+constexpr char kNoObject[] = "`CreateContainerConfigError`: not found, unless `optional`";
+constexpr char kClaims[] = "admission: `UnexpectedAdmissionError`, no API server allocates claims";
+constexpr char kProbes[] =
+    "probes are not run by this version: the container counts as started and ready while it runs";
+
+// "spec.initContainers[a].stdinOnce" is about the init container "a".
+void SetContainer(const std::string& path, EventNote& note) {
+  for (const std::string_view list : {"spec.containers[", "spec.initContainers["}) {
+    if (!path.starts_with(list)) continue;
+    note.container = path.substr(list.size(), path.find(']') - list.size());
+    note.init = list.starts_with("spec.init");
+  }
+}
+
+void Add(std::vector<EventNote>& notes, EventNote note) {
+  if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(std::move(note));
+}
+
+// Names of resources are a map's keys, which no row can name.
+void AddResources(const corev1::ResourceRequirements& resources, const std::string& path,
+                  std::vector<EventNote>& notes) {
+  std::set<std::string> names;
+  for (const auto* list : {&resources.requests(), &resources.limits()}) {
+    for (const auto& [name, quantity] : *list) {
+      const auto amount = kube::Amount::Parse(quantity.string());
+      if (amount && !amount->IsZero()) names.insert(name);
+    }
+  }
+  for (const char* honoured : {"cpu", "memory", "ephemeral-storage"}) names.erase(honoured);
+  for (const std::string& name : names) {
+    const char* how = name.starts_with("hugepages-")
+                          ? "the node has as much, but the container is not held to it"
+                          : "the node has no such resource, and the container gets none";
+    EventNote note{true, kube::kFieldNotHonoured, StrCat(path, ".resources: ", name, ": ", how), "",
+                   false};
+    SetContainer(path, note);
+    Add(notes, std::move(note));
+  }
+}
+
+}  // namespace
+
+const kube::FieldRules& PodFieldRules() {
+  static const kube::FieldRules rules = {
+      // ---- the pod
+      {"PodSpec",
+       "volumes initContainers containers restartPolicy terminationGracePeriodSeconds "
+       "activeDeadlineSeconds dnsPolicy nodeSelector hostNetwork hostPID hostIPC "
+       "shareProcessNamespace securityContext hostname subdomain affinity tolerations hostAliases "
+       "dnsConfig readinessGates overhead setHostnameAsFQDN hostUsers resources hostnameOverride"},
+      {"PodSpec", "nodeName", kHonoured, "always this node's, as with a kubelet's static pods"},
+      {"PodSpec", "priority", kHonoured,
+       "critical from 2000000000 on; no pod gives way to another"},
+      {"PodSpec", "enableServiceLinks", kHonoured,
+       "no variables are made for Services, as by a kubelet without an API server"},
+      {"PodSpec", "ephemeralContainers", kRefused, "manifest: cannot be set on create"},
+      {"PodSpec", "schedulingGates", kRefused, "manifest: a pod of this node has a `nodeName`"},
+      {"PodSpec", "runtimeClassName", kRefused, "`FailedCreatePodSandBox`: no such class"},
+      {"PodSpec", "resourceClaims", kRefused, kClaims},
+      {"PodSpec", "os", kHonoured, "admission: `PodOSNotSupported` unless `linux`"},
+      {"PodSpec", "serviceAccountName serviceAccount", kTold, kNoToken},
+      {"PodSpec", "automountServiceAccountToken", kTold, kNoToken, "", "false"},
+      {"PodSpec", "imagePullSecrets", kTold, "images are imported, not pulled: no secret is used"},
+      {"PodSpec", "schedulerName", kTold, kNoScheduler, "", "default-scheduler"},
+      {"PodSpec", "preemptionPolicy topologySpreadConstraints schedulingGroup", kTold,
+       kNoScheduler},
+      {"PodSpec", "priorityClassName", kTold,
+       "there is no API server that would give the class's priority; spec.priority counts", "",
+       "system-node-critical"},
+      {"Affinity", "nodeAffinity"},
+      {"Affinity", "podAffinity podAntiAffinity", kTold, kNoScheduler},
+      {"NodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", kHonoured,
+       "admission: `NodeAffinity`"},
+      {"NodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution", kTold, kNoScheduler},
+      {"NodeSelector", "nodeSelectorTerms"},
+      {"NodeSelectorTerm", "matchExpressions matchFields"},
+      {"NodeSelectorRequirement", "key operator values"},
+      {"Toleration", "key operator value effect tolerationSeconds", kHonoured,
+       "no taint keeps a static pod away or ends it"},
+      {"HostAlias", "ip hostnames"},
+      {"PodDNSConfig", "nameservers searches options"},
+      {"PodDNSConfigOption", "name value"},
+      {"PodReadinessGate", "conditionType"},
+      {"PodOS", "name"},
+      {"PodSecurityContext",
+       "runAsUser runAsGroup runAsNonRoot supplementalGroups supplementalGroupsPolicy fsGroup "
+       "fsGroupChangePolicy seccompProfile"},
+      {"PodSecurityContext", "sysctls", kHonoured,
+       "admission: `SysctlForbidden` unless safe or in `allowedUnsafeSysctls`"},
+      {"PodSecurityContext", "appArmorProfile", kRefused, kAppArmor},
+      {"PodSecurityContext", "seLinuxOptions seLinuxChangePolicy", kTold, kNoSeLinux},
+      {"PodSecurityContext", "windowsOptions", kTold, kNoWindows},
+      {"Sysctl", "name value"},
+      // ---- a container
+      {"Container",
+       "name image command args workingDir ports envFrom env resources restartPolicy "
+       "restartPolicyRules volumeMounts lifecycle terminationMessagePath terminationMessagePolicy "
+       "securityContext tty"},
+      {"Container", "imagePullPolicy", kHonoured,
+       "there is no registry client: `Always` uses what is in the store, which `Pulled` says"},
+      {"Container", "resizePolicy", kHonoured,
+       "nothing is resized: a changed manifest is a new pod"},
+      {"Container", "stdin", kHonoured, "stays open; nobody can attach yet"},
+      {"Container", "stdinOnce", kTold, "nobody can attach: stdin stays open"},
+      {"Container", "volumeDevices", kRefused, "`FailedMount` of the claim that it names"},
+      {"Container", "livenessProbe readinessProbe startupProbe", kTold, kProbes, "ProbeWarning"},
+      {"ContainerPort", "name hostPort containerPort protocol hostIP"},
+      {"EnvFromSource", "prefix"},
+      {"EnvFromSource", "configMapRef secretRef", kRefused, kNoObject},
+      {"EnvVar", "name value valueFrom"},
+      {"EnvVarSource", "fieldRef resourceFieldRef"},
+      {"EnvVarSource", "configMapKeyRef secretKeyRef", kRefused, kNoObject},
+      {"EnvVarSource", "fileKeyRef", kRefused, "`CreateContainerConfigError`: not supported"},
+      {"ObjectFieldSelector", "apiVersion fieldPath"},
+      {"ResourceFieldSelector", "containerName resource divisor"},
+      {"ResourceRequirements", "limits requests", kHonoured,
+       "of cpu and memory; ephemeral-storage and huge pages are room on the node (`OutOf…`). A "
+       "limit "
+       "of huge pages, and resources that the node has not, are told: `FieldNotHonoured`"},
+      {"ResourceRequirements", "claims", kRefused, kClaims},
+      {"ContainerResizePolicy", "resourceName restartPolicy"},
+      {"ContainerRestartRule", "action exitCodes"},
+      {"ContainerRestartRuleOnExitCodes", "operator values"},
+      {"VolumeMount",
+       "name readOnly recursiveReadOnly mountPath subPath mountPropagation subPathExpr"},
+      {"Lifecycle", "stopSignal"},
+      {"Lifecycle", "postStart", kTold, "postStart hooks are not run by this version",
+       "FailedPostStartHook"},
+      {"Lifecycle", "preStop", kTold, "preStop hooks are not run by this version",
+       "FailedPreStopHook"},
+      {"SecurityContext",
+       "capabilities privileged runAsUser runAsGroup runAsNonRoot readOnlyRootFilesystem "
+       "allowPrivilegeEscalation procMount seccompProfile"},
+      {"SecurityContext", "appArmorProfile", kRefused, kAppArmor},
+      {"SecurityContext", "seLinuxOptions", kTold, kNoSeLinux},
+      {"SecurityContext", "windowsOptions", kTold, kNoWindows},
+      {"Capabilities", "add drop"},
+      {"SeccompProfile", "type localhostProfile"},
+      // ---- a volume
+      {"Volume", "name volumeSource"},
+      {"VolumeSource", "hostPath emptyDir"},
+      {"VolumeSource", "configMap secret", kRefused,
+       "`FailedMount`: not found; an empty directory if `optional`"},
+      {"VolumeSource",
+       "gcePersistentDisk awsElasticBlockStore gitRepo nfs iscsi glusterfs persistentVolumeClaim "
+       "rbd flexVolume cinder cephfs flocker downwardAPI fc azureFile vsphereVolume quobyte "
+       "azureDisk photonPersistentDisk projected portworxVolume scaleIO storageos csi ephemeral "
+       "image",
+       kRefused, kFailedMount},
+      {"EmptyDirVolumeSource", "medium", kHonoured, "`FailedMount` for huge pages"},
+      {"EmptyDirVolumeSource", "sizeLimit", kHonoured,
+       "on disk nothing is evicted for it, as a kubelet evicts no static pod"},
+      {"HostPathVolumeSource", "path type"},
+  };
+  return rules;
+}
+
+std::vector<EventNote> LeftOut(const corev1::Pod& pod) {
+  std::vector<EventNote> notes;
+  kube::VisitTold(PodFieldRules(), pod.spec(), "spec", [&](const kube::ToldField& told) {
+    EventNote note{true, told.rule.event, told.rule.how, "", false};
+    if (note.reason.empty()) {
+      note.reason = kube::kFieldNotHonoured;
+      note.message = StrCat(told.path, ": ", told.rule.how);
+    }
+    SetContainer(told.path, note);
+    Add(notes, std::move(note));
+  });
+  for (const corev1::Container& c : pod.spec().initcontainers()) {
+    AddResources(c.resources(), StrCat("spec.initContainers[", c.name(), "]"), notes);
+  }
+  for (const corev1::Container& c : pod.spec().containers()) {
+    AddResources(c.resources(), StrCat("spec.containers[", c.name(), "]"), notes);
+  }
+  AddResources(pod.spec().resources(), "spec", notes);
+  return notes;
+}
+
+}  // namespace holdfast::agent
