@@ -38,6 +38,13 @@ inline bool WaitForStop(pid_t driver) {
   return WIFSTOPPED(status);
 }
 
+// Neither ended nor reaped.
+inline bool IsRunning(pid_t driver) {
+  siginfo_t info{};
+  return ::waitid(P_PID, static_cast<id_t>(driver), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == 0;
+}
+
 // kill -9, also of one that has stopped, and reaped.
 inline void Kill(pid_t driver) {
   ::kill(driver, SIGKILL);

@@ -180,6 +180,36 @@ class Machine:
             self.agent.wait()
         return killed
 
+    def end_all(self):
+        """Ends agent, holder, launcher and logger, none of which starts another meanwhile. Until wait()
+        or ensure_agent() is called nobody of ours lives. Returns how many were ended."""
+        with self.starting:
+            ended = self.kill(("agent",))
+            while keepers := [pid for pids in self.keepers().values() for pid in pids]:
+                for number in (signal.SIGSTOP, signal.SIGKILL):
+                    for pid in keepers:
+                        try:
+                            os.kill(pid, number)
+                            ended += number == signal.SIGKILL
+                        except ProcessLookupError:
+                            pass
+                while any(self.is_alive(pid) for pid in keepers):
+                    time.sleep(0.001)
+        return ended
+
+    def anybody(self):
+        """role -> pids of all that live."""
+        return {role: pids for role, pids in {**self.keepers(), "agent": self.pids_of("agent")}.items()
+                if pids}
+
+    @staticmethod
+    def is_alive(pid):
+        try:
+            state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return False
+        return state not in "ZX"
+
     def stop(self):
         """Ends agent and keeper, and every container that still runs, and removes the cgroups."""
         self.kill(("agent", "hold", "launch", "log"))
@@ -250,20 +280,40 @@ class Machine:
             time.sleep(0.05)
         raise TimeoutError(f"{what}: not within {seconds} s ({last})")
 
+    def wait_alone(self, what, ready, seconds=60):
+        """As wait(), but a dead agent stays dead."""
+        deadline = time.monotonic() + seconds * self.patience
+        while not ready():
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{what}: not within {seconds * self.patience} s")
+            time.sleep(0.05)
+
+    def first_process(self, pod, container):
+        """Pid of a running container's first process."""
+        status = next(s for s in pod["status"]["containerStatuses"] if s["name"] == container)
+        name = status["containerID"].removeprefix("holdfast://")
+        procs, = self.container_trees()[0].glob(f"**/{name}/cgroup.procs")
+        return self.first_of(procs)[0]
+
     def process_identity(self, pod):
-        """(pid, start time) of the container's first process, from the kernel's cgroup tree."""
+        """(pid, start time) of each container's first process, from the kernel's cgroup tree."""
         uid = pod["metadata"]["uid"]
         identities = set()
         for tree in self.container_trees()[:1]:
             for procs in tree.glob(f"**/pod{uid}/**/cgroup.procs"):
-                started = {}  # the first process started first; its number need not be the lowest
-                for pid in map(int, procs.read_text().split()):
-                    try:
-                        stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
-                    except OSError:
-                        continue  # a child that just ended
-                    started[pid] = int(stat.rpartition(")")[2].split()[19])
-                if started:
-                    first = min(started, key=lambda pid: (started[pid], pid))
-                    identities.add((first, started[first]))
+                if first := self.first_of(procs):
+                    identities.add(first)
         return identities
+
+    @staticmethod
+    def first_of(procs):
+        """(pid, start time) of the process of a cgroup that started first; None of an empty one."""
+        started = {}  # its number need not be the lowest
+        for pid in map(int, procs.read_text().split()):
+            try:
+                stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+            except OSError:
+                continue  # a child that just ended
+            started[pid] = int(stat.rpartition(")")[2].split()[19])
+        first = min(started, key=lambda pid: (started[pid], pid), default=None)
+        return None if first is None else (first, started[first])

@@ -38,7 +38,6 @@ constexpr size_t kMaxGroupFile = 4ull << 20;
 constexpr int kMaxReceivedMessage = (4 << 20) + (64 << 10);  // a manifest and its frame
 constexpr int kMaxSentMessage = 64 << 20;                    // a list of all pods of a full node
 constexpr int kMaxMetadata = 8 << 10;
-constexpr int kConnectionIdleMs = 5 * 60 * 1000;
 constexpr size_t kMemoryQuota = 128ull << 20;
 constexpr std::chrono::seconds kShutdownGrace{1};
 
@@ -123,7 +122,8 @@ class ApiServer::Impl {
     builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                                static_cast<int>(core_.options.streams_per_connection));
     builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, kMaxMetadata);
-    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kConnectionIdleMs);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                               static_cast<int>(core_.options.connection_idle.count()));
     // Reflection is the one service with threads of its own; it needs no more than one.
     builder.SetSyncServerOption(grpc::ServerBuilder::NUM_CQS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);

@@ -70,6 +70,7 @@ struct ApiOptions {
   uint32_t pending_changes = 10'000;  // per watcher: objects changed and not yet read
   uint32_t exec_sessions = 64;
   uint32_t image_transfers = 4;
+  std::chrono::milliseconds connection_idle = std::chrono::minutes(5);  // then it is closed
 };
 
 class ApiServer {

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kill.py --bin DIR --image BUSYBOX.tar [--kills N] [--seed S] [--patience F] [--calm]: 20 pods run
-while every process of Holdfast is killed (docs/kill-tests.md), in this order:
+"""kill.py --bin DIR --image BUSYBOX.tar [--kills N] [--pairs N] [--seed S] [--patience F] [--calm]:
+22 pods run while every process of Holdfast is killed (docs/kill-tests.md), in this order:
 
-  points       once at every pause point of the source (points.py), from the first start of the agent
-               on, while pods, images and execs come and go (life.py); with --calm a second time,
-               each kill only when all is well again
-  at random    agent, holder, launcher and logger N times each
-  pairs, all   every two of them, and all four, N/6 times each
-  upgrade      holder, launcher and logger execute their binary in place
+  points        once at every pause point (points.py), from the first start of the agent on, while
+                pods, images and execs come and go (life.py); with --calm a second time, each kill
+                only when all is well again
+  points, pairs a sample of them, chosen by the seed: another process dies with the one that arrived
+  at random     agent, holder, launcher and logger N times each
+  pairs, all    every two of them, and all four, N/6 times each
+  nobody        all four dead for a while: containers end, a back-off runs out
+  upgrade       holder, launcher and logger execute their binary in place
 
 Then it counts: containers restarted, lines lost or doubled, exit codes lost, things leaked; address
 and cgroup books are compared with the kernel. Run as root under
@@ -17,7 +19,6 @@ loss, and when a pause point was never reached.
 """
 import argparse
 import itertools
-import json
 import os
 import pathlib
 import random
@@ -33,11 +34,16 @@ import books
 import logs
 import points
 import pods as pod_plan
+from exits import Exits, Nobody
 from life import Life
 from machine import Machine
+from pods import restarts
 
 ROLES = points.ROLES
-MOST_LIVES = 4
+MOST_LIVES = 4  # in each sweep over the points
+EXITS_IN_PHASE = {"pairs": 6, "all at once": 2}
+EXITS_IN_PHASE_OF_ONE = 3
+EXITS_WHILE_NOBODY_LIVES = 3
 
 
 class Tally:
@@ -59,84 +65,108 @@ class KillTest:
         self.go = machine.top / "go"
         self.go.mkdir()
         self.plan = pod_plan.plan(self.go)
-        self.exiters = iter([n for n, (kind, _) in self.plan.items() if kind == "exiter"])
-        self.may_be_unknown = set()  # exit codes that nobody could see
-        self.ended = []
+        self.follower = logs.Follower(machine.logs, self.go, self.plan)
+        self.exits = Exits(self.go)
         self.lives = 0
         self.kills = 0
         self.restarted = 0
 
     def run(self):
-        if self.args.no_points or not points.names_in_source():
-            print("points       left out", flush=True)
+        self.follower.start()
+        if self.args.no_points:
+            print("points        left out", flush=True)
             self.birth()
             self.before = self.identities()
         else:
-            self.points(dense=True)
-        if self.args.calm:
-            self.points(dense=False)
+            self.all_points()
         rounds = max(1, self.args.kills // 6)
         for role in ROLES:
             self.phase(role, [(role,)], self.args.kills)
         self.phase("pairs", list(itertools.combinations(ROLES, 2)), rounds)
         self.phase("all at once", [ROLES], rounds)
+        self.nobody()
         self.upgrade()
-        lost_exits = self.check_exits()
-        self.check_loopers()
+        lost_exits = self.exits.check(self.machine, self.tally)
+        runs = self.check_loopers()
         books.check(machine=self.machine, tally=self.tally)
         counts = self.check_logs()
         leaked = self.tear_down()
-        print(f"summary: {self.kills} kills, {self.restarted} containers restarted, "
-              f"{counts['lines']} lines checked, {counts['lost']} lost, {counts['doubled']} doubled, "
-              f"{len(self.ended)} exit codes, {lost_exits} lost, {leaked} leaked", flush=True)
+        exits = self.exits
+        print(f"summary: {self.kills} kills; {len(self.before)} containers watched, {self.restarted} restarted; "
+              f"{counts['written']} lines written and each looked for, {counts['lost']} lost, "
+              f"{counts['doubled']} doubled; {len(exits.told)} exits, {lost_exits} lost, "
+              f"{exits.unknown} of {len(exits.may_be_unknown)} that may be are unknown, "
+              f"{exits.silent} of {len(exits.may_be_silent)} without last words; "
+              f"{runs} runs of crashing containers; {leaked} leaked", flush=True)
 
     # --- killing ---
 
-    def points(self, dense):
-        """Kills at every point; `dense` from the agent's very first start on."""
-        machine = self.machine
-        names = points.names_in_source()
-        sweep = points.Sweep(machine, machine.pauses, names,
-                             (lambda: True) if dense else self.all_shown)
+    def all_points(self):
+        names = points.names_of(self.machine.bin)
+        self.sweep("points", points.Sweep(self.machine, self.machine.pauses, names))
+        if self.args.calm:
+            self.sweep("points, calm", points.Sweep(self.machine, self.machine.pauses, names, self.all_shown))
+        if self.args.pairs:
+            pairs = points.Pairs(self.args.seed)
+            sample = pairs.sample(names, self.args.pairs)
+            self.sweep("points, pairs", points.Sweep(
+                self.machine, self.machine.pauses, sample, self.all_shown, pairs))
+
+    def sweep(self, name, sweep):
+        """Kills at every point; the first sweep from the agent's very first start on."""
         began = time.monotonic()
+        first = self.lives == 0
+        sweep.born = not first
         sweep.start()
-        if dense:
+        if first:
             self.birth(sweep)
-        else:
-            sweep.born = True
-        before = self.identities() if not dense else None
-        while not all(map(points.excepted, sweep.remaining())) and self.lives < MOST_LIVES * (1 if dense else 2):
+        lives = checked = 0
+        passed = -1  # a later sweep ends when a life brings nothing new: some are passed only once
+        while (not all(map(points.excepted, sweep.remaining())) and lives < MOST_LIVES
+               and (first or len(sweep.killed) > passed)):
+            passed = len(sweep.killed) if lives else -1
+            self.exits.end_one(ROLES if sweep.pairs else ())
+            life = Life(self.machine, self.tally, self.lives, sweep.owners_died)
             try:
-                Life(machine, self.tally, self.lives).run()
+                life.run()
             except TimeoutError as late:
                 raise sweep.error or late  # a sweep that broke leaves somebody stopped
             self.lives += 1
-            if self.lives == 1:
-                self.end_one()
+            lives += 1
+            checked += life.ends_checked
             sweep.again()
             self.each_once()
-        missed = sweep.remaining()
         sweep.finish()
         self.settle()
         self.wait_ended()
-        self.kills += len(sweep.killed)
-        if dense:
-            self.before = self.identities()
-            for name, (identity, restarts) in self.before.items():
-                self.tally.expect(len(identity) == 1, f"{name}: processes {identity}")
-                self.tally.expect(restarts == 0, f"{name}: {restarts} restarts at its start")
-            unreached = [n for n in missed if not points.excepted(n)]
-            self.tally.expect(not unreached, f"pause points never reached: {unreached}")
-            stale = [n for n in sweep.killed if points.excepted(n)]
-            self.tally.expect(not stale, f"exceptions of points.py that are none: {stale}")
+        self.kills += sweep.deaths
+        if first:
+            self.check_birth()
         else:
-            self.compare("points, calm", before)
+            self.compare(name, self.before)
+        self.check_reached(name, sweep)
         by_role = {r: sum(1 for role in sweep.killed.values() if role == r) for r in ROLES}
-        print(f"{'points' if dense else 'points, calm':12} {len(sweep.killed):4} kills at "
-              f"{len(names)} pause points {by_role}, not reached {missed}, "
+        print(f"{name:13} {sweep.deaths:4} kills at {len(sweep.killed)} of {len(sweep.names)} pause points "
+              f"{by_role}, {lives} lives, the ends of {checked} looked at, not reached {sweep.remaining()}, "
               f"{time.monotonic() - began:.0f} s", flush=True)
         if self.args.verbose:
-            print("  " + " ".join(f"{n}:{r}" for n, r in sorted(sweep.killed.items())))
+            with_whom = sweep.pairs.chosen if sweep.pairs else {}
+            print("  " + " ".join(f"{n}:{'+'.join(with_whom.get(n, (r,)))}"
+                                  for n, r in sorted(sweep.killed.items())))
+
+    def check_birth(self):
+        self.before = self.identities()
+        for name, (identity, restarted) in self.before.items():
+            self.tally.expect(len(identity) == 1, f"{name}: processes {identity}")
+            self.tally.expect(restarted == 0, f"{name}: {restarted} restarts at its start")
+
+    def check_reached(self, name, sweep):
+        """A later sweep finds a point that only a first start passes no more."""
+        unreached = [n for n in sweep.remaining() if not points.excepted(n)]
+        if name == "points":
+            self.tally.expect(not unreached, f"pause points never reached: {unreached}")
+        stale = [n for n in sweep.killed if points.excepted(n)]
+        self.tally.expect(not stale, f"exceptions of points.py that are none: {stale}")
 
     def birth(self, sweep=None):
         machine = self.machine
@@ -150,25 +180,40 @@ class KillTest:
         machine.wait("all pods started", self.all_started, 180)
 
     def each_once(self):
-        """So that also what follows a death is passed when nobody stops anywhere else."""
+        """So that also what follows a death is passed when nobody stops anywhere else. Who arrives
+        somewhere in answer to it dies as well."""
         for roles in (("log",), ("launch",), ("hold",), ("agent",), ("hold", "launch")):
             self.kills += self.machine.kill(roles)
             self.settle()
 
     def phase(self, name, groups, rounds):
+        """In some of its rounds, chosen by the seed, a container ends about when somebody dies."""
         kills = 0
-        self.end_one(name == "all at once")
-        for _ in range(rounds):
-            for group in groups:
-                # Whoever died in the round before is there again; then a random moment of its life.
-                self.machine.wait(f"{group} alive", lambda g=group: all(
-                    self.machine.pids_of(r) for r in g), 60)
-                time.sleep(self.rng.uniform(0, 0.25))
-                kills += self.machine.kill(group)
+        turns = [group for _ in range(rounds) for group in groups]
+        wanted = EXITS_IN_PHASE.get(name, EXITS_IN_PHASE_OF_ONE)
+        ends = self.rng.sample(range(len(turns)), min(wanted, len(turns)))
+        for turn, group in enumerate(turns):
+            # Whoever died in the round before is there again; then a random moment of its life.
+            self.machine.wait(f"{group} alive", lambda g=group: all(
+                self.machine.pids_of(r) for r in g), 60)
+            time.sleep(self.rng.uniform(0, 0.25))
+            if turn in ends:
+                # It looks every 50 ms whether it is to end.
+                self.exits.end_one(group)
+                time.sleep(self.rng.uniform(0, 0.05))
+            kills += self.machine.kill(group)
         self.settle()
         self.wait_ended()
         self.kills += kills
-        self.compare(name, self.before, f"{kills:4} kills")
+        self.compare(name, self.before, f"{kills:4} kills, {len(ends)} exits")
+
+    def nobody(self):
+        nobody = Nobody(self.machine, self.tally, self.exits, self.go)
+        kills = nobody.run(EXITS_WHILE_NOBODY_LIVES)
+        self.settle()
+        self.wait_ended()
+        self.kills += kills
+        self.compare("nobody", self.before, f"{kills:4} kills, {EXITS_WHILE_NOBODY_LIVES} exits")
 
     def upgrade(self):
         machine = self.machine
@@ -191,7 +236,7 @@ class KillTest:
         self.tally.expect(not changed, f"after {name}: restarted {changed}")
         self.before = after
         if text:
-            print(f"{name:12} {text}, {len(changed)} containers restarted", flush=True)
+            print(f"{name:13} {text}, {len(changed)} containers restarted", flush=True)
 
     # --- looking ---
 
@@ -218,45 +263,13 @@ class KillTest:
         return {n: (self.machine.process_identity(seen[n]), restarts(seen[n]))
                 for n, (kind, _) in self.plan.items() if kind in ("writer", "partial", "sleeper")}
 
-    def end_one(self, nobody_may_see=False):
-        name = next(self.exiters)
-        self.ended.append(name)
-        if nobody_may_see:
-            self.may_be_unknown.add(name)
-        (self.go / name).touch()
-
     def wait_ended(self):
         """All that were told to end have ended: in the phase in which they were told to."""
-        def over():
-            seen = self.machine.pods()
-            return all(seen[n]["status"]["phase"] == "Failed" for n in self.ended)
-        self.machine.wait("exiters ended", over, 120)
-
-    def check_exits(self):
-        seen = self.machine.patient_pods()
-        lost = 0
-        for name, (kind, _) in self.plan.items():
-            if kind != "exiter":
-                continue
-            status = seen[name]["status"]["containerStatuses"][0]
-            state = status["state"].get("terminated", {})
-            got = (state.get("exitCode"), state.get("reason"))
-            wanted = [(pod_plan.expected_exit(name), "Error")] if name in self.ended else [(None, None)]
-            if name in self.may_be_unknown:
-                wanted.append((137, "ContainerStatusUnknown"))
-            if got not in wanted or status["restartCount"] != 0:
-                lost += 1
-                self.tally.expect(False, f"{name}: {got}, {status['restartCount']} restarts, "
-                                         f"{json.dumps(status)}")
-            if name in self.ended and got == wanted[0]:
-                meta = seen[name]["metadata"]
-                told = list(logs.payload_lines(
-                    self.machine.logs, f"default_{meta['name']}_{meta['uid']}"))
-                self.tally.expect(told == [b"over"], f"{name}: last words {told}")
-        return lost
+        self.machine.wait("exiters ended", lambda: self.exits.over(self.machine.pods()), 120)
 
     def check_loopers(self):
-        """Each run said its line once; the count of restarts is that of the runs."""
+        """Each run said its line once; the count of restarts is that of the runs. Returns how many."""
+        count = 0
         for name, pod in self.machine.patient_pods().items():
             if self.plan.get(name, ("",))[0] != "looper":
                 continue
@@ -265,41 +278,38 @@ class KillTest:
             runs = sorted(int(p.name.split(".")[0]) for p in folder.glob("*.log"))
             self.tally.expect(runs and runs[-1] - restarts(pod) in (0, 1),
                               f"{name}: logs of runs {runs}, {restarts(pod)} restarts")
+            count += restarts(pod) + 1
             for run in runs[:-1]:
                 text = (folder / f"{run}.log").read_text()
                 self.tally.expect(text.count("stdout F once\n") == 1 == text.count("\n"),
                                   f"{name} run {run}: {text!r}")
+        return count
 
     def check_logs(self):
-        self.quiet_logs()
-        seen = self.machine.patient_pods()
-        counts = {"lines": 0, "lost": 0, "doubled": 0}
-        for name, (kind, _) in self.plan.items():
-            if kind not in ("writer", "partial"):
-                continue
-            meta = seen[name]["metadata"]
-            folder = f"default_{meta['name']}_{meta['uid']}"
-            counter = logs.count_writer if kind == "writer" else logs.count_partial
-            total, lost, doubled = counter(logs.payload_lines(self.machine.logs, folder))
-            counts["lines"] += total
-            counts["lost"] += lost
-            counts["doubled"] += doubled
-            self.tally.expect(total > 0, f"{name} has no log lines")
-            self.tally.expect(lost == 0 and doubled == 0,
-                              f"{name}: {lost} lines lost, {doubled} doubled of {total}")
+        """Every line that the writers say they wrote, from the first on."""
+        follower = self.follower
+        follower.stop_writers()
+        self.machine.wait("writers stopped", lambda: len(follower.written()) == len(follower.streams), 120)
+        self.wait_quiet_logs()
+        follower.finish()
+        written = follower.written()
+        counts = {"written": sum(written.values()), "lost": 0, "doubled": 0}
+        for stream in follower.streams:
+            counts["lost"] += stream.lost
+            counts["doubled"] += stream.doubled
+            self.tally.expect(written[stream.name] > 0, f"{stream.name} wrote no lines")
+            self.tally.expect(stream.lost == 0 and stream.doubled == 0 and not stream.examples,
+                              f"{stream.name}: {stream.lost} lines lost, {stream.doubled} doubled of "
+                              f"{written[stream.name]}; no line of its is {stream.examples[:3]}")
         return counts
 
-    def quiet_logs(self):
-        """Stops the writers, then waits until the logger has written, rotated and packed it all."""
-        for name, pod in self.machine.patient_pods().items():
-            if self.plan.get(name, ("",))[0] in ("writer", "partial"):
-                for pid, _ in self.machine.process_identity(pod):
-                    os.kill(pid, signal.SIGSTOP)
+    def wait_quiet_logs(self):
+        """Until the logger has written, rotated and packed it all."""
         history = []
         def settled():
             history.append(sorted((str(p), p.stat().st_size)
                                   for p in self.machine.logs.glob("*/main/*")))
-            return len(history) > 30 and all(h == history[-1] for h in history[-30:])
+            return len(history) > 60 and all(h == history[-1] for h in history[-60:])
         self.machine.wait("logs are quiet", settled, 120)
 
     # --- the end ---
@@ -321,15 +331,12 @@ class KillTest:
         return len(left)
 
 
-def restarts(pod):
-    return pod["status"]["containerStatuses"][0]["restartCount"]
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True)
     parser.add_argument("--image", required=True)
     parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--pairs", type=int, default=40, help="size of the sample of pause points")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--patience", type=int, default=1, help="factor on deadlines, for slow machines")
     parser.add_argument("--no-points", action="store_true", help="at random only")

@@ -1,9 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads CRI log files, rotated and compressed ones too, and counts lines lost or doubled."""
+"""CRI log files: read in order, rotated and compressed ones too, and followed from the first line on."""
 import gzip
 import re
+import threading
 
 CRI = re.compile(rb"^\S+ (stdout|stderr) ([PF]) (.*)$")
+FILLER = rb"0123456789 0123456789 0123456789 0123456789"
+WHOLE_RECORD = re.compile(rb"^\S{30} stdout F n (\d+) " + FILLER + rb"$", re.MULTILINE)
+LINES = {"writer": re.compile(rb"n (\d+) " + FILLER), "partial": re.compile(rb"n (\d+) middle end")}
+# So far may a writer be ahead of its reader. Of the 10 MiB files that are kept (4 beside the current
+# one, 110,000 lines each) the newest is left until it is certain that it is finished.
+WINDOW = 330_000
+
+
+def order(stem):
+    parts = stem.split(".")
+    return (int(parts[0]), parts[2] if len(parts) > 2 else "99999999-999999",
+            int(parts[3]) if len(parts) > 3 else 0)
 
 
 def files_in_order(folder):
@@ -15,52 +28,155 @@ def files_in_order(folder):
             stem = path.name.removesuffix(".gz")
             if stem not in stems or path.suffix == ".gz":
                 stems[stem] = path
-    def order(stem):
-        parts = stem.split(".")
-        return (int(parts[0]), parts[2] if len(parts) > 2 else "99999999-999999",
-                int(parts[3]) if len(parts) > 3 else 0)
     return [stems[stem] for stem in sorted(stems, key=order)]
+
+
+def content(path):
+    with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+        return file.read()
+
+
+class Joiner:
+    """Joins partial records; a line may go on in the next file."""
+
+    def __init__(self):
+        self.pending = b""
+
+    def lines(self, path, data):
+        if data and not data.endswith(b"\n"):
+            raise ValueError(f"{path}: ends in the middle of a record: {data[-120:]!r}")
+        for number, record in enumerate(data.split(b"\n")[:-1], 1):
+            match = CRI.match(record)
+            if not match:
+                raise ValueError(f"{path}:{number}: no CRI record: {record[:120]!r}")
+            self.pending += match.group(3)
+            if match.group(2) == b"F":
+                yield self.pending
+                self.pending = b""
 
 
 def payload_lines(pod_log_dir, pod_uid_dir, container="main"):
     """The container's lines in order: partial records joined, oldest file first."""
-    pending = b""
+    joiner = Joiner()
     for path in files_in_order(pod_log_dir / pod_uid_dir / container):
-        opener = gzip.open if path.suffix == ".gz" else open
-        with opener(path, "rb") as file:
-            for number, line in enumerate(file, 1):
-                match = CRI.match(line.rstrip(b"\n")) if line.endswith(b"\n") else None
-                if not match:
-                    raise ValueError(f"{path}:{number}: no CRI record: {line[:120]!r}")
-                pending += match.group(3)
-                if match.group(2) == b"F":
-                    yield pending
-                    pending = b""
+        yield from joiner.lines(path, content(path))
 
 
-def count_writer(lines):
-    """(lines, lost, doubled) of a stream 'n 1 …', 'n 2 …'; the oldest files may be rotated away."""
-    previous = None
-    total = lost = doubled = 0
-    for line in lines:
-        number = int(line.split()[1])
-        total += 1
-        if previous is not None:
-            if number > previous + 1:
-                lost += number - previous - 1
-            elif number <= previous:
-                doubled += previous - number + 1
-        previous = number
-    return total, lost, doubled
+class Stream:
+    """All lines of one writer, which counts from 1 on. Each file is read once, when it is finished."""
+
+    def __init__(self, name, kind):
+        self.name = name
+        self.pattern = LINES[kind]
+        self.quick = kind == "writer"
+        self.joiner = Joiner()
+        self.read = None  # the place in the order of the last file that was read
+        self.next = 1
+        self.lost = self.doubled = 0
+        self.examples = []  # of what is no line of this writer
+
+    def catch_up(self, folder, finished):
+        """Reads what is new; the current file and the newest rotated one only when the writer has
+        `finished`: a logger that died may still be completing them."""
+        files = files_in_order(folder)
+        for path in files if finished else files[:-2]:
+            place = order(path.name.removesuffix(".gz"))
+            if self.read is not None and place <= self.read:
+                continue
+            try:
+                data = content(path)
+            except FileNotFoundError:
+                return  # compressed in this moment; read as such the next time
+            self.take(path, data)
+            self.read = place
+
+    def take(self, path, data):
+        if self.quick and not self.joiner.pending and data.endswith(b"\n"):
+            numbers = list(map(int, WHOLE_RECORD.findall(data)))
+            whole = len(numbers) == data.count(b"\n")
+            if whole and numbers == list(range(self.next, self.next + len(numbers))):
+                self.next += len(numbers)
+                return
+        for line in self.joiner.lines(path, data):
+            self.account(line)
+
+    def account(self, line):
+        match = self.pattern.fullmatch(line)
+        if not match:  # what it was to be is missing
+            self.examples.append(line[:120])
+            return
+        number = int(match.group(1))
+        if number < self.next:
+            self.doubled += 1
+            return
+        self.lost += number - self.next
+        self.next = number + 1
+
+    def end(self, written):
+        """`written`: how many lines the writer says it wrote."""
+        self.lost += max(0, written - (self.next - 1))
+        if self.next - 1 > written:
+            self.examples.append(b"lines after the last one that was written")
 
 
-def count_partial(lines):
-    """As count_writer, and every line has all its pieces; a broken one counts as lost. Nothing of
-    these is rotated away, so the first is number 1."""
-    def checked():
-        yield b"n 0"
-        for line in lines:
-            if re.fullmatch(rb"n \d+ middle end", line):
-                yield line
-    total, lost, doubled = count_writer(checked())
-    return total - 1, lost, doubled
+class Follower(threading.Thread):
+    """Follows the logs of the writers of `plan` while they write, and lets them write on only so far
+    that nothing is rotated away unread (`go`/NAME.limit, pods.WRITER)."""
+
+    def __init__(self, log_dir, go, plan):
+        super().__init__(daemon=True)
+        self.log_dir = log_dir
+        self.go = go
+        self.streams = [Stream(name, kind) for name, (kind, _) in plan.items() if kind in LINES]
+        self.error = None
+        self.ending = threading.Event()
+        for stream in self.streams:
+            self.allow(stream.name, WINDOW)
+
+    def run(self):
+        try:
+            while not self.ending.is_set():
+                for stream in self.streams:
+                    before = stream.next
+                    self.catch_up(stream, False)
+                    if stream.next > before:
+                        self.allow(stream.name, stream.next - 1 + WINDOW)
+                self.ending.wait(0.05)
+        except Exception as error:  # told by finish(), on the thread that waits
+            self.error = error
+
+    def catch_up(self, stream, finished):
+        folders = list(self.log_dir.glob(f"default_{stream.name}-*/main"))
+        if len(folders) > 1:
+            raise ValueError(f"{stream.name} has logs of several pods: {folders}")
+        for folder in folders:
+            stream.catch_up(folder, finished)
+
+    def allow(self, name, limit):
+        new = self.go / f".{name}.new"
+        new.write_text(f"{limit}\n")
+        new.rename(self.go / f"{name}.limit")
+
+    def stop_writers(self):
+        """Returns at once; the writers write up to their limit, then down how much that was."""
+        self.ending.set()
+        self.join()
+        if self.error:
+            raise self.error
+        for stream in self.streams:
+            self.allow(stream.name, "stop")
+
+    def written(self):
+        """name -> lines written, of those who have said so."""
+        counts = {}
+        for stream in self.streams:
+            file = self.go / f"{stream.name}.count"
+            if file.exists() and file.read_text().endswith("\n"):
+                counts[stream.name] = int(file.read_text())
+        return counts
+
+    def finish(self):
+        """When the logs are complete: reads the rest."""
+        for stream in self.streams:
+            self.catch_up(stream, True)
+            stream.end(self.written()[stream.name])

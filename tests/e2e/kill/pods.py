@@ -1,21 +1,38 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The 20 pods of the kill test and what each must show for itself at the end.
+"""The 22 pods of the kill test and what each must show for itself at the end.
 
-writer   numbered lines at full speed: no number missing, none twice, over all rotated files
-partial  a line in pieces, with pauses between them: every payload line whole and in order
-exiter   ends with a known code when its file appears in the `go` folder: the code is reported, and
-         its last line is there
+writer   numbered lines at full speed, as far as its reader allows (logs.Follower); at the end it
+         writes down how many: each of them is in its log once, in order, from the first on
+partial  the same with a line in pieces, with pauses between them
+exiter   six containers; each ends with a known code when its file appears in the `go` folder: the
+         code is reported, and its last line is there
 looper   fails at once: in back-off most of the time, its restarts are counted, never lost
+returner fails when its file appears, and runs again
 sleeper  does nothing: same pid and start time for ever
 """
 import json
 
 IMAGE = "test/busybox:latest"
-WRITER = 'i=0; while :; do i=$((i+1)); echo "n $i 0123456789 0123456789 0123456789 0123456789"; done'
-PARTIAL = ('i=0; while :; do i=$((i+1)); printf "n %d " $i; usleep 3000; printf "middle "; usleep 3000; '
-           'echo "end"; done')
+WRITER = """i=0
+while :; do
+  read limit < /go/NAME.limit
+  [ "$limit" != stop ] || break
+  [ $i -lt $limit ] || usleep 20000
+  while [ $i -lt $limit ]; do i=$((i+1)); echo "n $i 0123456789 0123456789 0123456789 0123456789"; done
+done
+echo $i > /go/NAME.count
+exec sleep 1000000"""
+PARTIAL = """i=0
+while read limit < /go/NAME.limit; [ "$limit" != stop ]; do
+  i=$((i+1)); printf "n %d " $i; usleep 3000; printf "middle "; usleep 3000; echo "end"
+done
+echo $i > /go/NAME.count
+exec sleep 1000000"""
+EXITER = "until [ -e /go/NAME ]; do usleep 50000; done; echo over; exit CODE"
+RETURNER = "echo begin; until [ -e /go/NAME ]; do usleep 50000; done; rm /go/NAME; exit 3"
 SLEEPER = "trap 'exit 0' TERM; while :; do sleep 1000 & wait $!; done"
 EXITERS = 7
+EXITS_OF_EACH = 6
 
 
 def container(name, script, **more):
@@ -35,22 +52,43 @@ def pod(name, script):
     return manifest(name, [container("main", script)])
 
 
-def exiter(name, code, go):
-    script = f"until [ -e /go/{name} ]; do usleep 50000; done; echo over; exit {code}"
-    return manifest(
-        name, [container("main", script, volumeMounts=[{"name": "go", "mountPath": "/go"}])],
-        restartPolicy="Never", volumes=[{"name": "go", "hostPath": {"path": str(go)}}])
+def told_by_files(name, scripts, go, **spec):
+    """A container for each of `scripts` (name -> script), all with the folder `go`."""
+    containers = [container(key, script, volumeMounts=[{"name": "go", "mountPath": "/go"}])
+                  for key, script in scripts.items()]
+    return manifest(name, containers, volumes=[{"name": "go", "hostPath": {"path": str(go)}}], **spec)
+
+
+def exiter(number, go):
+    scripts = {}
+    for exit in [e for e in exits() if e.pod == f"exiter-{number}"]:
+        scripts[exit.container] = EXITER.replace("NAME", exit.file).replace("CODE", str(exit.code))
+    return told_by_files(f"exiter-{number}", scripts, go, restartPolicy="Never")
+
+
+class Exit:
+    """One container that ends when it is told to."""
+
+    def __init__(self, number):
+        self.pod = f"exiter-{number // EXITS_OF_EACH}"
+        self.container = f"c{number % EXITS_OF_EACH}"
+        self.file = f"{self.pod}.{self.container}"
+        self.code = 10 + number
+
+
+def exits():
+    return [Exit(number) for number in range(EXITERS * EXITS_OF_EACH)]
 
 
 def plan(go):
-    """name -> (kind, manifest). `go`: an exiter ends when a file of its name is there."""
+    """name -> (kind, manifest). `go`: the folder by which the pods are told what to do."""
     pods = {}
-    for i in range(4):
-        pods[f"writer-{i}"] = ("writer", pod(f"writer-{i}", WRITER))
-    for i in range(2):
-        pods[f"partial-{i}"] = ("partial", pod(f"partial-{i}", PARTIAL))
+    for kind, script, count in (("writer", WRITER, 4), ("partial", PARTIAL, 2), ("returner", RETURNER, 2)):
+        for i in range(count):
+            name = f"{kind}-{i}"
+            pods[name] = (kind, told_by_files(name, {"main": script.replace("NAME", name)}, go))
     for i in range(EXITERS):
-        pods[f"exiter-{i}"] = ("exiter", exiter(f"exiter-{i}", expected_exit(f"exiter-{i}"), go))
+        pods[f"exiter-{i}"] = ("exiter", exiter(i, go))
     for i in range(2):
         pods[f"looper-{i}"] = ("looper", pod(f"looper-{i}", "echo once; exit 3"))
     for i in range(5):
@@ -65,5 +103,5 @@ def write_manifest(directory, name, body):
     new.rename(directory / f"{name}.json")
 
 
-def expected_exit(name):
-    return 10 + int(name.split("-")[1])
+def restarts(pod):
+    return pod["status"]["containerStatuses"][0]["restartCount"]

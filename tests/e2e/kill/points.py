@@ -2,11 +2,14 @@
 """The pause points of the source, and a sweep that kills a process at each of them.
 
 A point is armed by a file (include/holdfast/sys/pause_point.h); who arrives there stops, and is
-killed. The names come from the source, so a new point is covered, or reported, by itself."""
+killed. The names come from the source, so a new point is covered, or reported, by itself. The build
+writes them down beside the programs (`points.py FILE`), for a machine without the source."""
 import os
 import pathlib
+import random
 import re
 import signal
+import sys
 import threading
 import time
 
@@ -31,8 +34,16 @@ def excepted(name):
 FOLLOWERS = {"log.written": "log.replayed"}
 
 
+def names_of(bin_dir):
+    """Those that came with the programs, otherwise those of the source."""
+    listed = pathlib.Path(bin_dir) / "pause-points"
+    names = listed.read_text().split() if listed.exists() else names_in_source()
+    if not names:
+        raise ValueError(f"no pause points: neither {listed} nor the source is there")
+    return names
+
+
 def names_in_source():
-    """Empty where the programs came without their source (the VM tier's guests)."""
     found = []
     for folder in ("agent", "runtime", "netproxy"):
         for file in (ROOT / folder).rglob("*.cc"):
@@ -46,16 +57,19 @@ def names_in_source():
 class Sweep(threading.Thread):
     """Arms all of `names`; kills the first process that arrives at each, one at a time: after a kill
     nothing is armed until the keeper answers again and `recovered()` is true. So what is promised
-    for the death of any one process must hold. Until `born` is set nobody waits for that: the points
-    of a first start come only once, and no pod is there yet."""
+    for the death of any one process must hold. With a `pairs` (Pairs) another process dies with it.
+    Until `born` is set nobody waits for that: the points of a first start come only once, and no pod
+    is there yet."""
 
-    def __init__(self, machine, directory, names, recovered=lambda: True):
+    def __init__(self, machine, directory, names, recovered=lambda: True, pairs=None):
         super().__init__(daemon=True)
+        self.pairs = pairs
         self.machine = machine
         self.directory = directory
         self.names = names
         self.recovered = recovered
         self.killed = {}  # name -> role
+        self.deaths = 0
         self.error = None
         self.born = False
         self.ending = threading.Event()
@@ -69,6 +83,9 @@ class Sweep(threading.Thread):
 
     def remaining(self):
         return [name for name in self.names if name not in self.killed]
+
+    def owners_died(self):
+        return self.pairs.owners_died() if self.pairs else 0
 
     def finish(self):
         """Disarms what is left; whoever stopped in the last moment goes on."""
@@ -114,17 +131,22 @@ class Sweep(threading.Thread):
             name, pid = file.name.rsplit(".", 1)
             self.wait_stopped(int(pid))
             first = (file is files[0] or not self.born) and not self.ending.is_set()
+            others = []
             if first:
                 self.killed[name] = self.machine.role_of(int(pid))
+                if self.pairs:
+                    others = self.machine.pids_of(self.pairs.choose(name, self.killed[name]))
                 file.unlink()
                 if FOLLOWERS.get(name) in self.remaining():
                     self.move(FOLLOWERS[name], "resting", "armed")
             else:
                 file.rename(self.directory / "armed" / name)
-            try:
-                os.kill(int(pid), signal.SIGKILL if first else signal.SIGCONT)
-            except ProcessLookupError:
-                pass  # it was killed for another reason, and had arrived there
+            for one in (int(pid), *others):
+                try:
+                    os.kill(one, signal.SIGKILL if first else signal.SIGCONT)
+                    self.deaths += first
+                except ProcessLookupError:
+                    pass  # it was killed for another reason, and had arrived there
 
     def move(self, name, here, there):
         try:
@@ -163,3 +185,29 @@ class Sweep(threading.Thread):
             if self.machine.keeper_answers() and self.recovered():
                 return
             time.sleep(0.005)
+
+
+class Pairs:
+    """Who dies together with the process that arrived at a point: chosen by `seed` and the point."""
+
+    def __init__(self, seed):
+        self.seed = seed
+        self.chosen = {}  # name -> (role that arrived, role that dies with it)
+
+    def sample(self, names, size):
+        names = sorted(name for name in names if not excepted(name))
+        return sorted(random.Random(self.seed).sample(names, min(size, len(names))))
+
+    def choose(self, name, role):
+        other = random.Random(f"{self.seed} {name}").choice([r for r in ROLES if r != role])
+        self.chosen[name] = (role, other)
+        return other
+
+    def owners_died(self):
+        """How often both owners of something died, which no short-lived container survives unharmed:
+        its exit code is known to holder or launcher, its last words are with holder or logger."""
+        return sum("hold" in pair and pair != {"hold", "agent"} for pair in map(set, self.chosen.values()))
+
+
+if __name__ == "__main__":
+    pathlib.Path(sys.argv[1]).write_text("".join(f"{name}\n" for name in names_in_source()))

@@ -12,7 +12,7 @@ import tempfile
 
 from world import (Held, Neighbour, Node, Sender, Servers, ask, has_ipvs, prepare_network, run,
                    seconds_until)
-from suite import check, equal, run_tests  # found once world is there
+from suite import Skip, check, equal, run_tests  # found once world is there
 
 ENDPOINTS = {"a": "10.50.0.1", "b": "10.50.0.2"}
 A, B = ENDPOINTS.values()
@@ -289,8 +289,7 @@ def test_the_mode_changes_under_a_connection(node):
 def test_ipvs_mode_comes_and_goes(node):
     """From another mode a connection is kept; the kernel ends those through IPVS when it is left."""
     if not has_ipvs():
-        print("  not run: this kernel has no IPVS", flush=True)
-        return
+        raise Skip("kernel lacks IPVS")
     traffic = Traffic(node)
     node.service("web", "10.96.0.10", type="NodePort",
                  ports=[{"port": 80, "protocol": "TCP", "nodePort": 30080}])
@@ -334,25 +333,36 @@ def test_killed_anywhere_in_a_change_of_mode_the_next_start_goes_on(node):
     pauses = node.top / "root/pauses"
     pauses.mkdir()
     points = ["proxy.mode.recorded", "proxy.mode.applied", "proxy.mode.removed"]
-    points += [f"iptables.restore.{when}:{n}" for when in ("before", "after") for n in range(1, 5)]
+    points += [f"iptables.restore.{when}:{n}" for when in ("before", "after") for n in (1, 2)]
+    not_passed = []
     for point in points:
         for mode in ("iptables", "nftables"):
-            node.set_config(proxyMode=mode)
             arrived = kill_at(node, pauses, point, mode)
             traffic.goes_on()
             traffic.until(node, f"{point}: only {mode} has rules", lambda m=mode: node.modes() == {m})
             print(f"  {point} on the way to {mode}: {'killed there' if arrived else 'not passed'}",
                   flush=True)
+            # Chains are written where there is a Service, in IPv4, and removed in both families.
+            once = mode == "iptables" and point.endswith(":2")
+            if not arrived and not once:
+                not_passed.append((point, mode))
     node.environment.pop("HOLDFAST_PAUSE_AT")
+    equal(not_passed, [], "points that nobody was killed at")
 
 
 def kill_at(node, pauses, point, mode):
-    """Starts the agent anew, now for `mode`, and kills it at its first arrival at `point`; False when it settles
-    without passing there."""
+    """Changes to `mode` and kills the agent at its first arrival at `point`; False when it settles without
+    passing there. The change is by a start of the agent, except at the one point that only a running one passes."""
     node.kill(("agent",))
     node.environment.update(HOLDFAST_PAUSE_AT=point, HOLDFAST_PAUSE_DIR=str(pauses))
+    running = point == "proxy.mode.applied"
+    if not running:
+        node.set_config(proxyMode=mode)
     node.start_agent()
     node.environment.update(HOLDFAST_PAUSE_AT="none")
+    if running:
+        node.wait("the agent answers", lambda: node.ctl("version").returncode == 0)
+        node.set_mode(mode)
     stopped = lambda: any(pauses.iterdir())  # noqa: E731
     settled = lambda: node.recorded_modes() == {mode}  # noqa: E731
     node.wait(point, lambda: stopped() or settled(), 30)

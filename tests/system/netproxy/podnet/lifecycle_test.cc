@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Addresses over a pod's life, restarts of the agent, leftovers: what the kernel has afterwards.
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 
+#include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <set>
 #include <thread>
@@ -198,6 +202,34 @@ TEST_F(Lifecycle, NodeWithIpv6SwitchedOffGivesIpv4OnlyAndSaysSo) {
   net_.reset();
   instance_.pod_cidrs = {"fd00:88::/64"};
   EXPECT_EQ(PodNet::Open(instance_).error().code(), Code::kUnsupported);
+}
+
+// A /proc that nobody can write to, for this thread and those it starts.
+class ReadOnlyProc {
+ public:
+  ReadOnlyProc() {
+    EXPECT_EQ(::unshare(CLONE_NEWNS), 0) << ::strerror(errno);
+    EXPECT_EQ(::mount("", "/", "", MS_REC | MS_PRIVATE, nullptr), 0) << ::strerror(errno);
+    EXPECT_EQ(::mount("proc", "/proc", "proc", MS_RDONLY, nullptr), 0) << ::strerror(errno);
+  }
+  ~ReadOnlyProc() { EXPECT_EQ(::umount2("/proc", MNT_DETACH), 0) << ::strerror(errno); }
+  ReadOnlyProc(const ReadOnlyProc&) = delete;
+  ReadOnlyProc& operator=(const ReadOnlyProc&) = delete;
+};
+
+TEST_F(Lifecycle, AParameterOfTheNodeThatCannotBeSetIsAWarning) {
+  net_.reset();
+  ASSERT_OK(sys::WriteSysctl("net/ipv4/ip_forward", "0"));
+  const ReadOnlyProc proc;
+  auto opened = PodNet::Open(instance_);
+  ASSERT_OK(opened);
+  net_ = std::move(*opened);
+  ASSERT_OK(net_->Ensure());
+  const std::vector<std::string> warnings = net_->TakeWarnings();
+  ASSERT_EQ(warnings.size(), 1u);
+  EXPECT_NE(warnings[0].find("ip_forward"), std::string::npos) << warnings[0];
+  EXPECT_NE(warnings[0].find("read-only file system"), std::string::npos) << warnings[0];
+  EXPECT_EQ(MakePod("web").ips.size(), 2u) << "pods are made all the same";
 }
 
 TEST_F(Lifecycle, PrimaryFamilyComesFirst) {

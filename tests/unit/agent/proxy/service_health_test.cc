@@ -8,9 +8,17 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
 
+#include "agent/proxy/health_server.h"
+#include "holdfast/base/strings.h"
 #include "holdfast/base/unique_fd.h"
 #include "tests/fakes/fake_service_back_end.h"
+#include "tests/support/eventually.h"
 #include "tests/unit/agent/proxy/objects.h"
 
 namespace holdfast::agent {
@@ -101,6 +109,41 @@ TEST(ServiceHealthTest, AnswersForLocalEndpointsUntilTheServiceGoes) {
   EXPECT_EQ(Ask(port, std::string(20'000, 'x') + "\r\n\r\n"), "") << "no request at all";
   driver.Edit([](netproxy::ServiceTracker& t) { t.RemoveService({"default", "web"}); });
   ASSERT_TRUE(Eventually([&] { return Get(port).empty(); }));
+}
+
+TEST(HealthServerTest, AnAddressInUseIsToldOnceAndTriedAgain) {
+  const uint16_t port = FreePort();
+  UniqueFd other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(::bind(other.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(other.get(), 1), 0);
+  auto server = HealthServer::Start();
+  ASSERT_TRUE(server) << server.error().message();
+  std::mutex mutex;
+  std::vector<std::string> told;
+  (*server)->Listen({{{Ip("127.0.0.1"), port},
+                      [](const std::string&) { return netproxy::HttpReply{200, {}, "here"}; }}},
+                    [&](const std::string& why) {
+                      const std::lock_guard lock(mutex);
+                      told.push_back(why);
+                    });
+  const auto count = [&] {
+    const std::lock_guard lock(mutex);
+    return told.size();
+  };
+  ASSERT_TRUE(test_support::Eventually([&] { return count() > 0; }));
+  // One try more, in vain, before the other lets go.
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+  const auto freed = std::chrono::steady_clock::now();
+  other.Reset();
+  EXPECT_TRUE(
+      test_support::Eventually([&] { return Get(port).find("here") != std::string::npos; }));
+  EXPECT_LT(std::chrono::steady_clock::now() - freed, std::chrono::seconds(8)) << "every 2 s";
+  const std::lock_guard lock(mutex);
+  EXPECT_THAT(told, ElementsAre(StrCat("listen at 127.0.0.1:", port, ": Address already in use")));
 }
 
 TEST(ServiceHealthTest, IsUnhealthyWhenAChangeWaitsTooLong) {

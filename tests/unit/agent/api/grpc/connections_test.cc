@@ -103,6 +103,23 @@ TEST_F(ConnectionsTest, OnesAtWorkStayAndTheNewcomerIsToldWhoTheyAre) {
   }
 }
 
+class IdleConnectionsTest : public ConnectionsTest {
+ protected:
+  IdleConnectionsTest() {
+    EXPECT_EQ(options_.connection_idle, std::chrono::minutes(5)) << "docs/api.md";
+    options_.connection_idle = std::chrono::milliseconds(500);
+  }
+};
+
+TEST_F(IdleConnectionsTest, OnesWithoutACallAreClosedAfterAWhile) {
+  const Clients clients = Connect(2);
+  ASSERT_TRUE(Begin(*clients[0], "WatchPods"));
+  ASSERT_TRUE(Begin(*clients[1], "Version"));
+  ASSERT_TRUE(AwaitEndOfCall(*clients[1]));
+  EXPECT_TRUE(clients[1]->AwaitEnd());
+  EXPECT_FALSE(clients[0]->AwaitEnd(std::chrono::seconds(1))) << "its call goes on";
+}
+
 TEST_F(ConnectionsTest, DescriptorsThatAreSentAlongAreDropped) {
   int ends[2];
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);

@@ -173,6 +173,33 @@ TEST_F(ExecTest, AFloodOfExecOutputDoesNotGrowTheServer) {
   stream->Finish();
 }
 
+TEST_F(ExecTest, SixtyFourSessionsAtOnceAndNoMore) {
+  constexpr size_t kSessions = 64;
+  pods_.SetPod(RunningPod("web", "uid-web"));
+  using Stream = std::unique_ptr<grpc::ClientReaderWriter<v1::ExecRequest, v1::ExecResponse>>;
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<Stream> sessions;
+  for (size_t i = 0; i < kSessions; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    sessions.push_back(stub_->Exec(contexts.back().get()));
+    sessions.back()->Write(Start({"sh", "-c", "echo ready; exec sleep 1000"}));
+    v1::ExecResponse response;
+    do {
+      ASSERT_TRUE(sessions.back()->Read(&response)) << sessions.back()->Finish().error_message();
+    } while (!response.has_stdout());
+  }
+  const ExecResult refused = Exec({"true"});
+  EXPECT_EQ(refused.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(refused.status.error_message(), "more than 64 exec sessions");
+  // One that ends makes room.
+  contexts.back()->TryCancel();
+  sessions.back()->Finish();
+  EXPECT_TRUE(Eventually([&] { return Exec({"true"}).status.ok(); }));
+  for (const auto& context : contexts) context->TryCancel();
+  sessions.pop_back();
+  for (const Stream& session : sessions) session->Finish();
+}
+
 TEST_F(ExecTest, ExecRefusesWhatIsNotThere) {
   EXPECT_EQ(Exec({"true"}).status.error_code(), StatusCode::NOT_FOUND);
   auto pod = RunningPod("web", "uid-web");

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images in, out and away, and what a broken import leaves: nothing.
+#include <array>
+#include <memory>
+#include <string>
+
 #include "tests/unit/agent/api/grpc/server_fixture.h"
 
 namespace holdfast::agent {
@@ -81,6 +85,50 @@ TEST_F(ImagesTest, ImportThatIsCutOffChangesNothing) {
   EXPECT_TRUE(
       Eventually([&] { return count("\"stage\":\"begin\"") == count("\"stage\":\"end\""); }));
   EXPECT_FALSE(images_.Content("cut:1").has_value());
+}
+
+TEST_F(ImagesTest, FourTransfersAtOnceAndNoMore) {
+  struct Import {
+    grpc::ClientContext context;
+    v1::ImportImageResponse imported;
+    std::unique_ptr<grpc::ClientWriter<v1::ImportImageRequest>> writer;
+  };
+  const auto begin = [this](Import& import, int number) {
+    import.writer = stub_->ImportImage(&import.context, &import.imported);
+    v1::ImportImageRequest request;
+    request.mutable_options()->set_reference("app:" + std::to_string(number));
+    import.writer->Write(request);
+  };
+  const auto begun = [this] {
+    const std::string audit = AuditText();
+    int count = 0;
+    for (size_t at = 0; (at = audit.find("\"stage\":\"begin\"", at)) != std::string::npos; ++at) {
+      ++count;
+    }
+    return count;
+  };
+  std::array<Import, 4> imports;
+  for (int i = 0; i < 4; ++i) begin(imports[static_cast<size_t>(i)], i);
+  ASSERT_TRUE(Eventually([&] { return begun() == 4; }));
+  Import refused;
+  begin(refused, 4);
+  EXPECT_EQ(refused.writer->Finish().error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  // One that ends makes room.
+  imports[0].context.TryCancel();
+  EXPECT_FALSE(imports[0].writer->Finish().ok());
+  EXPECT_TRUE(Eventually([&] {
+    Import next;
+    begin(next, 5);
+    v1::ImportImageRequest request;
+    request.set_data("all");
+    next.writer->Write(request);
+    request.set_end(true);
+    next.writer->Write(request);
+    next.writer->WritesDone();
+    return next.writer->Finish().ok();
+  }));
+  for (Import& import : imports) import.context.TryCancel();
+  for (size_t i = 1; i < imports.size(); ++i) EXPECT_FALSE(imports[i].writer->Finish().ok());
 }
 
 TEST_F(ImagesTest, ABadArchiveEndsTheImportWhileItIsStillBeingSent) {
