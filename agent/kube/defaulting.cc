@@ -75,6 +75,8 @@ void DefaultPodSpec(corev1::PodSpec* spec) {
   // The API server turns what is below zero into the shortest period.
   if (spec->terminationgraceperiodseconds() < 0) spec->set_terminationgraceperiodseconds(1);
   (void)spec->mutable_securitycontext();  // there, even if empty
+  // The field's first name is read for as long as the present one is not there.
+  if (spec->serviceaccountname().empty()) spec->set_serviceaccountname(spec->serviceaccount());
   for (corev1::Volume& volume : *spec->mutable_volumes()) DefaultVolume(&volume);
   for (corev1::Container& c : *spec->mutable_initcontainers()) DefaultContainer(&c);
   for (corev1::Container& c : *spec->mutable_containers()) DefaultContainer(&c);
@@ -92,19 +94,40 @@ void RequestsFromLimits(corev1::Container* container) {
   }
 }
 
-void DefaultPodLevelResources(corev1::PodSpec* spec) {
-  if (!spec->has_resources() || spec->resources().limits_size() == 0) return;
+bool IsPodLevelResource(std::string_view name) {
+  return name == "cpu" || name == "memory" || name.starts_with("hugepages-");
+}
+
+// What a pod as a whole may use of huge pages is what its containers may, unless it says more.
+void DefaultPodLevelHugePages(const corev1::PodSpec& containers_only, corev1::PodSpec* spec) {
+  const corev1::ResourceRequirements& given = spec->resources();
+  if (given.limits_size() == 0 && given.requests_size() == 0) return;
+  for (const auto& [name, amount] : PodLimits(containers_only)) {
+    if (!name.starts_with("hugepages-") || given.requests().contains(name)) continue;
+    auto& limits = *spec->mutable_resources()->mutable_limits();
+    if (!limits.contains(name)) limits[name].set_string(amount.ToString());
+  }
+}
+
+void DefaultPodLevelRequests(const corev1::PodSpec& containers_only, corev1::PodSpec* spec) {
+  if (spec->resources().limits_size() == 0) return;
   auto& requests = *spec->mutable_resources()->mutable_requests();
-  corev1::PodSpec containers_only = *spec;
-  containers_only.clear_resources();
-  containers_only.clear_overhead();
   for (const auto& [name, amount] : PodRequests(containers_only)) {
     const bool supported = name == "cpu" || name == "memory";
     if (supported && !requests.contains(name)) requests[name].set_string(amount.ToString());
   }
   for (const auto& [name, limit] : spec->resources().limits()) {
-    if (!requests.contains(name)) requests[name] = limit;
+    if (IsPodLevelResource(name) && !requests.contains(name)) requests[name] = limit;
   }
+}
+
+void DefaultPodLevelResources(corev1::PodSpec* spec) {
+  if (!spec->has_resources()) return;
+  corev1::PodSpec containers_only = *spec;
+  containers_only.clear_resources();
+  containers_only.clear_overhead();
+  DefaultPodLevelHugePages(containers_only, spec);
+  DefaultPodLevelRequests(containers_only, spec);
 }
 
 void HostPorts(corev1::Container* container) {

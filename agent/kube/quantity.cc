@@ -193,11 +193,7 @@ Result<Amount> Amount::Parse(std::string_view text) {
       }
       amount.format_ = Format::kDecimalExponent;
     }
-    amount.nano_ = ScaleDecimal(parts.digits, exponent - parts.point);
-    if (amount.nano_ > kMaxNano) {
-      return InvalidArgument(
-          StrCat("quantity ", Quoted(text), ": larger than 9223372036854775807"));
-    }
+    amount.nano_ = Clamp(ScaleDecimal(parts.digits, exponent - parts.point));
   }
   if (parts.negative) amount.nano_ = -amount.nano_;
   return amount;

@@ -33,6 +33,7 @@ class Amount {
   std::string ToString() const;
 
   bool IsZero() const { return nano_ == 0; }
+  bool IsWhole() const { return nano_ % 1'000'000'000 == 0; }
   bool IsNegative() const { return nano_ < 0; }
   Format format() const { return format_; }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/kube/special.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "agent/kube/codec.h"
@@ -35,7 +36,11 @@ bool IsNumber(const Node& node) {
 
 std::string ReadQuantity(const Node& node, Quantity& out) {
   if (node.kind != Node::Kind::kString && !IsNumber(node)) return Expected("a quantity", node);
-  auto amount = Amount::Parse(node.text);
+  // Spaces around it are no part of it.
+  std::string_view text = node.text;
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  text.remove_suffix(text.size() - (text.find_last_not_of(' ') + 1));
+  auto amount = Amount::Parse(text);
   if (!amount) return amount.error().message();
   out.set_string(amount->ToString());
   return {};

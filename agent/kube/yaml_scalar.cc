@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "agent/kube/tree_builder.h"
 
@@ -80,21 +81,27 @@ std::string NormalizeDigits(std::string_view text) {
   return (negative && text != "0" ? "-" : "") + std::string(text);
 }
 
-// As JSON writes it: "+.5" is 0.5, "01.e3" is 1e3.
-std::string NormalizeFloat(std::string_view text) {
-  const bool negative = text.starts_with('-');
-  if (negative || text.starts_with('+')) text.remove_prefix(1);
-  const size_t mantissa = std::min(text.find_first_of("eE"), text.size());
-  const std::string_view exponent = text.substr(mantissa);
-  text = text.substr(0, mantissa);
-  const size_t point = std::min(text.find('.'), text.size());
-  std::string_view whole = text.substr(0, point);
-  const std::string_view fraction = point < text.size() ? text.substr(point + 1) : "";
-  while (whole.size() > 1 && whole[0] == '0') whole.remove_prefix(1);
-  std::string out = negative ? "-" : "";
-  out += whole.empty() ? "0" : whole;
-  if (!fraction.empty()) out.append(".").append(fraction);
-  return out.append(exponent);
+// Kubernetes turns YAML into JSON by way of a double, so that "80.0" and "8e1" are the whole
+// number 80. False for what no double holds; that stays a string.
+bool ResolveFloat(std::string_view text, Node* node) {
+  if (text.starts_with('+')) text.remove_prefix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const double magnitude = std::abs(value);
+  // Too small for a double is 0; too large is none.
+  if (error == std::errc::result_out_of_range && text.find('-', 1) == std::string_view::npos)
+    return false;
+  if (end != text.data() + text.size() || !std::isfinite(value)) return false;
+  const bool plain = value == 0 || (magnitude >= 1e-6 && magnitude < 1e21);
+  std::array<char, 64> out{};
+  const auto written =
+      std::to_chars(out.data(), out.data() + out.size(), value,
+                    plain ? std::chars_format::fixed : std::chars_format::scientific);
+  node->text.assign(out.data(), written.ptr);
+  if (node->text == "-0") node->text = "0";
+  const bool whole = node->text.find_first_of(".e") == std::string::npos;
+  node->kind = whole ? Node::Kind::kInt : Node::Kind::kFloat;
+  return true;
 }
 
 bool ResolveNumber(std::string_view text, Node* node) {
@@ -109,8 +116,9 @@ bool ResolveNumber(std::string_view text, Node* node) {
     return true;
   }
   if (!LooksDecimal(plain, &whole)) return false;
-  node->kind = whole ? Node::Kind::kInt : Node::Kind::kFloat;
-  node->text = whole ? NormalizeDigits(plain) : NormalizeFloat(plain);
+  if (!whole) return ResolveFloat(plain, node);
+  node->kind = Node::Kind::kInt;
+  node->text = NormalizeDigits(plain);
   return true;
 }
 

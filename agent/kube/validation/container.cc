@@ -31,27 +31,29 @@ void CheckResizePolicy(const corev1::Container& container, const PodContext& pod
   }
 }
 
-void CheckRestartRules(const corev1::Container& container, const std::string& path,
+void CheckRestartRules(const corev1::Container& container, bool init, const std::string& path,
                        Report* report) {
   const std::string rules = Child(path, "restartPolicyRules");
   const int count = container.restartpolicyrules_size();
   if (container.has_restartpolicy()) {
-    report->OneOf(Child(path, "restartPolicy"), container.restartpolicy(),
-                  {"Always", "Never", "OnFailure"});
+    report->OneOfShown(Child(path, "restartPolicy"), container.restartpolicy(),
+                       {"Always", "Never", "OnFailure"});
   } else if (count > 0) {
     report->Required(Child(path, "restartPolicy"),
                      "must specify restartPolicy when restart rules are used");
+    if (init) return;  // nothing says whether it is a sidecar
   }
   if (count > kMostRestartRules) report->TooMany(rules, count, kMostRestartRules);
   for (int i = 0; i < count; ++i) {
     const corev1::ContainerRestartRule& rule = container.restartpolicyrules(i);
     const std::string here = Index(rules, i);
-    report->OneOf(Child(here, "action"), rule.action(), {"Restart", "RestartAllContainers"});
+    report->OneOfShown(Child(here, "action"), rule.action(), {"Restart", "RestartAllContainers"});
     if (!rule.has_exitcodes()) {
       report->Required(Child(here, "exitCodes"), "must be specified");
       continue;
     }
-    report->OneOf(Child(here, "exitCodes.operator"), rule.exitcodes().operator_(), {"In", "NotIn"});
+    report->OneOfShown(Child(here, "exitCodes.operator"), rule.exitcodes().operator_(),
+                       {"In", "NotIn"});
     if (rule.exitcodes().values_size() > kMostExitCodes) {
       report->TooMany(Child(here, "exitCodes.values"), rule.exitcodes().values_size(),
                       kMostExitCodes);
@@ -81,13 +83,23 @@ void CheckCommon(const corev1::Container& container, const PodContext& pod, cons
   CheckMounts(container, pod, path, report);
   report->OneOf(Child(path, "imagePullPolicy"), container.imagepullpolicy(),
                 {"Always", "IfNotPresent", "Never"});
-  CheckResources(container.resources(), Child(path, "resources"), report);
+  CheckResources(container.resources(), pod, Child(path, "resources"), report);
   CheckResizePolicy(container, pod, Child(path, "resizePolicy"), report);
   if (container.has_securitycontext()) {
     CheckSecurityContext(container.securitycontext(), pod.spec, Child(path, "securityContext"),
                          report);
   }
-  CheckRestartRules(container, path, report);
+}
+
+// Only a container that is there to stay can be restarted for a change of its resources.
+void ForbidRestartOnResize(const corev1::Container& container, const std::string& path,
+                           Report* report) {
+  for (int i = 0; i < container.resizepolicy_size(); ++i) {
+    if (container.resizepolicy(i).restartpolicy() != "RestartContainer") continue;
+    report->Invalid(Child(Index(Child(path, "resizePolicy"), i), "restartPolicy"),
+                    "RestartContainer",
+                    "must not be set to 'RestartContainer' for non-sidecar initContainers");
+  }
 }
 
 void CheckHooks(const corev1::Container& container, const PodContext& pod, const std::string& path,
@@ -139,6 +151,7 @@ void CheckContainers(const PodContext& pod, Report* report) {
       report->Duplicate(Child(path, "name"), container.name());
     }
     CheckHooks(container, pod, path, report);
+    CheckRestartRules(container, false, path, report);
     CheckHostPorts(container, path, host_ports, report);
     CheckFileKeyVolumes(pod, container, path, report);
   }
@@ -146,6 +159,7 @@ void CheckContainers(const PodContext& pod, Report* report) {
     const corev1::Container& container = spec.initcontainers(i);
     const std::string path = Index("spec.initContainers", i);
     CheckCommon(container, pod, path, report);
+    CheckRestartRules(container, true, path, report);
     if (!names.insert(container.name()).second && !container.name().empty()) {
       report->Duplicate(Child(path, "name"), container.name());
     }
@@ -153,6 +167,7 @@ void CheckContainers(const PodContext& pod, Report* report) {
       CheckHooks(container, pod, path, report);
     } else {
       ForbidHooks(container, path, report);
+      ForbidRestartOnResize(container, path, report);
     }
     std::set<std::string> own_ports;  // the others run before or after it
     CheckHostPorts(container, path, own_ports, report);

@@ -66,7 +66,7 @@ void CheckSlicePorts(const discoveryv1::EndpointSlice& slice, Report* report) {
 
 FieldErrors ValidateEndpointSlice(const discoveryv1::EndpointSlice& slice) {
   Report report;
-  CheckObjectMeta(slice.metadata(), "metadata", &report);
+  CheckObjectMeta(slice.metadata(), CheckDns1123Subdomain, "metadata", &report);
   if (report.OneOf("addressType", slice.addresstype(), {"FQDN", "IPv4", "IPv6"})) {
     if (slice.endpoints_size() > kMostEndpoints) {
       report.TooMany("endpoints", slice.endpoints_size(), kMostEndpoints);

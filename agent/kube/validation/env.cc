@@ -2,6 +2,7 @@
 #include "agent/kube/validation/names.h"
 #include "agent/kube/validation/rules.h"
 #include "k8s/core/v1/container.pb.h"
+#include "k8s/core/v1/pod.pb.h"
 #include "k8s/core/v1/volume.pb.h"
 
 namespace holdfast::agent::kube {
@@ -124,10 +125,13 @@ void CheckFileKeyVolumes(const PodContext& pod, const corev1::Container& contain
     if (!container.env(i).valuefrom().has_filekeyref()) continue;
     const std::string& name = container.env(i).valuefrom().filekeyref().volumename();
     const std::string here = Child(Index(Child(path, "env"), i), "valueFrom.fileKeyRef.volumeName");
-    const auto volume = pod.volumes.find(name);
-    if (volume == pod.volumes.end()) {
+    const corev1::Volume* found = nullptr;  // also one with faults of its own; the last of a name
+    for (const corev1::Volume& volume : pod.spec.volumes()) {
+      if (volume.name() == name) found = &volume;
+    }
+    if (found == nullptr) {
       report->NotFound(here, name);
-    } else if (!volume->second->has_emptydir()) {
+    } else if (!found->volumesource().has_emptydir()) {
       report->Invalid(here, name, "referenced volume must be of type emptyDir");
     }
   }

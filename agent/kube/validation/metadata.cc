@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/kube/validation/names.h"
 #include "agent/kube/validation/rules.h"
+#include "agent/kube/validation/shown.h"
 #include "k8s/meta/v1/meta.pb.h"
 
 namespace holdfast::agent::kube {
@@ -8,28 +9,65 @@ namespace {
 
 constexpr size_t kAnnotationBytes = 256u << 10;
 
-std::string Lower(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return text;
+// "apps/v1" has a version, "apps/" none.
+bool HasVersion(const std::string& api_version) {
+  const size_t slash = api_version.find('/');
+  if (slash == std::string::npos) return !api_version.empty();
+  const bool parts = api_version.find('/', slash + 1) == std::string::npos;
+  return parts && slash + 1 < api_version.size();
 }
 
-void CheckAnnotations(const metav1::ObjectMeta& metadata, const std::string& path, Report* report) {
-  size_t bytes = 0;
-  for (const auto& [key, value] : Sorted(metadata.annotations())) {
-    report->InvalidEach(path, key, CheckQualifiedName(Lower(key)));
-    bytes += key.size() + value.size();
+void CheckOwner(const metav1::OwnerReference& owner, const std::string& path, Report* report) {
+  if (!HasVersion(owner.apiversion())) {
+    report->Invalid(Child(path, "apiVersion"), owner.apiversion(), "version must not be empty");
   }
-  if (bytes > kAnnotationBytes) report->TooLong(path, kAnnotationBytes);
+  if (owner.kind().empty()) report->Invalid(Child(path, "kind"), "", "must not be empty");
+  if (owner.name().empty()) report->Invalid(Child(path, "name"), "", "must not be empty");
+  if (owner.uid().empty()) report->Invalid(Child(path, "uid"), "", "must not be empty");
+  if (owner.apiversion() == "v1" && owner.kind() == "Event") {
+    report->InvalidLiteral(path, ShownJson(owner),
+                           "/v1, Kind=Event is disallowed from being an owner");
+  }
 }
 
 void CheckOwners(const metav1::ObjectMeta& metadata, const std::string& path, Report* report) {
-  for (const metav1::OwnerReference& owner : metadata.ownerreferences()) {
-    if (owner.apiversion().empty()) {
-      report->Invalid(Child(path, "apiVersion"), "", "version must not be empty");
+  std::string controller;
+  for (int i = 0; i < metadata.ownerreferences_size(); ++i) {
+    const metav1::OwnerReference& owner = metadata.ownerreferences(i);
+    CheckOwner(owner, Index(path, i), report);
+    if (!owner.controller()) continue;
+    const std::string name = StrCat(owner.kind(), "/", owner.name());
+    if (!controller.empty()) {
+      report->InvalidLiteral(path, ShownList(metadata.ownerreferences()),
+                             StrCat("Only one reference can have Controller set to true. Found "
+                                    "\"true\" in references for ",
+                                    controller, " and ", name));
+    } else {
+      controller = name;
     }
-    if (owner.kind().empty()) report->Invalid(Child(path, "kind"), "", "must not be empty");
-    if (owner.name().empty()) report->Invalid(Child(path, "name"), "", "must not be empty");
-    if (owner.uid().empty()) report->Invalid(Child(path, "uid"), "", "must not be empty");
+  }
+}
+
+// Besides the three standard ones a finalizer is of somebody's domain.
+void CheckFinalizers(const metav1::ObjectMeta& metadata, const std::string& path, Report* report) {
+  bool orphan = false;
+  bool foreground = false;
+  for (int i = 0; i < metadata.finalizers_size(); ++i) {
+    const std::string& finalizer = metadata.finalizers(i);
+    const std::string here = Index(path, i);
+    report->InvalidEach(here, finalizer, CheckQualifiedName(finalizer));
+    const bool standard =
+        finalizer == "orphan" || finalizer == "foregroundDeletion" || finalizer == "kubernetes";
+    if (finalizer.find('/') == std::string::npos && !standard) {
+      report->Invalid(here, finalizer,
+                      "name is neither a standard finalizer name nor is it fully qualified");
+    }
+    orphan = orphan || finalizer == "orphan";
+    foreground = foreground || finalizer == "foregroundDeletion";
+  }
+  if (orphan && foreground) {
+    report->InvalidLiteral(path, ShownList(metadata.finalizers()),
+                           "finalizer foregroundDeletion and orphan cannot be both set");
   }
 }
 
@@ -41,6 +79,16 @@ std::string WithoutDash(const std::string& prefix) {
 
 }  // namespace
 
+void CheckAnnotations(const std::map<std::string, std::string>& annotations,
+                      const std::string& path, Report* report) {
+  size_t bytes = 0;
+  for (const auto& [key, value] : annotations) {
+    report->InvalidEach(path, key, CheckQualifiedName(Lower(key)));
+    bytes += key.size() + value.size();
+  }
+  if (bytes > kAnnotationBytes) report->TooLong(path, kAnnotationBytes);
+}
+
 void CheckLabels(const std::map<std::string, std::string>& labels, const std::string& path,
                  Report* report) {
   for (const auto& [key, value] : labels) {
@@ -49,17 +97,16 @@ void CheckLabels(const std::map<std::string, std::string>& labels, const std::st
   }
 }
 
-void CheckObjectMeta(const metav1::ObjectMeta& metadata, const std::string& path, Report* report) {
+void CheckObjectMeta(const metav1::ObjectMeta& metadata, Faults (*check_name)(std::string_view),
+                     const std::string& path, Report* report) {
   const std::string& prefix = metadata.generatename();
   if (!prefix.empty()) {
-    report->InvalidEach(Child(path, "generateName"), prefix,
-                        CheckDns1123Subdomain(WithoutDash(prefix)));
+    report->InvalidEach(Child(path, "generateName"), prefix, check_name(WithoutDash(prefix)));
   }
   if (metadata.name().empty()) {
     report->Required(Child(path, "name"), "name or generateName is required");
   } else {
-    report->InvalidEach(Child(path, "name"), metadata.name(),
-                        CheckDns1123Subdomain(metadata.name()));
+    report->InvalidEach(Child(path, "name"), metadata.name(), check_name(metadata.name()));
   }
   if (metadata.namespace_().empty()) {
     report->Required(Child(path, "namespace"));
@@ -69,11 +116,9 @@ void CheckObjectMeta(const metav1::ObjectMeta& metadata, const std::string& path
   }
   report->NotNegative(Child(path, "generation"), metadata.generation());
   CheckLabels(Sorted(metadata.labels()), Child(path, "labels"), report);
-  CheckAnnotations(metadata, Child(path, "annotations"), report);
+  CheckAnnotations(Sorted(metadata.annotations()), Child(path, "annotations"), report);
   CheckOwners(metadata, Child(path, "ownerReferences"), report);
-  for (const std::string& finalizer : metadata.finalizers()) {
-    report->InvalidEach(Child(path, "finalizers"), finalizer, CheckQualifiedName(finalizer));
-  }
+  CheckFinalizers(metadata, Child(path, "finalizers"), report);
 }
 
 }  // namespace holdfast::agent::kube

@@ -47,8 +47,8 @@ void CheckMount(const corev1::VolumeMount& mount, const corev1::Container& conta
   }
   if (mount.has_mountpropagation()) {
     const std::string here = Child(path, "mountPropagation");
-    const bool known =
-        report->OneOf(here, mount.mountpropagation(), {"Bidirectional", "HostToContainer", "None"});
+    const bool known = report->OneOfShown(here, mount.mountpropagation(),
+                                          {"Bidirectional", "HostToContainer", "None"});
     if (known && mount.mountpropagation() == "Bidirectional" &&
         !container.securitycontext().privileged()) {
       report->Forbidden(
@@ -62,6 +62,12 @@ void CheckDevices(const corev1::Container& container, const PodContext& pod,
                   const std::string& path, Report* report) {
   std::set<std::string> names;
   std::set<std::string> paths;
+  std::set<std::string> mounts;
+  std::set<std::string> mount_paths;
+  for (const corev1::VolumeMount& mount : container.volumemounts()) {
+    mounts.insert(mount.name());
+    mount_paths.insert(mount.mountpath());
+  }
   for (int i = 0; i < container.volumedevices_size(); ++i) {
     const corev1::VolumeDevice& device = container.volumedevices(i);
     const std::string here = Index(path, i);
@@ -84,6 +90,13 @@ void CheckDevices(const corev1::Container& container, const PodContext& pod,
     } else if (!paths.insert(device.devicepath()).second) {
       report->Invalid(Child(here, "devicePath"), device.devicepath(), "must be unique");
     }
+    if (mounts.contains(device.name())) {
+      report->Invalid(Child(here, "name"), device.name(), "must not already exist in volumeMounts");
+    }
+    if (mount_paths.contains(device.devicepath())) {
+      report->Invalid(Child(here, "devicePath"), device.devicepath(),
+                      "must not already exist as a path in volumeMounts");
+    }
   }
 }
 
@@ -100,7 +113,7 @@ void CheckRelativePath(std::string_view value, const std::string& path, Report* 
 
 void CheckFilePath(std::string_view value, const std::string& path, Report* report) {
   CheckRelativePath(value, path, report);
-  if (value.starts_with("..") && !value.starts_with("../") && value != "..") {
+  if (value.starts_with("..") && !value.starts_with("../")) {
     report->Invalid(path, value, "must not start with '..'");
   }
 }

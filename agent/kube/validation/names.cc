@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/kube/validation/names.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
+#include <array>
 
+#include "holdfast/base/ip_address.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::kube {
@@ -28,6 +28,11 @@ constexpr char kLabel1035Rule[] =
     "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an "
     "alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', "
     "regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+constexpr char kUnderscoreRule[] =
+    "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '_', '-' "
+    "or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
+    "for validation is "
+    "'_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
 constexpr char kNamePartRule[] =
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
     "alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for "
@@ -76,12 +81,27 @@ bool IsNamePartForm(std::string_view name) {
          AllOf(name, [](char c) { return IsAlphanumeric(c) || c == '-' || c == '_' || c == '.'; });
 }
 
-std::string AtMost(size_t characters) {
-  return StrCat("must be no more than ", characters, " characters");
+bool IsUnderscoreLabelForm(std::string_view name) {
+  if (name.starts_with('_')) name.remove_prefix(1);
+  return !name.empty() && IsLowerOrDigit(name.front()) && IsLowerOrDigit(name.back()) &&
+         AllOf(name, [](char c) { return IsLowerOrDigit(c) || c == '-' || c == '_'; });
 }
 
-void CheckLength(std::string_view text, size_t most, Faults& faults) {
-  if (text.size() > most) faults.push_back(AtMost(most));
+// Kubernetes counts bytes everywhere, and says so of labels only.
+std::string AtMost(size_t most, std::string_view unit) {
+  return StrCat("must be no more than ", most, " ", unit);
+}
+
+void CheckLength(std::string_view text, size_t most, Faults& faults,
+                 std::string_view unit = "characters") {
+  if (text.size() > most) faults.push_back(AtMost(most, unit));
+}
+
+Faults CheckSubdomain(std::string_view name, std::string_view unit) {
+  Faults faults;
+  CheckLength(name, kSubdomainLength, faults, unit);
+  if (!IsSubdomainForm(name)) faults.emplace_back(kSubdomainRule);
+  return faults;
 }
 
 void CheckDots(std::string_view text, Faults& faults) {
@@ -92,6 +112,24 @@ void CheckDots(std::string_view text, Faults& faults) {
   } else if (text.starts_with("..")) {
     faults.emplace_back("must not start with '..'");
   }
+}
+
+// "010.0.0.1": decimal to some, octal to others.
+bool HasLeadingZeros(std::string_view address) {
+  std::string plain;  // without them
+  for (size_t i = 0; i < address.size(); ++i) {
+    const bool starts = plain.empty() || !IsDigit(plain.back());
+    const bool leads =
+        starts && address[i] == '0' && i + 1 < address.size() && IsDigit(address[i + 1]);
+    if (!leads) plain += address[i];
+  }
+  return plain != address && IpAddress::Parse(plain).has_value();
+}
+
+// ::ffff:192.0.2.1
+bool IsIpv4Mapped(const IpAddress& address) {
+  constexpr std::array<uint8_t, 12> kPrefix = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  return address.v6 && std::equal(kPrefix.begin(), kPrefix.end(), address.bytes.begin());
 }
 
 }  // namespace
@@ -105,11 +143,33 @@ Faults CheckDns1123Label(std::string_view name) {
   return faults;
 }
 
-Faults CheckDns1123Subdomain(std::string_view name) {
+Faults CheckDns1123Subdomain(std::string_view name) { return CheckSubdomain(name, "characters"); }
+
+Faults CheckDns1123SubdomainWithUnderscore(std::string_view name) {
   Faults faults;
   CheckLength(name, kSubdomainLength, faults);
-  if (!IsSubdomainForm(name)) faults.emplace_back(kSubdomainRule);
-  return faults;
+  std::string_view rest = name;
+  while (true) {
+    const size_t dot = rest.find('.');
+    if (!IsUnderscoreLabelForm(rest.substr(0, dot))) {
+      faults.emplace_back(kUnderscoreRule);
+      return faults;
+    }
+    if (dot == std::string_view::npos) return faults;
+    rest.remove_prefix(dot + 1);
+  }
+}
+
+bool IsSubdomainOfAnyCase(std::string_view name) {
+  const std::string lower = Lower(name);
+  std::string_view rest = lower;
+  while (true) {
+    const size_t dot = rest.find('.');
+    const std::string_view label = rest.substr(0, dot);
+    if (!IsLabelForm(label) || label.size() > kLabelLength) return false;
+    if (dot == std::string_view::npos) return true;
+    rest.remove_prefix(dot + 1);
+  }
 }
 
 Faults CheckDns1035Label(std::string_view name) {
@@ -131,20 +191,20 @@ Faults CheckQualifiedName(std::string_view name) {
     name.remove_prefix(slash + 1);
     if (prefix.empty()) faults.emplace_back("prefix part must be non-empty");
     if (!prefix.empty()) {
-      for (const std::string& fault : CheckDns1123Subdomain(prefix)) {
+      for (const std::string& fault : CheckSubdomain(prefix, "bytes")) {
         faults.push_back("prefix part " + fault);
       }
     }
   }
   if (name.empty()) faults.emplace_back("name part must be non-empty");
-  if (name.size() > kLabelLength) faults.push_back("name part " + AtMost(kLabelLength));
+  if (name.size() > kLabelLength) faults.push_back("name part " + AtMost(kLabelLength, "bytes"));
   if (!IsNamePartForm(name)) faults.push_back(StrCat("name part ", kNamePartRule));
   return faults;
 }
 
 Faults CheckLabelValue(std::string_view value) {
   Faults faults;
-  CheckLength(value, kLabelLength, faults);
+  CheckLength(value, kLabelLength, faults, "bytes");
   if (!value.empty() && !IsNamePartForm(value)) faults.emplace_back(kLabelValueRule);
   return faults;
 }
@@ -192,13 +252,20 @@ Faults CheckHttpHeaderName(std::string_view name) {
 }
 
 Faults CheckIpAddress(std::string_view address) {
-  in6_addr parsed{};
-  const std::string text(address);
-  if (::inet_pton(AF_INET, text.c_str(), &parsed) == 1 ||
-      ::inet_pton(AF_INET6, text.c_str(), &parsed) == 1) {
-    return {};
+  const auto parsed = IpAddress::Parse(std::string(address));
+  const size_t colon = address.find(':');
+  if (!parsed && colon == std::string_view::npos && HasLeadingZeros(address)) {
+    return {"must not have leading 0s"};
   }
-  return {"must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"};
+  if (!parsed) return {"must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"};
+  if (IsIpv4Mapped(*parsed)) return {"must not be an IPv4-mapped IPv6 address"};
+  return {};
+}
+
+std::string Lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) c = IsUpper(c) ? static_cast<char>(c + 32) : c;
+  return out;
 }
 
 std::string InclusiveRange(int64_t low, int64_t high) {

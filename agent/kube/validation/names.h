@@ -14,6 +14,8 @@ using Faults = std::vector<std::string>;
 
 Faults CheckDns1123Label(std::string_view name);
 Faults CheckDns1123Subdomain(std::string_view name);
+Faults CheckDns1123SubdomainWithUnderscore(std::string_view name);
+bool IsSubdomainOfAnyCase(std::string_view name);  // also with capitals; labels up to 63 characters
 Faults CheckDns1035Label(std::string_view name);
 Faults CheckQualifiedName(std::string_view name);  // label and annotation keys
 Faults CheckLabelValue(std::string_view value);
@@ -21,7 +23,10 @@ Faults CheckPortName(std::string_view name);  // IANA service name
 Faults CheckEnvName(std::string_view name);
 Faults CheckConfigKey(std::string_view key);
 Faults CheckHttpHeaderName(std::string_view name);
+// An address that everybody reads alike: neither with leading zeros nor an IPv4 address in IPv6.
 Faults CheckIpAddress(std::string_view address);
+
+std::string Lower(std::string_view text);
 
 // "must be between 1 and 65535, inclusive"
 std::string InclusiveRange(int64_t low, int64_t high);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/kube/validation/names.h"
 #include "agent/kube/validation/rules.h"
+#include "agent/kube/validation/shown.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent::kube {
@@ -11,26 +12,17 @@ constexpr int kMostSearches = 32;
 constexpr size_t kMostSearchCharacters = 2048;
 constexpr size_t kHostnameLength = 64;
 
-// ["a","b"], as Kubernetes shows a list.
-template <class List>
-std::string Shown(const List& list) {
-  std::string text = "[";
-  for (const std::string& item : list) text += (text.size() > 1 ? "," : "") + Quoted(item);
-  return text + "]";
-}
-
 // A search path may be "." and may have underscores and a dot at its end.
 Faults CheckSearch(std::string search) {
   if (search == ".") return {};
   if (search.ends_with('.')) search.pop_back();
-  for (char& c : search) c = c == '_' ? 'a' : c;
-  return CheckDns1123Subdomain(search);
+  return CheckDns1123SubdomainWithUnderscore(search);
 }
 
 void CheckDnsConfig(const corev1::PodDNSConfig& config, const std::string& path, Report* report) {
   const std::string servers = Child(path, "nameservers");
   if (config.nameservers_size() > kMostNameservers) {
-    report->InvalidLiteral(servers, Shown(config.nameservers()),
+    report->InvalidLiteral(servers, ShownList(config.nameservers()),
                            StrCat("must not have more than ", kMostNameservers, " nameservers"));
   }
   for (int i = 0; i < config.nameservers_size(); ++i) {
@@ -39,7 +31,7 @@ void CheckDnsConfig(const corev1::PodDNSConfig& config, const std::string& path,
   }
   const std::string searches = Child(path, "searches");
   if (config.searches_size() > kMostSearches) {
-    report->InvalidLiteral(searches, Shown(config.searches()),
+    report->InvalidLiteral(searches, ShownList(config.searches()),
                            StrCat("must not have more than ", kMostSearches, " search paths"));
   }
   size_t characters = 0;
@@ -49,7 +41,7 @@ void CheckDnsConfig(const corev1::PodDNSConfig& config, const std::string& path,
     report->InvalidEach(Index(searches, i), search, CheckSearch(search));
   }
   if (characters > kMostSearchCharacters) {
-    report->InvalidLiteral(searches, Shown(config.searches()),
+    report->InvalidLiteral(searches, ShownList(config.searches()),
                            StrCat("must not have more than ", kMostSearchCharacters,
                                   " characters (including spaces) in the search list"));
   }

@@ -34,7 +34,8 @@ void CheckPorts(const corev1::Container& container, const std::string& path, Rep
     }
     if (port.hostport() != 0) CheckNumber(port.hostport(), Child(here, "hostPort"), report);
     report->OneOf(Child(here, "protocol"), port.protocol(), {"SCTP", "TCP", "UDP"});
-    if (!port.hostip().empty()) {
+    // Without a port of the host its address has no meaning, and Kubernetes takes anything.
+    if (!port.hostip().empty() && port.hostport() != 0) {
       report->InvalidEach(Child(here, "hostIP"), port.hostip(), CheckIpAddress(port.hostip()));
     }
   }

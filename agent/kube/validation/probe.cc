@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
+#include <set>
 
 #include "agent/kube/validation/names.h"
 #include "agent/kube/validation/rules.h"
@@ -9,13 +9,21 @@
 namespace holdfast::agent::kube {
 namespace {
 
-const Words& Signals() {
-  static const Words& words = *new Words{
-      "SIGABRT", "SIGALRM", "SIGBUS",   "SIGCHLD",   "SIGCLD",  "SIGCONT", "SIGFPE",    "SIGHUP",
-      "SIGILL",  "SIGINT",  "SIGIO",    "SIGIOT",    "SIGKILL", "SIGPIPE", "SIGPOLL",   "SIGPROF",
-      "SIGPWR",  "SIGQUIT", "SIGSEGV",  "SIGSTKFLT", "SIGSTOP", "SIGSYS",  "SIGTERM",   "SIGTRAP",
-      "SIGTSTP", "SIGTTIN", "SIGTTOU",  "SIGURG",    "SIGUSR1", "SIGUSR2", "SIGVTALRM", "SIGWINCH",
-      "SIGXCPU", "SIGXFSZ", "SIGRTMIN", "SIGRTMAX"};
+// All that may be named, sorted as Kubernetes shows them: the real-time ones by their distance from
+// the first and the last, as text.
+const std::set<std::string, std::less<>>& Signals() {
+  static const auto& words = *[] {
+    auto* all = new std::set<std::string, std::less<>>{
+        "SIGABRT",   "SIGALRM",   "SIGBUS",  "SIGCHLD", "SIGCLD",   "SIGCONT",
+        "SIGFPE",    "SIGHUP",    "SIGILL",  "SIGINT",  "SIGIO",    "SIGIOT",
+        "SIGKILL",   "SIGPIPE",   "SIGPOLL", "SIGPROF", "SIGPWR",   "SIGQUIT",
+        "SIGSEGV",   "SIGSTKFLT", "SIGSTOP", "SIGSYS",  "SIGTERM",  "SIGTRAP",
+        "SIGTSTP",   "SIGTTIN",   "SIGTTOU", "SIGURG",  "SIGUSR1",  "SIGUSR2",
+        "SIGVTALRM", "SIGWINCH",  "SIGXCPU", "SIGXFSZ", "SIGRTMIN", "SIGRTMAX"};
+    for (int i = 1; i <= 15; ++i) all->insert(StrCat("SIGRTMIN+", i));
+    for (int i = 1; i <= 14; ++i) all->insert(StrCat("SIGRTMAX-", i));
+    return all;
+  }();
   return words;
 }
 
@@ -115,15 +123,15 @@ void MustSucceedOnce(const corev1::Probe& probe, const std::string& path, Report
   }
 }
 
-bool IsSignal(std::string_view name) {
-  if (std::find(Signals().begin(), Signals().end(), name) != Signals().end()) return true;
-  const bool low = name.starts_with("SIGRTMIN+");
-  if (!low && !name.starts_with("SIGRTMAX-")) return false;
-  name.remove_prefix(9);
-  const int number = name.size() == 1                     ? name[0] - '0'
-                     : name.size() == 2 && name[0] == '1' ? 10 + name[1] - '0'
-                                                          : 0;
-  return number >= 1 && number <= (low ? 15 : 14);
+void CheckStopSignal(const std::string& name, const corev1::PodSpec& spec, const std::string& path,
+                     Report* report) {
+  if (!spec.has_os()) {
+    report->Forbidden(path, "may not be set for containers with empty `spec.os.name`");
+  } else if (spec.os().name() == "windows") {
+    report->OneOfShown(path, name, {"SIGKILL", "SIGTERM"});
+  } else if (spec.os().name() == "linux" && !Signals().contains(name)) {
+    report->NotSupported(path, name, Words(Signals().begin(), Signals().end()));
+  }
 }
 
 }  // namespace
@@ -159,12 +167,8 @@ void CheckLifecycle(const corev1::Lifecycle& lifecycle, const PodContext& pod,
   if (lifecycle.has_prestop()) {
     CheckHook(lifecycle.prestop(), pod.spec, Child(path, "preStop"), report);
   }
-  if (!lifecycle.has_stopsignal()) return;
-  if (!pod.spec.has_os()) {
-    report->Forbidden(Child(path, "stopSignal"),
-                      "may not be set for containers with empty `spec.os.name`");
-  } else if (!IsSignal(lifecycle.stopsignal())) {
-    report->NotSupported(Child(path, "stopSignal"), lifecycle.stopsignal(), Signals());
+  if (lifecycle.has_stopsignal()) {
+    CheckStopSignal(lifecycle.stopsignal(), pod.spec, Child(path, "stopSignal"), report);
   }
 }
 

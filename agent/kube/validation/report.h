@@ -51,8 +51,8 @@ class Report {
   void Forbidden(std::string path, std::string detail) {
     Add(FieldError::Type::kForbidden, std::move(path), "", std::move(detail));
   }
-  void NotFound(std::string path, std::string_view value) {
-    Add(FieldError::Type::kNotFound, std::move(path), Shown(value), "");
+  void NotFound(std::string path, std::string_view value, std::string detail = "") {
+    Add(FieldError::Type::kNotFound, std::move(path), Shown(value), std::move(detail));
   }
   void TooLong(std::string path, size_t most_bytes) {
     Add(FieldError::Type::kTooLong, std::move(path), "",
@@ -80,6 +80,15 @@ class Report {
     } else {
       NotSupported(path, value, supported);
     }
+    return false;
+  }
+
+  // The same of a word that is set, if only to nothing.
+  bool OneOfShown(const std::string& path, std::string_view value, const Words& supported) {
+    for (const std::string_view word : supported) {
+      if (word == value) return true;
+    }
+    NotSupported(path, value, supported);
     return false;
   }
 

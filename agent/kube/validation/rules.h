@@ -16,6 +16,7 @@
 
 namespace k8s::io::api::core::v1 {
 class DownwardAPIVolumeFile;
+class EphemeralVolumeSource;
 class Lifecycle;
 class NodeSelector;
 class ObjectFieldSelector;
@@ -25,6 +26,7 @@ class Probe;
 class ResourceFieldSelector;
 class SecurityContext;
 class VolumeSource;
+class WindowsSecurityContextOptions;
 }  // namespace k8s::io::api::core::v1
 
 namespace k8s::io::apimachinery::pkg::api::resource {
@@ -57,7 +59,12 @@ std::map<std::string, std::string> Sorted(const Map& map) {
 }
 
 // metadata.cc
-void CheckObjectMeta(const metav1::ObjectMeta& metadata, const std::string& path, Report* report);
+// `check_name` is the rule for names of the kind.
+void CheckObjectMeta(const metav1::ObjectMeta& metadata,
+                     std::vector<std::string> (*check_name)(std::string_view),
+                     const std::string& path, Report* report);
+void CheckAnnotations(const std::map<std::string, std::string>& annotations,
+                      const std::string& path, Report* report);
 void CheckLabels(const std::map<std::string, std::string>& labels, const std::string& path,
                  Report* report);
 void CheckLabelSelector(const metav1::LabelSelector& selector, const std::string& path,
@@ -103,23 +110,52 @@ void CheckDownwardFile(const corev1::DownwardAPIVolumeFile& file, const std::str
                        Report* report);
 void CheckProjected(const corev1::ProjectedVolumeSource& projected, const std::string& path,
                     Report* report);
-void CheckRemoteVolume(const corev1::VolumeSource& source, const std::string& path, Report* report);
+// `name` is the source that counts.
+void CheckRemoteVolume(const corev1::VolumeSource& source, std::string_view name,
+                       const std::string& path, Report* report);
+
+// volume_vendor.cc
+void CheckVendorVolume(const corev1::VolumeSource& source, std::string_view name,
+                       const std::string& path, Report* report);
+
+// volume_claim.cc
+void CheckEphemeral(const corev1::EphemeralVolumeSource& source, const std::string& path,
+                    Report* report);
+
+// signers.cc
+bool IsKubernetesSigner(std::string_view signer);
+void CheckSignerName(const std::string& name, const std::string& path, Report* report);
+std::vector<std::string> CheckTrustBundleName(std::string_view name);
 
 // resources.cc
-void CheckResources(const corev1::ResourceRequirements& resources, const std::string& path,
-                    Report* report);
+void CheckResources(const corev1::ResourceRequirements& resources, const PodContext& pod,
+                    const std::string& path, Report* report);
 void CheckPodResources(const corev1::PodSpec& spec, Report* report);
 void CheckOverhead(const corev1::PodSpec& spec, Report* report);
+
+// claims.cc
+void CheckPodClaims(const corev1::PodSpec& spec, Report* report);
+void CheckClaimNames(const corev1::ResourceRequirements& resources, const corev1::PodSpec& spec,
+                     const std::string& path, Report* report);
 
 // security.cc
 void CheckSecurityContext(const corev1::SecurityContext& context, const corev1::PodSpec& spec,
                           const std::string& path, Report* report);
 void CheckPodSecurity(const corev1::PodSpec& spec, Report* report);
 
+// windows.cc: what Windows nodes know, and what a pod of one system may not have of the other's.
+void CheckWindowsOptions(const corev1::WindowsSecurityContextOptions& options,
+                         const std::string& path, Report* report);
+void CheckHostProcess(const corev1::PodSpec& spec, Report* report);
+void CheckSystem(const corev1::PodSpec& spec, Report* report);
+
+// annotations.cc
+void CheckPodAnnotations(const corev1::Pod& pod, Report* report);
+
 // scheduling.cc
 void CheckTolerations(const corev1::PodSpec& spec, Report* report);
-void CheckAffinity(const corev1::PodSpec& spec, Report* report);
-void CheckTopologySpread(const corev1::PodSpec& spec, Report* report);
+void CheckAffinity(const corev1::Pod& pod, Report* report);
+void CheckTopologySpread(const corev1::Pod& pod, Report* report);
 
 // pod_network.cc: DNS, host names, host aliases, host ports.
 void CheckPodNetwork(const corev1::PodSpec& spec, Report* report);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <charconv>
-#include <set>
+#include <algorithm>
+#include <map>
 
 #include "agent/kube/validation/names.h"
 #include "agent/kube/validation/rules.h"
@@ -17,9 +17,10 @@ std::string Join(const Faults& faults) {
 }
 
 // Requirements of label selectors and of node selectors; the latter also compare numbers.
+// Kubernetes does not look at the values of what is preferred only.
 template <class Requirement>
-void CheckRequirement(const Requirement& requirement, bool numbers, const std::string& path,
-                      Report* report) {
+void CheckRequirement(const Requirement& requirement, bool numbers, bool check_values,
+                      const std::string& path, Report* report) {
   const std::string& word = requirement.operator_();
   const int values = requirement.values_size();
   if (word == "In" || word == "NotIn") {
@@ -41,16 +42,17 @@ void CheckRequirement(const Requirement& requirement, bool numbers, const std::s
     report->Invalid(Child(path, "operator"), word, "not a valid selector operator");
   }
   report->InvalidEach(Child(path, "key"), requirement.key(), CheckQualifiedName(requirement.key()));
-  for (int i = 0; i < values; ++i) {
+  for (int i = 0; check_values && i < values; ++i) {
     report->InvalidEach(Index(Child(path, "values"), i), requirement.values(i),
                         CheckLabelValue(requirement.values(i)));
   }
 }
 
-void CheckNodeTerm(const corev1::NodeSelectorTerm& term, const std::string& path, Report* report) {
+void CheckNodeTerm(const corev1::NodeSelectorTerm& term, bool required, const std::string& path,
+                   Report* report) {
   for (int i = 0; i < term.matchexpressions_size(); ++i) {
-    CheckRequirement(term.matchexpressions(i), true, Index(Child(path, "matchExpressions"), i),
-                     report);
+    CheckRequirement(term.matchexpressions(i), true, required,
+                     Index(Child(path, "matchExpressions"), i), report);
   }
   for (int i = 0; i < term.matchfields_size(); ++i) {
     const corev1::NodeSelectorRequirement& field = term.matchfields(i);
@@ -64,6 +66,11 @@ void CheckNodeTerm(const corev1::NodeSelectorTerm& term, const std::string& path
     }
     if (field.key() != "metadata.name") {
       report->Invalid(Child(here, "key"), field.key(), "not a valid field selector key");
+      continue;
+    }
+    for (int k = 0; k < field.values_size(); ++k) {
+      report->InvalidEach(Index(Child(here, "values"), k), field.values(k),
+                          CheckDns1123Subdomain(field.values(k)));
     }
   }
 }
@@ -84,18 +91,54 @@ void CheckNodeAffinity(const corev1::NodeAffinity& affinity, const std::string& 
       report->Required(terms, "must have at least one node selector term");
     }
     for (int i = 0; i < selector.nodeselectorterms_size(); ++i) {
-      CheckNodeTerm(selector.nodeselectorterms(i), Index(terms, i), report);
+      CheckNodeTerm(selector.nodeselectorterms(i), true, Index(terms, i), report);
     }
   }
   const std::string preferred = Child(path, "preferredDuringSchedulingIgnoredDuringExecution");
   for (int i = 0; i < affinity.preferredduringschedulingignoredduringexecution_size(); ++i) {
     const auto& term = affinity.preferredduringschedulingignoredduringexecution(i);
     CheckWeight(term.weight(), Index(preferred, i), report);
-    CheckNodeTerm(term.preference(), Child(Index(preferred, i), "preference"), report);
+    CheckNodeTerm(term.preference(), false, Child(Index(preferred, i), "preference"), report);
   }
 }
 
-void CheckPodTerm(const corev1::PodAffinityTerm& term, const std::string& path, Report* report) {
+using PodLabels = std::map<std::string, std::string>;
+using Keys = google::protobuf::RepeatedPtrField<std::string>;
+
+bool HasKey(const Keys& keys, std::string_view key) {
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+// Keys whose values are taken from the pod itself; without a selector there is nothing to add them
+// to.
+void CheckLabelKeys(const Keys& keys, bool has_selector, const std::string& path, Report* report) {
+  if (keys.empty()) return;
+  if (!has_selector) {
+    return report->Forbidden(path, "must not be specified when labelSelector is not set");
+  }
+  for (int i = 0; i < keys.size(); ++i) {
+    report->InvalidEach(Index(path, i), keys[i], CheckQualifiedName(keys[i]));
+  }
+}
+
+// The API server adds a requirement to the selector for each key that the pod has a label of; a key
+// may be in it no more than once then.
+void CheckMatchLabelKeys(const Keys& keys, const metav1::LabelSelector& selector,
+                         const PodLabels& labels, const std::string& path, Report* report) {
+  std::map<std::string, int> places;  // the last one counts
+  for (int i = 0; i < keys.size(); ++i) places[keys[i]] = i;
+  for (const auto& [key, place] : places) {
+    auto count = static_cast<int>(selector.matchlabels().count(key));
+    for (const auto& expression : selector.matchexpressions()) count += expression.key() == key;
+    if (labels.contains(key)) count += static_cast<int>(std::count(keys.begin(), keys.end(), key));
+    for (; count > 1; --count) {
+      report->Invalid(Index(path, place), key, "exists in both matchLabelKeys and labelSelector");
+    }
+  }
+}
+
+void CheckPodTerm(const corev1::PodAffinityTerm& term, const PodLabels& labels,
+                  const std::string& path, Report* report) {
   if (term.has_labelselector()) {
     CheckLabelSelector(term.labelselector(), Child(path, "labelSelector"), report);
   }
@@ -104,6 +147,18 @@ void CheckPodTerm(const corev1::PodAffinityTerm& term, const std::string& path, 
   }
   for (const std::string& name : term.namespaces()) {
     report->InvalidEach(Child(path, "namespace"), name, CheckDns1123Label(name));
+  }
+  const std::string match = Child(path, "matchLabelKeys");
+  CheckLabelKeys(term.matchlabelkeys(), term.has_labelselector(), match, report);
+  CheckLabelKeys(term.mismatchlabelkeys(), term.has_labelselector(),
+                 Child(path, "mismatchLabelKeys"), report);
+  if (term.has_labelselector()) {
+    CheckMatchLabelKeys(term.matchlabelkeys(), term.labelselector(), labels, match, report);
+  }
+  for (int i = 0; i < term.matchlabelkeys_size(); ++i) {
+    if (!HasKey(term.mismatchlabelkeys(), term.matchlabelkeys(i))) continue;
+    report->Invalid(Index(match, i), term.matchlabelkeys(i),
+                    "exists in both matchLabelKeys and mismatchLabelKeys");
   }
   if (term.topologykey().empty()) {
     report->Required(Child(path, "topologyKey"), "can not be empty");
@@ -114,17 +169,19 @@ void CheckPodTerm(const corev1::PodAffinityTerm& term, const std::string& path, 
 
 // Affinity and anti-affinity have the same fields.
 template <class Affinity>
-void CheckPodTerms(const Affinity& affinity, const std::string& path, Report* report) {
+void CheckPodTerms(const Affinity& affinity, const PodLabels& labels, const std::string& path,
+                   Report* report) {
   const std::string required = Child(path, "requiredDuringSchedulingIgnoredDuringExecution");
   for (int i = 0; i < affinity.requiredduringschedulingignoredduringexecution_size(); ++i) {
-    CheckPodTerm(affinity.requiredduringschedulingignoredduringexecution(i), Index(required, i),
-                 report);
+    CheckPodTerm(affinity.requiredduringschedulingignoredduringexecution(i), labels,
+                 Index(required, i), report);
   }
   const std::string preferred = Child(path, "preferredDuringSchedulingIgnoredDuringExecution");
   for (int i = 0; i < affinity.preferredduringschedulingignoredduringexecution_size(); ++i) {
     const auto& term = affinity.preferredduringschedulingignoredduringexecution(i);
     CheckWeight(term.weight(), Index(preferred, i), report);
-    CheckPodTerm(term.podaffinityterm(), Child(Index(preferred, i), "podAffinityTerm"), report);
+    CheckPodTerm(term.podaffinityterm(), labels, Child(Index(preferred, i), "podAffinityTerm"),
+                 report);
   }
 }
 
@@ -158,14 +215,55 @@ void CheckToleration(const corev1::Toleration& toleration, const std::string& pa
   }
 }
 
+void CheckMinDomains(const corev1::TopologySpreadConstraint& constraint, const std::string& path,
+                     Report* report) {
+  if (constraint.mindomains() <= 0) {
+    report->InvalidNumber(path, constraint.mindomains(), "must be greater than zero");
+  }
+  if (constraint.whenunsatisfiable() != "DoNotSchedule") {
+    report->InvalidNumber(path, constraint.mindomains(),
+                          StrCat("can only use minDomains if whenUnsatisfiable=DoNotSchedule, not ",
+                                 constraint.whenunsatisfiable()));
+  }
+}
+
+void CheckConstraint(const corev1::TopologySpreadConstraint& constraint, const PodLabels& labels,
+                     const std::string& path, Report* report) {
+  if (constraint.maxskew() <= 0) {
+    report->InvalidNumber(Child(path, "maxSkew"), constraint.maxskew(),
+                          "must be greater than zero");
+  }
+  if (constraint.topologykey().empty()) {
+    report->Required(Child(path, "topologyKey"), "can not be empty");
+  }
+  report->OneOfShown(Child(path, "whenUnsatisfiable"), constraint.whenunsatisfiable(),
+                     {"DoNotSchedule", "ScheduleAnyway"});
+  if (constraint.has_mindomains()) CheckMinDomains(constraint, Child(path, "minDomains"), report);
+  if (constraint.has_nodeaffinitypolicy()) {
+    report->OneOfShown(Child(path, "nodeAffinityPolicy"), constraint.nodeaffinitypolicy(),
+                       {"Honor", "Ignore"});
+  }
+  if (constraint.has_nodetaintspolicy()) {
+    report->OneOfShown(Child(path, "nodeTaintsPolicy"), constraint.nodetaintspolicy(),
+                       {"Honor", "Ignore"});
+  }
+  const std::string keys = Child(path, "matchLabelKeys");
+  CheckLabelKeys(constraint.matchlabelkeys(), constraint.has_labelselector(), keys, report);
+  CheckMatchLabelKeys(constraint.matchlabelkeys(), constraint.labelselector(), labels, keys,
+                      report);
+  if (constraint.has_labelselector()) {
+    CheckLabelSelector(constraint.labelselector(), Child(path, "labelSelector"), report);
+  }
+}
+
 }  // namespace
 
 void CheckLabelSelector(const metav1::LabelSelector& selector, const std::string& path,
                         Report* report) {
   CheckLabels(Sorted(selector.matchlabels()), Child(path, "matchLabels"), report);
   for (int i = 0; i < selector.matchexpressions_size(); ++i) {
-    CheckRequirement(selector.matchexpressions(i), false, Index(Child(path, "matchExpressions"), i),
-                     report);
+    CheckRequirement(selector.matchexpressions(i), false, true,
+                     Index(Child(path, "matchExpressions"), i), report);
   }
 }
 
@@ -175,41 +273,28 @@ void CheckTolerations(const corev1::PodSpec& spec, Report* report) {
   }
 }
 
-void CheckAffinity(const corev1::PodSpec& spec, Report* report) {
-  const corev1::Affinity& affinity = spec.affinity();
+void CheckAffinity(const corev1::Pod& pod, Report* report) {
+  const corev1::Affinity& affinity = pod.spec().affinity();
+  const PodLabels labels = Sorted(pod.metadata().labels());
   const std::string path = "spec.affinity";
   CheckNodeAffinity(affinity.nodeaffinity(), Child(path, "nodeAffinity"), report);
-  CheckPodTerms(affinity.podaffinity(), Child(path, "podAffinity"), report);
-  CheckPodTerms(affinity.podantiaffinity(), Child(path, "podAntiAffinity"), report);
+  CheckPodTerms(affinity.podaffinity(), labels, Child(path, "podAffinity"), report);
+  CheckPodTerms(affinity.podantiaffinity(), labels, Child(path, "podAntiAffinity"), report);
 }
 
-void CheckTopologySpread(const corev1::PodSpec& spec, Report* report) {
-  std::set<std::pair<std::string, std::string>> seen;
-  for (int i = 0; i < spec.topologyspreadconstraints_size(); ++i) {
-    const auto& constraint = spec.topologyspreadconstraints(i);
+void CheckTopologySpread(const corev1::Pod& pod, Report* report) {
+  const auto& constraints = pod.spec().topologyspreadconstraints();
+  for (int i = 0; i < constraints.size(); ++i) {
     const std::string path = Index("spec.topologySpreadConstraints", i);
-    if (constraint.maxskew() <= 0) {
-      report->InvalidNumber(Child(path, "maxSkew"), constraint.maxskew(),
-                            "must be greater than zero");
-    }
-    if (constraint.topologykey().empty()) {
-      report->Required(Child(path, "topologyKey"), "can not be empty");
-    }
-    const std::string& action = constraint.whenunsatisfiable();
-    if (action != "DoNotSchedule" && action != "ScheduleAnyway") {
-      report->NotSupported(Child(path, "whenUnsatisfiable"), action,
-                           {"DoNotSchedule", "ScheduleAnyway"});
-    }
-    if (!seen.emplace(constraint.topologykey(), action).second) {
-      report->Duplicate(Child(path, "{topologyKey, whenUnsatisfiable}"),
-                        StrCat("{", constraint.topologykey(), ", ", action, "}"));
-    }
-    if (constraint.has_mindomains() && constraint.mindomains() <= 0) {
-      report->InvalidNumber(Child(path, "minDomains"), constraint.mindomains(),
-                            "must be greater than zero");
-    }
-    if (constraint.has_labelselector()) {
-      CheckLabelSelector(constraint.labelselector(), Child(path, "labelSelector"), report);
+    CheckConstraint(constraints[i], Sorted(pod.metadata().labels()), path, report);
+    const auto same = [&](const corev1::TopologySpreadConstraint& other) {
+      return other.topologykey() == constraints[i].topologykey() &&
+             other.whenunsatisfiable() == constraints[i].whenunsatisfiable();
+    };
+    if (std::any_of(constraints.begin() + i + 1, constraints.end(), same)) {
+      report->Duplicate(
+          Child(path, "{topologyKey, whenUnsatisfiable}"),
+          StrCat("{", constraints[i].topologykey(), ", ", constraints[i].whenunsatisfiable(), "}"));
     }
   }
 }

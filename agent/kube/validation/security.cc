@@ -5,6 +5,7 @@
 
 #include "agent/kube/validation/names.h"
 #include "agent/kube/validation/rules.h"
+#include "agent/kube/validation/shown.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent::kube {
@@ -31,8 +32,8 @@ void CheckSeccomp(const corev1::SeccompProfile& profile, const std::string& path
   const std::string here = Child(path, "localhostProfile");
   if (profile.type() != "Localhost") {
     if (profile.has_localhostprofile()) {
-      report->Invalid(here, profile.localhostprofile(),
-                      "can only be set when seccomp type is Localhost");
+      report->InvalidLiteral(here, ShownJson(profile),
+                             "can only be set when seccomp type is Localhost");
     }
   } else if (!profile.has_localhostprofile()) {
     report->Required(here, "must be set when seccomp type is Localhost");
@@ -50,8 +51,11 @@ void CheckAppArmor(const corev1::AppArmorProfile& profile, const std::string& pa
   } else if (profile.type() == "Localhost") {
     const bool padded = name.find_first_of(" \t\n") == 0 ||
                         (!name.empty() && name.find_last_of(" \t\n") == name.size() - 1);
-    if (padded) report->Invalid(here, name, "must not be padded with whitespace");
-    if (name.empty()) report->Required(here, "must be set when AppArmor type is Localhost");
+    if (padded) {
+      report->Invalid(here, name, "must not be padded with whitespace");
+    } else if (name.empty()) {
+      report->Required(here, "must be set when AppArmor type is Localhost");
+    }
     if (name.size() > kProfileLength) report->TooLong(here, kProfileLength);
   } else if (report->OneOf(Child(path, "type"), profile.type(),
                            {"Localhost", "RuntimeDefault", "Unconfined"}) &&
@@ -75,8 +79,32 @@ bool IsSysctlName(std::string_view name) {
   }
 }
 
-void CheckSysctls(const corev1::PodSecurityContext& context, const std::string& path,
-                  Report* report) {
+// "net.core.somaxconn" is also written "net/core/somaxconn"; what comes first separates.
+std::string WithDots(std::string name) {
+  const size_t first = name.find_first_of("./");
+  if (first == std::string::npos || name[first] == '.') return name;
+  for (char& c : name) c = c == '/' ? '.' : c == '.' ? '/' : c;
+  return name;
+}
+
+// A host's own settings are not a pod's to set.
+void CheckHostSysctl(const std::string& written, const corev1::PodSpec& spec,
+                     const std::string& path, Report* report) {
+  const std::string name = WithDots(written);
+  static constexpr std::string_view kIpc[] = {
+      "kernel.sem",    "kernel.shm", "kernel.shmall", "kernel.shmmax", "kernel.shm_rmid_forced",
+      "kernel.shmmni", "kernel.msg", "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni"};
+  const bool ipc = name.starts_with("fs.mqueue.") ||
+                   std::find(std::begin(kIpc), std::end(kIpc), name) != std::end(kIpc);
+  if (spec.hostnetwork() && name.starts_with("net.")) {
+    report->Invalid(path, written, "may not be specified when 'hostNetwork' is true");
+  } else if (spec.hostipc() && ipc) {
+    report->Invalid(path, written, "may not be specified when 'hostIPC' is true");
+  }
+}
+
+void CheckSysctls(const corev1::PodSecurityContext& context, const corev1::PodSpec& spec,
+                  const std::string& path, Report* report) {
   std::set<std::string> names;
   for (int i = 0; i < context.sysctls_size(); ++i) {
     const std::string& name = context.sysctls(i).name();
@@ -88,6 +116,7 @@ void CheckSysctls(const corev1::PodSecurityContext& context, const std::string& 
     } else if (!names.insert(name).second) {
       report->Duplicate(here, name);
     }
+    CheckHostSysctl(name, spec, here, report);
   }
 }
 
@@ -99,6 +128,10 @@ void CheckUserNamespace(const corev1::PodSpec& spec, Report* report) {
   forbid(spec.hostnetwork(), "spec.hostNetwork");
   forbid(spec.hostpid(), "spec.HostPID");
   forbid(spec.hostipc(), "spec.HostIPC");
+  for (int i = 0; i < spec.initcontainers_size(); ++i) {
+    forbid(!spec.initcontainers(i).volumedevices().empty(),
+           Child(Index("spec.initContainers", i), "volumeDevices"));
+  }
   for (int i = 0; i < spec.containers_size(); ++i) {
     forbid(!spec.containers(i).volumedevices().empty(),
            Child(Index("spec.containers", i), "volumeDevices"));
@@ -117,10 +150,10 @@ void CheckPodContext(const corev1::PodSecurityContext& context, const corev1::Po
     report->InvalidLiteral("spec.shareProcessNamespace", "true",
                            "ShareProcessNamespace and HostPID cannot both be enabled");
   }
-  CheckSysctls(context, Child(path, "sysctls"), report);
+  CheckSysctls(context, spec, Child(path, "sysctls"), report);
   if (context.has_fsgroupchangepolicy()) {
-    report->OneOf(Child(path, "fsGroupChangePolicy"), context.fsgroupchangepolicy(),
-                  {"Always", "OnRootMismatch"});
+    report->OneOfShown(Child(path, "fsGroupChangePolicy"), context.fsgroupchangepolicy(),
+                       {"Always", "OnRootMismatch"});
   }
   if (context.has_seccompprofile()) {
     CheckSeccomp(context.seccompprofile(), Child(path, "seccompProfile"), report);
@@ -128,13 +161,16 @@ void CheckPodContext(const corev1::PodSecurityContext& context, const corev1::Po
   if (context.has_apparmorprofile()) {
     CheckAppArmor(context.apparmorprofile(), Child(path, "appArmorProfile"), report);
   }
+  if (context.has_windowsoptions()) {
+    CheckWindowsOptions(context.windowsoptions(), Child(path, "windowsOptions"), report);
+  }
   if (context.has_supplementalgroupspolicy()) {
-    report->OneOf(Child(path, "supplementalGroupsPolicy"), context.supplementalgroupspolicy(),
-                  {"Merge", "Strict"});
+    report->OneOfShown(Child(path, "supplementalGroupsPolicy"), context.supplementalgroupspolicy(),
+                       {"Merge", "Strict"});
   }
   if (context.has_selinuxchangepolicy()) {
-    report->OneOf(Child(path, "seLinuxChangePolicy"), context.selinuxchangepolicy(),
-                  {"MountOption", "Recursive"});
+    report->OneOfShown(Child(path, "seLinuxChangePolicy"), context.selinuxchangepolicy(),
+                       {"MountOption", "Recursive"});
   }
 }
 
@@ -142,13 +178,13 @@ void CheckPodContext(const corev1::PodSecurityContext& context, const corev1::Po
 void CheckEscalation(const corev1::SecurityContext& context, const std::string& path,
                      Report* report) {
   if (!context.has_allowprivilegeescalation() || context.allowprivilegeescalation()) return;
-  const std::string value = "{\"allowPrivilegeEscalation\":false}";
+  const std::string value = ShownJson(context);
   if (context.privileged()) {
     report->InvalidLiteral(
         path, value, "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
   }
   const auto& added = context.capabilities().add();
-  if (std::find(added.begin(), added.end(), "CAP_SYS_ADMIN") != added.end()) {
+  for (auto count = std::count(added.begin(), added.end(), "CAP_SYS_ADMIN"); count > 0; --count) {
     report->InvalidLiteral(path, value,
                            "cannot set `allowPrivilegeEscalation` to false and "
                            "`capabilities.Add` CAP_SYS_ADMIN");
@@ -163,7 +199,7 @@ void CheckSecurityContext(const corev1::SecurityContext& context, const corev1::
   if (context.has_runasgroup()) CheckId(context.runasgroup(), Child(path, "runAsGroup"), report);
   if (context.has_procmount()) {
     const std::string here = Child(path, "procMount");
-    report->OneOf(here, context.procmount(), {"Default", "Unmasked"});
+    report->OneOfShown(here, context.procmount(), {"Default", "Unmasked"});
     const bool host_users = !spec.has_hostusers() || spec.hostusers();
     if (host_users && context.procmount() == "Unmasked") {
       report->Invalid(here, "Unmasked", "`hostUsers` must be false to use `Unmasked`");
@@ -173,6 +209,9 @@ void CheckSecurityContext(const corev1::SecurityContext& context, const corev1::
     CheckSeccomp(context.seccompprofile(), Child(path, "seccompProfile"), report);
   }
   CheckEscalation(context, path, report);
+  if (context.has_windowsoptions()) {
+    CheckWindowsOptions(context.windowsoptions(), Child(path, "windowsOptions"), report);
+  }
   if (context.has_apparmorprofile()) {
     CheckAppArmor(context.apparmorprofile(), Child(path, "appArmorProfile"), report);
   }

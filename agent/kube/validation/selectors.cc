@@ -19,10 +19,16 @@ bool Contains(const Words& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return out;
+// Fields of a pod that a selector may name at all; where it stands allows some of them.
+constexpr std::string_view kLabels[] = {
+    "metadata.annotations", "metadata.labels",    "metadata.name",
+    "metadata.namespace",   "metadata.uid",       "spec.nodeName",
+    "spec.restartPolicy",   "spec.schedulerName", "spec.serviceAccountName",
+    "status.hostIP",        "status.hostIPs",     "status.phase",
+    "status.podIP",         "status.podIPs"};
+
+bool IsHugePages(std::string_view resource) {
+  return resource.starts_with("limits.hugepages-") || resource.starts_with("requests.hugepages-");
 }
 
 // metadata.labels['key'] and metadata.annotations['key'].
@@ -35,7 +41,9 @@ void CheckSubscript(std::string_view field, const std::string& path, Report* rep
   } else if (base == "metadata.labels") {
     report->InvalidEach(path, key, CheckQualifiedName(key));
   } else {
-    report->Invalid(path, base, "does not support subscript");
+    report->Invalid(
+        Child(path, "fieldPath"), field,
+        StrCat("error converting fieldPath: field label does not support subscript: ", field));
   }
 }
 
@@ -44,6 +52,7 @@ void CheckDivisor(std::string_view resource, const std::string& divisor, const s
   const auto amount = Amount::Parse(divisor.empty() ? "0" : divisor);
   if (!amount || amount->IsZero()) return;
   const std::string text = amount->ToString();
+  if (!IsHugePages(resource) && !Contains(Resources(), resource)) return;
   if (resource.ends_with(".cpu")) {
     if (text != "1m" && text != "1") {
       report->Invalid(path, resource,
@@ -51,17 +60,19 @@ void CheckDivisor(std::string_view resource, const std::string& divisor, const s
     }
     return;
   }
-  if (!Contains({"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"},
-                text)) {
-    const std::string_view what = resource.ends_with(".memory") ? "memory"
-                                  : resource.ends_with(".ephemeral-storage")
-                                      ? "local ephemeral storage"
-                                      : "hugepages";
-    report->Invalid(path, resource,
-                    StrCat("only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, "
-                           "1Pi, 1Ei are supported with the ",
-                           what, " resource"));
-  }
+  const std::string_view what = resource.ends_with(".memory") ? "memory"
+                                : resource.ends_with(".ephemeral-storage")
+                                    ? "local ephemeral storage"
+                                : IsHugePages(resource) ? "hugepages"
+                                                        : "";
+  static const Words& units =
+      *new Words{"1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"};
+  if (what.empty() || Contains(units, text)) return;
+  report->Invalid(
+      path, resource,
+      StrCat("only divisor's values 1, 1k, 1M, 1G, 1T, 1P, 1E, 1Ki, 1Mi, 1Gi, 1Ti, 1Pi, "
+             "1Ei are supported with the ",
+             what, " resource"));
 }
 
 }  // namespace
@@ -76,9 +87,13 @@ void CheckFieldRef(const corev1::ObjectFieldSelector& selector, const Words& fie
         Child(path, "fieldPath"), field,
         StrCat("error converting fieldPath: unsupported pod version: ", selector.apiversion()));
   }
-  const bool subscript = field.find("['") != std::string::npos && field.ends_with("']");
-  if (subscript) {
+  const size_t bracket = field.find("['");
+  if (bracket != 0 && bracket != std::string::npos && field.ends_with("']") &&
+      bracket + 4 <= field.size()) {
     CheckSubscript(field, path, report);
+  } else if (std::find(std::begin(kLabels), std::end(kLabels), field) == std::end(kLabels)) {
+    report->Invalid(Child(path, "fieldPath"), field,
+                    StrCat("error converting fieldPath: field label not supported: ", field));
   } else if (!Contains(fields, field)) {
     report->NotSupported(Child(path, "fieldPath"), field, fields);
   }
@@ -87,13 +102,11 @@ void CheckFieldRef(const corev1::ObjectFieldSelector& selector, const Words& fie
 void CheckResourceFieldRef(const corev1::ResourceFieldSelector& selector, bool needs_container,
                            const std::string& path, Report* report) {
   const std::string& resource = selector.resource();
-  const bool huge_pages =
-      resource.starts_with("limits.hugepages-") || resource.starts_with("requests.hugepages-");
   if (needs_container && selector.containername().empty()) {
     report->Required(Child(path, "containerName"));
   } else if (resource.empty()) {
     report->Required(Child(path, "resource"));
-  } else if (!huge_pages && !Contains(Resources(), resource)) {
+  } else if (!IsHugePages(resource) && !Contains(Resources(), resource)) {
     report->NotSupported(Child(path, "resource"), resource, Resources());
   }
   CheckDivisor(resource, selector.divisor().string(), Child(path, "divisor"), report);

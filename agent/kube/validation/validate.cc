@@ -45,11 +45,10 @@ void CheckTimes(const corev1::PodSpec& spec, Report* report) {
   }
 }
 
-// This node runs Linux.
 void CheckOs(const corev1::PodSpec& spec, Report* report) {
   if (!spec.has_os()) return;
   if (spec.os().name().empty()) return report->Required("spec.os.name");
-  report->OneOf("spec.os", spec.os().name(), {"linux", "windows"});
+  if (report->OneOf("spec.os", spec.os().name(), {"linux", "windows"})) CheckSystem(spec, report);
 }
 
 void CheckRest(const corev1::PodSpec& spec, Report* report) {
@@ -59,7 +58,10 @@ void CheckRest(const corev1::PodSpec& spec, Report* report) {
   CheckSubdomain(spec.serviceaccountname(), "spec.serviceAccountName", report);
   CheckSubdomain(spec.nodename(), "spec.nodeName", report);
   CheckSubdomain(spec.priorityclassname(), "spec.priorityClassName", report);
-  CheckSubdomain(spec.runtimeclassname(), "spec.runtimeClassName", report);
+  if (spec.has_runtimeclassname()) {
+    report->InvalidEach("spec.runtimeClassName", spec.runtimeclassname(),
+                        CheckDns1123Subdomain(spec.runtimeclassname()));
+  }
   if (spec.has_preemptionpolicy()) {
     report->OneOf("spec.preemptionPolicy", spec.preemptionpolicy(),
                   {"PreemptLowerPriority", "Never"});
@@ -89,18 +91,21 @@ void CheckTokens(const corev1::PodSpec& spec, Report* report) {
 FieldErrors ValidatePod(const corev1::Pod& pod) {
   Report report;
   const corev1::PodSpec& spec = pod.spec();
-  CheckObjectMeta(pod.metadata(), "metadata", &report);
+  CheckObjectMeta(pod.metadata(), CheckDns1123Subdomain, "metadata", &report);
+  CheckPodAnnotations(pod, &report);
   CheckTimes(spec, &report);
   const PodContext context{spec, CheckVolumes(pod, &report)};
   CheckTokens(spec, &report);
+  CheckPodClaims(spec, &report);
   CheckContainers(context, &report);
   CheckPodResources(spec, &report);
   CheckOverhead(spec, &report);
   CheckPodNetwork(spec, &report);
   CheckPodSecurity(spec, &report);
-  CheckAffinity(spec, &report);
+  CheckHostProcess(spec, &report);
+  CheckAffinity(pod, &report);
   CheckTolerations(spec, &report);
-  CheckTopologySpread(spec, &report);
+  CheckTopologySpread(pod, &report);
   CheckRest(spec, &report);
   return report.Take();
 }

@@ -4,6 +4,7 @@
 
 #include "agent/kube/validation/names.h"
 #include "agent/kube/validation/rules.h"
+#include "agent/kube/validation/shown.h"
 #include "k8s/core/v1/volume.pb.h"
 
 namespace holdfast::agent::kube {
@@ -13,6 +14,7 @@ constexpr int64_t kLeastTokenSeconds = 600;
 constexpr int64_t kMostTokenSeconds = int64_t{1} << 32;
 constexpr int32_t kLeastCertificateSeconds = 3600;
 constexpr int32_t kMostCertificateSeconds = 91 * 24 * 3600;
+constexpr int32_t kMostKubernetesSeconds = 24 * 3600;
 
 // The sources of one projected volume: they share one directory.
 class ProjectionCheck {
@@ -84,39 +86,71 @@ class ProjectionCheck {
     }
   }
 
+  void CheckTrustName(const corev1::ClusterTrustBundleProjection& bundle, const std::string& path) {
+    const std::string& name = bundle.name();
+    if (name.empty()) report_.Required(path, "must be a valid object name");
+    for (const std::string& fault : CheckTrustBundleName(name)) {
+      report_.Invalid(path, name, "not a valid clustertrustbundlename: " + fault);
+    }
+  }
+
   void CheckTrust(const corev1::ClusterTrustBundleProjection& bundle, const std::string& path) {
     if (bundle.has_name() && bundle.has_signername()) {
-      report_.Invalid(path, bundle.name(), "only one of name and signerName may be used");
-    } else if (!bundle.has_name() && !bundle.has_signername()) {
+      report_.InvalidLiteral(path, ShownJson(bundle),
+                             "only one of name and signerName may be used");
+    } else if (bundle.has_name()) {
+      CheckTrustName(bundle, Child(path, "name"));
+      if (bundle.has_labelselector()) {
+        report_.InvalidLiteral(Child(path, "labelSelector"), ShownJson(bundle.labelselector()),
+                               "labelSelector must be unset if name is specified");
+      }
+    } else if (bundle.has_signername()) {
+      if (bundle.signername().empty()) {
+        report_.Required(Child(path, "signerName"), "must be a valid signer name");
+      }
+      CheckSignerName(bundle.signername(), Child(path, "signerName"), &report_);
+      if (bundle.has_labelselector()) {
+        CheckLabelSelector(bundle.labelselector(), Child(path, "labelSelector"), &report_);
+      }
+    } else {
       report_.Required(path, "either name or signerName must be specified");
-    } else if (bundle.has_name() && bundle.name().empty()) {
-      report_.Required(Child(path, "name"), "must be a valid object name");
-    } else if (bundle.has_signername() && bundle.signername().empty()) {
-      report_.Required(Child(path, "signerName"), "must be a valid signer name");
-    }
-    if (bundle.has_name() && bundle.has_labelselector()) {
-      report_.Invalid(Child(path, "labelSelector"), bundle.name(),
-                      "labelSelector must be unset if name is specified");
     }
     if (bundle.path().empty()) report_.Required(Child(path, "path"));
     CheckFilePath(bundle.path(), Child(path, "path"), &report_);
     Claim(bundle.path());
   }
 
+  void CheckUserAnnotations(const corev1::PodCertificateProjection& certificate,
+                            const std::string& path) {
+    for (const auto& [key, value] : Sorted(certificate.userannotations())) {
+      const Faults faults = CheckQualifiedName(Lower(key));
+      if (key.empty()) {
+        report_.Required(path);
+      } else if (!faults.empty()) {
+        report_.InvalidEach(path, Lower(key), faults);
+      } else if (key.find('/') == std::string::npos) {
+        report_.Invalid(path, Lower(key),
+                        "must be a domain-prefixed key (such as \"acme.io/foo\")");
+      }
+    }
+  }
+
   void CheckCertificate(const corev1::PodCertificateProjection& certificate,
                         const std::string& path) {
-    if (certificate.signername().empty()) report_.Required(Child(path, "signerName"));
-    report_.OneOf(Child(path, "keyType"), certificate.keytype(),
-                  {"RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"});
+    CheckSignerName(certificate.signername(), Child(path, "signerName"), &report_);
+    CheckUserAnnotations(certificate, Child(path, "userAnnotations"));
+    report_.OneOfShown(Child(path, "keyType"), certificate.keytype(),
+                       {"RSA3072", "RSA4096", "ECDSAP256", "ECDSAP384", "ECDSAP521", "ED25519"});
     const int32_t seconds = certificate.maxexpirationseconds();
     if (certificate.has_maxexpirationseconds() && seconds < kLeastCertificateSeconds) {
       report_.InvalidNumber(Child(path, "maxExpirationSeconds"), seconds,
                             "if provided, maxExpirationSeconds must be >= 3600");
     }
-    if (seconds > kMostCertificateSeconds) {
-      report_.InvalidNumber(
-          Child(path, "maxExpirationSeconds"), seconds,
-          StrCat("if provided, maxExpirationSeconds must be <= ", kMostCertificateSeconds));
+    const int32_t most = IsKubernetesSigner(certificate.signername()) ? kMostKubernetesSeconds
+                                                                      : kMostCertificateSeconds;
+    if (seconds > most) {
+      report_.InvalidNumber(Child(path, "maxExpirationSeconds"), seconds,
+                            StrCat("if provided, maxExpirationSeconds must be <= ", most));
     }
     const std::pair<std::string_view, const std::string*> files[] = {
         {"credentialBundlePath", &certificate.credentialbundlepath()},

@@ -1,11 +1,54 @@
 // SPDX-License-Identifier: Apache-2.0
+// Sources of volumes that come over the network or from a driver of today.
+#include <algorithm>
+
 #include "agent/kube/validation/names.h"
 #include "agent/kube/validation/rules.h"
+#include "agent/kube/validation/shown.h"
 #include "k8s/core/v1/volume.pb.h"
 #include "k8s/core/v1/volume_remote.pb.h"
 
 namespace holdfast::agent::kube {
 namespace {
+
+constexpr size_t kDriverLength = 63;
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsAlphanumeric(char c) { return IsDigit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'); }
+
+bool AllOf(std::string_view text, bool (*allowed)(char)) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), allowed);
+}
+
+// iqn.2001-04.com.example:storage.1 (RFC 3720, 3.2.6.3.1)
+bool IsIqn(std::string_view name) {
+  constexpr size_t kDate = 12;  // "iqn.2001-04."
+  const size_t colon = name.find(':', kDate);
+  if (name.size() < kDate || colon == std::string_view::npos) return false;
+  const bool date = AllOf(name.substr(4, 4), IsDigit) && name[8] == '-' &&
+                    AllOf(name.substr(9, 2), IsDigit) && name[11] == '.';
+  const bool domain = AllOf(name.substr(kDate, colon - kDate),
+                            [](char c) { return IsAlphanumeric(c) || c == '-' || c == '.'; });
+  const bool own = AllOf(name.substr(colon + 1), [](char c) {
+    return std::string_view(",;*&$| \t\n\f\r").find(c) == std::string_view::npos;
+  });
+  return name.starts_with("iqn.") && date && domain && own;
+}
+
+// Also the numbers of RFC 3720 (eui) and RFC 3980 (naa), as long as Kubernetes wants them.
+bool IsInitiatorName(std::string_view name) {
+  if (name.starts_with("iqn")) return IsIqn(name);
+  const size_t length = name.starts_with("eui") ? 16 : 32;
+  return name.size() == 4 + length && AllOf(name.substr(4), IsAlphanumeric);
+}
+
+void CheckInitiatorName(const std::string& name, const std::string& path, Report* report) {
+  if (!name.starts_with("iqn") && !name.starts_with("eui") && !name.starts_with("naa")) {
+    report->Invalid(path, name, "must be valid format starting with iqn, eui, or naa");
+  } else if (!IsInitiatorName(name)) {
+    report->Invalid(path, name, "must be valid format");
+  }
+}
 
 void CheckNfs(const corev1::NFSVolumeSource& source, const std::string& path, Report* report) {
   if (source.server().empty()) report->Required(Child(path, "server"));
@@ -19,13 +62,17 @@ void CheckIscsi(const corev1::ISCSIVolumeSource& source, const std::string& path
   if (source.targetportal().empty()) report->Required(Child(path, "targetPortal"));
   if (source.iqn().empty()) {
     report->Required(Child(path, "iqn"));
-  } else if (!source.iqn().starts_with("iqn.") && !source.iqn().starts_with("eui.") &&
-             !source.iqn().starts_with("naa.")) {
-    report->Invalid(Child(path, "iqn"), source.iqn(),
-                    "must be valid format starting with iqn, eui, or naa");
+  } else {
+    CheckInitiatorName(source.iqn(), Child(path, "iqn"), report);
   }
   if (source.lun() < 0 || source.lun() > 255) {
     report->InvalidNumber(Child(path, "lun"), source.lun(), InclusiveRange(0, 255));
+  }
+  if ((source.chapauthdiscovery() || source.chapauthsession()) && !source.has_secretref()) {
+    report->Required(Child(path, "secretRef"));
+  }
+  if (source.has_initiatorname()) {
+    CheckInitiatorName(source.initiatorname(), Child(path, "initiatorName"), report);
   }
 }
 
@@ -35,52 +82,45 @@ void CheckFc(const corev1::FCVolumeSource& source, const std::string& path, Repo
     report->Required(Child(path, "targetWWNs"),
                      "must specify either targetWWNs or wwids, but not both");
   }
-  if (names && !source.has_lun()) {
-    report->Required(Child(path, "lun"), "lun is required if targetWWNs is specified");
+  if (!names) return;
+  if (!source.wwids().empty()) {
+    report->InvalidLiteral(Child(path, "targetWWNs"), ShownList(source.targetwwns()),
+                           "targetWWNs and wwids can not be specified simultaneously");
   }
-  if (source.lun() < 0 || source.lun() > 255) {
+  if (!source.has_lun()) {
+    report->Required(Child(path, "lun"), "lun is required if targetWWNs is specified");
+  } else if (source.lun() < 0 || source.lun() > 255) {
     report->InvalidNumber(Child(path, "lun"), source.lun(), InclusiveRange(0, 255));
   }
 }
 
 void CheckCsi(const corev1::CSIVolumeSource& source, const std::string& path, Report* report) {
+  const std::string driver = Child(path, "driver");
   if (source.driver().empty()) {
-    report->Required(Child(path, "driver"));
+    report->Required(driver);
   } else {
-    report->InvalidEach(Child(path, "driver"), source.driver(),
-                        CheckDns1123Subdomain(source.driver()));
+    if (source.driver().size() > kDriverLength) report->TooLong(driver, kDriverLength);
+    report->InvalidEach(driver, source.driver(), CheckDns1123Subdomain(Lower(source.driver())));
   }
-}
-
-void CheckEphemeral(const corev1::EphemeralVolumeSource& source, const std::string& path,
-                    Report* report) {
-  if (!source.has_volumeclaimtemplate()) {
-    return report->Required(Child(path, "volumeClaimTemplate"));
-  }
-  const std::string spec = Child(path, "volumeClaimTemplate.spec");
-  const corev1::PersistentVolumeClaimSpec& claim = source.volumeclaimtemplate().spec();
-  if (claim.accessmodes().empty()) {
-    report->Required(Child(spec, "accessModes"), "at least 1 access mode is required");
-  }
-  if (!claim.resources().requests().contains("storage")) {
-    report->Required(Key(Child(spec, "resources"), "storage"));
-  }
+  if (!source.has_nodepublishsecretref()) return;
+  const std::string& secret = source.nodepublishsecretref().name();
+  const std::string here = Child(path, "nodePublishSecretRef.name");
+  if (secret.empty()) return report->Required(here);
+  report->InvalidEach(here, secret, CheckDns1123Subdomain(secret));
 }
 
 }  // namespace
 
-// Sources without a rule of their own here have no part in the node's work: they are for plugins
-// that Kubernetes itself has removed from the tree.
-void CheckRemoteVolume(const corev1::VolumeSource& source, const std::string& path,
-                       Report* report) {
-  if (source.has_persistentvolumeclaim() && source.persistentvolumeclaim().claimname().empty()) {
+void CheckRemoteVolume(const corev1::VolumeSource& source, std::string_view name,
+                       const std::string& path, Report* report) {
+  if (name == "persistentVolumeClaim" && source.persistentvolumeclaim().claimname().empty()) {
     report->Required(Child(path, "claimName"));
   }
-  if (source.has_nfs()) CheckNfs(source.nfs(), path, report);
-  if (source.has_iscsi()) CheckIscsi(source.iscsi(), path, report);
-  if (source.has_fc()) CheckFc(source.fc(), path, report);
-  if (source.has_csi()) CheckCsi(source.csi(), path, report);
-  if (source.has_ephemeral()) CheckEphemeral(source.ephemeral(), path, report);
+  if (name == "nfs") CheckNfs(source.nfs(), path, report);
+  if (name == "iscsi") CheckIscsi(source.iscsi(), path, report);
+  if (name == "fc") CheckFc(source.fc(), path, report);
+  if (name == "csi") CheckCsi(source.csi(), path, report);
+  if (name == "ephemeral") CheckEphemeral(source.ephemeral(), path, report);
 }
 
 }  // namespace holdfast::agent::kube

@@ -154,10 +154,31 @@ TEST(HostileTextTest, IntegersAreExact) {
   EXPECT_EQ(priority("2147483648"), "2147483648 does not fit 32 bits");
   EXPECT_EQ(priority("-2147483649"), "-2147483649 does not fit 32 bits");
   EXPECT_THAT(priority("1" + std::string(400, '0')), HasSubstr("does not fit 32 bits"));
-  EXPECT_THAT(priority("1.0"), HasSubstr("expected a whole number"));
+  // Whole, whatever its form: Kubernetes turns YAML into JSON by way of a double.
+  EXPECT_EQ(priority("80.0"), "80");
+  EXPECT_EQ(priority("8e1"), "80");
+  EXPECT_EQ(priority("-0.0"), "0");
+  EXPECT_EQ(priority("1e-400"), "0");
+  EXPECT_THAT(priority("1.5"), HasSubstr("expected a whole number"));
+  EXPECT_THAT(priority("1e400"), HasSubstr("expected a whole number, got a string"));
   EXPECT_THAT(priority("22:22"), HasSubstr("expected a whole number, got a string"));
   EXPECT_THAT(FirstError(PodField("terminationGracePeriodSeconds: 9223372036854775808")),
               HasSubstr("does not fit 64 bits"));
+}
+
+TEST(HostileTextTest, QuantitiesAreReadAsKubernetesReadsThem) {
+  const auto memory = [](const std::string& value) {
+    const Manifest manifest = ReadQuickly(PodField("overhead: {memory: " + value + "}"));
+    if (!manifest.ok()) return manifest.diagnostics[0].message;
+    return manifest.objects[0].As<corev1::Pod>()->spec().overhead().at("memory").string();
+  };
+  EXPECT_EQ(memory("\" 64Mi \""), "64Mi");
+  EXPECT_EQ(memory("1e9"), "1G");  // a number in YAML
+  EXPECT_EQ(memory("\"1e9\""), "1e9");
+  EXPECT_EQ(memory("1e400"), "9223372036854775807");
+  EXPECT_EQ(memory("0.1"), "100m");
+  EXPECT_THAT(memory("\"64 Mi\""), HasSubstr("unknown suffix"));
+  EXPECT_THAT(memory("\" \""), HasSubstr("must be a number with a suffix"));
 }
 
 TEST(HostileTextTest, KeysDoubledAtEachLevelOrDifferingByCase) {

@@ -75,15 +75,28 @@ TEST(ValidateServiceTest, NamesEachFault) {
        "spec.loadBalancerSourceRanges: Forbidden: may only be used when `type` is 'LoadBalancer'"},
       {"ports: [{port: 80}], sessionAffinity: ClientIP, "
        "sessionAffinityConfig: {clientIP: {timeoutSeconds: 86401}}",
-       "spec.sessionAffinityConfig.clientIP.timeoutSeconds: Invalid value: 86401: must be between "
-       "1 and 86400, inclusive"},
+       "spec.sessionAffinityConfig.clientIP.timeoutSeconds: Invalid value: 86401: must be greater "
+       "than 0 and less than 86400"},
       {"ports: [{port: 80}], clusterIP: 10.96.0.5, clusterIPs: [10.96.0.6]",
-       "spec.clusterIPs: Invalid value: \"10.96.0.6\": first value must match `clusterIP`"},
+       "spec.clusterIPs: Invalid value: [\"10.96.0.6\"]: first value must match `clusterIP`"},
+      {"ports: [{port: 80}], loadBalancerClass: a.b/c",
+       "spec.loadBalancerClass: Forbidden: may only be used when `type` is 'LoadBalancer'"},
+      {"ports: [{port: 80}], allocateLoadBalancerNodePorts: true",
+       "spec.allocateLoadBalancerNodePorts: Forbidden: may only be used when `type` is "
+       "'LoadBalancer'"},
+      {"ports: [{port: 80}], externalIPs: [010.0.0.1]",
+       "spec.externalIPs[0]: Invalid value: \"010.0.0.1\": must not have leading 0s"},
+      {"type: LoadBalancer, ports: [{port: 80}], loadBalancerSourceRanges: [10.0.0.1/8]",
+       "spec.loadBalancerSourceRanges[0]: Invalid value: \"10.0.0.1/8\": must not have bits set "
+       "beyond the prefix length"},
       {"ports: [{port: 80}], trafficDistribution: Nearest",
        "spec.trafficDistribution: Unsupported value: \"Nearest\": supported values: "
-       "\"PreferClose\", \"PreferSameNode\", \"PreferSameZone\""},
+       "\"PreferClose\", \"PreferSameZone\", \"PreferSameNode\""},
   };
   for (const auto& [spec, fault] : bad) EXPECT_THAT(ServiceFaults(spec), ElementsAre(fault));
+  EXPECT_THAT(ServiceFaults("ports: [{port: 80, appProtocol: 'a b'}]"),
+              ElementsAre(::testing::StartsWith(
+                  "spec.ports[0].appProtocol: Invalid value: \"a b\": name part must consist")));
   EXPECT_THAT(
       ServiceFaults("ports: [{port: 80}, {port: 81}]"),
       ElementsAre("spec.ports[0].name: Required value", "spec.ports[1].name: Required value"));

@@ -172,9 +172,8 @@ TEST(ValidatePodTest, Environment) {
           "`value` is not empty",
           "spec.containers[0].env[2].valueFrom: Invalid value: \"\": must specify one of: "
           "`fieldRef`, `resourceFieldRef`, `configMapKeyRef`, `secretKeyRef` or `fileKeyRef`",
-          ::testing::StartsWith("spec.containers[0].env[3].valueFrom.fieldRef.fieldPath: "
-                                "Unsupported value: \"spec.hostname\": supported values: "
-                                "\"metadata.name\", \"metadata.namespace\""),
+          "spec.containers[0].env[3].valueFrom.fieldRef.fieldPath: Invalid value: "
+          "\"spec.hostname\": error converting fieldPath: field label not supported: spec.hostname",
           "spec.containers[0].env[4].valueFrom.resourceFieldRef.divisor: Invalid value: "
           "\"limits.cpu\": only divisor's values 1m and 1 are supported with the cpu resource",
           "spec.containers[0].env[5].valueFrom.fileKeyRef.path: Invalid value: \"a/../b\": must "
@@ -198,8 +197,9 @@ TEST(ValidatePodTest, Resources) {
           "spec.containers[0].resources.limits: Required value: Limit must be set for non "
           "overcommitable resources",
           "spec.containers[0].resources.requests[gold]: Invalid value: \"gold\": must be a "
-          "standard "
-          "resource for containers",
+          "standard resource type or fully qualified",
+          "spec.containers[0].resources.requests[gold]: Invalid value: \"gold\": must be a "
+          "standard resource for containers",
           "spec.containers[0].resources.requests[hugepages-2Mi]: Invalid value: \"3Mi\": 3Mi is "
           "not "
           "positive integer multiple of hugepages-2Mi",
@@ -308,9 +308,9 @@ TEST(ValidatePodTest, Security) {
           "must "
           "be set when seccomp type is Localhost",
           "spec.containers[0].securityContext: Invalid value: "
-          "{\"allowPrivilegeEscalation\":false}: cannot set `allowPrivilegeEscalation` to false "
-          "and "
-          "`privileged` to true",
+          "{\"privileged\":true,\"runAsUser\":-1,\"allowPrivilegeEscalation\":false,\"procMount\":"
+          "\"Unmasked\",\"seccompProfile\":{\"type\":\"Localhost\"}}: cannot set "
+          "`allowPrivilegeEscalation` to false and `privileged` to true",
           "spec.securityContext.fsGroup: Invalid value: 3000000000: must be between 0 and "
           "2147483647, inclusive",
           "spec.shareProcessNamespace: Invalid value: true: ShareProcessNamespace and HostPID "
@@ -356,6 +356,83 @@ TEST(ValidatePodTest, NamesLineAndColumn) {
   EXPECT_EQ(diagnostics[0].ToString(),
             "web.yaml:8:22: spec.containers[0].imagePullPolicy: Unsupported value: \"Often\": "
             "supported values: \"Always\", \"IfNotPresent\", \"Never\"");
+}
+
+// What docs/manifests.md says of findings.md section 6 and U23; tests/kube/validation has the
+// breadth.
+TEST(ValidatePodTest, ClaimsAreNamedOnceAndExist) {
+  EXPECT_THAT(
+      Faults(Pod("    resources: {claims: [{name: a}, {name: a}, {name: x}]}\n",
+                 "  resourceClaims:\n  - {name: a, resourceClaimName: A}\n  - {name: a}\n")),
+      ElementsAre(
+          ::testing::StartsWith(
+              "spec.resourceClaims[0].resourceClaimName: Invalid value: \"A\": a lowercase"),
+          "spec.resourceClaims[1].name: Duplicate value: \"a\"",
+          "spec.resourceClaims[1]: Invalid value: {\"name\":\"a\"}: must specify one of: "
+          "`resourceClaimName`, `resourceClaimTemplateName`",
+          "spec.containers[0].resources.claims[1]: Duplicate value: \"a\"",
+          "spec.containers[0].resources.claims[2]: Not found: \"x\": must be one of the "
+          "names in pod.spec.resourceClaims: a"));
+}
+
+TEST(ValidatePodTest, AddressOfTheHostMattersOnlyBesideItsPort) {
+  EXPECT_THAT(Faults(Pod("    ports: [{containerPort: 80, hostIP: 1.2.3}]\n")), IsEmpty());
+  EXPECT_THAT(Faults(Pod("    ports: [{containerPort: 80, hostPort: 80, hostIP: 1.2.3}]\n")),
+              ElementsAre("spec.containers[0].ports[0].hostIP: Invalid value: \"1.2.3\": must be a "
+                          "valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"));
+}
+
+TEST(ValidatePodTest, NetworkSettingsOfTheHostAreNotThePods) {
+  EXPECT_THAT(
+      Faults(Pod("",
+                 "  hostNetwork: true\n  securityContext: {sysctls: [{name: net/core/x, value: "
+                 "\"1\"}, {name: kernel.msgmax, value: \"1\"}]}\n")),
+      ElementsAre("spec.securityContext.sysctls[0].name: Invalid value: \"net/core/x\": may not be "
+                  "specified when 'hostNetwork' is true"));
+}
+
+TEST(ValidatePodTest, SearchPathsMayHaveUnderscores) {
+  EXPECT_THAT(Faults(Pod("", "  dnsConfig: {searches: [a_b, a_b., _x.y, \".\"]}\n")), IsEmpty());
+  EXPECT_THAT(
+      Faults(Pod("", "  dnsConfig: {searches: [_]}\n")),
+      ElementsAre(::testing::StartsWith("spec.dnsConfig.searches[0]: Invalid value: \"_\": a "
+                                        "lowercase RFC 1123 subdomain must consist of lower "
+                                        "case alphanumeric characters, '_', '-'")));
+}
+
+TEST(ValidatePodTest, FieldsOfMetadata) {
+  EXPECT_THAT(
+      Faults("apiVersion: v1\nkind: Pod\nmetadata: {name: web, finalizers: [x], labels: {a: " +
+             std::string(64, 'a') + "}}\nspec: {containers: [{name: c, image: i}]}\n"),
+      ElementsAre("metadata.labels: Invalid value: \"" + std::string(64, 'a') +
+                      "\": must be no more than 63 bytes",
+                  "metadata.finalizers[0]: Invalid value: \"x\": name is neither a standard "
+                  "finalizer name nor is it fully qualified"));
+}
+
+TEST(ValidatePodTest, OptionsOfWindows) {
+  EXPECT_THAT(Faults(Pod("    securityContext: {windowsOptions: {hostProcess: true}}\n")),
+              ElementsAre("spec.hostNetwork: Invalid value: false: hostNetwork must be true if pod "
+                          "contains any hostProcess containers"));
+  EXPECT_THAT(Faults(Pod("    securityContext: {windowsOptions: {gmsaCredentialSpecName: A}}\n",
+                         "  os: {name: linux}\n")),
+              ElementsAre(::testing::StartsWith("spec.containers[0].securityContext.windowsOptions."
+                                                "gmsaCredentialSpecName: Invalid value: \"A\""),
+                          "spec.containers[0].securityContext.windowsOptions: Forbidden: windows "
+                          "options cannot be set for a linux pod"));
+}
+
+TEST(ValidatePodTest, OverheadIsOfARuntimeClass) {
+  EXPECT_THAT(Faults(Pod("", "  overhead: {cpu: 1}\n")),
+              ElementsAre("spec.overhead: Forbidden: Pod Overhead set without corresponding "
+                          "RuntimeClass defined Overhead"));
+  EXPECT_THAT(Faults(Pod("", "  runtimeClassName: kata\n  overhead: {cpu: 1}\n")), IsEmpty());
+}
+
+TEST(ValidateStaticPodTest, KnowsTheOldNameOfTheServiceAccount) {
+  EXPECT_THAT(Lines(ValidateStaticPod(*ReadPod(Pod("", "  serviceAccount: sa\n")))),
+              ElementsAre("spec.serviceAccountName: Forbidden: static pods may not reference "
+                          "serviceaccounts"));
 }
 
 TEST(ValidateStaticPodTest, RefusesReferencesToApiObjects) {
