@@ -97,7 +97,8 @@ Result<std::vector<KeptFd>> GetSandboxOf(const std::string& run_dir, Peer peer, 
 Error LaunchFailure::ToError() const {
   Code code = sys_errno != 0 ? CodeFromErrno(sys_errno) : Code::kInternal;
   if (step == "keeper" && sys_errno == 0) code = Code::kUnavailable;
-  return Error(code, StrCat(step, ": ", text));
+  const std::string head = StrCat(step, ": ");
+  return Error(code, text.starts_with(head) ? text : head + text);  // exec's texts begin so
 }
 
 Result<void> KeeperClient::Ping() const {
