@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -14,5 +15,8 @@ size_t Utf8SequenceLength(std::string_view text);
 
 // Each byte that belongs to no valid sequence becomes U+FFFD.
 std::string ReplaceInvalidUtf8(std::string_view text);
+
+// `rune`: a Unicode scalar value.
+void AppendUtf8(uint32_t rune, std::string& out);
 
 }  // namespace holdfast::agent::kube
