@@ -282,8 +282,9 @@ Result<void> OpenApi(Agent& agent) {
       .images = *agent.images,
       .clock = agent.clock,
       .instance = agent.config.instance,
-      .apply = [a](const std::string& manifest, const std::string& origin,
-                   bool dry_run) { return a->editor->Apply(manifest, origin, dry_run); },
+      .apply =
+          [a](const std::string& manifest, const std::string& origin, bool dry_run,
+              const std::string& ns) { return a->editor->Apply(manifest, origin, dry_run, ns); },
       .delete_object = [a](const std::string& kind, const std::string& ns,
                            const std::string& name) { return a->editor->Delete(kind, ns, name); },
       .node =

@@ -1,37 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
 // check: what is left over on this node.
-#include <cstdio>
 #include <memory>
 
 #include "agent/cli/commands.h"
+#include "agent/cli/out.h"
 #include "agent/cli/table.h"
+#include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
 namespace {
 
 int RunCheck(bool repair, const GlobalOptions& global) {
   return WithSession(global, [&](Session& session) {
-    grpc::ClientContext context;
+    Call context(session);
     v1::CheckRequest request;
     request.set_repair(repair);
     v1::CheckResponse response;
     const grpc::Status status = session.stub().Check(&context, request, &response);
     if (!status.ok()) return Report(status);
     if (response.leftovers_size() == 0) {
-      std::puts("Nothing is left over on this node.");
+      (void)Write("Nothing is left over on this node.\n");  // told at the end
       return kOk;
     }
     Table table({"KIND", "OBJECT", "REASON"});
     for (const auto& leftover : response.leftovers()) {
       table.AddRow({leftover.kind(), leftover.object(), leftover.reason()});
     }
-    std::fputs(table.Render(true).c_str(), stdout);
-    if (repair) {
-      std::printf("%d removed.\n", response.leftovers_size());
-      return kOk;
-    }
-    std::printf("%d left over. Remove them: holdctl check --repair\n", response.leftovers_size());
-    return kFailed;
+    (void)Write(
+        StrCat(table.Render(true), response.leftovers_size(),
+               repair ? " removed.\n" : " left over. Remove them: holdctl check --repair\n"));
+    return repair ? kOk : kFailed;
   });
 }
 

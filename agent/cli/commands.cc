@@ -3,8 +3,12 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <iostream>
+#include <memory>
+#include <system_error>
+#include <utility>
 
+#include "agent/cli/out.h"
+#include "agent/cli/words.h"
 #include "agent/kube/times.h"
 #include "holdfast/base/strings.h"
 
@@ -27,17 +31,66 @@ void AddGlobals(CLI::App& app, GlobalOptions& global) {
   app.add_option("--socket", global.socket,
                  "The agent's socket (else $HOLDFAST_SOCKET, else /run/holdfast/holdfastd.sock)");
   app.add_option("-n,--namespace", global.name_space, "Namespace (default: default)");
+  app.add_option_function<std::string>(
+      "--request-timeout",
+      [&global](const std::string& text) {
+        global.request_timeout =
+            text == "0" ? std::chrono::nanoseconds(0) : DurationFlag("--request-timeout", text);
+      },
+      "Give up a request that is not answered within 5s, 2m, …; 0, the default: never. Not for "
+      "exec, image transfers, and what follows or watches");
+  app.set_version_flag("-v,--version", "Client Version: " HOLDFAST_VERSION,
+                       "This program's version");
 }
 
-int UsageError(const CLI::App& app, const std::string& message) {
-  const CLI::App* deepest = &app;
-  std::string path = app.get_name();
-  while (!deepest->get_subcommands().empty()) {
-    deepest = deepest->get_subcommands().front();
-    path += " " + deepest->get_name();
+// The command that was named, as far as it is known.
+struct Named {
+  const CLI::App* command;
+  std::string path;  // "holdctl image"
+};
+
+Named NamedCommand(const CLI::App& app) {
+  Named named{.command = &app, .path = app.get_name()};
+  while (!named.command->get_subcommands().empty()) {
+    named.command = named.command->get_subcommands().front();
+    named.path += " " + named.command->get_name();
   }
-  std::fprintf(stderr, "error: %s\nSee '%s --help' for usage.\n", message.c_str(), path.c_str());
+  return named;
+}
+
+int UsageError(const CLI::App& app, const CLI::ParseError& error) {
+  const Named named = NamedCommand(app);
+  std::string message = error.what();
+  const bool has_commands =
+      !named.command->get_subcommands([](const CLI::App*) { return true; }).empty();
+  const std::vector<std::string> unknown = app.remaining(true);
+  const auto word = std::find_if(unknown.begin(), unknown.end(),
+                                 [](const std::string& text) { return !text.starts_with('-'); });
+  if (has_commands && word != unknown.end()) {
+    message = StrCat("unknown command \"", *word, "\" for \"", named.path, "\"");
+  }
+  std::fprintf(stderr, "error: %s\nSee '%s --help' for usage.\n", message.c_str(),
+               named.path.c_str());
   return kUsage;
+}
+
+int Parse(CLI::App& app, Invocation& invocation, std::vector<std::string> words) {
+  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
+  try {
+    app.parse(words);
+    invocation.global.namespace_given = app.count("--namespace") > 0;
+    return invocation.action();
+  } catch (const CLI::CallForHelp&) {
+    (void)Write(app.help());
+    return kOk;
+  } catch (const CLI::CallForVersion& version) {
+    (void)Write(StrCat(version.what(), "\n"));
+    return kOk;
+  } catch (const CLI::ParseError& error) {
+    return UsageError(app, error);
+  } catch (const std::system_error& error) {  // a thread that the kernel refuses
+    return Report(Internal(error.what()));
+  }
 }
 
 }  // namespace
@@ -63,8 +116,9 @@ int Main(int argc, const char* const* argv) {
   AddGlobals(app, invocation.global);
   app.require_subcommand(1);
   app.fallthrough();
-  for (const auto add : {AddGet, AddDescribe, AddLogs, AddExec, AddApply, AddDelete, AddExplain,
-                         AddProxy, AddImage, AddCheck, AddWait, AddVersion, AddCompletion}) {
+  for (const auto add :
+       {AddGet, AddDescribe, AddLogs, AddExec, AddApply, AddDelete, AddExplain, AddProxy, AddImage,
+        AddCheck, AddWait, AddVersion, AddCompletion, AddHelp}) {
     add(app, invocation);
   }
   app.footer(kFooter);  // last: commands would inherit it
@@ -76,21 +130,26 @@ int Main(int argc, const char* const* argv) {
     invocation.after_dashes.assign(dashes + 1, words.end());
     words.erase(dashes, words.end());
   }
-  std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
-  try {
-    app.parse(words);
-    return invocation.action();
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::CallForAllHelp& help) {
-    return app.exit(help);
-  } catch (const CLI::ParseError& error) {
-    const std::vector<std::string> unknown = app.remaining();
-    if (app.get_subcommands().empty() && !unknown.empty()) {
-      return UsageError(app, StrCat("unknown command \"", unknown.front(), "\" for \"holdctl\""));
-    }
-    return UsageError(app, error.what());
-  }
+  return FinishOutput(Parse(app, invocation, WithLongNames(app, std::move(words))));
+}
+
+void AddHelp(CLI::App& app, Invocation& invocation) {
+  const auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* command = app.add_subcommand("help", "Help for a command");
+  command->add_option("command", *words, "The command: get, image ls, …");
+  command->callback([words, &app, &invocation] {
+    invocation.action = [words, &app] {
+      const CLI::App* named = FindCommand(app, *words);
+      if (named == nullptr) throw CLI::ValidationError("help", "there is no such command");
+      std::string path;
+      for (const CLI::App* up = named; up != nullptr; up = up->get_parent()) {
+        path = StrCat(up->get_name(), path.empty() ? "" : " ", path);
+      }
+      // Not App::help(): that of an App whose command runs is the command's.
+      (void)Write(app.get_formatter()->make_help(named, path, CLI::AppFormatMode::Normal));
+      return kOk;
+    };
+  });
 }
 
 }  // namespace holdfast::agent::cli

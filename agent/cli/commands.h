@@ -28,6 +28,7 @@ void AddDelete(CLI::App& app, Invocation& invocation);
 void AddExplain(CLI::App& app, Invocation& invocation);
 void AddProxy(CLI::App& app, Invocation& invocation);
 void AddImage(CLI::App& app, Invocation& invocation);
+void AddHelp(CLI::App& app, Invocation& invocation);
 void AddCheck(CLI::App& app, Invocation& invocation);
 void AddWait(CLI::App& app, Invocation& invocation);
 void AddVersion(CLI::App& app, Invocation& invocation);
@@ -38,6 +39,9 @@ int Main(int argc, const char* const* argv);
 
 // --since, --timeout: "90s", "1h30m". Throws CLI::ValidationError, as CLI11's own checks do.
 std::chrono::nanoseconds DurationFlag(const std::string& flag, const std::string& text);
+
+// -f and -R.
+void AddFileFlags(CLI::App& command, std::vector<std::string>& files, bool& recursive);
 
 // Connects and runs `work`; reports a failed connection.
 int WithSession(const GlobalOptions& options, const std::function<int(Session&)>& work);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // completion: shell scripts that complete commands, kinds and names. The names are asked
 // from the agent at completion time.
-#include <cstdio>
 #include <memory>
 
 #include "agent/cli/commands.h"
+#include "agent/cli/out.h"
 
 namespace holdfast::agent::cli {
 namespace {
@@ -18,13 +18,13 @@ _holdctl() {
     -f|--filename|--socket) COMPREPLY=($(compgen -f -- "$current")); return ;;
     -o|--output)
       words="json yaml"
-      case $command in get|image) words="table wide json yaml name jsonpath=" ;; esac ;;
+      case $command in get|image) words="table wide json yaml name jsonpath= custom-columns=" ;; esac ;;
     *)
       case $COMP_CWORD.$command in
-        1.*) words="get describe logs exec apply delete explain proxy image check wait version completion" ;;
-        2.get) words="pods services endpoints events node images" ;;
+        1.*) words="get describe logs exec apply delete explain proxy image check wait version completion help" ;;
+        2.get) words="pods services endpoints endpointslices events node images all" ;;
         2.describe) words="pod service node $(_holdctl_names pods)" ;;
-        2.delete) words="pod service $(_holdctl_names pods)" ;;
+        2.delete) words="pod service endpointslice" ;;
         2.explain) words="service" ;;
         2.wait) words="pod $(_holdctl_names pods)" ;;
         2.proxy) words="dump" ;;
@@ -45,15 +45,15 @@ constexpr char kZshHead[] = "autoload -U +X bashcompinit && bashcompinit\n";
 
 // clang-format off
 constexpr char kFish[] = R"sh(function __holdctl_names
-  holdctl get $argv[1] -o name 2>/dev/null | string replace -r '^[a-z]*/' ''
+  holdctl get $argv[1] -o name 2>/dev/null | string replace -r '^[^/]*/' ''
 end
-set -l commands get describe logs exec apply delete explain proxy image check wait version completion
+set -l commands get describe logs exec apply delete explain proxy image check wait version completion help
 set -l services services service svc
 complete -c holdctl -f
 complete -c holdctl -n "not __fish_seen_subcommand_from $commands" -a "$commands"
-complete -c holdctl -n "__fish_seen_subcommand_from get" -a "pods services endpoints events node images"
+complete -c holdctl -n "__fish_seen_subcommand_from get" -a "pods services endpoints endpointslices events node images all"
 complete -c holdctl -n "__fish_seen_subcommand_from describe" -a "pod service node"
-complete -c holdctl -n "__fish_seen_subcommand_from delete" -a "pod service"
+complete -c holdctl -n "__fish_seen_subcommand_from delete" -a "pod service endpointslice"
 complete -c holdctl -n "__fish_seen_subcommand_from explain" -a "service"
 complete -c holdctl -n "__fish_seen_subcommand_from image" -a "import ls rm inspect export"
 complete -c holdctl -n "__fish_seen_subcommand_from proxy" -a "dump"
@@ -66,8 +66,8 @@ complete -c holdctl -n "__fish_seen_subcommand_from apply delete" -s f -l filena
 // clang-format on
 
 int Print(const std::string& shell) {
-  if (shell == "zsh") std::fputs(kZshHead, stdout);
-  std::fputs(shell == "fish" ? kFish : kBash, stdout);
+  if (shell == "zsh") (void)Write(kZshHead);
+  (void)Write(shell == "fish" ? kFish : kBash);  // told at the end
   return kOk;
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // describe: pods, services or the node for a person to read.
-#include <algorithm>
-#include <cstdio>
 #include <memory>
+#include <utility>
 
 #include "agent/cli/commands.h"
 #include "agent/cli/describe.h"
-#include "agent/cli/lists.h"
+#include "agent/cli/objects.h"
+#include "agent/cli/out.h"
 #include "agent/cli/output.h"
 #include "agent/cli/resource.h"
 #include "holdfast/base/strings.h"
@@ -55,94 +55,108 @@ Described Describe(Session& session, const core::Node& node) {
   return {{}, DescribeNode(node, pods.objects, events.objects, CurrentTime())};
 }
 
-template <class Object>
-int Print(Session& session, const std::vector<const Object*>& objects, bool& first) {
-  for (const Object* object : objects) {
-    const Described described = Describe(session, *object);
-    if (!described.status.ok()) return Report(described.status);
-    if (!std::exchange(first, false)) std::fputs("\n\n", stdout);
-    std::fwrite(described.text.data(), 1, described.text.size(), stdout);
+Described Describe(Session& session, const Object& object) {
+  switch (object.resource) {
+    case Resource::kPods:
+      return Describe(session, object.As<core::Pod>());
+    case Resource::kServices:
+      return Describe(session, object.As<core::Service>());
+    case Resource::kNodes:
+      return Describe(session, object.As<core::Node>());
+    default:
+      return {{grpc::StatusCode::INVALID_ARGUMENT, "it cannot be described"}, {}};
   }
-  return kOk;
 }
 
-template <class Object>
-std::vector<const Object*> Pointers(const std::vector<Object>& objects) {
-  std::vector<const Object*> pointers;
-  for (const Object& object : objects) pointers.push_back(&object);
-  return pointers;
-}
+struct DescribeOptions {
+  std::vector<std::string> words;
+  std::string selector;
+};
 
-// `list` gives the objects of a namespace, "" is all of them.
-template <class List>
-int DescribeObjects(Session& session, const char* resource, const std::vector<std::string>& names,
-                    const List& list) {
-  const GlobalOptions& options = session.options();
-  bool first = true;
-  if (names.empty()) {
-    const std::string name_space = options.all_namespaces ? "" : options.name_space;
-    const auto listed = list(name_space);
-    if (!listed.status.ok()) return Report(listed.status);
-    if (listed.objects.empty()) ReportNothingFound(name_space);
-    return Print(session, Pointers(listed.objects), first);
-  }
-  if (options.all_namespaces) {
-    return Report(InvalidArgument("a resource cannot be retrieved by name across all namespaces"));
-  }
-  int code = kOk;
-  for (const std::string& text : names) {
-    const PodName name = ParsePodName(text, options.name_space);
-    const auto listed = list(name.name_space);
-    if (!listed.status.ok()) return Report(listed.status);
-    const auto named = BestFits(listed.objects, name);
-    const int one = named.empty()
-                        ? Report(grpc::Status(grpc::StatusCode::NOT_FOUND,
-                                              StrCat(resource, " \"", name.name, "\" not found")))
-                        : Print(session, named, first);
-    if (one != kOk) code = one;
-  }
-  return code;
-}
-
-int RunDescribe(const std::vector<std::string>& words, const GlobalOptions& global) {
-  const auto read = ReadResourceWords(words);
-  if (!read) return Report(read.error());
-  return WithSession(global, [&](Session& session) {
-    switch (read->resource.value_or(Resource::kPods)) {
-      case Resource::kPods:
-        return DescribeObjects(session, "pods", read->names, [&](const std::string& name_space) {
-          return ListPods(session, name_space);
-        });
-      case Resource::kServices:
-        return DescribeObjects(
-            session, "services", read->names,
-            [&](const std::string& name_space) { return ListServices(session, name_space); });
-      case Resource::kNodes:
-        return DescribeObjects(session, "nodes", read->names,
-                               [&](const std::string&) { return ListNodes(session); });
-      default:
-        return Report(InvalidArgument(
-            StrCat(words.front(), " cannot be described; pods, services and the node can")));
+// What is to be described, in order. `code` is kFailed where one that was named is not there.
+Listed<Object> Gather(Session& session, const DescribeOptions& options, const ResourceWords& words,
+                      int& code) {
+  const GlobalOptions& global = session.options();
+  Listed<Object> all;
+  const auto add = [&all](const std::vector<Object>& more) {
+    all.objects.insert(all.objects.end(), more.begin(), more.end());
+  };
+  if (words.objects.empty()) {
+    for (const Resource resource : words.resources) {
+      const auto listed = ListObjects(
+          session, resource, {global.all_namespaces ? "" : global.name_space, options.selector});
+      if (!listed.status.ok()) return listed;
+      add(listed.objects);
     }
+  }
+  for (const ObjectName& object : words.objects) {
+    const PodName name = ParsePodName(object.name, global.name_space);
+    const auto listed = ListObjects(session, object.resource, {name.name_space, ""});
+    if (!listed.status.ok()) return listed;
+    const auto named = BestFits(listed.objects, name);
+    if (named.empty()) code = ReportPick(ObjectNotFound(object.resource, name.name));
+    add(named);
+  }
+  return all;
+}
+
+Result<void> CheckWords(const DescribeOptions& options, const GlobalOptions& global,
+                        const ResourceWords& words) {
+  for (const Resource resource : words.resources) {
+    const bool can = resource == Resource::kPods || resource == Resource::kServices ||
+                     resource == Resource::kNodes;
+    if (can) continue;
+    return InvalidArgument(
+        StrCat(Plural(resource), " cannot be described; pods, services and the node can"));
+  }
+  if (words.objects.empty()) return {};
+  if (global.all_namespaces) {
+    return InvalidArgument("a resource cannot be retrieved by name across all namespaces");
+  }
+  if (options.selector.empty()) return {};
+  return InvalidArgument("name cannot be provided when a selector is specified");
+}
+
+int RunDescribe(const DescribeOptions& options, const GlobalOptions& global) {
+  const auto words = ReadResourceWords(options.words, Resource::kPods);
+  if (!words) return Report(words.error());
+  if (const auto checked = CheckWords(options, global, *words); !checked) {
+    return Report(checked.error());
+  }
+  return WithSession(global, [&](Session& session) {
+    int code = kOk;
+    const auto found = Gather(session, options, *words, code);
+    if (!found.status.ok()) return Report(found.status);
+    if (found.objects.empty() && code == kOk) {
+      ReportNothingFound(global.all_namespaces ? "" : global.name_space);
+    }
+    bool first = true;
+    for (const Object& object : found.objects) {
+      const Described described = Describe(session, object);
+      if (!described.status.ok()) return Report(described.status);
+      (void)Write(StrCat(std::exchange(first, false) ? "" : "\n\n", described.text));
+    }
+    return code;
   });
 }
 
 }  // namespace
 
 void AddDescribe(CLI::App& app, Invocation& invocation) {
-  const auto words = std::make_shared<std::vector<std::string>>();
+  const auto options = std::make_shared<DescribeOptions>();
   CLI::App* command =
       app.add_subcommand("describe", "Tell everything about pods, services or the node");
   command->fallthrough();
   command
       ->add_option(
-          "resource", *words,
+          "resource", options->words,
           "pod, service or node, and names or their beginnings; no name: all; a name alone "
           "is a pod's")
       ->required();
   command->add_flag("-A,--all-namespaces", invocation.global.all_namespaces, "All namespaces");
-  command->callback([words, &invocation] {
-    invocation.action = [words, &invocation] { return RunDescribe(*words, invocation.global); };
+  command->add_option("-l,--selector", options->selector, "Those with these labels");
+  command->callback([options, &invocation] {
+    invocation.action = [options, &invocation] { return RunDescribe(*options, invocation.global); };
   });
 }
 

@@ -43,9 +43,9 @@ std::string Age(WallTime then, WallTime now) {
 std::string LongTime(WallTime time) {
   const auto seconds = static_cast<time_t>(time.since_epoch / std::chrono::seconds(1));
   std::tm parts{};
-  ::gmtime_r(&seconds, &parts);
+  (void)::localtime_r(&seconds, &parts);  // fails only for years that do not fit into an int
   std::array<char, 64> text{};
-  std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S +0000", &parts);
+  std::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S %z", &parts);
   return text.data();
 }
 

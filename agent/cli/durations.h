@@ -17,7 +17,8 @@ std::string HumanDuration(std::chrono::nanoseconds duration);
 // HumanDuration from `then` to `now`, "<unknown>" for the zero time.
 std::string Age(WallTime then, WallTime now);
 
-// "2026-11-21T07:19:36Z" -> "Sat, 21 Nov 2026 07:19:36 +0000", kubectl's long form.
+// "2026-11-21T07:19:36Z" -> "Sat, 21 Nov 2026 08:19:36 +0100", kubectl's long form: the time of the
+// reader's zone (TZ, /etc/localtime).
 std::string LongTime(WallTime time);
 
 }  // namespace holdfast::agent::cli

@@ -15,7 +15,9 @@
 #include <thread>
 
 #include "agent/cli/commands.h"
-#include "agent/cli/lists.h"
+#include "agent/cli/default_container.h"
+#include "agent/cli/objects.h"
+#include "agent/cli/out.h"
 #include "agent/cli/terminal.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/base/unique_fd.h"
@@ -119,9 +121,9 @@ class Sender {
   DetachFilter filter_;
 };
 
-void PrintTo(FILE* file, const std::string& data) {
-  std::fwrite(data.data(), 1, data.size(), file);
-  std::fflush(file);
+void PrintError(const std::string& data) {
+  std::fwrite(data.data(), 1, data.size(), stderr);
+  std::fflush(stderr);
 }
 
 // Until the stream ends; the program's exit, if it was told.
@@ -131,10 +133,10 @@ std::optional<v1::ExecResponse::Exit> PrintOutput(Stream& stream) {
   while (stream.Read(&response)) {
     switch (response.payload_case()) {
       case v1::ExecResponse::kStdout:
-        PrintTo(stdout, response.stdout());
+        (void)Write(response.stdout());  // told at the end; the program goes on
         break;
       case v1::ExecResponse::kStderr:
-        PrintTo(stderr, response.stderr());
+        PrintError(response.stderr());
         break;
       case v1::ExecResponse::kExit:
         exit = response.exit();
@@ -161,21 +163,6 @@ v1::ExecRequest StartMessage(const ExecOptions& options, const core::Pod& pod,
     start.set_columns(size->columns);
   }
   return request;
-}
-
-std::string DefaultContainer(const core::Pod& pod, const ExecOptions& options) {
-  const auto& annotations = pod.metadata().annotations();
-  if (annotations.contains("kubectl.kubernetes.io/default-container")) return "";
-  if (pod.spec().containers_size() < 2) return "";
-  const std::string& first = pod.spec().containers(0).name();
-  std::string all;
-  for (const auto& container : pod.spec().containers()) {
-    all += (all.empty() ? "" : ", ") + container.name();
-  }
-  if (!options.quiet) {
-    std::fprintf(stderr, "Defaulted container \"%s\" out of: %s\n", first.c_str(), all.c_str());
-  }
-  return first;
 }
 
 int Converse(Session& session, const v1::ExecRequest& first, const ExecOptions& options) {
@@ -229,11 +216,10 @@ int RunExec(ExecOptions options, const Invocation& invocation) {
     options.tty = false;
   }
   return WithSession(invocation.global, [&](Session& session) {
-    core::Pod pod;
-    const grpc::Status found = FindPod(session, options.pod, pod);
-    if (!found.ok()) return Report(found);
-    if (options.container.empty()) options.container = DefaultContainer(pod, options);
-    return Converse(session, StartMessage(options, pod, command), options);
+    const auto pod = FindPod(session, options.pod);
+    if (!pod) return kFailed;
+    if (options.container.empty()) options.container = DefaultContainer(*pod, options.quiet);
+    return Converse(session, StartMessage(options, *pod, command), options);
   });
 }
 

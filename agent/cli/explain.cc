@@ -2,11 +2,13 @@
 // explain service: who gets packets to a Service, and why.
 #include <google/protobuf/util/json_util.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "agent/cli/commands.h"
+#include "agent/cli/out.h"
 #include "agent/cli/output.h"
 #include "agent/cli/resource.h"
 #include "agent/cli/table.h"
@@ -60,51 +62,54 @@ std::string Address(const Response::Frontend& frontend) {
                 frontend.port());
 }
 
-void PrintFrontend(const Response::Frontend& frontend) {
-  std::printf("  %s %s/%s\n", frontend.kind().c_str(), Address(frontend).c_str(),
-              frontend.protocol().c_str());
-  for (const Response::Answer& answer : frontend.answers()) {
-    std::printf("    %-25s %s (%s)\n", (Sender(answer.from()) + ":").c_str(), What(answer).c_str(),
-                Visible(answer.reason()).c_str());
-  }
-  for (const std::string& line : frontend.announced()) {
-    std::printf("    %-25s %s\n", "announced on", Visible(line).c_str());
-  }
+// `head` in a column of its own.
+std::string Line(std::string head, std::string_view rest) {
+  constexpr size_t kHeadWidth = 25;
+  head.resize(std::max(head.size(), kHeadWidth), ' ');
+  return StrCat("    ", head, " ", rest, "\n");
 }
 
-void PrintEndpoints(const Response::Port& port) {
-  if (port.endpoints_size() == 0) {
-    std::puts("  No endpoints");
-    return;
+std::string FrontendText(const Response::Frontend& frontend) {
+  std::string text =
+      StrCat("  ", frontend.kind(), " ", Address(frontend), "/", frontend.protocol(), "\n");
+  for (const Response::Answer& answer : frontend.answers()) {
+    text += Line(Sender(answer.from()) + ":",
+                 StrCat(What(answer), " (", Visible(answer.reason()), ")"));
   }
+  for (const std::string& line : frontend.announced()) {
+    text += Line("announced on", Visible(line));
+  }
+  return text;
+}
+
+std::string EndpointsText(const Response::Port& port) {
+  if (port.endpoints_size() == 0) return "  No endpoints\n";
   Table table({"  ENDPOINT", "POD", "NODE", "CLUSTER LIST", "LOCAL LIST"});
   for (const Response::Endpoint& endpoint : port.endpoints()) {
     table.AddRow({"  " + endpoint.address(), endpoint.pod().empty() ? "<none>" : endpoint.pod(),
                   endpoint.node().empty() ? "<none>" : endpoint.node(), endpoint.verdict(),
                   endpoint.local_verdict()});
   }
-  std::fputs(table.Render(true).c_str(), stdout);
+  return table.Render(true);
 }
 
-void Print(const PodName& name, const Response& response) {
-  std::printf("Service %s/%s\n", name.name_space.c_str(), name.name.c_str());
-  if (!response.skipped().empty()) {
-    std::printf("No rules: %s.\n", Visible(response.skipped()).c_str());
-  }
+std::string Text(const PodName& name, const Response& response) {
+  std::string text = StrCat("Service ", name.name_space, "/", name.name, "\n");
+  if (!response.skipped().empty()) text += StrCat("No rules: ", Visible(response.skipped()), ".\n");
   for (const std::string& problem : response.problems()) {
-    std::printf("Problem: %s\n", Visible(problem).c_str());
+    text += StrCat("Problem: ", Visible(problem), "\n");
   }
   for (const Response::Port& port : response.ports()) {
-    std::printf("\nPort %s (%s)", port.name().empty() ? "<unnamed>" : Visible(port.name()).c_str(),
-                port.ip_family().c_str());
+    const std::string port_name = port.name().empty() ? "<unnamed>" : Visible(port.name());
+    text += StrCat("\nPort ", port_name, " (", port.ip_family(), ")");
     if (port.affinity_seconds() != 0) {
-      std::printf(", a client keeps its endpoint for %llu s",
-                  static_cast<unsigned long long>(port.affinity_seconds()));
+      text += StrCat(", a client keeps its endpoint for ", port.affinity_seconds(), " s");
     }
-    std::puts("");
-    for (const Response::Frontend& frontend : port.frontends()) PrintFrontend(frontend);
-    PrintEndpoints(port);
+    text += "\n";
+    for (const Response::Frontend& frontend : port.frontends()) text += FrontendText(frontend);
+    text += EndpointsText(port);
   }
+  return text;
 }
 
 // The response as gRPC's own JSON: every field, also those that are empty.
@@ -124,29 +129,28 @@ Result<kube::Node> Document(const Response& response) {
   return std::move(parsed.documents.front());
 }
 
-int Write(const Output& output, const PodName& name, const Response& response) {
+int Show(const Output& output, const PodName& name, const Response& response) {
   if (output.IsTable()) {
-    Print(name, response);
+    (void)Write(Text(name, response));  // told at the end
     return kOk;
   }
   const auto document = Document(response);
   if (!document) return Report(document.error());
-  std::fputs(PrintDocument(output, *document).c_str(), stdout);
+  (void)Write(PrintDocument(output, *document));
   return kOk;
 }
 
 int RunExplain(const ExplainOptions& options, const GlobalOptions& global) {
   const auto output = ParseDocumentOutput(options.output);
   if (!output) throw CLI::ValidationError("-o", output.error().message());
-  const auto read = ReadResourceWords(options.words);
+  const auto read = ReadResourceWords(options.words, Resource::kServices);
   if (!read) throw CLI::ValidationError("explain", read.error().message());
-  if (read->resource.value_or(Resource::kServices) != Resource::kServices ||
-      read->names.size() != 1) {
+  if (read->resources.front() != Resource::kServices || read->objects.size() != 1) {
     throw CLI::ValidationError("explain", "expected service NAME");
   }
-  const PodName name = ParsePodName(read->names.front(), global.name_space);
+  const PodName name = ParsePodName(read->objects.front().name, global.name_space);
   return WithSession(global, [&](Session& session) {
-    grpc::ClientContext context;
+    Call context(session);
     v1::ExplainServiceRequest request;
     request.set_namespace_(name.name_space);
     request.set_name(name.name);
@@ -154,7 +158,7 @@ int RunExplain(const ExplainOptions& options, const GlobalOptions& global) {
     Response response;
     const grpc::Status status = session.stub().ExplainService(&context, request, &response);
     if (!status.ok()) return Report(status);
-    return Write(*output, name, response);
+    return Show(*output, name, response);
   });
 }
 

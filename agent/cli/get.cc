@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// get: pods, services, endpoints, events, the node, images; pods and events also watched.
+// get: objects of one or several kinds as tables or documents; pods and events also watched.
 #include <algorithm>
 #include <cstdio>
 #include <memory>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "agent/cli/commands.h"
-#include "agent/cli/lists.h"
+#include "agent/cli/objects.h"
+#include "agent/cli/out.h"
 #include "agent/cli/output.h"
 #include "agent/cli/resource.h"
 #include "agent/cli/rows.h"
+#include "agent/cli/selection.h"
 #include "holdfast/base/strings.h"
+#include "k8s/core/v1/event.pb.h"
 #include "k8s/core/v1/node.pb.h"
 #include "k8s/core/v1/service.pb.h"
 #include "k8s/discovery/v1/endpoint_slice.pb.h"
@@ -24,6 +29,10 @@ struct GetOptions {
   std::vector<std::string> words;  // resource and names
   std::string output;
   std::string selector;
+  std::string field_selector;
+  std::string sort_by;
+  std::vector<std::string> label_columns;
+  bool show_labels = false;
   bool watch = false;
   bool no_headers = false;
 };
@@ -32,8 +41,9 @@ struct Get {
   const GetOptions& options;
   Session& session;
   Output output;
-  Resource resource = Resource::kPods;
-  std::vector<std::string> names;
+  ResourceWords words;
+  FieldSelector fields;
+  LabelColumns labels;
 
   std::string Namespace() const {
     return session.options().all_namespaces ? "" : session.options().name_space;
@@ -43,206 +53,160 @@ struct Get {
             .with_namespace = session.options().all_namespaces,
             .now = CurrentTime()};
   }
+  // As kubectl: one object that was named is no List. The slices of a Service are one.
+  bool Single() const {
+    return words.objects.size() == 1 && words.objects.front().resource != Resource::kEndpoints;
+  }
 };
 
-void Write(const std::string& text) {
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  std::fflush(stdout);
-}
+// --- tables -------------------------------------------------------------------------------------
 
-Result<void> ReadWords(Get& get) {
-  ASSIGN_OR_RETURN(ResourceWords read, ReadResourceWords(get.options.words));
-  if (!read.resource) {
-    const std::string& word = get.options.words.front();
-    return InvalidArgument(
-        StrCat("the server doesn't have a resource type \"", word.substr(0, word.find('/')),
-               "\"; there are pods, services, endpoints, events, node and images"));
+Cells Header(Resource resource, const RowStyle& style) {
+  switch (resource) {
+    case Resource::kPods:
+      return PodHeader(style);
+    case Resource::kServices:
+      return ServiceHeader(style);
+    case Resource::kEndpoints:
+      return EndpointsHeader(style);
+    case Resource::kEndpointSlices:
+      return SliceHeader(style);
+    case Resource::kEvents:
+      return EventHeader(style);
+    case Resource::kNodes:
+      return NodeHeader(style);
+    case Resource::kImages:
+      return ImageHeader(style);
   }
-  get.resource = *read.resource;
-  get.names = std::move(read.names);
   return {};
 }
 
-int NothingFound(const Get& get) {
-  if (get.output.IsTable()) ReportNothingFound(get.Namespace());
-  return kOk;
-}
-
-// Rows or documents of `objects`, in the order given.
-template <class Object>
-void Show(const Get& get, const std::string& resource, const std::vector<Object>& objects,
-          bool single, Cells (*header)(const RowStyle&),
-          Cells (*row)(const Object&, const RowStyle&)) {
-  if (get.output.IsTable()) {
-    const RowStyle style = get.Style();
-    Table table(header(style));
-    for (const Object& object : objects) table.AddRow(row(object, style));
-    return Write(table.Render(!get.options.no_headers));
+Cells Row(const Object& object, const RowStyle& style) {
+  switch (object.resource) {
+    case Resource::kPods:
+      return PodRow(object.As<core::Pod>(), style);
+    case Resource::kServices:
+      return ServiceRow(object.As<core::Service>(), style);
+    case Resource::kEndpointSlices:
+      return SliceRow(object.As<Slice>(), style);
+    case Resource::kEvents:
+      return EventRow(object.As<core::Event>(), style);
+    case Resource::kNodes:
+      return NodeRow(object.As<core::Node>(), style);
+    case Resource::kEndpoints:
+    case Resource::kImages:
+      break;
   }
-  std::vector<const google::protobuf::Message*> messages;
-  for (const Object& object : objects) messages.push_back(&object);
-  Write(PrintObjects(get.output, resource, messages, single));
+  return {};
 }
 
-// Prints the initial objects as one table, then a row (or document) for each change.
-template <class Reader, class Message, class Object>
-int Watch(const Get& get, const std::string& resource, Reader& reader,
-          const Object& (*object_of)(const Message&), Cells (*header)(const RowStyle&),
-          Cells (*row)(const Object&, const RowStyle&)) {
+Table MakeTable(const Get& get, Resource resource, const RowStyle& style) {
+  Cells header = Header(resource, style);
+  get.labels.AddHeader(header);
+  return Table(std::move(header));
+}
+
+void AddRow(const Get& get, const Object& object, const RowStyle& style, Table& table) {
+  Cells row = Row(object, style);
+  if (style.with_kind) {
+    const size_t name = style.with_namespace && object.resource != Resource::kNodes ? 1 : 0;
+    row.at(name) = StrCat(Singular(object.resource), "/", row.at(name));
+  }
+  get.labels.AddCells(object.meta->labels(), row);
+  table.AddRow(std::move(row));
+}
+
+// A row for each Service; the labels are those of its first slice.
+void AddEndpoints(const Get& get, const std::vector<Object>& objects, const RowStyle& style,
+                  Table& table) {
+  std::vector<Slice> slices;
+  for (const Object& object : objects) slices.push_back(object.As<Slice>());
+  for (const EndpointsOfService& endpoints : GroupByService(slices)) {
+    Cells row = EndpointsRow(endpoints, style);
+    if (style.with_kind) row.at(style.with_namespace ? 1 : 0).insert(0, "endpoints/");
+    get.labels.AddCells(endpoints.slices.front()->metadata().labels(), row);
+    table.AddRow(std::move(row));
+  }
+}
+
+std::string TableOf(const Get& get, Resource resource, const std::vector<Object>& objects) {
   RowStyle style = get.Style();
-  Table table(header(style));
-  bool initial = true;
-  bool header_due = !get.options.no_headers;
-  Message message;
-  while (reader.Read(&message)) {
-    if (message.type() == v1::BOOKMARK) {
-      initial = false;
-    } else if (get.output.IsTable()) {
-      style.now = CurrentTime();
-      table.AddRow(row(object_of(message), style));
+  style.with_kind = get.words.resources.size() > 1;
+  Table table = MakeTable(get, resource, style);
+  if (resource == Resource::kEndpoints) {
+    AddEndpoints(get, objects, style, table);
+  } else {
+    for (const Object& object : objects) AddRow(get, object, style, table);
+  }
+  return table.Render(!get.options.no_headers);
+}
+
+// --- what is there ------------------------------------------------------------------------------
+
+// The objects of one kind that were asked for. `code` is kFailed where one that was named is not
+// there: that is told, and the others are shown.
+Listed<Object> Gather(const Get& get, Resource resource, int& code) {
+  Listed<Object> found;
+  if (get.words.objects.empty()) {
+    found = ListObjects(get.session, resource, {get.Namespace(), get.options.selector});
+  }
+  for (const ObjectName& object : get.words.objects) {
+    if (object.resource != resource) continue;
+    const PodName name = ParsePodName(object.name, get.session.options().name_space);
+    const auto listed = ListObjects(get.session, resource, {name.name_space, ""});
+    if (!listed.status.ok()) return listed;
+    const auto picked = PickObjects(listed.objects, resource, name);
+    if (picked) {
+      found.objects.insert(found.objects.end(), picked->begin(), picked->end());
     } else {
-      Write(PrintObjects(get.output, resource, {&object_of(message)}, true));
+      code = ReportPick(picked.error());
     }
-    if (initial || table.rows() == 0) continue;
-    Write(table.Render(std::exchange(header_due, false)));
   }
-  return Report(reader.Finish());
+  std::erase_if(found.objects, [&](const Object& object) { return !get.fields.Matches(object); });
+  return found;
 }
 
-int WatchPods(const Get& get) {
-  grpc::ClientContext context;
-  v1::WatchPodsRequest request;
-  request.set_namespace_(get.Namespace());
-  request.set_label_selector(get.options.selector);
-  if (!get.names.empty()) {
-    core::Pod pod;
-    const grpc::Status found = FindPod(get.session, get.names.front(), pod);
-    if (!found.ok()) return Report(found);
-    request.set_namespace_(pod.metadata().namespace_());
-    request.set_name(pod.metadata().name());
-  }
-  const auto reader = get.session.stub().WatchPods(&context, request);
-  const auto pod_of = +[](const v1::PodChange& change) -> const core::Pod& { return change.pod(); };
-  return Watch(get, "pod", *reader, pod_of, PodHeader, PodRow);
-}
-
-int GetPods(const Get& get) {
-  if (get.options.watch) return WatchPods(get);
-  auto [status, pods] =
-      ListPods(get.session, get.names.empty() ? get.Namespace() : "", get.options.selector);
-  if (!status.ok()) return Report(status);
+// The documents or tables of all kinds, in the order in which they were named.
+int ShowObjects(const Get& get) {
   int code = kOk;
-  if (!get.names.empty()) {
-    std::vector<core::Pod> picked;
-    for (const std::string& name : get.names) {
-      const auto found = PickPod(pods, ParsePodName(name, get.session.options().name_space));
-      if (found) {
-        picked.push_back(**found);
-      } else {
-        code = Report(grpc::Status(found.error().code() == Code::kNotFound
-                                       ? grpc::StatusCode::NOT_FOUND
-                                       : grpc::StatusCode::INVALID_ARGUMENT,
-                                   found.error().message()));
+  std::vector<Object> all;
+  std::string tables;
+  for (const Resource resource : get.words.resources) {
+    Listed<Object> found = Gather(get, resource, code);
+    if (!found.status.ok()) return Report(found.status);
+    if (!get.options.sort_by.empty()) {
+      if (const auto sorted = SortBy(get.options.sort_by, found.objects); !sorted) {
+        return Report(sorted.error());
       }
     }
-    pods = std::move(picked);
-    if (pods.empty()) return code;
-  }
-  if (pods.empty() && get.output.IsTable()) return NothingFound(get);
-  Show(get, "pod", pods, get.names.size() == 1, PodHeader, PodRow);
-  return code;
-}
-
-int GetEvents(const Get& get) {
-  if (get.options.watch) {
-    grpc::ClientContext context;
-    v1::WatchEventsRequest request;
-    request.set_namespace_(get.Namespace());
-    const auto reader = get.session.stub().WatchEvents(&context, request);
-    const auto event_of =
-        +[](const v1::EventChange& change) -> const core::Event& { return change.event(); };
-    return Watch(get, "event", *reader, event_of, EventHeader, EventRow);
-  }
-  v1::ListEventsRequest request;
-  request.set_namespace_(get.Namespace());
-  auto [status, events] = ListEvents(get.session, request);
-  if (!status.ok()) return Report(status);
-  std::stable_sort(events.begin(), events.end(),
-                   [](const auto& a, const auto& b) { return EventTime(a) < EventTime(b); });
-  if (events.empty() && get.output.IsTable()) return NothingFound(get);
-  Show(get, "event", events, false, EventHeader, EventRow);
-  return kOk;
-}
-
-int GetNode(const Get& get) {
-  const auto [status, nodes] = ListNodes(get.session);
-  if (!status.ok()) return Report(status);
-  for (const std::string& name : get.names) {
-    if (name == nodes.front().metadata().name()) continue;
-    return Report({grpc::StatusCode::NOT_FOUND, "nodes \"" + name + "\" not found"});
-  }
-  Show(get, "node", nodes, !get.names.empty(), NodeHeader, NodeRow);
-  return kOk;
-}
-
-// Keeps the objects that were named; kFailed and a message for a name that none has.
-template <class Object, class NameOf>
-int PickByName(const Get& get, const char* resource, NameOf name_of, std::vector<Object>& objects) {
-  if (get.names.empty()) return kOk;
-  int code = kOk;
-  std::vector<Object> picked;
-  for (const std::string& name : get.names) {
-    const size_t before = picked.size();
-    for (const Object& object : objects) {
-      if (name_of(object) == name) picked.push_back(object);
+    if (get.output.IsTable() && !found.objects.empty()) {
+      tables += StrCat(tables.empty() ? "" : "\n", TableOf(get, resource, found.objects));
     }
-    if (picked.size() != before) continue;
-    code = Report({grpc::StatusCode::NOT_FOUND, StrCat(resource, " \"", name, "\" not found")});
+    all.insert(all.end(), found.objects.begin(), found.objects.end());
   }
-  objects = std::move(picked);
-  return code;
-}
-
-int GetServices(const Get& get) {
-  auto [status, services] = ListServices(get.session, get.Namespace(), get.options.selector);
-  if (!status.ok()) return Report(status);
-  const int code = PickByName(
-      get, "services", [](const core::Service& s) { return s.metadata().name(); }, services);
-  if (services.empty()) return code != kOk ? code : NothingFound(get);
-  Show(get, "service", services, get.names.size() == 1, ServiceHeader, ServiceRow);
-  return code;
-}
-
-// By service; as documents the slices themselves.
-int GetEndpoints(const Get& get) {
-  auto [status, slices] = ListSlices(get.session, get.Namespace());
-  if (!status.ok()) return Report(status);
-  const int code = PickByName(get, "endpoints", ServiceOfSlice, slices);
-  if (slices.empty()) return code != kOk ? code : NothingFound(get);
-  if (!get.output.IsTable()) {
-    std::vector<const google::protobuf::Message*> messages;
-    for (const Slice& slice : slices) messages.push_back(&slice);
-    Write(PrintObjects(get.output, "endpointslice", messages, slices.size() == 1));
+  if (get.output.IsTable()) {
+    if (all.empty() && code == kOk) ReportNothingFound(get.Namespace());
+    (void)Write(tables);  // told at the end
     return code;
   }
-  const RowStyle style = get.Style();
-  Table table(EndpointsHeader(style));
-  for (const EndpointsOfService& endpoints : GroupByService(slices)) {
-    table.AddRow(EndpointsRow(endpoints, style));
-  }
-  Write(table.Render(!get.options.no_headers));
+  if (all.empty() && code != kOk) return code;
+  const auto text = PrintObjects(get.output, all, get.Single(), !get.options.no_headers);
+  if (!text) return Report(text.error());
+  (void)Write(*text);  // told at the end
   return code;
 }
 
-int GetImages(const Get& get) {
-  grpc::ClientContext context;
+int ShowImages(const Get& get) {
+  Call call(get.session);
   v1::ListImagesResponse response;
   const grpc::Status status =
-      get.session.stub().ListImages(&context, v1::ListImagesRequest(), &response);
+      get.session.stub().ListImages(&call, v1::ListImagesRequest(), &response);
   if (!status.ok()) return Report(status);
   const std::vector<v1::Image> images(response.images().begin(), response.images().end());
   if (!get.output.IsTable()) {
-    Write(PrintImages(get.output, images, false));
+    const auto text = PrintImages(get.output, images, false);
+    if (!text) return Report(text.error());
+    (void)Write(*text);  // told at the end
     return kOk;
   }
   if (images.empty()) {
@@ -254,41 +218,191 @@ int GetImages(const Get& get) {
   for (const v1::Image& image : images) {
     for (Cells& row : ImageRows(image, style)) table.AddRow(std::move(row));
   }
-  Write(table.Render(!get.options.no_headers));
+  (void)Write(table.Render(!get.options.no_headers));  // told at the end
   return kOk;
+}
+
+// --- watching -----------------------------------------------------------------------------------
+
+// Prints what is there as one table, then a row (or document) for each change.
+class Watcher {
+ public:
+  explicit Watcher(const Get& get, Resource resource)
+      : get_(get), style_(get.Style()), table_(MakeTable(get, resource, style_)) {}
+
+  // False: nobody reads what is printed.
+  bool Take(v1::ChangeType type, Object object) {
+    if (type == v1::BOOKMARK) {
+      initial_ = false;
+    } else if (!Wanted(object)) {
+      return true;
+    } else if (get_.output.IsTable()) {
+      style_.now = CurrentTime();
+      AddRow(get_, object, style_, table_);
+    } else if (!Print(object)) {
+      return false;
+    }
+    if (initial_ || table_.rows() == 0) return true;
+    return Write(table_.Render(std::exchange(header_due_, false)));
+  }
+
+  const std::optional<Error>& failure() const { return failure_; }
+
+ private:
+  // One that fits no longer is shown once more, as one that is gone.
+  bool Wanted(const Object& object) {
+    const bool fits = get_.fields.Matches(object);
+    const bool shown = shown_.contains(object.meta->uid());
+    if (fits) shown_.insert(object.meta->uid());
+    if (!fits) shown_.erase(object.meta->uid());
+    return fits || shown;
+  }
+
+  bool Print(const Object& object) {
+    const bool header = get_.output.kind == Output::Kind::kColumns && header_due_;
+    auto text = PrintObjects(get_.output, {object}, true, header);
+    if (header) header_due_ = false;
+    if (text) return Write(*text);
+    failure_ = std::move(text.error());
+    return false;
+  }
+
+  const Get& get_;
+  RowStyle style_;
+  Table table_;
+  std::set<std::string> shown_;  // UIDs
+  std::optional<Error> failure_;
+  bool initial_ = true;
+  bool header_due_ = !get_.options.no_headers;
+};
+
+template <class Change, class Reader, class ObjectOf>
+int Watch(const Get& get, grpc::ClientContext& context, Reader& reader, ObjectOf object_of) {
+  Watcher watcher(get, get.words.resources.front());
+  Change change;
+  while (reader.Read(&change)) {
+    if (watcher.Take(change.type(), object_of(change))) continue;
+    context.TryCancel();
+    (void)reader.Finish();
+    return watcher.failure() ? Report(*watcher.failure()) : kOk;  // a failed write is told later
+  }
+  return Report(reader.Finish());
+}
+
+int WatchPods(const Get& get) {
+  grpc::ClientContext context;
+  v1::WatchPodsRequest request;
+  request.set_namespace_(get.Namespace());
+  request.set_label_selector(get.options.selector);
+  if (!get.words.objects.empty()) {
+    const auto pod = FindPod(get.session, get.words.objects.front().name);
+    if (!pod) return kFailed;
+    request.set_namespace_(pod->metadata().namespace_());
+    request.set_name(pod->metadata().name());
+  }
+  const auto reader = get.session.stub().WatchPods(&context, request);
+  return Watch<v1::PodChange>(get, context, *reader, [](const v1::PodChange& change) {
+    return MakeObject(Resource::kPods, change.pod());
+  });
+}
+
+int WatchEvents(const Get& get) {
+  grpc::ClientContext context;
+  v1::WatchEventsRequest request;
+  request.set_namespace_(get.Namespace());
+  const auto reader = get.session.stub().WatchEvents(&context, request);
+  return Watch<v1::EventChange>(get, context, *reader, [](const v1::EventChange& change) {
+    return MakeObject(Resource::kEvents, change.event());
+  });
+}
+
+Result<void> CheckWatch(const Get& get) {
+  const auto& [resources, objects] = get.words;
+  if (resources.size() > 1) return InvalidArgument("you may only specify a single resource type");
+  if (objects.size() > 1) return InvalidArgument("you may only watch one object, or all of a type");
+  const Resource resource = resources.front();
+  if (resource != Resource::kPods && resource != Resource::kEvents) {
+    return InvalidArgument(StrCat(Plural(resource), " cannot be watched; pods and events can"));
+  }
+  if (resource == Resource::kEvents && (!objects.empty() || !get.options.selector.empty())) {
+    return InvalidArgument("events are watched without names and labels; --field-selector selects");
+  }
+  if (!get.options.sort_by.empty()) {
+    return InvalidArgument("--sort-by is of no use with --watch: changes come as they happen");
+  }
+  return {};
+}
+
+// --- the command --------------------------------------------------------------------------------
+
+Result<void> CheckRequest(const Get& get) {
+  const auto& [resources, objects] = get.words;
+  const GlobalOptions& global = get.session.options();
+  const GetOptions& options = get.options;
+  const bool selects = !options.selector.empty() || !options.field_selector.empty();
+  if (!objects.empty() && selects) {
+    return InvalidArgument("name cannot be provided when a selector is specified");
+  }
+  if (!objects.empty() && global.all_namespaces) {
+    return InvalidArgument("a resource cannot be retrieved by name across all namespaces");
+  }
+  const bool images =
+      std::find(resources.begin(), resources.end(), Resource::kImages) != resources.end();
+  const bool more = selects || !options.sort_by.empty() || options.show_labels ||
+                    !options.label_columns.empty() || !objects.empty() || resources.size() > 1;
+  if (images && more) {
+    return InvalidArgument(
+        "images are shown all and alone, without labels; one: holdctl image inspect NAME");
+  }
+  for (const Resource resource : resources) RETURN_IF_ERROR(get.fields.CheckFor(resource));
+  return options.watch ? CheckWatch(get) : Result<void>();
+}
+
+std::vector<std::string> SplitAll(const std::vector<std::string>& values) {
+  std::vector<std::string> all;
+  for (const std::string& value : values) {
+    for (std::string& part : SplitCommas(value)) all.push_back(std::move(part));
+  }
+  return all;
 }
 
 int RunGet(const GetOptions& options, const GlobalOptions& global) {
   auto output = ParseOutput(options.output);
   if (!output) throw CLI::ValidationError("-o", output.error().message());
+  auto words = ReadResourceWords(options.words);
+  if (!words) return Report(words.error());
+  auto fields = FieldSelector::Parse(options.field_selector);
+  if (!fields) return Report(fields.error());
   return WithSession(global, [&](Session& session) {
-    Get get{.options = options, .session = session, .output = std::move(*output), .names = {}};
-    if (const auto read = ReadWords(get); !read) return Report(read.error());
-    switch (get.resource) {
-      case Resource::kPods:
-        return GetPods(get);
-      case Resource::kEvents:
-        return GetEvents(get);
-      case Resource::kNodes:
-        return GetNode(get);
-      case Resource::kServices:
-        return GetServices(get);
-      case Resource::kEndpoints:
-        return GetEndpoints(get);
-      case Resource::kImages:
-        return GetImages(get);
-    }
-    return kUsage;
+    const Get get{.options = options,
+                  .session = session,
+                  .output = std::move(*output),
+                  .words = std::move(*words),
+                  .fields = std::move(*fields),
+                  .labels = {SplitAll(options.label_columns), options.show_labels}};
+    if (const auto checked = CheckRequest(get); !checked) return Report(checked.error());
+    if (get.words.resources.front() == Resource::kImages) return ShowImages(get);
+    if (!options.watch) return ShowObjects(get);
+    return get.words.resources.front() == Resource::kPods ? WatchPods(get) : WatchEvents(get);
   });
 }
 
 void AddGetFlags(CLI::App& command, GetOptions& options, Invocation& invocation) {
   command.add_option("-o,--output", options.output,
-                     "table, wide, json, yaml, name or jsonpath=TEMPLATE");
+                     "table, wide, json, yaml, name, jsonpath=TEMPLATE or "
+                     "custom-columns=HEADER:PATH,…");
   command.add_flag("-A,--all-namespaces", invocation.global.all_namespaces, "All namespaces");
   command.add_option("-l,--selector", options.selector,
                      "Label selector, for example app=web,tier!=test");
-  command.add_flag("-w,--watch", options.watch, "Show changes as they happen");
+  command.add_option("--field-selector", options.field_selector,
+                     "Field selector, for example status.phase!=Running");
+  command.add_option("--sort-by", options.sort_by,
+                     "Sort by a field, for example .metadata.creationTimestamp");
+  command.add_flag("--show-labels", options.show_labels, "A column with all labels");
+  command
+      .add_option("-L,--label-columns", options.label_columns, "A column for each of these labels")
+      ->allow_extra_args(false);
+  command.add_flag("-w,--watch", options.watch, "Show changes as they happen (pods, events)");
   command.add_flag("--no-headers", options.no_headers, "Leave out the table's header");
 }
 
@@ -300,10 +414,9 @@ void AddGet(CLI::App& app, Invocation& invocation) {
       app.add_subcommand("get", "Show pods, services, endpoints, events, the node or images");
   command->fallthrough();
   command
-      ->add_option(
-          "resource", options->words,
-          "pods (po), services (svc), endpoints (ep), events (ev), node (no) or images, and "
-          "names")
+      ->add_option("resource", options->words,
+                   "pods (po), services (svc), endpoints (ep), endpointslices, events (ev), node "
+                   "(no), images, several (pods,svc) or all, and names; or TYPE/NAME…")
       ->required();
   AddGetFlags(*command, *options, invocation);
   command->callback([options, &invocation] {

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "agent/cli/commands.h"
+#include "agent/cli/out.h"
 #include "agent/cli/output.h"
 #include "agent/cli/rows.h"
 #include "agent/cli/tar_writer.h"
@@ -83,12 +84,24 @@ Result<v1::ImportImageRequest::Options> ImportOptionsMessage(const ImportFlags& 
   return options;
 }
 
+// Regular files and "-" only: a device or a FIFO has no end that could be told from a mistake.
+Result<UniqueFd> OpenSource(const std::string& source) {
+  UniqueFd file(::open(source.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!file) return Error::FromErrno(errno, "open " + source);
+  struct stat info{};
+  if (::fstat(file.get(), &info) != 0) return Error::FromErrno(errno, "stat " + source);
+  if (!S_ISREG(info.st_mode)) {
+    return InvalidArgument(source + ": no regular file; what a program writes comes by \"-\"");
+  }
+  if (info.st_size == 0) return InvalidArgument(source + ": the file is empty");
+  return file;
+}
+
 Result<void> SendFile(const std::string& source, const ByteSink& sink) {
   UniqueFd opened;
   int fd = STDIN_FILENO;
   if (source != "-") {
-    opened.Reset(::open(source.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!opened) return Error::FromErrno(errno, "open " + source);
+    ASSIGN_OR_RETURN(opened, OpenSource(source));
     fd = opened.get();
   }
   std::string buffer(kChunk, '\0');
@@ -104,16 +117,6 @@ Result<void> SendFile(const std::string& source, const ByteSink& sink) {
 bool IsDirectory(const std::string& path) {
   struct stat info{};
   return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-// The name that this import gave, where the image has several.
-std::string NameOf(const v1::Image& image, const std::string& given) {
-  for (const std::string& tag : image.repo_tags()) {
-    for (const std::string& name : {given, given + ":latest"}) {
-      if (!given.empty() && (tag == name || tag.ends_with("/" + name))) return tag;
-    }
-  }
-  return image.repo_tags_size() > 0 ? image.repo_tags(0) : image.id();
 }
 
 int RunImport(Session& session, const ImageOptions& options) {
@@ -143,14 +146,18 @@ int RunImport(Session& session, const ImageOptions& options) {
   const grpc::Status status = writer->Finish();
   if (!status.ok()) return Report(status);
   for (const v1::Image& image : response.images()) {
-    const std::string name = NameOf(image, options.import.name);
-    std::printf("image/%s imported (%s)\n", name.c_str(), HumanBytes(image.size_bytes()).c_str());
+    const std::string size = HumanBytes(image.size_bytes());
+    for (const std::string& name : image.repo_tags()) {
+      (void)Write(StrCat("image/", name, " imported (", size, ")\n"));  // told at the end
+    }
+    if (image.repo_tags().empty())
+      (void)Write(StrCat("image/", image.id(), " imported (", size, ")\n"));
   }
   return kOk;
 }
 
 int RunList(Session& session, const ImageOptions& options, const Output& output) {
-  grpc::ClientContext context;
+  Call context(session);
   v1::ListImagesResponse response;
   const grpc::Status status =
       session.stub().ListImages(&context, v1::ListImagesRequest(), &response);
@@ -167,9 +174,11 @@ int RunList(Session& session, const ImageOptions& options, const Output& output)
     }
     text = table.Render(!options.no_headers);
   } else {
-    text = PrintImages(output, images, false);
+    auto printed = PrintImages(output, images, false);
+    if (!printed) return Report(printed.error());
+    text = std::move(*printed);
   }
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  (void)Write(text);  // told at the end
   return kOk;
 }
 
@@ -178,7 +187,7 @@ int RunInspect(Session& session, const ImageOptions& options, Output output) {
   std::vector<v1::Image> images;
   int code = kOk;
   for (const std::string& reference : options.references) {
-    grpc::ClientContext context;
+    Call context(session);
     v1::GetImageRequest request;
     request.set_reference(reference);
     v1::Image image;
@@ -190,15 +199,16 @@ int RunInspect(Session& session, const ImageOptions& options, Output output) {
     }
   }
   if (images.empty()) return code;
-  const std::string text = PrintImages(output, images, options.references.size() == 1);
-  std::fwrite(text.data(), 1, text.size(), stdout);
+  const auto text = PrintImages(output, images, options.references.size() == 1);
+  if (!text) return Report(text.error());
+  (void)Write(*text);  // told at the end
   return code;
 }
 
 int RunRemove(Session& session, const ImageOptions& options) {
   int code = kOk;
   for (const std::string& reference : options.references) {
-    grpc::ClientContext context;
+    Call context(session);
     v1::RemoveImageRequest request;
     request.set_reference(reference);
     v1::RemoveImageResponse response;
@@ -207,39 +217,53 @@ int RunRemove(Session& session, const ImageOptions& options) {
       code = Report(status);
       continue;
     }
-    std::printf("image \"%s\" removed\n", reference.c_str());
+    (void)Write(StrCat("image \"", reference, "\" removed\n"));  // told at the end
   }
   return code;
 }
 
-// Into a temporary file beside the target, renamed when it is whole.
-int RunExport(Session& session, const ImageOptions& options) {
-  const bool to_stdout = options.file == "-";
-  if (to_stdout && ::isatty(STDOUT_FILENO) != 0) {
-    return Report(InvalidArgument("not to a terminal: name a file with -o, or redirect"));
-  }
-  const std::string temporary = options.file + ".part";
-  FILE* file = to_stdout ? stdout : std::fopen(temporary.c_str(), "wbe");
-  if (file == nullptr) return Report(Error::FromErrno(errno, "open " + temporary));
+// Every chunk into `write`, until one fails or the image is whole.
+template <class WriteChunk>
+int ReceiveExport(Session& session, const std::string& reference, const WriteChunk& write) {
   grpc::ClientContext context;
   v1::ExportImageRequest request;
-  request.set_reference(options.references.front());
+  request.set_reference(reference);
   const auto reader = session.stub().ExportImage(&context, request);
   v1::ExportImageResponse chunk;
   bool written = true;
-  while (written && reader->Read(&chunk)) {
-    written = std::fwrite(chunk.data().data(), 1, chunk.data().size(), file) == chunk.data().size();
-  }
-  const int reason = errno;
+  while (written && reader->Read(&chunk)) written = write(chunk.data());
   if (!written) context.TryCancel();
   const grpc::Status status = reader->Finish();
-  written = (to_stdout ? std::fflush(file) : std::fclose(file)) == 0 && written;
-  if (written && status.ok()) {
-    if (to_stdout || std::rename(temporary.c_str(), options.file.c_str()) == 0) return kOk;
-    return Report(Error::FromErrno(errno, "rename " + temporary));
+  return !written ? kFailed : status.ok() ? kOk : Report(status);
+}
+
+// Into a temporary file beside the target, renamed when it is whole.
+int ExportToFile(Session& session, const std::string& reference, const std::string& target) {
+  const std::string temporary = target + ".part";
+  FILE* file = std::fopen(temporary.c_str(), "wbe");
+  if (file == nullptr) return Report(Error::FromErrno(errno, "open " + temporary));
+  int reason = 0;
+  int code = ReceiveExport(session, reference, [&](const std::string& data) {
+    if (std::fwrite(data.data(), 1, data.size(), file) == data.size()) return true;
+    reason = errno;
+    return false;
+  });
+  if (std::fclose(file) != 0 && reason == 0) reason = errno;
+  if (reason != 0) code = Report(Error::FromErrno(reason, "write " + target));
+  if (code == kOk && std::rename(temporary.c_str(), target.c_str()) != 0) {
+    code = Report(Error::FromErrno(errno, "rename " + temporary));
   }
-  if (!to_stdout) (void)::unlink(temporary.c_str());  // a part is of no use
-  return written ? Report(status) : Report(Error::FromErrno(reason, "write " + options.file));
+  if (code != kOk) (void)::unlink(temporary.c_str());  // a part is of no use
+  return code;
+}
+
+int RunExport(Session& session, const ImageOptions& options) {
+  const std::string& reference = options.references.front();
+  if (options.file != "-") return ExportToFile(session, reference, options.file);
+  if (::isatty(STDOUT_FILENO) != 0) {
+    return Report(InvalidArgument("not to a terminal: name a file with -o, or redirect"));
+  }
+  return ReceiveExport(session, reference, [](const std::string& data) { return Write(data); });
 }
 
 using ImageCommand = int (*)(Session&, const ImageOptions&, const Output&);
@@ -289,7 +313,8 @@ void AddImage(CLI::App& app, Invocation& invocation) {
   AddImport(*image, options, invocation);
 
   CLI::App* list = image->add_subcommand("ls", "List images");
-  list->add_option("-o,--output", options->output, "table, wide, json, yaml, name or jsonpath=…");
+  list->add_option("-o,--output", options->output,
+                   "table, wide, json, yaml, name, jsonpath=… or custom-columns=…");
   list->add_flag("--no-headers", options->no_headers, "Leave out the table's header");
   list->add_flag("-q,--quiet", options->quiet, "Ids only");
   SetAction(*list, options, invocation, RunList);
@@ -302,7 +327,8 @@ void AddImage(CLI::App& app, Invocation& invocation) {
       [](Session& s, const ImageOptions& o, const Output& out) { return RunInspect(s, o, out); });
 
   CLI::App* remove = image->add_subcommand("rm", "Remove a name, and the image with its last name");
-  remove->add_option("image", options->references, "Name, id or beginning of an id")->required();
+  remove->add_option("image", options->references, "Name, or id: 12 digits of it at least")
+      ->required();
   SetAction(*remove, options, invocation,
             [](Session& s, const ImageOptions& o, const Output&) { return RunRemove(s, o); });
 

@@ -3,12 +3,16 @@
 #include <atomic>
 #include <cstdio>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <thread>
 
 #include "agent/cli/commands.h"
-#include "agent/cli/lists.h"
+#include "agent/cli/default_container.h"
+#include "agent/cli/objects.h"
+#include "agent/cli/out.h"
 #include "agent/cli/output.h"
+#include "agent/cli/table.h"
+#include "agent/kube/containers_of.h"
 #include "agent/kube/times.h"
 #include "holdfast/base/strings.h"
 
@@ -27,8 +31,9 @@ struct LogOptions {
   std::string since;
   std::string since_time;
   std::string stream = "all";
-  int64_t tail = -1;
-  int64_t limit_bytes = 0;
+  std::optional<int64_t> tail;
+  std::optional<int64_t> limit_bytes;
+  bool ignore_errors = false;
   bool follow = false;
   bool previous = false;
   bool timestamps = false;
@@ -42,12 +47,13 @@ struct Target {
   std::string container;
 };
 
-// Chunks of several followers never mix within a line.
+// Stateless: chunks of several followers never mix within a line, since each is one Write.
 class Printer {
  public:
   Printer(bool timestamps, bool prefix) : timestamps_(timestamps), prefix_(prefix) {}
 
-  void Print(const Target& target, const v1::LogsResponse& response, bool& line_start) {
+  // False: nobody reads what is printed.
+  bool Print(const Target& target, const v1::LogsResponse& response, bool& line_start) {
     std::string out;
     for (const v1::LogLine& line : response.lines()) {
       if (line_start && prefix_) {
@@ -64,16 +70,30 @@ class Printer {
       line_start = !line.partial();
       if (line_start) out += "\n";
     }
-    const std::lock_guard lock(mutex_);
-    std::fwrite(out.data(), 1, out.size(), stdout);
-    std::fflush(stdout);
+    return Write(out);
   }
 
  private:
   const bool timestamps_;
   const bool prefix_;
-  std::mutex mutex_;
 };
+
+// kubectl's rules, in its words.
+Result<void> CheckOptions(const LogOptions& options) {
+  if (!options.since.empty() && !options.since_time.empty()) {
+    return InvalidArgument("at most one of `sinceTime` or `sinceSeconds` may be specified");
+  }
+  if (!options.since.empty() && DurationFlag("--since", options.since).count() == 0) {
+    return InvalidArgument("--since must be greater than 0");
+  }
+  if (options.tail.value_or(-1) < -1) {
+    return InvalidArgument("--tail must be greater than or equal to -1");
+  }
+  if (options.limit_bytes.value_or(1) <= 0) {
+    return InvalidArgument("--limit-bytes must be greater than 0");
+  }
+  return {};
+}
 
 v1::LogsRequest MakeRequest(const LogOptions& options, const Target& target) {
   v1::LogsRequest request;
@@ -91,108 +111,100 @@ v1::LogsRequest MakeRequest(const LogOptions& options, const Target& target) {
     if (!time) throw CLI::ValidationError("--since-time", "not a time like 2026-01-31T15:04:05Z");
     request.set_since_unix_nanos(time->seconds * 1'000'000'000 + time->nanos);
   }
-  int64_t tail = options.tail;
-  if (tail < 0 && !options.selector.empty()) tail = kTailOfSelector;
+  const int64_t tail = options.tail.value_or(options.selector.empty() ? -1 : kTailOfSelector);
   if (tail >= 0) request.set_tail_lines(tail);
-  if (options.limit_bytes > 0) request.set_limit_bytes(options.limit_bytes);
+  if (options.limit_bytes) request.set_limit_bytes(*options.limit_bytes);
   if (options.stream == "stdout") request.set_stream(v1::LOG_STREAM_STDOUT);
   if (options.stream == "stderr") request.set_stream(v1::LOG_STREAM_STDERR);
   return request;
 }
 
-int PrintLog(Session& session, const LogOptions& options, const Target& target, Printer& printer) {
-  grpc::ClientContext context;
-  const auto reader = session.stub().Logs(&context, MakeRequest(options, target));
-  v1::LogsResponse response;
-  bool line_start = true;
-  while (reader->Read(&response)) printer.Print(target, response, line_start);
-  const grpc::Status status = reader->Finish();
-  if (status.ok()) return kOk;
+// A failure of one log among several is told; with --ignore-errors the others go on.
+int ReportLog(const grpc::Status& status, const LogOptions& options, const Target& target) {
+  if (options.ignore_errors) {
+    std::fprintf(stderr, "error from pod/%s/%s: %s\n", target.pod.c_str(), target.container.c_str(),
+                 Visible(status.error_message()).c_str());
+    return kOk;
+  }
   // A container that is not there yet is the caller's mistake, in Kubernetes' words.
   const bool waiting = status.error_message().find("waiting to start") != std::string::npos;
   return Report(waiting ? grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, status.error_message())
                         : status);
 }
 
-std::vector<std::string> ContainerNames(const core::Pod& pod) {
-  std::vector<std::string> names;
-  for (const auto& container : pod.spec().initcontainers()) names.push_back(container.name());
-  for (const auto& container : pod.spec().containers()) names.push_back(container.name());
-  for (const auto& container : pod.spec().ephemeralcontainers()) {
-    names.push_back(container.ephemeralcontainercommon().name());
+int PrintLog(Session& session, const LogOptions& options, const Target& target, Printer& printer) {
+  grpc::ClientContext context;
+  if (!options.follow) SetDeadline(context, session.options().request_timeout);
+  const auto reader = session.stub().Logs(&context, MakeRequest(options, target));
+  v1::LogsResponse response;
+  bool line_start = true;
+  while (reader->Read(&response)) {
+    if (printer.Print(target, response, line_start)) continue;
+    context.TryCancel();
+    (void)reader->Finish();
+    return kFailed;
   }
-  return names;
-}
-
-// The container to take when none was named: the annotated one, else the first, with a word on it.
-std::string DefaultContainer(const core::Pod& pod) {
-  const auto& annotations = pod.metadata().annotations();
-  const auto annotated = annotations.find("kubectl.kubernetes.io/default-container");
-  if (annotated != annotations.end()) return annotated->second;
-  if (pod.spec().containers_size() == 0) return "";
-  const std::string& first = pod.spec().containers(0).name();
-  const std::vector<std::string> all = ContainerNames(pod);
-  if (all.size() > 1) {
-    std::string list;
-    for (const std::string& name : all) list += (list.empty() ? "" : ", ") + name;
-    std::fprintf(stderr, "Defaulted container \"%s\" out of: %s\n", first.c_str(), list.c_str());
-  }
-  return first;
+  const grpc::Status status = reader->Finish();
+  return status.ok() ? kOk : ReportLog(status, options, target);
 }
 
 void AddTargets(const LogOptions& options, const core::Pod& pod, std::vector<Target>& targets) {
   const auto& meta = pod.metadata();
   if (options.all_containers) {
-    for (const std::string& name : ContainerNames(pod)) {
+    for (const std::string& name : kube::ContainerNames(pod)) {
       targets.push_back({meta.namespace_(), meta.name(), name});
     }
     return;
   }
   std::string container = options.container.empty() ? options.container_word : options.container;
-  if (container.empty()) container = DefaultContainer(pod);
+  if (container.empty()) container = DefaultContainer(pod, /*quiet=*/false);
   targets.push_back({meta.namespace_(), meta.name(), container});
 }
 
-grpc::Status FindTargets(Session& session, const LogOptions& options,
-                         std::vector<Target>& targets) {
+// kFailed: why was told.
+int FindTargets(Session& session, const LogOptions& options, std::vector<Target>& targets) {
   if (options.selector.empty()) {
-    core::Pod pod;
-    grpc::Status found = FindPod(session, options.pod, pod);
-    if (found.ok()) AddTargets(options, pod, targets);
-    return found;
+    const auto pod = FindPod(session, options.pod);
+    if (!pod) return kFailed;
+    AddTargets(options, *pod, targets);
+    return kOk;
   }
   const auto [status, pods] = ListPods(session, session.options().name_space, options.selector);
+  if (!status.ok()) return Report(status);
   for (const core::Pod& pod : pods) AddTargets(options, pod, targets);
-  return status;
+  return kOk;
+}
+
+// One after the other, or, where each goes on and on, all at once.
+int PrintLogs(Session& session, const LogOptions& options, const std::vector<Target>& targets) {
+  Printer printer(options.timestamps, options.prefix);
+  std::atomic<int> code = kOk;
+  const auto print = [&](const Target& target) {
+    const int one = PrintLog(session, options, target, printer);
+    if (one != kOk) code = one;
+  };
+  if (!options.follow || targets.size() == 1) {
+    for (const Target& target : targets) print(target);
+    return code.load();
+  }
+  std::vector<std::jthread> followers;  // joined even where the next one cannot be started
+  for (const Target& target : targets) followers.emplace_back(print, target);
+  followers.clear();
+  return code.load();
 }
 
 int RunLogs(const LogOptions& options, const GlobalOptions& global) {
   if (options.pod.empty() == options.selector.empty()) {
     throw CLI::ValidationError("logs", "expected POD or a selector (-l)");
   }
+  if (const auto checked = CheckOptions(options); !checked) return Report(checked.error());
   (void)MakeRequest(options, {});  // reports bad times before anything is asked
   return WithSession(global, [&](Session& session) {
     std::vector<Target> targets;
-    const grpc::Status found = FindTargets(session, options, targets);
-    if (!found.ok()) return Report(found);
-    if (targets.empty()) {
-      ReportNothingFound(global.name_space);
-      return kOk;
-    }
-    Printer printer(options.timestamps, options.prefix);
-    std::atomic<int> code = kOk;
-    const auto print = [&](const Target& target) {
-      const int one = PrintLog(session, options, target, printer);
-      if (one != kOk) code = one;
-    };
-    if (!options.follow || targets.size() == 1) {
-      for (const Target& target : targets) print(target);
-      return code.load();
-    }
-    std::vector<std::thread> followers;
-    for (const Target& target : targets) followers.emplace_back(print, target);
-    for (std::thread& follower : followers) follower.join();
-    return code.load();
+    if (FindTargets(session, options, targets) != kOk) return kFailed;
+    if (!targets.empty()) return PrintLogs(session, options, targets);
+    ReportNothingFound(global.name_space);
+    return kOk;
   });
 }
 
@@ -218,6 +230,8 @@ void AddLogs(CLI::App& app, Invocation& invocation) {
   command->add_option("--tail", options->tail,
                       "Only the last N lines (default: all; 10 with a selector)");
   command->add_option("--limit-bytes", options->limit_bytes, "Stop after N bytes");
+  command->add_flag("--ignore-errors", options->ignore_errors,
+                    "With several logs: tell of one that cannot be read, and go on");
   command->add_option("--stream", options->stream, "all, stdout or stderr")
       ->check(CLI::IsMember({"all", "stdout", "stderr"}));
   command->callback([options, &invocation] {

@@ -4,7 +4,6 @@
 #include <cstdio>
 #include <utility>
 
-#include "agent/cli/durations.h"
 #include "agent/kube/codec.h"
 #include "agent/kube/print.h"
 #include "agent/kube/times.h"
@@ -56,13 +55,32 @@ Node ImageTree(const v1::Image& image) {
   return tree;
 }
 
-// {"items": […]}, what a jsonpath template over several objects starts from.
+// {"items": […]}, what a jsonpath template over several images starts from.
 Node ItemsTree(std::vector<Node> items) {
   Node list = Node::List();
   list.items = std::move(items);
   Node root = Node::Map();
   root.Add("items", std::move(list));
   return root;
+}
+
+// The same over several objects: kubectl's List.
+Node ListTree(std::vector<Node> items) {
+  Node root = ItemsTree(std::move(items));
+  root.Add("apiVersion", Node::String("v1"));
+  root.Add("kind", Node::String("List"));
+  root.Add("metadata", Node::Map()).Add("resourceVersion", Node::String(""));
+  return root;
+}
+
+Result<std::string> PrintColumns(const CustomColumns& columns, const std::vector<Node>& trees,
+                                 bool with_header) {
+  Table table(columns.header());
+  for (const Node& tree : trees) {
+    ASSIGN_OR_RETURN(std::vector<std::string> row, columns.Row(tree));
+    table.AddRow(std::move(row));
+  }
+  return table.Render(with_header);
 }
 
 Error UnknownOutput(const std::string& text, std::string_view allowed) {
@@ -75,6 +93,7 @@ Error UnknownOutput(const std::string& text, std::string_view allowed) {
 Result<Output> ParseOutput(const std::string& text) {
   Output output;
   constexpr std::string_view kJsonPath = "jsonpath=";
+  constexpr std::string_view kColumns = "custom-columns=";
   if (text.empty() || text == "table") return output;
   if (text == "wide") {
     output.kind = Output::Kind::kWide;
@@ -86,9 +105,16 @@ Result<Output> ParseOutput(const std::string& text) {
     output.kind = Output::Kind::kName;
   } else if (text.starts_with(kJsonPath)) {
     output.kind = Output::Kind::kJsonPath;
+    if (text == kJsonPath) {
+      return InvalidArgument("template format specified but no template given");
+    }
     ASSIGN_OR_RETURN(output.path, JsonPath::Parse(text.substr(kJsonPath.size())));
+  } else if (text.starts_with(kColumns) || text == "custom-columns") {
+    output.kind = Output::Kind::kColumns;
+    const std::string spec = text == "custom-columns" ? "" : text.substr(kColumns.size());
+    ASSIGN_OR_RETURN(output.columns, CustomColumns::Parse(spec));
   } else {
-    return UnknownOutput(text, "table,wide,json,yaml,name,jsonpath=TEMPLATE");
+    return UnknownOutput(text, "table,wide,json,yaml,name,jsonpath=TEMPLATE,custom-columns=SPEC");
   }
   return output;
 }
@@ -103,39 +129,44 @@ std::string PrintDocument(const Output& output, const kube::Node& document) {
                                             : kube::SortedJson(document);
 }
 
-std::string PrintObjects(const Output& output, const std::string& resource,
-                         const std::vector<const google::protobuf::Message*>& objects,
-                         bool single) {
+Result<std::string> PrintObjects(const Output& output, const std::vector<Object>& objects,
+                                 bool single, bool with_header) {
   const bool one = single && objects.size() == 1;
+  std::vector<const google::protobuf::Message*> messages;
+  for (const Object& object : objects) messages.push_back(object.message.get());
   if (output.kind == Output::Kind::kJson) {
-    return one ? kube::PrintJson(*objects.front()) : kube::PrintJsonList(objects);
+    return one ? kube::PrintJson(*messages.front()) : kube::PrintJsonList(messages);
   }
   if (output.kind == Output::Kind::kYaml) {
-    return one ? kube::PrintYaml(*objects.front()) : kube::PrintYamlList(objects);
+    return one ? kube::PrintYaml(*messages.front()) : kube::PrintYamlList(messages);
+  }
+  if (output.kind == Output::Kind::kName) {
+    std::string names;
+    for (const Object& object : objects) {
+      names += StrCat(Singular(object.resource), "/", object.meta->name(), "\n");
+    }
+    return names;
   }
   std::vector<Node> trees;
-  for (const auto* object : objects) trees.push_back(kube::ToTree(*object));
-  if (output.kind == Output::Kind::kJsonPath) {
-    return output.path->Apply(one ? trees.front() : ItemsTree(std::move(trees)));
+  for (const auto* message : messages) trees.push_back(kube::ToTree(*message));
+  if (output.kind == Output::Kind::kColumns) {
+    return PrintColumns(*output.columns, trees, with_header);
   }
-  std::string out;
-  for (const Node& tree : trees) {
-    const Node* metadata = tree.Find("metadata");
-    const Node* name = metadata == nullptr ? nullptr : metadata->Find("name");
-    out += resource + "/" + (name == nullptr ? "" : name->text) + "\n";
-  }
-  return out;
+  return output.path->Apply(one ? trees.front() : ListTree(std::move(trees)));
 }
 
-std::string PrintImages(const Output& output, const std::vector<v1::Image>& images, bool single) {
+Result<std::string> PrintImages(const Output& output, const std::vector<v1::Image>& images,
+                                bool single) {
   std::string names;
   std::vector<Node> trees;
   for (const v1::Image& image : images) {
     trees.push_back(ImageTree(image));
-    names += (image.repo_tags_size() > 0 ? image.repo_tags(0) : image.id()) + "\n";
+    for (const std::string& name : image.repo_tags()) names += name + "\n";
+    if (image.repo_tags().empty()) names += image.id() + "\n";
   }
-  const Node root = single && trees.size() == 1 ? trees.front() : ItemsTree(std::move(trees));
   if (output.kind == Output::Kind::kName) return names;
+  if (output.kind == Output::Kind::kColumns) return PrintColumns(*output.columns, trees, true);
+  const Node root = single && trees.size() == 1 ? trees.front() : ItemsTree(std::move(trees));
   if (output.kind == Output::Kind::kJsonPath) return output.path->Apply(root);
   return PrintDocument(output, root);
 }

@@ -2,14 +2,14 @@
 // -o: how objects are written. Pure but for the last two.
 #pragma once
 
-#include <google/protobuf/message.h>
-
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "agent/cli/columns.h"
 #include "agent/cli/jsonpath.h"
+#include "agent/cli/object.h"
 #include "agent/kube/tree.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
@@ -18,13 +18,15 @@
 namespace holdfast::agent::cli {
 
 struct Output {
-  enum class Kind : uint8_t { kTable, kWide, kJson, kYaml, kName, kJsonPath };
+  enum class Kind : uint8_t { kTable, kWide, kJson, kYaml, kName, kJsonPath, kColumns };
   Kind kind = Kind::kTable;
-  std::optional<JsonPath> path;  // kJsonPath
+  std::optional<JsonPath> path;          // kJsonPath
+  std::optional<CustomColumns> columns;  // kColumns
   bool IsTable() const { return kind == Kind::kTable || kind == Kind::kWide; }
 };
 
-// "", "table", "wide", "json", "yaml", "name", "jsonpath=TEMPLATE"; kInvalidArgument lists them.
+// "", "table", "wide", "json", "yaml", "name", "jsonpath=TEMPLATE", "custom-columns=SPEC";
+// kInvalidArgument lists them.
 Result<Output> ParseOutput(const std::string& text);
 
 // For commands that print text of their own or one document: "" (kTable), "json", "yaml";
@@ -35,12 +37,13 @@ Result<Output> ParseDocumentOutput(const std::string& text);
 std::string PrintDocument(const Output& output, const kube::Node& document);
 
 // Kubernetes objects in every form but the tables; `single`: one object, not a List of one.
-// `resource`: "pod", for -o name.
-std::string PrintObjects(const Output& output, const std::string& resource,
-                         const std::vector<const google::protobuf::Message*>& objects, bool single);
+// kInvalidArgument: a jsonpath that does not fit.
+Result<std::string> PrintObjects(const Output& output, const std::vector<Object>& objects,
+                                 bool single, bool with_header = true);
 
-// The same for images, which are no Kubernetes objects.
-std::string PrintImages(const Output& output, const std::vector<v1::Image>& images, bool single);
+// The same for images, which are no Kubernetes objects; as names, each of every image.
+Result<std::string> PrintImages(const Output& output, const std::vector<v1::Image>& images,
+                                bool single);
 
 // "No resources found", in that namespace or ("") at all, to stderr.
 void ReportNothingFound(const std::string& name_space);

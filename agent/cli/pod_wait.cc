@@ -6,20 +6,15 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <utility>
 
-#include "agent/cli/lists.h"
+#include "agent/cli/object.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
 namespace {
 
 namespace core = ::k8s::io::api::core::v1;
-
-void SetDeadline(grpc::ClientContext& context, std::chrono::nanoseconds timeout) {
-  if (timeout.count() == 0) return;
-  context.set_deadline(std::chrono::system_clock::now() +
-                       std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
-}
 
 int ReportEnd(const grpc::Status& status, const std::string& pod) {
   if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) return Report(status);
@@ -44,13 +39,6 @@ bool IsNamed(const core::Pod& pod, const PodName& name) {
 }
 
 }  // namespace
-
-std::vector<core::Pod> ListAll(Session& session) {
-  const GlobalOptions& options = session.options();
-  auto [status, pods] = ListPods(session, options.all_namespaces ? "" : options.name_space);
-  if (!status.ok()) (void)Report(status);  // said; the wait goes on until its time is over
-  return std::move(pods);
-}
 
 const core::Pod* FindRunning(const std::vector<core::Pod>& pods, const PodName& name) {
   const auto found =

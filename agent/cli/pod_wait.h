@@ -14,9 +14,6 @@ namespace holdfast::agent::cli {
 
 using PodPredicate = std::function<bool(const k8s::io::api::core::v1::Pod&)>;
 
-// All pods of the session's namespace (or of all with -A); empty when they cannot be listed.
-std::vector<k8s::io::api::core::v1::Pod> ListAll(Session& session);
-
 // Of `pods`, the one of that name, or of that name with its node's suffix; null when there is none.
 const k8s::io::api::core::v1::Pod* FindRunning(const std::vector<k8s::io::api::core::v1::Pod>& pods,
                                                const PodName& name);

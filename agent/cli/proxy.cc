@@ -1,22 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // proxy dump: the rules of Services, in the language of the tool that loads them.
-#include <cstdio>
-
 #include "agent/cli/commands.h"
+#include "agent/cli/out.h"
 
 namespace holdfast::agent::cli {
 namespace {
 
 int RunDump(const GlobalOptions& global) {
   return WithSession(global, [](Session& session) {
-    grpc::ClientContext context;
+    Call context(session);
     const auto reader = session.stub().DumpProxy(&context, v1::DumpProxyRequest());
     for (v1::DumpProxyResponse part; reader->Read(&part);) {
-      if (std::fwrite(part.data().data(), 1, part.data().size(), stdout) != part.data().size()) {
-        context.TryCancel();
-        std::perror("holdctl: write");
-        return kFailed;
-      }
+      if (Write(part.data())) continue;
+      context.TryCancel();
+      (void)reader->Finish();
+      return kFailed;
     }
     const grpc::Status status = reader->Finish();
     return status.ok() ? kOk : Report(status);

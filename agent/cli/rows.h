@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/cli/table.h"
@@ -15,6 +16,7 @@ namespace holdfast::agent::cli {
 struct RowStyle {
   bool wide = false;
   bool with_namespace = false;  // -A
+  bool with_kind = false;       // "pod/web": tables of several kinds
   WallTime now;
 };
 
@@ -52,7 +54,8 @@ std::string ServiceOfSlice(const Slice& slice);
 // "10.88.0.5:80", "[fd00::5]:80": the ready ones of every port, or of the port with that name.
 std::vector<std::string> ReadyEndpoints(const Slice& slice, const std::string* port_name = nullptr);
 // The first three and how many more there are; all of them with `all`.
-std::string ShownEndpoints(const std::vector<std::string>& endpoints, bool all);
+std::string ShownEndpoints(const std::vector<std::string>& endpoints, bool all,
+                           std::string_view if_empty = "<none>");
 
 // The slices of one Service as one row, as kubectl shows Endpoints.
 struct EndpointsOfService {
@@ -63,6 +66,10 @@ struct EndpointsOfService {
 std::vector<EndpointsOfService> GroupByService(const std::vector<Slice>& slices);
 Cells EndpointsHeader(const RowStyle& style);
 Cells EndpointsRow(const EndpointsOfService& endpoints, const RowStyle& style);
+
+// The slices themselves.
+Cells SliceHeader(const RowStyle& style);
+Cells SliceRow(const Slice& slice, const RowStyle& style);
 
 Cells ImageHeader(const RowStyle& style);
 // One row per name; one with <none> for an image without a name.

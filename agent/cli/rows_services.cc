@@ -92,12 +92,13 @@ std::vector<std::string> ReadyEndpoints(const Slice& slice, const std::string* p
   return out;
 }
 
-std::string ShownEndpoints(const std::vector<std::string>& endpoints, bool all) {
+std::string ShownEndpoints(const std::vector<std::string>& endpoints, bool all,
+                           std::string_view if_empty) {
   const size_t shown = all ? endpoints.size() : std::min(endpoints.size(), kShownEndpoints);
   std::string text;
   for (size_t i = 0; i < shown; ++i) AddTo(text, endpoints[i]);
   if (shown < endpoints.size()) text += StrCat(" + ", endpoints.size() - shown, " more...");
-  return text.empty() ? "<none>" : text;
+  return text.empty() ? std::string(if_empty) : text;
 }
 
 std::vector<EndpointsOfService> GroupByService(const std::vector<Slice>& slices) {
@@ -126,6 +127,26 @@ Cells EndpointsRow(const EndpointsOfService& endpoints, const RowStyle& style) {
   }
   return WithNamespace(style, endpoints.name_space,
                        {endpoints.service, ShownEndpoints(all, style.wide)});
+}
+
+Cells SliceHeader(const RowStyle& style) {
+  return WithNamespace(style, "NAMESPACE", {"NAME", "ADDRESSTYPE", "PORTS", "ENDPOINTS", "AGE"});
+}
+
+Cells SliceRow(const Slice& slice, const RowStyle& style) {
+  std::vector<std::string> ports;
+  for (const auto& port : slice.ports()) {
+    ports.push_back(port.has_port() ? StrCat(port.port()) : port.name());
+  }
+  std::vector<std::string> addresses;
+  for (const auto& endpoint : slice.endpoints()) {
+    addresses.insert(addresses.end(), endpoint.addresses().begin(), endpoint.addresses().end());
+  }
+  return WithNamespace(
+      style, slice.metadata().namespace_(),
+      {slice.metadata().name(), slice.addresstype(), ShownEndpoints(ports, false, "<unset>"),
+       ShownEndpoints(addresses, style.wide, "<unset>"),
+       Age(kube::ToWallTime(slice.metadata().creationtimestamp()), style.now)});
 }
 
 }  // namespace holdfast::agent::cli

@@ -85,10 +85,14 @@ constexpr char kGoaway = 7;
 
 // The agent speaks first. Where that is a GOAWAY (RFC 9113, 6.8) instead of HTTP/2's SETTINGS, it
 // turns us away and says why. Looked at before gRPC is, which would only tell of a lost connection.
-Result<void> RequireWelcome(int socket) {
+Result<void> RequireWelcome(int socket, std::chrono::nanoseconds timeout) {
   pollfd fd{.fd = socket, .events = POLLIN, .revents = 0};
+  int wait_ms = kFirstWordMs;
+  if (timeout.count() != 0 && timeout < std::chrono::milliseconds(kFirstWordMs)) {
+    wait_ms = static_cast<int>(timeout / std::chrono::milliseconds(1));
+  }
   // One that says nothing for so long may still be slow: the calls will tell.
-  if (::poll(&fd, 1, kFirstWordMs) != 1) return {};
+  if (::poll(&fd, 1, wait_ms) != 1) return {};
   std::array<char, 1024> first{};
   const ssize_t count = ::recv(socket, first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
   if (count <= static_cast<ssize_t>(kFrameHeader + kGoawayFixed) || first[3] != kGoaway) return {};
@@ -130,6 +134,7 @@ bool IsConnectionLoss(const grpc::Status& status) {
           status.error_message().find("Transport closed") != std::string::npos ||
           status.error_message().find("reset by peer") != std::string::npos ||
           status.error_message().find("Broken pipe") != std::string::npos ||
+          status.error_message().find("Cancelling all calls") != std::string::npos ||
           status.error_message().find("onnection") != std::string::npos);
 }
 
@@ -140,17 +145,30 @@ Session::Session(GlobalOptions options, std::unique_ptr<v1::NodeAgent::Stub> stu
 
 Result<std::unique_ptr<Session>> Session::Connect(const GlobalOptions& options) {
   ASSIGN_OR_RETURN(UniqueFd socket, ConnectTo(SocketPath(options)));
-  RETURN_IF_ERROR(RequireWelcome(socket.get()));
+  RETURN_IF_ERROR(RequireWelcome(socket.get(), options.request_timeout));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessage);
   auto channel = grpc::CreateCustomInsecureChannelFromFd("agent", socket.Release(), arguments);
   return std::unique_ptr<Session>(new Session(options, v1::NodeAgent::NewStub(channel)));
 }
 
+Call::Call(const Session& session) { SetDeadline(*this, session.options().request_timeout); }
+
+void SetDeadline(grpc::ClientContext& context, std::chrono::nanoseconds timeout) {
+  if (timeout.count() == 0) return;
+  context.set_deadline(std::chrono::system_clock::now() +
+                       std::chrono::duration_cast<std::chrono::system_clock::duration>(timeout));
+}
+
 std::string Explain(const grpc::Status& status) {
   if (IsConnectionLoss(status)) {
-    return StrCat("error: the agent closed the connection (was it stopped?): ",
-                  status.error_message());
+    return StrCat("error: the agent went away, as when it is stopped or restarted (",
+                  status.error_message(), "); pods go on without it: run the command again");
+  }
+  // gRPC's words for the deadline that this program set.
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
+      status.error_message() == "Deadline Exceeded") {
+    return "error: the agent gave no answer within --request-timeout";
   }
   return StrCat("Error from server (", Reason(status.error_code()), "): ", status.error_message());
 }

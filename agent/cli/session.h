@@ -3,6 +3,9 @@
 // Single-thread; the generated stub may be used from a second thread.
 #pragma once
 
+#include <grpcpp/client_context.h>
+
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -18,7 +21,9 @@ inline constexpr int kUsage = 2;
 struct GlobalOptions {
   std::string socket;  // --socket, else HOLDFAST_SOCKET, else the default instance's
   std::string name_space = "default";
+  bool namespace_given = false;
   bool all_namespaces = false;
+  std::chrono::nanoseconds request_timeout{0};  // 0: none
 };
 
 class Session {
@@ -35,6 +40,15 @@ class Session {
   GlobalOptions options_;
   std::unique_ptr<v1::NodeAgent::Stub> stub_;
 };
+
+// Of a request that is answered at once: it is given up after --request-timeout.
+class Call : public grpc::ClientContext {
+ public:
+  explicit Call(const Session& session);
+};
+
+// Gives the request up after so long; 0 is never.
+void SetDeadline(grpc::ClientContext& context, std::chrono::nanoseconds timeout);
 
 // "Error from server (NotFound): pods "x" not found", with a hint where one helps.
 std::string Explain(const grpc::Status& status);

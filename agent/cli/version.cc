@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/cli/version.h"
 
-#include <cstdio>
 #include <memory>
 #include <utility>
 
 #include "agent/cli/commands.h"
+#include "agent/cli/out.h"
 #include "agent/cli/output.h"
 #include "holdfast/base/strings.h"
 
@@ -41,8 +41,7 @@ int RunVersion(bool client_only, const std::string& form, const GlobalOptions& g
   const auto print = [&output](const v1::VersionResponse* server) {
     const std::string text =
         output->IsTable() ? VersionText(server) : PrintDocument(*output, VersionDocument(server));
-    std::fputs(text.c_str(), stdout);
-    std::fflush(stdout);
+    (void)Write(text);  // told at the end
   };
   if (client_only) {
     print(nullptr);
@@ -50,10 +49,12 @@ int RunVersion(bool client_only, const std::string& form, const GlobalOptions& g
   }
   // Without an agent the client's is told all the same, then why there is no more.
   const auto session = Session::Connect(global);
-  grpc::ClientContext context;
   v1::VersionResponse response;
   grpc::Status status;
-  if (session) status = (*session)->stub().Version(&context, v1::VersionRequest(), &response);
+  if (session) {
+    Call context(**session);
+    status = (*session)->stub().Version(&context, v1::VersionRequest(), &response);
+  }
   print(session && status.ok() ? &response : nullptr);
   if (!session) return Report(session.error());
   return status.ok() ? kOk : Report(status);

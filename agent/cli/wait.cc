@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // wait: until pods have a condition, a field has a value, or they are gone.
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -8,8 +7,10 @@
 #include "agent/cli/commands.h"
 #include "agent/cli/jsonpath.h"
 #include "agent/cli/lists.h"
+#include "agent/cli/out.h"
 #include "agent/cli/pod_summary.h"
 #include "agent/cli/pod_wait.h"
+#include "agent/cli/resource.h"
 #include "agent/kube/codec.h"
 #include "holdfast/base/strings.h"
 
@@ -20,6 +21,7 @@ namespace core = ::k8s::io::api::core::v1;
 
 struct WaitOptions {
   std::vector<std::string> words;
+  std::string selector;
   std::string condition;  // --for
   std::string timeout = "30s";
   bool all = false;
@@ -47,8 +49,9 @@ Goal JsonPathGoal(const std::string& text) {
   std::optional<std::string> wanted;
   if (equals != std::string::npos) wanted = text.substr(equals + 1);
   return {.gone = false, .met = [path = std::move(*path), wanted](const core::Pod& pod) {
-            const std::string value = path.Apply(kube::ToTree(pod));
-            return wanted ? value == *wanted : !value.empty();
+            const auto value = path.Apply(kube::ToTree(pod));
+            if (!value) return false;  // it may come to have so many
+            return wanted ? *value == *wanted : !value->empty();
           }};
 }
 
@@ -66,33 +69,62 @@ int WaitOne(Session& session, const PodName& name, const Goal& goal,
   int code = kOk;
   if (goal.gone) {
     const auto pods = ListPods(session, name.name_space);
+    if (!pods.status.ok()) return Report(pods.status);
     const core::Pod* pod = FindRunning(pods.objects, name);
     if (pod != nullptr) code = WaitUntilGone(session, {*pod}, timeout);
   } else {
     code = WaitUntil(session, name, timeout, goal.met);
   }
-  if (code == kOk) std::printf("pod/%s condition met\n", name.name.c_str());
-  std::fflush(stdout);
+  if (code == kOk) (void)Write(StrCat("pod/", name.name, " condition met\n"));  // told at the end
   return code;
+}
+
+// The pods that are named; none: all of the namespace, or the selected ones.
+Result<std::vector<PodName>> ReadNames(const WaitOptions& options, const GlobalOptions& global) {
+  ASSIGN_OR_RETURN(const ResourceWords words, ReadResourceWords(options.words, Resource::kPods));
+  for (const Resource resource : words.resources) {
+    if (resource == Resource::kPods) continue;
+    return InvalidArgument(StrCat(Plural(resource), " cannot be waited for; pods can"));
+  }
+  const bool selects = options.all || !options.selector.empty();
+  if (selects && !words.objects.empty()) {
+    return InvalidArgument("name cannot be provided when a selector is specified");
+  }
+  if (!selects && words.objects.empty()) {
+    return InvalidArgument("resource(s) were provided, but no name was specified");
+  }
+  std::vector<PodName> names;
+  for (const ObjectName& object : words.objects) {
+    names.push_back(ParsePodName(object.name, global.name_space));
+  }
+  return names;
+}
+
+grpc::Status AddSelected(Session& session, const WaitOptions& options,
+                         std::vector<PodName>& names) {
+  const GlobalOptions& global = session.options();
+  const auto pods =
+      ListPods(session, global.all_namespaces ? "" : global.name_space, options.selector);
+  for (const core::Pod& pod : pods.objects) {
+    names.push_back({pod.metadata().namespace_(), pod.metadata().name()});
+  }
+  return pods.status;
 }
 
 int RunWait(const WaitOptions& options, const GlobalOptions& global) {
   const Goal goal = ParseGoal(options.condition);
   const auto timeout = DurationFlag("--timeout", options.timeout);
-  std::vector<std::string> words = options.words;
-  if (words.front() == "pod" || words.front() == "pods" || words.front() == "po") {
-    words.erase(words.begin());
-  }
+  auto names = ReadNames(options, global);
+  if (!names) return Report(names.error());
   return WithSession(global, [&](Session& session) {
-    std::vector<PodName> names;
-    for (const std::string& word : words) names.push_back(ParsePodName(word, global.name_space));
-    if (options.all) {
-      for (const core::Pod& pod : ListAll(session)) {
-        names.push_back({pod.metadata().namespace_(), pod.metadata().name()});
-      }
+    if (names->empty()) {
+      const grpc::Status listed = AddSelected(session, options, *names);
+      if (!listed.ok()) return Report(listed);
+      // Nobody there is what a wait for the end waits for.
+      if (names->empty() && !goal.gone) return Report(NotFound("no matching resources found"));
     }
     int code = kOk;
-    for (const PodName& name : names) {
+    for (const PodName& name : *names) {
       if (WaitOne(session, name, goal, timeout) != kOk) code = kFailed;
     }
     return code;
@@ -106,6 +138,9 @@ void AddWait(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("wait", "Wait until pods are ready, or gone");
   command->fallthrough();
   command->add_option("pod", options->words, "pod NAME…; a pod need not be there yet")->required();
+  command->add_option("-l,--selector", options->selector, "The pods with these labels");
+  command->add_flag("-A,--all-namespaces", invocation.global.all_namespaces,
+                    "With --all or -l: of all namespaces");
   command
       ->add_option(
           "--for", options->condition,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/kube/defaulting.h"
+#include "agent/kube/containers_of.h"
 
 #include "agent/kube/default_volume.h"
 #include "agent/kube/pod_resources.h"
@@ -78,11 +79,7 @@ void DefaultPodSpec(corev1::PodSpec* spec) {
   // The field's first name is read for as long as the present one is not there.
   if (spec->serviceaccountname().empty()) spec->set_serviceaccountname(spec->serviceaccount());
   for (corev1::Volume& volume : *spec->mutable_volumes()) DefaultVolume(&volume);
-  for (corev1::Container& c : *spec->mutable_initcontainers()) DefaultContainer(&c);
-  for (corev1::Container& c : *spec->mutable_containers()) DefaultContainer(&c);
-  for (corev1::EphemeralContainer& c : *spec->mutable_ephemeralcontainers()) {
-    DefaultContainer(c.mutable_ephemeralcontainercommon());
-  }
+  ForEachContainer(*spec, [](ContainerList /*list*/, auto& c) { DefaultContainer(&c); });
 }
 
 // Only pods get their requests from their limits; a template is stamped into pods later.

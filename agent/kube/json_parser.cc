@@ -6,26 +6,13 @@
 
 #include "agent/kube/parse.h"
 #include "agent/kube/tree_builder.h"
+#include "agent/kube/utf8.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::kube {
 namespace {
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
-void AppendUtf8(uint32_t rune, std::string& out) {
-  const auto put = [&out](uint32_t byte) { out += static_cast<char>(byte); };
-  if (rune < 0x80) {
-    put(rune);
-  } else if (rune < 0x800) {
-    put(0xC0 | rune >> 6), put(0x80 | (rune & 0x3F));
-  } else if (rune < 0x10000) {
-    put(0xE0 | rune >> 12), put(0x80 | (rune >> 6 & 0x3F)), put(0x80 | (rune & 0x3F));
-  } else {
-    put(0xF0 | rune >> 18), put(0x80 | (rune >> 12 & 0x3F));
-    put(0x80 | (rune >> 6 & 0x3F)), put(0x80 | (rune & 0x3F));
-  }
-}
 
 class JsonReader {
  public:

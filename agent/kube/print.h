@@ -11,6 +11,9 @@ namespace holdfast::agent::kube {
 // One line, members in the tree's order.
 std::string CompactJson(const Node& tree);
 
+// One line, keys sorted.
+std::string SortedCompactJson(const Node& tree);
+
 // As kubectl prints: keys sorted, four spaces, a newline at the end.
 std::string SortedJson(const Node& tree);
 

@@ -105,6 +105,12 @@ std::string CompactJson(const Node& tree) {
   return out;
 }
 
+std::string SortedCompactJson(const Node& tree) {
+  std::string out;
+  Append(tree, {.pretty = false, .sorted = true}, 0, out);
+  return out;
+}
+
 std::string SortedJson(const Node& tree) {
   std::string out;
   Append(tree, {.pretty = true, .sorted = true}, 0, out);

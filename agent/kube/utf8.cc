@@ -48,4 +48,18 @@ std::string ReplaceInvalidUtf8(std::string_view text) {
   return out;
 }
 
+void AppendUtf8(uint32_t rune, std::string& out) {
+  const auto put = [&out](uint32_t byte) { out += static_cast<char>(byte); };
+  if (rune < 0x80) {
+    put(rune);
+  } else if (rune < 0x800) {
+    put(0xC0 | rune >> 6), put(0x80 | (rune & 0x3F));
+  } else if (rune < 0x10000) {
+    put(0xE0 | rune >> 12), put(0x80 | (rune >> 6 & 0x3F)), put(0x80 | (rune & 0x3F));
+  } else {
+    put(0xF0 | rune >> 18), put(0x80 | (rune >> 12 & 0x3F));
+    put(0x80 | (rune >> 6 & 0x3F)), put(0x80 | (rune & 0x3F));
+  }
+}
+
 }  // namespace holdfast::agent::kube

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,5 +18,8 @@ std::string CutUtf8(std::string_view text, size_t bytes);
 
 // Each byte that belongs to no valid sequence becomes U+FFFD.
 std::string ReplaceInvalidUtf8(std::string_view text);
+
+// `rune`: a Unicode scalar value.
+void AppendUtf8(uint32_t rune, std::string& out);
 
 }  // namespace holdfast::agent::kube

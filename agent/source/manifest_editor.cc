@@ -99,12 +99,37 @@ Identity IdentityOf(const EditedObject& object) {
   return {object.kind, object.object_namespace, object.name};
 }
 
+metav1::ObjectMeta* MetaOf(kube::ManifestObject& object) {
+  if (auto* pod = object.As<corev1::Pod>()) return pod->mutable_metadata();
+  if (auto* service = object.As<corev1::Service>()) return service->mutable_metadata();
+  if (auto* slice = object.As<discoveryv1::EndpointSlice>()) return slice->mutable_metadata();
+  return nullptr;
+}
+
+// An object that names no namespace gets `name_space`; a fault when it names another.
+std::optional<kube::Diagnostic> GiveNamespace(kube::ManifestObject& object,
+                                              const std::string& name_space) {
+  metav1::ObjectMeta* meta = MetaOf(object);
+  if (meta == nullptr || name_space.empty() || meta->namespace_() == name_space) return {};
+  if (meta->namespace_().empty()) {
+    meta->set_namespace_(name_space);
+    return {};
+  }
+  return object.At("metadata.namespace",
+                   StrCat("the namespace from the provided object \"", meta->namespace_(),
+                          "\" does not match the namespace \"", name_space,
+                          "\". You must pass '--namespace=", meta->namespace_(),
+                          "' to perform this operation."));
+}
+
 // Every fault of every document at once; objects only when there is none.
-Result<std::vector<Planned>> ReadObjects(const std::string& manifest, const std::string& origin) {
+Result<std::vector<Planned>> ReadObjects(const std::string& manifest, const std::string& origin,
+                                         const std::string& name_space) {
   kube::Manifest parsed = kube::ReadManifest(origin, manifest);
   std::vector<kube::Diagnostic> faults = parsed.diagnostics;
   std::vector<Planned> planned;
-  for (const kube::ManifestObject& object : parsed.objects) {
+  for (kube::ManifestObject& object : parsed.objects) {
+    if (auto fault = GiveNamespace(object, name_space)) faults.push_back(std::move(*fault));
     const std::optional<Identity> identity = IdentityOf(object);
     if (!identity) {
       faults.push_back(
@@ -201,9 +226,10 @@ Result<void> ManifestEditor::Recover() {
 }
 
 Result<std::vector<EditedObject>> ManifestEditor::Apply(const std::string& manifest,
-                                                        const std::string& origin, bool dry_run) {
+                                                        const std::string& origin, bool dry_run,
+                                                        const std::string& name_space) {
   const std::lock_guard hold(mutex_);
-  ASSIGN_OR_RETURN(std::vector<Planned> planned, ReadObjects(manifest, origin));
+  ASSIGN_OR_RETURN(std::vector<Planned> planned, ReadObjects(manifest, origin, name_space));
   ASSIGN_OR_RETURN(const DirFd directory, sys::MakeDirs(AT_FDCWD, directory_, 0755));
   ASSIGN_OR_RETURN(const std::vector<Defined> defined, ReadDirectory(directory.get()));
   for (Planned& next : planned) {

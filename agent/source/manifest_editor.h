@@ -35,9 +35,10 @@ class ManifestEditor {
   // Every object of `manifest` (YAML or JSON, several documents allowed). All are checked before
   // the first is written: kInvalidArgument with every error of every document, prefixed by `origin`
   // ("web.yaml:3:5: …"); kConflict naming the file when an object is somebody else's file.
-  // `dry_run` checks and reports what would happen.
+  // `dry_run` checks and reports what would happen. `name_space`, where it is given, is that of
+  // objects that name none, and the only one that others may name.
   Result<std::vector<EditedObject>> Apply(const std::string& manifest, const std::string& origin,
-                                          bool dry_run = false);
+                                          bool dry_run = false, const std::string& name_space = "");
 
   // `kind` as in EditedObject; a pod's `name` with or without the node's suffix. kNotFound;
   // kConflict naming a foreign file; kInvalidArgument for a kind that no manifest file holds.

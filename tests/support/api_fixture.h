@@ -95,15 +95,15 @@ class ApiFixture : public ::testing::Test {
         .images = images_,
         .clock = clock_,
         .instance = instance,
-        .apply = [this](const std::string& manifest, const std::string& origin,
-                        bool) -> Result<std::vector<EditedObject>> {
+        .apply = [this](const std::string& manifest, const std::string& origin, bool,
+                        const std::string& ns) -> Result<std::vector<EditedObject>> {
           const std::lock_guard lock(mutex_);
           applied_.push_back(manifest);
           if (manifest.starts_with("bad")) {
             return InvalidArgument(origin + ":1:1: not a manifest");
           }
-          return std::vector<EditedObject>{
-              {"Pod", "default", "web", "pod-default-web.yaml", EditOutcome::kCreated}};
+          return std::vector<EditedObject>{{"Pod", ns.empty() ? "default" : ns, "web",
+                                            "pod-default-web.yaml", EditOutcome::kCreated}};
         },
         .delete_object = [this](const std::string& kind, const std::string& object_namespace,
                                 const std::string& name) -> Result<EditedObject> {

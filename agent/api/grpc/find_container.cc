@@ -2,8 +2,11 @@
 #include "agent/api/grpc/find_container.h"
 
 #include <algorithm>
+#include <type_traits>
 #include <vector>
 
+#include "agent/kube/containers_of.h"
+#include "agent/kube/restart_policy.h"
 #include "agent/pod/state/paths.h"
 #include "holdfast/base/strings.h"
 
@@ -14,16 +17,6 @@ namespace core = ::k8s::io::api::core::v1;
 
 constexpr char kDefaultContainer[] = "kubectl.kubernetes.io/default-container";
 
-std::vector<std::string> ContainerNames(const core::Pod& pod) {
-  std::vector<std::string> names;
-  for (const auto& container : pod.spec().containers()) names.push_back(container.name());
-  for (const auto& container : pod.spec().initcontainers()) names.push_back(container.name());
-  for (const auto& container : pod.spec().ephemeralcontainers()) {
-    names.push_back(container.ephemeralcontainercommon().name());
-  }
-  return names;
-}
-
 std::string Join(const std::vector<std::string>& names) {
   std::string text;
   for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
@@ -32,13 +25,6 @@ std::string Join(const std::vector<std::string>& names) {
 
 std::string Quoted(const std::string& container, const core::Pod& pod) {
   return StrCat("container \"", container, "\" in pod \"", pod.metadata().name(), "\"");
-}
-
-const core::Container* InitContainer(const core::Pod& pod, const std::string& name) {
-  for (const auto& container : pod.spec().initcontainers()) {
-    if (container.name() == name) return &container;
-  }
-  return nullptr;
 }
 
 Error WaitingError(const core::ContainerStatus& status, const core::Pod& pod) {
@@ -65,7 +51,7 @@ Result<PodPtr> FindPod(const PodView& view, const std::string& pod_namespace,
 }
 
 Result<std::string> ChooseContainer(const core::Pod& pod, const std::string& requested) {
-  const std::vector<std::string> names = ContainerNames(pod);
+  const std::vector<std::string> names = kube::ContainerNames(pod);
   std::string name = requested;
   if (name.empty()) {
     const auto& annotations = pod.metadata().annotations();
@@ -85,19 +71,8 @@ Result<std::string> ChooseContainer(const core::Pod& pod, const std::string& req
   return name;
 }
 
-const core::ContainerStatus* StatusOf(const core::Pod& pod, const std::string& container) {
-  const auto& status = pod.status();
-  for (const auto* list : {&status.containerstatuses(), &status.initcontainerstatuses(),
-                           &status.ephemeralcontainerstatuses()}) {
-    for (const auto& candidate : *list) {
-      if (candidate.name() == container) return &candidate;
-    }
-  }
-  return nullptr;
-}
-
 Result<ContainerId> RunningContainer(const core::Pod& pod, const std::string& container) {
-  const core::ContainerStatus* status = StatusOf(pod, container);
+  const core::ContainerStatus* status = kube::StatusOf(pod, container);
   if (status == nullptr || !status->state().has_running()) {
     return Unavailable(Quoted(container, pod) + " is not running");
   }
@@ -108,7 +83,7 @@ Result<ContainerId> RunningContainer(const core::Pod& pod, const std::string& co
 }
 
 Result<uint32_t> LogAttempt(const core::Pod& pod, const std::string& container, bool previous) {
-  const core::ContainerStatus* status = StatusOf(pod, container);
+  const core::ContainerStatus* status = kube::StatusOf(pod, container);
   if (status == nullptr) {
     return Unavailable(Quoted(container, pod) + " is waiting to start - no logs yet");
   }
@@ -127,25 +102,30 @@ Result<uint32_t> LogAttempt(const core::Pod& pod, const std::string& container, 
   return WaitingError(*status, pod);
 }
 
-std::string LogDirectory(const core::Pod& pod, const std::string& container) {
+std::string LogDirectory(const model::Instance& instance, const core::Pod& pod,
+                         const std::string& container) {
   const auto& meta = pod.metadata();
-  return StrCat(PodPaths::LogName(meta.namespace_(), meta.name(), meta.uid()), "/", container);
+  return PodPaths(instance, PodUid(meta.uid()), meta.namespace_(), meta.name())
+      .ContainerLogs(container);
 }
 
-bool RunsNoMore(const core::Pod& pod, const std::string& container) {
+bool RunsNoMore(const core::Pod& pod, const std::string& name) {
   const std::string& phase = pod.status().phase();
   if (phase == "Succeeded" || phase == "Failed") return true;
-  const core::ContainerStatus* status = StatusOf(pod, container);
+  const core::ContainerStatus* status = kube::StatusOf(pod, name);
   if (status == nullptr || !status->state().has_terminated()) return false;
   if (pod.metadata().has_deletiontimestamp()) return true;
-  const bool succeeded = status->state().terminated().exitcode() == 0;
-  const core::Container* init = InitContainer(pod, container);
-  if (init != nullptr && init->restartpolicy() != "Always") {
-    return succeeded || pod.spec().restartpolicy() == "Never";
-  }
-  if (init != nullptr) return false;
-  if (pod.spec().restartpolicy() == "Never") return true;
-  return pod.spec().restartpolicy() == "OnFailure" && succeeded;
+  // Another container's end may bring all of them back.
+  if (kube::CouldRestartAll(pod)) return false;
+  const int32_t exit_code = status->state().terminated().exitcode();
+  bool again = false;
+  kube::ForEachContainer(pod.spec(), [&](kube::ContainerList list, const auto& container) {
+    if constexpr (std::is_same_v<decltype(container), const core::Container&>) {
+      if (container.name() != name) return;
+      again = kube::RestartsAfter(pod, container, list == kube::ContainerList::kInit, exit_code);
+    }  // an ephemeral container never restarts
+  });
+  return !again;
 }
 
 }  // namespace holdfast::agent::api

@@ -8,6 +8,7 @@
 #include "agent/pod/view.h"
 #include "holdfast/base/ids.h"
 #include "holdfast/base/result.h"
+#include "holdfast/model/instance.h"
 
 namespace holdfast::agent::api {
 
@@ -21,10 +22,6 @@ Result<PodPtr> FindPod(const PodView& view, const std::string& pod_namespace,
 Result<std::string> ChooseContainer(const k8s::io::api::core::v1::Pod& pod,
                                     const std::string& requested);
 
-// nullptr: no status yet.
-const k8s::io::api::core::v1::ContainerStatus* StatusOf(const k8s::io::api::core::v1::Pod& pod,
-                                                        const std::string& container);
-
 // The id of a running container; kUnavailable when it does not run.
 Result<ContainerId> RunningContainer(const k8s::io::api::core::v1::Pod& pod,
                                      const std::string& container);
@@ -33,11 +30,12 @@ Result<ContainerId> RunningContainer(const k8s::io::api::core::v1::Pod& pod,
 Result<uint32_t> LogAttempt(const k8s::io::api::core::v1::Pod& pod, const std::string& container,
                             bool previous);
 
-// <ns>_<pod>_<uid>/<container>, below the pod log directory
-std::string LogDirectory(const k8s::io::api::core::v1::Pod& pod, const std::string& container);
+// Of the container, below the pod log directory (agent/pod/state/paths.h).
+std::string LogDirectory(const model::Instance& instance, const k8s::io::api::core::v1::Pod& pod,
+                         const std::string& container);
 
 // True when this container's present or last run is its last: the pod is over, or the container has
-// ended and its restart policy lets it be.
+// ended and its restart policies (agent/kube/restart_policy.h) let it be.
 bool RunsNoMore(const k8s::io::api::core::v1::Pod& pod, const std::string& container);
 
 }  // namespace holdfast::agent::api

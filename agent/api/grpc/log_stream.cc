@@ -93,9 +93,10 @@ class LogReadStream final : public grpc::ServerWriteReactor<v1::LogsResponse>,
       if (request_.tail_lines() < 0) return InvalidArgument("tail_lines: must not be negative");
       filter.tail_lines = request_.tail_lines();
     }
-    ASSIGN_OR_RETURN(DirFd directory, WithContext(sys::OpenDirBelow(core_.deps.instance.pod_log_dir,
-                                                                    LogDirectory(*pod, container_)),
-                                                  "log directory"));
+    const model::Instance& instance = core_.deps.instance;
+    const std::string below = LogDirectory(instance, *pod, container_);
+    ASSIGN_OR_RETURN(DirFd directory,
+                     WithContext(sys::OpenDirBelow(instance.pod_log_dir, below), "log directory"));
     if (request_.follow()) RETURN_IF_ERROR(WatchForChanges(directory.get(), pod));
     ASSIGN_OR_RETURN(LogCursor cursor, LogCursor::Open(std::move(directory), attempt, filter));
     cursor_.emplace(std::move(cursor));

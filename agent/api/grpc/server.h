@@ -39,7 +39,8 @@ struct ApiDependencies {
   model::Instance instance;
   // ManifestEditor::Apply and ::Delete. Thread-safe; may block.
   std::function<Result<std::vector<EditedObject>>(const std::string& manifest,
-                                                  const std::string& origin, bool dry_run)>
+                                                  const std::string& origin, bool dry_run,
+                                                  const std::string& name_space)>
       apply;
   std::function<Result<EditedObject>(const std::string& kind, const std::string& object_namespace,
                                      const std::string& name)>

@@ -77,7 +77,8 @@ grpc::ServerUnaryReactor* NodeAgentService::Apply(grpc::CallbackServerContext* c
         }
         const std::string origin = request->origin().empty() ? "manifest" : request->origin();
         ASSIGN_OR_RETURN(const std::vector<EditedObject> edited,
-                         core_.deps.apply(request->manifest(), origin, request->dry_run()));
+                         core_.deps.apply(request->manifest(), origin, request->dry_run(),
+                                          request->namespace_()));
         HOLDFAST_PAUSE_POINT("api.apply.written");
         for (const EditedObject& object : edited) FillEdited(object, *response->add_objects());
         if (!request->dry_run()) Announce(core_.deps);

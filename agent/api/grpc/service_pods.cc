@@ -5,10 +5,11 @@
 #include <utility>
 
 #include "agent/api/grpc/find_container.h"
-#include "agent/api/grpc/label_selector.h"
 #include "agent/api/grpc/service.h"
 #include "agent/api/grpc/status_map.h"
 #include "agent/api/grpc/watch_stream.h"
+#include "agent/kube/containers_of.h"
+#include "agent/kube/label_selector.h"
 #include "k8s/core/v1/node.pb.h"
 
 namespace holdfast::agent::api {
@@ -18,16 +19,11 @@ namespace core = ::k8s::io::api::core::v1;
 
 // Environment variables may hold secrets; a viewer sees none.
 void HideEnvironment(core::Pod& pod) {
-  const auto clear = [](auto& container) {
+  const auto clear = [](kube::ContainerList /*list*/, auto& container) {
     container.clear_env();
     container.clear_envfrom();
   };
-  core::PodSpec& spec = *pod.mutable_spec();
-  for (auto& container : *spec.mutable_containers()) clear(container);
-  for (auto& container : *spec.mutable_initcontainers()) clear(container);
-  for (auto& container : *spec.mutable_ephemeralcontainers()) {
-    clear(*container.mutable_ephemeralcontainercommon());
-  }
+  kube::ForEachContainer(*pod.mutable_spec(), clear);
 }
 
 void CopyPod(const core::Pod& from, bool with_environment, core::Pod& to) {
@@ -58,7 +54,8 @@ grpc::ServerUnaryReactor* NodeAgentService::ListPods(grpc::CallbackServerContext
                                                      const v1::ListPodsRequest* request,
                                                      v1::ListPodsResponse* response) {
   return Answer(context, Method::kListPods, *response, [&]() -> Result<void> {
-    ASSIGN_OR_RETURN(const LabelSelector selector, LabelSelector::Parse(request->label_selector()));
+    ASSIGN_OR_RETURN(const kube::LabelSelector selector,
+                     kube::LabelSelector::Parse(request->label_selector()));
     for (const PodPtr& pod : core_.deps.pods.ListPods()) {
       if (!InNamespace(request->namespace_(), pod->metadata().namespace_())) continue;
       if (!selector.Matches(pod->metadata().labels())) continue;
@@ -83,7 +80,7 @@ grpc::ServerWriteReactor<v1::PodChange>* NodeAgentService::WatchPods(
     grpc::CallbackServerContext* context, const v1::WatchPodsRequest* request) {
   using Refused = RefusedStream<grpc::ServerWriteReactor<v1::PodChange>>;
   if (const auto refusal = Refusal(*context, Method::kWatchPods)) return new Refused(*refusal);
-  auto selector = LabelSelector::Parse(request->label_selector());
+  auto selector = kube::LabelSelector::Parse(request->label_selector());
   if (!selector) return new Refused(ToStatus(selector.error()));
   const auto filter = [wanted = *request, selector = std::move(*selector)](const PodPtr& pod) {
     const auto& meta = pod->metadata();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Services: reads of what the service proxy knows.
 #include "agent/api/grpc/explain_service.h"
-#include "agent/api/grpc/label_selector.h"
 #include "agent/api/grpc/service.h"
+#include "agent/kube/label_selector.h"
 #include "agent/proxy/service_view.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/service.pb.h"
@@ -28,7 +28,8 @@ grpc::ServerUnaryReactor* NodeAgentService::ListServices(grpc::CallbackServerCon
                                                          const v1::ListServicesRequest* request,
                                                          v1::ListServicesResponse* response) {
   return Answer(context, Method::kListServices, *response, [&]() -> Result<void> {
-    ASSIGN_OR_RETURN(const LabelSelector selector, LabelSelector::Parse(request->label_selector()));
+    ASSIGN_OR_RETURN(const kube::LabelSelector selector,
+                     kube::LabelSelector::Parse(request->label_selector()));
     for (const ServicePtr& service : core_.deps.services.ListServices()) {
       if (!InNamespace(request->namespace_(), service->metadata().namespace_())) continue;
       if (selector.Matches(service->metadata().labels())) *response->add_services() = *service;

@@ -1,30 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pod/decide/spec_containers.h"
 
-#include <algorithm>
 #include <charconv>
 #include <cstring>
 
+#include "agent/kube/pod_resources.h"
+#include "agent/kube/restart_policy.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
 namespace {
-
-constexpr char kRestartAll[] = "RestartAllContainers";
-
-bool Matches(const corev1::ContainerRestartRule& rule, int32_t exit_code) {
-  const auto& codes = rule.exitcodes();
-  const bool listed =
-      std::find(codes.values().begin(), codes.values().end(), exit_code) != codes.values().end();
-  return codes.operator_() == "NotIn" ? !listed : listed;
-}
-
-const corev1::ContainerRestartRule* FirstMatch(const corev1::Container& c, int32_t exit_code) {
-  for (const corev1::ContainerRestartRule& rule : c.restartpolicyrules()) {
-    if (Matches(rule, exit_code)) return &rule;
-  }
-  return nullptr;
-}
 
 // Decimal digits only; -1 otherwise.
 int ParseNumber(std::string_view text) {
@@ -51,35 +36,20 @@ int RealTimeSignal(std::string_view name) {
 std::vector<SpecContainer> ContainersOf(const corev1::Pod& pod) {
   std::vector<SpecContainer> list;
   for (const corev1::Container& c : pod.spec().initcontainers()) {
-    list.push_back({&c, c.restartpolicy() == "Always" ? Role::kSidecar : Role::kInit});
+    list.push_back({&c, kube::IsSidecar(c) ? Role::kSidecar : Role::kInit});
   }
   for (const corev1::Container& c : pod.spec().containers()) list.push_back({&c, Role::kMain});
   return list;
 }
 
 bool RestartsAllAfter(const SpecContainer& container, int32_t exit_code) {
-  const auto* rule = FirstMatch(*container.spec, exit_code);
-  return rule != nullptr && rule->action() == kRestartAll;
+  return kube::RestartsAllAfter(*container.spec, exit_code);
 }
 
-bool CouldRestartAll(const corev1::Pod& pod) {
-  for (const SpecContainer& c : ContainersOf(pod)) {
-    for (const auto& rule : c.spec->restartpolicyrules()) {
-      if (rule.action() == kRestartAll) return true;
-    }
-  }
-  return false;
-}
+bool CouldRestartAll(const corev1::Pod& pod) { return kube::CouldRestartAll(pod); }
 
 bool RestartsAfter(const corev1::Pod& pod, const SpecContainer& container, int32_t exit_code) {
-  if (container.role == Role::kSidecar) return true;
-  // Both actions bring it back.
-  if (FirstMatch(*container.spec, exit_code) != nullptr) return true;
-  const std::string& own = container.spec->restartpolicy();
-  const std::string& policy = own.empty() ? pod.spec().restartpolicy() : own;
-  if (policy == "Never") return false;
-  if (policy == "OnFailure" || container.role == Role::kInit) return exit_code != 0;
-  return true;
+  return kube::RestartsAfter(pod, *container.spec, container.in_init_list(), exit_code);
 }
 
 std::chrono::seconds GracePeriod(const corev1::Pod& pod) {

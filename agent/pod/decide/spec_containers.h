@@ -28,14 +28,9 @@ struct SpecContainer {
 // Init containers in order, then the main ones.
 std::vector<SpecContainer> ContainersOf(const corev1::Pod& pod);
 
-// Whether a container that ended so is to be started again: its restartPolicyRules (first match),
-// else its own restartPolicy, else the pod's (Always is OnFailure for init containers).
+// agent/kube/restart_policy.h, for a container with its part.
 bool RestartsAfter(const corev1::Pod& pod, const SpecContainer& container, int32_t exit_code);
-
-// Whether a container that ended so takes all others of the pod with it, to run from the beginning
-// again: action RestartAllContainers of the first rule that matches.
 bool RestartsAllAfter(const SpecContainer& container, int32_t exit_code);
-// Whether any container of the pod has such a rule.
 bool CouldRestartAll(const corev1::Pod& pod);
 
 // The pod's own grace period for a stop that nobody gave one for.

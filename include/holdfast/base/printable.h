@@ -33,6 +33,18 @@ inline size_t CharacterLength(std::string_view text) {
   return 0;
 }
 
+// Marks that change the order in which a terminal shows what follows, and Unicode's own line ends:
+// what is read would not be what is there. The character's number, 0 when it is none of them.
+inline unsigned HiddenMark(std::string_view character) {
+  const auto byte = [character](size_t i) { return static_cast<unsigned char>(character[i]); };
+  if (character.size() == 2) return byte(0) == 0xD8 && byte(1) == 0x9C ? 0x061C : 0;
+  if (character.size() != 3 || byte(0) != 0xE2 || byte(1) < 0x80 || byte(1) > 0x81) return 0;
+  const unsigned code = 0x2000 | (byte(1) & 0x3Fu) << 6u | (byte(2) & 0x3Fu);
+  const bool mark = code == 0x200E || code == 0x200F || (code >= 0x2028 && code <= 0x202E) ||
+                    (code >= 0x2066 && code <= 0x2069);
+  return mark ? code : 0;
+}
+
 inline void AppendHex(unsigned byte, std::string_view prefix, std::string& out) {
   constexpr char kDigits[] = "0123456789abcdef";
   out += prefix;
@@ -44,8 +56,9 @@ inline void AppendHex(unsigned byte, std::string_view prefix, std::string& out) 
 
 enum class Lines : uint8_t { kOne, kMany };
 
-// C0 control characters but the tab, and DEL, as "\n", "\r" or "\x1b"; C1 as "\u009b"; bytes that
-// are no UTF-8 as "\xff"; everything else as it is. Lines::kMany leaves newlines alone.
+// C0 control characters but the tab, and DEL, as "\n", "\r" or "\x1b"; C1, marks of direction and
+// Unicode's line ends as "\u009b" and "\u202e"; bytes that are no UTF-8 as "\xff"; everything else
+// as it is. Lines::kMany leaves newlines alone.
 inline std::string Printable(std::string_view text, Lines lines = Lines::kOne) {
   using namespace printable_internal;
   std::string out;
@@ -56,6 +69,9 @@ inline std::string Printable(std::string_view text, Lines lines = Lines::kOne) {
     const bool kept_newline = first == '\n' && lines == Lines::kMany;
     if (length == 2 && first == 0xC2 && static_cast<unsigned char>(text[1]) < 0xA0) {
       AppendHex(static_cast<unsigned char>(text[1]), "\\u00", out);
+    } else if (const unsigned mark = HiddenMark(text.substr(0, length)); mark != 0) {
+      AppendHex(mark >> 8u, "\\u", out);
+      AppendHex(mark & 0xFFu, "", out);
     } else if (length > 1 || first == '\t' || kept_newline) {
       out += text.substr(0, length);
     } else if (first == '\n') {

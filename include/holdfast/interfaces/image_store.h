@@ -55,13 +55,15 @@ class ImageStore {
   virtual Result<Image> Get(const std::string& reference) = 0;
   virtual Result<std::vector<Image>> List() = 0;
   // docker-archive, OCI layout as tar, or a plain root tar, each plain or gzip or zstd. `fd` is
-  // read to its end, so it may be a pipe. Returns what was added. On failure nothing has changed.
+  // read to its end, so it may be a pipe. Returns what was added; the names of each are those that
+  // the import gave. On failure nothing has changed.
   virtual Result<std::vector<Image>> Import(int fd, const ImportOptions& options) = 0;
   // OCI layout as a directory.
   virtual Result<std::vector<Image>> ImportDirectory(int dir_fd, const ImportOptions& options) = 0;
   // Writes an OCI layout tar that docker, podman and ourselves can read.
   virtual Result<void> Export(const std::string& reference, int fd) = 0;
-  // Removes one name; the content goes when nothing names it. kConflict while `in_use` says so.
+  // Removes one name; the content goes when nothing names it. kConflict while `in_use` says so,
+  // kInvalidArgument for a prefix of an id below 12 digits.
   virtual Result<void> Remove(const std::string& reference) = 0;
 };
 

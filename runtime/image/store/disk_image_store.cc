@@ -36,6 +36,15 @@ Result<UniqueFd> LockStore(int root, const std::string& path) {
   return lock;
 }
 
+// As many as lists of images show.
+constexpr size_t kShownIdDigits = 12;
+
+// An id's digits without "sha256:".
+std::string_view HexText(const std::string& text) {
+  constexpr std::string_view kScheme = "sha256:";
+  return std::string_view(text).substr(text.starts_with(kScheme) ? kScheme.size() : 0);
+}
+
 bool IsHexText(std::string_view text) {
   return !text.empty() && text.size() <= 64 && std::all_of(text.begin(), text.end(), [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
@@ -104,6 +113,11 @@ class DiskImageStore::Impl {
     std::optional<Ingest> trash;  // emptied after the lock is given up
     const std::lock_guard hold(mutex_);
     ASSIGN_OR_RETURN(const Found found, Find(reference));
+    if (!found.by_name && HexText(reference).size() < kShownIdDigits) {
+      return InvalidArgument(StrCat("\"", reference, "\" is the beginning of the id of an image, ",
+                                    "and too short to remove it by: give its name, or ",
+                                    kShownIdDigits, " digits"));
+    }
     const size_t named = CountNames(found.id);
     const bool last = !found.by_name || found.names.size() == named;
     if (last) {
@@ -193,8 +207,7 @@ class DiskImageStore::Impl {
 
   // Names win over ids, so that an image called "cafe" can be had; a whole id is never a name.
   Result<Found> Find(const std::string& text) const {
-    const std::string_view hex =
-        text.starts_with("sha256:") ? std::string_view(text).substr(7) : std::string_view(text);
+    const std::string_view hex = HexText(text);
     if (IsHexText(hex) && (hex.size() == 64 || hex.size() != text.size())) return FindId(hex);
     const auto reference = ParseReference(text);
     if (!reference) return reference.error();
@@ -269,7 +282,14 @@ class DiskImageStore::Impl {
     for (const PreparedImage& image : importer.images()) {
       RETURN_IF_ERROR(Record(image));
     }
-    for (const PreparedImage& image : importer.images()) added.push_back(Describe(image.staged.id));
+    for (const PreparedImage& image : importer.images()) {
+      added.push_back(Describe(image.staged.id));
+      // Not those that it had before.
+      std::erase_if(added.back().repo_tags, [&](const std::string& name) {
+        const auto& given = image.staged.names;
+        return std::find(given.begin(), given.end(), name) == given.end();
+      });
+    }
     return added;
   }
 

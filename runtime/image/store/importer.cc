@@ -10,6 +10,7 @@
 #include "holdfast/sys/files.h"
 #include "runtime/image/content/copy.h"
 #include "runtime/image/content/digest.h"
+#include "runtime/image/store/given_config.h"
 #include "runtime/image/store/reference.h"
 
 namespace holdfast::runtime {
@@ -24,6 +25,8 @@ Importer::Importer(const Unpacker& unpacker, const LayerStore& layers, Ingest in
     : unpacker_(unpacker), layers_(layers), ingest_(std::move(ingest)) {}
 
 Result<void> Importer::FromStream(int fd, const ImportOptions& options) {
+  // Before a byte of a large archive is read.
+  if (options.config) RETURN_IF_ERROR(CheckGivenConfig(*options.config));
   ASSIGN_OR_RETURN(UniqueFd source, ingest_.Create(kSource));
   const ImageLimits& limits = unpacker_.limits();
   auto copied = CopyIntoStore(fd, source.get(), limits.archive_bytes, limits.reserve);

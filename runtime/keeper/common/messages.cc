@@ -27,7 +27,8 @@ Error Unreadable(std::string_view what) {
 Error LaunchFailure::ToError() const {
   Code code = sys_errno != 0 ? CodeFromErrno(sys_errno) : Code::kInternal;
   if (step == "keeper" && sys_errno == 0) code = Code::kUnavailable;
-  return Error(code, StrCat(step, ": ", text));
+  const std::string head = StrCat(step, ": ");
+  return Error(code, text.starts_with(head) ? text : head + text);  // exec's texts begin so
 }
 
 std::string EncodeLaunch(const StartRecord& start) {

@@ -12,6 +12,7 @@
 
 #include <condition_variable>
 #include <csignal>
+#include <set>
 
 #include "k8s/core/v1/service.pb.h"
 #include "k8s/discovery/v1/endpoint_slice.pb.h"
@@ -167,6 +168,111 @@ TEST_F(HoldctlTest, DeletesManyTogetherAndTellsInOrder) {
   EXPECT_EQ(Run("delete pod web b --no-wait").code, 0);
 }
 
+// Records what an agent is asked to delete, and lets it all go.
+class DeletingTest : public HoldctlTest {
+ protected:
+  void SetUp() override {
+    HoldctlTest::SetUp();
+    if (IsSkipped()) return;
+    server_.reset();
+    auto dependencies = Dependencies();
+    dependencies.delete_object = [this](const std::string& kind, const std::string& ns,
+                                        const std::string& name) -> Result<EditedObject> {
+      const std::lock_guard lock(mutex_);
+      asked_.insert(kind + " " + ns + "/" + name);
+      return EditedObject{kind, ns, name, name + ".yaml", EditOutcome::kDeleted};
+    };
+    dependencies.set_deletion_grace = [this](const PodUid& uid,
+                                             std::chrono::seconds grace) -> Result<void> {
+      const std::lock_guard lock(mutex_);
+      asked_.insert(uid.value + " in " + std::to_string(grace.count()) + "s");
+      return {};
+    };
+    dependencies.apply = [this](const std::string&, const std::string&, bool,
+                                const std::string& ns) -> Result<std::vector<EditedObject>> {
+      const std::lock_guard lock(mutex_);
+      asked_.insert("apply to \"" + ns + "\"");
+      return std::vector<EditedObject>();
+    };
+    auto started = ApiServer::Start(std::move(dependencies), options_);
+    ASSERT_TRUE(started.has_value()) << started.error().message();
+    server_ = std::move(*started);
+    auto shop = std::make_shared<corev1::Service>();
+    shop->mutable_metadata()->set_name("shop");
+    shop->mutable_metadata()->set_namespace_("default");
+    services_.services = {shop};
+  }
+
+  // What a command has made the agent delete.
+  std::set<std::string> AskedBy(const std::string& arguments, int code = 0) {
+    {
+      const std::lock_guard lock(mutex_);
+      asked_.clear();
+    }
+    const Ran ran = Run(arguments);
+    EXPECT_EQ(ran.code, code) << arguments << ": " << ran.out << ran.err;
+    const std::lock_guard lock(mutex_);
+    return asked_;
+  }
+
+  using Asked = std::set<std::string>;
+  Asked asked_;
+};
+
+TEST_F(DeletingTest, OnlyWhatWasNamedGoes) {
+  EXPECT_EQ(AskedBy("delete service --all"), Asked{"Service default/shop"});
+  EXPECT_EQ(AskedBy("delete svc --all"), Asked{"Service default/shop"});
+  EXPECT_EQ(AskedBy("delete pods,services --all --no-wait"),
+            (Asked{"Pod default/web-node1", "Service default/shop"}));
+  EXPECT_EQ(AskedBy("delete all --all --no-wait"),
+            (Asked{"Pod default/web-node1", "Service default/shop"}));
+  EXPECT_EQ(AskedBy("delete pod/web svc/shop --no-wait"),
+            (Asked{"Pod default/web", "Service default/shop"}));
+  EXPECT_EQ(AskedBy("delete pods -l app=web-node1 --no-wait"), Asked{"Pod default/web-node1"});
+  EXPECT_EQ(AskedBy("delete pods -l app=none"), Asked());
+  EXPECT_EQ(AskedBy("-n empty delete pods --all"), Asked());
+  for (const char* words :
+       {"deployment --all", "web --all", "foo web", "deployment web", "pods,foo --all",
+        "svc shop --all", "pod/web --all", "pod web -l app=x", "nodes --all", "events --all",
+        "endpoints shop", "pod", "web", "--all", "-l app=web-node1", "pods --all -l app=x",
+        "pod/web shop", "-A pod web"}) {
+    EXPECT_EQ(AskedBy(std::string("delete ") + words, 1), Asked()) << words;
+  }
+  EXPECT_EQ(Run("delete foo --all").err,
+            "error: the server doesn't have a resource type \"foo\"; there are pods, services, "
+            "endpoints, endpointslices, events, nodes and images\n");
+  EXPECT_EQ(Run("delete pod").err, "error: resource(s) were provided, but no name was specified\n");
+}
+
+TEST_F(DeletingTest, APodThatIsEndingIsAskedForAgain) {
+  auto ending = RunningPod("web-node1", "uid-web");
+  ending.mutable_metadata()->mutable_deletiontimestamp()->set_seconds(1);
+  pods_.SetPod(ending);
+  EXPECT_EQ(AskedBy("delete pod web --grace-period=0 --force --no-wait"),
+            (Asked{"Pod default/web", "uid-web in 0s"}));
+  // To kill at once is a matter of --force, as with kubectl.
+  EXPECT_EQ(AskedBy("delete pod web --grace-period=0 --no-wait"),
+            (Asked{"Pod default/web", "uid-web in 1s"}));
+  EXPECT_EQ(AskedBy("delete pod web --grace-period=5 --force", 1), Asked());
+  EXPECT_EQ(AskedBy("delete pod web --grace-period=5 --now", 1), Asked());
+}
+
+TEST_F(DeletingTest, ApplyAndDeleteOfAFileMeanTheSameNamespace) {
+  std::ofstream(root_ + "/pod.yaml") << "apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: "
+                                        "{containers: [{name: c, image: i}]}\n";
+  std::ofstream(root_ + "/prod.yaml")
+      << "apiVersion: v1\nkind: Pod\nmetadata: {name: x, namespace: prod}\n"
+         "spec: {containers: [{name: c, image: i}]}\n";
+  const std::string file = " -f " + root_ + "/pod.yaml";
+  EXPECT_EQ(AskedBy("apply" + file), Asked{"apply to \"\""});
+  EXPECT_EQ(AskedBy("apply -n other" + file), Asked{"apply to \"other\""});
+  EXPECT_EQ(AskedBy("delete" + file), Asked{"Pod default/x"});
+  EXPECT_EQ(AskedBy("delete -n other" + file), Asked{"Pod other/x"});
+  const std::string elsewhere = " -f " + root_ + "/prod.yaml";
+  EXPECT_EQ(AskedBy("delete" + elsewhere), Asked{"Pod prod/x"});
+  EXPECT_EQ(AskedBy("delete -n other" + elsewhere, 1), Asked());
+}
+
 TEST_F(HoldctlTest, SaysThatThereAreTooManyConnections) {
   server_.reset();
   options_.connections_per_uid = 2;
@@ -192,6 +298,23 @@ TEST_F(HoldctlTest, SaysThatThereAreTooManyConnections) {
   (void)watch_second->Finish();
 }
 
+TEST_F(HoldctlTest, AWaitForNobodyIsAFailure) {
+  for (const char* words : {"pod --all", "pod -l app=none"}) {
+    const Ran ran = Run(std::string("-n empty wait --for=condition=Ready ") + words);
+    EXPECT_EQ(ran.code, 1) << words;
+    EXPECT_EQ(ran.err, "error: no matching resources found\n");
+  }
+  EXPECT_EQ(Run("-n empty wait --for=delete pod --all").code, 0);
+  EXPECT_EQ(Run("wait --for=condition=Ready pod").err,
+            "error: resource(s) were provided, but no name was specified\n");
+  EXPECT_EQ(Run("wait --for=condition=Ready pod -l app=web-node1").out,
+            "pod/web-node1 condition met\n");
+  EXPECT_EQ(Run("wait --for=condition=Ready service/web").err,
+            "error: services cannot be waited for; pods can\n");
+  EXPECT_TRUE(Run("wait --for=condition=Ready deployment/web")
+                  .err.starts_with("error: the server doesn't have a resource type"));
+}
+
 TEST_F(HoldctlTest, Waits) {
   EXPECT_EQ(Run("wait --for=condition=Ready pod/web --timeout=5s").out, "pod/web condition met\n");
   const Ran late = Run("wait --for=condition=Gone web --timeout=1s");
@@ -210,6 +333,19 @@ TEST_F(HoldctlTest, ImportsListsAndExportsImages) {
   EXPECT_EQ(Run("image export app:1 -o " + root_ + "/copy.tar").code, 0);
   EXPECT_EQ(ReadText(root_ + "/copy.tar"), "archive");
   EXPECT_EQ(Run("image rm app:1").out, "image \"app:1\" removed\n");
+}
+
+TEST_F(HoldctlTest, ImportsOnlyWhatHasAnEnd) {
+  std::ofstream(root_ + "/empty.tar").close();
+  EXPECT_EQ(Run("image import " + root_ + "/empty.tar").err,
+            "error: " + root_ + "/empty.tar: the file is empty\n");
+  for (const char* device : {"/dev/zero", "/dev/null"}) {
+    const Ran ran = Run(std::string("image import ") + device);
+    EXPECT_EQ(ran.code, 1);
+    EXPECT_NE(ran.err.find("no regular file"), std::string::npos) << ran.err;
+  }
+  EXPECT_TRUE(images_.List()->empty());
+  EXPECT_EQ(Run("image import - --name app:2 < " + program_).code, 0);
 }
 
 TEST_F(HoldctlTest, CompletionScriptsAreScripts) {
@@ -239,6 +375,128 @@ TEST_F(HoldctlTest, AnUnknownCommandIsNamed) {
   const Ran ran = Run("foo --bar");
   EXPECT_EQ(ran.code, 2);
   EXPECT_TRUE(ran.err.starts_with("error: unknown command \"foo\" for \"holdctl\"")) << ran.err;
+  const Ran pull = Run("image pull nginx");
+  EXPECT_EQ(pull.code, 2);
+  EXPECT_EQ(pull.err,
+            "error: unknown command \"pull\" for \"holdctl image\"\n"
+            "See 'holdctl image --help' for usage.\n");
+}
+
+TEST_F(HoldctlTest, HelpsAndTellsItsVersion) {
+  EXPECT_EQ(Run("help get").out, Run("get --help").out);
+  EXPECT_EQ(Run("help image ls").out, Run("image ls --help").out);
+  EXPECT_EQ(Run("help").out, Run("--help").out);
+  EXPECT_NE(Run("help get").out.find("--selector"), std::string::npos);
+  EXPECT_EQ(Run("help foo").code, 2);
+  for (const char* flag : {"-v", "--version"}) EXPECT_EQ(Run(flag).out, "Client Version: 0.1.0\n");
+}
+
+TEST_F(HoldctlTest, ShortOptionsTakeAnEqualsSign) {
+  EXPECT_EQ(Run("get pods -n=default -o=name -l=app=web-node1").out, "pod/web-node1\n");
+  EXPECT_EQ(Run("get pod web -o=jsonpath={.status.podIP}").out, "10.88.0.5");
+  EXPECT_EQ(Run("get pods -n=empty").err, "No resources found in empty namespace.\n");
+}
+
+TEST_F(HoldctlTest, AWriteThatFailsIsAFailure) {
+  std::ofstream(LogPath("web-node1", "uid-web")) << "2026-11-21T07:19:31.5Z stdout F one\n";
+  for (const char* words :
+       {"get pods", "get pods -o yaml", "get pods -o name", "describe pod web", "logs web",
+        "exec web -- echo hello", "version", "version --client -o json", "completion bash",
+        "--help", "check --repair", "get node -o jsonpath={.kind}"}) {
+    const Ran ran = Run(std::string(words) + " > /dev/full");
+    EXPECT_EQ(ran.code, 1) << words;
+    EXPECT_TRUE(ran.err.ends_with("error: write stdout: no space left on device\n"))
+        << words << ran.err;
+  }
+  // One that would go on and on ends.
+  EXPECT_EQ(Run("get pods -w > /dev/full").code, 1);
+  EXPECT_EQ(Run("logs -f web > /dev/full").code, 1);
+}
+
+TEST_F(HoldctlTest, ShowsSeveralKindsAtOnce) {
+  auto shop = std::make_shared<corev1::Service>();
+  shop->mutable_metadata()->set_name("shop");
+  shop->mutable_metadata()->set_namespace_("default");
+  services_.services = {shop};
+  const auto names = [this](const std::string& words) {
+    return Run("get " + words + " --no-headers | awk '{print $1}' | tr '\\n' ' '").out;
+  };
+  const std::string both = "pod/web-node1  service/shop ";  // an empty line between
+  EXPECT_EQ(names("pods,svc"), both);
+  EXPECT_EQ(names("all"), both);
+  EXPECT_EQ(names("po/web svc/shop"), both);
+  EXPECT_EQ(names("pods"), "web-node1 ");
+  EXPECT_EQ(Run("get pods,svc -o name").out, "pod/web-node1\nservice/shop\n");
+  EXPECT_EQ(Run("get pods,svc -o jsonpath='{.items[*].kind}'").out, "Pod Service");
+  EXPECT_EQ(Run("get svc/shop -o jsonpath={.kind}").out, "Service");
+  EXPECT_EQ(Run("get pods --show-labels -L app --no-headers | awk '{print $(NF-1),$NF}'").out,
+            "web-node1 app=web-node1\n");
+  EXPECT_EQ(Run("get pods -o custom-columns=N:.metadata.name,IP:.status.podIP").out,
+            "N           IP\nweb-node1   10.88.0.5\n");
+  EXPECT_EQ(Run("get pods --field-selector status.phase!=Running").err,
+            "No resources found in default namespace.\n");
+  EXPECT_EQ(Run("get pods --field-selector status.nope=1").code, 1);
+  pods_.SetPod(RunningPod("a-node1", "uid-a"));
+  EXPECT_EQ(names("pods --sort-by=.metadata.uid"), "a-node1 web-node1 ");
+  EXPECT_EQ(names("pods --sort-by=.status.containerStatuses[0].containerID"), "a-node1 web-node1 ");
+  for (const char* refused :
+       {"pods,svc -w", "svc -w", "pod web -l a=b", "images,pods", "pod -A web", "deploy",
+        "pods svc/shop", "pods --sort-by=.nope", "images -l a=b"}) {
+    EXPECT_EQ(Run(std::string("get ") + refused).code, 1) << refused;
+  }
+}
+
+TEST_F(HoldctlTest, EndpointsAsDocumentsAreAlwaysAList) {
+  auto slice = std::make_shared<discoveryv1::EndpointSlice>();
+  slice->mutable_metadata()->set_namespace_("default");
+  slice->mutable_metadata()->set_name("shop-x");
+  (*slice->mutable_metadata()->mutable_labels())["kubernetes.io/service-name"] = "shop";
+  slice->set_addresstype("IPv4");
+  slice->add_endpoints()->add_addresses("10.88.0.5");
+  services_.slices = {slice};
+  for (const char* words : {"endpoints", "endpoints shop"}) {
+    EXPECT_EQ(Run(std::string("get ") + words + " -o jsonpath='{.kind}{.items[*].kind}'").out,
+              "ListEndpointSlice")
+        << words;
+  }
+  EXPECT_EQ(Run("get endpointslices -o jsonpath={.kind}").out, "List");
+  EXPECT_EQ(Run("get endpointslice shop-x -o jsonpath={.kind}").out, "EndpointSlice");
+  EXPECT_EQ(Run("get endpoints -o name").out, "endpointslice.discovery.k8s.io/shop-x\n");
+  EXPECT_EQ(Run("get $(" + program_ + " --socket " + options_.socket_path +
+                " get ep -o name) --no-headers | awk '{print $1,$2,$3,$4}'")
+                .out,
+            "shop-x IPv4 <unset> 10.88.0.5\n");
+  EXPECT_EQ(Run("get ep shop --no-headers | awk '{print $1,$2}'").out, "shop 10.88.0.5\n");
+  EXPECT_EQ(Run("get svc -o jsonpath='{.items}'").out, "[]") << "none is a List too";
+}
+
+TEST_F(HoldctlTest, GivesUpARequestThatIsNotAnswered) {
+  server_.reset();
+  auto dependencies = Dependencies();
+  dependencies.node = [] {
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    return k8s::io::api::core::v1::Node();
+  };
+  auto started = ApiServer::Start(std::move(dependencies), options_);
+  ASSERT_TRUE(started.has_value()) << started.error().message();
+  server_ = std::move(*started);
+  const Ran ran = Run("get node --request-timeout=300ms");
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_EQ(ran.err, "error: the agent gave no answer within --request-timeout\n");
+  EXPECT_EQ(Run("get node --request-timeout=soon").code, 2);
+  EXPECT_EQ(Run("get pods --request-timeout=0").code, 0);
+}
+
+TEST_F(HoldctlTest, SaysThatTheAgentWentAway) {
+  Ran ran;
+  std::thread watching([&] { ran = Run("get pods -w"); });
+  EXPECT_TRUE(
+      Eventually([&] { return ReadText(root_ + "/out").find("web-node1") != std::string::npos; }));
+  server_.reset();
+  watching.join();
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_NE(ran.err.find("pods go on without it: run the command again"), std::string::npos)
+      << ran.err;
 }
 
 TEST_F(HoldctlTest, Checks) {
@@ -349,6 +607,38 @@ TEST_F(HoldctlTest, PrintsLogs) {
       Run("logs web -c nope").err,
       "Error from server (NotFound): container nope is not valid for pod web-node1, choose one "
       "of: [app]\n");
+}
+
+TEST_F(HoldctlTest, LogsAndExecSayWhatIsWrong) {
+  std::ofstream(LogPath("web-node1", "uid-web")) << "2026-11-21T07:19:31.5Z stdout F one\n";
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"logs web --tail=-5", "error: --tail must be greater than or equal to -1\n"},
+      {"logs web --limit-bytes=-1", "error: --limit-bytes must be greater than 0\n"},
+      {"logs web --limit-bytes=0", "error: --limit-bytes must be greater than 0\n"},
+      {"logs web --since=0s", "error: --since must be greater than 0\n"},
+      {"logs web --since=5s --since-time=2026-01-01T00:00:00Z",
+       "error: at most one of `sinceTime` or `sinceSeconds` may be specified\n"},
+      {"logs svc/web", "error: svc/web: services have no containers: name a pod\n"},
+  };
+  for (const auto& [words, error] : cases) {
+    const Ran ran = Run(words);
+    EXPECT_EQ(ran.code, 1) << words;
+    EXPECT_EQ(ran.err, error) << words;
+  }
+  for (const char* words : {"logs deployment/web", "exec deploy/web -- true"}) {
+    EXPECT_TRUE(
+        Run(words).err.starts_with("error: the server doesn't have a resource type \"deploy"))
+        << words;
+  }
+  EXPECT_EQ(Run("logs web --tail=-1").out, "one\n");
+  auto more = RunningPod("more-node1", "uid-more");
+  (*more.mutable_metadata()->mutable_labels())["app"] = "web-node1";  // it has no log
+  pods_.SetPod(more);
+  EXPECT_EQ(Run("logs -l app=web-node1").code, 1);
+  const Ran ignored = Run("logs -l app=web-node1 --ignore-errors");
+  EXPECT_EQ(ignored.code, 0);
+  EXPECT_EQ(ignored.out, "one\n");
+  EXPECT_NE(ignored.err.find("error from pod/more-node1/app"), std::string::npos) << ignored.err;
 }
 
 TEST_F(HoldctlTest, AStrangerIsTurnedAwayByTheSocketsMode) {

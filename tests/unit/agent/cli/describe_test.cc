@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "agent/kube/codec.h"
 #include "agent/kube/parse.h"
 
@@ -14,6 +16,8 @@ namespace core = ::k8s::io::api::core::v1;
 using Slice = ::k8s::io::api::discovery::v1::EndpointSlice;
 
 const WallTime kNow{std::chrono::seconds(1'800'000'060)};  // a minute after 08:00
+// describe shows the reader's time.
+const bool kUtc = ::setenv("TZ", "UTC0", 1) == 0;
 
 template <class Object>
 Object Read(std::string_view yaml) {
@@ -40,6 +44,7 @@ core::Event MakeEvent(const std::string& reason, const std::string& message) {
 }
 
 TEST(DescribeWriterTest, ATitleEndsColumns) {
+  ASSERT_TRUE(kUtc);
   DescribeWriter out;
   out.Line(0, "A:", "1");
   out.Line(1, "Longer:", "2");

@@ -8,7 +8,7 @@ import sys
 
 COMMANDS = ["get", "describe", "logs", "exec", "apply", "delete", "explain", "image", "image import", "image ls",
             "image inspect", "image rm", "image export", "check", "wait", "proxy", "proxy dump", "version",
-            "completion"]
+            "completion", "help"]
 
 
 def help_of(program: str, words: list) -> str:

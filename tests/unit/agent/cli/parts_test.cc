@@ -7,8 +7,8 @@
 #include <fstream>
 
 #include "agent/cli/jsonpath.h"
-#include "agent/cli/lists.h"
 #include "agent/cli/manifests.h"
+#include "agent/cli/object.h"
 #include "agent/cli/output.h"
 #include "agent/cli/resource.h"
 #include "agent/cli/session.h"
@@ -16,6 +16,8 @@
 #include "agent/cli/terminal.h"
 #include "agent/cli/version.h"
 #include "agent/kube/codec.h"
+#include "agent/kube/print.h"
+#include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent::cli {
@@ -44,6 +46,7 @@ core::Pod MakePod(const std::string& name, const std::string& name_space = "defa
   return pod;
 }
 
+// What kubectl 1.33 prints for the same templates.
 TEST(JsonPathTest, AsInKubectl) {
   const kube::Node tree = kube::ToTree(MakePod("web"));
   const std::vector<std::pair<const char*, const char*>> cases = {
@@ -51,38 +54,81 @@ TEST(JsonPathTest, AsInKubectl) {
       {"{.status.nothing.at.all}", ""},
       {"plain", "plain"},
       {"{.metadata.name}{\"\\n\"}", "web\n"},
+      {"{\"\\u0041\\x42\\t\\\"\"}{'\\n'}", "AB\t\"\n"},
       {"{.spec.containers[0].name}", "app"},
       {"{.spec.containers[-1].name}", "log"},
       {"{.spec.containers[*].name}", "app log"},
       {"{.spec.containers[0:1].name}", "app"},
+      {"{.spec.containers[1:1].name}", ""},
+      {"{.spec.containers[1:].name}", "log"},
+      {"{.spec.containers[::2].name}", "app"},
+      {"{.spec.containers[0:2:1].name}", "app log"},
+      {"{.spec.containers[1,0].name}", "log app"},
+      {"{.spec.containers[*]['name','image']}", "app log image-app image-log"},
+      {"{.spec.containers[*]['name', 'image']}", "app log image-app image-log"},
+      {"{.status['phase','podIP']}", "Running 10.88.0.5"},
+      {"{['metadata.name','status.podIP']}", "web 10.88.0.5"},
+      {"{.spec.containers[0]}", R"({"image":"image-app","name":"app","resources":{}})"},
+      {"{.metadata.labels}", R"({"app.kubernetes.io/name":"web"})"},
       {"{range .spec.containers[*]}{.name}={.image};{end}!", "app=image-app;log=image-log;!"},
+      {"{range .spec.containers[0,1]}[{.name}]{end}", "[app][log]"},
       {"{.status.conditions[?(@.type==\"Ready\")].status}", "True"},
       {"{.status.conditions[?(@.type!='Ready')].type}", "Initialized"},
+      {"{.status.conditions[?(@.nothing!='x')].type}", ""},
       {"{.metadata.labels['app.kubernetes.io/name']}", "web"},
+      {"{.metadata.labels['app\\.kubernetes\\.io/name']}", "web"},
       {"{.metadata.labels.app\\.kubernetes\\.io/name}", "web"},
       {"{..image}", "image-app image-log"},
       {"{.metadata.name} on {.spec.nodeName}", "web on node1"},
+      {"{.metadata .name}", "web"},  // one path
+      {"{.nothing[3]}", ""},
   };
   for (const auto& [path, text] : cases) {
     const auto parsed = JsonPath::Parse(path);
     ASSERT_TRUE(parsed.has_value()) << path << ": " << parsed.error().message();
-    EXPECT_EQ(parsed->Apply(tree), text) << path;
+    const auto printed = parsed->Apply(tree);
+    ASSERT_TRUE(printed.has_value()) << path << ": " << printed.error().message();
+    EXPECT_EQ(*printed, text) << path;
+  }
+  const std::string whole = JsonPath::Parse("{}")->Apply(tree).value();
+  EXPECT_EQ(whole, kube::SortedCompactJson(tree));
+  EXPECT_TRUE(whole.starts_with(R"({"apiVersion":"v1","kind":"Pod","metadata":{)")) << whole;
+}
+
+TEST(JsonPathTest, WhatDoesNotFitIsAnError) {
+  const kube::Node tree = kube::ToTree(MakePod("web"));
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"{.spec.containers[9]}", "array index out of bounds: index 9, length 2"},
+      {"{.spec.containers[-3]}", "array index out of bounds: index -1, length 2"},
+      {"{.spec.containers[0:5]}", "array index out of bounds: index 4, length 2"},
+      {"{.spec.containers[0,5]}", "array index out of bounds: index 5, length 2"},
+      {"{.metadata[0]}", "not a list but a map"},
+      {"{.metadata.name[0]}", "not a list but a string"},
+  };
+  for (const auto& [path, why] : cases) {
+    const auto printed = JsonPath::Parse(path)->Apply(tree);
+    ASSERT_FALSE(printed.has_value()) << path << " gave " << *printed;
+    EXPECT_EQ(printed.error().message(), StrCat("jsonpath \"", path, "\": ", why));
   }
 }
 
 TEST(JsonPathTest, RefusesWhatItCannotRead) {
   for (const char* bad :
-       {"{", "{.a", "{.a[}", "{range .a}", "{end}", "{.a[?(@.b==\"c]}", "{\"x}"}) {
+       {"{", "{.a", "{.a[}", "{range .a}", "{end}", "{.a[?(@.b==\"c]}", "{\"x}", "{.a[\"b\"]}",
+        "{.a[::0]}", "{.a[b]}", "{.a,.b}", "{\"\\q\"}", "{\"\\u00\"}", "{\"\\ud800\"}"}) {
     EXPECT_FALSE(JsonPath::Parse(bad).has_value()) << bad;
   }
 }
 
-TEST(PickPodTest, ExactThenUniqueBeginning) {
-  const std::vector<core::Pod> pods = {MakePod("web"), MakePod("web-node1"), MakePod("db-node1"),
-                                       MakePod("db2-node1"), MakePod("other", "prod")};
+TEST(PickObjectsTest, ExactThenUniqueBeginning) {
+  std::vector<Object> pods;
+  for (const auto& pod : {MakePod("web"), MakePod("web-node1"), MakePod("db-node1"),
+                          MakePod("db2-node1"), MakePod("other", "prod")}) {
+    pods.push_back(MakeObject(Resource::kPods, pod));
+  }
   const auto pick = [&](const char* text) {
-    const auto found = PickPod(pods, ParsePodName(text, "default"));
-    return found ? (*found)->metadata().name() : found.error().message();
+    const auto found = PickObjects(pods, Resource::kPods, ParsePodName(text, "default"));
+    return found ? found->front().meta->name() : found.error().message();
   };
   EXPECT_EQ(pick("web"), "web");
   EXPECT_EQ(pick("web-"), "web-node1");
@@ -94,26 +140,6 @@ TEST(PickPodTest, ExactThenUniqueBeginning) {
   EXPECT_EQ(pick("x"), "pods \"x\" not found");
   EXPECT_EQ(pick("other"), "pods \"other\" not found");
   EXPECT_EQ(pick(""), "pods \"\" not found");
-}
-
-TEST(ResourceWordsTest, AsKubectlTakesThem) {
-  const auto read = [](const std::vector<std::string>& words) {
-    const auto result = ReadResourceWords(words);
-    if (!result) return result.error().message();
-    std::string text = !result->resource                         ? "none:"
-                       : result->resource == Resource::kPods     ? "pods:"
-                       : result->resource == Resource::kServices ? "services:"
-                                                                 : "other:";
-    for (const std::string& name : result->names) text += " " + name;
-    return text;
-  };
-  EXPECT_EQ(read({"pods", "a", "b"}), "pods: a b");
-  EXPECT_EQ(read({"po/a", "pod/b"}), "pods: a b");
-  EXPECT_EQ(read({"svc", "service/a", "b"}), "services: a b");
-  EXPECT_EQ(read({"nodes"}), "other:");
-  EXPECT_EQ(read({"a", "ns/b"}), "none: a ns/b");
-  EXPECT_EQ(read({"pod/a", "svc/b"}), "svc/b: names of one kind only in one command");
-  EXPECT_EQ(read({"a", "svc/b"}), "svc/b: names of one kind only in one command");
 }
 
 TEST(ExplainTest, KubernetesWords) {
@@ -136,18 +162,44 @@ TEST(DetachFilterTest, HoldsBackOnlyWhatMayBeTheBeginning) {
 }
 
 TEST(OutputTest, Forms) {
-  const core::Pod pod = MakePod("web");
-  EXPECT_EQ(PrintObjects(*ParseOutput("name"), "pod", {&pod}, false), "pod/web\n");
-  EXPECT_EQ(PrintObjects(*ParseOutput("jsonpath={.items[0].metadata.name}"), "pod", {&pod}, false),
-            "web");
-  EXPECT_TRUE(PrintObjects(*ParseOutput("yaml"), "pod", {&pod}, true)
+  const std::vector<Object> pods = {MakeObject(Resource::kPods, MakePod("web"))};
+  const auto print = [&](const char* form, bool single) {
+    return PrintObjects(*ParseOutput(form), pods, single).value();
+  };
+  EXPECT_EQ(print("name", false), "pod/web\n");
+  EXPECT_EQ(print("jsonpath={.items[0].metadata.name}{.kind}{.apiVersion}", false), "webListv1");
+  EXPECT_EQ(print("jsonpath={.kind}", true), "Pod");
+  EXPECT_TRUE(print("yaml", true)
                   .starts_with("apiVersion: v1\n"
                                "kind: Pod\n"));
-  EXPECT_NE(PrintObjects(*ParseOutput("json"), "pod", {&pod}, false).find("\"kind\": \"List\""),
-            std::string::npos);
-  const auto bad = ParseOutput("csv");
-  ASSERT_FALSE(bad.has_value());
-  EXPECT_NE(bad.error().message().find("allowed formats are: table,wide,json"), std::string::npos);
+  EXPECT_NE(print("json", false).find("\"kind\": \"List\""), std::string::npos);
+  EXPECT_EQ(print("custom-columns=NAME:.metadata.name,NONE:.a.b,C:.spec.containers[*].name", false),
+            "NAME   NONE     C\n"
+            "web    <none>   app,log\n");
+  const std::vector<std::pair<const char*, const char*>> refused = {
+      {"csv",
+       "unable to match a printer suitable for the output format \"csv\", allowed formats "
+       "are: table,wide,json,yaml,name,jsonpath=TEMPLATE,custom-columns=SPEC"},
+      {"jsonpath=", "template format specified but no template given"},
+      {"custom-columns", "custom-columns format specified but no custom columns given"},
+      {"custom-columns=", "custom-columns format specified but no custom columns given"},
+      {"custom-columns=A", "unexpected custom-columns spec: A, expected <header>:<json-path-expr>"},
+  };
+  for (const auto& [form, why] : refused) {
+    const auto bad = ParseOutput(form);
+    ASSERT_FALSE(bad.has_value()) << form;
+    EXPECT_EQ(bad.error().message(), why);
+  }
+}
+
+TEST(OutputTest, EveryNameOfAnImage) {
+  v1::Image image;
+  image.set_id("sha256:ab");
+  v1::Image nameless = image;
+  image.add_repo_tags("a:1");
+  image.add_repo_tags("b:2");
+  EXPECT_EQ(PrintImages(*ParseOutput("name"), {image, nameless}, false).value(),
+            "a:1\nb:2\nsha256:ab\n");
 }
 
 TEST(OutputTest, Documents) {

@@ -2,6 +2,8 @@
 // Ages, the table, the STATUS and RESTARTS columns, the other tables.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <ctime>
 #include <functional>
 
 #include "agent/cli/durations.h"
@@ -10,6 +12,7 @@
 #include "agent/cli/table.h"
 #include "k8s/core/v1/event.pb.h"
 #include "k8s/core/v1/node.pb.h"
+#include "k8s/discovery/v1/endpoint_slice.pb.h"
 
 namespace holdfast::agent::cli {
 namespace {
@@ -39,6 +42,17 @@ TEST(HumanDurationTest, IsKubectls) {
   for (const auto& [duration, text] : table) EXPECT_EQ(HumanDuration(duration), text);
 }
 
+TEST(LongTimeTest, IsOfTheReadersZone) {
+  const auto in = [](const char* zone) {
+    EXPECT_EQ(::setenv("TZ", zone, 1), 0);
+    ::tzset();
+    return LongTime(WallTime{seconds(1'800'000'000)});
+  };
+  EXPECT_EQ(in("EST+5"), "Fri, 15 Jan 2027 03:00:00 -0500");
+  EXPECT_EQ(in("IST-5:30"), "Fri, 15 Jan 2027 13:30:00 +0530");
+  EXPECT_EQ(in("UTC0"), "Fri, 15 Jan 2027 08:00:00 +0000");
+}
+
 TEST(TableTest, LaysOutAsKubectl) {
   Table table({"NAME", "READY", "S", "AGE"});
   table.AddRow({"a-long-name", "1/1", "x", "5s"});
@@ -63,6 +77,11 @@ TEST(VisibleTest, NoControlCharacterOfAnyKindIsLeft) {
                     "2J \x9b"
                     "2J"),
             "\\u009b2J \\x9b2J");
+  // What turns the order of the text around, and lines of Unicode's own.
+  EXPECT_EQ(Visible("a\u202ebc\u2066d\u200f\u061c\u2028"),
+            "a\\u202ebc\\u2066d\\u200f\\u061c\\u2028");
+  EXPECT_EQ(Visible("\u200d\u2010\u2030"),
+            "\u200d\u2010\u2030");  // joins emoji; a hyphen; per mille
   EXPECT_EQ(Visible("gr\xc3\xb6\xc3\x9f \xe2\x82\xac"), "gr\xc3\xb6\xc3\x9f \xe2\x82\xac");
 }
 
@@ -300,6 +319,28 @@ TEST(RowsTest, Images) {
             "docker.io/library/nginx   1.27     0123456789ab   187MB\n"
             "localhost:5000/app        latest   0123456789ab   187MB\n"
             "<none>                    <none>   ff             0B\n");
+}
+
+TEST(RowsTest, Slices) {
+  Slice slice;
+  slice.mutable_metadata()->set_name("web-x");
+  slice.mutable_metadata()->mutable_creationtimestamp()->set_seconds(kNow - 60);
+  slice.set_addresstype("IPv4");
+  for (int i = 1; i <= 4; ++i) {
+    slice.add_endpoints()->add_addresses("10.0.0." + std::to_string(i));
+  }
+  slice.add_ports()->set_port(80);
+  slice.add_ports()->set_name("any");
+  Slice empty;
+  empty.set_addresstype("IPv6");
+  const RowStyle style{.now = kNowTime};
+  Table table(SliceHeader(style));
+  table.AddRow(SliceRow(slice, style));
+  table.AddRow(SliceRow(empty, style));
+  EXPECT_EQ(table.Render(true),
+            "NAME    ADDRESSTYPE   PORTS     ENDPOINTS                                AGE\n"
+            "web-x   IPv4          80,any    10.0.0.1,10.0.0.2,10.0.0.3 + 1 more...   60s\n"
+            "        IPv6          <unset>   <unset>                                  <unknown>\n");
 }
 
 TEST(HumanBytesTest, ThreeDigits) {

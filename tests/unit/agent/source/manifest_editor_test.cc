@@ -75,6 +75,25 @@ TEST_F(ManifestEditorTest, DryRunWritesNothing) {
   EXPECT_EQ(Files(), 0u);
 }
 
+TEST_F(ManifestEditorTest, AGivenNamespaceIsForObjectsThatNameNone) {
+  auto done = Editor().Apply(PodYaml("a"), "a.yaml", false, "other");
+  ASSERT_TRUE(done) << done.error().message();
+  EXPECT_EQ(done->at(0).object_namespace, "other");
+  EXPECT_EQ(done->at(0).file, "pod_other_a.yaml");
+  EXPECT_NE(ReadBack("pod_other_a.yaml").find("namespace: other"), std::string::npos);
+  const std::string elsewhere =
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: b, namespace: prod}\n"
+      "spec: {containers: [{name: c, image: i}]}\n";
+  auto refused = Editor().Apply(elsewhere, "b.yaml", false, "other");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().message(),
+            "b.yaml:3:31: the namespace from the provided object \"prod\" does not match the "
+            "namespace \"other\". You must pass '--namespace=prod' to perform this operation.");
+  EXPECT_TRUE(Editor().Apply(elsewhere, "b.yaml", false, "prod"));
+  EXPECT_FALSE(Editor().Apply(PodYaml("c"), "c.yaml", false, "No/Namespace"));
+  EXPECT_EQ(Files(), 2u);
+}
+
 TEST_F(ManifestEditorTest, SomebodyElsesFileIsNeverTouched) {
   Write("mine.yaml", PodYaml("web") + "---\n" + PodYaml("other"));
   Write("pod_default_late.yaml", PodYaml("late"));

@@ -130,6 +130,22 @@ TEST_F(StoreTest, DockerArchiveWithSharedAndLinkedLayers) {
   EXPECT_EQ(Names("layers").size(), 1u) << "the shared layer stays";
 }
 
+TEST_F(StoreTest, AnImportTellsTheNamesThatItGave) {
+  LayoutBuilder layout;
+  const std::string manifest = layout.AddImage({Layer("a", "1")});
+  const std::string archive = layout.Tar(layout.Index(DescriptorText(kOciManifestType, manifest)));
+  ImportOptions options;
+  for (const char* name : {"zebra:1", "ape:1"}) {
+    options.reference = name;
+    auto added = Import(archive, options);
+    ASSERT_TRUE(added) << added.error().message();
+    ASSERT_EQ(added->size(), 1u);
+    EXPECT_EQ(added->at(0).repo_tags,
+              std::vector<std::string>{"docker.io/library/" + options.reference});
+  }
+  EXPECT_EQ(store_->Get("ape:1")->repo_tags.size(), 2u) << "the same image";
+}
+
 TEST_F(StoreTest, AGivenNameReplacesTheArchivesOwn) {
   LayoutBuilder layout;
   const std::string manifest = layout.AddImage({Layer("a", "1")});

@@ -110,6 +110,42 @@ TEST_F(StoreTest, FoundByNameDigestIdAndUniquePrefix) {
             "(library/Tool) must be lowercase");
 }
 
+TEST_F(StoreTest, AShortPrefixOfAnIdIsNotEnoughToRemoveAnImage) {
+  ASSERT_TRUE(Import(RootTar(), Options("tool")));
+  const std::string id = store_->Get("tool")->id.value;
+  for (const size_t digits : {2u, 11u}) {
+    for (const std::string& text : {id.substr(7, digits), id.substr(0, 7 + digits)}) {
+      auto removed = store_->Remove(text);
+      ASSERT_FALSE(removed) << text;
+      EXPECT_EQ(removed.error().code(), Code::kInvalidArgument) << removed.error().message();
+    }
+  }
+  EXPECT_TRUE(store_->Get("tool"));
+  EXPECT_TRUE(store_->Remove(id.substr(7, 12)));
+}
+
+TEST_F(StoreTest, AConfigThatNothingCouldStartWithIsRefused) {
+  const auto refused = [this](auto change) {
+    ImportOptions options = Options("tool");
+    change(*options.config);
+    auto added = Import(RootTar(), options);
+    return added ? "taken" : added.error().message();
+  };
+  EXPECT_EQ(refused([](ImageConfig& c) { c.env = {"A=1", "BAD"}; }),
+            "environment entry \"BAD\": must be NAME=VALUE");
+  EXPECT_EQ(refused([](ImageConfig& c) { c.env = {"=x"}; }),
+            "environment entry \"=x\": must be NAME=VALUE");
+  for (const char* user : {"x y", ":", "a:", ":b", "a:b:c", "a\n"}) {
+    EXPECT_NE(refused([&](ImageConfig& c) { c.user = user; }), "taken") << user;
+  }
+  EXPECT_EQ(refused([](ImageConfig& c) { c.working_dir = "rel"; }),
+            "working directory \"rel\": must be an absolute path");
+  EXPECT_TRUE(store_->List()->empty());
+  for (const char* user : {"", "0", "app", "app:app", "1000:1000"}) {
+    EXPECT_EQ(refused([&](ImageConfig& c) { c.user = user; }), "taken") << user;
+  }
+}
+
 TEST_F(StoreTest, RemoveKeepsContentWhileAnotherNameIsLeft) {
   ASSERT_TRUE(Import(RootTar(), Options("one")));
   ASSERT_TRUE(Import(RootTar(), Options("two")));

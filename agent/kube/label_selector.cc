@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/api/grpc/label_selector.h"
+#include "agent/kube/label_selector.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "holdfast/base/strings.h"
 
-namespace holdfast::agent::api {
+namespace holdfast::agent::kube {
 namespace {
 
 // Every object is compared with every requirement, on a thread that other calls need too.
@@ -116,4 +116,4 @@ Result<LabelSelector> LabelSelector::Parse(std::string_view text) {
   return selector;
 }
 
-}  // namespace holdfast::agent::api
+}  // namespace holdfast::agent::kube

@@ -9,7 +9,7 @@
 
 #include "holdfast/base/result.h"
 
-namespace holdfast::agent::api {
+namespace holdfast::agent::kube {
 
 class LabelSelector {
  public:
@@ -40,4 +40,4 @@ class LabelSelector {
   std::vector<Requirement> requirements_;
 };
 
-}  // namespace holdfast::agent::api
+}  // namespace holdfast::agent::kube
