@@ -147,7 +147,17 @@ Result<void> EnsureVolumes(const corev1::Pod& pod, const PodPaths& paths, int64_
 Result<void> EnsureSubPath(const std::string& volume, const std::string& sub_path) {
   ASSIGN_OR_RETURN(DirFd root, sys::OpenDir(volume));
   if (sys::OpenInside(root.get(), sub_path, O_PATH, 0, sys::Resolve::kInRoot)) return {};
-  RETURN_IF_ERROR(sys::MakeDirsInside(root.get(), sub_path, 0777));
+  struct stat st{};
+  if (::fstat(root.get(), &st) != 0) return Error::FromErrno(errno, StrCat("stat ", volume));
+  const mode_t mode = st.st_mode & 07777;
+  RETURN_IF_ERROR(sys::MakeDirsInside(root.get(), sub_path, mode));
+  // Against the umask.
+  ASSIGN_OR_RETURN(
+      const UniqueFd made,
+      sys::OpenInside(root.get(), sub_path, O_RDONLY | O_DIRECTORY, 0, sys::Resolve::kInRoot));
+  if (::fchmod(made.get(), mode) != 0) {
+    return Error::FromErrno(errno, StrCat("chmod ", sub_path, " of ", volume));
+  }
   return {};
 }
 

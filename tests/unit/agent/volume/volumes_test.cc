@@ -191,10 +191,12 @@ TEST_F(VolumeTest, VolumesOfAnImageAreDirectoriesThatItHasNothingIn) {
 
 TEST_F(VolumeTest, ASubPathNeverLeavesItsVolume) {
   fs::create_directories(Path("volume"));
+  ASSERT_EQ(::chmod(Path("volume").c_str(), 01777), 0);
   fs::create_directories(Path("outside"));
   fs::create_symlink("../outside", Path("volume/link"));
   ASSERT_TRUE(EnsureSubPath(Path("volume"), "a/b"));
   EXPECT_TRUE(fs::is_directory(Path("volume/a/b")));
+  EXPECT_EQ(ModeOf(Path("volume/a/b")), 01777u) << "as the volume, whatever the umask";
   ASSERT_TRUE(EnsureSubPath(Path("volume"), "a/b")) << "again";
   (void)EnsureSubPath(Path("volume"), "link/new");
   (void)EnsureSubPath(Path("volume"), "../outside/new");
