@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "holdfast/base/strings.h"
+#include "netproxy/services/ipvs/virtual_server.h"
 
 namespace holdfast::netproxy::ipvs {
 namespace {
