@@ -29,8 +29,8 @@ int64_t MemoryVolumeBytes(const corev1::PodSpec& pod, const corev1::EmptyDirVolu
 // the memory that the node has for pods.
 Result<void> EnsureVolumes(const corev1::Pod& pod, const PodPaths& paths, int64_t node_bytes);
 
-// Makes the directory `sub_path` of a volume unless something is there, with the volume's mode (as a
-// kubelet); never leaves the volume.
+// Makes the directory `sub_path` of a volume unless something is there, with the volume's mode (as
+// a kubelet); never leaves the volume.
 Result<void> EnsureSubPath(const std::string& volume, const std::string& sub_path);
 
 // Unmounts what EnsureVolumes mounted; the files go with the pod's directory.

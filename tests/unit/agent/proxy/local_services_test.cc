@@ -74,6 +74,7 @@ class LocalServicesTest : public ::testing::Test {
                                               ServiceDriverCallbacks());
     LocalServicesOptions options;
     options.node_name = "n1";
+    options.zone = zone_;
     options.patience = patience;
     ServiceCallbacks callbacks;
     callbacks.trouble = [this](const corev1::Service& service, const ServiceTrouble& trouble) {
@@ -116,6 +117,7 @@ class LocalServicesTest : public ::testing::Test {
   }
 
   std::string dir_;
+  std::string zone_;  // of the node
   FakeSource source_;
   FakePodView pods_;
   FakeServiceBackEnd back_end_;
@@ -157,6 +159,40 @@ TEST_F(LocalServicesTest, WhatCannotBeRecordedIsNotUsedAndTheOthersGoOn) {
   std::filesystem::rename(dir_ + "/aside", dir_ + "/records");
   EXPECT_TRUE(RulesBecome("default/late=10.50.0.9 default/old=10.50.0.2 ")) << Rules();
   EXPECT_EQ(Troubles().size(), 1u) << "told once";
+}
+
+TEST_F(LocalServicesTest, HintsOfTheNodesZoneAreFollowed) {
+  const auto slice = SliceOf(
+      "addressType: IPv4\nports: [{name: \"\", port: 80}]\nendpoints:\n"
+      "- {addresses: [10.50.0.1], hints: {forZones: [{name: z1}]}}\n"
+      "- {addresses: [10.50.0.2], hints: {forZones: [{name: z2}]}}\n",
+      "web-1", "web");
+  source_.Set({}, {ServiceOf("ports: [{port: 80}]")}, {slice});
+  Start();
+  EXPECT_TRUE(RulesBecome("default/web=10.50.0.1,10.50.0.2 ")) << "no zone: " << Rules();
+  services_.reset();
+  zone_ = "z2";
+  Start();
+  EXPECT_TRUE(RulesBecome("default/web=10.50.0.2 ")) << Rules();
+}
+
+TEST_F(LocalServicesTest, WhatAServiceDoesNotGetIsToldOncePerVersion) {
+  const corev1::Service plain = ServiceOf("ports: [{port: 80}]", "plain");
+  corev1::Service balanced =
+      ServiceOf("type: LoadBalancer, loadBalancerIP: 192.0.2.1, ports: [{port: 80}]", "lb");
+  source_.Set({}, {plain, balanced});
+  Start();
+  ASSERT_TRUE(Eventually([&] { return !Troubles().empty(); }));
+  EXPECT_EQ(Troubles(), std::vector<std::string>{"lb FieldNotHonoured"});
+  corev1::Service other = plain;
+  (*other.mutable_metadata()->mutable_labels())["a"] = "b";
+  source_.Set({}, {other, balanced});
+  services_->SourceChanged();
+  balanced.mutable_spec()->set_loadbalancerip("192.0.2.2");
+  source_.Set({}, {other, balanced});
+  services_->SourceChanged();
+  ASSERT_TRUE(Eventually([&] { return Troubles().size() > 1; }));
+  EXPECT_EQ(Troubles().size(), 2u);
 }
 
 TEST_F(LocalServicesTest, FollowsPodsAsTheyBecomeReadyAndGo) {
