@@ -220,8 +220,8 @@ class DeletingTest : public HoldctlTest {
 };
 
 TEST_F(DeletingTest, OnlyWhatWasNamedGoes) {
-  EXPECT_EQ(AskedBy("delete service --all"), Asked{"Service default/shop"});
-  EXPECT_EQ(AskedBy("delete svc --all"), Asked{"Service default/shop"});
+  EXPECT_EQ(AskedBy("delete service --all --no-wait"), Asked{"Service default/shop"});
+  EXPECT_EQ(AskedBy("delete svc --all --no-wait"), Asked{"Service default/shop"});
   EXPECT_EQ(AskedBy("delete pods,services --all --no-wait"),
             (Asked{"Pod default/web-node1", "Service default/shop"}));
   EXPECT_EQ(AskedBy("delete all --all --no-wait"),
@@ -236,7 +236,7 @@ TEST_F(DeletingTest, OnlyWhatWasNamedGoes) {
         "svc shop --all", "pod/web --all", "pod web -l app=x", "nodes --all", "events --all",
         "endpoints shop", "pod", "web", "--all", "-l app=web-node1", "pods --all -l app=x",
         "pod/web shop", "-A pod web"}) {
-    EXPECT_EQ(AskedBy(std::string("delete ") + words, 1), Asked()) << words;
+    EXPECT_EQ(AskedBy(std::string("delete --no-wait ") + words, 1), Asked()) << words;
   }
   EXPECT_EQ(Run("delete foo --all").err,
             "error: the server doesn't have a resource type \"foo\"; there are pods, services, "

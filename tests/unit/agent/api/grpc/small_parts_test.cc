@@ -103,7 +103,9 @@ TEST(RunsNoMoreTest, WhateverThePoliciesSay) {
   pod.mutable_metadata()->mutable_deletiontimestamp()->set_seconds(1);
   EXPECT_TRUE(RunsNoMore(pod, "c"));
   auto running = EndedIn("Never", 0);
-  running.mutable_status()->mutable_containerstatuses(0)->mutable_state()->mutable_running();
+  auto* now = running.mutable_status()->mutable_containerstatuses(0)->mutable_state();
+  now->clear_terminated();
+  now->mutable_running();
   EXPECT_FALSE(RunsNoMore(running, "c"));
   EXPECT_FALSE(RunsNoMore(running, "unknown"));
   auto debug = EndedIn("Always", 0);
