@@ -140,6 +140,20 @@ void CheckRequestAgainstLimit(const std::string& name, const std::string& reques
   }
 }
 
+// Huge pages are no way to run a container on nothing else.
+void CheckHugePages(const std::map<std::string, std::string>& limits,
+                    const std::map<std::string, std::string>& requests, const std::string& path,
+                    Report* report) {
+  const auto any = [&](auto predicate) {
+    return std::any_of(limits.begin(), limits.end(), predicate) ||
+           std::any_of(requests.begin(), requests.end(), predicate);
+  };
+  const bool huge = any([](const auto& entry) { return entry.first.starts_with(kHugePages); });
+  const bool base =
+      any([](const auto& entry) { return entry.first == "cpu" || entry.first == "memory"; });
+  if (huge && !base) report->Forbidden(path, "HugePages require cpu or memory");
+}
+
 // The containers of a pod fit into what the pod as a whole asks for and may use.
 void CheckSums(const corev1::PodSpec& spec, const std::string& path, Report* report) {
   corev1::PodSpec containers_only = spec;
@@ -188,14 +202,7 @@ void CheckRequirements(const corev1::ResourceRequirements& resources, bool pod_l
     CheckAmount(name, text, here, report);
     CheckRequestAgainstLimit(name, text, limits, path, report);
   }
-  const auto any = [&](auto predicate) {
-    return std::any_of(limits.begin(), limits.end(), predicate) ||
-           std::any_of(requests.begin(), requests.end(), predicate);
-  };
-  const bool huge = any([](const auto& entry) { return entry.first.starts_with(kHugePages); });
-  const bool base =
-      any([](const auto& entry) { return entry.first == "cpu" || entry.first == "memory"; });
-  if (huge && !base) report->Forbidden(path, "HugePages require cpu or memory");
+  CheckHugePages(limits, requests, path, report);
 }
 
 }  // namespace
@@ -231,6 +238,7 @@ void CheckOverhead(const corev1::PodSpec& spec, Report* report) {
     CheckName(name, false, here, report);
     CheckAmount(name, text, here, report);
   }
+  CheckHugePages(Texts(spec.overhead()), {}, "spec.overhead", report);
 }
 
 }  // namespace holdfast::agent::kube

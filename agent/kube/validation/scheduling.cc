@@ -249,9 +249,9 @@ void CheckConstraint(const corev1::TopologySpreadConstraint& constraint, const P
   }
   const std::string keys = Child(path, "matchLabelKeys");
   CheckLabelKeys(constraint.matchlabelkeys(), constraint.has_labelselector(), keys, report);
-  CheckMatchLabelKeys(constraint.matchlabelkeys(), constraint.labelselector(), labels, keys,
-                      report);
   if (constraint.has_labelselector()) {
+    CheckMatchLabelKeys(constraint.matchlabelkeys(), constraint.labelselector(), labels, keys,
+                        report);
     CheckLabelSelector(constraint.labelselector(), Child(path, "labelSelector"), report);
   }
 }

@@ -168,9 +168,10 @@ void CheckPodContext(const corev1::PodSecurityContext& context, const corev1::Po
     report->OneOfShown(Child(path, "supplementalGroupsPolicy"), context.supplementalgroupspolicy(),
                        {"Merge", "Strict"});
   }
+  // MountOption is for clusters whose volume plugins mount with a label.
   if (context.has_selinuxchangepolicy()) {
     report->OneOfShown(Child(path, "seLinuxChangePolicy"), context.selinuxchangepolicy(),
-                       {"MountOption", "Recursive"});
+                       {"Recursive"});
   }
 }
 

@@ -422,6 +422,21 @@ TEST(ValidatePodTest, OptionsOfWindows) {
                           "options cannot be set for a linux pod"));
 }
 
+TEST(ValidatePodTest, SpreadingOverTheCluster) {
+  EXPECT_THAT(
+      Faults(Pod("",
+                 "  topologySpreadConstraints: [{maxSkew: 1, topologyKey: zone, whenUnsatisfiable: "
+                 "ScheduleAnyway, minDomains: 2, nodeTaintsPolicy: Maybe, matchLabelKeys: [a, "
+                 "a]}]\n")),
+      ElementsAre(
+          "spec.topologySpreadConstraints[0].minDomains: Invalid value: 2: can only use "
+          "minDomains if whenUnsatisfiable=DoNotSchedule, not ScheduleAnyway",
+          "spec.topologySpreadConstraints[0].nodeTaintsPolicy: Unsupported value: \"Maybe\": "
+          "supported values: \"Honor\", \"Ignore\"",
+          "spec.topologySpreadConstraints[0].matchLabelKeys: Forbidden: must not be specified "
+          "when labelSelector is not set"));
+}
+
 TEST(ValidatePodTest, OverheadIsOfARuntimeClass) {
   EXPECT_THAT(Faults(Pod("", "  overhead: {cpu: 1}\n")),
               ElementsAre("spec.overhead: Forbidden: Pod Overhead set without corresponding "
