@@ -5,6 +5,9 @@
 
 #include <chrono>
 #include <cmath>
+#include <fstream>
+#include <sstream>
+#include <string>
 
 #include "netproxy/services/nft/back_end.h"
 #include "tests/system/netproxy/services/runner.h"
@@ -130,6 +133,39 @@ TEST_P(NftPackets, AffinityIsRefreshedByConnectionsAndTimesOut) {
     moved = now != before;
   }
   EXPECT_TRUE(moved);
+}
+
+// docs/services.md: 131,072 clients of a Service are remembered; who comes then is served all the
+// same.
+class NftClients : public NftPackets {};
+INSTANTIATE_TEST_SUITE_P(IPv4, NftClients, ::testing::Values(false));  // filling takes its time
+
+TEST_P(NftClients, WhoCannotBeRememberedIsServed) {
+  constexpr uint32_t kClients = 131072;
+  Apply(true, {Sticky({"a", "b", "c"}, std::chrono::seconds(3600))});
+  const std::string names =
+      Command(StrCat("nft list table ip holdfast-services | awk '/^\\tmap /{name=$2} /size ",
+                     kClients, "/{print name}'"));
+  std::istringstream maps(names);
+  int filled = 0;
+  for (std::string map; maps >> map; ++filled) {
+    const std::string value =
+        map.find("port") != std::string::npos ? "8080" : addresses_.at("a")[0];
+    const std::string path = directory_ + "/clients.nft";
+    std::ofstream file(path);
+    file << "add element ip holdfast-services " << map << " {";
+    for (uint32_t i = 0; i < kClients; ++i) {
+      file << "100." << 64 + (i >> 16) << "." << (i >> 8 & 255) << "." << (i & 255) << " : "
+           << value << ",";
+    }
+    file << "}\n";
+    file.close();
+    Command("nft -f " + path);
+  }
+  ASSERT_GT(filled, 0) << names;
+  Names met;
+  for (int i = 0; i < 60; ++i) met.insert(Try("client", Vip(), 80).endpoint);
+  EXPECT_EQ(met, (Names{"a", "b", "c"}));
 }
 
 // The endpoints change as fast as the kernel takes it; one of them is always there.
