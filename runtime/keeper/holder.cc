@@ -170,11 +170,13 @@ void Holder::HandleUpgrade(PacketServer::ConnectionId id, Message& message) {
   auto copy = message.fds.empty() ? Result<UniqueFd>(InvalidArgument("upgrade: no binary"))
                                   : CopyBinary(message.fds[0].get());
   if (!copy) return server_->Fail(id, copy.error());
+  // Tried now, while somebody can be told.
+  if (auto handover = MakeHandover(); !handover) return server_->Fail(id, handover.error());
   next_binary_ = std::move(*copy);
   server_->Reply(id, MessageType::kOk, Encoder().U32(upgrades_).Take());
 }
 
-void Holder::Upgrade() {
+Result<Handover> Holder::MakeHandover() const {
   Handover handover;
   handover.values = {{"upgrades", StrCat(upgrades_ + 1)},
                      {"generation", StrCat(generation_)},
@@ -183,24 +185,26 @@ void Holder::Upgrade() {
                      {"launcher-ready", launcher_.ready ? "1" : "0"},
                      {"logger-ready", logger_.ready ? "1" : "0"},
                      {"told-ready", told_ready_ ? "1" : "0"}};
-  // Duplicates: should the exec fail, this process goes on with its own descriptors.
-  const auto give = [&handover](const std::string& key, int fd) {
-    if (fd >= 0) handover.fds[key].emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
-  };
-  give("listener", server_->listener());
-  give("run-dir", records_.run_dir());
-  give("lock", lock_.get());
-  give("logger-pidfd", logger_.adopted.get());
+  RETURN_IF_ERROR(handover.Give("listener", server_->listener()));
+  RETURN_IF_ERROR(handover.Give("run-dir", records_.run_dir()));
+  RETURN_IF_ERROR(handover.Give("lock", lock_.get()));
+  RETURN_IF_ERROR(handover.Give("logger-pidfd", logger_.adopted.get()));
   for (const auto& [key, fds] : store_.entries()) {
-    for (const UniqueFd& fd : fds) give(StrCat("key:", key), fd.get());
+    RETURN_IF_ERROR(handover.Give(StrCat("key:", key), fds));
   }
+  return handover;
+}
+
+void Holder::Upgrade() {
+  const auto handover = MakeHandover();
   notifier_.ToEnvironment();
-  (void)ReExecute(next_binary_.get(), options_.ToArguments(), handover);  // on failure: as before
+  // On failure all is as before.
+  if (handover) (void)ReExecute(next_binary_.get(), options_.ToArguments(), *handover);
   next_binary_.Reset();
 }
 
 void Holder::Stored(const std::string& key, FdStore::Fds& fds) {
-  notifier_.StoreFds(key, Borrow(fds));
+  if (unsaid_.contains(key) || !notifier_.StoreFds(key, Borrow(fds))) unsaid_.insert(key);
   if (!key.starts_with(kPidKeyPrefix)) return;
   const int pidfd = fds.front().get();
   const auto ended = [this, key, pidfd](uint32_t) {
@@ -212,9 +216,20 @@ void Holder::Stored(const std::string& key, FdStore::Fds& fds) {
 }
 
 void Holder::Dropping(const std::string& key) {
-  notifier_.RemoveFds(key);
+  if (unsaid_.contains(key) || !notifier_.RemoveFds(key)) unsaid_.insert(key);
   if (!key.starts_with(kPidKeyPrefix)) return;
   loop_.Remove(store_.Find(key)->front().get());
+}
+
+// Of keys that systemd has heard nothing or an old thing of: as they are now.
+void Holder::SayAgain() {
+  while (!unsaid_.empty()) {
+    const std::string key = *unsaid_.begin();
+    const FdStore::Fds* fds = store_.Find(key);
+    if (!notifier_.RemoveFds(key)) return;
+    if (fds != nullptr && !notifier_.StoreFds(key, Borrow(*fds))) return;
+    unsaid_.erase(key);
+  }
 }
 
 void Holder::CheckEnded() {
@@ -263,6 +278,7 @@ void Holder::Reap() {
 void Holder::OnTick() {
   DrainTimer(timer_.get());
   orphans_->Hear();
+  SayAgain();
   Reap();
   StartChildren();
   const auto period = notifier_.watchdog_period();

@@ -62,10 +62,12 @@ class Holder {
 
   void Handle(PacketServer::ConnectionId id, Message message);
   void HandleUpgrade(PacketServer::ConnectionId id, Message& message);
+  Result<Handover> MakeHandover() const;
   void Upgrade();
   void Stored(const std::string& key, FdStore::Fds& fds);
   void Dropping(const std::string& key);
   // A process whose pidfd turned readable, and that no waiter of ours may have recorded.
+  void SayAgain();
   void CheckEnded();
   bool SettleEnded(const std::string& key);
 
@@ -95,7 +97,8 @@ class Holder {
   UniqueFd next_binary_;
   Child launcher_;
   Child logger_;
-  std::set<std::string> ended_;  // pid.<id> keys to settle
+  std::set<std::string> ended_;   // pid.<id> keys to settle
+  std::set<std::string> unsaid_;  // keys that systemd took no word about
   unsigned generation_ = 0;
   uint32_t upgrades_ = 0;
   int64_t next_watchdog_ms_ = 0;

@@ -168,25 +168,29 @@ void Launcher::HandleUpgrade(PacketServer::ConnectionId id, Message& message) {
   auto copy = message.fds.empty() ? Result<UniqueFd>(InvalidArgument("upgrade: no binary"))
                                   : CopyBinary(message.fds[0].get());
   if (!copy) return server_->Fail(id, copy.error());
+  // Tried now, while somebody can be told.
+  if (auto handover = MakeHandover(); !handover) return server_->Fail(id, handover.error());
   next_binary_ = std::move(*copy);
   server_->Reply(id, MessageType::kOk, Encoder().U32(upgrades_).Take());
 }
 
-void Launcher::UpgradeIfIdle() {
-  if (!next_binary_ || !pending_.empty()) return;
+Result<Handover> Launcher::MakeHandover() const {
   Handover handover;
   handover.values["upgrades"] = StrCat(upgrades_ + 1);
   handover.values["retired"] = StrCat(retired_ ? 1 : 0);
-  // Duplicates: should the exec fail, this process goes on with its own descriptors.
-  const auto give = [&handover](const std::string& key, int fd) {
-    handover.fds[key].emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, kLowFdBound));
-  };
-  give("listener", server_->listener());
-  give("run-dir", records_.run_dir());
+  RETURN_IF_ERROR(handover.Give("listener", server_->listener(), kLowFdBound));
+  RETURN_IF_ERROR(handover.Give("run-dir", records_.run_dir(), kLowFdBound));
   for (const auto& [key, fds] : mirror_.entries()) {
-    for (const UniqueFd& fd : fds) give(StrCat("key:", key), fd.get());
+    RETURN_IF_ERROR(handover.Give(StrCat("key:", key), fds, kLowFdBound));
   }
-  (void)ReExecute(next_binary_.get(), options_.ToArguments(), handover);  // on failure: as before
+  return handover;
+}
+
+void Launcher::UpgradeIfIdle() {
+  if (!next_binary_ || !pending_.empty()) return;
+  const auto handover = MakeHandover();
+  // On failure all is as before.
+  if (handover) (void)ReExecute(next_binary_.get(), options_.ToArguments(), *handover);
   next_binary_.Reset();
 }
 

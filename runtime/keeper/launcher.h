@@ -72,6 +72,7 @@ class Launcher {
   void TellLogger(const std::string& key, int fd);
   void Reap();
   bool MayEnd();
+  Result<Handover> MakeHandover() const;
   void UpgradeIfIdle();
   std::string SocketPath(const std::string& name) const;
 

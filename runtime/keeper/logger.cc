@@ -9,8 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <cstdlib>
 
+#include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
@@ -108,9 +111,16 @@ Result<void> Logger::LoadRecords() {
       (void)ContainerLog::Remove(logs_dir_.get(), id);  // half registered or half removed
       continue;
     }
-    if (!spec) continue;
-    auto log = ContainerLog::Open(logs_dir_.get(), *spec, clock_);
-    if (!log) continue;
+    auto log = spec ? ContainerLog::Open(logs_dir_.get(), *spec, clock_)
+                    : Result<std::unique_ptr<ContainerLog>>(spec.error());
+    if (!log) {
+      (void)sys::WriteAll(STDERR_FILENO,
+                          Printable(StrCat("holdfast-keeper: log of container ", id, ": ",
+                                           log.error().message(), ": its output is dropped")) +
+                              "\n");
+      unreadable_.insert(id);
+      continue;
+    }
     entries_[id].log = std::move(*log);
     to_compress_.insert(id);
   }
@@ -136,37 +146,56 @@ Result<void> Logger::Run() {
   return {};
 }
 
-void Logger::Upgrade() {
+Result<Handover> Logger::MakeHandover() const {
   Handover handover;
   handover.values = {{"upgrades", StrCat(upgrades_ + 1)}, {"compressing", StrCat(compressing_)}};
-  // Duplicates: should the exec fail, this process goes on with its own descriptors.
-  const auto give = [&handover](const std::string& key, int fd) {
-    handover.fds[key].emplace_back(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
-  };
-  give("listener", server_->listener());
-  give("lock", lock_.get());
+  RETURN_IF_ERROR(handover.Give("listener", server_->listener()));
+  RETURN_IF_ERROR(handover.Give("lock", lock_.get()));
   for (const auto& [key, fds] : pipes_.entries()) {
-    for (const UniqueFd& fd : fds) give(StrCat("key:", key), fd.get());
+    RETURN_IF_ERROR(handover.Give(StrCat("key:", key), fds));
   }
-  (void)ReExecute(next_binary_.get(), options_.ToArguments(), handover);  // on failure: as before
+  return handover;
+}
+
+void Logger::Upgrade() {
+  const auto handover = MakeHandover();
+  // On failure all is as before.
+  if (handover) (void)ReExecute(next_binary_.get(), options_.ToArguments(), *handover);
   next_binary_.Reset();
 }
 
 void Logger::Stored(const std::string& key, FdStore::Fds& fds) {
   const size_t dot = key.rfind('.');
   const std::string which = key.substr(dot + 1);
-  Entry* entry = dot < sizeof kLogKeyPrefix
-                     ? nullptr
-                     : Find(key.substr(sizeof kLogKeyPrefix - 1, dot - sizeof kLogKeyPrefix + 1));
-  if (entry == nullptr) return;
+  if (dot < sizeof kLogKeyPrefix) return;
+  const std::string id = key.substr(sizeof kLogKeyPrefix - 1, dot - sizeof kLogKeyPrefix + 1);
+  Entry* entry = Find(id);
   const int fd = fds.front().get();
+  if (unreadable_.contains(id)) DropOutput(which, fd);
+  if (entry == nullptr) return;
   if (which == "1") Attach(*entry, LogStream::kStdout, fd);
   if (which == "2") Attach(*entry, LogStream::kStderr, fd);
   if (which == "tty") AttachTty(*entry, fd);
 }
 
+// Of a log whose record cannot be read: nobody knows where its lines belong, and a container whose
+// pipe is full would stand still.
+void Logger::DropOutput(const std::string& which, int fd) {
+  if (which != "1" && which != "2" && which != "tty") return;
+  ::fcntl(fd, F_SETFL, O_NONBLOCK);
+  // Not added: it waits as it did before, and the successor tries again.
+  (void)loop_.Add(fd, EPOLLIN, [this, fd](uint32_t) {
+    std::array<char, 4096> dropped{};
+    ssize_t n = 0;
+    while ((n = ::read(fd, dropped.data(), dropped.size())) > 0) {
+    }
+    if (n == 0 || (errno != EAGAIN && errno != EINTR)) loop_.Remove(fd);  // nobody writes any more
+  });
+}
+
 void Logger::Dropping(const std::string& key) {
   const FdStore::Fds* fds = pipes_.Find(key);
+  loop_.Remove(fds->front().get());  // where its output is dropped; elsewhere below
   for (auto& [id, entry] : entries_) {
     for (LogStream stream : {LogStream::kStdout, LogStream::kStderr}) {
       if (entry.sources[static_cast<size_t>(stream)].pipe == fds->front().get()) {

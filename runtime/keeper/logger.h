@@ -47,6 +47,7 @@ class Logger {
   Result<UniqueFd> Begin();
   Result<void> LoadRecords();
   void EndLostStreams();
+  Result<Handover> MakeHandover() const;
   void Upgrade();
 
   void Handle(PacketServer::ConnectionId id, Message message);
@@ -59,6 +60,7 @@ class Logger {
   // A key "log.<id>.<which>" got its descriptor, or is about to lose it.
   void Stored(const std::string& key, FdStore::Fds& fds);
   void Dropping(const std::string& key);
+  void DropOutput(const std::string& which, int fd);
   void Attach(Entry& entry, LogStream stream, int pipe);
   void Detach(Entry& entry, LogStream stream);
   void Watch(Entry& entry, LogStream stream, bool on);
@@ -81,6 +83,7 @@ class Logger {
   UniqueFd lock_;
   Loop loop_;
   std::map<std::string, Entry> entries_;
+  std::set<std::string> unreadable_;  // records of logs that cannot be written
   FdStore pipes_;
   std::unique_ptr<PacketServer> server_;
   HolderLink link_;

@@ -72,6 +72,7 @@ Result<void> Logger::Register(Message& message) {
       return std::move(opened.error());
     }
     entries_[what.id].log = std::move(log);
+    unreadable_.erase(what.id);
   }
   for (size_t i = 0; i < message.fds.size(); ++i) {
     FdStore::Fds fds;
@@ -96,6 +97,7 @@ void Logger::HandleUnregister(PacketServer::ConnectionId id, const std::string& 
     link_.Drop(key);
   }
   entries_.erase(log_id);
+  unreadable_.erase(log_id);
   to_compress_.erase(log_id);
   if (auto removed = ContainerLog::Remove(logs_dir_.get(), log_id); !removed) {
     return server_->Fail(id, removed.error());
@@ -113,6 +115,8 @@ void Logger::HandleUpgrade(PacketServer::ConnectionId id, Message& message) {
   auto copy = message.fds.empty() ? Result<UniqueFd>(InvalidArgument("upgrade: no binary"))
                                   : CopyBinary(message.fds[0].get());
   if (!copy) return server_->Fail(id, copy.error());
+  // Tried now, while somebody can be told.
+  if (auto handover = MakeHandover(); !handover) return server_->Fail(id, handover.error());
   next_binary_ = std::move(*copy);
   server_->Reply(id, MessageType::kOk, Encoder().U32(upgrades_).Take());
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstring>
 
 #include "holdfast/base/strings.h"
@@ -44,6 +45,20 @@ void SetCloexec(const Handover& handover, bool on) {
 }
 
 }  // namespace
+
+Result<void> Handover::Give(const std::string& key, int fd, int lowest) {
+  if (fd < 0) return {};
+  UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, lowest));
+  if (!copy) return Error::FromErrno(errno, StrCat("hand over ", key, ": duplicate a descriptor"));
+  fds[key].push_back(std::move(copy));
+  return {};
+}
+
+Result<void> Handover::Give(const std::string& key, const std::vector<UniqueFd>& given,
+                            int lowest) {
+  for (const UniqueFd& fd : given) RETURN_IF_ERROR(Give(key, fd.get(), lowest));
+  return {};
+}
 
 std::string Handover::Value(const std::string& key) const {
   const auto it = values.find(key);

@@ -18,6 +18,12 @@ struct Handover {
   std::map<std::string, std::string> values;
   std::map<std::string, std::vector<UniqueFd>> fds;
 
+  // Adds a duplicate of `fd`, so that this process goes on with its own should the exec fail; -1 is
+  // left out. A hand-over that lacks one descriptor would lose it without a word: refuse the
+  // upgrade. `lowest`: no number below it is used.
+  Result<void> Give(const std::string& key, int fd, int lowest = 3);
+  Result<void> Give(const std::string& key, const std::vector<UniqueFd>& given, int lowest = 3);
+
   std::string Value(const std::string& key) const;
   // The single descriptor under `key`, taken out; invalid when absent.
   UniqueFd TakeFd(const std::string& key);
