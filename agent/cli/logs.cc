@@ -11,6 +11,7 @@
 #include "agent/cli/output.h"
 #include "agent/kube/times.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/thread.h"
 
 namespace holdfast::agent::cli {
 namespace {
@@ -190,7 +191,14 @@ int RunLogs(const LogOptions& options, const GlobalOptions& global) {
       return code.load();
     }
     std::vector<std::thread> followers;
-    for (const Target& target : targets) followers.emplace_back(print, target);
+    for (const Target& target : targets) {
+      auto follower = sys::StartThread("follow", [&] { print(target); });
+      if (follower) {
+        followers.push_back(std::move(*follower));
+      } else {
+        code = Report(follower.error());
+      }
+    }
     for (std::thread& follower : followers) follower.join();
     return code.load();
   });
