@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // holdfastd: the node agent. The only place where the parts are put together.
 #include <fcntl.h>
-#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,20 +12,28 @@
 #include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <cerrno>
 #include <chrono>
+#include <csignal>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
+#include <thread>
 
 #include <spdlog/spdlog.h>
 
 #include "agent/api/grpc/server.h"
 #include "agent/config/agent_config.h"
 #include "agent/leftovers/leftover_sweeper.h"
+#include "agent/library_threads.h"
 #include "agent/log/logging.h"
 #include "agent/node/node_reader.h"
 #include "agent/notifying_image_store.h"
+#include "agent/operate/image_users.h"
+#include "agent/operate/pod_directories.h"
 #include "agent/pod/admit/node_admission.h"
 #include "agent/pod/execute/pod_table.h"
 #include "agent/proxy/pod_rules_guard.h"
@@ -40,6 +49,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/core_dump.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/lock_file.h"
 #include "holdfast/sys/process.h"
 #include "holdfast/sys/tree.h"
 #include "k8s/core/v1/service.pb.h"
@@ -51,14 +61,16 @@ namespace holdfast::agent {
 namespace {
 
 constexpr char kVersion[] = HOLDFAST_VERSION;
+constexpr std::chrono::seconds kStartRetry{2};
+// A former agent that was killed just now still has its locks and sockets.
+constexpr std::chrono::seconds kDyingTime{5};
+// From the signal to the end, below the 90 s of systemd's TimeoutStopSec.
+constexpr std::chrono::duration<unsigned> kTimeToStop{20};
 
 // Everything in the order in which it is made; members are destroyed the other way round.
 struct Agent {
   Agent(AgentConfig c, std::function<Result<AgentConfig>()> reader)
-      : config(std::move(c)),
-        read_config(std::move(reader)),
-        signals(io, SIGTERM, SIGINT),
-        hangup(io, SIGHUP) {}
+      : config(std::move(c)), read_config(std::move(reader)), signals(io), hangup(io, SIGHUP) {}
 
   AgentConfig config;
   std::function<Result<AgentConfig>()> read_config;  // the same flags and file once more
@@ -96,12 +108,11 @@ struct Agent {
 // Two agents on one root would each think the other's pods to be leftovers.
 Result<UniqueFd> LockRoot(const std::string& root) {
   ASSIGN_OR_RETURN(DirFd dir, sys::MakeDirs(AT_FDCWD, root, 0711));
-  ASSIGN_OR_RETURN(UniqueFd lock, sys::OpenAt(dir.get(), "agent.lock", O_RDWR | O_CREAT, 0600));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return Conflict(StrCat("another holdfastd uses ", root));
-    return Error::FromErrno(errno, StrCat("flock ", root, "/agent.lock"));
+  auto lock = sys::TakeLock(dir.get(), "agent.lock", kDyingTime);
+  if (!lock && lock.error().code() == Code::kConflict) {
+    return Conflict(StrCat("another holdfastd uses ", root));
   }
-  return lock;
+  return WithContext(std::move(lock), root);
 }
 
 Result<void> OpenRuntime(Agent& agent) {
@@ -122,35 +133,15 @@ Result<void> OpenNetwork(Agent& agent) {
   return {};
 }
 
-// A status shows an image by its repo digest, or by its id where none was known.
-bool Names(const Image& image, const std::string& shown) {
-  const auto& digests = image.repo_digests;
-  return shown == image.id.value ||
-         std::find(digests.begin(), digests.end(), shown) != digests.end();
-}
-
-// "container web of pod default/web-n1" for an image that a pod runs, "" otherwise.
-std::string UserOfImage(const PodView& view, const Image& image) {
-  for (const PodPtr& pod : view.ListPods()) {
-    const auto& status = pod->status();
-    for (const auto* list : {&status.containerstatuses(), &status.initcontainerstatuses()}) {
-      for (const auto& container : *list) {
-        if (!Names(image, container.imageid()) || !container.state().has_running()) continue;
-        return StrCat("container ", container.name(), " of pod ", pod->metadata().namespace_(), "/",
-                      pod->metadata().name());
-      }
-    }
-  }
-  return "";
-}
-
 Result<void> OpenImages(Agent& agent) {
   runtime::ImageStoreOptions options;
   options.root = agent.config.instance.ImageDir();
   options.aside = agent.config.instance.AsideDir();
   options.helper = agent.config.unpack_binary;
   options.limits.reserve = agent.config.image_reserve;
-  options.user_of = [&agent](const Image& image) { return UserOfImage(*agent.view, image); };
+  options.user_of = [&agent](const Image& image) {
+    return UserOfImage(agent.view->ListPods(), image);
+  };
   ASSIGN_OR_RETURN(agent.stored_images, runtime::DiskImageStore::Open(std::move(options)));
   for (const std::string& warning : agent.stored_images->warnings()) spdlog::warn("{}", warning);
   agent.images = std::make_unique<NotifyingImageStore>(*agent.stored_images,
@@ -161,7 +152,10 @@ Result<void> OpenImages(Agent& agent) {
 Result<void> OpenSource(Agent& agent) {
   const model::Instance& instance = agent.config.instance;
   agent.editor = std::make_unique<ManifestEditor>(instance.manifest_dir, instance.node_name);
-  RETURN_IF_ERROR(agent.editor->Recover());
+  if (auto recovered = agent.editor->Recover(); !recovered) {
+    spdlog::warn("what a killed edit left in {}: {}, ignoring", instance.manifest_dir,
+                 recovered.error().message());
+  }
   ManifestDirectoryOptions options;
   options.path = instance.manifest_dir;
   options.node_name = instance.node_name;
@@ -233,22 +227,12 @@ void OpenLeftovers(Agent& agent) {
   }
 }
 
-// Directories of pods that nobody knows; what is inside them cannot be judged without a record.
-void AuditPodDirectories(const std::string& pods, const std::vector<PodUid>& live,
-                         const std::function<Result<void>(const std::string&)>& remove,
-                         std::vector<Leftover>& found) {
-  const auto names = sys::ListDirAt(AT_FDCWD, pods);
-  if (!names) return;  // no pod ever ran
-  const std::set<PodUid> known(live.begin(), live.end());
-  for (const std::string& name : *names) {
-    if (known.contains(PodUid(name))) continue;
-    std::string reason = "belongs to no pod";
-    if (remove) {
-      const auto removed = remove(pods + "/" + name);
-      if (!removed) reason += ": " + removed.error().message();
-    }
-    found.push_back({"directory", pods + "/" + name, reason});
-  }
+// A new pod is shown before it has a directory.
+std::set<PodUid> KnownPods(const Agent& agent) {
+  const std::vector<PodUid> live = agent.table->Live();
+  std::set<PodUid> known(live.begin(), live.end());
+  for (const PodPtr& pod : agent.view->ListPods()) known.insert(PodUid(pod->metadata().uid()));
+  return known;
 }
 
 Result<std::vector<Leftover>> Audit(Agent& agent, bool repair) {
@@ -265,8 +249,9 @@ Result<std::vector<Leftover>> Audit(Agent& agent, bool repair) {
     return sys::RemoveTreeAt(AT_FDCWD, path, limits);
   };
   using Remover = std::function<Result<void>(const std::string&)>;
-  AuditPodDirectories(instance.PodsDir(), live, repair ? Remover(remove_tree) : nullptr, found);
-  AuditPodDirectories(instance.PodFilesDir(), live, repair ? Remover(ReleasePodFiles) : nullptr,
+  const auto known = [&agent] { return KnownPods(agent); };
+  AuditPodDirectories(instance.PodsDir(), known, repair ? Remover(remove_tree) : nullptr, found);
+  AuditPodDirectories(instance.PodFilesDir(), known, repair ? Remover(ReleasePodFiles) : nullptr,
                       found);
   const std::vector<Leftover> aside = agent.leftovers->Audit(repair);
   found.insert(found.end(), aside.begin(), aside.end());
@@ -305,13 +290,10 @@ Result<void> OpenApi(Agent& agent) {
   return {};
 }
 
-// The strand turns (it calls this), the table's timers fire, and state can be written.
+// The strand turns (it calls this) and the table's timers fire. Not whether state can be written:
+// with a disk that is full a restart helps nobody, and this agent shows, logs and makes room.
 std::string UnhealthyBecause(Agent& agent) {
-  if (!agent.table->IsHealthy()) return "the pod table has not turned for minutes";
-  auto dir = sys::OpenDir(agent.config.instance.root_dir);
-  if (!dir) return dir.error().message();
-  const auto written = sys::WriteFileAtomicAt(dir->get(), "health", "", 0600, false);
-  return written ? std::string() : written.error().message();
+  return agent.table->IsHealthy() ? "" : "the pod table has not turned for minutes";
 }
 
 Result<void> Open(Agent& agent) {
@@ -347,16 +329,51 @@ void ReloadOnHangup(Agent& agent) {
   });
 }
 
-int Run(Agent& agent) {
-  if (auto opened = Open(agent); !opened) {
-    spdlog::error("{}", opened.error().message());
-    return 1;
-  }
+// Whatever the destructors wait for (a job in the kernel, a thread of a library), the agent goes:
+// its state bears being killed at any instruction. A signal handler, hence only write(2) and
+// _exit(2).
+void EndAtOnce(int) {
+  constexpr std::string_view kWords = "holdfastd: stopping took too long, ended as it stood\n";
+  (void)!::write(STDERR_FILENO, kWords.data(), kWords.size());
+  ::_exit(0);
+}
+
+void LimitTimeToStop() {
+  struct sigaction action{};
+  action.sa_handler = EndAtOnce;
+  (void)::sigaction(SIGALRM, &action, nullptr);
+  (void)::alarm(kTimeToStop.count());
+}
+
+// How this process was begun.
+char** g_argv = nullptr;
+rlimit g_core_limit{};
+
+// The same process, the same program, from the beginning, after a while: pods do not notice, and
+// what this one has under way bears being cut short at any instruction. For a limit that is reached
+// now and need not be in a moment, where the process cannot be taken apart either.
+void BeginAnew() {
+  std::this_thread::sleep_for(kStartRetry);
+  (void)::setrlimit(RLIMIT_CORE, &g_core_limit);
+  ::execv("/proc/self/exe", g_argv);
+  ::_exit(70);
+}
+
+void BeginAnewForALibrary() {
+  spdlog::error("a library was refused a thread and cannot go on: beginning anew, pods go on");
+  BeginAnew();
+}
+
+int Serve(Agent& agent) {
   agent.manager =
       std::make_unique<ServiceManager>(agent.io, [&agent] { return UnhealthyBecause(agent); });
+  // Not before: a start that hangs ends with the signal, as it ends with any.
+  agent.signals.add(SIGTERM);
+  agent.signals.add(SIGINT);
   agent.signals.async_wait([&agent](const auto& error, int signal) {
     if (error) return;
     spdlog::info("signal {}: stopping, pods go on", signal);
+    LimitTimeToStop();
     agent.manager->Stopping();
     agent.io.stop();
   });
@@ -367,6 +384,19 @@ int Run(Agent& agent) {
   agent.manager->Ready("running node " + name);
   agent.io.run();
   return 0;
+}
+
+// The exit code.
+int Run(Agent& agent) {
+  if (const auto opened = Open(agent); !opened) {
+    // Threads, descriptors, memory, space.
+    const bool passing = opened.error().code() == Code::kResourceExhausted;
+    spdlog::error("{}{}", opened.error().message(),
+                  passing ? StrCat(", trying again in ", kStartRetry.count(), " s") : "");
+    if (!passing) return 1;
+    BeginAnew();
+  }
+  return Serve(agent);
 }
 
 // --cleanup: what the agent made on the node and that belongs to no pod.
@@ -404,6 +434,7 @@ void Complain(const Error& error) {
 }
 
 int Main(int argc, char** argv) {
+  (void)::prctl(PR_SET_NAME, "holdfastd");  // BeginAnew() executes a file of another name
   const auto core_limit = sys::PreventCoreDumps();
   if (!core_limit) {
     Complain(core_limit.error());
@@ -429,6 +460,9 @@ int Main(int argc, char** argv) {
   SetUpLogging(line.config.log_level);
   ::umask(022);
   sys::PreferShortSlices();  // before there are threads
+  g_argv = argv;
+  g_core_limit = *core_limit;
+  OnRefusedLibraryThread(BeginAnewForALibrary);
   Agent agent(std::move(line.config), [argc, argv] { return ReadConfigAgain(argc, argv); });
   agent.core_limit = *core_limit;
   return Run(agent);

@@ -164,8 +164,9 @@ std::vector<int> RequestDeletes(Session& session, const DeleteOptions& options,
   };
   for (const Target& target : targets) {
     if (under_way.size() == kAtOnce) finish_first();
-    under_way.push_back(
-        std::async(std::launch::async, [&] { return RequestDelete(session, options, target); }));
+    // Where no thread is to be had, one after the other.
+    under_way.push_back(std::async(std::launch::async | std::launch::deferred,
+                                   [&] { return RequestDelete(session, options, target); }));
   }
   while (!under_way.empty()) finish_first();
   return codes;

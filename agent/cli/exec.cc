@@ -21,6 +21,7 @@
 #include "agent/cli/terminal.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/base/unique_fd.h"
+#include "holdfast/sys/thread.h"
 
 namespace holdfast::agent::cli {
 namespace {
@@ -184,10 +185,11 @@ int Converse(Session& session, const v1::ExecRequest& first, const ExecOptions& 
   const auto stream = session.stub().Exec(&context);
   (void)stream->Write(first);  // a failure shows in Finish()
   Sender sender(*stream, options, std::move(wake_read));
-  std::thread sending([&] { sender.Run(); });
+  auto sending = sys::StartThread("send", [&] { sender.Run(); });
+  if (!sending) return Report(sending.error());
   const auto exit = PrintOutput(*stream);
   ForwardSignal(0);
-  sending.join();
+  sending->join();
   terminal.reset();
   const grpc::Status status = stream->Finish();
   if (!status.ok()) return Report(status);

@@ -15,6 +15,7 @@
 #include "agent/kube/containers_of.h"
 #include "agent/kube/times.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/thread.h"
 
 namespace holdfast::agent::cli {
 namespace {
@@ -187,9 +188,16 @@ int PrintLogs(Session& session, const LogOptions& options, const std::vector<Tar
     for (const Target& target : targets) print(target);
     return code.load();
   }
-  std::vector<std::jthread> followers;  // joined even where the next one cannot be started
-  for (const Target& target : targets) followers.emplace_back(print, target);
-  followers.clear();
+  std::vector<std::thread> followers;
+  for (const Target& target : targets) {
+    auto follower = sys::StartThread("follow", [&] { print(target); });
+    if (follower) {
+      followers.push_back(std::move(*follower));
+    } else {
+      code = Report(follower.error());
+    }
+  }
+  for (std::thread& follower : followers) follower.join();
   return code.load();
 }
 

@@ -12,13 +12,13 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <cerrno>
-#include <system_error>
 #include <thread>
 
 #include "agent/cluster/api_client.h"
 #include "agent/lease/lease_requests.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/thread.h"
 
 namespace holdfast::agent {
 namespace {
@@ -48,11 +48,7 @@ class LeaseKeeper::Impl {
 
   Result<void> Start() {
     ASSIGN_OR_RETURN(api_, ApiClient::Make(io_, options_.server, kRequestLimit));
-    try {
-      thread_ = std::thread([this] { io_.run(); });
-    } catch (const std::system_error& error) {
-      return Error(Code::kResourceExhausted, StrCat("lease keeper: thread: ", error.what()));
-    }
+    ASSIGN_OR_RETURN(thread_, sys::StartThread("lease-keeper", [this] { io_.run(); }));
     return {};
   }
 

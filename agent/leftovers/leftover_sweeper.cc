@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/leftovers/leftover_sweeper.h"
 
-#include <system_error>
 #include <utility>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/thread.h"
 #include "holdfast/sys/tree.h"
 
 namespace holdfast::agent {
@@ -13,16 +13,18 @@ LeftoverSweeper::LeftoverSweeper(std::vector<std::string> asides,
                                  std::function<void(const std::string&)> log)
     : asides_(std::move(asides)), log_(std::move(log)) {}
 
+LeftoverSweeper::~LeftoverSweeper() {
+  stop_.request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
 Result<void> LeftoverSweeper::Start(std::chrono::milliseconds period) {
-  try {
-    thread_ = std::jthread([this, period](const std::stop_token& stop) { Run(stop, period); });
-  } catch (const std::system_error& error) {
-    return Error(Code::kResourceExhausted, StrCat("thread: ", error.what()));
-  }
+  ASSIGN_OR_RETURN(thread_, sys::StartThread("leftovers", [this, period] { Run(period); }));
   return {};
 }
 
-void LeftoverSweeper::Run(const std::stop_token& stop, std::chrono::milliseconds period) {
+void LeftoverSweeper::Run(std::chrono::milliseconds period) {
+  const std::stop_token stop = stop_.get_token();
   while (!stop.stop_requested()) {
     Sweep(stop);
     std::unique_lock lock(waiting_);

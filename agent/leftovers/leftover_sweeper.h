@@ -22,6 +22,9 @@ class LeftoverSweeper {
  public:
   // `asides`: the directories to look after. `log` is called from any thread.
   LeftoverSweeper(std::vector<std::string> asides, std::function<void(const std::string&)> log);
+  ~LeftoverSweeper();
+  LeftoverSweeper(const LeftoverSweeper&) = delete;
+  LeftoverSweeper& operator=(const LeftoverSweeper&) = delete;
 
   // Begins, and ends with the object. Where no thread can be had, only Audit removes.
   Result<void> Start(std::chrono::milliseconds period = std::chrono::minutes(1));
@@ -30,7 +33,7 @@ class LeftoverSweeper {
   std::vector<Leftover> Audit(bool repair);
 
  private:
-  void Run(const std::stop_token& stop, std::chrono::milliseconds period);
+  void Run(std::chrono::milliseconds period);
   void Sweep(const std::stop_token& stop);
 
   const std::vector<std::string> asides_;
@@ -39,7 +42,8 @@ class LeftoverSweeper {
   std::set<std::string> told_;  // still there at the last try; guarded by removing_
   std::mutex waiting_;
   std::condition_variable_any wake_;
-  std::jthread thread_;  // last: it uses the rest
+  std::stop_source stop_;
+  std::thread thread_;
 };
 
 }  // namespace holdfast::agent

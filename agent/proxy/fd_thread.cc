@@ -2,37 +2,28 @@
 #include "agent/proxy/fd_thread.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <cerrno>
-#include <cstdint>
-#include <system_error>
 #include <utility>
 
-#include "holdfast/base/strings.h"
+#include "holdfast/sys/thread.h"
 
 namespace holdfast::agent {
 
 Result<std::unique_ptr<FdThread>> FdThread::Start(int fd, std::function<bool()> readable) {
-  UniqueFd stop(::eventfd(0, EFD_CLOEXEC));
-  if (!stop) return Error::FromErrno(errno, "eventfd");
+  ASSIGN_OR_RETURN(sys::Wakeup stop, sys::Wakeup::Make());
   std::unique_ptr<FdThread> made(new FdThread(fd, std::move(stop), std::move(readable)));
-  try {
-    made->thread_ = std::thread([t = made.get()] { t->Run(); });
-  } catch (const std::system_error& error) {
-    return Error(Code::kResourceExhausted, StrCat("thread: ", error.what()));
-  }
+  ASSIGN_OR_RETURN(made->thread_, sys::StartThread("rules-watch", [t = made.get()] { t->Run(); }));
   return made;
 }
 
 FdThread::~FdThread() {
-  const uint64_t one = 1;
-  (void)!::write(stop_.get(), &one, sizeof one);
+  stop_.Set();
   if (thread_.joinable()) thread_.join();
 }
 
 void FdThread::Run() {
-  pollfd polls[] = {{fd_, POLLIN, 0}, {stop_.get(), POLLIN, 0}};
+  pollfd polls[] = {{fd_, POLLIN, 0}, {stop_.fd(), POLLIN, 0}};
   for (;;) {
     if (::poll(polls, 2, -1) < 0 && errno != EINTR) return;
     if (polls[1].revents != 0) return;

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "holdfast/base/result.h"
-#include "holdfast/base/unique_fd.h"
+#include "holdfast/sys/wakeup.h"
 
 namespace holdfast::agent {
 
@@ -20,12 +20,12 @@ class FdThread {
   FdThread& operator=(const FdThread&) = delete;
 
  private:
-  FdThread(int fd, UniqueFd stop, std::function<bool()> readable)
+  FdThread(int fd, sys::Wakeup stop, std::function<bool()> readable)
       : fd_(fd), stop_(std::move(stop)), readable_(std::move(readable)) {}
   void Run();
 
   const int fd_;
-  const UniqueFd stop_;
+  const sys::Wakeup stop_;
   const std::function<bool()> readable_;
   std::thread thread_;
 };

@@ -3,6 +3,7 @@
 
 #include <utility>  // before asio.hpp: Boost 1.74 uses std::exchange without including it
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
@@ -13,11 +14,12 @@
 #include <boost/beast/http.hpp>
 #include <chrono>
 #include <cstring>
+#include <deque>
 #include <optional>
-#include <system_error>
 #include <thread>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/thread.h"
 
 namespace holdfast::agent {
 namespace {
@@ -28,9 +30,14 @@ namespace http = boost::beast::http;
 using tcp = boost::asio::ip::tcp;
 
 constexpr std::chrono::seconds kPatience{5};
-constexpr std::chrono::seconds kRetry{2};
+constexpr std::chrono::milliseconds kRetry{2000};
+// A former agent that was killed just now still has its sockets: so often nothing is said.
+constexpr int kQuietTries = 10;
+constexpr std::chrono::milliseconds kQuietRetry{50};
 constexpr size_t kLargestHeader = 8u << 10;
-constexpr size_t kMostConnections = 256;
+constexpr size_t kMostConnections = 128;  // of one listener
+// When accept(2) lacks something (descriptors, memory), it would lack it at once again.
+constexpr std::chrono::milliseconds kAcceptPause{200};
 
 tcp::endpoint AsioEndpoint(const model::Endpoint& endpoint) {
   if (!endpoint.ip.v6) {
@@ -51,15 +58,11 @@ std::string Text(const model::Endpoint& endpoint) {
 // One request, one answer. Keeps itself alive until it is done (hence the shared_ptr).
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
-  Connection(tcp::socket socket, HealthServer::Answer answer, size_t& count)
-      : stream_(std::move(socket)), answer_(std::move(answer)), count_(count) {
-    ++count_;
+  Connection(tcp::socket socket, HealthServer::Answer answer)
+      : stream_(std::move(socket)), answer_(std::move(answer)) {
     parser_.header_limit(kLargestHeader);
     parser_.body_limit(0);
   }
-  ~Connection() { --count_; }
-  Connection(const Connection&) = delete;
-  Connection& operator=(const Connection&) = delete;
 
   void Run() {
     stream_.expires_after(kPatience);
@@ -68,6 +71,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
                        if (!error) self->Reply();
                      });
   }
+
+  // Makes room: what is under way ends with an error.
+  void End() { stream_.close(); }
 
  private:
   void Reply() {
@@ -100,7 +106,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   beast::tcp_stream stream_;
   const HealthServer::Answer answer_;
-  size_t& count_;
   beast::flat_buffer buffer_;
   http::request_parser<http::empty_body> parser_;
   http::response<http::string_body> response_;
@@ -109,7 +114,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 // One listening socket. Only the server's thread touches it.
 class Listener : public std::enable_shared_from_this<Listener> {
  public:
-  Listener(asio::io_context& io, size_t& count) : acceptor_(io), count_(count) {}
+  explicit Listener(asio::io_context& io) : acceptor_(io), pause_(io) {}
 
   beast::error_code Open(const tcp::endpoint& endpoint) {
     beast::error_code error;
@@ -126,21 +131,46 @@ class Listener : public std::enable_shared_from_this<Listener> {
     acceptor_.async_accept(
         [self = shared_from_this()](beast::error_code error, tcp::socket socket) {
           if (error == asio::error::operation_aborted) return;
-          if (!error && self->count_ < kMostConnections) {
-            std::make_shared<Connection>(std::move(socket), self->answer_, self->count_)->Run();
-          }
+          if (!error) self->Serve(std::move(socket));
+          if (IsLack(error)) return self->AcceptLater();
           self->Accept();
         });
   }
   void Close() {
     beast::error_code ignored;
+    pause_.cancel();
     acceptor_.close(ignored);
   }
 
  private:
+  static bool IsLack(beast::error_code error) {
+    return error == asio::error::no_descriptors || error == asio::error::no_memory ||
+           error == asio::error::no_buffer_space ||
+           error == beast::errc::too_many_files_open_in_system;
+  }
+
+  void AcceptLater() {
+    pause_.expires_after(kAcceptPause);
+    pause_.async_wait([self = shared_from_this()](beast::error_code error) {
+      if (!error) self->Accept();
+    });
+  }
+
+  void Serve(tcp::socket socket) {
+    std::erase_if(open_, [](const auto& connection) { return connection.expired(); });
+    if (open_.size() >= kMostConnections) {
+      if (const auto oldest = open_.front().lock()) oldest->End();
+      open_.pop_front();
+    }
+    auto connection = std::make_shared<Connection>(std::move(socket), answer_);
+    open_.push_back(connection);
+    connection->Run();
+  }
+
   tcp::acceptor acceptor_;
+  asio::steady_timer pause_;
   HealthServer::Answer answer_;
-  size_t& count_;
+  std::deque<std::weak_ptr<Connection>> open_;  // the longest there first
 };
 
 }  // namespace
@@ -153,11 +183,7 @@ class HealthServer::Impl {
   }
 
   Result<void> Start() {
-    try {
-      thread_ = std::thread([this] { io_.run(); });
-    } catch (const std::system_error& error) {
-      return Error(Code::kResourceExhausted, StrCat("health server: thread: ", error.what()));
-    }
+    ASSIGN_OR_RETURN(thread_, sys::StartThread("health-server", [this] { io_.run(); }));
     return {};
   }
 
@@ -178,27 +204,37 @@ class HealthServer::Impl {
   }
 
  private:
+  struct Waiting {
+    HealthServer::Answer answer;
+    int tries = 0;
+  };
+
   // Somebody else may let the port go, or the node get the address.
   void RetryLater() {
     if (waiting_.empty() || retrying_) return;
     retrying_ = true;
-    retry_.expires_after(kRetry);
+    const bool quiet = std::any_of(waiting_.begin(), waiting_.end(), [](const auto& waiting) {
+      return waiting.second.tries < kQuietTries;
+    });
+    retry_.expires_after(quiet ? kQuietRetry : kRetry);
     retry_.async_wait([this](beast::error_code error) {
       retrying_ = false;
       if (error) return;
-      const Listeners waiting = waiting_;
-      for (const auto& [endpoint, answer] : waiting) Ensure(endpoint, answer);
+      const std::map<model::Endpoint, Waiting> waiting = waiting_;
+      for (const auto& [endpoint, one] : waiting) Ensure(endpoint, one.answer);
     });
   }
 
   void Ensure(const model::Endpoint& endpoint, Answer answer) {
     const auto found = listeners_.find(endpoint);
     if (found != listeners_.end()) return found->second->SetAnswer(std::move(answer));
-    auto listener = std::make_shared<Listener>(io_, connections_);
+    auto listener = std::make_shared<Listener>(io_);
     if (const auto error = listener->Open(AsioEndpoint(endpoint))) {
-      const bool news = !waiting_.contains(endpoint);
-      waiting_[endpoint] = std::move(answer);
-      if (news && failed_) failed_(StrCat("listen at ", Text(endpoint), ": ", error.message()));
+      Waiting& waiting = waiting_[endpoint];
+      waiting.answer = std::move(answer);
+      if (++waiting.tries == kQuietTries && failed_) {
+        failed_(StrCat("listen at ", Text(endpoint), ": ", error.message()));
+      }
       return RetryLater();
     }
     waiting_.erase(endpoint);
@@ -207,11 +243,10 @@ class HealthServer::Impl {
     listeners_[endpoint] = std::move(listener);
   }
 
-  size_t connections_ = 0;  // before io_, which holds the connections
   asio::io_context io_{1};
   asio::executor_work_guard<asio::io_context::executor_type> work_ = asio::make_work_guard(io_);
   std::map<model::Endpoint, std::shared_ptr<Listener>> listeners_;
-  Listeners waiting_;  // could not be listened at
+  std::map<model::Endpoint, Waiting> waiting_;  // could not be listened at
   std::function<void(const std::string&)> failed_;
   asio::steady_timer retry_{io_};
   bool retrying_ = false;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // HealthServer: small HTTP answers on any number of ports, from one thread. GET and HEAD of
-// requests up to 8 KiB; a connection has 5 s and one answer; at most 256 connections at once.
-// Thread-safe.
+// requests up to 8 KiB; a connection has 5 s and one answer. A port serves 128 connections at once;
+// the next one takes the place of the longest there, so that idle clients keep nobody's health
+// check out, least of all another port's. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +30,8 @@ class HealthServer {
   HealthServer& operator=(const HealthServer&) = delete;
 
   // These and no others, within moments. What is there already keeps its socket and gets the new
-  // answer. `failed` hears of addresses that cannot be listened at, once each, from the server's
-  // thread; they are tried again every few seconds.
+  // answer. `failed` hears of addresses that cannot be listened at for half a second, once each,
+  // from the server's thread; they are tried again every few seconds.
   void Listen(Listeners listeners, std::function<void(const std::string& why)> failed);
 
  private:

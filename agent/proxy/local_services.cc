@@ -2,12 +2,12 @@
 #include "agent/proxy/local_services.h"
 
 #include <algorithm>
-#include <system_error>
 
 #include "agent/proxy/local_endpoints.h"
 #include "agent/proxy/service_fields.h"
 #include "agent/source/snapshot_difference.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/thread.h"
 #include "k8s/core/v1/service.pb.h"
 #include "k8s/discovery/v1/endpoint_slice.pb.h"
 
@@ -61,11 +61,8 @@ Result<std::unique_ptr<LocalServices>> LocalServices::Start(PodSource& source, P
                                                             ServiceCallbacks callbacks) {
   std::unique_ptr<LocalServices> services(new LocalServices(
       source, pods, std::move(book), driver, catalog, std::move(options), std::move(callbacks)));
-  try {
-    services->thread_ = std::thread([s = services.get()] { s->Run(); });
-  } catch (const std::system_error& error) {
-    return Error(Code::kResourceExhausted, StrCat("local services: thread: ", error.what()));
-  }
+  ASSIGN_OR_RETURN(services->thread_,
+                   sys::StartThread("local-services", [s = services.get()] { s->Run(); }));
   return services;
 }
 

@@ -2,10 +2,10 @@
 #include "agent/proxy/service_driver.h"
 
 #include <algorithm>
-#include <system_error>
 #include <utility>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/thread.h"
 
 namespace holdfast::agent {
 
@@ -29,11 +29,7 @@ ServiceDriver::~ServiceDriver() {
 }
 
 Result<void> ServiceDriver::Start() {
-  try {
-    thread_ = std::thread([this] { Run(); });
-  } catch (const std::system_error& error) {
-    return Error(Code::kResourceExhausted, StrCat("service proxy: thread: ", error.what()));
-  }
+  ASSIGN_OR_RETURN(thread_, sys::StartThread("service-driver", [this] { Run(); }));
   const std::lock_guard lock(mutex_);
   started_ = true;
   return {};

@@ -2,7 +2,6 @@
 #include "agent/source/manifest_directory.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,6 +16,8 @@
 #include "agent/source/manifest_file.h"
 #include "agent/source/manifest_table.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/thread.h"
+#include "holdfast/sys/wakeup.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent {
@@ -36,7 +37,7 @@ bool SameContent(const PodSnapshot& a, const PodSnapshot& b) {
 class ManifestDirectory::Impl {
  public:
   Impl(ManifestDirectoryOptions options, std::shared_ptr<const Clock> clock, DirectoryWatch watch,
-       UniqueFd wake)
+       sys::Wakeup wake)
       : options_(std::move(options)),
         rules_{options_.path, options_.node_name, options_.multiple_documents},
         clock_(std::move(clock)),
@@ -52,17 +53,13 @@ class ManifestDirectory::Impl {
       const std::lock_guard hold(mutex_);
       stopping_ = true;
     }
-    Wake();
+    wake_.Set();
     if (thread_.joinable()) thread_.join();
   }
 
   Result<void> Start() {
     LookUntilQuiet();
-    try {
-      thread_ = std::thread([this] { Run(); });
-    } catch (const std::system_error& error) {
-      return Error(Code::kResourceExhausted, StrCat("manifest directory: thread: ", error.what()));
-    }
+    ASSIGN_OR_RETURN(thread_, sys::StartThread("manifests", [this] { Run(); }));
     return {};
   }
 
@@ -84,25 +81,18 @@ class ManifestDirectory::Impl {
   void Reread() {
     std::unique_lock hold(mutex_);
     const uint64_t request = ++requested_;
-    Wake();
+    wake_.Set();
     answered_.wait_for(hold, kRereadPatience, [&] { return done_ >= request || stopping_; });
   }
 
  private:
-  void Wake() const {
-    const uint64_t one = 1;
-    // A counter that is full is a wake-up as well.
-    [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof one);
-  }
-
   ManifestTable::Moment Now() const { return {clock_->Boot(), clock_->Wall()}; }
 
   void Run() {
     while (!Stopping()) {
-      pollfd fds[2] = {{watch_.inotify_fd(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+      pollfd fds[2] = {{watch_.inotify_fd(), POLLIN, 0}, {wake_.fd(), POLLIN, 0}};
       ::poll(fds, 2, Timeout());
-      uint64_t count = 0;
-      [[maybe_unused]] const ssize_t n = ::read(wake_.get(), &count, sizeof count);
+      wake_.Clear();
       Look();
     }
   }
@@ -216,7 +206,7 @@ class ManifestDirectory::Impl {
   const std::shared_ptr<const Clock> clock_;  // shared with the agent, which may outlive us or not
   // Used by Start, then only by the thread.
   DirectoryWatch watch_;
-  const UniqueFd wake_;
+  const sys::Wakeup wake_;
   ManifestTable table_;
   std::optional<BootTime> look_again_;
   std::set<std::string> again_;  // to be looked at again, event or not
@@ -240,8 +230,7 @@ ManifestDirectory::~ManifestDirectory() = default;
 
 Result<std::unique_ptr<ManifestDirectory>> ManifestDirectory::Start(
     ManifestDirectoryOptions options, std::shared_ptr<const Clock> clock) {
-  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake) return Error::FromErrno(errno, "eventfd");
+  ASSIGN_OR_RETURN(sys::Wakeup wake, sys::Wakeup::Make());
   ASSIGN_OR_RETURN(DirectoryWatch watch, DirectoryWatch::Open(options.path));
   auto impl = std::make_unique<Impl>(std::move(options), std::move(clock), std::move(watch),
                                      std::move(wake));

@@ -2,19 +2,16 @@
 #include "netproxy/announce/announcer.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
-#include <system_error>
 #include <utility>
 
-#include "holdfast/base/strings.h"
+#include "holdfast/sys/thread.h"
 
 namespace holdfast::netproxy::announce {
 
-Announcer::Announcer(std::vector<SegmentOptions> segments, const Clock& clock, UniqueFd stop,
+Announcer::Announcer(std::vector<SegmentOptions> segments, const Clock& clock, sys::Wakeup stop,
                      std::function<void(const SegmentNews& news)> news)
     : clock_(clock), stop_(std::move(stop)), news_(std::move(news)) {
   for (SegmentOptions& options : segments) segments_.emplace_back(std::move(options), clock);
@@ -23,21 +20,15 @@ Announcer::Announcer(std::vector<SegmentOptions> segments, const Clock& clock, U
 Result<std::unique_ptr<Announcer>> Announcer::Start(
     std::vector<SegmentOptions> segments, const Clock& clock,
     std::function<void(const SegmentNews& news)> news) {
-  UniqueFd stop(::eventfd(0, EFD_CLOEXEC));
-  if (!stop) return Error::FromErrno(errno, "eventfd");
+  ASSIGN_OR_RETURN(sys::Wakeup stop, sys::Wakeup::Make());
   std::unique_ptr<Announcer> made(
       new Announcer(std::move(segments), clock, std::move(stop), std::move(news)));
-  try {
-    made->thread_ = std::thread([a = made.get()] { a->Run(); });
-  } catch (const std::system_error& error) {
-    return Error(Code::kResourceExhausted, StrCat("announcer: thread: ", error.what()));
-  }
+  ASSIGN_OR_RETURN(made->thread_, sys::StartThread("announcer", [a = made.get()] { a->Run(); }));
   return made;
 }
 
 Announcer::~Announcer() {
-  const uint64_t one = 1;
-  (void)!::write(stop_.get(), &one, sizeof one);
+  stop_.Set();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -57,7 +48,7 @@ std::vector<AddressStatus> Announcer::Status() const {
 }
 
 bool Announcer::WaitForFrames(std::chrono::nanoseconds time) const {
-  std::vector<pollfd> polls = {{stop_.get(), POLLIN, 0}};
+  std::vector<pollfd> polls = {{stop_.fd(), POLLIN, 0}};
   {
     const std::lock_guard lock(mutex_);
     for (const Segment& segment : segments_) {

@@ -14,7 +14,7 @@
 
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
-#include "holdfast/base/unique_fd.h"
+#include "holdfast/sys/wakeup.h"
 #include "netproxy/announce/segment.h"
 
 namespace holdfast::netproxy::announce {
@@ -33,14 +33,14 @@ class Announcer {
   std::vector<AddressStatus> Status() const;
 
  private:
-  Announcer(std::vector<SegmentOptions> segments, const Clock& clock, UniqueFd stop,
+  Announcer(std::vector<SegmentOptions> segments, const Clock& clock, sys::Wakeup stop,
             std::function<void(const SegmentNews& news)> news);
   void Run();
   // False at the end.
   bool WaitForFrames(std::chrono::nanoseconds time) const;
 
   const Clock& clock_;
-  const UniqueFd stop_;  // an eventfd
+  const sys::Wakeup stop_;
   const std::function<void(const SegmentNews& news)> news_;
   mutable std::mutex mutex_;  // guards segments_
   std::vector<Segment> segments_;

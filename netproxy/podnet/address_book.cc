@@ -2,7 +2,6 @@
 #include "netproxy/podnet/address_book.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -10,6 +9,7 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/lock_file.h"
 #include "holdfast/sys/pause_point.h"
 
 namespace holdfast::netproxy {
@@ -41,14 +41,11 @@ Result<AddressBook> AddressBook::Open(const std::string& directory,
   ASSIGN_OR_RETURN(book.directory_, sys::MakeDirs(AT_FDCWD, directory, 0700));
   ASSIGN_OR_RETURN(book.pods_, sys::MakeDirs(book.directory_.get(), "pods", 0700));
   ASSIGN_OR_RETURN(book.releasing_, sys::MakeDirs(book.directory_.get(), "releasing", 0700));
-  ASSIGN_OR_RETURN(book.last_file_,
-                   sys::OpenAt(book.directory_.get(), "last", O_RDWR | O_CREAT, 0600));
-  ASSIGN_OR_RETURN(book.lock_, sys::OpenAt(book.directory_.get(), "lock", O_RDWR | O_CREAT, 0600));
-  if (::flock(book.lock_.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK)
-      return Conflict(StrCat("lock ", directory, ": another agent uses it"));
-    return Error::FromErrno(errno, StrCat("lock ", directory));
+  auto lock = sys::TakeLock(book.directory_.get(), "lock");
+  if (!lock && lock.error().code() == Code::kConflict) {
+    return Conflict(StrCat("lock ", directory, ": another agent uses it"));
   }
+  ASSIGN_OR_RETURN(book.lock_, WithContext(std::move(lock), directory));
   auto loaded = book.Load();
   if (!loaded) return std::move(loaded.error()).Wrap(StrCat("read address book ", directory));
   return book;
@@ -65,14 +62,14 @@ Result<void> AddressBook::Load() {
 Result<void> AddressBook::LoadRecords(const DirFd& directory, bool releasing) {
   ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(directory.get(), "."));
   for (const std::string& name : names) {
-    ASSIGN_OR_RETURN(const std::string text,
-                     sys::ReadFileAt(directory.get(), name, kMaxRecordBytes));
-    auto record = ParseRecord(PodUid(name), text);
+    const auto text = sys::ReadFileAt(directory.get(), name, kMaxRecordBytes);
+    auto record = text ? ParseRecord(PodUid(name), *text) : Result<PodRecord>(text.error());
     // A pod that came back while it was released has both; the live one was written last.
     const bool superseded = records_.contains(PodUid(name));
-    if (!record) damaged_.push_back(record.error().message());
     if (!record || superseded) {
-      RETURN_IF_ERROR(sys::RemoveFileAt(directory.get(), name));
+      if (!record) damaged_.push_back(record.error().message());
+      // Where it cannot be removed it is found again by the next start, which costs nothing.
+      (void)sys::RemoveFileAt(directory.get(), name);
       continue;
     }
     record->releasing = releasing;
@@ -83,6 +80,11 @@ Result<void> AddressBook::LoadRecords(const DirFd& directory, bool releasing) {
 }
 
 Result<void> AddressBook::LoadLast() {
+  auto last_file = sys::OpenAt(directory_.get(), "last", O_RDWR | O_CREAT, 0600);
+  // Without it the search for a free address begins at the lowest one; that it cannot be written is
+  // told when an address is given.
+  if (!last_file) return {};
+  last_file_ = std::move(*last_file);
   ASSIGN_OR_RETURN(const std::string last, sys::ReadFd(last_file_.get(), kMaxRecordBytes));
   // A line that fits no range (the configuration changed) is no longer of interest.
   for (size_t begin = 0; begin < last.size();) {
@@ -178,6 +180,9 @@ Result<void> AddressBook::WriteLast() {
     std::string line = a.ToString();
     line.resize(INET6_ADDRSTRLEN, ' ');  // of one length, so that nothing of an older one is left
     text += line + "\n";
+  }
+  if (!last_file_) {
+    ASSIGN_OR_RETURN(last_file_, sys::OpenAt(directory_.get(), "last", O_RDWR | O_CREAT, 0600));
   }
   if (::pwrite(last_file_.get(), text.data(), text.size(), 0) !=
       static_cast<ssize_t>(text.size())) {

@@ -21,7 +21,8 @@ namespace holdfast::netproxy {
 class AddressBook {
  public:
   // Opens or makes the directory and takes its lock; kConflict while another process holds it.
-  // Records that cannot be read are removed and told by DamagedRecords().
+  // Records that cannot be read are removed and told by DamagedRecords(); their pods have no
+  // address until they are made anew.
   static Result<AddressBook> Open(const std::string& directory, const std::vector<Cidr>& ranges);
 
   // The first usable address of a range; the node's own, never given to a pod.

@@ -89,7 +89,10 @@ Result<void> RemoveNodeParts(const RuntimeOptions& options) {
 }
 
 Result<void> Runtime::Begin(PidFd holder) {
-  RETURN_IF_ERROR(parts_->ids.Adopt());
+  ASSIGN_OR_RETURN(const std::vector<std::string> damaged, parts_->ids.Adopt());
+  for (const std::string& text : damaged) {
+    if (parts_->options.warn) parts_->options.warn(text);
+  }
   RETURN_IF_ERROR(sandboxes_.Adopt());
   // Subscribed before the records are read, so that no exit falls between the two.
   ASSIGN_OR_RETURN(UniqueFd exits, parts_->keeper.WatchExits());

@@ -5,6 +5,8 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <sstream>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -46,29 +48,55 @@ Result<uint32_t> Decode(const std::string& text) {
 
 std::vector<model::IdMapEntry> MapOf(uint32_t first) { return {{0, first, kIdsPerPod}}; }
 
+// The first ids outside, of every process with a range of a pod's size.
+std::set<uint32_t> RangesOfProcesses() {
+  std::set<uint32_t> ranges;
+  const auto names = sys::ListDirAt(AT_FDCWD, "/proc");
+  for (const std::string& name : names ? *names : std::vector<std::string>()) {
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const auto map = sys::ReadFileAt(AT_FDCWD, StrCat("/proc/", name, "/uid_map"), kMaxBytes);
+    if (!map) continue;  // it has just ended
+    std::istringstream lines(*map);
+    for (uint64_t inside = 0, outside = 0, count = 0; lines >> inside >> outside >> count;) {
+      if (count == kIdsPerPod) ranges.insert(static_cast<uint32_t>(outside));
+    }
+  }
+  return ranges;
+}
+
 }  // namespace
 
-Result<void> IdRanges::Adopt() {
+Result<uint32_t> IdRanges::Read(int pods, const std::string& uid) const {
+  const std::string path = StrCat(uid, "/", kFile);
+  ASSIGN_OR_RETURN(const std::string text, sys::ReadFileAt(pods, path, kMaxBytes));
+  return WithContext(Decode(text), path);
+}
+
+Result<std::vector<std::string>> IdRanges::Adopt() {
   ASSIGN_OR_RETURN(const DirFd pods, sys::OpenDir(pods_dir_));
   ASSIGN_OR_RETURN(const std::vector<std::string> uids, sys::ListDirAt(pods.get(), "."));
+  std::vector<std::string> warnings;
   const std::lock_guard lock(mutex_);
   for (const std::string& uid : uids) {
-    const std::string path = StrCat(uid, "/", kFile);
-    auto text = sys::ReadFileAt(pods.get(), path, kMaxBytes);
-    if (!text && (text.error().sys_errno() == ENOENT || text.error().sys_errno() == ENOTDIR)) {
-      continue;
+    const auto first = Read(pods.get(), uid);
+    if (first) {
+      given_[PodUid(uid)] = *first;
+    } else if (first.error().sys_errno() != ENOENT && first.error().sys_errno() != ENOTDIR) {
+      warnings.push_back(StrCat(pods_dir_, "/", first.error().message()));
+      damaged_[PodUid(uid)] = warnings.back();
     }
-    if (!text) return std::move(text.error());
-    ASSIGN_OR_RETURN(const uint32_t first,
-                     WithContext(Decode(*text), StrCat(pods_dir_, "/", path)));
-    given_[PodUid(uid)] = first;
   }
-  return {};
+  if (!damaged_.empty()) seen_ = RangesOfProcesses();
+  return warnings;
 }
 
 Result<std::vector<model::IdMapEntry>> IdRanges::Ensure(const PodUid& uid) {
   const std::lock_guard lock(mutex_);
   if (const auto it = given_.find(uid); it != given_.end()) return MapOf(it->second);
+  if (const auto it = damaged_.find(uid); it != damaged_.end()) {
+    return Conflict(StrCat("the pod's range of user ids is not known: ", it->second,
+                           ": remove the pod, and apply it again"));
+  }
   ASSIGN_OR_RETURN(const uint32_t first, NextFree());
   ASSIGN_OR_RETURN(const DirFd dir,
                    sys::MakeDirs(AT_FDCWD, StrCat(pods_dir_, "/", uid.value), 0750));
@@ -87,23 +115,28 @@ std::vector<model::IdMapEntry> IdRanges::Find(const PodUid& uid) const {
 
 Result<void> IdRanges::Free(const PodUid& uid) {
   const std::lock_guard lock(mutex_);
-  if (!given_.contains(uid)) return {};
+  if (!given_.contains(uid) && !damaged_.contains(uid)) return {};
   RETURN_IF_ERROR(sys::RemoveFileAt(AT_FDCWD, StrCat(pods_dir_, "/", uid.value, "/", kFile)));
   given_.erase(uid);
+  damaged_.erase(uid);
+  if (damaged_.empty()) seen_.clear();
   return {};
 }
 
 // Ranges from another IdSpace, given before a change of the configuration, count too.
-Result<uint32_t> IdRanges::NextFree() const {
-  const auto overlaps = [this](uint32_t first) {
-    return std::ranges::any_of(given_, [first](const auto& entry) {
-      return entry.second < first + kIdsPerPod && first < entry.second + kIdsPerPod;
-    });
+bool IdRanges::IsTaken(uint32_t first) const {
+  const auto overlaps = [first](uint32_t other) {
+    return other < first + kIdsPerPod && first < other + kIdsPerPod;
   };
+  return std::ranges::any_of(given_, [&](const auto& entry) { return overlaps(entry.second); }) ||
+         std::ranges::any_of(seen_, overlaps);
+}
+
+Result<uint32_t> IdRanges::NextFree() const {
   const uint32_t begin = next_ < space_.first ? 0 : (next_ - space_.first) / kIdsPerPod;
   for (uint32_t i = 0; i < space_.blocks; ++i) {
     const uint32_t first = space_.first + (begin + i) % space_.blocks * kIdsPerPod;
-    if (!overlaps(first)) return first;
+    if (!IsTaken(first)) return first;
   }
   return Error(Code::kResourceExhausted,
                StrCat("hostUsers: false: all ", space_.blocks, " ranges of user ids are given"));

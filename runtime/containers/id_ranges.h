@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,11 +33,13 @@ class IdRanges {
   IdRanges(std::string pods_dir, IdSpace space)
       : pods_dir_(std::move(pods_dir)), space_(space), next_(space.first) {}
 
-  // Reads what former agents gave. Once, before other calls. A file that cannot be read is an
-  // error: its ids could be given a second time.
-  Result<void> Adopt();
+  // Reads what former agents gave. Once, before other calls. Answers with the files that could not
+  // be read, in words: their pods get nothing until they are removed, and what processes have now
+  // according to the kernel is given to nobody while there is such a pod.
+  Result<std::vector<std::string>> Adopt();
 
-  // The pod's range, given now if it has none. kResourceExhausted when all are given.
+  // The pod's range, given now if it has none. kResourceExhausted when all are given, kConflict
+  // when the pod's file could not be read.
   Result<std::vector<model::IdMapEntry>> Ensure(const PodUid& uid);
   // Empty for a pod without a range.
   std::vector<model::IdMapEntry> Find(const PodUid& uid) const;
@@ -44,13 +47,17 @@ class IdRanges {
   Result<void> Free(const PodUid& uid);
 
  private:
+  Result<uint32_t> Read(int pods, const std::string& uid) const;
+  bool IsTaken(uint32_t first) const;
   Result<uint32_t> NextFree() const;
 
   const std::string pods_dir_;
   const IdSpace space_;
   mutable std::mutex mutex_;
-  std::map<PodUid, uint32_t> given_;  // the first id
-  uint32_t next_;                     // ids are used again as late as possible
+  std::map<PodUid, uint32_t> given_;       // the first id
+  std::map<PodUid, std::string> damaged_;  // why
+  std::set<uint32_t> seen_;                // first ids of ranges that processes had
+  uint32_t next_;                          // ids are used again as late as possible
 };
 
 }  // namespace holdfast::runtime

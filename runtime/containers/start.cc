@@ -71,6 +71,9 @@ Result<PodAccess> OpenPodAccess(Parts& parts, Sandboxes& sandboxes,
     access.pod.pid_namespace = FdOf(**fds, "pid");
     access.pod.user_namespace = FdOf(**fds, "user");
     access.pod.user_map = parts.ids.Find(spec.pod_uid);
+    if (access.pod.user_namespace >= 0 && access.pod.user_map.empty()) {
+      return Unavailable("the ids of the pod's user namespace are not known");
+    }
     access.pod.shm = FdOf(**fds, "shm");
     access.pod.procfs = FdOf(**fds, "proc");
   } else if (fds.error().code() != Code::kNotFound || !SharesAllWithHost(spec.namespaces)) {

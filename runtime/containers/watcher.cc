@@ -2,11 +2,12 @@
 #include "runtime/containers/watcher.h"
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+
+#include "holdfast/sys/thread.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -28,19 +29,19 @@ Result<std::unique_ptr<ExitWatcher>> ExitWatcher::Start(UniqueFd exits, PidFd ho
                                                         Callbacks callbacks) {
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return Error::FromErrno(errno, "epoll_create1");
-  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake) return Error::FromErrno(errno, "eventfd");
+  ASSIGN_OR_RETURN(sys::Wakeup wake, sys::Wakeup::Make());
   auto watcher = std::unique_ptr<ExitWatcher>(
       new ExitWatcher(std::move(epoll), std::move(wake), std::move(exits), std::move(callbacks)));
-  RETURN_IF_ERROR(watcher->Add(watcher->wake_.get(), kWakeToken));
+  RETURN_IF_ERROR(watcher->Add(watcher->wake_.fd(), kWakeToken));
   RETURN_IF_ERROR(watcher->Add(watcher->exits_.get(), kExitsToken));
   watcher->holder_ = std::move(holder);
   if (watcher->holder_) RETURN_IF_ERROR(watcher->Add(watcher->holder_.get(), kHolderToken));
-  watcher->thread_ = std::thread([raw = watcher.get()] { raw->Run(); });
+  ASSIGN_OR_RETURN(watcher->thread_,
+                   sys::StartThread("exit-watcher", [raw = watcher.get()] { raw->Run(); }));
   return watcher;
 }
 
-ExitWatcher::ExitWatcher(UniqueFd epoll, UniqueFd wake, UniqueFd exits, Callbacks callbacks)
+ExitWatcher::ExitWatcher(UniqueFd epoll, sys::Wakeup wake, UniqueFd exits, Callbacks callbacks)
     : epoll_(std::move(epoll)),
       wake_(std::move(wake)),
       exits_(std::move(exits)),
@@ -52,7 +53,7 @@ ExitWatcher::~ExitWatcher() {
     const std::lock_guard lock(mutex_);
     stop_ = true;
   }
-  Wake();
+  wake_.Set();
   if (thread_.joinable()) thread_.join();
 }
 
@@ -87,12 +88,7 @@ void ExitWatcher::Ask(const std::string& id) {
     const std::lock_guard lock(mutex_);
     questions_.insert_or_assign(id, Question{steady_clock::now(), kFirstPause});
   }
-  Wake();
-}
-
-void ExitWatcher::Wake() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = ::write(wake_.get(), &one, sizeof one);
+  wake_.Set();
 }
 
 int ExitWatcher::WaitMillis() {
@@ -124,8 +120,7 @@ void ExitWatcher::Run() {
 
 void ExitWatcher::Handle(uint64_t token) {
   if (token == kWakeToken) {
-    uint64_t count = 0;
-    [[maybe_unused]] const ssize_t n = ::read(wake_.get(), &count, sizeof count);
+    wake_.Clear();
   } else if (token == kExitsToken) {
     for (const std::string& id : callbacks_.read_hints(exits_.get())) {
       // A record is there, so one question is enough: asking again would not end for an id that
@@ -159,20 +154,20 @@ void ExitWatcher::HandleHolderEnded() {
 
 void ExitWatcher::AskDue() {
   const auto now = steady_clock::now();
-  std::vector<std::string> due;
+  std::map<std::string, Question> due;
   {
     const std::lock_guard lock(mutex_);
-    for (auto& [id, question] : questions_) {
-      if (question.next > now) continue;
-      due.push_back(id);
-      question.pause = std::min(question.pause * 2, kLongestPause);
-      question.next = now + question.pause;
+    for (auto it = questions_.begin(); it != questions_.end();) {
+      const auto here = it++;
+      if (here->second.next <= now) due.insert(questions_.extract(here));
     }
   }
-  for (const std::string& id : due) {
-    if (!callbacks_.resolve(id)) continue;
+  for (auto& [id, question] : due) {
+    if (callbacks_.resolve(id)) continue;
+    question.pause = std::min(question.pause * 2, kLongestPause);
+    question.next = now + question.pause;
     const std::lock_guard lock(mutex_);
-    questions_.erase(id);
+    questions_.emplace(id, question);  // unless it was asked anew meanwhile
   }
 }
 

@@ -16,6 +16,7 @@
 
 #include "holdfast/base/result.h"
 #include "holdfast/base/unique_fd.h"
+#include "holdfast/sys/wakeup.h"
 
 namespace holdfast::runtime {
 
@@ -53,7 +54,7 @@ class ExitWatcher {
     std::chrono::milliseconds pause;
   };
 
-  ExitWatcher(UniqueFd epoll, UniqueFd wake, UniqueFd exits, Callbacks callbacks);
+  ExitWatcher(UniqueFd epoll, sys::Wakeup wake, UniqueFd exits, Callbacks callbacks);
   Result<void> Add(int fd, uint64_t token);
   void Run();
   void Handle(uint64_t token);
@@ -61,10 +62,9 @@ class ExitWatcher {
   void HandleHolderEnded();
   void AskDue();
   int WaitMillis();
-  void Wake();
 
   const UniqueFd epoll_;
-  const UniqueFd wake_;
+  const sys::Wakeup wake_;
   const UniqueFd exits_;
   const Callbacks callbacks_;
   PidFd holder_;  // the thread's own

@@ -206,7 +206,10 @@ Result<void> RemoveTemporariesAt(int dir, const std::string& path, Writer writer
   for (const std::string& name : names) {
     const pid_t thread = WriterOf(name, prefix);
     if (thread == 0 || (writer == Writer::kDead && IsAlive(thread))) continue;
-    RETURN_IF_ERROR(RemoveFileAt(dir, StrCat(path, "/", name)));
+    // On a read-only disk it stays: nobody reads it.
+    if (auto gone = RemoveFileAt(dir, StrCat(path, "/", name)); !gone) {
+      if (gone.error().sys_errno() != EROFS) return gone;
+    }
   }
   return {};
 }

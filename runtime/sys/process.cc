@@ -178,8 +178,14 @@ void RunAhead() {
 }
 
 Result<void> ResetScheduling() {
-  const SchedulingAttributes ordinary{};
+  SchedulingAttributes ordinary{};
   if (SetScheduling(ordinary)) return {};
+  if (errno == EPERM) {
+    // Started with a higher niceness, and in a user namespace nobody may lower it: it stays.
+    ordinary.nice = ::getpriority(PRIO_PROCESS, 0);
+    if (ordinary.nice > 0 && SetScheduling(ordinary)) return {};
+    errno = EPERM;
+  }
   return Error::FromErrno(errno, "sched_setattr");
 }
 

@@ -2,6 +2,7 @@
 #include "agent/api/grpc/acceptor.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -14,8 +15,10 @@
 #include <string_view>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/thread.h"
 
 namespace holdfast::agent::api {
 namespace {
@@ -29,6 +32,9 @@ constexpr size_t kMaxFarewells = 64;
 // once, so long after the first such end: gRPC takes its time with what a connection held.
 constexpr uint64_t kMuch = 1 << 20;
 constexpr std::chrono::seconds kTidyDelay{2};
+constexpr std::chrono::milliseconds kAcceptPause{200};
+// So long a connection of the reserve is left alone.
+constexpr std::chrono::seconds kReserveTime{2};
 
 // What epoll calls a descriptor: a connection's id and its side; or one of the two below, where no
 // connection's id is 0.
@@ -37,6 +43,11 @@ constexpr uint64_t kWakeKey = 1;
 constexpr uint64_t kFirstId = 1;
 
 uint64_t KeyOf(uint64_t id, Connection::Side side) { return id << 1 | static_cast<uint64_t>(side); }
+
+bool IsReadable(const Connection& connection) {
+  pollfd client{connection.fd(Connection::Side::kClient), POLLIN, 0};
+  return ::poll(&client, 1, 0) == 1;
+}
 
 Result<void> Control(int epoll, int operation, int fd, uint32_t events, uint64_t key) {
   epoll_event event{};
@@ -53,21 +64,21 @@ Result<std::unique_ptr<Acceptor>> Acceptor::Create(int listener, RoleTable roles
                                                    Refused refused, Tidy tidy) {
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return Error::FromErrno(errno, "epoll_create1");
-  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake) return Error::FromErrno(errno, "eventfd");
+  ASSIGN_OR_RETURN(sys::Wakeup wake, sys::Wakeup::Make());
   RETURN_IF_ERROR(Control(epoll.get(), EPOLL_CTL_ADD, listener, EPOLLIN, kListenerKey));
-  RETURN_IF_ERROR(Control(epoll.get(), EPOLL_CTL_ADD, wake.get(), EPOLLIN, kWakeKey));
+  RETURN_IF_ERROR(Control(epoll.get(), EPOLL_CTL_ADD, wake.fd(), EPOLLIN, kWakeKey));
   return std::unique_ptr<Acceptor>(
       new Acceptor(listener, std::move(roles), limits, std::move(serve), std::move(refused),
                    std::move(tidy), std::move(epoll), std::move(wake)));
 }
 
-void Acceptor::Start() {
-  thread_ = std::thread([this] { Run(); });
+Result<void> Acceptor::Start() {
+  ASSIGN_OR_RETURN(thread_, sys::StartThread("api-accept", [this] { Run(); }));
+  return {};
 }
 
 Acceptor::Acceptor(int listener, RoleTable roles, ConnectionLimits limits, Serve serve,
-                   Refused refused, Tidy tidy, UniqueFd epoll, UniqueFd wake)
+                   Refused refused, Tidy tidy, UniqueFd epoll, sys::Wakeup wake)
     : listener_(listener),
       roles_(std::move(roles)),
       limits_(limits),
@@ -82,18 +93,12 @@ Acceptor::Acceptor(int listener, RoleTable roles, ConnectionLimits limits, Serve
 
 Acceptor::~Acceptor() { Stop(); }
 
-void Acceptor::Wake() {
-  const uint64_t one = 1;
-  // An eventfd write of 1 cannot fail short of 2^64 of them.
-  (void)!::write(wake_.get(), &one, sizeof(one));
-}
-
 void Acceptor::StopAccepting() {
   {
     const std::lock_guard lock(mutex_);
     accepting_ = false;
   }
-  Wake();
+  wake_.Set();
 }
 
 void Acceptor::Stop() {
@@ -102,7 +107,7 @@ void Acceptor::Stop() {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
   }
-  Wake();
+  wake_.Set();
   thread_.join();
 }
 
@@ -126,8 +131,7 @@ void Acceptor::Run() {
 }
 
 bool Acceptor::OnWake() {
-  uint64_t ignored = 0;
-  (void)!::read(wake_.get(), &ignored, sizeof(ignored));
+  wake_.Clear();
   const std::lock_guard lock(mutex_);
   if (stopping_) {
     for (auto& [id, entry] : entries_) entry.connection.Drain(scratch_);
@@ -136,6 +140,7 @@ bool Acceptor::OnWake() {
     return false;
   }
   // A second time it is not there: no matter.
+  if (!accepting_) accept_at_.reset();
   if (!accepting_) (void)Control(epoll_.get(), EPOLL_CTL_DEL, listener_, 0, kListenerKey);
   return true;
 }
@@ -145,11 +150,13 @@ void Acceptor::AcceptAll() {
     UniqueFd client(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (client) {
       Admit(std::move(client));
+    } else if (errno == EAGAIN) {
+      return;  // all taken
     } else if ((errno == EMFILE || errno == ENFILE) && spare_) {
       // Out of descriptors the kernel does not say whether anybody waits at all.
       if (!TurnAwayWithSpare()) return;
     } else if (errno != EINTR && errno != ECONNABORTED) {
-      return;  // EAGAIN: all taken
+      return PauseAccepting();  // EMFILE without a spare, ENOMEM, …
     }
   }
 }
@@ -165,6 +172,13 @@ bool Acceptor::TurnAwayWithSpare() {
   client.Reset();
   spare_.Reset(::eventfd(0, EFD_CLOEXEC));
   return waited;
+}
+
+// epoll would tell of those who wait without end.
+void Acceptor::PauseAccepting() {
+  // Not there: StopAccepting() was faster.
+  if (!Control(epoll_.get(), EPOLL_CTL_DEL, listener_, 0, kListenerKey)) return;
+  accept_at_ = std::chrono::steady_clock::now() + kAcceptPause;
 }
 
 void Acceptor::Admit(UniqueFd client) {
@@ -206,11 +220,29 @@ Result<void> Acceptor::MakeRoom(uid_t uid) {
   if (victim == entries_.end()) {
     const auto most = std::max_element(holders.begin(), holders.end(),
                                        [](auto& a, auto& b) { return a.second < b.second; });
-    return Unavailable(StrCat(full, "; all have calls at work, ", most->second,
-                              " of them are of process ", most->first, ": end some"));
+    return MakeRoomInReserve(uid, StrCat(full, "; all have calls at work, ", most->second,
+                                         " of them are of process ", most->first, ": end some"));
   }
   TurnAway(victim->first, victim->second, http2::ErrorCode::kNoError,
            StrCat(full, ": the longest unused makes room"));
+  return {};
+}
+
+Result<void> Acceptor::MakeRoomInReserve(uid_t uid, const std::string& full) {
+  if (per_uid_.at(uid) < limits_.per_uid + limits_.reserve) return {};
+  // Ids grow: those after the first per_uid are the reserve.
+  std::vector<Id> ids;
+  for (const auto& [id, entry] : entries_) {
+    if (entry.counted && entry.connection.peer().uid == uid) ids.push_back(id);
+  }
+  if (limits_.reserve == 0) return Unavailable(full);
+  const auto first = ids.begin() + limits_.per_uid;
+  std::nth_element(ids.begin(), first, ids.end());
+  Entry& oldest = entries_.at(*first);
+  const auto now = std::chrono::steady_clock::now();
+  if (now - oldest.connection.began() < kReserveTime) return Unavailable(full);
+  TurnAway(*first, oldest, http2::ErrorCode::kEnhanceYourCalm,
+           StrCat(full, ". This connection was beyond the limit and makes room for the next"));
   return {};
 }
 
@@ -231,13 +263,17 @@ Result<void> Acceptor::Begin(UniqueFd client, Peer peer) {
   ++per_uid_[peer.uid];
   const Id id = next_id_++;
   const auto [it, added] = entries_.try_emplace(
-      id, Entry{.connection = Connection(std::move(client), std::move(ours), std::move(peer),
-                                         limits_.streams, std::chrono::steady_clock::now()),
+      id, Entry{.connection =
+                    Connection(std::move(client), std::move(ours), std::move(peer), limits_.streams,
+                               limits_.handshake, std::chrono::steady_clock::now()),
                 .watched = {},
                 .deadline = {},
                 .counted = true});
   Update(id, it->second);
-  serve_(std::move(theirs), permitted);
+  if (auto served = serve_(std::move(theirs), permitted); !served) {
+    TurnAway(id, it->second, http2::ErrorCode::kEnhanceYourCalm, served.error().message());
+    return served;
+  }
   return {};
 }
 
@@ -258,7 +294,7 @@ void Acceptor::Refuse(UniqueFd client, Peer peer, const std::string& text) {
   const Id id = next_id_++;
   const auto [it, added] = entries_.try_emplace(
       id, Entry{.connection = Connection(std::move(client), UniqueFd(), std::move(peer),
-                                         limits_.streams, now),
+                                         limits_.streams, limits_.handshake, now),
                 .watched = {},
                 .deadline = {},
                 .counted = false});
@@ -332,10 +368,23 @@ void Acceptor::OnDeadlines(Time now) {
     tidy_at_.reset();
     tidy_();
   }
+  if (accept_at_ && *accept_at_ <= now) {
+    accept_at_.reset();
+    // Only a lack of memory can refuse.
+    if (!Control(epoll_.get(), EPOLL_CTL_ADD, listener_, EPOLLIN, kListenerKey)) {
+      accept_at_ = now + kAcceptPause;
+    }
+  }
   while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     const Id id = deadlines_.begin()->second;
     Entry& entry = entries_.at(id);
     const Connection& connection = entry.connection;
+    if (!connection.turned_away() && !connection.Greeted() && IsReadable(connection)) {
+      // What it sent while this thread was held up counts; more than one piece is no greeting.
+      OnEvents(id, Connection::Side::kClient, EPOLLIN);
+      const auto found = entries_.find(id);
+      if (found == entries_.end() || found->second.connection.Greeted()) continue;
+    }
     if (connection.turned_away() || connection.Greeted()) {
       Uncount(entry);
       deadlines_.erase(deadlines_.begin());
@@ -343,7 +392,7 @@ void Acceptor::OnDeadlines(Time now) {
       continue;
     }
     const std::string text = StrCat("no HTTP/2 preface and SETTINGS within ",
-                                    kHandshakeTime.count(), " s of connecting");
+                                    limits_.handshake.count(), " s of connecting");
     refused_(connection.peer(), text);
     TurnAway(id, entry, http2::ErrorCode::kProtocolError, text);
   }
@@ -351,6 +400,7 @@ void Acceptor::OnDeadlines(Time now) {
 
 int Acceptor::TimeoutMs() const {
   std::optional<Time> next = tidy_at_;
+  if (accept_at_ && (!next || *accept_at_ < *next)) next = accept_at_;
   if (!deadlines_.empty() && (!next || deadlines_.begin()->first < *next)) {
     next = deadlines_.begin()->first;
   }

@@ -7,7 +7,9 @@
 // handler learns who called.
 //
 // A user has so many connections. The next one takes the place of one of his that has no call at
-// work, the longest unused first; when all of them work, it is refused with words.
+// work, the longest unused first. When all of them work, a few more are let in, so that who follows
+// 64 logs can still look and delete; beyond those the longest there of the few gives its place to
+// the next, unless it has only just come: then the next is refused. Each is told in words.
 #pragma once
 
 #include <array>
@@ -27,18 +29,23 @@
 #include "agent/api/grpc/roles.h"
 #include "holdfast/base/result.h"
 #include "holdfast/base/unique_fd.h"
+#include "holdfast/sys/wakeup.h"
 
 namespace holdfast::agent::api {
 
 struct ConnectionLimits {
   uint32_t per_uid = 64;
+  uint32_t reserve = 8;    // beyond per_uid, while all of those have calls at work
   uint32_t streams = 128;  // calls at once on one connection
+  // From accept(2) to the client's first words. Long, since on a starved node client and server
+  // take their time: until it has made a call, a connection makes room for any other of its user.
+  std::chrono::seconds handshake{30};
 };
 
 class Acceptor {
  public:
-  // Called on the acceptor's thread; takes the descriptor.
-  using Serve = std::function<void(UniqueFd connection, OperationSet permitted)>;
+  // Called on the acceptor's thread; takes the descriptor. An error is told to the client.
+  using Serve = std::function<Result<void>(UniqueFd connection, OperationSet permitted)>;
   // A peer that was turned away, and why.
   using Refused = std::function<void(const Peer& peer, const std::string& reason)>;
   // Connections that moved much have ended a while ago: their memory can go back to the system.
@@ -48,7 +55,7 @@ class Acceptor {
   static Result<std::unique_ptr<Acceptor>> Create(int listener, RoleTable roles,
                                                   ConnectionLimits limits, Serve serve,
                                                   Refused refused, Tidy tidy);
-  void Start();
+  Result<void> Start();
   ~Acceptor();  // Stop()
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
@@ -76,8 +83,7 @@ class Acceptor {
   };
 
   Acceptor(int listener, RoleTable roles, ConnectionLimits limits, Serve serve, Refused refused,
-           Tidy tidy, UniqueFd epoll, UniqueFd wake);
-  void Wake();
+           Tidy tidy, UniqueFd epoll, sys::Wakeup wake);
   void Run();
   // False: the thread is to end.
   bool OnWake();
@@ -87,6 +93,9 @@ class Acceptor {
   void Admit(UniqueFd client);
   // kUnavailable with words for the client when all places of the user have calls at work.
   Result<void> MakeRoom(uid_t uid);
+  Result<void> MakeRoomInReserve(uid_t uid, const std::string& full);
+  // Stops to listen for a moment: what accept(2) lacks, it will lack at once again.
+  void PauseAccepting();
   Result<void> Begin(UniqueFd client, Peer peer);
   Result<UniqueFd> NumberedForServe(UniqueFd fd);
   void OnEvents(Id id, Connection::Side side, uint32_t events);
@@ -107,13 +116,14 @@ class Acceptor {
   const Refused refused_;
   const Tidy tidy_;
   const UniqueFd epoll_;
-  const UniqueFd wake_;
+  const sys::Wakeup wake_;
   // The thread's own. `spare_` is given up to accept, and close, a client when no descriptor is
   // free.
   UniqueFd spare_;
   std::unordered_map<Id, Entry> entries_;
   std::set<std::pair<Time, Id>> deadlines_;
   std::optional<Time> tidy_at_;
+  std::optional<Time> accept_at_;  // set: not listening until then
   std::unordered_map<uid_t, uint32_t> per_uid_;
   Id next_id_;
   int next_number_;

@@ -45,12 +45,14 @@ bool Send(int fd, std::string_view bytes, std::string& kept) {
 
 }  // namespace
 
-Connection::Connection(UniqueFd client, UniqueFd server, Peer peer, uint32_t max_streams, Time now)
+Connection::Connection(UniqueFd client, UniqueFd server, Peer peer, uint32_t max_streams,
+                       std::chrono::seconds handshake, Time now)
     : client_(std::move(client)),
       server_(std::move(server)),
       peer_(std::move(peer)),
       guard_(max_streams, now),
       began_(now),
+      handshake_(handshake),
       last_use_(now),
       farewell_began_(now) {}
 
@@ -144,7 +146,7 @@ std::optional<uint32_t> Connection::Wanted(Side side) const {
 
 std::optional<Connection::Time> Connection::deadline() const {
   if (turned_away() || client_hung_up_ || server_hung_up_) return farewell_began_ + kFarewellTime;
-  if (!guard_.Greeted()) return began_ + kHandshakeTime;
+  if (!guard_.Greeted()) return began_ + handshake_;
   return std::nullopt;
 }
 

@@ -18,8 +18,6 @@
 
 namespace holdfast::agent::api {
 
-// From connect(2) to the HTTP/2 preface and SETTINGS.
-inline constexpr std::chrono::seconds kHandshakeTime{5};
 // How long a client that was turned away, or whose server is done, may take to read the last of it.
 inline constexpr std::chrono::seconds kFarewellTime{1};
 
@@ -28,8 +26,10 @@ class Connection {
   enum class Side : uint8_t { kClient, kServer };
   using Time = FrameGuard::Time;
 
-  // `client` is the accepted socket, `server` our end of the pair.
-  Connection(UniqueFd client, UniqueFd server, Peer peer, uint32_t max_streams, Time now);
+  // `client` is the accepted socket, `server` our end of the pair. `handshake`: from now to the
+  // client's HTTP/2 preface and SETTINGS.
+  Connection(UniqueFd client, UniqueFd server, Peer peer, uint32_t max_streams,
+             std::chrono::seconds handshake, Time now);
 
   // epoll(7) reported `events` for `side`. `scratch` is the caller's buffer, of any contents. What
   // it returns has to be answered by TurnAway().
@@ -55,6 +55,7 @@ class Connection {
   // Without a call at work.
   bool IsIdle() const { return guard_.OpenCalls() == 0; }
   bool EverCalled() const { return guard_.LastStream() != 0; }
+  Time began() const { return began_; }
   bool Greeted() const { return guard_.Greeted(); }
   // Bytes of both directions.
   uint64_t moved() const { return moved_; }
@@ -79,6 +80,7 @@ class Connection {
   size_t discarded_ = 0;
   uint64_t moved_ = 0;
   const Time began_;
+  const std::chrono::seconds handshake_;
   Time last_use_;
   Time farewell_began_;
 };

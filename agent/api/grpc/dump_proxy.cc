@@ -20,16 +20,13 @@ class DumpStream final : public grpc::ServerWriteReactor<v1::DumpProxyResponse>,
  public:
   static DumpStream* Start(std::shared_ptr<DumpStream> stream, ServerCore& core) {
     stream->self_ = stream;
-    const bool posted = core.requests.Post([stream, &core] {
+    const auto posted = core.requests.TryPost([stream, &core] {
       auto text = core.deps.services.DumpRules();
       if (!text) return stream->Finish(ToStatus(text.error()));
       stream->text_ = std::move(*text);
       stream->Next();
     });
-    if (!posted) {
-      stream->Finish(
-          {grpc::StatusCode::RESOURCE_EXHAUSTED, "too many requests at once; try again"});
-    }
+    if (!posted) stream->Finish(ToStatus(posted.error()));
     return stream.get();
   }
 

@@ -5,7 +5,6 @@
 // wait, so neither a slow caller nor a program that does not read makes the agent grow.
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,7 +47,7 @@ Result<void> MakeNonBlocking(int fd) {
 class ExecStream final : public grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>,
                          public std::enable_shared_from_this<ExecStream> {
  public:
-  ExecStream(ServerCore& core, std::string peer, UniqueFd wake)
+  ExecStream(ServerCore& core, std::string peer, sys::Wakeup wake)
       : core_(core), peer_(std::move(peer)), wake_(std::move(wake)) {}
 
   static ExecStream* Start(std::shared_ptr<ExecStream> stream) {
@@ -99,10 +98,8 @@ class ExecStream final : public grpc::ServerBidiReactor<v1::ExecRequest, v1::Exe
     }
     start_ = std::move(*request_.mutable_start());
     started_ = true;
-    if (!core_.exec_sessions.Post([self = shared_from_this()] { self->Run(); })) {
-      return End({grpc::StatusCode::RESOURCE_EXHAUSTED,
-                  StrCat("more than ", core_.options.exec_sessions, " exec sessions")});
-    }
+    auto posted = core_.exec_sessions.TryPost([self = shared_from_this()] { self->Run(); });
+    if (!posted) return End(ToStatus(posted.error()));
     StartRead(&request_);
   }
 
@@ -128,10 +125,7 @@ class ExecStream final : public grpc::ServerBidiReactor<v1::ExecRequest, v1::Exe
     }
   }
 
-  void Wake() {
-    const uint64_t one = 1;
-    (void)!::write(wake_.get(), &one, sizeof(one));  // cannot fail short of 2^64 writes
-  }
+  void Wake() { wake_.Set(); }
 
   void End(const grpc::Status& status) {
     if (ended_) return;
@@ -192,8 +186,7 @@ class ExecStream final : public grpc::ServerBidiReactor<v1::ExecRequest, v1::Exe
   }
 
   Result<void> HandleRequests() {
-    uint64_t count = 0;  // what it counts does not matter: the requests are read below
-    (void)!::read(wake_.get(), &count, sizeof(count));
+    wake_.Clear();
     std::optional<v1::ExecRequest::Resize> resize;
     std::optional<int> signal;
     {
@@ -231,8 +224,8 @@ class ExecStream final : public grpc::ServerBidiReactor<v1::ExecRequest, v1::Exe
     for (pollfd& fd : fds) fd.fd = -1;
     const bool output_free = OutputFree();
     const bool has_stdin = HasStdin();
-    fds[kWake] = {wake_.get(), POLLIN, 0};
-    fds[kStop] = {core_.stop_event.get(), POLLIN, 0};
+    fds[kWake] = {wake_.fd(), POLLIN, 0};
+    fds[kStop] = {core_.stopping.fd(), POLLIN, 0};
     if (!exited_) fds[kPid] = {session_->pidfd(), POLLIN, 0};
     if (output_free && out_fd_ >= 0) fds[kOut] = {out_fd_, POLLIN, 0};
     if (output_free && err_fd_ >= 0) fds[kErr] = {err_fd_, POLLIN, 0};
@@ -320,7 +313,7 @@ class ExecStream final : public grpc::ServerBidiReactor<v1::ExecRequest, v1::Exe
 
   ServerCore& core_;
   const std::string peer_;
-  const UniqueFd wake_;  // eventfd: something for the session's thread
+  const sys::Wakeup wake_;  // something for the session's thread
   std::shared_ptr<ExecStream> self_;
   v1::ExecRequest request_;
   v1::ExecResponse response_;
@@ -362,9 +355,9 @@ grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>* NodeAgentService::Ex
   if (const auto refusal = Refusal(*context, Method::kExec)) {
     return new RefusedStream<Base>(*refusal);
   }
-  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!wake) return new RefusedStream<Base>(ToStatus(Error::FromErrno(errno, "eventfd")));
-  return ExecStream::Start(std::make_shared<ExecStream>(core_, context->peer(), std::move(wake)));
+  auto wake = sys::Wakeup::Make();
+  if (!wake) return new RefusedStream<Base>(ToStatus(wake.error()));
+  return ExecStream::Start(std::make_shared<ExecStream>(core_, context->peer(), std::move(*wake)));
 }
 
 }  // namespace holdfast::agent::api

@@ -24,9 +24,6 @@ namespace {
 constexpr size_t kExportChunk = 64 * 1024;
 constexpr size_t kMaxImportChunk = 1024 * 1024;
 
-const grpc::Status kTooMany(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                            "too many image imports and exports at once; try again");
-
 Result<std::pair<UniqueFd, UniqueFd>> StreamPair() {
   int fds[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
@@ -98,14 +95,14 @@ class ImportStream final : public grpc::ServerReadReactor<v1::ImportImageRequest
     if (!SendAll(store_side->get(), "x")) return End(ToStatus(Internal("socket pair: not usable")));
     started_ = true;
     threads_ = 2;
-    if (!core_.transfers.Post(
-            [self = shared_from_this(), store_side] { self->RunStore(store_side); })) {
-      return End(kTooMany);
-    }
-    if (!core_.transfers.Post([self = shared_from_this()] { self->Feed(); })) {
-      // The store's thread is there already: let it see a broken archive and report busy.
+    const auto store = core_.transfers.TryPost(
+        [self = shared_from_this(), store_side] { self->RunStore(store_side); });
+    if (!store) return End(ToStatus(store.error()));
+    const auto feed = core_.transfers.TryPost([self = shared_from_this()] { self->Feed(); });
+    if (!feed) {
+      // The store's thread is there already: let it see a broken archive, and report why.
       threads_ = 1;
-      Break(kTooMany);
+      Break(ToStatus(feed.error()));
       return socket_.Reset();
     }
     StartRead(&message_);
@@ -224,16 +221,17 @@ class ExportStream final : public grpc::ServerWriteReactor<v1::ExportImageRespon
     socket_ = std::move(pair->first);
     auto store_side = std::make_shared<UniqueFd>(std::move(pair->second));
     threads_ = 2;
-    const bool store = core_.transfers.Post([self = shared_from_this(), store_side] {
+    const auto store = core_.transfers.TryPost([self = shared_from_this(), store_side] {
       auto result = self->core_.deps.images.Export(self->reference_, store_side->get());
       const std::lock_guard lock(self->mutex_);
       store_side->Reset();  // end-of-file for the sender
       if (!result) self->status_ = ToStatus(result.error());
       self->ThreadEnds();
     });
-    if (!store) return Finish(kTooMany);
-    if (!core_.transfers.Post([self = shared_from_this()] { self->Drain(); })) {
-      status_ = kTooMany;
+    if (!store) return Finish(ToStatus(store.error()));
+    const auto drain = core_.transfers.TryPost([self = shared_from_this()] { self->Drain(); });
+    if (!drain) {
+      status_ = ToStatus(drain.error());
       threads_ = 1;
       Break();
     }

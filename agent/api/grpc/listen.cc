@@ -14,6 +14,7 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/lock_file.h"
 #include "holdfast/sys/pause_point.h"
 
 namespace holdfast::agent::api {
@@ -56,10 +57,9 @@ Result<DirFd> OpenSocketDirectory(const std::string& path) {
 }
 
 Result<UniqueFd> TakeLock(int directory, const std::string& name) {
-  ASSIGN_OR_RETURN(UniqueFd lock, sys::OpenAt(directory, name + ".lock", O_RDWR | O_CREAT, 0600));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return Conflict("another agent serves this socket");
-    return Error::FromErrno(errno, "flock " + name + ".lock");
+  auto lock = sys::TakeLock(directory, name + ".lock");
+  if (!lock && lock.error().code() == Code::kConflict) {
+    return Conflict("another agent serves this socket");
   }
   return lock;
 }

@@ -70,11 +70,15 @@ Result<std::optional<off_t>> FindTail(int fd, const LogFilter& filter, int64_t& 
 
 }  // namespace
 
-LogCursor::LogCursor(DirFd directory, uint32_t attempt, LogFilter filter)
-    : directory_(std::move(directory)), attempt_(attempt), filter_(std::move(filter)) {}
+LogCursor::LogCursor(DirFd directory, uint32_t attempt, LogFilter filter, UnpackedLogs& unpacked)
+    : directory_(std::move(directory)),
+      attempt_(attempt),
+      filter_(std::move(filter)),
+      unpacked_(&unpacked) {}
 
-Result<LogCursor> LogCursor::Open(DirFd directory, uint32_t attempt, LogFilter filter) {
-  LogCursor cursor(std::move(directory), attempt, std::move(filter));
+Result<LogCursor> LogCursor::Open(DirFd directory, uint32_t attempt, LogFilter filter,
+                                  UnpackedLogs& unpacked) {
+  LogCursor cursor(std::move(directory), attempt, std::move(filter), unpacked);
   RETURN_IF_ERROR(cursor.Start());
   return cursor;
 }
@@ -93,7 +97,7 @@ Result<void> LogCursor::Start() {
 Result<void> LogCursor::StartAtTail(const std::vector<LogSegment>& segments, int64_t lines) {
   for (auto segment = segments.rbegin(); segment != segments.rend(); ++segment) {
     RETURN_IF_ERROR(EnterSegment(*segment, 0));
-    ASSIGN_OR_RETURN(const std::optional<off_t> start, FindTail(file_.get(), filter_, lines));
+    ASSIGN_OR_RETURN(const std::optional<off_t> start, FindTail(file_->get(), filter_, lines));
     if (start) {
       offset_ = *start;
       return {};
@@ -103,7 +107,7 @@ Result<void> LogCursor::StartAtTail(const std::vector<LogSegment>& segments, int
 }
 
 Result<void> LogCursor::EnterSegment(const LogSegment& segment, off_t offset) {
-  ASSIGN_OR_RETURN(file_, OpenSegment(directory_.get(), segment));
+  ASSIGN_OR_RETURN(file_, OpenSegment(directory_.get(), segment, *unpacked_));
   segment_ = segment;
   offset_ = offset;
   buffer_.clear();
@@ -149,7 +153,7 @@ Result<bool> LogCursor::Fill() {
   buffer_.erase(0, taken_);
   taken_ = 0;
   if (buffer_.size() > kMaxEntry) buffer_.clear();
-  ASSIGN_OR_RETURN(const std::string block, ReadBlock(file_.get(), offset_, kBlock));
+  ASSIGN_OR_RETURN(const std::string block, ReadBlock(file_->get(), offset_, kBlock));
   offset_ += static_cast<off_t>(block.size());
   buffer_ += block;
   return !block.empty();

@@ -24,8 +24,9 @@ struct LogFilter {
 
 class LogCursor {
  public:
-  // kNotFound when this run has no log file.
-  static Result<LogCursor> Open(DirFd directory, uint32_t attempt, LogFilter filter);
+  // kNotFound when this run has no log file. `unpacked` is borrowed.
+  static Result<LogCursor> Open(DirFd directory, uint32_t attempt, LogFilter filter,
+                                UnpackedLogs& unpacked);
 
   // Appends lines until their text exceeds `max_bytes` or the end is reached; true: at the end for
   // now. What a writer adds later is found by calling again.
@@ -41,7 +42,7 @@ class LogCursor {
   uint32_t attempt() const { return attempt_; }
 
  private:
-  LogCursor(DirFd directory, uint32_t attempt, LogFilter filter);
+  LogCursor(DirFd directory, uint32_t attempt, LogFilter filter, UnpackedLogs& unpacked);
 
   Result<void> Start();
   Result<void> StartAtTail(const std::vector<LogSegment>& segments, int64_t lines);
@@ -58,7 +59,8 @@ class LogCursor {
   LogFilter filter_;
   LineJoiner joiner_;
 
-  UniqueFd file_;
+  UnpackedLogs* unpacked_;  // not null; a reference could not be moved to
+  LogFile file_;
   LogSegment segment_;
   off_t offset_ = 0;
   std::string buffer_;     // read, not yet taken

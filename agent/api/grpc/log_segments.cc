@@ -2,9 +2,7 @@
 #include "agent/api/grpc/log_segments.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -21,33 +19,7 @@ namespace holdfast::agent::api {
 namespace {
 
 constexpr std::string_view kCompressed = ".gz";
-constexpr uint64_t kMaxUnpacked = 256ull << 20;
 constexpr int kMostListings = 8;
-
-struct GzCloser {
-  void operator()(gzFile file) const { ::gzclose(file); }
-};
-using GzPtr = std::unique_ptr<std::remove_pointer_t<gzFile>, GzCloser>;
-
-Result<UniqueFd> Unpack(UniqueFd packed, const std::string& name) {
-  GzPtr reader(::gzdopen(packed.get(), "rb"));
-  if (!reader) return Internal("gzdopen " + name + ": out of memory");
-  (void)packed.Release();  // the reader's now
-  UniqueFd out(::memfd_create("log", MFD_CLOEXEC));
-  if (!out) return Error::FromErrno(errno, "memfd_create");
-  std::vector<char> buffer(256 * 1024);
-  uint64_t total = 0;
-  while (true) {
-    const int count = ::gzread(reader.get(), buffer.data(), static_cast<unsigned>(buffer.size()));
-    if (count < 0) return Internal("unpack " + name + ": damaged");
-    if (count == 0) return out;
-    total += static_cast<uint64_t>(count);
-    if (total > kMaxUnpacked) {
-      return Error(Code::kResourceExhausted, "unpack " + name + ": more than 256 MiB");
-    }
-    RETURN_IF_ERROR(sys::WriteAll(out.get(), {buffer.data(), static_cast<size_t>(count)}));
-  }
-}
 
 // "12.log" -> 12
 std::optional<uint32_t> AttemptOf(std::string_view name) {
@@ -143,7 +115,7 @@ Result<std::optional<uint32_t>> NextAttempt(int directory, uint32_t attempt) {
   return next;
 }
 
-Result<UniqueFd> OpenSegment(int directory, const LogSegment& segment) {
+Result<LogFile> OpenSegment(int directory, const LogSegment& segment, UnpackedLogs& unpacked) {
   std::string name = segment.name;
   auto file = sys::OpenPlainFileAt(directory, name, O_RDONLY);
   // Compressed since it was listed.
@@ -152,14 +124,14 @@ Result<UniqueFd> OpenSegment(int directory, const LogSegment& segment) {
     name += kCompressed;
     file = sys::OpenPlainFileAt(directory, name, O_RDONLY);
   }
-  if (!file) return file;
-  if (name.ends_with(kCompressed)) return Unpack(std::move(*file), name);
+  if (!file) return std::move(file.error());
+  if (name.ends_with(kCompressed)) return unpacked.Open(std::move(*file), name);
   struct stat info{};
   // Rotated since it was listed: the name is another file's now.
   if (segment.live() && ::fstat(file->get(), &info) == 0 && info.st_ino != segment.inode) {
     return NotFound(StrCat("log file ", name, ": rotated meanwhile"));
   }
-  return file;
+  return std::make_shared<const UniqueFd>(std::move(*file));
 }
 
 }  // namespace holdfast::agent::api

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/api/grpc/unpacked_logs.h"
 #include "holdfast/base/result.h"
 #include "holdfast/base/unique_fd.h"
 
@@ -32,8 +33,7 @@ Result<std::vector<LogSegment>> ListSegments(int directory, uint32_t attempt);
 Result<std::optional<uint32_t>> NextAttempt(int directory, uint32_t attempt);
 
 // Open for reading at offset 0. A compressed one (also one that was compressed since it was listed)
-// is unpacked into memory (at most 256 MiB). kNotFound: rotated or removed since it was listed; a
-// new listing tells.
-Result<UniqueFd> OpenSegment(int directory, const LogSegment& segment);
+// is unpacked into memory. kNotFound: rotated or removed since it was listed; a new listing tells.
+Result<LogFile> OpenSegment(int directory, const LogSegment& segment, UnpackedLogs& unpacked);
 
 }  // namespace holdfast::agent::api

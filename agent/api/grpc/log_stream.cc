@@ -34,9 +34,9 @@ class LogReadStream final : public grpc::ServerWriteReactor<v1::LogsResponse>,
 
   static LogReadStream* Start(std::shared_ptr<LogReadStream> stream) {
     stream->self_ = stream;
-    if (!stream->core_.log_readers.Post([stream] { stream->Open(); })) {
+    if (auto posted = stream->core_.log_readers.TryPost([stream] { stream->Open(); }); !posted) {
       const std::lock_guard lock(stream->mutex_);
-      stream->End({grpc::StatusCode::RESOURCE_EXHAUSTED, "too many log readers"});
+      stream->End(ToStatus(posted.error()));
     }
     return stream.get();
   }
@@ -59,12 +59,12 @@ class LogReadStream final : public grpc::ServerWriteReactor<v1::LogsResponse>,
     const auto self = std::move(self_);
     const std::lock_guard lock(mutex_);
     done_ = true;
-    if (!opening_) core_.requests.PostAlways([self] { self->StopWatching(); });
+    if (!opening_) core_.requests.Post([self] { self->StopWatching(); });
   }
 
  private:
   void PostStep() {
-    core_.log_readers.PostAlways([self = shared_from_this()] { self->Step(); });
+    core_.log_readers.Post([self = shared_from_this()] { self->Step(); });
   }
 
   void Open() {
@@ -98,7 +98,8 @@ class LogReadStream final : public grpc::ServerWriteReactor<v1::LogsResponse>,
     ASSIGN_OR_RETURN(DirFd directory,
                      WithContext(sys::OpenDirBelow(instance.pod_log_dir, below), "log directory"));
     if (request_.follow()) RETURN_IF_ERROR(WatchForChanges(directory.get(), pod));
-    ASSIGN_OR_RETURN(LogCursor cursor, LogCursor::Open(std::move(directory), attempt, filter));
+    ASSIGN_OR_RETURN(LogCursor cursor,
+                     LogCursor::Open(std::move(directory), attempt, filter, core_.unpacked_logs));
     cursor_.emplace(std::move(cursor));
     return {};
   }

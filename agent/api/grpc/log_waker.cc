@@ -2,7 +2,6 @@
 #include "agent/api/grpc/log_waker.h"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/inotify.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <utility>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/thread.h"
 
 namespace holdfast::agent::api {
 namespace {
@@ -29,7 +29,7 @@ LogWaker::~LogWaker() {
     if (!thread_.joinable()) return;
     stopping_ = true;
   }
-  Nudge();
+  nudge_.Set();
   thread_.join();
 }
 
@@ -37,9 +37,8 @@ Result<void> LogWaker::StartLocked() {
   if (thread_.joinable()) return {};
   inotify_.Reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!inotify_) return Error::FromErrno(errno, "inotify_init1");
-  nudge_.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!nudge_) return Error::FromErrno(errno, "eventfd");
-  thread_ = std::thread([this] { Run(); });
+  ASSIGN_OR_RETURN(nudge_, sys::Wakeup::Make());
+  ASSIGN_OR_RETURN(thread_, sys::StartThread("log-waker", [this] { Run(); }));
   return {};
 }
 
@@ -62,7 +61,7 @@ void LogWaker::WakeAt(Id id, Clock::time_point when) {
     if (found == watched_.end()) return;
     found->second.at = when;
   }
-  Nudge();
+  nudge_.Set();
 }
 
 void LogWaker::Forget(Id id) {
@@ -78,11 +77,6 @@ void LogWaker::Forget(Id id) {
   }
 }
 
-void LogWaker::Nudge() {
-  const uint64_t one = 1;
-  (void)!::write(nudge_.get(), &one, sizeof(one));  // cannot fail short of 2^64 writes
-}
-
 int LogWaker::TimeoutMilliseconds() {
   const std::lock_guard lock(mutex_);
   std::optional<Clock::time_point> next;
@@ -96,11 +90,10 @@ int LogWaker::TimeoutMilliseconds() {
 
 void LogWaker::Run() {
   while (true) {
-    pollfd fds[2] = {{inotify_.get(), POLLIN, 0}, {nudge_.get(), POLLIN, 0}};
+    pollfd fds[2] = {{inotify_.get(), POLLIN, 0}, {nudge_.fd(), POLLIN, 0}};
     // Woken or not, what follows looks at everything.
     (void)::poll(fds, 2, TimeoutMilliseconds());
-    uint64_t count = 0;
-    (void)!::read(nudge_.get(), &count, sizeof(count));
+    nudge_.Clear();
     {
       const std::lock_guard lock(mutex_);
       if (stopping_) return;

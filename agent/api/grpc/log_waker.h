@@ -14,6 +14,7 @@
 
 #include "holdfast/base/result.h"
 #include "holdfast/base/unique_fd.h"
+#include "holdfast/sys/wakeup.h"
 
 namespace holdfast::agent::api {
 
@@ -47,11 +48,10 @@ class LogWaker {
   void ReadInotify();
   void WakeDue();
   int TimeoutMilliseconds();
-  void Nudge();
 
   std::mutex mutex_;
   UniqueFd inotify_;
-  UniqueFd nudge_;
+  sys::Wakeup nudge_;
   bool stopping_ = false;
   Id next_id_ = 1;
   std::map<Id, Watched> watched_;

@@ -8,7 +8,6 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
 #include <malloc.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <map>
@@ -21,6 +20,7 @@
 #include "agent/api/grpc/server_core.h"
 #include "agent/api/grpc/service.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/thread.h"
 
 namespace holdfast::agent {
 
@@ -40,6 +40,8 @@ constexpr int kMaxSentMessage = 64 << 20;                    // a list of all po
 constexpr int kMaxMetadata = 8 << 10;
 constexpr size_t kMemoryQuota = 128ull << 20;
 constexpr std::chrono::seconds kShutdownGrace{1};
+// What a gRPC server may start of its own: pollers, a timer, executors.
+constexpr size_t kGrpcThreads = 10;
 
 // One gRPC server for all callers with the same permissions: the permission belongs to the server
 // object, so nothing that a caller sends can change it.
@@ -64,54 +66,62 @@ class ApiServer::Impl {
       : core_(std::move(deps), std::move(options)), socket_(std::move(socket)) {}
 
   Result<void> Start(api::RoleTable roles) {
-    core_.stop_event.Reset(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!core_.stop_event) return Error::FromErrno(errno, "eventfd");
+    ASSIGN_OR_RETURN(core_.stopping, sys::Wakeup::Make());
+    RETURN_IF_ERROR(core_.requests.Start());
+    RETURN_IF_ERROR(core_.log_readers.Start());
     core_.peer_of = [this](const std::string& peer) { return acceptor_->PeerOf(peer); };
     grpc::EnableDefaultHealthCheckService(true);
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     quota_.Resize(kMemoryQuota);
     // Root's server is made at once, so that a server that cannot be made fails the start.
-    if (ServerFor(OperationSet::All()) == nullptr) return Internal("start gRPC server: refused");
+    RETURN_IF_ERROR(ServerFor(OperationSet::All()));
     auto acceptor = Acceptor::Create(
         socket_.fd(), std::move(roles),
         api::ConnectionLimits{.per_uid = core_.options.connections_per_uid,
-                              .streams = core_.options.streams_per_connection},
+                              .reserve = core_.options.connection_reserve,
+                              .streams = core_.options.streams_per_connection,
+                              .handshake = core_.options.handshake_time},
         [this](UniqueFd connection, OperationSet permitted) {
-          grpc::Server* server = ServerFor(permitted);
-          if (server != nullptr) grpc::AddInsecureChannelFromFd(server, connection.Release());
+          return Serve(std::move(connection), permitted);
         },
         [this](const Peer& peer, const std::string& reason) { AuditRefused(peer, reason); },
         // It looks at the whole heap: not on the acceptor's thread.
-        [this] { core_.requests.PostAlways([] { (void)::malloc_trim(0); }); });
+        [this] { core_.requests.Post([] { (void)::malloc_trim(0); }); });
     if (!acceptor) return std::move(acceptor.error());
     acceptor_ = std::move(*acceptor);
-    acceptor_->Start();
-    return {};
+    return acceptor_->Start();
   }
 
   // 1. No new connections. 2. Sessions are told, calls cancelled. 3. Workers are joined. 4. What
   // the servers had to say last goes to the clients.
   ~Impl() {
     if (acceptor_) acceptor_->StopAccepting();
-    const uint64_t one = 1;
-    // An eventfd write of 1 cannot fail short of 2^64 of them.
-    if (core_.stop_event) (void)!::write(core_.stop_event.get(), &one, sizeof(one));
+    if (core_.stopping.valid()) core_.stopping.Set();
     for (auto& [permitted, served] : servers_) {
       served.server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     }
-    core_.exec_sessions.Stop();
-    core_.transfers.Stop();
-    core_.log_readers.Stop();
-    core_.requests.Stop();
+    core_.exec_sessions.Finish();
+    core_.transfers.Finish();
+    core_.log_readers.Finish();
+    core_.requests.Finish();
     servers_.clear();
     if (acceptor_) acceptor_->Stop();
   }
 
  private:
+  // On the acceptor's thread.
+  Result<void> Serve(UniqueFd connection, OperationSet permitted) {
+    ASSIGN_OR_RETURN(grpc::Server* const server, ServerFor(permitted));
+    grpc::AddInsecureChannelFromFd(server, connection.Release());
+    return {};
+  }
+
   // On the acceptor's thread, and once before it runs.
-  grpc::Server* ServerFor(OperationSet permitted) {
+  Result<grpc::Server*> ServerFor(OperationSet permitted) {
     const auto found = servers_.find(permitted);
     if (found != servers_.end()) return found->second.server.get();
+    // Nor another server of it.
+    RETURN_IF_ERROR(sys::TryThreads(kGrpcThreads));
     ServedSet served;
     served.service = std::make_unique<NodeAgentService>(core_, permitted);
     grpc::ServerBuilder builder;
@@ -129,7 +139,7 @@ class ApiServer::Impl {
     builder.SetSyncServerOption(grpc::ServerBuilder::MIN_POLLERS, 1);
     builder.SetSyncServerOption(grpc::ServerBuilder::MAX_POLLERS, 1);
     served.server = builder.BuildAndStart();
-    if (!served.server) return nullptr;
+    if (!served.server) return Internal("start gRPC server: refused");
     if (auto* health = served.server->GetHealthCheckService()) {
       health->SetServingStatus("holdfast.v1.NodeAgent", true);
     }
@@ -137,11 +147,9 @@ class ApiServer::Impl {
   }
 
   void AuditRefused(const Peer& peer, const std::string& reason) {
-    core_.requests.PostAlways([this, uid = peer.uid, pid = peer.pid, reason] {
-      AuditEntry entry{.stage = "refused", .uid = uid, .pid = pid, .method = "connect"};
-      entry.outcome = reason;
-      core_.audit.Write(entry);
-    });
+    AuditEntry entry{.stage = "refused", .uid = peer.uid, .pid = peer.pid, .method = "connect"};
+    entry.outcome = reason;
+    AuditRefusal(core_, std::move(entry));
   }
 
   ServerCore core_;
@@ -156,6 +164,9 @@ ApiServer::~ApiServer() = default;
 
 Result<std::unique_ptr<ApiServer>> ApiServer::Start(ApiDependencies dependencies,
                                                     ApiOptions options) {
+  // gRPC goes on without a thread that it is refused, and hangs: it is not begun before there is
+  // room.
+  RETURN_IF_ERROR(sys::TryThreads(kGrpcThreads));
   const model::Instance& instance = dependencies.instance;
   if (options.socket_path.empty()) options.socket_path = instance.ApiSocket();
   if (options.audit_path.empty()) options.audit_path = instance.AuditLog();

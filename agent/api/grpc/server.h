@@ -67,8 +67,10 @@ struct ApiOptions {
   uint64_t audit_max_bytes = 10ull << 20;
   uint32_t audit_max_files = 5;
   uint32_t connections_per_uid = 64;
+  uint32_t connection_reserve = 8;  // per user, while all of those have calls at work
   uint32_t streams_per_connection = 128;
-  uint32_t pending_changes = 10'000;  // per watcher: objects changed and not yet read
+  std::chrono::seconds handshake_time{30};  // from connecting to the client's first words
+  uint32_t pending_changes = 10'000;        // per watcher: objects changed and not yet read
   uint32_t exec_sessions = 64;
   uint32_t image_transfers = 4;
   std::chrono::milliseconds connection_idle = std::chrono::minutes(5);  // then it is closed

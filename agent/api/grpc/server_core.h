@@ -12,9 +12,13 @@
 #include "agent/api/grpc/audit.h"
 #include "agent/api/grpc/log_waker.h"
 #include "agent/api/grpc/peer.h"
+#include "agent/api/grpc/refusal_budget.h"
 #include "agent/api/grpc/roles.h"
 #include "agent/api/grpc/server.h"
-#include "agent/api/grpc/workers.h"
+#include "agent/api/grpc/unpacked_logs.h"
+#include "agent/base/worker_pool.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/wakeup.h"
 
 namespace holdfast::agent::api {
 
@@ -27,27 +31,42 @@ inline constexpr size_t kLogQueue = 16384;  // above streams_per_connection x co
 // Answers that wait for one user to read them.
 inline constexpr size_t kUnreadAnswerBytes = 32 << 20;
 
+// Copies of packed logs that are being read, of all users.
+inline constexpr uint64_t kUnpackedLogBytes = 512 << 20;
+
 struct ServerCore {
   ServerCore(ApiDependencies dependencies, ApiOptions chosen)
       : deps(std::move(dependencies)),
         options(std::move(chosen)),
         audit(options.audit_path, options.audit_max_bytes, options.audit_max_files, deps.clock),
-        exec_sessions("api-exec", options.exec_sessions, 0),
+        exec_sessions({.name = "exec sessions", .threads = options.exec_sessions, .queued = 0}),
         // An import or export is two threads: one of the store, one that feeds or drains it.
-        transfers("api-transfer", size_t{2} * options.image_transfers, 0) {}
+        transfers({.name = "image transfers",
+                   .threads = size_t{2} * options.image_transfers,
+                   .queued = 0}) {}
 
   ApiDependencies deps;
   const ApiOptions options;
   AuditLog audit;
+  RefusalBudget refusals;
   std::function<std::optional<Peer>(const std::string& grpc_peer)> peer_of;
   AnswerBudget unread_answers{kUnreadAnswerBytes};
-  Workers requests{"api-request", kRequestThreads, kRequestQueue};
-  Workers log_readers{"api-logs", kLogThreads, kLogQueue};
-  Workers exec_sessions;
-  Workers transfers;
+  UnpackedLogs unpacked_logs{kUnpackedLogBytes};
+  WorkerPool requests{{.name = "requests", .threads = kRequestThreads, .queued = kRequestQueue}};
+  WorkerPool log_readers{{.name = "log readers", .threads = kLogThreads, .queued = kLogQueue}};
+  WorkerPool exec_sessions;
+  WorkerPool transfers;
   LogWaker log_waker;
-  UniqueFd stop_event;  // readable once the server is stopping
+  sys::Wakeup stopping;  // set once the server is
 };
+
+// Writes a refusal, on a request worker, as long as the user's budget lasts.
+inline void AuditRefusal(ServerCore& core, AuditEntry entry) {
+  const auto left_out = core.refusals.Take(entry.uid, core.deps.clock.Boot());
+  if (!left_out) return;
+  if (*left_out > 0) entry.detail = StrCat("and ", *left_out, " before it that were not written");
+  core.requests.Post([&core, entry = std::move(entry)] { core.audit.Write(entry); });
+}
 
 // One change or exec in the audit log: "begin" at construction, "end" by Finish().
 class AuditScope {

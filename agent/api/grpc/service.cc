@@ -9,8 +9,6 @@
 namespace holdfast::agent::api {
 namespace {
 
-const grpc::Status kBusy(grpc::StatusCode::RESOURCE_EXHAUSTED,
-                         "the agent is busy: too many requests wait; try again");
 // One unary call. Its answer counts against the caller's budget until the call is over.
 class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
@@ -82,15 +80,11 @@ std::optional<grpc::Status> NodeAgentService::Refusal(const grpc::CallbackServer
                                                       Method method) {
   const MethodRow& row = RowOf(method);
   if (permitted_.Has(row.operation)) return std::nullopt;
-  core_.requests.PostAlways([&core = core_, peer = context.peer(), method] {
-    AuditEntry entry{.stage = "refused", .method = std::string(RowOf(method).name)};
-    entry.outcome = "no permission";
-    if (const auto caller = core.peer_of(peer)) {
-      entry.uid = caller->uid;
-      entry.pid = caller->pid;
-    }
-    core.audit.Write(entry);
-  });
+  AuditEntry entry{
+      .stage = "refused", .uid = CallerUid(core_, context.peer()), .method = std::string(row.name)};
+  entry.outcome = "no permission";
+  if (const auto caller = core_.peer_of(context.peer())) entry.pid = caller->pid;
+  AuditRefusal(core_, std::move(entry));
   return grpc::Status(grpc::StatusCode::PERMISSION_DENIED,
                       StrCat("your role does not allow ", row.name,
                              "; root may, and so may members of a group with that role "
@@ -120,9 +114,9 @@ grpc::ServerUnaryReactor* NodeAgentService::AnswerBlocking(grpc::CallbackServerC
     return call;
   }
   // Request and response live until the reactor has finished.
-  const bool posted = core_.requests.Post(
+  const auto posted = core_.requests.TryPost(
       [call, &response, work = std::move(work)] { call->Conclude(work(), response); });
-  if (!posted) call->Finish(kBusy);
+  if (!posted) call->Finish(ToStatus(posted.error()));
   return call;
 }
 

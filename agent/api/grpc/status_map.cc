@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/api/grpc/status_map.h"
 
+#include <cerrno>
 #include <string>
 
 namespace holdfast::agent::api {
@@ -46,7 +47,8 @@ grpc::Status ToStatus(const Error& error) {
     message.resize(end);
     message += " … (cut)";
   }
-  return {StatusCodeOf(error.code()), message};
+  const bool disk_is_full = error.sys_errno() == ENOSPC || error.sys_errno() == EDQUOT;
+  return {disk_is_full ? grpc::StatusCode::INTERNAL : StatusCodeOf(error.code()), message};
 }
 
 }  // namespace holdfast::agent::api

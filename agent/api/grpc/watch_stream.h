@@ -38,7 +38,7 @@ class WatchStream final : public grpc::ServerWriteReactor<Message>,
         std::shared_ptr<Self>(new Self(core, grpc_peer, std::move(filter), std::move(fill)));
     stream->self_ = stream;
     // Subscribing takes the view's lock and replays everything: not on gRPC's thread.
-    core.requests.PostAlways([stream, subscribe = std::move(subscribe)] {
+    core.requests.Post([stream, subscribe = std::move(subscribe)] {
       auto subscription = subscribe(stream);
       const std::lock_guard lock(stream->mutex_);
       stream->subscription_ = std::move(subscription);
@@ -75,7 +75,7 @@ class WatchStream final : public grpc::ServerWriteReactor<Message>,
 
   void OnDone() override {
     // The subscription's destructor may wait for the strand: not on gRPC's thread.
-    core_.requests.PostAlways([self = std::move(self_)] {
+    core_.requests.Post([self = std::move(self_)] {
       std::unique_ptr<Subscription> subscription;
       const std::lock_guard lock(self->mutex_);
       subscription = std::move(self->subscription_);

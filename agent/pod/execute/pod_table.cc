@@ -43,7 +43,8 @@ PodTable::PodTable(asio::io_context& io, PodServices& services, PodSource& sourc
       source_(source),
       options_(options),
       timer_(io),
-      pool_(std::make_unique<WorkerPool>(options.workers)) {
+      pool_(std::make_unique<WorkerPool>(
+          WorkerPoolOptions{.name = "pod workers", .threads = options.workers})) {
   last_turn_ = services_.clock.Boot().since_boot.count();
 }
 
@@ -57,6 +58,7 @@ Result<void> PodTable::Recover() {
   const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
   if (timer < 0) return Error::FromErrno(errno, "timerfd_create");
   timer_.assign(timer);
+  RETURN_IF_ERROR(pool_->Start());
 
   ASSIGN_OR_RETURN(PodStateStore::Loaded loaded, services_.state.LoadAll());
   for (const std::string& problem : loaded.problems) services_.log(problem + ", left alone");

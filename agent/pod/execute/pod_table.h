@@ -21,8 +21,8 @@
 #include <string>
 #include <vector>
 
+#include "agent/base/worker_pool.h"
 #include "agent/pod/execute/pod_worker.h"
-#include "agent/pod/execute/worker_pool.h"
 #include "agent/source/pod_source.h"
 
 namespace holdfast::agent {

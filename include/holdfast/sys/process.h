@@ -52,7 +52,7 @@ void PreferShortSlices();
 // whoever else is busy, for at most half of the time (SCHED_DEADLINE, not inherited). Where that is
 // not permitted nothing changes. Ends with ResetScheduling(), which then takes CAP_SYS_NICE.
 void RunAhead();
-// Back to the policy, slice and niceness of an ordinary process.
+// Back to the policy and slice of an ordinary process, and to its niceness where that is permitted.
 Result<void> ResetScheduling();
 
 // setns(2). `flags` as there; `fd` is a namespace, or a pidfd with several CLONE_NEW* flags.

@@ -17,11 +17,7 @@
 namespace holdfast::runtime {
 namespace {
 
-Result<void> SyncDir(int dir) {
-  ASSIGN_OR_RETURN(UniqueFd fd, sys::OpenAt(dir, ".", O_RDONLY | O_DIRECTORY));
-  if (::fsync(fd.get()) != 0) return Error::FromErrno(errno, "fsync directory of blobs");
-  return {};
-}
+std::string UniqueName() { return NewContainerId().value.substr(0, 16); }
 
 }  // namespace
 
@@ -37,6 +33,21 @@ Result<UniqueFd> Ingest::Create(const std::string& name) const {
   return sys::OpenAt(dir_.get(), name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
 }
 
+Trash::~Trash() {
+  if (!parent_.valid()) return;
+  for (const std::string& name : names_) (void)sys::RemoveTreeAt(parent_.get(), name);
+}
+
+Result<void> Trash::Take(int directory, const std::string& name) {
+  std::string unique = UniqueName();
+  if (::renameat(directory, name.c_str(), parent_.get(), unique.c_str()) != 0) {
+    if (errno == ENOENT) return {};
+    return Error::FromErrno(errno, StrCat("rename ", name, " away"));
+  }
+  names_.push_back(std::move(unique));
+  return {};
+}
+
 BlobStore::BlobStore(DirFd blobs, DirFd ingests)
     : blobs_(std::move(blobs)), ingests_(std::move(ingests)) {}
 
@@ -44,21 +55,27 @@ Result<BlobStore> BlobStore::Open(int root, const std::string& aside) {
   ASSIGN_OR_RETURN(DirFd blobs, sys::MakeDirs(root, "blobs/sha256", 0700));
   ASSIGN_OR_RETURN(DirFd ingests, sys::MakeDirs(root, "ingest", 0700));
   ASSIGN_OR_RETURN(const std::vector<std::string> left, sys::ListDirAt(ingests.get(), "."));
-  // Whoever looks after `aside` tells what is there.
+  // Whoever looks after `aside` tells what is there. On a disk that is full or read-only it may
+  // stay: names are never used twice, and the next Open tries again.
   for (const std::string& name : left) {
-    RETURN_IF_ERROR(sys::RemoveOrSetAside(ingests.get(), name, aside));
+    (void)sys::RemoveOrSetAside(ingests.get(), name, aside);
   }
   return BlobStore(std::move(blobs), std::move(ingests));
 }
 
 Result<Ingest> BlobStore::NewIngest() {
-  const std::string name = NewContainerId().value.substr(0, 16);  // any unique name
+  const std::string name = UniqueName();
   if (::mkdirat(ingests_.get(), name.c_str(), 0700) != 0) {
     return Error::FromErrno(errno, StrCat("mkdir ingest/", name));
   }
   ASSIGN_OR_RETURN(DirFd dir, sys::OpenDirAt(ingests_.get(), name));
   ASSIGN_OR_RETURN(DirFd parent, sys::OpenDirAt(ingests_.get(), "."));
   return Ingest(std::move(parent), name, std::move(dir));
+}
+
+Result<Trash> BlobStore::NewTrash() const {
+  ASSIGN_OR_RETURN(DirFd parent, sys::OpenDirAt(ingests_.get(), "."));
+  return Trash(std::move(parent));
 }
 
 bool BlobStore::Has(const Digest& digest) const {
@@ -89,14 +106,18 @@ Result<uint64_t> BlobStore::SizeOf(const Digest& digest) const {
 Result<void> BlobStore::Commit(const Ingest& ingest, const std::string& name,
                                const Digest& digest) {
   if (Has(digest)) return {};
-  ASSIGN_OR_RETURN(UniqueFd fd, sys::OpenAt(ingest.dir(), name, O_RDONLY | O_NOFOLLOW));
-  if (::fsync(fd.get()) != 0) return Error::FromErrno(errno, StrCat("fsync blob ", digest.value));
-  HOLDFAST_PAUSE_POINT("image.blob-synced");
   if (::renameat(ingest.dir(), name.c_str(), blobs_.get(), HexOf(digest).c_str()) != 0) {
     return Error::FromErrno(errno, StrCat("rename to blob ", digest.value));
   }
   HOLDFAST_PAUSE_POINT("image.blob-named");
-  return SyncDir(blobs_.get());
+  return {};
+}
+
+Result<void> BlobStore::SyncNames() const {
+  ASSIGN_OR_RETURN(UniqueFd fd, sys::OpenAt(blobs_.get(), ".", O_RDONLY | O_DIRECTORY));
+  if (::fsync(fd.get()) != 0) return Error::FromErrno(errno, "fsync directory of blobs");
+  HOLDFAST_PAUSE_POINT("image.blobs-synced");
+  return {};
 }
 
 Result<std::vector<Digest>> BlobStore::List() const {

@@ -35,21 +35,42 @@ class Ingest {
   DirFd dir_;
 };
 
+// What is to be removed: moved below ingest/ under names of no meaning, and removed by the
+// destructor, which may take long. Nothing is made for it, so that it works on a full disk. What
+// cannot be removed then is removed at the next Open.
+class Trash {
+ public:
+  explicit Trash(DirFd parent) : parent_(std::move(parent)) {}
+  Trash(Trash&&) noexcept = default;
+  Trash& operator=(Trash&&) = delete;
+  ~Trash();
+  // Takes `name` out of `directory`; absent is success.
+  Result<void> Take(int directory, const std::string& name);
+
+ private:
+  DirFd parent_;
+  std::vector<std::string> names_;
+};
+
 class BlobStore {
  public:
   // Makes blobs/sha256 and ingest below `root`, empties ingest; what cannot be removed is set aside
-  // in the directory `aside` (sys/tree.h).
+  // in the directory `aside` (sys/tree.h), or stays where not even that can be done.
   static Result<BlobStore> Open(int root, const std::string& aside);
 
   Result<Ingest> NewIngest();
+  Result<Trash> NewTrash() const;
   bool Has(const Digest& digest) const;
   Result<UniqueFd> OpenBlob(const Digest& digest) const;
   // Reads a small blob and checks its digest again.
   Result<std::string> ReadBlob(const Digest& digest, size_t limit) const;
   Result<uint64_t> SizeOf(const Digest& digest) const;
 
-  // Moves <ingest>/<name>, whose content the caller has hashed to `digest`, to its place.
+  // Moves <ingest>/<name>, whose content the caller has hashed to `digest` and synced, to its
+  // place.
   Result<void> Commit(const Ingest& ingest, const std::string& name, const Digest& digest);
+  // Makes the names that Commit() gave last.
+  Result<void> SyncNames() const;
 
   Result<std::vector<Digest>> List() const;
   Result<void> Remove(const Digest& digest);

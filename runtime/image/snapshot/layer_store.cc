@@ -128,11 +128,8 @@ Result<std::vector<std::string>> LayerStore::List() const {
   return sys::ListDirAt(layers_.get(), ".");
 }
 
-Result<void> LayerStore::Discard(const std::string& name, const Ingest& trash) {
-  if (::renameat(layers_.get(), name.c_str(), trash.dir(), name.c_str()) != 0) {
-    if (errno == ENOENT) return {};
-    return Error::FromErrno(errno, StrCat("rename layer ", name, " away"));
-  }
+Result<void> LayerStore::Discard(const std::string& name, Trash& trash) {
+  RETURN_IF_ERROR(WithContext(trash.Take(layers_.get(), name), "layer"));
   HOLDFAST_PAUSE_POINT("image.layer-discarded");
   return {};
 }

@@ -45,7 +45,7 @@ class LayerStore {
   Result<std::vector<std::string>> List() const;
   static std::string NameOf(const Digest& chain_id);
   // Moves it into `trash`, whose end removes it: a half-removed layer never has a layer's name.
-  Result<void> Discard(const std::string& name, const Ingest& trash);
+  Result<void> Discard(const std::string& name, Trash& trash);
 
  private:
   LayerStore(DirFd layers, std::string path);

@@ -117,7 +117,7 @@ Result<Catalog> Catalog::Open(int root, const BlobStore& blobs, size_t document_
   return catalog;
 }
 
-Result<void> Catalog::PutImage(const ImageRecord& record) {
+Result<void> Catalog::WriteImage(const ImageRecord& record) {
   const std::string text = StrCat(
       "{\"version\":", kVersion, ",\"manifest\":", JsonString(record.manifest.value),
       ",\"config\":", JsonString(record.id.value), ",\"layers\":", JsonArray(Texts(record.layers)),
@@ -125,31 +125,27 @@ Result<void> Catalog::PutImage(const ImageRecord& record) {
   RETURN_IF_ERROR(
       sys::WriteFileAtomicAt(images_dir_.get(), ImageFile(record.manifest), text, 0600));
   HOLDFAST_PAUSE_POINT("image.image-recorded");
-  images_.insert_or_assign(record.manifest, record);
   return {};
 }
 
-Result<void> Catalog::PutName(const NameRecord& record) {
+Result<void> Catalog::WriteName(const NameRecord& record) {
   const std::string text = StrCat("{\"version\":", kVersion, ",\"name\":", JsonString(record.name),
                                   ",\"manifest\":", JsonString(record.manifest.value),
                                   ",\"target\":", JsonString(record.target.value), "}\n");
   RETURN_IF_ERROR(sys::WriteFileAtomicAt(names_dir_.get(), NameFile(record.name), text, 0600));
   HOLDFAST_PAUSE_POINT("image.name-recorded");
-  names_.insert_or_assign(record.name, record);
   return {};
 }
 
-Result<void> Catalog::RemoveImage(const Digest& manifest) {
+Result<void> Catalog::DropImage(const Digest& manifest) {
   RETURN_IF_ERROR(sys::RemoveFileAt(images_dir_.get(), ImageFile(manifest)));
   HOLDFAST_PAUSE_POINT("image.image-forgotten");
-  images_.erase(manifest);
   return {};
 }
 
-Result<void> Catalog::RemoveName(const std::string& name) {
+Result<void> Catalog::DropName(const std::string& name) {
   RETURN_IF_ERROR(sys::RemoveFileAt(names_dir_.get(), NameFile(name)));
   HOLDFAST_PAUSE_POINT("image.name-forgotten");
-  names_.erase(name);
   return {};
 }
 

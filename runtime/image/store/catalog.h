@@ -2,11 +2,14 @@
 // Catalog: which images and names there are; the roots that keep blobs and layers alive.
 //
 //   <root>/images/<manifest hex>.json
-//   {"version":1,"manifest","config","layers":[…],"chain_ids":[…],"size"} <root>/names/<32 hex of
-//   sha256(name)>.json   {"version":1,"name","manifest","target"}
+//       {"version":1,"manifest","config","layers":[…],"chain_ids":[…],"size"}
+//   <root>/names/<32 hex of sha256(name)>.json
+//       {"version":1,"name","manifest","target"}
 //
 // Each file is replaced as a whole, so a name moves from one image to another in one step. A name
-// whose image is missing counts as absent. Not thread-safe: the store's lock is held around it.
+// whose image is missing counts as absent. Not thread-safe: the store's locks are held around it.
+// The disk and the memory are changed by calls of their own, the disk first, so that nobody who
+// only reads the memory waits for the disk.
 #pragma once
 
 #include <cstdint>
@@ -46,10 +49,16 @@ class Catalog {
   const std::map<Digest, ImageRecord>& images() const { return images_; }  // by manifest
   const std::map<std::string, NameRecord>& names() const { return names_; }
 
-  Result<void> PutImage(const ImageRecord& record);
-  Result<void> PutName(const NameRecord& record);
-  Result<void> RemoveImage(const Digest& manifest);
-  Result<void> RemoveName(const std::string& name);
+  // On disk.
+  Result<void> WriteImage(const ImageRecord& record);
+  Result<void> WriteName(const NameRecord& record);
+  Result<void> DropImage(const Digest& manifest);
+  Result<void> DropName(const std::string& name);
+  // In memory.
+  void AddImage(const ImageRecord& record) { images_.insert_or_assign(record.manifest, record); }
+  void AddName(const NameRecord& record) { names_.insert_or_assign(record.name, record); }
+  void ForgetImage(const Digest& manifest) { images_.erase(manifest); }
+  void ForgetName(const std::string& name) { names_.erase(name); }
 
  private:
   Catalog(DirFd images, DirFd names);

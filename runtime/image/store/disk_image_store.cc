@@ -2,17 +2,16 @@
 #include "runtime/image/store/disk_image_store.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <mutex>
 #include <optional>
 #include <set>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/lock_file.h"
 #include "holdfast/sys/pause_point.h"
 #include "runtime/image/content/blob_store.h"
 #include "runtime/image/content/digest.h"
@@ -26,14 +25,11 @@ namespace holdfast::runtime {
 namespace {
 
 Result<UniqueFd> LockStore(int root, const std::string& path) {
-  ASSIGN_OR_RETURN(UniqueFd lock, sys::OpenAt(root, "lock", O_RDWR | O_CREAT, 0600));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) {
-      return Conflict(StrCat("image store ", path, " is in use by another process"));
-    }
-    return Error::FromErrno(errno, StrCat("flock ", path, "/lock"));
+  auto lock = sys::TakeLock(root, "lock");
+  if (!lock && lock.error().code() == Code::kConflict) {
+    return Conflict(StrCat("image store ", path, " is in use by another process"));
   }
-  return lock;
+  return WithContext(std::move(lock), StrCat("image store ", path));
 }
 
 // As many as lists of images show.
@@ -88,10 +84,10 @@ class DiskImageStore::Impl {
     ASSIGN_OR_RETURN(Ingest ingest, blobs_.NewIngest());
     Importer importer(unpacker_, layers_, std::move(ingest));
     RETURN_IF_ERROR(read(importer));
-    // All the content of the new layers reaches the disk before anything is named.
+    // All the content of new layers and blobs reaches the disk before anything is named.
     RETURN_IF_ERROR(layers_.Sync());
     HOLDFAST_PAUSE_POINT("image.import-staged");
-    const std::lock_guard hold(mutex_);
+    const std::lock_guard change(changing_);
     return Commit(importer);
   }
 
@@ -110,8 +106,8 @@ class DiskImageStore::Impl {
   }
 
   Result<void> Remove(const std::string& reference) {
-    std::optional<Ingest> trash;  // emptied after the lock is given up
-    const std::lock_guard hold(mutex_);
+    std::optional<Trash> trash;  // emptied after the lock is given up
+    const std::lock_guard change(changing_);
     ASSIGN_OR_RETURN(const Found found, Find(reference));
     if (!found.by_name && HexText(reference).size() < kShownIdDigits) {
       return InvalidArgument(StrCat("\"", reference, "\" is the beginning of the id of an image, ",
@@ -124,21 +120,26 @@ class DiskImageStore::Impl {
       RETURN_IF_ERROR(CheckUnused(found.id));
     }
     for (const std::string& name : last ? NamesOf(found.id) : found.names) {
-      RETURN_IF_ERROR(catalog_.RemoveName(name));
+      RETURN_IF_ERROR(catalog_.DropName(name));
+      const std::lock_guard hold(mutex_);
+      catalog_.ForgetName(name);
     }
     if (!last) return {};
     for (const Digest& manifest : ManifestsOf(found.id)) {
-      RETURN_IF_ERROR(catalog_.RemoveImage(manifest));
+      RETURN_IF_ERROR(catalog_.DropImage(manifest));
+      const std::lock_guard hold(mutex_);
+      catalog_.ForgetImage(manifest);
     }
     sweep_due_ = true;
     return SweepIfIdle(trash);
   }
 
-  Result<void> SweepAtOpen() {
-    std::optional<Ingest> trash;
-    const std::lock_guard hold(mutex_);
+  // What cannot be removed now (a read-only disk) goes at the next removal or Open.
+  void SweepAtOpen() {
+    std::optional<Trash> trash;
+    const std::lock_guard change(changing_);
     sweep_due_ = true;
-    return SweepIfIdle(trash);
+    (void)SweepIfIdle(trash);
   }
 
  private:
@@ -154,14 +155,14 @@ class DiskImageStore::Impl {
   class InFlight {
    public:
     explicit InFlight(Impl& store) : store_(store) {
-      const std::lock_guard hold(store_.mutex_);
+      const std::lock_guard change(store_.changing_);
       ++store_.in_flight_;
     }
     InFlight(const InFlight&) = delete;
     InFlight& operator=(const InFlight&) = delete;
     ~InFlight() {
-      std::optional<Ingest> trash;
-      const std::lock_guard hold(store_.mutex_);
+      std::optional<Trash> trash;
+      const std::lock_guard change(store_.changing_);
       --store_.in_flight_;
       // What is left now goes at the next removal or Open.
       (void)store_.SweepIfIdle(trash);
@@ -171,7 +172,7 @@ class DiskImageStore::Impl {
     Impl& store_;
   };
 
-  // ---- looking up (lock held) ----
+  // ---- looking up (either lock held) ----
 
   Result<Found> FindName(const Reference& reference) const {
     Found found;
@@ -269,12 +270,13 @@ class DiskImageStore::Impl {
     return Conflict(StrCat("image ", id.value, " is in use by ", user));
   }
 
-  // ---- changing (lock held) ----
+  // ---- changing (changing_ held) ----
 
   Result<std::vector<Image>> Commit(const Importer& importer) {
     for (const PreparedImage& image : importer.images()) {
       RETURN_IF_ERROR(CommitBlobs(importer.ingest(), image.staged));
     }
+    RETURN_IF_ERROR(blobs_.SyncNames());
     for (const auto& [chain_id, name] : importer.new_layers()) {
       RETURN_IF_ERROR(layers_.Commit(importer.ingest(), name, chain_id));
     }
@@ -306,19 +308,25 @@ class DiskImageStore::Impl {
   Result<void> Record(const PreparedImage& image) {
     const StagedImage& staged = image.staged;
     if (!catalog_.images().contains(staged.manifest)) {
-      RETURN_IF_ERROR(catalog_.PutImage({staged.manifest, staged.id, staged.layers, image.chain_ids,
-                                         staged.size, staged.config}));
+      const ImageRecord record{staged.manifest, staged.id,   staged.layers,
+                               image.chain_ids, staged.size, staged.config};
+      RETURN_IF_ERROR(catalog_.WriteImage(record));
+      const std::lock_guard hold(mutex_);
+      catalog_.AddImage(record);
     }
     for (const std::string& name : staged.names) {
-      RETURN_IF_ERROR(catalog_.PutName({name, staged.manifest, staged.target}));
+      const NameRecord record{name, staged.manifest, staged.target};
+      RETURN_IF_ERROR(catalog_.WriteName(record));
+      const std::lock_guard hold(mutex_);
+      catalog_.AddName(record);
     }
     return {};
   }
 
-  // Removes blobs and layers that no image record names.
-  Result<void> SweepIfIdle(std::optional<Ingest>& trash) {
+  // Removes blobs and layers that no image record names. Blobs first: on a full disk they make the
+  // room that a file system may need to rename a layer.
+  Result<void> SweepIfIdle(std::optional<Trash>& trash) {
     if (!sweep_due_ || in_flight_ > 0 || !warnings_.empty()) return {};
-    sweep_due_ = false;
     std::set<Digest> blobs;
     std::set<std::string> layers;
     for (const auto& [manifest, record] : catalog_.images()) {
@@ -327,16 +335,17 @@ class DiskImageStore::Impl {
       blobs.insert(record.layers.begin(), record.layers.end());
       for (const Digest& chain_id : record.chain_ids) layers.insert(LayerStore::NameOf(chain_id));
     }
-    ASSIGN_OR_RETURN(Ingest bin, blobs_.NewIngest());
+    ASSIGN_OR_RETURN(const std::vector<Digest> have_blobs, blobs_.List());
+    for (const Digest& digest : have_blobs) {
+      if (!blobs.contains(digest)) RETURN_IF_ERROR(blobs_.Remove(digest));
+    }
+    ASSIGN_OR_RETURN(Trash bin, blobs_.NewTrash());
     trash.emplace(std::move(bin));
     ASSIGN_OR_RETURN(const std::vector<std::string> have_layers, layers_.List());
     for (const std::string& name : have_layers) {
       if (!layers.contains(name)) RETURN_IF_ERROR(layers_.Discard(name, *trash));
     }
-    ASSIGN_OR_RETURN(const std::vector<Digest> have_blobs, blobs_.List());
-    for (const Digest& digest : have_blobs) {
-      if (!blobs.contains(digest)) RETURN_IF_ERROR(blobs_.Remove(digest));
-    }
+    sweep_due_ = false;
     return {};
   }
 
@@ -345,7 +354,12 @@ class DiskImageStore::Impl {
   const UniqueFd lock_;
   BlobStore blobs_;
   LayerStore layers_;
-  std::mutex mutex_;  // guards what follows
+  // Held by whoever changes the store, also while it waits for the disk; guards in_flight_ and
+  // sweep_due_. Taken before mutex_.
+  std::mutex changing_;
+  // Held for moments: a pod's start asks for its image while an import is at the disk. Who changes
+  // catalog_ holds both, who reads it one of them.
+  std::mutex mutex_;
   Catalog catalog_;
   const std::vector<std::string> warnings_;
   int in_flight_ = 0;
@@ -365,7 +379,7 @@ Result<std::unique_ptr<DiskImageStore>> DiskImageStore::Open(ImageStoreOptions o
                    Catalog::Open(root.get(), blobs, options.limits.document_bytes, warnings));
   auto impl = std::make_unique<Impl>(std::move(options), std::move(lock), std::move(blobs),
                                      std::move(layers), std::move(catalog), std::move(warnings));
-  RETURN_IF_ERROR(impl->SweepAtOpen());
+  impl->SweepAtOpen();
   return std::unique_ptr<DiskImageStore>(new DiskImageStore(std::move(impl)));
 }
 

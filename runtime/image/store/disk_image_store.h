@@ -27,8 +27,8 @@ struct ImageStoreOptions {
   std::string aside;   // Instance::AsideDir(): for what a crash left and cannot be removed
   std::string helper;  // absolute path of holdfast-unpack
   ImageLimits limits;
-  // Who uses the image ("container web of pod default/web"), "" when nobody does. Called under the
-  // store's lock: it must not call the store. May be empty.
+  // Who uses the image ("container web of pod default/web"), "" when nobody does. Called under a
+  // lock of the store: it must not call the store. May be empty.
   std::function<std::string(const Image&)> user_of;
 };
 

@@ -163,7 +163,7 @@ Result<void> Holder::HandOver(Handover& handover) const {
 }
 
 void Holder::Stored(const std::string& key, FdStore::Fds& fds) {
-  notifier_.StoreFds(key, Borrow(fds));
+  if (unsaid_.contains(key) || !notifier_.StoreFds(key, Borrow(fds))) unsaid_.insert(key);
   if (!ProcessOfKey(key)) return;
   const int pidfd = fds.front().get();
   const auto ended = [this, key, pidfd](uint32_t) {
@@ -175,9 +175,20 @@ void Holder::Stored(const std::string& key, FdStore::Fds& fds) {
 }
 
 void Holder::Dropping(const std::string& key) {
-  notifier_.RemoveFds(key);
+  if (unsaid_.contains(key) || !notifier_.RemoveFds(key)) unsaid_.insert(key);
   if (!ProcessOfKey(key)) return;
   serving_.loop().Remove(store_.Find(key)->front().get());
+}
+
+// Of keys that systemd has heard nothing or an old thing of: as they are now.
+void Holder::SayAgain() {
+  while (!unsaid_.empty()) {
+    const std::string key = *unsaid_.begin();
+    const FdStore::Fds* fds = store_.Find(key);
+    if (!notifier_.RemoveFds(key)) return;
+    if (fds != nullptr && !notifier_.StoreFds(key, Borrow(*fds))) return;
+    unsaid_.erase(key);
+  }
 }
 
 void Holder::CheckEnded() {
@@ -223,6 +234,7 @@ void Holder::Reap() {
 
 void Holder::OnTick() {
   orphans_->Hear();
+  SayAgain();
   Reap();
   StartChildren();
   const auto period = notifier_.watchdog_period();

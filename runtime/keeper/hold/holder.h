@@ -63,6 +63,7 @@ class Holder {
   void Stored(const std::string& key, FdStore::Fds& fds);
   void Dropping(const std::string& key);
   // A process whose pidfd turned readable, and that no waiter of ours may have recorded.
+  void SayAgain();
   void CheckEnded();
   bool SettleEnded(const std::string& key);
 
@@ -88,7 +89,8 @@ class Holder {
   UniqueFd binary_;
   Child launcher_;
   Child logger_;
-  std::set<std::string> ended_;  // pid.<id> keys to settle
+  std::set<std::string> ended_;   // pid.<id> keys to settle
+  std::set<std::string> unsaid_;  // keys that systemd took no word about
   unsigned generation_ = 0;
   int64_t next_watchdog_ms_ = 0;
   bool told_ready_ = false;

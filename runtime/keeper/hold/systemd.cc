@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 
@@ -45,27 +46,27 @@ void Notifier::ToEnvironment() const {
 }
 
 void Notifier::Ready(const std::string& status) const {
-  Send(StrCat("READY=1\nSTATUS=", status, "\n"), {});
+  (void)Send(StrCat("READY=1\nSTATUS=", status, "\n"), {});
 }
 
-void Notifier::Watchdog() const { Send("WATCHDOG=1\n", {}); }
+void Notifier::Watchdog() const { (void)Send("WATCHDOG=1\n", {}); }
 
-void Notifier::StoreFds(const std::string& key, std::span<const int> fds) const {
-  Send(StrCat("FDSTORE=1\nFDPOLL=0\nFDNAME=", key, "\n"), fds);
+bool Notifier::StoreFds(const std::string& key, std::span<const int> fds) const {
+  return Send(StrCat("FDSTORE=1\nFDPOLL=0\nFDNAME=", key, "\n"), fds);
 }
 
-void Notifier::RemoveFds(const std::string& key) const {
-  Send(StrCat("FDSTOREREMOVE=1\nFDNAME=", key, "\n"), {});
+bool Notifier::RemoveFds(const std::string& key) const {
+  return Send(StrCat("FDSTOREREMOVE=1\nFDNAME=", key, "\n"), {});
 }
 
-void Notifier::Send(const std::string& text, std::span<const int> fds) const {
+bool Notifier::Send(const std::string& text, std::span<const int> fds) const {
   sockaddr_un address{};
-  if (socket_path_.empty() || socket_path_.size() >= sizeof address.sun_path) return;
+  if (socket_path_.empty() || socket_path_.size() >= sizeof address.sun_path) return true;
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, socket_path_.data(), socket_path_.size());
   if (address.sun_path[0] == '@') address.sun_path[0] = 0;  // abstract name
   const UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!socket) return;
+  if (!socket) return false;
 
   iovec iov{const_cast<char*>(text.data()), text.size()};
   msghdr message{};
@@ -84,8 +85,11 @@ void Notifier::Send(const std::string& text, std::span<const int> fds) const {
     c->cmsg_len = CMSG_LEN(fds.size_bytes());
     std::memcpy(CMSG_DATA(c), fds.data(), fds.size_bytes());
   }
-  // A manager that does not listen is no reason to stop keeping descriptors.
-  (void)::sendmsg(socket.get(), &message, MSG_NOSIGNAL);
+  if (::sendmsg(socket.get(), &message, MSG_NOSIGNAL) >= 0) return true;
+  // A manager that does not listen is no reason to stop keeping descriptors. One that is behind
+  // (a burst longer than its queue) is.
+  return errno != EAGAIN && errno != ENOBUFS && errno != ENOMEM && errno != EINTR &&
+         errno != ETOOMANYREFS;
 }
 
 std::vector<std::pair<std::string, UniqueFd>> TakeListenFds() {

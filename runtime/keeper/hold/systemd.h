@@ -23,9 +23,10 @@ class Notifier {
   void Ready(const std::string& status) const;
   void Watchdog() const;
   // FDPOLL=0: systemd would otherwise drop a descriptor whose other end hung up, which is just when
-  // a log pipe or a pidfd still has something to tell.
-  void StoreFds(const std::string& key, std::span<const int> fds) const;
-  void RemoveFds(const std::string& key) const;
+  // a log pipe or a pidfd still has something to tell. False: the manager takes no more at the
+  // moment; it has to be said again.
+  bool StoreFds(const std::string& key, std::span<const int> fds) const;
+  bool RemoveFds(const std::string& key) const;
 
   // Half of systemd's watchdog interval; nullopt when it does not watch.
   std::optional<std::chrono::milliseconds> watchdog_period() const { return watchdog_period_; }
@@ -34,7 +35,8 @@ class Notifier {
   void ToEnvironment() const;
 
  private:
-  void Send(const std::string& text, std::span<const int> fds) const;
+  // False: worth another try.
+  bool Send(const std::string& text, std::span<const int> fds) const;
   std::string socket_path_;
   std::optional<std::chrono::milliseconds> watchdog_period_;
 };

@@ -9,6 +9,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
+
+#include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
@@ -101,9 +105,16 @@ Result<void> Logger::LoadRecords() {
       (void)ContainerLog::Remove(logs_dir_.get(), id);  // half registered or half removed
       continue;
     }
-    if (!spec) continue;
-    auto log = ContainerLog::Open(logs_dir_.get(), *spec, clock_);
-    if (!log) continue;
+    auto log = spec ? ContainerLog::Open(logs_dir_.get(), *spec, clock_)
+                    : Result<std::unique_ptr<ContainerLog>>(spec.error());
+    if (!log) {
+      (void)sys::WriteAll(STDERR_FILENO,
+                          Printable(StrCat("holdfast-keeper: log of container ", id, ": ",
+                                           log.error().message(), ": its output is dropped")) +
+                              "\n");
+      unreadable_.insert(id);
+      continue;
+    }
     entries_[id].log = std::move(*log);
     to_compress_.insert(id);
   }
@@ -131,9 +142,11 @@ Result<void> Logger::Run() {
 
 void Logger::Stored(const std::string& key, FdStore::Fds& fds) {
   const auto parsed = ParseLogKey(key);
-  Entry* entry = parsed ? Find(parsed->id) : nullptr;
-  if (entry == nullptr) return;
+  if (!parsed) return;
   const int fd = fds.front().get();
+  if (unreadable_.contains(parsed->id)) DropOutput(parsed->part, fd);
+  Entry* entry = Find(parsed->id);
+  if (entry == nullptr) return;
   switch (parsed->part) {
     case LogPart::kStdout:
       return Attach(*entry, LogStream::kStdout, fd);
@@ -146,8 +159,25 @@ void Logger::Stored(const std::string& key, FdStore::Fds& fds) {
   }
 }
 
+// Of a log whose record cannot be read: nobody knows where its lines belong, and a container whose
+// pipe is full would stand still.
+void Logger::DropOutput(LogPart part, int fd) {
+  if (part == LogPart::kRelay) return;
+  ::fcntl(fd, F_SETFL, O_NONBLOCK);
+  // Not added: it waits as it did before, and the successor tries again.
+  (void)serving_.loop().Add(fd, EPOLLIN, [this, fd](uint32_t) {
+    std::array<char, 4096> dropped{};
+    ssize_t n = 0;
+    while ((n = ::read(fd, dropped.data(), dropped.size())) > 0) {
+    }
+    // Nobody writes any more.
+    if (n == 0 || (errno != EAGAIN && errno != EINTR)) serving_.loop().Remove(fd);
+  });
+}
+
 void Logger::Dropping(const std::string& key) {
   const FdStore::Fds* fds = pipes_.Find(key);
+  serving_.loop().Remove(fds->front().get());  // where its output is dropped; elsewhere below
   for (auto& [id, entry] : entries_) {
     for (LogStream stream : {LogStream::kStdout, LogStream::kStderr}) {
       if (entry.sources[static_cast<size_t>(stream)].pipe == fds->front().get()) {

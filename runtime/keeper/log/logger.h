@@ -58,6 +58,7 @@ class Logger {
   // A key "log.<id>.<which>" got its descriptor, or is about to lose it.
   void Stored(const std::string& key, FdStore::Fds& fds);
   void Dropping(const std::string& key);
+  void DropOutput(LogPart part, int fd);
   void Attach(Entry& entry, LogStream stream, int pipe);
   void Detach(Entry& entry, LogStream stream);
   void Watch(Entry& entry, LogStream stream, bool on);
@@ -79,6 +80,7 @@ class Logger {
   UniqueFd logs_dir_;
   UniqueFd lock_;
   std::map<std::string, Entry> entries_;
+  std::set<std::string> unreadable_;  // records of logs that cannot be written
   FdStore pipes_;
   Serving serving_;
   HolderLink link_;

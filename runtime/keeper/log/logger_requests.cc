@@ -64,6 +64,7 @@ Result<void> Logger::Register(Message& message) {
       return std::move(opened.error());
     }
     entries_[what.id].log = std::move(log);
+    unreadable_.erase(what.id);
   }
   for (size_t i = 0; i < message.fds.size(); ++i) {
     FdStore::Fds fds;
@@ -89,6 +90,7 @@ void Logger::HandleUnregister(PacketServer::ConnectionId id, const std::string& 
     link_.Drop(key);
   }
   entries_.erase(log_id);
+  unreadable_.erase(log_id);
   to_compress_.erase(log_id);
   if (auto removed = ContainerLog::Remove(logs_dir_.get(), log_id); !removed) {
     return serving_.server().Fail(id, removed.error());

@@ -22,7 +22,8 @@ struct Handover {
   std::map<std::string, std::string> values;
   std::map<std::string, std::vector<UniqueFd>> fds;
 
-  // Adds a duplicate, so that a process whose exec fails goes on with its own; -1 is left out.
+  // Adds a duplicate, so that a process whose exec fails goes on with its own; -1 is left out. A
+  // hand-over that lacks one descriptor would lose it without a word: refuse the upgrade.
   Result<void> Give(const std::string& key, int fd);
   std::string Value(const std::string& key) const;
   long Number(const std::string& key) const;  // 0 when absent

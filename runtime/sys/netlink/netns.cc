@@ -5,11 +5,10 @@
 #include <sched.h>
 
 #include <cerrno>
-#include <optional>
-#include <system_error>
 #include <thread>
 
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/thread.h"
 
 namespace holdfast::sys {
 namespace {
@@ -17,13 +16,10 @@ namespace {
 // A thread, not a fork: the agent is multi-threaded. The thread ends inside the namespace, so that
 // nothing has to find its way back.
 Result<void> RunOnThread(const std::function<Result<void>()>& work) {
-  std::optional<Result<void>> outcome;
-  try {
-    std::thread([&] { outcome = work(); }).join();
-  } catch (const std::system_error& e) {
-    return Error::FromErrno(e.code().value(), "start a thread");
-  }
-  return std::move(*outcome);
+  Result<void> outcome;
+  ASSIGN_OR_RETURN(std::thread thread, StartThread("netns", [&] { outcome = work(); }));
+  thread.join();
+  return outcome;
 }
 
 }  // namespace

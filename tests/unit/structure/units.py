@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What the systemd units must and must not say: units.py DIR.
+"""What the systemd units, and quickstart in their place, must and must not say: units.py DIR.
 
 The keeper is the parent of every container, which inherits what its unit sets. The agent mounts for
 pods, so its unit may not have a mount namespace, which most sandbox options make.
-Source: systemd.exec(5).
+Source: systemd.exec(5). quickstart's log must not lie where the agent mounts its run directory.
 """
 import pathlib
+import re
 import sys
 
 # Each makes a mount namespace, or hides from the agent what its pods use.
@@ -49,8 +50,20 @@ def violations(folder):
             yield f"{name}: {key}={value} is missing"
 
 
+def hidden_logs(quickstart):
+    text = quickstart.read_text()
+    logs = re.findall(r'>> ?"?(\S*log\S*?)"? 2>&1', text) + re.findall(r"^log=(\S+)", text, re.MULTILINE)
+    run = re.search(r"^run=(\S+)", text, re.MULTILINE).group(1)
+    if len(logs) < 2:
+        yield "quickstart: where does the agent's log go?"
+    for log in logs:
+        if log.startswith((run + "/", "$run/")):
+            yield f"quickstart: the log {log} is hidden by what the agent mounts at {run}"
+
+
 def main():
-    found = list(violations(pathlib.Path(sys.argv[1])))
+    folder = pathlib.Path(sys.argv[1])
+    found = [*violations(folder), *hidden_logs(folder.parent / "quickstart")]
     print("\n".join(found) if found else "units hold")
     return 1 if found else 0
 

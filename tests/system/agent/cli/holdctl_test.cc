@@ -276,6 +276,7 @@ TEST_F(DeletingTest, ApplyAndDeleteOfAFileMeanTheSameNamespace) {
 TEST_F(HoldctlTest, SaysThatThereAreTooManyConnections) {
   server_.reset();
   options_.connections_per_uid = 2;
+  options_.connection_reserve = 0;
   StartServer();
   const auto first = NewStub();
   const auto second = NewStub();

@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mount.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -87,31 +86,6 @@ TEST_F(KeeperTest, AnUpgradeToSomethingElseIsRefused) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Code::kInvalidArgument);
   EXPECT_TRUE(client().Ping());
-}
-
-// A hand-over doubles the descriptors; one that got lost would be somebody's log or terminal.
-TEST_F(KeeperTest, AnUpgradeThatWouldLoseADescriptorIsRefused) {
-  StartHolder();
-  WaitForKeeper();
-  auto kept = sys::SealedMemfd("kept", "still here");
-  const std::vector<int> many(40, kept->get());
-  ASSERT_TRUE(client().PutFds("stdin.x", many));
-  const pid_t holder = Processes("hold").front();
-  const auto open = sys::ListDirAt(AT_FDCWD, StrCat("/proc/", holder, "/fd"));
-  rlimit before{};
-  ASSERT_EQ(::prlimit(holder, RLIMIT_NOFILE, nullptr, &before), 0);
-  const rlimit tight{open->size() + 20, before.rlim_max};
-  ASSERT_EQ(::prlimit(holder, RLIMIT_NOFILE, &tight, nullptr), 0);
-  auto binary = sys::OpenAt(AT_FDCWD, KEEPER_BINARY, O_RDONLY);
-  const auto refused = client().Upgrade(binary->get());
-  ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message().find("hand-over"), std::string::npos)
-      << refused.error().message();
-  ASSERT_EQ(::prlimit(holder, RLIMIT_NOFILE, &before, nullptr), 0);
-  const auto upgraded = client().Upgrade(binary->get());
-  EXPECT_TRUE(upgraded) << upgraded.error().message();
-  EXPECT_EQ(client().GetFds("stdin.x")->size(), many.size());
-  ASSERT_TRUE(client().DropFds("stdin.x"));
 }
 
 TEST_F(KeeperTest, ARepeatedLaunchGivesTheSameProcess) {

@@ -4,7 +4,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -68,6 +71,29 @@ TEST(ProcessTest, StartTicksReadsPastAHostileCommandName) {
   ASSERT_TRUE(ticks && plain);
   EXPECT_EQ(*ticks, *plain);
   EXPECT_GT(*ticks, 0u);
+}
+
+// What a child that was started with niceness 5 has after ResetScheduling(); -1: that failed.
+int NicenessAfterReset(bool in_user_namespace) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setpriority(PRIO_PROCESS, 0, 5);
+    if (in_user_namespace && ::unshare(CLONE_NEWUSER) != 0) ::_exit(77);
+    PreferShortSlices();
+    ::_exit(ResetScheduling() ? ::getpriority(PRIO_PROCESS, 0) : 255);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 255;
+  return code == 255 ? -1 : code;
+}
+
+// Pods with hostUsers: false once did not start below a keeper with a niceness of its own.
+TEST(ProcessTest, ANicenessThatMayNotBeLoweredStays) {
+  EXPECT_EQ(NicenessAfterReset(false), 0);
+  const int kept = NicenessAfterReset(true);
+  if (kept == 77) GTEST_SKIP() << "kernel lacks user namespaces";
+  EXPECT_EQ(kept, 5);
 }
 
 TEST(ProbeTest, FactsAgreeWithTheKernelsVersionAndLeaveNoMount) {

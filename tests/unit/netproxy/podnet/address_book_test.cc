@@ -138,6 +138,19 @@ TEST_F(AddressBookTest, LeftoversOfAKilledWriterAreRemovedAndDamageIsTold) {
   EXPECT_EQ(Give(book, "d"), "10.0.0.3");
 }
 
+// One record once stopped the agent's start, and with it every pod.
+TEST_F(AddressBookTest, ARecordThatCannotBeReadIsToldAndTheOthersAreThere) {
+  {
+    AddressBook book = Open({"10.0.0.0/24"});
+    Give(book, "a");
+  }
+  std::filesystem::create_directory(path_ + "/pods/c");
+  AddressBook book = Open({"10.0.0.0/24"});
+  EXPECT_EQ(book.records().size(), 1u);
+  EXPECT_EQ(book.DamagedRecords(), std::vector<std::string>{"c: read: is a directory"});
+  EXPECT_EQ(Give(book, "d"), "10.0.0.3");
+}
+
 TEST_F(AddressBookTest, ChangedRangeStartsAnewAndKeepsWhatIsHeld) {
   {
     AddressBook book = Open({"10.0.0.0/24"});

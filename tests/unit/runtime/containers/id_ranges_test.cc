@@ -2,7 +2,11 @@
 #include "runtime/containers/id_ranges.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -90,7 +94,12 @@ TEST_F(IdRangesTest, RangesOfAnotherConfigurationStayGiven) {
   EXPECT_EQ(FirstOf(ranges, "b"), (1u << 20) + 131072) << "the first two overlap with what a has";
 }
 
-TEST_F(IdRangesTest, AFileThatCannotBeReadIsAnError) {
+// It once stopped the agent's start, and with it every pod.
+TEST_F(IdRangesTest, AFileThatCannotBeReadHoldsUpItsOwnPodOnly) {
+  std::filesystem::create_directories(pods_ + "/whole");
+  std::ofstream(pods_ + "/whole/userns")
+      << "{\"uidMappings\":[{\"hostId\":1879113728,\"containerId\":0,\"length\":65536}],"
+         "\"gidMappings\":[{\"hostId\":1879113728,\"containerId\":0,\"length\":65536}]}\n";
   for (const char* text :
        {"", "{}", "nonsense",
         "{\"uidMappings\":[{\"hostId\":65536,\"containerId\":0,\"length\":65536}]}",
@@ -99,11 +108,51 @@ TEST_F(IdRangesTest, AFileThatCannotBeReadIsAnError) {
     std::filesystem::create_directories(pods_ + "/a");
     std::ofstream(pods_ + "/a/userns") << text;
     IdRanges ranges = Open();
-    const auto adopted = ranges.Adopt();
-    ASSERT_FALSE(adopted) << text;
-    EXPECT_NE(adopted.error().message().find("a/userns"), std::string::npos)
-        << adopted.error().message();
+    const auto damaged = ranges.Adopt();
+    ASSERT_TRUE(damaged) << damaged.error().message();
+    ASSERT_EQ(damaged->size(), 1u) << text;
+    EXPECT_TRUE(damaged->front().starts_with(pods_ + "/a/userns: ")) << damaged->front();
+    EXPECT_EQ(ranges.Find(PodUid("whole")).front().outside, 1879113728u);
+    EXPECT_NE(FirstOf(ranges, "new"), 0u);
+    const auto refused = ranges.Ensure(PodUid("a"));
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), Code::kConflict);
+    EXPECT_TRUE(ranges.Find(PodUid("a")).empty());
+    ASSERT_TRUE(ranges.Free(PodUid("a")));
+    EXPECT_NE(FirstOf(ranges, "a"), 0u) << "made anew";
+    ASSERT_TRUE(ranges.Free(PodUid("a")));
+    ASSERT_TRUE(ranges.Free(PodUid("new")));
   }
+}
+
+TEST_F(IdRangesTest, WhatAProcessHasIsGivenToNobodyWhileAFileCannotBeRead) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    if (::unshare(CLONE_NEWUSER) != 0) ::_exit(1);
+    ::pause();
+    ::_exit(0);
+  }
+  ASSERT_GT(child, 0);
+  const std::string map = "/proc/" + std::to_string(child) + "/uid_map";
+  bool mapped = false;  // as soon as it has its namespace
+  for (int i = 0; i < 2000 && !mapped && ::kill(child, 0) == 0; ++i) {
+    std::ofstream file(map);
+    file << "0 1879048192 65536\n" << std::flush;
+    std::ifstream back(map);
+    uint64_t inside = 1, outside = 0;
+    back >> inside >> outside;
+    mapped = inside == 0 && outside == 1879048192;
+    if (!mapped) ::usleep(1000);
+  }
+  std::filesystem::create_directories(pods_ + "/a");
+  std::ofstream(pods_ + "/a/userns") << "nonsense";
+  IdRanges ranges = Open();
+  ASSERT_TRUE(ranges.Adopt());
+  const uint32_t given = FirstOf(ranges, "new");
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  if (!mapped) GTEST_SKIP() << "no user namespace with these ids can be made";
+  EXPECT_EQ(given, 0x70010000u);
 }
 
 }  // namespace

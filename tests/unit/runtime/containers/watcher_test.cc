@@ -70,7 +70,11 @@ class WatcherTest : public ::testing::Test {
     second_ = Spawn();
     exits_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     ExitWatcher::Callbacks callbacks;
-    callbacks.resolve = [this](const std::string& id) { return answers_.Resolve(id); };
+    callbacks.resolve = [this](const std::string& id) {
+      // As when a container is adopted that is found to have ended.
+      if (id == "adopted" && answers_.Asked(id) == 0) watcher_->Ask(id);
+      return answers_.Resolve(id);
+    };
     callbacks.read_hints = [](int watch) {
       uint64_t count = 0;
       return ::read(watch, &count, sizeof count) > 0 ? std::vector<std::string>{"hinted"}
@@ -112,6 +116,12 @@ TEST_F(WatcherTest, KeepsAskingUntilTheEndIsKnown) {
   watcher_->Ask("later");
   EXPECT_TRUE(answers_.WaitForQuestions("later", 1));
   EXPECT_EQ(answers_.Asked("first"), 4);
+}
+
+// The new question was once dropped with the old one.
+TEST_F(WatcherTest, AQuestionThatIsAskedAnewWhileItIsAnsweredIsAsked) {
+  watcher_->Ask("adopted");
+  EXPECT_TRUE(answers_.WaitForQuestions("adopted", 2));
 }
 
 TEST_F(WatcherTest, PassesOnWhatTheKeeperRecorded) {

@@ -2,7 +2,9 @@
 // How many connections a user may have, and who has to go when there is one more.
 #include <sys/socket.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "holdfast/base/strings.h"
@@ -19,6 +21,7 @@ class ConnectionsTest : public ServerFixture {
   using Clients = std::vector<std::unique_ptr<RawHttp2>>;
 
   void SetUp() override {
+    options_.connection_reserve = reserve_;
     ServerFixture::SetUp();
     stub_.reset();  // its connection would count too
     pods_.SetPod(RunningPod("web-node1", "uid-web"));
@@ -52,9 +55,18 @@ class ConnectionsTest : public ServerFixture {
     v1::VersionResponse version;
     return NewStub()->Version(&context, v1::VersionRequest(), &version).ok();
   }
+  uint32_t reserve_ = 0;
   std::string Full() const {
     return StrCat("too many connections of uid ", ::geteuid(), ", limit ",
                   options_.connections_per_uid);
+  }
+};
+
+class ReserveTest : public ConnectionsTest {
+ protected:
+  ReserveTest() {
+    options_.connections_per_uid = 4;
+    reserve_ = 2;
   }
 };
 
@@ -118,6 +130,30 @@ TEST_F(IdleConnectionsTest, OnesWithoutACallAreClosedAfterAWhile) {
   ASSERT_TRUE(AwaitEndOfCall(*clients[1]));
   EXPECT_TRUE(clients[1]->AwaitEnd());
   EXPECT_FALSE(clients[0]->AwaitEnd(std::chrono::seconds(1))) << "its call goes on";
+}
+
+// 64 followed logs once locked their user out.
+TEST_F(ReserveTest, WhoHasAllConnectionsAtWorkIsStillServed) {
+  const Clients watchers = Connect(options_.connections_per_uid);
+  for (const auto& client : watchers) ASSERT_TRUE(Begin(*client, "WatchPods"));
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(IsServed()) << i;
+}
+
+TEST_F(ReserveTest, TheLongestThereOfTheReserveMakesRoomButNotAtOnce) {
+  Clients all;
+  for (size_t i = 0; i < options_.connections_per_uid + options_.connection_reserve; ++i) {
+    all.push_back(std::move(Connect(1).front()));
+    ASSERT_TRUE(Begin(*all.back(), "WatchPods")) << i;
+  }
+  RawHttp2 early(options_.socket_path);
+  EXPECT_NE(early.AwaitGoaway().find("all have calls at work"), std::string::npos);
+  std::this_thread::sleep_for(std::chrono::milliseconds(2100));
+  EXPECT_TRUE(IsServed());
+  EXPECT_NE(all[options_.connections_per_uid]->AwaitGoaway().find("makes room for the next"),
+            std::string::npos);
+  // Those within the limit, and the other one of the reserve, are as they were.
+  EXPECT_EQ(all.front()->AwaitGoaway(std::chrono::milliseconds(100)), "");
+  EXPECT_EQ(all.back()->AwaitGoaway(std::chrono::milliseconds(100)), "");
 }
 
 TEST_F(ConnectionsTest, DescriptorsThatAreSentAlongAreDropped) {

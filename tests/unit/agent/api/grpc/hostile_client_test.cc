@@ -35,6 +35,7 @@ size_t ResidentBytes() {
 class HostileClientTest : public ServerFixture {
  protected:
   void SetUp() override {
+    options_.handshake_time = std::chrono::seconds(5);
     ServerFixture::SetUp();
     pods_.SetPod(RunningPod("web-node1", "uid-web"));
     ASSERT_TRUE(IsServed());

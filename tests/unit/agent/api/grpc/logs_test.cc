@@ -90,8 +90,11 @@ class LogCursorTest : public ::testing::Test {
   void Rename(const std::string& from, const std::string& to) {
     std::filesystem::rename(dir_ + "/" + from, dir_ + "/" + to);
   }
+  static constexpr uint64_t kUnpackedBytes = 1 << 20;
+  UnpackedLogs unpacked_{kUnpackedBytes};
+
   LogCursor Open(LogFilter filter = {}, uint32_t attempt = 0) {
-    auto cursor = LogCursor::Open(*sys::OpenDir(dir_), attempt, filter);
+    auto cursor = LogCursor::Open(*sys::OpenDir(dir_), attempt, filter, unpacked_);
     EXPECT_TRUE(cursor.has_value());
     return std::move(*cursor);
   }
@@ -202,10 +205,10 @@ TEST_F(LogCursorTest, AFileCompressedBetweenListingAndOpeningIsRead) {
   ASSERT_TRUE(listed.has_value());
   ASSERT_EQ(listed->size(), 2u);
   Compress("0.log.20260101-000000");
-  const auto packed = OpenSegment(dir.get(), listed->front());
+  const auto packed = OpenSegment(dir.get(), listed->front(), unpacked_);
   ASSERT_TRUE(packed.has_value()) << packed.error().message();
   char bytes[4096];
-  const auto size = ::pread(packed->get(), bytes, sizeof bytes, 0);
+  const auto size = ::pread((*packed)->get(), bytes, sizeof bytes, 0);
   EXPECT_EQ(std::string(bytes, static_cast<size_t>(size)), Entry(1) + Entry(2));
 }
 
@@ -215,9 +218,9 @@ TEST_F(LogCursorTest, AFileRotatedBetweenListingAndOpeningIsNotTakenForAnother) 
   const auto listed = ListSegments(dir.get(), 0);
   ASSERT_TRUE(listed.has_value());
   Rename("0.log", "0.log.20260101-000000");
-  EXPECT_EQ(OpenSegment(dir.get(), listed->front()).error().code(), Code::kNotFound);
+  EXPECT_EQ(OpenSegment(dir.get(), listed->front(), unpacked_).error().code(), Code::kNotFound);
   Append("0.log", Entry(2));
-  EXPECT_EQ(OpenSegment(dir.get(), listed->front()).error().code(), Code::kNotFound);
+  EXPECT_EQ(OpenSegment(dir.get(), listed->front(), unpacked_).error().code(), Code::kNotFound);
 }
 
 // As a logger that was killed between making the .gz and removing its source leaves it.
@@ -290,9 +293,9 @@ TEST_F(LogCursorTest, AListingHasNoHoles) {
     for (const LogSegment& segment : *listed) {
       if (!segment.live()) {
         EXPECT_EQ(segment.key, StrCat("20260101-", 100000 + number));
-      } else if (const auto file = OpenSegment(dir.get(), segment)) {
+      } else if (const auto file = OpenSegment(dir.get(), segment, unpacked_)) {
         char bytes[256];
-        const auto size = ::pread(file->get(), bytes, sizeof bytes, 0);
+        const auto size = ::pread((*file)->get(), bytes, sizeof bytes, 0);
         const std::string_view text(bytes, static_cast<size_t>(std::max<ssize_t>(size, 0)));
         EXPECT_TRUE(text.empty() || text == Entry(number)) << number << ": " << text;
       }
@@ -323,8 +326,33 @@ TEST_F(LogCursorTest, HalfALineWaitsForItsEnd) {
   EXPECT_EQ(Rest(cursor), "1");
 }
 
+// Each reader once had a copy of its own, of up to 256 MiB, in the agent's memory.
+TEST_F(LogCursorTest, ReadersOfAPackedFileShareACopyAndAllCopiesHaveABound) {
+  Append("0.log.20260101-000000", Entry(1));
+  Append("0.log.20260102-000000", std::string(kUnpackedBytes - 10, 'x'));
+  Compress("0.log.20260101-000000");
+  Compress("0.log.20260102-000000");
+  Append("0.log", Entry(3));
+  const DirFd dir = *sys::OpenDir(dir_);
+  const auto listed = ListSegments(dir.get(), 0);
+  ASSERT_EQ(listed->size(), 3u);
+  {
+    const auto one = OpenSegment(dir.get(), listed->at(0), unpacked_);
+    const auto same = OpenSegment(dir.get(), listed->at(0), unpacked_);
+    ASSERT_TRUE(one && same);
+    EXPECT_EQ(one->get(), same->get());
+    EXPECT_EQ(unpacked_.bytes(), Entry(1).size());
+    const auto refused = OpenSegment(dir.get(), listed->at(1), unpacked_);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), Code::kResourceExhausted);
+    EXPECT_EQ(unpacked_.bytes(), Entry(1).size()) << "what was refused takes nothing";
+  }
+  EXPECT_EQ(unpacked_.bytes(), 0u);
+  EXPECT_TRUE(OpenSegment(dir.get(), listed->at(1), unpacked_)) << "now there is room";
+}
+
 TEST_F(LogCursorTest, NoFileIsNotFound) {
-  const auto cursor = LogCursor::Open(*sys::OpenDir(dir_), 0, {});
+  const auto cursor = LogCursor::Open(*sys::OpenDir(dir_), 0, {}, unpacked_);
   ASSERT_FALSE(cursor.has_value());
   EXPECT_EQ(cursor.error().code(), Code::kNotFound);
 }

@@ -13,7 +13,6 @@
 #include "agent/api/grpc/change_queue.h"
 #include "agent/api/grpc/find_container.h"
 #include "agent/api/grpc/status_map.h"
-#include "agent/api/grpc/workers.h"
 #include "agent/kube/label_selector.h"
 #include "tests/support/api_fixture.h"
 
@@ -184,32 +183,6 @@ TEST(ChangeQueueTest, IsBoundedByObjectsNotByChanges) {
   EXPECT_TRUE(queue.Set("b", Value(1)));
   for (int i = 0; i < 1000; ++i) EXPECT_TRUE(queue.Set("a", Value(i)));
   EXPECT_FALSE(queue.Set("c", Value(1)));
-}
-
-TEST(WorkersTest, RunsAtMostItsThreadsAndQueue) {
-  Workers workers("test", 2, 1);
-  std::mutex mutex;
-  std::condition_variable condition;
-  bool go = false;
-  std::atomic<int> ran = 0;
-  const auto task = [&] {
-    std::unique_lock lock(mutex);
-    condition.wait(lock, [&] { return go; });
-    ++ran;
-  };
-  EXPECT_TRUE(workers.Post(task));
-  EXPECT_TRUE(workers.Post(task));
-  EXPECT_TRUE(workers.Post(task));
-  EXPECT_FALSE(workers.Post(task));
-  workers.PostAlways(task);
-  {
-    const std::lock_guard lock(mutex);
-    go = true;
-  }
-  condition.notify_all();
-  workers.Stop();
-  EXPECT_EQ(ran, 4);
-  EXPECT_FALSE(workers.Post(task));
 }
 
 TEST(AuditTest, LineIsJsonWhateverACallerSends) {

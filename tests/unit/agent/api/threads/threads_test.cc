@@ -23,7 +23,7 @@
 #include "agent/api/grpc/acceptor.h"
 #include "agent/api/grpc/listen.h"
 #include "agent/api/grpc/log_waker.h"
-#include "agent/api/grpc/workers.h"
+#include "agent/base/worker_pool.h"
 #include "holdfast/sys/files.h"
 #include "tests/support/eventually.h"
 
@@ -56,23 +56,24 @@ class ThreadsTest : public ::testing::Test {
   std::string dir_;
 };
 
-TEST_F(ThreadsTest, WorkersRunEverythingThatWasPostedFromManyThreads) {
+TEST_F(ThreadsTest, PoolsRunEverythingThatWasPostedFromManyThreads) {
   std::atomic<int> ran = 0;
   int accepted = 0;
   {
-    Workers workers("test", 3, 1'000'000);
+    WorkerPool workers({.name = "test", .threads = 3});
     std::mutex mutex;
     std::vector<std::thread> posters;
     for (int i = 0; i < 4; ++i) {
       posters.emplace_back([&] {
         for (int j = 0; j < 500; ++j) {
-          const bool posted = workers.Post([&] { ++ran; });
+          const bool posted = workers.TryPost([&] { ++ran; }).has_value();
           const std::lock_guard lock(mutex);
           accepted += posted ? 1 : 0;
         }
       });
     }
     for (std::thread& poster : posters) poster.join();
+    workers.Finish();
   }
   EXPECT_EQ(accepted, 2000);
   EXPECT_EQ(ran, 2000);
@@ -118,14 +119,15 @@ TEST_F(ThreadsTest, TheAcceptorKnowsItsPeersAndCountsThemDown) {
   auto acceptor = Acceptor::Create(
       socket->fd(), RoleTable{.own_uid = ::geteuid(), .groups = {}},
       ConnectionLimits{.per_uid = 10},
-      [&](UniqueFd connection, OperationSet permitted) {
+      [&](UniqueFd connection, OperationSet permitted) -> Result<void> {
         EXPECT_EQ(permitted, OperationSet::All());
         const std::lock_guard lock(mutex);
         served.push_back(std::move(connection));
+        return {};
       },
       [&](const Peer&, const std::string&) { ++refused; }, [] {});
   ASSERT_TRUE(acceptor.has_value());
-  (*acceptor)->Start();
+  ASSERT_TRUE((*acceptor)->Start());
   std::vector<UniqueFd> clients;
   // None of them has a call at work: the last five take the places of the first.
   for (int i = 0; i < 15; ++i) clients.push_back(Connect());
@@ -157,7 +159,10 @@ TEST_F(ThreadsTest, WithoutAFreeDescriptorAClientIsClosedAndTheNextIsServed) {
   std::vector<std::string> reasons;
   auto acceptor = Acceptor::Create(
       socket->fd(), RoleTable{.own_uid = ::geteuid(), .groups = {}}, ConnectionLimits{},
-      [&](UniqueFd, OperationSet) { ++served; },
+      [&](UniqueFd, OperationSet) -> Result<void> {
+        ++served;
+        return {};
+      },
       [&](const Peer&, const std::string& reason) {
         const std::lock_guard lock(mutex);
         reasons.push_back(reason);
@@ -178,7 +183,7 @@ TEST_F(ThreadsTest, WithoutAFreeDescriptorAClientIsClosedAndTheNextIsServed) {
     if (!copy) break;
     taken.push_back(std::move(copy));
   }
-  (*acceptor)->Start();
+  ASSERT_TRUE((*acceptor)->Start());
   for (const UniqueFd& client : {std::cref(first), std::cref(second)}) {
     pollfd fd{.fd = client.get(), .events = POLLIN, .revents = 0};
     EXPECT_EQ(::poll(&fd, 1, 10'000), 1);

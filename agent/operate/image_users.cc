@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/operate/image_users.h"
+
+#include <algorithm>
+
+#include "agent/pod/decide/spec_containers.h"
+#include "holdfast/base/strings.h"
+#include "runtime/image/store/reference.h"
+
+namespace holdfast::agent {
+namespace {
+
+bool IsNamed(const Image& image, const std::string& text) {
+  if (text == image.id.value || StrCat("sha256:", text) == image.id.value) return true;
+  const auto reference = runtime::ParseReference(text);
+  if (!reference) return false;
+  const std::string name = reference->Name();
+  return std::ranges::find(image.repo_tags, name) != image.repo_tags.end() ||
+         std::ranges::find(image.repo_digests, name) != image.repo_digests.end();
+}
+
+const corev1::ContainerStatus* StatusOf(const corev1::Pod& pod, const SpecContainer& container) {
+  const auto& statuses = container.in_init_list() ? pod.status().initcontainerstatuses()
+                                                  : pod.status().containerstatuses();
+  const auto found = std::ranges::find_if(
+      statuses, [&](const auto& status) { return status.name() == container.name(); });
+  return found == statuses.end() ? nullptr : &*found;
+}
+
+bool Needs(const corev1::Pod& pod, const SpecContainer& container, const Image& image) {
+  const corev1::ContainerStatus* status = StatusOf(pod, container);
+  if (status != nullptr && status->state().has_running()) {
+    // Shown by its repo digest, or by its id where none was known.
+    return status->imageid() == image.id.value ||
+           std::ranges::find(image.repo_digests, status->imageid()) != image.repo_digests.end();
+  }
+  if (pod.metadata().has_deletiontimestamp()) return false;  // nothing is started any more
+  if (status != nullptr && status->state().has_terminated() &&
+      !RestartsAfter(pod, container, status->state().terminated().exitcode())) {
+    return false;
+  }
+  return IsNamed(image, container.spec->image());
+}
+
+}  // namespace
+
+std::string UserOfImage(const std::vector<PodPtr>& pods, const Image& image) {
+  for (const PodPtr& pod : pods) {
+    const std::string& phase = pod->status().phase();
+    if (phase == "Succeeded" || phase == "Failed") continue;
+    for (const SpecContainer& container : ContainersOf(*pod)) {
+      if (!Needs(*pod, container, image)) continue;
+      return StrCat("container ", container.name(), " of pod ", pod->metadata().namespace_(), "/",
+                    pod->metadata().name());
+    }
+  }
+  return "";
+}
+
+}  // namespace holdfast::agent
