@@ -25,8 +25,8 @@ enum class Treatment : uint8_t {
 };
 
 struct FieldRule {
-  const char* message;
-  const char* fields;  // one name, or several with spaces between them
+  std::string_view message;
+  std::string_view fields;  // one name, or several with spaces between them
   Treatment treatment = Treatment::kHonoured;
   const char* how = "";       // refused: by whom, with which reason; told: what the event says
   const char* event = "";     // told: the reason of the event; "" is kFieldNotHonoured

@@ -25,8 +25,8 @@ using kube::FieldRule;
 using kube::FieldRules;
 using kube::Treatment;
 
-std::vector<std::string> Words(const std::string& text) {
-  std::istringstream stream(text);
+std::vector<std::string> Words(std::string_view text) {
+  std::istringstream stream{std::string(text)};
   std::vector<std::string> words;
   for (std::string word; stream >> word;) words.push_back(word);
   return words;
@@ -88,7 +88,7 @@ TEST(FieldRulesTest, EveryFieldOfAServiceIsHonouredRefusedOrTold) {
   ExpectWhole(ServiceFieldRules(), *corev1::ServiceSpec::descriptor());
 }
 
-std::string Ticked(const char* fields) {
+std::string Ticked(std::string_view fields) {
   std::string out;
   for (const std::string& field : Words(fields))
     out += StrCat(out.empty() ? "`" : ", `", field, "`");
