@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/cli/out.h"
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -22,6 +23,9 @@ bool Write(std::string_view text) {
     const ssize_t count = ::write(STDOUT_FILENO, text.data(), text.size());
     if (count >= 0) {
       text.remove_prefix(static_cast<size_t>(count));
+    } else if (errno == EAGAIN) {  // a terminal that another program has left non-blocking
+      pollfd fd{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+      (void)::poll(&fd, 1, -1);  // interrupted: tried again
     } else if (errno != EINTR) {
       g_first_failure = errno;
     }

@@ -87,8 +87,9 @@ TEST_F(ManifestEditorTest, AGivenNamespaceIsForObjectsThatNameNone) {
   auto refused = Editor().Apply(elsewhere, "b.yaml", false, "other");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message(),
-            "b.yaml:3:31: the namespace from the provided object \"prod\" does not match the "
-            "namespace \"other\". You must pass '--namespace=prod' to perform this operation.");
+            "b.yaml:3:32: metadata.namespace: the namespace from the provided object \"prod\" does "
+            "not match the namespace \"other\". You must pass '--namespace=prod' to perform this "
+            "operation.");
   EXPECT_TRUE(Editor().Apply(elsewhere, "b.yaml", false, "prod"));
   EXPECT_FALSE(Editor().Apply(PodYaml("c"), "c.yaml", false, "No/Namespace"));
   EXPECT_EQ(Files(), 2u);
