@@ -15,10 +15,9 @@ IDLE = 30  # seconds after which a connection is made anew; the server ends thos
 
 class ControlPlane:
     """`programs`: {"etcd": path, "kube-apiserver": path}. `folder`: a new one, for data, keys and
-    logs. `address`: one of this namespace's, not loopback. Nobody else may use their ports. `flags`:
-    more of the API server's."""
+    logs. `address`: one of this namespace's, not loopback. Nobody else may use their ports."""
 
-    def __init__(self, programs, folder, address, service_range, flags=()):
+    def __init__(self, programs, folder, address, service_range):
         self.folder = pathlib.Path(folder)
         self.address = address
         self.processes = []
@@ -41,7 +40,7 @@ class ControlPlane:
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
             f"--service-account-key-file={self.folder}/sa.pub",
             f"--service-account-signing-key-file={self.folder}/sa.key",
-            "--authorization-mode=RBAC", *flags])
+            "--authorization-mode=RBAC"])
 
     def spawn(self, name, command):
         log = open(self.folder / f"{name}.log", "ab")
@@ -82,13 +81,7 @@ class ControlPlane:
     def request(self, method, path, body=None):
         """The answer's object; RuntimeError when it is none of success."""
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        status, text = self.exchange(method, path, json.dumps(body) if body else None, kind)
-        if status >= 300:
-            raise RuntimeError(f"{method} {path}: {status} {text[:300]!r}")
-        return json.loads(text) if text.startswith(b"{") else text
-
-    def exchange(self, method, path, text, kind):
-        """Status and body of the answer to a text as it stands."""
+        text = json.dumps(body) if body else None
         if time.monotonic() - getattr(self.connections, "used", 0) > IDLE:
             self.connections.one = http.client.HTTPSConnection(self.address, 6443, context=self.tls,
                                                                timeout=30)
@@ -96,7 +89,9 @@ class ControlPlane:
         answer = self.connections.one.getresponse()
         text = answer.read()
         self.connections.used = time.monotonic()
-        return answer.status, text
+        if answer.status >= 300:
+            raise RuntimeError(f"{method} {path}: {answer.status} {text[:300]!r}")
+        return json.loads(text) if text.startswith(b"{") else text
 
     def create_all(self, objects):
         """POSTs [(path, object)], several at a time."""
