@@ -5,6 +5,7 @@
 // rule and forgotten after its last flow. One thread at a time.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <set>
 #include <string>

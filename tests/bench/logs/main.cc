@@ -4,7 +4,8 @@
 //   ours    a real keeper: pipe, spool, intent, write, done; rotation at 10 MiB, 5 files
 //   conmon  the same producers below conmon, k8s-file driver with the same rotation size; all are
 //           started before the clock, as ours is
-//   simple loop   one process that reads the pipes, formats the same and writes, with nothing around it:
+//   simple loop   one process that reads the pipes, formats the same and writes, with nothing
+//   around it:
 //           no spool, no records, and instead of rotating it begins the file again at 10 MiB. With
 //           one container it so writes the same pages over and over, with 50 to new ones all the
 //           time; the page cache is what bounds it then, and ours alike.

@@ -198,14 +198,24 @@ class KillTest:
                 self.machine.pids_of(r) for r in g), 60)
             time.sleep(self.rng.uniform(0, 0.25))
             if turn in ends:
-                # It looks every 50 ms whether it is to end.
-                self.exits.end_one(group)
-                time.sleep(self.rng.uniform(0, 0.05))
-            kills += self.machine.kill(group)
+                kills += self.kill_about_an_exit(group)
+            else:
+                kills += self.machine.kill(group)
         self.settle()
         self.wait_ended()
         self.kills += kills
         self.compare(name, self.before, f"{kills:4} kills, {len(ends)} exits")
+
+    def kill_about_an_exit(self, group):
+        """Nobody else is dead when the container ends: all are back before, and the next kill waits."""
+        self.settle()
+        exit = self.exits.waiting[0]
+        process = self.machine.first_process(self.machine.patient_pods()[exit.pod], exit.container)
+        self.exits.end_one(group)
+        time.sleep(self.rng.uniform(0, 0.05))  # it looks every 50 ms whether it is to end
+        killed = self.machine.kill(group)
+        self.machine.wait(f"{exit.file} ended", lambda: not self.machine.is_alive(process))
+        return killed
 
     def nobody(self):
         nobody = Nobody(self.machine, self.tally, self.exits, self.go)
