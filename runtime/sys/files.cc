@@ -184,8 +184,10 @@ Result<void> WriteFileAtomicAt(int dir, const std::string& name, std::string_vie
   const std::string temporary = TemporaryName(leaf);
 
   Rollback rollback;
-  ASSIGN_OR_RETURN(UniqueFd fd,
-                   OpenAt(parent_fd.get(), temporary, O_WRONLY | O_CREAT | O_TRUNC, mode));
+  auto opened = OpenAt(parent_fd.get(), temporary, O_WRONLY | O_CREAT | O_TRUNC, mode);
+  // Told of the file that is meant: the other name is new with every thread.
+  if (!opened) return Error::FromErrno(opened.error().sys_errno(), StrCat("write ", name));
+  UniqueFd fd = std::move(*opened);
   rollback.Add([&] { ::unlinkat(parent_fd.get(), temporary.c_str(), 0); });
   RETURN_IF_ERROR(WithContext(WriteAll(fd.get(), data), name));
   if (::fchmod(fd.get(), mode) != 0) return Error::FromErrno(errno, StrCat("chmod ", name));

@@ -110,9 +110,9 @@ std::optional<PodWorker::Outcome> PodWorker::DecideNext(
   services_.view.AddEvents(*pod_, decision.events);
   // Nothing is done that could not be remembered.
   if (auto saved = Persist(); !saved) {
-    services_.log(
-        StrCat("pod ", PodLabel(*pod_), ": ", saved.error().message(), ", trying again in 10 s"));
-    return Outcome{.wake_at = services_.clock.Boot() + kRetry};
+    TellUnsaved(saved.error().message());
+    // A deletion goes on: it makes room, and a successor sees by itself that nobody wants the pod.
+    if (!deletion_grace) return Outcome{.wake_at = services_.clock.Boot() + kRetry};
   }
   if (decision.actions.empty()) return Outcome{.wake_at = decision.wake_at};
   left_.assign(std::make_move_iterator(decision.actions.begin()),
@@ -225,6 +225,13 @@ void PodWorker::PublishStatus(const corev1::PodStatus& status,
   services_.view.Put(std::move(shown));
 }
 
+// Once for each reason: a full disk stays full for a while.
+void PodWorker::TellUnsaved(const std::string& why) {
+  if (std::exchange(unsaved_, why) == why) return;
+  services_.log(StrCat("pod ", PodLabel(*pod_), ": ", why, ", trying again every 10 s"));
+  Publish({true, "FailedSync", StrCat("error saving the state of the pod: ", why), "", false});
+}
+
 void PodWorker::Publish(EventNote note) { services_.view.AddEvents(*pod_, {std::move(note)}); }
 
 Result<void> PodWorker::Persist() {
@@ -238,6 +245,7 @@ Result<void> PodWorker::Persist() {
   if (record == saved_record_) return {};
   RETURN_IF_ERROR(services_.state.SaveRecord(*pod_, record));
   saved_record_ = std::move(record);
+  unsaved_.clear();
   return {};
 }
 

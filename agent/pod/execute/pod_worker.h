@@ -74,6 +74,7 @@ class PodWorker {
   bool SandboxReady(const RuntimeBook::Sandbox& sandbox);
   void PublishStatus(const corev1::PodStatus& status,
                      std::optional<std::chrono::seconds> deletion_grace);
+  void TellUnsaved(const std::string& why);
   void Publish(EventNote note);
   // Observes, decides, shows and remembers; what is to be done is in left_. Set: there is nothing
   // to do now.
@@ -112,6 +113,7 @@ class PodWorker {
   std::deque<Action> left_;
   std::optional<std::chrono::seconds> decided_grace_;
   std::string saved_record_;
+  std::string unsaved_;  // why the state was not saved, as it was told last
   bool pod_saved_ = false;
   bool volumes_ready_ = false;
   bool links_checked_ = false;

@@ -20,7 +20,7 @@ uint64_t Left(uint64_t available, uint64_t total, const model::Threshold& reserv
 }
 
 Error Full(uint64_t left, std::string_view what) {
-  return Error(Code::kResourceExhausted,
+  return Error(Code::kResourceExhausted, ENOSPC,
                StrCat("no room for images: they may take ", left, " more ", what,
                       " of their file system; remove images or files, or see evictionHard"));
 }
