@@ -14,7 +14,6 @@
 
 #include "agent/pod/decide/types.h"
 #include "agent/pod/execute/pod_view_store.h"
-#include "agent/pod/execute/runtime_book.h"
 #include "agent/pod/spec/node_environment.h"
 #include "agent/pod/state/record.h"
 #include "holdfast/interfaces/container_runtime.h"
@@ -29,7 +28,6 @@ struct PodServices {
   ImageStore& images;
   PodNetwork& network;
   PodStateStore& state;
-  RuntimeBook& book;
   PodViewStore& view;
   const Clock& clock;
   model::Instance instance;
@@ -63,7 +61,7 @@ class PodWorker {
   PodFacts Observe(std::optional<std::chrono::seconds> deletion_grace);
   ContainerFact Look(const ObservedContainer& observed);
   ImageFact LookAtImage(const std::string& reference);
-  bool SandboxReady(const RuntimeBook::Sandbox& sandbox);
+  bool SandboxReady(const ObservedPod& seen);
   void PublishStatus(const corev1::PodStatus& status,
                      std::optional<std::chrono::seconds> deletion_grace);
   void Publish(EventNote note);
