@@ -88,7 +88,6 @@ struct Agent {
   std::unique_ptr<runtime::DiskImageStore> stored_images;
   std::unique_ptr<NotifyingImageStore> images;
   std::unique_ptr<PodStateStore> state;
-  RuntimeBook book;
   NodeEnvironmentCache node{config, clock};
   NodeOfferCache offer{config, clock};
   NodeAdmission admission{[this] { return offer.Get(); }};
@@ -203,11 +202,10 @@ Result<void> OpenServices(Agent& agent) {
 }
 
 Result<void> OpenTable(Agent& agent) {
-  agent.services = std::unique_ptr<PodServices>(
-      new PodServices{*agent.runtime, *agent.images, *agent.network, *agent.state, agent.book,
-                      *agent.view, agent.clock, agent.config.instance, agent.config.max_back_off,
-                      [&agent] { return agent.node.Get(); },
-                      [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission});
+  agent.services = std::unique_ptr<PodServices>(new PodServices{
+      *agent.runtime, *agent.images, *agent.network, *agent.state, *agent.view, agent.clock,
+      agent.config.instance, agent.config.max_back_off, [&agent] { return agent.node.Get(); },
+      [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission});
   PodTableOptions options;
   options.workers = agent.config.workers;
   agent.table =

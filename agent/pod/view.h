@@ -41,6 +41,8 @@ class PodView {
 
   // Sorted by namespace, then name.
   virtual std::vector<PodPtr> ListPods() const = 0;
+  // Null when there is none.
+  virtual PodPtr FindPod(const std::string& pod_namespace, const std::string& name) const = 0;
   virtual std::vector<EventPtr> ListEvents() const = 0;
 
   // Replays what is there as kAdded before it returns, then calls for each change, in order,

@@ -69,7 +69,12 @@ std::vector<kube::Diagnostic> FaultsOf(const kube::ManifestObject& object,
 }
 
 std::vector<kube::Diagnostic> FaultsOf(const kube::ManifestObject& object) {
-  if (object.As<corev1::Pod>() != nullptr) return FaultsOf(object, kube::ValidatePod);
+  if (const auto* pod = object.As<corev1::Pod>()) {
+    auto faults = FaultsOf(object, kube::ValidatePod);
+    const std::string fault = FaultOfUid(pod->metadata().uid());
+    if (!fault.empty()) faults.push_back(object.At("metadata.uid", fault));
+    return faults;
+  }
   if (object.As<corev1::Service>() != nullptr) return FaultsOf(object, kube::ValidateService);
   return FaultsOf(object, kube::ValidateEndpointSlice);
 }
@@ -86,6 +91,7 @@ std::string ResourceOf(const std::string& kind) {
 struct Planned {
   EditedObject object;
   std::string text;
+  std::string uid = {};  // of a pod that is given one
 };
 
 // An object that some file of the directory defines.
@@ -93,6 +99,7 @@ struct Defined {
   Identity identity;
   std::string file;
   bool ours = false;
+  std::string uid = {};  // of a pod that is given one
 };
 
 Identity IdentityOf(const EditedObject& object) {
@@ -141,6 +148,7 @@ Result<std::vector<Planned>> ReadObjects(const std::string& manifest, const std:
     next.object = {identity->kind, identity->object_namespace, identity->name, "",
                    EditOutcome::kCreated};
     next.text = StrCat(kMarker, kube::PrintYaml(*object.object));
+    if (const auto* pod = object.As<corev1::Pod>()) next.uid = pod->metadata().uid();
     const auto same = [&](const Planned& other) { return IdentityOf(other.object) == *identity; };
     if (std::any_of(planned.begin(), planned.end(), same)) {
       faults.push_back(
@@ -185,7 +193,10 @@ Result<std::vector<Defined>> ReadDirectory(int directory) {
     if (!content) continue;
     const bool ours = content->text.starts_with(kMarker);
     for (const kube::ManifestObject& object : kube::ReadManifest(file, content->text).objects) {
-      if (auto identity = IdentityOf(object)) defined.push_back({std::move(*identity), file, ours});
+      auto identity = IdentityOf(object);
+      if (!identity) continue;
+      const auto* pod = object.As<corev1::Pod>();
+      defined.push_back({std::move(*identity), file, ours, pod ? pod->metadata().uid() : ""});
     }
   }
   return defined;
@@ -202,6 +213,12 @@ Result<EditOutcome> OutcomeOf(int directory, const Planned& planned, const std::
                               const std::vector<Defined>& defined) {
   for (const Defined& other : defined) {
     const bool same = other.identity == IdentityOf(planned.object);
+    if (!same && !planned.uid.empty() && other.uid == planned.uid) {
+      return Conflict(StrCat("pod ", planned.object.object_namespace, "/", planned.object.name,
+                             ": metadata.uid ", planned.uid, " is already that of pod ",
+                             other.identity.object_namespace, "/", other.identity.name, " in ",
+                             path, "/", other.file, ": leave it out"));
+    }
     if (same && other.file != planned.object.file) return Foreign(planned.object, path, other.file);
   }
   if (!sys::ExistsAt(directory, planned.object.file)) return EditOutcome::kCreated;

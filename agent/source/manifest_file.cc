@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 
 #include "agent/kube/defaulting.h"
@@ -42,10 +44,13 @@ std::vector<kube::Diagnostic> CheckPod(const kube::ManifestObject& object, const
   for (kube::FieldError& error : CheckPodOfNode(pod, rules.node_name)) {
     errors.push_back(std::move(error));
   }
+  const std::string uid_fault = FaultOfUid(pod.metadata().uid());
   if (!rules.multiple_documents) {
     for (kube::FieldError& error : kube::ValidateStaticPod(pod)) errors.push_back(std::move(error));
   }
-  return kube::ToDiagnostics(errors, object);
+  std::vector<kube::Diagnostic> faults = kube::ToDiagnostics(errors, object);
+  if (!uid_fault.empty()) faults.push_back(object.At("metadata.uid", uid_fault));
+  return faults;
 }
 
 // False and the faults in `out` when the object cannot be used.
@@ -106,6 +111,16 @@ bool AddObject(kube::ManifestObject& object, const std::string& name, const File
 bool IsManifestName(std::string_view name) {
   if (name.empty() || name.front() == '.' || name.front() == '#') return false;
   return name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
+}
+
+std::string FaultOfUid(std::string_view uid) {
+  constexpr size_t kLimit = 128;
+  const bool plain = std::ranges::all_of(uid, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  });
+  if (plain && uid.size() <= kLimit && !uid.starts_with('.')) return "";
+  return "not usable as a name: at most 128 letters, digits, '-', '_' and '.', not beginning with "
+         "'.'; leave it out, and the pod gets one";
 }
 
 Result<std::optional<FileSignature>> StatManifest(int directory, const std::string& name) {

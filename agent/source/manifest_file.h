@@ -19,6 +19,10 @@ namespace holdfast::agent {
 // *.yaml, *.yml and *.json, but no dot files, backups and editors' temporaries ("#x#", "x~", …).
 bool IsManifestName(std::string_view name);
 
+// Why a UID that a manifest gives cannot be a pod's, "" when it can: it becomes a directory's name
+// and part of cgroup names. An empty one is filled in.
+std::string FaultOfUid(std::string_view uid);
+
 // What changes whenever a file's content does.
 struct FileSignature {
   dev_t device = 0;

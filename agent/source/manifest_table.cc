@@ -6,6 +6,7 @@
 #include "agent/kube/pod_identity.h"
 #include "agent/kube/times.h"
 #include "agent/source/object_name.h"
+#include "agent/source/pod_change.h"
 #include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"
@@ -29,7 +30,10 @@ std::shared_ptr<const corev1::Pod> WithSeen(
     std::shared_ptr<const corev1::Pod> pod,
     const std::vector<std::shared_ptr<const corev1::Pod>>& before, WallTime now) {
   for (const auto& old : before) {
-    if (old->metadata().uid() == pod->metadata().uid() && HasSameName(*old, *pod)) return old;
+    if (old->metadata().uid() == pod->metadata().uid() &&
+        ComparePods(*old, *pod) == PodChangeKind::kNone) {
+      return old;
+    }
   }
   auto seen = std::make_shared<corev1::Pod>(*pod);
   const auto nanoseconds = now.since_epoch.count();
@@ -85,6 +89,26 @@ class Names {
  private:
   const std::string kind_;
   std::map<std::string, std::string> first_;  // full name -> file
+};
+
+// Whose UID it is. One that is given in the manifest may be another pod's.
+class Uids {
+ public:
+  bool IsFirst(const corev1::Pod& pod, const std::string& file, PodSnapshot& snapshot) {
+    const std::string name = FullName(pod);
+    const std::string& uid = pod.metadata().uid();
+    const auto [owner, added] = first_.emplace(uid, StrCat(name, " in ", file));
+    if (added) return true;
+    snapshot.errors.push_back({file, name,
+                               Printable(StrCat(file, ": pod ", name, ": metadata.uid ", uid,
+                                                " is already that of pod ", owner->second)),
+                               SeenAt(pod), false,
+                               "leave the uid out, or give the pod one of its own", ""});
+    return false;
+  }
+
+ private:
+  std::map<std::string, std::string> first_;  // uid -> pod
 };
 
 }  // namespace
@@ -182,6 +206,7 @@ bool ManifestTable::SettleGone(const std::string& name, Entry& entry, const Mome
     Sooner(plan.look_again, *entry.gone_since + quiet_);
     return false;
   }
+  TakeUids(entry.pods, {});
   entries_.erase(name);
   rebuild_ = true;
   return true;
@@ -201,13 +226,27 @@ void ManifestTable::Loaded(const std::string& name, const FileSignature& signatu
   entry.read_at = now.wall;
   std::vector<std::shared_ptr<const corev1::Pod>> fresh;
   for (auto& pod : objects.pods) fresh.push_back(WithSeen(std::move(pod), entry.pods, now.wall));
-  const bool same = SameNames(fresh, entry.pods) && SameNames(objects.services, entry.services) &&
+  const bool uids_clash = TakeUids(entry.pods, fresh);
+  const bool same = !uids_clash && SameNames(fresh, entry.pods) &&
+                    SameNames(objects.services, entry.services) &&
                     SameNames(objects.slices, entry.slices);
   if (same) renewed_.insert(name);
   rebuild_ = rebuild_ || !same;
   entry.pods = std::move(fresh);
   entry.services = std::move(objects.services);
   entry.slices = std::move(objects.slices);
+}
+
+// True when one of the new ones is in use twice.
+bool ManifestTable::TakeUids(const std::vector<std::shared_ptr<const corev1::Pod>>& before,
+                             const std::vector<std::shared_ptr<const corev1::Pod>>& after) {
+  for (const auto& pod : before) {
+    const auto used = uids_.find(pod->metadata().uid());
+    if (--used->second == 0) uids_.erase(used);
+  }
+  bool doubled = false;
+  for (const auto& pod : after) doubled = ++uids_[pod->metadata().uid()] > 1 || doubled;
+  return doubled;
 }
 
 void ManifestTable::Failed(const std::string& name, const FileSignature& signature,
@@ -251,6 +290,7 @@ void ManifestTable::BuildAll() {
     snapshot.errors.push_back({"", "", directory_.text, directory_.since, false, "", ""});
   }
   Names pods("pod"), services("service"), slices("endpoint slice");
+  Uids uids;
   for (auto& [file, entry] : entries_) {
     entry.pod_at = snapshot.pods.size();
     entry.service_at = snapshot.services.size();
@@ -261,7 +301,8 @@ void ManifestTable::BuildAll() {
                                  Advice(entry.valid, entry.last_good), entry.content});
     }
     for (const auto& pod : entry.pods) {
-      if (pods.IsFirst(FullName(*pod), file, SeenAt(*pod), snapshot)) {
+      if (pods.IsFirst(FullName(*pod), file, SeenAt(*pod), snapshot) &&
+          uids.IsFirst(*pod, file, snapshot)) {
         snapshot.pods.push_back({pod, file});
       }
     }

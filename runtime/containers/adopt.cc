@@ -102,7 +102,10 @@ Result<void> Runtime::Begin(PidFd holder) {
   callbacks.revive_keeper = [this] {
     const RuntimeOptions& options = parts_->options;
     auto found = FindHolder(options.instance);
-    if (found) return std::move(*found);
+    if (found) {
+      sandboxes_.KeeperWasAway();
+      return std::move(*found);
+    }
     // Ignored: it is tried again a second later, and whoever needs the keeper gets the error.
     if (!options.keeper_binary.empty()) (void)SpawnKeeper(options);
     return PidFd();
@@ -186,7 +189,7 @@ bool Runtime::ResolveHalfMade(const ContainerId& id) {
   if (!start) return false;
   if (*start) {
     if (!AdoptContainer(**start)) return false;
-    Hint(id);
+    Hint(brief.pod_uid);
   } else {
     auto fenced = FenceLaunch(*parts_, id, brief);
     const bool late = parts_->clock.Wall() - record.created_at > kLaunchLimit;

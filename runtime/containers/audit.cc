@@ -44,7 +44,12 @@ class Auditor::Pass {
 
  private:
   bool IsLive(const PodUid& uid) const {
-    return live_.contains(uid) || sandboxes_.EnsuredRecently(uid);
+    return live_.contains(uid) || sandboxes_.EnsuredRecently(uid) || IsSomebodyElses(uid);
+  }
+
+  bool IsSomebodyElses(const PodUid& uid) const {
+    const auto spec = sandboxes_.Spec(uid);
+    return spec && !spec->owner.empty();
   }
 
   // Reports, and with `repair` calls `remove` under the pod's lock. A repair that fails stays in

@@ -32,7 +32,7 @@ Result<void> SendSignal(const TableEntry& entry, int signal) {
 
 Error NoContainer(const ContainerId& id) { return NotFound(StrCat("no container ", id.value)); }
 
-ObservedContainer Observe(const TableEntry& entry) {
+ObservedContainer Shown(const TableEntry& entry) {
   ObservedContainer seen;
   seen.id = entry.id;
   seen.pod_uid = entry.brief.pod_uid;
@@ -71,8 +71,8 @@ Result<NsFd> Runtime::NetworkNamespace(const PodUid& uid) {
 
 Result<void> Runtime::RemoveSandbox(const PodUid& uid) {
   const auto guard = parts_->pod_locks.Lock(uid);
-  for (const TableEntry& entry : parts_->table.List()) {
-    if (entry.brief.pod_uid == uid) RETURN_IF_ERROR(TearDown(*parts_, entry.id, entry.brief));
+  for (const TableEntry& entry : parts_->table.OfPod(uid)) {
+    RETURN_IF_ERROR(TearDown(*parts_, entry.id, entry.brief));
   }
   return WithContext(sandboxes_.Remove(uid), StrCat("remove sandbox of pod ", uid.value));
 }
@@ -138,26 +138,38 @@ Result<std::unique_ptr<ExecSession>> Runtime::Exec(const ContainerId& id, const 
 Result<std::vector<ObservedContainer>> Runtime::ListContainers() {
   std::vector<ObservedContainer> all;
   for (const TableEntry& entry : parts_->table.List()) {
-    if (entry.exit || !HasEnded(entry)) {
-      all.push_back(Observe(entry));
-      continue;
-    }
-    (void)ResolveContainer(entry);  // not known yet: it is shown as running until it is
-    if (const auto now = parts_->table.Find(entry.id)) all.push_back(Observe(*now));
+    if (auto seen = LookAt(entry)) all.push_back(std::move(*seen));
   }
   return all;
 }
 
+std::optional<ObservedContainer> Runtime::LookAt(const TableEntry& entry) {
+  if (entry.exit || !HasEnded(entry)) return Shown(entry);
+  (void)ResolveContainer(entry);  // not known yet: it is shown as running until it is
+  const auto now = parts_->table.Find(entry.id);
+  if (!now) return std::nullopt;
+  return Shown(*now);
+}
+
+ObservedPod Runtime::Observe(const PodUid& uid) {
+  ObservedPod pod;
+  pod.sandbox = sandboxes_.Observe(uid);
+  for (const TableEntry& entry : parts_->table.OfPod(uid)) {
+    if (auto seen = LookAt(entry)) pod.containers.push_back(std::move(*seen));
+  }
+  return pod;
+}
+
 Result<std::vector<ObservedSandbox>> Runtime::ListSandboxes() { return sandboxes_.List(); }
 
-void Runtime::SetChangeHint(std::function<void(ContainerId)> hint) {
+void Runtime::SetChangeHint(std::function<void(const PodUid&)> hint) {
   const std::lock_guard lock(hint_mutex_);
   hint_ = std::move(hint);
 }
 
-void Runtime::Hint(const ContainerId& id) {
+void Runtime::Hint(const PodUid& uid) {
   const std::lock_guard lock(hint_mutex_);
-  if (hint_) hint_(id);
+  if (hint_) hint_(uid);
 }
 
 Result<std::vector<Leftover>> Runtime::Audit(const std::vector<PodUid>& live, bool repair) {
@@ -186,7 +198,7 @@ bool Runtime::ResolveContainer(const TableEntry& entry) {
       (void)parts_->keeper.SetOomKilled(entry.id.value);
     }
   }
-  if (parts_->table.SetExit(entry.id, report)) Hint(entry.id);
+  if (parts_->table.SetExit(entry.id, report)) Hint(entry.brief.pod_uid);
   return true;
 }
 

@@ -33,7 +33,8 @@ class Runtime final : public ContainerRuntime {
   Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id, const ExecSpec& spec) override;
   Result<std::vector<ObservedContainer>> ListContainers() override;
   Result<std::vector<ObservedSandbox>> ListSandboxes() override;
-  void SetChangeHint(std::function<void(ContainerId)> hint) override;
+  ObservedPod Observe(const PodUid& uid) override;
+  void SetChangeHint(std::function<void(const PodUid&)> hint) override;
   Result<std::vector<Leftover>> Audit(const std::vector<PodUid>& live, bool repair) override;
 
  private:
@@ -47,14 +48,16 @@ class Runtime final : public ContainerRuntime {
   bool ResolveContainer(const TableEntry& entry);
   bool ResolveHalfMade(const ContainerId& id);
   void Watch(const TableEntry& entry);
-  void Hint(const ContainerId& id);
+  void Hint(const PodUid& uid);
+  // As `entry` stands now; finds out that it has ended, if nobody else did.
+  std::optional<ObservedContainer> LookAt(const TableEntry& entry);
 
   std::unique_ptr<Parts> parts_;
   Sandboxes sandboxes_;
   ExecReaper execs_;
   Auditor auditor_;
   std::mutex hint_mutex_;
-  std::function<void(ContainerId)> hint_;
+  std::function<void(const PodUid&)> hint_;
   std::mutex half_made_mutex_;
   std::map<ContainerId, ContainerRecord> half_made_;
   std::unique_ptr<ExitWatcher> watcher_;  // last: its thread calls into all of the above

@@ -36,9 +36,10 @@ Result<void> Sandboxes::Adopt() {
     const std::lock_guard lock(mutex_);
     for (SandboxRecord& record : records) {
       PodUid uid = record.spec.uid;
-      infos_.insert_or_assign(std::move(uid), Info{std::move(record.spec), std::nullopt});
+      infos_.insert_or_assign(std::move(uid), Info{std::move(record.spec)});
     }
   }
+  RETURN_IF_ERROR(List());
   return RefreshBurstable();
 }
 
@@ -58,19 +59,33 @@ Result<void> Sandboxes::Ensure(const model::SandboxSpec& spec) {
   }
   {
     const std::lock_guard lock(mutex_);
-    infos_.insert_or_assign(spec.uid, Info{spec, parts_.clock.Boot()});
+    Info& info = infos_[spec.uid];
+    info.spec = spec;
+    info.ensured_at = parts_.clock.Boot();
   }
   // 2. cgroup and namespaces: a pod that is new to us is not looked up first, since making what is
   //    there gives what is there
   if (known) {
     auto there = Fds(spec.uid);
-    if (there) return MakeCgroup(spec);
+    if (there) {
+      RETURN_IF_ERROR(MakeCgroup(spec));
+      NoteHeld(spec.uid);
+      return {};
+    }
     if (there.error().code() != Code::kNotFound) return std::move(there.error());
   }
   ASSIGN_OR_RETURN(std::vector<keeper::KeptFd> made, MakeCgroupAndNamespaces(spec));
   HOLDFAST_PAUSE_POINT("containers.namespaces_made");
   Remember(spec.uid, std::move(made));
+  NoteHeld(spec.uid);
   return {};
+}
+
+void Sandboxes::NoteHeld(const PodUid& uid) {
+  const std::lock_guard lock(mutex_);
+  Info& info = infos_[uid];
+  info.held = true;
+  info.made_at = ++changes_;
 }
 
 Result<void> Sandboxes::MakeCgroup(const model::SandboxSpec& spec) {
@@ -160,6 +175,10 @@ Result<void> Sandboxes::Remove(const PodUid& uid) {
     std::erase_if(cache_, [&](const auto& entry) { return entry.first == uid; });
   }
   RETURN_IF_ERROR(parts_.keeper.DropSandbox(uid));
+  if (known) {
+    const std::lock_guard lock(mutex_);
+    infos_[uid].held = false;
+  }
   HOLDFAST_PAUSE_POINT("containers.namespaces_dropped");
   for (const model::QosClass qos : kClasses) {
     if (!known || known->spec.qos == qos) RETURN_IF_ERROR(parts_.cgroups->RemovePod(uid, qos));
@@ -176,18 +195,36 @@ Result<void> Sandboxes::Remove(const PodUid& uid) {
   return RefreshBurstable();
 }
 
+ObservedSandbox Sandboxes::Info::Shown() const {
+  const bool needs_namespaces = !spec.host_network || !spec.host_ipc || !spec.host_users;
+  return {spec.uid,           spec.pod_namespace,        spec.pod_name,
+          !spec.host_network, !needs_namespaces || held, spec.owner};
+}
+
 Result<std::vector<ObservedSandbox>> Sandboxes::List() {
+  uint64_t asked_at = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    asked_at = changes_;
+  }
   ASSIGN_OR_RETURN(const std::vector<PodUid> held, parts_.keeper.ListSandboxes());
   const std::set<PodUid> with_namespaces(held.begin(), held.end());
   std::vector<ObservedSandbox> observed;
   const std::lock_guard lock(mutex_);
-  for (const auto& [uid, info] : infos_) {
-    const model::SandboxSpec& spec = info.spec;
-    const bool needs_namespaces = !spec.host_network || !spec.host_ipc || !spec.host_users;
-    observed.push_back({uid, spec.pod_namespace, spec.pod_name, !spec.host_network,
-                        !needs_namespaces || with_namespaces.contains(uid)});
+  for (auto& [uid, info] : infos_) {
+    // What was made while the keeper was being asked is not in its answer.
+    if (info.made_at <= asked_at) info.held = with_namespaces.contains(uid);
+    observed.push_back(info.Shown());
   }
   return observed;
+}
+
+std::optional<ObservedSandbox> Sandboxes::Observe(const PodUid& uid) {
+  if (ask_again_.exchange(false) && !List()) ask_again_ = true;
+  const std::lock_guard lock(mutex_);
+  const auto it = infos_.find(uid);
+  if (it == infos_.end()) return std::nullopt;
+  return it->second.Shown();
 }
 
 Result<model::SandboxSpec> Sandboxes::Spec(const PodUid& uid) const {

@@ -3,6 +3,7 @@
 // Thread-safe; calls that change the same pod take turns by Parts::pod_locks (the caller locks).
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <list>
@@ -31,7 +32,12 @@ class Sandboxes {
   // Kills what is left in it and takes everything away, in an order that a crash may cut anywhere;
   // works without a record too.
   Result<void> Remove(const PodUid& uid);
+  // As the keeper has it now; what it holds is remembered for Observe().
   Result<std::vector<ObservedSandbox>> List();
+  // From memory; asks the keeper only when that was away since.
+  std::optional<ObservedSandbox> Observe(const PodUid& uid);
+  // Holder or launcher ended and was replaced: namespaces may be lost.
+  void KeeperWasAway() { ask_again_ = true; }
 
   // kNotFound without a sandbox.
   Result<model::SandboxSpec> Spec(const PodUid& uid) const;
@@ -46,7 +52,10 @@ class Sandboxes {
  private:
   struct Info {
     model::SandboxSpec spec;
-    std::optional<BootTime> ensured_at;  // by this process
+    std::optional<BootTime> ensured_at = {};  // by this process
+    bool held = false;                        // the keeper has the namespaces, as far as we know
+    uint64_t made_at = 0;  // number of the change by which we made them; 0: not by us
+    ObservedSandbox Shown() const;
   };
 
   // Both at once: the launcher makes the namespaces while the cgroup is made here.
@@ -54,14 +63,17 @@ class Sandboxes {
   Result<void> MakeCgroup(const model::SandboxSpec& spec);
   Result<void> RefreshBurstable();
   std::optional<Info> Find(const PodUid& uid) const;
+  void NoteHeld(const PodUid& uid);
   std::shared_ptr<const Descriptors> Remember(const PodUid& uid, std::vector<keeper::KeptFd> fds);
 
   Parts& parts_;
   mutable std::mutex mutex_;  // what follows
   std::map<PodUid, Info> infos_;
+  uint64_t changes_ = 0;
   // Most recently used first. Shared with callers that are using the descriptors.
   std::list<std::pair<PodUid, std::shared_ptr<const Descriptors>>> cache_;
   int64_t burstable_milli_ = -1;  // as last written
+  std::atomic<bool> ask_again_ = false;
 };
 
 }  // namespace holdfast::runtime

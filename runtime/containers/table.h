@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "holdfast/base/ids.h"
@@ -29,9 +30,10 @@ struct TableEntry {
 
 class ContainerTable {
  public:
-  // Replaces an entry of the same id.
+  // Replaces an entry of the same id, which is of the same pod.
   void Put(TableEntry entry) {
     const std::lock_guard lock(mutex_);
+    of_pod_[entry.brief.pod_uid].insert(entry.id);
     ContainerId id = entry.id;
     entries_.insert_or_assign(std::move(id), std::move(entry));
   }
@@ -52,7 +54,21 @@ class ContainerTable {
   }
   void Erase(const ContainerId& id) {
     const std::lock_guard lock(mutex_);
-    entries_.erase(id);
+    const auto it = entries_.find(id);
+    if (it == entries_.end()) return;
+    const auto pod = of_pod_.find(it->second.brief.pod_uid);
+    pod->second.erase(id);
+    if (pod->second.empty()) of_pod_.erase(pod);
+    entries_.erase(it);
+  }
+  // Sorted by id, as List().
+  std::vector<TableEntry> OfPod(const PodUid& uid) const {
+    const std::lock_guard lock(mutex_);
+    std::vector<TableEntry> all;
+    const auto pod = of_pod_.find(uid);
+    if (pod == of_pod_.end()) return all;
+    for (const ContainerId& id : pod->second) all.push_back(entries_.at(id));
+    return all;
   }
   std::vector<TableEntry> List() const {
     const std::lock_guard lock(mutex_);
@@ -65,6 +81,7 @@ class ContainerTable {
  private:
   mutable std::mutex mutex_;
   std::map<ContainerId, TableEntry> entries_;
+  std::map<PodUid, std::set<ContainerId>> of_pod_;
 };
 
 }  // namespace holdfast::runtime

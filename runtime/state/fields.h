@@ -79,9 +79,9 @@ void VisitFields(auto& visit, Is<model::ContainerSpec> auto& value) {
 }
 void VisitFields(auto& visit, Is<model::SandboxSpec> auto& value) {
   auto& [uid, pod_namespace, pod_name, hostname, host_network, host_pid, host_ipc, host_users,
-         share_process_namespace, qos, resources, sysctls, shm_size] = value;
+         share_process_namespace, qos, resources, sysctls, shm_size, owner] = value;
   visit(uid, pod_namespace, pod_name, hostname, host_network, host_pid, host_ipc, host_users,
-        share_process_namespace, qos, resources, sysctls, shm_size);
+        share_process_namespace, qos, resources, sysctls, shm_size, owner);
 }
 void VisitFields(auto& visit, Is<SandboxRecord> auto& value) {
   auto& [spec, created_at] = value;

@@ -130,7 +130,8 @@ class FakeExecRuntime : public ContainerRuntime {
   Result<void> Remove(const ContainerId&) override { return Refused(); }
   Result<std::vector<ObservedContainer>> ListContainers() override { return Refused(); }
   Result<std::vector<ObservedSandbox>> ListSandboxes() override { return Refused(); }
-  void SetChangeHint(std::function<void(ContainerId)>) override {}
+  ObservedPod Observe(const PodUid&) override { return {}; }
+  void SetChangeHint(std::function<void(const PodUid&)>) override {}
   Result<std::vector<Leftover>> Audit(const std::vector<PodUid>&, bool) override {
     return Refused();
   }

@@ -55,6 +55,15 @@ class FakePodView : public PodView {
     return pod_watchers_.size() + event_watchers_.size();
   }
 
+  PodPtr FindPod(const std::string& pod_namespace, const std::string& name) const override {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [uid, pod] : pods_) {
+      const auto& meta = pod->metadata();
+      if (meta.namespace_() == pod_namespace && meta.name() == name) return pod;
+    }
+    return nullptr;
+  }
+
   std::vector<PodPtr> ListPods() const override {
     const std::lock_guard lock(mutex_);
     std::vector<PodPtr> pods;

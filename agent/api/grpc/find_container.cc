@@ -42,11 +42,7 @@ Result<PodPtr> FindPod(const PodView& view, const std::string& pod_namespace,
   if (pod_namespace.empty() || name.empty()) {
     return InvalidArgument("a pod's namespace and name are required");
   }
-  for (PodPtr& pod : view.ListPods()) {
-    if (pod->metadata().name() == name && pod->metadata().namespace_() == pod_namespace) {
-      return std::move(pod);
-    }
-  }
+  if (PodPtr pod = view.FindPod(pod_namespace, name)) return pod;
   return NotFound(StrCat("pods \"", name, "\" not found"));
 }
 

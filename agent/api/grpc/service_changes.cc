@@ -40,14 +40,8 @@ void FillEdited(const EditedObject& from, v1::EditedObject& to) {
 // The running pod of a manifest: `name` with or without the node's suffix. Null: it does not run.
 PodPtr RunningPod(const ApiDependencies& deps, const std::string& pod_namespace,
                   const std::string& name) {
-  const std::string with_suffix = StrCat(name, "-", deps.instance.node_name);
-  for (PodPtr& pod : deps.pods.ListPods()) {
-    const auto& meta = pod->metadata();
-    if (meta.namespace_() == pod_namespace && (meta.name() == name || meta.name() == with_suffix)) {
-      return std::move(pod);
-    }
-  }
-  return nullptr;
+  if (PodPtr pod = deps.pods.FindPod(pod_namespace, name)) return pod;
+  return deps.pods.FindPod(pod_namespace, StrCat(name, "-", deps.instance.node_name));
 }
 
 void Announce(const ApiDependencies& deps) {

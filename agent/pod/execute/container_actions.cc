@@ -48,14 +48,6 @@ void PodWorker::StartContainer(const Action& action) {
     Publish(std::move(note));
     return;
   }
-  ObservedContainer seen;
-  seen.id = started->id;
-  seen.pod_uid = PodUid(pod_->metadata().uid());
-  seen.name = action.container;
-  seen.attempt = action.attempt;
-  seen.pid = started->pid;
-  seen.started_at = started->started_at;
-  services_.book.Started(seen);
   RecordStarted(memory_, action.container, action.attempt, *started, services_.max_back_off, wall);
   LinkLog(action.container, action.attempt, started->id);
   if (action.attempt >= 2) ForgetOldAttempt(action.container, action.attempt - 2);
@@ -170,7 +162,6 @@ void PodWorker::ForgetOldAttempt(const std::string& container, uint32_t attempt)
 Result<void> PodWorker::RemoveContainer(const Action& action) {
   RETURN_IF_ERROR(services_.runtime.Remove(action.id));
   HOLDFAST_PAUSE_POINT("agent.pod.container_removed");
-  services_.book.Removed(PodUid(pod_->metadata().uid()), action.id);
   RETURN_IF_ERROR(
       sys::RemoveFileAt(AT_FDCWD, paths_.TerminationLog(action.container, action.attempt)));
   return RemoveTree(paths_.Attempt(action.container, action.attempt),

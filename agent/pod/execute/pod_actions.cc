@@ -111,7 +111,6 @@ Result<std::vector<std::string>> PodWorker::MakeSandbox() {
     ASSIGN_OR_RETURN(ips, services_.network.Setup(request));
     HOLDFAST_PAUSE_POINT("agent.pod.network_made");
   }
-  services_.book.SandboxMade(spec.uid);
   RETURN_IF_ERROR(WriteManagedFiles(ips));
   HOLDFAST_PAUSE_POINT("agent.pod.files_written");
   return ips;
@@ -139,7 +138,6 @@ Result<void> PodWorker::RemovePodSandbox() {
   const PodUid uid(pod_->metadata().uid());
   RETURN_IF_ERROR(services_.runtime.RemoveSandbox(uid));
   HOLDFAST_PAUSE_POINT("agent.pod.sandbox_removed");
-  services_.book.SandboxRemoved(uid);
   RETURN_IF_ERROR(services_.network.Teardown(uid));
   HOLDFAST_PAUSE_POINT("agent.pod.network_removed");
   return {};

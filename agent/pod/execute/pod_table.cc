@@ -62,14 +62,11 @@ Result<void> PodTable::Recover() {
 
   ASSIGN_OR_RETURN(PodStateStore::Loaded loaded, services_.state.LoadAll());
   for (const std::string& problem : loaded.problems) services_.log(problem + ", left alone");
-  RETURN_IF_ERROR(services_.book.Refresh(services_.runtime));
   for (StoredPod& stored : loaded.pods) Adopt(std::move(stored));
   UpdateLive();
 
-  services_.runtime.SetChangeHint([this](const ContainerId&) {
-    // Many hints become one refresh.
-    if (!hinted_.exchange(true)) asio::post(io_, [this] { RefreshBook(); });
-  });
+  services_.runtime.SetChangeHint(
+      [this](const PodUid& uid) { asio::post(io_, [this, uid] { Poke(uid); }); });
   source_.SetChangeCallback([this] { asio::post(io_, [this] { Reconcile(); }); });
   next_resync_ = services_.clock.Boot() + options_.resync;
   asio::post(io_, [this] {
@@ -84,6 +81,7 @@ Result<void> PodTable::Recover() {
 void PodTable::Adopt(StoredPod stored) {
   const PodUid uid(stored.pod->metadata().uid());
   Entry& entry = entries_[uid];
+  names_[FullName(*stored.pod)] = uid;
   if (stored.memory.ending && stored.memory.ending->why == Ending::Why::kDeleted) {
     entry.deletion_grace = stored.memory.ending->grace;
   }
@@ -111,11 +109,12 @@ void PodTable::Reconcile() {
   // A name is free only when all of the former pod of that name is gone.
   for (const DesiredPod& desired : snapshot->pods) {
     const PodUid uid(desired.pod->metadata().uid());
-    if (entries_.contains(uid) || NameIsTaken(*desired.pod)) continue;
+    if (entries_.contains(uid) || names_.contains(FullName(*desired.pod))) continue;
     if (!IsUsableUid(uid.value)) {
       services_.log(StrCat(desired.origin, ": metadata.uid is not usable as a name, not run"));
       continue;
     }
+    names_[FullName(*desired.pod)] = uid;
     auto& worker = entries_[uid].worker;
     worker = std::make_unique<PodWorker>(services_, desired.pod, PodMemory{});
     worker->EnsureAdmission();
@@ -126,30 +125,30 @@ void PodTable::Reconcile() {
   if (!strangers_removed_) RemoveStrangers();
 }
 
-bool PodTable::NameIsTaken(const corev1::Pod& pod) const {
-  const std::string name = FullName(pod);
-  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& entry) {
-    return FullName(entry.second.worker->pod()) == name;
-  });
-}
-
 // What the runtime knows of pods that have no record: the record was lost, and nobody wants them.
 void PodTable::RemoveStrangers() {
+  const auto containers = services_.runtime.ListContainers();
+  const auto sandboxes = services_.runtime.ListSandboxes();
+  if (!containers || !sandboxes) {
+    const Error& error = containers ? sandboxes.error() : containers.error();
+    return services_.log(StrCat("look for unknown pods: ", error.message()));
+  }
   strangers_removed_ = true;
-  for (const PodUid& uid : services_.book.Pods()) {
+  std::set<PodUid> found;
+  for (const ObservedContainer& c : *containers) found.insert(c.pod_uid);
+  for (const ObservedSandbox& s : *sandboxes) found.insert(s.uid);
+  for (const PodUid& uid : found) {
     if (entries_.contains(uid)) continue;
     pool_->Post([this, uid] {
       services_.log(StrCat("pod ", uid.value, ": unknown, removing its containers"));
       const auto report = [&](const Result<void>& result) {
         if (!result) services_.log(StrCat(result.error().message(), ", ignoring"));
       };
-      for (const ObservedContainer& c : services_.book.Containers(uid)) {
+      for (const ObservedContainer& c : services_.runtime.Observe(uid).containers) {
         if (!c.exit) report(services_.runtime.Kill(c.id));
         report(services_.runtime.Remove(c.id));
-        services_.book.Removed(uid, c.id);
       }
       report(services_.runtime.RemoveSandbox(uid));
-      services_.book.SandboxRemoved(uid);
       report(services_.network.Teardown(uid));
     });
   }
@@ -186,6 +185,7 @@ void PodTable::Ended(const PodUid& uid, PodWorker::Outcome outcome) {
   if (outcome.gone) {
     const auto pod = entry.worker->shared_pod();
     Schedule(uid, entry, std::nullopt);
+    names_.erase(FullName(*pod));
     entries_.erase(it);
     wanted_grace_.erase(uid);
     services_.view.Remove(pod->metadata().namespace_(), pod->metadata().name());
@@ -248,9 +248,8 @@ void PodTable::Resync() {
   next_resync_ = now + options_.resync;
   ReportOverdue(now);
   EnsureNetwork();
-  RefreshBook();
   Reconcile();
-  for (auto& [uid, entry] : entries_) Poke(uid);
+  LookAtSandboxes();
 }
 
 void PodTable::EnsureNetwork() {
@@ -276,24 +275,12 @@ void PodTable::ReportOverdue(BootTime now) {
   }
 }
 
-void PodTable::RefreshBook() {
-  hinted_ = false;
-  if (refreshing_) {
-    refresh_again_ = true;
-    return;
-  }
-  refreshing_ = true;
-  refresh_again_ = false;
+// What Observe() answers from is renewed first, so that the turns find a lost sandbox.
+void PodTable::LookAtSandboxes() {
   pool_->Post([this] {
-    auto refreshed = services_.book.Refresh(services_.runtime);
-    if (!refreshed) services_.log(StrCat("list containers: ", refreshed.error().message()));
-    asio::post(io_, [this, refreshed = std::move(refreshed)] {
-      refreshing_ = false;
-      if (refreshed) {
-        for (const PodUid& uid : refreshed->changed) Poke(uid);
-      }
-      if (refresh_again_ || (refreshed && refreshed->again)) RefreshBook();
-    });
+    const auto seen = services_.runtime.ListSandboxes();
+    if (!seen) services_.log(StrCat("list sandboxes: ", seen.error().message()));
+    PokeAll();
   });
 }
 

@@ -69,7 +69,6 @@ class PodTable {
   void Adopt(StoredPod stored);
   // Compares what is wanted with what is there.
   void Reconcile();
-  bool NameIsTaken(const corev1::Pod& pod) const;
   void RemoveStrangers();
   void Poke(const PodUid& uid);
   void Begin(const PodUid& uid, Entry& entry);
@@ -81,7 +80,7 @@ class PodTable {
   void Resync();
   void EnsureNetwork();
   void ReportOverdue(BootTime now);
-  void RefreshBook();
+  void LookAtSandboxes();
   void UpdateLive();
 
   boost::asio::io_context& io_;
@@ -91,13 +90,11 @@ class PodTable {
   boost::asio::posix::stream_descriptor timer_;  // timerfd on CLOCK_BOOTTIME
 
   std::map<PodUid, Entry> entries_;
+  std::map<std::string, PodUid> names_;  // "namespace/name" of each entry
   std::map<PodUid, std::chrono::seconds> wanted_grace_;
   std::set<std::pair<BootTime, PodUid>> wakes_;
   BootTime next_resync_;
   std::optional<BootTime> release_at_;  // addresses of pods that went are looked at again
-  bool refreshing_ = false;
-  bool refresh_again_ = false;
-  std::atomic<bool> hinted_{false};
   bool strangers_removed_ = false;
   std::atomic<int64_t> last_turn_{0};
 

@@ -41,6 +41,12 @@ std::vector<PodPtr> PodViewStore::ListPods() const {
   return out;
 }
 
+PodPtr PodViewStore::FindPod(const std::string& pod_namespace, const std::string& name) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = pods_.find({pod_namespace, name});
+  return it == pods_.end() ? nullptr : it->second;
+}
+
 std::vector<EventPtr> PodViewStore::ListEvents() const {
   const std::lock_guard lock(mutex_);
   return events_.List();

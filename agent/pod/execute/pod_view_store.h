@@ -22,6 +22,7 @@ class PodViewStore : public PodView {
   PodViewStore(std::string node_name, const Clock& clock);
 
   std::vector<PodPtr> ListPods() const override;
+  PodPtr FindPod(const std::string& pod_namespace, const std::string& name) const override;
   std::vector<EventPtr> ListEvents() const override;
   std::unique_ptr<Subscription> WatchPods(std::function<void(const PodChange&)> on_change) override;
   std::unique_ptr<Subscription> WatchEvents(

@@ -129,14 +129,12 @@ PodFacts PodWorker::Observe(std::optional<std::chrono::seconds> deletion_grace) 
   PodFacts facts;
   facts.pod = pod_.get();
   facts.deletion_grace = deletion_grace;
-  for (const ObservedContainer& seen : services_.book.Containers(uid)) {
-    facts.containers.push_back(Look(seen));
-  }
-  const RuntimeBook::Sandbox sandbox = services_.book.SandboxOf(uid);
+  const ObservedPod seen = services_.runtime.Observe(uid);
+  for (const ObservedContainer& c : seen.containers) facts.containers.push_back(Look(c));
   if (!links_checked_) EnsureLogLinks(facts.containers);
   links_checked_ = true;
-  facts.sandbox_exists = sandbox.exists || !services_.network.Addresses(uid).empty();
-  facts.sandbox_ready = SandboxReady(sandbox);
+  facts.sandbox_exists = seen.sandbox || !services_.network.Addresses(uid).empty();
+  facts.sandbox_ready = SandboxReady(seen);
   facts.volumes_ready = volumes_ready_;
   for (const SpecContainer& c : ContainersOf(*pod_)) {
     const std::string& image = c.spec->image();
@@ -152,8 +150,8 @@ PodFacts PodWorker::Observe(std::optional<std::chrono::seconds> deletion_grace) 
 
 // One that is not in the memory was cut short: its namespaces or addresses may be there, its routes
 // or files not yet.
-bool PodWorker::SandboxReady(const RuntimeBook::Sandbox& sandbox) {
-  if (!memory_.sandbox_made || !sandbox.exists || !sandbox.ready) return false;
+bool PodWorker::SandboxReady(const ObservedPod& seen) {
+  if (!memory_.sandbox_made || !seen.sandbox || !seen.sandbox->ready) return false;
   return pod_->spec().hostnetwork() ||
          !services_.network.Addresses(PodUid(pod_->metadata().uid())).empty();
 }

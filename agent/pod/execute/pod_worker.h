@@ -16,7 +16,6 @@
 #include "agent/pod/admit/node_admission.h"
 #include "agent/pod/decide/types.h"
 #include "agent/pod/execute/pod_view_store.h"
-#include "agent/pod/execute/runtime_book.h"
 #include "agent/pod/spec/node_environment.h"
 #include "agent/pod/state/record.h"
 #include "holdfast/interfaces/container_runtime.h"
@@ -31,7 +30,6 @@ struct PodServices {
   ImageStore& images;
   PodNetwork& network;
   PodStateStore& state;
-  RuntimeBook& book;
   PodViewStore& view;
   const Clock& clock;
   model::Instance instance;
@@ -71,7 +69,7 @@ class PodWorker {
   PodFacts Observe(std::optional<std::chrono::seconds> deletion_grace);
   ContainerFact Look(const ObservedContainer& observed);
   ImageFact LookAtImage(const std::string& reference);
-  bool SandboxReady(const RuntimeBook::Sandbox& sandbox);
+  bool SandboxReady(const ObservedPod& seen);
   void PublishStatus(const corev1::PodStatus& status,
                      std::optional<std::chrono::seconds> deletion_grace);
   void TellUnsaved(const std::string& why);

@@ -65,6 +65,13 @@ struct ObservedSandbox {
   std::string pod_name;
   bool has_network = false;  // false with hostNetwork
   bool ready = true;         // false when a namespace was lost and must be made again
+  std::string owner = {};    // as in SandboxSpec
+};
+
+// All that is there of one pod.
+struct ObservedPod {
+  std::optional<ObservedSandbox> sandbox;
+  std::vector<ObservedContainer> containers;  // by id
 };
 
 struct ExecSpec {
@@ -118,11 +125,15 @@ class ContainerRuntime {
                                                     const ExecSpec& spec) = 0;
 
   virtual Result<std::vector<ObservedContainer>> ListContainers() = 0;
+  // Asks the keeper what it holds; Observe() answers from this and from what was done since.
   virtual Result<std::vector<ObservedSandbox>> ListSandboxes() = 0;
+  // One pod, at a cost that does not depend on the others. Ended containers are found here as in
+  // the list; lost namespaces at the latest after the next ListSandboxes().
+  virtual ObservedPod Observe(const PodUid& uid) = 0;
 
-  // `hint` is called (from a thread of the runtime, must not block) when a container may have
-  // changed state; the truth is ListContainers(). A lost or doubled hint changes nothing.
-  virtual void SetChangeHint(std::function<void(ContainerId)> hint) = 0;
+  // `hint` is called (from a thread of the runtime, must not block) when a container of the pod may
+  // have changed state; the truth is Observe(). A lost or doubled hint changes nothing.
+  virtual void SetChangeHint(std::function<void(const PodUid&)> hint) = 0;
 
   // What of ours belongs to no sandbox or container that `live` names. `repair` removes it.
   virtual Result<std::vector<Leftover>> Audit(const std::vector<PodUid>& live, bool repair) = 0;

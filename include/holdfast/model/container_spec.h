@@ -149,6 +149,7 @@ struct SandboxSpec {
   ResourceSpec resources;                      // of the pod's cgroup (feature-map 2.4.7)
   std::map<std::string, std::string> sysctls;  // namespaced ones, "net.core.somaxconn" -> "1024"
   uint64_t shm_size_bytes = 64ull << 20;
+  std::string owner;  // who made it and takes it away again; "" is the agent
   bool operator==(const SandboxSpec&) const = default;
 };
 

@@ -223,10 +223,10 @@ TEST_F(LifecycleTest, FailedStartsSayWhyAndLeaveNothing) {
 TEST_F(LifecycleTest, HintComesWithTheExit) {
   std::mutex mutex;
   std::condition_variable changed;
-  std::set<ContainerId> hinted;
-  runtime_->SetChangeHint([&](const ContainerId& id) {
+  std::set<PodUid> hinted;
+  runtime_->SetChangeHint([&](const PodUid& uid) {
     const std::lock_guard lock(mutex);
-    hinted.insert(id);
+    hinted.insert(uid);
     changed.notify_all();
   });
   Ensure("pod1");
@@ -234,12 +234,38 @@ TEST_F(LifecycleTest, HintComesWithTheExit) {
   Start(spec);
   {
     std::unique_lock lock(mutex);
-    EXPECT_TRUE(
-        changed.wait_for(lock, std::chrono::seconds(10), [&] { return hinted.contains(spec.id); }));
+    EXPECT_TRUE(changed.wait_for(lock, std::chrono::seconds(10),
+                                 [&] { return hinted.contains(spec.pod_uid); }));
   }
   EXPECT_TRUE(Find(spec.id)->exit) << "the hint means that the end is known";
   runtime_->SetChangeHint(nullptr);
   RemoveAll("pod1", {spec.id});
+}
+
+TEST_F(LifecycleTest, OnePodIsObservedAsTheListsShowIt) {
+  Ensure("pod1");
+  Ensure("pod2");
+  const auto lasting = node_->Container("pod1", "a", {"/bin/sleep", "1000"});
+  const auto ending = node_->Container("pod1", "b", {"/bin/sh", "-c", "exit 5"});
+  const auto other = node_->Container("pod2", "a", {"/bin/sleep", "1000"});
+  for (const auto& spec : {lasting, ending, other}) Start(spec);
+  EXPECT_EQ(AwaitExit(ending.id).exit_code, 5);
+  const ObservedPod seen = runtime_->Observe(PodUid("pod1"));
+  ASSERT_EQ(seen.containers.size(), 2u);
+  for (const ObservedContainer& c : seen.containers) EXPECT_EQ(Find(c.id), c);
+  ASSERT_TRUE(seen.sandbox);
+  EXPECT_TRUE(seen.sandbox->ready);
+  // As after a keeper that lost them: known at the latest after the next list.
+  ASSERT_TRUE(node_->Keeper().DropSandbox(PodUid("pod2")));
+  ASSERT_TRUE(runtime_->ListSandboxes());
+  EXPECT_FALSE(runtime_->Observe(PodUid("pod2")).sandbox->ready);
+  EXPECT_TRUE(runtime_->Observe(PodUid("pod1")).sandbox->ready);
+  EXPECT_FALSE(runtime_->Observe(PodUid("nobody")).sandbox);
+  ASSERT_TRUE(runtime_->Kill(other.id));
+  (void)AwaitExit(other.id);
+  ASSERT_TRUE(runtime_->RemoveSandbox(PodUid("pod2")));
+  RemoveAll("pod1", {lasting.id, ending.id});
+  EXPECT_FALSE(runtime_->Observe(PodUid("pod1")).sandbox);
 }
 
 TEST_F(LifecycleTest, NewAgentAdoptsWhatRunsAndWhatEndedMeanwhile) {

@@ -185,5 +185,31 @@ TEST_F(ManifestEditorTest, AMissingDirectoryIsMade) {
   EXPECT_EQ(Files(), 1u);
 }
 
+std::string WithUid(const std::string& name, const std::string& uid) {
+  std::string text = PodYaml(name);
+  const size_t at = text.find("name: " + name);
+  return text.substr(0, at) + "uid: \"" + uid + "\"\n  " + text.substr(at);
+}
+
+TEST_F(ManifestEditorTest, AUidThatCannotBeUsedOrIsAnotherPodsIsRefused) {
+  for (const char* uid : {"../../x", ".hidden", "a b"}) {
+    auto refused = Editor().Apply(WithUid("web", uid), "x.yaml");
+    ASSERT_FALSE(refused) << uid;
+    EXPECT_NE(refused.error().message().find("metadata.uid: not usable as a name"),
+              std::string::npos)
+        << refused.error().message();
+  }
+  ASSERT_TRUE(Editor().Apply(WithUid("web", "one"), "x.yaml"));
+  ASSERT_TRUE(Editor().Apply(WithUid("web", "one"), "x.yaml")) << "its own";
+  auto refused = Editor().Apply(WithUid("copy", "one"), "x.yaml");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kConflict);
+  EXPECT_NE(refused.error().message().find(
+                "pod default/copy: metadata.uid one is already that of pod default/web"),
+            std::string::npos)
+      << refused.error().message();
+  EXPECT_EQ(Files(), 1u);
+}
+
 }  // namespace
 }  // namespace holdfast::agent

@@ -213,5 +213,48 @@ TEST_F(ManifestTableTest, PodsSayWhenTheyWereSeen) {
             "2023-11-14T22:13:20.000000000Z");
 }
 
+// With a uid in the manifest a new version has the old one's.
+TEST_F(ManifestTableTest, ANewVersionOfTheSameUidIsANewObject) {
+  table_.Observe({{"a.yaml", Version(1)}}, At(0));
+  table_.Loaded("a.yaml", Version(1), Pods({"a"}), At(0));
+  const auto before = table_.Build().pods.at(0).pod;
+  table_.Observe({{"a.yaml", Version(2)}}, At(1'000));
+  table_.Loaded("a.yaml", Version(2), Pods({"a"}), At(1'000));
+  EXPECT_EQ(table_.Build().pods.at(0).pod, before) << "nothing has changed";
+  FileObjects changed = Pods({"a"});
+  auto edited = std::make_shared<corev1::Pod>(*changed.pods.at(0));
+  edited->mutable_spec()->set_hostnetwork(true);
+  changed.pods = {edited};
+  table_.Observe({{"a.yaml", Version(3)}}, At(2'000));
+  table_.Loaded("a.yaml", Version(3), changed, At(2'000));
+  EXPECT_TRUE(table_.Build().pods.at(0).pod->spec().hostnetwork());
+}
+
+TEST_F(ManifestTableTest, AUidIsOnePodsOnly) {
+  table_.Observe({{"a.yaml", Version(1)}, {"b.yaml", Version(1)}}, At(0));
+  table_.Loaded("a.yaml", Version(1), Pods({"a"}), At(0));
+  table_.Loaded("b.yaml", Version(1), Pods({"b"}), At(0));
+  EXPECT_EQ(PodNames(), (std::vector<std::string>{"a", "b"}));
+  // b takes over a's uid, by an edit that changes no name.
+  FileObjects stolen = Pods({"b"});
+  auto thief = std::make_shared<corev1::Pod>(*stolen.pods.at(0));
+  thief->mutable_metadata()->set_uid("ua");
+  stolen.pods = {thief};
+  table_.Observe({{"a.yaml", Version(1)}, {"b.yaml", Version(2)}}, At(1'000));
+  table_.Loaded("b.yaml", Version(2), stolen, At(1'000));
+  const PodSnapshot built = table_.Build();
+  ASSERT_EQ(built.pods.size(), 1u);
+  EXPECT_EQ(built.pods[0].pod->metadata().name(), "a");
+  ASSERT_EQ(built.errors.size(), 1u);
+  EXPECT_EQ(built.errors[0].message,
+            "b.yaml: pod default/b: metadata.uid ua is already that of pod default/a in a.yaml");
+  EXPECT_FALSE(built.errors[0].advice.empty());
+  // And gives it back.
+  table_.Observe({{"a.yaml", Version(1)}, {"b.yaml", Version(3)}}, At(2'000));
+  table_.Loaded("b.yaml", Version(3), Pods({"b"}), At(2'000));
+  EXPECT_EQ(PodNames(), (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(table_.Build().errors.empty());
+}
+
 }  // namespace
 }  // namespace holdfast::agent

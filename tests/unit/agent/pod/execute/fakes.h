@@ -79,6 +79,7 @@ class FakeRuntime : public ContainerRuntime {
   }
   Result<std::vector<ObservedContainer>> ListContainers() override {
     const std::lock_guard lock(mutex_);
+    ++calls_.lists;
     std::vector<ObservedContainer> out;
     for (const auto& [id, c] : containers_) out.push_back(c);
     return out;
@@ -89,7 +90,19 @@ class FakeRuntime : public ContainerRuntime {
     for (const auto& [uid, s] : sandboxes_) out.push_back(s);
     return out;
   }
-  void SetChangeHint(std::function<void(ContainerId)> hint) override {
+  ObservedPod Observe(const PodUid& uid) override {
+    const std::lock_guard lock(mutex_);
+    ++calls_.observed;
+    ++calls_.by_pod[uid];
+    last_call_ = std::chrono::steady_clock::now();
+    ObservedPod pod;
+    if (const auto it = sandboxes_.find(uid); it != sandboxes_.end()) pod.sandbox = it->second;
+    for (const auto& [id, c] : containers_) {
+      if (c.pod_uid == uid) pod.containers.push_back(c);
+    }
+    return pod;
+  }
+  void SetChangeHint(std::function<void(const PodUid&)> hint) override {
     const std::lock_guard lock(hint_mutex_);
     hint_ = std::move(hint);
   }
@@ -98,6 +111,7 @@ class FakeRuntime : public ContainerRuntime {
   }
 
   void End(const ContainerId& id, int code, int signal = 0) {
+    PodUid uid;
     {
       const std::lock_guard lock(mutex_);
       const auto it = containers_.find(id);
@@ -108,9 +122,10 @@ class FakeRuntime : public ContainerRuntime {
       exit.signal = signal;
       exit.finished_at = clock_.Wall();
       it->second.exit = exit;
+      uid = it->second.pod_uid;
     }
     const std::lock_guard lock(hint_mutex_);
-    if (hint_) hint_(id);
+    if (hint_) hint_(uid);
   }
   void EndAll(const std::string& name, int code) {
     std::vector<ContainerId> ids;
@@ -125,6 +140,25 @@ class FakeRuntime : public ContainerRuntime {
   size_t StartCount() {
     const std::lock_guard lock(mutex_);
     return starts.size();
+  }
+  // What the runtime was asked so far.
+  struct Calls {
+    size_t lists = 0;  // of all containers
+    size_t observed = 0;
+    std::map<PodUid, size_t> by_pod;
+    size_t observed_of(const PodUid& uid) const {
+      const auto it = by_pod.find(uid);
+      return it == by_pod.end() ? 0 : it->second;
+    }
+  };
+  Calls calls() {
+    const std::lock_guard lock(mutex_);
+    return calls_;
+  }
+  // Nobody has asked for a pod for so long.
+  bool Quiet(std::chrono::milliseconds span) {
+    const std::lock_guard lock(mutex_);
+    return std::chrono::steady_clock::now() - last_call_ > span;
   }
   size_t Count() {
     const std::lock_guard lock(mutex_);
@@ -141,8 +175,10 @@ class FakeRuntime : public ContainerRuntime {
  private:
   const Clock& clock_;
   std::mutex mutex_;
+  Calls calls_;
+  std::chrono::steady_clock::time_point last_call_;
   std::mutex hint_mutex_;
-  std::function<void(ContainerId)> hint_;
+  std::function<void(const PodUid&)> hint_;
   std::map<ContainerId, ObservedContainer> containers_;
   std::map<PodUid, ObservedSandbox> sandboxes_;
 };

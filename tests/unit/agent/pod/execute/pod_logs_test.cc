@@ -66,10 +66,9 @@ class PodLogsTest : public ::testing::Test {
     images_.Add("busybox:1");
     state_ = std::make_unique<PodStateStore>(instance_, false);
     view_ = std::make_unique<PodViewStore>("n1", clock_);
-    services_ = std::unique_ptr<PodServices>(
-        new PodServices{runtime_, images_, network_, *state_, book_, *view_, clock_, instance_,
-                        std::chrono::seconds(0), [] { return NodeOf(); },
-                        [this](const std::string& line) { log_.push_back(line); }});
+    services_ = std::unique_ptr<PodServices>(new PodServices{
+        runtime_, images_, network_, *state_, *view_, clock_, instance_, std::chrono::seconds(0),
+        [] { return NodeOf(); }, [this](const std::string& line) { log_.push_back(line); }});
     worker_ = std::make_unique<PodWorker>(
         *services_, std::make_shared<const corev1::Pod>(MakePod()), PodMemory());
   }
@@ -91,7 +90,6 @@ class PodLogsTest : public ::testing::Test {
     ASSERT_EQ(runtime_.StartCount(), before + 1);
   }
   void Sync() {
-    ASSERT_TRUE(book_.Refresh(runtime_));
     worker_->Sync(std::nullopt, [] { return false; });
   }
   // Ends with an error; the text in the status.
@@ -118,7 +116,6 @@ class PodLogsTest : public ::testing::Test {
   FakeRuntime runtime_{clock_};
   FakeImages images_;
   FakeNetwork network_;
-  RuntimeBook book_;
   std::vector<std::string> log_;
   std::unique_ptr<PodStateStore> state_;
   std::unique_ptr<PodViewStore> view_;

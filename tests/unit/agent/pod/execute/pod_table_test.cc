@@ -58,7 +58,6 @@ struct Node {
                  images,
                  network,
                  state,
-                 book,
                  view,
                  clock,
                  instance,
@@ -103,7 +102,6 @@ struct Node {
   std::vector<PodPtr> recovered_pods;  // what the view showed when the table had not turned yet
   boost::asio::io_context io;
   PodStateStore state;
-  RuntimeBook book;
   PodViewStore view;
   PodServices services;
   PodTable table;
@@ -321,6 +319,24 @@ TEST_F(PodTableTest, AnExitIsFollowedByARestart) {
   EXPECT_EQ(runtime_.starts[1].attempt, 1u);
 }
 
+// However many others there are.
+TEST_F(PodTableTest, AnExitAsksTheRuntimeForItsPodOnly) {
+  std::vector<corev1::Pod> pods;
+  for (int i = 0; i < 30; ++i) pods.push_back(MakePod(StrCat("u", i), StrCat("web", i)));
+  source_.Set(pods);
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(PhaseBecomes("Running", StrCat("web", i)));
+  ASSERT_TRUE(Eventually([&] { return runtime_.Quiet(std::chrono::milliseconds(200)); }));
+  const FakeRuntime::Calls before = runtime_.calls();
+  runtime_.End(runtime_.starts[7].id, 1);
+  ASSERT_TRUE(Eventually([&] { return runtime_.StartCount() == 31; }));
+  ASSERT_TRUE(Eventually([&] { return runtime_.Quiet(std::chrono::milliseconds(200)); }));
+  const FakeRuntime::Calls after = runtime_.calls();
+  EXPECT_EQ(after.lists, before.lists);
+  EXPECT_EQ(after.observed - before.observed, after.observed_of(runtime_.starts[7].pod_uid) -
+                                                  before.observed_of(runtime_.starts[7].pod_uid))
+      << "of other pods nothing was asked";
+}
+
 TEST_F(PodTableTest, ARestartedAgentTouchesNothingAndKeepsCounts) {
   source_.Set({MakePod("u1")});
   ASSERT_TRUE(PhaseBecomes("Running"));
@@ -528,6 +544,9 @@ TEST_F(PodTableTest, ANewPodIsShownWhileAllWorkersAreStuck) {
   }
   changed.notify_all();
   EXPECT_TRUE(PhaseBecomes("Running", "new"));
+  for (size_t i = 0; i < options_.workers; ++i) {
+    EXPECT_TRUE(PhaseBecomes("Running", StrCat("stuck-", i)));
+  }
 }
 
 // Each start of the bad pods takes a second of the clock and fails. One worker.
