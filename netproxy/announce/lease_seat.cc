@@ -6,10 +6,7 @@
 #include "holdfast/base/strings.h"
 
 namespace holdfast::netproxy::announce {
-namespace {
-
-
-}  // namespace
+namespace {}  // namespace
 
 LeaseSeat::LeaseSeat(std::shared_ptr<AddressLease> lease, const MacAddress& own, BootTime now)
     : lease_(std::move(lease)), own_(own) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cstring>
 
-#include "holdfast/base/strings.h"
 #include "holdfast/base/overloaded.h"
+#include "holdfast/base/strings.h"
 #include "netproxy/nft/nftnl_internal.h"
 
 namespace holdfast::netproxy::nft {

@@ -10,8 +10,8 @@
 #include "runtime/containers/options.h"
 #include "runtime/containers/pod_locks.h"
 #include "runtime/containers/table.h"
-#include "runtime/keeper/client/client.h"
 #include "runtime/gather/prepare.h"
+#include "runtime/keeper/client/client.h"
 #include "runtime/state/store.h"
 
 namespace holdfast::runtime {

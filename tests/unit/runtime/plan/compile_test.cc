@@ -8,12 +8,12 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "runtime/gather/sources.h"
 #include "runtime/plan/capabilities.h"
 #include "runtime/plan/environment.h"
 #include "runtime/plan/filesystem.h"
 #include "runtime/plan/limits.h"
 #include "runtime/plan/sandbox.h"
-#include "runtime/gather/sources.h"
 
 namespace holdfast::runtime {
 namespace {
