@@ -15,9 +15,10 @@ IDLE = 30  # seconds after which a connection is made anew; the server ends thos
 
 class ControlPlane:
     """`programs`: {"etcd": path, "kube-apiserver": path}. `folder`: a new one, for data, keys and
-    logs. `address`: one of this namespace's, not loopback. Nobody else may use their ports."""
+    logs. `address`: one of this namespace's, not loopback. Nobody else may use their ports. `flags`:
+    more of the API server's."""
 
-    def __init__(self, programs, folder, address, service_range):
+    def __init__(self, programs, folder, address, service_range, flags=()):
         self.folder = pathlib.Path(folder)
         self.address = address
         self.processes = []
@@ -40,7 +41,7 @@ class ControlPlane:
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
             f"--service-account-key-file={self.folder}/sa.pub",
             f"--service-account-signing-key-file={self.folder}/sa.key",
-            "--authorization-mode=RBAC"])
+            "--authorization-mode=RBAC", *flags])
 
     def spawn(self, name, command):
         log = open(self.folder / f"{name}.log", "ab")
@@ -81,7 +82,13 @@ class ControlPlane:
     def request(self, method, path, body=None):
         """The answer's object; RuntimeError when it is none of success."""
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        text = json.dumps(body) if body else None
+        status, text = self.exchange(method, path, json.dumps(body) if body else None, kind)
+        if status >= 300:
+            raise RuntimeError(f"{method} {path}: {status} {text[:300]!r}")
+        return json.loads(text) if text.startswith(b"{") else text
+
+    def exchange(self, method, path, text, kind):
+        """Status and body of the answer to a text as it stands."""
         if time.monotonic() - getattr(self.connections, "used", 0) > IDLE:
             self.connections.one = http.client.HTTPSConnection(self.address, 6443, context=self.tls,
                                                                timeout=30)
@@ -89,9 +96,7 @@ class ControlPlane:
         answer = self.connections.one.getresponse()
         text = answer.read()
         self.connections.used = time.monotonic()
-        if answer.status >= 300:
-            raise RuntimeError(f"{method} {path}: {answer.status} {text[:300]!r}")
-        return json.loads(text) if text.startswith(b"{") else text
+        return answer.status, text
 
     def create_all(self, objects):
         """POSTs [(path, object)], several at a time."""

@@ -3,7 +3,7 @@
 // Program oracle answers what a Kubernetes API server would say to the creation of an object. It is
 // the API server's own code from the request's body on: strict decoding, defaults, conversion, the
 // registry's store with its strategies and allocators, in a dry run over an empty storage. Left out are
-// HTTP, admission plugins and the field manager.
+// HTTP, admission plugins and the field manager; ask_server.py asks a whole server too.
 //
 // Standard input: one JSON object with a "text" a line. Standard output: the same objects with "code":201,
 // or with "code", "message" and "causes":[{"field":…,"message":…}].
