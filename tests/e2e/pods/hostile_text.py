@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Text of images and manifests on its way into logs and into the container."""
 import hashlib
+import io
 import json
+import platform
 import re
+import tarfile
 
 from suite import check, equal
 
@@ -20,13 +23,34 @@ def import_image(node, name, *flags):
     node.ctl("image", "import", node.top.parent / "busybox.tar", "--name", name, *flags)
 
 
+def import_image_of_user(node, name, user):
+    """As an image archive brings it: no flag of holdctl takes such a user."""
+    layer, archive = node.top.parent / "busybox.tar", node.top / "user.tar"
+    machine = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
+    config = {"architecture": machine, "os": "linux", "config": {"Cmd": ["/bin/sh"], "User": user},
+              "rootfs": {"type": "layers", "diff_ids": [f"sha256:{hashlib.sha256(layer.read_bytes()).hexdigest()}"]}}
+    documents = {"config.json": config,
+                 "manifest.json": [{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]}
+    with tarfile.open(archive, "w") as tar:
+        tar.add(layer, "layer.tar")
+        for file, document in documents.items():
+            text = json.dumps(document).encode()
+            entry = tarfile.TarInfo(file)
+            entry.size = len(text)
+            tar.addfile(entry, io.BytesIO(text))
+    node.ctl("image", "import", archive)
+    archive.unlink()
+
+
 def image_container(image, **more):
     return {"name": "main", "image": image, "imagePullPolicy": "Never", **more}
 
 
 def test_text_of_others_forges_no_line_of_the_log(node):
     import_image(node, "test/entrypoint:1", "--entrypoint", "/x" + FORGED.format("entrypoint"))
-    import_image(node, "test/user:1", "--cmd", "/bin/sh", "--user", "a" + FORGED.format("user"))
+    refused = node.ctl("image", "import", node.top.parent / "busybox.tar", "--user", "a" + FORGED.format("user"), check=False)
+    equal(refused.returncode, 1, "such a user by a flag")
+    import_image_of_user(node, "test/user:1", "a" + FORGED.format("user"))
     for kind in ("entrypoint", "user"):
         node.pod(f"log-{kind}", containers=[image_container(f"test/{kind}:1")], restartPolicy="Never")
     (node.manifests / ("file" + FORGED.format("file").replace("/", "") + ".json")).write_text("{nonsense")
