@@ -153,17 +153,12 @@ bool InitHasFailed(const Planning& p) {
   });
 }
 
-bool SomethingRuns(const Planning& p) {
-  return std::any_of(p.memory.containers.begin(), p.memory.containers.end(),
-                     [](const auto& entry) { return entry.second.current.has_value(); });
-}
-
 }  // namespace
 
 std::string ComputePhase(const Planning& p) {
   if (!p.memory.terminal_phase.empty()) return p.memory.terminal_phase;
   const Counts main = CountMain(p);
-  if (p.memory.ending && !SomethingRuns(p)) {
+  if (p.memory.ending && !AnythingRuns(p)) {
     if (!p.memory.terminal_reason.empty()) return "Failed";
     const bool all_succeeded = main.failed == 0 && main.waiting == 0 && main.running == 0;
     return all_succeeded && (p.memory.initialized || !InitHasFailed(p)) ? "Succeeded" : "Failed";
