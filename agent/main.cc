@@ -40,10 +40,10 @@
 #include "agent/proxy/service_proxy.h"
 #include "agent/runtime_options.h"
 #include "agent/service_manager.h"
+#include "agent/source/file_pods.h"
 #include "agent/source/manifest_directory.h"
 #include "agent/source/manifest_editor.h"
 #include "agent/source/source_faults.h"
-#include "agent/source/source_tap.h"
 #include "agent/volume/pod_files.h"
 #include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
@@ -96,9 +96,10 @@ struct Agent {
   std::unique_ptr<ManifestDirectory> source;
   std::unique_ptr<SourceFaults> faults;
   std::unique_ptr<ServiceProxy> proxy;
-  std::unique_ptr<SourceTap> tapped_source;
+  PodRegistry registry{{PodOrigin::kFile}};
   std::unique_ptr<PodServices> services;
   std::unique_ptr<PodTable> table;
+  std::unique_ptr<FilePods> file_pods;
   std::unique_ptr<LeftoverSweeper> leftovers;
   std::unique_ptr<ServiceManager> manager;
   std::unique_ptr<ApiServer> api;
@@ -144,7 +145,7 @@ Result<void> OpenImages(Agent& agent) {
   ASSIGN_OR_RETURN(agent.stored_images, runtime::DiskImageStore::Open(std::move(options)));
   for (const std::string& warning : agent.stored_images->warnings()) spdlog::warn("{}", warning);
   agent.images = std::make_unique<NotifyingImageStore>(*agent.stored_images,
-                                                       [&agent] { agent.table->PokeAll(); });
+                                                       [&agent] { agent.table->ImagesChanged(); });
   return {};
 }
 
@@ -194,10 +195,6 @@ Result<void> OpenServices(Agent& agent) {
   };
   ASSIGN_OR_RETURN(agent.proxy, ServiceProxy::Start(agent.config, *agent.source, *agent.view,
                                                     agent.clock, std::move(callbacks), announced));
-  agent.tapped_source = std::make_unique<SourceTap>(*agent.source, [a = &agent] {
-    a->proxy->SourceChanged();
-    a->faults->Look(*a->source->Snapshot(), a->clock.Wall());
-  });
   return {};
 }
 
@@ -208,9 +205,14 @@ Result<void> OpenTable(Agent& agent) {
       [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission});
   PodTableOptions options;
   options.workers = agent.config.workers;
-  agent.table =
-      std::make_unique<PodTable>(agent.io, *agent.services, *agent.tapped_source, options);
-  return agent.table->Recover();
+  agent.table = std::make_unique<PodTable>(agent.io, *agent.services, agent.registry, options);
+  RETURN_IF_ERROR(agent.table->Recover());
+  agent.file_pods = std::make_unique<FilePods>(*agent.source, agent.registry,
+                                               [a = &agent](const PodSnapshot& snapshot) {
+                                                 a->proxy->SourceChanged();
+                                                 a->faults->Look(snapshot, a->clock.Wall());
+                                               });
+  return {};
 }
 
 // In the background from the start on: what is there may take long, and nobody waits for it.
@@ -277,10 +279,10 @@ Result<void> OpenApi(Agent& agent) {
             return node;
           },
       .audit = [a](bool repair) { return Audit(*a, repair); },
-      .set_deletion_grace = [a](const PodUid& uid, std::chrono::seconds grace) -> Result<void> {
-        a->table->SetDeletionGrace(uid, grace);
-        return {};
-      },
+      .set_deletion_grace =
+          [a](const PodUid& uid, std::optional<std::chrono::seconds> grace) {
+            a->table->SetDeletionGrace(uid, grace);
+          },
       .manifests_changed = [a] { a->source->Reread(); },
       .version = kVersion,
   };

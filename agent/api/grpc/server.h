@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,9 +52,10 @@ struct ApiDependencies {
   // The composition root supplies it, since only the pod table can keep a pod that is just being
   // made from counting as a leftover. Thread-safe; may block.
   std::function<Result<std::vector<Leftover>>(bool repair)> audit;
-  // Sets the grace period of a pod whose manifest is about to be removed. Empty: Delete with a
-  // grace period is kUnsupported. Thread-safe.
-  std::function<Result<void>(const PodUid&, std::chrono::seconds)> set_deletion_grace;
+  // Sets the grace period of a pod whose manifest is about to be removed, or shortens that of one
+  // that is ending; nullopt takes a wish back that came to nothing. Empty: Delete with a grace
+  // period is kUnsupported. Thread-safe.
+  std::function<void(const PodUid&, std::optional<std::chrono::seconds>)> set_deletion_grace;
   // Makes an edit of the manifest directory take effect now (ManifestDirectory::Reread); may be
   // empty, then the directory's own inotify finds it.
   std::function<void()> manifests_changed;

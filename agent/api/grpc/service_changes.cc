@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Apply, Delete, Check: what changes the node, each between two audit lines.
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "agent/api/grpc/find_container.h"
@@ -48,11 +49,47 @@ void Announce(const ApiDependencies& deps) {
   if (deps.manifests_changed) deps.manifests_changed();
 }
 
-Result<void> SetGrace(const ApiDependencies& deps, const PodPtr& pod, int64_t seconds) {
+Result<void> CheckGrace(const ApiDependencies& deps, const std::string& kind, int64_t seconds) {
+  if (kind != "Pod") return InvalidArgument(StrCat("a grace period is for pods, not for a ", kind));
   if (seconds < 0) return InvalidArgument("grace_period_seconds: must not be negative");
   if (!deps.set_deletion_grace) return Unsupported("a grace period cannot be given on this agent");
-  if (!pod) return {};
-  return deps.set_deletion_grace(PodUid(pod->metadata().uid()), std::chrono::seconds(seconds));
+  return {};
+}
+
+// What a delete without a grace period asks for.
+std::chrono::seconds OwnGrace(const k8s::io::api::core::v1::Pod& pod) {
+  const auto& spec = pod.spec();
+  return std::chrono::seconds(
+      spec.has_terminationgraceperiodseconds() ? spec.terminationgraceperiodseconds() : 30);
+}
+
+// A pod whose manifest is gone already and that is ending: its grace period becomes shorter, never
+// longer (feature-map 1.8.5).
+Result<EditedObject> Shorten(const ApiDependencies& deps, const PodPtr& pod,
+                             std::optional<std::chrono::seconds> grace) {
+  const auto& meta = pod->metadata();
+  if (deps.set_deletion_grace) {
+    deps.set_deletion_grace(PodUid(meta.uid()), grace.value_or(OwnGrace(*pod)));
+  }
+  return EditedObject{"Pod", meta.namespace_(), meta.name(), "", EditOutcome::kDeleted};
+}
+
+// The wish comes first, since the removal is noticed at once; one that is refused leaves none.
+Result<EditedObject> DeleteObject(const ApiDependencies& deps, const v1::DeleteRequest& request,
+                                  const std::string& kind, const PodPtr& pod) {
+  std::optional<std::chrono::seconds> grace;
+  if (request.has_grace_period_seconds()) {
+    RETURN_IF_ERROR(CheckGrace(deps, kind, request.grace_period_seconds()));
+    grace = std::chrono::seconds(request.grace_period_seconds());
+    if (pod) deps.set_deletion_grace(PodUid(pod->metadata().uid()), grace);
+  }
+  auto deleted = deps.delete_object(kind, request.namespace_(), request.name());
+  if (deleted || !pod) return deleted;
+  if (deleted.error().code() == Code::kNotFound && pod->metadata().has_deletiontimestamp()) {
+    return Shorten(deps, pod, grace);
+  }
+  if (grace) deps.set_deletion_grace(PodUid(pod->metadata().uid()), std::nullopt);
+  return deleted;
 }
 
 }  // namespace
@@ -94,14 +131,7 @@ grpc::ServerUnaryReactor* NodeAgentService::Delete(grpc::CallbackServerContext* 
         if (request->namespace_().empty() || request->name().empty()) {
           return InvalidArgument("namespace and name are required");
         }
-        if (kind != "Pod" && request->has_grace_period_seconds()) {
-          return InvalidArgument(StrCat("a grace period is for pods, not for a ", kind));
-        }
-        if (request->has_grace_period_seconds()) {
-          RETURN_IF_ERROR(SetGrace(core_.deps, pod, request->grace_period_seconds()));
-        }
-        ASSIGN_OR_RETURN(const EditedObject deleted,
-                         core_.deps.delete_object(kind, request->namespace_(), request->name()));
+        ASSIGN_OR_RETURN(const EditedObject deleted, DeleteObject(core_.deps, *request, kind, pod));
         HOLDFAST_PAUSE_POINT("api.delete.removed");
         FillEdited(deleted, *response->mutable_object());
         Announce(core_.deps);

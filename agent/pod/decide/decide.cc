@@ -13,11 +13,6 @@ namespace {
 
 constexpr char kDeadlineMessage[] = "Pod was active on the node longer than the specified deadline";
 
-bool AnythingRuns(const PodMemory& memory) {
-  return std::any_of(memory.containers.begin(), memory.containers.end(),
-                     [](const auto& entry) { return entry.second.current.has_value(); });
-}
-
 void BeginEnding(Planning& p, Ending::Why why, std::chrono::seconds grace) {
   p.memory.ending = Ending{why, p.facts.wall, grace, false, p.facts.boot + grace};
 }
@@ -98,7 +93,7 @@ void NoteCompletion(Planning& p) {
 
 // Everything the init containers did is gone with the sandbox: they run again.
 void NoteLostSandbox(Planning& p) {
-  if (!p.memory.sandbox_made || p.facts.sandbox_ready || AnythingRuns(p.memory)) return;
+  if (!p.memory.sandbox_made || p.facts.sandbox_ready || AnythingRuns(p)) return;
   p.memory.sandbox_made = false;
   p.memory.initialized = false;
   for (auto& [name, mine] : p.memory.containers) mine.init_done = false;
@@ -109,7 +104,7 @@ void NoteLostSandbox(Planning& p) {
 // As long again as half the grace period, but at least 10 s from its begin, is for the kernel.
 void NoteOverdue(Planning& p) {
   Ending& ending = *p.memory.ending;
-  if (ending.overdue || !AnythingRuns(p.memory)) return;
+  if (ending.overdue || !AnythingRuns(p)) return;
   const BootTime overdue_at =
       ending.kill_at + std::max(std::chrono::seconds(10) - ending.grace, ending.grace / 2);
   if (p.facts.boot < overdue_at) {
@@ -122,11 +117,23 @@ void NoteOverdue(Planning& p) {
 }
 
 void NoteTerminalPhase(Planning& p) {
-  if (!p.memory.terminal_phase.empty() || !p.memory.ending || AnythingRuns(p.memory)) return;
+  if (!p.memory.terminal_phase.empty() || !p.memory.ending || AnythingRuns(p)) return;
   p.memory.terminal_phase = ComputePhase(p);
 }
 
 }  // namespace
+
+bool AnythingRuns(const Planning& p) {
+  const auto runs = [](const auto& entry) { return entry.second.current.has_value(); };
+  const auto starts = [](const OperationFact& o) { return o.action.kind == Action::Kind::kStart; };
+  return std::ranges::any_of(p.memory.containers, runs) ||
+         std::ranges::any_of(p.facts.under_way, starts);
+}
+
+bool IsUnderWay(const Planning& p, const Action& action) {
+  return std::ranges::any_of(p.facts.under_way,
+                             [&](const OperationFact& o) { return o.action == action; });
+}
 
 void Planning::Event(bool warning, std::string reason, std::string message,
                      const SpecContainer* c) {
@@ -168,13 +175,14 @@ Decision Decide(const PodFacts& facts, PodMemory memory) {
   Planning p{facts, *facts.pod, decision.memory, decision, ContainersOf(*facts.pod), {}};
   if (p.memory.start_time.IsZero()) p.memory.start_time = facts.wall;
 
-  // 1. What happened: exits, losses, adoption.
+  // 1. What happened: ends of operations, exits, losses, adoption.
+  AbsorbEnds(p);
   Absorb(facts, p.memory);
   // 2. Why the pod may have to end.
   if (facts.deletion_grace) NoteDeletion(p);
   if (!p.memory.ending) NoteRejection(p);
   if (!p.memory.ending) NoteActiveDeadline(p);
-  if (!p.memory.ending && p.memory.restarting_all && !AnythingRuns(p.memory)) FinishRestartAll(p);
+  if (!p.memory.ending && p.memory.restarting_all && !AnythingRuns(p)) FinishRestartAll(p);
   if (!p.memory.ending && !p.memory.restarting_all) NoteCompletion(p);
   if (!p.memory.ending) NoteLostSandbox(p);
   // 3. What to do about it.
@@ -187,8 +195,10 @@ Decision Decide(const PodFacts& facts, PodMemory memory) {
   } else if (p.memory.restarting_all) {
     PlanRestartAll(p);
   } else {
+    PlanImageChanges(p);
     PlanStarts(p);
   }
+  PlanOperations(p);
   // 4. What to show.
   decision.status = ComputeStatus(p);
   return decision;

@@ -209,7 +209,7 @@ void RecordPodFailure(PodMemory& memory, std::string reason, std::string message
 
 void RecordSandbox(PodMemory& memory, std::vector<std::string> pod_ips) {
   memory.sandbox_made = true;
-  memory.failure.reset();
+  if (memory.failure && memory.failure->reason != "FailedMount") memory.failure.reset();
   memory.pod_ips = std::move(pod_ips);
 }
 

@@ -57,15 +57,20 @@ int StopSignal(const SpecContainer& c, const ImageFact& image) {
   return image_wish != 0 ? image_wish : SIGTERM;
 }
 
+Action StartOf(const SpecContainer& c, const ContainerMemory& mine) {
+  Action start{Action::Kind::kStart, c.name()};
+  start.attempt = mine.attempts;
+  return start;
+}
+
 void PlanStart(Planning& p, const SpecContainer& c) {
   ContainerMemory& mine = p.Memory(c);
   const ImageFact& image = p.facts.images.at(c.spec->image());
   mine.failure.reset();
   const bool known = mine.launch && mine.launch->attempt == mine.attempts;
-  mine.launch = Launch{mine.attempts, image.name, image.id, StopSignal(c, image), image.digest};
-  Action start{Action::Kind::kStart, c.name()};
-  start.attempt = mine.attempts;
-  p.Act(std::move(start));
+  mine.launch = Launch{mine.attempts,        image.name,   image.id,
+                       StopSignal(c, image), image.digest, c.spec->image()};
+  p.Act(StartOf(c, mine));
   if (!known) {
     p.Event(false, "Pulled",
             StrCat("Container image \"", c.spec->image(),
@@ -78,6 +83,8 @@ void PlanStart(Planning& p, const SpecContainer& c) {
 void Consider(Planning& p, const SpecContainer& c) {
   ContainerMemory& mine = p.Memory(c);
   if (mine.current) return;
+  // It keeps what was decided for it, whatever the image's name means by now.
+  if (IsUnderWay(p, StartOf(c, mine))) return p.Act(StartOf(c, mine));
   if (mine.last && c.role != Role::kInit && !mine.again &&
       !RestartsAfter(p.pod, c, mine.last->exit_code)) {
     mine.failure.reset();
@@ -128,7 +135,7 @@ void PlanStarts(Planning& p) {
   // What the starts stand on comes before them.
   std::vector<Action> before;
   const bool starts = p.decision.actions.size() > first;
-  if (starts && !p.facts.volumes_ready) before.push_back({Action::Kind::kEnsureVolumes});
+  if (starts && !p.memory.volumes_made) before.push_back({Action::Kind::kEnsureVolumes});
   if (!p.facts.sandbox_ready) before.push_back({Action::Kind::kEnsureSandbox});
   p.decision.actions.insert(p.decision.actions.begin() + static_cast<std::ptrdiff_t>(first),
                             before.begin(), before.end());

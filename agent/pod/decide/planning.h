@@ -28,6 +28,16 @@ struct Planning {
   void Event(bool warning, std::string reason, std::string message, const SpecContainer* c);
 };
 
+// Whether a container runs or may run any moment.
+bool AnythingRuns(const Planning& p);
+bool IsUnderWay(const Planning& p, const Action& action);
+
+// Folds in how operations ended: memory, events, and when they may be tried again.
+void AbsorbEnds(Planning& p);
+// Splits the actions into what may begin now and what has to wait; cancels what nobody wants any
+// more, tells what takes too long.
+void PlanOperations(Planning& p);
+
 // Starts what is to run: volumes, sandbox, init containers in order, then the rest.
 void PlanStarts(Planning& p);
 
@@ -38,6 +48,9 @@ void FinishRestartAll(Planning& p);
 inline constexpr char kRestartingAll[] = "RestartingAllContainers";
 inline constexpr char kRestartingAllMessage[] =
     "The container is removed because RestartAllContainers in place";
+
+// Stops running containers of which the spec now names another image; they start again with it.
+void PlanImageChanges(Planning& p);
 
 // Stops everything: main containers at once, then sidecars from the last to the first; then the
 // sandbox, and for a deleted pod all that is left of it.

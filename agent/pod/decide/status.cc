@@ -154,11 +154,6 @@ bool InitHasFailed(const Planning& p) {
   });
 }
 
-bool SomethingRuns(const Planning& p) {
-  return std::any_of(p.memory.containers.begin(), p.memory.containers.end(),
-                     [](const auto& entry) { return entry.second.current.has_value(); });
-}
-
 // A pod that never was the node's has no conditions and no containers, as with a kubelet.
 bool IsRejected(const PodMemory& memory) {
   return memory.admission && !memory.admission->admitted();
@@ -169,7 +164,7 @@ bool IsRejected(const PodMemory& memory) {
 std::string ComputePhase(const Planning& p) {
   if (!p.memory.terminal_phase.empty()) return p.memory.terminal_phase;
   const Counts main = CountMain(p);
-  if (p.memory.ending && !SomethingRuns(p)) {
+  if (p.memory.ending && !AnythingRuns(p)) {
     if (!p.memory.terminal_reason.empty()) return "Failed";
     const bool all_succeeded = main.failed == 0 && main.waiting == 0 && main.running == 0;
     return all_succeeded && (p.memory.initialized || !InitHasFailed(p)) ? "Succeeded" : "Failed";

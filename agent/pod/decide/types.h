@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/source/pod_origin.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/base/ids.h"
 #include "holdfast/interfaces/container_runtime.h"
@@ -22,6 +23,63 @@ namespace holdfast::agent {
 
 namespace corev1 = ::k8s::io::api::core::v1;
 namespace metav1 = ::k8s::io::apimachinery::pkg::apis::meta::v1;
+
+// ---- operations ----------------------------------------------------------------------------
+
+// What can be done about a pod. Carried out beside the pod's turns (agent/pod/operate).
+struct Action {
+  enum class Kind : uint8_t {
+    kEnsureVolumes,
+    kEnsureSandbox,
+    kStart,          // container, attempt
+    kSignal,         // id, signal
+    kKill,           // id
+    kRemove,         // id
+    kRemoveSandbox,  // network and namespaces
+    kCleanUp,        // volumes, directory, record: the pod is gone afterwards
+  };
+  Kind kind;
+  std::string container = {};
+  ContainerId id = {};
+  uint32_t attempt = 0;
+  int signal = 0;
+  bool operator==(const Action&) const = default;
+};
+
+// "start app#0", "signal app 15": for tests and the debug log.
+std::string ToString(const Action& action);
+
+struct EventNote {
+  bool warning = false;
+  std::string reason;
+  std::string message;
+  std::string container;  // "" concerns the pod; otherwise involvedObject.fieldPath
+  bool init = false;      // the container is an init container
+  bool operator==(const EventNote&) const = default;
+};
+
+// An operation that was asked for and has not ended.
+struct OperationFact {
+  Action action;
+  bool begun = false;    // false: it waits for room
+  BootTime since;        // in this state
+  bool overdue = false;  // that was told
+  bool operator==(const OperationFact&) const = default;
+};
+
+// How an operation ended; one decision gets to see it.
+struct OperationEnd {
+  enum class How : uint8_t { kDone, kFailed, kCancelled };
+  Action action;
+  How how = How::kDone;
+  WallTime wall;
+  BootTime boot;
+  std::optional<StartedContainer> started;    // kStart, kDone
+  std::optional<StartFailure> start_failure;  // kStart, kFailed
+  std::vector<std::string> pod_ips;           // kEnsureSandbox, kDone
+  std::string error;                          // kFailed, not kStart
+  std::vector<EventNote> events;              // what it has to tell besides
+};
 
 // ---- facts ---------------------------------------------------------------------------------
 
@@ -57,11 +115,13 @@ struct PodFacts {
   std::vector<ContainerFact> containers;
   bool sandbox_ready = false;   // namespaces and network stand
   bool sandbox_exists = false;  // anything of it is left
-  bool volumes_ready = false;
+  std::vector<OperationFact> under_way;
+  std::vector<OperationEnd> ended;          // since the decision before; older than `containers`
   std::map<std::string, ImageFact> images;  // by the reference as written in the spec
   const NodeFacts* node = nullptr;
   WallTime wall;
   BootTime boot;
+  std::chrono::seconds operation_deadline{123};  // one that takes longer is told
 };
 
 // ---- memory --------------------------------------------------------------------------------
@@ -88,6 +148,7 @@ struct Launch {
   std::string image_id;
   int stop_signal = SIGTERM;
   std::string image_digest = {};  // "repo@sha256:…" where one was known: what status.imageID shows
+  std::string reference = {};     // the image as the spec named it; "" in older records
   const std::string& ShownImage() const { return image_digest.empty() ? image_id : image_digest; }
   bool operator==(const Launch&) const = default;
 };
@@ -113,6 +174,7 @@ struct Stop {
   WallTime signalled_at;
   BootTime signalled_boot{};  // not persisted; zero: derived again from signalled_at
   BootTime next_kill{};       // not persisted; when SIGKILL is sent (again)
+  BootTime since{};           // not persisted; zero: not looked at by this process
   bool operator==(const Stop&) const = default;
 };
 
@@ -172,7 +234,15 @@ struct ConditionMemory {
   bool operator==(const ConditionMemory&) const = default;
 };
 
+// An operation that is not repeated before its time.
+struct Pause {
+  Action action;
+  BootTime until;
+  bool operator==(const Pause&) const = default;
+};
+
 struct PodMemory {
+  PodOrigin origin = PodOrigin::kFile;
   WallTime start_time;
   std::optional<Admission> admission;  // not judged yet: nothing was started
   std::map<std::string, ContainerMemory> containers;
@@ -187,45 +257,19 @@ struct PodMemory {
   std::map<std::string, ConditionMemory> conditions;
   std::optional<Failure> failure;  // of volumes or sandbox
   BootTime active_deadline{};      // not persisted
+  bool volumes_made = false;       // not persisted: a restarted agent makes what is missing
+  std::vector<Pause> pauses;       // not persisted
   bool operator==(const PodMemory&) const = default;
 };
 
 // ---- decision ------------------------------------------------------------------------------
 
-struct Action {
-  enum class Kind : uint8_t {
-    kEnsureVolumes,
-    kEnsureSandbox,
-    kStart,          // container, attempt
-    kSignal,         // id, signal
-    kKill,           // id
-    kRemove,         // id
-    kRemoveSandbox,  // network and namespaces
-    kCleanUp,        // volumes, directory, record: the pod is gone afterwards
-  };
-  Kind kind;
-  std::string container = {};
-  ContainerId id = {};
-  uint32_t attempt = 0;
-  int signal = 0;
-  bool operator==(const Action&) const = default;
-};
-
-// "start app#0", "signal app 15": for tests and the debug log.
-std::string ToString(const Action& action);
-
-struct EventNote {
-  bool warning = false;
-  std::string reason;
-  std::string message;
-  std::string container;  // "" concerns the pod; otherwise involvedObject.fieldPath
-  bool init = false;      // the container is an init container
-  bool operator==(const EventNote&) const = default;
-};
-
 struct Decision {
-  PodMemory memory;  // to be persisted before the first action runs
-  std::vector<Action> actions;
+  PodMemory memory;             // to be persisted before the first action begins
+  std::vector<Action> actions;  // all that is to be done, in order
+  std::vector<Action> begin;    // of these, what may begin now
+  std::vector<Action> cancel;   // under way and no longer wanted
+  std::vector<Action> overdue;  // under way for too long, which was not told before
   std::vector<EventNote> events;
   corev1::PodStatus status;
   std::optional<BootTime> wake_at;  // call again then, if nothing happens before

@@ -2,15 +2,14 @@
 #include "agent/pod/execute/pod_table.h"
 
 #include <sys/timerfd.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <cctype>
 #include <cerrno>
 
 #include "agent/pod/decide/spec_containers.h"
 #include "holdfast/base/strings.h"
-#include "holdfast/sys/pause_point.h"
 
 namespace holdfast::agent {
 namespace {
@@ -21,185 +20,129 @@ constexpr std::chrono::minutes kTurnLimit{5};
 // The kernel takes a namespace's interfaces away in the background.
 constexpr std::chrono::seconds kReleaseDelay{1};
 
-std::string FullName(const corev1::Pod& pod) {
-  return StrCat(pod.metadata().namespace_(), "/", pod.metadata().name());
-}
-
-// A UID becomes a directory name and part of cgroup names.
-bool IsUsableUid(const std::string& uid) {
-  constexpr size_t kLimit = 128;
-  if (uid.empty() || uid.size() > kLimit || uid[0] == '.') return false;
-  return std::all_of(uid.begin(), uid.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-  });
-}
-
 }  // namespace
 
-PodTable::PodTable(asio::io_context& io, PodServices& services, PodSource& source,
+PodTable::PodTable(asio::io_context& io, PodServices& services, PodRegistry& registry,
                    PodTableOptions options)
     : io_(io),
       services_(services),
-      source_(source),
+      registry_(registry),
       options_(options),
       timer_(io),
-      pool_(std::make_unique<WorkerPool>(
-          WorkerPoolOptions{.name = "pod workers", .threads = options.workers})) {
+      door_(std::make_shared<Door>()) {
+  door_->table = this;
   last_turn_ = services_.clock.Boot().since_boot.count();
 }
 
 PodTable::~PodTable() {
   services_.runtime.SetChangeHint({});
-  source_.SetChangeCallback({});
-  pool_.reset();
+  registry_.SetListener({});
+  if (pool_) pool_->Stop();  // what runs still posts to it
+  const std::lock_guard lock(door_->mutex);
+  door_->table = nullptr;
 }
 
 Result<void> PodTable::Recover() {
   const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
   if (timer < 0) return Error::FromErrno(errno, "timerfd_create");
   timer_.assign(timer);
-  RETURN_IF_ERROR(pool_->Start());
+  ASSIGN_OR_RETURN(pool_, LanePool::Start(std::vector<size_t>(kPodLanes, options_.workers)));
 
   ASSIGN_OR_RETURN(PodStateStore::Loaded loaded, services_.state.LoadAll());
   for (const std::string& problem : loaded.problems) services_.log(problem + ", left alone");
-  for (StoredPod& stored : loaded.pods) Adopt(std::move(stored));
-  UpdateLive();
-
-  services_.runtime.SetChangeHint(
-      [this](const PodUid& uid) { asio::post(io_, [this, uid] { Poke(uid); }); });
-  source_.SetChangeCallback([this] { asio::post(io_, [this] { Reconcile(); }); });
-  next_resync_ = services_.clock.Boot() + options_.resync;
+  {
+    const std::lock_guard lock(mutex_);
+    for (StoredPod& stored : loaded.pods) Adopt(std::move(stored));
+    RETURN_IF_ERROR(FindUnknown());
+    next_resync_ = services_.clock.Boot() + options_.resync;
+  }
+  services_.runtime.SetChangeHint([this](const PodUid& uid) { Poke(uid); });
+  registry_.SetListener([this] { TakeNews(); });
   asio::post(io_, [this] {
-    Reconcile();
-    for (auto& [uid, entry] : entries_) Poke(uid);
-    ArmTimer();
+    {
+      const std::lock_guard lock(mutex_);
+      begun_ = true;
+    }
+    TakeNews();
+    {
+      const std::lock_guard lock(mutex_);
+      for (auto& [uid, entry] : entries_) PokeEntry(uid, entry);
+      ArmTimer();
+    }
     WaitForTimer();
   });
   return {};
 }
 
-void PodTable::Adopt(StoredPod stored) {
-  const PodUid uid(stored.pod->metadata().uid());
+PodTable::Entry& PodTable::Add(const PodUid& uid, WantedPod wanted, PodMemory memory) {
   Entry& entry = entries_[uid];
-  names_[FullName(*stored.pod)] = uid;
-  if (stored.memory.ending && stored.memory.ending->why == Ending::Why::kDeleted) {
-    entry.deletion_grace = stored.memory.ending->grace;
-  }
+  const auto& meta = wanted.pod->metadata();
+  names_[StrCat(meta.namespace_(), "/", meta.name())] = uid;
+  entry.origin = wanted.origin;
+  entry.wish = {wanted.pod, wanted.deletion};
   entry.worker =
-      std::make_unique<PodWorker>(services_, std::move(stored.pod), std::move(stored.memory));
-  if (!entry.deletion_grace) entry.worker->EnsureAdmission();
-  entry.worker->Show(entry.deletion_grace);
-}
-
-void PodTable::Reconcile() {
-  const auto snapshot = source_.Snapshot();
-  if (!snapshot->complete) return;
-  std::set<PodUid> wanted;
-  for (const DesiredPod& desired : snapshot->pods) {
-    wanted.insert(PodUid(desired.pod->metadata().uid()));
-  }
-  for (auto& [uid, entry] : entries_) {
-    if (wanted.contains(uid) || entry.deletion_grace) continue;
-    const auto wish = wanted_grace_.find(uid);
-    entry.deletion_grace =
-        wish != wanted_grace_.end() ? wish->second : GracePeriod(entry.worker->pod());
-    entry.worker->GiveUpPlace();
-    Poke(uid);
-  }
-  // A name is free only when all of the former pod of that name is gone.
-  for (const DesiredPod& desired : snapshot->pods) {
-    const PodUid uid(desired.pod->metadata().uid());
-    if (entries_.contains(uid) || names_.contains(FullName(*desired.pod))) continue;
-    if (!IsUsableUid(uid.value)) {
-      services_.log(StrCat(desired.origin, ": metadata.uid is not usable as a name, not run"));
-      continue;
-    }
-    names_[FullName(*desired.pod)] = uid;
-    auto& worker = entries_[uid].worker;
-    worker = std::make_unique<PodWorker>(services_, desired.pod, PodMemory{});
-    worker->EnsureAdmission();
-    worker->ShowNew();  // its first turn may be a while away
-    Poke(uid);
-  }
-  UpdateLive();
-  if (!strangers_removed_) RemoveStrangers();
-}
-
-// What the runtime knows of pods that have no record: the record was lost, and nobody wants them.
-void PodTable::RemoveStrangers() {
-  const auto containers = services_.runtime.ListContainers();
-  const auto sandboxes = services_.runtime.ListSandboxes();
-  if (!containers || !sandboxes) {
-    const Error& error = containers ? sandboxes.error() : containers.error();
-    return services_.log(StrCat("look for unknown pods: ", error.message()));
-  }
-  strangers_removed_ = true;
-  std::set<PodUid> found;
-  for (const ObservedContainer& c : *containers) found.insert(c.pod_uid);
-  for (const ObservedSandbox& s : *sandboxes) found.insert(s.uid);
-  for (const PodUid& uid : found) {
-    if (entries_.contains(uid)) continue;
-    pool_->Post([this, uid] {
-      services_.log(StrCat("pod ", uid.value, ": unknown, removing its containers"));
-      const auto report = [&](const Result<void>& result) {
-        if (!result) services_.log(StrCat(result.error().message(), ", ignoring"));
-      };
-      for (const ObservedContainer& c : services_.runtime.Observe(uid).containers) {
-        if (!c.exit) report(services_.runtime.Kill(c.id));
-        report(services_.runtime.Remove(c.id));
-      }
-      report(services_.runtime.RemoveSandbox(uid));
-      report(services_.network.Teardown(uid));
-    });
-  }
+      std::make_unique<PodWorker>(services_, *pool_, std::move(wanted.pod), std::move(memory),
+                                  options_.step_deadline, [door = door_, uid] {
+                                    const std::lock_guard lock(door->mutex);
+                                    if (door->table != nullptr) door->table->Poke(uid);
+                                  });
+  return entry;
 }
 
 void PodTable::Poke(const PodUid& uid) {
+  const std::lock_guard lock(mutex_);
   const auto it = entries_.find(uid);
-  if (it == entries_.end()) return;
-  if (it->second.busy) {
-    it->second.dirty = true;
-    return;
-  }
-  Begin(uid, it->second);
+  if (it != entries_.end()) PokeEntry(uid, it->second);
 }
 
-void PodTable::Begin(const PodUid& uid, Entry& entry) {
+void PodTable::PokeEntry(const PodUid& uid, Entry& entry) {
+  if (!begun_) return;
+  if (entry.busy) {
+    entry.dirty = true;
+    return;
+  }
   entry.busy = true;
-  entry.dirty = false;
   entry.overdue = false;
   entry.busy_since = services_.clock.Boot();
   Schedule(uid, entry, std::nullopt);
-  PodWorker* worker = entry.worker.get();
-  entry.job = pool_->Post(
-      [this, uid, worker, grace = entry.deletion_grace, others_wait = pool_->BusyCheck()] {
-        const PodWorker::Outcome outcome = worker->Sync(grace, others_wait);
-        asio::post(io_, [this, uid, outcome] { Ended(uid, outcome); });
-      });
+  entry.job =
+      pool_->Post(static_cast<LanePool::Lane>(PodLane::kTurn), [this, uid] { RunTurn(uid); });
 }
 
-void PodTable::Ended(const PodUid& uid, PodWorker::Outcome outcome) {
+void PodTable::RunTurn(const PodUid& uid) {
+  PodWorker* worker = nullptr;
+  PodWorker::Wish wish;
+  {
+    const std::lock_guard lock(mutex_);
+    Entry& entry = entries_.at(uid);  // a busy one stays
+    entry.dirty = false;
+    worker = entry.worker.get();
+    wish = entry.wish;
+  }
+  const PodWorker::Outcome outcome = worker->Turn(wish);
+  const std::lock_guard lock(mutex_);
+  Ended(uid, outcome);
+}
+
+void PodTable::Ended(const PodUid& uid, const PodWorker::Outcome& outcome) {
   const auto it = entries_.find(uid);
   Entry& entry = it->second;
   entry.busy = false;
   if (outcome.gone) {
-    const auto pod = entry.worker->shared_pod();
-    Schedule(uid, entry, std::nullopt);
-    names_.erase(FullName(*pod));
+    const auto& meta = entry.wish.pod->metadata();
+    services_.view.Remove(meta.namespace_(), meta.name());
+    names_.erase(StrCat(meta.namespace_(), "/", meta.name()));
     entries_.erase(it);
     wanted_grace_.erase(uid);
-    services_.view.Remove(pod->metadata().namespace_(), pod->metadata().name());
     if (!release_at_) release_at_ = services_.clock.Boot() + kReleaseDelay;
-    Reconcile();  // the name is free, and the same manifest may be back
+    BeginWaiting();  // the name is free
     ArmTimer();
     return;
   }
-  if (entry.dirty || outcome.yielded) {
-    Begin(uid, entry);
-    return;
-  }
+  entry.awaits_image = outcome.awaits_image;
+  if (entry.dirty) return PokeEntry(uid, entry);
   Schedule(uid, entry, outcome.wake_at);
-  ArmTimer();
+  if (outcome.wake_at) ArmTimer();
 }
 
 void PodTable::Schedule(const PodUid& uid, Entry& entry, std::optional<BootTime> at) {
@@ -232,29 +175,41 @@ void PodTable::WaitForTimer() {
 void PodTable::OnTimer() {
   const BootTime now = services_.clock.Boot();
   last_turn_ = now.since_boot.count();
+  const std::lock_guard lock(mutex_);
   while (!wakes_.empty() && wakes_.begin()->first <= now) {
     const PodUid uid = wakes_.begin()->second;
-    Schedule(uid, entries_[uid], std::nullopt);
-    Poke(uid);
+    Entry& entry = entries_.at(uid);
+    Schedule(uid, entry, std::nullopt);
+    PokeEntry(uid, entry);
   }
   if (release_at_ && now >= *release_at_) EnsureNetwork();
   if (now >= next_resync_) Resync();
   ArmTimer();
 }
 
-// The safety net: everything is looked at again, whether or not anything was said about it.
+void PodTable::PostNode(std::function<void()> job) {
+  pool_->Post(static_cast<LanePool::Lane>(PodLane::kNode), std::move(job));
+}
+
+// The safety net: everything is looked at again, whether or not anything was said about it. What
+// Observe() answers from is renewed first, so that the turns find a lost sandbox.
 void PodTable::Resync() {
   const BootTime now = services_.clock.Boot();
   next_resync_ = now + options_.resync;
   ReportOverdue(now);
   EnsureNetwork();
-  Reconcile();
-  LookAtSandboxes();
+  PostNode([this] {
+    const auto seen = services_.runtime.ListSandboxes();
+    if (!seen) services_.log(StrCat("list sandboxes: ", seen.error().message()));
+    TakeNews();
+    const std::lock_guard lock(mutex_);
+    for (auto& [uid, entry] : entries_) PokeEntry(uid, entry);
+  });
 }
 
 void PodTable::EnsureNetwork() {
   release_at_.reset();
-  pool_->Post([this] {
+  PostNode([this] {
     if (auto done = services_.network.Ensure(); !done) {
       services_.log(StrCat("pod network: ", done.error().message(), ", trying again in a minute"));
     }
@@ -262,53 +217,33 @@ void PodTable::EnsureNetwork() {
   });
 }
 
+// A turn waits for nothing slow; where the disk with the records or the logs hangs, it does.
 void PodTable::ReportOverdue(BootTime now) {
   for (auto& [uid, entry] : entries_) {
     if (!entry.busy || entry.overdue || now - entry.busy_since < options_.step_deadline) continue;
     entry.overdue = true;
-    const std::string text = "a step takes longer than two minutes; other pods go on";
-    services_.log(StrCat("pod ", PodLabel(entry.worker->pod()), ": ", text));
+    const std::string text = "a turn takes longer than two minutes; other pods go on";
+    services_.log(StrCat("pod ", PodLabel(*entry.wish.pod), ": ", text));
     services_.view.AddEvents(
-        entry.worker->pod(),
+        *entry.wish.pod,
         {EventNote{true, "FailedSync", "error determining status: " + text, "", false}});
-    if (!pool_->WriteOff(entry.job)) services_.log("too many stuck steps; the others wait");
+    if (!pool_->GiveBack(entry.job)) services_.log("too many stuck turns; the others wait");
   }
 }
 
-// What Observe() answers from is renewed first, so that the turns find a lost sandbox.
-void PodTable::LookAtSandboxes() {
-  pool_->Post([this] {
-    const auto seen = services_.runtime.ListSandboxes();
-    if (!seen) services_.log(StrCat("list sandboxes: ", seen.error().message()));
-    PokeAll();
-  });
-}
-
-void PodTable::PokeAll() {
-  asio::post(io_, [this] {
-    for (auto& [uid, entry] : entries_) Poke(uid);
-  });
-}
-
-void PodTable::SetDeletionGrace(const PodUid& uid, std::chrono::seconds grace) {
-  asio::post(io_, [this, uid, grace] {
-    wanted_grace_[uid] = grace;
-    const auto it = entries_.find(uid);
-    if (it == entries_.end() || !it->second.deletion_grace) return;
-    it->second.deletion_grace = std::min(*it->second.deletion_grace, grace);
-    Poke(uid);
-  });
-}
-
-void PodTable::UpdateLive() {
-  const std::lock_guard lock(live_mutex_);
-  live_.clear();
-  for (const auto& [uid, entry] : entries_) live_.push_back(uid);
+// One that has a turn may just have looked in vain.
+void PodTable::ImagesChanged() {
+  const std::lock_guard lock(mutex_);
+  for (auto& [uid, entry] : entries_) {
+    if (entry.awaits_image || entry.busy) PokeEntry(uid, entry);
+  }
 }
 
 std::vector<PodUid> PodTable::Live() const {
-  const std::lock_guard lock(live_mutex_);
-  return live_;
+  const std::lock_guard lock(mutex_);
+  std::vector<PodUid> live;
+  for (const auto& [uid, entry] : entries_) live.push_back(uid);
+  return live;
 }
 
 bool PodTable::IsHealthy() const {

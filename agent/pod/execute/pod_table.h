@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodTable: all pods of the node. Follows the source, gives each pod to a worker when something may
-// have changed, and wakes it when it asked for that.
+// PodTable: all pods of the node. Takes the registry's news, gives each pod its turns when
+// something may have changed, and wakes it when it asked for that.
 //
-// One io_context, run by one thread, is the strand that owns the table; workers run on a bounded
-// pool, one at a time per pod, and post back. The public functions may be called from any thread.
+// One mutex guards the table and is held for moments only. Turns and operations run on a pool of
+// lanes, one turn at a time per pod; what pokes a pod posts its turn itself, so an operation's end,
+// the turn after it and the next operation often share a thread. The io_context runs the timer and
+// the first turns. The public functions may be called from any thread.
 #pragma once
 
 #include <utility>  // before asio.hpp: Boost 1.74 uses std::exchange without including it
@@ -16,92 +18,119 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "agent/base/worker_pool.h"
 #include "agent/pod/execute/pod_worker.h"
-#include "agent/source/pod_source.h"
+#include "agent/pod/operate/lane_pool.h"
+#include "agent/source/pod_registry.h"
 
 namespace holdfast::agent {
 
 struct PodTableOptions {
-  size_t workers = 8;
+  size_t workers = 8;  // turns, and operations of each kind, at a time
   std::chrono::seconds resync{60};
-  // A step that takes longer is reported and no longer counts against `workers`.
+  // What takes longer is told and no longer counts against `workers`.
   std::chrono::seconds step_deadline{123};
 };
 
 class PodTable {
  public:
-  PodTable(boost::asio::io_context& io, PodServices& services, PodSource& source,
+  PodTable(boost::asio::io_context& io, PodServices& services, PodRegistry& registry,
            PodTableOptions options);
-  // The io_context no longer runs. Waits for running workers; pods stay as they are.
+  // The io_context no longer runs. Waits for what runs, except for what is overdue; pods stay as
+  // they are.
   ~PodTable();
 
-  // Reads the records, asks the runtime what runs, takes that over and begins to follow the source.
-  // When it returns the view shows every pod that it took over. Before the io_context runs.
+  // Reads the records, asks the runtime what runs, takes that over and begins to follow the
+  // registry. When it returns the view shows every pod that it took over. Before the io_context
+  // runs.
   Result<void> Recover();
 
-  // Something that pods wait for may be there now (an image was imported).
-  void PokeAll();
-  // The grace period of a pod whose manifest is about to be removed, or that is ending already.
-  void SetDeletionGrace(const PodUid& uid, std::chrono::seconds grace);
+  // An image was imported: pods that wait for one look again.
+  void ImagesChanged();
+  // The grace period of a pod whose manifest is about to be removed, or that is ending already: it
+  // is shortened then, never made longer. nullopt takes a wish back that the pod has not begun to
+  // end with.
+  void SetDeletionGrace(const PodUid& uid, std::optional<std::chrono::seconds> grace);
   // Pods that are wanted or still ending.
   std::vector<PodUid> Live() const;
-  // Whether the strand turned within the last resync periods.
+  // Whether the timer's thread turned within the last resync periods.
   bool IsHealthy() const;
 
  private:
+  // Lets threads of operations call in for as long as the table is there.
+  struct Door {
+    std::mutex mutex;
+    PodTable* table = nullptr;
+  };
   struct Entry {
     std::unique_ptr<PodWorker> worker;
-    std::optional<std::chrono::seconds> deletion_grace;
+    PodWorker::Wish wish;
+    PodOrigin origin = PodOrigin::kFile;
     bool busy = false;
     bool dirty = false;
+    bool awaits_image = false;
     std::optional<BootTime> wake_at;
-    WorkerPool::JobId job = 0;
+    LanePool::JobId job = 0;
     BootTime busy_since;
     bool overdue = false;
   };
 
-  void Adopt(StoredPod stored);
-  // Compares what is wanted with what is there.
-  void Reconcile();
-  void RemoveStrangers();
-  void Poke(const PodUid& uid);
-  void Begin(const PodUid& uid, Entry& entry);
-  void Ended(const PodUid& uid, PodWorker::Outcome outcome);
+  // pod_table.cc: turns and time. All but the public ones with the mutex held, unless noted.
+  Entry& Add(const PodUid& uid, WantedPod wanted, PodMemory memory);
+  void Poke(const PodUid& uid);  // takes the mutex
+  void PokeEntry(const PodUid& uid, Entry& entry);
+  void RunTurn(const PodUid& uid);  // takes the mutex
+  void Ended(const PodUid& uid, const PodWorker::Outcome& outcome);
   void Schedule(const PodUid& uid, Entry& entry, std::optional<BootTime> at);
   void ArmTimer();
-  void WaitForTimer();
-  void OnTimer();
+  void WaitForTimer();  // without the mutex
+  void OnTimer();       // takes the mutex
   void Resync();
   void EnsureNetwork();
   void ReportOverdue(BootTime now);
-  void LookAtSandboxes();
-  void UpdateLive();
+  void PostNode(std::function<void()> job);
+
+  // pod_admission.cc: who is wanted, who has to go.
+  void Adopt(StoredPod stored);
+  Result<void> FindUnknown();
+  void TakeNews();  // takes the mutex
+  void Want(WantedPod wanted);
+  void WantAgain(const PodUid& uid, Entry& entry, WantedPod wanted);
+  void EndPod(const PodUid& uid, Entry& entry, std::optional<std::chrono::seconds> grace);
+  void NoteComplete();
+  void BeginWaiting();
+  bool MayBegin(const WantedPod& wanted);
+  void RemoveStranger(const PodUid& uid);
+  void TakeAway(const PodUid& uid);  // without the mutex
 
   boost::asio::io_context& io_;
   PodServices& services_;
-  PodSource& source_;
+  PodRegistry& registry_;
   const PodTableOptions options_;
   boost::asio::posix::stream_descriptor timer_;  // timerfd on CLOCK_BOOTTIME
+  const std::shared_ptr<Door> door_;
 
+  mutable std::mutex mutex_;  // what follows
+  bool begun_ = false;        // the io_context runs
   std::map<PodUid, Entry> entries_;
   std::map<std::string, PodUid> names_;  // "namespace/name" of each entry
+  // Wanted, but the name, the UID or what an unknown pod of that UID left is not free yet.
+  std::vector<WantedPod> waiting_;
   std::map<PodUid, std::chrono::seconds> wanted_grace_;
+  std::set<PodOrigin> complete_;
+  std::set<PodUid> unknown_;    // the runtime has something of them, and there is no record
+  std::set<PodUid> strangers_;  // of these, what is being removed
   std::set<std::pair<BootTime, PodUid>> wakes_;
   BootTime next_resync_;
   std::optional<BootTime> release_at_;  // addresses of pods that went are looked at again
-  bool strangers_removed_ = false;
   std::atomic<int64_t> last_turn_{0};
 
-  mutable std::mutex live_mutex_;
-  std::vector<PodUid> live_;
-
-  std::unique_ptr<WorkerPool> pool_;  // last: its threads use all of the above
+  std::unique_ptr<LanePool> pool_;  // last: its threads use all of the above
 };
 
 }  // namespace holdfast::agent

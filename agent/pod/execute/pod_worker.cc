@@ -2,9 +2,10 @@
 #include "agent/pod/execute/pod_worker.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <iterator>
+#include <ranges>
 #include <utility>
 
 #include "agent/kube/times.h"
@@ -13,21 +14,20 @@
 #include "agent/pod/decide/memory.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/execute/log_tail.h"
+#include "agent/pod/operate/pod_job.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
-#include "holdfast/sys/pause_point.h"
 #include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::agent {
 namespace {
 
-// Rounds of one Sync: start → observe → …; a pod that changes all the time yields to others.
-constexpr int kMaxRounds = 12;
-// How long a pod may go on while others wait. Enough for the whole start of a usual pod; one whose
-// starts take long, or fail one after the other, takes turns.
-constexpr std::chrono::milliseconds kTurn{500};
+// A record that could not be written, and what comes after it, is tried again.
 constexpr std::chrono::seconds kRetry{10};
-constexpr std::chrono::milliseconds kNextRound{20};
+// After a container's end, for its log to be written; and when nothing of it is there yet.
+constexpr std::chrono::milliseconds kSettling{100};
+constexpr std::chrono::seconds kLongestSettling{1};
+constexpr std::chrono::milliseconds kLookAgain{20};
 
 corev1::Pod Shown(const corev1::Pod& pod, const corev1::PodStatus& status) {
   corev1::Pod shown = pod;
@@ -37,12 +37,15 @@ corev1::Pod Shown(const corev1::Pod& pod, const corev1::PodStatus& status) {
 
 }  // namespace
 
-PodWorker::PodWorker(PodServices& services, std::shared_ptr<const corev1::Pod> pod,
-                     PodMemory memory)
+PodWorker::PodWorker(PodServices& services, LanePool& pool, std::shared_ptr<const corev1::Pod> pod,
+                     PodMemory memory, std::chrono::seconds operation_deadline,
+                     std::function<void()> poke)
     : services_(services),
+      operation_deadline_(operation_deadline),
       pod_(std::move(pod)),
       paths_(services.state.Paths(*pod_)),
-      memory_(std::move(memory)) {
+      memory_(std::move(memory)),
+      operations_(pool, services.clock, std::move(poke)) {
   // Its place is taken, whatever the node has by now.
   const bool leaving = memory_.ending && memory_.ending->why == Ending::Why::kDeleted;
   const bool taken = memory_.admission && memory_.admission->admitted();
@@ -61,9 +64,9 @@ void PodWorker::GiveUpPlace() {
   if (services_.admission != nullptr) services_.admission->Release(pod_->metadata().uid());
 }
 
-void PodWorker::Show(std::optional<std::chrono::seconds> deletion_grace) {
-  const PodFacts facts = Observe(deletion_grace);
-  PublishStatus(Decide(facts, PodMemory(memory_)).status, deletion_grace);
+void PodWorker::Show(const Wish& wish) {
+  const PodFacts facts = Observe(wish);
+  PublishStatus(Decide(facts, PodMemory(memory_)).status, wish.deletion_grace);
 }
 
 void PodWorker::ShowNew() {
@@ -74,86 +77,127 @@ void PodWorker::ShowNew() {
   PublishStatus(status, std::nullopt);
 }
 
-PodWorker::Outcome PodWorker::Sync(std::optional<std::chrono::seconds> deletion_grace,
-                                   const std::function<bool()>& others_wait) {
-  const BootTime began = services_.clock.Boot();
-  // A deletion, and a shorter one, outweighs what was decided before it.
-  if (deletion_grace != decided_grace_) left_.clear();
-  for (int round = 0; round < kMaxRounds; ++round) {
-    if (left_.empty()) {
-      if (const auto nothing_to_do = DecideNext(deletion_grace)) return *nothing_to_do;
-    }
-    bool all_done = true;
-    while (!left_.empty() && all_done) {
-      const Action action = std::move(left_.front());
-      left_.pop_front();
-      all_done = Execute(action);
-      if (gone_) return {.wake_at = std::nullopt, .gone = true};
-      if (all_done && services_.clock.Boot() - began > kTurn && others_wait()) {
-        return {.wake_at = std::nullopt, .yielded = true};
-      }
-    }
-    left_.clear();
-    // A failure that is in the memory ends in a decision without actions; any other one waits.
-    if (!all_done && !memory_.failure) return {.wake_at = services_.clock.Boot() + kRetry};
-  }
-  return {.wake_at = services_.clock.Boot() + kNextRound};
-}
-
-std::optional<PodWorker::Outcome> PodWorker::DecideNext(
-    std::optional<std::chrono::seconds> deletion_grace) {
-  const PodFacts facts = Observe(deletion_grace);
+PodWorker::Outcome PodWorker::Turn(const Wish& wish) {
+  TakeOver(wish.pod);
+  const PodFacts facts = Observe(wish);
+  const auto is_clean_up = [](const auto& o) { return o.action.kind == Action::Kind::kCleanUp; };
+  const auto done = std::ranges::find_if(facts.ended, is_clean_up);
+  if (done != facts.ended.end() && done->how == OperationEnd::How::kDone) return {.gone = true};
   Decision decision = Decide(facts, std::move(memory_));
   memory_ = std::move(decision.memory);
   if (!memory_.terminal_phase.empty()) GiveUpPlace();
-  PublishStatus(decision.status, deletion_grace);
+  PublishStatus(decision.status, wish.deletion_grace);
   services_.view.AddEvents(*pod_, decision.events);
-  // Nothing is done that could not be remembered.
-  if (auto saved = Persist(); !saved) {
-    TellUnsaved(saved.error().message());
-    // A deletion goes on: it makes room, and a successor sees by itself that nobody wants the pod.
-    if (!deletion_grace) return Outcome{.wake_at = services_.clock.Boot() + kRetry};
+  Outcome outcome{.wake_at = decision.wake_at};
+  if (std::exchange(look_again_, false)) {
+    const BootTime soon = services_.clock.Boot() + kLookAgain;
+    outcome.wake_at = std::min(outcome.wake_at.value_or(soon), soon);
   }
-  if (decision.actions.empty()) return Outcome{.wake_at = decision.wake_at};
-  left_.assign(std::make_move_iterator(decision.actions.begin()),
-               std::make_move_iterator(decision.actions.end()));
-  decided_grace_ = deletion_grace;
-  return std::nullopt;
+  outcome.awaits_image = std::ranges::any_of(facts.images | std::views::values, [](const auto& i) {
+    return i.state != ImageFact::State::kPresent;
+  });
+  // Nothing is done that could not be remembered. What is being cleaned up has no record to write.
+  const bool goes = std::ranges::any_of(facts.under_way, is_clean_up);
+  if (auto saved = goes ? Result<void>() : Persist(); !saved) {
+    TellUnsaved(saved.error().message());
+    outcome.wake_at = services_.clock.Boot() + kRetry;
+    // A deletion goes on: it makes room, and a successor sees by itself that nobody wants the pod.
+    if (!wish.deletion_grace) return outcome;
+  }
+  Operate(decision);
+  return outcome;
 }
 
-PodFacts PodWorker::Observe(std::optional<std::chrono::seconds> deletion_grace) {
+// A new version of the pod, which the turn goes by; the table sends none that is another pod.
+void PodWorker::TakeOver(const std::shared_ptr<const corev1::Pod>& pod) {
+  if (pod == pod_) return;
+  pod_ = pod;
+  pod_saved_ = false;
+}
+
+void PodWorker::Operate(const Decision& decision) {
+  for (const Action& action : decision.overdue) {
+    services_.log(StrCat("pod ", PodLabel(*pod_), ": ", ToString(action),
+                         " takes longer than two minutes; other pods go on"));
+    if (!operations_.GiveBack(action)) services_.log("too many stuck operations; others wait");
+  }
+  for (const Action& action : decision.cancel) operations_.Cancel(action);
+  // This thread carries out itself what it asked for first: what the rest waits for longest.
+  for (const Action& action : std::views::reverse(decision.begin)) Begin(action);
+}
+
+void PodWorker::Begin(const Action& action) {
+  PodJobInput input{pod_, action, {}, {}, {}};
+  if (action.kind == Action::Kind::kEnsureSandbox) {
+    for (const auto& [name, mine] : memory_.containers) input.attempts[name] = mine.attempts;
+  }
+  if (action.kind == Action::Kind::kStart) {
+    const ContainerMemory& mine = memory_.containers[action.container];
+    input.pod_ips = memory_.pod_ips;
+    input.image_id = mine.launch->image_id;
+    // The run before it stays for `logs --previous`.
+    if (mine.before_last) input.before_last = mine.before_last->id;
+  }
+  operations_.Begin(action, [&services = services_,
+                             input = std::move(input)](const std::atomic<bool>& cancelled) {
+    return PodJob(services, input, cancelled).Run();
+  });
+}
+
+PodFacts PodWorker::Observe(const Wish& wish) {
   const auto node = services_.node();
   node_facts_ = NodeFacts{node->node_name, node->host_ips, node->memory_capacity_bytes,
                           services_.max_back_off};
   const PodUid uid(pod_->metadata().uid());
   PodFacts facts;
   facts.pod = pod_.get();
-  facts.deletion_grace = deletion_grace;
+  facts.deletion_grace = wish.deletion_grace;
+  // Before the runtime is asked: what it shows is never older than an end.
+  PodOperations::State operations = operations_.Take();
+  facts.under_way = std::move(operations.under_way);
+  facts.ended = std::move(operations.ended);
+  facts.operation_deadline = operation_deadline_;
   const ObservedPod seen = services_.runtime.Observe(uid);
   for (const ObservedContainer& c : seen.containers) facts.containers.push_back(Look(c));
   if (!links_checked_) EnsureLogLinks(facts.containers);
   links_checked_ = true;
   facts.sandbox_exists = seen.sandbox || !services_.network.Addresses(uid).empty();
-  facts.sandbox_ready = SandboxReady(seen);
-  facts.volumes_ready = volumes_ready_;
-  for (const SpecContainer& c : ContainersOf(*pod_)) {
-    const std::string& image = c.spec->image();
-    if (!facts.images.contains(image) && NeedsImage(memory_, c.name())) {
-      facts.images[image] = LookAtImage(image);
-    }
-  }
+  facts.sandbox_ready = IsMade(facts) && seen.sandbox && seen.sandbox->ready && AddressesStand();
+  LookAtImages(facts);
   facts.node = &node_facts_;
   facts.wall = services_.clock.Wall();
   facts.boot = services_.clock.Boot();
   return facts;
 }
 
+void PodWorker::LookAtImages(PodFacts& facts) {
+  for (const SpecContainer& c : ContainersOf(*pod_)) {
+    const std::string& image = c.spec->image();
+    if (!facts.images.contains(image) && NeedsImage(memory_, c.name())) {
+      facts.images[image] = LookAtImage(image);
+    }
+  }
+}
+
 // One that is not in the memory was cut short: its namespaces or addresses may be there, its routes
 // or files not yet.
-bool PodWorker::SandboxReady(const ObservedPod& seen) {
-  if (!memory_.sandbox_made || !seen.sandbox || !seen.sandbox->ready) return false;
+bool PodWorker::IsMade(const PodFacts& facts) const {
+  return memory_.sandbox_made || std::ranges::any_of(facts.ended, [](const OperationEnd& end) {
+           return end.action.kind == Action::Kind::kEnsureSandbox &&
+                  end.how == OperationEnd::How::kDone;
+         });
+}
+
+bool PodWorker::AddressesStand() {
   return pod_->spec().hostnetwork() ||
          !services_.network.Addresses(PodUid(pod_->metadata().uid())).empty();
+}
+
+// Once, for what a former agent started and may not have come to link.
+void PodWorker::EnsureLogLinks(const std::vector<ContainerFact>& containers) {
+  for (const ContainerFact& c : containers) {
+    LinkLog(services_, paths_, c.observed.name, c.observed.attempt, c.observed.id);
+  }
 }
 
 // The texts of an exited container are read once: afterwards they are in the memory.
@@ -174,11 +218,29 @@ ContainerFact PodWorker::Look(const ObservedContainer& observed) {
     const ssize_t n = ::pread(file->get(), fact.termination_file.data(), kTerminationFileBytes, 0);
     fact.termination_file.resize(n > 0 ? static_cast<size_t>(n) : 0);
   }
-  if (observed.exit->exit_code != 0 && fact.termination_file.empty()) {
+  if (observed.exit->exit_code != 0 && fact.termination_file.empty() && WantsTail(observed.name)) {
     const auto logs = sys::OpenDirBelow(paths_.LogRoot(), paths_.ContainerLogs(observed.name));
     if (logs) fact.log_tail = ReadLogTail(logs->get(), PodPaths::LogFileName(observed.attempt));
+    LetLogSettle(fact);
   }
   return fact;
+}
+
+bool PodWorker::WantsTail(const std::string& container) const {
+  return std::ranges::any_of(ContainersOf(*pod_), [&](const SpecContainer& c) {
+    return c.name() == container && c.spec->terminationmessagepolicy() == "FallbackToLogsOnError";
+  });
+}
+
+// The logger may be a moment behind the end of the process: until what it said last is in the file
+// the container counts as running.
+void PodWorker::LetLogSettle(ContainerFact& fact) {
+  const auto ago = services_.clock.Wall() - fact.observed.exit->finished_at;
+  const std::chrono::nanoseconds patience = fact.log_tail.empty() ? kLongestSettling : kSettling;
+  if (ago < std::chrono::nanoseconds(0) || ago >= patience) return;
+  fact.observed.exit.reset();
+  fact.observed.state = ObservedContainer::State::kRunning;
+  look_again_ = true;
 }
 
 ImageFact PodWorker::LookAtImage(const std::string& reference) {
@@ -223,21 +285,13 @@ void PodWorker::PublishStatus(const corev1::PodStatus& status,
   services_.view.Put(std::move(shown));
 }
 
-// Once for each reason: a full disk stays full for a while.
-void PodWorker::TellUnsaved(const std::string& why) {
-  if (std::exchange(unsaved_, why) == why) return;
-  services_.log(StrCat("pod ", PodLabel(*pod_), ": ", why, ", trying again every 10 s"));
-  Publish({true, "FailedSync", StrCat("error saving the state of the pod: ", why), "", false});
-}
-
-void PodWorker::Publish(EventNote note) { services_.view.AddEvents(*pod_, {std::move(note)}); }
-
 Result<void> PodWorker::Persist() {
   if (!pod_saved_) {
     RETURN_IF_ERROR(services_.state.SavePod(*pod_));
     pod_saved_ = true;
     const bool runs = !memory_.admission || memory_.admission->admitted();
-    if (runs) services_.view.AddEvents(*pod_, LeftOut(*pod_));
+    if (runs && !told_left_out_) services_.view.AddEvents(*pod_, LeftOut(*pod_));
+    told_left_out_ = true;
   }
   std::string record = EncodeRecord(memory_);
   if (record == saved_record_) return {};
@@ -245,6 +299,15 @@ Result<void> PodWorker::Persist() {
   saved_record_ = std::move(record);
   unsaved_.clear();
   return {};
+}
+
+// Once for each reason: a full disk stays full for a while.
+void PodWorker::TellUnsaved(const std::string& why) {
+  if (std::exchange(unsaved_, why) == why) return;
+  services_.log(StrCat("pod ", PodLabel(*pod_), ": ", why, ", trying again every 10 s"));
+  services_.view.AddEvents(
+      *pod_, {EventNote{true, "FailedSync", StrCat("error saving the state of the pod: ", why), "",
+                        false}});
 }
 
 }  // namespace holdfast::agent

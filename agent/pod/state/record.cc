@@ -82,11 +82,9 @@ Json ToJson(const ContainerMemory& c) {
             {"restartBackOff", ToJson(c.restart_back_off)},
             {"imageBackOff", ToJson(c.image_back_off)}};
   if (c.launch) {
-    j["launch"] = {{"attempt", c.launch->attempt},
-                   {"image", c.launch->image},
-                   {"imageID", c.launch->image_id},
-                   {"stopSignal", c.launch->stop_signal},
-                   {"imageDigest", c.launch->image_digest}};
+    j["launch"] = {{"attempt", c.launch->attempt},          {"image", c.launch->image},
+                   {"imageID", c.launch->image_id},         {"stopSignal", c.launch->stop_signal},
+                   {"imageDigest", c.launch->image_digest}, {"reference", c.launch->reference}};
   }
   if (c.current) j["current"] = ToJson(*c.current);
   if (c.last) j["last"] = ToJson(*c.last);
@@ -104,8 +102,12 @@ ContainerMemory ContainerFrom(const Json& j) {
   c.restart_back_off = BackOffFrom(j.at("restartBackOff"));
   c.image_back_off = BackOffFrom(j.at("imageBackOff"));
   if (const auto l = j.find("launch"); l != j.end()) {
-    c.launch = Launch{l->at("attempt"), l->at("image"), l->at("imageID"), l->at("stopSignal"),
-                      l->value("imageDigest", "")};
+    c.launch = Launch{l->at("attempt"),
+                      l->at("image"),
+                      l->at("imageID"),
+                      l->at("stopSignal"),
+                      l->value("imageDigest", ""),
+                      l->value("reference", "")};
   }
   if (j.contains("current")) c.current = CurrentFrom(j["current"]);
   if (j.contains("last")) c.last = FinishedFrom(j["last"]);
@@ -119,8 +121,20 @@ ContainerMemory ContainerFrom(const Json& j) {
   return c;
 }
 
+// "file", "http" or "api"; records from before there was more than one have none.
+constexpr const char* kOrigins[] = {"file", "http", "api"};
+
+PodOrigin OriginFrom(const Json& j) {
+  const std::string name = j.value("origin", kOrigins[0]);
+  for (size_t i = 0; i < std::size(kOrigins); ++i) {
+    if (name == kOrigins[i]) return static_cast<PodOrigin>(i);
+  }
+  throw Json::other_error::create(501, "unknown origin " + name, &j);
+}
+
 PodMemory MemoryFrom(const Json& j) {
   PodMemory m;
+  m.origin = OriginFrom(j);
   m.start_time = Wall(j.at("startTime"));
   m.sandbox_made = j.at("sandboxMade");
   m.initialized = j.at("initialized");
@@ -152,6 +166,7 @@ PodMemory MemoryFrom(const Json& j) {
 
 std::string EncodeRecord(const PodMemory& m) {
   Json j = {{"version", kVersion},
+            {"origin", kOrigins[static_cast<size_t>(m.origin)]},
             {"startTime", Nanos(m.start_time)},
             {"sandboxMade", m.sandbox_made},
             {"initialized", m.initialized},

@@ -2,10 +2,19 @@
 // bench_pods --socket SOCKET --limit DIR --cgroup PARENT [--peers FILE] [--json FILE] [--n N]: a
 // pod with its own network from the Apply call to the moment at which WatchPods tells that it runs;
 // beside the kernel work for it (bench_start_limit … net) and the peers' commands, interleaved.
+//
+// bench_pods --socket SOCKET --standing COUNT [--json FILE] [--n N]: beside COUNT pods that stand
+// there, a new pod from Apply to Running, an exit from the kill to the status that tells it, and a
+// deletion from the call to DELETED.
 #include <grpcpp/grpcpp.h>
+
+#include <signal.h>
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
 #include <string>
 
 #include "holdfast/base/strings.h"
@@ -28,27 +37,84 @@ class Pods : public Contender {
   }
   ~Pods() override { watching_.TryCancel(); }
 
+  // Pods that stay until the end.
+  bool Stand(int count) {
+    for (int i = 0; i < count; ++i) {
+      if (!Apply(StrCat("standing-", i), "100000", "Always")) return false;
+    }
+    for (int running = 0; running < count;) {
+      if (!changes_->Read(&change_)) return false;
+      running += change_.pod().metadata().name().starts_with("standing-") &&
+                 change_.pod().status().phase() == "Running" &&
+                 stood_.insert(change_.pod().metadata().name()).second;
+    }
+    return true;
+  }
+  void TakeAway(int count) {
+    for (int i = 0; i < count; ++i) Delete(StrCat("standing-", i));
+  }
+
+  struct Life {
+    double start = -1;
+    double exit = -1;
+    double deletion = -1;
+  };
+  // One pod's life; -1 for what did not come about.
+  Life LiveOnce() {
+    Life life;
+    const std::string name = StrCat("bench-", ++count_);
+    const std::string seconds = StrCat(200'000 + count_);
+    const double begin = NowMillis();
+    if (!Apply(name, seconds, "Never")) return life;
+    if (!AwaitPhase(name, "Running")) return life;
+    life.start = NowMillis() - begin;
+    const pid_t pid = FindSleep(seconds);
+    if (pid <= 0) return life;
+    const double killed = NowMillis();
+    ::kill(pid, SIGKILL);
+    if (AwaitPhase(name, "Failed")) life.exit = NowMillis() - killed;
+    const double deleted = NowMillis();
+    Delete(name);
+    life.deletion = NowMillis() - deleted;
+    return life;
+  }
+
   double StartOnce() override {
     const std::string name = StrCat("bench-", ++count_);
     const double begin = NowMillis();
-    if (!Apply(name)) return -1;
-    const bool runs = Await(name, [](const v1::PodChange& change) {
-      return change.pod().status().phase() == "Running";
-    });
+    if (!Apply(name, "100000", "Always")) return -1;
+    const bool runs = AwaitPhase(name, "Running");
     const double took = NowMillis() - begin;
     Delete(name);
     return runs ? took : -1;
   }
 
  private:
-  bool Apply(const std::string& name) {
+  // By its argument, which no other process has.
+  static pid_t FindSleep(const std::string& seconds) {
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+      const pid_t pid = std::atoi(entry.path().filename().c_str());
+      std::string line;
+      if (pid <= 0 || !std::getline(std::ifstream(entry.path() / "cmdline"), line)) continue;
+      if (line == "/bin/sleep" + std::string(1, '\0') + seconds + std::string(1, '\0')) return pid;
+    }
+    return -1;
+  }
+
+  bool AwaitPhase(const std::string& name, const std::string& phase) {
+    return Await(
+        name, [&](const v1::PodChange& change) { return change.pod().status().phase() == phase; });
+  }
+
+  bool Apply(const std::string& name, const std::string& seconds, const std::string& restart) {
     v1::ApplyRequest request;
     request.set_origin("bench");
     request.set_manifest(
         StrCat("apiVersion: v1\nkind: Pod\nmetadata: {name: ", name,
-               "}\nspec:\n  terminationGracePeriodSeconds: 0\n  containers:\n"
-               "  - name: main\n    image: test/busybox:latest\n"
-               "    imagePullPolicy: Never\n    command: [/bin/sleep, \"100000\"]\n"));
+               "}\nspec:\n  terminationGracePeriodSeconds: 0\n  restartPolicy: ", restart,
+               "\n  containers:\n  - name: main\n    image: test/busybox:latest\n"
+               "    imagePullPolicy: Never\n    command: [/bin/sleep, \"",
+               seconds, "\"]\n"));
     ::grpc::ClientContext context;
     v1::ApplyResponse response;
     return Good(api_->Apply(&context, request, &response));
@@ -82,8 +148,30 @@ class Pods : public Contender {
   ::grpc::ClientContext watching_;
   std::unique_ptr<::grpc::ClientReader<v1::PodChange>> changes_;
   v1::PodChange change_;
+  std::set<std::string> stood_;
   int count_ = 0;
 };
+
+int Beside(Pods& pods, int standing, int rounds, std::FILE* out) {
+  if (!pods.Stand(standing)) return 1;
+  for (int i = 0; i < kWarmUps; ++i) (void)pods.LiveOnce();
+  Samples start, exit, deletion;
+  for (int round = 0; round < rounds; ++round) {
+    const Pods::Life life = pods.LiveOnce();
+    Add(start, life.start, "start");
+    Add(exit, life.exit, "exit");
+    Add(deletion, life.deletion, "deletion");
+  }
+  const auto row = [&](const char* name, const Samples& samples) {
+    std::fprintf(out, "{\"row\":\"pods.%s_beside_%d\",\"unit\":\"ms\",\"n\":%zu,\"ours\":%s}\n",
+                 name, standing, samples.size(), Figures(samples).c_str());
+  };
+  row("apply_to_running", start);
+  row("exit_to_status", exit);
+  row("delete_to_gone", deletion);
+  pods.TakeAway(standing);
+  return start.empty() ? 1 : 0;
+}
 
 int Main(const std::map<std::string, std::string>& options, std::FILE* out) {
   const auto option = [&options](const char* name) {
@@ -91,6 +179,10 @@ int Main(const std::map<std::string, std::string>& options, std::FILE* out) {
     return it == options.end() ? std::string() : it->second;
   };
   Pods ours(option("--socket"));
+  if (!option("--standing").empty()) {
+    const int beside_rounds = option("--n").empty() ? 50 : std::atoi(option("--n").c_str());
+    return Beside(ours, std::atoi(option("--standing").c_str()), beside_rounds, out);
+  }
   const auto limit = MakeLimit(option("--limit"), option("--cgroup"), true);
   PeerSet peers(option("--peers"));
   for (int i = 0; i < kWarmUps; ++i) {

@@ -48,6 +48,10 @@ def main():
         subprocess.run([pathlib.Path(args.bin) / "bench_pods", "--socket", machine.run / "holdfastd.sock",
                         "--limit", limit, "--cgroup", parent, "--peers", args.peers,
                         "--json", args.json, "--n", args.n], check=True)
+        for standing in ("0", "100", "500"):
+            subprocess.run([pathlib.Path(args.bin) / "bench_pods", "--socket", machine.run / "holdfastd.sock",
+                            "--standing", standing, "--json", args.json, "--n", str(max(int(args.n) // 4, 5))],
+                           check=True)
     finally:
         machine.stop()
         for hierarchy in HIERARCHIES:

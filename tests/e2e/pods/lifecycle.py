@@ -103,6 +103,36 @@ def test_termination_is_graceful_then_forced(node):
     check(time.monotonic() - began >= 3, "not killed before its grace was over")
 
 
+def test_an_ending_pod_is_forced(node):
+    node.pod("forced", "trap '' TERM; echo up; while :; do sleep 1; done", terminationGracePeriodSeconds=60)
+    node.wait("it is up", lambda: "up" in node.log("forced"))
+    node.remove("forced")
+    node.until("it ends", "forced", lambda p: "deletionTimestamp" in p["metadata"])
+    node.ctl("delete", "pod", "forced", "--grace-period=0", "--force", "--timeout=20s")
+    node.until_gone("forced", 10)
+
+
+def test_a_uid_of_its_own(node):
+    node.pod("own", WAIT_FOR_TERM, metadata={"uid": "of-its-own"})
+    first = node.phase("own", "Running")
+    equal(first["metadata"]["uid"], "of-its-own", "the uid")
+    node.pod("own", WAIT_FOR_TERM, metadata={"uid": "of-its-own", "labels": {"tier": "web"}})
+    second = node.until("the label", "own", lambda p: p["metadata"].get("labels") == {"tier": "web"})
+    equal(status(second)["containerID"], status(first)["containerID"], "the container runs on")
+    node.restart_agent()
+    node.until("the label is remembered", "own", lambda p: p["metadata"].get("labels") == {"tier": "web"})
+    node.pod("own", "echo another; " + WAIT_FOR_TERM, metadata={"uid": "of-its-own"})
+    node.wait("another command is another pod", lambda: "another" in node.log("own"))
+    node.pod("thief", WAIT_FOR_TERM, metadata={"uid": "of-its-own"})
+    node.wait("the node tells of the second one", lambda: "metadata.uid of-its-own is already that of pod" in node.ctl(
+        "describe", "node").stdout)
+    check("FailedValidation" in node.ctl("get", "events").stdout, "as an event too")
+    check(node.get("thief") is None, "it does not run")
+    node.remove("thief")
+    node.remove("own")
+    node.until_gone("own")
+
+
 def test_a_changed_manifest_replaces_the_pod(node):
     node.pod("changing", "echo first; " + WAIT_FOR_TERM)
     first = node.phase("changing", "Running")

@@ -13,10 +13,10 @@ WAIT_FOR_TERM = "trap 'echo got TERM; exit 0' TERM; echo up; while :; do sleep 1
 class Node(Machine):
     """A Machine with verbs for single pods."""
 
-    def pod(self, name, script=None, containers=None, **spec):
+    def pod(self, name, script=None, containers=None, metadata=None, **spec):
         if containers is None:
             containers = [self.container("main", script)]
-        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, **(metadata or {})},
                 "spec": {"terminationGracePeriodSeconds": 5, "dnsPolicy": "Default",
                          "containers": containers, **spec}}
         self.write(name, json.dumps(body))

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "agent/api/grpc/frame_guard.h"
-#include "agent/api/grpc/label_selector.h"
 #include "agent/api/grpc/log_line.h"
 #include "agent/cluster/kubeconfig.h"
+#include "agent/kube/label_selector.h"
 #include "agent/pod/state/record.h"
 #include "tests/support/fuzz/fuzz.h"
 
@@ -30,7 +30,7 @@ void FuzzCriLog(std::string_view input) {
 }
 
 void FuzzLabelSelector(std::string_view input) {
-  const auto selector = agent::api::LabelSelector::Parse(input);
+  const auto selector = agent::kube::LabelSelector::Parse(input);
   if (!selector) return;
   (void)selector->Matches(std::map<std::string, std::string>{{"app", "web"}, {"tier", ""}});
 }

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/pod/decide/decide.h"
@@ -48,8 +49,10 @@ class PodWorld {
     facts.containers = containers;
     facts.sandbox_ready = sandbox_ready;
     facts.sandbox_exists = sandbox_exists;
-    facts.volumes_ready = volumes_ready;
+    memory.volumes_made = volumes_ready;
     facts.images = images;
+    facts.under_way = under_way;
+    facts.ended = std::exchange(ended, {});
     facts.node = &node;
     facts.wall = wall;
     facts.boot = boot;
@@ -183,6 +186,8 @@ class PodWorld {
   Decision last;
   std::vector<std::string> events;
   std::vector<ContainerFact> containers;
+  std::vector<OperationFact> under_way;
+  std::vector<OperationEnd> ended;  // shown to the next decision
   std::map<std::string, ImageFact> images;
   std::optional<std::chrono::seconds> deletion_grace;
   bool sandbox_ready = false;

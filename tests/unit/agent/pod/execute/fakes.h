@@ -4,6 +4,8 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
@@ -27,18 +29,23 @@ class FakeRuntime : public ContainerRuntime {
   explicit FakeRuntime(const Clock& clock) : clock_(clock) {}
 
   Result<void> EnsureSandbox(const model::SandboxSpec& spec) override {
+    Pass(Step::kSandbox, spec.uid);
     const std::lock_guard lock(mutex_);
     if (!sandbox_error.empty()) return Internal(sandbox_error);
-    sandboxes_[spec.uid] = {spec.uid, spec.pod_namespace, spec.pod_name, !spec.host_network, true};
+    sandboxes_[spec.uid] = {spec.uid, spec.pod_namespace, spec.pod_name, !spec.host_network,
+                            true,     spec.owner};
     return {};
   }
   Result<NsFd> NetworkNamespace(const PodUid&) override { return NsFd(); }
   Result<void> RemoveSandbox(const PodUid& uid) override {
+    Pass(Step::kRemoveSandbox, uid);
     const std::lock_guard lock(mutex_);
     sandboxes_.erase(uid);
+    std::erase_if(containers_, [&](const auto& c) { return c.second.pod_uid == uid; });
     return {};
   }
   std::expected<StartedContainer, StartFailure> Start(const model::ContainerSpec& spec) override {
+    Pass(Step::kStart, spec.pod_uid);
     if (before_start) {
       if (auto failure = before_start(spec)) return std::unexpected(std::move(*failure));
     }
@@ -57,6 +64,7 @@ class FakeRuntime : public ContainerRuntime {
     return started;
   }
   Result<void> Signal(const ContainerId& id, int signal) override {
+    Pass(Step::kSignal, PodOf(id));
     {
       const std::lock_guard lock(mutex_);
       signals.push_back(signal);
@@ -66,10 +74,12 @@ class FakeRuntime : public ContainerRuntime {
     return {};
   }
   Result<void> Kill(const ContainerId& id) override {
+    Pass(Step::kKill, PodOf(id));
     End(id, 137, 9);
     return {};
   }
   Result<void> Remove(const ContainerId& id) override {
+    Pass(Step::kRemove, PodOf(id));
     const std::lock_guard lock(mutex_);
     containers_.erase(id);
     return {};
@@ -141,6 +151,37 @@ class FakeRuntime : public ContainerRuntime {
     const std::lock_guard lock(mutex_);
     return starts.size();
   }
+  // Where a call of one pod hangs until Release().
+  enum class Step : uint8_t { kNone, kSandbox, kRemoveSandbox, kStart, kSignal, kKill, kRemove };
+  void Hang(Step step, const PodUid& uid) {
+    const std::lock_guard lock(hang_mutex_);
+    hang_at_ = step;
+    hang_pod_ = uid;
+  }
+  bool Hangs() {
+    const std::lock_guard lock(hang_mutex_);
+    return hanging_ > 0;
+  }
+  void Release() {
+    std::unique_lock lock(hang_mutex_);
+    hang_at_ = Step::kNone;
+    hang_changed_.notify_all();
+    hang_changed_.wait(lock, [&] { return hanging_ == 0; });
+  }
+
+  bool Runs(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::any_of(
+        containers_, [&](const auto& c) { return c.second.name == name && !c.second.exit; });
+  }
+  // No container of the pod runs.
+  bool Ended(const std::string& uid) {
+    const std::lock_guard lock(mutex_);
+    return std::ranges::none_of(containers_, [&](const auto& c) {
+      return c.second.pod_uid == PodUid(uid) && !c.second.exit;
+    });
+  }
+
   // What the runtime was asked so far.
   struct Calls {
     size_t lists = 0;  // of all containers
@@ -173,7 +214,26 @@ class FakeRuntime : public ContainerRuntime {
   std::string sandbox_error;
 
  private:
+  void Pass(Step step, const PodUid& uid) {
+    std::unique_lock lock(hang_mutex_);
+    if (hang_at_ != step || hang_pod_ != uid) return;
+    ++hanging_;
+    hang_changed_.wait(lock, [&] { return hang_at_ != step; });
+    --hanging_;
+    hang_changed_.notify_all();
+  }
+  PodUid PodOf(const ContainerId& id) {
+    const std::lock_guard lock(mutex_);
+    const auto it = containers_.find(id);
+    return it == containers_.end() ? PodUid() : it->second.pod_uid;
+  }
+
   const Clock& clock_;
+  std::mutex hang_mutex_;
+  std::condition_variable hang_changed_;
+  Step hang_at_ = Step::kNone;
+  PodUid hang_pod_;
+  int hanging_ = 0;
   std::mutex mutex_;
   Calls calls_;
   std::chrono::steady_clock::time_point last_call_;
@@ -187,11 +247,15 @@ class FakeImages : public ImageStore {
  public:
   Result<Image> Get(const std::string& reference) override {
     const std::lock_guard lock(mutex_);
-    if (!known_.contains(reference)) return NotFound(reference);
+    const auto it = std::ranges::find_if(known_, [&](const auto& known) {
+      return known.first == reference || known.second == reference;
+    });
+    if (it == known_.end()) return NotFound(reference);
     Image image;
-    image.id = Digest("sha256:1");
-    image.repo_tags = {"docker.io/library/" + reference};
+    image.id = Digest(it->second);
+    image.repo_tags = {"docker.io/library/" + it->first};
     image.config.cmd = {"/bin/sh"};
+    image.layers = {"/layers/" + it->second};
     return image;
   }
   Result<std::vector<Image>> List() override { return std::vector<Image>(); }
@@ -204,14 +268,21 @@ class FakeImages : public ImageStore {
   Result<void> Export(const std::string&, int) override { return Unsupported("export"); }
   Result<void> Remove(const std::string&) override { return Unsupported("remove"); }
 
-  void Add(const std::string& reference) {
+  // The name means another image from now on; the old one stays under its id.
+  void Move(const std::string& reference, const std::string& id) {
     const std::lock_guard lock(mutex_);
-    known_.insert(reference);
+    const auto it = known_.find(reference);
+    known_.emplace("<none>", it->second);
+    it->second = id;
+  }
+  void Add(const std::string& reference, const std::string& id = "sha256:1") {
+    const std::lock_guard lock(mutex_);
+    known_.emplace(reference, id);
   }
 
  private:
   std::mutex mutex_;
-  std::set<std::string> known_;
+  std::multimap<std::string, std::string> known_;  // name -> id
 };
 
 class FakeNetwork : public PodNetwork {
@@ -263,9 +334,13 @@ class FakeSource : public PodSource {
       snapshot->pods.push_back(
           {std::make_shared<const k8s::io::api::core::v1::Pod>(std::move(pod)), "file.yaml"});
     }
-    const std::lock_guard lock(mutex_);
-    snapshot_ = std::move(snapshot);
-    if (changed_) changed_();
+    std::function<void()> changed;
+    {
+      const std::lock_guard lock(mutex_);
+      snapshot_ = std::move(snapshot);
+      changed = changed_;
+    }
+    if (changed) changed();
   }
 
  private:

@@ -6,8 +6,10 @@
 #include <stdlib.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <thread>
 
 #include "agent/pod/execute/pod_worker.h"
@@ -30,7 +32,7 @@ class HurriedClock : public Clock {
  private:
   std::chrono::seconds Hurry() const { return std::chrono::seconds(20 * ++readings_); }
   SystemClock real_;
-  mutable int readings_ = 0;
+  mutable std::atomic<int> readings_ = 0;
 };
 
 corev1::Pod MakePod() {
@@ -68,11 +70,21 @@ class PodLogsTest : public ::testing::Test {
     view_ = std::make_unique<PodViewStore>("n1", clock_);
     services_ = std::unique_ptr<PodServices>(new PodServices{
         runtime_, images_, network_, *state_, *view_, clock_, instance_, std::chrono::seconds(0),
-        [] { return NodeOf(); }, [this](const std::string& line) { log_.push_back(line); }});
-    worker_ = std::make_unique<PodWorker>(
-        *services_, std::make_shared<const corev1::Pod>(MakePod()), PodMemory());
+        [] { return NodeOf(); }, [](const std::string&) {}});
+    auto pool = LanePool::Start(std::vector<size_t>(kPodLanes, 1));
+    ASSERT_TRUE(pool);
+    pool_ = std::move(*pool);
+    worker_ = std::make_unique<PodWorker>(*services_, *pool_, pod_, PodMemory(),
+                                          std::chrono::hours(24), [this] {
+                                            const std::lock_guard lock(poked_mutex_);
+                                            ++poked_;
+                                            poked_changed_.notify_all();
+                                          });
   }
-  void TearDown() override { fs::remove_all(top_); }
+  void TearDown() override {
+    pool_->Stop();
+    fs::remove_all(top_);
+  }
 
   static std::shared_ptr<const NodeEnvironment> NodeOf() {
     auto node = std::make_shared<NodeEnvironment>();
@@ -90,7 +102,14 @@ class PodLogsTest : public ::testing::Test {
     ASSERT_EQ(runtime_.StartCount(), before + 1);
   }
   void Sync() {
-    worker_->Sync(std::nullopt, [] { return false; });
+    // Until no operation ends any more.
+    for (bool again = true; again;) {
+      worker_->Turn({pod_, std::nullopt});
+      std::unique_lock lock(poked_mutex_);
+      again = poked_changed_.wait_for(lock, std::chrono::milliseconds(20),
+                                      [&] { return poked_ > turned_; });
+      turned_ = poked_;
+    }
   }
   // Ends with an error; the text in the status.
   std::string MessageOfExit() {
@@ -116,10 +135,15 @@ class PodLogsTest : public ::testing::Test {
   FakeRuntime runtime_{clock_};
   FakeImages images_;
   FakeNetwork network_;
-  std::vector<std::string> log_;
   std::unique_ptr<PodStateStore> state_;
   std::unique_ptr<PodViewStore> view_;
   std::unique_ptr<PodServices> services_;
+  const std::shared_ptr<const corev1::Pod> pod_ = std::make_shared<const corev1::Pod>(MakePod());
+  std::mutex poked_mutex_;
+  std::condition_variable poked_changed_;
+  int poked_ = 0;
+  int turned_ = 0;
+  std::unique_ptr<LanePool> pool_;
   std::unique_ptr<PodWorker> worker_;
 };
 

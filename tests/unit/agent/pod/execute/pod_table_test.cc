@@ -9,9 +9,11 @@
 #include <atomic>
 #include <condition_variable>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <thread>
 
+#include "agent/source/file_pods.h"
 #include "holdfast/base/strings.h"
 #include "tests/support/eventually.h"
 #include "tests/unit/agent/pod/execute/fakes.h"
@@ -50,9 +52,9 @@ NodeOffer Offer(const char* pods = "110") {
 struct Node {
   Node(model::Instance instance, FakeRuntime& runtime, FakeImages& images, FakeNetwork& network,
        FakeSource& source, const Clock& clock, PodTableOptions options = {},
-       NodeOffer offer = Offer())
+       NodeOffer offer = Offer(), std::set<PodOrigin> origins = {PodOrigin::kFile})
       : admission([made = std::make_shared<const NodeOffer>(std::move(offer))] { return made; }),
-        state(instance, false),
+        state(instance),
         view("n1", clock),
         services{runtime,
                  images,
@@ -73,13 +75,16 @@ struct Node {
                    log.push_back(line);
                  },
                  &admission},
-        table(io, services, source, options) {
+        registry(std::move(origins)),
+        table(io, services, registry, options) {
     const auto recovered = table.Recover();
     EXPECT_TRUE(recovered) << recovered.error().message();
     recovered_pods = view.ListPods();
+    files = std::make_unique<FilePods>(source, registry);
     thread = std::thread([this] { io.run(); });
   }
   ~Node() {
+    files.reset();
     io.stop();
     thread.join();
   }
@@ -104,7 +109,9 @@ struct Node {
   PodStateStore state;
   PodViewStore view;
   PodServices services;
+  PodRegistry registry;
   PodTable table;
+  std::unique_ptr<FilePods> files;
   std::thread thread;
 };
 
@@ -453,7 +460,7 @@ TEST_F(PodTableTest, AnImportedImageStartsWhatWaitsForIt) {
     return pods[0]->status().containerstatuses(0).state().waiting().reason() == "ErrImagePull";
   }));
   images_.Add("later:1");
-  node_->table.PokeAll();
+  node_->table.ImagesChanged();
   EXPECT_TRUE(PhaseBecomes("Running"));
 }
 
@@ -563,6 +570,8 @@ TEST_F(PodTableTest, PodsWhoseStartsFailTakeTurnsWithAGoodOne) {
       return std::nullopt;
     }
     while (held) std::this_thread::yield();
+    // In truth too: turns are counted, not how the machine shares its processors out.
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
     ++failed;
     clock_.passed_ms += 1000;
     return StartFailure{StartFailure::Phase::kCreate, NotFound("subPath")};
@@ -581,6 +590,208 @@ TEST_F(PodTableTest, PodsWhoseStartsFailTakeTurnsWithAGoodOne) {
   EXPECT_LE(failed_before_good, 2 * kBad);
   // Nothing of the others' turns was lost.
   EXPECT_TRUE(Eventually([&] { return failed >= kBad * 20; }));
+}
+
+// Each kind of operation hangs for ever in one pod: it stands still, the others do not, and what of
+// it can be taken down is.
+class HangTest : public PodTableTest, public ::testing::WithParamInterface<FakeRuntime::Step> {};
+
+TEST_P(HangTest, HoldsUpItsOwnPodOnly) {
+  using Step = FakeRuntime::Step;
+  options_.workers = 1;  // one place per kind: the stuck one gives it back when it is overdue
+  options_.step_deadline = std::chrono::seconds(1);
+  Boot();
+  const Step step = GetParam();
+  const bool sets_up = step == Step::kSandbox || step == Step::kStart;
+  if (sets_up) runtime_.Hang(step, PodUid("bad"));
+  source_.Set({MakePod("bad", "bad")});
+  if (!sets_up) {
+    ASSERT_TRUE(PhaseBecomes("Running", "bad"));
+    runtime_.ignore_signals = step == Step::kKill;
+    runtime_.Hang(step, PodUid("bad"));
+    source_.Set({});
+    if (step == Step::kKill) node_->table.SetDeletionGrace(PodUid("bad"), std::chrono::seconds(0));
+  }
+  ASSERT_TRUE(Eventually([&] { return runtime_.Hangs(); }));
+  runtime_.ignore_signals = false;
+  // Another one comes, runs and goes, through the very lane.
+  source_.Set({MakePod("good", "good")});
+  EXPECT_TRUE(PhaseBecomes("Running", "good"));
+  source_.Set({});
+  EXPECT_TRUE(PhaseBecomes("gone", "good"));
+  EXPECT_TRUE(runtime_.Hangs());
+  EXPECT_NE(node_->Phase("bad"), "gone");
+  const auto reasons = EventReasons();
+  EXPECT_TRUE(std::ranges::find(reasons, "FailedSync") != reasons.end());
+  // A signal that hangs does not keep the pod from being killed.
+  if (step == Step::kSignal) {
+    node_->table.SetDeletionGrace(PodUid("bad"), std::chrono::seconds(0));
+    EXPECT_TRUE(Eventually([&] { return runtime_.Ended("bad"); }));
+  }
+  runtime_.Release();
+  EXPECT_TRUE(PhaseBecomes("gone", "bad"));
+  EXPECT_EQ(runtime_.Count(), 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(Steps, HangTest,
+                         ::testing::Values(FakeRuntime::Step::kSandbox, FakeRuntime::Step::kStart,
+                                           FakeRuntime::Step::kSignal, FakeRuntime::Step::kKill,
+                                           FakeRuntime::Step::kRemove,
+                                           FakeRuntime::Step::kRemoveSandbox));
+
+TEST_F(PodTableTest, TheImageThatWasDecidedIsTheOneThatStarts) {
+  runtime_.Hang(FakeRuntime::Step::kSandbox, PodUid("u1"));
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(Eventually([&] { return runtime_.Hangs(); }));
+  images_.Move("busybox:1", "sha256:2");  // an import, while the pod is being made
+  runtime_.Release();
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  EXPECT_EQ("/layers/" + node_->view.ListPods()[0]->status().containerstatuses(0).imageid(),
+            runtime_.starts[0].root_fs.layers.at(0));
+}
+
+TEST_F(PodTableTest, ANewVersionOfAPodIsTakenOverWhileItRuns) {
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  corev1::Pod changed = MakePod("u1");
+  (*changed.mutable_metadata()->mutable_labels())["tier"] = "web";
+  source_.Set({changed});
+  ASSERT_TRUE(
+      Eventually([&] { return node_->view.ListPods()[0]->metadata().labels().contains("tier"); }));
+  EXPECT_EQ(runtime_.StartCount(), 1u);
+  EXPECT_TRUE(runtime_.signals.empty());
+  // It is remembered.
+  Boot();
+  EXPECT_TRUE(node_->recovered_pods.at(0)->metadata().labels().contains("tier"));
+}
+
+TEST_F(PodTableTest, AnotherImageOfTheSamePodRestartsItsContainer) {
+  images_.Add("busybox:2", "sha256:2");
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  corev1::Pod changed = MakePod("u1");
+  changed.mutable_spec()->mutable_containers(0)->set_image("busybox:2");
+  source_.Set({changed});
+  ASSERT_TRUE(Eventually([&] { return runtime_.StartCount() == 2; }));
+  EXPECT_EQ(runtime_.starts[1].root_fs.layers.at(0), "/layers/sha256:2");
+}
+
+TEST_F(PodTableTest, AnotherPodOfTheSameUidWaitsUntilTheFirstIsGone) {
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  runtime_.ignore_signals = true;
+  corev1::Pod other = MakePod("u1");
+  other.mutable_spec()->mutable_containers(0)->add_command("/bin/other");
+  source_.Set({other});
+  ASSERT_TRUE(Eventually([&] { return !runtime_.signals.empty(); }));
+  EXPECT_EQ(runtime_.StartCount(), 1u);
+  runtime_.EndAll("app", 0);
+  ASSERT_TRUE(Eventually([&] { return runtime_.StartCount() == 2; }));
+  EXPECT_EQ(runtime_.starts[1].argv.at(0), "/bin/other");
+}
+
+// A record that is damaged, or of a newer agent: nothing of it is guessed.
+TEST_F(PodTableTest, APodWhoseRecordCannotBeReadBeginsAnew) {
+  corev1::Pod pod = MakePod("u1");
+  corev1::Container* init = pod.mutable_spec()->add_initcontainers();
+  *init = pod.spec().containers(0);
+  init->set_name("init");
+  source_.Set({pod});
+  ASSERT_TRUE(Eventually([&] { return runtime_.StartCount() == 1; }));
+  runtime_.EndAll("init", 0);
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  node_.reset();
+  std::ofstream(instance_.PodsDir() + "/u1/record.json") << R"({"version": 99})";
+  bool beside = false;  // the init container beside the main one
+  runtime_.before_start = [&](const model::ContainerSpec& spec) -> std::optional<StartFailure> {
+    beside = beside || (spec.name == "init" && runtime_.Runs("app"));
+    return std::nullopt;
+  };
+  Boot();
+  ASSERT_TRUE(Eventually([&] { return runtime_.StartCount() == 3; }));
+  EXPECT_EQ(runtime_.starts[2].name, "init");
+  EXPECT_FALSE(beside);
+  const auto reasons = EventReasons();
+  EXPECT_TRUE(std::ranges::find(reasons, "FailedSync") != reasons.end());
+  runtime_.EndAll("init", 0);
+  EXPECT_TRUE(PhaseBecomes("Running"));
+}
+
+TEST_F(PodTableTest, AnotherOwnersSandboxIsLeftAlone) {
+  model::SandboxSpec theirs;
+  theirs.uid = PodUid("theirs");
+  theirs.owner = "cri";
+  ASSERT_TRUE(runtime_.EnsureSandbox(theirs));
+  model::SandboxSpec ours;
+  ours.uid = PodUid("ours");
+  ASSERT_TRUE(runtime_.EnsureSandbox(ours));
+  Boot();
+  source_.Set({});
+  EXPECT_TRUE(Eventually([&] { return runtime_.Count() == 1; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(runtime_.Count(), 1u);
+}
+
+// The unknown pod's removal is slow; a pod of its UID is wanted meanwhile.
+TEST_F(PodTableTest, APodWaitsForTheRemovalOfWhatNobodyKnewOfItsUid) {
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  node_.reset();
+  std::filesystem::remove_all(instance_.PodsDir() + "/u1");
+  source_.Set({});
+  runtime_.Hang(FakeRuntime::Step::kRemoveSandbox, PodUid("u1"));
+  Boot();
+  ASSERT_TRUE(Eventually([&] { return runtime_.Hangs(); }));
+  source_.Set({MakePod("u1")});
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(runtime_.StartCount(), 1u);
+  runtime_.Release();
+  ASSERT_TRUE(Eventually([&] { return runtime_.StartCount() == 2; }));
+  EXPECT_TRUE(PhaseBecomes("Running"));
+  EXPECT_TRUE(runtime_.Runs("app"));
+}
+
+TEST_F(PodTableTest, AWishThatIsTakenBackIsForgotten) {
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  runtime_.ignore_signals = true;
+  node_->table.SetDeletionGrace(PodUid("u1"), std::chrono::seconds(0));
+  node_->table.SetDeletionGrace(PodUid("u1"), std::nullopt);
+  source_.Set({});
+  ASSERT_TRUE(Eventually([&] { return !runtime_.signals.empty(); }));
+  EXPECT_EQ(node_->view.ListPods()[0]->metadata().deletiongraceperiodseconds(), 30);
+}
+
+TEST_F(PodTableTest, AnEndingIsShortenedAndNeverMadeLonger) {
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  runtime_.ignore_signals = true;
+  source_.Set({});
+  ASSERT_TRUE(Eventually([&] { return !runtime_.signals.empty(); }));
+  node_->table.SetDeletionGrace(PodUid("u1"), std::chrono::seconds(3600));
+  node_->table.SetDeletionGrace(PodUid("u1"), std::chrono::seconds(0));
+  EXPECT_TRUE(PhaseBecomes("gone"));
+}
+
+// Pods of an origin that has not yet said all it wants stay, whatever the others said.
+TEST_F(PodTableTest, APodGoesOnlyWhenItsOwnOriginDoesNotWantIt) {
+  node_.reset();
+  PodStateStore state(instance_);
+  for (const auto& [uid, origin] :
+       std::map<std::string, PodOrigin>{{"file", PodOrigin::kFile}, {"api", PodOrigin::kApi}}) {
+    ASSERT_TRUE(state.SavePod(MakePod(uid, uid)));
+    PodMemory memory;
+    memory.origin = origin;
+    memory.start_time = clock_.Wall();
+    ASSERT_TRUE(state.SaveRecord(MakePod(uid, uid), EncodeRecord(memory)));
+  }
+  source_.Set({});
+  Node node(instance_, runtime_, images_, network_, source_, clock_, options_,
+            {PodOrigin::kFile, PodOrigin::kApi});
+  EXPECT_TRUE(Eventually([&] { return node.Phase("file") == "gone"; }));
+  EXPECT_TRUE(Eventually([&] { return node.Phase("api") == "Running"; }));
+  node.registry.Complete(PodOrigin::kApi);
+  EXPECT_TRUE(Eventually([&] { return node.Phase("api") == "gone"; }));
 }
 
 }  // namespace

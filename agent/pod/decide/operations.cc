@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations as facts: what their ends mean, and which actions may begin beside what is under way.
+#include <algorithm>
+#include <utility>
+
+#include "agent/pod/decide/memory.h"
+#include "agent/pod/decide/planning.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+using Kind = Action::Kind;
+
+// After a failure, and after a success that was not enough (a kill that has not ended it yet).
+constexpr std::chrono::seconds kAfterFailure{10};
+constexpr std::chrono::seconds kAfterSuccess{1};
+
+const SpecContainer* ContainerOf(const Planning& p, const Action& action) {
+  const auto it = std::ranges::find_if(
+      p.containers, [&](const SpecContainer& c) { return c.name() == action.container; });
+  return it == p.containers.end() ? nullptr : &*it;
+}
+
+// What was observed after this end may have overtaken it: it runs already, or has ended.
+void FoldStarted(Planning& p, const OperationEnd& end) {
+  ContainerMemory& mine = p.memory.containers[end.action.container];
+  const bool ended_already = mine.last && mine.last->attempt >= end.action.attempt;
+  if (mine.current && mine.current->id == end.started->id) {
+    const EffectiveUser& user = end.started->user;
+    mine.current->user = UserIds{
+        user.uid, user.gid, {user.supplemental_groups.begin(), user.supplemental_groups.end()}};
+  } else if (!ended_already) {
+    RecordStarted(p.memory, end.action.container, end.action.attempt, *end.started,
+                  p.facts.node->max_back_off, end.wall);
+  }
+  const SpecContainer* container = ContainerOf(p, end.action);
+  p.Event(false, "Created", "Container created", container);
+  p.Event(false, "Started", "Container started", container);
+}
+
+void FoldStart(Planning& p, const OperationEnd& end) {
+  if (end.started) return FoldStarted(p, end);
+  EventNote note =
+      RecordStartFailure(p.memory, end.action.container, end.action.attempt, *end.start_failure,
+                         p.facts.node->max_back_off, end.wall, end.boot);
+  const SpecContainer* container = ContainerOf(p, end.action);
+  if (end.start_failure->phase == StartFailure::Phase::kStart) {
+    p.Event(false, "Created", "Container created", container);
+  }
+  p.Event(note.warning, std::move(note.reason), std::move(note.message), container);
+}
+
+void FoldSetUpFailure(Planning& p, const OperationEnd& end, const std::string& reason) {
+  RecordPodFailure(p.memory, reason, end.error, end.boot);
+  p.Event(true, reason, end.error, nullptr);
+}
+
+// Of the container that is meant, not of one that took its place.
+void FoldStop(Planning& p, const OperationEnd& end) {
+  const ContainerMemory& mine = p.memory.containers[end.action.container];
+  if (!mine.current || mine.current->id != end.action.id) return;
+  if (end.action.kind == Kind::kSignal) {
+    RecordSignalled(p.memory, end.action.container, end.wall, end.boot);
+  } else {
+    RecordKilled(p.memory, end.action.container, end.boot);
+  }
+}
+
+void FoldDone(Planning& p, const OperationEnd& end) {
+  switch (end.action.kind) {
+    case Kind::kEnsureVolumes:
+      p.memory.volumes_made = true;
+      break;
+    case Kind::kEnsureSandbox:
+      RecordSandbox(p.memory, end.pod_ips);
+      break;
+    case Kind::kStart:
+      FoldStart(p, end);
+      break;
+    case Kind::kSignal:
+    case Kind::kKill:
+      FoldStop(p, end);
+      break;
+    case Kind::kRemove:
+    case Kind::kRemoveSandbox:
+    case Kind::kCleanUp:
+      break;
+  }
+}
+
+void FoldFailed(Planning& p, const OperationEnd& end) {
+  switch (end.action.kind) {
+    case Kind::kEnsureVolumes:
+      return FoldSetUpFailure(p, end, "FailedMount");
+    case Kind::kEnsureSandbox:
+      return FoldSetUpFailure(p, end, "FailedCreatePodSandBox");
+    case Kind::kStart:
+      return FoldStart(p, end);
+    default:
+      p.Event(true, "FailedKillPod",
+              StrCat("error killing pod: ", ToString(end.action), ": ", end.error), nullptr);
+  }
+}
+
+// How a later action depends on one before it in the list, or on one that is still under way.
+// What is not named here goes side by side.
+bool HoldsUp(const Action& before, const Action& action) {
+  const auto is = [&](std::initializer_list<Kind> kinds) {
+    return std::ranges::find(kinds, before.kind) != kinds.end();
+  };
+  switch (action.kind) {
+    case Kind::kEnsureVolumes:
+      return is({Kind::kCleanUp});
+    case Kind::kEnsureSandbox:
+      return is({Kind::kStart, Kind::kKill, Kind::kRemove, Kind::kRemoveSandbox, Kind::kCleanUp});
+    case Kind::kStart:  // one after the other, in their order
+      return is({Kind::kEnsureVolumes, Kind::kEnsureSandbox, Kind::kStart, Kind::kKill,
+                 Kind::kRemoveSandbox, Kind::kCleanUp});
+    case Kind::kSignal:
+    case Kind::kKill:
+      return false;
+    case Kind::kRemove:
+      return is({Kind::kKill}) && before.id == action.id;
+    case Kind::kRemoveSandbox:
+      return is({Kind::kEnsureSandbox, Kind::kStart, Kind::kKill, Kind::kRemove, Kind::kCleanUp});
+    case Kind::kCleanUp:
+      return true;
+  }
+  return true;
+}
+
+bool IsSetUp(const Action& action) {
+  return action.kind == Kind::kEnsureVolumes || action.kind == Kind::kEnsureSandbox ||
+         action.kind == Kind::kStart;
+}
+
+bool IsHeldUp(const Planning& p, size_t index) {
+  const std::vector<Action>& wanted = p.decision.actions;
+  const auto holds = [&](const Action& before) { return HoldsUp(before, wanted[index]); };
+  return std::any_of(wanted.begin(), wanted.begin() + static_cast<std::ptrdiff_t>(index), holds) ||
+         std::ranges::any_of(p.facts.under_way,
+                             [&](const OperationFact& o) { return holds(o.action); });
+}
+
+const Pause* PauseOf(const Planning& p, const Action& action) {
+  const auto it = std::ranges::find(p.memory.pauses, action, &Pause::action);
+  return it == p.memory.pauses.end() ? nullptr : &*it;
+}
+
+void TellOverdue(Planning& p) {
+  for (const OperationFact& o : p.facts.under_way) {
+    if (o.overdue) continue;
+    const BootTime due = (o.begun ? o.since : p.facts.boot) + p.facts.operation_deadline;
+    if (p.facts.boot < due) {
+      p.WakeAt(due);
+      continue;
+    }
+    p.decision.overdue.push_back(o.action);
+    p.Event(true, "FailedSync",
+            StrCat("error syncing pod: ", ToString(o.action),
+                   " takes longer than two minutes; other pods go on"),
+            nullptr);
+  }
+}
+
+}  // namespace
+
+void AbsorbEnds(Planning& p) {
+  std::erase_if(p.memory.pauses, [&](const Pause& pause) { return pause.until <= p.facts.boot; });
+  for (const OperationEnd& end : p.facts.ended) {
+    for (const EventNote& note : end.events) p.decision.events.push_back(note);
+    if (end.how == OperationEnd::How::kCancelled) continue;
+    const bool failed = end.how == OperationEnd::How::kFailed;
+    failed ? FoldFailed(p, end) : FoldDone(p, end);
+    p.memory.pauses.push_back({end.action, end.boot + (failed ? kAfterFailure : kAfterSuccess)});
+  }
+}
+
+void PlanOperations(Planning& p) {
+  const std::vector<Action>& wanted = p.decision.actions;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (IsUnderWay(p, wanted[i]) || IsHeldUp(p, i)) continue;
+    if (const Pause* pause = PauseOf(p, wanted[i])) {
+      p.WakeAt(pause->until);
+      continue;
+    }
+    p.decision.begin.push_back(wanted[i]);
+  }
+  for (const OperationFact& o : p.facts.under_way) {
+    if (!IsSetUp(o.action) || std::ranges::find(wanted, o.action) != wanted.end()) continue;
+    p.decision.cancel.push_back(o.action);
+  }
+  TellOverdue(p);
+  if (!p.decision.begin.empty()) p.WakeAt(p.facts.boot + p.facts.operation_deadline);
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+// PodTable: who is wanted, who has to go, and what of nobody is taken away.
+#include <algorithm>
+
+#include "agent/pod/decide/spec_containers.h"
+#include "agent/pod/execute/pod_table.h"
+#include "agent/source/pod_change.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+std::string FullName(const corev1::Pod& pod) {
+  return StrCat(pod.metadata().namespace_(), "/", pod.metadata().name());
+}
+
+PodUid UidOf(const WantedPod& wanted) { return PodUid(wanted.pod->metadata().uid()); }
+
+}  // namespace
+
+void PodTable::Adopt(StoredPod stored) {
+  const PodUid uid(stored.pod->metadata().uid());
+  WantedPod wanted{std::move(stored.pod), stored.memory.origin, "", std::nullopt};
+  if (stored.memory.ending && stored.memory.ending->why == Ending::Why::kDeleted) {
+    wanted.deletion = stored.memory.ending->grace;
+  }
+  Entry& entry = Add(uid, std::move(wanted), std::move(stored.memory));
+  if (!entry.wish.deletion_grace) entry.worker->EnsureAdmission();
+  entry.worker->Show(entry.wish);
+}
+
+// What the runtime has of pods without a record that can be read. Another owner's is not ours to
+// judge.
+Result<void> PodTable::FindUnknown() {
+  ASSIGN_OR_RETURN(const auto containers, services_.runtime.ListContainers());
+  ASSIGN_OR_RETURN(const auto sandboxes, services_.runtime.ListSandboxes());
+  for (const ObservedContainer& c : containers) unknown_.insert(c.pod_uid);
+  for (const ObservedSandbox& s : sandboxes) unknown_.insert(s.uid);
+  for (const ObservedSandbox& s : sandboxes) {
+    if (!s.owner.empty()) unknown_.erase(s.uid);
+  }
+  std::erase_if(unknown_, [this](const PodUid& uid) { return entries_.contains(uid); });
+  return {};
+}
+
+void PodTable::TakeNews() {
+  const std::lock_guard lock(mutex_);
+  if (!begun_) return;
+  std::set<PodOrigin> complete;  // before the news are taken, so that they have all of these
+  for (const PodOrigin origin : {PodOrigin::kFile, PodOrigin::kHttp, PodOrigin::kApi}) {
+    if (registry_.IsComplete(origin)) complete.insert(origin);
+  }
+  for (PodNews& news : registry_.Take()) {
+    std::erase_if(waiting_, [&](const WantedPod& w) { return UidOf(w) == news.uid; });
+    if (news.wanted) {
+      Want(std::move(*news.wanted));
+    } else if (const auto it = entries_.find(news.uid); it != entries_.end()) {
+      EndPod(news.uid, it->second, std::nullopt);
+    }
+  }
+  BeginWaiting();
+  if (complete == complete_) return;
+  complete_ = std::move(complete);
+  NoteComplete();
+}
+
+void PodTable::Want(WantedPod wanted) {
+  const PodUid uid = UidOf(wanted);
+  const auto it = entries_.find(uid);
+  if (it == entries_.end()) {
+    waiting_.push_back(std::move(wanted));
+  } else {
+    WantAgain(uid, it->second, std::move(wanted));
+  }
+}
+
+// A new version of a pod that is there, or another pod of its UID, which waits for it to go.
+void PodTable::WantAgain(const PodUid& uid, Entry& entry, WantedPod wanted) {
+  if (wanted.deletion) return EndPod(uid, entry, wanted.deletion);
+  if (entry.wish.deletion_grace || entry.origin != wanted.origin) {
+    waiting_.push_back(std::move(wanted));
+    return EndPod(uid, entry, std::nullopt);
+  }
+  switch (ComparePods(*entry.wish.pod, *wanted.pod)) {
+    case PodChangeKind::kNone:
+      return;
+    case PodChangeKind::kInPlace:
+      entry.wish.pod = std::move(wanted.pod);
+      return PokeEntry(uid, entry);
+    case PodChangeKind::kReplaced:
+      waiting_.push_back(std::move(wanted));
+      return EndPod(uid, entry, std::nullopt);
+  }
+}
+
+// A grace period that is given can only shorten one that runs.
+void PodTable::EndPod(const PodUid& uid, Entry& entry, std::optional<std::chrono::seconds> grace) {
+  std::optional<std::chrono::seconds>& chosen = entry.wish.deletion_grace;
+  if (chosen && (!grace || *grace >= *chosen)) return;
+  if (!grace) {
+    const auto wish = wanted_grace_.find(uid);
+    grace = wish != wanted_grace_.end() ? wish->second : GracePeriod(*entry.wish.pod);
+  }
+  chosen = grace;
+  entry.worker->GiveUpPlace();
+  PokeEntry(uid, entry);
+}
+
+// What was taken over and its own origin does not want any more goes now, and once all have said
+// what they want, what is nobody's.
+void PodTable::NoteComplete() {
+  for (auto& [uid, entry] : entries_) {
+    if (complete_.contains(entry.origin) && registry_.Find(uid) == nullptr) {
+      EndPod(uid, entry, std::nullopt);
+    }
+  }
+  if (complete_.size() < 3) return;
+  for (const PodUid& uid : std::set(unknown_)) RemoveStranger(uid);
+}
+
+// In the order in which they came.
+void PodTable::BeginWaiting() {
+  std::erase_if(waiting_, [this](const WantedPod& wanted) {
+    if (!MayBegin(wanted)) return false;
+    const PodUid uid = UidOf(wanted);
+    PodMemory memory;
+    memory.origin = wanted.origin;
+    Entry& entry = Add(uid, wanted, std::move(memory));
+    entry.worker->EnsureAdmission();
+    entry.worker->ShowNew();  // its first turn may be a while away
+    PokeEntry(uid, entry);
+    return true;
+  });
+}
+
+// A name is free only when all of the former pod of that name is gone; a UID, when nothing runs
+// under it that no record explains.
+bool PodTable::MayBegin(const WantedPod& wanted) {
+  const PodUid uid = UidOf(wanted);
+  if (unknown_.contains(uid)) {
+    services_.view.AddEvents(
+        *wanted.pod, {EventNote{true, "FailedSync",
+                                "error determining status: the record of what ran cannot be read; "
+                                "it is removed, and the pod begins anew",
+                                "", false}});
+    RemoveStranger(uid);
+  }
+  return !entries_.contains(uid) && !names_.contains(FullName(*wanted.pod)) &&
+         !strangers_.contains(uid);
+}
+
+void PodTable::RemoveStranger(const PodUid& uid) {
+  unknown_.erase(uid);
+  strangers_.insert(uid);
+  PostNode([this, uid] {
+    TakeAway(uid);
+    const std::lock_guard lock(mutex_);
+    strangers_.erase(uid);
+    BeginWaiting();
+  });
+}
+
+void PodTable::TakeAway(const PodUid& uid) {
+  services_.log(
+      StrCat("pod ", uid.value, ": no record of it can be read, removing its containers"));
+  const auto report = [&](const Result<void>& result) {
+    if (!result) services_.log(StrCat(result.error().message(), ", ignoring"));
+  };
+  for (const ObservedContainer& c : services_.runtime.Observe(uid).containers) {
+    if (!c.exit) report(services_.runtime.Kill(c.id));
+  }
+  report(services_.runtime.RemoveSandbox(uid));
+  report(services_.network.Teardown(uid));
+}
+
+void PodTable::SetDeletionGrace(const PodUid& uid, std::optional<std::chrono::seconds> grace) {
+  const std::lock_guard lock(mutex_);
+  const auto it = entries_.find(uid);
+  if (it == entries_.end()) return;
+  if (it->second.wish.deletion_grace) {
+    if (grace) EndPod(uid, it->second, grace);
+  } else if (grace) {
+    wanted_grace_[uid] = *grace;
+  } else {
+    wanted_grace_.erase(uid);
+  }
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pod/operate/pod_job.h"
+
+#include <utility>
+
+#include "agent/pod/decide/spec_containers.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+OperationEnd Cancelled() {
+  OperationEnd end;
+  end.how = OperationEnd::How::kCancelled;
+  return end;
+}
+
+}  // namespace
+
+PodJob::PodJob(PodServices& services, PodJobInput input, const std::atomic<bool>& cancelled)
+    : services_(services),
+      input_(std::move(input)),
+      paths_(services.state.Paths(*input_.pod)),
+      cancelled_(cancelled) {}
+
+OperationEnd PodJob::Run() {
+  if (GivesUp()) return Cancelled();
+  switch (input_.action.kind) {
+    case Action::Kind::kEnsureVolumes:
+      return End(MakeVolumes());
+    case Action::Kind::kEnsureSandbox: {
+      auto ips = MakeSandbox();
+      if (gave_up_) return Cancelled();
+      if (!ips) return End(std::move(ips.error()).Wrap("Failed to create pod sandbox"));
+      OperationEnd end = End({});
+      end.pod_ips = std::move(*ips);
+      return end;
+    }
+    case Action::Kind::kStart:
+      return Start();
+    case Action::Kind::kSignal:
+      return End(Signal());
+    case Action::Kind::kKill:
+      return End(Kill());
+    case Action::Kind::kRemove:
+      return End(RemoveContainer());
+    case Action::Kind::kRemoveSandbox:
+      return End(RemovePodSandbox());
+    case Action::Kind::kCleanUp:
+      return End(CleanUp());
+  }
+  return Cancelled();
+}
+
+bool PodJob::GivesUp() {
+  gave_up_ = cancelled_;
+  return gave_up_;
+}
+
+OperationEnd PodJob::End(Result<void> result) {
+  OperationEnd end;
+  end.events = std::move(events_);
+  if (result) return end;
+  end.how = OperationEnd::How::kFailed;
+  end.error = result.error().message();
+  Log(StrCat(ToString(input_.action), ": ", end.error, ", trying again in 10 s"));
+  return end;
+}
+
+void PodJob::Log(const std::string& text) const {
+  services_.log(StrCat("pod ", PodLabel(*input_.pod), ": ", text));
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pod/operate/pod_operations.h"
+
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+namespace holdfast::agent {
+
+struct PodOperations::Shared {
+  struct UnderWay {
+    OperationFact fact;
+    LanePool::JobId job = 0;
+    std::shared_ptr<std::atomic<bool>> cancelled;
+  };
+
+  Shared(const Clock& c, std::function<void()> e) : clock(c), ended(std::move(e)) {}
+
+  const Clock& clock;
+  const std::function<void()> ended;
+  mutable std::mutex mutex;  // what follows
+  std::vector<UnderWay> under_way;
+  std::vector<OperationEnd> ends;
+
+  std::vector<UnderWay>::iterator Find(const Action& action) {
+    return std::ranges::find_if(under_way,
+                                [&](const UnderWay& one) { return one.fact.action == action; });
+  }
+
+  void NoteBegun(const Action& action) {
+    const std::lock_guard lock(mutex);
+    OperationFact& fact = Find(action)->fact;
+    fact.begun = true;
+    fact.since = clock.Boot();
+  }
+
+  void End(const Action& action, OperationEnd end) {
+    end.action = action;
+    end.wall = clock.Wall();
+    end.boot = clock.Boot();
+    {
+      const std::lock_guard lock(mutex);
+      under_way.erase(Find(action));
+      ends.push_back(std::move(end));
+    }
+    ended();
+  }
+};
+
+PodLane LaneOf(Action::Kind kind) {
+  switch (kind) {
+    case Action::Kind::kEnsureVolumes:
+      return PodLane::kVolumes;
+    case Action::Kind::kEnsureSandbox:
+      return PodLane::kSandbox;
+    case Action::Kind::kStart:
+      return PodLane::kStart;
+    case Action::Kind::kSignal:
+    case Action::Kind::kKill:
+      return PodLane::kStop;
+    case Action::Kind::kRemove:
+      return PodLane::kRemove;
+    case Action::Kind::kRemoveSandbox:
+      return PodLane::kRemoveSandbox;
+    case Action::Kind::kCleanUp:
+      return PodLane::kCleanUp;
+  }
+  return PodLane::kNode;
+}
+
+PodOperations::PodOperations(LanePool& pool, const Clock& clock, std::function<void()> ended)
+    : pool_(pool), shared_(std::make_shared<Shared>(clock, std::move(ended))) {}
+
+void PodOperations::Begin(const Action& action, Work work) {
+  const auto cancelled = std::make_shared<std::atomic<bool>>(false);
+  // Held until the job's number is known: it may end before Post returns.
+  const std::lock_guard lock(shared_->mutex);
+  Shared::UnderWay& one = shared_->under_way.emplace_back();
+  one.fact = {action, false, shared_->clock.Boot(), false};
+  one.cancelled = cancelled;
+  one.job = pool_.Post(static_cast<LanePool::Lane>(LaneOf(action.kind)),
+                       [shared = shared_, action, cancelled, work = std::move(work)] {
+                         shared->NoteBegun(action);
+                         shared->End(action, work(*cancelled));
+                       });
+}
+
+void PodOperations::Cancel(const Action& action) {
+  LanePool::JobId job = 0;
+  {
+    const std::lock_guard lock(shared_->mutex);
+    const auto one = shared_->Find(action);
+    if (one == shared_->under_way.end()) return;
+    *one->cancelled = true;
+    job = one->job;
+  }
+  if (!pool_.Cancel(job)) return;
+  OperationEnd end;
+  end.how = OperationEnd::How::kCancelled;
+  shared_->End(action, std::move(end));
+}
+
+bool PodOperations::GiveBack(const Action& action) {
+  const std::lock_guard lock(shared_->mutex);
+  const auto one = shared_->Find(action);
+  if (one == shared_->under_way.end()) return true;
+  one->fact.overdue = true;
+  return pool_.GiveBack(one->job);
+}
+
+PodOperations::State PodOperations::Take() {
+  State state;
+  const std::lock_guard lock(shared_->mutex);
+  for (const Shared::UnderWay& one : shared_->under_way) state.under_way.push_back(one.fact);
+  state.ended = std::exchange(shared_->ends, {});
+  return state;
+}
+
+}  // namespace holdfast::agent

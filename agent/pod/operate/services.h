@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// What turns and operations of all pods share.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "agent/pod/admit/node_admission.h"
+#include "agent/pod/spec/node_environment.h"
+#include "agent/pod/state/record.h"
+#include "holdfast/base/clock.h"
+#include "holdfast/interfaces/container_runtime.h"
+#include "holdfast/interfaces/image_store.h"
+#include "holdfast/interfaces/pod_network.h"
+#include "holdfast/model/instance.h"
+
+namespace holdfast::agent {
+
+class PodViewStore;
+
+// Borrowed; outlives all users. Each member is thread-safe.
+struct PodServices {
+  ContainerRuntime& runtime;
+  ImageStore& images;
+  PodNetwork& network;
+  PodStateStore& state;
+  PodViewStore& view;
+  const Clock& clock;
+  model::Instance instance;
+  std::chrono::seconds max_back_off{300};
+  std::function<std::shared_ptr<const NodeEnvironment>()> node;
+  std::function<void(const std::string&)> log;  // one line per failure
+  NodeAdmission* admission = nullptr;           // none: every pod is taken
+};
+
+}  // namespace holdfast::agent

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// PodJob: volumes, and the sandbox with its network and the files that depend on the addresses.
+#include <utility>
+
+#include "agent/pod/decide/spec_containers.h"
+#include "agent/pod/operate/pod_job.h"
+#include "agent/pod/spec/container_spec_builder.h"
+#include "agent/pod/spec/files.h"
+#include "agent/volume/pod_files.h"
+#include "agent/volume/volumes.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+
+namespace holdfast::agent {
+
+Result<void> PodJob::MakeVolumes() {
+  const int64_t allocatable = services_.node()->memory_allocatable_bytes;
+  RETURN_IF_ERROR(EnsureVolumes(*input_.pod, paths_, allocatable));
+  HOLDFAST_PAUSE_POINT("agent.pod.volumes_ready");
+  return {};
+}
+
+// 1. namespaces and cgroup; 2. links and addresses; 3. the files that depend on the addresses.
+Result<std::vector<std::string>> PodJob::MakeSandbox() {
+  RETURN_IF_ERROR(CheckRuntimeClass(*input_.pod));
+  const auto node = services_.node();
+  const model::SandboxSpec spec = BuildSandboxSpec(*input_.pod, *node);
+  RETURN_IF_ERROR(services_.runtime.EnsureSandbox(spec));
+  HOLDFAST_PAUSE_POINT("agent.pod.sandbox_made");
+  if (GivesUp()) return Conflict("not wanted any more");
+  ASSIGN_OR_RETURN(std::vector<std::string> ips, MakeNetwork(spec));
+  RETURN_IF_ERROR(WriteManagedFiles(ips));
+  ReserveMessages();
+  HOLDFAST_PAUSE_POINT("agent.pod.files_written");
+  return ips;
+}
+
+// Before any container of the pod can fill the room that they share. Ignored: the start tries again
+// and tells.
+void PodJob::ReserveMessages() {
+  for (const SpecContainer& c : ContainersOf(*input_.pod)) {
+    const auto attempt = input_.attempts.find(c.name());
+    if (attempt == input_.attempts.end() || c.spec->terminationmessagepath().empty()) continue;
+    (void)MakeTerminationLog(paths_.TerminationLog(c.name(), attempt->second));
+  }
+}
+
+Result<std::vector<std::string>> PodJob::MakeNetwork(const model::SandboxSpec& spec) {
+  if (spec.host_network) return std::vector<std::string>();
+  ASSIGN_OR_RETURN(const NsFd netns, services_.runtime.NetworkNamespace(spec.uid));
+  PodNetworkRequest request;
+  request.uid = spec.uid;
+  request.pod_namespace = spec.pod_namespace;
+  request.pod_name = spec.pod_name;
+  request.network_namespace = netns.get();
+  request.host_ports = HostPorts(*input_.pod);
+  ASSIGN_OR_RETURN(std::vector<std::string> ips, services_.network.Setup(request));
+  HOLDFAST_PAUSE_POINT("agent.pod.network_made");
+  return ips;
+}
+
+Result<void> PodJob::WriteManagedFiles(const std::vector<std::string>& pod_ips) {
+  const auto node = services_.node();
+  RETURN_IF_ERROR(EnsurePodFiles(paths_));
+  ASSIGN_OR_RETURN(DirFd dir, sys::OpenDir(paths_.Files()));
+  const ResolvConf resolv_conf = ResolvConfFile(*input_.pod, *node);
+  if (!resolv_conf.warning_reason.empty()) {
+    events_.push_back({true, resolv_conf.warning_reason, resolv_conf.warning_message, "", false});
+  }
+  const auto write = [&](const char* name, const std::string& text) {
+    return sys::WriteFileAtomicAt(dir.get(), name, text, 0644, false);
+  };
+  RETURN_IF_ERROR(write("resolv.conf", resolv_conf.text));
+  RETURN_IF_ERROR(write("hostname", PodHostname(*input_.pod, *node) + "\n"));
+  // The last: where it is, all are.
+  return write("etc-hosts", HostsFile(*input_.pod, *node, pod_ips));
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// PodJob: starting a container.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "agent/pod/decide/spec_containers.h"
+#include "agent/pod/operate/pod_job.h"
+#include "agent/pod/spec/container_spec_builder.h"
+#include "agent/volume/image_volumes.h"
+#include "agent/volume/pod_files.h"
+#include "agent/volume/volumes.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/shared_tree.h"
+
+namespace holdfast::agent {
+namespace {
+
+std::unexpected<StartFailure> CreateFailure(Error error) {
+  return std::unexpected(StartFailure{StartFailure::Phase::kCreate, std::move(error)});
+}
+
+}  // namespace
+
+OperationEnd PodJob::Start() {
+  auto started = PrepareAndStart();
+  HOLDFAST_PAUSE_POINT("agent.pod.started");
+  OperationEnd end;
+  end.events = std::move(events_);
+  if (started) {
+    end.started = std::move(*started);
+    LinkLog(services_, paths_, input_.action.container, input_.action.attempt, end.started->id);
+    if (input_.action.attempt >= 2) ForgetOldAttempt(input_.action.attempt - 2);
+  } else if (gave_up_) {
+    end.how = OperationEnd::How::kCancelled;
+  } else {
+    Log(StrCat("start ", input_.action.container, ": ", started.error().error.message()));
+    end.how = OperationEnd::How::kFailed;
+    end.start_failure = std::move(started.error());
+  }
+  return end;
+}
+
+const corev1::Container* PodJob::FindContainer() const {
+  for (const SpecContainer& c : ContainersOf(*input_.pod)) {
+    if (c.name() == input_.action.container) return c.spec;
+  }
+  return nullptr;
+}
+
+std::expected<StartedContainer, StartFailure> PodJob::PrepareAndStart() {
+  const corev1::Container* container = FindContainer();
+  // By its id: what was decided and recorded, even if the name means another image by now.
+  auto image = services_.images.Get(input_.image_id);
+  if (!image) return CreateFailure(std::move(image.error()));
+  const auto node = services_.node();
+  ContainerBuild build{*input_.pod,
+                       *container,
+                       *image,
+                       *node,
+                       paths_,
+                       input_.pod_ips,
+                       VolumePaths(*input_.pod, paths_),
+                       NewContainerId(),
+                       input_.action.attempt};
+  auto image_volumes = MakeImageVolumes(*image);
+  if (!image_volumes) return CreateFailure(std::move(image_volumes.error()));
+  build.image_volumes = std::move(*image_volumes);
+  auto spec = BuildContainerSpec(build);
+  if (!spec) return std::unexpected(std::move(spec.error()));
+  if (auto ready = PrepareFiles(*spec, *container); !ready) {
+    return CreateFailure(std::move(ready.error()));
+  }
+  HOLDFAST_PAUSE_POINT("agent.pod.start_prepared");
+  if (GivesUp()) return CreateFailure(Conflict("not wanted any more"));
+  return services_.runtime.Start(*spec);
+}
+
+Result<std::map<std::string, std::string>> PodJob::MakeImageVolumes(const Image& image) {
+  std::map<std::string, std::string> places;
+  for (const ImageVolume& volume : ImageVolumes(image)) {
+    const std::string directory =
+        paths_.ImageVolume(input_.action.container, input_.action.attempt, places.size());
+    RETURN_IF_ERROR(EnsureImageVolume(directory, volume));
+    places[volume.path] = directory;
+  }
+  return places;
+}
+
+Result<void> PodJob::PrepareFiles(const model::ContainerSpec& spec,
+                                  const corev1::Container& container) {
+  RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, spec.root_fs.scratch, 0750));
+  RETURN_IF_ERROR(sys::MakeDirsBelow(paths_.LogRoot(), paths_.ContainerLogs(spec.name), 0755));
+  // Of a pod that an agent before this kind of files started, or of which somebody unmounted them.
+  if (!sys::ExistsAt(AT_FDCWD, paths_.Hosts())) {
+    RETURN_IF_ERROR(WriteManagedFiles(input_.pod_ips));
+  }
+  if (!container.terminationmessagepath().empty()) {
+    RETURN_IF_ERROR(MakeTerminationLog(paths_.TerminationLog(spec.name, spec.attempt)));
+  }
+  for (const model::MountSpec& mount : spec.mounts) {
+    if (mount.sub_path.empty()) continue;
+    RETURN_IF_ERROR(WithContext(EnsureSubPath(mount.source, mount.sub_path),
+                                StrCat("failed to prepare subPath for volumeMount of container \"",
+                                       container.name(), "\"")));
+  }
+  return {};
+}
+
+// The log of the attempt before stays for `logs --previous`; older ones go.
+void PodJob::ForgetOldAttempt(uint32_t attempt) {
+  const std::string& container = input_.action.container;
+  const std::string leaf = PodPaths::LogFileName(attempt);
+  const auto dir = sys::OpenDirBelow(paths_.LogRoot(), paths_.ContainerLogs(container));
+  if (!dir && dir.error().code() != Code::kNotFound) {
+    services_.log(StrCat("forget old log: ", dir.error().message(), ", ignoring"));
+  }
+  if (!dir) return;
+  const auto names = sys::ListDirAt(dir->get(), ".");
+  if (!names) return;  // gone already
+  for (const std::string& name : *names) {
+    // The file itself and its rotated parts "0.log.<time>[.gz]".
+    if (name != leaf && !name.starts_with(leaf + ".")) continue;
+    if (auto removed = sys::RemoveFileAt(dir->get(), name); !removed) {
+      services_.log(StrCat(removed.error().message(), ", ignoring"));
+    }
+  }
+  if (input_.before_last.empty()) return;
+  if (auto removed = sys::RemoveFileAt(AT_FDCWD, paths_.LogLink(container, input_.before_last));
+      !removed) {
+    services_.log(StrCat(removed.error().message(), ", ignoring"));
+  }
+}
+
+void LinkLog(const PodServices& services, const PodPaths& paths, const std::string& container,
+             uint32_t attempt, const ContainerId& id) {
+  const std::string link = paths.LogLink(container, id);
+  const auto made = sys::MakeDirs(AT_FDCWD, services.instance.container_log_dir, 0755);
+  if (!made) return services.log(StrCat("link ", link, ": ", made.error().message(), ", ignoring"));
+  if (::symlinkat(paths.LogFile(container, attempt).c_str(), AT_FDCWD, link.c_str()) != 0 &&
+      errno != EEXIST) {
+    services.log(StrCat("link ", link, ": ", ::strerrordesc_np(errno), ", ignoring"));
+  }
+}
+
+}  // namespace holdfast::agent

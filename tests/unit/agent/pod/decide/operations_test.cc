@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations as facts: what begins beside what is under way, what is cancelled, what ends mean.
+#include "tests/unit/agent/pod/decide/pod_world.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr char kTwo[] =
+    "containers { name: \"a\" image: \"x\" } containers { name: \"b\" image: \"x\" }";
+
+Actions Texts(const std::vector<Action>& actions) {
+  Actions out;
+  for (const Action& action : actions) out.push_back(ToString(action));
+  return out;
+}
+
+class OperationsTest : public ::testing::Test {
+ protected:
+  // What the last decision begins is under way from now on.
+  Actions Begin() {
+    world.Look();
+    for (const Action& action : world.last.begin) {
+      world.under_way.push_back({action, true, world.boot, false});
+    }
+    return Texts(world.last.begin);
+  }
+  OperationEnd Take(const std::string& text, OperationEnd::How how) {
+    const auto it = std::ranges::find_if(
+        world.under_way, [&](const OperationFact& o) { return ToString(o.action) == text; });
+    EXPECT_NE(it, world.under_way.end()) << text;
+    OperationEnd end;
+    end.action = it->action;
+    end.how = how;
+    end.wall = world.wall;
+    end.boot = world.boot;
+    world.under_way.erase(it);
+    return end;
+  }
+  void Done(const std::string& text) {
+    OperationEnd end = Take(text, OperationEnd::How::kDone);
+    if (end.action.kind == Action::Kind::kEnsureVolumes) world.volumes_ready = true;
+    if (end.action.kind == Action::Kind::kEnsureSandbox) {
+      world.sandbox_ready = world.sandbox_exists = true;
+      end.pod_ips = {"10.88.0.2"};
+    }
+    if (end.action.kind == Action::Kind::kStart) {
+      end.started = StartedContainer{};
+      end.started->id = ContainerId(StrCat(end.action.container, "-", end.action.attempt));
+      end.started->started_at = world.wall;
+      end.started->user.uid = 7;
+      Shows(end.action);
+    }
+    world.ended.push_back(std::move(end));
+  }
+  // The runtime shows the container.
+  void Shows(const Action& start) {
+    ContainerFact fact;
+    fact.observed.id = ContainerId(StrCat(start.container, "-", start.attempt));
+    fact.observed.name = start.container;
+    fact.observed.attempt = start.attempt;
+    fact.observed.started_at = world.wall;
+    for (const ContainerFact& known : world.containers) {
+      if (known.observed.id == fact.observed.id) return;
+    }
+    world.containers.push_back(fact);
+  }
+  void Failed(const std::string& text, const std::string& why) {
+    OperationEnd end = Take(text, OperationEnd::How::kFailed);
+    end.error = why;
+    if (end.action.kind == Action::Kind::kStart) {
+      end.start_failure = StartFailure{StartFailure::Phase::kCreate, Internal(why)};
+    }
+    world.ended.push_back(std::move(end));
+  }
+  void Cancelled(const std::string& text) {
+    world.ended.push_back(Take(text, OperationEnd::How::kCancelled));
+  }
+  void RunAll() {
+    Begin();
+    Done("ensure volumes");
+    Done("ensure sandbox");
+    Begin();
+    Done("start a#0");
+    Begin();
+    Done("start b#0");
+    Begin();
+    ASSERT_EQ(world.last.status.phase(), "Running");
+  }
+
+  PodWorld world{kTwo};
+};
+
+TEST_F(OperationsTest, VolumesAndSandboxGoSideBySideAndStartsWaitForBoth) {
+  EXPECT_EQ(Begin(), (Actions{"ensure volumes", "ensure sandbox"}));
+  EXPECT_EQ(Begin(), Actions{}) << "what is under way is not begun again";
+  Done("ensure sandbox");
+  EXPECT_EQ(Begin(), Actions{}) << "the volumes are not there";
+  EXPECT_EQ(world.last.status.podip(), "10.88.0.2");
+  Done("ensure volumes");
+  EXPECT_EQ(Begin(), (Actions{"start a#0"})) << "one after the other";
+  Done("start a#0");
+  EXPECT_EQ(Begin(), (Actions{"start b#0"}));
+  EXPECT_EQ(world.State("a"), "running");
+  Done("start b#0");
+  EXPECT_EQ(Begin(), Actions{});
+  EXPECT_EQ(world.last.status.phase(), "Running");
+  EXPECT_EQ(world.Status("a").user().linux().uid(), 7);
+}
+
+TEST_F(OperationsTest, AStartThatFailsHoldsUpNoOther) {
+  Begin();
+  Done("ensure volumes");
+  Done("ensure sandbox");
+  Begin();
+  Failed("start a#0", "no such file");
+  EXPECT_EQ(Begin(), (Actions{"start b#0"}));
+  EXPECT_EQ(world.State("a"), "waiting CreateContainerError");
+  world.Pass(std::chrono::seconds(10));
+  Done("start b#0");
+  EXPECT_EQ(Begin(), (Actions{"start a#0"}));
+}
+
+TEST_F(OperationsTest, TheRuntimeMayShowAStartBeforeItsEndAndItsExitToo) {
+  Begin();
+  Done("ensure volumes");
+  Done("ensure sandbox");
+  Begin();
+  const Action start = world.last.begin.at(0);
+  Shows(start);
+  EXPECT_EQ(Begin(), Actions{});
+  EXPECT_EQ(world.State("a"), "running");
+  Done("start a#0");
+  world.Look();
+  EXPECT_EQ(world.Status("a").user().linux().uid(), 7) << "the end adds what only it knows";
+
+  PodWorld fresh(kTwo);
+  std::swap(world, fresh);
+  Begin();
+  Done("ensure volumes");
+  Done("ensure sandbox");
+  Begin();
+  Shows(start);
+  world.Exit("a", 3);
+  world.Look();
+  EXPECT_EQ(world.Status("a").laststate().terminated().exitcode() +
+                world.Status("a").state().terminated().exitcode(),
+            3);
+  const auto memory = world.memory.containers["a"].last;
+  Done("start a#0");
+  world.Look();
+  EXPECT_FALSE(world.memory.containers["a"].current) << "it is not brought back by a late end";
+  EXPECT_EQ(world.memory.containers["a"].last, memory);
+}
+
+TEST_F(OperationsTest, AStartUnderWayKeepsTheImageThatWasDecided) {
+  Begin();
+  Done("ensure volumes");
+  Done("ensure sandbox");
+  Begin();
+  world.images["x"].id = "sha256:2";  // the name means another image by now
+  EXPECT_EQ(Begin(), Actions{});
+  EXPECT_EQ(world.Status("a").imageid(), "sha256:1");
+}
+
+TEST_F(OperationsTest, ADeletionCancelsWhatSetsUpAndWaitsForWhatCannotBe) {
+  Begin();
+  Done("ensure volumes");
+  Done("ensure sandbox");
+  Begin();
+  world.deletion_grace = std::chrono::seconds(5);
+  EXPECT_EQ(Begin(), Actions{}) << "its outcome decides what there is to stop";
+  EXPECT_EQ(Texts(world.last.cancel), (Actions{"start a#0"}));
+  EXPECT_EQ(world.last.status.phase(), "Pending") << "not terminal while something may run";
+  // It ran all the same: it is stopped.
+  Done("start a#0");
+  EXPECT_EQ(Begin(), (Actions{"signal a 15"}));
+  Done("signal a 15");
+  world.Exit("a", 0);
+  EXPECT_EQ(Begin(), (Actions{"remove a#0"}));
+  world.containers.clear();
+  Done("remove a#0");
+  EXPECT_EQ(Begin(), (Actions{"remove sandbox"}));
+  world.sandbox_exists = world.sandbox_ready = false;
+  Done("remove sandbox");
+  EXPECT_EQ(Begin(), (Actions{"clean up"}));
+}
+
+TEST_F(OperationsTest, ACancelledStartLeavesNoTrace) {
+  Begin();
+  Done("ensure volumes");
+  Done("ensure sandbox");
+  Begin();
+  world.deletion_grace = std::chrono::seconds(5);
+  Begin();
+  Cancelled("start a#0");
+  EXPECT_EQ(Begin(), (Actions{"remove sandbox"}));
+  EXPECT_EQ(world.memory.containers["a"].attempts, 0u);
+  EXPECT_EQ(world.last.status.phase(), "Failed");
+}
+
+TEST_F(OperationsTest, VolumesThatHangHoldUpTheCleanUpOnly) {
+  Begin();
+  Done("ensure sandbox");
+  world.deletion_grace = std::chrono::seconds(5);
+  EXPECT_EQ(Begin(), (Actions{"remove sandbox"})) << "its addresses are free for others";
+  world.sandbox_exists = world.sandbox_ready = false;
+  Done("remove sandbox");
+  EXPECT_EQ(Begin(), Actions{});
+  Done("ensure volumes");
+  EXPECT_EQ(Begin(), (Actions{"clean up"}));
+}
+
+TEST_F(OperationsTest, ASignalThatHangsDoesNotHoldUpTheKill) {
+  RunAll();
+  world.deletion_grace = std::chrono::seconds(5);
+  EXPECT_EQ(Begin(), (Actions{"signal a 15", "signal b 15"}));
+  Done("signal b 15");
+  world.Pass(std::chrono::seconds(5));
+  EXPECT_EQ(Begin(), (Actions{"kill b"}));
+  world.Exit("b", 137, 9);
+  Done("kill b");
+  EXPECT_EQ(Begin(), (Actions{"remove b#0"}));
+  world.Pass(std::chrono::seconds(2));  // what every container gets, counted from its end
+  EXPECT_EQ(Begin(), (Actions{"kill a"}));
+}
+
+TEST_F(OperationsTest, RemovingAnOldRunHoldsUpNoRestart) {
+  RunAll();
+  world.Exit("a", 1);
+  EXPECT_EQ(Begin(), (Actions{"remove a#0", "start a#1"}));
+}
+
+TEST_F(OperationsTest, WhatFailedIsTriedAgainAfterTenSecondsAndWhatWasNotEnoughAfterOne) {
+  RunAll();
+  world.deletion_grace = std::chrono::seconds(5);
+  Begin();
+  Failed("signal a 15", "no such process");
+  EXPECT_EQ(Begin(), Actions{});
+  EXPECT_EQ(world.events.back(), "FailedKillPod: error killing pod: signal a 15: no such process");
+  ASSERT_TRUE(world.last.wake_at);
+  world.Pass(std::chrono::seconds(10));
+  EXPECT_EQ(Begin().at(0), "signal a 15");
+
+  // Of a container that is not ours: nothing in its memory spaces the kills.
+  PodWorld other(kTwo);
+  std::swap(world, other);
+  RunAll();
+  ContainerFact foreign = world.containers.at(0);
+  foreign.observed.id = ContainerId("a-older");
+  world.containers.insert(world.containers.begin(), foreign);
+  EXPECT_EQ(Begin(), (Actions{"kill a"}));
+  Done("kill a");
+  EXPECT_EQ(Begin(), Actions{}) << "not at once again";
+  world.Pass(std::chrono::seconds(1));
+  EXPECT_EQ(Begin(), (Actions{"kill a"}));
+}
+
+TEST_F(OperationsTest, WhatTakesTooLongIsToldOnce) {
+  Begin();
+  world.Pass(std::chrono::seconds(122));
+  world.Look();
+  EXPECT_TRUE(world.last.overdue.empty());
+  world.Pass(std::chrono::seconds(1));
+  world.Look();
+  EXPECT_EQ(Texts(world.last.overdue), (Actions{"ensure volumes", "ensure sandbox"}));
+  EXPECT_EQ(world.last.events.at(0).reason, "FailedSync");
+  for (OperationFact& o : world.under_way) o.overdue = true;
+  world.Look();
+  EXPECT_TRUE(world.last.overdue.empty());
+  EXPECT_TRUE(world.last.events.empty());
+}
+
+TEST_F(OperationsTest, FailedVolumesAreToldAndTheSandboxGoesOn) {
+  Begin();
+  Failed("ensure volumes", "no such host path");
+  world.Look();
+  EXPECT_EQ(world.events.back(), "FailedMount: no such host path");
+  EXPECT_EQ(Texts(world.last.begin), Actions{});
+  Done("ensure sandbox");
+  EXPECT_EQ(Begin(), Actions{}) << "the failure is waited out";
+  world.Pass(std::chrono::seconds(10));
+  EXPECT_EQ(Begin(), (Actions{"ensure volumes"}));
+}
+
+TEST_F(OperationsTest, AnotherImageOfTheSamePodRestartsItsContainer) {
+  RunAll();
+  const auto before = world.memory.containers["b"];
+  world.pod.mutable_spec()->mutable_containers(0)->set_image("y");
+  world.images["y"] = {ImageFact::State::kPresent, "sha256:9", "docker.io/y:1", "", ""};
+  EXPECT_EQ(Begin(), (Actions{"signal a 15"}));
+  EXPECT_EQ(world.events.back(), "Killing: Container a definition changed, will be restarted");
+  Done("signal a 15");
+  world.Pass(std::chrono::seconds(30));
+  EXPECT_EQ(Begin(), (Actions{"kill a"})) << "after the pod's grace period";
+  world.Exit("a", 137, 9);
+  Done("kill a");
+  EXPECT_EQ(Begin(), (Actions{"remove a#0", "start a#1"}));
+  EXPECT_EQ(world.Status("a").imageid(), "sha256:9");
+  EXPECT_EQ(world.memory.containers["b"].current, before.current);
+}
+
+}  // namespace
+}  // namespace holdfast::agent
