@@ -639,15 +639,25 @@ INSTANTIATE_TEST_SUITE_P(Steps, HangTest,
                                            FakeRuntime::Step::kRemove,
                                            FakeRuntime::Step::kRemoveSandbox));
 
+// A start that waits for its turn while an import gives the image's name to another one.
 TEST_F(PodTableTest, TheImageThatWasDecidedIsTheOneThatStarts) {
-  runtime_.Hang(FakeRuntime::Step::kSandbox, PodUid("u1"));
-  source_.Set({MakePod("u1")});
+  options_.workers = 1;
+  Boot();
+  runtime_.Hang(FakeRuntime::Step::kStart, PodUid("other"));
+  source_.Set({MakePod("other", "other")});
   ASSERT_TRUE(Eventually([&] { return runtime_.Hangs(); }));
-  images_.Move("busybox:1", "sha256:2");  // an import, while the pod is being made
+  source_.Set({MakePod("other", "other"), MakePod("u1")});
+  ASSERT_TRUE(Eventually([&] {
+    const PodPtr pod = node_->view.FindPod("default", "web");
+    return pod && !pod->status().podip().empty() && runtime_.Quiet(std::chrono::milliseconds(200));
+  }));
+  images_.Move("busybox:1", "sha256:2");
+  node_->table.ImagesChanged();
   runtime_.Release();
   ASSERT_TRUE(PhaseBecomes("Running"));
-  EXPECT_EQ("/layers/" + node_->view.ListPods()[0]->status().containerstatuses(0).imageid(),
-            runtime_.starts[0].root_fs.layers.at(0));
+  const PodPtr pod = node_->view.FindPod("default", "web");
+  EXPECT_EQ("/layers/" + pod->status().containerstatuses(0).imageid(),
+            runtime_.starts.back().root_fs.layers.at(0));
 }
 
 TEST_F(PodTableTest, ANewVersionOfAPodIsTakenOverWhileItRuns) {
