@@ -183,10 +183,9 @@ class DeletingTest : public HoldctlTest {
       return EditedObject{kind, ns, name, name + ".yaml", EditOutcome::kDeleted};
     };
     dependencies.set_deletion_grace = [this](const PodUid& uid,
-                                             std::chrono::seconds grace) -> Result<void> {
+                                             std::optional<std::chrono::seconds> grace) {
       const std::lock_guard lock(mutex_);
-      asked_.insert(uid.value + " in " + std::to_string(grace.count()) + "s");
-      return {};
+      if (grace) asked_.insert(uid.value + " in " + std::to_string(grace->count()) + "s");
     };
     dependencies.apply = [this](const std::string&, const std::string&, bool,
                                 const std::string& ns) -> Result<std::vector<EditedObject>> {
