@@ -796,7 +796,7 @@ TEST_F(PodTableTest, APodGoesOnlyWhenItsOwnOriginDoesNotWantIt) {
     ASSERT_TRUE(state.SaveRecord(MakePod(uid, uid), EncodeRecord(memory)));
   }
   source_.Set({});
-  Node node(instance_, runtime_, images_, network_, source_, clock_, options_,
+  Node node(instance_, runtime_, images_, network_, source_, clock_, options_, Offer(),
             {PodOrigin::kFile, PodOrigin::kApi});
   EXPECT_TRUE(Eventually([&] { return node.Phase("file") == "gone"; }));
   EXPECT_TRUE(Eventually([&] { return node.Phase("api") == "Running"; }));
