@@ -111,7 +111,7 @@ TEST(ServiceHealthTest, AnswersForLocalEndpointsUntilTheServiceGoes) {
   ASSERT_TRUE(Eventually([&] { return Get(port).empty(); }));
 }
 
-TEST(HealthServerTest, AnAddressInUseIsToldOnceAndTriedAgain) {
+TEST(HealthServerListenTest, AnAddressInUseIsToldOnceAndTriedAgain) {
   const uint16_t port = FreePort();
   UniqueFd other(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address{};

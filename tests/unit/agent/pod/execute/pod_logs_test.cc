@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "agent/pod/execute/pod_worker.h"
+#include "tests/support/own_mounts.h"
 #include "tests/support/text_file.h"
 #include "tests/unit/agent/pod/execute/fakes.h"
 
@@ -42,7 +43,6 @@ corev1::Pod MakePod() {
   pod.mutable_metadata()->set_namespace_("default");
   pod.mutable_spec()->set_restartpolicy("Always");
   pod.mutable_spec()->set_dnspolicy("Default");
-  pod.mutable_spec()->set_hostusers(false);  // with the store below: nothing is mounted for it
   corev1::Container* c = pod.mutable_spec()->add_containers();
   c->set_name("app");
   c->set_image("busybox:1");
@@ -58,6 +58,7 @@ class PodLogsTest : public ::testing::Test {
     top_ = ::mkdtemp(pattern);
     instance_.root_dir = top_ + "/root";
     instance_.run_dir = top_ + "/run";
+    fs::create_directories(instance_.PodFilesDir());
     instance_.pod_log_dir = top_ + "/log/pods";
     instance_.container_log_dir = top_ + "/log/containers";
     canary_ = top_ + "/canary";
@@ -83,6 +84,7 @@ class PodLogsTest : public ::testing::Test {
   }
   void TearDown() override {
     pool_->Stop();
+    test::UnmountEntries(instance_.PodFilesDir());
     fs::remove_all(top_);
   }
 

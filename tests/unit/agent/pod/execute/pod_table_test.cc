@@ -16,6 +16,7 @@
 #include "agent/source/file_pods.h"
 #include "holdfast/base/strings.h"
 #include "tests/support/eventually.h"
+#include "tests/support/own_mounts.h"
 #include "tests/unit/agent/pod/execute/fakes.h"
 
 namespace holdfast::agent {
@@ -33,7 +34,6 @@ corev1::Pod MakePod(const std::string& uid, const std::string& name = "web") {
   pod.mutable_spec()->set_restartpolicy("Always");
   pod.mutable_spec()->set_dnspolicy("Default");
   pod.mutable_spec()->set_terminationgraceperiodseconds(30);
-  pod.mutable_spec()->set_hostusers(false);  // with the store below: nothing is mounted for it
   corev1::Container* c = pod.mutable_spec()->add_containers();
   c->set_name("app");
   c->set_image("busybox:1");
@@ -126,12 +126,18 @@ class SlowableClock : public Clock {
   SystemClock real_;
 };
 
+// The files of pods are mounts.
+const bool kOwnMounts = test::EnterOwnMountNamespace();
+
 class PodTableTest : public ::testing::Test {
  protected:
   void SetUp() override {
     char pattern[] = "/tmp/holdfast-pod-table-XXXXXX";
     top_ = ::mkdtemp(pattern);
+    ASSERT_TRUE(kOwnMounts) << "kernel lacks unprivileged mount namespaces";
     instance_.root_dir = top_ + "/root";
+    instance_.run_dir = top_ + "/run";
+    std::filesystem::create_directories(instance_.PodFilesDir());
     instance_.pod_log_dir = top_ + "/log/pods";
     instance_.container_log_dir = top_ + "/log/containers";
     images_.Add("busybox:1");
@@ -139,6 +145,7 @@ class PodTableTest : public ::testing::Test {
   }
   void TearDown() override {
     node_.reset();
+    test::UnmountEntries(instance_.PodFilesDir());
     std::filesystem::remove_all(top_);
   }
   void Boot() {
@@ -172,7 +179,7 @@ TEST_F(PodTableTest, RunsAPodAndTakesItAwayWithoutATrace) {
   ASSERT_TRUE(PhaseBecomes("Running"));
   ASSERT_TRUE(Eventually([&] { return EventReasons().size() == 3; }));
   EXPECT_EQ(EventReasons(), (std::vector<std::string>{"Pulled", "Created", "Started"}));
-  EXPECT_TRUE(std::filesystem::exists(instance_.PodsDir() + "/u1/files/etc-hosts"));
+  EXPECT_TRUE(std::filesystem::exists(instance_.PodFilesDir() + "/u1/etc-hosts"));
   source_.Set({});
   ASSERT_TRUE(PhaseBecomes("gone"));
   EXPECT_EQ(runtime_.signals, std::vector<int>{SIGTERM});
@@ -386,7 +393,7 @@ TEST_F(PodTableTest, ASandboxThatWasCutShortIsFinished) {
   Boot();
   source_.Set({MakePod("u1")});
   ASSERT_TRUE(PhaseBecomes("Running"));
-  EXPECT_TRUE(std::filesystem::exists(instance_.PodsDir() + "/u1/files/etc-hosts"));
+  EXPECT_TRUE(std::filesystem::exists(instance_.PodFilesDir() + "/u1/etc-hosts"));
   EXPECT_EQ(node_->view.ListPods()[0]->status().podip(), "10.88.0.2");
 }
 
