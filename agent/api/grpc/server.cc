@@ -8,17 +8,21 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_posix.h>
 #include <malloc.h>
+#include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <map>
 #include <mutex>
 #include <utility>
+#include <vector>
 
 #include "agent/api/grpc/acceptor.h"
 #include "agent/api/grpc/listen.h"
 #include "agent/api/grpc/roles.h"
 #include "agent/api/grpc/server_core.h"
 #include "agent/api/grpc/service.h"
+#include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/thread.h"
 
@@ -42,6 +46,8 @@ constexpr size_t kMemoryQuota = 128ull << 20;
 constexpr std::chrono::seconds kShutdownGrace{1};
 // What a gRPC server may start of its own: pollers, a timer, executors.
 constexpr size_t kGrpcThreads = 10;
+// And open: an epoll, a wake-up and pipes for each of its loops.
+constexpr size_t kGrpcDescriptors = 32;
 
 // One gRPC server for all callers with the same permissions: the permission belongs to the server
 // object, so nothing that a caller sends can change it.
@@ -56,6 +62,17 @@ Result<api::RoleTable> LoadRoles(const ApiOptions& options, const model::Instanc
   if (!text && text.error().code() == Code::kNotFound) text = std::string();
   if (!text) return std::move(text.error()).Wrap("read groups");
   return api::ReadRoleTable(*text, instance.api_group, ::geteuid());
+}
+
+// gRPC 1.51 goes on without a thread that it is refused, and hangs; without a descriptor for its
+// loop it aborts. So it is not begun before there is room.
+Result<void> TryWhatGrpcNeeds() {
+  std::vector<UniqueFd> room;
+  for (size_t i = 0; i < kGrpcDescriptors; ++i) {
+    room.emplace_back(::eventfd(0, EFD_CLOEXEC));
+    if (!room.back()) return Error::FromErrno(errno, StrCat("descriptor ", i, " for gRPC"));
+  }
+  return sys::TryThreads(kGrpcThreads);
 }
 
 }  // namespace
@@ -121,7 +138,7 @@ class ApiServer::Impl {
     const auto found = servers_.find(permitted);
     if (found != servers_.end()) return found->second.server.get();
     // Nor another server of it.
-    RETURN_IF_ERROR(sys::TryThreads(kGrpcThreads));
+    RETURN_IF_ERROR(TryWhatGrpcNeeds());
     ServedSet served;
     served.service = std::make_unique<NodeAgentService>(core_, permitted);
     grpc::ServerBuilder builder;
@@ -164,9 +181,7 @@ ApiServer::~ApiServer() = default;
 
 Result<std::unique_ptr<ApiServer>> ApiServer::Start(ApiDependencies dependencies,
                                                     ApiOptions options) {
-  // gRPC goes on without a thread that it is refused, and hangs: it is not begun before there is
-  // room.
-  RETURN_IF_ERROR(sys::TryThreads(kGrpcThreads));
+  RETURN_IF_ERROR(TryWhatGrpcNeeds());
   const model::Instance& instance = dependencies.instance;
   if (options.socket_path.empty()) options.socket_path = instance.ApiSocket();
   if (options.audit_path.empty()) options.audit_path = instance.AuditLog();
