@@ -21,7 +21,8 @@ namespace {
 constexpr size_t kMostVolumes = 64;  // each is a mount
 constexpr size_t kMostParts = 64;
 
-// "/var//data/" as its parts; nothing for "/", and for a path that is not absolute or goes up.
+// "/var//data/" as its parts; nothing for "/", for a path that is not absolute or goes up, and for
+// what is the kernel's: a container with a mount on /proc is not started.
 std::optional<std::vector<std::string>> PartsOf(const std::string& path) {
   if (!path.starts_with('/')) return std::nullopt;
   std::vector<std::string> parts;
@@ -33,6 +34,7 @@ std::optional<std::vector<std::string>> PartsOf(const std::string& path) {
     at = end + 1;
   }
   if (parts.empty() || parts.size() > kMostParts) return std::nullopt;
+  if (parts[0] == "proc" || parts[0] == "sys" || parts[0] == "dev") return std::nullopt;
   return parts;
 }
 
