@@ -59,7 +59,7 @@ long Handover::Number(const std::string& key) const {
 Result<void> Handover::Give(const std::string& key, int fd) {
   if (fd < 0) return {};
   UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, lowest_fd));
-  if (!copy) return Error::FromErrno(errno, StrCat("hand-over: duplicate ", key));
+  if (!copy) return Error::FromErrno(errno, StrCat("hand over ", key, ": duplicate a descriptor"));
   fds[key].push_back(std::move(copy));
   return {};
 }
