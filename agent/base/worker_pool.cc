@@ -5,7 +5,6 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -16,7 +15,6 @@ namespace holdfast::agent {
 namespace {
 
 constexpr std::chrono::seconds kIdle{20};
-constexpr size_t kMaxWrittenOff = 64;
 
 }  // namespace
 
@@ -26,23 +24,19 @@ struct WorkerPool::State : std::enable_shared_from_this<State> {
   // What follows is called with the mutex held.
   Result<void> Spawn();
   Result<void> SpawnIfNeeded();
-  void Add(JobId id, std::function<void()> job) { queue.emplace_back(id, std::move(job)); }
-  // Takes the first job that waits and runs it without the mutex. False: it was written off, and so
-  // is the thread.
-  bool RunNext(std::unique_lock<std::mutex>& lock);
+  // Takes the first job that waits and runs it without the mutex.
+  void RunNext(std::unique_lock<std::mutex>& lock);
   void Work();
 
   const WorkerPoolOptions options;
   std::mutex mutex;
   std::condition_variable changed;
   bool stopping = false;
-  size_t threads = 0;  // that count
-  size_t kept = 0;     // of them, so many stay although idle
+  size_t threads = 0;
+  size_t kept = 0;  // of them, so many stay although idle
   size_t idle = 0;
-  JobId next_id = 1;
-  std::deque<std::pair<JobId, std::function<void()>>> queue;
-  std::set<JobId> running;
-  std::set<JobId> written_off;
+  size_t running = 0;  // jobs
+  std::deque<std::function<void()>> queue;
 };
 
 WorkerPool::WorkerPool(WorkerPoolOptions options)
@@ -63,21 +57,18 @@ Result<void> WorkerPool::Start() {
   return state_->Spawn();
 }
 
-WorkerPool::JobId WorkerPool::Post(std::function<void()> job) {
-  JobId id = 0;
+void WorkerPool::Post(std::function<void()> job) {
   {
     const std::lock_guard lock(state_->mutex);
-    id = state_->next_id++;
     if (!state_->stopping) {
-      state_->Add(id, std::move(job));
+      state_->queue.push_back(std::move(job));
       // Refused, it waits for one of the threads that are there.
       (void)state_->SpawnIfNeeded();
       state_->changed.notify_one();
-      return id;
+      return;
     }
   }
   job();
-  return id;
 }
 
 Result<void> WorkerPool::TryPost(std::function<void()> job) {
@@ -85,14 +76,13 @@ Result<void> WorkerPool::TryPost(std::function<void()> job) {
   const std::lock_guard lock(state.mutex);
   const std::string& name = state.options.name;
   if (state.stopping) return Unavailable(StrCat(name, ": the agent is stopping"));
-  const size_t busy = state.running.size() - state.written_off.size() + state.queue.size();
+  const size_t busy = state.running + state.queue.size();
   if (busy >= state.options.threads && busy - state.options.threads >= state.options.queued) {
     return Error(Code::kResourceExhausted,
                  StrCat("too many ", name, ": ", state.options.threads, " are at work and ",
                         state.options.queued, " may wait; try again"));
   }
-  const JobId id = state.next_id++;
-  state.Add(id, std::move(job));
+  state.queue.push_back(std::move(job));
   auto spawned = state.SpawnIfNeeded();
   if (!spawned && (state.threads == 0 || state.options.queued == 0)) {
     state.queue.pop_back();
@@ -106,29 +96,10 @@ void WorkerPool::Finish() {
   std::unique_lock lock(state_->mutex);
   state_->stopping = true;
   state_->changed.notify_all();
-  while (!state_->queue.empty()) (void)state_->RunNext(lock);
+  while (!state_->queue.empty()) state_->RunNext(lock);
   state_->changed.wait(lock, [&] { return state_->threads == 0; });
 }
 
-std::function<bool()> WorkerPool::BusyCheck() const {
-  return [state = state_] {
-    const std::lock_guard lock(state->mutex);
-    return state->queue.size() > state->idle;
-  };
-}
-
-bool WorkerPool::WriteOff(JobId id) {
-  const std::lock_guard lock(state_->mutex);
-  if (!state_->running.contains(id) || state_->written_off.size() >= kMaxWrittenOff) return false;
-  if (!state_->written_off.insert(id).second) return true;
-  --state_->threads;
-  // Refused while no other thread is left, what waits is tried with the next job that is posted.
-  (void)state_->SpawnIfNeeded();
-  state_->changed.notify_all();
-  return true;
-}
-
-// Detached: one that was written off cannot be waited for.
 Result<void> WorkerPool::State::Spawn() {
   auto thread = sys::StartThread(options.name, [state = shared_from_this()] { state->Work(); });
   if (!thread) return std::move(thread.error());
@@ -142,16 +113,15 @@ Result<void> WorkerPool::State::SpawnIfNeeded() {
   return Spawn();
 }
 
-bool WorkerPool::State::RunNext(std::unique_lock<std::mutex>& lock) {
-  auto [id, job] = std::move(queue.front());
+void WorkerPool::State::RunNext(std::unique_lock<std::mutex>& lock) {
+  auto job = std::move(queue.front());
   queue.pop_front();
-  running.insert(id);
+  ++running;
   lock.unlock();
   job();
   job = nullptr;  // what it captured goes before the lock is taken
   lock.lock();
-  running.erase(id);
-  return written_off.erase(id) == 0;
+  --running;
 }
 
 void WorkerPool::State::Work() {
@@ -166,7 +136,7 @@ void WorkerPool::State::Work() {
     }
     --idle;
     if (queue.empty() && (stopping || threads > kept)) break;
-    if (!queue.empty() && !RunNext(lock)) return;  // the thread no longer counts
+    if (!queue.empty()) RunNext(lock);
   }
   --threads;
   changed.notify_all();

@@ -55,8 +55,8 @@ int ApplyOne(Session& session, const ManifestText& manifest, const std::string& 
   const grpc::Status status = session.stub().Apply(&context, request, &response);
   if (!status.ok()) return ReportApply(status);
   for (const v1::EditedObject& object : response.objects()) {
-    (void)Write(StrCat(LowerCase(object.kind()), "/", object.name(), " ",
-                       OutcomeWord(object.outcome()), DryRunWords(dry_run), "\n"));
+    Print(StrCat(LowerCase(object.kind()), "/", object.name(), " ", OutcomeWord(object.outcome()),
+                 DryRunWords(dry_run), "\n"));
   }
   return kOk;
 }

@@ -19,16 +19,15 @@ int RunCheck(bool repair, const GlobalOptions& global) {
     const grpc::Status status = session.stub().Check(&context, request, &response);
     if (!status.ok()) return Report(status);
     if (response.leftovers_size() == 0) {
-      (void)Write("Nothing is left over on this node.\n");  // told at the end
+      Print("Nothing is left over on this node.\n");
       return kOk;
     }
     Table table({"KIND", "OBJECT", "REASON"});
     for (const auto& leftover : response.leftovers()) {
       table.AddRow({leftover.kind(), leftover.object(), leftover.reason()});
     }
-    (void)Write(
-        StrCat(table.Render(true), response.leftovers_size(),
-               repair ? " removed.\n" : " left over. Remove them: holdctl check --repair\n"));
+    Print(StrCat(table.Render(true), response.leftovers_size(),
+                 repair ? " removed.\n" : " left over. Remove them: holdctl check --repair\n"));
     return repair ? kOk : kFailed;
   });
 }

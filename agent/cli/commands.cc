@@ -81,10 +81,10 @@ int Parse(CLI::App& app, Invocation& invocation, std::vector<std::string> words)
     invocation.global.namespace_given = app.count("--namespace") > 0;
     return invocation.action();
   } catch (const CLI::CallForHelp&) {
-    (void)Write(app.help());
+    Print(app.help());
     return kOk;
   } catch (const CLI::CallForVersion& version) {
-    (void)Write(StrCat(version.what(), "\n"));
+    Print(StrCat(version.what(), "\n"));
     return kOk;
   } catch (const CLI::ParseError& error) {
     return UsageError(app, error);
@@ -146,7 +146,7 @@ void AddHelp(CLI::App& app, Invocation& invocation) {
         path = StrCat(up->get_name(), path.empty() ? "" : " ", path);
       }
       // Not App::help(): that of an App whose command runs is the command's.
-      (void)Write(app.get_formatter()->make_help(named, path, CLI::AppFormatMode::Normal));
+      Print(app.get_formatter()->make_help(named, path, CLI::AppFormatMode::Normal));
       return kOk;
     };
   });

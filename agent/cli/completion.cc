@@ -65,9 +65,9 @@ complete -c holdctl -n "__fish_seen_subcommand_from apply delete" -s f -l filena
 )sh";
 // clang-format on
 
-int Print(const std::string& shell) {
-  if (shell == "zsh") (void)Write(kZshHead);
-  (void)Write(shell == "fish" ? kFish : kBash);  // told at the end
+int PrintScript(const std::string& shell) {
+  if (shell == "zsh") Print(kZshHead);
+  Print(shell == "fish" ? kFish : kBash);
   return kOk;
 }
 
@@ -81,7 +81,7 @@ void AddCompletion(CLI::App& app, Invocation& invocation) {
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   command->callback(
-      [shell, &invocation] { invocation.action = [shell] { return Print(*shell); }; });
+      [shell, &invocation] { invocation.action = [shell] { return PrintScript(*shell); }; });
 }
 
 }  // namespace holdfast::agent::cli

@@ -134,7 +134,7 @@ int RunDescribe(const DescribeOptions& options, const GlobalOptions& global) {
     for (const Object& object : found.objects) {
       const Described described = Describe(session, object);
       if (!described.status.ok()) return Report(described.status);
-      (void)Write(StrCat(std::exchange(first, false) ? "" : "\n\n", described.text));
+      Print(StrCat(std::exchange(first, false) ? "" : "\n\n", described.text));
     }
     return code;
   });

@@ -134,7 +134,7 @@ std::optional<v1::ExecResponse::Exit> PrintOutput(Stream& stream) {
   while (stream.Read(&response)) {
     switch (response.payload_case()) {
       case v1::ExecResponse::kStdout:
-        (void)Write(response.stdout());  // told at the end; the program goes on
+        Print(response.stdout());  // the program goes on whatever becomes of it
         break;
       case v1::ExecResponse::kStderr:
         PrintError(response.stderr());

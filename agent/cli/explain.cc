@@ -131,12 +131,12 @@ Result<kube::Node> Document(const Response& response) {
 
 int Show(const Output& output, const PodName& name, const Response& response) {
   if (output.IsTable()) {
-    (void)Write(Text(name, response));  // told at the end
+    Print(Text(name, response));
     return kOk;
   }
   const auto document = Document(response);
   if (!document) return Report(document.error());
-  (void)Write(PrintDocument(output, *document));
+  Print(PrintDocument(output, *document));
   return kOk;
 }
 

@@ -186,13 +186,13 @@ int ShowObjects(const Get& get) {
   }
   if (get.output.IsTable()) {
     if (all.empty() && code == kOk) ReportNothingFound(get.Namespace());
-    (void)Write(tables);  // told at the end
+    Print(tables);
     return code;
   }
   if (all.empty() && code != kOk) return code;
   const auto text = PrintObjects(get.output, all, get.Single(), !get.options.no_headers);
   if (!text) return Report(text.error());
-  (void)Write(*text);  // told at the end
+  Print(*text);
   return code;
 }
 
@@ -206,7 +206,7 @@ int ShowImages(const Get& get) {
   if (!get.output.IsTable()) {
     const auto text = PrintImages(get.output, images, false);
     if (!text) return Report(text.error());
-    (void)Write(*text);  // told at the end
+    Print(*text);
     return kOk;
   }
   if (images.empty()) {
@@ -218,7 +218,7 @@ int ShowImages(const Get& get) {
   for (const v1::Image& image : images) {
     for (Cells& row : ImageRows(image, style)) table.AddRow(std::move(row));
   }
-  (void)Write(table.Render(!get.options.no_headers));  // told at the end
+  Print(table.Render(!get.options.no_headers));
   return kOk;
 }
 
@@ -282,8 +282,7 @@ int Watch(const Get& get, grpc::ClientContext& context, Reader& reader, ObjectOf
   Change change;
   while (reader.Read(&change)) {
     if (watcher.Take(change.type(), object_of(change))) continue;
-    context.TryCancel();
-    (void)reader.Finish();
+    GiveUp(context, reader);
     return watcher.failure() ? Report(*watcher.failure()) : kOk;  // a failed write is told later
   }
   return Report(reader.Finish());

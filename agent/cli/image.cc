@@ -138,8 +138,7 @@ int RunImport(Session& session, const ImageOptions& options) {
     request.set_end(true);
     (void)writer->Write(request);
   } else if (sent.error().code() != Code::kUnavailable) {
-    context.TryCancel();
-    (void)writer->Finish();
+    GiveUp(context, *writer);
     return Report(sent.error());
   }
   (void)writer->WritesDone();
@@ -148,10 +147,9 @@ int RunImport(Session& session, const ImageOptions& options) {
   for (const v1::Image& image : response.images()) {
     const std::string size = HumanBytes(image.size_bytes());
     for (const std::string& name : image.repo_tags()) {
-      (void)Write(StrCat("image/", name, " imported (", size, ")\n"));  // told at the end
+      Print(StrCat("image/", name, " imported (", size, ")\n"));
     }
-    if (image.repo_tags().empty())
-      (void)Write(StrCat("image/", image.id(), " imported (", size, ")\n"));
+    if (image.repo_tags().empty()) Print(StrCat("image/", image.id(), " imported (", size, ")\n"));
   }
   return kOk;
 }
@@ -178,7 +176,7 @@ int RunList(Session& session, const ImageOptions& options, const Output& output)
     if (!printed) return Report(printed.error());
     text = std::move(*printed);
   }
-  (void)Write(text);  // told at the end
+  Print(text);
   return kOk;
 }
 
@@ -201,7 +199,7 @@ int RunInspect(Session& session, const ImageOptions& options, Output output) {
   if (images.empty()) return code;
   const auto text = PrintImages(output, images, options.references.size() == 1);
   if (!text) return Report(text.error());
-  (void)Write(*text);  // told at the end
+  Print(*text);
   return code;
 }
 
@@ -217,7 +215,7 @@ int RunRemove(Session& session, const ImageOptions& options) {
       code = Report(status);
       continue;
     }
-    (void)Write(StrCat("image \"", reference, "\" removed\n"));  // told at the end
+    Print(StrCat("image \"", reference, "\" removed\n"));
   }
   return code;
 }

@@ -141,8 +141,7 @@ int PrintLog(Session& session, const LogOptions& options, const Target& target, 
   bool line_start = true;
   while (reader->Read(&response)) {
     if (printer.Print(target, response, line_start)) continue;
-    context.TryCancel();
-    (void)reader->Finish();
+    GiveUp(context, *reader);
     return kFailed;
   }
   const grpc::Status status = reader->Finish();

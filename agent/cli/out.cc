@@ -33,6 +33,8 @@ bool Write(std::string_view text) {
   return g_first_failure == 0;
 }
 
+void Print(std::string_view text) { (void)Write(text); }
+
 int FinishOutput(int code) {
   const std::lock_guard lock(g_mutex);
   return g_first_failure == 0 ? code : Report(Error::FromErrno(g_first_failure, "write stdout"));

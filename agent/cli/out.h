@@ -11,6 +11,9 @@ namespace holdfast::agent::cli {
 // a command that would go on and on should end.
 bool Write(std::string_view text);
 
+// The same where nothing is to be decided: a failure is told by FinishOutput().
+void Print(std::string_view text);
+
 // At the end of the program: `code`; or, after a write that failed, kFailed and a message.
 int FinishOutput(int code);
 

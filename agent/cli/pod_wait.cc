@@ -60,7 +60,7 @@ int WaitUntil(Session& session, const PodName& name, std::chrono::nanoseconds ti
     if (!IsNamed(change.pod(), name)) continue;
     seen = true;
     if (!met(change.pod())) continue;
-    context.TryCancel();
+    GiveUp(context, *reader);
     return kOk;
   }
   const grpc::Status status = reader->Finish();
@@ -92,7 +92,7 @@ int WaitUntilGone(Session& session, const std::vector<core::Pod>& pods,
       pod->second = change.type() != v1::DELETED;
     }
     if (!listed || !all_gone()) continue;
-    context.TryCancel();
+    GiveUp(context, *reader);
     return kOk;
   }
   const grpc::Status status = reader->Finish();

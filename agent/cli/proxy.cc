@@ -12,8 +12,7 @@ int RunDump(const GlobalOptions& global) {
     const auto reader = session.stub().DumpProxy(&context, v1::DumpProxyRequest());
     for (v1::DumpProxyResponse part; reader->Read(&part);) {
       if (Write(part.data())) continue;
-      context.TryCancel();
-      (void)reader->Finish();
+      GiveUp(context, *reader);
       return kFailed;
     }
     const grpc::Status status = reader->Finish();

@@ -50,6 +50,13 @@ class Call : public grpc::ClientContext {
 // Gives the request up after so long; 0 is never.
 void SetDeadline(grpc::ClientContext& context, std::chrono::nanoseconds timeout);
 
+// Ends a stream of which no more is wanted.
+template <typename Stream>
+void GiveUp(grpc::ClientContext& context, Stream& stream) {
+  context.TryCancel();
+  (void)stream.Finish();  // it says no more than that it was cancelled
+}
+
 // "Error from server (NotFound): pods "x" not found", with a hint where one helps.
 std::string Explain(const grpc::Status& status);
 // Prints Explain() to stderr; returns kFailed.

@@ -41,7 +41,7 @@ int RunVersion(bool client_only, const std::string& form, const GlobalOptions& g
   const auto print = [&output](const v1::VersionResponse* server) {
     const std::string text =
         output->IsTable() ? VersionText(server) : PrintDocument(*output, VersionDocument(server));
-    (void)Write(text);  // told at the end
+    Print(text);
   };
   if (client_only) {
     print(nullptr);

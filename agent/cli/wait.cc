@@ -75,7 +75,7 @@ int WaitOne(Session& session, const PodName& name, const Goal& goal,
   } else {
     code = WaitUntil(session, name, timeout, goal.met);
   }
-  if (code == kOk) (void)Write(StrCat("pod/", name.name, " condition met\n"));  // told at the end
+  if (code == kOk) Print(StrCat("pod/", name.name, " condition met\n"));
   return code;
 }
 

@@ -63,16 +63,6 @@ bool SetScheduling(SchedulingAttributes attributes) {
   return ::syscall(SYS_sched_setattr, 0, &attributes, 0) == 0;
 }
 
-ExitStatus FromWaitStatus(int status) {
-  ExitStatus exit;
-  if (WIFSIGNALED(status)) {
-    exit.signal = WTERMSIG(status);
-  } else {
-    exit.code = WEXITSTATUS(status);
-  }
-  return exit;
-}
-
 Result<std::optional<ExitStatus>> WaitPidFd(int pidfd, int extra_flags) {
   siginfo_t info{};
   int rc = 0;
@@ -85,13 +75,7 @@ Result<std::optional<ExitStatus>> WaitPidFd(int pidfd, int extra_flags) {
     return Error::FromErrno(errno, "waitid");
   }
   if (info.si_pid == 0) return std::optional<ExitStatus>();
-  ExitStatus exit;
-  if (info.si_code == CLD_EXITED) {
-    exit.code = info.si_status;
-  } else {
-    exit.signal = info.si_status;
-  }
-  return std::optional(exit);
+  return std::optional(FromSignalInfo(info));
 }
 
 }  // namespace
@@ -128,6 +112,26 @@ Result<void> SendSignal(int pidfd, int signal) {
   return {};
 }
 
+ExitStatus FromWaitStatus(int status) {
+  ExitStatus exit;
+  if (WIFSIGNALED(status)) {
+    exit.signal = WTERMSIG(status);
+  } else {
+    exit.code = WEXITSTATUS(status);
+  }
+  return exit;
+}
+
+ExitStatus FromSignalInfo(const siginfo_t& info) {
+  ExitStatus exit;
+  if (info.si_code == CLD_EXITED) {
+    exit.code = info.si_status;
+  } else {
+    exit.signal = info.si_status;
+  }
+  return exit;
+}
+
 Result<std::optional<ExitStatus>> PeekExit(int pidfd) { return WaitPidFd(pidfd, WNOWAIT); }
 
 Result<std::optional<ExitStatus>> ReapExit(int pidfd) { return WaitPidFd(pidfd, 0); }
@@ -145,18 +149,23 @@ Result<std::optional<ExitStatus>> ExitFromPidFd(int pidfd) {
   return std::optional(FromWaitStatus(info.exit_code));
 }
 
-Result<uint64_t> StartTicks(int proc, pid_t pid) {
-  const std::string path = StrCat(pid, "/stat");
-  ASSIGN_OR_RETURN(const std::string stat, ReadFileAt(proc, path, 8192));
+Result<uint64_t> StatField(std::string_view stat, int number) {
   // The command may hold spaces and parentheses; fields are counted behind the last ")".
   size_t at = stat.rfind(')');
-  for (int field = 2; field < 22 && at != std::string::npos; ++field) at = stat.find(' ', at + 1);
-  uint64_t ticks = 0;
-  if (at == std::string::npos ||
-      std::from_chars(stat.data() + at + 1, stat.data() + stat.size(), ticks).ec != std::errc()) {
-    return Internal(StrCat("read ", path, ": unexpected form"));
+  for (int field = 2; field < number && at != std::string_view::npos; ++field) {
+    at = stat.find(' ', at + 1);
   }
-  return ticks;
+  uint64_t value = 0;
+  if (at == std::string_view::npos ||
+      std::from_chars(stat.data() + at + 1, stat.data() + stat.size(), value).ec != std::errc()) {
+    return Internal(StrCat("/proc/PID/stat: no number in field ", number));
+  }
+  return value;
+}
+
+Result<uint64_t> StartTicks(int proc, pid_t pid) {
+  ASSIGN_OR_RETURN(const std::string stat, ReadFileAt(proc, StrCat(pid, "/stat"), 8192));
+  return StatField(stat, 22);
 }
 
 void PreferShortSlices() {

@@ -138,8 +138,7 @@ const kube::FieldRules& PodFieldRules() {
       {"ResourceFieldSelector", "containerName resource divisor"},
       {"ResourceRequirements", "limits requests", kHonoured,
        "of cpu and memory; ephemeral-storage and huge pages are room on the node (`OutOf…`). A "
-       "limit "
-       "of huge pages, and resources that the node has not, are told: `FieldNotHonoured`"},
+       "limit of huge pages, and resources that the node has not, are told: `FieldNotHonoured`"},
       {"ResourceRequirements", "claims", kRefused, kClaims},
       {"ContainerResizePolicy", "resourceName restartPolicy"},
       {"ContainerRestartRule", "action exitCodes"},

@@ -2,10 +2,12 @@
 // Processes by descriptor: clone3, pidfds, exit statuses, namespaces. Thread-safe: no state.
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "holdfast/base/result.h"
 #include "holdfast/base/unique_fd.h"
@@ -33,6 +35,8 @@ struct ExitStatus {
   int ShellCode() const { return signal != 0 ? 128 + signal : code; }
   bool operator==(const ExitStatus&) const = default;
 };
+ExitStatus FromWaitStatus(int status);             // as wait(2) gives it
+ExitStatus FromSignalInfo(const siginfo_t& info);  // as waitid(2) gives it
 
 // Of a child of the caller; nullopt while it runs. kNotFound when it is not a child or was reaped.
 // Peek leaves the zombie, Reap takes it.
@@ -42,6 +46,8 @@ Result<std::optional<ExitStatus>> ReapExit(int pidfd);
 // its end is open. nullopt while it runs or is a zombie; kUnsupported on older kernels.
 Result<std::optional<ExitStatus>> ExitFromPidFd(int pidfd);
 
+// Of the text of /proc/PID/stat, counted from 1 as in proc(5): a number after the command's name.
+Result<uint64_t> StatField(std::string_view stat, int number);
 // Field 22 of <proc>/<pid>/stat: with the pid it names a process for ever. `proc` is a procfs.
 Result<uint64_t> StartTicks(int proc, pid_t pid);
 

@@ -11,6 +11,7 @@
 #include "holdfast/base/result.h"
 #include "holdfast/base/unique_fd.h"
 #include "holdfast/model/exit_report.h"
+#include "holdfast/sys/process.h"
 
 namespace holdfast::runtime::keeper {
 
@@ -34,7 +35,7 @@ Result<PidFd> OpenExactProcess(pid_t pid, uint64_t start_ticks);
 // opened before it was reaped. nullopt when the kernel does not tell.
 std::optional<model::ExitReport> ExitFromPidfd(int pidfd, WallTime now);
 
-// A wait status as an ExitReport (source kWaited).
-model::ExitReport ReportFromStatus(int wait_status, WallTime now);
+// Source kWaited.
+model::ExitReport ReportFromStatus(const sys::ExitStatus& status, WallTime now);
 
 }  // namespace holdfast::runtime::keeper

@@ -56,6 +56,8 @@ class Launcher {
   // True when the id is taken, and answered.
   bool AnswerKnownLaunch(PacketServer::ConnectionId id, const std::string& process);
   Result<PendingLaunch> CloneFrom(Message& message);
+  // nullopt: the failure is answered.
+  std::optional<PendingLaunch> CloneOrAnswer(PacketServer::ConnectionId id, Message& message);
   Result<void> Track(const std::string& key, Pending pending);
   Result<void> RecordStart(Pending& pending);
   Result<void> RecordBirth(const std::string& key, int former_pidfd);

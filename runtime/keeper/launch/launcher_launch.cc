@@ -34,13 +34,8 @@ void Launcher::HandleLaunch(PacketServer::ConnectionId id, Message& message) {
   if (retired_) return serving_.server().Fail(id, Unavailable("launcher: retired"));
   if (AnswerKnownLaunch(id, start->id)) return;
 
-  auto launch = CloneFrom(message);
-  if (!launch) {
-    const LaunchFailure failure{"clone", launch.error().sys_errno(), launch.error().message(),
-                                false};
-    return serving_.server().Reply(id, MessageType::kLaunchFailed, Encode(failure));
-  }
-  has_children_ = true;
+  auto launch = CloneOrAnswer(id, message);
+  if (!launch) return;
   Pending pending{std::move(*launch), std::move(*start), PodUid(), {id}};
   if (pending.launch.born()) {
     auto recorded = RecordStart(pending);
@@ -101,16 +96,24 @@ void Launcher::HandleSandbox(PacketServer::ConnectionId id, Message& message) {
     // A launcher died before it had given all of it to the holder.
     mirror_.DropPrefix(key);
   }
-  auto launch = CloneFrom(message);
-  if (!launch) {
-    const LaunchFailure failure{"clone", launch.error().sys_errno(), launch.error().message(),
-                                false};
-    return serving_.server().Reply(id, MessageType::kLaunchFailed, Encode(failure));
-  }
-  has_children_ = true;
+  auto launch = CloneOrAnswer(id, message);
+  if (!launch) return;
   Pending pending{std::move(*launch), {}, uid, {id}};
   if (auto tracked = Track(key, std::move(pending)); !tracked)
     serving_.server().Fail(id, tracked.error());
+}
+
+std::optional<PendingLaunch> Launcher::CloneOrAnswer(PacketServer::ConnectionId id,
+                                                     Message& message) {
+  auto launch = CloneFrom(message);
+  if (!launch) {
+    const Error& error = launch.error();
+    const LaunchFailure failure{"clone", error.sys_errno(), error.message(), false};
+    serving_.server().Reply(id, MessageType::kLaunchFailed, Encode(failure));
+    return std::nullopt;
+  }
+  has_children_ = true;
+  return std::move(*launch);
 }
 
 // The first descriptor is the plan; the others are the plan's own.

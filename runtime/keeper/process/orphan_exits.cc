@@ -78,7 +78,8 @@ bool OrphanExits::Settle(pid_t pid, Orphan& orphan) {
   if (!orphan.over_since) orphan.over_since = now;
   if (!orphan.end.status()) return now - *orphan.over_since >= kEventLimit;
   if (StageOf(pid, orphan.start_ticks) == ProcessStage::kStarting) return true;
-  model::ExitReport report = ReportFromStatus(*orphan.end.status(), clock_.Wall());
+  model::ExitReport report =
+      ReportFromStatus(sys::FromWaitStatus(*orphan.end.status()), clock_.Wall());
   report.source = model::ExitReport::Source::kProcessEvent;
   // Not written (no space): whoever looks next finds no record, and that is then the answer.
   if (records_.WriteExit({orphan.id, pid, orphan.start_ticks, report})) {

@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 
 #include <cerrno>
-#include <cstdlib>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -13,15 +12,6 @@
 #include "runtime/keeper/common/process_info.h"
 
 namespace holdfast::runtime::keeper {
-namespace {
-
-// The wait status that siginfo describes, in the form of wait(2).
-int StatusOf(const siginfo_t& info) {
-  if (info.si_code == CLD_EXITED) return (info.si_status & 0xff) << 8;
-  return info.si_status & 0x7f;
-}
-
-}  // namespace
 
 bool Reaper::ReapAll(const std::function<bool(pid_t)>& keep) {
   for (;;) {
@@ -31,7 +21,7 @@ bool Reaper::ReapAll(const std::function<bool(pid_t)>& keep) {
       return false;  // ECHILD
     }
     if (info.si_pid == 0 || (keep && keep(info.si_pid))) return true;
-    auto id = Record(info.si_pid, StatusOf(info));
+    auto id = Record(info.si_pid, sys::FromSignalInfo(info));
     // Not recorded (no space in the run directory): stays a zombie and is tried again.
     if (!id) return true;
     HOLDFAST_PAUSE_POINT("keeper.before-reap");
@@ -50,7 +40,7 @@ Result<std::string> Reaper::FindId(pid_t pid, uint64_t start_ticks) {
   return std::string();
 }
 
-Result<std::string> Reaper::Record(pid_t pid, int status) {
+Result<std::string> Reaper::Record(pid_t pid, const sys::ExitStatus& status) {
   auto ticks = StartTicks(pid);
   if (!ticks) return std::string();
   ASSIGN_OR_RETURN(const std::string id, FindId(pid, *ticks));

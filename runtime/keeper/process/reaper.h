@@ -13,6 +13,7 @@
 
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
+#include "holdfast/sys/process.h"
 #include "runtime/keeper/common/records.h"
 
 namespace holdfast::runtime::keeper {
@@ -33,7 +34,7 @@ class Reaper {
 
  private:
   Result<std::string> FindId(pid_t pid, uint64_t start_ticks);
-  Result<std::string> Record(pid_t pid, int status);
+  Result<std::string> Record(pid_t pid, const sys::ExitStatus& status);
 
   const Records& records_;
   const Clock& clock_;

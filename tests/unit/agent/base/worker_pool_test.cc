@@ -72,31 +72,6 @@ TEST_F(WorkerPoolTest, RunsNoMoreThanItsBoundAtATime) {
   EXPECT_LE(most.load(), 3);
 }
 
-TEST_F(WorkerPoolTest, AJobThatWasWrittenOffDoesNotHoldUpOthers) {
-  std::promise<void> stuck_began, release, other_ran;
-  WorkerPool pool({.name = "test", .threads = 1});
-  const auto id = pool.Post([&] {
-    stuck_began.set_value();
-    release.get_future().wait();
-  });
-  stuck_began.get_future().wait();
-  pool.Post([&] { other_ran.set_value(); });
-  auto other = other_ran.get_future();
-  EXPECT_EQ(other.wait_for(std::chrono::milliseconds(50)), std::future_status::timeout);
-  EXPECT_TRUE(pool.WriteOff(id));
-  EXPECT_EQ(other.wait_for(kPatience), std::future_status::ready);
-  release.set_value();
-}
-
-TEST_F(WorkerPoolTest, AJobThatEndedCannotBeWrittenOff) {
-  std::promise<void> ran;
-  WorkerPool pool({.name = "test", .threads = 1});
-  const auto id = pool.Post([] {});
-  pool.Post([&] { ran.set_value(); });
-  ran.get_future().wait();
-  EXPECT_FALSE(pool.WriteOff(id));
-}
-
 TEST_F(WorkerPoolTest, TakesAsManyAsMayRunAndWait) {
   Gate gate;
   WorkerPool pool({.name = "jobs", .threads = 2, .queued = 1});
