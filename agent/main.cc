@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // holdfastd: the node agent. The only place where the parts are put together.
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -66,6 +67,8 @@ constexpr std::chrono::seconds kStartRetry{2};
 constexpr std::chrono::seconds kDyingTime{5};
 // From the signal to the end, below the 90 s of systemd's TimeoutStopSec.
 constexpr std::chrono::duration<unsigned> kTimeToStop{20};
+// Above it a block is a mapping of its own, and as much may lie free at the end of a heap.
+constexpr int kLargeBlock = 256 << 10;
 
 // Everything in the order in which it is made; members are destroyed the other way round.
 struct Agent {
@@ -428,12 +431,21 @@ Result<AgentConfig> ReadConfigAgain(int argc, char** argv) {
   return std::move(line.config);
 }
 
+// One large manifest or image document would else be kept for ever: the C library raises both limits
+// to twice the largest block that was ever freed, and malloc_trim() leaves the ends of the threads'
+// heaps.
+void ReturnFreedMemory() {
+  (void)::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
+  (void)::mallopt(M_TRIM_THRESHOLD, kLargeBlock);
+}
+
 // Before there is a log.
 void Complain(const Error& error) {
   std::fprintf(stderr, "holdfastd: %s\n", Printable(error.message()).c_str());
 }
 
 int Main(int argc, char** argv) {
+  ReturnFreedMemory();
   (void)::prctl(PR_SET_NAME, "holdfastd");  // BeginAnew() executes a file of another name
   const auto core_limit = sys::PreventCoreDumps();
   if (!core_limit) {

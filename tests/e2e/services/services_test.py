@@ -339,7 +339,9 @@ def test_killed_anywhere_in_a_change_of_mode_the_next_start_goes_on(node):
         for mode in ("iptables", "nftables"):
             arrived = kill_at(node, pauses, point, mode)
             traffic.goes_on()
-            traffic.until(node, f"{point}: only {mode} has rules", lambda m=mode: node.modes() == {m})
+            # The record too: what it names already is not written again, and nobody is killed there.
+            traffic.until(node, f"{point}: only {mode} has rules and is recorded",
+                          lambda m=mode: node.modes() == {m} == node.recorded_modes())
             print(f"  {point} on the way to {mode}: {'killed there' if arrived else 'not passed'}",
                   flush=True)
             # Chains are written where there is a Service, in IPv4, and removed in both families.

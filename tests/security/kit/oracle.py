@@ -12,7 +12,7 @@ SWITCHES = ("kernel/core_pattern", "kernel/modprobe", "kernel/hotplug", "kernel/
             "kernel/random/boot_id", "kernel/panic", "vm/overcommit_memory", "net/ipv4/ip_forward",
             "net/ipv4/conf/all/route_localnet", "net/ipv4/conf/all/accept_redirects")
 PROGRAMS = ("holdfastd", "holdfast-keeper", "holdfast-init", "holdfast-unpack", "holdctl")
-MOST_GROWTH_KIB = 64 << 10
+MOST_GROWTH_KIB = 40 << 10
 SECRET = "SECRET-OF-THE-NODE"
 
 

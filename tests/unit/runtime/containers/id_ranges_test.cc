@@ -3,11 +3,14 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -126,24 +129,16 @@ TEST_F(IdRangesTest, AFileThatCannotBeReadHoldsUpItsOwnPodOnly) {
 }
 
 TEST_F(IdRangesTest, WhatAProcessHasIsGivenToNobodyWhileAFileCannotBeRead) {
-  const pid_t child = ::fork();
+  // Made in its namespace: unshare() is refused where a sanitizer has given the child a thread.
+  const auto child = static_cast<pid_t>(::syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, 0, 0, 0, 0));
   if (child == 0) {
-    if (::unshare(CLONE_NEWUSER) != 0) ::_exit(1);
     ::pause();
     ::_exit(0);
   }
-  ASSERT_GT(child, 0);
+  if (child < 0) GTEST_SKIP() << "no user namespace can be made: " << std::strerror(errno);
   const std::string map = "/proc/" + std::to_string(child) + "/uid_map";
-  bool mapped = false;  // as soon as it has its namespace
-  for (int i = 0; i < 2000 && !mapped && ::kill(child, 0) == 0; ++i) {
-    std::ofstream file(map);
-    file << "0 1879048192 65536\n" << std::flush;
-    std::ifstream back(map);
-    uint64_t inside = 1, outside = 0;
-    back >> inside >> outside;
-    mapped = inside == 0 && outside == 1879048192;
-    if (!mapped) ::usleep(1000);
-  }
+  std::ofstream file(map);
+  const bool mapped = static_cast<bool>(file << "0 1879048192 65536\n" << std::flush);
   std::filesystem::create_directories(pods_ + "/a");
   std::ofstream(pods_ + "/a/userns") << "nonsense";
   IdRanges ranges = Open();
