@@ -23,6 +23,9 @@ SpecialType SpecialTypeOf(const Descriptor& descriptor) {
       {"k8s.io.apimachinery.pkg.apis.meta.v1.Duration", SpecialType::kDuration},
       {"k8s.io.apimachinery.pkg.runtime.RawExtension", SpecialType::kRawExtension},
       {"k8s.io.apimachinery.pkg.apis.meta.v1.FieldsV1", SpecialType::kFieldsV1},
+      {"k8s.io.api.authentication.v1.ExtraValue", SpecialType::kStringList},
+      {"k8s.io.api.authorization.v1.ExtraValue", SpecialType::kStringList},
+      {"k8s.io.api.certificates.v1.ExtraValue", SpecialType::kStringList},
   };
   const auto it = kSpecial.find(descriptor.full_name());
   return it == kSpecial.end() ? SpecialType::kNone : it->second;

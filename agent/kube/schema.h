@@ -23,6 +23,7 @@ enum class SpecialType : uint8_t {
   kDuration,
   kRawExtension,
   kFieldsV1,
+  kStringList,  // its one field, a list of strings
 };
 
 struct FieldSchema {

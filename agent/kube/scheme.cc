@@ -4,21 +4,36 @@
 #include <span>
 
 #include "k8s/apps/v1/deployment.pb.h"
+#include "k8s/authentication/v1/token.pb.h"
+#include "k8s/authorization/v1/access_review.pb.h"
+#include "k8s/certificates/v1/certificate_signing_request.pb.h"
 #include "k8s/coordination/v1/lease.pb.h"
 #include "k8s/core/v1/config.pb.h"
 #include "k8s/core/v1/event.pb.h"
 #include "k8s/core/v1/namespace.pb.h"
 #include "k8s/core/v1/node.pb.h"
+#include "k8s/core/v1/persistent_volume.pb.h"
 #include "k8s/core/v1/pod.pb.h"
 #include "k8s/core/v1/service.pb.h"
 #include "k8s/discovery/v1/endpoint_slice.pb.h"
 #include "k8s/meta/v1/options.pb.h"
 #include "k8s/meta/v1/status.pb.h"
+#include "k8s/networking/v1/service_cidr.pb.h"
+#include "k8s/node/v1/runtime_class.pb.h"
+#include "k8s/policy/v1/eviction.pb.h"
+#include "k8s/storage/v1/csi.pb.h"
 
 namespace holdfast::agent::kube {
 namespace {
 
+namespace authenticationv1 = ::k8s::io::api::authentication::v1;
+namespace authorizationv1 = ::k8s::io::api::authorization::v1;
+namespace certificatesv1 = ::k8s::io::api::certificates::v1;
 namespace coordinationv1 = ::k8s::io::api::coordination::v1;
+namespace networkingv1 = ::k8s::io::api::networking::v1;
+namespace nodev1 = ::k8s::io::api::node::v1;
+namespace policyv1 = ::k8s::io::api::policy::v1;
+namespace storagev1 = ::k8s::io::api::storage::v1;
 using google::protobuf::Message;
 
 struct Entry {
@@ -58,6 +73,30 @@ std::span<const Entry> Entries() {
       Make<appsv1::DeploymentList>("apps/v1", "DeploymentList"),
       Make<discoveryv1::EndpointSliceList>("discovery.k8s.io/v1", "EndpointSliceList"),
       Make<coordinationv1::LeaseList>("coordination.k8s.io/v1", "LeaseList"),
+      Make<certificatesv1::CertificateSigningRequest>("certificates.k8s.io/v1",
+                                                      "CertificateSigningRequest"),
+      Make<certificatesv1::CertificateSigningRequestList>("certificates.k8s.io/v1",
+                                                          "CertificateSigningRequestList"),
+      Make<authenticationv1::TokenRequest>("authentication.k8s.io/v1", "TokenRequest"),
+      Make<authenticationv1::TokenReview>("authentication.k8s.io/v1", "TokenReview"),
+      Make<authorizationv1::SubjectAccessReview>("authorization.k8s.io/v1", "SubjectAccessReview"),
+      Make<authorizationv1::SelfSubjectAccessReview>("authorization.k8s.io/v1",
+                                                     "SelfSubjectAccessReview"),
+      Make<storagev1::CSINode>("storage.k8s.io/v1", "CSINode"),
+      Make<storagev1::CSINodeList>("storage.k8s.io/v1", "CSINodeList"),
+      Make<storagev1::CSIDriver>("storage.k8s.io/v1", "CSIDriver"),
+      Make<storagev1::CSIDriverList>("storage.k8s.io/v1", "CSIDriverList"),
+      Make<storagev1::VolumeAttachment>("storage.k8s.io/v1", "VolumeAttachment"),
+      Make<storagev1::VolumeAttachmentList>("storage.k8s.io/v1", "VolumeAttachmentList"),
+      Make<nodev1::RuntimeClass>("node.k8s.io/v1", "RuntimeClass"),
+      Make<nodev1::RuntimeClassList>("node.k8s.io/v1", "RuntimeClassList"),
+      Make<policyv1::Eviction>("policy/v1", "Eviction"),
+      Make<networkingv1::ServiceCIDR>("networking.k8s.io/v1", "ServiceCIDR"),
+      Make<networkingv1::ServiceCIDRList>("networking.k8s.io/v1", "ServiceCIDRList"),
+      Make<corev1::PersistentVolume>("v1", "PersistentVolume"),
+      Make<corev1::PersistentVolumeList>("v1", "PersistentVolumeList"),
+      Make<corev1::PersistentVolumeClaim>("v1", "PersistentVolumeClaim"),
+      Make<corev1::PersistentVolumeClaimList>("v1", "PersistentVolumeClaimList"),
       Make<metav1::Status>("v1", "Status"),
       Make<metav1::WatchEvent>("v1", "WatchEvent"),
       Make<metav1::DeleteOptions>("v1", "DeleteOptions"),
@@ -70,7 +109,8 @@ std::span<const Entry> Entries() {
   return kEntries;
 }
 
-// What somebody may apply or get; the rest are lists, replies and options.
+// What somebody may apply or get; the rest are lists, what only an API server and nodes exchange,
+// replies and options.
 constexpr size_t kObjectKinds = 12;
 
 }  // namespace

@@ -100,6 +100,27 @@ Node WriteTime(const Message& message, int digits) {
   return Node::String(FormatRfc3339({time.seconds(), time.nanos()}, digits));
 }
 
+std::string ReadStrings(const Node& node, Message* message) {
+  if (node.kind != Node::Kind::kList) return Expected("a list", node);
+  const auto* field = message->GetDescriptor()->field(0);
+  for (const Node& item : node.items) {
+    if (item.kind != Node::Kind::kString) return Expected("a string", item);
+    message->GetReflection()->AddString(message, field, item.text);
+  }
+  return {};
+}
+
+Node WriteStrings(const Message& message) {
+  const auto* field = message.GetDescriptor()->field(0);
+  const auto& reflection = *message.GetReflection();
+  Node out = Node::List();
+  for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
+    out.items.push_back(
+        Node::String(ReplaceInvalidUtf8(reflection.GetRepeatedString(message, field, i))));
+  }
+  return out;
+}
+
 Node WriteIntOrString(const IntOrString& value) {
   return value.type() == 1 ? Node::String(ReplaceInvalidUtf8(value.strval()))
                            : Node::Int(value.intval());
@@ -127,6 +148,8 @@ std::string ReadSpecial(SpecialType type, const Node& node, Message* message) {
     case SpecialType::kFieldsV1:
       static_cast<metav1::FieldsV1*>(message)->set_raw(CompactJson(node));
       return {};
+    case SpecialType::kStringList:
+      return ReadStrings(node, message);
     case SpecialType::kNone:
       break;
   }
@@ -152,6 +175,8 @@ Node WriteSpecial(SpecialType type, const Message& message) {
       return ReadRaw(static_cast<const RawExtension&>(message).raw());
     case SpecialType::kFieldsV1:
       return ReadRaw(static_cast<const metav1::FieldsV1&>(message).raw());
+    case SpecialType::kStringList:
+      return WriteStrings(message);
     case SpecialType::kNone:
       break;
   }
