@@ -27,10 +27,10 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/api/grpc/server.h"
+#include "agent/base/logging.h"
 #include "agent/config/agent_config.h"
 #include "agent/leftovers/leftover_sweeper.h"
 #include "agent/library_threads.h"
-#include "agent/log/logging.h"
 #include "agent/node/node_reader.h"
 #include "agent/notifying_image_store.h"
 #include "agent/operate/image_users.h"

@@ -20,12 +20,12 @@
 #include <utility>
 #include <vector>
 
-#include "agent/pod/view.h"
 #include "agent/proxy/local_completion.h"
 #include "agent/proxy/service_catalog.h"
 #include "agent/proxy/service_driver.h"
 #include "agent/proxy/service_feed.h"
 #include "agent/source/pod_source.h"
+#include "agent/view/pod_view.h"
 #include "holdfast/base/result.h"
 
 namespace holdfast::agent {

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "agent/config/agent_config.h"
-#include "agent/pod/view.h"
 #include "agent/proxy/address_watch.h"
 #include "agent/proxy/announcements.h"
 #include "agent/proxy/local_services.h"
@@ -22,6 +21,7 @@
 #include "agent/proxy/service_view.h"
 #include "agent/proxy/shown_services.h"
 #include "agent/source/pod_source.h"
+#include "agent/view/pod_view.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
 

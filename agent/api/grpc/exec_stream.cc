@@ -18,9 +18,9 @@
 #include <string>
 #include <utility>
 
-#include "agent/api/grpc/find_container.h"
 #include "agent/api/grpc/service.h"
 #include "agent/api/grpc/status_map.h"
+#include "agent/view/find_container.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
 
@@ -146,9 +146,9 @@ class ExecStream final : public grpc::ServerBidiReactor<v1::ExecRequest, v1::Exe
     ASSIGN_OR_RETURN(const PodPtr pod, FindPod(core_.deps.pods, start_.namespace_(), start_.pod()));
     ASSIGN_OR_RETURN(const std::string container, ChooseContainer(*pod, start_.container()));
     if (start_.argv().empty()) return InvalidArgument("argv: at least the program is required");
-    AuditScope audit(core_, peer_, Method::kExec,
-                     StrCat(start_.namespace_(), "/", start_.pod(), "/", container),
-                     pod->metadata().uid(), start_.argv(0));
+    access::AuditScope audit = BeginAudit(
+        core_, peer_, Method::kExec, StrCat(start_.namespace_(), "/", start_.pod(), "/", container),
+        pod->metadata().uid(), start_.argv(0));
     const auto result = RunAudited(*pod, container);
     audit.Finish(StatusName(result ? grpc::StatusCode::OK : StatusCodeOf(result.error().code())));
     return result;

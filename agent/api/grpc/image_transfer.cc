@@ -116,7 +116,7 @@ class ImportStream final : public grpc::ServerReadReactor<v1::ImportImageRequest
   }
 
   void RunStore(const std::shared_ptr<UniqueFd>& store_side) {
-    AuditScope audit(core_, peer_, Method::kImportImage, options_.reference());
+    access::AuditScope audit = BeginAudit(core_, peer_, Method::kImportImage, options_.reference());
     ImportOptions options;
     options.reference = options_.reference();
     if (options_.has_config()) options.config = ReadImageConfig(options_.config());

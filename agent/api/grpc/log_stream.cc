@@ -9,10 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "agent/api/grpc/find_container.h"
-#include "agent/api/grpc/log_cursor.h"
 #include "agent/api/grpc/service.h"
 #include "agent/api/grpc/status_map.h"
+#include "agent/log/container_log.h"
+#include "agent/log/log_cursor.h"
+#include "agent/view/find_container.h"
 #include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::agent::api {

@@ -7,16 +7,17 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "agent/access/audit_scope.h"
+#include "agent/access/peer.h"
+#include "agent/access/refusal_budget.h"
 #include "agent/api/grpc/answer_budget.h"
-#include "agent/api/grpc/audit.h"
-#include "agent/api/grpc/log_waker.h"
-#include "agent/api/grpc/peer.h"
-#include "agent/api/grpc/refusal_budget.h"
-#include "agent/api/grpc/roles.h"
+#include "agent/api/grpc/methods.h"
 #include "agent/api/grpc/server.h"
-#include "agent/api/grpc/unpacked_logs.h"
 #include "agent/base/worker_pool.h"
+#include "agent/log/log_waker.h"
+#include "agent/log/unpacked_logs.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/wakeup.h"
 
@@ -47,9 +48,9 @@ struct ServerCore {
 
   ApiDependencies deps;
   const ApiOptions options;
-  AuditLog audit;
-  RefusalBudget refusals;
-  std::function<std::optional<Peer>(const std::string& grpc_peer)> peer_of;
+  access::AuditLog audit;
+  access::RefusalBudget refusals;
+  std::function<std::optional<access::Peer>(const std::string& grpc_peer)> peer_of;
   AnswerBudget unread_answers{kUnreadAnswerBytes};
   UnpackedLogs unpacked_logs{kUnpackedLogBytes};
   WorkerPool requests{{.name = "requests", .threads = kRequestThreads, .queued = kRequestQueue}};
@@ -61,45 +62,22 @@ struct ServerCore {
 };
 
 // Writes a refusal, on a request worker, as long as the user's budget lasts.
-inline void AuditRefusal(ServerCore& core, AuditEntry entry) {
+inline void AuditRefusal(ServerCore& core, access::AuditEntry entry) {
   const auto left_out = core.refusals.Take(entry.uid, core.deps.clock.Boot());
   if (!left_out) return;
   if (*left_out > 0) entry.detail = StrCat("and ", *left_out, " before it that were not written");
   core.requests.Post([&core, entry = std::move(entry)] { core.audit.Write(entry); });
 }
 
-// One change or exec in the audit log: "begin" at construction, "end" by Finish().
-class AuditScope {
- public:
-  AuditScope(ServerCore& core, const std::string& grpc_peer, Method method, std::string target,
-             std::string target_uid = {}, std::string detail = {})
-      : core_(core), began_(core.deps.clock.Boot()) {
-    entry_.stage = "begin";
-    entry_.id = core.audit.NextId();
-    if (const auto peer = core.peer_of(grpc_peer)) {
-      entry_.uid = peer->uid;
-      entry_.pid = peer->pid;
-    } else {
-      entry_.uid = static_cast<uid_t>(-1);
-    }
-    entry_.method = RowOf(method).name;
-    entry_.target = std::move(target);
-    entry_.target_uid = std::move(target_uid);
-    entry_.detail = std::move(detail);
-    core.audit.Write(entry_);
-  }
-
-  void Finish(std::string outcome) {
-    entry_.stage = "end";
-    entry_.outcome = std::move(outcome);
-    entry_.duration = core_.deps.clock.Boot() - began_;
-    core_.audit.Write(entry_);
-  }
-
- private:
-  ServerCore& core_;
-  const BootTime began_;
-  AuditEntry entry_;
-};
+// Writes the "begin" line of one change or exec; for request workers and sessions.
+inline access::AuditScope BeginAudit(ServerCore& core, const std::string& grpc_peer, Method method,
+                                     std::string target, std::string target_uid = {},
+                                     std::string detail = {}) {
+  return {core.audit, core.deps.clock, core.peer_of(grpc_peer),
+          access::AuditEntry{.method = std::string(RowOf(method).name),
+                             .target = std::move(target),
+                             .target_uid = std::move(target_uid),
+                             .detail = std::move(detail)}};
+}
 
 }  // namespace holdfast::agent::api

@@ -4,9 +4,9 @@
 #include <optional>
 #include <utility>
 
-#include "agent/api/grpc/find_container.h"
 #include "agent/api/grpc/service.h"
 #include "agent/source/manifest_editor.h"
+#include "agent/view/find_container.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
 

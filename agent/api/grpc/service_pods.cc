@@ -4,12 +4,12 @@
 
 #include <utility>
 
-#include "agent/api/grpc/find_container.h"
 #include "agent/api/grpc/service.h"
 #include "agent/api/grpc/status_map.h"
 #include "agent/api/grpc/watch_stream.h"
 #include "agent/kube/containers_of.h"
 #include "agent/kube/label_selector.h"
+#include "agent/view/find_container.h"
 #include "k8s/core/v1/node.pb.h"
 
 namespace holdfast::agent::api {
