@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodViewStore: PodView's snapshots and watchers. Thread-safe: one mutex orders all changes, and
+// PodViewStore: PodView's snapshots and watchers, and where events go. Thread-safe: one mutex orders all changes, and
 // callbacks run under it.
 #pragma once
 
@@ -13,13 +13,14 @@
 #include <vector>
 
 #include "agent/events/event_log.h"
+#include "agent/events/event_sink.h"
 #include "agent/kube/types_fwd.h"
 #include "agent/view/pod_view.h"
 #include "holdfast/base/clock.h"
 
 namespace holdfast::agent {
 
-class PodViewStore : public PodView {
+class PodViewStore : public PodView, public EventSink {
  public:
   PodViewStore(std::string node_name, const Clock& clock);
 
@@ -34,7 +35,7 @@ class PodViewStore : public PodView {
   void Put(corev1::Pod pod);
   void Remove(const std::string& pod_namespace, const std::string& name);
   void AddEvents(const corev1::Pod& pod, const std::vector<EventNote>& notes);
-  void AddEvent(const EventSubject& subject, const EventNote& note);
+  void AddEvent(const EventSubject& subject, const EventNote& note) override;
 
  private:
   void Announce(const std::vector<EventChange>& changes);

@@ -143,7 +143,8 @@ class ExecStream final : public grpc::ServerBidiReactor<v1::ExecRequest, v1::Exe
   }
 
   Result<void> RunSession() {
-    ASSIGN_OR_RETURN(const PodPtr pod, FindPod(core_.deps.pods, start_.namespace_(), start_.pod()));
+    ASSIGN_OR_RETURN(const PodPtr pod,
+                     FindPod(core_.node.pods(), start_.namespace_(), start_.pod()));
     ASSIGN_OR_RETURN(const std::string container, ChooseContainer(*pod, start_.container()));
     if (start_.argv().empty()) return InvalidArgument("argv: at least the program is required");
     access::AuditScope audit = BeginAudit(
@@ -163,7 +164,7 @@ class ExecStream final : public grpc::ServerBidiReactor<v1::ExecRequest, v1::Exe
     if (start_.rows() != 0) spec.rows = static_cast<uint16_t>(start_.rows());
     if (start_.columns() != 0) spec.columns = static_cast<uint16_t>(start_.columns());
     HOLDFAST_PAUSE_POINT("api.exec.before_start");
-    ASSIGN_OR_RETURN(session_, core_.deps.runtime.Exec(id, spec));
+    ASSIGN_OR_RETURN(session_, core_.node.Exec(id, spec));
     out_fd_ = session_->stdout_fd();
     err_fd_ = session_->stderr_fd();
     in_fd_ = start_.stdin() ? session_->stdin_fd() : -1;

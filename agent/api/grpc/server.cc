@@ -76,8 +76,9 @@ Result<void> TryWhatGrpcNeeds() {
 
 class ApiServer::Impl {
  public:
-  Impl(ApiDependencies deps, ApiOptions options, ApiSocket socket)
-      : core_(std::move(deps), std::move(options)), socket_(std::move(socket)) {}
+  Impl(NodeOperations& node, const model::Instance& instance, const Clock& clock,
+       ApiOptions options, ApiSocket socket)
+      : core_(node, instance, clock, std::move(options)), socket_(std::move(socket)) {}
 
   Result<void> Start(access::RoleTable roles) {
     ASSIGN_OR_RETURN(core_.stopping, sys::Wakeup::Make());
@@ -177,16 +178,15 @@ class ApiServer::Impl {
 ApiServer::ApiServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ApiServer::~ApiServer() = default;
 
-Result<std::unique_ptr<ApiServer>> ApiServer::Start(ApiDependencies dependencies,
-                                                    ApiOptions options) {
+Result<std::unique_ptr<ApiServer>> ApiServer::Start(NodeOperations& node,
+                                                    const model::Instance& instance,
+                                                    const Clock& clock, ApiOptions options) {
   RETURN_IF_ERROR(TryWhatGrpcNeeds());
-  const model::Instance& instance = dependencies.instance;
   if (options.socket_path.empty()) options.socket_path = instance.ApiSocket();
   if (options.audit_path.empty()) options.audit_path = instance.AuditLog();
   ASSIGN_OR_RETURN(access::RoleTable roles, LoadRoles(options, instance));
   ASSIGN_OR_RETURN(ApiSocket socket, ApiSocket::Listen(options.socket_path, roles.socket_group));
-  auto impl =
-      std::make_unique<Impl>(std::move(dependencies), std::move(options), std::move(socket));
+  auto impl = std::make_unique<Impl>(node, instance, clock, std::move(options), std::move(socket));
   RETURN_IF_ERROR(impl->Start(std::move(roles)));
   return std::unique_ptr<ApiServer>(new ApiServer(std::move(impl)));
 }

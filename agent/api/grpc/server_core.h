@@ -18,6 +18,7 @@
 #include "agent/base/worker_pool.h"
 #include "agent/log/log_waker.h"
 #include "agent/log/unpacked_logs.h"
+#include "agent/operate/node_operations.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/wakeup.h"
 
@@ -36,17 +37,22 @@ inline constexpr size_t kUnreadAnswerBytes = 32 << 20;
 inline constexpr uint64_t kUnpackedLogBytes = 512 << 20;
 
 struct ServerCore {
-  ServerCore(ApiDependencies dependencies, ApiOptions chosen)
-      : deps(std::move(dependencies)),
+  ServerCore(NodeOperations& operations, const model::Instance& of_node, const Clock& of_node_clock,
+             ApiOptions chosen)
+      : node(operations),
+        instance(of_node),
+        clock(of_node_clock),
         options(std::move(chosen)),
-        audit(options.audit_path, options.audit_max_bytes, options.audit_max_files, deps.clock),
+        audit(options.audit_path, options.audit_max_bytes, options.audit_max_files, clock),
         exec_sessions({.name = "exec sessions", .threads = options.exec_sessions, .queued = 0}),
         // An import or export is two threads: one of the store, one that feeds or drains it.
         transfers({.name = "image transfers",
                    .threads = size_t{2} * options.image_transfers,
                    .queued = 0}) {}
 
-  ApiDependencies deps;
+  NodeOperations& node;
+  const model::Instance instance;
+  const Clock& clock;
   const ApiOptions options;
   access::AuditLog audit;
   access::RefusalBudget refusals;
@@ -63,7 +69,7 @@ struct ServerCore {
 
 // Writes a refusal, on a request worker, as long as the user's budget lasts.
 inline void AuditRefusal(ServerCore& core, access::AuditEntry entry) {
-  const auto left_out = core.refusals.Take(entry.uid, core.deps.clock.Boot());
+  const auto left_out = core.refusals.Take(entry.uid, core.clock.Boot());
   if (!left_out) return;
   if (*left_out > 0) entry.detail = StrCat("and ", *left_out, " before it that were not written");
   core.requests.Post([&core, entry = std::move(entry)] { core.audit.Write(entry); });
@@ -73,7 +79,7 @@ inline void AuditRefusal(ServerCore& core, access::AuditEntry entry) {
 inline access::AuditScope BeginAudit(ServerCore& core, const std::string& grpc_peer, Method method,
                                      std::string target, std::string target_uid = {},
                                      std::string detail = {}) {
-  return {core.audit, core.deps.clock, core.peer_of(grpc_peer),
+  return {core.audit, core.clock, core.peer_of(grpc_peer),
           access::AuditEntry{.method = std::string(RowOf(method).name),
                              .target = std::move(target),
                              .target_uid = std::move(target_uid),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/service_manager.h"
+#include "agent/health/service_manager.h"
 
 #include <spdlog/spdlog.h>
 #include <systemd/sd-daemon.h>
