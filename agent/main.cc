@@ -142,7 +142,7 @@ Result<void> OpenImages(Agent& agent) {
   runtime::ImageStoreOptions options;
   options.root = agent.config.instance.ImageDir();
   options.aside = agent.config.instance.AsideDir();
-  options.helper = agent.config.unpack_binary;
+  options.helper = agent.config.programs.unpack;
   options.limits.reserve = agent.config.image_reserve;
   options.user_of = [&agent](const Image& image) {
     return UserOfImage(agent.view->ListPods(), image);
@@ -266,8 +266,8 @@ void ReloadOnHangup(Agent& agent) {
     if (const auto fresh = agent.read_config(); !fresh) {
       spdlog::error("the configuration stays as it is: {}", fresh.error().message());
     } else {
-      spdlog::info("configuration read again: proxyMode {}", fresh->proxy_mode);
-      agent.proxy->SetMode(fresh->proxy_mode);
+      spdlog::info("configuration read again: proxyMode {}", fresh->proxy.mode);
+      agent.proxy->SetMode(fresh->proxy.mode);
     }
     ReloadOnHangup(agent);
   });
@@ -353,7 +353,8 @@ Result<void> CleanUp(const AgentConfig& config) {
   }
   ASSIGN_OR_RETURN(const auto network, netproxy::PodNet::Open(config.instance));
   RETURN_IF_ERROR(WithContext(network->RemoveNodeParts(), "pod network"));
-  RETURN_IF_ERROR(WithContext(ServiceProxy::RemoveRules(config), "services"));
+  RETURN_IF_ERROR(
+      WithContext(ServiceProxy::RemoveRules(config.instance, config.proxy), "services"));
   RETURN_IF_ERROR(WithContext(RemovePodFilesRoot(config.instance), "files of pods"));
   return WithContext(cgroups, "cgroups");
 }
@@ -361,7 +362,8 @@ Result<void> CleanUp(const AgentConfig& config) {
 // --cleanup-kube-proxy. Not while an agent runs: its chains may bear the same names.
 Result<void> CleanUpKubeProxy(const AgentConfig& config) {
   ASSIGN_OR_RETURN(const UniqueFd lock, LockRoot(config.instance.root_dir));
-  ASSIGN_OR_RETURN(const auto removed, ServiceProxy::RemoveKubeProxyRules(config));
+  ASSIGN_OR_RETURN(const auto removed,
+                   ServiceProxy::RemoveKubeProxyRules(config.instance, config.proxy.ipvs));
   for (const std::string& what : removed) std::printf("removed: %s\n", what.c_str());
   return {};
 }

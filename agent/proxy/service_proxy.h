@@ -47,9 +47,10 @@ class ServiceProxy {
   void SetMode(const std::string& mode);
 
   // Takes the rules of every mode that this node's agents had away.
-  static Result<void> RemoveRules(const AgentConfig& config);
+  static Result<void> RemoveRules(const model::Instance& instance, const ProxyConfig& config);
   // The same for a kube-proxy, whose chains the iptables mode shares. What was removed, for people.
-  static Result<std::vector<std::string>> RemoveKubeProxyRules(const AgentConfig& config);
+  static Result<std::vector<std::string>> RemoveKubeProxyRules(const model::Instance& instance,
+                                                               const IpvsConfig& config);
 
  private:
   explicit ServiceProxy(const AgentConfig& config) : config_(config) {}
