@@ -46,11 +46,9 @@ struct ServiceCallbacks {
 class LocalServices {
  public:
   // Everything is borrowed but the book.
-  static Result<std::unique_ptr<LocalServices>> Start(PodSource& source, PodView& pods,
-                                                      ServiceBook book, ServiceDriver& driver,
-                                                      ServiceCatalog& catalog,
-                                                      LocalServicesOptions options,
-                                                      ServiceCallbacks callbacks);
+  static Result<std::unique_ptr<LocalServices>> Start(
+      PodSource& source, PodView& pods, ServiceAllocations book, ServiceDriver& driver,
+      ServiceCatalog& catalog, LocalServicesOptions options, ServiceCallbacks callbacks);
   ~LocalServices();
   LocalServices(const LocalServices&) = delete;
   LocalServices& operator=(const LocalServices&) = delete;
@@ -70,7 +68,7 @@ class LocalServices {
     std::map<PodKey, PodPtr> pods;  // null: gone
   };
 
-  LocalServices(PodSource& source, PodView& pods, ServiceBook book, ServiceDriver& driver,
+  LocalServices(PodSource& source, PodView& pods, ServiceAllocations book, ServiceDriver& driver,
                 ServiceCatalog& catalog, LocalServicesOptions options, ServiceCallbacks callbacks);
   void Run();
   void Process(Work work);

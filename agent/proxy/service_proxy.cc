@@ -9,7 +9,7 @@
 
 #include "agent/proxy/node_options.h"
 #include "agent/proxy/proxy_answers.h"
-#include "agent/proxy/service_book.h"
+#include "agent/proxy/service_allocations.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "netproxy/services/nft/cleanup.h"
@@ -51,10 +51,10 @@ Result<std::unique_ptr<ServiceRules>> OpenRules(const model::Instance& instance,
   return ServiceRules::Open(std::move(options), std::move(flows));
 }
 
-Result<ServiceBook> OpenBook(const model::Instance& instance, const ServiceRanges& ranges,
-                             const Clock& clock, const Log& log) {
-  ASSIGN_OR_RETURN(ServiceBook book,
-                   ServiceBook::Open(instance.root_dir + "/services", ranges, clock));
+Result<ServiceAllocations> OpenBook(const model::Instance& instance, const ServiceRanges& ranges,
+                                    const Clock& clock, const Log& log) {
+  ASSIGN_OR_RETURN(ServiceAllocations book,
+                   ServiceAllocations::Open(instance.root_dir + "/services", ranges, clock));
   for (const std::string& warning : book.TakeWarnings()) log(warning);
   return book;
 }
@@ -155,7 +155,7 @@ Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& con
   const auto metrics = std::make_shared<ProxyMetrics>();
   ASSIGN_OR_RETURN(proxy->rules_, OpenRules(config.instance, config.proxy, log, metrics));
   RETURN_IF_ERROR(proxy->StartAnnouncements(clock, log));
-  ASSIGN_OR_RETURN(ServiceBook book, OpenBook(config.instance, node.ranges, clock, log));
+  ASSIGN_OR_RETURN(ServiceAllocations book, OpenBook(config.instance, node.ranges, clock, log));
   proxy->StartDriver(node.table, metrics, clock, callbacks);
   LocalServicesOptions options;
   options.node_name = config.instance.node_name;

@@ -11,8 +11,8 @@
 
 #include "agent/api/grpc/service.h"
 #include "agent/api/grpc/status_map.h"
-#include "agent/log/container_log.h"
 #include "agent/log/log_cursor.h"
+#include "agent/log/log_place.h"
 #include "agent/view/find_container.h"
 #include "holdfast/sys/shared_tree.h"
 

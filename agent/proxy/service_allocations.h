@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ServiceBook: what an API server would give a Service that leaves it open: cluster IPs out of the
+// ServiceAllocations: what an API server would give a Service that leaves it open: cluster IPs out of the
 // service ranges, node ports, the health check's port, UID and creation time. Recorded on disk
 // before it is used, many services with one sync, and kept until Forget(): the same service keeps
 // its addresses over restarts and edits. Single-thread.
@@ -20,12 +20,12 @@
 
 namespace holdfast::agent {
 
-class ServiceBook {
+class ServiceAllocations {
  public:
   // Reads what was recorded in `directory`, which is made when it is not there. What cannot be read
   // is named in TakeWarnings().
-  static Result<ServiceBook> Open(const std::string& directory, ServiceRanges ranges,
-                                  const Clock& clock);
+  static Result<ServiceAllocations> Open(const std::string& directory, ServiceRanges ranges,
+                                         const Clock& clock);
 
   // Fills in what `service` leaves open, and takes out of it what it may not have: somebody else's
   // address or port, one outside the ranges. Call it for services that ask for an address of their
@@ -43,7 +43,7 @@ class ServiceBook {
   std::vector<std::string> TakeWarnings() { return std::exchange(warnings_, {}); }
 
  private:
-  ServiceBook(RecordLog log, ServiceRanges ranges, const Clock& clock)
+  ServiceAllocations(RecordLog log, ServiceRanges ranges, const Clock& clock)
       : log_(std::move(log)), ranges_(std::move(ranges)), clock_(&clock) {}
   void ReadLines();
   Result<void> TakeOverFiles(int directory);

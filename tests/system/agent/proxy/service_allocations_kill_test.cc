@@ -17,7 +17,7 @@
 #include <sstream>
 #include <string>
 
-#include "agent/proxy/service_book.h"
+#include "agent/proxy/service_allocations.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/service.pb.h"
 #include "tests/support/eventually.h"
@@ -60,7 +60,7 @@ TEST(Driver, DISABLED_GivesAndTakes) {
   const char* directory = std::getenv("BOOK_DIRECTORY");
   if (directory == nullptr) GTEST_SKIP() << "only for the tests below";
   const SystemClock clock;
-  auto book = ServiceBook::Open(std::string(directory) + "/services", Ranges(), clock);
+  auto book = ServiceAllocations::Open(std::string(directory) + "/services", Ranges(), clock);
   ASSERT_TRUE(book) << book.error().message();
   std::ofstream said(std::string(directory) + "/said", std::ios::app);
   const int parent = std::stoi(std::getenv("BOOK_PARENT"));
@@ -88,7 +88,7 @@ TEST(Driver, DISABLED_GivesToFiveThousand) {
   const char* directory = std::getenv("BOOK_DIRECTORY");
   if (directory == nullptr) GTEST_SKIP() << "only for the tests below";
   const SystemClock clock;
-  auto book = ServiceBook::Open(std::string(directory) + "/services", Ranges(), clock);
+  auto book = ServiceAllocations::Open(std::string(directory) + "/services", Ranges(), clock);
   ASSERT_TRUE(book);
   for (int i = 0; i < 5000; ++i) {
     corev1::Service service = NodePortService(StrCat("s", i));
@@ -98,7 +98,7 @@ TEST(Driver, DISABLED_GivesToFiveThousand) {
   ASSERT_TRUE(book->Sync());
 }
 
-class ServiceBookKillTest : public ::testing::Test {
+class ServiceAllocationsKillTest : public ::testing::Test {
  protected:
   void SetUp() override {
     char pattern[] = "/tmp/holdfast-book-XXXXXX";
@@ -142,7 +142,7 @@ class ServiceBookKillTest : public ::testing::Test {
     std::set<std::string> open;
     ReadSaid(has, open);
     const SystemClock clock;
-    auto book = ServiceBook::Open(dir_ + "/services", Ranges(), clock);
+    auto book = ServiceAllocations::Open(dir_ + "/services", Ranges(), clock);
     ASSERT_TRUE(book) << book.error().message();
     EXPECT_TRUE(book->TakeWarnings().empty());
     for (const auto& [name, what] : has) {
@@ -168,7 +168,7 @@ class ServiceBookKillTest : public ::testing::Test {
   size_t said_ = 0;
 };
 
-TEST_F(ServiceBookKillTest, AtEveryPausePoint) {
+TEST_F(ServiceAllocationsKillTest, AtEveryPausePoint) {
   for (const char* point :
        {"proxy.records.written:1", "proxy.records.synced:1", "proxy.records.written:5",
         "proxy.records.synced:5", "proxy.records.replaced:1", "proxy.records.replaced:2"}) {
@@ -184,7 +184,7 @@ TEST_F(ServiceBookKillTest, AtEveryPausePoint) {
   EXPECT_GT(said_, 100u);
 }
 
-TEST_F(ServiceBookKillTest, AtRandomMoments) {
+TEST_F(ServiceAllocationsKillTest, AtRandomMoments) {
   std::mt19937 random(std::random_device{}());
   std::uniform_int_distribution<useconds_t> microseconds(0, 20'000);
   const auto said = [this] {
@@ -203,7 +203,7 @@ TEST_F(ServiceBookKillTest, AtRandomMoments) {
   EXPECT_GT(said_, 100u);
 }
 
-TEST_F(ServiceBookKillTest, FiveThousandServicesCostOneSync) {
+TEST_F(ServiceAllocationsKillTest, FiveThousandServicesCostOneSync) {
   const pid_t pid = StartDriver("Driver.DISABLED_GivesToFiveThousand", "?");
   int status = -1;
   ASSERT_EQ(::waitpid(pid, &status, 0), pid);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/proxy/service_book.h"
+#include "agent/proxy/service_allocations.h"
 
 #include <fcntl.h>
 
@@ -88,20 +88,20 @@ Result<Line> ReadLine(const std::string& text) {
 
 }  // namespace
 
-Result<ServiceBook> ServiceBook::Open(const std::string& directory, ServiceRanges ranges,
-                                      const Clock& clock) {
+Result<ServiceAllocations> ServiceAllocations::Open(const std::string& directory,
+                                                    ServiceRanges ranges, const Clock& clock) {
   ASSIGN_OR_RETURN(DirFd for_files, sys::MakeDirs(AT_FDCWD, directory, 0750));
   ASSIGN_OR_RETURN(DirFd for_log, sys::OpenDir(directory));
   const std::string what = StrCat("service records in ", directory);
   ASSIGN_OR_RETURN(RecordLog log, WithContext(RecordLog::Open(std::move(for_log), kFile), what));
-  ServiceBook book(std::move(log), std::move(ranges), clock);
+  ServiceAllocations book(std::move(log), std::move(ranges), clock);
   book.ReadLines();
   RETURN_IF_ERROR(WithContext(book.TakeOverFiles(for_files.get()), what));
   for (const auto& [name, record] : book.records_) book.taken_.Claim(name, record);
   return book;
 }
 
-void ServiceBook::ReadLines() {
+void ServiceAllocations::ReadLines() {
   size_t number = 0;
   for (const std::string& text : log_.TakeLines()) {
     ++number;
@@ -117,7 +117,7 @@ void ServiceBook::ReadLines() {
 }
 
 // Former versions wrote a file per service. They go when all of it is in the one file.
-Result<void> ServiceBook::TakeOverFiles(int directory) {
+Result<void> ServiceAllocations::TakeOverFiles(int directory) {
   ASSIGN_OR_RETURN(const std::vector<std::string> files, sys::ListDirAt(directory, "."));
   std::vector<std::string> taken_over;
   for (const std::string& file : files) {
@@ -141,13 +141,13 @@ Result<void> ServiceBook::TakeOverFiles(int directory) {
   return {};
 }
 
-std::vector<std::string> ServiceBook::AllLines() const {
+std::vector<std::string> ServiceAllocations::AllLines() const {
   std::vector<std::string> lines;
   for (const auto& [name, record] : records_) lines.push_back(LineOf(name, record));
   return lines;
 }
 
-void ServiceBook::Set(const ServiceName& name, ServiceRecord record) {
+void ServiceAllocations::Set(const ServiceName& name, ServiceRecord record) {
   log_.Append(LineOf(name, record));
   taken_.Release(name);
   taken_.Claim(name, record);
@@ -155,7 +155,7 @@ void ServiceBook::Set(const ServiceName& name, ServiceRecord record) {
   unsynced_.insert(name);
 }
 
-std::vector<ServiceTrouble> ServiceBook::Complete(corev1::Service* service) {
+std::vector<ServiceTrouble> ServiceAllocations::Complete(corev1::Service* service) {
   const ServiceName name = NameOf(*service);
   const auto found = records_.find(name);
   const bool is_new = found == records_.end();
@@ -174,14 +174,14 @@ std::vector<ServiceTrouble> ServiceBook::Complete(corev1::Service* service) {
   return std::move(completed.troubles);
 }
 
-void ServiceBook::Forget(const ServiceName& name) {
+void ServiceAllocations::Forget(const ServiceName& name) {
   if (records_.erase(name) == 0) return;
   taken_.Release(name);
   unsynced_.erase(name);
   log_.Append(LineOfForgotten(name));
 }
 
-Result<void> ServiceBook::Sync() {
+Result<void> ServiceAllocations::Sync() {
   if (log_.IsSynced()) return {};
   RETURN_IF_ERROR(WithContext(
       log_.IsLongFor(records_.size()) ? log_.Replace(AllLines()) : log_.Sync(), "service records"));
@@ -189,7 +189,7 @@ Result<void> ServiceBook::Sync() {
   return {};
 }
 
-std::vector<ServiceName> ServiceBook::Names() const {
+std::vector<ServiceName> ServiceAllocations::Names() const {
   std::vector<ServiceName> names;
   for (const auto& [name, record] : records_) names.push_back(name);
   return names;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/log/container_log.h"
+#include "agent/log/log_place.h"
 
 #include <algorithm>
 #include <type_traits>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/proxy/service_book.h"
+#include "agent/proxy/service_allocations.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
-class ServiceBookTest : public ::testing::Test {
+class ServiceAllocationsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     char pattern[] = "/tmp/holdfast-services-XXXXXX";
@@ -31,9 +31,9 @@ class ServiceBookTest : public ::testing::Test {
   void TearDown() override { std::filesystem::remove_all(dir_); }
 
   void Open() {
-    auto opened = ServiceBook::Open(dir_, ranges_, clock_);
+    auto opened = ServiceAllocations::Open(dir_, ranges_, clock_);
     ASSERT_TRUE(opened) << opened.error().message();
-    book_ = std::make_unique<ServiceBook>(std::move(*opened));
+    book_ = std::make_unique<ServiceAllocations>(std::move(*opened));
   }
   std::vector<ServiceTrouble> Complete(corev1::Service& service) {
     auto troubles = book_->Complete(&service);
@@ -59,10 +59,10 @@ class ServiceBookTest : public ::testing::Test {
   std::string dir_;
   ServiceRanges ranges_;
   SystemClock clock_;
-  std::unique_ptr<ServiceBook> book_;
+  std::unique_ptr<ServiceAllocations> book_;
 };
 
-TEST_F(ServiceBookTest, GivesAnAddressOutOfTheFirstRangeAndKeepsIt) {
+TEST_F(ServiceAllocationsTest, GivesAnAddressOutOfTheFirstRangeAndKeepsIt) {
   const corev1::Service web = Completed("ports: [{port: 80}]");
   const auto ip = IpAddress::Parse(web.spec().clusterip());
   ASSERT_TRUE(ip);
@@ -86,7 +86,7 @@ TEST_F(ServiceBookTest, GivesAnAddressOutOfTheFirstRangeAndKeepsIt) {
   EXPECT_FALSE(book_->Knows({"default", "web"}));
 }
 
-TEST_F(ServiceBookTest, EveryServiceGetsAnAddressOfItsOwnUntilTheRangeIsFull) {
+TEST_F(ServiceAllocationsTest, EveryServiceGetsAnAddressOfItsOwnUntilTheRangeIsFull) {
   std::set<std::string> addresses;
   for (int i = 0; i < 254; ++i) {
     addresses.insert(Completed("ports: [{port: 80}]", "s" + std::to_string(i)).spec().clusterip());
@@ -103,7 +103,7 @@ TEST_F(ServiceBookTest, EveryServiceGetsAnAddressOfItsOwnUntilTheRangeIsFull) {
   EXPECT_THAT(Complete(late), IsEmpty());
 }
 
-TEST_F(ServiceBookTest, DualStackByPolicyOrByFamilies) {
+TEST_F(ServiceAllocationsTest, DualStackByPolicyOrByFamilies) {
   struct Row {
     const char* spec;
     std::vector<std::string> families;
@@ -133,7 +133,7 @@ TEST_F(ServiceBookTest, DualStackByPolicyOrByFamilies) {
   EXPECT_EQ(both.spec().clusterips_size(), 1);
 }
 
-TEST_F(ServiceBookTest, AChosenAddressMustBeFreeAndInRange) {
+TEST_F(ServiceAllocationsTest, AChosenAddressMustBeFreeAndInRange) {
   EXPECT_EQ(Completed("clusterIP: 10.96.0.5, ports: [{port: 80}]").spec().clusterip(), "10.96.0.5");
   corev1::Service second = ServiceOf("clusterIP: 10.96.0.5, ports: [{port: 80}]", "second");
   EXPECT_THAT(Complete(second),
@@ -155,7 +155,7 @@ TEST_F(ServiceBookTest, AChosenAddressMustBeFreeAndInRange) {
   EXPECT_EQ(second.spec().clusterip(), "10.96.0.5");
 }
 
-TEST_F(ServiceBookTest, NodePortsAreGivenKeptAndChecked) {
+TEST_F(ServiceAllocationsTest, NodePortsAreGivenKeptAndChecked) {
   const corev1::Service web =
       Completed("type: NodePort, ports: [{name: a, port: 80}, {name: b, port: 81}]");
   const int32_t a = web.spec().ports(0).nodeport();
@@ -195,7 +195,7 @@ TEST_F(ServiceBookTest, NodePortsAreGivenKeptAndChecked) {
   EXPECT_THAT(Complete(thief), IsEmpty());
 }
 
-TEST_F(ServiceBookTest, LoadBalancersGetTheirPorts) {
+TEST_F(ServiceAllocationsTest, LoadBalancersGetTheirPorts) {
   const corev1::Service local =
       Completed("type: LoadBalancer, externalTrafficPolicy: Local, ports: [{port: 80}]");
   EXPECT_GE(local.spec().healthchecknodeport(), 30000);
@@ -213,7 +213,7 @@ TEST_F(ServiceBookTest, LoadBalancersGetTheirPorts) {
             0);
 }
 
-TEST_F(ServiceBookTest, AFullNodePortRangeIsSaid) {
+TEST_F(ServiceAllocationsTest, AFullNodePortRangeIsSaid) {
   ranges_.first_node_port = 30000;
   ranges_.last_node_port = 30001;
   Open();
@@ -222,7 +222,7 @@ TEST_F(ServiceBookTest, AFullNodePortRangeIsSaid) {
   EXPECT_EQ(Complete(late).at(0).reason, "PortRangeFull");
 }
 
-TEST_F(ServiceBookTest, NothingIsRecordedBeforeASyncAndManyWithOne) {
+TEST_F(ServiceAllocationsTest, NothingIsRecordedBeforeASyncAndManyWithOne) {
   std::vector<corev1::Service> services;
   for (int i = 0; i < 100; ++i) {
     services.push_back(ServiceOf("ports: [{port: 80}]", "s" + std::to_string(i)));
@@ -241,7 +241,7 @@ TEST_F(ServiceBookTest, NothingIsRecordedBeforeASyncAndManyWithOne) {
   }
 }
 
-TEST_F(ServiceBookTest, TheFileHoldsWhatCountsAndLittleElse) {
+TEST_F(ServiceAllocationsTest, TheFileHoldsWhatCountsAndLittleElse) {
   const std::string kept = Completed("ports: [{port: 80}]", "kept").spec().clusterip();
   for (int i = 0; i < 3000; ++i) {
     (void)Completed("ports: [{port: 80}]");
@@ -255,7 +255,7 @@ TEST_F(ServiceBookTest, TheFileHoldsWhatCountsAndLittleElse) {
 }
 
 // A write that was cut short anywhere: all before it counts, and what comes later is not harmed.
-TEST_F(ServiceBookTest, ALineThatWasCutShortIsNotThere) {
+TEST_F(ServiceAllocationsTest, ALineThatWasCutShortIsNotThere) {
   const std::string web = Completed("ports: [{port: 80}]").spec().clusterip();
   const size_t whole = Text().size();
   (void)Completed("ports: [{port: 80}]", "late");
@@ -272,7 +272,7 @@ TEST_F(ServiceBookTest, ALineThatWasCutShortIsNotThere) {
   }
 }
 
-TEST_F(ServiceBookTest, ADamagedLineIsNamedAndTheOthersCount) {
+TEST_F(ServiceAllocationsTest, ADamagedLineIsNamedAndTheOthersCount) {
   (void)Completed("ports: [{port: 80}]");
   std::ofstream(dir_ + "/records", std::ios::app) << "{\n{\"version\": 99}\n";
   (void)Completed("ports: [{port: 80}]", "other");
@@ -284,7 +284,7 @@ TEST_F(ServiceBookTest, ADamagedLineIsNamedAndTheOthersCount) {
   EXPECT_TRUE(book_->Knows({"default", "other"}));
 }
 
-TEST_F(ServiceBookTest, FilesOfFormerVersionsAreTakenOver) {
+TEST_F(ServiceAllocationsTest, FilesOfFormerVersionsAreTakenOver) {
   const std::string record =
       R"({"version":1,"created":7,"clusterIPs":["10.96.0.77"],"nodePorts":{},"healthCheckNodePort":0})";
   std::ofstream(dir_ + "/default_web.json") << record;
@@ -301,7 +301,7 @@ TEST_F(ServiceBookTest, FilesOfFormerVersionsAreTakenOver) {
   EXPECT_FALSE(book_->Knows({"default", "bad"}));
 }
 
-TEST_F(ServiceBookTest, WhatCannotBeRecordedWaitsForTheNextTry) {
+TEST_F(ServiceAllocationsTest, WhatCannotBeRecordedWaitsForTheNextTry) {
   std::filesystem::remove_all(dir_);
   corev1::Service service = ServiceOf("ports: [{port: 80}]");
   (void)book_->Complete(&service);
@@ -309,7 +309,7 @@ TEST_F(ServiceBookTest, WhatCannotBeRecordedWaitsForTheNextTry) {
   EXPECT_FALSE(book_->IsRecorded({"default", "web"}));
 }
 
-TEST_F(ServiceBookTest, AFullDiskSpoilsNothing) {
+TEST_F(ServiceAllocationsTest, AFullDiskSpoilsNothing) {
   const std::string web = Completed("ports: [{port: 80}]").spec().clusterip();
   corev1::Service late = ServiceOf("ports: [{port: 80}]", "late");
   (void)book_->Complete(&late);
