@@ -19,7 +19,6 @@
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -27,20 +26,23 @@
 #include <spdlog/spdlog.h>
 
 #include "agent/api/grpc/server.h"
+#include "agent/base/logging.h"
 #include "agent/config/agent_config.h"
+#include "agent/health/health.h"
+#include "agent/health/service_manager.h"
 #include "agent/leftovers/leftover_sweeper.h"
 #include "agent/library_threads.h"
-#include "agent/log/logging.h"
 #include "agent/node/node_reader.h"
 #include "agent/notifying_image_store.h"
 #include "agent/operate/image_users.h"
-#include "agent/operate/pod_directories.h"
+#include "agent/operate/local_node_operations.h"
 #include "agent/pod/admit/node_admission.h"
 #include "agent/pod/execute/pod_table.h"
 #include "agent/proxy/pod_rules_guard.h"
+#include "agent/proxy/service_events.h"
 #include "agent/proxy/service_proxy.h"
 #include "agent/runtime_options.h"
-#include "agent/service_manager.h"
+#include "agent/source/fault_events.h"
 #include "agent/source/file_pods.h"
 #include "agent/source/manifest_directory.h"
 #include "agent/source/manifest_editor.h"
@@ -52,7 +54,6 @@
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/lock_file.h"
 #include "holdfast/sys/process.h"
-#include "holdfast/sys/tree.h"
 #include "k8s/core/v1/service.pb.h"
 #include "netproxy/podnet/pod_net.h"
 #include "runtime/containers/options.h"
@@ -105,6 +106,7 @@ struct Agent {
   std::unique_ptr<FilePods> file_pods;
   std::unique_ptr<LeftoverSweeper> leftovers;
   std::unique_ptr<ServiceManager> manager;
+  std::unique_ptr<LocalNodeOperations> operations;
   std::unique_ptr<ApiServer> api;
 };
 
@@ -140,7 +142,7 @@ Result<void> OpenImages(Agent& agent) {
   runtime::ImageStoreOptions options;
   options.root = agent.config.instance.ImageDir();
   options.aside = agent.config.instance.AsideDir();
-  options.helper = agent.config.unpack_binary;
+  options.helper = agent.config.programs.unpack;
   options.limits.reserve = agent.config.image_reserve;
   options.user_of = [&agent](const Image& image) {
     return UserOfImage(agent.view->ListPods(), image);
@@ -167,34 +169,21 @@ Result<void> OpenSource(Agent& agent) {
   SourceFaultsCallbacks tell;
   tell.warn = [](const std::string& line) { spdlog::warn("manifest {}", line); };
   tell.info = [](const std::string& line) { spdlog::info("manifest {}", line); };
-  tell.event = [&agent](const FaultEvent& event) {
-    agent.view->AddEvent({event.kind, event.object_namespace, event.name, event.uid, "kubelet"},
-                         {true, "FailedValidation", event.message, "", false});
-  };
+  tell.event = [&agent](const FaultEvent& event) { AddFault(*agent.view, event); };
   agent.faults = std::make_unique<SourceFaults>(instance.node_name, agent.started, std::move(tell));
   return {};
-}
-
-void AddEvent(Agent& a, const corev1::Service& service, const EventNote& note) {
-  const auto& m = service.metadata();
-  a.view->AddEvent({"Service", m.namespace_(), m.name(), m.uid(), "service-proxy"}, note);
-}
-
-void TellTrouble(Agent& agent, const corev1::Service& service, const ServiceTrouble& trouble) {
-  const auto& meta = service.metadata();
-  spdlog::warn("service {}/{}: {}", meta.namespace_(), meta.name(), trouble.message);
-  AddEvent(agent, service, {true, trouble.reason, trouble.message, "", false});
 }
 
 Result<void> OpenServices(Agent& agent) {
   ServiceCallbacks callbacks;
   callbacks.log = [](const std::string& line) { spdlog::warn("{}", line); };
   callbacks.trouble = [&agent](const corev1::Service& service, const ServiceTrouble& trouble) {
-    TellTrouble(agent, service, trouble);
+    const auto& meta = service.metadata();
+    spdlog::warn("service {}/{}: {}", meta.namespace_(), meta.name(), trouble.message);
+    AddTrouble(*agent.view, service, trouble);
   };
   const auto announced = [&agent](const corev1::Service& service, const AddressHeld& address) {
-    const char* reason = address.held ? "AddressAnnounced" : "AddressReleased";
-    AddEvent(agent, service, {false, reason, address.text, "", false});
+    AddAddressHeld(*agent.view, service, address);
   };
   ASSIGN_OR_RETURN(agent.proxy, ServiceProxy::Start(agent.config, *agent.source, *agent.view,
                                                     agent.clock, std::move(callbacks), announced));
@@ -230,73 +219,25 @@ void OpenLeftovers(Agent& agent) {
   }
 }
 
-// A new pod is shown before it has a directory.
-std::set<PodUid> KnownPods(const Agent& agent) {
-  const std::vector<PodUid> live = agent.table->Live();
-  std::set<PodUid> known(live.begin(), live.end());
-  for (const PodPtr& pod : agent.view->ListPods()) known.insert(PodUid(pod->metadata().uid()));
-  return known;
-}
-
-Result<std::vector<Leftover>> Audit(Agent& agent, bool repair) {
-  // First what is only on its way: addresses whose interfaces are gone by now.
-  RETURN_IF_ERROR(agent.network->Ensure());
-  const std::vector<PodUid> live = agent.table->Live();
-  ASSIGN_OR_RETURN(std::vector<Leftover> found, agent.runtime->Audit(live, repair));
-  ASSIGN_OR_RETURN(const std::vector<Leftover> network, agent.network->Audit(live, repair));
-  found.insert(found.end(), network.begin(), network.end());
-  const model::Instance& instance = agent.config.instance;
-  const auto remove_tree = [](const std::string& path) {
-    sys::RemoveLimits limits;
-    limits.until = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    return sys::RemoveTreeAt(AT_FDCWD, path, limits);
-  };
-  using Remover = std::function<Result<void>(const std::string&)>;
-  const auto known = [&agent] { return KnownPods(agent); };
-  AuditPodDirectories(instance.PodsDir(), known, repair ? Remover(remove_tree) : nullptr, found);
-  AuditPodDirectories(instance.PodFilesDir(), known, repair ? Remover(ReleasePodFiles) : nullptr,
-                      found);
-  const std::vector<Leftover> aside = agent.leftovers->Audit(repair);
-  found.insert(found.end(), aside.begin(), aside.end());
-  return found;
-}
-
 Result<void> OpenApi(Agent& agent) {
-  Agent* a = &agent;
-  ApiDependencies wiring{
+  const model::Instance& instance = agent.config.instance;
+  agent.operations = std::unique_ptr<LocalNodeOperations>(new LocalNodeOperations({
+      .audited = {instance, *agent.table, *agent.view, *agent.runtime, *agent.network,
+                  *agent.leftovers},
+      .table = *agent.table,
       .pods = *agent.view,
       .services = agent.proxy->services(),
-      .runtime = *agent.runtime,
       .images = *agent.images,
+      .editor = *agent.editor,
+      .manifests = *agent.source,
+      .faults = *agent.faults,
+      .config = agent.config,
       .clock = agent.clock,
-      .instance = agent.config.instance,
-      .apply =
-          [a](const std::string& manifest, const std::string& origin, bool dry_run,
-              const std::string& ns) { return a->editor->Apply(manifest, origin, dry_run, ns); },
-      .delete_object = [a](const std::string& kind, const std::string& ns,
-                           const std::string& name) { return a->editor->Delete(kind, ns, name); },
-      .node =
-          [a] {
-            auto node = MakeNode(a->config, kVersion, a->started, a->clock.Wall());
-            *node.mutable_status()->add_conditions() = a->faults->Condition(a->clock.Wall());
-            return node;
-          },
-      .audit = [a](bool repair) { return Audit(*a, repair); },
-      .set_deletion_grace =
-          [a](const PodUid& uid, std::optional<std::chrono::seconds> grace) {
-            a->table->SetDeletionGrace(uid, grace);
-          },
-      .manifests_changed = [a] { a->source->Reread(); },
+      .started = agent.started,
       .version = kVersion,
-  };
-  ASSIGN_OR_RETURN(agent.api, ApiServer::Start(std::move(wiring)));
+  }));
+  ASSIGN_OR_RETURN(agent.api, ApiServer::Start(*agent.operations, instance, agent.clock));
   return {};
-}
-
-// The strand turns (it calls this) and the table's timers fire. Not whether state can be written:
-// with a disk that is full a restart helps nobody, and this agent shows, logs and makes room.
-std::string UnhealthyBecause(Agent& agent) {
-  return agent.table->IsHealthy() ? "" : "the pod table has not turned for minutes";
 }
 
 Result<void> Open(Agent& agent) {
@@ -325,8 +266,8 @@ void ReloadOnHangup(Agent& agent) {
     if (const auto fresh = agent.read_config(); !fresh) {
       spdlog::error("the configuration stays as it is: {}", fresh.error().message());
     } else {
-      spdlog::info("configuration read again: proxyMode {}", fresh->proxy_mode);
-      agent.proxy->SetMode(fresh->proxy_mode);
+      spdlog::info("configuration read again: proxyMode {}", fresh->proxy.mode);
+      agent.proxy->SetMode(fresh->proxy.mode);
     }
     ReloadOnHangup(agent);
   });
@@ -368,8 +309,8 @@ void BeginAnewForALibrary() {
 }
 
 int Serve(Agent& agent) {
-  agent.manager =
-      std::make_unique<ServiceManager>(agent.io, [&agent] { return UnhealthyBecause(agent); });
+  agent.manager = std::make_unique<ServiceManager>(
+      agent.io, [&agent] { return UnhealthyBecause(*agent.table); });
   // Not before: a start that hangs ends with the signal, as it ends with any.
   agent.signals.add(SIGTERM);
   agent.signals.add(SIGINT);
@@ -412,7 +353,8 @@ Result<void> CleanUp(const AgentConfig& config) {
   }
   ASSIGN_OR_RETURN(const auto network, netproxy::PodNet::Open(config.instance));
   RETURN_IF_ERROR(WithContext(network->RemoveNodeParts(), "pod network"));
-  RETURN_IF_ERROR(WithContext(ServiceProxy::RemoveRules(config), "services"));
+  RETURN_IF_ERROR(
+      WithContext(ServiceProxy::RemoveRules(config.instance, config.proxy), "services"));
   RETURN_IF_ERROR(WithContext(RemovePodFilesRoot(config.instance), "files of pods"));
   return WithContext(cgroups, "cgroups");
 }
@@ -420,7 +362,8 @@ Result<void> CleanUp(const AgentConfig& config) {
 // --cleanup-kube-proxy. Not while an agent runs: its chains may bear the same names.
 Result<void> CleanUpKubeProxy(const AgentConfig& config) {
   ASSIGN_OR_RETURN(const UniqueFd lock, LockRoot(config.instance.root_dir));
-  ASSIGN_OR_RETURN(const auto removed, ServiceProxy::RemoveKubeProxyRules(config));
+  ASSIGN_OR_RETURN(const auto removed,
+                   ServiceProxy::RemoveKubeProxyRules(config.instance, config.proxy.ipvs));
   for (const std::string& what : removed) std::printf("removed: %s\n", what.c_str());
   return {};
 }

@@ -14,16 +14,16 @@ namespace holdfast::agent {
 Result<runtime::RuntimeOptions> OptionsOfRuntime(const AgentConfig& config) {
   runtime::RuntimeOptions options;
   options.instance = config.instance;
-  options.keeper_binary = config.keeper_binary;
-  options.init_binary = config.init_binary;
+  options.keeper_binary = config.programs.keeper;
+  options.init_binary = config.programs.init;
   options.cgroup_naming = config.cgroup_driver == "systemd" ? runtime::CgroupNaming::kSystemd
                                                             : runtime::CgroupNaming::kCgroupfs;
   // As a kubelet: without enforcement the limits are the node's own.
   const NodeAmounts capacity = CapacityForPods(config.instance);
-  ASSIGN_OR_RETURN(const NodeAmounts left, NodeAllocatable(config, capacity));
-  const NodeAmounts& amounts = config.enforce_node_allocatable ? left : capacity;
+  ASSIGN_OR_RETURN(const NodeAmounts left, NodeAllocatable(config.node, capacity));
+  const NodeAmounts& amounts = config.node.enforce_allocatable ? left : capacity;
   options.allocatable = {amounts.cpu_milli, amounts.memory_bytes, amounts.pids};
-  if (config.pod_pids_limit > 0) options.pod_pids = config.pod_pids_limit;
+  if (config.node.pod_pids_limit > 0) options.pod_pids = config.node.pod_pids_limit;
   options.warn = [](const std::string& text) { spdlog::warn("{}", text); };
   return options;
 }

@@ -15,13 +15,8 @@ using Json = nlohmann::json;
 using Values = std::vector<std::string>;
 
 template <class Value>
-auto Getter(Value AgentConfig::* member) {
-  return [member](const AgentConfig& c) { return Json(c.*member); };
-}
-
-template <class Value>
-auto Getter(Value model::Instance::* member) {
-  return [member](const AgentConfig& c) { return Json(c.instance.*member); };
+auto Getter(const Place<Value>& place) {
+  return [place](const AgentConfig& c) { return Json(place.read(c)); };
 }
 
 Result<void> SetAmount(const std::string& text, NodeAmounts& amounts) {
@@ -50,7 +45,7 @@ Result<void> SetEnforced(AgentConfig& c, const Values& v) {
     if (none || what == "pods") continue;
     return InvalidArgument(StrCat("\"", what, "\" is none of: pods, none"));
   }
-  c.enforce_node_allocatable = !none;
+  c.node.enforce_allocatable = !none;
   return {};
 }
 
@@ -116,7 +111,7 @@ Result<std::chrono::seconds> ParseDuration(const std::string& text) {
 }
 
 template <class Value>
-Access NumberOf(Value AgentConfig::* member, Value least, Value most) {
+Access NumberOf(Place<Value> place, Value least, Value most) {
   return {[=](AgentConfig& c, const Values& v) -> Result<void> {
             const std::string& text = v.front();
             const char* const end = text.data() + text.size();
@@ -126,32 +121,24 @@ Access NumberOf(Value AgentConfig::* member, Value least, Value most) {
               return InvalidArgument(
                   StrCat("\"", text, "\" is not a number from ", least, " to ", most));
             }
-            c.*member = value;
+            place.of(c) = value;
             return {};
           },
-          Getter(member)};
+          Getter(place)};
 }
 
 }  // namespace
 
-Access Text(std::string AgentConfig::* member) {
-  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
-            c.*member = v.front();
+Access Text(Place<std::string> place) {
+  return {[place](AgentConfig& c, const Values& v) -> Result<void> {
+            place.of(c) = v.front();
             return {};
           },
-          Getter(member)};
+          Getter(place)};
 }
 
-Access Text(std::string model::Instance::* member) {
-  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
-            c.instance.*member = v.front();
-            return {};
-          },
-          Getter(member)};
-}
-
-Access Path(std::string model::Instance::* member) {
-  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
+Access Path(Place<std::string> place) {
+  return {[place](AgentConfig& c, const Values& v) -> Result<void> {
             std::string path = v.front();
             while (path.size() > 1 && path.back() == '/') path.pop_back();
             const std::string framed = path + "/";
@@ -159,93 +146,85 @@ Access Path(std::string model::Instance::* member) {
                 framed.find("/./") != std::string::npos) {
               return InvalidArgument(StrCat("\"", v.front(), "\" is not an absolute path"));
             }
-            c.instance.*member = path;
+            place.of(c) = path;
             return {};
           },
-          Getter(member)};
+          Getter(place)};
 }
 
-Access List(std::vector<std::string> model::Instance::* member) {
-  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
-            c.instance.*member = v;
+Access List(Place<std::vector<std::string>> place) {
+  return {[place](AgentConfig& c, const Values& v) -> Result<void> {
+            place.of(c) = v;
             return {};
           },
-          Getter(member)};
+          Getter(place)};
 }
 
-Access List(std::vector<std::string> AgentConfig::* member) {
-  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
-            c.*member = v;
-            return {};
-          },
-          Getter(member)};
-}
-
-Access OneOf(std::string AgentConfig::* member, Values allowed) {
-  return {[member, allowed](AgentConfig& c, const Values& v) -> Result<void> {
+Access OneOf(Place<std::string> place, Values allowed) {
+  return {[place, allowed](AgentConfig& c, const Values& v) -> Result<void> {
             std::string known;
             for (const std::string& value : allowed) {
               if (v.front() == value) {
-                c.*member = value;
+                place.of(c) = value;
                 return {};
               }
               known += StrCat(known.empty() ? "" : ", ", value);
             }
             return InvalidArgument(StrCat("\"", v.front(), "\" is none of: ", known));
           },
-          Getter(member)};
+          Getter(place)};
 }
 
-Access Bool(bool AgentConfig::* member) {
-  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
+Access Bool(Place<bool> place) {
+  return {[place](AgentConfig& c, const Values& v) -> Result<void> {
             if (v.front() != "true" && v.front() != "false") {
               return InvalidArgument(StrCat("\"", v.front(), "\" is none of: true, false"));
             }
-            c.*member = v.front() == "true";
+            place.of(c) = v.front() == "true";
             return {};
           },
-          Getter(member)};
+          Getter(place)};
 }
 
-Access BindAddress(std::string AgentConfig::* member) {
-  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
+Access BindAddress(Place<std::string> place) {
+  return {[place](AgentConfig& c, const Values& v) -> Result<void> {
             const std::string text = v.empty() ? std::string() : v.front();
             const auto parsed = ParseBindAddress(text);
             if (!parsed) return parsed.error();
-            c.*member = text;
+            place.of(c) = text;
             return {};
           },
-          Getter(member)};
+          Getter(place)};
 }
 
-Access Number(uint32_t AgentConfig::* member, uint32_t least, uint32_t most) {
-  return NumberOf(member, least, most);
+Access Number(Place<uint32_t> place, uint32_t least, uint32_t most) {
+  return NumberOf(place, least, most);
 }
 
-Access Number(int64_t AgentConfig::* member, int64_t least, int64_t most) {
-  return NumberOf(member, least, most);
+Access Number(Place<int64_t> place, int64_t least, int64_t most) {
+  return NumberOf(place, least, most);
 }
 
-Access Size(uint64_t AgentConfig::* member) {
-  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
+Access Size(Place<uint64_t> place) {
+  return {[place](AgentConfig& c, const Values& v) -> Result<void> {
             ASSIGN_OR_RETURN(const kube::Amount amount, kube::Amount::Parse(v.front()));
             if (amount.Units() < 4096)
               return InvalidArgument(StrCat("\"", v.front(), "\" is below 4Ki"));
-            c.*member = static_cast<uint64_t>(amount.Units());
+            place.of(c) = static_cast<uint64_t>(amount.Units());
             return {};
           },
-          [member](const AgentConfig& c) { return Json(std::to_string(c.*member)); }};
+          [place](const AgentConfig& c) { return Json(std::to_string(place.read(c))); }};
 }
 
-Access Amounts(NodeAmounts AgentConfig::* member) {
-  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
+Access Amounts(Place<NodeAmounts> place) {
+  return {[place](AgentConfig& c, const Values& v) -> Result<void> {
             NodeAmounts amounts;
             for (const std::string& text : v) RETURN_IF_ERROR(SetAmount(text, amounts));
-            c.*member = amounts;
+            place.of(c) = amounts;
             return {};
           },
-          [member](const AgentConfig& c) {
-            const NodeAmounts& amounts = c.*member;
+          [place](const AgentConfig& c) {
+            const NodeAmounts& amounts = place.read(c);
             return Json{{"cpu", StrCat(amounts.cpu_milli, "m")},
                         {"memory", std::to_string(amounts.memory_bytes)},
                         {"pid", std::to_string(amounts.pids)}};
@@ -254,36 +233,36 @@ Access Amounts(NodeAmounts AgentConfig::* member) {
 
 Access Enforced() {
   return {SetEnforced, [](const AgentConfig& c) {
-            return Json::array({c.enforce_node_allocatable ? "pods" : "none"});
+            return Json::array({c.node.enforce_allocatable ? "pods" : "none"});
           }};
 }
 
-Access Reserve(model::DiskReserve AgentConfig::* member) {
-  return {[member](AgentConfig& c, const Values& v) -> Result<void> {
+Access Reserve(Place<model::DiskReserve> place) {
+  return {[place](AgentConfig& c, const Values& v) -> Result<void> {
             // As with kubelet: what is not named is not kept.
             model::DiskReserve reserve{{}, {}};
             for (const std::string& text : v) RETURN_IF_ERROR(SetThreshold(text, reserve));
-            c.*member = reserve;
+            place.of(c) = reserve;
             return {};
           },
-          [member](const AgentConfig& c) {
-            const model::DiskReserve& reserve = c.*member;
+          [place](const AgentConfig& c) {
+            const model::DiskReserve& reserve = place.read(c);
             return Json{{"imagefs.available", ThresholdText(reserve.bytes)},
                         {"imagefs.inodesFree", ThresholdText(reserve.inodes)}};
           }};
 }
 
-Access Duration(std::chrono::seconds AgentConfig::* member, int64_t least, int64_t most) {
+Access Duration(Place<std::chrono::seconds> place, int64_t least, int64_t most) {
   return {[=](AgentConfig& c, const Values& v) -> Result<void> {
             ASSIGN_OR_RETURN(const std::chrono::seconds value, ParseDuration(v.front()));
             if (value.count() < least || value.count() > most) {
               return InvalidArgument(
                   StrCat("\"", v.front(), "\" is not from ", least, "s to ", most, "s"));
             }
-            c.*member = value;
+            place.of(c) = value;
             return {};
           },
-          [member](const AgentConfig& c) { return Json(StrCat((c.*member).count(), "s")); }};
+          [place](const AgentConfig& c) { return Json(StrCat(place.read(c).count(), "s")); }};
 }
 
 Result<std::optional<model::Endpoint>> ParseBindAddress(const std::string& text) {

@@ -7,11 +7,28 @@
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "agent/config/agent_config.h"
 
 namespace holdfast::agent {
+
+// Where a value lies in an AgentConfig.
+template <class Value>
+struct Place {
+  std::function<Value&(AgentConfig&)> of;
+  std::function<const Value&(const AgentConfig&)> read;
+};
+
+// At(&AgentConfig::proxy, &ProxyConfig::mode) is config.proxy.mode.
+template <class... Members>
+auto At(Members... members) {
+  using Value = std::remove_reference_t<decltype((std::declval<AgentConfig&>().*....*members))>;
+  return Place<Value>{[=](AgentConfig& c) -> Value& { return (c.*....*members); },
+                      [=](const AgentConfig& c) -> const Value& { return (c.*....*members); }};
+}
 
 struct Access {
   // One text, or those of a list; of a map "key=value". The error says what is wrong with it.
@@ -20,25 +37,23 @@ struct Access {
   std::function<nlohmann::json(const AgentConfig&)> get;
 };
 
-Access Text(std::string AgentConfig::* member);
-Access Text(std::string model::Instance::* member);
+Access Text(Place<std::string> place);
 // An absolute path without "." and ".."; the slash at the end is dropped.
-Access Path(std::string model::Instance::* member);
-Access List(std::vector<std::string> AgentConfig::* member);
-Access List(std::vector<std::string> model::Instance::* member);
-Access OneOf(std::string AgentConfig::* member, std::vector<std::string> allowed);
-Access Bool(bool AgentConfig::* member);
-Access BindAddress(std::string AgentConfig::* member);
-Access Number(uint32_t AgentConfig::* member, uint32_t least, uint32_t most);
-Access Number(int64_t AgentConfig::* member, int64_t least, int64_t most);
-Access Size(uint64_t AgentConfig::* member);
-Access Amounts(NodeAmounts AgentConfig::* member);
-Access Reserve(model::DiskReserve AgentConfig::* member);
+Access Path(Place<std::string> place);
+Access List(Place<std::vector<std::string>> place);
+Access OneOf(Place<std::string> place, std::vector<std::string> allowed);
+Access Bool(Place<bool> place);
+Access BindAddress(Place<std::string> place);
+Access Number(Place<uint32_t> place, uint32_t least, uint32_t most);
+Access Number(Place<int64_t> place, int64_t least, int64_t most);
+Access Size(Place<uint64_t> place);
+Access Amounts(Place<NodeAmounts> place);
+Access Reserve(Place<model::DiskReserve> place);
 // The labels of the node, "key=value": syntax, and no name that is Kubernetes' own.
 Access NodeLabels();
 // Patterns of sysctls that have a value per network or ipc namespace.
 Access UnsafeSysctls();
 Access Enforced();  // a kubelet's list of what is enforced
-Access Duration(std::chrono::seconds AgentConfig::* member, int64_t least, int64_t most);
+Access Duration(Place<std::chrono::seconds> place, int64_t least, int64_t most);
 
 }  // namespace holdfast::agent

@@ -91,19 +91,19 @@ Access NodeLabels() {
               ASSIGN_OR_RETURN(auto label, ParseLabel(text));
               labels.insert_or_assign(std::move(label.first), std::move(label.second));
             }
-            c.node_labels = std::move(labels);
+            c.node.labels = std::move(labels);
             return {};
           },
-          [](const AgentConfig& c) { return Json(c.node_labels); }};
+          [](const AgentConfig& c) { return Json(c.node.labels); }};
 }
 
 Access UnsafeSysctls() {
   return {[](AgentConfig& c, const Values& v) -> Result<void> {
             for (const std::string& pattern : v) RETURN_IF_ERROR(CheckSysctl(pattern));
-            c.allowed_unsafe_sysctls = v;
+            c.node.allowed_unsafe_sysctls = v;
             return {};
           },
-          [](const AgentConfig& c) { return Json(c.allowed_unsafe_sysctls); }};
+          [](const AgentConfig& c) { return Json(c.node.allowed_unsafe_sysctls); }};
 }
 
 }  // namespace holdfast::agent

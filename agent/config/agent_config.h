@@ -26,53 +26,78 @@ struct NodeAmounts {
   bool operator==(const NodeAmounts&) const = default;
 };
 
-struct AgentConfig {
-  model::Instance instance;
-  // Programs beside the agent's own binary; keeper_binary "" is for a keeper that systemd starts.
-  std::string keeper_binary;
-  std::string init_binary;
-  std::string unpack_binary;
-  std::string cgroup_driver = "cgroupfs";  // or "systemd": names only
-  std::string seccomp_dir;                 // profiles of type Localhost; "" is <root_dir>/seccomp
-  // Addresses of Services, one range per family, the first is primary; without an API server.
-  std::vector<std::string> service_cidrs = {"10.96.0.0/16", "fd00:96::/112"};
-  // Where node ports answer: ranges of the node's addresses, or "primary".
-  std::vector<std::string> node_port_addresses = {"primary"};
-  std::string proxy_mode = "nftables";  // who writes Services' rules; or "iptables", "ipvs"
-  // Where the proxy answers, as "address:port"; "" is nowhere.
-  std::string healthz_bind_address = "0.0.0.0:10256";
-  std::string metrics_bind_address = "127.0.0.1:10249";
-  std::vector<std::string> allowed_external_ips;  // what externalIPs may name; none by default
-  // On which interfaces which addresses of Services are answered for, and who does it of several
-  // nodes; nowhere by default.
-  std::vector<std::string> announce_interfaces;
-  std::vector<std::string> announce_addresses;
-  uint32_t announce_priority = 100;
-  // How the API server is reached whose Leases decide who answers; "" where priorities do.
-  std::string kubeconfig;
-  // Of the mode ipvs; a timeout of 0 stays as the kernel has it.
-  std::string ipvs_scheduler = "rr";
-  std::vector<std::string> ipvs_scheduler_flags;
-  bool ipvs_strict_arp = false;
-  std::vector<std::string> ipvs_exclude_cidrs;
-  std::chrono::seconds ipvs_tcp_timeout{0};
-  std::chrono::seconds ipvs_tcp_fin_timeout{0};
-  std::chrono::seconds ipvs_udp_timeout{0};
-  uint64_t log_max_size_bytes = 10ull << 20;
-  uint32_t log_max_files = 5;
-  std::chrono::seconds max_back_off{300};
-  uint32_t workers = 8;
+// Programs beside the agent's own binary.
+struct ProgramsConfig {
+  std::string keeper;  // "" is for a keeper that systemd starts
+  std::string init;
+  std::string unpack;
+};
+
+// How much of the node is for pods, and which of them it takes.
+struct NodeConfig {
   // Of the node's capacity, not for pods. 0 of memory or pids in both: DefaultReserve.
   NodeAmounts kube_reserved;
   NodeAmounts system_reserved;
   uint32_t max_pods = 110;  // that the node takes
   // What pods may set beside the safe sysctls: names, or beginnings with '*' at the end.
   std::vector<std::string> allowed_unsafe_sysctls;
-  std::map<std::string, std::string> node_labels;  // beside those that say what the machine is
-  int64_t pod_pids_limit = 1024;         // processes and threads of one pod; 0 and -1: no limit
-  bool enforce_node_allocatable = true;  // pods together get no more than what is left
-  model::DiskReserve image_reserve;      // of the images' file system, not for images
-  std::string log_level = "info";        // trace, debug, info, warn, error
+  std::map<std::string, std::string> labels;  // beside those that say what the machine is
+  int64_t pod_pids_limit = 1024;    // processes and threads of one pod; 0 and -1: no limit
+  bool enforce_allocatable = true;  // pods together get no more than what is left
+};
+
+struct ContainerLogConfig {
+  uint64_t max_size_bytes = 10ull << 20;
+  uint32_t max_files = 5;
+};
+
+// On which interfaces which addresses of Services are answered for, and who does it of several
+// nodes; nowhere by default.
+struct AnnounceConfig {
+  std::vector<std::string> interfaces;
+  std::vector<std::string> addresses;
+  uint32_t priority = 100;
+  // How the API server is reached whose Leases decide who answers; "" where priorities do.
+  std::string kubeconfig;
+};
+
+// Of the mode ipvs; a timeout of 0 stays as the kernel has it.
+struct IpvsConfig {
+  std::string scheduler = "rr";
+  std::vector<std::string> scheduler_flags;
+  bool strict_arp = false;
+  std::vector<std::string> exclude_cidrs;
+  std::chrono::seconds tcp_timeout{0};
+  std::chrono::seconds tcp_fin_timeout{0};
+  std::chrono::seconds udp_timeout{0};
+};
+
+struct ProxyConfig {
+  std::string mode = "nftables";  // who writes Services' rules; or "iptables", "ipvs"
+  // Addresses of Services, one range per family, the first is primary; without an API server.
+  std::vector<std::string> service_cidrs = {"10.96.0.0/16", "fd00:96::/112"};
+  // Where node ports answer: ranges of the node's addresses, or "primary".
+  std::vector<std::string> node_port_addresses = {"primary"};
+  std::vector<std::string> allowed_external_ips;  // what externalIPs may name; none by default
+  // Where the proxy answers, as "address:port"; "" is nowhere.
+  std::string healthz_bind_address = "0.0.0.0:10256";
+  std::string metrics_bind_address = "127.0.0.1:10249";
+  AnnounceConfig announce;
+  IpvsConfig ipvs;
+};
+
+struct AgentConfig {
+  model::Instance instance;
+  ProgramsConfig programs;
+  NodeConfig node;
+  ContainerLogConfig container_log;
+  ProxyConfig proxy;
+  std::string cgroup_driver = "cgroupfs";  // or "systemd": names only
+  std::string seccomp_dir;                 // profiles of type Localhost; "" is <root_dir>/seccomp
+  std::chrono::seconds max_back_off{300};
+  uint32_t workers = 8;
+  model::DiskReserve image_reserve;  // of the images' file system, not for images
+  std::string log_level = "info";    // trace, debug, info, warn, error
 };
 
 // Reads `text` on top of `config`. The error lists every fault, one per line, as

@@ -115,11 +115,11 @@ Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) 
     if (path.empty()) path = beside + name;
   };
   // Under systemd the keeper has a unit of its own; nobody else may start it then.
-  if (config.keeper_binary.empty() && ::getenv("NOTIFY_SOCKET") == nullptr) {
-    config.keeper_binary = beside + "holdfast-keeper";
+  if (config.programs.keeper.empty() && ::getenv("NOTIFY_SOCKET") == nullptr) {
+    config.programs.keeper = beside + "holdfast-keeper";
   }
-  sibling(config.init_binary, "holdfast-init");
-  sibling(config.unpack_binary, "holdfast-unpack");
+  sibling(config.programs.init, "holdfast-init");
+  sibling(config.programs.unpack, "holdfast-unpack");
   if (config.seccomp_dir.empty()) config.seccomp_dir = instance.root_dir + "/seccomp";
   return {};
 }

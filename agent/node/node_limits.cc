@@ -39,9 +39,9 @@ NodeAmounts DefaultReserve(const NodeAmounts& capacity) {
   return reserve;
 }
 
-Result<NodeAmounts> NodeAllocatable(const AgentConfig& config, const NodeAmounts& capacity) {
-  const NodeAmounts& kube = config.kube_reserved;
-  const NodeAmounts& system = config.system_reserved;
+Result<NodeAmounts> NodeAllocatable(const NodeConfig& node, const NodeAmounts& capacity) {
+  const NodeAmounts& kube = node.kube_reserved;
+  const NodeAmounts& system = node.system_reserved;
   NodeAmounts reserved{kube.cpu_milli + system.cpu_milli, kube.memory_bytes + system.memory_bytes,
                        kube.pids + system.pids};
   const NodeAmounts by_default = DefaultReserve(capacity);

@@ -21,7 +21,7 @@ NodeAmounts DefaultReserve(const NodeAmounts& capacity);
 
 // What is left of `capacity` for all pods together. kInvalidArgument when more is reserved than
 // there is.
-Result<NodeAmounts> NodeAllocatable(const AgentConfig& config, const NodeAmounts& capacity);
+Result<NodeAmounts> NodeAllocatable(const NodeConfig& node, const NodeAmounts& capacity);
 
 // Open files (fs.file-max) at which pods with `pods_bytes` of memory in all are out of memory
 // first: the kernel charges each open file to the cgroup of who opened it. Besides them the node

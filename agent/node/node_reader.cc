@@ -122,7 +122,7 @@ kube::ResourceList ResourcesOf(const NodeAmounts& amounts, const AgentConfig& co
   list["cpu"] = kube::Amount::FromMilli(amounts.cpu_milli);
   list["memory"] = bytes(amounts.memory_bytes);
   list["ephemeral-storage"] = bytes(StorageBytes(config.instance.root_dir));
-  list["pods"] = kube::Amount::FromUnits(config.max_pods);
+  list["pods"] = kube::Amount::FromUnits(config.node.max_pods);
   AddHugePages(list);
   return list;
 }
@@ -138,7 +138,7 @@ void Show(const kube::ResourceList& from, auto& to) {
 // Checked at start; with less of it since, the node offers all that it has.
 NodeAmounts AmountsForPods(const AgentConfig& config) {
   const NodeAmounts for_pods = CapacityForPods(config.instance);
-  return NodeAllocatable(config, for_pods).value_or(for_pods);
+  return NodeAllocatable(config.node, for_pods).value_or(for_pods);
 }
 
 std::map<std::string, std::string> LabelsOf(const AgentConfig& config) {
@@ -153,7 +153,7 @@ std::map<std::string, std::string> LabelsOf(const AgentConfig& config) {
       {"beta.kubernetes.io/os", "linux"},
       {"beta.kubernetes.io/arch", architecture},
   };
-  for (const auto& [key, value] : config.node_labels) labels[key] = value;
+  for (const auto& [key, value] : config.node.labels) labels[key] = value;
   return labels;
 }
 
@@ -194,8 +194,8 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
   node->resolv_conf = ReadOrEmpty(instance.resolv_conf);
   node->hosts = ReadOrEmpty("/etc/hosts");
   node->seccomp_dir = config.seccomp_dir;
-  node->log_max_size_bytes = config.log_max_size_bytes;
-  node->log_max_files = config.log_max_files;
+  node->log_max_size_bytes = config.container_log.max_size_bytes;
+  node->log_max_files = config.container_log.max_files;
   return node;
 }
 
@@ -204,7 +204,7 @@ std::shared_ptr<const NodeOffer> ReadNodeOffer(const AgentConfig& config) {
   offer->name = config.instance.node_name;
   offer->labels = LabelsOf(config);
   offer->allocatable = ResourcesOf(AmountsForPods(config), config);
-  offer->allowed_unsafe_sysctls = config.allowed_unsafe_sysctls;
+  offer->allowed_unsafe_sysctls = config.node.allowed_unsafe_sysctls;
   offer->no_app_armor = WhyNoAppArmor();
   return offer;
 }

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/pod/view.h"
+#include "agent/view/pod_view.h"
 #include "holdfast/interfaces/image_store.h"
 
 namespace holdfast::agent {

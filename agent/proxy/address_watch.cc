@@ -21,11 +21,11 @@ std::string Text(const std::vector<IpAddress>& addresses) {
 }  // namespace
 
 Result<std::unique_ptr<AddressWatch>> AddressWatch::Start(
-    const AgentConfig& config, netproxy::TableOptions known, Changed changed,
-    std::function<void(const std::string& line)> log) {
+    const model::Instance& instance, const ProxyConfig& config, netproxy::TableOptions known,
+    Changed changed, std::function<void(const std::string& line)> log) {
   ASSIGN_OR_RETURN(sys::RtnlWatch watch, sys::RtnlWatch::Open());
-  std::unique_ptr<AddressWatch> made(new AddressWatch(config, std::move(known), std::move(watch),
-                                                      std::move(changed), std::move(log)));
+  std::unique_ptr<AddressWatch> made(new AddressWatch(
+      instance, config, std::move(known), std::move(watch), std::move(changed), std::move(log)));
   ASSIGN_OR_RETURN(made->thread_,
                    FdThread::Start(made->watch_.fd(), [w = made.get()] { return w->Look(); }));
   return made;
@@ -38,7 +38,7 @@ bool AddressWatch::Look() {
     return false;
   }
   if (!*news) return true;
-  auto options = ReadServiceOptions(config_);
+  auto options = ReadServiceOptions(instance_, config_);
   if (!options) {
     log_(StrCat("node addresses: ", options.error().message()));
     return true;

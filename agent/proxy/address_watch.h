@@ -23,20 +23,23 @@ class AddressWatch {
   // In the network namespace of the calling thread. `known`: what is in force. `changed` is called
   // from the watch's thread with other options, never with the same twice.
   static Result<std::unique_ptr<AddressWatch>> Start(
-      const AgentConfig& config, netproxy::TableOptions known, Changed changed,
-      std::function<void(const std::string& line)> log);
+      const model::Instance& instance, const ProxyConfig& config, netproxy::TableOptions known,
+      Changed changed, std::function<void(const std::string& line)> log);
 
  private:
-  AddressWatch(const AgentConfig& config, netproxy::TableOptions known, sys::RtnlWatch watch,
-               Changed changed, std::function<void(const std::string& line)> log)
-      : config_(config),
+  AddressWatch(const model::Instance& instance, const ProxyConfig& config,
+               netproxy::TableOptions known, sys::RtnlWatch watch, Changed changed,
+               std::function<void(const std::string& line)> log)
+      : instance_(instance),
+        config_(config),
         known_(std::move(known)),
         watch_(std::move(watch)),
         changed_(std::move(changed)),
         log_(std::move(log)) {}
   bool Look();
 
-  const AgentConfig config_;
+  const model::Instance instance_;
+  const ProxyConfig config_;
   netproxy::TableOptions known_;
   sys::RtnlWatch watch_;
   const Changed changed_;

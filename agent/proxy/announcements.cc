@@ -36,13 +36,13 @@ Result<void> CheckApart(const Cidr& range, const char* field,
   return {};
 }
 
-Result<std::vector<Cidr>> ReadRanges(const AgentConfig& config) {
+Result<std::vector<Cidr>> ReadRanges(const model::Instance& instance, const ProxyConfig& config) {
   constexpr size_t kMost = 64;  // the kernel's filter has so much room
   std::vector<Cidr> ranges;
-  for (const std::string& text : config.announce_addresses) {
+  for (const std::string& text : config.announce.addresses) {
     auto range = Cidr::Parse(text);
     if (!range) return std::move(range.error()).Wrap("announceAddresses");
-    RETURN_IF_ERROR(CheckApart(*range, "podCIDRs", config.instance.pod_cidrs));
+    RETURN_IF_ERROR(CheckApart(*range, "podCIDRs", instance.pod_cidrs));
     RETURN_IF_ERROR(CheckApart(*range, "serviceCIDRs", config.service_cidrs));
     ranges.push_back(*range);
   }
@@ -52,10 +52,10 @@ Result<std::vector<Cidr>> ReadRanges(const AgentConfig& config) {
   return ranges;
 }
 
-Result<void> CheckInterfaces(const AgentConfig& config) {
+Result<void> CheckInterfaces(const model::Instance& instance, const AnnounceConfig& config) {
   std::set<std::string> seen;
-  for (const std::string& name : config.announce_interfaces) {
-    if (name.starts_with(config.instance.interface_prefix)) {
+  for (const std::string& name : config.interfaces) {
+    if (name.starts_with(instance.interface_prefix)) {
       return InvalidArgument(StrCat("announceInterfaces: ", name, " is an interface of a pod"));
     }
     if (!seen.insert(name).second) {
@@ -67,36 +67,37 @@ Result<void> CheckInterfaces(const AgentConfig& config) {
 
 }  // namespace
 
-Result<void> CheckAnnounceMode(const AgentConfig& config, const std::string& mode) {
-  if (config.announce_interfaces.empty() || mode != "ipvs" || config.ipvs_strict_arp) return {};
+Result<void> CheckAnnounceMode(const ProxyConfig& config, const std::string& mode) {
+  if (config.announce.interfaces.empty() || mode != "ipvs" || config.ipvs.strict_arp) return {};
   return InvalidArgument(
       "announceInterfaces: in the mode ipvs every node has the addresses and would answer for "
       "them; set ipvsStrictARP");
 }
 
-Result<std::optional<AnnounceOptions>> ReadAnnounceOptions(const AgentConfig& config) {
+Result<std::optional<AnnounceOptions>> ReadAnnounceOptions(const model::Instance& instance,
+                                                           const ProxyConfig& config) {
   std::optional<KubeConfig> server;
-  if (!config.kubeconfig.empty()) {
-    ASSIGN_OR_RETURN(server, WithContext(ReadKubeConfig(config.kubeconfig), "kubeconfig"));
+  if (!config.announce.kubeconfig.empty()) {
+    ASSIGN_OR_RETURN(server, WithContext(ReadKubeConfig(config.announce.kubeconfig), "kubeconfig"));
   }
-  if (config.announce_interfaces.empty() && config.announce_addresses.empty()) {
+  if (config.announce.interfaces.empty() && config.announce.addresses.empty()) {
     return std::optional<AnnounceOptions>();
   }
-  if (config.announce_interfaces.empty()) {
+  if (config.announce.interfaces.empty()) {
     return InvalidArgument("announceAddresses: announceInterfaces must say where");
   }
-  if (config.announce_addresses.empty()) {
+  if (config.announce.addresses.empty()) {
     return InvalidArgument("announceInterfaces: announceAddresses must say which addresses");
   }
-  RETURN_IF_ERROR(CheckInterfaces(config));
-  RETURN_IF_ERROR(CheckAnnounceMode(config, config.proxy_mode));
+  RETURN_IF_ERROR(CheckInterfaces(instance, config.announce));
+  RETURN_IF_ERROR(CheckAnnounceMode(config, config.mode));
   AnnounceOptions options;
-  options.interfaces = config.announce_interfaces;
-  options.priority = static_cast<uint8_t>(config.announce_priority);
-  options.ignored_link = IpvsDevice(config.instance);
-  options.node_name = config.instance.node_name;
+  options.interfaces = config.announce.interfaces;
+  options.priority = static_cast<uint8_t>(config.announce.priority);
+  options.ignored_link = IpvsDevice(instance);
+  options.node_name = instance.node_name;
   options.server = std::move(server);
-  ASSIGN_OR_RETURN(options.ranges, ReadRanges(config));
+  ASSIGN_OR_RETURN(options.ranges, ReadRanges(instance, config));
   return std::optional(std::move(options));
 }
 

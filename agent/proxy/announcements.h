@@ -39,9 +39,10 @@ struct AnnounceOptions {
 };
 
 // Nothing when nothing is to be announced. kInvalidArgument names the field.
-Result<std::optional<AnnounceOptions>> ReadAnnounceOptions(const AgentConfig& config);
+Result<std::optional<AnnounceOptions>> ReadAnnounceOptions(const model::Instance& instance,
+                                                           const ProxyConfig& config);
 // Whether the node may announce while Services are written with `mode`; the error says why not.
-Result<void> CheckAnnounceMode(const AgentConfig& config, const std::string& mode);
+Result<void> CheckAnnounceMode(const ProxyConfig& config, const std::string& mode);
 
 // This node began or ceased to answer for an address of a Service on one interface.
 struct AddressHeld {

@@ -78,19 +78,19 @@ Result<std::optional<bool>> RemoveUnopened(const std::string& mode, const model:
   return std::optional(any);
 }
 
-Result<netproxy::ipvs::IpvsOptions> ReadIpvsOptions(const AgentConfig& config) {
+Result<netproxy::ipvs::IpvsOptions> ReadIpvsOptions(const IpvsConfig& config) {
   netproxy::ipvs::IpvsOptions out;
-  out.scheduler = config.ipvs_scheduler;
-  out.scheduler_flags = config.ipvs_scheduler_flags;
-  out.strict_arp = config.ipvs_strict_arp;
-  for (const std::string& text : config.ipvs_exclude_cidrs) {
+  out.scheduler = config.scheduler;
+  out.scheduler_flags = config.scheduler_flags;
+  out.strict_arp = config.strict_arp;
+  for (const std::string& text : config.exclude_cidrs) {
     auto cidr = Cidr::Parse(text);
     if (!cidr) return std::move(cidr.error()).Wrap("ipvsExcludeCIDRs");
     out.exclude_cidrs.push_back(*cidr);
   }
-  out.tcp_timeout = config.ipvs_tcp_timeout;
-  out.tcp_fin_timeout = config.ipvs_tcp_fin_timeout;
-  out.udp_timeout = config.ipvs_udp_timeout;
+  out.tcp_timeout = config.tcp_timeout;
+  out.tcp_fin_timeout = config.tcp_fin_timeout;
+  out.udp_timeout = config.udp_timeout;
   const auto flags = netproxy::ipvs::SchedulerFlags(out);
   if (!flags) return flags.error();
   return out;

@@ -38,6 +38,6 @@ Result<OpenedBackEnd> OpenBackEnd(const std::string& mode, const model::Instance
 // ServiceBackEnd::Remove() where that needs nothing that may be missing; nullopt: it does.
 Result<std::optional<bool>> RemoveUnopened(const std::string& mode, const model::Instance& instance,
                                            const netproxy::ipvs::IpvsOptions& ipvs);
-Result<netproxy::ipvs::IpvsOptions> ReadIpvsOptions(const AgentConfig& config);
+Result<netproxy::ipvs::IpvsOptions> ReadIpvsOptions(const IpvsConfig& config);
 
 }  // namespace holdfast::agent

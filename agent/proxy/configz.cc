@@ -43,15 +43,15 @@ Json IptablesPart() {
   return part;
 }
 
-Json IpvsPart(const AgentConfig& config) {
+Json IpvsPart(const IpvsConfig& config) {
   return {{"syncPeriod", Seconds(ServiceDriverOptions{}.repair_every)},
           {"minSyncPeriod", kOff},
-          {"scheduler", config.ipvs_scheduler},
-          {"excludeCIDRs", config.ipvs_exclude_cidrs},
-          {"strictARP", config.ipvs_strict_arp},
-          {"tcpTimeout", Seconds(config.ipvs_tcp_timeout)},
-          {"tcpFinTimeout", Seconds(config.ipvs_tcp_fin_timeout)},
-          {"udpTimeout", Seconds(config.ipvs_udp_timeout)}};
+          {"scheduler", config.scheduler},
+          {"excludeCIDRs", config.exclude_cidrs},
+          {"strictARP", config.strict_arp},
+          {"tcpTimeout", Seconds(config.tcp_timeout)},
+          {"tcpFinTimeout", Seconds(config.tcp_fin_timeout)},
+          {"udpTimeout", Seconds(config.udp_timeout)}};
 }
 
 // Services come from no API server; nothing is set in the connection table.
@@ -97,15 +97,15 @@ Json KubeProxyPart(const AgentConfig& config) {
                {"kind", "KubeProxyConfiguration"},
                {"hostnameOverride", config.instance.node_name},
                {"bindAddress", "0.0.0.0"},
-               {"healthzBindAddress", config.healthz_bind_address},
-               {"metricsBindAddress", config.metrics_bind_address},
-               {"mode", config.proxy_mode},
+               {"healthzBindAddress", config.proxy.healthz_bind_address},
+               {"metricsBindAddress", config.proxy.metrics_bind_address},
+               {"mode", config.proxy.mode},
                {"iptables", IptablesPart()},
-               {"ipvs", IpvsPart(config)},
+               {"ipvs", IpvsPart(config.proxy.ipvs)},
                {"nftables", RulesPart()},
                {"detectLocalMode", "ClusterCIDR"},
                {"clusterCIDR", Joined(config.instance.pod_cidrs)},
-               {"nodePortAddresses", config.node_port_addresses}});
+               {"nodePortAddresses", config.proxy.node_port_addresses}});
   return part;
 }
 
@@ -117,7 +117,7 @@ std::string ToText(const Json& json) {
 }  // namespace
 
 std::string ConfigzText(AgentConfig config, const std::string& mode) {
-  config.proxy_mode = mode;
+  config.proxy.mode = mode;
   return StrCat("{\"holdfast.dev\":", ConfigJson(config),
                 ",\"kubeproxy.config.k8s.io\":", ToText(KubeProxyPart(config)), "}");
 }

@@ -12,7 +12,7 @@ namespace {
 
 using model::ServiceName;
 
-int Rank(const corev1::Service& service, const ServiceBook& book) {
+int Rank(const corev1::Service& service, const ServiceAllocations& book) {
   if (book.Knows(NameOf(service))) return 0;
   const auto& ports = service.spec().ports();
   const bool chooses = !service.spec().clusterip().empty() ||

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LocalCompletion: what becomes of the manifest directory's Services when the ServiceBook has
+// LocalCompletion: what becomes of the manifest directory's Services when the ServiceAllocations has
 // judged them. Who asks for something of his choice gets it before it is given to somebody who
 // takes anything; nothing is used that is not on the disk. Single-thread.
 #pragma once
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/proxy/service_book.h"
+#include "agent/proxy/service_allocations.h"
 #include "agent/proxy/service_view.h"
 #include "agent/source/pod_source.h"
 
@@ -24,7 +24,7 @@ class LocalCompletion {
   };
   using CompletedServices = std::map<model::ServiceName, Completed>;
 
-  explicit LocalCompletion(ServiceBook book) : book_(std::move(book)) {}
+  explicit LocalCompletion(ServiceAllocations book) : book_(std::move(book)) {}
 
   // Nothing new of a service that has what it wants. One that lacks something may get it now.
   bool IsSettled(const DesiredService& desired) const;
@@ -48,7 +48,7 @@ class LocalCompletion {
  private:
   void Use(const model::ServiceName& name, Completed completed, CompletedServices& usable);
 
-  ServiceBook book_;
+  ServiceAllocations book_;
   std::map<model::ServiceName, ServicePtr> desired_;  // as last used
   std::set<model::ServiceName> lacking_;
   CompletedServices waiting_;  // for Record()

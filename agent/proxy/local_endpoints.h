@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "agent/kube/types_fwd.h"
-#include "agent/pod/view.h"
 #include "agent/proxy/convert.h"
 #include "agent/proxy/service_view.h"
+#include "agent/view/pod_view.h"
 
 namespace holdfast::agent {
 

@@ -21,7 +21,7 @@ constexpr std::chrono::seconds kRetry{1};
 
 }  // namespace
 
-LocalServices::LocalServices(PodSource& source, PodView& pods, ServiceBook book,
+LocalServices::LocalServices(PodSource& source, PodView& pods, ServiceAllocations book,
                              ServiceDriver& driver, ServiceCatalog& catalog,
                              LocalServicesOptions options, ServiceCallbacks callbacks)
     : source_(source),
@@ -54,11 +54,9 @@ LocalServices::~LocalServices() {
   if (thread_.joinable()) thread_.join();
 }
 
-Result<std::unique_ptr<LocalServices>> LocalServices::Start(PodSource& source, PodView& pods,
-                                                            ServiceBook book, ServiceDriver& driver,
-                                                            ServiceCatalog& catalog,
-                                                            LocalServicesOptions options,
-                                                            ServiceCallbacks callbacks) {
+Result<std::unique_ptr<LocalServices>> LocalServices::Start(
+    PodSource& source, PodView& pods, ServiceAllocations book, ServiceDriver& driver,
+    ServiceCatalog& catalog, LocalServicesOptions options, ServiceCallbacks callbacks) {
   std::unique_ptr<LocalServices> services(new LocalServices(
       source, pods, std::move(book), driver, catalog, std::move(options), std::move(callbacks)));
   ASSIGN_OR_RETURN(services->thread_,

@@ -20,12 +20,12 @@
 #include <utility>
 #include <vector>
 
-#include "agent/pod/view.h"
 #include "agent/proxy/local_completion.h"
 #include "agent/proxy/service_catalog.h"
 #include "agent/proxy/service_driver.h"
 #include "agent/proxy/service_feed.h"
 #include "agent/source/pod_source.h"
+#include "agent/view/pod_view.h"
 #include "holdfast/base/result.h"
 
 namespace holdfast::agent {
@@ -46,11 +46,9 @@ struct ServiceCallbacks {
 class LocalServices {
  public:
   // Everything is borrowed but the book.
-  static Result<std::unique_ptr<LocalServices>> Start(PodSource& source, PodView& pods,
-                                                      ServiceBook book, ServiceDriver& driver,
-                                                      ServiceCatalog& catalog,
-                                                      LocalServicesOptions options,
-                                                      ServiceCallbacks callbacks);
+  static Result<std::unique_ptr<LocalServices>> Start(
+      PodSource& source, PodView& pods, ServiceAllocations book, ServiceDriver& driver,
+      ServiceCatalog& catalog, LocalServicesOptions options, ServiceCallbacks callbacks);
   ~LocalServices();
   LocalServices(const LocalServices&) = delete;
   LocalServices& operator=(const LocalServices&) = delete;
@@ -70,7 +68,7 @@ class LocalServices {
     std::map<PodKey, PodPtr> pods;  // null: gone
   };
 
-  LocalServices(PodSource& source, PodView& pods, ServiceBook book, ServiceDriver& driver,
+  LocalServices(PodSource& source, PodView& pods, ServiceAllocations book, ServiceDriver& driver,
                 ServiceCatalog& catalog, LocalServicesOptions options, ServiceCallbacks callbacks);
   void Run();
   void Process(Work work);

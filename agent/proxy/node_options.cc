@@ -42,7 +42,8 @@ Result<std::vector<Cidr>> NodePortRanges(const std::vector<std::string>& texts,
 
 }  // namespace
 
-Result<ServiceNodeOptions> ServiceOptionsOf(const AgentConfig& config,
+Result<ServiceNodeOptions> ServiceOptionsOf(const model::Instance& instance,
+                                            const ProxyConfig& config,
                                             const std::vector<std::string>& node_addresses) {
   ServiceNodeOptions options;
   for (const std::string& text : node_addresses) {
@@ -51,7 +52,7 @@ Result<ServiceNodeOptions> ServiceOptionsOf(const AgentConfig& config,
     }
   }
   model::ServiceSettings settings;
-  ASSIGN_OR_RETURN(settings.local.cidrs, ParseRanges("podCIDRs", config.instance.pod_cidrs));
+  ASSIGN_OR_RETURN(settings.local.cidrs, ParseRanges("podCIDRs", instance.pod_cidrs));
   ASSIGN_OR_RETURN(settings.service_cidrs, ParseRanges("serviceCIDRs", config.service_cidrs));
   RETURN_IF_ERROR(CheckFamilies(settings.service_cidrs));
   ASSIGN_OR_RETURN(settings.node_port_ranges,
@@ -63,8 +64,9 @@ Result<ServiceNodeOptions> ServiceOptionsOf(const AgentConfig& config,
   return options;
 }
 
-Result<ServiceNodeOptions> ReadServiceOptions(const AgentConfig& config) {
-  return ServiceOptionsOf(config, NodeAddresses(config.instance.interface_prefix));
+Result<ServiceNodeOptions> ReadServiceOptions(const model::Instance& instance,
+                                              const ProxyConfig& config) {
+  return ServiceOptionsOf(instance, config, NodeAddresses(instance.interface_prefix));
 }
 
 }  // namespace holdfast::agent

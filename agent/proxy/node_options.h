@@ -15,9 +15,11 @@ struct ServiceNodeOptions {
 };
 
 // `node_addresses`: as NodeAddresses() gives them, primary ones. kInvalidArgument names the field.
-Result<ServiceNodeOptions> ServiceOptionsOf(const AgentConfig& config,
+Result<ServiceNodeOptions> ServiceOptionsOf(const model::Instance& instance,
+                                            const ProxyConfig& config,
                                             const std::vector<std::string>& node_addresses);
 // The same with the node's addresses as they are now.
-Result<ServiceNodeOptions> ReadServiceOptions(const AgentConfig& config);
+Result<ServiceNodeOptions> ReadServiceOptions(const model::Instance& instance,
+                                              const ProxyConfig& config);
 
 }  // namespace holdfast::agent

@@ -9,7 +9,7 @@
 
 #include "agent/proxy/node_options.h"
 #include "agent/proxy/proxy_answers.h"
-#include "agent/proxy/service_book.h"
+#include "agent/proxy/service_allocations.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "netproxy/services/nft/cleanup.h"
@@ -30,30 +30,31 @@ Result<netproxy::FlowRecord> OpenFlowRecord(const std::string& path, const Log& 
   return netproxy::FlowRecord::Load(path);
 }
 
-Result<std::unique_ptr<ServiceRules>> OpenRules(const AgentConfig& config, const Log& log,
+Result<std::unique_ptr<ServiceRules>> OpenRules(const model::Instance& instance,
+                                                const ProxyConfig& config, const Log& log,
                                                 std::shared_ptr<ProxyMetrics> metrics) {
   ServiceRulesOptions options;
   options.metrics = std::move(metrics);
-  options.mode = config.proxy_mode;
-  options.record = config.instance.root_dir + "/proxy/modes";
-  ASSIGN_OR_RETURN(const netproxy::ipvs::IpvsOptions ipvs, ReadIpvsOptions(config));
-  options.open = [instance = config.instance, ipvs](const std::string& mode) {
+  options.mode = config.mode;
+  options.record = instance.root_dir + "/proxy/modes";
+  ASSIGN_OR_RETURN(const netproxy::ipvs::IpvsOptions ipvs, ReadIpvsOptions(config.ipvs));
+  options.open = [instance, ipvs](const std::string& mode) {
     return OpenBackEnd(mode, instance, ipvs);
   };
-  options.remove_unopened = [instance = config.instance, ipvs](const std::string& mode) {
+  options.remove_unopened = [instance, ipvs](const std::string& mode) {
     return RemoveUnopened(mode, instance, ipvs);
   };
   options.log = log;
   ASSIGN_OR_RETURN(netproxy::FlowRecord record,
-                   OpenFlowRecord(config.instance.run_dir + "/proxy/flows", log));
+                   OpenFlowRecord(instance.run_dir + "/proxy/flows", log));
   ASSIGN_OR_RETURN(auto flows, netproxy::StaleFlows::Open(std::move(record)));
   return ServiceRules::Open(std::move(options), std::move(flows));
 }
 
-Result<ServiceBook> OpenBook(const AgentConfig& config, const ServiceRanges& ranges,
-                             const Clock& clock, const Log& log) {
-  ASSIGN_OR_RETURN(ServiceBook book,
-                   ServiceBook::Open(config.instance.root_dir + "/services", ranges, clock));
+Result<ServiceAllocations> OpenBook(const model::Instance& instance, const ServiceRanges& ranges,
+                                    const Clock& clock, const Log& log) {
+  ASSIGN_OR_RETURN(ServiceAllocations book,
+                   ServiceAllocations::Open(instance.root_dir + "/services", ranges, clock));
   for (const std::string& warning : book.TakeWarnings()) log(warning);
   return book;
 }
@@ -63,7 +64,7 @@ bool HasFamily(const model::ServiceSettings& settings, bool v6) {
                      [v6](const Cidr& cidr) { return cidr.network.v6 == v6; });
 }
 
-Result<HealthServer::Listeners> FixedListeners(const AgentConfig& config, ProxyAnswers answers) {
+Result<HealthServer::Listeners> FixedListeners(const ProxyConfig& config, ProxyAnswers answers) {
   ASSIGN_OR_RETURN(const auto health, ParseBindAddress(config.healthz_bind_address));
   ASSIGN_OR_RETURN(const auto metrics, ParseBindAddress(config.metrics_bind_address));
   if (health && metrics && *health == *metrics) {
@@ -76,7 +77,7 @@ Result<HealthServer::Listeners> FixedListeners(const AgentConfig& config, ProxyA
 }  // namespace
 
 Result<void> ServiceProxy::StartAnnouncements(const Clock& clock, const Log& log) {
-  ASSIGN_OR_RETURN(const auto options, ReadAnnounceOptions(config_));
+  ASSIGN_OR_RETURN(const auto options, ReadAnnounceOptions(config_.instance, config_.proxy));
   if (!options) return {};
   ASSIGN_OR_RETURN(announcements_, Announcements::Start(*options, *rules_, clock, log));
   return {};
@@ -146,31 +147,33 @@ Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& con
                                                           const Clock& clock,
                                                           ServiceCallbacks callbacks,
                                                           Announced announced) {
-  ASSIGN_OR_RETURN(const ServiceNodeOptions node, ReadServiceOptions(config));
+  ASSIGN_OR_RETURN(const ServiceNodeOptions node,
+                   ReadServiceOptions(config.instance, config.proxy));
   const Log log = callbacks.log;
   std::unique_ptr<ServiceProxy> proxy(new ServiceProxy(config));
   proxy->log_ = log;
   const auto metrics = std::make_shared<ProxyMetrics>();
-  ASSIGN_OR_RETURN(proxy->rules_, OpenRules(config, log, metrics));
+  ASSIGN_OR_RETURN(proxy->rules_, OpenRules(config.instance, config.proxy, log, metrics));
   RETURN_IF_ERROR(proxy->StartAnnouncements(clock, log));
-  ASSIGN_OR_RETURN(ServiceBook book, OpenBook(config, node.ranges, clock, log));
+  ASSIGN_OR_RETURN(ServiceAllocations book, OpenBook(config.instance, node.ranges, clock, log));
   proxy->StartDriver(node.table, metrics, clock, callbacks);
   LocalServicesOptions options;
   options.node_name = config.instance.node_name;
-  if (const auto zone = config.node_labels.find(kZoneLabel); zone != config.node_labels.end()) {
+  if (const auto zone = config.node.labels.find(kZoneLabel); zone != config.node.labels.end()) {
     options.zone = zone->second;
   }
   ASSIGN_OR_RETURN(proxy->services_,
                    LocalServices::Start(source, pods, std::move(book), *proxy->driver_,
                                         proxy->catalog_, std::move(options), std::move(callbacks)));
   proxy->TellAnnounced(std::move(announced));
-  ASSIGN_OR_RETURN(auto fixed,
-                   FixedListeners(config, proxy->Answers(metrics, clock, *node.table.settings)));
+  ASSIGN_OR_RETURN(auto fixed, FixedListeners(config.proxy, proxy->Answers(metrics, clock,
+                                                                           *node.table.settings)));
   ASSIGN_OR_RETURN(proxy->health_, ServiceHealth::Start(*proxy->driver_, clock,
                                                         ServiceHealth::ListenAddresses(node.table),
                                                         std::move(fixed), log));
   const auto moved = [p = proxy.get()](const auto& table) { p->TakeTable(table); };
-  ASSIGN_OR_RETURN(proxy->addresses_, AddressWatch::Start(config, node.table, moved, log));
+  ASSIGN_OR_RETURN(proxy->addresses_,
+                   AddressWatch::Start(config.instance, config.proxy, node.table, moved, log));
   return proxy;
 }
 
@@ -180,31 +183,32 @@ ServiceProxy::~ServiceProxy() {
 }
 
 void ServiceProxy::SetMode(const std::string& mode) {
-  if (const auto may = CheckAnnounceMode(config_, mode); !may) {
+  if (const auto may = CheckAnnounceMode(config_.proxy, mode); !may) {
     log_(StrCat("proxyMode ", mode, ": ", may.error().message()));
     return;
   }
   if (rules_->SetMode(mode)) driver_->ApplyAll();
 }
 
-Result<void> ServiceProxy::RemoveRules(const AgentConfig& config) {
-  AgentConfig nftables = config;
-  nftables.proxy_mode = "nftables";  // needs no program, so there is something to begin with
+Result<void> ServiceProxy::RemoveRules(const model::Instance& instance, const ProxyConfig& config) {
+  ProxyConfig nftables = config;
+  nftables.mode = "nftables";  // needs no program, so there is something to begin with
   ASSIGN_OR_RETURN(
       const auto rules,
-      OpenRules(nftables, [](const std::string&) {}, std::make_shared<ProxyMetrics>()));
+      OpenRules(instance, nftables, [](const std::string&) {}, std::make_shared<ProxyMetrics>()));
   RETURN_IF_ERROR(rules->Remove());
   return {};
 }
 
-Result<std::vector<std::string>> ServiceProxy::RemoveKubeProxyRules(const AgentConfig& config) {
+Result<std::vector<std::string>> ServiceProxy::RemoveKubeProxyRules(const model::Instance& instance,
+                                                                    const IpvsConfig& config) {
   ASSIGN_OR_RETURN(const netproxy::ipvs::IpvsOptions ipvs, ReadIpvsOptions(config));
   ASSIGN_OR_RETURN(std::vector<std::string> removed, netproxy::nft::RemoveKubeProxyTables());
   for (const std::string& mode : ProxyModes()) {
     if (mode == "nftables") continue;  // a table of its own: done above
-    ASSIGN_OR_RETURN(std::optional<bool> any, RemoveUnopened(mode, config.instance, ipvs));
+    ASSIGN_OR_RETURN(std::optional<bool> any, RemoveUnopened(mode, instance, ipvs));
     if (!any) {
-      auto opened = OpenBackEnd(mode, config.instance, ipvs);
+      auto opened = OpenBackEnd(mode, instance, ipvs);
       if (!opened && opened.error().code() == Code::kNotFound)
         continue;  // so nothing is left of it
       if (!opened) return std::move(opened.error());

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "agent/config/agent_config.h"
-#include "agent/pod/view.h"
 #include "agent/proxy/address_watch.h"
 #include "agent/proxy/announcements.h"
 #include "agent/proxy/local_services.h"
@@ -22,6 +21,7 @@
 #include "agent/proxy/service_view.h"
 #include "agent/proxy/shown_services.h"
 #include "agent/source/pod_source.h"
+#include "agent/view/pod_view.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
 
@@ -47,9 +47,10 @@ class ServiceProxy {
   void SetMode(const std::string& mode);
 
   // Takes the rules of every mode that this node's agents had away.
-  static Result<void> RemoveRules(const AgentConfig& config);
+  static Result<void> RemoveRules(const model::Instance& instance, const ProxyConfig& config);
   // The same for a kube-proxy, whose chains the iptables mode shares. What was removed, for people.
-  static Result<std::vector<std::string>> RemoveKubeProxyRules(const AgentConfig& config);
+  static Result<std::vector<std::string>> RemoveKubeProxyRules(const model::Instance& instance,
+                                                               const IpvsConfig& config);
 
  private:
   explicit ServiceProxy(const AgentConfig& config) : config_(config) {}

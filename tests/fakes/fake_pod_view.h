@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/pod/view.h"
+#include "agent/view/pod_view.h"
 
 namespace holdfast::agent {
 

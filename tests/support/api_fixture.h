@@ -21,11 +21,10 @@
 #include <vector>
 
 #include "agent/api/grpc/server.h"
-#include "agent/source/manifest_editor.h"
 #include "holdfast/v1/node_agent.grpc.pb.h"
-#include "k8s/core/v1/node.pb.h"
 #include "tests/fakes/fake_exec_runtime.h"
 #include "tests/fakes/fake_image_store.h"
+#include "tests/fakes/fake_node_operations.h"
 #include "tests/fakes/fake_pod_view.h"
 #include "tests/fakes/fake_service_view.h"
 #include "tests/support/eventually.h"
@@ -77,6 +76,23 @@ class ApiFixture : public ::testing::Test {
     options_.group_file = root_ + "/group";
     std::ofstream(options_.group_file)
         << "root:x:0:\nholdfast:x:4242:\nholdfast-exec:x:4243:\nholdfast-viewer:x:4244:\n";
+    node_.apply = [this](const std::string& manifest, const std::string& origin, bool,
+                         const std::string& ns) -> Result<std::vector<EditedObject>> {
+      const std::lock_guard lock(mutex_);
+      applied_.push_back(manifest);
+      if (manifest.starts_with("bad")) return InvalidArgument(origin + ":1:1: not a manifest");
+      return std::vector<EditedObject>{{"Pod", ns.empty() ? "default" : ns, "web",
+                                        "pod-default-web.yaml", EditOutcome::kCreated}};
+    };
+    node_.delete_object = [this](const std::string& kind, const std::string& object_namespace,
+                                 const std::string& name) -> Result<EditedObject> {
+      if (kind == "Service") {
+        return EditedObject{kind, object_namespace, name, "s.yaml", EditOutcome::kDeleted};
+      }
+      if (name != "web") return NotFound("pods \"" + name + "\" not found");
+      pods_.RemovePod("uid-web");
+      return EditedObject{"Pod", object_namespace, name, "web.yaml", EditOutcome::kDeleted};
+    };
   }
 
   void TearDown() override {
@@ -84,52 +100,16 @@ class ApiFixture : public ::testing::Test {
     std::filesystem::remove_all(root_);
   }
 
-  ApiDependencies Dependencies() {
+  // The node's operations are those of node_, as they are by then.
+  Result<std::unique_ptr<ApiServer>> TryStart() {
     model::Instance instance;
     instance.node_name = "node1";
     instance.pod_log_dir = root_ + "/pods";
-    return ApiDependencies{
-        .pods = pods_,
-        .services = services_,
-        .runtime = runtime_,
-        .images = images_,
-        .clock = clock_,
-        .instance = instance,
-        .apply = [this](const std::string& manifest, const std::string& origin, bool,
-                        const std::string& ns) -> Result<std::vector<EditedObject>> {
-          const std::lock_guard lock(mutex_);
-          applied_.push_back(manifest);
-          if (manifest.starts_with("bad")) {
-            return InvalidArgument(origin + ":1:1: not a manifest");
-          }
-          return std::vector<EditedObject>{{"Pod", ns.empty() ? "default" : ns, "web",
-                                            "pod-default-web.yaml", EditOutcome::kCreated}};
-        },
-        .delete_object = [this](const std::string& kind, const std::string& object_namespace,
-                                const std::string& name) -> Result<EditedObject> {
-          if (kind == "Service") {
-            return EditedObject{kind, object_namespace, name, "s.yaml", EditOutcome::kDeleted};
-          }
-          if (name != "web") return NotFound("pods \"" + name + "\" not found");
-          pods_.RemovePod("uid-web");
-          return EditedObject{"Pod", object_namespace, name, "web.yaml", EditOutcome::kDeleted};
-        },
-        .node =
-            [] {
-              k8s::io::api::core::v1::Node node;
-              node.mutable_metadata()->set_name("node1");
-              return node;
-            },
-        .audit = [](bool) -> Result<std::vector<Leftover>> {
-          return std::vector<Leftover>{{"cgroup", "kubepods/pod-x", "no pod of this UID"}};
-        },
-        .set_deletion_grace = {},
-        .manifests_changed = {},
-        .version = "0.1.0"};
+    return ApiServer::Start(node_, instance, clock_, options_);
   }
 
   void StartServer() {
-    auto started = ApiServer::Start(Dependencies(), options_);
+    auto started = TryStart();
     ASSERT_TRUE(started.has_value()) << started.error().message();
     server_ = std::move(*started);
   }
@@ -158,6 +138,7 @@ class ApiFixture : public ::testing::Test {
   FakeServiceView services_;
   FakeExecRuntime runtime_;
   FakeImageStore images_;
+  FakeNodeOperations node_{pods_, services_, runtime_, images_};
   std::mutex mutex_;
   std::vector<std::string> applied_;
   std::unique_ptr<ApiServer> server_;

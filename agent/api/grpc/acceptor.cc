@@ -59,7 +59,7 @@ Result<void> Control(int epoll, int operation, int fd, uint32_t events, uint64_t
 
 }  // namespace
 
-Result<std::unique_ptr<Acceptor>> Acceptor::Create(int listener, RoleTable roles,
+Result<std::unique_ptr<Acceptor>> Acceptor::Create(int listener, access::RoleTable roles,
                                                    ConnectionLimits limits, Serve serve,
                                                    Refused refused, Tidy tidy) {
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
@@ -77,7 +77,7 @@ Result<void> Acceptor::Start() {
   return {};
 }
 
-Acceptor::Acceptor(int listener, RoleTable roles, ConnectionLimits limits, Serve serve,
+Acceptor::Acceptor(int listener, access::RoleTable roles, ConnectionLimits limits, Serve serve,
                    Refused refused, Tidy tidy, UniqueFd epoll, sys::Wakeup wake)
     : listener_(listener),
       roles_(std::move(roles)),
@@ -165,7 +165,8 @@ void Acceptor::AcceptAll() {
 bool Acceptor::TurnAwayWithSpare() {
   spare_.Reset();
   UniqueFd client(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC));
-  const Peer unknown{.uid = static_cast<uid_t>(-1), .pid = 0, .groups = {}, .permitted = {}};
+  const access::Peer unknown{
+      .uid = static_cast<uid_t>(-1), .pid = 0, .groups = {}, .permitted = {}};
   const bool waited = client.valid();
   if (waited) refused_(unknown, "no descriptor is free");
   // Closed before the new spare is made: there is room for one of them only.
@@ -182,10 +183,10 @@ void Acceptor::PauseAccepting() {
 }
 
 void Acceptor::Admit(UniqueFd client) {
-  Peer nobody{.uid = static_cast<uid_t>(-1), .pid = 0, .groups = {}, .permitted = {}};
-  auto peer = ReadPeer(client.get());
+  access::Peer nobody{.uid = static_cast<uid_t>(-1), .pid = 0, .groups = {}, .permitted = {}};
+  auto peer = access::ReadPeer(client.get());
   if (!peer) return Refuse(std::move(client), std::move(nobody), peer.error().message());
-  peer->permitted = OperationsOf(roles_, peer->uid, peer->groups);
+  peer->permitted = access::OperationsOf(roles_, peer->uid, peer->groups);
   if (peer->permitted.empty()) {
     return Refuse(
         std::move(client), *peer,
@@ -194,7 +195,7 @@ void Acceptor::Admit(UniqueFd client) {
   if (auto room = MakeRoom(peer->uid); !room) {
     return Refuse(std::move(client), std::move(*peer), room.error().message());
   }
-  const Peer who = *peer;
+  const access::Peer who = *peer;
   if (auto begun = Begin(std::move(client), std::move(*peer)); !begun) {
     refused_(who, begun.error().message());
   }
@@ -246,7 +247,7 @@ Result<void> Acceptor::MakeRoomInReserve(uid_t uid, const std::string& full) {
   return {};
 }
 
-Result<void> Acceptor::Begin(UniqueFd client, Peer peer) {
+Result<void> Acceptor::Begin(UniqueFd client, access::Peer peer) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
     return Error::FromErrno(errno, "socketpair");
@@ -254,7 +255,7 @@ Result<void> Acceptor::Begin(UniqueFd client, Peer peer) {
   UniqueFd ours(ends[0]);
   ASSIGN_OR_RETURN(UniqueFd theirs, NumberedForServe(UniqueFd(ends[1])));
   const int number = theirs.get();
-  const OperationSet permitted = peer.permitted;
+  const access::OperationSet permitted = peer.permitted;
   {
     const std::lock_guard lock(mutex_);
     peers_[number] = peer;
@@ -285,7 +286,7 @@ Result<UniqueFd> Acceptor::NumberedForServe(UniqueFd fd) {
   return numbered;
 }
 
-void Acceptor::Refuse(UniqueFd client, Peer peer, const std::string& text) {
+void Acceptor::Refuse(UniqueFd client, access::Peer peer, const std::string& text) {
   refused_(peer, text);
   const auto farewells = std::count_if(entries_.begin(), entries_.end(),
                                        [](const auto& entry) { return !entry.second.counted; });
@@ -410,7 +411,7 @@ int Acceptor::TimeoutMs() const {
   return static_cast<int>(std::max<int64_t>(ms, 0));
 }
 
-std::optional<Peer> Acceptor::PeerOf(const std::string& grpc_peer) const {
+std::optional<access::Peer> Acceptor::PeerOf(const std::string& grpc_peer) const {
   if (!grpc_peer.starts_with(kPeerPrefix)) return std::nullopt;
   int number = -1;
   const char* end = grpc_peer.data() + grpc_peer.size();

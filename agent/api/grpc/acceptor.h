@@ -24,9 +24,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "agent/access/peer.h"
+#include "agent/access/roles.h"
 #include "agent/api/grpc/connection.h"
-#include "agent/api/grpc/peer.h"
-#include "agent/api/grpc/roles.h"
 #include "holdfast/base/result.h"
 #include "holdfast/base/unique_fd.h"
 #include "holdfast/sys/wakeup.h"
@@ -45,14 +45,14 @@ struct ConnectionLimits {
 class Acceptor {
  public:
   // Called on the acceptor's thread; takes the descriptor. An error is told to the client.
-  using Serve = std::function<Result<void>(UniqueFd connection, OperationSet permitted)>;
+  using Serve = std::function<Result<void>(UniqueFd connection, access::OperationSet permitted)>;
   // A peer that was turned away, and why.
-  using Refused = std::function<void(const Peer& peer, const std::string& reason)>;
+  using Refused = std::function<void(const access::Peer& peer, const std::string& reason)>;
   // Connections that moved much have ended a while ago: their memory can go back to the system.
   using Tidy = std::function<void()>;
 
   // `listener` is borrowed, non-blocking and already listening.
-  static Result<std::unique_ptr<Acceptor>> Create(int listener, RoleTable roles,
+  static Result<std::unique_ptr<Acceptor>> Create(int listener, access::RoleTable roles,
                                                   ConnectionLimits limits, Serve serve,
                                                   Refused refused, Tidy tidy);
   Result<void> Start();
@@ -67,7 +67,7 @@ class Acceptor {
   void Stop();
 
   // Who is behind grpc::ServerContext::peer(), "fd:<number>". Thread-safe.
-  std::optional<Peer> PeerOf(const std::string& grpc_peer) const;
+  std::optional<access::Peer> PeerOf(const std::string& grpc_peer) const;
   // Connections that are served now. Thread-safe.
   size_t ConnectionCount() const;
 
@@ -82,8 +82,8 @@ class Acceptor {
     bool counted = false;
   };
 
-  Acceptor(int listener, RoleTable roles, ConnectionLimits limits, Serve serve, Refused refused,
-           Tidy tidy, UniqueFd epoll, sys::Wakeup wake);
+  Acceptor(int listener, access::RoleTable roles, ConnectionLimits limits, Serve serve,
+           Refused refused, Tidy tidy, UniqueFd epoll, sys::Wakeup wake);
   void Run();
   // False: the thread is to end.
   bool OnWake();
@@ -96,12 +96,12 @@ class Acceptor {
   Result<void> MakeRoomInReserve(uid_t uid, const std::string& full);
   // Stops to listen for a moment: what accept(2) lacks, it will lack at once again.
   void PauseAccepting();
-  Result<void> Begin(UniqueFd client, Peer peer);
+  Result<void> Begin(UniqueFd client, access::Peer peer);
   Result<UniqueFd> NumberedForServe(UniqueFd fd);
   void OnEvents(Id id, Connection::Side side, uint32_t events);
   void TurnAway(Id id, Entry& entry, http2::ErrorCode code, const std::string& text);
   // A client that was never served.
-  void Refuse(UniqueFd client, Peer peer, const std::string& text);
+  void Refuse(UniqueFd client, access::Peer peer, const std::string& text);
   // Brings epoll, deadlines and counts up to the connection's state; ends it when it is finished.
   void Update(Id id, Entry& entry);
   void Watch(Id id, Entry& entry, Connection::Side side, std::optional<uint32_t> wanted);
@@ -110,7 +110,7 @@ class Acceptor {
   int TimeoutMs() const;
 
   const int listener_;
-  const RoleTable roles_;
+  const access::RoleTable roles_;
   const ConnectionLimits limits_;
   const Serve serve_;
   const Refused refused_;
@@ -130,10 +130,10 @@ class Acceptor {
   std::array<char, 64 << 10> scratch_;
 
   mutable std::mutex mutex_;
-  bool accepting_ = true;                // guarded by mutex_
-  bool stopping_ = false;                // guarded by mutex_
-  std::unordered_map<int, Peer> peers_;  // by number; guarded by mutex_
-  size_t open_count_ = 0;                // guarded by mutex_
+  bool accepting_ = true;                        // guarded by mutex_
+  bool stopping_ = false;                        // guarded by mutex_
+  std::unordered_map<int, access::Peer> peers_;  // by number; guarded by mutex_
+  size_t open_count_ = 0;                        // guarded by mutex_
   std::thread thread_;
 };
 

@@ -45,7 +45,7 @@ bool Send(int fd, std::string_view bytes, std::string& kept) {
 
 }  // namespace
 
-Connection::Connection(UniqueFd client, UniqueFd server, Peer peer, uint32_t max_streams,
+Connection::Connection(UniqueFd client, UniqueFd server, access::Peer peer, uint32_t max_streams,
                        std::chrono::seconds handshake, Time now)
     : client_(std::move(client)),
       server_(std::move(server)),

@@ -12,8 +12,8 @@
 #include <span>
 #include <string>
 
+#include "agent/access/peer.h"
 #include "agent/api/grpc/frame_guard.h"
-#include "agent/api/grpc/peer.h"
 #include "holdfast/base/unique_fd.h"
 
 namespace holdfast::agent::api {
@@ -28,7 +28,7 @@ class Connection {
 
   // `client` is the accepted socket, `server` our end of the pair. `handshake`: from now to the
   // client's HTTP/2 preface and SETTINGS.
-  Connection(UniqueFd client, UniqueFd server, Peer peer, uint32_t max_streams,
+  Connection(UniqueFd client, UniqueFd server, access::Peer peer, uint32_t max_streams,
              std::chrono::seconds handshake, Time now);
 
   // epoll(7) reported `events` for `side`. `scratch` is the caller's buffer, of any contents. What
@@ -51,7 +51,7 @@ class Connection {
   // When it must be over, if the state of now lasts.
   std::optional<Time> deadline() const;
 
-  const Peer& peer() const { return peer_; }
+  const access::Peer& peer() const { return peer_; }
   // Without a call at work.
   bool IsIdle() const { return guard_.OpenCalls() == 0; }
   bool EverCalled() const { return guard_.LastStream() != 0; }
@@ -69,7 +69,7 @@ class Connection {
 
   UniqueFd client_;
   UniqueFd server_;  // invalid once turned away
-  const Peer peer_;
+  const access::Peer peer_;
   FrameGuard guard_;
   std::string to_server_;  // read and not yet taken
   std::string to_client_;

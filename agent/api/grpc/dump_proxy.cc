@@ -21,7 +21,7 @@ class DumpStream final : public grpc::ServerWriteReactor<v1::DumpProxyResponse>,
   static DumpStream* Start(std::shared_ptr<DumpStream> stream, ServerCore& core) {
     stream->self_ = stream;
     const auto posted = core.requests.TryPost([stream, &core] {
-      auto text = core.deps.services.DumpRules();
+      auto text = core.node.services().DumpRules();
       if (!text) return stream->Finish(ToStatus(text.error()));
       stream->text_ = std::move(*text);
       stream->Next();

@@ -116,11 +116,11 @@ class ImportStream final : public grpc::ServerReadReactor<v1::ImportImageRequest
   }
 
   void RunStore(const std::shared_ptr<UniqueFd>& store_side) {
-    AuditScope audit(core_, peer_, Method::kImportImage, options_.reference());
+    access::AuditScope audit = BeginAudit(core_, peer_, Method::kImportImage, options_.reference());
     ImportOptions options;
     options.reference = options_.reference();
     if (options_.has_config()) options.config = ReadImageConfig(options_.config());
-    auto images = core_.deps.images.Import(store_side->get(), options);
+    auto images = core_.node.images().Import(store_side->get(), options);
     store_side->Reset();  // a feeder that still sends gets EPIPE
     grpc::Status status = images ? grpc::Status::OK : ToStatus(images.error());
     if (images) {
@@ -222,7 +222,7 @@ class ExportStream final : public grpc::ServerWriteReactor<v1::ExportImageRespon
     auto store_side = std::make_shared<UniqueFd>(std::move(pair->second));
     threads_ = 2;
     const auto store = core_.transfers.TryPost([self = shared_from_this(), store_side] {
-      auto result = self->core_.deps.images.Export(self->reference_, store_side->get());
+      auto result = self->core_.node.images().Export(self->reference_, store_side->get());
       const std::lock_guard lock(self->mutex_);
       store_side->Reset();  // end-of-file for the sender
       if (!result) self->status_ = ToStatus(result.error());

@@ -9,10 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "agent/api/grpc/find_container.h"
-#include "agent/api/grpc/log_cursor.h"
 #include "agent/api/grpc/service.h"
 #include "agent/api/grpc/status_map.h"
+#include "agent/log/log_cursor.h"
+#include "agent/log/log_place.h"
+#include "agent/view/find_container.h"
 #include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::agent::api {
@@ -82,7 +83,7 @@ class LogReadStream final : public grpc::ServerWriteReactor<v1::LogsResponse>,
 
   Result<void> OpenCursor() {
     ASSIGN_OR_RETURN(const PodPtr pod,
-                     FindPod(core_.deps.pods, request_.namespace_(), request_.pod()));
+                     FindPod(core_.node.pods(), request_.namespace_(), request_.pod()));
     ASSIGN_OR_RETURN(container_, ChooseContainer(*pod, request_.container()));
     ASSIGN_OR_RETURN(const uint32_t attempt, LogAttempt(*pod, container_, request_.previous()));
     LogFilter filter{.stream = std::nullopt, .since = {}, .tail_lines = std::nullopt};
@@ -93,7 +94,7 @@ class LogReadStream final : public grpc::ServerWriteReactor<v1::LogsResponse>,
       if (request_.tail_lines() < 0) return InvalidArgument("tail_lines: must not be negative");
       filter.tail_lines = request_.tail_lines();
     }
-    const model::Instance& instance = core_.deps.instance;
+    const model::Instance& instance = core_.instance;
     const std::string below = LogDirectory(instance, *pod, container_);
     ASSIGN_OR_RETURN(DirFd directory,
                      WithContext(sys::OpenDirBelow(instance.pod_log_dir, below), "log directory"));
@@ -113,7 +114,7 @@ class LogReadStream final : public grpc::ServerWriteReactor<v1::LogsResponse>,
     ASSIGN_OR_RETURN(watch_, core_.log_waker.Watch(directory, wake));
     pod_ = pod;
     const std::string uid = pod->metadata().uid();
-    subscription_ = core_.deps.pods.WatchPods([weak, uid](const PodChange& change) {
+    subscription_ = core_.node.pods().WatchPods([weak, uid](const PodChange& change) {
       if (change.pod->metadata().uid() != uid) return;
       const auto stream = weak.lock();
       if (!stream) return;

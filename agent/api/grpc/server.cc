@@ -17,9 +17,9 @@
 #include <utility>
 #include <vector>
 
+#include "agent/access/roles.h"
 #include "agent/api/grpc/acceptor.h"
 #include "agent/api/grpc/listen.h"
-#include "agent/api/grpc/roles.h"
 #include "agent/api/grpc/server_core.h"
 #include "agent/api/grpc/service.h"
 #include "holdfast/base/strings.h"
@@ -30,10 +30,7 @@ namespace holdfast::agent {
 
 using api::Acceptor;
 using api::ApiSocket;
-using api::AuditEntry;
 using api::NodeAgentService;
-using api::OperationSet;
-using api::Peer;
 using api::ServerCore;
 
 namespace {
@@ -56,12 +53,12 @@ struct ServedSet {
   std::unique_ptr<grpc::Server> server;
 };
 
-Result<api::RoleTable> LoadRoles(const ApiOptions& options, const model::Instance& instance) {
+Result<access::RoleTable> LoadRoles(const ApiOptions& options, const model::Instance& instance) {
   auto text = sys::ReadFileAt(AT_FDCWD, options.group_file, kMaxGroupFile);
   // A machine without the file has root only.
   if (!text && text.error().code() == Code::kNotFound) text = std::string();
   if (!text) return std::move(text.error()).Wrap("read groups");
-  return api::ReadRoleTable(*text, instance.api_group, ::geteuid());
+  return access::ReadRoleTable(*text, instance.api_group, ::geteuid());
 }
 
 // gRPC 1.51 goes on without a thread that it is refused, and hangs; without a descriptor for its
@@ -79,10 +76,11 @@ Result<void> TryWhatGrpcNeeds() {
 
 class ApiServer::Impl {
  public:
-  Impl(ApiDependencies deps, ApiOptions options, ApiSocket socket)
-      : core_(std::move(deps), std::move(options)), socket_(std::move(socket)) {}
+  Impl(NodeOperations& node, const model::Instance& instance, const Clock& clock,
+       ApiOptions options, ApiSocket socket)
+      : core_(node, instance, clock, std::move(options)), socket_(std::move(socket)) {}
 
-  Result<void> Start(api::RoleTable roles) {
+  Result<void> Start(access::RoleTable roles) {
     ASSIGN_OR_RETURN(core_.stopping, sys::Wakeup::Make());
     RETURN_IF_ERROR(core_.requests.Start());
     RETURN_IF_ERROR(core_.log_readers.Start());
@@ -91,17 +89,17 @@ class ApiServer::Impl {
     grpc::reflection::InitProtoReflectionServerBuilderPlugin();
     quota_.Resize(kMemoryQuota);
     // Root's server is made at once, so that a server that cannot be made fails the start.
-    RETURN_IF_ERROR(ServerFor(OperationSet::All()));
+    RETURN_IF_ERROR(ServerFor(access::OperationSet::All()));
     auto acceptor = Acceptor::Create(
         socket_.fd(), std::move(roles),
         api::ConnectionLimits{.per_uid = core_.options.connections_per_uid,
                               .reserve = core_.options.connection_reserve,
                               .streams = core_.options.streams_per_connection,
                               .handshake = core_.options.handshake_time},
-        [this](UniqueFd connection, OperationSet permitted) {
+        [this](UniqueFd connection, access::OperationSet permitted) {
           return Serve(std::move(connection), permitted);
         },
-        [this](const Peer& peer, const std::string& reason) { AuditRefused(peer, reason); },
+        [this](const access::Peer& peer, const std::string& reason) { AuditRefused(peer, reason); },
         // It looks at the whole heap: not on the acceptor's thread.
         [this] { core_.requests.Post([] { (void)::malloc_trim(0); }); });
     if (!acceptor) return std::move(acceptor.error());
@@ -127,14 +125,14 @@ class ApiServer::Impl {
 
  private:
   // On the acceptor's thread.
-  Result<void> Serve(UniqueFd connection, OperationSet permitted) {
+  Result<void> Serve(UniqueFd connection, access::OperationSet permitted) {
     ASSIGN_OR_RETURN(grpc::Server* const server, ServerFor(permitted));
     grpc::AddInsecureChannelFromFd(server, connection.Release());
     return {};
   }
 
   // On the acceptor's thread, and once before it runs.
-  Result<grpc::Server*> ServerFor(OperationSet permitted) {
+  Result<grpc::Server*> ServerFor(access::OperationSet permitted) {
     const auto found = servers_.find(permitted);
     if (found != servers_.end()) return found->second.server.get();
     // Nor another server of it.
@@ -163,8 +161,9 @@ class ApiServer::Impl {
     return servers_.emplace(permitted, std::move(served)).first->second.server.get();
   }
 
-  void AuditRefused(const Peer& peer, const std::string& reason) {
-    AuditEntry entry{.stage = "refused", .uid = peer.uid, .pid = peer.pid, .method = "connect"};
+  void AuditRefused(const access::Peer& peer, const std::string& reason) {
+    access::AuditEntry entry{
+        .stage = "refused", .uid = peer.uid, .pid = peer.pid, .method = "connect"};
     entry.outcome = reason;
     AuditRefusal(core_, std::move(entry));
   }
@@ -172,23 +171,22 @@ class ApiServer::Impl {
   ServerCore core_;
   ApiSocket socket_;
   grpc::ResourceQuota quota_{"holdfast-api"};
-  std::map<OperationSet, ServedSet> servers_;
+  std::map<access::OperationSet, ServedSet> servers_;
   std::unique_ptr<Acceptor> acceptor_;
 };
 
 ApiServer::ApiServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ApiServer::~ApiServer() = default;
 
-Result<std::unique_ptr<ApiServer>> ApiServer::Start(ApiDependencies dependencies,
-                                                    ApiOptions options) {
+Result<std::unique_ptr<ApiServer>> ApiServer::Start(NodeOperations& node,
+                                                    const model::Instance& instance,
+                                                    const Clock& clock, ApiOptions options) {
   RETURN_IF_ERROR(TryWhatGrpcNeeds());
-  const model::Instance& instance = dependencies.instance;
   if (options.socket_path.empty()) options.socket_path = instance.ApiSocket();
   if (options.audit_path.empty()) options.audit_path = instance.AuditLog();
-  ASSIGN_OR_RETURN(api::RoleTable roles, LoadRoles(options, instance));
+  ASSIGN_OR_RETURN(access::RoleTable roles, LoadRoles(options, instance));
   ASSIGN_OR_RETURN(ApiSocket socket, ApiSocket::Listen(options.socket_path, roles.socket_group));
-  auto impl =
-      std::make_unique<Impl>(std::move(dependencies), std::move(options), std::move(socket));
+  auto impl = std::make_unique<Impl>(node, instance, clock, std::move(options), std::move(socket));
   RETURN_IF_ERROR(impl->Start(std::move(roles)));
   return std::unique_ptr<ApiServer>(new ApiServer(std::move(impl)));
 }

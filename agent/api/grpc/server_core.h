@@ -7,16 +7,18 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "agent/access/audit_scope.h"
+#include "agent/access/peer.h"
+#include "agent/access/refusal_budget.h"
 #include "agent/api/grpc/answer_budget.h"
-#include "agent/api/grpc/audit.h"
-#include "agent/api/grpc/log_waker.h"
-#include "agent/api/grpc/peer.h"
-#include "agent/api/grpc/refusal_budget.h"
-#include "agent/api/grpc/roles.h"
+#include "agent/api/grpc/methods.h"
 #include "agent/api/grpc/server.h"
-#include "agent/api/grpc/unpacked_logs.h"
 #include "agent/base/worker_pool.h"
+#include "agent/log/log_waker.h"
+#include "agent/log/unpacked_logs.h"
+#include "agent/operate/node_operations.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/wakeup.h"
 
@@ -35,21 +37,26 @@ inline constexpr size_t kUnreadAnswerBytes = 32 << 20;
 inline constexpr uint64_t kUnpackedLogBytes = 512 << 20;
 
 struct ServerCore {
-  ServerCore(ApiDependencies dependencies, ApiOptions chosen)
-      : deps(std::move(dependencies)),
+  ServerCore(NodeOperations& operations, const model::Instance& of_node, const Clock& of_node_clock,
+             ApiOptions chosen)
+      : node(operations),
+        instance(of_node),
+        clock(of_node_clock),
         options(std::move(chosen)),
-        audit(options.audit_path, options.audit_max_bytes, options.audit_max_files, deps.clock),
+        audit(options.audit_path, options.audit_max_bytes, options.audit_max_files, clock),
         exec_sessions({.name = "exec sessions", .threads = options.exec_sessions, .queued = 0}),
         // An import or export is two threads: one of the store, one that feeds or drains it.
         transfers({.name = "image transfers",
                    .threads = size_t{2} * options.image_transfers,
                    .queued = 0}) {}
 
-  ApiDependencies deps;
+  NodeOperations& node;
+  const model::Instance instance;
+  const Clock& clock;
   const ApiOptions options;
-  AuditLog audit;
-  RefusalBudget refusals;
-  std::function<std::optional<Peer>(const std::string& grpc_peer)> peer_of;
+  access::AuditLog audit;
+  access::RefusalBudget refusals;
+  std::function<std::optional<access::Peer>(const std::string& grpc_peer)> peer_of;
   AnswerBudget unread_answers{kUnreadAnswerBytes};
   UnpackedLogs unpacked_logs{kUnpackedLogBytes};
   WorkerPool requests{{.name = "requests", .threads = kRequestThreads, .queued = kRequestQueue}};
@@ -61,45 +68,22 @@ struct ServerCore {
 };
 
 // Writes a refusal, on a request worker, as long as the user's budget lasts.
-inline void AuditRefusal(ServerCore& core, AuditEntry entry) {
-  const auto left_out = core.refusals.Take(entry.uid, core.deps.clock.Boot());
+inline void AuditRefusal(ServerCore& core, access::AuditEntry entry) {
+  const auto left_out = core.refusals.Take(entry.uid, core.clock.Boot());
   if (!left_out) return;
   if (*left_out > 0) entry.detail = StrCat("and ", *left_out, " before it that were not written");
   core.requests.Post([&core, entry = std::move(entry)] { core.audit.Write(entry); });
 }
 
-// One change or exec in the audit log: "begin" at construction, "end" by Finish().
-class AuditScope {
- public:
-  AuditScope(ServerCore& core, const std::string& grpc_peer, Method method, std::string target,
-             std::string target_uid = {}, std::string detail = {})
-      : core_(core), began_(core.deps.clock.Boot()) {
-    entry_.stage = "begin";
-    entry_.id = core.audit.NextId();
-    if (const auto peer = core.peer_of(grpc_peer)) {
-      entry_.uid = peer->uid;
-      entry_.pid = peer->pid;
-    } else {
-      entry_.uid = static_cast<uid_t>(-1);
-    }
-    entry_.method = RowOf(method).name;
-    entry_.target = std::move(target);
-    entry_.target_uid = std::move(target_uid);
-    entry_.detail = std::move(detail);
-    core.audit.Write(entry_);
-  }
-
-  void Finish(std::string outcome) {
-    entry_.stage = "end";
-    entry_.outcome = std::move(outcome);
-    entry_.duration = core_.deps.clock.Boot() - began_;
-    core_.audit.Write(entry_);
-  }
-
- private:
-  ServerCore& core_;
-  const BootTime began_;
-  AuditEntry entry_;
-};
+// Writes the "begin" line of one change or exec; for request workers and sessions.
+inline access::AuditScope BeginAudit(ServerCore& core, const std::string& grpc_peer, Method method,
+                                     std::string target, std::string target_uid = {},
+                                     std::string detail = {}) {
+  return {core.audit, core.clock, core.peer_of(grpc_peer),
+          access::AuditEntry{.method = std::string(RowOf(method).name),
+                             .target = std::move(target),
+                             .target_uid = std::move(target_uid),
+                             .detail = std::move(detail)}};
+}
 
 }  // namespace holdfast::agent::api

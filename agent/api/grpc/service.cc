@@ -73,14 +73,14 @@ grpc::Status UnreadAnswers() {
                  " MiB wait for your user to read them; read those first")};
 }
 
-NodeAgentService::NodeAgentService(ServerCore& core, OperationSet permitted)
+NodeAgentService::NodeAgentService(ServerCore& core, access::OperationSet permitted)
     : core_(core), permitted_(permitted) {}
 
 std::optional<grpc::Status> NodeAgentService::Refusal(const grpc::CallbackServerContext& context,
                                                       Method method) {
   const MethodRow& row = RowOf(method);
   if (permitted_.Has(row.operation)) return std::nullopt;
-  AuditEntry entry{
+  access::AuditEntry entry{
       .stage = "refused", .uid = CallerUid(core_, context.peer()), .method = std::string(row.name)};
   entry.outcome = "no permission";
   if (const auto caller = core_.peer_of(context.peer())) entry.pid = caller->pid;
@@ -129,7 +129,7 @@ grpc::ServerUnaryReactor* NodeAgentService::AnswerChange(grpc::CallbackServerCon
       context, method, response,
       [&core = core_, peer = context->peer(), method, target = std::move(target),
        target_uid = std::move(target_uid), work = std::move(work)]() -> Result<void> {
-        AuditScope audit(core, peer, method, target, target_uid);
+        access::AuditScope audit = BeginAudit(core, peer, method, target, target_uid);
         Result<void> result = work();
         audit.Finish(
             StatusName(result ? grpc::StatusCode::OK : StatusCodeOf(result.error().code())));

@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "agent/api/grpc/roles.h"
+#include "agent/access/roles.h"
 #include "agent/api/grpc/server_core.h"
 #include "holdfast/v1/node_agent.grpc.pb.h"
 
@@ -16,7 +16,7 @@ namespace holdfast::agent::api {
 
 class NodeAgentService final : public v1::NodeAgent::CallbackService {
  public:
-  NodeAgentService(ServerCore& core, OperationSet permitted);
+  NodeAgentService(ServerCore& core, access::OperationSet permitted);
 
   grpc::ServerUnaryReactor* ListPods(grpc::CallbackServerContext* context,
                                      const v1::ListPodsRequest* request,
@@ -91,10 +91,10 @@ class NodeAgentService final : public v1::NodeAgent::CallbackService {
                                          google::protobuf::Message& response, std::string target,
                                          std::string target_uid,
                                          std::function<Result<void>()> work);
-  bool ShowsEnvironment() const { return permitted_.Has(Operation::kReadData); }
+  bool ShowsEnvironment() const { return permitted_.Has(access::Operation::kReadData); }
 
   ServerCore& core_;
-  const OperationSet permitted_;
+  const access::OperationSet permitted_;
 };
 
 // "OK", "NOT_FOUND", …

@@ -50,7 +50,7 @@ grpc::ServerUnaryReactor* NodeAgentService::ListImages(grpc::CallbackServerConte
                                                        v1::ListImagesResponse* response) {
   return AnswerBlocking(
       context, Method::kListImages, *response, [this, response]() -> Result<void> {
-        ASSIGN_OR_RETURN(std::vector<Image> images, core_.deps.images.List());
+        ASSIGN_OR_RETURN(std::vector<Image> images, core_.node.images().List());
         const auto name = [](const Image& image) {
           return image.repo_tags.empty() ? std::string() : image.repo_tags.front();
         };
@@ -69,7 +69,7 @@ grpc::ServerUnaryReactor* NodeAgentService::GetImage(grpc::CallbackServerContext
                                                      v1::Image* response) {
   return AnswerBlocking(
       context, Method::kGetImage, *response, [this, request, response]() -> Result<void> {
-        ASSIGN_OR_RETURN(const Image image, core_.deps.images.Get(request->reference()));
+        ASSIGN_OR_RETURN(const Image image, core_.node.images().Get(request->reference()));
         FillImage(image, ShowsEnvironment(), *response);
         return {};
       });
@@ -79,7 +79,7 @@ grpc::ServerUnaryReactor* NodeAgentService::RemoveImage(grpc::CallbackServerCont
                                                         const v1::RemoveImageRequest* request,
                                                         v1::RemoveImageResponse* response) {
   return AnswerChange(context, Method::kRemoveImage, *response, request->reference(), {},
-                      [this, request] { return core_.deps.images.Remove(request->reference()); });
+                      [this, request] { return core_.node.images().Remove(request->reference()); });
 }
 
 }  // namespace holdfast::agent::api

@@ -4,12 +4,12 @@
 
 #include <utility>
 
-#include "agent/api/grpc/find_container.h"
 #include "agent/api/grpc/service.h"
 #include "agent/api/grpc/status_map.h"
 #include "agent/api/grpc/watch_stream.h"
 #include "agent/kube/containers_of.h"
 #include "agent/kube/label_selector.h"
+#include "agent/view/find_container.h"
 #include "k8s/core/v1/node.pb.h"
 
 namespace holdfast::agent::api {
@@ -56,7 +56,7 @@ grpc::ServerUnaryReactor* NodeAgentService::ListPods(grpc::CallbackServerContext
   return Answer(context, Method::kListPods, *response, [&]() -> Result<void> {
     ASSIGN_OR_RETURN(const kube::LabelSelector selector,
                      kube::LabelSelector::Parse(request->label_selector()));
-    for (const PodPtr& pod : core_.deps.pods.ListPods()) {
+    for (const PodPtr& pod : core_.node.pods().ListPods()) {
       if (!InNamespace(request->namespace_(), pod->metadata().namespace_())) continue;
       if (!selector.Matches(pod->metadata().labels())) continue;
       CopyPod(*pod, ShowsEnvironment(), *response->add_pods());
@@ -70,7 +70,7 @@ grpc::ServerUnaryReactor* NodeAgentService::GetPod(grpc::CallbackServerContext* 
                                                    core::Pod* response) {
   return Answer(context, Method::kGetPod, *response, [&]() -> Result<void> {
     ASSIGN_OR_RETURN(const PodPtr pod,
-                     FindPod(core_.deps.pods, request->namespace_(), request->name()));
+                     FindPod(core_.node.pods(), request->namespace_(), request->name()));
     CopyPod(*pod, ShowsEnvironment(), *response);
     return {};
   });
@@ -91,21 +91,22 @@ grpc::ServerWriteReactor<v1::PodChange>* NodeAgentService::WatchPods(
   const auto fill = [shows = ShowsEnvironment()](const PodPtr& pod, v1::PodChange& message) {
     CopyPod(*pod, shows, *message.mutable_pod());
   };
-  return PodStream::Start(
-      core_, context->peer(), filter, fill, [&pods = core_.deps.pods](std::weak_ptr<PodStream> to) {
-        return pods.WatchPods([to = std::move(to)](const PodChange& change) {
-          if (const auto stream = to.lock()) {
-            stream->Offer(change.type, change.pod->metadata().uid(), change.pod);
-          }
-        });
-      });
+  return PodStream::Start(core_, context->peer(), filter, fill,
+                          [&pods = core_.node.pods()](std::weak_ptr<PodStream> to) {
+                            return pods.WatchPods([to = std::move(to)](const PodChange& change) {
+                              if (const auto stream = to.lock()) {
+                                stream->Offer(change.type, change.pod->metadata().uid(),
+                                              change.pod);
+                              }
+                            });
+                          });
 }
 
 grpc::ServerUnaryReactor* NodeAgentService::ListEvents(grpc::CallbackServerContext* context,
                                                        const v1::ListEventsRequest* request,
                                                        v1::ListEventsResponse* response) {
   return Answer(context, Method::kListEvents, *response, [&]() -> Result<void> {
-    for (const EventPtr& event : core_.deps.pods.ListEvents()) {
+    for (const EventPtr& event : core_.node.pods().ListEvents()) {
       if (Wants(*request, *event)) *response->add_events() = *event;
     }
     return {};
@@ -123,7 +124,7 @@ grpc::ServerWriteReactor<v1::EventChange>* NodeAgentService::WatchEvents(
   };
   return EventStream::Start(
       core_, context->peer(), filter, fill,
-      [&pods = core_.deps.pods](std::weak_ptr<EventStream> to) {
+      [&pods = core_.node.pods()](std::weak_ptr<EventStream> to) {
         return pods.WatchEvents([to = std::move(to)](const EventChange& change) {
           if (const auto stream = to.lock()) {
             const auto& meta = change.event->metadata();
@@ -137,7 +138,7 @@ grpc::ServerUnaryReactor* NodeAgentService::GetNode(grpc::CallbackServerContext*
                                                     const v1::GetNodeRequest* /*request*/,
                                                     core::Node* response) {
   return AnswerBlocking(context, Method::kGetNode, *response, [this, response]() -> Result<void> {
-    *response = core_.deps.node();
+    *response = core_.node.DescribeNode();
     return {};
   });
 }
@@ -148,9 +149,9 @@ grpc::ServerUnaryReactor* NodeAgentService::Version(grpc::CallbackServerContext*
   return Answer(context, Method::kVersion, *response, [&]() -> Result<void> {
     utsname kernel{};
     if (::uname(&kernel) != 0) return Error::FromErrno(errno, "uname");
-    response->set_version(core_.deps.version);
+    response->set_version(core_.node.version());
     response->set_api_version("holdfast.v1");
-    response->set_node_name(core_.deps.instance.node_name);
+    response->set_node_name(core_.instance.node_name);
     response->set_kernel(kernel.release);
     return {};
   });

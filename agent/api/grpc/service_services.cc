@@ -30,7 +30,7 @@ grpc::ServerUnaryReactor* NodeAgentService::ListServices(grpc::CallbackServerCon
   return Answer(context, Method::kListServices, *response, [&]() -> Result<void> {
     ASSIGN_OR_RETURN(const kube::LabelSelector selector,
                      kube::LabelSelector::Parse(request->label_selector()));
-    for (const ServicePtr& service : core_.deps.services.ListServices()) {
+    for (const ServicePtr& service : core_.node.services().ListServices()) {
       if (!InNamespace(request->namespace_(), service->metadata().namespace_())) continue;
       if (selector.Matches(service->metadata().labels())) *response->add_services() = *service;
     }
@@ -42,7 +42,7 @@ grpc::ServerUnaryReactor* NodeAgentService::ListEndpointSlices(
     grpc::CallbackServerContext* context, const v1::ListEndpointSlicesRequest* request,
     v1::ListEndpointSlicesResponse* response) {
   return Answer(context, Method::kListEndpointSlices, *response, [&]() -> Result<void> {
-    for (const SlicePtr& slice : core_.deps.services.ListSlices()) {
+    for (const SlicePtr& slice : core_.node.services().ListSlices()) {
       if (!InNamespace(request->namespace_(), slice->metadata().namespace_())) continue;
       if (IsOf(slice, request->service())) *response->add_slices() = *slice;
     }
@@ -62,7 +62,7 @@ grpc::ServerUnaryReactor* NodeAgentService::ExplainService(grpc::CallbackServerC
       ASSIGN_OR_RETURN(from, IpAddress::Parse(request->from()));
     }
     ASSIGN_OR_RETURN(const ExplainedService explained,
-                     core_.deps.services.Explain({request->namespace_(), request->name()}));
+                     core_.node.services().Explain({request->namespace_(), request->name()}));
     FillExplanation(explained, from, *response);
     return {};
   });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// WatchStream: one watcher. The view's strand puts changes into a ChangeQueue; gRPC takes them out
+// WatchStream: one watcher. The view's callbacks put changes into a ChangeQueue; gRPC takes them out
 // one message at a time, so a slow reader holds back only itself.
 //
 // Lifetime: the object owns itself until OnDone(); the subscription's callback holds a weak
@@ -16,7 +16,7 @@
 #include "agent/api/grpc/change_queue.h"
 #include "agent/api/grpc/server_core.h"
 #include "agent/api/grpc/service.h"
-#include "agent/pod/view.h"
+#include "agent/view/pod_view.h"
 #include "holdfast/v1/node_agent.grpc.pb.h"
 
 namespace holdfast::agent::api {
@@ -48,7 +48,7 @@ class WatchStream final : public grpc::ServerWriteReactor<Message>,
     return stream.get();
   }
 
-  // On the view's strand.
+  // Called by the view.
   void Offer(ChangeType type, const std::string& key, const Ptr& object) {
     const std::lock_guard lock(mutex_);
     if (finished_) return;
@@ -74,7 +74,7 @@ class WatchStream final : public grpc::ServerWriteReactor<Message>,
   }
 
   void OnDone() override {
-    // The subscription's destructor may wait for the strand: not on gRPC's thread.
+    // The subscription's destructor may wait for the view: not on gRPC's thread.
     core_.requests.Post([self = std::move(self_)] {
       std::unique_ptr<Subscription> subscription;
       const std::lock_guard lock(self->mutex_);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/events/event.h"
 #include "agent/source/pod_origin.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/base/ids.h"
@@ -48,15 +49,6 @@ struct Action {
 
 // "start app#0", "signal app 15": for tests and the debug log.
 std::string ToString(const Action& action);
-
-struct EventNote {
-  bool warning = false;
-  std::string reason;
-  std::string message;
-  std::string container;  // "" concerns the pod; otherwise involvedObject.fieldPath
-  bool init = false;      // the container is an init container
-  bool operator==(const EventNote&) const = default;
-};
 
 // An operation that was asked for and has not ended.
 struct OperationFact {

@@ -11,10 +11,10 @@
 #include <string>
 
 #include "agent/pod/decide/types.h"
-#include "agent/pod/execute/pod_view_store.h"
 #include "agent/pod/operate/pod_operations.h"
 #include "agent/pod/operate/services.h"
 #include "agent/pod/state/record.h"
+#include "agent/view/pod_view_store.h"
 
 namespace holdfast::agent {
 

@@ -6,6 +6,7 @@ include/holdfast/base, model: the standard library and libc only (and each other
 runtime/, netproxy/: never each other (only include/holdfast), never gRPC, protobuf, spdlog, fmt.
 runtime/launch and runtime/keeper: no third-party library at all (static, tiny; log alone inflates).
 runtime/keeper: client and the processes know common, the processes also process; nobody knows another's room.
+agent: no room but an API's knows a transport; base, access, events, view, stream, log know what is below them.
 Pure folders (decisions, tables, validation): no descriptors, threads or locks.
 agent/cli: no agent code but the codec.
 Everywhere: no program is run through a shell (docs/security.md, NE-12); a thread is started by
@@ -23,6 +24,8 @@ THREAD_START = ("runtime/sys/thread.cc", "agent/library_threads.cc")  # and the 
 HEAVY = ("grpc", "google/protobuf", "spdlog", "fmt/", "holdfast/v1/", "k8s/")
 THIRD_PARTY = HEAVY + ("netlink/", "libmnl", "libnftnl", "seccomp", "archive", "zstd", "openssl",
                        "nlohmann", "simdjson", "boost/", "fyaml", "yaml-cpp", "CLI/", "libfyaml")
+# How an API is spoken. What it does knows none.
+TRANSPORT = ("grpc", "holdfast/v1/")
 # What a folder of pure functions has no use for.
 EFFECTS = ("holdfast/sys", "unistd.h", "fcntl.h", "sys/", "mutex", "thread", "condition_variable")
 
@@ -31,6 +34,16 @@ def keeper_rooms(*known: str) -> tuple:
     """The rooms of runtime/keeper beside common that one which knows `known` may not include."""
     rooms = {"client", "process", "hold", "launch", "log"} - set(known)
     return tuple(f"runtime/keeper/{room}/" for room in sorted(rooms))
+
+
+AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "events", "health", "kube", "lease", "leftovers", "log",
+               "node", "operate", "pod/admit", "pod/decide", "pod/execute", "pod/operate", "pod/spec", "pod/state",
+               "proxy", "source", "stream", "view", "volume")
+
+
+def agent_rooms(*known: str) -> tuple:
+    """The rooms of agent that one which knows `known` may not include; no API's library either."""
+    return tuple(f"agent/{room}/" for room in AGENT_ROOMS if room not in known) + TRANSPORT
 
 
 # folder prefix -> include prefixes that are forbidden there
@@ -55,6 +68,13 @@ RULES = [
     ("agent/kube/validation/", EFFECTS),
     ("runtime/", HEAVY + ("netproxy/", "agent/")),
     ("netproxy/", HEAVY + ("runtime/", "agent/")),
+    ("agent/base/", agent_rooms("base") + ("k8s/", "google/protobuf")),
+    ("agent/access/", agent_rooms("access", "base") + ("k8s/", "google/protobuf")),
+    ("agent/events/", agent_rooms("events", "kube")),
+    ("agent/view/", agent_rooms("view", "events", "kube")),
+    ("agent/stream/", agent_rooms("stream", "base") + ("k8s/", "google/protobuf")),
+    ("agent/log/", agent_rooms("log", "base", "kube", "view", "pod/state")),
+    *((f"agent/{room}/", ("agent/api/",) + TRANSPORT) for room in AGENT_ROOMS if room not in ("api", "cli")),
     ("agent/cli/", ("agent/pod", "agent/api", "agent/source", "agent/volume", "agent/config",
                     "runtime/", "netproxy/")),
 ]

@@ -6,20 +6,20 @@
 #include <vector>
 
 #include "agent/api/grpc/frame_guard.h"
-#include "agent/api/grpc/log_line.h"
 #include "agent/cluster/kubeconfig.h"
 #include "agent/kube/label_selector.h"
+#include "agent/log/log_line.h"
 #include "agent/pod/state/record.h"
 #include "tests/support/fuzz/fuzz.h"
 
 namespace holdfast::fuzz {
 
 void FuzzCriLog(std::string_view input) {
-  agent::api::LineJoiner joiner;
-  std::vector<agent::api::ShownLine> shown;
+  agent::LineJoiner joiner;
+  std::vector<agent::ShownLine> shown;
   for (std::string_view rest = input; !rest.empty();) {
     const size_t end = rest.find('\n');
-    const auto line = agent::api::ParseCriLine(rest.substr(0, end));
+    const auto line = agent::ParseCriLine(rest.substr(0, end));
     if (line) joiner.Add(*line, shown);
     rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
   }

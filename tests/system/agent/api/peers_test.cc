@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "agent/api/grpc/roles.h"
+#include "agent/api/grpc/methods.h"
 #include "holdfast/base/strings.h"
 #include "tests/support/api_fixture.h"
 

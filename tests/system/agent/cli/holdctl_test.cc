@@ -129,9 +129,8 @@ TEST_F(HoldctlTest, DeletesManyTogetherAndTellsInOrder) {
   constexpr size_t kTogether = 4;
   size_t at_once = 0;
   size_t most_at_once = 0;
-  auto dependencies = Dependencies();
-  dependencies.delete_object = [&](const std::string& kind, const std::string& object_namespace,
-                                   const std::string& name) -> Result<EditedObject> {
+  node_.delete_object = [&](const std::string& kind, const std::string& object_namespace,
+                            const std::string& name) -> Result<EditedObject> {
     if (name == "none") return NotFound("pods \"none\" not found");
     std::unique_lock lock(mutex);
     asked.push_back(name);
@@ -147,9 +146,7 @@ TEST_F(HoldctlTest, DeletesManyTogetherAndTellsInOrder) {
     }
     return EditedObject{kind, object_namespace, name, name + ".yaml", EditOutcome::kDeleted};
   };
-  auto started = ApiServer::Start(std::move(dependencies), options_);
-  ASSERT_TRUE(started.has_value()) << started.error().message();
-  server_ = std::move(*started);
+  StartServer();
   std::string words;
   std::string told;
   for (size_t i = 0; i < kPods; ++i) {
@@ -180,27 +177,24 @@ class DeletingTest : public HoldctlTest {
     HoldctlTest::SetUp();
     if (IsSkipped()) return;
     server_.reset();
-    auto dependencies = Dependencies();
-    dependencies.delete_object = [this](const std::string& kind, const std::string& ns,
-                                        const std::string& name) -> Result<EditedObject> {
+    node_.delete_object = [this](const std::string& kind, const std::string& ns,
+                                 const std::string& name) -> Result<EditedObject> {
       const std::lock_guard lock(mutex_);
       asked_.insert(kind + " " + ns + "/" + name);
       return EditedObject{kind, ns, name, name + ".yaml", EditOutcome::kDeleted};
     };
-    dependencies.set_deletion_grace = [this](const PodUid& uid,
-                                             std::optional<std::chrono::seconds> grace) {
+    node_.set_deletion_grace = [this](const PodUid& uid,
+                                      std::optional<std::chrono::seconds> grace) {
       const std::lock_guard lock(mutex_);
       if (grace) asked_.insert(uid.value + " in " + std::to_string(grace->count()) + "s");
     };
-    dependencies.apply = [this](const std::string&, const std::string&, bool,
-                                const std::string& ns) -> Result<std::vector<EditedObject>> {
+    node_.apply = [this](const std::string&, const std::string&, bool,
+                         const std::string& ns) -> Result<std::vector<EditedObject>> {
       const std::lock_guard lock(mutex_);
       asked_.insert("apply to \"" + ns + "\"");
       return std::vector<EditedObject>();
     };
-    auto started = ApiServer::Start(std::move(dependencies), options_);
-    ASSERT_TRUE(started.has_value()) << started.error().message();
-    server_ = std::move(*started);
+    StartServer();
     auto shop = std::make_shared<corev1::Service>();
     shop->mutable_metadata()->set_name("shop");
     shop->mutable_metadata()->set_namespace_("default");
@@ -477,14 +471,11 @@ TEST_F(HoldctlTest, EndpointsAsDocumentsAreAlwaysAList) {
 
 TEST_F(HoldctlTest, GivesUpARequestThatIsNotAnswered) {
   server_.reset();
-  auto dependencies = Dependencies();
-  dependencies.node = [] {
+  node_.node = [] {
     std::this_thread::sleep_for(std::chrono::seconds(2));
     return k8s::io::api::core::v1::Node();
   };
-  auto started = ApiServer::Start(std::move(dependencies), options_);
-  ASSERT_TRUE(started.has_value()) << started.error().message();
-  server_ = std::move(*started);
+  StartServer();
   const Ran ran = Run("get node --request-timeout=300ms");
   EXPECT_EQ(ran.code, 1);
   EXPECT_EQ(ran.err, "error: the agent gave no answer within --request-timeout\n");

@@ -42,11 +42,11 @@ TEST(Node, DISABLED_Announces) {
   if (kubeconfig == nullptr) GTEST_SKIP() << "only for the tests below";
   const SystemClock clock;
   agent::AgentConfig config;
-  config.announce_interfaces = {"eth0"};
-  config.announce_addresses = {"198.51.100.0/24", "2001:db8:100::/64"};
-  config.kubeconfig = kubeconfig;
+  config.proxy.announce.interfaces = {"eth0"};
+  config.proxy.announce.addresses = {"198.51.100.0/24", "2001:db8:100::/64"};
+  config.proxy.announce.kubeconfig = kubeconfig;
   config.instance.node_name = StrCat("node-of-", ::getpid());
-  const auto options = agent::ReadAnnounceOptions(config);
+  const auto options = agent::ReadAnnounceOptions(config.instance, config.proxy);
   ASSERT_OK(options);
   FakeServiceBackEnd rules;
   auto announcements =

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -165,6 +166,29 @@ TEST_F(WorkerPoolTest, ThreadsAreTriedAllAtOnce) {
   EXPECT_EQ(sys::TryThreads(5).error().code(), Code::kResourceExhausted);
   RefuseThreads(5, 1);
   EXPECT_TRUE(sys::TryThreads(5));
+}
+
+TEST_F(WorkerPoolTest, RunsEverythingThatWasPostedFromManyThreads) {
+  std::atomic<int> ran = 0;
+  int accepted = 0;
+  {
+    WorkerPool workers({.name = "test", .threads = 3});
+    std::mutex mutex;
+    std::vector<std::thread> posters;
+    for (int i = 0; i < 4; ++i) {
+      posters.emplace_back([&] {
+        for (int j = 0; j < 500; ++j) {
+          const bool posted = workers.TryPost([&] { ++ran; }).has_value();
+          const std::lock_guard lock(mutex);
+          accepted += posted ? 1 : 0;
+        }
+      });
+    }
+    for (std::thread& poster : posters) poster.join();
+    workers.Finish();
+  }
+  EXPECT_EQ(accepted, 2000);
+  EXPECT_EQ(ran, 2000);
 }
 
 }  // namespace

@@ -41,8 +41,8 @@ TEST(ConfigTextTest, ReadsEveryKindOfField) {
       "c.yaml", config));
   EXPECT_EQ(config.instance.root_dir, "/a/b");
   EXPECT_EQ(config.instance.pod_cidrs, std::vector<std::string>{"10.1.0.0/16"});
-  EXPECT_EQ(config.log_max_size_bytes, 1u << 20);
-  EXPECT_EQ(config.log_max_files, 3u);
+  EXPECT_EQ(config.container_log.max_size_bytes, 1u << 20);
+  EXPECT_EQ(config.container_log.max_files, 3u);
   EXPECT_EQ(config.max_back_off, std::chrono::seconds(90));
   EXPECT_EQ(config.cgroup_driver, "systemd");
 }
@@ -54,13 +54,13 @@ TEST(ConfigTextTest, ReservedAmountsAreAMapInTheFileAndAListAsAFlag) {
           "systemReserved: {cpu: 500m, memory: 1Gi, pid: 1000}\nenforceNodeAllocatable: [none]\n",
       "c.yaml", config);
   ASSERT_TRUE(read) << read.error().message();
-  EXPECT_EQ(config.system_reserved, (NodeAmounts{500, 1ll << 30, 1000}));
-  EXPECT_FALSE(config.enforce_node_allocatable);
+  EXPECT_EQ(config.node.system_reserved, (NodeAmounts{500, 1ll << 30, 1000}));
+  EXPECT_FALSE(config.node.enforce_allocatable);
   const CommandLine line =
       Parse({"--kube-reserved", "cpu=1,memory=64Mi", "--enforce-node-allocatable=pods"});
   EXPECT_FALSE(line.exit) << line.output;
-  EXPECT_EQ(line.config.kube_reserved, (NodeAmounts{1000, 64ll << 20, 0}));
-  EXPECT_TRUE(line.config.enforce_node_allocatable);
+  EXPECT_EQ(line.config.node.kube_reserved, (NodeAmounts{1000, 64ll << 20, 0}));
+  EXPECT_TRUE(line.config.node.enforce_allocatable);
   EXPECT_EQ(ErrorOf(std::string(kHead) + "kubeReserved: {disk: 1Gi}\n"),
             "c.yaml:3:15: kubeReserved: \"disk\" is none of: cpu, memory, pid");
   EXPECT_EQ(ErrorOf(std::string(kHead) + "kubeReserved: 1Gi\n"),
@@ -74,12 +74,12 @@ TEST(ConfigTextTest, LabelsOfTheNodeAreCheckedAsAKubeletDoes) {
   ASSERT_TRUE(ReadConfigText(
       std::string(kHead) + "nodeLabels: {disk: ssd, topology.kubernetes.io/zone: z1, tier: 1}\n",
       "c.yaml", config));
-  EXPECT_EQ(config.node_labels,
+  EXPECT_EQ(config.node.labels,
             (std::map<std::string, std::string>{
                 {"disk", "ssd"}, {"tier", "1"}, {"topology.kubernetes.io/zone", "z1"}}));
   const CommandLine line = Parse({"--node-labels", "disk=hdd,node.kubernetes.io/x="});
   EXPECT_FALSE(line.exit) << line.output;
-  EXPECT_EQ(line.config.node_labels,
+  EXPECT_EQ(line.config.node.labels,
             (std::map<std::string, std::string>{{"disk", "hdd"}, {"node.kubernetes.io/x", ""}}));
   EXPECT_EQ(ErrorOf(std::string(kHead) + "nodeLabels: {kubernetes.io/role: x}\n"),
             "c.yaml:3:13: nodeLabels: \"kubernetes.io/role\" is one of Kubernetes' own labels that "
@@ -95,7 +95,7 @@ TEST(ConfigTextTest, UnsafeSysctlsAreOnlyThoseOfANamespace) {
   ASSERT_TRUE(ReadConfigText(
       std::string(kHead) + "allowedUnsafeSysctls: [kernel.msg*, net.core.somaxconn, net/ipv4/*]\n",
       "c.yaml", config));
-  EXPECT_EQ(config.allowed_unsafe_sysctls.size(), 3u);
+  EXPECT_EQ(config.node.allowed_unsafe_sysctls.size(), 3u);
   EXPECT_EQ(ErrorOf(std::string(kHead) + "allowedUnsafeSysctls: [kernel.core_pattern]\n"),
             "c.yaml:3:23: allowedUnsafeSysctls: \"kernel.core_pattern\" is not known to have a "
             "value of its own in each namespace");
@@ -132,9 +132,9 @@ TEST(ConfigTextTest, ReadsWhereTheProxyAnswersAndItsMode) {
                                  "proxyMode: iptables\nhealthzBindAddress: '[::1]:10256'\n"
                                  "metricsBindAddress: ''\n",
                              "c.yaml", config));
-  EXPECT_EQ(config.proxy_mode, "iptables");
-  EXPECT_EQ(config.healthz_bind_address, "[::1]:10256");
-  EXPECT_EQ(config.metrics_bind_address, "");
+  EXPECT_EQ(config.proxy.mode, "iptables");
+  EXPECT_EQ(config.proxy.healthz_bind_address, "[::1]:10256");
+  EXPECT_EQ(config.proxy.metrics_bind_address, "");
   EXPECT_EQ(ParseBindAddress("192.0.2.1:80").value()->port, 80);
   EXPECT_FALSE(ParseBindAddress("").value().has_value());
   for (const char* wrong : {"10256", "192.0.2.1", "::1:80", "[192.0.2.1]:80", "192.0.2.1:0",
@@ -143,7 +143,7 @@ TEST(ConfigTextTest, ReadsWhereTheProxyAnswersAndItsMode) {
   }
   const CommandLine line = Parse({"--metrics-bind-address", "", "--proxy-mode=iptables"});
   EXPECT_FALSE(line.exit) << line.output;
-  EXPECT_EQ(line.config.metrics_bind_address, "");
+  EXPECT_EQ(line.config.proxy.metrics_bind_address, "");
   EXPECT_EQ(ErrorOf(std::string(kHead) + "proxyMode: userspace\n"),
             "c.yaml:3:12: proxyMode: \"userspace\" is none of: nftables, iptables, ipvs");
 }
@@ -197,7 +197,7 @@ TEST(CompleteTest, FillsInTheMachineAndRefusesBadNames) {
   AgentConfig config;
   config.instance.node_name = "n1";
   ASSERT_TRUE(CompleteConfig(config, "/opt/bin/holdfastd"));
-  EXPECT_EQ(config.unpack_binary, "/opt/bin/holdfast-unpack");
+  EXPECT_EQ(config.programs.unpack, "/opt/bin/holdfast-unpack");
   EXPECT_EQ(config.seccomp_dir, "/var/lib/holdfast/seccomp");
   config.instance.node_name = "Bad_Name";
   EXPECT_FALSE(CompleteConfig(config, "/opt/bin/holdfastd"));

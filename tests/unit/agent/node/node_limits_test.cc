@@ -40,12 +40,12 @@ TEST(DefaultReserveTest, GrowsWithTheNodeAndHasBounds) {
 }
 
 TEST(NodeAllocatableTest, WithoutAReserveTheNodeKeepsTheDefault) {
-  EXPECT_EQ(*NodeAllocatable(AgentConfig(), kCapacity),
+  EXPECT_EQ(*NodeAllocatable(NodeConfig(), kCapacity),
             (NodeAmounts{4000, 8 * kGiB - 8 * kGiB / 20, 32768 - 3276}));
 }
 
 TEST(NodeAllocatableTest, IsWhatIsNotReserved) {
-  AgentConfig config;
+  NodeConfig config;
   config.system_reserved = {500, kGiB, 1000};
   config.kube_reserved = {250, kGiB / 2, 0};
   const auto left = NodeAllocatable(config, kCapacity);
@@ -54,13 +54,13 @@ TEST(NodeAllocatableTest, IsWhatIsNotReserved) {
 }
 
 TEST(NodeAllocatableTest, AReserveOfOneResourceLeavesTheDefaultOfTheOther) {
-  AgentConfig config;
+  NodeConfig config;
   config.kube_reserved.memory_bytes = kGiB;
   EXPECT_EQ(*NodeAllocatable(config, kCapacity), (NodeAmounts{4000, 7 * kGiB, 32768 - 3276}));
 }
 
 TEST(NodeAllocatableTest, MoreThanThereIsNamesTheResource) {
-  AgentConfig config;
+  NodeConfig config;
   config.kube_reserved.memory_bytes = 9 * kGiB;
   const auto left = NodeAllocatable(config, kCapacity);
   ASSERT_FALSE(left);
@@ -74,7 +74,7 @@ TEST(NodeFilesTest, PodsRunOutOfMemoryBeforeTheNodeRunsOutOfFiles) {
   constexpr int64_t kStructFile = 184;
   for (const int64_t memory : {256 * kMiB, kGiB, 24 * kGiB, 4096 * kGiB}) {
     const NodeAmounts capacity{1000, memory, 32768};
-    const int64_t pods = NodeAllocatable(AgentConfig(), capacity)->memory_bytes;
+    const int64_t pods = NodeAllocatable(NodeConfig(), capacity)->memory_bytes;
     const int64_t files = NodeFiles(pods, memory);
     EXPECT_GT(files, pods / kStructFile + memory / 10240) << memory;
     EXPECT_LT(files, memory / 100) << memory;

@@ -30,7 +30,7 @@ TEST(NodeCapacityTest, IsWhatTheKernelSays) {
 
 TEST(NodeTest, ShowsCapacityAndWhatIsLeftOfIt) {
   AgentConfig config = Config();
-  config.system_reserved = {1500, 1ll << 20, 0};
+  config.node.system_reserved = {1500, 1ll << 20, 0};
   const auto node = MakeNode(config, "1.2.3", WallTime{}, WallTime{});
   EXPECT_EQ(node.metadata().name(), "n1");
   EXPECT_EQ(node.spec().podcidr(), "10.1.0.0/16");
@@ -49,16 +49,16 @@ TEST(NodeTest, ShowsCapacityAndWhatIsLeftOfIt) {
 
 TEST(NodeTest, OffersPodsWhatItShows) {
   AgentConfig config = Config();
-  config.max_pods = 7;
-  config.node_labels = {{"disk", "ssd"}, {"kubernetes.io/hostname", "other"}};
-  config.allowed_unsafe_sysctls = {"kernel.msg*"};
+  config.node.max_pods = 7;
+  config.node.labels = {{"disk", "ssd"}, {"kubernetes.io/hostname", "other"}};
+  config.node.allowed_unsafe_sysctls = {"kernel.msg*"};
   const auto offer = ReadNodeOffer(config);
   EXPECT_EQ(offer->name, "n1");
   EXPECT_EQ(offer->labels.at("kubernetes.io/os"), "linux");
   EXPECT_EQ(offer->labels.at("beta.kubernetes.io/os"), "linux");
   EXPECT_EQ(offer->labels.at("disk"), "ssd");
   EXPECT_EQ(offer->labels.at("kubernetes.io/hostname"), "other") << "as with a kubelet";
-  EXPECT_EQ(offer->allowed_unsafe_sysctls, config.allowed_unsafe_sysctls);
+  EXPECT_EQ(offer->allowed_unsafe_sysctls, config.node.allowed_unsafe_sysctls);
   EXPECT_NE(offer->no_app_armor, "");
   const auto node = MakeNode(config, "1.2.3", WallTime{}, WallTime{});
   for (const auto& [key, value] : offer->labels) EXPECT_EQ(node.metadata().labels().at(key), value);

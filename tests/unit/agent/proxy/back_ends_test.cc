@@ -14,7 +14,7 @@ TEST(BackEndsTest, ModesOfTheConfigurationAreKnown) {
   for (const std::string& mode : ProxyModes()) {
     AgentConfig config;
     EXPECT_TRUE(ReadConfigText(kHead + "proxyMode: " + mode + "\n", "c.yaml", config)) << mode;
-    EXPECT_EQ(config.proxy_mode, mode);
+    EXPECT_EQ(config.proxy.mode, mode);
   }
 }
 
@@ -26,7 +26,7 @@ TEST(BackEndsTest, IpvsIsConfigured) {
       "ipvsUdpTimeout: 1m\n";
   const auto read = ReadConfigText(kHead + text, "c.yaml", config);
   ASSERT_TRUE(read) << read.error().message();
-  const auto options = ReadIpvsOptions(config);
+  const auto options = ReadIpvsOptions(config.proxy.ipvs);
   ASSERT_TRUE(options) << options.error().message();
   EXPECT_EQ(options->scheduler, "sh");
   EXPECT_THAT(options->scheduler_flags, ::testing::ElementsAre("sh-port"));
@@ -42,11 +42,12 @@ TEST(BackEndsTest, WrongIpvsOptionsAreNamed) {
   const auto read = ReadConfigText(kHead + "ipvsStrictARP: maybe\n", "c.yaml", config);
   ASSERT_FALSE(read);
   EXPECT_THAT(read.error().message(), ::testing::HasSubstr("none of: true, false"));
-  config.ipvs_scheduler = "fastest";
-  EXPECT_EQ(ReadIpvsOptions(config).error().message(), "ipvs: there is no scheduler \"fastest\"");
-  config.ipvs_scheduler = "rr";
-  config.ipvs_exclude_cidrs = {"192.0.2.1/24"};
-  EXPECT_THAT(ReadIpvsOptions(config).error().message(),
+  config.proxy.ipvs.scheduler = "fastest";
+  EXPECT_EQ(ReadIpvsOptions(config.proxy.ipvs).error().message(),
+            "ipvs: there is no scheduler \"fastest\"");
+  config.proxy.ipvs.scheduler = "rr";
+  config.proxy.ipvs.exclude_cidrs = {"192.0.2.1/24"};
+  EXPECT_THAT(ReadIpvsOptions(config.proxy.ipvs).error().message(),
               ::testing::StartsWith("ipvsExcludeCIDRs: CIDR"));
 }
 

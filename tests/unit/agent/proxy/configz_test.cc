@@ -29,10 +29,10 @@ AgentConfig Config() {
   AgentConfig config;
   config.instance.node_name = "n1";
   config.instance.pod_cidrs = {"10.1.0.0/16", "fd01::/64"};
-  config.proxy_mode = "nftables";
-  config.ipvs_scheduler = "mh";
-  config.ipvs_strict_arp = true;
-  config.ipvs_tcp_timeout = std::chrono::hours(1);
+  config.proxy.mode = "nftables";
+  config.proxy.ipvs.scheduler = "mh";
+  config.proxy.ipvs.strict_arp = true;
+  config.proxy.ipvs.tcp_timeout = std::chrono::hours(1);
   return config;
 }
 
@@ -125,7 +125,7 @@ TEST(ConfigzTest, HasEveryFieldOfKubeProxysAndNoOther) {
 
 TEST(ConfigzTest, BytesThatAreNoTextAreReplaced) {
   AgentConfig config = Config();
-  config.ipvs_scheduler = "\xff";
+  config.proxy.ipvs.scheduler = "\xff";
   EXPECT_TRUE(Json::accept(ConfigzText(config, "ipvs")));
 }
 

@@ -67,7 +67,7 @@ class LocalServicesTest : public ::testing::Test {
   void Start(std::chrono::milliseconds patience = std::chrono::seconds(60)) {
     ServiceRanges ranges;
     ranges.cluster_ips = {*Cidr::Parse("10.96.0.0/24")};
-    auto book = ServiceBook::Open(dir_, ranges, clock_);
+    auto book = ServiceAllocations::Open(dir_, ranges, clock_);
     ASSERT_TRUE(book) << book.error().message();
     catalog_ = std::make_unique<ServiceCatalog>();
     driver_ = std::make_unique<ServiceDriver>(back_end_, clock_, ServiceDriverOptions(),
@@ -256,7 +256,8 @@ TEST_F(LocalServicesTest, ServicesComeChangeAndGo) {
   ASSERT_TRUE(RulesBecome(""));
   ASSERT_TRUE(Eventually([&] { return catalog_->Services().empty(); }));
   Stop();
-  EXPECT_TRUE(ServiceBook::Open(dir_, {}, clock_)->Names().empty()) << "addresses are free again";
+  EXPECT_TRUE(ServiceAllocations::Open(dir_, {}, clock_)->Names().empty())
+      << "addresses are free again";
 }
 
 TEST_F(LocalServicesTest, ManyAtOnceKeepTheirAddressesOverARestart) {

@@ -15,21 +15,18 @@ class DeleteTest : public ApiFixture {
  protected:
   void SetUp() override {
     ApiFixture::SetUp();
-    ApiDependencies dependencies = Dependencies();
-    dependencies.delete_object = [this](const std::string& kind, const std::string& ns,
-                                        const std::string& name) -> Result<EditedObject> {
+    node_.delete_object = [this](const std::string& kind, const std::string& ns,
+                                 const std::string& name) -> Result<EditedObject> {
       if (name == "foreign") return Conflict("comes from foreign.yaml");
       if (name == "ending") return NotFound("pods \"ending\" not found");
       return EditedObject{kind, ns, name, "web.yaml", EditOutcome::kDeleted};
     };
-    dependencies.set_deletion_grace = [this](const PodUid& uid,
-                                             std::optional<std::chrono::seconds> grace) {
+    node_.set_deletion_grace = [this](const PodUid& uid,
+                                      std::optional<std::chrono::seconds> grace) {
       const std::lock_guard lock(wishes_mutex_);
       wishes_.push_back(StrCat(uid.value, " ", grace ? StrCat(grace->count()) : "taken back"));
     };
-    auto started = ApiServer::Start(std::move(dependencies), options_);
-    ASSERT_TRUE(started) << started.error().message();
-    server_ = std::move(*started);
+    StartServer();
     for (const char* name : {"web", "foreign", "ending"}) {
       k8s::io::api::core::v1::Pod pod;
       pod.mutable_metadata()->set_name(name);

@@ -48,7 +48,7 @@ TEST_F(ServerTest, AppliesDeletesAndChecks) {
 }
 
 TEST_F(ServerTest, ASecondServerIsRefusedAndADeadSocketReplaced) {
-  auto second = ApiServer::Start(Dependencies(), options_);
+  auto second = TryStart();
   ASSERT_FALSE(second.has_value());
   EXPECT_EQ(second.error().code(), Code::kConflict);
   stub_.reset();
@@ -69,7 +69,7 @@ TEST_F(ServerTest, ASecondServerIsRefusedAndADeadSocketReplaced) {
   server_.reset();
   // Not a socket: somebody else's, never removed.
   std::ofstream(options_.socket_path) << "precious";
-  second = ApiServer::Start(Dependencies(), options_);
+  second = TryStart();
   ASSERT_FALSE(second.has_value());
   EXPECT_EQ(ReadText(options_.socket_path), "precious");
 }

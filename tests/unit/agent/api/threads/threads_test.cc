@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The API server's own threads, without gRPC and protobuf, so that ThreadSanitizer sees every lock:
-// workers, the log waker, the acceptor.
+// The acceptor's thread, without gRPC and protobuf, so that ThreadSanitizer sees every lock.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -10,21 +9,15 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "agent/api/grpc/acceptor.h"
 #include "agent/api/grpc/listen.h"
-#include "agent/api/grpc/log_waker.h"
-#include "agent/base/worker_pool.h"
-#include "holdfast/sys/files.h"
 #include "tests/support/eventually.h"
 
 namespace holdfast::agent::api {
@@ -56,60 +49,6 @@ class ThreadsTest : public ::testing::Test {
   std::string dir_;
 };
 
-TEST_F(ThreadsTest, PoolsRunEverythingThatWasPostedFromManyThreads) {
-  std::atomic<int> ran = 0;
-  int accepted = 0;
-  {
-    WorkerPool workers({.name = "test", .threads = 3});
-    std::mutex mutex;
-    std::vector<std::thread> posters;
-    for (int i = 0; i < 4; ++i) {
-      posters.emplace_back([&] {
-        for (int j = 0; j < 500; ++j) {
-          const bool posted = workers.TryPost([&] { ++ran; }).has_value();
-          const std::lock_guard lock(mutex);
-          accepted += posted ? 1 : 0;
-        }
-      });
-    }
-    for (std::thread& poster : posters) poster.join();
-    workers.Finish();
-  }
-  EXPECT_EQ(accepted, 2000);
-  EXPECT_EQ(ran, 2000);
-}
-
-TEST_F(ThreadsTest, TheWakerWakesForChangesAndTimesAndForgets) {
-  LogWaker waker;
-  const auto directory = sys::OpenDir(dir_);
-  ASSERT_TRUE(directory.has_value());
-  std::atomic<int> woken = 0;
-  std::vector<LogWaker::Id> ids;
-  for (int i = 0; i < 8; ++i) {
-    const auto id = waker.Watch(directory->get(), [&] { ++woken; });
-    ASSERT_TRUE(id.has_value());
-    ids.push_back(*id);
-  }
-  std::ofstream(dir_ + "/0.log") << "x";
-  EXPECT_TRUE(Eventually([&] { return woken >= 8; }));
-  // Forgotten from several threads while changes go on.
-  std::thread writer([&] {
-    for (int i = 0; i < 200; ++i) std::ofstream(dir_ + "/0.log", std::ios::app) << "y";
-  });
-  std::vector<std::thread> forgetters;
-  for (const LogWaker::Id id : ids) forgetters.emplace_back([&waker, id] { waker.Forget(id); });
-  for (std::thread& forgetter : forgetters) forgetter.join();
-  writer.join();
-  const int after = woken;
-  std::ofstream(dir_ + "/1.log") << "z";
-  std::atomic<bool> timed = false;
-  const auto last = waker.Watch(directory->get(), [&] { timed = true; });
-  ASSERT_TRUE(last.has_value());
-  waker.WakeAt(*last, LogWaker::Clock::now() + std::chrono::milliseconds(5));
-  EXPECT_TRUE(Eventually([&] { return timed.load(); }));
-  EXPECT_EQ(woken, after);
-}
-
 TEST_F(ThreadsTest, TheAcceptorKnowsItsPeersAndCountsThemDown) {
   auto socket = ApiSocket::Listen(dir_ + "/api.sock", 0);
   ASSERT_TRUE(socket.has_value());
@@ -117,15 +56,15 @@ TEST_F(ThreadsTest, TheAcceptorKnowsItsPeersAndCountsThemDown) {
   std::vector<UniqueFd> served;
   std::atomic<int> refused = 0;
   auto acceptor = Acceptor::Create(
-      socket->fd(), RoleTable{.own_uid = ::geteuid(), .groups = {}},
+      socket->fd(), access::RoleTable{.own_uid = ::geteuid(), .groups = {}},
       ConnectionLimits{.per_uid = 10},
-      [&](UniqueFd connection, OperationSet permitted) -> Result<void> {
-        EXPECT_EQ(permitted, OperationSet::All());
+      [&](UniqueFd connection, access::OperationSet permitted) -> Result<void> {
+        EXPECT_EQ(permitted, access::OperationSet::All());
         const std::lock_guard lock(mutex);
         served.push_back(std::move(connection));
         return {};
       },
-      [&](const Peer&, const std::string&) { ++refused; }, [] {});
+      [&](const access::Peer&, const std::string&) { ++refused; }, [] {});
   ASSERT_TRUE(acceptor.has_value());
   ASSERT_TRUE((*acceptor)->Start());
   std::vector<UniqueFd> clients;
@@ -158,12 +97,12 @@ TEST_F(ThreadsTest, WithoutAFreeDescriptorAClientIsClosedAndTheNextIsServed) {
   std::mutex mutex;
   std::vector<std::string> reasons;
   auto acceptor = Acceptor::Create(
-      socket->fd(), RoleTable{.own_uid = ::geteuid(), .groups = {}}, ConnectionLimits{},
-      [&](UniqueFd, OperationSet) -> Result<void> {
+      socket->fd(), access::RoleTable{.own_uid = ::geteuid(), .groups = {}}, ConnectionLimits{},
+      [&](UniqueFd, access::OperationSet) -> Result<void> {
         ++served;
         return {};
       },
-      [&](const Peer&, const std::string& reason) {
+      [&](const access::Peer&, const std::string& reason) {
         const std::lock_guard lock(mutex);
         reasons.push_back(reason);
       },

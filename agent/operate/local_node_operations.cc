@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/operate/local_node_operations.h"
+
+#include <utility>
+
+#include "agent/node/node_reader.h"
+#include "agent/operate/delete_object.h"
+#include "holdfast/sys/pause_point.h"
+#include "k8s/core/v1/node.pb.h"
+
+namespace holdfast::agent {
+
+LocalNodeOperations::LocalNodeOperations(NodeParts parts) : parts_(std::move(parts)) {}
+
+corev1::Node LocalNodeOperations::DescribeNode() {
+  const WallTime now = parts_.clock.Wall();
+  corev1::Node node = MakeNode(parts_.config, parts_.version, parts_.started, now);
+  *node.mutable_status()->add_conditions() = parts_.faults.Condition(now);
+  return node;
+}
+
+Result<std::vector<EditedObject>> LocalNodeOperations::Apply(const std::string& manifest,
+                                                             const std::string& origin,
+                                                             bool dry_run,
+                                                             const std::string& name_space) {
+  auto edited = parts_.editor.Apply(manifest, origin, dry_run, name_space);
+  if (!edited || dry_run) return edited;
+  HOLDFAST_PAUSE_POINT("api.apply.written");
+  parts_.manifests.Reread();
+  return edited;
+}
+
+Result<EditedObject> LocalNodeOperations::Delete(const Deletion& deletion) {
+  const DeletionSteps steps{
+      .remove_manifest =
+          [this](const std::string& kind, const std::string& object_namespace,
+                 const std::string& name) {
+            return parts_.editor.Delete(kind, object_namespace, name);
+          },
+      .set_grace =
+          [this](const PodUid& uid, std::optional<std::chrono::seconds> grace) {
+            parts_.table.SetDeletionGrace(uid, grace);
+          }};
+  auto deleted = DeleteObject(parts_.pods, parts_.audited.instance.node_name, steps, deletion);
+  if (!deleted) return deleted;
+  HOLDFAST_PAUSE_POINT("api.delete.removed");
+  parts_.manifests.Reread();
+  return deleted;
+}
+
+Result<std::unique_ptr<ExecSession>> LocalNodeOperations::Exec(const ContainerId& id,
+                                                               const ExecSpec& spec) {
+  return parts_.audited.runtime.Exec(id, spec);
+}
+
+Result<std::vector<Leftover>> LocalNodeOperations::Audit(bool repair) {
+  return AuditNode(parts_.audited, repair);
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// LocalNodeOperations: the operations of the node that this agent runs, carried out by its parts.
+#pragma once
+
+#include <string>
+
+#include "agent/config/agent_config.h"
+#include "agent/operate/audit_node.h"
+#include "agent/operate/node_operations.h"
+#include "agent/source/manifest_directory.h"
+#include "agent/source/source_faults.h"
+#include "holdfast/base/clock.h"
+
+namespace holdfast::agent {
+
+// Borrowed, except what is a value.
+struct NodeParts {
+  AuditedParts audited;
+  PodTable& table;
+  PodView& pods;
+  ServiceView& services;
+  ImageStore& images;
+  ManifestEditor& editor;
+  ManifestDirectory& manifests;
+  const SourceFaults& faults;
+  const AgentConfig& config;
+  const Clock& clock;
+  WallTime started;
+  std::string version;
+};
+
+class LocalNodeOperations final : public NodeOperations {
+ public:
+  explicit LocalNodeOperations(NodeParts parts);
+
+  PodView& pods() override { return parts_.pods; }
+  ServiceView& services() override { return parts_.services; }
+  ImageStore& images() override { return parts_.images; }
+  std::string version() const override { return parts_.version; }
+  corev1::Node DescribeNode() override;
+  Result<std::vector<EditedObject>> Apply(const std::string& manifest, const std::string& origin,
+                                          bool dry_run, const std::string& name_space) override;
+  Result<EditedObject> Delete(const Deletion& deletion) override;
+  Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id, const ExecSpec& spec) override;
+  Result<std::vector<Leftover>> Audit(bool repair) override;
+
+ private:
+  const NodeParts parts_;
+};
+
+}  // namespace holdfast::agent

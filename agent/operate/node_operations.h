@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// NodeOperations: what can be asked of this node, whichever API somebody comes by. Thread-safe; what
+// may block says so.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/kube/types_fwd.h"
+#include "agent/source/manifest_editor.h"
+#include "holdfast/base/ids.h"
+#include "holdfast/base/result.h"
+#include "holdfast/interfaces/container_runtime.h"
+#include "holdfast/interfaces/image_store.h"
+
+namespace holdfast::agent {
+
+class PodView;
+class ServiceView;
+
+// A deletion that is asked for.
+struct Deletion {
+  std::string kind;  // as in EditedObject
+  std::string object_namespace;
+  std::string name;                           // a pod's with or without the node's suffix
+  std::optional<std::chrono::seconds> grace;  // of a pod; nullopt: its own
+};
+
+class NodeOperations {
+ public:
+  virtual ~NodeOperations() = default;
+
+  // What is there.
+  virtual PodView& pods() = 0;
+  virtual ServiceView& services() = 0;
+  virtual ImageStore& images() = 0;
+  virtual std::string version() const = 0;  // of the agent
+  // The synthetic Node object. May block on small files.
+  virtual corev1::Node DescribeNode() = 0;
+
+  // As ManifestEditor::Apply; what was written takes effect at once. May block.
+  virtual Result<std::vector<EditedObject>> Apply(const std::string& manifest,
+                                                  const std::string& origin, bool dry_run,
+                                                  const std::string& name_space) = 0;
+  // Takes the object's manifest away, which takes effect at once. A pod that is ending already is
+  // given a shorter grace period, never a longer one. May block.
+  virtual Result<EditedObject> Delete(const Deletion& deletion) = 0;
+
+  // A program in a running container. May block.
+  virtual Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id,
+                                                    const ExecSpec& spec) = 0;
+
+  // What belongs to no pod; with `repair` it is removed. May block.
+  virtual Result<std::vector<Leftover>> Audit(bool repair) = 0;
+};
+
+}  // namespace holdfast::agent

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// FakeNodeOperations: a node over fakes. What a test wants otherwise it sets before a server runs.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/operate/delete_object.h"
+#include "agent/operate/node_operations.h"
+#include "agent/proxy/service_view.h"
+#include "agent/view/pod_view.h"
+#include "k8s/core/v1/node.pb.h"
+
+namespace holdfast::agent {
+
+class FakeNodeOperations final : public NodeOperations {
+ public:
+  FakeNodeOperations(PodView& pods, ServiceView& services, ContainerRuntime& runtime,
+                     ImageStore& images)
+      : pods_(pods), services_(services), runtime_(runtime), images_(images) {}
+
+  std::function<Result<std::vector<EditedObject>>(const std::string& manifest,
+                                                  const std::string& origin, bool dry_run,
+                                                  const std::string& name_space)>
+      apply;
+  std::function<Result<EditedObject>(const std::string& kind, const std::string& object_namespace,
+                                     const std::string& name)>
+      delete_object;
+  std::function<void(const PodUid&, std::optional<std::chrono::seconds>)> set_deletion_grace;
+  std::function<corev1::Node()> node = [] {
+    corev1::Node node1;
+    node1.mutable_metadata()->set_name("node1");
+    return node1;
+  };
+
+  PodView& pods() override { return pods_; }
+  ServiceView& services() override { return services_; }
+  ImageStore& images() override { return images_; }
+  std::string version() const override { return "0.1.0"; }
+  corev1::Node DescribeNode() override { return node(); }
+  Result<std::vector<EditedObject>> Apply(const std::string& manifest, const std::string& origin,
+                                          bool dry_run, const std::string& name_space) override {
+    return apply(manifest, origin, dry_run, name_space);
+  }
+  Result<EditedObject> Delete(const Deletion& deletion) override {
+    return DeleteObject(pods_, "node1", {delete_object, set_deletion_grace}, deletion);
+  }
+  Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id, const ExecSpec& spec) override {
+    return runtime_.Exec(id, spec);
+  }
+  Result<std::vector<Leftover>> Audit(bool) override {
+    return std::vector<Leftover>{{"cgroup", "kubepods/pod-x", "no pod of this UID"}};
+  }
+
+ private:
+  PodView& pods_;
+  ServiceView& services_;
+  ContainerRuntime& runtime_;
+  ImageStore& images_;
+};
+
+}  // namespace holdfast::agent
