@@ -150,10 +150,11 @@ Listed<Object> Gather(const Get& get, Resource resource, int& code) {
   if (get.words.objects.empty()) {
     found = ListObjects(get.session, resource, {get.Namespace(), get.options.selector});
   }
+  Listings listings(get.session);
   for (const ObjectName& object : get.words.objects) {
     if (object.resource != resource) continue;
     const PodName name = ParsePodName(object.name, get.session.options().name_space);
-    const auto listed = ListObjects(get.session, resource, {name.name_space, ""});
+    const Listed<Object>& listed = listings.Of(resource, name.name_space);
     if (!listed.status.ok()) return listed;
     const auto picked = PickObjects(listed.objects, resource, name);
     if (picked) {

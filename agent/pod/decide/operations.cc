@@ -27,9 +27,7 @@ void FoldStarted(Planning& p, const OperationEnd& end) {
   ContainerMemory& mine = p.memory.containers[end.action.container];
   const bool ended_already = mine.last && mine.last->attempt >= end.action.attempt;
   if (mine.current && mine.current->id == end.started->id) {
-    const EffectiveUser& user = end.started->user;
-    mine.current->user = UserIds{
-        user.uid, user.gid, {user.supplemental_groups.begin(), user.supplemental_groups.end()}};
+    mine.current->user = UserIdsOf(end.started->user);
   } else if (!ended_already) {
     RecordStarted(p.memory, end.action.container, end.action.attempt, *end.started,
                   p.facts.node->max_back_off, end.wall);
