@@ -204,6 +204,16 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
   return node;
 }
 
+std::shared_ptr<const NodeEnvironment> NodeEnvironmentCache::Get() {
+  const std::lock_guard lock(mutex_);
+  const BootTime now = clock_.Boot();
+  if (value_ == nullptr || now - read_at_ > std::chrono::seconds(10)) {
+    value_ = ReadNodeEnvironment(config_);
+    read_at_ = now;
+  }
+  return value_;
+}
+
 std::shared_ptr<const NodeOffer> ReadNodeOffer(const AgentConfig& config) {
   auto offer = std::make_shared<NodeOffer>();
   offer->name = config.instance.node_name;
