@@ -198,10 +198,10 @@ int ShowObjects(const Get& get) {
 }
 
 int ShowImages(const Get& get) {
-  Call call(get.session);
   v1::ListImagesResponse response;
-  const grpc::Status status =
-      get.session.stub().ListImages(&call, v1::ListImagesRequest(), &response);
+  const grpc::Status status = Ask(get.session, [&](Call& call) {
+    return get.session.stub().ListImages(&call, v1::ListImagesRequest(), &response);
+  });
   if (!status.ok()) return Report(status);
   const std::vector<v1::Image> images(response.images().begin(), response.images().end());
   if (!get.output.IsTable()) {
