@@ -32,6 +32,7 @@
 #include "agent/health/service_manager.h"
 #include "agent/leftovers/leftover_sweeper.h"
 #include "agent/library_threads.h"
+#include "agent/node/node_offer_reader.h"
 #include "agent/node/node_reader.h"
 #include "agent/notifying_image_store.h"
 #include "agent/operate/image_users.h"
@@ -93,8 +94,8 @@ struct Agent {
   std::unique_ptr<NotifyingImageStore> images;
   std::unique_ptr<PodStateStore> state;
   NodeEnvironmentCache node{config, clock};
-  NodeOfferCache offer{config, clock};
-  NodeAdmission admission{[this] { return offer.Get(); }};
+  std::unique_ptr<NodeOfferReader> offer;
+  NodeAdmission admission{[this] { return offer->Last(); }};
   std::unique_ptr<PodViewStore> view;
   std::unique_ptr<ManifestEditor> editor;
   std::unique_ptr<ManifestDirectory> source;
@@ -191,6 +192,8 @@ Result<void> OpenServices(Agent& agent) {
 }
 
 Result<void> OpenTable(Agent& agent) {
+  ASSIGN_OR_RETURN(agent.offer, NodeOfferReader::Start(
+                                    [config = agent.config] { return ReadNodeOffer(config); }));
   agent.services = std::unique_ptr<PodServices>(new PodServices{
       *agent.runtime, *agent.images, *agent.network, *agent.state, *agent.view, agent.clock,
       agent.config.instance, agent.config.max_back_off, [&agent] { return agent.node.Get(); },

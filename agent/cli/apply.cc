@@ -38,7 +38,7 @@ const char* DryRunWords(const std::string& dry_run) {
 
 // What is wrong with a manifest is said line by line; everything else as any other failure.
 int ReportApply(const grpc::Status& status) {
-  if (status.error_code() != grpc::StatusCode::INVALID_ARGUMENT) return Report(status);
+  if (status.error_code() != grpc::StatusCode::INVALID_ARGUMENT) return ReportChange(status);
   std::fprintf(stderr, "error: invalid manifest; nothing of it was applied\n%s\n",
                Visible(status.error_message()).c_str());
   return kFailed;

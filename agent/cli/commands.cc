@@ -104,7 +104,7 @@ std::chrono::nanoseconds DurationFlag(const std::string& flag, const std::string
 }
 
 int WithSession(const GlobalOptions& options, const std::function<int(Session&)>& work) {
-  const auto session = Session::Connect(options);
+  const auto session = Session::Connect(options, Session::Patience::kForARestart);
   if (!session) return Report(session.error());
   return work(**session);
 }

@@ -10,7 +10,7 @@ namespace holdfast::agent::cli {
 namespace {
 
 // clang-format off: it takes the text of a raw string for C++
-constexpr char kBash[] = R"sh(_holdctl_names() { holdctl get "$1" -o name 2>/dev/null | cut -d/ -f2; }
+constexpr char kBash[] = R"sh(_holdctl_names() { holdctl get "$1" -o name --request-timeout=1s 2>/dev/null | cut -d/ -f2; }
 _holdctl() {
   local current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]}
   local previous=${COMP_WORDS[COMP_CWORD-1]} words=
@@ -29,7 +29,7 @@ _holdctl() {
         2.wait) words="pod $(_holdctl_names pods)" ;;
         2.proxy) words="dump" ;;
         2.image) words="import ls rm inspect export" ;;
-        *.image) words=$(holdctl image ls -o name 2>/dev/null) ;;
+        *.image) words=$(holdctl image ls -o name --request-timeout=1s 2>/dev/null) ;;
         *.completion) words="bash zsh fish" ;;
         *.logs|*.exec) words=$(_holdctl_names pods) ;;
         *.get|*.describe|*.delete|*.explain|*.wait) words=$(_holdctl_names "${COMP_WORDS[2]}") ;;
@@ -45,7 +45,7 @@ constexpr char kZshHead[] = "autoload -U +X bashcompinit && bashcompinit\n";
 
 // clang-format off
 constexpr char kFish[] = R"sh(function __holdctl_names
-  holdctl get $argv[1] -o name 2>/dev/null | string replace -r '^[^/]*/' ''
+  holdctl get $argv[1] -o name --request-timeout=1s 2>/dev/null | string replace -r '^[^/]*/' ''
 end
 set -l commands get describe logs exec apply delete explain proxy image check wait version completion help
 set -l services services service svc

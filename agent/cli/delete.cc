@@ -144,7 +144,7 @@ grpc::Status RequestDelete(Session& session, const DeleteOptions& options, const
 
 int ReportDelete(const grpc::Status& status, const DeleteOptions& options, const Target& target) {
   if (status.error_code() == grpc::StatusCode::NOT_FOUND && options.ignore_not_found) return kOk;
-  if (!status.ok()) return Report(status);
+  if (!status.ok()) return ReportChange(status);
   Print(StrCat(LowerCase(target.kind), " \"", target.name.name, "\" ",
                options.force ? "force deleted" : "deleted", " from ", target.name.name_space,
                " namespace\n"));

@@ -89,9 +89,10 @@ Listed<Object> Gather(Session& session, const DescribeOptions& options, const Re
       add(listed.objects);
     }
   }
+  Listings listings(session);
   for (const ObjectName& object : words.objects) {
     const PodName name = ParsePodName(object.name, global.name_space);
-    const auto listed = ListObjects(session, object.resource, {name.name_space, ""});
+    const Listed<Object>& listed = listings.Of(object.resource, name.name_space);
     if (!listed.status.ok()) return listed;
     const auto named = BestFits(listed.objects, name);
     if (named.empty()) code = ReportPick(ObjectNotFound(object.resource, name.name));

@@ -192,7 +192,7 @@ int Converse(Session& session, const v1::ExecRequest& first, const ExecOptions& 
   sending->join();
   terminal.reset();
   const grpc::Status status = stream->Finish();
-  if (!status.ok()) return Report(status);
+  if (!status.ok()) return ReportChange(status);
   if (sender.detached()) {
     std::fprintf(stderr, "detached; the program goes on\n");
     return kOk;

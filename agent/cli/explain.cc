@@ -150,13 +150,14 @@ int RunExplain(const ExplainOptions& options, const GlobalOptions& global) {
   }
   const PodName name = ParsePodName(read->objects.front().name, global.name_space);
   return WithSession(global, [&](Session& session) {
-    Call context(session);
     v1::ExplainServiceRequest request;
     request.set_namespace_(name.name_space);
     request.set_name(name.name);
     request.set_from(options.from);
     Response response;
-    const grpc::Status status = session.stub().ExplainService(&context, request, &response);
+    const grpc::Status status = Ask(session, [&](Call& call) {
+      return session.stub().ExplainService(&call, request, &response);
+    });
     if (!status.ok()) return Report(status);
     return Show(*output, name, response);
   });

@@ -150,10 +150,11 @@ Listed<Object> Gather(const Get& get, Resource resource, int& code) {
   if (get.words.objects.empty()) {
     found = ListObjects(get.session, resource, {get.Namespace(), get.options.selector});
   }
+  Listings listings(get.session);
   for (const ObjectName& object : get.words.objects) {
     if (object.resource != resource) continue;
     const PodName name = ParsePodName(object.name, get.session.options().name_space);
-    const auto listed = ListObjects(get.session, resource, {name.name_space, ""});
+    const Listed<Object>& listed = listings.Of(resource, name.name_space);
     if (!listed.status.ok()) return listed;
     const auto picked = PickObjects(listed.objects, resource, name);
     if (picked) {
@@ -197,10 +198,10 @@ int ShowObjects(const Get& get) {
 }
 
 int ShowImages(const Get& get) {
-  Call call(get.session);
   v1::ListImagesResponse response;
-  const grpc::Status status =
-      get.session.stub().ListImages(&call, v1::ListImagesRequest(), &response);
+  const grpc::Status status = Ask(get.session, [&](Call& call) {
+    return get.session.stub().ListImages(&call, v1::ListImagesRequest(), &response);
+  });
   if (!status.ok()) return Report(status);
   const std::vector<v1::Image> images(response.images().begin(), response.images().end());
   if (!get.output.IsTable()) {

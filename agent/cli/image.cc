@@ -143,7 +143,7 @@ int RunImport(Session& session, const ImageOptions& options) {
   }
   (void)writer->WritesDone();
   const grpc::Status status = writer->Finish();
-  if (!status.ok()) return Report(status);
+  if (!status.ok()) return ReportChange(status);
   for (const v1::Image& image : response.images()) {
     const std::string size = HumanBytes(image.size_bytes());
     for (const std::string& name : image.repo_tags()) {
@@ -155,10 +155,10 @@ int RunImport(Session& session, const ImageOptions& options) {
 }
 
 int RunList(Session& session, const ImageOptions& options, const Output& output) {
-  Call context(session);
   v1::ListImagesResponse response;
-  const grpc::Status status =
-      session.stub().ListImages(&context, v1::ListImagesRequest(), &response);
+  const grpc::Status status = Ask(session, [&](Call& call) {
+    return session.stub().ListImages(&call, v1::ListImagesRequest(), &response);
+  });
   if (!status.ok()) return Report(status);
   const std::vector<v1::Image> images(response.images().begin(), response.images().end());
   std::string text;
@@ -185,11 +185,11 @@ int RunInspect(Session& session, const ImageOptions& options, Output output) {
   std::vector<v1::Image> images;
   int code = kOk;
   for (const std::string& reference : options.references) {
-    Call context(session);
     v1::GetImageRequest request;
     request.set_reference(reference);
     v1::Image image;
-    const grpc::Status status = session.stub().GetImage(&context, request, &image);
+    const grpc::Status status =
+        Ask(session, [&](Call& call) { return session.stub().GetImage(&call, request, &image); });
     if (status.ok()) {
       images.push_back(std::move(image));
     } else {
@@ -212,7 +212,7 @@ int RunRemove(Session& session, const ImageOptions& options) {
     v1::RemoveImageResponse response;
     const grpc::Status status = session.stub().RemoveImage(&context, request, &response);
     if (!status.ok()) {
-      code = Report(status);
+      code = ReportChange(status);
       continue;
     }
     Print(StrCat("image \"", reference, "\" removed\n"));

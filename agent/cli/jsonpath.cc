@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "agent/kube/print.h"
@@ -415,7 +416,7 @@ Result<Nodes> Select(const std::vector<Step>& path, Nodes nodes) {
   for (const Step& step : path) {
     Nodes next;
     const bool several = step.kind == Step::Kind::kUnion;
-    for (const Step& one : several ? step.inner : std::vector<Step>{step}) {
+    for (const Step& one : several ? std::span(step.inner) : std::span(&step, 1)) {
       for (const Node* node : nodes) RETURN_IF_ERROR(SelectStep(one, *node, next));
     }
     nodes = std::move(next);

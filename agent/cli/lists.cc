@@ -20,48 +20,50 @@ std::vector<Object> Taken(google::protobuf::RepeatedPtrField<Object>& objects) {
 
 Listed<core::Pod> ListPods(Session& session, const std::string& name_space,
                            const std::string& selector) {
-  Call context(session);
   v1::ListPodsRequest request;
   request.set_namespace_(name_space);
   request.set_label_selector(selector);
   v1::ListPodsResponse response;
-  grpc::Status status = session.stub().ListPods(&context, request, &response);
+  grpc::Status status =
+      Ask(session, [&](Call& call) { return session.stub().ListPods(&call, request, &response); });
   return {std::move(status), Taken(*response.mutable_pods())};
 }
 
 Listed<core::Service> ListServices(Session& session, const std::string& name_space,
                                    const std::string& selector) {
-  Call context(session);
   v1::ListServicesRequest request;
   request.set_namespace_(name_space);
   request.set_label_selector(selector);
   v1::ListServicesResponse response;
-  grpc::Status status = session.stub().ListServices(&context, request, &response);
+  grpc::Status status = Ask(
+      session, [&](Call& call) { return session.stub().ListServices(&call, request, &response); });
   return {std::move(status), Taken(*response.mutable_services())};
 }
 
 Listed<Slice> ListSlices(Session& session, const std::string& name_space,
                          const std::string& service) {
-  Call context(session);
   v1::ListEndpointSlicesRequest request;
   request.set_namespace_(name_space);
   request.set_service(service);
   v1::ListEndpointSlicesResponse response;
-  grpc::Status status = session.stub().ListEndpointSlices(&context, request, &response);
+  grpc::Status status = Ask(session, [&](Call& call) {
+    return session.stub().ListEndpointSlices(&call, request, &response);
+  });
   return {std::move(status), Taken(*response.mutable_slices())};
 }
 
 Listed<core::Event> ListEvents(Session& session, const v1::ListEventsRequest& request) {
-  Call context(session);
   v1::ListEventsResponse response;
-  grpc::Status status = session.stub().ListEvents(&context, request, &response);
+  grpc::Status status = Ask(
+      session, [&](Call& call) { return session.stub().ListEvents(&call, request, &response); });
   return {std::move(status), Taken(*response.mutable_events())};
 }
 
 Listed<core::Node> ListNodes(Session& session) {
-  Call context(session);
   Listed<core::Node> nodes{.status = {}, .objects = std::vector<core::Node>(1)};
-  nodes.status = session.stub().GetNode(&context, v1::GetNodeRequest(), &nodes.objects.front());
+  nodes.status = Ask(session, [&](Call& call) {
+    return session.stub().GetNode(&call, v1::GetNodeRequest(), &nodes.objects.front());
+  });
   return nodes;
 }
 

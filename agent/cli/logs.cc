@@ -133,19 +133,25 @@ int ReportLog(const grpc::Status& status, const LogOptions& options, const Targe
                         : status);
 }
 
+// From the beginning again when the agent went away before the first line.
 int PrintLog(Session& session, const LogOptions& options, const Target& target, Printer& printer) {
-  grpc::ClientContext context;
-  if (!options.follow) SetDeadline(context, session.options().request_timeout);
-  const auto reader = session.stub().Logs(&context, MakeRequest(options, target));
-  v1::LogsResponse response;
-  bool line_start = true;
-  while (reader->Read(&response)) {
-    if (printer.Print(target, response, line_start)) continue;
-    GiveUp(context, *reader);
-    return kFailed;
+  for (;;) {
+    grpc::ClientContext context;
+    if (!options.follow) SetDeadline(context, session.options().request_timeout);
+    const auto reader = session.stub().Logs(&context, MakeRequest(options, target));
+    v1::LogsResponse response;
+    bool printed = false;
+    bool line_start = true;
+    while (reader->Read(&response)) {
+      printed = true;
+      if (printer.Print(target, response, line_start)) continue;
+      GiveUp(context, *reader);
+      return kFailed;
+    }
+    const grpc::Status status = reader->Finish();
+    if (status.ok()) return kOk;
+    if (printed || !session.IsBack(status)) return ReportLog(status, options, target);
   }
-  const grpc::Status status = reader->Finish();
-  return status.ok() ? kOk : ReportLog(status, options, target);
 }
 
 void AddTargets(const LogOptions& options, const core::Pod& pod, std::vector<Target>& targets) {

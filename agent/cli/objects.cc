@@ -72,6 +72,12 @@ Listed<Object> ListObjects(Session& session, Resource resource, const Query& que
   return listed;
 }
 
+const Listed<Object>& Listings::Of(Resource resource, const std::string& name_space) {
+  const auto [it, is_new] = listed_.try_emplace({resource, name_space});
+  if (is_new) it->second = ListObjects(session_, resource, {name_space, ""});
+  return it->second;
+}
+
 int ReportPick(const Error& error) {
   if (error.code() != Code::kNotFound) return Report(error);
   return Report(grpc::Status(grpc::StatusCode::NOT_FOUND, error.message()));

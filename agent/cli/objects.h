@@ -2,8 +2,10 @@
 // Objects of any kind, asked from the agent.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "agent/cli/lists.h"
 #include "agent/cli/object.h"
@@ -20,6 +22,17 @@ struct Query {
 
 // Of any resource but images; events in the order in which they happened last.
 Listed<Object> ListObjects(Session& session, Resource resource, const Query& query);
+
+// The objects of whole namespaces, each asked for once.
+class Listings {
+ public:
+  explicit Listings(Session& session) : session_(session) {}
+  const Listed<Object>& Of(Resource resource, const std::string& name_space);
+
+ private:
+  Session& session_;
+  std::map<std::pair<Resource, std::string>, Listed<Object>> listed_;
+};
 
 // Asks the agent for the pods of the name's namespace, and picks the one. Nothing: why was told.
 std::optional<k8s::io::api::core::v1::Pod> FindPod(Session& session, const std::string& text);

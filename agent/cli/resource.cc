@@ -129,14 +129,13 @@ void AddOnce(std::vector<Resource>& list, Resource resource) {
 Result<std::vector<Resource>> ReadKinds(const std::string& word) {
   std::vector<Resource> kinds;
   for (const std::string& part : Split(word, ',')) {
-    const size_t before = kinds.size();
     bool known = false;
     for (const auto& [name, resource] : kWords) {
       if (name != part) continue;
       AddOnce(kinds, resource);
       known = true;
     }
-    if (!known && kinds.size() == before) return UnknownResource(part);
+    if (!known) return UnknownResource(part);
   }
   return kinds;
 }
@@ -187,14 +186,6 @@ std::string_view KindOf(Resource resource) { return NamesOf(resource).kind; }
 std::optional<Resource> FindResource(std::string_view word) {
   for (const auto& [name, resource] : kWords) {
     if (name == word && name != "all") return resource;
-  }
-  return std::nullopt;
-}
-
-std::optional<Resource> FindKind(std::string_view kind) {
-  if (kind == "EndpointSlice") return Resource::kEndpointSlices;
-  for (size_t i = 0; i < kNames.size(); ++i) {
-    if (kNames.at(i).kind == kind) return static_cast<Resource>(i);
   }
   return std::nullopt;
 }

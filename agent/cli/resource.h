@@ -29,8 +29,6 @@ std::string_view KindOf(Resource resource);
 
 // "pods", "pod" and "po", and so on.
 std::optional<Resource> FindResource(std::string_view word);
-// "Pod"; nothing for a kind that this agent has no objects of.
-std::optional<Resource> FindKind(std::string_view kind);
 
 // kInvalidArgument in kubectl's words, and what there is.
 Error UnknownResource(std::string_view word);

@@ -9,12 +9,14 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "agent/cli/table.h"
@@ -26,6 +28,7 @@ namespace holdfast::agent::cli {
 namespace {
 
 constexpr int kMaxMessage = 64 << 20;
+constexpr std::chrono::milliseconds kBetweenTries{100};
 
 std::string SocketPath(const GlobalOptions& options) {
   if (!options.socket.empty()) return options.socket;
@@ -138,18 +141,60 @@ bool IsConnectionLoss(const grpc::Status& status) {
           status.error_message().find("onnection") != std::string::npos);
 }
 
-}  // namespace
-
-Session::Session(GlobalOptions options, std::unique_ptr<v1::NodeAgent::Stub> stub)
-    : options_(std::move(options)), stub_(std::move(stub)) {}
-
-Result<std::unique_ptr<Session>> Session::Connect(const GlobalOptions& options) {
+Result<std::unique_ptr<v1::NodeAgent::Stub>> DialOnce(const GlobalOptions& options) {
   ASSIGN_OR_RETURN(UniqueFd socket, ConnectTo(SocketPath(options)));
   RETURN_IF_ERROR(RequireWelcome(socket.get(), options.request_timeout));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessage);
   auto channel = grpc::CreateCustomInsecureChannelFromFd("agent", socket.Release(), arguments);
-  return std::unique_ptr<Session>(new Session(options, v1::NodeAgent::NewStub(channel)));
+  return v1::NodeAgent::NewStub(channel);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Session>> Session::Connect(const GlobalOptions& options, Patience patience) {
+  std::unique_ptr<Session> session(new Session(options));
+  RETURN_IF_ERROR(session->Dial(patience));
+  return session;
+}
+
+v1::NodeAgent::Stub& Session::stub() {
+  const std::lock_guard lock(mutex_);
+  return *stubs_.back();
+}
+
+bool Session::IsBack(const grpc::Status& status) {
+  if (!IsConnectionLoss(status)) return false;
+  const std::lock_guard lock(mutex_);
+  if (!MayWait()) return false;
+  std::this_thread::sleep_for(kBetweenTries);  // one that is about to end may still let us in
+  return Dial(Patience::kForARestart).has_value();
+}
+
+Result<void> Session::Dial(Patience patience) {
+  for (;;) {
+    auto stub = DialOnce(options_);
+    if (stub) {
+      stubs_.push_back(std::move(*stub));
+      return {};
+    }
+    const bool nobody = stub.error().code() == Code::kUnavailable;
+    if (!nobody || patience == Patience::kNone || !MayWait()) return std::move(stub.error());
+    std::this_thread::sleep_for(kBetweenTries);
+  }
+}
+
+bool Session::MayWait() {
+  const auto now = std::chrono::steady_clock::now();
+  if (!wait_until_) {
+    std::chrono::nanoseconds patience = kRestartPatience;
+    if (options_.request_timeout.count() != 0) {
+      patience = std::min(patience, options_.request_timeout);
+    }
+    wait_until_ = now + patience;
+    std::fprintf(stderr, "The agent does not answer. It may be restarting: trying again\n");
+  }
+  return now < *wait_until_;
 }
 
 Call::Call(const Session& session) { SetDeadline(*this, session.options().request_timeout); }
@@ -175,6 +220,16 @@ std::string Explain(const grpc::Status& status) {
 
 int Report(const grpc::Status& status) {
   std::fprintf(stderr, "%s\n", Visible(Explain(status)).c_str());
+  return kFailed;
+}
+
+int ReportChange(const grpc::Status& status) {
+  if (!IsConnectionLoss(status)) return Report(status);
+  std::fprintf(
+      stderr,
+      "error: the agent went away, as when it is stopped or restarted (%s); whether it did "
+      "what it was asked is not known: look before you run the command again\n",
+      Visible(status.error_message()).c_str());
   return kFailed;
 }
 

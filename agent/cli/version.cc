@@ -47,8 +47,9 @@ int RunVersion(bool client_only, const std::string& form, const GlobalOptions& g
     print(nullptr);
     return kOk;
   }
-  // Without an agent the client's is told all the same, then why there is no more.
-  const auto session = Session::Connect(global);
+  // Without an agent the client's is told all the same, then why there is no more; at once, since
+  // this is how scripts see whether there is one.
+  const auto session = Session::Connect(global, Session::Patience::kNone);
   v1::VersionResponse response;
   grpc::Status status;
   if (session) {

@@ -42,6 +42,17 @@ inline std::vector<std::string> ContainerNames(const k8s::io::api::core::v1::Pod
   return names;
 }
 
+// An init or main container; nullptr: none of that name.
+inline const k8s::io::api::core::v1::Container* FindContainer(
+    const k8s::io::api::core::v1::Pod& pod, const std::string& name) {
+  for (const auto* list : {&pod.spec().initcontainers(), &pod.spec().containers()}) {
+    for (const auto& container : *list) {
+      if (container.name() == name) return &container;
+    }
+  }
+  return nullptr;
+}
+
 // nullptr: no status yet.
 inline const k8s::io::api::core::v1::ContainerStatus* StatusOf(
     const k8s::io::api::core::v1::Pod& pod, const std::string& container) {

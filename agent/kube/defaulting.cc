@@ -91,10 +91,6 @@ void RequestsFromLimits(corev1::Container* container) {
   }
 }
 
-bool IsPodLevelResource(std::string_view name) {
-  return name == "cpu" || name == "memory" || name.starts_with("hugepages-");
-}
-
 // What a pod as a whole may use of huge pages is what its containers may, unless it says more.
 void DefaultPodLevelHugePages(const corev1::PodSpec& containers_only, corev1::PodSpec* spec) {
   const corev1::ResourceRequirements& given = spec->resources();
@@ -114,7 +110,7 @@ void DefaultPodLevelRequests(const corev1::PodSpec& containers_only, corev1::Pod
     if (supported && !requests.contains(name)) requests[name].set_string(amount.ToString());
   }
   for (const auto& [name, limit] : spec->resources().limits()) {
-    if (IsPodLevelResource(name) && !requests.contains(name)) requests[name] = limit;
+    if (MayBePodLevel(name) && !requests.contains(name)) requests[name] = limit;
   }
 }
 

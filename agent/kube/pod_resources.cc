@@ -58,10 +58,6 @@ ResourceList Aggregate(const corev1::PodSpec& spec, ListOf list_of) {
   return sum;
 }
 
-bool MayBePodLevel(std::string_view resource) {
-  return resource == "cpu" || resource == "memory" || resource.starts_with("hugepages-");
-}
-
 void Override(ResourceList& list, const QuantityMap& pod_level) {
   for (const auto& [name, amount] : ToList(pod_level)) {
     if (MayBePodLevel(name)) list[name] = amount;
@@ -132,6 +128,10 @@ std::optional<int64_t> MemoryBytes(const ResourceList& list) {
   return it == list.end() ? std::nullopt : std::optional(it->second.Units());
 }
 
+bool MayBePodLevel(std::string_view resource) {
+  return resource == "cpu" || resource == "memory" || resource.starts_with("hugepages-");
+}
+
 bool IsSidecar(const corev1::Container& init_container) {
   return init_container.restartpolicy() == "Always";
 }
@@ -196,11 +196,14 @@ std::string_view QosClassName(model::QosClass qos) {
   return "BestEffort";
 }
 
-bool IsCriticalPod(const corev1::Pod& pod) {
+bool IsStaticPod(const corev1::Pod& pod) {
   const auto& annotations = pod.metadata().annotations();
   const auto source = annotations.find(kConfigSourceAnnotation);
-  const bool is_static = source != annotations.end() && source->second != "api";
-  return is_static || annotations.contains(kConfigMirrorAnnotation) ||
+  return source != annotations.end() && source->second != "api";
+}
+
+bool IsCriticalPod(const corev1::Pod& pod) {
+  return IsStaticPod(pod) || pod.metadata().annotations().contains(kConfigMirrorAnnotation) ||
          pod.spec().priority() >= kSystemCriticalPriority;
 }
 

@@ -26,6 +26,9 @@ std::optional<int64_t> CpuMilli(const ResourceList& list);
 // Bytes, rounded up; absent when the resource is not in the list.
 std::optional<int64_t> MemoryBytes(const ResourceList& list);
 
+// What a pod as a whole may ask for.
+bool MayBePodLevel(std::string_view resource);
+
 // An init container that goes on running beside the others (restartPolicy Always).
 bool IsSidecar(const corev1::Container& init_container);
 
@@ -42,6 +45,9 @@ bool HasPodLimit(const corev1::PodSpec& spec, std::string_view resource);
 
 model::QosClass ComputeQosClass(const corev1::PodSpec& spec);
 std::string_view QosClassName(model::QosClass qos);  // "Guaranteed", …
+
+// One that came from a file, not from an API server.
+bool IsStaticPod(const corev1::Pod& pod);
 
 // Static and mirror pods and those of priority 2,000,000,000 and more (feature-map 1.1.13).
 bool IsCriticalPod(const corev1::Pod& pod);

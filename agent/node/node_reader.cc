@@ -114,14 +114,19 @@ int64_t StorageBytes(const std::string& root_dir) {
   return static_cast<int64_t>(st.f_blocks) * st.f_frsize;
 }
 
-kube::ResourceList ResourcesOf(const NodeAmounts& amounts, const AgentConfig& config) {
-  const auto bytes = [](int64_t number) {
-    return kube::Amount::FromUnits(number / 1024 * 1024, kube::Amount::Format::kBinarySi);
-  };
-  kube::ResourceList list;
+kube::Amount WholeKib(int64_t bytes) {
+  return kube::Amount::FromUnits(bytes / 1024 * 1024, kube::Amount::Format::kBinarySi);
+}
+
+void SetAmounts(const NodeAmounts& amounts, kube::ResourceList& list) {
   list["cpu"] = kube::Amount::FromMilli(amounts.cpu_milli);
-  list["memory"] = bytes(amounts.memory_bytes);
-  list["ephemeral-storage"] = bytes(StorageBytes(config.instance.root_dir));
+  list["memory"] = WholeKib(amounts.memory_bytes);
+}
+
+kube::ResourceList ResourcesOf(const NodeAmounts& amounts, const AgentConfig& config) {
+  kube::ResourceList list;
+  SetAmounts(amounts, list);
+  list["ephemeral-storage"] = WholeKib(StorageBytes(config.instance.root_dir));
   list["pods"] = kube::Amount::FromUnits(config.node.max_pods);
   AddHugePages(list);
   return list;
@@ -199,6 +204,16 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
   return node;
 }
 
+std::shared_ptr<const NodeEnvironment> NodeEnvironmentCache::Get() {
+  const std::lock_guard lock(mutex_);
+  const BootTime now = clock_.Boot();
+  if (value_ == nullptr || now - read_at_ > std::chrono::seconds(10)) {
+    value_ = ReadNodeEnvironment(config_);
+    read_at_ = now;
+  }
+  return value_;
+}
+
 std::shared_ptr<const NodeOffer> ReadNodeOffer(const AgentConfig& config) {
   auto offer = std::make_shared<NodeOffer>();
   offer->name = config.instance.node_name;
@@ -224,8 +239,10 @@ corev1::Node MakeNode(const AgentConfig& config, std::string_view version, WallT
     node.mutable_spec()->set_podcidr(config.instance.pod_cidrs.front());
   }
   corev1::NodeStatus& status = *node.mutable_status();
-  Show(ResourcesOf(NodeCapacity(), config), *status.mutable_capacity());
-  Show(ResourcesOf(AmountsForPods(config), config), *status.mutable_allocatable());
+  kube::ResourceList resources = ResourcesOf(NodeCapacity(), config);
+  Show(resources, *status.mutable_capacity());
+  SetAmounts(AmountsForPods(config), resources);
+  Show(resources, *status.mutable_allocatable());
   AddCondition(status, "Ready", true, "KubeletReady", "the agent is posting ready status", started,
                now);
   for (const std::string& ip : environment->host_ips) {

@@ -3,7 +3,6 @@
 // Thread-safe: no state. Reads small files of /proc and /etc; sends nothing.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -20,45 +19,23 @@ namespace holdfast::agent {
 
 std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& config);
 
-// What the node is to a pod that wants a place on it: labels, room, what it may allow.
+// What the node is to a pod that wants a place on it: labels, room, what it may allow. Waits for the
+// file system of root_dir.
 std::shared_ptr<const NodeOffer> ReadNodeOffer(const AgentConfig& config);
 
-// The same as `read` gives, read again when it is older than ten seconds. Thread-safe.
-template <class Value>
-class Recent {
+// The environment, read again when it is older than ten seconds. Thread-safe.
+class NodeEnvironmentCache {
  public:
-  using Reader = std::shared_ptr<const Value> (*)(const AgentConfig&);
-  Recent(Reader read, const AgentConfig& config, const Clock& clock)
-      : read_(read), config_(config), clock_(clock) {}
-
-  std::shared_ptr<const Value> Get() {
-    const std::lock_guard lock(mutex_);
-    const BootTime now = clock_.Boot();
-    if (value_ == nullptr || now - read_at_ > std::chrono::seconds(10)) {
-      value_ = read_(config_);
-      read_at_ = now;
-    }
-    return value_;
-  }
+  NodeEnvironmentCache(const AgentConfig& config, const Clock& clock)
+      : config_(config), clock_(clock) {}
+  std::shared_ptr<const NodeEnvironment> Get();
 
  private:
-  const Reader read_;
   const AgentConfig& config_;
   const Clock& clock_;
   std::mutex mutex_;
   BootTime read_at_;
-  std::shared_ptr<const Value> value_;
-};
-
-class NodeEnvironmentCache : public Recent<NodeEnvironment> {
- public:
-  NodeEnvironmentCache(const AgentConfig& config, const Clock& clock)
-      : Recent(ReadNodeEnvironment, config, clock) {}
-};
-class NodeOfferCache : public Recent<NodeOffer> {
- public:
-  NodeOfferCache(const AgentConfig& config, const Clock& clock)
-      : Recent(ReadNodeOffer, config, clock) {}
+  std::shared_ptr<const NodeEnvironment> value_;
 };
 
 // What the machine has.

@@ -53,7 +53,7 @@ class FilePods::State {
     for (const auto& [uid, pod] : gone) registry_.Remove(PodOrigin::kFile, uid);
     for (auto it = right; it != now_end; ++it) {
       // Ignored: a UID of another origin's pod is random and unknown to whoever writes files here.
-      (void)registry_.Set({it->pod, PodOrigin::kFile, it->origin, std::nullopt});
+      (void)registry_.Set({it->pod, PodOrigin::kFile, std::nullopt});
     }
   }
 

@@ -68,12 +68,10 @@ std::vector<kube::Diagnostic> FaultsOf(const kube::ManifestObject& object,
   return kube::ToDiagnostics(validate(complete), object);
 }
 
-std::vector<kube::Diagnostic> FaultsOf(const kube::ManifestObject& object) {
+std::vector<kube::Diagnostic> FaultsOf(const kube::ManifestObject& object, const FileRules& rules) {
   if (const auto* pod = object.As<corev1::Pod>()) {
-    auto faults = FaultsOf(object, kube::ValidatePod);
-    const std::string fault = FaultOfUid(pod->metadata().uid());
-    if (!fault.empty()) faults.push_back(object.At("metadata.uid", fault));
-    return faults;
+    corev1::Pod complete = *pod;
+    return CompletePod(object, rules, &complete);
   }
   if (object.As<corev1::Service>() != nullptr) return FaultsOf(object, kube::ValidateService);
   return FaultsOf(object, kube::ValidateEndpointSlice);
@@ -131,7 +129,7 @@ std::optional<kube::Diagnostic> GiveNamespace(kube::ManifestObject& object,
 
 // Every fault of every document at once; objects only when there is none.
 Result<std::vector<Planned>> ReadObjects(const std::string& manifest, const std::string& origin,
-                                         const std::string& name_space) {
+                                         const std::string& name_space, const FileRules& rules) {
   kube::Manifest parsed = kube::ReadManifest(origin, manifest);
   std::vector<kube::Diagnostic> faults = parsed.diagnostics;
   std::vector<Planned> planned;
@@ -143,7 +141,7 @@ Result<std::vector<Planned>> ReadObjects(const std::string& manifest, const std:
           object.At("kind", StrCat(object.type.kind, " is not run from a manifest file")));
       continue;
     }
-    for (auto& fault : FaultsOf(object)) faults.push_back(std::move(fault));
+    for (auto& fault : FaultsOf(object, rules)) faults.push_back(std::move(fault));
     Planned next;
     next.object = {identity->kind, identity->object_namespace, identity->name, "",
                    EditOutcome::kCreated};
@@ -246,7 +244,8 @@ Result<std::vector<EditedObject>> ManifestEditor::Apply(const std::string& manif
                                                         const std::string& origin, bool dry_run,
                                                         const std::string& name_space) {
   const std::lock_guard hold(mutex_);
-  ASSIGN_OR_RETURN(std::vector<Planned> planned, ReadObjects(manifest, origin, name_space));
+  const FileRules rules{directory_, node_name_, true};
+  ASSIGN_OR_RETURN(std::vector<Planned> planned, ReadObjects(manifest, origin, name_space, rules));
   ASSIGN_OR_RETURN(const DirFd directory, sys::MakeDirs(AT_FDCWD, directory_, 0755));
   ASSIGN_OR_RETURN(const std::vector<Defined> defined, ReadDirectory(directory.get()));
   for (Planned& next : planned) {

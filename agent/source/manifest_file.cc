@@ -10,7 +10,6 @@
 #include <cerrno>
 
 #include "agent/kube/defaulting.h"
-#include "agent/kube/manifest_reader.h"
 #include "agent/kube/pod_identity.h"
 #include "agent/kube/validation/validate.h"
 #include "agent/source/pod_of_node.h"
@@ -37,20 +36,16 @@ void AppendLine(std::string& text, std::string_view line) {
   text.append(line);
 }
 
-// The faults of one pod beyond its schema; empty when it can run.
-std::vector<kube::Diagnostic> CheckPod(const kube::ManifestObject& object, const corev1::Pod& pod,
-                                       const FileRules& rules) {
-  kube::FieldErrors errors = kube::ValidatePod(pod);
-  for (kube::FieldError& error : CheckPodOfNode(pod, rules.node_name)) {
-    errors.push_back(std::move(error));
-  }
-  const std::string uid_fault = FaultOfUid(pod.metadata().uid());
-  if (!rules.multiple_documents) {
-    for (kube::FieldError& error : kube::ValidateStaticPod(pod)) errors.push_back(std::move(error));
-  }
-  std::vector<kube::Diagnostic> faults = kube::ToDiagnostics(errors, object);
-  if (!uid_fault.empty()) faults.push_back(object.At("metadata.uid", uid_fault));
-  return faults;
+// Why a UID that a manifest gives cannot be a pod's, "" when it can: it becomes a directory's name
+// and part of cgroup names. An empty one is filled in.
+std::string FaultOfUid(std::string_view uid) {
+  constexpr size_t kLimit = 128;
+  const bool plain = std::ranges::all_of(uid, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+  });
+  if (plain && uid.size() <= kLimit && !uid.starts_with('.')) return "";
+  return "not usable as a name: at most 128 letters, digits, '-', '_' and '.', not beginning with "
+         "'.'; leave it out, and the pod gets one";
 }
 
 // False and the faults in `out` when the object cannot be used.
@@ -64,9 +59,7 @@ bool IsFaultless(const std::vector<kube::Diagnostic>& faults, FileObjects& out) 
 void AddPod(kube::ManifestObject& object, const std::string& name, const FileRules& rules,
             FileObjects& out) {
   std::unique_ptr<corev1::Pod> pod(object.Take<corev1::Pod>());
-  ClearSystemFields(pod.get());
-  kube::SetPodDefaults(pod.get());
-  if (!IsFaultless(CheckPod(object, *pod, rules), out)) return;
+  if (!IsFaultless(CompletePod(object, rules, pod.get()), out)) return;
   kube::MakeStaticPod(pod.get(), rules.node_name, StrCat(rules.directory, "/", name));
   out.pods.push_back(std::move(pod));
 }
@@ -113,14 +106,23 @@ bool IsManifestName(std::string_view name) {
   return name.ends_with(".yaml") || name.ends_with(".yml") || name.ends_with(".json");
 }
 
-std::string FaultOfUid(std::string_view uid) {
-  constexpr size_t kLimit = 128;
-  const bool plain = std::ranges::all_of(uid, [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-  });
-  if (plain && uid.size() <= kLimit && !uid.starts_with('.')) return "";
-  return "not usable as a name: at most 128 letters, digits, '-', '_' and '.', not beginning with "
-         "'.'; leave it out, and the pod gets one";
+std::vector<kube::Diagnostic> CompletePod(const kube::ManifestObject& object,
+                                          const FileRules& rules, corev1::Pod* pod) {
+  ClearSystemFields(pod);
+  kube::SetPodDefaults(pod);
+  kube::FieldErrors errors = kube::ValidatePod(*pod);
+  for (kube::FieldError& error : CheckPodOfNode(*pod, rules.node_name)) {
+    errors.push_back(std::move(error));
+  }
+  if (!rules.multiple_documents) {
+    for (kube::FieldError& error : kube::ValidateStaticPod(*pod)) {
+      errors.push_back(std::move(error));
+    }
+  }
+  std::vector<kube::Diagnostic> faults = kube::ToDiagnostics(errors, object);
+  const std::string uid_fault = FaultOfUid(pod->metadata().uid());
+  if (!uid_fault.empty()) faults.push_back(object.At("metadata.uid", uid_fault));
+  return faults;
 }
 
 Result<std::optional<FileSignature>> StatManifest(int directory, const std::string& name) {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/kube/manifest_reader.h"
 #include "agent/kube/types_fwd.h"
 #include "holdfast/base/result.h"
 
@@ -18,10 +19,6 @@ namespace holdfast::agent {
 
 // *.yaml, *.yml and *.json, but no dot files, backups and editors' temporaries ("#x#", "x~", …).
 bool IsManifestName(std::string_view name);
-
-// Why a UID that a manifest gives cannot be a pod's, "" when it can: it becomes a directory's name
-// and part of cgroup names. An empty one is filled in.
-std::string FaultOfUid(std::string_view uid);
 
 // What changes whenever a file's content does.
 struct FileSignature {
@@ -60,6 +57,11 @@ struct FileObjects {
   std::string content;  // a hash of the text
   std::string message;  // every fault, one per line; also of what is valid but not run from here
 };
+
+// Fills in what a pod of a manifest leaves out and takes away what only the system sets. Returns its
+// faults beyond the schema, `object` saying where they are: none when this node can run it. Pure.
+std::vector<kube::Diagnostic> CompletePod(const kube::ManifestObject& object,
+                                          const FileRules& rules, corev1::Pod* pod);
 
 // Pure.
 FileObjects ReadFileObjects(const std::string& name, std::string_view text, const FileRules& rules);

@@ -28,7 +28,6 @@ struct WantedPod {
   // Never changed: a new version is a new message.
   std::shared_ptr<const k8s::io::api::core::v1::Pod> pod;
   PodOrigin origin = PodOrigin::kFile;
-  std::string where;                             // file name; "" for the API
   std::optional<std::chrono::seconds> deletion;  // the origin wants it gone, with this grace
 };
 

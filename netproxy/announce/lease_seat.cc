@@ -6,7 +6,6 @@
 #include "holdfast/base/strings.h"
 
 namespace holdfast::netproxy::announce {
-namespace {}  // namespace
 
 LeaseSeat::LeaseSeat(std::shared_ptr<AddressLease> lease, const MacAddress& own, BootTime now)
     : lease_(std::move(lease)), own_(own) {

@@ -23,6 +23,17 @@ const ContainerId kInitCgroup("sandbox");
 
 constexpr model::QosClass kClasses[] = {model::QosClass::kGuaranteed, model::QosClass::kBurstable,
                                         model::QosClass::kBestEffort};
+constexpr size_t kMaxInitBytes = 1 << 20;
+
+// What a pod's containers reach as /proc/1/exe must be no file of the node, and they must not reach
+// it at all: a program that its own user may not read is not dumpable from its first instruction
+// on, not only from the one where the init says so itself.
+Result<UniqueFd> CopyOfInit(const std::string& path) {
+  ASSIGN_OR_RETURN(const std::string program, sys::ReadFileAt(AT_FDCWD, path, kMaxInitBytes));
+  ASSIGN_OR_RETURN(UniqueFd copy, sys::SealedMemfd("holdfast-init", program));
+  if (::fchmod(copy.get(), 0111) != 0) return Error::FromErrno(errno, "fchmod holdfast-init");
+  return copy;
+}
 
 }  // namespace
 
@@ -92,22 +103,6 @@ Result<void> Sandboxes::MakeCgroup(const model::SandboxSpec& spec) {
   RETURN_IF_ERROR(parts_.cgroups->EnsurePod(spec.uid, spec.qos, spec.resources));
   return RefreshBurstable();
 }
-
-namespace {
-
-constexpr size_t kMaxInitBytes = 1 << 20;
-
-// What a pod's containers reach as /proc/1/exe must be no file of the node, and they must not reach
-// it at all: a program that its own user may not read is not dumpable from its first instruction
-// on, not only from the one where the init says so itself.
-Result<UniqueFd> CopyOfInit(const std::string& path) {
-  ASSIGN_OR_RETURN(const std::string program, sys::ReadFileAt(AT_FDCWD, path, kMaxInitBytes));
-  ASSIGN_OR_RETURN(UniqueFd copy, sys::SealedMemfd("holdfast-init", program));
-  if (::fchmod(copy.get(), 0111) != 0) return Error::FromErrno(errno, "fchmod holdfast-init");
-  return copy;
-}
-
-}  // namespace
 
 Result<std::vector<keeper::KeptFd>> Sandboxes::MakeCgroupAndNamespaces(
     const model::SandboxSpec& spec) {

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/plan/compile.h"
 
-#include <utility>
-
 #include "holdfast/base/strings.h"
 #include "runtime/plan/environment.h"
 #include "runtime/plan/limits.h"

@@ -80,10 +80,12 @@ std::optional<grpc::Status> NodeAgentService::Refusal(const grpc::CallbackServer
                                                       Method method) {
   const MethodRow& row = RowOf(method);
   if (permitted_.Has(row.operation)) return std::nullopt;
-  access::AuditEntry entry{
-      .stage = "refused", .uid = CallerUid(core_, context.peer()), .method = std::string(row.name)};
+  const auto caller = core_.peer_of(context.peer());
+  access::AuditEntry entry{.stage = "refused",
+                           .uid = caller ? caller->uid : static_cast<uid_t>(-1),
+                           .pid = caller ? caller->pid : 0,
+                           .method = std::string(row.name)};
   entry.outcome = "no permission";
-  if (const auto caller = core_.peer_of(context.peer())) entry.pid = caller->pid;
   AuditRefusal(core_, std::move(entry));
   return grpc::Status(grpc::StatusCode::PERMISSION_DENIED,
                       StrCat("your role does not allow ", row.name,

@@ -60,8 +60,9 @@ void CheckUnique(const corev1::ResourceClaim& claim, std::set<std::string>* used
   if (used->contains(key)) {
     report->Duplicate(path, key);
   } else if (claim.request().empty()) {
-    for (const std::string& other : *used) {
-      if (other.starts_with(claim.name() + "/")) report->Duplicate(path, claim.name());
+    const std::string part = claim.name() + "/";
+    for (auto it = used->lower_bound(part); it != used->end() && it->starts_with(part); ++it) {
+      report->Duplicate(path, claim.name());
     }
   }
   used->insert(std::move(key));
@@ -78,6 +79,8 @@ void CheckPodClaims(const corev1::PodSpec& spec, Report* report) {
 
 void CheckClaimNames(const corev1::ResourceRequirements& resources, const corev1::PodSpec& spec,
                      const std::string& path, Report* report) {
+  if (resources.claims().empty()) return;
+  const std::set<std::string> known = ClaimNames(spec);
   std::set<std::string> used;
   for (int i = 0; i < resources.claims_size(); ++i) {
     const corev1::ResourceClaim& claim = resources.claims(i);
@@ -87,7 +90,6 @@ void CheckClaimNames(const corev1::ResourceRequirements& resources, const corev1
       continue;
     }
     CheckUnique(claim, &used, here, report);
-    const std::set<std::string> known = ClaimNames(spec);
     if (known.contains(claim.name())) continue;
     std::string list;
     for (const std::string& name : known) list += (list.empty() ? ": " : ", ") + name;

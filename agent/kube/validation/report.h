@@ -72,14 +72,8 @@ class Report {
 
   // A word of a fixed set: required, and one of them. True when it is.
   bool OneOf(const std::string& path, std::string_view value, const Words& supported) {
-    for (const std::string_view word : supported) {
-      if (word == value) return true;
-    }
-    if (value.empty()) {
-      Required(path);
-    } else {
-      NotSupported(path, value, supported);
-    }
+    if (!value.empty()) return OneOfShown(path, value, supported);
+    Required(path);
     return false;
   }
 

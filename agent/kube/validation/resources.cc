@@ -78,7 +78,7 @@ void CheckName(const std::string& name, bool pod_level, const std::string& path,
   }
   if (pod_level) {
     if (!faults.empty() || !known) return;
-    if (name != "cpu" && name != "memory" && !name.starts_with(kHugePages)) {
+    if (!MayBePodLevel(name)) {
       report->NotSupported(path, name, {"cpu", "hugepages-", "memory"});
     }
   } else if (plain && !IsStandard(name)) {

@@ -284,9 +284,10 @@ void CheckAffinity(const corev1::Pod& pod, Report* report) {
 
 void CheckTopologySpread(const corev1::Pod& pod, Report* report) {
   const auto& constraints = pod.spec().topologyspreadconstraints();
+  const PodLabels labels = Sorted(pod.metadata().labels());
   for (int i = 0; i < constraints.size(); ++i) {
     const std::string path = Index("spec.topologySpreadConstraints", i);
-    CheckConstraint(constraints[i], Sorted(pod.metadata().labels()), path, report);
+    CheckConstraint(constraints[i], labels, path, report);
     const auto same = [&](const corev1::TopologySpreadConstraint& other) {
       return other.topologykey() == constraints[i].topologykey() &&
              other.whenunsatisfiable() == constraints[i].whenunsatisfiable();

@@ -3,6 +3,7 @@
 #include <limits>
 #include <set>
 
+#include "agent/kube/sysctl_names.h"
 #include "agent/kube/validation/names.h"
 #include "agent/kube/validation/rules.h"
 #include "agent/kube/validation/shown.h"
@@ -79,18 +80,10 @@ bool IsSysctlName(std::string_view name) {
   }
 }
 
-// "net.core.somaxconn" is also written "net/core/somaxconn"; what comes first separates.
-std::string WithDots(std::string name) {
-  const size_t first = name.find_first_of("./");
-  if (first == std::string::npos || name[first] == '.') return name;
-  for (char& c : name) c = c == '/' ? '.' : c == '.' ? '/' : c;
-  return name;
-}
-
 // A host's own settings are not a pod's to set.
 void CheckHostSysctl(const std::string& written, const corev1::PodSpec& spec,
                      const std::string& path, Report* report) {
-  const std::string name = WithDots(written);
+  const std::string name = DottedSysctl(written);
   static constexpr std::string_view kIpc[] = {
       "kernel.sem",    "kernel.shm", "kernel.shmall", "kernel.shmmax", "kernel.shm_rmid_forced",
       "kernel.shmmni", "kernel.msg", "kernel.msgmax", "kernel.msgmnb", "kernel.msgmni"};

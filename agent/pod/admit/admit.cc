@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "agent/kube/pod_identity.h"
+#include "agent/kube/pod_resources.h"
 #include "agent/pod/admit/node_affinity.h"
 #include "agent/pod/admit/sysctls.h"
 #include "holdfast/base/strings.h"
@@ -21,6 +21,7 @@ constexpr char kAppArmorAnnotation[] = "container.apparmor.security.beta.kuberne
 
 struct Case {
   const corev1::Pod& pod;
+  const PodUse& use;
   const NodeOffer& node;
   const NodeUse& used;
 };
@@ -76,7 +77,7 @@ Answer AskForRoom(const Case& c, const std::string& resource, int64_t requested)
 }
 
 Answer AskResources(const Case& c) {
-  std::map<std::string, int64_t> requests = UseOf(c.pod).requests;
+  std::map<std::string, int64_t> requests = c.use.requests;
   // The order in which a kubelet names the first that lacks; the others by name.
   for (const char* resource : {"pods", "cpu", "memory", "ephemeral-storage"}) {
     const auto request = requests.extract(resource);
@@ -99,20 +100,14 @@ Answer AskAffinity(const Case& c) {
 }
 
 Answer AskPorts(const Case& c) {
-  const PodUse use = UseOf(c.pod);
-  const bool taken = std::any_of(use.ports.begin(), use.ports.end(),
+  const bool taken = std::any_of(c.use.ports.begin(), c.use.ports.end(),
                                  [&](const NodePort& port) { return c.used.IsTaken(port); });
   if (!taken) return {};
   return Failed("NodePorts", "node(s) didn't have free ports for the requested pod ports");
 }
 
-bool IsStatic(const corev1::Pod& pod) {
-  const auto source = pod.metadata().annotations().find(kube::kConfigSourceAnnotation);
-  return source != pod.metadata().annotations().end() && source->second != "api";
-}
-
 Answer AskTaints(const Case& c) {
-  if (IsStatic(c.pod) || ToleratesNode(c.pod.spec(), c.node)) return {};
+  if (kube::IsStaticPod(c.pod) || ToleratesNode(c.pod.spec(), c.node)) return {};
   return Failed("TaintToleration", "node(s) had taints that the pod didn't tolerate");
 }
 
@@ -140,7 +135,12 @@ Answer AskAppArmor(const Case& c) {
 }  // namespace
 
 Admission Admit(const corev1::Pod& pod, const NodeOffer& node, const NodeUse& used) {
-  const Case c{pod, node, used};
+  return Admit(pod, UseOf(pod), node, used);
+}
+
+Admission Admit(const corev1::Pod& pod, const PodUse& use, const NodeOffer& node,
+                const NodeUse& used) {
+  const Case c{pod, use, node, used};
   for (const auto ask : {AskSysctls, AskClaims, AskOs, AskResources, AskAffinity, AskPorts,
                          AskTaints, AskAppArmor}) {
     if (Answer answer = ask(c)) return std::move(*answer);

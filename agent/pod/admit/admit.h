@@ -26,5 +26,8 @@ namespace holdfast::agent {
 
 // `used`: what the other pods take. The pod has its defaults filled in.
 Admission Admit(const corev1::Pod& pod, const NodeOffer& node, const NodeUse& used);
+// With UseOf(pod) at hand.
+Admission Admit(const corev1::Pod& pod, const PodUse& use, const NodeOffer& node,
+                const NodeUse& used);
 
 }  // namespace holdfast::agent

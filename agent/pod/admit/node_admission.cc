@@ -12,15 +12,17 @@ NodeAdmission::NodeAdmission(std::function<std::shared_ptr<const NodeOffer>()> o
 
 Admission NodeAdmission::Admit(const corev1::Pod& pod) {
   const auto node = offer_();
+  PodUse use = UseOf(pod);
   const std::lock_guard lock(mutex_);
-  Admission verdict = agent::Admit(pod, *node, used_);
-  if (verdict.admitted()) used_.Add(pod.metadata().uid(), UseOf(pod));
+  Admission verdict = agent::Admit(pod, use, *node, used_);
+  if (verdict.admitted()) used_.Add(pod.metadata().uid(), std::move(use));
   return verdict;
 }
 
 void NodeAdmission::Adopt(const corev1::Pod& pod) {
+  PodUse use = UseOf(pod);
   const std::lock_guard lock(mutex_);
-  used_.Add(pod.metadata().uid(), UseOf(pod));
+  used_.Add(pod.metadata().uid(), std::move(use));
 }
 
 void NodeAdmission::Release(const std::string& uid) {

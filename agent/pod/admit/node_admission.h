@@ -15,7 +15,8 @@ namespace holdfast::agent {
 
 class NodeAdmission {
  public:
-  // `offer` gives what the node has now; it may read small files and is called for each new pod.
+  // `offer` gives what the node has. It is called for each new pod, under its caller's locks, and
+  // waits for nothing.
   explicit NodeAdmission(std::function<std::shared_ptr<const NodeOffer>()> offer);
 
   // For a pod that was never judged. When it is taken, its place is.

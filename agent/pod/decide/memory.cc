@@ -147,16 +147,16 @@ void Absorb(const PodFacts& facts, PodMemory& memory) {
   }
 }
 
+UserIds UserIdsOf(const EffectiveUser& user) {
+  return {user.uid, user.gid, {user.supplemental_groups.begin(), user.supplemental_groups.end()}};
+}
+
 void RecordStarted(PodMemory& memory, const std::string& container, uint32_t attempt,
                    const StartedContainer& started, std::chrono::seconds back_off_cap,
                    WallTime wall) {
   ContainerMemory& mine = memory.containers[container];
   BeginAttempt(mine, attempt, back_off_cap, wall);
-  const EffectiveUser& user = started.user;
-  mine.current = Current{
-      started.id, attempt, started.started_at,
-      UserIds{
-          user.uid, user.gid, {user.supplemental_groups.begin(), user.supplemental_groups.end()}}};
+  mine.current = Current{started.id, attempt, started.started_at, UserIdsOf(started.user)};
   mine.failure.reset();
   mine.stop.reset();
 }

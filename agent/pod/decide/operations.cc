@@ -27,9 +27,7 @@ void FoldStarted(Planning& p, const OperationEnd& end) {
   ContainerMemory& mine = p.memory.containers[end.action.container];
   const bool ended_already = mine.last && mine.last->attempt >= end.action.attempt;
   if (mine.current && mine.current->id == end.started->id) {
-    const EffectiveUser& user = end.started->user;
-    mine.current->user = UserIds{
-        user.uid, user.gid, {user.supplemental_groups.begin(), user.supplemental_groups.end()}};
+    mine.current->user = UserIdsOf(end.started->user);
   } else if (!ended_already) {
     RecordStarted(p.memory, end.action.container, end.action.attempt, *end.started,
                   p.facts.node->max_back_off, end.wall);
@@ -148,6 +146,17 @@ const Pause* PauseOf(const Planning& p, const Action& action) {
   return it == p.memory.pauses.end() ? nullptr : &*it;
 }
 
+// As a kubelet does once the sandbox stands, right before it creates the container; once for each
+// attempt.
+void TellImage(Planning& p, const Action& start) {
+  ContainerMemory& mine = p.memory.containers[start.container];
+  if (std::exchange(mine.announced_image, start.attempt + 1) == start.attempt + 1) return;
+  p.Event(false, "Pulled",
+          StrCat("Container image \"", mine.launch->reference,
+                 "\" already present on machine and can be accessed by the pod"),
+          ContainerOf(p, start));
+}
+
 void TellOverdue(Planning& p) {
   for (const OperationFact& o : p.facts.under_way) {
     if (o.overdue) continue;
@@ -185,6 +194,7 @@ void PlanOperations(Planning& p) {
       p.WakeAt(pause->until);
       continue;
     }
+    if (wanted[i].kind == Kind::kStart) TellImage(p, wanted[i]);
     p.decision.begin.push_back(wanted[i]);
   }
   for (const OperationFact& o : p.facts.under_way) {

@@ -67,16 +67,9 @@ void PlanStart(Planning& p, const SpecContainer& c) {
   ContainerMemory& mine = p.Memory(c);
   const ImageFact& image = p.facts.images.at(c.spec->image());
   mine.failure.reset();
-  const bool known = mine.launch && mine.launch->attempt == mine.attempts;
   mine.launch = Launch{mine.attempts,        image.name,   image.id,
                        StopSignal(c, image), image.digest, c.spec->image()};
   p.Act(StartOf(c, mine));
-  if (!known) {
-    p.Event(false, "Pulled",
-            StrCat("Container image \"", c.spec->image(),
-                   "\" already present on machine and can be accessed by the pod"),
-            &c);
-  }
 }
 
 // Starts the container unless it runs, has ended for good or has to wait.

@@ -58,6 +58,10 @@ std::chrono::seconds GracePeriod(const corev1::Pod& pod) {
       spec.has_terminationgraceperiodseconds() ? spec.terminationgraceperiodseconds() : 30);
 }
 
+std::string FullName(const corev1::Pod& pod) {
+  return StrCat(pod.metadata().namespace_(), "/", pod.metadata().name());
+}
+
 std::string PodLabel(const corev1::Pod& pod) {
   const auto& meta = pod.metadata();
   return StrCat(meta.name(), "_", meta.namespace_(), "(", meta.uid(), ")");

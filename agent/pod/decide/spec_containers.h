@@ -36,6 +36,8 @@ bool CouldRestartAll(const corev1::Pod& pod);
 // The pod's own grace period for a stop that nobody gave one for.
 std::chrono::seconds GracePeriod(const corev1::Pod& pod);
 
+// "<namespace>/<name>"
+std::string FullName(const corev1::Pod& pod);
 // "<name>_<namespace>(<uid>)", as Kubernetes names a pod in messages.
 std::string PodLabel(const corev1::Pod& pod);
 

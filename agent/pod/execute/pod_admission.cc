@@ -10,17 +10,13 @@
 namespace holdfast::agent {
 namespace {
 
-std::string FullName(const corev1::Pod& pod) {
-  return StrCat(pod.metadata().namespace_(), "/", pod.metadata().name());
-}
-
 PodUid UidOf(const WantedPod& wanted) { return PodUid(wanted.pod->metadata().uid()); }
 
 }  // namespace
 
 void PodTable::Adopt(StoredPod stored) {
   const PodUid uid(stored.pod->metadata().uid());
-  WantedPod wanted{std::move(stored.pod), stored.memory.origin, "", std::nullopt};
+  WantedPod wanted{std::move(stored.pod), stored.memory.origin, std::nullopt};
   if (stored.memory.ending && stored.memory.ending->why == Ending::Why::kDeleted) {
     wanted.deletion = stored.memory.ending->grace;
   }

@@ -76,8 +76,7 @@ Result<void> PodTable::Recover() {
 
 PodTable::Entry& PodTable::Add(const PodUid& uid, WantedPod wanted, PodMemory memory) {
   Entry& entry = entries_[uid];
-  const auto& meta = wanted.pod->metadata();
-  names_[StrCat(meta.namespace_(), "/", meta.name())] = uid;
+  names_.insert(FullName(*wanted.pod));
   entry.origin = wanted.origin;
   entry.wish = {wanted.pod, wanted.deletion};
   entry.worker =
@@ -131,7 +130,7 @@ void PodTable::Ended(const PodUid& uid, const PodWorker::Outcome& outcome) {
   if (outcome.gone) {
     const auto& meta = entry.wish.pod->metadata();
     services_.view.Remove(meta.namespace_(), meta.name());
-    names_.erase(StrCat(meta.namespace_(), "/", meta.name()));
+    names_.erase(FullName(*entry.wish.pod));
     entries_.erase(it);
     wanted_grace_.erase(uid);
     if (!release_at_) release_at_ = services_.clock.Boot() + kReleaseDelay;

@@ -118,7 +118,7 @@ class PodTable {
   mutable std::mutex mutex_;  // what follows
   bool begun_ = false;        // the io_context runs
   std::map<PodUid, Entry> entries_;
-  std::map<std::string, PodUid> names_;  // "namespace/name" of each entry
+  std::set<std::string> names_;  // "namespace/name" of each entry
   // Wanted, but the name, the UID or what an unknown pod of that UID left is not free yet.
   std::vector<WantedPod> waiting_;
   std::map<PodUid, std::chrono::seconds> wanted_grace_;

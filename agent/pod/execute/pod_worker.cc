@@ -8,6 +8,7 @@
 #include <ranges>
 #include <utility>
 
+#include "agent/kube/containers_of.h"
 #include "agent/kube/times.h"
 #include "agent/pod/admit/left_out.h"
 #include "agent/pod/decide/decide.h"
@@ -227,9 +228,8 @@ ContainerFact PodWorker::Look(const ObservedContainer& observed) {
 }
 
 bool PodWorker::WantsTail(const std::string& container) const {
-  return std::ranges::any_of(ContainersOf(*pod_), [&](const SpecContainer& c) {
-    return c.name() == container && c.spec->terminationmessagepolicy() == "FallbackToLogsOnError";
-  });
+  const corev1::Container* spec = kube::FindContainer(*pod_, container);
+  return spec != nullptr && spec->terminationmessagepolicy() == "FallbackToLogsOnError";
 }
 
 // The logger may be a moment behind the end of the process: until what it said last is in the file

@@ -44,7 +44,6 @@ class PodJob {
   std::expected<StartedContainer, StartFailure> PrepareAndStart();
   Result<std::map<std::string, std::string>> MakeImageVolumes(const Image& image);
   Result<void> PrepareFiles(const model::ContainerSpec& spec, const corev1::Container& container);
-  const corev1::Container* FindContainer() const;
   void ForgetOldAttempt(uint32_t attempt);
   // take_down.cc
   Result<void> Signal();

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "agent/pod/decide/spec_containers.h"
+#include "agent/kube/containers_of.h"
 #include "agent/pod/operate/pod_job.h"
 #include "agent/pod/spec/container_spec_builder.h"
 #include "agent/volume/image_volumes.h"
@@ -46,15 +46,8 @@ OperationEnd PodJob::Start() {
   return end;
 }
 
-const corev1::Container* PodJob::FindContainer() const {
-  for (const SpecContainer& c : ContainersOf(*input_.pod)) {
-    if (c.name() == input_.action.container) return c.spec;
-  }
-  return nullptr;
-}
-
 std::expected<StartedContainer, StartFailure> PodJob::PrepareAndStart() {
-  const corev1::Container* container = FindContainer();
+  const corev1::Container* container = kube::FindContainer(*input_.pod, input_.action.container);
   // By its id: what was decided and recorded, even if the name means another image by now.
   auto image = services_.images.Get(input_.image_id);
   if (!image) return CreateFailure(std::move(image.error()));

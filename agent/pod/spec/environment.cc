@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/kube/containers_of.h"
 #include "agent/kube/pod_resources.h"
 #include "agent/pod/spec/expansion.h"
 #include "holdfast/base/strings.h"
@@ -29,15 +30,6 @@ std::string ValueOf(const google::protobuf::Map<std::string, std::string>& map,
   return it == map.end() ? std::string() : it->second;
 }
 
-const corev1::Container* FindContainer(const corev1::Pod& pod, const std::string& name) {
-  for (const auto* list : {&pod.spec().containers(), &pod.spec().initcontainers()}) {
-    for (const corev1::Container& c : *list) {
-      if (c.name() == name) return &c;
-    }
-  }
-  return nullptr;
-}
-
 int64_t DivideUp(int64_t value, int64_t divisor) {
   return divisor <= 0 ? value : (value + divisor - 1) / divisor;
 }
@@ -54,7 +46,7 @@ Result<std::string> ResourceField(const corev1::Pod& pod, const corev1::Containe
                                   const corev1::ResourceFieldSelector& selector,
                                   const NodeEnvironment& node) {
   const corev1::Container* c =
-      selector.containername().empty() ? &self : FindContainer(pod, selector.containername());
+      selector.containername().empty() ? &self : kube::FindContainer(pod, selector.containername());
   if (c == nullptr) return NotFound(StrCat("container ", selector.containername(), " not found"));
   const std::string& path = selector.resource();
   const size_t dot = path.find('.');

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
-#include <poll.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdlib>
 #include <utility>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/base/unique_fd.h"
-#include "holdfast/sys/files.h"
+#include "holdfast/sys/lock_file.h"
 #include "holdfast/sys/netns.h"
 #include "holdfast/sys/pause_point.h"
 #include "holdfast/sys/sysctl.h"
@@ -30,7 +27,6 @@ std::chrono::seconds RestoreLimit(const std::string& text) {
 constexpr const char* kLockSeconds = "5";  // how long the legacy programs wait for their lock
 // For a program of a former agent to end.
 constexpr std::chrono::seconds kFormerLimit{10};
-constexpr int kFormerPollMs = 5;
 
 bool IsOnPath(const std::string& program) {
   const char* path = ::getenv("PATH");
@@ -120,18 +116,9 @@ class ProcessHost : public XtablesHost {
   // Held as long as the descriptor is open anywhere.
   Result<UniqueFd> Lock() const {
     if (options_.lock.empty()) return UniqueFd();
-    ASSIGN_OR_RETURN(UniqueFd lock, sys::OpenAt(AT_FDCWD, options_.lock, O_RDWR | O_CREAT, 0600));
-    const auto end = std::chrono::steady_clock::now() + kFormerLimit;
-    while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-      if (errno != EWOULDBLOCK && errno != EINTR) {
-        return Error::FromErrno(errno, StrCat("flock ", options_.lock));
-      }
-      if (std::chrono::steady_clock::now() > end) {
-        return Unavailable("iptables: a program that a former agent started still changes rules");
-      }
-      ::poll(nullptr, 0, kFormerPollMs);
-    }
-    return lock;
+    auto lock = sys::TakeLock(AT_FDCWD, options_.lock, kFormerLimit);
+    if (lock || lock.error().code() != Code::kConflict) return lock;
+    return Unavailable("iptables: a program that a former agent started still changes rules");
   }
 
   Result<void> Run(bool v6, const std::string& text, const CommandExtras& extras) {

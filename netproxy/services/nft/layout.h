@@ -5,7 +5,7 @@
 //   prerouting, output   nat -101: jump services; to a node port address: jump node-ports
 //   services             K = address . protocol . port
 //                          K @restricted            jump source-check (load balancer source ranges)
-//                          K @serve-2-…             goto serve-2-…; one per kind, see service_sets.h
+//                          K @serve-2-…             goto serve-2-…; one per kind, see sets.h
 //                          from a pod or this node  jump inside, where policies differ
 //                          K @outside-serve-2-…     goto outside-serve-2-…
 //                          K @refuse                reject

@@ -62,8 +62,8 @@ class Holder {
   Result<void> HandOver(Handover& handover) const;
   void Stored(const std::string& key, FdStore::Fds& fds);
   void Dropping(const std::string& key);
-  // A process whose pidfd turned readable, and that no waiter of ours may have recorded.
   void SayAgain();
+  // A process whose pidfd turned readable, and that no waiter of ours may have recorded.
   void CheckEnded();
   bool SettleEnded(const std::string& key);
 

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
-#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -141,12 +141,7 @@ Result<void> ContainerLog::Recover() {
 // Writes the same bytes at the same place again, wherever the file has been renamed to since.
 Result<void> ContainerLog::Replay(const LogIntent& intent) {
   RETURN_IF_ERROR(file_.EnsureOpen());
-  const std::span<char> in = InBuffer().first(intent.end - intent.begin);
-  RETURN_IF_ERROR(spools_[Index(intent.stream)].Read(
-      intent.begin - journal_.state().base[Index(intent.stream)], in));
-  const WallTime time{std::chrono::nanoseconds(intent.time_ns)};
-  const Formatted text =
-      FormatEntries(std::string_view(in.data(), in.size()), intent.stream, time, true, OutBuffer());
+  ASSIGN_OR_RETURN(const Formatted text, Format(intent));
   const std::span<const char> bytes = OutBuffer().first(text.produced);
   LogState state = journal_.state();
   ASSIGN_OR_RETURN(const LogFile::Facts facts, file_.Stat());
@@ -164,9 +159,26 @@ Result<void> ContainerLog::Replay(const LogIntent& intent) {
   }
   HOLDFAST_PAUSE_POINT("log.replayed");
   state.done[Index(intent.stream)] = intent.end;
+  if (intent.IsMarker()) state.unreported_drops = 0;
   state.intent = {};
   journal_.Publish(state);
   return {};
+}
+
+Result<Formatted> ContainerLog::Format(const LogIntent& intent) {
+  const LogState& state = journal_.state();
+  const WallTime time{std::chrono::nanoseconds(intent.time_ns)};
+  if (intent.IsMarker()) {
+    const std::string line =
+        StrCat("holdfast: ", state.unreported_drops,
+               " bytes of output were lost here: the log could not be written\n");
+    return FormatEntries(line, intent.stream, time, true, OutBuffer());
+  }
+  const size_t i = Index(intent.stream);
+  const std::span<char> in = InBuffer().first(intent.end - intent.begin);
+  RETURN_IF_ERROR(spools_[i].Read(intent.begin - state.base[i], in));
+  return FormatEntries(std::string_view(in.data(), in.size()), intent.stream, time, true,
+                       OutBuffer());
 }
 
 ContainerLog::Progress ContainerLog::Pump(LogStream stream, int pipe) {
@@ -255,18 +267,24 @@ Result<bool> ContainerLog::CommitBatch(LogStream stream, bool at_end) {
     RETURN_IF_ERROR(RotateNow());
     return true;
   }
-  state.log_inode = target.inode;
-  state.intent = {true,       stream, last, begin, begin + text.consumed, now.since_epoch.count(),
-                  target.size};
-  journal_.Publish(state);
-  HOLDFAST_PAUSE_POINT("log.intent-published");
+  PublishIntent(target, {true, stream, last, begin, begin + text.consumed, now.since_epoch.count(),
+                         target.size});
   RETURN_IF_ERROR(file_.WriteAt(target.size, out.first(text.produced)));
   HOLDFAST_PAUSE_POINT("log.written");
+  state = journal_.state();
   state.done[Index(stream)] = state.intent.end;
   state.intent = {};
   journal_.Publish(state);
   HOLDFAST_PAUSE_POINT("log.done-published");
   return text.full || begin + available < taken;
+}
+
+void ContainerLog::PublishIntent(const Target& target, const LogIntent& intent) {
+  LogState state = journal_.state();
+  state.log_inode = target.inode;
+  state.intent = intent;
+  journal_.Publish(state);
+  HOLDFAST_PAUSE_POINT("log.intent-published");
 }
 
 // Others may have truncated or removed the file, so its size is asked for, not remembered.
@@ -317,7 +335,8 @@ bool ContainerLog::Retry() {
 }
 
 // Gives up what is spooled, but not what the log holds of an unfinished batch: its whole lines
-// would have to be told from its torn one, so the batch is cut off the file's end again.
+// would have to be told from its torn one, so the batch is cut off the file's end again. So is a
+// marker line that was torn: what it told is told by the next one.
 void ContainerLog::Drop() {
   LogState state = journal_.state();
   if (state.intent.active && file_.EnsureOpen()) {
@@ -337,17 +356,13 @@ void ContainerLog::Drop() {
   for (LogStream stream : kStreams) (void)Rewind(stream);  // nothing to carry over: cannot fail
 }
 
+// Written under an intent like all else: neither torn for good nor told twice.
 Result<void> ContainerLog::ReportDrops() {
-  LogState state = journal_.state();
-  const std::string line =
-      StrCat("holdfast: ", state.unreported_drops,
-             " bytes of output were lost here: the log could not be written\n");
   ASSIGN_OR_RETURN(const Target target, OpenTarget());
-  const Formatted text = FormatEntries(line, LogStream::kStderr, clock_.Wall(), true, OutBuffer());
-  RETURN_IF_ERROR(file_.WriteAt(target.size, OutBuffer().first(text.produced)));
-  state.unreported_drops = 0;
-  journal_.Publish(state);
-  return {};
+  const uint64_t here = journal_.state().done[Index(LogStream::kStderr)];
+  PublishIntent(target, {true, LogStream::kStderr, true, here, here,
+                         clock_.Wall().since_epoch.count(), target.size});
+  return Replay(journal_.state().intent);
 }
 
 void ContainerLog::Idle() {

@@ -88,8 +88,11 @@ class ContainerLog {
   Result<void> Rewind(LogStream stream);
   Result<void> Recover();
   Result<void> Replay(const LogIntent& intent);
+  // What an intent writes, in the shared buffer.
+  Result<Formatted> Format(const LogIntent& intent);
   Result<void> Commit(LogStream stream, bool at_end);
   Result<bool> CommitBatch(LogStream stream, bool at_end);
+  void PublishIntent(const Target& target, const LogIntent& intent);
   Result<Target> OpenTarget();
   Result<void> RotateNow();
   Result<void> ReportDrops();

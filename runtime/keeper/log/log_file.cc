@@ -187,10 +187,12 @@ void LogFile::Prune() {
   }
 }
 
+// The compressing child may have made the .gz since we looked: what it starts from goes first, what
+// it makes last.
 void LogFile::Remove(const RotatedFile& file) {
-  if (file.plain) (void)sys::RemoveFileAt(dir_.get(), file.stem);
-  if (file.compressed) (void)sys::RemoveFileAt(dir_.get(), StrCat(file.stem, kGz));
-  (void)sys::RemoveFileAt(dir_.get(), StrCat(file.stem, ".tmp"));
+  for (const std::string_view suffix : {std::string_view(), std::string_view(".tmp"), kGz}) {
+    (void)sys::RemoveFileAt(dir_.get(), StrCat(file.stem, suffix));
+  }
 }
 
 void LogFile::DropRotated() {

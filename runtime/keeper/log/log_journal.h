@@ -17,7 +17,7 @@
 namespace holdfast::runtime::keeper {
 
 // What is about to be written: the entries of stream bytes [begin, end), stamped with `time`, at
-// `offset` of the log file `log_inode`.
+// `offset` of the log file `log_inode`. Of no bytes: the marker line that names `unreported_drops`.
 struct LogIntent {
   bool active = false;
   LogStream stream = LogStream::kStdout;
@@ -26,6 +26,7 @@ struct LogIntent {
   uint64_t end = 0;
   int64_t time_ns = 0;
   uint64_t offset = 0;
+  bool IsMarker() const { return begin == end; }
 };
 
 // Positions count the bytes of a stream from its beginning. Byte `base` lies at the beginning of

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Logger: moves the output of all containers from pipes to log files (log_container.h has the
+// Logger: moves the output of all containers from pipes to log files (container_log.h has the
 // protocol). A process of its own because writing to a file may block. One batch per readable pipe
 // and turn, so a flooding container delays the others by one batch each, not more.
 // Single-threaded, one Loop. It holds logger.lock; a successor waits for that.

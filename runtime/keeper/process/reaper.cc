@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/keeper/process/reaper.h"
 
-#include <fcntl.h>
 #include <sys/wait.h>
 
 #include <cerrno>
 
-#include "holdfast/base/strings.h"
-#include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
 #include "runtime/keeper/common/process_info.h"
 

@@ -3,7 +3,6 @@
 
 #include <sys/epoll.h>
 
-#include <cstdlib>
 #include <utility>
 
 #include "holdfast/base/strings.h"

@@ -6,6 +6,8 @@
 #include <poll.h>
 #include <pty.h>
 #include <spawn.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
@@ -13,6 +15,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <set>
+#include <thread>
 
 #include "k8s/core/v1/service.pb.h"
 #include "k8s/discovery/v1/endpoint_slice.pb.h"
@@ -738,9 +741,97 @@ TEST_F(HoldctlTest, TerminalIsRawDuringExecAndRestoredAfter) {
   EXPECT_EQ(after.c_iflag, before.c_iflag);
 }
 
+// Lets one caller in, takes what it asks for and is gone without an answer.
+class DyingAgent {
+ public:
+  explicit DyingAgent(const std::string& path)
+      : listener_(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(::listen(listener_.get(), 1), 0);
+  }
+  void ServeOne() {
+    const UniqueFd caller(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+    constexpr char kSettings[9] = {0, 0, 0, 4};  // an empty frame of HTTP/2
+    EXPECT_EQ(::send(caller.get(), kSettings, sizeof kSettings, MSG_NOSIGNAL), 9);
+    std::string asked(1024, '\0');
+    while (asked.find("holdfast.v1.NodeAgent") == std::string::npos &&
+           ::recv(caller.get(), asked.data(), asked.size(), 0) > 0) {
+    }
+    listener_.Reset();
+  }
+
+ private:
+  UniqueFd listener_;
+};
+
+TEST_F(HoldctlTest, WaitsForAnAgentThatIsBeingRestarted) {
+  server_.reset();
+  std::thread agent([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    StartServer();
+  });
+  const Ran ran = Run("get pods -o name");
+  agent.join();
+  EXPECT_EQ(ran.code, 0);
+  EXPECT_EQ(ran.out, "pod/web-node1\n");
+  EXPECT_EQ(ran.err, "The agent does not answer. It may be restarting: trying again\n");
+}
+
+TEST_F(HoldctlTest, AsksAgainWhatWasLeftUnansweredAndChangesNothing) {
+  std::ofstream(LogPath("web-node1", "uid-web")) << "2026-11-21T07:19:31.5Z stdout F one\n";
+  for (const std::string command : {"get pods -o name", "describe node", "logs web"}) {
+    const Ran wanted = Run(command);
+    EXPECT_EQ(wanted.code, 0) << wanted.err;
+    server_.reset();
+    DyingAgent dying(options_.socket_path);
+    std::thread agent([&] {
+      dying.ServeOne();
+      StartServer();
+    });
+    const Ran ran = Run(command);
+    agent.join();
+    EXPECT_EQ(ran.code, 0) << command;
+    EXPECT_EQ(ran.out, wanted.out) << command;
+    EXPECT_EQ(ran.err, "The agent does not answer. It may be restarting: trying again\n");
+  }
+}
+
+TEST_F(HoldctlTest, FollowsALogOverARestartUntilItHasShownSomething) {
+  std::ofstream log(LogPath("web-node1", "uid-web"));
+  Ran ran;
+  std::thread following([&] { ran = Run("logs web -f"); });
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // most likely the stream is open
+  server_.reset();
+  StartServer();
+  log << "2026-11-21T07:19:31.5Z stdout F one\n" << std::flush;
+  EXPECT_TRUE(Eventually([&] { return ReadText(root_ + "/out") == "one\n"; }));
+  server_.reset();
+  following.join();
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(
+      ran.err.starts_with("The agent does not answer. It may be restarting: trying again\n"
+                          "error: the agent went away"))
+      << ran.err;
+}
+
+TEST_F(HoldctlTest, SaysOfAChangeThatWasLeftUnansweredThatItMayBeDone) {
+  server_.reset();
+  DyingAgent dying(options_.socket_path);
+  std::thread agent([&] { dying.ServeOne(); });
+  const Ran ran = Run("image rm x");
+  agent.join();
+  EXPECT_EQ(ran.code, 1);
+  EXPECT_TRUE(ran.err.starts_with("error: the agent went away")) << ran.err;
+  EXPECT_NE(ran.err.find("whether it did what it was asked is not known"), std::string::npos)
+      << ran.err;
+}
+
 TEST_F(HoldctlTest, SaysWhatToDoWhenNobodyAnswers) {
   server_.reset();
-  const Ran ran = Run("get pods");
+  const Ran ran = Run("get pods --request-timeout=300ms");
   EXPECT_EQ(ran.code, 1);
   EXPECT_NE(ran.err.find("the agent is not running"), std::string::npos) << ran.err;
   EXPECT_NE(ran.err.find("systemctl start holdfastd"), std::string::npos) << ran.err;

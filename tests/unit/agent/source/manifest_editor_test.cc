@@ -132,7 +132,7 @@ TEST_F(ManifestEditorTest, NamespacesAndLongNamesDoNotCollide) {
   ASSERT_TRUE(Editor().Apply(in("a-b", "c"), "x"));
   ASSERT_TRUE(Editor().Apply(in("a", "b-c"), "x"));
   EXPECT_EQ(Files(), 2u);
-  const std::string longest = std::string(250, 'x');
+  const std::string longest = std::string(247, 'x');  // and "-Node" behind it
   ASSERT_TRUE(Editor().Apply(in("a", longest + "y"), "x"));
   ASSERT_TRUE(Editor().Apply(in("a", longest + "z"), "x"));
   EXPECT_EQ(Files(), 4u);
@@ -176,6 +176,25 @@ TEST_F(ManifestEditorTest, AFaultyServiceIsRefused) {
   EXPECT_NE(refused.error().message().find("spec.ports[0].port: Invalid value: 0"),
             std::string::npos)
       << refused.error().message();
+}
+
+// A file that is written is one that the directory takes.
+TEST_F(ManifestEditorTest, APodThatTheNodeCannotRunIsRefused) {
+  const auto fault_of = [&](const std::string& manifest) {
+    const auto refused = Editor().Apply(manifest, "x.yaml");
+    EXPECT_FALSE(refused);
+    const FileObjects read = ReadFileObjects("x.yaml", manifest, {dir_, "Node", true});
+    EXPECT_FALSE(read.valid);
+    if (refused) return std::string();
+    EXPECT_EQ(refused.error().message(), read.message);
+    return refused.error().message();
+  };
+  const std::string long_name = std::string(200, 'n') + "." + std::string(50, 'n');
+  EXPECT_NE(fault_of(PodYaml(long_name)).find("with the suffix \"-Node\""), std::string::npos);
+  EXPECT_NE(fault_of(PodYaml("gated") + "  schedulingGates: [{name: a/b}]\n")
+                .find("spec.schedulingGates: Forbidden"),
+            std::string::npos);
+  EXPECT_EQ(Files(), 0u);
 }
 
 TEST_F(ManifestEditorTest, AMissingDirectoryIsMade) {

@@ -16,7 +16,7 @@ WantedPod Pod(const std::string& uid, PodOrigin origin = PodOrigin::kFile) {
   pod.mutable_metadata()->set_uid(uid);
   pod.mutable_metadata()->set_name("pod-" + uid);
   pod.mutable_metadata()->set_namespace_("default");
-  return {std::make_shared<const corev1::Pod>(std::move(pod)), origin, "file.yaml", std::nullopt};
+  return {std::make_shared<const corev1::Pod>(std::move(pod)), origin, std::nullopt};
 }
 
 // "+u1 -u2"

@@ -2,6 +2,8 @@
 // The logger's record of one container, without any process: names, journal, commit, recovery.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -59,6 +61,10 @@ class LogRecordTest : public testing::Test {
   }
   static std::string Line(const char* tag, const std::string& text) {
     return std::string("2023-11-14T22:13:20.000000000Z stdout ") + tag + " " + text + "\n";
+  }
+  static std::string Marker(size_t bytes) {
+    return "2023-11-14T22:13:20.000000000Z stderr F holdfast: " + std::to_string(bytes) +
+           " bytes of output were lost here: the log could not be written\n";
   }
 
   std::string directory_;
@@ -175,6 +181,73 @@ TEST_F(LogRecordTest, AFileThatCannotBeWrittenBlocksThenDropsThenSaysSo) {
   const std::string text = Text();
   EXPECT_NE(text.find("stderr F holdfast: 5 bytes of output were lost here"), std::string::npos);
   EXPECT_TRUE(text.ends_with(Line("F", "kept")));
+}
+
+// A limit to the size of files stands for a disk that fills up: in the middle of a write.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(uint64_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
+    const rlimit limit{bytes, before_.rlim_max};
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  }
+  ~FileSizeLimit() {
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &before_), 0);
+    (void)::signal(SIGXFSZ, handler_);
+  }
+  FileSizeLimit(const FileSizeLimit&) = delete;
+  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
+
+ private:
+  rlimit before_{};
+  sighandler_t handler_;
+};
+
+TEST_F(LogRecordTest, ALineThatNamesALossIsNeverLeftTorn) {
+  auto log = Open();
+  const std::string text(6000, 'x');  // longer than the journal, which the limit is not about
+  const std::string first = "lost in the disk's last bytes, which are too few for it\n";
+  const std::string second = "lost as well\n";
+  Write(text + "\n");
+  EXPECT_EQ(log->Pump(LogStream::kStdout, pipe_[0]), ContainerLog::Progress::kOk);
+  {
+    const FileSizeLimit full(Text().size() + 60);  // the line needs more
+    Write(first);
+    EXPECT_EQ(log->Pump(LogStream::kStdout, pipe_[0]), ContainerLog::Progress::kBlocked);
+    clock_.boot = clock_.boot + kPatience;
+    EXPECT_TRUE(log->Retry());
+    Write(second);
+    EXPECT_EQ(log->Pump(LogStream::kStdout, pipe_[0]), ContainerLog::Progress::kOk);
+    EXPECT_EQ(Text(), Line("F", text));
+  }
+  Write("kept\n");
+  EXPECT_EQ(log->Pump(LogStream::kStdout, pipe_[0]), ContainerLog::Progress::kOk);
+  EXPECT_EQ(log->status().bytes_dropped, first.size() + second.size());
+  EXPECT_EQ(Text(), Line("F", text) + Marker(first.size() + second.size()) + Line("F", "kept"));
+}
+
+TEST_F(LogRecordTest, ASuccessorTellsALossOnce) {
+  for (const size_t written : {0u, 10u, 200u}) {
+    {
+      auto log = Open();
+      Write("line\n");
+      EXPECT_EQ(log->Pump(LogStream::kStdout, pipe_[0]), ContainerLog::Progress::kOk);
+    }
+    // As if killed while the line was written.
+    const std::string before = Text();
+    auto journal = LogJournal::Open(records_.get(), "c1/journal");
+    ASSERT_TRUE(journal);
+    LogState state = journal->state();
+    state.unreported_drops = 7;
+    state.intent = {true, LogStream::kStderr, true, 0, 0, 1'700'000'000'000'000'000, before.size()};
+    journal->Publish(state);
+    std::ofstream(what_.spec.path, std::ios::app) << Marker(7).substr(0, written);
+    auto log = Open();
+    EXPECT_EQ(Text(), before + Marker(7));
+    Write("next\n");
+    EXPECT_EQ(log->Pump(LogStream::kStdout, pipe_[0]), ContainerLog::Progress::kOk);
+    EXPECT_EQ(Text(), before + Marker(7) + Line("F", "next"));
+  }
 }
 
 TEST(LogNamesTest, FindsWhatBelongsToALogOldestFirst) {

@@ -107,6 +107,39 @@ TEST_F(OperationsTest, VolumesAndSandboxGoSideBySideAndStartsWaitForBoth) {
   EXPECT_EQ(world.Status("a").user().linux().uid(), 7);
 }
 
+// As with a kubelet: nothing is told of a container before its sandbox stands.
+TEST_F(OperationsTest, EachContainerIsToldOfInItsTurn) {
+  const auto reasons = [this] {
+    Actions out;
+    for (const std::string& event : std::exchange(world.events, {})) {
+      out.push_back(event.substr(0, event.find(':')));
+    }
+    return out;
+  };
+  Begin();
+  Done("ensure volumes");
+  Begin();
+  EXPECT_EQ(reasons(), Actions{}) << "there is no sandbox yet";
+  Failed("ensure sandbox", "no address");
+  Begin();
+  EXPECT_EQ(reasons(), Actions{"FailedCreatePodSandBox"});
+  world.Pass(std::chrono::seconds(10));
+  Begin();
+  Done("ensure sandbox");
+  Begin();
+  EXPECT_EQ(reasons(), Actions{"Pulled"});
+  Failed("start a#0", "no such file");
+  Begin();
+  EXPECT_EQ(reasons(), (Actions{"Failed", "Pulled"}));
+  Done("start b#0");
+  world.Pass(std::chrono::seconds(10));
+  Begin();
+  EXPECT_EQ(reasons(), (Actions{"Created", "Started"})) << "of a it was told already";
+  Done("start a#0");
+  Begin();
+  EXPECT_EQ(reasons(), (Actions{"Created", "Started"}));
+}
+
 TEST_F(OperationsTest, AStartThatFailsHoldsUpNoOther) {
   Begin();
   Done("ensure volumes");
