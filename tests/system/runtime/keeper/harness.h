@@ -73,8 +73,9 @@ class KeeperTest : public testing::Test {
 
   // Polls for kPatience.
   static bool Eventually(const std::function<bool()>& done);
-  // Every line of the log, rotated files first; fails on a malformed one.
-  std::vector<LogLine> ReadLog(const Subject& subject);
+  // Every line of the log, rotated files first; fails on a malformed one. `had_room`: for the
+  // compressed files of all but the newest; then they are waited for.
+  std::vector<LogLine> ReadLog(const Subject& subject, bool had_room = true);
   // Numbered lines "out 0", "out 1", … without gap or repetition, the same for "err"; whole entries
   // only. Returns how many.
   size_t ExpectComplete(const Subject& subject);

@@ -264,22 +264,22 @@ bool KeeperTest::Eventually(const std::function<bool()>& done) {
   return true;
 }
 
-std::vector<LogLine> KeeperTest::ReadLog(const Subject& subject) {
-  const fs::path path(subject.log.path);
+namespace {
+
+std::vector<std::string> NamesIn(const fs::path& directory) {
   std::vector<std::string> names;
-  // The newest rotated file stays as it is; the others are compressed one after the other.
-  EXPECT_TRUE(Eventually([&] {
-    names.clear();
-    for (const auto& entry : fs::directory_iterator(path.parent_path())) {
-      names.push_back(entry.path().filename());
-    }
-    return std::count_if(names.begin(), names.end(),
-                         [](const std::string& name) { return !name.ends_with(".gz"); }) <= 2;
-  })) << "not compressed";
-  std::string text;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    names.push_back(entry.path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+// The rotated files, oldest first, and then `current`.
+std::string ReadFiles(const fs::path& current, const std::vector<std::string>& names) {
   std::vector<std::pair<std::string, std::string>> rotated;  // stem, name
   for (const std::string& name : names) {
-    if (name == path.filename() || name.ends_with(".tmp")) continue;
+    if (name == current.filename() || name.ends_with(".tmp")) continue;
     const bool packed = name.ends_with(".gz");
     const std::string stem = packed ? name.substr(0, name.size() - 3) : name;
     // Source and result of a compression that was killed in between are the same lines.
@@ -288,11 +288,30 @@ std::vector<LogLine> KeeperTest::ReadLog(const Subject& subject) {
     }
   }
   std::sort(rotated.begin(), rotated.end());
+  std::string text;
   for (const auto& [stem, name] : rotated) {
-    const std::string file = path.parent_path() / name;
+    const std::string file = current.parent_path() / name;
     text += name.ends_with(".gz") ? ReadGz(file) : ReadText(file);
   }
-  text += ReadText(path);
+  return text + ReadText(current);
+}
+
+}  // namespace
+
+std::vector<LogLine> KeeperTest::ReadLog(const Subject& subject, bool had_room) {
+  const fs::path path(subject.log.path);
+  std::string text;
+  std::vector<std::string> names;
+  // The newest rotated file stays as it is; the others are compressed one after the other, if there
+  // is room. What was read counts when no file came or went meanwhile.
+  EXPECT_TRUE(Eventually([&] {
+    names = NamesIn(path.parent_path());
+    const auto plain = std::count_if(
+        names.begin(), names.end(), [](const std::string& name) { return !name.ends_with(".gz"); });
+    if (had_room && plain > 2) return false;
+    text = ReadFiles(path, names);
+    return names == NamesIn(path.parent_path());
+  })) << "not compressed";
   std::vector<LogLine> lines;
   std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {

@@ -310,7 +310,7 @@ TEST_F(KeeperTest, AFullDiskTakesTheOldestLinesFirst) {
   EXPECT_EQ(client().GetLogStatus(id)->bytes_dropped, 0u);
   // Without a gap from the oldest line that is left, which is not the first.
   long next = -1;
-  for (const LogLine& line : ReadLog(rotated)) {
+  for (const LogLine& line : ReadLog(rotated, false)) {
     long number = 0;
     if (std::sscanf(line.text.c_str(), "out %ld", &number) != 1) continue;
     if (next < 0) {
