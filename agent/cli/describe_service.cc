@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "agent/cli/describe.h"
+#include "agent/cli/or_none.h"
 #include "agent/cli/rows.h"
 #include "holdfast/base/strings.h"
 
@@ -9,8 +10,6 @@ namespace holdfast::agent::cli {
 namespace {
 
 namespace core = ::k8s::io::api::core::v1;
-
-std::string OrNone(std::string text) { return text.empty() ? "<none>" : std::move(text); }
 
 void LineIfSet(DescribeWriter& out, const char* name, const std::string& value) {
   if (!value.empty()) out.Line(0, name, value);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kGap = 2;
 
-using Lines = std::vector<std::vector<std::string>>;
+using Rows = std::vector<std::vector<std::string>>;
 
 // At least one; the last one's end adds none.
 std::vector<std::string> LinesOf(std::string_view text) {
@@ -26,7 +26,7 @@ std::vector<std::string> LinesOf(std::string_view text) {
 }
 
 // Pads the cells of one column, run of lines by run of lines.
-void AlignColumn(Lines& lines, size_t column) {
+void AlignColumn(Rows& lines, size_t column) {
   const auto has = [&](size_t i) { return i < lines.size() && lines[i].size() > column + 1; };
   for (size_t first = 0; first < lines.size(); ++first) {
     size_t width = 0;
@@ -63,7 +63,7 @@ void DescribeWriter::List(int level, const std::string& name,
 }
 
 std::string DescribeWriter::Render() const {
-  Lines lines = lines_;
+  Rows lines = lines_;
   size_t columns = 0;
   for (const auto& line : lines) columns = std::max(columns, line.size());
   for (size_t column = 0; column < columns; ++column) AlignColumn(lines, column);

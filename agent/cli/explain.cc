@@ -26,7 +26,7 @@ struct ExplainOptions {
   std::string output;
 };
 
-std::string Sender(const std::string& from) {
+std::string SenderInWords(const std::string& from) {
   if (from == "pod") return "from a pod of this node";
   if (from == "node") return "from this node itself";
   if (from == "outside") return "from outside";
@@ -73,7 +73,7 @@ std::string FrontendText(const Response::Frontend& frontend) {
   std::string text =
       StrCat("  ", frontend.kind(), " ", Address(frontend), "/", frontend.protocol(), "\n");
   for (const Response::Answer& answer : frontend.answers()) {
-    text += Line(Sender(answer.from()) + ":",
+    text += Line(SenderInWords(answer.from()) + ":",
                  StrCat(What(answer), " (", Visible(answer.reason()), ")"));
   }
   for (const std::string& line : frontend.announced()) {

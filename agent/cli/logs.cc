@@ -42,7 +42,7 @@ struct LogOptions {
   bool prefix = false;
 };
 
-struct Target {
+struct LogTarget {
   std::string name_space;
   std::string pod;
   std::string container;
@@ -54,7 +54,7 @@ class Printer {
   Printer(bool timestamps, bool prefix) : timestamps_(timestamps), prefix_(prefix) {}
 
   // False: nobody reads what is printed.
-  bool Print(const Target& target, const v1::LogsResponse& response, bool& line_start) {
+  bool Print(const LogTarget& target, const v1::LogsResponse& response, bool& line_start) {
     std::string out;
     for (const v1::LogLine& line : response.lines()) {
       if (line_start && prefix_) {
@@ -96,7 +96,7 @@ Result<void> CheckOptions(const LogOptions& options) {
   return {};
 }
 
-v1::LogsRequest MakeRequest(const LogOptions& options, const Target& target) {
+v1::LogsRequest MakeRequest(const LogOptions& options, const LogTarget& target) {
   v1::LogsRequest request;
   request.set_namespace_(target.name_space);
   request.set_pod(target.pod);
@@ -121,7 +121,7 @@ v1::LogsRequest MakeRequest(const LogOptions& options, const Target& target) {
 }
 
 // A failure of one log among several is told; with --ignore-errors the others go on.
-int ReportLog(const grpc::Status& status, const LogOptions& options, const Target& target) {
+int ReportLog(const grpc::Status& status, const LogOptions& options, const LogTarget& target) {
   if (options.ignore_errors) {
     std::fprintf(stderr, "error from pod/%s/%s: %s\n", target.pod.c_str(), target.container.c_str(),
                  Visible(status.error_message()).c_str());
@@ -134,7 +134,8 @@ int ReportLog(const grpc::Status& status, const LogOptions& options, const Targe
 }
 
 // From the beginning again when the agent went away before the first line.
-int PrintLog(Session& session, const LogOptions& options, const Target& target, Printer& printer) {
+int PrintLog(Session& session, const LogOptions& options, const LogTarget& target,
+             Printer& printer) {
   for (;;) {
     grpc::ClientContext context;
     if (!options.follow) SetDeadline(context, session.options().request_timeout);
@@ -154,7 +155,7 @@ int PrintLog(Session& session, const LogOptions& options, const Target& target, 
   }
 }
 
-void AddTargets(const LogOptions& options, const core::Pod& pod, std::vector<Target>& targets) {
+void AddTargets(const LogOptions& options, const core::Pod& pod, std::vector<LogTarget>& targets) {
   const auto& meta = pod.metadata();
   if (options.all_containers) {
     for (const std::string& name : kube::ContainerNames(pod)) {
@@ -168,7 +169,7 @@ void AddTargets(const LogOptions& options, const core::Pod& pod, std::vector<Tar
 }
 
 // kFailed: why was told.
-int FindTargets(Session& session, const LogOptions& options, std::vector<Target>& targets) {
+int FindTargets(Session& session, const LogOptions& options, std::vector<LogTarget>& targets) {
   if (options.selector.empty()) {
     const auto pod = FindPod(session, options.pod);
     if (!pod) return kFailed;
@@ -182,19 +183,19 @@ int FindTargets(Session& session, const LogOptions& options, std::vector<Target>
 }
 
 // One after the other, or, where each goes on and on, all at once.
-int PrintLogs(Session& session, const LogOptions& options, const std::vector<Target>& targets) {
+int PrintLogs(Session& session, const LogOptions& options, const std::vector<LogTarget>& targets) {
   Printer printer(options.timestamps, options.prefix);
   std::atomic<int> code = kOk;
-  const auto print = [&](const Target& target) {
+  const auto print = [&](const LogTarget& target) {
     const int one = PrintLog(session, options, target, printer);
     if (one != kOk) code = one;
   };
   if (!options.follow || targets.size() == 1) {
-    for (const Target& target : targets) print(target);
+    for (const LogTarget& target : targets) print(target);
     return code.load();
   }
   std::vector<std::thread> followers;
-  for (const Target& target : targets) {
+  for (const LogTarget& target : targets) {
     auto follower = sys::StartThread("follow", [&] { print(target); });
     if (follower) {
       followers.push_back(std::move(*follower));
@@ -213,7 +214,7 @@ int RunLogs(const LogOptions& options, const GlobalOptions& global) {
   if (const auto checked = CheckOptions(options); !checked) return Report(checked.error());
   (void)MakeRequest(options, {});  // reports bad times before anything is asked
   return WithSession(global, [&](Session& session) {
-    std::vector<Target> targets;
+    std::vector<LogTarget> targets;
     if (FindTargets(session, options, targets) != kOk) return kFailed;
     if (!targets.empty()) return PrintLogs(session, options, targets);
     ReportNothingFound(global.name_space);

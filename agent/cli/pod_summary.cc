@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "agent/cli/durations.h"
+#include "agent/cli/or_none.h"
 #include "agent/kube/times.h"
 #include "holdfast/base/strings.h"
 
@@ -110,8 +111,6 @@ std::string FirstReason(const core::Pod& pod) {
   }
   return pod.status().reason().empty() ? pod.status().phase() : pod.status().reason();
 }
-
-std::string OrNone(const std::string& text) { return text.empty() ? "<none>" : text; }
 
 std::string ReadinessGates(const core::Pod& pod) {
   if (pod.spec().readinessgates_size() == 0) return "<none>";

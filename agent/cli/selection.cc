@@ -10,6 +10,7 @@
 #include "agent/cli/columns.h"
 #include "agent/kube/codec.h"
 #include "agent/kube/quantity.h"
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
@@ -56,8 +57,6 @@ std::string FieldText(const Node& tree, std::string_view field) {
   }
   return node == nullptr ? (is_bool ? "false" : "") : node->text;
 }
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // Whether `a` stands before `b`, with runs of digits compared by their value.
 bool NaturalLess(std::string_view a, std::string_view b) {

@@ -23,21 +23,21 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t kBlock = 512;
-constexpr size_t kChunk = 256 * 1024;
+constexpr size_t kReadSize = 256 * 1024;
 constexpr uint64_t kMaxSize = 077777777777;  // eleven octal digits
 
 // POSIX.1-1988 ustar: fixed offsets within one block.
-using Header = std::array<char, kBlock>;
+using TarHeader = std::array<char, kBlock>;
 
-void PutOctal(Header& header, size_t offset, size_t digits, uint64_t value) {
+void PutOctal(TarHeader& header, size_t offset, size_t digits, uint64_t value) {
   std::array<char, 24> text{};
   std::snprintf(text.data(), text.size(), "%0*llo", static_cast<int>(digits),
                 static_cast<unsigned long long>(value));
   std::memcpy(header.data() + offset, text.data(), digits);
 }
 
-Header MakeHeader(const std::string& name, const struct stat& info, bool directory) {
-  Header header{};
+TarHeader MakeHeader(const std::string& name, const struct stat& info, bool directory) {
+  TarHeader header{};
   std::memcpy(header.data(), name.data(), name.size());
   PutOctal(header, 100, 7, directory ? 0755 : 0644);
   PutOctal(header, 108, 7, 0);
@@ -55,7 +55,7 @@ Header MakeHeader(const std::string& name, const struct stat& info, bool directo
 }
 
 Result<void> WriteContent(int fd, const std::string& name, uint64_t size, const ByteSink& sink) {
-  std::string buffer(kChunk, '\0');
+  std::string buffer(kReadSize, '\0');
   uint64_t left = size;
   while (left > 0) {
     const size_t want = static_cast<size_t>(std::min<uint64_t>(left, buffer.size()));
@@ -83,7 +83,7 @@ Result<void> WriteEntry(const fs::path& path, const std::string& name, const Byt
   const std::string entry = directory ? name + "/" : name;
   if (entry.size() > 100) return Unsupported(path.string() + ": name too long for an OCI layout");
   if (static_cast<uint64_t>(info.st_size) > kMaxSize) return Unsupported(name + ": above 8 GiB");
-  const Header header = MakeHeader(entry, info, directory);
+  const TarHeader header = MakeHeader(entry, info, directory);
   if (!sink({header.data(), header.size()})) return Unavailable("sending stopped");
   if (directory) return {};
   return WriteContent(file.get(), name, static_cast<uint64_t>(info.st_size), sink);

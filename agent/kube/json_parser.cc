@@ -7,12 +7,11 @@
 #include "agent/kube/parse.h"
 #include "agent/kube/tree_builder.h"
 #include "agent/kube/utf8.h"
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::kube {
 namespace {
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 class JsonReader {
  public:

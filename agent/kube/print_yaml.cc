@@ -8,11 +8,11 @@
 
 #include "agent/kube/print.h"
 #include "agent/kube/tree_builder.h"
+#include "holdfast/base/ascii.h"
 
 namespace holdfast::agent::kube {
 namespace {
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsLetter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || static_cast<unsigned char>(c) >= 0x80;
 }

@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "agent/kube/diagnostic.h"
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::kube {
@@ -35,8 +36,6 @@ constexpr std::array<Suffix, 10> kDecimal = {{{"n", -9},
                                               {"E", 18}}};
 constexpr std::array<Suffix, 6> kBinary = {
     {{"Ki", 10}, {"Mi", 20}, {"Gi", 30}, {"Ti", 40}, {"Pi", 50}, {"Ei", 60}}};
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 Wide Pow10(int exponent) {
   Wide value = 1;

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "agent/kube/tree_builder.h"
+#include "holdfast/base/ascii.h"
 
 namespace holdfast::agent::kube {
 namespace {
@@ -23,8 +24,6 @@ template <class Words>
 bool IsOneOf(const Words& words, std::string_view text) {
   return std::find(words.begin(), words.end(), text) != words.end();
 }
-
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 size_t SkipDigits(std::string_view text, size_t from) {
   while (from < text.size() && IsDigit(text[from])) ++from;

@@ -12,7 +12,6 @@ namespace {
 
 constexpr char kProxyNameLabel[] = "service.kubernetes.io/service-proxy-name";
 constexpr char kHeadlessLabel[] = "service.kubernetes.io/headless";
-constexpr char kNone[] = "None";
 
 std::optional<model::L4Protocol> ProtocolOf(const std::string& name) {
   if (name.empty() || name == "TCP") return model::L4Protocol::kTcp;
@@ -47,7 +46,7 @@ void SetClusterIps(const corev1::ServiceSpec& spec, model::Service& out) {
   if (spec.clusterips().empty() && !spec.clusterip().empty()) {
     out.cluster_ips = AddressesOf(std::vector<std::string>{spec.clusterip()});
   }
-  if (spec.clusterip() == kNone) out.headless = true;
+  if (spec.clusterip() == kHeadlessIp) out.headless = true;
 }
 
 void SetPorts(const corev1::ServiceSpec& spec, model::Service& out) {

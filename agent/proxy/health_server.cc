@@ -30,7 +30,7 @@ namespace http = boost::beast::http;
 using tcp = boost::asio::ip::tcp;
 
 constexpr std::chrono::seconds kPatience{5};
-constexpr std::chrono::milliseconds kRetry{2000};
+constexpr std::chrono::milliseconds kListenRetry{2000};
 // A former agent that was killed just now still has its sockets: so often nothing is said.
 constexpr int kQuietTries = 10;
 constexpr std::chrono::milliseconds kQuietRetry{50};
@@ -216,7 +216,7 @@ class HealthServer::Impl {
     const bool quiet = std::any_of(waiting_.begin(), waiting_.end(), [](const auto& waiting) {
       return waiting.second.tries < kQuietTries;
     });
-    retry_.expires_after(quiet ? kQuietRetry : kRetry);
+    retry_.expires_after(quiet ? kQuietRetry : kListenRetry);
     retry_.async_wait([this](beast::error_code error) {
       retrying_ = false;
       if (error) return;

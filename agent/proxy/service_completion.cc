@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "agent/kube/pod_identity.h"
+#include "agent/proxy/convert.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/service.pb.h"
 
@@ -14,7 +15,6 @@ namespace {
 
 using model::ServiceName;
 
-constexpr char kNone[] = "None";
 // Addresses are taken from the upper part of the range first: the lower ones are those that people
 // choose by hand (as Kubernetes does).
 constexpr uint32_t kMostLowerAddresses = 256;
@@ -109,9 +109,10 @@ class Completion {
       if (std::find(families.begin(), families.end(), v6) == families.end()) families.push_back(v6);
     };
     for (const std::string& ip : spec_.clusterips()) {
-      if (ip != kNone) add(ip.find(':') != std::string::npos);
+      if (ip != kHeadlessIp) add(ip.find(':') != std::string::npos);
     }
-    if (spec_.clusterips().empty() && !spec_.clusterip().empty() && spec_.clusterip() != kNone) {
+    if (spec_.clusterips().empty() && !spec_.clusterip().empty() &&
+        spec_.clusterip() != kHeadlessIp) {
       add(spec_.clusterip().find(':') != std::string::npos);
     }
     for (const std::string& family : spec_.ipfamilies()) add(family == "IPv6");
@@ -130,7 +131,7 @@ class Completion {
   }
 
   void ClusterIps() {
-    const bool headless = spec_.clusterip() == kNone;
+    const bool headless = spec_.clusterip() == kHeadlessIp;
     const std::vector<bool> families = Families();
     std::vector<std::string> wanted(spec_.clusterips().begin(), spec_.clusterips().end());
     if (wanted.empty() && !spec_.clusterip().empty()) wanted.push_back(spec_.clusterip());
@@ -144,7 +145,7 @@ class Completion {
     if (spec_.ipfamilypolicy().empty()) {
       spec_.set_ipfamilypolicy(families.size() > 1 ? "RequireDualStack" : "SingleStack");
     }
-    if (headless) spec_.add_clusterips(kNone);
+    if (headless) spec_.add_clusterips(kHeadlessIp);
     if (spec_.clusterips_size() > 0) spec_.set_clusterip(spec_.clusterips(0));
     if (!headless) {
       out_.record.cluster_ips.assign(spec_.clusterips().begin(), spec_.clusterips().end());

@@ -54,6 +54,8 @@ std::string_view Attribute(std::string_view message, uint16_t type) {
   return "";
 }
 
+}  // namespace
+
 NftTouch TouchOf(std::string_view message, uint16_t type) {
   NftTouch touch;
   touch.message = static_cast<uint8_t>(type & 0xff);
@@ -67,8 +69,6 @@ NftTouch TouchOf(std::string_view message, uint16_t type) {
   }
   return touch;
 }
-
-}  // namespace
 
 Result<NftWatch> NftWatch::Open(const std::string& table, uint32_t own_port, int receive_bytes) {
   const auto is_news = [table](const NftTouch& touch) { return touch.table == table; };

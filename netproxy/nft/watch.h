@@ -22,6 +22,9 @@ struct NftTouch {
   std::string_view chain;  // of messages about chains and rules
 };
 
+// What a notification is about; `message` begins with its nlmsghdr and says itself how long it is.
+NftTouch TouchOf(std::string_view message, uint16_t type);
+
 class NftWatch : public RulesWatch {
  public:
   using IsNews = std::function<bool(const NftTouch&)>;

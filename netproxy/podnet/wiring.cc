@@ -23,7 +23,7 @@ constexpr std::chrono::seconds kRunningLimit(5);
 // FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/
 uint64_t Hash(std::string_view text) {
   uint64_t h = 0xcbf29ce484222325;
-  for (unsigned char c : text) h = (h ^ c) * 0x100000001b3;
+  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
   return h;
 }
 

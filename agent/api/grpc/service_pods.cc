@@ -4,6 +4,7 @@
 
 #include <utility>
 
+#include "agent/api/grpc/in_namespace.h"
 #include "agent/api/grpc/service.h"
 #include "agent/api/grpc/status_map.h"
 #include "agent/api/grpc/watch_stream.h"
@@ -29,10 +30,6 @@ void HideEnvironment(core::Pod& pod) {
 void CopyPod(const core::Pod& from, bool with_environment, core::Pod& to) {
   to = from;
   if (!with_environment) HideEnvironment(to);
-}
-
-bool InNamespace(const std::string& wanted, const std::string& actual) {
-  return wanted.empty() || wanted == actual;
 }
 
 // Request: ListEventsRequest or WatchEventsRequest.

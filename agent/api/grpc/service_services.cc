@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Services: reads of what the service proxy knows.
 #include "agent/api/grpc/explain_service.h"
+#include "agent/api/grpc/in_namespace.h"
 #include "agent/api/grpc/service.h"
 #include "agent/kube/label_selector.h"
 #include "agent/proxy/service_view.h"
@@ -10,10 +11,6 @@
 
 namespace holdfast::agent::api {
 namespace {
-
-bool InNamespace(const std::string& wanted, const std::string& actual) {
-  return wanted.empty() || wanted == actual;
-}
 
 bool IsOf(const SlicePtr& slice, const std::string& service) {
   if (service.empty()) return true;

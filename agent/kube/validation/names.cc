@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/ip_address.h"
 #include "holdfast/base/strings.h"
 
@@ -50,12 +51,6 @@ constexpr char kHeaderRule[] =
     "a valid HTTP header must consist of alphanumeric characters or '-' (e.g. 'X-Header-Name', "
     "regex "
     "used for validation is '[-A-Za-z0-9]+')";
-
-bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
-bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLowerOrDigit(char c) { return IsLower(c) || IsDigit(c); }
-bool IsAlphanumeric(char c) { return IsLowerOrDigit(c) || IsUpper(c); }
 
 template <class Predicate>
 bool AllOf(std::string_view text, Predicate predicate) {

@@ -5,6 +5,7 @@
 #include "agent/kube/validation/names.h"
 #include "agent/kube/validation/rules.h"
 #include "agent/kube/validation/shown.h"
+#include "holdfast/base/ascii.h"
 #include "k8s/core/v1/volume.pb.h"
 #include "k8s/core/v1/volume_remote.pb.h"
 
@@ -13,10 +14,7 @@ namespace {
 
 constexpr size_t kDriverLength = 63;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsAlphanumeric(char c) { return IsDigit(c) || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z'); }
-
-bool AllOf(std::string_view text, bool (*allowed)(char)) {
+bool NonEmptyAllOf(std::string_view text, bool (*allowed)(char)) {
   return !text.empty() && std::all_of(text.begin(), text.end(), allowed);
 }
 
@@ -25,11 +23,12 @@ bool IsIqn(std::string_view name) {
   constexpr size_t kDate = 12;  // "iqn.2001-04."
   const size_t colon = name.find(':', kDate);
   if (name.size() < kDate || colon == std::string_view::npos) return false;
-  const bool date = AllOf(name.substr(4, 4), IsDigit) && name[8] == '-' &&
-                    AllOf(name.substr(9, 2), IsDigit) && name[11] == '.';
-  const bool domain = AllOf(name.substr(kDate, colon - kDate),
-                            [](char c) { return IsAlphanumeric(c) || c == '-' || c == '.'; });
-  const bool own = AllOf(name.substr(colon + 1), [](char c) {
+  const bool date = NonEmptyAllOf(name.substr(4, 4), IsDigit) && name[8] == '-' &&
+                    NonEmptyAllOf(name.substr(9, 2), IsDigit) && name[11] == '.';
+  const bool domain = NonEmptyAllOf(name.substr(kDate, colon - kDate), [](char c) {
+    return IsAlphanumeric(c) || c == '-' || c == '.';
+  });
+  const bool own = NonEmptyAllOf(name.substr(colon + 1), [](char c) {
     return std::string_view(",;*&$| \t\n\f\r").find(c) == std::string_view::npos;
   });
   return name.starts_with("iqn.") && date && domain && own;
@@ -39,7 +38,7 @@ bool IsIqn(std::string_view name) {
 bool IsInitiatorName(std::string_view name) {
   if (name.starts_with("iqn")) return IsIqn(name);
   const size_t length = name.starts_with("eui") ? 16 : 32;
-  return name.size() == 4 + length && AllOf(name.substr(4), IsAlphanumeric);
+  return name.size() == 4 + length && NonEmptyAllOf(name.substr(4), IsAlphanumeric);
 }
 
 void CheckInitiatorName(const std::string& name, const std::string& path, Report* report) {

@@ -14,7 +14,7 @@ namespace holdfast::agent::kube {
 namespace {
 
 constexpr size_t kSpecBytes = 64u << 10;
-constexpr size_t kDomainLength = 256;
+constexpr size_t kUserDomainLength = 256;
 constexpr size_t kUserLength = 104;
 constexpr size_t kNetBiosLength = 15;
 constexpr char kNotOnWindows[] = "cannot be set for a windows pod";
@@ -31,7 +31,7 @@ Faults UserFaults(std::string_view name) {
   const bool has_domain = slash != std::string_view::npos;
   const std::string_view domain = has_domain ? name.substr(0, slash) : "";
   const std::string_view user = has_domain ? name.substr(slash + 1) : name;
-  if (domain.size() >= kDomainLength) {
+  if (domain.size() >= kUserDomainLength) {
     faults.emplace_back("runAsUserName's Domain length must be under 256 characters");
   }
   if (has_domain && !IsNetBios(domain) && !IsSubdomainOfAnyCase(domain)) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::runtime {
@@ -13,11 +14,6 @@ constexpr size_t kMaxName = 255;
 constexpr size_t kMaxTag = 128;
 constexpr std::string_view kDefaultDomain = "docker.io";
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-bool IsLower(char c) { return c >= 'a' && c <= 'z'; }
-bool IsUpper(char c) { return c >= 'A' && c <= 'Z'; }
-bool IsLowerAlnum(char c) { return IsLower(c) || IsDigit(c); }
-bool IsAlnum(char c) { return IsLowerAlnum(c) || IsUpper(c); }
 bool IsHex(char c) { return IsDigit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'); }
 
 template <class Predicate>
@@ -29,8 +25,8 @@ bool HasUpper(std::string_view text) { return std::any_of(text.begin(), text.end
 
 // A label of a host name: letters, digits and inner hyphens.
 bool ValidLabel(std::string_view label) {
-  return !label.empty() && IsAlnum(label.front()) && IsAlnum(label.back()) &&
-         All(label, [](char c) { return IsAlnum(c) || c == '-'; });
+  return !label.empty() && IsAlphanumeric(label.front()) && IsAlphanumeric(label.back()) &&
+         All(label, [](char c) { return IsAlphanumeric(c) || c == '-'; });
 }
 
 bool ValidHost(std::string_view host) {
@@ -56,14 +52,14 @@ bool ValidDomain(std::string_view domain) {
 
 // [a-z0-9]+ joined by one of: ".", "_", "__", any number of "-".
 bool ValidComponent(std::string_view part) {
-  if (part.empty() || !IsLowerAlnum(part.front()) || !IsLowerAlnum(part.back())) return false;
+  if (part.empty() || !IsLowerOrDigit(part.front()) || !IsLowerOrDigit(part.back())) return false;
   for (size_t i = 0; i < part.size();) {
-    if (IsLowerAlnum(part[i])) {
+    if (IsLowerOrDigit(part[i])) {
       ++i;
       continue;
     }
     size_t end = i;
-    while (end < part.size() && !IsLowerAlnum(part[end])) ++end;
+    while (end < part.size() && !IsLowerOrDigit(part[end])) ++end;
     const std::string_view separator = part.substr(i, end - i);
     const bool hyphens = All(separator, [](char c) { return c == '-'; });
     if (!hyphens && separator != "." && separator != "_" && separator != "__") return false;
@@ -82,8 +78,9 @@ bool ValidPath(std::string_view path) {
 }
 
 bool ValidTag(std::string_view tag) {
-  return !tag.empty() && tag.size() <= kMaxTag && (IsAlnum(tag.front()) || tag.front() == '_') &&
-         All(tag, [](char c) { return IsAlnum(c) || c == '_' || c == '.' || c == '-'; });
+  return !tag.empty() && tag.size() <= kMaxTag &&
+         (IsAlphanumeric(tag.front()) || tag.front() == '_') &&
+         All(tag, [](char c) { return IsAlphanumeric(c) || c == '_' || c == '.' || c == '-'; });
 }
 
 struct Failure {

@@ -7,6 +7,7 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/nfnl.h"
+#include "runtime/sys/netlink/conntrack_internal.h"
 
 namespace holdfast::sys {
 namespace {
@@ -36,51 +37,19 @@ Attributes SplitNested(const nlattr* outer, size_t types) {
                ::mnl_attr_get_payload_len(outer), types);
 }
 
+bool Holds(const nlattr* attribute, size_t bytes) {
+  return attribute != nullptr && ::mnl_attr_get_payload_len(attribute) >= bytes;
+}
+
 IpAddress AddressOf(const nlattr* attribute, bool v6) {
   IpAddress none;
   none.v6 = v6;
-  if (attribute == nullptr || ::mnl_attr_get_payload_len(attribute) < none.size()) return none;
+  if (!Holds(attribute, none.size())) return none;
   return IpAddress::FromBytes(v6, ::mnl_attr_get_payload(attribute));
 }
 
 uint16_t PortOf(const nlattr* attribute) {
-  return attribute == nullptr ? uint16_t{0} : ntohs(::mnl_attr_get_u16(attribute));
-}
-
-struct Entry {
-  Flow flow;
-  std::string original;  // CTA_TUPLE_ORIG as received: the name of the entry
-  std::optional<uint32_t> id;
-};
-
-std::optional<Entry> Parse(const nlmsghdr* header, bool v6, uint8_t protocol) {
-  const auto* begin =
-      static_cast<const nlattr*>(::mnl_nlmsg_get_payload_offset(header, sizeof(nfgenmsg)));
-  const size_t bytes = ::mnl_nlmsg_get_payload_len(header) - MNL_ALIGN(sizeof(nfgenmsg));
-  const Attributes top = Split(begin, bytes, CTA_MAX);
-  if (top[CTA_TUPLE_ORIG] == nullptr || top[CTA_TUPLE_REPLY] == nullptr) return std::nullopt;
-  const Attributes original = SplitNested(top[CTA_TUPLE_ORIG], CTA_TUPLE_MAX);
-  const Attributes reply = SplitNested(top[CTA_TUPLE_REPLY], CTA_TUPLE_MAX);
-  const Attributes original_ip = SplitNested(original[CTA_TUPLE_IP], CTA_IP_MAX);
-  const Attributes reply_ip = SplitNested(reply[CTA_TUPLE_IP], CTA_IP_MAX);
-  const Attributes original_l4 = SplitNested(original[CTA_TUPLE_PROTO], CTA_PROTO_MAX);
-  const Attributes reply_l4 = SplitNested(reply[CTA_TUPLE_PROTO], CTA_PROTO_MAX);
-  const nlattr* number = original_l4[CTA_PROTO_NUM];
-  if (number == nullptr || ::mnl_attr_get_u8(number) != protocol) return std::nullopt;
-
-  Entry entry;
-  const size_t source = v6 ? CTA_IP_V6_SRC : CTA_IP_V4_SRC;
-  const size_t destination = v6 ? CTA_IP_V6_DST : CTA_IP_V4_DST;
-  entry.flow.original_source = AddressOf(original_ip[source], v6);
-  entry.flow.original_destination = AddressOf(original_ip[destination], v6);
-  entry.flow.reply_source = AddressOf(reply_ip[source], v6);
-  entry.flow.original_destination_port = PortOf(original_l4[CTA_PROTO_DST_PORT]);
-  entry.flow.reply_source_port = PortOf(reply_l4[CTA_PROTO_SRC_PORT]);
-  const nlattr* tuple = top[CTA_TUPLE_ORIG];
-  entry.original.assign(static_cast<const char*>(::mnl_attr_get_payload(tuple)),
-                        ::mnl_attr_get_payload_len(tuple));
-  if (top[CTA_ID] != nullptr) entry.id = ::mnl_attr_get_u32(top[CTA_ID]);
-  return entry;
+  return Holds(attribute, sizeof(uint16_t)) ? ntohs(::mnl_attr_get_u16(attribute)) : uint16_t{0};
 }
 
 class Message {
@@ -115,7 +84,7 @@ void PutPortFilter(nlmsghdr* header, uint8_t protocol, uint16_t port) {
   ::mnl_attr_nest_end(header, filter);
 }
 
-Result<void> DeleteEntry(NfSocket& socket, bool v6, const Entry& entry) {
+Result<void> DeleteEntry(NfSocket& socket, bool v6, const TrackedFlow& entry) {
   Message message(IPCTNL_MSG_CT_DELETE, NLM_F_ACK, v6);
   ::mnl_attr_put(message.get(), CTA_TUPLE_ORIG | NLA_F_NESTED, entry.original.size(),
                  entry.original.data());
@@ -127,13 +96,44 @@ Result<void> DeleteEntry(NfSocket& socket, bool v6, const Entry& entry) {
 
 }  // namespace
 
+std::optional<TrackedFlow> ParseTrackedFlow(const nlmsghdr* header, bool v6, uint8_t protocol) {
+  if (::mnl_nlmsg_get_payload_len(header) < MNL_ALIGN(sizeof(nfgenmsg))) return std::nullopt;
+  const auto* begin =
+      static_cast<const nlattr*>(::mnl_nlmsg_get_payload_offset(header, sizeof(nfgenmsg)));
+  const size_t bytes = ::mnl_nlmsg_get_payload_len(header) - MNL_ALIGN(sizeof(nfgenmsg));
+  const Attributes top = Split(begin, bytes, CTA_MAX);
+  if (top[CTA_TUPLE_ORIG] == nullptr || top[CTA_TUPLE_REPLY] == nullptr) return std::nullopt;
+  const Attributes original = SplitNested(top[CTA_TUPLE_ORIG], CTA_TUPLE_MAX);
+  const Attributes reply = SplitNested(top[CTA_TUPLE_REPLY], CTA_TUPLE_MAX);
+  const Attributes original_ip = SplitNested(original[CTA_TUPLE_IP], CTA_IP_MAX);
+  const Attributes reply_ip = SplitNested(reply[CTA_TUPLE_IP], CTA_IP_MAX);
+  const Attributes original_l4 = SplitNested(original[CTA_TUPLE_PROTO], CTA_PROTO_MAX);
+  const Attributes reply_l4 = SplitNested(reply[CTA_TUPLE_PROTO], CTA_PROTO_MAX);
+  const nlattr* number = original_l4[CTA_PROTO_NUM];
+  if (!Holds(number, 1) || ::mnl_attr_get_u8(number) != protocol) return std::nullopt;
+
+  TrackedFlow entry;
+  const size_t source = v6 ? CTA_IP_V6_SRC : CTA_IP_V4_SRC;
+  const size_t destination = v6 ? CTA_IP_V6_DST : CTA_IP_V4_DST;
+  entry.flow.original_source = AddressOf(original_ip[source], v6);
+  entry.flow.original_destination = AddressOf(original_ip[destination], v6);
+  entry.flow.reply_source = AddressOf(reply_ip[source], v6);
+  entry.flow.original_destination_port = PortOf(original_l4[CTA_PROTO_DST_PORT]);
+  entry.flow.reply_source_port = PortOf(reply_l4[CTA_PROTO_SRC_PORT]);
+  const nlattr* tuple = top[CTA_TUPLE_ORIG];
+  entry.original.assign(static_cast<const char*>(::mnl_attr_get_payload(tuple)),
+                        ::mnl_attr_get_payload_len(tuple));
+  if (Holds(top[CTA_ID], sizeof(uint32_t))) entry.id = ::mnl_attr_get_u32(top[CTA_ID]);
+  return entry;
+}
+
 Result<size_t> DeleteFlows(NfSocket& socket, bool v6, uint8_t protocol, uint16_t destination_port,
                            const std::function<bool(const Flow&)>& unwanted) {
   Message dump(IPCTNL_MSG_CT_GET, NLM_F_DUMP, v6);
   if (destination_port != 0) PutPortFilter(dump.get(), protocol, destination_port);
-  std::vector<Entry> doomed;
+  std::vector<TrackedFlow> doomed;
   RETURN_IF_ERROR(socket.Dump(dump.bytes(), [&](const nlmsghdr* header) -> Result<void> {
-    auto entry = Parse(header, v6, protocol);
+    auto entry = ParseTrackedFlow(header, v6, protocol);
     if (!entry) return {};
     const uint16_t port = entry->flow.original_destination_port;
     if ((destination_port == 0 || port == destination_port) && unwanted(entry->flow)) {
@@ -141,7 +141,7 @@ Result<size_t> DeleteFlows(NfSocket& socket, bool v6, uint8_t protocol, uint16_t
     }
     return {};
   }));
-  for (const Entry& entry : doomed) RETURN_IF_ERROR(DeleteEntry(socket, v6, entry));
+  for (const TrackedFlow& entry : doomed) RETURN_IF_ERROR(DeleteEntry(socket, v6, entry));
   return doomed.size();
 }
 

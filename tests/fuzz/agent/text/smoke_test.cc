@@ -48,5 +48,15 @@ TEST(FuzzSmokeTest, Http2) {
                      "\0\0\x02\x09\x04\0\0\0\x01hi"s + "\0\0\x04\x03\0\0\0\0\x01\0\0\0\x08"s});
 }
 
+TEST(FuzzSmokeTest, ApiAnswer) {
+  const std::string lease =
+      R"({"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"a","resourceVersion":"7"},)"
+      R"("spec":{"holderIdentity":"n","leaseDurationSeconds":15,"renewTime":"2026-11-22T05:00:00.000000Z"}})";
+  const std::string refusal =
+      R"({"apiVersion":"v1","kind":"Status","reason":"AlreadyExists","message":"no \u00e9","code":409})";
+  Replay(FuzzApiAnswer, {std::string(1, '\0') + lease, std::string(1, '\3') + refusal},
+         "{}[]:,\"0-e.");
+}
+
 }  // namespace
 }  // namespace holdfast::fuzz

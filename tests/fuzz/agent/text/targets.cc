@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fuzz/agent/text/targets.h"
 
+#include <iterator>
 #include <map>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "agent/api/grpc/frame_guard.h"
 #include "agent/cluster/kubeconfig.h"
 #include "agent/kube/label_selector.h"
+#include "agent/lease/lease_requests.h"
 #include "agent/log/log_line.h"
 #include "agent/pod/state/record.h"
 #include "tests/support/fuzz/fuzz.h"
@@ -63,6 +65,16 @@ void FuzzHttp2(std::string_view input) {
   }
   Require(refused == refused_piece, "pieces are judged as the whole", input);
   Require(refused || whole.OpenCalls() == pieces.OpenCalls(), "pieces open the same calls", input);
+}
+
+// The first byte chooses the status. (HTTP/1.1 itself is read by Boost.)
+void FuzzApiAnswer(std::string_view input) {
+  if (input.empty()) return;
+  constexpr int kStatus[] = {200, 201, 404, 409, 500};
+  const agent::ApiAnswer answer{kStatus[static_cast<unsigned char>(input[0]) % std::size(kStatus)],
+                                std::string(input.substr(1))};
+  const auto lease = agent::ReadLease(answer, {agent::ApiMethod::kGet, "/lease", ""});
+  if (lease) Require(answer.status < 300 && !lease->version.empty(), "it is a Lease", input);
 }
 
 }  // namespace holdfast::fuzz

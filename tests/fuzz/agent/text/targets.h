@@ -13,5 +13,6 @@ void FuzzLabelSelector(std::string_view input);  // -l
 void FuzzKubeConfig(std::string_view input);
 void FuzzPodRecord(std::string_view input);  // record.json
 void FuzzHttp2(std::string_view input);      // frames of a client, before gRPC gets them
+void FuzzApiAnswer(std::string_view input);  // an API server's answer about a Lease
 
 }  // namespace holdfast::fuzz

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -50,7 +51,7 @@ class FakeRuntime : public ContainerRuntime {
       if (auto failure = before_start(spec)) return std::unexpected(std::move(*failure));
     }
     const std::lock_guard lock(mutex_);
-    starts.push_back(spec);
+    starts_.push_back(spec);
     ObservedContainer c;
     c.id = spec.id;
     c.pod_uid = spec.pod_uid;
@@ -67,7 +68,7 @@ class FakeRuntime : public ContainerRuntime {
     Pass(Step::kSignal, PodOf(id));
     {
       const std::lock_guard lock(mutex_);
-      signals.push_back(signal);
+      signals_.push_back(signal);
       if (ignore_signals) return {};
     }
     End(id, 128 + signal, signal);
@@ -149,7 +150,7 @@ class FakeRuntime : public ContainerRuntime {
   }
   size_t StartCount() {
     const std::lock_guard lock(mutex_);
-    return starts.size();
+    return starts_.size();
   }
   // Where a call of one pod hangs until Release().
   enum class Step : uint8_t { kNone, kSandbox, kRemoveSandbox, kStart, kSignal, kKill, kRemove };
@@ -201,16 +202,22 @@ class FakeRuntime : public ContainerRuntime {
     const std::lock_guard lock(mutex_);
     return std::chrono::steady_clock::now() - last_call_ > span;
   }
+  std::vector<model::ContainerSpec> starts() {
+    const std::lock_guard lock(mutex_);
+    return starts_;
+  }
+  std::vector<int> signals() {
+    const std::lock_guard lock(mutex_);
+    return signals_;
+  }
   size_t Count() {
     const std::lock_guard lock(mutex_);
     return containers_.size() + sandboxes_.size();
   }
 
-  std::vector<model::ContainerSpec> starts;  // guarded by the same lock; read when quiet
-  std::vector<int> signals;
   // Called by each start, on the worker's thread; what it returns is the outcome. Set while quiet.
   std::function<std::optional<StartFailure>(const model::ContainerSpec&)> before_start;
-  bool ignore_signals = false;
+  std::atomic<bool> ignore_signals = false;  // also while pods run
   std::string sandbox_error;
 
  private:
@@ -239,6 +246,8 @@ class FakeRuntime : public ContainerRuntime {
   std::chrono::steady_clock::time_point last_call_;
   std::mutex hint_mutex_;
   std::function<void(const PodUid&)> hint_;
+  std::vector<model::ContainerSpec> starts_;
+  std::vector<int> signals_;
   std::map<ContainerId, ObservedContainer> containers_;
   std::map<PodUid, ObservedSandbox> sandboxes_;
 };

@@ -182,7 +182,7 @@ TEST_F(PodTableTest, RunsAPodAndTakesItAwayWithoutATrace) {
   EXPECT_TRUE(std::filesystem::exists(instance_.PodFilesDir() + "/u1/etc-hosts"));
   source_.Set({});
   ASSERT_TRUE(PhaseBecomes("gone"));
-  EXPECT_EQ(runtime_.signals, std::vector<int>{SIGTERM});
+  EXPECT_EQ(runtime_.signals(), std::vector<int>{SIGTERM});
   EXPECT_EQ(runtime_.Count(), 0u);
   EXPECT_TRUE(std::filesystem::is_empty(instance_.PodsDir()));
   EXPECT_TRUE(std::filesystem::is_empty(instance_.pod_log_dir));
@@ -230,7 +230,7 @@ TEST_F(PodTableTest, PodsThatRunAreNotAskedAgainAndKeepTheirPlaces) {
   EXPECT_TRUE(PhaseBecomes("Failed", "c"));
   EXPECT_EQ(node_->Phase("a"), "Running");
   EXPECT_EQ(node_->Phase("b"), "Running");
-  EXPECT_TRUE(runtime_.signals.empty());
+  EXPECT_TRUE(runtime_.signals().empty());
 }
 
 TEST_F(PodTableTest, APodThatIsToGoOrHasEndedGivesUpItsPlace) {
@@ -321,7 +321,7 @@ TEST_F(PodTableTest, NothingIsDeletedBeforeTheSourceWasRead) {
   node_.reset();
   Node other(instance_, runtime_, images_, network_, unread, clock_);
   ASSERT_TRUE(Eventually([&] { return other.Phase("web") == "Running"; }));
-  EXPECT_TRUE(runtime_.signals.empty());
+  EXPECT_TRUE(runtime_.signals().empty());
 }
 
 TEST_F(PodTableTest, AnExitIsFollowedByARestart) {
@@ -333,7 +333,7 @@ TEST_F(PodTableTest, AnExitIsFollowedByARestart) {
     const auto pods = node_->view.ListPods();
     return pods[0]->status().containerstatuses(0).restartcount() == 1;
   }));
-  EXPECT_EQ(runtime_.starts[1].attempt, 1u);
+  EXPECT_EQ(runtime_.starts()[1].attempt, 1u);
 }
 
 // However many others there are.
@@ -344,13 +344,13 @@ TEST_F(PodTableTest, AnExitAsksTheRuntimeForItsPodOnly) {
   for (int i = 0; i < 30; ++i) ASSERT_TRUE(PhaseBecomes("Running", StrCat("web", i)));
   ASSERT_TRUE(Eventually([&] { return runtime_.Quiet(std::chrono::milliseconds(200)); }));
   const FakeRuntime::Calls before = runtime_.calls();
-  runtime_.End(runtime_.starts[7].id, 1);
+  runtime_.End(runtime_.starts()[7].id, 1);
   ASSERT_TRUE(Eventually([&] { return runtime_.StartCount() == 31; }));
   ASSERT_TRUE(Eventually([&] { return runtime_.Quiet(std::chrono::milliseconds(200)); }));
   const FakeRuntime::Calls after = runtime_.calls();
   EXPECT_EQ(after.lists, before.lists);
-  EXPECT_EQ(after.observed - before.observed, after.observed_of(runtime_.starts[7].pod_uid) -
-                                                  before.observed_of(runtime_.starts[7].pod_uid))
+  EXPECT_EQ(after.observed - before.observed, after.observed_of(runtime_.starts()[7].pod_uid) -
+                                                  before.observed_of(runtime_.starts()[7].pod_uid))
       << "of other pods nothing was asked";
 }
 
@@ -370,7 +370,7 @@ TEST_F(PodTableTest, ARestartedAgentTouchesNothingAndKeepsCounts) {
   ASSERT_TRUE(PhaseBecomes("Running"));
   EXPECT_EQ(node_->view.ListPods()[0]->status().SerializeAsString(), before);
   EXPECT_EQ(runtime_.StartCount(), 2u);
-  EXPECT_TRUE(runtime_.signals.empty());
+  EXPECT_TRUE(runtime_.signals().empty());
 }
 
 TEST_F(PodTableTest, AllThatRunsIsShownBeforeARestartedTableTurns) {
@@ -427,10 +427,10 @@ TEST_F(PodTableTest, AnEndingGoesOnAfterARestart) {
   ASSERT_TRUE(PhaseBecomes("Running"));
   runtime_.ignore_signals = true;
   source_.Set({});
-  ASSERT_TRUE(Eventually([&] { return !runtime_.signals.empty(); }));
+  ASSERT_TRUE(Eventually([&] { return !runtime_.signals().empty(); }));
   Boot();
   ASSERT_TRUE(PhaseBecomes("Running"));
-  EXPECT_EQ(runtime_.signals.size(), 1u) << "signalled once";
+  EXPECT_EQ(runtime_.signals().size(), 1u) << "signalled once";
   runtime_.EndAll("app", 0);
   EXPECT_TRUE(PhaseBecomes("gone"));
 }
@@ -440,7 +440,7 @@ TEST_F(PodTableTest, ANewUidWaitsUntilTheOldPodOfThatNameIsGone) {
   ASSERT_TRUE(PhaseBecomes("Running"));
   runtime_.ignore_signals = true;
   source_.Set({MakePod("u2")});
-  ASSERT_TRUE(Eventually([&] { return !runtime_.signals.empty(); }));
+  ASSERT_TRUE(Eventually([&] { return !runtime_.signals().empty(); }));
   EXPECT_EQ(runtime_.StartCount(), 1u);
   EXPECT_EQ(node_->view.ListPods()[0]->metadata().uid(), "u1");
   runtime_.EndAll("app", 0);
@@ -667,7 +667,7 @@ TEST_F(PodTableTest, TheImageThatWasDecidedIsTheOneThatStarts) {
   ASSERT_TRUE(PhaseBecomes("Running"));
   const PodPtr pod = node_->view.FindPod("default", "web");
   EXPECT_EQ("/layers/" + pod->status().containerstatuses(0).imageid(),
-            runtime_.starts.back().root_fs.layers.at(0));
+            runtime_.starts().back().root_fs.layers.at(0));
 }
 
 TEST_F(PodTableTest, ANewVersionOfAPodIsTakenOverWhileItRuns) {
@@ -679,7 +679,7 @@ TEST_F(PodTableTest, ANewVersionOfAPodIsTakenOverWhileItRuns) {
   ASSERT_TRUE(
       Eventually([&] { return node_->view.ListPods()[0]->metadata().labels().contains("tier"); }));
   EXPECT_EQ(runtime_.StartCount(), 1u);
-  EXPECT_TRUE(runtime_.signals.empty());
+  EXPECT_TRUE(runtime_.signals().empty());
   // It is remembered.
   Boot();
   EXPECT_TRUE(node_->recovered_pods.at(0)->metadata().labels().contains("tier"));
@@ -693,7 +693,7 @@ TEST_F(PodTableTest, AnotherImageOfTheSamePodRestartsItsContainer) {
   changed.mutable_spec()->mutable_containers(0)->set_image("busybox:2");
   source_.Set({changed});
   ASSERT_TRUE(Eventually([&] { return runtime_.StartCount() == 2; }));
-  EXPECT_EQ(runtime_.starts[1].root_fs.layers.at(0), "/layers/sha256:2");
+  EXPECT_EQ(runtime_.starts()[1].root_fs.layers.at(0), "/layers/sha256:2");
 }
 
 TEST_F(PodTableTest, AnotherPodOfTheSameUidWaitsUntilTheFirstIsGone) {
@@ -703,11 +703,11 @@ TEST_F(PodTableTest, AnotherPodOfTheSameUidWaitsUntilTheFirstIsGone) {
   corev1::Pod other = MakePod("u1");
   other.mutable_spec()->mutable_containers(0)->add_command("/bin/other");
   source_.Set({other});
-  ASSERT_TRUE(Eventually([&] { return !runtime_.signals.empty(); }));
+  ASSERT_TRUE(Eventually([&] { return !runtime_.signals().empty(); }));
   EXPECT_EQ(runtime_.StartCount(), 1u);
   runtime_.EndAll("app", 0);
   ASSERT_TRUE(Eventually([&] { return runtime_.StartCount() == 2; }));
-  EXPECT_EQ(runtime_.starts[1].argv.at(0), "/bin/other");
+  EXPECT_EQ(runtime_.starts()[1].argv.at(0), "/bin/other");
 }
 
 // A record that is damaged, or of a newer agent: nothing of it is guessed.
@@ -729,7 +729,7 @@ TEST_F(PodTableTest, APodWhoseRecordCannotBeReadBeginsAnew) {
   };
   Boot();
   ASSERT_TRUE(Eventually([&] { return runtime_.StartCount() == 3; }));
-  EXPECT_EQ(runtime_.starts[2].name, "init");
+  EXPECT_EQ(runtime_.starts()[2].name, "init");
   EXPECT_FALSE(beside);
   const auto reasons = EventReasons();
   EXPECT_TRUE(std::ranges::find(reasons, "FailedSync") != reasons.end());
@@ -778,7 +778,7 @@ TEST_F(PodTableTest, AWishThatIsTakenBackIsForgotten) {
   node_->table.SetDeletionGrace(PodUid("u1"), std::chrono::seconds(0));
   node_->table.SetDeletionGrace(PodUid("u1"), std::nullopt);
   source_.Set({});
-  ASSERT_TRUE(Eventually([&] { return !runtime_.signals.empty(); }));
+  ASSERT_TRUE(Eventually([&] { return !runtime_.signals().empty(); }));
   EXPECT_EQ(node_->view.ListPods()[0]->metadata().deletiongraceperiodseconds(), 30);
 }
 
@@ -787,7 +787,7 @@ TEST_F(PodTableTest, AnEndingIsShortenedAndNeverMadeLonger) {
   ASSERT_TRUE(PhaseBecomes("Running"));
   runtime_.ignore_signals = true;
   source_.Set({});
-  ASSERT_TRUE(Eventually([&] { return !runtime_.signals.empty(); }));
+  ASSERT_TRUE(Eventually([&] { return !runtime_.signals().empty(); }));
   node_->table.SetDeletionGrace(PodUid("u1"), std::chrono::seconds(3600));
   node_->table.SetDeletionGrace(PodUid("u1"), std::chrono::seconds(0));
   EXPECT_TRUE(PhaseBecomes("gone"));
