@@ -22,6 +22,30 @@ def has_ipvs():
     return IPVS.exists()
 
 
+def trees_of(cgroup):
+    """The directories of a cgroup, in each hierarchy that has it."""
+    root = pathlib.Path("/sys/fs/cgroup")
+    return [base / cgroup.strip("/") for base in [root, *root.glob("*")] if (base / cgroup.strip("/")).is_dir()]
+
+
+def remove_cgroups(find, seconds=10):
+    """Ends what is in the cgroups that `find` names, and removes them."""
+    deadline = time.monotonic() + seconds
+    while (trees := find()) and time.monotonic() < deadline:
+        for tree in trees:
+            for procs in tree.glob("**/cgroup.procs"):
+                for pid in procs.read_text().split():
+                    try:
+                        os.kill(int(pid), signal.SIGKILL)
+                    except ProcessLookupError:
+                        pass
+            for folder in sorted(tree.glob("**/"), key=lambda p: len(p.parts), reverse=True):
+                try:
+                    folder.rmdir()
+                except OSError:
+                    pass  # its processes are just ending
+
+
 class Machine:
     """`bin_dir`: the programs. `top`: a new folder for all roots. `name`: cgroup, node and interface
     names of this machine derive from it. `patience`: factor on the deadlines that only guard against
@@ -57,10 +81,13 @@ class Machine:
 
     # --- processes ---
 
+    def command(self):
+        """That starts the agent."""
+        return [self.bin / "holdfastd", "--config", self.config]
+
     def start_agent(self):
         log = open(self.top / "agent.log", "ab")
-        self.agent = subprocess.Popen([self.bin / "holdfastd", "--config", self.config],
-                                      stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+        self.agent = subprocess.Popen(self.command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                                       env=self.environment, start_new_session=True)
 
     def set_config(self, **fields):
@@ -215,26 +242,11 @@ class Machine:
         self.kill(("agent", "hold", "launch", "log"))
         self.kill(("hold", "launch", "log"))  # what a dying holder had just restarted
         subprocess.run(["umount", "-l", self.run], capture_output=True, check=False)
-        deadline = time.monotonic() + 10
-        while (trees := self.cgroup_trees()) and time.monotonic() < deadline:
-            for tree in trees:
-                for procs in tree.glob("**/cgroup.procs"):
-                    for pid in procs.read_text().split():
-                        try:
-                            os.kill(int(pid), signal.SIGKILL)
-                        except ProcessLookupError:
-                            pass
-                for folder in sorted(tree.glob("**/"), key=lambda p: len(p.parts), reverse=True):
-                    try:
-                        folder.rmdir()
-                    except OSError:
-                        pass  # its processes are just ending
+        remove_cgroups(self.cgroup_trees)
         FILE_MAX.write_text(self.file_max)
 
     def cgroup_trees(self):
-        root = pathlib.Path("/sys/fs/cgroup")
-        return [b / self.cgroup.strip("/") for b in [root, *root.glob("*")]
-                if (b / self.cgroup.strip("/")).is_dir()]
+        return trees_of(self.cgroup)
 
     def container_trees(self):
         """Those of cgroup_trees() in which containers have directories of their own (docs/cgroups.md);

@@ -3,8 +3,8 @@
 // more memory than its limits, and breaks its promise with Require().
 #pragma once
 
-#include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <random>
 #include <string>
 #include <string_view>
@@ -16,7 +16,7 @@ using Target = void (*)(std::string_view input);
 
 inline void Require(bool holds, const char* promise, std::string_view input) {
   if (holds) return;
-  std::fprintf(stderr, "broken: %s\n%.*s\n", promise, static_cast<int>(input.size()), input.data());
+  std::cerr << "broken: " << promise << "\n" << input << std::endl;
   std::abort();
 }
 

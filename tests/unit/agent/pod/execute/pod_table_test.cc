@@ -586,6 +586,11 @@ TEST_F(PodTableTest, PodsWhoseStartsFailTakeTurnsWithAGoodOne) {
     clock_.passed_ms += 1000;
     return StartFailure{StartFailure::Phase::kCreate, NotFound("subPath")};
   };
+  // The bad pods are tried again for as long as there is a node, and each try asks the above.
+  const std::shared_ptr<void> end(nullptr, [&](void*) {
+    held = false;
+    node_.reset();
+  });
   std::vector<corev1::Pod> pods;
   for (int i = 0; i < kBad; ++i) pods.push_back(MakePodOf(20, StrCat("u", i), StrCat("bad-", i)));
   source_.Set(pods);
