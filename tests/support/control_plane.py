@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""etcd and kube-apiserver in this network namespace, and a client of theirs."""
+"""A real control plane: etcd and kube-apiserver, with controllers and scheduler if asked for, and a client of theirs."""
 import http.client
 import json
 import os
@@ -11,16 +11,23 @@ import time
 
 CLIENT_THREADS = 4
 IDLE = 30  # seconds after which a connection is made anew; the server ends those that are idle
+SERVICE_NAMES = "DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:kubernetes.default.svc.cluster.local"
 
 
 class ControlPlane:
-    """`programs`: {"etcd": path, "kube-apiserver": path}. `folder`: a new one, for data, keys and
-    logs. `address`: one of this namespace's, not loopback. Nobody else may use their ports. `flags`:
-    more of the API server's."""
+    """`programs`: {"etcd": path, "kube-apiserver": path, …}. `folder`: a new one, for data, keys and
+    logs. `address`: the server's, not loopback, which we can reach. Nobody else there may use their ports.
+    `flags`: more of the API server's. `inside`: words before each command, to run it elsewhere.
+    `environment`: of the programs, else ours."""
 
-    def __init__(self, programs, folder, address, service_range, flags=()):
+    def __init__(self, programs, folder, address, service_range, flags=(), inside=(),
+                 environment=None):
+        self.programs = programs
         self.folder = pathlib.Path(folder)
         self.address = address
+        self.service_range = service_range
+        self.inside = inside
+        self.environment = environment
         self.processes = []
         self.connections = threading.local()
         self.make_keys()
@@ -28,53 +35,88 @@ class ControlPlane:
         self.tls.load_cert_chain(self.folder / "admin.crt", self.folder / "admin.key")
         etcd, peers = "http://127.0.0.1:2379", "http://127.0.0.1:2380"
         self.spawn("etcd", [
-            programs["etcd"], f"--data-dir={self.folder}/etcd", f"--listen-client-urls={etcd}",
+            f"--data-dir={self.folder}/etcd", f"--listen-client-urls={etcd}",
             f"--advertise-client-urls={etcd}", f"--listen-peer-urls={peers}",
             f"--initial-advertise-peer-urls={peers}", f"--initial-cluster=default={peers}",
             "--unsafe-no-fsync"])
         self.spawn("kube-apiserver", [
-            programs["kube-apiserver"], f"--etcd-servers={etcd}", "--secure-port=6443",
+            f"--etcd-servers={etcd}", "--secure-port=6443",
             f"--advertise-address={address}", f"--service-cluster-ip-range={service_range}",
             f"--tls-cert-file={self.folder}/server.crt",
             f"--tls-private-key-file={self.folder}/server.key",
             f"--client-ca-file={self.folder}/ca.crt", f"--cert-dir={self.folder}",
+            f"--kubelet-client-certificate={self.folder}/kubelet-client.crt",
+            f"--kubelet-client-key={self.folder}/kubelet-client.key",
+            "--kubelet-preferred-address-types=InternalIP,Hostname",
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
             f"--service-account-key-file={self.folder}/sa.pub",
             f"--service-account-signing-key-file={self.folder}/sa.key",
-            "--authorization-mode=RBAC", *flags])
+            "--authorization-mode=Node,RBAC", "--enable-admission-plugins=NodeRestriction",
+            "--enable-bootstrap-token-auth", *flags])
 
-    def spawn(self, name, command):
-        log = open(self.folder / f"{name}.log", "ab")
-        self.processes.append(subprocess.Popen(command, stdout=log, stderr=log,
-                                               stdin=subprocess.DEVNULL))
+    def start_controllers(self, pod_range):
+        """controller-manager and scheduler; the API server answers already."""
+        for name in ("kube-controller-manager", "kube-scheduler"):
+            config = self.kubeconfig(name, f"/CN=system:{name}")
+            flags = [f"--kubeconfig={config}", f"--authentication-kubeconfig={config}",
+                     f"--authorization-kubeconfig={config}", "--leader-elect=false", "--bind-address=127.0.0.1",
+                     f"--cert-dir={self.folder}/{name}"]
+            if name == "kube-controller-manager":
+                flags += [f"--client-ca-file={self.folder}/ca.crt", f"--root-ca-file={self.folder}/ca.crt",
+                          f"--service-account-private-key-file={self.folder}/sa.key",
+                          f"--cluster-signing-cert-file={self.folder}/ca.crt",
+                          f"--cluster-signing-key-file={self.folder}/ca.key",
+                          "--use-service-account-credentials", "--controllers=*,bootstrapsigner,tokencleaner",
+                          "--allocate-node-cidrs", f"--cluster-cidr={pod_range}",
+                          f"--service-cluster-ip-range={self.service_range}"]
+            self.spawn(name, flags)
+
+    def spawn(self, name, flags):
+        """In a session of its own: a control plane may outlive the command that made it."""
+        with open(self.folder / f"{name}.log", "ab") as log:
+            self.processes.append(subprocess.Popen([*self.inside, self.programs[name], *flags], stdout=log, stderr=log,
+                                                   stdin=subprocess.DEVNULL, start_new_session=True,
+                                                   env=self.environment))
+
+    # --- identities ---
+
+    def openssl(self, *words):
+        subprocess.run(["openssl", *words], cwd=self.folder, check=True, capture_output=True)
 
     def make_keys(self):
-        def openssl(*words):
-            subprocess.run(["openssl", *words], cwd=self.folder, check=True, capture_output=True)
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                     "-subj", "/CN=holdfast-test-ca", "-days", "30", "-keyout", "ca.key", "-out", "ca.crt")
+        first = self.service_range.split(",")[0].rsplit(".", 1)[0] + ".1"
+        self.make_identity("server", "/CN=kube-apiserver",
+                           f"IP:{self.address},IP:127.0.0.1,IP:{first},{SERVICE_NAMES}")
+        self.make_identity("admin", "/O=system:masters/CN=kubernetes-admin")
+        self.make_identity("kubelet-client", "/CN=kube-apiserver-kubelet-client")
+        self.openssl("genrsa", "-out", "sa.key", "2048")
+        self.openssl("rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub")
 
-        curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes")
-        openssl("req", "-x509", *curve, "-subj", "/CN=bench-ca", "-days", "30",
-                "-keyout", "ca.key", "-out", "ca.crt")
-        for name, subject, names in (("server", "/CN=kube-apiserver", f"IP:{self.address},IP:127.0.0.1"),
-                                     ("admin", "/O=system:masters/CN=admin", "DNS:admin")):
-            openssl("req", *curve, "-subj", subject, "-keyout", f"{name}.key", "-out", f"{name}.csr")
-            (self.folder / f"{name}.ext").write_text(f"subjectAltName={names}\n")
-            openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key",
-                    "-CAcreateserial", "-days", "30", "-extfile", f"{name}.ext", "-out", f"{name}.crt")
-        openssl("genrsa", "-out", "sa.key", "2048")
-        openssl("rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub")
+    def make_identity(self, name, subject, names=None):
+        """name.crt and name.key of the cluster's authority."""
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject,
+                     "-keyout", f"{name}.key", "-out", f"{name}.csr")
+        (self.folder / f"{name}.ext").write_text(f"subjectAltName={names or 'DNS:' + name}\n")
+        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key",
+                     "-CAcreateserial", "-days", "30", "-extfile", f"{name}.ext", "-out", f"{name}.crt")
 
-    def kubeconfig(self):
-        path = self.folder / "kubeconfig"
+    def kubeconfig(self, name="admin", subject=None):
+        """Its path; made with a certificate for `subject` if there is none of that name yet."""
+        path = self.folder / f"{name}.kubeconfig"
+        if not (self.folder / f"{name}.crt").exists():
+            self.make_identity(name, subject)
         path.write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "bench",
-            "clusters": [{"name": "bench", "cluster": {
+            "apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "clusters": [{"name": "test", "cluster": {
                 "server": f"https://{self.address}:6443",
                 "certificate-authority": str(self.folder / "ca.crt")}}],
-            "users": [{"name": "admin", "user": {
-                "client-certificate": str(self.folder / "admin.crt"),
-                "client-key": str(self.folder / "admin.key")}}],
-            "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "admin"}}]}))
+            "users": [{"name": name, "user": {
+                "client-certificate": str(self.folder / f"{name}.crt"),
+                "client-key": str(self.folder / f"{name}.key")}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": name}}]}))
+        path.chmod(0o600)
         return path
 
     # --- requests; any thread, each has a connection of its own ---

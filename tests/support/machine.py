@@ -50,9 +50,11 @@ class Machine:
     """`bin_dir`: the programs. `top`: a new folder for all roots. `name`: cgroup, node and interface
     names of this machine derive from it. `patience`: factor on the deadlines that only guard against
     hanging, for an emulated machine. `environment`: added to the agent's, whose keeper inherits it.
+    `inside`: words before each command, to run it in other namespaces.
     Not started by the constructor. Threads may share it."""
 
-    def __init__(self, bin_dir, top, name="kill", patience=1, environment=None):
+    def __init__(self, bin_dir, top, name="kill", patience=1, environment=None, inside=()):
+        self.inside = inside
         self.patience = patience
         self.bin = pathlib.Path(bin_dir)
         self.top = pathlib.Path(top)
@@ -81,13 +83,9 @@ class Machine:
 
     # --- processes ---
 
-    def command(self):
-        """That starts the agent."""
-        return [self.bin / "holdfastd", "--config", self.config]
-
     def start_agent(self):
         log = open(self.top / "agent.log", "ab")
-        self.agent = subprocess.Popen(self.command(), stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+        self.agent = subprocess.Popen([*self.inside, self.bin / "holdfastd", "--config", self.config], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                                       env=self.environment, start_new_session=True)
 
     def set_config(self, **fields):
@@ -258,7 +256,7 @@ class Machine:
     # --- questions ---
 
     def ctl(self, *words, check=True, timeout=60):
-        result = subprocess.run([self.bin / "holdctl", "--socket", self.run / "holdfastd.sock", *words],
+        result = subprocess.run([*self.inside, self.bin / "holdctl", "--socket", self.run / "holdfastd.sock", *words],
                                 capture_output=True, text=True, timeout=timeout * self.patience)
         if check and result.returncode != 0:
             raise RuntimeError(f"holdctl {' '.join(map(str, words))}: {result.stderr.strip()}")

@@ -14,8 +14,10 @@ import time
 
 from contenders import (SERVICE_RANGE, SERVICES, SLICES, KubeProxy, Ours, cluster_ip, far_endpoints, processor_milliseconds,
                         pss_megabytes, register_node, service, slice_of, sync_seconds)
-from control_plane import ControlPlane
 from probe import EARLY_CLIENT, ENDPOINTS, NODE, Probe, prepare_network
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from control_plane import ControlPlane  # noqa: E402
 
 CONNECTIONS = 1000
 PATIENCE = 600  # for a start with many Services

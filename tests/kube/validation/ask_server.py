@@ -13,7 +13,7 @@ import time
 import urllib.parse
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "bench" / "kubeproxy"))
+sys.path.insert(0, str(HERE.parents[1] / "support"))
 from control_plane import ControlPlane  # noqa: E402
 
 ADDRESS = "192.0.2.1"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SegmentWorld with an API server in the hub: each node has a second interface, by which it reaches
 // 192.0.2.254 there. The server is the fake one, or etcd and kube-apiserver when the environment
-// names them: HOLDFAST_ETCD, HOLDFAST_KUBE_APISERVER (tests/bench/kubeproxy/peers builds them).
+// names them: HOLDFAST_ETCD, HOLDFAST_KUBE_APISERVER (tests/kube/programs/build builds them).
 #pragma once
 
 #include "agent/cluster/api_client.h"

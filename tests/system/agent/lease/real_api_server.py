@@ -5,7 +5,7 @@ import pathlib
 import sys
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench" / "kubeproxy"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "support"))
 from control_plane import ControlPlane  # noqa: E402
 
 

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""cluster_test.py BIN_DIR PROGRAMS [FILTER]: the cluster that tests/kube/cluster makes is a real one, and goes without a trace.
+tests/kube/run starts it, in network, mount and pid namespaces of its own."""
+import json
+import pathlib
+import socket
+import struct
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
+from kube_cluster import DNS, SERVER, Cluster  # noqa: E402
+from suite import check, equal, run_tests  # noqa: E402
+
+
+def until(what, ready, seconds=90):
+    deadline = time.monotonic() + seconds
+    last = None
+    while True:
+        try:
+            if ready():
+                return
+        except (RuntimeError, OSError, KeyError) as error:  # not there yet
+            last = error
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {seconds} s ({last})")
+        time.sleep(0.1)
+
+
+def get(cluster, *words):
+    return json.loads(cluster.kubectl("get", *words, "-o", "json"))
+
+
+def condition(cluster, node, kind):
+    found = [c for c in get(cluster, "node", node)["status"].get("conditions", []) if c["type"] == kind]
+    return found[0]["status"] if found else None
+
+
+def address_of(name):
+    """The first IPv4 address that the cluster's DNS has for a name; None without one."""
+    query = struct.pack(">6H", 7, 0x100, 1, 0, 0, 0)
+    query += b"".join(bytes([len(label)]) + label.encode() for label in name.split(".")) + b"\0" + struct.pack(">2H", 1, 1)
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as client:
+        client.settimeout(1)
+        client.sendto(query, (SERVER, 53))
+        answer = client.recv(512)
+    if struct.unpack(">6H", answer[:12])[3] == 0:
+        return None
+    return socket.inet_ntoa(answer[-4:])
+
+
+def test_the_servers_of_the_control_plane_are_ready(cluster):
+    equal(cluster.kubectl("get", "--raw", "/readyz"), "ok", "readyz")
+    version = json.loads(cluster.kubectl("version", "-o", "json"))
+    equal((version["serverVersion"]["gitVersion"], version["clientVersion"]["gitVersion"]), ("v1.36.3", "v1.36.3"),
+          "versions")
+    until("a namespace gets its account", lambda: any(
+        a["metadata"]["name"] == "default" for a in get(cluster, "serviceaccounts", "-n", "default")["items"]))
+    until("and the authority's certificate", lambda: any(
+        m["metadata"]["name"] == "kube-root-ca.crt" for m in get(cluster, "configmaps", "-n", "default")["items"]))
+
+
+def test_a_real_kubelet_joins_and_the_scheduler_gives_it_a_pod(cluster):
+    until("the hollow node is ready", lambda: condition(cluster, "h1", "Ready") == "True")
+    until("it has a range for pods", lambda: get(cluster, "node", "h1")["spec"].get("podCIDR", "").endswith("/24"))
+    cluster.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=2")
+    until("two pods run", lambda: [
+        p["status"]["phase"] for p in get(cluster, "pods", "-l", "app=web")["items"]] == ["Running"] * 2)
+    cluster.kubectl("delete", "deployment", "web")
+    until("they are gone", lambda: not get(cluster, "pods", "-l", "app=web")["items"])
+
+
+def test_a_node_may_do_what_our_bindings_say_and_no_more(cluster):
+    as_node = ("--as=system:node:h1", "--as-group=system:nodes", "--as-group=system:authenticated")
+    for verb, what, expected in (("list", "endpointslices.discovery.k8s.io", "yes"), ("watch", "services", "yes"),
+                                 ("list", "nodes", "yes"), ("list", "secrets", "no"), ("create", "deployments.apps", "no")):
+        said = cluster.kubectl("auth", "can-i", verb, what, "-A", *as_node, check=False).strip()
+        equal(said.split()[0], expected, f"a node may {verb} {what}: {said}")
+
+
+def test_names_of_services_are_resolved(cluster):
+    until("kubernetes has its address", lambda: address_of("kubernetes.default.svc.cluster.local") == "10.96.0.1")
+    equal(address_of("kube-dns.kube-system.svc.cluster.local"), DNS, "the DNS service")
+    equal(address_of("nobody.default.svc.cluster.local"), None, "a name that nobody has")
+
+
+def test_each_node_of_ours_has_an_agent_that_answers(cluster):
+    for name, node in cluster.nodes.items():
+        equal(json.loads(node.ctl("get", "node", name, "-o", "json").stdout)["metadata"]["name"], name, "node")
+
+
+def test_nothing_is_left_after_the_end(cluster):
+    """The last one."""
+    trees = [tree for node in cluster.nodes.values() for tree in node.cgroup_trees()]
+    check(trees, "agents without cgroups")
+    check(list(cluster.processes()), "no processes")
+    cluster.down()
+    equal(list(cluster.processes()), [], "processes")
+    equal([tree for tree in trees if tree.exists()], [], "cgroups")
+    equal([p.name for p in pathlib.Path("/sys/class/net").iterdir() if p.name.startswith("hfk")], [], "links")
+    equal(list(pathlib.Path("/run/netns").glob("hfk-*")), [], "namespaces")
+    check(not cluster.folder.exists(), "the folder")
+
+
+def main():
+    wanted = sys.argv[3] if len(sys.argv) > 3 else ""
+    programs = dict(line.split("=", 1) for line in pathlib.Path(sys.argv[2]).read_text().splitlines())
+    tests = [(name, test) for name, test in globals().items() if name.startswith("test_") and wanted in name]
+    cluster = Cluster(pathlib.Path(tempfile.mkdtemp(prefix="holdfast-kube-")) / "cluster", sys.argv[1])
+    try:
+        began = time.monotonic()
+        cluster.up(programs, nodes=2, hollow=1)
+        print(f"  up after {time.monotonic() - began:.1f} s", flush=True)
+        failed = run_tests(cluster, tests)
+    finally:
+        cluster.down()
+        cluster.folder.parent.rmdir()
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

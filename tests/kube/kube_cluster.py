@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A cluster of a real control plane and nodes on one machine (tests/kube/cluster), made and taken away.
+
+Its programs have its folder in their environment: that is how a later command finds them again."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import time
+
+from control_plane import ControlPlane
+from machine import FILE_MAX, Machine, remove_cgroups, trees_of
+
+BRIDGE, BRIDGE_ADDRESS = "hfk0", "10.200.0.254"
+SERVER = "10.200.0.1"
+SERVICE_RANGE, DNS = "10.96.0.0/16", "10.96.0.10"
+POD_RANGE = "10.244.0.0/16"
+PATIENCE = 90
+MARK = "HOLDFAST_CLUSTER"
+
+RBAC = "rbac.authorization.k8s.io"
+# What kubeadm binds, and the second right of a node that is its own proxy.
+BINDINGS = {
+    "holdfast:node-proxier": ("system:node-proxier", "Group", "system:nodes"),
+    "holdfast:bootstrap": ("system:node-bootstrapper", "Group", "system:bootstrappers"),
+    "holdfast:approve-new": ("system:certificates.k8s.io:certificatesigningrequests:nodeclient", "Group",
+                             "system:bootstrappers"),
+    "holdfast:approve-renewed": ("system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", "Group",
+                                 "system:nodes"),
+    "holdfast:server-to-node": ("system:kubelet-api-admin", "User", "kube-apiserver-kubelet-client"),
+    "holdfast:dns": ("holdfast:dns", "User", "system:coredns"),
+}
+DNS_RIGHTS = [{"apiGroups": [""], "resources": ["services", "pods", "namespaces"], "verbs": ["list", "watch"]},
+              {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]}]
+DNS_PORTS = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "dns-tcp", "port": 53, "protocol": "TCP"}]
+
+
+def run(*words):
+    subprocess.run(words, check=True)
+
+
+class Node(Machine):
+    """An agent of ours in namespaces of its own."""
+
+    def __init__(self, bin_dir, top, name, environment, inside):
+        super().__init__(bin_dir, top, name, environment=environment, inside=inside)
+        self.node = name
+        self.set_config(nodeName=name)
+
+
+class Cluster:
+    """`folder`: holds everything of it. Verbs may come from different processes."""
+
+    def __init__(self, folder, bin_dir):
+        self.folder = pathlib.Path(folder)
+        self.bin = bin_dir
+        self.record = self.folder / "cluster.json"
+        self.admin = self.folder / "plane/admin.kubeconfig"
+        self.environment = {**os.environ, MARK: str(self.folder)}
+        self.plane = None
+        self.nodes = {}
+
+    def is_up(self):
+        return self.record.exists()
+
+    def kubectl_program(self):
+        return json.loads(self.record.read_text())["kubectl"]
+
+    def up(self, programs, nodes, hollow=0):
+        if self.folder.exists():
+            raise RuntimeError(f"{self.folder} is there already: cluster down")
+        self.folder.mkdir(mode=0o700)
+        self.record.write_text(json.dumps({"kubectl": programs["kubectl"], "file_max": FILE_MAX.read_text()}))
+        try:
+            run("ip", "link", "add", BRIDGE, "type", "bridge")
+            run("ip", "address", "add", f"{BRIDGE_ADDRESS}/24", "dev", BRIDGE)
+            run("ip", "link", "set", BRIDGE, "up")
+            self.start_control_plane(programs)
+            for n in range(1, nodes + 1):
+                self.start_node(f"n{n}", f"10.200.0.{10 + n}")
+            for n in range(1, hollow + 1):
+                self.start_hollow_node(programs, f"h{n}", f"10.200.0.{100 + n}")
+        except BaseException:
+            self.down()
+            raise
+
+    # --- network ---
+
+    def join(self, name, address):
+        """A network namespace on the bridge; the words that run a command there."""
+        run("ip", "netns", "add", f"hfk-{name}")
+        run("ip", "link", "add", f"hfk-{name}", "type", "veth", "peer", "name", "eth0", "netns", f"hfk-{name}")
+        run("ip", "link", "set", f"hfk-{name}", "master", BRIDGE, "up")
+        # Not `ip netns exec`: that hides the cgroup tree.
+        inside = ["nsenter", f"--net=/run/netns/hfk-{name}"]
+        run(*inside, "sh", "-ec", f"ip link set lo up; ip address add {address}/24 dev eth0; ip link set eth0 up; "
+                                  f"ip route add default via {BRIDGE_ADDRESS}; echo 1 > /proc/sys/net/ipv4/ip_forward")
+        return inside
+
+    # --- parts ---
+
+    def start_control_plane(self, programs):
+        folder = self.folder / "plane"
+        folder.mkdir()
+        inside = self.join("cp", SERVER)
+        self.plane = ControlPlane(programs, folder, SERVER, SERVICE_RANGE,
+                                  [f"--bind-address={SERVER}", "--allow-privileged", "--enable-aggregator-routing"],
+                                  inside, self.environment)
+        self.plane.kubeconfig()
+        self.plane.wait_until_ready(PATIENCE)
+        self.grant()
+        self.plane.start_controllers(POD_RANGE)
+        self.start_dns()
+
+    def grant(self):
+        self.apply(f"/apis/{RBAC}/v1/clusterroles", {"metadata": {"name": "holdfast:dns"}, "rules": DNS_RIGHTS})
+        for name, (role, kind, subject) in BINDINGS.items():
+            self.apply(f"/apis/{RBAC}/v1/clusterrolebindings", {
+                "metadata": {"name": name}, "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
+                "subjects": [{"apiGroup": RBAC, "kind": kind, "name": subject}]})
+
+    def apply(self, path, body):
+        self.plane.request("POST", path, body)
+
+    def start_dns(self):
+        """A process beside the server, behind a Service without a selector."""
+        folder = self.plane.folder
+        config = self.plane.kubeconfig("coredns", "/CN=system:coredns")
+        corefile = folder / "Corefile"
+        corefile.write_text(f".:53 {{\n  bind {SERVER}\n  errors\n  kubernetes cluster.local in-addr.arpa ip6.arpa {{\n"
+                            f"    kubeconfig {config}\n    pods insecure\n    ttl 5\n  }}\n  cache 5\n}}\n")
+        self.apply("/api/v1/namespaces/kube-system/services", {
+            "metadata": {"name": "kube-dns", "labels": {"k8s-app": "kube-dns"}},
+            "spec": {"clusterIP": DNS, "ports": DNS_PORTS}})
+        self.apply("/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices", {
+            "metadata": {"name": "kube-dns-host", "labels": {"kubernetes.io/service-name": "kube-dns"}},
+            "addressType": "IPv4", "ports": DNS_PORTS,
+            "endpoints": [{"addresses": [SERVER], "conditions": {"ready": True}}]})
+        self.plane.spawn("coredns", ["-conf", corefile])
+
+    def credentials(self, name):
+        return self.plane.kubeconfig(f"node-{name}", f"/O=system:nodes/CN=system:node:{name}")
+
+    def start_node(self, name, address):
+        inside = self.join(name, address)
+        # It has the node's mount namespace: that outlives the agent, whose successor finds the same.
+        anchor = subprocess.Popen([*inside, "unshare", "--mount", "--propagation", "private", "sh", "-c",
+                                   "echo; exec sleep infinity"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+                                  env=self.environment, start_new_session=True)
+        anchor.stdout.readline()
+        node = Node(self.bin, self.folder / name, name, self.environment,
+                    ["nsenter", f"--target={anchor.pid}", "--mount", "--net"])
+        self.nodes[name] = node
+        node.start_agent()
+        node.wait(f"the agent of {name} answers", lambda: node.ctl("version").returncode == 0)
+
+    def start_hollow_node(self, programs, name, address):
+        folder = self.folder / name
+        folder.mkdir()
+        with open(folder / "kubelet.log", "ab") as log:
+            subprocess.Popen([*self.join(name, address), programs["kubemark"], "--morph=kubelet", f"--name={name}",
+                              f"--kubeconfig={self.credentials(name)}", "--use-host-image-service=false",
+                              "--kubelet-read-only-port=0"], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                             start_new_session=True, env={**self.environment, "TMPDIR": str(folder)})
+
+    def kubectl(self, *words, check=True, text=None, timeout=60):
+        done = subprocess.run([self.kubectl_program(), "--kubeconfig", self.admin, *words], input=text,
+                              capture_output=True, text=True, timeout=timeout, check=False)
+        if check and done.returncode != 0:
+            raise RuntimeError(f"kubectl {' '.join(map(str, words))}: {done.stderr.strip()}")
+        return done.stdout
+
+    # --- the end of it ---
+
+    def down(self):
+        if not self.folder.exists():
+            return
+        while pids := list(self.processes()):
+            for pid in pids:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.05)
+        configs = [json.loads(path.read_text()) for path in self.folder.glob("*/config.yaml")]
+        remove_cgroups(lambda: [tree for c in configs for tree in trees_of(c["cgroupParent"])])
+        for namespace in pathlib.Path("/run/netns").glob("hfk-*"):
+            run("ip", "netns", "delete", namespace.name)
+        subprocess.run(["ip", "link", "delete", BRIDGE], check=False, capture_output=True)
+        if self.record.exists():
+            FILE_MAX.write_text(json.loads(self.record.read_text())["file_max"])
+        shutil.rmtree(self.folder)
+
+    def processes(self):
+        """Those of the cluster that live, but for what runs in pods."""
+        mark = f"{MARK}={self.folder}".encode()
+        for entry in pathlib.Path("/proc").iterdir():
+            if not entry.name.isdigit():
+                continue
+            try:
+                dead = (entry / "stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+                if not dead and mark in (entry / "environ").read_bytes().split(b"\0"):
+                    yield int(entry.name)
+            except OSError:
+                continue
