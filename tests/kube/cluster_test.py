@@ -13,6 +13,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 from kube_cluster import DNS, SERVER, Cluster  # noqa: E402
+from machine import Machine  # noqa: E402
 from suite import check, equal, run_tests  # noqa: E402
 
 
@@ -96,9 +97,11 @@ def test_nothing_is_left_after_the_end(cluster):
     """The last one."""
     trees = [tree for node in cluster.nodes.values() for tree in node.cgroup_trees()]
     check(trees, "agents without cgroups")
-    check(list(cluster.processes()), "no processes")
+    keepers = [pid for node in cluster.nodes.values() for pids in node.keepers().values() for pid in pids]
+    equal(len(keepers), 3 * len(cluster.nodes), "keepers")
     cluster.down()
     equal(list(cluster.processes()), [], "processes")
+    equal([pid for pid in keepers if Machine.is_alive(pid)], [], "keepers")
     equal([tree for tree in trees if tree.exists()], [], "cgroups")
     equal([p.name for p in pathlib.Path("/sys/class/net").iterdir() if p.name.startswith("hfk")], [], "links")
     equal(list(pathlib.Path("/run/netns").glob("hfk-*")), [], "namespaces")

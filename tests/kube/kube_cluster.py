@@ -188,20 +188,24 @@ class Cluster:
         remove_cgroups(lambda: [tree for c in configs for tree in trees_of(c["cgroupParent"])])
         for namespace in pathlib.Path("/run/netns").glob("hfk-*"):
             run("ip", "netns", "delete", namespace.name)
-        subprocess.run(["ip", "link", "delete", BRIDGE], check=False, capture_output=True)
+        for link in pathlib.Path("/sys/class/net").glob("hfk*"):  # a namespace ends a little later than its name
+            subprocess.run(["ip", "link", "delete", link.name], check=False, capture_output=True)
         if self.record.exists():
             FILE_MAX.write_text(json.loads(self.record.read_text())["file_max"])
         shutil.rmtree(self.folder)
 
     def processes(self):
-        """Those of the cluster that live, but for what runs in pods."""
-        mark = f"{MARK}={self.folder}".encode()
+        """Those of the cluster that live, but for what runs in pods. Keepers have no environment; their words
+        name their folder."""
+        mark, keepers = f"{MARK}={self.folder}".encode(), f"--run-dir={self.folder}/".encode()
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():
                 continue
             try:
                 dead = (entry / "stat").read_text().rpartition(")")[2].split()[0] in "ZX"
-                if not dead and mark in (entry / "environ").read_bytes().split(b"\0"):
+                ours = mark in (entry / "environ").read_bytes().split(b"\0") or any(
+                    word.startswith(keepers) for word in (entry / "cmdline").read_bytes().split(b"\0"))
+                if ours and not dead:
                     yield int(entry.name)
             except OSError:
                 continue
