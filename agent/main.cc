@@ -379,7 +379,7 @@ Result<AgentConfig> ReadConfigAgain(int argc, char** argv) {
 
 // One large manifest or image document would else be kept for ever: the C library raises both limits
 // to twice the largest block that was ever freed, and malloc_trim() leaves the ends of the threads'
-// heaps.
+// heaps. mallopt() refuses values out of range only, which these are not.
 void ReturnFreedMemory() {
   (void)::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
   (void)::mallopt(M_TRIM_THRESHOLD, kLargeBlock);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The types whose JSON form is not that of their fields: Quantity, IntOrString, times, raw values, lists
-// that are values of a map.
+// The types whose JSON form is not that of their fields: Quantity, IntOrString, times, raw values,
+// lists that are values of a map.
 // Internal to the codec. Pure; thread-safe.
 #pragma once
 

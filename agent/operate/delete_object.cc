@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/operate/delete_object.h"
 
+#include "agent/pod/decide/spec_containers.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -18,19 +19,12 @@ Result<void> CheckGrace(const DeletionSteps& steps, const Deletion& deletion) {
   return {};
 }
 
-// What a delete without a grace period asks for.
-std::chrono::seconds OwnGrace(const corev1::Pod& pod) {
-  const auto& spec = pod.spec();
-  return std::chrono::seconds(
-      spec.has_terminationgraceperiodseconds() ? spec.terminationgraceperiodseconds() : 30);
-}
-
 // A pod whose manifest is gone already and that is ending: its grace period becomes shorter, never
 // longer (feature-map 1.8.5).
 EditedObject Shorten(const DeletionSteps& steps, const corev1::Pod& pod,
                      std::optional<std::chrono::seconds> grace) {
   const auto& meta = pod.metadata();
-  if (steps.set_grace) steps.set_grace(PodUid(meta.uid()), grace.value_or(OwnGrace(pod)));
+  if (steps.set_grace) steps.set_grace(PodUid(meta.uid()), grace.value_or(GracePeriod(pod)));
   return EditedObject{"Pod", meta.namespace_(), meta.name(), "", EditOutcome::kDeleted};
 }
 

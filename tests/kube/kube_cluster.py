@@ -65,9 +65,6 @@ class Cluster:
     def is_up(self):
         return self.record.exists()
 
-    def kubectl_program(self):
-        return json.loads(self.record.read_text())["kubectl"]
-
     def up(self, programs, nodes, hollow=0):
         if self.folder.exists():
             raise RuntimeError(f"{self.folder} is there already: cluster down")
@@ -115,14 +112,12 @@ class Cluster:
         self.start_dns()
 
     def grant(self):
-        self.apply(f"/apis/{RBAC}/v1/clusterroles", {"metadata": {"name": "holdfast:dns"}, "rules": DNS_RIGHTS})
-        for name, (role, kind, subject) in BINDINGS.items():
-            self.apply(f"/apis/{RBAC}/v1/clusterrolebindings", {
+        self.plane.create_all([
+            (f"/apis/{RBAC}/v1/clusterroles", {"metadata": {"name": "holdfast:dns"}, "rules": DNS_RIGHTS}),
+            *((f"/apis/{RBAC}/v1/clusterrolebindings", {
                 "metadata": {"name": name}, "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
                 "subjects": [{"apiGroup": RBAC, "kind": kind, "name": subject}]})
-
-    def apply(self, path, body):
-        self.plane.request("POST", path, body)
+              for name, (role, kind, subject) in BINDINGS.items())])
 
     def start_dns(self):
         """A process beside the server, behind a Service without a selector."""
@@ -131,13 +126,14 @@ class Cluster:
         corefile = folder / "Corefile"
         corefile.write_text(f".:53 {{\n  bind {SERVER}\n  errors\n  kubernetes cluster.local in-addr.arpa ip6.arpa {{\n"
                             f"    kubeconfig {config}\n    pods insecure\n    ttl 5\n  }}\n  cache 5\n}}\n")
-        self.apply("/api/v1/namespaces/kube-system/services", {
-            "metadata": {"name": "kube-dns", "labels": {"k8s-app": "kube-dns"}},
-            "spec": {"clusterIP": DNS, "ports": DNS_PORTS}})
-        self.apply("/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices", {
-            "metadata": {"name": "kube-dns-host", "labels": {"kubernetes.io/service-name": "kube-dns"}},
-            "addressType": "IPv4", "ports": DNS_PORTS,
-            "endpoints": [{"addresses": [SERVER], "conditions": {"ready": True}}]})
+        self.plane.create_all([
+            ("/api/v1/namespaces/kube-system/services", {
+                "metadata": {"name": "kube-dns", "labels": {"k8s-app": "kube-dns"}},
+                "spec": {"clusterIP": DNS, "ports": DNS_PORTS}}),
+            ("/apis/discovery.k8s.io/v1/namespaces/kube-system/endpointslices", {
+                "metadata": {"name": "kube-dns-host", "labels": {"kubernetes.io/service-name": "kube-dns"}},
+                "addressType": "IPv4", "ports": DNS_PORTS,
+                "endpoints": [{"addresses": [SERVER], "conditions": {"ready": True}}]})])
         self.plane.spawn("coredns", ["-conf", corefile])
 
     def credentials(self, name):
@@ -147,8 +143,8 @@ class Cluster:
         inside = self.join(name, address)
         # It has the node's mount namespace: that outlives the agent, whose successor finds the same.
         anchor = subprocess.Popen([*inside, "unshare", "--mount", "--propagation", "private", "sh", "-c",
-                                   "echo; exec sleep infinity"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
-                                  env=self.environment, start_new_session=True)
+                                   "echo; exec sleep infinity"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                  stderr=subprocess.DEVNULL, env=self.environment, start_new_session=True)
         anchor.stdout.readline()
         node = Node(self.bin, self.folder / name, name, self.environment,
                     ["nsenter", f"--target={anchor.pid}", "--mount", "--net"])
@@ -165,9 +161,10 @@ class Cluster:
                               "--kubelet-read-only-port=0"], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                              start_new_session=True, env={**self.environment, "TMPDIR": str(folder)})
 
-    def kubectl(self, *words, check=True, text=None, timeout=60):
-        done = subprocess.run([self.kubectl_program(), "--kubeconfig", self.admin, *words], input=text,
-                              capture_output=True, text=True, timeout=timeout, check=False)
+    def kubectl(self, *words, check=True):
+        program = json.loads(self.record.read_text())["kubectl"]
+        done = subprocess.run([program, "--kubeconfig", self.admin, *words], capture_output=True, text=True, timeout=60,
+                              check=False)
         if check and done.returncode != 0:
             raise RuntimeError(f"kubectl {' '.join(map(str, words))}: {done.stderr.strip()}")
         return done.stdout
@@ -202,10 +199,9 @@ class Cluster:
             if not entry.name.isdigit():
                 continue
             try:
-                dead = (entry / "stat").read_text().rpartition(")")[2].split()[0] in "ZX"
                 ours = mark in (entry / "environ").read_bytes().split(b"\0") or any(
                     word.startswith(keepers) for word in (entry / "cmdline").read_bytes().split(b"\0"))
-                if ours and not dead:
-                    yield int(entry.name)
             except OSError:
                 continue
+            if ours and Machine.is_alive(entry.name):
+                yield int(entry.name)

@@ -85,7 +85,8 @@ class Machine:
 
     def start_agent(self):
         log = open(self.top / "agent.log", "ab")
-        self.agent = subprocess.Popen([*self.inside, self.bin / "holdfastd", "--config", self.config], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+        self.agent = subprocess.Popen([*self.inside, self.bin / "holdfastd", "--config", self.config],
+                                      stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                                       env=self.environment, start_new_session=True)
 
     def set_config(self, **fields):

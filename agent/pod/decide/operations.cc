@@ -150,7 +150,7 @@ const Pause* PauseOf(const Planning& p, const Action& action) {
 // attempt.
 void TellImage(Planning& p, const Action& start) {
   ContainerMemory& mine = p.memory.containers[start.container];
-  if (std::exchange(mine.announced_image, start.attempt + 1) == start.attempt + 1) return;
+  if (std::exchange(mine.announced_image, start.attempt) == start.attempt) return;
   p.Event(false, "Pulled",
           StrCat("Container image \"", mine.launch->reference,
                  "\" already present on machine and can be accessed by the pod"),

@@ -198,8 +198,8 @@ struct ContainerMemory {
   BackOff image_back_off;
   std::optional<Failure> failure;
   std::optional<Stop> stop;  // of `current`
-  // Attempt + 1 for which the Pulled event was made; not persisted, as events are not either.
-  uint32_t announced_image = 0;
+  // The attempt for which the Pulled event was made; not persisted, as events are not either.
+  std::optional<uint32_t> announced_image;
   bool operator==(const ContainerMemory&) const = default;
 };
 

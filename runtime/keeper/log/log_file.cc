@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <map>
 
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
@@ -25,8 +26,7 @@ constexpr mode_t kFileMode = 0640;
 constexpr mode_t kDirMode = 0755;
 
 bool IsDigits(std::string_view text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && std::all_of(text.begin(), text.end(), IsDigit);
 }
 
 // What follows "<base>.": a stamp, or a stamp and ".NNNNNN".
@@ -188,7 +188,7 @@ void LogFile::Prune() {
 }
 
 // The compressing child may have made the .gz since we looked: what it starts from goes first, what
-// it makes last.
+// it makes last. What cannot be removed now is listed again at the next rotation.
 void LogFile::Remove(const RotatedFile& file) {
   for (const std::string_view suffix : {std::string_view(), std::string_view(".tmp"), kGz}) {
     (void)sys::RemoveFileAt(dir_.get(), StrCat(file.stem, suffix));

@@ -770,6 +770,7 @@ class DyingAgent {
 TEST_F(HoldctlTest, WaitsForAnAgentThatIsBeingRestarted) {
   server_.reset();
   std::thread agent([this] {
+    // How long the restart takes; holdctl begins before its end, and waits for longer.
     std::this_thread::sleep_for(std::chrono::milliseconds(500));
     StartServer();
   });
