@@ -276,13 +276,18 @@ class Traffic:
         """Waits as Node.wait() does, with traffic in between."""
         node.wait(what, lambda: self.goes_on() and ready(), 60)
 
+    def until_only(self, node, mode):
+        """Until the kernel has rules of `mode` alone and the record says so too: an agent that is killed between
+        the two leaves a record that names both, and the next change to the other mode is not recorded again."""
+        self.until(node, f"only {mode} has rules and is recorded",
+                   lambda: node.modes() == {mode} == node.recorded_modes())
+
 
 def test_the_mode_changes_under_a_connection(node):
     traffic = Traffic(node)
     for mode in ("iptables", "nftables"):
         node.set_mode(mode)
-        traffic.until(node, f"only {mode} has rules", lambda m=mode: node.modes() == {m})
-        traffic.until(node, "the record says so", lambda m=mode: node.recorded_modes() == {m})
+        traffic.until_only(node, mode)
     print(f"  {traffic.asked} new connections meanwhile, one kept", flush=True)
 
 
@@ -294,8 +299,7 @@ def test_ipvs_mode_comes_and_goes(node):
     node.service("web", "10.96.0.10", type="NodePort",
                  ports=[{"port": 80, "protocol": "TCP", "nodePort": 30080}])
     node.set_mode("ipvs")
-    traffic.until(node, "only ipvs has rules", lambda: node.modes() == {"ipvs"})
-    traffic.until(node, "the record says so", lambda: node.recorded_modes() == {"ipvs"})
+    traffic.until_only(node, "ipvs")
     equal(ask("10.60.0.2", 30080), "a", "the node port")
     node.endpoints("web", [B])
     until(node, "new connections follow the endpoints", lambda: ask("10.96.0.10") == "b")
@@ -306,7 +310,8 @@ def test_ipvs_mode_comes_and_goes(node):
     equal((ask("10.96.0.10"), node.modes()), ("b", {"ipvs"}), "answer and modes")
     for mode in ("iptables", "ipvs", "nftables"):
         node.set_mode(mode)
-        until(node, f"only {mode} has rules", lambda m=mode: node.modes() == {m})
+        until(node, f"only {mode} has rules and is recorded",
+              lambda m=mode: node.modes() == {m} == node.recorded_modes())
         until(node, "it answers", lambda: ask("10.96.0.10") == "b")
 
 
@@ -325,11 +330,12 @@ def test_the_next_start_is_in_another_mode(node):
         node.set_config(proxyMode=mode)
         node.kill(("agent",))
         traffic.goes_on()
-        traffic.until(node, f"only {mode} has rules", lambda m=mode: node.modes() == {m})
+        traffic.until_only(node, mode)
 
 
 def test_killed_anywhere_in_a_change_of_mode_the_next_start_goes_on(node):
     traffic = Traffic(node)
+    traffic.until_only(node, "nftables")
     pauses = node.top / "root/pauses"
     pauses.mkdir()
     points = ["proxy.mode.recorded", "proxy.mode.applied", "proxy.mode.removed"]
@@ -339,9 +345,7 @@ def test_killed_anywhere_in_a_change_of_mode_the_next_start_goes_on(node):
         for mode in ("iptables", "nftables"):
             arrived = kill_at(node, pauses, point, mode)
             traffic.goes_on()
-            # The record too: what it names already is not written again, and nobody is killed there.
-            traffic.until(node, f"{point}: only {mode} has rules and is recorded",
-                          lambda m=mode: node.modes() == {m} == node.recorded_modes())
+            traffic.until_only(node, mode)
             print(f"  {point} on the way to {mode}: {'killed there' if arrived else 'not passed'}",
                   flush=True)
             # Chains are written where there is a Service, in IPv4, and removed in both families.
