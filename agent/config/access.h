@@ -51,6 +51,8 @@ Access Amounts(Place<NodeAmounts> place);
 Access Reserve(Place<model::DiskReserve> place);
 // The labels of the node, "key=value": syntax, and no name that is Kubernetes' own.
 Access NodeLabels();
+// "key=value:Effect", with or without the value, as kubectl taint takes them; no key and effect twice.
+Access NodeTaints();
 // Patterns of sysctls that have a value per network or ipc namespace.
 Access UnsafeSysctls();
 Access Enforced();  // a kubelet's list of what is enforced

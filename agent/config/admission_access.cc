@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings that decide which pods the node takes: its labels, and sysctls that are not safe.
+// Settings that decide which pods the node takes: its labels and taints, and sysctls that are not safe.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -62,6 +62,30 @@ Result<std::pair<std::string, std::string>> ParseLabel(const std::string& text) 
   return label;
 }
 
+constexpr std::string_view kEffects[] = {"NoSchedule", "PreferNoSchedule", "NoExecute"};
+
+Result<NodeTaint> ParseTaint(const std::string& text) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) {
+    return InvalidArgument(StrCat("\"", text, "\" is not of the form dedicated=gpu:NoSchedule"));
+  }
+  const std::string name = text.substr(0, colon);
+  const size_t split = name.find('=');
+  NodeTaint taint{name.substr(0, split), split == std::string::npos ? "" : name.substr(split + 1),
+                  text.substr(colon + 1)};
+  RETURN_IF_ERROR(Check(taint.key, kube::CheckQualifiedName(taint.key)));
+  RETURN_IF_ERROR(Check(taint.value, kube::CheckLabelValue(taint.value)));
+  if (std::ranges::find(kEffects, taint.effect) == std::end(kEffects)) {
+    return InvalidArgument(
+        StrCat("\"", taint.effect, "\" is none of: NoSchedule, PreferNoSchedule, NoExecute"));
+  }
+  return taint;
+}
+
+std::string TextOf(const NodeTaint& taint) {
+  return StrCat(taint.key, taint.value.empty() ? "" : "=", taint.value, ":", taint.effect);
+}
+
 bool IsSysctlPattern(const std::string& text) {
   const std::string name = text.ends_with('*') ? text.substr(0, text.size() - 1) : text;
   return !name.empty() && text.size() <= 253 && std::ranges::all_of(name, [](char c) {
@@ -95,6 +119,30 @@ Access NodeLabels() {
             return {};
           },
           [](const AgentConfig& c) { return Json(c.node.labels); }};
+}
+
+Access NodeTaints() {
+  return {
+      [](AgentConfig& c, const Values& v) -> Result<void> {
+        std::vector<NodeTaint> taints;
+        for (const std::string& text : v) {
+          ASSIGN_OR_RETURN(NodeTaint taint, ParseTaint(text));
+          const bool again = std::ranges::any_of(taints, [&](const NodeTaint& known) {
+            return known.key == taint.key && known.effect == taint.effect;
+          });
+          if (again) {
+            return InvalidArgument(StrCat("\"", text, "\": this key and effect stand there twice"));
+          }
+          taints.push_back(std::move(taint));
+        }
+        c.node.taints = std::move(taints);
+        return {};
+      },
+      [](const AgentConfig& c) {
+        Json texts = Json::array();
+        for (const NodeTaint& taint : c.node.taints) texts.push_back(TextOf(taint));
+        return texts;
+      }};
 }
 
 Access UnsafeSysctls() {

@@ -33,6 +33,12 @@ struct ProgramsConfig {
   std::string unpack;
 };
 
+// "dedicated=gpu:NoSchedule".
+struct NodeTaint {
+  std::string key, value, effect;
+  bool operator==(const NodeTaint&) const = default;
+};
+
 // How much of the node is for pods, and which of them it takes.
 struct NodeConfig {
   // Of the node's capacity, not for pods. 0 of memory or pids in both: DefaultReserve.
@@ -42,8 +48,15 @@ struct NodeConfig {
   // What pods may set beside the safe sysctls: names, or beginnings with '*' at the end.
   std::vector<std::string> allowed_unsafe_sysctls;
   std::map<std::string, std::string> labels;  // beside those that say what the machine is
+  std::vector<NodeTaint> taints;              // that it is registered with
   int64_t pod_pids_limit = 1024;    // processes and threads of one pod; 0 and -1: no limit
   bool enforce_allocatable = true;  // pods together get no more than what is left
+};
+
+// The cluster that the node is part of; without a kubeconfig it stands alone.
+struct ClusterConfig {
+  std::string kubeconfig;
+  bool register_node = true;
 };
 
 struct ContainerLogConfig {
@@ -57,7 +70,8 @@ struct AnnounceConfig {
   std::vector<std::string> interfaces;
   std::vector<std::string> addresses;
   uint32_t priority = 100;
-  // How the API server is reached whose Leases decide who answers; "" where priorities do.
+  // How the API server is reached whose Leases decide who answers; "" where priorities do. Of its
+  // own, since a node's credentials may not touch them.
   std::string kubeconfig;
 };
 
@@ -90,6 +104,7 @@ struct AgentConfig {
   model::Instance instance;
   ProgramsConfig programs;
   NodeConfig node;
+  ClusterConfig cluster;
   ContainerLogConfig container_log;
   ProxyConfig proxy;
   std::string cgroup_driver = "cgroupfs";  // or "systemd": names only

@@ -35,6 +35,7 @@ const std::vector<Field>& Fields() {
   const auto instance = [](auto member) { return At(&A::instance, member); };
   const auto programs = [](auto member) { return At(&A::programs, member); };
   const auto node = [](auto member) { return At(&A::node, member); };
+  const auto cluster = [](auto member) { return At(&A::cluster, member); };
   const auto container_log = [](auto member) { return At(&A::container_log, member); };
   const auto proxy = [](auto member) { return At(&A::proxy, member); };
   const auto announce = [](auto member) { return At(&A::proxy, &ProxyConfig::announce, member); };
@@ -87,12 +88,21 @@ const std::vector<Field>& Fields() {
        true, List(announce(&AnnounceConfig::addresses))},
       {"announcePriority", "N",
        "of the nodes of a segment the one with the highest priority answers, 1 to 254 (default "
-       "100); without a kubeconfig",
+       "100); without an announceKubeconfig",
        false, Number(announce(&AnnounceConfig::priority), 1, 254)},
-      {"kubeconfig", "FILE",
-       "how the API server is reached; with it a Lease per announced address decides which node "
+      {"announceKubeconfig", "FILE",
+       "how an API server is reached where a Lease per announced address decides which node "
        "answers (default: none)",
        false, Text(announce(&AnnounceConfig::kubeconfig))},
+      {"kubeconfig", "FILE",
+       "how the API server of the cluster is reached that this node joins (default: none, the node "
+       "stands alone)",
+       false, Text(cluster(&ClusterConfig::kubeconfig))},
+      {"registerNode", "BOOL",
+       "whether the node makes its Node object itself (default true); with a kubeconfig", false,
+       Bool(cluster(&ClusterConfig::register_node))},
+      {"registerWithTaints", "KEY=VALUE:EFFECT", "taints that the Node is made with", true,
+       NodeTaints()},
       {"ipvsScheduler", "NAME",
        "mode ipvs: who gets the next connection: rr (the default), wrr, lc, wlc, lblc, lblcr, dh, "
        "sh, mh, sed, nq",

@@ -78,7 +78,8 @@ Result<std::optional<AnnounceOptions>> ReadAnnounceOptions(const model::Instance
                                                            const ProxyConfig& config) {
   std::optional<KubeConfig> server;
   if (!config.announce.kubeconfig.empty()) {
-    ASSIGN_OR_RETURN(server, WithContext(ReadKubeConfig(config.announce.kubeconfig), "kubeconfig"));
+    ASSIGN_OR_RETURN(server,
+                     WithContext(ReadKubeConfig(config.announce.kubeconfig), "announceKubeconfig"));
   }
   if (config.announce.interfaces.empty() && config.announce.addresses.empty()) {
     return std::optional<AnnounceOptions>();
@@ -111,7 +112,7 @@ Result<std::unique_ptr<LeaseKeeper>> StartLeases(const AnnounceOptions& options,
   keeper.server = *options.server;
   ASSIGN_OR_RETURN(keeper.identity, NewLeaseIdentity(options.node_name));
   keeper.log = log;
-  return WithContext(LeaseKeeper::Start(std::move(keeper), clock), "kubeconfig");
+  return WithContext(LeaseKeeper::Start(std::move(keeper), clock), "announceKubeconfig");
 }
 
 std::unique_ptr<Election> Elect(LeaseKeeper* leases, uint8_t priority, const IpAddress& address,

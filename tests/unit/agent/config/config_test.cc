@@ -242,7 +242,10 @@ allowedExternalIPs: [198.51.100.0/24]
 announceInterfaces: [eth7]
 announceAddresses: [198.51.100.0/28]
 announcePriority: 7
+announceKubeconfig: /etc/announce
 kubeconfig: /etc/kubeconfig
+registerNode: false
+registerWithTaints: ["example.com/a=b:NoSchedule", "c:NoExecute"]
 ipvsScheduler: mh
 ipvsSchedulerFlags: [mh-port]
 ipvsStrictARP: true
@@ -272,6 +275,19 @@ initBinary: /j
 unpackBinary: /k
 logLevel: trace
 )";
+
+TEST(ConfigTest, TaintsAreRefusedWithTheReason) {
+  const auto error = [](const std::string& taints) {
+    return ErrorOf(StrCat(kHead, "registerWithTaints: [", taints, "]\n"));
+  };
+  EXPECT_EQ(error("a=b:NoSchedule, \"c:NoExecute\", a:NoExecute"), "");
+  EXPECT_NE(error("a=b").find("is not of the form dedicated=gpu:NoSchedule"), std::string::npos);
+  EXPECT_NE(error("a=b:Never").find("none of: NoSchedule, PreferNoSchedule, NoExecute"),
+            std::string::npos);
+  EXPECT_NE(error("a=b:NoSchedule, a=c:NoSchedule").find("stand there twice"), std::string::npos);
+  EXPECT_NE(error("\"=b:NoSchedule\""), "");
+  EXPECT_NE(error("\"a=b c:NoSchedule\""), "");
+}
 
 TEST(ConfigJsonTest, IsAFileThatSaysTheSame) {
   AgentConfig config;

@@ -76,7 +76,7 @@ TEST(AnnounceOptionsTest, WithAKubeconfigLeasesDecide) {
   AgentConfig config = Announcing();
   EXPECT_FALSE((*ReadAnnounceOptions(config.instance, config.proxy))->server);
   config.proxy.announce.kubeconfig = file;
-  EXPECT_EQ(ErrorOf(config), "kubeconfig: " + file + ":1:1: expected one map");
+  EXPECT_EQ(ErrorOf(config), "announceKubeconfig: " + file + ":1:1: expected one map");
   std::ofstream(file) << "current-context: a\n"
                          "contexts: [{name: a, context: {cluster: a, user: a}}]\n"
                          "clusters: [{name: a, cluster: {server: \"https://192.0.2.1\"}}]\n"
