@@ -186,7 +186,7 @@ Result<void> OpenServices(Agent& agent) {
   const auto announced = [&agent](const corev1::Service& service, const AddressHeld& address) {
     AddAddressHeld(*agent.view, service, address);
   };
-  ASSIGN_OR_RETURN(agent.proxy, ServiceProxy::Start(agent.config, *agent.source, *agent.view,
+  ASSIGN_OR_RETURN(agent.proxy, ServiceProxy::Start(agent.config, {*agent.source, *agent.view},
                                                     agent.clock, std::move(callbacks), announced));
   return {};
 }

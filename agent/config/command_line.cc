@@ -97,6 +97,21 @@ CommandLine ReadCommandLine(int argc, char** argv, std::string_view version) {
   return line;
 }
 
+namespace {
+
+// In a cluster the Node says which; what is configured counts as long as it does not.
+Result<void> CompletePodRanges(AgentConfig& config) {
+  std::vector<std::string>& ranges = config.instance.pod_cidrs;
+  const bool alone = config.cluster.kubeconfig.empty();
+  if (!alone && ranges == model::Instance().pod_cidrs) ranges.clear();
+  if (alone && ranges.empty()) {
+    return InvalidArgument("podCIDRs: a node that stands alone (without a kubeconfig) needs one");
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) {
   model::Instance& instance = config.instance;
   if (instance.node_name.empty()) {
@@ -110,6 +125,7 @@ Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) 
     return InvalidArgument(StrCat("nodeName \"", instance.node_name,
                                   "\" is no DNS name (lower case letters, digits, '-' and '.')"));
   }
+  RETURN_IF_ERROR(CompletePodRanges(config));
   const std::string beside = executable.substr(0, executable.rfind('/') + 1);
   const auto sibling = [&](std::string& path, const char* name) {
     if (path.empty()) path = beside + name;

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "agent/proxy/local_completion.h"
+#include "agent/proxy/service_callbacks.h"
 #include "agent/proxy/service_catalog.h"
 #include "agent/proxy/service_driver.h"
 #include "agent/proxy/service_feed.h"
@@ -34,13 +35,6 @@ struct LocalServicesOptions {
   std::string node_name;
   std::string zone;  // "" when unknown
   std::chrono::milliseconds patience{10'000};
-};
-
-// Called from threads of Services, without a lock held; must not call back.
-struct ServiceCallbacks {
-  // What a service newly could not get, or has no rules for.
-  std::function<void(const corev1::Service&, const ServiceTrouble&)> trouble;
-  std::function<void(const std::string& line)> log;
 };
 
 class LocalServices {

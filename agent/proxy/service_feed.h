@@ -22,6 +22,8 @@ class ServiceFeed {
  public:
   explicit ServiceFeed(NodeIdentity node) : node_(std::move(node)) {}
 
+  // Hints mean another zone from now on; the slices have to be set again.
+  void SetNode(NodeIdentity node) { node_ = std::move(node); }
   void SetService(const corev1::Service& service);
   void RemoveService(const model::ServiceName& name);
   void SetSlice(const discoveryv1::EndpointSlice& slice);
@@ -36,7 +38,7 @@ class ServiceFeed {
  private:
   void NoteTrigger(const discoveryv1::EndpointSlice& slice);
 
-  const NodeIdentity node_;
+  NodeIdentity node_;
   NodeNumbers numbers_;
   bool began_ = false;
   std::vector<std::function<void(netproxy::ServiceTracker&)>> edits_;

@@ -142,8 +142,30 @@ void ServiceProxy::TakeTable(const netproxy::TableOptions& table) {
   health_->SetAddresses(ServiceHealth::ListenAddresses(table));
 }
 
+Result<void> ServiceProxy::StartSource(const ServiceRanges& ranges, ServiceSources sources,
+                                       const Clock& clock, ServiceCallbacks callbacks) {
+  NodeIdentity node{config_.instance.node_name, ""};
+  if (const auto zone = config_.node.labels.find(kZoneLabel); zone != config_.node.labels.end()) {
+    node.zone = zone->second;
+  }
+  if (sources.api != nullptr) {
+    cluster_ = std::make_unique<ClusterServices>(*sources.api, *driver_, catalog_, std::move(node),
+                                                 std::move(callbacks));
+    return {};
+  }
+  ASSIGN_OR_RETURN(ServiceAllocations book,
+                   OpenBook(config_.instance, ranges, clock, callbacks.log));
+  LocalServicesOptions options;
+  options.node_name = std::move(node.name);
+  options.zone = std::move(node.zone);
+  ASSIGN_OR_RETURN(local_,
+                   LocalServices::Start(sources.manifests, sources.pods, std::move(book), *driver_,
+                                        catalog_, std::move(options), std::move(callbacks)));
+  return {};
+}
+
 Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& config,
-                                                          PodSource& source, PodView& pods,
+                                                          ServiceSources sources,
                                                           const Clock& clock,
                                                           ServiceCallbacks callbacks,
                                                           Announced announced) {
@@ -155,16 +177,8 @@ Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& con
   const auto metrics = std::make_shared<ProxyMetrics>();
   ASSIGN_OR_RETURN(proxy->rules_, OpenRules(config.instance, config.proxy, log, metrics));
   RETURN_IF_ERROR(proxy->StartAnnouncements(clock, log));
-  ASSIGN_OR_RETURN(ServiceAllocations book, OpenBook(config.instance, node.ranges, clock, log));
   proxy->StartDriver(node.table, metrics, clock, callbacks);
-  LocalServicesOptions options;
-  options.node_name = config.instance.node_name;
-  if (const auto zone = config.node.labels.find(kZoneLabel); zone != config.node.labels.end()) {
-    options.zone = zone->second;
-  }
-  ASSIGN_OR_RETURN(proxy->services_,
-                   LocalServices::Start(source, pods, std::move(book), *proxy->driver_,
-                                        proxy->catalog_, std::move(options), std::move(callbacks)));
+  RETURN_IF_ERROR(proxy->StartSource(node.ranges, sources, clock, std::move(callbacks)));
   proxy->TellAnnounced(std::move(announced));
   ASSIGN_OR_RETURN(auto fixed, FixedListeners(config.proxy, proxy->Answers(metrics, clock,
                                                                            *node.table.settings)));

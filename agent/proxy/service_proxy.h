@@ -12,6 +12,7 @@
 #include "agent/config/agent_config.h"
 #include "agent/proxy/address_watch.h"
 #include "agent/proxy/announcements.h"
+#include "agent/proxy/cluster_services.h"
 #include "agent/proxy/local_services.h"
 #include "agent/proxy/proxy_answers.h"
 #include "agent/proxy/service_catalog.h"
@@ -27,21 +28,32 @@
 
 namespace holdfast::agent {
 
+// Where Services come from: the API server, or the manifest directory and the node's pods.
+struct ServiceSources {
+  PodSource& manifests;
+  PodView& pods;
+  Api* api = nullptr;  // null when the node stands alone
+};
+
 class ServiceProxy {
  public:
   // From a thread of ours; must not call back.
   using Announced = std::function<void(const corev1::Service&, const AddressHeld&)>;
 
   // In the network namespace of the calling thread; everything is borrowed but the callbacks.
-  static Result<std::unique_ptr<ServiceProxy>> Start(const AgentConfig& config, PodSource& source,
-                                                     PodView& pods, const Clock& clock,
+  static Result<std::unique_ptr<ServiceProxy>> Start(const AgentConfig& config,
+                                                     ServiceSources sources, const Clock& clock,
                                                      ServiceCallbacks callbacks,
                                                      Announced announced);
   ~ServiceProxy();
 
   ServiceView& services() { return *shown_; }
   // The source has a newer snapshot. Does not block.
-  void SourceChanged() { services_->SourceChanged(); }
+  void SourceChanged() {
+    if (local_) local_->SourceChanged();
+  }
+  // Null when the node stands alone.
+  ClusterServices* cluster() { return cluster_.get(); }
   // Changes to `mode`; connections that are there go on. A mode that this node cannot have is
   // logged, and the one before goes on.
   void SetMode(const std::string& mode);
@@ -58,6 +70,8 @@ class ServiceProxy {
                                   const std::function<void(const std::string& line)>& log);
   void StartDriver(const netproxy::TableOptions& table, std::shared_ptr<ProxyMetrics> metrics,
                    const Clock& clock, const ServiceCallbacks& callbacks);
+  Result<void> StartSource(const ServiceRanges& ranges, ServiceSources sources, const Clock& clock,
+                           ServiceCallbacks callbacks);
   void TellAnnounced(Announced announced);
   void TakeTable(const netproxy::TableOptions& table);
   ProxyAnswers Answers(std::shared_ptr<ProxyMetrics> metrics, const Clock& clock,
@@ -72,7 +86,8 @@ class ServiceProxy {
   ServiceCatalog catalog_;
   std::unique_ptr<ServiceDriver> driver_;
   std::unique_ptr<ShownServices> shown_;
-  std::unique_ptr<LocalServices> services_;
+  std::unique_ptr<LocalServices> local_;  // one of these two
+  std::unique_ptr<ClusterServices> cluster_;
   std::unique_ptr<ServiceHealth> health_;
   std::unique_ptr<AddressWatch> addresses_;  // its thread calls the two before it
 };

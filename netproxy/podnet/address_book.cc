@@ -31,13 +31,8 @@ bool IsReserved(const Cidr& range, const IpAddress& a) {
 
 }  // namespace
 
-Result<AddressBook> AddressBook::Open(const std::string& directory,
-                                      const std::vector<Cidr>& ranges) {
-  AddressBook book(ranges);
-  for (const Cidr& range : ranges) {
-    RETURN_IF_ERROR(ValidateRange(range));
-    book.last_.push_back(GatewayOf(range));
-  }
+Result<AddressBook> AddressBook::Open(const std::string& directory) {
+  AddressBook book;
   ASSIGN_OR_RETURN(book.directory_, sys::MakeDirs(AT_FDCWD, directory, 0700));
   ASSIGN_OR_RETURN(book.pods_, sys::MakeDirs(book.directory_.get(), "pods", 0700));
   ASSIGN_OR_RETURN(book.releasing_, sys::MakeDirs(book.directory_.get(), "releasing", 0700));
@@ -49,6 +44,24 @@ Result<AddressBook> AddressBook::Open(const std::string& directory,
   auto loaded = book.Load();
   if (!loaded) return std::move(loaded.error()).Wrap(StrCat("read address book ", directory));
   return book;
+}
+
+Result<void> AddressBook::CheckRanges(const std::vector<Cidr>& ranges) {
+  for (const Cidr& range : ranges) RETURN_IF_ERROR(ValidateRange(range));
+  return {};
+}
+
+Result<void> AddressBook::SetRanges(const std::vector<Cidr>& ranges) {
+  RETURN_IF_ERROR(CheckRanges(ranges));
+  std::vector<IpAddress> last;
+  for (const Cidr& range : ranges) {
+    const auto known =
+        std::ranges::find_if(last_, [&](const IpAddress& a) { return range.Contains(a); });
+    last.push_back(known == last_.end() ? GatewayOf(range) : *known);
+  }
+  ranges_ = ranges;
+  last_ = std::move(last);
+  return {};
 }
 
 Result<void> AddressBook::Load() {
@@ -86,13 +99,10 @@ Result<void> AddressBook::LoadLast() {
   if (!last_file) return {};
   last_file_ = std::move(*last_file);
   ASSIGN_OR_RETURN(const std::string last, sys::ReadFd(last_file_.get(), kMaxRecordBytes));
-  // A line that fits no range (the configuration changed) is no longer of interest.
   for (size_t begin = 0; begin < last.size();) {
     const size_t end = std::min(last.find('\n', begin), last.size());
     auto address = IpAddress::Parse(last.substr(begin, last.find_first_of(" \n", begin) - begin));
-    for (size_t i = 0; address && i < ranges_.size(); ++i) {
-      if (ranges_[i].Contains(*address)) last_[i] = *address;
-    }
+    if (address) last_.push_back(*address);
     begin = end + 1;
   }
   return {};

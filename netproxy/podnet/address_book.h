@@ -23,7 +23,7 @@ class AddressBook {
   // Opens or makes the directory and takes its lock; kConflict while another process holds it.
   // Records that cannot be read are removed and told by DamagedRecords(); their pods have no
   // address until they are made anew.
-  static Result<AddressBook> Open(const std::string& directory, const std::vector<Cidr>& ranges);
+  static Result<AddressBook> Open(const std::string& directory);
 
   // The first usable address of a range; the node's own, never given to a pod.
   static IpAddress GatewayOf(const Cidr& range) { return range.network.Next(); }
@@ -32,6 +32,11 @@ class AddressBook {
   const std::map<PodUid, PodRecord>& records() const { return records_; }
   const std::vector<std::string>& DamagedRecords() const { return damaged_; }
 
+  // kInvalidArgument for a range that is too small.
+  static Result<void> CheckRanges(const std::vector<Cidr>& ranges);
+  // From now on addresses are given out of these, out of none before the first call; records keep
+  // theirs. As CheckRanges(), and then nothing changes.
+  Result<void> SetRanges(const std::vector<Cidr>& ranges);
   // Fills record.addresses with one free address per range and keeps the record.
   // kResourceExhausted when a range has none.
   Result<void> Allocate(PodRecord record);
@@ -49,7 +54,7 @@ class AddressBook {
   DirFd& directory() { return directory_; }
 
  private:
-  explicit AddressBook(const std::vector<Cidr>& ranges) : ranges_(ranges) {}
+  AddressBook() = default;
   Result<void> Load();
   Result<void> LoadRecords(const DirFd& directory, bool releasing);
   Result<void> LoadLast();
@@ -58,7 +63,7 @@ class AddressBook {
   Result<void> WriteRecord(const PodRecord& record);
 
   std::vector<Cidr> ranges_;
-  std::vector<IpAddress> last_;  // per range
+  std::vector<IpAddress> last_;  // per range; before there are any, as they were read
   std::map<PodUid, PodRecord> records_;
   std::set<IpAddress> used_;      // by records
   std::set<IpAddress> occupied_;  // by the kernel

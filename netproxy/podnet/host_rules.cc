@@ -27,14 +27,18 @@ std::vector<model::HostPortRow> Difference(const std::vector<model::HostPortRow>
 
 }  // namespace
 
-Result<HostRules> HostRules::Open(const std::string& table_name, const std::vector<Cidr>& ranges,
+Result<HostRules> HostRules::Open(const std::string& table_name,
                                   const std::string& interface_prefix) {
   ASSIGN_OR_RETURN(nft::PodRulesBackEnd back_end, nft::PodRulesBackEnd::Open(table_name));
   ASSIGN_OR_RETURN(sys::NfSocket conntrack, sys::NfSocket::Open());
   HostRules rules(std::move(back_end), std::move(conntrack));
-  rules.table_.pod_cidrs = ranges;
   rules.table_.pod_interface_prefix = interface_prefix;
   return rules;
+}
+
+void HostRules::SetRanges(std::vector<Cidr> pods, std::vector<Cidr> direct) {
+  table_.pod_cidrs = std::move(pods);
+  table_.direct = std::move(direct);
 }
 
 void HostRules::Adopt(const PodUid& uid, std::vector<model::HostPortRow> rows) {

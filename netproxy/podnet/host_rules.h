@@ -21,8 +21,10 @@ namespace holdfast::netproxy {
 
 class HostRules {
  public:
-  static Result<HostRules> Open(const std::string& table_name, const std::vector<Cidr>& ranges,
-                                const std::string& interface_prefix);
+  static Result<HostRules> Open(const std::string& table_name, const std::string& interface_prefix);
+
+  // `pods`: of this node. For Ensure() or Set() to write.
+  void SetRanges(std::vector<Cidr> pods, std::vector<Cidr> direct);
 
   // Takes a pod's rows over without telling the kernel; at start, before Ensure().
   void Adopt(const PodUid& uid, std::vector<model::HostPortRow> rows);

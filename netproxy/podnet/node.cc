@@ -132,17 +132,19 @@ Result<void> EnsureNode(sys::Rtnl& node, const std::vector<Cidr>& ranges, const 
   return {};
 }
 
-Result<void> RemoveNode(sys::Rtnl& node, const std::vector<Cidr>& ranges, const DirFd& directory) {
+Result<void> RemoveRange(sys::Rtnl& node, const Cidr& range) {
   ASSIGN_OR_RETURN(const sys::Link loopback, node.GetLink("lo"));
   ASSIGN_OR_RETURN(const std::vector<sys::Route> routes, node.ListRoutes());
-  for (const Cidr& range : ranges) {
-    for (const sys::Route& r : routes) {
-      if (r.destination == range && r.unreachable && r.protocol == kRouteProtocol) {
-        RETURN_IF_ERROR(node.DeleteRoute(UnreachableRoute(range)));
-      }
+  for (const sys::Route& r : routes) {
+    if (r.destination == range && r.unreachable && r.protocol == kRouteProtocol) {
+      RETURN_IF_ERROR(node.DeleteRoute(UnreachableRoute(range)));
     }
-    RETURN_IF_ERROR(node.DeleteAddress(NodeAddress(range, loopback.index)));
   }
+  return node.DeleteAddress(NodeAddress(range, loopback.index));
+}
+
+Result<void> RemoveNode(sys::Rtnl& node, const std::vector<Cidr>& ranges, const DirFd& directory) {
+  for (const Cidr& range : ranges) RETURN_IF_ERROR(RemoveRange(node, range));
   return RestoreSysctls(directory);
 }
 

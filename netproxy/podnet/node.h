@@ -18,6 +18,8 @@ namespace holdfast::netproxy {
 // route to the very CIDR stays and becomes a warning, as does a parameter that cannot be set.
 Result<void> EnsureNode(sys::Rtnl& node, const std::vector<Cidr>& ranges, const DirFd& directory,
                         std::vector<std::string>& warnings);
+// Takes address and route of one range away.
+Result<void> RemoveRange(sys::Rtnl& node, const Cidr& range);
 // Takes all of that away again and restores the parameters.
 Result<void> RemoveNode(sys::Rtnl& node, const std::vector<Cidr>& ranges, const DirFd& directory);
 

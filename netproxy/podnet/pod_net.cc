@@ -18,18 +18,22 @@ namespace {
 constexpr size_t kMaxPrefix = 4;        // + 11 digits = IFNAMSIZ - 1
 constexpr size_t kReleasedPerCall = 2;  // keeps a call's cost flat while many pods go
 
-Result<std::vector<Cidr>> ParseRanges(const std::vector<std::string>& texts) {
+Result<void> CheckFamilies(const std::vector<Cidr>& ranges) {
+  const auto count = [&](bool v6) {
+    return std::ranges::count_if(ranges, [v6](const Cidr& r) { return r.network.v6 == v6; });
+  };
+  if (count(false) <= 1 && count(true) <= 1) return {};
+  return InvalidArgument(
+      StrCat("pod CIDR ", ranges.back().ToString(), ": a second one of the same family"));
+}
+
+Result<std::vector<Cidr>> ReadRanges(const std::vector<std::string>& texts) {
   std::vector<Cidr> ranges;
   for (const std::string& text : texts) {
     ASSIGN_OR_RETURN(const Cidr range, Cidr::Parse(text));
-    for (const Cidr& other : ranges) {
-      if (other.network.v6 == range.network.v6) {
-        return InvalidArgument(StrCat("pod CIDR ", text, ": a second one of the same family"));
-      }
-    }
     ranges.push_back(range);
+    RETURN_IF_ERROR(CheckFamilies(ranges));
   }
-  if (ranges.empty()) return InvalidArgument("pod CIDRs: none given");
   return ranges;
 }
 
@@ -61,22 +65,96 @@ std::vector<std::string> ToText(const std::vector<IpAddress>& addresses) {
 }  // namespace
 
 Result<std::unique_ptr<PodNet>> PodNet::Open(const model::Instance& instance) {
-  ASSIGN_OR_RETURN(std::vector<Cidr> ranges, ParseRanges(instance.pod_cidrs));
   RETURN_IF_ERROR(ValidatePrefix(instance.interface_prefix));
-  const bool drop_v6 =
-      !HasIpv6() && std::erase_if(ranges, [](const Cidr& r) { return r.network.v6; }) > 0;
-  if (ranges.empty())
-    return Unsupported("pod CIDRs: only IPv6 is wanted, and the node has IPv6 switched off");
+  ASSIGN_OR_RETURN(std::vector<Cidr> wanted, ReadRanges(instance.pod_cidrs));
   ASSIGN_OR_RETURN(sys::Rtnl rtnl, sys::Rtnl::Open());
   ASSIGN_OR_RETURN(HostRules rules,
-                   HostRules::Open(instance.table_name, ranges, instance.interface_prefix));
-  ASSIGN_OR_RETURN(AddressBook book, AddressBook::Open(instance.NetworkDir(), ranges));
+                   HostRules::Open(instance.table_name, instance.interface_prefix));
+  ASSIGN_OR_RETURN(AddressBook book, AddressBook::Open(instance.NetworkDir()));
   std::unique_ptr<PodNet> net(
-      new PodNet(instance, std::move(ranges), std::move(book), std::move(rtnl), std::move(rules)));
-  if (drop_v6)
-    net->warnings_.push_back("IPv6 is switched off on this node: pods get IPv4 addresses only");
+      new PodNet(instance, std::move(book), std::move(rtnl), std::move(rules)));
+  RETURN_IF_ERROR(net->OpenRanges(std::move(wanted)));
   RETURN_IF_ERROR(net->AdoptRecords());
   return net;
+}
+
+// What is configured, or else what the last agent was told.
+Result<void> PodNet::OpenRanges(std::vector<Cidr> configured) {
+  auto known = LoadRanges(book_.directory());
+  if (!known && known.error().code() == Code::kInvalidArgument) {
+    warnings_.push_back(StrCat(known.error().message(), ", it is made anew"));
+    known = RangeRecord();
+  }
+  RETURN_IF_ERROR(known);
+  ranges_ = std::move(*known);
+  if (configured.empty()) return UseRanges();
+  return ChangeRanges(std::move(configured), {});
+}
+
+// Disk before book and rules: no address is given out of a range that the next start would not know.
+Result<void> PodNet::ChangeRanges(std::vector<Cidr> own, std::vector<Cidr> direct) {
+  RETURN_IF_ERROR(CheckFamilies(own));
+  const bool drop_v6 =
+      !HasIpv6() && std::erase_if(own, [](const Cidr& r) { return r.network.v6; }) > 0;
+  if (drop_v6 && own.empty()) {
+    return Unsupported("pod CIDRs: only IPv6 is wanted, and the node has IPv6 switched off");
+  }
+  RangeRecord ranges = Renewed(ranges_, std::move(own));
+  ranges.direct = std::move(direct);
+  if (drop_v6) {
+    std::erase_if(ranges.former, [](const Cidr& r) { return r.network.v6; });
+    warnings_.push_back("IPv6 is switched off on this node: pods get IPv4 addresses only");
+  }
+  if (ranges == ranges_) return UseRanges();
+  RETURN_IF_ERROR(AddressBook::CheckRanges(ranges.own));
+  RETURN_IF_ERROR(SaveRanges(book_.directory(), ranges));
+  HOLDFAST_PAUSE_POINT("podnet.ranges.written");
+  ranges_ = std::move(ranges);
+  return UseRanges();
+}
+
+Result<void> PodNet::UseRanges() {
+  RETURN_IF_ERROR(book_.SetRanges(ranges_.own));
+  rules_.SetRanges(AllRanges(), ranges_.direct);
+  return {};
+}
+
+Result<void> PodNet::SetRanges(std::vector<Cidr> own, std::vector<Cidr> direct) {
+  const std::lock_guard lock(mutex_);
+  if (own.empty()) own = ranges_.own;
+  RETURN_IF_ERROR(ChangeRanges(std::move(own), std::move(direct)));
+  if (!ensured_) return {};
+  return EnsureLocked();
+}
+
+std::vector<Cidr> PodNet::AllRanges() const {
+  std::vector<Cidr> all = ranges_.own;
+  all.insert(all.end(), ranges_.former.begin(), ranges_.former.end());
+  return all;
+}
+
+// What no pod has an address of any more goes, the record last.
+Result<void> PodNet::DropFormerRanges() {
+  RangeRecord left = ranges_;
+  std::erase_if(left.former, [this](const Cidr& range) { return !IsHeld(range); });
+  if (left == ranges_) return {};
+  for (const Cidr& range : ranges_.former) {
+    if (!IsHeld(range)) RETURN_IF_ERROR(RemoveRange(rtnl_, range));
+  }
+  RETURN_IF_ERROR(SaveRanges(book_.directory(), left));
+  ranges_ = std::move(left);
+  return UseRanges();
+}
+
+// By a pod whose address is of none of the present ranges.
+bool PodNet::IsHeld(const Cidr& range) const {
+  const auto is_own = [this](const IpAddress& a) {
+    return std::ranges::any_of(ranges_.own, [&](const Cidr& own) { return own.Contains(a); });
+  };
+  return std::ranges::any_of(book_.records(), [&](const auto& entry) {
+    return std::ranges::any_of(entry.second.addresses,
+                               [&](const IpAddress& a) { return range.Contains(a) && !is_own(a); });
+  });
 }
 
 Result<void> PodNet::AdoptRecords() {
@@ -150,9 +228,10 @@ Result<bool> PodNet::RepairRules() {
 
 // Rules before forwarding: no packet of a pod leaves unchecked.
 Result<void> PodNet::EnsureLocked() {
+  RETURN_IF_ERROR(DropFormerRanges());
   RETURN_IF_ERROR(rules_.Ensure());
   std::vector<std::string> warnings;
-  RETURN_IF_ERROR(EnsureNode(rtnl_, ranges_, book_.directory(), warnings));
+  RETURN_IF_ERROR(EnsureNode(rtnl_, AllRanges(), book_.directory(), warnings));
   ASSIGN_OR_RETURN(mtu_, UplinkMtu(rtnl_));
   if (warnings != node_warnings_)
     warnings_.insert(warnings_.end(), warnings.begin(), warnings.end());
@@ -172,6 +251,11 @@ Result<std::vector<std::string>> PodNet::Setup(const PodNetworkRequest& request)
 }
 
 Result<std::vector<std::string>> PodNet::SetupLocked(const PodNetworkRequest& request) {
+  if (ranges_.own.empty()) {
+    return Error(
+        Code::kUnavailable,
+        "network is not ready: the Node has no spec.podCIDRs yet, and podCIDRs is not set");
+  }
   if (!ensured_) RETURN_IF_ERROR(EnsureLocked());
   RETURN_IF_ERROR(ReleaseGone(kReleasedPerCall));
   ASSIGN_OR_RETURN(const PodRecord* record, EnsureRecord(request));
@@ -219,7 +303,7 @@ Result<const PodRecord*> PodNet::EnsureRecord(const PodNetworkRequest& request) 
 Result<void> PodNet::CheckHostPorts(const PodRecord& record) {
   if (record.host_ports.empty()) return {};
   std::vector<IpAddress> families;
-  for (const Cidr& range : ranges_) families.push_back(range.network);
+  for (const Cidr& range : ranges_.own) families.push_back(range.network);
   ASSIGN_OR_RETURN(const std::vector<model::HostPortRow> rows,
                    HostPortRows(record.host_ports, families));
   for (size_t i = 1; i < rows.size(); ++i) {
@@ -245,9 +329,9 @@ Result<bool> PodNet::HasInterface(const PodUid& uid) {
 }
 
 bool PodNet::FitsRanges(const PodRecord& record) const {
-  if (record.addresses.size() != ranges_.size()) return false;
-  for (size_t i = 0; i < ranges_.size(); ++i) {
-    if (!ranges_[i].Contains(record.addresses[i])) return false;
+  if (record.addresses.size() != ranges_.own.size()) return false;
+  for (size_t i = 0; i < ranges_.own.size(); ++i) {
+    if (!ranges_.own[i].Contains(record.addresses[i])) return false;
   }
   return true;
 }
@@ -262,8 +346,8 @@ Result<void> PodNet::Wire(const PodRecord& record, int netns) {
   wiring.mtu = mtu_;
   for (const IpAddress& a : record.addresses) {
     std::optional<IpAddress> node;
-    for (const Cidr& range : ranges_) {
-      if (range.network.v6 == a.v6) node = AddressBook::GatewayOf(range);
+    for (const Cidr& range : AllRanges()) {
+      if (range.Contains(a)) node = AddressBook::GatewayOf(range);
     }
     wiring.addresses.push_back({a, node});
   }
@@ -317,7 +401,7 @@ std::vector<std::string> PodNet::TakeWarnings() {
 Result<void> PodNet::RemoveNodeParts() {
   const std::lock_guard lock(mutex_);
   ensured_ = false;
-  RETURN_IF_ERROR(RemoveNode(rtnl_, ranges_, book_.directory()));
+  RETURN_IF_ERROR(RemoveNode(rtnl_, AllRanges(), book_.directory()));
   return rules_.Remove();
 }
 

@@ -16,13 +16,14 @@
 #include "holdfast/sys/rtnl.h"
 #include "netproxy/podnet/address_book.h"
 #include "netproxy/podnet/host_rules.h"
+#include "netproxy/podnet/range_record.h"
 #include "netproxy/podnet/wiring.h"
 
 namespace holdfast::netproxy {
 
 class PodNet : public PodNetwork {
  public:
-  // Reads the address book. kConflict while another agent uses the same directory,
+  // Reads the address book. Without pod_cidrs the ranges are those of the last SetRanges(). kConflict while another agent uses the same directory,
   // kInvalidArgument for bad CIDRs or a bad interface prefix. Changes nothing in the kernel.
   static Result<std::unique_ptr<PodNet>> Open(const model::Instance& instance);
 
@@ -32,6 +33,12 @@ class PodNet : public PodNetwork {
   std::vector<std::string> Addresses(const PodUid& uid) override;
   Result<std::vector<Leftover>> Audit(const std::vector<PodUid>& live, bool repair) override;
   std::vector<std::string> TakeWarnings() override;
+
+  // In a cluster, where the ranges come from the Node: `own` are the addresses of this node's pods, at
+  // most one range per family; none: stays as it is. Pods of a former range keep their addresses, and
+  // that range lives until the last of them is gone. `direct`: other pods and nodes, which see the
+  // address of a pod itself. kInvalidArgument, and nothing changes, for ranges that cannot be used.
+  Result<void> SetRanges(std::vector<Cidr> own, std::vector<Cidr> direct);
 
   // Puts the rules back that somebody else took away or changed; true when there were any. Nothing
   // before the first Ensure().
@@ -43,14 +50,18 @@ class PodNet : public PodNetwork {
   Result<void> RemoveNodeParts();
 
  private:
-  PodNet(const model::Instance& instance, std::vector<Cidr> ranges, AddressBook book,
-         sys::Rtnl rtnl, HostRules rules)
+  PodNet(const model::Instance& instance, AddressBook book, sys::Rtnl rtnl, HostRules rules)
       : instance_(instance),
-        ranges_(std::move(ranges)),
         book_(std::move(book)),
         rtnl_(std::move(rtnl)),
         rules_(std::move(rules)) {}
 
+  Result<void> OpenRanges(std::vector<Cidr> configured);
+  Result<void> ChangeRanges(std::vector<Cidr> own, std::vector<Cidr> direct);
+  Result<void> UseRanges();
+  Result<void> DropFormerRanges();
+  bool IsHeld(const Cidr& range) const;
+  std::vector<Cidr> AllRanges() const;
   Result<void> AdoptRecords();
   Result<void> EnsureLocked();
   Result<void> TellLostInterfaces();
@@ -68,8 +79,8 @@ class PodNet : public PodNetwork {
   Result<void> ReleaseGone(size_t limit);
 
   const model::Instance instance_;
-  const std::vector<Cidr> ranges_;
   std::mutex mutex_;  // guards all below
+  RangeRecord ranges_;
   AddressBook book_;
   sys::Rtnl rtnl_;
   NodeSysctls sysctls_;

@@ -37,7 +37,8 @@ class PodNetwork {
   // Adds the node-wide parts (table, masquerade, sysctls); at start and at every resync.
   virtual Result<void> Ensure() = 0;
   // Allocates (or finds) the pod's addresses and wires its namespace. Returns the addresses, the
-  // primary family first. kConflict when a hostPort is taken, kResourceExhausted when the range is.
+  // primary family first. kConflict when a hostPort is taken, kResourceExhausted when the range is,
+  // kUnavailable while no range is known.
   virtual Result<std::vector<std::string>> Setup(const PodNetworkRequest& request) = 0;
   // Takes hostPorts and rules away, frees the addresses once the host side was seen gone (the
   // namespace itself is dropped by the runtime).

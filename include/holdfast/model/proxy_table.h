@@ -45,8 +45,10 @@ struct HostPortRow {
 };
 
 struct ProxyTable {
-  // At most one per family. What leaves one of these for somewhere else gets the node's address.
+  // Of this node. What leaves one of these for somewhere else gets the node's address.
   std::vector<Cidr> pod_cidrs;
+  // Pods and nodes of the cluster: a pod keeps its address on the way there.
+  std::vector<Cidr> direct;
   // Packets that enter by an interface of this prefix must come from where they would be sent to.
   std::string pod_interface_prefix;
   std::vector<HostPortRow> host_ports;  // sorted, one per (host_ip, protocol, host_port)

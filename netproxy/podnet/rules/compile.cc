@@ -72,20 +72,32 @@ Chain HostPortsChain() {
            {{DnatFromMap{kByPort, "host_ports"}}, "host port of every address"}}};
 }
 
-Chain PostroutingChain(const Cidr& pods) {
-  const bool v6 = pods.network.v6;
+Chain PostroutingChain(const model::ProxyTable& table, bool v6) {
   Chain chain{"postrouting", Hook{Hook::Type::kNat, Hook::Point::kPostrouting, kSnat}, {}};
   chain.rules.push_back({{MatchCtDnat{false}, MatchSet{kByEnds, "hairpin"}, Masquerade{}},
                          "a pod that meets itself must not see its own address"});
-  chain.rules.push_back({{MatchCidr{Field::kSourceAddress, pods, false},
-                          MatchCidr{Field::kDestinationAddress, pods, true},
-                          MatchCidr{Field::kDestinationAddress, Multicast(v6), true}, Masquerade{}},
-                         "pods to the outside: with the address of the node"});
+  for (const Cidr& pods : table.pod_cidrs) {
+    if (pods.network.v6 != v6) continue;
+    chain.rules.push_back(
+        {{MatchCidr{Field::kSourceAddress, pods, false}, Jump{"outbound"}}, "from pods"});
+  }
   return chain;
 }
 
-Table BuildFamily(const model::ProxyTable& table, const Cidr& pods, const std::string& name) {
-  const bool v6 = pods.network.v6;
+Chain OutboundChain(const model::ProxyTable& table, bool v6) {
+  Chain chain{"outbound", std::nullopt, {}};
+  const auto keep = [&](const Cidr& range, const char* why) {
+    if (range.network.v6 != v6) return;
+    chain.rules.push_back({{MatchCidr{Field::kDestinationAddress, range, false}, Return{}}, why});
+  };
+  for (const Cidr& range : table.pod_cidrs) keep(range, "to pods of this node");
+  keep(Multicast(v6), "multicast");
+  for (const Cidr& range : table.direct) keep(range, "within the cluster");
+  chain.rules.push_back({{Masquerade{}}, "pods to the outside: with the address of the node"});
+  return chain;
+}
+
+Table BuildFamily(const model::ProxyTable& table, bool v6, const std::string& name) {
   Table out;
   out.family = v6 ? Family::kIp6 : Family::kIp;
   out.name = name;
@@ -102,7 +114,8 @@ Table BuildFamily(const model::ProxyTable& table, const Cidr& pods, const std::s
                         {{{MatchCidr{Field::kDestinationAddress, Loopback(v6), true},
                            MatchLocalDestination{}, Jump{"hostports"}},
                           "from this node to an address of it, except loopback"}}});
-  out.chains.push_back(PostroutingChain(pods));
+  out.chains.push_back(OutboundChain(table, v6));
+  out.chains.push_back(PostroutingChain(table, v6));
   return out;
 }
 
@@ -110,7 +123,11 @@ Table BuildFamily(const model::ProxyTable& table, const Cidr& pods, const std::s
 
 std::vector<Table> Build(const model::ProxyTable& table, const std::string& table_name) {
   std::vector<Table> out;
-  for (const Cidr& pods : table.pod_cidrs) out.push_back(BuildFamily(table, pods, table_name));
+  for (const bool v6 : {false, true}) {
+    const bool any = std::ranges::any_of(
+        table.pod_cidrs, [v6](const Cidr& range) { return range.network.v6 == v6; });
+    if (any) out.push_back(BuildFamily(table, v6, table_name));
+  }
   return out;
 }
 

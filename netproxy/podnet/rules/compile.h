@@ -8,7 +8,9 @@
 //   chain prerouting   nat                     to an address of this node: hostports
 //   chain output       nat                     the same for the node's own programs, not to loopback
 //   chain postrouting  nat                     @hairpin: a pod that meets itself by its hostPort;
-//                                              from the pod CIDR to elsewhere: masquerade
+//                                              from a pod CIDR: outbound
+//   chain outbound                             to pods of this node, the cluster, multicast: as it is;
+//                                              elsewhere: masquerade
 #pragma once
 
 #include <string>

@@ -381,7 +381,7 @@ TEST_F(Lifecycle, BadInputIsRefusedAndChangesNothing) {
   model::Instance bad = instance_;
   bad.root_dir = directory_ + "/bad";
   for (const std::vector<std::string>& cidrs : std::vector<std::vector<std::string>>{
-           {}, {"10.0.0.1/8"}, {"10.0.0.0/31"}, {"10.0.0.0/8", "11.0.0.0/8"}, {"x"}}) {
+           {"10.0.0.1/8"}, {"10.0.0.0/31"}, {"10.0.0.0/8", "11.0.0.0/8"}, {"x"}}) {
     bad.pod_cidrs = cidrs;
     EXPECT_EQ(PodNet::Open(bad).error().code(), Code::kInvalidArgument);
   }

@@ -276,6 +276,26 @@ unpackBinary: /k
 logLevel: trace
 )";
 
+TEST(ConfigTest, InAClusterTheNodeSaysWhichAddressesPodsGet) {
+  const auto ranges = [](const std::string& text) -> std::string {
+    AgentConfig config;
+    if (auto read = ReadConfigText(std::string(kHead) + text, "c.yaml", config); !read) {
+      return read.error().message();
+    }
+    config.instance.node_name = "n1";
+    auto complete = CompleteConfig(config, "/opt/bin/holdfastd");
+    if (!complete) return complete.error().message();
+    std::string out;
+    for (const std::string& range : config.instance.pod_cidrs) out += range + " ";
+    return out;
+  };
+  EXPECT_EQ(ranges(""), "10.88.0.0/16 fd00:88::/64 ");
+  EXPECT_EQ(ranges("kubeconfig: /k\n"), "");
+  EXPECT_EQ(ranges("kubeconfig: /k\npodCIDRs: [10.1.0.0/24]\n"), "10.1.0.0/24 ");
+  EXPECT_EQ(ranges("podCIDRs: []\n"),
+            "podCIDRs: a node that stands alone (without a kubeconfig) needs one");
+}
+
 TEST(ConfigTest, TaintsAreRefusedWithTheReason) {
   const auto error = [](const std::string& taints) {
     return ErrorOf(StrCat(kHead, "registerWithTaints: [", taints, "]\n"));

@@ -21,8 +21,9 @@ class AddressBookTest : public ::testing::Test {
   AddressBook Open(std::vector<std::string> cidrs) {
     std::vector<Cidr> ranges;
     for (const std::string& c : cidrs) ranges.push_back(Cidr::Parse(c).value());
-    auto book = AddressBook::Open(path_, ranges);
+    auto book = AddressBook::Open(path_);
     EXPECT_TRUE(book) << book.error().message();
+    EXPECT_TRUE(book->SetRanges(ranges));
     return std::move(*book);
   }
 

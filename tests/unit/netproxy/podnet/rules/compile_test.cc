@@ -33,6 +33,7 @@ add chain ip t loopback { type filter hook input priority 0; policy accept; }
 add chain ip t hostports
 add chain ip t prerouting { type nat hook prerouting priority -100; policy accept; }
 add chain ip t output { type nat hook output priority -100; policy accept; }
+add chain ip t outbound
 add chain ip t postrouting { type nat hook postrouting priority 100; policy accept; }
 add rule ip t spoofed iifname "hf*" fib saddr . iif oif 0 drop comment "a pod sends from its own address only"
 add rule ip t loopback iifname != "lo" ip daddr 127.0.0.0/8 ip saddr != 127.0.0.0/8 ct state & (established | related) == 0 ct status & dnat == 0 drop comment "loopback addresses are not for the network"
@@ -40,8 +41,11 @@ add rule ip t hostports dnat ip to ip daddr . meta l4proto . th dport map @hosti
 add rule ip t hostports dnat ip to meta l4proto . th dport map @host_ports comment "host port of every address"
 add rule ip t prerouting fib daddr type local jump hostports comment "to an address of this node"
 add rule ip t output ip daddr != 127.0.0.0/8 fib daddr type local jump hostports comment "from this node to an address of it, except loopback"
+add rule ip t outbound ip daddr 10.88.0.0/16 return comment "to pods of this node"
+add rule ip t outbound ip daddr 224.0.0.0/4 return comment "multicast"
+add rule ip t outbound masquerade fully-random comment "pods to the outside: with the address of the node"
 add rule ip t postrouting ct status & dnat != 0 ip saddr . ip daddr @hairpin masquerade fully-random comment "a pod that meets itself must not see its own address"
-add rule ip t postrouting ip saddr 10.88.0.0/16 ip daddr != 10.88.0.0/16 ip daddr != 224.0.0.0/4 masquerade fully-random comment "pods to the outside: with the address of the node"
+add rule ip t postrouting ip saddr 10.88.0.0/16 jump outbound comment "from pods"
 )");
 }
 
@@ -72,13 +76,25 @@ TEST(CompileTest, MovedPortIsDeletedAndAddedInOneTransaction) {
             "delete element ip t hairpin { 10.88.0.2 . 10.88.0.2 }\n");
 }
 
-TEST(CompileTest, ChangedRangeReplacesTheTableAndLostFamilyRemovesIt) {
+TEST(CompileTest, FormerRangesAndTheClustersAreInOneTable) {
   const model::ProxyTable before = Example();
   model::ProxyTable after = before;
-  after.pod_cidrs = {Cidr::Parse("10.89.0.0/16").value()};
-  EXPECT_TRUE(Compile(after, &before, "t")
-                  .ToString()
-                  .starts_with("add table ip t\ndelete table ip t\nadd table ip t\n"));
+  after.pod_cidrs.push_back(Cidr::Parse("10.89.0.0/24").value());
+  after.direct = {Cidr::Parse("10.90.0.0/24").value(), Cidr::Parse("fd00::/64").value()};
+  const std::string text = Compile(after, &before, "t").ToString();
+  EXPECT_TRUE(text.starts_with("add table ip t\ndelete table ip t\nadd table ip t\n")) << text;
+  for (const char* rule :
+       {"postrouting ip saddr 10.88.0.0/16 jump outbound",
+        "postrouting ip saddr 10.89.0.0/24 jump outbound", "outbound ip daddr 10.88.0.0/16 return",
+        "outbound ip daddr 10.89.0.0/24 return", "outbound ip daddr 10.90.0.0/24 return"}) {
+    EXPECT_NE(text.find(rule), std::string::npos) << rule << "\n" << text;
+  }
+  EXPECT_EQ(text.find("fd00"), std::string::npos) << text;
+}
+
+TEST(CompileTest, ALostFamilyIsRemoved) {
+  const model::ProxyTable before = Example();
+  model::ProxyTable after = before;
   after.pod_cidrs = {Cidr::Parse("fd00::/64").value()};
   after.host_ports.clear();
   const std::string text = Compile(after, &before, "t").ToString();
@@ -95,7 +111,7 @@ TEST(CompileTest, Ipv6UsesItsOwnWords) {
   EXPECT_NE(text.find("add element ip6 t host_ports { sctp . 99 : fd00:88::2 . 98 }"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("ip6 daddr != ff00::/8 masquerade"), std::string::npos) << text;
+  EXPECT_NE(text.find("ip6 daddr ff00::/8 return"), std::string::npos) << text;
   EXPECT_EQ(text.find("127.0.0"), std::string::npos) << text;
 }
 

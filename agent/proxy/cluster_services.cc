@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/proxy/cluster_services.h"
+
+#include <utility>
+
+#include "agent/proxy/convert.h"
+#include "agent/proxy/service_fields.h"
+#include "holdfast/base/strings.h"
+#include "k8s/core/v1/service.pb.h"
+#include "k8s/discovery/v1/endpoint_slice.pb.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr std::chrono::seconds kRetry{1};
+// Services of another proxy: we have no rules for them.
+constexpr char kProxyNameLabel[] = "service.kubernetes.io/service-proxy-name";
+// Slices of headless Services, which no rule needs; "!service.kubernetes.io/headless".
+constexpr char kNotHeadless[] = "labelSelector=%21service.kubernetes.io%2Fheadless";
+
+using SliceKey = ServiceCatalog::SliceKey;
+
+}  // namespace
+
+template <class Key>
+class ClusterServices::Followed : public ObjectHandler {
+ public:
+  explicit Followed(ClusterServices& all, std::string what) : all_(all), what_(std::move(what)) {}
+
+  void ListBegins() override {
+    listed_.clear();
+    listing_ = true;
+  }
+  void ListEnds() override {
+    const std::set<Key> known = known_;
+    for (const Key& key : known) {
+      if (!listed_.contains(key)) Forget(key);
+    }
+    listed_.clear();
+    listing_ = false;
+    complete_ = true;
+    trouble_.clear();
+    all_.FlushSoon();
+  }
+  void Trouble(const Error& error) override {
+    const std::string line = StrCat(what_, ": ", error.message());
+    if (line == trouble_) return;
+    trouble_ = line;
+    if (all_.callbacks_.log) all_.callbacks_.log(line);
+  }
+
+  bool complete() const { return complete_; }
+
+ protected:
+  void Note(const Key& key) {
+    known_.insert(key);
+    if (listing_) listed_.insert(key);
+    all_.FlushSoon();
+  }
+  void Forget(const Key& key) {
+    if (known_.erase(key) == 0) return;
+    Remove(key);
+    all_.FlushSoon();
+  }
+  virtual void Remove(const Key& key) = 0;
+
+  ClusterServices& all_;
+
+ private:
+  const std::string what_;
+  std::set<Key> known_;
+  std::set<Key> listed_;  // by the list that is being read
+  bool listing_ = false;
+  bool complete_ = false;
+  std::string trouble_;  // told last
+};
+
+class ClusterServices::Services : public Followed<model::ServiceName> {
+ public:
+  explicit Services(ClusterServices& all) : Followed(all, "services") {}
+
+  void Put(kube::ObjectPtr object) override {
+    const ServicePtr service(static_cast<const corev1::Service*>(object.release()));
+    const model::ServiceName name = NameOf(*service);
+    if (service->metadata().labels().contains(kProxyNameLabel)) return Forget(name);
+    const ServicePtr before = all_.catalog_.Find(name);
+    if (before != nullptr &&
+        before->metadata().resourceversion() == service->metadata().resourceversion()) {
+      return Note(name);  // a list that was read again
+    }
+    all_.feed_.SetService(*service);
+    all_.catalog_.SetService(name, service, {});
+    Note(name);
+    if (!all_.callbacks_.trouble) return;
+    for (std::string& text : LeftOut(*service)) {
+      all_.callbacks_.trouble(*service, {kube::kFieldNotHonoured, std::move(text)});
+    }
+  }
+  void Gone(kube::ObjectPtr last) override {
+    Forget(NameOf(static_cast<const corev1::Service&>(*last)));
+  }
+
+ private:
+  void Remove(const model::ServiceName& name) override {
+    all_.feed_.RemoveService(name);
+    all_.catalog_.RemoveService(name);
+  }
+};
+
+class ClusterServices::Slices : public Followed<SliceKey> {
+ public:
+  explicit Slices(ClusterServices& all) : Followed(all, "endpointslices") {}
+
+  void Put(kube::ObjectPtr object) override {
+    const SlicePtr slice(static_cast<const discoveryv1::EndpointSlice*>(object.release()));
+    all_.feed_.SetSlice(*slice);
+    all_.catalog_.SetSlice(slice);
+    Note({slice->metadata().namespace_(), slice->metadata().name()});
+  }
+  void Gone(kube::ObjectPtr last) override {
+    const auto& meta = static_cast<const discoveryv1::EndpointSlice&>(*last).metadata();
+    Forget({meta.namespace_(), meta.name()});
+  }
+
+ private:
+  void Remove(const SliceKey& key) override {
+    all_.feed_.RemoveSlice(key.first, key.second);
+    all_.catalog_.RemoveSlice(key);
+  }
+};
+
+ClusterServices::ClusterServices(Api& api, ServiceDriver& driver, ServiceCatalog& catalog,
+                                 NodeIdentity node, ServiceCallbacks callbacks)
+    : api_(api),
+      driver_(driver),
+      catalog_(catalog),
+      node_(std::move(node)),
+      callbacks_(std::move(callbacks)),
+      feed_(node_),
+      services_(std::make_unique<Services>(*this)),
+      slices_(std::make_unique<Slices>(*this)),
+      alive_(std::make_shared<ClusterServices*>(this)) {}
+
+ClusterServices::~ClusterServices() { *alive_ = nullptr; }
+
+ObjectHandler& ClusterServices::services() { return *services_; }
+ObjectHandler& ClusterServices::slices() { return *slices_; }
+
+void ClusterServices::Follow() {
+  services_ticket_ =
+      Reflect(api_, {"/api/v1/services", "", {"v1", "Service"}, ApiLane::kBulk}, *services_);
+  slices_ticket_ = Reflect(api_,
+                           {"/apis/discovery.k8s.io/v1/endpointslices",
+                            kNotHeadless,
+                            {"discovery.k8s.io/v1", "EndpointSlice"},
+                            ApiLane::kBulk},
+                           *slices_);
+}
+
+void ClusterServices::SetZone(const std::string& zone) {
+  if (zone == node_.zone) return;
+  node_.zone = zone;
+  feed_.SetNode(node_);
+  for (const SlicePtr& slice : catalog_.Slices()) feed_.SetSlice(*slice);
+  FlushSoon();
+}
+
+void ClusterServices::FlushSoon() {
+  if (std::exchange(flush_posted_, true)) return;
+  api_.Post([alive = alive_] {
+    if (*alive != nullptr) (*alive)->Flush();
+  });
+}
+
+void ClusterServices::Flush() {
+  flush_posted_ = false;
+  feed_.Flush(driver_);
+  if (started_ || !services_->complete() || !slices_->complete()) return;
+  const auto started = driver_.Start();
+  started_ = started.has_value();
+  if (started_) return feed_.Began();
+  // The kernel may refuse a thread at any time.
+  if (callbacks_.log) callbacks_.log(StrCat("services: ", started.error().message()));
+  retry_ = api_.After(kRetry, [this] { Flush(); });
+}
+
+}  // namespace holdfast::agent
