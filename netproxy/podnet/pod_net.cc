@@ -119,10 +119,11 @@ Result<void> PodNet::UseRanges() {
   return {};
 }
 
-Result<void> PodNet::SetRanges(std::vector<Cidr> own, std::vector<Cidr> direct) {
+Result<void> PodNet::SetRanges(std::vector<Cidr> own, std::optional<std::vector<Cidr>> direct) {
   const std::lock_guard lock(mutex_);
   if (own.empty()) own = ranges_.own;
-  RETURN_IF_ERROR(ChangeRanges(std::move(own), std::move(direct)));
+  if (!direct) direct = ranges_.direct;
+  RETURN_IF_ERROR(ChangeRanges(std::move(own), std::move(*direct)));
   if (!ensured_) return {};
   return EnsureLocked();
 }

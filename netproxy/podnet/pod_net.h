@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -37,8 +38,9 @@ class PodNet : public PodNetwork {
   // In a cluster, where the ranges come from the Node: `own` are the addresses of this node's pods, at
   // most one range per family; none: stays as it is. Pods of a former range keep their addresses, and
   // that range lives until the last of them is gone. `direct`: other pods and nodes, which see the
-  // address of a pod itself. kInvalidArgument, and nothing changes, for ranges that cannot be used.
-  Result<void> SetRanges(std::vector<Cidr> own, std::vector<Cidr> direct);
+  // address of a pod itself; nullopt: stay as they are. kInvalidArgument, and nothing changes, for ranges
+  // that cannot be used.
+  Result<void> SetRanges(std::vector<Cidr> own, std::optional<std::vector<Cidr>> direct);
 
   // Puts the rules back that somebody else took away or changed; true when there were any. Nothing
   // before the first Ensure().

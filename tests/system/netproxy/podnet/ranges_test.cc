@@ -87,7 +87,9 @@ TEST_F(Ranges, WithinTheClusterAPodKeepsItsAddress) {
   EXPECT_EQ(SeenOutside(pod), pod.ips[0]);
   Reopen();  // without an API server
   EXPECT_EQ(SeenOutside(pod), pod.ips[0]);
-  ASSERT_OK(net_->SetRanges({}, {}));
+  ASSERT_OK(net_->SetRanges(Of({"10.1.0.0/24"}), std::nullopt));
+  EXPECT_EQ(SeenOutside(pod), pod.ips[0]);
+  ASSERT_OK(net_->SetRanges({}, std::vector<Cidr>()));
   EXPECT_EQ(SeenOutside(pod), "192.0.2.2");
 }
 
