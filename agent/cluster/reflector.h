@@ -20,6 +20,8 @@ class ObjectHandler {
   // What is not Put() before ListEnds() is gone. A list that was cut short begins again with another ListBegins().
   virtual void ListBegins() = 0;
   virtual void Put(kube::ObjectPtr object) = 0;  // without managedFields
+  // The last state where a watch told it; of what a new list no longer has, or has under another UID, only namespace,
+  // name, UID and version. It comes before a Put() of its successor.
   virtual void Gone(kube::ObjectPtr last) = 0;
   virtual void ListEnds() = 0;  // complete and consistent
   // Each failure; it goes on trying. kPermissionDenied: a binding is missing.
@@ -33,7 +35,7 @@ struct ReflectorOptions {
   ApiLane lane = ApiLane::kPods;
 };
 
-// `api` and `handler` outlive the ticket, which is destroyed on the API thread or after it ended.
+// `api` and `handler` outlive the ticket, which is destroyed on the API thread (also by the handler) or after it ended.
 [[nodiscard]] TicketPtr Reflect(Api& api, ReflectorOptions options, ObjectHandler& handler);
 
 }  // namespace holdfast::agent

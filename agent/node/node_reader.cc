@@ -8,12 +8,14 @@
 
 #include <algorithm>
 #include <charconv>
+#include <initializer_list>
 #include <sstream>
 #include <utility>
 
 #include "agent/kube/quantity.h"
 #include "agent/kube/times.h"
 #include "agent/node/node_addresses.h"
+#include "agent/node/node_builder.h"
 #include "agent/node/node_limits.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -34,10 +36,11 @@ std::string FirstLine(const std::string& path) {
   return text.substr(0, text.find('\n'));
 }
 
-int64_t MemoryBytes() {
+// `name`: "MemTotal:"
+int64_t MemoryBytes(std::string_view name) {
   std::istringstream lines(ReadOrEmpty("/proc/meminfo"));
   for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("MemTotal:")) return std::stoll(line.substr(9)) * 1024;
+    if (line.starts_with(name)) return std::stoll(line.substr(name.size())) * 1024;
   }
   return 0;
 }
@@ -60,27 +63,30 @@ std::string Architecture(const std::string& machine) {
   return machine;
 }
 
-void AddCondition(corev1::NodeStatus& status, const char* type, bool is_true, const char* reason,
-                  const char* message, WallTime since, WallTime now) {
-  corev1::NodeCondition* condition = status.add_conditions();
-  condition->set_type(type);
-  condition->set_status(is_true ? "True" : "False");
-  condition->set_reason(reason);
-  condition->set_message(message);
-  kube::SetTime(now, condition->mutable_lastheartbeattime());
-  kube::SetTime(since, condition->mutable_lasttransitiontime());
+// The first of these files that says something. (A string of the device tree ends with a zero.)
+std::string FirstOf(std::initializer_list<const char*> paths) {
+  for (const char* path : paths) {
+    std::string line = FirstLine(path);
+    line.resize(std::min(line.size(), line.find('\0')));
+    if (!line.empty()) return line;
+  }
+  return "";
 }
 
-void FillInfo(corev1::NodeSystemInfo* info, const utsname& uts, std::string_view version) {
-  info->set_machineid(FirstLine("/etc/machine-id"));
-  info->set_systemuuid(FirstLine("/sys/class/dmi/id/product_uuid"));
-  info->set_bootid(FirstLine("/proc/sys/kernel/random/boot_id"));
-  info->set_kernelversion(uts.release);
-  info->set_osimage(OsImage());
-  info->set_containerruntimeversion(StrCat("holdfast://", version));
-  info->set_kubeletversion(StrCat("v", version));
-  info->set_operatingsystem("linux");
-  info->set_architecture(Architecture(uts.machine));
+NodeMachine ReadMachine() {
+  utsname uts{};
+  ::uname(&uts);
+  NodeMachine machine;
+  machine.machine_id = FirstOf({"/etc/machine-id", "/var/lib/dbus/machine-id"});
+  machine.system_uuid =
+      FirstOf({"/sys/class/dmi/id/product_uuid", "/proc/device-tree/system-id",
+               "/proc/device-tree/vm,uuid", "/etc/machine-id", "/var/lib/dbus/machine-id"});
+  machine.boot_id = FirstLine("/proc/sys/kernel/random/boot_id");
+  machine.kernel_version = uts.release;
+  machine.os_image = OsImage();
+  machine.architecture = Architecture(uts.machine);
+  machine.swap_bytes = MemoryBytes("SwapTotal:");
+  return machine;
 }
 
 int64_t NumberIn(const std::string& path) {
@@ -132,14 +138,6 @@ kube::ResourceList ResourcesOf(const NodeAmounts& amounts, const AgentConfig& co
   return list;
 }
 
-// As a kubelet writes bytes: always in Ki.
-void Show(const kube::ResourceList& from, auto& to) {
-  for (const auto& [name, amount] : from) {
-    const bool kib = name == "memory" || name == "ephemeral-storage";
-    to[name].set_string(kib ? StrCat(amount.Units() / 1024, "Ki") : amount.ToString());
-  }
-}
-
 // Checked at start; with less of it since, the node offers all that it has.
 NodeAmounts AmountsForPods(const AgentConfig& config) {
   const NodeAmounts for_pods = CapacityForPods(config.instance);
@@ -173,7 +171,7 @@ std::string WhyNoAppArmor() {
 
 NodeAmounts NodeCapacity() {
   const int64_t most_pids = NumberIn("/proc/sys/kernel/pid_max");
-  return {static_cast<int64_t>(::get_nprocs()) * 1000, MemoryBytes(),
+  return {static_cast<int64_t>(::get_nprocs()) * 1000, MemoryBytes("MemTotal:"),
           std::min(most_pids, NumberIn("/proc/sys/kernel/threads-max"))};
 }
 
@@ -224,36 +222,31 @@ std::shared_ptr<const NodeOffer> ReadNodeOffer(const AgentConfig& config) {
   return offer;
 }
 
+std::shared_ptr<NodeFacts> ReadNodeFacts(const AgentConfig& config, std::string_view version) {
+  auto facts = std::make_shared<NodeFacts>();
+  facts->name = config.instance.node_name;
+  facts->version = version;
+  facts->labels = LabelsOf(config);
+  for (const auto& [key, value] : config.node.labels) facts->own_labels.push_back(key);
+  facts->host_ips = NodeAddresses(config.instance.interface_prefix);
+  facts->capacity = ResourcesOf(NodeCapacity(), config);
+  facts->allocatable = facts->capacity;
+  SetAmounts(AmountsForPods(config), facts->allocatable);
+  facts->machine = ReadMachine();
+  return facts;
+}
+
 corev1::Node MakeNode(const AgentConfig& config, std::string_view version, WallTime started,
                       WallTime now) {
-  const auto environment = ReadNodeEnvironment(config);
-  utsname uts{};
-  ::uname(&uts);
-  corev1::Node node;
-  node.mutable_metadata()->set_name(environment->node_name);
+  const auto facts = ReadNodeFacts(config, version);
+  corev1::Node node = BuildNode(*facts, {}, {}, started);
+  *node.mutable_status() = BuildNodeStatus(*facts, ReadyState(), node.status(), now);
+  node.mutable_metadata()->clear_annotations();  // they are for who reads a cluster's Nodes
   kube::SetTime(started, node.mutable_metadata()->mutable_creationtimestamp());
-  auto& labels = *node.mutable_metadata()->mutable_labels();
-  for (const auto& [key, value] : LabelsOf(config)) labels[key] = value;
   for (const std::string& cidr : config.instance.pod_cidrs) node.mutable_spec()->add_podcidrs(cidr);
   if (!config.instance.pod_cidrs.empty()) {
     node.mutable_spec()->set_podcidr(config.instance.pod_cidrs.front());
   }
-  corev1::NodeStatus& status = *node.mutable_status();
-  kube::ResourceList resources = ResourcesOf(NodeCapacity(), config);
-  Show(resources, *status.mutable_capacity());
-  SetAmounts(AmountsForPods(config), resources);
-  Show(resources, *status.mutable_allocatable());
-  AddCondition(status, "Ready", true, "KubeletReady", "the agent is posting ready status", started,
-               now);
-  for (const std::string& ip : environment->host_ips) {
-    corev1::NodeAddress* address = status.add_addresses();
-    address->set_type("InternalIP");
-    address->set_address(ip);
-  }
-  corev1::NodeAddress* hostname = status.add_addresses();
-  hostname->set_type("Hostname");
-  hostname->set_address(environment->node_name);
-  FillInfo(status.mutable_nodeinfo(), uts, version);
   return node;
 }
 

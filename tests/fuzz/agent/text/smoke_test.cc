@@ -3,7 +3,9 @@
 
 #include <string>
 
+#include "agent/kube/codec.h"
 #include "agent/pod/state/record.h"
+#include "k8s/core/v1/pod.pb.h"
 #include "tests/fuzz/agent/text/targets.h"
 #include "tests/support/fuzz/fuzz.h"
 
@@ -56,6 +58,15 @@ TEST(FuzzSmokeTest, ApiAnswer) {
       R"({"apiVersion":"v1","kind":"Status","reason":"AlreadyExists","message":"no \u00e9","code":409})";
   Replay(FuzzApiAnswer, {std::string(1, '\0') + lease, std::string(1, '\3') + refusal},
          "{}[]:,\"0-e.");
+}
+
+TEST(FuzzSmokeTest, ManagedFields) {
+  agent::corev1::Pod pod;
+  pod.mutable_metadata()->set_name("a");
+  pod.mutable_metadata()->add_managedfields()->set_manager("kubectl");
+  pod.mutable_metadata()->set_resourceversion("5");
+  pod.mutable_spec()->set_priority(-1);
+  Replay(FuzzManagedFields, {agent::kube::EncodeEnvelope(pod).substr(4)});
 }
 
 }  // namespace

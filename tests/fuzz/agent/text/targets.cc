@@ -7,11 +7,15 @@
 #include <vector>
 
 #include "agent/api/grpc/frame_guard.h"
+#include "agent/cluster/api_objects.h"
 #include "agent/cluster/kubeconfig.h"
+#include "agent/cluster/managed_fields.h"
+#include "agent/kube/codec.h"
 #include "agent/kube/label_selector.h"
 #include "agent/lease/lease_requests.h"
 #include "agent/log/log_line.h"
 #include "agent/pod/state/record.h"
+#include "k8s/core/v1/pod.pb.h"
 #include "tests/support/fuzz/fuzz.h"
 
 namespace holdfast::fuzz {
@@ -75,6 +79,27 @@ void FuzzApiAnswer(std::string_view input) {
                                 std::string(input.substr(1))};
   const auto lease = agent::ReadLease(answer, {agent::ApiMethod::kGet, "/lease", ""});
   if (lease) Require(answer.status < 300 && !lease->version.empty(), "it is a Lease", input);
+}
+
+// Without the magic bytes: an envelope as a watch sends it.
+void FuzzManagedFields(std::string_view input) {
+  const agent::kube::TypeMeta type{"v1", "Pod"};
+  const std::string whole = std::string("k8s\0", 4) + std::string(input);
+  const std::string cut = agent::WithoutManagedFields(whole, agent::EnvelopeHolds::kObject);
+  Require(cut.size() <= whole.size(), "it does not grow", input);
+  (void)agent::WithoutManagedFields(whole, agent::EnvelopeHolds::kList);
+  (void)agent::DecodePage(whole, type);
+  const auto before = agent::kube::DecodeEnvelope(whole, type);
+  if (!before) return;
+  const auto after = agent::kube::DecodeEnvelope(cut, type);
+  Require(after.has_value(), "what can be read is still read", input);
+  auto* pod = dynamic_cast<agent::corev1::Pod*>(before->get());
+  auto* left = dynamic_cast<agent::corev1::Pod*>(after->get());
+  if (pod == nullptr || left == nullptr) return;
+  pod->mutable_metadata()->clear_managedfields();
+  left->mutable_metadata()->clear_managedfields();  // of what holds groups nothing is cut
+  Require(agent::kube::EncodeJson(*pod) == agent::kube::EncodeJson(*left), "nothing else goes",
+          input);
 }
 
 }  // namespace holdfast::fuzz

@@ -11,8 +11,9 @@ namespace holdfast::fuzz {
 void FuzzCriLog(std::string_view input);         // lines of a container's log file
 void FuzzLabelSelector(std::string_view input);  // -l
 void FuzzKubeConfig(std::string_view input);
-void FuzzPodRecord(std::string_view input);  // record.json
-void FuzzHttp2(std::string_view input);      // frames of a client, before gRPC gets them
-void FuzzApiAnswer(std::string_view input);  // an API server's answer about a Lease
+void FuzzPodRecord(std::string_view input);      // record.json
+void FuzzHttp2(std::string_view input);          // frames of a client, before gRPC gets them
+void FuzzApiAnswer(std::string_view input);      // an API server's answer about a Lease
+void FuzzManagedFields(std::string_view input);  // an object of a watch, before it is parsed
 
 }  // namespace holdfast::fuzz

@@ -42,7 +42,7 @@ TEST(NodeTest, ShowsCapacityAndWhatIsLeftOfIt) {
             std::to_string(capacity.memory_bytes / 1024 - 1024) + "Ki");
   EXPECT_EQ(node.status().allocatable().at("pods").string(), "110");
   EXPECT_TRUE(node.status().capacity().at("ephemeral-storage").string().ends_with("Ki"));
-  EXPECT_EQ(node.status().nodeinfo().kubeletversion(), "v1.2.3");
+  EXPECT_EQ(node.status().nodeinfo().kubeletversion(), "v1.36.3+holdfast.1.2.3");
   EXPECT_EQ(node.status().nodeinfo().containerruntimeversion(), "holdfast://1.2.3");
   EXPECT_FALSE(node.status().nodeinfo().bootid().empty());
 }

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// NodeFacts: what the machine and the configuration say of this node; the Node object is made of it. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/kube/pod_resources.h"
+
+namespace holdfast::agent {
+
+struct NodeMachine {
+  std::string machine_id, system_uuid, boot_id;
+  std::string kernel_version, os_image;
+  std::string architecture;  // as Go names it: "amd64"
+  int64_t swap_bytes = 0;
+};
+
+struct NodeImage {
+  std::vector<std::string> names;  // digests, then tags
+  int64_t size_bytes = 0;
+  bool operator==(const NodeImage&) const = default;
+};
+
+// What the node is short of.
+struct NodePressure {
+  bool memory = false;
+  bool disk = false;
+  bool pids = false;
+};
+
+struct NodeFacts {
+  std::string name;
+  std::string version;                        // of the agent: "0.1.0"
+  std::map<std::string, std::string> labels;  // of the machine and of the configuration
+  std::vector<std::string> own_labels;        // keys of those of the configuration
+  std::vector<std::string> host_ips;          // the first is primary
+  kube::ResourceList capacity;
+  kube::ResourceList allocatable;
+  NodeMachine machine;
+  NodePressure pressure;
+  std::vector<NodeImage> images;  // biggest first
+  uint16_t port = 0;              // of the HTTPS server; 0: there is none yet
+};
+
+}  // namespace holdfast::agent
