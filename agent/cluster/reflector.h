@@ -17,7 +17,8 @@ namespace holdfast::agent {
 class ObjectHandler {
  public:
   virtual ~ObjectHandler() = default;
-  // What is not Put() before ListEnds() is gone. A list that was cut short begins again with another ListBegins().
+  // A list that was cut short begins again with another ListBegins(). What a complete one does not have is told Gone()
+  // before ListEnds().
   virtual void ListBegins() = 0;
   virtual void Put(kube::ObjectPtr object) = 0;  // without managedFields
   // The last state where a watch told it; of what a new list no longer has, or has under another UID, only namespace,

@@ -18,26 +18,14 @@ constexpr char kProxyNameLabel[] = "service.kubernetes.io/service-proxy-name";
 // Slices of headless Services, which no rule needs; "!service.kubernetes.io/headless".
 constexpr char kNotHeadless[] = "labelSelector=%21service.kubernetes.io%2Fheadless";
 
-using SliceKey = ServiceCatalog::SliceKey;
-
 }  // namespace
 
-template <class Key>
 class ClusterServices::Followed : public ObjectHandler {
  public:
   explicit Followed(ClusterServices& all, std::string what) : all_(all), what_(std::move(what)) {}
 
-  void ListBegins() override {
-    listed_.clear();
-    listing_ = true;
-  }
+  void ListBegins() override {}
   void ListEnds() override {
-    const std::set<Key> known = known_;
-    for (const Key& key : known) {
-      if (!listed_.contains(key)) Forget(key);
-    }
-    listed_.clear();
-    listing_ = false;
     complete_ = true;
     trouble_.clear();
     all_.FlushSoon();
@@ -52,62 +40,48 @@ class ClusterServices::Followed : public ObjectHandler {
   bool complete() const { return complete_; }
 
  protected:
-  void Note(const Key& key) {
-    known_.insert(key);
-    if (listing_) listed_.insert(key);
-    all_.FlushSoon();
-  }
-  void Forget(const Key& key) {
-    if (known_.erase(key) == 0) return;
-    Remove(key);
-    all_.FlushSoon();
-  }
-  virtual void Remove(const Key& key) = 0;
-
   ClusterServices& all_;
 
  private:
   const std::string what_;
-  std::set<Key> known_;
-  std::set<Key> listed_;  // by the list that is being read
-  bool listing_ = false;
   bool complete_ = false;
   std::string trouble_;  // told last
 };
 
-class ClusterServices::Services : public Followed<model::ServiceName> {
+class ClusterServices::Services : public Followed {
  public:
   explicit Services(ClusterServices& all) : Followed(all, "services") {}
 
   void Put(kube::ObjectPtr object) override {
     const ServicePtr service(static_cast<const corev1::Service*>(object.release()));
     const model::ServiceName name = NameOf(*service);
-    if (service->metadata().labels().contains(kProxyNameLabel)) return Forget(name);
+    if (service->metadata().labels().contains(kProxyNameLabel)) return Remove(name);
     const ServicePtr before = all_.catalog_.Find(name);
     if (before != nullptr &&
         before->metadata().resourceversion() == service->metadata().resourceversion()) {
-      return Note(name);  // a list that was read again
+      return;  // a list that was read again
     }
     all_.feed_.SetService(*service);
     all_.catalog_.SetService(name, service, {});
-    Note(name);
+    all_.FlushSoon();
     if (!all_.callbacks_.trouble) return;
     for (std::string& text : LeftOut(*service)) {
       all_.callbacks_.trouble(*service, {kube::kFieldNotHonoured, std::move(text)});
     }
   }
   void Gone(kube::ObjectPtr last) override {
-    Forget(NameOf(static_cast<const corev1::Service&>(*last)));
+    Remove(NameOf(static_cast<const corev1::Service&>(*last)));
   }
 
  private:
-  void Remove(const model::ServiceName& name) override {
+  void Remove(const model::ServiceName& name) {
     all_.feed_.RemoveService(name);
     all_.catalog_.RemoveService(name);
+    all_.FlushSoon();
   }
 };
 
-class ClusterServices::Slices : public Followed<SliceKey> {
+class ClusterServices::Slices : public Followed {
  public:
   explicit Slices(ClusterServices& all) : Followed(all, "endpointslices") {}
 
@@ -115,17 +89,13 @@ class ClusterServices::Slices : public Followed<SliceKey> {
     const SlicePtr slice(static_cast<const discoveryv1::EndpointSlice*>(object.release()));
     all_.feed_.SetSlice(*slice);
     all_.catalog_.SetSlice(slice);
-    Note({slice->metadata().namespace_(), slice->metadata().name()});
+    all_.FlushSoon();
   }
   void Gone(kube::ObjectPtr last) override {
     const auto& meta = static_cast<const discoveryv1::EndpointSlice&>(*last).metadata();
-    Forget({meta.namespace_(), meta.name()});
-  }
-
- private:
-  void Remove(const SliceKey& key) override {
-    all_.feed_.RemoveSlice(key.first, key.second);
-    all_.catalog_.RemoveSlice(key);
+    all_.feed_.RemoveSlice(meta.namespace_(), meta.name());
+    all_.catalog_.RemoveSlice({meta.namespace_(), meta.name()});
+    all_.FlushSoon();
   }
 };
 

@@ -11,9 +11,7 @@
 
 #include <functional>
 #include <memory>
-#include <set>
 #include <string>
-#include <utility>
 
 #include "agent/cluster/api.h"
 #include "agent/cluster/reflector.h"
@@ -43,8 +41,7 @@ class ClusterServices {
   ObjectHandler& slices();
 
  private:
-  template <class Key>
-  class Followed;  // what both kinds have in common: the list's mark and sweep, and trouble
+  class Followed;  // what both kinds have in common
   class Services;
   class Slices;
 

@@ -53,6 +53,10 @@ Result<ServiceNodeOptions> ServiceOptionsOf(const model::Instance& instance,
   }
   model::ServiceSettings settings;
   ASSIGN_OR_RETURN(settings.local.cidrs, ParseRanges("podCIDRs", instance.pod_cidrs));
+  if (settings.local.cidrs.empty()) {
+    settings.local.interface = instance.interface_prefix;
+    settings.local.is_prefix = true;
+  }
   ASSIGN_OR_RETURN(settings.service_cidrs, ParseRanges("serviceCIDRs", config.service_cidrs));
   RETURN_IF_ERROR(CheckFamilies(settings.service_cidrs));
   ASSIGN_OR_RETURN(settings.node_port_ranges,

@@ -169,8 +169,9 @@ Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& con
                                                           const Clock& clock,
                                                           ServiceCallbacks callbacks,
                                                           Announced announced) {
-  ASSIGN_OR_RETURN(const ServiceNodeOptions node,
-                   ReadServiceOptions(config.instance, config.proxy));
+  model::Instance instance = config.instance;
+  if (sources.api != nullptr) instance.pod_cidrs.clear();
+  ASSIGN_OR_RETURN(const ServiceNodeOptions node, ReadServiceOptions(instance, config.proxy));
   const Log log = callbacks.log;
   std::unique_ptr<ServiceProxy> proxy(new ServiceProxy(config));
   proxy->log_ = log;
@@ -187,7 +188,7 @@ Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& con
                                                         std::move(fixed), log));
   const auto moved = [p = proxy.get()](const auto& table) { p->TakeTable(table); };
   ASSIGN_OR_RETURN(proxy->addresses_,
-                   AddressWatch::Start(config.instance, config.proxy, node.table, moved, log));
+                   AddressWatch::Start(instance, config.proxy, node.table, moved, log));
   return proxy;
 }
 

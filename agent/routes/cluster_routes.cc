@@ -63,15 +63,9 @@ void ClusterRoutes::SetOwn(std::vector<Cidr> ranges) {
   Want();
 }
 
-void ClusterRoutes::ListBegins() {
-  listed_.clear();
-  listing_ = true;
-}
-
 void ClusterRoutes::Put(kube::ObjectPtr object) {
   NodePeer peer = PeerOf(static_cast<const k8s::io::api::core::v1::Node&>(*object));
   if (peer.name == options_.node_name) return;
-  if (listing_) listed_.insert(peer.name);
   NodePeer& known = nodes_[peer.name];
   if (known == peer) return;  // its status alone changed
   known = std::move(peer);
@@ -84,9 +78,6 @@ void ClusterRoutes::Gone(kube::ObjectPtr last) {
 }
 
 void ClusterRoutes::ListEnds() {
-  std::erase_if(nodes_, [this](const auto& entry) { return !listed_.contains(entry.first); });
-  listed_.clear();
-  listing_ = false;
   complete_ = true;
   trouble_.clear();
   Want();

@@ -64,7 +64,7 @@ class ClusterRoutes : private ObjectHandler {
     std::optional<std::vector<netproxy::NodePeer>> peers;  // none before the first whole list
   };
 
-  void ListBegins() override;
+  void ListBegins() override {}
   void Put(kube::ObjectPtr object) override;
   void Gone(kube::ObjectPtr last) override;
   void ListEnds() override;
@@ -81,8 +81,6 @@ class ClusterRoutes : private ObjectHandler {
 
   // Of the API thread.
   std::map<std::string, netproxy::NodePeer> nodes_;
-  std::set<std::string> listed_;  // by the list that is being read
-  bool listing_ = false;
   bool complete_ = false;
   std::string trouble_;
   TicketPtr ticket_, repair_;
