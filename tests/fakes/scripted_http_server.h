@@ -184,7 +184,11 @@ class ScriptedHttpServer {
             static_cast<Peer*>(user)->streams.erase(id);
             return 0;
           });
-      nghttp2_session_server_new(&session, callbacks, this);
+      nghttp2_option* options = nullptr;
+      nghttp2_option_new(&options);
+      nghttp2_option_set_max_send_header_block_length(options, 1 << 20);
+      nghttp2_session_server_new2(&session, callbacks, this, options);
+      nghttp2_option_del(options);
       nghttp2_session_callbacks_del(callbacks);
       const nghttp2_settings_entry settings = {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, 100};
       nghttp2_submit_settings(session, NGHTTP2_FLAG_NONE, &settings, 1);
