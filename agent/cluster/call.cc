@@ -176,7 +176,11 @@ void WatchCall::Pump() {
   const bool more = ShowFrames();
   if (left() || forgotten()) return;
   const size_t keep = more ? frames_->pending() : 0;
-  if (unconsumed_ > keep) Consume(unconsumed_ - std::exchange(unconsumed_, keep));
+  if (unconsumed_ > keep) {
+    const size_t done = unconsumed_ - keep;
+    unconsumed_ = keep;
+    Consume(done);
+  }
   if (more) {
     pump_posted_ = true;
     return asio::post(host_.io(), [self = std::static_pointer_cast<WatchCall>(shared_from_this())] {
