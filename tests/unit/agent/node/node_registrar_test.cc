@@ -6,6 +6,7 @@
 
 #include "agent/kube/codec.h"
 #include "tests/fakes/fake_api.h"
+#include "tests/unit/agent/node/api_clock.h"
 #include "tests/unit/agent/node/facts.h"
 
 namespace holdfast::agent {
@@ -18,17 +19,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::StartsWith;
-
-// Goes with the fake API's time.
-class ApiClock final : public Clock {
- public:
-  explicit ApiClock(const fakes::FakeApi& api) : api_(api) {}
-  BootTime Boot() const override { return {api_.now}; }
-  WallTime Wall() const override { return {seconds(1'000'000) + api_.now}; }
-
- private:
-  const fakes::FakeApi& api_;
-};
 
 class Events : public EventSink {
  public:
@@ -129,7 +119,7 @@ class NodeRegistrarTest : public testing::Test {
   }
 
   fakes::FakeApi api;
-  ApiClock clock{api};
+  test::ApiClock clock{api};
   NodeFacts facts = test::Facts();
   Events events;
   corev1::Node stored;
