@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/cluster/api_objects.h"
+#include "agent/cluster/guarded.h"
 #include "agent/cluster/list_requests.h"
 #include "holdfast/base/strings.h"
 
@@ -26,15 +27,6 @@ constexpr int kSilentListsUntilPaging = 2;
 constexpr seconds kSilentWatch{180};
 constexpr int kCrowdedUntilPaging = 5;
 constexpr milliseconds kSpread{1000};  // in which all nodes list anew
-
-// `method` of whoever `weak` names, unless that is gone or was stopped; what runs keeps it until it returns.
-template <class T, class Method>
-auto Guarded(const std::weak_ptr<T>& weak, Method method) {
-  return [weak, method](auto&&... args) {
-    const auto self = weak.lock();
-    if (self && !self->stopped()) ((*self).*method)(std::forward<decltype(args)>(args)...);
-  };
-}
 
 class Reflector : public std::enable_shared_from_this<Reflector> {
  public:
