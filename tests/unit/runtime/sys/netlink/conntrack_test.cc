@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is read of one entry of the connection table, and that nothing is read that is not there: a
-// fuzz target found both. Each message lies in memory of exactly its size (for the asan tier).
+// What is read of one entry of the connection table, and that nothing is read that is not there, as
+// it once was: a fuzz target found it. Each message lies in memory of exactly its size.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <linux/netfilter/nf_conntrack_common.h>
