@@ -10,11 +10,11 @@
 
 #include "agent/kube/containers_of.h"
 #include "agent/kube/times.h"
+#include "agent/log/log_tail.h"
 #include "agent/pod/admit/left_out.h"
 #include "agent/pod/decide/decide.h"
 #include "agent/pod/decide/memory.h"
 #include "agent/pod/decide/spec_containers.h"
-#include "agent/pod/execute/log_tail.h"
 #include "agent/pod/operate/pod_job.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"

@@ -3,6 +3,7 @@
 of the loopback interface, clients are its sockets. No pod is needed."""
 import json
 import pathlib
+import select
 import selectors
 import socket
 import subprocess
@@ -30,6 +31,8 @@ def prepare_network():
     run("ip", "link", "set", "up0", "up")
     run("ip", "link", "set", "up1", "up")
     run("ip", "route", "add", "default", "via", "10.60.0.1")
+    # A router that takes everything: what nobody translates is lost, and nobody is told.
+    run("ip", "neighbour", "add", "10.60.0.1", "lladdr", "02:00:00:00:00:01", "dev", "up0", "nud", "permanent")
 
 
 class Servers(threading.Thread):
@@ -187,6 +190,26 @@ class Neighbour:
     def close(self):
         self.process.kill()
         self.process.wait()
+
+
+class Knocking:
+    """A TCP connection that has sent its first packet and goes on sending it."""
+
+    def __init__(self, address, port=80):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self.socket.setblocking(False)
+        self.socket.connect_ex((address, port))
+
+    def answer(self, patience):
+        """The name of the endpoint, when it is there in time."""
+        if not select.select([], [self.socket], [], patience)[1]:
+            return None
+        try:
+            self.socket.settimeout(5)
+            self.socket.sendall(b"who\n")
+            return self.socket.recv(100).decode()
+        except OSError as error:
+            return str(error)
 
 
 class Held:
