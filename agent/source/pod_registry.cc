@@ -47,6 +47,12 @@ void PodRegistry::Remove(PodOrigin origin, const PodUid& uid) {
   Tell();
 }
 
+bool PodRegistry::Has(PodOrigin origin, const PodUid& uid) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = wanted_.find(uid);
+  return known != wanted_.end() && known->second.origin == origin;
+}
+
 void PodRegistry::Complete(PodOrigin origin) {
   {
     const std::lock_guard lock(mutex_);

@@ -47,6 +47,7 @@ class PodRegistry {
   Result<void> Set(WantedPod pod);
   // Nothing happens unless `origin` has it.
   void Remove(PodOrigin origin, const PodUid& uid);
+  bool Has(PodOrigin origin, const PodUid& uid) const;
   // After the first whole list.
   void Complete(PodOrigin origin);
   bool IsComplete(PodOrigin origin) const;
