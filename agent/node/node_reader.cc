@@ -202,16 +202,6 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
   return node;
 }
 
-std::shared_ptr<const NodeEnvironment> NodeEnvironmentCache::Get() {
-  const std::lock_guard lock(mutex_);
-  const BootTime now = clock_.Boot();
-  if (value_ == nullptr || now - read_at_ > std::chrono::seconds(10)) {
-    value_ = ReadNodeEnvironment(config_);
-    read_at_ = now;
-  }
-  return value_;
-}
-
 std::shared_ptr<const NodeOffer> ReadNodeOffer(const AgentConfig& config) {
   auto offer = std::make_shared<NodeOffer>();
   offer->name = config.instance.node_name;
@@ -234,6 +224,14 @@ std::shared_ptr<NodeFacts> ReadNodeFacts(const AgentConfig& config, std::string_
   SetAmounts(AmountsForPods(config), facts->allocatable);
   facts->machine = ReadMachine();
   return facts;
+}
+
+std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::string_view version) {
+  auto reading = std::make_shared<NodeReading>();
+  reading->environment = ReadNodeEnvironment(config);
+  reading->offer = ReadNodeOffer(config);
+  reading->facts = ReadNodeFacts(config, version);
+  return reading;
 }
 
 corev1::Node MakeNode(const AgentConfig& config, std::string_view version, WallTime started,

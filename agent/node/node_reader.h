@@ -4,7 +4,6 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -24,21 +23,6 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
 // file system of root_dir.
 std::shared_ptr<const NodeOffer> ReadNodeOffer(const AgentConfig& config);
 
-// The environment, read again when it is older than ten seconds. Thread-safe.
-class NodeEnvironmentCache {
- public:
-  NodeEnvironmentCache(const AgentConfig& config, const Clock& clock)
-      : config_(config), clock_(clock) {}
-  std::shared_ptr<const NodeEnvironment> Get();
-
- private:
-  const AgentConfig& config_;
-  const Clock& clock_;
-  std::mutex mutex_;
-  BootTime read_at_;
-  std::shared_ptr<const NodeEnvironment> value_;
-};
-
 // What the machine has.
 NodeAmounts NodeCapacity();
 // The same, but no more than the cgroups above the pods allow.
@@ -46,6 +30,14 @@ NodeAmounts CapacityForPods(const model::Instance& instance);
 
 // What the Node object is made of, without images. Waits for the file system of root_dir.
 std::shared_ptr<NodeFacts> ReadNodeFacts(const AgentConfig& config, std::string_view version);
+
+// All of that as it was at one time.
+struct NodeReading {
+  std::shared_ptr<const NodeEnvironment> environment;
+  std::shared_ptr<const NodeOffer> offer;
+  std::shared_ptr<const NodeFacts> facts;
+};
+std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::string_view version);
 
 // A Node as a kubelet without a control plane would describe itself.
 k8s::io::api::core::v1::Node MakeNode(const AgentConfig& config, std::string_view version,
