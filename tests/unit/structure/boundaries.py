@@ -38,7 +38,7 @@ def keeper_rooms(*known: str) -> tuple:
 
 AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "events", "health", "kube", "lease", "leftovers", "log",
                "node", "operate", "pod/admit", "pod/decide", "pod/execute", "pod/operate", "pod/spec", "pod/state",
-               "proxy", "source", "stream", "view", "volume")
+               "proxy", "report", "source", "stream", "view", "volume")
 
 
 def agent_rooms(*known: str) -> tuple:
