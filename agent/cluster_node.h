@@ -12,12 +12,12 @@
 
 #include "agent/cluster/cluster_api.h"
 #include "agent/config/agent_config.h"
-#include "agent/events/event_poster.h"
 #include "agent/node/heartbeat.h"
 #include "agent/node/node_facts.h"
 #include "agent/node/node_registrar.h"
 #include "agent/proxy/cluster_services.h"
 #include "agent/report/api_pod_reporter.h"
+#include "agent/report/event_poster.h"
 #include "agent/routes/cluster_routes.h"
 #include "agent/source/api_pods.h"
 #include "agent/source/pod_registry.h"
@@ -64,7 +64,6 @@ class ClusterNode {
   explicit ClusterNode(ClusterNodeOptions options) : options_(std::move(options)) {}
   Result<void> OpenRoutes(netproxy::PodNet& network);
   void NodeChanged();
-  void FollowPods();
 
   const ClusterNodeOptions options_;
   ClusterServices* services_ = nullptr;
