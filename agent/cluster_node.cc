@@ -38,8 +38,8 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(ClusterNodeOptions option
   api.version = node->options_.version;
   ASSIGN_OR_RETURN(node->heartbeat_api_, ClusterApi::Start(api));
   ASSIGN_OR_RETURN(node->api_, ClusterApi::Start(std::move(api)));
-  node->reporter_ = std::make_unique<ApiPodReporter>(*node->api_, node->options_.registry,
-                                                     node->options_.log);
+  node->reporter_ =
+      std::make_unique<ApiPodReporter>(*node->api_, node->options_.registry, node->options_.log);
   return node;
 }
 

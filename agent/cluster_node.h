@@ -13,7 +13,7 @@
 #include "agent/cluster/cluster_api.h"
 #include "agent/config/agent_config.h"
 #include "agent/node/heartbeat.h"
-#include "agent/node/node_facts.h"
+#include "agent/node/node_description.h"
 #include "agent/node/node_registrar.h"
 #include "agent/proxy/cluster_services.h"
 #include "agent/report/api_pod_reporter.h"
@@ -42,7 +42,7 @@ struct ClusterNodeParts {
   netproxy::PodNet& network;
   ClusterServices& services;
   PodViewStore& view;
-  std::function<std::shared_ptr<const NodeFacts>()> facts;  // must not block
+  std::function<std::shared_ptr<const NodeDescription>()> facts;  // must not block
 };
 
 class ClusterNode {

@@ -25,7 +25,8 @@ class PeriodicReader {
 
   // Returns after the first reading. `name`: of the thread, 15 bytes.
   static Result<std::unique_ptr<PeriodicReader>> Start(
-      const std::string& name, Read read, std::chrono::milliseconds every = std::chrono::seconds(10)) {
+      const std::string& name, Read read,
+      std::chrono::milliseconds every = std::chrono::seconds(10)) {
     auto state = std::make_shared<State>();
     state->last = read();
     ASSIGN_OR_RETURN(std::thread thread,

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "agent/config/agent_config.h"
-#include "agent/node/node_facts.h"
+#include "agent/node/node_description.h"
 #include "agent/pod/admit/node_offer.h"
 #include "agent/pod/spec/node_environment.h"
 #include "holdfast/base/clock.h"
@@ -29,13 +29,14 @@ NodeAmounts NodeCapacity();
 NodeAmounts CapacityForPods(const model::Instance& instance);
 
 // What the Node object is made of, without images. Waits for the file system of root_dir.
-std::shared_ptr<NodeFacts> ReadNodeFacts(const AgentConfig& config, std::string_view version);
+std::shared_ptr<NodeDescription> ReadNodeDescription(const AgentConfig& config,
+                                                     std::string_view version);
 
 // All of that as it was at one time.
 struct NodeReading {
   std::shared_ptr<const NodeEnvironment> environment;
   std::shared_ptr<const NodeOffer> offer;
-  std::shared_ptr<const NodeFacts> facts;
+  std::shared_ptr<const NodeDescription> facts;
 };
 std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::string_view version);
 

@@ -31,9 +31,8 @@ struct Gate {
 
 TEST(PeriodicReaderTest, NobodyWaitsForAReadingThatHangs) {
   const auto gate = std::make_shared<Gate>();
-  auto reader =
-      PeriodicReader<NodeOffer>::Start("test", [gate] { return gate->Read(); },
-                                       std::chrono::milliseconds(1));
+  auto reader = PeriodicReader<NodeOffer>::Start(
+      "test", [gate] { return gate->Read(); }, std::chrono::milliseconds(1));
   ASSERT_TRUE(reader) << reader.error().message();
   ASSERT_TRUE(Eventually([&] { return gate->begun == 2; }));
   NodeAdmission admission([&] { return (*reader)->Last(); });
@@ -50,9 +49,8 @@ TEST(PeriodicReaderTest, NobodyWaitsForAReadingThatHangs) {
 
 TEST(PeriodicReaderTest, ItsEndDoesNotWaitForAReadingEither) {
   const auto gate = std::make_shared<Gate>();
-  auto reader =
-      PeriodicReader<NodeOffer>::Start("test", [gate] { return gate->Read(); },
-                                       std::chrono::milliseconds(1));
+  auto reader = PeriodicReader<NodeOffer>::Start(
+      "test", [gate] { return gate->Read(); }, std::chrono::milliseconds(1));
   ASSERT_TRUE(reader) << reader.error().message();
   ASSERT_TRUE(Eventually([&] { return gate->begun == 2; }));
   reader->reset();
