@@ -42,12 +42,13 @@ def run(*words):
 
 
 class Node(Machine):
-    """An agent of ours in namespaces of its own."""
+    """An agent of ours in namespaces of its own, a node of the cluster."""
 
-    def __init__(self, bin_dir, top, name, environment, inside):
+    def __init__(self, bin_dir, top, name, kubeconfig, environment, inside):
         super().__init__(bin_dir, top, name, environment=environment, inside=inside)
         self.node = name
-        self.set_config(nodeName=name)
+        self.set_config(nodeName=name, kubeconfig=str(kubeconfig), podCIDRs=[], clusterDNS=[DNS],
+                        serviceCIDRs=[SERVICE_RANGE])
 
 
 class Cluster:
@@ -146,7 +147,7 @@ class Cluster:
                                    "echo; exec sleep infinity"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, env=self.environment, start_new_session=True)
         anchor.stdout.readline()
-        node = Node(self.bin, self.folder / name, name, self.environment,
+        node = Node(self.bin, self.folder / name, name, self.credentials(name), self.environment,
                     ["nsenter", f"--target={anchor.pid}", "--mount", "--net"])
         self.nodes[name] = node
         node.start_agent()

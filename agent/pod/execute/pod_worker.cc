@@ -328,7 +328,7 @@ Result<void> PodWorker::Persist(bool durable) {
     pod_saved_ = true;
     const bool refused = memory_.admission && !memory_.admission->admitted();
     const bool runs = !refused && !HasEndedElsewhere();
-    if (runs && !told_left_out_) services_.view.AddEvents(*pod_, LeftOut(*pod_));
+    if (runs && !told_left_out_) services_.view.AddEvents(*pod_, LeftOut(*pod_, memory_.origin));
     told_left_out_ = true;
   }
   std::string record = EncodeRecord(memory_);
