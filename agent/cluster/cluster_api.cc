@@ -31,9 +31,6 @@ constexpr size_t kMostObjectConnections = 16;  // 1280 streams
 constexpr size_t kMostHttp1Watches = 20;
 constexpr size_t kMostHttp1Connections = 24;
 constexpr int kStatusUnauthorized = 401;
-constexpr std::chrono::seconds kTokenAge{10};  // a file is read again after it
-// A connection that is younger was made with the credentials of the moment.
-constexpr std::chrono::seconds kCredentialAge{10};
 
 constexpr char kAcceptUnary[] = "application/vnd.kubernetes.protobuf,application/json";
 constexpr char kAcceptWatch[] =
@@ -126,7 +123,7 @@ class ClusterApi::Core : public CallHost, public LaneHost {
     LaneOf(call).Answered();
     if (status != kStatusUnauthorized) return;
     token_.reset();
-    LaneOf(call).Retire(call.connection(), kCredentialAge);
+    LaneOf(call).Retire(call.connection(), options_.credentials_last);
   }
   void Again(const CallPtr& call) override {
     if (!stopped_) LaneOf(*call).Again(call);
@@ -175,7 +172,7 @@ class ClusterApi::Core : public CallHost, public LaneHost {
 
   Result<std::string> Token() {
     const auto now = steady_clock::now();
-    if (!token_ || now - token_read_ >= kTokenAge) {
+    if (!token_ || now - token_read_ >= options_.credentials_last) {
       ASSIGN_OR_RETURN(token_, config_.BearerToken());
       token_read_ = now;
     }
