@@ -9,8 +9,8 @@ namespace holdfast::agent {
 namespace {
 
 namespace asio = boost::asio;
-namespace http = runtime::http;
-using How = http::StreamEnd::How;
+namespace transport = runtime::http;
+using How = transport::StreamEnd::How;
 
 constexpr int kMostTries = 3;
 constexpr int kMostTriesUnprocessed = 10;  // a server that goes away refuses a few
@@ -54,7 +54,8 @@ void PendingCall::Arm() {
   });
 }
 
-void PendingCall::RunsOn(std::shared_ptr<http::Connection> connection, http::StreamId stream) {
+void PendingCall::RunsOn(std::shared_ptr<transport::Connection> connection,
+                         transport::StreamId stream) {
   connection_ = std::move(connection);
   stream_ = stream;
   head_ = {};
@@ -88,21 +89,21 @@ void PendingCall::Consume(size_t bytes) {
   if (connection_ != nullptr) connection_->Consume(stream_, bytes);
 }
 
-void PendingCall::OnHead(http::ResponseHead head) {
+void PendingCall::OnHead(transport::ResponseHead head) {
   if (left_) return;
   head_ = std::move(head);
   host_.Answered(*this, head_.status);
   TakeHead();
 }
 
-void PendingCall::OnEnd(http::StreamEnd end) {
+void PendingCall::OnEnd(transport::StreamEnd end) {
   if (left_) return;
   if (!MayRepeat(end)) return Ended(std::move(end));
   connection_.reset();
   host_.Again(shared_from_this());
 }
 
-bool PendingCall::MayRepeat(const http::StreamEnd& end) const {
+bool PendingCall::MayRepeat(const transport::StreamEnd& end) const {
   if (end.how == How::kComplete || !MayBegin() || forgotten_) return false;
   if (end.how == How::kNotProcessed) return begun_ < kMostTriesUnprocessed;
   return call_.repeatable && begun_ < kMostTries && end.error.code() == Code::kUnavailable;
@@ -116,7 +117,7 @@ void UnaryCall::OnBody(std::string_view bytes) {
   Consume(bytes.size());
 }
 
-void UnaryCall::Ended(http::StreamEnd end) {
+void UnaryCall::Ended(transport::StreamEnd end) {
   if (end.how != How::kComplete) return Abort(std::move(end.error));
   ApiReply reply = ToApiReply(head(), std::move(body_));
   Leave();
@@ -130,7 +131,7 @@ void UnaryCall::Tell(Error error) { done_(std::move(error)); }
 void WatchCall::TakeHead() {
   if (head().status != kOk) return;
   EndLimit();
-  const std::string_view type = http::Find(head().headers, "content-type");
+  const std::string_view type = transport::Find(head().headers, "content-type");
   if (IsOfType(type, kProtobufType)) {
     frames_.emplace(WatchFrames::Form::kProtobuf);
   } else if (IsOfType(type, kJsonType)) {
@@ -158,7 +159,7 @@ void WatchCall::TakeRefusal(std::string_view bytes) {
   refusal_.append(bytes);
 }
 
-void WatchCall::Ended(http::StreamEnd end) {
+void WatchCall::Ended(transport::StreamEnd end) {
   if (frames_) {
     end_ = std::move(end);
     if (!pump_posted_) Pump();

@@ -22,7 +22,7 @@ namespace holdfast::agent {
 namespace {
 
 namespace asio = boost::asio;
-namespace http = runtime::http;
+namespace transport = runtime::http;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
@@ -30,10 +30,7 @@ constexpr size_t kLanes = 4;
 constexpr size_t kMostObjectConnections = 16;  // 1280 streams
 constexpr size_t kMostHttp1Watches = 20;
 constexpr size_t kMostHttp1Connections = 24;
-constexpr int kUnauthorized = 401;
-constexpr std::chrono::seconds kTokenAge{10};  // a file is read again after it
-// A connection that is younger was made with the credentials of the moment.
-constexpr std::chrono::seconds kCredentialAge{10};
+constexpr int kStatusUnauthorized = 401;
 
 constexpr char kAcceptUnary[] = "application/vnd.kubernetes.protobuf,application/json";
 constexpr char kAcceptWatch[] =
@@ -124,9 +121,9 @@ class ClusterApi::Core : public CallHost, public LaneHost {
   asio::io_context& io() override { return io_; }
   void Answered(PendingCall& call, int status) override {
     LaneOf(call).Answered();
-    if (status != kUnauthorized) return;
+    if (status != kStatusUnauthorized) return;
     token_.reset();
-    LaneOf(call).Retire(call.connection(), kCredentialAge);
+    LaneOf(call).Retire(call.connection(), options_.credentials_last);
   }
   void Again(const CallPtr& call) override {
     if (!stopped_) LaneOf(*call).Again(call);
@@ -139,8 +136,8 @@ class ClusterApi::Core : public CallHost, public LaneHost {
   }
 
   // --- LaneHost ---
-  Result<http::DialOptions> DialTo() override {
-    http::DialOptions options;
+  Result<transport::DialOptions> DialTo() override {
+    transport::DialOptions options;
     options.host = config_.host;
     options.port = config_.port;
     options.server_name = config_.tls_server_name;
@@ -153,9 +150,9 @@ class ClusterApi::Core : public CallHost, public LaneHost {
     for (const auto& lane : lanes_) count += lane->http1_watches();
     return count < kMostHttp1Watches;
   }
-  Result<http::Request> RequestOf(const PendingCall& call) override {
+  Result<transport::Request> RequestOf(const PendingCall& call) override {
     ASSIGN_OR_RETURN(const std::string token, Token());
-    http::Request request;
+    transport::Request request;
     request.method = VerbName(call.call().verb);
     request.authority = Authority(config_);
     request.path = config_.path + call.call().path;
@@ -166,7 +163,7 @@ class ClusterApi::Core : public CallHost, public LaneHost {
       request.headers.emplace_back("content-type", call.call().content_type);
       request.body = call.call().body;
     }
-    if (call.is_watch()) request.body_limit = http::kNoLimit;
+    if (call.is_watch()) request.body_limit = transport::kNoLimit;
     return request;
   }
 
@@ -175,7 +172,7 @@ class ClusterApi::Core : public CallHost, public LaneHost {
 
   Result<std::string> Token() {
     const auto now = steady_clock::now();
-    if (!token_ || now - token_read_ >= kTokenAge) {
+    if (!token_ || now - token_read_ >= options_.credentials_last) {
       ASSIGN_OR_RETURN(token_, config_.BearerToken());
       token_read_ = now;
     }

@@ -20,6 +20,9 @@ struct ClusterApiOptions {
   std::string version = "0";  // of this program; "holdfast/VERSION" is who writes fields
   std::chrono::milliseconds dial_limit{10'000};
   std::chrono::milliseconds first_back_off{50}, longest_back_off{10'000};
+  // A token's file is read again after it; a connection that is older and is answered 401 gets no more calls, so that
+  // the next one has the certificate of the moment.
+  std::chrono::milliseconds credentials_last{10'000};
   std::chrono::milliseconds rotate_every{
       60'000};  // between two connections that go for new credentials
   runtime::http::ConnectionOptions connection;

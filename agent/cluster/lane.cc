@@ -10,12 +10,13 @@ namespace holdfast::agent {
 namespace {
 
 namespace asio = boost::asio;
-namespace http = runtime::http;
+namespace transport = runtime::http;
 using std::chrono::milliseconds;
 
 // Up to a quarter more, so that nodes do not come back in step.
 milliseconds Spread(milliseconds delay) {
-  thread_local std::minstd_rand random(std::random_device{}());
+  thread_local std::minstd_rand random(
+      static_cast<uint32_t>(std::chrono::steady_clock::now().time_since_epoch().count()));
   return delay + milliseconds(random() % static_cast<uint64_t>(delay.count() / 4 + 1));
 }
 
@@ -64,7 +65,7 @@ void Lane::Abort(const Error& why) {
   for (const Entry& entry : connections) entry.connection->Close(why);
 }
 
-void Lane::Retire(const http::Connection* connection, milliseconds age) {
+void Lane::Retire(const transport::Connection* connection, milliseconds age) {
   for (const Entry& entry : connections_) {
     const bool old = std::chrono::steady_clock::now() - entry.opened >= age;
     if (entry.connection.get() == connection && old) entry.connection->Drain();
@@ -182,12 +183,12 @@ void Lane::Dial() {
   }
   options->limit = options_.dial_limit;
   options->connection = options_.connection;
-  dialling_ = http::Dial(
+  dialling_ = transport::Dial(
       io_, std::move(*tls), std::move(*options),
       [this, generation = host_.generation()](auto made) { Dialled(std::move(made), generation); });
 }
 
-void Lane::Dialled(Result<std::shared_ptr<http::Connection>> made, uint64_t generation) {
+void Lane::Dialled(Result<std::shared_ptr<transport::Connection>> made, uint64_t generation) {
   // Not within its own call.
   asio::post(io_, [ended = std::shared_ptr(std::move(dialling_))] {});
   if (!made) {

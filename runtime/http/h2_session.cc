@@ -7,7 +7,6 @@
 #include <array>
 #include <charconv>
 #include <cstring>
-#include <new>
 
 #include "holdfast/base/strings.h"
 
@@ -29,6 +28,8 @@ struct FreeOptions {
 Error Failed(const char* call, int code) {
   return Unavailable(StrCat("HTTP/2: ", call, ": ", nghttp2_strerror(code)));
 }
+
+Error NoMemory() { return Error(Code::kResourceExhausted, "HTTP/2: make a session: no memory"); }
 
 // The pieces are copied by libnghttp2.
 nghttp2_nv NameValue(std::string_view name, std::string_view value) {
@@ -162,9 +163,9 @@ Result<std::unique_ptr<H2Session>> H2Session::Make() {
   std::unique_ptr<H2Session> made(new H2Session());
   nghttp2_session_callbacks* raw_callbacks = nullptr;
   nghttp2_option* raw_options = nullptr;
-  if (nghttp2_session_callbacks_new(&raw_callbacks) != 0) throw std::bad_alloc();
+  if (nghttp2_session_callbacks_new(&raw_callbacks) != 0) return NoMemory();
   const std::unique_ptr<nghttp2_session_callbacks, FreeCallbacks> callbacks(raw_callbacks);
-  if (nghttp2_option_new(&raw_options) != 0) throw std::bad_alloc();
+  if (nghttp2_option_new(&raw_options) != 0) return NoMemory();
   const std::unique_ptr<nghttp2_option, FreeOptions> options(raw_options);
   nghttp2_session_callbacks_set_on_header_callback(raw_callbacks, Callbacks::OnHeader);
   nghttp2_session_callbacks_set_on_frame_recv_callback(raw_callbacks, Callbacks::OnFrame);

@@ -6,6 +6,7 @@ import json
 import pathlib
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -91,6 +92,31 @@ def test_names_of_services_are_resolved(cluster):
 def test_each_node_of_ours_has_an_agent_that_answers(cluster):
     for name, node in cluster.nodes.items():
         equal(json.loads(node.ctl("get", "node", name, "-o", "json").stdout)["metadata"]["name"], name, "node")
+
+
+def test_our_client_follows_pods(cluster):
+    """A watch that sends the list first, in protobuf; and the answers that are refusals."""
+    def probe(verb, path):
+        return subprocess.Popen([pathlib.Path(cluster.bin) / "kube_api_probe", cluster.admin, verb, path],
+                                stdout=subprocess.PIPE, text=True)
+    pods = "/api/v1/pods?fieldSelector=spec.nodeName%3Dnobody"
+    said = {path: probe("get", path).communicate(timeout=60)[0] for path in
+            (pods, "/api/v1/namespaces/default/pods/none", "/api/v1/pods?fieldSelector=spec.foo%3Dx")}
+    equal([text.split(":")[0].strip() for text in said.values()],
+          [f"{answer[:3]} application/vnd.kubernetes.protobuf {answer[4:]}" for answer in
+           ("200 PodList", "404 NotFound", "400 BadRequest")], "answers")
+    unscheduled = '{"spec": {"nodeName": "nobody", "tolerations": [{"operator": "Exists"}]}}'
+    cluster.kubectl("run", "first", "--image=x", f"--overrides={unscheduled}")
+    watch = probe("watch", pods + "&watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+                           "&allowWatchBookmarks=true&timeoutSeconds=15")
+    lines = [watch.stdout.readline().strip() for _ in range(2)]
+    equal(lines, ["ADDED first Pending", "BOOKMARK   all are known"], "the list")
+    cluster.kubectl("run", "second", "--image=x", f"--overrides={unscheduled}")
+    cluster.kubectl("delete", "pod", "first", "--force", "--grace-period=0")
+    rest = watch.communicate(timeout=60)[0].splitlines()
+    check("ADDED second Pending" in rest and "DELETED first Pending" in rest, f"changes: {rest}")
+    equal(rest[-1], "ended", "the end")
+    cluster.kubectl("delete", "pod", "second", "--force", "--grace-period=0")
 
 
 def test_nothing_is_left_after_the_end(cluster):

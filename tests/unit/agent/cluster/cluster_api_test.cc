@@ -460,7 +460,7 @@ TEST_F(ClusterApiTest, AWatchMayEndItselfWithinAFrame) {
 TEST_F(ClusterApiTest, CloseAllEndsEverythingAndTheNextCallConnectsAgain) {
   Serve(OpenWatches);
   Start();
-  Watch(Get("/watch"));
+  Watch(Repeatable("/watch"));
   Request(0);
   api_->CloseAll("two heartbeats were lost");
   ASSERT_TRUE(book_.HasOnly({"broken: GET /watch: two heartbeats were lost"}));
@@ -488,6 +488,44 @@ TEST_F(ClusterApiTest, NewCredentialsReplaceConnectionsOneByOne) {
   ASSERT_TRUE(book_.Has(3));
   EXPECT_EQ(Request(2).headers.at("authorization"), "Bearer new");
   EXPECT_EQ(Request(2).connection, 2u);
+}
+
+TEST_F(ClusterApiTest, WhoIsNotLetInComesAgainWithTheCredentialsOfTheMoment) {
+  Serve([](ScriptedHttpServer& server, const Asked& asked) {
+    const bool good = asked.headers.at("authorization") == "Bearer good";
+    server.Answer(asked, good ? 200 : 401, {{"content-type", "text/plain"}}, "x");
+  });
+  const auto write = [&](const char* token) { std::ofstream(directory_ + "/token") << token; };
+  write("bad");
+  options_.config.token_file = directory_ + "/token";
+  options_.credentials_last = milliseconds(100);
+  Start();
+  Send(Get("/1"));
+  ASSERT_TRUE(book_.HasOnly({"401 x"}));
+  std::this_thread::sleep_for(milliseconds(150));
+  Send(Get("/2"));  // on the same connection, which is old now
+  ASSERT_TRUE(book_.Has(2));
+  write("good");
+  Send(Get("/3"));
+  ASSERT_TRUE(book_.HasOnly({"401 x", "401 x", "200 x"}));
+  EXPECT_EQ(Request(1).connection, 0u);
+  EXPECT_EQ(Request(2).connection, 1u);
+}
+
+// The other lanes' pings take longer than this test.
+TEST_F(ClusterApiTest, ALostHeartbeatIsFoundSooner) {
+  options_.heartbeat = {.ping_after = milliseconds(20), .ping_limit = milliseconds(20)};
+  Serve([](ScriptedHttpServer& server, const Asked& asked) { server.Freeze(asked.connection); });
+  Start();
+  ApiCall call = Get("/pods", ApiLane::kPods);
+  call.limit = milliseconds(300);
+  Send(call);
+  call.path = "/heartbeat";
+  call.lane = ApiLane::kHeartbeat;
+  Send(call);
+  ASSERT_TRUE(book_.Has(2));
+  EXPECT_NE(book_.lines()[0].find("/heartbeat: 127.0.0.1"), std::string::npos) << book_.lines()[0];
+  EXPECT_EQ(book_.lines()[1], "error: GET /pods: no answer within 300 ms");
 }
 
 TEST_F(ClusterApiTest, WithoutHttp2EachCallHasAConnection) {
