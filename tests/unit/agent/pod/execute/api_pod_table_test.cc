@@ -258,6 +258,18 @@ TEST_F(ApiPodTableTest, WhatHasEndedOnTheServerTakesNoPlaceAndIsNotStarted) {
   EXPECT_EQ(node_->Phase("ended"), "Failed");
 }
 
+TEST_F(ApiPodTableTest, RestartsAreCountedOnWhenTheRecordsAreLost) {
+  corev1::Pod pod = MakePod("u1");
+  pod.mutable_status()->set_phase("Running");
+  corev1::ContainerStatus* status = pod.mutable_status()->add_containerstatuses();
+  status->set_name("app");
+  status->set_containerid("holdfast://former");
+  status->set_restartcount(4);
+  List({pod});
+  ASSERT_TRUE(Reported("Running"));
+  EXPECT_EQ(reporter_.Newest("u1").status->containerstatuses(0).restartcount(), 5);
+}
+
 TEST_F(ApiPodTableTest, ChangesAreTakenOverWhileItRuns) {
   images_.Add("busybox:2", "sha256:2");
   corev1::Pod pod = MakePod("u1");
