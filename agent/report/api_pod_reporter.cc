@@ -316,6 +316,7 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
       Tell(StrCat("status of pod ", PathOf(*entry.wanted.pod),
                   ": the server took the patch and it changed nothing: ", left.substr(0, 200)));
     }
+    entry.patch.clear();
     Consider(uid, entry);
   }
 

@@ -2,6 +2,7 @@
 // PodTable: who is wanted, who has to go, and what of nobody is taken away.
 #include <algorithm>
 
+#include "agent/kube/pod_status.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/execute/pod_table.h"
 #include "agent/source/pod_change.h"
@@ -11,6 +12,23 @@ namespace holdfast::agent {
 namespace {
 
 PodUid UidOf(const WantedPod& wanted) { return PodUid(wanted.pod->metadata().uid()); }
+
+// Of a pod that begins. Where the server says that its containers ran already, the records of that
+// are lost: their restarts are counted on.
+PodMemory NewMemory(const WantedPod& wanted) {
+  PodMemory memory;
+  memory.origin = wanted.origin;
+  const corev1::PodStatus& status = wanted.pod->status();
+  if (wanted.origin != PodOrigin::kApi || kube::IsTerminalPhase(status.phase())) return memory;
+  for (const auto* list : {&status.initcontainerstatuses(), &status.containerstatuses()}) {
+    for (const corev1::ContainerStatus& container : *list) {
+      if (container.containerid().empty() || container.restartcount() < 0) continue;
+      memory.containers[container.name()].attempts =
+          static_cast<uint32_t>(container.restartcount()) + 1;
+    }
+  }
+  return memory;
+}
 
 }  // namespace
 
@@ -155,8 +173,7 @@ void PodTable::BeginWaiting() {
     // It may have waited for long, and have an end on the server by now.
     const auto newest = registry_.Find(uid);
     if (newest != nullptr && registry_.Has(wanted.origin, uid)) begins.pod = newest;
-    PodMemory memory;
-    memory.origin = wanted.origin;
+    PodMemory memory = NewMemory(begins);
     Entry& entry = Add(uid, std::move(begins), std::move(memory));
     entry.worker->EnsureAdmission();
     entry.worker->ShowNew();  // its first turn may be a while away
