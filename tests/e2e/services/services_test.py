@@ -4,16 +4,14 @@
 
 Run as root in a network and mount namespace of its own (CMakeLists.txt does that)."""
 import json
-import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 
-from world import (Held, Knocking, Neighbour, Node, Sender, Servers, ask, has_ipvs, prepare_network, run,
-                   seconds_until)
+from world import (Held, Knocking, Neighbour, Node, Sender, Servers, ask, frozen, has_ipvs,
+                   prepare_network, run, seconds_until)
 from suite import Skip, check, equal, run_tests  # found once world is there
 
 ENDPOINTS = {"a": "10.50.0.1", "b": "10.50.0.2"}
@@ -74,14 +72,10 @@ def test_what_begins_while_the_rules_are_away_is_answered_once_they_are_back(nod
         node.set_mode(mode)
         until(node, f"only {mode} has rules", lambda m=mode: node.modes() == {m} == node.recorded_modes())
         until(node, "the services answer", lambda: (ask("10.96.0.10"), Sender("10.96.0.53", 53).ask()) == ("a", "a"))
-        agent, = node.pids_of("agent")
-        os.kill(agent, signal.SIGSTOP)
-        try:
+        with frozen(*node.pids_of("agent")):
             run(*damage)
             client, sender = Knocking("10.96.0.10"), Sender("10.96.0.53", 53)
-            equal((sender.ask(), client.answer(0.1)), (None, None), "answers while the rules are away")
-        finally:
-            os.kill(agent, signal.SIGCONT)
+            equal((sender.ask(), client.answer(0.1)), (None, None), f"{mode}: answers while the rules are away")
         until(node, f"{mode}: the UDP sender is answered", lambda s=sender: s.ask() == "a")
         equal(client.answer(20), "a", f"{mode}: the connection that began meanwhile")
     node.remove("dns")

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A node with Services of written EndpointSlices: endpoints are servers of this process on addresses
 of the loopback interface, clients are its sockets. No pod is needed."""
+import contextlib
 import json
+import os
 import pathlib
 import select
 import selectors
+import signal
 import socket
 import subprocess
 import sys
@@ -190,6 +193,32 @@ class Neighbour:
     def close(self):
         self.process.kill()
         self.process.wait()
+
+
+@contextlib.contextmanager
+def frozen(pid):
+    """All threads of the process stand still within, and nothing runs that it started."""
+    def fields(pattern):
+        for stat in pathlib.Path("/proc").glob(pattern):
+            with contextlib.suppress(OSError):  # ended meanwhile
+                yield stat.read_text().rpartition(")")[2].split()
+
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        while True:
+            # One thread is told, and it tells the others when it runs.
+            while (states := {state for state, *_ in fields(f"{pid}/task/*/stat")}) != {"T"}:
+                if not states - {"Z", "X"}:
+                    raise RuntimeError(f"process {pid} has ended")
+                time.sleep(0.001)
+            if all(int(parent) != pid or state == "Z" for state, parent, *_ in fields("[0-9]*/stat")):
+                break
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.05)
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 class Knocking:
