@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/node/node_offer_reader.h"
+#include "agent/node/last_reading.h"
 
 #include <condition_variable>
 #include <mutex>
@@ -9,11 +9,11 @@
 
 namespace holdfast::agent {
 
-struct NodeOfferReader::State {
+struct ReadingThread::State {
   std::mutex mutex;  // never held while reading
   std::condition_variable stop;
   bool stopped = false;
-  std::shared_ptr<const NodeOffer> last;
+  std::shared_ptr<const void> last;
 
   void Run(const Read& read, std::chrono::milliseconds every) {
     std::unique_lock lock(mutex);
@@ -26,27 +26,27 @@ struct NodeOfferReader::State {
   }
 };
 
-Result<std::unique_ptr<NodeOfferReader>> NodeOfferReader::Start(Read read,
-                                                                std::chrono::milliseconds every) {
+Result<std::unique_ptr<ReadingThread>> ReadingThread::Start(Read read,
+                                                            std::chrono::milliseconds every) {
   auto state = std::make_shared<State>();
   state->last = read();
   ASSIGN_OR_RETURN(std::thread thread,
-                   sys::StartThread("node-offer", [state, read = std::move(read), every] {
+                   sys::StartThread("node-reading", [state, read = std::move(read), every] {
                      state->Run(read, every);
                    }));
   thread.detach();
-  return std::unique_ptr<NodeOfferReader>(new NodeOfferReader(std::move(state)));
+  return std::unique_ptr<ReadingThread>(new ReadingThread(std::move(state)));
 }
 
-NodeOfferReader::NodeOfferReader(std::shared_ptr<State> state) : state_(std::move(state)) {}
+ReadingThread::ReadingThread(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-NodeOfferReader::~NodeOfferReader() {
+ReadingThread::~ReadingThread() {
   const std::lock_guard lock(state_->mutex);
   state_->stopped = true;
   state_->stop.notify_all();
 }
 
-std::shared_ptr<const NodeOffer> NodeOfferReader::Last() const {
+std::shared_ptr<const void> ReadingThread::Last() const {
   const std::lock_guard lock(state_->mutex);
   return state_->last;
 }
