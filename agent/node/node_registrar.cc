@@ -122,6 +122,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
     const corev1::Node node = BuildNode(*facts, options_.registration,
                                         *DecideReady(inputs_, std::nullopt, false), clock_.Wall());
     pending_ = node.status();
+    before_.Clear();
     ApiCall call = CallOf(ApiVerb::kPost, kNodes);
     call.content_type = "application/vnd.kubernetes.protobuf";
     call.body = kube::EncodeEnvelope(node);
@@ -143,7 +144,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
       register_delay_ = std::min(register_delay_ * 2, kLastRegisterDelay);
       return RegisterAfter(DelayOf(reply, register_delay_));
     }
-    Sent({});
+    Sent();
     Adopt();
   }
 
@@ -266,6 +267,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
     NodePatch patch = PatchNode(*server_, ours, sent_ ? &*sent_ : nullptr);
     if (patch.body.empty() || !(patch.changes || report_due_)) return;
     pending_ = ours.status();
+    before_ = server_->status();
     pending_changes_ = patch.changes;
     ApiCall call = CallOf(ApiVerb::kPatch, path_ + "/status");
     call.content_type = "application/strategic-merge-patch+json";
@@ -277,13 +279,12 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
     call_.reset();
     if (stage_ != Stage::kRegistered) return;  // gone meanwhile
     if (reply && reply->code == 404) return Missing();
-    const corev1::NodeStatus before = server_->status();
     if (const auto error = Take(reply, StrCat("PATCH ", path_, "/status"))) {
       if (reply && reply->code == 403) reconcile_meta_ = false;  // a label that it may not have
       return TryAgain(reply, *error);
     }
     reconcile_meta_ = false;
-    Sent(before);
+    Sent();
     if (again_) Sync();
   }
 
@@ -314,7 +315,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
   }
 
   // The server has what is pending.
-  void Sent(const corev1::NodeStatus& before) {
+  void Sent() {
     sent_ = std::move(pending_);
     report_due_ = false;
     // Nodes that all changed at once (a server came back) do not report at once for ever.
@@ -324,7 +325,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
         static_cast<int64_t>(static_cast<double>(milliseconds(kReportEvery).count()) * spread));
     report_ = api_.After(delay, Guarded(weak_from_this(), &Impl::Report));
     for (const corev1::NodeCondition& condition : sent_->conditions()) {
-      const auto* last = FindCondition(before, condition.type());
+      const auto* last = FindCondition(before_, condition.type());
       const bool is_new = last == nullptr && condition.type() == "Ready";
       if (is_new || (last != nullptr && last->status() == condition.status())) continue;
       const std::string reason = ConditionEvent(condition);
@@ -409,11 +410,12 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
   std::optional<corev1::Node> server_;      // the newest that was seen
   std::optional<corev1::NodeStatus> sent_;  // that this Node took last
   corev1::NodeStatus pending_;              // on its way
-  bool pending_changes_ = true;             // more than heartbeats
-  bool reconcile_meta_ = true;  // labels and annotations are still to be brought in line
-  bool report_due_ = true;      // also when nothing changed
-  bool again_ = false;          // something changed while a request was on its way
-  bool lasted_ = false;         // what is wrong, for kBadUntilNotReady
+  corev1::NodeStatus before_;    // what the server had then; the watch may be faster than the reply
+  bool pending_changes_ = true;  // more than heartbeats
+  bool reconcile_meta_ = true;   // labels and annotations are still to be brought in line
+  bool report_due_ = true;       // also when nothing changed
+  bool again_ = false;           // something changed while a request was on its way
+  bool lasted_ = false;          // what is wrong, for kBadUntilNotReady
   int tries_ = 0;
   int missing_ = 0;
   milliseconds register_delay_ = kFirstRegisterDelay;

@@ -312,6 +312,19 @@ TEST_F(NodeRegistrarTest, WhatChangesOnTheWayFollows) {
   EXPECT_TRUE(Idle());
 }
 
+TEST_F(NodeRegistrarTest, TheWatchMayBeFasterThanTheReply) {
+  RegisterNew();
+  events.Take();
+  BeReady();
+  *stored.mutable_status() = BuildNodeStatus(facts, ReadyState(), stored.status(), clock.Wall());
+  Store(stored, "u1");
+  Tell("MODIFIED");
+  EXPECT_TRUE(events.Take().empty());
+  Answer(200);
+  EXPECT_THAT(events.Take(), ElementsAre("NodeReady"));
+  EXPECT_TRUE(Idle());
+}
+
 TEST_F(NodeRegistrarTest, OthersChangesAreSeenAndOurConditionsPutBack) {
   RegisterNew();
   BeReady();
