@@ -18,21 +18,21 @@ def test_a_rollout_ends_while_agents_and_keepers_are_killed(cluster):
     rolled_out(cluster, "busy")
     calm = running(cluster, "calm")
     kills = 0
-    for change in range(3):
-        cluster.apply(deployment("busy", 10, f"echo {change}; " + SERVER))
-        for _ in range(4):
-            for node in cluster.nodes.values():
-                kills += node.kill(("agent",))
-                node.start_agent()
-                kills += node.kill(("hold", "launch", "log"))
-                time.sleep(0.3)
-    rolled_out(cluster, "busy")
-    until("all are ready", lambda: are_ready(cluster))
+    with cluster.supervised():
+        for change in range(3):
+            cluster.apply(deployment("busy", 10, f"echo {change}; " + SERVER))
+            for _ in range(4):
+                for node in cluster.nodes.values():
+                    kills += node.kill(("agent",))
+                    kills += node.kill(("hold", "launch", "log"))
+                    time.sleep(0.3)
+        rolled_out(cluster, "busy")
+        until("all are ready", lambda: are_ready(cluster))
+        until("only the new ones are left", lambda: len(pods(cluster, "busy")) == 10)
     print(f"  {kills} kills", flush=True)
     check(kills >= 40, kills)
     equal(running(cluster, "calm"), calm, "containers that nobody touched")
     equal(set(map(tuple, restarts(pods(cluster, "calm")).values())), {(0,)}, "restarts")
-    until("only the new ones are left", lambda: len(pods(cluster, "busy")) == 10)
     cluster.kubectl("delete", "deployment", "busy", "calm")
     until("all are gone", lambda: not pods(cluster, "busy") and not pods(cluster, "calm"))
 

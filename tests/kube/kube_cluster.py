@@ -9,6 +9,7 @@ import pathlib
 import shutil
 import signal
 import subprocess
+import threading
 import time
 
 from control_plane import ControlPlane
@@ -182,6 +183,24 @@ class Cluster:
         finally:
             self.plane.spawn("kube-apiserver", flags)
             self.plane.wait_until_ready(PATIENCE)
+
+    @contextlib.contextmanager
+    def supervised(self):
+        """Agents that end are started again, as systemd does it."""
+        end = threading.Event()
+
+        def watch():
+            while not end.wait(0.1):
+                for node in self.nodes.values():
+                    node.ensure_agent()
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join()
 
     def import_image(self, archive, name):
         for node in self.nodes.values():
