@@ -12,8 +12,11 @@ namespace {
 namespace beast_http = boost::beast::http;
 using boost::system::error_code;
 
+// Its type has changed from one Boost to the next.
+std::string ToString(boost::beast::string_view text) { return {text.data(), text.size()}; }
+
 std::string InLowerCase(boost::beast::string_view text) {
-  std::string out(text);
+  std::string out = ToString(text);
   std::transform(out.begin(), out.end(), out.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return out;
@@ -112,7 +115,7 @@ void H1Connection::TakeHead(StreamId stream) {
   ResponseHead head;
   head.status = static_cast<int>(answer.result_int());
   for (const auto& field : answer) {
-    head.headers.emplace_back(InLowerCase(field.name_string()), std::string(field.value()));
+    head.headers.emplace_back(InLowerCase(field.name_string()), ToString(field.value()));
   }
   const auto handler = handler_;  // it may cancel itself
   handler->OnHead(std::move(head));

@@ -19,8 +19,9 @@ TEST(FuzzSmokeTest, WatchFrames) {
 }
 
 TEST(FuzzSmokeTest, Reply) {
+  using namespace std::string_literals;
   Replay(FuzzReply,
-         {std::string("0k8s\0\x0a\x0c\x0a\x02v1\x12\x06Status\x12\x03\x22\x01r", 26),
+         {"0k8s\0\x0a\x0c\x0a\x02v1\x12\x06Status\x12\x03\x22\x01r"s,
           R"(1{"kind":"Status","reason":"Gone","details":{"retryAfterSeconds":3}})"},
          "{}[]\",:\\");
 }

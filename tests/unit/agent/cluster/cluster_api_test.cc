@@ -417,6 +417,27 @@ TEST_F(ClusterApiTest, NobodyListens) {
   EXPECT_EQ(book_.lines()[1], "200 /y");
 }
 
+TEST_F(ClusterApiTest, WhoInsistsWaitsLongerEachTime) {
+  Serve(Echo);
+  options_.config.port = 1;
+  options_.first_back_off = milliseconds(40);
+  options_.longest_back_off = seconds(10);
+  Start();
+  TicketPtr ticket;  // of the API thread
+  std::function<void()> insist = [&] {
+    ticket = api_->Send(Get("/x"), [&](const Result<ApiReply>& reply) {
+      book_.Add(Text(reply));
+      api_->Post(insist);
+    });
+  };
+  api_->Post(insist);
+  std::this_thread::sleep_for(
+      milliseconds(500));  // tries at 0, 40, 120, 280 and 600, or a little later
+  EXPECT_GE(book_.lines().size(), 2u);
+  EXPECT_LE(book_.lines().size(), 4u);
+  api_.reset();
+}
+
 TEST_F(ClusterApiTest, ADestroyedTicketIsSilent) {
   Serve(OpenWatches);
   Start();
