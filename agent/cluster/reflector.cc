@@ -61,7 +61,6 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
     CancelAll();
     if (!must_list_) return Follow();
     const bool crowded = crowded_ >= kCrowdedUntilPaging;
-    // A handler that stops us here is the last one that is called.
     BeginList();
     if (stopped_) return;
     if (use_watch_list_ && !crowded) return WatchList();
@@ -70,7 +69,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
 
   void WatchList() {
     silence_ = api_.After(kSilentList, Guarded(weak_from_this(), &Reflector::LookForSilence));
-    OpenWatch(WatchListPath(options_, "", WatchTimeout(options_, Random())));
+    OpenWatch(WatchListPath(options_, WatchTimeout(options_, Random())));
   }
 
   void Follow() {
