@@ -61,7 +61,6 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
     CancelAll();
     if (!must_list_) return Follow();
     const bool crowded = crowded_ >= kCrowdedUntilPaging;
-    // A handler that stops us here is the last one that is called.
     BeginList();
     if (stopped_) return;
     if (use_watch_list_ && !crowded) return WatchList();
@@ -70,7 +69,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
 
   void WatchList() {
     silence_ = api_.After(kSilentList, Guarded(weak_from_this(), &Reflector::LookForSilence));
-    OpenWatch(WatchListPath(options_, "", WatchTimeout(options_, Random())));
+    OpenWatch(WatchListPath(options_, WatchTimeout(options_, Random())));
   }
 
   void Follow() {
@@ -130,7 +129,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
     heard_ = true;
     if (type == "ERROR") return OnRefused(RefusalOf(bytes));
     auto object = DecodeObject(bytes, options_.type);
-    if (!object) return Fail(object.error());
+    if (!object) return Fail(std::move(object.error()).Wrap(what_));
     const ObjectMark mark = MarkOf(**object);
     if (type == "BOOKMARK") {
       if (listing_ && mark.ends_list) EndList(mark.version);
@@ -146,7 +145,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   void OnEnded(const Result<void>& end) {
     age_.reset();
     if (!end) return Fail(end.error());
-    if (listing_) return Fail(Unavailable("it ended before all that is there was sent"));
+    if (listing_) return Fail(Unavailable(what_ + ": it ended before all that is there was sent"));
     if (lived_) return Begin();
     Retry(BackOff());
   }
@@ -155,7 +154,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
     if (!reply) return Fail(reply.error());
     if (!reply->ok()) return OnRefused(*reply);
     auto page = DecodePage(reply->body, options_.type);
-    if (!page) return Fail(page.error());
+    if (!page) return Fail(std::move(page.error()).Wrap(what_));
     for (kube::ObjectPtr& object : page->items) {
       const ObjectMark mark = MarkOf(*object);
       Put(mark, std::move(object));
@@ -186,7 +185,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   }
 
   void Fail(const Error& error) {
-    handler_.Trouble(Error(error).Wrap(what_));
+    handler_.Trouble(error);
     Retry(BackOff());
   }
 

@@ -121,7 +121,7 @@ class Heartbeat::Impl : public std::enable_shared_from_this<Impl> {
   // Whether the reply is the Lease; otherwise another try was arranged for.
   bool Take(const Result<ApiReply>& reply) {
     if (!reply) {
-      Tell(Error(reply.error()).Wrap(what_));
+      Tell(reply.error());
       if (++lost_ >= kLostUntilClosed) CloseAll();
       Again(milliseconds(0));
       return false;

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <random>
+#include <set>
 #include <utility>
 
 #include "agent/cluster/api_objects.h"
@@ -36,7 +37,7 @@ constexpr int kConfirmations = 2;
 constexpr seconds kFirstAgainDelay{
     5};  // to register a Node that was deleted; doubled up to the next
 constexpr seconds kLastAgainDelay{300};
-constexpr seconds kQuiet{60};  // the same line is not told again for so long
+constexpr seconds kQuiet{60};  // the same trouble is not told again for so long
 
 // As numbers of any length.
 bool IsOlder(const std::string& version, const std::string& than) {
@@ -98,7 +99,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
   void Gone(kube::ObjectPtr last) override {
     if (server_ && server_->metadata().uid() == MarkOf(*last).uid) Missing();
   }
-  void Trouble(const Error& error) override { Tell(error.message()); }
+  void Trouble(const Error& error) override { TellTrouble("watch", error); }
 
  private:
   enum class Stage : uint8_t { kUnregistered, kRegistered, kConfirming };
@@ -140,7 +141,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
       return Fetch();
     }
     if (const auto error = Take(reply, StrCat("POST ", kNodes))) {
-      Tell(error->message());
+      TellTrouble("register", *error);
       register_delay_ = std::min(register_delay_ * 2, kLastRegisterDelay);
       return RegisterAfter(DelayOf(reply, register_delay_));
     }
@@ -205,11 +206,11 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
     fact.uid.clear();
     Publish(std::move(fact));
     if (!options_.register_node) {
-      return Tell(StrCat("Node ", options_.name, " was deleted at the API server"));
+      return options_.log(StrCat("Node ", options_.name, " was deleted at the API server"));
     }
-    Tell(StrCat("Node ", options_.name,
-                " was deleted at the API server; it is registered again in ", again_delay_.count(),
-                " s"));
+    options_.log(StrCat("Node ", options_.name,
+                        " was deleted at the API server; it is registered again in ",
+                        again_delay_.count(), " s"));
     RegisterAfter(again_delay_);
     again_delay_ = std::min(again_delay_ * 2, kLastAgainDelay);
   }
@@ -290,7 +291,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
 
   // From a fresh copy: ours may be what is wrong.
   void TryAgain(const Result<ApiReply>& reply, const Error& error) {
-    Tell(error.message());
+    TellTrouble("status", error);
     if (++tries_ >= kTriesPerPeriod) return;
     wait_ = api_.After(DelayOf(reply, kFirstRegisterDelay * (1 << tries_)),
                        Guarded(weak_from_this(), &Impl::Fetch));
@@ -306,7 +307,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
     const auto error = Take(reply, StrCat("GET ", path_));
     if (stage_ != Stage::kRegistered) {
       if (!error) return Adopt();
-      Tell(error->message());
+      TellTrouble("register", *error);
       return RegisterAfter(DelayOf(reply, register_delay_));
     }
     if (reply && reply->code == 404) return Missing();
@@ -337,7 +338,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
 
   // Absent: the reply is the Node as it is now.
   std::optional<Error> Take(const Result<ApiReply>& reply, const std::string& what) {
-    if (!reply) return Error(reply.error()).Wrap(what);
+    if (!reply) return reply.error();
     if (!reply->ok()) return ErrorOf(*reply, what);
     auto node = DecodeObject(reply->body, kNodeType);
     if (!node) return std::move(node.error()).Wrap(what);
@@ -389,14 +390,18 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
     options_.events->AddEvent({"Node", "", options_.name, options_.name, "kubelet"}, note);
   }
 
-  void Tell(const std::string& line) {
-    if (line == told_) return;
-    told_ = line;
-    quiet_ = api_.After(kQuiet, Guarded(weak_from_this(), &Impl::Speak));
-    options_.log(line);
+  // A line a minute of the same trouble: texts differ, by the version that a watch begins from for one.
+  void TellTrouble(const std::string& where, const Error& error) {
+    const std::string trouble = StrCat(where, static_cast<int>(error.code()));
+    if (!told_.insert(trouble).second) return;
+    if (!quiet_) quiet_ = api_.After(kQuiet, Guarded(weak_from_this(), &Impl::Speak));
+    options_.log(error.message());
   }
 
-  void Speak() { told_.clear(); }
+  void Speak() {
+    quiet_.reset();
+    told_.clear();
+  }
 
   Api& api_;
   const Clock& clock_;
@@ -420,7 +425,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
   int missing_ = 0;
   milliseconds register_delay_ = kFirstRegisterDelay;
   seconds again_delay_ = kFirstAgainDelay;
-  std::string told_;
+  std::set<std::string> told_;  // troubles of the last minute
 
   TicketPtr reflector_;
   TicketPtr call_;  // the one request that is on its way

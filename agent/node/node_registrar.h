@@ -28,7 +28,7 @@ struct NodeRegistrarOptions {
   std::vector<ReadyInput> ready_inputs;
   // What was read last; must not block. Null: nothing yet.
   std::function<std::shared_ptr<const NodeDescription>()> facts;
-  std::function<void(const std::string& line)> log;  // the same line at most once a minute
+  std::function<void(const std::string& line)> log;  // the same trouble once a minute
   EventSink* events = nullptr;                       // borrowed
 };
 

@@ -146,27 +146,26 @@ TEST_F(HeartbeatTest, AConflictIsReadAgain) {
 TEST_F(HeartbeatTest, TwoLostHeartbeatsCloseEveryConnection) {
   BeginBeating();
   api.Advance(milliseconds(10'400));
-  api.Answer(Asked(), Unavailable("no answer"));
+  api.Answer(Asked(), Unavailable("PUT the Lease: no answer"));
   EXPECT_TRUE(api.closed.empty());
   api.Advance(milliseconds(400));
   EXPECT_EQ(Asked().call.verb, ApiVerb::kPut);
-  api.Answer(Asked(), Unavailable("no answer"));
+  api.Answer(Asked(), Unavailable("PUT the Lease: no answer"));
   other.RunPosted();
-  const std::string why =
-      std::string("two heartbeats did not arrive: PUT ") + kLeases + "/n1: no answer";
+  const std::string why = "two heartbeats did not arrive: PUT the Lease: no answer";
   EXPECT_THAT(api.closed, ElementsAre(why));
   EXPECT_THAT(other.closed, ElementsAre(why));
   api.Advance(milliseconds(800));
   Take();
-  EXPECT_THAT(lines, ElementsAre(std::string("heartbeat: PUT ") + kLeases + "/n1: no answer",
-                                 "heartbeat: it arrives again"));
+  EXPECT_THAT(lines,
+              ElementsAre("heartbeat: PUT the Lease: no answer", "heartbeat: it arrives again"));
 }
 
 TEST_F(HeartbeatTest, AnAnswerOfTheServerIsNoLoss) {
   BeginBeating();
   for (int i = 0; i < 4; ++i) {
     api.Advance(milliseconds(10'400));
-    api.Answer(Asked(), Unavailable("no answer"));
+    api.Answer(Asked(), Unavailable("PUT the Lease: no answer"));
     api.Advance(milliseconds(400));
     Answer(500);
     api.Advance(milliseconds(800));
