@@ -82,14 +82,20 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
   // From any thread.
   void Report(PodReport report) {
     const PodUid uid(report.pod->metadata().uid());
-    const std::lock_guard lock(mutex_);
-    inbox_.insert_or_assign(uid, std::move(report));
+    {
+      const std::lock_guard lock(mutex_);
+      inbox_.insert_or_assign(uid, std::move(report));
+      if (std::exchange(posted_, true)) return;
+    }
     PostInbox();
   }
   void Forget(const PodUid& uid) {
-    const std::lock_guard lock(mutex_);
-    inbox_.erase(uid);
-    forgotten_.insert(uid);
+    {
+      const std::lock_guard lock(mutex_);
+      inbox_.erase(uid);
+      forgotten_.insert(uid);
+      if (std::exchange(posted_, true)) return;
+    }
     PostInbox();
   }
 
@@ -133,8 +139,7 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     bool urgent = false;
   };
 
-  void PostInbox() {  // with the mutex held
-    if (std::exchange(posted_, true)) return;
+  void PostInbox() {
     api_.Post([self = shared_from_this()] { self->TakeInbox(); });
   }
 
