@@ -82,14 +82,20 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
   // From any thread.
   void Report(PodReport report) {
     const PodUid uid(report.pod->metadata().uid());
-    const std::lock_guard lock(mutex_);
-    inbox_.insert_or_assign(uid, std::move(report));
+    {
+      const std::lock_guard lock(mutex_);
+      inbox_.insert_or_assign(uid, std::move(report));
+      if (std::exchange(posted_, true)) return;
+    }
     PostInbox();
   }
   void Forget(const PodUid& uid) {
-    const std::lock_guard lock(mutex_);
-    inbox_.erase(uid);
-    forgotten_.insert(uid);
+    {
+      const std::lock_guard lock(mutex_);
+      inbox_.erase(uid);
+      forgotten_.insert(uid);
+      if (std::exchange(posted_, true)) return;
+    }
     PostInbox();
   }
 
@@ -121,8 +127,9 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     Wait wait = Wait::kNone;
     Place place = Place::kNone;  // in which queue
     bool refused = false;        // for what it said: another one may do
-    bool deleted = false;        // the final DELETE has been answered
-    bool gone = false;           // the object
+    bool told_end = false;  // the server has taken the last phase, with the ends of the containers
+    bool deleted = false;   // the final DELETE has been answered
+    bool gone = false;      // the object
     int failures = 0;
   };
   struct Step {
@@ -132,8 +139,7 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     bool urgent = false;
   };
 
-  void PostInbox() {  // with the mutex held
-    if (std::exchange(posted_, true)) return;
+  void PostInbox() {
     api_.Post([self = shared_from_this()] { self->TakeInbox(); });
   }
 
@@ -165,15 +171,17 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     return watched;
   }
 
+  // The end goes before what is left to say: with the object, nobody reads that any more.
   static Step NextStep(const PodUid& uid, const Entry& entry, const corev1::Pod& server) {
     std::string patch = StatusPatch(uid, server.status(), *entry.wanted.status);
-    if (!patch.empty() && patch != entry.futile) {
-      return {Step::Kind::kPatch, std::move(patch),
-              IsUrgent(server.status(), *entry.wanted.status)};
+    const bool differs = !patch.empty() && patch != entry.futile;
+    const bool may_go = entry.wanted.released && server.metadata().has_deletiontimestamp() &&
+                        kube::IsTerminalPhase(server.status().phase());
+    if (may_go && !entry.deleted && (!differs || entry.told_end)) {
+      return {Step::Kind::kDelete, {}, true};
     }
-    const bool ends = entry.wanted.released && server.metadata().has_deletiontimestamp() &&
-                      kube::IsTerminalPhase(server.status().phase());
-    return {ends && !entry.deleted ? Step::Kind::kDelete : Step::Kind::kNone, {}, true};
+    if (!differs) return {};
+    return {Step::Kind::kPatch, std::move(patch), IsUrgent(server.status(), *entry.wanted.status)};
   }
 
   void Consider(const PodUid& uid, Entry& entry) {
@@ -182,8 +190,8 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     if (server == nullptr) return;
     const Step step = NextStep(uid, entry, *server);
     const bool agreed = entry.agreed == entry.wanted.status;
-    if (step.kind != Step::Kind::kPatch) entry.agreed = entry.wanted.status;
     if (step.kind == Step::Kind::kNone) {
+      entry.agreed = entry.wanted.status;
       StopWaiting(entry);
     } else if (step.kind == Step::Kind::kPatch && agreed) {
       WaitFor(uid, entry, Wait::kRepair, kRepair);
@@ -239,7 +247,7 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     const PodPtr server = ServerCopy(uid, entry);
     if (server == nullptr) return;
     Step step = NextStep(uid, entry, *server);
-    if (step.kind != Step::Kind::kPatch) entry.agreed = entry.wanted.status;
+    if (step.kind == Step::Kind::kNone) entry.agreed = entry.wanted.status;
     if (step.kind == Step::Kind::kPatch) SendPatch(uid, entry, std::move(step.patch));
     if (step.kind == Step::Kind::kDelete) SendDelete(uid, entry);
   }
@@ -299,7 +307,10 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
 
   void Accepted(const PodUid& uid, Entry& entry, const corev1::PodStatus& status,
                 const ApiReply& reply) {
-    if (kube::IsTerminalPhase(status.phase())) HOLDFAST_PAUSE_POINT("report.terminal_accepted");
+    if (kube::IsTerminalPhase(status.phase())) {
+      HOLDFAST_PAUSE_POINT("report.terminal_accepted");
+      entry.told_end = true;
+    }
     entry.failures = 0;
     trouble_.clear();
     entry.futile.clear();

@@ -80,6 +80,7 @@ ApiPods::ApiPods(PodRegistry& registry, ApiPodsCallbacks callbacks)
 void ApiPods::ListBegins() {
   listing_ = true;
   listed_.clear();
+  refused_.clear();
 }
 
 void ApiPods::Put(kube::ObjectPtr object) {

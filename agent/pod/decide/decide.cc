@@ -146,7 +146,7 @@ bool EndedElsewhere(const Planning& p) {
 
 bool NeverRan(const PodMemory& memory) {
   return std::ranges::all_of(memory.containers, [](const auto& entry) {
-    return entry.second.attempts == 0 && !entry.second.launch;
+    return !entry.second.launch && !entry.second.current && !entry.second.last;
   });
 }
 

@@ -33,7 +33,7 @@ bool IsReported(const Planning& p);
 // Somebody else gave the pod a phase that it never leaves again: it was evicted, collected, or ended
 // under an agent whose records are lost.
 bool EndedElsewhere(const Planning& p);
-// Nothing of it was ever started by whoever wrote the record.
+// The record knows of no run of any container.
 bool NeverRan(const PodMemory& memory);
 
 // Whether a container runs or may run any moment.

@@ -318,6 +318,34 @@ TEST_F(ApiPodReporterTest, TheObjectGoesAfterItsLastPhaseWasTakenAndNothingIsLef
   EXPECT_EQ(Waiting()[0]->call.verb, ApiVerb::kPatch) << "deleted once only";
 }
 
+TEST_F(ApiPodReporterTest, WhatIsLeftToSayDoesNotHoldUpTheEnd) {
+  Run();
+  Deleting();
+  Report(Status("Failed"));
+  Accept(Status("Failed"));
+  corev1::PodStatus rest = Status("Failed");
+  rest.add_conditions()->set_type("PodReadyToStartContainers");
+  Report(rest, true);
+  ASSERT_EQ(Waiting().size(), 1u);
+  EXPECT_EQ(Waiting()[0]->call.verb, ApiVerb::kDelete);
+  Answer(200);
+  // A finalizer holds it.
+  api_.Advance(milliseconds(50));
+  ASSERT_EQ(Waiting().size(), 1u);
+  EXPECT_EQ(Waiting()[0]->call.verb, ApiVerb::kPatch);
+}
+
+TEST_F(ApiPodReporterTest, AnEndThatOthersGaveItIsNotOurs) {
+  Run();
+  Server().mutable_status()->set_phase("Failed");
+  Deleting();
+  corev1::PodStatus ours = Status("Failed");
+  ours.add_containerstatuses()->set_name("app");
+  Report(ours, true);
+  ASSERT_EQ(Waiting().size(), 1u);
+  EXPECT_EQ(Waiting()[0]->call.verb, ApiVerb::kPatch) << "how the containers ended comes first";
+}
+
 TEST_F(ApiPodReporterTest, TheObjectStaysAsLongAsAnyOfItIsMissing) {
   Run();
   Report(Status("Failed"), true);

@@ -221,6 +221,25 @@ TEST_F(ApiPodTableTest, AFinishedPodKeepsRecordAndLogsAndNeverRunsAgain) {
   EXPECT_TRUE(PhaseBecomes("gone"));
 }
 
+TEST_F(ApiPodTableTest, AnEndThatCannotBeWrittenDownIsNotTold) {
+  List({Job("u1")});
+  ASSERT_TRUE(Reported("Running"));
+  ASSERT_TRUE(Eventually([&] { return runtime_.Quiet(std::chrono::milliseconds(50)); }));
+  const std::string record = instance_.PodsDir() + "/u1/record.json";
+  fs::remove(record);
+  fs::create_directories(record + "/in-the-way");
+  runtime_.EndAll("app", 0);
+  ASSERT_TRUE(PhaseBecomes("Succeeded"));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  EXPECT_EQ(reporter_.Phase("u1"), "Running");
+  fs::remove_all(record);
+  corev1::Pod changed = Job("u1");
+  (*changed.mutable_metadata()->mutable_labels())["look"] = "again";
+  Put(changed);
+  EXPECT_TRUE(Reported("Succeeded"));
+  EXPECT_TRUE(reporter_.TerminalWasKnown("u1"));
+}
+
 TEST_F(ApiPodTableTest, WithoutAServerTheLastKnownPodsGoOn) {
   List({MakePod("u1")});
   ASSERT_TRUE(Reported("Running"));
