@@ -80,6 +80,7 @@ std::shared_ptr<const ObjectData> TakeData(google::protobuf::Message& object) {
   } else if (auto* map = dynamic_cast<corev1::ConfigMap*>(&object)) {
     data->version = map->metadata().resourceversion();
     data->immutable = map->immutable();
+    for (const auto& [key, value] : map->binarydata()) data->binary.insert(key);
     TakeValues(*map->mutable_binarydata(), data->values);
     TakeValues(*map->mutable_data(), data->values);
   }

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct ObjectData {
   std::string version;
   bool immutable = false;
   std::map<std::string, std::string> values;
+  std::set<std::string> binary;  // keys of binaryData: an environment does not have them
 };
 
 struct ObjectInput {
