@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/kube/volume_kinds.h"
 #include "agent/objects/references.h"
 #include "agent/pod/spec/downward.h"
 #include "agent/pod/spec/input_values.h"
@@ -195,25 +196,22 @@ class Builder {
 
 }  // namespace
 
-bool HasWrittenFiles(const corev1::VolumeSource& source) {
-  return source.has_configmap() || source.has_secret() || source.has_downwardapi() ||
-         source.has_projected();
-}
-
-Result<VolumeContents> BuildVolumeContents(const corev1::Pod& pod, const PodInputs& inputs,
-                                           const NodeEnvironment& node) {
+BuiltVolumes BuildVolumeContents(const corev1::Pod& pod, const PodInputs& inputs,
+                                 const NodeEnvironment& node) {
   const Builder builder(pod, inputs, node);
-  VolumeContents contents;
+  BuiltVolumes built;
   for (const corev1::Volume& volume : pod.spec().volumes()) {
-    if (!HasWrittenFiles(volume.volumesource())) continue;
+    if (!kube::HasWrittenFiles(volume.volumesource())) continue;
     auto content = builder.Content(volume.volumesource());
-    if (!content) {
-      return std::move(content.error())
-          .Wrap(StrCat("MountVolume.SetUp failed for volume \"", volume.name(), "\" "));
+    if (content) {
+      built.contents[volume.name()] = std::move(*content);
+    } else {
+      built.errors.push_back(
+          std::move(content.error())
+              .Wrap(StrCat("MountVolume.SetUp failed for volume \"", volume.name(), "\" ")));
     }
-    contents[volume.name()] = std::move(*content);
   }
-  return contents;
+  return built;
 }
 
 }  // namespace holdfast::agent

@@ -3,6 +3,8 @@
 // server has. Pure.
 #pragma once
 
+#include <vector>
+
 #include "agent/objects/pod_inputs.h"
 #include "agent/pod/spec/node_environment.h"
 #include "agent/volume/volume_file.h"
@@ -13,12 +15,13 @@ namespace holdfast::agent {
 
 namespace corev1 = ::k8s::io::api::core::v1;
 
-// Of all volumes of these kinds. The error is the message of a FailedMount event: kNotFound for what is missing,
-// kUnavailable for what could not be read (yet).
-Result<VolumeContents> BuildVolumeContents(const corev1::Pod& pod, const PodInputs& inputs,
-                                           const NodeEnvironment& node);
-
-// True for these kinds.
-bool HasWrittenFiles(const corev1::VolumeSource& source);
+struct BuiltVolumes {
+  VolumeContents contents;
+  // Of each volume that cannot be built the message of a FailedMount event: kNotFound for what is missing, kUnavailable
+  // for what could not be read (yet). A pod does not start with one; of a pod that runs, the others go on changing.
+  std::vector<Error> errors;
+};
+BuiltVolumes BuildVolumeContents(const corev1::Pod& pod, const PodInputs& inputs,
+                                 const NodeEnvironment& node);
 
 }  // namespace holdfast::agent

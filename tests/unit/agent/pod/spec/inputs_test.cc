@@ -59,10 +59,10 @@ class PodInputsTest : public testing::Test {
     return lines;
   }
   std::vector<std::string> Files(const std::string& source, const std::string& more = "") {
-    const auto contents = BuildVolumeContents(
+    const auto built = BuildVolumeContents(
         Pod(StrCat("volumes { name: 'v' volumeSource { ", source, " } } ", more)), inputs_, node_);
-    if (!contents) return {contents.error().message()};
-    return Lines(contents->at("v"));
+    if (!built.errors.empty()) return {built.errors.front().message()};
+    return Lines(built.contents.at("v"));
   }
   std::string Failure(const std::string& source) {
     const auto files = Files(source);
@@ -94,10 +94,10 @@ TEST_F(PodInputsTest, AllKeysOrItemsWithTheirModes) {
 }
 
 TEST_F(PodInputsTest, BytesAreSharedWithTheObject) {
-  const auto contents = BuildVolumeContents(
+  const auto built = BuildVolumeContents(
       Pod("volumes { name: 'v' volumeSource { secret { secretName: 's' } } }"), inputs_, node_);
-  ASSERT_TRUE(contents);
-  EXPECT_EQ(contents->at("v").files.at("user").bytes.get(),
+  ASSERT_TRUE(built.errors.empty());
+  EXPECT_EQ(built.contents.at("v").files.at("user").bytes.get(),
             &inputs_.objects.at(Secret("s")).data->values.at("user"));
 }
 
@@ -164,9 +164,9 @@ TEST_F(PodInputsTest, AVolumeKnowsTheFsGroup) {
                               "volumes { name: 'e' volumeSource { emptyDir {} } } "
                               "volumes { name: 'v' volumeSource { secret { secretName: 's' } } }"),
                           inputs_, node_);
-  ASSERT_TRUE(contents);
-  EXPECT_EQ(contents->size(), 1u) << "only what the agent writes";
-  EXPECT_EQ(contents->at("v").group, std::optional<gid_t>(5));
+  ASSERT_TRUE(built.errors.empty());
+  EXPECT_EQ(built.contents.size(), 1u) << "only what the agent writes";
+  EXPECT_EQ(built.contents.at("v").group, std::optional<gid_t>(5));
 }
 
 TEST_F(PodInputsTest, AProjectedVolumeTellsEverythingThatIsMissing) {
