@@ -10,6 +10,7 @@
 
 #include "agent/operate/pod_directories.h"
 #include "agent/volume/pod_files.h"
+#include "agent/volume/written_volumes.h"
 #include "holdfast/sys/tree.h"
 
 namespace holdfast::agent {
@@ -48,6 +49,8 @@ Result<std::vector<Leftover>> AuditNode(const AuditedParts& parts, bool repair) 
                       found);
   AuditPodDirectories(parts.instance.PodFilesDir(), known,
                       repair ? Remover(ReleasePodFiles) : nullptr, found);
+  AuditPodDirectories(parts.instance.WrittenVolumesDir(), known,
+                      repair ? Remover(ReleaseWrittenVolumes) : nullptr, found);
   const std::vector<Leftover> aside = parts.leftovers.Audit(repair);
   found.insert(found.end(), aside.begin(), aside.end());
   return found;

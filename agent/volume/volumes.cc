@@ -11,9 +11,11 @@
 
 #include "agent/kube/pod_resources.h"
 #include "agent/kube/quantity.h"
+#include "agent/kube/volume_kinds.h"
 #include "agent/volume/host_path.h"
 #include "agent/volume/mount_point.h"
 #include "agent/volume/ownership.h"
+#include "agent/volume/written_volumes.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
@@ -22,13 +24,6 @@ namespace holdfast::agent {
 namespace {
 
 constexpr long kTmpfsMagic = 0x01021994;
-
-// Where a kubelet has it, by the name of the plugin.
-std::string EmptyVolume(const corev1::Volume& volume, const PodPaths& paths) {
-  const char* plugin =
-      volume.volumesource().has_configmap() ? "kubernetes.io~configmap" : "kubernetes.io~secret";
-  return StrCat(paths.Dir(), "/volumes/", plugin, "/", volume.name());
-}
 
 bool IsMemory(const corev1::VolumeSource& source) { return source.emptydir().medium() == "Memory"; }
 
@@ -96,14 +91,21 @@ bool IsEmptyVolume(const corev1::VolumeSource& source) {
 }
 
 Result<void> EnsureOne(const corev1::Pod& pod, const corev1::Volume& volume, const PodPaths& paths,
-                       int64_t node_bytes) {
+                       int64_t node_bytes, const VolumeContents& contents) {
   const auto& source = volume.volumesource();
   if (source.has_hostpath())
     return EnsureHostPath(source.hostpath().path(), source.hostpath().type());
   if (source.has_emptydir()) return EnsureEmptyDir(pod, volume, paths, node_bytes);
-  if (!IsEmptyVolume(source)) return Missing(source);
-  RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, EmptyVolume(volume, paths), 0755));
-  return {};
+  const bool is_written = kube::HasWrittenFiles(source) && contents.contains(volume.name());
+  return is_written || IsEmptyVolume(source) ? Result<void>() : Missing(source);
+}
+
+// What the agent writes, with the optional ones that are missing.
+VolumeContents WrittenContents(const corev1::Pod& pod, VolumeContents contents) {
+  for (const corev1::Volume& volume : pod.spec().volumes()) {
+    if (IsEmptyVolume(volume.volumesource())) contents.try_emplace(volume.name());
+  }
+  return contents;
 }
 
 }  // namespace
@@ -114,7 +116,7 @@ std::map<std::string, std::string> VolumePaths(const corev1::Pod& pod, const Pod
     const auto& source = volume.volumesource();
     if (source.has_hostpath()) out[volume.name()] = source.hostpath().path();
     if (source.has_emptydir()) out[volume.name()] = paths.EmptyDir(volume.name());
-    if (IsEmptyVolume(source)) out[volume.name()] = EmptyVolume(volume, paths);
+    if (kube::HasWrittenFiles(source)) out[volume.name()] = paths.WrittenVolume(volume.name());
   }
   return out;
 }
@@ -134,14 +136,15 @@ int64_t MemoryVolumeBytes(const corev1::PodSpec& pod, const corev1::EmptyDirVolu
   return bytes;
 }
 
-Result<void> EnsureVolumes(const corev1::Pod& pod, const PodPaths& paths, int64_t node_bytes) {
+Result<void> EnsureVolumes(const corev1::Pod& pod, const PodPaths& paths, int64_t node_bytes,
+                           const VolumeContents& contents) {
   for (const corev1::Volume& volume : pod.spec().volumes()) {
-    if (auto done = EnsureOne(pod, volume, paths, node_bytes); !done) {
+    if (auto done = EnsureOne(pod, volume, paths, node_bytes, contents); !done) {
       return std::move(done.error())
           .Wrap(StrCat("MountVolume.SetUp failed for volume \"", volume.name(), "\" "));
     }
   }
-  return {};
+  return WriteVolumes(paths, WrittenContents(pod, contents));
 }
 
 Result<void> EnsureSubPath(const std::string& volume, const std::string& sub_path) {
@@ -176,7 +179,7 @@ Result<void> ReleaseVolumes(const corev1::Pod& pod, const PodPaths& paths) {
     }
     HOLDFAST_PAUSE_POINT("agent.volume.tmpfs_unmounted");
   }
-  return {};
+  return ReleaseWrittenVolumes(paths.WrittenVolumes());
 }
 
 }  // namespace holdfast::agent

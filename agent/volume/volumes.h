@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Volumes of a pod on this node: emptyDir (disk or memory) and hostPath with its types. Others get
-// the refusal a kubelet gives. Thread-safe for different pods; calls may block on disk or on a dead
+// Volumes of a pod on this node: emptyDir (disk or memory), hostPath with its types, and those whose
+// files the agent writes. Others get the refusal a kubelet gives. Thread-safe for different pods; calls may block on disk or on a dead
 // network file system.
 #pragma once
 
@@ -9,6 +9,7 @@
 #include <string>
 
 #include "agent/pod/state/paths.h"
+#include "agent/volume/volume_file.h"
 #include "holdfast/base/result.h"
 #include "k8s/core/v1/pod.pb.h"
 
@@ -26,14 +27,17 @@ int64_t MemoryVolumeBytes(const corev1::PodSpec& pod, const corev1::EmptyDirVolu
                           int64_t node_bytes);
 
 // Makes what is missing. Idempotent; the error is the message of a FailedMount event. `node_bytes`:
-// the memory that the node has for pods.
-Result<void> EnsureVolumes(const corev1::Pod& pod, const PodPaths& paths, int64_t node_bytes);
+// the memory that the node has for pods. `contents`: of configMap, secret, downwardAPI and projected
+// volumes; one that is not there is missing, or, if it is optional, empty.
+Result<void> EnsureVolumes(const corev1::Pod& pod, const PodPaths& paths, int64_t node_bytes,
+                           const VolumeContents& contents = {});
 
 // Makes the directory `sub_path` of a volume unless something is there, with the volume's mode (as
 // a kubelet); never leaves the volume.
 Result<void> EnsureSubPath(const std::string& volume, const std::string& sub_path);
 
-// Unmounts what EnsureVolumes mounted; the files go with the pod's directory.
+// Unmounts what EnsureVolumes mounted and removes what the agent wrote; other files go with the
+// pod's directory.
 Result<void> ReleaseVolumes(const corev1::Pod& pod, const PodPaths& paths);
 
 }  // namespace holdfast::agent

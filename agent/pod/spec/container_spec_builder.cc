@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "agent/objects/no_inputs.h"
 #include "agent/pod/spec/environment.h"
 #include "agent/pod/spec/expansion.h"
 #include "agent/pod/spec/files.h"
@@ -73,7 +74,9 @@ std::expected<model::ContainerSpec, StartFailure> BuildContainerSpec(const Conta
   spec.root_fs.scratch = build.paths.Scratch(c.name(), build.attempt);
   spec.root_fs.read_only = c.securitycontext().readonlyrootfilesystem();
 
-  auto environment = BuildEnvironment(pod, c, build.image.config.env, build.node, build.pod_ips);
+  const NoInputs none;
+  auto environment = BuildEnvironment(pod, c, build.image.config.env, build.node, build.pod_ips,
+                                      build.inputs == nullptr ? none : *build.inputs);
   if (!environment) return std::unexpected(Config(std::move(environment.error())));
   spec.env = std::move(environment->list);
   spec.argv = CommandLine(build, environment->of_pod);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/objects/pod_inputs.h"
 #include "agent/pod/spec/node_environment.h"
 #include "agent/pod/state/paths.h"
 #include "holdfast/interfaces/container_runtime.h"
@@ -31,6 +32,7 @@ struct ContainerBuild {
   ContainerId id;
   uint32_t attempt = 0;
   std::map<std::string, std::string> image_volumes = {};  // place in the container -> on the node
+  const PodInputs* inputs = nullptr;                      // none: there is no API server
 };
 
 // StartFailure::Phase::kConfig for what is wrong with the pod's wishes, kCreate for an image that

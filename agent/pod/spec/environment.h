@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The environment of a container: the image's variables, then the pod's, with downward API values
-// and $(NAME) references. Pure.
+// The environment of a container: the image's variables, those of Services, then the pod's, with
+// values of ConfigMaps, Secrets and the downward API and $(NAME) references. Pure.
 #pragma once
 
 #include <map>
 #include <string>
 #include <vector>
 
+#include "agent/objects/pod_inputs.h"
 #include "agent/pod/spec/node_environment.h"
 #include "holdfast/base/result.h"
 #include "k8s/core/v1/pod.pb.h"
@@ -20,15 +21,12 @@ struct Environment {
   std::map<std::string, std::string> of_pod;  // what command and args may refer to
 };
 
-// Fails with Kubernetes' words for a source that cannot be read (CreateContainerConfigError).
+// Fails with Kubernetes' words for a source that cannot be read (CreateContainerConfigError);
+// kUnavailable: it may be read later.
 Result<Environment> BuildEnvironment(const corev1::Pod& pod, const corev1::Container& container,
                                      const std::vector<std::string>& image_env,
                                      const NodeEnvironment& node,
-                                     const std::vector<std::string>& pod_ips);
-
-// A field of the pod by its path ("metadata.name", "metadata.labels['app']", "status.podIP").
-Result<std::string> DownwardField(const corev1::Pod& pod, const std::string& path,
-                                  const NodeEnvironment& node,
-                                  const std::vector<std::string>& pod_ips);
+                                     const std::vector<std::string>& pod_ips,
+                                     const PodInputs& inputs);
 
 }  // namespace holdfast::agent

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/kube/volume_kinds.h"
 #include "agent/pod/spec/container_spec_builder.h"
 #include "agent/pod/spec/expansion.h"
 #include "holdfast/base/strings.h"
@@ -35,8 +36,7 @@ std::string CleanPath(const std::string& path) {
 // Of an API object a container may only read.
 bool IsReadOnly(const corev1::PodSpec& spec, const std::string& volume) {
   return std::any_of(spec.volumes().begin(), spec.volumes().end(), [&](const corev1::Volume& v) {
-    return v.name() == volume &&
-           (v.volumesource().has_configmap() || v.volumesource().has_secret());
+    return v.name() == volume && kube::HasWrittenFiles(v.volumesource());
   });
 }
 

@@ -11,6 +11,8 @@
 //   <run_dir>/pods/<uid>/                        a tmpfs (agent/volume/pod_files.h)
 //     etc-hosts  resolv.conf  hostname           mounted into the containers
 //     termination-log.<name>.<attempt>           mounted at terminationMessagePath
+//   <run_dir>/volumes/<uid>/<volume>/            configMap, secret, downwardAPI, projected
+//                                                (agent/volume/written_volumes.h)
 //   <pod_log_dir>/<ns>_<pod>_<uid>/<container>/<attempt>.log   (<pod> cut to what a name may have)
 //   <pod_log_dir>/.aside/                         log directories that could not be removed
 //   <container_log_dir>/<pod>_<ns>_<container>-<id>.log -> the log file
@@ -34,6 +36,7 @@ class PodPaths {
            const std::string& pod_name)
       : dir_(StrCat(instance.PodsDir(), "/", uid.value)),
         files_(StrCat(instance.PodFilesDir(), "/", uid.value)),
+        written_volumes_(StrCat(instance.WrittenVolumesDir(), "/", uid.value)),
         log_root_(instance.pod_log_dir),
         log_name_(LogName(pod_namespace, pod_name, uid.value)),
         link_stem_(StrCat(instance.container_log_dir, "/", pod_name, "_", pod_namespace, "_")) {}
@@ -65,6 +68,10 @@ class PodPaths {
   std::string Volumes() const { return dir_ + "/volumes"; }
   std::string EmptyDirs() const { return Volumes() + "/kubernetes.io~empty-dir"; }
   std::string EmptyDir(const std::string& volume) const { return StrCat(EmptyDirs(), "/", volume); }
+  const std::string& WrittenVolumes() const { return written_volumes_; }
+  std::string WrittenVolume(const std::string& volume) const {
+    return StrCat(written_volumes_, "/", volume);
+  }
   std::string LogFile(const std::string& name, uint32_t attempt) const {
     return StrCat(LogDir(), "/", name, "/", LogFileName(attempt));
   }
@@ -95,6 +102,7 @@ class PodPaths {
 
   std::string dir_;
   std::string files_;
+  std::string written_volumes_;
   std::string log_root_;
   std::string log_name_;
   std::string link_stem_;

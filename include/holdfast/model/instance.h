@@ -34,6 +34,7 @@ struct Instance {
   std::string ApiSocket() const { return run_dir + "/holdfastd.sock"; }
   std::string AuditLog() const { return root_dir + "/audit/audit.log"; }
   std::string PodFilesDir() const { return run_dir + "/pods"; }
+  std::string WrittenVolumesDir() const { return run_dir + "/volumes"; }
   std::string ImageDir() const { return root_dir + "/images"; }
   std::string PodsDir() const { return root_dir + "/pods"; }
   std::string NetworkDir() const { return root_dir + "/network"; }

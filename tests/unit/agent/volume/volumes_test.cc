@@ -43,6 +43,7 @@ class VolumeTest : public testing::Test {
     dir_ = pattern;
     model::Instance instance;
     instance.root_dir = dir_;
+    instance.run_dir = dir_ + "/run";
     paths_.emplace(instance, PodUid("u1"), "default", "web");
   }
   void TearDown() override { fs::remove_all(dir_); }
@@ -126,14 +127,40 @@ TEST_F(VolumeTest, AnOptionalConfigMapOrSecretIsAnEmptyDirectory) {
     ASSERT_TRUE(made) << made.error().message();
   }
   const auto where = VolumePaths(pod, *paths_);
-  EXPECT_EQ(where.at("c"), dir_ + "/pods/u1/volumes/kubernetes.io~configmap/c");
-  EXPECT_EQ(where.at("s"), dir_ + "/pods/u1/volumes/kubernetes.io~secret/s");
-  EXPECT_TRUE(fs::is_empty(where.at("c")));
-  EXPECT_EQ(ModeOf(where.at("s")), 0755u);
+  EXPECT_EQ(where.at("c"), dir_ + "/run/volumes/u1/c");
+  EXPECT_EQ(where.at("s"), dir_ + "/run/volumes/u1/s");
+  for (const auto& entry : fs::directory_iterator(where.at("c"))) {
+    EXPECT_TRUE(entry.path().filename().string().starts_with("..")) << entry.path();
+  }
   const corev1::Pod needed = Pod(R"(
     volumes { name: "c" volumeSource { configMap { localObjectReference { name: "x" } } } })");
   EXPECT_FALSE(EnsureVolumes(needed, *paths_, 0));
-  EXPECT_TRUE(VolumePaths(needed, *paths_).empty());
+}
+
+TEST_F(VolumeTest, WhatTheAgentWritesIsSetUpRefreshedAndTakenAway) {
+  const corev1::Pod pod = Pod(R"(
+    volumes { name: "c" volumeSource { configMap { localObjectReference { name: "x" } } } }
+    volumes { name: "p" volumeSource { projected {} } }
+    volumes { name: "d" volumeSource { downwardAPI {} } })");
+  const auto file = [](const std::string& text) {
+    return VolumeFile{std::make_shared<const std::string>(text), 0644, {}};
+  };
+  VolumeContents contents{{"c", {{{"key", file("1")}}, {}}}, {"p", {}}, {"d", {}}};
+  const auto made = EnsureVolumes(pod, *paths_, 0, contents);
+  ASSERT_TRUE(made) << made.error().message();
+  const auto where = VolumePaths(pod, *paths_);
+  ASSERT_EQ(where.size(), 3u);
+  std::string text;
+  std::ifstream(where.at("c") + "/key") >> text;
+  EXPECT_EQ(text, "1");
+  contents.at("c").files.at("key") = file("2");
+  ASSERT_TRUE(EnsureVolumes(pod, *paths_, 0, contents));
+  std::ifstream(where.at("c") + "/key") >> text;
+  EXPECT_EQ(text, "2");
+  contents.erase("p");
+  EXPECT_FALSE(EnsureVolumes(pod, *paths_, 0, contents)) << "nothing to write there";
+  ASSERT_TRUE(ReleaseVolumes(pod, *paths_));
+  EXPECT_FALSE(fs::exists(dir_ + "/run/volumes/u1"));
 }
 
 TEST_F(VolumeTest, MemoryIsBoundedByThePodAndTheNode) {

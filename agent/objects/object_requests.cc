@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/objects/object_requests.h"
+
+#include <string.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "agent/cluster/api_objects.h"
+#include "agent/kube/codec.h"
+#include "agent/kube/diagnostic.h"
+#include "agent/kube/times.h"
+#include "holdfast/base/strings.h"
+#include "k8s/authentication/v1/token.pb.h"
+#include "k8s/core/v1/config.pb.h"
+
+namespace holdfast::agent {
+namespace {
+
+namespace authenticationv1 = ::k8s::io::api::authentication::v1;
+
+constexpr char kProtobuf[] = "application/vnd.kubernetes.protobuf";
+constexpr size_t kMostOfAMessage = 300;
+
+void Wipe(std::string& text) { ::explicit_bzero(text.data(), text.size()); }
+
+// Its buffer goes along; what lies inside the string object itself is overwritten.
+template <class Values>
+void TakeValues(Values& from, std::map<std::string, std::string>& to) {
+  for (auto& [key, value] : from) {
+    to.insert_or_assign(key, std::move(value));
+    value.resize(value.capacity());
+    Wipe(value);
+    value.clear();
+  }
+}
+
+std::string Collection(const ObjectRef& ref) {
+  return StrCat("/api/v1/namespaces/", ref.object_namespace, "/",
+                ref.secret ? "secrets" : "configmaps");
+}
+
+std::string Said(const ApiReply& reply) {
+  if (!reply.message.empty()) return reply.message;
+  return StrCat("the API server says ", reply.code, " ", kube::Quoted(reply.body, kMostOfAMessage));
+}
+
+bool IsNumber(const std::string& text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
+ObjectData::~ObjectData() {
+  for (auto& [key, value] : values) Wipe(value);
+}
+
+ApiCall GetCall(const ObjectRef& ref) {
+  ApiCall call;
+  call.path = StrCat(Collection(ref), "/", ref.name);
+  call.lane = ApiLane::kObjects;
+  call.repeatable = true;
+  return call;
+}
+
+kube::TypeMeta TypeOf(const ObjectRef& ref) { return {"v1", ref.secret ? "Secret" : "ConfigMap"}; }
+
+ReflectorOptions WatchOptions(const ObjectRef& ref) {
+  return {Collection(ref), StrCat("fieldSelector=metadata.name%3D", ref.name), TypeOf(ref),
+          ApiLane::kObjects};
+}
+
+std::shared_ptr<const ObjectData> TakeData(google::protobuf::Message& object) {
+  auto data = std::make_shared<ObjectData>();
+  if (auto* secret = dynamic_cast<corev1::Secret*>(&object)) {
+    data->version = secret->metadata().resourceversion();
+    data->immutable = secret->immutable();
+    TakeValues(*secret->mutable_data(), data->values);
+  } else if (auto* map = dynamic_cast<corev1::ConfigMap*>(&object)) {
+    data->version = map->metadata().resourceversion();
+    data->immutable = map->immutable();
+    for (const auto& [key, value] : map->binarydata()) data->binary.insert(key);
+    TakeValues(*map->mutable_binarydata(), data->values);
+    TakeValues(*map->mutable_data(), data->values);
+  }
+  return data;
+}
+
+Result<std::shared_ptr<const ObjectData>> ReadObject(const ObjectRef& ref, ApiReply& reply) {
+  auto object = DecodeObject(reply.body, TypeOf(ref));
+  Wipe(reply.body);
+  if (!object)
+    return std::move(object.error()).Wrap(StrCat("get ", Collection(ref), "/", ref.name));
+  return TakeData(**object);
+}
+
+bool IsOlder(const std::string& a, const std::string& b) {
+  if (!IsNumber(a) || !IsNumber(b)) return false;
+  return a.size() != b.size() ? a.size() < b.size() : a < b;
+}
+
+ApiCall TokenCall(const TokenOwner& owner, const TokenRef& ref) {
+  authenticationv1::TokenRequest request;
+  auto& spec = *request.mutable_spec();
+  // The server's own audience must not be written out.
+  if (!ref.audience.empty()) spec.add_audiences(ref.audience);
+  spec.set_expirationseconds(ref.life.count());
+  auto& bound = *spec.mutable_boundobjectref();
+  bound.set_kind("Pod");
+  bound.set_apiversion("v1");
+  bound.set_name(owner.pod_name);
+  bound.set_uid(owner.pod_uid.value);
+  ApiCall call;
+  call.verb = ApiVerb::kPost;
+  call.path = StrCat("/api/v1/namespaces/", owner.object_namespace, "/serviceaccounts/",
+                     owner.service_account, "/token");
+  call.content_type = kProtobuf;
+  call.body = kube::EncodeEnvelope(request);
+  call.lane = ApiLane::kPods;
+  call.repeatable = true;  // one token more harms nobody
+  return call;
+}
+
+Result<IssuedToken> ReadToken(ApiReply& reply) {
+  auto object = DecodeObject(reply.body, {"authentication.k8s.io/v1", "TokenRequest"});
+  Wipe(reply.body);
+  if (!object) return std::move(object.error());
+  auto& status = *dynamic_cast<authenticationv1::TokenRequest&>(**object).mutable_status();
+  if (status.token().empty()) return InvalidArgument("the answer has no token");
+  IssuedToken out;
+  out.text = std::shared_ptr<const std::string>(new std::string(std::move(*status.mutable_token())),
+                                                [](const std::string* text) {
+                                                  auto* own = const_cast<std::string*>(text);
+                                                  Wipe(*own);
+                                                  delete own;
+                                                });
+  out.expires = kube::ToWallTime(status.expirationtimestamp());
+  if (out.expires.IsZero()) return InvalidArgument("the answer has no expirationTimestamp");
+  return out;
+}
+
+bool IsTooEarly(const ApiReply& reply) {
+  return reply.code == 403 && reply.message.find("no relationship found") != std::string::npos;
+}
+
+std::chrono::milliseconds DelayWhenTooEarly(unsigned tries) {
+  return std::chrono::milliseconds(std::min(2u << std::min(tries, 10u), 100u));
+}
+
+std::string WhyOf(const ObjectRef& ref, const ApiReply& reply) {
+  if (reply.code == 404) return NotFoundText(ref);
+  return Said(reply);
+}
+
+std::string WhyOf(const ObjectRef& ref, const Error& error) {
+  return StrCat("failed to sync ", ref.secret ? "secret" : "configmap",
+                " cache: ", error.message());
+}
+
+std::string TokenWhyOf(const ApiReply& reply) {
+  return StrCat("failed to fetch token: ", Said(reply));
+}
+
+std::string TokenWhyOf(const Error& error) {
+  return StrCat("failed to fetch token: ", error.message());
+}
+
+}  // namespace holdfast::agent

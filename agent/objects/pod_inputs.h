@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// PodInputs: what containers and volumes of pods are made from that the API server has: ConfigMaps, Secrets, tokens of
+// service accounts, variables of Services. Thread-safe; nothing here blocks. Source: join.md 1.3 and 6.6,
+// control-plane.md section 6.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/kube/types_fwd.h"
+#include "holdfast/base/ids.h"
+
+namespace holdfast::agent {
+
+// kPending: asked for, no answer yet. kAbsent: a 404 younger than the pod. kUnavailable: it cannot be had now, `why`
+// says so; it is tried again.
+enum class InputState : uint8_t { kPending, kPresent, kAbsent, kUnavailable };
+
+struct ObjectRef {
+  bool secret = false;  // otherwise a ConfigMap
+  std::string object_namespace, name;
+  auto operator<=>(const ObjectRef&) const = default;
+};
+
+// `data` and `binaryData` of a ConfigMap, or `data` of a Secret. Its bytes are overwritten at its end.
+struct ObjectData {
+  ObjectData() = default;
+  ~ObjectData();
+  ObjectData(const ObjectData&) = delete;
+  ObjectData& operator=(const ObjectData&) = delete;
+
+  std::string version;
+  bool immutable = false;
+  std::map<std::string, std::string> values;
+  std::set<std::string> binary;  // keys of binaryData: an environment does not have them
+};
+
+struct ObjectInput {
+  InputState state = InputState::kPending;
+  std::shared_ptr<const ObjectData> data;  // set exactly when it is present; shared by its pods
+  std::string why;                         // in a kubelet's words: configmap "x" not found
+  bool operator==(const ObjectInput&) const = default;
+};
+
+struct TokenInput {
+  InputState state = InputState::kPending;
+  std::shared_ptr<const std::string> token;  // set exactly when it is present; wiped at its end
+  std::string why;
+  bool operator==(const TokenInput&) const = default;
+};
+
+class PodInputs {
+ public:
+  virtual ~PodInputs() = default;
+  // At sight of the pod, and with each new version of it. Idempotent.
+  virtual void Acquire(std::shared_ptr<const corev1::Pod> pod) = 0;
+  // Its containers are gone: nothing more is asked for it.
+  virtual void Release(const PodUid& uid) = 0;
+  // A container is about to run again: what only its environment shows is asked for anew. Until the answer comes, what
+  // was known stays.
+  virtual void Refresh(const PodUid& uid) = 0;
+  // Of what the pod does not refer to, and of a pod that was not acquired: pending.
+  virtual ObjectInput Object(const PodUid& uid, const ObjectRef& ref) const = 0;
+  virtual TokenInput Token(const PodUid& uid, const std::string& audience,
+                           std::chrono::seconds life) const = 0;
+  // "NAME=value" of the Services that a container of that namespace is told about; nullopt: not read yet. `links`: all of
+  // them (enableServiceLinks), not only the API server's.
+  virtual std::optional<std::vector<std::string>> ServiceVariables(const std::string& ns,
+                                                                   bool links) const = 0;
+  // Grows with what the pod's volumes show; 0 when it was not acquired.
+  virtual uint64_t VersionOf(const PodUid& uid) const = 0;
+  // On the API thread, without a lock held; must not block. {} ends that.
+  virtual void SetListener(std::function<void(const PodUid&)> changed) = 0;
+};
+
+}  // namespace holdfast::agent

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which objects and tokens of the API server a pod refers to. Pure; thread-safe.
+#pragma once
+
+#include <chrono>
+#include <compare>
+#include <map>
+#include <set>
+#include <string>
+
+#include "agent/objects/pod_inputs.h"
+
+namespace holdfast::agent {
+
+// What kind of use: a volume follows the object, an environment is made once.
+struct ObjectUse {
+  bool in_volume = false;
+  bool in_environment = false;
+  bool required = false;  // by an environment: without it the container does not start
+  bool operator==(const ObjectUse&) const = default;
+};
+
+struct TokenRef {
+  std::string audience;  // "" is the API server's own
+  std::chrono::seconds life{3600};
+  auto operator<=>(const TokenRef&) const = default;
+};
+
+struct PodReferences {
+  std::map<ObjectRef, ObjectUse> objects;
+  std::set<TokenRef> tokens;
+  bool operator==(const PodReferences&) const = default;
+};
+
+// env and envFrom of all containers, volumes of the kinds configMap, secret and projected; also what is optional.
+PodReferences ReferencesOf(const corev1::Pod& pod);
+
+// The life that a projection asks for; an hour when it says nothing.
+TokenRef TokenRefOf(const std::string& audience, int64_t expiration_seconds);
+
+// `configmap "x" not found`, as a kubelet's events have it.
+std::string NotFoundText(const ObjectRef& ref);
+
+}  // namespace holdfast::agent
