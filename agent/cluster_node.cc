@@ -40,6 +40,16 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(ClusterNodeOptions option
   ASSIGN_OR_RETURN(node->api_, ClusterApi::Start(std::move(api)));
   node->reporter_ =
       std::make_unique<ApiPodReporter>(*node->api_, node->options_.registry, node->options_.log);
+  ApiPodInputsOptions inputs;
+  inputs.service_variables = [n = node.get()](
+                                 const std::string& of_namespace,
+                                 bool links) -> std::optional<std::vector<std::string>> {
+    const ClusterServices* services = n->services_;
+    if (services == nullptr) return std::nullopt;
+    return services->Variables(of_namespace, links);
+  };
+  node->inputs_ =
+      std::make_unique<ApiPodInputs>(*node->api_, node->options_.clock, std::move(inputs));
   return node;
 }
 
@@ -91,7 +101,7 @@ Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   events_ = std::make_unique<EventPoster>(*api_, parts.view, EventPosterOptions{{}, options_.log});
   registrar_->SetListener([this] { NodeChanged(); });
   api_->Post([this] {
-    services_->Follow();
+    services_.load()->Follow();
     routes_->Follow();
     NodeChanged();
   });
@@ -104,7 +114,7 @@ void ClusterNode::NodeChanged() {
   heartbeat_->SetNodeUid(node->uid);
   if (node->uid.empty()) return;
   routes_->SetOwn(node->pod_ranges);
-  services_->SetZone(node->zone);
+  services_.load()->SetZone(node->zone);
   if (!pods_ticket_) {
     pods_ticket_ = Reflect(*api_, PodsOfNode(options_.config.instance.node_name), *pods_);
   }

@@ -6,6 +6,7 @@
 // Api before there is something to follow.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -15,6 +16,7 @@
 #include "agent/node/heartbeat.h"
 #include "agent/node/node_description.h"
 #include "agent/node/node_registrar.h"
+#include "agent/objects/api_pod_inputs.h"
 #include "agent/proxy/cluster_services.h"
 #include "agent/report/api_pod_reporter.h"
 #include "agent/report/event_poster.h"
@@ -56,6 +58,7 @@ class ClusterNode {
 
   Api& api() { return *api_; }
   PodReporter& reporter() { return *reporter_; }
+  PodInputs& inputs() { return *inputs_; }
 
   // Registers and begins to follow; pods once the Node was seen, since it says which addresses they get.
   Result<void> Join(ClusterNodeParts parts);
@@ -66,10 +69,11 @@ class ClusterNode {
   void NodeChanged();
 
   const ClusterNodeOptions options_;
-  ClusterServices* services_ = nullptr;
+  std::atomic<ClusterServices*> services_ = nullptr;
   std::unique_ptr<netproxy::NodeRoutes> kernel_routes_;
   std::unique_ptr<ClusterRoutes> routes_;
   std::unique_ptr<ApiPodReporter> reporter_;
+  std::unique_ptr<ApiPodInputs> inputs_;
   std::unique_ptr<ApiPods> pods_;
   std::unique_ptr<NodeRegistrar> registrar_;
   std::unique_ptr<Heartbeat> heartbeat_;

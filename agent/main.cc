@@ -51,6 +51,7 @@
 #include "agent/source/manifest_editor.h"
 #include "agent/source/source_faults.h"
 #include "agent/volume/pod_files.h"
+#include "agent/volume/written_volumes.h"
 #include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/core_dump.h"
@@ -223,7 +224,8 @@ Result<void> OpenTable(Agent& agent) {
                       agent.clock, agent.config.instance, agent.config.max_back_off,
                       [&agent] { return agent.node->Last()->environment; },
                       [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
-                      agent.cluster ? &agent.cluster->reporter() : nullptr});
+                      agent.cluster ? &agent.cluster->reporter() : nullptr,
+                      agent.cluster ? &agent.cluster->inputs() : nullptr});
   PodTableOptions options;
   options.workers = agent.config.workers;
   agent.table = std::make_unique<PodTable>(agent.io, *agent.services, agent.registry, options);
@@ -292,6 +294,7 @@ Result<void> Open(Agent& agent) {
   RETURN_IF_ERROR(WithContext(OpenRuntime(agent), "container runtime"));
   // Now that the keeper has mounted the run directory.
   RETURN_IF_ERROR(WithContext(OpenPodFilesRoot(instance), "files of pods"));
+  RETURN_IF_ERROR(WithContext(OpenWrittenVolumes(instance), "volumes"));
   RETURN_IF_ERROR(WithContext(OpenNetwork(agent), "pod network"));
   RETURN_IF_ERROR(WithContext(OpenImages(agent), "image store"));
   RETURN_IF_ERROR(WithContext(OpenSource(agent), "manifests"));
@@ -400,6 +403,7 @@ Result<void> CleanUp(const AgentConfig& config) {
   RETURN_IF_ERROR(
       WithContext(ServiceProxy::RemoveRules(config.instance, config.proxy), "services"));
   RETURN_IF_ERROR(WithContext(RemovePodFilesRoot(config.instance), "files of pods"));
+  RETURN_IF_ERROR(WithContext(RemoveWrittenVolumes(config.instance), "volumes"));
   return WithContext(cgroups, "cgroups");
 }
 

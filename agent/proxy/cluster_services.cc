@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/proxy/cluster_services.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "agent/proxy/convert.h"
+#include "agent/proxy/service_variables.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/service.pb.h"
 #include "k8s/discovery/v1/endpoint_slice.pb.h"
@@ -130,6 +133,20 @@ void ClusterServices::SetZone(const std::string& zone) {
   FlushSoon();
 }
 
+std::optional<std::vector<std::string>> ClusterServices::Variables(const std::string& of_namespace,
+                                                                   bool links) const {
+  if (!services_known_) return std::nullopt;
+  std::vector<std::string> out;
+  // The namespace's own comes later, so that it counts where both have a Service of that name.
+  if (const ServicePtr server = catalog_.Find({"default", "kubernetes"}))
+    out = VariablesOf(*server);
+  if (!links) return out;
+  for (const ServicePtr& service : catalog_.Services(of_namespace)) {
+    std::ranges::move(VariablesOf(*service), std::back_inserter(out));
+  }
+  return out;
+}
+
 void ClusterServices::FlushSoon() {
   if (std::exchange(flush_posted_, true)) return;
   api_.Post([alive = alive_] {
@@ -139,6 +156,7 @@ void ClusterServices::FlushSoon() {
 
 void ClusterServices::Flush() {
   flush_posted_ = false;
+  services_known_ = services_->complete();
   feed_.Flush(driver_);
   if (started_ || !services_->complete() || !slices_->complete()) return;
   const auto started = driver_.Start();

@@ -5,13 +5,16 @@
 // The driver is started when both lists were complete once: the rules of the former agent stay in place until this one
 // knows as much. A list that is read again takes nothing away before it is complete either.
 //
-// Everything runs on the API thread; it is made before that thread runs and destroyed after it ended, or on it.
+// Everything but Variables() runs on the API thread; it is made before that thread runs and destroyed after it ended, or on it.
 // Source: join.md 1.3 ("Services"), control-plane.md 8.1 and 8.2.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/cluster/api.h"
 #include "agent/cluster/reflector.h"
@@ -36,6 +39,11 @@ class ClusterServices {
   // Hints and topology count for another zone from now on.
   void SetZone(const std::string& zone);
 
+  // What containers of a namespace are told of Services: of all there if `links`, and of the API server. nullopt: they
+  // are not known yet. Thread-safe.
+  std::optional<std::vector<std::string>> Variables(const std::string& of_namespace,
+                                                    bool links) const;
+
   // What the reflectors call.
   ObjectHandler& services();
   ObjectHandler& slices();
@@ -56,6 +64,7 @@ class ClusterServices {
   ServiceFeed feed_;
   bool flush_posted_ = false;
   bool started_ = false;  // the driver is
+  std::atomic<bool> services_known_ = false;
   std::unique_ptr<Services> services_;
   std::unique_ptr<Slices> slices_;
   std::shared_ptr<ClusterServices*> alive_;  // of what was posted

@@ -52,6 +52,16 @@ std::vector<ServicePtr> ServiceCatalog::Services() const {
   return out;
 }
 
+std::vector<ServicePtr> ServiceCatalog::Services(const std::string& of_namespace) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ServicePtr> out;
+  for (auto it = services_.lower_bound({of_namespace, ""});
+       it != services_.end() && it->first.object_namespace == of_namespace; ++it) {
+    out.push_back(it->second.service);
+  }
+  return out;
+}
+
 std::vector<SlicePtr> ServiceCatalog::Slices() const {
   const std::lock_guard lock(mutex_);
   std::vector<SlicePtr> out;

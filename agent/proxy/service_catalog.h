@@ -29,6 +29,7 @@ class ServiceCatalog {
   ServicePtr Find(const model::ServiceName& name) const;  // null when there is none
   std::vector<ServiceTrouble> TroublesOf(const model::ServiceName& name) const;
   std::vector<ServicePtr> Services() const;  // sorted by namespace, then name
+  std::vector<ServicePtr> Services(const std::string& of_namespace) const;
   std::vector<SlicePtr> Slices() const;
   std::vector<SlicePtr> SlicesOf(const model::ServiceName& name) const;
 

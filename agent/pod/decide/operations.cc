@@ -69,6 +69,7 @@ void FoldDone(Planning& p, const OperationEnd& end) {
   switch (end.action.kind) {
     case Kind::kEnsureVolumes:
       p.memory.volumes_made = true;
+      p.memory.volumes_version = end.inputs_version;
       break;
     case Kind::kEnsureSandbox:
       RecordSandbox(p.memory, end.pod_ips);

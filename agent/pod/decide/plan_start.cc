@@ -84,7 +84,7 @@ void Consider(Planning& p, const SpecContainer& c) {
     return;
   }
   if (WaitsForRetry(p, c) || WaitsForBackOff(p, c)) return;
-  if (ImageIsThere(p, c)) PlanStart(p, c);
+  if (ImageIsThere(p, c) && !p.facts.inputs.pending) PlanStart(p, c);
 }
 
 // One by one in order; true when the main containers may start. A sidecar that started once no
@@ -104,6 +104,12 @@ void KeepSidecars(Planning& p) {
   for (const SpecContainer& c : p.containers) {
     if (c.role == Role::kSidecar) Consider(p, c);
   }
+}
+
+// Of a pod that runs, too: they follow what they were made from.
+bool VolumesAreBehind(const Planning& p) {
+  return p.facts.sandbox_ready && !p.facts.inputs.pending &&
+         p.facts.inputs.version > p.memory.volumes_version;
 }
 
 }  // namespace
@@ -128,7 +134,9 @@ void PlanStarts(Planning& p) {
   // What the starts stand on comes before them.
   std::vector<Action> before;
   const bool starts = p.decision.actions.size() > first;
-  if (starts && !p.memory.volumes_made) before.push_back({Action::Kind::kEnsureVolumes});
+  if ((starts && !p.memory.volumes_made) || VolumesAreBehind(p)) {
+    before.push_back({Action::Kind::kEnsureVolumes});
+  }
   if (!p.facts.sandbox_ready) before.push_back({Action::Kind::kEnsureSandbox});
   p.decision.actions.insert(p.decision.actions.begin() + static_cast<std::ptrdiff_t>(first),
                             before.begin(), before.end());

@@ -70,6 +70,7 @@ struct OperationEnd {
   std::optional<StartedContainer> started;    // kStart, kDone
   std::optional<StartFailure> start_failure;  // kStart, kFailed
   std::vector<std::string> pod_ips;           // kEnsureSandbox, kDone
+  uint64_t inputs_version = 0;                // kEnsureVolumes, kDone: what they show at least
   std::string error;                          // kFailed, not kStart
   std::vector<EventNote> events;              // what it has to tell besides
 };
@@ -95,6 +96,13 @@ struct ImageFact {
   bool operator==(const ImageFact&) const = default;
 };
 
+// What the pod is made from that the API server has.
+struct InputsFact {
+  bool pending = false;  // asked for, not all answered
+  uint64_t version = 0;  // grows with what its volumes show
+  bool operator==(const InputsFact&) const = default;
+};
+
 struct NodeFacts {
   std::string name;
   std::vector<std::string> host_ips;  // primary family first
@@ -112,6 +120,7 @@ struct PodFacts {
   std::vector<OperationFact> under_way;
   std::vector<OperationEnd> ended;          // since the decision before; older than `containers`
   std::map<std::string, ImageFact> images;  // by the reference as written in the spec
+  InputsFact inputs;
   const NodeFacts* node = nullptr;
   WallTime wall;
   BootTime boot;
@@ -254,6 +263,7 @@ struct PodMemory {
   std::optional<Failure> failure;  // of volumes or sandbox
   BootTime active_deadline{};      // not persisted
   bool volumes_made = false;       // not persisted: a restarted agent makes what is missing
+  uint64_t volumes_version = 0;    // of the inputs that they show; not persisted either
   bool released = false;           // not persisted: a restarted agent releases what is left
   std::vector<Pause> pauses;       // not persisted
   bool operator==(const PodMemory&) const = default;

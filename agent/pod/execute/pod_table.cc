@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pod/execute/pod_table.h"
+#include "agent/objects/pod_inputs.h"
 
 #include <sys/timerfd.h>
 #include <unistd.h>
@@ -38,6 +39,7 @@ PodTable::PodTable(asio::io_context& io, PodServices& services, PodRegistry& reg
 PodTable::~PodTable() {
   services_.runtime.SetChangeHint({});
   registry_.SetListener({});
+  if (services_.inputs != nullptr) services_.inputs->SetListener({});
   if (pool_) pool_->Stop();  // what runs still posts to it
   const std::lock_guard lock(door_->mutex);
   door_->table = nullptr;
@@ -58,6 +60,9 @@ Result<void> PodTable::Recover() {
     next_resync_ = services_.clock.Boot() + options_.resync;
   }
   services_.runtime.SetChangeHint([this](const PodUid& uid) { Poke(uid); });
+  if (services_.inputs != nullptr) {
+    services_.inputs->SetListener([this](const PodUid& uid) { Poke(uid); });
+  }
   registry_.SetListener([this] { TakeNews(); });
   asio::post(io_, [this] {
     {

@@ -13,6 +13,8 @@
 #include "agent/kube/pod_status.h"
 #include "agent/kube/times.h"
 #include "agent/log/log_tail.h"
+#include "agent/objects/pending.h"
+#include "agent/objects/pod_inputs.h"
 #include "agent/pod/admit/left_out.h"
 #include "agent/pod/decide/decide.h"
 #include "agent/pod/decide/memory.h"
@@ -52,6 +54,7 @@ PodWorker::PodWorker(PodServices& services, LanePool& pool, std::shared_ptr<cons
       paths_(services.state.Paths(*pod_)),
       memory_(std::move(memory)),
       operations_(pool, services.clock, std::move(poke)) {
+  AcquireInputs();  // the earlier they are asked for the sooner it starts
   // Its place is taken, whatever the node has by now.
   const bool leaving = memory_.ending && memory_.ending->why == Ending::Why::kDeleted;
   const bool taken = memory_.admission && memory_.admission->admitted();
@@ -94,10 +97,14 @@ PodWorker::Outcome PodWorker::Turn(const Wish& wish) {
   const PodFacts facts = Observe(wish);
   const auto is_clean_up = [](const auto& o) { return o.action.kind == Action::Kind::kCleanUp; };
   const auto done = std::ranges::find_if(facts.ended, is_clean_up);
-  if (done != facts.ended.end() && done->how == OperationEnd::How::kDone) return {.gone = true};
+  if (done != facts.ended.end() && done->how == OperationEnd::How::kDone) {
+    ReleaseInputs();
+    return {.gone = true};
+  }
   Decision decision = Decide(facts, std::move(memory_));
   memory_ = std::move(decision.memory);
   if (!memory_.terminal_phase.empty()) GiveUpPlace();
+  if (decision.released) ReleaseInputs();
   PublishStatus(decision.status, wish.deletion_grace);
   services_.view.AddEvents(*pod_, decision.events);
   Outcome outcome{.wake_at = decision.wake_at};
@@ -129,6 +136,7 @@ void PodWorker::TakeOver(const std::shared_ptr<const corev1::Pod>& pod) {
   pod_ = pod;
   pod_saved_ = pod_synced_ = false;
   memory_.active_deadline = {};  // it may be another one
+  if (inputs_held_) AcquireInputs();
 }
 
 // An end that others hear of: whatever happens to this machine, the pod never runs again. What the
@@ -165,6 +173,7 @@ void PodWorker::Operate(const Decision& decision) {
 
 void PodWorker::Begin(const Action& action) {
   PodJobInput input{pod_, action, {}, {}, {}};
+  input.inputs = Inputs();
   if (action.kind == Action::Kind::kEnsureSandbox) {
     for (const auto& [name, mine] : memory_.containers) input.attempts[name] = mine.attempts;
   }
@@ -202,6 +211,7 @@ PodFacts PodWorker::Observe(const Wish& wish) {
   facts.sandbox_exists = seen.sandbox || !services_.network.Addresses(uid).empty();
   facts.sandbox_ready = IsMade(facts) && seen.sandbox && seen.sandbox->ready && AddressesStand();
   LookAtImages(facts);
+  LookAtInputs(facts);
   facts.node = &node_facts_;
   facts.wall = services_.clock.Wall();
   facts.boot = services_.clock.Boot();
@@ -215,6 +225,34 @@ void PodWorker::LookAtImages(PodFacts& facts) {
       facts.images[image] = LookAtImage(image);
     }
   }
+}
+
+// A pod of a file is made from nothing that an API server has.
+PodInputs* PodWorker::Inputs() const {
+  return memory_.origin == PodOrigin::kApi ? services_.inputs : nullptr;
+}
+
+void PodWorker::AcquireInputs() {
+  if (Inputs() == nullptr || HasEndedElsewhere() || !memory_.terminal_phase.empty()) return;
+  Inputs()->Acquire(pod_);
+  inputs_held_ = true;
+}
+
+void PodWorker::ReleaseInputs() {
+  if (std::exchange(inputs_held_, false)) Inputs()->Release(PodUid(pod_->metadata().uid()));
+}
+
+// What is pending is of interest only to who starts something or shows something new.
+void PodWorker::LookAtInputs(PodFacts& facts) {
+  PodInputs* const inputs = Inputs();
+  if (!inputs_held_ || facts.object_gone) return;
+  facts.inputs.version = inputs->VersionOf(PodUid(pod_->metadata().uid()));
+  const bool all_run = std::ranges::all_of(ContainersOf(*pod_), [this](const SpecContainer& c) {
+    const auto mine = memory_.containers.find(c.name());
+    return mine != memory_.containers.end() && mine->second.current;
+  });
+  if (all_run && facts.inputs.version <= memory_.volumes_version) return;
+  facts.inputs.pending = ArePending(*pod_, *inputs);
 }
 
 // One that is not in the memory was cut short: its namespaces or addresses may be there, its routes
@@ -248,6 +286,7 @@ ContainerFact PodWorker::Look(const ObservedContainer& observed) {
       mine->second.last->attempt >= observed.attempt) {
     return fact;
   }
+  if (PodInputs* const inputs = Inputs()) inputs->Refresh(PodUid(pod_->metadata().uid()));
   // Our own path: the container sees only a mount of the file.
   auto file = sys::OpenAt(AT_FDCWD, paths_.TerminationLog(observed.name, observed.attempt),
                           O_RDONLY | O_NOFOLLOW | O_NONBLOCK);

@@ -58,6 +58,10 @@ class PodWorker {
   bool IsMade(const PodFacts& facts) const;
   bool AddressesStand();
   void EnsureLogLinks(const std::vector<ContainerFact>& containers);
+  PodInputs* Inputs() const;
+  void AcquireInputs();
+  void ReleaseInputs();
+  void LookAtInputs(PodFacts& facts);
   void PublishStatus(const corev1::PodStatus& status,
                      std::optional<std::chrono::seconds> deletion_grace);
   void TakeOver(const std::shared_ptr<const corev1::Pod>& pod);
@@ -83,6 +87,7 @@ class PodWorker {
   PodReport reported_;       // the newest
   bool told_left_out_ = false;
   bool links_checked_ = false;
+  bool inputs_held_ = false;
   bool look_again_ = false;  // a log was not written yet
 };
 

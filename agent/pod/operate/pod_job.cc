@@ -27,7 +27,7 @@ OperationEnd PodJob::Run() {
   if (GivesUp()) return Cancelled();
   switch (input_.action.kind) {
     case Action::Kind::kEnsureVolumes:
-      return End(MakeVolumes());
+      return EnsureAllVolumes();
     case Action::Kind::kEnsureSandbox: {
       auto ips = MakeSandbox();
       if (gave_up_) return Cancelled();

@@ -24,6 +24,7 @@ struct PodJobInput {
   ContainerId before_last;           // kStart: the run whose log link goes
   // kEnsureSandbox: the next attempt of each container.
   std::map<std::string, uint32_t> attempts = {};
+  const PodInputs* inputs = nullptr;  // none: it is made from nothing that an API server has
 };
 
 class PodJob {
@@ -34,6 +35,7 @@ class PodJob {
 
  private:
   // set_up.cc
+  OperationEnd EnsureAllVolumes();
   Result<void> MakeVolumes();
   Result<std::vector<std::string>> MakeSandbox();
   Result<std::vector<std::string>> MakeNetwork(const model::SandboxSpec& spec);

@@ -18,6 +18,7 @@
 
 namespace holdfast::agent {
 
+class PodInputs;
 class PodReporter;
 class PodViewStore;
 
@@ -35,6 +36,7 @@ struct PodServices {
   std::function<void(const std::string&)> log;  // one line per failure
   NodeAdmission* admission = nullptr;           // none: every pod is taken
   PodReporter* reporter = nullptr;              // none: nobody is told of an API server's pods
+  PodInputs* inputs = nullptr;                  // of these; none: there is no API server
 };
 
 }  // namespace holdfast::agent

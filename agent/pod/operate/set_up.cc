@@ -2,10 +2,12 @@
 // PodJob: volumes, and the sandbox with its network and the files that depend on the addresses.
 #include <utility>
 
+#include "agent/objects/no_inputs.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/operate/pod_job.h"
 #include "agent/pod/spec/container_spec_builder.h"
 #include "agent/pod/spec/files.h"
+#include "agent/pod/spec/volume_files.h"
 #include "agent/volume/pod_files.h"
 #include "agent/volume/volumes.h"
 #include "holdfast/base/strings.h"
@@ -14,9 +16,23 @@
 
 namespace holdfast::agent {
 
+// What comes in between counts as not shown yet.
+OperationEnd PodJob::EnsureAllVolumes() {
+  const uint64_t version =
+      input_.inputs == nullptr ? 0 : input_.inputs->VersionOf(PodUid(input_.pod->metadata().uid()));
+  OperationEnd end = End(MakeVolumes());
+  end.inputs_version = version;
+  return end;
+}
+
 Result<void> PodJob::MakeVolumes() {
-  const int64_t allocatable = services_.node()->memory_allocatable_bytes;
-  RETURN_IF_ERROR(EnsureVolumes(*input_.pod, paths_, allocatable));
+  const auto node = services_.node();
+  const NoInputs none;
+  BuiltVolumes built =
+      BuildVolumeContents(*input_.pod, input_.inputs != nullptr ? *input_.inputs : none, *node);
+  auto ensured = EnsureVolumes(*input_.pod, paths_, node->memory_allocatable_bytes, built.contents);
+  if (!built.errors.empty()) return std::move(built.errors.front());
+  RETURN_IF_ERROR(ensured);
   HOLDFAST_PAUSE_POINT("agent.pod.volumes_ready");
   return {};
 }

@@ -64,6 +64,7 @@ std::expected<StartedContainer, StartFailure> PodJob::PrepareAndStart() {
   auto image_volumes = MakeImageVolumes(*image);
   if (!image_volumes) return CreateFailure(std::move(image_volumes.error()));
   build.image_volumes = std::move(*image_volumes);
+  build.inputs = input_.inputs;
   auto spec = BuildContainerSpec(build);
   if (!spec) return std::unexpected(std::move(spec.error()));
   if (auto ready = PrepareFiles(*spec, *container); !ready) {

@@ -145,6 +145,38 @@ TEST_F(ClusterServicesTest, TroubleIsToldOnceUntilItIsOver) {
   EXPECT_EQ(log_.size(), 2u);
 }
 
+TEST_F(ClusterServicesTest, ContainersAreToldOfTheServicesOfTheirNamespace) {
+  EXPECT_EQ(services_->Variables("default", true), std::nullopt);
+  corev1::Service server =
+      ServiceOf("clusterIP: 10.96.0.1, ports: [{name: https, port: 443}]", "kubernetes");
+  PutService(server);
+  PutService(
+      ServiceOf("clusterIP: 'fd00::7', ports: [{port: 80}, {name: dns-udp, port: 53, "
+                "protocol: UDP}]",
+                "my-web", "namespace: shop"));
+  PutService(ServiceOf("clusterIP: None, ports: [{port: 80}]", "none", "namespace: shop"));
+  Listed();
+  const std::vector<std::string> of_server = {"KUBERNETES_SERVICE_HOST=10.96.0.1",
+                                              "KUBERNETES_SERVICE_PORT=443",
+                                              "KUBERNETES_SERVICE_PORT_HTTPS=443",
+                                              "KUBERNETES_PORT=tcp://10.96.0.1:443",
+                                              "KUBERNETES_PORT_443_TCP=tcp://10.96.0.1:443",
+                                              "KUBERNETES_PORT_443_TCP_PROTO=tcp",
+                                              "KUBERNETES_PORT_443_TCP_PORT=443",
+                                              "KUBERNETES_PORT_443_TCP_ADDR=10.96.0.1"};
+  EXPECT_EQ(services_->Variables("shop", false), of_server);
+  std::vector<std::string> all = of_server;
+  for (const char* line : {"MY_WEB_SERVICE_HOST=fd00::7", "MY_WEB_SERVICE_PORT=80",
+                           "MY_WEB_SERVICE_PORT_DNS_UDP=53", "MY_WEB_PORT=tcp://[fd00::7]:80",
+                           "MY_WEB_PORT_80_TCP=tcp://[fd00::7]:80", "MY_WEB_PORT_80_TCP_PROTO=tcp",
+                           "MY_WEB_PORT_80_TCP_PORT=80", "MY_WEB_PORT_80_TCP_ADDR=fd00::7",
+                           "MY_WEB_PORT_53_UDP=udp://[fd00::7]:53", "MY_WEB_PORT_53_UDP_PROTO=udp",
+                           "MY_WEB_PORT_53_UDP_PORT=53", "MY_WEB_PORT_53_UDP_ADDR=fd00::7"}) {
+    all.push_back(line);
+  }
+  EXPECT_EQ(services_->Variables("shop", true), all);
+}
+
 TEST_F(ClusterServicesTest, WhatIsPostedOutlivesIt) {
   PutService(Web());
   services_.reset();
