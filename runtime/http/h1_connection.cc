@@ -50,8 +50,8 @@ Result<StreamId> H1Connection::Start(Request request, std::shared_ptr<ResponseHa
 // the keys for a resumed session.)
 bool H1Connection::IsStale() const {
   char byte = 0;
-  return last_ > 0 && ::recv(stream_->lowest_layer().native_handle(), &byte, 1,
-                             MSG_PEEK | MSG_DONTWAIT) >= 0;
+  return last_ > 0 &&
+         ::recv(stream_->lowest_layer().native_handle(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) >= 0;
 }
 
 void H1Connection::Consume(StreamId stream, size_t bytes) {

@@ -131,6 +131,7 @@ class ScriptedHttpServer {
   struct Stream {
     Asked asked;
     std::string body;  // to be sent
+    size_t sent = 0;   // of it
     bool ended = false;
   };
 
@@ -301,10 +302,10 @@ class ScriptedHttpServer {
                             uint32_t* flags, nghttp2_data_source*, void* user) {
       auto& self = *static_cast<Peer*>(user);
       Stream& of = self.streams[id];
-      const size_t count = std::min(size, of.body.size());
-      std::memcpy(out, of.body.data(), count);
-      of.body.erase(0, count);
-      if (of.body.empty() && of.ended) *flags |= NGHTTP2_DATA_FLAG_EOF;
+      const size_t count = std::min(size, of.body.size() - of.sent);
+      std::memcpy(out, of.body.data() + of.sent, count);
+      of.sent += count;
+      if (of.sent == of.body.size() && of.ended) *flags |= NGHTTP2_DATA_FLAG_EOF;
       if (count == 0 && !of.ended) return NGHTTP2_ERR_DEFERRED;
       const std::lock_guard lock(self.server.mutex_);
       self.server.sent_ += count;

@@ -87,6 +87,7 @@ def test_our_client_follows_pods(cluster):
     equal([text.split(":")[0].strip() for text in said.values()],
           [f"{answer[:3]} application/vnd.kubernetes.protobuf {answer[4:]}" for answer in
            ("200 PodList", "404 NotFound", "400 BadRequest")], "answers")
+    until("a namespace gets its account", lambda: get(cluster, "serviceaccount", "default", "-n", "default"))
     unscheduled = '{"spec": {"nodeName": "nobody", "tolerations": [{"operator": "Exists"}]}}'
     cluster.kubectl("run", "first", "--image=x", f"--overrides={unscheduled}")
     watch = probe("watch", pods + "&watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"

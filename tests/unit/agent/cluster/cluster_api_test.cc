@@ -50,10 +50,10 @@ class Book {
     const std::lock_guard lock(mutex_);
     return lines_;
   }
-  // False after ten seconds.
+  // False after half a minute.
   bool Has(size_t count) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, seconds(10), [&] { return lines_.size() >= count; });
+    return changed_.wait_for(lock, seconds(30), [&] { return lines_.size() >= count; });
   }
   bool HasOnly(const std::vector<std::string>& lines) {
     Has(lines.size());
@@ -287,7 +287,7 @@ TEST_F(ClusterApiTest, AFloodOfFramesHoldsUpNobody) {
     Send(Get("/x"));
     ASSERT_TRUE(book_.Has(static_cast<size_t>(i) + 1));
     // Some turns of 2 ms; all frames take 100 s.
-    EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(500));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, seconds(2));
   }
   EXPECT_LT(frames, 50'000);
   EXPECT_LT(server_->sent(), flood.size());  // the rest waits at the server
@@ -337,7 +337,7 @@ TEST_F(ClusterApiTest, OnlyWhatIsRepeatableIsSentAgain) {
   ASSERT_TRUE(book_.HasOnly({"200 /again"}));
   EXPECT_EQ(server_->asked().size(), 2u);
   server_->Cut(1);
-  std::this_thread::sleep_for(milliseconds(100));
+  std::this_thread::sleep_for(milliseconds(500));  // the client sees it
   Send(Get("/once"));
   ASSERT_TRUE(book_.Has(2));
   EXPECT_TRUE(book_.lines()[1].starts_with("error: GET /once: read from 127.0.0.1:"))
@@ -389,7 +389,7 @@ TEST_F(ClusterApiTest, TheLimitHoldsWhateverHangs) {
 }
 
 TEST_F(ClusterApiTest, ADeadConnectionIsFoundAndReplaced) {
-  options_.connection = {.ping_after = milliseconds(50), .ping_limit = milliseconds(50)};
+  options_.connection = {.ping_after = milliseconds(50), .ping_limit = milliseconds(300)};
   Serve([](ScriptedHttpServer& server, const Asked& asked) {
     OpenWatches(server, asked);
     if (asked.path == "/watch/freeze") server.Freeze(asked.connection);
@@ -398,7 +398,7 @@ TEST_F(ClusterApiTest, ADeadConnectionIsFoundAndReplaced) {
   Watch(Get("/watch/freeze"));
   Send(Repeatable("/x"));
   ASSERT_TRUE(book_.Has(2));
-  EXPECT_NE(book_.lines()[0].find("no answer to a ping within 50 ms"), std::string::npos)
+  EXPECT_NE(book_.lines()[0].find("no answer to a ping within 300 ms"), std::string::npos)
       << book_.lines()[0];
   EXPECT_EQ(book_.lines()[1], "200 /x");
   EXPECT_EQ(server_->connections(), 2u);
@@ -424,13 +424,14 @@ TEST_F(ClusterApiTest, WhoInsistsWaitsLongerEachTime) {
   options_.longest_back_off = seconds(10);
   Start();
   TicketPtr ticket;  // of the API thread
+  ClusterApi& api = *api_;
   std::function<void()> insist = [&] {
-    ticket = api_->Send(Get("/x"), [&](const Result<ApiReply>& reply) {
+    ticket = api.Send(Get("/x"), [&](const Result<ApiReply>& reply) {
       book_.Add(Text(reply));
-      api_->Post(insist);
+      api.Post(insist);
     });
   };
-  api_->Post(insist);
+  api.Post(insist);
   std::this_thread::sleep_for(
       milliseconds(500));  // tries at 0, 40, 120, 280 and 600, or a little later
   EXPECT_GE(book_.lines().size(), 2u);
@@ -446,13 +447,14 @@ TEST_F(ClusterApiTest, ADestroyedTicketIsSilent) {
   server_->Write(asked, Framed("ADDED", "one"));
   ASSERT_TRUE(book_.Has(1));
   watch.reset();
-  auto never = api_->Send(Get("/never"), [&](const Result<ApiReply>&) { book_.Add("never"); });
-  auto late = api_->After(milliseconds(1), [&] { book_.Add("late"); });
+  auto never =
+      api_->Send(Get("/watch/never"), [&](const Result<ApiReply>&) { book_.Add("never"); });
+  auto late = api_->After(milliseconds(200), [&] { book_.Add("late"); });
   never.reset();
   late.reset();
   server_->Write(asked, Framed("ADDED", "two"));
   Send(Get("/x"));
-  std::this_thread::sleep_for(milliseconds(30));
+  std::this_thread::sleep_for(milliseconds(300));
   ASSERT_TRUE(book_.HasOnly({"ADDED one", "200 /x"}));
 }
 
@@ -493,7 +495,7 @@ TEST_F(ClusterApiTest, CloseAllEndsEverythingAndTheNextCallConnectsAgain) {
 TEST_F(ClusterApiTest, NewCredentialsReplaceConnectionsOneByOne) {
   Serve(OpenWatches);
   options_.config.token = "old";
-  options_.rotate_every = milliseconds(300);
+  options_.rotate_every = milliseconds(500);
   Start();
   Watch(Get("/watch/pods", ApiLane::kPods));
   Request(0);
@@ -504,7 +506,7 @@ TEST_F(ClusterApiTest, NewCredentialsReplaceConnectionsOneByOne) {
   ASSERT_TRUE(book_.Has(1));
   const auto first = std::chrono::steady_clock::now();
   ASSERT_TRUE(book_.HasOnly({"ended", "ended"}));
-  EXPECT_GE(std::chrono::steady_clock::now() - first, milliseconds(250));
+  EXPECT_GE(std::chrono::steady_clock::now() - first, milliseconds(100));
   Send(Get("/x", ApiLane::kPods));
   ASSERT_TRUE(book_.Has(3));
   EXPECT_EQ(Request(2).headers.at("authorization"), "Bearer new");
@@ -519,11 +521,11 @@ TEST_F(ClusterApiTest, WhoIsNotLetInComesAgainWithTheCredentialsOfTheMoment) {
   const auto write = [&](const char* token) { std::ofstream(directory_ + "/token") << token; };
   write("bad");
   options_.config.token_file = directory_ + "/token";
-  options_.credentials_last = milliseconds(100);
+  options_.credentials_last = milliseconds(1000);
   Start();
   Send(Get("/1"));
   ASSERT_TRUE(book_.HasOnly({"401 x"}));
-  std::this_thread::sleep_for(milliseconds(150));
+  std::this_thread::sleep_for(milliseconds(1100));
   Send(Get("/2"));  // on the same connection, which is old now
   ASSERT_TRUE(book_.Has(2));
   write("good");
@@ -539,14 +541,14 @@ TEST_F(ClusterApiTest, ALostHeartbeatIsFoundSooner) {
   Serve([](ScriptedHttpServer& server, const Asked& asked) { server.Freeze(asked.connection); });
   Start();
   ApiCall call = Get("/pods", ApiLane::kPods);
-  call.limit = milliseconds(300);
+  call.limit = milliseconds(1000);
   Send(call);
   call.path = "/heartbeat";
   call.lane = ApiLane::kHeartbeat;
   Send(call);
   ASSERT_TRUE(book_.Has(2));
   EXPECT_NE(book_.lines()[0].find("/heartbeat: 127.0.0.1"), std::string::npos) << book_.lines()[0];
-  EXPECT_EQ(book_.lines()[1], "error: GET /pods: no answer within 300 ms");
+  EXPECT_EQ(book_.lines()[1], "error: GET /pods: no answer within 1000 ms");
 }
 
 TEST_F(ClusterApiTest, WithoutHttp2EachCallHasAConnection) {

@@ -103,9 +103,9 @@ class HttpTest : public testing::Test {
     return Ask(std::move(request), consumes);
   }
 
-  // Runs the loop until it holds; false after ten seconds.
+  // Runs the loop until it holds; false after half a minute.
   bool Until(const std::function<bool()>& holds) {
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!holds() && std::chrono::steady_clock::now() < limit) {
       io_.restart();
       io_.run_one_for(milliseconds(10));
