@@ -55,12 +55,12 @@ PodPtr PodIn(const ApiReply& reply) {
   auto object = binary ? kube::DecodeEnvelope(reply.body, {"v1", "Pod"})
                        : kube::DecodeJson(reply.body, {"v1", "Pod"});
   if (!object) return nullptr;
-  auto* const pod = dynamic_cast<corev1::Pod*>(object->get());
+  const auto pod = std::dynamic_pointer_cast<corev1::Pod>(
+      std::shared_ptr<google::protobuf::Message>(std::move(*object)));
   if (pod == nullptr) return nullptr;
   pod->clear_spec();
   pod->mutable_metadata()->clear_managedfields();
-  (void)object->release();  // now the result's
-  return PodPtr(pod);
+  return pod;
 }
 
 bool IsPassing(const ApiReply& reply) {
@@ -255,16 +255,16 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
   void SendPatch(const PodUid& uid, Entry& entry, std::string patch) {
     entry.patch = patch;
     ++in_flight_;
-    entry.call =
-        api_.Send({.verb = ApiVerb::kPatch,
-                   .path = PathOf(*entry.wanted.pod) + "/status",
-                   .content_type = kPatchType,
-                   .body = std::move(patch),
-                   .lane = ApiLane::kPods,
-                   .repeatable = true},
-                  [weak = weak_from_this(), uid, status = entry.wanted.status](auto reply) {
-                    if (const auto self = weak.lock()) self->Patched(uid, status, reply);
-                  });
+    entry.call = api_.Send({.verb = ApiVerb::kPatch,
+                            .path = PathOf(*entry.wanted.pod) + "/status",
+                            .content_type = kPatchType,
+                            .body = std::move(patch),
+                            .lane = ApiLane::kPods,
+                            .repeatable = true},
+                           [weak = weak_from_this(), uid,
+                            status = entry.wanted.status](const Result<ApiReply>& reply) {
+                             if (const auto self = weak.lock()) self->Patched(uid, status, reply);
+                           });
   }
 
   void SendDelete(const PodUid& uid, Entry& entry) {
@@ -277,7 +277,7 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
                         R"("preconditions":{"uid":")", uid.value, R"("}})"),
          .lane = ApiLane::kPods,
          .repeatable = true},
-        [weak = weak_from_this(), uid](auto reply) {
+        [weak = weak_from_this(), uid](const Result<ApiReply>& reply) {
           if (const auto self = weak.lock()) self->Deleted(uid, reply);
         });
     HOLDFAST_PAUSE_POINT("report.final_delete_sent");

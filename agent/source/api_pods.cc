@@ -84,10 +84,9 @@ void ApiPods::ListBegins() {
 }
 
 void ApiPods::Put(kube::ObjectPtr object) {
-  auto* const message = dynamic_cast<corev1::Pod*>(object.get());
-  if (message == nullptr) return;
-  (void)object.release();  // now `pod`'s
-  std::shared_ptr<const corev1::Pod> pod(message);
+  auto pod = std::dynamic_pointer_cast<const corev1::Pod>(
+      std::shared_ptr<const google::protobuf::Message>(std::move(object)));
+  if (pod == nullptr) return;
   const PodUid uid(pod->metadata().uid());
   if (!MayRun(*pod)) return;
   if (listing_) listed_.insert(uid);

@@ -316,7 +316,8 @@ TEST_F(ApiPodTableTest, AReadinessGateOpensByWhatOthersSay) {
   List({pod});
   ASSERT_TRUE(Reported("Running"));
   const auto ready = [&] {
-    for (const auto& condition : reporter_.Newest("u1").status->conditions()) {
+    const PodReport newest = reporter_.Newest("u1");
+    for (const auto& condition : newest.status->conditions()) {
       if (condition.type() == "Ready") return condition.status() == "True";
     }
     return false;
