@@ -34,7 +34,7 @@ struct NodeRegistrarOptions {
 
 class NodeRegistrar : public NodeView {
  public:
-  // `api` and `clock` are borrowed.
+  // `api` and `clock` are borrowed; no input is told after `api` ended.
   NodeRegistrar(Api& api, const Clock& clock, NodeRegistrarOptions options);
   // On the API thread, or after it ended.
   ~NodeRegistrar() override;
