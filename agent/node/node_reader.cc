@@ -222,8 +222,9 @@ std::shared_ptr<const NodeOffer> ReadNodeOffer(const AgentConfig& config) {
   return offer;
 }
 
-std::shared_ptr<NodeFacts> ReadNodeFacts(const AgentConfig& config, std::string_view version) {
-  auto facts = std::make_shared<NodeFacts>();
+std::shared_ptr<NodeDescription> ReadNodeDescription(const AgentConfig& config,
+                                                     std::string_view version) {
+  auto facts = std::make_shared<NodeDescription>();
   facts->name = config.instance.node_name;
   facts->version = version;
   facts->labels = LabelsOf(config);
@@ -238,7 +239,7 @@ std::shared_ptr<NodeFacts> ReadNodeFacts(const AgentConfig& config, std::string_
 
 corev1::Node MakeNode(const AgentConfig& config, std::string_view version, WallTime started,
                       WallTime now) {
-  const auto facts = ReadNodeFacts(config, version);
+  const auto facts = ReadNodeDescription(config, version);
   corev1::Node node = BuildNode(*facts, {}, {}, started);
   *node.mutable_status() = BuildNodeStatus(*facts, ReadyState(), node.status(), now);
   node.mutable_metadata()->clear_annotations();  // they are for who reads a cluster's Nodes

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "agent/config/agent_config.h"
-#include "agent/node/node_facts.h"
+#include "agent/node/node_description.h"
 #include "agent/pod/admit/node_offer.h"
 #include "agent/pod/spec/node_environment.h"
 #include "holdfast/base/clock.h"
@@ -45,7 +45,8 @@ NodeAmounts NodeCapacity();
 NodeAmounts CapacityForPods(const model::Instance& instance);
 
 // What the Node object is made of, without images. Waits for the file system of root_dir.
-std::shared_ptr<NodeFacts> ReadNodeFacts(const AgentConfig& config, std::string_view version);
+std::shared_ptr<NodeDescription> ReadNodeDescription(const AgentConfig& config,
+                                                     std::string_view version);
 
 // A Node as a kubelet without a control plane would describe itself.
 k8s::io::api::core::v1::Node MakeNode(const AgentConfig& config, std::string_view version,

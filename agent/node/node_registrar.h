@@ -12,7 +12,7 @@
 #include "agent/cluster/api.h"
 #include "agent/events/event_sink.h"
 #include "agent/node/node_builder.h"
-#include "agent/node/node_facts.h"
+#include "agent/node/node_description.h"
 #include "agent/node/node_readiness.h"
 #include "agent/node/node_view.h"
 #include "holdfast/base/clock.h"
@@ -27,7 +27,7 @@ struct NodeRegistrarOptions {
   // each until it spoke itself: {"runtime", "container runtime status check may not have completed yet", false}.
   std::vector<ReadyInput> ready_inputs;
   // What was read last; must not block. Null: nothing yet.
-  std::function<std::shared_ptr<const NodeFacts>()> facts;
+  std::function<std::shared_ptr<const NodeDescription>()> description;
   std::function<void(const std::string& line)> log;  // the same trouble once a minute
   EventSink* events = nullptr;                       // borrowed
 };
