@@ -93,7 +93,7 @@ Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   registrar.register_node = options_.config.cluster.register_node;
   registrar.registration = RegistrationOf(options_.config.node);
   registrar.ready_inputs = ReadyInputs();
-  registrar.facts = std::move(parts.facts);
+  registrar.description = std::move(parts.description);
   registrar.log = options_.log;
   registrar.events = &parts.view;
   registrar_ = std::make_unique<NodeRegistrar>(*api_, options_.clock, std::move(registrar));

@@ -44,7 +44,7 @@ struct ClusterNodeParts {
   netproxy::PodNet& network;
   ClusterServices& services;
   PodViewStore& view;
-  std::function<std::shared_ptr<const NodeDescription>()> facts;  // must not block
+  std::function<std::shared_ptr<const NodeDescription>()> description;  // must not block
 };
 
 class ClusterNode {

@@ -239,17 +239,17 @@ Result<void> OpenTable(Agent& agent) {
 }
 
 // What this node tells the API server of itself.
-std::shared_ptr<const NodeDescription> FactsOf(Agent& agent) {
-  auto facts = std::make_shared<NodeDescription>(*agent.node->Last()->facts);
-  if (const auto images = agent.images->List()) facts->images = ShownImages(*images);
-  return facts;
+std::shared_ptr<const NodeDescription> DescriptionOf(Agent& agent) {
+  auto description = std::make_shared<NodeDescription>(*agent.node->Last()->description);
+  if (const auto images = agent.images->List()) description->images = ShownImages(*images);
+  return description;
 }
 
 // Last: from here on others may want something.
 Result<void> JoinCluster(Agent& agent) {
   if (!agent.cluster) return {};
-  return agent.cluster->Join(
-      {*agent.network, *agent.proxy->cluster(), *agent.view, [&agent] { return FactsOf(agent); }});
+  return agent.cluster->Join({*agent.network, *agent.proxy->cluster(), *agent.view,
+                              [&agent] { return DescriptionOf(agent); }});
 }
 
 // In the background from the start on: what is there may take long, and nobody waits for it.

@@ -11,6 +11,7 @@
 #include "agent/kube/codec.h"
 #include "agent/kube/diagnostic.h"
 #include "holdfast/base/strings.h"
+#include "k8s/core/v1/node.pb.h"  // clang-tidy would take kube::Node for this one, which is declared only
 #include "k8s/meta/v1/meta.pb.h"
 #include "k8s/meta/v1/status.pb.h"
 

@@ -8,7 +8,7 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr std::string_view kMagic{"k8s\0", 4};
+constexpr std::string_view kEnvelopeStart{"k8s\0", 4};
 
 // Numbers of the fields that lead from the envelope (raw = 2) over the object (metadata = 1; of a list items = 2) to
 // managedFields = 17.
@@ -17,7 +17,7 @@ constexpr std::array<uint64_t, 4> kOfList = {2, 2, 1, 17};
 
 enum WireType : uint64_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
-std::optional<uint64_t> TakeVarint(std::string_view& bytes) {
+std::optional<uint64_t> TakeNumber(std::string_view& bytes) {
   uint64_t value = 0;
   for (unsigned shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
     const auto byte = static_cast<unsigned char>(bytes.front());
@@ -28,7 +28,7 @@ std::optional<uint64_t> TakeVarint(std::string_view& bytes) {
   return std::nullopt;
 }
 
-void AddVarint(uint64_t value, std::string& out) {
+void AddNumber(uint64_t value, std::string& out) {
   for (; value >= 0x80; value >>= 7) out.push_back(static_cast<char>(value | 0x80));
   out.push_back(static_cast<char>(value));
 }
@@ -39,10 +39,10 @@ std::optional<std::string_view> TakeContent(uint64_t wire_type, std::string_view
   uint64_t size = 0;
   switch (wire_type) {
     case kVarint:
-      if (!TakeVarint(bytes)) return std::nullopt;
+      if (!TakeNumber(bytes)) return std::nullopt;
       return before.substr(0, before.size() - bytes.size());
     case kBytes:
-      if (const auto length = TakeVarint(bytes)) {
+      if (const auto length = TakeNumber(bytes)) {
         size = *length;
         break;
       }
@@ -66,7 +66,7 @@ std::optional<std::string_view> TakeContent(uint64_t wire_type, std::string_view
 bool Cut(std::string_view message, std::span<const uint64_t> path, std::string& out) {
   while (!message.empty()) {
     const std::string_view before = message;
-    const auto tag = TakeVarint(message);
+    const auto tag = TakeNumber(message);
     if (!tag) return false;
     const std::string_view tag_text = before.substr(0, before.size() - message.size());
     const auto content = TakeContent(*tag & 7, message);
@@ -78,7 +78,7 @@ bool Cut(std::string_view message, std::span<const uint64_t> path, std::string& 
       inner.reserve(content->size());
       if (!Cut(*content, path.subspan(1), inner)) return false;
       out.append(tag_text);
-      AddVarint(inner.size(), out);
+      AddNumber(inner.size(), out);
       out.append(inner);
     }
   }
@@ -88,13 +88,13 @@ bool Cut(std::string_view message, std::span<const uint64_t> path, std::string& 
 }  // namespace
 
 std::string WithoutManagedFields(std::string_view envelope, EnvelopeHolds holds) {
-  if (!envelope.starts_with(kMagic)) return std::string(envelope);
+  if (!envelope.starts_with(kEnvelopeStart)) return std::string(envelope);
   const std::span<const uint64_t> path = holds == EnvelopeHolds::kList
                                              ? std::span<const uint64_t>(kOfList)
                                              : std::span<const uint64_t>(kOfObject);
-  std::string out(kMagic);
+  std::string out(kEnvelopeStart);
   out.reserve(envelope.size());
-  if (!Cut(envelope.substr(kMagic.size()), path, out)) return std::string(envelope);
+  if (!Cut(envelope.substr(kEnvelopeStart.size()), path, out)) return std::string(envelope);
   return out;
 }
 

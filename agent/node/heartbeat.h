@@ -32,7 +32,8 @@ class Heartbeat {
   Heartbeat(const Heartbeat&) = delete;
   Heartbeat& operator=(const Heartbeat&) = delete;
 
-  // Of the Node that owns the Lease; "": it is deleted, and there is to be no Lease. From any thread.
+  // Of the Node that owns the Lease; "": it is deleted, and there is to be no Lease. From any thread,
+  // while there is its Api.
   void SetNodeUid(const std::string& uid);
 
  private:

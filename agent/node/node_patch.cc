@@ -18,7 +18,7 @@ using kube::CompactJson;
 using kube::Member;
 using Tree = kube::Node;
 
-constexpr std::string_view kHugePages = "hugepages-";
+constexpr std::string_view kHugePagesPrefix = "hugepages-";
 
 bool Same(const Tree* a, const Tree* b) {
   return a != nullptr && b != nullptr ? CompactJson(*a) == CompactJson(*b) : a == b;
@@ -100,7 +100,7 @@ Tree ResourceDifference(const auto& server, const auto& ours) {
       difference.Add(name, Tree::String(amount.string()));
   }
   for (const auto& [name, amount] : server) {
-    if (name.starts_with(kHugePages) && !ours.contains(name)) difference.Add(name, Tree());
+    if (name.starts_with(kHugePagesPrefix) && !ours.contains(name)) difference.Add(name, Tree());
   }
   std::sort(difference.members.begin(), difference.members.end(),
             [](const Member& a, const Member& b) { return a.key < b.key; });

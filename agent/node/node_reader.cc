@@ -231,7 +231,7 @@ std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::stri
   auto reading = std::make_shared<NodeReading>();
   reading->environment = ReadNodeEnvironment(config);
   reading->offer = ReadNodeOffer(config);
-  reading->facts = ReadNodeDescription(config, version);
+  reading->description = ReadNodeDescription(config, version);
   return reading;
 }
 

@@ -36,7 +36,7 @@ std::shared_ptr<NodeDescription> ReadNodeDescription(const AgentConfig& config,
 struct NodeReading {
   std::shared_ptr<const NodeEnvironment> environment;
   std::shared_ptr<const NodeOffer> offer;
-  std::shared_ptr<const NodeDescription> facts;
+  std::shared_ptr<const NodeDescription> description;
 };
 std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::string_view version);
 

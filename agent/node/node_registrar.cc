@@ -117,7 +117,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
   // --- to be there ---
 
   void Register() {
-    const auto facts = options_.facts();
+    const auto facts = options_.description();
     if (!options_.register_node || call_) return;
     if (facts == nullptr) return RegisterAfter(kFirstRegisterDelay);
     const corev1::Node node = BuildNode(*facts, options_.registration,
@@ -164,7 +164,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
   void Settle() { again_delay_ = kFirstAgainDelay; }
 
   void TellReboot() {
-    const auto facts = options_.facts();
+    const auto facts = options_.description();
     const std::string& before = server_->status().nodeinfo().bootid();
     if (facts == nullptr || before.empty() || before == facts->machine.boot_id) return;
     TellEvent(
@@ -260,7 +260,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
       return;
     }
     again_ = false;
-    const auto facts = options_.facts();
+    const auto facts = options_.description();
     if (facts == nullptr) return;
     corev1::Node ours;
     *ours.mutable_metadata() = reconcile_meta_ ? BuildNodeMeta(*facts) : server_->metadata();

@@ -27,14 +27,14 @@ struct NodeRegistrarOptions {
   // each until it spoke itself: {"runtime", "container runtime status check may not have completed yet", false}.
   std::vector<ReadyInput> ready_inputs;
   // What was read last; must not block. Null: nothing yet.
-  std::function<std::shared_ptr<const NodeDescription>()> facts;
+  std::function<std::shared_ptr<const NodeDescription>()> description;
   std::function<void(const std::string& line)> log;  // the same trouble once a minute
   EventSink* events = nullptr;                       // borrowed
 };
 
 class NodeRegistrar : public NodeView {
  public:
-  // `api` and `clock` are borrowed.
+  // `api` and `clock` are borrowed; no input is told after `api` ended.
   NodeRegistrar(Api& api, const Clock& clock, NodeRegistrarOptions options);
   // On the API thread, or after it ended.
   ~NodeRegistrar() override;

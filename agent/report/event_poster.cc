@@ -133,8 +133,8 @@ class EventPoster::Impl : public std::enable_shared_from_this<Impl> {
     call.lane = ApiLane::kEvents;
     const uint64_t id = ++last_id_;
     TicketPtr& ticket = on_their_way_[id];
-    ticket = api_.Send(std::move(call), [weak = weak_from_this(), id,
-                                         waiting = std::move(waiting)](Result<ApiReply> reply) {
+    ticket = api_.Send(std::move(call), [weak = weak_from_this(), id, waiting = std::move(waiting)](
+                                            const Result<ApiReply>& reply) {
       const auto self = weak.lock();
       if (self && !self->stopped()) self->OnReply(id, waiting, reply);
     });

@@ -76,7 +76,7 @@ TEST(NodeTest, AReadingHasWhatPodsAndTheServerNeed) {
   EXPECT_EQ(reading->environment->resolv_conf, "") << "a missing file is an empty one";
   EXPECT_FALSE(reading->environment->host_ips.empty());
   EXPECT_EQ(reading->offer->name, "n1");
-  EXPECT_EQ(reading->facts->version, "1.2");
+  EXPECT_EQ(reading->description->version, "1.2");
 }
 
 }  // namespace

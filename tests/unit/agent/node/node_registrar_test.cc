@@ -39,7 +39,7 @@ class NodeRegistrarTest : public testing::Test {
     options.registration.taints.emplace_back().set_key("dedicated");
     options.ready_inputs = {{"runtime", "runtime not checked", false},
                             {"network", "network not checked", false}};
-    options.facts = [this] { return std::make_shared<const NodeDescription>(facts); };
+    options.description = [this] { return std::make_shared<const NodeDescription>(facts); };
     options.log = [this](const std::string& line) { lines.push_back(line); };
     options.events = &events;
     registrar = std::make_unique<NodeRegistrar>(api, clock, std::move(options));
