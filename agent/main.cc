@@ -27,12 +27,14 @@
 
 #include "agent/api/grpc/server.h"
 #include "agent/base/logging.h"
+#include "agent/base/periodic_reader.h"
+#include "agent/cluster_node.h"
 #include "agent/config/agent_config.h"
 #include "agent/health/health.h"
 #include "agent/health/service_manager.h"
 #include "agent/leftovers/leftover_sweeper.h"
 #include "agent/library_threads.h"
-#include "agent/node/node_offer_reader.h"
+#include "agent/node/node_images.h"
 #include "agent/node/node_reader.h"
 #include "agent/notifying_image_store.h"
 #include "agent/operate/image_users.h"
@@ -75,7 +77,13 @@ constexpr int kLargeBlock = 256 << 10;
 // Everything in the order in which it is made; members are destroyed the other way round.
 struct Agent {
   Agent(AgentConfig c, std::function<Result<AgentConfig>()> reader)
-      : config(std::move(c)), read_config(std::move(reader)), signals(io), hangup(io, SIGHUP) {}
+      : config(std::move(c)),
+        read_config(std::move(reader)),
+        signals(io),
+        hangup(io, SIGHUP),
+        registry(IsInCluster() ? std::set{PodOrigin::kFile, PodOrigin::kApi}
+                               : std::set{PodOrigin::kFile}) {}
+  bool IsInCluster() const { return !config.cluster.kubeconfig.empty(); }
 
   AgentConfig config;
   std::function<Result<AgentConfig>()> read_config;  // the same flags and file once more
@@ -93,15 +101,15 @@ struct Agent {
   std::unique_ptr<runtime::DiskImageStore> stored_images;
   std::unique_ptr<NotifyingImageStore> images;
   std::unique_ptr<PodStateStore> state;
-  NodeEnvironmentCache node{config, clock};
-  std::unique_ptr<NodeOfferReader> offer;
-  NodeAdmission admission{[this] { return offer->Last(); }};
+  std::unique_ptr<PeriodicReader<NodeReading>> node;
+  NodeAdmission admission{[this] { return node->Last()->offer; }};
   std::unique_ptr<PodViewStore> view;
   std::unique_ptr<ManifestEditor> editor;
   std::unique_ptr<ManifestDirectory> source;
   std::unique_ptr<SourceFaults> faults;
   std::unique_ptr<ServiceProxy> proxy;
-  PodRegistry registry{{PodOrigin::kFile}};
+  PodRegistry registry;
+  std::unique_ptr<ClusterNode> cluster;  // none when the node stands alone
   std::unique_ptr<PodServices> services;
   std::unique_ptr<PodTable> table;
   std::unique_ptr<FilePods> file_pods;
@@ -130,7 +138,9 @@ Result<void> OpenRuntime(Agent& agent) {
 }
 
 Result<void> OpenNetwork(Agent& agent) {
-  ASSIGN_OR_RETURN(agent.network, netproxy::PodNet::Open(agent.config.instance));
+  model::Instance instance = agent.config.instance;
+  if (agent.IsInCluster()) instance.pod_cidrs.clear();  // the Node says which
+  ASSIGN_OR_RETURN(agent.network, netproxy::PodNet::Open(instance));
   RETURN_IF_ERROR(agent.network->Ensure());
   for (const std::string& warning : agent.network->TakeWarnings()) spdlog::warn("{}", warning);
   ASSIGN_OR_RETURN(agent.pod_rules_guard,
@@ -165,6 +175,7 @@ Result<void> OpenSource(Agent& agent) {
   ManifestDirectoryOptions options;
   options.path = instance.manifest_dir;
   options.node_name = instance.node_name;
+  options.multiple_documents = !agent.IsInCluster();
   ASSIGN_OR_RETURN(agent.source,
                    ManifestDirectory::Start(options, std::make_shared<const SystemClock>()));
   SourceFaultsCallbacks tell;
@@ -172,6 +183,14 @@ Result<void> OpenSource(Agent& agent) {
   tell.info = [](const std::string& line) { spdlog::info("manifest {}", line); };
   tell.event = [&agent](const FaultEvent& event) { AddFault(*agent.view, event); };
   agent.faults = std::make_unique<SourceFaults>(instance.node_name, agent.started, std::move(tell));
+  return {};
+}
+
+Result<void> OpenCluster(Agent& agent) {
+  if (!agent.IsInCluster()) return {};
+  ASSIGN_OR_RETURN(agent.cluster,
+                   ClusterNode::Open({agent.config, kVersion, agent.clock, agent.registry,
+                                      [](const std::string& line) { spdlog::warn("{}", line); }}));
   return {};
 }
 
@@ -186,18 +205,25 @@ Result<void> OpenServices(Agent& agent) {
   const auto announced = [&agent](const corev1::Service& service, const AddressHeld& address) {
     AddAddressHeld(*agent.view, service, address);
   };
-  ASSIGN_OR_RETURN(agent.proxy, ServiceProxy::Start(agent.config, {*agent.source, *agent.view},
-                                                    agent.clock, std::move(callbacks), announced));
+  ASSIGN_OR_RETURN(agent.proxy,
+                   ServiceProxy::Start(agent.config,
+                                       {*agent.source, *agent.view,
+                                        agent.cluster ? &agent.cluster->api() : nullptr},
+                                       agent.clock, std::move(callbacks), announced));
   return {};
 }
 
 Result<void> OpenTable(Agent& agent) {
-  ASSIGN_OR_RETURN(agent.offer, NodeOfferReader::Start(
-                                    [config = agent.config] { return ReadNodeOffer(config); }));
-  agent.services = std::unique_ptr<PodServices>(new PodServices{
-      *agent.runtime, *agent.images, *agent.network, *agent.state, *agent.view, agent.clock,
-      agent.config.instance, agent.config.max_back_off, [&agent] { return agent.node.Get(); },
-      [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission});
+  ASSIGN_OR_RETURN(agent.node,
+                   PeriodicReader<NodeReading>::Start("node-reader", [config = agent.config] {
+                     return ReadNode(config, kVersion);
+                   }));
+  agent.services = std::unique_ptr<PodServices>(
+      new PodServices{*agent.runtime, *agent.images, *agent.network, *agent.state, *agent.view,
+                      agent.clock, agent.config.instance, agent.config.max_back_off,
+                      [&agent] { return agent.node->Last()->environment; },
+                      [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
+                      agent.cluster ? &agent.cluster->reporter() : nullptr});
   PodTableOptions options;
   options.workers = agent.config.workers;
   agent.table = std::make_unique<PodTable>(agent.io, *agent.services, agent.registry, options);
@@ -208,6 +234,20 @@ Result<void> OpenTable(Agent& agent) {
                                                  a->faults->Look(snapshot, a->clock.Wall());
                                                });
   return {};
+}
+
+// What this node tells the API server of itself.
+std::shared_ptr<const NodeDescription> FactsOf(Agent& agent) {
+  auto facts = std::make_shared<NodeDescription>(*agent.node->Last()->facts);
+  if (const auto images = agent.images->List()) facts->images = ShownImages(*images);
+  return facts;
+}
+
+// Last: from here on others may want something.
+Result<void> JoinCluster(Agent& agent) {
+  if (!agent.cluster) return {};
+  return agent.cluster->Join(
+      {*agent.network, *agent.proxy->cluster(), *agent.view, [&agent] { return FactsOf(agent); }});
 }
 
 // In the background from the start on: what is there may take long, and nobody waits for it.
@@ -255,11 +295,12 @@ Result<void> Open(Agent& agent) {
   RETURN_IF_ERROR(WithContext(OpenNetwork(agent), "pod network"));
   RETURN_IF_ERROR(WithContext(OpenImages(agent), "image store"));
   RETURN_IF_ERROR(WithContext(OpenSource(agent), "manifests"));
+  RETURN_IF_ERROR(WithContext(OpenCluster(agent), "kubeconfig"));
   RETURN_IF_ERROR(WithContext(OpenServices(agent), "services"));
   RETURN_IF_ERROR(WithContext(OpenTable(agent), "pods"));
   OpenLeftovers(agent);
   RETURN_IF_ERROR(WithContext(OpenApi(agent), "api"));
-  return {};
+  return WithContext(JoinCluster(agent), "cluster");
 }
 
 // SIGHUP: proxyMode is taken over, the rest is for the next start.

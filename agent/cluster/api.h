@@ -58,7 +58,8 @@ class Api {
 
   virtual ~Api() = default;
 
-  // `done` is called once, at most `limit` from now: kUnavailable, kDeadlineExceeded, kResourceExhausted.
+  // `done` is called once, at most `limit` from now: kUnavailable, kDeadlineExceeded, kResourceExhausted, with a text
+  // that names the call.
   [[nodiscard]] virtual TicketPtr Send(ApiCall call, Done done) = 0;
   // `ended` is called once, after the last frame. {} is a clean end (also when a server goes away in order); an answer
   // other than 200 arrives as `refused` instead of `ended`. `limit` bounds the time to the first byte only.

@@ -33,17 +33,12 @@ std::string PathWith(const ReflectorOptions& options, const std::string& query) 
   return StrCat(options.path, "?", options.selectors, options.selectors.empty() ? "" : "&", query);
 }
 
-std::string NotOlderThan(const std::string& version) {
-  return StrCat("resourceVersionMatch=NotOlderThan",
-                version.empty() ? "" : StrCat("&resourceVersion=", Escaped(version)));
-}
-
 }  // namespace
 
-std::string WatchListPath(const ReflectorOptions& options, const std::string& version,
-                          std::chrono::seconds timeout) {
-  return PathWith(options, StrCat("watch=true&allowWatchBookmarks=true&sendInitialEvents=true&",
-                                  NotOlderThan(version), "&timeoutSeconds=", timeout.count()));
+std::string WatchListPath(const ReflectorOptions& options, std::chrono::seconds timeout) {
+  return PathWith(options, StrCat("watch=true&allowWatchBookmarks=true&sendInitialEvents=true&"
+                                  "resourceVersionMatch=NotOlderThan&timeoutSeconds=",
+                                  timeout.count()));
 }
 
 std::string WatchPath(const ReflectorOptions& options, const std::string& version,
@@ -58,7 +53,7 @@ std::string ListPath(const ReflectorOptions& options, const std::string& version
   if (!next.empty()) {
     query += "&continue=" + Escaped(next);  // the token says of which version
   } else if (!version.empty()) {
-    query += "&" + NotOlderThan(version);
+    query += StrCat("&resourceVersionMatch=NotOlderThan&resourceVersion=", Escaped(version));
   }
   return PathWith(options, query);
 }

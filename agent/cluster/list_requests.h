@@ -11,13 +11,12 @@
 
 namespace holdfast::agent {
 
-// A watch that sends first what is there. `version`: at least as new as that; "" is the newest.
-std::string WatchListPath(const ReflectorOptions& options, const std::string& version,
-                          std::chrono::seconds timeout);
+// A watch that sends first what is there, as of now.
+std::string WatchListPath(const ReflectorOptions& options, std::chrono::seconds timeout);
 // What changed after `version`.
 std::string WatchPath(const ReflectorOptions& options, const std::string& version,
                       std::chrono::seconds timeout);
-// One page; `next` is the token that came with the one before, "" for the first.
+// One page of what is there, at least as new as `version`, or as of now when that is ""; `next` is the token that came with the one before, "" for the first.
 std::string ListPath(const ReflectorOptions& options, const std::string& version,
                      const std::string& next);
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/cluster/api_objects.h"
+#include "agent/cluster/guarded.h"
 #include "agent/cluster/list_requests.h"
 #include "holdfast/base/strings.h"
 
@@ -26,15 +27,6 @@ constexpr int kSilentListsUntilPaging = 2;
 constexpr seconds kSilentWatch{180};
 constexpr int kCrowdedUntilPaging = 5;
 constexpr milliseconds kSpread{1000};  // in which all nodes list anew
-
-// `method` of whoever `weak` names, unless that is gone or was stopped; what runs keeps it until it returns.
-template <class T, class Method>
-auto Guarded(const std::weak_ptr<T>& weak, Method method) {
-  return [weak, method](auto&&... args) {
-    const auto self = weak.lock();
-    if (self && !self->stopped()) ((*self).*method)(std::forward<decltype(args)>(args)...);
-  };
-}
 
 class Reflector : public std::enable_shared_from_this<Reflector> {
  public:
@@ -69,7 +61,6 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
     CancelAll();
     if (!must_list_) return Follow();
     const bool crowded = crowded_ >= kCrowdedUntilPaging;
-    // A handler that stops us here is the last one that is called.
     BeginList();
     if (stopped_) return;
     if (use_watch_list_ && !crowded) return WatchList();
@@ -78,7 +69,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
 
   void WatchList() {
     silence_ = api_.After(kSilentList, Guarded(weak_from_this(), &Reflector::LookForSilence));
-    OpenWatch(WatchListPath(options_, "", WatchTimeout(options_, Random())));
+    OpenWatch(WatchListPath(options_, WatchTimeout(options_, Random())));
   }
 
   void Follow() {
@@ -138,7 +129,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
     heard_ = true;
     if (type == "ERROR") return OnRefused(RefusalOf(bytes));
     auto object = DecodeObject(bytes, options_.type);
-    if (!object) return Fail(object.error());
+    if (!object) return Fail(std::move(object.error()).Wrap(what_));
     const ObjectMark mark = MarkOf(**object);
     if (type == "BOOKMARK") {
       if (listing_ && mark.ends_list) EndList(mark.version);
@@ -154,7 +145,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   void OnEnded(const Result<void>& end) {
     age_.reset();
     if (!end) return Fail(end.error());
-    if (listing_) return Fail(Unavailable("it ended before all that is there was sent"));
+    if (listing_) return Fail(Unavailable(what_ + ": it ended before all that is there was sent"));
     if (lived_) return Begin();
     Retry(BackOff());
   }
@@ -163,7 +154,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
     if (!reply) return Fail(reply.error());
     if (!reply->ok()) return OnRefused(*reply);
     auto page = DecodePage(reply->body, options_.type);
-    if (!page) return Fail(page.error());
+    if (!page) return Fail(std::move(page.error()).Wrap(what_));
     for (kube::ObjectPtr& object : page->items) {
       const ObjectMark mark = MarkOf(*object);
       Put(mark, std::move(object));
@@ -194,7 +185,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   }
 
   void Fail(const Error& error) {
-    handler_.Trouble(Error(error).Wrap(what_));
+    handler_.Trouble(error);
     Retry(BackOff());
   }
 

@@ -23,12 +23,12 @@ bool Holds(std::string_view words, std::string_view word) {
   return false;
 }
 
-// An empty text asks for nothing either.
+// An empty text asks for nothing either, nor does a false that an API server writes where nothing stood.
 bool IsHarmless(const Message& parent, const FieldDescriptor& field, std::string_view harmless) {
   if (field.is_repeated()) return false;
   const Reflection& reflection = *parent.GetReflection();
   if (field.cpp_type() == FieldDescriptor::CPPTYPE_BOOL) {
-    return harmless == (reflection.GetBool(parent, &field) ? "true" : "false");
+    return !reflection.GetBool(parent, &field) || harmless == "true";
   }
   if (field.cpp_type() != FieldDescriptor::CPPTYPE_STRING) return false;
   const std::string value = reflection.GetString(parent, &field);

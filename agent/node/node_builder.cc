@@ -43,11 +43,11 @@ std::string QuantityText(const std::string& name, const kube::Amount& amount) {
 
 // What a node advertises beside what it measures: domain/name outside of Kubernetes' own. Somebody
 // patched it into the capacity; all of it can be allocated.
-bool IsForeign(const std::string& name, const NodeFacts& facts) {
+bool IsForeign(const std::string& name, const NodeDescription& facts) {
   return name.find('/') != std::string::npos && !facts.capacity.contains(name);
 }
 
-void AddResources(const NodeFacts& facts, const corev1::NodeStatus& before,
+void AddResources(const NodeDescription& facts, const corev1::NodeStatus& before,
                   corev1::NodeStatus& status) {
   auto& capacity = *status.mutable_capacity();
   auto& allocatable = *status.mutable_allocatable();
@@ -78,7 +78,7 @@ void AddCondition(const ConditionText& text, const corev1::NodeStatus& before, W
   }
 }
 
-void AddConditions(const NodeFacts& facts, const std::optional<ReadyState>& ready,
+void AddConditions(const NodeDescription& facts, const std::optional<ReadyState>& ready,
                    const corev1::NodeStatus& before, WallTime now, corev1::NodeStatus& status) {
   for (const PressureTexts& texts : kPressures) {
     const bool pressed = facts.pressure.*texts.pressed;
@@ -95,7 +95,7 @@ void AddConditions(const NodeFacts& facts, const std::optional<ReadyState>& read
                before, now, status);
 }
 
-void AddAddresses(const NodeFacts& facts, corev1::NodeStatus& status) {
+void AddAddresses(const NodeDescription& facts, corev1::NodeStatus& status) {
   const auto add = [&](const char* type, const std::string& text) {
     corev1::NodeAddress* address = status.add_addresses();
     address->set_type(type);
@@ -111,7 +111,7 @@ std::string BuildMetadata(std::string version) {
   return version;
 }
 
-void AddInfo(const NodeFacts& facts, corev1::NodeStatus& status) {
+void AddInfo(const NodeDescription& facts, corev1::NodeStatus& status) {
   corev1::NodeSystemInfo& info = *status.mutable_nodeinfo();
   info.set_machineid(facts.machine.machine_id);
   info.set_systemuuid(facts.machine.system_uuid);
@@ -144,7 +144,8 @@ const corev1::NodeCondition* FindCondition(const corev1::NodeStatus& status,
   return nullptr;
 }
 
-corev1::NodeStatus BuildNodeStatus(const NodeFacts& facts, const std::optional<ReadyState>& ready,
+corev1::NodeStatus BuildNodeStatus(const NodeDescription& facts,
+                                   const std::optional<ReadyState>& ready,
                                    const corev1::NodeStatus& before, WallTime now) {
   corev1::NodeStatus status;
   AddResources(facts, before, status);
@@ -161,7 +162,7 @@ corev1::NodeStatus BuildNodeStatus(const NodeFacts& facts, const std::optional<R
   return status;
 }
 
-metav1::ObjectMeta BuildNodeMeta(const NodeFacts& facts) {
+metav1::ObjectMeta BuildNodeMeta(const NodeDescription& facts) {
   metav1::ObjectMeta meta;
   meta.set_name(facts.name);
   for (const auto& [key, value] : facts.labels) (*meta.mutable_labels())[key] = value;
@@ -174,7 +175,7 @@ metav1::ObjectMeta BuildNodeMeta(const NodeFacts& facts) {
   return meta;
 }
 
-corev1::Node BuildNode(const NodeFacts& facts, const NodeRegistration& registration,
+corev1::Node BuildNode(const NodeDescription& facts, const NodeRegistration& registration,
                        const ReadyState& ready, WallTime now) {
   corev1::Node node;
   *node.mutable_metadata() = BuildNodeMeta(facts);

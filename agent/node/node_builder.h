@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "agent/node/node_facts.h"
+#include "agent/node/node_description.h"
 #include "agent/node/node_readiness.h"
 #include "holdfast/base/clock.h"
 #include "k8s/core/v1/node.pb.h"
@@ -31,18 +31,19 @@ const k8s::io::api::core::v1::NodeCondition* FindCondition(
 
 // The status that this node has now. `before` is what was shown: the times of conditions that are the same are kept, and
 // so are resources that somebody else advertises. Without `ready` that condition is as before.
-k8s::io::api::core::v1::NodeStatus BuildNodeStatus(const NodeFacts& facts,
+k8s::io::api::core::v1::NodeStatus BuildNodeStatus(const NodeDescription& facts,
                                                    const std::optional<ReadyState>& ready,
                                                    const k8s::io::api::core::v1::NodeStatus& before,
                                                    WallTime now);
 
 // Labels and annotations that this node keeps in order on its Node.
-k8s::io::apimachinery::pkg::apis::meta::v1::ObjectMeta BuildNodeMeta(const NodeFacts& facts);
+k8s::io::apimachinery::pkg::apis::meta::v1::ObjectMeta BuildNodeMeta(const NodeDescription& facts);
 // An annotation: the keys of the labels that the configuration gave the Node, with commas between.
 inline constexpr char kLabelsAnnotation[] = "holdfast.dev/labels";
 
 // The whole Node, to be registered.
-k8s::io::api::core::v1::Node BuildNode(const NodeFacts& facts, const NodeRegistration& registration,
+k8s::io::api::core::v1::Node BuildNode(const NodeDescription& facts,
+                                       const NodeRegistration& registration,
                                        const ReadyState& ready, WallTime now);
 
 // "NodeHasSufficientMemory", "NodeNotReady", …: the reason of the event about that condition.

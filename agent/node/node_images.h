@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "agent/node/node_facts.h"
+#include "agent/node/node_description.h"
 #include "holdfast/interfaces/image_store.h"
 
 namespace holdfast::agent {

@@ -202,16 +202,6 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
   return node;
 }
 
-std::shared_ptr<const NodeEnvironment> NodeEnvironmentCache::Get() {
-  const std::lock_guard lock(mutex_);
-  const BootTime now = clock_.Boot();
-  if (value_ == nullptr || now - read_at_ > std::chrono::seconds(10)) {
-    value_ = ReadNodeEnvironment(config_);
-    read_at_ = now;
-  }
-  return value_;
-}
-
 std::shared_ptr<const NodeOffer> ReadNodeOffer(const AgentConfig& config) {
   auto offer = std::make_shared<NodeOffer>();
   offer->name = config.instance.node_name;
@@ -222,8 +212,9 @@ std::shared_ptr<const NodeOffer> ReadNodeOffer(const AgentConfig& config) {
   return offer;
 }
 
-std::shared_ptr<NodeFacts> ReadNodeFacts(const AgentConfig& config, std::string_view version) {
-  auto facts = std::make_shared<NodeFacts>();
+std::shared_ptr<NodeDescription> ReadNodeDescription(const AgentConfig& config,
+                                                     std::string_view version) {
+  auto facts = std::make_shared<NodeDescription>();
   facts->name = config.instance.node_name;
   facts->version = version;
   facts->labels = LabelsOf(config);
@@ -236,9 +227,17 @@ std::shared_ptr<NodeFacts> ReadNodeFacts(const AgentConfig& config, std::string_
   return facts;
 }
 
+std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::string_view version) {
+  auto reading = std::make_shared<NodeReading>();
+  reading->environment = ReadNodeEnvironment(config);
+  reading->offer = ReadNodeOffer(config);
+  reading->facts = ReadNodeDescription(config, version);
+  return reading;
+}
+
 corev1::Node MakeNode(const AgentConfig& config, std::string_view version, WallTime started,
                       WallTime now) {
-  const auto facts = ReadNodeFacts(config, version);
+  const auto facts = ReadNodeDescription(config, version);
   corev1::Node node = BuildNode(*facts, {}, {}, started);
   *node.mutable_status() = BuildNodeStatus(*facts, ReadyState(), node.status(), now);
   node.mutable_metadata()->clear_annotations();  // they are for who reads a cluster's Nodes

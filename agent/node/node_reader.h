@@ -4,12 +4,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
 #include "agent/config/agent_config.h"
-#include "agent/node/node_facts.h"
+#include "agent/node/node_description.h"
 #include "agent/pod/admit/node_offer.h"
 #include "agent/pod/spec/node_environment.h"
 #include "holdfast/base/clock.h"
@@ -24,28 +23,22 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
 // file system of root_dir.
 std::shared_ptr<const NodeOffer> ReadNodeOffer(const AgentConfig& config);
 
-// The environment, read again when it is older than ten seconds. Thread-safe.
-class NodeEnvironmentCache {
- public:
-  NodeEnvironmentCache(const AgentConfig& config, const Clock& clock)
-      : config_(config), clock_(clock) {}
-  std::shared_ptr<const NodeEnvironment> Get();
-
- private:
-  const AgentConfig& config_;
-  const Clock& clock_;
-  std::mutex mutex_;
-  BootTime read_at_;
-  std::shared_ptr<const NodeEnvironment> value_;
-};
-
 // What the machine has.
 NodeAmounts NodeCapacity();
 // The same, but no more than the cgroups above the pods allow.
 NodeAmounts CapacityForPods(const model::Instance& instance);
 
 // What the Node object is made of, without images. Waits for the file system of root_dir.
-std::shared_ptr<NodeFacts> ReadNodeFacts(const AgentConfig& config, std::string_view version);
+std::shared_ptr<NodeDescription> ReadNodeDescription(const AgentConfig& config,
+                                                     std::string_view version);
+
+// All of that as it was at one time.
+struct NodeReading {
+  std::shared_ptr<const NodeEnvironment> environment;
+  std::shared_ptr<const NodeOffer> offer;
+  std::shared_ptr<const NodeDescription> facts;
+};
+std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::string_view version);
 
 // A Node as a kubelet without a control plane would describe itself.
 k8s::io::api::core::v1::Node MakeNode(const AgentConfig& config, std::string_view version,

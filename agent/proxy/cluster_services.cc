@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "agent/proxy/convert.h"
-#include "agent/proxy/service_fields.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/service.pb.h"
 #include "k8s/discovery/v1/endpoint_slice.pb.h"
@@ -64,10 +63,6 @@ class ClusterServices::Services : public Followed {
     all_.feed_.SetService(*service);
     all_.catalog_.SetService(name, service, {});
     all_.FlushSoon();
-    if (!all_.callbacks_.trouble) return;
-    for (std::string& text : LeftOut(*service)) {
-      all_.callbacks_.trouble(*service, {kube::kFieldNotHonoured, std::move(text)});
-    }
   }
   void Gone(kube::ObjectPtr last) override {
     Remove(NameOf(static_cast<const corev1::Service&>(*last)));

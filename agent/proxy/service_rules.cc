@@ -46,8 +46,10 @@ bool ServiceRules::Touched(RulesWatch& watch) {
                         "; others' changes are found by the periodic comparison only"));
     return false;
   }
+  if (!*touched) return true;
+  touched_ = true;
   const std::lock_guard lock(listener_mutex_);
-  if (*touched && listener_) listener_();
+  if (listener_) listener_();
   return true;
 }
 
@@ -71,7 +73,7 @@ Result<ServiceApplied> ServiceRules::Apply(const model::ServiceChange& change) {
     return applied;
   }
   options_.metrics->NoteRules(current_.back_end->CountRules());
-  RETURN_IF_ERROR(DeleteStaleFlows(change));
+  RETURN_IF_ERROR(DeleteStaleFlows([&](auto& flows) { return flows.After(change); }));
   if (change.complete) RemoveOtherModes();
   return applied;
 }
@@ -162,10 +164,11 @@ void ServiceRules::RecordFlows(const model::ServiceChange& change) {
   record_error_ = error;
 }
 
-Result<void> ServiceRules::DeleteStaleFlows(const model::ServiceChange& change) {
+Result<void> ServiceRules::DeleteStaleFlows(
+    const std::function<Result<size_t>(netproxy::StaleFlows&)>& deletion) {
   if (!flows_) return {};
   const auto began = std::chrono::steady_clock::now();
-  auto deleted = flows_->After(change);
+  auto deleted = deletion(*flows_);
   if (deleted) {
     options_.metrics->NoteFlows(std::chrono::steady_clock::now() - began, *deleted);
     return {};
@@ -180,7 +183,13 @@ Result<void> ServiceRules::DeleteStaleFlows(const model::ServiceChange& change) 
 
 Result<uint64_t> ServiceRules::Repair() {
   RemoveOtherModes();
-  return current_.back_end->Repair();
+  // A change may have put back already what somebody took away, so the news of it count too.
+  const bool touched = touched_.exchange(false);
+  ASSIGN_OR_RETURN(const uint64_t differences, current_.back_end->Repair());
+  if (touched || differences != 0) {
+    RETURN_IF_ERROR(DeleteStaleFlows([](auto& flows) { return flows.AfterRepair(); }));
+  }
+  return differences;
 }
 
 Result<bool> ServiceRules::Remove() {

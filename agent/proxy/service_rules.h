@@ -9,6 +9,7 @@
 // One thread calls what ServiceBackEnd has (the driver's); the rest is thread-safe.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -77,7 +78,8 @@ class ServiceRules : public ServiceBackEnd {
   void RemoveOtherModes();
   Result<bool> RemoveMode(const std::string& mode);
   void RecordFlows(const model::ServiceChange& change);
-  Result<void> DeleteStaleFlows(const model::ServiceChange& change);
+  Result<void> DeleteStaleFlows(
+      const std::function<Result<size_t>(netproxy::StaleFlows&)>& deletion);
   bool Touched(RulesWatch& watch);
 
   const ServiceRulesOptions options_;
@@ -87,7 +89,8 @@ class ServiceRules : public ServiceBackEnd {
   std::string removal_error_;                                       // of the last try, told once
   std::string record_error_;                                        // the same
 
-  std::mutex listener_mutex_;  // held while it is called
+  std::atomic<bool> touched_ = false;  // by somebody else, since the last Repair()
+  std::mutex listener_mutex_;          // held while it is called
   std::function<void()> listener_;
   mutable std::mutex mode_mutex_;
   std::string wanted_;

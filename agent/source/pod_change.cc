@@ -3,26 +3,67 @@
 
 #include <google/protobuf/util/message_differencer.h>
 
+#include <algorithm>
+#include <string>
+
 #include "agent/kube/pod_identity.h"
+#include "agent/kube/pod_status.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent {
 namespace {
 
 namespace corev1 = ::k8s::io::api::core::v1;
+namespace metav1 = ::k8s::io::apimachinery::pkg::apis::meta::v1;
 using google::protobuf::util::MessageDifferencer;
+using Annotations = google::protobuf::Map<std::string, std::string>;
 
-void DropBookkeeping(corev1::Pod& pod) {
-  pod.clear_status();
-  auto* meta = pod.mutable_metadata();
-  meta->clear_managedfields();
-  meta->clear_resourceversion();
-  meta->mutable_annotations()->erase(kube::kConfigSeenAnnotation);
+bool HoldsAllOf(const Annotations& annotations, const Annotations& wanted) {
+  return std::ranges::all_of(wanted, [&](const auto& entry) {
+    if (entry.first == kube::kConfigSeenAnnotation) return true;
+    const auto it = annotations.find(entry.first);
+    return it != annotations.end() && it->second == entry.second;
+  });
+}
+
+// Without copies: each echo of a status that the node reported is compared.
+bool SameMetadata(const metav1::ObjectMeta& before, const metav1::ObjectMeta& after) {
+  MessageDifferencer differencer;
+  for (const int field : {metav1::ObjectMeta::kResourceVersionFieldNumber,
+                          metav1::ObjectMeta::kManagedFieldsFieldNumber,
+                          metav1::ObjectMeta::kAnnotationsFieldNumber}) {
+    differencer.IgnoreField(metav1::ObjectMeta::descriptor()->FindFieldByNumber(field));
+  }
+  return differencer.Compare(before, after) &&
+         HoldsAllOf(before.annotations(), after.annotations()) &&
+         HoldsAllOf(after.annotations(), before.annotations());
+}
+
+const corev1::PodCondition* FindCondition(const corev1::PodStatus& status,
+                                          const std::string& type) {
+  const auto it = std::ranges::find(status.conditions(), type, &corev1::PodCondition::type);
+  return it == status.conditions().end() ? nullptr : &*it;
+}
+
+bool HoldsOthersOf(const corev1::PodStatus& status, const corev1::PodStatus& wanted) {
+  return std::ranges::all_of(wanted.conditions(), [&](const corev1::PodCondition& condition) {
+    if (kube::IsNodeCondition(condition.type())) return true;
+    const corev1::PodCondition* known = FindCondition(status, condition.type());
+    return known != nullptr && MessageDifferencer::Equals(*known, condition);
+  });
+}
+
+bool OthersSayTheSame(const corev1::PodStatus& before, const corev1::PodStatus& after) {
+  return kube::IsTerminalPhase(before.phase()) == kube::IsTerminalPhase(after.phase()) &&
+         HoldsOthersOf(before, after) && HoldsOthersOf(after, before);
 }
 
 // The fields of ValidatePodUpdate, and what others keep in the metadata.
 void DropChangeable(corev1::Pod& pod) {
+  pod.clear_status();
   auto* meta = pod.mutable_metadata();
+  meta->clear_managedfields();
+  meta->clear_resourceversion();
   meta->clear_labels();
   meta->clear_annotations();
   meta->clear_generation();
@@ -44,11 +85,13 @@ void DropChangeable(corev1::Pod& pod) {
 
 PodChangeKind ComparePods(const corev1::Pod& before, const corev1::Pod& after) {
   if (&before == &after) return PodChangeKind::kNone;
+  if (SameMetadata(before.metadata(), after.metadata()) &&
+      MessageDifferencer::Equals(before.spec(), after.spec())) {
+    return OthersSayTheSame(before.status(), after.status()) ? PodChangeKind::kNone
+                                                             : PodChangeKind::kInPlace;
+  }
   corev1::Pod old = before;
   corev1::Pod fresh = after;
-  DropBookkeeping(old);
-  DropBookkeeping(fresh);
-  if (MessageDifferencer::Equals(old, fresh)) return PodChangeKind::kNone;
   DropChangeable(old);
   DropChangeable(fresh);
   return MessageDifferencer::Equals(old, fresh) ? PodChangeKind::kInPlace

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "agent/source/pod_change.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"
 
@@ -21,7 +22,12 @@ Result<void> PodRegistry::Set(WantedPod pod) {
                                pod.pod->metadata().name(), ": its uid ", uid.value,
                                " is already that of a pod of another origin"));
       }
-      if (known->second.pod == pod.pod && known->second.deletion == pod.deletion) return {};
+      const bool news = known->second.deletion != pod.deletion ||
+                        ComparePods(*known->second.pod, *pod.pod) != PodChangeKind::kNone;
+      if (!news) {
+        known->second.pod = std::move(pod.pod);
+        return {};
+      }
     }
     wanted_.insert_or_assign(uid, std::move(pod));
     Note(uid);
@@ -39,6 +45,12 @@ void PodRegistry::Remove(PodOrigin origin, const PodUid& uid) {
     Note(uid);
   }
   Tell();
+}
+
+bool PodRegistry::Has(PodOrigin origin, const PodUid& uid) const {
+  const std::lock_guard lock(mutex_);
+  const auto known = wanted_.find(uid);
+  return known != wanted_.end() && known->second.origin == origin;
 }
 
 void PodRegistry::Complete(PodOrigin origin) {

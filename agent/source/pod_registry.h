@@ -41,18 +41,20 @@ class PodRegistry {
   // Of an origin that is not among `origins` nothing will come: it counts as complete.
   explicit PodRegistry(std::set<PodOrigin> origins);
 
-  // Adds or replaces by UID. The same message again is no news. kConflict, and nothing changes,
-  // when another origin has a pod of that UID.
+  // Adds or replaces by UID. What changes nothing for the node (pod_change.h: the echo of a status
+  // that it reported itself) is kept for Find() and is no news. kConflict, and nothing changes, when
+  // another origin has a pod of that UID.
   Result<void> Set(WantedPod pod);
   // Nothing happens unless `origin` has it.
   void Remove(PodOrigin origin, const PodUid& uid);
+  bool Has(PodOrigin origin, const PodUid& uid) const;
   // After the first whole list.
   void Complete(PodOrigin origin);
   bool IsComplete(PodOrigin origin) const;
 
   // The newest per pod, in order of the first change; each is given once.
   std::vector<PodNews> Take();
-  // The message as its origin has it; null when it is not wanted.
+  // The newest message as its origin has it, status included; null when it is not wanted.
   std::shared_ptr<const k8s::io::api::core::v1::Pod> Find(const PodUid& uid) const;
 
   // `news` is called after each change, on the thread that made it and without a lock held; it must

@@ -39,6 +39,19 @@ bool AllIn(const model::ServicePortRow& a, const model::ServicePortRow& b) {
                      [&](const auto& frontend) { return HasFrontend(b, frontend); });
 }
 
+// Whether a row's flows outlive their endpoint.
+bool HasLastingFlows(const model::ServicePortRow* row) {
+  return row != nullptr && row->protocol != model::L4Protocol::kTcp;
+}
+
+std::set<FlowPlace> PlacesOf(const model::ServicePortRow& row) {
+  std::set<FlowPlace> out;
+  for (const model::Frontend& frontend : row.frontends) {
+    out.insert({{row.key.v6, row.protocol, frontend.port}, AddressOf(frontend, row.key.v6)});
+  }
+  return out;
+}
+
 // Between the two no flow can have become wrong: no endpoint and no address went, none came that
 // packets may already have been sent to in vain.
 bool KeepsAllFlows(const model::ServicePortRow& before, const model::ServicePortRow& after) {
@@ -53,15 +66,19 @@ bool KeepsAllFlows(const model::ServicePortRow& before, const model::ServicePort
 }  // namespace
 
 void FlowRules::Add(const model::ServicePortRow* before, const model::ServicePortRow* after) {
+  if (!HasLastingFlows(before) && !HasLastingFlows(after)) return;
   if (before != nullptr && after != nullptr && KeepsAllFlows(*before, *after)) return;
-  if (before != nullptr) AddFrontends(*before, /*exists=*/false, Serving(*before));
-  if (after != nullptr) AddFrontends(*after, /*exists=*/true, Serving(*after));
+  if (HasLastingFlows(before)) AddFrontends(*before, /*exists=*/false, Serving(*before));
+  if (HasLastingFlows(after)) AddFrontends(*after, /*exists=*/true, Serving(*after));
+}
+
+void FlowRules::AddReturned(const model::ServicePortRow& row) {
+  AddFrontends(row, /*exists=*/true, Serving(row));
 }
 
 void FlowRules::AddFrontends(const model::ServicePortRow& row, bool exists,
                              const std::set<model::Endpoint>& endpoints) {
-  if (row.protocol == model::L4Protocol::kTcp) return;
-  for (const FlowPlace& place : FlowPlacesOf(row)) {
+  for (const FlowPlace& place : PlacesOf(row)) {
     Fate& fate = fates_[place];
     fate.exists |= exists;
     (exists ? fate.may_stay : fate.must_go).insert(endpoints.begin(), endpoints.end());
@@ -78,6 +95,7 @@ std::set<FlowRules::Port> FlowRules::Ports() const {
 
 bool FlowRules::IsStale(const Port& port, const sys::Flow& flow,
                         const std::set<IpAddress>& own) const {
+  if (port.protocol == model::L4Protocol::kTcp && flow.answered) return false;
   auto it = fates_.find({port, flow.original_destination});
   if (it == fates_.end() && own.contains(flow.original_destination)) {
     IpAddress any;
@@ -93,12 +111,7 @@ bool FlowRules::IsStale(const Port& port, const sys::Flow& flow,
 }
 
 std::set<FlowPlace> FlowPlacesOf(const model::ServicePortRow& row) {
-  std::set<FlowPlace> out;
-  if (row.protocol == model::L4Protocol::kTcp) return out;
-  for (const model::Frontend& frontend : row.frontends) {
-    out.insert({{row.key.v6, row.protocol, frontend.port}, AddressOf(frontend, row.key.v6)});
-  }
-  return out;
+  return HasLastingFlows(&row) ? PlacesOf(row) : std::set<FlowPlace>();
 }
 
 Result<StaleFlows> StaleFlows::Open(FlowRecord record) {
@@ -132,6 +145,12 @@ Result<size_t> StaleFlows::After(const model::ServiceChange& change) {
   return deleted;
 }
 
+Result<size_t> StaleFlows::AfterRepair() {
+  FlowRules rules;
+  for (const auto& [key, row] : rows_) rules.AddReturned(*row);
+  return Delete(rules);
+}
+
 FlowRules StaleFlows::Enter(const model::ServiceChange& change, Undo& undo) {
   FlowRules rules;
   std::set<model::ServicePortKey> seen;
@@ -139,20 +158,20 @@ FlowRules StaleFlows::Enter(const model::ServiceChange& change, Undo& undo) {
     const auto it = rows_.find(key);
     if (it == rows_.end()) return;
     rules.Add(it->second.get(), nullptr);
-    may_forget_ = true;
+    may_forget_ |= HasLastingFlows(it->second.get());
     undo.emplace_back(key, std::move(it->second));
     rows_.erase(it);
   };
   for (const model::ServicePortKey& key : change.removed) forget(key);
   for (const model::ServicePortRowPtr& row : change.rows) {
-    if (change.complete) seen.insert(row->key);
-    if (row->protocol == model::L4Protocol::kTcp) {
-      forget(row->key);
-      continue;
-    }
     model::ServicePortRowPtr& known = rows_[row->key];
     rules.Add(known.get(), row.get());
-    may_forget_ |= known != nullptr && !AllIn(*known, *row);
+    may_forget_ |=
+        HasLastingFlows(known.get()) && (!HasLastingFlows(row.get()) || !AllIn(*known, *row));
+    if (change.complete) {
+      rules.AddReturned(*row);
+      seen.insert(row->key);
+    }
     undo.emplace_back(row->key, std::exchange(known, row));
   }
   if (change.complete) {

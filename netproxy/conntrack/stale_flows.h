@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // StaleFlows: a UDP or SCTP flow keeps the endpoint that its first packet got for as long as its
 // client sends. After each change of Services the flows whose endpoint is gone are deleted, so that
-// their next packet is decided anew; TCP ends by itself. The same for every back end; to be called
-// when its rules are in place, or a flow would be made anew by the old ones. Bound to the network
-// namespace of the thread that opened it. One thread at a time.
+// their next packet is decided anew; TCP ends by itself. What began while the rules were away is
+// bound to no endpoint at all, and so are all its packets, and those of the next connection from
+// that port: TCP too, until somebody answers (nobody does, and the entry stays for two minutes).
+//
+// The same for every back end; to be called when its rules are in place, or a flow would be made
+// anew by the old ones. Bound to the network namespace of the thread that opened it. One thread at
+// a time.
 #pragma once
 
 #include <map>
@@ -24,6 +28,10 @@ class FlowRules {
  public:
   // `before` or `after` may be null. Nothing is added where nothing can have become stale.
   void Add(const model::ServicePortRow* before, const model::ServicePortRow* after);
+
+  // The rules of `row` may have been away: whatever has none of its endpoints goes; of TCP only what
+  // nobody answered yet, for the rest is somebody's connection.
+  void AddReturned(const model::ServicePortRow& row);
 
   // Of a place where a Service was, nobody knows with which endpoints: whatever was translated
   // goes, unless there is a Service again.
@@ -60,11 +68,12 @@ class StaleFlows {
   // error the rules may be made all the same; flows of theirs that outlive this agent may stay.
   Result<void> Before(const model::ServiceChange& change);
 
-  // After `change` was applied: deletes what became stale by it, and returns how many. The first
-  // complete change looks at the flows of all its rows, whoever made them, and at those of Services
-  // that are no more. After an error the next change must be complete; it does what this one should
-  // have.
+  // After `change` was applied: deletes what became stale by it, and returns how many. A complete
+  // change looks at the flows of all its rows, whoever made them, and at those of Services that are
+  // no more. After an error the next change must be complete; it does what this one should have.
   Result<size_t> After(const model::ServiceChange& change);
+  // After the rules were put back that somebody had taken away.
+  Result<size_t> AfterRepair();
 
  private:
   StaleFlows(sys::NfSocket socket, sys::Rtnl rtnl, FlowRecord record)
@@ -81,7 +90,7 @@ class StaleFlows {
   sys::Rtnl rtnl_;
   FlowRecord record_;
   bool may_forget_ = true;  // the record may hold more than rows_ have
-  std::map<model::ServicePortKey, model::ServicePortRowPtr> rows_;  // without TCP
+  std::map<model::ServicePortKey, model::ServicePortRowPtr> rows_;
 };
 
 }  // namespace holdfast::netproxy

@@ -128,6 +128,11 @@ Result<void> PodNet::SetRanges(std::vector<Cidr> own, std::optional<std::vector<
   return EnsureLocked();
 }
 
+bool PodNet::HasRanges() {
+  const std::lock_guard lock(mutex_);
+  return !ranges_.own.empty();
+}
+
 std::vector<Cidr> PodNet::AllRanges() const {
   std::vector<Cidr> all = ranges_.own;
   all.insert(all.end(), ranges_.former.begin(), ranges_.former.end());

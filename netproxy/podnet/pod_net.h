@@ -42,6 +42,9 @@ class PodNet : public PodNetwork {
   // that cannot be used.
   Result<void> SetRanges(std::vector<Cidr> own, std::optional<std::vector<Cidr>> direct);
 
+  // Whether pods can get addresses.
+  bool HasRanges();
+
   // Puts the rules back that somebody else took away or changed; true when there were any. Nothing
   // before the first Ensure().
   Result<bool> RepairRules();

@@ -1,43 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""cluster_test.py BIN_DIR PROGRAMS [FILTER]: the cluster that tests/kube/cluster makes is a real one, and goes without a trace.
+"""cluster_test.py BIN_DIR MAKE_IMAGE PROGRAMS [FILTER]: the cluster that tests/kube/cluster makes is a real one, and goes without a trace.
 tests/kube/run starts it, in network, mount and pid namespaces of its own."""
 import json
 import pathlib
+import shutil
 import socket
 import struct
+import subprocess
 import sys
 import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
+import faults  # noqa: E402
+import nodes  # noqa: E402
+import workloads  # noqa: E402
+from asking import IMAGE, condition, deployment, get, pods, until  # noqa: E402
 from kube_cluster import DNS, SERVER, Cluster  # noqa: E402
 from machine import Machine  # noqa: E402
 from suite import check, equal, run_tests  # noqa: E402
-
-
-def until(what, ready, seconds=90):
-    deadline = time.monotonic() + seconds
-    last = None
-    while True:
-        try:
-            if ready():
-                return
-        except (RuntimeError, OSError, KeyError) as error:  # not there yet
-            last = error
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not within {seconds} s ({last})")
-        time.sleep(0.1)
-
-
-def get(cluster, *words):
-    return json.loads(cluster.kubectl("get", *words, "-o", "json"))
-
-
-def condition(cluster, node, kind):
-    found = [c for c in get(cluster, "node", node)["status"].get("conditions", []) if c["type"] == kind]
-    return found[0]["status"] if found else None
 
 
 def address_of(name):
@@ -67,11 +50,11 @@ def test_the_servers_of_the_control_plane_are_ready(cluster):
 def test_a_real_kubelet_joins_and_the_scheduler_gives_it_a_pod(cluster):
     until("the hollow node is ready", lambda: condition(cluster, "h1", "Ready") == "True")
     until("it has a range for pods", lambda: get(cluster, "node", "h1")["spec"].get("podCIDR", "").endswith("/24"))
-    cluster.kubectl("create", "deployment", "web", "--image=nginx", "--replicas=2")
-    until("two pods run", lambda: [
-        p["status"]["phase"] for p in get(cluster, "pods", "-l", "app=web")["items"]] == ["Running"] * 2)
-    cluster.kubectl("delete", "deployment", "web")
-    until("they are gone", lambda: not get(cluster, "pods", "-l", "app=web")["items"])
+    cluster.apply(deployment("hollow", 2, nodeSelector={"kubernetes.io/hostname": "h1"}))
+    until("two pods run", lambda: [p["status"]["phase"] for p in pods(cluster, "hollow").values()] == ["Running"] * 2)
+    cluster.kubectl("delete", "deployment", "hollow")
+    until("they are gone", lambda: not pods(cluster, "hollow"))
+    cluster.kubectl("cordon", "h1")  # its pods only pretend
 
 
 def test_a_node_may_do_what_our_bindings_say_and_no_more(cluster):
@@ -93,6 +76,31 @@ def test_each_node_of_ours_has_an_agent_that_answers(cluster):
         equal(json.loads(node.ctl("get", "node", name, "-o", "json").stdout)["metadata"]["name"], name, "node")
 
 
+def test_our_client_follows_pods(cluster):
+    """A watch that sends the list first, in protobuf; and the answers that are refusals."""
+    def probe(verb, path):
+        return subprocess.Popen([pathlib.Path(cluster.bin) / "kube_api_probe", cluster.admin, verb, path],
+                                stdout=subprocess.PIPE, text=True)
+    pods = "/api/v1/pods?fieldSelector=spec.nodeName%3Dnobody"
+    said = {path: probe("get", path).communicate(timeout=60)[0] for path in
+            (pods, "/api/v1/namespaces/default/pods/none", "/api/v1/pods?fieldSelector=spec.foo%3Dx")}
+    equal([text.split(":")[0].strip() for text in said.values()],
+          [f"{answer[:3]} application/vnd.kubernetes.protobuf {answer[4:]}" for answer in
+           ("200 PodList", "404 NotFound", "400 BadRequest")], "answers")
+    unscheduled = '{"spec": {"nodeName": "nobody", "tolerations": [{"operator": "Exists"}]}}'
+    cluster.kubectl("run", "first", "--image=x", f"--overrides={unscheduled}")
+    watch = probe("watch", pods + "&watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan"
+                           "&allowWatchBookmarks=true&timeoutSeconds=15")
+    lines = [watch.stdout.readline().strip() for _ in range(2)]
+    equal(lines, ["ADDED first Pending", "BOOKMARK   all are known"], "the list")
+    cluster.kubectl("run", "second", "--image=x", f"--overrides={unscheduled}")
+    cluster.kubectl("delete", "pod", "first", "--force", "--grace-period=0")
+    rest = watch.communicate(timeout=60)[0].splitlines()
+    check("ADDED second Pending" in rest and "DELETED first Pending" in rest, f"changes: {rest}")
+    equal(rest[-1], "ended", "the end")
+    cluster.kubectl("delete", "pod", "second", "--force", "--grace-period=0")
+
+
 def test_nothing_is_left_after_the_end(cluster):
     """The last one."""
     trees = [tree for node in cluster.nodes.values() for tree in node.cgroup_trees()]
@@ -109,18 +117,24 @@ def test_nothing_is_left_after_the_end(cluster):
 
 
 def main():
-    wanted = sys.argv[3] if len(sys.argv) > 3 else ""
-    programs = dict(line.split("=", 1) for line in pathlib.Path(sys.argv[2]).read_text().splitlines())
-    tests = [(name, test) for name, test in globals().items() if name.startswith("test_") and wanted in name]
-    cluster = Cluster(pathlib.Path(tempfile.mkdtemp(prefix="holdfast-kube-")) / "cluster", sys.argv[1])
+    bin_dir, make_image, programs = map(pathlib.Path, sys.argv[1:4])
+    wanted = sys.argv[4] if len(sys.argv) > 4 else ""
+    programs = dict(line.split("=", 1) for line in programs.read_text().splitlines())
+    last = test_nothing_is_left_after_the_end
+    tests = [(name, test) for module in (nodes, sys.modules[__name__], workloads, faults)
+             for name, test in vars(module).items() if name.startswith("test_") and wanted in name and test != last]
+    top = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-kube-"))
+    cluster = Cluster(top / "cluster", bin_dir)
     try:
+        subprocess.run([make_image, "busybox", top / "busybox.tar"], check=True)
         began = time.monotonic()
         cluster.up(programs, nodes=2, hollow=1)
         print(f"  up after {time.monotonic() - began:.1f} s", flush=True)
-        failed = run_tests(cluster, tests)
+        cluster.import_image(top / "busybox.tar", IMAGE.removesuffix(":latest"))
+        failed = run_tests(cluster, [*tests, (last.__name__, last)])
     finally:
         cluster.down()
-        cluster.folder.parent.rmdir()
+        shutil.rmtree(top)
     return 1 if failed else 0
 
 

@@ -2,12 +2,14 @@
 """A cluster of a real control plane and nodes on one machine (tests/kube/cluster), made and taken away.
 
 Its programs have its folder in their environment: that is how a later command finds them again."""
+import contextlib
 import json
 import os
 import pathlib
 import shutil
 import signal
 import subprocess
+import threading
 import time
 
 from control_plane import ControlPlane
@@ -32,6 +34,10 @@ BINDINGS = {
     "holdfast:server-to-node": ("system:kubelet-api-admin", "User", "kube-apiserver-kubelet-client"),
     "holdfast:dns": ("holdfast:dns", "User", "system:coredns"),
 }
+# What a node sends, whole; decoded, whatever it was sent as.
+AUDIT = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
+    {"level": "RequestResponse", "userGroups": ["system:nodes"], "verbs": ["create", "update", "patch", "delete"]},
+    {"level": "Metadata", "userGroups": ["system:nodes"]}, {"level": "None"}]}
 DNS_RIGHTS = [{"apiGroups": [""], "resources": ["services", "pods", "namespaces"], "verbs": ["list", "watch"]},
               {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]}]
 DNS_PORTS = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "dns-tcp", "port": 53, "protocol": "TCP"}]
@@ -42,12 +48,13 @@ def run(*words):
 
 
 class Node(Machine):
-    """An agent of ours in namespaces of its own."""
+    """An agent of ours in namespaces of its own, a node of the cluster."""
 
-    def __init__(self, bin_dir, top, name, environment, inside):
+    def __init__(self, bin_dir, top, name, kubeconfig, environment, inside):
         super().__init__(bin_dir, top, name, environment=environment, inside=inside)
         self.node = name
-        self.set_config(nodeName=name)
+        self.set_config(nodeName=name, kubeconfig=str(kubeconfig), podCIDRs=[], clusterDNS=[DNS],
+                        serviceCIDRs=[SERVICE_RANGE])
 
 
 class Cluster:
@@ -102,8 +109,10 @@ class Cluster:
         folder = self.folder / "plane"
         folder.mkdir()
         inside = self.join("cp", SERVER)
+        (folder / "audit.json").write_text(json.dumps(AUDIT))
         self.plane = ControlPlane(programs, folder, SERVER, SERVICE_RANGE,
-                                  [f"--bind-address={SERVER}", "--allow-privileged", "--enable-aggregator-routing"],
+                                  [f"--bind-address={SERVER}", "--allow-privileged", "--enable-aggregator-routing",
+                                   f"--audit-policy-file={folder}/audit.json", f"--audit-log-path={folder}/audit.log"],
                                   inside, self.environment)
         self.plane.kubeconfig()
         self.plane.wait_until_ready(PATIENCE)
@@ -146,7 +155,7 @@ class Cluster:
                                    "echo; exec sleep infinity"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, env=self.environment, start_new_session=True)
         anchor.stdout.readline()
-        node = Node(self.bin, self.folder / name, name, self.environment,
+        node = Node(self.bin, self.folder / name, name, self.credentials(name), self.environment,
                     ["nsenter", f"--target={anchor.pid}", "--mount", "--net"])
         self.nodes[name] = node
         node.start_agent()
@@ -161,10 +170,52 @@ class Cluster:
                               "--kubelet-read-only-port=0"], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                              start_new_session=True, env={**self.environment, "TMPDIR": str(folder)})
 
-    def kubectl(self, *words, check=True):
+    def apply(self, *objects):
+        for one in objects:
+            self.kubectl("apply", "-f", "-", text=json.dumps(one))
+
+    @contextlib.contextmanager
+    def without_api_server(self):
+        """Killed; started again at the end of the block, on the same data."""
+        flags = self.plane.stop_one("kube-apiserver")
+        try:
+            yield
+        finally:
+            self.plane.spawn("kube-apiserver", flags)
+            self.plane.wait_until_ready(PATIENCE)
+
+    @contextlib.contextmanager
+    def supervised(self):
+        """Agents that end are started again, as systemd does it."""
+        end = threading.Event()
+
+        def watch():
+            while not end.wait(0.1):
+                for node in self.nodes.values():
+                    node.ensure_agent()
+
+        thread = threading.Thread(target=watch)
+        thread.start()
+        try:
+            yield
+        finally:
+            end.set()
+            thread.join()
+
+    def import_image(self, archive, name):
+        for node in self.nodes.values():
+            node.ctl("image", "import", archive, "--name", name, "--cmd", "/bin/sh")
+
+    def audit(self, node):
+        """What a node's identity asked and was answered, in order."""
+        user = f"system:node:{node}"
+        with open(self.folder / "plane/audit.log", encoding="utf-8") as log:
+            return [event for event in map(json.loads, log) if event["user"]["username"] == user]
+
+    def kubectl(self, *words, check=True, text=None):
         program = json.loads(self.record.read_text())["kubectl"]
-        done = subprocess.run([program, "--kubeconfig", self.admin, *words], capture_output=True, text=True, timeout=60,
-                              check=False)
+        done = subprocess.run([program, "--kubeconfig", self.admin, *words], capture_output=True, text=True, timeout=90,
+                              check=False, input=text)
         if check and done.returncode != 0:
             raise RuntimeError(f"kubectl {' '.join(map(str, words))}: {done.stderr.strip()}")
         return done.stdout

@@ -78,6 +78,14 @@ class ControlPlane:
                                                    stdin=subprocess.DEVNULL, start_new_session=True,
                                                    env=self.environment))
 
+    def stop_one(self, name):
+        """Kills a program; the flags that it had."""
+        one = next(p for p in self.processes if p.args[len(self.inside)] == self.programs[name])
+        self.processes.remove(one)
+        one.kill()
+        one.wait()
+        return one.args[len(self.inside) + 1:]
+
     # --- identities ---
 
     def openssl(self, *words):

@@ -17,6 +17,8 @@ using enum kube::Treatment;
 
 constexpr char kNoScheduler[] = "nobody schedules here: it has no effect";
 constexpr char kNoToken[] = "there is no API server that would give the pod a token";
+constexpr char kNoPriority[] =
+    "there is no API server that would give the class's priority; spec.priority counts";
 constexpr char kNoSeLinux[] = "SELinux labels are not set by this version";
 constexpr char kNoWindows[] = "it is for Windows: it has no effect";
 constexpr char kAppArmor[] = "admission: `AppArmor`, unless the type is `Unconfined`";
@@ -25,6 +27,12 @@ constexpr char kNoObject[] = "`CreateContainerConfigError`: not found, unless `o
 constexpr char kClaims[] = "admission: `UnexpectedAdmissionError`, no API server allocates claims";
 constexpr char kProbes[] =
     "probes are not run by this version: the container counts as started and ready while it runs";
+
+// What the control plane does, or has done, for a pod that came from it.
+bool IsTheClusters(const kube::FieldRule& rule) {
+  const std::string_view how = rule.how;
+  return how == kNoScheduler || how == kNoToken || how == kNoPriority;
+}
 
 // "spec.initContainers[a].stdinOnce" is about the init container "a".
 void SetContainer(const std::string& path, EventNote& note) {
@@ -87,9 +95,7 @@ const kube::FieldRules& PodFieldRules() {
       {"PodSpec", "schedulerName", kTold, kNoScheduler, "", "default-scheduler"},
       {"PodSpec", "preemptionPolicy topologySpreadConstraints schedulingGroup", kTold,
        kNoScheduler},
-      {"PodSpec", "priorityClassName", kTold,
-       "there is no API server that would give the class's priority; spec.priority counts", "",
-       "system-node-critical"},
+      {"PodSpec", "priorityClassName", kTold, kNoPriority, "", "system-node-critical"},
       {"Affinity", "nodeAffinity"},
       {"Affinity", "podAffinity podAntiAffinity", kTold, kNoScheduler},
       {"NodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution", kHonoured,
@@ -177,9 +183,10 @@ const kube::FieldRules& PodFieldRules() {
   return rules;
 }
 
-std::vector<EventNote> LeftOut(const corev1::Pod& pod) {
+std::vector<EventNote> LeftOut(const corev1::Pod& pod, PodOrigin origin) {
   std::vector<EventNote> notes;
   kube::VisitTold(PodFieldRules(), pod.spec(), "spec", [&](const kube::ToldField& told) {
+    if (origin == PodOrigin::kApi && IsTheClusters(told.rule)) return;
     EventNote note{true, told.rule.event, told.rule.how, "", false};
     if (note.reason.empty()) {
       note.reason = kube::kFieldNotHonoured;

@@ -7,13 +7,14 @@
 
 #include "agent/kube/field_rules.h"
 #include "agent/pod/decide/types.h"
+#include "agent/source/pod_origin.h"
 
 namespace holdfast::agent {
 
 // All messages that are reached from PodSpec.
 const kube::FieldRules& PodFieldRules();
 
-// What the pod asks for and does not get, an event for each.
-std::vector<EventNote> LeftOut(const corev1::Pod& pod);
+// What the pod asks for and does not get, an event for each. In a cluster others do some of it.
+std::vector<EventNote> LeftOut(const corev1::Pod& pod, PodOrigin origin = PodOrigin::kFile);
 
 }  // namespace holdfast::agent

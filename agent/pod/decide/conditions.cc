@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pod conditions in the order a kubelet writes them, with its reasons.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "agent/kube/pod_status.h"
 #include "agent/pod/decide/planning.h"
 #include "holdfast/base/strings.h"
 
@@ -57,17 +59,32 @@ State ContainersReady(const Planning& p) {
           StrCat("containers with unready status: ", Bracketed(unready))};
 }
 
-// Readiness gates are conditions that somebody else sets; nobody does on a node of its own.
+// A manifest file has no say in its pod's status.
+const corev1::PodStatus& StatusOfOthers(const Planning& p) {
+  return IsReported(p) ? p.pod.status() : corev1::PodStatus::default_instance();
+}
+
+// "" when somebody else set the gate's condition to True; nobody does for a pod from a file.
+std::string WhyClosed(const Planning& p, const std::string& gate) {
+  const auto& conditions = StatusOfOthers(p).conditions();
+  const auto it = std::ranges::find(conditions, gate, &corev1::PodCondition::type);
+  if (it == conditions.end()) {
+    return StrCat("corresponding condition of pod readiness gate \"", gate, "\" does not exist.");
+  }
+  if (it->status() == "True") return "";
+  return StrCat("the status of pod readiness gate \"", gate, "\" is not \"True\", but ",
+                it->status());
+}
+
 State Ready(const Planning& p, const State& containers_ready) {
   if (!containers_ready.is_true) return containers_ready;
-  std::string missing;
+  std::string closed;
   for (const auto& gate : p.pod.spec().readinessgates()) {
-    missing +=
-        StrCat(missing.empty() ? "" : ", ", "corresponding condition of pod readiness gate \"",
-               gate.conditiontype(), "\" does not exist.");
+    const std::string why = WhyClosed(p, gate.conditiontype());
+    if (!why.empty()) closed += StrCat(closed.empty() ? "" : ", ", why);
   }
-  if (missing.empty()) return {};
-  return {false, "ReadinessGatesNotReady", missing};
+  if (closed.empty()) return {};
+  return {false, "ReadinessGatesNotReady", closed};
 }
 
 State AllRestarting(const Planning& p) {
@@ -102,6 +119,10 @@ void AddConditions(Planning& p, corev1::PodStatus& status) {
   Add(p, status, "ContainersReady", containers_ready);
   Add(p, status, "PodScheduled", {});
   if (CouldRestartAll(p.pod)) Add(p, status, "AllContainersRestarting", AllRestarting(p));
+  // What others say of the pod is theirs, and stays.
+  for (const corev1::PodCondition& condition : StatusOfOthers(p).conditions()) {
+    if (!kube::IsNodeCondition(condition.type())) *status.add_conditions() = condition;
+  }
 }
 
 }  // namespace holdfast::agent

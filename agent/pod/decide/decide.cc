@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/kube/pod_status.h"
 #include "agent/pod/decide/memory.h"
 #include "agent/pod/decide/planning.h"
 #include "holdfast/base/strings.h"
@@ -42,6 +43,11 @@ void NoteDeletion(Planning& p) {
     ending.since = p.facts.wall;
     ending.grace = grace;
   }
+}
+
+// What somebody else says of the pod's end stands: it is stopped, and keeps that phase.
+void NoteEndElsewhere(Planning& p) {
+  if (EndedElsewhere(p)) BeginEnding(p, Ending::Why::kCompleted, GracePeriod(p.pod));
 }
 
 // The node does not take it: it ends without ever having begun, and is not tried again.
@@ -116,12 +122,33 @@ void NoteOverdue(Planning& p) {
           "Container runtime did not kill the pod within specified grace period.", nullptr);
 }
 
+// Nothing of it runs, is mounted or has an address any more, and no operation could change that.
+bool IsReleased(const Planning& p) {
+  return IsReported(p) && p.memory.released && !p.memory.terminal_phase.empty() &&
+         !p.facts.sandbox_exists && p.facts.under_way.empty() && p.decision.actions.empty();
+}
+
 void NoteTerminalPhase(Planning& p) {
   if (!p.memory.terminal_phase.empty() || !p.memory.ending || AnythingRuns(p)) return;
   p.memory.terminal_phase = ComputePhase(p);
+  if (!EndedElsewhere(p)) return;
+  p.memory.terminal_reason = p.pod.status().reason();
+  p.memory.terminal_message = p.pod.status().message();
 }
 
 }  // namespace
+
+bool IsReported(const Planning& p) { return p.memory.origin == PodOrigin::kApi; }
+
+bool EndedElsewhere(const Planning& p) {
+  return IsReported(p) && kube::IsTerminalPhase(p.pod.status().phase());
+}
+
+bool NeverRan(const PodMemory& memory) {
+  return std::ranges::all_of(memory.containers, [](const auto& entry) {
+    return !entry.second.launch && !entry.second.current && !entry.second.last;
+  });
+}
 
 bool AnythingRuns(const Planning& p) {
   const auto runs = [](const auto& entry) { return entry.second.current.has_value(); };
@@ -158,6 +185,8 @@ std::string ToString(const Action& action) {
       return StrCat("remove ", action.container, "#", action.attempt);
     case Action::Kind::kRemoveSandbox:
       return "remove sandbox";
+    case Action::Kind::kReleaseVolumes:
+      return "release volumes";
     case Action::Kind::kCleanUp:
       return "clean up";
   }
@@ -180,6 +209,7 @@ Decision Decide(const PodFacts& facts, PodMemory memory) {
   Absorb(facts, p.memory);
   // 2. Why the pod may have to end.
   if (facts.deletion_grace) NoteDeletion(p);
+  if (!p.memory.ending) NoteEndElsewhere(p);
   if (!p.memory.ending) NoteRejection(p);
   if (!p.memory.ending) NoteActiveDeadline(p);
   if (!p.memory.ending && p.memory.restarting_all && !AnythingRuns(p)) FinishRestartAll(p);
@@ -201,6 +231,7 @@ Decision Decide(const PodFacts& facts, PodMemory memory) {
   PlanOperations(p);
   // 4. What to show.
   decision.status = ComputeStatus(p);
+  decision.released = IsReleased(p);
   return decision;
 }
 

@@ -80,6 +80,9 @@ void FoldDone(Planning& p, const OperationEnd& end) {
     case Kind::kKill:
       FoldStop(p, end);
       break;
+    case Kind::kReleaseVolumes:
+      p.memory.released = true;
+      break;
     case Kind::kRemove:
     case Kind::kRemoveSandbox:
     case Kind::kCleanUp:
@@ -109,12 +112,13 @@ bool HoldsUp(const Action& before, const Action& action) {
   };
   switch (action.kind) {
     case Kind::kEnsureVolumes:
-      return is({Kind::kCleanUp});
+      return is({Kind::kReleaseVolumes, Kind::kCleanUp});
     case Kind::kEnsureSandbox:
-      return is({Kind::kStart, Kind::kKill, Kind::kRemove, Kind::kRemoveSandbox, Kind::kCleanUp});
+      return is({Kind::kStart, Kind::kKill, Kind::kRemove, Kind::kRemoveSandbox,
+                 Kind::kReleaseVolumes, Kind::kCleanUp});
     case Kind::kStart:  // one after the other, in their order
       return is({Kind::kEnsureVolumes, Kind::kEnsureSandbox, Kind::kStart, Kind::kKill,
-                 Kind::kRemoveSandbox, Kind::kCleanUp});
+                 Kind::kRemoveSandbox, Kind::kReleaseVolumes, Kind::kCleanUp});
     case Kind::kSignal:
     case Kind::kKill:
       return false;
@@ -122,6 +126,9 @@ bool HoldsUp(const Action& before, const Action& action) {
       return is({Kind::kKill}) && before.id == action.id;
     case Kind::kRemoveSandbox:
       return is({Kind::kEnsureSandbox, Kind::kStart, Kind::kKill, Kind::kRemove, Kind::kCleanUp});
+    case Kind::kReleaseVolumes:  // beside the removal of the sandbox
+      return is({Kind::kEnsureVolumes, Kind::kEnsureSandbox, Kind::kStart, Kind::kKill,
+                 Kind::kRemove, Kind::kCleanUp});
     case Kind::kCleanUp:
       return true;
   }

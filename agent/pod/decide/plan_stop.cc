@@ -98,7 +98,12 @@ void PlanEnding(Planning& p) {
   if (!StopAllBut(p, Role::kSidecar)) return;
   if (!StopSidecars(p)) return;
   if (p.facts.sandbox_exists) p.Act({Action::Kind::kRemoveSandbox});
-  if (p.memory.ending->why == Ending::Why::kDeleted) p.Act({Action::Kind::kCleanUp});
+  const bool deleted = p.memory.ending->why == Ending::Why::kDeleted;
+  if (deleted && (!IsReported(p) || p.facts.object_gone)) {
+    p.Act({Action::Kind::kCleanUp});
+  } else if (IsReported(p) && !p.memory.released) {
+    p.Act({Action::Kind::kReleaseVolumes});
+  }
 }
 
 void PlanRemovals(Planning& p) {

@@ -28,6 +28,14 @@ struct Planning {
   void Event(bool warning, std::string reason, std::string message, const SpecContainer* c);
 };
 
+// A pod of the API server: its object there has to hear of its end before the pod may be forgotten.
+bool IsReported(const Planning& p);
+// Somebody else gave the pod a phase that it never leaves again: it was evicted, collected, or ended
+// under an agent whose records are lost.
+bool EndedElsewhere(const Planning& p);
+// The record knows of no run of any container.
+bool NeverRan(const PodMemory& memory);
+
 // Whether a container runs or may run any moment.
 bool AnythingRuns(const Planning& p);
 bool IsUnderWay(const Planning& p, const Action& action);
@@ -53,7 +61,8 @@ inline constexpr char kRestartingAllMessage[] =
 void PlanImageChanges(Planning& p);
 
 // Stops everything: main containers at once, then sidecars from the last to the first; then the
-// sandbox, and for a deleted pod all that is left of it.
+// sandbox, and for a deleted pod all that is left of it: of a reported one only when its object is
+// gone, until then its volumes.
 void PlanEnding(Planning& p);
 
 // Exited containers that memory knows, and running ones that are not ours to keep.

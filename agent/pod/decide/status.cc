@@ -163,6 +163,7 @@ bool IsRejected(const PodMemory& memory) {
 
 std::string ComputePhase(const Planning& p) {
   if (!p.memory.terminal_phase.empty()) return p.memory.terminal_phase;
+  if (p.memory.ending && EndedElsewhere(p) && !AnythingRuns(p)) return p.pod.status().phase();
   const Counts main = CountMain(p);
   if (p.memory.ending && !AnythingRuns(p)) {
     if (!p.memory.terminal_reason.empty()) return "Failed";
@@ -177,6 +178,8 @@ std::string ComputePhase(const Planning& p) {
 }
 
 corev1::PodStatus ComputeStatus(Planning& p) {
+  // Nobody here knows more of it than what stands there.
+  if (EndedElsewhere(p) && NeverRan(p.memory)) return p.pod.status();
   corev1::PodStatus status;
   if (p.pod.metadata().generation() != 0) {
     status.set_observedgeneration(p.pod.metadata().generation());

@@ -32,12 +32,13 @@ struct Action {
   enum class Kind : uint8_t {
     kEnsureVolumes,
     kEnsureSandbox,
-    kStart,          // container, attempt
-    kSignal,         // id, signal
-    kKill,           // id
-    kRemove,         // id
-    kRemoveSandbox,  // network and namespaces
-    kCleanUp,        // volumes, directory, record: the pod is gone afterwards
+    kStart,           // container, attempt
+    kSignal,          // id, signal
+    kKill,            // id
+    kRemove,          // id
+    kRemoveSandbox,   // network and namespaces
+    kReleaseVolumes,  // and the generated files; logs and record stay
+    kCleanUp,         // volumes, logs, directory, record: the pod is gone afterwards
   };
   Kind kind;
   std::string container = {};
@@ -104,6 +105,7 @@ struct NodeFacts {
 struct PodFacts {
   const corev1::Pod* pod = nullptr;                    // admitted: defaults filled in
   std::optional<std::chrono::seconds> deletion_grace;  // set when the pod is to go
+  bool object_gone = false;  // of a pod of the API server: nobody is to be told of its end any more
   std::vector<ContainerFact> containers;
   bool sandbox_ready = false;   // namespaces and network stand
   bool sandbox_exists = false;  // anything of it is left
@@ -252,6 +254,7 @@ struct PodMemory {
   std::optional<Failure> failure;  // of volumes or sandbox
   BootTime active_deadline{};      // not persisted
   bool volumes_made = false;       // not persisted: a restarted agent makes what is missing
+  bool released = false;           // not persisted: a restarted agent releases what is left
   std::vector<Pause> pauses;       // not persisted
   bool operator==(const PodMemory&) const = default;
 };
@@ -266,6 +269,7 @@ struct Decision {
   std::vector<Action> overdue;  // under way for too long, which was not told before
   std::vector<EventNote> events;
   corev1::PodStatus status;
+  bool released = false;            // it is told elsewhere, and nothing of it runs or is mounted
   std::optional<BootTime> wake_at;  // call again then, if nothing happens before
 };
 

@@ -2,6 +2,7 @@
 // PodTable: who is wanted, who has to go, and what of nobody is taken away.
 #include <algorithm>
 
+#include "agent/kube/pod_status.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/execute/pod_table.h"
 #include "agent/source/pod_change.h"
@@ -11,6 +12,23 @@ namespace holdfast::agent {
 namespace {
 
 PodUid UidOf(const WantedPod& wanted) { return PodUid(wanted.pod->metadata().uid()); }
+
+// Of a pod that begins. Where the server says that its containers ran already, the records of that
+// are lost: their restarts are counted on.
+PodMemory NewMemory(const WantedPod& wanted) {
+  PodMemory memory;
+  memory.origin = wanted.origin;
+  const corev1::PodStatus& status = wanted.pod->status();
+  if (wanted.origin != PodOrigin::kApi || kube::IsTerminalPhase(status.phase())) return memory;
+  for (const auto* list : {&status.initcontainerstatuses(), &status.containerstatuses()}) {
+    for (const corev1::ContainerStatus& container : *list) {
+      if (container.containerid().empty() || container.restartcount() < 0) continue;
+      memory.containers[container.name()].attempts =
+          static_cast<uint32_t>(container.restartcount()) + 1;
+    }
+  }
+  return memory;
+}
 
 }  // namespace
 
@@ -46,47 +64,83 @@ void PodTable::TakeNews() {
   for (const PodOrigin origin : {PodOrigin::kFile, PodOrigin::kHttp, PodOrigin::kApi}) {
     if (registry_.IsComplete(origin)) complete.insert(origin);
   }
+  const bool more_complete = complete != complete_;
+  complete_ = std::move(complete);
   for (PodNews& news : registry_.Take()) {
     std::erase_if(waiting_, [&](const WantedPod& w) { return UidOf(w) == news.uid; });
     if (news.wanted) {
       Want(std::move(*news.wanted));
     } else if (const auto it = entries_.find(news.uid); it != entries_.end()) {
-      EndPod(news.uid, it->second, std::nullopt);
+      NoteGone(news.uid, it->second);
     }
   }
   BeginWaiting();
-  if (complete == complete_) return;
-  complete_ = std::move(complete);
-  NoteComplete();
+  if (more_complete) NoteComplete();
 }
 
 void PodTable::Want(WantedPod wanted) {
   const PodUid uid = UidOf(wanted);
-  const auto it = entries_.find(uid);
-  if (it == entries_.end()) {
-    waiting_.push_back(std::move(wanted));
-  } else {
-    WantAgain(uid, it->second, std::move(wanted));
+  if (const auto it = entries_.find(uid); it != entries_.end()) {
+    return WantAgain(uid, it->second, std::move(wanted));
   }
+  const auto holder = names_.find(FullName(*wanted.pod));
+  if (holder != names_.end()) NoteClash(wanted, holder->second);
+  Wait(std::move(wanted));
 }
 
-// A new version of a pod that is there, or another pod of its UID, which waits for it to go.
+// A pod from a manifest before one of the API server: of two with one name it is the one that runs.
+void PodTable::Wait(WantedPod wanted) {
+  const auto after = wanted.origin == PodOrigin::kApi
+                         ? waiting_.end()
+                         : std::ranges::find(waiting_, PodOrigin::kApi, &WantedPod::origin);
+  waiting_.insert(after, std::move(wanted));
+}
+
+// Two origins want pods of one name: that of the API server gives way.
+void PodTable::NoteClash(const WantedPod& wanted, const PodUid& holder) {
+  Entry& entry = entries_.at(holder);
+  if ((entry.origin == PodOrigin::kApi) == (wanted.origin == PodOrigin::kApi)) return;
+  const bool yields = entry.origin == PodOrigin::kApi;
+  const std::string text = StrCat("error syncing pod: a static pod has the same name; this one ",
+                                  yields ? "ends" : "waits until that is gone");
+  services_.view.AddEvents(yields ? *entry.wish.pod : *wanted.pod,
+                           {EventNote{true, "FailedSync", text, "", false}});
+  if (!yields) return;
+  entry.wish.gives_way = true;
+  Wait({entry.wish.pod, entry.origin, std::nullopt});
+  EndPod(holder, entry, std::nullopt);
+}
+
+// A new version of a pod that is there, or another pod of its UID, which waits for it to go. A pod
+// of the API server keeps its UID for life: whatever changed is taken over.
 void PodTable::WantAgain(const PodUid& uid, Entry& entry, WantedPod wanted) {
-  if (wanted.deletion) return EndPod(uid, entry, wanted.deletion);
-  if (entry.wish.deletion_grace || entry.origin != wanted.origin) {
-    waiting_.push_back(std::move(wanted));
+  if (entry.origin != wanted.origin) {
+    Wait(std::move(wanted));
+    return NoteGone(uid, entry);
+  }
+  if (entry.wish.deletion_grace && !wanted.deletion) {
+    entry.wish.object_gone = !entry.wish.gives_way;  // a deletion is never taken back
+    return Wait(std::move(wanted));
+  }
+  const PodChangeKind kind = ComparePods(*entry.wish.pod, *wanted.pod);
+  if (kind == PodChangeKind::kReplaced && wanted.origin != PodOrigin::kApi) {
+    Wait(std::move(wanted));
     return EndPod(uid, entry, std::nullopt);
   }
-  switch (ComparePods(*entry.wish.pod, *wanted.pod)) {
-    case PodChangeKind::kNone:
-      return;
-    case PodChangeKind::kInPlace:
-      entry.wish.pod = std::move(wanted.pod);
-      return PokeEntry(uid, entry);
-    case PodChangeKind::kReplaced:
-      waiting_.push_back(std::move(wanted));
-      return EndPod(uid, entry, std::nullopt);
+  if (kind != PodChangeKind::kNone) {
+    entry.wish.pod = std::move(wanted.pod);
+    PokeEntry(uid, entry);
   }
+  if (wanted.deletion) EndPod(uid, entry, wanted.deletion);
+}
+
+// Its own origin does not have it any more, and has said all it has.
+void PodTable::NoteGone(const PodUid& uid, Entry& entry) {
+  if (!complete_.contains(entry.origin) || registry_.Has(entry.origin, uid)) return;
+  const bool ends_already = entry.wish.deletion_grace.has_value();
+  entry.wish.object_gone = true;
+  if (ends_already) return PokeEntry(uid, entry);
+  EndPod(uid, entry, std::nullopt);
 }
 
 // A grace period that is given can only shorten one that runs.
@@ -105,11 +159,7 @@ void PodTable::EndPod(const PodUid& uid, Entry& entry, std::optional<std::chrono
 // What was taken over and its own origin does not want any more goes now, and once all have said
 // what they want, what is nobody's.
 void PodTable::NoteComplete() {
-  for (auto& [uid, entry] : entries_) {
-    if (complete_.contains(entry.origin) && registry_.Find(uid) == nullptr) {
-      EndPod(uid, entry, std::nullopt);
-    }
-  }
+  for (auto& [uid, entry] : entries_) NoteGone(uid, entry);
   if (complete_.size() < 3) return;
   for (const PodUid& uid : std::set(unknown_)) RemoveStranger(uid);
 }
@@ -119,9 +169,12 @@ void PodTable::BeginWaiting() {
   std::erase_if(waiting_, [this](const WantedPod& wanted) {
     if (!MayBegin(wanted)) return false;
     const PodUid uid = UidOf(wanted);
-    PodMemory memory;
-    memory.origin = wanted.origin;
-    Entry& entry = Add(uid, wanted, std::move(memory));
+    WantedPod begins = wanted;
+    // It may have waited for long, and have an end on the server by now.
+    const auto newest = registry_.Find(uid);
+    if (newest != nullptr && registry_.Has(wanted.origin, uid)) begins.pod = newest;
+    PodMemory memory = NewMemory(begins);
+    Entry& entry = Add(uid, std::move(begins), std::move(memory));
     entry.worker->EnsureAdmission();
     entry.worker->ShowNew();  // its first turn may be a while away
     PokeEntry(uid, entry);

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "agent/pod/decide/spec_containers.h"
+#include "agent/report/pod_reporter.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -76,7 +77,7 @@ Result<void> PodTable::Recover() {
 
 PodTable::Entry& PodTable::Add(const PodUid& uid, WantedPod wanted, PodMemory memory) {
   Entry& entry = entries_[uid];
-  names_.insert(FullName(*wanted.pod));
+  names_.emplace(FullName(*wanted.pod), uid);
   entry.origin = wanted.origin;
   entry.wish = {wanted.pod, wanted.deletion};
   entry.worker =
@@ -131,6 +132,7 @@ void PodTable::Ended(const PodUid& uid, const PodWorker::Outcome& outcome) {
     const auto& meta = entry.wish.pod->metadata();
     services_.view.Remove(meta.namespace_(), meta.name());
     names_.erase(FullName(*entry.wish.pod));
+    if (entry.wish.object_gone && services_.reporter != nullptr) services_.reporter->Forget(uid);
     entries_.erase(it);
     wanted_grace_.erase(uid);
     if (!release_at_) release_at_ = services_.clock.Boot() + kReleaseDelay;

@@ -100,7 +100,10 @@ class PodTable {
   Result<void> FindUnknown();
   void TakeNews();  // takes the mutex
   void Want(WantedPod wanted);
+  void Wait(WantedPod wanted);
+  void NoteClash(const WantedPod& wanted, const PodUid& holder);
   void WantAgain(const PodUid& uid, Entry& entry, WantedPod wanted);
+  void NoteGone(const PodUid& uid, Entry& entry);
   void EndPod(const PodUid& uid, Entry& entry, std::optional<std::chrono::seconds> grace);
   void NoteComplete();
   void BeginWaiting();
@@ -118,7 +121,7 @@ class PodTable {
   mutable std::mutex mutex_;  // what follows
   bool begun_ = false;        // the io_context runs
   std::map<PodUid, Entry> entries_;
-  std::set<std::string> names_;  // "namespace/name" of each entry
+  std::map<std::string, PodUid> names_;  // "namespace/name" of each entry
   // Wanted, but the name, the UID or what an unknown pod of that UID left is not free yet.
   std::vector<WantedPod> waiting_;
   std::map<PodUid, std::chrono::seconds> wanted_grace_;

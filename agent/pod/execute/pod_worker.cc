@@ -2,6 +2,7 @@
 #include "agent/pod/execute/pod_worker.h"
 
 #include <fcntl.h>
+#include <google/protobuf/util/message_differencer.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,15 +10,17 @@
 #include <utility>
 
 #include "agent/kube/containers_of.h"
+#include "agent/kube/pod_status.h"
 #include "agent/kube/times.h"
+#include "agent/log/log_tail.h"
 #include "agent/pod/admit/left_out.h"
 #include "agent/pod/decide/decide.h"
 #include "agent/pod/decide/memory.h"
 #include "agent/pod/decide/spec_containers.h"
-#include "agent/pod/execute/log_tail.h"
 #include "agent/pod/operate/pod_job.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
 #include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::agent {
@@ -29,6 +32,8 @@ constexpr std::chrono::seconds kRetry{10};
 constexpr std::chrono::milliseconds kSettling{100};
 constexpr std::chrono::seconds kLongestSettling{1};
 constexpr std::chrono::milliseconds kLookAgain{20};
+
+using google::protobuf::util::MessageDifferencer;
 
 corev1::Pod Shown(const corev1::Pod& pod, const corev1::PodStatus& status) {
   corev1::Pod shown = pod;
@@ -57,8 +62,8 @@ PodWorker::PodWorker(PodServices& services, LanePool& pool, std::shared_ptr<cons
 
 void PodWorker::EnsureAdmission() {
   if (memory_.admission) return;
-  memory_.admission =
-      services_.admission != nullptr ? services_.admission->Admit(*pod_) : Admission{};
+  const bool asks = services_.admission != nullptr && !HasEndedElsewhere();
+  memory_.admission = asks ? services_.admission->Admit(*pod_) : Admission{};
 }
 
 void PodWorker::GiveUpPlace() {
@@ -70,8 +75,14 @@ void PodWorker::Show(const Wish& wish) {
   PublishStatus(Decide(facts, PodMemory(memory_)).status, wish.deletion_grace);
 }
 
+// It takes no place and shows what it was: nothing of it is started.
+bool PodWorker::HasEndedElsewhere() const {
+  return memory_.origin == PodOrigin::kApi && kube::IsTerminalPhase(pod_->status().phase());
+}
+
 void PodWorker::ShowNew() {
   memory_.start_time = services_.clock.Wall();
+  if (HasEndedElsewhere()) return PublishStatus(pod_->status(), std::nullopt);
   corev1::PodStatus status;
   status.set_phase("Pending");
   kube::SetTime(memory_.start_time, status.mutable_starttime());
@@ -99,7 +110,10 @@ PodWorker::Outcome PodWorker::Turn(const Wish& wish) {
   });
   // Nothing is done that could not be remembered. What is being cleaned up has no record to write.
   const bool goes = std::ranges::any_of(facts.under_way, is_clean_up);
-  if (auto saved = goes ? Result<void>() : Persist(); !saved) {
+  const bool must_last = MustLast(wish);
+  auto saved = goes ? Result<void>() : Persist(must_last);
+  if (!goes && (saved || !must_last)) Report(wish, decision);
+  if (!saved) {
     TellUnsaved(saved.error().message());
     outcome.wake_at = services_.clock.Boot() + kRetry;
     // A deletion goes on: it makes room, and a successor sees by itself that nobody wants the pod.
@@ -113,7 +127,29 @@ PodWorker::Outcome PodWorker::Turn(const Wish& wish) {
 void PodWorker::TakeOver(const std::shared_ptr<const corev1::Pod>& pod) {
   if (pod == pod_) return;
   pod_ = pod;
-  pod_saved_ = false;
+  pod_saved_ = pod_synced_ = false;
+  memory_.active_deadline = {};  // it may be another one
+}
+
+// An end that others hear of: whatever happens to this machine, the pod never runs again. What the
+// server says itself it knows without us.
+bool PodWorker::MustLast(const Wish& wish) const {
+  return memory_.origin == PodOrigin::kApi && services_.reporter != nullptr &&
+         !memory_.terminal_phase.empty() && !wish.object_gone && !HasEndedElsewhere();
+}
+
+// Once for each change; the server's part of it is compared by the reporter.
+void PodWorker::Report(const Wish& wish, Decision& decision) {
+  if (memory_.origin != PodOrigin::kApi || services_.reporter == nullptr || wish.object_gone) {
+    return;
+  }
+  if (reported_.pod == pod_ && reported_.released == decision.released &&
+      MessageDifferencer::Equals(*reported_.status, decision.status)) {
+    return;
+  }
+  reported_ = {pod_, std::make_shared<const corev1::PodStatus>(std::move(decision.status)),
+               decision.released};
+  services_.reporter->Report(reported_);
 }
 
 void PodWorker::Operate(const Decision& decision) {
@@ -153,6 +189,7 @@ PodFacts PodWorker::Observe(const Wish& wish) {
   PodFacts facts;
   facts.pod = pod_.get();
   facts.deletion_grace = wish.deletion_grace;
+  facts.object_gone = wish.object_gone || wish.gives_way;
   // Before the runtime is asked: what it shows is never older than an end.
   PodOperations::State operations = operations_.Take();
   facts.under_way = std::move(operations.under_way);
@@ -285,17 +322,22 @@ void PodWorker::PublishStatus(const corev1::PodStatus& status,
   services_.view.Put(std::move(shown));
 }
 
-Result<void> PodWorker::Persist() {
+Result<void> PodWorker::Persist(bool durable) {
   if (!pod_saved_) {
     RETURN_IF_ERROR(services_.state.SavePod(*pod_));
     pod_saved_ = true;
-    const bool runs = !memory_.admission || memory_.admission->admitted();
-    if (runs && !told_left_out_) services_.view.AddEvents(*pod_, LeftOut(*pod_));
+    const bool refused = memory_.admission && !memory_.admission->admitted();
+    const bool runs = !refused && !HasEndedElsewhere();
+    if (runs && !told_left_out_) services_.view.AddEvents(*pod_, LeftOut(*pod_, memory_.origin));
     told_left_out_ = true;
   }
   std::string record = EncodeRecord(memory_);
-  if (record == saved_record_) return {};
-  RETURN_IF_ERROR(services_.state.SaveRecord(*pod_, record));
+  const bool sync = durable && !pod_synced_;
+  if (record == saved_record_ && !sync) return {};
+  if (sync) RETURN_IF_ERROR(services_.state.SyncPod(*pod_));
+  RETURN_IF_ERROR(services_.state.SaveRecord(*pod_, record, durable));
+  if (durable) HOLDFAST_PAUSE_POINT("report.terminal_synced");
+  pod_synced_ = durable;
   saved_record_ = std::move(record);
   unsaved_.clear();
   return {};

@@ -14,6 +14,7 @@
 #include "agent/pod/operate/pod_operations.h"
 #include "agent/pod/operate/services.h"
 #include "agent/pod/state/record.h"
+#include "agent/report/pod_reporter.h"
 #include "agent/view/pod_view_store.h"
 
 namespace holdfast::agent {
@@ -27,7 +28,9 @@ class PodWorker {
   // The newest that is wanted.
   struct Wish {
     std::shared_ptr<const corev1::Pod> pod;
-    std::optional<std::chrono::seconds> deletion_grace;  // set when the pod is to go
+    std::optional<std::chrono::seconds> deletion_grace = {};  // set when the pod is to go
+    bool object_gone = false;  // of a pod of the API server: it has no object there any more
+    bool gives_way = false;    // to a static pod of its name: it goes as if it had none
   };
   struct Outcome {
     std::optional<BootTime> wake_at = {};
@@ -58,8 +61,11 @@ class PodWorker {
   void PublishStatus(const corev1::PodStatus& status,
                      std::optional<std::chrono::seconds> deletion_grace);
   void TakeOver(const std::shared_ptr<const corev1::Pod>& pod);
-  Result<void> Persist();
+  bool HasEndedElsewhere() const;
+  bool MustLast(const Wish& wish) const;
+  Result<void> Persist(bool durable);
   void TellUnsaved(const std::string& why);
+  void Report(const Wish& wish, Decision& decision);
   void Operate(const Decision& decision);
   void Begin(const Action& action);
 
@@ -71,8 +77,10 @@ class PodWorker {
   PodMemory memory_;
   PodOperations operations_;
   std::string saved_record_;
-  std::string unsaved_;     // why the state was not saved, as it was told last
-  bool pod_saved_ = false;  // pod_ as it is
+  std::string unsaved_;      // why the state was not saved, as it was told last
+  bool pod_saved_ = false;   // pod_ as it is
+  bool pod_synced_ = false;  // the same, for good
+  PodReport reported_;       // the newest
   bool told_left_out_ = false;
   bool links_checked_ = false;
   bool look_again_ = false;  // a log was not written yet

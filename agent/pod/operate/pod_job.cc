@@ -46,6 +46,8 @@ OperationEnd PodJob::Run() {
       return End(RemoveContainer());
     case Action::Kind::kRemoveSandbox:
       return End(RemovePodSandbox());
+    case Action::Kind::kReleaseVolumes:
+      return End(Release());
     case Action::Kind::kCleanUp:
       return End(CleanUp());
   }

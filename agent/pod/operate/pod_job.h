@@ -50,6 +50,7 @@ class PodJob {
   Result<void> Kill();
   Result<void> RemoveContainer();
   Result<void> RemovePodSandbox();
+  Result<void> Release();
   Result<void> CleanUp();
   Result<void> RemoveLogLinks();
   Result<void> RemoveTree(const std::string& path, const std::string& aside);

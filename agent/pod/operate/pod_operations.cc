@@ -62,6 +62,7 @@ PodLane LaneOf(Action::Kind kind) {
       return PodLane::kRemove;
     case Action::Kind::kRemoveSandbox:
       return PodLane::kRemoveSandbox;
+    case Action::Kind::kReleaseVolumes:
     case Action::Kind::kCleanUp:
       return PodLane::kCleanUp;
   }

@@ -18,6 +18,7 @@
 
 namespace holdfast::agent {
 
+class PodReporter;
 class PodViewStore;
 
 // Borrowed; outlives all users. Each member is thread-safe.
@@ -33,6 +34,7 @@ struct PodServices {
   std::function<std::shared_ptr<const NodeEnvironment>()> node;
   std::function<void(const std::string&)> log;  // one line per failure
   NodeAdmission* admission = nullptr;           // none: every pod is taken
+  PodReporter* reporter = nullptr;              // none: nobody is told of an API server's pods
 };
 
 }  // namespace holdfast::agent

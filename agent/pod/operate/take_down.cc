@@ -47,6 +47,14 @@ Result<void> PodJob::RemovePodSandbox() {
   return {};
 }
 
+// What lay in the volumes is nobody's any more; logs and record stay for those who ask about it.
+Result<void> PodJob::Release() {
+  RETURN_IF_ERROR(ReleaseVolumes(*input_.pod, paths_));
+  HOLDFAST_PAUSE_POINT("agent.pod.volumes_released");
+  RETURN_IF_ERROR(RemoveTree(paths_.Volumes(), services_.instance.AsideDir()));
+  return ReleasePodFiles(paths_.Files());
+}
+
 Result<void> PodJob::CleanUp() {
   RETURN_IF_ERROR(ReleaseVolumes(*input_.pod, paths_));
   RETURN_IF_ERROR(ReleasePodFiles(paths_.Files()));

@@ -65,7 +65,8 @@ class PodPaths {
   std::string ImageVolume(const std::string& name, uint32_t attempt, size_t index) const {
     return StrCat(Attempt(name, attempt), "/volumes/", index);
   }
-  std::string EmptyDirs() const { return dir_ + "/volumes/kubernetes.io~empty-dir"; }
+  std::string Volumes() const { return dir_ + "/volumes"; }
+  std::string EmptyDirs() const { return Volumes() + "/kubernetes.io~empty-dir"; }
   std::string EmptyDir(const std::string& volume) const { return StrCat(EmptyDirs(), "/", volume); }
   const std::string& WrittenVolumes() const { return written_volumes_; }
   std::string WrittenVolume(const std::string& volume) const {

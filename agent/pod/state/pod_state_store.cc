@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "agent/pod/state/record.h"
@@ -37,9 +38,19 @@ Result<void> PodStateStore::SavePod(const corev1::Pod& pod) {
   return {};
 }
 
-Result<void> PodStateStore::SaveRecord(const corev1::Pod& pod, const std::string& record) {
+Result<void> PodStateStore::SyncPod(const corev1::Pod& pod) {
+  const std::string dir = Paths(pod).Dir();
+  for (const std::string& path : {StrCat(dir, "/", kPodFile), dir, instance_.PodsDir()}) {
+    ASSIGN_OR_RETURN(const UniqueFd file, sys::OpenAt(AT_FDCWD, path, O_RDONLY | O_NOFOLLOW));
+    if (::fsync(file.get()) != 0) return Error::FromErrno(errno, StrCat("fsync ", path));
+  }
+  return {};
+}
+
+Result<void> PodStateStore::SaveRecord(const corev1::Pod& pod, const std::string& record,
+                                       bool durable) {
   ASSIGN_OR_RETURN(DirFd dir, sys::OpenDir(Paths(pod).Dir()));
-  RETURN_IF_ERROR(sys::WriteFileAtomicAt(dir.get(), kRecordFile, record, kFileMode, false));
+  RETURN_IF_ERROR(sys::WriteFileAtomicAt(dir.get(), kRecordFile, record, kFileMode, durable));
   HOLDFAST_PAUSE_POINT("agent.state.record_saved");
   return {};
 }

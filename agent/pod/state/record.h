@@ -21,9 +21,9 @@ struct StoredPod {
   PodMemory memory;
 };
 
-// The pods' directories below Instance::PodsDir(). Each file is replaced atomically but not synced:
-// after a power cut no container runs any more and a torn record is only a forgotten restart count.
-// Thread-safe for different pods.
+// The pods' directories below Instance::PodsDir(). Each file is replaced atomically but, unless
+// `durable`, not synced: after a power cut no container runs any more and a torn record is only a
+// forgotten restart count. Thread-safe for different pods.
 class PodStateStore {
  public:
   explicit PodStateStore(model::Instance instance) : instance_(std::move(instance)) {}
@@ -31,7 +31,9 @@ class PodStateStore {
   PodPaths Paths(const corev1::Pod& pod) const;
   // Makes the pod's directory and writes pod.pb. Idempotent.
   Result<void> SavePod(const corev1::Pod& pod);
-  Result<void> SaveRecord(const corev1::Pod& pod, const std::string& record);
+  // For good: the file that SavePod wrote, and that it is there.
+  Result<void> SyncPod(const corev1::Pod& pod);
+  Result<void> SaveRecord(const corev1::Pod& pod, const std::string& record, bool durable = false);
   // The directory, with everything that is left in it; pod.pb last, so that a removal that is cut
   // short goes on at the next start. Returns what could only be set aside (sys/tree.h), and why.
   Result<std::vector<std::string>> Remove(const corev1::Pod& pod);

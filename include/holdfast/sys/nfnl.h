@@ -60,6 +60,7 @@ struct Flow {
   uint16_t original_destination_port = 0;
   IpAddress reply_source;  // differs from original_destination where the destination was translated
   uint16_t reply_source_port = 0;
+  bool answered = true;  // the other side sent something, too
 };
 
 // Deletes the entries of (family, protocol, original destination port; 0: every port) that

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <libmnl/libmnl.h>
+#include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nfnetlink.h>
 #include <linux/netfilter/nfnetlink_conntrack.h>
 
@@ -120,6 +121,10 @@ std::optional<TrackedFlow> ParseTrackedFlow(const nlmsghdr* header, bool v6, uin
   entry.flow.reply_source = AddressOf(reply_ip[source], v6);
   entry.flow.original_destination_port = PortOf(original_l4[CTA_PROTO_DST_PORT]);
   entry.flow.reply_source_port = PortOf(reply_l4[CTA_PROTO_SRC_PORT]);
+  const nlattr* status = top[CTA_STATUS];
+  if (Holds(status, sizeof(uint32_t))) {
+    entry.flow.answered = (ntohl(::mnl_attr_get_u32(status)) & IPS_SEEN_REPLY) != 0;
+  }
   const nlattr* tuple = top[CTA_TUPLE_ORIG];
   entry.original.assign(static_cast<const char*>(::mnl_attr_get_payload(tuple)),
                         ::mnl_attr_get_payload_len(tuple));

@@ -10,8 +10,8 @@ import subprocess
 import sys
 import tempfile
 
-from world import (Held, Neighbour, Node, Sender, Servers, ask, has_ipvs, prepare_network, run,
-                   seconds_until)
+from world import (Held, Knocking, Neighbour, Node, Sender, Servers, ask, frozen, has_ipvs,
+                   prepare_network, run, seconds_until)
 from suite import Skip, check, equal, run_tests  # found once world is there
 
 ENDPOINTS = {"a": "10.50.0.1", "b": "10.50.0.2"}
@@ -59,6 +59,26 @@ def test_the_same_in_iptables_mode(node):
               flush=True)
     node.set_mode("nftables")
     until(node, "only nftables has rules", lambda: node.modes() == {"nftables"})
+
+
+def test_what_begins_while_the_rules_are_away_is_answered_once_they_are_back(node):
+    """Its first packet leaves untranslated, and the connection table keeps that."""
+    node.service("web", "10.96.0.10")
+    node.endpoints("web", [A])
+    node.service("dns", "10.96.0.53", 53, "UDP")
+    node.endpoints("dns", [A], "UDP")
+    for mode, damage in (("iptables", ("iptables-nft", "-t", "nat", "-F")),
+                         ("nftables", ("nft", "flush", "ruleset"))):
+        node.set_mode(mode)
+        until(node, f"only {mode} has rules", lambda m=mode: node.modes() == {m} == node.recorded_modes())
+        until(node, "the services answer", lambda: (ask("10.96.0.10"), Sender("10.96.0.53", 53).ask()) == ("a", "a"))
+        with frozen(*node.pids_of("agent")):
+            run(*damage)
+            client, sender = Knocking("10.96.0.10"), Sender("10.96.0.53", 53)
+            equal((sender.ask(), client.answer(0.1)), (None, None), f"{mode}: answers while the rules are away")
+        until(node, f"{mode}: the UDP sender is answered", lambda s=sender: s.ask() == "a")
+        equal(client.answer(20), "a", f"{mode}: the connection that began meanwhile")
+    node.remove("dns")
 
 
 def test_udp_senders_that_never_stop_follow_the_endpoints(node):

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A node with Services of written EndpointSlices: endpoints are servers of this process on addresses
 of the loopback interface, clients are its sockets. No pod is needed."""
+import contextlib
 import json
+import os
 import pathlib
+import select
 import selectors
+import signal
 import socket
 import subprocess
 import sys
@@ -30,6 +34,8 @@ def prepare_network():
     run("ip", "link", "set", "up0", "up")
     run("ip", "link", "set", "up1", "up")
     run("ip", "route", "add", "default", "via", "10.60.0.1")
+    # A router that takes everything: what nobody translates is lost, and nobody is told.
+    run("ip", "neighbour", "add", "10.60.0.1", "lladdr", "02:00:00:00:00:01", "dev", "up0", "nud", "permanent")
 
 
 class Servers(threading.Thread):
@@ -187,6 +193,52 @@ class Neighbour:
     def close(self):
         self.process.kill()
         self.process.wait()
+
+
+@contextlib.contextmanager
+def frozen(pid):
+    """All threads of the process stand still within, and nothing runs that it started."""
+    def fields(pattern):
+        for stat in pathlib.Path("/proc").glob(pattern):
+            with contextlib.suppress(OSError):  # ended meanwhile
+                yield stat.read_text().rpartition(")")[2].split()
+
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        while True:
+            # One thread is told, and it tells the others when it runs.
+            while (states := {state for state, *_ in fields(f"{pid}/task/*/stat")}) != {"T"}:
+                if not states - {"Z", "X"}:
+                    raise RuntimeError(f"process {pid} has ended")
+                time.sleep(0.001)
+            if all(int(parent) != pid or state == "Z" for state, parent, *_ in fields("[0-9]*/stat")):
+                break
+            os.kill(pid, signal.SIGCONT)
+            time.sleep(0.05)
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+class Knocking:
+    """A TCP connection that has sent its first packet and goes on sending it."""
+
+    def __init__(self, address, port=80):
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self.socket.setblocking(False)
+        self.socket.connect_ex((address, port))
+
+    def answer(self, patience):
+        """The name of the endpoint, when it is there in time."""
+        if not select.select([], [self.socket], [], patience)[1]:
+            return None
+        try:
+            self.socket.settimeout(5)
+            self.socket.sendall(b"who\n")
+            return self.socket.recv(100).decode()
+        except OSError as error:
+            return str(error)
 
 
 class Held:

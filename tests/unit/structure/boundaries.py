@@ -4,6 +4,7 @@
 
 include/holdfast/base, model: the standard library and libc only (and each other, downwards).
 runtime/, netproxy/: never each other (only include/holdfast), never gRPC, protobuf, spdlog, fmt.
+runtime/http: HTTP as such; knows nothing else of the runtime.
 runtime/launch and runtime/keeper: no third-party library at all (static, tiny; log alone inflates).
 runtime/keeper: client and the processes know common, the processes also process; nobody knows another's room.
 agent: no room but an API's knows a transport; base, access, events, view, stream, log, objects know what is below them.
@@ -23,7 +24,7 @@ THREAD = re.compile(r'\bstd::j?thread(?:\s+\w+)?\s*[({]|\b(?:pthread|thrd)_creat
 THREAD_START = ("runtime/sys/thread.cc", "agent/library_threads.cc")  # and the wrapper around libraries' starts
 HEAVY = ("grpc", "google/protobuf", "spdlog", "fmt/", "holdfast/v1/", "k8s/")
 THIRD_PARTY = HEAVY + ("netlink/", "libmnl", "libnftnl", "seccomp", "archive", "zstd", "openssl",
-                       "nlohmann", "simdjson", "boost/", "fyaml", "yaml-cpp", "CLI/", "libfyaml")
+                       "nlohmann", "simdjson", "boost/", "nghttp2/", "fyaml", "yaml-cpp", "CLI/", "libfyaml")
 # How an API is spoken. What it does knows none.
 TRANSPORT = ("grpc", "holdfast/v1/")
 # What a folder of pure functions has no use for.
@@ -38,13 +39,16 @@ def keeper_rooms(*known: str) -> tuple:
 
 AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "events", "health", "kube", "lease", "leftovers", "log",
                "node", "objects", "operate", "pod/admit", "pod/decide", "pod/execute", "pod/operate", "pod/spec", "pod/state",
-               "proxy", "routes", "source", "stream", "view", "volume")
+               "proxy", "report", "routes", "source", "stream", "view", "volume")
 
 
 def agent_rooms(*known: str) -> tuple:
     """The rooms of agent that one which knows `known` may not include; no API's library either."""
     return tuple(f"agent/{room}/" for room in AGENT_ROOMS if room not in known) + TRANSPORT
 
+
+RUNTIME_ROOMS = tuple(f"runtime/{room}/" for room in ("cgroup", "containers", "gather", "image", "keeper", "launch",
+                                                      "plan", "state", "sys"))
 
 # folder prefix -> include prefixes that are forbidden there
 RULES = [
@@ -60,6 +64,7 @@ RULES = [
     ("runtime/keeper/hold/", THIRD_PARTY + keeper_rooms("process", "hold")),
     ("runtime/keeper/launch/", THIRD_PARTY + keeper_rooms("process", "launch")),
     ("runtime/keeper/log/", THIRD_PARTY + keeper_rooms("process", "log")),
+    ("runtime/http/", HEAVY + RUNTIME_ROOMS + ("holdfast/model", "holdfast/interfaces", "netproxy/", "agent/")),
     ("runtime/plan/", tuple(effect for effect in EFFECTS if effect not in ("holdfast/sys", "sys/")) +
      ("holdfast/sys/files", "holdfast/sys/mount", "holdfast/sys/process", "runtime/gather/")),
     ("netproxy/table/", EFFECTS),

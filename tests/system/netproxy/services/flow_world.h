@@ -40,6 +40,14 @@ class FlowWorld : public World {
     return deleted.value_or(99);
   }
 
+  // Puts back what somebody took away. How many flows went.
+  size_t Repair() {
+    EXPECT_OK(this->back_end_->Repair());
+    auto deleted = flows_->AfterRepair();
+    EXPECT_OK(deleted);
+    return deleted.value_or(99);
+  }
+
   UniqueFd Sender(int netns, const std::string& ip) {
     return Socket(netns, SOCK_DGRAM, ip, 7000, false);
   }

@@ -2,12 +2,12 @@
 // A node to test with.
 #pragma once
 
-#include "agent/node/node_facts.h"
+#include "agent/node/node_description.h"
 
 namespace holdfast::agent::test {
 
-inline NodeFacts Facts() {
-  NodeFacts facts;
+inline NodeDescription Facts() {
+  NodeDescription facts;
   facts.name = "n1";
   facts.version = "0.1.0+git";
   facts.labels = {{"kubernetes.io/hostname", "n1"},

@@ -29,7 +29,7 @@ std::vector<std::string> Conditions(const corev1::NodeStatus& status) {
 }
 
 TEST(NodeBuilderTest, ANodeIsRegisteredAsAKubeletWould) {
-  NodeFacts facts = test::Facts();
+  NodeDescription facts = test::Facts();
   facts.machine.swap_bytes = 4096;
   NodeRegistration registration;
   registration.taints.emplace_back().set_key("dedicated");
@@ -68,7 +68,7 @@ TEST(NodeBuilderTest, ANodeIsRegisteredAsAKubeletWould) {
 }
 
 TEST(NodeBuilderTest, AConditionKeepsTheTimeOfItsLastChange) {
-  NodeFacts facts = test::Facts();
+  NodeDescription facts = test::Facts();
   const corev1::NodeStatus before = BuildNodeStatus(facts, ReadyState{false, "x"}, {}, kThen);
   facts.pressure = {true, true, true};
   EXPECT_THAT(
@@ -83,7 +83,7 @@ TEST(NodeBuilderTest, AConditionKeepsTheTimeOfItsLastChange) {
 }
 
 TEST(NodeBuilderTest, ReadyIsLeftAsItWasWhenNothingIsKnown) {
-  const NodeFacts facts = test::Facts();
+  const NodeDescription facts = test::Facts();
   const corev1::NodeStatus before = BuildNodeStatus(facts, ReadyState(), {}, kThen);
   EXPECT_EQ(Conditions(BuildNodeStatus(facts, std::nullopt, before, kNow)).back(),
             "Ready=True KubeletReady: kubelet is posting ready status @1000 1000");
@@ -100,7 +100,7 @@ TEST(NodeBuilderTest, WhatSomebodyAdvertisedCanBeAllocated) {
 }
 
 TEST(NodeBuilderTest, EventsHaveAKubeletsReasons) {
-  NodeFacts facts = test::Facts();
+  NodeDescription facts = test::Facts();
   std::vector<std::string> reasons;
   for (const bool pressed : {false, true}) {
     facts.pressure = {pressed, pressed, pressed};

@@ -29,7 +29,7 @@ class NodePatchTest : public testing::Test {
     return PatchNode(server, ours, sent ? &*sent : nullptr);
   }
 
-  NodeFacts facts = test::Facts();
+  NodeDescription facts = test::Facts();
   ReadyState ready;
   corev1::Node server;
   std::optional<corev1::NodeStatus> sent;

@@ -70,24 +70,13 @@ TEST(NodeTest, OffersPodsWhatItShows) {
   }
 }
 
-TEST(NodeTest, TheEnvironmentIsReadAgainAfterTenSeconds) {
-  class HandClock final : public Clock {
-   public:
-    BootTime Boot() const override { return now; }
-    WallTime Wall() const override { return {}; }
-    BootTime now{};
-  };
-  const AgentConfig config = Config();
-  HandClock clock;
-  NodeEnvironmentCache cache(config, clock);
-  const auto first = cache.Get();
-  EXPECT_EQ(first->node_name, "n1");
-  EXPECT_EQ(first->resolv_conf, "") << "a missing file is an empty one";
-  EXPECT_FALSE(first->host_ips.empty());
-  clock.now = clock.now + std::chrono::seconds(10);
-  EXPECT_EQ(cache.Get(), first);
-  clock.now = clock.now + std::chrono::milliseconds(1);
-  EXPECT_NE(cache.Get(), first);
+TEST(NodeTest, AReadingHasWhatPodsAndTheServerNeed) {
+  const auto reading = ReadNode(Config(), "1.2");
+  EXPECT_EQ(reading->environment->node_name, "n1");
+  EXPECT_EQ(reading->environment->resolv_conf, "") << "a missing file is an empty one";
+  EXPECT_FALSE(reading->environment->host_ips.empty());
+  EXPECT_EQ(reading->offer->name, "n1");
+  EXPECT_EQ(reading->facts->version, "1.2");
 }
 
 }  // namespace

@@ -91,6 +91,32 @@ TEST(FlowRulesTest, TcpEndsByItself) {
   EXPECT_TRUE(rules.Ports().empty());
 }
 
+// The rules were away for a while; nobody has seen what was sent meanwhile.
+TEST(FlowRulesTest, WhatBeganWithoutRulesGoesAndOfTcpOnlyWhatNobodyAnswered) {
+  auto row = Row({"10.88.0.2"});
+  FlowRules rules;
+  rules.AddReturned(row);
+  EXPECT_TRUE(Stale(rules, "10.96.0.10", 53, "10.96.0.10", 53));
+  EXPECT_TRUE(Stale(rules, "192.0.2.2", 30053, "192.0.2.2", 30053));
+  EXPECT_FALSE(Stale(rules, "10.96.0.10", 53, "10.88.0.2"));
+
+  row.protocol = model::L4Protocol::kTcp;
+  FlowRules tcp;
+  tcp.AddReturned(row);
+  EXPECT_EQ(tcp.Ports().size(), 2u);
+  sys::Flow flow;
+  flow.original_destination = flow.reply_source = Ip("10.96.0.10");
+  flow.original_destination_port = flow.reply_source_port = 53;
+  const FlowRules::Port port{false, model::L4Protocol::kTcp, 53};
+  EXPECT_FALSE(tcp.IsStale(port, flow, {})) << "somebody's connection";
+  flow.answered = false;
+  EXPECT_TRUE(tcp.IsStale(port, flow, {}));
+  EXPECT_FALSE(rules.IsStale(port, flow, {})) << "another protocol's";
+  flow.reply_source = Ip("10.88.0.2");
+  flow.reply_source_port = 5353;
+  EXPECT_FALSE(tcp.IsStale(port, flow, {})) << "on its way to an endpoint";
+}
+
 TEST(FlowRulesTest, WhatAFormerAgentLeftBehindGoesWhereThereIsNoServiceAgain) {
   const auto now = Row({"10.88.0.3"});
   FlowRules rules;

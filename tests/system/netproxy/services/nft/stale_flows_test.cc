@@ -83,6 +83,21 @@ TEST_P(Flows, ARestartedAgentFindsWhatBecameStaleMeanwhile) {
   EXPECT_EQ(Send(pod, AddressOf("vip:11", v6()), 53), "b") << "its endpoint is still there";
 }
 
+TEST_P(Flows, ASenderThatBeganWhileTheRulesWereAwayIsHeardOnceTheyAreBack) {
+  Change(true, {Row("t/dns", {"a"})});
+  const UniqueFd before = Sender(outside_.get(), v6() ? "2001:db8::1" : "192.0.2.1");
+  EXPECT_EQ(Send(before, NodeIp(), 30053), "a");
+  auto somebody = nft::NftServices::Open("holdfast-services");
+  ASSERT_OK(somebody);
+  ASSERT_OK((*somebody)->Remove());
+  const UniqueFd pod = Sender(NamespaceOf("client"), addresses_.at("client")[v6() ? 1 : 0]);
+  EXPECT_EQ(Send(pod, Vip(), 53), "nobody");
+  EXPECT_EQ(Repair(), 1u) << "the one that began meanwhile";
+  EXPECT_EQ(Send(pod, Vip(), 53), "a");
+  EXPECT_EQ(Send(before, NodeIp(), 30053), "a");
+  EXPECT_EQ(Repair(), 0u);
+}
+
 // The former agent died between the rules without t/dns and the end of its flows, or t/dns went
 // while no agent lived: nothing but the record knows of it.
 TEST_P(Flows, ARestartedAgentEndsTheFlowsOfAServiceThatWentMeanwhile) {

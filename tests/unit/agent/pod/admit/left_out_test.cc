@@ -130,7 +130,8 @@ TEST(FieldRulesTest, TheDocsShowTheTables) {
   ExpectShown("services.md", ServiceFieldRules());
 }
 
-std::vector<std::string> Told(const std::string& spec, const std::string& container = "") {
+std::vector<std::string> Told(const std::string& spec, const std::string& container = "",
+                              PodOrigin origin = PodOrigin::kFile) {
   kube::Manifest manifest = kube::ReadManifest(
       "a.yaml", StrCat("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: "
                        "[{name: app, image: i",
@@ -139,7 +140,7 @@ std::vector<std::string> Told(const std::string& spec, const std::string& contai
   corev1::Pod pod = *manifest.objects.at(0).As<corev1::Pod>();
   kube::SetPodDefaults(&pod);
   std::vector<std::string> out;
-  for (const EventNote& note : LeftOut(pod)) {
+  for (const EventNote& note : LeftOut(pod, origin)) {
     EXPECT_TRUE(note.warning);
     const std::string whose =
         note.container.empty() ? "" : StrCat(note.init ? "init " : "", note.container, ": ");
@@ -175,6 +176,16 @@ TEST(LeftOutTest, FieldsOfThePod) {
                    "nobody schedules here: it has no effect",
                    "FieldNotHonoured: spec.affinity.podAntiAffinity: nobody schedules here: it has "
                    "no effect"}));
+}
+
+// The scheduler and the server's admission did their part; a false stands where nothing was written.
+TEST(LeftOutTest, OfAPodOfAClusterOnlyWhatThisNodeLeavesOut) {
+  EXPECT_EQ(Told("  serviceAccountName: robot\n  automountServiceAccountToken: true\n"
+                 "  schedulerName: mine\n  preemptionPolicy: Never\n  priorityClassName: high\n"
+                 "  affinity: {podAntiAffinity: {}}\n",
+                 ", stdinOnce: false", PodOrigin::kApi),
+            Texts{});
+  EXPECT_EQ(Told("", ", stdin: true, stdinOnce: true", PodOrigin::kApi).size(), 1u);
 }
 
 TEST(LeftOutTest, FieldsOfAContainerNameIt) {

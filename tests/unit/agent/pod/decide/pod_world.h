@@ -46,6 +46,7 @@ class PodWorld {
     PodFacts facts;
     facts.pod = &pod;
     facts.deletion_grace = deletion_grace;
+    facts.object_gone = object_gone;
     facts.containers = containers;
     facts.sandbox_ready = sandbox_ready;
     facts.sandbox_exists = sandbox_exists;
@@ -115,6 +116,9 @@ class PodWorld {
       case Action::Kind::kRemoveSandbox:
         sandbox_ready = sandbox_exists = false;
         break;
+      case Action::Kind::kReleaseVolumes:
+        memory.released = true;
+        break;
       case Action::Kind::kCleanUp:
         cleaned = true;
         break;
@@ -178,6 +182,7 @@ class PodWorld {
       if (mine.stop) mine.stop->signalled_boot = mine.stop->next_kill = {};
     }
     volumes_ready = false;
+    memory.released = false;
   }
 
   corev1::Pod pod;
@@ -190,6 +195,7 @@ class PodWorld {
   std::vector<OperationEnd> ended;  // shown to the next decision
   std::map<std::string, ImageFact> images;
   std::optional<std::chrono::seconds> deletion_grace;
+  bool object_gone = false;
   bool sandbox_ready = false;
   bool sandbox_exists = false;
   bool volumes_ready = false;

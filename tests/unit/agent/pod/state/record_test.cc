@@ -99,6 +99,17 @@ TEST_F(StoreTest, LoadsWhatWasSavedAndForgetsWhatWasRemoved) {
   EXPECT_TRUE(store.LoadAll()->pods.empty());
 }
 
+TEST_F(StoreTest, WhatMustLastIsThereToBeSynced) {
+  PodStateStore store(instance_);
+  const auto nothing = store.SyncPod(pod_);
+  ASSERT_FALSE(nothing);
+  EXPECT_EQ(nothing.error().code(), Code::kNotFound);
+  ASSERT_TRUE(store.SavePod(pod_));
+  EXPECT_TRUE(store.SyncPod(pod_));
+  EXPECT_TRUE(store.SaveRecord(pod_, EncodeRecord(FullMemory()), true));
+  EXPECT_EQ(store.LoadAll()->pods.size(), 1u);
+}
+
 TEST_F(StoreTest, ARemovalThatCannotGoOnKeepsTheRecords) {
   if (::geteuid() == 0 && ::unshare(CLONE_NEWNS) == 0) {
     ASSERT_EQ(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/pod/execute/log_tail.h"
+#include "agent/log/log_tail.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string_view>
 
+#include "agent/log/log_line.h"
 #include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::agent {
@@ -14,17 +16,6 @@ namespace {
 
 // 80 lines of usual length and 2048 bytes of text both fit with their prefixes of about 45 bytes.
 constexpr off_t kWindow = 16 * 1024;
-
-// "<time> <stream> <P|F> <text>\n": appends the text; a partial line gets no line end.
-void AppendText(std::string_view line, std::string& out) {
-  const size_t stream = line.find(' ');
-  const size_t tag = stream == std::string_view::npos ? stream : line.find(' ', stream + 1);
-  if (tag == std::string_view::npos || tag + 2 > line.size()) return;
-  const bool partial = line[tag + 1] == 'P';
-  const size_t text = line.find(' ', tag + 1);
-  if (text != std::string_view::npos) out.append(line.substr(text + 1));
-  if (!partial) out.push_back('\n');
-}
 
 }  // namespace
 
@@ -42,7 +33,10 @@ std::string ReadLogTail(int directory, const std::string& name) {
   std::string out;
   while (!rest.empty()) {
     const size_t end = std::min(rest.find('\n'), rest.size());
-    AppendText(rest.substr(0, end), out);
+    if (const auto line = ParseCriLine(rest.substr(0, end))) {
+      out.append(line->text);
+      if (!line->partial) out.push_back('\n');
+    }
     rest.remove_prefix(std::min(end + 1, rest.size()));
   }
   return out;

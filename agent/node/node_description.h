@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NodeFacts: what the machine and the configuration say of this node; the Node object is made of it. Plain values.
+// NodeDescription: what the machine and the configuration say of this node; the Node object is made of it. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ struct NodePressure {
   bool pids = false;
 };
 
-struct NodeFacts {
+struct NodeDescription {
   std::string name;
   std::string version;                        // of the agent: "0.1.0"
   std::map<std::string, std::string> labels;  // of the machine and of the configuration

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/node/node_offer_reader.h"
+#include "agent/base/periodic_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -29,10 +29,10 @@ struct Gate {
   }
 };
 
-TEST(NodeOfferReaderTest, NobodyWaitsForAReadingThatHangs) {
+TEST(PeriodicReaderTest, NobodyWaitsForAReadingThatHangs) {
   const auto gate = std::make_shared<Gate>();
-  auto reader =
-      NodeOfferReader::Start([gate] { return gate->Read(); }, std::chrono::milliseconds(1));
+  auto reader = PeriodicReader<NodeOffer>::Start(
+      "test", [gate] { return gate->Read(); }, std::chrono::milliseconds(1));
   ASSERT_TRUE(reader) << reader.error().message();
   ASSERT_TRUE(Eventually([&] { return gate->begun == 2; }));
   NodeAdmission admission([&] { return (*reader)->Last(); });
@@ -47,10 +47,10 @@ TEST(NodeOfferReaderTest, NobodyWaitsForAReadingThatHangs) {
   EXPECT_TRUE(Eventually([&] { return (*reader)->Last()->name == "second"; }));
 }
 
-TEST(NodeOfferReaderTest, ItsEndDoesNotWaitForAReadingEither) {
+TEST(PeriodicReaderTest, ItsEndDoesNotWaitForAReadingEither) {
   const auto gate = std::make_shared<Gate>();
-  auto reader =
-      NodeOfferReader::Start([gate] { return gate->Read(); }, std::chrono::milliseconds(1));
+  auto reader = PeriodicReader<NodeOffer>::Start(
+      "test", [gate] { return gate->Read(); }, std::chrono::milliseconds(1));
   ASSERT_TRUE(reader) << reader.error().message();
   ASSERT_TRUE(Eventually([&] { return gate->begun == 2; }));
   reader->reset();

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/cluster_node.h"
+
+#include <utility>
+
+#include "agent/cluster/kubeconfig.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+// The parts without which no pod can run, as a kubelet names them.
+std::vector<ReadyInput> ReadyInputs() {
+  return {{"network",
+           "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "
+           "message:the Node has no spec.podCIDRs yet",
+           false}};
+}
+
+NodeRegistration RegistrationOf(const NodeConfig& config) {
+  NodeRegistration registration;
+  for (const NodeTaint& taint : config.taints) {
+    auto& made = registration.taints.emplace_back();
+    made.set_key(taint.key);
+    made.set_value(taint.value);
+    made.set_effect(taint.effect);
+  }
+  return registration;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(ClusterNodeOptions options) {
+  ASSIGN_OR_RETURN(const KubeConfig config, ReadKubeConfig(options.config.cluster.kubeconfig));
+  std::unique_ptr<ClusterNode> node(new ClusterNode(std::move(options)));
+  ClusterApiOptions api;
+  api.config = config;
+  api.version = node->options_.version;
+  ASSIGN_OR_RETURN(node->heartbeat_api_, ClusterApi::Start(api));
+  ASSIGN_OR_RETURN(node->api_, ClusterApi::Start(std::move(api)));
+  node->reporter_ =
+      std::make_unique<ApiPodReporter>(*node->api_, node->options_.registry, node->options_.log);
+  return node;
+}
+
+ClusterNode::~ClusterNode() = default;
+
+Result<void> ClusterNode::OpenRoutes(netproxy::PodNet& network) {
+  ASSIGN_OR_RETURN(netproxy::NodeRoutes routes, netproxy::NodeRoutes::Open());
+  kernel_routes_ = std::make_unique<netproxy::NodeRoutes>(std::move(routes));
+  ClusterRoutesOptions options;
+  options.node_name = options_.config.instance.node_name;
+  for (const std::string& text : options_.config.instance.pod_cidrs) {
+    ASSIGN_OR_RETURN(const Cidr range, Cidr::Parse(text));
+    options.configured.push_back(range);
+  }
+  ClusterRoutesCallbacks callbacks;
+  callbacks.set_ranges = [this, &network](std::vector<Cidr> own, auto direct) {
+    auto set = network.SetRanges(std::move(own), std::move(direct));
+    if (set && network.HasRanges()) registrar_->SetReadyInput("network", "");
+    return set;
+  };
+  callbacks.set_routes = [this](const auto& peers, const auto& own) {
+    return kernel_routes_->Apply(peers, own);
+  };
+  callbacks.log = options_.log;
+  routes_ = std::make_unique<ClusterRoutes>(*api_, std::move(options), std::move(callbacks));
+  return routes_->Start();
+}
+
+Result<void> ClusterNode::Join(ClusterNodeParts parts) {
+  services_ = &parts.services;
+  HeartbeatOptions heartbeat;
+  heartbeat.node_name = options_.config.instance.node_name;
+  heartbeat.others = {api_.get()};
+  heartbeat.log = options_.log;
+  heartbeat_ = std::make_unique<Heartbeat>(*heartbeat_api_, options_.clock, std::move(heartbeat));
+  pods_ = std::make_unique<ApiPods>(
+      options_.registry,
+      ApiPodsCallbacks{options_.log, [this](const PodUid& uid) { reporter_->Look(uid); }});
+  NodeRegistrarOptions registrar;
+  registrar.name = options_.config.instance.node_name;
+  registrar.register_node = options_.config.cluster.register_node;
+  registrar.registration = RegistrationOf(options_.config.node);
+  registrar.ready_inputs = ReadyInputs();
+  registrar.facts = std::move(parts.facts);
+  registrar.log = options_.log;
+  registrar.events = &parts.view;
+  registrar_ = std::make_unique<NodeRegistrar>(*api_, options_.clock, std::move(registrar));
+  RETURN_IF_ERROR(OpenRoutes(parts.network));
+  events_ = std::make_unique<EventPoster>(*api_, parts.view, EventPosterOptions{{}, options_.log});
+  registrar_->SetListener([this] { NodeChanged(); });
+  api_->Post([this] {
+    services_->Follow();
+    routes_->Follow();
+    NodeChanged();
+  });
+  return {};
+}
+
+void ClusterNode::NodeChanged() {
+  const auto node = registrar_->Get();
+  if (node == nullptr) return;
+  heartbeat_->SetNodeUid(node->uid);
+  if (node->uid.empty()) return;
+  routes_->SetOwn(node->pod_ranges);
+  services_->SetZone(node->zone);
+  if (!pods_ticket_) {
+    pods_ticket_ = Reflect(*api_, PodsOfNode(options_.config.instance.node_name), *pods_);
+  }
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of a pod's status is the node's to write, and what it says about the pod's life (control-plane.md 5.3). Pure;
+// thread-safe.
+#pragma once
+
+#include <string_view>
+
+#include "agent/kube/types_fwd.h"
+
+namespace holdfast::agent::kube {
+
+// Whether the node writes the condition of that type. Of DisruptionTarget it is one writer among several and takes
+// nobody's away, so that counts as others'.
+bool IsNodeCondition(std::string_view type);
+
+// "Succeeded" and "Failed" are never left again.
+bool IsTerminalPhase(std::string_view phase);
+
+}  // namespace holdfast::agent::kube

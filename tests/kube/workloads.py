@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pods and Services of a cluster on nodes of ours, through stock kubectl."""
+from asking import (SERVER, deployment, fetch, get, inside_pod, pod, pods, restarts, rolled_out, service,
+                    until)
+from suite import check, equal
+
+
+def address(cluster, name):
+    return get(cluster, "service", name)["spec"]["clusterIP"]
+
+
+def answers(cluster, url, count=12):
+    """Who answers at `url` on each node."""
+    return {name: {fetch(node.inside, url) for _ in range(count)} for name, node in cluster.nodes.items()}
+
+
+def fetch_in_pod(cluster, found, ip):
+    return inside_pod(cluster, found, "sh", "-c", f"printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 5 {ip} 80").split("\n")[-1]
+
+
+def test_a_deployment_is_answered_through_its_service_on_both_nodes(cluster):
+    cluster.apply(deployment("web", 4), service("web"))
+    rolled_out(cluster, "web")
+    found = pods(cluster, "web")
+    equal({p["spec"]["nodeName"] for p in found.values()}, set(cluster.nodes), "nodes with pods")
+    url = f"http://{address(cluster, 'web')}/"
+    until("each pod answers on each node", lambda: all(
+        said == set(found) for said in answers(cluster, url, 30).values()))
+
+
+def test_pods_of_two_nodes_meet_with_their_own_addresses(cluster):
+    found = list(pods(cluster, "web").values())
+    here = next(p for p in found if p["spec"]["nodeName"] == "n1")
+    there = next(p for p in found if p["spec"]["nodeName"] == "n2")
+    equal(fetch_in_pod(cluster, here, there["status"]["podIP"]), there["metadata"]["name"], "who answers")
+    check(fetch_in_pod(cluster, here, address(cluster, "web")) in pods(cluster, "web"), "through the Service")
+
+
+def test_a_rollout_an_undo_and_a_scaling(cluster):
+    cluster.apply(deployment("web", 4, "echo two; " + SERVER))
+    rolled_out(cluster, "web")
+    equal([p["spec"]["containers"][0]["command"][2].count("echo two") for p in pods(cluster, "web").values()
+           if not p["metadata"].get("deletionTimestamp")], [1] * 4, "pods of the new version")
+    cluster.kubectl("rollout", "undo", "deployment", "web")
+    rolled_out(cluster, "web")
+    cluster.kubectl("scale", "deployment", "web", "--replicas=30")
+    rolled_out(cluster, "web")
+    cluster.kubectl("scale", "deployment", "web", "--replicas=2")
+    until("28 are gone", lambda: len(pods(cluster, "web")) == 2)
+    equal(set(map(tuple, restarts(pods(cluster, "web")).values())), {(0,)}, "restarts")
+
+
+def test_what_ends_is_reported_with_its_code(cluster):
+    cluster.apply({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "sum"},
+                   "spec": {"completions": 3, "parallelism": 2, "template": {
+                       "metadata": {"labels": {"app": "sum"}}, "spec": {**pod("", "exit 0")["spec"], "restartPolicy": "Never"}}}})
+    cluster.apply(pod("fails", "exit 3", restartPolicy="Never"))
+    until("the job is complete", lambda: get(cluster, "job", "sum")["status"].get("succeeded") == 3)
+    until("the pod failed", lambda: get(cluster, "pod", "fails")["status"]["phase"] == "Failed")
+    ended = get(cluster, "pod", "fails")["status"]["containerStatuses"][0]["state"]["terminated"]
+    equal((ended["exitCode"], ended["reason"]), (3, "Error"), "its end")
+    cluster.kubectl("delete", "job/sum", "pod/fails")
+    until("they are gone", lambda: not pods(cluster, "sum") and not pods(cluster, "fails"))
+
+
+def test_a_pods_life_is_few_writes(cluster):
+    cluster.apply(pod("one", "while :; do sleep 1 & wait; done"))
+    until("it runs", lambda: get(cluster, "pod", "one")["status"]["phase"] == "Running")
+    found = get(cluster, "pod", "one")
+    cluster.kubectl("delete", "pod", "one")
+    until("it is gone", lambda: not pods(cluster, "one"))
+    mine = [e for e in cluster.audit(found["spec"]["nodeName"])
+            if e.get("objectRef", {}).get("resource") == "pods" and e["objectRef"].get("name") == "one"]
+    writes = [(e["verb"], e["requestURI"], e["responseStatus"]["code"]) for e in mine if e["verb"] not in ("get", "watch", "list")]
+    print(f"  {writes}", flush=True)
+    check(len(writes) <= 4, writes)
+    equal([w for w in writes if w[2] >= 300], [], "failed ones")
+    # patch → delete
+    equal(writes[-1][0], "delete", "the last one")
+    reasons = [e["reason"] for e in get(cluster, "events")["items"] if e["involvedObject"]["name"] == "one"]
+    equal([r for r in reasons if r in ("Scheduled", "Pulled", "Created", "Started", "Killing")],
+          ["Scheduled", "Pulled", "Created", "Started", "Killing"], f"events {reasons}")
+
+
+def test_each_proxy_mode_serves_the_cluster(cluster):
+    url = f"http://{address(cluster, 'web')}/"
+    found = set(pods(cluster, "web"))
+    for mode in ("iptables", "nftables"):
+        for node in cluster.nodes.values():
+            node.set_mode(mode)
+        for node in cluster.nodes.values():
+            until(f"mode {mode}", lambda n=node, m=mode: n.ctl("proxy", "dump").stdout.startswith(f"# proxy mode {m}"))
+        until("it answers", lambda: all(said == found for said in answers(cluster, url, 12).values()))
+
+
+def test_a_node_is_drained_and_comes_back(cluster):
+    cluster.kubectl("scale", "deployment", "web", "--replicas=4")
+    rolled_out(cluster, "web")
+    cluster.kubectl("drain", "n1", "--ignore-daemonsets", "--force", "--timeout=60s")
+    rolled_out(cluster, "web")
+    equal({p["spec"]["nodeName"] for p in pods(cluster, "web").values() if not p["metadata"].get("deletionTimestamp")},
+          {"n2"}, "nodes with pods")
+    cluster.kubectl("uncordon", "n1")
