@@ -131,7 +131,7 @@ void ObjectStore::AddUse(Object& object, const PodUid& uid, const ObjectUse& use
 void ObjectStore::RemoveUse(const ObjectRef& ref, const PodUid& uid) {
   Object& object = *objects_.at(ref);
   object.users.erase(uid);
-  StopFollowing(object);
+  if (!object.IsMounted()) StopFollowing(object);
   if (object.users.empty()) {
     objects_.erase(ref);
   } else if (object.answered > 0) {

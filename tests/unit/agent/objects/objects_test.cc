@@ -132,6 +132,7 @@ TEST_F(ObjectsTest, WhatIsMountedHasOneWatchAndItsNewsReachAllPods) {
   EXPECT_EQ(Seen("a", "m"), "present v2") << "an older event was still on its way";
   Release("a");
   EXPECT_EQ(Watches(), 1u);
+  EXPECT_EQ(api.watches.size(), 1u) << "the same one all the time";
   Release("b");
   EXPECT_EQ(Watches(), 0u) << "nobody mounts it any more";
   EXPECT_EQ(Seen("e", "m"), "present v2");
