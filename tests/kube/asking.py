@@ -36,7 +36,7 @@ def are_ready(cluster):
 
 
 def pod_spec(script, **more):
-    return {"automountServiceAccountToken": False, "terminationGracePeriodSeconds": 2,
+    return {"terminationGracePeriodSeconds": 2,
             "containers": [{"name": "c", "image": IMAGE, "imagePullPolicy": "IfNotPresent",
                             "command": ["sh", "-c", f"trap 'exit 0' TERM; {script}"]}], **more}
 

@@ -82,6 +82,57 @@ def test_a_pods_life_is_few_writes(cluster):
           ["Scheduled", "Pulled", "Created", "Started", "Killing"], f"events {reasons}")
 
 
+def test_a_pod_is_made_from_config_maps_secrets_and_a_token(cluster):
+    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "conf"}, "data": {"a": "one", "b": "two"}},
+                  {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "key"}, "stringData": {"s": "hidden"}})
+    made = pod("made", "while :; do sleep 1 & wait; done")
+    made["spec"]["volumes"] = [
+        {"name": "conf", "configMap": {"name": "conf", "items": [{"key": "a", "path": "x/a"}]}},
+        {"name": "key", "secret": {"secretName": "key", "defaultMode": 0o400}},
+        {"name": "me", "downwardAPI": {"items": [{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]}}]
+    made["spec"]["containers"][0] |= {
+        "volumeMounts": [{"name": n, "mountPath": f"/{n}"} for n in ("conf", "key", "me")],
+        "envFrom": [{"configMapRef": {"name": "conf"}}],
+        "env": [{"name": "S", "valueFrom": {"secretKeyRef": {"name": "key", "key": "s"}}}]}
+    cluster.apply(made)
+    until("it runs", lambda: get(cluster, "pod", "made")["status"]["phase"] == "Running")
+    found = get(cluster, "pod", "made")
+
+    def says(script):
+        return inside_pod(cluster, found, "sh", "-c", script)
+
+    equal(says("cat /conf/x/a /key/s /me/labels; echo; echo $a $b $S"), 'onehiddenapp="made"\none two hidden', "what it sees")
+    equal(says("stat -c %a /key/..data/s"), "400", "the Secret's mode")
+    here = "/var/run/secrets/kubernetes.io/serviceaccount"
+    equal(says(f"ls {here}").split(), ["ca.crt", "namespace", "token"], "the account's files")
+    equal(says(f"cat {here}/namespace; echo; echo $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT_HTTPS"),
+          "default\n10.96.0.1 443", "what every pod is told")
+    reviewed = cluster.plane.request("POST", "/apis/authentication.k8s.io/v1/tokenreviews", {
+        "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": says(f"cat {here}/token")}})
+    equal(reviewed["status"]["user"]["username"], "system:serviceaccount:default:default", "whose token it is")
+    cluster.kubectl("patch", "configmap", "conf", "-p", '{"data":{"a":"three"}}')
+    cluster.kubectl("label", "pod", "made", "more=yes")
+    until("the files follow", lambda: says("cat /conf/x/a") == "three")
+    until("and its labels", lambda: 'more="yes"' in says("cat /me/labels"))
+    equal(restarts({"made": get(cluster, "pod", "made")}), {"made": [0]}, "restarts")
+    cluster.kubectl("delete", "pod/made", "configmap/conf", "secret/key")
+
+
+def test_what_is_missing_is_told_and_waited_for(cluster):
+    late = pod("late", "while :; do sleep 1 & wait; done")
+    late["spec"]["volumes"] = [{"name": "conf", "configMap": {"name": "later"}}]
+    late["spec"]["containers"][0]["volumeMounts"] = [{"name": "conf", "mountPath": "/conf"}]
+    cluster.apply(late)
+    until("it is told", lambda: any(
+        e["reason"] == "FailedMount" and 'configmap "later" not found' in e["message"]
+        for e in get(cluster, "events")["items"] if e["involvedObject"]["name"] == "late"))
+    equal(get(cluster, "pod", "late")["status"]["containerStatuses"][0]["state"]["waiting"]["reason"],
+          "ContainerCreating", "what it waits in")
+    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "later"}, "data": {"a": "1"}})
+    until("it runs", lambda: get(cluster, "pod", "late")["status"]["phase"] == "Running", 150)
+    cluster.kubectl("delete", "pod/late", "configmap/later")
+
+
 def test_each_proxy_mode_serves_the_cluster(cluster):
     url = f"http://{address(cluster, 'web')}/"
     found = set(pods(cluster, "web"))
