@@ -13,13 +13,13 @@
 #include "agent/kube/pod_status.h"
 #include "agent/kube/times.h"
 #include "agent/log/log_tail.h"
-#include "agent/objects/pending.h"
 #include "agent/objects/pod_inputs.h"
 #include "agent/pod/admit/left_out.h"
 #include "agent/pod/decide/decide.h"
 #include "agent/pod/decide/memory.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/operate/pod_job.h"
+#include "agent/pod/spec/input_values.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
@@ -252,7 +252,9 @@ void PodWorker::LookAtInputs(PodFacts& facts) {
     return mine != memory_.containers.end() && mine->second.current;
   });
   if (all_run && facts.inputs.version <= memory_.volumes_version) return;
-  facts.inputs.pending = ArePending(*pod_, *inputs);
+  // A volume that cannot be had is told; an environment waits for what it cannot have yet.
+  facts.inputs.pending = VolumeInputs(*pod_, *inputs).state == InputState::kPending ||
+                         EnvironmentInputs(*pod_, *inputs).state != InputState::kPresent;
 }
 
 // One that is not in the memory was cut short: its namespaces or addresses may be there, its routes
