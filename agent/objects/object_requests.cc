@@ -140,8 +140,13 @@ Result<IssuedToken> ReadToken(ApiReply& reply) {
   return out;
 }
 
+// Of the authorizer, whose graph lags, and of the admission of tokens, whose cache of pods does.
 bool IsTooEarly(const ApiReply& reply) {
-  return reply.code == 403 && reply.message.find("no relationship found") != std::string::npos;
+  const auto says = [&](const char* words) {
+    return reply.message.find(words) != std::string::npos;
+  };
+  return reply.code == 403 && (says("no relationship found") ||
+                               says("token bound to a pod scheduled on a different node"));
 }
 
 std::chrono::milliseconds DelayWhenTooEarly(unsigned tries) {

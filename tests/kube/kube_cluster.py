@@ -21,6 +21,7 @@ SERVICE_RANGE, DNS = "10.96.0.0/16", "10.96.0.10"
 POD_RANGE = "10.244.0.0/16"
 PATIENCE = 90
 MARK = "HOLDFAST_CLUSTER"
+HOLLOW = "holdfast.dev/hollow"  # a taint: pods there only pretend
 
 RBAC = "rbac.authorization.k8s.io"
 # What kubeadm binds, and the second right of a node that is its own proxy.
@@ -167,7 +168,7 @@ class Cluster:
         with open(folder / "kubelet.log", "ab") as log:
             subprocess.Popen([*self.join(name, address), programs["kubemark"], "--morph=kubelet", f"--name={name}",
                               f"--kubeconfig={self.credentials(name)}", "--use-host-image-service=false",
-                              "--kubelet-read-only-port=0"], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
+                              "--kubelet-read-only-port=0", f"--register-with-taints={HOLLOW}=yes:NoSchedule"], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                              start_new_session=True, env={**self.environment, "TMPDIR": str(folder)})
 
     def apply(self, *objects):

@@ -23,7 +23,14 @@ constexpr char kNoSeLinux[] = "SELinux labels are not set by this version";
 constexpr char kNoWindows[] = "it is for Windows: it has no effect";
 constexpr char kAppArmor[] = "admission: `AppArmor`, unless the type is `Unconfined`";
 constexpr char kFailedMount[] = "`FailedMount`: no plugin for this kind of volume";
-constexpr char kNoObject[] = "`CreateContainerConfigError`: not found, unless `optional`";
+constexpr char kNoObject[] =
+    "of the API server that the pod came from ([inputs.md](inputs.md)); for a pod of a file "
+    "`CreateContainerConfigError`: not found, unless `optional`";
+constexpr char kNoVolumeObject[] =
+    "of the API server that the pod came from; for a pod of a file `FailedMount`: not found, an "
+    "empty "
+    "directory if `optional`";
+constexpr char kNoSource[] = "`FailedMount`: not supported";
 constexpr char kClaims[] = "admission: `UnexpectedAdmissionError`, no API server allocates claims";
 constexpr char kProbes[] =
     "probes are not run by this version: the container counts as started and ready while it runs";
@@ -83,7 +90,7 @@ const kube::FieldRules& PodFieldRules() {
       {"PodSpec", "priority", kHonoured,
        "critical from 2000000000 on; no pod gives way to another"},
       {"PodSpec", "enableServiceLinks", kHonoured,
-       "no variables are made for Services, as by a kubelet without an API server"},
+       "without an API server no variables are made for Services, as by a kubelet"},
       {"PodSpec", "ephemeralContainers", kRefused, "manifest: cannot be set on create"},
       {"PodSpec", "schedulingGates", kRefused, "manifest: a pod of this node has a `nodeName`"},
       {"PodSpec", "runtimeClassName", kRefused, "`FailedCreatePodSandBox`: no such class"},
@@ -135,10 +142,14 @@ const kube::FieldRules& PodFieldRules() {
       {"Container", "livenessProbe readinessProbe startupProbe", kTold, kProbes, "ProbeWarning"},
       {"ContainerPort", "name hostPort containerPort protocol hostIP"},
       {"EnvFromSource", "prefix"},
-      {"EnvFromSource", "configMapRef secretRef", kRefused, kNoObject},
+      {"EnvFromSource", "configMapRef secretRef", kHonoured, kNoObject},
+      {"ConfigMapEnvSource", "localObjectReference optional"},
+      {"SecretEnvSource", "localObjectReference optional"},
+      {"ConfigMapKeySelector", "localObjectReference key optional"},
+      {"SecretKeySelector", "localObjectReference key optional"},
       {"EnvVar", "name value valueFrom"},
       {"EnvVarSource", "fieldRef resourceFieldRef"},
-      {"EnvVarSource", "configMapKeyRef secretKeyRef", kRefused, kNoObject},
+      {"EnvVarSource", "configMapKeyRef secretKeyRef", kHonoured, kNoObject},
       {"EnvVarSource", "fileKeyRef", kRefused, "`CreateContainerConfigError`: not supported"},
       {"ObjectFieldSelector", "apiVersion fieldPath"},
       {"ResourceFieldSelector", "containerName resource divisor"},
@@ -167,14 +178,27 @@ const kube::FieldRules& PodFieldRules() {
       // ---- a volume
       {"Volume", "name volumeSource"},
       {"VolumeSource", "hostPath emptyDir"},
-      {"VolumeSource", "configMap secret", kRefused,
-       "`FailedMount`: not found; an empty directory if `optional`"},
+      {"VolumeSource", "configMap secret", kHonoured, kNoVolumeObject},
+      {"VolumeSource", "downwardAPI projected"},
       {"VolumeSource",
        "gcePersistentDisk awsElasticBlockStore gitRepo nfs iscsi glusterfs persistentVolumeClaim "
-       "rbd flexVolume cinder cephfs flocker downwardAPI fc azureFile vsphereVolume quobyte "
-       "azureDisk photonPersistentDisk projected portworxVolume scaleIO storageos csi ephemeral "
+       "rbd flexVolume cinder cephfs flocker fc azureFile vsphereVolume quobyte "
+       "azureDisk photonPersistentDisk portworxVolume scaleIO storageos csi ephemeral "
        "image",
        kRefused, kFailedMount},
+      {"ConfigMapVolumeSource", "localObjectReference items defaultMode optional"},
+      {"SecretVolumeSource", "secretName items defaultMode optional"},
+      {"DownwardAPIVolumeSource", "items defaultMode"},
+      {"DownwardAPIVolumeFile", "path fieldRef resourceFieldRef mode"},
+      {"ProjectedVolumeSource", "sources defaultMode"},
+      {"VolumeProjection", "secret downwardAPI configMap serviceAccountToken"},
+      {"VolumeProjection", "clusterTrustBundle podCertificate", kRefused, kNoSource},
+      {"ConfigMapProjection", "localObjectReference items optional"},
+      {"SecretProjection", "localObjectReference items optional"},
+      {"DownwardAPIProjection", "items"},
+      {"ServiceAccountTokenProjection", "audience expirationSeconds path"},
+      {"KeyToPath", "key path mode"},
+      {"LocalObjectReference", "name"},
       {"EmptyDirVolumeSource", "medium", kHonoured, "`FailedMount` for huge pages"},
       {"EmptyDirVolumeSource", "sizeLimit", kHonoured,
        "on disk nothing is evicted for it, as a kubelet evicts no static pod"},

@@ -52,6 +52,7 @@ class PodWorld {
     facts.sandbox_exists = sandbox_exists;
     memory.volumes_made = volumes_ready;
     facts.images = images;
+    facts.inputs = inputs;
     facts.under_way = under_way;
     facts.ended = std::exchange(ended, {});
     facts.node = &node;
@@ -85,6 +86,7 @@ class PodWorld {
     switch (action.kind) {
       case Action::Kind::kEnsureVolumes:
         volumes_ready = true;
+        memory.volumes_version = inputs.version;
         break;
       case Action::Kind::kEnsureSandbox:
         sandbox_ready = sandbox_exists = true;
@@ -182,6 +184,7 @@ class PodWorld {
       if (mine.stop) mine.stop->signalled_boot = mine.stop->next_kill = {};
     }
     volumes_ready = false;
+    memory.volumes_version = 0;
     memory.released = false;
   }
 
@@ -194,6 +197,7 @@ class PodWorld {
   std::vector<OperationFact> under_way;
   std::vector<OperationEnd> ended;  // shown to the next decision
   std::map<std::string, ImageFact> images;
+  InputsFact inputs;
   std::optional<std::chrono::seconds> deletion_grace;
   bool object_gone = false;
   bool sandbox_ready = false;
