@@ -41,7 +41,10 @@ const char* VerbName(ApiVerb verb) {
 PendingCall::PendingCall(CallHost& host, ApiCall call)
     : host_(host), call_(std::move(call)), limit_(host.io()) {}
 
-std::string PendingCall::What() const { return StrCat(VerbName(call_.verb), " ", call_.path); }
+// Without the query: its time limits make every text another one.
+std::string PendingCall::What() const {
+  return StrCat(VerbName(call_.verb), " ", call_.path.substr(0, call_.path.find('?')));
+}
 
 void PendingCall::Arm() {
   limit_.expires_after(call_.limit);
