@@ -79,11 +79,12 @@ Result<void> WaitReaped(const std::optional<StartRecord>& start) {
   return {};
 }
 
-// False, too, when no holder answers: a new one would not have heard it.
-bool HolderAwaitsExit(const std::string& run_dir, const std::string& id) {
+// True, too, when no holder answers: a new one has systemd's store, and the launcher's word.
+bool HolderMayTellExit(const std::string& run_dir, const std::string& id) {
   auto answer = CallKeeper(run_dir, Peer::kHolder, MessageType::kAwaitsExit, TextPayload(id), {},
                            kHolderLimit);
-  return answer && Decoder(answer->payload).U8() != 0;
+  if (!answer) return answer.error().code() != Code::kUnsupported;  // an older holder
+  return Decoder(answer->payload).U8() != 0;
 }
 
 // The sandbox as `peer` keeps it; empty unless it is complete there.
@@ -178,8 +179,9 @@ Result<std::optional<model::ExitReport>> KeeperClient::FindExit(const StartRecor
   std::optional<model::ExitReport> report;
   if (pidfd >= 0) report = ExitFromPidfd(pidfd, now);
   if (!report) {
-    // Whoever reaps writes the record first; nobody of ours did, but the holder may have heard it.
-    if (HolderAwaitsExit(run_dir_, start.id)) return std::optional<model::ExitReport>();
+    // Whoever reaps writes the record first; nobody of ours did, but the holder may have its pidfd, or
+    // have heard it.
+    if (HolderMayTellExit(run_dir_, start.id)) return std::optional<model::ExitReport>();
     ASSIGN_OR_RETURN(recorded, records.ExitOf(start));
     if (recorded) return recorded;
     report = model::ExitReport{model::ExitReport::Source::kLost, 137, 0, false, now};

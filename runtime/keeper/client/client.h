@@ -138,8 +138,9 @@ class KeeperClient {
   Result<void> RemoveForgottenExits() const;
   // What is known about the end of a started process: nullopt while it runs or is not yet recorded.
   // When nobody could wait for it (launcher and holder died), `pidfd` (-1 for none), opened before
-  // the end, still tells it on Linux 6.15+; otherwise the report's source is kLost. The result is
-  // recorded, so that every later call gives the same.
+  // the end, still tells it on Linux 6.15+, or one of the holder's; only once the holder has said that
+  // it does not know is the report's source kLost. The result is recorded, so that every later call
+  // gives the same.
   Result<std::optional<model::ExitReport>> FindExit(const StartRecord& start, int pidfd = -1) const;
   // Adds what only the cgroup knows. kNotFound without an exit record.
   Result<void> SetOomKilled(const std::string& id) const;

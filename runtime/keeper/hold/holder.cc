@@ -138,7 +138,7 @@ void Holder::Handle(PacketServer::ConnectionId id, Message message) {
       return;
     }
     case MessageType::kAwaitsExit: {
-      const bool awaits = orphans_->Awaits(Decoder(message.payload).Text());
+      const bool awaits = AwaitsExit(Decoder(message.payload).Text());
       serving_.server().Reply(id, MessageType::kOk, Encoder().U8(awaits ? 1 : 0).Take());
       return;
     }
@@ -198,6 +198,16 @@ void Holder::CheckEnded() {
     ended_.erase(key);
     store_.Drop(key);
   }
+}
+
+// What is known is written down before the answer.
+bool Holder::AwaitsExit(const std::string& id) {
+  if (orphans_->Awaits(id)) return true;
+  const std::string key = MakeProcessKey(id);
+  if (store_.Find(key) == nullptr) return false;
+  ended_.insert(key);
+  CheckEnded();
+  return store_.Find(key) != nullptr;
 }
 
 // True when there is nothing more to find out about it.

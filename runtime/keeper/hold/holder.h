@@ -4,9 +4,9 @@
 // seals its new binary), and parses nothing but its own packets. Single-threaded, one Loop.
 //
 // A new holder (nothing but the run directory and, under systemd, the descriptor store is left):
-// takes the store's descriptors, collects from living launchers and logger, retires the old
-// launchers, opens pidfds by the start records, fetches log pipes nobody has any more out of the
-// containers, then starts the next generation.
+// takes the store's descriptors, opens pidfds by the start records, collects from living launchers and
+// logger, retires the old launchers, fetches log pipes nobody has any more out of the containers, then
+// starts the next generation.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,8 @@ class Holder {
   void CollectLauncher(const std::string& socket_name);
   void CollectLogger();
   void OpenProcesses();
-  void RecoverPipes(const StartRecord& start);
+  void RecoverPipes();
+  void RecoverPipesOf(const StartRecord& start);
   void RemoveStaleTemporaries() const;
 
   void Handle(PacketServer::ConnectionId id, Message message);
@@ -66,6 +67,8 @@ class Holder {
   // A process whose pidfd turned readable, and that no waiter of ours may have recorded.
   void CheckEnded();
   bool SettleEnded(const std::string& key);
+  // Whether this process may still find out how that one ended, which is gone.
+  bool AwaitsExit(const std::string& id);
 
   void StartChildren();
   void StartLauncher();

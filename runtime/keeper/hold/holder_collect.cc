@@ -23,6 +23,10 @@ constexpr std::chrono::seconds kCollectLimit{2};
 
 Result<void> Holder::Collect() {
   RemoveStaleTemporaries();
+  // Before a launcher is retired: what ends before this its OrphanExits know, what ends later the
+  // pidfds opened here do.
+  OpenProcesses();
+  HOLDFAST_PAUSE_POINT("holder.processes-opened");
   ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(records_.run_dir(), "."));
   for (const std::string& name : names) {
     const unsigned generation = GenerationOfSocketName(name);
@@ -31,7 +35,8 @@ Result<void> Holder::Collect() {
     CollectLauncher(name);
   }
   CollectLogger();
-  OpenProcesses();
+  OpenProcesses();  // what launchers have started meanwhile
+  RecoverPipes();
   return {};
 }
 
@@ -79,11 +84,16 @@ void Holder::OpenProcesses() {
         (void)store_.Put(key, std::move(fds));  // the key is valid: the record's id is
       }
     }
-    RecoverPipes(start);
   }
 }
 
-void Holder::RecoverPipes(const StartRecord& start) {
+void Holder::RecoverPipes() {
+  auto starts = records_.ListStarts();
+  if (!starts) return;
+  for (const StartRecord& start : *starts) RecoverPipesOf(start);
+}
+
+void Holder::RecoverPipesOf(const StartRecord& start) {
   if (!sys::ExistsAt(records_.run_dir(), StrCat(kLogsDir, "/", start.id, "/spec"))) return;
   const std::pair<LogPart, uint64_t> pipes[] = {{LogPart::kStdout, start.stdout_inode},
                                                 {LogPart::kStderr, start.stderr_inode}};

@@ -122,7 +122,8 @@ bool Launcher::MayEnd() {
   if (!pending_.empty() || has_children_) return false;
   // Asked to end without a holder, as at a shutdown of the machine: what it keeps as second owner
   // has nobody left to come back for it.
-  return retired_ || (!link_.HasHolder() && (asked_to_end_ || mirror_.entries().empty()));
+  if (retired_) return true;
+  return !link_.HasHolder() && (asked_to_end_ || (mirror_.entries().empty() && orphans_->empty()));
 }
 
 void Launcher::Handle(PacketServer::ConnectionId id, Message message) {
@@ -136,6 +137,7 @@ void Launcher::Handle(PacketServer::ConnectionId id, Message message) {
     case MessageType::kRetire:
       retired_ = true;
       for (const std::string& key : mirror_.Keys()) mirror_.Drop(key);
+      orphans_->Hear();  // the holder has opened those that are not gone yet
       serving_.server().Reply(id, MessageType::kOk);
       return;
     default:

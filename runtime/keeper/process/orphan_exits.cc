@@ -15,7 +15,7 @@
 namespace holdfast::runtime::keeper {
 namespace {
 
-// A process is seen to be over before its event is sent, by the same thread of the kernel.
+// Whether a process that is gone has an event: the kernel has sent it before.
 constexpr std::chrono::seconds kEventLimit{1};
 
 bool IsSafe(pid_t process, SafeParent safe) {
@@ -48,10 +48,7 @@ void OrphanExits::Watch(SafeParent safe) {
   }
   if (pids.empty()) return;
   auto events = ExitEvents::Listen(pids);
-  if (!events || !loop_.Add(events->fd(), EPOLLIN, [this](uint32_t) { Hear(); })) {
-    orphans_.clear();
-    return;
-  }
+  if (!events || !loop_.Add(events->fd(), EPOLLIN, [this](uint32_t) { Hear(); })) return;
   events_ = std::move(*events);
 }
 
@@ -61,10 +58,11 @@ bool OrphanExits::Awaits(const std::string& id) {
 }
 
 void OrphanExits::Hear() {
-  if (!events_) return;
-  for (const ExitEvent& event : events_->Receive()) {
-    const auto it = orphans_.find(event.process);
-    if (it != orphans_.end()) it->second.end.Add(event);
+  if (events_) {
+    for (const ExitEvent& event : events_->Receive()) {
+      const auto it = orphans_.find(event.process);
+      if (it != orphans_.end()) it->second.end.Add(event);
+    }
   }
   for (auto it = orphans_.begin(); it != orphans_.end();) {
     it = Settle(it->first, it->second) ? orphans_.erase(it) : std::next(it);
@@ -74,18 +72,40 @@ void OrphanExits::Hear() {
 
 bool OrphanExits::Settle(pid_t pid, Orphan& orphan) {
   if (!IsOver(orphan.process)) return false;
-  const BootTime now = clock_.Boot();
-  if (!orphan.over_since) orphan.over_since = now;
-  if (!orphan.end.status()) return now - *orphan.over_since >= kEventLimit;
-  if (StageOf(pid, orphan.start_ticks) == ProcessStage::kStarting) return true;
+  const ProcessStage stage = StageOf(pid, orphan.start_ticks);
+  if (orphan.end.status() && stage == ProcessStage::kStarting) return true;
+  if (stage == ProcessStage::kGone && IsSettled(pid, orphan)) return true;
+  const auto report = ReportOf(pid, orphan);
+  if (!report) {
+    if (stage != ProcessStage::kGone) return false;
+    const BootTime now = clock_.Boot();
+    if (!orphan.gone_since) orphan.gone_since = now;
+    return now - *orphan.gone_since >= kEventLimit;
+  }
+  // Not written (no space): tried again.
+  return records_.WriteExit({orphan.id, pid, orphan.start_ticks, *report}) &&
+         records_.RemoveExitIfForgotten(orphan.id);
+}
+
+// By somebody else; or it is forgotten already.
+bool OrphanExits::IsSettled(pid_t pid, const Orphan& orphan) const {
+  const auto start = records_.ReadStart(orphan.id);
+  if (!start) return false;
+  if (!*start || (*start)->pid != pid || (*start)->start_ticks != orphan.start_ticks) return true;
+  const auto exit = records_.ExitOf(**start);
+  return exit && *exit;
+}
+
+std::optional<model::ExitReport> OrphanExits::ReportOf(pid_t pid, const Orphan& orphan) const {
+  if (!orphan.end.status()) {
+    // A zombie may yet become one that a process of ours waits for.
+    if (ProcessExists(pid, orphan.start_ticks)) return std::nullopt;
+    return ExitFromPidfd(orphan.process.get(), clock_.Wall());
+  }
   model::ExitReport report =
       ReportFromStatus(sys::FromWaitStatus(*orphan.end.status()), clock_.Wall());
   report.source = model::ExitReport::Source::kProcessEvent;
-  // Not written (no space): whoever looks next finds no record, and that is then the answer.
-  if (records_.WriteExit({orphan.id, pid, orphan.start_ticks, report})) {
-    (void)records_.RemoveExitIfForgotten(orphan.id);
-  }
-  return true;
+  return report;
 }
 
 void OrphanExits::Close() {

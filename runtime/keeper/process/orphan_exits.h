@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // OrphanExits: exit records for processes that holder and launcher cannot wait for, or soon cannot,
-// because the keeper process between them and PID 1 has died: heard from the kernel (ExitEvents).
+// because the keeper process between them and PID 1 has died: heard from the kernel (ExitEvents),
+// or asked of a pidfd that was opened before (Linux 6.15+).
 // Holder and launcher each have one, made at their start, so that either may die.
-// Where the kernel gives no events it never awaits anything. Single-threaded, in the owner's Loop.
+// Single-threaded, in the owner's Loop.
 #pragma once
 
 #include <chrono>
@@ -37,8 +38,9 @@ class OrphanExits {
   // Whether it may still write the record of this process: it runs, or has ended just now.
   bool Awaits(const std::string& id);
   // Writes the records of those that are over. On each event, and to be called on each tick too: an
-  // event comes before its process is over, or after.
+  // event comes before its process is over, or after, and a pidfd tells nothing before the reaping.
   void Hear();
+  bool empty() const { return orphans_.empty(); }
 
  private:
   struct Orphan {
@@ -46,11 +48,13 @@ class OrphanExits {
     uint64_t start_ticks = 0;
     UniqueFd process;  // a pidfd
     ProcessEnd end;
-    std::optional<BootTime> over_since;
+    std::optional<BootTime> gone_since;
   };
 
   // True when there is nothing more to wait for.
   bool Settle(pid_t pid, Orphan& orphan);
+  bool IsSettled(pid_t pid, const Orphan& orphan) const;
+  std::optional<model::ExitReport> ReportOf(pid_t pid, const Orphan& orphan) const;
   void Close();
 
   const Records& records_;
