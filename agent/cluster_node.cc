@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/cluster_node.h"
 
+#include <future>
 #include <utility>
 
 #include "agent/cluster/kubeconfig.h"
@@ -53,7 +54,18 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(ClusterNodeOptions option
   return node;
 }
 
-ClusterNode::~ClusterNode() = default;
+// Each of the two threads calls what belongs to the other one, so nobody may be in the middle of it.
+ClusterNode::~ClusterNode() {
+  if (registrar_) registrar_->SetListener({});
+  if (routes_) routes_->Finish();
+  if (api_) {
+    std::promise<void> passed;
+    api_->Post([&passed] { passed.set_value(); });
+    passed.get_future().wait();
+  }
+  heartbeat_api_.reset();
+  api_.reset();
+}
 
 Result<void> ClusterNode::OpenRoutes(netproxy::PodNet& network) {
   ASSIGN_OR_RETURN(netproxy::NodeRoutes routes, netproxy::NodeRoutes::Open());

@@ -79,7 +79,7 @@ class ClusterNode {
   std::unique_ptr<Heartbeat> heartbeat_;
   std::unique_ptr<EventPoster> events_;
   TicketPtr pods_ticket_;
-  // Last: when these end nobody above is called any more.
+  // When these have ended nobody above is called any more.
   std::unique_ptr<ClusterApi> api_;
   std::unique_ptr<ClusterApi> heartbeat_api_;
 };

@@ -50,6 +50,8 @@ class ClusterRoutes : private ObjectHandler {
   ~ClusterRoutes() override;
 
   Result<void> Start();
+  // Carries out what waits; afterwards the API thread does it itself. Before what the callbacks use goes.
+  void Finish() { pool_.Finish(); }
   // Begins to follow the Nodes.
   void Follow();
   // What the Node of this node says. On the API thread. Before the first call the ranges stay as they are.
