@@ -160,7 +160,8 @@ Result<UniqueFd> Records::MakeBegun(const std::string& id) const {
   RemoveBegun(id);  // a former launch's
   ASSIGN_OR_RETURN(UniqueFd mark,
                    sys::OpenAt(begun_.get(), id, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
-  if (::ftruncate(mark.get(), 1) == 0) return mark;
+  // Written: the child's store into a hole would need space, and end it where there is none.
+  if (::pwrite(mark.get(), "", 1, 0) == 1) return mark;
   const int err = errno;
   RemoveBegun(id);
   return Error::FromErrno(err, StrCat("begun mark ", id));

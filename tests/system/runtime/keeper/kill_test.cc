@@ -290,7 +290,7 @@ TEST_F(OrphanTest, TheLauncherKnowsWhatEndedWithoutAHolder) {
   CleanAll();
 }
 
-// Launcher and holder die at once, before "go" or after it: what has not begun is no container that
+// Launcher and holder die at once, before "go": what has not begun is no container that
 // ended. It begins, once, when the launch is asked for again, as the client does by itself.
 TEST_F(KillTest, ALaunchThatWasCutShortIsNoExit) {
   StartHolder({{"HOLDFAST_PAUSE_AT", "launcher.after-start-record"},
