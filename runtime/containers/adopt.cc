@@ -121,7 +121,9 @@ Result<void> Runtime::Adopt() {
   RETURN_IF_ERROR(parts_->keeper.RemoveForgottenExits());
   ASSIGN_OR_RETURN(const std::vector<keeper::StartRecord> starts, parts_->keeper.ListStarts());
   for (const keeper::StartRecord& start : starts) {
-    if (start.kind == keeper::ProcessKind::kContainer) RETURN_IF_ERROR(AdoptContainer(start));
+    if (start.kind != keeper::ProcessKind::kContainer) continue;
+    ASSIGN_OR_RETURN(const bool begun, parts_->keeper.HasBegun(start));
+    if (begun) RETURN_IF_ERROR(AdoptContainer(start));  // otherwise half made
   }
   RETURN_IF_ERROR(EndFormerExecs(starts));
   ASSIGN_OR_RETURN(std::vector<ContainerRecord> records, parts_->state.Containers());
@@ -188,6 +190,7 @@ bool Runtime::ResolveHalfMade(const ContainerId& id) {
   auto start = parts_->keeper.FindStart(id.value);
   if (!start) return false;
   if (*start) {
+    if (!parts_->keeper.HasBegun(**start).value_or(false)) return false;
     if (!AdoptContainer(**start)) return false;
     Hint(brief.pod_uid);
   } else {

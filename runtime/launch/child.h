@@ -19,8 +19,9 @@ class Child {
  public:
   // All borrowed. `fds` is the list that FdIndex refers to; `socket` the child's end of the
   // reports.
-  Child(const LaunchContext& host, std::span<const UniqueFd> fds, int socket, bool is_born_late)
-      : born_late(is_born_late), host_(host), fds_(fds), socket_(socket) {}
+  Child(const LaunchContext& host, std::span<const UniqueFd> fds, int socket, char* begun,
+        bool is_born_late)
+      : born_late(is_born_late), host_(host), fds_(fds), socket_(socket), begun_(begun) {}
 
   const sys::HostFacts& facts() const { return host_.facts; }
   // The launcher's procfs: never one that a container could have covered.
@@ -32,6 +33,7 @@ class Child {
     return index == model::kNoFd ? -1 : fds_[static_cast<size_t>(index)].get();
   }
   void Warn(const std::string& text);
+  void SetBegun(bool begun);  // memory that outlives the child, where the launcher gave some
   // Every other descriptor was closed; forgets them all. Fd(), proc() and null() are over.
   void KeepOnlySocket(int socket);
 
@@ -59,11 +61,12 @@ class Child {
   const LaunchContext& host_;
   std::span<const UniqueFd> fds_;
   int socket_;
+  char* begun_;  // shared
 };
 
 // The child's whole life after clone: copies the descriptor table, waits for "go", runs the recipe
 // of the plan, execs. Never returns.
 [[noreturn]] void RunChild(const LaunchContext& host, const model::Plan& plan,
-                           std::span<const UniqueFd> fds, int socket);
+                           std::span<const UniqueFd> fds, int socket, char* begun);
 
 }  // namespace holdfast::runtime

@@ -292,7 +292,7 @@ Result<UniqueFd> MoveAboveLowFds(UniqueFd fd) {
 // Builds a PendingLaunch; what it holds is killed and reaped when a step fails.
 class LaunchBuilder {
  public:
-  explicit LaunchBuilder(const LaunchContext& context) : context_(context) {}
+  LaunchBuilder(const LaunchContext& context, char* begun) : context_(context), begun_(begun) {}
   ~LaunchBuilder() {
     if (!state_ || !state_->pidfd) return;
     (void)sys::SendSignal(state_->pidfd.get(), SIGKILL);  // ESRCH: it has ended already
@@ -341,7 +341,7 @@ class LaunchBuilder {
     const bool successor = HasSuccessor(plan);
     auto cloned = successor ? sys::Clone(CLONE_FILES)
                             : sys::Clone(CLONE_FILES | CloneFlags(plan), CgroupToEnter(plan, fds));
-    if (cloned && cloned->pid == 0) RunChild(context_, plan, fds, ends.second.get());
+    if (cloned && cloned->pid == 0) RunChild(context_, plan, fds, ends.second.get(), begun_);
     if (!cloned) return std::move(cloned.error());
     state_->pid = cloned->pid;
     state_->pidfd = std::move(cloned->pidfd);
@@ -389,12 +389,14 @@ class LaunchBuilder {
   }
 
   const LaunchContext& context_;
+  char* begun_;
   std::unique_ptr<PendingLaunch::State> state_;
 };
 
 Result<PendingLaunch> Launch(const LaunchContext& context, const model::Plan& plan,
-                             std::span<const UniqueFd> fds, std::chrono::nanoseconds time_limit) {
-  return LaunchBuilder(context).Run(plan, fds, time_limit);
+                             std::span<const UniqueFd> fds, std::chrono::nanoseconds time_limit,
+                             char* begun) {
+  return LaunchBuilder(context, begun).Run(plan, fds, time_limit);
 }
 
 }  // namespace holdfast::runtime

@@ -123,7 +123,11 @@ class PendingLaunch {
 // guarantees). Blocks for the child's first report only, at most 2 s of `time_limit`. On failure
 // nothing is left: the child is killed and reaped here. On success the child is the caller's to
 // reap, whatever becomes of it: waitid(2) on pidfd().
+// `begun` (may be null) is mapped shared: the child stores 1 there as the last thing before
+// execve(2), and 0 again if that fails. So whoever has the memory still knows of a child that is
+// gone whether it became its program.
 Result<PendingLaunch> Launch(const LaunchContext& context, const model::Plan& plan,
-                             std::span<const UniqueFd> fds, std::chrono::nanoseconds time_limit);
+                             std::span<const UniqueFd> fds, std::chrono::nanoseconds time_limit,
+                             char* begun = nullptr);
 
 }  // namespace holdfast::runtime

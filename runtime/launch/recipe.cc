@@ -165,12 +165,12 @@ void BecomeProgram(Child& child, const model::ProcessPlan& plan) {
 }  // namespace
 
 void RunChild(const LaunchContext& host, const model::Plan& plan, std::span<const UniqueFd> fds,
-              int socket) {
+              int socket, char* begun) {
   BecomePrivate(host, fds, socket);
   // Nobody in a container that we are about to enter may trace us or read our memory.
   ::prctl(PR_SET_DUMPABLE, 0);
   ReportPlain(socket, ReportKind::kUnshared);
-  Child child(host, fds, socket, IsBornLate(plan));
+  Child child(host, fds, socket, begun, IsBornLate(plan));
   ::umask(0022);
   Run(child, kCgroups, CgroupOf(plan));
   if (MayRunAhead(plan)) sys::RunAhead();  // the container's share of a busy machine may be tiny

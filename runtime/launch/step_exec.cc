@@ -104,7 +104,9 @@ Result<void> LoadSeccomp(Child& child, const model::ProcessPlan& plan) {
 Result<void> Execute(Child& child, const model::ProcessPlan& plan) {
   const std::vector<char*> argv = Pointers(plan.argv);
   const std::vector<char*> env = Pointers(plan.env);
+  child.SetBegun(true);
   ::execve(child.command.c_str(), argv.data(), env.data());
+  child.SetBegun(false);
   if (child.command_missing && errno == ENOENT) return CommandUnreachable(child.command, ENOENT);
   return Error::FromErrno(errno, StrCat("exec ", child.command));
 }

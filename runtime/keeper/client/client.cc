@@ -153,6 +153,13 @@ Result<std::optional<StartRecord>> KeeperClient::FindStart(const std::string& id
   return records.ReadStart(id);
 }
 
+Result<bool> KeeperClient::HasBegun(const StartRecord& start) const {
+  ASSIGN_OR_RETURN(const Records records, Records::Open(run_dir_));
+  const ProcessStage stage = StageOf(start.pid, start.start_ticks);
+  if (stage == ProcessStage::kGone) return !records.NeverBegan(start.id);
+  return stage == ProcessStage::kStarted;
+}
+
 Result<PidFd> KeeperClient::OpenProcess(const StartRecord& start) const {
   return OpenExactProcess(start.pid, start.start_ticks);
 }
@@ -175,6 +182,7 @@ Result<std::optional<model::ExitReport>> KeeperClient::FindExit(const StartRecor
   const bool exists = ProcessExists(start.pid, start.start_ticks);
   ASSIGN_OR_RETURN(auto recorded, records.ExitOf(start));
   if (recorded || exists) return recorded;
+  if (records.NeverBegan(start.id)) return std::optional<model::ExitReport>();
   const WallTime now = SystemClock().Wall();
   std::optional<model::ExitReport> report;
   if (pidfd >= 0) report = ExitFromPidfd(pidfd, now);

@@ -128,6 +128,9 @@ class KeeperClient {
   // Start records of everything launched and not yet forgotten, for adoption; sorted by id.
   Result<std::vector<StartRecord>> ListStarts() const;
   Result<std::optional<StartRecord>> FindStart(const std::string& id) const;
+  // False for a launch that goes on, or that was cut short before the program began: then no end is
+  // told, and the start record goes.
+  Result<bool> HasBegun(const StartRecord& start) const;
   // A pidfd for a record's process; kNotFound when that very process is gone (reaped).
   Result<PidFd> OpenProcess(const StartRecord& start) const;
 

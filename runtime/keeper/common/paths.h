@@ -10,6 +10,7 @@
 //       holder.lock             flock of the one holder
 //       logger.lock             flock of the one logger; a successor waits for it
 //       starts/<id>             one per launched process, written before it may run
+//       begun/<id>              one byte per launch in progress: whether its program has begun
 //       exits/<id>              one per ended process, written before it is reaped
 //       logs/<id>/spec          where the lines of this container go; its presence is "registered"
 //       logs/<id>/journal       commit record, memory-mapped by the logger
@@ -27,6 +28,7 @@ inline constexpr char kHolderSocket[] = "keeper.sock";
 inline constexpr char kLoggerSocket[] = "log.sock";
 inline constexpr char kRecordDir[] = "keeper";
 inline constexpr char kStartsDir[] = "keeper/starts";
+inline constexpr char kBegunDir[] = "keeper/begun";
 inline constexpr char kExitsDir[] = "keeper/exits";
 inline constexpr char kLogsDir[] = "keeper/logs";
 inline constexpr char kHolderLock[] = "keeper/holder.lock";

@@ -2,6 +2,9 @@
 #include "runtime/keeper/common/records.h"
 
 #include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -119,6 +122,7 @@ Result<Records> Records::OpenAt(UniqueFd run_dir) {
   records.run_dir_ = std::move(run_dir);
   ASSIGN_OR_RETURN(records.starts_, OpenRecordDir(records.run_dir_.get(), kStartsDir));
   ASSIGN_OR_RETURN(records.exits_, OpenRecordDir(records.run_dir_.get(), kExitsDir));
+  ASSIGN_OR_RETURN(records.begun_, OpenRecordDir(records.run_dir_.get(), kBegunDir));
   return records;
 }
 
@@ -146,7 +150,31 @@ Result<std::vector<StartRecord>> Records::ListStarts() const {
 }
 
 Result<void> Records::RemoveStart(const std::string& id) const {
-  return sys::RemoveFileAt(starts_.get(), id);
+  RETURN_IF_ERROR(sys::RemoveFileAt(starts_.get(), id));
+  RemoveBegun(id);
+  return {};
+}
+
+Result<UniqueFd> Records::MakeBegun(const std::string& id) const {
+  if (!IsValidId(id)) return InvalidArgument("begun mark: the id is not valid");
+  RemoveBegun(id);  // a former launch's
+  ASSIGN_OR_RETURN(UniqueFd mark,
+                   sys::OpenAt(begun_.get(), id, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600));
+  // Written: the child's store into a hole would need space, and end it where there is none.
+  if (::pwrite(mark.get(), "", 1, 0) == 1) return mark;
+  const int err = errno;
+  RemoveBegun(id);
+  return Error::FromErrno(err, StrCat("begun mark ", id));
+}
+
+// Ignored when it fails: without its start record it says nothing.
+void Records::RemoveBegun(const std::string& id) const {
+  (void)sys::RemoveFileAt(begun_.get(), id);
+}
+
+bool Records::NeverBegan(const std::string& id) const {
+  const auto mark = ReadRecord(begun_.get(), id);
+  return mark && *mark && (*mark)->size() == 1 && (*mark)->front() == 0;
 }
 
 Result<void> Records::WriteExit(const ExitRecord& record) const {

@@ -29,6 +29,14 @@ class Records {
   Result<std::vector<StartRecord>> ListStarts() const;  // sorted by id; unreadable files left out
   Result<void> RemoveStart(const std::string& id) const;
 
+  // The mark of a launch, for the time in which its launcher does not know the outcome: a file of
+  // one byte that is 0 until the program begins. Made anew, before the process exists.
+  Result<UniqueFd> MakeBegun(const std::string& id) const;
+  void RemoveBegun(const std::string& id) const;
+  // Of a process that is gone: its launch was cut short, and nothing of its program has run. That is
+  // no exit; whoever finds it removes the start record, and the id is free again.
+  bool NeverBegan(const std::string& id) const;
+
   // Keeps an exit record that is there already for the same process (pid and start time).
   Result<void> WriteExit(const ExitRecord& record) const;
   Result<void> ReplaceExit(const ExitRecord& record) const;
@@ -48,6 +56,7 @@ class Records {
   UniqueFd run_dir_;
   UniqueFd starts_;
   UniqueFd exits_;
+  UniqueFd begun_;
 };
 
 }  // namespace holdfast::runtime::keeper

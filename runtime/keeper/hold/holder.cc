@@ -221,6 +221,7 @@ bool Holder::SettleEnded(const std::string& key) {
   if (exit && *exit) return true;
   // A waiter of ours (its launcher, or this process) records before it reaps.
   if (ProcessExists((*start)->pid, (*start)->start_ticks)) return false;
+  if (records_.NeverBegan(id)) return records_.RemoveStart(id).has_value();
   if (orphans_ && orphans_->Awaits(id)) return false;
   exit = records_.ExitOf(**start);
   if (exit && *exit) return true;

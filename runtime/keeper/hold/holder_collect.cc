@@ -82,6 +82,8 @@ void Holder::OpenProcesses() {
         FdStore::Fds fds;
         fds.emplace_back(pidfd->Release());
         (void)store_.Put(key, std::move(fds));  // the key is valid: the record's id is
+      } else if (pidfd.error().code() == Code::kNotFound && records_.NeverBegan(start.id)) {
+        (void)records_.RemoveStart(start.id);  // the next launcher looks again
       }
     }
   }

@@ -18,6 +18,7 @@
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
 #include "runtime/keeper/common/records.h"
+#include "runtime/keeper/launch/begun_mark.h"
 #include "runtime/keeper/process/fd_store.h"
 #include "runtime/keeper/process/holder_link.h"
 #include "runtime/keeper/process/options.h"
@@ -40,6 +41,7 @@ class Launcher {
     StartRecord start;  // empty id for a sandbox
     PodUid sandbox;     // empty for a process
     std::vector<PacketServer::ConnectionId> waiters;
+    BegunMark begun;  // of a process
   };
 
   explicit Launcher(const Options& options);
@@ -55,9 +57,10 @@ class Launcher {
   void HandleSandbox(PacketServer::ConnectionId id, Message& message);
   // True when the id is taken, and answered.
   bool AnswerKnownLaunch(PacketServer::ConnectionId id, const std::string& process);
-  Result<PendingLaunch> CloneFrom(Message& message);
+  Result<PendingLaunch> CloneFrom(Message& message, char* begun);
   // nullopt: the failure is answered.
-  std::optional<PendingLaunch> CloneOrAnswer(PacketServer::ConnectionId id, Message& message);
+  std::optional<PendingLaunch> CloneOrAnswer(PacketServer::ConnectionId id, Message& message,
+                                             char* begun = nullptr);
   Result<void> Track(const std::string& key, Pending pending);
   Result<void> RecordStart(Pending& pending);
   Result<void> RecordBirth(const std::string& key, int former_pidfd);

@@ -34,9 +34,10 @@ void Launcher::HandleLaunch(PacketServer::ConnectionId id, Message& message) {
   if (retired_) return serving_.server().Fail(id, Unavailable("launcher: retired"));
   if (AnswerKnownLaunch(id, start->id)) return;
 
-  auto launch = CloneOrAnswer(id, message);
+  BegunMark begun(records_, start->id);
+  auto launch = CloneOrAnswer(id, message, begun.place());
   if (!launch) return;
-  Pending pending{std::move(*launch), std::move(*start), PodUid(), {id}};
+  Pending pending{std::move(*launch), std::move(*start), PodUid(), {id}, std::move(begun)};
   if (pending.launch.born()) {
     auto recorded = RecordStart(pending);
     if (!recorded)
@@ -98,14 +99,14 @@ void Launcher::HandleSandbox(PacketServer::ConnectionId id, Message& message) {
   }
   auto launch = CloneOrAnswer(id, message);
   if (!launch) return;
-  Pending pending{std::move(*launch), {}, uid, {id}};
+  Pending pending{std::move(*launch), {}, uid, {id}, {}};
   if (auto tracked = Track(key, std::move(pending)); !tracked)
     serving_.server().Fail(id, tracked.error());
 }
 
 std::optional<PendingLaunch> Launcher::CloneOrAnswer(PacketServer::ConnectionId id,
-                                                     Message& message) {
-  auto launch = CloneFrom(message);
+                                                     Message& message, char* begun) {
+  auto launch = CloneFrom(message, begun);
   if (!launch) {
     const Error& error = launch.error();
     const LaunchFailure failure{"clone", error.sys_errno(), error.message(), false};
@@ -117,7 +118,7 @@ std::optional<PendingLaunch> Launcher::CloneOrAnswer(PacketServer::ConnectionId 
 }
 
 // The first descriptor is the plan; the others are the plan's own.
-Result<PendingLaunch> Launcher::CloneFrom(Message& message) {
+Result<PendingLaunch> Launcher::CloneFrom(Message& message, char* begun) {
   if (message.fds.empty()) return InvalidArgument("launch: no plan");
   if (::lseek(message.fds[0].get(), 0, SEEK_SET) < 0) {
     return Error::FromErrno(errno, "launch: lseek plan");
@@ -125,7 +126,7 @@ Result<PendingLaunch> Launcher::CloneFrom(Message& message) {
   ASSIGN_OR_RETURN(const std::string bytes, sys::ReadFd(message.fds[0].get(), kMaxPlanBytes));
   const std::span<const UniqueFd> fds = std::span(message.fds).subspan(1);
   ASSIGN_OR_RETURN(const model::Plan plan, ParsePlan(bytes, fds.size()));
-  return runtime::Launch(context_, plan, fds, kLaunchLimit);
+  return runtime::Launch(context_, plan, fds, kLaunchLimit, begun);
 }
 
 // Now, or when it is decided; false when there is none.
@@ -146,6 +147,11 @@ bool Launcher::AnswerKnownLaunch(PacketServer::ConnectionId id, const std::strin
     // Its launcher died between "go" and exec: it will either exec or end within the recipe's time.
     serving_.server().Fail(id, Unavailable(StrCat("launch ", process, ": still starting")));
     return true;
+  }
+  if (stage == ProcessStage::kGone && records_.NeverBegan(process)) {
+    auto removed = records_.RemoveStart(process);
+    if (!removed) serving_.server().Fail(id, removed.error());
+    return !removed;
   }
   const FdStore::Fds* tty = mirror_.Find(TerminalKey(process));
   auto pidfd = OpenExactProcess(start.pid, start.start_ticks);

@@ -93,7 +93,9 @@ bool OrphanExits::IsSettled(pid_t pid, const Orphan& orphan) const {
   if (!start) return false;
   if (!*start || (*start)->pid != pid || (*start)->start_ticks != orphan.start_ticks) return true;
   const auto exit = records_.ExitOf(**start);
-  return exit && *exit;
+  if (!exit) return false;
+  if (*exit) return true;
+  return records_.NeverBegan(orphan.id) && records_.RemoveStart(orphan.id);
 }
 
 std::optional<model::ExitReport> OrphanExits::ReportOf(pid_t pid, const Orphan& orphan) const {

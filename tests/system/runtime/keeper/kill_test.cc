@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <future>
 #include <map>
 #include <optional>
 #include <random>
@@ -23,6 +25,8 @@
 
 namespace holdfast::runtime::keeper {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr int kKills = 30;
 
@@ -284,6 +288,41 @@ TEST_F(OrphanTest, TheLauncherKnowsWhatEndedWithoutAHolder) {
     EXPECT_EQ(WaitExitWithoutPidfd(subject).exit_code, subject.exit_code) << subject.id;
   }
   CleanAll();
+}
+
+// Launcher and holder die at once, before "go": what has not begun is no container that
+// ended. It begins, once, when the launch is asked for again, as the client does by itself.
+TEST_F(KillTest, ALaunchThatWasCutShortIsNoExit) {
+  StartHolder({{"HOLDFAST_PAUSE_AT", "launcher.after-start-record"},
+               {"HOLDFAST_PAUSE_DIR", Path("pause")}});
+  WaitForKeeper();
+  Subject one = Make("one", {"/bin/chatter", "exit", "9"}, 9);
+  auto starting = std::async(std::launch::async, [&] { return Start(one); });
+  const pid_t launcher = Processes("launch").at(0);
+  ASSERT_TRUE(Eventually([&] { return !fs::is_empty(Path("pause")); }));
+  const auto record = client().FindStart(one.id);
+  ASSERT_TRUE(record && *record);
+  const StartRecord cut_short = **record;
+  StopTending();
+  KillAll("hold");
+  Kill(launcher);
+  EXPECT_TRUE(Eventually([&] {
+    ::waitpid(cut_short.pid, nullptr, WNOHANG);
+    return !ProcessExists(cut_short.pid, cut_short.start_ticks);
+  }));
+  const auto begun = client().HasBegun(cut_short);
+  EXPECT_TRUE(begun && !*begun);
+  const auto exit = client().FindExit(cut_short);
+  EXPECT_TRUE(exit && !*exit);
+  StartHolder();
+  const auto launched = starting.get();
+  ASSERT_TRUE(launched) << launched.error().step << ": " << launched.error().text;
+  const model::ExitReport report = WaitExit(one);
+  EXPECT_NE(report.source, model::ExitReport::Source::kLost);
+  EXPECT_EQ(report.exit_code, 9);
+  EXPECT_NE(one.start.pid, cut_short.pid);
+  Clean(one);
+  ExpectNothingLeft();
 }
 
 TEST_F(KillTest, AllAtOnce) { RunKills({"hold", "launch", "log"}, true); }
