@@ -58,10 +58,11 @@ def leftovers(machine):
     for tree in machine.cgroup_trees():
         found += map(str, pod_cgroups(tree))
     found += re.findall(r"\d+: (hk[^:@]*)", ip("-o", "link"))
-    of_the_node = (f" {machine.run} ", f" {machine.run}/pods ")  # there as long as the node is
+    # There as long as the node is.
+    of_the_node = (f" {machine.run} ", f" {machine.run}/pods ", f" {machine.run}/volumes ")
     found += [l for l in pathlib.Path("/proc/self/mounts").read_text().splitlines()
               if str(machine.top) in l and not any(own in l for own in of_the_node)]
-    for folder in ("run/pods", "run/keeper/starts", "run/keeper/exits", "run/keeper/logs", "root/pods",
+    for folder in ("run/pods", "run/volumes", "run/keeper/starts", "run/keeper/exits", "run/keeper/logs", "root/pods",
                    "run/runtime/sandboxes", "run/runtime/containers", "root/network/pods",
                    "root/network/releasing", "root/images/ingest", "log/pods", "log/containers"):
         if (machine.top / folder).is_dir():

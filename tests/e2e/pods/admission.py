@@ -75,7 +75,7 @@ def test_a_message_of_bytes_that_are_no_text_harms_nobody(node):
 
 def test_limits_and_volumes_are_what_a_kubelet_makes_of_them(node):
     node.pod("exact", containers=[
-        node.container("main", "df -k /mem | tail -1; ls -A /maybe | wc -l; touch /maybe/x 2>/dev/null || echo sealed; "
+        node.container("main", "df -k /mem | tail -1; ls /maybe | wc -l; touch /maybe/x 2>/dev/null || echo sealed; "
                        "sleep 1000", resources={"limits": {"memory": "32Mi"}},
                        volumeMounts=[{"name": "mem", "mountPath": "/mem"}, {"name": "maybe", "mountPath": "/maybe"}])],
         volumes=[{"name": "mem", "emptyDir": {"medium": "Memory"}},
