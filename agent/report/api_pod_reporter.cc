@@ -10,7 +10,7 @@
 #include <set>
 #include <utility>
 
-#include "agent/kube/codec.h"
+#include "agent/cluster/api_objects.h"
 #include "agent/kube/pod_status.h"
 #include "agent/report/status_patch.h"
 #include "holdfast/base/strings.h"
@@ -51,15 +51,10 @@ bool IsUrgent(const corev1::PodStatus& server, const corev1::PodStatus& ours) {
 
 // The pod in an answer, without what nobody asks of it here; null when there is none.
 PodPtr PodIn(const ApiReply& reply) {
-  const bool binary = reply.body.starts_with(std::string_view("k8s\0", 4));
-  auto object = binary ? kube::DecodeEnvelope(reply.body, {"v1", "Pod"})
-                       : kube::DecodeJson(reply.body, {"v1", "Pod"});
+  auto object = DecodeObject(reply.body, {"v1", "Pod"});
   if (!object) return nullptr;
-  const auto pod = std::dynamic_pointer_cast<corev1::Pod>(
-      std::shared_ptr<google::protobuf::Message>(std::move(*object)));
-  if (pod == nullptr) return nullptr;
+  const std::shared_ptr<corev1::Pod> pod(static_cast<corev1::Pod*>(object->release()));
   pod->clear_spec();
-  pod->mutable_metadata()->clear_managedfields();
   return pod;
 }
 

@@ -194,6 +194,7 @@ class Writer {
       return Error::FromErrno(errno, StrCat("mkdir ", name));
     }
     Rollback rollback;
+    // What cannot be removed now is tidied away by the next call; the error that led here is told.
     rollback.Add([this, &name] { (void)sys::RemoveTreeAt(volume_, name); });
     ASSIGN_OR_RETURN(const UniqueFd dir,
                      sys::OpenAt(volume_, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));

@@ -26,7 +26,7 @@ PYTHON = """\
 
 GOOGLE = """\
 7: [ RUN      ] Table.Keeps/3
-7: /work/tests/unit/table_test.cc:10: Failure
+7: /src/tests/unit/table_test.cc:10: Failure
 7: Expected equality of these values:
 7:   got
 7: [  FAILED  ] Table.Keeps/3, where GetParam() = 4 (0 ms)
@@ -53,7 +53,7 @@ def test_a_python_test_is_told_with_its_error_and_what_was_before(_):
 
 
 def test_a_googletest_case_is_told_from_its_first_failure_on(_):
-    equal(said(GOOGLE), ["FAILED unit_table: Table.Keeps/3", "  /work/tests/unit/table_test.cc:10: Failure",
+    equal(said(GOOGLE), ["FAILED unit_table: Table.Keeps/3", "  /src/tests/unit/table_test.cc:10: Failure",
                          "  Expected equality of these values:", "    got"], "summary")
 
 

@@ -34,7 +34,7 @@ VolumeContent Content(int number) {
   return content;
 }
 
-// Writes one content after the other.
+// No test: the process that the tests below start and kill. Writes one content after the other.
 TEST(Driver, DISABLED_Writes) {
   const char* directory = std::getenv("VOLUME_DIRECTORY");
   ASSERT_NE(directory, nullptr);
