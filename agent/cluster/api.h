@@ -16,6 +16,11 @@
 
 namespace holdfast::agent {
 
+// Of bodies, either way; a patch is always JSON.
+inline constexpr char kProtobufType[] = "application/vnd.kubernetes.protobuf";
+inline constexpr char kJsonType[] = "application/json";
+inline constexpr char kStrategicMergePatchType[] = "application/strategic-merge-patch+json";
+
 enum class ApiVerb : uint8_t { kGet, kPost, kPut, kPatch, kDelete };
 
 // Calls of one lane share connections with each other and with no other lane.

@@ -11,9 +11,6 @@
 
 namespace holdfast::agent {
 
-constexpr std::string_view kProtobufType = "application/vnd.kubernetes.protobuf";
-constexpr std::string_view kJsonType = "application/json";
-
 // Whether `content_type` is `type`, with whatever parameters.
 bool IsOfType(std::string_view content_type, std::string_view type);
 

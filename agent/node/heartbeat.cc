@@ -98,7 +98,7 @@ class Heartbeat::Impl : public std::enable_shared_from_this<Impl> {
                                            : "POST ",
                    call.path);
     call.path += kServersLimit;
-    if (!body.empty()) call.content_type = "application/vnd.kubernetes.protobuf";
+    if (!body.empty()) call.content_type = kProtobufType;
     call.body = std::move(body);
     call.lane = ApiLane::kHeartbeat;
     call.limit = kLimit;

@@ -125,7 +125,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
     pending_ = node.status();
     before_.Clear();
     ApiCall call = CallOf(ApiVerb::kPost, kNodes);
-    call.content_type = "application/vnd.kubernetes.protobuf";
+    call.content_type = kProtobufType;
     call.body = kube::EncodeEnvelope(node);
     call_ = api_.Send(std::move(call), Guarded(weak_from_this(), &Impl::OnRegistered));
   }
@@ -271,7 +271,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
     before_ = server_->status();
     pending_changes_ = patch.changes;
     ApiCall call = CallOf(ApiVerb::kPatch, path_ + "/status");
-    call.content_type = "application/strategic-merge-patch+json";
+    call.content_type = kStrategicMergePatchType;
     call.body = std::move(patch.body);
     call_ = api_.Send(std::move(call), Guarded(weak_from_this(), &Impl::OnPatched));
   }

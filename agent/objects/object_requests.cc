@@ -19,7 +19,6 @@ namespace {
 
 namespace authenticationv1 = ::k8s::io::api::authentication::v1;
 
-constexpr char kProtobuf[] = "application/vnd.kubernetes.protobuf";
 constexpr size_t kMostOfAMessage = 300;
 
 void Wipe(std::string& text) { ::explicit_bzero(text.data(), text.size()); }
@@ -115,7 +114,7 @@ ApiCall TokenCall(const TokenOwner& owner, const TokenRef& ref) {
   call.verb = ApiVerb::kPost;
   call.path = StrCat("/api/v1/namespaces/", owner.object_namespace, "/serviceaccounts/",
                      owner.service_account, "/token");
-  call.content_type = kProtobuf;
+  call.content_type = kProtobufType;
   call.body = kube::EncodeEnvelope(request);
   call.lane = ApiLane::kPods;
   call.repeatable = true;  // one token more harms nobody

@@ -24,8 +24,6 @@ using PodPtr = std::shared_ptr<const corev1::Pod>;
 using StatusPtr = std::shared_ptr<const corev1::PodStatus>;
 using std::chrono::milliseconds;
 
-constexpr char kPatchType[] = "application/strategic-merge-patch+json";
-
 uint64_t Version(const corev1::Pod& pod) {
   const std::string& text = pod.metadata().resourceversion();
   uint64_t version = 0;
@@ -252,7 +250,7 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     ++in_flight_;
     entry.call = api_.Send({.verb = ApiVerb::kPatch,
                             .path = PathOf(*entry.wanted.pod) + "/status",
-                            .content_type = kPatchType,
+                            .content_type = kStrategicMergePatchType,
                             .body = std::move(patch),
                             .lane = ApiLane::kPods,
                             .repeatable = true},
@@ -267,7 +265,7 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     entry.call = api_.Send(
         {.verb = ApiVerb::kDelete,
          .path = PathOf(*entry.wanted.pod),
-         .content_type = "application/json",
+         .content_type = kJsonType,
          .body = StrCat(R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,)",
                         R"("preconditions":{"uid":")", uid.value, R"("}})"),
          .lane = ApiLane::kPods,

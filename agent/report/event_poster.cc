@@ -38,7 +38,7 @@ ApiCall CreationOf(const corev1::Event& event) {
   ApiCall call;
   call.verb = ApiVerb::kPost;
   call.path = PathOf(event);
-  call.content_type = "application/vnd.kubernetes.protobuf";
+  call.content_type = kProtobufType;
   call.body = kube::EncodeEnvelope(fresh);
   return call;
 }
@@ -52,7 +52,7 @@ ApiCall PatchOf(const corev1::Event& event) {
   ApiCall call;
   call.verb = ApiVerb::kPatch;
   call.path = StrCat(PathOf(event), "/", event.metadata().name());
-  call.content_type = "application/strategic-merge-patch+json";
+  call.content_type = kStrategicMergePatchType;
   call.body = kube::CompactJson(patch);
   return call;
 }
