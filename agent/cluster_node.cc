@@ -110,7 +110,8 @@ Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   registrar.events = &parts.view;
   registrar_ = std::make_unique<NodeRegistrar>(*api_, options_.clock, std::move(registrar));
   RETURN_IF_ERROR(OpenRoutes(parts.network));
-  events_ = std::make_unique<EventPoster>(*api_, parts.view, EventPosterOptions{{}, options_.log});
+  events_ = std::make_unique<EventPoster>(
+      *api_, parts.view, EventPosterOptions{[this] { return reporter_->IsBusy(); }, options_.log});
   registrar_->SetListener([this] { NodeChanged(); });
   api_->Post([this] {
     services_.load()->Follow();

@@ -99,6 +99,7 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     if (registry_.Find(uid) == nullptr) return Drop(uid);
     Consider(uid, it->second);
   }
+  bool IsBusy() const { return in_flight_ >= kMost; }
   void Close() {
     {
       const std::lock_guard lock(mutex_);
@@ -394,5 +395,7 @@ void ApiPodReporter::Report(PodReport report) { state_->Report(std::move(report)
 void ApiPodReporter::Forget(const PodUid& uid) { state_->Forget(uid); }
 
 void ApiPodReporter::Look(const PodUid& uid) { state_->Look(uid); }
+
+bool ApiPodReporter::IsBusy() const { return state_->IsBusy(); }
 
 }  // namespace holdfast::agent

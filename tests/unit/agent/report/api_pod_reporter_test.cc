@@ -194,6 +194,7 @@ TEST_F(ApiPodReporterTest, NoMoreThanSixteenAtATimeAndUrgentOnesFirst) {
   for (int i = 0; i < 18; ++i) Report(Status("Pending", false, 1), false, "u" + std::to_string(i));
   api_.Advance(milliseconds(50));
   EXPECT_EQ(Waiting().size(), 16u);
+  EXPECT_TRUE(reporter_->IsBusy());
   Report(Status("Running", true), false, "u19");
   Report(Status("Running", true), false, "u17");
   EXPECT_EQ(Sent(), 16u);
@@ -206,6 +207,7 @@ TEST_F(ApiPodReporterTest, NoMoreThanSixteenAtATimeAndUrgentOnesFirst) {
   Accept(Status("Pending", false, 1), "u2");
   Accept(Status("Pending", false, 1), "u3");
   EXPECT_EQ(Sent(), 19u) << "each once";
+  EXPECT_FALSE(reporter_->IsBusy());
 }
 
 TEST_F(ApiPodReporterTest, FailuresAreTriedAgainLaterAndLater) {
