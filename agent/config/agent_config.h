@@ -57,6 +57,7 @@ struct NodeConfig {
 struct ClusterConfig {
   std::string kubeconfig;
   bool register_node = true;
+  std::string node_tunnel = "vxlan";  // to pods of nodes on no link of this one; or "none"
 };
 
 struct ContainerLogConfig {
