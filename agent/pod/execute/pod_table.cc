@@ -137,7 +137,8 @@ void PodTable::Ended(const PodUid& uid, const PodWorker::Outcome& outcome) {
     const auto& meta = entry.wish.pod->metadata();
     services_.view.Remove(meta.namespace_(), meta.name());
     names_.erase(FullName(*entry.wish.pod));
-    if (entry.wish.object_gone && services_.reporter != nullptr) services_.reporter->Forget(uid);
+    const bool has_object = entry.origin == PodOrigin::kApi && !entry.wish.object_gone;
+    if (services_.reporter != nullptr && !has_object) services_.reporter->Forget(uid);
     entries_.erase(it);
     wanted_grace_.erase(uid);
     if (!release_at_) release_at_ = services_.clock.Boot() + kReleaseDelay;

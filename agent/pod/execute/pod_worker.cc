@@ -148,15 +148,14 @@ bool PodWorker::MustLast(const Wish& wish) const {
 
 // Once for each change; the server's part of it is compared by the reporter.
 void PodWorker::Report(const Wish& wish, Decision& decision) {
-  if (memory_.origin != PodOrigin::kApi || services_.reporter == nullptr || wish.object_gone) {
-    return;
-  }
+  const bool has_object = memory_.origin != PodOrigin::kApi || !wish.object_gone;
+  if (services_.reporter == nullptr || !has_object) return;
   if (reported_.pod == pod_ && reported_.released == decision.released &&
       MessageDifferencer::Equals(*reported_.status, decision.status)) {
     return;
   }
   reported_ = {pod_, std::make_shared<const corev1::PodStatus>(std::move(decision.status)),
-               decision.released};
+               decision.released, memory_.origin};
   services_.reporter->Report(reported_);
 }
 
