@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checks that only connect, or only wait; and the connecting that others begin with.
+#include <boost/asio/post.hpp>
+
+#include "agent/probe/running_check_internal.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+// A name that has more is tried with so many of them.
+constexpr size_t kMostAddresses = 8;
+
+class TcpChecking : public CheckBase {
+ public:
+  TcpChecking(asio::io_context& io, TcpCheck check)
+      : CheckBase(io), check_(std::move(check)), dialler_(io) {}
+
+ private:
+  void Go() override {
+    dialler_.Dial(check_.host, check_.port,
+                  [self = shared_from_this(), this](const std::string& failure) {
+                    if (failure.empty()) return End({});
+                    Fail(failure);
+                  });
+  }
+  void Close() override { dialler_.Close(); }
+  CheckOutcome OnLimit() override {
+    return {CheckOutcome::How::kFailure,
+            StrCat("dial tcp ", JoinHostPort(check_.host, check_.port), ": i/o timeout")};
+  }
+
+  const TcpCheck check_;
+  Dialler dialler_;
+};
+
+class SleepChecking : public CheckBase {
+ public:
+  SleepChecking(asio::io_context& io, SleepCheck check)
+      : CheckBase(io), check_(check), sleep_(io) {}
+
+ private:
+  void Go() override {
+    sleep_.expires_after(check_.time);
+    sleep_.async_wait([self = shared_from_this(), this](const error_code& cancelled) {
+      if (!cancelled) End({});
+    });
+  }
+  void Close() override { (void)sleep_.cancel(); }
+  CheckOutcome OnLimit() override { return {CheckOutcome::How::kFailure, "container terminated"}; }
+
+  const SleepCheck check_;
+  asio::steady_timer sleep_;
+};
+
+}  // namespace
+
+std::string JoinHostPort(const std::string& host, uint16_t port) {
+  const bool brackets = host.find(':') != std::string::npos;
+  return brackets ? StrCat("[", host, "]:", port) : StrCat(host, ":", port);
+}
+
+std::string SocketError(const error_code& error) {
+  std::string text = error.message();
+  if (!text.empty() && text[0] >= 'A' && text[0] <= 'Z') {
+    text[0] = static_cast<char>(text[0] - 'A' + 'a');
+  }
+  return text;
+}
+
+// Its callers keep it alive by what they capture in `connected`.
+void Dialler::Dial(const std::string& host, uint16_t port,
+                   std::function<void(std::string)> connected) {
+  error_code bad;
+  const auto address = asio::ip::make_address(host, bad);
+  if (!bad) return Connect({address, port}, {}, std::move(connected));
+  resolver_.async_resolve(host, std::to_string(port), tcp::resolver::numeric_service,
+                          [this, host, connected = std::move(connected)](
+                              const error_code& error, const tcp::resolver::results_type& found) {
+                            if (error || found.empty()) {
+                              return connected(StrCat("dial tcp: lookup ", host, ": no such host"));
+                            }
+                            std::vector<tcp::endpoint> others;
+                            for (const auto& entry : found) {
+                              if (others.size() < kMostAddresses)
+                                others.push_back(entry.endpoint());
+                            }
+                            const tcp::endpoint first = others.front();
+                            others.erase(others.begin());
+                            Connect(first, std::move(others), connected);
+                          });
+}
+
+void Dialler::Connect(tcp::endpoint endpoint, std::vector<tcp::endpoint> others,
+                      std::function<void(std::string)> connected) {
+  socket_.async_connect(
+      endpoint, [this, endpoint, others = std::move(others),
+                 connected = std::move(connected)](const error_code& error) mutable {
+        if (!error) return connected("");
+        error_code ignored;
+        (void)socket_.close(ignored);
+        if (error != asio::error::operation_aborted && !others.empty()) {
+          const tcp::endpoint next = others.front();
+          others.erase(others.begin());
+          return Connect(next, std::move(others), std::move(connected));
+        }
+        connected(StrCat("dial tcp ", JoinHostPort(endpoint.address().to_string(), endpoint.port()),
+                         ": connect: ", SocketError(error)));
+      });
+}
+
+void Dialler::Close() {
+  error_code ignored;
+  resolver_.cancel();
+  (void)socket_.close(ignored);
+}
+
+std::shared_ptr<CheckBase> MakeTcpCheck(asio::io_context& io, TcpCheck check) {
+  return std::make_shared<TcpChecking>(io, std::move(check));
+}
+
+std::shared_ptr<CheckBase> MakeSleepCheck(asio::io_context& io, SleepCheck check) {
+  return std::make_shared<SleepChecking>(io, check);
+}
+
+}  // namespace holdfast::agent
