@@ -45,9 +45,9 @@ class GrpcChecking : public CheckBase {
   }
 
   void Go() override {
-    dialler_.Dial(check_.host, check_.port, [self = Self()](const std::string& failure) {
+    dialler_.Dial(check_.host, check_.port, [self = Self()](const Result<void>& connected) {
       if (self->ended()) return;
-      failure.empty() ? self->Ask() : self->DialAgain();
+      connected ? self->Ask() : self->DialAgain();
     });
   }
 

@@ -72,7 +72,8 @@ class HttpChecking : public CheckBase {
 
   std::string Url() const { return UrlOf(target_); }
   // As Go's client words it.
-  void FailGet(const std::string& why) { Fail(StrCat("Get \"", Url(), "\": ", why)); }
+  std::string Context() const { return StrCat("Get \"", Url(), "\": "); }
+  void FailGet(const std::string& why) { Fail(Context() + why); }
   CheckOutcome OnLimit() override {
     return {How::kFailure, StrCat("Get \"", Url(), "\": context deadline exceeded ",
                                   "(Client.Timeout exceeded while awaiting headers)")};
@@ -85,9 +86,9 @@ class HttpChecking : public CheckBase {
       }
     }
     if (!IsHeaderValue(check_.authority)) return FailGet("http: invalid Host header");
-    dialler_.Dial(target_.host, target_.port, [self = Self()](const std::string& failure) {
+    dialler_.Dial(target_.host, target_.port, [self = Self()](const Result<void>& connected) {
       if (self->ended()) return;
-      if (!failure.empty()) return self->FailGet(failure);
+      if (!connected) return self->FailDial(connected.error(), self->Context());
       self->target_.tls ? self->Handshake() : self->Send();
     });
   }

@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "agent/base/worker_pool.h"
 #include "agent/probe/check.h"
@@ -61,6 +62,11 @@ class CheckBase : public std::enable_shared_from_this<CheckBase> {
     done(std::move(outcome));
   }
   void Fail(std::string text) { End({CheckOutcome::How::kFailure, std::move(text)}); }
+  // What this machine lacks says nothing about the container.
+  void FailDial(const Error& why, const std::string& context) {
+    const bool ours = why.code() == Code::kResourceExhausted;
+    End({ours ? CheckOutcome::How::kError : CheckOutcome::How::kFailure, context + why.message()});
+  }
 
   boost::asio::io_context& io_;
   boost::asio::steady_timer timer_;
@@ -75,18 +81,20 @@ class Dialler {
  public:
   explicit Dialler(boost::asio::io_context& io) : resolver_(io), socket_(io) {}
 
-  // `connected` gets "" or what failed, in Go's words: "dial tcp 10.0.0.1:80: connect: …".
-  void Dial(const std::string& host, uint16_t port, std::function<void(std::string)> connected);
+  // What failed is in Go's words: "dial tcp 10.0.0.1:80: connect: …". kResourceExhausted: it is
+  // ours. Not called after Close().
+  using Connected = std::function<void(Result<void>)>;
+  void Dial(const std::string& host, uint16_t port, Connected connected);
   void Close();
   boost::asio::ip::tcp::socket& socket() { return socket_; }
 
  private:
-  void Connect(boost::asio::ip::tcp::endpoint endpoint,
-               std::vector<boost::asio::ip::tcp::endpoint> others,
-               std::function<void(std::string)> connected);
+  Result<void> Open(const boost::asio::ip::tcp& protocol);
+  void Connect(std::vector<boost::asio::ip::tcp::endpoint> endpoints, Connected connected);
 
   boost::asio::ip::tcp::resolver resolver_;
   boost::asio::ip::tcp::socket socket_;
+  bool closed_ = false;
 };
 
 // "10.0.0.1:80", "[fd00::1]:80"

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checks that only connect, or only wait; and the connecting that others begin with.
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <boost/asio/post.hpp>
+#include <cerrno>
 
 #include "agent/probe/running_check_internal.h"
 #include "holdfast/base/strings.h"
@@ -23,9 +27,9 @@ class TcpChecking : public CheckBase {
  private:
   void Go() override {
     dialler_.Dial(check_.host, check_.port,
-                  [self = shared_from_this(), this](const std::string& failure) {
-                    if (failure.empty()) return End({});
-                    Fail(failure);
+                  [self = shared_from_this(), this](const Result<void>& connected) {
+                    if (connected) return End({});
+                    FailDial(connected.error(), "");
                   });
   }
   void Close() override { dialler_.Close(); }
@@ -73,47 +77,59 @@ std::string SocketError(const error_code& error) {
 }
 
 // Its callers keep it alive by what they capture in `connected`.
-void Dialler::Dial(const std::string& host, uint16_t port,
-                   std::function<void(std::string)> connected) {
+void Dialler::Dial(const std::string& host, uint16_t port, Connected connected) {
+  closed_ = false;
   error_code bad;
   const auto address = asio::ip::make_address(host, bad);
-  if (!bad) return Connect({address, port}, {}, std::move(connected));
-  resolver_.async_resolve(host, std::to_string(port), tcp::resolver::numeric_service,
-                          [this, host, connected = std::move(connected)](
-                              const error_code& error, const tcp::resolver::results_type& found) {
-                            if (error || found.empty()) {
-                              return connected(StrCat("dial tcp: lookup ", host, ": no such host"));
-                            }
-                            std::vector<tcp::endpoint> others;
-                            for (const auto& entry : found) {
-                              if (others.size() < kMostAddresses)
-                                others.push_back(entry.endpoint());
-                            }
-                            const tcp::endpoint first = others.front();
-                            others.erase(others.begin());
-                            Connect(first, std::move(others), connected);
-                          });
-}
-
-void Dialler::Connect(tcp::endpoint endpoint, std::vector<tcp::endpoint> others,
-                      std::function<void(std::string)> connected) {
-  socket_.async_connect(
-      endpoint, [this, endpoint, others = std::move(others),
-                 connected = std::move(connected)](const error_code& error) mutable {
-        if (!error) return connected("");
-        error_code ignored;
-        (void)socket_.close(ignored);
-        if (error != asio::error::operation_aborted && !others.empty()) {
-          const tcp::endpoint next = others.front();
-          others.erase(others.begin());
-          return Connect(next, std::move(others), std::move(connected));
+  if (!bad) return Connect({{address, port}}, std::move(connected));
+  resolver_.async_resolve(
+      host, std::to_string(port), tcp::resolver::numeric_service,
+      [this, host, connected = std::move(connected)](const error_code& error, const auto& found) {
+        if (closed_) return;
+        std::vector<tcp::endpoint> endpoints;
+        for (const auto& entry : found) {
+          if (endpoints.size() < kMostAddresses) endpoints.push_back(entry.endpoint());
         }
-        connected(StrCat("dial tcp ", JoinHostPort(endpoint.address().to_string(), endpoint.port()),
-                         ": connect: ", SocketError(error)));
+        if (error || endpoints.empty()) {
+          return connected(Unavailable(StrCat("dial tcp: lookup ", host, ": no such host")));
+        }
+        Connect(std::move(endpoints), connected);
       });
 }
 
+// Asio's own sockets would be inherited by the programs that the agent starts.
+Result<void> Dialler::Open(const tcp& protocol) {
+  const int fd = ::socket(protocol.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (fd < 0) return Error::FromErrno(errno, "dial tcp: socket");
+  error_code error;
+  (void)socket_.assign(protocol, fd, error);
+  if (!error) return {};
+  ::close(fd);
+  return Error(Code::kResourceExhausted, StrCat("dial tcp: socket: ", SocketError(error)));
+}
+
+// One after the other.
+void Dialler::Connect(std::vector<tcp::endpoint> endpoints, Connected connected) {
+  const tcp::endpoint endpoint = endpoints.front();
+  endpoints.erase(endpoints.begin());
+  if (auto opened = Open(endpoint.protocol()); !opened) {
+    return asio::post(socket_.get_executor(),
+                      [opened, connected = std::move(connected)] { connected(opened); });
+  }
+  socket_.async_connect(endpoint, [this, endpoint, others = std::move(endpoints),
+                                   connected = std::move(connected)](const error_code& e) mutable {
+    if (!e) return connected({});
+    if (closed_) return;
+    error_code ignored;
+    (void)socket_.close(ignored);
+    if (!others.empty()) return Connect(std::move(others), std::move(connected));
+    const std::string peer = JoinHostPort(endpoint.address().to_string(), endpoint.port());
+    connected(Unavailable(StrCat("dial tcp ", peer, ": connect: ", SocketError(e))));
+  });
+}
+
 void Dialler::Close() {
+  closed_ = true;
   error_code ignored;
   resolver_.cancel();
   (void)socket_.close(ignored);

@@ -108,7 +108,7 @@ TEST_F(ProberTest, WhatIsKnownStandsUntilAThresholdIsReached) {
 TEST_F(ProberTest, WhatIsNotWantedAnyMoreIsGivenUp) {
   const auto pod =
       MakePod(StrCat(R"(startupProbe { handler { exec { command: "sh" command: "-c"
-      command: "echo $$ > )",
+      command: "echo $$$$ > )",
                      (dir_ / "pid").string(), R"(; exec sleep 1000" } } periodSeconds: 1
       timeoutSeconds: 1000 failureThreshold: 1 })"));
   prober_->Want(pod, {Wanted(kStartup)});

@@ -62,15 +62,16 @@ TEST(ResolveTest, HttpGet) {
 }
 
 TEST(ResolveTest, TheOtherHandlers) {
-  EXPECT_EQ(std::get<ExecCheck>(*Probe(R"(exec { command: "a$(A)" command: "$(B)" command: "$$(A)" })")),
+  EXPECT_EQ(std::get<ExecCheck>(
+                *Probe(R"p(exec { command: "a$(A)" command: "$(B)" command: "$$(A)" })p")),
             (ExecCheck{ContainerId("c1"), {"a1", "$(B)", "$(A)"}}));
-EXPECT_EQ(std::get<TcpCheck>(*Probe(R"(tcpSocket { port { type: 1 strVal: "http" } })")),
-          (TcpCheck{"10.0.0.2", 8080}));
-EXPECT_EQ(std::get<TcpCheck>(*Probe(R"(tcpSocket { port { intVal: 2379 } host: "127.0.0.1" })")),
-          (TcpCheck{"127.0.0.1", 2379}));
-EXPECT_EQ(std::get<GrpcCheck>(*Probe(R"(grpc { port: 9000 service: "s" })")),
-          (GrpcCheck{"10.0.0.2", 9000, "s"}));
-EXPECT_EQ(Probe("").error().message(), "missing probe handler for web");
+  EXPECT_EQ(std::get<TcpCheck>(*Probe(R"(tcpSocket { port { type: 1 strVal: "http" } })")),
+            (TcpCheck{"10.0.0.2", 8080}));
+  EXPECT_EQ(std::get<TcpCheck>(*Probe(R"(tcpSocket { port { intVal: 2379 } host: "127.0.0.1" })")),
+            (TcpCheck{"127.0.0.1", 2379}));
+  EXPECT_EQ(std::get<GrpcCheck>(*Probe(R"(grpc { port: 9000 service: "s" })")),
+            (GrpcCheck{"10.0.0.2", 9000, "s"}));
+  EXPECT_EQ(Probe("").error().message(), "missing probe handler for web");
 }
 
 Result<Check> Hook(const std::string& handler, const std::string& ip) {
