@@ -29,7 +29,11 @@ class Hook : public std::enable_shared_from_this<Hook> {
 
   void Begin() {
     if (!ended_) return;
-    HOLDFAST_PAUSE_POINT("agent.pod.hook_begins");
+    if (input_.action.kind == Action::Kind::kPostStart) {
+      HOLDFAST_PAUSE_POINT("agent.pod.post_start_begins");
+    } else {
+      HOLDFAST_PAUSE_POINT("agent.pod.pre_stop_begins");
+    }
     const corev1::Container* container = kube::FindContainer(*input_.pod, input_.action.container);
     if (container == nullptr) return Fail("the container is in the pod no more");
     const auto& lifecycle = container->lifecycle();

@@ -96,7 +96,11 @@ class Life:
                 container("term", "echo begin; cat", tty=True, stdin=True),
                 container("pipe", "echo begin; cat", stdin=True)],
                 initContainers=[container("init", "echo begin")], volumes=volumes + pauses),
-            "shared": manifest(f"{self.name}-shared", [container("main", STUBBORN, volumeMounts=see_pauses)],
+            # Hooks that run no program: one that dies with the launcher fails, and its container goes for it.
+            "shared": manifest(f"{self.name}-shared", [container(
+                "main", STUBBORN, volumeMounts=see_pauses,
+                lifecycle={"postStart": {"sleep": {"seconds": 0}}, "preStop": {"sleep": {"seconds": 0}}},
+                readinessProbe={"exec": {"command": ["true"]}, "periodSeconds": 1})],
                                shareProcessNamespace=True, volumes=pauses),
             "users": manifest(f"{self.name}-users", [
                 container("main", STUBBORN), container("second", STUBBORN)], hostUsers=False),
