@@ -72,6 +72,8 @@ void AbsorbExit(const SpecContainer& container, ContainerMemory& memory, const C
   finished.message = TerminationMessage(*container.spec, fact);
   finished.started_at = seen.started_at;
   finished.finished_at = exit.finished_at;
+  finished.unhealthy =
+      memory.current && memory.current->id == seen.id && memory.current->unhealthy.has_value();
   if (container.role == Role::kInit && finished.exit_code == 0) memory.init_done = true;
   Finish(memory, std::move(finished));
 }

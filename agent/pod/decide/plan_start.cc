@@ -15,6 +15,21 @@ bool IsImageReason(const std::string& reason) {
          reason == "ImageInspectError";
 }
 
+// Whatever else the pod waits for: they go on. While one does nothing starts.
+void PlanPostStarts(Planning& p) {
+  for (const SpecContainer& c : p.containers) {
+    const ContainerMemory& mine = p.Memory(c);
+    if (!mine.current || mine.stop || Runs(c, mine)) continue;
+    p.Act({Action::Kind::kPostStart, c.name(), mine.current->id, mine.current->attempt});
+  }
+}
+
+// What a probe had killed counts from the end before it, as with a kubelet, which starts it again
+// in the step in which it killed it.
+const Finished& BackOffFrom(const ContainerMemory& mine) {
+  return mine.last->unhealthy && mine.before_last ? *mine.before_last : *mine.last;
+}
+
 // True while an earlier failure to create is still to be waited out.
 bool WaitsForRetry(Planning& p, const SpecContainer& c) {
   ContainerMemory& mine = p.Memory(c);
@@ -31,7 +46,7 @@ bool WaitsForBackOff(Planning& p, const SpecContainer& c) {
   ContainerMemory& mine = p.Memory(c);
   if (!mine.last || (c.role == Role::kInit && mine.last->exit_code == 0)) return false;
   BackOff& back_off = mine.restart_back_off;
-  const BootTime at = RestartAllowedAt(back_off, *mine.last, p.facts.wall, p.facts.boot);
+  const BootTime at = RestartAllowedAt(back_off, BackOffFrom(mine), p.facts.wall, p.facts.boot);
   if (p.facts.boot >= at) return false;
   p.WakeAt(at);
   if (back_off.announced_attempt != mine.attempts) {
@@ -72,17 +87,10 @@ void PlanStart(Planning& p, const SpecContainer& c) {
   p.Act(StartOf(c, mine));
 }
 
-// While it is under way nothing after it starts.
-void PlanPostStart(Planning& p, const SpecContainer& c) {
-  const ContainerMemory& mine = p.Memory(c);
-  if (Runs(c, mine) || mine.stop) return;
-  p.Act({Action::Kind::kPostStart, c.name(), mine.current->id, mine.current->attempt});
-}
-
 // Starts the container unless it runs, has ended for good or has to wait.
 void Consider(Planning& p, const SpecContainer& c) {
   ContainerMemory& mine = p.Memory(c);
-  if (mine.current) return PlanPostStart(p, c);
+  if (mine.current) return;
   // It keeps what was decided for it, whatever the image's name means by now.
   if (IsUnderWay(p, StartOf(c, mine))) return p.Act(StartOf(c, mine));
   if (mine.last && c.role != Role::kInit && !mine.again &&
@@ -122,6 +130,7 @@ bool VolumesAreBehind(const Planning& p) {
 }  // namespace
 
 void PlanStarts(Planning& p) {
+  PlanPostStarts(p);
   if (p.memory.failure && p.facts.boot < p.memory.failure->retry_at) {
     p.WakeAt(p.memory.failure->retry_at);
     return;

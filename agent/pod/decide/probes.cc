@@ -108,7 +108,7 @@ void WantProbes(Planning& p) {
   for (const SpecContainer& c : p.containers) {
     const ContainerMemory& mine = p.Memory(c);
     if (c.role == Role::kInit || !Runs(c, mine)) continue;
-    const bool dies = p.memory.ending || mine.current->unhealthy;
+    const bool dies = p.memory.ending || mine.current->unhealthy || mine.stop;
     if (!HasStarted(c, mine)) {
       if (!dies) Want(p, c, ProbeKind::kStartup, ProbeResult::kUnknown);
       continue;

@@ -145,6 +145,7 @@ struct Finished {
   WallTime finished_at;
   std::string image;
   std::string image_id;
+  bool unhealthy = false;  // a probe had it stopped; not persisted
   bool operator==(const Finished&) const = default;
 };
 

@@ -10,6 +10,8 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
+import time
 
 from attack import attack, breach_if
 from machine import has_ipvs
@@ -188,3 +190,36 @@ def core_dump_of_the_agent(kit):
     kit.starts += 1
     kit.node.wait("the agent answers", lambda: kit.node.ctl("version").returncode == 0)
     breach_if(os.WCOREDUMP(status), "its memory was written to a file")
+
+
+@attack("AP-10")
+def probed_servers_that_send_the_node_elsewhere_or_never_end(kit):
+    """A redirect to what only the node reaches, and an answer without an end, to each probe."""
+    asked = []
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        def accept():
+            while True:
+                try:
+                    connection, _ = listener.accept()
+                except OSError:
+                    return
+                asked.append(connection.recv(4096))
+                connection.close()
+        threading.Thread(target=accept, daemon=True).start()
+        elsewhere = f"HTTP/1.1 302 Found\\r\\nLocation: http://127.0.0.1:{listener.getsockname()[1]}/secret\\r\\n\\r\\n"
+        answers = {"redirects": f"printf '{elsewhere}'", "endless": "printf 'HTTP/1.1 200 OK\\r\\n\\r\\n'; cat /dev/zero"}
+        probe = {"httpGet": {"port": 80, "path": "/"}, "periodSeconds": 1, "timeoutSeconds": 3}
+        names = {kind: kit.new_name(kind) for kind in answers}
+        before = kit.oracle.held()["agent RSS"]
+        for kind, answer in answers.items():
+            script = f"while :; do {{ {answer}; }} | nc -l -p 80; done"
+            kit.pod(names[kind], [kit.container("main", ["/bin/sh", "-c", script], readinessProbe=probe)])
+        for name in names.values():
+            kit.node.until("it was probed", name, lambda p: any(
+                c["type"] == "Ready" and c["status"] == "True" for c in p["status"].get("conditions", [])))
+        time.sleep(kit.size(5, 20))
+        listener.shutdown(socket.SHUT_RDWR)
+    breach_if(asked, f"the node was sent to a server of its own: {asked[:1]}")
+    grown = kit.oracle.held()["agent RSS"] - before
+    breach_if(grown > 16 << 10, f"the agent grew by {grown} KiB of answers")
+    return "nobody else was asked; 10 KiB of each answer were read"

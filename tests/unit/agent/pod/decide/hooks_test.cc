@@ -90,8 +90,16 @@ TEST(PostStartTest, AKilledAgentsIsCarriedOutAgain) {
   RunButHooks(world);
   world.under_way.clear();
   world.RestartAgent();
-  EXPECT_EQ(world.Look(), (Actions{"ensure volumes", "post-start a#0", "start b#0"}));
+  EXPECT_EQ(world.Look(), (Actions{"post-start a#0", "ensure volumes", "start b#0"}));
   EXPECT_EQ(world.State("a"), "waiting ContainerCreating");
+}
+
+TEST(PostStartTest, GoesOnWhileVolumesCannotBeBroughtUpToDate) {
+  PodWorld world(kPostStart);
+  RunButHooks(world);
+  RecordPodFailure(world.memory, "FailedMount", "no", world.boot);
+  EXPECT_EQ(world.Look(), (Actions{"post-start a#0"}));
+  EXPECT_TRUE(world.last.cancel.empty());
 }
 
 TEST(PostStartTest, IsCancelledWhenThePodEnds) {

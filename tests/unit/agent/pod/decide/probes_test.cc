@@ -151,6 +151,26 @@ TEST(ProbesTest, ARepeatedKillBacksOff) {
   EXPECT_EQ(world.State("web"), "running");
 }
 
+TEST(ProbesTest, TheBackOffOfAKilledRunCountsFromTheEndBeforeIt) {
+  PodWorld world(Web(Probe("livenessProbe")));
+  world.Run();
+  const seconds runs[] = {seconds(30), seconds(30), seconds(30), seconds(30)};
+  const seconds waits[] = {seconds(0), seconds(0), seconds(0), seconds(10)};  // 0, 10, 20, 40
+  for (size_t i = 0; i < std::size(runs); ++i) {
+    world.Pass(runs[i]);
+    world.Probed("web", kLiveness, kFailure);
+    world.Run();
+    world.Exit("web", 137, 9);
+    world.Run();
+    if (waits[i] == seconds(0)) {
+      EXPECT_EQ(world.State("web"), "running") << i;
+    } else {
+      EXPECT_EQ(world.State("web"), "waiting CrashLoopBackOff") << i;
+      EXPECT_EQ(*world.last.wake_at - world.boot, waits[i]);
+    }
+  }
+}
+
 TEST(ProbesTest, WhileThePodEndsOnlyReadinessIsAskedFor) {
   PodWorld world(Web(Probe("readinessProbe") + Probe("livenessProbe")));
   world.Run();
