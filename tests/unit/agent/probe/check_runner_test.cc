@@ -7,6 +7,7 @@
 #include <grpcpp/health_check_service_interface.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <chrono>
 #include <filesystem>
@@ -121,6 +122,19 @@ TEST_F(CheckRunnerTest, Tcp) {
             (CheckOutcome{kFailure,
                           StrCat("dial tcp 127.0.0.1:", dead, ": connect: connection refused")}));
   EXPECT_EQ(Run(TcpCheck{"name.invalid", 80}).how, kFailure);
+}
+
+TEST_F(CheckRunnerTest, WhatThisProcessLacksIsNoFailureOfAContainer) {
+  const PlainServer server({"HTTP/1.1 200 OK\r\n\r\n"});
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none{.rlim_cur = 3, .rlim_max = before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+  const CheckOutcome tcp = Run(TcpCheck{"127.0.0.1", server.port()});
+  const CheckOutcome http = Run(Get(server));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(tcp, (CheckOutcome{kError, "dial tcp: socket: too many open files"}));
+  EXPECT_EQ(http.how, kError) << http.text;
 }
 
 TEST_F(CheckRunnerTest, HttpAsksAsAKubeletDoes) {
