@@ -5,6 +5,7 @@
 
 #include "agent/probe/running_check_internal.h"
 #include "holdfast/base/overloaded.h"
+#include "holdfast/base/strings.h"
 #include "holdfast/sys/thread.h"
 
 namespace holdfast::agent {
@@ -22,6 +23,17 @@ class Handle : public RunningCheck {
   const std::shared_ptr<CheckBase> check_;
 };
 
+// The descriptors that the io_context waits with: it makes them for the first who needs them, and
+// throws where it cannot.
+Result<void> MakeReactor(boost::asio::io_context& io) {
+  try {
+    const boost::asio::steady_timer first(io);
+    return {};
+  } catch (const boost::system::system_error& error) {
+    return Error(Code::kResourceExhausted, StrCat("probes: ", error.what()));
+  }
+}
+
 }  // namespace
 
 CheckRunner::CheckRunner(ContainerRuntime& runtime)
@@ -31,6 +43,7 @@ CheckRunner::CheckRunner(ContainerRuntime& runtime)
 
 Result<std::unique_ptr<CheckRunner>> CheckRunner::Start(ContainerRuntime& runtime) {
   std::unique_ptr<CheckRunner> runner(new CheckRunner(runtime));
+  RETURN_IF_ERROR(MakeReactor(runner->io_));
   RETURN_IF_ERROR(runner->starters_.Start());
   ASSIGN_OR_RETURN(runner->thread_, sys::StartThread("probes", [io = &runner->io_] { io->run(); }));
   return runner;
