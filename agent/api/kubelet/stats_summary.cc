@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/api/kubelet/stats_summary.h"
+
+#include <nlohmann/json.hpp>
+
+#include "agent/kube/times.h"
+
+namespace holdfast::agent::api {
+namespace {
+
+// Fields in the order in which Go's types have them.
+using Json = nlohmann::ordered_json;
+
+std::string TimeText(WallTime time) {
+  return kube::FormatRfc3339(
+      {std::chrono::duration_cast<std::chrono::seconds>(time.since_epoch).count(), 0});
+}
+
+Json PressureLineJson(const runtime::PressureLine& line) {
+  return {{"total", line.total_micros},
+          {"avg10", line.avg10},
+          {"avg60", line.avg60},
+          {"avg300", line.avg300}};
+}
+
+void AddPressure(const std::optional<runtime::Pressure>& pressure, Json& to) {
+  if (!pressure) return;
+  to["psi"] = {{"full", PressureLineJson(pressure->full)},
+               {"some", PressureLineJson(pressure->some)}};
+}
+
+Json CpuJson(const UsageSample& sample) {
+  Json out = {{"time", TimeText(sample.at)}};
+  if (sample.nano_cores) out["usageNanoCores"] = *sample.nano_cores;
+  out["usageCoreNanoSeconds"] = sample.used.cpu.nanos;
+  AddPressure(sample.used.cpu.pressure, out);
+  return out;
+}
+
+Json MemoryJson(const UsageSample& sample) {
+  const auto& memory = sample.used.memory;
+  Json out = {{"time", TimeText(sample.at)}};
+  if (memory.limit != UINT64_MAX) {
+    out["availableBytes"] = memory.limit - std::min(memory.limit, memory.working_set);
+  }
+  out["usageBytes"] = memory.usage;
+  out["workingSetBytes"] = memory.working_set;
+  out["rssBytes"] = memory.rss;
+  out["pageFaults"] = memory.faults;
+  out["majorPageFaults"] = memory.major_faults;
+  AddPressure(memory.pressure, out);
+  return out;
+}
+
+Json SwapJson(const UsageSample& sample) {
+  const auto& memory = sample.used.memory;
+  Json out = {{"time", TimeText(sample.at)}};
+  if (memory.swap_limit != UINT64_MAX) {
+    out["swapAvailableBytes"] = memory.swap_limit - std::min(memory.swap_limit, memory.swap);
+  }
+  out["swapUsageBytes"] = memory.swap;
+  return out;
+}
+
+// Only where there is something to tell.
+void AddIo(const UsageSample& sample, Json& to) {
+  if (!sample.used.io.pressure) return;
+  Json io = {{"time", TimeText(sample.at)}};
+  AddPressure(sample.used.io.pressure, io);
+  to["io"] = std::move(io);
+}
+
+Json FsJson(WallTime at, const FsUsage& fs) {
+  return {{"time", TimeText(at)},        {"availableBytes", fs.available},
+          {"capacityBytes", fs.capacity}, {"usedBytes", fs.used},
+          {"inodesFree", fs.inodes_free}, {"inodes", fs.inodes},
+          {"inodesUsed", fs.inodes_used}};
+}
+
+Json InterfaceJson(const InterfaceStats& one) {
+  return {{"name", one.name},
+          {"rxBytes", one.rx_bytes},
+          {"rxErrors", one.rx_errors},
+          {"txBytes", one.tx_bytes},
+          {"txErrors", one.tx_errors}};
+}
+
+// The first one, or eth0, stands for all of them.
+void AddNetwork(WallTime at, const std::vector<InterfaceStats>& interfaces, Json& to) {
+  if (interfaces.empty()) return;
+  const InterfaceStats* chosen = &interfaces.front();
+  Json all = Json::array();
+  for (const InterfaceStats& one : interfaces) {
+    if (one.name == "eth0") chosen = &one;
+    all.push_back(InterfaceJson(one));
+  }
+  Json network = {{"time", TimeText(at)}};
+  network.update(InterfaceJson(*chosen));
+  network["interfaces"] = std::move(all);
+  to["network"] = std::move(network);
+}
+
+Json ContainerJson(const ContainerStats& container, bool brief) {
+  Json out = {{"name", container.name},
+              {"startTime", TimeText(container.started)},
+              {"cpu", CpuJson(container.usage)},
+              {"memory", MemoryJson(container.usage)}};
+  if (brief) return out;
+  AddIo(container.usage, out);
+  if (container.root) out["rootfs"] = FsJson(container.usage.at, *container.root);
+  if (container.logs) out["logs"] = FsJson(container.usage.at, *container.logs);
+  out["swap"] = SwapJson(container.usage);
+  return out;
+}
+
+// Of all that its containers have on the node's file system, as far as it is measured.
+void AddStorage(const PodStats& pod, Json& to) {
+  std::optional<FsUsage> sum;
+  for (const ContainerStats& container : pod.containers) {
+    for (const auto* one : {&container.root, &container.logs}) {
+      if (!*one) continue;
+      if (!sum) {
+        sum = *one;
+      } else {
+        sum->used += (*one)->used;
+        sum->inodes_used += (*one)->inodes_used;
+      }
+    }
+  }
+  if (sum) to["ephemeral-storage"] = FsJson(pod.usage->at, *sum);
+}
+
+Json PodJson(const PodStats& pod, bool brief) {
+  Json out = {
+      {"podRef", {{"name", pod.name}, {"namespace", pod.pod_namespace}, {"uid", pod.uid}}},
+      {"startTime", TimeText(pod.started)},
+      {"containers", Json::array()},
+      {"cpu", CpuJson(*pod.usage)},
+      {"memory", MemoryJson(*pod.usage)}};
+  for (const auto& container : pod.containers) {
+    out["containers"].push_back(ContainerJson(container, brief));
+  }
+  if (brief) return out;
+  AddIo(*pod.usage, out);
+  AddNetwork(pod.usage->at, pod.interfaces, out);
+  AddStorage(pod, out);
+  out["process_stats"] = {{"process_count", pod.usage->used.threads}};
+  out["swap"] = SwapJson(*pod.usage);
+  return out;
+}
+
+Json SystemContainers(const NodeSample& sample) {
+  Json out = Json::array();
+  const auto add = [&](const char* name, const std::optional<UsageSample>& usage) {
+    if (!usage) return;
+    out.push_back({{"name", name},
+                   {"startTime", TimeText(sample.machine.booted)},
+                   {"cpu", CpuJson(*usage)},
+                   {"memory", MemoryJson(*usage)}});
+  };
+  add("kubelet", sample.agent);
+  add("pods", sample.all_pods);
+  return out;
+}
+
+Json NodeJson(const NodeSample& sample, const std::string& name, bool brief) {
+  Json out = {{"nodeName", name},
+              {"systemContainers", SystemContainers(sample)},
+              {"startTime", TimeText(sample.machine.booted)},
+              {"cpu", CpuJson(sample.node)},
+              {"memory", MemoryJson(sample.node)}};
+  if (brief) return out;
+  AddIo(sample.node, out);
+  AddNetwork(sample.at, sample.machine.interfaces, out);
+  if (sample.root_fs) out["fs"] = FsJson(sample.at, *sample.root_fs);
+  if (sample.image_fs) {
+    out["runtime"] = {{"imageFs", FsJson(sample.at, *sample.image_fs)},
+                      {"containerFs", FsJson(sample.at, *sample.image_fs)}};
+  }
+  out["rlimit"] = {{"time", TimeText(sample.at)},
+                   {"maxpid", sample.machine.most_pids},
+                   {"curproc", sample.machine.used.threads}};
+  out["swap"] = {{"time", TimeText(sample.at)},
+                 {"swapAvailableBytes",
+                  sample.machine.swap_total - std::min(sample.machine.swap_total,
+                                                       sample.machine.used.memory.swap)},
+                 {"swapUsageBytes", sample.machine.used.memory.swap}};
+  return out;
+}
+
+}  // namespace
+
+std::string SummaryJson(const NodeSample& sample, const std::string& node_name,
+                        bool only_cpu_and_memory) {
+  Json out = {{"node", NodeJson(sample, node_name, only_cpu_and_memory)},
+              {"pods", Json::array()}};
+  for (const PodStats& pod : sample.pods) {
+    out["pods"].push_back(PodJson(pod, only_cpu_and_memory));
+  }
+  // Names come from objects of others.
+  return out.dump(1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace holdfast::agent::api
