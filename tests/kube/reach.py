@@ -50,6 +50,7 @@ def ask(cluster, node, path, token=None, certificate=None):
 
 
 def test_the_node_says_where_it_is_reached(cluster):
+    until("the namespace has its account", lambda: get(cluster, "serviceaccount", "default"))
     for name in cluster.nodes:
         until("it has a port", lambda n=name: get(cluster, "node", n)["status"]["daemonEndpoints"]["kubeletEndpoint"]["Port"] == 10250)
         until("and it answers", lambda n=name: raw(cluster, n, "healthz") == "ok")

@@ -18,9 +18,7 @@ double SecondsOfMicros(uint64_t micros) { return static_cast<double>(micros) / 1
 double Bytes(uint64_t bytes) { return static_cast<double>(bytes); }
 // cAdvisor says 0 where there is no limit.
 double LimitBytes(uint64_t bytes) { return bytes == UINT64_MAX ? 0 : Bytes(bytes); }
-double SinceEpoch(WallTime time) {
-  return std::chrono::duration<double>(time.since_epoch).count();
-}
+double SinceEpoch(WallTime time) { return std::chrono::duration<double>(time.since_epoch).count(); }
 
 MetricLabels PodLabels(const PodStats& pod) {
   return {{"namespace", pod.pod_namespace}, {"pod", pod.name}};
@@ -98,8 +96,8 @@ constexpr Series kUsage[] = {
      [](const Used& u) { return std::optional(Seconds(u.cpu.throttled_nanos)); }},
     {"container_cpu_system_seconds_total", "Cumulative system cpu time consumed in seconds.",
      "counter", [](const Used& u) { return std::optional(Seconds(u.cpu.system_nanos)); }},
-    {"container_cpu_user_seconds_total", "Cumulative user cpu time consumed in seconds.",
-     "counter", [](const Used& u) { return std::optional(Seconds(u.cpu.user_nanos)); }},
+    {"container_cpu_user_seconds_total", "Cumulative user cpu time consumed in seconds.", "counter",
+     [](const Used& u) { return std::optional(Seconds(u.cpu.user_nanos)); }},
     {"container_fs_reads_bytes_total", "Cumulative count of bytes read", "counter",
      [](const Used& u) { return std::optional(Bytes(u.io.read_bytes)); }},
     {"container_fs_reads_total", "Cumulative count of reads completed", "counter",
@@ -194,8 +192,7 @@ std::vector<Row> RowsOf(const NodeSample& sample) {
   for (const PodStats& pod : sample.pods) {
     rows.push_back(RowOf("", pod.cgroup, "", "", &pod, *pod.usage, pod.started));
     for (const ContainerStats& one : pod.containers) {
-      rows.push_back(
-          RowOf(one.name, one.cgroup, one.image, one.id, &pod, one.usage, one.started));
+      rows.push_back(RowOf(one.name, one.cgroup, one.image, one.id, &pod, one.usage, one.started));
     }
   }
   return rows;
@@ -230,8 +227,8 @@ void AddFaults(const std::vector<Row>& rows, MetricsText& text) {
              "counter");
   for (const Row& row : rows) {
     const auto& memory = row.usage->used.memory;
-    for (const auto& [type, count] : {std::pair("pgfault", memory.faults),
-                                      std::pair("pgmajfault", memory.major_faults)}) {
+    for (const auto& [type, count] :
+         {std::pair("pgfault", memory.faults), std::pair("pgmajfault", memory.major_faults)}) {
       text.AddAt(Bytes(count), With(With(row.labels, "failure_type", type), "scope", "hierarchy"),
                  row.usage->at);
     }
@@ -323,12 +320,13 @@ std::string ResourceMetrics(const NodeSample& sample) {
   text.Begin("node_cpu_usage_seconds_total",
              "[STABLE] Cumulative cpu time consumed by the node in core-seconds", "counter");
   text.AddAt(*CpuSeconds(sample.node.used), {}, sample.node.at);
-  text.Begin("node_memory_working_set_bytes",
-             "[STABLE] Current working set of the node in bytes", "gauge");
-  text.AddAt(*WorkingSet(sample.node.used), {}, sample.node.at);
-  text.Begin("node_swap_usage_bytes",
-             "[ALPHA] Current swap usage of the node in bytes. Reported only on non-windows systems",
+  text.Begin("node_memory_working_set_bytes", "[STABLE] Current working set of the node in bytes",
              "gauge");
+  text.AddAt(*WorkingSet(sample.node.used), {}, sample.node.at);
+  text.Begin(
+      "node_swap_usage_bytes",
+      "[ALPHA] Current swap usage of the node in bytes. Reported only on non-windows systems",
+      "gauge");
   text.AddAt(*Swap(sample.node.used), {}, sample.node.at);
   text.Begin("pod_cpu_usage_seconds_total",
              "[STABLE] Cumulative cpu time consumed by the pod in core-seconds", "counter");

@@ -71,7 +71,7 @@ void AddIo(const UsageSample& sample, Json& to) {
 }
 
 Json FsJson(WallTime at, const FsUsage& fs) {
-  return {{"time", TimeText(at)},        {"availableBytes", fs.available},
+  return {{"time", TimeText(at)},         {"availableBytes", fs.available},
           {"capacityBytes", fs.capacity}, {"usedBytes", fs.used},
           {"inodesFree", fs.inodes_free}, {"inodes", fs.inodes},
           {"inodesUsed", fs.inodes_used}};
@@ -131,12 +131,11 @@ void AddStorage(const PodStats& pod, Json& to) {
 }
 
 Json PodJson(const PodStats& pod, bool brief) {
-  Json out = {
-      {"podRef", {{"name", pod.name}, {"namespace", pod.pod_namespace}, {"uid", pod.uid}}},
-      {"startTime", TimeText(pod.started)},
-      {"containers", Json::array()},
-      {"cpu", CpuJson(*pod.usage)},
-      {"memory", MemoryJson(*pod.usage)}};
+  Json out = {{"podRef", {{"name", pod.name}, {"namespace", pod.pod_namespace}, {"uid", pod.uid}}},
+              {"startTime", TimeText(pod.started)},
+              {"containers", Json::array()},
+              {"cpu", CpuJson(*pod.usage)},
+              {"memory", MemoryJson(*pod.usage)}};
   for (const auto& container : pod.containers) {
     out["containers"].push_back(ContainerJson(container, brief));
   }
@@ -180,11 +179,11 @@ Json NodeJson(const NodeSample& sample, const std::string& name, bool brief) {
   out["rlimit"] = {{"time", TimeText(sample.at)},
                    {"maxpid", sample.machine.most_pids},
                    {"curproc", sample.machine.used.threads}};
-  out["swap"] = {{"time", TimeText(sample.at)},
-                 {"swapAvailableBytes",
-                  sample.machine.swap_total - std::min(sample.machine.swap_total,
-                                                       sample.machine.used.memory.swap)},
-                 {"swapUsageBytes", sample.machine.used.memory.swap}};
+  out["swap"] = {
+      {"time", TimeText(sample.at)},
+      {"swapAvailableBytes", sample.machine.swap_total - std::min(sample.machine.swap_total,
+                                                                  sample.machine.used.memory.swap)},
+      {"swapUsageBytes", sample.machine.used.memory.swap}};
   return out;
 }
 
@@ -192,8 +191,7 @@ Json NodeJson(const NodeSample& sample, const std::string& name, bool brief) {
 
 std::string SummaryJson(const NodeSample& sample, const std::string& node_name,
                         bool only_cpu_and_memory) {
-  Json out = {{"node", NodeJson(sample, node_name, only_cpu_and_memory)},
-              {"pods", Json::array()}};
+  Json out = {{"node", NodeJson(sample, node_name, only_cpu_and_memory)}, {"pods", Json::array()}};
   for (const PodStats& pod : sample.pods) {
     out["pods"].push_back(PodJson(pod, only_cpu_and_memory));
   }

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/api/kubelet/configz.h"
+
+#include <nlohmann/json.hpp>
+
+#include "agent/kube/times.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent::api {
+namespace {
+
+using Json = nlohmann::json;
+
+// Settings that have a kubelet's name, meaning and form.
+constexpr const char* kSame[] = {"address",
+                                 "allowedUnsafeSysctls",
+                                 "cgroupDriver",
+                                 "clusterDNS",
+                                 "clusterDomain",
+                                 "containerLogMaxFiles",
+                                 "enableDebuggingHandlers",
+                                 "enableSystemLogHandler",
+                                 "evictionHard",
+                                 "kubeReserved",
+                                 "maxPods",
+                                 "podPidsLimit",
+                                 "port",
+                                 "registerNode",
+                                 "systemReserved",
+                                 "tlsCertFile",
+                                 "tlsCipherSuites",
+                                 "tlsMinVersion",
+                                 "tlsPrivateKeyFile",
+                                 "containerLogMaxSize",
+                                 "enforceNodeAllocatable"};
+
+std::string Text(std::chrono::nanoseconds time) { return kube::FormatDuration(time); }
+
+Json AuthenticationPart(const NodeServerConfig& server) {
+  return {{"anonymous", {{"enabled", server.anonymous}}},
+          {"webhook", {{"enabled", server.token_webhook}, {"cacheTTL", Text(server.token_cache)}}},
+          {"x509", {{"clientCAFile", server.client_ca_file}}}};
+}
+
+Json AuthorizationPart(const NodeServerConfig& server) {
+  return {{"mode", server.authorization_mode},
+          {"webhook",
+           {{"cacheAuthorizedTTL", Text(server.allowed_cache)},
+            {"cacheUnauthorizedTTL", Text(server.denied_cache)}}}};
+}
+
+Json KubeletPart(const AgentConfig& config, const Json& own) {
+  Json part = {{"kind", "KubeletConfiguration"},
+               {"apiVersion", "kubelet.config.k8s.io/v1beta1"},
+               {"enableServer", true},
+               {"staticPodPath", config.instance.manifest_dir},
+               {"podLogsDir", config.instance.pod_log_dir},
+               {"resolvConf", config.instance.resolv_conf},
+               {"cgroupRoot", config.instance.cgroup_parent},
+               {"cgroupsPerQOS", true},
+               {"cpuCFSQuota", true},
+               {"failSwapOn", false},
+               {"nodeStatusUpdateFrequency", "10s"},
+               {"nodeStatusReportFrequency", "5m0s"},
+               {"nodeLeaseDurationSeconds", 40},
+               {"crashLoopBackOff", {{"maxContainerRestartPeriod", Text(config.max_back_off)}}},
+               {"authentication", AuthenticationPart(config.server)},
+               {"authorization", AuthorizationPart(config.server)}};
+  for (const char* name : kSame) {
+    if (own.contains(name)) part[name] = own[name];
+  }
+  const auto healthz = ParseBindAddress(config.server.healthz_bind_address);
+  if (healthz && *healthz) {
+    part["healthzBindAddress"] = (*healthz)->ip.ToString();
+    part["healthzPort"] = (*healthz)->port;
+  }
+  return part;
+}
+
+}  // namespace
+
+std::string ConfigzJson(const AgentConfig& config) {
+  const Json own = Json::parse(ConfigJson(config));
+  const Json all = {{"kubeletconfig", KubeletPart(config, own)}, {"holdfast.dev", own}};
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace holdfast::agent::api
