@@ -153,18 +153,19 @@ std::string NodeStats::PodCgroup(const core::Pod& pod) const {
                 runtime::PodDirName(options_.naming, qos, PodUid(pod.metadata().uid())));
 }
 
-void NodeStats::ReadPod(const core::Pod& pod, NodeSample& sample, Rates& rates) const {
-  PodStats out{.name = pod.metadata().name(),
-               .pod_namespace = pod.metadata().namespace_(),
-               .uid = pod.metadata().uid(),
-               .cgroup = PodCgroup(pod),
-               .started = kube::ToWallTime(pod.status().starttime()),
-               .host_network = pod.spec().hostnetwork(),
-               .usage = {},
-               .containers = {},
-               .interfaces = {}};
-  out.usage = ReadUsage(out.cgroup, sample, rates);
-  if (!out.usage) return;  // it runs no more, or not yet
+// Its part of the node's file system; nullopt until it was counted.
+std::optional<FsUsage> NodeStats::UsageOfTree(const NodeSample& sample, const std::string& path) {
+  const auto size = trees_.Get(path);
+  auto out = sample.root_fs;
+  if (!size || !out) return std::nullopt;
+  out->used = size->bytes;
+  out->inodes_used = size->inodes;
+  return out;
+}
+
+void NodeStats::ReadContainers(const core::Pod& pod, NodeSample& sample, Rates& rates,
+                               PodStats& out) {
+  const PodPaths paths(options_.instance, PodUid(out.uid), out.pod_namespace, out.name);
   for (const auto* statuses :
        {&pod.status().initcontainerstatuses(), &pod.status().containerstatuses(),
         &pod.status().ephemeralcontainerstatuses()}) {
@@ -175,11 +176,41 @@ void NodeStats::ReadPod(const core::Pod& pod, NodeSample& sample, Rates& rates) 
           StrCat(out.cgroup, "/", runtime::ContainerDirName(options_.naming, ContainerId(id)));
       const auto usage = ReadUsage(cgroup, sample, rates);
       if (!usage) continue;
+      const auto attempt = static_cast<uint32_t>(std::max(status.restartcount(), 0));
+      const std::string written = paths.Scratch(status.name(), attempt) + "/upper";
       out.containers.push_back({status.name(), id, status.image(), cgroup,
                                 kube::ToWallTime(status.state().running().startedat()), *usage,
-                                std::nullopt, LogUsage(options_.instance, pod, status.name())});
+                                UsageOfTree(sample, written),
+                                LogUsage(options_.instance, pod, status.name())});
     }
   }
+}
+
+void NodeStats::ReadVolumes(const core::Pod& pod, const NodeSample& sample, PodStats& out) {
+  const PodPaths paths(options_.instance, PodUid(out.uid), out.pod_namespace, out.name);
+  for (const core::Volume& volume : pod.spec().volumes()) {
+    const auto& source = volume.volumesource();
+    if (!source.has_emptydir() || !source.emptydir().medium().empty()) continue;
+    const auto usage = UsageOfTree(sample, paths.EmptyDir(volume.name()));
+    if (usage) out.volumes.push_back({volume.name(), *usage});
+  }
+}
+
+void NodeStats::ReadPod(const core::Pod& pod, NodeSample& sample, Rates& rates) {
+  PodStats out{.name = pod.metadata().name(),
+               .pod_namespace = pod.metadata().namespace_(),
+               .uid = pod.metadata().uid(),
+               .cgroup = PodCgroup(pod),
+               .started = kube::ToWallTime(pod.status().starttime()),
+               .host_network = pod.spec().hostnetwork(),
+               .usage = {},
+               .containers = {},
+               .interfaces = {},
+               .volumes = {}};
+  out.usage = ReadUsage(out.cgroup, sample, rates);
+  if (!out.usage) return;  // it runs no more, or not yet
+  ReadContainers(pod, sample, rates, out);
+  ReadVolumes(pod, sample, out);
   if (!out.host_network) out.interfaces = PodInterfaces(*layout_, out);
   sample.pods.push_back(std::move(out));
 }

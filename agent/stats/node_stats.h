@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "agent/stats/machine_stats.h"
+#include "agent/stats/tree_sizes.h"
 #include "agent/view/pod_view.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
@@ -38,6 +39,11 @@ struct ContainerStats {
   std::optional<FsUsage> root, logs;  // `used` and `inodes_used` are its own
 };
 
+struct VolumeStats {
+  std::string name;
+  FsUsage fs;  // `used` and `inodes_used` are its own
+};
+
 struct PodStats {
   std::string name, pod_namespace, uid, cgroup;
   WallTime started;
@@ -45,6 +51,7 @@ struct PodStats {
   std::optional<UsageSample> usage;
   std::vector<ContainerStats> containers;  // those that run
   std::vector<InterfaceStats> interfaces;
+  std::vector<VolumeStats> volumes;  // on the node's file system: emptyDir
 };
 
 struct NodeSample {
@@ -71,6 +78,8 @@ class NodeStats {
 
   // At most `fresh_for` old. kInternal and the like when the machine has no cgroups to read.
   Result<std::shared_ptr<const NodeSample>> Sample();
+  // Counts what pods have written since; the next samples have it. May take long.
+  void MeasureTrees() { trees_.Measure(); }
 
  private:
   // The sample before, by cgroup: what a rate is computed from.
@@ -81,7 +90,11 @@ class NodeStats {
   using Rates = std::map<std::string, Before>;
 
   void ReadNode(NodeSample& sample, Rates& rates) const;
-  void ReadPod(const k8s::io::api::core::v1::Pod& pod, NodeSample& sample, Rates& rates) const;
+  void ReadPod(const k8s::io::api::core::v1::Pod& pod, NodeSample& sample, Rates& rates);
+  void ReadContainers(const k8s::io::api::core::v1::Pod& pod, NodeSample& sample, Rates& rates,
+                      PodStats& out);
+  void ReadVolumes(const k8s::io::api::core::v1::Pod& pod, const NodeSample& sample, PodStats& out);
+  std::optional<FsUsage> UsageOfTree(const NodeSample& sample, const std::string& path);
   std::optional<UsageSample> ReadUsage(const std::string& cgroup, NodeSample& sample,
                                        Rates& rates) const;
   UsageSample WithRate(const std::string& key, runtime::CgroupStatistics used, Rates& rates) const;
@@ -92,6 +105,7 @@ class NodeStats {
   std::optional<runtime::CgroupLayout> layout_;
   std::shared_ptr<const NodeSample> last_;
   Rates rates_;
+  TreeSizes trees_;
 };
 
 }  // namespace holdfast::agent

@@ -105,7 +105,8 @@ class KubeletApi::Impl {
   HttpAnswer WithSample(const std::function<HttpAnswer(const NodeSample&)>& answer);
   std::string Metrics(const RequestCounts& requests) const;
   // On another thread.
-  void Offload(const ExchangePtr& exchange, std::function<HttpAnswer()> work);
+  void Offload(const ExchangePtr& exchange, std::function<HttpAnswer()> work,
+               std::function<void()> afterwards = {});
 
   const KubeletApiParts parts_;
   const std::unique_ptr<ClientAuthority> clients_;
@@ -197,9 +198,13 @@ void KubeletApi::Impl::Authorize(const ExchangePtr& exchange, const NodeUser& us
       });
 }
 
-void KubeletApi::Impl::Offload(const ExchangePtr& exchange, std::function<HttpAnswer()> work) {
-  const auto posted =
-      pool_.TryPost([exchange, work = std::move(work)] { exchange->Answer(work()); });
+void KubeletApi::Impl::Offload(const ExchangePtr& exchange, std::function<HttpAnswer()> work,
+                               std::function<void()> afterwards) {
+  const auto posted = pool_.TryPost(
+      [exchange, work = std::move(work), afterwards = std::move(afterwards)]() mutable {
+        exchange->Answer(work());
+        if (afterwards) afterwards();
+      });
   if (!posted) exchange->Answer({.status = 503, .body = posted.error().message() + "\n"});
 }
 
@@ -228,11 +233,14 @@ bool KubeletApi::Impl::AnswerStatistics(const ExchangePtr& exchange, const Targe
   if (target.path == "/stats/summary") {
     const auto brief = target.query.find("only_cpu_and_memory");
     const bool only = brief != target.query.end() && brief->second.front() == "true";
-    Offload(exchange, [this, only] {
-      return WithSample([&](const NodeSample& sample) {
-        return Json(SummaryJson(sample, parts_.config.instance.node_name, only));
-      });
-    });
+    Offload(
+        exchange,
+        [this, only] {
+          return WithSample([&](const NodeSample& sample) {
+            return Json(SummaryJson(sample, parts_.config.instance.node_name, only));
+          });
+        },
+        only ? std::function<void()>() : [this] { stats_.MeasureTrees(); });
   } else if (target.path == "/metrics/resource") {
     Offload(exchange, [this] {
       return WithSample([](const NodeSample& s) { return MetricsAnswer(ResourceMetrics(s)); });

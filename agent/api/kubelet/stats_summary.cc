@@ -113,20 +113,32 @@ Json ContainerJson(const ContainerStats& container, bool brief) {
   return out;
 }
 
-// Of all that its containers have on the node's file system, as far as it is measured.
+void AddVolumes(const PodStats& pod, Json& to) {
+  if (pod.volumes.empty()) return;
+  Json all = Json::array();
+  for (const VolumeStats& volume : pod.volumes) {
+    Json one = FsJson(pod.usage->at, volume.fs);
+    one["name"] = volume.name;
+    all.push_back(std::move(one));
+  }
+  to["volume"] = std::move(all);
+}
+
+// All that it has on the node's file system, as far as it was counted.
 void AddStorage(const PodStats& pod, Json& to) {
   std::optional<FsUsage> sum;
+  const auto add = [&sum](const std::optional<FsUsage>& one) {
+    if (!one) return;
+    const uint64_t used = sum ? sum->used : 0, inodes = sum ? sum->inodes_used : 0;
+    if (!sum) sum = one;
+    sum->used = used + one->used;
+    sum->inodes_used = inodes + one->inodes_used;
+  };
   for (const ContainerStats& container : pod.containers) {
-    for (const auto* one : {&container.root, &container.logs}) {
-      if (!*one) continue;
-      if (!sum) {
-        sum = *one;
-      } else {
-        sum->used += (*one)->used;
-        sum->inodes_used += (*one)->inodes_used;
-      }
-    }
+    add(container.root);
+    add(container.logs);
   }
+  for (const VolumeStats& volume : pod.volumes) add(volume.fs);
   if (sum) to["ephemeral-storage"] = FsJson(pod.usage->at, *sum);
 }
 
@@ -142,6 +154,7 @@ Json PodJson(const PodStats& pod, bool brief) {
   if (brief) return out;
   AddIo(*pod.usage, out);
   AddNetwork(pod.usage->at, pod.interfaces, out);
+  AddVolumes(pod, out);
   AddStorage(pod, out);
   out["process_stats"] = {{"process_count", pod.usage->used.threads}};
   out["swap"] = SwapJson(*pod.usage);

@@ -113,6 +113,34 @@ TEST(MachineStatsTest, ReadsWhatTheKernelWrites) {
   EXPECT_GT(ReadFsUsage("/")->capacity, 0u);
 }
 
+TEST_F(StatisticsTest, TreesAreCountedWithoutLeavingThem) {
+  Write("/tree/a/file", std::string(100'000, 'x'));
+  Write("/outside", std::string(1'000'000, 'x'));
+  std::filesystem::create_symlink("../outside", top_ + "/tree/link");
+  const auto size = MeasureTree(top_ + "/tree", 1000);
+  ASSERT_TRUE(size);
+  EXPECT_EQ(size->inodes, 4u);
+  EXPECT_GE(size->bytes, 100'000u);
+  EXPECT_LT(size->bytes, 200'000u);
+  EXPECT_FALSE(MeasureTree(top_ + "/tree", 3));
+  EXPECT_FALSE(MeasureTree(top_ + "/none", 3));
+}
+
+// Asking waits for no counting, and what nobody asks for any more is not counted.
+TEST_F(StatisticsTest, TreesAreCountedApartFromAsking) {
+  Write("/tree/file", "x");
+  TreeSizes sizes{std::chrono::milliseconds(0)};
+  EXPECT_FALSE(sizes.Get(top_ + "/tree"));
+  sizes.Measure();
+  EXPECT_EQ(sizes.Get(top_ + "/tree")->inodes, 2u);
+  Write("/tree/file2", "x");
+  sizes.Measure();
+  EXPECT_EQ(sizes.Get(top_ + "/tree")->inodes, 3u);
+  sizes.Measure();
+  sizes.Measure();
+  EXPECT_FALSE(sizes.Get(top_ + "/tree"));
+}
+
 class TestClock : public Clock {
  public:
   BootTime Boot() const override { return {}; }
