@@ -20,7 +20,7 @@ namespace {
 
 namespace core = ::k8s::io::api::core::v1;
 
-constexpr size_t kMostBytes = 64u << 10;
+constexpr size_t kMostOfAProcFile = 64u << 10;
 constexpr char kAgent[] = "agent";  // no cgroup has such a path
 
 // "containerd://ID" without its scheme.
@@ -33,7 +33,7 @@ std::string IdOf(const core::ContainerStatus& status) {
 pid_t FirstProcess(const runtime::CgroupLayout& layout, const std::string& cgroup) {
   const auto text = sys::ReadFileAt(
       AT_FDCWD, StrCat(layout.hierarchies.front().mount_point, cgroup, "/cgroup.procs"),
-      kMostBytes);
+      kMostOfAProcFile);
   pid_t pid = 0;
   if (text) std::istringstream(*text) >> pid;
   return pid;
@@ -46,7 +46,8 @@ std::vector<InterfaceStats> PodInterfaces(const runtime::CgroupLayout& layout,
   for (const ContainerStats& container : pod.containers) {
     const pid_t pid = FirstProcess(layout, container.cgroup);
     if (pid <= 0) continue;
-    const auto text = sys::ReadFileAt(AT_FDCWD, StrCat("/proc/", pid, "/net/dev"), kMostBytes);
+    const auto text =
+        sys::ReadFileAt(AT_FDCWD, StrCat("/proc/", pid, "/net/dev"), kMostOfAProcFile);
     if (text && FirstProcess(layout, container.cgroup) == pid) return ParseInterfaces(*text);
   }
   return {};
@@ -79,7 +80,7 @@ runtime::CgroupStatistics AgentUsage() {
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
   out.cpu.nanos =
       static_cast<uint64_t>(used.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(used.tv_nsec);
-  const auto text = sys::ReadFileAt(AT_FDCWD, "/proc/self/status", kMostBytes);
+  const auto text = sys::ReadFileAt(AT_FDCWD, "/proc/self/status", kMostOfAProcFile);
   if (text) {
     out.memory.rss = MeminfoBytes(*text, "RssAnon:");
     out.memory.usage = out.memory.working_set = MeminfoBytes(*text, "VmRSS:");

@@ -9,7 +9,7 @@
 namespace holdfast::agent::api {
 namespace {
 
-using Json = nlohmann::json;
+using PlainJson = nlohmann::json;
 
 // Settings that have a kubelet's name, meaning and form.
 constexpr const char* kSame[] = {"address",
@@ -34,38 +34,40 @@ constexpr const char* kSame[] = {"address",
                                  "containerLogMaxSize",
                                  "enforceNodeAllocatable"};
 
-std::string Text(std::chrono::nanoseconds time) { return kube::FormatDuration(time); }
+std::string GoDuration(std::chrono::nanoseconds time) { return kube::FormatDuration(time); }
 
-Json AuthenticationPart(const NodeServerConfig& server) {
+PlainJson AuthenticationPart(const NodeServerConfig& server) {
   return {{"anonymous", {{"enabled", server.anonymous}}},
-          {"webhook", {{"enabled", server.token_webhook}, {"cacheTTL", Text(server.token_cache)}}},
+          {"webhook",
+           {{"enabled", server.token_webhook}, {"cacheTTL", GoDuration(server.token_cache)}}},
           {"x509", {{"clientCAFile", server.client_ca_file}}}};
 }
 
-Json AuthorizationPart(const NodeServerConfig& server) {
+PlainJson AuthorizationPart(const NodeServerConfig& server) {
   return {{"mode", server.authorization_mode},
           {"webhook",
-           {{"cacheAuthorizedTTL", Text(server.allowed_cache)},
-            {"cacheUnauthorizedTTL", Text(server.denied_cache)}}}};
+           {{"cacheAuthorizedTTL", GoDuration(server.allowed_cache)},
+            {"cacheUnauthorizedTTL", GoDuration(server.denied_cache)}}}};
 }
 
-Json KubeletPart(const AgentConfig& config, const Json& own) {
-  Json part = {{"kind", "KubeletConfiguration"},
-               {"apiVersion", "kubelet.config.k8s.io/v1beta1"},
-               {"enableServer", true},
-               {"staticPodPath", config.instance.manifest_dir},
-               {"podLogsDir", config.instance.pod_log_dir},
-               {"resolvConf", config.instance.resolv_conf},
-               {"cgroupRoot", config.instance.cgroup_parent},
-               {"cgroupsPerQOS", true},
-               {"cpuCFSQuota", true},
-               {"failSwapOn", false},
-               {"nodeStatusUpdateFrequency", "10s"},
-               {"nodeStatusReportFrequency", "5m0s"},
-               {"nodeLeaseDurationSeconds", 40},
-               {"crashLoopBackOff", {{"maxContainerRestartPeriod", Text(config.max_back_off)}}},
-               {"authentication", AuthenticationPart(config.server)},
-               {"authorization", AuthorizationPart(config.server)}};
+PlainJson KubeletPart(const AgentConfig& config, const PlainJson& own) {
+  PlainJson part = {
+      {"kind", "KubeletConfiguration"},
+      {"apiVersion", "kubelet.config.k8s.io/v1beta1"},
+      {"enableServer", true},
+      {"staticPodPath", config.instance.manifest_dir},
+      {"podLogsDir", config.instance.pod_log_dir},
+      {"resolvConf", config.instance.resolv_conf},
+      {"cgroupRoot", config.instance.cgroup_parent},
+      {"cgroupsPerQOS", true},
+      {"cpuCFSQuota", true},
+      {"failSwapOn", false},
+      {"nodeStatusUpdateFrequency", "10s"},
+      {"nodeStatusReportFrequency", "5m0s"},
+      {"nodeLeaseDurationSeconds", 40},
+      {"crashLoopBackOff", {{"maxContainerRestartPeriod", GoDuration(config.max_back_off)}}},
+      {"authentication", AuthenticationPart(config.server)},
+      {"authorization", AuthorizationPart(config.server)}};
   for (const char* name : kSame) {
     if (own.contains(name)) part[name] = own[name];
   }
@@ -80,9 +82,9 @@ Json KubeletPart(const AgentConfig& config, const Json& own) {
 }  // namespace
 
 std::string ConfigzJson(const AgentConfig& config) {
-  const Json own = Json::parse(ConfigJson(config));
-  const Json all = {{"kubeletconfig", KubeletPart(config, own)}, {"holdfast.dev", own}};
-  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const PlainJson own = PlainJson::parse(ConfigJson(config));
+  const PlainJson all = {{"kubeletconfig", KubeletPart(config, own)}, {"holdfast.dev", own}};
+  return all.dump(-1, ' ', false, PlainJson::error_handler_t::replace);
 }
 
 }  // namespace holdfast::agent::api

@@ -35,7 +35,7 @@ constexpr char kSystemLogs[] = "/var/log";
 std::string ToString(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
 HttpAnswer NotFoundPage() { return {.status = 404, .body = "404 page not found\n"}; }
-HttpAnswer Json(std::string body) {
+HttpAnswer JsonAnswer(std::string body) {
   return {.body = std::move(body), .content_type = "application/json"};
 }
 HttpAnswer MetricsAnswer(std::string text) {
@@ -224,7 +224,7 @@ void KubeletApi::Impl::Dispatch(const ExchangePtr& exchange) {
         HealthzAnswer(target.path, target.query.contains("verbose"), parts_.unhealthy_because()));
   }
   if (target.path == "/pods" || target.path == "/pods/") {
-    return Offload(exchange, [this] { return Json(PodsJson(parts_.pods)); });
+    return Offload(exchange, [this] { return JsonAnswer(PodsJson(parts_.pods)); });
   }
   exchange->Answer(NotFoundPage());
 }
@@ -237,7 +237,7 @@ bool KubeletApi::Impl::AnswerStatistics(const ExchangePtr& exchange, const Targe
         exchange,
         [this, only] {
           return WithSample([&](const NodeSample& sample) {
-            return Json(SummaryJson(sample, parts_.config.instance.node_name, only));
+            return JsonAnswer(SummaryJson(sample, parts_.config.instance.node_name, only));
           });
         },
         only ? std::function<void()>() : [this] { stats_.MeasureTrees(); });
@@ -310,13 +310,13 @@ bool KubeletApi::Impl::AnswerDebugging(const ExchangePtr& exchange, const Target
   } else if (exchange->request().method() != boost::beast::http::verb::get) {
     exchange->Answer(WrongMethod());
   } else if (configz) {
-    exchange->Answer(Json(ConfigzJson(parts_.config)));
+    exchange->Answer(JsonAnswer(ConfigzJson(parts_.config)));
   } else if (logs) {
     auto parts = PathParts(target.path);
     parts.erase(parts.begin());
     logs_->Answer(exchange, parts, target.query);
   } else {
-    Offload(exchange, [this] { return Json(RunningPodsJson(parts_.pods)); });
+    Offload(exchange, [this] { return JsonAnswer(RunningPodsJson(parts_.pods)); });
   }
   return true;
 }

@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kPiece = 64u << 10;
 
-HttpAnswer NotFoundPage() { return {.status = 404, .body = "404 page not found\n"}; }
+HttpAnswer NoSuchFile() { return {.status = 404, .body = "404 page not found\n"}; }
 
 std::string HtmlEscaped(const std::string& text) {
   std::string out;
@@ -100,7 +100,7 @@ class NodeLogs::Body : public std::enable_shared_from_this<Body> {
   void Open(const std::string& path) {
     auto file = OpenBelow(logs_.root_, path);
     struct stat found{};
-    if (!file || ::fstat(file->get(), &found) != 0) return Finish(NotFoundPage());
+    if (!file || ::fstat(file->get(), &found) != 0) return Finish(NoSuchFile());
     if (S_ISDIR(found.st_mode)) {
       const bool named_so = path.empty() || path.ends_with('/');
       const std::string last = path.substr(path.rfind('/') + 1);

@@ -9,37 +9,37 @@ namespace holdfast::agent::api {
 namespace {
 
 // Fields in the order in which Go's types have them.
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::string TimeText(WallTime time) {
   return kube::FormatRfc3339(
       {std::chrono::duration_cast<std::chrono::seconds>(time.since_epoch).count(), 0});
 }
 
-Json PressureLineJson(const runtime::PressureLine& line) {
+OrderedJson PressureLineJson(const runtime::PressureLine& line) {
   return {{"total", line.total_micros},
           {"avg10", line.avg10},
           {"avg60", line.avg60},
           {"avg300", line.avg300}};
 }
 
-void AddPressure(const std::optional<runtime::Pressure>& pressure, Json& to) {
+void AddPressure(const std::optional<runtime::Pressure>& pressure, OrderedJson& to) {
   if (!pressure) return;
   to["psi"] = {{"full", PressureLineJson(pressure->full)},
                {"some", PressureLineJson(pressure->some)}};
 }
 
-Json CpuJson(const UsageSample& sample) {
-  Json out = {{"time", TimeText(sample.at)}};
+OrderedJson CpuJson(const UsageSample& sample) {
+  OrderedJson out = {{"time", TimeText(sample.at)}};
   if (sample.nano_cores) out["usageNanoCores"] = *sample.nano_cores;
   out["usageCoreNanoSeconds"] = sample.used.cpu.nanos;
   AddPressure(sample.used.cpu.pressure, out);
   return out;
 }
 
-Json MemoryJson(const UsageSample& sample) {
+OrderedJson MemoryJson(const UsageSample& sample) {
   const auto& memory = sample.used.memory;
-  Json out = {{"time", TimeText(sample.at)}};
+  OrderedJson out = {{"time", TimeText(sample.at)}};
   if (memory.limit != UINT64_MAX) {
     out["availableBytes"] = memory.limit - std::min(memory.limit, memory.working_set);
   }
@@ -52,9 +52,9 @@ Json MemoryJson(const UsageSample& sample) {
   return out;
 }
 
-Json SwapJson(const UsageSample& sample) {
+OrderedJson SwapJson(const UsageSample& sample) {
   const auto& memory = sample.used.memory;
-  Json out = {{"time", TimeText(sample.at)}};
+  OrderedJson out = {{"time", TimeText(sample.at)}};
   if (memory.swap_limit != UINT64_MAX) {
     out["swapAvailableBytes"] = memory.swap_limit - std::min(memory.swap_limit, memory.swap);
   }
@@ -63,21 +63,21 @@ Json SwapJson(const UsageSample& sample) {
 }
 
 // Only where there is something to tell.
-void AddIo(const UsageSample& sample, Json& to) {
+void AddIo(const UsageSample& sample, OrderedJson& to) {
   if (!sample.used.io.pressure) return;
-  Json io = {{"time", TimeText(sample.at)}};
+  OrderedJson io = {{"time", TimeText(sample.at)}};
   AddPressure(sample.used.io.pressure, io);
   to["io"] = std::move(io);
 }
 
-Json FsJson(WallTime at, const FsUsage& fs) {
+OrderedJson FsJson(WallTime at, const FsUsage& fs) {
   return {{"time", TimeText(at)},         {"availableBytes", fs.available},
           {"capacityBytes", fs.capacity}, {"usedBytes", fs.used},
           {"inodesFree", fs.inodes_free}, {"inodes", fs.inodes},
           {"inodesUsed", fs.inodes_used}};
 }
 
-Json InterfaceJson(const InterfaceStats& one) {
+OrderedJson InterfaceJson(const InterfaceStats& one) {
   return {{"name", one.name},
           {"rxBytes", one.rx_bytes},
           {"rxErrors", one.rx_errors},
@@ -86,25 +86,25 @@ Json InterfaceJson(const InterfaceStats& one) {
 }
 
 // The first one, or eth0, stands for all of them.
-void AddNetwork(WallTime at, const std::vector<InterfaceStats>& interfaces, Json& to) {
+void AddNetwork(WallTime at, const std::vector<InterfaceStats>& interfaces, OrderedJson& to) {
   if (interfaces.empty()) return;
   const InterfaceStats* chosen = &interfaces.front();
-  Json all = Json::array();
+  OrderedJson all = OrderedJson::array();
   for (const InterfaceStats& one : interfaces) {
     if (one.name == "eth0") chosen = &one;
     all.push_back(InterfaceJson(one));
   }
-  Json network = {{"time", TimeText(at)}};
+  OrderedJson network = {{"time", TimeText(at)}};
   network.update(InterfaceJson(*chosen));
   network["interfaces"] = std::move(all);
   to["network"] = std::move(network);
 }
 
-Json ContainerJson(const ContainerStats& container, bool brief) {
-  Json out = {{"name", container.name},
-              {"startTime", TimeText(container.started)},
-              {"cpu", CpuJson(container.usage)},
-              {"memory", MemoryJson(container.usage)}};
+OrderedJson ContainerJson(const ContainerStats& container, bool brief) {
+  OrderedJson out = {{"name", container.name},
+                     {"startTime", TimeText(container.started)},
+                     {"cpu", CpuJson(container.usage)},
+                     {"memory", MemoryJson(container.usage)}};
   if (brief) return out;
   AddIo(container.usage, out);
   if (container.root) out["rootfs"] = FsJson(container.usage.at, *container.root);
@@ -113,11 +113,11 @@ Json ContainerJson(const ContainerStats& container, bool brief) {
   return out;
 }
 
-void AddVolumes(const PodStats& pod, Json& to) {
+void AddVolumes(const PodStats& pod, OrderedJson& to) {
   if (pod.volumes.empty()) return;
-  Json all = Json::array();
+  OrderedJson all = OrderedJson::array();
   for (const VolumeStats& volume : pod.volumes) {
-    Json one = FsJson(pod.usage->at, volume.fs);
+    OrderedJson one = FsJson(pod.usage->at, volume.fs);
     one["name"] = volume.name;
     all.push_back(std::move(one));
   }
@@ -125,7 +125,7 @@ void AddVolumes(const PodStats& pod, Json& to) {
 }
 
 // All that it has on the node's file system, as far as it was counted.
-void AddStorage(const PodStats& pod, Json& to) {
+void AddStorage(const PodStats& pod, OrderedJson& to) {
   std::optional<FsUsage> sum;
   const auto add = [&sum](const std::optional<FsUsage>& one) {
     if (!one) return;
@@ -142,12 +142,13 @@ void AddStorage(const PodStats& pod, Json& to) {
   if (sum) to["ephemeral-storage"] = FsJson(pod.usage->at, *sum);
 }
 
-Json PodJson(const PodStats& pod, bool brief) {
-  Json out = {{"podRef", {{"name", pod.name}, {"namespace", pod.pod_namespace}, {"uid", pod.uid}}},
-              {"startTime", TimeText(pod.started)},
-              {"containers", Json::array()},
-              {"cpu", CpuJson(*pod.usage)},
-              {"memory", MemoryJson(*pod.usage)}};
+OrderedJson PodJson(const PodStats& pod, bool brief) {
+  OrderedJson out = {
+      {"podRef", {{"name", pod.name}, {"namespace", pod.pod_namespace}, {"uid", pod.uid}}},
+      {"startTime", TimeText(pod.started)},
+      {"containers", OrderedJson::array()},
+      {"cpu", CpuJson(*pod.usage)},
+      {"memory", MemoryJson(*pod.usage)}};
   for (const auto& container : pod.containers) {
     out["containers"].push_back(ContainerJson(container, brief));
   }
@@ -161,8 +162,8 @@ Json PodJson(const PodStats& pod, bool brief) {
   return out;
 }
 
-Json SystemContainers(const NodeSample& sample) {
-  Json out = Json::array();
+OrderedJson SystemContainers(const NodeSample& sample) {
+  OrderedJson out = OrderedJson::array();
   const auto add = [&](const char* name, const std::optional<UsageSample>& usage) {
     if (!usage) return;
     out.push_back({{"name", name},
@@ -175,12 +176,12 @@ Json SystemContainers(const NodeSample& sample) {
   return out;
 }
 
-Json NodeJson(const NodeSample& sample, const std::string& name, bool brief) {
-  Json out = {{"nodeName", name},
-              {"systemContainers", SystemContainers(sample)},
-              {"startTime", TimeText(sample.machine.booted)},
-              {"cpu", CpuJson(sample.node)},
-              {"memory", MemoryJson(sample.node)}};
+OrderedJson NodeJson(const NodeSample& sample, const std::string& name, bool brief) {
+  OrderedJson out = {{"nodeName", name},
+                     {"systemContainers", SystemContainers(sample)},
+                     {"startTime", TimeText(sample.machine.booted)},
+                     {"cpu", CpuJson(sample.node)},
+                     {"memory", MemoryJson(sample.node)}};
   if (brief) return out;
   AddIo(sample.node, out);
   AddNetwork(sample.at, sample.machine.interfaces, out);
@@ -204,12 +205,13 @@ Json NodeJson(const NodeSample& sample, const std::string& name, bool brief) {
 
 std::string SummaryJson(const NodeSample& sample, const std::string& node_name,
                         bool only_cpu_and_memory) {
-  Json out = {{"node", NodeJson(sample, node_name, only_cpu_and_memory)}, {"pods", Json::array()}};
+  OrderedJson out = {{"node", NodeJson(sample, node_name, only_cpu_and_memory)},
+                     {"pods", OrderedJson::array()}};
   for (const PodStats& pod : sample.pods) {
     out["pods"].push_back(PodJson(pod, only_cpu_and_memory));
   }
   // Names come from objects of others.
-  return out.dump(1, ' ', false, Json::error_handler_t::replace);
+  return out.dump(1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 }  // namespace holdfast::agent::api
