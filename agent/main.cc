@@ -304,7 +304,7 @@ Result<void> OpenServer(Agent& agent) {
                                       agent.cluster ? &agent.cluster->api() : nullptr,
                                       agent.clock,
                                       kVersion,
-                                      agent.node->Last()->environment->host_ips,
+                                      [&agent] { return agent.node->Last()->description; },
                                       [&agent] { return UnhealthyBecause(*agent.table); },
                                       {},
                                       [](const std::string& line) { spdlog::warn("{}", line); }}));

@@ -17,12 +17,31 @@ ServingCertificateOptions CertificateWanted(const NodeServerParts& parts) {
   options.cert_file = config.tls_cert_file;
   options.key_file = config.tls_private_key_file;
   options.names = {parts.config.instance.node_name};
-  options.names.insert(options.names.end(), parts.addresses.begin(), parts.addresses.end());
+  const auto addresses = parts.description()->host_ips;
+  options.names.insert(options.names.end(), addresses.begin(), addresses.end());
   options.min_version = config.tls_min_version;
   options.cipher_suites = config.tls_cipher_suites;
   options.client_ca_file = config.client_ca_file;
   options.log = parts.log;
   return options;
+}
+
+api::MachineSpec MachineOf(const NodeDescription& node) {
+  api::MachineSpec out;
+  const auto amount = [&](const char* name) {
+    const auto found = node.capacity.find(name);
+    return found == node.capacity.end() ? kube::Amount() : found->second;
+  };
+  out.cores = amount("cpu").Milli() / 1000;
+  out.memory_bytes = static_cast<uint64_t>(amount("memory").Units());
+  out.swap_bytes = static_cast<uint64_t>(node.machine.swap_bytes);
+  out.machine_id = node.machine.machine_id;
+  out.system_uuid = node.machine.system_uuid;
+  out.boot_id = node.machine.boot_id;
+  out.kernel_version = node.machine.kernel_version;
+  out.os_version = node.machine.os_image;
+  out.version = node.version;
+  return out;
 }
 
 }  // namespace
@@ -34,8 +53,17 @@ Result<std::unique_ptr<NodeServer>> NodeServer::Start(NodeServerParts parts) {
   const NodeServerParts& own = made->parts_;
   ASSIGN_OR_RETURN(made->certificate_, ServingCertificate::Open(CertificateWanted(own)));
   ASSIGN_OR_RETURN(made->api_, api::KubeletApi::Start(
-                                   {own.config, own.pods, own.api, *made->certificate_, own.clock,
-                                    own.version, own.unhealthy_because, own.sessions, own.log}));
+                                   {.config = own.config,
+                                    .pods = own.pods,
+                                    .api = own.api,
+                                    .certificate = *made->certificate_,
+                                    .clock = own.clock,
+                                    .version = own.version,
+                                    .machine = [&own] { return MachineOf(*own.description()); },
+                                    .unhealthy_because = own.unhealthy_because,
+                                    .sessions = own.sessions,
+                                    .probe_metrics = {},
+                                    .log = own.log}));
   RETURN_IF_ERROR(made->OpenHealthPort());
   made->RefreshLater();
   return made;

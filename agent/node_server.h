@@ -16,6 +16,7 @@
 #include "agent/config/agent_config.h"
 #include "agent/http/serving_certificate.h"
 #include "agent/http/upgraded_connection.h"
+#include "agent/node/node_description.h"
 #include "agent/proxy/health_server.h"
 #include "agent/view/pod_view.h"
 #include "holdfast/base/clock.h"
@@ -31,7 +32,8 @@ struct NodeServerParts {
   Api* api;  // null: without a cluster
   const Clock& clock;
   std::string version;
-  std::vector<std::string> addresses;                // of the node
+  // What was read of the machine last. Any thread; must not block.
+  std::function<std::shared_ptr<const NodeDescription>()> description;
   std::function<std::string()> unhealthy_because;    // any thread
   std::function<void(UpgradedConnection)> sessions;  // exec and the like; unset: nobody serves them
   std::function<void(const std::string& line)> log;

@@ -110,10 +110,6 @@ Result<void> CompletePodRanges(AgentConfig& config) {
   return {};
 }
 
-}  // namespace
-
-namespace {
-
 Result<void> CompleteServer(AgentConfig& config) {
   NodeServerConfig& server = config.server;
   if (server.certificate_dir.empty()) server.certificate_dir = config.instance.root_dir + "/pki";

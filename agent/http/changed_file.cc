@@ -9,7 +9,7 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr size_t kMostBytes = 4u << 20;
+constexpr size_t kMostOfAFile = 4u << 20;
 
 bool IsSame(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
@@ -23,7 +23,7 @@ Result<std::optional<std::string>> ChangedFile::ReadIfChanged() {
   struct stat now{};
   if (::fstat(file.get(), &now) != 0) return Error::FromErrno(errno, StrCat("fstat ", path_));
   if (IsSame(now, last_)) return std::optional<std::string>();
-  ASSIGN_OR_RETURN(std::string text, WithContext(sys::ReadFd(file.get(), kMostBytes), path_));
+  ASSIGN_OR_RETURN(std::string text, WithContext(sys::ReadFd(file.get(), kMostOfAFile), path_));
   last_ = now;
   return std::optional<std::string>(std::move(text));
 }

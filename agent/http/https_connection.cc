@@ -277,7 +277,9 @@ void HttpsConnection::EndBody() {
                     });
 }
 
+// Whoever sends that much before he was answered is no client of ours; nor could it be kept.
 void HttpsConnection::WatchClient() {
+  if (buffer_.size() > kMostAhead) return Close();
   watching_ = true;
   stream_.async_read_some(buffer_.prepare(kReadAtOnce),
                           [self = shared_from_this()](const error_code& error, size_t size) {
@@ -286,8 +288,7 @@ void HttpsConnection::WatchClient() {
                             if (self->finishing_) return self->ShutDown();
                             if (error) return self->Close();
                             self->buffer_.commit(size);
-                            // What he sends beyond that waits in the kernel, and so does the news that he left.
-                            if (self->buffer_.size() <= kMostAhead) self->WatchClient();
+                            self->WatchClient();
                           });
 }
 

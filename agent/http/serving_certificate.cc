@@ -22,7 +22,7 @@ using boost::system::error_code;
 constexpr char kOwnChain[] = "kubelet.crt", kOwnKey[] = "kubelet.key";
 constexpr std::chrono::hours kOwnLife{365 * 24};
 constexpr std::chrono::hours kOwnMargin{30 * 24};  // less than that left: made anew
-constexpr size_t kMostBytes = 1u << 20;
+constexpr size_t kMostOfAPair = 1u << 20;
 
 // "http/1.1", as ALPN writes it.
 constexpr unsigned char kProtocol[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
@@ -119,8 +119,8 @@ Result<std::unique_ptr<ServingCertificate>> ServingCertificate::Open(
 // The one that was kept, or another one when that is not good any more.
 Result<void> ServingCertificate::OpenOwn() {
   ASSIGN_OR_RETURN(const DirFd directory, sys::MakeDirs(AT_FDCWD, options_.directory, 0700));
-  auto chain = sys::ReadFileAt(directory.get(), kOwnChain, kMostBytes);
-  auto key = sys::ReadFileAt(directory.get(), kOwnKey, kMostBytes);
+  auto chain = sys::ReadFileAt(directory.get(), kOwnChain, kMostOfAPair);
+  auto key = sys::ReadFileAt(directory.get(), kOwnKey, kMostOfAPair);
   KeyPair pair;
   if (chain && key) pair = {std::move(*chain), std::move(*key)};
   if (!IsUsable(pair, kOwnMargin)) {

@@ -45,6 +45,11 @@ void MetricsText::Begin(const std::string& name, const std::string& help, const 
 
 void MetricsText::Add(double value, const MetricLabels& labels) { Line("", labels, Number(value)); }
 
+void MetricsText::AddAt(double value, const MetricLabels& labels, WallTime at) {
+  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(at.since_epoch);
+  Line("", labels, StrCat(Number(value), " ", millis.count()));
+}
+
 void MetricsText::Add(const Histogram& histogram, const MetricLabels& labels) {
   uint64_t all = 0;
   for (size_t i = 0; i < histogram.counts().size(); ++i) {

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "holdfast/base/clock.h"
+
 namespace holdfast::agent {
 
 // Counts of observations per bucket. Single-thread.
@@ -33,6 +35,8 @@ class MetricsText {
   // What follows belongs to this name. `type`: "counter", "gauge", "histogram".
   void Begin(const std::string& name, const std::string& help, const std::string& type);
   void Add(double value, const MetricLabels& labels = {});
+  // As it was at `at`; a scrape may come later.
+  void AddAt(double value, const MetricLabels& labels, WallTime at);
   void Add(const Histogram& histogram, const MetricLabels& labels = {});
 
   const std::string& text() const { return text_; }

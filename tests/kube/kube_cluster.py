@@ -56,7 +56,8 @@ class Node(Machine):
         super().__init__(bin_dir, top, name, environment=environment, inside=inside)
         self.node = name
         self.set_config(nodeName=name, kubeconfig=str(kubeconfig), podCIDRs=[], clusterDNS=[DNS],
-                        serviceCIDRs=[SERVICE_RANGE], evictionHard=ROOM)
+                        serviceCIDRs=[SERVICE_RANGE], evictionHard=ROOM,
+                        clientCAFile=str(kubeconfig.parent / "ca.crt"))
 
 
 class Cluster:

@@ -19,8 +19,8 @@ namespace {
 
 namespace authenticationv1 = ::k8s::io::api::authentication::v1;
 
-constexpr size_t kMostKnown = 4096;
-constexpr std::chrono::milliseconds kReviewLimit{10'000};
+constexpr size_t kMostTokens = 4096;
+constexpr std::chrono::milliseconds kTokenReviewLimit{10'000};
 constexpr char kAuthenticated[] = "system:authenticated";
 
 std::string Sha256(const std::string& text) {
@@ -30,7 +30,7 @@ std::string Sha256(const std::string& text) {
   return {reinterpret_cast<const char*>(digest.data()), size};
 }
 
-ApiCall ReviewCall(const std::string& token) {
+ApiCall TokenReviewCall(const std::string& token) {
   authenticationv1::TokenReview review;
   review.mutable_spec()->set_token(token);
   ApiCall call;
@@ -39,7 +39,7 @@ ApiCall ReviewCall(const std::string& token) {
   call.content_type = kProtobufType;
   call.body = kube::EncodeEnvelope(review);
   call.lane = ApiLane::kObjects;
-  call.limit = kReviewLimit;
+  call.limit = kTokenReviewLimit;
   call.repeatable = true;  // nothing is made
   return call;
 }
@@ -67,7 +67,7 @@ NodeUser UserOf(const authenticationv1::UserInfo& info) {
 }
 
 // An error: the server has not said it either way.
-Result<std::optional<NodeUser>> ReadReview(const Result<ApiReply>& reply) {
+Result<std::optional<NodeUser>> ReadTokenReview(const Result<ApiReply>& reply) {
   if (!reply) return reply.error();
   if (!reply->ok()) return ErrorOf(*reply, "POST tokenreviews");
   ASSIGN_OR_RETURN(const auto object,
@@ -102,7 +102,7 @@ struct Authentication::Question {
 };
 
 Authentication::Authentication(AuthenticationOptions options)
-    : options_(std::move(options)), known_(kMostKnown), alive_(std::make_shared<bool>(true)) {}
+    : options_(std::move(options)), known_(kMostTokens), alive_(std::make_shared<bool>(true)) {}
 
 Authentication::~Authentication() { *alive_ = false; }
 
@@ -137,7 +137,7 @@ void Authentication::Ask(const ExchangePtr& exchange, const std::string& token, 
   question->waiting.push_back(std::move(done));
   if (!first) return;
   question->ticket = options_.api->Send(
-      ReviewCall(token), [this, alive = alive_, exchange, key](Result<ApiReply> reply) {
+      TokenReviewCall(token), [this, alive = alive_, exchange, key](Result<ApiReply> reply) {
         exchange->Post([this, alive, key, reply = std::move(reply)] {
           if (*alive) OnReview(key, reply);
         });
@@ -147,7 +147,7 @@ void Authentication::Ask(const ExchangePtr& exchange, const std::string& token, 
 void Authentication::OnReview(const std::string& key, Result<ApiReply> reply) {
   auto node = open_.extract(key);
   if (node.empty()) return;
-  const auto answer = ReadReview(reply);
+  const auto answer = ReadTokenReview(reply);
   if (answer) {
     known_.Put(key, *answer, std::chrono::steady_clock::now() + options_.cache_for);
   } else {

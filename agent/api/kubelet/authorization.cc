@@ -12,8 +12,8 @@ namespace {
 
 namespace authorizationv1 = ::k8s::io::api::authorization::v1;
 
-constexpr size_t kMostKnown = 8192;
-constexpr std::chrono::milliseconds kReviewLimit{10'000};
+constexpr size_t kMostDecisions = 8192;
+constexpr std::chrono::milliseconds kAccessReviewLimit{10'000};
 
 authorizationv1::SubjectAccessReview ReviewOf(const NodeUser& user, const std::string& verb,
                                               const std::string& subresource,
@@ -35,19 +35,19 @@ authorizationv1::SubjectAccessReview ReviewOf(const NodeUser& user, const std::s
   return review;
 }
 
-ApiCall ReviewCall(const authorizationv1::SubjectAccessReview& review) {
+ApiCall AccessReviewCall(const authorizationv1::SubjectAccessReview& review) {
   ApiCall call;
   call.verb = ApiVerb::kPost;
   call.path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
   call.content_type = kProtobufType;
   call.body = kube::EncodeEnvelope(review);
   call.lane = ApiLane::kObjects;
-  call.limit = kReviewLimit;
+  call.limit = kAccessReviewLimit;
   call.repeatable = true;  // nothing is made
   return call;
 }
 
-Result<bool> ReadReview(const Result<ApiReply>& reply) {
+Result<bool> ReadAccessReview(const Result<ApiReply>& reply) {
   if (!reply) return reply.error();
   if (!reply->ok()) return ErrorOf(*reply, "POST subjectaccessreviews");
   ASSIGN_OR_RETURN(const auto object,
@@ -68,7 +68,7 @@ struct Authorization::Question {
 };
 
 Authorization::Authorization(AuthorizationOptions options)
-    : options_(std::move(options)), known_(kMostKnown), alive_(std::make_shared<bool>(true)) {}
+    : options_(std::move(options)), known_(kMostDecisions), alive_(std::make_shared<bool>(true)) {}
 
 Authorization::~Authorization() { *alive_ = false; }
 
@@ -90,7 +90,7 @@ void Authorization::AskNext(const std::shared_ptr<Question>& question) {
     const bool* const known = known_.Find(key, std::chrono::steady_clock::now());
     if (known == nullptr) {
       open_[question->id] = options_.api->Send(
-          ReviewCall(review), [this, alive = alive_, question, key](Result<ApiReply> reply) {
+          AccessReviewCall(review), [this, alive = alive_, question, key](Result<ApiReply> reply) {
             question->exchange->Post([this, alive, question, key, reply = std::move(reply)] {
               if (*alive) OnReview(question, key, reply);
             });
@@ -105,7 +105,7 @@ void Authorization::AskNext(const std::shared_ptr<Question>& question) {
 void Authorization::OnReview(const std::shared_ptr<Question>& question, const std::string& key,
                              const Result<ApiReply>& reply) {
   const auto answered = open_.extract(question->id);
-  const auto allowed = ReadReview(reply);
+  const auto allowed = ReadAccessReview(reply);
   if (!allowed) return question->done(allowed.error());
   const auto lasts = *allowed ? options_.cache_allowed_for : options_.cache_denied_for;
   known_.Put(key, *allowed, std::chrono::steady_clock::now() + lasts);

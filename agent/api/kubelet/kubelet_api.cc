@@ -1,23 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/api/kubelet/kubelet_api.h"
 
+#include <algorithm>
 #include <boost/beast/http/verb.hpp>
-#include <condition_variable>
 #include <future>
-#include <mutex>
 #include <string_view>
 #include <utility>
 
+#include "agent/api/kubelet/agent_metrics.h"
 #include "agent/api/kubelet/authentication.h"
 #include "agent/api/kubelet/authorization.h"
+#include "agent/api/kubelet/configz.h"
 #include "agent/api/kubelet/container_logs.h"
 #include "agent/api/kubelet/healthz.h"
 #include "agent/api/kubelet/log_query.h"
 #include "agent/api/kubelet/node_attributes.h"
+#include "agent/api/kubelet/node_logs.h"
 #include "agent/api/kubelet/pod_lists.h"
+#include "agent/api/kubelet/stats_metrics.h"
+#include "agent/api/kubelet/stats_summary.h"
 #include "agent/base/worker_pool.h"
 #include "agent/http/client_authority.h"
 #include "agent/http/https_server.h"
+#include "agent/stats/node_stats.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::api {
@@ -25,13 +30,18 @@ namespace {
 
 constexpr size_t kThreads = 4;   // for what waits for files
 constexpr size_t kQueued = 256;  // as many as there are connections
+constexpr char kSystemLogs[] = "/var/log";
 
 std::string ToString(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
 HttpAnswer NotFoundPage() { return {.status = 404, .body = "404 page not found\n"}; }
-HttpAnswer Json(std::string body) {
+HttpAnswer JsonAnswer(std::string body) {
   return {.body = std::move(body), .content_type = "application/json"};
 }
+HttpAnswer MetricsAnswer(std::string text) {
+  return {.body = std::move(text), .content_type = "text/plain; version=0.0.4; charset=utf-8"};
+}
+HttpAnswer WrongMethod() { return {.status = 405, .body = "405: Method Not Allowed"}; }
 // As Go's http.Error() says it.
 HttpAnswer Disabled(const char* why) {
   return {
@@ -67,7 +77,11 @@ std::string Joined(const std::vector<std::string>& names) {
 class KubeletApi::Impl {
  public:
   Impl(KubeletApiParts parts, std::unique_ptr<ClientAuthority> clients)
-      : parts_(std::move(parts)), clients_(std::move(clients)) {}
+      : parts_(std::move(parts)),
+        clients_(std::move(clients)),
+        stats_({parts_.config.instance, parts_.pods, parts_.clock,
+                parts_.config.cgroup_driver == "systemd" ? runtime::CgroupNaming::kSystemd
+                                                         : runtime::CgroupNaming::kCgroupfs}) {}
   ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -85,15 +99,23 @@ class KubeletApi::Impl {
   void Authorize(const ExchangePtr& exchange, const NodeUser& user);
   void Dispatch(const ExchangePtr& exchange);
   bool AnswerDebugging(const ExchangePtr& exchange, const Target& target);
+  bool AnswerSystemLogs(const ExchangePtr& exchange, const Target& target);
+  bool AnswerStatistics(const ExchangePtr& exchange, const Target& target);
   void BeginSession(const ExchangePtr& exchange);
+  HttpAnswer WithSample(const std::function<HttpAnswer(const NodeSample&)>& answer);
+  std::string Metrics(const RequestCounts& requests) const;
   // On another thread.
-  void Offload(const ExchangePtr& exchange, std::function<HttpAnswer()> work);
+  void Offload(const ExchangePtr& exchange, std::function<HttpAnswer()> work,
+               std::function<void()> afterwards = {});
 
   const KubeletApiParts parts_;
   const std::unique_ptr<ClientAuthority> clients_;
   std::unique_ptr<HttpsServer> server_;
   WorkerPool pool_{{.name = "node-api", .threads = kThreads, .queued = kQueued}};
+  NodeStats stats_;
+  RequestCounts requests_;
   std::unique_ptr<ContainerLogs> logs_;
+  NodeLogs system_logs_{kSystemLogs, pool_};
   std::unique_ptr<Authentication> authentication_;
   std::unique_ptr<Authorization> authorization_;
 };
@@ -176,46 +198,125 @@ void KubeletApi::Impl::Authorize(const ExchangePtr& exchange, const NodeUser& us
       });
 }
 
-void KubeletApi::Impl::Offload(const ExchangePtr& exchange, std::function<HttpAnswer()> work) {
-  const auto posted =
-      pool_.TryPost([exchange, work = std::move(work)] { exchange->Answer(work()); });
+void KubeletApi::Impl::Offload(const ExchangePtr& exchange, std::function<HttpAnswer()> work,
+                               std::function<void()> afterwards) {
+  const auto posted = pool_.TryPost(
+      [exchange, work = std::move(work), afterwards = std::move(afterwards)]() mutable {
+        exchange->Answer(work());
+        if (afterwards) afterwards();
+      });
   if (!posted) exchange->Answer({.status = 503, .body = posted.error().message() + "\n"});
 }
 
 void KubeletApi::Impl::Dispatch(const ExchangePtr& exchange) {
   using boost::beast::http::verb;
   const Target target = TargetOf(exchange->request());
-  if (AnswerDebugging(exchange, target)) return;
+  ++requests_[{ToString(exchange->request().method_string()), CountedPath(target.path)}];
+  if (AnswerDebugging(exchange, target) || AnswerSystemLogs(exchange, target)) return;
+  const bool summary = target.path == "/stats/summary";
+  const verb method = exchange->request().method();
+  if (method != verb::get && !(summary && method == verb::post)) {
+    return exchange->Answer(WrongMethod());
+  }
+  if (AnswerStatistics(exchange, target)) return;
   if (target.IsBelow("/healthz")) {
     return exchange->Answer(
         HealthzAnswer(target.path, target.query.contains("verbose"), parts_.unhealthy_because()));
   }
   if (target.path == "/pods" || target.path == "/pods/") {
-    if (exchange->request().method() != verb::get) {
-      return exchange->Answer({.status = 405, .body = "405: Method Not Allowed"});
-    }
-    return Offload(exchange, [this] { return Json(PodsJson(parts_.pods)); });
+    return Offload(exchange, [this] { return JsonAnswer(PodsJson(parts_.pods)); });
   }
   exchange->Answer(NotFoundPage());
+}
+
+bool KubeletApi::Impl::AnswerStatistics(const ExchangePtr& exchange, const Target& target) {
+  if (target.path == "/stats/summary") {
+    const auto brief = target.query.find("only_cpu_and_memory");
+    const bool only = brief != target.query.end() && brief->second.front() == "true";
+    Offload(
+        exchange,
+        [this, only] {
+          return WithSample([&](const NodeSample& sample) {
+            return JsonAnswer(SummaryJson(sample, parts_.config.instance.node_name, only));
+          });
+        },
+        only ? std::function<void()>() : [this] { stats_.MeasureTrees(); });
+  } else if (target.path == "/metrics/resource") {
+    Offload(exchange, [this] {
+      return WithSample([](const NodeSample& s) { return MetricsAnswer(ResourceMetrics(s)); });
+    });
+  } else if (target.path == "/metrics/cadvisor") {
+    Offload(exchange, [this] {
+      return WithSample([this](const NodeSample& sample) {
+        return MetricsAnswer(CadvisorMetrics(sample, parts_.machine()));
+      });
+    });
+  } else if (target.path == "/metrics/probes") {
+    Offload(exchange,
+            [this] { return MetricsAnswer(parts_.probe_metrics ? parts_.probe_metrics() : ""); });
+  } else if (target.path == "/metrics") {
+    Offload(exchange, [this, requests = requests_] { return MetricsAnswer(Metrics(requests)); });
+  } else {
+    return false;
+  }
+  return true;
+}
+
+HttpAnswer KubeletApi::Impl::WithSample(
+    const std::function<HttpAnswer(const NodeSample&)>& answer) {
+  const auto sample = stats_.Sample();
+  if (sample) return answer(**sample);
+  return {.status = 500, .body = StrCat(sample.error().message(), "\n")};
+}
+
+std::string KubeletApi::Impl::Metrics(const RequestCounts& requests) const {
+  const auto layout = runtime::DetectCgroupLayout(parts_.config.instance.cgroup_root);
+  const bool v1 = layout && layout->version == runtime::CgroupVersion::kV1;
+  return AgentMetrics(parts_.pods.ListPods(), requests,
+                      {parts_.config.instance.node_name, parts_.version, v1 ? 1 : 2});
+}
+
+// Files of /var/log, and what a kubelet has for its own debugging, which is off here.
+bool KubeletApi::Impl::AnswerSystemLogs(const ExchangePtr& exchange, const Target& target) {
+  if (target.IsBelow("/debug/pprof")) {
+    exchange->Answer(Disabled("profiling endpoint is disabled."));
+  } else if (target.path == "/debug/flags/v") {
+    exchange->Answer(Disabled("flags endpoint is disabled."));
+  } else if (!target.IsBelow("/logs")) {
+    return false;
+  } else if (!config().debugging_handlers || !config().system_log_handler) {
+    exchange->Answer(Disabled(config().debugging_handlers ? "logs endpoint is disabled."
+                                                          : "Debug endpoints are disabled."));
+  } else if (exchange->request().method() != boost::beast::http::verb::get) {
+    exchange->Answer(WrongMethod());
+  } else if (target.path == "/logs") {
+    exchange->Answer({.status = 301, .body = "", .headers = {{"Location", "logs/"}}});
+  } else {
+    constexpr std::string_view kPrefix = "/logs/";
+    system_logs_.Answer(exchange, PercentDecoded(target.path.substr(kPrefix.size()), false));
+  }
+  return true;
 }
 
 // What enableDebuggingHandlers is for. False: it is something else.
 bool KubeletApi::Impl::AnswerDebugging(const ExchangePtr& exchange, const Target& target) {
   const bool session = IsSession(target.path), logs = target.IsBelow("/containerLogs"),
-             running = target.IsBelow("/runningpods");
-  if (!session && !logs && !running) return false;
+             running = target.IsBelow("/runningpods"), configz = target.path == "/configz";
+  if (!session && !logs && !running && !configz) return false;
   if (!config().debugging_handlers) {
     exchange->Answer(Disabled("Debug endpoints are disabled."));
   } else if (session) {
     BeginSession(exchange);
   } else if (exchange->request().method() != boost::beast::http::verb::get) {
-    exchange->Answer({.status = 405, .body = "405: Method Not Allowed"});
+    exchange->Answer(WrongMethod());
+  } else if (configz) {
+    exchange->Answer(JsonAnswer(ConfigzJson(parts_.config)));
   } else if (logs) {
     auto parts = PathParts(target.path);
     parts.erase(parts.begin());
     logs_->Answer(exchange, parts, target.query);
   } else {
-    Offload(exchange, [this] { return Json(RunningPodsJson(parts_.pods)); });
+    Offload(exchange, [this] { return JsonAnswer(RunningPodsJson(parts_.pods)); });
   }
   return true;
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "agent/api/kubelet/stats_metrics.h"
 #include "agent/cluster/api.h"
 #include "agent/config/agent_config.h"
 #include "agent/http/serving_certificate.h"
@@ -26,11 +27,14 @@ struct KubeletApiParts {
   Api* api;  // null: without a cluster
   ServingCertificate& certificate;
   const Clock& clock;
-  std::string version;  // of the agent
+  std::string version;                   // of the agent
+  std::function<MachineSpec()> machine;  // any thread
   // "", or why the agent is not well. Any thread; must not block.
   std::function<std::string()> unhealthy_because;
   // Takes /exec, /attach, /portForward and /run, which were permitted; unset: nobody does. On the server's thread.
   std::function<void(UpgradedConnection)> sessions;
+  // Text of /metrics/probes; unset: there are none. Any thread.
+  std::function<std::string()> probe_metrics;
   std::function<void(const std::string& line)> log;
 };
 

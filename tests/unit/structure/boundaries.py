@@ -37,9 +37,9 @@ def keeper_rooms(*known: str) -> tuple:
     return tuple(f"runtime/keeper/{room}/" for room in sorted(rooms))
 
 
-AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "events", "health", "kube", "lease", "leftovers", "log",
+AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "events", "health", "http", "kube", "lease", "leftovers", "log",
                "node", "objects", "operate", "pod/admit", "pod/decide", "pod/execute", "pod/operate", "pod/spec", "pod/state",
-               "probe", "proxy", "report", "routes", "source", "stream", "view", "volume")
+               "probe", "proxy", "report", "routes", "source", "stats", "stream", "view", "volume")
 
 
 def agent_rooms(*known: str) -> tuple:
@@ -78,6 +78,8 @@ RULES = [
     ("agent/events/", agent_rooms("events", "kube")),
     ("agent/view/", agent_rooms("view", "events", "kube")),
     ("agent/stream/", agent_rooms("stream", "base") + ("k8s/", "google/protobuf")),
+    ("agent/http/", agent_rooms("http") + ("k8s/", "google/protobuf")),
+    ("agent/stats/", agent_rooms("stats", "kube", "view", "pod/state")),
     ("agent/objects/", agent_rooms("objects", "cluster", "kube") + ("holdfast/sys",)),
     ("agent/probe/", agent_rooms("probe", "base", "events", "kube", "pod/spec")),
     ("agent/log/", agent_rooms("log", "base", "kube", "view", "pod/state")),

@@ -166,6 +166,17 @@ TEST_F(HttpsServerTest, AReaderThatLeavesIsNoticedWhileNothingIsSent) {
   }
 }
 
+TEST_F(HttpsServerTest, WhoSendsMuchBeforeHeIsAnsweredIsDropped) {
+  Start();
+  for (const size_t size : {20u << 10, 60u << 10, 79u << 10, 300u << 10}) {
+    TlsClient client(server_->port());
+    client.Send("GET /stream HTTP/1.1\r\n\r\n" + std::string(size, 'x'));
+    client.ReadAll();
+    EXPECT_FALSE(client.ok());
+  }
+  EXPECT_TRUE(Eventually([&] { return gone_ == 4; }));
+}
+
 TEST_F(HttpsServerTest, AReaderThatReadsNothingIsDroppedWhenAPieceDoesNotPass) {
   HttpsLimits limits;
   limits.write = milliseconds(300);

@@ -93,7 +93,8 @@ TEST_F(KubeletApiTest, ProgramsAreNotForWhoMayOnlyGet) {
 }
 
 TEST_F(KubeletApiTest, WithoutTheApiServerNothingIsAllowed) {
-  reviews_.fails = ApiReply{.code = 500, .message = "no"};
+  reviews_.fails = ApiReply();
+  reviews_.fails->code = 500;
   Start();
   EXPECT_EQ(Ask("/pods"),
             "500 Authorization error (user=client, verb=get, resource=nodes, "

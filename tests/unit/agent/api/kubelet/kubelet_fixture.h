@@ -115,8 +115,15 @@ class KubeletApiTest : public ::testing::Test {
                                       .certificate = *certificate_,
                                       .clock = clock_,
                                       .version = "0.1.0",
+                                      .machine =
+                                          [] {
+                                            MachineSpec machine;
+                                            machine.cores = 2;
+                                            return machine;
+                                          },
                                       .unhealthy_because = [this] { return trouble_; },
                                       .sessions = sessions_,
+                                      .probe_metrics = {},
                                       .log = [](const std::string&) {}});
     ASSERT_TRUE(started) << started.error().message();
     api_ = std::move(*started);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// /metrics/resource and /metrics/cadvisor: what was used, in Prometheus' text format, by a kubelet's and cAdvisor's
+// names. Times are those of the sample. Pure. Source: feature-map 1.16.2, 1.16.3.
+#pragma once
+
+#include <string>
+
+#include "agent/stats/node_stats.h"
+
+namespace holdfast::agent::api {
+
+// What metrics-server reads.
+std::string ResourceMetrics(const NodeSample& sample);
+
+struct MachineSpec {
+  int64_t cores = 0;
+  uint64_t memory_bytes = 0, swap_bytes = 0;
+  std::string machine_id, system_uuid, boot_id, kernel_version, os_version, version;
+};
+std::string CadvisorMetrics(const NodeSample& sample, const MachineSpec& machine);
+
+}  // namespace holdfast::agent::api

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cgroup/statistics.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+
+namespace holdfast::runtime {
+namespace {
+
+constexpr size_t kMostBytes = 256u << 10;
+constexpr uint64_t kNoLimitV1 = 1ull << 62;  // v1 says LONG_MAX, down to a page
+
+// A file of the cgroup; "" when this kernel or cgroup has none.
+std::string Text(int dir, const char* file) {
+  auto text = sys::ReadFileAt(dir, file, kMostBytes);
+  return text ? std::move(*text) : std::string();
+}
+
+uint64_t ToNumber(std::string_view text) {
+  uint64_t value = 0;
+  (void)std::from_chars(text.data(), text.data() + text.size(), value);  // else it is 0
+  return value;
+}
+
+uint64_t Number(int dir, const char* file) { return ToNumber(Text(dir, file)); }
+
+uint64_t Limit(int dir, const char* file) {
+  const std::string text = Text(dir, file);
+  if (text.empty() || text.starts_with("max")) return UINT64_MAX;
+  const uint64_t value = ToNumber(text);
+  return value >= kNoLimitV1 ? UINT64_MAX : value;
+}
+
+// Calls visit(key, value) for each line "key value".
+template <class Visit>
+void ForEachLine(std::string_view text, Visit visit) {
+  while (!text.empty()) {
+    const std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    const size_t space = line.find(' ');
+    if (space != std::string_view::npos) visit(line.substr(0, space), line.substr(space + 1));
+  }
+}
+
+uint64_t Keyed(const std::string& text, std::string_view key) {
+  uint64_t out = 0;
+  ForEachLine(text, [&](std::string_view name, std::string_view value) {
+    if (name == key) out = ToNumber(value);
+  });
+  return out;
+}
+
+uint64_t Lines(const std::string& text) {
+  return static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+uint64_t Difference(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
+
+// --- v2 ---
+
+void ReadCpuV2(int dir, CgroupStatistics& out) {
+  const std::string text = Text(dir, "cpu.stat");
+  out.cpu.nanos = Keyed(text, "usage_usec") * 1000;
+  out.cpu.user_nanos = Keyed(text, "user_usec") * 1000;
+  out.cpu.system_nanos = Keyed(text, "system_usec") * 1000;
+  out.cpu.periods = Keyed(text, "nr_periods");
+  out.cpu.throttled_periods = Keyed(text, "nr_throttled");
+  out.cpu.throttled_nanos = Keyed(text, "throttled_usec") * 1000;
+  out.cpu.pressure = ParsePressure(Text(dir, "cpu.pressure"));
+}
+
+void ReadMemoryV2(int dir, CgroupStatistics& out) {
+  auto& memory = out.memory;
+  const std::string text = Text(dir, "memory.stat"), events = Text(dir, "memory.events");
+  memory.usage = Number(dir, "memory.current");
+  memory.working_set = Difference(memory.usage, Keyed(text, "inactive_file"));
+  memory.rss = Keyed(text, "anon");
+  memory.cache = Keyed(text, "file");
+  memory.mapped_file = Keyed(text, "file_mapped");
+  memory.kernel = Keyed(text, "kernel");
+  memory.faults = Keyed(text, "pgfault");
+  memory.major_faults = Keyed(text, "pgmajfault");
+  memory.swap = Number(dir, "memory.swap.current");
+  memory.limit = Limit(dir, "memory.max");
+  memory.swap_limit = Limit(dir, "memory.swap.max");
+  memory.most = Number(dir, "memory.peak");  // since Linux 5.19
+  memory.limit_hits = Keyed(events, "max");
+  memory.oom_kills = Keyed(events, "oom_kill");
+  memory.pressure = ParsePressure(Text(dir, "memory.pressure"));
+}
+
+// "8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0", a line for each device.
+void ReadIoV2(int dir, CgroupStatistics& out) {
+  ForEachLine(Text(dir, "io.stat"), [&out](std::string_view, std::string_view values) {
+    const auto add = [&](std::string_view name, uint64_t& sum) {
+      const size_t at = values.find(name);
+      if (at != std::string_view::npos) sum += ToNumber(values.substr(at + name.size()));
+    };
+    add("rbytes=", out.io.read_bytes);
+    add("wbytes=", out.io.written_bytes);
+    add("rios=", out.io.reads);
+    add("wios=", out.io.writes);
+  });
+  out.io.pressure = ParsePressure(Text(dir, "io.pressure"));
+}
+
+void ReadPids(int dir, CgroupStatistics& out) {
+  out.threads = Number(dir, "pids.current");
+  out.most_threads = Limit(dir, "pids.max");
+  out.processes = Lines(Text(dir, "cgroup.procs"));
+}
+
+// --- v1 ---
+
+void ReadCpuV1(int dir, CgroupStatistics& out) {
+  const std::string text = Text(dir, "cpu.stat");
+  out.cpu.periods = Keyed(text, "nr_periods");
+  out.cpu.throttled_periods = Keyed(text, "nr_throttled");
+  out.cpu.throttled_nanos = Keyed(text, "throttled_time");
+}
+
+void ReadCpuAcctV1(int dir, CgroupStatistics& out) {
+  out.cpu.nanos = Number(dir, "cpuacct.usage");
+  const std::string text = Text(dir, "cpuacct.stat");
+  static const auto tick = static_cast<uint64_t>(1'000'000'000 / ::sysconf(_SC_CLK_TCK));
+  out.cpu.user_nanos = Keyed(text, "user") * tick;
+  out.cpu.system_nanos = Keyed(text, "system") * tick;
+}
+
+void ReadMemoryV1(int dir, CgroupStatistics& out) {
+  auto& memory = out.memory;
+  const std::string text = Text(dir, "memory.stat");
+  memory.usage = Number(dir, "memory.usage_in_bytes");
+  memory.working_set = Difference(memory.usage, Keyed(text, "total_inactive_file"));
+  memory.rss = Keyed(text, "total_rss");
+  memory.cache = Keyed(text, "total_cache");
+  memory.mapped_file = Keyed(text, "total_mapped_file");
+  memory.kernel = Number(dir, "memory.kmem.usage_in_bytes");
+  memory.faults = Keyed(text, "total_pgfault");
+  memory.major_faults = Keyed(text, "total_pgmajfault");
+  memory.swap = Keyed(text, "total_swap");
+  memory.limit = Limit(dir, "memory.limit_in_bytes");
+  const uint64_t both = Limit(dir, "memory.memsw.limit_in_bytes");
+  if (both != UINT64_MAX && memory.limit != UINT64_MAX) {
+    memory.swap_limit = Difference(both, memory.limit);
+  }
+  memory.most = Number(dir, "memory.max_usage_in_bytes");
+  memory.limit_hits = Number(dir, "memory.failcnt");
+  memory.oom_kills = Keyed(Text(dir, "memory.oom_control"), "oom_kill");
+}
+
+void ReadHierarchyV1(const CgroupHierarchy& hierarchy, int dir, CgroupStatistics& out) {
+  if (hierarchy.Has(Controller::kCpu)) ReadCpuV1(dir, out);
+  if (hierarchy.Has(Controller::kCpuAcct)) ReadCpuAcctV1(dir, out);
+  if (hierarchy.Has(Controller::kMemory)) ReadMemoryV1(dir, out);
+  if (hierarchy.Has(Controller::kPids)) ReadPids(dir, out);
+}
+
+// "some avg10=0.00 avg60=0.00 avg300=0.00 total=0"
+bool ParsePressureLine(std::string_view values, PressureLine& out) {
+  const auto part = [&](std::string_view name, auto& value) {
+    const size_t at = values.find(name);
+    if (at == std::string_view::npos) return false;
+    const char* const begin = values.data() + at + name.size();
+    return std::from_chars(begin, values.data() + values.size(), value).ec == std::errc();
+  };
+  return part("avg10=", out.avg10) && part("avg60=", out.avg60) && part("avg300=", out.avg300) &&
+         part("total=", out.total_micros);
+}
+
+}  // namespace
+
+std::optional<Pressure> ParsePressure(const std::string& text) {
+  Pressure out;
+  bool some = false;
+  ForEachLine(text, [&](std::string_view kind, std::string_view values) {
+    if (kind == "some") some = ParsePressureLine(values, out.some);
+    if (kind == "full") (void)ParsePressureLine(values, out.full);  // cpu had none before 5.13
+  });
+  return some ? std::optional(out) : std::nullopt;
+}
+
+Result<CgroupStatistics> ReadStatistics(const CgroupLayout& layout, const std::string& path) {
+  CgroupStatistics out;
+  for (size_t i = 0; i < layout.WithLimits(); ++i) {
+    const CgroupHierarchy& hierarchy = layout.hierarchies[i];
+    ASSIGN_OR_RETURN(const DirFd dir, sys::OpenDir(hierarchy.mount_point + path));
+    if (layout.version == CgroupVersion::kV1) {
+      ReadHierarchyV1(hierarchy, dir.get(), out);
+      continue;
+    }
+    ReadCpuV2(dir.get(), out);
+    ReadMemoryV2(dir.get(), out);
+    ReadIoV2(dir.get(), out);
+    ReadPids(dir.get(), out);
+  }
+  return out;
+}
+
+}  // namespace holdfast::runtime
