@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// KubeletStreams: exec, attach, run and port-forward as an API server asks a kubelet for them, over WebSocket
+// and SPDY/3.1. It takes connections whose requests an HTTP server has read and permitted.
+//
+// Thread rule: Take(), Stop() and the destructor where the connections' executor runs (one handler at a time),
+// or when it no longer does. It owns the threads on which calls that wait are carried out: few, for all streams.
+// Source: feature-map 1.15.4 to 1.15.10; control-plane 7; docs/streams.md.
+#pragma once
+
+#include <utility>  // before asio: Boost 1.74 uses std::exchange without including it
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/api/kubelet/streams/spdy_forward.h"
+#include "agent/api/kubelet/streams/stream_context.h"
+#include "agent/api/kubelet/streams/stream_request.h"
+#include "agent/base/worker_pool.h"
+#include "agent/http/upgraded_connection.h"
+
+namespace holdfast::agent::streams {
+
+class KubeletStreams {
+ public:
+  static constexpr size_t kMaxConnections = 256;
+  static constexpr std::chrono::hours kIdle{4};  // streamingConnectionIdleTimeout
+
+  // `node` is borrowed.
+  explicit KubeletStreams(NodeOperations& node, std::chrono::milliseconds idle_limit = kIdle);
+  ~KubeletStreams();
+  Result<void> Start();  // the first thread
+
+  // Answers the request and carries its streams until they end.
+  void Take(UpgradedConnection connection);
+  // Ends them all. What is taken later is refused.
+  void Stop();
+  // Connections with streams.
+  size_t count() const;
+
+ private:
+  void Route(UpgradedConnection connection, StreamRequest request);
+  void Command(UpgradedConnection connection, StreamRequest request);
+  void Forward(UpgradedConnection connection, StreamRequest request);
+  void ForwardMessages(UpgradedConnection connection, ForwardTarget target,
+                       const std::vector<std::string>& ports);
+  void Run(UpgradedConnection connection, StreamRequest request);
+  void Keep(const std::shared_ptr<StreamConnection>& connection);
+
+  NodeOperations& node_;
+  WorkerPool workers_;
+  StreamContext context_;
+  std::vector<std::weak_ptr<StreamConnection>> connections_;
+  bool stopped_ = false;
+};
+
+}  // namespace holdfast::agent::streams
