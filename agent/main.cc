@@ -36,6 +36,7 @@
 #include "agent/library_threads.h"
 #include "agent/node/node_images.h"
 #include "agent/node/node_reader.h"
+#include "agent/node_server.h"
 #include "agent/notifying_image_store.h"
 #include "agent/operate/image_users.h"
 #include "agent/operate/local_node_operations.h"
@@ -118,6 +119,7 @@ struct Agent {
   std::unique_ptr<ServiceManager> manager;
   std::unique_ptr<LocalNodeOperations> operations;
   std::unique_ptr<ApiServer> api;
+  std::unique_ptr<NodeServer> server;  // none when it is switched off
 };
 
 // Two agents on one root would each think the other's pods to be leftovers.
@@ -242,6 +244,7 @@ Result<void> OpenTable(Agent& agent) {
 std::shared_ptr<const NodeDescription> DescriptionOf(Agent& agent) {
   auto description = std::make_shared<NodeDescription>(*agent.node->Last()->description);
   if (const auto images = agent.images->List()) description->images = ShownImages(*images);
+  if (agent.server) description->port = static_cast<uint16_t>(agent.config.server.port);
   return description;
 }
 
@@ -285,6 +288,22 @@ Result<void> OpenApi(Agent& agent) {
   return {};
 }
 
+Result<void> OpenServer(Agent& agent) {
+  if (!agent.config.server.IsOn(agent.IsInCluster())) return {};
+  ASSIGN_OR_RETURN(agent.server,
+                   NodeServer::Start({agent.io,
+                                      agent.config,
+                                      *agent.view,
+                                      agent.cluster ? &agent.cluster->api() : nullptr,
+                                      agent.clock,
+                                      kVersion,
+                                      agent.node->Last()->environment->host_ips,
+                                      [&agent] { return UnhealthyBecause(*agent.table); },
+                                      {},
+                                      [](const std::string& line) { spdlog::warn("{}", line); }}));
+  return {};
+}
+
 Result<void> Open(Agent& agent) {
   const model::Instance& instance = agent.config.instance;
   ASSIGN_OR_RETURN(agent.lock, LockRoot(instance.root_dir));
@@ -303,6 +322,7 @@ Result<void> Open(Agent& agent) {
   RETURN_IF_ERROR(WithContext(OpenTable(agent), "pods"));
   OpenLeftovers(agent);
   RETURN_IF_ERROR(WithContext(OpenApi(agent), "api"));
+  RETURN_IF_ERROR(WithContext(OpenServer(agent), "https server"));
   return WithContext(JoinCluster(agent), "cluster");
 }
 
