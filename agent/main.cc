@@ -299,7 +299,7 @@ Result<void> OpenServer(Agent& agent) {
                                       kVersion,
                                       agent.node->Last()->environment->host_ips,
                                       [&agent] { return UnhealthyBecause(*agent.table); },
-                                      {},
+                                      *agent.operations,
                                       [](const std::string& line) { spdlog::warn("{}", line); }}));
   return {};
 }

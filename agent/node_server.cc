@@ -27,15 +27,23 @@ ServingCertificateOptions CertificateWanted(const NodeServerParts& parts) {
 
 }  // namespace
 
-NodeServer::NodeServer(NodeServerParts parts) : parts_(std::move(parts)), refresh_(parts_.io) {}
+NodeServer::NodeServer(NodeServerParts parts)
+    : parts_(std::move(parts)), streams_(parts_.operations), refresh_(parts_.io) {}
+
+NodeServer::~NodeServer() { streams_.ShutDown(); }
 
 Result<std::unique_ptr<NodeServer>> NodeServer::Start(NodeServerParts parts) {
   std::unique_ptr<NodeServer> made(new NodeServer(std::move(parts)));
   const NodeServerParts& own = made->parts_;
   ASSIGN_OR_RETURN(made->certificate_, ServingCertificate::Open(CertificateWanted(own)));
+  RETURN_IF_ERROR(made->streams_.Start());
   ASSIGN_OR_RETURN(made->api_, api::KubeletApi::Start(
                                    {own.config, own.pods, own.api, *made->certificate_, own.clock,
-                                    own.version, own.unhealthy_because, own.sessions, own.log}));
+                                    own.version, own.unhealthy_because,
+                                    [&streams = made->streams_](UpgradedConnection connection) {
+                                      streams.Take(std::move(connection));
+                                    },
+                                    own.log}));
   RETURN_IF_ERROR(made->OpenHealthPort());
   made->RefreshLater();
   return made;

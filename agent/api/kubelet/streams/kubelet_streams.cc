@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/api/kubelet/streams/kubelet_streams.h"
 
+#include <algorithm>
+#include <boost/asio/post.hpp>
 #include <boost/beast/http/rfc7230.hpp>
 #include <boost/beast/websocket/rfc6455.hpp>
-#include <algorithm>
+#include <future>
 #include <string>
 
 #include "agent/api/kubelet/streams/channel_command.h"
@@ -85,18 +87,44 @@ KubeletStreams::KubeletStreams(NodeOperations& node, std::chrono::milliseconds i
       context_{node, [this](std::function<void()> job) { workers_.Post(std::move(job)); },
                idle_limit} {}
 
-KubeletStreams::~KubeletStreams() {
-  Stop();
-  workers_.Finish();
-}
+KubeletStreams::~KubeletStreams() = default;
 
 Result<void> KubeletStreams::Start() { return workers_.Start(); }
 
+void KubeletStreams::ShutDown() {
+  std::optional<boost::asio::any_io_executor> executor;
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+    executor = executor_;
+  }
+  if (executor) {
+    std::promise<void> stopped;
+    boost::asio::post(*executor, [&] {
+      Stop();
+      stopped.set_value();
+    });
+    stopped.get_future().wait();
+  }
+  workers_.Finish();
+}
+
 void KubeletStreams::Stop() {
-  stopped_ = true;
   for (const auto& each : std::exchange(connections_, {})) {
     if (const auto connection = each.lock()) connection->Drop();
   }
+}
+
+// False once it is shut down.
+bool KubeletStreams::Enter(const boost::asio::any_io_executor& executor) {
+  const std::lock_guard lock(mutex_);
+  if (!stopped_ && !executor_) executor_ = executor;
+  return !stopped_;
+}
+
+bool KubeletStreams::IsStopped() {
+  const std::lock_guard lock(mutex_);
+  return stopped_;
 }
 
 size_t KubeletStreams::count() const {
@@ -110,7 +138,9 @@ void KubeletStreams::Keep(const std::shared_ptr<StreamConnection>& connection) {
 }
 
 void KubeletStreams::Take(UpgradedConnection connection) {
-  if (stopped_) return Refuse(std::move(connection), {503, "the agent is stopping"});
+  if (!Enter(connection.stream.get_executor())) {
+    return Refuse(std::move(connection), {503, "the agent is stopping"});
+  }
   if (count() >= kMaxConnections) {
     return Refuse(std::move(connection), {503, "too many streams are open on this node"});
   }
@@ -157,7 +187,7 @@ void KubeletStreams::Command(UpgradedConnection connection, StreamRequest reques
   if (!protocol) return RefuseProtocols(std::move(connection), offered, SpdyProtocols());
   SwitchProtocols(std::move(connection), SpdyAnswer(protocol->name),
                   [this, protocol = *protocol, target = std::move(*target)](UpgradedConnection c) {
-                    if (stopped_) return;
+                    if (IsStopped()) return;
                     const auto executor = c.stream.get_executor();
                     Keep(StartSpdyCommand(context_, executor, CarryTls(std::move(c)), protocol,
                                           target));
@@ -180,7 +210,7 @@ void KubeletStreams::Forward(UpgradedConnection connection, StreamRequest reques
   }
   SwitchProtocols(std::move(connection), SpdyAnswer(kPortForward),
                   [this, target = std::move(*target)](UpgradedConnection c) {
-                    if (stopped_) return;
+                    if (IsStopped()) return;
                     const auto executor = c.stream.get_executor();
                     Keep(StartSpdyForward(context_, executor, CarryTls(std::move(c)), target));
                   });
@@ -193,7 +223,7 @@ void KubeletStreams::ForwardMessages(UpgradedConnection connection, ForwardTarge
     const auto executor = connection.stream.get_executor();
     const auto socket = MakeWebSocket(std::move(connection));
     return socket->Accept(kTunnel, [this, socket, executor, target](bool ok) {
-      if (ok && !stopped_) {
+      if (ok && !IsStopped()) {
         Keep(StartSpdyForward(context_, executor, CarryMessages(socket), target));
       }
     });

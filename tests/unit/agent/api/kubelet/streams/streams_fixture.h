@@ -86,8 +86,8 @@ class StreamsFixture : public ::testing::Test {
   }
 
   void End() {
+    streams_->ShutDown();
     asio::post(io_, [this] {
-      streams_->Stop();
       boost::system::error_code ignored;
       acceptor_.close(ignored);
       io_.stop();
