@@ -55,7 +55,7 @@ class Node(Machine):
         super().__init__(bin_dir, top, name, environment=environment, inside=inside)
         self.node = name
         self.set_config(nodeName=name, kubeconfig=str(kubeconfig), podCIDRs=[], clusterDNS=[DNS],
-                        serviceCIDRs=[SERVICE_RANGE])
+                        serviceCIDRs=[SERVICE_RANGE], clientCAFile=str(pathlib.Path(top).parent / "plane/ca.crt"))
 
 
 class Cluster:

@@ -53,17 +53,29 @@ Result<void> MessageReader::ReadChannel(std::string_view& piece) {
   return {};
 }
 
+// Groups of four as they come; nothing follows a padded one.
+std::optional<std::string> MessageReader::Decode(std::string_view piece) {
+  const bool line_ends = piece.find_first_of("\r\n") != std::string_view::npos;
+  if (line_ends || (padded_ && !piece.empty())) return std::nullopt;
+  quantum_ += piece;
+  const size_t whole = quantum_.size() / 4 * 4;
+  auto bytes = kube::DecodeBase64(std::string_view(quantum_).substr(0, whole));
+  if (whole > 0) padded_ = quantum_[whole - 1] == '=';
+  quantum_.erase(0, whole);
+  if (padded_ && !quantum_.empty()) return std::nullopt;
+  return bytes;
+}
+
 Result<void> MessageReader::Read(std::string_view piece, bool last, const Taken& taken) {
   RETURN_IF_ERROR(ReadChannel(piece));
   if (!channel_) return {};  // an empty message says nothing
   const uint8_t channel = *channel_;
   if (last) channel_.reset();
   if (!base64_) return taken(channel, piece, last);
-  quantum_ += piece;
-  const size_t whole = quantum_.size() / 4 * 4;  // groups of four as they come
-  const auto bytes = kube::DecodeBase64(std::string_view(quantum_).substr(0, whole));
-  quantum_.erase(0, whole);
-  if (!bytes || (last && !quantum_.empty())) return InvalidArgument("a message is not base64");
+  const auto bytes = Decode(piece);
+  const bool whole = quantum_.empty();
+  if (last) padded_ = false;
+  if (!bytes || (last && !whole)) return InvalidArgument("a message is not base64");
   return taken(channel, *bytes, last);
 }
 

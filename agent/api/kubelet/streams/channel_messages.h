@@ -52,10 +52,12 @@ class MessageReader {
 
  private:
   Result<void> ReadChannel(std::string_view& piece);
+  std::optional<std::string> Decode(std::string_view piece);
 
   const bool base64_;
   std::optional<uint8_t> channel_;  // of the message that is being read
   std::string quantum_;             // base64: less than four characters
+  bool padded_ = false;             // base64: this was all
 };
 
 class ChannelReader {

@@ -205,10 +205,10 @@ void KubeletStreams::Forward(UpgradedConnection connection, StreamRequest reques
                   {400, "unable to upgrade: missing upgrade headers in request"});
   }
   const auto offered = WordsOf(connection.request, kProtocolVersion);
-  if (std::find(offered.begin(), offered.end(), kPortForward) == offered.end()) {
-    return RefuseProtocols(std::move(connection), offered, {kPortForward});
+  if (std::find(offered.begin(), offered.end(), kForwardProtocol) == offered.end()) {
+    return RefuseProtocols(std::move(connection), offered, {kForwardProtocol});
   }
-  SwitchProtocols(std::move(connection), SpdyAnswer(kPortForward),
+  SwitchProtocols(std::move(connection), SpdyAnswer(kForwardProtocol),
                   [this, target = std::move(*target)](UpgradedConnection c) {
                     if (IsStopped()) return;
                     const auto executor = c.stream.get_executor();
@@ -219,10 +219,10 @@ void KubeletStreams::Forward(UpgradedConnection connection, StreamRequest reques
 void KubeletStreams::ForwardMessages(UpgradedConnection connection, ForwardTarget target,
                                      const std::vector<std::string>& ports) {
   const auto offered = WordsOf(connection.request, "Sec-WebSocket-Protocol");
-  if (std::find(offered.begin(), offered.end(), kTunnel) != offered.end()) {
+  if (std::find(offered.begin(), offered.end(), kTunnelProtocol) != offered.end()) {
     const auto executor = connection.stream.get_executor();
     const auto socket = MakeWebSocket(std::move(connection));
-    return socket->Accept(kTunnel, [this, socket, executor, target](bool ok) {
+    return socket->Accept(kTunnelProtocol, [this, socket, executor, target](bool ok) {
       if (ok && !IsStopped()) {
         Keep(StartSpdyForward(context_, executor, CarryMessages(socket), target));
       }

@@ -37,8 +37,8 @@ std::optional<SpdyProtocol> ChooseSpdyProtocol(const std::vector<std::string>& o
 // Newest first, for who offered none of them.
 const std::vector<std::string>& SpdyProtocols();
 
-inline constexpr char kPortForward[] = "portforward.k8s.io";
+inline constexpr char kForwardProtocol[] = "portforward.k8s.io";
 // A SPDY connection as the bytes of a WebSocket.
-inline constexpr char kTunnel[] = "SPDY/3.1+portforward.k8s.io";
+inline constexpr char kTunnelProtocol[] = "SPDY/3.1+portforward.k8s.io";
 
 }  // namespace holdfast::agent::streams

@@ -36,6 +36,7 @@ class RunCommand final : public StreamConnection,
   }
 
   void Drop() override {
+    if (!self_) return;  // it was answered: the connection is no longer here
     boost::beast::get_lowest_layer(connection_.stream).close();
     Over();
   }

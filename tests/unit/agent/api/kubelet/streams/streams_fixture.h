@@ -6,6 +6,7 @@
 #include <utility>  // before asio: Boost 1.74 uses std::exchange without including it
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -13,6 +14,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/context.hpp>
+#include <boost/beast/core/buffers_to_string.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/websocket.hpp>
 #include <boost/beast/websocket/ssl.hpp>
@@ -101,10 +103,16 @@ class StreamsFixture : public ::testing::Test {
     std::filesystem::remove_all(directory_);
   }
 
+  // Programs are children of this process here: they must not hold connections open.
+  static void CloseOnExec(asio::ip::tcp::socket& socket) {
+    (void)::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
+  }
+
   // One connection after the other, as an HTTP server would read their requests.
   void Accept() {
     acceptor_.async_accept([this](const auto& error, asio::ip::tcp::socket socket) {
       if (error) return;
+      CloseOnExec(socket);
       struct Coming {
         UpgradedConnection connection;
         http::request_parser<http::string_body> parser;
@@ -136,7 +144,8 @@ class StreamsFixture : public ::testing::Test {
   }
 
   std::unique_ptr<TlsClient> Connect() {
-    asio::ip::tcp::socket socket(client_io_);
+    asio::ip::tcp::socket socket(client_io_, asio::ip::tcp::v4());
+    CloseOnExec(socket);
     socket.connect(acceptor_.local_endpoint());
     timeval patience{20, 0};
     (void)::setsockopt(socket.native_handle(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
