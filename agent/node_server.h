@@ -32,9 +32,9 @@ struct NodeServerParts {
   Api* api;  // null: without a cluster
   const Clock& clock;
   std::string version;
-  std::vector<std::string> addresses;                // of the node
-  std::function<std::string()> unhealthy_because;    // any thread
-  NodeOperations& operations;                        // what exec and the like do
+  std::vector<std::string> addresses;              // of the node
+  std::function<std::string()> unhealthy_because;  // any thread
+  NodeOperations& operations;                      // what exec and the like do
   std::function<void(const std::string& line)> log;
 };
 

@@ -53,8 +53,7 @@ Result<std::unique_ptr<ExecSession>> LocalNodeOperations::Exec(const ContainerId
   return parts_.audited.runtime.Exec(id, spec);
 }
 
-Result<AttachedStreams> LocalNodeOperations::Attach(const ContainerId& id,
-                                                    const AttachSpec& spec) {
+Result<AttachedStreams> LocalNodeOperations::Attach(const ContainerId& id, const AttachSpec& spec) {
   return parts_.audited.runtime.Attach(id, spec);
 }
 

@@ -99,19 +99,20 @@ class DescriptorSession final : public StreamSession,
   std::unique_ptr<ExecSession> program_;
   std::function<void()> input_ended_;
   std::unique_ptr<Descriptor> process_;
-  std::array<Output, 2> outputs_{{{StreamOutput::kStdout, nullptr}, {StreamOutput::kStderr, nullptr}}};
+  std::array<Output, 2> outputs_{
+      {{StreamOutput::kStdout, nullptr}, {StreamOutput::kStderr, nullptr}}};
   boost::asio::steady_timer drain_;
   bool exited_ = false;
   bool draining_ = false;  // a terminal's last output may still be on its way
   std::optional<Result<model::ExitReport>> report_;
 
   std::unique_ptr<Descriptor> input_;
-  std::string waiting_;    // input
-  size_t written_ = 0;     // of waiting_
+  std::string waiting_;  // input
+  size_t written_ = 0;   // of waiting_
   bool input_waits_ = false;
   bool input_paused_ = false;
   bool input_closing_ = false;
-  bool input_dropped_ = false;  // nobody reads it: thrown away
+  bool input_dropped_ = false;        // nobody reads it: thrown away
   std::optional<TerminalSize> size_;  // that came before there was a terminal
 };
 

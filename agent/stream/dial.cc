@@ -66,7 +66,8 @@ Result<UniqueFd> Dial(const Address& address) {
   UniqueFd socket(::socket(address.bytes.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return DialFailed(address, errno);
   int error = 0;
-  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.size) != 0) {
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address.bytes), address.size) !=
+      0) {
     error = errno == EINPROGRESS ? AwaitConnect(socket.get()) : errno;
   }
   if (error != 0) return DialFailed(address, error);

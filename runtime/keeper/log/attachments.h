@@ -18,9 +18,9 @@ class Attachments {
 
   // What may be taken from the pipe next.
   struct Allowance {
-    size_t bytes = 0;     // 0: nothing, for one of these reasons
-    bool ended = false;   // the pipe's end
-    int wait_for = -1;    // this one has no room (borrowed)
+    size_t bytes = 0;    // 0: nothing, for one of these reasons
+    bool ended = false;  // the pipe's end
+    int wait_for = -1;   // this one has no room (borrowed)
   };
 
   bool empty() const { return all_.empty(); }

@@ -51,7 +51,7 @@ Result<std::unique_ptr<Logger>> Logger::Create(const Options& options) {
 Result<void> Logger::SetUp() {
   ::prctl(PR_SET_NAME, "hf-log");
   (void)::signal(SIGPIPE, SIG_IGN);  // who was attached may go at any moment
-  (void)sys::ResetScheduling();  // unlike its holder it moves bulk; on failure no harm is done
+  (void)sys::ResetScheduling();      // unlike its holder it moves bulk; on failure no harm is done
   RETURN_IF_ERROR(serving_.Prepare({SIGCHLD, SIGTERM}));
   ASSIGN_OR_RETURN(run_dir_, sys::OpenAt(AT_FDCWD, options_.run_dir, O_RDONLY | O_DIRECTORY));
   RETURN_IF_ERROR(sys::MakeDirs(run_dir_.get(), kLogsDir, 0700));

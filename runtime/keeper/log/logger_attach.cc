@@ -57,7 +57,8 @@ void Logger::WaitForReader(Entry& entry, LogStream stream, int reader) {
   if (added) {
     source.waits_for = reader;
   } else {
-    LetGo(entry, stream);  // no room in the kernel to wait for him: better than a container that hangs
+    LetGo(entry,
+          stream);  // no room in the kernel to wait for him: better than a container that hangs
     Watch(entry, stream, true);
   }
 }

@@ -172,7 +172,7 @@ class ChannelForward final : public StreamConnection,
   MessageReader reader_;
   std::shared_ptr<LineWatch> watch_;
   std::vector<std::unique_ptr<ForwardedPort>> ports_;
-  size_t left_ = 0;  // ports whose connection has not ended
+  size_t left_ = 0;              // ports whose connection has not ended
   std::deque<Message> waiting_;  // the first is being written
   bool reading_ = false;
   bool paused_ = false;

@@ -99,7 +99,8 @@ Result<void> ChannelReader::Take(uint8_t channel, std::string_view bytes, bool l
 
 Result<void> ChannelReader::TakeClose(std::string_view bytes, bool last, ChannelEvents& events) {
   closed_ += bytes;
-  if (!closes_channels_ || closed_.size() > 1) return InvalidArgument("a close message that is none");
+  if (!closes_channels_ || closed_.size() > 1)
+    return InvalidArgument("a close message that is none");
   if (!last) return {};
   const std::string which = std::exchange(closed_, {});
   if (which.size() != 1 || static_cast<uint8_t>(which[0]) > kResizeChannel) {

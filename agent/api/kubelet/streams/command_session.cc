@@ -43,9 +43,8 @@ DescriptorSession::Opener AttachOpener(NodeOperations& node, const CommandTarget
 
 }  // namespace
 
-CommandSession::CommandSession(StreamContext& context,
-                               const boost::asio::any_io_executor& executor, CommandTarget target,
-                               StreamPeer& peer)
+CommandSession::CommandSession(StreamContext& context, const boost::asio::any_io_executor& executor,
+                               CommandTarget target, StreamPeer& peer)
     : context_(context),
       target_(std::move(target)),
       session_(DescriptorSession::Make(executor, context.blocking, peer)),

@@ -46,7 +46,8 @@ std::string InternalErrorStatus(std::string_view cause, bool json) {
 }
 
 std::string CommandStatus(const StreamEnd& end, std::string_view doing, bool json) {
-  if (end.error) return InternalErrorStatus(StrCat("error ", doing, ": ", end.error->message()), json);
+  if (end.error)
+    return InternalErrorStatus(StrCat("error ", doing, ": ", end.error->message()), json);
   if (end.exit && end.exit->exit_code != 0) return ExitStatus(end.exit->exit_code, json);
   return json ? R"({"metadata":{},"status":"Success"})" : "";
 }

@@ -62,16 +62,16 @@ std::string Joined(const std::vector<std::string>& words) {
 void RefuseProtocols(UpgradedConnection connection, const std::vector<std::string>& offered,
                      const std::vector<std::string>& accepted) {
   if (offered.empty()) {
-    return Refuse(std::move(connection),
-                  {400, StrCat("unable to upgrade: \"", kProtocolVersion, "\" header is required")});
+    return Refuse(std::move(connection), {400, StrCat("unable to upgrade: \"", kProtocolVersion,
+                                                      "\" header is required")});
   }
   HeaderLines lines;
   for (const std::string& name : accepted) {
     lines.emplace_back("X-Accepted-Stream-Protocol-Versions", name);
   }
   Answer(std::move(connection), 403, "text/plain; charset=utf-8",
-         StrCat("unable to upgrade: unable to negotiate protocol: client supports ", Joined(offered),
-                ", server accepts ", Joined(accepted)),
+         StrCat("unable to upgrade: unable to negotiate protocol: client supports ",
+                Joined(offered), ", server accepts ", Joined(accepted)),
          lines);
 }
 
@@ -185,13 +185,13 @@ void KubeletStreams::Command(UpgradedConnection connection, StreamRequest reques
   const auto offered = WordsOf(connection.request, kProtocolVersion);
   const auto protocol = ChooseSpdyProtocol(offered);
   if (!protocol) return RefuseProtocols(std::move(connection), offered, SpdyProtocols());
-  SwitchProtocols(std::move(connection), SpdyAnswer(protocol->name),
-                  [this, protocol = *protocol, target = std::move(*target)](UpgradedConnection c) {
-                    if (IsStopped()) return;
-                    const auto executor = c.stream.get_executor();
-                    Keep(StartSpdyCommand(context_, executor, CarryTls(std::move(c)), protocol,
-                                          target));
-                  });
+  SwitchProtocols(
+      std::move(connection), SpdyAnswer(protocol->name),
+      [this, protocol = *protocol, target = std::move(*target)](UpgradedConnection c) {
+        if (IsStopped()) return;
+        const auto executor = c.stream.get_executor();
+        Keep(StartSpdyCommand(context_, executor, CarryTls(std::move(c)), protocol, target));
+      });
 }
 
 void KubeletStreams::Forward(UpgradedConnection connection, StreamRequest request) {

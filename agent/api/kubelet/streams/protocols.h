@@ -15,10 +15,10 @@ std::vector<std::string> HeaderWords(std::string_view value);
 
 // How exec and attach are spoken over WebSocket.
 struct ChannelProtocol {
-  std::string name;             // to be echoed; "" when none was asked for
-  bool base64 = false;          // text frames
-  bool closes_channels = false; // v5: channel 255
-  bool status_is_json = false;  // v4 and later
+  std::string name;              // to be echoed; "" when none was asked for
+  bool base64 = false;           // text frames
+  bool closes_channels = false;  // v5: channel 255
+  bool status_is_json = false;   // v4 and later
   bool operator==(const ChannelProtocol&) const = default;
 };
 std::optional<ChannelProtocol> ChooseChannelProtocol(const std::vector<std::string>& offered);

@@ -42,7 +42,8 @@ class RunCommand final : public StreamConnection,
   }
 
   void Write(StreamOutput output, std::string bytes) override {
-    if (output_.size() + bytes.size() > kMaxOutput) return AnswerWith(500, "more than 4 MiB of output");
+    if (output_.size() + bytes.size() > kMaxOutput)
+      return AnswerWith(500, "more than 4 MiB of output");
     output_ += bytes;
     session_.Taken(output);
   }

@@ -3,8 +3,8 @@
 
 #include "agent/api/kubelet/streams/spdy_command.h"
 
-#include <chrono>
 #include <boost/asio/post.hpp>
+#include <chrono>
 #include <map>
 #include <set>
 
@@ -109,7 +109,7 @@ class SpdyCommand final : public StreamConnection,
 
  private:
   static std::set<std::string> Expected(const StreamRequest& request,
-                                              const SpdyProtocol& protocol) {
+                                        const SpdyProtocol& protocol) {
     std::set<std::string> names{"error"};
     if (request.input) names.insert("stdin");
     if (request.output) names.insert("stdout");

@@ -212,8 +212,8 @@ std::shared_ptr<StreamConnection> StartSpdyForward(StreamContext& context,
                                                    const boost::asio::any_io_executor& executor,
                                                    std::shared_ptr<ByteCarrier> carrier,
                                                    ForwardTarget target) {
-  auto forward = std::make_shared<SpdyForward>(context, executor, std::move(carrier),
-                                               std::move(target));
+  auto forward =
+      std::make_shared<SpdyForward>(context, executor, std::move(carrier), std::move(target));
   forward->Start();
   return forward;
 }

@@ -92,7 +92,8 @@ std::string_view SpdyReader::TakeData(std::string_view bytes, SpdyEvents& events
 }
 
 Result<uint32_t> SpdyReader::Word(size_t at) const {
-  if (body_.size() < at + 4) return InvalidArgument(StrCat("SPDY: frame type ", type_, " cut short"));
+  if (body_.size() < at + 4)
+    return InvalidArgument(StrCat("SPDY: frame type ", type_, " cut short"));
   return NumberAt(body_, at, 4);
 }
 

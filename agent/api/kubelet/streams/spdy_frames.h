@@ -47,9 +47,9 @@ class SpdyReader {
   std::string_view TakeData(std::string_view bytes, SpdyEvents& events);
 
   SpdyHeaderReader headers_;
-  std::string head_;    // of the frame that is being read, up to 8 bytes
-  std::string body_;    // of a control frame
-  size_t left_ = 0;     // bytes of the frame still to come
+  std::string head_;  // of the frame that is being read, up to 8 bytes
+  std::string body_;  // of a control frame
+  size_t left_ = 0;   // bytes of the frame still to come
   bool control_ = false;
   uint16_t type_ = 0;
   uint32_t stream_ = 0;       // of a data frame

@@ -27,44 +27,76 @@ std::string Counted(std::string_view text) { return StrCat(Number(text.size()), 
 // Section 2.6.10.1: names with their lengths, then values as they are likely to come.
 std::string MakeDictionary() {
   std::string out;
-  for (const char* word :
-       {"options",           "head",
-        "post",              "put",
-        "delete",            "trace",
-        "accept",            "accept-charset",
-        "accept-encoding",   "accept-language",
-        "accept-ranges",     "age",
-        "allow",             "authorization",
-        "cache-control",     "connection",
-        "content-base",      "content-encoding",
-        "content-language",  "content-length",
-        "content-location",  "content-md5",
-        "content-range",     "content-type",
-        "date",              "etag",
-        "expect",            "expires",
-        "from",              "host",
-        "if-match",          "if-modified-since",
-        "if-none-match",     "if-range",
-        "if-unmodified-since", "last-modified",
-        "location",          "max-forwards",
-        "pragma",            "proxy-authenticate",
-        "proxy-authorization", "range",
-        "referer",           "retry-after",
-        "server",            "te",
-        "trailer",           "transfer-encoding",
-        "upgrade",           "user-agent",
-        "vary",              "via",
-        "warning",           "www-authenticate",
-        "method",            "get",
-        "status",            "200 OK",
-        "version",           "HTTP/1.1",
-        "url",               "public",
-        "set-cookie",        "keep-alive",
-        "origin"}) {
+  for (const char* word : {"options",
+                           "head",
+                           "post",
+                           "put",
+                           "delete",
+                           "trace",
+                           "accept",
+                           "accept-charset",
+                           "accept-encoding",
+                           "accept-language",
+                           "accept-ranges",
+                           "age",
+                           "allow",
+                           "authorization",
+                           "cache-control",
+                           "connection",
+                           "content-base",
+                           "content-encoding",
+                           "content-language",
+                           "content-length",
+                           "content-location",
+                           "content-md5",
+                           "content-range",
+                           "content-type",
+                           "date",
+                           "etag",
+                           "expect",
+                           "expires",
+                           "from",
+                           "host",
+                           "if-match",
+                           "if-modified-since",
+                           "if-none-match",
+                           "if-range",
+                           "if-unmodified-since",
+                           "last-modified",
+                           "location",
+                           "max-forwards",
+                           "pragma",
+                           "proxy-authenticate",
+                           "proxy-authorization",
+                           "range",
+                           "referer",
+                           "retry-after",
+                           "server",
+                           "te",
+                           "trailer",
+                           "transfer-encoding",
+                           "upgrade",
+                           "user-agent",
+                           "vary",
+                           "via",
+                           "warning",
+                           "www-authenticate",
+                           "method",
+                           "get",
+                           "status",
+                           "200 OK",
+                           "version",
+                           "HTTP/1.1",
+                           "url",
+                           "public",
+                           "set-cookie",
+                           "keep-alive",
+                           "origin"}) {
     out += Counted(word);
   }
   return out +
-         "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
+         "10010120120220520630030230330430530630740240540640740840941041141241341441541641750250450"
+         "5"
          "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 "
          "Unauthorized403 Forbidden404 Not Found500 Internal Server Error501 Not Implemented503 "
          "Service UnavailableJan Feb Mar Apr May Jun Jul Aug Sept Oct Nov Dec 00:00:00 Mon, Tue, "
@@ -78,9 +110,7 @@ const std::string& Dictionary() {
   return kDictionary;
 }
 
-const Bytef* BytesOf(std::string_view text) {
-  return reinterpret_cast<const Bytef*>(text.data());
-}
+const Bytef* BytesOf(std::string_view text) { return reinterpret_cast<const Bytef*>(text.data()); }
 
 // Cuts counted texts off the front of a block.
 class BlockReader {
@@ -95,7 +125,8 @@ class BlockReader {
   }
   Result<std::string> Text() {
     ASSIGN_OR_RETURN(const size_t size, Size());
-    if (size > rest_.size()) return InvalidArgument("SPDY headers: a text is longer than its block");
+    if (size > rest_.size())
+      return InvalidArgument("SPDY headers: a text is longer than its block");
     std::string text(rest_.substr(0, size));
     rest_.remove_prefix(size);
     return text;

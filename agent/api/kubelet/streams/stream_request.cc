@@ -98,8 +98,8 @@ bool TakeQuery(std::string_view query, StreamRequest& request) {
     if (pair.empty()) continue;
     const size_t equals = pair.find('=');
     auto name = Unescape(pair.substr(0, equals), true);
-    auto value = equals == std::string_view::npos ? std::string()
-                                                  : Unescape(pair.substr(equals + 1), true);
+    auto value =
+        equals == std::string_view::npos ? std::string() : Unescape(pair.substr(equals + 1), true);
     if (!name || !value) return false;
     TakeParameter(std::move(*name), std::move(*value), request);
   }

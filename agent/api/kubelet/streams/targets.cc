@@ -30,7 +30,8 @@ std::expected<CommandTarget, Refusal> FindCommandTarget(const PodView& pods,
   if (!pod) return Refuse(404, "pod does not exist");
   const bool other_pod = !request.uid.empty() && request.uid != pod->metadata().uid();
   const auto id = RunningContainer(*pod, request.container);
-  if (other_pod || !id) return Refuse(500, StrCat("container not found (\"", request.container, "\")"));
+  if (other_pod || !id)
+    return Refuse(500, StrCat("container not found (\"", request.container, "\")"));
   if (request.verb == StreamVerb::kAttach) {
     // It has a terminal or has none; nobody can choose any more.
     request.tty = HasTerminal(*pod, request.container);

@@ -11,8 +11,7 @@
 
 namespace holdfast::agent::streams {
 
-std::expected<CommandTarget, Refusal> FindCommandTarget(const PodView& pods,
-                                                        StreamRequest request);
+std::expected<CommandTarget, Refusal> FindCommandTarget(const PodView& pods, StreamRequest request);
 std::expected<ForwardTarget, Refusal> FindForwardTarget(const PodView& pods,
                                                         const StreamRequest& request);
 

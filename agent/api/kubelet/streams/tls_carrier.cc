@@ -44,10 +44,9 @@ class TlsCarrier final : public ByteCarrier, public std::enable_shared_from_this
 
   void Write(std::string bytes, Done done) override {
     out_ = std::move(bytes);
-    asio::async_write(stream_, asio::buffer(out_),
-                      [self = shared_from_this(), done](const auto& error, size_t) {
-                        done(!error);
-                      });
+    asio::async_write(
+        stream_, asio::buffer(out_),
+        [self = shared_from_this(), done](const auto& error, size_t) { done(!error); });
   }
 
   void End() override {
@@ -74,8 +73,9 @@ class TlsCarrier final : public ByteCarrier, public std::enable_shared_from_this
   void SayGoodbye() {
     stream_.async_shutdown([self = shared_from_this()](const auto&) {
       boost::system::error_code ignored;
-      beast::get_lowest_layer(self->stream_).socket().shutdown(
-          asio::ip::tcp::socket::shutdown_send, ignored);
+      beast::get_lowest_layer(self->stream_)
+          .socket()
+          .shutdown(asio::ip::tcp::socket::shutdown_send, ignored);
       self->ReadOff(true);
     });
   }
@@ -84,8 +84,7 @@ class TlsCarrier final : public ByteCarrier, public std::enable_shared_from_this
   void ReadOff(bool ok) {
     if (!ok) return Drop();
     beast::get_lowest_layer(stream_).socket().async_read_some(
-        asio::buffer(piece_),
-        [self = shared_from_this()](const auto& error, size_t) {
+        asio::buffer(piece_), [self = shared_from_this()](const auto& error, size_t) {
           if (error == asio::error::operation_aborted) return;
           self->ReadOff(!error);
         });

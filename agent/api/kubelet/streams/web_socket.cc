@@ -20,8 +20,7 @@ constexpr size_t kMaxMessage = 32 << 20;
 constexpr std::chrono::seconds kLinger{1};
 constexpr std::chrono::seconds kHandshake{30};
 
-class BeastWebSocket final : public WebSocket,
-                             public std::enable_shared_from_this<BeastWebSocket> {
+class BeastWebSocket final : public WebSocket, public std::enable_shared_from_this<BeastWebSocket> {
  public:
   explicit BeastWebSocket(UpgradedConnection connection)
       : stream_(std::move(connection.stream)),
@@ -35,8 +34,8 @@ class BeastWebSocket final : public WebSocket,
   }
 
   void Accept(const std::string& protocol, Done done) override {
-    stream_.set_option(websocket::stream_base::decorator(
-        [protocol](websocket::response_type& answer) {
+    stream_.set_option(
+        websocket::stream_base::decorator([protocol](websocket::response_type& answer) {
           answer.erase(beast::http::field::server);
           if (!protocol.empty()) {
             answer.set(beast::http::field::sec_websocket_protocol, protocol);
@@ -49,21 +48,19 @@ class BeastWebSocket final : public WebSocket,
   }
 
   void Read(Received received) override {
-    stream_.async_read_some(asio::buffer(piece_), [self = shared_from_this(), received](
-                                                      const auto& error, size_t size) {
-      const bool ok = !error && !self->closing_;
-      received(ok, std::string_view(self->piece_.data(), ok ? size : 0),
-               ok && self->stream_.is_message_done());
-    });
+    stream_.async_read_some(asio::buffer(piece_),
+                            [self = shared_from_this(), received](const auto& error, size_t size) {
+                              const bool ok = !error && !self->closing_;
+                              received(ok, std::string_view(self->piece_.data(), ok ? size : 0),
+                                       ok && self->stream_.is_message_done());
+                            });
   }
 
   void Write(std::string message, bool text, Done done) override {
     out_ = std::move(message);
     stream_.text(text);
-    stream_.async_write(asio::buffer(out_),
-                        [self = shared_from_this(), done](const auto& error, size_t) {
-                          done(!error);
-                        });
+    stream_.async_write(asio::buffer(out_), [self = shared_from_this(), done](
+                                                const auto& error, size_t) { done(!error); });
   }
 
   void Close(CloseCode code) override {
@@ -81,7 +78,10 @@ class BeastWebSocket final : public WebSocket,
   }
 
   int socket() const override {
-    return const_cast<BeastWebSocket*>(this)->stream_.next_layer().next_layer().socket()
+    return const_cast<BeastWebSocket*>(this)
+        ->stream_.next_layer()
+        .next_layer()
+        .socket()
         .native_handle();
   }
 

@@ -26,7 +26,7 @@ class WebSocket {
   virtual ~WebSocket() = default;
   // Answers the request; `protocol` is named in the answer unless empty.
   virtual void Accept(const std::string& protocol, Done done) = 0;
-  virtual void Read(Received received) = 0;                            // one at a time
+  virtual void Read(Received received) = 0;                           // one at a time
   virtual void Write(std::string message, bool text, Done done) = 0;  // one at a time
   // A Close frame, then the connection's end: with the peer's own, after a second at the latest.
   virtual void Close(CloseCode code) = 0;

@@ -115,7 +115,8 @@ TEST_F(CommandTest, ProgramThatCannotBeStartedIsAStatus) {
 
 TEST_F(CommandTest, RefusalsAreAKubelets) {
   const std::vector<std::pair<std::string, std::string>> upgrade{
-      {"Connection", "Upgrade"}, {"Upgrade", "SPDY/3.1"},
+      {"Connection", "Upgrade"},
+      {"Upgrade", "SPDY/3.1"},
       {"X-Stream-Protocol-Version", "v4.channel.k8s.io"}};
   const auto expect = [&](const std::string& target, unsigned status, const std::string& text) {
     const auto answer = Ask(target, upgrade);
@@ -130,7 +131,8 @@ TEST_F(CommandTest, RefusalsAreAKubelets) {
   expect("/portForward/default/web/other", 404, "pod not found");
   EXPECT_EQ(Ask("/exec/default/web/app?command=true&output=1").result_int(), 400u);
   const auto old = Ask("/exec/default/web/app?command=true&output=1",
-                       {{"Connection", "Upgrade"}, {"Upgrade", "SPDY/3.1"},
+                       {{"Connection", "Upgrade"},
+                        {"Upgrade", "SPDY/3.1"},
                         {"X-Stream-Protocol-Version", "v9.channel.k8s.io"}});
   EXPECT_EQ(old.result_int(), 403u);
   EXPECT_EQ(old["X-Accepted-Stream-Protocol-Versions"], "v4.channel.k8s.io");
@@ -156,6 +158,8 @@ TEST_F(CommandTest, BrokenMessagesEndTheConnection) {
 }
 
 TEST_F(CommandTest, NothingIsLeftASecondAfterAClientWent) {
+  Open(Sh("true", "output=1"))->ReceiveAll();  // what is made once is made
+  ASSERT_TRUE(Eventually([this] { return Connections() == 0; }));
   const size_t before = OpenDescriptors();
   std::vector<std::unique_ptr<WebClient>> clients;
   clients.push_back(Open(Sh("sleep 1000", "output=1")));
@@ -180,17 +184,18 @@ TEST_F(CommandTest, StuckReadersDoNotSlowAnother) {
   const auto client = Open(Sh("head -c 4000000 /dev/zero", "output=1"));
   EXPECT_EQ(client->ReceiveAll().at(1).size(), 4'000'000u);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
-  size_t threads = static_cast<size_t>(
-      std::distance(std::filesystem::directory_iterator("/proc/self/task"),
-                    std::filesystem::directory_iterator()));
+  size_t threads =
+      static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"),
+                                        std::filesystem::directory_iterator()));
   EXPECT_LT(threads, 30u);
 }
 
-TEST_F(CommandTest, IdleConnectionsEnd) {
-  End();
-  io_.restart();
-  acceptor_ = asio::ip::tcp::acceptor(io_, {asio::ip::address_v4::loopback(), 0});
-  Begin(std::chrono::milliseconds(300));
+class IdleTest : public CommandTest {
+ protected:
+  IdleTest() { idle_limit_ = std::chrono::milliseconds(500); }
+};
+
+TEST_F(IdleTest, IdleConnectionsEnd) {
   const auto client = Open(Sh("sleep 1000", "output=1"));
   EXPECT_EQ(client->Receive(), "\x01"s);
   EXPECT_EQ(client->Receive(), "");

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pure parts: requests, protocols, statuses, channel messages, SPDY headers and frames.
 #include <gtest/gtest.h>
-#include <zlib.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -49,8 +49,9 @@ TEST(StreamRequestTest, OnlyOneCounts) {
 }
 
 TEST(StreamRequestTest, RefusesWhatIsNoPath) {
-  for (const char* target : {"", "/", "/exec", "/exec/a/b", "/exec/a//c", "/exec/a/b/c/d/e",
-                             "/portForward/a", "/portForward/a/b/c/d", "/other/a/b/c", "/exec/a/%zz/c"}) {
+  for (const char* target :
+       {"", "/", "/exec", "/exec/a/b", "/exec/a//c", "/exec/a/b/c/d/e", "/portForward/a",
+        "/portForward/a/b/c/d", "/other/a/b/c", "/exec/a/%zz/c"}) {
     const auto request = ParseStreamRequest(target);
     ASSERT_FALSE(request) << target;
     EXPECT_EQ(request.error().status, 404u) << target;
@@ -196,14 +197,14 @@ std::string SynStream(SpdyHeaderWriter& headers, uint32_t stream, const SpdyHead
 
 std::string Conversation() {
   SpdyHeaderWriter headers;
-  return SynStream(headers, 1, {{"streamtype", "error"}}, true) +
-         SynStream(headers, 3, {{"streamtype", "data"}, {"port", "80"}}) +
-         SpdyWriter::Data(3, "hello", false) + SpdyWriter::Ping(1) +
+  const std::string first = SynStream(headers, 1, {{"streamtype", "error"}}, true);
+  const std::string second = SynStream(headers, 3, {{"streamtype", "data"}, {"port", "80"}});
+  return first + second + SpdyWriter::Data(3, "hello", false) + SpdyWriter::Ping(1) +
          SpdyWriter::Data(3, "", true) + SpdyWriter::Reset(1, SpdyReset::kCancel) +
          SpdyWriter::GoAway(3);
 }
 
-TEST(SpdyTest, FramesHoweverTheyAreCut) {
+TEST(SpdyFramesTest, FramesHoweverTheyAreCut) {
   const std::string bytes = Conversation();
   for (const size_t step : {size_t{1}, size_t{2}, size_t{7}, bytes.size()}) {
     SpdyReader reader;
@@ -219,23 +220,23 @@ TEST(SpdyTest, FramesHoweverTheyAreCut) {
 }
 
 // Captured from a kubectl: control-plane 7.5.
-TEST(SpdyTest, DictionaryIsTheProtocols) {
+TEST(SpdyFramesTest, DictionaryIsTheProtocols) {
   SpdyHeaderWriter writer;
   const std::string block = *writer.Write({{"streamtype", "error"}});
   EXPECT_EQ(block.substr(2, 4), "\xe3\xc6\xa7\xc2"s);
   EXPECT_EQ(block.substr(block.size() - 4), "\0\0\xff\xff"s);
 }
 
-TEST(SpdyTest, RefusesWhatBreaksTheProtocol) {
+TEST(SpdyFramesTest, RefusesWhatBreaksTheProtocol) {
   SpdyHeaderWriter headers;
   const std::string two = SynStream(headers, 3, {{"a", "b"}});
   const std::vector<std::string> bad{
-      Number(0x80020001) + Number(0),             // version 2
-      Number(0x80030001) + Number(0x10001),       // a control frame of more than 64 KiB
-      Number(0x80030001) + Number(4) + Number(1), // cut short
-      Number(0x80030002) + Number(4) + Number(1), // a reply
-      Number(0x80030003) + Number(0),             // a reset of nothing
-      Number(0x80030001) + Number(10) + Number(2) + Number(0) + "\0\0"s,  // an even stream
+      Number(0x80020001) + Number(0),              // version 2
+      Number(0x80030001) + Number(0x10001),        // a control frame of more than 64 KiB
+      Number(0x80030001) + Number(4) + Number(1),  // cut short
+      Number(0x80030002) + Number(4) + Number(1),  // a reply
+      Number(0x80030003) + Number(0),              // a reset of nothing
+      Number(0x80030001) + Number(10) + Number(2) + Number(0) + "\0\0"s,      // an even stream
       Number(0x80030001) + Number(14) + Number(1) + Number(0) + "\0\0abcd"s,  // no zlib
   };
   for (const std::string& bytes : bad) {
@@ -250,7 +251,7 @@ TEST(SpdyTest, RefusesWhatBreaksTheProtocol) {
   EXPECT_FALSE(reader.Read(two, seen));  // a stream twice
 }
 
-TEST(SpdyTest, BombIsNotUnpacked) {
+TEST(SpdyFramesTest, BombIsNotUnpacked) {
   SpdyHeaderWriter writer;
   const std::string block = *writer.Write({{"bomb", std::string(20 << 20, 'x')}});
   ASSERT_LT(block.size(), SpdyReader::kMaxControl);
@@ -260,7 +261,7 @@ TEST(SpdyTest, BombIsNotUnpacked) {
   EXPECT_EQ(read.error().message(), "SPDY headers: more than 256 KiB");
 }
 
-TEST(SpdyTest, CountsOfHeadersAreBounded) {
+TEST(SpdyFramesTest, CountsOfHeadersAreBounded) {
   SpdyHeaders many;
   for (int i = 0; i < 300; ++i) many["h" + std::to_string(i)] = "";
   SpdyHeaderWriter writer;

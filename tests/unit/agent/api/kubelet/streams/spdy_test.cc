@@ -74,9 +74,10 @@ class SpdyTest : public StreamsFixture {
   // A connection after 101.
   void Upgrade(const std::string& target, const std::string& protocol) {
     client_ = Connect();
-    const std::string request = "POST " + target + " HTTP/1.1\r\nHost: node\r\nConnection: Upgrade\r\n" +
-                                "Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v5.channel.k8s.io\r\n" +
-                                "X-Stream-Protocol-Version: " + protocol + "\r\nContent-Length: 0\r\n\r\n";
+    const std::string request =
+        "POST " + target + " HTTP/1.1\r\nHost: node\r\nConnection: Upgrade\r\n" +
+        "Upgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v5.channel.k8s.io\r\n" +
+        "X-Stream-Protocol-Version: " + protocol + "\r\nContent-Length: 0\r\n\r\n";
     asio::write(*client_, asio::buffer(request));
     beast::flat_buffer buffer;
     http::response_parser<http::empty_body> parser;
@@ -103,14 +104,16 @@ class SpdyTest : public StreamsFixture {
 
   void OpenStream(uint32_t id, const SpdyHeaders& headers, bool last = false) {
     const std::string block = *headers_.Write(headers);
-    Send(Big(0x80030001) + (last ? "\1"s : "\0"s) + Big(static_cast<uint32_t>(block.size() + 10), 3) +
-         Big(id) + Big(0) + "\0\0"s + block);
+    Send(Big(0x80030001) + (last ? "\1"s : "\0"s) +
+         Big(static_cast<uint32_t>(block.size() + 10), 3) + Big(id) + Big(0) + "\0\0"s + block);
     ReceiveUntil([&] { return seen_.streams[id].replied || seen_.streams[id].reset; });
   }
   void OpenPair(uint32_t id, uint16_t port, const std::string& request) {
-    OpenStream(id, {{"streamtype", "error"}, {"port", std::to_string(port)}, {"requestid", request}},
+    OpenStream(id,
+               {{"streamtype", "error"}, {"port", std::to_string(port)}, {"requestid", request}},
                true);
-    OpenStream(id + 2, {{"streamtype", "data"}, {"port", std::to_string(port)}, {"requestid", request}});
+    OpenStream(id + 2,
+               {{"streamtype", "data"}, {"port", std::to_string(port)}, {"requestid", request}});
   }
 
   std::unique_ptr<TlsClient> client_;
@@ -119,9 +122,10 @@ class SpdyTest : public StreamsFixture {
 };
 
 TEST_F(SpdyTest, ExecWithInputAndExitCode) {
-  Upgrade("/exec/default/web/app?command=sh&command=-c&command=cat%3Becho%20e%20%3E%262%3Bexit%209&"
-          "input=1&output=1&error=1",
-          "v4.channel.k8s.io");
+  Upgrade(
+      "/exec/default/web/app?command=sh&command=-c&command=cat%3Becho%20e%20%3E%262%3Bexit%209&"
+      "input=1&output=1&error=1",
+      "v4.channel.k8s.io");
   OpenStream(1, {{"streamtype", "error"}});
   OpenStream(3, {{"streamtype", "stdin"}});
   OpenStream(5, {{"streamtype", "stdout"}});
@@ -162,8 +166,9 @@ TEST_F(SpdyTest, StreamsThatNobodyAskedForAreRefused) {
 }
 
 TEST_F(SpdyTest, MuchOutputIsComplete) {
-  Upgrade("/exec/default/web/app?command=head&command=-c&command=30000000&command=/dev/zero&output=1",
-          "v4.channel.k8s.io");
+  Upgrade(
+      "/exec/default/web/app?command=head&command=-c&command=30000000&command=/dev/zero&output=1",
+      "v4.channel.k8s.io");
   OpenStream(1, {{"streamtype", "error"}});
   OpenStream(3, {{"streamtype", "stdout"}});
   while (Receive()) {
@@ -191,13 +196,14 @@ TEST_F(SpdyTest, PingsThatNobodyFetchesEndTheConnection) {
 
 // ---- port-forward ----------------------------------------------------------------------------
 
-// Says back what it hears, in capitals' place: as it is.
+// Says back what it hears.
 class Echo {
  public:
   Echo() : acceptor_(io_, {asio::ip::address_v4::loopback(), 0}), thread_([this] { Run(); }) {}
   ~Echo() {
     ::shutdown(acceptor_.native_handle(), SHUT_RDWR);
     thread_.join();
+    for (const auto& socket : sockets_) ::shutdown(socket->native_handle(), SHUT_RDWR);
     for (auto& each : served_) each.join();
   }
   uint16_t port() const { return acceptor_.local_endpoint().port(); }
@@ -209,6 +215,7 @@ class Echo {
       auto socket = std::make_shared<asio::ip::tcp::socket>(io_);
       acceptor_.accept(*socket, error);
       if (error) return;
+      sockets_.push_back(socket);
       served_.emplace_back([socket] {
         char piece[8192];
         boost::system::error_code failed;
@@ -216,11 +223,13 @@ class Echo {
           asio::write(*socket, asio::buffer(piece, size), failed);
           if (failed) return;
         }
+        ::shutdown(socket->native_handle(), SHUT_WR);
       });
     }
   }
   asio::io_context io_;
   asio::ip::tcp::acceptor acceptor_;
+  std::vector<std::shared_ptr<asio::ip::tcp::socket>> sockets_;
   std::vector<std::thread> served_;
   std::thread thread_;
 };
@@ -232,7 +241,8 @@ TEST_F(SpdyTest, ForwardsSeveralConnections) {
   OpenPair(5, echo.port(), "1");
   Send(SpdyWriter::Data(7, "second", false));
   Send(SpdyWriter::Data(3, "first", false));
-  ReceiveUntil([&] { return seen_.streams[3].data == "first" && seen_.streams[7].data == "second"; });
+  ReceiveUntil(
+      [&] { return seen_.streams[3].data == "first" && seen_.streams[7].data == "second"; });
   Send(SpdyWriter::Data(3, "", true));  // half closed: the echo ends too
   ReceiveUntil([&] { return seen_.streams[3].ended && seen_.streams[1].ended; });
   EXPECT_FALSE(seen_.streams[7].ended);
@@ -307,7 +317,8 @@ TEST_F(TunnelTest, OldChannelsWithPortsInTheQuery) {
   const Echo echo;
   const std::string port = std::to_string(echo.port());
   socket_ = Open("/portForward/default/web?port=" + port, "v4.channel.k8s.io");
-  const std::string number{static_cast<char>(echo.port() & 0xff), static_cast<char>(echo.port() >> 8)};
+  const std::string number{static_cast<char>(echo.port() & 0xff),
+                           static_cast<char>(echo.port() >> 8)};
   EXPECT_EQ(socket_->Receive(), "\0"s + number);
   EXPECT_EQ(socket_->Receive(), "\1" + number);
   socket_->Send("\0hello"s);

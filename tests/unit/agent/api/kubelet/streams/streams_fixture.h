@@ -10,8 +10,8 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
-#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/context.hpp>
 #include <boost/beast/core/buffers_to_string.hpp>
@@ -77,17 +77,13 @@ class StreamsFixture : public ::testing::Test {
     server_tls_.use_certificate_chain_file(keys_->Path("server.crt"));
     server_tls_.use_private_key_file(keys_->Path("server.key"), asio::ssl::context::pem);
     pods_.SetPod(WebPod());
-    Begin(KubeletStreams::kIdle);
-  }
-
-  void Begin(std::chrono::milliseconds idle) {
-    streams_ = std::make_unique<KubeletStreams>(node_, idle);
+    streams_ = std::make_unique<KubeletStreams>(node_, idle_limit_);
     ASSERT_TRUE(streams_->Start());
     Accept();
     thread_ = std::thread([this] { io_.run(); });
   }
 
-  void End() {
+  void TearDown() override {
     streams_->ShutDown();
     asio::post(io_, [this] {
       boost::system::error_code ignored;
@@ -96,10 +92,6 @@ class StreamsFixture : public ::testing::Test {
     });
     thread_.join();
     streams_.reset();
-  }
-
-  void TearDown() override {
-    End();
     std::filesystem::remove_all(directory_);
   }
 
@@ -155,9 +147,10 @@ class StreamsFixture : public ::testing::Test {
   }
 
   // An answer in HTTP.
-  http::response<http::string_body> Ask(const std::string& target,
-                                        const std::vector<std::pair<std::string, std::string>>& headers = {},
-                                        http::verb method = http::verb::post) {
+  http::response<http::string_body> Ask(
+      const std::string& target,
+      const std::vector<std::pair<std::string, std::string>>& headers = {},
+      http::verb method = http::verb::post) {
     const auto client = Connect();
     http::request<http::string_body> request(method, target, 11);
     request.set(http::field::host, "node");
@@ -221,6 +214,7 @@ class StreamsFixture : public ::testing::Test {
     return std::make_unique<WebClient>(Connect(), target, protocol);
   }
 
+  std::chrono::milliseconds idle_limit_ = KubeletStreams::kIdle;
   std::string directory_;
   std::unique_ptr<test_support::TlsKeys> keys_;
   asio::ssl::context server_tls_{asio::ssl::context::tls_server};
