@@ -40,6 +40,7 @@ def kubectl(cluster, *words, spdy=False, stdin=None, limit=120, code=0):
 
 
 def running(cluster, *manifests):
+    until("a namespace gets its account", lambda: get(cluster, "serviceaccount", "default", "-n", "default"))
     cluster.apply(*manifests)
     for each in manifests:
         name = each["metadata"]["name"]
@@ -225,8 +226,8 @@ def test_streams_port_forward_carries_many_connections(cluster, spdy):
         with socket.create_connection(("127.0.0.1", forward.port), 30) as client:
             client.settimeout(30)
             equal(client.recv(1), b"", "a port that nobody listens on")
-        rest = forward.process.stdout.readline() + forward.process.stdout.readline()
-        check("dial tcp 127.0.0.1:81: connect: connection refused" in rest, rest)
+        said = next(line for line in forward.process.stdout if "error occurred forwarding" in line)
+        check("dial tcp 127.0.0.1:81: connect: connection refused" in said, said)
 
 
 def test_streams_what_a_client_left_is_gone(cluster):
