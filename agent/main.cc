@@ -306,7 +306,7 @@ Result<void> OpenServer(Agent& agent) {
                                       kVersion,
                                       [&agent] { return agent.node->Last()->description; },
                                       [&agent] { return UnhealthyBecause(*agent.table); },
-                                      {},
+                                      *agent.operations,
                                       [](const std::string& line) { spdlog::warn("{}", line); }}));
   return {};
 }

@@ -46,12 +46,16 @@ api::MachineSpec MachineOf(const NodeDescription& node) {
 
 }  // namespace
 
-NodeServer::NodeServer(NodeServerParts parts) : parts_(std::move(parts)), refresh_(parts_.io) {}
+NodeServer::NodeServer(NodeServerParts parts)
+    : parts_(std::move(parts)), streams_(parts_.operations), refresh_(parts_.io) {}
+
+NodeServer::~NodeServer() { streams_.ShutDown(); }
 
 Result<std::unique_ptr<NodeServer>> NodeServer::Start(NodeServerParts parts) {
   std::unique_ptr<NodeServer> made(new NodeServer(std::move(parts)));
   const NodeServerParts& own = made->parts_;
   ASSIGN_OR_RETURN(made->certificate_, ServingCertificate::Open(CertificateWanted(own)));
+  RETURN_IF_ERROR(made->streams_.Start());
   ASSIGN_OR_RETURN(made->api_, api::KubeletApi::Start(
                                    {.config = own.config,
                                     .pods = own.pods,
@@ -61,7 +65,10 @@ Result<std::unique_ptr<NodeServer>> NodeServer::Start(NodeServerParts parts) {
                                     .version = own.version,
                                     .machine = [&own] { return MachineOf(*own.description()); },
                                     .unhealthy_because = own.unhealthy_because,
-                                    .sessions = own.sessions,
+                                    .sessions =
+                                        [&streams = made->streams_](UpgradedConnection connection) {
+                                          streams.Take(std::move(connection));
+                                        },
                                     .probe_metrics = {},
                                     .log = own.log}));
   RETURN_IF_ERROR(made->OpenHealthPort());

@@ -12,11 +12,13 @@
 #include <vector>
 
 #include "agent/api/kubelet/kubelet_api.h"
+#include "agent/api/kubelet/streams/kubelet_streams.h"
 #include "agent/cluster/api.h"
 #include "agent/config/agent_config.h"
 #include "agent/http/serving_certificate.h"
 #include "agent/http/upgraded_connection.h"
 #include "agent/node/node_description.h"
+#include "agent/operate/node_operations.h"
 #include "agent/proxy/health_server.h"
 #include "agent/view/pod_view.h"
 #include "holdfast/base/clock.h"
@@ -34,14 +36,15 @@ struct NodeServerParts {
   std::string version;
   // What was read of the machine last. Any thread; must not block.
   std::function<std::shared_ptr<const NodeDescription>()> description;
-  std::function<std::string()> unhealthy_because;    // any thread
-  std::function<void(UpgradedConnection)> sessions;  // exec and the like; unset: nobody serves them
+  std::function<std::string()> unhealthy_because;  // any thread
+  NodeOperations& operations;                      // what exec and the like do
   std::function<void(const std::string& line)> log;
 };
 
 class NodeServer {
  public:
   static Result<std::unique_ptr<NodeServer>> Start(NodeServerParts parts);
+  ~NodeServer();
   NodeServer(const NodeServer&) = delete;
   NodeServer& operator=(const NodeServer&) = delete;
 
@@ -55,6 +58,7 @@ class NodeServer {
   const NodeServerParts parts_;
   std::unique_ptr<ServingCertificate> certificate_;
   std::unique_ptr<HealthServer> health_;
+  streams::KubeletStreams streams_;  // shut down before, gone after what brings them
   std::unique_ptr<api::KubeletApi> api_;
   boost::asio::steady_timer refresh_;
 };

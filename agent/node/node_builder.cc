@@ -126,12 +126,14 @@ void AddInfo(const NodeDescription& facts, corev1::NodeStatus& status) {
 }
 
 // What pods with hostUsers: false, recursiveReadOnly mounts or a supplementalGroupsPolicy ask for.
-void AddFeatures(corev1::NodeStatus& status) {
+void AddFeatures(const NodeDescription& facts, corev1::NodeStatus& status) {
   corev1::NodeRuntimeHandler& handler = *status.add_runtimehandlers();
   handler.set_name("");  // the default one
   handler.mutable_features()->set_recursivereadonlymounts(true);
   handler.mutable_features()->set_usernamespaces(true);
   status.mutable_features()->set_supplementalgroupspolicy(true);
+  // The API server passes kubectl's WebSockets on as they are (agent/api/kubelet/streams).
+  if (facts.port != 0) status.add_declaredfeatures("ExtendWebSocketsToKubelet");
 }
 
 }  // namespace
@@ -158,7 +160,7 @@ corev1::NodeStatus BuildNodeStatus(const NodeDescription& facts,
     for (const std::string& name : image.names) shown.add_names(name);
     shown.set_sizebytes(image.size_bytes);
   }
-  AddFeatures(status);
+  AddFeatures(facts, status);
   return status;
 }
 

@@ -57,6 +57,18 @@ Result<std::unique_ptr<ExecSession>> LocalNodeOperations::Exec(const ContainerId
   return parts_.audited.runtime.Exec(id, spec);
 }
 
+Result<AttachedStreams> LocalNodeOperations::Attach(const ContainerId& id, const AttachSpec& spec) {
+  return parts_.audited.runtime.Attach(id, spec);
+}
+
+Result<void> LocalNodeOperations::CloseStdin(const ContainerId& id) {
+  return parts_.audited.runtime.CloseStdin(id);
+}
+
+Result<NsFd> LocalNodeOperations::NetworkNamespace(const PodUid& uid) {
+  return parts_.audited.runtime.NetworkNamespace(uid);
+}
+
 Result<std::vector<Leftover>> LocalNodeOperations::Audit(bool repair) {
   return AuditNode(parts_.audited, repair);
 }

@@ -42,6 +42,9 @@ class LocalNodeOperations final : public NodeOperations {
                                           bool dry_run, const std::string& name_space) override;
   Result<EditedObject> Delete(const Deletion& deletion) override;
   Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id, const ExecSpec& spec) override;
+  Result<AttachedStreams> Attach(const ContainerId& id, const AttachSpec& spec) override;
+  Result<void> CloseStdin(const ContainerId& id) override;
+  Result<NsFd> NetworkNamespace(const PodUid& uid) override;
   Result<std::vector<Leftover>> Audit(bool repair) override;
 
  private:

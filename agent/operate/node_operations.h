@@ -52,6 +52,11 @@ class NodeOperations {
   // A program in a running container. May block.
   virtual Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id,
                                                     const ExecSpec& spec) = 0;
+  // A running container's own streams; as ContainerRuntime has them. May block.
+  virtual Result<AttachedStreams> Attach(const ContainerId& id, const AttachSpec& spec) = 0;
+  virtual Result<void> CloseStdin(const ContainerId& id) = 0;
+  // Of a pod that has one of its own. May block.
+  virtual Result<NsFd> NetworkNamespace(const PodUid& uid) = 0;
 
   // What belongs to no pod; with `repair` it is removed. May block.
   virtual Result<std::vector<Leftover>> Audit(bool repair) = 0;

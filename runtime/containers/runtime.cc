@@ -11,6 +11,7 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
+#include "runtime/containers/attach.h"
 #include "runtime/containers/start.h"
 #include "runtime/containers/teardown.h"
 
@@ -133,6 +134,21 @@ Result<std::unique_ptr<ExecSession>> Runtime::Exec(const ContainerId& id, const 
     return Error(Code::kConflict, StrCat("container ", id.value, " is not running"));
   }
   return StartExec(*parts_, execs_, *entry, spec);
+}
+
+Result<AttachedStreams> Runtime::Attach(const ContainerId& id, const AttachSpec& spec) {
+  const auto entry = parts_->table.Find(id);
+  if (!entry) return NoContainer(id);
+  if (entry->exit || HasEnded(*entry)) {
+    return Error(Code::kConflict, StrCat("container ", id.value, " is not running"));
+  }
+  return AttachTo(*parts_, *entry, spec);
+}
+
+Result<void> Runtime::CloseStdin(const ContainerId& id) {
+  const auto entry = parts_->table.Find(id);
+  if (!entry || !entry->brief.stdin_pipe) return {};
+  return CloseStdinOf(*parts_, *entry);
 }
 
 Result<std::vector<ObservedContainer>> Runtime::ListContainers() {

@@ -31,6 +31,8 @@ class Runtime final : public ContainerRuntime {
   Result<void> Kill(const ContainerId& id) override;
   Result<void> Remove(const ContainerId& id) override;
   Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id, const ExecSpec& spec) override;
+  Result<AttachedStreams> Attach(const ContainerId& id, const AttachSpec& spec) override;
+  Result<void> CloseStdin(const ContainerId& id) override;
   Result<std::vector<ObservedContainer>> ListContainers() override;
   Result<std::vector<ObservedSandbox>> ListSandboxes() override;
   ObservedPod Observe(const PodUid& uid) override;

@@ -11,8 +11,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -118,6 +120,18 @@ class FakeExecRuntime : public ContainerRuntime {
     auto session = std::make_unique<FakeExecSession>(spec);
     return std::unique_ptr<ExecSession>(std::move(session));
   }
+
+  // Through whatever the test sets.
+  Result<AttachedStreams> Attach(const ContainerId& id, const AttachSpec& spec) override {
+    if (id != container || !attach) return NotFound("container " + id.value);
+    return attach(spec);
+  }
+  Result<void> CloseStdin(const ContainerId&) override {
+    ++stdin_closed;
+    return {};
+  }
+  std::function<Result<AttachedStreams>(const AttachSpec&)> attach;
+  std::atomic<int> stdin_closed{0};
 
   Result<void> EnsureSandbox(const model::SandboxSpec&) override { return Refused(); }
   Result<NsFd> NetworkNamespace(const PodUid&) override { return Refused(); }

@@ -52,6 +52,13 @@ class FakeNodeOperations final : public NodeOperations {
   Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id, const ExecSpec& spec) override {
     return runtime_.Exec(id, spec);
   }
+  Result<AttachedStreams> Attach(const ContainerId& id, const AttachSpec& spec) override {
+    return runtime_.Attach(id, spec);
+  }
+  Result<void> CloseStdin(const ContainerId& id) override { return runtime_.CloseStdin(id); }
+  Result<NsFd> NetworkNamespace(const PodUid& uid) override {
+    return runtime_.NetworkNamespace(uid);
+  }
   Result<std::vector<Leftover>> Audit(bool) override {
     return std::vector<Leftover>{{"cgroup", "kubepods/pod-x", "no pod of this UID"}};
   }

@@ -96,6 +96,22 @@ class ExecSession {
   virtual Result<model::ExitReport> Wait() = 0;
 };
 
+// Which of a container's own streams somebody wants.
+struct AttachSpec {
+  bool input = false;
+  bool output = false;
+  bool error_output = false;
+};
+
+// A container's own streams, beside its log: what it writes from now on, and where it reads.
+struct AttachedStreams {
+  UniqueFd output;        // a pipe; invalid when not asked for
+  UniqueFd error_output;  // likewise, and with a terminal
+  UniqueFd input;         // its stdin's write end or its terminal's master; invalid: it has none
+  bool terminal = false;
+  bool input_once = false;  // stdinOnce: CloseStdin() once the first who attached has gone
+};
+
 // Something that is ours on this machine and belongs to nothing desired.
 struct Leftover {
   std::string kind;    // "cgroup", "mount", "interface", "directory", "process", "record", …
@@ -123,6 +139,11 @@ class ContainerRuntime {
   virtual Result<void> Remove(const ContainerId& id) = 0;
   virtual Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id,
                                                     const ExecSpec& spec) = 0;
+  // Of a running container. Its log goes on; whoever does not read what was asked for makes the
+  // container wait.
+  virtual Result<AttachedStreams> Attach(const ContainerId& id, const AttachSpec& spec) = 0;
+  // The container reads the end of its stdin; nothing with a terminal or without stdin.
+  virtual Result<void> CloseStdin(const ContainerId& id) = 0;
 
   virtual Result<std::vector<ObservedContainer>> ListContainers() = 0;
   // Asks the keeper what it holds; Observe() answers from this and from what was done since.

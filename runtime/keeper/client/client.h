@@ -198,6 +198,11 @@ class KeeperClient {
   // the log.
   Result<UniqueFd> GetTty(const ContainerId& id) const;
 
+  // Copies of what the container writes from now on go into these pipes too (write ends,
+  // non-blocking; -1: not wanted), whose readers see the end with that of the container's output,
+  // and when the logger is replaced. Who does not read makes the container wait.
+  Result<void> AttachLog(const ContainerId& id, int stdout_pipe, int stderr_pipe) const;
+
   Result<LogStatus> GetLogStatus(const ContainerId& id) const;  // kNotFound when not registered
   // Polls until drained; kDeadlineExceeded when a process still holds the pipe open.
   Result<void> WaitLogDrained(const ContainerId& id, std::chrono::milliseconds limit) const;

@@ -120,6 +120,18 @@ Result<UniqueFd> KeeperClient::GetTty(const ContainerId& id) const {
   return std::move(fds.front());
 }
 
+Result<void> KeeperClient::AttachLog(const ContainerId& id, int stdout_pipe,
+                                     int stderr_pipe) const {
+  std::vector<int> fds;
+  for (const int fd : {stdout_pipe, stderr_pipe}) {
+    if (fd >= 0) fds.push_back(fd);
+  }
+  const auto bits = static_cast<uint8_t>((stdout_pipe >= 0 ? 1 : 0) | (stderr_pipe >= 0 ? 2 : 0));
+  const std::string payload = Encoder().Text(id.value).U8(bits).Take();
+  RETURN_IF_ERROR(CallKeeper(run_dir_, Peer::kLogger, MessageType::kLogAttach, payload, fds));
+  return {};
+}
+
 Result<LogStatus> KeeperClient::GetLogStatus(const ContainerId& id) const {
   ASSIGN_OR_RETURN(const Message answer,
                    CallKeeper(run_dir_, Peer::kLogger, MessageType::kLogStatus, IdPayload(id), {}));

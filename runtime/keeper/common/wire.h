@@ -59,6 +59,7 @@ enum class MessageType : uint16_t {
   kLogUnregister = 61,  // id
   kLogStatus = 62,      // id -> kOk: LogStatus
   kLogRotate = 63,      // id
+  kLogAttach = 64,      // id, u8 bits (1 stdout, 2 stderr), + write ends of pipes, non-blocking
   kLogList = 65,        // -> kOk + memfd with a list of ids
 };
 

@@ -181,10 +181,10 @@ Result<Formatted> ContainerLog::Format(const LogIntent& intent) {
                        OutBuffer());
 }
 
-ContainerLog::Progress ContainerLog::Pump(LogStream stream, int pipe) {
+ContainerLog::Progress ContainerLog::Pump(LogStream stream, int pipe, size_t limit) {
   LogSpool& spool = spools_[Index(stream)];
   off64_t* cell = journal_.cell(stream, journal_.state().window[Index(stream)]);
-  auto taken = spool.TakeFrom(pipe, kLogBatchBytes, cell);
+  auto taken = spool.TakeFrom(pipe, limit, cell);
   trimmed_ = false;
   HOLDFAST_PAUSE_POINT("log.spliced");
   if (!taken) return AfterCommit(stream, std::move(taken.error()), false);

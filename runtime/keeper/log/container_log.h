@@ -53,7 +53,7 @@ class ContainerLog {
   static Result<void> Remove(int logs_dir, const std::string& id);
 
   // Takes one batch from the stream's pipe and commits it.
-  Progress Pump(LogStream stream, int pipe);
+  Progress Pump(LogStream stream, int pipe, size_t limit = kLogBatchBytes);
   // Takes everything the pipe holds now (at most a pipe's capacity), then treats it as ended.
   void PumpAll(LogStream stream, int pipe);
   // The stream has no pipe any more (nobody could fetch it): what is spooled is all there is.
@@ -68,6 +68,8 @@ class ContainerLog {
   void Restart();
   bool ended(LogStream stream) const { return journal_.state().ended[Index(stream)]; }
   bool drained() const;
+  // Position behind the last byte that left the stream's pipe.
+  uint64_t TakenUpTo(LogStream stream) const;
   bool blocked() const { return blocked_since_.has_value(); }
   LogStatus status() const;
   const LogRegistration& registration() const { return registration_; }
@@ -82,8 +84,6 @@ class ContainerLog {
   };
   ContainerLog(LogRegistration registration, UniqueFd dir, LogJournal journal, const Clock& clock);
   static size_t Index(LogStream stream) { return static_cast<size_t>(stream); }
-  // Position behind the last byte that left the stream's pipe.
-  uint64_t TakenUpTo(LogStream stream) const;
   // Fills the spool file from its beginning again, carrying the unfinished line over.
   Result<void> Rewind(LogStream stream);
   Result<void> Recover();

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/file.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +29,11 @@ namespace {
 constexpr std::chrono::milliseconds kTick{1000};
 constexpr size_t kTtyBytes = 64 * 1024;
 
+bool HasBytes(int pipe) {
+  int waiting = 0;
+  return ::ioctl(pipe, FIONREAD, &waiting) == 0 && waiting > 0;
+}
+
 }  // namespace
 
 Logger::Logger(const Options& options)
@@ -44,7 +50,8 @@ Result<std::unique_ptr<Logger>> Logger::Create(const Options& options) {
 
 Result<void> Logger::SetUp() {
   ::prctl(PR_SET_NAME, "hf-log");
-  (void)sys::ResetScheduling();  // unlike its holder it moves bulk; on failure no harm is done
+  (void)::signal(SIGPIPE, SIG_IGN);  // who was attached may go at any moment
+  (void)sys::ResetScheduling();      // unlike its holder it moves bulk; on failure no harm is done
   RETURN_IF_ERROR(serving_.Prepare({SIGCHLD, SIGTERM}));
   ASSIGN_OR_RETURN(run_dir_, sys::OpenAt(AT_FDCWD, options_.run_dir, O_RDONLY | O_DIRECTORY));
   RETURN_IF_ERROR(sys::MakeDirs(run_dir_.get(), kLogsDir, 0700));
@@ -224,11 +231,16 @@ void Logger::PumpTty(const std::string& log_id, int master) {
   entry->busy = true;
   const int source = (*relay)[0].get();
   if (ended) {
+    Source& of = entry->sources[static_cast<size_t>(LogStream::kStdout)];
+    while (!of.attached.empty() && HasBytes(source) &&
+           Take(*entry, LogStream::kStdout, source) == ContainerLog::Progress::kOk) {
+      if (of.waits_for >= 0) return;
+    }
     entry->log->PumpAll(LogStream::kStdout, source);
     if (entry->log->ended(LogStream::kStdout)) return StreamEnded(*entry, LogStream::kStdout);
   }
   if (entry->log->blocked() ||
-      entry->log->Pump(LogStream::kStdout, source) == ContainerLog::Progress::kBlocked) {
+      Take(*entry, LogStream::kStdout, source) == ContainerLog::Progress::kBlocked) {
     Watch(*entry, LogStream::kStdout, false);
   }
 }
@@ -241,6 +253,7 @@ void Logger::Detach(Entry& entry, LogStream stream) {
 void Logger::Watch(Entry& entry, LogStream stream, bool on) {
   Source& source = entry.sources[static_cast<size_t>(stream)];
   if (source.pipe < 0 || source.watched == on) return;
+  if (on && source.waits_for >= 0) return;
   if (!on) {
     serving_.loop().Remove(source.pipe);
     source.watched = false;
@@ -258,7 +271,7 @@ void Logger::Pump(const std::string& log_id, LogStream stream) {
   const int pipe = entry->sources[static_cast<size_t>(stream)].pipe;
   if (entry->log->registration().tty) return PumpTty(log_id, pipe);
   entry->busy = true;
-  switch (entry->log->Pump(stream, pipe)) {
+  switch (Take(*entry, stream, pipe)) {
     case ContainerLog::Progress::kOk:
       break;
     case ContainerLog::Progress::kBlocked:
@@ -281,6 +294,7 @@ void Logger::StreamEnded(Entry& entry, LogStream stream) {
                        : stream == LogStream::kStdout ? LogPart::kStdout
                                                       : LogPart::kStderr;
   const std::string key = MakeLogKey(id, part);
+  LetGo(entry, stream);
   pipes_.Drop(key);
   HOLDFAST_PAUSE_POINT("logger.stream-dropped");
   link_.Drop(key);

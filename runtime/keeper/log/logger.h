@@ -16,6 +16,7 @@
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
 #include "runtime/keeper/common/keys.h"
+#include "runtime/keeper/log/attachments.h"
 #include "runtime/keeper/log/container_log.h"
 #include "runtime/keeper/process/fd_store.h"
 #include "runtime/keeper/process/holder_link.h"
@@ -33,6 +34,8 @@ class Logger {
   struct Source {   // of one stream
     int pipe = -1;  // borrowed from pipes_
     bool watched = false;
+    Attachments attached;
+    int waits_for = -1;  // of attached: it has no room, so nothing is read
   };
   struct Entry {
     std::unique_ptr<ContainerLog> log;
@@ -53,6 +56,7 @@ class Logger {
   void HandleUnregister(PacketServer::ConnectionId id, const std::string& log_id);
   void HandleStatus(PacketServer::ConnectionId id, const std::string& log_id);
   Result<void> Register(Message& message);
+  Result<void> Attach(Message& message);
   Entry* Find(const std::string& log_id);
 
   // A key "log.<id>.<which>" got its descriptor, or is about to lose it.
@@ -68,6 +72,14 @@ class Logger {
   void AttachTty(Entry& entry, int master);
   void PumpTty(const std::string& log_id, int master);
   void StreamEnded(Entry& entry, LogStream stream);
+
+  // One batch into the log, and to everybody who is attached (logger_attach.cc). kOk too when
+  // somebody has no room: it goes on when he has.
+  ContainerLog::Progress Take(Entry& entry, LogStream stream, int pipe);
+  void WaitForReader(Entry& entry, LogStream stream, int reader);
+  void ReaderHasRoom(const std::string& log_id, LogStream stream);
+  // Their readers see the end.
+  void LetGo(Entry& entry, LogStream stream);
 
   void OnTick();
   void OnSignal(int signal);

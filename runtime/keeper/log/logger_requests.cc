@@ -24,6 +24,8 @@ void Logger::Handle(PacketServer::ConnectionId id, Message message) {
       return HandleUnregister(id, log_id);
     case MessageType::kLogStatus:
       return HandleStatus(id, log_id);
+    case MessageType::kLogAttach:
+      return answer(Attach(message));
     case MessageType::kLogRotate: {
       Entry* entry = Find(log_id);
       if (entry == nullptr) return serving_.server().Fail(id, NotFound(StrCat("log ", log_id)));
@@ -83,6 +85,10 @@ void Logger::HandleUnregister(PacketServer::ConnectionId id, const std::string& 
     for (LogStream stream : {LogStream::kStdout, LogStream::kStderr}) {
       entry->log->PumpAll(stream, entry->sources[static_cast<size_t>(stream)].pipe);
     }
+  }
+  if (Entry* entry = Find(log_id); entry != nullptr) {
+    LetGo(*entry, LogStream::kStdout);
+    LetGo(*entry, LogStream::kStderr);
   }
   // Also those without a log: the terminal of an exec is kept here, and nobody logs it.
   for (const std::string& key : pipes_.Keys(LogPrefix(log_id))) {

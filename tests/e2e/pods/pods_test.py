@@ -23,11 +23,12 @@ import lifecycle  # noqa: E402
 import probes  # noqa: E402
 import restarts  # noqa: E402
 import services  # noqa: E402
+import streams  # noqa: E402
 import teardown  # noqa: E402
 from node import IMAGE, Node  # noqa: E402
 from suite import run_tests  # noqa: E402
 
-MODULES = (lifecycle, probes, hooks, restarts, isolation, admission, files, commands, hostile_text, services, teardown, leftovers)
+MODULES = (lifecycle, probes, hooks, restarts, isolation, admission, files, commands, hostile_text, services, streams, teardown, leftovers)
 
 
 def main():
@@ -42,6 +43,7 @@ def main():
     node = Node(bin_dir, top / "node", "e2e")
     failed = []
     try:
+        streams.serve(node)
         node.start_agent()
         node.wait("the agent answers", lambda: node.ctl("version").returncode == 0)
         node.ctl("image", "import", archive, "--name", IMAGE, "--cmd", "/bin/sh")

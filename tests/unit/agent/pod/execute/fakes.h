@@ -88,6 +88,10 @@ class FakeRuntime : public ContainerRuntime {
   Result<std::unique_ptr<ExecSession>> Exec(const ContainerId&, const ExecSpec&) override {
     return Unsupported("exec");
   }
+  Result<AttachedStreams> Attach(const ContainerId&, const AttachSpec&) override {
+    return Unsupported("attach");
+  }
+  Result<void> CloseStdin(const ContainerId&) override { return {}; }
   Result<std::vector<ObservedContainer>> ListContainers() override {
     const std::lock_guard lock(mutex_);
     ++calls_.lists;
