@@ -31,6 +31,7 @@ struct ProgramsConfig {
   std::string keeper;  // "" is for a keeper that systemd starts
   std::string init;
   std::string unpack;
+  std::string fetch;
 };
 
 // "dedicated=gpu:NoSchedule".
@@ -58,6 +59,14 @@ struct ClusterConfig {
   std::string kubeconfig;
   bool register_node = true;
   std::string node_tunnel = "vxlan";  // to pods of nodes on no link of this one; or "none"
+};
+
+// How images are pulled.
+struct ImagePullConfig {
+  // <directory>/<registry>/hosts.toml: mirrors, certificates and the rest of a registry's hosts.
+  std::string registry_config_path = "/etc/containerd/certs.d";
+  bool serialize = true;      // one after the other
+  uint32_t max_parallel = 0;  // when they are not; 0: as many as pods want
 };
 
 struct ContainerLogConfig {
@@ -107,6 +116,7 @@ struct AgentConfig {
   NodeConfig node;
   ClusterConfig cluster;
   ContainerLogConfig container_log;
+  ImagePullConfig image_pull;
   ProxyConfig proxy;
   std::string cgroup_driver = "cgroupfs";  // or "systemd": names only
   std::string seccomp_dir;                 // profiles of type Localhost; "" is <root_dir>/seccomp
