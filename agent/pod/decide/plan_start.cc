@@ -9,12 +9,6 @@
 namespace holdfast::agent {
 namespace {
 
-bool IsImageReason(const std::string& reason) {
-  return reason == "ErrImagePull" || reason == "ImagePullBackOff" ||
-         reason == "ErrImageNeverPull" || reason == "InvalidImageName" ||
-         reason == "ImageInspectError";
-}
-
 // Whatever else the pod waits for: they go on. While one does nothing starts.
 void PlanPostStarts(Planning& p) {
   for (const SpecContainer& c : p.containers) {

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "agent/pod/decide/types.h"
+#include "agent/pod/operate/pod_job.h"
 #include "agent/pod/operate/pod_operations.h"
 #include "agent/pod/operate/services.h"
 #include "agent/pod/state/record.h"
@@ -72,6 +73,7 @@ class PodWorker {
   void Report(const Wish& wish, Decision& decision);
   void Operate(const Decision& decision);
   void Begin(const Action& action);
+  void BeginPull(const Action& action, PodJobInput& input);
   void BeginHookOf(const Action& action);
   void LookAtProbes(PodFacts& facts);
   void WantProbes(const std::vector<WantedProbe>& probes);
