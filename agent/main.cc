@@ -189,9 +189,11 @@ Result<void> OpenSource(Agent& agent) {
 
 Result<void> OpenCluster(Agent& agent) {
   if (!agent.IsInCluster()) return {};
-  ASSIGN_OR_RETURN(agent.cluster,
-                   ClusterNode::Open({agent.config, kVersion, agent.clock, agent.registry,
-                                      [](const std::string& line) { spdlog::warn("{}", line); }}));
+  ASSIGN_OR_RETURN(
+      agent.cluster,
+      ClusterNode::Open({agent.config, kVersion, agent.clock, agent.registry,
+                         [&agent](const PodUid& uid) { return agent.state->LoadInputs(uid); },
+                         [](const std::string& line) { spdlog::warn("{}", line); }}));
   return {};
 }
 
@@ -215,17 +217,18 @@ Result<void> OpenServices(Agent& agent) {
 }
 
 Result<void> OpenTable(Agent& agent) {
-  ASSIGN_OR_RETURN(agent.node,
-                   PeriodicReader<NodeReading>::Start("node-reader", [config = agent.config] {
-                     return ReadNode(config, kVersion);
-                   }));
-  agent.services = std::unique_ptr<PodServices>(
-      new PodServices{*agent.runtime, *agent.images, *agent.network, *agent.state, *agent.view,
-                      agent.clock, agent.config.instance, agent.config.max_back_off,
-                      [&agent] { return agent.node->Last()->environment; },
-                      [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
-                      agent.cluster ? &agent.cluster->reporter() : nullptr,
-                      agent.cluster ? &agent.cluster->inputs() : nullptr});
+  ASSIGN_OR_RETURN(agent.node, PeriodicReader<NodeReading>::Start(
+                                   "node-reader", [config = agent.config,
+                                                   steady = std::make_shared<SteadyPressure>()] {
+                                     return ReadNode(config, kVersion, steady.get());
+                                   }));
+  agent.services = std::unique_ptr<PodServices>(new PodServices{
+      *agent.runtime, *agent.images, *agent.network, *agent.state, *agent.view, agent.clock,
+      agent.config.instance, agent.config.max_back_off,
+      [&agent] { return agent.node->Last()->environment; },
+      [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
+      agent.cluster ? &agent.cluster->reporter() : nullptr,
+      agent.cluster ? &agent.cluster->inputs() : nullptr, agent.config.cluster.keep_secrets});
   PodTableOptions options;
   options.workers = agent.config.workers;
   agent.table = std::make_unique<PodTable>(agent.io, *agent.services, agent.registry, options);

@@ -101,6 +101,10 @@ const std::vector<Field>& Fields() {
       {"registerNode", "BOOL",
        "whether the node makes its Node object itself (default true); with a kubeconfig", false,
        Bool(cluster(&ClusterConfig::register_node))},
+      {"keepSecrets", "BOOL",
+       "whether Secrets of pods are kept on the disk, for a start without the API server (default "
+       "false)",
+       false, Bool(cluster(&ClusterConfig::keep_secrets))},
       {"registerWithTaints", "KEY=VALUE:EFFECT", "taints that the Node is made with", true,
        NodeTaints()},
       {"ipvsScheduler", "NAME",
@@ -142,6 +146,11 @@ const std::vector<Field>& Fields() {
        "sysctls that pods may set beside the safe ones; kernel.msg* is all that begin so (default: "
        "none)",
        true, UnsafeSysctls()},
+      {"nodeIP", "ADDRESS",
+       "address that the node is known by, and a second one of the other family (default: that of "
+       "the "
+       "default route)",
+       true, List(node(&NodeConfig::ips))},
       {"nodeLabels", "KEY=VALUE",
        "labels of this node, for nodeSelector and node affinity; topology.kubernetes.io/zone is "
        "its "
@@ -161,9 +170,11 @@ const std::vector<Field>& Fields() {
        "pods (the default): all pods together are limited to what is not reserved; or none", true,
        Enforced()},
       {"evictionHard", "NAME=AMOUNT",
-       "what images leave free of their file system: imagefs.available (default 15%) and "
-       "imagefs.inodesFree (default 5%), a share or a number",
-       true, Reserve(At(&A::image_reserve)), true},
+       "when the node is short of something, a share or a number: memory.available (default "
+       "100Mi), "
+       "nodefs.available (10%), nodefs.inodesFree (5%), imagefs.available (15%), "
+       "imagefs.inodesFree (5%), pid.available (never); images leave free what imagefs says",
+       true, EvictionHard(), true},
       {"workers", "N", "pods worked on at the same time (default 8)", false,
        Number(At(&A::workers), 1, 256)},
       {"keeperBinary", "FILE",

@@ -132,6 +132,8 @@ void AddFeatures(corev1::NodeStatus& status) {
   handler.mutable_features()->set_recursivereadonlymounts(true);
   handler.mutable_features()->set_usernamespaces(true);
   status.mutable_features()->set_supplementalgroupspolicy(true);
+  // In order of their names.
+  status.add_declaredfeatures("RestartAllContainersOnContainerExits");
 }
 
 }  // namespace
@@ -169,6 +171,9 @@ metav1::ObjectMeta BuildNodeMeta(const NodeDescription& facts) {
   auto& annotations = *meta.mutable_annotations();
   // Attaching volumes is the controller's task.
   annotations["volumes.kubernetes.io/controller-managed-attach-detach"] = "true";
+  std::string ips;
+  for (const std::string& ip : facts.given_ips) ips += StrCat(ips.empty() ? "" : ",", ip);
+  if (!ips.empty()) annotations["alpha.kubernetes.io/provided-node-ip"] = ips;
   std::string keys;
   for (const std::string& key : facts.own_labels) keys += StrCat(keys.empty() ? "" : ",", key);
   if (!keys.empty()) annotations[kLabelsAnnotation] = keys;

@@ -58,6 +58,7 @@ Result<void> WriteVolumes(const PodPaths& paths, const VolumeContents& contents)
   ASSIGN_OR_RETURN(const DirFd pod, sys::MakeDirs(AT_FDCWD, paths.WrittenVolumes(), kDirMode));
   std::optional<Error> first;
   for (const auto& [name, content] : contents) {
+    if (content.stands_in && sys::ExistsAt(pod.get(), StrCat(name, "/..data"))) continue;
     auto written = WriteAtomically(pod.get(), name, content);
     if (written || first) continue;
     first = std::move(written.error())

@@ -84,7 +84,7 @@ bool StopSidecars(Planning& p) {
 void PlanImageChanges(Planning& p) {
   for (const SpecContainer& c : p.containers) {
     ContainerMemory& mine = p.Memory(c);
-    if (c.role == Role::kInit || !RunsAnotherImage(c, mine)) continue;
+    if (c.role == Role::kInit || c.role == Role::kEphemeral || !RunsAnotherImage(c, mine)) continue;
     mine.again = true;  // whatever its policy says
     mine.restart_back_off = {};
     StopOne(p, c, StrCat("Container ", c.name(), " definition changed, will be restarted"),

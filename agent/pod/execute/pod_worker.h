@@ -51,6 +51,7 @@ class PodWorker {
  private:
   PodFacts Observe(const Wish& wish);
   void LookAtImages(PodFacts& facts);
+  bool HasRunOnce(const SpecContainer& c) const;
   ContainerFact Look(const ObservedContainer& observed);
   bool WantsTail(const std::string& container) const;
   void LetLogSettle(ContainerFact& fact);

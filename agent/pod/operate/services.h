@@ -37,6 +37,7 @@ struct PodServices {
   NodeAdmission* admission = nullptr;           // none: every pod is taken
   PodReporter* reporter = nullptr;              // none: nobody is told of an API server's pods
   PodInputs* inputs = nullptr;                  // of these; none: there is no API server
+  bool keep_secrets = false;                    // on the disk, for a start without the API server
 };
 
 }  // namespace holdfast::agent

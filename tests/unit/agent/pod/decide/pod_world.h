@@ -53,6 +53,7 @@ class PodWorld {
     memory.volumes_made = volumes_ready;
     facts.images = images;
     facts.inputs = inputs;
+    facts.network_ready = network_ready;
     facts.under_way = under_way;
     facts.ended = std::exchange(ended, {});
     facts.node = &node;
@@ -198,6 +199,7 @@ class PodWorld {
   std::vector<OperationEnd> ended;  // shown to the next decision
   std::map<std::string, ImageFact> images;
   InputsFact inputs;
+  bool network_ready = true;
   std::optional<std::chrono::seconds> deletion_grace;
   bool object_gone = false;
   bool sandbox_ready = false;
