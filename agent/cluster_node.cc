@@ -91,8 +91,11 @@ ClusterNode::~ClusterNode() {
 }
 
 Result<void> ClusterNode::OpenRoutes(netproxy::PodNet& network) {
-  ASSIGN_OR_RETURN(netproxy::NodeRoutes routes, netproxy::NodeRoutes::Open());
-  kernel_routes_ = std::make_unique<netproxy::NodeRoutes>(std::move(routes));
+  const model::Instance& instance = options_.config.instance;
+  ASSIGN_OR_RETURN(kernel_routes_, netproxy::NodeRoutes::Open(
+                                       {.tunnels = options_.config.cluster.node_tunnel == "vxlan",
+                                        .interface_prefix = instance.interface_prefix,
+                                        .table_name = instance.table_name}));
   ClusterRoutesOptions options;
   options.node_name = options_.config.instance.node_name;
   for (const std::string& text : options_.config.instance.pod_cidrs) {
@@ -105,8 +108,8 @@ Result<void> ClusterNode::OpenRoutes(netproxy::PodNet& network) {
     if (set && network.HasRanges()) registrar_->SetReadyInput("network", "");
     return set;
   };
-  callbacks.set_routes = [this](const auto& peers, const auto& own) {
-    return kernel_routes_->Apply(peers, own);
+  callbacks.set_routes = [this](const auto& peers, const auto& self) {
+    return kernel_routes_->Apply(peers, self);
   };
   callbacks.log = options_.log;
   routes_ = std::make_unique<ClusterRoutes>(*api_, std::move(options), std::move(callbacks));

@@ -67,6 +67,7 @@ struct ClusterConfig {
   std::string kubeconfig;
   bool register_node = true;
   bool keep_secrets = false;  // on the disk, so that pods start without the API server
+  std::string node_tunnel = "vxlan";  // to pods of nodes on no link of this one; or "none"
 };
 
 struct ContainerLogConfig {

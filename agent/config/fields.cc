@@ -105,6 +105,11 @@ const std::vector<Field>& Fields() {
        "whether Secrets of pods are kept on the disk, for a start without the API server (default "
        "false)",
        false, Bool(cluster(&ClusterConfig::keep_secrets))},
+      {"nodeTunnel", "MODE",
+       "how pods of nodes are reached that share no link with this one: vxlan (the default) or "
+       "none, "
+       "where the network behind the nodes knows the pods' ranges",
+       false, OneOf(cluster(&ClusterConfig::node_tunnel), {"vxlan", "none"})},
       {"registerWithTaints", "KEY=VALUE:EFFECT", "taints that the Node is made with", true,
        NodeTaints()},
       {"ipvsScheduler", "NAME",

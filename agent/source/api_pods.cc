@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/kube/pod_identity.h"
+#include "agent/source/object_name.h"
 #include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"
@@ -17,7 +18,6 @@ namespace {
 namespace corev1 = ::k8s::io::api::core::v1;
 
 constexpr size_t kLongestUid = 64;
-constexpr size_t kLongestName = 253;
 constexpr size_t kLongestLabel = 63;
 constexpr std::chrono::seconds kGrace{30};
 
