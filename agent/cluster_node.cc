@@ -51,7 +51,9 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(ClusterNodeOptions option
   node->inputs_ =
       std::make_unique<ApiPodInputs>(*node->api_, node->options_.clock, std::move(inputs));
   node->last_known_ = std::make_unique<LastKnownInputs>(
-      *node->inputs_, node->options_.clock, node->options_.kept_inputs, node->options_.log);
+      *node->inputs_, node->options_.clock, node->options_.kept_inputs,
+      [n = node.get()] { return n->options_.registry.IsComplete(PodOrigin::kApi); },
+      node->options_.log);
   return node;
 }
 

@@ -10,8 +10,13 @@
 namespace holdfast::agent {
 
 LastKnownInputs::LastKnownInputs(PodInputs& inputs, const Clock& clock, Read read,
+                                 std::function<bool()> heard,
                                  std::function<void(const std::string&)> log)
-    : inputs_(inputs), clock_(clock), read_(std::move(read)), log_(std::move(log)) {}
+    : inputs_(inputs),
+      clock_(clock),
+      read_(std::move(read)),
+      heard_(std::move(heard)),
+      log_(std::move(log)) {}
 
 void LastKnownInputs::Acquire(std::shared_ptr<const corev1::Pod> pod) {
   const auto& spec = pod->spec();
@@ -37,9 +42,9 @@ void LastKnownInputs::Release(const PodUid& uid) {
 ObjectInput LastKnownInputs::Object(const PodUid& uid, const ObjectRef& ref) const {
   ObjectInput input = inputs_.Object(uid, ref);
   const std::lock_guard lock(mutex_);
-  const auto entry = entries_.find(uid);
-  if (entry == entries_.end() || !IsLacking(input.state, entry->second)) return input;
-  const KeptInputs* const kept = KeptOf(uid, entry->second);
+  bool soon = false;
+  const KeptInputs* const kept = StandIn(uid, input.state, soon);
+  if (soon) return {};
   if (kept == nullptr) return input;
   if (const auto data = kept->objects.find(ref); data != kept->objects.end()) {
     return {InputState::kPresent, data->second, "", true};
@@ -52,9 +57,10 @@ TokenInput LastKnownInputs::Token(const PodUid& uid, const std::string& audience
                                   std::chrono::seconds life) const {
   TokenInput input = inputs_.Token(uid, audience, life);
   const std::lock_guard lock(mutex_);
-  const auto entry = entries_.find(uid);
-  if (entry == entries_.end() || !IsLacking(input.state, entry->second)) return input;
-  if (KeptOf(uid, entry->second) == nullptr) return input;
+  bool soon = false;
+  const KeptInputs* const kept = StandIn(uid, input.state, soon);
+  if (soon) return {};
+  if (kept == nullptr) return input;
   return {InputState::kAbsent, nullptr, "tokens are not kept on the disk"};
 }
 
@@ -62,7 +68,7 @@ TokenInput LastKnownInputs::Token(const PodUid& uid, const std::string& audience
 std::optional<std::vector<std::string>> LastKnownInputs::ServiceVariables(const std::string& ns,
                                                                           bool links) const {
   auto variables = inputs_.ServiceVariables(ns, links);
-  if (variables) return variables;
+  if (variables || heard_()) return variables;
   const std::lock_guard lock(mutex_);
   for (auto& [uid, entry] : entries_) {
     if (entry.of_namespace != ns || entry.links != links || !IsOverdue(entry)) continue;
@@ -72,8 +78,13 @@ std::optional<std::vector<std::string>> LastKnownInputs::ServiceVariables(const 
   return std::nullopt;
 }
 
-bool LastKnownInputs::IsLacking(InputState state, const Entry& entry) const {
-  return state == InputState::kUnavailable || (state == InputState::kPending && IsOverdue(entry));
+const KeptInputs* LastKnownInputs::StandIn(const PodUid& uid, InputState state, bool& soon) const {
+  if (state == InputState::kPresent || state == InputState::kAbsent || heard_()) return nullptr;
+  const auto entry = entries_.find(uid);
+  if (entry == entries_.end()) return nullptr;
+  const KeptInputs* const kept = KeptOf(uid, entry->second);
+  soon = kept != nullptr && !IsOverdue(entry->second);
+  return kept;
 }
 
 const KeptInputs* LastKnownInputs::KeptOf(const PodUid& uid, Entry& entry) const {

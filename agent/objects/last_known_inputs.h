@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// LastKnownInputs: PodInputs of an API server, and what is kept on the disk (kept_inputs.h) while that cannot be had: at
-// once when the server cannot be asked, after kPatience when it does not answer. What the server says always wins.
-// Thread-safe. Reading what is kept blocks for as long as the disk does, once per pod that needs it.
+// LastKnownInputs: PodInputs of an API server, and what is kept on the disk (kept_inputs.h) while nothing was heard of
+// that since the agent began, after kPatience: before, a pod that the server may have deleted meanwhile waits. What the
+// server says always wins. Thread-safe. Reading what is kept blocks for as long as the disk does, once per pod that needs it.
 #pragma once
 
 #include <chrono>
@@ -25,8 +25,8 @@ class LastKnownInputs : public PodInputs {
   // What is kept of a pod; kNotFound: nothing.
   using Read = std::function<Result<std::string>(const PodUid&)>;
 
-  // `inputs` and `clock` are borrowed.
-  LastKnownInputs(PodInputs& inputs, const Clock& clock, Read read,
+  // `inputs` and `clock` are borrowed. `heard`: the server has said which pods there are.
+  LastKnownInputs(PodInputs& inputs, const Clock& clock, Read read, std::function<bool()> heard,
                   std::function<void(const std::string&)> log);
 
   void Acquire(std::shared_ptr<const corev1::Pod> pod) override;
@@ -52,13 +52,15 @@ class LastKnownInputs : public PodInputs {
     std::optional<KeptInputs> kept;
   };
 
-  bool IsLacking(InputState state, const Entry& entry) const;
   bool IsOverdue(const Entry& entry) const { return clock_.Boot() - entry.since >= kPatience; }
+  // Where something is kept that is to stand in for `state`, now or soon.
+  const KeptInputs* StandIn(const PodUid& uid, InputState state, bool& soon) const;
   const KeptInputs* KeptOf(const PodUid& uid, Entry& entry) const;
 
   PodInputs& inputs_;
   const Clock& clock_;
   const Read read_;
+  const std::function<bool()> heard_;
   const std::function<void(const std::string&)> log_;
 
   mutable std::mutex mutex_;  // what follows

@@ -20,10 +20,10 @@ bool IsNamed(const Image& image, const std::string& text) {
 }
 
 const corev1::ContainerStatus* StatusOf(const corev1::Pod& pod, const SpecContainer& container) {
-  const corev1::PodStatus& status = pod.status();
-  const auto& statuses = container.in_init_list()        ? status.initcontainerstatuses()
-                         : container.role == Role::kMain ? status.containerstatuses()
-                                                         : status.ephemeralcontainerstatuses();
+  const corev1::PodStatus& of_pod = pod.status();
+  const auto& statuses = container.in_init_list()        ? of_pod.initcontainerstatuses()
+                         : container.role == Role::kMain ? of_pod.containerstatuses()
+                                                         : of_pod.ephemeralcontainerstatuses();
   const auto found = std::ranges::find_if(
       statuses, [&](const auto& status) { return status.name() == container.name(); });
   return found == statuses.end() ? nullptr : &*found;

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/decide/types.h"
 #include "agent/pod/operate/pod_operations.h"
 #include "agent/pod/operate/services.h"

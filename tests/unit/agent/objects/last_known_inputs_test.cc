@@ -83,18 +83,21 @@ class LastKnownInputsTest : public ::testing::Test {
   void Unavailable() {
     source_.otherwise = {InputState::kUnavailable, nullptr, "connection refused"};
     source_.token = {InputState::kUnavailable, nullptr, "connection refused"};
+    clock_.boot = clock_.boot + LastKnownInputs::kPatience;
   }
 
   Source source_;
   TestClock clock_;
   Result<std::string> text_ = NotFound("none");
   int reads_ = 0;
+  bool heard_ = false;
   std::vector<std::string> log_;
   LastKnownInputs inputs_{source_, clock_,
                           [this](const PodUid&) {
                             ++reads_;
                             return text_;
                           },
+                          [this] { return heard_; },
                           [this](const std::string& line) { log_.push_back(line); }};
 };
 
@@ -130,13 +133,17 @@ TEST_F(LastKnownInputsTest, SecretsAreKeptOnlyWhereThatIsAskedFor) {
   inputs_.Release(kUid);
   Keep(true);
   inputs_.Acquire(MakePod());
+  clock_.boot = clock_.boot + LastKnownInputs::kPatience;
   EXPECT_EQ(inputs_.Object(kUid, kSecret).data->values.at("k"), "geheim");
 }
 
-TEST_F(LastKnownInputsTest, AServerThatDoesNotAnswerIsWaitedForAMoment) {
+TEST_F(LastKnownInputsTest, AServerThatMayYetAnswerIsWaitedForAMoment) {
   Keep();
   inputs_.Acquire(MakePod());
-  EXPECT_EQ(inputs_.Object(kUid, kMap).state, InputState::kPending);
+  source_.objects[kMap] = {InputState::kUnavailable, nullptr, "connection refused"};
+  EXPECT_EQ(inputs_.Object(kUid, kMap).state, InputState::kPending) << "no trouble yet";
+  EXPECT_EQ(inputs_.Object(kUid, kOptional).state, InputState::kPending);
+  EXPECT_EQ(inputs_.Token(kUid, "", seconds(3600)).state, InputState::kPending);
   EXPECT_FALSE(inputs_.ServiceVariables("default", true));
   clock_.boot = clock_.boot + LastKnownInputs::kPatience;
   EXPECT_EQ(inputs_.Object(kUid, kMap).state, InputState::kPresent);
@@ -145,6 +152,16 @@ TEST_F(LastKnownInputsTest, AServerThatDoesNotAnswerIsWaitedForAMoment) {
             std::vector<std::string>{"WEB_SERVICE_HOST=10.0.0.1"});
   EXPECT_FALSE(inputs_.ServiceVariables("other", true));
   EXPECT_FALSE(inputs_.ServiceVariables("default", false));
+}
+
+TEST_F(LastKnownInputsTest, OnceTheServerWasHeardOfNothingStandsIn) {
+  Keep();
+  inputs_.Acquire(MakePod());
+  heard_ = true;
+  Unavailable();
+  EXPECT_EQ(inputs_.Object(kUid, kMap).state, InputState::kUnavailable);
+  EXPECT_EQ(inputs_.Token(kUid, "", seconds(3600)).state, InputState::kUnavailable);
+  EXPECT_FALSE(inputs_.ServiceVariables("default", true));
 }
 
 TEST_F(LastKnownInputsTest, ANewPodHasNothingToFallBackOn) {
