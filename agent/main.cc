@@ -228,7 +228,7 @@ Result<void> OpenTable(Agent& agent) {
       [&agent] { return agent.node->Last()->environment; },
       [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
       agent.cluster ? &agent.cluster->reporter() : nullptr,
-      agent.cluster ? &agent.cluster->inputs() : nullptr, agent.config.cluster.keep_secrets});
+      agent.cluster ? &agent.cluster->inputs() : nullptr, agent.config.cluster.keep_inputs == "all"});
   PodTableOptions options;
   options.workers = agent.config.workers;
   agent.table = std::make_unique<PodTable>(agent.io, *agent.services, agent.registry, options);

@@ -66,7 +66,8 @@ struct NodeConfig {
 struct ClusterConfig {
   std::string kubeconfig;
   bool register_node = true;
-  bool keep_secrets = false;  // on the disk, so that pods start without the API server
+  // Of what pods are made from, on the disk, so that they start without the API server: "public", no Secrets, or "all".
+  std::string keep_inputs = "public";
   std::string node_tunnel = "vxlan";  // to pods of nodes on no link of this one; or "none"
 };
 

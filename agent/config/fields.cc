@@ -101,10 +101,10 @@ const std::vector<Field>& Fields() {
       {"registerNode", "BOOL",
        "whether the node makes its Node object itself (default true); with a kubeconfig", false,
        Bool(cluster(&ClusterConfig::register_node))},
-      {"keepSecrets", "BOOL",
-       "whether Secrets of pods are kept on the disk, for a start without the API server (default "
-       "false)",
-       false, Bool(cluster(&ClusterConfig::keep_secrets))},
+      {"keepInputs", "WHAT",
+       "what of the objects that pods are made from is kept on the disk, for a start without the API "
+       "server: public (the default: no Secrets) or all",
+       false, OneOf(cluster(&ClusterConfig::keep_inputs), {"public", "all"})},
       {"nodeTunnel", "MODE",
        "how pods of nodes are reached that share no link with this one: vxlan (the default) or "
        "none, "

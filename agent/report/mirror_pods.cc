@@ -266,7 +266,6 @@ class MirrorPods::State : public std::enable_shared_from_this<State> {
     PodPtr found = reply && reply->ok() ? PodIn(*reply) : nullptr;
     if (found != nullptr && IsMirror(*found)) {
       entry.deleted = PodUid();
-      ++entry.failures;
       Keep(name, entry, std::move(found));
       WaitFor(name, entry, RetryDelay(entry));
     } else if (found != nullptr) {

@@ -303,7 +303,7 @@ kubeReserved: {memory: 1Mi}
 enforceNodeAllocatable: [none]
 evictionHard: {imagefs.available: 12.5%, imagefs.inodesFree: 1000}
 nodeIP: [192.0.2.7]
-keepSecrets: true
+keepInputs: all
 workers: 3
 keeperBinary: /l
 initBinary: /j
