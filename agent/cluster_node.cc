@@ -50,6 +50,10 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(ClusterNodeOptions option
   };
   node->inputs_ =
       std::make_unique<ApiPodInputs>(*node->api_, node->options_.clock, std::move(inputs));
+  node->last_known_ = std::make_unique<LastKnownInputs>(
+      *node->inputs_, node->options_.clock, node->options_.kept_inputs,
+      [n = node.get()] { return n->options_.registry.IsComplete(PodOrigin::kApi); },
+      node->options_.log);
   return node;
 }
 
@@ -122,6 +126,7 @@ Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   heartbeat.others = {api_.get()};
   heartbeat.log = options_.log;
   heartbeat_ = std::make_unique<Heartbeat>(*heartbeat_api_, options_.clock, std::move(heartbeat));
+  csi_node_ = std::make_unique<CsiNode>(*api_, options_.config.instance.node_name, options_.log);
   pods_ = std::make_unique<ApiPods>(
       options_.registry,
       ApiPodsCallbacks{options_.log, [this](const PodUid& uid) { reporter_->Look(uid); },
@@ -152,6 +157,7 @@ void ClusterNode::NodeChanged() {
   if (node == nullptr) return;
   heartbeat_->SetNodeUid(node->uid);
   mirrors_->SetNodeUid(node->uid);
+  csi_node_->SetNodeUid(node->uid);
   if (node->uid.empty()) return;
   routes_->SetOwn(node->pod_ranges);
   services_.load()->SetZone(node->zone);

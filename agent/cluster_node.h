@@ -13,10 +13,12 @@
 
 #include "agent/cluster/cluster_api.h"
 #include "agent/config/agent_config.h"
+#include "agent/node/csi_node.h"
 #include "agent/node/heartbeat.h"
 #include "agent/node/node_description.h"
 #include "agent/node/node_registrar.h"
 #include "agent/objects/api_pod_inputs.h"
+#include "agent/objects/last_known_inputs.h"
 #include "agent/proxy/cluster_services.h"
 #include "agent/report/api_pod_reporter.h"
 #include "agent/report/event_poster.h"
@@ -37,6 +39,7 @@ struct ClusterNodeOptions {
   std::string version;
   const Clock& clock;
   PodRegistry& registry;
+  LastKnownInputs::Read kept_inputs;
   std::function<void(const std::string& line)> log;
 };
 
@@ -59,7 +62,7 @@ class ClusterNode {
 
   Api& api() { return *api_; }
   PodReporter& reporter() { return *mirrors_; }
-  PodInputs& inputs() { return *inputs_; }
+  PodInputs& inputs() { return *last_known_; }
 
   // Registers and begins to follow; pods once the Node was seen, since it says which addresses they get.
   Result<void> Join(ClusterNodeParts parts);
@@ -78,9 +81,11 @@ class ClusterNode {
   std::unique_ptr<ApiPodReporter> reporter_;
   std::unique_ptr<MirrorPods> mirrors_;
   std::unique_ptr<ApiPodInputs> inputs_;
+  std::unique_ptr<LastKnownInputs> last_known_;
   std::unique_ptr<ApiPods> pods_;
   std::unique_ptr<NodeRegistrar> registrar_;
   std::unique_ptr<Heartbeat> heartbeat_;
+  std::unique_ptr<CsiNode> csi_node_;
   std::unique_ptr<EventPoster> events_;
   TicketPtr pods_ticket_;
   // When these have ended nobody above is called any more.

@@ -226,9 +226,11 @@ Result<void> OpenSource(Agent& agent) {
 
 Result<void> OpenCluster(Agent& agent) {
   if (!agent.IsInCluster()) return {};
-  ASSIGN_OR_RETURN(agent.cluster,
-                   ClusterNode::Open({agent.config, kVersion, agent.clock, agent.registry,
-                                      [](const std::string& line) { spdlog::warn("{}", line); }}));
+  ASSIGN_OR_RETURN(
+      agent.cluster,
+      ClusterNode::Open({agent.config, kVersion, agent.clock, agent.registry,
+                         [&agent](const PodUid& uid) { return agent.state->LoadInputs(uid); },
+                         [](const std::string& line) { spdlog::warn("{}", line); }}));
   return {};
 }
 
@@ -252,23 +254,24 @@ Result<void> OpenServices(Agent& agent) {
 }
 
 Result<void> OpenTable(Agent& agent) {
-  ASSIGN_OR_RETURN(agent.node,
-                   PeriodicReader<NodeReading>::Start("node-reader", [config = agent.config] {
-                     return ReadNode(config, kVersion);
-                   }));
+  ASSIGN_OR_RETURN(agent.node, PeriodicReader<NodeReading>::Start(
+                                   "node-reader", [config = agent.config,
+                                                   steady = std::make_shared<SteadyPressure>()] {
+                                     return ReadNode(config, kVersion, steady.get());
+                                   }));
   ASSIGN_OR_RETURN(agent.prober,
                    Prober::Start(*agent.runtime, agent.clock,
                                  {[&agent](const corev1::Pod& pod, const EventNote& note) {
                                    agent.view->AddEvents(pod, {note});
                                  }}));
-  agent.services = std::unique_ptr<PodServices>(
-      new PodServices{*agent.runtime, *agent.images, *agent.network, *agent.state, *agent.view,
-                      agent.clock, agent.config.instance, agent.config.max_back_off,
-                      [&agent] { return agent.node->Last()->environment; },
-                      [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
-                      agent.cluster ? &agent.cluster->reporter() : nullptr,
-                      agent.cluster ? &agent.cluster->inputs() : nullptr, agent.prober.get(),
-                      agent.puller.get(), [&agent] { return NodeLogins(agent.config); }});
+  agent.services = std::unique_ptr<PodServices>(new PodServices{
+      *agent.runtime, *agent.images, *agent.network, *agent.state, *agent.view, agent.clock,
+      agent.config.instance, agent.config.max_back_off,
+      [&agent] { return agent.node->Last()->environment; },
+      [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
+      agent.cluster ? &agent.cluster->reporter() : nullptr,
+      agent.cluster ? &agent.cluster->inputs() : nullptr, agent.prober.get(), agent.puller.get(),
+      [&agent] { return NodeLogins(agent.config); }, agent.config.cluster.keep_inputs == "all"});
   PodTableOptions options;
   options.workers = agent.config.workers;
   options.pulls = PullsAtATime(agent.config.image_pull);
@@ -334,17 +337,13 @@ Result<void> OpenApi(Agent& agent) {
 
 Result<void> OpenServer(Agent& agent) {
   if (!agent.config.server.IsOn(agent.IsInCluster())) return {};
-  ASSIGN_OR_RETURN(agent.server,
-                   NodeServer::Start({agent.io,
-                                      agent.config,
-                                      *agent.view,
-                                      agent.cluster ? &agent.cluster->api() : nullptr,
-                                      agent.clock,
-                                      kVersion,
-                                      [&agent] { return agent.node->Last()->description; },
-                                      [&agent] { return UnhealthyBecause(*agent.table); },
-                                      *agent.operations,
-                                      [](const std::string& line) { spdlog::warn("{}", line); }}));
+  ASSIGN_OR_RETURN(
+      agent.server,
+      NodeServer::Start({agent.io, agent.config, *agent.view,
+                         agent.cluster ? &agent.cluster->api() : nullptr, agent.clock, kVersion,
+                         [&agent] { return agent.node->Last()->description; },
+                         [&agent] { return UnhealthyBecause(*agent.table); }, *agent.operations,
+                         [](const std::string& line) { spdlog::warn("{}", line); }}));
   return {};
 }
 

@@ -65,22 +65,36 @@ Result<model::Threshold> ParseThreshold(const std::string& text) {
   return model::Threshold{percent, 0};
 }
 
-Result<void> SetThreshold(const std::string& text, model::DiskReserve& reserve) {
+struct Signal {
+  const char* name;
+  model::Threshold* threshold;
+};
+
+std::array<Signal, 6> SignalsOf(PressureThresholds& node, model::DiskReserve& images) {
+  return {{{"memory.available", &node.memory},
+           {"nodefs.available", &node.disk.bytes},
+           {"nodefs.inodesFree", &node.disk.inodes},
+           {"imagefs.available", &images.bytes},
+           {"imagefs.inodesFree", &images.inodes},
+           {"pid.available", &node.pids}}};
+}
+
+Result<void> SetThreshold(const std::string& text, const std::array<Signal, 6>& signals) {
   const size_t split = text.find_first_of("=<");  // kubelet's flag has "<", its file a map
   if (split == std::string::npos) {
     return InvalidArgument(StrCat("\"", text, "\" is not of the form imagefs.available=15%"));
   }
   const std::string name = text.substr(0, split);
   ASSIGN_OR_RETURN(const model::Threshold threshold, ParseThreshold(text.substr(split + 1)));
-  if (name == "imagefs.available") {
-    reserve.bytes = threshold;
-  } else if (name == "imagefs.inodesFree") {
-    reserve.inodes = threshold;
-  } else {
-    return InvalidArgument(
-        StrCat("\"", name, "\" is none of: imagefs.available, imagefs.inodesFree"));
+  std::string known;
+  for (const Signal& signal : signals) {
+    if (name == signal.name) {
+      *signal.threshold = threshold;
+      return {};
+    }
+    known += StrCat(known.empty() ? "" : ", ", signal.name);
   }
-  return {};
+  return InvalidArgument(StrCat("\"", name, "\" is none of: ", known));
 }
 
 std::string ThresholdText(const model::Threshold& threshold) {
@@ -237,18 +251,25 @@ Access Enforced() {
           }};
 }
 
-Access Reserve(Place<model::DiskReserve> place) {
-  return {[place](AgentConfig& c, const Values& v) -> Result<void> {
+Access EvictionHard() {
+  return {[](AgentConfig& c, const Values& v) -> Result<void> {
             // As with kubelet: what is not named is not kept.
-            model::DiskReserve reserve{{}, {}};
-            for (const std::string& text : v) RETURN_IF_ERROR(SetThreshold(text, reserve));
-            place.of(c) = reserve;
+            PressureThresholds node{{}, {{}, {}}, {}};
+            model::DiskReserve images{{}, {}};
+            const auto signals = SignalsOf(node, images);
+            for (const std::string& text : v) RETURN_IF_ERROR(SetThreshold(text, signals));
+            c.node.pressure = node;
+            c.image_reserve = images;
             return {};
           },
-          [place](const AgentConfig& c) {
-            const model::DiskReserve& reserve = place.read(c);
-            return Json{{"imagefs.available", ThresholdText(reserve.bytes)},
-                        {"imagefs.inodesFree", ThresholdText(reserve.inodes)}};
+          [](const AgentConfig& c) {
+            PressureThresholds node = c.node.pressure;
+            model::DiskReserve images = c.image_reserve;
+            Json json = Json::object();
+            for (const Signal& signal : SignalsOf(node, images)) {
+              json[signal.name] = ThresholdText(*signal.threshold);
+            }
+            return json;
           }};
 }
 

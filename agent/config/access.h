@@ -48,7 +48,7 @@ Access Number(Place<uint32_t> place, uint32_t least, uint32_t most);
 Access Number(Place<int64_t> place, int64_t least, int64_t most);
 Access Size(Place<uint64_t> place);
 Access Amounts(Place<NodeAmounts> place);
-Access Reserve(Place<model::DiskReserve> place);
+Access EvictionHard();
 // The labels of the node, "key=value": syntax, and no name that is Kubernetes' own.
 Access NodeLabels();
 // "key=value:Effect", with or without the value, as kubectl taint takes them; no key and effect twice.

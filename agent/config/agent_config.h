@@ -40,6 +40,13 @@ struct NodeTaint {
   bool operator==(const NodeTaint&) const = default;
 };
 
+// Below which the node is short of something, as kubelet's evictionHard; with its defaults. 0: never.
+struct PressureThresholds {
+  model::Threshold memory{0, 100ull << 20};
+  model::DiskReserve disk{{10, 0}, {5, 0}};  // nodefs
+  model::Threshold pids{0, 0};
+};
+
 // How much of the node is for pods, and which of them it takes.
 struct NodeConfig {
   // Of the node's capacity, not for pods. 0 of memory or pids in both: DefaultReserve.
@@ -52,12 +59,16 @@ struct NodeConfig {
   std::vector<NodeTaint> taints;              // that it is registered with
   int64_t pod_pids_limit = 1024;    // processes and threads of one pod; 0 and -1: no limit
   bool enforce_allocatable = true;  // pods together get no more than what is left
+  PressureThresholds pressure;
+  std::vector<std::string> ips;  // that it is known by, the first is primary; none: found
 };
 
 // The cluster that the node is part of; without a kubeconfig it stands alone.
 struct ClusterConfig {
   std::string kubeconfig;
   bool register_node = true;
+  // Of what pods are made from, on the disk, so that they start without the API server: "public", no Secrets, or "all".
+  std::string keep_inputs = "public";
   std::string node_tunnel = "vxlan";  // to pods of nodes on no link of this one; or "none"
 };
 

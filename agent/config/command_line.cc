@@ -12,6 +12,7 @@
 
 #include "agent/config/agent_config.h"
 #include "agent/config/fields.h"
+#include "holdfast/base/ip_address.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 
@@ -125,6 +126,25 @@ Result<void> CompleteServer(AgentConfig& config) {
   return {};
 }
 
+// One address, or one of each family, as kubelet's --node-ip.
+Result<void> CheckNodeIps(const std::vector<std::string>& ips) {
+  std::vector<IpAddress> parsed;
+  for (const std::string& text : ips) {
+    auto ip = IpAddress::Parse(text);
+    if (!ip) return std::move(ip.error()).Wrap("nodeIP");
+    const bool usable = !ip->IsUnspecified() && !text.starts_with("127.") && text != "::1" &&
+                        !text.starts_with("169.254.") && !text.starts_with("fe80:");
+    if (!usable) {
+      return InvalidArgument(StrCat("nodeIP \"", text, "\" is no address that others reach"));
+    }
+    parsed.push_back(*ip);
+  }
+  if (parsed.size() > 2 || (parsed.size() == 2 && parsed[0].family() == parsed[1].family())) {
+    return InvalidArgument("nodeIP names more than one address of a family");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) {
@@ -147,6 +167,7 @@ Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) 
         StrCat("maxParallelImagePulls ", config.image_pull.max_parallel,
                ": needs serializeImagePulls: false, since pulls are done one after the other"));
   }
+  RETURN_IF_ERROR(CheckNodeIps(config.node.ips));
   const std::string beside = executable.substr(0, executable.rfind('/') + 1);
   const auto sibling = [&](std::string& path, const char* name) {
     if (path.empty()) path = beside + name;

@@ -104,6 +104,11 @@ const std::vector<Field>& Fields() {
       {"registerNode", "BOOL",
        "whether the node makes its Node object itself (default true); with a kubeconfig", false,
        Bool(cluster(&ClusterConfig::register_node))},
+      {"keepInputs", "WHAT",
+       "what of the objects that pods are made from is kept on the disk, for a start without the "
+       "API "
+       "server: public (the default: no Secrets) or all",
+       false, OneOf(cluster(&ClusterConfig::keep_inputs), {"public", "all"})},
       {"nodeTunnel", "MODE",
        "how pods of nodes are reached that share no link with this one: vxlan (the default) or "
        "none, "
@@ -189,6 +194,11 @@ const std::vector<Field>& Fields() {
        "sysctls that pods may set beside the safe ones; kernel.msg* is all that begin so (default: "
        "none)",
        true, UnsafeSysctls()},
+      {"nodeIP", "ADDRESS",
+       "address that the node is known by, and a second one of the other family (default: that of "
+       "the "
+       "default route)",
+       true, List(node(&NodeConfig::ips))},
       {"nodeLabels", "KEY=VALUE",
        "labels of this node, for nodeSelector and node affinity; topology.kubernetes.io/zone is "
        "its "
@@ -208,9 +218,11 @@ const std::vector<Field>& Fields() {
        "pods (the default): all pods together are limited to what is not reserved; or none", true,
        Enforced()},
       {"evictionHard", "NAME=AMOUNT",
-       "what images leave free of their file system: imagefs.available (default 15%) and "
-       "imagefs.inodesFree (default 5%), a share or a number",
-       true, Reserve(At(&A::image_reserve)), true},
+       "when the node is short of something, a share or a number: memory.available (default "
+       "100Mi), "
+       "nodefs.available (10%), nodefs.inodesFree (5%), imagefs.available (15%), "
+       "imagefs.inodesFree (5%), pid.available (never); images leave free what imagefs says",
+       true, EvictionHard(), true},
       {"registryConfigPath", "DIR",
        "hosts.toml per registry, as containerd has it: mirrors, certificates, plain HTTP (default "
        "/etc/containerd/certs.d); read for every pull",

@@ -25,6 +25,7 @@ struct EventNote {
   std::string message;
   std::string container;  // "" concerns the pod; otherwise involvedObject.fieldPath
   bool init = false;      // the container is an init container
+  bool ephemeral = false;
   bool operator==(const EventNote&) const = default;
 };
 

@@ -32,7 +32,10 @@ WallTime TimeOf(const metav1::Time& time) { return {std::chrono::seconds(time.se
 
 std::string FieldPath(const EventNote& note) {
   if (note.container.empty()) return "";
-  return StrCat(note.init ? "spec.initContainers{" : "spec.containers{", note.container, "}");
+  const char* const list = note.init        ? "spec.initContainers{"
+                           : note.ephemeral ? "spec.ephemeralContainers{"
+                                            : "spec.containers{";
+  return StrCat(list, note.container, "}");
 }
 
 std::string Hex(int64_t value) {

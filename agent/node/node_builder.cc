@@ -132,8 +132,9 @@ void AddFeatures(const NodeDescription& facts, corev1::NodeStatus& status) {
   handler.mutable_features()->set_recursivereadonlymounts(true);
   handler.mutable_features()->set_usernamespaces(true);
   status.mutable_features()->set_supplementalgroupspolicy(true);
-  // The API server passes kubectl's WebSockets on as they are (agent/api/kubelet/streams).
+  // In order of their names. The API server passes kubectl's WebSockets on as they are (agent/api/kubelet/streams).
   if (facts.port != 0) status.add_declaredfeatures("ExtendWebSocketsToKubelet");
+  status.add_declaredfeatures("RestartAllContainersOnContainerExits");
 }
 
 }  // namespace
@@ -171,6 +172,9 @@ metav1::ObjectMeta BuildNodeMeta(const NodeDescription& facts) {
   auto& annotations = *meta.mutable_annotations();
   // Attaching volumes is the controller's task.
   annotations["volumes.kubernetes.io/controller-managed-attach-detach"] = "true";
+  std::string ips;
+  for (const std::string& ip : facts.given_ips) ips += StrCat(ips.empty() ? "" : ",", ip);
+  if (!ips.empty()) annotations["alpha.kubernetes.io/provided-node-ip"] = ips;
   std::string keys;
   for (const std::string& key : facts.own_labels) keys += StrCat(keys.empty() ? "" : ",", key);
   if (!keys.empty()) annotations[kLabelsAnnotation] = keys;

@@ -37,6 +37,7 @@ struct NodeDescription {
   std::map<std::string, std::string> labels;  // of the machine and of the configuration
   std::vector<std::string> own_labels;        // keys of those of the configuration
   std::vector<std::string> host_ips;          // the first is primary
+  std::vector<std::string> given_ips;         // of these, by the configuration
   kube::ResourceList capacity;
   kube::ResourceList allocatable;
   NodeMachine machine;

@@ -160,6 +160,11 @@ std::map<std::string, std::string> LabelsOf(const AgentConfig& config) {
   return labels;
 }
 
+std::vector<std::string> AddressesOf(const AgentConfig& config) {
+  return config.node.ips.empty() ? NodeAddresses(config.instance.interface_prefix)
+                                 : config.node.ips;
+}
+
 std::string WhyNoAppArmor() {
   if (!FirstLine("/sys/module/apparmor/parameters/enabled").starts_with('Y')) {
     return "AppArmor is not enabled on the host";
@@ -187,7 +192,7 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
   const model::Instance& instance = config.instance;
   auto node = std::make_shared<NodeEnvironment>();
   node->node_name = instance.node_name;
-  node->host_ips = NodeAddresses(instance.interface_prefix);
+  node->host_ips = AddressesOf(config);
   const NodeAmounts capacity = NodeCapacity();
   node->cpu_milli_capacity = capacity.cpu_milli;
   node->memory_capacity_bytes = capacity.memory_bytes;
@@ -219,7 +224,9 @@ std::shared_ptr<NodeDescription> ReadNodeDescription(const AgentConfig& config,
   facts->version = version;
   facts->labels = LabelsOf(config);
   for (const auto& [key, value] : config.node.labels) facts->own_labels.push_back(key);
-  facts->host_ips = NodeAddresses(config.instance.interface_prefix);
+  facts->host_ips = AddressesOf(config);
+  facts->given_ips = config.node.ips;
+  facts->pressure = PressureOf(ReadRooms(config), config.node.pressure, config.image_reserve);
   facts->capacity = ResourcesOf(NodeCapacity(), config);
   facts->allocatable = facts->capacity;
   SetAmounts(AmountsForPods(config), facts->allocatable);
@@ -227,11 +234,16 @@ std::shared_ptr<NodeDescription> ReadNodeDescription(const AgentConfig& config,
   return facts;
 }
 
-std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::string_view version) {
+std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::string_view version,
+                                            SteadyPressure* steady) {
   auto reading = std::make_shared<NodeReading>();
   reading->environment = ReadNodeEnvironment(config);
   reading->offer = ReadNodeOffer(config);
-  reading->description = ReadNodeDescription(config, version);
+  const auto description = ReadNodeDescription(config, version);
+  if (steady != nullptr) {
+    description->pressure = steady->Show(description->pressure, SystemClock().Boot());
+  }
+  reading->description = description;
   return reading;
 }
 

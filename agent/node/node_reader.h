@@ -9,6 +9,7 @@
 
 #include "agent/config/agent_config.h"
 #include "agent/node/node_description.h"
+#include "agent/node/node_pressure.h"
 #include "agent/pod/admit/node_offer.h"
 #include "agent/pod/spec/node_environment.h"
 #include "holdfast/base/clock.h"
@@ -38,7 +39,9 @@ struct NodeReading {
   std::shared_ptr<const NodeOffer> offer;
   std::shared_ptr<const NodeDescription> description;
 };
-std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::string_view version);
+// `steady`, where there is one, remembers pressures from one reading to the next.
+std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::string_view version,
+                                            SteadyPressure* steady = nullptr);
 
 // A Node as a kubelet without a control plane would describe itself.
 k8s::io::api::core::v1::Node MakeNode(const AgentConfig& config, std::string_view version,

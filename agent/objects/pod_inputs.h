@@ -20,7 +20,8 @@
 
 namespace holdfast::agent {
 
-// kPending: asked for, no answer yet. kAbsent: a 404 younger than the pod. kUnavailable: it cannot be had now, `why`
+// kPending: asked for, no answer yet. kAbsent: a 404 younger than the pod; of a token, that there is none to be had and
+// the pod is to do without. kUnavailable: it cannot be had now, `why`
 // says so; it is tried again.
 enum class InputState : uint8_t { kPending, kPresent, kAbsent, kUnavailable };
 
@@ -47,6 +48,7 @@ struct ObjectInput {
   InputState state = InputState::kPending;
   std::shared_ptr<const ObjectData> data;  // set exactly when it is present; shared by its pods
   std::string why;                         // in a kubelet's words: configmap "x" not found
+  bool kept = false;                       // not of the server now: it was last known so
   bool operator==(const ObjectInput&) const = default;
 };
 

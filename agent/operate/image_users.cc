@@ -20,8 +20,10 @@ bool IsNamed(const Image& image, const std::string& text) {
 }
 
 const corev1::ContainerStatus* StatusOf(const corev1::Pod& pod, const SpecContainer& container) {
-  const auto& statuses = container.in_init_list() ? pod.status().initcontainerstatuses()
-                                                  : pod.status().containerstatuses();
+  const corev1::PodStatus& of_pod = pod.status();
+  const auto& statuses = container.in_init_list()        ? of_pod.initcontainerstatuses()
+                         : container.role == Role::kMain ? of_pod.containerstatuses()
+                                                         : of_pod.ephemeralcontainerstatuses();
   const auto found = std::ranges::find_if(
       statuses, [&](const auto& status) { return status.name() == container.name(); });
   return found == statuses.end() ? nullptr : &*found;
@@ -36,7 +38,8 @@ bool Needs(const corev1::Pod& pod, const SpecContainer& container, const Image& 
   }
   if (pod.metadata().has_deletiontimestamp()) return false;  // nothing is started any more
   if (status != nullptr && status->state().has_terminated() &&
-      !RestartsAfter(pod, container, status->state().terminated().exitcode())) {
+      (container.role == Role::kEphemeral ||
+       !RestartsAfter(pod, container, status->state().terminated().exitcode()))) {
     return false;
   }
   return IsNamed(image, container.spec->image());

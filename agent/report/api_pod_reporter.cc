@@ -289,7 +289,11 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
   void Deleted(const PodUid& uid, const Result<ApiReply>& reply) {
     Entry* const entry = Answered(uid);
     if (entry == nullptr) return;
-    if (reply && (reply->ok() || reply->code == 404 || IsOfAnother(*reply))) {
+    if (reply && reply->code == 404) {
+      // So says the admission of an API server that has just begun, too, which knows no pods yet. Where it is true the
+      // watch says so.
+      WaitFor(uid, *entry, Wait::kRetry, RetryDelay(*entry));
+    } else if (reply && (reply->ok() || IsOfAnother(*reply))) {
       entry->deleted = true;
       entry->gone = !reply->ok();
       entry->failures = 0;
@@ -300,8 +304,12 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     SendWaiting();
   }
 
+  static milliseconds RetryDelay(Entry& entry) {
+    return std::min(kFirstRetry * (1 << std::min(entry.failures++, 7)), kLastRetry);
+  }
+
   void Failed(const PodUid& uid, Entry& entry, const char* what, const Result<ApiReply>& reply) {
-    milliseconds delay = std::min(kFirstRetry * (1 << std::min(entry.failures++, 7)), kLastRetry);
+    milliseconds delay = RetryDelay(entry);
     if (!reply) {
       Tell(StrCat("pods: ", reply.error().message(), ", trying again"));
     } else {

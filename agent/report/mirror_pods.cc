@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "agent/kube/codec.h"
+#include "agent/kube/pod_identity.h"
 #include "agent/report/mirror_plan.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
@@ -25,6 +26,10 @@ std::string NameOf(const corev1::Pod& pod) {
 }
 
 PodUid UidOf(const corev1::Pod& pod) { return PodUid(pod.metadata().uid()); }
+
+bool IsMirror(const corev1::Pod& pod) {
+  return pod.metadata().annotations().contains(kube::kConfigMirrorAnnotation);
+}
 
 PodPtr WithoutSpec(const corev1::Pod& pod) {
   auto copy = std::make_shared<corev1::Pod>();
@@ -226,6 +231,18 @@ class MirrorPods::State : public std::enable_shared_from_this<State> {
     return entry;
   }
 
+  void SendLook(const std::string& name, Entry& entry) {
+    ++in_flight_;
+    ApiCall look;
+    look.path = PathOf(*entry.pod);
+    look.lane = ApiLane::kPods;
+    look.repeatable = true;
+    entry.call =
+        api_.Send(std::move(look), [weak = weak_from_this(), name](const Result<ApiReply>& reply) {
+          if (const auto self = weak.lock()) self->Looked(name, reply);
+        });
+  }
+
   // One that was made though its answer was lost is seen by the watch.
   void Created(const std::string& name, const Result<ApiReply>& reply) {
     Entry& entry = Answered(name);
@@ -234,6 +251,31 @@ class MirrorPods::State : public std::enable_shared_from_this<State> {
       Succeeded(entry);
       if (entry.mirror == nullptr) Keep(name, entry, std::move(made));
       Consider(name);
+    } else if (reply && reply->code == 409 && entry.mirror == nullptr && entry.pod != nullptr) {
+      SendLook(name, entry);
+    } else {
+      Failed(name, entry, "no mirror", reply);
+    }
+    SendWaiting();
+  }
+
+  // Who has the name. An API server that has just begun says of a pod to be deleted that it is not found: its admission
+  // does not know it yet.
+  void Looked(const std::string& name, const Result<ApiReply>& reply) {
+    Entry& entry = Answered(name);
+    PodPtr found = reply && reply->ok() ? PodIn(*reply) : nullptr;
+    if (found != nullptr && IsMirror(*found)) {
+      entry.deleted = PodUid();
+      Keep(name, entry, std::move(found));
+      WaitFor(name, entry, RetryDelay(entry));
+    } else if (found != nullptr) {
+      ApiReply taken;
+      taken.code = 409;
+      taken.reason = "AlreadyExists";
+      taken.message = "another pod has the name";
+      Failed(name, entry, "no mirror", taken);
+    } else if (reply && reply->code == 404) {
+      WaitFor(name, entry, RetryDelay(entry));
     } else {
       Failed(name, entry, "no mirror", reply);
     }
@@ -258,20 +300,20 @@ class MirrorPods::State : public std::enable_shared_from_this<State> {
     entry.trouble.clear();
   }
 
-  // That another object has the name is told once it stays so: the watch may only be late. So it may when an API server
-  // does not answer, which everybody tells.
+  static milliseconds RetryDelay(Entry& entry) {
+    return std::min(kFirstRetry * (1 << std::min(entry.failures++, 5)), kLastRetry);
+  }
+
+  // Not when an API server does not answer, which everybody tells.
   void Failed(const std::string& name, Entry& entry, const char* what,
               const Result<ApiReply>& reply) {
-    const milliseconds delay =
-        std::min(kFirstRetry * (1 << std::min(entry.failures++, 5)), kLastRetry);
-    const bool late = !reply || IsPassing(*reply) || (reply->code == 409 && entry.failures < 2);
-    if (!late && !reply->ok()) {
+    if (reply && !reply->ok() && !IsPassing(*reply)) {
       const std::string text =
           StrCat("static pod ", name, ": ", what, ": the API server says ", reply->code, " ",
                  reply->reason, ": ", reply->message.substr(0, 300), "; the pod runs all the same");
       if (std::exchange(entry.trouble, text) != text) options_.trouble(text);
     }
-    WaitFor(name, entry, delay);
+    WaitFor(name, entry, RetryDelay(entry));
   }
 
   void Keep(const std::string& name, Entry& entry, PodPtr mirror) {

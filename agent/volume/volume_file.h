@@ -21,6 +21,8 @@ struct VolumeFile {
 struct VolumeContent {
   std::map<std::string, VolumeFile> files;  // by path below the volume
   std::optional<gid_t> group;               // fsGroup
+  bool stands_in =
+      false;  // for what cannot be had now: a volume that shows something is left alone
 };
 
 // By the volume's name.

@@ -59,6 +59,7 @@ Result<void> WriteVolumes(const PodPaths& paths, const VolumeContents& contents)
                    sys::MakeDirs(AT_FDCWD, paths.WrittenVolumes(), kWrittenDirMode));
   std::optional<Error> first;
   for (const auto& [name, content] : contents) {
+    if (content.stands_in && sys::ExistsAt(pod.get(), StrCat(name, "/..data"))) continue;
     auto written = WriteAtomically(pod.get(), name, content);
     if (written || first) continue;
     first = std::move(written.error())

@@ -43,8 +43,7 @@ class PodNet : public PodNetwork {
   // that cannot be used.
   Result<void> SetRanges(std::vector<Cidr> own, std::optional<std::vector<Cidr>> direct);
 
-  // Whether pods can get addresses.
-  bool HasRanges();
+  bool HasRanges() override;
 
   // Puts the rules back that somebody else took away or changed; true when there were any. Nothing
   // before the first Ensure().

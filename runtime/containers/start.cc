@@ -2,6 +2,7 @@
 #include "runtime/containers/start.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -59,6 +60,31 @@ bool SharesAllWithHost(const model::NamespaceSpec& spec) {
          spec.uts == NamespaceMode::kHost && spec.pid != NamespaceMode::kPod;
 }
 
+Result<UniqueFd> OpenNamespace(pid_t pid, const char* name) {
+  return sys::OpenAt(AT_FDCWD, StrCat("/proc/", pid, "/ns/", name), O_RDONLY | O_CLOEXEC);
+}
+
+// Its procfs is found in its mount namespace (launch/step_shared_mounts.cc). That it still runs is looked at last: as
+// long as it does, its number was nobody else's.
+Result<void> JoinProcessesOf(Parts& parts, const model::ContainerSpec& spec, PodAccess& access) {
+  const ContainerId& id = spec.namespaces.pid_of;
+  const auto target = parts.table.Find(id);
+  const Error gone =
+      Conflict(StrCat("container ", id.value, ", whose processes are to be seen, does not run"));
+  if (!target || target->brief.pod_uid != spec.pod_uid || !target->process) return gone;
+  auto pids = OpenNamespace(target->start.pid, "pid");
+  auto mounts = OpenNamespace(target->start.pid, "mnt");
+  pollfd ended{target->process->get(), POLLIN, 0};
+  if (::poll(&ended, 1, 0) != 0) return gone;
+  if (!pids) return std::move(pids.error());
+  if (!mounts) return std::move(mounts.error());
+  access.pod.pid_namespace = pids->get();
+  access.pod.procfs = mounts->get();
+  access.owned.push_back(std::move(*pids));
+  access.owned.push_back(std::move(*mounts));
+  return {};
+}
+
 Result<PodAccess> OpenPodAccess(Parts& parts, Sandboxes& sandboxes,
                                 const model::ContainerSpec& spec) {
   PodAccess access;
@@ -79,6 +105,7 @@ Result<PodAccess> OpenPodAccess(Parts& parts, Sandboxes& sandboxes,
   } else if (fds.error().code() != Code::kNotFound || !SharesAllWithHost(spec.namespaces)) {
     return std::move(fds.error()).Wrap(StrCat("namespaces of pod ", spec.pod_uid.value));
   }
+  if (!spec.namespaces.pid_of.empty()) RETURN_IF_ERROR(JoinProcessesOf(parts, spec, access));
   ASSIGN_OR_RETURN(access.cgroup,
                    parts.cgroups->MakeContainer(spec.pod_uid, spec.qos, spec.id, spec.resources,
                                                 spec.security.privileged));

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The pod's /dev/shm and, with shareProcessNamespace, its procfs, copied for one container. A
 // procfs shows the pid namespace of whoever makes it, and while this child prepares a container it
-// is in none of the pod's, so the sandbox made it. All happens before the root is mounted: coming
+// is in none of the pod's, so the sandbox made it. Who sees the processes of another container has a copy of that one's
+// procfs, out of its mount namespace. All happens before the root is mounted: coming
 // back into a mount namespace puts the process onto whatever is topmost on "/".
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sched.h>
 #include <sys/vfs.h>
 
@@ -19,20 +21,34 @@ namespace {
 
 constexpr long kNsfsMagic = 0x6e736673;  // NSFS_MAGIC
 
+bool IsOfKind(int mount, long magic) {
+  struct statfs fs{};
+  return ::fstatfs(mount, &fs) == 0 && fs.f_type == magic;
+}
+
+// Of the namespace that this process is in. A container may have put anything onto its own /proc.
+Result<MountFd> CopyProcfs() {
+  ASSIGN_OR_RETURN(MountFd root, sys::CloneTree(AT_FDCWD, "/", false));
+  if (IsOfKind(root.get(), PROC_SUPER_MAGIC)) return root;
+  ASSIGN_OR_RETURN(MountFd procfs, sys::CloneTree(AT_FDCWD, "/proc", false));
+  if (IsOfKind(procfs.get(), PROC_SUPER_MAGIC)) return procfs;
+  return Unsupported("the container whose processes are to be seen has no procfs on its /proc");
+}
+
 // Kernels that cannot copy a detached mount are given a mount namespace whose root it is: that is
 // entered, copied from, and left again.
-Result<MountFd> CopyRootOfNamespace(const Child& child, int mount_namespace) {
+Result<MountFd> CopyFromNamespace(const Child& child, int mount_namespace, bool procfs) {
   ASSIGN_OR_RETURN(const UniqueFd own, sys::OpenAt(child.proc(), "self/ns/mnt", O_RDONLY));
   RETURN_IF_ERROR(sys::JoinNamespace(mount_namespace, CLONE_NEWNS, "of the shared mount"));
-  auto copy = sys::CloneTree(AT_FDCWD, "/", false);
+  auto copy = procfs ? CopyProcfs() : sys::CloneTree(AT_FDCWD, "/", false);
   RETURN_IF_ERROR(sys::JoinNamespace(own.get(), CLONE_NEWNS, "of the container"));
   return copy;
 }
 
-Result<MountFd> Copy(const Child& child, int source) {
+Result<MountFd> Copy(const Child& child, int source, bool procfs) {
   struct statfs fs{};
   if (::fstatfs(source, &fs) != 0) return Error::FromErrno(errno, "fstatfs shared mount");
-  if (fs.f_type == kNsfsMagic) return CopyRootOfNamespace(child, source);
+  if (fs.f_type == kNsfsMagic) return CopyFromNamespace(child, source, procfs);
   return sys::CloneTree(source, "", false);
 }
 
@@ -42,10 +58,10 @@ Result<void> CopySharedMounts(Child& child, const model::LaunchPlan& plan) {
   using Kind = model::MountPlan::Kind;
   for (const model::MountPlan& mount : plan.mounts) {
     if (mount.kind == Kind::kShared) {
-      ASSIGN_OR_RETURN(MountFd copy, Copy(child, child.Fd(mount.source)));
+      ASSIGN_OR_RETURN(MountFd copy, Copy(child, child.Fd(mount.source), false));
       child.shared_memory = UniqueFd(copy.Release());
     } else if (mount.kind == Kind::kProc && mount.source != model::kNoFd) {
-      ASSIGN_OR_RETURN(MountFd copy, Copy(child, child.Fd(mount.source)));
+      ASSIGN_OR_RETURN(MountFd copy, Copy(child, child.Fd(mount.source), true));
       child.procfs = UniqueFd(copy.Release());
     }
   }

@@ -46,8 +46,8 @@ void VisitFields(auto& visit, Is<model::MountSpec> auto& value) {
   visit(kind, source, sub_path, destination, read_only, recursive, propagation, size);
 }
 void VisitFields(auto& visit, Is<model::NamespaceSpec> auto& value) {
-  auto& [network, ipc, uts, pid, private_time] = value;
-  visit(network, ipc, uts, pid, private_time);
+  auto& [network, ipc, uts, pid, private_time, pid_of] = value;
+  visit(network, ipc, uts, pid, private_time, pid_of);
 }
 void VisitFields(auto& visit, Is<model::UserSpec> auto& value) {
   auto& [image_user, user, group, non_root, groups, strict] = value;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster in which programs die."""
+import json
 import time
 
 from asking import SERVER, are_ready, deployment, get, pod, pods, restarts, rolled_out, until
@@ -61,3 +62,49 @@ def test_without_the_api_server_pods_go_on_and_it_is_told_afterwards(cluster):
     equal(set(map(tuple, restarts(pods(cluster, "calm")).values())), {(0,)}, "restarts")
     cluster.kubectl("delete", "deployment/calm", "pod/ends")
     until("all are gone", lambda: not pods(cluster, "calm") and not pods(cluster, "ends"))
+
+
+def test_after_a_reboot_without_the_api_server_pods_start_from_what_was_last_known(cluster):
+    node = cluster.nodes["n1"]
+    cluster.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "kept"}, "data": {"a": "first"}},
+                  {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "hidden"}, "stringData": {"k": "geheim"}})
+    here = {"nodeName": "n1"}
+    plain, hidden = (pod(name, "sleep infinity & wait", **here) for name in ("plain", "hidden"))
+    plain["spec"]["containers"][0].update(
+        env=[{"name": "A", "valueFrom": {"configMapKeyRef": {"name": "kept", "key": "a"}}}],
+        volumeMounts=[{"name": "conf", "mountPath": "/conf"}])
+    plain["spec"]["volumes"] = [{"name": "conf", "configMap": {"name": "kept"}}]
+    hidden["spec"]["containers"][0]["env"] = [{"name": "K", "valueFrom": {"secretKeyRef": {"name": "hidden", "key": "k"}}}]
+    cluster.apply(plain, hidden)
+    for name in ("plain", "hidden"):
+        until(f"{name} runs", lambda n=name: get(cluster, "pod", n)["status"]["phase"] == "Running")
+    files = list((node.top / "root").glob("**/inputs.json"))
+    check(files and all(f.stat().st_mode & 0o777 == 0o600 for f in files), f"kept: {files}")
+    check(not any("geheim" in f.read_text() or "Z2VoZWlt" in f.read_text() for f in files), "no Secret is on the disk")
+
+    def local(name):
+        return json.loads(node.ctl("get", "pod", name, "-o", "json").stdout)
+
+    def container(name):
+        return local(name)["status"]["containerStatuses"][0]
+
+    with cluster.without_api_server():
+        cluster.end_machine(node)
+        cluster.boot(node)
+        node.wait("the agent answers", lambda: node.ctl("version", check=False).returncode == 0)
+        node.wait("the pod runs again", lambda: "running" in container("plain")["state"], 60)
+        equal(container("plain")["restartCount"], 1, "restarts")
+        said = node.ctl("exec", "plain", "--", "sh", "-c",
+                        "echo $A; cat /conf/a; echo; echo $KUBERNETES_SERVICE_HOST; "
+                        "ls /var/run/secrets/kubernetes.io/serviceaccount").stdout.split()
+        equal(said, ["first", "first", "10.96.0.1", "ca.crt", "namespace"], "variables, files; no token")
+        check("running" not in container("hidden")["state"], "what needs a Secret waits")
+    until("it starts when the server is back", lambda: "running" in get(
+        cluster, "pod", "hidden")["status"]["containerStatuses"][0]["state"])
+    until("and the token is there", lambda: "token" in node.ctl(
+        "exec", "plain", "--", "ls", "/var/run/secrets/kubernetes.io/serviceaccount").stdout.split())
+    until("all are ready", lambda: are_ready(cluster))
+    uids = {get(cluster, "pod", name)["metadata"]["uid"] for name in ("plain", "hidden")}
+    cluster.kubectl("delete", "pod/plain", "pod/hidden", "configmap/kept", "secret/hidden")
+    until("what was kept goes with the pods", lambda: not any(
+        f.parent.name in uids for f in (node.top / "root").glob("**/inputs.json")))

@@ -20,7 +20,7 @@ SERVER = "10.200.0.1"
 SERVICE_RANGE, DNS = "10.96.0.0/16", "10.96.0.10"
 POD_RANGE = "10.244.0.0/16"
 PATIENCE = 90
-ROOM = {"imagefs.available": "1Gi"}  # the machine's disk may be fuller than a node's should be
+ROOM = {"imagefs.available": "1Gi", "nodefs.available": "1Gi", "memory.available": "100Mi"}  # the machine's disk may be fuller than a node's should be
 MARK = "HOLDFAST_CLUSTER"
 HOLLOW = "holdfast.dev/hollow"  # a taint: pods there only pretend
 
@@ -71,6 +71,7 @@ class Cluster:
         self.environment = {**os.environ, MARK: str(self.folder)}
         self.plane = None
         self.nodes = {}
+        self.anchors = {}  # name -> the process that holds its mount namespace
 
     def is_up(self):
         return self.record.exists()
@@ -151,18 +152,36 @@ class Cluster:
     def credentials(self, name):
         return self.plane.kubeconfig(f"node-{name}", f"/O=system:nodes/CN=system:node:{name}")
 
-    def start_node(self, name, address):
-        inside = self.join(name, address)
+    def start_node(self, name, address, kubeconfig=None):
+        """Of another cluster's identity, if `kubeconfig` is one of that."""
+        node = Node(self.bin, self.folder / name, name, kubeconfig or self.credentials(name), self.environment,
+                    self.join(name, address))
+        self.nodes[name] = node
+        self.boot(node)
+        node.wait(f"the agent of {name} answers", lambda: node.ctl("version").returncode == 0)
+        return node
+
+    def boot(self, node):
+        """The machine and its agent. What it has of `inside` is its network namespace."""
+        network = f"--net=/run/netns/hfk-{node.node}"
         # It has the node's mount namespace: that outlives the agent, whose successor finds the same.
-        anchor = subprocess.Popen([*inside, "unshare", "--mount", "--propagation", "private", "sh", "-c",
+        anchor = subprocess.Popen(["nsenter", network, "unshare", "--mount", "--propagation", "private", "sh", "-c",
                                    "echo; exec sleep infinity"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.DEVNULL, env=self.environment, start_new_session=True)
         anchor.stdout.readline()
-        node = Node(self.bin, self.folder / name, name, self.credentials(name), self.environment,
-                    ["nsenter", f"--target={anchor.pid}", "--mount", "--net"])
-        self.nodes[name] = node
+        self.anchors[node.node] = anchor
+        node.inside = ["nsenter", f"--target={anchor.pid}", "--mount", "--net"]
         node.start_agent()
-        node.wait(f"the agent of {name} answers", lambda: node.ctl("version").returncode == 0)
+
+    def end_machine(self, node):
+        """Agent, keepers, containers and what is in memory end, at once; disk, addresses and links of the machine stay."""
+        node.end_all()
+        remove_cgroups(lambda: trees_of(node.cgroup))
+        anchor = self.anchors.pop(node.node)
+        anchor.kill()  # with it the mounts
+        anchor.wait()
+        shutil.rmtree(node.run, ignore_errors=True)
+        node.run.mkdir()
 
     def start_hollow_node(self, programs, name, address):
         folder = self.folder / name

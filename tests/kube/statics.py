@@ -25,14 +25,21 @@ def running(cluster, name, space="default"):
     return get(cluster, "pod", name, "-n", space)
 
 
+def the_one(cluster):
+    """The static pod that the tests share."""
+    node = cluster.nodes["n1"]
+    if not (node.manifests / "stays.yaml").exists():
+        write(node, "stays", labels={"app": "stays"}, annotations={"example.org/a": "b"})
+    return running(cluster, "stays-n1")
+
+
 def is_gone(cluster, name):
     return not cluster.kubectl("get", "pod", name, "--ignore-not-found", "-o", "name")
 
 
 def test_a_static_pod_is_seen_as_its_mirror(cluster):
     node = cluster.nodes["n1"]
-    write(node, "stays", labels={"app": "stays"}, annotations={"example.org/a": "b"})
-    mirror = running(cluster, "stays-n1")
+    mirror = the_one(cluster)
     meta, notes = mirror["metadata"], mirror["metadata"]["annotations"]
     equal(notes["kubernetes.io/config.mirror"], notes["kubernetes.io/config.hash"], "hash")
     equal((notes["kubernetes.io/config.source"], notes["example.org/a"]), ("file", "b"), "annotations")
@@ -51,7 +58,7 @@ def test_a_static_pod_is_seen_as_its_mirror(cluster):
 
 
 def test_a_mirror_that_is_deleted_comes_back_and_the_container_goes_on(cluster):
-    before = running(cluster, "stays-n1")
+    before = the_one(cluster)
     for words in ((), ("--force", "--grace-period=0")):
         last = get(cluster, "pod", "stays-n1")["metadata"]["uid"]
         cluster.kubectl("delete", "pod", "stays-n1", "--wait=false", *words)
@@ -62,7 +69,7 @@ def test_a_mirror_that_is_deleted_comes_back_and_the_container_goes_on(cluster):
 
 
 def test_mirrors_outlive_the_agent_and_follow_the_node(cluster):
-    before = running(cluster, "stays-n1")
+    before = the_one(cluster)
     with cluster.supervised():
         cluster.nodes["n1"].kill(("agent",))
         cluster.nodes["n1"].wait("the agent answers", lambda: cluster.nodes["n1"].ctl("version").returncode == 0)
@@ -77,7 +84,7 @@ def test_mirrors_outlive_the_agent_and_follow_the_node(cluster):
 
 
 def test_a_changed_file_is_another_pod_and_without_its_file_it_goes(cluster):
-    before = running(cluster, "stays-n1")
+    before = the_one(cluster)
     write(cluster.nodes["n1"], "stays", "echo two; sleep infinity & wait")
     until("another hash", lambda: get(cluster, "pod", "stays-n1")["metadata"]["annotations"]
           ["kubernetes.io/config.hash"] != before["metadata"]["annotations"]["kubernetes.io/config.hash"])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pods and Services of a cluster on nodes of ours, through stock kubectl."""
-from asking import (SERVER, deployment, fetch, get, inside_pod, pod, pods, restarts, rolled_out, service,
+from asking import (IMAGE, SERVER, deployment, fetch, get, inside_pod, pod, pods, restarts, rolled_out, service,
                     until)
 from suite import check, equal
 
@@ -152,3 +152,31 @@ def test_a_node_is_drained_and_comes_back(cluster):
     equal({p["spec"]["nodeName"] for p in pods(cluster, "web").values() if not p["metadata"].get("deletionTimestamp")},
           {"n2"}, "nodes with pods")
     cluster.kubectl("uncordon", "n1")
+
+
+def ephemeral(found):
+    return {c["name"]: c for c in found["status"].get("ephemeralContainerStatuses", [])}
+
+
+def test_a_pod_is_looked_at_by_an_ephemeral_container(cluster):
+    cluster.apply(pod("looked-at", "exec sleep 12345"))
+    until("it runs", lambda: get(cluster, "pod", "looked-at")["status"]["phase"] == "Running")
+    before = get(cluster, "pod", "looked-at")["status"]["containerStatuses"][0]["containerID"]
+    cluster.kubectl("debug", "looked-at", f"--image={IMAGE}", "--image-pull-policy=IfNotPresent", "--target=c",
+                    "--container=seer", "--attach=false", "--", "sh", "-c", "cat /proc/1/cmdline | tr '\\0' ' '; exit 4")
+    until("it has ended", lambda: "terminated" in ephemeral(get(cluster, "pod", "looked-at"))["seer"]["state"])
+    found = get(cluster, "pod", "looked-at")
+    seer = ephemeral(found)["seer"]
+    equal((seer["state"]["terminated"]["exitCode"], seer["restartCount"], seer["ready"]), (4, 0, False), "its end")
+    node = cluster.nodes[found["spec"]["nodeName"]]
+    equal(node.ctl("logs", "looked-at", "-c", "seer").stdout.strip(), "sleep 12345", "process 1 is the target's")
+    cluster.kubectl("debug", "looked-at", f"--image={IMAGE}", "--image-pull-policy=IfNotPresent",
+                    "--container=alone", "--attach=false", "--", "sh", "-c", "cat /proc/1/cmdline | tr '\\0' ' '")
+    until("the second one has ended", lambda: "terminated" in ephemeral(get(cluster, "pod", "looked-at"))["alone"]["state"])
+    check(node.ctl("logs", "looked-at", "-c", "alone").stdout.startswith("sh -c"), "without a target it has its own")
+    found = get(cluster, "pod", "looked-at")
+    equal((found["status"]["phase"], found["status"]["containerStatuses"][0]["containerID"]), ("Running", before), "the pod")
+    until("its events name it", lambda: any(
+        e["involvedObject"].get("fieldPath") == "spec.ephemeralContainers{seer}" and e["reason"] == "Started"
+        for e in get(cluster, "events")["items"]))
+    cluster.kubectl("delete", "pod", "looked-at")

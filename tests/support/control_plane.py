@@ -14,7 +14,56 @@ IDLE = 30  # seconds after which a connection is made anew; the server ends thos
 SERVICE_NAMES = "DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:kubernetes.default.svc.cluster.local"
 
 
-class ControlPlane:
+class Authority:
+    """Keys and certificates of a cluster. `folder`: a new one, for them. `address`: the API server's, not loopback."""
+
+    def __init__(self, folder, address, service_range):
+        self.folder = pathlib.Path(folder)
+        self.address = address
+        self.service_range = service_range
+        self.make_keys()
+
+    def openssl(self, *words):
+        subprocess.run(["openssl", *words], cwd=self.folder, check=True, capture_output=True)
+
+    def make_keys(self):
+        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                     "-subj", "/CN=holdfast-test-ca", "-days", "30", "-keyout", "ca.key", "-out", "ca.crt")
+        first = self.service_range.split(",")[0].rsplit(".", 1)[0] + ".1"
+        self.make_identity("server", "/CN=kube-apiserver",
+                           f"IP:{self.address},IP:127.0.0.1,IP:{first},{SERVICE_NAMES}")
+        self.make_identity("admin", "/O=system:masters/CN=kubernetes-admin")
+        self.make_identity("kubelet-client", "/CN=kube-apiserver-kubelet-client")
+        self.openssl("genrsa", "-out", "sa.key", "2048")
+        self.openssl("rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub")
+
+    def make_identity(self, name, subject, names=None):
+        """name.crt and name.key of the cluster's authority."""
+        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject,
+                     "-keyout", f"{name}.key", "-out", f"{name}.csr")
+        (self.folder / f"{name}.ext").write_text(f"subjectAltName={names or 'DNS:' + name}\n")
+        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key",
+                     "-CAcreateserial", "-days", "30", "-extfile", f"{name}.ext", "-out", f"{name}.crt")
+
+    def kubeconfig(self, name="admin", subject=None):
+        """Its path; made with a certificate for `subject` if there is none of that name yet."""
+        path = self.folder / f"{name}.kubeconfig"
+        if not (self.folder / f"{name}.crt").exists():
+            self.make_identity(name, subject)
+        path.write_text(json.dumps({
+            "apiVersion": "v1", "kind": "Config", "current-context": "test",
+            "clusters": [{"name": "test", "cluster": {
+                "server": f"https://{self.address}:6443",
+                "certificate-authority": str(self.folder / "ca.crt")}}],
+            "users": [{"name": name, "user": {
+                "client-certificate": str(self.folder / f"{name}.crt"),
+                "client-key": str(self.folder / f"{name}.key")}}],
+            "contexts": [{"name": "test", "context": {"cluster": "test", "user": name}}]}))
+        path.chmod(0o600)
+        return path
+
+
+class ControlPlane(Authority):
     """`programs`: {"etcd": path, "kube-apiserver": path, …}. `folder`: a new one, for data, keys and
     logs. `address`: the server's, not loopback, which we can reach. Nobody else there may use their ports.
     `flags`: more of the API server's. `inside`: words before each command, to run it elsewhere.
@@ -22,15 +71,12 @@ class ControlPlane:
 
     def __init__(self, programs, folder, address, service_range, flags=(), inside=(),
                  environment=None):
+        super().__init__(folder, address, service_range)
         self.programs = programs
-        self.folder = pathlib.Path(folder)
-        self.address = address
-        self.service_range = service_range
         self.inside = inside
         self.environment = environment
         self.processes = []
         self.connections = threading.local()
-        self.make_keys()
         self.tls = ssl.create_default_context(cafile=self.folder / "ca.crt")
         self.tls.load_cert_chain(self.folder / "admin.crt", self.folder / "admin.key")
         etcd, peers = "http://127.0.0.1:2379", "http://127.0.0.1:2380"
@@ -85,47 +131,6 @@ class ControlPlane:
         one.kill()
         one.wait()
         return one.args[len(self.inside) + 1:]
-
-    # --- identities ---
-
-    def openssl(self, *words):
-        subprocess.run(["openssl", *words], cwd=self.folder, check=True, capture_output=True)
-
-    def make_keys(self):
-        self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                     "-subj", "/CN=holdfast-test-ca", "-days", "30", "-keyout", "ca.key", "-out", "ca.crt")
-        first = self.service_range.split(",")[0].rsplit(".", 1)[0] + ".1"
-        self.make_identity("server", "/CN=kube-apiserver",
-                           f"IP:{self.address},IP:127.0.0.1,IP:{first},{SERVICE_NAMES}")
-        self.make_identity("admin", "/O=system:masters/CN=kubernetes-admin")
-        self.make_identity("kubelet-client", "/CN=kube-apiserver-kubelet-client")
-        self.openssl("genrsa", "-out", "sa.key", "2048")
-        self.openssl("rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub")
-
-    def make_identity(self, name, subject, names=None):
-        """name.crt and name.key of the cluster's authority."""
-        self.openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", subject,
-                     "-keyout", f"{name}.key", "-out", f"{name}.csr")
-        (self.folder / f"{name}.ext").write_text(f"subjectAltName={names or 'DNS:' + name}\n")
-        self.openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.crt", "-CAkey", "ca.key",
-                     "-CAcreateserial", "-days", "30", "-extfile", f"{name}.ext", "-out", f"{name}.crt")
-
-    def kubeconfig(self, name="admin", subject=None):
-        """Its path; made with a certificate for `subject` if there is none of that name yet."""
-        path = self.folder / f"{name}.kubeconfig"
-        if not (self.folder / f"{name}.crt").exists():
-            self.make_identity(name, subject)
-        path.write_text(json.dumps({
-            "apiVersion": "v1", "kind": "Config", "current-context": "test",
-            "clusters": [{"name": "test", "cluster": {
-                "server": f"https://{self.address}:6443",
-                "certificate-authority": str(self.folder / "ca.crt")}}],
-            "users": [{"name": name, "user": {
-                "client-certificate": str(self.folder / f"{name}.crt"),
-                "client-key": str(self.folder / f"{name}.key")}}],
-            "contexts": [{"name": "test", "context": {"cluster": "test", "user": name}}]}))
-        path.chmod(0o600)
-        return path
 
     # --- requests; any thread, each has a connection of its own ---
 

@@ -51,9 +51,8 @@ State ContainersReady(const Planning& p) {
   if (!p.memory.terminal_phase.empty()) return Terminal(p.memory.terminal_phase);
   std::vector<std::string> unready;
   for (const SpecContainer& c : p.containers) {
-    if (c.role != Role::kInit && !IsReady(c, p.memory.containers[c.name()])) {
-      unready.push_back(c.name());
-    }
+    const bool counts = c.role == Role::kMain || c.role == Role::kSidecar;
+    if (counts && !IsReady(c, p.memory.containers[c.name()])) unready.push_back(c.name());
   }
   if (unready.empty()) return {};
   return {false, "ContainersNotReady",

@@ -164,9 +164,9 @@ bool IsUnderWay(const Planning& p, const Action& action) {
 
 void Planning::Event(bool warning, std::string reason, std::string message,
                      const SpecContainer* c) {
-  decision.events.push_back(EventNote{warning, std::move(reason), std::move(message),
-                                      c != nullptr ? c->name() : std::string(),
-                                      c != nullptr && c->in_init_list()});
+  decision.events.push_back(EventNote{
+      warning, std::move(reason), std::move(message), c != nullptr ? c->name() : std::string(),
+      c != nullptr && c->in_init_list(), c != nullptr && c->role == Role::kEphemeral});
 }
 
 std::string ToString(const Action& action) {

@@ -9,6 +9,8 @@
 namespace holdfast::agent {
 namespace {
 
+constexpr std::chrono::seconds kLookAtNetwork{1};
+
 // Whatever else the pod waits for: they go on. While one does nothing starts.
 void PlanPostStarts(Planning& p) {
   for (const SpecContainer& c : p.containers) {
@@ -87,6 +89,7 @@ void Consider(Planning& p, const SpecContainer& c) {
   if (mine.current) return;
   // It keeps what was decided for it, whatever the image's name means by now.
   if (IsUnderWay(p, StartOf(c, mine))) return p.Act(StartOf(c, mine));
+  if (mine.last && c.role == Role::kEphemeral) return mine.failure.reset();
   if (mine.last && c.role != Role::kInit && !mine.again &&
       !RestartsAfter(p.pod, c, mine.last->exit_code)) {
     mine.failure.reset();
@@ -115,6 +118,30 @@ void KeepSidecars(Planning& p) {
   }
 }
 
+// As a kubelet does before it makes a sandbox. Told once.
+bool WaitsForNetwork(Planning& p) {
+  constexpr char kReason[] = "NetworkNotReady";
+  const bool waited = p.memory.failure && p.memory.failure->reason == kReason;
+  if (p.facts.network_ready || p.facts.sandbox_ready || p.pod.spec().hostnetwork()) {
+    if (waited) p.memory.failure.reset();
+    return false;
+  }
+  const std::string text =
+      "network is not ready: container runtime network not ready: NetworkReady=false "
+      "reason:NetworkPluginNotReady message:the Node has no spec.podCIDRs yet";
+  if (!waited) p.Event(true, kReason, text, nullptr);
+  p.memory.failure = Failure{kReason, text, p.facts.boot + kLookAtNetwork};
+  p.WakeAt(p.memory.failure->retry_at);
+  return true;
+}
+
+// Beside the init containers: they are there to see why these do not end.
+void StartEphemeral(Planning& p) {
+  for (const SpecContainer& c : p.containers) {
+    if (c.role == Role::kEphemeral) Consider(p, c);
+  }
+}
+
 // Of a pod that runs, too: they follow what they were made from.
 bool VolumesAreBehind(const Planning& p) {
   return p.facts.sandbox_ready && !p.facts.inputs.pending &&
@@ -125,12 +152,14 @@ bool VolumesAreBehind(const Planning& p) {
 
 void PlanStarts(Planning& p) {
   PlanPostStarts(p);
+  if (WaitsForNetwork(p)) return;
   if (p.memory.failure && p.facts.boot < p.memory.failure->retry_at) {
     p.WakeAt(p.memory.failure->retry_at);
     return;
   }
   p.memory.failure.reset();
   const size_t first = p.decision.actions.size();
+  StartEphemeral(p);
   if (p.memory.initialized) {
     KeepSidecars(p);
   } else {

@@ -103,7 +103,7 @@ void StopOne(Planning& p, const SpecContainer& c, const StopOrder& order) {
 void PlanImageChanges(Planning& p) {
   for (const SpecContainer& c : p.containers) {
     ContainerMemory& mine = p.Memory(c);
-    if (c.role == Role::kInit || !RunsAnotherImage(c, mine)) continue;
+    if (c.role == Role::kInit || c.role == Role::kEphemeral || !RunsAnotherImage(c, mine)) continue;
     mine.again = true;  // whatever its policy says
     mine.restart_back_off = {};
     StopOne(p, c,

@@ -71,6 +71,7 @@ bool HasStarted(const SpecContainer& c, const ContainerMemory& mine) {
 }
 
 bool IsReady(const SpecContainer& c, const ContainerMemory& mine) {
+  if (c.role == Role::kEphemeral) return false;
   if (c.role == Role::kInit) return !mine.current && mine.last && mine.last->exit_code == 0;
   return HasStarted(c, mine) && (mine.current->ready || !c.spec->has_readinessprobe());
 }

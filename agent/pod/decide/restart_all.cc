@@ -31,7 +31,7 @@ void FinishRestartAll(Planning& p) {
     ContainerMemory& mine = p.Memory(c);
     mine.init_done = false;
     mine.failure.reset();
-    if (!mine.last) continue;
+    if (!mine.last || c.role == Role::kEphemeral) continue;
     mine.again = true;
     // How it ended does not count any more, as with a kubelet, which has forgotten it.
     mine.last->exit_code = 137;

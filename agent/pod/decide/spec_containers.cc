@@ -31,6 +31,14 @@ int RealTimeSignal(std::string_view name) {
   return n >= 0 && 64 - n >= 34 ? 64 - n : 0;
 }
 
+// The same fields under the same numbers.
+std::shared_ptr<const corev1::Container> AsContainer(
+    const corev1::EphemeralContainerCommon& common) {
+  auto container = std::make_shared<corev1::Container>();
+  (void)container->ParseFromString(common.SerializeAsString());  // of our own bytes
+  return container;
+}
+
 }  // namespace
 
 std::vector<SpecContainer> ContainersOf(const corev1::Pod& pod) {
@@ -39,7 +47,19 @@ std::vector<SpecContainer> ContainersOf(const corev1::Pod& pod) {
     list.push_back({&c, kube::IsSidecar(c) ? Role::kSidecar : Role::kInit});
   }
   for (const corev1::Container& c : pod.spec().containers()) list.push_back({&c, Role::kMain});
+  for (const corev1::EphemeralContainer& c : pod.spec().ephemeralcontainers()) {
+    auto own = AsContainer(c.ephemeralcontainercommon());
+    const corev1::Container* const spec = own.get();
+    list.push_back({spec, Role::kEphemeral, std::move(own), c.targetcontainername()});
+  }
   return list;
+}
+
+SpecContainer ContainerNamed(const corev1::Pod& pod, const std::string& name) {
+  for (SpecContainer& c : ContainersOf(pod)) {
+    if (c.name() == name) return std::move(c);
+  }
+  return {};
 }
 
 bool RestartsAllAfter(const SpecContainer& container, int32_t exit_code) {

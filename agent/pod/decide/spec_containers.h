@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,17 +17,23 @@ enum class Role : uint8_t {
   kInit,     // runs to its end before the next one
   kSidecar,  // init container with restartPolicy Always: keeps running
   kMain,
+  kEphemeral,  // put in later, to look at the others; runs once and holds nothing up
 };
 
 struct SpecContainer {
   const corev1::Container* spec = nullptr;
   Role role = Role::kMain;
+  std::shared_ptr<const corev1::Container> own =
+      {};                   // kEphemeral: what `spec` is; the pod has it as another type
+  std::string target = {};  // kEphemeral: whose processes it is to see; "" nobody's
   const std::string& name() const { return spec->name(); }
-  bool in_init_list() const { return role != Role::kMain; }
+  bool in_init_list() const { return role == Role::kInit || role == Role::kSidecar; }
 };
 
-// Init containers in order, then the main ones.
+// Init containers in order, then the main ones, then ephemeral ones.
 std::vector<SpecContainer> ContainersOf(const corev1::Pod& pod);
+// The one of that name; its `spec` is null when there is none.
+SpecContainer ContainerNamed(const corev1::Pod& pod, const std::string& name);
 
 // agent/kube/restart_policy.h, for a container with its part.
 bool RestartsAfter(const corev1::Pod& pod, const SpecContainer& container, int32_t exit_code);

@@ -94,7 +94,7 @@ void FillContainer(const Planning& p, const SpecContainer& c, size_t message_lim
   out->set_name(c.name());
   FillState(p, c, mine, message_limit, out);
   out->set_ready(IsReady(c, mine));
-  out->set_started(HasStarted(c, mine));
+  if (c.role != Role::kEphemeral) out->set_started(HasStarted(c, mine));
   out->set_restartcount(mine.attempts == 0 ? 0 : static_cast<int32_t>(mine.attempts - 1));
   out->set_image(mine.launch ? mine.launch->image : c.spec->image());
   out->set_imageid(mine.launch ? mine.launch->ShownImage() : "");
@@ -154,6 +154,12 @@ bool IsRejected(const PodMemory& memory) {
   return memory.admission && !memory.admission->admitted();
 }
 
+corev1::ContainerStatus* AddStatusOf(const SpecContainer& c, corev1::PodStatus& status) {
+  if (c.in_init_list()) return status.add_initcontainerstatuses();
+  return c.role == Role::kMain ? status.add_containerstatuses()
+                               : status.add_ephemeralcontainerstatuses();
+}
+
 }  // namespace
 
 std::string ComputePhase(const Planning& p) {
@@ -191,9 +197,7 @@ corev1::PodStatus ComputeStatus(Planning& p) {
   FillAddresses(p, status);
   const size_t message_limit = kPodMessageBytes / std::max<size_t>(p.containers.size(), 3);
   for (const SpecContainer& c : p.containers) {
-    FillContainer(
-        p, c, message_limit,
-        c.in_init_list() ? status.add_initcontainerstatuses() : status.add_containerstatuses());
+    FillContainer(p, c, message_limit, AddStatusOf(c, status));
   }
   AddConditions(p, status);
   return status;

@@ -131,6 +131,7 @@ struct PodFacts {
   std::vector<ContainerFact> containers;
   bool sandbox_ready = false;   // namespaces and network stand
   bool sandbox_exists = false;  // anything of it is left
+  bool network_ready = true;    // a pod can get addresses
   std::vector<OperationFact> under_way;
   std::vector<OperationEnd> ended;          // since the decision before; older than `containers`
   std::map<std::string, ImageFact> images;  // by the reference as written in the spec

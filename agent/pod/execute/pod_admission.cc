@@ -27,6 +27,16 @@ PodMemory NewMemory(const WantedPod& wanted) {
           static_cast<uint32_t>(container.restartcount()) + 1;
     }
   }
+  // An ephemeral container runs once, and it has.
+  for (const corev1::ContainerStatus& container : status.ephemeralcontainerstatuses()) {
+    if (container.containerid().empty()) continue;
+    Finished lost;
+    lost.exit_code = 137;
+    lost.reason = "ContainerStatusUnknown";
+    lost.message = "the container ran before; nobody knows how it ended";
+    memory.containers[container.name()].attempts = 1;
+    memory.containers[container.name()].last = std::move(lost);
+  }
   return memory;
 }
 
@@ -131,7 +141,9 @@ void PodTable::WantAgain(const PodUid& uid, Entry& entry, WantedPod wanted) {
     entry.wish.pod = std::move(wanted.pod);
     PokeEntry(uid, entry);
   }
-  if (wanted.deletion) EndPod(uid, entry, wanted.deletion);
+  if (!wanted.deletion) return;
+  if (entry.wish.gives_way) Wait({entry.wish.pod, entry.origin, wanted.deletion});
+  EndPod(uid, entry, wanted.deletion);
 }
 
 // Its own origin does not have it any more, and has said all it has.
@@ -164,9 +176,23 @@ void PodTable::NoteComplete() {
   for (const PodUid& uid : std::set(unknown_)) RemoveStranger(uid);
 }
 
+// What is deleted while a static pod has its name does not have to begin for that; nothing of it is here.
+bool PodTable::EndUnbegun(const WantedPod& wanted) {
+  const auto holder = names_.find(FullName(*wanted.pod));
+  const bool ends = wanted.origin == PodOrigin::kApi && wanted.deletion &&
+                    services_.reporter != nullptr && !entries_.contains(UidOf(wanted)) &&
+                    holder != names_.end() && entries_.at(holder->second).origin != PodOrigin::kApi;
+  if (!ends) return false;
+  auto status = std::make_shared<corev1::PodStatus>(wanted.pod->status());
+  if (!kube::IsTerminalPhase(status->phase())) status->set_phase("Failed");
+  services_.reporter->Report({wanted.pod, std::move(status), true});
+  return true;
+}
+
 // In the order in which they came.
 void PodTable::BeginWaiting() {
   std::erase_if(waiting_, [this](const WantedPod& wanted) {
+    if (EndUnbegun(wanted)) return true;
     if (!MayBegin(wanted)) return false;
     const PodUid uid = UidOf(wanted);
     WantedPod begins = wanted;

@@ -108,6 +108,7 @@ class PodTable {
   void EndPod(const PodUid& uid, Entry& entry, std::optional<std::chrono::seconds> grace);
   void NoteComplete();
   void BeginWaiting();
+  bool EndUnbegun(const WantedPod& wanted);
   bool MayBegin(const WantedPod& wanted);
   void RemoveStranger(const PodUid& uid);
   void TakeAway(const PodUid& uid);  // without the mutex

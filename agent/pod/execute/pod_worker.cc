@@ -37,6 +37,7 @@ constexpr std::chrono::seconds kRetry{10};
 constexpr std::chrono::milliseconds kSettling{100};
 constexpr std::chrono::seconds kLongestSettling{1};
 constexpr std::chrono::milliseconds kLookAgain{20};
+constexpr std::chrono::seconds kLookAtInputs{2};
 
 using google::protobuf::util::MessageDifferencer;
 
@@ -114,6 +115,10 @@ PodWorker::Outcome PodWorker::Turn(const Wish& wish) {
   Outcome outcome{.wake_at = decision.wake_at};
   if (std::exchange(look_again_, false)) {
     const BootTime soon = services_.clock.Boot() + kLookAgain;
+    outcome.wake_at = std::min(outcome.wake_at.value_or(soon), soon);
+  }
+  if (facts.inputs.pending) {
+    const BootTime soon = services_.clock.Boot() + kLookAtInputs;
     outcome.wake_at = std::min(outcome.wake_at.value_or(soon), soon);
   }
   outcome.awaits_image = std::ranges::any_of(facts.images | std::views::values, [](const auto& i) {
@@ -214,6 +219,10 @@ void PodWorker::Begin(const Action& action) {
     input.image_id = mine.launch->image_id;
     // The run before it stays for `logs --previous`.
     if (mine.before_last) input.before_last = mine.before_last->id;
+    const auto target = memory_.containers.find(ContainerNamed(*pod_, action.container).target);
+    if (target != memory_.containers.end() && target->second.current) {
+      input.target = target->second.current->id;
+    }
   }
   if (action.kind == Action::Kind::kPull) BeginPull(action, input);
   operations_.Begin(action, [&services = services_,
@@ -249,6 +258,7 @@ PodFacts PodWorker::Observe(const Wish& wish) {
   links_checked_ = true;
   facts.sandbox_exists = seen.sandbox || !services_.network.Addresses(uid).empty();
   facts.sandbox_ready = IsMade(facts) && seen.sandbox && seen.sandbox->ready && AddressesStand();
+  facts.network_ready = services_.network.HasRanges();
   LookAtImages(facts);
   LookAtInputs(facts);
   LookAtProbes(facts);
@@ -261,10 +271,16 @@ PodFacts PodWorker::Observe(const Wish& wish) {
 void PodWorker::LookAtImages(PodFacts& facts) {
   for (const SpecContainer& c : ContainersOf(*pod_)) {
     const std::string& image = c.spec->image();
-    if (!facts.images.contains(image) && NeedsImage(memory_, c.name())) {
+    if (!facts.images.contains(image) && NeedsImage(memory_, c.name()) && !HasRunOnce(c)) {
       facts.images[image] = LookAtImage(image);
     }
   }
+}
+
+// Nobody starts it again.
+bool PodWorker::HasRunOnce(const SpecContainer& c) const {
+  const auto mine = memory_.containers.find(c.name());
+  return c.role == Role::kEphemeral && mine != memory_.containers.end() && mine->second.last;
 }
 
 // A pod of a file is made from nothing that an API server has.
@@ -290,7 +306,8 @@ void PodWorker::LookAtInputs(PodFacts& facts) {
   facts.inputs.secrets_pending = PullSecretsArePending(*pod_, *inputs);
   const bool all_run = std::ranges::all_of(ContainersOf(*pod_), [this](const SpecContainer& c) {
     const auto mine = memory_.containers.find(c.name());
-    return mine != memory_.containers.end() && mine->second.current;
+    if (mine == memory_.containers.end()) return false;
+    return mine->second.current || HasRunOnce(c);
   });
   if (all_run && facts.inputs.version <= memory_.volumes_version) return;
   // A volume that cannot be had is told; an environment waits for what it cannot have yet.
@@ -347,8 +364,8 @@ ContainerFact PodWorker::Look(const ObservedContainer& observed) {
 }
 
 bool PodWorker::WantsTail(const std::string& container) const {
-  const corev1::Container* spec = kube::FindContainer(*pod_, container);
-  return spec != nullptr && spec->terminationmessagepolicy() == "FallbackToLogsOnError";
+  const SpecContainer found = ContainerNamed(*pod_, container);
+  return found.spec != nullptr && found.spec->terminationmessagepolicy() == "FallbackToLogsOnError";
 }
 
 // The logger may be a moment behind the end of the process: until what it said last is in the file

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/decide/types.h"
 #include "agent/pod/operate/pod_job.h"
 #include "agent/pod/operate/pod_operations.h"
@@ -52,6 +53,7 @@ class PodWorker {
  private:
   PodFacts Observe(const Wish& wish);
   void LookAtImages(PodFacts& facts);
+  bool HasRunOnce(const SpecContainer& c) const;
   ContainerFact Look(const ObservedContainer& observed);
   bool WantsTail(const std::string& container) const;
   void LetLogSettle(ContainerFact& fact);

@@ -22,6 +22,7 @@ struct PodJobInput {
   std::vector<std::string> pod_ips;  // kStart
   std::string image_id;              // kStart: what was decided to run
   ContainerId before_last;           // kStart: the run whose log link goes
+  ContainerId target = {};           // kStart of an ephemeral container: whose processes it sees
   // kEnsureSandbox: the next attempt of each container.
   std::map<std::string, uint32_t> attempts = {};
   BootTime asked = {};                // kPull: since when it waits
@@ -38,6 +39,7 @@ class PodJob {
   // set_up.cc
   OperationEnd EnsureAllVolumes();
   Result<void> MakeVolumes();
+  void KeepInputs();
   Result<std::vector<std::string>> MakeSandbox();
   Result<std::vector<std::string>> MakeNetwork(const model::SandboxSpec& spec);
   Result<void> WriteManagedFiles(const std::vector<std::string>& pod_ips);

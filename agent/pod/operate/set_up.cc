@@ -2,6 +2,7 @@
 // PodJob: volumes, and the sandbox with its network and the files that depend on the addresses.
 #include <utility>
 
+#include "agent/objects/kept_inputs.h"
 #include "agent/objects/no_inputs.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/operate/pod_job.h"
@@ -22,7 +23,23 @@ OperationEnd PodJob::EnsureAllVolumes() {
       input_.inputs == nullptr ? 0 : input_.inputs->VersionOf(PodUid(input_.pod->metadata().uid()));
   OperationEnd end = End(MakeVolumes());
   end.inputs_version = version;
+  if (end.how == OperationEnd::How::kDone) KeepInputs();
   return end;
+}
+
+// For a start without the API server. Whatever is wrong with it does no harm now.
+void PodJob::KeepInputs() {
+  if (input_.inputs == nullptr) return;
+  const auto inputs = CollectInputs(*input_.pod, *input_.inputs, services_.keep_secrets);
+  if (!inputs) return;
+  const std::string text = EncodeKept(*inputs);
+  if (text.size() > kMostKept) {
+    return Log(StrCat("what it is made from has ", text.size(), " bytes, more than ", kMostKept,
+                      ": it is not kept for a start without the API server"));
+  }
+  if (auto saved = services_.state.SaveInputs(*input_.pod, text); !saved) {
+    Log(StrCat("keep inputs: ", saved.error().message(), ", ignoring"));
+  }
 }
 
 Result<void> PodJob::MakeVolumes() {

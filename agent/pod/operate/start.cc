@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "agent/kube/containers_of.h"
+#include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/operate/pod_job.h"
 #include "agent/pod/spec/container_spec_builder.h"
 #include "agent/volume/image_volumes.h"
@@ -47,7 +47,13 @@ OperationEnd PodJob::Start() {
 }
 
 std::expected<StartedContainer, StartFailure> PodJob::PrepareAndStart() {
-  const corev1::Container* container = kube::FindContainer(*input_.pod, input_.action.container);
+  const SpecContainer found = ContainerNamed(*input_.pod, input_.action.container);
+  const corev1::Container* const container = found.spec;
+  if (!found.target.empty() && input_.target.empty()) {
+    return std::unexpected(
+        StartFailure{StartFailure::Phase::kConfig,
+                     NotFound(StrCat("unable to find target container ", found.target))});
+  }
   // By its id: what was decided and recorded, even if the name means another image by now.
   auto image = services_.images.Get(input_.image_id);
   if (!image) return CreateFailure(std::move(image.error()));
@@ -65,6 +71,7 @@ std::expected<StartedContainer, StartFailure> PodJob::PrepareAndStart() {
   if (!image_volumes) return CreateFailure(std::move(image_volumes.error()));
   build.image_volumes = std::move(*image_volumes);
   build.inputs = input_.inputs;
+  build.target = input_.target;
   auto spec = BuildContainerSpec(build);
   if (!spec) return std::unexpected(std::move(spec.error()));
   if (auto ready = PrepareFiles(*spec, *container); !ready) {

@@ -93,6 +93,10 @@ std::expected<model::ContainerSpec, StartFailure> BuildContainerSpec(const Conta
   spec.mounts = std::move(*mounts);
   if (auto ok = FillSecurity(build, spec); !ok) return std::unexpected(std::move(ok.error()));
   spec.namespaces = Namespaces(pod.spec());
+  if (spec.namespaces.pid == model::NamespaceMode::kContainer && !build.target.empty()) {
+    spec.namespaces.pid = model::NamespaceMode::kPod;
+    spec.namespaces.pid_of = build.target;
+  }
   spec.resources = ContainerResources(pod, c, build.node.memory_capacity_bytes);
   spec.qos = kube::ComputeQosClass(pod.spec());
   spec.log = LogOf(build);

@@ -33,6 +33,7 @@ struct ContainerBuild {
   uint32_t attempt = 0;
   std::map<std::string, std::string> image_volumes = {};  // place in the container -> on the node
   const PodInputs* inputs = nullptr;                      // none: there is no API server
+  ContainerId target = {};                                // whose processes it sees; none: its own
 };
 
 // StartFailure::Phase::kConfig for what is wrong with the pod's wishes, kCreate for an image that

@@ -59,15 +59,17 @@ class VolumeFilesBuilder {
     user_ = OnlyUser(pod.spec());
   }
 
-  Result<VolumeContent> Content(const corev1::VolumeSource& source) const {
+  Result<VolumeContent> Content(const corev1::VolumeSource& source) {
     VolumeContent content;
     content.group = group_;
+    stands_in_ = false;
     RETURN_IF_ERROR(Add(source, content.files));
+    content.stands_in = stands_in_;
     return content;
   }
 
  private:
-  Result<void> Add(const corev1::VolumeSource& source, Files& files) const {
+  Result<void> Add(const corev1::VolumeSource& source, Files& files) {
     if (source.has_configmap()) {
       const auto& wanted = source.configmap();
       return AddObject({false, Namespace(), wanted.localobjectreference().name()}, wanted.items(),
@@ -87,7 +89,8 @@ class VolumeFilesBuilder {
   const std::string& Namespace() const { return pod_.metadata().namespace_(); }
 
   Result<void> AddObject(const ObjectRef& ref, const Items& items, mode_t mode, bool optional,
-                         Files& files) const {
+                         Files& files) {
+    stands_in_ = stands_in_ || inputs_.Object(uid_, ref).kept;
     ASSIGN_OR_RETURN(const auto data, ObjectOf(inputs_, uid_, ref, optional));
     if (data == nullptr) return {};
     const auto bytes = [&data](const std::string& value) {
@@ -130,7 +133,7 @@ class VolumeFilesBuilder {
     return AllOf(errors);
   }
 
-  Result<void> AddProjected(const corev1::ProjectedVolumeSource& source, Files& files) const {
+  Result<void> AddProjected(const corev1::ProjectedVolumeSource& source, Files& files) {
     std::vector<Error> errors;
     for (const corev1::VolumeProjection& part : source.sources()) {
       if (auto added = AddPart(part, DefaultMode(source), files); !added) {
@@ -140,7 +143,7 @@ class VolumeFilesBuilder {
     return AllOf(errors);
   }
 
-  Result<void> AddPart(const corev1::VolumeProjection& part, mode_t mode, Files& files) const {
+  Result<void> AddPart(const corev1::VolumeProjection& part, mode_t mode, Files& files) {
     if (part.has_configmap()) {
       const auto& wanted = part.configmap();
       return AddObject({false, Namespace(), wanted.localobjectreference().name()}, wanted.items(),
@@ -163,9 +166,13 @@ class VolumeFilesBuilder {
 
   // Whoever may read it: the only user, or the group, which gets its right with the volume's.
   Result<void> AddToken(const corev1::ServiceAccountTokenProjection& wanted, mode_t mode,
-                        Files& files) const {
+                        Files& files) {
     const TokenRef ref = TokenRefOf(wanted.audience(), wanted.expirationseconds());
     const TokenInput input = inputs_.Token(uid_, ref.audience, ref.life);
+    if (input.state == InputState::kAbsent) {
+      stands_in_ = true;
+      return {};
+    }
     if (input.state != InputState::kPresent) {
       return Unavailable(input.why.empty() ? "the token has not been fetched yet" : input.why);
     }
@@ -192,13 +199,14 @@ class VolumeFilesBuilder {
   const PodUid uid_;
   std::optional<gid_t> group_;
   std::optional<uid_t> user_;
+  bool stands_in_ = false;  // of the volume that is being built
 };
 
 }  // namespace
 
 BuiltVolumes BuildVolumeContents(const corev1::Pod& pod, const PodInputs& inputs,
                                  const NodeEnvironment& node) {
-  const VolumeFilesBuilder builder(pod, inputs, node);
+  VolumeFilesBuilder builder(pod, inputs, node);
   BuiltVolumes built;
   for (const corev1::Volume& volume : pod.spec().volumes()) {
     if (!kube::HasWrittenFiles(volume.volumesource())) continue;

@@ -17,10 +17,12 @@ namespace {
 
 constexpr size_t kPodLimit = 16ull << 20;
 constexpr size_t kRecordLimit = 4ull << 20;
+constexpr size_t kInputsLimit = 8ull << 20;
 constexpr mode_t kDirMode = 0750;
 constexpr mode_t kFileMode = 0600;
 constexpr char kPodFile[] = "pod.pb";
 constexpr char kRecordFile[] = "record.json";
+constexpr char kInputsFile[] = "inputs.json";
 
 }  // namespace
 
@@ -53,6 +55,16 @@ Result<void> PodStateStore::SaveRecord(const corev1::Pod& pod, const std::string
   RETURN_IF_ERROR(sys::WriteFileAtomicAt(dir.get(), kRecordFile, record, kFileMode, durable));
   HOLDFAST_PAUSE_POINT("agent.state.record_saved");
   return {};
+}
+
+Result<void> PodStateStore::SaveInputs(const corev1::Pod& pod, const std::string& kept) {
+  ASSIGN_OR_RETURN(DirFd dir, sys::OpenDir(Paths(pod).Dir()));
+  return sys::WriteFileAtomicAt(dir.get(), kInputsFile, kept, kFileMode, false);
+}
+
+Result<std::string> PodStateStore::LoadInputs(const PodUid& uid) const {
+  return sys::ReadFileAt(AT_FDCWD, StrCat(instance_.PodsDir(), "/", uid.value, "/", kInputsFile),
+                         kInputsLimit);
 }
 
 Result<std::vector<std::string>> PodStateStore::Remove(const corev1::Pod& pod) {

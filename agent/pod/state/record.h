@@ -34,6 +34,10 @@ class PodStateStore {
   // For good: the file that SavePod wrote, and that it is there.
   Result<void> SyncPod(const corev1::Pod& pod);
   Result<void> SaveRecord(const corev1::Pod& pod, const std::string& record, bool durable = false);
+  // What the pod was made from, and how it was last known (agent/objects/kept_inputs.h). It goes with the directory.
+  Result<void> SaveInputs(const corev1::Pod& pod, const std::string& kept);
+  // kNotFound: there is none.
+  Result<std::string> LoadInputs(const PodUid& uid) const;
   // The directory, with everything that is left in it; pod.pb last, so that a removal that is cut
   // short goes on at the next start. Returns what could only be set aside (sys/tree.h), and why.
   Result<std::vector<std::string>> Remove(const corev1::Pod& pod);

@@ -40,6 +40,8 @@ class PodNetwork {
   // primary family first. kConflict when a hostPort is taken, kResourceExhausted when the range is,
   // kUnavailable while no range is known.
   virtual Result<std::vector<std::string>> Setup(const PodNetworkRequest& request) = 0;
+  // Whether a range is known from which pods can get addresses.
+  virtual bool HasRanges() = 0;
   // Takes hostPorts and rules away, frees the addresses once the host side was seen gone (the
   // namespace itself is dropped by the runtime).
   virtual Result<void> Teardown(const PodUid& uid) = 0;

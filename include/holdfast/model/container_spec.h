@@ -49,6 +49,7 @@ struct NamespaceSpec {
   NamespaceMode uts = NamespaceMode::kPod;
   NamespaceMode pid = NamespaceMode::kContainer;
   bool private_time = false;
+  ContainerId pid_of = {};  // pid kPod: not the pod's but this container's own; it has to run
   bool operator==(const NamespaceSpec&) const = default;
 };
 

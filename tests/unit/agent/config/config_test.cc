@@ -118,13 +118,45 @@ TEST(ConfigTextTest, WhatImagesLeaveFreeIsAShareOrANumber) {
   EXPECT_FALSE(line.exit) << line.output;
   EXPECT_EQ(line.config.image_reserve.bytes.Of(1000), 25u);
   EXPECT_EQ(line.config.image_reserve.inodes.Of(1000), 7u);
-  EXPECT_EQ(ErrorOf(std::string(kHead) + "evictionHard: {memory.available: 1Gi}\n"),
-            "c.yaml:3:15: evictionHard: \"memory.available\" is none of: imagefs.available, "
-            "imagefs.inodesFree");
+  EXPECT_EQ(ErrorOf(std::string(kHead) + "evictionHard: {memory.free: 1Gi}\n"),
+            "c.yaml:3:15: evictionHard: \"memory.free\" is none of: memory.available, "
+            "nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, "
+            "pid.available");
   for (const char* wrong : {"100%", "-1%", "x%", "%", "nan%", "1e400%", "-5", "x"}) {
     EXPECT_NE(ErrorOf(StrCat(kHead, "evictionHard: {imagefs.available: '", wrong, "'}\n")), "")
         << wrong;
   }
+}
+
+TEST(ConfigTextTest, PressureHasKubeletsThresholdsAndThoseThatAreNamedAlone) {
+  const PressureThresholds defaults = AgentConfig().node.pressure;
+  EXPECT_EQ(defaults.memory.Of(1ull << 40), 100ull << 20);
+  EXPECT_EQ(defaults.disk.bytes.Of(1000), 100u);
+  EXPECT_EQ(defaults.disk.inodes.Of(1000), 50u);
+  EXPECT_EQ(defaults.pids.Of(1000), 0u);
+  AgentConfig config;
+  ASSERT_TRUE(ReadConfigText(
+      std::string(kHead) + "evictionHard: {memory.available: 5%, pid.available: 100}\n", "c.yaml",
+      config));
+  EXPECT_EQ(config.node.pressure.memory.Of(1000), 50u);
+  EXPECT_EQ(config.node.pressure.pids.Of(1000), 100u);
+  EXPECT_EQ(config.node.pressure.disk.bytes.Of(1000), 0u);
+  EXPECT_EQ(config.image_reserve.bytes.Of(1000), 0u);
+}
+
+TEST(ConfigTest, TheNodesAddressesAreOneOfEachFamilyThatOthersReach) {
+  const auto complete = [](std::vector<std::string> ips) {
+    AgentConfig config;
+    config.instance.node_name = "n1";
+    config.node.ips = std::move(ips);
+    const auto done = CompleteConfig(config, "/opt/bin/holdfastd");
+    return done ? "" : done.error().message();
+  };
+  EXPECT_EQ(complete({}), "");
+  EXPECT_EQ(complete({"192.0.2.7", "2001:db8::7"}), "");
+  EXPECT_EQ(complete({"192.0.2.7", "192.0.2.8"}), "nodeIP names more than one address of a family");
+  EXPECT_EQ(complete({"127.0.0.1"}), "nodeIP \"127.0.0.1\" is no address that others reach");
+  EXPECT_NE(complete({"here"}), "");
 }
 
 TEST(ConfigTextTest, ReadsWhereTheProxyAnswersAndItsMode) {
@@ -287,6 +319,8 @@ systemReserved: {cpu: 1500m, memory: 1Gi, pid: 7}
 kubeReserved: {memory: 1Mi}
 enforceNodeAllocatable: [none]
 evictionHard: {imagefs.available: 12.5%, imagefs.inodesFree: 1000}
+nodeIP: [192.0.2.7]
+keepInputs: all
 workers: 3
 keeperBinary: /l
 initBinary: /j

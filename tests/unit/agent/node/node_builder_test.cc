@@ -64,7 +64,15 @@ TEST(NodeBuilderTest, ANodeIsRegisteredAsAKubeletWould) {
       R"("kubeProxyVersion":"","operatingSystem":"linux","architecture":"amd64","swap":{"capacity":4096}},)"
       R"("images":[{"names":["r@sha256:1","r:1"],"sizeBytes":7}],)"
       R"("runtimeHandlers":[{"name":"","features":{"recursiveReadOnlyMounts":true,"userNamespaces":true}}],)"
-      R"("features":{"supplementalGroupsPolicy":true}}})");
+      R"("features":{"supplementalGroupsPolicy":true},)"
+      R"("declaredFeatures":["RestartAllContainersOnContainerExits"]}})");
+}
+
+TEST(NodeBuilderTest, AddressesThatWereGivenAreSaidToBe) {
+  NodeDescription facts = test::Facts();
+  facts.given_ips = facts.host_ips;
+  EXPECT_EQ(BuildNodeMeta(facts).annotations().at("alpha.kubernetes.io/provided-node-ip"),
+            "192.0.2.7,2001:db8::7");
 }
 
 TEST(NodeBuilderTest, AConditionKeepsTheTimeOfItsLastChange) {

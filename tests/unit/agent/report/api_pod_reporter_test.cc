@@ -368,7 +368,7 @@ TEST_F(ApiPodReporterTest, TheObjectStaysAsLongAsAnyOfItIsMissing) {
   EXPECT_EQ(Waiting()[0]->call.verb, ApiVerb::kDelete);
 }
 
-TEST_F(ApiPodReporterTest, ADeleteThatFailsIsTriedAgainAndNotFoundIsDone) {
+TEST_F(ApiPodReporterTest, ADeleteThatFailsIsTriedAgain) {
   Deleting();
   Report(Status("Failed"), true);
   Accept(Status("Failed"));
@@ -376,9 +376,17 @@ TEST_F(ApiPodReporterTest, ADeleteThatFailsIsTriedAgainAndNotFoundIsDone) {
   api_.Advance(milliseconds(250));
   ASSERT_EQ(Waiting().size(), 1u);
   EXPECT_EQ(Waiting()[0]->call.verb, ApiVerb::kDelete);
+  // An API server that has just begun knows no pods where it looks first.
   Answer(404);
+  api_.Advance(seconds(1));
+  ASSERT_EQ(Waiting().size(), 1u);
+  EXPECT_EQ(Waiting()[0]->call.verb, ApiVerb::kDelete);
+  Answer(404);
+  registry_.Remove(PodOrigin::kApi, PodUid("u1"));
+  reporter_->Look(PodUid("u1"));
   api_.Advance(seconds(600));
-  EXPECT_EQ(Sent(), 3u);
+  EXPECT_EQ(Sent(), 4u) << "it is gone";
+  EXPECT_TRUE(log_.size() == 1) << "the 500";
 }
 
 TEST_F(ApiPodReporterTest, AForgottenPodIsSpokenOfNoMore) {

@@ -260,14 +260,38 @@ TEST_F(MirrorPodsTest, ARefusalIsToldOnceAndTriedAgain) {
   EXPECT_EQ(trouble_.size(), 1u);
 }
 
-TEST_F(MirrorPodsTest, ANameThatIsTakenIsToldOnlyOnceItStaysSo) {
+TEST_F(MirrorPodsTest, ANameThatAnotherPodHasIsTold) {
   Join();
   Report(StaticPod("h1"));
   Answer(409, "already exists");
+  ASSERT_EQ(Waiting().size(), 1u);
+  EXPECT_EQ(Waiting()[0]->call.verb, ApiVerb::kGet);
+  EXPECT_EQ(Waiting()[0]->call.path, "/api/v1/namespaces/kube-system/pods/etcd-n1");
   EXPECT_TRUE(trouble_.empty());
+  corev1::Pod other;
+  other.mutable_metadata()->set_uid("u1");
+  Answer(200, "", &other);
+  ASSERT_EQ(trouble_.size(), 1u);
+  EXPECT_NE(trouble_[0].find("another pod has the name"), std::string::npos) << trouble_[0];
   api_.Advance(seconds(1));
+  EXPECT_EQ(Asked(), Lines{"POST"});
+}
+
+// NodeRestriction answers from a cache that is empty when the API server begins.
+TEST_F(MirrorPodsTest, AMirrorThatIsSaidNotToBeThereButIsIsDeletedAgain) {
+  Settle();
+  Forget("h1");
+  Report(StaticPod("h2"));
+  Answer(404);
+  ASSERT_EQ(Asked(), Lines{"POST"});
   Answer(409, "already exists");
-  EXPECT_EQ(trouble_.size(), 1u);
+  const corev1::Pod old = Mirror("m1", "h1");
+  Answer(200, "", &old);
+  api_.Advance(seconds(1));
+  EXPECT_EQ(Asked(), Lines{"DELETE m1"});
+  Answer(200);
+  EXPECT_EQ(Asked(), Lines{"POST"});
+  EXPECT_TRUE(trouble_.empty());
 }
 
 TEST_F(MirrorPodsTest, OneThatWasMadeThoughItsAnswerWasLostIsTaken) {

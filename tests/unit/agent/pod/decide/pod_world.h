@@ -54,6 +54,7 @@ class PodWorld {
     facts.images = images;
     facts.inputs = inputs;
     facts.probes = probes;
+    facts.network_ready = network_ready;
     facts.under_way = under_way;
     facts.ended = std::exchange(ended, {});
     facts.node = &node;
@@ -255,6 +256,7 @@ class PodWorld {
   InputsFact inputs;
   std::vector<ProbeFact> probes;
   std::string hook_error;  // what the next hooks fail with
+  bool network_ready = true;
   std::optional<std::chrono::seconds> deletion_grace;
   bool object_gone = false;
   bool sandbox_ready = false;

@@ -361,5 +361,30 @@ TEST(TerminationMessageTest, IsNotCutInTheMiddleOfACharacter) {
   EXPECT_EQ(kube::ReplaceInvalidUtf8(shown), shown);
 }
 
+TEST(WaitingTest, ANodeWithoutRangesIsToldAndWaitedFor) {
+  PodWorld world(R"(containers { name: "app" image: "x" })");
+  world.network_ready = false;
+  EXPECT_EQ(world.Look(), Actions{});
+  EXPECT_EQ(world.last.wake_at, world.boot + std::chrono::seconds(1));
+  world.Pass(std::chrono::seconds(1));
+  EXPECT_EQ(world.Look(), Actions{});
+  EXPECT_EQ(world.events,
+            Actions{"NetworkNotReady: network is not ready: container runtime network not ready: "
+                    "NetworkReady=false reason:NetworkPluginNotReady message:the Node has no "
+                    "spec.podCIDRs yet"});
+  EXPECT_EQ(world.State("app"), "waiting ContainerCreating");
+  world.network_ready = true;
+  EXPECT_EQ(world.Run(), (Actions{"ensure volumes", "ensure sandbox", "start app#0"}));
+  world.network_ready = false;
+  EXPECT_EQ(world.Look(), Actions{}) << "of no concern to one that has its addresses";
+  EXPECT_EQ(world.State("app"), "running");
+}
+
+TEST(WaitingTest, TheHostsNetworkIsAlwaysThere) {
+  PodWorld world(R"(hostNetwork: true containers { name: "app" image: "x" })");
+  world.network_ready = false;
+  EXPECT_EQ(world.Run(), (Actions{"ensure volumes", "ensure sandbox", "start app#0"}));
+}
+
 }  // namespace
 }  // namespace holdfast::agent

@@ -145,14 +145,6 @@ TEST_F(ApiPodTableTest, APodRunsAndIsReported) {
   EXPECT_EQ(node_->Phase("web"), "Running");
 }
 
-TEST_F(ApiPodTableTest, APodOfAFileIsNotReported) {
-  source_.Set({MakePod("u1")});
-  ASSERT_TRUE(PhaseBecomes("Running"));
-  source_.Set({});
-  ASSERT_TRUE(PhaseBecomes("gone"));
-  EXPECT_EQ(reporter_.Count("u1"), 0u);
-}
-
 TEST_F(ApiPodTableTest, ADeletionEndsItAndTheServerLetsItBeForgotten) {
   corev1::Pod pod = MakePod("u1");
   pod.mutable_metadata()->set_generation(1);
@@ -217,7 +209,7 @@ TEST_F(ApiPodTableTest, AFinishedPodKeepsRecordAndLogsAndNeverRunsAgain) {
   List({Job("u1")});  // which has not heard of it
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   EXPECT_EQ(runtime_.StartCount(), 1u);
-  List({});
+  Gone(Job("u1"));
   EXPECT_TRUE(PhaseBecomes("gone"));
 }
 
@@ -373,6 +365,41 @@ TEST_F(ApiPodTableTest, APodWaitsForAStaticPodOfTheSameName) {
   EXPECT_TRUE(runtime_.signals().empty());
   source_.Set({});
   EXPECT_TRUE(Reported("Running"));
+}
+
+TEST_F(ApiPodTableTest, APodThatIsDeletedWhileItWaitsForItsNameEndsWithoutHavingBegun) {
+  source_.Set({MakePod("f1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  List({MakePod("u1")});
+  ASSERT_TRUE(Eventually([&] { return HasEvent("FailedSync"); }));
+  Put(Deleted(MakePod("u1"), 30));
+  EXPECT_TRUE(Reported("Failed"));
+  EXPECT_TRUE(reporter_.Released("u1"));
+  Gone(MakePod("u1"));
+  source_.Set({});
+  EXPECT_TRUE(Eventually([&] { return reporter_.Forgotten("f1"); }));
+  EXPECT_EQ(runtime_.StartCount(), 1u) << "nor does it later";
+}
+
+TEST_F(ApiPodTableTest, APodThatIsDeletedWhileItGivesWayEndsForGood) {
+  List({MakePod("u1")});
+  ASSERT_TRUE(Reported("Running"));
+  runtime_.ignore_signals = true;
+  source_.Set({MakePod("f1")});
+  ASSERT_TRUE(Eventually([&] { return !runtime_.signals().empty(); }));
+  Put(Deleted(MakePod("u1"), 30));
+  runtime_.EndAll("app", 0);
+  ASSERT_TRUE(Eventually([&] { return runtime_.StartCount() == 2; }));
+  EXPECT_TRUE(Eventually([&] { return reporter_.Released("u1"); }));
+}
+
+TEST_F(ApiPodTableTest, AStaticPodIsReportedAsOneAndForgottenWithItsFile) {
+  source_.Set({MakePod("f1")});
+  ASSERT_TRUE(Reported("Running", "f1"));
+  EXPECT_EQ(reporter_.Newest("f1").origin, PodOrigin::kFile);
+  EXPECT_FALSE(reporter_.Released("f1"));
+  source_.Set({});
+  EXPECT_TRUE(Eventually([&] { return reporter_.Forgotten("f1"); }));
 }
 
 }  // namespace

@@ -309,6 +309,7 @@ class FakeNetwork : public PodNetwork {
     const std::lock_guard lock(mutex_);
     return addresses_[request.uid] = {"10.88.0.2"};
   }
+  bool HasRanges() override { return true; }
   Result<void> Teardown(const PodUid& uid) override {
     const std::lock_guard lock(mutex_);
     addresses_.erase(uid);
