@@ -189,9 +189,10 @@ Result<void> OpenSource(Agent& agent) {
 
 Result<void> OpenCluster(Agent& agent) {
   if (!agent.IsInCluster()) return {};
-  ASSIGN_OR_RETURN(agent.cluster,
-                   ClusterNode::Open({agent.config, kVersion, agent.clock, agent.registry,
-                                      [](const std::string& line) { spdlog::warn("{}", line); }}));
+  ASSIGN_OR_RETURN(
+      agent.cluster,
+      ClusterNode::Open({agent.config, kVersion, agent.clock, agent.registry, *agent.view,
+                         [](const std::string& line) { spdlog::warn("{}", line); }}));
   return {};
 }
 
@@ -264,6 +265,14 @@ void OpenLeftovers(Agent& agent) {
   }
 }
 
+// What can be asked of the node as a part of a cluster.
+ClusterOperationsParts ClusterOperations(Agent& agent) {
+  if (!agent.cluster) return {};
+  ClusterNode& cluster = *agent.cluster;
+  return {.conditions = [&cluster](WallTime now) { return cluster.identity().Conditions(now); },
+          .review_rights = [&cluster] { return cluster.ReviewRights(); }};
+}
+
 Result<void> OpenApi(Agent& agent) {
   const model::Instance& instance = agent.config.instance;
   agent.operations = std::unique_ptr<LocalNodeOperations>(new LocalNodeOperations({
@@ -280,6 +289,7 @@ Result<void> OpenApi(Agent& agent) {
       .clock = agent.clock,
       .started = agent.started,
       .version = kVersion,
+      .cluster = ClusterOperations(agent),
   }));
   ASSIGN_OR_RETURN(agent.api, ApiServer::Start(*agent.operations, instance, agent.clock));
   return {};

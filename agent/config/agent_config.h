@@ -58,6 +58,11 @@ struct ClusterConfig {
   std::string kubeconfig;
   bool register_node = true;
   std::string node_tunnel = "vxlan";  // to pods of nodes on no link of this one; or "none"
+  // How the node asks for its first certificate; the kubeconfig is written then.
+  std::string bootstrap_kubeconfig;
+  std::string certificate_directory;  // "" is <root_dir>/pki
+  bool rotate_certificates = true;    // those of the directory, before they end
+  bool server_tls_bootstrap = false;  // ask for a certificate for the node's own server
 };
 
 struct ContainerLogConfig {

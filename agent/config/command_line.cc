@@ -110,6 +110,24 @@ Result<void> CompletePodRanges(AgentConfig& config) {
   return {};
 }
 
+// Where a bootstrap leaves what it got.
+Result<void> CompleteIdentity(AgentConfig& config) {
+  ClusterConfig& cluster = config.cluster;
+  const std::string& root = config.instance.root_dir;
+  if (!cluster.bootstrap_kubeconfig.empty() && cluster.kubeconfig.empty()) {
+    cluster.kubeconfig = root + "/kubeconfig";
+  }
+  if (cluster.certificate_directory.empty()) cluster.certificate_directory = root + "/pki";
+  if (!cluster.certificate_directory.starts_with('/')) {
+    return InvalidArgument(
+        StrCat("certDirectory \"", cluster.certificate_directory, "\" is no absolute path"));
+  }
+  if (cluster.server_tls_bootstrap && cluster.kubeconfig.empty()) {
+    return InvalidArgument("serverTLSBootstrap: there is no cluster to ask (kubeconfig)");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) {
@@ -125,6 +143,7 @@ Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) 
     return InvalidArgument(StrCat("nodeName \"", instance.node_name,
                                   "\" is no DNS name (lower case letters, digits, '-' and '.')"));
   }
+  RETURN_IF_ERROR(CompleteIdentity(config));
   RETURN_IF_ERROR(CompletePodRanges(config));
   const std::string beside = executable.substr(0, executable.rfind('/') + 1);
   const auto sibling = [&](std::string& path, const char* name) {

@@ -2,7 +2,9 @@
 // LocalNodeOperations: the operations of the node that this agent runs, carried out by its parts.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "agent/config/agent_config.h"
 #include "agent/operate/audit_node.h"
@@ -10,8 +12,16 @@
 #include "agent/source/manifest_directory.h"
 #include "agent/source/source_faults.h"
 #include "holdfast/base/clock.h"
+#include "k8s/core/v1/node.pb.h"
 
 namespace holdfast::agent {
+
+// Of a node that is part of a cluster; empty functions for one that stands alone.
+struct ClusterOperationsParts {
+  // How its credentials do, as conditions of the Node that only this node shows.
+  std::function<std::vector<corev1::NodeCondition>(WallTime now)> conditions;
+  std::function<RightsReview()> review_rights;
+};
 
 // Borrowed, except what is a value.
 struct NodeParts {
@@ -27,6 +37,7 @@ struct NodeParts {
   const Clock& clock;
   WallTime started;
   std::string version;
+  ClusterOperationsParts cluster;
 };
 
 class LocalNodeOperations final : public NodeOperations {
@@ -43,6 +54,7 @@ class LocalNodeOperations final : public NodeOperations {
   Result<EditedObject> Delete(const Deletion& deletion) override;
   Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id, const ExecSpec& spec) override;
   Result<std::vector<Leftover>> Audit(bool repair) override;
+  RightsReview ReviewRights() override;
 
  private:
   const NodeParts parts_;

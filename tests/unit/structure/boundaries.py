@@ -37,7 +37,7 @@ def keeper_rooms(*known: str) -> tuple:
     return tuple(f"runtime/keeper/{room}/" for room in sorted(rooms))
 
 
-AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "events", "health", "kube", "lease", "leftovers", "log",
+AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "events", "health", "identity", "kube", "lease", "leftovers", "log",
                "node", "objects", "operate", "pod/admit", "pod/decide", "pod/execute", "pod/operate", "pod/spec", "pod/state",
                "proxy", "report", "routes", "source", "stream", "view", "volume")
 
@@ -79,6 +79,7 @@ RULES = [
     ("agent/view/", agent_rooms("view", "events", "kube")),
     ("agent/stream/", agent_rooms("stream", "base") + ("k8s/", "google/protobuf")),
     ("agent/objects/", agent_rooms("objects", "cluster", "kube") + ("holdfast/sys",)),
+    ("agent/identity/", agent_rooms("identity", "cluster", "events", "kube")),
     ("agent/log/", agent_rooms("log", "base", "kube", "view", "pod/state")),
     *((f"agent/{room}/", ("agent/api/",) + TRANSPORT) for room in AGENT_ROOMS if room not in ("api", "cli")),
     ("agent/cli/", ("agent/pod", "agent/api", "agent/source", "agent/volume", "agent/config",
