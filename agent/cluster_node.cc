@@ -114,6 +114,7 @@ Result<void> ClusterNode::OpenRoutes(netproxy::PodNet& network) {
 
 Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   services_ = &parts.services;
+  identity().SetAddresses([describe = parts.description] { return describe()->host_ips; });
   HeartbeatOptions heartbeat;
   heartbeat.node_name = options_.config.instance.node_name;
   heartbeat.others = {api_.get()};
@@ -131,7 +132,6 @@ Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   registrar.log = options_.log;
   registrar.events = &parts.view;
   registrar_ = std::make_unique<NodeRegistrar>(*api_, options_.clock, std::move(registrar));
-  identity().SetAddresses([describe = parts.description] { return describe()->host_ips; });
   RETURN_IF_ERROR(OpenRoutes(parts.network));
   events_ = std::make_unique<EventPoster>(
       *api_, parts.view, EventPosterOptions{[this] { return reporter_->IsBusy(); }, options_.log});

@@ -80,8 +80,8 @@ def test_a_machine_with_a_token_becomes_a_node(cluster):
         equal(oct(current.stat().st_mode & 0o777), "0o600", "who reads the key")
         check(str(current) in (node.top / "root/kubeconfig").read_text(), "the kubeconfig names it")
         equal(shown(node)["reason"], "Valid", "shown")
-        events = get(cluster, "events", "-n", "default", "--field-selector=involvedObject.name=n3")["items"]
-        check(any(e["reason"] == "CertificateIssued" for e in events), "the event")
+        until("the event is there", lambda: any(e["reason"] == "CertificateIssued" for e in get(
+            cluster, "events", "-n", "default", "--field-selector=involvedObject.name=n3")["items"]), 30)
     finally:
         leave(cluster, node)
 

@@ -122,7 +122,7 @@ std::string WithExec(const std::string& exec) {
 TEST(KubeConfigTest, ProgramsThatMakeCredentials) {
   std::string text = WithExec(
       "apiVersion: client.authentication.k8s.io/v1beta1, command: bin/token, args: [a, 1], "
-      "env: [{name: N, value: v}], provideClusterInfo: true, installHint: hint");
+      "env: [{name: NAME, value: v}], provideClusterInfo: true, installHint: hint");
   text.replace(text.find("    certificate-authority"), 0,
                "    extensions:\n    - name: client.authentication.k8s.io/exec\n"
                "      extension: {audience: me}\n");
@@ -131,7 +131,7 @@ TEST(KubeConfigTest, ProgramsThatMakeCredentials) {
   ASSERT_TRUE(read->exec);
   EXPECT_EQ(read->exec->command, "/etc/k/bin/token") << "relative to the file";
   EXPECT_EQ(read->exec->args, (std::vector<std::string>{"a", "1"}));
-  EXPECT_EQ(read->exec->env.front(), std::pair(std::string("N"), std::string("v")));
+  EXPECT_EQ(read->exec->env.front(), std::pair(std::string("NAME"), std::string("v")));
   EXPECT_TRUE(read->exec->provide_cluster_info);
   EXPECT_EQ(read->exec->install_hint, "hint");
   EXPECT_EQ(read->exec->cluster_config, R"({"audience":"me"})");
