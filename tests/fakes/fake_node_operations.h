@@ -37,7 +37,7 @@ class FakeNodeOperations final : public NodeOperations {
     return node1;
   };
 
-  RightsReview rights;
+  RightsReview rights{{{"list", "nodes", "there are no routes"}}, "kind: Binding", "", "no answer"};
 
   PodView& pods() override { return pods_; }
   ServiceView& services() override { return services_; }
