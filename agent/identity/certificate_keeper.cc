@@ -62,10 +62,7 @@ void CertificateKeeper::Adopt(CertificatePair pair, const CertificateFacts& fact
   SetStatus(std::move(status));
 }
 
-bool CertificateKeeper::IsUsable() const {
-  const WallTime now = clock_.Wall();
-  return facts_ && facts_->not_before <= now && now < facts_->not_after;
-}
+bool CertificateKeeper::IsUsable() const { return facts_ && clock_.Wall() < facts_->not_after; }
 
 // A clock that was set back makes no new one necessary.
 bool CertificateKeeper::Wants(const CertificatePlan& plan) const {

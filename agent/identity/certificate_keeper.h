@@ -47,7 +47,8 @@ class CertificateKeeper {
 
   const std::optional<CertificatePair>& current() const { return current_; }
   bool IsAsking() const { return asking_ != nullptr; }
-  // It is there, and its time has come and is not over.
+  // It is there, and its time is not over. One whose time has not come is as good: the clock is wrong, maybe since
+  // the machine has only just begun.
   bool IsUsable() const;
   const CertificateStatus& status() const { return status_; }
   const std::string& path() const { return files_.current_path(); }

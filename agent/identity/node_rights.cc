@@ -89,6 +89,11 @@ void AddOwnObjects(const std::string& node_name, std::vector<NeededRight>& right
   lease.attributes.set_name(node_name);
   rights.push_back(std::move(lease));
   rights.push_back(Right("create", "events", "no events are seen", Grant::kNodeAuthorizer));
+  for (const char* review :
+       {"tokenreviews.authentication.k8s.io", "subjectaccessreviews.authorization.k8s.io"}) {
+    rights.push_back(
+        Right("create", review, "nobody is let in who calls the node", Grant::kNodeAuthorizer));
+  }
 }
 
 // What answers are gathered in; outlives who waits for them.

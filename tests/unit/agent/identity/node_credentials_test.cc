@@ -481,6 +481,7 @@ TEST_F(NodeCredentialsTest, AClockThatIsSetMakesNoNeedlessRequests) {
   api_.Advance(minutes(1));
   EXPECT_EQ(Reason(), "NotYetValid");
   EXPECT_TRUE(HasCertificate());
+  EXPECT_EQ(own_->token, "") << "and nobody bootstraps for that";
   clock_.shift = hours(0);
   api_.Advance(minutes(1));
   EXPECT_EQ(Reason(), "Valid");
