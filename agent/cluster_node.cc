@@ -4,7 +4,6 @@
 #include <future>
 #include <utility>
 
-#include "agent/cluster/kubeconfig.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -32,13 +31,11 @@ NodeRegistration RegistrationOf(const NodeConfig& config) {
 }  // namespace
 
 Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(ClusterNodeOptions options) {
-  ASSIGN_OR_RETURN(const KubeConfig config, ReadKubeConfig(options.config.cluster.kubeconfig));
   std::unique_ptr<ClusterNode> node(new ClusterNode(std::move(options)));
-  ClusterApiOptions api;
-  api.config = config;
-  api.version = node->options_.version;
-  ASSIGN_OR_RETURN(node->heartbeat_api_, ClusterApi::Start(api));
-  ASSIGN_OR_RETURN(node->api_, ClusterApi::Start(std::move(api)));
+  const ClusterNodeOptions& given = node->options_;
+  ASSIGN_OR_RETURN(node->identity_, ClusterIdentity::Open({given.config, given.version, given.clock,
+                                                           given.events, given.log}));
+  RETURN_IF_ERROR(node->OpenApis());
   node->OpenReporters();
   ApiPodInputsOptions inputs;
   inputs.service_variables = [n = node.get()](
@@ -70,18 +67,31 @@ void ClusterNode::OpenReporters() {
   mirrors.trouble = [this](const std::string& why) {
     options_.log(why);
     const std::string& node = options_.config.instance.node_name;
-    EventSink* const events = node_events_;
-    if (events != nullptr) {
-      events->AddEvent({"Node", "", node, node, "kubelet"},
-                       {true, "FailedMirrorPod", why, "", false});
-    }
+    options_.events.AddEvent({"Node", "", node, node, "kubelet"},
+                             {true, "FailedMirrorPod", why, "", false});
   };
   mirrors_ = std::make_unique<MirrorPods>(*api_, *reporter_, std::move(mirrors));
+}
+
+Result<void> ClusterNode::OpenApis() {
+  NodeCredentials& identity = identity_->node();
+  ClusterApiOptions api;
+  api.config = identity.Current();
+  api.version = options_.version;
+  api.unauthorized = [&identity] { identity.Refused(); };
+  ASSIGN_OR_RETURN(heartbeat_api_, ClusterApi::Start(api));
+  ASSIGN_OR_RETURN(api_, ClusterApi::Start(std::move(api)));
+  identity_->PublishTo([this](const Result<KubeConfig>& credentials) {
+    heartbeat_api_->SetConfig(credentials);
+    api_->SetConfig(credentials);
+  });
+  return {};
 }
 
 // Each of the two threads calls what belongs to the other one, so nobody may be in the middle of it.
 ClusterNode::~ClusterNode() {
   if (registrar_) registrar_->SetListener({});
+  if (identity_) identity_->PublishTo({});
   if (routes_) routes_->Finish();
   if (api_) {
     std::promise<void> passed;
@@ -90,6 +100,12 @@ ClusterNode::~ClusterNode() {
   }
   heartbeat_api_.reset();
   api_.reset();
+}
+
+RightsReview ClusterNode::ReviewRights() {
+  const bool renews = options_.config.cluster.rotate_certificates &&
+                      !options_.config.cluster.bootstrap_kubeconfig.empty();
+  return agent::ReviewRights(*api_, RightsOfNode(options_.config.instance.node_name, renews));
 }
 
 Result<void> ClusterNode::OpenRoutes(netproxy::PodNet& network) {
@@ -120,7 +136,7 @@ Result<void> ClusterNode::OpenRoutes(netproxy::PodNet& network) {
 
 Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   services_ = &parts.services;
-  node_events_ = &parts.view;
+  identity().SetAddresses([describe = parts.description] { return describe()->host_ips; });
   HeartbeatOptions heartbeat;
   heartbeat.node_name = options_.config.instance.node_name;
   heartbeat.others = {api_.get()};

@@ -2,7 +2,7 @@
 // ClusterNode: what makes this node one of a cluster, put together: the way to the API server, the Node and its Lease,
 // the pods that are bound to it and their status, events, Services, ranges and routes.
 //
-// Two threads: one for everything, one for the Lease alone. Made in two steps, since the rest of the agent needs the
+// Three threads: one for everything, one for the Lease alone, one for who the node is. Made in two steps, since the rest of the agent needs the
 // Api before there is something to follow.
 #pragma once
 
@@ -12,7 +12,9 @@
 #include <string>
 
 #include "agent/cluster/cluster_api.h"
+#include "agent/cluster_identity.h"
 #include "agent/config/agent_config.h"
+#include "agent/identity/node_rights.h"
 #include "agent/node/csi_node.h"
 #include "agent/node/heartbeat.h"
 #include "agent/node/node_description.h"
@@ -39,6 +41,7 @@ struct ClusterNodeOptions {
   std::string version;
   const Clock& clock;
   PodRegistry& registry;
+  EventSink& events;
   LastKnownInputs::Read kept_inputs;
   std::function<void(const std::string& line)> log;
 };
@@ -53,7 +56,7 @@ struct ClusterNodeParts {
 
 class ClusterNode {
  public:
-  // Reads the kubeconfig. kInvalidArgument when it cannot be used.
+  // Reads the kubeconfig. kInvalidArgument when it cannot be used and there is nothing to bootstrap with.
   static Result<std::unique_ptr<ClusterNode>> Open(ClusterNodeOptions options);
   // Nobody reports any more. Pods, rules and the Node stay as they are; the Lease runs out.
   ~ClusterNode();
@@ -61,6 +64,9 @@ class ClusterNode {
   ClusterNode& operator=(const ClusterNode&) = delete;
 
   Api& api() { return *api_; }
+  // Blocks for as long as the API server takes to answer, some seconds at most.
+  RightsReview ReviewRights();
+  NodeCredentials& identity() { return identity_->node(); }
   PodReporter& reporter() { return *mirrors_; }
   PodInputs& inputs() { return *last_known_; }
 
@@ -69,13 +75,13 @@ class ClusterNode {
 
  private:
   explicit ClusterNode(ClusterNodeOptions options) : options_(std::move(options)) {}
+  Result<void> OpenApis();
   Result<void> OpenRoutes(netproxy::PodNet& network);
   void OpenReporters();
   void NodeChanged();
 
   const ClusterNodeOptions options_;
   std::atomic<ClusterServices*> services_ = nullptr;
-  std::atomic<EventSink*> node_events_ = nullptr;
   std::unique_ptr<netproxy::NodeRoutes> kernel_routes_;
   std::unique_ptr<ClusterRoutes> routes_;
   std::unique_ptr<ApiPodReporter> reporter_;
@@ -88,6 +94,7 @@ class ClusterNode {
   std::unique_ptr<CsiNode> csi_node_;
   std::unique_ptr<EventPoster> events_;
   TicketPtr pods_ticket_;
+  std::unique_ptr<ClusterIdentity> identity_;
   // When these have ended nobody above is called any more.
   std::unique_ptr<ClusterApi> api_;
   std::unique_ptr<ClusterApi> heartbeat_api_;

@@ -228,7 +228,7 @@ Result<void> OpenCluster(Agent& agent) {
   if (!agent.IsInCluster()) return {};
   ASSIGN_OR_RETURN(
       agent.cluster,
-      ClusterNode::Open({agent.config, kVersion, agent.clock, agent.registry,
+      ClusterNode::Open({agent.config, kVersion, agent.clock, agent.registry, *agent.view,
                          [&agent](const PodUid& uid) { return agent.state->LoadInputs(uid); },
                          [](const std::string& line) { spdlog::warn("{}", line); }}));
   return {};
@@ -312,6 +312,14 @@ void OpenLeftovers(Agent& agent) {
   }
 }
 
+// What can be asked of the node as a part of a cluster.
+ClusterOperationsParts ClusterOperations(Agent& agent) {
+  if (!agent.cluster) return {};
+  ClusterNode& cluster = *agent.cluster;
+  return {.conditions = [&cluster](WallTime now) { return cluster.identity().Conditions(now); },
+          .review_rights = [&cluster] { return cluster.ReviewRights(); }};
+}
+
 Result<void> OpenApi(Agent& agent) {
   const model::Instance& instance = agent.config.instance;
   agent.operations = std::unique_ptr<LocalNodeOperations>(new LocalNodeOperations({
@@ -330,6 +338,7 @@ Result<void> OpenApi(Agent& agent) {
       .clock = agent.clock,
       .started = agent.started,
       .version = kVersion,
+      .cluster = ClusterOperations(agent),
   }));
   ASSIGN_OR_RETURN(agent.api, ApiServer::Start(*agent.operations, instance, agent.clock));
   return {};

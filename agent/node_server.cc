@@ -13,7 +13,7 @@ constexpr std::chrono::seconds kRefresh{10};
 ServingCertificateOptions CertificateWanted(const NodeServerParts& parts) {
   const NodeServerConfig& config = parts.config.server;
   ServingCertificateOptions options;
-  options.directory = config.certificate_dir;
+  options.directory = parts.config.cluster.certificate_directory;
   options.cert_file = config.tls_cert_file;
   options.key_file = config.tls_private_key_file;
   options.names = {parts.config.instance.node_name};
@@ -74,6 +74,12 @@ Result<std::unique_ptr<NodeServer>> NodeServer::Start(NodeServerParts parts) {
   RETURN_IF_ERROR(made->OpenHealthPort());
   made->RefreshLater();
   return made;
+}
+
+std::function<Result<void>(std::string, std::string)> NodeServer::CertificateTaker() const {
+  return [certificate = certificate_](const std::string& chain_pem, const std::string& key_pem) {
+    return certificate->Replace(chain_pem, key_pem);
+  };
 }
 
 Result<void> NodeServer::OpenHealthPort() {

@@ -48,7 +48,8 @@ class NodeServer {
   NodeServer(const NodeServer&) = delete;
   NodeServer& operator=(const NodeServer&) = delete;
 
-  ServingCertificate& certificate() { return *certificate_; }
+  // Where a certificate goes that somebody else got for it. Any thread; may be called after its end.
+  std::function<Result<void>(std::string chain_pem, std::string key_pem)> CertificateTaker() const;
 
  private:
   explicit NodeServer(NodeServerParts parts);
@@ -56,7 +57,7 @@ class NodeServer {
   void RefreshLater();
 
   const NodeServerParts parts_;
-  std::unique_ptr<ServingCertificate> certificate_;
+  std::shared_ptr<ServingCertificate> certificate_;
   std::unique_ptr<HealthServer> health_;
   streams::KubeletStreams streams_;  // shut down before, gone after what brings them
   std::unique_ptr<api::KubeletApi> api_;

@@ -45,6 +45,12 @@ std::string NodeStatus(const core::Node& node) {
     if (condition.type() == "Ready") status = condition.status() == "True" ? "Ready" : "NotReady";
   }
   if (node.spec().unschedulable()) status += ",SchedulingDisabled";
+  for (const auto& condition : node.status().conditions()) {
+    const bool certificate = condition.type().ends_with("Certificate");
+    if (certificate && condition.status() == "False") {
+      status += StrCat(",", condition.type(), condition.reason());
+    }
+  }
   return status;
 }
 

@@ -35,6 +35,10 @@ ApiClient::ApiClient(asio::io_context& io, KubeConfig config, std::chrono::milli
 
 Result<std::unique_ptr<ApiClient>> ApiClient::Make(asio::io_context& io, KubeConfig config,
                                                    std::chrono::milliseconds limit) {
+  if (config.exec) {
+    return InvalidArgument(
+        "users[].user.exec: a program that makes credentials is for the node's kubeconfig only");
+  }
   RETURN_IF_ERROR(MakeTlsContext(config));
   RETURN_IF_ERROR(config.BearerToken());
   return std::unique_ptr<ApiClient>(new ApiClient(io, std::move(config), limit));

@@ -69,6 +69,13 @@ std::string Authority(const KubeConfig& config) {
   return StrCat(v6 ? "[" : "", config.host, v6 ? "]" : "", ":", config.port);
 }
 
+// Whether a connection made by one is as good as one made by the other: a token goes with each request.
+bool IsSameWay(const Result<KubeConfig>& a, const Result<KubeConfig>& b) {
+  if (!a || !b || !a->certificate.file.empty() || !a->authority.file.empty()) return false;
+  return a->host == b->host && a->port == b->port && a->tls_server_name == b->tls_server_name &&
+         a->authority == b->authority && a->certificate == b->certificate && a->key == b->key;
+}
+
 }  // namespace
 
 // What the thread works on. Everything but the io_context belongs to that thread once it runs.
@@ -82,8 +89,10 @@ class ClusterApi::Core : public CallHost, public LaneHost {
   }
 
   Result<void> Start() {
-    RETURN_IF_ERROR(MakeTlsContext(config_));
-    RETURN_IF_ERROR(config_.BearerToken());
+    if (config_) {
+      RETURN_IF_ERROR(MakeTlsContext(*config_));
+      RETURN_IF_ERROR(config_->BearerToken());
+    }
     ASSIGN_OR_RETURN(thread_, sys::StartThread("api-server", [this] { io_.run(); }));
     return {};
   }
@@ -110,10 +119,13 @@ class ClusterApi::Core : public CallHost, public LaneHost {
     for (auto& lane : lanes_) lane->Abort(Unavailable(why));
   }
 
-  void SetConfig(KubeConfig config) {
+  void SetConfig(Result<KubeConfig> config) {
+    const bool same = IsSameWay(config_, config);
     config_ = std::move(config);
     token_.reset();
+    if (same) return;
     ++generation_;
+    for (auto& lane : lanes_) lane->Answered();  // what failed before says nothing about this one
     if (!rotating_) Rotate();
   }
 
@@ -124,6 +136,7 @@ class ClusterApi::Core : public CallHost, public LaneHost {
     if (status != kStatusUnauthorized) return;
     token_.reset();
     LaneOf(call).Retire(call.connection(), options_.credentials_last);
+    options_.unauthorized();
   }
   void Again(const CallPtr& call) override {
     if (!stopped_) LaneOf(*call).Again(call);
@@ -137,13 +150,17 @@ class ClusterApi::Core : public CallHost, public LaneHost {
 
   // --- LaneHost ---
   Result<transport::DialOptions> DialTo() override {
+    if (!config_) return config_.error();
     transport::DialOptions options;
-    options.host = config_.host;
-    options.port = config_.port;
-    options.server_name = config_.tls_server_name;
+    options.host = config_->host;
+    options.port = config_->port;
+    options.server_name = config_->tls_server_name;
     return options;
   }
-  Result<asio::ssl::context> Tls() override { return MakeTlsContext(config_); }
+  Result<asio::ssl::context> Tls() override {
+    if (!config_) return config_.error();
+    return MakeTlsContext(*config_);
+  }
   uint64_t generation() const override { return generation_; }
   bool MayWatchByHttp1() override {
     size_t count = 0;
@@ -151,11 +168,12 @@ class ClusterApi::Core : public CallHost, public LaneHost {
     return count < kMostHttp1Watches;
   }
   Result<transport::Request> RequestOf(const PendingCall& call) override {
+    if (!config_) return config_.error();
     ASSIGN_OR_RETURN(const std::string token, Token());
     transport::Request request;
     request.method = VerbName(call.call().verb);
-    request.authority = Authority(config_);
-    request.path = config_.path + call.call().path;
+    request.authority = Authority(*config_);
+    request.path = config_->path + call.call().path;
     request.headers = {{"user-agent", "holdfast/" + options_.version},
                        {"accept", call.is_watch() ? kAcceptWatch : kAcceptUnary}};
     if (!token.empty()) request.headers.emplace_back("authorization", "Bearer " + token);
@@ -173,7 +191,7 @@ class ClusterApi::Core : public CallHost, public LaneHost {
   Result<std::string> Token() {
     const auto now = steady_clock::now();
     if (!token_ || now - token_read_ >= options_.credentials_last) {
-      ASSIGN_OR_RETURN(token_, config_.BearerToken());
+      ASSIGN_OR_RETURN(token_, config_->BearerToken());
       token_read_ = now;
     }
     return *token_;
@@ -194,7 +212,7 @@ class ClusterApi::Core : public CallHost, public LaneHost {
   const asio::executor_work_guard<asio::io_context::executor_type> work_ =
       asio::make_work_guard(io_);
   const ClusterApiOptions options_;
-  KubeConfig config_;  // of the moment
+  Result<KubeConfig> config_;  // of the moment
   uint64_t generation_ = 1;
   std::optional<std::string> token_;
   steady_clock::time_point token_read_;
@@ -287,7 +305,7 @@ void ClusterApi::CloseAll(const std::string& why) {
   asio::post(core_->io(), [core = core_.get(), why] { core->CloseAll(why); });
 }
 
-void ClusterApi::SetConfig(KubeConfig config) {
+void ClusterApi::SetConfig(Result<KubeConfig> config) {
   asio::post(core_->io(), [core = core_.get(), config = std::move(config)]() mutable {
     core->SetConfig(std::move(config));
   });

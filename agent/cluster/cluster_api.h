@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -16,7 +17,8 @@
 namespace holdfast::agent {
 
 struct ClusterApiOptions {
-  KubeConfig config;
+  // An error: there are no credentials yet, and calls end with it.
+  Result<KubeConfig> config = Unavailable("no credentials yet");
   std::string version = "0";  // of this program; "holdfast/VERSION" is who writes fields
   std::chrono::milliseconds dial_limit{10'000};
   std::chrono::milliseconds first_back_off{50}, longest_back_off{10'000};
@@ -25,6 +27,8 @@ struct ClusterApiOptions {
   std::chrono::milliseconds credentials_last{10'000};
   std::chrono::milliseconds rotate_every{
       60'000};  // between two connections that go for new credentials
+  // The server does not take the credentials. On the API thread; must not block.
+  std::function<void()> unauthorized = [] {};
   runtime::http::ConnectionOptions connection;
   // A Lease lasts 40 s: what is dead must be found sooner.
   runtime::http::ConnectionOptions heartbeat{.ping_after = std::chrono::seconds(5),
@@ -48,8 +52,8 @@ class ClusterApi : public Api {
   void CloseAll(const std::string& why) override;
 
   // Another way to the server, or another client certificate: new connections use it at once; the old ones go one by
-  // one, and their watches end in order.
-  void SetConfig(KubeConfig config);
+  // one, and their watches end in order. An error: no connection is made any more, and calls end with it.
+  void SetConfig(Result<KubeConfig> config);
 
  private:
   class Core;

@@ -9,6 +9,7 @@
 
 #include "agent/kube/base64.h"
 #include "agent/kube/parse.h"
+#include "agent/kube/print.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 
@@ -17,6 +18,8 @@ namespace {
 
 constexpr size_t kFileLimit = 1 << 20;
 constexpr size_t kTokenLimit = 64 << 10;
+constexpr size_t kMostWords = 1000;  // of a program's arguments or variables
+constexpr char kExecExtension[] = "client.authentication.k8s.io/exec";
 
 // What may stand in a header or an address.
 bool IsPlain(std::string_view text) {
@@ -135,7 +138,21 @@ class Reader {
     ASSIGN_OR_RETURN(config_.tls_server_name, Optional(place, "tls-server-name"));
     if (config_.tls_server_name.empty()) config_.tls_server_name = config_.host;
     ASSIGN_OR_RETURN(config_.authority, ReadPem(place, "certificate-authority"));
+    cluster_config_ = ExecExtension(place);
     return {};
+  }
+
+  // What the cluster's entry has for programs that make credentials, as JSON; "" for nothing.
+  static std::string ExecExtension(const Place& place) {
+    const kube::Node* extensions = place.node->Find("extensions");
+    if (extensions == nullptr) return "";
+    for (const kube::Node& item : extensions->items) {
+      const kube::Node* name = item.Find("name");
+      const kube::Node* extension = item.Find("extension");
+      if (name == nullptr || name->text != kExecExtension || extension == nullptr) continue;
+      return kube::CompactJson(*extension);
+    }
+    return "";
   }
 
   bool ReadServer() {
@@ -167,7 +184,7 @@ class Reader {
   }
 
   Result<void> ReadUser(const Place& place) {
-    RETURN_IF_ERROR(Refuse(place, {"exec", "auth-provider", "username", "password", "as", "as-uid",
+    RETURN_IF_ERROR(Refuse(place, {"auth-provider", "username", "password", "as", "as-uid",
                                    "as-groups", "as-user-extra"}));
     ASSIGN_OR_RETURN(config_.certificate, ReadPem(place, "client-certificate"));
     ASSIGN_OR_RETURN(config_.key, ReadPem(place, "client-key"));
@@ -179,12 +196,93 @@ class Reader {
     if (!IsPlain(config_.token)) return Wrong(place, "token", "has spaces or control characters");
     ASSIGN_OR_RETURN(const std::string token_file, Optional(place, "tokenFile"));
     config_.token_file = Absolute(token_file);
+    return ReadExec(place);
+  }
+
+  Result<void> ReadExec(const Place& user) {
+    const kube::Node* node = user.node->Find("exec");
+    if (node == nullptr || node->kind == kube::Node::Kind::kNull) return {};
+    if (node->kind != kube::Node::Kind::kMap) return Wrong(user, "exec", "expected a map");
+    if (!config_.certificate.empty() || !config_.token.empty() || !config_.token_file.empty()) {
+      return Wrong(user, "exec", "stands beside a token or a certificate; only one may");
+    }
+    const Place place{node, user.path + ".exec"};
+    ExecPlugin plugin;
+    ASSIGN_OR_RETURN(plugin.command, Required(place, "command"));
+    if (plugin.command.find('/') != std::string::npos) plugin.command = Absolute(plugin.command);
+    ASSIGN_OR_RETURN(plugin.api_version, Required(place, "apiVersion"));
+    if (plugin.api_version != kExecV1 && plugin.api_version != kExecV1Beta1) {
+      return Wrong(
+          place, "apiVersion",
+          StrCat("\"", plugin.api_version, "\" is neither ", kExecV1, " nor ", kExecV1Beta1));
+    }
+    ASSIGN_OR_RETURN(plugin.args, Words(place, "args"));
+    RETURN_IF_ERROR(ReadExecVariables(place, plugin));
+    ASSIGN_OR_RETURN(const std::string info, Optional(place, "provideClusterInfo"));
+    if (!info.empty() && info != "true" && info != "false") {
+      return Wrong(place, "provideClusterInfo", "is neither true nor false");
+    }
+    plugin.provide_cluster_info = info == "true";
+    ASSIGN_OR_RETURN(plugin.install_hint, Optional(place, "installHint"));
+    RETURN_IF_ERROR(CheckInteractiveMode(place, plugin));
+    plugin.cluster_config = cluster_config_;
+    config_.exec = std::move(plugin);
+    return {};
+  }
+
+  Result<std::vector<std::string>> Words(const Place& place, const std::string& key) const {
+    std::vector<std::string> words;
+    const kube::Node* list = place.node->Find(key);
+    if (list == nullptr || list->kind == kube::Node::Kind::kNull) return words;
+    if (list->kind != kube::Node::Kind::kList || list->items.size() > kMostWords) {
+      return Wrong(place, key, StrCat("expected a list of at most ", kMostWords));
+    }
+    for (const kube::Node& item : list->items) {
+      using Kind = kube::Node::Kind;
+      if (item.kind == Kind::kList || item.kind == Kind::kMap || item.kind == Kind::kNull) {
+        return Wrong(place, key, StrCat("expected strings, found ", kube::KindName(item.kind)));
+      }
+      words.push_back(item.text);
+    }
+    return words;
+  }
+
+  Result<void> ReadExecVariables(const Place& place, ExecPlugin& plugin) const {
+    const kube::Node* list = place.node->Find("env");
+    if (list == nullptr || list->kind == kube::Node::Kind::kNull) return {};
+    if (list->kind != kube::Node::Kind::kList || list->items.size() > kMostWords) {
+      return Wrong(place, "env", StrCat("expected a list of at most ", kMostWords));
+    }
+    for (size_t i = 0; i < list->items.size(); ++i) {
+      const Place variable{&list->items[i], StrCat(place.path, ".env[", i, "]")};
+      ASSIGN_OR_RETURN(std::string name, Required(variable, "name"));
+      ASSIGN_OR_RETURN(std::string value, Optional(variable, "value"));
+      plugin.env.emplace_back(std::move(name), std::move(value));
+    }
+    return {};
+  }
+
+  // Nobody sits at an agent's terminal.
+  Result<void> CheckInteractiveMode(const Place& place, const ExecPlugin& plugin) const {
+    ASSIGN_OR_RETURN(const std::string mode, Optional(place, "interactiveMode"));
+    if (mode == "Always") {
+      return Wrong(place, "interactiveMode",
+                   "Always needs a terminal, which an agent does not have");
+    }
+    if (mode.empty() && plugin.api_version == kExecV1) {
+      return Wrong(place, "interactiveMode", "is missing");
+    }
+    if (!mode.empty() && mode != "Never" && mode != "IfAvailable") {
+      return Wrong(place, "interactiveMode",
+                   StrCat("\"", mode, "\" is none of Never, IfAvailable, Always"));
+    }
     return {};
   }
 
   const std::string& file_;
   const kube::Node& root_;
   KubeConfig config_;
+  std::string cluster_config_;
 };
 
 }  // namespace

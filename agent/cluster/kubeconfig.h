@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // KubeConfig: how an API server is reached and how this node shows who it is, as a kubelet's
 // kubeconfig file says it. Only what current-context names is read. Whatever cannot be obeyed
-// (commands that make credentials, proxies, servers that are not verified) is an error, never
-// ignored. Value type; single-thread.
+// (passwords, proxies, servers that are not verified) is an error, never ignored. Value type;
+// single-thread.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "holdfast/base/result.h"
 
@@ -19,8 +22,23 @@ struct Pem {
   std::string file;
 
   bool empty() const { return text.empty() && file.empty(); }
+  bool operator==(const Pem&) const = default;
   // A file is read at each call, so that a renewed one counts.
   Result<std::string> Read() const;
+};
+
+inline constexpr char kExecV1[] = "client.authentication.k8s.io/v1";
+inline constexpr char kExecV1Beta1[] = "client.authentication.k8s.io/v1beta1";
+
+// A program that makes credentials. Source: client.authentication.k8s.io.
+struct ExecPlugin {
+  std::string api_version;  // "client.authentication.k8s.io/v1" or "…/v1beta1"
+  std::string command;      // a path, or a name to be looked for in PATH
+  std::vector<std::string> args;
+  std::vector<std::pair<std::string, std::string>> env;  // beside the agent's own
+  bool provide_cluster_info = false;
+  std::string install_hint;    // told when it cannot be started
+  std::string cluster_config;  // JSON that the cluster's entry has for it; "" for none
 };
 
 struct KubeConfig {
@@ -34,6 +52,7 @@ struct KubeConfig {
   Pem key;
   std::string token;  // "" without one
   std::string token_file;
+  std::optional<ExecPlugin> exec;  // instead of certificate and token; somebody else runs it
 
   // Of the moment; "" when there is none. The file comes first, as for a kubelet.
   Result<std::string> BearerToken() const;

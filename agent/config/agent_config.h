@@ -70,6 +70,11 @@ struct ClusterConfig {
   // Of what pods are made from, on the disk, so that they start without the API server: "public", no Secrets, or "all".
   std::string keep_inputs = "public";
   std::string node_tunnel = "vxlan";  // to pods of nodes on no link of this one; or "none"
+  // How the node asks for its first certificate; the kubeconfig is written then.
+  std::string bootstrap_kubeconfig;
+  std::string certificate_directory;  // "" is <root_dir>/pki
+  bool rotate_certificates = true;    // those of the directory, before they end
+  bool server_tls_bootstrap = false;  // ask for a certificate for the node's own server
 };
 
 // The node's HTTPS server, as a kubelet's. Without a cluster it is off unless there is a client_ca_file.
@@ -79,7 +84,6 @@ struct NodeServerConfig {
   std::string tls_cert_file, tls_private_key_file;  // "": one that is made here
   std::string tls_min_version = "VersionTLS12";
   std::vector<std::string> tls_cipher_suites;  // empty: the library's
-  std::string certificate_dir;                 // "": <root_dir>/pki
   std::string client_ca_file;                  // "": client certificates prove nothing
   bool anonymous = false;
   bool token_webhook = true;  // bearer tokens, by TokenReview

@@ -111,9 +111,8 @@ Result<void> CompletePodRanges(AgentConfig& config) {
   return {};
 }
 
-Result<void> CompleteServer(AgentConfig& config) {
-  NodeServerConfig& server = config.server;
-  if (server.certificate_dir.empty()) server.certificate_dir = config.instance.root_dir + "/pki";
+Result<void> CheckServer(const AgentConfig& config) {
+  const NodeServerConfig& server = config.server;
   if (server.tls_cert_file.empty() != server.tls_private_key_file.empty()) {
     return InvalidArgument("tlsCertFile and tlsPrivateKeyFile: one without the other");
   }
@@ -145,6 +144,24 @@ Result<void> CheckNodeIps(const std::vector<std::string>& ips) {
   return {};
 }
 
+// Where a bootstrap leaves what it got.
+Result<void> CompleteIdentity(AgentConfig& config) {
+  ClusterConfig& cluster = config.cluster;
+  const std::string& root = config.instance.root_dir;
+  if (!cluster.bootstrap_kubeconfig.empty() && cluster.kubeconfig.empty()) {
+    cluster.kubeconfig = root + "/kubeconfig";
+  }
+  if (cluster.certificate_directory.empty()) cluster.certificate_directory = root + "/pki";
+  if (!cluster.certificate_directory.starts_with('/')) {
+    return InvalidArgument(
+        StrCat("certDirectory \"", cluster.certificate_directory, "\" is no absolute path"));
+  }
+  if (cluster.server_tls_bootstrap && cluster.kubeconfig.empty()) {
+    return InvalidArgument("serverTLSBootstrap: there is no cluster to ask (kubeconfig)");
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) {
@@ -160,8 +177,9 @@ Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) 
     return InvalidArgument(StrCat("nodeName \"", instance.node_name,
                                   "\" is no DNS name (lower case letters, digits, '-' and '.')"));
   }
+  RETURN_IF_ERROR(CompleteIdentity(config));
   RETURN_IF_ERROR(CompletePodRanges(config));
-  RETURN_IF_ERROR(CompleteServer(config));
+  RETURN_IF_ERROR(CheckServer(config));
   if (config.image_pull.serialize && config.image_pull.max_parallel > 1) {
     return InvalidArgument(
         StrCat("maxParallelImagePulls ", config.image_pull.max_parallel,

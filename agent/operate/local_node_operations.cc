@@ -18,6 +18,10 @@ corev1::Node LocalNodeOperations::DescribeNode() {
   const WallTime now = parts_.clock.Wall();
   corev1::Node node = MakeNode(parts_.config, parts_.version, parts_.started, now);
   *node.mutable_status()->add_conditions() = parts_.faults.Condition(now);
+  if (!parts_.cluster.conditions) return node;
+  for (corev1::NodeCondition& condition : parts_.cluster.conditions(now)) {
+    *node.mutable_status()->add_conditions() = std::move(condition);
+  }
   return node;
 }
 
@@ -82,6 +86,10 @@ Result<NsFd> LocalNodeOperations::NetworkNamespace(const PodUid& uid) {
 
 Result<std::vector<Leftover>> LocalNodeOperations::Audit(bool repair) {
   return AuditNode(parts_.audited, repair);
+}
+
+RightsReview LocalNodeOperations::ReviewRights() {
+  return parts_.cluster.review_rights ? parts_.cluster.review_rights() : RightsReview();
 }
 
 }  // namespace holdfast::agent

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "agent/config/agent_config.h"
 #include "agent/images/keyring.h"
@@ -12,8 +13,16 @@
 #include "agent/source/manifest_directory.h"
 #include "agent/source/source_faults.h"
 #include "holdfast/base/clock.h"
+#include "k8s/core/v1/node.pb.h"
 
 namespace holdfast::agent {
+
+// Of a node that is part of a cluster; empty functions for one that stands alone.
+struct ClusterOperationsParts {
+  // How its credentials do, as conditions of the Node that only this node shows.
+  std::function<std::vector<corev1::NodeCondition>(WallTime now)> conditions;
+  std::function<RightsReview()> review_rights;
+};
 
 // Borrowed, except what is a value.
 struct NodeParts {
@@ -31,6 +40,7 @@ struct NodeParts {
   const Clock& clock;
   WallTime started;
   std::string version;
+  ClusterOperationsParts cluster;
 };
 
 class LocalNodeOperations final : public NodeOperations {
@@ -53,6 +63,7 @@ class LocalNodeOperations final : public NodeOperations {
   Result<void> CloseStdin(const ContainerId& id) override;
   Result<NsFd> NetworkNamespace(const PodUid& uid) override;
   Result<std::vector<Leftover>> Audit(bool repair) override;
+  RightsReview ReviewRights() override;
 
  private:
   const NodeParts parts_;

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/identity/node_rights.h"
 #include "agent/kube/types_fwd.h"
 #include "agent/source/manifest_editor.h"
 #include "holdfast/base/ids.h"
@@ -67,6 +68,8 @@ class NodeOperations {
 
   // What belongs to no pod; with `repair` it is removed. May block.
   virtual Result<std::vector<Leftover>> Audit(bool repair) = 0;
+  // What the node may not do in its cluster; nothing for one that stands alone. May block.
+  virtual RightsReview ReviewRights() = 0;
 };
 
 }  // namespace holdfast::agent

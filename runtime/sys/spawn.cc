@@ -27,14 +27,16 @@ struct Settings {
   }
 };
 
-void ResetSignals(posix_spawnattr_t& attributes) {
+void SetAttributes(posix_spawnattr_t& attributes, bool own_group) {
   sigset_t none;
   sigset_t all;
   ::sigemptyset(&none);
   ::sigfillset(&all);
   ::posix_spawnattr_setsigmask(&attributes, &none);
   ::posix_spawnattr_setsigdefault(&attributes, &all);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  int flags = POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF;
+  if (own_group) flags |= POSIX_SPAWN_SETPGROUP;  // 0, as it stands: the child's own
+  ::posix_spawnattr_setflags(&attributes, static_cast<short>(flags));
 }
 
 }  // namespace
@@ -51,7 +53,7 @@ Result<pid_t> Spawn(std::vector<std::string> argv, const ChildFds& fds, char* co
   if (fds.further >= 0) {
     ::posix_spawn_file_actions_adddup2(&settings.files, fds.further, STDERR_FILENO + 1);
   }
-  ResetSignals(settings.attributes);
+  SetAttributes(settings.attributes, fds.own_group);
   pid_t pid = -1;
   const int error = ::posix_spawnp(&pid, words[0], &settings.files, &settings.attributes,
                                    words.data(), environment);

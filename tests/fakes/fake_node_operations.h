@@ -38,6 +38,8 @@ class FakeNodeOperations final : public NodeOperations {
     return node1;
   };
 
+  RightsReview rights{{{"list", "nodes", "there are no routes"}}, "kind: Binding", "", "no answer"};
+
   PodView& pods() override { return pods_; }
   ServiceView& services() override { return services_; }
   ImageStore& images() override { return images_; }
@@ -80,6 +82,7 @@ class FakeNodeOperations final : public NodeOperations {
   Result<std::vector<Leftover>> Audit(bool) override {
     return std::vector<Leftover>{{"cgroup", "kubepods/pod-x", "no pod of this UID"}};
   }
+  RightsReview ReviewRights() override { return rights; }
 
  private:
   PodView& pods_;

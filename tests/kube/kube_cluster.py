@@ -25,17 +25,9 @@ MARK = "HOLDFAST_CLUSTER"
 HOLLOW = "holdfast.dev/hollow"  # a taint: pods there only pretend
 
 RBAC = "rbac.authorization.k8s.io"
-# What kubeadm binds, and the second right of a node that is its own proxy.
-BINDINGS = {
-    "holdfast:node-proxier": ("system:node-proxier", "Group", "system:nodes"),
-    "holdfast:bootstrap": ("system:node-bootstrapper", "Group", "system:bootstrappers"),
-    "holdfast:approve-new": ("system:certificates.k8s.io:certificatesigningrequests:nodeclient", "Group",
-                             "system:bootstrappers"),
-    "holdfast:approve-renewed": ("system:certificates.k8s.io:certificatesigningrequests:selfnodeclient", "Group",
-                                 "system:nodes"),
-    "holdfast:server-to-node": ("system:kubelet-api-admin", "User", "kube-apiserver-kubelet-client"),
-    "holdfast:dns": ("holdfast:dns", "User", "system:coredns"),
-}
+# What a cluster needs for nodes of ours; kubeadm binds all but the first.
+PACKAGED = pathlib.Path(__file__).resolve().parents[2] / "packaging/kubernetes"
+RIGHTS = ("node-proxier", "bootstrap", "csr-approval", "server-to-node")
 # What a node sends, whole; decoded, whatever it was sent as.
 AUDIT = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
     {"level": "RequestResponse", "userGroups": ["system:nodes"], "verbs": ["create", "update", "patch", "delete"]},
@@ -55,9 +47,9 @@ class Node(Machine):
     def __init__(self, bin_dir, top, name, kubeconfig, environment, inside):
         super().__init__(bin_dir, top, name, environment=environment, inside=inside)
         self.node = name
-        self.set_config(nodeName=name, kubeconfig=str(kubeconfig), podCIDRs=[], clusterDNS=[DNS],
+        self.set_config(nodeName=name, kubeconfig=str(kubeconfig or ""), podCIDRs=[], clusterDNS=[DNS],
                         serviceCIDRs=[SERVICE_RANGE], evictionHard=ROOM,
-                        clientCAFile=str(kubeconfig.parent / "ca.crt"))
+                        clientCAFile=str(pathlib.Path(top).parent / "plane/ca.crt"))
 
 
 class Cluster:
@@ -125,12 +117,14 @@ class Cluster:
         self.start_dns()
 
     def grant(self):
+        for name in RIGHTS:
+            self.kubectl("apply", "-f", str(PACKAGED / f"{name}.yaml"))
         self.plane.create_all([
             (f"/apis/{RBAC}/v1/clusterroles", {"metadata": {"name": "holdfast:dns"}, "rules": DNS_RIGHTS}),
-            *((f"/apis/{RBAC}/v1/clusterrolebindings", {
-                "metadata": {"name": name}, "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
-                "subjects": [{"apiGroup": RBAC, "kind": kind, "name": subject}]})
-              for name, (role, kind, subject) in BINDINGS.items())])
+            (f"/apis/{RBAC}/v1/clusterrolebindings", {
+                "metadata": {"name": "holdfast:dns"},
+                "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": "holdfast:dns"},
+                "subjects": [{"apiGroup": RBAC, "kind": "User", "name": "system:coredns"}]})])
 
     def start_dns(self):
         """A process beside the server, behind a Service without a selector."""
@@ -154,15 +148,20 @@ class Cluster:
 
     def start_node(self, name, address, kubeconfig=None):
         """Of another cluster's identity, if `kubeconfig` is one of that."""
-        node = Node(self.bin, self.folder / name, name, kubeconfig or self.credentials(name), self.environment,
-                    self.join(name, address))
+        node = self.make_node(name, address, kubeconfig or self.credentials(name))
         self.nodes[name] = node
-        self.boot(node)
+        node.start_agent()
         node.wait(f"the agent of {name} answers", lambda: node.ctl("version").returncode == 0)
         return node
 
-    def boot(self, node):
-        """The machine and its agent. What it has of `inside` is its network namespace."""
+    def make_node(self, name, address, kubeconfig):
+        """A machine for an agent, which is not started; without a kubeconfig it stands alone so far."""
+        node = Node(self.bin, self.folder / name, name, kubeconfig, self.environment, self.join(name, address))
+        self.power_on(node)
+        return node
+
+    def power_on(self, node):
+        """What the machine has of `inside` is its network namespace."""
         network = f"--net=/run/netns/hfk-{node.node}"
         # It has the node's mount namespace: that outlives the agent, whose successor finds the same.
         anchor = subprocess.Popen(["nsenter", network, "unshare", "--mount", "--propagation", "private", "sh", "-c",
@@ -171,17 +170,36 @@ class Cluster:
         anchor.stdout.readline()
         self.anchors[node.node] = anchor
         node.inside = ["nsenter", f"--target={anchor.pid}", "--mount", "--net"]
+
+    def power_off(self, node):
+        anchor = self.anchors.pop(node.node)
+        anchor.kill()  # with it the mounts
+        anchor.wait()
+
+    def boot(self, node):
+        self.power_on(node)
         node.start_agent()
 
     def end_machine(self, node):
         """Agent, keepers, containers and what is in memory end, at once; disk, addresses and links of the machine stay."""
         node.end_all()
         remove_cgroups(lambda: trees_of(node.cgroup))
-        anchor = self.anchors.pop(node.node)
-        anchor.kill()  # with it the mounts
-        anchor.wait()
+        self.power_off(node)
         shutil.rmtree(node.run, ignore_errors=True)
         node.run.mkdir()
+
+    def remove_node(self, node):
+        """One that make_node() made, with all that runs for it."""
+        words = f"{node.top}/".encode()
+        while pids := [pid for pid in self.processes()
+                       if words in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]:
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+            time.sleep(0.05)
+        remove_cgroups(lambda: trees_of(node.cgroup))
+        self.power_off(node)
+        run("ip", "netns", "delete", f"hfk-{node.node}")
+        subprocess.run(["ip", "link", "delete", f"hfk-{node.node}"], check=False, capture_output=True)
 
     def start_hollow_node(self, programs, name, address):
         folder = self.folder / name

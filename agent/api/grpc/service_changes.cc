@@ -36,6 +36,18 @@ void FillEdited(const EditedObject& from, v1::EditedObject& to) {
   to.set_outcome(WireOutcome(from.outcome));
 }
 
+void FillRights(const RightsReview& review, v1::CheckResponse& response) {
+  for (const MissingRight& right : review.missing) {
+    v1::CheckResponse::MissingRight& out = *response.add_missing_rights();
+    out.set_verb(right.verb);
+    out.set_resource(right.resource);
+    out.set_without(right.without);
+  }
+  response.set_rights_manifest(review.manifest);
+  response.set_rights_advice(review.advice);
+  response.set_rights_unknown(review.unknown);
+}
+
 }  // namespace
 
 grpc::ServerUnaryReactor* NodeAgentService::Apply(grpc::CallbackServerContext* context,
@@ -98,6 +110,7 @@ grpc::ServerUnaryReactor* NodeAgentService::Check(grpc::CallbackServerContext* c
       out.set_object(leftover.object);
       out.set_reason(leftover.reason);
     }
+    FillRights(core_.node.ReviewRights(), *response);
     return {};
   };
   if (!request->repair()) return AnswerBlocking(context, Method::kCheck, *response, work);

@@ -18,6 +18,8 @@ struct ChildFds {
   int out = -1;
   int err = -1;
   int further = -1;  // descriptor 3 of the program; -1: none
+  bool own_group =
+      false;  // it leads a process group of its own, so that all it starts can be ended
 };
 
 // argv[0], looked for in PATH when it holds no slash, with no signal blocked or ignored.

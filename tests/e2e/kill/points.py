@@ -22,6 +22,7 @@ ROLES = ("agent", "hold", "launch", "log")
 EXCEPTIONS = {
     "announce.": "off by default; tests/system/netproxy/announce and agent/lease kill at each",
     "cluster.": "only with an API server, and there is none here",
+    "identity.": "only with an API server; tests/kube/identity.py kills at each",
     "proxy.records.replaced": "after a thousand dead lines; tests/system/agent/proxy kills there",
     "report.": "pods of an API server only; tests/unit/agent/pod/execute and agent/report look at each",
     "agent.pod.volumes_released": "the same",

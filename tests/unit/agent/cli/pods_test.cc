@@ -302,6 +302,23 @@ TEST(RowsTest, Node) {
             "node1   Ready    <none>   60s   holdfast-0.1.0\n");
 }
 
+TEST(RowsTest, ACertificateThatCannotBeUsedIsSeen) {
+  core::Node node;
+  node.mutable_metadata()->set_name("n1");
+  const auto add = [&](const char* type, const char* status, const char* reason) {
+    auto* condition = node.mutable_status()->add_conditions();
+    condition->set_type(type);
+    condition->set_status(status);
+    condition->set_reason(reason);
+  };
+  add("Ready", "True", "KubeletReady");
+  add("ClientCertificate", "True", "Renewing");
+  const RowStyle style{.now = kNowTime};
+  EXPECT_EQ(NodeRow(node, style)[1], "Ready");
+  add("ServingCertificate", "False", "Pending");
+  EXPECT_EQ(NodeRow(node, style)[1], "Ready,ServingCertificatePending");
+}
+
 TEST(RowsTest, Images) {
   v1::Image image;
   image.set_id("sha256:0123456789abcdef");

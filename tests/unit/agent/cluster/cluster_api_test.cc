@@ -86,15 +86,19 @@ class ClusterApiTest : public testing::Test {
   void Serve(ScriptedHttpServer::Script script,
              ScriptedHttpServer::Protocol protocol = ScriptedHttpServer::Protocol::kHttp2) {
     server_.emplace(*keys_, std::move(script), protocol);
-    options_.config.server = StrCat("https://127.0.0.1:", server_->port());
-    options_.config.host = "127.0.0.1";
-    options_.config.port = server_->port();
-    options_.config.tls_server_name = "127.0.0.1";
-    options_.config.authority.file = keys_->Path("ca.crt");
-    options_.config.certificate.file = keys_->Path("client.crt");
-    options_.config.key.file = keys_->Path("client.key");
+    config_.server = StrCat("https://127.0.0.1:", server_->port());
+    config_.host = "127.0.0.1";
+    config_.port = server_->port();
+    config_.tls_server_name = "127.0.0.1";
+    config_.authority.file = keys_->Path("ca.crt");
+    config_.certificate.file = keys_->Path("client.crt");
+    config_.key.file = keys_->Path("client.key");
   }
   void Start() {
+    options_.config = config_;
+    StartAsItIs();
+  }
+  void StartAsItIs() {
     auto made = ClusterApi::Start(options_);
     ASSERT_TRUE(made) << made.error().message();
     api_ = std::move(*made);
@@ -143,6 +147,7 @@ class ClusterApiTest : public testing::Test {
   std::string directory_ = std::filesystem::temp_directory_path() / "cluster-api-XXXXXX";
   std::optional<test_support::TlsKeys> keys_;
   std::optional<ScriptedHttpServer> server_;
+  KubeConfig config_;
   ClusterApiOptions options_;
   Book book_;
   std::unique_ptr<ClusterApi> api_;
@@ -162,8 +167,8 @@ void OpenWatches(ScriptedHttpServer& server, const Asked& asked) {
 TEST_F(ClusterApiTest, SaysWhoItIsAndWhatItWants) {
   Serve(Echo);
   std::ofstream(directory_ + "/token") << "secret\n";
-  options_.config.token_file = directory_ + "/token";
-  options_.config.path = "/prefix";
+  config_.token_file = directory_ + "/token";
+  config_.path = "/prefix";
   Start();
   ApiCall call = Get("/a?b=c");
   call.verb = ApiVerb::kPatch;
@@ -406,20 +411,63 @@ TEST_F(ClusterApiTest, ADeadConnectionIsFoundAndReplaced) {
 
 TEST_F(ClusterApiTest, NobodyListens) {
   Serve(Echo);
-  options_.config.port = 1;
+  config_.port = 1;
   Start();
   Send(Repeatable("/x"));
   ASSERT_TRUE(book_.HasOnly({"error: GET /x: connect 127.0.0.1:1: Connection refused"}));
-  options_.config.port = server_->port();
-  api_->SetConfig(options_.config);
+  config_.port = server_->port();
+  api_->SetConfig(config_);
   Send(Get("/y"));
   ASSERT_TRUE(book_.Has(2));
   EXPECT_EQ(book_.lines()[1], "200 /y");
 }
 
+TEST_F(ClusterApiTest, WithoutCredentialsCallsSayWhatIsAwaited) {
+  Serve(Echo);
+  options_.config = Unavailable("CSR node-csr-1 waits for approval");
+  StartAsItIs();
+  Send(Repeatable("/x"));
+  ASSERT_TRUE(book_.HasOnly({"error: GET /x: CSR node-csr-1 waits for approval"}));
+  api_->SetConfig(config_);
+  Send(Get("/y"));
+  ASSERT_TRUE(book_.Has(2));
+  EXPECT_EQ(book_.lines()[1], "200 /y");
+  EXPECT_EQ(server_->connections(), 1u);
+}
+
+// A program makes a new one every few minutes: nothing is connected anew for that.
+TEST_F(ClusterApiTest, AnotherTokenNeedsNoOtherConnection) {
+  Serve(OpenWatches);
+  const auto inlined = [&](Pem& pem) { pem = {*pem.Read(), ""}; };
+  for (Pem* pem : {&config_.authority, &config_.certificate, &config_.key}) inlined(*pem);
+  config_.token = "old";
+  Start();
+  Watch(Get("/watch/1"));
+  Send(Get("/x"));
+  ASSERT_TRUE(book_.HasOnly({"200 /x"}));
+  config_.token = "new";
+  api_->SetConfig(config_);
+  Send(Get("/y"));
+  ASSERT_TRUE(book_.HasOnly({"200 /x", "200 /y"})) << "and the watch goes on";
+  EXPECT_EQ(Request(2).headers.at("authorization"), "Bearer new");
+  EXPECT_EQ(server_->connections(), 1u);
+}
+
+TEST_F(ClusterApiTest, ARefusalIsToldToWhoMakesCredentials) {
+  Serve([](ScriptedHttpServer& server, const Asked& asked) {
+    server.Answer(asked, 401, {{"content-type", kProtobuf}}, "");
+  });
+  std::atomic<int> told{0};
+  options_.unauthorized = [&told] { ++told; };
+  Start();
+  Send(Get("/x"));
+  ASSERT_TRUE(book_.Has(1));
+  EXPECT_EQ(told, 1);
+}
+
 TEST_F(ClusterApiTest, WhoInsistsWaitsLongerEachTime) {
   Serve(Echo);
-  options_.config.port = 1;
+  config_.port = 1;
   options_.first_back_off = milliseconds(40);
   options_.longest_back_off = seconds(10);
   Start();
@@ -494,15 +542,15 @@ TEST_F(ClusterApiTest, CloseAllEndsEverythingAndTheNextCallConnectsAgain) {
 
 TEST_F(ClusterApiTest, NewCredentialsReplaceConnectionsOneByOne) {
   Serve(OpenWatches);
-  options_.config.token = "old";
+  config_.token = "old";
   options_.rotate_every = milliseconds(500);
   Start();
   Watch(Get("/watch/pods", ApiLane::kPods));
   Request(0);
   Watch(Get("/watch/bulk", ApiLane::kBulk));
   Request(1);
-  options_.config.token = "new";
-  api_->SetConfig(options_.config);
+  config_.token = "new";
+  api_->SetConfig(config_);
   ASSERT_TRUE(book_.Has(1));
   const auto first = std::chrono::steady_clock::now();
   ASSERT_TRUE(book_.HasOnly({"ended", "ended"}));
@@ -520,7 +568,7 @@ TEST_F(ClusterApiTest, WhoIsNotLetInComesAgainWithTheCredentialsOfTheMoment) {
   });
   const auto write = [&](const char* token) { std::ofstream(directory_ + "/token") << token; };
   write("bad");
-  options_.config.token_file = directory_ + "/token";
+  config_.token_file = directory_ + "/token";
   options_.credentials_last = milliseconds(1000);
   Start();
   Send(Get("/1"));
@@ -597,7 +645,8 @@ TEST_F(ClusterApiTest, TheEndTellsNobodyAndTicketsMayOutliveIt) {
 
 TEST_F(ClusterApiTest, KeysThatCannotBeUsedAreToldAtOnce) {
   Serve(Echo);
-  options_.config.key.file = keys_->Path("server.key");
+  config_.key.file = keys_->Path("server.key");
+  options_.config = config_;
   EXPECT_FALSE(ClusterApi::Start(options_));
 }
 

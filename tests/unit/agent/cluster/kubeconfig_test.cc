@@ -101,8 +101,7 @@ TEST(KubeConfigTest, ErrorsNameFileLineAndField) {
 }
 
 TEST(KubeConfigTest, WhatCannotBeObeyedIsRefused) {
-  for (const char* field :
-       {"exec: {command: aws}", "username: admin", "auth-provider: {name: x}", "as: admin"}) {
+  for (const char* field : {"username: admin", "auth-provider: {name: x}", "as: admin"}) {
     const std::string error =
         ErrorOf(With("client-key-data: a2V5", StrCat("client-key-data: a2V5\n    ", field)));
     EXPECT_NE(error.find("is not supported"), std::string::npos) << error;
@@ -113,6 +112,56 @@ TEST(KubeConfigTest, WhatCannotBeObeyedIsRefused) {
   }
   EXPECT_EQ(ErrorOf(With("certificate-authority: pki/ca.crt", "insecure-skip-tls-verify: false")),
             "");
+}
+
+std::string WithExec(const std::string& exec) {
+  return With("client-certificate: /pki/node.crt\n    client-key-data: a2V5",
+              "exec: {" + exec + "}");
+}
+
+TEST(KubeConfigTest, ProgramsThatMakeCredentials) {
+  std::string text = WithExec(
+      "apiVersion: client.authentication.k8s.io/v1beta1, command: bin/token, args: [a, 1], "
+      "env: [{name: NAME, value: v}], provideClusterInfo: true, installHint: hint");
+  text.replace(text.find("    certificate-authority"), 0,
+               "    extensions:\n    - name: client.authentication.k8s.io/exec\n"
+               "      extension: {audience: me}\n");
+  const auto read = ParseKubeConfig(text, "/etc/k/kubeconfig");
+  ASSERT_TRUE(read) << read.error().message();
+  ASSERT_TRUE(read->exec);
+  EXPECT_EQ(read->exec->command, "/etc/k/bin/token") << "relative to the file";
+  EXPECT_EQ(read->exec->args, (std::vector<std::string>{"a", "1"}));
+  EXPECT_EQ(read->exec->env.front(), std::pair(std::string("NAME"), std::string("v")));
+  EXPECT_TRUE(read->exec->provide_cluster_info);
+  EXPECT_EQ(read->exec->install_hint, "hint");
+  EXPECT_EQ(read->exec->cluster_config, R"({"audience":"me"})");
+  const auto named = ParseKubeConfig(
+      WithExec(
+          "apiVersion: client.authentication.k8s.io/v1, command: token, interactiveMode: Never"),
+      "f");
+  ASSERT_TRUE(named) << named.error().message();
+  EXPECT_EQ(named->exec->command, "token") << "looked for in PATH";
+}
+
+TEST(KubeConfigTest, ProgramsThatCannotBeRunAreRefused) {
+  const std::string v1 = "apiVersion: client.authentication.k8s.io/v1, command: token";
+  for (const auto& [exec, error] : std::vector<std::pair<std::string, std::string>>{
+           {"apiVersion: client.authentication.k8s.io/v1", "exec.command: is missing"},
+           {"command: token", "exec.apiVersion: is missing"},
+           {"command: token, apiVersion: client.authentication.k8s.io/v1alpha1", "is neither"},
+           {v1, "exec.interactiveMode: is missing"},
+           {v1 + ", interactiveMode: Always", "needs a terminal"},
+           {v1 + ", interactiveMode: Maybe", "is none of"},
+           {v1 + ", interactiveMode: Never, provideClusterInfo: perhaps", "neither true nor false"},
+           {v1 + ", interactiveMode: Never, args: [{a: b}]", "expected strings"},
+           {v1 + ", interactiveMode: Never, env: [{value: v}]", "env[0].name: is missing"}}) {
+    EXPECT_NE(ErrorOf(WithExec(exec)).find(error), std::string::npos)
+        << exec << ": " << ErrorOf(WithExec(exec));
+  }
+  EXPECT_NE(ErrorOf(With("client-key-data: a2V5",
+                         "client-key-data: a2V5\n    exec: {" + v1 + ", interactiveMode: Never}"))
+                .find("only one may"),
+            std::string::npos);
 }
 
 TEST(KubeConfigTest, TokensComeFromTheFileOfTheMoment) {

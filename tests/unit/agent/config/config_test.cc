@@ -277,6 +277,10 @@ announceAddresses: [198.51.100.0/28]
 announcePriority: 7
 announceKubeconfig: /etc/announce
 kubeconfig: /etc/kubeconfig
+bootstrapKubeconfig: /etc/bootstrap
+certDirectory: /etc/pki
+rotateCertificates: false
+serverTLSBootstrap: true
 registerNode: false
 address: 192.0.2.7
 port: 10251
@@ -380,6 +384,26 @@ TEST(ConfigTest, TaintsAreRefusedWithTheReason) {
   EXPECT_NE(error("a=b:NoSchedule, a=c:NoSchedule").find("stand there twice"), std::string::npos);
   EXPECT_NE(error("\"=b:NoSchedule\""), "");
   EXPECT_NE(error("\"a=b c:NoSchedule\""), "");
+}
+
+TEST(CompleteConfigTest, WhereABootstrapLeavesWhatItGot) {
+  const auto completed = [](const std::string& text) -> Result<AgentConfig> {
+    AgentConfig config;
+    RETURN_IF_ERROR(ReadConfigText("apiVersion: holdfast.dev/v1\nkind: AgentConfiguration\n" + text,
+                                   "f", config));
+    RETURN_IF_ERROR(CompleteConfig(config, "/usr/bin/holdfastd"));
+    return config;
+  };
+  const auto config = completed("nodeName: n1\nrootDir: /r\nbootstrapKubeconfig: /b\n");
+  ASSERT_TRUE(config) << config.error().message();
+  EXPECT_EQ(config->cluster.kubeconfig, "/r/kubeconfig");
+  EXPECT_EQ(config->cluster.certificate_directory, "/r/pki");
+  EXPECT_EQ(completed("bootstrapKubeconfig: /b\nkubeconfig: /k\n")->cluster.kubeconfig, "/k");
+  EXPECT_EQ(completed("")->cluster.kubeconfig, "") << "a node that stands alone";
+  EXPECT_EQ(completed("certDirectory: pki\n").error().message(),
+            "certDirectory \"pki\" is no absolute path");
+  EXPECT_EQ(completed("serverTLSBootstrap: true\n").error().message(),
+            "serverTLSBootstrap: there is no cluster to ask (kubeconfig)");
 }
 
 TEST(ConfigJsonTest, IsAFileThatSaysTheSame) {

@@ -45,6 +45,12 @@ TEST_F(ServerTest, AppliesDeletesAndChecks) {
   v1::CheckResponse found;
   ASSERT_TRUE(stub_->Check(&checking, v1::CheckRequest(), &found).ok());
   EXPECT_EQ(found.leftovers(0).kind(), "cgroup");
+  ASSERT_EQ(found.missing_rights_size(), 1);
+  EXPECT_EQ(found.missing_rights(0).verb() + " " + found.missing_rights(0).resource() + ": " +
+                found.missing_rights(0).without(),
+            "list nodes: there are no routes");
+  EXPECT_EQ(found.rights_manifest(), "kind: Binding");
+  EXPECT_EQ(found.rights_unknown(), "no answer");
 }
 
 TEST_F(ServerTest, ASecondServerIsRefusedAndADeadSocketReplaced) {

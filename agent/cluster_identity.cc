@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/cluster_identity.h"
+
+#include <utility>
+
+#include "agent/identity/exec_plugin.h"
+
+namespace holdfast::agent {
+
+Result<std::unique_ptr<ClusterIdentity>> ClusterIdentity::Open(ClusterIdentityOptions options) {
+  std::unique_ptr<ClusterIdentity> made(new ClusterIdentity());
+  ASSIGN_OR_RETURN(made->stop_, sys::Wakeup::Make());
+  ClusterApiOptions api;
+  api.version = options.version;
+  ASSIGN_OR_RETURN(made->api_, ClusterApi::Start(std::move(api)));
+  const ClusterConfig& cluster = options.config.cluster;
+  NodeCredentialsOptions identity;
+  identity.node_name = options.config.instance.node_name;
+  identity.kubeconfig = cluster.kubeconfig;
+  identity.bootstrap_kubeconfig = cluster.bootstrap_kubeconfig;
+  identity.certificate_directory = cluster.certificate_directory;
+  identity.rotate = cluster.rotate_certificates;
+  identity.serving = cluster.server_tls_bootstrap;
+  identity.set_config = [a = made->api_.get()](Result<KubeConfig> config) {
+    a->SetConfig(std::move(config));
+  };
+  identity.run = [m = made.get()](const ExecPlugin& plugin, const std::string& info) {
+    return RunExecPlugin(plugin, info, m->stop_);
+  };
+  identity.log = options.log;
+  identity.events = &options.events;
+  ASSIGN_OR_RETURN(made->identity_,
+                   NodeCredentials::Open(*made->api_, options.clock, std::move(identity)));
+  return made;
+}
+
+ClusterIdentity::~ClusterIdentity() {
+  stop_.Set();
+  api_.reset();
+}
+
+void ClusterIdentity::PublishTo(NodeCredentials::Publish publish) {
+  const std::lock_guard lock(mutex_);
+  const bool first = publish_ == nullptr && publish != nullptr;
+  publish_ = std::move(publish);
+  if (first) {
+    identity_->Start([this](const Result<KubeConfig>& credentials) { Publish(credentials); });
+  }
+}
+
+void ClusterIdentity::Publish(const Result<KubeConfig>& credentials) {
+  const std::lock_guard lock(mutex_);
+  if (publish_) publish_(credentials);
+}
+
+}  // namespace holdfast::agent
