@@ -353,6 +353,9 @@ Result<void> OpenServer(Agent& agent) {
                          [&agent] { return agent.node->Last()->description; },
                          [&agent] { return UnhealthyBecause(*agent.table); }, *agent.operations,
                          [](const std::string& line) { spdlog::warn("{}", line); }}));
+  if (agent.config.cluster.server_tls_bootstrap) {
+    agent.cluster->identity().DeliverServing(agent.server->CertificateTaker());
+  }
   return {};
 }
 
