@@ -117,6 +117,15 @@ TEST_F(KubeletApiTest, AnonymousIsNobodyWithWrongCredentials) {
   EXPECT_EQ(Ask("/healthz", "Authorization: Bearer wrong\r\n", false), "401 Unauthorized");
 }
 
+TEST_F(KubeletApiTest, AnonymousIsNobodyWithACertificateOfOthers) {
+  config_.server.anonymous = true;
+  config_.server.client_ca_file = keys_->Path("other.crt");
+  reviews_.rights.insert("system:anonymous get healthz");
+  Start();
+  EXPECT_EQ(Ask("/healthz"), "401 Unauthorized");
+  EXPECT_EQ(Ask("/healthz", "", false), "200 ok");
+}
+
 TEST_F(KubeletApiTest, SessionsGetTheConnectionOnceTheyArePermitted) {
   std::string seen;
   sessions_ = [&](UpgradedConnection taken) {
