@@ -204,6 +204,7 @@ def probed_servers_that_send_the_node_elsewhere_or_never_end(kit):
                 except OSError:
                     return
                 asked.append(connection.recv(4096))
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")
                 connection.close()
         threading.Thread(target=accept, daemon=True).start()
         elsewhere = f"HTTP/1.1 302 Found\\r\\nLocation: http://127.0.0.1:{listener.getsockname()[1]}/secret\\r\\n\\r\\n"
