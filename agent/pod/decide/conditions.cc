@@ -52,7 +52,7 @@ State ContainersReady(const Planning& p) {
   std::vector<std::string> unready;
   for (const SpecContainer& c : p.containers) {
     const bool counts = c.role == Role::kMain || c.role == Role::kSidecar;
-    if (counts && !p.memory.containers[c.name()].current) unready.push_back(c.name());
+    if (counts && !IsReady(c, p.memory.containers[c.name()])) unready.push_back(c.name());
   }
   if (unready.empty()) return {};
   return {false, "ContainersNotReady",
