@@ -36,8 +36,7 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(ClusterNodeOptions option
   ASSIGN_OR_RETURN(node->identity_, ClusterIdentity::Open({given.config, given.version, given.clock,
                                                            given.events, given.log}));
   RETURN_IF_ERROR(node->OpenApis());
-  node->reporter_ =
-      std::make_unique<ApiPodReporter>(*node->api_, node->options_.registry, node->options_.log);
+  node->OpenReporters();
   ApiPodInputsOptions inputs;
   inputs.service_variables = [n = node.get()](
                                  const std::string& of_namespace,
@@ -64,6 +63,28 @@ Result<void> ClusterNode::OpenApis() {
     api_->SetConfig(credentials);
   });
   return {};
+}
+
+// A mirror is known by its own UID, which the static pod does not have.
+void ClusterNode::OpenReporters() {
+  const auto find = [this](const PodUid& uid) {
+    const PodPtr pod = options_.registry.Find(uid);
+    return pod != nullptr ? pod : mirrors_->Find(uid);
+  };
+  reporter_ = std::make_unique<ApiPodReporter>(*api_, find, options_.log);
+  MirrorPodsOptions mirrors;
+  mirrors.node_name = options_.config.instance.node_name;
+  mirrors.seen = [this](const PodUid& uid) { reporter_->Look(uid); };
+  mirrors.trouble = [this](const std::string& why) {
+    options_.log(why);
+    const std::string& node = options_.config.instance.node_name;
+    EventSink* const events = node_events_;
+    if (events != nullptr) {
+      events->AddEvent({"Node", "", node, node, "kubelet"},
+                       {true, "FailedMirrorPod", why, "", false});
+    }
+  };
+  mirrors_ = std::make_unique<MirrorPods>(*api_, *reporter_, std::move(mirrors));
 }
 
 // Each of the two threads calls what belongs to the other one, so nobody may be in the middle of it.
@@ -115,6 +136,7 @@ Result<void> ClusterNode::OpenRoutes(netproxy::PodNet& network) {
 Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   services_ = &parts.services;
   identity().SetAddresses([describe = parts.description] { return describe()->host_ips; });
+  node_events_ = &parts.view;
   HeartbeatOptions heartbeat;
   heartbeat.node_name = options_.config.instance.node_name;
   heartbeat.others = {api_.get()};
@@ -122,7 +144,8 @@ Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   heartbeat_ = std::make_unique<Heartbeat>(*heartbeat_api_, options_.clock, std::move(heartbeat));
   pods_ = std::make_unique<ApiPods>(
       options_.registry,
-      ApiPodsCallbacks{options_.log, [this](const PodUid& uid) { reporter_->Look(uid); }});
+      ApiPodsCallbacks{options_.log, [this](const PodUid& uid) { reporter_->Look(uid); },
+                       mirrors_.get()});
   NodeRegistrarOptions registrar;
   registrar.name = options_.config.instance.node_name;
   registrar.register_node = options_.config.cluster.register_node;
@@ -148,6 +171,7 @@ void ClusterNode::NodeChanged() {
   const auto node = registrar_->Get();
   if (node == nullptr) return;
   heartbeat_->SetNodeUid(node->uid);
+  mirrors_->SetNodeUid(node->uid);
   if (node->uid.empty()) return;
   routes_->SetOwn(node->pod_ranges);
   services_.load()->SetZone(node->zone);

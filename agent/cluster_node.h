@@ -22,6 +22,7 @@
 #include "agent/proxy/cluster_services.h"
 #include "agent/report/api_pod_reporter.h"
 #include "agent/report/event_poster.h"
+#include "agent/report/mirror_pods.h"
 #include "agent/routes/cluster_routes.h"
 #include "agent/source/api_pods.h"
 #include "agent/source/pod_registry.h"
@@ -63,7 +64,7 @@ class ClusterNode {
   // Blocks for as long as the API server takes to answer, some seconds at most.
   RightsReview ReviewRights();
   NodeCredentials& identity() { return identity_->node(); }
-  PodReporter& reporter() { return *reporter_; }
+  PodReporter& reporter() { return *mirrors_; }
   PodInputs& inputs() { return *inputs_; }
 
   // Registers and begins to follow; pods once the Node was seen, since it says which addresses they get.
@@ -73,13 +74,16 @@ class ClusterNode {
   explicit ClusterNode(ClusterNodeOptions options) : options_(std::move(options)) {}
   Result<void> OpenApis();
   Result<void> OpenRoutes(netproxy::PodNet& network);
+  void OpenReporters();
   void NodeChanged();
 
   const ClusterNodeOptions options_;
   std::atomic<ClusterServices*> services_ = nullptr;
+  std::atomic<EventSink*> node_events_ = nullptr;
   std::unique_ptr<netproxy::NodeRoutes> kernel_routes_;
   std::unique_ptr<ClusterRoutes> routes_;
   std::unique_ptr<ApiPodReporter> reporter_;
+  std::unique_ptr<MirrorPods> mirrors_;
   std::unique_ptr<ApiPodInputs> inputs_;
   std::unique_ptr<ApiPods> pods_;
   std::unique_ptr<NodeRegistrar> registrar_;

@@ -36,11 +36,13 @@
 #include "agent/library_threads.h"
 #include "agent/node/node_images.h"
 #include "agent/node/node_reader.h"
+#include "agent/node_server.h"
 #include "agent/notifying_image_store.h"
 #include "agent/operate/image_users.h"
 #include "agent/operate/local_node_operations.h"
 #include "agent/pod/admit/node_admission.h"
 #include "agent/pod/execute/pod_table.h"
+#include "agent/probe/prober.h"
 #include "agent/proxy/pod_rules_guard.h"
 #include "agent/proxy/service_events.h"
 #include "agent/proxy/service_proxy.h"
@@ -84,6 +86,11 @@ struct Agent {
         hangup(io, SIGHUP),
         registry(IsInCluster() ? std::set{PodOrigin::kFile, PodOrigin::kApi}
                                : std::set{PodOrigin::kFile}) {}
+  ~Agent() {
+    if (cluster) cluster->identity().DeliverServing({});
+  }
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
   bool IsInCluster() const { return !config.cluster.kubeconfig.empty(); }
 
   AgentConfig config;
@@ -111,6 +118,7 @@ struct Agent {
   std::unique_ptr<ServiceProxy> proxy;
   PodRegistry registry;
   std::unique_ptr<ClusterNode> cluster;  // none when the node stands alone
+  std::unique_ptr<Prober> prober;
   std::unique_ptr<PodServices> services;
   std::unique_ptr<PodTable> table;
   std::unique_ptr<FilePods> file_pods;
@@ -118,6 +126,7 @@ struct Agent {
   std::unique_ptr<ServiceManager> manager;
   std::unique_ptr<LocalNodeOperations> operations;
   std::unique_ptr<ApiServer> api;
+  std::unique_ptr<NodeServer> server;  // none when it is switched off
 };
 
 // Two agents on one root would each think the other's pods to be leftovers.
@@ -220,13 +229,18 @@ Result<void> OpenTable(Agent& agent) {
                    PeriodicReader<NodeReading>::Start("node-reader", [config = agent.config] {
                      return ReadNode(config, kVersion);
                    }));
+  ASSIGN_OR_RETURN(agent.prober,
+                   Prober::Start(*agent.runtime, agent.clock,
+                                 {[&agent](const corev1::Pod& pod, const EventNote& note) {
+                                   agent.view->AddEvents(pod, {note});
+                                 }}));
   agent.services = std::unique_ptr<PodServices>(
       new PodServices{*agent.runtime, *agent.images, *agent.network, *agent.state, *agent.view,
                       agent.clock, agent.config.instance, agent.config.max_back_off,
                       [&agent] { return agent.node->Last()->environment; },
                       [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
                       agent.cluster ? &agent.cluster->reporter() : nullptr,
-                      agent.cluster ? &agent.cluster->inputs() : nullptr});
+                      agent.cluster ? &agent.cluster->inputs() : nullptr, agent.prober.get()});
   PodTableOptions options;
   options.workers = agent.config.workers;
   agent.table = std::make_unique<PodTable>(agent.io, *agent.services, agent.registry, options);
@@ -243,6 +257,7 @@ Result<void> OpenTable(Agent& agent) {
 std::shared_ptr<const NodeDescription> DescriptionOf(Agent& agent) {
   auto description = std::make_shared<NodeDescription>(*agent.node->Last()->description);
   if (const auto images = agent.images->List()) description->images = ShownImages(*images);
+  if (agent.server) description->port = static_cast<uint16_t>(agent.config.server.port);
   return description;
 }
 
@@ -295,6 +310,27 @@ Result<void> OpenApi(Agent& agent) {
   return {};
 }
 
+Result<void> OpenServer(Agent& agent) {
+  if (!agent.config.server.IsOn(agent.IsInCluster())) return {};
+  ASSIGN_OR_RETURN(agent.server,
+                   NodeServer::Start({agent.io,
+                                      agent.config,
+                                      *agent.view,
+                                      agent.cluster ? &agent.cluster->api() : nullptr,
+                                      agent.clock,
+                                      kVersion,
+                                      agent.node->Last()->environment->host_ips,
+                                      [&agent] { return UnhealthyBecause(*agent.table); },
+                                      {},
+                                      [](const std::string& line) { spdlog::warn("{}", line); }}));
+  if (!agent.cluster) return {};
+  agent.cluster->identity().DeliverServing(
+      [server = agent.server.get()](const std::string& chain, const std::string& key) {
+        return server->certificate().Replace(chain, key);
+      });
+  return {};
+}
+
 Result<void> Open(Agent& agent) {
   const model::Instance& instance = agent.config.instance;
   ASSIGN_OR_RETURN(agent.lock, LockRoot(instance.root_dir));
@@ -313,6 +349,7 @@ Result<void> Open(Agent& agent) {
   RETURN_IF_ERROR(WithContext(OpenTable(agent), "pods"));
   OpenLeftovers(agent);
   RETURN_IF_ERROR(WithContext(OpenApi(agent), "api"));
+  RETURN_IF_ERROR(WithContext(OpenServer(agent), "https server"));
   return WithContext(JoinCluster(agent), "cluster");
 }
 

@@ -65,6 +65,27 @@ struct ClusterConfig {
   bool server_tls_bootstrap = false;  // ask for a certificate for the node's own server
 };
 
+// The node's HTTPS server, as a kubelet's. Without a cluster it is off unless there is a client_ca_file.
+struct NodeServerConfig {
+  std::string address = "0.0.0.0";
+  uint32_t port = 10250;                            // 0: off
+  std::string tls_cert_file, tls_private_key_file;  // "": one that is made here
+  std::string tls_min_version = "VersionTLS12";
+  std::vector<std::string> tls_cipher_suites;  // empty: the library's
+  std::string certificate_dir;                 // "": <root_dir>/pki
+  std::string client_ca_file;                  // "": client certificates prove nothing
+  bool anonymous = false;
+  bool token_webhook = true;  // bearer tokens, by TokenReview
+  std::chrono::seconds token_cache{120};
+  std::string authorization_mode = "Webhook";  // or AlwaysAllow
+  std::chrono::seconds allowed_cache{300}, denied_cache{30};
+  bool debugging_handlers = true;                        // logs, exec and the like
+  bool system_log_handler = true;                        // files below /var/log
+  std::string healthz_bind_address = "127.0.0.1:10248";  // without TLS; "" is nowhere
+
+  bool IsOn(bool in_cluster) const { return port != 0 && (in_cluster || !client_ca_file.empty()); }
+};
+
 struct ContainerLogConfig {
   uint64_t max_size_bytes = 10ull << 20;
   uint32_t max_files = 5;
@@ -111,6 +132,7 @@ struct AgentConfig {
   ProgramsConfig programs;
   NodeConfig node;
   ClusterConfig cluster;
+  NodeServerConfig server;
   ContainerLogConfig container_log;
   ProxyConfig proxy;
   std::string cgroup_driver = "cgroupfs";  // or "systemd": names only

@@ -130,6 +130,25 @@ Result<void> CompleteIdentity(AgentConfig& config) {
 
 }  // namespace
 
+namespace {
+
+Result<void> CompleteServer(AgentConfig& config) {
+  NodeServerConfig& server = config.server;
+  if (server.certificate_dir.empty()) server.certificate_dir = config.instance.root_dir + "/pki";
+  if (server.tls_cert_file.empty() != server.tls_private_key_file.empty()) {
+    return InvalidArgument("tlsCertFile and tlsPrivateKeyFile: one without the other");
+  }
+  const bool alone = config.cluster.kubeconfig.empty();
+  if (alone && server.IsOn(false) && server.authorization_mode == "Webhook") {
+    return InvalidArgument(
+        "authorizationMode Webhook asks an API server, which needs a kubeconfig; with AlwaysAllow "
+        "everybody with a client certificate of clientCAFile may everything");
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) {
   model::Instance& instance = config.instance;
   if (instance.node_name.empty()) {
@@ -145,6 +164,7 @@ Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) 
   }
   RETURN_IF_ERROR(CompleteIdentity(config));
   RETURN_IF_ERROR(CompletePodRanges(config));
+  RETURN_IF_ERROR(CompleteServer(config));
   const std::string beside = executable.substr(0, executable.rfind('/') + 1);
   const auto sibling = [&](std::string& path, const char* name) {
     if (path.empty()) path = beside + name;

@@ -36,6 +36,8 @@ const std::vector<Field>& Fields() {
   const auto programs = [](auto member) { return At(&A::programs, member); };
   const auto node = [](auto member) { return At(&A::node, member); };
   const auto cluster = [](auto member) { return At(&A::cluster, member); };
+  const auto server = [](auto member) { return At(&A::server, member); };
+  using S = NodeServerConfig;
   const auto container_log = [](auto member) { return At(&A::container_log, member); };
   const auto proxy = [](auto member) { return At(&A::proxy, member); };
   const auto announce = [](auto member) { return At(&A::proxy, &ProxyConfig::announce, member); };
@@ -146,6 +148,48 @@ const std::vector<Field>& Fields() {
        Path(instance(&I::resolv_conf))},
       {"apiGroup", "GROUP", "group that may use the API socket", false,
        Text(instance(&I::api_group))},
+      {"address", "ADDRESS", "where the node's HTTPS server listens (default 0.0.0.0: everywhere)",
+       false, Text(server(&S::address))},
+      {"port", "N", "port of the node's HTTPS server (default 10250); 0: there is none", false,
+       Number(server(&S::port), 0, 65535)},
+      {"tlsCertFile", "FILE",
+       "certificate of the HTTPS server, read again when it changes; with tlsPrivateKeyFile "
+       "(default: one that is made here)",
+       false, Text(server(&S::tls_cert_file))},
+      {"tlsPrivateKeyFile", "FILE", "its key", false, Text(server(&S::tls_private_key_file))},
+      {"tlsMinVersion", "NAME", "VersionTLS12 (the default) or VersionTLS13", false,
+       OneOf(server(&S::tls_min_version), {"VersionTLS12", "VersionTLS13"})},
+      {"tlsCipherSuites", "NAME",
+       "cipher suites of TLS 1.2, by Go's names (default: all good ones)", true,
+       List(server(&S::tls_cipher_suites))},
+      {"certificateDir", "DIR",
+       "where certificates lie that are made here (default: <rootDir>/pki)", false,
+       Text(server(&S::certificate_dir))},
+      {"clientCAFile", "FILE",
+       "authorities of certificates by which clients of the HTTPS server prove who they are", false,
+       Text(server(&S::client_ca_file))},
+      {"anonymousAuth", "BOOL", "whether its clients may be nobody (default false)", false,
+       Bool(server(&S::anonymous))},
+      {"authenticationTokenWebhook", "BOOL",
+       "whether the API server is asked whose a bearer token is (default true)", false,
+       Bool(server(&S::token_webhook))},
+      {"authenticationTokenWebhookCacheTTL", "TIME", "how long its answer holds (default 2m)",
+       false, Duration(server(&S::token_cache), 0, kLongestTimeout)},
+      {"authorizationMode", "NAME",
+       "Webhook (the default): the API server is asked what a client may; AlwaysAllow: everything",
+       false, OneOf(server(&S::authorization_mode), {"Webhook", "AlwaysAllow"})},
+      {"authorizationWebhookCacheAuthorizedTTL", "TIME", "how long a yes holds (default 5m)", false,
+       Duration(server(&S::allowed_cache), 0, kLongestTimeout)},
+      {"authorizationWebhookCacheUnauthorizedTTL", "TIME", "how long a no holds (default 30s)",
+       false, Duration(server(&S::denied_cache), 0, kLongestTimeout)},
+      {"enableDebuggingHandlers", "BOOL",
+       "whether logs, programs, ports and files of /var/log can be had over HTTPS (default true)",
+       false, Bool(server(&S::debugging_handlers))},
+      {"enableSystemLogHandler", "BOOL", "whether files of /var/log can be (default true)", false,
+       Bool(server(&S::system_log_handler))},
+      {"nodeHealthzBindAddress", "ADDRESS:PORT",
+       "where /healthz of the node answers without TLS (default 127.0.0.1:10248); \"\": nowhere",
+       false, BindAddress(server(&S::healthz_bind_address))},
       {"seccompDir", "DIR", "seccomp profiles of type Localhost (default: <rootDir>/seccomp)",
        false, Text(At(&A::seccomp_dir))},
       {"containerLogMaxSize", "SIZE", "a log file is rotated at this size (default 10Mi)", false,

@@ -72,6 +72,7 @@ void LogFollower::Open() {
     opening_ = false;
     released = released_;
     if (!opened) End(opened);
+    if (!ended_) sink_.Opened();
   }
   if (released) return StopWatching();  // the reader went away meanwhile
   if (opened) Step();
@@ -167,7 +168,8 @@ LogFollower::Verdict LogFollower::AtEnd(std::vector<ShownLine>& lines) {
   bool over = false;
   {
     const std::lock_guard lock(mutex_);
-    over = pod_gone_ || RunsNoMore(*pod_, container_) || question_.previous;
+    over = pod_gone_ || RunsNoMore(*pod_, container_) || question_.previous ||
+           (question_.one_run && RunHasEnded(*pod_, container_, cursor_->attempt()));
   }
   const auto next = NextRunExists();
   if (!over && !next) {
@@ -187,7 +189,7 @@ LogFollower::Verdict LogFollower::AtEnd(std::vector<ShownLine>& lines) {
 }
 
 bool LogFollower::NextRunExists() {
-  if (question_.previous) return false;
+  if (question_.previous || question_.one_run) return false;
   const auto next = cursor_->NextExists();
   return next && *next;
 }

@@ -29,6 +29,7 @@ struct LogQuestion {
   std::string container;  // empty: the pod's default
   bool previous = false;  // the run before
   bool follow = false;
+  bool one_run = false;  // following ends with the run, also when another one comes
   LogFilter filter;
   std::optional<int64_t> limit_bytes;  // of text with line ends
 };
@@ -47,6 +48,8 @@ struct LogSources {
 class LogSink {
  public:
   virtual ~LogSink() = default;
+  // There is such a log. Before the first lines, which may be long in coming.
+  virtual void Opened() {}
   // `last`: all is told. Otherwise the next batch comes after LogFollower::Passed().
   virtual void Take(std::vector<ShownLine> lines, bool last) = 0;
   // In place of a last batch; also when there was none.

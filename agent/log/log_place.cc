@@ -51,6 +51,13 @@ std::string LogDirectory(const model::Instance& instance, const corev1::Pod& pod
       .ContainerLogs(container);
 }
 
+bool RunHasEnded(const corev1::Pod& pod, const std::string& container, uint32_t attempt) {
+  const corev1::ContainerStatus* status = kube::StatusOf(pod, container);
+  if (status == nullptr) return false;
+  return !status->state().has_running() ||
+         static_cast<uint32_t>(std::max(status->restartcount(), 0)) > attempt;
+}
+
 bool RunsNoMore(const corev1::Pod& pod, const std::string& name) {
   const std::string& phase = pod.status().phase();
   if (phase == "Succeeded" || phase == "Failed") return true;

@@ -18,6 +18,9 @@ Result<uint32_t> LogAttempt(const corev1::Pod& pod, const std::string& container
 std::string LogDirectory(const model::Instance& instance, const corev1::Pod& pod,
                          const std::string& container);
 
+// True when that run of the container is not its present one any more, or has ended.
+bool RunHasEnded(const corev1::Pod& pod, const std::string& container, uint32_t attempt);
+
 // True when this container's present or last run is its last: the pod is over, or the container has
 // ended and its restart policies (agent/kube/restart_policy.h) let it be.
 bool RunsNoMore(const corev1::Pod& pod, const std::string& container);

@@ -5,6 +5,7 @@
 
 #include "agent/kube/codec.h"
 #include "agent/report/status_patch.h"
+#include "agent/source/pod_registry.h"
 #include "k8s/core/v1/pod.pb.h"
 #include "tests/fakes/fake_api.h"
 
@@ -95,7 +96,8 @@ class ApiPodReporterTest : public ::testing::Test {
   uint64_t version_ = 0;
   std::map<std::string, corev1::Pod> server_;
   std::unique_ptr<ApiPodReporter> reporter_ = std::make_unique<ApiPodReporter>(
-      api_, registry_, [this](const std::string& line) { log_.push_back(line); });
+      api_, [this](const PodUid& uid) { return registry_.Find(uid); },
+      [this](const std::string& line) { log_.push_back(line); });
 };
 
 TEST_F(ApiPodReporterTest, APhaseGoesAtOnceAsAPatchOfTheStatus) {

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// NodeServer: the node's HTTPS API put together: its certificate, the server, the health port beside it.
+#pragma once
+
+#include <utility>  // before asio.hpp: Boost 1.74 uses std::exchange without including it
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/api/kubelet/kubelet_api.h"
+#include "agent/cluster/api.h"
+#include "agent/config/agent_config.h"
+#include "agent/http/serving_certificate.h"
+#include "agent/http/upgraded_connection.h"
+#include "agent/proxy/health_server.h"
+#include "agent/view/pod_view.h"
+#include "holdfast/base/clock.h"
+#include "holdfast/base/result.h"
+
+namespace holdfast::agent {
+
+// Borrowed, except what is a value.
+struct NodeServerParts {
+  boost::asio::io_context& io;  // where it is looked for changed files
+  const AgentConfig& config;
+  PodView& pods;
+  Api* api;  // null: without a cluster
+  const Clock& clock;
+  std::string version;
+  std::vector<std::string> addresses;                // of the node
+  std::function<std::string()> unhealthy_because;    // any thread
+  std::function<void(UpgradedConnection)> sessions;  // exec and the like; unset: nobody serves them
+  std::function<void(const std::string& line)> log;
+};
+
+class NodeServer {
+ public:
+  static Result<std::unique_ptr<NodeServer>> Start(NodeServerParts parts);
+  NodeServer(const NodeServer&) = delete;
+  NodeServer& operator=(const NodeServer&) = delete;
+
+  ServingCertificate& certificate() { return *certificate_; }
+
+ private:
+  explicit NodeServer(NodeServerParts parts);
+  Result<void> OpenHealthPort();
+  void RefreshLater();
+
+  const NodeServerParts parts_;
+  std::unique_ptr<ServingCertificate> certificate_;
+  std::unique_ptr<HealthServer> health_;
+  std::unique_ptr<api::KubeletApi> api_;
+  boost::asio::steady_timer refresh_;
+};
+
+}  // namespace holdfast::agent
