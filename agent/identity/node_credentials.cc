@@ -105,8 +105,7 @@ class NodeCredentials::Impl : public std::enable_shared_from_this<Impl> {
     host_ips_ = std::move(host_ips);
     LookAtServing();
   }
-  void DeliverServing(Deliver deliver) {
-    deliver_ = std::move(deliver);
+  void DeliverAnew() {
     delivered_ = false;
     DeliverNow();
   }
@@ -119,6 +118,11 @@ class NodeCredentials::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   // --- any thread ---
+
+  void SetDeliver(Deliver deliver) {
+    const std::lock_guard lock(deliver_mutex_);
+    deliver_ = std::move(deliver);
+  }
 
   std::vector<corev1::NodeCondition> Conditions(WallTime now) const {
     const std::lock_guard lock(mutex_);
@@ -153,10 +157,7 @@ class NodeCredentials::Impl : public std::enable_shared_from_this<Impl> {
       if (!options_.serving || !host_ips_) return std::nullopt;
       return ServingPlan(options_.node_name, host_ips_());
     };
-    keeper.changed = [this](const CertificatePair&) {
-      delivered_ = false;
-      DeliverNow();
-    };
+    keeper.changed = [this](const CertificatePair&) { DeliverAnew(); };
     Tell(keeper);
     return keeper;
   }
@@ -315,6 +316,7 @@ class NodeCredentials::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void DeliverNow() {
+    const std::lock_guard lock(deliver_mutex_);
     if (delivered_ || !deliver_ || !serving_.current()) return;
     const CertificatePair& pair = *serving_.current();
     auto taken = deliver_(pair.chain_pem, pair.key_pem);
@@ -386,7 +388,8 @@ class NodeCredentials::Impl : public std::enable_shared_from_this<Impl> {
   const Clock& clock_;
   const NodeCredentialsOptions options_;
   Publish publish_;
-  Deliver deliver_;
+  std::mutex deliver_mutex_;  // held while it is delivered
+  Deliver deliver_;           // guarded by deliver_mutex_
   bool delivered_ = true;
   bool stopped_ = false;
   bool expired_ = false;
@@ -427,7 +430,8 @@ void NodeCredentials::Refused() {
   impl_->Post([](Impl& impl) { impl.Refused(); });
 }
 void NodeCredentials::DeliverServing(Deliver deliver) {
-  impl_->Post([deliver = std::move(deliver)](Impl& impl) { impl.DeliverServing(deliver); });
+  impl_->SetDeliver(std::move(deliver));
+  impl_->Post([](Impl& impl) { impl.DeliverAnew(); });
 }
 void NodeCredentials::SetAddresses(std::function<std::vector<std::string>()> host_ips) {
   impl_->Post([host_ips = std::move(host_ips)](Impl& impl) { impl.SetAddresses(host_ips); });

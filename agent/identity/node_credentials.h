@@ -59,7 +59,7 @@ class NodeCredentials {
   void Refused();
 
   // Where the certificate for the node's server goes, now and whenever there is another one. On the thread of `api`;
-  // one that is not taken is delivered again.
+  // one that is not taken is delivered again. {}: nowhere any more, and nobody is in the middle of it.
   void DeliverServing(Deliver deliver);
   // The addresses that it names; asked now and again, must not block.
   void SetAddresses(std::function<std::vector<std::string>()> host_ips);

@@ -190,12 +190,8 @@ class Cluster:
 
     def remove_node(self, node):
         """One that make_node() made, with all that runs for it."""
-        words = f"{node.top}/".encode()
-        while pids := [pid for pid in self.processes()
-                       if words in pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()]:
-            for pid in pids:
-                os.kill(pid, signal.SIGKILL)
-            time.sleep(0.05)
+        while pids := list(self.processes(f"{node.top}/".encode())):
+            self.kill_all(pids)
         remove_cgroups(lambda: trees_of(node.cgroup))
         self.power_off(node)
         run("ip", "netns", "delete", f"hfk-{node.node}")
@@ -266,12 +262,7 @@ class Cluster:
         if not self.folder.exists():
             return
         while pids := list(self.processes()):
-            for pid in pids:
-                try:
-                    os.kill(pid, signal.SIGKILL)
-                except ProcessLookupError:
-                    pass
-            time.sleep(0.05)
+            self.kill_all(pids)
         configs = [json.loads(path.read_text()) for path in self.folder.glob("*/config.yaml")]
         remove_cgroups(lambda: [tree for c in configs for tree in trees_of(c["cgroupParent"])])
         for namespace in pathlib.Path("/run/netns").glob("hfk-*"):
@@ -282,16 +273,24 @@ class Cluster:
             FILE_MAX.write_text(json.loads(self.record.read_text())["file_max"])
         shutil.rmtree(self.folder)
 
-    def processes(self):
+    @staticmethod
+    def kill_all(pids):
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.05)
+
+    def processes(self, named=b""):
         """Those of the cluster that live, but for what runs in pods. Keepers have no environment; their words
-        name their folder."""
+        name their folder. `named`: only those whose command line has this."""
         mark, keepers = f"{MARK}={self.folder}".encode(), f"--run-dir={self.folder}/".encode()
         for entry in pathlib.Path("/proc").iterdir():
             if not entry.name.isdigit():
                 continue
             try:
-                ours = mark in (entry / "environ").read_bytes().split(b"\0") or any(
-                    word.startswith(keepers) for word in (entry / "cmdline").read_bytes().split(b"\0"))
+                words = (entry / "cmdline").read_bytes()
+                ours = named in words and (mark in (entry / "environ").read_bytes().split(b"\0") or any(
+                    word.startswith(keepers) for word in words.split(b"\0")))
             except OSError:
                 continue
             if ours and Machine.is_alive(entry.name):
