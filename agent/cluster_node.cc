@@ -39,8 +39,7 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(ClusterNodeOptions option
   api.version = node->options_.version;
   ASSIGN_OR_RETURN(node->heartbeat_api_, ClusterApi::Start(api));
   ASSIGN_OR_RETURN(node->api_, ClusterApi::Start(std::move(api)));
-  node->reporter_ =
-      std::make_unique<ApiPodReporter>(*node->api_, node->options_.registry, node->options_.log);
+  node->OpenReporters();
   ApiPodInputsOptions inputs;
   inputs.service_variables = [n = node.get()](
                                  const std::string& of_namespace,
@@ -52,6 +51,28 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(ClusterNodeOptions option
   node->inputs_ =
       std::make_unique<ApiPodInputs>(*node->api_, node->options_.clock, std::move(inputs));
   return node;
+}
+
+// A mirror is known by its own UID, which the static pod does not have.
+void ClusterNode::OpenReporters() {
+  const auto find = [this](const PodUid& uid) {
+    const PodPtr pod = options_.registry.Find(uid);
+    return pod != nullptr ? pod : mirrors_->Find(uid);
+  };
+  reporter_ = std::make_unique<ApiPodReporter>(*api_, find, options_.log);
+  MirrorPodsOptions mirrors;
+  mirrors.node_name = options_.config.instance.node_name;
+  mirrors.seen = [this](const PodUid& uid) { reporter_->Look(uid); };
+  mirrors.trouble = [this](const std::string& why) {
+    options_.log(why);
+    const std::string& node = options_.config.instance.node_name;
+    EventSink* const events = node_events_;
+    if (events != nullptr) {
+      events->AddEvent({"Node", "", node, node, "kubelet"},
+                       {true, "FailedMirrorPod", why, "", false});
+    }
+  };
+  mirrors_ = std::make_unique<MirrorPods>(*api_, *reporter_, std::move(mirrors));
 }
 
 // Each of the two threads calls what belongs to the other one, so nobody may be in the middle of it.
@@ -68,8 +89,11 @@ ClusterNode::~ClusterNode() {
 }
 
 Result<void> ClusterNode::OpenRoutes(netproxy::PodNet& network) {
-  ASSIGN_OR_RETURN(netproxy::NodeRoutes routes, netproxy::NodeRoutes::Open());
-  kernel_routes_ = std::make_unique<netproxy::NodeRoutes>(std::move(routes));
+  const model::Instance& instance = options_.config.instance;
+  ASSIGN_OR_RETURN(kernel_routes_, netproxy::NodeRoutes::Open(
+                                       {.tunnels = options_.config.cluster.node_tunnel == "vxlan",
+                                        .interface_prefix = instance.interface_prefix,
+                                        .table_name = instance.table_name}));
   ClusterRoutesOptions options;
   options.node_name = options_.config.instance.node_name;
   for (const std::string& text : options_.config.instance.pod_cidrs) {
@@ -82,8 +106,8 @@ Result<void> ClusterNode::OpenRoutes(netproxy::PodNet& network) {
     if (set && network.HasRanges()) registrar_->SetReadyInput("network", "");
     return set;
   };
-  callbacks.set_routes = [this](const auto& peers, const auto& own) {
-    return kernel_routes_->Apply(peers, own);
+  callbacks.set_routes = [this](const auto& peers, const auto& self) {
+    return kernel_routes_->Apply(peers, self);
   };
   callbacks.log = options_.log;
   routes_ = std::make_unique<ClusterRoutes>(*api_, std::move(options), std::move(callbacks));
@@ -92,6 +116,7 @@ Result<void> ClusterNode::OpenRoutes(netproxy::PodNet& network) {
 
 Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   services_ = &parts.services;
+  node_events_ = &parts.view;
   HeartbeatOptions heartbeat;
   heartbeat.node_name = options_.config.instance.node_name;
   heartbeat.others = {api_.get()};
@@ -99,7 +124,8 @@ Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   heartbeat_ = std::make_unique<Heartbeat>(*heartbeat_api_, options_.clock, std::move(heartbeat));
   pods_ = std::make_unique<ApiPods>(
       options_.registry,
-      ApiPodsCallbacks{options_.log, [this](const PodUid& uid) { reporter_->Look(uid); }});
+      ApiPodsCallbacks{options_.log, [this](const PodUid& uid) { reporter_->Look(uid); },
+                       mirrors_.get()});
   NodeRegistrarOptions registrar;
   registrar.name = options_.config.instance.node_name;
   registrar.register_node = options_.config.cluster.register_node;
@@ -110,7 +136,8 @@ Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   registrar.events = &parts.view;
   registrar_ = std::make_unique<NodeRegistrar>(*api_, options_.clock, std::move(registrar));
   RETURN_IF_ERROR(OpenRoutes(parts.network));
-  events_ = std::make_unique<EventPoster>(*api_, parts.view, EventPosterOptions{{}, options_.log});
+  events_ = std::make_unique<EventPoster>(
+      *api_, parts.view, EventPosterOptions{[this] { return reporter_->IsBusy(); }, options_.log});
   registrar_->SetListener([this] { NodeChanged(); });
   api_->Post([this] {
     services_.load()->Follow();
@@ -124,6 +151,7 @@ void ClusterNode::NodeChanged() {
   const auto node = registrar_->Get();
   if (node == nullptr) return;
   heartbeat_->SetNodeUid(node->uid);
+  mirrors_->SetNodeUid(node->uid);
   if (node->uid.empty()) return;
   routes_->SetOwn(node->pod_ranges);
   services_.load()->SetZone(node->zone);

@@ -20,6 +20,7 @@
 #include "agent/proxy/cluster_services.h"
 #include "agent/report/api_pod_reporter.h"
 #include "agent/report/event_poster.h"
+#include "agent/report/mirror_pods.h"
 #include "agent/routes/cluster_routes.h"
 #include "agent/source/api_pods.h"
 #include "agent/source/pod_registry.h"
@@ -57,7 +58,7 @@ class ClusterNode {
   ClusterNode& operator=(const ClusterNode&) = delete;
 
   Api& api() { return *api_; }
-  PodReporter& reporter() { return *reporter_; }
+  PodReporter& reporter() { return *mirrors_; }
   PodInputs& inputs() { return *inputs_; }
 
   // Registers and begins to follow; pods once the Node was seen, since it says which addresses they get.
@@ -66,13 +67,16 @@ class ClusterNode {
  private:
   explicit ClusterNode(ClusterNodeOptions options) : options_(std::move(options)) {}
   Result<void> OpenRoutes(netproxy::PodNet& network);
+  void OpenReporters();
   void NodeChanged();
 
   const ClusterNodeOptions options_;
   std::atomic<ClusterServices*> services_ = nullptr;
+  std::atomic<EventSink*> node_events_ = nullptr;
   std::unique_ptr<netproxy::NodeRoutes> kernel_routes_;
   std::unique_ptr<ClusterRoutes> routes_;
   std::unique_ptr<ApiPodReporter> reporter_;
+  std::unique_ptr<MirrorPods> mirrors_;
   std::unique_ptr<ApiPodInputs> inputs_;
   std::unique_ptr<ApiPods> pods_;
   std::unique_ptr<NodeRegistrar> registrar_;

@@ -42,6 +42,7 @@
 #include "agent/operate/local_node_operations.h"
 #include "agent/pod/admit/node_admission.h"
 #include "agent/pod/execute/pod_table.h"
+#include "agent/probe/prober.h"
 #include "agent/proxy/pod_rules_guard.h"
 #include "agent/proxy/service_events.h"
 #include "agent/proxy/service_proxy.h"
@@ -112,6 +113,7 @@ struct Agent {
   std::unique_ptr<ServiceProxy> proxy;
   PodRegistry registry;
   std::unique_ptr<ClusterNode> cluster;  // none when the node stands alone
+  std::unique_ptr<Prober> prober;
   std::unique_ptr<PodServices> services;
   std::unique_ptr<PodTable> table;
   std::unique_ptr<FilePods> file_pods;
@@ -221,13 +223,18 @@ Result<void> OpenTable(Agent& agent) {
                    PeriodicReader<NodeReading>::Start("node-reader", [config = agent.config] {
                      return ReadNode(config, kVersion);
                    }));
+  ASSIGN_OR_RETURN(agent.prober,
+                   Prober::Start(*agent.runtime, agent.clock,
+                                 {[&agent](const corev1::Pod& pod, const EventNote& note) {
+                                   agent.view->AddEvents(pod, {note});
+                                 }}));
   agent.services = std::unique_ptr<PodServices>(
       new PodServices{*agent.runtime, *agent.images, *agent.network, *agent.state, *agent.view,
                       agent.clock, agent.config.instance, agent.config.max_back_off,
                       [&agent] { return agent.node->Last()->environment; },
                       [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
                       agent.cluster ? &agent.cluster->reporter() : nullptr,
-                      agent.cluster ? &agent.cluster->inputs() : nullptr});
+                      agent.cluster ? &agent.cluster->inputs() : nullptr, agent.prober.get()});
   PodTableOptions options;
   options.workers = agent.config.workers;
   agent.table = std::make_unique<PodTable>(agent.io, *agent.services, agent.registry, options);

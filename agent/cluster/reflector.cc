@@ -15,16 +15,15 @@ namespace holdfast::agent {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
-constexpr seconds kFirstByteLimit{30};
-constexpr seconds kPageLimit{60};
-constexpr seconds kLivedAfter{1};      // a watch that ends after this has not failed
-constexpr seconds kHealthyAfter{120};  // no failure before that counts any more
-constexpr seconds kSilentList{30};     // without an event and without the end of the list
+constexpr std::chrono::seconds kFirstByteLimit{30};
+constexpr std::chrono::seconds kPageLimit{60};
+constexpr std::chrono::seconds kLivedAfter{1};      // a watch that ends after this has not failed
+constexpr std::chrono::seconds kHealthyAfter{120};  // no failure before that counts any more
+constexpr std::chrono::seconds kSilentList{30};  // without an event and without the end of the list
 constexpr int kSilentListsUntilPaging = 2;
 // A watch from a version that is not there yet (a store was restored) hangs; others have a bookmark each minute.
-constexpr seconds kSilentWatch{180};
+constexpr std::chrono::seconds kSilentWatch{180};
 constexpr int kCrowdedUntilPaging = 5;
 constexpr milliseconds kSpread{1000};  // in which all nodes list anew
 

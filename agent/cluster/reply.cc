@@ -17,10 +17,10 @@ constexpr size_t kExcerpt = 200;
 constexpr std::chrono::hours kLongestWait{1};
 
 std::optional<std::chrono::seconds> ToSeconds(std::string_view text) {
-  int64_t seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc() || end != text.data() + text.size() || seconds < 0) return std::nullopt;
-  return std::min(std::chrono::seconds(seconds), std::chrono::seconds(kLongestWait));
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error != std::errc() || end != text.data() + text.size() || count < 0) return std::nullopt;
+  return std::min(std::chrono::seconds(count), std::chrono::seconds(kLongestWait));
 }
 
 std::string Excerpt(std::string_view body) {
@@ -32,8 +32,8 @@ std::string Excerpt(std::string_view body) {
 }
 
 // Retry-After of the header wins over the details'.
-void SetRetryAfter(std::string_view seconds, ApiReply& reply) {
-  if (!reply.retry_after) reply.retry_after = ToSeconds(seconds);
+void SetRetryAfter(std::string_view text, ApiReply& reply) {
+  if (!reply.retry_after) reply.retry_after = ToSeconds(text);
 }
 
 bool ReadProtobufStatus(ApiReply& reply) {

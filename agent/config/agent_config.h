@@ -57,6 +57,7 @@ struct NodeConfig {
 struct ClusterConfig {
   std::string kubeconfig;
   bool register_node = true;
+  std::string node_tunnel = "vxlan";  // to pods of nodes on no link of this one; or "none"
 };
 
 // The node's HTTPS server, as a kubelet's. Without a cluster it is off unless there is a client_ca_file.

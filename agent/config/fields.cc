@@ -103,6 +103,11 @@ const std::vector<Field>& Fields() {
       {"registerNode", "BOOL",
        "whether the node makes its Node object itself (default true); with a kubeconfig", false,
        Bool(cluster(&ClusterConfig::register_node))},
+      {"nodeTunnel", "MODE",
+       "how pods of nodes are reached that share no link with this one: vxlan (the default) or "
+       "none, "
+       "where the network behind the nodes knows the pods' ranges",
+       false, OneOf(cluster(&ClusterConfig::node_tunnel), {"vxlan", "none"})},
       {"registerWithTaints", "KEY=VALUE:EFFECT", "taints that the Node is made with", true,
        NodeTaints()},
       {"ipvsScheduler", "NAME",

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/operate/local_node_operations.h"
 
+#include <set>
+#include <string>
 #include <utility>
 
 #include "agent/node/node_reader.h"
@@ -26,7 +28,9 @@ Result<std::vector<EditedObject>> LocalNodeOperations::Apply(const std::string& 
   auto edited = parts_.editor.Apply(manifest, origin, dry_run, name_space);
   if (!edited || dry_run) return edited;
   HOLDFAST_PAUSE_POINT("api.apply.written");
-  parts_.manifests.Reread();
+  std::set<std::string> files;
+  for (const EditedObject& object : *edited) files.insert(object.file);
+  parts_.manifests.Reread(files);
   return edited;
 }
 
@@ -44,7 +48,7 @@ Result<EditedObject> LocalNodeOperations::Delete(const Deletion& deletion) {
   auto deleted = DeleteObject(parts_.pods, parts_.audited.instance.node_name, steps, deletion);
   if (!deleted) return deleted;
   HOLDFAST_PAUSE_POINT("api.delete.removed");
-  parts_.manifests.Reread();
+  if (!deleted->file.empty()) parts_.manifests.Reread({deleted->file});
   return deleted;
 }
 

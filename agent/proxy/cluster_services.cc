@@ -14,9 +14,8 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr std::chrono::seconds kRetry{1};
+constexpr std::chrono::seconds kFlushRetry{1};
 // Services of another proxy: we have no rules for them.
-constexpr char kProxyNameLabel[] = "service.kubernetes.io/service-proxy-name";
 // Slices of headless Services, which no rule needs; "!service.kubernetes.io/headless".
 constexpr char kNotHeadless[] = "labelSelector=%21service.kubernetes.io%2Fheadless";
 
@@ -164,7 +163,7 @@ void ClusterServices::Flush() {
   if (started_) return feed_.Began();
   // The kernel may refuse a thread at any time.
   if (callbacks_.log) callbacks_.log(StrCat("services: ", started.error().message()));
-  retry_ = api_.After(kRetry, [this] { Flush(); });
+  retry_ = api_.After(kFlushRetry, [this] { Flush(); });
 }
 
 }  // namespace holdfast::agent

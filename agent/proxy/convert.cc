@@ -10,7 +10,6 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr char kProxyNameLabel[] = "service.kubernetes.io/service-proxy-name";
 constexpr char kHeadlessLabel[] = "service.kubernetes.io/headless";
 
 std::optional<model::L4Protocol> ProtocolOf(const std::string& name) {

@@ -15,6 +15,7 @@
 namespace holdfast::agent {
 
 inline constexpr char kServiceNameLabel[] = "kubernetes.io/service-name";
+inline constexpr char kProxyNameLabel[] = "service.kubernetes.io/service-proxy-name";
 inline constexpr char kHeadlessIp[] = "None";  // spec.clusterIP of a headless Service
 
 // What decides whether an endpoint is here, and which hints mean us. When one of them changes, all

@@ -2,7 +2,6 @@
 #include "agent/report/api_pod_reporter.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -10,8 +9,8 @@
 #include <set>
 #include <utility>
 
-#include "agent/cluster/api_objects.h"
 #include "agent/kube/pod_status.h"
+#include "agent/report/pod_calls.h"
 #include "agent/report/status_patch.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
@@ -20,21 +19,8 @@
 namespace holdfast::agent {
 namespace {
 
-using PodPtr = std::shared_ptr<const corev1::Pod>;
 using StatusPtr = std::shared_ptr<const corev1::PodStatus>;
 using std::chrono::milliseconds;
-
-uint64_t Version(const corev1::Pod& pod) {
-  const std::string& text = pod.metadata().resourceversion();
-  uint64_t version = 0;
-  (void)std::from_chars(text.data(), text.data() + text.size(), version);  // 0: none that is known
-  return version;
-}
-
-std::string PathOf(const corev1::Pod& pod) {
-  return StrCat("/api/v1/namespaces/", pod.metadata().namespace_(), "/pods/",
-                pod.metadata().name());
-}
 
 bool IsReady(const corev1::PodStatus& status) {
   return std::ranges::any_of(status.conditions(), [](const corev1::PodCondition& condition) {
@@ -47,30 +33,12 @@ bool IsUrgent(const corev1::PodStatus& server, const corev1::PodStatus& ours) {
   return server.phase() != ours.phase() || IsReady(server) != IsReady(ours);
 }
 
-// The pod in an answer, without what nobody asks of it here; null when there is none.
-PodPtr PodIn(const ApiReply& reply) {
-  auto object = DecodeObject(reply.body, {"v1", "Pod"});
-  if (!object) return nullptr;
-  const std::shared_ptr<corev1::Pod> pod(static_cast<corev1::Pod*>(object->release()));
-  pod->clear_spec();
-  return pod;
-}
-
-bool IsPassing(const ApiReply& reply) {
-  return reply.code == 408 || reply.code == 429 || reply.code >= 500;
-}
-
-// Another pod has the name.
-bool IsOfAnother(const ApiReply& reply) {
-  return reply.code == 409 && reply.message.find("UID in precondition") != std::string::npos;
-}
-
 }  // namespace
 
 class ApiPodReporter::State : public std::enable_shared_from_this<State> {
  public:
-  State(Api& api, const PodRegistry& registry, std::function<void(const std::string&)> log)
-      : api_(api), registry_(registry), log_(std::move(log)) {}
+  State(Api& api, ServerCopies find, std::function<void(const std::string&)> log)
+      : api_(api), find_(std::move(find)), log_(std::move(log)) {}
 
   // From any thread.
   void Report(PodReport report) {
@@ -96,9 +64,10 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
   void Look(const PodUid& uid) {
     const auto it = entries_.find(uid);
     if (it == entries_.end()) return;
-    if (registry_.Find(uid) == nullptr) return Drop(uid);
+    if (find_(uid) == nullptr) return Drop(uid);
     Consider(uid, it->second);
   }
+  bool IsBusy() const { return in_flight_ >= kMost; }
   void Close() {
     {
       const std::lock_guard lock(mutex_);
@@ -157,9 +126,9 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
 
   // The newer of what the watch and the last answer said; null when the watch does not have it.
   PodPtr ServerCopy(const PodUid& uid, Entry& entry) const {
-    PodPtr watched = registry_.Find(uid);
+    PodPtr watched = find_(uid);
     if (watched == nullptr || entry.answered == nullptr) return watched;
-    if (Version(*entry.answered) > Version(*watched)) return entry.answered;
+    if (VersionOf(*entry.answered) > VersionOf(*watched)) return entry.answered;
     entry.answered.reset();
     return watched;
   }
@@ -262,17 +231,10 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
 
   void SendDelete(const PodUid& uid, Entry& entry) {
     ++in_flight_;
-    entry.call = api_.Send(
-        {.verb = ApiVerb::kDelete,
-         .path = PathOf(*entry.wanted.pod),
-         .content_type = kJsonType,
-         .body = StrCat(R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,)",
-                        R"("preconditions":{"uid":")", uid.value, R"("}})"),
-         .lane = ApiLane::kPods,
-         .repeatable = true},
-        [weak = weak_from_this(), uid](const Result<ApiReply>& reply) {
-          if (const auto self = weak.lock()) self->Deleted(uid, reply);
-        });
+    entry.call = api_.Send(DeleteNow(PathOf(*entry.wanted.pod), uid),
+                           [weak = weak_from_this(), uid](const Result<ApiReply>& reply) {
+                             if (const auto self = weak.lock()) self->Deleted(uid, reply);
+                           });
     HOLDFAST_PAUSE_POINT("report.final_delete_sent");
   }
 
@@ -367,7 +329,7 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
   }
 
   Api& api_;
-  const PodRegistry& registry_;
+  const ServerCopies find_;
   const std::function<void(const std::string&)> log_;
 
   std::mutex mutex_;  // what follows
@@ -383,9 +345,9 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
   std::string trouble_;  // as it was told
 };
 
-ApiPodReporter::ApiPodReporter(Api& api, const PodRegistry& registry,
+ApiPodReporter::ApiPodReporter(Api& api, ServerCopies find,
                                std::function<void(const std::string&)> log)
-    : state_(std::make_shared<State>(api, registry, std::move(log))) {}
+    : state_(std::make_shared<State>(api, std::move(find), std::move(log))) {}
 
 ApiPodReporter::~ApiPodReporter() { state_->Close(); }
 
@@ -394,5 +356,7 @@ void ApiPodReporter::Report(PodReport report) { state_->Report(std::move(report)
 void ApiPodReporter::Forget(const PodUid& uid) { state_->Forget(uid); }
 
 void ApiPodReporter::Look(const PodUid& uid) { state_->Look(uid); }
+
+bool ApiPodReporter::IsBusy() const { return state_->IsBusy(); }
 
 }  // namespace holdfast::agent

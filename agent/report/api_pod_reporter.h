@@ -14,7 +14,6 @@
 
 #include "agent/cluster/api.h"
 #include "agent/report/pod_reporter.h"
-#include "agent/source/pod_registry.h"
 
 namespace holdfast::agent {
 
@@ -26,9 +25,11 @@ class ApiPodReporter : public PodReporter {
   // Between tries that failed; doubled each time.
   static constexpr std::chrono::milliseconds kFirstRetry{250}, kLastRetry{30'000};
 
-  // `log` gets one line per kind of failure. `api` and `registry` are borrowed.
-  ApiPodReporter(Api& api, const PodRegistry& registry,
-                 std::function<void(const std::string&)> log);
+  // A pod as the watch has it, without its spec or with; null when it does not. Asked on the API thread.
+  using ServerCopies = std::function<std::shared_ptr<const corev1::Pod>(const PodUid&)>;
+
+  // `log` gets one line per kind of failure. `api` is borrowed.
+  ApiPodReporter(Api& api, ServerCopies find, std::function<void(const std::string&)> log);
   // On the API thread, or when that has ended. What was not sent is not sent any more.
   ~ApiPodReporter() override;
   ApiPodReporter(const ApiPodReporter&) = delete;
@@ -38,6 +39,8 @@ class ApiPodReporter : public PodReporter {
   void Forget(const PodUid& uid) override;
   // The server's copy of a pod is another one, or gone. On the API thread (ApiPodsCallbacks::seen).
   void Look(const PodUid& uid);
+  // Every place for a request is taken: what is less important waits. On the API thread.
+  bool IsBusy() const;
 
  private:
   class State;

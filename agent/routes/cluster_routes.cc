@@ -65,10 +65,16 @@ void ClusterRoutes::SetOwn(std::vector<Cidr> ranges) {
 
 void ClusterRoutes::Put(kube::ObjectPtr object) {
   NodePeer peer = PeerOf(static_cast<const k8s::io::api::core::v1::Node&>(*object));
-  if (peer.name == options_.node_name) return;
+  if (peer.name == options_.node_name) return SetOwnAddresses(std::move(peer.addresses));
   NodePeer& known = nodes_[peer.name];
   if (known == peer) return;  // its status alone changed
   known = std::move(peer);
+  if (complete_) Want();
+}
+
+void ClusterRoutes::SetOwnAddresses(std::vector<IpAddress> addresses) {
+  if (own_addresses_ == addresses) return;
+  own_addresses_ = std::move(addresses);
   if (complete_) Want();
 }
 
@@ -95,6 +101,7 @@ void ClusterRoutes::Want() {
   }
   const std::lock_guard lock(mutex_);
   wanted_.peers = std::move(peers);
+  wanted_.own_addresses = own_addresses_;
   if (std::exchange(posted_, true)) return;
   pool_.Post([this] { CarryOut(); });
 }
@@ -112,7 +119,8 @@ void ClusterRoutes::CarryOut() {
   const auto ranges = callbacks_.set_ranges(wanted.own, std::move(direct));
   Tell(ranges ? "" : StrCat("pod ranges: ", ranges.error().message()), ranges_error_);
   if (!wanted.peers) return;
-  const auto problems = callbacks_.set_routes(*wanted.peers, wanted.own);
+  const auto problems =
+      callbacks_.set_routes(*wanted.peers, {options_.node_name, wanted.own, wanted.own_addresses});
   Tell(problems ? "" : StrCat("routes to other nodes: ", problems.error().message()),
        routes_error_);
   if (!problems) return;

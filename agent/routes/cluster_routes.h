@@ -37,7 +37,7 @@ struct ClusterRoutesCallbacks {
       set_ranges;
   // What has no way, in words.
   std::function<Result<std::vector<std::string>>(const std::vector<netproxy::NodePeer>& peers,
-                                                 const std::vector<Cidr>& own)>
+                                                 const netproxy::NodePeer& self)>
       set_routes;
   std::function<void(const std::string& line)> log;
 };
@@ -63,6 +63,7 @@ class ClusterRoutes : private ObjectHandler {
  private:
   struct Wanted {
     std::vector<Cidr> own;
+    std::vector<IpAddress> own_addresses;                  // as the other nodes see them
     std::optional<std::vector<netproxy::NodePeer>> peers;  // none before the first whole list
   };
 
@@ -72,6 +73,7 @@ class ClusterRoutes : private ObjectHandler {
   void ListEnds() override;
   void Trouble(const Error& error) override;
 
+  void SetOwnAddresses(std::vector<IpAddress> addresses);
   void Want();
   void CarryOut();
   void ArmRepair();
@@ -83,6 +85,7 @@ class ClusterRoutes : private ObjectHandler {
 
   // Of the API thread.
   std::map<std::string, netproxy::NodePeer> nodes_;
+  std::vector<IpAddress> own_addresses_;
   bool complete_ = false;
   std::string trouble_;
   TicketPtr ticket_, repair_;

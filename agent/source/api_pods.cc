@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/kube/pod_identity.h"
+#include "agent/source/object_name.h"
 #include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"
@@ -17,7 +18,6 @@ namespace {
 namespace corev1 = ::k8s::io::api::core::v1;
 
 constexpr size_t kLongestUid = 64;
-constexpr size_t kLongestName = 253;
 constexpr size_t kLongestLabel = 63;
 constexpr std::chrono::seconds kGrace{30};
 
@@ -78,18 +78,20 @@ ApiPods::ApiPods(PodRegistry& registry, ApiPodsCallbacks callbacks)
     : registry_(registry), callbacks_(std::move(callbacks)) {}
 
 void ApiPods::ListBegins() {
-  listing_ = true;
-  listed_.clear();
   refused_.clear();
+  if (callbacks_.mirrors != nullptr) callbacks_.mirrors->ListBegins();
 }
 
 void ApiPods::Put(kube::ObjectPtr object) {
+  if (const auto* mirror = dynamic_cast<const corev1::Pod*>(object.get());
+      mirror != nullptr && IsMirror(*mirror)) {
+    if (callbacks_.mirrors != nullptr) callbacks_.mirrors->Put(std::move(object));
+    return;
+  }
   auto pod = std::dynamic_pointer_cast<const corev1::Pod>(
       std::shared_ptr<const google::protobuf::Message>(std::move(object)));
-  if (pod == nullptr) return;
+  if (pod == nullptr || !MayRun(*pod)) return;
   const PodUid uid(pod->metadata().uid());
-  if (!MayRun(*pod)) return;
-  if (listing_) listed_.insert(uid);
   const std::string name = FullName(*pod);
   // A successor of the same name: the former one is gone, whether or not that is ever said.
   if (const auto former = uids_.find(name); former != uids_.end() && former->second != uid) {
@@ -109,20 +111,15 @@ void ApiPods::Gone(kube::ObjectPtr last) {
   if (pod == nullptr) return;
   const PodUid uid(pod->metadata().uid());
   refused_.erase(uid);
-  listed_.erase(uid);
   Drop(uid);
+  if (callbacks_.mirrors != nullptr) callbacks_.mirrors->Gone(std::move(last));
 }
 
+// What is no longer there was told before.
 void ApiPods::ListEnds() {
-  listing_ = false;
   trouble_.clear();
-  std::vector<PodUid> gone;
-  for (const auto& [uid, name] : names_) {
-    if (!listed_.contains(uid)) gone.push_back(uid);
-  }
-  for (const PodUid& uid : gone) Drop(uid);
-  listed_.clear();
   registry_.Complete(PodOrigin::kApi);
+  if (callbacks_.mirrors != nullptr) callbacks_.mirrors->ListEnds();
 }
 
 void ApiPods::Trouble(const Error& error) {
@@ -130,12 +127,15 @@ void ApiPods::Trouble(const Error& error) {
   callbacks_.log(StrCat("pods of the API server: ", error.message(), ", trying again"));
 }
 
-// A mirror pod is the image of one that runs here already. What runs stays what it is, whatever somebody writes into
-// its annotations.
+// The image of a pod that runs here already. What runs stays what it is, whatever somebody writes into its annotations.
+bool ApiPods::IsMirror(const corev1::Pod& pod) const {
+  return pod.metadata().annotations().contains(kube::kConfigMirrorAnnotation) &&
+         !names_.contains(PodUid(pod.metadata().uid()));
+}
+
 bool ApiPods::MayRun(const corev1::Pod& pod) {
   const PodUid uid(pod.metadata().uid());
   if (names_.contains(uid)) return true;
-  if (pod.metadata().annotations().contains(kube::kConfigMirrorAnnotation)) return false;
   const std::string wrong = WrongName(pod);
   if (wrong.empty()) return true;
   if (refused_.insert(uid).second) {

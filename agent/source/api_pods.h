@@ -21,6 +21,7 @@ ReflectorOptions PodsOfNode(const std::string& node_name);
 struct ApiPodsCallbacks {
   std::function<void(const std::string&)> log;   // one line per failure
   std::function<void(const PodUid&)> seen = {};  // the server's copy of a pod is new, or gone
+  ObjectHandler* mirrors = nullptr;  // gets the images of this node's static pods; borrowed
 };
 
 class ApiPods : public ObjectHandler {
@@ -35,6 +36,7 @@ class ApiPods : public ObjectHandler {
   void Trouble(const Error& error) override;
 
  private:
+  bool IsMirror(const k8s::io::api::core::v1::Pod& pod) const;
   bool MayRun(const k8s::io::api::core::v1::Pod& pod);
   void Drop(const PodUid& uid);
 
@@ -42,10 +44,8 @@ class ApiPods : public ObjectHandler {
   const ApiPodsCallbacks callbacks_;
   std::map<PodUid, std::string> names_;  // of the registry's, "namespace/name"
   std::map<std::string, PodUid> uids_;   // the same, the other way round
-  bool listing_ = false;
-  std::set<PodUid> listed_;
-  std::set<PodUid> refused_;  // that was told
-  std::string trouble_;       // as it was told
+  std::set<PodUid> refused_;             // that was told
+  std::string trouble_;                  // as it was told
 };
 
 }  // namespace holdfast::agent

@@ -31,6 +31,7 @@ void Note(const inotify_event& event, ManifestTable& table, BootTime now,
   // The kernel pads the name with NUL bytes. Of another name: what a manifest's link leads through
   // may have changed.
   const std::string name(event.len == 0 ? "" : event.name);
+  if (sys::IsTemporaryName(name)) return;
   if ((event.mask & IN_Q_OVERFLOW) != 0 || !IsManifestName(name)) {
     news.all = true;
     return;
@@ -41,7 +42,7 @@ void Note(const inotify_event& event, ManifestTable& table, BootTime now,
   } else if ((event.mask & (IN_CREATE | IN_MODIFY)) != 0) {
     table.NoteWriting(name, (event.mask & IN_MODIFY) != 0, now);
   } else if ((event.mask & IN_CLOSE_WRITE) != 0) {
-    table.NoteWriting(name, false, now);
+    table.NoteClosed(name);
   }
 }
 

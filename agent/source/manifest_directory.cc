@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 
 #include "agent/source/directory_watch.h"
 #include "agent/source/manifest_file.h"
@@ -78,14 +79,23 @@ class ManifestDirectory::Impl {
     if (announce) announce();
   }
 
-  void Reread() {
+  void Reread(const std::set<std::string>& files) {
     std::unique_lock hold(mutex_);
-    const uint64_t request = ++requested_;
+    const uint64_t request = ++requested_.number;
+    requested_.all = requested_.all || files.empty();
+    requested_.files.insert(files.begin(), files.end());
     wake_.Set();
     answered_.wait_for(hold, kRereadPatience, [&] { return done_ >= request || stopping_; });
   }
 
  private:
+  // What Reread() was called for since the last look.
+  struct Request {
+    uint64_t number = 0;  // of all calls so far
+    bool all = false;
+    std::set<std::string> files;
+  };
+
   ManifestTable::Moment Now() const { return {clock_->Boot(), clock_->Wall()}; }
 
   void Run() {
@@ -122,21 +132,22 @@ class ManifestDirectory::Impl {
   // One pass: events, what they are about or everything, reading what is due, publishing. The same
   // for every cause.
   void Look() {
-    const uint64_t request = Requested();
+    const Request request = TakeRequest();
     auto moved = watch_.Refresh();
     missing_ = !moved;
     DirectoryWatch::News news = watch_.ReadEvents(table_, clock_->Boot());
+    for (const std::string& name : request.files) table_.NoteEdited(name);
+    news.files.insert(request.files.begin(), request.files.end());
     news.files.merge(again_);
     again_.clear();
     const ManifestTable::Moment now = Now();
-    const bool all = blind_ || !moved || *moved || news.all || request > listed_for_ ||
+    const bool all = blind_ || !moved || *moved || news.all || request.all ||
                      now.boot >= next_listing_ || table_.size() >= kMaxManifestFiles;
     auto plan = all ? ObserveAll(moved, now) : ObserveSome(news.files, now);
     if (plan) {
       look_again_ = plan->look_again;
       for (const auto& [name, signature] : plan->read) Read(name, signature, now);
     }
-    listed_for_ = request;
     Publish(request);
   }
 
@@ -163,9 +174,11 @@ class ManifestDirectory::Impl {
     return table_.ObserveSome(*seen, now);
   }
 
-  uint64_t Requested() const {
+  Request TakeRequest() {
     const std::lock_guard hold(mutex_);
-    return requested_;
+    Request next;
+    next.number = requested_.number;
+    return std::exchange(requested_, std::move(next));
   }
 
   void Read(const std::string& name, const FileSignature& seen, const ManifestTable::Moment& now) {
@@ -183,7 +196,7 @@ class ManifestDirectory::Impl {
     }
   }
 
-  void Publish(uint64_t request) {
+  void Publish(const Request& request) {
     auto next = std::make_shared<PodSnapshot>(table_.Build());
     next->complete = true;
     std::function<void()> announce;
@@ -194,8 +207,12 @@ class ManifestDirectory::Impl {
         snapshot_ = std::move(next);
         announce = changed_;
       }
-      // Whoever asked waits until nothing is on its way any more.
-      if (!look_again_) done_ = std::max(done_, request);
+      // Whoever asked for all waits until nothing is on its way any more.
+      whole_ = whole_ || request.all;
+      if (!look_again_ || (!whole_ && again_.empty())) {
+        done_ = request.number;
+        whole_ = false;
+      }
     }
     answered_.notify_all();
     if (announce) announce();
@@ -211,16 +228,16 @@ class ManifestDirectory::Impl {
   std::optional<BootTime> look_again_;
   std::set<std::string> again_;  // to be looked at again, event or not
   BootTime next_listing_;
-  bool blind_ = true;        // the last listing failed, or there was none
-  uint64_t listed_for_ = 0;  // a request
+  bool blind_ = true;  // the last listing failed, or there was none
   bool missing_ = false;
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable answered_;
   std::shared_ptr<const PodSnapshot> snapshot_ = std::make_shared<PodSnapshot>();
   std::function<void()> changed_;
-  uint64_t requested_ = 0;
-  uint64_t done_ = 0;
+  Request requested_;
+  uint64_t done_ = 0;   // the last call that has been answered
+  bool whole_ = false;  // one that has not is for all
   bool stopping_ = false;
   std::thread thread_;
 };
@@ -242,6 +259,6 @@ std::shared_ptr<const PodSnapshot> ManifestDirectory::Snapshot() const { return 
 void ManifestDirectory::SetChangeCallback(std::function<void()> changed) {
   impl_->SetChangeCallback(std::move(changed));
 }
-void ManifestDirectory::Reread() { impl_->Reread(); }
+void ManifestDirectory::Reread(const std::set<std::string>& files) { impl_->Reread(files); }
 
 }  // namespace holdfast::agent

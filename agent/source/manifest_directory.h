@@ -14,6 +14,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "agent/source/pod_source.h"
@@ -43,9 +44,10 @@ class ManifestDirectory : public PodSource {
   std::shared_ptr<const PodSnapshot> Snapshot() const override;
   void SetChangeCallback(std::function<void()> changed) override;
 
-  // Reads again without waiting for inotify or the timer; returns when a newer snapshot (or an
-  // unchanged one) is in place. For apply and delete, whose caller wants to see the effect.
-  void Reread();
+  // Looks at these files (none: at all) without waiting for inotify or the timer; returns when what they say is in the
+  // snapshot. Those that are named the caller has put into place or removed, so nobody else is waited for. For apply
+  // and delete, whose caller wants to see the effect.
+  void Reread(const std::set<std::string>& files = {});
 
  private:
   class Impl;

@@ -33,13 +33,8 @@ std::string Lower(std::string_view text) {
   return out;
 }
 
-// An object as its manifest names it.
-struct Identity {
-  std::string kind;
-  std::string object_namespace;
-  std::string name;
-  bool operator==(const Identity&) const = default;
-};
+using Identity = ManifestEditor::Identity;
+using Defined = ManifestEditor::Defined;
 
 template <class Object>
 Identity IdentityOf(std::string kind, const Object& object) {
@@ -89,14 +84,6 @@ std::string ResourceOf(const std::string& kind) {
 struct Planned {
   EditedObject object;
   std::string text;
-  std::string uid = {};  // of a pod that is given one
-};
-
-// An object that some file of the directory defines.
-struct Defined {
-  Identity identity;
-  std::string file;
-  bool ours = false;
   std::string uid = {};  // of a pod that is given one
 };
 
@@ -179,23 +166,17 @@ bool IsOurs(int directory, const std::string& file) {
   return content && content->text.starts_with(kMarker);
 }
 
-// What the files that are there define now; those that cannot be read define nothing.
-Result<std::vector<Defined>> ReadDirectory(int directory) {
+// What a file defines; nothing when it cannot be read.
+std::vector<Defined> ObjectsOf(int directory, const std::string& file) {
   std::vector<Defined> defined;
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(directory, "."));
-  for (const std::string& file : names) {
-    if (!IsManifestName(file)) continue;
-    const auto signature = StatManifest(directory, file);
-    if (!signature || !*signature) continue;
-    const auto content = ReadManifestFile(directory, file);
-    if (!content) continue;
-    const bool ours = content->text.starts_with(kMarker);
-    for (const kube::ManifestObject& object : kube::ReadManifest(file, content->text).objects) {
-      auto identity = IdentityOf(object);
-      if (!identity) continue;
-      const auto* pod = object.As<corev1::Pod>();
-      defined.push_back({std::move(*identity), file, ours, pod ? pod->metadata().uid() : ""});
-    }
+  const auto content = ReadManifestFile(directory, file);
+  if (!content) return defined;
+  const bool ours = content->text.starts_with(kMarker);
+  for (const kube::ManifestObject& object : kube::ReadManifest(file, content->text).objects) {
+    auto identity = IdentityOf(object);
+    if (!identity) continue;
+    const auto* pod = object.As<corev1::Pod>();
+    defined.push_back({std::move(*identity), file, ours, pod ? pod->metadata().uid() : ""});
   }
   return defined;
 }
@@ -228,6 +209,25 @@ Result<EditOutcome> OutcomeOf(int directory, const Planned& planned, const std::
 }
 
 }  // namespace
+
+// Of the files that are as they were the last time only the signature is read.
+Result<std::vector<Defined>> ManifestEditor::ReadDirectory(int directory) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(directory, "."));
+  std::map<std::string, KnownFile> files;
+  std::vector<Defined> defined;
+  for (const std::string& file : names) {
+    if (!IsManifestName(file)) continue;
+    const auto signature = StatManifest(directory, file);
+    if (!signature || !*signature) continue;
+    const auto known = files_.find(file);
+    const bool same = known != files_.end() && known->second.signature == **signature;
+    KnownFile& now = files[file];
+    now = same ? std::move(known->second) : KnownFile{**signature, ObjectsOf(directory, file)};
+    defined.insert(defined.end(), now.defined.begin(), now.defined.end());
+  }
+  files_ = std::move(files);
+  return defined;
+}
 
 ManifestEditor::ManifestEditor(std::string directory, std::string node_name)
     : directory_(std::move(directory)), node_name_(std::move(node_name)) {}

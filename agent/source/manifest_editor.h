@@ -7,10 +7,12 @@
 // rename).
 #pragma once
 
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "agent/source/manifest_file.h"
 #include "holdfast/base/result.h"
 
 namespace holdfast::agent {
@@ -27,6 +29,21 @@ struct EditedObject {
 
 class ManifestEditor {
  public:
+  // An object as its manifest names it.
+  struct Identity {
+    std::string kind;
+    std::string object_namespace;
+    std::string name;
+    bool operator==(const Identity&) const = default;
+  };
+  // One that some file of the directory defines.
+  struct Defined {
+    Identity identity;
+    std::string file;
+    bool ours = false;
+    std::string uid = {};  // of a pod that is given one
+  };
+
   ManifestEditor(std::string directory, std::string node_name);
 
   // Removes half-written files of a process that was killed in Apply. Before the first call.
@@ -46,9 +63,17 @@ class ManifestEditor {
                               const std::string& name);
 
  private:
+  struct KnownFile {
+    FileSignature signature;
+    std::vector<Defined> defined;
+  };
+  // What the files that are there define now; those that cannot be read define nothing.
+  Result<std::vector<Defined>> ReadDirectory(int directory);
+
   const std::string directory_;
   const std::string node_name_;
   std::mutex mutex_;  // one edit at a time: what is checked is what is then written
+  std::map<std::string, KnownFile> files_;  // as they were at the last edit
 };
 
 }  // namespace holdfast::agent

@@ -127,6 +127,11 @@ void ManifestTable::NoteWriting(const std::string& name, bool open, BootTime now
   entry.writing_since = open ? std::optional(now) : std::nullopt;
 }
 
+// One that was renamed in by somebody who closes it only afterwards is whole all the same.
+void ManifestTable::NoteClosed(const std::string& name) { entries_[name].writing_since.reset(); }
+
+void ManifestTable::NoteEdited(const std::string& name) { entries_[name].edited = true; }
+
 void ManifestTable::SetError(Message& message, const std::string& text, WallTime now) {
   if (message.text == text) return;
   message = {text, now};
@@ -136,7 +141,7 @@ void ManifestTable::SetError(Message& message, const std::string& text, WallTime
 // Whether the version that was seen may be read now; else says when to look again.
 bool ManifestTable::IsReady(const Entry& entry, const Moment& now, Plan& plan) const {
   if (entry.loaded == entry.seen) return false;
-  if (entry.renamed_in) return true;
+  if (entry.renamed_in || entry.edited) return true;
   if (entry.writing_since && now.boot - *entry.writing_since < kLongestWrite) {
     Sooner(plan.look_again, *entry.writing_since + kLongestWrite);
     return false;
@@ -183,6 +188,7 @@ void ManifestTable::See(const std::string& name, const std::optional<FileSignatu
   }
   if (entry.loaded == signature) {
     entry.renamed_in = false;
+    entry.edited = false;
   } else {
     unsettled_.insert(name);
   }
@@ -202,7 +208,7 @@ ManifestTable::Plan ManifestTable::Settle(const Moment& now) {
 
 bool ManifestTable::SettleGone(const std::string& name, Entry& entry, const Moment& now,
                                Plan& plan) {
-  if (entry.gone_since && now.boot - *entry.gone_since < quiet_) {
+  if (!entry.edited && entry.gone_since && now.boot - *entry.gone_since < quiet_) {
     Sooner(plan.look_again, *entry.gone_since + quiet_);
     return false;
   }
@@ -217,6 +223,7 @@ void ManifestTable::Loaded(const std::string& name, const FileSignature& signatu
   Entry& entry = entries_[name];
   entry.loaded = signature;
   entry.renamed_in = false;
+  entry.edited = false;
   SetError(entry.error, objects.message, now.wall);
   entry.content = objects.content;
   entry.valid = objects.valid;

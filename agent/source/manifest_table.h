@@ -39,9 +39,13 @@ class ManifestTable {
 
   explicit ManifestTable(std::chrono::nanoseconds quiet);
 
-  // From inotify; both concern the next observation.
+  // From inotify; all concern the next observation.
   void NoteRenamedIn(const std::string& name);
+  // Made, or (`open`) written to; until it is closed.
   void NoteWriting(const std::string& name, bool open, BootTime now);
+  void NoteClosed(const std::string& name);
+  // We ourselves have put it into its place, or removed it: there is nothing to wait for.
+  void NoteEdited(const std::string& name);
 
   // Every file of the directory.
   Plan Observe(const Listing& listing, const Moment& now);
@@ -73,6 +77,7 @@ class ManifestTable {
     std::optional<BootTime> gone_since;
     std::optional<BootTime> writing_since;
     bool renamed_in = false;
+    bool edited = false;
     WallTime read_at;        // the version that the objects are from
     bool last_good = false;  // the objects are older than `loaded`
     std::vector<std::shared_ptr<const corev1::Pod>> pods;

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an object of a manifest is called; for any message with metadata. Pure.
+// What objects of manifests and of an API server are called. Pure.
 #pragma once
 
+#include <cstddef>
+
 namespace holdfast::agent {
+
+inline constexpr size_t kLongestName = 253;
+
+// For any messages with metadata.
 
 template <class Object>
 bool HasSameName(const Object& a, const Object& b) {

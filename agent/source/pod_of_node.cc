@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "agent/source/object_name.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"
 
@@ -10,8 +11,6 @@ namespace holdfast::agent {
 namespace {
 
 using Type = kube::FieldError::Type;
-
-constexpr size_t kLongestName = 253;
 
 template <class Containers>
 void CheckMounts(const Containers& containers, const char* list, kube::FieldErrors& errors) {

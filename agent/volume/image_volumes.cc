@@ -23,7 +23,7 @@ constexpr size_t kMostParts = 64;
 
 // "/var//data/" as its parts; nothing for "/", for a path that is not absolute or goes up, and for
 // what is the kernel's: a container with a mount on /proc is not started.
-std::optional<std::vector<std::string>> PartsOf(const std::string& path) {
+std::optional<std::vector<std::string>> DeclaredParts(const std::string& path) {
   if (!path.starts_with('/')) return std::nullopt;
   std::vector<std::string> parts;
   for (size_t at = 0; at < path.size();) {
@@ -109,7 +109,7 @@ std::vector<ImageVolume> ImageVolumes(const Image& image) {
   std::vector<ImageVolume> volumes;
   std::set<std::string> paths;
   for (const std::string& path : image.config.volumes) {
-    const auto parts = PartsOf(path);
+    const auto parts = DeclaredParts(path);
     if (!parts || volumes.size() >= kMostVolumes) continue;
     auto volume = VolumeAt(image, *parts);
     if (volume && paths.insert(volume->path).second) volumes.push_back(std::move(*volume));

@@ -18,7 +18,7 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr mode_t kDirMode = 0711;
+constexpr mode_t kPodDirMode = 0711;
 constexpr off_t kMessageBytes = 4096;  // what is read of a termination message at most
 
 Result<void> MountTmpfs(const std::string& path) {
@@ -40,7 +40,7 @@ Result<void> Unmount(const std::string& path) {
 
 Result<void> OpenPodFilesRoot(const model::Instance& instance) {
   const std::string path = instance.PodFilesDir();
-  ASSIGN_OR_RETURN(const DirFd dir, sys::MakeDirs(AT_FDCWD, path, kDirMode));
+  ASSIGN_OR_RETURN(const DirFd dir, sys::MakeDirs(AT_FDCWD, path, kPodDirMode));
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));
   if (mounted) return {};
   // Private before it is attached: at no moment does it propagate.
@@ -59,7 +59,7 @@ Result<void> RemovePodFilesRoot(const model::Instance& instance) {
 
 Result<void> EnsurePodFiles(const PodPaths& paths) {
   const std::string path = paths.Files();
-  if (::mkdir(path.c_str(), kDirMode) != 0 && errno != EEXIST) {
+  if (::mkdir(path.c_str(), kPodDirMode) != 0 && errno != EEXIST) {
     return Error::FromErrno(errno, StrCat("mkdir ", path));
   }
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));

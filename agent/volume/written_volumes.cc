@@ -18,13 +18,13 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr mode_t kDirMode = 0750;
+constexpr mode_t kWrittenDirMode = 0750;
 
 }  // namespace
 
 Result<void> OpenWrittenVolumes(const model::Instance& instance) {
   const std::string path = instance.WrittenVolumesDir();
-  ASSIGN_OR_RETURN(const DirFd dir, sys::MakeDirs(AT_FDCWD, path, kDirMode));
+  ASSIGN_OR_RETURN(const DirFd dir, sys::MakeDirs(AT_FDCWD, path, kWrittenDirMode));
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));
   if (mounted) return {};
   ASSIGN_OR_RETURN(const UniqueFd context, sys::OpenFilesystem("tmpfs"));
@@ -55,7 +55,8 @@ Result<void> RemoveWrittenVolumes(const model::Instance& instance) {
 
 Result<void> WriteVolumes(const PodPaths& paths, const VolumeContents& contents) {
   if (contents.empty()) return {};
-  ASSIGN_OR_RETURN(const DirFd pod, sys::MakeDirs(AT_FDCWD, paths.WrittenVolumes(), kDirMode));
+  ASSIGN_OR_RETURN(const DirFd pod,
+                   sys::MakeDirs(AT_FDCWD, paths.WrittenVolumes(), kWrittenDirMode));
   std::optional<Error> first;
   for (const auto& [name, content] : contents) {
     auto written = WriteAtomically(pod.get(), name, content);

@@ -198,22 +198,25 @@ Result<void> PodNet::MarkOccupied() {
 }
 
 // Nothing of a pod is made anew while it runs (no kubelet does it either: its connections are gone
-// with the interface), but it is told, once.
+// with the interface), but it is told, once: when it is missing the second time. The first time the pod may just be
+// coming or going.
 Result<void> PodNet::TellLostInterfaces() {
   ASSIGN_OR_RETURN(const std::vector<sys::Link> links, rtnl_.ListLinks());
   std::set<std::string> present;
   for (const sys::Link& link : links) present.insert(link.name);
-  std::set<PodUid> lost;
+  std::map<PodUid, int> missing;
   for (const auto& [uid, record] : book_.records()) {
     const std::string name = InterfaceName(instance_.interface_prefix, uid);
     if (record.releasing || present.contains(name)) continue;
-    lost.insert(uid);
-    if (lost_.contains(uid)) continue;
+    const auto before = missing_.find(uid);
+    const int times = before == missing_.end() ? 1 : std::min(before->second + 1, 3);
+    missing.emplace(uid, times);
+    if (times != 2) continue;
     warnings_.push_back(StrCat("pod ", record.pod_namespace, "/", record.pod_name,
                                ": somebody deleted its interface ", name,
                                ": it has no network until it is deleted and made again"));
   }
-  lost_ = std::move(lost);
+  missing_ = std::move(missing);
   return {};
 }
 

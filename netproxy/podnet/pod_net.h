@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -94,7 +95,8 @@ class PodNet : public PodNetwork {
   bool ensured_ = false;
   uint32_t mtu_ = 0;  // known once ensured_
   std::vector<std::string> warnings_;
-  std::set<PodUid> lost_;  // whose interface was gone at the last Ensure(): told once
+  std::map<PodUid, int>
+      missing_;  // whose interface was gone at how many Ensure() in a row; no more than 3
   std::vector<std::string> node_warnings_;  // of the last Ensure(): told once, not at every resync
 };
 

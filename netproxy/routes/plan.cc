@@ -36,13 +36,10 @@ std::optional<int> LinkTowards(const std::vector<sys::Address>& local, const IpA
   return std::nullopt;
 }
 
-// kNotFound in words when there is none.
-Result<sys::Route> RouteTo(const Cidr& range, const NodePeer& peer,
-                           const std::vector<sys::Address>& local) {
-  bool has_family = false;
+std::optional<sys::Route> RouteOverLink(const Cidr& range, const NodePeer& peer,
+                                        const std::vector<sys::Address>& local) {
   for (const IpAddress& address : peer.addresses) {
     if (address.v6 != range.network.v6) continue;
-    has_family = true;
     const auto link = LinkTowards(local, address);
     if (!link) continue;
     sys::Route route;
@@ -52,8 +49,17 @@ Result<sys::Route> RouteTo(const Cidr& range, const NodePeer& peer,
     route.protocol = kRouteProtocol;
     return route;
   }
-  return NotFound(has_family ? "none of its addresses is on a link of this node"
-                             : "it has no address of this family");
+  return std::nullopt;
+}
+
+// kNotFound in words when there is no way.
+Result<IpAddress> NodeThroughTunnel(const Cidr& range, const NodePeer& peer, const NodePeer& self,
+                                    bool tunnels) {
+  const auto address = AddressOf(peer, range.network.v6);
+  if (!address) return NotFound("it has no address of this family");
+  if (!tunnels) return NotFound("none of its addresses is on a link of this node");
+  if (!AddressOf(self, range.network.v6)) return NotFound("this node has none of this family");
+  return *address;
 }
 
 // The two halves of one range.
@@ -65,11 +71,16 @@ bool AreHalves(const Cidr& a, const Cidr& b) {
 
 }  // namespace
 
+std::optional<IpAddress> AddressOf(const NodePeer& node, bool v6) {
+  const auto it = std::ranges::find(node.addresses, v6, &IpAddress::v6);
+  return it == node.addresses.end() ? std::nullopt : std::optional(*it);
+}
+
 RoutePlan PlanRoutes(const std::vector<NodePeer>& peers, const std::vector<sys::Address>& local,
-                     const std::vector<Cidr>& own) {
+                     const NodePeer& self, bool tunnels) {
   RoutePlan plan;
   Holders holders;
-  for (const Cidr& range : own) holders.emplace(range, "this node");
+  for (const Cidr& range : self.pod_ranges) holders.emplace(range, "this node");
   for (const NodePeer& peer : peers) {
     for (const Cidr& range : peer.pod_ranges) {
       const auto problem = [&](const std::string& why) {
@@ -82,11 +93,15 @@ RoutePlan PlanRoutes(const std::vector<NodePeer>& peers, const std::vector<sys::
         continue;
       }
       holders.emplace(range, "node " + peer.name);
-      auto route = RouteTo(range, peer, local);
-      if (!route) {
-        problem(route.error().message());
-      } else {
+      if (auto route = RouteOverLink(range, peer, local)) {
         plan.routes.push_back(std::move(*route));
+        continue;
+      }
+      const auto node = NodeThroughTunnel(range, peer, self, tunnels);
+      if (node) {
+        plan.tunnelled.push_back({range, *node});
+      } else {
+        problem(node.error().message());
       }
     }
   }

@@ -24,6 +24,7 @@ struct StreamEnd {
   };
   How how = How::kComplete;
   Error error{Code::kUnavailable, ""};  // of all but kComplete: kUnavailable, kResourceExhausted
+  Headers trailers = {};                // of kComplete, HTTP/2: what came after the body
 };
 
 class ResponseHandler {

@@ -69,10 +69,9 @@ struct H2Session::Callbacks {
                       StrCat("the answer has more than ", kHeaderLimit, " bytes of headers")));
       return 0;
     }
-    if (stream->head_seen) return 0;  // a trailer
-    stream->head.headers.emplace_back(
-        std::string(reinterpret_cast<const char*>(name), name_size),
-        std::string(reinterpret_cast<const char*>(value), value_size));
+    Headers& headers = stream->head_seen ? stream->trailers : stream->head.headers;
+    headers.emplace_back(std::string(reinterpret_cast<const char*>(name), name_size),
+                         std::string(reinterpret_cast<const char*>(value), value_size));
     return 0;
   }
 
@@ -121,7 +120,7 @@ struct H2Session::Callbacks {
     if (stream->failure) {
       self.End(id, std::move(*stream->failure));
     } else if (stream->end_seen && stream->head_seen) {
-      self.End(id, {});
+      self.End(id, {.trailers = std::move(stream->trailers)});
     } else if (code == NGHTTP2_REFUSED_STREAM) {
       self.End(id, EndOf(StreamEnd::How::kNotProcessed, Code::kUnavailable,
                          "the server did not process the request (REFUSED_STREAM)"));
@@ -194,7 +193,7 @@ H2Session::~H2Session() { nghttp2_session_del(session_); }
 
 Result<StreamId> H2Session::Submit(Request request) {
   std::vector<nghttp2_nv> headers = {
-      NameValue(":method", request.method), NameValue(":scheme", "https"),
+      NameValue(":method", request.method), NameValue(":scheme", request.scheme),
       NameValue(":authority", request.authority), NameValue(":path", request.path)};
   for (const auto& [name, value] : request.headers) headers.push_back(NameValue(name, value));
   const std::string length = StrCat(request.body.size());

@@ -63,6 +63,7 @@ class H2Session {
   struct Callbacks;
   struct Stream {
     ResponseHead head;
+    Headers trailers;
     std::string body;  // of the request
     size_t sent = 0;   // of it
     uint64_t body_limit = kDefaultBodyLimit;

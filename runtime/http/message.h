@@ -30,6 +30,7 @@ constexpr size_t kStreamWindow = 256 << 10;
 
 struct Request {
   std::string method = "GET";
+  std::string scheme = "https";
   std::string authority;  // "192.0.2.1:6443"
   std::string path = "/";
   Headers headers;

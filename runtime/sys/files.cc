@@ -192,6 +192,8 @@ Result<void> WriteFileAtomicAt(int dir, const std::string& name, std::string_vie
   RETURN_IF_ERROR(WithContext(WriteAll(fd.get(), data), name));
   if (::fchmod(fd.get(), mode) != 0) return Error::FromErrno(errno, StrCat("chmod ", name));
   if (durable && ::fsync(fd.get()) != 0) return Error::FromErrno(errno, StrCat("fsync ", name));
+  // Before it has its name: to whoever watches the directory a close afterwards says that somebody was writing there.
+  fd.Reset();
   if (::renameat(parent_fd.get(), temporary.c_str(), parent_fd.get(), leaf.c_str()) != 0) {
     return Error::FromErrno(errno, StrCat("rename to ", name));
   }
@@ -201,6 +203,8 @@ Result<void> WriteFileAtomicAt(int dir, const std::string& name, std::string_vie
   }
   return {};
 }
+
+bool IsTemporaryName(std::string_view name) { return WriterOf(name, "") != 0; }
 
 Result<void> RemoveTemporariesAt(int dir, const std::string& path, Writer writer,
                                  std::string_view prefix) {

@@ -16,6 +16,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 import faults  # noqa: E402
 import nodes  # noqa: E402
+import probes  # noqa: E402
+import statics  # noqa: E402
 import streams  # noqa: E402
 import workloads  # noqa: E402
 from asking import IMAGE, condition, deployment, get, pods, until  # noqa: E402
@@ -124,7 +126,7 @@ def main():
     wanted = sys.argv[4] if len(sys.argv) > 4 else ""
     programs = dict(line.split("=", 1) for line in programs.read_text().splitlines())
     last = test_nothing_is_left_after_the_end
-    tests = [(name, test) for module in (nodes, sys.modules[__name__], workloads, streams, faults)
+    tests = [(name, test) for module in (nodes, sys.modules[__name__], workloads, statics, probes, streams, faults)
              for name, test in vars(module).items() if name.startswith("test_") and wanted in name and test != last]
     top = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-kube-"))
     cluster = Cluster(top / "cluster", bin_dir)

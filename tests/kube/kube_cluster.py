@@ -20,6 +20,7 @@ SERVER = "10.200.0.1"
 SERVICE_RANGE, DNS = "10.96.0.0/16", "10.96.0.10"
 POD_RANGE = "10.244.0.0/16"
 PATIENCE = 90
+ROOM = {"imagefs.available": "1Gi"}  # the machine's disk may be fuller than a node's should be
 MARK = "HOLDFAST_CLUSTER"
 HOLLOW = "holdfast.dev/hollow"  # a taint: pods there only pretend
 
@@ -55,7 +56,8 @@ class Node(Machine):
         super().__init__(bin_dir, top, name, environment=environment, inside=inside)
         self.node = name
         self.set_config(nodeName=name, kubeconfig=str(kubeconfig), podCIDRs=[], clusterDNS=[DNS],
-                        serviceCIDRs=[SERVICE_RANGE], clientCAFile=str(pathlib.Path(top).parent / "plane/ca.crt"))
+                        serviceCIDRs=[SERVICE_RANGE], evictionHard=ROOM,
+                        clientCAFile=str(pathlib.Path(top).parent / "plane/ca.crt"))
 
 
 class Cluster:

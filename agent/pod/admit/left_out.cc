@@ -32,8 +32,6 @@ constexpr char kNoVolumeObject[] =
     "directory if `optional`";
 constexpr char kNoSource[] = "`FailedMount`: not supported";
 constexpr char kClaims[] = "admission: `UnexpectedAdmissionError`, no API server allocates claims";
-constexpr char kProbes[] =
-    "probes are not run by this version: the container counts as started and ready while it runs";
 
 // What the control plane does, or has done, for a pod that came from it.
 bool IsTheClusters(const kube::FieldRule& rule) {
@@ -139,7 +137,16 @@ const kube::FieldRules& PodFieldRules() {
       {"Container", "stdin", kHonoured, "stays open for who attaches"},
       {"Container", "stdinOnce", kHonoured, "closed when the first who attached has gone"},
       {"Container", "volumeDevices", kRefused, "`FailedMount` of the claim that it names"},
-      {"Container", "livenessProbe readinessProbe startupProbe", kTold, kProbes, "ProbeWarning"},
+      {"Container", "livenessProbe readinessProbe startupProbe"},
+      {"Probe",
+       "handler initialDelaySeconds timeoutSeconds periodSeconds successThreshold "
+       "failureThreshold terminationGracePeriodSeconds"},
+      {"ProbeHandler", "exec httpGet tcpSocket grpc"},
+      {"ExecAction", "command"},
+      {"HTTPGetAction", "path port host scheme httpHeaders"},
+      {"HTTPHeader", "name value"},
+      {"TCPSocketAction", "port host"},
+      {"GRPCAction", "port service"},
       {"ContainerPort", "name hostPort containerPort protocol hostIP"},
       {"EnvFromSource", "prefix"},
       {"EnvFromSource", "configMapRef secretRef", kHonoured, kNoObject},
@@ -162,11 +169,11 @@ const kube::FieldRules& PodFieldRules() {
       {"ContainerRestartRuleOnExitCodes", "operator values"},
       {"VolumeMount",
        "name readOnly recursiveReadOnly mountPath subPath mountPropagation subPathExpr"},
-      {"Lifecycle", "stopSignal"},
-      {"Lifecycle", "postStart", kTold, "postStart hooks are not run by this version",
-       "FailedPostStartHook"},
-      {"Lifecycle", "preStop", kTold, "preStop hooks are not run by this version",
-       "FailedPreStopHook"},
+      {"Lifecycle", "postStart preStop stopSignal"},
+      {"LifecycleHandler", "exec httpGet sleep"},
+      {"LifecycleHandler", "tcpSocket", kHonoured,
+       "always fails, as by a kubelet: `FailedPostStartHook`, `FailedPreStopHook`"},
+      {"SleepAction", "seconds"},
       {"SecurityContext",
        "capabilities privileged runAsUser runAsGroup runAsNonRoot readOnlyRootFilesystem "
        "allowPrivilegeEscalation procMount seccompProfile"},

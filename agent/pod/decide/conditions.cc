@@ -51,8 +51,9 @@ State ContainersReady(const Planning& p) {
   if (!p.memory.terminal_phase.empty()) return Terminal(p.memory.terminal_phase);
   std::vector<std::string> unready;
   for (const SpecContainer& c : p.containers) {
-    if (c.role != Role::kInit && !p.memory.containers[c.name()].current)
+    if (c.role != Role::kInit && !IsReady(c, p.memory.containers[c.name()])) {
       unready.push_back(c.name());
+    }
   }
   if (unready.empty()) return {};
   return {false, "ContainersNotReady",

@@ -177,6 +177,10 @@ std::string ToString(const Action& action) {
       return "ensure sandbox";
     case Action::Kind::kStart:
       return StrCat("start ", action.container, "#", action.attempt);
+    case Action::Kind::kPostStart:
+      return StrCat("post-start ", action.container, "#", action.attempt);
+    case Action::Kind::kPreStop:
+      return StrCat("pre-stop ", action.container, "#", action.attempt);
     case Action::Kind::kSignal:
       return StrCat("signal ", action.container, " ", action.signal);
     case Action::Kind::kKill:
@@ -207,6 +211,8 @@ Decision Decide(const PodFacts& facts, PodMemory memory) {
   // 1. What happened: ends of operations, exits, losses, adoption.
   AbsorbEnds(p);
   Absorb(facts, p.memory);
+  FoldProbes(p);
+  NoteStartedSidecars(p);
   // 2. Why the pod may have to end.
   if (facts.deletion_grace) NoteDeletion(p);
   if (!p.memory.ending) NoteEndElsewhere(p);
@@ -226,11 +232,13 @@ Decision Decide(const PodFacts& facts, PodMemory memory) {
     PlanRestartAll(p);
   } else {
     PlanImageChanges(p);
+    PlanUnhealthy(p);
     PlanStarts(p);
   }
   PlanOperations(p);
   // 4. What to show.
   decision.status = ComputeStatus(p);
+  WantProbes(p);
   decision.released = IsReleased(p);
   return decision;
 }

@@ -45,7 +45,7 @@ void AdoptRunning(ContainerMemory& memory, const ObservedContainer& seen,
                   std::chrono::seconds cap) {
   if (memory.current && memory.current->id == seen.id) return;
   BeginAttempt(memory, seen.attempt, cap, seen.started_at);
-  memory.current = Current{seen.id, seen.attempt, seen.started_at, std::nullopt};
+  memory.current = Current{.id = seen.id, .attempt = seen.attempt, .started_at = seen.started_at};
   memory.failure.reset();
   memory.stop.reset();
 }
@@ -135,7 +135,11 @@ void Absorb(const PodFacts& facts, PodMemory& memory) {
     for (const ContainerFact* fact : seen) {
       if (fact->observed.exit) {
         const bool is_new = !mine.last || mine.last->attempt < fact->observed.attempt;
+        const std::string hook_error = mine.current ? mine.current->post_start_error : "";
         AbsorbExit(container, mine, *fact, cap);
+        if (is_new && !hook_error.empty()) {
+          mine.failure = Failure{"PostStartHookError", hook_error, facts.boot + kShowStartError};
+        }
         if (is_new && RestartsAllAfter(container, mine.last->exit_code)) {
           memory.restarting_all = true;
         }
@@ -143,7 +147,6 @@ void Absorb(const PodFacts& facts, PodMemory& memory) {
         AdoptRunning(mine, fact->observed, cap);
       }
     }
-    if (container.role == Role::kSidecar && mine.current) mine.init_done = true;
   }
 }
 
@@ -156,7 +159,10 @@ void RecordStarted(PodMemory& memory, const std::string& container, uint32_t att
                    WallTime wall) {
   ContainerMemory& mine = memory.containers[container];
   BeginAttempt(mine, attempt, back_off_cap, wall);
-  mine.current = Current{started.id, attempt, started.started_at, UserIdsOf(started.user)};
+  mine.current = Current{.id = started.id,
+                         .attempt = attempt,
+                         .started_at = started.started_at,
+                         .user = UserIdsOf(started.user)};
   mine.failure.reset();
   mine.stop.reset();
 }

@@ -65,6 +65,29 @@ void FoldStop(Planning& p, const OperationEnd& end) {
   }
 }
 
+// Of the run that is meant, and of nobody that took its place.
+Current* RunOf(Planning& p, const Action& action) {
+  ContainerMemory& mine = p.memory.containers[action.container];
+  return mine.current && mine.current->id == action.id ? &*mine.current : nullptr;
+}
+
+// A kubelet keeps what a hook said out of the event, and shows it while the container waits.
+void FoldPostStart(Planning& p, const OperationEnd& end, bool failed) {
+  Current* const run = RunOf(p, end.action);
+  if (failed) {
+    p.Event(true, "FailedPostStartHook", "PostStartHook failed", ContainerOf(p, end.action));
+    if (run != nullptr) run->post_start_error = end.error;
+  } else if (run != nullptr) {
+    run->post_started = true;
+  }
+}
+
+void FoldPreStop(Planning& p, const OperationEnd& end, bool failed) {
+  if (failed) p.Event(true, "FailedPreStopHook", "PreStopHook failed", ContainerOf(p, end.action));
+  ContainerMemory& mine = p.memory.containers[end.action.container];
+  if (RunOf(p, end.action) != nullptr && mine.stop) mine.stop->pre_stop_over = true;
+}
+
 void FoldDone(Planning& p, const OperationEnd& end) {
   switch (end.action.kind) {
     case Kind::kEnsureVolumes:
@@ -76,6 +99,12 @@ void FoldDone(Planning& p, const OperationEnd& end) {
       break;
     case Kind::kStart:
       FoldStart(p, end);
+      break;
+    case Kind::kPostStart:
+      FoldPostStart(p, end, false);
+      break;
+    case Kind::kPreStop:
+      FoldPreStop(p, end, false);
       break;
     case Kind::kSignal:
     case Kind::kKill:
@@ -99,6 +128,10 @@ void FoldFailed(Planning& p, const OperationEnd& end) {
       return FoldSetUpFailure(p, end, "FailedCreatePodSandBox");
     case Kind::kStart:
       return FoldStart(p, end);
+    case Kind::kPostStart:
+      return FoldPostStart(p, end, true);
+    case Kind::kPreStop:
+      return FoldPreStop(p, end, true);
     default:
       p.Event(true, "FailedKillPod",
               StrCat("error killing pod: ", ToString(end.action), ": ", end.error), nullptr);
@@ -118,8 +151,10 @@ bool HoldsUp(const Action& before, const Action& action) {
       return is({Kind::kStart, Kind::kKill, Kind::kRemove, Kind::kRemoveSandbox,
                  Kind::kReleaseVolumes, Kind::kCleanUp});
     case Kind::kStart:  // one after the other, in their order
-      return is({Kind::kEnsureVolumes, Kind::kEnsureSandbox, Kind::kStart, Kind::kKill,
-                 Kind::kRemoveSandbox, Kind::kReleaseVolumes, Kind::kCleanUp});
+      return is({Kind::kEnsureVolumes, Kind::kEnsureSandbox, Kind::kStart, Kind::kPostStart,
+                 Kind::kKill, Kind::kRemoveSandbox, Kind::kReleaseVolumes, Kind::kCleanUp});
+    case Kind::kPostStart:
+    case Kind::kPreStop:
     case Kind::kSignal:
     case Kind::kKill:
       return false;
@@ -136,9 +171,13 @@ bool HoldsUp(const Action& before, const Action& action) {
   return true;
 }
 
-bool IsSetUp(const Action& action) {
+bool IsHook(const Action& action) {
+  return action.kind == Kind::kPostStart || action.kind == Kind::kPreStop;
+}
+
+bool MayBeCancelled(const Action& action) {
   return action.kind == Kind::kEnsureVolumes || action.kind == Kind::kEnsureSandbox ||
-         action.kind == Kind::kStart;
+         action.kind == Kind::kStart || IsHook(action);
 }
 
 bool IsHeldUp(const Planning& p, size_t index) {
@@ -167,7 +206,7 @@ void TellImage(Planning& p, const Action& start) {
 
 void TellOverdue(Planning& p) {
   for (const OperationFact& o : p.facts.under_way) {
-    if (o.overdue) continue;
+    if (o.overdue || IsHook(o.action)) continue;  // a hook takes as long as it takes
     const BootTime due = (o.begun ? o.since : p.facts.boot) + p.facts.operation_deadline;
     if (p.facts.boot < due) {
       p.WakeAt(due);
@@ -206,7 +245,7 @@ void PlanOperations(Planning& p) {
     p.decision.begin.push_back(wanted[i]);
   }
   for (const OperationFact& o : p.facts.under_way) {
-    if (!IsSetUp(o.action) || std::ranges::find(wanted, o.action) != wanted.end()) continue;
+    if (!MayBeCancelled(o.action) || std::ranges::find(wanted, o.action) != wanted.end()) continue;
     p.decision.cancel.push_back(o.action);
   }
   TellOverdue(p);

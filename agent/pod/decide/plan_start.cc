@@ -72,10 +72,17 @@ void PlanStart(Planning& p, const SpecContainer& c) {
   p.Act(StartOf(c, mine));
 }
 
+// While it is under way nothing after it starts.
+void PlanPostStart(Planning& p, const SpecContainer& c) {
+  const ContainerMemory& mine = p.Memory(c);
+  if (Runs(c, mine) || mine.stop) return;
+  p.Act({Action::Kind::kPostStart, c.name(), mine.current->id, mine.current->attempt});
+}
+
 // Starts the container unless it runs, has ended for good or has to wait.
 void Consider(Planning& p, const SpecContainer& c) {
   ContainerMemory& mine = p.Memory(c);
-  if (mine.current) return;
+  if (mine.current) return PlanPostStart(p, c);
   // It keeps what was decided for it, whatever the image's name means by now.
   if (IsUnderWay(p, StartOf(c, mine))) return p.Act(StartOf(c, mine));
   if (mine.last && c.role != Role::kInit && !mine.again &&

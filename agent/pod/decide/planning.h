@@ -2,7 +2,9 @@
 // Internal to decide(): the decision in the making, and its parts.
 #pragma once
 
+#include <chrono>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -59,6 +61,31 @@ inline constexpr char kRestartingAllMessage[] =
 
 // Stops running containers of which the spec now names another image; they start again with it.
 void PlanImageChanges(Planning& p);
+
+// Whether the container runs and its postStart hook is over: before that it counts as waiting.
+bool Runs(const SpecContainer& c, const ContainerMemory& mine);
+// … and its startup probe has passed.
+bool HasStarted(const SpecContainer& c, const ContainerMemory& mine);
+bool IsReady(const SpecContainer& c, const ContainerMemory& mine);
+// What the probes say of the containers that run.
+void FoldProbes(Planning& p);
+// A sidecar that has started holds up nothing any more.
+void NoteStartedSidecars(Planning& p);
+// Stops what failed its liveness or startup probe, or its postStart hook; it starts again as its
+// policy says.
+void PlanUnhealthy(Planning& p);
+// The probes that are to run, by what is decided.
+void WantProbes(Planning& p);
+
+// By its preStop hook, the signal and, `grace` after the stop began, SIGKILL; `kill_at` when that
+// moment is known already. Without `turn` the signal waits until then.
+struct StopOrder {
+  std::string why;
+  std::chrono::seconds grace{30};
+  std::optional<BootTime> kill_at = {};
+  bool turn = true;
+};
+void StopOne(Planning& p, const SpecContainer& c, const StopOrder& order);
 
 // Stops everything: main containers at once, then sidecars from the last to the first; then the
 // sandbox, and for a deleted pod all that is left of it: of a reported one only when its object is

@@ -46,15 +46,15 @@ void FillState(const Planning& p, const SpecContainer& c, const ContainerMemory&
                size_t message_limit, corev1::ContainerStatus* out) {
   const Finished* before = mine.last ? &*mine.last : nullptr;
   corev1::ContainerState* state = out->mutable_state();
-  if (mine.current) {
+  if (Runs(c, mine)) {
     SetTime(state->mutable_running()->mutable_startedat(), mine.current->started_at);
   } else if (const Failure* waiting = WaitingState(p, c, mine)) {
     state->mutable_waiting()->set_reason(waiting->reason);
     if (!waiting->message.empty()) state->mutable_waiting()->set_message(waiting->message);
-  } else if (mine.again) {
+  } else if (mine.again && mine.last && mine.last->reason == kRestartingAll) {
     state->mutable_waiting()->set_reason(kRestartingAll);
     state->mutable_waiting()->set_message(kRestartingAllMessage);
-  } else if (mine.last) {
+  } else if (mine.last && !mine.current) {
     FillTerminated(state->mutable_terminated(), *mine.last, message_limit);
     before = mine.before_last ? &*mine.before_last : nullptr;
   } else {
@@ -66,11 +66,6 @@ void FillState(const Planning& p, const SpecContainer& c, const ContainerMemory&
   } else {
     out->mutable_laststate();
   }
-}
-
-bool IsReady(const SpecContainer& c, const ContainerMemory& mine) {
-  if (c.role == Role::kInit) return !mine.current && mine.last && mine.last->exit_code == 0;
-  return mine.current.has_value();
 }
 
 void FillMounts(const corev1::Container& spec, corev1::ContainerStatus* out) {
@@ -99,7 +94,7 @@ void FillContainer(const Planning& p, const SpecContainer& c, size_t message_lim
   out->set_name(c.name());
   FillState(p, c, mine, message_limit, out);
   out->set_ready(IsReady(c, mine));
-  out->set_started(mine.current.has_value());
+  out->set_started(HasStarted(c, mine));
   out->set_restartcount(mine.attempts == 0 ? 0 : static_cast<int32_t>(mine.attempts - 1));
   out->set_image(mine.launch ? mine.launch->image : c.spec->image());
   out->set_imageid(mine.launch ? mine.launch->ShownImage() : "");
@@ -136,7 +131,7 @@ Counts CountMain(const Planning& p) {
   for (const SpecContainer& c : p.containers) {
     if (c.role != Role::kMain) continue;
     const ContainerMemory& mine = p.memory.containers[c.name()];
-    if (mine.current) {
+    if (Runs(c, mine)) {
       ++counts.running;
     } else if (!mine.last) {
       ++counts.waiting;

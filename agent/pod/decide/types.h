@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "agent/events/event.h"
+#include "agent/probe/probe.h"
 #include "agent/source/pod_origin.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/base/ids.h"
@@ -33,6 +34,8 @@ struct Action {
     kEnsureVolumes,
     kEnsureSandbox,
     kStart,           // container, attempt
+    kPostStart,       // container, id, attempt: the hook
+    kPreStop,         // the same
     kSignal,          // id, signal
     kKill,            // id
     kRemove,          // id
@@ -71,7 +74,7 @@ struct OperationEnd {
   std::optional<StartFailure> start_failure;  // kStart, kFailed
   std::vector<std::string> pod_ips;           // kEnsureSandbox, kDone
   uint64_t inputs_version = 0;                // kEnsureVolumes, kDone: what they show at least
-  std::string error;                          // kFailed, not kStart
+  std::string error;                          // kFailed, not kStart; of a hook: what it is told
   std::vector<EventNote> events;              // what it has to tell besides
 };
 
@@ -121,6 +124,7 @@ struct PodFacts {
   std::vector<OperationEnd> ended;          // since the decision before; older than `containers`
   std::map<std::string, ImageFact> images;  // by the reference as written in the spec
   InputsFact inputs;
+  std::vector<ProbeFact> probes;  // those that have said something
   const NodeFacts* node = nullptr;
   WallTime wall;
   BootTime boot;
@@ -168,16 +172,25 @@ struct Current {
   ContainerId id;
   uint32_t attempt = 0;
   WallTime started_at;
-  std::optional<UserIds> user;  // not known of an adopted container
+  std::optional<UserIds> user = {};  // not known of an adopted container
+  // What its hook and its probes have come to; of no meaning where the spec has none.
+  bool post_started = false;          // the postStart hook is over
+  std::string post_start_error = {};  // it failed, and the container goes for it
+  bool startup_passed = false;
+  bool ready = false;
+  std::optional<ProbeKind> unhealthy = {};  // that probe failed, and the container goes for it
   bool operator==(const Current&) const = default;
 };
 
-// A stop in progress: `signalled_at` is zero until the stop signal was sent.
+// A stop in progress: first the preStop hook, then the signal, then SIGKILL.
 struct Stop {
-  WallTime signalled_at;
-  BootTime signalled_boot{};  // not persisted; zero: derived again from signalled_at
-  BootTime next_kill{};       // not persisted; when SIGKILL is sent (again)
-  BootTime since{};           // not persisted; zero: not looked at by this process
+  WallTime begun{};            // the grace period counts from here
+  bool pre_stop_over = false;  // the hook has ended, or its time has
+  WallTime signalled_at{};     // zero until the stop signal was sent
+  BootTime begun_boot{};       // not persisted; zero: derived again from begun
+  BootTime signalled_boot{};   // not persisted; zero: derived again from signalled_at
+  BootTime next_kill{};        // not persisted; when SIGKILL is sent (again)
+  BootTime since{};            // not persisted; zero: not looked at by this process
   bool operator==(const Stop&) const = default;
 };
 
@@ -279,6 +292,7 @@ struct Decision {
   std::vector<Action> overdue;  // under way for too long, which was not told before
   std::vector<EventNote> events;
   corev1::PodStatus status;
+  std::vector<WantedProbe> probes;  // all that are to run from now on
   bool released = false;            // it is told elsewhere, and nothing of it runs or is mounted
   std::optional<BootTime> wake_at;  // call again then, if nothing happens before
 };

@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "agent/pod/decide/spec_containers.h"
+#include "agent/probe/prober.h"
 #include "agent/report/pod_reporter.h"
 #include "holdfast/base/strings.h"
 
@@ -40,6 +41,7 @@ PodTable::~PodTable() {
   services_.runtime.SetChangeHint({});
   registry_.SetListener({});
   if (services_.inputs != nullptr) services_.inputs->SetListener({});
+  if (services_.prober != nullptr) services_.prober->SetListener({});
   if (pool_) pool_->Stop();  // what runs still posts to it
   const std::lock_guard lock(door_->mutex);
   door_->table = nullptr;
@@ -62,6 +64,12 @@ Result<void> PodTable::Recover() {
   services_.runtime.SetChangeHint([this](const PodUid& uid) { Poke(uid); });
   if (services_.inputs != nullptr) {
     services_.inputs->SetListener([this](const PodUid& uid) { Poke(uid); });
+  }
+  if (services_.prober != nullptr) {
+    services_.prober->SetListener([door = door_](const PodUid& uid) {
+      const std::lock_guard lock(door->mutex);
+      if (door->table != nullptr) door->table->Poke(uid);
+    });
   }
   registry_.SetListener([this] { TakeNews(); });
   asio::post(io_, [this] {
@@ -137,7 +145,8 @@ void PodTable::Ended(const PodUid& uid, const PodWorker::Outcome& outcome) {
     const auto& meta = entry.wish.pod->metadata();
     services_.view.Remove(meta.namespace_(), meta.name());
     names_.erase(FullName(*entry.wish.pod));
-    if (entry.wish.object_gone && services_.reporter != nullptr) services_.reporter->Forget(uid);
+    const bool has_object = entry.origin == PodOrigin::kApi && !entry.wish.object_gone;
+    if (services_.reporter != nullptr && !has_object) services_.reporter->Forget(uid);
     entries_.erase(it);
     wanted_grace_.erase(uid);
     if (!release_at_) release_at_ = services_.clock.Boot() + kReleaseDelay;

@@ -18,8 +18,10 @@
 #include "agent/pod/decide/decide.h"
 #include "agent/pod/decide/memory.h"
 #include "agent/pod/decide/spec_containers.h"
+#include "agent/pod/operate/hook.h"
 #include "agent/pod/operate/pod_job.h"
 #include "agent/pod/spec/input_values.h"
+#include "agent/probe/prober.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
@@ -99,6 +101,7 @@ PodWorker::Outcome PodWorker::Turn(const Wish& wish) {
   const auto done = std::ranges::find_if(facts.ended, is_clean_up);
   if (done != facts.ended.end() && done->how == OperationEnd::How::kDone) {
     ReleaseInputs();
+    WantProbes({});
     return {.gone = true};
   }
   Decision decision = Decide(facts, std::move(memory_));
@@ -126,6 +129,7 @@ PodWorker::Outcome PodWorker::Turn(const Wish& wish) {
     // A deletion goes on: it makes room, and a successor sees by itself that nobody wants the pod.
     if (!wish.deletion_grace) return outcome;
   }
+  WantProbes(decision.probes);
   Operate(decision);
   return outcome;
 }
@@ -148,15 +152,14 @@ bool PodWorker::MustLast(const Wish& wish) const {
 
 // Once for each change; the server's part of it is compared by the reporter.
 void PodWorker::Report(const Wish& wish, Decision& decision) {
-  if (memory_.origin != PodOrigin::kApi || services_.reporter == nullptr || wish.object_gone) {
-    return;
-  }
+  const bool has_object = memory_.origin != PodOrigin::kApi || !wish.object_gone;
+  if (services_.reporter == nullptr || !has_object) return;
   if (reported_.pod == pod_ && reported_.released == decision.released &&
       MessageDifferencer::Equals(*reported_.status, decision.status)) {
     return;
   }
   reported_ = {pod_, std::make_shared<const corev1::PodStatus>(std::move(decision.status)),
-               decision.released};
+               decision.released, memory_.origin};
   services_.reporter->Report(reported_);
 }
 
@@ -171,7 +174,34 @@ void PodWorker::Operate(const Decision& decision) {
   for (const Action& action : std::views::reverse(decision.begin)) Begin(action);
 }
 
+// The prober goes on with what it has; it hears of changes only.
+void PodWorker::WantProbes(const std::vector<WantedProbe>& probes) {
+  if (services_.prober == nullptr || probes == probes_) return;
+  probes_ = probes;
+  services_.prober->Want(pod_, probes);
+}
+
+void PodWorker::LookAtProbes(PodFacts& facts) {
+  if (services_.prober != nullptr && !probes_.empty()) {
+    facts.probes = services_.prober->FactsOf(PodUid(pod_->metadata().uid()));
+  }
+}
+
+// A sleep goes on where it was when an agent was killed in it.
+void PodWorker::BeginHookOf(const Action& action) {
+  const ContainerMemory& mine = memory_.containers[action.container];
+  const auto& ips = pod_->spec().hostnetwork() ? node_facts_.host_ips : memory_.pod_ips;
+  HookInput input{pod_, action, ips.empty() ? "" : ips.front()};
+  const bool stops = action.kind == Action::Kind::kPreStop;
+  const WallTime since = stops ? mine.stop->begun : mine.current->started_at;
+  input.slept = std::max(services_.clock.Wall() - since, std::chrono::nanoseconds(0));
+  operations_.BeginElsewhere(action, [&](PodOperations::Ended ended) {
+    return BeginHook(services_.prober->checks(), input, std::move(ended));
+  });
+}
+
 void PodWorker::Begin(const Action& action) {
+  if (IsHook(action.kind) && services_.prober != nullptr) return BeginHookOf(action);
   PodJobInput input{pod_, action, {}, {}, {}};
   input.inputs = Inputs();
   if (action.kind == Action::Kind::kEnsureSandbox) {
@@ -212,6 +242,7 @@ PodFacts PodWorker::Observe(const Wish& wish) {
   facts.sandbox_ready = IsMade(facts) && seen.sandbox && seen.sandbox->ready && AddressesStand();
   LookAtImages(facts);
   LookAtInputs(facts);
+  LookAtProbes(facts);
   facts.node = &node_facts_;
   facts.wall = services_.clock.Wall();
   facts.boot = services_.clock.Boot();

@@ -72,6 +72,9 @@ class PodWorker {
   void Report(const Wish& wish, Decision& decision);
   void Operate(const Decision& decision);
   void Begin(const Action& action);
+  void BeginHookOf(const Action& action);
+  void LookAtProbes(PodFacts& facts);
+  void WantProbes(const std::vector<WantedProbe>& probes);
 
   PodServices& services_;
   const std::chrono::seconds operation_deadline_;
@@ -81,10 +84,11 @@ class PodWorker {
   PodMemory memory_;
   PodOperations operations_;
   std::string saved_record_;
-  std::string unsaved_;      // why the state was not saved, as it was told last
-  bool pod_saved_ = false;   // pod_ as it is
-  bool pod_synced_ = false;  // the same, for good
-  PodReport reported_;       // the newest
+  std::string unsaved_;              // why the state was not saved, as it was told last
+  bool pod_saved_ = false;           // pod_ as it is
+  bool pod_synced_ = false;          // the same, for good
+  PodReport reported_;               // the newest
+  std::vector<WantedProbe> probes_;  // what the prober was told last
   bool told_left_out_ = false;
   bool links_checked_ = false;
   bool inputs_held_ = false;

@@ -38,6 +38,9 @@ OperationEnd PodJob::Run() {
     }
     case Action::Kind::kStart:
       return Start();
+    case Action::Kind::kPostStart:
+    case Action::Kind::kPreStop:
+      return End(Internal("a hook is not carried out here"));
     case Action::Kind::kSignal:
       return End(Signal());
     case Action::Kind::kKill:

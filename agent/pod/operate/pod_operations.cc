@@ -12,6 +12,7 @@ struct PodOperations::Shared {
     OperationFact fact;
     LanePool::JobId job = 0;
     std::shared_ptr<std::atomic<bool>> cancelled;
+    GiveUp give_up;  // of one that is elsewhere
   };
 
   Shared(const Clock& c, std::function<void()> e) : clock(c), ended(std::move(e)) {}
@@ -40,7 +41,9 @@ struct PodOperations::Shared {
     end.boot = clock.Boot();
     {
       const std::lock_guard lock(mutex);
-      under_way.erase(Find(action));
+      const auto one = Find(action);
+      if (one == under_way.end()) return;  // it was given up just now
+      under_way.erase(one);
       ends.push_back(std::move(end));
     }
     ended();
@@ -65,6 +68,9 @@ PodLane LaneOf(Action::Kind kind) {
     case Action::Kind::kReleaseVolumes:
     case Action::Kind::kCleanUp:
       return PodLane::kCleanUp;
+    case Action::Kind::kPostStart:
+    case Action::Kind::kPreStop:
+      break;  // elsewhere
   }
   return PodLane::kNode;
 }
@@ -86,16 +92,34 @@ void PodOperations::Begin(const Action& action, Work work) {
                        });
 }
 
+void PodOperations::BeginElsewhere(const Action& action,
+                                   const std::function<GiveUp(Ended)>& start) {
+  {
+    const std::lock_guard lock(shared_->mutex);
+    Shared::UnderWay& one = shared_->under_way.emplace_back();
+    one.fact = {action, true, shared_->clock.Boot(), false};
+    one.cancelled = std::make_shared<std::atomic<bool>>(false);
+  }
+  GiveUp give_up =
+      start([shared = shared_, action](OperationEnd end) { shared->End(action, std::move(end)); });
+  const std::lock_guard lock(shared_->mutex);
+  const auto one = shared_->Find(action);
+  if (one != shared_->under_way.end()) one->give_up = std::move(give_up);
+}
+
 void PodOperations::Cancel(const Action& action) {
   LanePool::JobId job = 0;
+  GiveUp give_up;
   {
     const std::lock_guard lock(shared_->mutex);
     const auto one = shared_->Find(action);
     if (one == shared_->under_way.end()) return;
     *one->cancelled = true;
     job = one->job;
+    give_up = one->give_up;
   }
-  if (!pool_.Cancel(job)) return;
+  if (give_up) give_up();
+  if (!give_up && !pool_.Cancel(job)) return;
   OperationEnd end;
   end.how = OperationEnd::How::kCancelled;
   shared_->End(action, std::move(end));

@@ -41,7 +41,13 @@ class PodOperations {
 
   // There must be none of the same action under way.
   void Begin(const Action& action, Work work);
-  // One that has not begun ends now; one that runs may look at its flag. None is success.
+  // One that is carried out elsewhere and holds no thread of ours: a hook. `start` begins it and
+  // returns how it is given up; what it is given takes the end, from any thread, at most once, and
+  // is not called from within.
+  using Ended = std::function<void(OperationEnd)>;
+  using GiveUp = std::function<void()>;
+  void BeginElsewhere(const Action& action, const std::function<GiveUp(Ended)>& start);
+  // One that has not begun, or is elsewhere, ends now; one that runs may look at its flag. None is success.
   void Cancel(const Action& action);
   // It takes too long: it is told, and no longer counts against its lane. False when there are too
   // many of these.

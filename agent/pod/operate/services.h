@@ -21,6 +21,7 @@ namespace holdfast::agent {
 class PodInputs;
 class PodReporter;
 class PodViewStore;
+class Prober;
 
 // Borrowed; outlives all users. Each member is thread-safe.
 struct PodServices {
@@ -37,6 +38,7 @@ struct PodServices {
   NodeAdmission* admission = nullptr;           // none: every pod is taken
   PodReporter* reporter = nullptr;              // none: nobody is told of an API server's pods
   PodInputs* inputs = nullptr;                  // of these; none: there is no API server
+  Prober* prober = nullptr;                     // none: nothing is probed, and no hook is run
 };
 
 }  // namespace holdfast::agent

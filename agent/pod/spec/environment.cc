@@ -25,10 +25,11 @@ void Put(std::vector<std::string>& list, const std::string& name, const std::str
   }
 }
 
-class Builder {
+class EnvironmentBuilder {
  public:
-  Builder(const corev1::Pod& pod, const corev1::Container& container, const NodeEnvironment& node,
-          const std::vector<std::string>& pod_ips, const PodInputs& inputs)
+  EnvironmentBuilder(const corev1::Pod& pod, const corev1::Container& container,
+                     const NodeEnvironment& node, const std::vector<std::string>& pod_ips,
+                     const PodInputs& inputs)
       : pod_(pod), container_(container), node_(node), pod_ips_(pod_ips), inputs_(inputs) {}
 
   void AddImage(const std::vector<std::string>& image_env) {
@@ -143,7 +144,7 @@ Result<Environment> BuildEnvironment(const corev1::Pod& pod, const corev1::Conta
                                      const NodeEnvironment& node,
                                      const std::vector<std::string>& pod_ips,
                                      const PodInputs& inputs) {
-  Builder builder(pod, container, node, pod_ips, inputs);
+  EnvironmentBuilder builder(pod, container, node, pod_ips, inputs);
   builder.AddImage(image_env);
   RETURN_IF_ERROR(builder.AddServices());
   for (const corev1::EnvFromSource& from : container.envfrom()) {

@@ -49,9 +49,9 @@ std::optional<uid_t> OnlyUser(const corev1::PodSpec& spec) {
   return static_cast<uid_t>(*user);
 }
 
-class Builder {
+class VolumeFilesBuilder {
  public:
-  Builder(const corev1::Pod& pod, const PodInputs& inputs, const NodeEnvironment& node)
+  VolumeFilesBuilder(const corev1::Pod& pod, const PodInputs& inputs, const NodeEnvironment& node)
       : pod_(pod), inputs_(inputs), node_(node), uid_(pod.metadata().uid()) {
     if (pod.spec().securitycontext().has_fsgroup()) {
       group_ = static_cast<gid_t>(pod.spec().securitycontext().fsgroup());
@@ -198,7 +198,7 @@ class Builder {
 
 BuiltVolumes BuildVolumeContents(const corev1::Pod& pod, const PodInputs& inputs,
                                  const NodeEnvironment& node) {
-  const Builder builder(pod, inputs, node);
+  const VolumeFilesBuilder builder(pod, inputs, node);
   BuiltVolumes built;
   for (const corev1::Volume& volume : pod.spec().volumes()) {
     if (!kube::HasWrittenFiles(volume.volumesource())) continue;

@@ -46,6 +46,11 @@ Finished FinishedFrom(const Json& j) {
 
 Json ToJson(const Current& c) {
   Json j = {{"id", c.id.value}, {"attempt", c.attempt}, {"startedAt", Nanos(c.started_at)}};
+  if (c.post_started) j["postStarted"] = true;
+  if (!c.post_start_error.empty()) j["postStartError"] = c.post_start_error;
+  if (c.startup_passed) j["startupPassed"] = true;
+  j["ready"] = c.ready;
+  if (c.unhealthy) j["unhealthy"] = static_cast<int>(*c.unhealthy);
   if (c.user) j["user"] = {{"uid", c.user->uid}, {"gid", c.user->gid}, {"groups", c.user->groups}};
   return j;
 }
@@ -55,6 +60,15 @@ Current CurrentFrom(const Json& j) {
   c.id = ContainerId(j.at("id").get<std::string>());
   c.attempt = j.at("attempt");
   c.started_at = Wall(j.at("startedAt"));
+  // What an agent without hooks and probes started had started for good, and was ready.
+  const bool older = !j.contains("ready");
+  c.post_started = j.value("postStarted", older);
+  c.post_start_error = j.value("postStartError", "");
+  c.startup_passed = j.value("startupPassed", older);
+  c.ready = j.value("ready", true);
+  if (const auto kind = j.find("unhealthy"); kind != j.end()) {
+    c.unhealthy = static_cast<ProbeKind>(kind->get<int>());
+  }
   if (const auto user = j.find("user"); user != j.end()) {
     c.user = UserIds{user->at("uid"), user->at("gid"), user->at("groups")};
   }
@@ -90,7 +104,11 @@ Json ToJson(const ContainerMemory& c) {
   if (c.last) j["last"] = ToJson(*c.last);
   if (c.before_last) j["beforeLast"] = ToJson(*c.before_last);
   if (c.failure) j["failure"] = {{"reason", c.failure->reason}, {"message", c.failure->message}};
-  if (c.stop) j["stop"] = {{"signalledAt", Nanos(c.stop->signalled_at)}};
+  if (c.stop) {
+    j["stop"] = {{"begun", Nanos(c.stop->begun)},
+                 {"preStopOver", c.stop->pre_stop_over},
+                 {"signalledAt", Nanos(c.stop->signalled_at)}};
+  }
   return j;
 }
 
@@ -116,7 +134,9 @@ ContainerMemory ContainerFrom(const Json& j) {
     c.failure = Failure{f->at("reason"), f->at("message"), {}};
   }
   if (const auto s = j.find("stop"); s != j.end()) {
-    c.stop = Stop{Wall(s->at("signalledAt")), {}, {}};
+    c.stop = Stop{.begun = Wall(s->value("begun", s->at("signalledAt"))),
+                  .pre_stop_over = s->value("preStopOver", true),
+                  .signalled_at = Wall(s->at("signalledAt"))};
   }
   return c;
 }

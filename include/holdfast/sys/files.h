@@ -45,6 +45,9 @@ Result<void> WriteControlAt(int dir, const std::string& path, std::string_view d
 Result<void> WriteFileAtomicAt(int dir, const std::string& name, std::string_view data, mode_t mode,
                                bool durable = true);
 
+// Whether WriteFileAtomicAt calls a file so until it is whole.
+bool IsTemporaryName(std::string_view name);
+
 // Removes from the directory `path` what WriteFileAtomicAt left there when its thread was killed,
 // for files whose name begins with `prefix`. kAny: the caller knows that nobody is writing there
 // now; kDead: the files of living threads stay.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -42,6 +43,16 @@ struct VethSpec {
   MacAddress peer_mac{};
 };
 
+// A VXLAN that learns nothing: only what its forwarding entries name is reached.
+struct VxlanSpec {
+  std::string name;
+  MacAddress mac{};
+  uint32_t id = 0;
+  uint16_t port = 0;  // UDP, of all who take part
+  IpAddress local;    // the source of its packets; their family is the tunnel's
+  uint32_t mtu = 0;
+};
+
 struct Address {
   IpAddress ip;
   uint8_t prefix = 0;
@@ -63,7 +74,15 @@ struct Neighbour {
   IpAddress ip;
   int link = 0;
   MacAddress mac{};
-  bool operator==(const Neighbour&) const = default;
+  auto operator<=>(const Neighbour&) const = default;
+};
+
+// Of a VXLAN: frames to `mac` are sent to the node `remote`.
+struct ForwardingEntry {
+  MacAddress mac{};
+  IpAddress remote;
+  int link = 0;
+  auto operator<=>(const ForwardingEntry&) const = default;
 };
 
 class Rtnl {
@@ -109,6 +128,15 @@ class Rtnl {
   Result<void> DeleteLocalRoute(const IpAddress& ip, int link, uint8_t protocol);
   Result<std::vector<IpAddress>> ListLocalRoutes(uint8_t protocol);
   Result<void> EnsureNeighbour(const Neighbour& neighbour);
+
+  // kAlreadyExists when the name is taken, or id and port by another VXLAN of this namespace. Starts down.
+  Result<void> AddVxlan(const VxlanSpec& spec);
+  // Permanent entries of one link.
+  Result<std::vector<Neighbour>> ListNeighbours(int link);
+  Result<void> DeleteNeighbour(const Neighbour& neighbour);  // success when it is gone already
+  Result<std::vector<ForwardingEntry>> ListForwarding(int link);
+  Result<void> EnsureForwarding(const ForwardingEntry& entry);
+  Result<void> DeleteForwarding(const ForwardingEntry& entry);  // success when it is gone already
 
  private:
   struct SocketFree {

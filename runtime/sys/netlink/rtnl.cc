@@ -183,9 +183,12 @@ Result<void> Rtnl::AddVeth(const VethSpec& spec) {
   ::rtnl_link_set_name(peer.get(), spec.peer_name.c_str());
   ::rtnl_link_set_addr(peer.get(), peer_mac.get());
   if (spec.peer_netns >= 0) ::rtnl_link_set_ns_fd(peer.get(), spec.peer_netns);
-  if (spec.mtu != 0) {
-    ::rtnl_link_set_mtu(link.get(), spec.mtu);
-    ::rtnl_link_set_mtu(peer.get(), spec.mtu);
+  for (rtnl_link* end : {link.get(), peer.get()}) {
+    if (spec.mtu != 0) ::rtnl_link_set_mtu(end, spec.mtu);
+    // The kernel's own choice is one per processor that could ever be, each with its objects in /sys; a veth takes no
+    // lock to send, so that more than one make nothing faster.
+    ::rtnl_link_set_num_tx_queues(end, 1);
+    ::rtnl_link_set_num_rx_queues(end, 1);
   }
   return CheckNl(::rtnl_link_add(socket_.get(), link.get(), NLM_F_CREATE | NLM_F_EXCL), what);
 }

@@ -18,7 +18,9 @@ import files  # noqa: E402
 import hostile_text  # noqa: E402
 import isolation  # noqa: E402
 import leftovers  # noqa: E402
+import hooks  # noqa: E402
 import lifecycle  # noqa: E402
+import probes  # noqa: E402
 import restarts  # noqa: E402
 import services  # noqa: E402
 import streams  # noqa: E402
@@ -26,7 +28,7 @@ import teardown  # noqa: E402
 from node import IMAGE, Node  # noqa: E402
 from suite import run_tests  # noqa: E402
 
-MODULES = (lifecycle, restarts, isolation, admission, files, commands, hostile_text, services, streams, teardown, leftovers)
+MODULES = (lifecycle, probes, hooks, restarts, isolation, admission, files, commands, hostile_text, services, streams, teardown, leftovers)
 
 
 def main():

@@ -7,7 +7,7 @@ runtime/, netproxy/: never each other (only include/holdfast), never gRPC, proto
 runtime/http: HTTP as such; knows nothing else of the runtime.
 runtime/launch and runtime/keeper: no third-party library at all (static, tiny; log alone inflates).
 runtime/keeper: client and the processes know common, the processes also process; nobody knows another's room.
-agent: no room but an API's knows a transport; base, access, events, view, stream, log, objects know what is below them.
+agent: no room but an API's knows a transport; base, access, events, view, stream, log, objects, probe know what is below them.
 Pure folders (decisions, tables, validation): no descriptors, threads or locks.
 agent/cli: no agent code but the codec.
 Everywhere: no program is run through a shell (docs/security.md, NE-12); a thread is started by
@@ -39,7 +39,7 @@ def keeper_rooms(*known: str) -> tuple:
 
 AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "events", "health", "kube", "lease", "leftovers", "log",
                "node", "objects", "operate", "pod/admit", "pod/decide", "pod/execute", "pod/operate", "pod/spec", "pod/state",
-               "proxy", "report", "routes", "source", "stream", "view", "volume")
+               "probe", "proxy", "report", "routes", "source", "stream", "view", "volume")
 
 
 def agent_rooms(*known: str) -> tuple:
@@ -79,6 +79,7 @@ RULES = [
     ("agent/view/", agent_rooms("view", "events", "kube")),
     ("agent/stream/", agent_rooms("stream", "base") + ("k8s/", "google/protobuf")),
     ("agent/objects/", agent_rooms("objects", "cluster", "kube") + ("holdfast/sys",)),
+    ("agent/probe/", agent_rooms("probe", "base", "events", "kube", "pod/spec")),
     ("agent/log/", agent_rooms("log", "base", "kube", "view", "pod/state")),
     *((f"agent/{room}/", ("agent/api/",) + TRANSPORT) for room in AGENT_ROOMS if room not in ("api", "cli")),
     ("agent/cli/", ("agent/pod", "agent/api", "agent/source", "agent/volume", "agent/config",

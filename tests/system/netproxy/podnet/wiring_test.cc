@@ -117,6 +117,16 @@ TEST_F(Wiring, MtuIsTheSmallestOfSeveralUplinks) {
   EXPECT_EQ(node->GetLink(InterfaceOf(pod))->mtu, 1300u);
 }
 
+TEST_F(Wiring, BothEndsHaveOneQueueWhateverTheMachine) {
+  Pod pod = MakePod("web");
+  const std::string queues = "numtxqueues 1 numrxqueues 1 ";
+  EXPECT_NE(Command("ip -d link show " + InterfaceOf(pod)).find(queues), std::string::npos);
+  ASSERT_OK(sys::RunInNetworkNamespace(pod.netns.get(), [&]() -> Result<void> {
+    EXPECT_NE(Command("ip -d link show eth0").find(queues), std::string::npos);
+    return {};
+  }));
+}
+
 TEST_F(Wiring, LoopbackIsUpInThePodAndItsInterfaceIsNamedEth0) {
   Pod pod = MakePod("web");
   auto inside = sys::Rtnl::OpenIn(pod.netns.get());

@@ -245,6 +245,7 @@ announcePriority: 7
 announceKubeconfig: /etc/announce
 kubeconfig: /etc/kubeconfig
 registerNode: false
+nodeTunnel: none
 registerWithTaints: ["example.com/a=b:NoSchedule", "c:NoExecute"]
 ipvsScheduler: mh
 ipvsSchedulerFlags: [mh-port]

@@ -5,6 +5,7 @@
 
 #include "agent/kube/codec.h"
 #include "agent/report/status_patch.h"
+#include "agent/source/pod_registry.h"
 #include "k8s/core/v1/pod.pb.h"
 #include "tests/fakes/fake_api.h"
 
@@ -95,7 +96,8 @@ class ApiPodReporterTest : public ::testing::Test {
   uint64_t version_ = 0;
   std::map<std::string, corev1::Pod> server_;
   std::unique_ptr<ApiPodReporter> reporter_ = std::make_unique<ApiPodReporter>(
-      api_, registry_, [this](const std::string& line) { log_.push_back(line); });
+      api_, [this](const PodUid& uid) { return registry_.Find(uid); },
+      [this](const std::string& line) { log_.push_back(line); });
 };
 
 TEST_F(ApiPodReporterTest, APhaseGoesAtOnceAsAPatchOfTheStatus) {
@@ -194,6 +196,7 @@ TEST_F(ApiPodReporterTest, NoMoreThanSixteenAtATimeAndUrgentOnesFirst) {
   for (int i = 0; i < 18; ++i) Report(Status("Pending", false, 1), false, "u" + std::to_string(i));
   api_.Advance(milliseconds(50));
   EXPECT_EQ(Waiting().size(), 16u);
+  EXPECT_TRUE(reporter_->IsBusy());
   Report(Status("Running", true), false, "u19");
   Report(Status("Running", true), false, "u17");
   EXPECT_EQ(Sent(), 16u);
@@ -206,6 +209,7 @@ TEST_F(ApiPodReporterTest, NoMoreThanSixteenAtATimeAndUrgentOnesFirst) {
   Accept(Status("Pending", false, 1), "u2");
   Accept(Status("Pending", false, 1), "u3");
   EXPECT_EQ(Sent(), 19u) << "each once";
+  EXPECT_FALSE(reporter_->IsBusy());
 }
 
 TEST_F(ApiPodReporterTest, FailuresAreTriedAgainLaterAndLater) {

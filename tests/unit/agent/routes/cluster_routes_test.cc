@@ -32,18 +32,19 @@ kube::ObjectPtr Node(const std::string& name, const std::string& range,
 class Done {
  public:
   ClusterRoutesCallbacks Callbacks() {
-    return {
-        .set_ranges = [this](auto own, auto direct) -> Result<void> {
-          Add("ranges " + Text(own) + (direct ? " direct " + Text(*direct) : " stay"));
-          return failure ? Result<void>(Unavailable("no netlink")) : Result<void>();
-        },
-        .set_routes = [this](const auto& peers, const auto&) -> Result<std::vector<std::string>> {
-          std::string line = "routes";
-          for (const auto& peer : peers) line += " " + peer.name;
-          Add(line);
-          return problems;
-        },
-        .log = [this](const std::string& line) { Add("log " + line); }};
+    return {.set_ranges = [this](auto own, auto direct) -> Result<void> {
+              Add("ranges " + Text(own) + (direct ? " direct " + Text(*direct) : " stay"));
+              return failure ? Result<void>(Unavailable("no netlink")) : Result<void>();
+            },
+            .set_routes = [this](const auto& peers,
+                                 const auto& self) -> Result<std::vector<std::string>> {
+              std::string line = "routes";
+              for (const IpAddress& address : self.addresses) Add("from " + address.ToString());
+              for (const auto& peer : peers) line += " " + peer.name;
+              Add(line);
+              return problems;
+            },
+            .log = [this](const std::string& line) { Add("log " + line); }};
   }
   // Waits until it is there.
   ::testing::AssertionResult Has(const std::string& line) {
@@ -100,6 +101,9 @@ TEST_F(ClusterRoutesTest, BeforeTheFirstListNothingIsTakenAway) {
   nodes().ListEnds();
   EXPECT_TRUE(done_.Has("ranges 10.244.1.0/24 direct 10.244.2.0/24 192.0.2.2/32"));
   EXPECT_TRUE(done_.Has("routes n2"));
+  EXPECT_TRUE(done_.Has("from 192.0.2.1"));
+  nodes().Put(Node("n1", "10.244.1.0/24", "192.0.2.9"));
+  EXPECT_TRUE(done_.Has("from 192.0.2.9"));
 }
 
 TEST_F(ClusterRoutesTest, NodesComeChangeAndGo) {

@@ -72,23 +72,21 @@ TEST_F(ApiPodsTest, IsCompleteAfterTheFirstWholeListOnly) {
   pods_.ListBegins();  // cut short
   EXPECT_FALSE(registry_.IsComplete(PodOrigin::kApi));
   Put(MakePod("u2", "b"));
+  pods_.Gone(Object(MakePod("u1", "a")));
   pods_.ListEnds();
   EXPECT_TRUE(registry_.IsComplete(PodOrigin::kApi));
   EXPECT_FALSE(registry_.IsComplete(PodOrigin::kFile));
-  EXPECT_EQ(News(), "+u2 -u1") << "what a later list does not have is gone";
+  EXPECT_EQ(News(), "+u2 -u1") << "what a later list does not have is told to be gone";
   EXPECT_EQ(registry_.Find(PodUid("u1")), nullptr);
 }
 
-TEST_F(ApiPodsTest, OnlyAWholeListTakesAway) {
+TEST_F(ApiPodsTest, WhatIsToldToBeGoneIs) {
   List({MakePod("u1", "a"), MakePod("u2", "b")});
   (void)News();
-  pods_.ListBegins();
-  Put(MakePod("u1", "a"));
-  EXPECT_EQ(News(), "");
   pods_.Gone(Object(MakePod("u1", "a")));
   EXPECT_EQ(News(), "-u1");
-  pods_.ListEnds();
-  EXPECT_EQ(News(), "-u2");
+  List({MakePod("u2", "b")});
+  EXPECT_EQ(News(), "");
 }
 
 TEST_F(ApiPodsTest, TheEchoOfOurOwnStatusIsNoNews) {
@@ -163,6 +161,40 @@ TEST_F(ApiPodsTest, MirrorsAreNotRun) {
   EXPECT_EQ(News(), "");
   EXPECT_TRUE(registry_.IsComplete(PodOrigin::kApi));
   EXPECT_TRUE(log_.empty());
+}
+
+// What comes to it, in words.
+class MirrorHandler : public ObjectHandler {
+ public:
+  void ListBegins() override { said.push_back("list"); }
+  void Put(kube::ObjectPtr object) override { said.push_back("+" + Uid(*object)); }
+  void Gone(kube::ObjectPtr last) override { said.push_back("-" + Uid(*last)); }
+  void ListEnds() override { said.push_back("whole"); }
+  void Trouble(const Error&) override {}
+  Lines said;
+
+ private:
+  static std::string Uid(const google::protobuf::Message& object) {
+    return dynamic_cast<const corev1::Pod&>(object).metadata().uid();
+  }
+};
+
+TEST_F(ApiPodsTest, MirrorsAreHandedOnAndNoPodThatRunsBecomesOne) {
+  MirrorHandler mirrors;
+  ApiPods pods(registry_, {.log = {}, .mirrors = &mirrors});
+  corev1::Pod pod = MakePod("u1", "a");
+  pods.ListBegins();
+  pods.Put(Object(pod));
+  pods.ListEnds();
+  (*pod.mutable_metadata()->mutable_annotations())["kubernetes.io/config.mirror"] = "hash";
+  pods.Put(Object(pod));
+  EXPECT_EQ(News(), "+u1");
+  corev1::Pod mirror = pod;
+  mirror.mutable_metadata()->set_uid("m1");
+  pods.Put(Object(mirror));
+  pods.Gone(Object(mirror));
+  EXPECT_EQ(News(), "");
+  EXPECT_EQ(mirrors.said, (Lines{"list", "whole", "+m1", "-m1"}));
 }
 
 TEST_F(ApiPodsTest, WhatCannotNameADirectoryIsNotRun) {

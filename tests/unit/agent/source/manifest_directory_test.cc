@@ -14,11 +14,13 @@ namespace {
 
 class ManifestDirectoryTest : public SourceTest {
  protected:
-  void Start(std::chrono::milliseconds resync = std::chrono::milliseconds(20'000)) {
+  void Start(std::chrono::milliseconds resync = std::chrono::milliseconds(20'000),
+             std::chrono::milliseconds quiet = std::chrono::milliseconds(200)) {
     ManifestDirectoryOptions options;
     options.path = dir_;
     options.node_name = "n";
     options.resync = resync;
+    options.quiet = quiet;
     auto source = ManifestDirectory::Start(options, std::make_shared<SystemClock>());
     ASSERT_TRUE(source) << source.error().message();
     source_ = std::move(*source);
@@ -243,6 +245,21 @@ TEST_F(ManifestDirectoryTest, RereadReturnsWithTheEffect) {
   std::filesystem::remove(dir_ + "/a.yaml");
   source_->Reread();
   EXPECT_TRUE(Names().empty());
+}
+
+// Whatever others do there: one is half written for ever, and the time of quiet is longer than Reread would wait.
+TEST_F(ManifestDirectoryTest, OurOwnEditsWaitForNobody) {
+  Start(std::chrono::seconds(20), std::chrono::seconds(10));
+  std::ofstream half(dir_ + "/other.yaml");
+  half << "apiVersion: v1\n" << std::flush;
+  for (int i = 0; i < 20; ++i) {
+    Place("a.yaml", PodYaml("a", "v:" + std::to_string(i)));
+    source_->Reread({"a.yaml"});
+    EXPECT_EQ(Image(), "v:" + std::to_string(i));
+    std::filesystem::remove(dir_ + "/a.yaml");
+    source_->Reread({"a.yaml"});
+    EXPECT_TRUE(Names().empty());
+  }
 }
 
 }  // namespace

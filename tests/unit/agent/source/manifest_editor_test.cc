@@ -116,6 +116,20 @@ TEST_F(ManifestEditorTest, SomebodyElsesFileIsNeverTouched) {
   EXPECT_EQ(Files(), 2u);
 }
 
+// What it knows of a file is that file's, and no older.
+TEST_F(ManifestEditorTest, EveryChangeOfOthersCounts) {
+  EXPECT_EQ(Outcome(PodYaml("a")), EditOutcome::kCreated);
+  Write("mine.yaml", PodYaml("web"));
+  EXPECT_EQ(Editor().Apply(PodYaml("web"), "stdin").error().code(), Code::kConflict);
+  Write("mine.yaml", PodYaml("other"));
+  EXPECT_EQ(Outcome(PodYaml("web")), EditOutcome::kCreated);
+  EXPECT_EQ(Editor().Apply(PodYaml("other"), "stdin").error().code(), Code::kConflict);
+  std::filesystem::remove(dir_ + "/mine.yaml");
+  EXPECT_EQ(Outcome(PodYaml("other")), EditOutcome::kCreated);
+  Place("pod_default_a.yaml", PodYaml("a"));  // without the marker it is somebody else's
+  EXPECT_EQ(Editor().Delete("Pod", "default", "a").error().code(), Code::kConflict);
+}
+
 TEST_F(ManifestEditorTest, RecoverRemovesItsOwnHalfWrittenFilesOnly) {
   Write(".pod_default_web.yaml.77.tmp", "half");
   Write(".somebody.77.tmp", "half");

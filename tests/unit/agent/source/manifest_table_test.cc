@@ -81,11 +81,30 @@ TEST_F(ManifestTableTest, ARenamedFileIsReadAtOnce) {
       << "the next change of the same file is no rename any more";
 }
 
+// A writer that renames first and closes afterwards: nothing was written under the new name.
+TEST_F(ManifestTableTest, ACloseWithoutAWriteIsNoNews) {
+  table_.NoteRenamedIn("a.yaml");
+  table_.NoteClosed("a.yaml");
+  EXPECT_EQ(table_.Observe({{"a.yaml", Fresh(1, 0)}}, At(1)).read.size(), 1u);
+}
+
+TEST_F(ManifestTableTest, WhatWeEditedOurselvesIsNotWaitedFor) {
+  table_.NoteEdited("a.yaml");
+  EXPECT_EQ(table_.ObserveSome({{"a.yaml", Fresh(1, 0)}}, At(1)).read.size(), 1u);
+  table_.Loaded("a.yaml", Fresh(1, 0), Pods({"a"}), At(1));
+  EXPECT_TRUE(table_.ObserveSome({{"a.yaml", Fresh(2, 5)}}, At(6)).read.empty())
+      << "the next change is somebody else's";
+  table_.NoteEdited("a.yaml");
+  const auto plan = table_.ObserveSome({{"a.yaml", std::nullopt}}, At(7));
+  EXPECT_FALSE(plan.look_again);
+  EXPECT_TRUE(PodNames().empty());
+}
+
 TEST_F(ManifestTableTest, AFileThatSomebodyWritesWaitsForTheClose) {
   table_.NoteWriting("a.yaml", true, At(0).boot);
   EXPECT_TRUE(table_.Observe({{"a.yaml", Fresh(1, 0)}}, At(5'000)).read.empty())
       << "paused halfway";
-  table_.NoteWriting("a.yaml", false, At(6'000).boot);
+  table_.NoteClosed("a.yaml");
   EXPECT_EQ(table_.Observe({{"a.yaml", Fresh(1, 0)}}, At(6'000)).read.size(), 1u);
 }
 

@@ -3,12 +3,16 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "holdfast/base/strings.h"
 
@@ -29,6 +33,25 @@ class FilesTest : public ::testing::Test {
   std::string path_;
   DirFd dir_;
 };
+
+// Whoever watches the directory must not see somebody writing to a file that is whole.
+TEST_F(FilesTest, WriteFileAtomicIsDoneWithTheFileBeforeItHasItsName) {
+  const UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  ASSERT_GE(::inotify_add_watch(watch.get(), path_.c_str(), IN_CLOSE_WRITE | IN_MOVED_TO), 0);
+  ASSERT_TRUE(WriteFileAtomicAt(dir_.get(), "record", "one", 0600));
+  alignas(inotify_event) char buffer[4096];
+  const ssize_t size = ::read(watch.get(), buffer, sizeof buffer);
+  std::vector<std::pair<uint32_t, std::string>> seen;
+  for (ssize_t at = 0; at < size;) {
+    const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
+    seen.emplace_back(event->mask, event->name);
+    at += static_cast<ssize_t>(sizeof *event + event->len);
+  }
+  ASSERT_EQ(seen.size(), 2u);
+  EXPECT_EQ(seen[0].first, uint32_t{IN_CLOSE_WRITE});
+  EXPECT_TRUE(IsTemporaryName(seen[0].second)) << seen[0].second;
+  EXPECT_EQ(seen[1], std::pair(uint32_t{IN_MOVED_TO}, std::string("record")));
+}
 
 TEST_F(FilesTest, WriteFileAtomicReplacesContentAndLeavesNoTemporaryFile) {
   ASSERT_TRUE(WriteFileAtomicAt(dir_.get(), "record", "one", 0600));

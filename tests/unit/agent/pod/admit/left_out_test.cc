@@ -193,15 +193,12 @@ TEST(LeftOutTest, FieldsOfAContainerNameIt) {
                  ", livenessProbe: {exec: {command: [a]}}, readinessProbe: {exec: {command: "
                  "[a]}}, lifecycle: {postStart: {exec: {command: [a]}}, preStop: {sleep: "
                  "{seconds: 1}}}"),
-            (Texts{"app: ProbeWarning: probes are not run by this version: the container counts "
-                   "as started and ready while it runs",
-                   "app: FailedPostStartHook: postStart hooks are not run by this version",
-                   "app: FailedPreStopHook: preStop hooks are not run by this version"}));
-  EXPECT_EQ(Told("  initContainers: [{name: i, image: i, restartPolicy: Always, startupProbe: "
-                 "{exec: {command: [a]}}}]\n")
+            Texts{})
+      << "they are carried out";
+  EXPECT_EQ(Told("  initContainers: [{name: i, image: i, stdin: true, stdinOnce: true}]\n")
                 .at(0)
-                .substr(0, 21),
-            "init i: ProbeWarning:");
+                .substr(0, 24),
+            "init i: FieldNotHonoured");
 }
 
 TEST(LeftOutTest, ResourcesThatTheContainerDoesNotGet) {

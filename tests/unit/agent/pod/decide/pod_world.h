@@ -53,6 +53,7 @@ class PodWorld {
     memory.volumes_made = volumes_ready;
     facts.images = images;
     facts.inputs = inputs;
+    facts.probes = probes;
     facts.under_way = under_way;
     facts.ended = std::exchange(ended, {});
     facts.node = &node;
@@ -105,6 +106,10 @@ class PodWorld {
         containers.push_back(fact);
         break;
       }
+      case Action::Kind::kPostStart:
+      case Action::Kind::kPreStop:
+        End(action, hook_error);
+        break;
       case Action::Kind::kSignal:
         RecordSignalled(memory, action.container, wall, boot);
         break;
@@ -125,6 +130,34 @@ class PodWorld {
         cleaned = true;
         break;
     }
+  }
+
+  // What an operation came to; `error`: it failed.
+  void End(const Action& action, const std::string& error) {
+    OperationEnd end;
+    end.action = action;
+    end.how = error.empty() ? OperationEnd::How::kDone : OperationEnd::How::kFailed;
+    end.error = error;
+    end.wall = wall;
+    end.boot = boot;
+    ended.push_back(end);
+  }
+
+  // A probe of the run of that container that goes on.
+  void Probed(const std::string& name, ProbeKind kind, ProbeResult result) {
+    const auto& run = memory.containers[name].current;
+    ASSERT_TRUE(run) << name;
+    probes.push_back({run->id, kind, result});
+  }
+
+  // The probes that were wanted last: "readiness web".
+  std::vector<std::string> Wanted() const {
+    std::vector<std::string> out;
+    for (const WantedProbe& probe : last.probes) {
+      const char* const names[] = {"startup ", "readiness ", "liveness "};
+      out.push_back(names[static_cast<size_t>(probe.kind)] + probe.container);
+    }
+    return out;
   }
 
   void Exit(const std::string& name, int code, int signal = 0) {
@@ -178,10 +211,11 @@ class PodWorld {
   // A restarted agent: what is not persisted is gone.
   void RestartAgent() {
     memory.active_deadline = {};
+    probes = {};
     if (memory.ending) memory.ending->kill_at = {};
     for (auto& [name, mine] : memory.containers) {
       mine.restart_back_off.not_before = {};
-      if (mine.stop) mine.stop->signalled_boot = mine.stop->next_kill = {};
+      if (mine.stop) mine.stop->begun_boot = mine.stop->signalled_boot = mine.stop->next_kill = {};
     }
     volumes_ready = false;
     memory.volumes_version = 0;
@@ -198,6 +232,8 @@ class PodWorld {
   std::vector<OperationEnd> ended;  // shown to the next decision
   std::map<std::string, ImageFact> images;
   InputsFact inputs;
+  std::vector<ProbeFact> probes;
+  std::string hook_error;  // what the next hooks fail with
   std::optional<std::chrono::seconds> deletion_grace;
   bool object_gone = false;
   bool sandbox_ready = false;

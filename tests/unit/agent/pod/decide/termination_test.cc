@@ -77,12 +77,28 @@ TEST(TerminationTest, SidecarsStopAfterTheMainContainersInReverseOrder) {
   world.deletion_grace = seconds(10);
   EXPECT_EQ(world.Run(), (Actions{"signal app 15"}));
   world.Pass(seconds(10));
-  EXPECT_EQ(world.Run(), (Actions{"kill app", "remove app#0", "signal s2 15"}))
-      << "the grace is shared, so it is over for the sidecars too";
+  EXPECT_EQ(world.Run(), (Actions{"kill app", "signal s2 15", "signal s1 15", "remove app#0"}))
+      << "the grace is shared, so it is over for the sidecars too: as by a kubelet in no order";
   world.Pass(seconds(2));
-  EXPECT_EQ(world.Run(), (Actions{"kill s2", "remove s2#0", "signal s1 15"}));
-  world.Exit("s1", 0);
-  EXPECT_EQ(world.Run(), (Actions{"remove s1#0", "remove sandbox", "clean up"}));
+  EXPECT_EQ(world.Run(), (Actions{"kill s2", "kill s1", "remove s1#0", "remove s2#0",
+                                  "remove sandbox", "clean up"}));
+}
+
+TEST(TerminationTest, SidecarsStopOneAfterTheOtherWithinTheGrace) {
+  PodWorld world(R"(initContainers { name: "s1" image: "x" restartPolicy: "Always" }
+      initContainers { name: "s2" image: "x" restartPolicy: "Always" }
+      containers { name: "app" image: "x" })");
+  world.Run();
+  world.deletion_grace = seconds(10);
+  world.events.clear();
+  EXPECT_EQ(world.Run(), (Actions{"signal app 15"}));
+  EXPECT_EQ(world.events,
+            (Actions{"Killing: Stopping container app", "Killing: Stopping container s2",
+                     "Killing: Stopping container s1"}));
+  world.Exit("app", 0);
+  EXPECT_EQ(world.Run(), (Actions{"remove app#0", "signal s2 15"}));
+  world.Exit("s2", 0);
+  EXPECT_EQ(world.Run(), (Actions{"remove s2#0", "signal s1 15"}));
 }
 
 TEST(TerminationTest, TheStopSignalIsThePodsThenTheImagesThenSigterm) {

@@ -153,7 +153,8 @@ class ApiPodLifeTest : public PodTableTest {
     void Open(Api& api, const PodRegistry& registry) {
       const std::lock_guard lock(mutex_);
       real_ = std::make_unique<ApiPodReporter>(
-          api, registry, [](const std::string& line) { ADD_FAILURE() << line; });
+          api, [&registry](const PodUid& uid) { return registry.Find(uid); },
+          [](const std::string& line) { ADD_FAILURE() << line; });
       for (PodReport& report : early_) real_->Report(std::move(report));
     }
     void Report(PodReport report) override {

@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 namespace holdfast::agent {
 namespace {
@@ -28,6 +29,9 @@ PodMemory FullMemory() {
   c.attempts = 3;
   c.launch = Launch{2, "docker.io/x:1", "sha256:1", 3, "docker.io/x@sha256:2"};
   c.current = Current{ContainerId("abc"), 2, m.start_time, UserIds{1, 2, {3, 4}}};
+  c.current->post_started = c.current->startup_passed = c.current->ready = true;
+  c.current->post_start_error = "hook \"x\"";
+  c.current->unhealthy = ProbeKind::kLiveness;
   c.last = Finished{ContainerId("b"), 1,   -1,  9, "Error", "text \xff end", m.start_time,
                     m.start_time,     "i", "id"};
   c.before_last = c.last;
@@ -35,7 +39,7 @@ PodMemory FullMemory() {
   c.restart_back_off = {std::chrono::seconds(40), m.start_time, {}, 3};
   c.image_back_off = {std::chrono::seconds(10), m.start_time, {}, 0};
   c.failure = Failure{"CreateContainerError", "why", {}};
-  c.stop = Stop{m.start_time, {}, {}};
+  c.stop = Stop{.begun = m.start_time, .pre_stop_over = true, .signalled_at = m.start_time};
   return m;
 }
 
@@ -48,6 +52,23 @@ TEST(RecordTest, ReadsWhatItWrote) {
   memory.containers["app"].before_last = memory.containers["app"].last;
   EXPECT_EQ(*read, memory);
   EXPECT_EQ(*DecodeRecord(EncodeRecord(PodMemory{})), PodMemory{});
+}
+
+// Of an agent that ran no probes and no hooks: neither is made up for.
+TEST(RecordTest, WhatAnOlderAgentStartedHasStartedAndIsReady) {
+  PodMemory memory;
+  memory.containers["app"].current = Current{ContainerId("abc"), 2, {}, {}};
+  memory.containers["app"].stop = Stop{.signalled_at = {std::chrono::seconds(7)}};
+  auto record = nlohmann::json::parse(EncodeRecord(memory));
+  auto& app = record["containers"]["app"];
+  app["current"].erase("ready");
+  app["stop"] = {{"signalledAt", 7'000'000'000}};
+  const auto read = DecodeRecord(record.dump());
+  ASSERT_TRUE(read) << read.error().message();
+  const ContainerMemory& mine = read->containers.at("app");
+  EXPECT_TRUE(mine.current->post_started && mine.current->startup_passed && mine.current->ready);
+  EXPECT_EQ(mine.stop->begun, mine.stop->signalled_at);
+  EXPECT_TRUE(mine.stop->pre_stop_over);
 }
 
 TEST(RecordTest, LeavesOutWhatOnlyThisProcessKnows) {
