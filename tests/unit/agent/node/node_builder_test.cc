@@ -64,7 +64,8 @@ TEST(NodeBuilderTest, ANodeIsRegisteredAsAKubeletWould) {
       R"("kubeProxyVersion":"","operatingSystem":"linux","architecture":"amd64","swap":{"capacity":4096}},)"
       R"("images":[{"names":["r@sha256:1","r:1"],"sizeBytes":7}],)"
       R"("runtimeHandlers":[{"name":"","features":{"recursiveReadOnlyMounts":true,"userNamespaces":true}}],)"
-      R"("features":{"supplementalGroupsPolicy":true}}})");
+      R"("features":{"supplementalGroupsPolicy":true},)"
+      R"("declaredFeatures":["ExtendWebSocketsToKubelet"]}})");
 }
 
 TEST(NodeBuilderTest, AConditionKeepsTheTimeOfItsLastChange) {
