@@ -231,11 +231,11 @@ def test_streams_port_forward_carries_many_connections(cluster, spdy):
 
 
 def test_streams_what_a_client_left_is_gone(cluster):
-    words = words_of(cluster, "exec", "-i", "shell", "--", "sh", "-c", "exec -a 'left' sleep 4321 || sleep 4321")
+    words = words_of(cluster, "exec", "-i", "shell", "--", "sh", "-c", "exec sleep 4321")
     clients = [subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) for _ in range(5)]
 
     def left():
-        out, _ = kubectl(cluster, "exec", "shell", "--", "sh", "-c", "ps | grep -c '[4]321' || true")
+        out, _ = kubectl(cluster, "exec", "shell", "--", "sh", "-c", "ps | grep -c '[s]leep 4321' || true")
         return int(out)
     until("they run", lambda: left() >= 5)
     for client in clients:
