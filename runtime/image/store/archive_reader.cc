@@ -9,6 +9,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "runtime/image/content/digest.h"
+#include "runtime/image/store/platform.h"
 #include "runtime/image/store/reference.h"
 
 namespace holdfast::runtime {
@@ -19,28 +20,7 @@ constexpr size_t kMaxIndexEntries = 1000;
 
 std::string BlobPath(const Digest& digest) { return "blobs/sha256/" + HexOf(digest); }
 
-// An entry without a platform (a plain manifest, a nested index) may be anything.
-bool MayRunHere(const Platform& platform) {
-  const Platform host = HostPlatform();
-  if (platform.os.empty() && platform.architecture.empty()) return true;
-  if (platform.os != host.os || platform.architecture != host.architecture) return false;
-  return platform.variant.empty() || host.variant.empty() || platform.variant == host.variant;
-}
-
-std::string Describe(const Platform& platform) {
-  return StrCat(platform.os, "/", platform.architecture, platform.variant.empty() ? "" : "/",
-                platform.variant);
-}
-
-Error NoMatch(const std::vector<Descriptor>& offered) {
-  std::string list;
-  for (const Descriptor& entry : offered) {
-    if (!list.empty()) list += ", ";
-    list += Describe(entry.platform);
-  }
-  return NotFound(StrCat("no match for platform in manifest: this machine is ",
-                         Describe(HostPlatform()), ", the archive has ", list));
-}
+bool MayRunHere(const Platform& platform) { return RankOf(platform, HostPlatform()).has_value(); }
 
 class Reader {
  public:
@@ -61,7 +41,9 @@ class Reader {
       }
       RETURN_IF_ERROR(AddName(by_target.at(entry.digest), entry));
     }
-    if (order.empty() && !index.manifests.empty()) return NoMatch(index.manifests);
+    if (order.empty() && !index.manifests.empty()) {
+      return ChooseForHost(index.manifests, "the archive").error();
+    }
     std::vector<StagedImage> images;
     for (const Digest& target : order) images.push_back(std::move(by_target.at(target)));
     return images;
@@ -114,10 +96,7 @@ class Reader {
       ASSIGN_OR_RETURN(const std::string text, ReadDocument(current));
       ASSIGN_OR_RETURN(const ImageIndex index,
                        ParseIndex(text, current.media_type, kMaxIndexEntries));
-      const auto match = std::find_if(index.manifests.begin(), index.manifests.end(),
-                                      [](const Descriptor& d) { return MayRunHere(d.platform); });
-      if (match == index.manifests.end()) return NoMatch(index.manifests);
-      current = *match;
+      ASSIGN_OR_RETURN(current, ChooseForHost(index.manifests, "the archive"));
     }
     if (!IsManifestType(current.media_type)) {
       return InvalidArgument(StrCat("manifest of unknown type ", current.media_type));

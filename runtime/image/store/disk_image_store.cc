@@ -82,13 +82,29 @@ class DiskImageStore::Impl {
   Result<std::vector<Image>> Import(Read read) {
     const InFlight in_flight(*this);
     ASSIGN_OR_RETURN(Ingest ingest, blobs_.NewIngest());
-    Importer importer(unpacker_, layers_, std::move(ingest));
+    Importer importer(unpacker_, layers_, blobs_, std::move(ingest));
     RETURN_IF_ERROR(read(importer));
     // All the content of new layers and blobs reaches the disk before anything is named.
     RETURN_IF_ERROR(layers_.Sync());
     HOLDFAST_PAUSE_POINT("image.import-staged");
     const std::lock_guard change(changing_);
     return Commit(importer);
+  }
+
+  Result<Image> Add(const Fill& fill, const std::function<Result<void>(size_t)>& next) {
+    ASSIGN_OR_RETURN(std::vector<Image> images, Import([&](Importer& importer) -> Result<void> {
+                       ASSIGN_OR_RETURN(StagedImage staged,
+                                        fill({importer.ingest(), blobs_, options_.limits}));
+                       return importer.FromStaged(std::move(staged), next);
+                     }));
+    return std::move(images.front());
+  }
+
+  Result<Digest> TargetOf(const std::string& name) {
+    const std::lock_guard hold(mutex_);
+    const auto found = catalog_.names().find(name);
+    if (found == catalog_.names().end()) return NotFound(StrCat("no image ", name));
+    return found->second.target;
   }
 
   Result<void> Export(const std::string& reference, int fd) {
@@ -398,6 +414,13 @@ Result<std::vector<Image>> DiskImageStore::ImportDirectory(int dir_fd,
     return importer.FromDirectory(std::move(directory), options);
   });
 }
+
+Result<Image> DiskImageStore::Add(const Fill& fill,
+                                  const std::function<Result<void>(size_t)>& next) {
+  return impl_->Add(fill, next);
+}
+
+Result<Digest> DiskImageStore::TargetOf(const std::string& name) { return impl_->TargetOf(name); }
 
 Result<void> DiskImageStore::Export(const std::string& reference, int fd) {
   return impl_->Export(reference, fd);

@@ -18,7 +18,9 @@
 #include <vector>
 
 #include "holdfast/interfaces/image_store.h"
+#include "runtime/image/content/blob_store.h"
 #include "runtime/image/snapshot/unpacker.h"
+#include "runtime/image/store/archive_reader.h"
 
 namespace holdfast::runtime {
 
@@ -30,6 +32,13 @@ struct ImageStoreOptions {
   // Who uses the image ("container web of pod default/web"), "" when nobody does. Called under a
   // lock of the store: it must not call the store. May be empty.
   std::function<std::string(const Image&)> user_of;
+};
+
+// Where an image from a registry is put together.
+struct StagingArea {
+  const Ingest& ingest;
+  const BlobStore& blobs;  // what is in the store already; nothing of it goes meanwhile
+  const ImageLimits& limits;
 };
 
 class DiskImageStore : public ImageStore {
@@ -47,6 +56,12 @@ class DiskImageStore : public ImageStore {
   // give the same id each time.
   Result<std::vector<Image>> Import(int fd, const ImportOptions& options) override;
   Result<std::vector<Image>> ImportDirectory(int dir_fd, const ImportOptions& options) override;
+  // An image whose blobs `fill` brings: all that the store does not have lie in the ingest directory
+  // then, their digests checked. `next`: called before each layer is unpacked, with its number.
+  using Fill = std::function<Result<StagedImage>(const StagingArea&)>;
+  Result<Image> Add(const Fill& fill, const std::function<Result<void>(size_t)>& next);
+  // What the name stands for: the digest of an index or manifest. kNotFound.
+  Result<Digest> TargetOf(const std::string& name);
   Result<void> Export(const std::string& reference, int fd) override;
   // A name removes that name; an id or a prefix of one removes the image with all its names.
   Result<void> Remove(const std::string& reference) override;

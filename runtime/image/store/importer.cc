@@ -21,8 +21,9 @@ constexpr const char* kMembers = "members";
 
 }  // namespace
 
-Importer::Importer(const Unpacker& unpacker, const LayerStore& layers, Ingest ingest)
-    : unpacker_(unpacker), layers_(layers), ingest_(std::move(ingest)) {}
+Importer::Importer(const Unpacker& unpacker, const LayerStore& layers, const BlobStore& blobs,
+                   Ingest ingest)
+    : unpacker_(unpacker), layers_(layers), blobs_(blobs), ingest_(std::move(ingest)) {}
 
 Result<void> Importer::FromStream(int fd, const ImportOptions& options) {
   // Before a byte of a large archive is read.
@@ -64,7 +65,9 @@ Result<void> Importer::FromDirectory(DirFd directory, const ImportOptions& optio
 Result<void> Importer::FromArchive(const ArchiveContent& content, const std::string& reference) {
   ASSIGN_OR_RETURN(std::vector<StagedImage> staged,
                    ReadArchive(content, ingest_, unpacker_.limits(), reference));
-  for (StagedImage& image : staged) RETURN_IF_ERROR(StageLayers(std::move(image)));
+  for (StagedImage& image : staged) {
+    RETURN_IF_ERROR(StageLayers(std::move(image), [](size_t) { return Result<void>(); }));
+  }
   return {};
 }
 
@@ -74,18 +77,25 @@ Result<DirFd> Importer::OpenLayer(const Digest& chain_id) const {
   return sys::OpenDirAt(ingest_.dir(), staged->second);
 }
 
+Result<UniqueFd> Importer::OpenBlob(const Digest& digest) const {
+  auto staged = sys::OpenAt(ingest_.dir(), StagedBlobName(digest), O_RDONLY);
+  if (staged || staged.error().code() != Code::kNotFound) return staged;
+  return blobs_.OpenBlob(digest);
+}
+
 // Lowest first: each layer needs those below, and its name says what they are.
-Result<void> Importer::StageLayers(StagedImage staged) {
+Result<void> Importer::StageLayers(StagedImage staged,
+                                   const std::function<Result<void>(size_t)>& next) {
   std::vector<Digest> chain_ids;
   std::vector<DirFd> lower;
   Digest chain_id;
   for (size_t i = 0; i < staged.layers.size(); ++i) {
+    RETURN_IF_ERROR(next(i));
     const Digest& diff_id = staged.config.diff_ids[i];
     chain_id = ChainId(chain_id, diff_id);
     if (!layers_.Has(chain_id) && !new_layers_.contains(chain_id)) {
       const std::string name = StrCat("layer-", new_layers_.size());
-      ASSIGN_OR_RETURN(UniqueFd blob,
-                       sys::OpenAt(ingest_.dir(), StagedBlobName(staged.layers[i]), O_RDONLY));
+      ASSIGN_OR_RETURN(UniqueFd blob, OpenBlob(staged.layers[i]));
       auto layer = layers_.Stage(unpacker_, ingest_, name, blob.get(), lower);
       if (!layer) {
         return std::move(layer.error()).Wrap(StrCat("layer ", i + 1, " ", staged.layers[i].value));

@@ -3,6 +3,7 @@
 // and nothing of the store changed. One object per import; single-thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -23,10 +24,17 @@ struct PreparedImage {
 
 class Importer {
  public:
-  Importer(const Unpacker& unpacker, const LayerStore& layers, Ingest ingest);
+  Importer(const Unpacker& unpacker, const LayerStore& layers, const BlobStore& blobs,
+           Ingest ingest);
 
   Result<void> FromStream(int fd, const ImportOptions& options);
   Result<void> FromDirectory(DirFd directory, const ImportOptions& options);
+
+  // What somebody else put into the ingest directory; a layer's blob may be in the store already.
+  // `next`: called before each layer with its number, may end it.
+  Result<void> FromStaged(StagedImage staged, const std::function<Result<void>(size_t)>& next) {
+    return StageLayers(std::move(staged), next);
+  }
 
   const Ingest& ingest() const { return ingest_; }
   const std::vector<PreparedImage>& images() const { return images_; }
@@ -36,11 +44,13 @@ class Importer {
  private:
   Result<void> FromArchive(const ArchiveContent& content, const std::string& reference);
   Result<void> FromRootTar(int source, const Copied& blob, const ImportOptions& options);
-  Result<void> StageLayers(StagedImage staged);
+  Result<void> StageLayers(StagedImage staged, const std::function<Result<void>(size_t)>& next);
+  Result<UniqueFd> OpenBlob(const Digest& digest) const;
   Result<DirFd> OpenLayer(const Digest& chain_id) const;
 
   const Unpacker& unpacker_;
   const LayerStore& layers_;
+  const BlobStore& blobs_;
   Ingest ingest_;
   std::vector<PreparedImage> images_;
   std::map<Digest, std::string> new_layers_;

@@ -24,6 +24,6 @@ enum class Cage : uint8_t { kStream, kArchive, kLayer };
 
 // `directory` is an fd of the directory that becomes "/"; unused by kStream. Called without
 // privilege (rootless), what needs it is left out: the rest still applies.
-Result<void> EnterSandbox(Cage cage, int directory);
+Result<void> EnterSandbox(Cage kind, int directory);
 
 }  // namespace holdfast::runtime::unpack

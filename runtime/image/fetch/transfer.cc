@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/image/fetch/transfer.h"
+
+#include <curl/curl.h>
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <charconv>
+#include <utility>
+
+#include "holdfast/base/strings.h"
+#include "runtime/image/fetch/challenge.h"
+
+namespace holdfast::runtime::fetch {
+namespace {
+
+static_assert(CURL_ERROR_SIZE == 256);
+constexpr long kFirstByteSeconds = 3600;  // the agent's stall limits end it long before
+
+curl_blob Blob(const std::string& text) {
+  return {const_cast<char*>(text.data()), text.size(), CURL_BLOB_NOCOPY};
+}
+
+// "bytes 100-199/200"; -1 when it says nothing of the kind.
+int64_t OffsetOf(std::string_view range) {
+  constexpr std::string_view kUnit = "bytes ";
+  if (!range.starts_with(kUnit)) return -1;
+  range.remove_prefix(kUnit.size());
+  int64_t offset = -1;
+  const auto [end, code] = std::from_chars(range.data(), range.data() + range.size(), offset);
+  const bool usable = code == std::errc() && end != range.data() + range.size() && *end == '-';
+  return usable ? offset : -1;
+}
+
+bool IsTrustFailure(int code) {
+  return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE ||
+         code == CURLE_SSL_CERTPROBLEM || code == CURLE_SSL_ISSUER_ERROR;
+}
+
+}  // namespace
+
+Transfer::Transfer(Request request, UniqueFd pipe, const std::string& system_authorities,
+                   std::function<void(const Fields&)> tell)
+    : request_(std::move(request)),
+      pipe_(std::move(pipe)),
+      tell_(std::move(tell)),
+      authorities_(StrCat(system_authorities, "\n", request_.trust.authorities)),
+      easy_(::curl_easy_init()) {
+  (void)::fcntl(pipe_.get(), F_SETFL, O_NONBLOCK | O_WRONLY);
+  SetUp();
+  SetTrust();
+  SetLimits();
+}
+
+Transfer::~Transfer() {
+  ::curl_easy_cleanup(easy_);
+  ::curl_slist_free_all(static_cast<curl_slist*>(headers_));
+}
+
+void Transfer::SetUp() {
+  CURL* const easy = easy_;
+  ::curl_easy_setopt(easy, CURLOPT_PRIVATE, this);
+  ::curl_easy_setopt(easy, CURLOPT_URL, request_.url.c_str());
+  ::curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+  ::curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+  ::curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);  // the agent says where to go
+  ::curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
+  ::curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  ::curl_easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+  ::curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error_);
+  ::curl_easy_setopt(easy, CURLOPT_USERAGENT, "holdfast");
+  if (request_.method == "HEAD") ::curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+  if (request_.method == "POST") {
+    ::curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, static_cast<long>(request_.body.size()));
+    ::curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request_.body.c_str());
+  }
+  curl_slist* list = nullptr;
+  for (const std::string& header : request_.headers) {
+    list = ::curl_slist_append(list, header.c_str());
+  }
+  headers_ = list;
+  ::curl_easy_setopt(easy, CURLOPT_HTTPHEADER, list);
+  ::curl_easy_setopt(easy, CURLOPT_HEADEROPT, static_cast<long>(CURLHEADER_SEPARATE));
+  ::curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &Transfer::OnBody);
+  ::curl_easy_setopt(easy, CURLOPT_WRITEDATA, this);
+  ::curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &Transfer::OnHeader);
+  ::curl_easy_setopt(easy, CURLOPT_HEADERDATA, this);
+}
+
+void Transfer::SetTrust() {
+  CURL* const easy = easy_;
+  ::curl_easy_setopt(easy, CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  ::curl_easy_setopt(easy, CURLOPT_CAINFO, nullptr);
+  ::curl_easy_setopt(easy, CURLOPT_CAPATH, nullptr);
+  const curl_blob authorities = Blob(authorities_);
+  ::curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &authorities);
+  ::curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO_BLOB, &authorities);
+  const Trust& trust = request_.trust;
+  ::curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, trust.verify ? 1L : 0L);
+  ::curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, trust.verify ? 2L : 0L);
+  if (trust.certificate.empty()) return;
+  const curl_blob certificate = Blob(trust.certificate);
+  const curl_blob key = Blob(trust.key.empty() ? trust.certificate : trust.key);
+  ::curl_easy_setopt(easy, CURLOPT_SSLCERT_BLOB, &certificate);
+  ::curl_easy_setopt(easy, CURLOPT_SSLKEY_BLOB, &key);
+}
+
+void Transfer::SetLimits() {
+  CURL* const easy = easy_;
+  ::curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request_.connect_ms));
+  ::curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, static_cast<long>(request_.total_ms));
+  ::curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(request_.slow_bytes));
+  ::curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, static_cast<long>(request_.slow_seconds));
+  ::curl_easy_setopt(easy, CURLOPT_SERVER_RESPONSE_TIMEOUT, kFirstByteSeconds);
+}
+
+size_t Transfer::OnHeader(char* /*data*/, size_t size, size_t count, void* self) {
+  auto& transfer = *static_cast<Transfer*>(self);
+  transfer.header_bytes_ += size * count;
+  transfer.too_many_headers_ = transfer.header_bytes_ > kMaxHeaderBytes;
+  return transfer.too_many_headers_ ? 0 : size * count;
+}
+
+// All of a piece is taken, or none of it: what the pipe does not take at once is kept.
+size_t Transfer::OnBody(char* data, size_t size, size_t count, void* self) {
+  auto& transfer = *static_cast<Transfer*>(self);
+  transfer.TellHead();
+  if (!transfer.Flush()) return 0;
+  if (!transfer.rest_.empty()) {
+    transfer.paused_ = true;
+    return CURL_WRITEFUNC_PAUSE;
+  }
+  transfer.rest_.assign(data, size * count);
+  return transfer.Flush() ? size * count : 0;
+}
+
+bool Transfer::Flush() {
+  size_t done = 0;
+  while (done < rest_.size()) {
+    const ssize_t n = ::write(pipe_.get(), rest_.data() + done, rest_.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) break;
+    if (n < 0) return false;
+    done += static_cast<size_t>(n);
+  }
+  rest_.erase(0, done);
+  return true;
+}
+
+bool Transfer::OnRoom() {
+  if (!Flush()) return false;
+  if (!rest_.empty()) return true;
+  if (ended_) {
+    pipe_.Reset();
+  } else if (std::exchange(paused_, false)) {
+    ::curl_easy_pause(easy_, CURLPAUSE_CONT);
+  }
+  return true;
+}
+
+void Transfer::OnEnd(int code) {
+  TellHead();
+  TellEnd(code);
+  ended_ = true;
+  if (!Flush()) rest_.clear();
+  if (rest_.empty()) pipe_.Reset();
+}
+
+std::string Transfer::HeaderOf(const char* name) const {
+  curl_header* header = nullptr;
+  const CURLHcode code = ::curl_easy_header(easy_, name, 0, CURLH_HEADER, -1, &header);
+  return code == CURLHE_OK ? header->value : "";
+}
+
+void Transfer::ReadChallenges(Head& head) const {
+  curl_header* header = nullptr;
+  for (size_t i = 0; head.challenges.size() < kMaxChallenges; ++i) {
+    const CURLHcode code =
+        ::curl_easy_header(easy_, "www-authenticate", i, CURLH_HEADER, -1, &header);
+    if (code != CURLHE_OK) return;
+    for (Challenge& challenge : ParseChallenges(header->value)) {
+      head.challenges.push_back(std::move(challenge));
+    }
+  }
+}
+
+void Transfer::TellHead() {
+  if (std::exchange(head_told_, true)) return;
+  long status = 0;
+  curl_off_t length = -1;
+  ::curl_easy_getinfo(easy_, CURLINFO_RESPONSE_CODE, &status);
+  ::curl_easy_getinfo(easy_, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+  Head head;
+  head.id = request_.id;
+  head.status = status;
+  head.length = length;
+  head.offset = OffsetOf(HeaderOf("content-range"));
+  head.content_type = HeaderOf("content-type");
+  head.digest = HeaderOf("docker-content-digest");
+  head.retry_after = HeaderOf("retry-after");
+  if (status == 401) ReadChallenges(head);
+  tell_(FieldsOf(head));
+}
+
+void Transfer::TellEnd(int code) {
+  End end;
+  end.id = request_.id;
+  end.certificate = IsTrustFailure(code);
+  if (code != CURLE_OK) {
+    end.error = error_[0] != '\0' ? error_ : ::curl_easy_strerror(static_cast<CURLcode>(code));
+  }
+  if (too_many_headers_) end.error = StrCat("more than ", kMaxHeaderBytes, " bytes of headers");
+  char* redirect = nullptr;
+  ::curl_easy_getinfo(easy_, CURLINFO_REDIRECT_URL, &redirect);
+  if (redirect != nullptr) end.redirect = redirect;
+  tell_(FieldsOf(end));
+}
+
+}  // namespace holdfast::runtime::fetch

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// One request of holdfast-fetch: from the agent's words to libcurl, and from the registry's bytes to
+// the agent's pipe. Never blocks: while the pipe is full the transfer is paused. Single-thread.
+// Source: libcurl's easy interface.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "holdfast/base/result.h"
+#include "holdfast/base/unique_fd.h"
+#include "runtime/image/wire/wire.h"
+
+namespace holdfast::runtime::fetch {
+
+class Transfer {
+ public:
+  // `system_authorities`: PEM, outlives it. `tell` is called with each message for the agent.
+  Transfer(Request request, UniqueFd pipe, const std::string& system_authorities,
+           std::function<void(const Fields&)> tell);
+  ~Transfer();
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+
+  uint64_t id() const { return request_.id; }
+  // CURL*; owned here.
+  void* handle() const { return easy_; }
+  // The pipe's descriptor while it has to take something before more is read; -1.
+  int WaitsFor() const { return paused_ || ended_ ? pipe_.get() : -1; }
+
+  // The pipe has room. False: nobody reads it any more.
+  bool OnRoom();
+  // libcurl's code: the transfer is over, with the rest of its bytes possibly still here.
+  void OnEnd(int code);
+  // Everything was handed over, and said.
+  bool IsOver() const { return ended_ && rest_.empty(); }
+
+ private:
+  static size_t OnBody(char* data, size_t size, size_t count, void* self);
+  static size_t OnHeader(char* data, size_t size, size_t count, void* self);
+  void SetUp();
+  void SetTrust();
+  void SetLimits();
+  bool Flush();
+  void TellHead();
+  void TellEnd(int code);
+  std::string HeaderOf(const char* name) const;
+  void ReadChallenges(Head& head) const;
+
+  const Request request_;
+  UniqueFd pipe_;
+  const std::function<void(const Fields&)> tell_;
+  std::string authorities_;
+  void* easy_ = nullptr;
+  void* headers_ = nullptr;  // curl_slist*
+  std::string rest_;         // of a piece that the pipe did not take as a whole
+  size_t header_bytes_ = 0;
+  bool head_told_ = false;
+  bool paused_ = false;
+  bool ended_ = false;
+  bool too_many_headers_ = false;
+  char error_[256] = {};  // CURL_ERROR_SIZE
+};
+
+}  // namespace holdfast::runtime::fetch

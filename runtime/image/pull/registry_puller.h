@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// RegistryPuller: the ImagePuller: a holdfast-fetch per pull, the hosts of the registry as files
+// name them, and the image store. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "holdfast/interfaces/image_puller.h"
+#include "runtime/image/pull/pull_gate.h"
+#include "runtime/image/store/disk_image_store.h"
+#include "runtime/image/store/reference.h"
+
+namespace holdfast::runtime {
+
+struct PullerOptions {
+  std::string helper;                    // absolute path of holdfast-fetch
+  std::vector<std::string> environment;  // of the helper: ProxyEnvironment()
+  std::string hosts_directory;           // "" for none
+  size_t at_a_time = 1;                  // pulls; 0: no limit
+  std::chrono::seconds stall{30};        // less than 1 KiB/s for so long is given up
+};
+
+// The proxies of this process' environment, as the helper's: http_proxy and HTTP_PROXY, https_proxy
+// and HTTPS_PROXY, no_proxy and NO_PROXY, and the node itself; SSL_CERT_FILE.
+std::vector<std::string> ProxyEnvironment();
+
+class RegistryPuller : public ImagePuller {
+ public:
+  // `store` outlives it.
+  RegistryPuller(DiskImageStore& store, PullerOptions options);
+  Result<PulledImage> Pull(const PullRequest& request, const std::atomic<bool>& cancelled) override;
+
+ private:
+  Result<PulledImage> PullNow(const Reference& reference, const RegistryLogins& logins,
+                              const PullGate::Stop& stop, const PullGate::Tell& tell);
+
+  DiskImageStore& store_;
+  const PullerOptions options_;
+  PullGate gate_;
+};
+
+}  // namespace holdfast::runtime

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images made by hand, Debian's docker-registry on loopback, and skopeo to push to it."""
+import gzip
+import hashlib
+import io
+import json
+import pathlib
+import platform
+import socket
+import subprocess
+import tarfile
+import time
+
+ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}[platform.machine()]
+OCI = "application/vnd.oci.image."
+
+
+def digest_of(data):
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+def layer_of(files):
+    """A layer's tar: name -> bytes."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as tar:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            member.mode = 0o755
+            tar.addfile(member, io.BytesIO(data))
+    return out.getvalue()
+
+
+class MadeImage:
+    """One image as its documents: blobs by digest, and the manifest."""
+
+    def __init__(self, layers, config=None, packing=gzip.compress, architecture=ARCHITECTURE,
+                 media_type=OCI + "layer.v1.tar+gzip"):
+        self.blobs = {}
+        self.layers = [packing(layer) for layer in layers]
+        self.config = json.dumps({
+            "architecture": architecture, "os": "linux", "config": config or {"Cmd": ["/bin/sh"]},
+            "rootfs": {"type": "layers", "diff_ids": [digest_of(layer) for layer in layers]}}).encode()
+        self.manifest = json.dumps({
+            "schemaVersion": 2, "mediaType": OCI + "manifest.v1+json",
+            "config": self.add(OCI + "config.v1+json", self.config),
+            "layers": [self.add(media_type, layer) for layer in self.layers]}).encode()
+        self.add("", self.manifest)
+        self.digest = digest_of(self.manifest)
+
+    def add(self, media_type, data):
+        self.blobs[digest_of(data)] = data
+        return {"mediaType": media_type, "digest": digest_of(data), "size": len(data)}
+
+    def write_layout(self, path):
+        path = pathlib.Path(path)
+        (path / "blobs/sha256").mkdir(parents=True)
+        for digest, data in self.blobs.items():
+            (path / "blobs/sha256" / digest[7:]).write_bytes(data)
+        (path / "oci-layout").write_text('{"imageLayoutVersion":"1.0.0"}')
+        (path / "index.json").write_text(json.dumps({"schemaVersion": 2, "manifests": [
+            {"mediaType": OCI + "manifest.v1+json", "digest": self.digest, "size": len(self.manifest)}]}))
+        return path
+
+
+def answers(port):
+    with socket.socket() as probe:
+        probe.settimeout(1)
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+class RealRegistry:
+    """docker-registry on 127.0.0.1:port, its files below `top`. `more` is merged into its configuration."""
+
+    def __init__(self, top, port=5000, http=None, auth=None):
+        self.top = pathlib.Path(top)
+        self.top.mkdir(parents=True, exist_ok=True)
+        self.port = port
+        self.name = f"127.0.0.1:{port}"
+        config = {"version": 0.1, "log": {"level": "warn"},
+                  "storage": {"filesystem": {"rootdirectory": str(self.top / "data")}},
+                  "http": {"addr": self.name, **(http or {})}}
+        if auth:
+            config["auth"] = auth
+        file = self.top / "config.yml"
+        file.write_text(json.dumps(config))
+        with open(self.top / "log", "ab") as log:
+            self.process = subprocess.Popen(["docker-registry", "serve", file], stdout=log, stderr=log)
+        end = time.monotonic() + 20
+        while not answers(port):
+            if self.process.poll() is not None or time.monotonic() > end:
+                raise AssertionError("docker-registry: " + (self.top / "log").read_text()[-2000:])
+            time.sleep(0.05)
+
+    def push(self, source, repository, *flags):
+        """`source` as skopeo names it; returns nothing, fails loudly."""
+        subprocess.run(["skopeo", "--insecure-policy", "copy", "--all", "--dest-tls-verify=false", *flags, source,
+                        f"docker://{self.name}/{repository}"], check=True, capture_output=True)
+
+    def push_made(self, image, repository, *flags):
+        layout = image.write_layout(self.top / f"layout-{time.monotonic_ns()}")
+        self.push(f"oci:{layout}", repository, *flags)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
