@@ -11,11 +11,13 @@
 #include <utility>  // before asio.hpp: Boost 1.74 uses std::exchange without including it
 
 #include <algorithm>
+#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -32,6 +34,7 @@
 #include "agent/config/agent_config.h"
 #include "agent/health/health.h"
 #include "agent/health/service_manager.h"
+#include "agent/images/node_logins.h"
 #include "agent/leftovers/leftover_sweeper.h"
 #include "agent/library_threads.h"
 #include "agent/node/node_images.h"
@@ -63,6 +66,7 @@
 #include "k8s/core/v1/service.pb.h"
 #include "netproxy/podnet/pod_net.h"
 #include "runtime/containers/options.h"
+#include "runtime/image/pull/registry_puller.h"
 #include "runtime/image/store/disk_image_store.h"
 
 namespace holdfast::agent {
@@ -92,7 +96,8 @@ struct Agent {
   std::function<Result<AgentConfig>()> read_config;  // the same flags and file once more
   SystemClock clock;
   WallTime started = clock.Wall();
-  rlimit core_limit{};  // that we were started with
+  rlimit core_limit{};                 // that we were started with
+  std::atomic<bool> stopping = false;  // pulls end
   UniqueFd lock;
   boost::asio::io_context io{1};
   boost::asio::signal_set signals;
@@ -103,6 +108,7 @@ struct Agent {
   std::unique_ptr<PodRulesGuard> pod_rules_guard;
   std::unique_ptr<runtime::DiskImageStore> stored_images;
   std::unique_ptr<NotifyingImageStore> images;
+  std::unique_ptr<ImagePuller> puller;
   std::unique_ptr<PodStateStore> state;
   std::unique_ptr<PeriodicReader<NodeReading>> node;
   NodeAdmission admission{[this] { return node->Last()->offer; }};
@@ -170,6 +176,33 @@ Result<void> OpenImages(Agent& agent) {
   return {};
 }
 
+// With no limit of their own, as many pods wait for a registry at a time.
+constexpr size_t kUnlimitedPulls = 64;
+
+size_t PullsAtATime(const ImagePullConfig& config) {
+  if (config.serialize) return 1;
+  return config.max_parallel == 0 ? kUnlimitedPulls : config.max_parallel;
+}
+
+void OpenPuller(Agent& agent) {
+  runtime::PullerOptions options;
+  options.helper = agent.config.programs.fetch;
+  options.environment = runtime::ProxyEnvironment();
+  options.hosts_directory = agent.config.image_pull.registry_config_path;
+  options.at_a_time = PullsAtATime(agent.config.image_pull);
+  options.stopping = &agent.stopping;
+  agent.puller = std::make_unique<NotifyingImagePuller>(
+      std::make_unique<runtime::RegistryPuller>(*agent.stored_images, std::move(options)),
+      [&agent] { agent.table->ImagesChanged(); });
+}
+
+// What the node itself may show to registries.
+Keyring NodeLogins(const AgentConfig& config) {
+  const char* home = ::getenv("HOME");
+  return ReadNodeLogins(NodeLoginFiles(config.instance.root_dir, home == nullptr ? "/root" : home),
+                        [](const std::string& line) { spdlog::warn("{}", line); });
+}
+
 Result<void> OpenSource(Agent& agent) {
   const model::Instance& instance = agent.config.instance;
   agent.editor = std::make_unique<ManifestEditor>(instance.manifest_dir, instance.node_name);
@@ -234,9 +267,11 @@ Result<void> OpenTable(Agent& agent) {
                       [&agent] { return agent.node->Last()->environment; },
                       [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
                       agent.cluster ? &agent.cluster->reporter() : nullptr,
-                      agent.cluster ? &agent.cluster->inputs() : nullptr, agent.prober.get()});
+                      agent.cluster ? &agent.cluster->inputs() : nullptr, agent.prober.get(), agent.puller.get(),
+                      [&agent] { return NodeLogins(agent.config); }});
   PodTableOptions options;
   options.workers = agent.config.workers;
+  options.pulls = PullsAtATime(agent.config.image_pull);
   agent.table = std::make_unique<PodTable>(agent.io, *agent.services, agent.registry, options);
   RETURN_IF_ERROR(agent.table->Recover());
   agent.file_pods = std::make_unique<FilePods>(*agent.source, agent.registry,
@@ -283,6 +318,8 @@ Result<void> OpenApi(Agent& agent) {
       .pods = *agent.view,
       .services = agent.proxy->services(),
       .images = *agent.images,
+      .puller = *agent.puller,
+      .node_logins = [&agent] { return NodeLogins(agent.config); },
       .editor = *agent.editor,
       .manifests = *agent.source,
       .faults = *agent.faults,
@@ -323,6 +360,7 @@ Result<void> Open(Agent& agent) {
   RETURN_IF_ERROR(WithContext(OpenWrittenVolumes(instance), "volumes"));
   RETURN_IF_ERROR(WithContext(OpenNetwork(agent), "pod network"));
   RETURN_IF_ERROR(WithContext(OpenImages(agent), "image store"));
+  OpenPuller(agent);
   RETURN_IF_ERROR(WithContext(OpenSource(agent), "manifests"));
   RETURN_IF_ERROR(WithContext(OpenCluster(agent), "kubeconfig"));
   RETURN_IF_ERROR(WithContext(OpenServices(agent), "services"));
@@ -392,6 +430,7 @@ int Serve(Agent& agent) {
     if (error) return;
     spdlog::info("signal {}: stopping, pods go on", signal);
     LimitTimeToStop();
+    agent.stopping = true;
     agent.manager->Stopping();
     agent.io.stop();
   });

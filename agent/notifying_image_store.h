@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// NotifyingImageStore: an ImageStore that says when something was added to it, so that pods which
-// wait for an image start at once. Thread-safe as the store is.
+// NotifyingImageStore and NotifyingImagePuller: an ImageStore and an ImagePuller that say when something was added to it, so that pods which
+// wait for an image start at once. Thread-safe as what they stand for is.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <utility>
 #include <vector>
 
+#include "holdfast/interfaces/image_puller.h"
 #include "holdfast/interfaces/image_store.h"
 
 namespace holdfast::agent {
@@ -37,6 +39,23 @@ class NotifyingImageStore : public ImageStore {
 
   ImageStore& store_;
   std::function<void()> added_;
+};
+
+class NotifyingImagePuller : public ImagePuller {
+ public:
+  NotifyingImagePuller(std::unique_ptr<ImagePuller> puller, std::function<void()> added)
+      : puller_(std::move(puller)), added_(std::move(added)) {}
+
+  Result<PulledImage> Pull(const PullRequest& request,
+                           const std::atomic<bool>& cancelled) override {
+    auto pulled = puller_->Pull(request, cancelled);
+    if (pulled) added_();
+    return pulled;
+  }
+
+ private:
+  const std::unique_ptr<ImagePuller> puller_;
+  const std::function<void()> added_;
 };
 
 }  // namespace holdfast::agent

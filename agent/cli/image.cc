@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// image: import, ls, rm, inspect, export.
+// image: pull, import, ls, rm, inspect, export.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "agent/cli/commands.h"
+#include "agent/cli/image_pull.h"
 #include "agent/cli/out.h"
 #include "agent/cli/output.h"
 #include "agent/cli/rows.h"
@@ -309,6 +310,16 @@ void AddImage(CLI::App& app, Invocation& invocation) {
   image->require_subcommand(1);
   image->fallthrough();
   AddImport(*image, options, invocation);
+
+  CLI::App* pull = image->add_subcommand("pull", "Pull an image from its registry");
+  pull->add_option("image", options->references,
+                   "Name: nginx, registry:5000/app:1.0, name@sha256:…")
+      ->required()
+      ->expected(1);
+  pull->add_flag("-q,--quiet", options->quiet, "Its id only");
+  SetAction(*pull, options, invocation, [](Session& s, const ImageOptions& o, const Output&) {
+    return PullImage(s, o.references.front(), o.quiet);
+  });
 
   CLI::App* list = image->add_subcommand("ls", "List images");
   list->add_option("-o,--output", options->output,

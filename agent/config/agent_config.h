@@ -31,6 +31,7 @@ struct ProgramsConfig {
   std::string keeper;  // "" is for a keeper that systemd starts
   std::string init;
   std::string unpack;
+  std::string fetch;
 };
 
 // "dedicated=gpu:NoSchedule".
@@ -81,6 +82,14 @@ struct NodeServerConfig {
   bool IsOn(bool in_cluster) const { return port != 0 && (in_cluster || !client_ca_file.empty()); }
 };
 
+// How images are pulled.
+struct ImagePullConfig {
+  // <directory>/<registry>/hosts.toml: mirrors, certificates and the rest of a registry's hosts.
+  std::string registry_config_path = "/etc/containerd/certs.d";
+  bool serialize = true;      // one after the other
+  uint32_t max_parallel = 0;  // when they are not; 0: as many as pods want
+};
+
 struct ContainerLogConfig {
   uint64_t max_size_bytes = 10ull << 20;
   uint32_t max_files = 5;
@@ -129,6 +138,7 @@ struct AgentConfig {
   ClusterConfig cluster;
   NodeServerConfig server;
   ContainerLogConfig container_log;
+  ImagePullConfig image_pull;
   ProxyConfig proxy;
   std::string cgroup_driver = "cgroupfs";  // or "systemd": names only
   std::string seccomp_dir;                 // profiles of type Localhost; "" is <root_dir>/seccomp

@@ -146,6 +146,11 @@ Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) 
   }
   RETURN_IF_ERROR(CompletePodRanges(config));
   RETURN_IF_ERROR(CompleteServer(config));
+  if (config.image_pull.serialize && config.image_pull.max_parallel > 1) {
+    return InvalidArgument(
+        StrCat("maxParallelImagePulls ", config.image_pull.max_parallel,
+               ": needs serializeImagePulls: false, since pulls are done one after the other"));
+  }
   const std::string beside = executable.substr(0, executable.rfind('/') + 1);
   const auto sibling = [&](std::string& path, const char* name) {
     if (path.empty()) path = beside + name;
@@ -156,6 +161,7 @@ Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) 
   }
   sibling(config.programs.init, "holdfast-init");
   sibling(config.programs.unpack, "holdfast-unpack");
+  sibling(config.programs.fetch, "holdfast-fetch");
   if (config.seccomp_dir.empty()) config.seccomp_dir = instance.root_dir + "/seccomp";
   return {};
 }

@@ -39,6 +39,7 @@ const std::vector<Field>& Fields() {
   const auto server = [](auto member) { return At(&A::server, member); };
   using S = NodeServerConfig;
   const auto container_log = [](auto member) { return At(&A::container_log, member); };
+  const auto image_pull = [](auto member) { return At(&A::image_pull, member); };
   const auto proxy = [](auto member) { return At(&A::proxy, member); };
   const auto announce = [](auto member) { return At(&A::proxy, &ProxyConfig::announce, member); };
   const auto ipvs = [](auto member) { return At(&A::proxy, &ProxyConfig::ipvs, member); };
@@ -213,6 +214,16 @@ const std::vector<Field>& Fields() {
        "what images leave free of their file system: imagefs.available (default 15%) and "
        "imagefs.inodesFree (default 5%), a share or a number",
        true, Reserve(At(&A::image_reserve)), true},
+      {"registryConfigPath", "DIR",
+       "hosts.toml per registry, as containerd has it: mirrors, certificates, plain HTTP (default "
+       "/etc/containerd/certs.d); read for every pull",
+       false, Path(image_pull(&ImagePullConfig::registry_config_path))},
+      {"serializeImagePulls", "BOOL",
+       "whether images are pulled one after the other (default true)", false,
+       Bool(image_pull(&ImagePullConfig::serialize))},
+      {"maxParallelImagePulls", "N",
+       "pulls at a time with serializeImagePulls false (default 0: as many as pods want)", false,
+       Number(image_pull(&ImagePullConfig::max_parallel), 0, 1000)},
       {"workers", "N", "pods worked on at the same time (default 8)", false,
        Number(At(&A::workers), 1, 256)},
       {"keeperBinary", "FILE",
@@ -221,6 +232,8 @@ const std::vector<Field>& Fields() {
       {"initBinary", "FILE", "holdfast-init, process 1 of pods with a shared process namespace",
        false, Text(programs(&ProgramsConfig::init))},
       {"unpackBinary", "FILE", "holdfast-unpack", false, Text(programs(&ProgramsConfig::unpack))},
+      {"fetchBinary", "FILE", "holdfast-fetch, which speaks to registries", false,
+       Text(programs(&ProgramsConfig::fetch))},
       {"logLevel", "LEVEL", "trace, debug, info, warn or error (default info)", false,
        OneOf(At(&A::log_level), {"trace", "debug", "info", "warn", "error"})},
   };

@@ -76,6 +76,9 @@ PodReferences ReferencesOf(const corev1::Pod& pod) {
   for (const corev1::Volume& volume : pod.spec().volumes()) {
     collector.VolumeOf(volume.volumesource());
   }
+  for (const auto& secret : pod.spec().imagepullsecrets()) {
+    collector.Environment(true, secret.name(), true);  // a pull is tried without it
+  }
   kube::ForEachContainer(pod.spec(), [&](kube::ContainerList /*list*/, const auto& container) {
     collector.ContainerOf(container);
   });

@@ -32,7 +32,7 @@ struct PodReferences {
   bool operator==(const PodReferences&) const = default;
 };
 
-// env and envFrom of all containers, volumes of the kinds configMap, secret and projected; also what is optional.
+// imagePullSecrets, env and envFrom of all containers, volumes of the kinds configMap, secret and projected; also what is optional.
 PodReferences ReferencesOf(const corev1::Pod& pod);
 
 // The life that a projection asks for; an hour when it says nothing.

@@ -52,6 +52,17 @@ Result<EditedObject> LocalNodeOperations::Delete(const Deletion& deletion) {
   return deleted;
 }
 
+Result<PulledImage> LocalNodeOperations::PullImage(
+    const std::string& reference, const std::function<void(const PullProgress&)>& progress,
+    const std::atomic<bool>& cancelled) {
+  const Keyring keyring = parts_.node_logins();
+  PullRequest request;
+  request.reference = reference;
+  request.logins = [&](const std::string& repository) { return keyring.Find(repository); };
+  request.progress = progress;
+  return parts_.puller.Pull(request, cancelled);
+}
+
 Result<std::unique_ptr<ExecSession>> LocalNodeOperations::Exec(const ContainerId& id,
                                                                const ExecSpec& spec) {
   return parts_.audited.runtime.Exec(id, spec);

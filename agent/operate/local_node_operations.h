@@ -2,9 +2,11 @@
 // LocalNodeOperations: the operations of the node that this agent runs, carried out by its parts.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "agent/config/agent_config.h"
+#include "agent/images/keyring.h"
 #include "agent/operate/audit_node.h"
 #include "agent/operate/node_operations.h"
 #include "agent/source/manifest_directory.h"
@@ -20,6 +22,8 @@ struct NodeParts {
   PodView& pods;
   ServiceView& services;
   ImageStore& images;
+  ImagePuller& puller;
+  std::function<Keyring()> node_logins;
   ManifestEditor& editor;
   ManifestDirectory& manifests;
   const SourceFaults& faults;
@@ -36,6 +40,9 @@ class LocalNodeOperations final : public NodeOperations {
   PodView& pods() override { return parts_.pods; }
   ServiceView& services() override { return parts_.services; }
   ImageStore& images() override { return parts_.images; }
+  Result<PulledImage> PullImage(const std::string& reference,
+                                const std::function<void(const PullProgress&)>& progress,
+                                const std::atomic<bool>& cancelled) override;
   std::string version() const override { return parts_.version; }
   corev1::Node DescribeNode() override;
   Result<std::vector<EditedObject>> Apply(const std::string& manifest, const std::string& origin,

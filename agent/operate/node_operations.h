@@ -3,7 +3,9 @@
 // may block says so.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +16,7 @@
 #include "holdfast/base/ids.h"
 #include "holdfast/base/result.h"
 #include "holdfast/interfaces/container_runtime.h"
+#include "holdfast/interfaces/image_puller.h"
 #include "holdfast/interfaces/image_store.h"
 
 namespace holdfast::agent {
@@ -37,6 +40,10 @@ class NodeOperations {
   virtual PodView& pods() = 0;
   virtual ServiceView& services() = 0;
   virtual ImageStore& images() = 0;
+  // With the node's own logins. Blocks until the image is here, or `cancelled`.
+  virtual Result<PulledImage> PullImage(const std::string& reference,
+                                        const std::function<void(const PullProgress&)>& progress,
+                                        const std::atomic<bool>& cancelled) = 0;
   virtual std::string version() const = 0;  // of the agent
   // The synthetic Node object. May block on small files.
   virtual corev1::Node DescribeNode() = 0;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "agent/operate/delete_object.h"
@@ -40,6 +41,23 @@ class FakeNodeOperations final : public NodeOperations {
   PodView& pods() override { return pods_; }
   ServiceView& services() override { return services_; }
   ImageStore& images() override { return images_; }
+  // "absent…" is not in the registry; "slow…" comes when it is cancelled only.
+  Result<PulledImage> PullImage(const std::string& reference,
+                                const std::function<void(const PullProgress&)>& progress,
+                                const std::atomic<bool>& cancelled) override {
+    if (reference.starts_with("absent")) return NotFound(reference + ": not found");
+    PullProgress now;
+    now.layers.push_back({"sha256:1", 100, 50, LayerProgress::State::kDownloading});
+    progress(now);
+    while (reference.starts_with("slow") && !cancelled) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    if (cancelled) return Unavailable("the pull was cancelled");
+    PulledImage pulled;
+    pulled.image.id = Digest("sha256:" + std::string(64, 'a'));
+    pulled.image.repo_tags = {reference};
+    return pulled;
+  }
   std::string version() const override { return "0.1.0"; }
   corev1::Node DescribeNode() override { return node(); }
   Result<std::vector<EditedObject>> Apply(const std::string& manifest, const std::string& origin,

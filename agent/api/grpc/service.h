@@ -53,6 +53,8 @@ class NodeAgentService final : public v1::NodeAgent::CallbackService {
                                      v1::Image* response) override;
   grpc::ServerReadReactor<v1::ImportImageRequest>* ImportImage(
       grpc::CallbackServerContext* context, v1::ImportImageResponse* response) override;
+  grpc::ServerWriteReactor<v1::PullImageResponse>* PullImage(
+      grpc::CallbackServerContext* context, const v1::PullImageRequest* request) override;
   grpc::ServerWriteReactor<v1::ExportImageResponse>* ExportImage(
       grpc::CallbackServerContext* context, const v1::ExportImageRequest* request) override;
   grpc::ServerUnaryReactor* RemoveImage(grpc::CallbackServerContext* context,

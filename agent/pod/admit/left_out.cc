@@ -17,6 +17,8 @@ using enum kube::Treatment;
 
 constexpr char kNoScheduler[] = "nobody schedules here: it has no effect";
 constexpr char kNoToken[] = "there is no API server that would give the pod a token";
+constexpr char kNoSecrets[] =
+    "there is no API server that has the secrets; the node's own logins are used";
 constexpr char kNoPriority[] =
     "there is no API server that would give the class's priority; spec.priority counts";
 constexpr char kNoSeLinux[] = "SELinux labels are not set by this version";
@@ -36,7 +38,7 @@ constexpr char kClaims[] = "admission: `UnexpectedAdmissionError`, no API server
 // What the control plane does, or has done, for a pod that came from it.
 bool IsTheClusters(const kube::FieldRule& rule) {
   const std::string_view how = rule.how;
-  return how == kNoScheduler || how == kNoToken || how == kNoPriority;
+  return how == kNoScheduler || how == kNoToken || how == kNoSecrets || how == kNoPriority;
 }
 
 // "spec.initContainers[a].stdinOnce" is about the init container "a".
@@ -96,7 +98,7 @@ const kube::FieldRules& PodFieldRules() {
       {"PodSpec", "os", kHonoured, "admission: `PodOSNotSupported` unless `linux`"},
       {"PodSpec", "serviceAccountName serviceAccount", kTold, kNoToken},
       {"PodSpec", "automountServiceAccountToken", kTold, kNoToken, "", "false"},
-      {"PodSpec", "imagePullSecrets", kTold, "images are imported, not pulled: no secret is used"},
+      {"PodSpec", "imagePullSecrets", kTold, kNoSecrets},
       {"PodSpec", "schedulerName", kTold, kNoScheduler, "", "default-scheduler"},
       {"PodSpec", "preemptionPolicy topologySpreadConstraints schedulingGroup", kTold,
        kNoScheduler},
@@ -130,8 +132,7 @@ const kube::FieldRules& PodFieldRules() {
        "name image command args workingDir ports envFrom env resources restartPolicy "
        "restartPolicyRules volumeMounts lifecycle terminationMessagePath terminationMessagePolicy "
        "securityContext tty"},
-      {"Container", "imagePullPolicy", kHonoured,
-       "there is no registry client: `Always` uses what is in the store, which `Pulled` says"},
+      {"Container", "imagePullPolicy"},
       {"Container", "resizePolicy", kHonoured,
        "nothing is resized: a changed manifest is a new pod"},
       {"Container", "stdin", kHonoured, "stays open; nobody can attach yet"},

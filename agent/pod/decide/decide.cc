@@ -175,6 +175,8 @@ std::string ToString(const Action& action) {
       return "ensure volumes";
     case Action::Kind::kEnsureSandbox:
       return "ensure sandbox";
+    case Action::Kind::kPull:
+      return StrCat("pull ", action.container, "#", action.attempt);
     case Action::Kind::kStart:
       return StrCat("start ", action.container, "#", action.attempt);
     case Action::Kind::kPostStart:

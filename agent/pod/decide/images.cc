@@ -30,64 +30,137 @@ void WaitAndTell(Planning& p, const SpecContainer& c, const std::string& event,
   Wait(p, c, Failure{reason, message, p.facts.boot + kRetry});
 }
 
-// A pull that fails at once, then the back-off: an image gets into the store by import only.
-void PullInVain(Planning& p, const SpecContainer& c, const std::string& why) {
-  ContainerMemory& mine = p.Memory(c);
-  const std::string& image = c.spec->image();
-  BackOff& back_off = mine.image_back_off;
-  if (back_off.delay.count() != 0 && p.facts.boot < back_off.not_before) {
-    const std::string message =
-        StrCat("Back-off pulling image \"", image, "\": ErrImagePull: ", why);
-    if (!mine.failure || mine.failure->reason != "ImagePullBackOff") {
-      p.Event(false, "BackOff", StrCat("Back-off pulling image \"", image, "\""), &c);
-      p.Event(true, "Failed", "Error: ImagePullBackOff", &c);
-    }
-    Wait(p, c, Failure{"ImagePullBackOff", message, back_off.not_before});
-    return;
-  }
-  p.Event(false, "Pulling", StrCat("Pulling image \"", image, "\""), &c);
-  p.Event(true, "Failed", StrCat("Failed to pull image \"", image, "\": ", why), &c);
-  p.Event(true, "Failed", "Error: ErrImagePull", &c);
-  NextImageBackOff(back_off, p.facts.wall, p.facts.boot);
-  Wait(p, c,
-       Failure{"ErrImagePull", StrCat("failed to pull image \"", image, "\": ", why),
-               p.facts.boot + kShowPullError});
+Action PullOf(const SpecContainer& c, const ContainerMemory& mine) {
+  Action pull{Action::Kind::kPull, c.name()};
+  pull.attempt = mine.attempts;
+  return pull;
 }
 
-void ImageIsAbsent(Planning& p, const SpecContainer& c) {
-  const std::string& image = c.spec->image();
-  if (c.spec->imagepullpolicy() == "Never") {
-    WaitAndTell(p, c, "ErrImageNeverPull", "ErrImageNeverPull",
-                StrCat("Container image \"", image, "\" is not present with pull policy of Never"));
-    return;
+bool IsPolicy(const SpecContainer& c, const char* policy) {
+  return c.spec->imagepullpolicy() == policy;
+}
+
+bool WasPulled(const SpecContainer& c, const ContainerMemory& mine) {
+  return mine.pulled == std::pair(mine.attempts, c.spec->image());
+}
+
+// ErrImagePull stays on show for a moment, then the back-off. True while there is to be no pull.
+bool WaitsForPull(Planning& p, const SpecContainer& c) {
+  ContainerMemory& mine = p.Memory(c);
+  const BackOff& back_off = mine.image_back_off;
+  if (mine.failure && mine.failure->reason == "ErrImagePull" &&
+      p.facts.boot < mine.failure->retry_at) {
+    Wait(p, c, Failure(*mine.failure));
+    return true;
   }
-  PullInVain(p, c,
-             "it is not in the image store and this agent has no registry client; put it there "
-             "with: holdctl image import FILE");
+  if (back_off.delay.count() == 0 || p.facts.boot >= back_off.not_before) return false;
+  const std::string& image = c.spec->image();
+  if (mine.failure && mine.failure->reason == "ImagePullBackOff") {
+    Wait(p, c, Failure{mine.failure->reason, mine.failure->message, back_off.not_before});
+    return true;
+  }
+  const std::string why = mine.failure ? mine.failure->message : "";
+  p.Event(false, "BackOff", StrCat("Back-off pulling image \"", image, "\""), &c);
+  p.Event(true, "Failed", "Error: ImagePullBackOff", &c);
+  Wait(p, c,
+       Failure{"ImagePullBackOff",
+               StrCat("Back-off pulling image \"", image, "\": ErrImagePull: ", why),
+               back_off.not_before});
+  return true;
+}
+
+void PlanPull(Planning& p, const SpecContainer& c) {
+  ContainerMemory& mine = p.Memory(c);
+  const Action pull = PullOf(c, mine);
+  // What the try before this one ended with stays on show until this one has ended.
+  if (mine.failure && IsImageReason(mine.failure->reason)) p.waiting[c.name()] = *mine.failure;
+  if (IsUnderWay(p, pull)) return p.Act(pull);
+  if (WaitsForPull(p, c) || p.facts.inputs.secrets_pending) return;
+  p.Act(pull);
+}
+
+// "1.234s", "532ms", "2m5.1s", as Go prints a duration that was cut to milliseconds.
+std::string GoDuration(std::chrono::nanoseconds time) {
+  const auto ms = std::chrono::duration_cast<std::chrono::milliseconds>(time).count();
+  if (ms == 0) return "0s";
+  if (ms < 1000) return StrCat(ms, "ms");
+  std::string seconds = std::to_string(ms / 1000 % 60);
+  if (ms % 1000 != 0) {
+    std::string fraction = std::to_string(1000 + ms % 1000).substr(1);
+    fraction.erase(fraction.find_last_not_of('0') + 1);
+    seconds += "." + fraction;
+  }
+  const auto minutes = ms / 60'000;
+  if (minutes == 0) return seconds + "s";
+  if (minutes < 60) return StrCat(minutes, "m", seconds, "s");
+  return StrCat(minutes / 60, "h", minutes % 60, "m", seconds, "s");
+}
+
+bool PresentOrPull(Planning& p, const SpecContainer& c, bool present) {
+  ContainerMemory& mine = p.Memory(c);
+  if (present && (!IsPolicy(c, "Always") || WasPulled(c, mine))) {
+    mine.image_back_off = {};
+    return true;
+  }
+  if (IsPolicy(c, "Never")) {
+    WaitAndTell(p, c, "ErrImageNeverPull", "ErrImageNeverPull",
+                StrCat("Container image \"", c.spec->image(),
+                       "\" is not present with pull policy of Never"));
+  } else {
+    PlanPull(p, c);
+  }
+  return false;
 }
 
 }  // namespace
+
+bool IsImageReason(const std::string& reason) {
+  return reason == "ErrImagePull" || reason == "ImagePullBackOff" ||
+         reason == "ErrImageNeverPull" || reason == "InvalidImageName" ||
+         reason == "ImageInspectError";
+}
+
+void TellPulling(Planning& p, const Action& pull) {
+  const SpecContainer* c = ContainerOf(p, pull);
+  if (c == nullptr) return;
+  p.Event(false, "Pulling", StrCat("Pulling image \"", c->spec->image(), "\""), c);
+}
+
+void FoldPulled(Planning& p, const OperationEnd& end) {
+  const SpecContainer* c = ContainerOf(p, end.action);
+  if (c == nullptr || !end.pulled) return;
+  ContainerMemory& mine = p.Memory(*c);
+  mine.pulled = std::pair(end.action.attempt, c->spec->image());
+  mine.announced_image = end.action.attempt;
+  mine.image_back_off = {};
+  if (mine.failure && IsImageReason(mine.failure->reason)) mine.failure.reset();
+  p.Event(false, "Pulled",
+          StrCat("Successfully pulled image \"", c->spec->image(), "\" in ",
+                 GoDuration(end.pulled->pulling), " (", GoDuration(end.pulled->total),
+                 " including waiting). Image size: ", end.pulled->size_bytes, " bytes."),
+          c);
+}
+
+void FoldPullFailed(Planning& p, const OperationEnd& end) {
+  const SpecContainer* c = ContainerOf(p, end.action);
+  if (c == nullptr) return;
+  ContainerMemory& mine = p.Memory(*c);
+  p.Event(true, "Failed", StrCat("Failed to pull image \"", c->spec->image(), "\": ", end.error),
+          c);
+  p.Event(true, "Failed", "Error: ErrImagePull", c);
+  NextImageBackOff(mine.image_back_off, end.wall, end.boot);
+  mine.failure = Failure{"ErrImagePull", end.error, end.boot + kShowPullError};
+}
 
 bool ImageIsThere(Planning& p, const SpecContainer& c) {
   const auto it = p.facts.images.find(c.spec->image());
   if (it == p.facts.images.end()) return false;
   const ImageFact& image = it->second;
-  ContainerMemory& mine = p.Memory(c);
   switch (image.state) {
     case ImageFact::State::kPresent:
-      mine.image_back_off = {};
-      return true;
+      return PresentOrPull(p, c, true);
     case ImageFact::State::kAbsent:
-      // ErrImagePull stays on show for a moment; an image that appears is seen at once all the
-      // same.
-      if (mine.failure && mine.failure->reason == "ErrImagePull" &&
-          p.facts.boot < mine.failure->retry_at) {
-        p.WakeAt(mine.failure->retry_at);
-        p.waiting[c.name()] = *mine.failure;
-        return false;
-      }
-      ImageIsAbsent(p, c);
-      return false;
+      return PresentOrPull(p, c, false);
     case ImageFact::State::kInvalidName:
       WaitAndTell(
           p, c, "InspectFailed", "InvalidImageName",

@@ -16,12 +16,6 @@ using Kind = Action::Kind;
 constexpr std::chrono::seconds kAfterFailure{10};
 constexpr std::chrono::seconds kAfterSuccess{1};
 
-const SpecContainer* ContainerOf(const Planning& p, const Action& action) {
-  const auto it = std::ranges::find_if(
-      p.containers, [&](const SpecContainer& c) { return c.name() == action.container; });
-  return it == p.containers.end() ? nullptr : &*it;
-}
-
 // What was observed after this end may have overtaken it: it runs already, or has ended.
 void FoldStarted(Planning& p, const OperationEnd& end) {
   ContainerMemory& mine = p.memory.containers[end.action.container];
@@ -97,6 +91,9 @@ void FoldDone(Planning& p, const OperationEnd& end) {
     case Kind::kEnsureSandbox:
       RecordSandbox(p.memory, end.pod_ips);
       break;
+    case Kind::kPull:
+      FoldPulled(p, end);
+      break;
     case Kind::kStart:
       FoldStart(p, end);
       break;
@@ -126,6 +123,8 @@ void FoldFailed(Planning& p, const OperationEnd& end) {
       return FoldSetUpFailure(p, end, "FailedMount");
     case Kind::kEnsureSandbox:
       return FoldSetUpFailure(p, end, "FailedCreatePodSandBox");
+    case Kind::kPull:
+      return FoldPullFailed(p, end);
     case Kind::kStart:
       return FoldStart(p, end);
     case Kind::kPostStart:
@@ -150,6 +149,8 @@ bool HoldsUp(const Action& before, const Action& action) {
     case Kind::kEnsureSandbox:
       return is({Kind::kStart, Kind::kKill, Kind::kRemove, Kind::kRemoveSandbox,
                  Kind::kReleaseVolumes, Kind::kCleanUp});
+    case Kind::kPull:  // beside volumes and sandbox
+      return is({Kind::kCleanUp});
     case Kind::kStart:  // one after the other, in their order
       return is({Kind::kEnsureVolumes, Kind::kEnsureSandbox, Kind::kStart, Kind::kPostStart,
                  Kind::kKill, Kind::kRemoveSandbox, Kind::kReleaseVolumes, Kind::kCleanUp});
@@ -177,7 +178,7 @@ bool IsHook(const Action& action) {
 
 bool MayBeCancelled(const Action& action) {
   return action.kind == Kind::kEnsureVolumes || action.kind == Kind::kEnsureSandbox ||
-         action.kind == Kind::kStart || IsHook(action);
+         action.kind == Kind::kPull || action.kind == Kind::kStart || IsHook(action);
 }
 
 bool IsHeldUp(const Planning& p, size_t index) {
@@ -206,7 +207,9 @@ void TellImage(Planning& p, const Action& start) {
 
 void TellOverdue(Planning& p) {
   for (const OperationFact& o : p.facts.under_way) {
-    if (o.overdue || IsHook(o.action)) continue;  // a hook takes as long as it takes
+    // A hook takes as long as it takes, a pull as long as the registry sends.
+    const bool slow = IsHook(o.action) || o.action.kind == Kind::kPull;
+    if (o.overdue || slow) continue;
     const BootTime due = (o.begun ? o.since : p.facts.boot) + p.facts.operation_deadline;
     if (p.facts.boot < due) {
       p.WakeAt(due);
@@ -221,6 +224,12 @@ void TellOverdue(Planning& p) {
 }
 
 }  // namespace
+
+const SpecContainer* ContainerOf(const Planning& p, const Action& action) {
+  const auto it = std::ranges::find_if(
+      p.containers, [&](const SpecContainer& c) { return c.name() == action.container; });
+  return it == p.containers.end() ? nullptr : &*it;
+}
 
 void AbsorbEnds(Planning& p) {
   std::erase_if(p.memory.pauses, [&](const Pause& pause) { return pause.until <= p.facts.boot; });
@@ -242,6 +251,7 @@ void PlanOperations(Planning& p) {
       continue;
     }
     if (wanted[i].kind == Kind::kStart) TellImage(p, wanted[i]);
+    if (wanted[i].kind == Kind::kPull) TellPulling(p, wanted[i]);
     p.decision.begin.push_back(wanted[i]);
   }
   for (const OperationFact& o : p.facts.under_way) {

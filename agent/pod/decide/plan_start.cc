@@ -9,12 +9,6 @@
 namespace holdfast::agent {
 namespace {
 
-bool IsImageReason(const std::string& reason) {
-  return reason == "ErrImagePull" || reason == "ImagePullBackOff" ||
-         reason == "ErrImageNeverPull" || reason == "InvalidImageName" ||
-         reason == "ImageInspectError";
-}
-
 // True while an earlier failure to create is still to be waited out.
 bool WaitsForRetry(Planning& p, const SpecContainer& c) {
   ContainerMemory& mine = p.Memory(c);

@@ -95,8 +95,16 @@ void PlanEnding(Planning& p);
 // Exited containers that memory knows, and running ones that are not ours to keep.
 void PlanRemovals(Planning& p);
 
-// False when the image is not there; `waiting`, events and back-off are then set.
+// False when the image is not there, or is to be pulled first; `waiting`, actions, events and
+// back-off are then set.
 bool ImageIsThere(Planning& p, const SpecContainer& c);
+// A pull begins, was done, has failed.
+void TellPulling(Planning& p, const Action& pull);
+void FoldPulled(Planning& p, const OperationEnd& end);
+void FoldPullFailed(Planning& p, const OperationEnd& end);
+// Null for a container that the pod does not have.
+const SpecContainer* ContainerOf(const Planning& p, const Action& action);
+bool IsImageReason(const std::string& reason);
 
 // Pod phase from the container states; "Succeeded" and "Failed" only when nothing runs.
 std::string ComputePhase(const Planning& p);

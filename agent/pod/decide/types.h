@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/events/event.h"
@@ -33,6 +34,7 @@ struct Action {
   enum class Kind : uint8_t {
     kEnsureVolumes,
     kEnsureSandbox,
+    kPull,            // container, attempt: its image
     kStart,           // container, attempt
     kPostStart,       // container, id, attempt: the hook
     kPreStop,         // the same
@@ -63,6 +65,13 @@ struct OperationFact {
   bool operator==(const OperationFact&) const = default;
 };
 
+// What a pull took, for the event.
+struct PulledFact {
+  std::chrono::nanoseconds pulling{0};
+  std::chrono::nanoseconds total{0};  // with the time that it waited
+  uint64_t size_bytes = 0;
+};
+
 // How an operation ended; one decision gets to see it.
 struct OperationEnd {
   enum class How : uint8_t { kDone, kFailed, kCancelled };
@@ -73,6 +82,7 @@ struct OperationEnd {
   std::optional<StartedContainer> started;    // kStart, kDone
   std::optional<StartFailure> start_failure;  // kStart, kFailed
   std::vector<std::string> pod_ips;           // kEnsureSandbox, kDone
+  std::optional<PulledFact> pulled;           // kPull, kDone
   uint64_t inputs_version = 0;                // kEnsureVolumes, kDone: what they show at least
   std::string error;                          // kFailed, not kStart; of a hook: what it is told
   std::vector<EventNote> events;              // what it has to tell besides
@@ -101,8 +111,9 @@ struct ImageFact {
 
 // What the pod is made from that the API server has.
 struct InputsFact {
-  bool pending = false;  // asked for, not all answered
-  uint64_t version = 0;  // grows with what its volumes show
+  bool pending = false;          // asked for, not all answered
+  bool secrets_pending = false;  // of those, what images are pulled with
+  uint64_t version = 0;          // grows with what its volumes show
   bool operator==(const InputsFact&) const = default;
 };
 
@@ -224,6 +235,8 @@ struct ContainerMemory {
   std::optional<Stop> stop;  // of `current`
   // The attempt for which the Pulled event was made; not persisted, as events are not either.
   std::optional<uint32_t> announced_image;
+  // The image that was pulled for an attempt; not persisted: a restarted agent asks again.
+  std::optional<std::pair<uint32_t, std::string>> pulled;
   bool operator==(const ContainerMemory&) const = default;
 };
 

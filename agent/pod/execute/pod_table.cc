@@ -51,7 +51,9 @@ Result<void> PodTable::Recover() {
   const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
   if (timer < 0) return Error::FromErrno(errno, "timerfd_create");
   timer_.assign(timer);
-  ASSIGN_OR_RETURN(pool_, LanePool::Start(std::vector<size_t>(kPodLanes, options_.workers)));
+  std::vector<size_t> bounds(kPodLanes, options_.workers);
+  bounds[static_cast<size_t>(PodLane::kPull)] = options_.pulls;
+  ASSIGN_OR_RETURN(pool_, LanePool::Start(std::move(bounds)));
 
   ASSIGN_OR_RETURN(PodStateStore::Loaded loaded, services_.state.LoadAll());
   for (const std::string& problem : loaded.problems) services_.log(problem + ", left alone");

@@ -9,6 +9,7 @@
 #include <ranges>
 #include <utility>
 
+#include "agent/images/pod_logins.h"
 #include "agent/kube/containers_of.h"
 #include "agent/kube/pod_status.h"
 #include "agent/kube/times.h"
@@ -214,10 +215,18 @@ void PodWorker::Begin(const Action& action) {
     // The run before it stays for `logs --previous`.
     if (mine.before_last) input.before_last = mine.before_last->id;
   }
+  if (action.kind == Action::Kind::kPull) BeginPull(action, input);
   operations_.Begin(action, [&services = services_,
                              input = std::move(input)](const std::atomic<bool>& cancelled) {
     return PodJob(services, input, cancelled).Run();
   });
+}
+
+// A try after one that failed: the secrets may be others by now.
+void PodWorker::BeginPull(const Action& action, PodJobInput& input) {
+  input.asked = services_.clock.Boot();
+  const bool again = memory_.containers[action.container].image_back_off.delay.count() != 0;
+  if (again && inputs_held_) Inputs()->Refresh(PodUid(pod_->metadata().uid()));
 }
 
 PodFacts PodWorker::Observe(const Wish& wish) {
@@ -278,6 +287,7 @@ void PodWorker::LookAtInputs(PodFacts& facts) {
   PodInputs* const inputs = Inputs();
   if (!inputs_held_ || facts.object_gone) return;
   facts.inputs.version = inputs->VersionOf(PodUid(pod_->metadata().uid()));
+  facts.inputs.secrets_pending = PullSecretsArePending(*pod_, *inputs);
   const bool all_run = std::ranges::all_of(ContainersOf(*pod_), [this](const SpecContainer& c) {
     const auto mine = memory_.containers.find(c.name());
     return mine != memory_.containers.end() && mine->second.current;

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "agent/pod/decide/types.h"
+#include "agent/pod/operate/pod_job.h"
 #include "agent/pod/operate/pod_operations.h"
 #include "agent/pod/operate/services.h"
 #include "agent/pod/state/record.h"
@@ -75,6 +76,7 @@ class PodWorker {
   void BeginHookOf(const Action& action);
   void LookAtProbes(PodFacts& facts);
   void WantProbes(const std::vector<WantedProbe>& probes);
+  void BeginPull(const Action& action, PodJobInput& input);
 
   PodServices& services_;
   const std::chrono::seconds operation_deadline_;

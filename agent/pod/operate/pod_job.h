@@ -24,6 +24,7 @@ struct PodJobInput {
   ContainerId before_last;           // kStart: the run whose log link goes
   // kEnsureSandbox: the next attempt of each container.
   std::map<std::string, uint32_t> attempts = {};
+  BootTime asked = {};                // kPull: since when it waits
   const PodInputs* inputs = nullptr;  // none: it is made from nothing that an API server has
 };
 
@@ -47,6 +48,8 @@ class PodJob {
   Result<std::map<std::string, std::string>> MakeImageVolumes(const Image& image);
   Result<void> PrepareFiles(const model::ContainerSpec& spec, const corev1::Container& container);
   void ForgetOldAttempt(uint32_t attempt);
+  // pull.cc
+  OperationEnd Pull();
   // take_down.cc
   Result<void> Signal();
   Result<void> Kill();

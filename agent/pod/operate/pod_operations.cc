@@ -56,6 +56,8 @@ PodLane LaneOf(Action::Kind kind) {
       return PodLane::kVolumes;
     case Action::Kind::kEnsureSandbox:
       return PodLane::kSandbox;
+    case Action::Kind::kPull:
+      return PodLane::kPull;
     case Action::Kind::kStart:
       return PodLane::kStart;
     case Action::Kind::kSignal:

@@ -19,6 +19,7 @@ enum class PodLane : uint8_t {
   kTurn,
   kVolumes,
   kSandbox,
+  kPull,
   kStart,
   kStop,  // signal and kill
   kRemove,
@@ -26,7 +27,7 @@ enum class PodLane : uint8_t {
   kCleanUp,
   kNode,
 };
-inline constexpr size_t kPodLanes = 9;
+inline constexpr size_t kPodLanes = 10;
 
 PodLane LaneOf(Action::Kind kind);
 

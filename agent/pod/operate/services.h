@@ -7,11 +7,13 @@
 #include <memory>
 #include <string>
 
+#include "agent/images/keyring.h"
 #include "agent/pod/admit/node_admission.h"
 #include "agent/pod/spec/node_environment.h"
 #include "agent/pod/state/record.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/interfaces/container_runtime.h"
+#include "holdfast/interfaces/image_puller.h"
 #include "holdfast/interfaces/image_store.h"
 #include "holdfast/interfaces/pod_network.h"
 #include "holdfast/model/instance.h"
@@ -39,6 +41,8 @@ struct PodServices {
   PodReporter* reporter = nullptr;              // none: nobody is told of an API server's pods
   PodInputs* inputs = nullptr;                  // of these; none: there is no API server
   Prober* prober = nullptr;                     // none: nothing is probed, and no hook is run
+  ImagePuller* puller = nullptr;
+  std::function<Keyring()> node_logins = {};  // what the node itself may show to registries
 };
 
 }  // namespace holdfast::agent

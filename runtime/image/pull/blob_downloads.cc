@@ -13,6 +13,7 @@
 #include "runtime/image/content/digest.h"
 #include "runtime/image/content/room.h"
 #include "runtime/image/store/archive_reader.h"
+#include "runtime/image/wire/address.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -155,7 +156,7 @@ Result<void> BlobDownloads::OnEnd(Job& job, const FetchEnd& end) {
     return OnBroken(job, Unavailable("416 Requested Range Not Satisfiable"));
   }
   Origin& origin = origins_[job.origin];
-  Verdict verdict = Judge(end, "GET request to " + job.attempt.url, job.attempt);
+  Verdict verdict = Judge(end, "GET request to " + fetch::Shown(job.attempt.url), job.attempt);
   const bool own = job.attempt.url.starts_with(origin.host.base + "/");
   if (verdict.next == Next::kFollow) job.attempt.url = verdict.url;
   if (verdict.next == Next::kRetry) job.not_before = Steady::now() + verdict.wait;

@@ -20,6 +20,7 @@ namespace holdfast::runtime {
 namespace {
 
 constexpr size_t kPiece = 256 << 10;
+constexpr std::chrono::seconds kSilence{180};
 constexpr int kPipeBytes = 1 << 20;
 
 Result<std::pair<UniqueFd, UniqueFd>> NewPipe() {
@@ -44,13 +45,16 @@ struct Fetcher::Running {
   bool IsOver() const { return refused || (end && !pipe); }
 };
 
-Fetcher::Fetcher(pid_t pid, UniqueFd socket) : pid_(pid), socket_(std::move(socket)) {}
+Fetcher::Fetcher(pid_t pid, UniqueFd socket)
+    : pid_(pid), socket_(std::move(socket)), buffer_(kPiece, '\0') {}
 
 Fetcher::Fetcher(Fetcher&& other) noexcept
     : pid_(std::exchange(other.pid_, -1)),
       socket_(std::move(other.socket_)),
       last_id_(other.last_id_),
-      running_(std::move(other.running_)) {}
+      running_(std::move(other.running_)),
+      buffer_(std::move(other.buffer_)),
+      heard_(other.heard_) {}
 
 Fetcher::~Fetcher() {
   if (pid_ <= 0) return;
@@ -81,6 +85,7 @@ Result<uint64_t> Fetcher::Begin(fetch::Request request, Sink sink) {
   RETURN_IF_ERROR(
       WithContext(sys::SendPacket(socket_.get(), fetch::Encode({std::string(fetch::kGet)}), fds),
                   "holdfast-fetch"));
+  heard_ = std::chrono::steady_clock::now();
   auto running = std::make_unique<Running>();
   running->pipe = std::move(pipe.first);
   running->sink = std::move(sink);
@@ -112,7 +117,12 @@ Result<void> Fetcher::Wait(std::chrono::milliseconds patience) {
   }
   const int ready = ::poll(fds.data(), fds.size(), static_cast<int>(patience.count()));
   if (ready < 0 && errno != EINTR) return Error::FromErrno(errno, "poll holdfast-fetch");
-  if (ready <= 0) return {};
+  const auto now = std::chrono::steady_clock::now();
+  if (ready <= 0) {
+    if (running_.empty() || now - heard_ < kSilence) return {};
+    return Unavailable("holdfast-fetch says nothing any more");
+  }
+  heard_ = now;
   for (size_t i = 0; i < reading.size(); ++i) {
     if (fds[i + 1].revents != 0) Read(*reading[i]);
   }
@@ -120,11 +130,10 @@ Result<void> Fetcher::Wait(std::chrono::milliseconds patience) {
 }
 
 void Fetcher::Read(Running& running) {
-  static thread_local std::string buffer(kPiece, '\0');
-  const ssize_t n = ::read(running.pipe.get(), buffer.data(), buffer.size());
+  const ssize_t n = ::read(running.pipe.get(), buffer_.data(), buffer_.size());
   if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
   if (n <= 0) return running.pipe.Reset();
-  const std::string_view piece(buffer.data(), static_cast<size_t>(n));
+  const std::string_view piece(buffer_.data(), static_cast<size_t>(n));
   if (auto taken = running.sink(*running.head, piece); !taken) {
     running.refused = std::move(taken.error());
     running.pipe.Reset();
@@ -151,7 +160,10 @@ Result<void> Fetcher::Note(const fetch::Fields& fields) {
   ASSIGN_OR_RETURN(fetch::End end, fetch::DecodeEnd(fields));
   if (end.id == 0) return Internal(StrCat("holdfast-fetch: ", end.error));
   const auto found = running_.find(end.id);
-  if (found != running_.end()) found->second->end = std::move(end);
+  if (found == running_.end()) return {};
+  // Without a head nothing that is in the pipe counts.
+  if (!found->second->head) found->second->pipe.Reset();
+  found->second->end = std::move(end);
   return {};
 }
 

@@ -44,7 +44,7 @@ class Fetcher {
   Result<uint64_t> Begin(fetch::Request request, Sink sink);
   void Stop(uint64_t id);
   // Moves bytes until a request has ended or `patience` is over (nullopt). kUnavailable when the
-  // helper has gone.
+  // helper has gone, or says nothing for longer than any of its own limits.
   Result<std::optional<FetchEnd>> Next(std::chrono::milliseconds patience);
   pid_t PidForTest() const { return pid_; }
 
@@ -61,6 +61,8 @@ class Fetcher {
   UniqueFd socket_;
   uint64_t last_id_ = 0;
   std::map<uint64_t, std::unique_ptr<Running>> running_;
+  std::string buffer_;
+  std::chrono::steady_clock::time_point heard_;  // when the helper was last heard of
 };
 
 }  // namespace holdfast::runtime

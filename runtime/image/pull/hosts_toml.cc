@@ -36,7 +36,7 @@ Result<std::chrono::milliseconds> ParseDuration(std::string_view text) {
     text.remove_prefix(text.starts_with("ms") ? 2 : 1);
     total += number * unit;
   }
-  if (total < 1 || total > 3'600'000) return InvalidArgument("not between 1ms and 1h");
+  if (total < 1 || total > 120'000) return InvalidArgument("not between 1ms and 2m");
   return std::chrono::milliseconds(std::llround(total));
 }
 

@@ -23,7 +23,7 @@ bool IsSameOrigin(const std::string& a, const std::string& b) {
 }
 
 std::string Method(const fetch::Request& request) {
-  return StrCat(request.method, " request to ", request.url);
+  return StrCat(request.method, " request to ", fetch::Shown(request.url));
 }
 
 }  // namespace
@@ -117,8 +117,9 @@ Result<void> RegistryClient::Obey(Origin& origin, Verdict& verdict, const FetchE
   if (verdict.next == Next::kAuthorize) {
     // Another host's challenge is not answered.
     if (!IsSameOrigin(attempt.url, origin.host.base)) {
-      return Error(Code::kPermissionDenied,
-                   StrCat("unexpected status from ", attempt.url, ": 401 Unauthorized"));
+      return Error(
+          Code::kPermissionDenied,
+          StrCat("unexpected status from ", fetch::Shown(attempt.url), ": 401 Unauthorized"));
     }
     return Authorize(origin, end.head.challenges);
   }

@@ -49,6 +49,71 @@ std::vector<Origin> OriginsOf(std::vector<RegistryHost> hosts, const std::string
   return origins;
 }
 
+// One pull: its helper, the hosts that it asks, and how far it is.
+class OnePull {
+ public:
+  OnePull(DiskImageStore& store, Reference reference, Fetcher fetcher, std::vector<Origin> origins,
+          PullGate::Stop stop, const PullGate::Tell& tell, std::chrono::seconds stall)
+      : store_(store),
+        name_(reference.Name()),
+        digest_(reference.digest),
+        stop_(std::move(stop)),
+        tell_(tell),
+        fetcher_(std::move(fetcher)),
+        origins_(std::move(origins)),
+        client_(fetcher_, stop_, stall),
+        pull_(client_, origins_, std::move(reference), progress_, [this] { Moved(); }) {}
+
+  Result<Image> Run() {
+    ASSIGN_OR_RETURN(const bool unchanged, IsUnchanged());
+    if (unchanged) return store_.Get(name_);
+    ASSIGN_OR_RETURN(Image image,
+                     store_.Add([this](const StagingArea& area) { return pull_.Run(area); },
+                                [this](size_t layer) { return NextLayer(layer); }));
+    for (LayerProgress& layer : progress_.layers) layer.state = LayerProgress::State::kDone;
+    tell_(progress_);
+    return image;
+  }
+
+ private:
+  // Nothing is to be brought when the name still stands for what is here.
+  Result<bool> IsUnchanged() {
+    const auto known = store_.TargetOf(name_);
+    if (!known) return false;
+    if (!digest_.empty()) return known->value == digest_;
+    const auto current = pull_.CurrentDigest();
+    // To ask once more would take as long again.
+    if (!current && current.error().code() == Code::kUnavailable) return current.error();
+    return current && *current == known->value;
+  }
+
+  void Moved() {
+    if (Steady::now() - told_ < kTellEach) return;
+    told_ = Steady::now();
+    tell_(progress_);
+  }
+
+  Result<void> NextLayer(size_t layer) {
+    using State = LayerProgress::State;
+    if (stop_()) return Unavailable("the pull was cancelled");
+    if (layer > 0) progress_.layers[layer - 1].state = State::kDone;
+    progress_.layers[layer].state = State::kUnpacking;
+    tell_(progress_);
+    return {};
+  }
+
+  DiskImageStore& store_;
+  const std::string name_, digest_;
+  const PullGate::Stop stop_;
+  const PullGate::Tell& tell_;
+  Fetcher fetcher_;
+  std::vector<Origin> origins_;
+  RegistryClient client_;
+  PullProgress progress_;
+  Steady::time_point told_;
+  ImagePull pull_;
+};
+
 }  // namespace
 
 std::vector<std::string> ProxyEnvironment() {
@@ -73,8 +138,12 @@ Result<PulledImage> RegistryPuller::Pull(const PullRequest& request,
   ASSIGN_OR_RETURN(const Reference reference, ParseReference(request.reference));
   PullGate::Key key{reference.Name(), {}};
   if (request.logins) key.logins = request.logins(reference.repository);
+  const std::atomic<bool>* const stopping = options_.stopping;
   auto pulled = gate_.Run(key, cancelled, request.progress,
-                          [&](const PullGate::Stop& stop, const PullGate::Tell& tell) {
+                          [&](const PullGate::Stop& unwanted, const PullGate::Tell& tell) {
+                            const auto stop = [&] {
+                              return unwanted() || (stopping != nullptr && *stopping);
+                            };
                             return PullNow(reference, request.logins, stop, tell);
                           });
   if (pulled) return pulled;
@@ -92,38 +161,10 @@ Result<PulledImage> RegistryPuller::PullNow(const Reference& reference,
                    ReadRegistryHosts(options_.hosts_directory, registry));
   std::vector<Origin> origins = OriginsOf(std::move(hosts), reference.repository, logins);
   ASSIGN_OR_RETURN(Fetcher fetcher, Fetcher::Start(options_.helper, options_.environment));
-  RegistryClient client(fetcher, stop, options_.stall);
-  PullProgress progress;
-  auto told = Steady::time_point();
-  const auto moved = [&] {
-    if (Steady::now() - told < kTellEach) return;
-    told = Steady::now();
-    tell(progress);
-  };
-  ImagePull pull(client, origins, reference, progress, moved);
-  const auto took = [&] { return Steady::now() - began; };
-  // Nothing to bring when the name still stands for what is here.
-  if (const auto known = store_.TargetOf(reference.Name())) {
-    const std::string wanted = reference.digest;
-    const auto current = wanted.empty() ? pull.CurrentDigest() : Result<std::string>(wanted);
-    if (current && *current == known->value) {
-      ASSIGN_OR_RETURN(Image image, store_.Get(reference.Name()));
-      return PulledImage{std::move(image), took()};
-    }
-  }
-  const auto next = [&](size_t layer) -> Result<void> {
-    using State = LayerProgress::State;
-    if (stop()) return Unavailable("the pull was cancelled");
-    if (layer > 0) progress.layers[layer - 1].state = State::kDone;
-    progress.layers[layer].state = State::kUnpacking;
-    tell(progress);
-    return {};
-  };
-  ASSIGN_OR_RETURN(Image image,
-                   store_.Add([&](const StagingArea& area) { return pull.Run(area); }, next));
-  for (LayerProgress& layer : progress.layers) layer.state = LayerProgress::State::kDone;
-  tell(progress);
-  return PulledImage{std::move(image), took()};
+  OnePull pull(store_, reference, std::move(fetcher), std::move(origins), stop, tell,
+               options_.stall);
+  ASSIGN_OR_RETURN(Image image, pull.Run());
+  return PulledImage{std::move(image), Steady::now() - began};
 }
 
 }  // namespace holdfast::runtime

@@ -3,6 +3,7 @@
 // name them, and the image store. Thread-safe.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <string>
 #include <vector>
@@ -15,11 +16,13 @@
 namespace holdfast::runtime {
 
 struct PullerOptions {
-  std::string helper;                    // absolute path of holdfast-fetch
-  std::vector<std::string> environment;  // of the helper: ProxyEnvironment()
-  std::string hosts_directory;           // "" for none
-  size_t at_a_time = 1;                  // pulls; 0: no limit
-  std::chrono::seconds stall{30};        // less than 1 KiB/s for so long is given up
+  std::string helper;                           // absolute path of holdfast-fetch
+  std::vector<std::string> environment;         // of the helper: ProxyEnvironment()
+  std::string hosts_directory;                  // "" for none
+  size_t at_a_time = 1;                         // pulls; 0: no limit
+  const std::atomic<bool>* stopping = nullptr;  // set: all pulls end; outlives the puller
+  // Less than 1 KiB/s for so long ends a try; libcurl measures over five seconds more.
+  std::chrono::seconds stall{25};
 };
 
 // The proxies of this process' environment, as the helper's: http_proxy and HTTP_PROXY, https_proxy

@@ -52,9 +52,21 @@ bool Address::IsLoopback() const {
   return address && host.starts_with("127.");
 }
 
+std::string Shown(const std::string& url) {
+  constexpr size_t kMaxShown = 200;
+  std::string shown = url.substr(0, std::min(url.find('?'), kMaxShown));
+  const size_t user = shown.find('@');
+  const size_t scheme = shown.find("://");
+  const size_t begin = scheme == std::string::npos ? 0 : scheme + 3;
+  if (user != std::string::npos && user > begin && shown.find('/', begin) > user) {
+    shown.erase(begin, user + 1 - begin);
+  }
+  return shown;
+}
+
 Result<Address> ParseAddress(const std::string& url) {
   const auto wrong = [&](std::string_view why) {
-    return InvalidArgument(StrCat("URL \"", url.substr(0, 200), "\": ", why));
+    return InvalidArgument(StrCat("URL \"", Shown(url), "\": ", why));
   };
   if (url.size() > kMaxUrl) return wrong("longer than 8192 bytes");
   if (!std::ranges::all_of(url, IsPrintable)) return wrong("holds a character that no URL has");

@@ -26,4 +26,7 @@ struct Address {
 // kInvalidArgument for another scheme, a user name, a fragment, control or non-ASCII characters.
 Result<Address> ParseAddress(const std::string& url);
 
+// For messages: without the query, which may hold a signature, and without a user.
+std::string Shown(const std::string& url);
+
 }  // namespace holdfast::runtime::fetch

@@ -38,7 +38,7 @@ def test_every_unit_starts_a_program_of_the_package(unpacked):
     for unit in units:
         program = re.search(r"^ExecStart=(\S+)", unit.read_text(), re.M)[1]
         check(program == "/bin/true" or (root / program[1:]).exists(), f"{unit.name}: {program} is not in the package")
-    for program in ("holdfastd", "holdctl", "holdfast-keeper", "holdfast-unpack", "holdfast-init"):
+    for program in ("holdfastd", "holdctl", "holdfast-keeper", "holdfast-unpack", "holdfast-fetch", "holdfast-init"):
         check((root / "usr/bin" / program).stat().st_mode & 0o777 == 0o755, program)
 
 

@@ -11,7 +11,7 @@ import time
 SWITCHES = ("kernel/core_pattern", "kernel/modprobe", "kernel/hotplug", "kernel/sysrq", "kernel/hostname",
             "kernel/random/boot_id", "kernel/panic", "vm/overcommit_memory", "net/ipv4/ip_forward",
             "net/ipv4/conf/all/route_localnet", "net/ipv4/conf/all/accept_redirects")
-PROGRAMS = ("holdfastd", "holdfast-keeper", "holdfast-init", "holdfast-unpack", "holdctl")
+PROGRAMS = ("holdfastd", "holdfast-keeper", "holdfast-init", "holdfast-unpack", "holdfast-fetch", "holdctl")
 MOST_GROWTH_KIB = 40 << 10
 SECRET = "SECRET-OF-THE-NODE"
 

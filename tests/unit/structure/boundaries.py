@@ -37,7 +37,7 @@ def keeper_rooms(*known: str) -> tuple:
     return tuple(f"runtime/keeper/{room}/" for room in sorted(rooms))
 
 
-AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "events", "health", "kube", "lease", "leftovers", "log",
+AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "events", "health", "images", "kube", "lease", "leftovers", "log",
                "node", "objects", "operate", "pod/admit", "pod/decide", "pod/execute", "pod/operate", "pod/spec", "pod/state",
                "probe", "proxy", "report", "routes", "source", "stream", "view", "volume")
 

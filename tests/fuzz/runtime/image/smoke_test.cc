@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/image/wire/wire.h"
 #include "tests/fuzz/runtime/image/targets.h"
 #include "tests/support/fuzz/fuzz.h"
 #include "tests/support/tar_builder.h"
@@ -46,6 +47,32 @@ TEST(FuzzSmokeTest, Documents) {
               hex + "\"]}}",
           "[{\"Config\":\"a\",\"RepoTags\":[\"b:c\"],\"Layers\":[\"d\"]}]",
           "registry.example:5000/a__b/c-d:tag@sha256:" + hex});
+}
+
+TEST(FuzzSmokeTest, Registry) {
+  fetch::Head head;
+  head.challenges = {{"bearer", "https://a", "b", "c", "d"}};
+  fetch::Request request;
+  request.url = "https://a/";
+  Replay(
+      FuzzRegistry,
+      {R"(Bearer realm="https://a/t?x=1",service="s",scope="repository:a/b:pull", Basic realm=x)",
+       "https://registry.example:5000/v2/a?b=c", R"({"token":"abc","expires_in":1})",
+       R"({"mediaType":"application/vnd.oci.image.manifest.v1+json"})",
+       fetch::Encode(fetch::FieldsOf(head)), fetch::EncodeRequest(request)});
+}
+
+TEST(FuzzSmokeTest, Hosts) {
+  Replay(FuzzHosts, {R"(server = "https://a"
+ca = ["b", "c"]
+[host."http://m:5000/x"]
+  capabilities = ["pull", "resolve"]
+  client = [["a", "b"]]
+  skip_verify = true
+  override_path = true
+  dial_timeout = "1m2.5s"
+  header = { A = "b", C = ["d", "e"] }
+)"});
 }
 
 }  // namespace

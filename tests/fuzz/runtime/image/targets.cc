@@ -12,12 +12,18 @@
 
 #include "holdfast/base/unique_fd.h"
 #include "holdfast/sys/files.h"
+#include "runtime/image/fetch/challenge.h"
+#include "runtime/image/pull/media_type.h"
+#include "runtime/image/pull/registry_host.h"
+#include "runtime/image/pull/token.h"
 #include "runtime/image/store/json_text.h"
 #include "runtime/image/store/oci_documents.h"
 #include "runtime/image/store/reference.h"
 #include "runtime/image/unpack/inflate.h"
 #include "runtime/image/unpack/member_name.h"
 #include "runtime/image/unpack/tar_reader.h"
+#include "runtime/image/wire/address.h"
+#include "runtime/image/wire/wire.h"
 
 namespace holdfast::runtime::fuzz {
 namespace {
@@ -106,5 +112,24 @@ void FuzzDocuments(Input text) {
     if (!again || again->Name() != reference->Name()) __builtin_trap();
   }
 }
+
+void FuzzRegistry(Input input) {
+  const std::string text(input);
+  const auto registry = *fetch::ParseAddress("http://localhost:5000/v2");
+  for (const fetch::Challenge& challenge : fetch::ParseChallenges(input)) {
+    (void)TokenUrl(challenge, "a/b", registry);
+  }
+  if (const auto address = fetch::ParseAddress(text)) (void)address->Origin();
+  (void)ReadTokenReply(input);
+  (void)ManifestType("application/json", input);
+  (void)ManifestType(input, "{}");
+  (void)fetch::DecodeRequest(input);
+  const auto fields = fetch::Decode(input);
+  if (!fields) return;
+  (void)fetch::DecodeHead(*fields);
+  (void)fetch::DecodeEnd(*fields);
+}
+
+void FuzzHosts(Input input) { (void)ParseHostsToml(input, "registry.example"); }
 
 }  // namespace holdfast::runtime::fuzz

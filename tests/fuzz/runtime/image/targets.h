@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is fuzzed of the image store: everything that reads bytes of an archive. Each takes any
+// What is fuzzed of the image store: everything that reads bytes of an archive
+// or a registry, and hosts.toml. Each takes any
 // input and must neither crash nor hang nor use more memory than its limits.
 #pragma once
 
@@ -13,5 +14,8 @@ using Input = std::string_view;
 void FuzzTar(Input input);        // members, names, data of a tar stream
 void FuzzInflate(Input input);    // gzip and zstd
 void FuzzDocuments(Input input);  // index, manifest, config, manifest.json, reference
+void FuzzRegistry(
+    Input input);             // challenges, addresses, tokens, media types, the helper's messages
+void FuzzHosts(Input input);  // hosts.toml
 
 }  // namespace holdfast::runtime::fuzz

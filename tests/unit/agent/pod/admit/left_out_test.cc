@@ -162,8 +162,8 @@ TEST(LeftOutTest, FieldsOfThePod) {
                    "give the pod a token"}));
   EXPECT_EQ(Told("  automountServiceAccountToken: true\n").size(), 1u);
   EXPECT_EQ(Told("  imagePullSecrets: [{name: a}, {name: b}]\n"),
-            (Texts{"FieldNotHonoured: spec.imagePullSecrets: images are imported, not pulled: no "
-                   "secret is used"}));
+            (Texts{"FieldNotHonoured: spec.imagePullSecrets: there is no API server that has the "
+                   "secrets; the node's own logins are used"}));
   EXPECT_EQ(Told("  securityContext: {seLinuxOptions: {level: s0}, windowsOptions: "
                  "{runAsUserName: x}}\n")
                 .size(),
@@ -182,7 +182,7 @@ TEST(LeftOutTest, FieldsOfThePod) {
 TEST(LeftOutTest, OfAPodOfAClusterOnlyWhatThisNodeLeavesOut) {
   EXPECT_EQ(Told("  serviceAccountName: robot\n  automountServiceAccountToken: true\n"
                  "  schedulerName: mine\n  preemptionPolicy: Never\n  priorityClassName: high\n"
-                 "  affinity: {podAntiAffinity: {}}\n",
+                 "  affinity: {podAntiAffinity: {}}\n  imagePullSecrets: [{name: a}]\n",
                  ", stdinOnce: false", PodOrigin::kApi),
             Texts{});
   EXPECT_EQ(Told("", ", stdin: true, stdinOnce: true", PodOrigin::kApi).size(), 1u);

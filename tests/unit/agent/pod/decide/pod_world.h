@@ -93,6 +93,9 @@ class PodWorld {
         sandbox_ready = sandbox_exists = true;
         RecordSandbox(memory, {"10.88.0.2"});
         break;
+      case Action::Kind::kPull:
+        EndPull(action);
+        break;
       case Action::Kind::kStart: {
         StartedContainer started;
         started.id = ContainerId(StrCat(action.container, "-", action.attempt));
@@ -158,6 +161,20 @@ class PodWorld {
       out.push_back(names[static_cast<size_t>(probe.kind)] + probe.container);
     }
     return out;
+  }
+
+  // A second's pull; of what `pull_error` names it fails.
+  void EndPull(const Action& action) {
+    std::string image;
+    for (const auto* list : {&pod.spec().initcontainers(), &pod.spec().containers()}) {
+      for (const auto& c : *list) image = c.name() == action.container ? c.image() : image;
+    }
+    const auto error = pull_errors.find(image);
+    End(action, error == pull_errors.end() ? "" : error->second);
+    if (error != pull_errors.end()) return;
+    ended.back().pulled =
+        PulledFact{std::chrono::milliseconds(1500), std::chrono::seconds(62), 1234};
+    images[image] = {ImageFact::State::kPresent, "sha256:2", "docker.io/x:2", "", ""};
   }
 
   void Exit(const std::string& name, int code, int signal = 0) {
@@ -231,6 +248,7 @@ class PodWorld {
   std::vector<OperationFact> under_way;
   std::vector<OperationEnd> ended;  // shown to the next decision
   std::map<std::string, ImageFact> images;
+  std::map<std::string, std::string> pull_errors;  // by image
   InputsFact inputs;
   std::vector<ProbeFact> probes;
   std::string hook_error;  // what the next hooks fail with

@@ -107,21 +107,130 @@ TEST(BackOffTest, TheNodesMaximumBelowTenSecondsIsAlsoTheFirstDelay) {
   EXPECT_EQ(*world.last.wake_at - world.boot, seconds(3));
 }
 
-TEST(ImageTest, AnImageThatIsNotThereIsErrImagePullThenImagePullBackOff) {
+constexpr char kAlways[] = R"(containers { name: "app" image: "x" imagePullPolicy: "Always" })";
+
+Actions EventsOf(const PodWorld& world, const std::string& reason) {
+  Actions found;
+  for (const std::string& event : world.events) {
+    if (event.starts_with(reason)) found.push_back(event);
+  }
+  return found;
+}
+
+TEST(ImageTest, AnImageThatIsNotThereIsPulledBesideTheSandbox) {
   PodWorld world(kOne);
   world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
-  EXPECT_EQ(world.Run(), (Actions{"ensure sandbox"}));
+  EXPECT_EQ(world.Look(), (Actions{"ensure volumes", "ensure sandbox", "pull app#0"}));
+  EXPECT_EQ(world.last.begin.size(), 3u) << "nothing waits for anything";
+  EXPECT_EQ(world.State("app"), "waiting ContainerCreating");
+  EXPECT_EQ(world.events, (Actions{"Pulling: Pulling image \"x\""}));
+  world.events.clear();
+  EXPECT_EQ(world.Run(),
+            (Actions{"ensure volumes", "ensure sandbox", "pull app#0", "start app#0"}));
+  EXPECT_EQ(EventsOf(world, "Pulled"),
+            (Actions{"Pulled: Successfully pulled image \"x\" in 1.5s (1m2s including waiting). "
+                     "Image size: 1234 bytes."}));
+  EXPECT_EQ(world.State("app"), "running");
+}
+
+TEST(ImageTest, APullThatFailsIsErrImagePullThenImagePullBackOff) {
+  PodWorld world(kOne);
+  world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
+  world.pull_errors["x"] = "no such thing";
+  world.Run();
   EXPECT_EQ(world.State("app"), "waiting ErrImagePull");
-  EXPECT_NE(world.Status("app").state().waiting().message().find("holdctl image import"),
-            std::string::npos);
+  EXPECT_EQ(world.Status("app").state().waiting().message(), "no such thing");
   EXPECT_EQ(world.Condition("PodReadyToStartContainers"), "True");
   world.Pass(seconds(2));
   world.Run();
   EXPECT_EQ(world.State("app"), "waiting ImagePullBackOff");
-  EXPECT_TRUE(world.Status("app").state().waiting().message().starts_with(
-      "Back-off pulling image \"x\": ErrImagePull: "));
+  EXPECT_EQ(world.Status("app").state().waiting().message(),
+            "Back-off pulling image \"x\": ErrImagePull: no such thing");
   EXPECT_EQ(*world.last.wake_at - world.boot, seconds(8)) << "10 s after the attempt";
-  EXPECT_EQ(world.events.size(), 5u) << "Pulling, 2 x Failed, BackOff, Failed";
+  EXPECT_EQ(
+      world.events,
+      (Actions{"Pulling: Pulling image \"x\"", "Failed: Failed to pull image \"x\": no such thing",
+               "Failed: Error: ErrImagePull", "BackOff: Back-off pulling image \"x\"",
+               "Failed: Error: ImagePullBackOff"}));
+  world.Run();
+  EXPECT_EQ(world.events.size(), 5u) << "told once";
+}
+
+TEST(ImageTest, PullsBackOffFromTenSecondsToFiveMinutes) {
+  PodWorld world(kOne);
+  world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
+  world.pull_errors["x"] = "no";
+  world.Run();
+  for (const int delay : {10, 20, 40, 80, 160, 300, 300}) {
+    world.Pass(seconds(2));
+    world.Run();
+    EXPECT_EQ(*world.last.wake_at - world.boot, seconds(delay - 2));
+    world.Pass(seconds(delay - 2));
+    world.events.clear();
+    EXPECT_EQ(world.Run(), (Actions{"pull app#0"}));
+    EXPECT_EQ(EventsOf(world, "Pulling").size(), 1u);
+  }
+  world.pull_errors.clear();
+  world.Pass(seconds(300));
+  EXPECT_EQ(world.Run(), (Actions{"pull app#0", "start app#0"}));
+}
+
+TEST(ImageTest, APullThatIsTriedAgainShowsWhyItFailedBefore) {
+  PodWorld world(kOne);
+  world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
+  world.pull_errors["x"] = "no";
+  world.Run();
+  world.Pass(seconds(2));
+  world.Run();
+  world.Pass(seconds(8));
+  EXPECT_EQ(world.Look(), (Actions{"pull app#0"}));
+  EXPECT_EQ(world.State("app"), "waiting ImagePullBackOff");
+}
+
+TEST(ImageTest, AlwaysPullsBeforeEachStart) {
+  PodWorld world(kAlways);
+  EXPECT_EQ(world.Run(),
+            (Actions{"ensure volumes", "ensure sandbox", "pull app#0", "start app#0"}));
+  EXPECT_EQ(EventsOf(world, "Pulled").size(), 1u) << "and not that it was there already";
+  world.Exit("app", 1);
+  EXPECT_EQ(world.Run(), (Actions{"pull app#1", "start app#1"}));
+  world.pull_errors["x"] = "away";
+  world.Pass(seconds(60));
+  world.Exit("app", 1);
+  world.Run();
+  world.Pass(seconds(10));
+  world.Run();
+  EXPECT_EQ(world.State("app"), "waiting ErrImagePull") << "though an older one is there";
+}
+
+TEST(ImageTest, NeverAndIfNotPresentUseWhatIsThere) {
+  for (const char* policy : {"Never", "IfNotPresent"}) {
+    PodWorld world(
+        StrCat(R"(containers { name: "app" image: "x" imagePullPolicy: ")", policy, "\" }"));
+    EXPECT_EQ(world.Run(), (Actions{"ensure volumes", "ensure sandbox", "start app#0"}));
+    EXPECT_EQ(
+        EventsOf(world, "Pulled"),
+        (Actions{"Pulled: Container image \"x\" already present on machine and can be accessed by "
+                 "the pod"}));
+  }
+}
+
+TEST(ImageTest, APullWaitsForTheSecretsAndEndsWithThePod) {
+  PodWorld world(kOne);
+  world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
+  world.inputs.secrets_pending = true;
+  EXPECT_EQ(world.Run(), (Actions{"ensure sandbox"}));
+  world.inputs.secrets_pending = false;
+  world.Look();
+  world.under_way = {{world.last.begin.back(), true, world.boot, false}};
+  world.Pass(std::chrono::hours(1));
+  world.Look();
+  EXPECT_TRUE(world.last.overdue.empty()) << "a pull looks after itself";
+  EXPECT_TRUE(world.last.cancel.empty());
+  world.deletion_grace = seconds(0);
+  world.Look();
+  ASSERT_EQ(world.last.cancel.size(), 1u);
+  EXPECT_EQ(ToString(world.last.cancel[0]), "pull app#0");
 }
 
 TEST(ImageTest, AnImportedImageIsUsedAtOnce) {

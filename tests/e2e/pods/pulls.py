@@ -1,0 +1,153 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images from registries: a pod that names one starts; what it shows when that is not possible."""
+import base64
+import contextlib
+import crypt
+import json
+import re
+import time
+
+from node import WAIT_FOR_TERM, status
+from registry import MadeImage, RealRegistry, digest_of
+from scripted_registry import ScriptedRegistry
+from suite import check, equal
+
+
+@contextlib.contextmanager
+def registry(node, port, **options):
+    running = RealRegistry(node.top / f"registry-{port}", port, **options)
+    try:
+        yield running
+    finally:
+        running.stop()
+
+
+def busybox(node, marker):
+    """A real registry's image of the test's busybox, different from all others by its label."""
+    root = (node.top.parent / "busybox.tar").read_bytes()
+    return MadeImage([root], config={"Cmd": ["/bin/sh"], "Labels": {"marker": marker}})
+
+
+def pull_pod(node, name, image, script=WAIT_FOR_TERM, policy=None, **spec):
+    container = {"name": "main", "image": image, "command": ["/bin/sh", "-c", script]}
+    if policy:
+        container["imagePullPolicy"] = policy
+    node.pod(name, containers=[container], **spec)
+
+
+def events_of(node, name):
+    """(reason, message) of the pod's events that are about images, in their order."""
+    events = json.loads(node.ctl("get", "events", "-o", "json").stdout)["items"]
+    mine = [event for event in events if event["involvedObject"]["name"] == f"{name}-{node.node}"]
+    return [(event["reason"], event["message"]) for event in mine
+            if event["reason"] in ("Pulling", "Pulled", "Failed", "BackOff", "ErrImageNeverPull")]
+
+
+def waiting(pod):
+    return status(pod)["state"].get("waiting", {}) if pod["status"].get("containerStatuses") else {}
+
+
+def test_a_pod_pulls_its_image_by_name(node):
+    with registry(node, 5100) as running:
+        image = busybox(node, "by-name")
+        running.push_made(image, "team/app:1")
+        name = f"{running.name}/team/app:1"
+        pull_pod(node, "pulls", name)
+        pod = node.phase("pulls", "Running")
+        equal(status(pod)["image"], name, "image")
+        equal(status(pod)["imageID"], f"{running.name}/team/app@{image.digest}", "imageID")
+        events = events_of(node, "pulls")
+        equal(events[0], ("Pulling", f'Pulling image "{name}"'), "first event")
+        size = len(image.manifest) + len(image.config) + len(image.layers[0])
+        check(re.fullmatch(rf'Successfully pulled image "{re.escape(name)}" in [\d.]+m?s \([\d.]+m?s including waiting\)\. '
+                           rf'Image size: {size} bytes\.', events[1][1]), str(events))
+        node.remove("pulls")
+        pull_pod(node, "again", name)
+        node.phase("again", "Running")
+        equal(events_of(node, "again"), [("Pulled", f'Container image "{name}" already present on machine and can be '
+                                                    'accessed by the pod')], "the second pod")
+        node.remove("again")
+
+
+def test_always_takes_what_the_tag_means_now(node):
+    with registry(node, 5101) as running:
+        first, second = busybox(node, "first"), busybox(node, "second")
+        running.push_made(first, "moving:1")
+        name = f"{running.name}/moving:1"
+        pull_pod(node, "always", name, "sleep 2; exit 1", "Always")
+        node.until("the first", "always", lambda p: first.digest in status(p)["imageID"])
+        running.push_made(second, "moving:1")
+        node.until("the second", "always", lambda p: second.digest in status(p)["imageID"])
+        equal(digest_of(second.config)[:7], "sha256:", "ids")
+        node.remove("always")
+        node.until_gone("always")
+
+
+def test_what_cannot_be_pulled_waits_with_a_kubelets_words(node):
+    with registry(node, 5102) as running:
+        name = f"{running.name}/none:1"
+        pull_pod(node, "absent", name)
+        pod = node.until("ErrImagePull", "absent", lambda p: waiting(p).get("reason") == "ErrImagePull")
+        check("not found" in waiting(pod)["message"], str(waiting(pod)))
+        pod = node.until("ImagePullBackOff", "absent", lambda p: waiting(p).get("reason") == "ImagePullBackOff")
+        check(waiting(pod)["message"].startswith(f'Back-off pulling image "{name}": ErrImagePull: '), str(waiting(pod)))
+        reasons = [reason for reason, _ in events_of(node, "absent")]
+        equal(reasons[:5], ["Pulling", "Failed", "Failed", "BackOff", "Failed"], "events")
+        # Once it is there the next try has it.
+        running.push_made(busybox(node, "late"), "none:1")
+        node.phase("absent", "Running", 40)
+        node.remove("absent")
+
+
+def test_a_deleted_pod_does_not_wait_for_its_pull(node):
+    image = busybox(node, "slow")
+
+    def drip(handler):
+        if digest_of(image.layers[0]) not in handler.path:
+            return False
+        handler.drip(image.layers[0], 3000, 0.5)
+        return True
+    running = ScriptedRegistry({"slow:1": image}, drip)
+    pull_pod(node, "slow", f"{running.name}/slow:1")
+    node.wait("the pull is under way", lambda: running.paths("/blobs/"))
+    began = time.monotonic()
+    node.remove("slow")
+    node.until_gone("slow")
+    check(time.monotonic() - began < 10, "the pod waited for its pull")
+    ingest = node.top / "root/images/ingest"
+    node.wait("nothing is left of it", lambda: not any(ingest.iterdir()) if ingest.exists() else True)
+    running.stop()
+
+
+def test_a_killed_agent_pulls_again(node):
+    image = busybox(node, "killed")
+    running = ScriptedRegistry({"killed:1": image}, lambda handler: time.sleep(0.3))
+    pull_pod(node, "killed", f"{running.name}/killed:1")
+    node.wait("the pull is under way", lambda: running.paths("/blobs/"))
+    node.restart_agent()
+    node.phase("killed", "Running", 60)
+    node.remove("killed")
+    running.stop()
+
+
+def test_the_nodes_own_login_is_used(node):
+    folder = node.top / "login"
+    folder.mkdir()
+    (folder / "htpasswd").write_text(f"jane:{crypt.crypt('s3cret-word', crypt.mksalt(crypt.METHOD_BLOWFISH, rounds=16))}\n")
+    with registry(node, 5103, auth={"htpasswd": {"realm": "r", "path": str(folder / "htpasswd")}}) as running:
+        running.push_made(busybox(node, "private"), "private:1", "--dest-creds", "jane:s3cret-word")
+        name = f"{running.name}/private:1"
+        refused = node.ctl("image", "pull", name, check=False)
+        check(refused.returncode != 0 and "may require authorization" in refused.stderr, refused.stderr)
+        config = pathlib_root(node) / "config.json"
+        config.write_text(json.dumps({"auths": {running.name: {
+            "auth": base64.b64encode(b"jane:s3cret-word").decode()}}}))
+        pulled = node.ctl("image", "pull", name)
+        check(f"image/{name} pulled: {running.name}/private@sha256:" in pulled.stdout, pulled.stdout)
+        check("done" in pulled.stdout, pulled.stdout)
+        config.unlink()
+        check("s3cret-word" not in (node.top / "agent.log").read_text(), "the password is in the log")
+
+
+def pathlib_root(node):
+    return node.top / "root"

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SIGKILL to the puller, holdfast-fetch and holdfast-unpack: the next pull goes on, nothing half-made shows."""
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import time
+
+from registry import MadeImage, layer_of
+from scripted_registry import ScriptedRegistry
+from suite import check, equal
+
+POINTS = ("image.pull-piece", "image.pull-blob", "image.import-staged", "image.blob-named", "image.blobs-synced")
+
+
+def image():
+    return MadeImage([layer_of({f"{i}": os.urandom(400000)}) for i in range(4)])
+
+
+def children(pid):
+    found = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [(int(child), pathlib.Path(f"/proc/{child}/comm").read_text().strip()) for child in found
+            if pathlib.Path(f"/proc/{child}").exists()]
+
+
+def nothing_is_half_made(store):
+    """What has a name is whole; what is being worked on lies in ingest only."""
+    import hashlib
+    for blob in (store / "images/blobs/sha256").iterdir():
+        equal(hashlib.sha256(blob.read_bytes()).hexdigest(), blob.name, "a blob's content")
+    for record in (store / "images/images").glob("*.json"):
+        check((store / "images/blobs/sha256" / record.stem).exists(), "an image record without its manifest")
+
+
+def goes_on(world, registry, store):
+    nothing_is_half_made(store)
+    world.pull(f"{registry.name}/app:1", store).well()
+    nothing_is_half_made(store)
+    equal(list((store / "images/ingest").iterdir()), [], "left in ingest")
+    equal(len(list((store / "images/blobs/sha256").iterdir())), 6, "blobs: four layers, config, manifest")
+    equal(len(list((store / "images/layers").iterdir())), 4, "layers")
+
+
+def test_killed_at_each_pause_point(world):
+    registry = ScriptedRegistry({"app:1": image()})
+    for point in POINTS:
+        store, stops = world.folder(), world.folder()
+        pull = subprocess.Popen(world.command(f"{registry.name}/app:1", store), stdout=subprocess.PIPE, text=True,
+                                env={**os.environ, "HOLDFAST_PAUSE_AT": point, "HOLDFAST_PAUSE_DIR": str(stops)})
+        end = time.monotonic() + 20
+        while not any(stops.iterdir()) and pull.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        check(any(stops.iterdir()), f"{point} was never reached: {pull.poll()}")
+        helpers = [pid for pid, _ in children(pull.pid)]
+        pull.kill()
+        pull.wait()
+        for pid in helpers:
+            world_end = time.monotonic() + 5
+            while pathlib.Path(f"/proc/{pid}").exists() and time.monotonic() < world_end:
+                time.sleep(0.01)
+            check(not pathlib.Path(f"/proc/{pid}").exists(), f"{point}: a helper outlived its agent")
+        goes_on(world, registry, store)
+    registry.stop()
+
+
+def test_killed_at_random_moments(world):
+    chance = random.Random(20)
+    registry = ScriptedRegistry({"app:1": image()})
+    for _ in range(15):
+        store = world.folder()
+        pull = subprocess.Popen(world.command(f"{registry.name}/app:1", store), stdout=subprocess.PIPE)
+        time.sleep(chance.uniform(0.01, 0.25))
+        pull.kill()
+        pull.wait()
+        if (store / "images/blobs/sha256").exists():
+            goes_on(world, registry, store)
+    registry.stop()
+
+
+def helper_is_killed(world, name):
+    """True when the helper was caught alive; the pull then fails with a reason, and a new one works."""
+    slow = image()
+
+    def script(handler):
+        if "/blobs/" in handler.path:
+            time.sleep(0.2)
+        return False
+    registry = ScriptedRegistry({"app:1": slow}, script)
+    store = world.folder()
+    pull = subprocess.Popen(world.command(f"{registry.name}/app:1", store), stdout=subprocess.PIPE, text=True)
+    caught = False
+    while pull.poll() is None and not caught:
+        for pid, comm in children(pull.pid):
+            if comm.startswith(name):
+                os.kill(pid, signal.SIGKILL)
+                caught = True
+    text = pull.communicate()[0]
+    check(pull.returncode == 1 or not caught, text)
+    if caught:
+        check("holdfast-" in text, text)
+    goes_on(world, registry, store)
+    registry.stop()
+    return caught
+
+
+def test_a_killed_fetch_fails_the_pull_and_nothing_else(world):
+    check(helper_is_killed(world, "holdfast-fetch"), "holdfast-fetch was never seen")
+
+
+def test_a_killed_unpack_fails_the_pull_and_nothing_else(world):
+    check(any(helper_is_killed(world, "holdfast-unpack") for _ in range(20)), "holdfast-unpack was never seen")
+
+
+def test_the_helper_is_caged(world):
+    """What holdfast-fetch is while it waits for a registry."""
+    def script(_):
+        time.sleep(3)
+        return False
+    registry = ScriptedRegistry({"app:1": image()}, script)
+    pull = subprocess.Popen(world.command(f"{registry.name}/app:1", world.folder()), stdout=subprocess.PIPE)
+    end = time.monotonic() + 5
+    while not registry.requests and time.monotonic() < end:
+        time.sleep(0.01)
+    (pid, _), = children(pull.pid)
+    status = dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+                  if ":\t" in line)
+    equal(status["Uid"].split(), ["65534"] * 4, "uid")
+    equal(status["Groups"].strip(), "", "groups")
+    for kind in ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb"):
+        equal(int(status[kind], 16), 0, kind)
+    equal((status["NoNewPrivs"], status["Seccomp"]), ("1", "2"), "no_new_privs, seccomp")
+    root = pathlib.Path(f"/proc/{pid}/root")
+    equal(sorted(path.name for path in root.iterdir()), ["etc"], "its file system")
+    mounts = pathlib.Path(f"/proc/{pid}/mounts").read_text().splitlines()
+    equal(len(mounts), 1, "mounts")
+    check({"ro", "nosuid", "nodev", "noexec"} <= set(mounts[0].split()[3].split(",")), mounts[0])
+    environment = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+    check(b"PATH" not in environment and b"HOME" not in environment, "its environment")
+    pull.kill()
+    pull.wait()
+    registry.stop()

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pulls that succeed: kinds of layers, indexes, platforms, what is here already."""
+import os
+import pathlib
+import subprocess
+
+from registry import ARCHITECTURE, OCI, MadeImage, digest_of, layer_of
+from scripted_registry import ScriptedRegistry
+from suite import check, equal
+import json
+
+
+def content(pulled, index, name):
+    return (pathlib.Path(pulled.layers[index]) / name).read_bytes()
+
+
+def zstd(data):
+    return subprocess.run(["zstd", "-q", "-c"], input=data, capture_output=True, check=True).stdout
+
+
+class Index(MadeImage):
+    """Several images under one index."""
+
+    def __init__(self, entries):
+        self.blobs = {}
+        manifests = []
+        for image, where in entries:
+            self.blobs.update(image.blobs)
+            manifests.append({"mediaType": OCI + "manifest.v1+json", "digest": image.digest,
+                              "size": len(image.manifest), "platform": where})
+        self.top = json.dumps({"schemaVersion": 2, "mediaType": OCI + "index.v1+json",
+                               "manifests": manifests}).encode()
+        self.digest = digest_of(self.top)
+        self.blobs[self.digest] = self.top
+
+
+def test_a_real_registrys_image_is_pulled(world):
+    registry = world.registry()
+    image = MadeImage([layer_of({"a": b"one"}), layer_of({"b": os.urandom(3 << 20)})])
+    registry.push_made(image, "some/app:1")
+    pulled = world.pull(f"{registry.name}/some/app:1").well()
+    equal(pulled.digest, f"{registry.name}/some/app@{image.digest}", "repo digest")
+    equal(pulled.id, digest_of(image.config), "id")
+    equal(content(pulled, 0, "a"), b"one", "content")
+    by_digest = world.pull(f"{registry.name}/some/app@{image.digest}").well()
+    equal(by_digest.id, pulled.id, "by digest")
+    again = world.pull(f"{registry.name}/some/app:1", pulled.store).well()
+    equal(again.id, pulled.id, "again")
+
+
+def test_docker_schema_2_is_pulled(world):
+    registry = world.registry()
+    image = MadeImage([layer_of({"a": b"docker"})])
+    registry.push_made(image, "v2s2:1", "--format", "v2s2")
+    equal(content(world.pull(f"{registry.name}/v2s2:1").well(), 0, "a"), b"docker", "content")
+
+
+def test_layers_may_be_plain_gzip_or_zstd(world):
+    layer = layer_of({"a": b"x" * 100000})
+    images = {"plain:1": MadeImage([layer], packing=lambda data: data, media_type=OCI + "layer.v1.tar"),
+              "zstd:1": MadeImage([layer], packing=zstd, media_type=OCI + "layer.v1.tar+zstd"),
+              "gzip:1": MadeImage([layer])}
+    registry = ScriptedRegistry(images)
+    for name in images:
+        equal(content(world.pull(f"{registry.name}/{name}").well(), 0, "a"), b"x" * 100000, name)
+    registry.stop()
+
+
+def test_an_index_gives_this_machines_image(world):
+    mine = MadeImage([layer_of({"a": b"mine"})])
+    other = MadeImage([layer_of({"a": b"other"})], architecture="s390x")
+    attestation = MadeImage([layer_of({"a": b"paper"})])
+    index = Index([(other, {"os": "linux", "architecture": "s390x"}),
+                   (attestation, {"os": "unknown", "architecture": "unknown"}),
+                   (mine, {"os": "linux", "architecture": ARCHITECTURE})])
+    registry = ScriptedRegistry({"multi:1": index, "foreign:1": Index([(other, {"os": "linux", "architecture": "s390x"})]),
+                                 "single:1": other})
+    pulled = world.pull(f"{registry.name}/multi:1").well()
+    equal(content(pulled, 0, "a"), b"mine", "content")
+    equal(pulled.digest, f"{registry.name}/multi@{index.digest}", "the index's digest")
+    world.pull(f"{registry.name}/foreign:1").failed("no match for platform in manifest", "linux/s390x")
+    world.pull(f"{registry.name}/single:1").failed("no match for platform in manifest")
+    registry.stop()
+
+
+def test_what_is_here_is_not_fetched_again(world):
+    shared = layer_of({"base": os.urandom(100000)})
+    first = MadeImage([shared, layer_of({"a": b"1"})])
+    second = MadeImage([shared, layer_of({"a": b"2"})])
+    registry = ScriptedRegistry({"app:1": first, "app:2": second})
+    pulled = world.pull(f"{registry.name}/app:1").well()
+    registry.requests.clear()
+    world.pull(f"{registry.name}/app:2", pulled.store).well()
+    equal(len([path for path in registry.paths("/blobs/") if digest_of(first.layers[0]) in path]), 0, "the shared layer")
+    registry.requests.clear()
+    world.pull(f"{registry.name}/app:2", pulled.store).well()
+    equal([method for method, _, _, _ in registry.requests], ["HEAD"], "an unchanged tag costs one question")
+    registry.images["app:2"] = first
+    equal(world.pull(f"{registry.name}/app:2", pulled.store).well().id, digest_of(first.config), "a moved tag")
+    registry.stop()
+
+
+def test_layers_come_side_by_side(world):
+    import threading
+    together = threading.Barrier(3, timeout=10)
+
+    def script(handler):
+        if "/blobs/" in handler.path and digest_of(image.config) not in handler.path:
+            together.wait()
+        return False
+    image = MadeImage([layer_of({str(i): os.urandom(1000)}) for i in range(3)])
+    registry = ScriptedRegistry({"app:1": image}, script)
+    world.pull(f"{registry.name}/app:1").well()
+    registry.stop()
+    check(not together.broken, "three blobs at a time")
+
+
+def test_a_pull_that_is_cancelled_ends_soon_and_leaves_nothing(world):
+    def script(handler):
+        if "/blobs/" in handler.path and digest_of(image.layers[0]) in handler.path:
+            handler.drip(image.layers[0], 4096, 0.05)
+            return True
+        return False
+    image = MadeImage([layer_of({"a": os.urandom(4 << 20)})])
+    registry = ScriptedRegistry({"app:1": image}, script)
+    world.pull(f"{registry.name}/app:1", None, "", "--cancel-after", 700).failed("cancelled", within=5)
+    registry.stop()

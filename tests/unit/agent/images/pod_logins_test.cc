@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/images/pod_logins.h"
+
+#include <gtest/gtest.h>
+
+#include "agent/images/node_logins.h"
+#include "k8s/core/v1/pod.pb.h"
+#include "tests/fakes/fake_pod_inputs.h"
+
+namespace holdfast::agent {
+namespace {
+
+corev1::Pod PodWithSecrets(const std::vector<std::string>& names) {
+  corev1::Pod pod;
+  pod.mutable_metadata()->set_namespace_("default");
+  for (const std::string& name : names) pod.mutable_spec()->add_imagepullsecrets()->set_name(name);
+  return pod;
+}
+
+TEST(PodLoginsTest, BothTypesOfSecretsCount) {
+  fakes::FakePodInputs inputs;
+  inputs.Put({true, "default", "new"},
+             {{".dockerconfigjson", R"({"auths":{"a.example":{"username":"u","password":"p"}}})"}});
+  inputs.Put({true, "default", "old"},
+             {{".dockercfg", R"({"a.example":{"username":"v","password":"q"}})"}});
+  const PodLogins logins = LoginsOfPod(PodWithSecrets({"new", "old", ""}), &inputs);
+  EXPECT_EQ(logins.keyring.Find("a.example/x"),
+            (std::vector<RegistryLogin>{{"u", "p"}, {"v", "q"}}));
+  EXPECT_FALSE(MissingSecretsNote(logins));
+}
+
+TEST(PodLoginsTest, WhatCannotBeHadIsToldByName) {
+  fakes::FakePodInputs inputs;
+  inputs.PutAbsent({true, "default", "gone"});
+  inputs.Put({true, "default", "opaque"}, {{"password", "hidden"}});
+  inputs.Put({true, "default", "broken"}, {{".dockerconfigjson", "hidden"}});
+  const auto note =
+      MissingSecretsNote(LoginsOfPod(PodWithSecrets({"gone", "opaque", "broken"}), &inputs));
+  ASSERT_TRUE(note);
+  EXPECT_EQ(note->reason, "FailedToRetrieveImagePullSecret");
+  EXPECT_EQ(note->message,
+            "Unable to retrieve some image pull secrets (gone, opaque, broken); attempting to pull "
+            "the image may not succeed.");
+}
+
+TEST(PodLoginsTest, APullWaitsForTheAnswerAboutEachSecret) {
+  fakes::FakePodInputs inputs;
+  const corev1::Pod pod = PodWithSecrets({"a"});
+  EXPECT_TRUE(PullSecretsArePending(pod, inputs));
+  inputs.PutAbsent({true, "default", "a"});
+  EXPECT_FALSE(PullSecretsArePending(pod, inputs));
+  EXPECT_FALSE(PullSecretsArePending(PodWithSecrets({}), inputs));
+}
+
+TEST(NodeLoginsTest, PlacesAreAKubelets) {
+  EXPECT_EQ(NodeLoginFiles("/var/lib/x", "/root"),
+            (std::vector<std::string>{"/var/lib/x/config.json", "/root/.docker/config.json",
+                                      "/.docker/config.json", "/var/lib/x/.dockercfg",
+                                      "/root/.dockercfg", "/.dockercfg"}));
+}
+
+}  // namespace
+}  // namespace holdfast::agent
