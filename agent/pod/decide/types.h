@@ -112,8 +112,8 @@ struct ImageFact {
 // What the pod is made from that the API server has.
 struct InputsFact {
   bool pending = false;          // asked for, not all answered
-  bool secrets_pending = false;  // of those, what images are pulled with
   uint64_t version = 0;          // grows with what its volumes show
+  bool secrets_pending = false;  // as `pending`, of what images are pulled with
   bool operator==(const InputsFact&) const = default;
 };
 
