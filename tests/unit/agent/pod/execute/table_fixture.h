@@ -74,7 +74,9 @@ struct Node {
                    log.push_back(line);
                  },
                  &admission,
-                 reporter},
+                 reporter,
+                 nullptr,
+                 &images},
         registry(std::move(origins)),
         table(io, services, registry, options) {
     const auto recovered = table.Recover();
