@@ -267,8 +267,8 @@ Result<void> OpenTable(Agent& agent) {
                       [&agent] { return agent.node->Last()->environment; },
                       [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
                       agent.cluster ? &agent.cluster->reporter() : nullptr,
-                      agent.cluster ? &agent.cluster->inputs() : nullptr, agent.prober.get(), agent.puller.get(),
-                      [&agent] { return NodeLogins(agent.config); }});
+                      agent.cluster ? &agent.cluster->inputs() : nullptr, agent.prober.get(),
+                      agent.puller.get(), [&agent] { return NodeLogins(agent.config); }});
   PodTableOptions options;
   options.workers = agent.config.workers;
   options.pulls = PullsAtATime(agent.config.image_pull);

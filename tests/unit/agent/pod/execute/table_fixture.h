@@ -76,6 +76,7 @@ struct Node {
                  &admission,
                  reporter,
                  nullptr,
+                 nullptr,
                  &images},
         registry(std::move(origins)),
         table(io, services, registry, options) {
