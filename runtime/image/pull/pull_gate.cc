@@ -8,7 +8,7 @@ namespace holdfast::runtime {
 namespace {
 
 // How often somebody who waits looks whether he still is to. (A flag has no wake-up of its own.)
-constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::milliseconds kFlagLook{100};
 
 Error Cancelled() { return Unavailable("the pull was cancelled"); }
 
@@ -77,7 +77,7 @@ Result<PulledImage> PullGate::Join(const std::shared_ptr<Flight>& flight,
   uint64_t seen = 0;
   std::unique_lock lock(mutex_);
   while (!flight->result && !cancelled) {
-    changed_.wait_for(lock, kLook);
+    changed_.wait_for(lock, kFlagLook);
     if (!told || flight->version == seen) continue;
     seen = flight->version;
     const PullProgress progress = flight->progress;
@@ -98,7 +98,7 @@ Result<void> PullGate::TakePlace(const Stop& stop) {
     return queue_.begin()->first == ticket && (most_ == 0 || running_ < most_);
   };
   while (!may()) {
-    changed_.wait_for(lock, kLook);
+    changed_.wait_for(lock, kFlagLook);
     lock.unlock();
     const bool stopped = stop();
     lock.lock();

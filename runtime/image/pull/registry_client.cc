@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kLook{100};  // how often it is asked whether to stop
+constexpr milliseconds kStopLook{100};  // how often it is asked whether to stop
 constexpr uint64_t kDocumentMs = 60'000;
 constexpr size_t kMaxToken = 64 << 10;
 
@@ -62,7 +62,7 @@ Result<FetchEnd> RegistryClient::Await(uint64_t id) {
       fetcher_.Stop(id);
       return std::move(stopped.error());
     }
-    ASSIGN_OR_RETURN(std::optional<FetchEnd> end, fetcher_.Next(kLook));
+    ASSIGN_OR_RETURN(std::optional<FetchEnd> end, fetcher_.Next(kStopLook));
     if (!end) continue;
     if (end->id == id) return std::move(*end);
     others_.push_back(std::move(*end));
@@ -71,7 +71,7 @@ Result<FetchEnd> RegistryClient::Await(uint64_t id) {
 
 Result<std::optional<FetchEnd>> RegistryClient::Next(milliseconds patience) {
   RETURN_IF_ERROR(CheckStop());
-  if (others_.empty()) return fetcher_.Next(std::min(patience, kLook));
+  if (others_.empty()) return fetcher_.Next(std::min(patience, kStopLook));
   std::optional<FetchEnd> end = std::move(others_.front());
   others_.pop_front();
   return end;
@@ -82,7 +82,7 @@ Result<void> RegistryClient::Sleep(milliseconds time) {
   const auto until = std::chrono::steady_clock::now() + time;
   while (std::chrono::steady_clock::now() < until) {
     RETURN_IF_ERROR(CheckStop());
-    ASSIGN_OR_RETURN(std::optional<FetchEnd> end, fetcher_.Next(std::min(time, kLook)));
+    ASSIGN_OR_RETURN(std::optional<FetchEnd> end, fetcher_.Next(std::min(time, kStopLook)));
     if (end) others_.push_back(std::move(*end));
   }
   return {};

@@ -12,10 +12,10 @@ namespace {
 constexpr std::chrono::milliseconds kFirstWait{500};
 constexpr std::chrono::milliseconds kLongestWait{8'000};
 
-using Next = Verdict::Next;
+using Step = Verdict::Next;
 
 Verdict Fail(Code code, std::string text) {
-  return {Next::kFail, {}, "", Error(code, std::move(text))};
+  return {Step::kFail, {}, "", Error(code, std::move(text))};
 }
 
 std::string StatusText(int64_t status) {
@@ -81,22 +81,22 @@ Verdict Follow(const FetchEnd& end, const std::string& what, Attempt& attempt) {
   if (const auto may = CheckRedirect(*from, *to); !may) {
     return Fail(may.error().code(), StrCat(what, ": ", may.error().message()));
   }
-  return {Next::kFollow, {}, end.end.redirect, Error(Code::kInternal, "")};
+  return {Step::kFollow, {}, end.end.redirect, Error(Code::kInternal, "")};
 }
 
 Verdict Unauthorized(const FetchEnd& end, const std::string& what, Attempt& attempt) {
   if (++attempt.authorizations > kMaxAuthorizations) {
     return Fail(Code::kPermissionDenied, Unexpected(what, end.head.status));
   }
-  return {Next::kAuthorize, {}, "", Error(Code::kInternal, "")};
+  return {Step::kAuthorize, {}, "", Error(Code::kInternal, "")};
 }
 
 }  // namespace
 
 Verdict RetryLater(Error error, Attempt& attempt) {
-  if (++attempt.failures >= kMaxFailures) return {Next::kFail, {}, "", std::move(error)};
+  if (++attempt.failures >= kMaxFailures) return {Step::kFail, {}, "", std::move(error)};
   const auto wait = std::min(kLongestWait, kFirstWait * (1 << (attempt.failures - 1)));
-  return {Next::kRetry, wait, "", std::move(error)};
+  return {Step::kRetry, wait, "", std::move(error)};
 }
 
 Result<void> CheckRedirect(const fetch::Address& from, const fetch::Address& to) {
@@ -112,14 +112,14 @@ Result<void> CheckRedirect(const fetch::Address& from, const fetch::Address& to)
 
 Verdict Judge(const FetchEnd& end, const std::string& what, Attempt& attempt) {
   const int64_t status = end.head.status;
-  if (end.refused) return {Next::kFail, {}, "", *end.refused};
+  if (end.refused) return {Step::kFail, {}, "", *end.refused};
   if (end.end.certificate) {
     return Fail(Code::kPermissionDenied, StrCat(what, ": ", end.end.error));
   }
   if (!end.end.error.empty() || status == 0) {
     return RetryLater(Error(Code::kUnavailable, StrCat(what, ": ", end.end.error)), attempt);
   }
-  if (status >= 200 && status < 300) return {Next::kDone, {}, "", Error(Code::kInternal, "")};
+  if (status >= 200 && status < 300) return {Step::kDone, {}, "", Error(Code::kInternal, "")};
   if (status >= 300 && status < 400) return Follow(end, what, attempt);
   if (status == 401) return Unauthorized(end, what, attempt);
   if (status == 429 || status >= 500) return TooMany(end, what, attempt);

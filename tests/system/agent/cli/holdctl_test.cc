@@ -337,6 +337,18 @@ TEST_F(HoldctlTest, ImportsListsAndExportsImages) {
   EXPECT_EQ(Run("image rm app:1").out, "image \"app:1\" removed\n");
 }
 
+TEST_F(HoldctlTest, PullsImagesAndTellsHowFarItIs) {
+  const Ran pulled = Run("image pull registry.example/app:1");
+  EXPECT_EQ(pulled.code, 0) << pulled.err;
+  const std::string id = "sha256:" + std::string(64, 'a');
+  EXPECT_EQ(pulled.out,
+            "1: downloading (100B)\nimage/registry.example/app:1 pulled: " + id + " (0B)\n");
+  EXPECT_EQ(Run("image pull -q registry.example/app:1").out, id + "\n");
+  const Ran absent = Run("image pull absent:1");
+  EXPECT_NE(absent.code, 0);
+  EXPECT_NE(absent.err.find("absent:1: not found"), std::string::npos) << absent.err;
+}
+
 TEST_F(HoldctlTest, ImportsOnlyWhatHasAnEnd) {
   std::ofstream(root_ + "/empty.tar").close();
   EXPECT_EQ(Run("image import " + root_ + "/empty.tar").err,

@@ -6,8 +6,8 @@ import re
 import subprocess
 import sys
 
-COMMANDS = ["get", "describe", "logs", "exec", "apply", "delete", "explain", "image", "image import", "image ls",
-            "image inspect", "image rm", "image export", "check", "wait", "proxy", "proxy dump", "version",
+COMMANDS = ["get", "describe", "logs", "exec", "apply", "delete", "explain", "image", "image pull", "image import",
+            "image ls", "image inspect", "image rm", "image export", "check", "wait", "proxy", "proxy dump", "version",
             "completion", "help"]
 
 

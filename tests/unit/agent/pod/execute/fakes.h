@@ -19,6 +19,7 @@
 #include "agent/source/pod_source.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/interfaces/container_runtime.h"
+#include "holdfast/interfaces/image_puller.h"
 #include "holdfast/interfaces/image_store.h"
 #include "holdfast/interfaces/pod_network.h"
 #include "k8s/core/v1/pod.pb.h"
@@ -256,7 +257,8 @@ class FakeRuntime : public ContainerRuntime {
   std::map<PodUid, ObservedSandbox> sandboxes_;
 };
 
-class FakeImages : public ImageStore {
+// Its registry has what the store has.
+class FakeImages : public ImageStore, public ImagePuller {
  public:
   Result<Image> Get(const std::string& reference) override {
     const std::lock_guard lock(mutex_);
@@ -270,6 +272,10 @@ class FakeImages : public ImageStore {
     image.config.cmd = {"/bin/sh"};
     image.layers = {"/layers/" + it->second};
     return image;
+  }
+  Result<PulledImage> Pull(const PullRequest& request, const std::atomic<bool>&) override {
+    ASSIGN_OR_RETURN(Image image, Get(request.reference));
+    return PulledImage{std::move(image)};
   }
   Result<std::vector<Image>> List() override { return std::vector<Image>(); }
   Result<std::vector<Image>> Import(int, const ImportOptions&) override {

@@ -74,7 +74,10 @@ struct Node {
                    log.push_back(line);
                  },
                  &admission,
-                 reporter},
+                 reporter,
+                 nullptr,
+                 nullptr,
+                 &images},
         registry(std::move(origins)),
         table(io, services, registry, options) {
     const auto recovered = table.Recover();
