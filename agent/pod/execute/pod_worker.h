@@ -79,7 +79,6 @@ class PodWorker {
   void BeginHookOf(const Action& action);
   void LookAtProbes(PodFacts& facts);
   void WantProbes(const std::vector<WantedProbe>& probes);
-  void BeginPull(const Action& action, PodJobInput& input);
 
   PodServices& services_;
   const std::chrono::seconds operation_deadline_;

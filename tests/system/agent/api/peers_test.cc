@@ -200,6 +200,7 @@ constexpr MethodCase kCases[] = {
     {"ListImages", "vloea"},
     {"GetImage", "vloea"},
     {"ImportImage", "oa"},
+    {"PullImage", "oa"},
     {"ExportImage", "loea"},
     {"RemoveImage", "oa"},
     {"Logs", "loea"},

@@ -254,6 +254,10 @@ TEST(FieldsTest, AreInTheManualAndInTheGuide) {
 
 // Every setting with a value that is not its default.
 constexpr char kEverything[] = R"(
+registryConfigPath: /certs.d
+serializeImagePulls: false
+maxParallelImagePulls: 3
+fetchBinary: /fetch
 nodeName: n7
 rootDir: /a
 runDir: /b

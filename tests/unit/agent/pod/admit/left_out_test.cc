@@ -195,7 +195,8 @@ TEST(LeftOutTest, FieldsOfAContainerNameIt) {
                  "{seconds: 1}}}"),
             Texts{})
       << "they are carried out";
-  EXPECT_EQ(Told("  initContainers: [{name: i, image: i, stdin: true, stdinOnce: true}]\n")
+  EXPECT_EQ(Told("  initContainers: [{name: i, image: i, securityContext: {seLinuxOptions: {level: "
+                 "s0}}}]\n")
                 .at(0)
                 .substr(0, 24),
             "init i: FieldNotHonoured");

@@ -91,14 +91,12 @@ TEST_F(CommandTest, MuchBothWaysIsComplete) {
   constexpr size_t kBytes = 24 << 20;
   std::string sent(kBytes, '\0');
   for (size_t i = 0; i < kBytes; ++i) sent[i] = static_cast<char>(i * 2654435761u >> 13);
-  std::thread sender([&] {
-    for (size_t at = 0; at < kBytes; at += 100'000) {
-      client->Send("\0"s + sent.substr(at, 100'000));
-    }
-    client->Send("\xff\0"s);
-  });
-  const auto all = client->ReceiveAll();
-  sender.join();
+  std::vector<std::string> messages;
+  for (size_t at = 0; at < kBytes; at += 100'000) {
+    messages.push_back("\0"s + sent.substr(at, 100'000));
+  }
+  messages.push_back("\xff\0"s);
+  const auto all = client->SendAndReceive(client_io_, messages);
   EXPECT_TRUE(all.at(1) == sent);
 }
 

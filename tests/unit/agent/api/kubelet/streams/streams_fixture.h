@@ -199,6 +199,34 @@ class StreamsFixture : public ::testing::Test {
       }
       return all;
     }
+    // Sends all of them while it receives, until the end.
+    std::map<int, std::string> SendAndReceive(asio::io_context& io,
+                                              const std::vector<std::string>& messages) {
+      std::map<int, std::string> all;
+      beast::flat_buffer buffer;
+      size_t next = 0;
+      const std::function<void()> write = [&] {
+        if (next == messages.size()) return;
+        socket_.async_write(asio::buffer(messages[next++]),
+                            [&](const boost::system::error_code& error, size_t) {
+                              if (!error) write();
+                            });
+      };
+      const std::function<void()> read = [&] {
+        socket_.async_read(buffer, [&](const boost::system::error_code& error, size_t) {
+          if (error) return;
+          const std::string message = beast::buffers_to_string(buffer.data());
+          buffer.consume(buffer.size());
+          all[static_cast<unsigned char>(message.at(0))] += message.substr(1);
+          read();
+        });
+      };
+      write();
+      read();
+      io.restart();
+      io.run();
+      return all;
+    }
     int native() { return beast::get_lowest_layer(socket_).native_handle(); }
     void Cut() { beast::get_lowest_layer(socket_).close(); }
 
