@@ -7,20 +7,10 @@
 #include <cerrno>
 
 #include "holdfast/base/strings.h"
+#include "runtime/containers/pipe.h"
 
 namespace holdfast::runtime {
 namespace {
-
-struct Pipe {
-  UniqueFd read;
-  UniqueFd write;
-};
-
-Result<Pipe> MakePipe() {
-  int fds[2];
-  if (::pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) return Error::FromErrno(errno, "pipe2");
-  return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
-}
 
 Result<UniqueFd> InputOf(Parts& parts, const ContainerId& id, const model::ContainerSpec& spec) {
   if (spec.tty) return parts.keeper.GetTty(id);
@@ -48,10 +38,10 @@ Result<AttachedStreams> AttachTo(Parts& parts, const TableEntry& container,
   Pipe out;
   Pipe err;
   if (wanted.output) {
-    ASSIGN_OR_RETURN(out, MakePipe());
+    ASSIGN_OR_RETURN(out, MakePipe(O_NONBLOCK));
   }
   if (wanted.error_output && !spec.tty) {
-    ASSIGN_OR_RETURN(err, MakePipe());
+    ASSIGN_OR_RETURN(err, MakePipe(O_NONBLOCK));
   }
   RETURN_IF_ERROR(parts.keeper.AttachLog(container.id, out.write ? out.write.get() : -1,
                                          err.write ? err.write.get() : -1));

@@ -16,20 +16,10 @@
 #include "holdfast/base/rollback.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
+#include "runtime/containers/pipe.h"
 
 namespace holdfast::runtime {
 namespace {
-
-struct Pipe {
-  UniqueFd read;
-  UniqueFd write;
-};
-
-Result<Pipe> MakePipe() {
-  int fds[2];
-  if (::pipe2(fds, O_CLOEXEC) != 0) return Error::FromErrno(errno, "pipe2");
-  return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
-}
 
 // Our ends and the process' ends of its standard descriptors.
 struct Streams {
