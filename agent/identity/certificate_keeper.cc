@@ -11,11 +11,6 @@
 namespace holdfast::agent {
 namespace {
 
-std::string Show(WallTime time) {
-  return kube::FormatRfc3339(
-      {std::chrono::floor<std::chrono::seconds>(time.since_epoch).count(), 0});
-}
-
 // Only certificates go to the disk, whatever else somebody sent.
 std::string OnlyCertificates(const std::string& pem) {
   constexpr std::string_view kBegin = "-----BEGIN CERTIFICATE-----";
@@ -157,7 +152,7 @@ void CertificateKeeper::TakeIssued(const std::string& chain) {
   if (auto gone = files_.RemovePendingKey(purpose_); !gone) TakeTrouble(gone.error().message());
   refusals_ = 0;
   Adopt(pair, *facts);
-  const std::string until = StrCat("valid until ", Show(facts->not_after));
+  const std::string until = StrCat("valid until ", ShowTime(facts->not_after));
   options_.log(StrCat(options_.name, ": issued by CSR ", asked_, ", ", until));
   options_.event(false, "CertificateIssued", StrCat("New ", options_.name, ", ", until));
   options_.changed(*current_);

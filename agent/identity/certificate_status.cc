@@ -7,11 +7,6 @@
 namespace holdfast::agent {
 namespace {
 
-std::string Show(WallTime time) {
-  return kube::FormatRfc3339(
-      {std::chrono::floor<std::chrono::seconds>(time.since_epoch).count(), 0});
-}
-
 // What is under way or went wrong; "" when nothing is to be said.
 std::string Next(const CertificateStatus& status) {
   if (!status.request.empty() && !status.approved) {
@@ -46,19 +41,25 @@ Shown Judge(const CertificateStatus& status, WallTime now) {
     return {false, ReasonWithout(status), next.empty() ? "there is no certificate" : next};
   }
   if (now >= *status.not_after) {
-    return {false, "Expired", Joined(StrCat("expired at ", Show(*status.not_after)), next)};
+    return {false, "Expired", Joined(StrCat("expired at ", ShowTime(*status.not_after)), next)};
   }
   if (now < *status.not_before) {
-    return {false, "NotYetValid", Joined(StrCat("valid from ", Show(*status.not_before)), next)};
+    return {false, "NotYetValid",
+            Joined(StrCat("valid from ", ShowTime(*status.not_before)), next)};
   }
-  std::string message = StrCat("valid until ", Show(*status.not_after));
+  std::string message = StrCat("valid until ", ShowTime(*status.not_after));
   if (next.empty() && status.renewal) {
-    message += StrCat(", renewed from ", Show(*status.renewal));
+    message += StrCat(", renewed from ", ShowTime(*status.renewal));
   }
   return {true, next.empty() ? "Valid" : "Renewing", Joined(message, next)};
 }
 
 }  // namespace
+
+std::string ShowTime(WallTime time) {
+  return kube::FormatRfc3339(
+      {std::chrono::floor<std::chrono::seconds>(time.since_epoch).count(), 0});
+}
 
 k8s::io::api::core::v1::NodeCondition ShowCertificate(const std::string& type,
                                                       const CertificateStatus& status,

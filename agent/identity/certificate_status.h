@@ -26,4 +26,7 @@ k8s::io::api::core::v1::NodeCondition ShowCertificate(const std::string& type,
                                                       const CertificateStatus& status,
                                                       WallTime now);
 
+// "2026-01-02T03:04:05Z".
+std::string ShowTime(WallTime time);
+
 }  // namespace holdfast::agent

@@ -20,9 +20,9 @@ namespace holdfast::agent {
 namespace {
 
 constexpr std::chrono::seconds kLookEvery{30};
-constexpr size_t kFileLimit = 1 << 20;
-constexpr mode_t kSecretMode = 0600;
-constexpr mode_t kDirectoryMode = 0755;
+constexpr size_t kKubeconfigLimit = 1 << 20;
+constexpr mode_t kKubeconfigMode = 0600;
+constexpr mode_t kKubeconfigDirectoryMode = 0755;
 constexpr char kNodeUser[] = "system:node:";
 // Whose credentials a request was made with (CertificateKeeper::Look).
 constexpr char kByBootstrap[] = "";
@@ -47,9 +47,9 @@ Result<KubeConfig> LoadForNode(const KubeConfig& config, const std::string& node
 Result<void> WriteFile(const std::string& path, const std::string& text) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-  ASSIGN_OR_RETURN(const DirFd dir, sys::MakeDirs(AT_FDCWD, folder, kDirectoryMode));
+  ASSIGN_OR_RETURN(const DirFd dir, sys::MakeDirs(AT_FDCWD, folder, kKubeconfigDirectoryMode));
   const std::string name = slash == std::string::npos ? path : path.substr(slash + 1);
-  return WithContext(sys::WriteFileAtomicAt(dir.get(), name, text, kSecretMode), path);
+  return WithContext(sys::WriteFileAtomicAt(dir.get(), name, text, kKubeconfigMode), path);
 }
 
 }  // namespace
@@ -221,7 +221,7 @@ class NodeCredentials::Impl : public std::enable_shared_from_this<Impl> {
 
   // What is there stays until there is something better to read.
   void ReadNodeFile() {
-    auto text = sys::ReadFileAt(AT_FDCWD, options_.kubeconfig, kFileLimit);
+    auto text = sys::ReadFileAt(AT_FDCWD, options_.kubeconfig, kKubeconfigLimit);
     if (text && kubeconfig_ && *text == kubeconfig_text_) return;
     auto config = text ? ParseKubeConfig(*text, options_.kubeconfig) : std::move(text.error());
     if (!config) {
@@ -276,7 +276,7 @@ class NodeCredentials::Impl : public std::enable_shared_from_this<Impl> {
   // The file may be put there, or get another token, at any time.
   void Bootstrap() {
     requests_ = Requests::kBootstraps;
-    auto text = sys::ReadFileAt(AT_FDCWD, options_.bootstrap_kubeconfig, kFileLimit);
+    auto text = sys::ReadFileAt(AT_FDCWD, options_.bootstrap_kubeconfig, kKubeconfigLimit);
     if (!bootstrap_feed_ || !text || *text != bootstrap_text_) {
       auto config =
           text ? ParseKubeConfig(*text, options_.bootstrap_kubeconfig) : std::move(text.error());

@@ -17,8 +17,8 @@ namespace {
 namespace authorizationv1 = ::k8s::io::api::authorization::v1;
 using Grant = NeededRight::Grant;
 
-constexpr char kPath[] = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-const kube::TypeMeta kType{"authorization.k8s.io/v1", "SelfSubjectAccessReview"};
+constexpr char kReviewPath[] = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
+const kube::TypeMeta kReviewType{"authorization.k8s.io/v1", "SelfSubjectAccessReview"};
 constexpr char kAdvice[] =
     "The credentials must be of the user system:node:NAME in the group system:nodes, and the API "
     "server must run with --authorization-mode=Node,RBAC.";
@@ -108,8 +108,8 @@ struct Gathered {
 // Whether it is allowed.
 Result<bool> ReadAnswer(const Result<ApiReply>& reply) {
   if (!reply) return reply.error();
-  if (!reply->ok()) return ErrorOf(*reply, StrCat("POST ", kPath));
-  ASSIGN_OR_RETURN(const auto object, DecodeObject(reply->body, kType));
+  if (!reply->ok()) return ErrorOf(*reply, StrCat("POST ", kReviewPath));
+  ASSIGN_OR_RETURN(const auto object, DecodeObject(reply->body, kReviewType));
   return static_cast<const authorizationv1::SelfSubjectAccessReview&>(*object).status().allowed();
 }
 
@@ -127,7 +127,7 @@ ApiCall CallOf(const NeededRight& right, std::chrono::milliseconds limit) {
   *review.mutable_spec()->mutable_resourceattributes() = right.attributes;
   ApiCall call;
   call.verb = ApiVerb::kPost;
-  call.path = kPath;
+  call.path = kReviewPath;
   call.content_type = kProtobufType;
   call.body = kube::EncodeEnvelope(review);
   call.lane = ApiLane::kObjects;

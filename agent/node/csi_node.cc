@@ -18,7 +18,7 @@ namespace storagev1 = ::k8s::io::api::storage::v1;
 using std::chrono::milliseconds;
 
 constexpr char kPath[] = "/apis/storage.k8s.io/v1/csinodes";
-constexpr milliseconds kFirstRetry{1'000}, kLastRetry{60'000};
+constexpr milliseconds kFirstWait{1'000}, kLastWait{60'000};
 
 storagev1::CSINode Made(const std::string& name, const std::string& node_uid) {
   storagev1::CSINode node;
@@ -41,7 +41,7 @@ class CsiNode::Impl : public std::enable_shared_from_this<Impl> {
 
   void SetNodeUid(const std::string& uid) {
     if (std::exchange(node_uid_, uid) == uid || uid.empty()) return;
-    delay_ = kFirstRetry;
+    delay_ = kFirstWait;
     Make();
   }
   void Stop() {
@@ -97,7 +97,7 @@ class CsiNode::Impl : public std::enable_shared_from_this<Impl> {
 
   void Retry() {
     wait_ = api_.After(delay_, Guarded(weak_from_this(), &Impl::Make));
-    delay_ = std::min(delay_ * 2, kLastRetry);
+    delay_ = std::min(delay_ * 2, kLastWait);
   }
 
   Api& api_;
@@ -105,7 +105,7 @@ class CsiNode::Impl : public std::enable_shared_from_this<Impl> {
   const std::function<void(const std::string&)> log_;
   bool stopped_ = false;
   std::string node_uid_, told_;
-  milliseconds delay_ = kFirstRetry;
+  milliseconds delay_ = kFirstWait;
   TicketPtr call_, wait_;
 };
 

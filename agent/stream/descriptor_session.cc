@@ -10,29 +10,20 @@
 #include <cerrno>
 #include <chrono>
 
+#include "agent/stream/descriptors.h"
+
 namespace holdfast::agent {
 namespace {
 
 namespace asio = boost::asio;
 
 constexpr size_t kPiece = 32 * 1024;
-// The kernel moves a pseudo-terminal's last output from one side to the other after the program's
-// end; it is through when the master says EIO, at the latest after this.
-constexpr std::chrono::milliseconds kTerminalDrain{250};
 
 Result<UniqueFd> Copy(int fd) {
   if (fd < 0) return UniqueFd();
   UniqueFd copy(::fcntl(fd, F_DUPFD_CLOEXEC, 0));
   if (!copy) return Error::FromErrno(errno, "dup a program's descriptor");
   return copy;
-}
-
-Result<void> MakeNonBlocking(int fd) {
-  const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-    return Error::FromErrno(errno, "fcntl O_NONBLOCK");
-  }
-  return {};
 }
 
 bool TryAgain(int error) { return error == EAGAIN || error == EINTR; }

@@ -10,24 +10,13 @@
 #include <chrono>
 #include <csignal>
 
+#include "agent/stream/descriptors.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
 namespace {
 
 constexpr size_t kOutputChunk = 32 * 1024;
-// The kernel moves a pseudo-terminal's last output from one side to the other after the program's
-// end; it is through when the master says EIO, at the latest after this.
-constexpr std::chrono::milliseconds kTerminalDrain{250};
-
-Result<void> MakeNonBlocking(int fd) {
-  if (fd < 0) return {};
-  const int flags = ::fcntl(fd, F_GETFL);
-  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
-    return Error::FromErrno(errno, "fcntl O_NONBLOCK");
-  }
-  return {};
-}
 
 }  // namespace
 

@@ -389,10 +389,10 @@ TEST_F(HoldctlTest, AnUnknownCommandIsNamed) {
   const Ran ran = Run("foo --bar");
   EXPECT_EQ(ran.code, 2);
   EXPECT_TRUE(ran.err.starts_with("error: unknown command \"foo\" for \"holdctl\"")) << ran.err;
-  const Ran pull = Run("image pull nginx");
-  EXPECT_EQ(pull.code, 2);
-  EXPECT_EQ(pull.err,
-            "error: unknown command \"pull\" for \"holdctl image\"\n"
+  const Ran image = Run("image push nginx");
+  EXPECT_EQ(image.code, 2);
+  EXPECT_EQ(image.err,
+            "error: unknown command \"push\" for \"holdctl image\"\n"
             "See 'holdctl image --help' for usage.\n");
 }
 
@@ -514,6 +514,9 @@ TEST_F(HoldctlTest, Checks) {
   const Ran check = Run("check");
   EXPECT_EQ(check.code, 1);
   EXPECT_NE(check.out.find("cgroup   kubepods/pod-x   no pod of this UID"), std::string::npos);
+  EXPECT_NE(check.out.find("in its cluster: no answer"), std::string::npos) << check.out;
+  EXPECT_EQ(Run("check --repair").code, 1) << "a right is missing still";
+  node_.rights = {};
   EXPECT_EQ(Run("check --repair").code, 0);
 }
 
