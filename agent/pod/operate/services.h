@@ -43,7 +43,7 @@ struct PodServices {
   Prober* prober = nullptr;                     // none: nothing is probed, and no hook is run
   ImagePuller* puller = nullptr;
   std::function<Keyring()> node_logins = {};  // what the node itself may show to registries
-  bool keep_secrets = false;                    // on the disk, for a start without the API server
+  bool keep_secrets = false;                  // on the disk, for a start without the API server
 };
 
 }  // namespace holdfast::agent
