@@ -12,10 +12,6 @@ namespace {
 
 constexpr size_t kMaxPorts = 64;
 
-std::unexpected<Refusal> Refuse(unsigned status, std::string text) {
-  return std::unexpected(Refusal{status, std::move(text)});
-}
-
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   const char lower = static_cast<char>(c | 0x20);
@@ -111,35 +107,35 @@ bool TakeQuery(std::string_view query, StreamRequest& request) {
 std::expected<StreamRequest, Refusal> ParseStreamRequest(std::string_view target) {
   const size_t question = target.find('?');
   StreamRequest request;
-  if (!TakePath(target.substr(0, question), request)) return Refuse(404, "404: Page Not Found");
+  if (!TakePath(target.substr(0, question), request)) return Refused(404, "404: Page Not Found");
   if (question != std::string_view::npos && !TakeQuery(target.substr(question + 1), request)) {
-    return Refuse(400, "Unable to decode query.");
+    return Refused(400, "Unable to decode query.");
   }
   if (request.tty) request.error = false;  // a terminal has one output
   const bool remote_command =
       request.verb == StreamVerb::kExec || request.verb == StreamVerb::kAttach;
   if (remote_command && !request.input && !request.output && !request.error) {
-    return Refuse(400, "you must specify at least 1 of stdin, stdout, stderr");
+    return Refused(400, "you must specify at least 1 of stdin, stdout, stderr");
   }
   return request;
 }
 
 std::expected<std::vector<uint16_t>, Refusal> ParsePorts(const std::vector<std::string>& values) {
-  if (values.empty()) return Refuse(400, "query parameter \"port\" is required");
+  if (values.empty()) return Refused(400, "query parameter \"port\" is required");
   std::vector<uint16_t> ports;
   for (const std::string& value : values) {
     for (const std::string_view text : Split(value, ',')) {
-      if (text.empty()) return Refuse(400, "query parameter \"port\" cannot be empty");
+      if (text.empty()) return Refused(400, "query parameter \"port\" cannot be empty");
       uint16_t port = 0;
       const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
       if (error != std::errc() || end != text.data() + text.size()) {
-        return Refuse(400, StrCat("unable to parse \"", text, "\" as a port"));
+        return Refused(400, StrCat("unable to parse \"", text, "\" as a port"));
       }
-      if (port == 0) return Refuse(400, StrCat("port \"", text, "\" must be > 0"));
+      if (port == 0) return Refused(400, StrCat("port \"", text, "\" must be > 0"));
       ports.push_back(port);
     }
   }
-  if (ports.size() > kMaxPorts) return Refuse(400, "too many ports: at most 64");
+  if (ports.size() > kMaxPorts) return Refused(400, "too many ports: at most 64");
   return ports;
 }
 

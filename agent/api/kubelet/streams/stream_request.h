@@ -7,6 +7,7 @@
 #include <expected>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace holdfast::agent::streams {
@@ -34,6 +35,9 @@ struct Refusal {
   std::string text;
   bool operator==(const Refusal&) const = default;
 };
+inline std::unexpected<Refusal> Refused(unsigned status, std::string text) {
+  return std::unexpected(Refusal{status, std::move(text)});
+}
 
 // `target`: path and query as they came.
 std::expected<StreamRequest, Refusal> ParseStreamRequest(std::string_view target);

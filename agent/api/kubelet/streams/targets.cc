@@ -10,10 +10,6 @@
 namespace holdfast::agent::streams {
 namespace {
 
-std::unexpected<Refusal> Refuse(unsigned status, std::string text) {
-  return std::unexpected(Refusal{status, std::move(text)});
-}
-
 bool HasTerminal(const k8s::io::api::core::v1::Pod& pod, const std::string& name) {
   bool tty = false;
   kube::ForEachContainer(pod.spec(), [&](kube::ContainerList, const auto& container) {
@@ -27,15 +23,15 @@ bool HasTerminal(const k8s::io::api::core::v1::Pod& pod, const std::string& name
 std::expected<CommandTarget, Refusal> FindCommandTarget(const PodView& pods,
                                                         StreamRequest request) {
   const PodPtr pod = pods.FindPod(request.pod_namespace, request.pod);
-  if (!pod) return Refuse(404, "pod does not exist");
+  if (!pod) return Refused(404, "pod does not exist");
   const bool other_pod = !request.uid.empty() && request.uid != pod->metadata().uid();
   const auto id = RunningContainer(*pod, request.container);
   if (other_pod || !id)
-    return Refuse(500, StrCat("container not found (\"", request.container, "\")"));
+    return Refused(500, StrCat("container not found (\"", request.container, "\")"));
   if (request.verb == StreamVerb::kAttach) {
     // It has a terminal or has none; nobody can choose any more.
     request.tty = HasTerminal(*pod, request.container);
-    if (request.tty && request.error) return Refuse(500, "tty and stderr cannot both be true");
+    if (request.tty && request.error) return Refused(500, "tty and stderr cannot both be true");
   }
   return CommandTarget{std::move(request), *id};
 }
@@ -43,9 +39,9 @@ std::expected<CommandTarget, Refusal> FindCommandTarget(const PodView& pods,
 std::expected<ForwardTarget, Refusal> FindForwardTarget(const PodView& pods,
                                                         const StreamRequest& request) {
   const PodPtr pod = pods.FindPod(request.pod_namespace, request.pod);
-  if (!pod) return Refuse(404, "pod does not exist");
+  if (!pod) return Refused(404, "pod does not exist");
   if (!request.uid.empty() && request.uid != pod->metadata().uid()) {
-    return Refuse(404, "pod not found");
+    return Refused(404, "pod not found");
   }
   return ForwardTarget{PodUid(pod->metadata().uid()),
                        StrCat(pod->metadata().name(), "_", pod->metadata().namespace_()),

@@ -17,7 +17,7 @@ namespace beast = boost::beast;
 namespace websocket = beast::websocket;
 
 constexpr size_t kMaxMessage = 32 << 20;
-constexpr std::chrono::seconds kLinger{1};
+constexpr std::chrono::seconds kWebSocketLinger{1};
 constexpr std::chrono::seconds kHandshake{30};
 
 class BeastWebSocket final : public WebSocket, public std::enable_shared_from_this<BeastWebSocket> {
@@ -65,7 +65,7 @@ class BeastWebSocket final : public WebSocket, public std::enable_shared_from_th
 
   void Close(CloseCode code) override {
     if (std::exchange(closing_, true)) return;
-    linger_.expires_after(kLinger);
+    linger_.expires_after(kWebSocketLinger);
     linger_.async_wait([self = shared_from_this()](const auto&) { self->Drop(); });
     stream_.async_close(websocket::close_reason(static_cast<uint16_t>(code)),
                         [self = shared_from_this()](const auto&) { self->Drop(); });
