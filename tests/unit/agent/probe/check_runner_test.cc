@@ -1,10 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Checks against real peers: programs, TCP and HTTP servers on loopback, gRPC's own health service.
-#include "agent/probe/check_runner.h"
-
-#include <grpcpp/generic/async_generic_service.h>
-#include <grpcpp/grpcpp.h>
-#include <grpcpp/health_check_service_interface.h>
+// Checks against real peers: programs, TCP and HTTP servers on loopback.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -15,67 +10,11 @@
 #include <future>
 
 #include "holdfast/base/strings.h"
-#include "tests/fakes/fake_exec_runtime.h"
 #include "tests/support/eventually.h"
-#include "tests/unit/agent/probe/servers.h"
+#include "tests/unit/agent/probe/check_runner_fixture.h"
 
 namespace holdfast::agent {
 namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::seconds;
-using test_support::PlainServer;
-using enum CheckOutcome::How;
-
-class CheckRunnerTest : public testing::Test {
- protected:
-  void SetUp() override {
-    auto runner = CheckRunner::Start(runtime_);
-    ASSERT_TRUE(runner);
-    runner_ = std::move(*runner);
-  }
-
-  CheckOutcome Run(const Check& check,
-                   std::optional<std::chrono::nanoseconds> limit = seconds(20)) {
-    std::promise<CheckOutcome> promise;
-    auto outcome = promise.get_future();
-    std::unique_ptr<RunningCheck> running;
-    runner_->Post([&] {
-      running = runner_->Begin(check, limit, [&](CheckOutcome out) { promise.set_value(out); });
-    });
-    EXPECT_EQ(outcome.wait_for(seconds(30)), std::future_status::ready);
-    OnRunner([&] { running.reset(); });
-    return outcome.get();
-  }
-  void OnRunner(const std::function<void()>& job) {
-    std::promise<void> done;
-    runner_->Post([&] {
-      job();
-      done.set_value();
-    });
-    done.get_future().wait();
-  }
-  CheckOutcome Exec(std::vector<std::string> argv, std::chrono::nanoseconds limit = seconds(20)) {
-    return Run(ExecCheck{runtime_.container, std::move(argv)}, limit);
-  }
-  static HttpCheck Get(const PlainServer& server, std::string path = "/") {
-    HttpCheck check;
-    check.host = "127.0.0.1";
-    check.port = server.port();
-    check.path = std::move(path);
-    check.headers = {{"User-Agent", "kube-probe/1.36"}, {"Accept", "*/*"}};
-    return check;
-  }
-  // A port on which nobody listens.
-  static uint16_t DeadPort() {
-    boost::asio::io_context io;
-    boost::asio::ip::tcp::acceptor acceptor(io, {boost::asio::ip::make_address("127.0.0.1"), 0});
-    return acceptor.local_endpoint().port();
-  }
-
-  FakeExecRuntime runtime_;
-  std::unique_ptr<CheckRunner> runner_;
-};
 
 TEST_F(CheckRunnerTest, AProgramsExitCodeIsTheResultAndItsOutputTheText) {
   EXPECT_EQ(Exec({"echo", "fine"}), (CheckOutcome{kSuccess, "fine\n"}));
@@ -220,36 +159,6 @@ TEST_F(CheckRunnerTest, HttpsDoesNotAskWhoThePeerIs) {
   EXPECT_TRUE(out.plain_peer) << out.text;
   EXPECT_TRUE(out.text.ends_with("http: server gave HTTP response to HTTPS client")) << out.text;
   std::filesystem::remove_all(dir);
-}
-
-TEST_F(CheckRunnerTest, GrpcHealth) {
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::ServerBuilder builder;
-  int port = 0;
-  grpc::CallbackGenericService others;  // gRPC makes no server without one
-  builder.RegisterCallbackGenericService(&others);
-  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
-  const auto server = builder.BuildAndStart();
-  ASSERT_TRUE(server);
-  auto* health = server->GetHealthCheckService();
-  health->SetServingStatus("db", false);
-  const auto grpc_port = static_cast<uint16_t>(port);
-  EXPECT_EQ(Run(GrpcCheck{"127.0.0.1", grpc_port, ""}),
-            (CheckOutcome{kSuccess, "service healthy"}));
-  EXPECT_EQ(Run(GrpcCheck{"127.0.0.1", grpc_port, "db"}),
-            (CheckOutcome{kFailure, "service unhealthy (responded with \"NOT_SERVING\")"}));
-  const CheckOutcome unknown = Run(GrpcCheck{"127.0.0.1", grpc_port, "nobody"});
-  EXPECT_EQ(unknown.how, kFailure);
-  EXPECT_TRUE(
-      unknown.text.starts_with("error: health rpc probe failed: rpc error: code = NotFound"))
-      << unknown.text;
-  server->Shutdown();
-  const uint16_t dead = DeadPort();
-  EXPECT_EQ(Run(GrpcCheck{"127.0.0.1", dead, ""}, seconds(1)).text,
-            StrCat("timeout: failed to connect service \"127.0.0.1:", dead,
-                   "\" within 1s: context deadline exceeded"));
-  const PlainServer http({"HTTP/1.1 400 Bad Request\r\n\r\n"});
-  EXPECT_EQ(Run(GrpcCheck{"127.0.0.1", http.port(), ""}, seconds(5)).how, kFailure);
 }
 
 TEST_F(CheckRunnerTest, ASleepEndsInItsTime) {
