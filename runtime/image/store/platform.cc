@@ -33,7 +33,8 @@ std::optional<int> RankOf(const Platform& platform, const Platform& host) {
   }
   if (host.architecture != "arm64" || platform.architecture != "arm") return std::nullopt;
   // Without a variant it is v7, as containerd normalises it.
-  const std::string_view variant = platform.variant.empty() ? "v7" : platform.variant;
+  const std::string_view named = platform.variant;
+  const std::string_view variant = named.empty() ? std::string_view("v7") : named;
   for (size_t i = 0; i < kArmVariants.size(); ++i) {
     if (kArmVariants[i] == variant) return static_cast<int>(i) + 1;
   }
