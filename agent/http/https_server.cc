@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/http/https_server.h"
 
-#include <fcntl.h>
-
 #include <utility>  // before asio.hpp: Boost 1.74 uses std::exchange without including it
 
 #include <algorithm>
@@ -38,10 +36,6 @@ bool IsLack(const error_code& error) {
          error == asio::error::no_buffer_space ||
          error == boost::system::errc::too_many_files_open_in_system;
 }
-
-// Asio does not ask for it: a keeper or helper that this agent starts would keep the port, and its successor would not
-// get it.
-void CloseOnExec(int fd) { (void)::fcntl(fd, F_SETFD, FD_CLOEXEC); }
 
 }  // namespace
 
@@ -107,7 +101,6 @@ class HttpsServer::Impl {
     error_code error;
     acceptor_.close(error);
     acceptor_.open(endpoint.protocol(), error);
-    if (!error) CloseOnExec(acceptor_.native_handle());
     if (!error) acceptor_.set_option(asio::socket_base::reuse_address(true), error);
     if (!error && endpoint.address().is_v6()) {
       acceptor_.set_option(asio::ip::v6_only(v6_only), error);
@@ -131,7 +124,6 @@ class HttpsServer::Impl {
   }
 
   void Serve(tcp::socket socket) {
-    CloseOnExec(socket.native_handle());
     error_code ignored;
     socket.set_option(tcp::no_delay(true), ignored);
     socket.set_option(asio::socket_base::keep_alive(true), ignored);

@@ -2,6 +2,7 @@
 #include "runtime/containers/keeper_process.h"
 
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -41,6 +42,8 @@ constexpr size_t kMaxStatus = 64 << 10;
     ::dup2(null, STDIN_FILENO);
     ::dup2(null, STDOUT_FILENO);
   }
+  // Whatever a library left open on exec: the keeper lives longer than this process and its ports.
+  ::syscall(SYS_close_range, STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
   if (core) ::setrlimit(RLIMIT_CORE, &*core);
   ::fexecve(binary, argv, environment);
   ::_exit(127);

@@ -53,6 +53,9 @@ Result<pid_t> Spawn(std::vector<std::string> argv, const ChildFds& fds, char* co
   if (fds.further >= 0) {
     ::posix_spawn_file_actions_adddup2(&settings.files, fds.further, STDERR_FILENO + 1);
   }
+  // Libraries open descriptors that stay open on exec; the port of this process would outlive it in the child.
+  const int first_unused = fds.further >= 0 ? STDERR_FILENO + 2 : STDERR_FILENO + 1;
+  ::posix_spawn_file_actions_addclosefrom_np(&settings.files, first_unused);
   SetAttributes(settings.attributes, fds.own_group);
   pid_t pid = -1;
   const int error = ::posix_spawnp(&pid, words[0], &settings.files, &settings.attributes,

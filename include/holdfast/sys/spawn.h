@@ -22,7 +22,8 @@ struct ChildFds {
       false;  // it leads a process group of its own, so that all it starts can be ended
 };
 
-// argv[0], looked for in PATH when it holds no slash, with no signal blocked or ignored.
+// argv[0], looked for in PATH when it holds no slash, with no signal blocked or ignored and no other descriptor of
+// the caller's, whether it closes on exec or not.
 // `environment` as in environ(7). The caller reaps the child.
 Result<pid_t> Spawn(std::vector<std::string> argv, const ChildFds& fds, char* const* environment);
 
