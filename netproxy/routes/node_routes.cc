@@ -40,23 +40,24 @@ Result<std::vector<std::string>> NodeRoutes::Apply(const std::vector<NodePeer>& 
                                                    const NodePeer& self) {
   ASSIGN_OR_RETURN(const std::vector<sys::Address> local, rtnl_.ListAddresses());
   RoutePlan plan = PlanRoutes(peers, local, self, options_.tunnels);
-  RETURN_IF_ERROR(ApplyTunnels(plan, self));
+  RETURN_IF_ERROR(ApplyTunnels(plan, self, local));
   RETURN_IF_ERROR(ApplyRoutes(plan.routes, plan.problems));
   return std::move(plan.problems);
 }
 
 // Nobody can send through a device before the rules say who may.
-Result<void> NodeRoutes::ApplyTunnels(RoutePlan& plan, const NodePeer& self) {
+Result<void> NodeRoutes::ApplyTunnels(RoutePlan& plan, const NodePeer& self,
+                                      const std::vector<sys::Address>& local) {
   std::vector<IpAddress> nodes;
   for (const TunnelledRange& one : plan.tunnelled) nodes.push_back(one.node);
   RETURN_IF_ERROR(rules_.Apply(nodes));
-  RETURN_IF_ERROR(ApplyTunnel(tunnel4_, false, self, plan));
-  return ApplyTunnel(tunnel6_, true, self, plan);
+  RETURN_IF_ERROR(ApplyTunnel(tunnel4_, false, self, local, plan));
+  return ApplyTunnel(tunnel6_, true, self, local, plan);
 }
 
 // Adds the routes of the tunnelled ranges of one family to the plan's.
 Result<void> NodeRoutes::ApplyTunnel(Tunnel& tunnel, bool v6, const NodePeer& self,
-                                     RoutePlan& plan) {
+                                     const std::vector<sys::Address>& local, RoutePlan& plan) {
   TunnelEnds ends;
   std::set<IpAddress> peers;
   for (const TunnelledRange& one : plan.tunnelled) {
@@ -69,7 +70,7 @@ Result<void> NodeRoutes::ApplyTunnel(Tunnel& tunnel, bool v6, const NodePeer& se
   for (const Cidr& range : self.pod_ranges) {
     if (range.network.v6 == v6 && !ends.pod_side) ends.pod_side = range.network;
   }
-  auto link = tunnel.Apply(ends);
+  auto link = tunnel.Apply(ends, local);
   if (!link) return std::move(link.error()).Wrap("tunnel " + tunnel.name());
   for (const TunnelledRange& one : plan.tunnelled) {
     if (one.range.network.v6 != v6) continue;

@@ -36,8 +36,10 @@ class NodeRoutes {
   NodeRoutes(NodeRoutesOptions options, sys::Rtnl rtnl, TunnelRules rules);
   Result<void> ApplyRoutes(const std::vector<sys::Route>& wanted,
                            std::vector<std::string>& problems);
-  Result<void> ApplyTunnels(RoutePlan& plan, const NodePeer& self);
-  Result<void> ApplyTunnel(Tunnel& tunnel, bool v6, const NodePeer& self, RoutePlan& plan);
+  Result<void> ApplyTunnels(RoutePlan& plan, const NodePeer& self,
+                            const std::vector<sys::Address>& local);
+  Result<void> ApplyTunnel(Tunnel& tunnel, bool v6, const NodePeer& self,
+                           const std::vector<sys::Address>& local, RoutePlan& plan);
 
   const NodeRoutesOptions options_;
   sys::Rtnl rtnl_;

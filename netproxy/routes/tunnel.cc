@@ -63,12 +63,11 @@ IpAddress TunnelNextHop(const IpAddress& node) {
 }
 
 // From the link that has the address; of several that do, the first.
-Result<uint32_t> Tunnel::Mtu(const IpAddress& own) {
-  ASSIGN_OR_RETURN(const std::vector<sys::Address> addresses, rtnl_.ListAddresses());
+Result<uint32_t> Tunnel::Mtu(const IpAddress& own, const std::vector<sys::Address>& local) {
   ASSIGN_OR_RETURN(const std::vector<sys::Link> links, rtnl_.ListLinks());
   uint32_t mtu = kUnderlayMtu;
-  const auto held = std::ranges::find(addresses, own, &sys::Address::ip);
-  if (held == addresses.end()) {
+  const auto held = std::ranges::find(local, own, &sys::Address::ip);
+  if (held == local.end()) {
     return NotFound("this node's address " + own.ToString() + " is on none of its links");
   }
   const auto link = std::ranges::find(links, held->link, &sys::Link::index);
@@ -77,8 +76,9 @@ Result<uint32_t> Tunnel::Mtu(const IpAddress& own) {
 }
 
 // One of another address or size is made anew: neither can be changed in a way that all kernels know.
-Result<sys::Link> Tunnel::EnsureDevice(const IpAddress& own) {
-  ASSIGN_OR_RETURN(const uint32_t mtu, Mtu(own));
+Result<sys::Link> Tunnel::EnsureDevice(const IpAddress& own,
+                                       const std::vector<sys::Address>& local) {
+  ASSIGN_OR_RETURN(const uint32_t mtu, Mtu(own, local));
   const sys::VxlanSpec spec{.name = name_,
                             .mac = TunnelEnd(own),
                             .id = kTunnelId,
@@ -99,15 +99,18 @@ Result<sys::Link> Tunnel::EnsureDevice(const IpAddress& own) {
   return std::move(*link);
 }
 
-Result<void> Tunnel::SetAddresses(int link, const std::optional<IpAddress>& wanted, bool v6) {
-  ASSIGN_OR_RETURN(const std::vector<sys::Address> addresses, rtnl_.ListAddresses());
-  for (const sys::Address& address : addresses) {
-    const bool ours = address.link == link && address.ip.v6 == v6 && !IsLinkLocal(address.ip);
-    if (ours && address.ip != wanted) RETURN_IF_ERROR(rtnl_.DeleteAddress(address));
+// (The addresses of a device that was made anew went with the former one, and its index is another one.)
+Result<void> Tunnel::SetAddresses(int link, const TunnelEnds& ends,
+                                  const std::vector<sys::Address>& local) {
+  for (const sys::Address& address : local) {
+    const bool ours = address.link == link && address.ip.v6 == ends.own.v6;
+    if (ours && !IsLinkLocal(address.ip) && address.ip != ends.pod_side) {
+      RETURN_IF_ERROR(rtnl_.DeleteAddress(address));
+    }
   }
-  if (!wanted) return {};
-  const sys::Address address{*wanted, wanted->MaxPrefix(), link};
-  if (std::ranges::find(addresses, address) != addresses.end()) return {};
+  if (!ends.pod_side) return {};
+  const sys::Address address{*ends.pod_side, ends.pod_side->MaxPrefix(), link};
+  if (std::ranges::find(local, address) != local.end()) return {};
   return rtnl_.EnsureAddress(address);
 }
 
@@ -136,9 +139,9 @@ Result<void> Tunnel::SetEntries(int link, const std::vector<IpAddress>& peers) {
   return {};
 }
 
-Result<int> Tunnel::Apply(const TunnelEnds& ends) {
-  ASSIGN_OR_RETURN(const sys::Link link, EnsureDevice(ends.own));
-  RETURN_IF_ERROR(SetAddresses(link.index, ends.pod_side, ends.own.v6));
+Result<int> Tunnel::Apply(const TunnelEnds& ends, const std::vector<sys::Address>& local) {
+  ASSIGN_OR_RETURN(const sys::Link link, EnsureDevice(ends.own, local));
+  RETURN_IF_ERROR(SetAddresses(link.index, ends, local));
   RETURN_IF_ERROR(SetEntries(link.index, ends.peers));
   return link.index;
 }

@@ -41,16 +41,18 @@ class Tunnel {
   // `name`: of the device. `rtnl` is borrowed.
   Tunnel(sys::Rtnl& rtnl, std::string name) : rtnl_(rtnl), name_(std::move(name)) {}
 
-  // Makes the device and its entries equal to `ends`. Its index. Reads the kernel each time.
-  Result<int> Apply(const TunnelEnds& ends);
+  // Makes the device and its entries equal to `ends`. Its index. Reads the kernel each time, but for the addresses of
+  // this node, which are `local`.
+  Result<int> Apply(const TunnelEnds& ends, const std::vector<sys::Address>& local);
   // Success when it is gone already.
   Result<void> Remove();
   const std::string& name() const { return name_; }
 
  private:
-  Result<sys::Link> EnsureDevice(const IpAddress& own);
-  Result<uint32_t> Mtu(const IpAddress& own);
-  Result<void> SetAddresses(int link, const std::optional<IpAddress>& wanted, bool v6);
+  Result<sys::Link> EnsureDevice(const IpAddress& own, const std::vector<sys::Address>& local);
+  Result<uint32_t> Mtu(const IpAddress& own, const std::vector<sys::Address>& local);
+  Result<void> SetAddresses(int link, const TunnelEnds& ends,
+                            const std::vector<sys::Address>& local);
   Result<void> SetEntries(int link, const std::vector<IpAddress>& peers);
 
   sys::Rtnl& rtnl_;

@@ -3,6 +3,7 @@
 
 #include <netlink/errno.h>
 
+#include <cstring>
 #include <optional>
 
 #include "holdfast/base/strings.h"
@@ -50,6 +51,24 @@ Result<void> CheckNl(int ret, std::string_view what) {
   if (ret >= 0) return {};
   if (const int err = ErrnoOf(-ret); err != 0) return Error::FromErrno(err, what);
   return Internal(StrCat(what, ": netlink: ", ::nl_geterror(ret)));
+}
+
+Result<void> AbsentIsSuccess(Result<void> result) {
+  if (result) return result;
+  const int err = result.error().sys_errno();
+  const bool absent = err == ENOENT || err == ENODEV || err == EADDRNOTAVAIL || err == ESRCH;
+  return absent ? Result<void>() : result;
+}
+
+NlPtr<nl_addr> ToNl(const MacAddress& mac) {
+  return NlPtr<nl_addr>(::nl_addr_build(AF_LLC, mac.data(), mac.size()));
+}
+
+std::optional<MacAddress> MacFromNl(const nl_addr* address) {
+  MacAddress mac{};
+  if (address == nullptr || ::nl_addr_get_len(address) != mac.size()) return std::nullopt;
+  std::memcpy(mac.data(), ::nl_addr_get_binary_addr(address), mac.size());
+  return mac;
 }
 
 NlPtr<nl_addr> ToNl(const IpAddress& ip, uint8_t prefix) {

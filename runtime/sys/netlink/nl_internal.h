@@ -17,6 +17,7 @@
 
 #include "holdfast/base/ip_address.h"
 #include "holdfast/base/result.h"
+#include "holdfast/sys/rtnl.h"
 
 namespace holdfast::sys {
 
@@ -58,6 +59,11 @@ inline Error OutOfMemory(std::string_view what) { return Error::FromErrno(ENOMEM
 // libnl returns a negative NLE_* number; `what` names the verb and its object.
 Result<void> CheckNl(int ret, std::string_view what);
 
+// Success when the object to delete was not there.
+Result<void> AbsentIsSuccess(Result<void> result);
+
+NlPtr<nl_addr> ToNl(const MacAddress& mac);
+std::optional<MacAddress> MacFromNl(const nl_addr* address);
 NlPtr<nl_addr> ToNl(const IpAddress& ip, uint8_t prefix);
 // Nothing for other families (MPLS, …).
 std::optional<IpAddress> FromNl(const nl_addr* address);

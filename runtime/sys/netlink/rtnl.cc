@@ -19,38 +19,13 @@
 namespace holdfast::sys {
 namespace {
 
-bool IsGone(const Result<void>& result) {
-  if (result) return false;
-  const int err = result.error().sys_errno();
-  return err == ENOENT || err == ENODEV || err == EADDRNOTAVAIL || err == ESRCH;
-}
-
-// Success when the object to delete was not there.
-Result<void> AbsentIsSuccess(Result<void> result) {
-  if (IsGone(result)) return {};
-  return result;
-}
-
-MacAddress MacOf(rtnl_link* link) {
-  MacAddress mac{};
-  const nl_addr* address = ::rtnl_link_get_addr(link);
-  if (address != nullptr && ::nl_addr_get_len(address) == mac.size()) {
-    std::memcpy(mac.data(), ::nl_addr_get_binary_addr(address), mac.size());
-  }
-  return mac;
-}
-
-NlPtr<nl_addr> MacToNl(const MacAddress& mac) {
-  return NlPtr<nl_addr>(::nl_addr_build(AF_LLC, mac.data(), mac.size()));
-}
-
 Link ToLink(rtnl_link* link) {
   Link out;
   out.index = ::rtnl_link_get_ifindex(link);
   out.name = ::rtnl_link_get_name(link);
   const char* kind = ::rtnl_link_get_type(link);
   if (kind != nullptr) out.kind = kind;
-  out.mac = MacOf(link);
+  out.mac = MacFromNl(::rtnl_link_get_addr(link)).value_or(MacAddress{});
   out.mtu = ::rtnl_link_get_mtu(link);
   out.peer_index = ::rtnl_link_get_link(link);
   out.up = (::rtnl_link_get_flags(link) & IFF_UP) != 0;
@@ -173,8 +148,8 @@ Result<std::vector<Link>> Rtnl::ListLinks() {
 Result<void> Rtnl::AddVeth(const VethSpec& spec) {
   const std::string what = StrCat("add veth ", spec.name);
   NlPtr<rtnl_link> link(::rtnl_link_veth_alloc());
-  NlPtr<nl_addr> mac = MacToNl(spec.mac);
-  NlPtr<nl_addr> peer_mac = MacToNl(spec.peer_mac);
+  NlPtr<nl_addr> mac = ToNl(spec.mac);
+  NlPtr<nl_addr> peer_mac = ToNl(spec.peer_mac);
   if (!link || !mac || !peer_mac) return OutOfMemory(what);
   ::rtnl_link_set_name(link.get(), spec.name.c_str());
   ::rtnl_link_set_addr(link.get(), mac.get());
@@ -271,21 +246,6 @@ Result<std::vector<Route>> Rtnl::ListRoutes() {
     if (auto converted = FromNlRoute(route)) out.push_back(*converted);
   }
   return out;
-}
-
-Result<void> Rtnl::EnsureNeighbour(const Neighbour& neighbour) {
-  const std::string what =
-      StrCat("add neighbour ", neighbour.ip.ToString(), " on link ", neighbour.link);
-  NlPtr<rtnl_neigh> request(::rtnl_neigh_alloc());
-  NlPtr<nl_addr> ip = ToNl(neighbour.ip, neighbour.ip.MaxPrefix());
-  NlPtr<nl_addr> mac = MacToNl(neighbour.mac);
-  if (!request || !ip || !mac) return OutOfMemory(what);
-  ::rtnl_neigh_set_ifindex(request.get(), neighbour.link);
-  ::rtnl_neigh_set_dst(request.get(), ip.get());
-  ::rtnl_neigh_set_lladdr(request.get(), mac.get());
-  ::rtnl_neigh_set_state(request.get(), NUD_PERMANENT);
-  return CheckNl(::rtnl_neigh_add(socket_.get(), request.get(), NLM_F_CREATE | NLM_F_REPLACE),
-                 what);
 }
 
 }  // namespace holdfast::sys

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rtnl's verbs for VXLANs: the device, and who is reached over it.
+// Rtnl's verbs for who is reached over a link: neighbours, and a VXLAN with its forwarding entries.
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
 #include <netlink/netlink.h>
 #include <netlink/route/link/vxlan.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/rtnl.h"
@@ -15,23 +12,11 @@
 namespace holdfast::sys {
 namespace {
 
-NlPtr<nl_addr> HardwareAddress(const MacAddress& mac) {
-  return NlPtr<nl_addr>(::nl_addr_build(AF_LLC, mac.data(), mac.size()));
-}
-
-std::optional<MacAddress> HardwareAddressOf(rtnl_neigh* entry) {
-  const nl_addr* address = ::rtnl_neigh_get_lladdr(entry);
-  MacAddress mac{};
-  if (address == nullptr || ::nl_addr_get_len(address) != mac.size()) return std::nullopt;
-  std::memcpy(mac.data(), ::nl_addr_get_binary_addr(address), mac.size());
-  return mac;
-}
-
 Result<NlPtr<rtnl_neigh>> ToNlEntry(int link, const IpAddress& ip, const MacAddress& mac,
                                     const std::string& what) {
   NlPtr<rtnl_neigh> out(::rtnl_neigh_alloc());
   const NlPtr<nl_addr> address = ToNl(ip, ip.MaxPrefix());
-  const NlPtr<nl_addr> hardware = HardwareAddress(mac);
+  const NlPtr<nl_addr> hardware = ToNl(mac);
   if (!out || !address || !hardware) return OutOfMemory(what);
   ::rtnl_neigh_set_ifindex(out.get(), link);
   ::rtnl_neigh_set_dst(out.get(), address.get());
@@ -53,13 +38,6 @@ std::string TextOf(const ForwardingEntry& entry) {
   return StrCat("forwarding to ", entry.remote.ToString(), " on link ", entry.link);
 }
 
-Result<void> GoneIsSuccess(Result<void> result) {
-  if (!result && (result.error().sys_errno() == ENOENT || result.error().sys_errno() == ENODEV)) {
-    return {};
-  }
-  return result;
-}
-
 // Calls `take` with each permanent entry of a link, of the tables of neighbours or of links' own ones.
 template <class Take>
 Result<void> EachEntry(nl_sock* socket, int link, bool forwarding, const Take& take) {
@@ -74,7 +52,7 @@ Result<void> EachEntry(nl_sock* socket, int link, bool forwarding, const Take& t
     if ((::rtnl_neigh_get_family(entry) == AF_BRIDGE) != forwarding) continue;
     if ((::rtnl_neigh_get_state(entry) & NUD_PERMANENT) == 0) continue;
     const auto ip = FromNl(::rtnl_neigh_get_dst(entry));
-    const auto mac = HardwareAddressOf(entry);
+    const auto mac = MacFromNl(::rtnl_neigh_get_lladdr(entry));
     if (ip && mac) take(*ip, *mac);
   }
   return {};
@@ -85,7 +63,7 @@ Result<void> EachEntry(nl_sock* socket, int link, bool forwarding, const Take& t
 Result<void> Rtnl::AddVxlan(const VxlanSpec& spec) {
   const std::string what = StrCat("add vxlan ", spec.name);
   const NlPtr<rtnl_link> link(::rtnl_link_vxlan_alloc());
-  const NlPtr<nl_addr> mac = HardwareAddress(spec.mac);
+  const NlPtr<nl_addr> mac = ToNl(spec.mac);
   const NlPtr<nl_addr> local = ToNl(spec.local, spec.local.MaxPrefix());
   if (!link || !mac || !local) return OutOfMemory(what);
   ::rtnl_link_set_name(link.get(), spec.name.c_str());
@@ -106,12 +84,22 @@ Result<std::vector<Neighbour>> Rtnl::ListNeighbours(int link) {
   return out;
 }
 
+Result<void> Rtnl::EnsureNeighbour(const Neighbour& neighbour) {
+  const std::string what =
+      StrCat("add neighbour ", neighbour.ip.ToString(), " on link ", neighbour.link);
+  ASSIGN_OR_RETURN(const NlPtr<rtnl_neigh> request,
+                   ToNlEntry(neighbour.link, neighbour.ip, neighbour.mac, what));
+  ::rtnl_neigh_set_state(request.get(), NUD_PERMANENT);
+  return CheckNl(::rtnl_neigh_add(socket_.get(), request.get(), NLM_F_CREATE | NLM_F_REPLACE),
+                 what);
+}
+
 Result<void> Rtnl::DeleteNeighbour(const Neighbour& neighbour) {
   const std::string what =
       StrCat("delete neighbour ", neighbour.ip.ToString(), " on link ", neighbour.link);
   ASSIGN_OR_RETURN(const NlPtr<rtnl_neigh> request,
                    ToNlEntry(neighbour.link, neighbour.ip, neighbour.mac, what));
-  return GoneIsSuccess(CheckNl(::rtnl_neigh_delete(socket_.get(), request.get(), 0), what));
+  return AbsentIsSuccess(CheckNl(::rtnl_neigh_delete(socket_.get(), request.get(), 0), what));
 }
 
 Result<std::vector<ForwardingEntry>> Rtnl::ListForwarding(int link) {
@@ -132,7 +120,7 @@ Result<void> Rtnl::EnsureForwarding(const ForwardingEntry& entry) {
 Result<void> Rtnl::DeleteForwarding(const ForwardingEntry& entry) {
   const std::string what = "delete " + TextOf(entry);
   ASSIGN_OR_RETURN(const NlPtr<rtnl_neigh> request, ToNlForwarding(entry, what));
-  return GoneIsSuccess(CheckNl(::rtnl_neigh_delete(socket_.get(), request.get(), 0), what));
+  return AbsentIsSuccess(CheckNl(::rtnl_neigh_delete(socket_.get(), request.get(), 0), what));
 }
 
 }  // namespace holdfast::sys
