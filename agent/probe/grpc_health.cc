@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "holdfast/base/percent.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -81,24 +82,6 @@ CheckOutcome Failed(std::string_view code, std::string_view text) {
           StrCat("error: health rpc probe failed: rpc error: code = ", code, " desc = ", text)};
 }
 
-int HexValue(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-// grpc-message is percent-encoded.
-std::string Decoded(std::string_view text) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const bool coded = text[i] == '%' && i + 2 < text.size() && HexValue(text[i + 1]) >= 0 &&
-                       HexValue(text[i + 2]) >= 0;
-    out += coded ? static_cast<char>(HexValue(text[i + 1]) * 16 + HexValue(text[i + 2])) : text[i];
-    if (coded) i += 2;
-  }
-  return out;
-}
-
 }  // namespace
 
 std::string HealthQuestion(const std::string& service) {
@@ -123,7 +106,7 @@ CheckOutcome HealthOutcome(int http_status, const Headers& fields, std::string_v
   const std::string_view status = Find(fields, "grpc-status");
   int code = -1;
   (void)std::from_chars(status.data(), status.data() + status.size(), code);
-  const std::string text = Decoded(Find(fields, "grpc-message"));
+  const std::string text = PercentDecoded(Find(fields, "grpc-message"));
   if (code == kUnimplemented) {
     return {How::kFailure, StrCat("error: this server does not implement the grpc health protocol "
                                   "(grpc.health.v1.Health): ",

@@ -23,6 +23,7 @@
 #include "agent/http/client_authority.h"
 #include "agent/http/https_server.h"
 #include "agent/stats/node_stats.h"
+#include "holdfast/base/percent.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::api {
@@ -293,7 +294,7 @@ bool KubeletApi::Impl::AnswerSystemLogs(const ExchangePtr& exchange, const Targe
     exchange->Answer({.status = 301, .body = "", .headers = {{"Location", "logs/"}}});
   } else {
     constexpr std::string_view kPrefix = "/logs/";
-    system_logs_.Answer(exchange, PercentDecoded(target.path.substr(kPrefix.size()), false));
+    system_logs_.Answer(exchange, PercentDecoded(target.path.substr(kPrefix.size())));
   }
   return true;
 }

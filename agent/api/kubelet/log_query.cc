@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/kube/times.h"
+#include "holdfast/base/percent.h"
 
 namespace holdfast::agent::api {
 namespace {
@@ -14,12 +15,6 @@ namespace {
 constexpr size_t kMostPairs = 1000;
 constexpr LogRefusal kUndecodable{400, R"({"message": "Unable to decode query."})"};
 constexpr LogRefusal kInvalid{422, R"({"message": "Invalid request."})"};
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
 
 const std::string* First(const Query& query, const char* key) {
   const auto found = query.find(key);
@@ -71,21 +66,6 @@ bool ReadStream(const Query& query, LogFilter& filter) {
 
 }  // namespace
 
-std::string PercentDecoded(std::string_view text, bool plus_is_space) {
-  std::string out;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const int high = text[i] == '%' && i + 2 < text.size() ? HexDigit(text[i + 1]) : -1;
-    const int low = high >= 0 ? HexDigit(text[i + 2]) : -1;
-    if (low >= 0) {
-      out.push_back(static_cast<char>(high * 16 + low));
-      i += 2;
-    } else {
-      out.push_back(plus_is_space && text[i] == '+' ? ' ' : text[i]);
-    }
-  }
-  return out;
-}
-
 Query ParseQuery(std::string_view text) {
   Query query;
   for (size_t pairs = 0; !text.empty() && pairs < kMostPairs; ++pairs) {
@@ -104,7 +84,7 @@ std::vector<std::string> PathParts(std::string_view path) {
   if (path.starts_with('/')) path.remove_prefix(1);
   while (true) {
     const size_t end = std::min(path.find('/'), path.size());
-    parts.push_back(PercentDecoded(path.substr(0, end), false));
+    parts.push_back(PercentDecoded(path.substr(0, end)));
     if (end == path.size()) return parts;
     path.remove_prefix(end + 1);
   }

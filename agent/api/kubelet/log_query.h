@@ -20,7 +20,6 @@ namespace holdfast::agent::api {
 // Keys and values decoded; in the order of the URL within a key. At most 1,000 pairs are read.
 using Query = std::map<std::string, std::vector<std::string>>;
 Query ParseQuery(std::string_view text);
-std::string PercentDecoded(std::string_view text, bool plus_is_space);
 
 // The text of the path with its percent signs decoded, one element per part; "/a//b" has an empty one.
 std::vector<std::string> PathParts(std::string_view path);

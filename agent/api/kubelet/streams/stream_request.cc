@@ -5,18 +5,13 @@
 #include <optional>
 #include <utility>
 
+#include "holdfast/base/percent.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::streams {
 namespace {
 
 constexpr size_t kMaxPorts = 64;
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = static_cast<char>(c | 0x20);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
 
 // Absent when a % is not followed by two digits.
 std::optional<std::string> Unescape(std::string_view text, bool plus_is_space) {
@@ -26,11 +21,9 @@ std::optional<std::string> Unescape(std::string_view text, bool plus_is_space) {
       out += text[i] == '+' && plus_is_space ? ' ' : text[i];
       continue;
     }
-    if (i + 2 >= text.size()) return std::nullopt;
-    const int high = HexDigit(text[i + 1]);
-    const int low = HexDigit(text[i + 2]);
-    if (high < 0 || low < 0) return std::nullopt;
-    out += static_cast<char>(high * 16 + low);
+    const std::optional<char> byte = PercentByte(text, i);
+    if (!byte) return std::nullopt;
+    out += *byte;
     i += 2;
   }
   return out;
