@@ -142,6 +142,15 @@ ApiReply RefusalOf(std::string_view status) {
   return reply;
 }
 
+ApiCall PostOf(std::string path, const google::protobuf::Message& object) {
+  ApiCall call;
+  call.verb = ApiVerb::kPost;
+  call.path = std::move(path);
+  call.content_type = kProtobufType;
+  call.body = kube::EncodeEnvelope(object);
+  return call;
+}
+
 Error ErrorOf(const ApiReply& reply, const std::string& what) {
   const std::string& said = reply.message.empty() ? reply.body : reply.message;
   const Code code = reply.reason == "AlreadyExists" ? Code::kAlreadyExists : CodeOf(reply.code);

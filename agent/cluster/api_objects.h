@@ -33,6 +33,9 @@ ObjectMark MarkOf(const google::protobuf::Message& object);
 // An object of that kind with nothing else; `type` is known.
 kube::ObjectPtr BareObject(const kube::TypeMeta& type, const ObjectMark& mark);
 
+// What makes an object, or asks a question in the shape of one, at `path`.
+ApiCall PostOf(std::string path, const google::protobuf::Message& object);
+
 // The Status in a watch's ERROR event, as the refusal that it is.
 ApiReply RefusalOf(std::string_view status);
 

@@ -7,7 +7,6 @@
 #include "agent/cluster/api_objects.h"
 #include "agent/cluster/guarded.h"
 #include "agent/cluster/reflector.h"
-#include "agent/kube/codec.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
 
@@ -25,11 +24,7 @@ class Asking : public ObjectHandler, public std::enable_shared_from_this<Asking>
 
   void Post() {
     wait_.reset();
-    ApiCall call;
-    call.verb = ApiVerb::kPost;
-    call.path = kPath;
-    call.content_type = kProtobufType;
-    call.body = kube::EncodeEnvelope(request_);
+    ApiCall call = PostOf(kPath, request_);
     call.lane = ApiLane::kPods;
     call_ = api_.Send(std::move(call), Guarded(weak_from_this(), &Asking::Posted));
   }

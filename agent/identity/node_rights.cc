@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "agent/cluster/api_objects.h"
-#include "agent/kube/codec.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -125,12 +124,7 @@ void TakeAnswer(Gathered& gathered, const NeededRight& right, const Result<ApiRe
 ApiCall CallOf(const NeededRight& right, std::chrono::milliseconds limit) {
   authorizationv1::SelfSubjectAccessReview review;
   *review.mutable_spec()->mutable_resourceattributes() = right.attributes;
-  ApiCall call;
-  call.verb = ApiVerb::kPost;
-  call.path = kReviewPath;
-  call.content_type = kProtobufType;
-  call.body = kube::EncodeEnvelope(review);
-  call.lane = ApiLane::kObjects;
+  ApiCall call = PostOf(kReviewPath, review);
   call.limit = limit;
   call.repeatable = true;
   return call;

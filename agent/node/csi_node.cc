@@ -7,7 +7,6 @@
 
 #include "agent/cluster/api_objects.h"
 #include "agent/cluster/guarded.h"
-#include "agent/kube/codec.h"
 #include "holdfast/base/strings.h"
 #include "k8s/storage/v1/csi.pb.h"
 
@@ -53,12 +52,8 @@ class CsiNode::Impl : public std::enable_shared_from_this<Impl> {
 
  private:
   void Make() {
-    ApiCall call;
-    call.verb = ApiVerb::kPost;
-    call.path = kPath;
-    call.content_type = kProtobufType;
-    call.body = kube::EncodeEnvelope(Made(name_, node_uid_));
-    call_ = api_.Send(std::move(call), Guarded(weak_from_this(), &Impl::OnMade));
+    call_ =
+        api_.Send(PostOf(kPath, Made(name_, node_uid_)), Guarded(weak_from_this(), &Impl::OnMade));
   }
 
   // That of a former Node, which the server's garbage collector has not come to yet, is in the way.

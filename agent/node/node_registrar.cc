@@ -11,7 +11,6 @@
 #include "agent/cluster/api_objects.h"
 #include "agent/cluster/guarded.h"
 #include "agent/cluster/reflector.h"
-#include "agent/kube/codec.h"
 #include "agent/node/node_fact.h"
 #include "agent/node/node_patch.h"
 #include "holdfast/base/strings.h"
@@ -124,9 +123,8 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
                                         *DecideReady(inputs_, std::nullopt, false), clock_.Wall());
     pending_ = node.status();
     before_.Clear();
-    ApiCall call = CallOf(ApiVerb::kPost, kNodes);
-    call.content_type = kProtobufType;
-    call.body = kube::EncodeEnvelope(node);
+    ApiCall call = PostOf(kNodes, node);
+    call.lane = ApiLane::kPods;
     call_ = api_.Send(std::move(call), Guarded(weak_from_this(), &Impl::OnRegistered));
   }
 

@@ -110,12 +110,9 @@ ApiCall TokenCall(const TokenOwner& owner, const TokenRef& ref) {
   bound.set_apiversion("v1");
   bound.set_name(owner.pod_name);
   bound.set_uid(owner.pod_uid.value);
-  ApiCall call;
-  call.verb = ApiVerb::kPost;
-  call.path = StrCat("/api/v1/namespaces/", owner.object_namespace, "/serviceaccounts/",
-                     owner.service_account, "/token");
-  call.content_type = kProtobufType;
-  call.body = kube::EncodeEnvelope(request);
+  ApiCall call = PostOf(StrCat("/api/v1/namespaces/", owner.object_namespace, "/serviceaccounts/",
+                               owner.service_account, "/token"),
+                        request);
   call.lane = ApiLane::kPods;
   call.repeatable = true;  // one token more harms nobody
   return call;

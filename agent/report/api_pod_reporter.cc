@@ -5,12 +5,11 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <mutex>
-#include <set>
 #include <utility>
 
 #include "agent/kube/pod_status.h"
 #include "agent/report/pod_calls.h"
+#include "agent/report/report_inbox.h"
 #include "agent/report/status_patch.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
@@ -43,21 +42,10 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
   // From any thread.
   void Report(PodReport report) {
     const PodUid uid(report.pod->metadata().uid());
-    {
-      const std::lock_guard lock(mutex_);
-      inbox_.insert_or_assign(uid, std::move(report));
-      if (std::exchange(posted_, true)) return;
-    }
-    PostInbox();
+    if (inbox_.Put(uid, std::move(report))) PostInbox();
   }
   void Forget(const PodUid& uid) {
-    {
-      const std::lock_guard lock(mutex_);
-      inbox_.erase(uid);
-      forgotten_.insert(uid);
-      if (std::exchange(posted_, true)) return;
-    }
-    PostInbox();
+    if (inbox_.Forget(uid)) PostInbox();
   }
 
   // On the API thread, as all that follows.
@@ -69,10 +57,7 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
   }
   bool IsBusy() const { return in_flight_ >= kMost; }
   void Close() {
-    {
-      const std::lock_guard lock(mutex_);
-      closed_ = true;
-    }
+    inbox_.Close();
     entries_.clear();
   }
 
@@ -106,17 +91,9 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
   }
 
   void TakeInbox() {
-    std::map<PodUid, PodReport> reports;
-    std::set<PodUid> forgotten;
-    {
-      const std::lock_guard lock(mutex_);
-      posted_ = false;
-      if (closed_) return;
-      reports.swap(inbox_);
-      forgotten.swap(forgotten_);
-    }
-    for (const PodUid& uid : forgotten) Drop(uid);
-    for (auto& [uid, report] : reports) {
+    ReportInbox::Content taken = inbox_.Take();
+    for (const PodUid& uid : taken.forgotten) Drop(uid);
+    for (auto& [uid, report] : taken.reports) {
       Entry& entry = entries_[uid];
       entry.wanted = std::move(report);
       if (std::exchange(entry.refused, false)) StopWaiting(entry);
@@ -340,11 +317,7 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
   const ServerCopies find_;
   const std::function<void(const std::string&)> log_;
 
-  std::mutex mutex_;  // what follows
-  std::map<PodUid, PodReport> inbox_;
-  std::set<PodUid> forgotten_;
-  bool posted_ = false;
-  bool closed_ = false;
+  ReportInbox inbox_;
 
   // Of the API thread.
   std::map<PodUid, Entry> entries_;

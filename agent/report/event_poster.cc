@@ -35,12 +35,7 @@ ApiCall CreationOf(const corev1::Event& event) {
   corev1::Event fresh = event;  // without what only a server may give
   fresh.mutable_metadata()->clear_resourceversion();
   fresh.mutable_metadata()->clear_creationtimestamp();
-  ApiCall call;
-  call.verb = ApiVerb::kPost;
-  call.path = PathOf(event);
-  call.content_type = kProtobufType;
-  call.body = kube::EncodeEnvelope(fresh);
-  return call;
+  return PostOf(PathOf(event), fresh);
 }
 
 ApiCall PatchOf(const corev1::Event& event) {

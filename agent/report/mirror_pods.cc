@@ -4,13 +4,12 @@
 #include <algorithm>
 #include <deque>
 #include <map>
-#include <mutex>
-#include <set>
 #include <utility>
 
-#include "agent/kube/codec.h"
+#include "agent/cluster/api_objects.h"
 #include "agent/kube/pod_identity.h"
 #include "agent/report/mirror_plan.h"
+#include "agent/report/report_inbox.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
 #include "k8s/core/v1/pod.pb.h"
@@ -48,21 +47,15 @@ class MirrorPods::State : public std::enable_shared_from_this<State> {
   // From any thread.
   void Report(PodReport report) {
     const PodUid uid = UidOf(*report.pod);
-    const std::lock_guard lock(mutex_);
-    reports_.insert_or_assign(uid, std::move(report));
-    PostInbox();
+    if (inbox_.Put(uid, std::move(report))) PostInbox();
   }
   void Forget(const PodUid& uid) {
-    const std::lock_guard lock(mutex_);
-    reports_.erase(uid);
-    forgotten_.insert(uid);
-    PostInbox();
+    if (inbox_.Forget(uid)) PostInbox();
   }
 
   // On the API thread, as all that follows.
   void Close() {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
+    inbox_.Close();
     entries_.clear();
   }
   void SetNodeUid(const std::string& uid) {
@@ -108,22 +101,13 @@ class MirrorPods::State : public std::enable_shared_from_this<State> {
   };
 
   void PostInbox() {
-    if (std::exchange(posted_, true)) return;
     api_.Post([self = shared_from_this()] { self->TakeInbox(); });
   }
 
   void TakeInbox() {
-    std::map<PodUid, PodReport> reports;
-    std::set<PodUid> forgotten;
-    {
-      const std::lock_guard lock(mutex_);
-      posted_ = false;
-      if (closed_) return;
-      reports.swap(reports_);
-      forgotten.swap(forgotten_);
-    }
-    for (const PodUid& uid : forgotten) PodIsGone(uid);
-    for (auto& [uid, report] : reports) PodIsHere(uid, report);
+    ReportInbox::Content taken = inbox_.Take();
+    for (const PodUid& uid : taken.forgotten) PodIsGone(uid);
+    for (auto& [uid, report] : taken.reports) PodIsHere(uid, report);
   }
 
   void PodIsGone(const PodUid& uid) {
@@ -203,13 +187,12 @@ class MirrorPods::State : public std::enable_shared_from_this<State> {
 
   void SendCreate(const std::string& name, Entry& entry) {
     ++in_flight_;
-    entry.call = api_.Send(
-        {.verb = ApiVerb::kPost,
-         .path = StrCat("/api/v1/namespaces/", entry.pod->metadata().namespace_(), "/pods"),
-         .content_type = kProtobufType,
-         .body = kube::EncodeEnvelope(MirrorOf(*entry.pod, options_.node_name, node_uid_)),
-         .lane = ApiLane::kPods},
-        [weak = weak_from_this(), name](const Result<ApiReply>& reply) {
+    ApiCall call =
+        PostOf(StrCat("/api/v1/namespaces/", entry.pod->metadata().namespace_(), "/pods"),
+               MirrorOf(*entry.pod, options_.node_name, node_uid_));
+    call.lane = ApiLane::kPods;
+    entry.call =
+        api_.Send(std::move(call), [weak = weak_from_this(), name](const Result<ApiReply>& reply) {
           if (const auto self = weak.lock()) self->Created(name, reply);
         });
     HOLDFAST_PAUSE_POINT("mirror.posted");
@@ -357,11 +340,7 @@ class MirrorPods::State : public std::enable_shared_from_this<State> {
   PodReporter& reporter_;
   const MirrorPodsOptions options_;
 
-  std::mutex mutex_;  // what follows
-  std::map<PodUid, PodReport> reports_;
-  std::set<PodUid> forgotten_;
-  bool posted_ = false;
-  bool closed_ = false;
+  ReportInbox inbox_;
 
   // Of the API thread.
   std::map<std::string, Entry> entries_;  // "namespace/name"

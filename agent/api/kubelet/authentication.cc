@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "agent/cluster/api_objects.h"
-#include "agent/kube/codec.h"
 #include "holdfast/base/strings.h"
 #include "k8s/authentication/v1/token.pb.h"
 
@@ -33,12 +32,7 @@ std::string Sha256(const std::string& text) {
 ApiCall TokenReviewCall(const std::string& token) {
   authenticationv1::TokenReview review;
   review.mutable_spec()->set_token(token);
-  ApiCall call;
-  call.verb = ApiVerb::kPost;
-  call.path = "/apis/authentication.k8s.io/v1/tokenreviews";
-  call.content_type = kProtobufType;
-  call.body = kube::EncodeEnvelope(review);
-  call.lane = ApiLane::kObjects;
+  ApiCall call = PostOf("/apis/authentication.k8s.io/v1/tokenreviews", review);
   call.limit = kTokenReviewLimit;
   call.repeatable = true;  // nothing is made
   return call;

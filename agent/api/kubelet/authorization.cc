@@ -36,12 +36,7 @@ authorizationv1::SubjectAccessReview ReviewOf(const NodeUser& user, const std::s
 }
 
 ApiCall AccessReviewCall(const authorizationv1::SubjectAccessReview& review) {
-  ApiCall call;
-  call.verb = ApiVerb::kPost;
-  call.path = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
-  call.content_type = kProtobufType;
-  call.body = kube::EncodeEnvelope(review);
-  call.lane = ApiLane::kObjects;
+  ApiCall call = PostOf("/apis/authorization.k8s.io/v1/subjectaccessreviews", review);
   call.limit = kAccessReviewLimit;
   call.repeatable = true;  // nothing is made
   return call;
