@@ -14,7 +14,7 @@ namespace holdfast::agent::streams {
 // Goes on until it ends, whoever keeps what is returned.
 std::shared_ptr<StreamConnection> StartChannelCommand(StreamContext& context,
                                                       UpgradedConnection connection,
-                                                      ChannelProtocol protocol,
+                                                      const ChannelProtocol& protocol,
                                                       CommandTarget target);
 
 }  // namespace holdfast::agent::streams

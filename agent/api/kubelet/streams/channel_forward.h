@@ -15,7 +15,7 @@ namespace holdfast::agent::streams {
 
 std::shared_ptr<StreamConnection> StartChannelForward(StreamContext& context,
                                                       UpgradedConnection connection,
-                                                      ChannelProtocol protocol,
+                                                      const ChannelProtocol& protocol,
                                                       ForwardTarget target,
                                                       std::vector<uint16_t> ports);
 
