@@ -6,9 +6,9 @@
 
 #include <algorithm>
 #include <charconv>
-#include <sstream>
 #include <string_view>
 
+#include "holdfast/base/keyed_number.h"
 #include "holdfast/sys/files.h"
 
 namespace holdfast::agent {
@@ -31,13 +31,9 @@ uint64_t NumberOf(std::string_view text) {
 // As a kubelet counts for the whole node: what is used is what is not free, less the page cache that nobody uses.
 Room MemoryRoom() {
   Room room;
-  std::istringstream lines(ReadProc("/proc/meminfo"));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with("MemTotal:")) room.total = NumberOf(line) * 1024;
-    if (line.starts_with("MemFree:") || line.starts_with("Inactive(file):")) {
-      room.left += NumberOf(line) * 1024;
-    }
-  }
+  const std::string text = ReadProc("/proc/meminfo");
+  room.total = KeyedNumber(text, "MemTotal:") * 1024;
+  room.left = (KeyedNumber(text, "MemFree:") + KeyedNumber(text, "Inactive(file):")) * 1024;
   return room;
 }
 

@@ -17,6 +17,7 @@
 #include "agent/node/node_addresses.h"
 #include "agent/node/node_builder.h"
 #include "agent/node/node_limits.h"
+#include "holdfast/base/keyed_number.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 
@@ -38,11 +39,7 @@ std::string FirstLine(const std::string& path) {
 
 // `name`: "MemTotal:"
 int64_t MemoryBytes(std::string_view name) {
-  std::istringstream lines(ReadOrEmpty("/proc/meminfo"));
-  for (std::string line; std::getline(lines, line);) {
-    if (line.starts_with(name)) return std::stoll(line.substr(name.size())) * 1024;
-  }
-  return 0;
+  return static_cast<int64_t>(KeyedNumber(ReadOrEmpty("/proc/meminfo"), name) * 1024);
 }
 
 // PRETTY_NAME of os-release(5), without its quotes.

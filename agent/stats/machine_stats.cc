@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "holdfast/base/keyed_number.h"
 #include "holdfast/sys/files.h"
 
 namespace holdfast::agent {
@@ -18,17 +19,6 @@ constexpr size_t kMostBytes = 4u << 20;
 std::string Text(const std::string& path) {
   auto text = sys::ReadFileAt(AT_FDCWD, path, kMostBytes);
   return text ? std::move(*text) : std::string();
-}
-
-// The number behind the word that a line begins with.
-uint64_t Keyed(const std::string& text, const std::string& key) {
-  std::istringstream lines(text);
-  std::string name, rest;
-  for (uint64_t value = 0; lines >> name;) {
-    if (name == key) return lines >> value ? value : 0;
-    std::getline(lines, rest);
-  }
-  return 0;
 }
 
 void ReadMemory(MachineStats& out) {
@@ -42,8 +32,8 @@ void ReadMemory(MachineStats& out) {
   memory.rss = MeminfoBytes(text, "AnonPages:");
   memory.cache = MeminfoBytes(text, "Cached:");
   memory.mapped_file = MeminfoBytes(text, "Mapped:");
-  memory.faults = Keyed(events, "pgfault");
-  memory.major_faults = Keyed(events, "pgmajfault");
+  memory.faults = KeyedNumber(events, "pgfault");
+  memory.major_faults = KeyedNumber(events, "pgmajfault");
   out.swap_total = MeminfoBytes(text, "SwapTotal:");
   memory.swap = out.swap_total - std::min(MeminfoBytes(text, "SwapFree:"), out.swap_total);
   memory.pressure = runtime::ParsePressure(Text("/proc/pressure/memory"));
@@ -71,7 +61,7 @@ std::vector<InterfaceStats> ParseInterfaces(const std::string& text) {
 }
 
 uint64_t MeminfoBytes(const std::string& text, const std::string& name) {
-  return Keyed(text, name) * 1024;
+  return KeyedNumber(text, name) * 1024;
 }
 
 uint64_t BusyNanos(const std::string& text, uint64_t ticks_per_second) {
@@ -89,7 +79,7 @@ MachineStats ReadMachineStats() {
   out.used.cpu.nanos = BusyNanos(stat, static_cast<uint64_t>(::sysconf(_SC_CLK_TCK)));
   out.used.cpu.pressure = runtime::ParsePressure(Text("/proc/pressure/cpu"));
   out.used.io.pressure = runtime::ParsePressure(Text("/proc/pressure/io"));
-  out.booted = WallTime{std::chrono::seconds(Keyed(stat, "btime"))};
+  out.booted = WallTime{std::chrono::seconds(KeyedNumber(stat, "btime"))};
   // "0.00 0.01 0.05 running/all last"
   std::istringstream load(Text("/proc/loadavg"));
   std::string skip;

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <string_view>
 
+#include "holdfast/base/keyed_number.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 
@@ -49,14 +50,6 @@ void ForEachLine(std::string_view text, Visit visit) {
   }
 }
 
-uint64_t Keyed(const std::string& text, std::string_view key) {
-  uint64_t out = 0;
-  ForEachLine(text, [&](std::string_view name, std::string_view value) {
-    if (name == key) out = ToNumber(value);
-  });
-  return out;
-}
-
 uint64_t Lines(const std::string& text) {
   return static_cast<uint64_t>(std::count(text.begin(), text.end(), '\n'));
 }
@@ -67,12 +60,12 @@ uint64_t Difference(uint64_t a, uint64_t b) { return a > b ? a - b : 0; }
 
 void ReadCpuV2(int dir, CgroupStatistics& out) {
   const std::string text = Text(dir, "cpu.stat");
-  out.cpu.nanos = Keyed(text, "usage_usec") * 1000;
-  out.cpu.user_nanos = Keyed(text, "user_usec") * 1000;
-  out.cpu.system_nanos = Keyed(text, "system_usec") * 1000;
-  out.cpu.periods = Keyed(text, "nr_periods");
-  out.cpu.throttled_periods = Keyed(text, "nr_throttled");
-  out.cpu.throttled_nanos = Keyed(text, "throttled_usec") * 1000;
+  out.cpu.nanos = KeyedNumber(text, "usage_usec") * 1000;
+  out.cpu.user_nanos = KeyedNumber(text, "user_usec") * 1000;
+  out.cpu.system_nanos = KeyedNumber(text, "system_usec") * 1000;
+  out.cpu.periods = KeyedNumber(text, "nr_periods");
+  out.cpu.throttled_periods = KeyedNumber(text, "nr_throttled");
+  out.cpu.throttled_nanos = KeyedNumber(text, "throttled_usec") * 1000;
   out.cpu.pressure = ParsePressure(Text(dir, "cpu.pressure"));
 }
 
@@ -80,19 +73,19 @@ void ReadMemoryV2(int dir, CgroupStatistics& out) {
   auto& memory = out.memory;
   const std::string text = Text(dir, "memory.stat"), events = Text(dir, "memory.events");
   memory.usage = Number(dir, "memory.current");
-  memory.working_set = Difference(memory.usage, Keyed(text, "inactive_file"));
-  memory.rss = Keyed(text, "anon");
-  memory.cache = Keyed(text, "file");
-  memory.mapped_file = Keyed(text, "file_mapped");
-  memory.kernel = Keyed(text, "kernel");
-  memory.faults = Keyed(text, "pgfault");
-  memory.major_faults = Keyed(text, "pgmajfault");
+  memory.working_set = Difference(memory.usage, KeyedNumber(text, "inactive_file"));
+  memory.rss = KeyedNumber(text, "anon");
+  memory.cache = KeyedNumber(text, "file");
+  memory.mapped_file = KeyedNumber(text, "file_mapped");
+  memory.kernel = KeyedNumber(text, "kernel");
+  memory.faults = KeyedNumber(text, "pgfault");
+  memory.major_faults = KeyedNumber(text, "pgmajfault");
   memory.swap = Number(dir, "memory.swap.current");
   memory.limit = Limit(dir, "memory.max");
   memory.swap_limit = Limit(dir, "memory.swap.max");
   memory.most = Number(dir, "memory.peak");  // since Linux 5.19
-  memory.limit_hits = Keyed(events, "max");
-  memory.oom_kills = Keyed(events, "oom_kill");
+  memory.limit_hits = KeyedNumber(events, "max");
+  memory.oom_kills = KeyedNumber(events, "oom_kill");
   memory.pressure = ParsePressure(Text(dir, "memory.pressure"));
 }
 
@@ -121,31 +114,31 @@ void ReadPids(int dir, CgroupStatistics& out) {
 
 void ReadCpuV1(int dir, CgroupStatistics& out) {
   const std::string text = Text(dir, "cpu.stat");
-  out.cpu.periods = Keyed(text, "nr_periods");
-  out.cpu.throttled_periods = Keyed(text, "nr_throttled");
-  out.cpu.throttled_nanos = Keyed(text, "throttled_time");
+  out.cpu.periods = KeyedNumber(text, "nr_periods");
+  out.cpu.throttled_periods = KeyedNumber(text, "nr_throttled");
+  out.cpu.throttled_nanos = KeyedNumber(text, "throttled_time");
 }
 
 void ReadCpuAcctV1(int dir, CgroupStatistics& out) {
   out.cpu.nanos = Number(dir, "cpuacct.usage");
   const std::string text = Text(dir, "cpuacct.stat");
   static const auto tick = static_cast<uint64_t>(1'000'000'000 / ::sysconf(_SC_CLK_TCK));
-  out.cpu.user_nanos = Keyed(text, "user") * tick;
-  out.cpu.system_nanos = Keyed(text, "system") * tick;
+  out.cpu.user_nanos = KeyedNumber(text, "user") * tick;
+  out.cpu.system_nanos = KeyedNumber(text, "system") * tick;
 }
 
 void ReadMemoryV1(int dir, CgroupStatistics& out) {
   auto& memory = out.memory;
   const std::string text = Text(dir, "memory.stat");
   memory.usage = Number(dir, "memory.usage_in_bytes");
-  memory.working_set = Difference(memory.usage, Keyed(text, "total_inactive_file"));
-  memory.rss = Keyed(text, "total_rss");
-  memory.cache = Keyed(text, "total_cache");
-  memory.mapped_file = Keyed(text, "total_mapped_file");
+  memory.working_set = Difference(memory.usage, KeyedNumber(text, "total_inactive_file"));
+  memory.rss = KeyedNumber(text, "total_rss");
+  memory.cache = KeyedNumber(text, "total_cache");
+  memory.mapped_file = KeyedNumber(text, "total_mapped_file");
   memory.kernel = Number(dir, "memory.kmem.usage_in_bytes");
-  memory.faults = Keyed(text, "total_pgfault");
-  memory.major_faults = Keyed(text, "total_pgmajfault");
-  memory.swap = Keyed(text, "total_swap");
+  memory.faults = KeyedNumber(text, "total_pgfault");
+  memory.major_faults = KeyedNumber(text, "total_pgmajfault");
+  memory.swap = KeyedNumber(text, "total_swap");
   memory.limit = Limit(dir, "memory.limit_in_bytes");
   const uint64_t both = Limit(dir, "memory.memsw.limit_in_bytes");
   if (both != UINT64_MAX && memory.limit != UINT64_MAX) {
@@ -153,7 +146,7 @@ void ReadMemoryV1(int dir, CgroupStatistics& out) {
   }
   memory.most = Number(dir, "memory.max_usage_in_bytes");
   memory.limit_hits = Number(dir, "memory.failcnt");
-  memory.oom_kills = Keyed(Text(dir, "memory.oom_control"), "oom_kill");
+  memory.oom_kills = KeyedNumber(Text(dir, "memory.oom_control"), "oom_kill");
 }
 
 void ReadHierarchyV1(const CgroupHierarchy& hierarchy, int dir, CgroupStatistics& out) {
