@@ -20,7 +20,6 @@ SERVER = "10.200.0.1"
 SERVICE_RANGE, DNS = "10.96.0.0/16", "10.96.0.10"
 POD_RANGE = "10.244.0.0/16"
 PATIENCE = 90
-ROOM = {"imagefs.available": "1Gi", "nodefs.available": "1Gi", "memory.available": "100Mi"}  # the machine's disk may be fuller than a node's should be
 MARK = "HOLDFAST_CLUSTER"
 HOLLOW = "holdfast.dev/hollow"  # a taint: pods there only pretend
 
@@ -48,7 +47,7 @@ class Node(Machine):
         super().__init__(bin_dir, top, name, environment=environment, inside=inside)
         self.node = name
         self.set_config(nodeName=name, kubeconfig=str(kubeconfig or ""), podCIDRs=[], clusterDNS=[DNS],
-                        serviceCIDRs=[SERVICE_RANGE], evictionHard=ROOM,
+                        serviceCIDRs=[SERVICE_RANGE],
                         clientCAFile=str(pathlib.Path(top).parent / "plane/ca.crt"))
 
 

@@ -53,6 +53,10 @@ class Machine:
     `inside`: words before each command, to run it in other namespaces.
     Not started by the constructor. Threads may share it."""
 
+    # What must stay free. Small, since `top` lies on this machine's disk, which may be fuller than a node's
+    # should be; None for a machine with a disk of its own: the agent's defaults.
+    EVICTION_HARD = {"imagefs.available": "100Mi", "nodefs.available": "100Mi", "memory.available": "100Mi"}
+
     def __init__(self, bin_dir, top, name="kill", patience=1, environment=None, inside=()):
         self.inside = inside
         self.patience = patience
@@ -75,6 +79,7 @@ class Machine:
             "interfacePrefix": "hk", "tableName": self.table,
             "podCIDRs": ["10.123.0.0/22", "fd00:123::/64"],
             "healthzBindAddress": "", "metricsBindAddress": "",
+            **({"evictionHard": self.EVICTION_HARD} if self.EVICTION_HARD else {}),
         }))
         self.file_max = FILE_MAX.read_text()
         self.agent = None

@@ -17,6 +17,7 @@ MANY = 1_000_000
 
 class ScarceNode(Node):
     """`root` is a tmpfs of `megabytes`."""
+    EVICTION_HARD = None
 
     def __init__(self, bin_dir, top, name, megabytes):
         super().__init__(bin_dir, top, name)

@@ -40,7 +40,8 @@ def programs(bin_dir):
 
 
 class Target(Node):
-    """Counts how often the agent had to be started."""
+    """Counts how often the agent had to be started. Has a disk of its own."""
+    EVICTION_HARD = None
 
     def __init__(self, *words, **more):
         super().__init__(*words, **more)

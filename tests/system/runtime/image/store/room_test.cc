@@ -81,6 +81,7 @@ class RoomTest : public StoreTest {
     StoreTest::SetUp();
     if (path_.empty()) return;
     store_.reset();
+    limits_.reserve = {};
     ASSERT_EQ(::mount("tmpfs", (path_ + "/images").c_str(), "tmpfs", 0, "size=64m,nr_inodes=10000"),
               0);
     Reopen();
@@ -221,7 +222,7 @@ TEST_F(RoomTest, AnImageThatFitsIsImportedAsLongAsTheReserveStays) {
   // 30 MiB are used, another 30 would leave less than 15 %.
   ASSERT_FALSE(Import(BuildTar({File("b", Pattern(15 * kMiB))})));
   store_.reset();
-  limits_.reserve = {{0, 0}, {0, 0}};
+  limits_.reserve = kNoReserve;
   Reopen();
   EXPECT_TRUE(Import(BuildTar({File("b", Pattern(15 * kMiB))})));
 }
