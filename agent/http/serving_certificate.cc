@@ -92,6 +92,7 @@ Result<std::shared_ptr<ssl::context>> MakeServerContext(const ServingCertificate
   RETURN_IF_ERROR(SetCiphers(native, options.cipher_suites));
   RETURN_IF_ERROR(WithContext(SetClientAuthorities(native, client_ca_pem), "clientCAFile"));
   error_code error;
+  // (Both return nothing but `error`.)
   (void)context->use_certificate_chain(asio::buffer(pair.chain_pem), error);
   if (error) return InvalidArgument(StrCat("serving certificate: ", error.message()));
   (void)context->use_private_key(asio::buffer(pair.key_pem), ssl::context::pem, error);

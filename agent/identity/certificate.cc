@@ -247,6 +247,7 @@ std::string EncodeBase64Url(const std::string& bytes) {
 std::string DigestOf(const std::string& bytes) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned size = 0;
+  // Without memory it is empty, and the API server refuses a request of such a name.
   (void)::EVP_Digest(bytes.data(), bytes.size(), digest.data(), &size, ::EVP_sha512_256(), nullptr);
   return EncodeBase64Url(std::string(reinterpret_cast<const char*>(digest.data()), size));
 }
@@ -270,7 +271,7 @@ Result<void> CheckPair(const CertificatePair& pair) {
   ASSIGN_OR_RETURN(const auto certificate, ParseCertificate(pair.chain_pem));
   ASSIGN_OR_RETURN(const auto key, ParseKey(pair.key_pem));
   if (::X509_check_private_key(certificate.get(), key.get()) != 1) {
-    (void)Why();
+    (void)Why();  // taken from the library's queue, so that nobody else finds it there
     return InvalidArgument("the key is not the certificate's");
   }
   return {};

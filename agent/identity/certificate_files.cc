@@ -30,6 +30,7 @@ std::string FileTime(WallTime time) {
   tm parts{};
   ::gmtime_r(&seconds, &parts);
   std::array<char, 64> text{};
+  // It always fits.
   (void)std::strftime(text.data(), text.size(), "%Y-%m-%d-%H-%M-%S", &parts);
   return text.data();
 }

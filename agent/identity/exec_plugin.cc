@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -75,11 +76,11 @@ class Running {
   // The group first: until it is reaped its number is nobody else's.
   ~Running() {
     if (reaped_) return;
-    (void)::kill(-pid_, SIGKILL);
+    (void)::kill(-pid_, SIGKILL);  // ESRCH: nobody of it is left
     pollfd ended{pidfd_.get(), POLLIN, 0};
     while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
     }
-    (void)sys::ReapExit(pidfd_.get());
+    (void)sys::ReapExit(pidfd_.get());  // how it ended matters to nobody any more
   }
 
   Result<sys::ExitStatus> Wait(const sys::Wakeup& stop, milliseconds time) {
@@ -162,6 +163,7 @@ Result<std::unique_ptr<Running>> Start(const ExecPlugin& plugin, const std::stri
   auto pidfd = sys::OpenPidFd(pid);  // it is our child: its number stays its own until it is reaped
   if (!pidfd) {
     (void)::kill(-pid, SIGKILL);
+    (void)::waitpid(pid, nullptr, 0);  // it is ours and dead
     return std::move(pidfd.error());
   }
   return std::make_unique<Running>(pid, std::move(*pidfd), std::move(out.read), std::move(err.read),

@@ -105,7 +105,7 @@ CheckOutcome HealthOutcome(int http_status, const Headers& fields, std::string_v
   }
   const std::string_view status = Find(fields, "grpc-status");
   int code = -1;
-  (void)std::from_chars(status.data(), status.data() + status.size(), code);
+  (void)std::from_chars(status.data(), status.data() + status.size(), code);  // else it is -1
   const std::string text = PercentDecoded(Find(fields, "grpc-message"));
   if (code == kUnimplemented) {
     return {How::kFailure, StrCat("error: this server does not implement the grpc health protocol "

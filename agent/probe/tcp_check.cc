@@ -97,15 +97,11 @@ void Dialler::Dial(const std::string& host, uint16_t port, Connected connected) 
       });
 }
 
-// Asio's own sockets would be inherited by the programs that the agent starts.
 Result<void> Dialler::Open(const tcp& protocol) {
-  const int fd = ::socket(protocol.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (fd < 0) return Error::FromErrno(errno, "dial tcp: socket");
   error_code error;
-  (void)socket_.assign(protocol, fd, error);
-  if (!error) return {};
-  ::close(fd);
-  return Error(Code::kResourceExhausted, StrCat("dial tcp: socket: ", SocketError(error)));
+  (void)socket_.open(protocol, error);
+  if (error) return Error::FromErrno(error.value(), "dial tcp: socket");
+  return {};
 }
 
 // One after the other.

@@ -106,7 +106,7 @@ std::unique_ptr<DescriptorSession::Descriptor> DescriptorSession::Watchable(Uniq
   boost::system::error_code error;
   made->assign(fd.get(), error);
   if (error) return nullptr;  // no memory for another in epoll's set: as if it had ended
-  (void)fd.Release();
+  (void)fd.Release();         // it is `made`'s
   return made;
 }
 

@@ -53,7 +53,7 @@ def test_a_rollout_waits_for_readiness_and_endpoints_follow_it(cluster):
     # A version that never gets ready replaces nothing.
     cluster.apply(readied("probed", 2, {"readinessProbe": READY}, "echo two; " + SERVER))
     until("the new one runs", lambda: len(pods(cluster, "probed")) == 3)
-    time.sleep(5)
+    time.sleep(5)  # some of the probe's periods: nothing may happen, which nothing tells
     check(names & set(pods(cluster, "probed")), "pods that were ready went for one that is not")
     cluster.kubectl("delete", "deployment/probed", "service/probed")
 

@@ -125,7 +125,7 @@ def test_streams_exec_on_a_terminal_knows_its_size(cluster, spdy):
     terminal.expect(b"33 101")
     terminal.expect(b"at-42")
     terminal.resize(25, 90)
-    time.sleep(1)
+    time.sleep(1)  # kubectl sends it by and by, and nothing says that it came
     terminal.send(b"stty size; exit 5\n")
     terminal.expect(b"25 90")
     terminal.end(5)
@@ -170,7 +170,7 @@ def test_streams_attach_to_a_terminal(cluster, spdy):
     name = "terminal-spdy" if spdy else "terminal"
     running(cluster, with_stdin(name, "exec sh", tty=True))
     terminal = Terminal(cluster, "attach", "-it", name, spdy=spdy, size=(40, 111))
-    time.sleep(2)
+    time.sleep(2)  # kubectl sends the size once it is attached, and nothing says that it came
     terminal.send(b"stty size\n")
     terminal.expect(b"40 111")
     terminal.send(b"exit\n")

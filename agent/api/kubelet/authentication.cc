@@ -22,11 +22,14 @@ constexpr size_t kMostTokens = 4096;
 constexpr std::chrono::milliseconds kTokenReviewLimit{10'000};
 constexpr char kAuthenticated[] = "system:authenticated";
 
-std::string Sha256(const std::string& text) {
+// What an answer is remembered by. Without memory there is none: two tokens must never share one.
+std::optional<std::string> Sha256(const std::string& text) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
   unsigned int size = 0;
-  EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr);
-  return {reinterpret_cast<const char*>(digest.data()), size};
+  if (EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha256(), nullptr) != 1) {
+    return std::nullopt;
+  }
+  return std::string(reinterpret_cast<const char*>(digest.data()), size);
 }
 
 ApiCall TokenReviewCall(const std::string& token) {
@@ -121,7 +124,9 @@ void Authentication::Authenticate(const ExchangePtr& exchange, Done done) {
 }
 
 void Authentication::Ask(const ExchangePtr& exchange, const std::string& token, Done done) {
-  const std::string key = Sha256(token);
+  const std::optional<std::string> digest = Sha256(token);
+  if (!digest) return done(std::nullopt);
+  const std::string& key = *digest;
   if (const Answer* known = known_.Find(key, std::chrono::steady_clock::now())) {
     return done(Answer(*known));
   }

@@ -56,7 +56,7 @@ void LoadLibraries() {
 
 int Main() {
   ::close_range(3, ~0U, 0);
-  (void)::signal(SIGPIPE, SIG_IGN);
+  (void)::signal(SIGPIPE, SIG_IGN);  // an agent that went is seen by what is written
   const std::string authorities = SystemAuthorities();
   LoadLibraries();
   Result<void> result = EnterCage();
@@ -65,7 +65,7 @@ int Main() {
   // An end with the id 0 is the helper's own.
   End end;
   end.error = result.error().message();
-  (void)sys::SendPacket(kSocket, Encode(FieldsOf(end)));
+  (void)sys::SendPacket(kSocket, Encode(FieldsOf(end)));  // the exit code says it too
   return 1;
 }
 

@@ -47,6 +47,7 @@ Transfer::Transfer(Request request, UniqueFd pipe, const std::string& system_aut
       tell_(std::move(tell)),
       authorities_(StrCat(system_authorities, "\n", request_.trust.authorities)),
       easy_(::curl_easy_init()) {
+  // A pipe takes these flags always.
   (void)::fcntl(pipe_.get(), F_SETFL, O_NONBLOCK | O_WRONLY);
   SetUp();
   SetTrust();

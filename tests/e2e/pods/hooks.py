@@ -113,7 +113,7 @@ def test_an_agent_killed_in_a_pre_stop_does_not_begin_its_time_anew(node):
     begin = time.monotonic()
     node.remove("killed-in-it")
     node.until("it ends", "killed-in-it", lambda p: "deletionTimestamp" in p["metadata"])
-    time.sleep(4)
+    time.sleep(4)  # half of its time passes; the other half is left for the next agent
     node.restart_agent()
     node.until_gone("killed-in-it", 40)
     took = time.monotonic() - begin

@@ -101,7 +101,7 @@ def test_liveness_kills_and_the_container_starts_again(node):
     equal(status(pod)["lastState"]["terminated"]["exitCode"], 0, "it had its grace period")
     tells(node, "alive", "Unhealthy", "Liveness probe failed: looked")
     tells(node, "alive", "Killing", "Container main failed liveness probe, will be restarted")
-    time.sleep(3)
+    time.sleep(3)  # as long as the first one lived: nothing happens, which no event tells
     equal(status(node.get("alive"))["restartCount"], 1, "the new one is well")
     node.remove("alive")
 
@@ -145,7 +145,7 @@ def test_a_probe_that_hangs_is_ended_with_all_it_started(node):
     node.pod("hangs", containers=[web(node, IDLE, readinessProbe=probe(
         {"exec": {"command": ["sh", "-c", "sleep 4321 & exec sleep 4321"]}}))])
     tells(node, "hangs", "Unhealthy", 'Readiness probe failed: command timed out: "sh -c sleep 4321 & exec sleep 4321" timed out after 1s')
-    time.sleep(5)
+    time.sleep(5)  # several more probes, each of which would leave its processes
     left = node.ctl("exec", f"hangs-{node.node}", "--", "sh", "-c", "ps | grep -c '[s]leep 4321' || true").stdout
     check(int(left) <= 2, f"{left} processes of probes that are over")
     node.remove("hangs")

@@ -36,7 +36,7 @@ def test_attach_sees_a_prompt_and_feeds_stdin(node):
     first = open_stream(node, "attach", "asks", "input=1&output=1&error=1")
     second = open_stream(node, "attach", "asks", "output=1")
     second.receive()  # it has begun
-    time.sleep(0.5)
+    time.sleep(0.5)  # the logger takes it up unseen
     first.send(b"\0you\n")
     first.until(1, b"hello you\nname? ")
     second.until(1, b"hello you\nname? ")
@@ -56,7 +56,7 @@ def test_attach_to_a_terminal(node):
     running(node, "shell", "exec sh", stdin=True, tty=True)
     stream = open_stream(node, "attach", "shell", "input=1&output=1&tty=1")
     stream.send(b'\4{"Width":97,"Height":41}\n')
-    time.sleep(0.5)
+    time.sleep(0.5)  # nothing says that the size was set
     stream.send(b"\0stty size\n")
     stream.until(1, b"41 97")
     stream.send(b"\0exit\n")
@@ -73,7 +73,7 @@ def test_nothing_is_lost_between_the_log_and_who_is_attached(node):
     slow = open_stream(node, "attach", "counts", "output=1")
     stream.receive()
     slow.receive()
-    time.sleep(0.5)
+    time.sleep(0.5)  # the logger takes both up unseen
     stream.send(b"\0go\n")
     leaves = threading.Timer(3, slow.close)  # without having read
     leaves.start()

@@ -218,7 +218,7 @@ def probed_servers_that_send_the_node_elsewhere_or_never_end(kit):
         for name in names.values():
             kit.node.until("it was probed", name, lambda p: any(
                 c["type"] == "Ready" and c["status"] == "True" for c in p["status"].get("conditions", [])))
-        time.sleep(kit.size(5, 20))
+        time.sleep(kit.size(5, 20))  # a probe a second follows the answer, if it follows any
         listener.shutdown(socket.SHUT_RDWR)
     breach_if(asked, f"the node was sent to a server of its own: {asked[:1]}")
     grown = kit.oracle.held()["agent RSS"] - before

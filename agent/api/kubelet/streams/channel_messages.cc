@@ -22,7 +22,7 @@ uint16_t NumberOf(std::string_view object, std::string_view key) {
   at = lower.find_first_not_of(" \t\r\n:", at + key.size() + 2);
   if (at == std::string::npos) return 0;
   uint16_t value = 0;
-  (void)std::from_chars(lower.data() + at, lower.data() + lower.size(), value);
+  (void)std::from_chars(lower.data() + at, lower.data() + lower.size(), value);  // else it is 0
   return value;
 }
 

@@ -36,7 +36,8 @@ DescriptorSession::Opener AttachOpener(NodeOperations& node, const CommandTarget
     ends.input = std::move(streams.input);
     ends.output = std::move(streams.output);
     ends.error_output = std::move(streams.error_output);
-    if (streams.input_once) ends.input_ended = [&node, id] { (void)node.CloseStdin(id); };
+    if (streams.input_once)
+      ends.input_ended = [&node, id] { (void)node.CloseStdin(id); };  // it may have ended
     return ends;
   };
 }

@@ -17,6 +17,7 @@ std::string Quoted(std::string_view text) {
       out += c;
     } else if (byte < 0x20) {
       char escaped[8];
+      // Always six characters.
       (void)std::snprintf(escaped, sizeof escaped, "\\u%04x", byte);
       out += escaped;
     } else {

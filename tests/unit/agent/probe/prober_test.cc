@@ -129,7 +129,7 @@ TEST_F(ProberTest, AProbeThatHasSaidAllIsNotRunAgain) {
       failureThreshold: 1 })"));
   prober_->Want(pod, {Wanted(kLiveness)});
   EXPECT_TRUE(Eventually([&] { return Result(kLiveness) == kFailure; }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+  std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // two more periods
   EXPECT_EQ(std::filesystem::file_size(count), 2u) << "\"x\" and a line's end";
 }
 

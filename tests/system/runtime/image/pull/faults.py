@@ -116,7 +116,7 @@ def test_a_stall_before_the_answer_is_noticed(world):
         if stalled:
             return False
         stalled.append(1)
-        time.sleep(20)
+        time.sleep(20)  # longer than the puller waits: the stall itself
         return True
     pulled, _ = pull_of(world, script, "--stall", 1)
     pulled.well()

@@ -166,6 +166,7 @@ TEST_F(CommandTest, NothingIsLeftASecondAfterAClientWent) {
   clients.push_back(Open(Sh("sleep 1000", "input=1&output=1")));  // it does not read
   for (int i = 0; i < 40; ++i) clients.back()->Send(std::string(64 * 1024, '\0'));
   ASSERT_TRUE(Eventually([this] { return Children() == 4; }));
+  // Pipes and buffers fill up, so that each waits for what it never gets.
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   const auto cut = std::chrono::steady_clock::now();
   for (auto& client : clients) client->Cut();
