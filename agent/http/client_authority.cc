@@ -1,37 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/http/client_authority.h"
 
+#include <openssl/err.h>
 #include <openssl/objects.h>
 
 #include <array>
 #include <utility>
 
-#include "agent/http/openssl_internal.h"
+#include "agent/openssl/openssl.h"
+#include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
 namespace {
 
+using openssl::Attributes;
 using openssl::Ptr;
 
 // Where Kubernetes has a user's uid in his certificate's subject.
 constexpr char kUidAttribute[] = "1.3.6.1.4.1.57683.2";
-
-std::string Utf8(const ASN1_STRING* text) {
-  unsigned char* bytes = nullptr;
-  const int size = ASN1_STRING_to_UTF8(&bytes, text);
-  std::string out(reinterpret_cast<const char*>(bytes), size > 0 ? static_cast<size_t>(size) : 0);
-  OPENSSL_free(bytes);
-  return out;
-}
-
-std::vector<std::string> Attributes(const X509_NAME* subject, const ASN1_OBJECT* kind) {
-  std::vector<std::string> out;
-  for (int at = X509_NAME_get_index_by_OBJ(subject, kind, -1); at >= 0;
-       at = X509_NAME_get_index_by_OBJ(subject, kind, at)) {
-    out.push_back(Utf8(X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, at))));
-  }
-  return out;
-}
 
 std::string Fingerprint(const X509* certificate) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};

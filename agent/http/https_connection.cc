@@ -8,7 +8,8 @@
 
 #include "agent/http/http_date.h"
 #include "agent/http/https_connection_internal.h"
-#include "agent/http/openssl_internal.h"
+#include "agent/openssl/openssl.h"
+#include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
 namespace {

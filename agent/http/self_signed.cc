@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/http/self_signed.h"
 
+#include <openssl/pem.h>
 #include <openssl/rand.h>
 
 #include <algorithm>
@@ -9,8 +10,9 @@
 #include <ctime>
 #include <utility>
 
-#include "agent/http/openssl_internal.h"
+#include "agent/openssl/openssl.h"
 #include "holdfast/base/ip_address.h"
+#include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
 namespace {
@@ -66,18 +68,12 @@ std::string Written(X509* certificate) {
   return openssl::TextOf(bio.get());
 }
 
-std::string Written(EVP_PKEY* key) {
-  const Ptr<BIO> bio(BIO_new(BIO_s_secmem()));
-  PEM_write_bio_PrivateKey(bio.get(), key, nullptr, nullptr, 0, nullptr, nullptr);
-  return openssl::TextOf(bio.get());
-}
-
 }  // namespace
 
 Result<KeyPair> MakeSelfSigned(const std::vector<std::string>& names, std::chrono::hours life) {
-  const Ptr<EVP_PKEY> key(EVP_EC_gen("P-256"));
+  ASSIGN_OR_RETURN(const Ptr<EVP_PKEY> key, openssl::NewKey());
   const Ptr<X509> made(X509_new());
-  if (!key || !made) return LastError("make a key");
+  if (!made) return LastError("make a certificate");
   X509_set_version(made.get(), X509_VERSION_3);
   RETURN_IF_ERROR(SetSerial(made.get()));
   X509_gmtime_adj(X509_getm_notBefore(made.get()), -3600);
@@ -89,21 +85,18 @@ Result<KeyPair> MakeSelfSigned(const std::vector<std::string>& names, std::chron
   RETURN_IF_ERROR(Extend(made.get(), NID_ext_key_usage, "serverAuth"));
   RETURN_IF_ERROR(AddNames(made.get(), names));
   if (X509_sign(made.get(), key.get(), EVP_sha256()) == 0) return LastError("sign a certificate");
-  return KeyPair{Written(made.get()), Written(key.get())};
+  ASSIGN_OR_RETURN(std::string key_pem, openssl::KeyText(key.get()));
+  return KeyPair{Written(made.get()), std::move(key_pem)};
 }
 
 bool IsUsable(const KeyPair& pair, std::chrono::hours margin) {
   const auto chain = openssl::ReadCertificates(pair.chain_pem);
-  const Ptr<BIO> bio = openssl::Reading(pair.key_pem);
-  const Ptr<EVP_PKEY> key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr));
-  ERR_clear_error();
+  const auto key = openssl::ReadKey(pair.key_pem);
   if (!chain || !key) return false;
-  X509* const leaf = chain->front().get();
+  const X509* const leaf = chain->front().get();
   std::time_t now = std::time(nullptr);
   std::time_t later = now + std::chrono::seconds(margin).count();
-  const bool matches = X509_check_private_key(leaf, key.get()) == 1;
-  ERR_clear_error();
-  return matches && X509_cmp_time(X509_get0_notBefore(leaf), &now) < 0 &&
+  return openssl::IsKeyOf(leaf, key->get()) && X509_cmp_time(X509_get0_notBefore(leaf), &now) < 0 &&
          X509_cmp_time(X509_get0_notAfter(leaf), &later) > 0;
 }
 

@@ -8,8 +8,9 @@
 #include <string_view>
 
 #include "agent/http/cipher_suites.h"
-#include "agent/http/openssl_internal.h"
 #include "agent/http/self_signed.h"
+#include "agent/openssl/openssl.h"
+#include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 
 namespace holdfast::agent {

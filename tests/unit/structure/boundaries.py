@@ -38,7 +38,7 @@ def keeper_rooms(*known: str) -> tuple:
 
 
 AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "events", "health", "http", "identity", "images", "kube", "lease", "leftovers", "log",
-               "node", "objects", "operate", "pod/admit", "pod/decide", "pod/execute", "pod/operate", "pod/spec", "pod/state",
+               "node", "objects", "openssl", "operate", "pod/admit", "pod/decide", "pod/execute", "pod/operate", "pod/spec", "pod/state",
                "probe", "proxy", "report", "routes", "source", "stats", "stream", "view", "volume")
 
 
@@ -74,15 +74,16 @@ RULES = [
     ("runtime/", HEAVY + ("netproxy/", "agent/")),
     ("netproxy/", HEAVY + ("runtime/", "agent/")),
     ("agent/base/", agent_rooms("base") + ("k8s/", "google/protobuf")),
+    ("agent/openssl/", agent_rooms("openssl") + ("k8s/", "google/protobuf")),
     ("agent/access/", agent_rooms("access", "base") + ("k8s/", "google/protobuf")),
     ("agent/events/", agent_rooms("events", "kube")),
     ("agent/view/", agent_rooms("view", "events", "kube")),
     ("agent/stream/", agent_rooms("stream", "base") + ("k8s/", "google/protobuf")),
-    ("agent/http/", agent_rooms("http") + ("k8s/", "google/protobuf")),
+    ("agent/http/", agent_rooms("http", "openssl") + ("k8s/", "google/protobuf")),
     ("agent/stats/", agent_rooms("stats", "kube", "view", "pod/state")),
     ("agent/objects/", agent_rooms("objects", "cluster", "kube") + ("holdfast/sys",)),
     ("agent/probe/", agent_rooms("probe", "base", "events", "kube", "pod/spec")),
-    ("agent/identity/", agent_rooms("identity", "cluster", "events", "kube")),
+    ("agent/identity/", agent_rooms("identity", "cluster", "events", "kube", "openssl")),
     ("agent/log/", agent_rooms("log", "base", "kube", "view", "pod/state")),
     *((f"agent/{room}/", ("agent/api/",) + TRANSPORT) for room in AGENT_ROOMS if room not in ("api", "cli")),
     ("agent/cli/", ("agent/pod", "agent/api", "agent/source", "agent/volume", "agent/config",
