@@ -245,7 +245,9 @@ class Machine:
         """Ends agent and keeper, and every container that still runs, and removes the cgroups."""
         self.kill(("agent", "hold", "launch", "log"))
         self.kill(("hold", "launch", "log"))  # what a dying holder had just restarted
-        subprocess.run(["umount", "-l", self.run], capture_output=True, check=False)
+        # All below, too: on a tmpfs (Debian 13's /tmp) the run directory itself is no mount.
+        for mount in (self.run, self.run / "pods", self.run / "volumes"):
+            subprocess.run(["umount", "-l", mount], capture_output=True, check=False)
         remove_cgroups(self.cgroup_trees)
         FILE_MAX.write_text(self.file_max)
 
