@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""When a watch of the API server first showed what, of the pods of one namespace."""
+import http.client
+import json
+import threading
+import time
+
+
+class PodsWatch:
+    """Moments by time.monotonic(). A name is used once."""
+
+    def __init__(self, plane, namespace):
+        path = f"/api/v1/namespaces/{namespace}/pods"
+        version = plane.request("GET", path)["metadata"]["resourceVersion"]
+        self.connection = http.client.HTTPSConnection(plane.address, 6443, context=plane.tls)
+        self.connection.request("GET", f"{path}?watch=1&resourceVersion={version}")
+        self.events = self.connection.getresponse()
+        self.seen = {}  # (name, "Running" or "gone") -> moment
+        self.changed = threading.Condition()
+        threading.Thread(target=self.follow, daemon=True).start()
+
+    def follow(self):
+        while line := self.events.readline():
+            now = time.monotonic()
+            event = json.loads(line)
+            pod = event["object"]
+            name = pod["metadata"]["name"]
+            with self.changed:
+                if event["type"] == "DELETED":
+                    self.seen.setdefault((name, "gone"), now)
+                elif pod["status"].get("phase") == "Running":
+                    self.seen.setdefault((name, "Running"), now)
+                self.changed.notify_all()
+
+    def wait(self, names, what, seconds=300):
+        """The moment at which the last of them was."""
+        keys = [(name, what) for name in names]
+        with self.changed:
+            if not self.changed.wait_for(lambda: all(key in self.seen for key in keys), seconds):
+                missing = [name for name, _ in keys if (name, what) not in self.seen]
+                raise TimeoutError(f"{len(missing)} of {len(names)} pods are not {what} within {seconds} s: {missing[:3]}")
+            return max(self.seen[key] for key in keys)
