@@ -136,11 +136,13 @@ Result<IssuedToken> ReadToken(ApiReply& reply) {
   return out;
 }
 
-// Of the authorizer, whose graph lags, and of the admission of tokens, whose cache of pods does.
+// Of the authorizer, whose graph lags, and of the admission of tokens, whose cache of pods does:
+// that has the pod not yet, or without its node. (Where the storage has none it says `pods "x"`.)
 bool IsTooEarly(const ApiReply& reply) {
   const auto says = [&](const char* words) {
     return reply.message.find(words) != std::string::npos;
   };
+  if (reply.code == 404) return reply.message.starts_with("pod \"");
   return reply.code == 403 && (says("no relationship found") ||
                                says("token bound to a pod scheduled on a different node"));
 }

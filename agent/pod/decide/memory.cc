@@ -211,10 +211,6 @@ void RecordKilled(PodMemory& memory, const std::string& container, BootTime boot
   if (mine.stop) mine.stop->next_kill = boot + std::chrono::seconds(1);
 }
 
-void RecordPodFailure(PodMemory& memory, std::string reason, std::string message, BootTime boot) {
-  memory.failure = Failure{std::move(reason), std::move(message), boot + kSyncBackOff};
-}
-
 void RecordSandbox(PodMemory& memory, std::vector<std::string> pod_ips) {
   memory.sandbox_made = true;
   if (memory.failure && memory.failure->reason != "FailedMount") memory.failure.reset();

@@ -27,8 +27,6 @@ EventNote RecordStartFailure(PodMemory& memory, const std::string& container, ui
                              WallTime wall, BootTime boot);
 void RecordSignalled(PodMemory& memory, const std::string& container, WallTime wall, BootTime boot);
 void RecordKilled(PodMemory& memory, const std::string& container, BootTime boot);
-// After volumes or the sandbox could not be made: tried again after the sync back-off (10 s).
-void RecordPodFailure(PodMemory& memory, std::string reason, std::string message, BootTime boot);
 void RecordSandbox(PodMemory& memory, std::vector<std::string> pod_ips);
 
 // More of a termination message than this is not read.

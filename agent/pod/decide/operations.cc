@@ -15,6 +15,9 @@ using Kind = Action::Kind;
 // After a failure, and after a success that was not enough (a kill that has not ended it yet).
 constexpr std::chrono::seconds kAfterFailure{10};
 constexpr std::chrono::seconds kAfterSuccess{1};
+// A mount's, doubled each time.
+constexpr std::chrono::milliseconds kAfterFirstMount{500};
+constexpr std::chrono::seconds kLongestAfterMount{122};
 
 // What was observed after this end may have overtaken it: it runs already, or has ended.
 void FoldStarted(Planning& p, const OperationEnd& end) {
@@ -43,8 +46,9 @@ void FoldStart(Planning& p, const OperationEnd& end) {
   p.Event(note.warning, std::move(note.reason), std::move(note.message), container);
 }
 
-void FoldSetUpFailure(Planning& p, const OperationEnd& end, const std::string& reason) {
-  RecordPodFailure(p.memory, reason, end.error, end.boot);
+void FoldSetUpFailure(Planning& p, const OperationEnd& end, const std::string& reason,
+                      BootTime retry_at) {
+  p.memory.failure = Failure{reason, end.error, retry_at};
   p.Event(true, reason, end.error, nullptr);
 }
 
@@ -86,6 +90,7 @@ void FoldDone(Planning& p, const OperationEnd& end) {
   switch (end.action.kind) {
     case Kind::kEnsureVolumes:
       p.memory.volumes_made = true;
+      p.memory.volume_failures = 0;
       p.memory.volumes_version = end.inputs_version;
       break;
     case Kind::kEnsureSandbox:
@@ -117,12 +122,19 @@ void FoldDone(Planning& p, const OperationEnd& end) {
   }
 }
 
-void FoldFailed(Planning& p, const OperationEnd& end) {
+std::chrono::milliseconds PauseAfterFailure(Planning& p, const OperationEnd& end) {
+  if (end.action.kind != Kind::kEnsureVolumes) return kAfterFailure;
+  const unsigned doublings = std::min(p.memory.volume_failures++, 8u);
+  return std::min<std::chrono::milliseconds>(kAfterFirstMount * (1u << doublings),
+                                             kLongestAfterMount);
+}
+
+void FoldFailed(Planning& p, const OperationEnd& end, BootTime retry_at) {
   switch (end.action.kind) {
     case Kind::kEnsureVolumes:
-      return FoldSetUpFailure(p, end, "FailedMount");
+      return FoldSetUpFailure(p, end, "FailedMount", retry_at);
     case Kind::kEnsureSandbox:
-      return FoldSetUpFailure(p, end, "FailedCreatePodSandBox");
+      return FoldSetUpFailure(p, end, "FailedCreatePodSandBox", retry_at);
     case Kind::kPull:
       return FoldPullFailed(p, end);
     case Kind::kStart:
@@ -236,8 +248,9 @@ void AbsorbEnds(Planning& p) {
     for (const EventNote& note : end.events) p.decision.events.push_back(note);
     if (end.how == OperationEnd::How::kCancelled) continue;
     const bool failed = end.how == OperationEnd::How::kFailed;
-    failed ? FoldFailed(p, end) : FoldDone(p, end);
-    p.memory.pauses.push_back({end.action, end.boot + (failed ? kAfterFailure : kAfterSuccess)});
+    const BootTime again = end.boot + (failed ? PauseAfterFailure(p, end) : kAfterSuccess);
+    failed ? FoldFailed(p, end, again) : FoldDone(p, end);
+    p.memory.pauses.push_back({end.action, again});
   }
 }
 

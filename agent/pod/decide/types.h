@@ -294,6 +294,7 @@ struct PodMemory {
   uint64_t volumes_version = 0;    // of the inputs that they show; not persisted either
   bool released = false;           // not persisted: a restarted agent releases what is left
   std::vector<Pause> pauses;       // not persisted
+  unsigned volume_failures = 0;    // in a row; not persisted
   bool operator==(const PodMemory&) const = default;
 };
 

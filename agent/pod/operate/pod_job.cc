@@ -70,7 +70,7 @@ OperationEnd PodJob::End(Result<void> result) {
   if (result) return end;
   end.how = OperationEnd::How::kFailed;
   end.error = result.error().message();
-  Log(StrCat(ToString(input_.action), ": ", end.error, ", trying again in 10 s"));
+  Log(StrCat(ToString(input_.action), ": ", end.error, ", it is tried again"));
   return end;
 }
 

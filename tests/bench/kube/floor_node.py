@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the control plane alone costs: a node that does nothing. It says Running of a pod at sight, and lets its object go
 at the sight of its deletion."""
-import json
+import contextlib
 import http.client
+import json
 import queue
 import threading
 
@@ -14,7 +15,6 @@ class FloorNode:
         self.plane = plane
         self.name = name
         self.todo = queue.Queue()
-        self.closed = False
         plane.request("POST", "/api/v1/nodes", {"metadata": {"name": name}})
         answer = plane.request("GET", f"/api/v1/pods?fieldSelector=spec.nodeName={name}")
         self.watch = http.client.HTTPSConnection(plane.address, 6443, context=plane.tls)
@@ -37,14 +37,17 @@ class FloorNode:
 
     def work(self):
         while True:
-            verb, pod = self.todo.get()
-            meta = pod["metadata"]
-            path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
-            if verb == "PATCH":
-                self.plane.request("PATCH", f"{path}/status", {"status": {"phase": "Running"}})
-            else:
-                self.plane.exchange("DELETE", path, json.dumps(
-                    {"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}}), "application/json")
+            with contextlib.suppress(OSError, http.client.HTTPException):  # the server has ended; who waits for a pod tells
+                self.carry_out(*self.todo.get())
+
+    def carry_out(self, verb, pod):
+        meta = pod["metadata"]
+        path = f"/api/v1/namespaces/{meta['namespace']}/pods/{meta['name']}"
+        if verb == "PATCH":
+            self.plane.request("PATCH", f"{path}/status", {"status": {"phase": "Running"}})
+        else:
+            self.plane.exchange("DELETE", path, json.dumps(
+                {"gracePeriodSeconds": 0, "preconditions": {"uid": meta["uid"]}}), "application/json")
 
     def pids(self):
         return {}

@@ -24,6 +24,8 @@ TEST(ObjectRequestsTest, WhatLagsBehindTheBindingIsKnownByItsWords) {
       403,
       "serviceaccounts \"default\" is forbidden: node requested token bound to a pod scheduled "
       "on a different node")));
+  EXPECT_TRUE(IsTooEarly(reply(404, "pod \"web-1\" not found")));
+  EXPECT_FALSE(IsTooEarly(reply(404, "pods \"web-1\" not found")));
   EXPECT_FALSE(IsTooEarly(reply(403, "serviceaccounts \"default\" is forbidden: no")));
   EXPECT_FALSE(IsTooEarly(reply(404, "no relationship found")));
 }

@@ -97,7 +97,7 @@ TEST(PostStartTest, AKilledAgentsIsCarriedOutAgain) {
 TEST(PostStartTest, GoesOnWhileVolumesCannotBeBroughtUpToDate) {
   PodWorld world(kPostStart);
   RunButHooks(world);
-  RecordPodFailure(world.memory, "FailedMount", "no", world.boot);
+  world.memory.failure = Failure{"FailedMount", "no", world.boot + seconds(10)};
   EXPECT_EQ(world.Look(), (Actions{"post-start a#0"}));
   EXPECT_TRUE(world.last.cancel.empty());
 }

@@ -140,6 +140,21 @@ TEST_F(OperationsTest, EachContainerIsToldOfInItsTurn) {
   EXPECT_EQ(reasons(), (Actions{"Created", "Started"}));
 }
 
+// Half a second, doubled, at most two minutes and two seconds: a kubelet's.
+TEST_F(OperationsTest, VolumesAreTriedAgainLaterAndLater) {
+  EXPECT_EQ(Begin(), (Actions{"ensure volumes", "ensure sandbox"}));
+  Done("ensure sandbox");
+  for (const int milliseconds :
+       {500, 1000, 2000, 4000, 8000, 16000, 32000, 64000, 122000, 122000}) {
+    Failed("ensure volumes", "no token yet");
+    EXPECT_EQ(Begin(), Actions{}) << milliseconds;
+    ASSERT_TRUE(world.last.wake_at);
+    EXPECT_EQ(*world.last.wake_at - world.boot, std::chrono::milliseconds(milliseconds));
+    world.Pass(std::chrono::milliseconds(milliseconds));
+    EXPECT_EQ(Begin(), Actions{"ensure volumes"});
+  }
+}
+
 TEST_F(OperationsTest, AStartThatFailsHoldsUpNoOther) {
   Begin();
   Done("ensure volumes");

@@ -304,7 +304,8 @@ TEST(StartErrorTest, CountsAsAnAttemptThatEndedWith128) {
 TEST(SandboxFailureTest, IsWaitedOut) {
   PodWorld world(kOne);
   world.Look();
-  RecordPodFailure(world.memory, "FailedCreatePodSandBox", "no addresses", world.boot);
+  world.memory.failure =
+      Failure{"FailedCreatePodSandBox", "no addresses", world.boot + std::chrono::seconds(10)};
   EXPECT_TRUE(world.Look().empty());
   EXPECT_EQ(*world.last.wake_at - world.boot, seconds(10));
   EXPECT_EQ(world.State("app"), "waiting ContainerCreating");
