@@ -52,11 +52,13 @@ class Node(Machine):
 
 
 class Cluster:
-    """`folder`: holds everything of it. Verbs may come from different processes."""
+    """`folder`: holds everything of it. Verbs may come from different processes. `settings`: more of its agents'
+    configuration."""
 
-    def __init__(self, folder, bin_dir):
+    def __init__(self, folder, bin_dir, settings=None):
         self.folder = pathlib.Path(folder)
         self.bin = bin_dir
+        self.settings = settings or {}
         self.record = self.folder / "cluster.json"
         self.admin = self.folder / "plane/admin.kubeconfig"
         self.environment = {**os.environ, MARK: str(self.folder)}
@@ -156,6 +158,7 @@ class Cluster:
     def make_node(self, name, address, kubeconfig):
         """A machine for an agent, which is not started; without a kubeconfig it stands alone so far."""
         node = Node(self.bin, self.folder / name, name, kubeconfig, self.environment, self.join(name, address))
+        node.set_config(**self.settings)
         self.power_on(node)
         return node
 
