@@ -89,7 +89,8 @@ def run_suite(cluster, programs, args, expected):
         subprocess.run([programs["ginkgo"], f"--procs={args.procs}", "--timeout=4h", f"--focus={names}", "--no-color",
                         "--silence-skips", "--junit-report=junit.xml", f"--output-dir={args.out}", programs["e2e.test"], "--",
                         f"--kubeconfig={cluster.admin}", "--provider=skeleton", f"--kubectl-path={programs['kubectl']}",
-                        "--disable-log-dump"], stdout=log, stderr=log, check=False)
+                        "--disable-log-dump"], stdout=log, stderr=log, check=False,
+                       env={**os.environ, "TMPDIR": cluster.folder.parent})  # where it leaves files
 
 
 def keep_logs(cluster, out):
