@@ -76,7 +76,8 @@ def certificate():
 
 def recipes(debian, programs):
     """last part of an image's name -> (layers, configuration)."""
-    base = [debian, layer([("usr/bin/sh", SHELL, 0o755)], [("usr/bin/sysctl", "../sbin/sysctl")])]
+    base = [debian, layer(links=[("usr/bin/sh", "bash"), ("usr/bin/sysctl", "../sbin/sysctl")])]
+    busybox = [*base, layer([("usr/bin/sh", SHELL, 0o755)])]
     agnhost = [*base, layer([("agnhost", pathlib.Path(programs["agnhost"]).read_bytes(), 0o755), *certificate()],
                             [("agnhost-2", "agnhost")], ["uploads"])]
     kitten = layer([("data.json", b'{"image": "kitten.jpg"}\n', 0o644),
@@ -88,7 +89,8 @@ def recipes(debian, programs):
         "kitten": ([*agnhost, kitten], {**path, "Entrypoint": [AGNHOST], "Cmd": ["test-webserver"]}),
         "nginx": (agnhost, {**path, "Cmd": [AGNHOST, "test-webserver"]}),
         "pause": (agnhost, {**path, "Entrypoint": [AGNHOST, "pause"], "User": "65535:65535"}),
-        "busybox": (base, {**path, "Cmd": ["sh"]}),
+        "busybox": (busybox, {**path, "Cmd": ["sh"]}),
+        "glibc-dns-testing": (base, {**path, "Cmd": ["bash"]}),
         "nonewprivs": ([*base, nnp], {**path, "Cmd": ["nnp"]}),
     }
 
