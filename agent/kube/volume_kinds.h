@@ -2,6 +2,8 @@
 // What kind of volume a source is. Pure.
 #pragma once
 
+#include <vector>
+
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent::kube {
@@ -10,6 +12,22 @@ namespace holdfast::agent::kube {
 inline bool HasWrittenFiles(const k8s::io::api::core::v1::VolumeSource& source) {
   return source.has_configmap() || source.has_secret() || source.has_downwardapi() ||
          source.has_projected();
+}
+
+// The volumes of kind `image` that a container mounts; they are the pod's.
+inline std::vector<const k8s::io::api::core::v1::Volume*> MountedImages(
+    const k8s::io::api::core::v1::PodSpec& pod,
+    const k8s::io::api::core::v1::Container& container) {
+  std::vector<const k8s::io::api::core::v1::Volume*> mounted;
+  for (const auto& volume : pod.volumes()) {
+    if (!volume.volumesource().has_image()) continue;
+    for (const auto& mount : container.volumemounts()) {
+      if (mount.name() != volume.name()) continue;
+      mounted.push_back(&volume);
+      break;
+    }
+  }
+  return mounted;
 }
 
 }  // namespace holdfast::agent::kube

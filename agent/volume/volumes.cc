@@ -14,6 +14,7 @@
 #include "agent/kube/volume_kinds.h"
 #include "agent/volume/host_path.h"
 #include "agent/volume/mount_point.h"
+#include "agent/volume/mounted_images.h"
 #include "agent/volume/ownership.h"
 #include "agent/volume/written_volumes.h"
 #include "holdfast/base/strings.h"
@@ -96,6 +97,7 @@ Result<void> EnsureOne(const corev1::Pod& pod, const corev1::Volume& volume, con
   if (source.has_hostpath())
     return EnsureHostPath(source.hostpath().path(), source.hostpath().type());
   if (source.has_emptydir()) return EnsureEmptyDir(pod, volume, paths, node_bytes);
+  if (source.has_image()) return {};  // when a container starts that mounts it
   const bool is_written = kube::HasWrittenFiles(source) && contents.contains(volume.name());
   return is_written || IsEmptyVolume(source) ? Result<void>() : Missing(source);
 }
@@ -116,6 +118,7 @@ std::map<std::string, std::string> VolumePaths(const corev1::Pod& pod, const Pod
     const auto& source = volume.volumesource();
     if (source.has_hostpath()) out[volume.name()] = source.hostpath().path();
     if (source.has_emptydir()) out[volume.name()] = paths.EmptyDir(volume.name());
+    if (source.has_image()) out[volume.name()] = paths.MountedImage(volume.name());
     if (kube::HasWrittenFiles(source)) out[volume.name()] = paths.WrittenVolume(volume.name());
   }
   return out;
@@ -166,6 +169,9 @@ Result<void> EnsureSubPath(const std::string& volume, const std::string& sub_pat
 
 Result<void> ReleaseVolumes(const corev1::Pod& pod, const PodPaths& paths) {
   for (const corev1::Volume& volume : pod.spec().volumes()) {
+    if (volume.volumesource().has_image()) {
+      RETURN_IF_ERROR(UnmountImage(paths.MountedImage(volume.name())));
+    }
     if (!IsMemory(volume.volumesource())) continue;
     const std::string path = paths.EmptyDir(volume.name());
     ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Volumes of a pod on this node: emptyDir (disk or memory), hostPath with its types, and those whose
-// files the agent writes. Others get the refusal a kubelet gives. Thread-safe for different pods; calls may block on disk or on a dead
+// files the agent writes; images are mounted when containers start (mounted_images.h). Others get the refusal a kubelet gives. Thread-safe for different pods; calls may block on disk or on a dead
 // network file system.
 #pragma once
 

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A cluster in which programs die."""
+import contextlib
 import json
+import subprocess
 import time
 
-from asking import SERVER, are_ready, deployment, get, pod, pods, restarts, rolled_out, until
+from asking import SERVER, are_ready, condition, deployment, get, pod, pods, restarts, rolled_out, until
+from kube_cluster import SERVER as CONTROL_PLANE
 from suite import check, equal
 
 
@@ -13,26 +16,33 @@ def running(cluster, app):
             if p["status"].get("containerStatuses") and not p["metadata"].get("deletionTimestamp")}
 
 
+def ready_since(cluster, app):
+    """Name of pod -> when it became ready."""
+    return {name: [(c["status"], c["lastTransitionTime"]) for c in p["status"]["conditions"] if c["type"] == "Ready"]
+            for name, p in pods(cluster, app).items()}
+
+
 def test_a_rollout_ends_while_agents_and_keepers_are_killed(cluster):
-    cluster.apply(deployment("calm", 6), deployment("busy", 10))
+    cluster.apply(deployment("calm", 6), deployment("busy", 30))
     rolled_out(cluster, "calm")
-    rolled_out(cluster, "busy")
-    calm = running(cluster, "calm")
+    until("thirty pods are there", lambda: rolled_out(cluster, "busy") is None, 240)
+    calm, calm_ready = running(cluster, "calm"), ready_since(cluster, "calm")
     kills = 0
     with cluster.supervised():
         for change in range(3):
-            cluster.apply(deployment("busy", 10, f"echo {change}; " + SERVER))
+            cluster.apply(deployment("busy", 30, f"echo {change}; " + SERVER))
             for _ in range(4):
                 for node in cluster.nodes.values():
                     kills += node.kill(("agent",))
                     kills += node.kill(("hold", "launch", "log"))
                     time.sleep(0.3)
-        rolled_out(cluster, "busy")
+        until("thirty new ones are there", lambda: rolled_out(cluster, "busy") is None, 240)
         until("all are ready", lambda: are_ready(cluster))
-        until("only the new ones are left", lambda: len(pods(cluster, "busy")) == 10)
+        until("only the new ones are left", lambda: len(pods(cluster, "busy")) == 30)
     print(f"  {kills} kills", flush=True)
     check(kills >= 40, kills)
     equal(running(cluster, "calm"), calm, "containers that nobody touched")
+    equal(ready_since(cluster, "calm"), calm_ready, "when they became ready")
     equal(set(map(tuple, restarts(pods(cluster, "calm")).values())), {(0,)}, "restarts")
     cluster.kubectl("delete", "deployment", "busy", "calm")
     until("all are gone", lambda: not pods(cluster, "busy") and not pods(cluster, "calm"))
@@ -62,6 +72,42 @@ def test_without_the_api_server_pods_go_on_and_it_is_told_afterwards(cluster):
     equal(set(map(tuple, restarts(pods(cluster, "calm")).values())), {(0,)}, "restarts")
     cluster.kubectl("delete", "deployment/calm", "pod/ends")
     until("all are gone", lambda: not pods(cluster, "calm") and not pods(cluster, "ends"))
+
+
+@contextlib.contextmanager
+def dropping(node, address):
+    """Nothing gets from the node to the address, or back, and nobody is told."""
+    rules = [("OUTPUT", "-d", address, "-j", "DROP"), ("INPUT", "-s", address, "-j", "DROP")]
+    iptables = [*node.inside, "iptables", "-w", "30"]
+    for rule in rules:
+        subprocess.run([*iptables, "-I", *rule], check=True)
+    try:
+        yield
+    finally:
+        for rule in rules:
+            subprocess.run([*iptables, "-D", *rule], check=True)
+
+
+def test_a_node_whose_packets_are_lost_is_back_when_they_get_through(cluster):
+    node = cluster.nodes["n1"]
+    cluster.apply(pod("steady", "while :; do sleep 1 & wait; done", nodeName="n1",
+                      tolerations=[{"operator": "Exists"}]),  # nobody evicts it meanwhile
+                  pod("leaves", "while [ ! -e /tmp/end ]; do sleep 0.1; done; exit 7", nodeName="n1", restartPolicy="Never",
+                      tolerations=[{"operator": "Exists"}]))
+    for name in ("steady", "leaves"):
+        until(f"{name} runs", lambda n=name: get(cluster, "pod", n)["status"]["phase"] == "Running")
+    steady = running(cluster, "steady")
+    with dropping(node, CONTROL_PLANE):
+        node.ctl("exec", "leaves", "--", "touch", "/tmp/end")
+        until("the node is missed", lambda: condition(cluster, "n1", "Ready") == "Unknown", 120)
+    until("it is ready again", lambda: condition(cluster, "n1", "Ready") == "True", 60)
+    until("what ended meanwhile is told", lambda: get(cluster, "pod", "leaves")["status"]["containerStatuses"][0]["state"]
+          .get("terminated", {}).get("exitCode") == 7)
+    until("its pod is ready again", lambda: ready_since(cluster, "steady")["steady"][0][0] == "True")
+    equal(running(cluster, "steady"), steady, "containers")
+    equal(restarts(pods(cluster, "steady")), {"steady": [0]}, "restarts")
+    cluster.kubectl("delete", "pod/steady", "pod/leaves")
+    until("all are gone", lambda: not pods(cluster, "steady") and not pods(cluster, "leaves"))
 
 
 def test_after_a_reboot_without_the_api_server_pods_start_from_what_was_last_known(cluster):

@@ -52,11 +52,13 @@ class Node(Machine):
 
 
 class Cluster:
-    """`folder`: holds everything of it. Verbs may come from different processes."""
+    """`folder`: holds everything of it. Verbs may come from different processes. `settings`: more of its agents'
+    configuration."""
 
-    def __init__(self, folder, bin_dir):
+    def __init__(self, folder, bin_dir, settings=None):
         self.folder = pathlib.Path(folder)
         self.bin = bin_dir
+        self.settings = settings or {}
         self.record = self.folder / "cluster.json"
         self.admin = self.folder / "plane/admin.kubeconfig"
         self.environment = {**os.environ, MARK: str(self.folder)}
@@ -73,9 +75,7 @@ class Cluster:
         self.folder.mkdir(mode=0o700)
         self.record.write_text(json.dumps({"kubectl": programs["kubectl"], "file_max": FILE_MAX.read_text()}))
         try:
-            run("ip", "link", "add", BRIDGE, "type", "bridge")
-            run("ip", "address", "add", f"{BRIDGE_ADDRESS}/24", "dev", BRIDGE)
-            run("ip", "link", "set", BRIDGE, "up")
+            self.add_segment(BRIDGE, BRIDGE_ADDRESS)
             self.start_control_plane(programs)
             for n in range(1, nodes + 1):
                 self.start_node(f"n{n}", f"10.200.0.{10 + n}")
@@ -87,15 +87,23 @@ class Cluster:
 
     # --- network ---
 
-    def join(self, name, address):
-        """A network namespace on the bridge; the words that run a command there."""
+    @staticmethod
+    def add_segment(bridge, address):
+        """A link of its own, on which the caller's network namespace has `address`."""
+        run("ip", "link", "add", bridge, "type", "bridge")
+        run("ip", "address", "add", f"{address}/24", "dev", bridge)
+        run("ip", "link", "set", bridge, "up")
+
+    def join(self, name, address, segment=(BRIDGE, BRIDGE_ADDRESS)):
+        """A network namespace on the bridge of a segment, whose address is the way out; the words that run a command there."""
+        bridge, gateway = segment
         run("ip", "netns", "add", f"hfk-{name}")
         run("ip", "link", "add", f"hfk-{name}", "type", "veth", "peer", "name", "eth0", "netns", f"hfk-{name}")
-        run("ip", "link", "set", f"hfk-{name}", "master", BRIDGE, "up")
+        run("ip", "link", "set", f"hfk-{name}", "master", bridge, "up")
         # Not `ip netns exec`: that hides the cgroup tree.
         inside = ["nsenter", f"--net=/run/netns/hfk-{name}"]
         run(*inside, "sh", "-ec", f"ip link set lo up; ip address add {address}/24 dev eth0; ip link set eth0 up; "
-                                  f"ip route add default via {BRIDGE_ADDRESS}; echo 1 > /proc/sys/net/ipv4/ip_forward")
+                                  f"ip route add default via {gateway}; echo 1 > /proc/sys/net/ipv4/ip_forward")
         return inside
 
     # --- parts ---
@@ -153,9 +161,10 @@ class Cluster:
         node.wait(f"the agent of {name} answers", lambda: node.ctl("version").returncode == 0)
         return node
 
-    def make_node(self, name, address, kubeconfig):
+    def make_node(self, name, address, kubeconfig, segment=(BRIDGE, BRIDGE_ADDRESS)):
         """A machine for an agent, which is not started; without a kubeconfig it stands alone so far."""
-        node = Node(self.bin, self.folder / name, name, kubeconfig, self.environment, self.join(name, address))
+        node = Node(self.bin, self.folder / name, name, kubeconfig, self.environment, self.join(name, address, segment))
+        node.set_config(**self.settings)
         self.power_on(node)
         return node
 

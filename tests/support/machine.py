@@ -65,7 +65,8 @@ class Machine:
         self.manifests = self.top / "manifests"
         self.logs = self.top / "log/pods"
         self.run = self.top / "run"
-        self.cgroup = f"/holdfast-{name}-{os.getpid()}"
+        # The same number may be another process' in another namespace, beside which we run.
+        self.cgroup = f"/holdfast-{name}-{os.stat('/proc/self/ns/pid').st_ino}-{os.getpid()}"
         self.node = f"{name}-node"
         self.table = f"holdfast-{name}"
         for folder in (self.manifests, self.logs, self.run, self.top / "root"):

@@ -63,20 +63,20 @@ class MadeImage:
         return path
 
 
-def answers(port):
+def answers(port, address="127.0.0.1"):
     with socket.socket() as probe:
         probe.settimeout(1)
-        return probe.connect_ex(("127.0.0.1", port)) == 0
+        return probe.connect_ex((address, port)) == 0
 
 
 class RealRegistry:
-    """docker-registry on 127.0.0.1:port, its files below `top`. `more` is merged into its configuration."""
+    """docker-registry on `address`:port, its files below `top`. `http` is merged into that part of its configuration."""
 
-    def __init__(self, top, port=5000, http=None, auth=None):
+    def __init__(self, top, port=5000, http=None, auth=None, address="127.0.0.1"):
         self.top = pathlib.Path(top)
         self.top.mkdir(parents=True, exist_ok=True)
         self.port = port
-        self.name = f"127.0.0.1:{port}"
+        self.name = f"{address}:{port}"
         config = {"version": 0.1, "log": {"level": "warn"},
                   "storage": {"filesystem": {"rootdirectory": str(self.top / "data")}},
                   "http": {"addr": self.name, **(http or {})}}
@@ -87,7 +87,7 @@ class RealRegistry:
         with open(self.top / "log", "ab") as log:
             self.process = subprocess.Popen(["docker-registry", "serve", file], stdout=log, stderr=log)
         end = time.monotonic() + 20
-        while not answers(port):
+        while not answers(port, address):
             if self.process.poll() is not None or time.monotonic() > end:
                 raise AssertionError("docker-registry: " + (self.top / "log").read_text()[-2000:])
             time.sleep(0.05)

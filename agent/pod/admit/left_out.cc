@@ -188,12 +188,14 @@ const kube::FieldRules& PodFieldRules() {
       {"VolumeSource", "hostPath emptyDir"},
       {"VolumeSource", "configMap secret", kHonoured, kNoVolumeObject},
       {"VolumeSource", "downwardAPI projected"},
+      {"VolumeSource", "image", kHonoured,
+       "pulled like a container's image when a container starts that mounts it; read-only"},
       {"VolumeSource",
        "gcePersistentDisk awsElasticBlockStore gitRepo nfs iscsi glusterfs persistentVolumeClaim "
        "rbd flexVolume cinder cephfs flocker fc azureFile vsphereVolume quobyte "
-       "azureDisk photonPersistentDisk portworxVolume scaleIO storageos csi ephemeral "
-       "image",
+       "azureDisk photonPersistentDisk portworxVolume scaleIO storageos csi ephemeral",
        kRefused, kFailedMount},
+      {"ImageVolumeSource", "reference pullPolicy"},
       {"ConfigMapVolumeSource", "localObjectReference items defaultMode optional"},
       {"SecretVolumeSource", "secretName items defaultMode optional"},
       {"DownwardAPIVolumeSource", "items defaultMode"},

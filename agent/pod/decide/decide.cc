@@ -176,7 +176,7 @@ std::string ToString(const Action& action) {
     case Action::Kind::kEnsureSandbox:
       return "ensure sandbox";
     case Action::Kind::kPull:
-      return StrCat("pull ", action.container, "#", action.attempt);
+      return StrCat("pull ", action.container, "#", action.attempt, " ", action.image);
     case Action::Kind::kStart:
       return StrCat("start ", action.container, "#", action.attempt);
     case Action::Kind::kPostStart:
@@ -243,6 +243,20 @@ Decision Decide(const PodFacts& facts, PodMemory memory) {
   WantProbes(p);
   decision.released = IsReleased(p);
   return decision;
+}
+
+std::optional<BootTime> BetweenRuns(const PodMemory& memory, WallTime wall, BootTime boot) {
+  constexpr std::chrono::seconds kLongest{1};
+  if (memory.ending || !memory.terminal_phase.empty()) return std::nullopt;
+  std::optional<BootTime> until;
+  for (const auto& [name, mine] : memory.containers) {
+    if (!mine.again || mine.current || !mine.last || mine.failure) continue;
+    const auto ago = wall - mine.last->finished_at;
+    if (mine.last->reason == kRestartingAll || ago < ago.zero() || ago >= kLongest) continue;
+    const BootTime at = boot + (kLongest - ago);
+    until = until ? std::min(*until, at) : at;
+  }
+  return until;
 }
 
 }  // namespace holdfast::agent

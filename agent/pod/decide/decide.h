@@ -3,6 +3,8 @@
 // randomness; the same input gives the same decision.
 #pragma once
 
+#include <optional>
+
 #include "agent/pod/decide/types.h"
 
 namespace holdfast::agent {
@@ -15,5 +17,10 @@ Decision Decide(const PodFacts& facts, PodMemory memory);
 // True when decide would look at the image of this container: the caller then fills in
 // PodFacts::images for it.
 bool NeedsImage(const PodMemory& memory, const std::string& container);
+
+// A container that was stopped to be started again at once (another image, a failed liveness probe)
+// is between two runs. As a kubelet, which stops and starts in one go and looks a second later, the
+// node keeps that to itself unless it lasts: until then, if so.
+std::optional<BootTime> BetweenRuns(const PodMemory& memory, WallTime wall, BootTime boot);
 
 }  // namespace holdfast::agent

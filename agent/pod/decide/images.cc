@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a container's image can be used, and the waiting states when it cannot.
+// Whether the images that a container needs, its own and those of its volumes, can be used, and the
+// waiting states when they cannot.
+#include <algorithm>
 #include <utility>
+#include <vector>
 
+#include "agent/kube/volume_kinds.h"
 #include "agent/pod/decide/back_off.h"
 #include "agent/pod/decide/planning.h"
 #include "holdfast/base/strings.h"
@@ -12,6 +16,22 @@ namespace {
 constexpr std::chrono::seconds kRetry{10};
 // How long ErrImagePull is shown before ImagePullBackOff takes over.
 constexpr std::chrono::seconds kShowPullError{2};
+
+struct WantedImage {
+  const std::string& reference;  // the spec's
+  const std::string& policy;
+};
+
+// Those of volumes come first, as by a kubelet.
+std::vector<WantedImage> WantedImages(const Planning& p, const SpecContainer& c) {
+  std::vector<WantedImage> wanted;
+  for (const corev1::Volume* volume : kube::MountedImages(p.pod.spec(), *c.spec)) {
+    const corev1::ImageVolumeSource& source = volume->volumesource().image();
+    wanted.push_back({source.reference(), source.pullpolicy()});
+  }
+  wanted.push_back({c.spec->image(), c.spec->imagepullpolicy()});
+  return wanted;
+}
 
 void Wait(Planning& p, const SpecContainer& c, Failure failure) {
   p.WakeAt(failure.retry_at);
@@ -30,22 +50,15 @@ void WaitAndTell(Planning& p, const SpecContainer& c, const std::string& event,
   Wait(p, c, Failure{reason, message, p.facts.boot + kRetry});
 }
 
-Action PullOf(const SpecContainer& c, const ContainerMemory& mine) {
+Action PullOf(const SpecContainer& c, const ContainerMemory& mine, const std::string& image) {
   Action pull{Action::Kind::kPull, c.name()};
   pull.attempt = mine.attempts;
+  pull.image = image;
   return pull;
 }
 
-bool IsPolicy(const SpecContainer& c, const char* policy) {
-  return c.spec->imagepullpolicy() == policy;
-}
-
-bool WasPulled(const SpecContainer& c, const ContainerMemory& mine) {
-  return mine.pulled == std::pair(mine.attempts, c.spec->image());
-}
-
 // ErrImagePull stays on show for a moment, then the back-off. True while there is to be no pull.
-bool WaitsForPull(Planning& p, const SpecContainer& c) {
+bool WaitsForPull(Planning& p, const SpecContainer& c, const std::string& image) {
   ContainerMemory& mine = p.Memory(c);
   const BackOff& back_off = mine.image_back_off;
   if (mine.failure && mine.failure->reason == "ErrImagePull" &&
@@ -54,7 +67,6 @@ bool WaitsForPull(Planning& p, const SpecContainer& c) {
     return true;
   }
   if (back_off.delay.count() == 0 || p.facts.boot >= back_off.not_before) return false;
-  const std::string& image = c.spec->image();
   if (mine.failure && mine.failure->reason == "ImagePullBackOff") {
     Wait(p, c, Failure{mine.failure->reason, mine.failure->message, back_off.not_before});
     return true;
@@ -69,13 +81,13 @@ bool WaitsForPull(Planning& p, const SpecContainer& c) {
   return true;
 }
 
-void PlanPull(Planning& p, const SpecContainer& c) {
+void PlanPull(Planning& p, const SpecContainer& c, const std::string& image) {
   ContainerMemory& mine = p.Memory(c);
-  const Action pull = PullOf(c, mine);
+  const Action pull = PullOf(c, mine, image);
   // What the try before this one ended with stays on show until this one has ended.
   if (mine.failure && IsImageReason(mine.failure->reason)) p.waiting[c.name()] = *mine.failure;
   if (IsUnderWay(p, pull)) return p.Act(pull);
-  if (WaitsForPull(p, c) || p.facts.inputs.secrets_pending) return;
+  if (WaitsForPull(p, c, image) || p.facts.inputs.secrets_pending) return;
   p.Act(pull);
 }
 
@@ -96,18 +108,38 @@ std::string GoDuration(std::chrono::nanoseconds time) {
   return StrCat(minutes / 60, "h", minutes % 60, "m", seconds, "s");
 }
 
-bool PresentOrPull(Planning& p, const SpecContainer& c, bool present) {
-  ContainerMemory& mine = p.Memory(c);
-  if (present && (!IsPolicy(c, "Always") || WasPulled(c, mine))) {
-    mine.image_back_off = {};
-    return true;
-  }
-  if (IsPolicy(c, "Never")) {
+bool PresentOrPull(Planning& p, const SpecContainer& c, const WantedImage& image, bool present) {
+  const ContainerMemory& mine = p.Memory(c);
+  const bool was_pulled = mine.pulled.contains({mine.attempts, image.reference});
+  if (present && (image.policy != "Always" || was_pulled)) return true;
+  if (image.policy == "Never") {
     WaitAndTell(p, c, "ErrImageNeverPull", "ErrImageNeverPull",
-                StrCat("Container image \"", c.spec->image(),
+                StrCat("Container image \"", image.reference,
                        "\" is not present with pull policy of Never"));
   } else {
-    PlanPull(p, c);
+    PlanPull(p, c, image.reference);
+  }
+  return false;
+}
+
+bool OneIsThere(Planning& p, const SpecContainer& c, const WantedImage& wanted) {
+  const auto it = p.facts.images.find(wanted.reference);
+  if (it == p.facts.images.end()) return false;
+  const ImageFact& image = it->second;
+  switch (image.state) {
+    case ImageFact::State::kPresent:
+      return PresentOrPull(p, c, wanted, true);
+    case ImageFact::State::kAbsent:
+      return PresentOrPull(p, c, wanted, false);
+    case ImageFact::State::kInvalidName:
+      WaitAndTell(
+          p, c, "InspectFailed", "InvalidImageName",
+          StrCat("Failed to apply default image tag \"", wanted.reference, "\": ", image.error));
+      return false;
+    case ImageFact::State::kError:
+      WaitAndTell(p, c, "InspectFailed", "ImageInspectError",
+                  StrCat("Failed to inspect image \"", wanted.reference, "\": ", image.error));
+      return false;
   }
   return false;
 }
@@ -123,19 +155,20 @@ bool IsImageReason(const std::string& reason) {
 void TellPulling(Planning& p, const Action& pull) {
   const SpecContainer* c = ContainerOf(p, pull);
   if (c == nullptr) return;
-  p.Event(false, "Pulling", StrCat("Pulling image \"", c->spec->image(), "\""), c);
+  p.Event(false, "Pulling", StrCat("Pulling image \"", pull.image, "\""), c);
 }
 
 void FoldPulled(Planning& p, const OperationEnd& end) {
   const SpecContainer* c = ContainerOf(p, end.action);
   if (c == nullptr || !end.pulled) return;
   ContainerMemory& mine = p.Memory(*c);
-  mine.pulled = std::pair(end.action.attempt, c->spec->image());
-  mine.announced_image = end.action.attempt;
+  std::erase_if(mine.pulled, [&](const auto& old) { return old.first != end.action.attempt; });
+  mine.pulled.emplace(end.action.attempt, end.action.image);
+  if (end.action.image == c->spec->image()) mine.announced_image = end.action.attempt;
   mine.image_back_off = {};
   if (mine.failure && IsImageReason(mine.failure->reason)) mine.failure.reset();
   p.Event(false, "Pulled",
-          StrCat("Successfully pulled image \"", c->spec->image(), "\" in ",
+          StrCat("Successfully pulled image \"", end.action.image, "\" in ",
                  GoDuration(end.pulled->pulling), " (", GoDuration(end.pulled->total),
                  " including waiting). Image size: ", end.pulled->size_bytes, " bytes."),
           c);
@@ -145,33 +178,20 @@ void FoldPullFailed(Planning& p, const OperationEnd& end) {
   const SpecContainer* c = ContainerOf(p, end.action);
   if (c == nullptr) return;
   ContainerMemory& mine = p.Memory(*c);
-  p.Event(true, "Failed", StrCat("Failed to pull image \"", c->spec->image(), "\": ", end.error),
+  p.Event(true, "Failed", StrCat("Failed to pull image \"", end.action.image, "\": ", end.error),
           c);
   p.Event(true, "Failed", "Error: ErrImagePull", c);
   NextImageBackOff(mine.image_back_off, end.wall, end.boot);
   mine.failure = Failure{"ErrImagePull", end.error, end.boot + kShowPullError};
 }
 
-bool ImageIsThere(Planning& p, const SpecContainer& c) {
-  const auto it = p.facts.images.find(c.spec->image());
-  if (it == p.facts.images.end()) return false;
-  const ImageFact& image = it->second;
-  switch (image.state) {
-    case ImageFact::State::kPresent:
-      return PresentOrPull(p, c, true);
-    case ImageFact::State::kAbsent:
-      return PresentOrPull(p, c, false);
-    case ImageFact::State::kInvalidName:
-      WaitAndTell(
-          p, c, "InspectFailed", "InvalidImageName",
-          StrCat("Failed to apply default image tag \"", c.spec->image(), "\": ", image.error));
-      return false;
-    case ImageFact::State::kError:
-      WaitAndTell(p, c, "InspectFailed", "ImageInspectError",
-                  StrCat("Failed to inspect image \"", c.spec->image(), "\": ", image.error));
-      return false;
+bool ImagesAreThere(Planning& p, const SpecContainer& c) {
+  if (!std::ranges::all_of(WantedImages(p, c),
+                           [&](const WantedImage& wanted) { return OneIsThere(p, c, wanted); })) {
+    return false;
   }
-  return false;
+  p.Memory(c).image_back_off = {};
+  return true;
 }
 
 }  // namespace holdfast::agent

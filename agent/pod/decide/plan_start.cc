@@ -96,7 +96,7 @@ void Consider(Planning& p, const SpecContainer& c) {
     return;
   }
   if (WaitsForRetry(p, c) || WaitsForBackOff(p, c)) return;
-  if (ImageIsThere(p, c) && !p.facts.inputs.pending) PlanStart(p, c);
+  if (ImagesAreThere(p, c) && !p.facts.inputs.pending) PlanStart(p, c);
 }
 
 // One by one in order; true when the main containers may start. A sidecar that started once no
@@ -173,7 +173,8 @@ void PlanStarts(Planning& p) {
   // What the starts stand on comes before them.
   std::vector<Action> before;
   const bool starts = p.decision.actions.size() > first;
-  if ((starts && !p.memory.volumes_made) || VolumesAreBehind(p)) {
+  const bool can_be_made = !p.facts.inputs.pending;  // an image may be pulled meanwhile
+  if ((starts && can_be_made && !p.memory.volumes_made) || VolumesAreBehind(p)) {
     before.push_back({Action::Kind::kEnsureVolumes});
   }
   if (!p.facts.sandbox_ready) before.push_back({Action::Kind::kEnsureSandbox});

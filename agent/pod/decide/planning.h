@@ -95,9 +95,9 @@ void PlanEnding(Planning& p);
 // Exited containers that memory knows, and running ones that are not ours to keep.
 void PlanRemovals(Planning& p);
 
-// False when the image is not there, or is to be pulled first; `waiting`, actions, events and
-// back-off are then set.
-bool ImageIsThere(Planning& p, const SpecContainer& c);
+// False when an image that the container needs is not there, or is to be pulled first; `waiting`,
+// actions, events and back-off are then set.
+bool ImagesAreThere(Planning& p, const SpecContainer& c);
 // A pull begins, was done, has failed.
 void TellPulling(Planning& p, const Action& pull);
 void FoldPulled(Planning& p, const OperationEnd& end);

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -34,7 +35,7 @@ struct Action {
   enum class Kind : uint8_t {
     kEnsureVolumes,
     kEnsureSandbox,
-    kPull,            // container, attempt: its image
+    kPull,            // container, attempt, image: its own, or that of a volume
     kStart,           // container, attempt
     kPostStart,       // container, id, attempt: the hook
     kPreStop,         // the same
@@ -50,6 +51,7 @@ struct Action {
   ContainerId id = {};
   uint32_t attempt = 0;
   int signal = 0;
+  std::string image = {};  // as the spec names it
   bool operator==(const Action&) const = default;
 };
 
@@ -237,8 +239,8 @@ struct ContainerMemory {
   std::optional<Stop> stop;  // of `current`
   // The attempt for which the Pulled event was made; not persisted, as events are not either.
   std::optional<uint32_t> announced_image;
-  // The image that was pulled for an attempt; not persisted: a restarted agent asks again.
-  std::optional<std::pair<uint32_t, std::string>> pulled;
+  // The images that were pulled for an attempt; not persisted: a restarted agent asks again.
+  std::set<std::pair<uint32_t, std::string>> pulled;
   bool operator==(const ContainerMemory&) const = default;
 };
 

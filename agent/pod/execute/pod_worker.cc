@@ -13,6 +13,7 @@
 #include "agent/kube/containers_of.h"
 #include "agent/kube/pod_status.h"
 #include "agent/kube/times.h"
+#include "agent/kube/volume_kinds.h"
 #include "agent/log/log_tail.h"
 #include "agent/objects/pod_inputs.h"
 #include "agent/pod/admit/left_out.h"
@@ -108,11 +109,13 @@ PodWorker::Outcome PodWorker::Turn(const Wish& wish) {
   }
   Decision decision = Decide(facts, std::move(memory_));
   memory_ = std::move(decision.memory);
+  const std::optional<BootTime> told_at = BetweenRuns(memory_, facts.wall, facts.boot);
   if (!memory_.terminal_phase.empty()) GiveUpPlace();
   if (decision.released) ReleaseInputs();
   PublishStatus(decision.status, wish.deletion_grace);
   services_.view.AddEvents(*pod_, decision.events);
   Outcome outcome{.wake_at = decision.wake_at};
+  if (told_at) outcome.wake_at = std::min(outcome.wake_at.value_or(*told_at), *told_at);
   if (std::exchange(look_again_, false)) {
     const BootTime soon = services_.clock.Boot() + kLookAgain;
     outcome.wake_at = std::min(outcome.wake_at.value_or(soon), soon);
@@ -128,7 +131,7 @@ PodWorker::Outcome PodWorker::Turn(const Wish& wish) {
   const bool goes = std::ranges::any_of(facts.under_way, is_clean_up);
   const bool must_last = MustLast(wish);
   auto saved = goes ? Result<void>() : Persist(must_last);
-  if (!goes && (saved || !must_last)) Report(wish, decision);
+  if (!goes && !told_at && (saved || !must_last)) Report(wish, decision);
   if (!saved) {
     TellUnsaved(saved.error().message());
     outcome.wake_at = services_.clock.Boot() + kRetry;
@@ -269,10 +272,14 @@ PodFacts PodWorker::Observe(const Wish& wish) {
 }
 
 void PodWorker::LookAtImages(PodFacts& facts) {
+  const auto look = [&](const std::string& image) {
+    if (!facts.images.contains(image)) facts.images[image] = LookAtImage(image);
+  };
   for (const SpecContainer& c : ContainersOf(*pod_)) {
-    const std::string& image = c.spec->image();
-    if (!facts.images.contains(image) && NeedsImage(memory_, c.name()) && !HasRunOnce(c)) {
-      facts.images[image] = LookAtImage(image);
+    if (!NeedsImage(memory_, c.name()) || HasRunOnce(c)) continue;
+    look(c.spec->image());
+    for (const corev1::Volume* volume : kube::MountedImages(pod_->spec(), *c.spec)) {
+      look(volume->volumesource().image().reference());
     }
   }
 }

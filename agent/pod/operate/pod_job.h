@@ -48,6 +48,7 @@ class PodJob {
   OperationEnd Start();
   std::expected<StartedContainer, StartFailure> PrepareAndStart();
   Result<std::map<std::string, std::string>> MakeImageVolumes(const Image& image);
+  Result<void> MountImages(const corev1::Container& container);
   Result<void> PrepareFiles(const model::ContainerSpec& spec, const corev1::Container& container);
   void ForgetOldAttempt(uint32_t attempt);
   // pull.cc

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodJob: pulling the image of a container.
+// PodJob: pulling an image that a container needs.
 #include <utility>
 
 #include "agent/images/pod_logins.h"
-#include "agent/kube/containers_of.h"
 #include "agent/pod/operate/pod_job.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/interfaces/image_puller.h"
@@ -11,12 +10,11 @@
 namespace holdfast::agent {
 
 OperationEnd PodJob::Pull() {
-  const corev1::Container* container = kube::FindContainer(*input_.pod, input_.action.container);
   PodLogins logins = LoginsOfPod(*input_.pod, input_.inputs);
   if (auto note = MissingSecretsNote(logins)) events_.push_back(std::move(*note));
   logins.Add(services_.node_logins ? services_.node_logins() : Keyring());
   PullRequest request;
-  request.reference = container->image();
+  request.reference = input_.action.image;
   request.logins = [&](const std::string& repository) { return logins.keyring.Find(repository); };
   auto pulled = services_.puller->Pull(request, cancelled_);
   OperationEnd end;
@@ -29,7 +27,7 @@ OperationEnd PodJob::Pull() {
   } else {
     end.how = OperationEnd::How::kFailed;
     end.error = pulled.error().message();
-    Log(StrCat("pull of ", container->image(), ": ", end.error));
+    Log(StrCat("pull of ", request.reference, ": ", end.error));
   }
   return end;
 }

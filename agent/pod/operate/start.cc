@@ -7,10 +7,12 @@
 #include <cstring>
 #include <utility>
 
+#include "agent/kube/volume_kinds.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/operate/pod_job.h"
 #include "agent/pod/spec/container_spec_builder.h"
 #include "agent/volume/image_volumes.h"
+#include "agent/volume/mounted_images.h"
 #include "agent/volume/pod_files.h"
 #include "agent/volume/volumes.h"
 #include "holdfast/base/strings.h"
@@ -67,6 +69,9 @@ std::expected<StartedContainer, StartFailure> PodJob::PrepareAndStart() {
                        VolumePaths(*input_.pod, paths_),
                        NewContainerId(),
                        input_.action.attempt};
+  if (auto mounted = MountImages(*container); !mounted) {
+    return CreateFailure(std::move(mounted.error()));
+  }
   auto image_volumes = MakeImageVolumes(*image);
   if (!image_volumes) return CreateFailure(std::move(image_volumes.error()));
   build.image_volumes = std::move(*image_volumes);
@@ -91,6 +96,16 @@ Result<std::map<std::string, std::string>> PodJob::MakeImageVolumes(const Image&
     places[volume.path] = directory;
   }
   return places;
+}
+
+Result<void> PodJob::MountImages(const corev1::Container& container) {
+  for (const corev1::Volume* volume : kube::MountedImages(input_.pod->spec(), container)) {
+    ASSIGN_OR_RETURN(const Image image,
+                     services_.images.Get(volume->volumesource().image().reference()));
+    RETURN_IF_ERROR(WithContext(MountImage(paths_.MountedImage(volume->name()), image.layers),
+                                StrCat("mount image volume \"", volume->name(), "\"")));
+  }
+  return {};
 }
 
 Result<void> PodJob::PrepareFiles(const model::ContainerSpec& spec,

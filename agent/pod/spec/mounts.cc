@@ -33,10 +33,11 @@ std::string CleanPath(const std::string& path) {
   return out.empty() ? "/" : out;
 }
 
-// Of an API object a container may only read.
+// Of an API object, and of an image, a container may only read.
 bool IsReadOnly(const corev1::PodSpec& spec, const std::string& volume) {
   return std::any_of(spec.volumes().begin(), spec.volumes().end(), [&](const corev1::Volume& v) {
-    return v.name() == volume && kube::HasWrittenFiles(v.volumesource());
+    return v.name() == volume &&
+           (kube::HasWrittenFiles(v.volumesource()) || v.volumesource().has_image());
   });
 }
 

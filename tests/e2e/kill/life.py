@@ -9,7 +9,7 @@ import tarfile
 
 import logs
 import pods
-from pods import container, manifest
+from pods import IMAGE, container, manifest
 
 NODE_MAC = "02:68:66:00:00:01"  # netproxy/podnet/wiring.h
 STUBBORN = "trap '' TERM; echo begin; while :; do sleep 1000 & wait $!; done"
@@ -83,6 +83,7 @@ class Life:
         host = self.machine.top / f"host-{self.name}"
         volumes = [{"name": "disk", "emptyDir": {}},
                    {"name": "memory", "emptyDir": {"medium": "Memory"}},
+                   {"name": "image", "image": {"reference": IMAGE, "pullPolicy": "Never"}},
                    {"name": "host", "hostPath": {"path": str(host), "type": "DirectoryOrCreate"}}]
         mounts = [{"name": v["name"], "mountPath": "/" + v["name"]} for v in volumes]
         # Who joins a container's namespaces last has the container's root already when it arrives at

@@ -26,6 +26,15 @@ TEST(InputsTest, TheSandboxDoesNotWaitForThemStartsAndVolumesDo) {
   EXPECT_EQ(world.memory.volumes_version, 3u);
 }
 
+TEST(InputsTest, VolumesWaitForThemAlsoWhileAnImageIsPulled) {
+  PodWorld world = World();
+  world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
+  world.inputs = {true, 1};
+  EXPECT_EQ(world.Run(), (Actions{"ensure sandbox", "pull app#0 x"}));
+  world.inputs = {false, 3};
+  EXPECT_EQ(world.Run(), (Actions{"ensure volumes", "start app#0"}));
+}
+
 TEST(InputsTest, VolumesOfARunningPodFollowThem) {
   PodWorld world = World();
   world.inputs = {false, 1};

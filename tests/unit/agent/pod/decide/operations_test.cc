@@ -347,5 +347,29 @@ TEST_F(OperationsTest, AnotherImageOfTheSamePodRestartsItsContainer) {
   EXPECT_EQ(world.memory.containers["b"].current, before.current);
 }
 
+TEST_F(OperationsTest, BetweenTwoRunsNothingIsToldForASecond) {
+  const auto told_at = [&] { return BetweenRuns(world.memory, world.wall, world.boot); };
+  RunAll();
+  world.pod.mutable_spec()->mutable_containers(0)->set_image("y");
+  world.images["y"] = {ImageFact::State::kPresent, "sha256:9", "docker.io/y:1", "", ""};
+  Begin();
+  EXPECT_FALSE(told_at()) << "it runs still";
+  world.Exit("a", 143, 15);
+  const BootTime ended = world.boot;
+  Done("signal a 15");
+  EXPECT_EQ(Begin(), (Actions{"remove a#0", "start a#1"}));
+  ASSERT_TRUE(told_at());
+  EXPECT_EQ(*told_at() - ended, std::chrono::seconds(1));
+  world.Pass(std::chrono::seconds(1));
+  EXPECT_FALSE(told_at()) << "it takes long";
+}
+
+TEST_F(OperationsTest, AnEndThatNobodyWantedIsToldAtOnce) {
+  RunAll();
+  world.Exit("a", 1);
+  Begin();
+  EXPECT_FALSE(BetweenRuns(world.memory, world.wall, world.boot));
+}
+
 }  // namespace
 }  // namespace holdfast::agent

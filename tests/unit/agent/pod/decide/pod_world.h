@@ -166,16 +166,12 @@ class PodWorld {
 
   // A second's pull; of what `pull_error` names it fails.
   void EndPull(const Action& action) {
-    std::string image;
-    for (const auto* list : {&pod.spec().initcontainers(), &pod.spec().containers()}) {
-      for (const auto& c : *list) image = c.name() == action.container ? c.image() : image;
-    }
-    const auto error = pull_errors.find(image);
+    const auto error = pull_errors.find(action.image);
     End(action, error == pull_errors.end() ? "" : error->second);
     if (error != pull_errors.end()) return;
     ended.back().pulled =
         PulledFact{std::chrono::milliseconds(1500), std::chrono::seconds(62), 1234};
-    images[image] = {ImageFact::State::kPresent, "sha256:2", "docker.io/x:2", "", ""};
+    images[action.image] = {ImageFact::State::kPresent, "sha256:2", "docker.io/x:2", "", ""};
   }
 
   void Exit(const std::string& name, int code, int signal = 0) {

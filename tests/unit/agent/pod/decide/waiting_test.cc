@@ -120,13 +120,13 @@ Actions EventsOf(const PodWorld& world, const std::string& reason) {
 TEST(ImageTest, AnImageThatIsNotThereIsPulledBesideTheSandbox) {
   PodWorld world(kOne);
   world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
-  EXPECT_EQ(world.Look(), (Actions{"ensure volumes", "ensure sandbox", "pull app#0"}));
+  EXPECT_EQ(world.Look(), (Actions{"ensure volumes", "ensure sandbox", "pull app#0 x"}));
   EXPECT_EQ(world.last.begin.size(), 3u) << "nothing waits for anything";
   EXPECT_EQ(world.State("app"), "waiting ContainerCreating");
   EXPECT_EQ(world.events, (Actions{"Pulling: Pulling image \"x\""}));
   world.events.clear();
   EXPECT_EQ(world.Run(),
-            (Actions{"ensure volumes", "ensure sandbox", "pull app#0", "start app#0"}));
+            (Actions{"ensure volumes", "ensure sandbox", "pull app#0 x", "start app#0"}));
   EXPECT_EQ(EventsOf(world, "Pulled"),
             (Actions{"Pulled: Successfully pulled image \"x\" in 1.5s (1m2s including waiting). "
                      "Image size: 1234 bytes."}));
@@ -167,12 +167,12 @@ TEST(ImageTest, PullsBackOffFromTenSecondsToFiveMinutes) {
     EXPECT_EQ(*world.last.wake_at - world.boot, seconds(delay - 2));
     world.Pass(seconds(delay - 2));
     world.events.clear();
-    EXPECT_EQ(world.Run(), (Actions{"pull app#0"}));
+    EXPECT_EQ(world.Run(), (Actions{"pull app#0 x"}));
     EXPECT_EQ(EventsOf(world, "Pulling").size(), 1u);
   }
   world.pull_errors.clear();
   world.Pass(seconds(300));
-  EXPECT_EQ(world.Run(), (Actions{"pull app#0", "start app#0"}));
+  EXPECT_EQ(world.Run(), (Actions{"pull app#0 x", "start app#0"}));
 }
 
 TEST(ImageTest, APullThatIsTriedAgainShowsWhyItFailedBefore) {
@@ -183,17 +183,50 @@ TEST(ImageTest, APullThatIsTriedAgainShowsWhyItFailedBefore) {
   world.Pass(seconds(2));
   world.Run();
   world.Pass(seconds(8));
-  EXPECT_EQ(world.Look(), (Actions{"pull app#0"}));
+  EXPECT_EQ(world.Look(), (Actions{"pull app#0 x"}));
   EXPECT_EQ(world.State("app"), "waiting ImagePullBackOff");
+}
+
+constexpr char kImageVolume[] = R"(
+  volumes { name: "data" volumeSource { image { reference: "files" pullPolicy: "Always" } } }
+  volumes { name: "other" volumeSource { image { reference: "unused" } } }
+  containers { name: "app" image: "x" volumeMounts { name: "data" mountPath: "/data" } }
+  containers { name: "beside" image: "x" })";
+
+TEST(ImageTest, TheImagesOfVolumesArePulledBeforeAContainerThatMountsThemStarts) {
+  PodWorld world(kImageVolume);
+  world.images["files"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
+  EXPECT_EQ(world.Run(), (Actions{"ensure volumes", "ensure sandbox", "pull app#0 files",
+                                  "start beside#0", "start app#0"}));
+  EXPECT_EQ(EventsOf(world, "Pulled").size(), 2u)
+      << "the volume's, and that the container's own was there";
+  EXPECT_EQ(world.memory.containers["app"].launch->reference, "x");
+  world.Exit("app", 1);
+  EXPECT_EQ(world.Run(), (Actions{"remove app#0", "pull app#1 files", "start app#1"}));
+}
+
+TEST(ImageTest, AVolumeWhoseImageCannotBePulledHoldsUpWhoMountsIt) {
+  PodWorld world(kImageVolume);
+  world.images["files"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
+  world.pull_errors["files"] = "no such thing";
+  world.Run();
+  EXPECT_EQ(world.State("app"), "waiting ErrImagePull");
+  EXPECT_EQ(world.State("beside"), "running");
+  world.Pass(seconds(2));
+  EXPECT_EQ(world.Run(), Actions());
+  EXPECT_EQ(world.Status("app").state().waiting().message(),
+            "Back-off pulling image \"files\": ErrImagePull: no such thing");
+  EXPECT_EQ(*world.last.wake_at - world.boot, seconds(8))
+      << "that the container's own image is there ends no back-off";
 }
 
 TEST(ImageTest, AlwaysPullsBeforeEachStart) {
   PodWorld world(kAlways);
   EXPECT_EQ(world.Run(),
-            (Actions{"ensure volumes", "ensure sandbox", "pull app#0", "start app#0"}));
+            (Actions{"ensure volumes", "ensure sandbox", "pull app#0 x", "start app#0"}));
   EXPECT_EQ(EventsOf(world, "Pulled").size(), 1u) << "and not that it was there already";
   world.Exit("app", 1);
-  EXPECT_EQ(world.Run(), (Actions{"remove app#0", "pull app#1", "start app#1"}));
+  EXPECT_EQ(world.Run(), (Actions{"remove app#0", "pull app#1 x", "start app#1"}));
   world.pull_errors["x"] = "away";
   world.Pass(seconds(60));
   world.Exit("app", 1);
@@ -227,7 +260,7 @@ TEST(ImageTest, APullWaitsForTheSecretsAndEndsWithThePod) {
   world.deletion_grace = seconds(0);
   world.Look();
   ASSERT_EQ(world.last.cancel.size(), 1u);
-  EXPECT_EQ(ToString(world.last.cancel[0]), "pull app#0");
+  EXPECT_EQ(ToString(world.last.cancel[0]), "pull app#0 x");
 }
 
 TEST(ImageTest, AnImportedImageIsUsedAtOnce) {

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Volumes of kind `image`: the files of an image, merged as for a container's root, read-only, in one
+// mount per pod and volume, which every container of the pod binds. Thread-safe for different
+// directories; calls may block on disk.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "holdfast/base/result.h"
+
+namespace holdfast::agent {
+
+// Makes `directory` and mounts there. Idempotent: what is mounted stays, whatever the image's name
+// means by now. `layers`: absolute directories, lowest first.
+Result<void> MountImage(const std::string& directory, const std::vector<std::string>& layers);
+
+// Idempotent.
+Result<void> UnmountImage(const std::string& directory);
+
+}  // namespace holdfast::agent
