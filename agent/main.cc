@@ -253,6 +253,12 @@ Result<void> OpenServices(Agent& agent) {
   return {};
 }
 
+// Until the API server has told its own: those that it is going to be given.
+std::map<std::string, std::string> NodeLabels(const Agent& agent) {
+  auto labels = agent.cluster ? agent.cluster->labels() : std::map<std::string, std::string>();
+  return labels.empty() ? agent.node->Last()->offer->labels : labels;
+}
+
 Result<void> OpenTable(Agent& agent) {
   ASSIGN_OR_RETURN(agent.node, PeriodicReader<NodeReading>::Start(
                                    "node-reader", [config = agent.config,
@@ -271,7 +277,8 @@ Result<void> OpenTable(Agent& agent) {
       [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
       agent.cluster ? &agent.cluster->reporter() : nullptr,
       agent.cluster ? &agent.cluster->inputs() : nullptr, agent.prober.get(), agent.puller.get(),
-      [&agent] { return NodeLogins(agent.config); }, agent.config.cluster.keep_inputs == "all"});
+      [&agent] { return NodeLogins(agent.config); }, agent.config.cluster.keep_inputs == "all",
+      [&agent] { return NodeLabels(agent); }});
   PodTableOptions options;
   options.workers = agent.config.workers;
   options.pulls = PullsAtATime(agent.config.image_pull);

@@ -32,6 +32,10 @@ constexpr char kNoVolumeObject[] =
     "of the API server that the pod came from; for a pod of a file `FailedMount`: not found, an "
     "empty "
     "directory if `optional`";
+constexpr char kClaimed[] =
+    "PersistentVolumes of the kinds hostPath and local ([volumes.md](volumes.md)), others "
+    "`FailedMount`; in a pod of a file the manifest is refused";
+constexpr char kTemplate[] = "the control plane makes the claim, owned by the pod";
 constexpr char kNoSource[] = "`FailedMount`: not supported";
 constexpr char kClaims[] = "admission: `UnexpectedAdmissionError`, no API server allocates claims";
 
@@ -188,11 +192,13 @@ const kube::FieldRules& PodFieldRules() {
       {"VolumeSource", "hostPath emptyDir"},
       {"VolumeSource", "configMap secret", kHonoured, kNoVolumeObject},
       {"VolumeSource", "downwardAPI projected"},
+      {"VolumeSource", "persistentVolumeClaim ephemeral", kHonoured, kClaimed},
+      {"PersistentVolumeClaimVolumeSource", "claimName readOnly"},
+      {"EphemeralVolumeSource", "volumeClaimTemplate", kElsewhere, kTemplate},
       {"VolumeSource",
-       "gcePersistentDisk awsElasticBlockStore gitRepo nfs iscsi glusterfs persistentVolumeClaim "
+       "gcePersistentDisk awsElasticBlockStore gitRepo nfs iscsi glusterfs "
        "rbd flexVolume cinder cephfs flocker fc azureFile vsphereVolume quobyte "
-       "azureDisk photonPersistentDisk portworxVolume scaleIO storageos csi ephemeral "
-       "image",
+       "azureDisk photonPersistentDisk portworxVolume scaleIO storageos csi image",
        kRefused, kFailedMount},
       {"ConfigMapVolumeSource", "localObjectReference items defaultMode optional"},
       {"SecretVolumeSource", "secretName items defaultMode optional"},

@@ -45,6 +45,7 @@ void FoldStart(Planning& p, const OperationEnd& end) {
 
 void FoldSetUpFailure(Planning& p, const OperationEnd& end, const std::string& reason) {
   RecordPodFailure(p.memory, reason, end.error, end.boot);
+  p.memory.failure->inputs_version = end.inputs_version;
   p.Event(true, reason, end.error, nullptr);
 }
 

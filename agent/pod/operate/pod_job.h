@@ -39,6 +39,7 @@ class PodJob {
   // set_up.cc
   OperationEnd EnsureAllVolumes();
   Result<void> MakeVolumes();
+  Result<void> MakePersistentVolumes(const std::string& node_name);
   void KeepInputs();
   Result<std::vector<std::string>> MakeSandbox();
   Result<std::vector<std::string>> MakeNetwork(const model::SandboxSpec& spec);

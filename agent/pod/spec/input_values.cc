@@ -44,13 +44,13 @@ Result<std::shared_ptr<const ObjectData>> ObjectOf(const PodInputs& inputs, cons
     case InputState::kPending:
       break;
   }
-  return Unavailable(
-      StrCat(ref.secret ? "secret" : "configmap", " \"", ref.name, "\" has not been read yet"));
+  return Unavailable(StrCat(ref.kind == ObjectKind::kSecret ? "secret" : "configmap", " \"",
+                            ref.name, "\" has not been read yet"));
 }
 
 InputsState VolumeInputs(const corev1::Pod& pod, const PodInputs& inputs) {
   const PodUid uid(pod.metadata().uid());
-  const PodReferences references = ReferencesOf(pod);
+  const PodReferences references = ReferencesOf(pod, inputs);
   InputsState sum =
       ObjectsState(references, uid, inputs, [](const ObjectUse& use) { return use.in_volume; });
   for (const TokenRef& ref : references.tokens) {
@@ -62,7 +62,7 @@ InputsState VolumeInputs(const corev1::Pod& pod, const PodInputs& inputs) {
 
 InputsState EnvironmentInputs(const corev1::Pod& pod, const PodInputs& inputs) {
   const PodUid uid(pod.metadata().uid());
-  InputsState sum = ObjectsState(ReferencesOf(pod), uid, inputs,
+  InputsState sum = ObjectsState(ReferencesOf(pod, inputs), uid, inputs,
                                  [](const ObjectUse& use) { return use.in_environment; });
   const bool links = !pod.spec().has_enableservicelinks() || pod.spec().enableservicelinks();
   if (!inputs.ServiceVariables(pod.metadata().namespace_(), links)) {

@@ -5,6 +5,7 @@
 //   <root_dir>/pods/<uid>/
 //     pod.pb                                     the pod as admitted: one protobuf Pod
 //     record.json                                what must be remembered (record.h), version 1
+//     volumes.json                               its PersistentVolumes (agent/volume/placed_volumes.h)
 //     containers/<name>/<attempt>/root/          writable layer; gone with the container
 //     containers/<name>/<attempt>/volumes/<n>/   what the image declares as volumes; as well
 //     volumes/kubernetes.io~empty-dir/<volume>/  emptyDir (a tmpfs with medium Memory)
@@ -32,6 +33,8 @@ namespace holdfast::agent {
 
 class PodPaths {
  public:
+  static constexpr char kPlacedVolumesFile[] = "volumes.json";
+
   PodPaths(const model::Instance& instance, const PodUid& uid, const std::string& pod_namespace,
            const std::string& pod_name)
       : dir_(StrCat(instance.PodsDir(), "/", uid.value)),
@@ -65,6 +68,7 @@ class PodPaths {
   std::string ImageVolume(const std::string& name, uint32_t attempt, size_t index) const {
     return StrCat(Attempt(name, attempt), "/volumes/", index);
   }
+  std::string PlacedVolumes() const { return StrCat(dir_, "/", kPlacedVolumesFile); }
   std::string Volumes() const { return dir_ + "/volumes"; }
   std::string EmptyDirs() const { return Volumes() + "/kubernetes.io~empty-dir"; }
   std::string EmptyDir(const std::string& volume) const { return StrCat(EmptyDirs(), "/", volume); }

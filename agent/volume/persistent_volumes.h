@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// PersistentVolumes of a pod on this node: hostPath and local. Thread-safe for different pods; calls may block on disk or on
+// a dead network file system.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agent/pod/state/paths.h"
+#include "agent/volume/persistent_volume.h"
+#include "agent/volume/placed_volumes.h"
+#include "holdfast/base/result.h"
+#include "k8s/core/v1/pod.pb.h"
+
+namespace holdfast::agent {
+
+// Puts them where containers find them. Idempotent; one that is there already is not touched. A volume that fails holds
+// none of the others up; the errors are messages of FailedMount events.
+std::vector<Error> EnsurePersistentVolumes(const ::k8s::io::api::core::v1::Pod& pod,
+                                           const PodPaths& paths, const PersistentVolumes& wanted);
+
+// Those that were made and still stand, by their names in the pod.
+std::vector<std::string> StandingVolumes(const PlacedVolumes& placed);
+
+}  // namespace holdfast::agent
