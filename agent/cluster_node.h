@@ -73,6 +73,11 @@ class ClusterNode {
   // The Node's labels as the API server has them; none before it was seen.
   std::map<std::string, std::string> labels() const;
 
+  // The storage plugins that are there now. After Join().
+  void TellDrivers(std::vector<CsiNodeDriver> drivers) {
+    csi_node_->SetDrivers(std::move(drivers));
+  }
+
   // Registers and begins to follow; pods once the Node was seen, since it says which addresses they get.
   Result<void> Join(ClusterNodeParts parts);
 

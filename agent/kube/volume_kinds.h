@@ -16,7 +16,7 @@ inline bool HasWrittenFiles(const k8s::io::api::core::v1::VolumeSource& source) 
 
 // What outlives the pod, or is made by somebody else.
 inline bool IsPersistent(const k8s::io::api::core::v1::VolumeSource& source) {
-  return source.has_persistentvolumeclaim() || source.has_ephemeral();
+  return source.has_persistentvolumeclaim() || source.has_ephemeral() || source.has_csi();
 }
 
 // The claim that a volume of the pod is made from, one of the pod's own (ephemeral) among them; "" for every other kind.

@@ -14,10 +14,12 @@
 #include "k8s/authentication/v1/token.pb.h"
 #include "k8s/core/v1/config.pb.h"
 #include "k8s/core/v1/persistent_volume.pb.h"
+#include "k8s/storage/v1/csi.pb.h"
 
 namespace holdfast::agent {
 namespace {
 
+namespace storagev1 = ::k8s::io::api::storage::v1;
 namespace authenticationv1 = ::k8s::io::api::authentication::v1;
 
 constexpr size_t kMostOfAMessage = 300;
@@ -49,6 +51,10 @@ std::string Collection(const ObjectRef& ref) {
       return InNamespace(ref, "persistentvolumeclaims");
     case ObjectKind::kVolume:
       return "/api/v1/persistentvolumes";
+    case ObjectKind::kCsiDriver:
+      return "/apis/storage.k8s.io/v1/csidrivers";
+    case ObjectKind::kAttachment:
+      return "/apis/storage.k8s.io/v1/volumeattachments";
   }
   return "";
 }
@@ -58,8 +64,11 @@ std::string Said(const ApiReply& reply) {
   return StrCat("the API server says ", reply.code, " ", kube::Quoted(reply.body, kMostOfAMessage));
 }
 
-// A claim is filled in by who binds it.
+// A claim is filled in by who binds it, an attachment by who attaches.
 bool IsSettled(const google::protobuf::Message& object) {
+  if (const auto* const attachment = dynamic_cast<const storagev1::VolumeAttachment*>(&object)) {
+    return attachment->status().attached() && !attachment->metadata().has_deletiontimestamp();
+  }
   const auto* const claim = dynamic_cast<const corev1::PersistentVolumeClaim*>(&object);
   return claim == nullptr ||
          (claim->status().phase() == "Bound" && !claim->spec().volumename().empty());
@@ -94,12 +103,17 @@ kube::TypeMeta TypeOf(const ObjectRef& ref) {
       return {"v1", "PersistentVolumeClaim"};
     case ObjectKind::kVolume:
       return {"v1", "PersistentVolume"};
+    case ObjectKind::kCsiDriver:
+      return {"storage.k8s.io/v1", "CSIDriver"};
+    case ObjectKind::kAttachment:
+      return {"storage.k8s.io/v1", "VolumeAttachment"};
   }
   return {};
 }
 
 bool MayBeWatched(const ObjectRef& ref) {
-  return ref.kind == ObjectKind::kConfigMap || ref.kind == ObjectKind::kSecret;
+  return ref.kind == ObjectKind::kConfigMap || ref.kind == ObjectKind::kSecret ||
+         ref.kind == ObjectKind::kCsiDriver;
 }
 
 ReflectorOptions WatchOptions(const ObjectRef& ref) {
@@ -197,9 +211,9 @@ std::string WhyOf(const ObjectRef& ref, const ApiReply& reply) {
 }
 
 std::string WhyOf(const ObjectRef& ref, const Error& error) {
-  if (!MayBeWatched(ref)) return error.message();
-  return StrCat("failed to sync ", ref.kind == ObjectKind::kSecret ? "secret" : "configmap",
-                " cache: ", error.message());
+  if (ref.kind == ObjectKind::kSecret) return "failed to sync secret cache: " + error.message();
+  if (ref.kind != ObjectKind::kConfigMap) return error.message();
+  return "failed to sync configmap cache: " + error.message();
 }
 
 std::string TokenWhyOf(const ApiReply& reply) {

@@ -25,7 +25,7 @@ namespace holdfast::agent {
 // says so; it is tried again.
 enum class InputState : uint8_t { kPending, kPresent, kAbsent, kUnavailable };
 
-enum class ObjectKind : uint8_t { kConfigMap, kSecret, kClaim, kVolume };
+enum class ObjectKind : uint8_t { kConfigMap, kSecret, kClaim, kVolume, kCsiDriver, kAttachment };
 
 struct ObjectRef {
   ObjectKind kind = ObjectKind::kConfigMap;

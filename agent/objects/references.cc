@@ -2,13 +2,17 @@
 #include "agent/objects/references.h"
 
 #include "agent/kube/containers_of.h"
+#include "agent/kube/csi_names.h"
 #include "agent/kube/volume_kinds.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/persistent_volume.pb.h"
 #include "k8s/core/v1/pod.pb.h"
+#include "k8s/storage/v1/csi.pb.h"
 
 namespace holdfast::agent {
 namespace {
+
+namespace storagev1 = ::k8s::io::api::storage::v1;
 
 constexpr std::chrono::seconds kDefaultLife{3600};
 
@@ -23,6 +27,10 @@ const char* Noun(ObjectKind kind) {
       return "persistentvolumeclaims";
     case ObjectKind::kVolume:
       return "persistentvolumes";
+    case ObjectKind::kCsiDriver:
+      return "csidrivers.storage.k8s.io";
+    case ObjectKind::kAttachment:
+      return "volumeattachments.storage.k8s.io";
   }
   return "object";
 }
@@ -50,6 +58,10 @@ class Collector {
     if (source.has_secret()) Volume(ObjectKind::kSecret, source.secret().secretname());
     for (const auto& part : source.projected().sources()) Projection(part);
     if (const auto claim = kube::ClaimNameOf(pod_, volume); !claim.empty()) Claim(claim);
+    if (source.has_csi()) {
+      Driver(source.csi().driver());
+      Volume(ObjectKind::kSecret, source.csi().nodepublishsecretref().name());
+    }
   }
 
   // A source of an environment that names a Secret or ConfigMap.
@@ -87,7 +99,32 @@ class Collector {
     const auto data = known_(ref);
     const auto* const claim = ObjectIn<corev1::PersistentVolumeClaim>(data);
     if (claim == nullptr || claim->spec().volumename().empty()) return;
-    out.objects[{ObjectKind::kVolume, "", claim->spec().volumename()}].in_volume = true;
+    const ObjectRef bound{ObjectKind::kVolume, "", claim->spec().volumename()};
+    out.objects[bound].in_volume = true;
+    const auto found = known_(bound);
+    const auto* const volume = ObjectIn<corev1::PersistentVolume>(found);
+    if (volume != nullptr && volume->spec().persistentvolumesource().has_csi()) {
+      PluginOf(volume->spec().persistentvolumesource().csi());
+    }
+  }
+
+  void PluginOf(const corev1::CSIPersistentVolumeSource& source) {
+    const auto secret = [this](const corev1::SecretReference& ref) {
+      out.objects[{ObjectKind::kSecret, ref.namespace_(), ref.name()}].in_volume = true;
+    };
+    if (source.has_nodestagesecretref()) secret(source.nodestagesecretref());
+    if (source.has_nodepublishsecretref()) secret(source.nodepublishsecretref());
+    if (!NeedsAttachment(Driver(source.driver()))) return;
+    const ObjectRef attachment{
+        ObjectKind::kAttachment, "",
+        kube::AttachmentName(source.driver(), source.volumehandle(), pod_.spec().nodename())};
+    out.objects[attachment].in_volume = true;
+  }
+
+  std::shared_ptr<const ObjectData> Driver(const std::string& name) {
+    const ObjectRef ref{ObjectKind::kCsiDriver, "", name};
+    out.objects[ref].in_volume = true;
+    return known_(ref);
   }
 
   void Projection(const corev1::VolumeProjection& part) {
@@ -134,8 +171,14 @@ TokenRef TokenRefOf(const std::string& audience, int64_t expiration_seconds) {
           expiration_seconds > 0 ? std::chrono::seconds(expiration_seconds) : kDefaultLife};
 }
 
-std::string NotFoundText(const ObjectRef& ref) {
-  return StrCat(Noun(ref.kind), " \"", ref.name, "\" not found");
+std::string NotFoundText(const ObjectRef& ref) { return NameOf(ref) + " not found"; }
+
+std::string NameOf(const ObjectRef& ref) { return StrCat(Noun(ref.kind), " \"", ref.name, "\""); }
+
+bool NeedsAttachment(const std::shared_ptr<const ObjectData>& driver) {
+  const auto* const object = ObjectIn<storagev1::CSIDriver>(driver);
+  return object == nullptr || !object->spec().has_attachrequired() ||
+         object->spec().attachrequired();
 }
 
 }  // namespace holdfast::agent

@@ -38,7 +38,8 @@ struct PodReferences {
 using KnownObject = std::function<std::shared_ptr<const ObjectData>(const ObjectRef&)>;
 
 // imagePullSecrets, env and envFrom of all containers, volumes of the kinds configMap, secret, projected,
-// persistentVolumeClaim and ephemeral; also what is optional. What a claim is bound to follows from what is known of it.
+// persistentVolumeClaim, ephemeral and csi; also what is optional. What a claim is bound to, and what a storage plugin
+// needs, follows from what is known of them.
 PodReferences ReferencesOf(const corev1::Pod& pod, const KnownObject& known);
 // By what `inputs` has.
 PodReferences ReferencesOf(const corev1::Pod& pod, const PodInputs& inputs);
@@ -52,6 +53,12 @@ const Object* ObjectIn(const std::shared_ptr<const ObjectData>& data) {
 // The life that a projection asks for; an hour when it says nothing.
 TokenRef TokenRefOf(const std::string& audience, int64_t expiration_seconds);
 
+// Whether a volume of that plugin is used on a node only when its VolumeAttachment says so. `driver`: the CSIDriver's; null
+// where there is none.
+bool NeedsAttachment(const std::shared_ptr<const ObjectData>& driver);
+
+// `configmap "x"`, `persistentvolumeclaims "x"`.
+std::string NameOf(const ObjectRef& ref);
 // `configmap "x" not found`, `persistentvolumeclaims "x" not found`, as a kubelet's events have it.
 std::string NotFoundText(const ObjectRef& ref);
 

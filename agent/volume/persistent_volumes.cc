@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/volume/host_path.h"
+#include "agent/volume/mount_point.h"
 #include "agent/volume/ownership.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -59,45 +60,101 @@ Result<PlacedVolume> PlaceLocal(const corev1::Pod& pod, const PersistentVolume& 
   return PlacedVolume{volume.name, "local", path, volume.read_only};
 }
 
-Result<PlacedVolume> Place(const corev1::Pod& pod, const PersistentVolume& volume) {
+// Where a volume of a storage plugin is going to lie. It is written down before the plugin is asked.
+PlacedVolume CsiPlace(const PodPaths& paths, const PersistentVolume& volume) {
+  const auto& source = volume.spec.persistentvolumesource().csi();
+  return {volume.name, "csi",           paths.CsiVolume(volume.name), volume.read_only,
+          false,       source.driver(), source.volumehandle()};
+}
+
+Result<PlacedVolume> PlaceOnNode(const corev1::Pod& pod, const PersistentVolume& volume) {
   const auto& source = volume.spec.persistentvolumesource();
   if (source.has_hostpath()) return PlaceHostPath(volume);
   if (source.has_local()) return PlaceLocal(pod, volume);
   return Unsupported("no volume plugin matched: this kind of volume is not supported");
 }
 
+// What a plugin mounted is gone after a reboot.
+bool Stands(const PlacedVolume& volume) {
+  if (!volume.ready || volume.kind != "csi") return volume.ready;
+  const auto mounted = IsMountPoint(volume.path);
+  return mounted && *mounted;
+}
+
+class PersistentPlacer {
+ public:
+  PersistentPlacer(const corev1::Pod& pod, const PodPaths& paths, CsiMounter* csi,
+                   const std::atomic<bool>& cancelled, PlacedVolumes placed)
+      : pod_(pod), paths_(paths), csi_(csi), cancelled_(cancelled), placed_(std::move(placed)) {}
+
+  Result<void> Place(const std::string& name, const PersistentVolume& volume) {
+    if (placed_.contains(name) && Stands(placed_[name])) return {};
+    if (volume.spec.persistentvolumesource().has_csi()) return PlaceCsi(name, volume);
+    auto done = PlaceOnNode(pod_, volume);
+    if (!done) return SetUpFailed(volume.name, done.error());
+    HOLDFAST_PAUSE_POINT("agent.volume.persistent_placed");
+    return Remember(name, std::move(*done), true);
+  }
+
+ private:
+  Result<void> PlaceCsi(const std::string& name, const PersistentVolume& volume) {
+    if (csi_ == nullptr) return SetUpFailed(volume.name, Unsupported("no storage plugins here"));
+    const PlacedVolume place = CsiPlace(paths_, volume);
+    RETURN_IF_ERROR(Remember(name, place, false));
+    RETURN_IF_ERROR(csi_->Mount(pod_, volume, place, cancelled_));
+    return Remember(name, place, true);
+  }
+
+  Result<void> Remember(const std::string& name, PlacedVolume place, bool ready) {
+    place.ready = ready;
+    placed_[name] = std::move(place);
+    return WritePlacedVolumes(paths_, placed_);
+  }
+
+  const corev1::Pod& pod_;
+  const PodPaths& paths_;
+  CsiMounter* const csi_;
+  const std::atomic<bool>& cancelled_;
+  PlacedVolumes placed_;
+};
+
 }  // namespace
 
 std::vector<std::string> StandingVolumes(const PlacedVolumes& placed) {
   std::vector<std::string> names;
   for (const auto& [name, volume] : placed) {
-    if (volume.ready) names.push_back(name);
+    if (Stands(volume)) names.push_back(name);
   }
   return names;
 }
 
 std::vector<Error> EnsurePersistentVolumes(const corev1::Pod& pod, const PodPaths& paths,
-                                           const PersistentVolumes& wanted) {
+                                           const PersistentVolumes& wanted, CsiMounter* csi,
+                                           const std::atomic<bool>& cancelled) {
+  auto placed = ReadPlacedVolumes(paths);
+  if (!placed) return {std::move(placed.error())};
+  PersistentPlacer placer(pod, paths, csi, cancelled, std::move(*placed));
   std::vector<Error> errors;
-  auto known = ReadPlacedVolumes(paths);
-  if (!known) return {std::move(known.error())};
-  PlacedVolumes placed = *known;
   for (const auto& [name, volume] : wanted) {
-    if (placed.contains(name) && placed[name].ready) continue;
-    auto done = Place(pod, volume);
-    if (!done) {
-      errors.push_back(SetUpFailed(volume.name, done.error()));
-      continue;
-    }
-    HOLDFAST_PAUSE_POINT("agent.volume.persistent_placed");
-    done->ready = true;
-    placed[name] = std::move(*done);
-  }
-  if (placed == *known) return errors;
-  if (auto saved = WritePlacedVolumes(paths, placed); !saved) {
-    errors.push_back(std::move(saved.error()));
+    if (cancelled) break;
+    if (auto done = placer.Place(name, volume); !done) errors.push_back(std::move(done.error()));
   }
   return errors;
+}
+
+Result<void> ReleasePersistentVolumes(const PodUid& uid, const PodPaths& paths, CsiMounter* csi) {
+  ASSIGN_OR_RETURN(PlacedVolumes placed, ReadPlacedVolumes(paths));
+  while (!placed.empty()) {
+    const PlacedVolume& volume = placed.begin()->second;
+    if (volume.kind == "csi") {
+      if (csi == nullptr)
+        return Unsupported("a volume is of a storage plugin; there are none here");
+      RETURN_IF_ERROR(csi->Unmount(uid, volume));
+    }
+    placed.erase(placed.begin());
+    RETURN_IF_ERROR(WritePlacedVolumes(paths, placed));
+  }
+  return {};
 }
 
 }  // namespace holdfast::agent

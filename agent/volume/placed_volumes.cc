@@ -18,15 +18,14 @@ constexpr int kPlacedVersion = 1;
 constexpr size_t kPlacedLimit = 1u << 20;
 
 Json PlacedToJson(const PlacedVolume& volume) {
-  return {{"name", volume.name},
-          {"kind", volume.kind},
-          {"path", volume.path},
-          {"readOnly", volume.read_only},
-          {"ready", volume.ready}};
+  return {{"name", volume.name},          {"kind", volume.kind},   {"path", volume.path},
+          {"readOnly", volume.read_only}, {"ready", volume.ready}, {"driver", volume.driver},
+          {"handle", volume.handle}};
 }
 
 PlacedVolume PlacedFromJson(const Json& json) {
-  return {json.at("name"), json.at("kind"), json.at("path"), json.at("readOnly"), json.at("ready")};
+  return {json.at("name"),  json.at("kind"),          json.at("path"),         json.at("readOnly"),
+          json.at("ready"), json.value("driver", ""), json.value("handle", "")};
 }
 
 }  // namespace

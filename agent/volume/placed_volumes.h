@@ -14,11 +14,12 @@ namespace holdfast::agent {
 
 struct PlacedVolume {
   std::string name;  // of the PersistentVolume
-  std::string kind;  // "hostPath", "local"
+  std::string kind;  // "hostPath", "local", "csi"
   std::string path;  // what containers see
   bool read_only = false;
   bool ready =
       false;  // everything was done for it; what is mounted may be gone since, as after a reboot
+  std::string driver = {}, handle = {};  // of the kind csi
   bool operator==(const PlacedVolume&) const = default;
 };
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PersistentVolumes by their claims."""
+"""PersistentVolumes by their claims; volumes of a storage plugin."""
+import json
 import pathlib
+import subprocess
 
 from asking import get, inside_pod, pod, pods, restarts, until
 from suite import check, equal
 
+HERE = pathlib.Path(__file__).resolve().parent
 WAIT = "while :; do sleep 1 & wait; done"
 
 
@@ -96,7 +99,7 @@ def test_a_pod_with_a_claim_of_its_own(cluster):
 
 
 def test_without_the_api_server_a_pod_finds_its_volume(cluster):
-    cluster.apply(with_volume("steady", {"persistentVolumeClaim": {"claimName": "disk"}}, "echo $$ > /data/pid; sleep 1000 & wait"))
+    cluster.apply(with_volume("steady", {"persistentVolumeClaim": {"claimName": "disk"}}, "echo run >> /data/runs; sleep 1000 & wait"))
     found = runs(cluster, "steady")
     node = cluster.nodes["n1"]
     with cluster.without_api_server():
@@ -104,7 +107,159 @@ def test_without_the_api_server_a_pod_finds_its_volume(cluster):
         node.start_agent()
         node.wait("the agent answers", lambda: node.ctl("version", check=False).returncode == 0)
         inside_pod(cluster, found, "sh", "-c", "kill 1")
-        until("it runs again", lambda: inside_pod(cluster, found, "cat", "/data/pid") == "1")
+        until("it runs again", lambda: inside_pod(cluster, found, "cat", "/data/runs").split() == ["run"] * 2)
     until("that is told", lambda: restarts({"steady": get(cluster, "pod", "steady")}) == {"steady": [1]})
     check(not [e for e in events(cluster, "steady") if e.startswith("FailedMount")], "no trouble")
     cluster.kubectl("delete", "pod/steady", "pvc/disk", "pvc/path", "pv/disk", "pv/path")
+
+
+# --- a storage plugin ---
+
+DRIVER = "disk.holdfast.dev"
+
+
+class Plugin:
+    """tests/kube/csi_driver on a node."""
+
+    def __init__(self, cluster, node):
+        built = subprocess.run([HERE / "csi_driver/build"], check=True, capture_output=True, text=True).stdout.strip()
+        self.folder = pathlib.Path(folder(cluster, f"plugin-{node}"))
+        self.node, self.log = cluster.nodes[node], self.folder / "calls"
+        self.words = [*self.node.inside, built, DRIVER, node, self.folder, self.node.top / "root"]
+        self.start()
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self.words, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+    def calls(self, volume):
+        return [line.split()[0] for line in self.log.read_text().splitlines() if line.endswith(" " + volume)]
+
+    def hang(self, call):
+        (self.folder / f"hang-{call}").touch()
+
+    def let(self, call):
+        (self.folder / f"hang-{call}").unlink()
+
+    def mounts(self):
+        """Those of volumes of the plugin on the node."""
+        table = pathlib.Path(f"/proc/{self.process.pid}/mountinfo").read_text()
+        return [line.split()[4] for line in table.splitlines() if "kubernetes.io" in line and "csi" in line.split()[4]]
+
+
+def plugin_volume(name, **spec):
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "none",
+        "csi": {"driver": DRIVER, "volumeHandle": name, "volumeAttributes": {"a": "1"}, **spec}}}
+
+
+def plugin_pod(name, claim_name, script=WAIT):
+    return with_volume(name, {"persistentVolumeClaim": {"claimName": claim_name}}, script, "n1")
+
+
+def gone(cluster, *names):
+    cluster.kubectl("delete", "pod", *names)
+    until("they are gone", lambda: not [n for n in names if pods(cluster, n)])
+
+
+def test_a_storage_plugin_registers_and_the_node_says_so(cluster):
+    cluster.plugin = Plugin(cluster, "n1")
+    cluster.apply({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER}, "spec": {
+        "attachRequired": False, "podInfoOnMount": True, "volumeLifecycleModes": ["Persistent", "Ephemeral"]}})
+    until("it is told", lambda: "registered true" in cluster.plugin.log.read_text())
+    until("the CSINode has it", lambda: get(cluster, "csinode", "n1")["spec"]["drivers"] == [{
+        "name": DRIVER, "nodeID": "id-of-n1", "topologyKeys": [f"topology.{DRIVER}/node"], "allocatable": {"count": 12}}])
+    until("and the Node", lambda: get(cluster, "node", "n1")["metadata"]["labels"].get(f"topology.{DRIVER}/node") == "n1")
+    equal(json.loads(get(cluster, "node", "n1")["metadata"]["annotations"]["csi.volume.kubernetes.io/nodeid"]),
+          {DRIVER: "id-of-n1"}, "its id")
+
+
+def test_a_volume_is_staged_published_and_taken_away(cluster):
+    cluster.apply(plugin_volume("vol"), claim("vol", "vol"), plugin_pod("one", "vol", f"echo kept > /data/file; {WAIT}"),
+                  plugin_pod("two", "vol"))
+    found = runs(cluster, "two")
+    runs(cluster, "one")
+    equal(inside_pod(cluster, found, "cat", "/data/file"), "kept", "what the other pod wrote")
+    until("the Node has it in use", lambda: get(cluster, "node", "n1")["status"]["volumesInUse"] == [
+        f"kubernetes.io/csi/{DRIVER}^vol"])
+    gone(cluster, "one", "two")
+    calls = cluster.plugin.calls("vol")
+    equal(calls[0], "NodeStageVolume", "the first call")
+    equal(calls[-3:], ["NodeUnpublishVolume", "NodeUnpublishVolume", "NodeUnstageVolume"], "the last ones")
+    equal(cluster.plugin.mounts(), [], "mounts that are left")
+    until("nothing is in use", lambda: not get(cluster, "node", "n1")["status"].get("volumesInUse"))
+
+
+def test_a_volume_of_the_pods_own(cluster):
+    cluster.apply(with_volume("inline", {"csi": {"driver": DRIVER, "volumeAttributes": {"x": "y"}}}, node="n1"))
+    found = runs(cluster, "inline")
+    equal(inside_pod(cluster, found, "cat", "/data/pod"), "inline", "what the plugin was told")
+    gone(cluster, "inline")
+    equal(cluster.plugin.mounts(), [], "mounts that are left")
+
+
+def test_a_plugin_that_hangs_holds_up_its_own_pods_only(cluster):
+    plugin = cluster.plugin
+    plugin.hang("NodePublishVolume")
+    cluster.apply(*[plugin_pod(f"stuck-{n}", "vol") for n in range(3)])
+    until("it is asked", lambda: plugin.calls("vol")[-1] == "NodePublishVolume")
+    cluster.apply(pod("free", WAIT, nodeName="n1"))
+    runs(cluster, "free")
+    gone(cluster, "stuck-2", "free")
+    plugin.let("NodePublishVolume")
+    runs(cluster, "stuck-0")
+    runs(cluster, "stuck-1")
+    gone(cluster, "stuck-0", "stuck-1")
+    equal(plugin.mounts(), [], "mounts that are left")
+
+
+def test_an_agent_that_is_killed_between_its_calls(cluster):
+    plugin, node = cluster.plugin, cluster.nodes["n1"]
+
+    def kill():
+        node.kill(("agent",))
+        node.start_agent()
+        node.wait("the agent answers", lambda: node.ctl("version", check=False).returncode == 0)
+
+    plugin.hang("NodePublishVolume")
+    cluster.apply(plugin_pod("killed", "vol"))
+    asked = len(plugin.calls("vol"))
+    until("it is staged", lambda: plugin.calls("vol")[asked:][-1:] == ["NodePublishVolume"])
+    kill()
+    plugin.let("NodePublishVolume")
+    runs(cluster, "killed")
+    plugin.hang("NodeUnpublishVolume")
+    cluster.kubectl("delete", "pod", "killed", "--wait=false")
+    until("it is being taken away", lambda: plugin.calls("vol")[-1] == "NodeUnpublishVolume")
+    kill()
+    plugin.let("NodeUnpublishVolume")
+    until("it is gone", lambda: not pods(cluster, "killed"))
+    equal(plugin.calls("vol")[-1], "NodeUnstageVolume", "the last call")
+    equal(plugin.mounts(), [], "mounts that are left")
+
+
+def test_a_volume_that_must_be_attached_waits_for_that(cluster):
+    cluster.kubectl("delete", "csidriver", DRIVER)
+    cluster.apply({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER}, "spec": {}})
+    cluster.apply(plugin_volume("remote"), claim("remote", "remote"), plugin_pod("attached", "remote"))
+    until("the controller asks for it", lambda: get(cluster, "volumeattachments")["items"])
+    attachment = get(cluster, "volumeattachments")["items"][0]
+    equal((attachment["spec"]["nodeName"], attachment["metadata"]["name"][:4]), ("n1", "csi-"), "the attachment")
+    equal(cluster.plugin.calls("remote"), [], "calls before it is attached")
+    # What an external attacher says.
+    cluster.kubectl("patch", "volumeattachment", attachment["metadata"]["name"], "--subresource=status", "--type=merge",
+                    "-p", '{"status": {"attached": true, "attachmentMetadata": {"device": "vdb"}}}')
+    runs(cluster, "attached")
+    gone(cluster, "attached")
+    until("it is detached", lambda: not get(cluster, "volumeattachments")["items"])
+
+
+def test_the_plugin_goes(cluster):
+    cluster.kubectl("delete", "pvc/vol", "pv/vol", "pvc/remote", "pv/remote", f"csidriver/{DRIVER}")
+    cluster.plugin.stop()
+    (cluster.nodes["n1"].top / f"root/plugins_registry/{DRIVER}-reg.sock").unlink()
+    until("the CSINode has it no more", lambda: not get(cluster, "csinode", "n1")["spec"]["drivers"])

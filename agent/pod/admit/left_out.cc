@@ -33,7 +33,7 @@ constexpr char kNoVolumeObject[] =
     "empty "
     "directory if `optional`";
 constexpr char kClaimed[] =
-    "PersistentVolumes of the kinds hostPath and local ([volumes.md](volumes.md)), others "
+    "PersistentVolumes of the kinds hostPath, local and csi ([volumes.md](volumes.md)), others "
     "`FailedMount`; in a pod of a file the manifest is refused";
 constexpr char kTemplate[] = "the control plane makes the claim, owned by the pod";
 constexpr char kNoSource[] = "`FailedMount`: not supported";
@@ -192,13 +192,14 @@ const kube::FieldRules& PodFieldRules() {
       {"VolumeSource", "hostPath emptyDir"},
       {"VolumeSource", "configMap secret", kHonoured, kNoVolumeObject},
       {"VolumeSource", "downwardAPI projected"},
-      {"VolumeSource", "persistentVolumeClaim ephemeral", kHonoured, kClaimed},
+      {"VolumeSource", "persistentVolumeClaim ephemeral csi", kHonoured, kClaimed},
+      {"CSIVolumeSource", "driver readOnly fsType volumeAttributes nodePublishSecretRef"},
       {"PersistentVolumeClaimVolumeSource", "claimName readOnly"},
       {"EphemeralVolumeSource", "volumeClaimTemplate", kElsewhere, kTemplate},
       {"VolumeSource",
        "gcePersistentDisk awsElasticBlockStore gitRepo nfs iscsi glusterfs "
        "rbd flexVolume cinder cephfs flocker fc azureFile vsphereVolume quobyte "
-       "azureDisk photonPersistentDisk portworxVolume scaleIO storageos csi image",
+       "azureDisk photonPersistentDisk portworxVolume scaleIO storageos image",
        kRefused, kFailedMount},
       {"ConfigMapVolumeSource", "localObjectReference items defaultMode optional"},
       {"SecretVolumeSource", "secretName items defaultMode optional"},

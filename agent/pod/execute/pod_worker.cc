@@ -13,6 +13,7 @@
 #include "agent/kube/containers_of.h"
 #include "agent/kube/pod_status.h"
 #include "agent/kube/times.h"
+#include "agent/kube/volume_kinds.h"
 #include "agent/log/log_tail.h"
 #include "agent/objects/pod_inputs.h"
 #include "agent/pod/admit/left_out.h"
@@ -225,9 +226,17 @@ void PodWorker::Begin(const Action& action) {
     }
   }
   if (action.kind == Action::Kind::kPull) BeginPull(action, input);
-  operations_.Begin(action, [&services = services_,
-                             input = std::move(input)](const std::atomic<bool>& cancelled) {
-    return PodJob(services, input, cancelled).Run();
+  operations_.Begin(
+      action,
+      [&services = services_, input = std::move(input)](const std::atomic<bool>& cancelled) {
+        return PodJob(services, input, cancelled).Run();
+      },
+      HasPersistentVolumes());
+}
+
+bool PodWorker::HasPersistentVolumes() const {
+  return std::ranges::any_of(pod_->spec().volumes(), [](const corev1::Volume& volume) {
+    return kube::IsPersistent(volume.volumesource());
   });
 }
 

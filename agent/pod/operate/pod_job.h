@@ -58,6 +58,7 @@ class PodJob {
   Result<void> Kill();
   Result<void> RemoveContainer();
   Result<void> RemovePodSandbox();
+  Result<void> TakeVolumesAway();
   Result<void> Release();
   Result<void> CleanUp();
   Result<void> RemoveLogLinks();

@@ -66,7 +66,8 @@ Result<void> PodJob::MakePersistentVolumes(const std::string& node_name) {
   ClaimedVolumes claimed =
       BuildClaimedVolumes(*input_.pod, input_.inputs != nullptr ? *input_.inputs : none, node_name,
                           services_.node_labels(), standing);
-  std::vector<Error> errors = EnsurePersistentVolumes(*input_.pod, paths_, claimed.volumes);
+  std::vector<Error> errors =
+      EnsurePersistentVolumes(*input_.pod, paths_, claimed.volumes, services_.csi, cancelled_);
   for (auto& [name, error] : claimed.errors) {
     if (std::ranges::find(standing, name) == standing.end()) errors.push_back(std::move(error));
   }

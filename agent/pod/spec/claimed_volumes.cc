@@ -8,6 +8,7 @@
 #include "agent/kube/node_selector.h"
 #include "agent/kube/volume_kinds.h"
 #include "agent/objects/references.h"
+#include "agent/pod/spec/csi_uses.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -153,9 +154,11 @@ ClaimedVolumes BuildClaimedVolumes(const corev1::Pod& pod, const PodInputs& inpu
   const ClaimResolver resolver(pod, inputs);
   ClaimedVolumes out;
   for (const corev1::Volume& volume : pod.spec().volumes()) {
-    if (kube::ClaimNameOf(pod, volume).empty()) continue;
+    if (!kube::IsPersistent(volume.volumesource())) continue;
     const bool stands = std::ranges::find(standing, volume.name()) != standing.end();
-    auto found = resolver.VolumeOf(volume, stands);
+    auto found = volume.volumesource().has_csi()
+                     ? Result<PersistentVolume>(EphemeralCsiVolume(pod, volume))
+                     : resolver.VolumeOf(volume, stands);
     if (!found) {
       out.errors.emplace(volume.name(), NotProcessed(volume.name(), found.error()));
       continue;
@@ -163,6 +166,12 @@ ClaimedVolumes BuildClaimedVolumes(const corev1::Pod& pod, const PodInputs& inpu
     const auto& affinity = found->spec.nodeaffinity();
     if (affinity.has_required() && !kube::MatchesNode(affinity.required(), node_name, labels)) {
       out.errors.emplace(volume.name(), NotHere(found->name));
+      continue;
+    }
+    const bool is_csi = found->spec.persistentvolumesource().has_csi();
+    auto filled = is_csi ? FillCsiUse(pod, inputs, node_name, *found) : Result<void>();
+    if (!filled) {
+      out.errors.emplace(volume.name(), std::move(filled.error()));
     } else {
       out.volumes.emplace(volume.name(), std::move(*found));
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The PersistentVolumes that a pod's claims are bound to, with a kubelet's checks and its words. Pure.
+// The PersistentVolumes that a pod's claims are bound to, and what it names itself of the same kinds, with a kubelet's checks
+// and its words. Pure.
 #pragma once
 
 #include <map>

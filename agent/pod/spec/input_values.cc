@@ -15,6 +15,11 @@ void Add(InputState state, const std::string& why, InputsState& sum) {
   }
 }
 
+// Who attaches volumes to nodes tells of his troubles himself.
+bool IsAwaited(const ObjectRef& ref, const ObjectInput& input) {
+  return ref.kind == ObjectKind::kAttachment && (input.data == nullptr || !input.data->settled);
+}
+
 // Of the objects that `is_meant` says by their use.
 template <class IsMeant>
 InputsState ObjectsState(const PodReferences& references, const PodUid& uid,
@@ -23,7 +28,7 @@ InputsState ObjectsState(const PodReferences& references, const PodUid& uid,
   for (const auto& [ref, use] : references.objects) {
     if (!is_meant(use)) continue;
     const ObjectInput input = inputs.Object(uid, ref);
-    Add(input.state, input.why, sum);
+    Add(IsAwaited(ref, input) ? InputState::kPending : input.state, input.why, sum);
   }
   return sum;
 }
@@ -44,8 +49,7 @@ Result<std::shared_ptr<const ObjectData>> ObjectOf(const PodInputs& inputs, cons
     case InputState::kPending:
       break;
   }
-  return Unavailable(StrCat(ref.kind == ObjectKind::kSecret ? "secret" : "configmap", " \"",
-                            ref.name, "\" has not been read yet"));
+  return Unavailable(NameOf(ref) + " has not been read yet");
 }
 
 InputsState VolumeInputs(const corev1::Pod& pod, const PodInputs& inputs) {

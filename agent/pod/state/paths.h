@@ -9,6 +9,7 @@
 //     containers/<name>/<attempt>/root/          writable layer; gone with the container
 //     containers/<name>/<attempt>/volumes/<n>/   what the image declares as volumes; as well
 //     volumes/kubernetes.io~empty-dir/<volume>/  emptyDir (a tmpfs with medium Memory)
+//     volumes/kubernetes.io~csi/<volume>/mount/  what a storage plugin mounts
 //   <run_dir>/pods/<uid>/                        a tmpfs (agent/volume/pod_files.h)
 //     etc-hosts  resolv.conf  hostname           mounted into the containers
 //     termination-log.<name>.<attempt>           mounted at terminationMessagePath
@@ -72,6 +73,9 @@ class PodPaths {
   std::string Volumes() const { return dir_ + "/volumes"; }
   std::string EmptyDirs() const { return Volumes() + "/kubernetes.io~empty-dir"; }
   std::string EmptyDir(const std::string& volume) const { return StrCat(EmptyDirs(), "/", volume); }
+  std::string CsiVolume(const std::string& volume) const {
+    return StrCat(Volumes(), "/kubernetes.io~csi/", volume, "/mount");
+  }
   const std::string& WrittenVolumes() const { return written_volumes_; }
   std::string WrittenVolume(const std::string& volume) const {
     return StrCat(written_volumes_, "/", volume);

@@ -43,7 +43,8 @@ class PersistentVolumesTest : public testing::Test {
     return Volume("persistentVolumeSource { local { path: '" + path + "' } }");
   }
   std::string Ensure(const PersistentVolume& volume) {
-    const auto errors = EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}});
+    const auto errors =
+        EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, nullptr, cancelled_);
     return errors.empty() ? "" : errors.front().message();
   }
   PlacedVolume Placed() const {
@@ -52,6 +53,7 @@ class PersistentVolumesTest : public testing::Test {
     return placed->contains("data") ? placed->at("data") : PlacedVolume();
   }
 
+  const std::atomic<bool> cancelled_ = false;
   std::string dir_;
   std::optional<PodPaths> paths_;
   corev1::Pod pod_;
@@ -61,7 +63,7 @@ TEST_F(PersistentVolumesTest, ALocalDirectoryIsUsedWhereItLiesAndKnownToWhoComes
   PersistentVolume volume = Local(dir_ + "/disk");
   volume.read_only = true;
   EXPECT_EQ(Ensure(volume), "");
-  EXPECT_EQ(Placed(), (PlacedVolume{"pv1", "local", dir_ + "/disk", true, true}));
+  EXPECT_EQ(Placed(), (PlacedVolume{"pv1", "local", dir_ + "/disk", true, true, "", ""}));
   EXPECT_EQ(StandingVolumes({{"data", Placed()}, {"other", {}}}),
             (std::vector<std::string>{"data"}));
 }
@@ -89,7 +91,8 @@ TEST_F(PersistentVolumesTest, WhatCannotBeUsedIsTold) {
 
 TEST_F(PersistentVolumesTest, OneThatFailsHoldsNoOtherUp) {
   const auto errors = EnsurePersistentVolumes(
-      pod_, *paths_, {{"bad", Local(dir_ + "/none")}, {"data", Local(dir_ + "/disk")}});
+      pod_, *paths_, {{"bad", Local(dir_ + "/none")}, {"data", Local(dir_ + "/disk")}}, nullptr,
+      cancelled_);
   EXPECT_EQ(errors.size(), 1u);
   EXPECT_TRUE(Placed().ready);
 }

@@ -126,9 +126,9 @@ TEST_F(VolumeTest, ContainersOnlyReadWhatTheAgentWritesAndWhatAClaimMayOnlyRead)
     volumes { name: 'r' volumeSource { persistentVolumeClaim {} } }
     volumes { name: 'w' volumeSource { persistentVolumeClaim {} } }
     volumes { name: 'n' volumeSource { persistentVolumeClaim {} } })");
-  const PlacedVolumes placed = {{"r", {"pv1", "local", "/r", true, true}},
-                                {"w", {"pv2", "local", "/w", false, true}},
-                                {"n", {"pv3", "local", "/n", false, false}}};
+  const PlacedVolumes placed = {{"r", {"pv1", "local", "/r", true, true, "", ""}},
+                                {"w", {"pv2", "local", "/w", false, true, "", ""}},
+                                {"n", {"pv3", "local", "/n", false, false, "", ""}}};
   std::string read_only;
   for (const auto& [name, place] : PlacesOfVolumes(pod, *paths_, placed)) {
     read_only += name + (place.read_only ? "- " : "+ ");

@@ -29,6 +29,7 @@ class ClaimedVolumesTest : public testing::Test {
   ClaimedVolumesTest() {
     PutClaim(kBound);
     PutVolume(kVolume);
+    SetVolume(kClaimed);
   }
 
   void PutClaim(const std::string& text) {
@@ -58,10 +59,7 @@ class ClaimedVolumesTest : public testing::Test {
   }
 
   fakes::FakePodInputs inputs;
-  corev1::Pod pod = [this] {
-    SetVolume(kClaimed);
-    return pod;
-  }();
+  corev1::Pod pod;
   std::map<std::string, std::string> labels = {{"disk", "fast"}};
   std::vector<std::string> standing;
   const std::string unprocessed =
