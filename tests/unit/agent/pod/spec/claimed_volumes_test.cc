@@ -11,9 +11,11 @@ namespace holdfast::agent {
 namespace {
 
 template <class Object>
-std::shared_ptr<Object> Parse(const std::string& text) {
+std::shared_ptr<Object> Parse(const std::string& text, const std::string& more = "") {
   auto object = std::make_shared<Object>();
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, object.get())) << text;
+  google::protobuf::TextFormat::Parser parser;
+  EXPECT_TRUE(parser.ParseFromString(text, object.get())) << text;
+  EXPECT_TRUE(parser.MergeFromString(more, object.get())) << more;
   return object;
 }
 
@@ -32,11 +34,11 @@ class ClaimedVolumesTest : public testing::Test {
     SetVolume(kClaimed);
   }
 
-  void PutClaim(const std::string& text) {
-    Put({ObjectKind::kClaim, "ns", "c"}, Parse<corev1::PersistentVolumeClaim>(text));
+  void PutClaim(const std::string& text, const std::string& more = "") {
+    Put({ObjectKind::kClaim, "ns", "c"}, Parse<corev1::PersistentVolumeClaim>(text, more));
   }
-  void PutVolume(const std::string& text) {
-    Put({ObjectKind::kVolume, "", "pv"}, Parse<corev1::PersistentVolume>(text));
+  void PutVolume(const std::string& text, const std::string& more = "") {
+    Put({ObjectKind::kVolume, "", "pv"}, Parse<corev1::PersistentVolume>(text, more));
   }
   void Put(const ObjectRef& ref, std::shared_ptr<const google::protobuf::Message> object) {
     auto data = std::make_shared<ObjectData>();
@@ -86,8 +88,7 @@ TEST_F(ClaimedVolumesTest, AVolumeOfThePodsOwnIsAClaimThatItOwns) {
   const auto own = [this](const std::string& uid) {
     Put({ObjectKind::kClaim, "ns", "web-v"},
         Parse<corev1::PersistentVolumeClaim>(
-            std::string(kBound) + " metadata { ownerReferences { controller: true uid: '" + uid +
-            "' } }"));
+            kBound, " metadata { ownerReferences { controller: true uid: '" + uid + "' } }"));
   };
   own("another");
   EXPECT_EQ(Problem().substr(Problem().rfind("error")),
@@ -122,7 +123,7 @@ TEST_F(ClaimedVolumesTest, WhatIsWrongWithAClaim) {
 }
 
 TEST_F(ClaimedVolumesTest, ADeletedClaimDoesNotMatterToWhatIsMounted) {
-  PutClaim(std::string(kBound) + " metadata { deletionTimestamp {} }");
+  PutClaim(kBound, " metadata { deletionTimestamp {} }");
   EXPECT_NE(Problem(), "");
   standing = {"v"};
   EXPECT_EQ(Problem(), "");
@@ -133,7 +134,7 @@ TEST_F(ClaimedVolumesTest, WhatIsWrongWithAVolume) {
   EXPECT_EQ(Problem(), unprocessed +
                            "found PV object pv but it has a nil pv.Spec.ClaimRef "
                            "indicating it is not yet bound to the claim");
-  PutVolume(std::string(kVolume) + " spec { volumeMode: 'Block' }");
+  PutVolume(kVolume, " spec { volumeMode: 'Block' }");
   EXPECT_EQ(Problem(),
             "Unable to attach or mount volumes: unmounted volumes=[v], unattached "
             "volumes=[], failed to process volumes=[v]: volume v has volumeMode Block, "
@@ -142,10 +143,10 @@ TEST_F(ClaimedVolumesTest, WhatIsWrongWithAVolume) {
 
 TEST_F(ClaimedVolumesTest, AVolumeOfOtherNodesIsNotUsed) {
   const auto on = [this](const std::string& value) {
-    PutVolume(std::string(kVolume) +
+    PutVolume(kVolume,
               " spec { nodeAffinity { required { nodeSelectorTerms { matchExpressions { "
               "key: 'disk' operator: 'In' values: '" +
-              value + "' } } } } }");
+                  value + "' } } } } }");
   };
   on("slow");
   EXPECT_EQ(Problem(),
