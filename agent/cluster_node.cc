@@ -134,6 +134,12 @@ Result<void> ClusterNode::OpenRoutes(netproxy::PodNet& network) {
   return routes_->Start();
 }
 
+std::map<std::string, std::string> ClusterNode::labels() const {
+  const NodeView* const view = view_;
+  const auto node = view == nullptr ? nullptr : view->Get();
+  return node == nullptr ? std::map<std::string, std::string>() : node->labels;
+}
+
 Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   services_ = &parts.services;
   identity().SetAddresses([describe = parts.description] { return describe()->host_ips; });
@@ -156,6 +162,7 @@ Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   registrar.log = options_.log;
   registrar.events = &parts.view;
   registrar_ = std::make_unique<NodeRegistrar>(*api_, options_.clock, std::move(registrar));
+  view_ = registrar_.get();
   RETURN_IF_ERROR(OpenRoutes(parts.network));
   events_ = std::make_unique<EventPoster>(
       *api_, parts.view, EventPosterOptions{[this] { return reporter_->IsBusy(); }, options_.log});

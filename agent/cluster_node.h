@@ -70,6 +70,14 @@ class ClusterNode {
   PodReporter& reporter() { return *mirrors_; }
   PodInputs& inputs() { return *last_known_; }
 
+  // The Node's labels as the API server has them; none before it was seen.
+  std::map<std::string, std::string> labels() const;
+
+  // The storage plugins that are there now. After Join().
+  void TellDrivers(std::vector<CsiNodeDriver> drivers) {
+    csi_node_->SetDrivers(std::move(drivers));
+  }
+
   // Registers and begins to follow; pods once the Node was seen, since it says which addresses they get.
   Result<void> Join(ClusterNodeParts parts);
 
@@ -82,6 +90,7 @@ class ClusterNode {
 
   const ClusterNodeOptions options_;
   std::atomic<ClusterServices*> services_ = nullptr;
+  std::atomic<const NodeView*> view_ = nullptr;
   std::unique_ptr<netproxy::NodeRoutes> kernel_routes_;
   std::unique_ptr<ClusterRoutes> routes_;
   std::unique_ptr<ApiPodReporter> reporter_;

@@ -32,6 +32,8 @@
 #include "agent/base/periodic_reader.h"
 #include "agent/cluster_node.h"
 #include "agent/config/agent_config.h"
+#include "agent/csi/node_csi_mounter.h"
+#include "agent/csi/plugin_watcher.h"
 #include "agent/health/health.h"
 #include "agent/health/service_manager.h"
 #include "agent/images/node_logins.h"
@@ -119,6 +121,9 @@ struct Agent {
   std::unique_ptr<ServiceProxy> proxy;
   PodRegistry registry;
   std::unique_ptr<ClusterNode> cluster;  // none when the node stands alone
+  CsiDrivers csi_drivers;
+  std::unique_ptr<NodeCsiMounter> csi_mounter;
+  std::unique_ptr<PluginWatcher> plugins;  // none when the node stands alone
   std::unique_ptr<Prober> prober;
   std::unique_ptr<PodServices> services;
   std::unique_ptr<PodTable> table;
@@ -253,6 +258,24 @@ Result<void> OpenServices(Agent& agent) {
   return {};
 }
 
+// Until the API server has told its own: those that it is going to be given.
+std::map<std::string, std::string> NodeLabels(const Agent& agent) {
+  auto labels = agent.cluster ? agent.cluster->labels() : std::map<std::string, std::string>();
+  return labels.empty() ? agent.node->Last()->offer->labels : labels;
+}
+
+// Claims, and the objects that say how plugins are to be used, are an API server's.
+Result<void> OpenPlugins(Agent& agent) {
+  if (!agent.IsInCluster()) return {};
+  const std::string& root = agent.config.instance.root_dir;
+  agent.csi_mounter = std::make_unique<NodeCsiMounter>(root, agent.csi_drivers);
+  PluginWatcherOptions options;
+  options.root_dir = root;
+  options.log = [](const std::string& line) { spdlog::info("{}", line); };
+  ASSIGN_OR_RETURN(agent.plugins, PluginWatcher::Start(std::move(options), agent.csi_drivers));
+  return {};
+}
+
 Result<void> OpenTable(Agent& agent) {
   ASSIGN_OR_RETURN(agent.node, PeriodicReader<NodeReading>::Start(
                                    "node-reader", [config = agent.config,
@@ -271,7 +294,8 @@ Result<void> OpenTable(Agent& agent) {
       [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
       agent.cluster ? &agent.cluster->reporter() : nullptr,
       agent.cluster ? &agent.cluster->inputs() : nullptr, agent.prober.get(), agent.puller.get(),
-      [&agent] { return NodeLogins(agent.config); }, agent.config.cluster.keep_inputs == "all"});
+      [&agent] { return NodeLogins(agent.config); }, agent.config.cluster.keep_inputs == "all",
+      agent.csi_mounter.get(), [&agent] { return NodeLabels(agent); }});
   PodTableOptions options;
   options.workers = agent.config.workers;
   options.pulls = PullsAtATime(agent.config.image_pull);
@@ -289,6 +313,7 @@ Result<void> OpenTable(Agent& agent) {
 std::shared_ptr<const NodeDescription> DescriptionOf(Agent& agent) {
   auto description = std::make_shared<NodeDescription>(*agent.node->Last()->description);
   if (const auto images = agent.images->List()) description->images = ShownImages(*images);
+  if (agent.csi_mounter) description->volumes_in_use = agent.csi_mounter->VolumesInUse();
   if (agent.server) description->port = static_cast<uint16_t>(agent.config.server.port);
   return description;
 }
@@ -296,8 +321,16 @@ std::shared_ptr<const NodeDescription> DescriptionOf(Agent& agent) {
 // Last: from here on others may want something.
 Result<void> JoinCluster(Agent& agent) {
   if (!agent.cluster) return {};
-  return agent.cluster->Join({*agent.network, *agent.proxy->cluster(), *agent.view,
-                              [&agent] { return DescriptionOf(agent); }});
+  RETURN_IF_ERROR(agent.cluster->Join({*agent.network, *agent.proxy->cluster(), *agent.view,
+                                       [&agent] { return DescriptionOf(agent); }}));
+  agent.csi_drivers.SetListener([&agent](const std::vector<CsiDriverInfo>& drivers) {
+    std::vector<CsiNodeDriver> told;
+    for (const CsiDriverInfo& driver : drivers) {
+      told.push_back({driver.name, driver.node_id, driver.most_volumes, driver.topology});
+    }
+    agent.cluster->TellDrivers(std::move(told));
+  });
+  return {};
 }
 
 // In the background from the start on: what is there may take long, and nobody waits for it.
@@ -375,6 +408,7 @@ Result<void> Open(Agent& agent) {
   RETURN_IF_ERROR(WithContext(OpenSource(agent), "manifests"));
   RETURN_IF_ERROR(WithContext(OpenCluster(agent), "kubeconfig"));
   RETURN_IF_ERROR(WithContext(OpenServices(agent), "services"));
+  RETURN_IF_ERROR(WithContext(OpenPlugins(agent), "storage plugins"));
   RETURN_IF_ERROR(WithContext(OpenTable(agent), "pods"));
   OpenLeftovers(agent);
   RETURN_IF_ERROR(WithContext(OpenApi(agent), "api"));

@@ -11,7 +11,8 @@ namespace holdfast::agent {
 namespace {
 
 ObjectInput SecretOf(const corev1::Pod& pod, const std::string& name, const PodInputs& inputs) {
-  return inputs.Object(PodUid(pod.metadata().uid()), {true, pod.metadata().namespace_(), name});
+  return inputs.Object(PodUid(pod.metadata().uid()),
+                       {ObjectKind::kSecret, pod.metadata().namespace_(), name});
 }
 
 // Nothing when it holds no logins in a form that is known.

@@ -69,7 +69,10 @@ void VisitTold(const FieldRules& rules, const Message& object, const std::string
                                           : reflection.HasField(object, &field);
     const FieldRule* rule =
         count == 0 ? nullptr : FindRule(rules, object.GetDescriptor()->name(), field.name());
-    if (rule == nullptr || rule->treatment == Treatment::kRefused) continue;
+    if (rule == nullptr || rule->treatment == Treatment::kRefused ||
+        rule->treatment == Treatment::kElsewhere) {
+      continue;
+    }
     const std::string here = schema.inlined ? path : StrCat(path, ".", schema.json_name);
     if (rule->treatment == Treatment::kTold) {
       if (!IsHarmless(object, field, rule->harmless)) visit({here, *rule, object});

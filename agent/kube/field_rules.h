@@ -19,9 +19,10 @@
 namespace holdfast::agent::kube {
 
 enum class Treatment : uint8_t {
-  kHonoured,  // and so is what it holds, unless a row of its own says otherwise
-  kRefused,   // the object does not run, or not until it is changed; with all that it holds
-  kTold,      // by an event; with all that it holds
+  kHonoured,   // and so is what it holds, unless a row of its own says otherwise
+  kRefused,    // the object does not run, or not until it is changed; with all that it holds
+  kTold,       // by an event; with all that it holds
+  kElsewhere,  // honoured by who is not the node; with all that it holds
 };
 
 struct FieldRule {

@@ -161,6 +161,7 @@ corev1::NodeStatus BuildNodeStatus(const NodeDescription& facts,
     for (const std::string& name : image.names) shown.add_names(name);
     shown.set_sizebytes(image.size_bytes);
   }
+  for (const std::string& volume : facts.volumes_in_use) status.add_volumesinuse(volume);
   AddFeatures(facts, status);
   return status;
 }

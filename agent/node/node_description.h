@@ -42,8 +42,9 @@ struct NodeDescription {
   kube::ResourceList allocatable;
   NodeMachine machine;
   NodePressure pressure;
-  std::vector<NodeImage> images;  // biggest first
-  uint16_t port = 0;              // of the HTTPS server; 0: there is none yet
+  std::vector<NodeImage> images;            // biggest first
+  std::vector<std::string> volumes_in_use;  // of storage plugins, by their unique names
+  uint16_t port = 0;                        // of the HTTPS server; 0: there is none yet
 };
 
 }  // namespace holdfast::agent

@@ -181,12 +181,14 @@ void AddMaps(const Tree& server, const Tree& ours, Tree& status) {
 
 // Each is replaced as a whole.
 void AddLists(const Tree& server, const Tree& ours, const Tree& sent, Tree& status) {
-  for (const std::string_view key : {"declaredFeatures", "images", "runtimeHandlers"}) {
+  for (const std::string_view key :
+       {"declaredFeatures", "images", "runtimeHandlers", "volumesInUse"}) {
     const Tree* there = server.Find(key);
     const Tree* here = ours.Find(key);
     if (Same(there, here)) continue;
     // An older server drops what it does not know.
-    if (key != "images" && there == nullptr && Same(sent.Find(key), here)) continue;
+    if (key != "images" && key != "volumesInUse" && there == nullptr && Same(sent.Find(key), here))
+      continue;
     status.Add(std::string(key), here != nullptr ? *here : Tree());
   }
 }

@@ -55,7 +55,7 @@ class ApiPodInputs::Core : public std::enable_shared_from_this<Core> {
       if (known.version == 0) known.version = 1;
       if (known.pod && !ShowsTheSame(*known.pod, *pod)) ++known.version;
       known.pod = pod;
-      known.references = ReferencesOf(*pod);
+      known.references = known.Refer();
     }
     OnApiThread([uid](Core& self) { self.Use(uid); });
   }
@@ -99,6 +99,13 @@ class ApiPodInputs::Core : public std::enable_shared_from_this<Core> {
     std::map<ObjectRef, ObjectInput> objects;
     std::map<TokenRef, TokenInput> tokens;
     uint64_t version = 0;
+
+    PodReferences Refer() const {
+      return ReferencesOf(*pod, [this](const ObjectRef& ref) {
+        const auto found = objects.find(ref);
+        return found == objects.end() ? nullptr : found->second.data;
+      });
+    }
   };
 
   void OnApiThread(std::function<void(Core&)> work) {
@@ -141,8 +148,17 @@ class ApiPodInputs::Core : public std::enable_shared_from_this<Core> {
       shown = std::move(input);
       if (IsInVolume(found->second, ref)) ++found->second.version;
       listener = listener_;
+      UseWhatFollows(uid, found->second);
     }
     if (listener) listener(uid);
+  }
+
+  // What a claim is bound to is asked for when the claim says so. Not at once: the store is telling.
+  void UseWhatFollows(const PodUid& uid, Known& known) {
+    PodReferences references = known.Refer();
+    if (references == known.references) return;
+    known.references = std::move(references);
+    OnApiThread([uid](Core& self) { self.Use(uid); });
   }
 
   template <class Ref, class Input>

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/objects/kept_inputs.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "agent/cluster/api_objects.h"
 #include "agent/kube/base64.h"
+#include "agent/kube/codec.h"
+#include "agent/objects/object_requests.h"
 #include "agent/objects/references.h"
 #include "k8s/core/v1/pod.pb.h"
 
@@ -15,12 +19,29 @@ using Json = nlohmann::json;
 
 constexpr int kVersion = 1;
 
+constexpr const char* kKinds[] = {"ConfigMap",        "Secret",    "PersistentVolumeClaim",
+                                  "PersistentVolume", "CSIDriver", "VolumeAttachment"};
+
 Json ToJson(const ObjectRef& ref) {
-  return {{"secret", ref.secret}, {"namespace", ref.object_namespace}, {"name", ref.name}};
+  return {{"kind", kKinds[static_cast<size_t>(ref.kind)]},
+          {"namespace", ref.object_namespace},
+          {"name", ref.name}};
 }
 
-ObjectRef RefFrom(const Json& json) {
-  return {json.at("secret"), json.at("namespace"), json.at("name")};
+// A former version told Secrets from ConfigMaps only.
+std::optional<ObjectKind> KindFrom(const Json& json) {
+  if (!json.contains("kind")) {
+    return json.at("secret").get<bool>() ? ObjectKind::kSecret : ObjectKind::kConfigMap;
+  }
+  const auto found = std::ranges::find(kKinds, json.at("kind").get<std::string>());
+  if (found == std::end(kKinds)) return std::nullopt;
+  return static_cast<ObjectKind>(found - std::begin(kKinds));
+}
+
+std::optional<ObjectRef> RefFrom(const Json& json) {
+  const auto kind = KindFrom(json);
+  if (!kind) return std::nullopt;
+  return ObjectRef{*kind, json.at("namespace"), json.at("name")};
 }
 
 // Values are any bytes.
@@ -30,12 +51,19 @@ Json ToJson(const ObjectRef& ref, const ObjectData& data) {
   for (const auto& [key, value] : data.values) values[key] = kube::EncodeBase64(value);
   json["values"] = std::move(values);
   json["binary"] = data.binary;
+  if (data.object) json["object"] = kube::EncodeBase64(kube::EncodeEnvelope(*data.object));
   return json;
 }
 
 // Null for bytes that are none.
-std::shared_ptr<const ObjectData> DataFrom(const Json& json) {
+std::shared_ptr<const ObjectData> DataFrom(const ObjectRef& ref, const Json& json) {
   auto data = std::make_shared<ObjectData>();
+  if (const auto text = json.find("object"); text != json.end()) {
+    const auto bytes = kube::DecodeBase64(text->get<std::string>());
+    if (!bytes) return nullptr;
+    auto object = DecodeObject(*bytes, TypeOf(ref));
+    return object ? TakeData(std::move(*object)) : nullptr;
+  }
   for (const auto& [key, text] : json.at("values").items()) {
     auto value = kube::DecodeBase64(text.get<std::string>());
     if (!value) return nullptr;
@@ -47,11 +75,16 @@ std::shared_ptr<const ObjectData> DataFrom(const Json& json) {
 
 bool ReadObjects(const Json& json, KeptInputs& kept) {
   for (const Json& one : json.at("objects")) {
-    auto data = DataFrom(one);
+    const auto ref = RefFrom(one);
+    auto data = ref ? DataFrom(*ref, one) : nullptr;
     if (data == nullptr) return false;
-    kept.objects[RefFrom(one)] = std::move(data);
+    kept.objects[*ref] = std::move(data);
   }
-  for (const Json& one : json.at("absent")) kept.absent.insert(RefFrom(one));
+  for (const Json& one : json.at("absent")) {
+    const auto ref = RefFrom(one);
+    if (!ref) return false;
+    kept.absent.insert(*ref);
+  }
   return true;
 }
 
@@ -61,8 +94,8 @@ std::optional<KeptInputs> CollectInputs(const corev1::Pod& pod, const PodInputs&
                                         bool with_secrets) {
   const PodUid uid(pod.metadata().uid());
   KeptInputs kept;
-  for (const auto& [ref, use] : ReferencesOf(pod).objects) {
-    if (ref.secret && !with_secrets) continue;
+  for (const auto& [ref, use] : ReferencesOf(pod, inputs).objects) {
+    if (ref.kind == ObjectKind::kSecret && !with_secrets) continue;
     ObjectInput input = inputs.Object(uid, ref);
     if (input.kept) return std::nullopt;
     if (input.state == InputState::kPresent) {

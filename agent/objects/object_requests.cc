@@ -13,10 +13,13 @@
 #include "holdfast/base/strings.h"
 #include "k8s/authentication/v1/token.pb.h"
 #include "k8s/core/v1/config.pb.h"
+#include "k8s/core/v1/persistent_volume.pb.h"
+#include "k8s/storage/v1/csi.pb.h"
 
 namespace holdfast::agent {
 namespace {
 
+namespace storagev1 = ::k8s::io::api::storage::v1;
 namespace authenticationv1 = ::k8s::io::api::authentication::v1;
 
 constexpr size_t kMostOfAMessage = 300;
@@ -34,14 +37,41 @@ void TakeValues(Values& from, std::map<std::string, std::string>& to) {
   }
 }
 
+std::string InNamespace(const ObjectRef& ref, const char* resource) {
+  return StrCat("/api/v1/namespaces/", ref.object_namespace, "/", resource);
+}
+
 std::string Collection(const ObjectRef& ref) {
-  return StrCat("/api/v1/namespaces/", ref.object_namespace, "/",
-                ref.secret ? "secrets" : "configmaps");
+  switch (ref.kind) {
+    case ObjectKind::kConfigMap:
+      return InNamespace(ref, "configmaps");
+    case ObjectKind::kSecret:
+      return InNamespace(ref, "secrets");
+    case ObjectKind::kClaim:
+      return InNamespace(ref, "persistentvolumeclaims");
+    case ObjectKind::kVolume:
+      return "/api/v1/persistentvolumes";
+    case ObjectKind::kCsiDriver:
+      return "/apis/storage.k8s.io/v1/csidrivers";
+    case ObjectKind::kAttachment:
+      return "/apis/storage.k8s.io/v1/volumeattachments";
+  }
+  return "";
 }
 
 std::string Said(const ApiReply& reply) {
   if (!reply.message.empty()) return reply.message;
   return StrCat("the API server says ", reply.code, " ", kube::Quoted(reply.body, kMostOfAMessage));
+}
+
+// A claim is filled in by who binds it, an attachment by who attaches.
+bool IsSettled(const google::protobuf::Message& object) {
+  if (const auto* const attachment = dynamic_cast<const storagev1::VolumeAttachment*>(&object)) {
+    return attachment->status().attached() && !attachment->metadata().has_deletiontimestamp();
+  }
+  const auto* const claim = dynamic_cast<const corev1::PersistentVolumeClaim*>(&object);
+  return claim == nullptr ||
+         (claim->status().phase() == "Bound" && !claim->spec().volumename().empty());
 }
 
 bool IsNumber(const std::string& text) {
@@ -63,15 +93,37 @@ ApiCall GetCall(const ObjectRef& ref) {
   return call;
 }
 
-kube::TypeMeta TypeOf(const ObjectRef& ref) { return {"v1", ref.secret ? "Secret" : "ConfigMap"}; }
+kube::TypeMeta TypeOf(const ObjectRef& ref) {
+  switch (ref.kind) {
+    case ObjectKind::kConfigMap:
+      return {"v1", "ConfigMap"};
+    case ObjectKind::kSecret:
+      return {"v1", "Secret"};
+    case ObjectKind::kClaim:
+      return {"v1", "PersistentVolumeClaim"};
+    case ObjectKind::kVolume:
+      return {"v1", "PersistentVolume"};
+    case ObjectKind::kCsiDriver:
+      return {"storage.k8s.io/v1", "CSIDriver"};
+    case ObjectKind::kAttachment:
+      return {"storage.k8s.io/v1", "VolumeAttachment"};
+  }
+  return {};
+}
+
+bool MayBeWatched(const ObjectRef& ref) {
+  return ref.kind == ObjectKind::kConfigMap || ref.kind == ObjectKind::kSecret ||
+         ref.kind == ObjectKind::kCsiDriver;
+}
 
 ReflectorOptions WatchOptions(const ObjectRef& ref) {
   return {Collection(ref), StrCat("fieldSelector=metadata.name%3D", ref.name), TypeOf(ref),
           ApiLane::kObjects};
 }
 
-std::shared_ptr<const ObjectData> TakeData(google::protobuf::Message& object) {
+std::shared_ptr<const ObjectData> TakeData(std::shared_ptr<google::protobuf::Message> taken) {
   auto data = std::make_shared<ObjectData>();
+  google::protobuf::Message& object = *taken;
   if (auto* secret = dynamic_cast<corev1::Secret*>(&object)) {
     data->version = secret->metadata().resourceversion();
     data->immutable = secret->immutable();
@@ -82,6 +134,10 @@ std::shared_ptr<const ObjectData> TakeData(google::protobuf::Message& object) {
     for (const auto& [key, value] : map->binarydata()) data->binary.insert(key);
     TakeValues(*map->mutable_binarydata(), data->values);
     TakeValues(*map->mutable_data(), data->values);
+  } else {
+    data->version = MarkOf(object).version;
+    data->settled = IsSettled(object);
+    data->object = std::move(taken);
   }
   return data;
 }
@@ -91,7 +147,7 @@ Result<std::shared_ptr<const ObjectData>> ReadObject(const ObjectRef& ref, ApiRe
   Wipe(reply.body);
   if (!object)
     return std::move(object.error()).Wrap(StrCat("get ", Collection(ref), "/", ref.name));
-  return TakeData(**object);
+  return TakeData(std::move(*object));
 }
 
 bool IsOlder(const std::string& a, const std::string& b) {
@@ -157,8 +213,9 @@ std::string WhyOf(const ObjectRef& ref, const ApiReply& reply) {
 }
 
 std::string WhyOf(const ObjectRef& ref, const Error& error) {
-  return StrCat("failed to sync ", ref.secret ? "secret" : "configmap",
-                " cache: ", error.message());
+  if (ref.kind == ObjectKind::kSecret) return "failed to sync secret cache: " + error.message();
+  if (ref.kind != ObjectKind::kConfigMap) return error.message();
+  return "failed to sync configmap cache: " + error.message();
 }
 
 std::string TokenWhyOf(const ApiReply& reply) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How ConfigMaps, Secrets and tokens are asked for, and what the answers say. Pure; thread-safe. The bytes are
+// How objects and tokens are asked for, and what the answers say. Pure; thread-safe. The bytes are
 // untrusted; what is secret in them is overwritten as soon as it is read.
 #pragma once
 
@@ -17,12 +17,14 @@
 namespace holdfast::agent {
 
 ApiCall GetCall(const ObjectRef& ref);
+// Whether a node has the right to watch it. The others it may only get.
+bool MayBeWatched(const ObjectRef& ref);
 // Follows this one object.
 ReflectorOptions WatchOptions(const ObjectRef& ref);
 kube::TypeMeta TypeOf(const ObjectRef& ref);
 
-// Takes the values out of a ConfigMap or Secret; `object` is of TypeOf().
-std::shared_ptr<const ObjectData> TakeData(google::protobuf::Message& object);
+// Takes the values out of a ConfigMap or Secret, and all of another object; `object` is of TypeOf().
+std::shared_ptr<const ObjectData> TakeData(std::shared_ptr<google::protobuf::Message> object);
 // Of a 200.
 Result<std::shared_ptr<const ObjectData>> ReadObject(const ObjectRef& ref, ApiReply& reply);
 

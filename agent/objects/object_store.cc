@@ -26,7 +26,7 @@ class ObjectStore::Follower : public ObjectHandler {
   void ListBegins() override { in_list_ = true; }
   void ListEnds() override { in_list_ = false; }
   void Put(kube::ObjectPtr found) override {
-    store_.OnFollowed(object_, TakeData(*found), in_list_);
+    store_.OnFollowed(object_, TakeData(std::move(found)), in_list_);
   }
   void Gone(kube::ObjectPtr /*last*/) override { store_.Ask(object_); }
   // What is known stays; the reflector goes on trying.
@@ -58,10 +58,13 @@ struct ObjectStore::Object {
     return std::any_of(users.begin(), users.end(),
                        [](const auto& user) { return user.second.use.in_volume; });
   }
-  // A container cannot start without it.
+  bool MayBeWatched() const { return agent::MayBeWatched(ref); }
+  // A container cannot start without it, or it is of no use yet.
   bool IsAwaited() const {
-    return !data && std::any_of(users.begin(), users.end(),
-                                [](const auto& user) { return user.second.use.required; });
+    if (data) return !data->settled;
+    return !MayBeWatched() || std::any_of(users.begin(), users.end(), [](const auto& user) {
+      return user.second.use.required;
+    });
   }
   bool IsImmutable() const { return data && data->immutable; }
 
@@ -72,7 +75,7 @@ struct ObjectStore::Object {
   uint64_t answered = 0;                   // the same of the last answer; 0: none yet
   std::string trouble;                     // why there is no newer answer
   unsigned failures = 0;                   // since the last answer
-  unsigned absences = 0;                   // answers in a row
+  unsigned absences = 0;                   // answers in a row that left somebody waiting
   unsigned early_tries = 0;
   milliseconds early_for{0};
   bool told = false;  // by the watch, while the question was under way
@@ -177,7 +180,7 @@ void ObjectStore::OnRefused(Object& object, const ApiReply& reply) {
 }
 
 void ObjectStore::OnFound(Object& object, std::shared_ptr<const ObjectData> data) {
-  object.absences = 0;
+  object.absences = data->settled ? 0 : object.absences + 1;
   const bool is_same = object.data && object.data->version == data->version;
   const bool is_older = object.told && object.data && IsOlder(data->version, object.data->version);
   if (is_same || is_older) return Answered(object, false);
@@ -219,12 +222,12 @@ milliseconds ObjectStore::BackOff(Object& object) {
 
 // --- what goes on changing ---
 
-// Once there was an answer: what is mounted is followed by a watch or asked for from time to time, and so is what a
-// container waits for.
+// Once there was an answer: what is mounted is followed by a watch or asked for from time to time, and so, more often, is
+// what a container waits for.
 void ObjectStore::Follow(Object& object) {
   if (object.IsImmutable()) return StopFollowing(object);
   if (object.watch) return;
-  if (object.IsMounted() && watches_ < most_watches_) {
+  if (object.IsMounted() && object.MayBeWatched() && watches_ < most_watches_) {
     ++watches_;
     object.poll.reset();
     object.follower = std::make_unique<Follower>(*this, object);
@@ -232,13 +235,13 @@ void ObjectStore::Follow(Object& object) {
     return;
   }
   if (object.poll) return;
-  if (object.IsMounted()) {
+  if (object.IsAwaited() && !(object.IsMounted() && object.MayBeWatched())) {
+    object.poll =
+        api_.After(DelayAfter(object.absences - 1, Random()), [this, &object] { Ask(object); });
+  } else if (object.IsMounted()) {
     const double spread = static_cast<double>(milliseconds(kPollSpread).count()) * Random();
     object.poll = api_.After(kPoll + milliseconds(static_cast<int64_t>(spread)),
                              [this, &object] { Ask(object); });
-  } else if (object.IsAwaited()) {
-    object.poll =
-        api_.After(DelayAfter(object.absences - 1, Random()), [this, &object] { Ask(object); });
   }
 }
 

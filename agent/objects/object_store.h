@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// ObjectStore: the ConfigMaps and Secrets that pods refer to, each asked for once for all pods that have arrived until
+// ObjectStore: the objects that pods refer to, each asked for once for all pods that have arrived until
 // then, and followed while a pod shows it in a volume. Everything runs on the API thread, where it is destroyed, too.
 //
 // A pod is served by an answer to a GET that began after the pod arrived: whoever changes an object and then makes a pod
 // finds the change in it. What is immutable is asked for once. An object that somebody mounts has a watch, shared by its
-// pods; above `most_watches` one more GET each 60 to 90 s instead. That an object is gone is believed only to a GET.
+// pods; above `most_watches`, and for what a node may not watch, one more GET each 60 to 90 s instead, or, while it is
+// waited for, after 0.8 s doubled to 30 s. That an object is gone is believed only to a GET.
 // Source: join.md 1.3 and traps 38, 39, 43.
 #pragma once
 

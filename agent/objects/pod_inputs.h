@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodInputs: what containers and volumes of pods are made from that the API server has: ConfigMaps, Secrets, tokens of
-// service accounts, variables of Services. Thread-safe; nothing here blocks. Source: join.md 1.3 and 6.6,
+// PodInputs: what containers and volumes of pods are made from that the API server has: ConfigMaps, Secrets, claims and
+// what they are bound to, tokens of service accounts, variables of Services. Thread-safe; nothing here blocks. Source: join.md 1.3 and 6.6,
 // control-plane.md section 6.
 #pragma once
 
@@ -25,13 +25,16 @@ namespace holdfast::agent {
 // says so; it is tried again.
 enum class InputState : uint8_t { kPending, kPresent, kAbsent, kUnavailable };
 
+enum class ObjectKind : uint8_t { kConfigMap, kSecret, kClaim, kVolume, kCsiDriver, kAttachment };
+
 struct ObjectRef {
-  bool secret = false;  // otherwise a ConfigMap
-  std::string object_namespace, name;
+  ObjectKind kind = ObjectKind::kConfigMap;
+  std::string object_namespace, name;  // no namespace: of the whole cluster
   auto operator<=>(const ObjectRef&) const = default;
 };
 
-// `data` and `binaryData` of a ConfigMap, or `data` of a Secret. Its bytes are overwritten at its end.
+// `data` and `binaryData` of a ConfigMap, or `data` of a Secret: its bytes are overwritten at its end. Of every other kind
+// the object.
 struct ObjectData {
   ObjectData() = default;
   ~ObjectData();
@@ -42,6 +45,8 @@ struct ObjectData {
   bool immutable = false;
   std::map<std::string, std::string> values;
   std::set<std::string> binary;  // keys of binaryData: an environment does not have them
+  std::shared_ptr<const google::protobuf::Message> object;
+  bool settled = true;  // false: somebody else is still to fill it in, as who binds a claim
 };
 
 struct ObjectInput {

@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <compare>
+#include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 
@@ -32,13 +34,32 @@ struct PodReferences {
   bool operator==(const PodReferences&) const = default;
 };
 
-// imagePullSecrets, env and envFrom of all containers, volumes of the kinds configMap, secret and projected; also what is optional.
-PodReferences ReferencesOf(const corev1::Pod& pod);
+// What is known of an object; null: nothing, yet.
+using KnownObject = std::function<std::shared_ptr<const ObjectData>(const ObjectRef&)>;
+
+// imagePullSecrets, env and envFrom of all containers, volumes of the kinds configMap, secret, projected,
+// persistentVolumeClaim, ephemeral and csi; also what is optional. What a claim is bound to, and what a storage plugin
+// needs, follows from what is known of them.
+PodReferences ReferencesOf(const corev1::Pod& pod, const KnownObject& known);
+// By what `inputs` has.
+PodReferences ReferencesOf(const corev1::Pod& pod, const PodInputs& inputs);
+
+// The object of one of the kinds that are kept as such; null when `data` has another one, or none.
+template <class Object>
+const Object* ObjectIn(const std::shared_ptr<const ObjectData>& data) {
+  return data == nullptr ? nullptr : dynamic_cast<const Object*>(data->object.get());
+}
 
 // The life that a projection asks for; an hour when it says nothing.
 TokenRef TokenRefOf(const std::string& audience, int64_t expiration_seconds);
 
-// `configmap "x" not found`, as a kubelet's events have it.
+// Whether a volume of that plugin is used on a node only when its VolumeAttachment says so. `driver`: the CSIDriver's; null
+// where there is none.
+bool NeedsAttachment(const std::shared_ptr<const ObjectData>& driver);
+
+// `configmap "x"`, `persistentvolumeclaims "x"`.
+std::string NameOf(const ObjectRef& ref);
+// `configmap "x" not found`, `persistentvolumeclaims "x" not found`, as a kubelet's events have it.
 std::string NotFoundText(const ObjectRef& ref);
 
 }  // namespace holdfast::agent

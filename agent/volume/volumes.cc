@@ -94,6 +94,7 @@ bool IsEmptyVolume(const corev1::VolumeSource& source) {
 Result<void> EnsureOne(const corev1::Pod& pod, const corev1::Volume& volume, const PodPaths& paths,
                        int64_t node_bytes, const VolumeContents& contents) {
   const auto& source = volume.volumesource();
+  if (kube::IsPersistent(source)) return {};
   if (source.has_hostpath())
     return EnsureHostPath(source.hostpath().path(), source.hostpath().type());
   if (source.has_emptydir()) return EnsureEmptyDir(pod, volume, paths, node_bytes);
@@ -112,14 +113,20 @@ VolumeContents WrittenContents(const corev1::Pod& pod, VolumeContents contents) 
 
 }  // namespace
 
-std::map<std::string, std::string> VolumePaths(const corev1::Pod& pod, const PodPaths& paths) {
-  std::map<std::string, std::string> out;
+VolumePlaces PlacesOfVolumes(const corev1::Pod& pod, const PodPaths& paths,
+                             const PlacedVolumes& persistent) {
+  VolumePlaces out;
   for (const corev1::Volume& volume : pod.spec().volumes()) {
     const auto& source = volume.volumesource();
-    if (source.has_hostpath()) out[volume.name()] = source.hostpath().path();
-    if (source.has_emptydir()) out[volume.name()] = paths.EmptyDir(volume.name());
-    if (source.has_image()) out[volume.name()] = paths.MountedImage(volume.name());
-    if (kube::HasWrittenFiles(source)) out[volume.name()] = paths.WrittenVolume(volume.name());
+    if (source.has_hostpath()) out[volume.name()] = {source.hostpath().path()};
+    if (source.has_emptydir()) out[volume.name()] = {paths.EmptyDir(volume.name())};
+    if (source.has_image()) out[volume.name()] = {paths.MountedImage(volume.name()), true};
+    if (kube::HasWrittenFiles(source)) {
+      out[volume.name()] = {paths.WrittenVolume(volume.name()), true};
+    }
+  }
+  for (const auto& [name, volume] : persistent) {
+    if (volume.ready) out[name] = {volume.path, volume.read_only};
   }
   return out;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Volumes of a pod on this node: emptyDir (disk or memory), hostPath with its types, and those whose
-// files the agent writes; images are mounted when containers start (mounted_images.h). Others get the refusal a kubelet gives. Thread-safe for different pods; calls may block on disk or on a dead
+// files the agent writes; images are mounted when containers start (mounted_images.h), PersistentVolumes are made elsewhere
+// (persistent_volumes.h). Others get the refusal a kubelet gives. Thread-safe for different pods; calls may block on disk or on a dead
 // network file system.
 #pragma once
 
@@ -9,7 +10,9 @@
 #include <string>
 
 #include "agent/pod/state/paths.h"
+#include "agent/volume/placed_volumes.h"
 #include "agent/volume/volume_file.h"
+#include "agent/volume/volume_place.h"
 #include "holdfast/base/result.h"
 #include "k8s/core/v1/pod.pb.h"
 
@@ -17,9 +20,10 @@ namespace holdfast::agent {
 
 namespace corev1 = ::k8s::io::api::core::v1;
 
-// Where each volume of the pod lies on the node: name -> absolute path. Only those that can be set
-// up; pure.
-std::map<std::string, std::string> VolumePaths(const corev1::Pod& pod, const PodPaths& paths);
+// Where each volume of the pod lies on the node, by name. Only those that can be set up, and of
+// `persistent` those that were; pure.
+VolumePlaces PlacesOfVolumes(const corev1::Pod& pod, const PodPaths& paths,
+                             const PlacedVolumes& persistent = {});
 
 // How large an emptyDir in memory is: its sizeLimit, but no more than the pod's memory limit and
 // than the node has for pods (feature-map 1.22.1). 0: nothing bounds it. Pure.

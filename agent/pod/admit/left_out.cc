@@ -32,6 +32,10 @@ constexpr char kNoVolumeObject[] =
     "of the API server that the pod came from; for a pod of a file `FailedMount`: not found, an "
     "empty "
     "directory if `optional`";
+constexpr char kClaimed[] =
+    "PersistentVolumes of the kinds hostPath, local and csi ([volumes.md](volumes.md)), others "
+    "`FailedMount`; in a pod of a file the manifest is refused";
+constexpr char kTemplate[] = "the control plane makes the claim, owned by the pod";
 constexpr char kNoSource[] = "`FailedMount`: not supported";
 constexpr char kClaims[] = "admission: `UnexpectedAdmissionError`, no API server allocates claims";
 
@@ -190,10 +194,14 @@ const kube::FieldRules& PodFieldRules() {
       {"VolumeSource", "downwardAPI projected"},
       {"VolumeSource", "image", kHonoured,
        "pulled like a container's image when a container starts that mounts it; read-only"},
+      {"VolumeSource", "persistentVolumeClaim ephemeral csi", kHonoured, kClaimed},
+      {"CSIVolumeSource", "driver readOnly fsType volumeAttributes nodePublishSecretRef"},
+      {"PersistentVolumeClaimVolumeSource", "claimName readOnly"},
+      {"EphemeralVolumeSource", "volumeClaimTemplate", kElsewhere, kTemplate},
       {"VolumeSource",
-       "gcePersistentDisk awsElasticBlockStore gitRepo nfs iscsi glusterfs persistentVolumeClaim "
+       "gcePersistentDisk awsElasticBlockStore gitRepo nfs iscsi glusterfs "
        "rbd flexVolume cinder cephfs flocker fc azureFile vsphereVolume quobyte "
-       "azureDisk photonPersistentDisk portworxVolume scaleIO storageos csi ephemeral",
+       "azureDisk photonPersistentDisk portworxVolume scaleIO storageos",
        kRefused, kFailedMount},
       {"ImageVolumeSource", "reference pullPolicy"},
       {"ConfigMapVolumeSource", "localObjectReference items defaultMode optional"},

@@ -49,6 +49,7 @@ void FoldStart(Planning& p, const OperationEnd& end) {
 void FoldSetUpFailure(Planning& p, const OperationEnd& end, const std::string& reason,
                       BootTime retry_at) {
   p.memory.failure = Failure{reason, end.error, retry_at};
+  p.memory.failure->inputs_version = end.inputs_version;
   p.Event(true, reason, end.error, nullptr);
 }
 

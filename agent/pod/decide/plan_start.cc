@@ -148,11 +148,23 @@ bool VolumesAreBehind(const Planning& p) {
          p.facts.inputs.version > p.memory.volumes_version;
 }
 
+// What could not be mounted is tried again as soon as what it is made from has changed.
+void ForgetMountFailure(Planning& p) {
+  const auto& failure = p.memory.failure;
+  if (!failure || failure->reason != "FailedMount") return;
+  if (p.facts.inputs.version <= failure->inputs_version) return;
+  p.memory.failure.reset();
+  std::erase_if(p.memory.pauses, [](const Pause& pause) {
+    return pause.action.kind == Action::Kind::kEnsureVolumes;
+  });
+}
+
 }  // namespace
 
 void PlanStarts(Planning& p) {
   PlanPostStarts(p);
   if (WaitsForNetwork(p)) return;
+  ForgetMountFailure(p);
   if (p.memory.failure && p.facts.boot < p.memory.failure->retry_at) {
     p.WakeAt(p.memory.failure->retry_at);
     return;

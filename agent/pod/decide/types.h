@@ -85,7 +85,7 @@ struct OperationEnd {
   std::optional<StartFailure> start_failure;  // kStart, kFailed
   std::vector<std::string> pod_ips;           // kEnsureSandbox, kDone
   std::optional<PulledFact> pulled;           // kPull, kDone
-  uint64_t inputs_version = 0;                // kEnsureVolumes, kDone: what they show at least
+  uint64_t inputs_version = 0;                // kEnsureVolumes: what they show at least, or lacked
   std::string error;                          // kFailed, not kStart; of a hook: what it is told
   std::vector<EventNote> events;              // what it has to tell besides
 };
@@ -213,7 +213,8 @@ struct Stop {
 struct Failure {
   std::string reason;
   std::string message;
-  BootTime retry_at{};  // not persisted: a restarted agent retries at once
+  BootTime retry_at{};          // not persisted: a restarted agent retries at once
+  uint64_t inputs_version = 0;  // of what could not be mounted; not persisted either
   bool operator==(const Failure&) const = default;
 };
 

@@ -17,6 +17,9 @@
 namespace holdfast::agent {
 namespace {
 
+// They wait for others, and one that does not answer holds up its own pods only.
+constexpr size_t kMountsAtATime = 64;
+
 namespace asio = boost::asio;
 
 constexpr std::chrono::minutes kTurnLimit{5};
@@ -53,6 +56,7 @@ Result<void> PodTable::Recover() {
   timer_.assign(timer);
   std::vector<size_t> bounds(kPodLanes, options_.workers);
   bounds[static_cast<size_t>(PodLane::kPull)] = options_.pulls;
+  bounds[static_cast<size_t>(PodLane::kMounts)] = kMountsAtATime;
   ASSIGN_OR_RETURN(pool_, LanePool::Start(std::move(bounds)));
 
   ASSIGN_OR_RETURN(PodStateStore::Loaded loaded, services_.state.LoadAll());

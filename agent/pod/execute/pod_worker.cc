@@ -228,9 +228,17 @@ void PodWorker::Begin(const Action& action) {
     }
   }
   if (action.kind == Action::Kind::kPull) BeginPull(action, input);
-  operations_.Begin(action, [&services = services_,
-                             input = std::move(input)](const std::atomic<bool>& cancelled) {
-    return PodJob(services, input, cancelled).Run();
+  operations_.Begin(
+      action,
+      [&services = services_, input = std::move(input)](const std::atomic<bool>& cancelled) {
+        return PodJob(services, input, cancelled).Run();
+      },
+      HasPersistentVolumes());
+}
+
+bool PodWorker::HasPersistentVolumes() const {
+  return std::ranges::any_of(pod_->spec().volumes(), [](const corev1::Volume& volume) {
+    return kube::IsPersistent(volume.volumesource());
   });
 }
 

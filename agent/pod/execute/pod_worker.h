@@ -76,6 +76,7 @@ class PodWorker {
   void Operate(const Decision& decision);
   void Begin(const Action& action);
   void BeginPull(const Action& action, PodJobInput& input);
+  bool HasPersistentVolumes() const;
   void BeginHookOf(const Action& action);
   void LookAtProbes(PodFacts& facts);
   void WantProbes(const std::vector<WantedProbe>& probes);

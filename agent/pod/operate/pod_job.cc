@@ -26,8 +26,11 @@ PodJob::PodJob(PodServices& services, PodJobInput input, const std::atomic<bool>
 OperationEnd PodJob::Run() {
   if (GivesUp()) return Cancelled();
   switch (input_.action.kind) {
-    case Action::Kind::kEnsureVolumes:
-      return EnsureAllVolumes();
+    case Action::Kind::kEnsureVolumes: {
+      OperationEnd end = EnsureAllVolumes();
+      // What was given up on the way is no failure.
+      return GivesUp() ? Cancelled() : end;
+    }
     case Action::Kind::kEnsureSandbox: {
       auto ips = MakeSandbox();
       if (gave_up_) return Cancelled();

@@ -39,6 +39,7 @@ class PodJob {
   // set_up.cc
   OperationEnd EnsureAllVolumes();
   Result<void> MakeVolumes();
+  Result<void> MakePersistentVolumes(const std::string& node_name);
   void KeepInputs();
   Result<std::vector<std::string>> MakeSandbox();
   Result<std::vector<std::string>> MakeNetwork(const model::SandboxSpec& spec);
@@ -58,6 +59,7 @@ class PodJob {
   Result<void> Kill();
   Result<void> RemoveContainer();
   Result<void> RemovePodSandbox();
+  Result<void> TakeVolumesAway();
   Result<void> Release();
   Result<void> CleanUp();
   Result<void> RemoveLogLinks();

@@ -50,10 +50,10 @@ struct PodOperations::Shared {
   }
 };
 
-PodLane LaneOf(Action::Kind kind) {
+PodLane LaneOf(Action::Kind kind, bool mounts) {
   switch (kind) {
     case Action::Kind::kEnsureVolumes:
-      return PodLane::kVolumes;
+      return mounts ? PodLane::kMounts : PodLane::kVolumes;
     case Action::Kind::kEnsureSandbox:
       return PodLane::kSandbox;
     case Action::Kind::kPull:
@@ -69,7 +69,7 @@ PodLane LaneOf(Action::Kind kind) {
       return PodLane::kRemoveSandbox;
     case Action::Kind::kReleaseVolumes:
     case Action::Kind::kCleanUp:
-      return PodLane::kCleanUp;
+      return mounts ? PodLane::kMounts : PodLane::kCleanUp;
     case Action::Kind::kPostStart:
     case Action::Kind::kPreStop:
       break;  // elsewhere
@@ -80,14 +80,14 @@ PodLane LaneOf(Action::Kind kind) {
 PodOperations::PodOperations(LanePool& pool, const Clock& clock, std::function<void()> ended)
     : pool_(pool), shared_(std::make_shared<Shared>(clock, std::move(ended))) {}
 
-void PodOperations::Begin(const Action& action, Work work) {
+void PodOperations::Begin(const Action& action, Work work, bool mounts) {
   const auto cancelled = std::make_shared<std::atomic<bool>>(false);
   // Held until the job's number is known: it may end before Post returns.
   const std::lock_guard lock(shared_->mutex);
   Shared::UnderWay& one = shared_->under_way.emplace_back();
   one.fact = {action, false, shared_->clock.Boot(), false};
   one.cancelled = cancelled;
-  one.job = pool_.Post(static_cast<LanePool::Lane>(LaneOf(action.kind)),
+  one.job = pool_.Post(static_cast<LanePool::Lane>(LaneOf(action.kind, mounts)),
                        [shared = shared_, action, cancelled, work = std::move(work)] {
                          shared->NoteBegun(action);
                          shared->End(action, work(*cancelled));

@@ -26,10 +26,12 @@ enum class PodLane : uint8_t {
   kRemoveSandbox,
   kCleanUp,
   kNode,
+  kMounts,  // what others are asked to mount and unmount, and may take their time for
 };
-inline constexpr size_t kPodLanes = 10;
+inline constexpr size_t kPodLanes = 11;
 
-PodLane LaneOf(Action::Kind kind);
+// `mounts`: the pod has volumes of the kinds that somebody else makes.
+PodLane LaneOf(Action::Kind kind, bool mounts);
 
 class PodOperations {
  public:
@@ -40,8 +42,8 @@ class PodOperations {
   // `ended` is called after each end, on the operation's thread. `pool` and `clock` are borrowed.
   PodOperations(LanePool& pool, const Clock& clock, std::function<void()> ended);
 
-  // There must be none of the same action under way.
-  void Begin(const Action& action, Work work);
+  // There must be none of the same action under way. `mounts` as for LaneOf().
+  void Begin(const Action& action, Work work, bool mounts = false);
   // One that is carried out elsewhere and holds no thread of ours: a hook. `start` begins it and
   // returns how it is given up; what it is given takes the end, from any thread, at most once, and
   // is not called from within.

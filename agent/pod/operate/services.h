@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -20,6 +21,7 @@
 
 namespace holdfast::agent {
 
+class CsiMounter;
 class PodInputs;
 class PodReporter;
 class PodViewStore;
@@ -44,6 +46,11 @@ struct PodServices {
   ImagePuller* puller = nullptr;
   std::function<Keyring()> node_logins = {};  // what the node itself may show to registries
   bool keep_secrets = false;                  // on the disk, for a start without the API server
+  CsiMounter* csi = nullptr;                  // none: there are no storage plugins
+  // The node's, as the API server has them: where a PersistentVolume may be used.
+  std::function<std::map<std::string, std::string>()> node_labels = [] {
+    return std::map<std::string, std::string>();
+  };
 };
 
 }  // namespace holdfast::agent

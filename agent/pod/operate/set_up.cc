@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // PodJob: volumes, and the sandbox with its network and the files that depend on the addresses.
+#include <algorithm>
 #include <utility>
 
 #include "agent/objects/kept_inputs.h"
 #include "agent/objects/no_inputs.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/operate/pod_job.h"
+#include "agent/pod/spec/claimed_volumes.h"
 #include "agent/pod/spec/container_spec_builder.h"
 #include "agent/pod/spec/files.h"
 #include "agent/pod/spec/volume_files.h"
+#include "agent/volume/persistent_volumes.h"
 #include "agent/volume/pod_files.h"
 #include "agent/volume/volumes.h"
 #include "holdfast/base/strings.h"
@@ -50,7 +53,25 @@ Result<void> PodJob::MakeVolumes() {
   auto ensured = EnsureVolumes(*input_.pod, paths_, node->memory_allocatable_bytes, built.contents);
   if (!built.errors.empty()) return std::move(built.errors.front());
   RETURN_IF_ERROR(ensured);
+  RETURN_IF_ERROR(MakePersistentVolumes(node->node_name));
   HOLDFAST_PAUSE_POINT("agent.pod.volumes_ready");
+  return {};
+}
+
+// What a claim is bound to must be known once: what lies on the node already needs nobody any more.
+Result<void> PodJob::MakePersistentVolumes(const std::string& node_name) {
+  ASSIGN_OR_RETURN(const PlacedVolumes placed, ReadPlacedVolumes(paths_));
+  const std::vector<std::string> standing = StandingVolumes(placed);
+  const NoInputs none;
+  ClaimedVolumes claimed =
+      BuildClaimedVolumes(*input_.pod, input_.inputs != nullptr ? *input_.inputs : none, node_name,
+                          services_.node_labels(), standing);
+  std::vector<Error> errors =
+      EnsurePersistentVolumes(*input_.pod, paths_, claimed.volumes, services_.csi, cancelled_);
+  for (auto& [name, error] : claimed.errors) {
+    if (std::ranges::find(standing, name) == standing.end()) errors.push_back(std::move(error));
+  }
+  if (!errors.empty()) return std::move(errors.front());
   return {};
 }
 

@@ -59,6 +59,8 @@ std::expected<StartedContainer, StartFailure> PodJob::PrepareAndStart() {
   // By its id: what was decided and recorded, even if the name means another image by now.
   auto image = services_.images.Get(input_.image_id);
   if (!image) return CreateFailure(std::move(image.error()));
+  const auto persistent = ReadPlacedVolumes(paths_);
+  if (!persistent) return CreateFailure(persistent.error());
   const auto node = services_.node();
   ContainerBuild build{*input_.pod,
                        *container,
@@ -66,7 +68,7 @@ std::expected<StartedContainer, StartFailure> PodJob::PrepareAndStart() {
                        *node,
                        paths_,
                        input_.pod_ips,
-                       VolumePaths(*input_.pod, paths_),
+                       PlacesOfVolumes(*input_.pod, paths_, *persistent),
                        NewContainerId(),
                        input_.action.attempt};
   if (auto mounted = MountImages(*container); !mounted) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agent/pod/operate/pod_job.h"
+#include "agent/volume/persistent_volumes.h"
 #include "agent/volume/pod_files.h"
 #include "agent/volume/volumes.h"
 #include "holdfast/base/strings.h"
@@ -47,16 +48,22 @@ Result<void> PodJob::RemovePodSandbox() {
   return {};
 }
 
+Result<void> PodJob::TakeVolumesAway() {
+  RETURN_IF_ERROR(
+      ReleasePersistentVolumes(PodUid(input_.pod->metadata().uid()), paths_, services_.csi));
+  return ReleaseVolumes(*input_.pod, paths_);
+}
+
 // What lay in the volumes is nobody's any more; logs and record stay for those who ask about it.
 Result<void> PodJob::Release() {
-  RETURN_IF_ERROR(ReleaseVolumes(*input_.pod, paths_));
+  RETURN_IF_ERROR(TakeVolumesAway());
   HOLDFAST_PAUSE_POINT("agent.pod.volumes_released");
   RETURN_IF_ERROR(RemoveTree(paths_.Volumes(), services_.instance.AsideDir()));
   return ReleasePodFiles(paths_.Files());
 }
 
 Result<void> PodJob::CleanUp() {
-  RETURN_IF_ERROR(ReleaseVolumes(*input_.pod, paths_));
+  RETURN_IF_ERROR(TakeVolumesAway());
   RETURN_IF_ERROR(ReleasePodFiles(paths_.Files()));
   RETURN_IF_ERROR(RemoveLogLinks());
   HOLDFAST_PAUSE_POINT("agent.pod.log_links_removed");

@@ -11,6 +11,7 @@
 #include "agent/objects/pod_inputs.h"
 #include "agent/pod/spec/node_environment.h"
 #include "agent/pod/state/paths.h"
+#include "agent/volume/volume_place.h"
 #include "holdfast/interfaces/container_runtime.h"
 #include "holdfast/interfaces/image_store.h"
 #include "holdfast/interfaces/pod_network.h"
@@ -28,7 +29,7 @@ struct ContainerBuild {
   const NodeEnvironment& node;
   const PodPaths& paths;
   std::vector<std::string> pod_ips;
-  std::map<std::string, std::string> volumes;  // name -> absolute path on the node
+  VolumePlaces volumes;
   ContainerId id;
   uint32_t attempt = 0;
   std::map<std::string, std::string> image_volumes = {};  // place in the container -> on the node

@@ -48,8 +48,9 @@ class EnvironmentBuilder {
   }
 
   Result<void> AddFrom(const corev1::EnvFromSource& from) {
-    if (from.has_configmapref()) return AddAll(false, from.configmapref(), from.prefix());
-    if (from.has_secretref()) return AddAll(true, from.secretref(), from.prefix());
+    if (from.has_configmapref())
+      return AddAll(ObjectKind::kConfigMap, from.configmapref(), from.prefix());
+    if (from.has_secretref()) return AddAll(ObjectKind::kSecret, from.secretref(), from.prefix());
     return {};
   }
 
@@ -81,14 +82,14 @@ class EnvironmentBuilder {
   }
 
   template <class Source>
-  Result<std::shared_ptr<const ObjectData>> DataOf(bool secret, const Source& source) const {
-    const ObjectRef ref{secret, pod_.metadata().namespace_(), source.localobjectreference().name()};
+  Result<std::shared_ptr<const ObjectData>> DataOf(ObjectKind kind, const Source& source) const {
+    const ObjectRef ref{kind, pod_.metadata().namespace_(), source.localobjectreference().name()};
     return ObjectOf(inputs_, PodUid(pod_.metadata().uid()), ref, source.optional());
   }
 
   template <class Source>
-  Result<void> AddAll(bool secret, const Source& source, const std::string& prefix) {
-    ASSIGN_OR_RETURN(const auto data, DataOf(secret, source));
+  Result<void> AddAll(ObjectKind kind, const Source& source, const std::string& prefix) {
+    ASSIGN_OR_RETURN(const auto data, DataOf(kind, source));
     if (data == nullptr) return {};
     for (const auto& [key, value] : data->values) {
       if (!data->binary.contains(key)) Add(prefix + key, value);
@@ -98,8 +99,8 @@ class EnvironmentBuilder {
 
   // Absent: it is left out.
   template <class Source>
-  Result<std::optional<std::string>> KeyOf(bool secret, const Source& source) const {
-    ASSIGN_OR_RETURN(const auto data, DataOf(secret, source));
+  Result<std::optional<std::string>> KeyOf(ObjectKind kind, const Source& source) const {
+    ASSIGN_OR_RETURN(const auto data, DataOf(kind, source));
     if (data == nullptr) return std::optional<std::string>();
     const auto value = data->values.find(source.key());
     if (value != data->values.end() && !data->binary.contains(source.key())) {
@@ -107,13 +108,15 @@ class EnvironmentBuilder {
     }
     if (source.optional()) return std::optional<std::string>();
     return NotFound(StrCat("couldn't find key ", source.key(), " in ",
-                           secret ? "Secret " : "ConfigMap ", pod_.metadata().namespace_(), "/",
+                           kind == ObjectKind::kSecret ? "Secret " : "ConfigMap ",
+                           pod_.metadata().namespace_(), "/",
                            source.localobjectreference().name()));
   }
 
   Result<std::optional<std::string>> ValueFrom(const corev1::EnvVarSource& source) const {
-    if (source.has_configmapkeyref()) return KeyOf(false, source.configmapkeyref());
-    if (source.has_secretkeyref()) return KeyOf(true, source.secretkeyref());
+    if (source.has_configmapkeyref())
+      return KeyOf(ObjectKind::kConfigMap, source.configmapkeyref());
+    if (source.has_secretkeyref()) return KeyOf(ObjectKind::kSecret, source.secretkeyref());
     if (source.has_fieldref()) {
       ASSIGN_OR_RETURN(std::string value,
                        DownwardField(pod_, source.fieldref().fieldpath(), node_, pod_ips_));

@@ -15,6 +15,11 @@ void Add(InputState state, const std::string& why, InputsState& sum) {
   }
 }
 
+// Who attaches volumes to nodes tells of his troubles himself.
+bool IsAwaited(const ObjectRef& ref, const ObjectInput& input) {
+  return ref.kind == ObjectKind::kAttachment && (input.data == nullptr || !input.data->settled);
+}
+
 // Of the objects that `is_meant` says by their use.
 template <class IsMeant>
 InputsState ObjectsState(const PodReferences& references, const PodUid& uid,
@@ -23,7 +28,7 @@ InputsState ObjectsState(const PodReferences& references, const PodUid& uid,
   for (const auto& [ref, use] : references.objects) {
     if (!is_meant(use)) continue;
     const ObjectInput input = inputs.Object(uid, ref);
-    Add(input.state, input.why, sum);
+    Add(IsAwaited(ref, input) ? InputState::kPending : input.state, input.why, sum);
   }
   return sum;
 }
@@ -44,13 +49,12 @@ Result<std::shared_ptr<const ObjectData>> ObjectOf(const PodInputs& inputs, cons
     case InputState::kPending:
       break;
   }
-  return Unavailable(
-      StrCat(ref.secret ? "secret" : "configmap", " \"", ref.name, "\" has not been read yet"));
+  return Unavailable(NameOf(ref) + " has not been read yet");
 }
 
 InputsState VolumeInputs(const corev1::Pod& pod, const PodInputs& inputs) {
   const PodUid uid(pod.metadata().uid());
-  const PodReferences references = ReferencesOf(pod);
+  const PodReferences references = ReferencesOf(pod, inputs);
   InputsState sum =
       ObjectsState(references, uid, inputs, [](const ObjectUse& use) { return use.in_volume; });
   for (const TokenRef& ref : references.tokens) {
@@ -62,7 +66,7 @@ InputsState VolumeInputs(const corev1::Pod& pod, const PodInputs& inputs) {
 
 InputsState EnvironmentInputs(const corev1::Pod& pod, const PodInputs& inputs) {
   const PodUid uid(pod.metadata().uid());
-  InputsState sum = ObjectsState(ReferencesOf(pod), uid, inputs,
+  InputsState sum = ObjectsState(ReferencesOf(pod, inputs), uid, inputs,
                                  [](const ObjectUse& use) { return use.in_environment; });
   const bool links = !pod.spec().has_enableservicelinks() || pod.spec().enableservicelinks();
   if (!inputs.ServiceVariables(pod.metadata().namespace_(), links)) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/kube/volume_kinds.h"
 #include "agent/pod/spec/container_spec_builder.h"
 #include "agent/pod/spec/expansion.h"
 #include "holdfast/base/strings.h"
@@ -33,14 +32,6 @@ std::string CleanPath(const std::string& path) {
   return out.empty() ? "/" : out;
 }
 
-// Of an API object, and of an image, a container may only read.
-bool IsReadOnly(const corev1::PodSpec& spec, const std::string& volume) {
-  return std::any_of(spec.volumes().begin(), spec.volumes().end(), [&](const corev1::Volume& v) {
-    return v.name() == volume &&
-           (kube::HasWrittenFiles(v.volumesource()) || v.volumesource().has_image());
-  });
-}
-
 std::expected<model::MountSpec, StartFailure> VolumeMount(
     const ContainerBuild& build, const corev1::VolumeMount& wish,
     const std::map<std::string, std::string>& variables) {
@@ -51,7 +42,7 @@ std::expected<model::MountSpec, StartFailure> VolumeMount(
                       build.container.name(), "\"")));
   }
   model::MountSpec mount;
-  mount.source = volume->second;
+  mount.source = volume->second.path;
   mount.sub_path = wish.subpath();
   if (!wish.subpathexpr().empty()) {
     bool unknown = false;
@@ -69,7 +60,7 @@ std::expected<model::MountSpec, StartFailure> VolumeMount(
     return std::unexpected(Config(StrCat("subPath must not contain '..': ", mount.sub_path)));
   }
   mount.destination = CleanPath(wish.mountpath());
-  mount.read_only = wish.readonly() || IsReadOnly(build.pod.spec(), wish.name());
+  mount.read_only = wish.readonly() || volume->second.read_only;
   mount.recursive_read_only = wish.readonly() && (wish.recursivereadonly() == "Enabled" ||
                                                   wish.recursivereadonly() == "IfPossible");
   mount.propagation = Propagation(wish.mountpropagation());

@@ -72,12 +72,12 @@ class VolumeFilesBuilder {
   Result<void> Add(const corev1::VolumeSource& source, Files& files) {
     if (source.has_configmap()) {
       const auto& wanted = source.configmap();
-      return AddObject({false, Namespace(), wanted.localobjectreference().name()}, wanted.items(),
-                       DefaultMode(wanted), wanted.optional(), files);
+      return AddObject({ObjectKind::kConfigMap, Namespace(), wanted.localobjectreference().name()},
+                       wanted.items(), DefaultMode(wanted), wanted.optional(), files);
     }
     if (source.has_secret()) {
       const auto& wanted = source.secret();
-      return AddObject({true, Namespace(), wanted.secretname()}, wanted.items(),
+      return AddObject({ObjectKind::kSecret, Namespace(), wanted.secretname()}, wanted.items(),
                        DefaultMode(wanted), wanted.optional(), files);
     }
     if (source.has_downwardapi()) {
@@ -112,8 +112,9 @@ class VolumeFilesBuilder {
   }
 
   static Error NoKey(const ObjectRef& ref, const std::string& key) {
-    return NotFound(StrCat(ref.secret ? "references non-existent secret key: "
-                                      : "configmap references non-existent config key: ",
+    return NotFound(StrCat(ref.kind == ObjectKind::kSecret
+                               ? "references non-existent secret key: "
+                               : "configmap references non-existent config key: ",
                            key));
   }
 
@@ -146,13 +147,13 @@ class VolumeFilesBuilder {
   Result<void> AddPart(const corev1::VolumeProjection& part, mode_t mode, Files& files) {
     if (part.has_configmap()) {
       const auto& wanted = part.configmap();
-      return AddObject({false, Namespace(), wanted.localobjectreference().name()}, wanted.items(),
-                       mode, wanted.optional(), files);
+      return AddObject({ObjectKind::kConfigMap, Namespace(), wanted.localobjectreference().name()},
+                       wanted.items(), mode, wanted.optional(), files);
     }
     if (part.has_secret()) {
       const auto& wanted = part.secret();
-      return AddObject({true, Namespace(), wanted.localobjectreference().name()}, wanted.items(),
-                       mode, wanted.optional(), files);
+      return AddObject({ObjectKind::kSecret, Namespace(), wanted.localobjectreference().name()},
+                       wanted.items(), mode, wanted.optional(), files);
     }
     if (part.has_downwardapi()) return AddDownward(part.downwardapi().items(), mode, files);
     if (part.has_serviceaccounttoken()) return AddToken(part.serviceaccounttoken(), mode, files);

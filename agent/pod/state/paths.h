@@ -5,10 +5,12 @@
 //   <root_dir>/pods/<uid>/
 //     pod.pb                                     the pod as admitted: one protobuf Pod
 //     record.json                                what must be remembered (record.h), version 1
+//     volumes.json                               its PersistentVolumes (agent/volume/placed_volumes.h)
 //     containers/<name>/<attempt>/root/          writable layer; gone with the container
 //     containers/<name>/<attempt>/volumes/<n>/   what the image declares as volumes; as well
 //     volumes/kubernetes.io~empty-dir/<volume>/  emptyDir (a tmpfs with medium Memory)
 //     volumes/kubernetes.io~image/<volume>/  the files of an image, mounted
+//     volumes/kubernetes.io~csi/<volume>/mount/  what a storage plugin mounts
 //   <run_dir>/pods/<uid>/                        a tmpfs (agent/volume/pod_files.h)
 //     etc-hosts  resolv.conf  hostname           mounted into the containers
 //     termination-log.<name>.<attempt>           mounted at terminationMessagePath
@@ -33,6 +35,8 @@ namespace holdfast::agent {
 
 class PodPaths {
  public:
+  static constexpr char kPlacedVolumesFile[] = "volumes.json";
+
   PodPaths(const model::Instance& instance, const PodUid& uid, const std::string& pod_namespace,
            const std::string& pod_name)
       : dir_(StrCat(instance.PodsDir(), "/", uid.value)),
@@ -66,11 +70,15 @@ class PodPaths {
   std::string ImageVolume(const std::string& name, uint32_t attempt, size_t index) const {
     return StrCat(Attempt(name, attempt), "/volumes/", index);
   }
+  std::string PlacedVolumes() const { return StrCat(dir_, "/", kPlacedVolumesFile); }
   std::string Volumes() const { return dir_ + "/volumes"; }
   std::string EmptyDirs() const { return Volumes() + "/kubernetes.io~empty-dir"; }
   std::string EmptyDir(const std::string& volume) const { return StrCat(EmptyDirs(), "/", volume); }
   std::string MountedImage(const std::string& volume) const {
     return StrCat(Volumes(), "/kubernetes.io~image/", volume);
+  }
+  std::string CsiVolume(const std::string& volume) const {
+    return StrCat(Volumes(), "/kubernetes.io~csi/", volume, "/mount");
   }
   const std::string& WrittenVolumes() const { return written_volumes_; }
   std::string WrittenVolume(const std::string& volume) const {

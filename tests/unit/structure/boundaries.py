@@ -7,7 +7,7 @@ runtime/, netproxy/: never each other (only include/holdfast), never gRPC, proto
 runtime/http: HTTP as such; knows nothing else of the runtime.
 runtime/launch and runtime/keeper: no third-party library at all (static, tiny; log alone inflates).
 runtime/keeper: client and the processes know common, the processes also process; nobody knows another's room.
-agent: no room but an API's knows a transport; base, access, events, view, stream, log, objects, probe know what is below them.
+agent: no room but an API's and that of storage plugins knows a transport; base, access, events, view, stream, log, objects, probe know what is below them.
 Pure folders (decisions, tables, validation): no descriptors, threads or locks.
 agent/cli: no agent code but the codec.
 Everywhere: no program is run through a shell (docs/security.md, NE-12); a thread is started by
@@ -37,7 +37,7 @@ def keeper_rooms(*known: str) -> tuple:
     return tuple(f"runtime/keeper/{room}/" for room in sorted(rooms))
 
 
-AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "events", "health", "http", "identity", "images", "kube", "lease", "leftovers", "log",
+AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "csi", "events", "health", "http", "identity", "images", "kube", "lease", "leftovers", "log",
                "node", "objects", "openssl", "operate", "pod/admit", "pod/decide", "pod/execute", "pod/operate", "pod/spec", "pod/state",
                "probe", "proxy", "report", "routes", "source", "stats", "stream", "view", "volume")
 
@@ -85,7 +85,8 @@ RULES = [
     ("agent/probe/", agent_rooms("probe", "base", "events", "kube", "pod/spec")),
     ("agent/identity/", agent_rooms("identity", "cluster", "events", "kube", "openssl")),
     ("agent/log/", agent_rooms("log", "base", "kube", "view", "pod/state")),
-    *((f"agent/{room}/", ("agent/api/",) + TRANSPORT) for room in AGENT_ROOMS if room not in ("api", "cli")),
+    ("agent/csi/", agent_rooms("csi", "kube", "volume", "pod/state")[:-len(TRANSPORT)] + ("holdfast/v1/",)),
+    *((f"agent/{room}/", ("agent/api/",) + TRANSPORT) for room in AGENT_ROOMS if room not in ("api", "cli", "csi")),
     ("agent/cli/", ("agent/pod", "agent/api", "agent/source", "agent/volume", "agent/config",
                     "runtime/", "netproxy/")),
 ]

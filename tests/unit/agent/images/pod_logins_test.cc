@@ -19,9 +19,9 @@ corev1::Pod PodWithSecrets(const std::vector<std::string>& names) {
 
 TEST(PodLoginsTest, BothTypesOfSecretsCount) {
   fakes::FakePodInputs inputs;
-  inputs.Put({true, "default", "new"},
+  inputs.Put({ObjectKind::kSecret, "default", "new"},
              {{".dockerconfigjson", R"({"auths":{"a.example":{"username":"u","password":"p"}}})"}});
-  inputs.Put({true, "default", "old"},
+  inputs.Put({ObjectKind::kSecret, "default", "old"},
              {{".dockercfg", R"({"a.example":{"username":"v","password":"q"}})"}});
   const PodLogins logins = LoginsOfPod(PodWithSecrets({"new", "old", ""}), &inputs);
   EXPECT_EQ(logins.keyring.Find("a.example/x"),
@@ -31,9 +31,9 @@ TEST(PodLoginsTest, BothTypesOfSecretsCount) {
 
 TEST(PodLoginsTest, WhatCannotBeHadIsToldByName) {
   fakes::FakePodInputs inputs;
-  inputs.PutAbsent({true, "default", "gone"});
-  inputs.Put({true, "default", "opaque"}, {{"password", "hidden"}});
-  inputs.Put({true, "default", "broken"}, {{".dockerconfigjson", "hidden"}});
+  inputs.PutAbsent({ObjectKind::kSecret, "default", "gone"});
+  inputs.Put({ObjectKind::kSecret, "default", "opaque"}, {{"password", "hidden"}});
+  inputs.Put({ObjectKind::kSecret, "default", "broken"}, {{".dockerconfigjson", "hidden"}});
   const auto note =
       MissingSecretsNote(LoginsOfPod(PodWithSecrets({"gone", "opaque", "broken"}), &inputs));
   ASSERT_TRUE(note);
@@ -47,7 +47,7 @@ TEST(PodLoginsTest, APullWaitsForTheAnswerAboutEachSecret) {
   fakes::FakePodInputs inputs;
   const corev1::Pod pod = PodWithSecrets({"a"});
   EXPECT_TRUE(PullSecretsArePending(pod, inputs));
-  inputs.PutAbsent({true, "default", "a"});
+  inputs.PutAbsent({ObjectKind::kSecret, "default", "a"});
   EXPECT_FALSE(PullSecretsArePending(pod, inputs));
   EXPECT_FALSE(PullSecretsArePending(PodWithSecrets({}), inputs));
 }

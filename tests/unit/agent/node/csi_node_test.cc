@@ -71,6 +71,52 @@ TEST_F(CsiNodeTest, ThatOfAFormerNodeIsWaitedOut) {
   EXPECT_EQ(Waiting()[0]->call.verb, ApiVerb::kPost);
 }
 
+TEST_F(CsiNodeTest, StoragePluginsAreToldInItAndInTheNode) {
+  csi_.SetNodeUid("u1");
+  Answer(201);
+  csi_.SetDrivers({{"disk.example", "node-7", 16, {{"topology.disk/zone", "z1"}}}});
+  api_.RunPosted();
+  EXPECT_EQ(Waiting().at(0)->call.verb, ApiVerb::kGet);
+  storagev1::CSINode node;
+  node.mutable_metadata()->add_ownerreferences()->set_uid("u1");
+  node.mutable_metadata()->set_resourceversion("5");
+  node.mutable_spec()->add_drivers()->set_name("heard.not.yet");
+  ApiReply reply;
+  reply.code = 200;
+  reply.body = kube::EncodeEnvelope(node);
+  api_.Answer(*Waiting().front(), reply);
+  ASSERT_EQ(Waiting().size(), 1u);
+  EXPECT_EQ(Waiting()[0]->call.verb, ApiVerb::kPut);
+  const auto sent = kube::DecodeEnvelope(Waiting()[0]->call.body);
+  ASSERT_TRUE(sent);
+  const auto& put = dynamic_cast<const storagev1::CSINode&>(**sent);
+  EXPECT_EQ(put.metadata().resourceversion(), "5");
+  ASSERT_EQ(put.spec().drivers_size(), 2);
+  EXPECT_EQ(put.spec().drivers(0).nodeid(), "node-7");
+  EXPECT_EQ(put.spec().drivers(0).topologykeys(0), "topology.disk/zone");
+  EXPECT_EQ(put.spec().drivers(0).allocatable().count(), 16);
+  EXPECT_EQ(put.spec().drivers(1).name(), "heard.not.yet");
+  reply.body = kube::EncodeEnvelope(put);
+  api_.Answer(*Waiting().front(), reply);
+  ASSERT_EQ(Waiting().size(), 1u);
+  EXPECT_EQ(Waiting()[0]->call.path, "/api/v1/nodes/n1");
+  EXPECT_EQ(Waiting()[0]->call.body,
+            R"({"metadata":{"annotations":{"csi.volume.kubernetes.io/nodeid":)"
+            R"("{\"disk.example\":\"node-7\"}"},"labels":{"topology.disk/zone":"z1"}}})");
+  csi_.SetDrivers({});
+  api_.RunPosted();
+  EXPECT_EQ(Waiting().size(), 1u) << "one after the other";
+  api_.Answer(*Waiting().front(), reply);
+  EXPECT_EQ(Waiting().at(0)->call.verb, ApiVerb::kGet);
+  reply.body = kube::EncodeEnvelope(put);
+  api_.Answer(*Waiting().front(), reply);
+  const auto rest = kube::DecodeEnvelope(Waiting().at(0)->call.body);
+  ASSERT_TRUE(rest);
+  const auto& left = dynamic_cast<const storagev1::CSINode&>(**rest).spec();
+  ASSERT_EQ(left.drivers_size(), 1);
+  EXPECT_EQ(left.drivers(0).name(), "heard.not.yet");
+}
+
 TEST_F(CsiNodeTest, ARefusalIsToldOnceAndTriedAgain) {
   csi_.SetNodeUid("u1");
   Answer(403);

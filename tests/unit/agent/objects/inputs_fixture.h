@@ -139,7 +139,7 @@ class InputsTest : public testing::Test {
   // --- what is known ---
 
   ObjectInput Object(const std::string& uid, const std::string& name) {
-    return inputs->Object(PodUid(uid), {false, "ns", name});
+    return inputs->Object(PodUid(uid), {ObjectKind::kConfigMap, "ns", name});
   }
   // "present v1", "absent: …", "pending".
   std::string Seen(const std::string& uid, const std::string& name) {

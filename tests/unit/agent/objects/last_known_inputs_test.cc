@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include "agent/objects/kept_inputs.h"
+#include "agent/objects/object_requests.h"
+#include "agent/objects/references.h"
+#include "k8s/core/v1/persistent_volume.pb.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent {
@@ -18,9 +22,9 @@ class TestClock : public Clock {
 };
 
 const PodUid kUid("u1");
-const ObjectRef kMap{false, "default", "conf"};
-const ObjectRef kOptional{false, "default", "maybe"};
-const ObjectRef kSecret{true, "default", "key"};
+const ObjectRef kMap{ObjectKind::kConfigMap, "default", "conf"};
+const ObjectRef kOptional{ObjectKind::kConfigMap, "default", "maybe"};
+const ObjectRef kSecret{ObjectKind::kSecret, "default", "key"};
 
 std::shared_ptr<const corev1::Pod> MakePod() {
   auto pod = std::make_shared<corev1::Pod>();
@@ -135,6 +139,38 @@ TEST_F(LastKnownInputsTest, SecretsAreKeptOnlyWhereThatIsAskedFor) {
   inputs_.Acquire(MakePod());
   clock_.boot = clock_.boot + LastKnownInputs::kPatience;
   EXPECT_EQ(inputs_.Object(kUid, kSecret).data->values.at("k"), "geheim");
+}
+
+TEST_F(LastKnownInputsTest, ClaimsAndTheirVolumesAreKept) {
+  auto pod = std::make_shared<corev1::Pod>(*MakePod());
+  auto* const volume = pod->mutable_spec()->add_volumes();
+  volume->mutable_volumesource()->mutable_persistentvolumeclaim()->set_claimname("c");
+  const ObjectRef claim{ObjectKind::kClaim, "default", "c"}, bound{ObjectKind::kVolume, "", "pv"};
+  auto known = std::make_shared<corev1::PersistentVolumeClaim>();
+  known->mutable_spec()->set_volumename("pv");
+  Source source;
+  source.objects[kMap] = source.objects[kOptional] = {InputState::kAbsent, nullptr, ""};
+  source.objects[claim] = {InputState::kPresent, TakeData(known), ""};
+  EXPECT_FALSE(CollectInputs(*pod, source, false)) << "its volume is not known";
+  source.objects[bound] = {InputState::kPresent,
+                           TakeData(std::make_shared<corev1::PersistentVolume>()), ""};
+  const auto kept = CollectInputs(*pod, source, false);
+  ASSERT_TRUE(kept);
+  const auto read = DecodeKept(EncodeKept(*kept));
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(ObjectIn<corev1::PersistentVolumeClaim>(read->objects.at(claim))->spec().volumename(),
+            "pv");
+  EXPECT_NE(ObjectIn<corev1::PersistentVolume>(read->objects.at(bound)), nullptr);
+}
+
+TEST_F(LastKnownInputsTest, WhatAFormerVersionKeptIsRead) {
+  const auto read = DecodeKept(R"({"version": 1, "objects": [], "absent": [
+    {"secret": true, "namespace": "default", "name": "key"},
+    {"secret": false, "namespace": "default", "name": "conf"}]})");
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->absent, (std::set<ObjectRef>{kMap, kSecret}));
+  EXPECT_FALSE(DecodeKept(R"({"version": 1, "objects": [], "absent": [
+    {"kind": "Tape", "namespace": "default", "name": "key"}]})"));
 }
 
 TEST_F(LastKnownInputsTest, AServerThatMayYetAnswerIsWaitedForAMoment) {

@@ -4,6 +4,7 @@
 
 #include "agent/objects/no_inputs.h"
 #include "agent/objects/object_requests.h"
+#include "k8s/core/v1/persistent_volume.pb.h"
 #include "tests/unit/agent/objects/inputs_fixture.h"
 
 namespace holdfast::agent {
@@ -44,7 +45,7 @@ TEST_F(ObjectsTest, ASecretHasBytes) {
   Acquire("a", "volumes { name: 'v' volumeSource { secret { secretName: 's' } } }");
   EXPECT_EQ(Question().call.path, "/api/v1/namespaces/ns/secrets/s");
   Answer(Reply(secret));
-  const auto input = inputs->Object(PodUid("a"), {true, "ns", "s"});
+  const auto input = inputs->Object(PodUid("a"), {ObjectKind::kSecret, "ns", "s"});
   ASSERT_EQ(input.state, InputState::kPresent);
   EXPECT_EQ(input.data->values.at("key"), std::string("\0\xff", 2));
   EXPECT_EQ(input.data->values.at("long"), std::string(5000, 'x'));
@@ -60,14 +61,14 @@ TEST_F(ObjectsTest, AConfigMapHasTextAndBytes) {
 }
 
 TEST_F(ObjectsTest, WhatIsReadIsOverwrittenWhereItLay) {
-  corev1::Secret secret;
-  (*secret.mutable_data())["key"] = "short";
+  const auto secret = std::make_shared<corev1::Secret>();
+  (*secret->mutable_data())["key"] = "short";
   TakeData(secret);
-  const std::string& left = secret.data().at("key");
+  const std::string& left = secret->data().at("key");
   EXPECT_TRUE(left.empty());
   EXPECT_EQ(std::string(left.data(), 6), std::string(6, '\0'));
-  ApiReply reply = Reply(secret);
-  EXPECT_TRUE(ReadObject({true, "ns", "s"}, reply));
+  ApiReply reply = Reply(*secret);
+  EXPECT_TRUE(ReadObject({ObjectKind::kSecret, "ns", "s"}, reply));
   EXPECT_EQ(reply.body.find_first_not_of('\0'), std::string::npos);
 }
 
@@ -326,6 +327,55 @@ TEST_F(ObjectsTest, WhatComesAfterTheEndFindsNobody) {
   EXPECT_EQ(Questions(), 0u);
 }
 
+// --- claims ---
+
+corev1::PersistentVolumeClaim Claim(const std::string& version, const std::string& volume) {
+  corev1::PersistentVolumeClaim claim;
+  claim.mutable_metadata()->set_name("c");
+  claim.mutable_metadata()->set_resourceversion(version);
+  claim.mutable_spec()->set_volumename(volume);
+  claim.mutable_status()->set_phase(volume.empty() ? "Pending" : "Bound");
+  return claim;
+}
+
+constexpr char kClaimVolume[] =
+    "volumes { name: 'v' volumeSource { persistentVolumeClaim { claimName: 'c' } } }";
+
+TEST_F(ObjectsTest, AClaimIsAskedForUntilItIsBoundThenItsVolume) {
+  const ObjectRef claim{ObjectKind::kClaim, "ns", "c"}, volume{ObjectKind::kVolume, "", "pv"};
+  Acquire("a", kClaimVolume);
+  EXPECT_EQ(Question().call.path, "/api/v1/namespaces/ns/persistentvolumeclaims/c");
+  Answer(Reply(Claim("1", "")));
+  EXPECT_EQ(inputs->Object(PodUid("a"), claim).state, InputState::kPresent);
+  EXPECT_EQ(Watches(), 0u) << "a node may not watch it";
+  EXPECT_LE(UntilAsked(seconds(5)), milliseconds(1600)) << "who binds it is waited for";
+  Answer(Reply(Claim("1", "")));
+  EXPECT_LE(UntilAsked(seconds(5)), milliseconds(3200));
+  const uint64_t before = Version("a");
+  Answer(Reply(Claim("2", "pv")));
+  EXPECT_GT(Version("a"), before);
+  EXPECT_EQ(inputs->Object(PodUid("a"), volume).state, InputState::kPending);
+  api.RunPosted();
+  EXPECT_EQ(Question().call.path, "/api/v1/persistentvolumes/pv");
+  corev1::PersistentVolume pv;
+  pv.mutable_metadata()->set_name("pv");
+  pv.mutable_metadata()->set_resourceversion("3");
+  Answer(Reply(pv));
+  const auto known = inputs->Object(PodUid("a"), volume).data;
+  ASSERT_NE(ObjectIn<corev1::PersistentVolume>(known), nullptr);
+  EXPECT_EQ(ObjectIn<corev1::PersistentVolume>(known)->metadata().name(), "pv");
+  EXPECT_GE(UntilAsked(seconds(100)), seconds(60)) << "what is settled seldom changes";
+}
+
+TEST_F(ObjectsTest, AClaimThatIsNotThereIsWaitedFor) {
+  Acquire("a", kClaimVolume);
+  Answer(Refusal(404, "persistentvolumeclaims \"c\" not found"));
+  const auto input = inputs->Object(PodUid("a"), {ObjectKind::kClaim, "ns", "c"});
+  EXPECT_EQ(input.state, InputState::kAbsent);
+  EXPECT_EQ(input.why, "persistentvolumeclaims \"c\" not found");
+  EXPECT_LE(UntilAsked(seconds(5)), milliseconds(1600));
+}
+
 TEST_F(ObjectsTest, ServiceVariablesComeFromWhoKnowsServices) {
   EXPECT_FALSE(inputs->ServiceVariables("ns", true)) << "nobody";
   ApiPodInputsOptions options;
@@ -346,7 +396,7 @@ TEST(ObjectRequests, VersionsAreComparedAsNumbers) {
 
 TEST(NoInputs, NothingIsThere) {
   const NoInputs none;
-  const auto input = none.Object(PodUid("a"), {true, "ns", "s"});
+  const auto input = none.Object(PodUid("a"), {ObjectKind::kSecret, "ns", "s"});
   EXPECT_EQ(input.state, InputState::kAbsent);
   EXPECT_EQ(input.why, "secret \"s\" not found");
   EXPECT_TRUE(none.ServiceVariables("ns", true));

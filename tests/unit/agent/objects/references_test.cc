@@ -18,11 +18,11 @@ PodReferences Of(const std::string& spec) {
   corev1::Pod pod;
   pod.mutable_metadata()->set_namespace_("ns");
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(spec, pod.mutable_spec()));
-  return ReferencesOf(pod);
+  return ReferencesOf(pod, [](const ObjectRef&) { return nullptr; });
 }
 
-ObjectRef Map(const std::string& name) { return {false, "ns", name}; }
-ObjectRef Secret(const std::string& name) { return {true, "ns", name}; }
+ObjectRef Map(const std::string& name) { return {ObjectKind::kConfigMap, "ns", name}; }
+ObjectRef Secret(const std::string& name) { return {ObjectKind::kSecret, "ns", name}; }
 
 TEST(References, EnvironmentsOfAllContainers) {
   const auto refs = Of(R"(

@@ -75,7 +75,7 @@ TEST_F(VolumeTest, AnEmptyDirIsOpenToEveryUserWhateverTheUmask) {
   const auto made = EnsureVolumes(pod, *paths_, 0);
   ::umask(old);
   ASSERT_TRUE(made) << made.error().message();
-  const std::string path = VolumePaths(pod, *paths_).at("data");
+  const std::string path = PlacesOfVolumes(pod, *paths_).at("data").path;
   EXPECT_EQ(path, dir_ + "/pods/u1/volumes/kubernetes.io~empty-dir/data");
   EXPECT_EQ(ModeOf(path), 0777u);
   std::ofstream(path + "/file") << "kept";
@@ -89,7 +89,7 @@ TEST_F(VolumeTest, AnFsGroupOwnsTheEmptyDir) {
   corev1::Pod pod = Pod(kData);
   pod.mutable_spec()->mutable_securitycontext()->set_fsgroup(static_cast<int64_t>(::getegid()));
   ASSERT_TRUE(EnsureVolumes(pod, *paths_, 0));
-  const std::string path = VolumePaths(pod, *paths_).at("data");
+  const std::string path = PlacesOfVolumes(pod, *paths_).at("data").path;
   EXPECT_EQ(ModeOf(path), 02777u);
   EXPECT_EQ(Stat(path).st_gid, ::getegid());
   ASSERT_TRUE(EnsureVolumes(pod, *paths_, 0));
@@ -118,6 +118,24 @@ TEST_F(VolumeTest, WhatCannotBeSetUpIsNamed) {
   }
 }
 
+TEST_F(VolumeTest, ContainersOnlyReadWhatTheAgentWritesAndWhatAClaimMayOnlyRead) {
+  const corev1::Pod pod = Pod(R"(
+    volumes { name: 'c' volumeSource { configMap {} } } volumes { name: 's' volumeSource { secret {} } }
+    volumes { name: 'd' volumeSource { downwardAPI {} } } volumes { name: 'p' volumeSource { projected {} } }
+    volumes { name: 'e' volumeSource { emptyDir {} } } volumes { name: 'h' volumeSource { hostPath { path: '/h' } } }
+    volumes { name: 'r' volumeSource { persistentVolumeClaim {} } }
+    volumes { name: 'w' volumeSource { persistentVolumeClaim {} } }
+    volumes { name: 'n' volumeSource { persistentVolumeClaim {} } })");
+  const PlacedVolumes placed = {{"r", {"pv1", "local", "/r", true, true, "", ""}},
+                                {"w", {"pv2", "local", "/w", false, true, "", ""}},
+                                {"n", {"pv3", "local", "/n", false, false, "", ""}}};
+  std::string read_only;
+  for (const auto& [name, place] : PlacesOfVolumes(pod, *paths_, placed)) {
+    read_only += name + (place.read_only ? "- " : "+ ");
+  }
+  EXPECT_EQ(read_only, "c- d- e+ h+ p- r- s- w+ ") << "what was not finished has no place";
+}
+
 TEST_F(VolumeTest, AnOptionalConfigMapOrSecretIsAnEmptyDirectory) {
   const corev1::Pod pod = Pod(R"(
     volumes { name: "c" volumeSource { configMap { localObjectReference { name: "x" } optional: true } } }
@@ -126,10 +144,10 @@ TEST_F(VolumeTest, AnOptionalConfigMapOrSecretIsAnEmptyDirectory) {
     const auto made = EnsureVolumes(pod, *paths_, 0);
     ASSERT_TRUE(made) << made.error().message();
   }
-  const auto where = VolumePaths(pod, *paths_);
-  EXPECT_EQ(where.at("c"), dir_ + "/run/volumes/u1/c");
-  EXPECT_EQ(where.at("s"), dir_ + "/run/volumes/u1/s");
-  for (const auto& entry : fs::directory_iterator(where.at("c"))) {
+  const auto where = PlacesOfVolumes(pod, *paths_);
+  EXPECT_EQ(where.at("c").path, dir_ + "/run/volumes/u1/c");
+  EXPECT_EQ(where.at("s").path, dir_ + "/run/volumes/u1/s");
+  for (const auto& entry : fs::directory_iterator(where.at("c").path)) {
     EXPECT_TRUE(entry.path().filename().string().starts_with("..")) << entry.path();
   }
   const corev1::Pod needed = Pod(R"(
@@ -148,14 +166,14 @@ TEST_F(VolumeTest, WhatTheAgentWritesIsSetUpRefreshedAndTakenAway) {
   VolumeContents contents{{"c", {{{"key", file("1")}}, {}}}, {"p", {}}, {"d", {}}};
   const auto made = EnsureVolumes(pod, *paths_, 0, contents);
   ASSERT_TRUE(made) << made.error().message();
-  const auto where = VolumePaths(pod, *paths_);
+  const auto where = PlacesOfVolumes(pod, *paths_);
   ASSERT_EQ(where.size(), 3u);
   std::string text;
-  std::ifstream(where.at("c") + "/key") >> text;
+  std::ifstream(where.at("c").path + "/key") >> text;
   EXPECT_EQ(text, "1");
   contents.at("c").files.at("key") = file("2");
   ASSERT_TRUE(EnsureVolumes(pod, *paths_, 0, contents));
-  std::ifstream(where.at("c") + "/key") >> text;
+  std::ifstream(where.at("c").path + "/key") >> text;
   EXPECT_EQ(text, "2");
   contents.erase("p");
   EXPECT_FALSE(EnsureVolumes(pod, *paths_, 0, contents)) << "nothing to write there";

@@ -99,9 +99,8 @@ std::string Ticked(std::string_view fields) {
 std::string Shown(const FieldRules& rules) {
   std::string out = "\n| in | fields | |\n|---|---|---|\n";
   for (const FieldRule& rule : rules) {
-    const char* word = rule.treatment == Treatment::kHonoured  ? "honoured"
-                       : rule.treatment == Treatment::kRefused ? "refused"
-                                                               : "told";
+    constexpr const char* kWords[] = {"honoured", "refused", "told", "honoured elsewhere"};
+    const char* word = kWords[static_cast<size_t>(rule.treatment)];
     const std::string event =
         rule.treatment == Treatment::kTold
             ? StrCat(" by `", *rule.event != 0 ? rule.event : kube::kFieldNotHonoured, "`")

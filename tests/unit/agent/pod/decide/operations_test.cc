@@ -330,6 +330,19 @@ TEST_F(OperationsTest, FailedVolumesAreToldAndTheSandboxGoesOn) {
   EXPECT_EQ(Begin(), (Actions{"ensure volumes"}));
 }
 
+TEST_F(OperationsTest, WhatCouldNotBeMountedIsTriedAgainWhenItHasChanged) {
+  world.inputs = {false, 1};
+  Begin();
+  Failed("ensure volumes", "PVC is not bound");
+  world.ended.back().inputs_version = 1;
+  Done("ensure sandbox");
+  EXPECT_EQ(Begin(), Actions{});
+  world.inputs = {true, 2};
+  EXPECT_EQ(Begin(), Actions{}) << "not all of it is there";
+  world.inputs = {false, 2};
+  EXPECT_EQ(Begin(), (Actions{"ensure volumes"})) << "before the ten seconds are over";
+}
+
 TEST_F(OperationsTest, AnotherImageOfTheSamePodRestartsItsContainer) {
   RunAll();
   const auto before = world.memory.containers["b"];

@@ -46,7 +46,7 @@ class SpecTest : public ::testing::Test {
                                node_,
                                paths,
                                {"10.88.0.2"},
-                               {{"v", "/volumes/v"}, {"etc", "/volumes/etc"}},
+                               volumes_,
                                ContainerId("id"),
                                2});
   }
@@ -56,6 +56,7 @@ class SpecTest : public ::testing::Test {
     return spec.error().error.message();
   }
 
+  VolumePlaces volumes_ = {{"v", {"/volumes/v"}}, {"etc", {"/volumes/etc"}}};
   corev1::Pod pod_;
   Image image_;
   NodeEnvironment node_;
@@ -174,9 +175,10 @@ TEST_F(SpecTest, AMemoryLimitOfZeroIsNone) {
   EXPECT_FALSE(BuildSandboxSpec(pod_, node_).resources.memory_limit_bytes);
 }
 
-TEST_F(SpecTest, VolumesOfApiObjectsAreReadOnly) {
+TEST_F(SpecTest, AVolumeThatMayOnlyBeReadIsReadOnlyEverywhere) {
+  volumes_["v"].read_only = true;
   const auto spec = Build(R"(
-      volumes { name: "v" volumeSource { configMap { optional: true } } }
+      volumes { name: "v" volumeSource { emptyDir {} } }
       volumes { name: "etc" volumeSource { emptyDir {} } }
       containers { name: "a" image: "i" volumeMounts { name: "v" mountPath: "/v" }
                    volumeMounts { name: "etc" mountPath: "/e" } })");
@@ -201,7 +203,7 @@ TEST_F(SpecTest, VolumesOfTheImageGiveWayToThePods) {
                                         node_,
                                         paths,
                                         {},
-                                        {{"v", "/volumes/v"}},
+                                        {{"v", {"/volumes/v"}}},
                                         ContainerId("id"),
                                         2,
                                         {{"/data", "/img/0"}, {"/data/sub", "/img/1"}}});

@@ -32,8 +32,8 @@ class PodInputsTest : public testing::Test {
     inputs_.PutToken({"", std::chrono::seconds(3607)}, "jwt");
   }
 
-  static ObjectRef Map(const std::string& name) { return {false, "ns", name}; }
-  static ObjectRef Secret(const std::string& name) { return {true, "ns", name}; }
+  static ObjectRef Map(const std::string& name) { return {ObjectKind::kConfigMap, "ns", name}; }
+  static ObjectRef Secret(const std::string& name) { return {ObjectKind::kSecret, "ns", name}; }
 
   static corev1::Pod Pod(const std::string& spec) {
     corev1::Pod pod;
@@ -213,31 +213,6 @@ TEST_F(PodInputsTest, TheDownwardVolume) {
           "downwardAPI { items { path: 'x' fieldRef { fieldPath: 'spec.x' } } "
           "items { path: 'y' resourceFieldRef { containerName: 'd' resource: 'limits.cpu' } } }"),
       "[unsupported fieldPath: spec.x, container d not found]");
-}
-
-TEST_F(PodInputsTest, ContainersOnlyReadWhatTheAgentWrites) {
-  const auto pod = Pod(R"(
-    volumes { name: 'c' volumeSource { configMap {} } } volumes { name: 's' volumeSource { secret {} } }
-    volumes { name: 'd' volumeSource { downwardAPI {} } } volumes { name: 'p' volumeSource { projected {} } }
-    volumes { name: 'e' volumeSource { emptyDir {} } }
-    containers { name: 'c'
-      volumeMounts { name: 'c' mountPath: '/c' } volumeMounts { name: 's' mountPath: '/s' }
-      volumeMounts { name: 'd' mountPath: '/d' } volumeMounts { name: 'p' mountPath: '/p' }
-      volumeMounts { name: 'e' mountPath: '/e' } })");
-  const PodPaths paths(model::Instance(), PodUid("u1"), "ns", "web");
-  std::map<std::string, std::string> volumes;
-  for (const char* name : {"c", "s", "d", "p", "e"}) volumes[name] = name;
-  const Image image;
-  const auto mounts = BuildMounts(
-      {pod, pod.spec().containers(0), image, node_, paths, {}, volumes, ContainerId("id")}, {});
-  ASSERT_TRUE(mounts);
-  size_t seen = 0;
-  for (const auto& mount : *mounts) {
-    if (!volumes.contains(mount.source)) continue;
-    ++seen;
-    EXPECT_EQ(mount.read_only, mount.source != "e") << mount.source;
-  }
-  EXPECT_EQ(seen, 5u);
 }
 
 TEST_F(PodInputsTest, MapsAreWrittenAsGoQuotes) {

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/csi/grpc_call.h"
+
+#include <iterator>
+
+namespace holdfast::agent {
+namespace {
+
+constexpr const char* kCodeNames[] = {
+    "OK",       "Canceled",       "Unknown",          "InvalidArgument",   "DeadlineExceeded",
+    "NotFound", "AlreadyExists",  "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
+    "Aborted",  "OutOfRange",     "Unimplemented",    "Internal",          "Unavailable",
+    "DataLoss", "Unauthenticated"};
+
+// A plugin's words go into an event.
+constexpr size_t kMostOfAText = 1024;
+
+Code CodeOfCall(grpc::StatusCode code) {
+  switch (code) {
+    case grpc::StatusCode::NOT_FOUND:
+      return Code::kNotFound;
+    case grpc::StatusCode::INVALID_ARGUMENT:
+      return Code::kInvalidArgument;
+    case grpc::StatusCode::DEADLINE_EXCEEDED:
+      return Code::kDeadlineExceeded;
+    case grpc::StatusCode::UNIMPLEMENTED:
+      return Code::kUnsupported;
+    case grpc::StatusCode::UNAVAILABLE:
+      return Code::kUnavailable;
+    default:
+      return Code::kInternal;
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> ChannelTo(const std::string& socket) {
+  grpc::ChannelArguments arguments;
+  // A proxy of the environment is for networks; and each plugin has connections of its own.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  return grpc::CreateCustomChannel("unix://" + socket, grpc::InsecureChannelCredentials(),
+                                   arguments);
+}
+
+Error ErrorOfCall(const grpc::Status& status) {
+  const auto code = static_cast<size_t>(status.error_code());
+  const char* const name = code < std::size(kCodeNames) ? kCodeNames[code] : "Unknown";
+  return {CodeOfCall(status.error_code()), StrCat("rpc error: code = ", name, " desc = ",
+                                                  status.error_message().substr(0, kMostOfAText))};
+}
+
+}  // namespace holdfast::agent

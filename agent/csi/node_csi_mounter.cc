@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/csi/node_csi_mounter.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "agent/kube/csi_names.h"
+#include "agent/volume/mount_point.h"
+#include "agent/volume/ownership.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+
+namespace holdfast::agent {
+namespace {
+
+namespace corev1 = ::k8s::io::api::core::v1;
+
+constexpr mode_t kCsiDirMode = 0750;
+
+Error DeviceFailed(const std::string& name, const Error& error) {
+  return {error.code(),
+          StrCat("MountVolume.MountDevice failed for volume \"", name, "\" : ", error.message())};
+}
+
+Error SetUpFailedFor(const std::string& name, const Error& error) {
+  return {error.code(),
+          StrCat("MountVolume.SetUp failed for volume \"", name, "\" : ", error.message())};
+}
+
+Error NotRegistered(const std::string& driver) {
+  return Unavailable(StrCat("kubernetes.io/csi: driver name ", driver,
+                            " not found in the list of registered CSI drivers"));
+}
+
+std::vector<std::string> NamesIn(const std::string& directory) {
+  auto names = sys::ListDirAt(AT_FDCWD, directory);
+  return names ? std::move(*names) : std::vector<std::string>();
+}
+
+constexpr char kVolumeData[] = "vol_data.json";
+
+Result<void> WriteHandle(const std::string& dir, const std::string& driver,
+                         const std::string& handle) {
+  if (sys::ExistsAt(AT_FDCWD, StrCat(dir, "/", kVolumeData))) return {};
+  ASSIGN_OR_RETURN(const DirFd parent, sys::OpenDir(dir));
+  const nlohmann::json json = {{"driverName", driver}, {"volumeHandle", handle}};
+  return sys::WriteFileAtomicAt(parent.get(), kVolumeData, json.dump(), 0600);
+}
+
+std::optional<std::string> ReadHandle(const std::string& dir) {
+  constexpr size_t kLimit = 64 * 1024;
+  const auto text = sys::ReadFileAt(AT_FDCWD, StrCat(dir, "/", kVolumeData), kLimit);
+  if (!text) return std::nullopt;
+  const auto json = nlohmann::json::parse(*text, nullptr, false);
+  const auto handle = json.is_object() ? json.find("volumeHandle") : json.end();
+  if (handle == json.end() || !handle->is_string()) return std::nullopt;
+  return handle->get<std::string>();
+}
+
+// What is left of a place where a plugin mounted something. Never of something that is still mounted.
+Result<void> RemovePlace(const std::string& path) {
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));
+  if (mounted)
+    return Conflict(StrCat(path, " is still mounted, although the plugin says it is not"));
+  if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return {};
+  // A plugin for files may leave one.
+  if (errno == ENOTDIR && ::unlink(path.c_str()) == 0) return {};
+  return Error::FromErrno(errno, StrCat("rmdir ", path));
+}
+
+bool IsReadWriteOnce(const corev1::PersistentVolumeSpec& spec) {
+  const auto& modes = spec.accessmodes();
+  return std::ranges::any_of(modes, [](const std::string& mode) {
+    return mode == "ReadWriteOnce" || mode == "ReadWriteOncePod";
+  });
+}
+
+// Whether the agent gives the files to the pod's group, by the plugin's policy.
+bool GivesToGroup(const PersistentVolume& volume) {
+  const std::string& policy = volume.csi.fs_group_policy;
+  if (policy == "None" || volume.read_only) return false;
+  if (policy == "File") return true;
+  const bool has_type = !volume.spec.persistentvolumesource().csi().fstype().empty();
+  return has_type && (volume.csi.ephemeral || IsReadWriteOnce(volume.spec));
+}
+
+CsiVolume VolumeFor(const corev1::Pod& pod, const PersistentVolume& volume,
+                    const CsiDriverInfo& driver) {
+  const auto& source = volume.spec.persistentvolumesource().csi();
+  CsiVolume out;
+  out.id = source.volumehandle();
+  out.fs_type = source.fstype();
+  out.access_mode =
+      volume.spec.accessmodes().empty() ? "ReadWriteOnce" : volume.spec.accessmodes(0);
+  out.mount_flags.assign(volume.spec.mountoptions().begin(), volume.spec.mountoptions().end());
+  if (pod.spec().securitycontext().has_fsgroup() && driver.gives_to_group) {
+    out.group = StrCat(pod.spec().securitycontext().fsgroup());
+  }
+  out.publish_context = volume.csi.publish_context;
+  out.volume_context.insert(source.volumeattributes().begin(), source.volumeattributes().end());
+  return out;
+}
+
+}  // namespace
+
+struct NodeCsiMounter::Work {
+  const corev1::Pod& pod;
+  const PersistentVolume& volume;
+  const PlacedVolume& place;
+  const CsiDriver& driver;
+  const std::atomic<bool>& cancelled;
+  CsiVolume asked;
+  std::string staging;  // "" where nothing is staged
+};
+
+NodeCsiMounter::NodeCsiMounter(const std::string& root_dir, const CsiDrivers& drivers)
+    : volumes_dir_(root_dir + "/plugins/kubernetes.io/csi"), drivers_(drivers) {
+  ReadVolumesInUse();
+}
+
+// What a former agent left in use.
+void NodeCsiMounter::ReadVolumesInUse() {
+  for (const std::string& driver : NamesIn(volumes_dir_)) {
+    for (const std::string& hash : NamesIn(StrCat(volumes_dir_, "/", driver))) {
+      const std::string dir = StrCat(volumes_dir_, "/", driver, "/", hash);
+      const auto handle = ReadHandle(dir);
+      if (handle) in_use_[dir] = kube::UniqueVolumeName(driver, *handle);
+    }
+  }
+}
+
+std::vector<std::string> NodeCsiMounter::VolumesInUse() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::string> names;
+  for (const auto& [dir, name] : in_use_) names.push_back(name);
+  return names;
+}
+
+Result<void> NodeCsiMounter::MarkUse(const Work& work) {
+  const std::string dir = VolumeDir(work.place.driver, work.place.handle);
+  ASSIGN_OR_RETURN(const DirFd users, sys::MakeDirs(AT_FDCWD, dir + "/users", kCsiDirMode));
+  RETURN_IF_ERROR(WriteHandle(dir, work.place.driver, work.place.handle));
+  RETURN_IF_ERROR(sys::OpenAt(users.get(), work.pod.metadata().uid(), O_WRONLY | O_CREAT, 0600));
+  HOLDFAST_PAUSE_POINT("agent.csi.user_marked");
+  const std::lock_guard lock(mutex_);
+  in_use_[dir] = kube::UniqueVolumeName(work.place.driver, work.place.handle);
+  return {};
+}
+
+std::string NodeCsiMounter::VolumeDir(const std::string& driver, const std::string& handle) const {
+  return StrCat(volumes_dir_, "/", driver, "/", kube::HandleDirectory(handle));
+}
+
+// 1. who uses it is known; 2. staged for the node; 3. published for the pod; 4. given to its group.
+Result<void> NodeCsiMounter::Mount(const corev1::Pod& pod, const PersistentVolume& volume,
+                                   const PlacedVolume& place, const std::atomic<bool>& cancelled) {
+  const auto driver = drivers_.Find(place.driver);
+  if (driver == nullptr) return SetUpFailedFor(volume.name, NotRegistered(place.driver));
+  Work work{pod, volume, place, *driver, cancelled, VolumeFor(pod, volume, driver->info), ""};
+  if (!volume.csi.ephemeral) {
+    if (auto staged = Stage(work); !staged) return DeviceFailed(volume.name, staged.error());
+  }
+  if (auto published = Publish(work); !published) {
+    return SetUpFailedFor(volume.name, published.error());
+  }
+  return {};
+}
+
+// Pods of a node share it, so one at a time; what follows is each pod's own.
+Result<void> NodeCsiMounter::Stage(Work& work) {
+  const std::string dir = VolumeDir(work.place.driver, work.place.handle);
+  const VolumeLocks::Lock lock(locks_, dir, &work.cancelled);
+  if (!lock.held()) return Conflict("not wanted any more");
+  RETURN_IF_ERROR(MarkUse(work));
+  if (!work.driver.info.stages) return {};
+  work.staging = dir + "/globalmount";
+  RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, work.staging, kCsiDirMode));
+  RETURN_IF_ERROR(work.driver.client->Stage(work.asked, work.volume.csi.stage_secrets, work.staging,
+                                            work.driver.info.knows_single_nodes, &work.cancelled));
+  HOLDFAST_PAUSE_POINT("agent.csi.staged");
+  return {};
+}
+
+// The last part of the target is the plugin's to make.
+Result<void> NodeCsiMounter::Publish(const Work& work) const {
+  const std::string& target = work.place.path;
+  RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, target.substr(0, target.rfind('/')), kCsiDirMode));
+  CsiVolume asked = work.asked;
+  asked.volume_context.insert(work.volume.csi.pod_info.begin(), work.volume.csi.pod_info.end());
+  RETURN_IF_ERROR(work.driver.client->Publish(
+      asked, work.volume.csi.publish_secrets, work.staging, target, work.volume.read_only,
+      work.driver.info.knows_single_nodes, &work.cancelled));
+  HOLDFAST_PAUSE_POINT("agent.csi.published");
+  const auto& context = work.pod.spec().securitycontext();
+  const bool gives = context.has_fsgroup() && asked.group.empty() && GivesToGroup(work.volume);
+  if (!gives) return {};
+  ASSIGN_OR_RETURN(const DirFd dir, sys::OpenDir(target));
+  return GiveToGroup(dir.get(), static_cast<gid_t>(context.fsgroup()),
+                     context.fsgroupchangepolicy() == "OnRootMismatch");
+}
+
+Result<void> NodeCsiMounter::Unmount(const PodUid& uid, const PlacedVolume& place) {
+  const auto driver = drivers_.Find(place.driver);
+  if (driver == nullptr) {
+    return Error(NotRegistered(place.driver))
+        .Wrap(StrCat("UnmountVolume.TearDown failed for volume \"", place.name, "\" "));
+  }
+  RETURN_IF_ERROR(
+      WithContext(Unpublish(*driver, place),
+                  StrCat("UnmountVolume.TearDown failed for volume \"", place.name, "\" ")));
+  return WithContext(Unstage(*driver, place.handle, uid),
+                     StrCat("UnmountDevice failed for volume \"", place.name, "\" "));
+}
+
+Result<void> NodeCsiMounter::Unpublish(const CsiDriver& driver, const PlacedVolume& place) const {
+  RETURN_IF_ERROR(driver.client->Unpublish(place.handle, place.path));
+  HOLDFAST_PAUSE_POINT("agent.csi.unpublished");
+  RETURN_IF_ERROR(RemovePlace(place.path));
+  return RemovePlace(place.path.substr(0, place.path.rfind('/')));
+}
+
+// Where nobody else uses it. One that waited for others and was given up never was a user.
+Result<void> NodeCsiMounter::Unstage(const CsiDriver& driver, const std::string& handle,
+                                     const PodUid& uid) {
+  const std::string dir = VolumeDir(driver.info.name, handle);
+  const std::string user = StrCat(dir, "/users/", uid.value);
+  if (!sys::ExistsAt(AT_FDCWD, user) && !NamesIn(dir + "/users").empty()) return {};
+  const VolumeLocks::Lock lock(locks_, dir);
+  RETURN_IF_ERROR(sys::RemoveFileAt(AT_FDCWD, user));
+  HOLDFAST_PAUSE_POINT("agent.csi.user_unmarked");
+  const auto users = sys::ListDirAt(AT_FDCWD, dir + "/users");
+  if (!users && users.error().code() == Code::kNotFound) return {};
+  if (!users) return users.error();
+  if (!users->empty()) return {};
+  const std::string staging = dir + "/globalmount";
+  if (sys::ExistsAt(AT_FDCWD, staging)) {
+    RETURN_IF_ERROR(driver.client->Unstage(handle, staging));
+    HOLDFAST_PAUSE_POINT("agent.csi.unstaged");
+    RETURN_IF_ERROR(RemovePlace(staging));
+  }
+  RETURN_IF_ERROR(sys::RemoveTreeAt(AT_FDCWD, dir));
+  const std::lock_guard in_use(mutex_);
+  in_use_.erase(dir);
+  return {};
+}
+
+}  // namespace holdfast::agent

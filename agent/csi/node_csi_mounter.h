@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// NodeCsiMounter: the CsiMounter of a node, by the plugins that are registered on it. What it keeps of a volume lies at
+//
+//   <root_dir>/plugins/kubernetes.io/csi/<driver>/<SHA-256 of the handle>/
+//     vol_data.json       which volume it is, as a kubelet writes it
+//     users/<pod uid>     made before anything is asked for a pod, removed after it is gone
+//     globalmount/        where the plugin stages it, once for all pods of the node
+//
+// so that whoever takes the last user away also unstages it, whichever agent made it. Volumes that a pod names itself are
+// that pod's alone and have none of this. Thread-safe.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "agent/csi/csi_drivers.h"
+#include "agent/csi/volume_locks.h"
+#include "agent/volume/csi_mounter.h"
+
+namespace holdfast::agent {
+
+class NodeCsiMounter : public CsiMounter {
+ public:
+  // `drivers` is borrowed.
+  NodeCsiMounter(const std::string& root_dir, const CsiDrivers& drivers);
+
+  // As a Node's volumesInUse calls them: from before a volume is asked for until nothing is left of it.
+  std::vector<std::string> VolumesInUse() const;
+
+  Result<void> Mount(const ::k8s::io::api::core::v1::Pod& pod, const PersistentVolume& volume,
+                     const PlacedVolume& place, const std::atomic<bool>& cancelled) override;
+  Result<void> Unmount(const PodUid& uid, const PlacedVolume& place) override;
+
+ private:
+  struct Work;
+  void ReadVolumesInUse();
+  Result<void> MarkUse(const Work& work);
+  std::string VolumeDir(const std::string& driver, const std::string& handle) const;
+  Result<void> Stage(Work& work);
+  Result<void> Publish(const Work& work) const;
+  Result<void> Unpublish(const CsiDriver& driver, const PlacedVolume& place) const;
+  Result<void> Unstage(const CsiDriver& driver, const std::string& handle, const PodUid& uid);
+
+  const std::string volumes_dir_;
+  const CsiDrivers& drivers_;
+  VolumeLocks locks_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::string> in_use_;  // by their directories
+};
+
+}  // namespace holdfast::agent

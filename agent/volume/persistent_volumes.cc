@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/volume/persistent_volumes.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "agent/volume/host_path.h"
+#include "agent/volume/mount_point.h"
+#include "agent/volume/ownership.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+
+namespace holdfast::agent {
+namespace {
+
+namespace corev1 = ::k8s::io::api::core::v1;
+
+Error SetUpFailed(const std::string& name, const Error& error) {
+  return {error.code(),
+          StrCat("MountVolume.SetUp failed for volume \"", name, "\" : ", error.message())};
+}
+
+Result<void> RefuseMountOptions(const PersistentVolume& volume, const char* kind) {
+  if (volume.spec.mountoptions().empty()) return {};
+  return Unsupported(StrCat("Mount options are not supported for volumes of the kind ", kind));
+}
+
+Result<PlacedVolume> PlaceHostPath(const PersistentVolume& volume) {
+  RETURN_IF_ERROR(RefuseMountOptions(volume, "hostPath"));
+  const auto& source = volume.spec.persistentvolumesource().hostpath();
+  RETURN_IF_ERROR(EnsureHostPath(source.path(), source.type()));
+  return PlacedVolume{volume.name, "hostPath", source.path(), volume.read_only};
+}
+
+Result<void> GiveToPodsGroup(const corev1::Pod& pod, const std::string& path) {
+  const auto& context = pod.spec().securitycontext();
+  if (!context.has_fsgroup()) return {};
+  ASSIGN_OR_RETURN(const UniqueFd dir, sys::OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
+  return GiveToGroup(dir.get(), static_cast<gid_t>(context.fsgroup()),
+                     context.fsgroupchangepolicy() == "OnRootMismatch");
+}
+
+// A disk that was prepared for one claim after the other: unlike a hostPath it is there, and it can belong to a group.
+Result<PlacedVolume> PlaceLocal(const corev1::Pod& pod, const PersistentVolume& volume) {
+  RETURN_IF_ERROR(RefuseMountOptions(volume, "local"));
+  const std::string& path = volume.spec.persistentvolumesource().local().path();
+  struct stat st{};
+  if (::stat(path.c_str(), &st) != 0) {
+    if (errno == ENOENT) return NotFound(StrCat("path \"", path, "\" does not exist"));
+    return Error::FromErrno(errno, StrCat("stat ", path));
+  }
+  if (!S_ISDIR(st.st_mode)) {
+    return Unsupported(StrCat("path \"", path, "\" is no directory: mount the disk there"));
+  }
+  if (!volume.read_only) RETURN_IF_ERROR(GiveToPodsGroup(pod, path));
+  return PlacedVolume{volume.name, "local", path, volume.read_only};
+}
+
+// Where a volume of a storage plugin is going to lie. It is written down before the plugin is asked.
+PlacedVolume CsiPlace(const PodPaths& paths, const PersistentVolume& volume) {
+  const auto& source = volume.spec.persistentvolumesource().csi();
+  return {volume.name, "csi",           paths.CsiVolume(volume.name), volume.read_only,
+          false,       source.driver(), source.volumehandle()};
+}
+
+Result<PlacedVolume> PlaceOnNode(const corev1::Pod& pod, const PersistentVolume& volume) {
+  const auto& source = volume.spec.persistentvolumesource();
+  if (source.has_hostpath()) return PlaceHostPath(volume);
+  if (source.has_local()) return PlaceLocal(pod, volume);
+  return Unsupported("no volume plugin matched: this kind of volume is not supported");
+}
+
+// What a plugin mounted is gone after a reboot.
+bool Stands(const PlacedVolume& volume) {
+  if (!volume.ready || volume.kind != "csi") return volume.ready;
+  const auto mounted = IsMountPoint(volume.path);
+  return mounted && *mounted;
+}
+
+class PersistentPlacer {
+ public:
+  PersistentPlacer(const corev1::Pod& pod, const PodPaths& paths, CsiMounter* csi,
+                   const std::atomic<bool>& cancelled, PlacedVolumes placed)
+      : pod_(pod), paths_(paths), csi_(csi), cancelled_(cancelled), placed_(std::move(placed)) {}
+
+  Result<void> Place(const std::string& name, const PersistentVolume& volume) {
+    if (placed_.contains(name) && Stands(placed_[name])) return {};
+    if (volume.spec.persistentvolumesource().has_csi()) return PlaceCsi(name, volume);
+    auto done = PlaceOnNode(pod_, volume);
+    if (!done) return SetUpFailed(volume.name, done.error());
+    HOLDFAST_PAUSE_POINT("agent.volume.persistent_placed");
+    return Remember(name, std::move(*done), true);
+  }
+
+ private:
+  Result<void> PlaceCsi(const std::string& name, const PersistentVolume& volume) {
+    if (csi_ == nullptr) return SetUpFailed(volume.name, Unsupported("no storage plugins here"));
+    const PlacedVolume place = CsiPlace(paths_, volume);
+    RETURN_IF_ERROR(Remember(name, place, false));
+    RETURN_IF_ERROR(csi_->Mount(pod_, volume, place, cancelled_));
+    return Remember(name, place, true);
+  }
+
+  Result<void> Remember(const std::string& name, PlacedVolume place, bool ready) {
+    place.ready = ready;
+    placed_[name] = std::move(place);
+    return WritePlacedVolumes(paths_, placed_);
+  }
+
+  const corev1::Pod& pod_;
+  const PodPaths& paths_;
+  CsiMounter* const csi_;
+  const std::atomic<bool>& cancelled_;
+  PlacedVolumes placed_;
+};
+
+}  // namespace
+
+std::vector<std::string> StandingVolumes(const PlacedVolumes& placed) {
+  std::vector<std::string> names;
+  for (const auto& [name, volume] : placed) {
+    if (Stands(volume)) names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<Error> EnsurePersistentVolumes(const corev1::Pod& pod, const PodPaths& paths,
+                                           const PersistentVolumes& wanted, CsiMounter* csi,
+                                           const std::atomic<bool>& cancelled) {
+  auto placed = ReadPlacedVolumes(paths);
+  if (!placed) return {std::move(placed.error())};
+  PersistentPlacer placer(pod, paths, csi, cancelled, std::move(*placed));
+  std::vector<Error> errors;
+  for (const auto& [name, volume] : wanted) {
+    if (cancelled) break;
+    if (auto done = placer.Place(name, volume); !done) errors.push_back(std::move(done.error()));
+  }
+  return errors;
+}
+
+Result<void> ReleasePersistentVolumes(const PodUid& uid, const PodPaths& paths, CsiMounter* csi) {
+  ASSIGN_OR_RETURN(PlacedVolumes placed, ReadPlacedVolumes(paths));
+  while (!placed.empty()) {
+    const PlacedVolume& volume = placed.begin()->second;
+    if (volume.kind == "csi") {
+      if (csi == nullptr)
+        return Unsupported("a volume is of a storage plugin; there are none here");
+      RETURN_IF_ERROR(csi->Unmount(uid, volume));
+    }
+    placed.erase(placed.begin());
+    RETURN_IF_ERROR(WritePlacedVolumes(paths, placed));
+  }
+  return {};
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/volume/placed_volumes.h"
+
+#include <fcntl.h>
+
+#include <nlohmann/json.hpp>
+
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
+
+namespace holdfast::agent {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kPlacedVersion = 1;
+constexpr size_t kPlacedLimit = 1u << 20;
+
+Json PlacedToJson(const PlacedVolume& volume) {
+  return {{"name", volume.name},          {"kind", volume.kind},   {"path", volume.path},
+          {"readOnly", volume.read_only}, {"ready", volume.ready}, {"driver", volume.driver},
+          {"handle", volume.handle}};
+}
+
+PlacedVolume PlacedFromJson(const Json& json) {
+  return {json.at("name"),  json.at("kind"),          json.at("path"),         json.at("readOnly"),
+          json.at("ready"), json.value("driver", ""), json.value("handle", "")};
+}
+
+}  // namespace
+
+Result<PlacedVolumes> ReadPlacedVolumes(const PodPaths& paths) {
+  const std::string path = paths.PlacedVolumes();
+  auto text = sys::ReadFileAt(AT_FDCWD, path, kPlacedLimit);
+  if (!text && text.error().code() == Code::kNotFound) return PlacedVolumes();
+  if (!text) return std::move(text.error());
+  try {
+    const Json json = Json::parse(*text);
+    if (json.at("version") != kPlacedVersion) {
+      return Unsupported(StrCat(path, ": of another version of this program"));
+    }
+    PlacedVolumes volumes;
+    for (const auto& [name, volume] : json.at("volumes").items()) {
+      volumes[name] = PlacedFromJson(volume);
+    }
+    return volumes;
+  } catch (const Json::exception& error) {
+    return InvalidArgument(StrCat(path, ": ", error.what()));
+  }
+}
+
+Result<void> WritePlacedVolumes(const PodPaths& paths, const PlacedVolumes& volumes) {
+  Json json = {{"version", kPlacedVersion}, {"volumes", Json::object()}};
+  for (const auto& [name, volume] : volumes) json["volumes"][name] = PlacedToJson(volume);
+  ASSIGN_OR_RETURN(const DirFd dir, sys::OpenDir(paths.Dir()));
+  RETURN_IF_ERROR(
+      sys::WriteFileAtomicAt(dir.get(), PodPaths::kPlacedVolumesFile, json.dump(), 0600));
+  HOLDFAST_PAUSE_POINT("agent.volume.placed_saved");
+  return {};
+}
+
+}  // namespace holdfast::agent

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where a volume lies on the node. Value types.
+#pragma once
+
+#include <map>
+#include <string>
+
+namespace holdfast::agent {
+
+struct VolumePlace {
+  std::string path;        // absolute
+  bool read_only = false;  // whatever a container wishes
+  bool operator==(const VolumePlace&) const = default;
+};
+
+// By the volume's name in the pod.
+using VolumePlaces = std::map<std::string, VolumePlace>;
+
+}  // namespace holdfast::agent

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// A storage plugin for tests: directories below one folder, staged and published by bind mounts, and volumes of a pod's
+// own in memory. It speaks by the specification's own generated code and registers by a kubelet's, so that ours meets both.
+// What it is asked it prints, a line a call. Where a file hang-CALL is in its folder it does not answer that call.
+//
+//	csi_driver NAME NODE FOLDER ROOT: serves ROOT/plugins/NAME/csi.sock, registers in ROOT/plugins_registry
+package main
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	csi "github.com/container-storage-interface/spec/lib/go/csi"
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+)
+
+type driver struct {
+	csi.UnimplementedIdentityServer
+	csi.UnimplementedNodeServer
+	registration.UnsafeRegistrationServer
+	name, node, folder, socket string
+	mutex                      sync.Mutex
+}
+
+func (d *driver) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
+	return &registration.PluginInfo{Type: registration.CSIPlugin, Name: d.name, Endpoint: d.socket,
+		SupportedVersions: []string{"1.0.0"}}, nil
+}
+
+func (d *driver) NotifyRegistrationStatus(_ context.Context, s *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
+	fmt.Println("registered", s.PluginRegistered, s.Error)
+	return &registration.RegistrationStatusResponse{}, nil
+}
+
+func (d *driver) GetPluginInfo(context.Context, *csi.GetPluginInfoRequest) (*csi.GetPluginInfoResponse, error) {
+	return &csi.GetPluginInfoResponse{Name: d.name, VendorVersion: "1"}, nil
+}
+
+func (d *driver) Probe(context.Context, *csi.ProbeRequest) (*csi.ProbeResponse, error) {
+	return &csi.ProbeResponse{}, nil
+}
+
+func (d *driver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.NodeGetInfoResponse, error) {
+	return &csi.NodeGetInfoResponse{NodeId: "id-of-" + d.node, MaxVolumesPerNode: 12,
+		AccessibleTopology: &csi.Topology{Segments: map[string]string{"topology." + d.name + "/node": d.node}}}, nil
+}
+
+func (d *driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
+	return &csi.NodeGetCapabilitiesResponse{Capabilities: []*csi.NodeServiceCapability{{
+		Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{
+			Type: csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME}}}}}, nil
+}
+
+func (d *driver) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
+	if r.GetVolumeId() == "" || r.GetStagingTargetPath() == "" || r.GetVolumeCapability().GetMount() == nil {
+		return nil, status.Error(codes.InvalidArgument, "incomplete")
+	}
+	data := filepath.Join(d.folder, "data", r.GetVolumeId())
+	if err := os.MkdirAll(data, 0o755); err != nil {
+		return nil, err
+	}
+	return &csi.NodeStageVolumeResponse{}, bind(data, r.GetStagingTargetPath())
+}
+
+func (d *driver) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+	return &csi.NodeUnstageVolumeResponse{}, unmount(r.GetStagingTargetPath())
+}
+
+func (d *driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+	if err := os.MkdirAll(r.GetTargetPath(), 0o755); err != nil {
+		return nil, err
+	}
+	if r.GetVolumeContext()["csi.storage.k8s.io/ephemeral"] == "true" {
+		if is, err := mounted(r.GetTargetPath()); is || err != nil {
+			return &csi.NodePublishVolumeResponse{}, err
+		}
+		if err := unix.Mount("own", r.GetTargetPath(), "tmpfs", 0, "size=1m"); err != nil {
+			return nil, err
+		}
+		pod := r.GetVolumeContext()["csi.storage.k8s.io/pod.name"]
+		return &csi.NodePublishVolumeResponse{}, os.WriteFile(filepath.Join(r.GetTargetPath(), "pod"), []byte(pod), 0o644)
+	}
+	return &csi.NodePublishVolumeResponse{}, bind(r.GetStagingTargetPath(), r.GetTargetPath())
+}
+
+func (d *driver) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {
+	if err := unmount(r.GetTargetPath()); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(r.GetTargetPath()); err != nil && !os.IsNotExist(err) {
+		return nil, err
+	}
+	return &csi.NodeUnpublishVolumeResponse{}, nil
+}
+
+func mounted(path string) (bool, error) {
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	return strings.Contains(string(table), " "+path+" "), err
+}
+
+func bind(from, to string) error {
+	if is, err := mounted(to); is || err != nil {
+		return err
+	}
+	return unix.Mount(from, to, "", unix.MS_BIND, "")
+}
+
+func unmount(path string) error {
+	if is, err := mounted(path); !is || err != nil {
+		return err
+	}
+	return unix.Unmount(path, 0)
+}
+
+func (d *driver) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	call := info.FullMethod[strings.LastIndex(info.FullMethod, "/")+1:]
+	if v, ok := request.(interface{ GetVolumeId() string }); ok {
+		fmt.Println(call, v.GetVolumeId())
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(d.folder, "hang-"+call)); err != nil {
+			break
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		time.Sleep(20 * time.Millisecond) // the test takes the file away
+	}
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	return handle(ctx, request)
+}
+
+func listen(path string) net.Listener {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		panic(err)
+	}
+	_ = os.Remove(path)
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		panic(err)
+	}
+	return listener
+}
+
+func main() {
+	d := &driver{name: os.Args[1], node: os.Args[2], folder: os.Args[3]}
+	root := os.Args[4]
+	d.socket = filepath.Join(root, "plugins", d.name, "csi.sock")
+	server := grpc.NewServer(grpc.UnaryInterceptor(d.intercept))
+	csi.RegisterIdentityServer(server, d)
+	csi.RegisterNodeServer(server, d)
+	registrar := grpc.NewServer()
+	registration.RegisterRegistrationServer(registrar, d)
+	go func() { panic(server.Serve(listen(d.socket))) }()
+	panic(registrar.Serve(listen(filepath.Join(root, "plugins_registry", d.name+"-reg.sock"))))
+}

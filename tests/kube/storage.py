@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PersistentVolumes by their claims; volumes of a storage plugin."""
+import json
+import pathlib
+import subprocess
+
+from asking import get, inside_pod, pod, pods, restarts, until
+from suite import check, equal
+
+HERE = pathlib.Path(__file__).resolve().parent
+WAIT = "while :; do sleep 1 & wait; done"
+
+
+def volume(name, node, **source):
+    """A PersistentVolume of one node."""
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "none", **source,
+        "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+            {"key": "kubernetes.io/hostname", "operator": "In", "values": [node]}]}]}}}}
+
+
+CLAIM = {"accessModes": ["ReadWriteOnce"], "storageClassName": "none", "resources": {"requests": {"storage": "1Gi"}}}
+
+
+def claim(name, volume_name):
+    return {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name},
+            "spec": {**CLAIM, "volumeName": volume_name}}
+
+
+def with_volume(name, source, script=WAIT, node=None):
+    made = pod(name, script, **({"nodeName": node} if node else {}))
+    made["spec"]["volumes"] = [{"name": "data", **source}]
+    made["spec"]["containers"][0]["volumeMounts"] = [{"name": "data", "mountPath": "/data"}]
+    return made
+
+
+def runs(cluster, name):
+    until(f"{name} runs", lambda: get(cluster, "pod", name)["status"]["phase"] == "Running")
+    return get(cluster, "pod", name)
+
+
+def events(cluster, name):
+    return [f'{e["reason"]}: {e["message"]}' for e in get(cluster, "events")["items"] if e["involvedObject"]["name"] == name]
+
+
+def folder(cluster, name):
+    made = pathlib.Path(cluster.folder) / name
+    made.mkdir(exist_ok=True)
+    return str(made)
+
+
+def test_a_local_and_a_host_path_volume_outlive_their_pods(cluster):
+    cluster.apply(volume("disk", "n1", local={"path": folder(cluster, "disk")}),
+                  volume("path", "n1", hostPath={"path": folder(cluster, "path")}), claim("disk", "disk"), claim("path", "path"))
+    for name in ("disk", "path"):
+        source = {"persistentVolumeClaim": {"claimName": name}}
+        cluster.apply(with_volume("first", source, f"echo of {name} > /data/file; {WAIT}"))
+        equal(runs(cluster, "first")["spec"]["nodeName"], "n1", "the scheduler's choice")
+        cluster.kubectl("delete", "pod", "first")
+        until("it is gone", lambda: not pods(cluster, "first"))
+        source["persistentVolumeClaim"]["readOnly"] = True
+        cluster.apply(with_volume("second", source))
+        found = runs(cluster, "second")
+        equal(inside_pod(cluster, found, "cat", "/data/file"), f"of {name}", "what the first one wrote")
+        equal(inside_pod(cluster, found, "sh", "-c", "touch /data/x 2>/dev/null || echo no"), "no", "a use that only reads")
+        cluster.kubectl("delete", "pod", "second")
+        until("it is gone", lambda: not pods(cluster, "second"))
+
+
+def test_a_claim_that_is_missing_is_told_and_waited_for(cluster):
+    cluster.apply(with_volume("early", {"persistentVolumeClaim": {"claimName": "late"}}, node="n1"))
+    until("it is told", lambda: any(
+        e.startswith("FailedMount: Unable to attach or mount volumes: unmounted volumes=[data]") and
+        'persistentvolumeclaims "late" not found' in e for e in events(cluster, "early")))
+    cluster.apply(claim("late", "late"))
+    until("it is told that nobody bound it", lambda: any("PVC is not bound" in e for e in events(cluster, "early")))
+    cluster.apply(volume("late", "n1", local={"path": folder(cluster, "late")}))
+    runs(cluster, "early")
+    cluster.kubectl("delete", "pod/early", "pvc/late", "pv/late")
+
+
+def test_a_volume_of_another_node_is_not_used(cluster):
+    cluster.apply(volume("there", "n2", local={"path": folder(cluster, "there")}), claim("there", "there"))
+    cluster.apply(with_volume("here", {"persistentVolumeClaim": {"claimName": "there"}}, node="n1"))
+    until("it is told", lambda: any(
+        'MountVolume.NodeAffinity check failed for volume "there" : no matching NodeSelectorTerms' in e
+        for e in events(cluster, "here")))
+    cluster.kubectl("delete", "pod/here", "pvc/there", "pv/there")
+
+
+def test_a_pod_with_a_claim_of_its_own(cluster):
+    own = {"ephemeral": {"volumeClaimTemplate": {"spec": {**CLAIM, "volumeName": "own"}}}}
+    cluster.apply(volume("own", "n1", local={"path": folder(cluster, "own")}), with_volume("owner", own))
+    runs(cluster, "owner")
+    equal(get(cluster, "pvc", "owner-data")["status"]["phase"], "Bound", "the claim")
+    cluster.kubectl("delete", "pod/owner")
+    until("its claim goes with it", lambda: not [c for c in get(cluster, "pvc")["items"] if c["metadata"]["name"] == "owner-data"])
+    cluster.kubectl("delete", "pv/own")
+
+
+def test_without_the_api_server_a_pod_finds_its_volume(cluster):
+    cluster.apply(with_volume("steady", {"persistentVolumeClaim": {"claimName": "disk"}}, "echo run >> /data/runs; sleep 1000 & wait"))
+    found = runs(cluster, "steady")
+    node = cluster.nodes["n1"]
+    with cluster.without_api_server():
+        node.kill(("agent",))
+        node.start_agent()
+        node.wait("the agent answers", lambda: node.ctl("version", check=False).returncode == 0)
+        inside_pod(cluster, found, "sh", "-c", "kill 1")
+        until("it runs again", lambda: inside_pod(cluster, found, "cat", "/data/runs").split() == ["run"] * 2)
+    until("that is told", lambda: restarts({"steady": get(cluster, "pod", "steady")}) == {"steady": [1]})
+    check(not [e for e in events(cluster, "steady") if e.startswith("FailedMount")], "no trouble")
+    cluster.kubectl("delete", "pod/steady", "pvc/disk", "pvc/path", "pv/disk", "pv/path")
+
+
+# --- a storage plugin ---
+
+DRIVER = "disk.holdfast.dev"
+
+
+class Plugin:
+    """tests/kube/csi_driver on a node."""
+
+    def __init__(self, cluster, node):
+        built = subprocess.run([HERE / "csi_driver/build"], check=True, capture_output=True, text=True).stdout.strip()
+        self.folder = pathlib.Path(folder(cluster, f"plugin-{node}"))
+        self.node, self.log = cluster.nodes[node], self.folder / "calls"
+        self.words = [*self.node.inside, built, DRIVER, node, self.folder, self.node.top / "root"]
+        self.start()
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(self.words, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+    def calls(self, volume):
+        return [line.split()[0] for line in self.log.read_text().splitlines() if line.endswith(" " + volume)]
+
+    def hang(self, call):
+        (self.folder / f"hang-{call}").touch()
+
+    def let(self, call):
+        (self.folder / f"hang-{call}").unlink()
+
+    def mounts(self):
+        """Those of volumes of the plugin on the node."""
+        table = pathlib.Path(f"/proc/{self.process.pid}/mountinfo").read_text()
+        return [line.split()[4] for line in table.splitlines() if "kubernetes.io" in line and "csi" in line.split()[4]]
+
+
+def plugin_volume(name, **spec):
+    return {"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": {
+        "capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "none",
+        "csi": {"driver": DRIVER, "volumeHandle": name, "volumeAttributes": {"a": "1"}, **spec}}}
+
+
+def plugin_pod(name, claim_name, script=WAIT):
+    return with_volume(name, {"persistentVolumeClaim": {"claimName": claim_name}}, script, "n1")
+
+
+def gone(cluster, *names):
+    cluster.kubectl("delete", "pod", *names)
+    until("they are gone", lambda: not [n for n in names if pods(cluster, n)])
+
+
+def test_a_storage_plugin_registers_and_the_node_says_so(cluster):
+    cluster.plugin = Plugin(cluster, "n1")
+    cluster.apply({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER}, "spec": {
+        "attachRequired": False, "podInfoOnMount": True, "volumeLifecycleModes": ["Persistent", "Ephemeral"]}})
+    until("it is told", lambda: "registered true" in cluster.plugin.log.read_text())
+    until("the CSINode has it", lambda: get(cluster, "csinode", "n1")["spec"]["drivers"] == [{
+        "name": DRIVER, "nodeID": "id-of-n1", "topologyKeys": [f"topology.{DRIVER}/node"], "allocatable": {"count": 12}}])
+    until("and the Node", lambda: get(cluster, "node", "n1")["metadata"]["labels"].get(f"topology.{DRIVER}/node") == "n1")
+    equal(json.loads(get(cluster, "node", "n1")["metadata"]["annotations"]["csi.volume.kubernetes.io/nodeid"]),
+          {DRIVER: "id-of-n1"}, "its id")
+
+
+def test_a_volume_is_staged_published_and_taken_away(cluster):
+    cluster.apply(plugin_volume("vol"), claim("vol", "vol"), plugin_pod("one", "vol", f"echo kept > /data/file; {WAIT}"),
+                  plugin_pod("two", "vol"))
+    found = runs(cluster, "two")
+    runs(cluster, "one")
+    equal(inside_pod(cluster, found, "cat", "/data/file"), "kept", "what the other pod wrote")
+    until("the Node has it in use", lambda: get(cluster, "node", "n1")["status"]["volumesInUse"] == [
+        f"kubernetes.io/csi/{DRIVER}^vol"])
+    gone(cluster, "one", "two")
+    calls = cluster.plugin.calls("vol")
+    equal(calls[0], "NodeStageVolume", "the first call")
+    equal(calls[-3:], ["NodeUnpublishVolume", "NodeUnpublishVolume", "NodeUnstageVolume"], "the last ones")
+    equal(cluster.plugin.mounts(), [], "mounts that are left")
+    until("nothing is in use", lambda: not get(cluster, "node", "n1")["status"].get("volumesInUse"))
+
+
+def test_a_volume_of_the_pods_own(cluster):
+    cluster.apply(with_volume("inline", {"csi": {"driver": DRIVER, "volumeAttributes": {"x": "y"}}}, node="n1"))
+    found = runs(cluster, "inline")
+    equal(inside_pod(cluster, found, "cat", "/data/pod"), "inline", "what the plugin was told")
+    gone(cluster, "inline")
+    equal(cluster.plugin.mounts(), [], "mounts that are left")
+
+
+def test_a_plugin_that_hangs_holds_up_its_own_pods_only(cluster):
+    plugin = cluster.plugin
+    plugin.hang("NodePublishVolume")
+    cluster.apply(*[plugin_pod(f"stuck-{n}", "vol") for n in range(3)])
+    until("it is asked", lambda: plugin.calls("vol")[-1] == "NodePublishVolume")
+    cluster.apply(pod("free", WAIT, nodeName="n1"))
+    runs(cluster, "free")
+    gone(cluster, "stuck-2", "free")
+    plugin.let("NodePublishVolume")
+    runs(cluster, "stuck-0")
+    runs(cluster, "stuck-1")
+    gone(cluster, "stuck-0", "stuck-1")
+    equal(plugin.mounts(), [], "mounts that are left")
+
+
+def test_an_agent_that_is_killed_between_its_calls(cluster):
+    plugin, node = cluster.plugin, cluster.nodes["n1"]
+
+    def kill():
+        node.kill(("agent",))
+        node.start_agent()
+        node.wait("the agent answers", lambda: node.ctl("version", check=False).returncode == 0)
+
+    plugin.hang("NodePublishVolume")
+    cluster.apply(plugin_pod("killed", "vol"))
+    asked = len(plugin.calls("vol"))
+    until("it is staged", lambda: plugin.calls("vol")[asked:][-1:] == ["NodePublishVolume"])
+    kill()
+    plugin.let("NodePublishVolume")
+    runs(cluster, "killed")
+    plugin.hang("NodeUnpublishVolume")
+    cluster.kubectl("delete", "pod", "killed", "--wait=false")
+    until("it is being taken away", lambda: plugin.calls("vol")[-1] == "NodeUnpublishVolume")
+    kill()
+    plugin.let("NodeUnpublishVolume")
+    until("it is gone", lambda: not pods(cluster, "killed"))
+    equal(plugin.calls("vol")[-1], "NodeUnstageVolume", "the last call")
+    equal(plugin.mounts(), [], "mounts that are left")
+
+
+def test_a_volume_that_must_be_attached_waits_for_that(cluster):
+    cluster.kubectl("delete", "csidriver", DRIVER)
+    cluster.apply({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER}, "spec": {}})
+    cluster.apply(plugin_volume("remote"), claim("remote", "remote"), plugin_pod("attached", "remote"))
+    until("the controller asks for it", lambda: get(cluster, "volumeattachments")["items"])
+    attachment = get(cluster, "volumeattachments")["items"][0]
+    equal((attachment["spec"]["nodeName"], attachment["metadata"]["name"][:4]), ("n1", "csi-"), "the attachment")
+    equal(cluster.plugin.calls("remote"), [], "calls before it is attached")
+    # What an external attacher says.
+    cluster.kubectl("patch", "volumeattachment", attachment["metadata"]["name"], "--subresource=status", "--type=merge",
+                    "-p", '{"status": {"attached": true, "attachmentMetadata": {"device": "vdb"}}}')
+    runs(cluster, "attached")
+    gone(cluster, "attached")
+    until("it is detached", lambda: not get(cluster, "volumeattachments")["items"])
+
+
+def test_the_plugin_goes(cluster):
+    cluster.kubectl("delete", "pvc/vol", "pv/vol", "pvc/remote", "pv/remote", f"csidriver/{DRIVER}")
+    cluster.plugin.stop()
+    (cluster.nodes["n1"].top / f"root/plugins_registry/{DRIVER}-reg.sock").unlink()
+    until("the CSINode has it no more", lambda: not get(cluster, "csinode", "n1")["spec"]["drivers"])

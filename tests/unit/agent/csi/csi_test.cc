@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+// Storage plugins: how they register, what they are asked in which order, and what is left when something fails.
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "agent/csi/node_csi_mounter.h"
+#include "agent/csi/plugin_watcher.h"
+#include "holdfast/base/strings.h"
+#include "holdfast/sys/thread.h"
+#include "tests/unit/agent/csi/fake_driver.h"
+
+namespace holdfast::agent {
+namespace {
+
+namespace corev1 = ::k8s::io::api::core::v1;
+namespace fs = std::filesystem;
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+using Strings = std::vector<std::string>;
+
+bool Until(const std::function<bool()>& ready) {
+  for (int i = 0; i < 2000; ++i) {
+    if (ready()) return true;
+    // What is waited for happens on threads of gRPC's.
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return false;
+}
+
+class CsiTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = "/tmp/holdfast-csi-XXXXXX";  // short: a socket's path has 108 bytes
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+    fs::create_directory(dir_ + "/plugins_registry");
+    driver_ = std::make_unique<FakeDriver>(dir_ + "/plugins_registry/disk.sock");
+  }
+  void TearDown() override {
+    watcher_.reset();
+    driver_.reset();
+    fs::remove_all(dir_);
+  }
+
+  void Watch() {
+    auto watcher = PluginWatcher::Start({dir_, std::chrono::milliseconds(20),
+                                         [this](const std::string& line) {
+                                           const std::lock_guard lock(mutex_);
+                                           log_.push_back(line);
+                                         }},
+                                        drivers_);
+    ASSERT_TRUE(watcher) << watcher.error().message();
+    watcher_ = std::move(*watcher);
+  }
+  // Without the watcher's thread.
+  void Register() {
+    driver_->Start();
+    auto client = std::make_shared<const CsiClient>(dir_ + "/plugins_registry/disk.sock");
+    auto info = client->Describe(nullptr);
+    ASSERT_TRUE(info) << info.error().message();
+    drivers_.Put({*info, client});
+    mounter_ = std::make_unique<NodeCsiMounter>(dir_, drivers_);
+  }
+  static corev1::Pod Pod(const std::string& uid) {
+    corev1::Pod pod;
+    pod.mutable_metadata()->set_uid(uid);
+    return pod;
+  }
+  static PersistentVolume Volume(const std::string& more = "") {
+    PersistentVolume volume{.name = "pv1", .spec = {}};
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        "persistentVolumeSource { csi { driver: 'disk.example' volumeHandle: 'h1' "
+        "volumeAttributes { key: 'a' value: '1' } fsType: 'ext4' } } "
+        "accessModes: 'ReadWriteOnce' mountOptions: 'noatime' " +
+            more,
+        &volume.spec));
+    return volume;
+  }
+  PlacedVolume Place(const std::string& uid) const {
+    return {"pv1",          "csi", StrCat(dir_, "/pods/", uid, "/pv1/mount"), false, false,
+            "disk.example", "h1"};
+  }
+  std::string Mount(const std::string& uid, const PersistentVolume& volume = Volume()) {
+    const auto done = mounter_->Mount(Pod(uid), volume, Place(uid), cancelled_);
+    return done ? "" : done.error().message();
+  }
+  std::string Unmount(const std::string& uid) {
+    const auto done = mounter_->Unmount(PodUid(uid), Place(uid));
+    return done ? "" : done.error().message();
+  }
+  Strings InUse() const { return mounter_->VolumesInUse(); }
+
+  std::string dir_;
+  std::unique_ptr<FakeDriver> driver_;
+  CsiDrivers drivers_;
+  std::unique_ptr<NodeCsiMounter> mounter_;
+  std::atomic<bool> cancelled_ = false;
+  std::mutex mutex_;
+  Strings log_;
+  std::unique_ptr<PluginWatcher> watcher_;
+};
+
+TEST_F(CsiTest, APluginThatRegistersIsKnownUntilItsSocketGoes) {
+  std::vector<Strings> told;
+  drivers_.SetListener([&](const std::vector<CsiDriverInfo>& now) {
+    Strings names;
+    for (const auto& info : now) names.push_back(info.name + " " + info.node_id);
+    const std::lock_guard lock(mutex_);
+    told.push_back(names);
+  });
+  Watch();
+  driver_->Start();
+  Strings calls;
+  ASSERT_TRUE(Until([&] {
+    for (const std::string& call : driver_->Calls()) calls.push_back(call);
+    return std::ranges::count(calls, "registered") == 1;
+  }));
+  EXPECT_THAT(calls, ElementsAre("info", "registered"));
+  const auto driver = drivers_.Find("disk.example");
+  ASSERT_NE(driver, nullptr);
+  EXPECT_TRUE(driver->info.stages);
+  EXPECT_EQ(driver->info.most_volumes, 16);
+  EXPECT_EQ(driver->info.topology.at("zone"), "z1");
+  driver_->Stop();
+  fs::remove(dir_ + "/plugins_registry/disk.sock");
+  EXPECT_TRUE(Until([&] { return drivers_.Find("disk.example") == nullptr; }));
+  watcher_.reset();
+  EXPECT_THAT(told, ElementsAre(IsEmpty(), ElementsAre("disk.example node-7"), IsEmpty()));
+}
+
+TEST_F(CsiTest, APluginThatComesBackIsAskedAnew) {
+  Watch();
+  driver_->Start();
+  ASSERT_TRUE(Until([&] { return drivers_.Find("disk.example") != nullptr; }));
+  driver_->Stop();
+  fs::remove(dir_ + "/plugins_registry/disk.sock");
+  driver_->node_id = "node-8";
+  driver_->Start();
+  EXPECT_TRUE(Until([&] {
+    const auto driver = drivers_.Find("disk.example");
+    return driver != nullptr && driver->info.node_id == "node-8";
+  }));
+}
+
+TEST_F(CsiTest, OneThatTookAnothersPlaceStaysWhenThatGoes) {
+  Watch();
+  driver_->Start();
+  ASSERT_TRUE(Until([&] { return drivers_.Find("disk.example") != nullptr; }));
+  FakeDriver newer(dir_ + "/plugins_registry/newer.sock");
+  newer.node_id = "node-8";
+  newer.Start();
+  ASSERT_TRUE(Until([&] { return drivers_.Find("disk.example")->info.node_id == "node-8"; }));
+  driver_->Stop();
+  fs::remove(dir_ + "/plugins_registry/disk.sock");
+  ASSERT_TRUE(Until([&] {
+    const std::lock_guard lock(mutex_);
+    return !log_.empty() && log_.back() == "storage plugin disk.example is gone";
+  }));
+  EXPECT_NE(drivers_.Find("disk.example"), nullptr);
+  watcher_.reset();
+}
+
+TEST_F(CsiTest, WhatIsNoStoragePluginIsRefused) {
+  driver_->type = "TapePlugin";
+  driver_->Start();
+  Watch();
+  Strings calls;
+  EXPECT_TRUE(Until([&] {
+    for (const std::string& call : driver_->Calls()) calls.push_back(call);
+    return calls.size() >= 2;
+  }));
+  EXPECT_EQ(calls.at(1), "refused: no handler registered for plugin type: TapePlugin");
+  EXPECT_EQ(drivers_.Find("disk.example"), nullptr);
+}
+
+TEST_F(CsiTest, AVolumeIsStagedOnceForTheNodeAndUnstagedAfterItsLastPod) {
+  Register();
+  EXPECT_EQ(Mount("u1"), "");
+  EXPECT_EQ(Mount("u2"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("stage h1", "publish h1", "stage h1", "publish h1"));
+  EXPECT_THAT(InUse(), ElementsAre("kubernetes.io/csi/disk.example^h1"));
+  EXPECT_EQ(Unmount("u1"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1"));
+  EXPECT_THAT(NodeCsiMounter(dir_, drivers_).VolumesInUse(), ElementsAre(InUse()[0]))
+      << "another agent knows";
+  EXPECT_EQ(Unmount("u2"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1", "unstage h1"));
+  EXPECT_THAT(InUse(), IsEmpty());
+  EXPECT_TRUE(fs::is_empty(dir_ + "/plugins/kubernetes.io/csi/disk.example"));
+  EXPECT_FALSE(fs::exists(dir_ + "/pods/u1/pv1"));
+  EXPECT_EQ(Unmount("u2"), "") << "again";
+}
+
+TEST_F(CsiTest, WhatAPluginIsTold) {
+  Register();
+  PersistentVolume volume = Volume();
+  volume.read_only = true;
+  volume.csi.publish_context = {{"device", "vdb"}};
+  volume.csi.pod_info = {{"csi.storage.k8s.io/pod.name", "web"}};
+  using Secret = const std::map<std::string, std::string>;
+  volume.csi.stage_secrets = std::make_shared<Secret>(Secret{{"key", "of stage"}});
+  volume.csi.publish_secrets = std::make_shared<Secret>(Secret{{"key", "of publish"}});
+  EXPECT_EQ(Mount("u1", volume), "");
+  const auto& staged = driver_->staged;
+  EXPECT_EQ(staged.staging_target_path(),
+            dir_ +
+                "/plugins/kubernetes.io/csi/disk.example/"
+                "33112ee14ee469c3eb52fe90322ec81dd404a0093d565a6d71ce77cbc8124e3b/globalmount")
+      << "the directory is the SHA-256 of the handle";
+  EXPECT_TRUE(fs::is_directory(staged.staging_target_path()));
+  EXPECT_EQ(staged.volume_capability().mount().fs_type(), "ext4");
+  EXPECT_EQ(staged.volume_capability().mount().mount_flags(0), "noatime");
+  EXPECT_EQ(staged.volume_capability().access_mode().mode(),
+            csi::v1::VolumeCapability::AccessMode::SINGLE_NODE_WRITER);
+  EXPECT_EQ(staged.publish_context().at("device"), "vdb");
+  EXPECT_EQ(staged.secrets().at("key"), "of stage");
+  EXPECT_EQ(staged.volume_context().size(), 1u) << "the pod is not the node's business";
+  const auto& published = driver_->published;
+  EXPECT_EQ(published.staging_target_path(), staged.staging_target_path());
+  EXPECT_EQ(published.target_path(), Place("u1").path);
+  EXPECT_TRUE(published.readonly());
+  EXPECT_EQ(published.secrets().at("key"), "of publish");
+  EXPECT_EQ(published.volume_context().at("a"), "1");
+  EXPECT_EQ(published.volume_context().at("csi.storage.k8s.io/pod.name"), "web");
+}
+
+TEST_F(CsiTest, AVolumeOfThePodsOwnIsNeverStaged) {
+  Register();
+  PersistentVolume volume = Volume();
+  volume.csi.ephemeral = true;
+  EXPECT_EQ(Mount("u1", volume), "");
+  EXPECT_EQ(Unmount("u1"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("publish h1", "unpublish h1"));
+  EXPECT_EQ(driver_->published.staging_target_path(), "");
+}
+
+TEST_F(CsiTest, TheGroupIsThePluginsBusinessWhereItSaysSo) {
+  driver_->abilities.push_back(csi::v1::NodeServiceCapability::RPC::VOLUME_MOUNT_GROUP);
+  Register();
+  corev1::Pod pod = Pod("u1");
+  pod.mutable_spec()->mutable_securitycontext()->set_fsgroup(4711);
+  EXPECT_TRUE(mounter_->Mount(pod, Volume(), Place("u1"), cancelled_));
+  EXPECT_EQ(driver_->published.volume_capability().mount().volume_mount_group(), "4711");
+}
+
+TEST_F(CsiTest, WhatFailsIsToldInItsWordsAndUndone) {
+  EXPECT_TRUE(drivers_.Find("disk.example") == nullptr);
+  Register();
+  driver_->Fail("stage");
+  EXPECT_EQ(Mount("u1"),
+            "MountVolume.MountDevice failed for volume \"pv1\" : rpc error: code = "
+            "Internal desc = no stage");
+  driver_->Fail("publish");
+  EXPECT_EQ(Mount("u1"),
+            "MountVolume.SetUp failed for volume \"pv1\" : rpc error: code = Internal "
+            "desc = no publish");
+  EXPECT_EQ(InUse().size(), 1u) << "who knows what the plugin did";
+  driver_->Fail("unpublish");
+  EXPECT_EQ(Unmount("u1"),
+            "UnmountVolume.TearDown failed for volume \"pv1\" : rpc error: code = "
+            "Internal desc = no unpublish");
+  driver_->Fail("unstage");
+  EXPECT_EQ(Unmount("u1"),
+            "UnmountDevice failed for volume \"pv1\" : rpc error: code = Internal "
+            "desc = no unstage");
+  EXPECT_EQ(InUse().size(), 1u) << "it is still staged";
+  driver_->Fail("");
+  driver_->Calls();
+  EXPECT_EQ(Unmount("u1"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1", "unstage h1"));
+  EXPECT_THAT(InUse(), IsEmpty());
+}
+
+TEST_F(CsiTest, APluginThatIsNotThereIsWaitedFor) {
+  mounter_ = std::make_unique<NodeCsiMounter>(dir_, drivers_);
+  const std::string missing =
+      "kubernetes.io/csi: driver name disk.example not found in the list of "
+      "registered CSI drivers";
+  EXPECT_EQ(Mount("u1"), "MountVolume.SetUp failed for volume \"pv1\" : " + missing);
+  EXPECT_EQ(Unmount("u1"), "UnmountVolume.TearDown failed for volume \"pv1\" : " + missing);
+}
+
+TEST_F(CsiTest, APluginThatHangsIsGivenUpWhenNobodyWantsItsAnswer) {
+  Register();
+  driver_->Hang("publish");
+  std::thread mounting = *sys::StartThread("mounting", [this] {
+    EXPECT_EQ(Mount("u1"),
+              "MountVolume.SetUp failed for volume \"pv1\" : rpc error: code = "
+              "Canceled desc = CANCELLED");
+  });
+  Strings calls;
+  EXPECT_TRUE(Until([&] {
+    for (const std::string& call : driver_->Calls()) calls.push_back(call);
+    return calls.size() == 2;
+  }));
+  // Nor do another pod of the same volume, and another volume of the same plugin, wait for it.
+  EXPECT_EQ(Mount("u3"), "");
+  EXPECT_EQ(Unmount("u3"), "");
+  PersistentVolume other = Volume();
+  other.spec.mutable_persistentvolumesource()->mutable_csi()->set_volumehandle("h2");
+  PlacedVolume place = Place("u2");
+  place.handle = "h2";
+  EXPECT_TRUE(mounter_->Unmount(PodUid("u2"), place));
+  cancelled_ = true;
+  mounting.join();
+  driver_->Let("");
+  cancelled_ = false;
+  EXPECT_EQ(Unmount("u1"), "");
+}
+
+TEST_F(CsiTest, WhoWaitsForAStagingThatHangsCanGo) {
+  Register();
+  driver_->Hang("stage");
+  std::atomic<bool> first = false, second = false;
+  const auto mount = [this](const std::string& uid, std::atomic<bool>& cancelled) {
+    return *sys::StartThread(uid, [this, uid, &cancelled] {
+      EXPECT_FALSE(mounter_->Mount(Pod(uid), Volume(), Place(uid), cancelled));
+    });
+  };
+  std::thread holds = mount("u1", first);
+  EXPECT_TRUE(Until([&] { return InUse().size() == 1; }));
+  std::thread waits = mount("u2", second);
+  second = true;
+  waits.join();
+  EXPECT_EQ(Unmount("u2"), "");
+  first = true;
+  holds.join();
+  driver_->Let("");
+  EXPECT_EQ(Unmount("u1"), "");
+  EXPECT_THAT(InUse(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace holdfast::agent

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/volume/persistent_volumes.h"
+
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+
+#include "holdfast/sys/files.h"
+
+namespace holdfast::agent {
+namespace {
+
+namespace fs = std::filesystem;
+namespace corev1 = ::k8s::io::api::core::v1;
+
+class PersistentVolumesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = testing::TempDir() + "holdfast-persistent-XXXXXX";
+    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
+    dir_ = pattern;
+    model::Instance instance;
+    instance.root_dir = dir_;
+    paths_.emplace(instance, PodUid("u1"), "default", "web");
+    fs::create_directories(paths_->Dir());
+    fs::create_directory(dir_ + "/disk");
+    pod_.mutable_metadata()->set_uid("u1");
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+
+  PersistentVolume Volume(const std::string& spec) const {
+    PersistentVolume volume{.name = "pv1", .spec = {}};
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(spec, &volume.spec));
+    return volume;
+  }
+  PersistentVolume Local(const std::string& path) const {
+    return Volume("persistentVolumeSource { local { path: '" + path + "' } }");
+  }
+  std::string Ensure(const PersistentVolume& volume) {
+    const auto errors =
+        EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, nullptr, cancelled_);
+    return errors.empty() ? "" : errors.front().message();
+  }
+  PlacedVolume Placed() const {
+    const auto placed = ReadPlacedVolumes(*paths_);
+    EXPECT_TRUE(placed) << placed.error().message();
+    return placed->contains("data") ? placed->at("data") : PlacedVolume();
+  }
+
+  const std::atomic<bool> cancelled_ = false;
+  std::string dir_;
+  std::optional<PodPaths> paths_;
+  corev1::Pod pod_;
+};
+
+TEST_F(PersistentVolumesTest, ALocalDirectoryIsUsedWhereItLiesAndKnownToWhoComesAfter) {
+  PersistentVolume volume = Local(dir_ + "/disk");
+  volume.read_only = true;
+  EXPECT_EQ(Ensure(volume), "");
+  EXPECT_EQ(Placed(), (PlacedVolume{"pv1", "local", dir_ + "/disk", true, true, "", ""}));
+  EXPECT_EQ(StandingVolumes({{"data", Placed()}, {"other", {}}}),
+            (std::vector<std::string>{"data"}));
+}
+
+TEST_F(PersistentVolumesTest, AHostPathIsMadeAsItsTypeSays) {
+  EXPECT_EQ(Ensure(Volume("persistentVolumeSource { hostPath { path: '" + dir_ +
+                          "/made' type: 'DirectoryOrCreate' } }")),
+            "");
+  EXPECT_TRUE(fs::is_directory(dir_ + "/made"));
+  EXPECT_EQ(Placed().kind, "hostPath");
+}
+
+TEST_F(PersistentVolumesTest, WhatCannotBeUsedIsTold) {
+  const std::string failed = "MountVolume.SetUp failed for volume \"pv1\" : ";
+  std::ofstream(dir_ + "/file") << "";
+  EXPECT_EQ(Ensure(Local(dir_ + "/none")), failed + "path \"" + dir_ + "/none\" does not exist");
+  EXPECT_EQ(Ensure(Local(dir_ + "/file")),
+            failed + "path \"" + dir_ + "/file\" is no directory: mount the disk there");
+  EXPECT_EQ(Ensure(Volume("persistentVolumeSource { local { path: '/' } } mountOptions: 'x'")),
+            failed + "Mount options are not supported for volumes of the kind local");
+  EXPECT_EQ(Ensure(Volume("persistentVolumeSource { iscsi {} }")),
+            failed + "no volume plugin matched: this kind of volume is not supported");
+  EXPECT_EQ(Placed(), PlacedVolume()) << "nothing that was not made is known";
+}
+
+TEST_F(PersistentVolumesTest, OneThatFailsHoldsNoOtherUp) {
+  const auto errors = EnsurePersistentVolumes(
+      pod_, *paths_, {{"bad", Local(dir_ + "/none")}, {"data", Local(dir_ + "/disk")}}, nullptr,
+      cancelled_);
+  EXPECT_EQ(errors.size(), 1u);
+  EXPECT_TRUE(Placed().ready);
+}
+
+TEST_F(PersistentVolumesTest, TheGroupIsGivenOnce) {
+  const std::string file = dir_ + "/disk/file";
+  std::ofstream{file} << "x";
+  const auto mode = [&file] { return fs::status(file).permissions() & fs::perms::all; };
+  fs::permissions(file, fs::perms(0600));
+  pod_.mutable_spec()->mutable_securitycontext()->set_fsgroup(::getegid());
+  EXPECT_EQ(Ensure(Local(dir_ + "/disk")), "");
+  EXPECT_EQ(mode(), fs::perms(0660));
+  fs::permissions(file, fs::perms(0600));
+  EXPECT_EQ(Ensure(Local(dir_ + "/disk")), "");
+  EXPECT_EQ(mode(), fs::perms(0600)) << "not while the pod uses it";
+}
+
+TEST_F(PersistentVolumesTest, ADamagedRecordIsNoEmptyOne) {
+  std::ofstream(paths_->PlacedVolumes()) << "{";
+  EXPECT_FALSE(ReadPlacedVolumes(*paths_));
+  EXPECT_NE(Ensure(Local(dir_ + "/disk")), "");
+  std::ofstream(paths_->PlacedVolumes()) << R"({"version": 2, "volumes": {}})";
+  EXPECT_FALSE(ReadPlacedVolumes(*paths_));
+}
+
+}  // namespace
+}  // namespace holdfast::agent
