@@ -103,6 +103,11 @@ struct ImagePullConfig {
   std::string registry_config_path = "/etc/containerd/certs.d";
   bool serialize = true;      // one after the other
   uint32_t max_parallel = 0;  // when they are not; 0: as many as pods want
+  // Of which images that are here pods show that they may have them, and which need not.
+  std::string verification = "NeverVerifyPreloadedImages";
+  std::vector<std::string> verification_allowlist;
+  // A CredentialProviderConfig, or a directory of them, and where its programs are; "" both for none.
+  std::string provider_config, provider_programs;
 };
 
 struct ContainerLogConfig {

@@ -246,6 +246,23 @@ const std::vector<Field>& Fields() {
       {"maxParallelImagePulls", "N",
        "pulls at a time with serializeImagePulls false (default 0: as many as pods want)", false,
        Number(image_pull(&ImagePullConfig::max_parallel), 0, 1000)},
+      {"imagePullCredentialsVerificationPolicy", "NAME",
+       "of which images that are here a pod has to show that it may have them: "
+       "NeverVerifyPreloadedImages (the default: those that were pulled for pods), NeverVerify, "
+       "NeverVerifyAllowlistedImages or AlwaysVerify",
+       false,
+       OneOf(image_pull(&ImagePullConfig::verification),
+             {"NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages",
+              "AlwaysVerify"})},
+      {"preloadedImagesVerificationAllowlist", "IMAGE",
+       "with NeverVerifyAllowlistedImages: names without tag, or all below registry/path/*", true,
+       List(image_pull(&ImagePullConfig::verification_allowlist))},
+      {"imageCredentialProviderConfig", "PATH",
+       "a kubelet's CredentialProviderConfig, or a directory of them: programs that make logins "
+       "for registries (default: none)",
+       false, Text(image_pull(&ImagePullConfig::provider_config))},
+      {"imageCredentialProviderBinDir", "DIR", "where these programs are", false,
+       Text(image_pull(&ImagePullConfig::provider_programs))},
       {"workers", "N", "pods worked on at the same time (default 8)", false,
        Number(At(&A::workers), 1, 256)},
       {"keeperBinary", "FILE",

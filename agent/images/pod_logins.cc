@@ -27,6 +27,27 @@ std::optional<Keyring> KeyringOf(const ObjectData& secret) {
 
 }  // namespace
 
+std::vector<PullSecret> PodLogins::SecretsFor(const std::string& repository) const {
+  std::vector<PullSecret> found;
+  for (const Secret& secret : secrets) {
+    for (const RegistryLogin& login : secret.keyring.Find(repository)) {
+      found.push_back({secret.uid, secret.object_namespace, secret.name, HashOf(login)});
+    }
+  }
+  return found;
+}
+
+PullCredentials PodLogins::CredentialsOf(const std::optional<RegistryLogin>& login) const {
+  PullCredentials credentials;
+  for (const Secret& secret : secrets) {
+    if (!login || !secret.keyring.Holds(*login)) continue;
+    credentials.secrets.push_back(
+        {secret.uid, secret.object_namespace, secret.name, HashOf(*login)});
+  }
+  credentials.node_pods = credentials.secrets.empty();
+  return credentials;
+}
+
 PodLogins LoginsOfPod(const corev1::Pod& pod, const PodInputs* inputs) {
   PodLogins logins;
   for (const auto& reference : pod.spec().imagepullsecrets()) {
@@ -36,6 +57,7 @@ PodLogins LoginsOfPod(const corev1::Pod& pod, const PodInputs* inputs) {
     const auto keyring = secret.data == nullptr ? std::nullopt : KeyringOf(*secret.data);
     if (keyring) {
       logins.Add(*keyring);
+      logins.secrets.push_back({secret.data->uid, pod.metadata().namespace_(), name, *keyring});
     } else {
       logins.missing.push_back(name);
     }

@@ -30,6 +30,7 @@ Json ToJson(const ObjectRef& ref, const ObjectData& data) {
   for (const auto& [key, value] : data.values) values[key] = kube::EncodeBase64(value);
   json["values"] = std::move(values);
   json["binary"] = data.binary;
+  json["uid"] = data.uid;
   return json;
 }
 
@@ -42,6 +43,7 @@ std::shared_ptr<const ObjectData> DataFrom(const Json& json) {
     data->values[key] = std::move(*value);
   }
   data->binary = json.at("binary").get<std::set<std::string>>();
+  data->uid = json.value("uid", "");
   return data;
 }
 

@@ -73,10 +73,12 @@ ReflectorOptions WatchOptions(const ObjectRef& ref) {
 std::shared_ptr<const ObjectData> TakeData(google::protobuf::Message& object) {
   auto data = std::make_shared<ObjectData>();
   if (auto* secret = dynamic_cast<corev1::Secret*>(&object)) {
+    data->uid = secret->metadata().uid();
     data->version = secret->metadata().resourceversion();
     data->immutable = secret->immutable();
     TakeValues(*secret->mutable_data(), data->values);
   } else if (auto* map = dynamic_cast<corev1::ConfigMap*>(&object)) {
+    data->uid = map->metadata().uid();
     data->version = map->metadata().resourceversion();
     data->immutable = map->immutable();
     for (const auto& [key, value] : map->binarydata()) data->binary.insert(key);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "agent/images/pod_logins.h"
+#include "agent/images/pulled_images.h"
 #include "agent/kube/containers_of.h"
 #include "agent/kube/pod_status.h"
 #include "agent/kube/times.h"
@@ -382,6 +383,7 @@ void PodWorker::LetLogSettle(ContainerFact& fact) {
 ImageFact PodWorker::LookAtImage(const std::string& reference) {
   ImageFact fact;
   auto image = services_.images.Get(reference);
+  if (image && !MayUse(reference, *image)) return fact;  // as if it were not here
   if (image) {
     fact.state = ImageFact::State::kPresent;
     fact.id = image->id.value;
@@ -403,6 +405,14 @@ ImageFact PodWorker::LookAtImage(const std::string& reference) {
       break;
   }
   return fact;
+}
+
+bool PodWorker::MayUse(const std::string& reference, const Image& image) const {
+  if (services_.pulled_images == nullptr) return true;
+  const auto secrets = [this](const std::string& repository) {
+    return LoginsOfPod(*pod_, Inputs()).SecretsFor(repository);
+  };
+  return services_.pulled_images->MayUse(reference, image.id, secrets);
 }
 
 void PodWorker::PublishStatus(const corev1::PodStatus& status,

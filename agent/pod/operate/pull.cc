@@ -3,22 +3,18 @@
 #include <utility>
 
 #include "agent/images/pod_logins.h"
+#include "agent/images/pulled_images.h"
 #include "agent/kube/containers_of.h"
 #include "agent/pod/operate/pod_job.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/interfaces/image_puller.h"
+#include "holdfast/sys/pause_point.h"
 
 namespace holdfast::agent {
 
 OperationEnd PodJob::Pull() {
   const corev1::Container* container = kube::FindContainer(*input_.pod, input_.action.container);
-  PodLogins logins = LoginsOfPod(*input_.pod, input_.inputs);
-  if (auto note = MissingSecretsNote(logins)) events_.push_back(std::move(*note));
-  logins.Add(services_.node_logins ? services_.node_logins() : Keyring());
-  PullRequest request;
-  request.reference = container->image();
-  request.logins = [&](const std::string& repository) { return logins.keyring.Find(repository); };
-  auto pulled = services_.puller->Pull(request, cancelled_);
+  auto pulled = PullImage(container->image());
   OperationEnd end;
   end.events = std::move(events_);
   if (pulled) {
@@ -32,6 +28,26 @@ OperationEnd PodJob::Pull() {
     Log(StrCat("pull of ", container->image(), ": ", end.error));
   }
   return end;
+}
+
+// As the pod and with what the node may show; who was let in with what is written down.
+Result<PulledImage> PodJob::PullImage(const std::string& reference) {
+  PodLogins logins = LoginsOfPod(*input_.pod, input_.inputs);
+  if (auto note = MissingSecretsNote(logins)) events_.push_back(std::move(*note));
+  if (services_.node_logins) logins.Add(services_.node_logins(reference, cancelled_));
+  PullRequest request;
+  request.reference = reference;
+  request.logins = [&](const std::string& repository) { return logins.keyring.Find(repository); };
+  PulledImages* const records = services_.pulled_images;
+  if (records != nullptr) RETURN_IF_ERROR(records->Begin(reference));
+  auto pulled = services_.puller->Pull(request, cancelled_);
+  HOLDFAST_PAUSE_POINT("agent.pod.pulled");
+  if (records != nullptr && pulled) {
+    records->Pulled(reference, pulled->image.id, logins.CredentialsOf(pulled->login));
+  } else if (records != nullptr) {
+    records->Failed(reference);
+  }
+  return pulled;
 }
 
 }  // namespace holdfast::agent
