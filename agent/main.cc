@@ -210,6 +210,8 @@ void OpenPuller(Agent& agent) {
   options.environment = runtime::ProxyEnvironment();
   options.hosts_directory = agent.config.image_pull.registry_config_path;
   options.at_a_time = PullsAtATime(agent.config.image_pull);
+  options.per_second = agent.config.image_pull.per_second;
+  options.burst = agent.config.image_pull.burst;
   options.stopping = &agent.stopping;
   agent.puller = std::make_unique<NotifyingImagePuller>(
       std::make_unique<runtime::RegistryPuller>(*agent.stored_images, std::move(options)),

@@ -246,6 +246,10 @@ const std::vector<Field>& Fields() {
       {"maxParallelImagePulls", "N",
        "pulls at a time with serializeImagePulls false (default 0: as many as pods want)", false,
        Number(image_pull(&ImagePullConfig::max_parallel), 0, 1000)},
+      {"registryPullQPS", "N", "pulls that begin per second (default 5); 0: no limit", false,
+       Number(image_pull(&ImagePullConfig::per_second), 0, 1'000'000)},
+      {"registryBurst", "N", "of them at once (default 10)", false,
+       Number(image_pull(&ImagePullConfig::burst), 1, 1'000'000)},
       {"imagePullCredentialsVerificationPolicy", "NAME",
        "of which images that are here a pod has to show that it may have them: "
        "NeverVerifyPreloadedImages (the default: those that were pulled for pods), NeverVerify, "

@@ -139,8 +139,10 @@ void Keyring::Add(const Keyring& other) {
   entries_.insert(entries_.end(), other.entries_.begin(), other.entries_.end());
 }
 
-bool Keyring::Holds(const RegistryLogin& login) const {
-  return std::ranges::any_of(entries_, [&](const auto& entry) { return entry.second == login; });
+std::vector<RegistryLogin> Keyring::Logins() const {
+  std::vector<RegistryLogin> logins;
+  for (const auto& [key, login] : entries_) logins.push_back(login);
+  return logins;
 }
 
 std::vector<RegistryLogin> Keyring::Find(const std::string& repository) const {

@@ -26,7 +26,7 @@ class Keyring {
   void Add(const Keyring& other);
   // For "docker.io/library/nginx", "registry.example:5000/app".
   std::vector<RegistryLogin> Find(const std::string& repository) const;
-  bool Holds(const RegistryLogin& login) const;  // for whatever repository
+  std::vector<RegistryLogin> Logins() const;  // for whatever repository
   bool empty() const { return entries_.empty(); }
 
  private:

@@ -27,10 +27,10 @@ std::optional<Keyring> KeyringOf(const ObjectData& secret) {
 
 }  // namespace
 
-std::vector<PullSecret> PodLogins::SecretsFor(const std::string& repository) const {
+std::vector<PullSecret> PodLogins::PullSecrets() const {
   std::vector<PullSecret> found;
   for (const Secret& secret : secrets) {
-    for (const RegistryLogin& login : secret.keyring.Find(repository)) {
+    for (const RegistryLogin& login : secret.keyring.Logins()) {
       found.push_back({secret.uid, secret.object_namespace, secret.name, HashOf(login)});
     }
   }
@@ -39,10 +39,11 @@ std::vector<PullSecret> PodLogins::SecretsFor(const std::string& repository) con
 
 PullCredentials PodLogins::CredentialsOf(const std::optional<RegistryLogin>& login) const {
   PullCredentials credentials;
-  for (const Secret& secret : secrets) {
-    if (!login || !secret.keyring.Holds(*login)) continue;
-    credentials.secrets.push_back(
-        {secret.uid, secret.object_namespace, secret.name, HashOf(*login)});
+  if (login) {
+    credentials.secrets = PullSecrets();
+    std::erase_if(credentials.secrets, [hash = HashOf(*login)](const PullSecret& secret) {
+      return secret.credential_hash != hash;
+    });
   }
   credentials.node_pods = credentials.secrets.empty();
   return credentials;

@@ -26,8 +26,8 @@ struct PodLogins {
   std::vector<std::string> missing;  // secrets that are not there or cannot be used
   void Add(const Keyring& other) { keyring.Add(other); }
 
-  // What the secrets have for the repository.
-  std::vector<PullSecret> SecretsFor(const std::string& repository) const;
+  // All logins of the secrets, for whatever repository: who has one may have what it opens.
+  std::vector<PullSecret> PullSecrets() const;
   // Who has shown what, when the registry was shown `login`; nothing: it did not ask.
   PullCredentials CredentialsOf(const std::optional<RegistryLogin>& login) const;
 };

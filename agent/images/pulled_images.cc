@@ -141,7 +141,7 @@ Result<void> PulledImages::Record(const Digest& id, const std::string& repositor
 }
 
 bool PulledImages::MayUse(const std::string& image, const Digest& id,
-                          const SecretsFor& secrets) const {
+                          const Secrets& secrets) const {
   const std::string repository = RepositoryOf(image);
   PulledRecord record;
   {
@@ -152,8 +152,7 @@ bool PulledImages::MayUse(const std::string& image, const Digest& id,
     if (known == records_.end()) return false;
     record = known->second;
   }
-  return IsAccessible(record, repository, {}) ||
-         IsAccessible(record, repository, secrets(repository));
+  return IsAccessible(record, repository, {}) || IsAccessible(record, repository, secrets());
 }
 
 void PulledImages::Prune() {

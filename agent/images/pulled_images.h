@@ -45,10 +45,10 @@ class PulledImages {
   void Failed(const std::string& image);
   void Pulled(const std::string& image, const Digest& id, const PullCredentials& shown);
 
-  // Whether a pod may use the image that is here and that it names so. `secrets`: what the pod has
-  // for the repository; asked for only if that matters.
-  using SecretsFor = std::function<std::vector<PullSecret>(const std::string& repository)>;
-  bool MayUse(const std::string& image, const Digest& id, const SecretsFor& secrets) const;
+  // Whether a pod may use the image that is here and that it names so. `secrets`: what the pod has;
+  // asked for only if that matters.
+  using Secrets = std::function<std::vector<PullSecret>()>;
+  bool MayUse(const std::string& image, const Digest& id, const Secrets& secrets) const;
 
   // An image was removed: forgets the records of those that are no longer here.
   void Prune();

@@ -260,8 +260,8 @@ PodFacts PodWorker::Observe(const Wish& wish) {
   facts.sandbox_exists = seen.sandbox || !services_.network.Addresses(uid).empty();
   facts.sandbox_ready = IsMade(facts) && seen.sandbox && seen.sandbox->ready && AddressesStand();
   facts.network_ready = services_.network.HasRanges();
-  LookAtImages(facts);
   LookAtInputs(facts);
+  LookAtImages(facts);  // with what is known of secrets by then
   LookAtProbes(facts);
   facts.node = &node_facts_;
   facts.wall = services_.clock.Wall();
@@ -409,9 +409,12 @@ ImageFact PodWorker::LookAtImage(const std::string& reference) {
 
 bool PodWorker::MayUse(const std::string& reference, const Image& image) const {
   if (services_.pulled_images == nullptr) return true;
-  const auto secrets = [this](const std::string& repository) {
-    return LoginsOfPod(*pod_, Inputs()).SecretsFor(repository);
-  };
+  // What it ran with it keeps, also when nobody can say now what its Secrets hold.
+  const bool ran = std::ranges::any_of(memory_.containers | std::views::values, [&](const auto& c) {
+    return c.launch && c.launch->reference == reference && c.launch->image_id == image.id.value;
+  });
+  if (ran) return true;
+  const auto secrets = [this] { return LoginsOfPod(*pod_, Inputs()).PullSecrets(); };
   return services_.pulled_images->MayUse(reference, image.id, secrets);
 }
 

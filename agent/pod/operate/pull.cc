@@ -24,7 +24,8 @@ OperationEnd PodJob::Pull() {
     end.how = OperationEnd::How::kCancelled;
   } else {
     end.how = OperationEnd::How::kFailed;
-    end.error = pulled.error().message();
+    const bool away = pulled.error().code() == Code::kUnavailable;
+    end.error = StrCat(away ? "RegistryUnavailable: " : "", pulled.error().message());
     Log(StrCat("pull of ", container->image(), ": ", end.error));
   }
   return end;

@@ -132,7 +132,10 @@ std::vector<std::string> ProxyEnvironment() {
 }
 
 RegistryPuller::RegistryPuller(DiskImageStore& store, PullerOptions options)
-    : store_(store), options_(std::move(options)), gate_(options_.at_a_time) {}
+    : store_(store),
+      options_(std::move(options)),
+      gate_(options_.at_a_time),
+      rate_(options_.per_second, options_.burst) {}
 
 Result<PulledImage> RegistryPuller::Pull(const PullRequest& request,
                                          const std::atomic<bool>& cancelled) {
@@ -157,6 +160,7 @@ Result<PulledImage> RegistryPuller::PullNow(const Reference& reference,
                                             const PullGate::Stop& stop,
                                             const PullGate::Tell& tell) {
   const auto began = Steady::now();
+  if (!rate_.TryTake(began)) return Error(Code::kResourceExhausted, "pull QPS exceeded");
   const std::string registry = Split(reference.repository).first;
   ASSIGN_OR_RETURN(std::vector<RegistryHost> hosts,
                    ReadRegistryHosts(options_.hosts_directory, registry));

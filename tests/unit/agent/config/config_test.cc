@@ -257,6 +257,12 @@ constexpr char kEverything[] = R"(
 registryConfigPath: /certs.d
 serializeImagePulls: false
 maxParallelImagePulls: 3
+registryPullQPS: 7
+registryBurst: 11
+imagePullCredentialsVerificationPolicy: NeverVerifyAllowlistedImages
+preloadedImagesVerificationAllowlist: [r.example/x]
+imageCredentialProviderConfig: /providers
+imageCredentialProviderBinDir: /provider-programs
 fetchBinary: /fetch
 nodeName: n7
 rootDir: /a

@@ -87,9 +87,7 @@ class PulledImagesTest : public testing::Test {
     pulled_->Pulled(image, kId, shown);
   }
   bool MayUse(const std::vector<PullSecret>& secrets, const std::string& image = kApp) {
-    return pulled_->MayUse(image, kId, [&](const std::string& repository) {
-      return repository == "r.example/team/app" ? secrets : std::vector<PullSecret>();
-    });
+    return pulled_->MayUse(image, kId, [&] { return secrets; });
   }
   std::vector<std::string> Files(const std::string& directory) {
     std::vector<std::string> names;
@@ -169,6 +167,15 @@ TEST_F(PulledImagesTest, AfterAKillInAPullAllHaveToShowSomething) {
   Open();
   EXPECT_THAT(Files("pulling"), testing::IsEmpty());
   EXPECT_EQ(Files("pulled").size(), 1u);
+}
+
+TEST_F(PulledImagesTest, AKillBetweenRecordAndIntentTakesNothingAway) {
+  Pull(Shown({SecretNamed("a", "one")}));
+  ASSERT_TRUE(pulled_->Begin(kApp));  // as it stands when the record is written
+  Open();
+  EXPECT_TRUE(MayUse({SecretNamed("a", "one")}));
+  EXPECT_FALSE(MayUse({}));
+  EXPECT_THAT(Files("pulling"), testing::IsEmpty());
 }
 
 TEST_F(PulledImagesTest, WhatIsDamagedLetsNobodyInAndIsTold) {
@@ -255,8 +262,7 @@ TEST(PodCredentialsTest, WhatWasShownIsTheSecretsOrTheNodes) {
   pod.mutable_spec()->add_imagepullsecrets()->set_name("mine");
   PodLogins logins = LoginsOfPod(pod, &inputs);
   const std::vector<PullSecret> mine = {{"", "default", "mine", HashOf({"u", "p"})}};
-  EXPECT_EQ(logins.SecretsFor("r.example/x"), mine);
-  EXPECT_EQ(logins.SecretsFor("other.example/x"), std::vector<PullSecret>());
+  EXPECT_EQ(logins.PullSecrets(), mine);
   EXPECT_EQ(logins.CredentialsOf(RegistryLogin{"u", "p"}), (PullCredentials{false, mine}));
   EXPECT_EQ(logins.CredentialsOf(std::nullopt), kNothingShown);
   EXPECT_EQ(logins.CredentialsOf(RegistryLogin{"node", "own"}), kNothingShown);
