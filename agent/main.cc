@@ -36,7 +36,10 @@
 #include "agent/csi/plugin_watcher.h"
 #include "agent/health/health.h"
 #include "agent/health/service_manager.h"
+#include "agent/images/credential_providers.h"
 #include "agent/images/node_logins.h"
+#include "agent/images/provider_config.h"
+#include "agent/images/pulled_images.h"
 #include "agent/leftovers/leftover_sweeper.h"
 #include "agent/library_threads.h"
 #include "agent/node/node_images.h"
@@ -70,6 +73,7 @@
 #include "runtime/containers/options.h"
 #include "runtime/image/pull/registry_puller.h"
 #include "runtime/image/store/disk_image_store.h"
+#include "runtime/image/store/reference.h"
 
 namespace holdfast::agent {
 namespace {
@@ -109,7 +113,9 @@ struct Agent {
   std::unique_ptr<netproxy::PodNet> network;
   std::unique_ptr<PodRulesGuard> pod_rules_guard;
   std::unique_ptr<runtime::DiskImageStore> stored_images;
+  std::unique_ptr<PulledImages> pulled_images;
   std::unique_ptr<NotifyingImageStore> images;
+  std::unique_ptr<CredentialProviders> credential_providers;  // none where none are configured
   std::unique_ptr<ImagePuller> puller;
   std::unique_ptr<PodStateStore> state;
   std::unique_ptr<PeriodicReader<NodeReading>> node;
@@ -176,12 +182,26 @@ Result<void> OpenImages(Agent& agent) {
   };
   ASSIGN_OR_RETURN(agent.stored_images, runtime::DiskImageStore::Open(std::move(options)));
   for (const std::string& warning : agent.stored_images->warnings()) spdlog::warn("{}", warning);
-  agent.images = std::make_unique<NotifyingImageStore>(*agent.stored_images,
-                                                       [&agent] { agent.table->ImagesChanged(); });
+  agent.images = std::make_unique<NotifyingImageStore>(
+      *agent.stored_images, [&agent] { agent.table->ImagesChanged(); },
+      [&agent] { agent.pulled_images->Prune(); });
   return {};
 }
 
-// With no limit of their own, as many pods wait for a registry at a time.
+Result<void> OpenPulledImages(Agent& agent) {
+  const ImagePullConfig& config = agent.config.image_pull;
+  PulledImagesOptions options;
+  options.directory = agent.config.instance.root_dir + "/image_manager";
+  options.log = [](const std::string& line) { spdlog::warn("{}", line); };
+  ASSIGN_OR_RETURN(options.verification,
+                   PullVerification::Make(config.verification, config.verification_allowlist));
+  ASSIGN_OR_RETURN(agent.pulled_images,
+                   PulledImages::Open(std::move(options), *agent.stored_images, agent.clock));
+  return {};
+}
+
+// As many pods wait for a registry, for each other or for logins at a time. With no limit of their own, as many pulls
+// go on.
 constexpr size_t kUnlimitedPulls = 64;
 
 size_t PullsAtATime(const ImagePullConfig& config) {
@@ -195,17 +215,39 @@ void OpenPuller(Agent& agent) {
   options.environment = runtime::ProxyEnvironment();
   options.hosts_directory = agent.config.image_pull.registry_config_path;
   options.at_a_time = PullsAtATime(agent.config.image_pull);
+  options.per_second = agent.config.image_pull.per_second;
+  options.burst = agent.config.image_pull.burst;
   options.stopping = &agent.stopping;
   agent.puller = std::make_unique<NotifyingImagePuller>(
       std::make_unique<runtime::RegistryPuller>(*agent.stored_images, std::move(options)),
       [&agent] { agent.table->ImagesChanged(); });
 }
 
-// What the node itself may show to registries.
-Keyring NodeLogins(const AgentConfig& config) {
+Result<void> OpenCredentialProviders(Agent& agent) {
+  const ImagePullConfig& config = agent.config.image_pull;
+  if (config.provider_config.empty()) return {};
+  CredentialProvidersOptions options;
+  ASSIGN_OR_RETURN(options.providers,
+                   ReadProviderConfig(config.provider_config, config.provider_programs));
+  options.programs = config.provider_programs;
+  options.log = [](const std::string& line) { spdlog::warn("{}", line); };
+  ASSIGN_OR_RETURN(agent.credential_providers,
+                   CredentialProviders::Start(agent.clock, std::move(options)));
+  return {};
+}
+
+// What the node itself may show to registries: what programs make, then what files have.
+Keyring NodeLogins(Agent& agent, const std::string& image, const std::atomic<bool>& cancelled) {
+  Keyring logins;
+  const auto reference = runtime::ParseReference(image);  // a wrong name is the puller's to tell
+  if (agent.credential_providers && reference) {
+    logins = agent.credential_providers->Provide(reference->repository, cancelled);
+  }
   const char* home = ::getenv("HOME");
-  return ReadNodeLogins(NodeLoginFiles(config.instance.root_dir, home == nullptr ? "/root" : home),
-                        [](const std::string& line) { spdlog::warn("{}", line); });
+  const std::string root = agent.config.instance.root_dir;
+  logins.Add(ReadNodeLogins(NodeLoginFiles(root, home == nullptr ? "/root" : home),
+                            [](const std::string& line) { spdlog::warn("{}", line); }));
+  return logins;
 }
 
 Result<void> OpenSource(Agent& agent) {
@@ -287,18 +329,32 @@ Result<void> OpenTable(Agent& agent) {
                                  {[&agent](const corev1::Pod& pod, const EventNote& note) {
                                    agent.view->AddEvents(pod, {note});
                                  }}));
-  agent.services = std::unique_ptr<PodServices>(new PodServices{
-      *agent.runtime, *agent.images, *agent.network, *agent.state, *agent.view, agent.clock,
-      agent.config.instance, agent.config.max_back_off,
-      [&agent] { return agent.node->Last()->environment; },
-      [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
-      agent.cluster ? &agent.cluster->reporter() : nullptr,
-      agent.cluster ? &agent.cluster->inputs() : nullptr, agent.prober.get(), agent.puller.get(),
-      [&agent] { return NodeLogins(agent.config); }, agent.config.cluster.keep_inputs == "all",
-      agent.csi_mounter.get(), [&agent] { return NodeLabels(agent); }});
+  agent.services = std::unique_ptr<PodServices>(
+      new PodServices{*agent.runtime,
+                      *agent.images,
+                      *agent.network,
+                      *agent.state,
+                      *agent.view,
+                      agent.clock,
+                      agent.config.instance,
+                      agent.config.max_back_off,
+                      [&agent] { return agent.node->Last()->environment; },
+                      [](const std::string& line) { spdlog::warn("{}", line); },
+                      &agent.admission,
+                      agent.cluster ? &agent.cluster->reporter() : nullptr,
+                      agent.cluster ? &agent.cluster->inputs() : nullptr,
+                      agent.prober.get(),
+                      agent.puller.get(),
+                      agent.pulled_images.get(),
+                      [&agent](const std::string& image, const std::atomic<bool>& cancelled) {
+                        return NodeLogins(agent, image, cancelled);
+                      },
+                      agent.config.cluster.keep_inputs == "all",
+                      agent.csi_mounter.get(),
+                      [&agent] { return NodeLabels(agent); }});
   PodTableOptions options;
   options.workers = agent.config.workers;
-  options.pulls = PullsAtATime(agent.config.image_pull);
+  options.pulls = std::max(kUnlimitedPulls, PullsAtATime(agent.config.image_pull));
   agent.table = std::make_unique<PodTable>(agent.io, *agent.services, agent.registry, options);
   RETURN_IF_ERROR(agent.table->Recover());
   agent.file_pods = std::make_unique<FilePods>(*agent.source, agent.registry,
@@ -363,7 +419,10 @@ Result<void> OpenApi(Agent& agent) {
       .services = agent.proxy->services(),
       .images = *agent.images,
       .puller = *agent.puller,
-      .node_logins = [&agent] { return NodeLogins(agent.config); },
+      .node_logins =
+          [&agent](const std::string& image, const std::atomic<bool>& cancelled) {
+            return NodeLogins(agent, image, cancelled);
+          },
       .editor = *agent.editor,
       .manifests = *agent.source,
       .faults = *agent.faults,
@@ -404,6 +463,8 @@ Result<void> Open(Agent& agent) {
   RETURN_IF_ERROR(WithContext(OpenWrittenVolumes(instance), "volumes"));
   RETURN_IF_ERROR(WithContext(OpenNetwork(agent), "pod network"));
   RETURN_IF_ERROR(WithContext(OpenImages(agent), "image store"));
+  RETURN_IF_ERROR(OpenPulledImages(agent));
+  RETURN_IF_ERROR(OpenCredentialProviders(agent));
   OpenPuller(agent);
   RETURN_IF_ERROR(WithContext(OpenSource(agent), "manifests"));
   RETURN_IF_ERROR(WithContext(OpenCluster(agent), "kubeconfig"));
@@ -476,6 +537,7 @@ int Serve(Agent& agent) {
     spdlog::info("signal {}: stopping, pods go on", signal);
     LimitTimeToStop();
     agent.stopping = true;
+    if (agent.credential_providers) agent.credential_providers->Stop();
     agent.manager->Stopping();
     agent.io.stop();
   });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // NotifyingImageStore and NotifyingImagePuller: an ImageStore and an ImagePuller that say when something was added to it, so that pods which
-// wait for an image start at once. Thread-safe as what they stand for is.
+// wait for an image start at once, and when something was removed. Thread-safe as what they stand for is.
 #pragma once
 
 #include <functional>
@@ -15,8 +15,8 @@ namespace holdfast::agent {
 
 class NotifyingImageStore : public ImageStore {
  public:
-  NotifyingImageStore(ImageStore& store, std::function<void()> added)
-      : store_(store), added_(std::move(added)) {}
+  NotifyingImageStore(ImageStore& store, std::function<void()> added, std::function<void()> removed)
+      : store_(store), added_(std::move(added)), removed_(std::move(removed)) {}
 
   Result<Image> Get(const std::string& reference) override { return store_.Get(reference); }
   Result<std::vector<Image>> List() override { return store_.List(); }
@@ -29,7 +29,11 @@ class NotifyingImageStore : public ImageStore {
   Result<void> Export(const std::string& reference, int fd) override {
     return store_.Export(reference, fd);
   }
-  Result<void> Remove(const std::string& reference) override { return store_.Remove(reference); }
+  Result<void> Remove(const std::string& reference) override {
+    auto removed = store_.Remove(reference);
+    if (removed) removed_();
+    return removed;
+  }
 
  private:
   Result<std::vector<Image>> Tell(Result<std::vector<Image>> added) {
@@ -38,7 +42,7 @@ class NotifyingImageStore : public ImageStore {
   }
 
   ImageStore& store_;
-  std::function<void()> added_;
+  const std::function<void()> added_, removed_;
 };
 
 class NotifyingImagePuller : public ImagePuller {

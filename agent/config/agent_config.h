@@ -101,8 +101,14 @@ struct NodeServerConfig {
 struct ImagePullConfig {
   // <directory>/<registry>/hosts.toml: mirrors, certificates and the rest of a registry's hosts.
   std::string registry_config_path = "/etc/containerd/certs.d";
-  bool serialize = true;      // one after the other
-  uint32_t max_parallel = 0;  // when they are not; 0: as many as pods want
+  bool serialize = true;                // one after the other
+  uint32_t max_parallel = 0;            // when they are not; 0: as many as pods want
+  uint32_t per_second = 5, burst = 10;  // that begin; those that share one count once. 0: no limit
+  // Of which images that are here pods show that they may have them, and which need not.
+  std::string verification = "NeverVerifyPreloadedImages";
+  std::vector<std::string> verification_allowlist;
+  // A CredentialProviderConfig, or a directory of them, and where its programs are; "" both for none.
+  std::string provider_config, provider_programs;
 };
 
 struct ContainerLogConfig {

@@ -185,6 +185,10 @@ Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) 
         StrCat("maxParallelImagePulls ", config.image_pull.max_parallel,
                ": needs serializeImagePulls: false, since pulls are done one after the other"));
   }
+  if (config.image_pull.provider_config.empty() != config.image_pull.provider_programs.empty()) {
+    return InvalidArgument(
+        "imageCredentialProviderConfig and imageCredentialProviderBinDir: one needs the other");
+  }
   RETURN_IF_ERROR(CheckNodeIps(config.node.ips));
   const std::string beside = executable.substr(0, executable.rfind('/') + 1);
   const auto sibling = [&](std::string& path, const char* name) {

@@ -1,193 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/identity/exec_plugin.h"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <csignal>
-#include <map>
-#include <memory>
 #include <utility>
-#include <vector>
 
-#include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
-#include "holdfast/sys/files.h"
-#include "holdfast/sys/process.h"
-#include "holdfast/sys/spawn.h"
 
 namespace holdfast::agent {
-namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::steady_clock;
-
-constexpr size_t kShownErrors = 512;  // the end of what it says of itself
-constexpr size_t kErrorsAtOnce = 64 << 10;
-constexpr char kInfoVariable[] = "KUBERNETES_EXEC_INFO";
-// How to speak to systemd as if one were the agent.
-constexpr std::string_view kOwnVariables[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
-                                              "LISTEN_FDS", "LISTEN_PID"};
-
-// "NAME=value", the plugin's before ours.
-std::vector<std::string> EnvironmentOf(const ExecPlugin& plugin, const std::string& info) {
-  std::map<std::string, std::string> variables;
-  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
-    const std::string text = *entry;
-    const size_t equal = text.find('=');
-    if (equal != std::string::npos) variables[text.substr(0, equal)] = text.substr(equal + 1);
-  }
-  for (const std::string_view name : kOwnVariables) variables.erase(std::string(name));
-  for (const auto& [name, value] : plugin.env) variables[name] = value;
-  variables[kInfoVariable] = info;
-  std::vector<std::string> entries;
-  for (const auto& [name, value] : variables) entries.push_back(StrCat(name, "=", value));
-  return entries;
-}
-
-struct Pipe {
-  UniqueFd read, write;
-};
-
-Result<Pipe> MakePipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Error::FromErrno(errno, "pipe2");
-  Pipe pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-  if (::fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) return Error::FromErrno(errno, "fcntl");
-  return pipe;
-}
-
-// A program that runs, in a group of its own, and what it has written. Ends with this object.
-class Running {
- public:
-  Running(pid_t pid, PidFd pidfd, UniqueFd out, UniqueFd err, size_t limit)
-      : pid_(pid),
-        pidfd_(std::move(pidfd)),
-        out_(std::move(out)),
-        err_(std::move(err)),
-        limit_(limit) {}
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-  // The group first: until it is reaped its number is nobody else's.
-  ~Running() {
-    if (reaped_) return;
-    (void)::kill(-pid_, SIGKILL);  // ESRCH: nobody of it is left
-    pollfd ended{pidfd_.get(), POLLIN, 0};
-    while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
-    }
-    (void)sys::ReapExit(pidfd_.get());  // how it ended matters to nobody any more
-  }
-
-  Result<sys::ExitStatus> Wait(const sys::Wakeup& stop, milliseconds time) {
-    const auto deadline = steady_clock::now() + time;
-    while (true) {
-      const auto left =
-          std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now()).count();
-      if (left <= 0)
-        return Error(Code::kDeadlineExceeded, StrCat("no end within ", time.count(), " ms"));
-      std::array<pollfd, 4> fds{{{pidfd_.get(), POLLIN, 0},
-                                 {out_.get(), POLLIN, 0},
-                                 {err_.get(), POLLIN, 0},
-                                 {stop.fd(), POLLIN, 0}}};
-      if (::poll(fds.data(), fds.size(), static_cast<int>(left)) < 0 && errno != EINTR) {
-        return Error::FromErrno(errno, "poll");
-      }
-      if (fds[3].revents != 0) return Unavailable("the agent stops");
-      Drain(out_, output_, limit_ + 1 - output_.size());
-      DrainErrors();
-      if (output_.size() > limit_) {
-        return Error(Code::kResourceExhausted, StrCat("wrote more than ", limit_, " bytes"));
-      }
-      if (fds[0].revents != 0) return Reap();
-    }
-  }
-
-  std::string TakeOutput() { return std::move(output_); }
-  std::string errors() const { return Printable(errors_); }  // the last of them
-
- private:
-  Result<sys::ExitStatus> Reap() {
-    (void)::kill(-pid_, SIGKILL);  // what it left behind
-    reaped_ = true;
-    ASSIGN_OR_RETURN(const auto status, sys::ReapExit(pidfd_.get()));
-    if (!status) return Internal("its end was told and is not there");
-    return *status;
-  }
-
-  // What is there now, at most `most` bytes of it. The end of a pipe is not waited for again.
-  static void Drain(UniqueFd& fd, std::string& into, size_t most) {
-    std::array<char, 4096> bytes;
-    for (size_t taken = 0; fd.valid() && taken < most;) {
-      const ssize_t size = ::read(fd.get(), bytes.data(), std::min(bytes.size(), most - taken));
-      if (size < 0 && errno == EINTR) continue;
-      if (size < 0 && errno == EAGAIN) return;
-      if (size <= 0) return fd.Reset();
-      into.append(bytes.data(), static_cast<size_t>(size));
-      taken += static_cast<size_t>(size);
-    }
-  }
-
-  // Whoever writes without end must not hold us here; only the last of it is of use.
-  void DrainErrors() {
-    Drain(err_, errors_, kErrorsAtOnce);
-    if (errors_.size() > kShownErrors) errors_.erase(0, errors_.size() - kShownErrors);
-  }
-
-  const pid_t pid_;
-  const PidFd pidfd_;
-  UniqueFd out_, err_;
-  const size_t limit_;
-  std::string output_, errors_;
-  bool reaped_ = false;
-};
-
-Result<std::unique_ptr<Running>> Start(const ExecPlugin& plugin, const std::string& info,
-                                       size_t limit) {
-  ASSIGN_OR_RETURN(const UniqueFd nothing, sys::OpenAt(AT_FDCWD, "/dev/null", O_RDONLY));
-  ASSIGN_OR_RETURN(Pipe out, MakePipe());
-  ASSIGN_OR_RETURN(Pipe err, MakePipe());
-  std::vector<std::string> words = {plugin.command};
-  words.insert(words.end(), plugin.args.begin(), plugin.args.end());
-  std::vector<std::string> entries = EnvironmentOf(plugin, info);
-  std::vector<char*> environment;
-  for (std::string& entry : entries) environment.push_back(entry.data());
-  environment.push_back(nullptr);
-  const sys::ChildFds fds{
-      .in = nothing.get(), .out = out.write.get(), .err = err.write.get(), .own_group = true};
-  ASSIGN_OR_RETURN(const pid_t pid, sys::Spawn(std::move(words), fds, environment.data()));
-  auto pidfd = sys::OpenPidFd(pid);  // it is our child: its number stays its own until it is reaped
-  if (!pidfd) {
-    (void)::kill(-pid, SIGKILL);
-    (void)::waitpid(pid, nullptr, 0);  // it is ours and dead
-    return std::move(pidfd.error());
-  }
-  return std::make_unique<Running>(pid, std::move(*pidfd), std::move(out.read), std::move(err.read),
-                                   limit);
-}
-
-Error WithHint(Error error, const ExecPlugin& plugin) {
-  const std::string hint =
-      plugin.install_hint.empty() ? "" : StrCat(" (", plugin.install_hint, ")");
-  return Error(error.code(), StrCat("exec plugin ", plugin.command, ": ", error.message(), hint));
-}
-
-}  // namespace
 
 Result<std::string> RunExecPlugin(const ExecPlugin& plugin, const std::string& info,
-                                  const sys::Wakeup& stop, const ExecLimits& limits) {
-  auto running = Start(plugin, info, limits.output);
-  if (!running) return WithHint(std::move(running.error()), plugin);
-  auto status = (*running)->Wait(stop, limits.time);
-  if (!status) return WithHint(std::move(status.error()), plugin);
-  if (status->ShellCode() == 0) return (*running)->TakeOutput();
-  return WithHint(Unavailable(StrCat("failed with exit code ", status->ShellCode(), ": ",
-                                     (*running)->errors())),
-                  plugin);
+                                  const sys::Wakeup& stop, const ProgramLimits& limits) {
+  BoundedProgram program{plugin.command, plugin.args, plugin.env, ""};
+  program.env.emplace_back("KUBERNETES_EXEC_INFO", info);
+  auto output = RunBounded(program, stop, limits);
+  if (output) return output;
+  const std::string hint =
+      plugin.install_hint.empty() ? "" : StrCat(" (", plugin.install_hint, ")");
+  return Error(output.error().code(),
+               StrCat("exec plugin ", plugin.command, ": ", output.error().message(), hint));
 }
 
 }  // namespace holdfast::agent

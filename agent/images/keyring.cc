@@ -79,14 +79,6 @@ bool Matches(std::string_view glob, std::string_view text) {
   }
 }
 
-bool KeyMatches(std::string_view key, std::string_view repository) {
-  const Place glob = PlaceOf(key);
-  const Place target = PlaceOf(repository);
-  return glob.port == target.port && glob.labels.size() == target.labels.size() &&
-         target.path.starts_with(glob.path) &&
-         std::ranges::equal(glob.labels, target.labels, Matches);
-}
-
 // A scheme counts for nothing; "/v1/" and "/v2/" stand for the host alone.
 std::string Normalised(std::string_view key) {
   for (const std::string_view scheme : {"https://", "http://"}) {
@@ -127,6 +119,14 @@ std::optional<RegistryLogin> LoginOf(const nlohmann::json& entry) {
 
 }  // namespace
 
+bool KeyMatches(std::string_view key, std::string_view repository) {
+  const Place glob = PlaceOf(key);
+  const Place target = PlaceOf(repository);
+  return glob.port == target.port && glob.labels.size() == target.labels.size() &&
+         target.path.starts_with(glob.path) &&
+         std::ranges::equal(glob.labels, target.labels, Matches);
+}
+
 void Keyring::Add(std::string_view key, RegistryLogin login) {
   std::string name = Normalised(key);
   if (login.username.empty() && login.password.empty()) return;
@@ -137,6 +137,12 @@ void Keyring::Add(std::string_view key, RegistryLogin login) {
 
 void Keyring::Add(const Keyring& other) {
   entries_.insert(entries_.end(), other.entries_.begin(), other.entries_.end());
+}
+
+std::vector<RegistryLogin> Keyring::Logins() const {
+  std::vector<RegistryLogin> logins;
+  for (const auto& [key, login] : entries_) logins.push_back(login);
+  return logins;
 }
 
 std::vector<RegistryLogin> Keyring::Find(const std::string& repository) const {

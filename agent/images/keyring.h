@@ -15,6 +15,10 @@
 
 namespace holdfast::agent {
 
+// Whether a key ("*.example.com/team") is for "registry.example.com/team/app": globs per label of the
+// host, the same port, the beginning of the path.
+bool KeyMatches(std::string_view key, std::string_view repository);
+
 class Keyring {
  public:
   void Add(std::string_view key, RegistryLogin login);
@@ -22,6 +26,7 @@ class Keyring {
   void Add(const Keyring& other);
   // For "docker.io/library/nginx", "registry.example:5000/app".
   std::vector<RegistryLogin> Find(const std::string& repository) const;
+  std::vector<RegistryLogin> Logins() const;  // for whatever repository
   bool empty() const { return entries_.empty(); }
 
  private:

@@ -28,6 +28,28 @@ std::optional<Keyring> KeyringOf(const ObjectData& secret) {
 
 }  // namespace
 
+std::vector<PullSecret> PodLogins::PullSecrets() const {
+  std::vector<PullSecret> found;
+  for (const Secret& secret : secrets) {
+    for (const RegistryLogin& login : secret.keyring.Logins()) {
+      found.push_back({secret.uid, secret.object_namespace, secret.name, HashOf(login)});
+    }
+  }
+  return found;
+}
+
+PullCredentials PodLogins::CredentialsOf(const std::optional<RegistryLogin>& login) const {
+  PullCredentials credentials;
+  if (login) {
+    credentials.secrets = PullSecrets();
+    std::erase_if(credentials.secrets, [hash = HashOf(*login)](const PullSecret& secret) {
+      return secret.credential_hash != hash;
+    });
+  }
+  credentials.node_pods = credentials.secrets.empty();
+  return credentials;
+}
+
 PodLogins LoginsOfPod(const corev1::Pod& pod, const PodInputs* inputs) {
   PodLogins logins;
   for (const auto& reference : pod.spec().imagepullsecrets()) {
@@ -37,6 +59,7 @@ PodLogins LoginsOfPod(const corev1::Pod& pod, const PodInputs* inputs) {
     const auto keyring = secret.data == nullptr ? std::nullopt : KeyringOf(*secret.data);
     if (keyring) {
       logins.Add(*keyring);
+      logins.secrets.push_back({secret.data->uid, pod.metadata().namespace_(), name, *keyring});
     } else {
       logins.missing.push_back(name);
     }

@@ -9,6 +9,7 @@
 
 #include "agent/events/event.h"
 #include "agent/images/keyring.h"
+#include "agent/images/pull_record.h"
 #include "agent/kube/types_fwd.h"
 
 namespace holdfast::agent {
@@ -16,9 +17,19 @@ namespace holdfast::agent {
 class PodInputs;
 
 struct PodLogins {
-  Keyring keyring;
+  struct Secret {
+    std::string uid, object_namespace, name;
+    Keyring keyring;
+  };
+  Keyring keyring;                   // of all secrets, and what was added
+  std::vector<Secret> secrets;       // in the pod's order
   std::vector<std::string> missing;  // secrets that are not there or cannot be used
   void Add(const Keyring& other) { keyring.Add(other); }
+
+  // All logins of the secrets, for whatever repository: who has one may have what it opens.
+  std::vector<PullSecret> PullSecrets() const;
+  // Who has shown what, when the registry was shown `login`; nothing: it did not ask.
+  PullCredentials CredentialsOf(const std::optional<RegistryLogin>& login) const;
 };
 
 // `inputs`: none for a pod of a file, which has no secrets.

@@ -52,6 +52,7 @@ Json ToJson(const ObjectRef& ref, const ObjectData& data) {
   json["values"] = std::move(values);
   json["binary"] = data.binary;
   if (data.object) json["object"] = kube::EncodeBase64(kube::EncodeEnvelope(*data.object));
+  json["uid"] = data.uid;
   return json;
 }
 
@@ -70,6 +71,7 @@ std::shared_ptr<const ObjectData> DataFrom(const ObjectRef& ref, const Json& jso
     data->values[key] = std::move(*value);
   }
   data->binary = json.at("binary").get<std::set<std::string>>();
+  data->uid = json.value("uid", "");
   return data;
 }
 

@@ -125,10 +125,12 @@ std::shared_ptr<const ObjectData> TakeData(std::shared_ptr<google::protobuf::Mes
   auto data = std::make_shared<ObjectData>();
   google::protobuf::Message& object = *taken;
   if (auto* secret = dynamic_cast<corev1::Secret*>(&object)) {
+    data->uid = secret->metadata().uid();
     data->version = secret->metadata().resourceversion();
     data->immutable = secret->immutable();
     TakeValues(*secret->mutable_data(), data->values);
   } else if (auto* map = dynamic_cast<corev1::ConfigMap*>(&object)) {
+    data->uid = map->metadata().uid();
     data->version = map->metadata().resourceversion();
     data->immutable = map->immutable();
     for (const auto& [key, value] : map->binarydata()) data->binary.insert(key);

@@ -41,6 +41,7 @@ struct ObjectData {
   ObjectData(const ObjectData&) = delete;
   ObjectData& operator=(const ObjectData&) = delete;
 
+  std::string uid;  // "" of one that was kept by an agent before this field
   std::string version;
   bool immutable = false;
   std::map<std::string, std::string> values;

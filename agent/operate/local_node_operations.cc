@@ -59,7 +59,7 @@ Result<EditedObject> LocalNodeOperations::Delete(const Deletion& deletion) {
 Result<PulledImage> LocalNodeOperations::PullImage(
     const std::string& reference, const std::function<void(const PullProgress&)>& progress,
     const std::atomic<bool>& cancelled) {
-  const Keyring keyring = parts_.node_logins();
+  const Keyring keyring = parts_.node_logins(reference, cancelled);
   PullRequest request;
   request.reference = reference;
   request.logins = [&](const std::string& repository) { return keyring.Find(repository); };

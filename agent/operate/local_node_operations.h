@@ -32,7 +32,9 @@ struct NodeParts {
   ServiceView& services;
   ImageStore& images;
   ImagePuller& puller;
-  std::function<Keyring()> node_logins;
+  // What the node itself may show to registries for an image.
+  std::function<Keyring(const std::string& reference, const std::atomic<bool>& cancelled)>
+      node_logins;
   ManifestEditor& editor;
   ManifestDirectory& manifests;
   const SourceFaults& faults;

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images made by hand, Debian's docker-registry on loopback, and skopeo to push to it."""
+import crypt
 import gzip
 import hashlib
 import io
@@ -63,16 +64,27 @@ class MadeImage:
         return path
 
 
-def answers(port, address="127.0.0.1"):
+def answers(port, address="127.0.0.1", inside=()):
+    if inside:
+        connect = f"import socket; socket.create_connection(('{address}', {port}), 1)"
+        return subprocess.run([*inside, "python3", "-c", connect], stderr=subprocess.DEVNULL).returncode == 0
     with socket.socket() as probe:
         probe.settimeout(1)
         return probe.connect_ex((address, port)) == 0
 
 
-class RealRegistry:
-    """docker-registry on `address`:port, its files below `top`. `http` is merged into that part of its configuration."""
+def htpasswd(path, user, password):
+    """An `auth` of RealRegistry for this one user."""
+    path.write_text(f"{user}:{crypt.crypt(password, crypt.mksalt(crypt.METHOD_BLOWFISH, rounds=16))}\n")
+    return {"htpasswd": {"realm": "r", "path": str(path)}}
 
-    def __init__(self, top, port=5000, http=None, auth=None, address="127.0.0.1"):
+
+class RealRegistry:
+    """docker-registry on `address`:port, its files below `top`. `http` is merged into that part of its configuration.
+    `inside`: words before those of its programs, so that they run elsewhere."""
+
+    def __init__(self, top, port=5000, http=None, auth=None, address="127.0.0.1", inside=()):
+        self.inside = list(inside)
         self.top = pathlib.Path(top)
         self.top.mkdir(parents=True, exist_ok=True)
         self.port = port
@@ -85,16 +97,16 @@ class RealRegistry:
         file = self.top / "config.yml"
         file.write_text(json.dumps(config))
         with open(self.top / "log", "ab") as log:
-            self.process = subprocess.Popen(["docker-registry", "serve", file], stdout=log, stderr=log)
+            self.process = subprocess.Popen([*self.inside, "docker-registry", "serve", file], stdout=log, stderr=log)
         end = time.monotonic() + 20
-        while not answers(port, address):
+        while not answers(port, address, inside):
             if self.process.poll() is not None or time.monotonic() > end:
                 raise AssertionError("docker-registry: " + (self.top / "log").read_text()[-2000:])
             time.sleep(0.05)
 
     def push(self, source, repository, *flags):
         """`source` as skopeo names it; returns nothing, fails loudly."""
-        subprocess.run(["skopeo", "--insecure-policy", "copy", "--all", "--dest-tls-verify=false", *flags, source,
+        subprocess.run([*self.inside, "skopeo", "--insecure-policy", "copy", "--all", "--dest-tls-verify=false", *flags, source,
                         f"docker://{self.name}/{repository}"], check=True, capture_output=True)
 
     def push_made(self, image, repository, *flags):

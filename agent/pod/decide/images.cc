@@ -2,6 +2,7 @@
 // Whether the images that a container needs, its own and those of its volumes, can be used, and the
 // waiting states when they cannot.
 #include <algorithm>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace holdfast::agent {
 namespace {
 
 constexpr std::chrono::seconds kRetry{10};
+constexpr char kRegistryUnavailable[] = "RegistryUnavailable";
 // How long ErrImagePull is shown before ImagePullBackOff takes over.
 constexpr std::chrono::seconds kShowPullError{2};
 
@@ -57,11 +59,15 @@ Action PullOf(const SpecContainer& c, const ContainerMemory& mine, const std::st
   return pull;
 }
 
+bool IsPullFailure(const std::string& reason) {
+  return reason == "ErrImagePull" || reason == kRegistryUnavailable;
+}
+
 // ErrImagePull stays on show for a moment, then the back-off. True while there is to be no pull.
 bool WaitsForPull(Planning& p, const SpecContainer& c, const std::string& image) {
   ContainerMemory& mine = p.Memory(c);
   const BackOff& back_off = mine.image_back_off;
-  if (mine.failure && mine.failure->reason == "ErrImagePull" &&
+  if (mine.failure && IsPullFailure(mine.failure->reason) &&
       p.facts.boot < mine.failure->retry_at) {
     Wait(p, c, Failure(*mine.failure));
     return true;
@@ -71,12 +77,12 @@ bool WaitsForPull(Planning& p, const SpecContainer& c, const std::string& image)
     Wait(p, c, Failure{mine.failure->reason, mine.failure->message, back_off.not_before});
     return true;
   }
-  const std::string why = mine.failure ? mine.failure->message : "";
+  const std::string why =
+      mine.failure ? StrCat(mine.failure->reason, ": ", mine.failure->message) : "ErrImagePull: ";
   p.Event(false, "BackOff", StrCat("Back-off pulling image \"", image, "\""), &c);
   p.Event(true, "Failed", "Error: ImagePullBackOff", &c);
   Wait(p, c,
-       Failure{"ImagePullBackOff",
-               StrCat("Back-off pulling image \"", image, "\": ErrImagePull: ", why),
+       Failure{"ImagePullBackOff", StrCat("Back-off pulling image \"", image, "\": ", why),
                back_off.not_before});
   return true;
 }
@@ -89,6 +95,15 @@ void PlanPull(Planning& p, const SpecContainer& c, const std::string& image) {
   if (IsUnderWay(p, pull)) return p.Act(pull);
   if (WaitsForPull(p, c, image) || p.facts.inputs.secrets_pending) return;
   p.Act(pull);
+}
+
+// As a kubelet tells them apart: by how the error begins.
+Failure PullFailure(const std::string& image, const std::string& error) {
+  if (!error.starts_with(kRegistryUnavailable)) return {"ErrImagePull", error, {}};
+  return {kRegistryUnavailable,
+          StrCat("image pull failed for ", image, " because the registry is unavailable",
+                 error.substr(std::string_view(kRegistryUnavailable).size())),
+          {}};
 }
 
 // "1.234s", "532ms", "2m5.1s", as Go prints a duration that was cut to milliseconds.
@@ -113,6 +128,8 @@ bool PresentOrPull(Planning& p, const SpecContainer& c, const WantedImage& image
   const bool was_pulled = mine.pulled.contains({mine.attempts, image.reference});
   if (present && (image.policy != "Always" || was_pulled)) return true;
   if (image.policy == "Never") {
+    // It may be here for those who have a login.
+    if (p.facts.inputs.secrets_pending) return false;
     WaitAndTell(p, c, "ErrImageNeverPull", "ErrImageNeverPull",
                 StrCat("Container image \"", image.reference,
                        "\" is not present with pull policy of Never"));
@@ -147,9 +164,8 @@ bool OneIsThere(Planning& p, const SpecContainer& c, const WantedImage& wanted) 
 }  // namespace
 
 bool IsImageReason(const std::string& reason) {
-  return reason == "ErrImagePull" || reason == "ImagePullBackOff" ||
-         reason == "ErrImageNeverPull" || reason == "InvalidImageName" ||
-         reason == "ImageInspectError";
+  return IsPullFailure(reason) || reason == "ImagePullBackOff" || reason == "ErrImageNeverPull" ||
+         reason == "InvalidImageName" || reason == "ImageInspectError";
 }
 
 void TellPulling(Planning& p, const Action& pull) {
@@ -180,9 +196,11 @@ void FoldPullFailed(Planning& p, const OperationEnd& end) {
   ContainerMemory& mine = p.Memory(*c);
   p.Event(true, "Failed", StrCat("Failed to pull image \"", end.action.image, "\": ", end.error),
           c);
-  p.Event(true, "Failed", "Error: ErrImagePull", c);
+  Failure failure = PullFailure(end.action.image, end.error);
+  failure.retry_at = end.boot + kShowPullError;
+  p.Event(true, "Failed", StrCat("Error: ", failure.reason), c);
   NextImageBackOff(mine.image_back_off, end.wall, end.boot);
-  mine.failure = Failure{"ErrImagePull", end.error, end.boot + kShowPullError};
+  mine.failure = std::move(failure);
 }
 
 bool ImagesAreThere(Planning& p, const SpecContainer& c) {

@@ -32,7 +32,7 @@ namespace holdfast::agent {
 
 struct PodTableOptions {
   size_t workers = 8;  // turns, and operations of each kind, at a time
-  size_t pulls = 1;    // of images
+  size_t pulls = 1;    // of images, those that wait for others with them
   std::chrono::seconds resync{60};
   // What takes longer is told and no longer counts against `workers`.
   std::chrono::seconds step_deadline{123};

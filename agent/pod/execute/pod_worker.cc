@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "agent/images/pod_logins.h"
+#include "agent/images/pulled_images.h"
 #include "agent/kube/containers_of.h"
 #include "agent/kube/pod_status.h"
 #include "agent/kube/times.h"
@@ -270,8 +271,8 @@ PodFacts PodWorker::Observe(const Wish& wish) {
   facts.sandbox_exists = seen.sandbox || !services_.network.Addresses(uid).empty();
   facts.sandbox_ready = IsMade(facts) && seen.sandbox && seen.sandbox->ready && AddressesStand();
   facts.network_ready = services_.network.HasRanges();
-  LookAtImages(facts);
   LookAtInputs(facts);
+  LookAtImages(facts);  // with what is known of secrets by then
   LookAtProbes(facts);
   facts.node = &node_facts_;
   facts.wall = services_.clock.Wall();
@@ -397,6 +398,7 @@ void PodWorker::LetLogSettle(ContainerFact& fact) {
 ImageFact PodWorker::LookAtImage(const std::string& reference) {
   ImageFact fact;
   auto image = services_.images.Get(reference);
+  if (image && !MayUse(reference, *image)) return fact;  // as if it were not here
   if (image) {
     fact.state = ImageFact::State::kPresent;
     fact.id = image->id.value;
@@ -418,6 +420,17 @@ ImageFact PodWorker::LookAtImage(const std::string& reference) {
       break;
   }
   return fact;
+}
+
+bool PodWorker::MayUse(const std::string& reference, const Image& image) const {
+  if (services_.pulled_images == nullptr) return true;
+  // What it ran with it keeps, also when nobody can say now what its Secrets hold.
+  const bool ran = std::ranges::any_of(memory_.containers | std::views::values, [&](const auto& c) {
+    return c.launch && c.launch->reference == reference && c.launch->image_id == image.id.value;
+  });
+  if (ran) return true;
+  const auto secrets = [this] { return LoginsOfPod(*pod_, Inputs()).PullSecrets(); };
+  return services_.pulled_images->MayUse(reference, image.id, secrets);
 }
 
 void PodWorker::PublishStatus(const corev1::PodStatus& status,

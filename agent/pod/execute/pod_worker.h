@@ -58,6 +58,7 @@ class PodWorker {
   bool WantsTail(const std::string& container) const;
   void LetLogSettle(ContainerFact& fact);
   ImageFact LookAtImage(const std::string& reference);
+  bool MayUse(const std::string& reference, const Image& image) const;
   bool IsMade(const PodFacts& facts) const;
   bool AddressesStand();
   void EnsureLogLinks(const std::vector<ContainerFact>& containers);

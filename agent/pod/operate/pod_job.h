@@ -54,6 +54,7 @@ class PodJob {
   void ForgetOldAttempt(uint32_t attempt);
   // pull.cc
   OperationEnd Pull();
+  Result<PulledImage> PullImage(const std::string& reference);
   // take_down.cc
   Result<void> Signal();
   Result<void> Kill();

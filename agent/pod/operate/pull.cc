@@ -3,20 +3,16 @@
 #include <utility>
 
 #include "agent/images/pod_logins.h"
+#include "agent/images/pulled_images.h"
 #include "agent/pod/operate/pod_job.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/interfaces/image_puller.h"
+#include "holdfast/sys/pause_point.h"
 
 namespace holdfast::agent {
 
 OperationEnd PodJob::Pull() {
-  PodLogins logins = LoginsOfPod(*input_.pod, input_.inputs);
-  if (auto note = MissingSecretsNote(logins)) events_.push_back(std::move(*note));
-  logins.Add(services_.node_logins ? services_.node_logins() : Keyring());
-  PullRequest request;
-  request.reference = input_.action.image;
-  request.logins = [&](const std::string& repository) { return logins.keyring.Find(repository); };
-  auto pulled = services_.puller->Pull(request, cancelled_);
+  auto pulled = PullImage(input_.action.image);
   OperationEnd end;
   end.events = std::move(events_);
   if (pulled) {
@@ -26,10 +22,31 @@ OperationEnd PodJob::Pull() {
     end.how = OperationEnd::How::kCancelled;
   } else {
     end.how = OperationEnd::How::kFailed;
-    end.error = pulled.error().message();
-    Log(StrCat("pull of ", request.reference, ": ", end.error));
+    const bool away = pulled.error().code() == Code::kUnavailable;
+    end.error = StrCat(away ? "RegistryUnavailable: " : "", pulled.error().message());
+    Log(StrCat("pull of ", input_.action.image, ": ", end.error));
   }
   return end;
+}
+
+// As the pod and with what the node may show; who was let in with what is written down.
+Result<PulledImage> PodJob::PullImage(const std::string& reference) {
+  PodLogins logins = LoginsOfPod(*input_.pod, input_.inputs);
+  if (auto note = MissingSecretsNote(logins)) events_.push_back(std::move(*note));
+  if (services_.node_logins) logins.Add(services_.node_logins(reference, cancelled_));
+  PullRequest request;
+  request.reference = reference;
+  request.logins = [&](const std::string& repository) { return logins.keyring.Find(repository); };
+  PulledImages* const records = services_.pulled_images;
+  if (records != nullptr) RETURN_IF_ERROR(records->Begin(reference));
+  auto pulled = services_.puller->Pull(request, cancelled_);
+  HOLDFAST_PAUSE_POINT("agent.pod.pulled");
+  if (records != nullptr && pulled) {
+    records->Pulled(reference, pulled->image.id, logins.CredentialsOf(pulled->login));
+  } else if (records != nullptr) {
+    records->Failed(reference);
+  }
+  return pulled;
 }
 
 }  // namespace holdfast::agent

@@ -2,6 +2,7 @@
 // What turns and operations of all pods share.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -23,6 +24,7 @@ namespace holdfast::agent {
 
 class CsiMounter;
 class PodInputs;
+class PulledImages;
 class PodReporter;
 class PodViewStore;
 class Prober;
@@ -44,7 +46,10 @@ struct PodServices {
   PodInputs* inputs = nullptr;                  // of these; none: there is no API server
   Prober* prober = nullptr;                     // none: nothing is probed, and no hook is run
   ImagePuller* puller = nullptr;
-  std::function<Keyring()> node_logins = {};  // what the node itself may show to registries
+  PulledImages* pulled_images = nullptr;        // none: every pod may use what is here
+  // What the node itself may show to registries for an image. Blocks while programs make it.
+  std::function<Keyring(const std::string& reference, const std::atomic<bool>& cancelled)>
+      node_logins = {};
   bool keep_secrets = false;                  // on the disk, for a start without the API server
   CsiMounter* csi = nullptr;                  // none: there are no storage plugins
   // The node's, as the API server has them: where a PersistentVolume may be used.

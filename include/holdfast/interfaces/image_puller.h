@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,9 @@ struct PullRequest {
 struct PulledImage {
   Image image;
   std::chrono::nanoseconds pulling{0};  // without the time that it waited for other pulls
+  // Of the request's logins the one that the host was shown that had the manifest; nothing: it asked
+  // for none.
+  std::optional<RegistryLogin> login = {};
 };
 
 class ImagePuller {
@@ -56,6 +60,7 @@ class ImagePuller {
   // kInvalidArgument: malformed name, or a registry whose answers cannot be used; kNotFound: the
   // registry has no such image, or none for this machine; kPermissionDenied: it refuses;
   // kUnavailable: it is away, or `cancelled` was set. What was there before stays on any failure.
+  // Who gets an image has been let in by its registry just now, also to one that is here.
   virtual Result<PulledImage> Pull(const PullRequest& request,
                                    const std::atomic<bool>& cancelled) = 0;
 };

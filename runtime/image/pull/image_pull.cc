@@ -76,6 +76,7 @@ Result<std::string> ImagePull::CurrentDigest() {
     if (!origin.host.resolve) return NotFound("host does not resolve");
     ASSIGN_OR_RETURN(const Answer answer,
                      client_.Ask(origin, "HEAD", origin.Url("manifests", Asked()), kAccept, 0));
+    shown_ = origin.Shown();
     return answer.head.digest;
   });
 }
@@ -108,6 +109,7 @@ Result<RegistryDocument> ImagePull::Resolve(const StagingArea& area) {
                                     ": content does not match its digest, it is ",
                                     document.digest.value));
     }
+    shown_ = origin.Shown();
     return document;
   });
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,8 @@ class ImagePull {
   // The digest that the registry has for the tag now; "" when it does not say.
   Result<std::string> CurrentDigest();
   Result<StagedImage> Run(const StagingArea& area);
+  // What the host was shown that said what the reference means; nothing: it asked for none.
+  const std::optional<RegistryLogin>& shown() const { return shown_; }
 
  private:
   Result<RegistryDocument> Resolve(const StagingArea& area);
@@ -56,6 +59,7 @@ class ImagePull {
   const Reference reference_;
   PullProgress& progress_;
   const std::function<void()> moved_;
+  std::optional<RegistryLogin> shown_;
 };
 
 }  // namespace holdfast::runtime

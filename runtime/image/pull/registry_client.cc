@@ -32,6 +32,11 @@ std::string Origin::Url(const std::string& kind, const std::string& reference) c
   return StrCat(host.base, "/", repository, "/", kind, "/", reference);
 }
 
+std::optional<RegistryLogin> Origin::Shown() const {
+  if (authorization.empty() || login >= logins.size()) return std::nullopt;
+  return logins[login];
+}
+
 // What is the host's own (login, headers, certificate, trust in spite of its certificate) goes to
 // nobody else; authorities do, since whoever runs a registry with its own often has its other
 // servers signed by them.

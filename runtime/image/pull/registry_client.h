@@ -27,6 +27,8 @@ struct Origin {
   std::string authorization;  // header value; "" as long as none was wanted
 
   std::string Url(const std::string& kind, const std::string& reference) const;
+  // The login that it took, or nothing where none was wanted.
+  std::optional<RegistryLogin> Shown() const;
 };
 
 struct Answer {

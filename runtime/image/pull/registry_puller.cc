@@ -56,13 +56,14 @@ class OnePull {
           PullGate::Stop stop, const PullGate::Tell& tell, std::chrono::seconds stall)
       : store_(store),
         name_(reference.Name()),
-        digest_(reference.digest),
         stop_(std::move(stop)),
         tell_(tell),
         fetcher_(std::move(fetcher)),
         origins_(std::move(origins)),
         client_(fetcher_, stop_, stall),
         pull_(client_, origins_, std::move(reference), progress_, [this] { Moved(); }) {}
+
+  const std::optional<RegistryLogin>& shown() const { return pull_.shown(); }
 
   Result<Image> Run() {
     ASSIGN_OR_RETURN(const bool unchanged, IsUnchanged());
@@ -76,11 +77,11 @@ class OnePull {
   }
 
  private:
-  // Nothing is to be brought when the name still stands for what is here.
+  // Nothing is to be brought when the name still stands for what is here; the registry says so to
+  // those whom it lets in.
   Result<bool> IsUnchanged() {
     const auto known = store_.TargetOf(name_);
     if (!known) return false;
-    if (!digest_.empty()) return known->value == digest_;
     const auto current = pull_.CurrentDigest();
     // To ask once more would take as long again.
     if (!current && current.error().code() == Code::kUnavailable) return current.error();
@@ -103,7 +104,7 @@ class OnePull {
   }
 
   DiskImageStore& store_;
-  const std::string name_, digest_;
+  const std::string name_;
   const PullGate::Stop stop_;
   const PullGate::Tell& tell_;
   Fetcher fetcher_;
@@ -131,7 +132,10 @@ std::vector<std::string> ProxyEnvironment() {
 }
 
 RegistryPuller::RegistryPuller(DiskImageStore& store, PullerOptions options)
-    : store_(store), options_(std::move(options)), gate_(options_.at_a_time) {}
+    : store_(store),
+      options_(std::move(options)),
+      gate_(options_.at_a_time),
+      rate_(options_.per_second, options_.burst) {}
 
 Result<PulledImage> RegistryPuller::Pull(const PullRequest& request,
                                          const std::atomic<bool>& cancelled) {
@@ -156,6 +160,7 @@ Result<PulledImage> RegistryPuller::PullNow(const Reference& reference,
                                             const PullGate::Stop& stop,
                                             const PullGate::Tell& tell) {
   const auto began = Steady::now();
+  if (!rate_.TryTake(began)) return Error(Code::kResourceExhausted, "pull QPS exceeded");
   const std::string registry = Split(reference.repository).first;
   ASSIGN_OR_RETURN(std::vector<RegistryHost> hosts,
                    ReadRegistryHosts(options_.hosts_directory, registry));
@@ -164,7 +169,7 @@ Result<PulledImage> RegistryPuller::PullNow(const Reference& reference,
   OnePull pull(store_, reference, std::move(fetcher), std::move(origins), stop, tell,
                options_.stall);
   ASSIGN_OR_RETURN(Image image, pull.Run());
-  return PulledImage{std::move(image), Steady::now() - began};
+  return PulledImage{std::move(image), Steady::now() - began, pull.shown()};
 }
 
 }  // namespace holdfast::runtime

@@ -2,13 +2,12 @@
 """Images from registries: a pod that names one starts; what it shows when that is not possible."""
 import base64
 import contextlib
-import crypt
 import json
 import re
 import time
 
 from node import WAIT_FOR_TERM, status
-from registry import MadeImage, RealRegistry, digest_of
+from registry import MadeImage, RealRegistry, digest_of, htpasswd
 from scripted_registry import ScriptedRegistry
 from suite import check, equal
 
@@ -119,6 +118,19 @@ def test_a_deleted_pod_does_not_wait_for_its_pull(node):
     running.stop()
 
 
+def test_a_registry_that_is_away_is_told_as_such(node):
+    name = "127.0.0.1:5199/away:1"
+    pull_pod(node, "away", name)
+    pod = node.until("RegistryUnavailable", "away", lambda p: waiting(p).get("reason") == "RegistryUnavailable", 90)
+    check(waiting(pod)["message"].startswith(f"image pull failed for {name} because the registry is unavailable: "), str(pod))
+    pod = node.until("ImagePullBackOff", "away", lambda p: waiting(p).get("reason") == "ImagePullBackOff")
+    check(waiting(pod)["message"].startswith(f'Back-off pulling image "{name}": RegistryUnavailable: image pull failed'),
+          str(waiting(pod)))
+    check(("Failed", "Error: RegistryUnavailable") in events_of(node, "away"), str(events_of(node, "away")))
+    node.remove("away")
+    node.until_gone("away")
+
+
 def test_a_killed_agent_pulls_again(node):
     image = busybox(node, "killed")
     running = ScriptedRegistry({"killed:1": image}, lambda handler: time.sleep(0.3))
@@ -131,10 +143,7 @@ def test_a_killed_agent_pulls_again(node):
 
 
 def test_the_nodes_own_login_is_used(node):
-    folder = node.top / "login"
-    folder.mkdir()
-    (folder / "htpasswd").write_text(f"jane:{crypt.crypt('s3cret-word', crypt.mksalt(crypt.METHOD_BLOWFISH, rounds=16))}\n")
-    with registry(node, 5103, auth={"htpasswd": {"realm": "r", "path": str(folder / "htpasswd")}}) as running:
+    with registry(node, 5103, auth=htpasswd(node.top / "htpasswd", "jane", "s3cret-word")) as running:
         running.push_made(busybox(node, "private"), "private:1", "--dest-creds", "jane:s3cret-word")
         name = f"{running.name}/private:1"
         refused = node.ctl("image", "pull", name, check=False)
@@ -151,3 +160,88 @@ def test_the_nodes_own_login_is_used(node):
 
 def pathlib_root(node):
     return node.top / "root"
+
+
+PROVIDER = """#!/bin/sh
+cat >> {asked}; echo >> {asked}
+{script}
+cat <<'END'
+{{"kind": "CredentialProviderResponse", "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "cacheKeyType": "Registry",
+ "auth": {{"{registry}": {{"username": "jane", "password": "s3cret-word"}}}}}}
+END
+"""
+
+
+@contextlib.contextmanager
+def credential_providers(node, providers):
+    """`providers`: name -> (registry, what its program does first)."""
+    folder = node.top / "providers"
+    folder.mkdir()
+    for name, (registry_name, script) in providers.items():
+        (folder / name).write_text(PROVIDER.format(asked=folder / f"{name}.asked", script=script, registry=registry_name))
+        (folder / name).chmod(0o700)
+    (folder / "config.yaml").write_text(json.dumps({
+        "apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [
+            {"name": name, "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": [registry_name],
+             "defaultCacheDuration": "1h"} for name, (registry_name, _) in providers.items()]}))
+    node.set_config(imageCredentialProviderConfig=str(folder / "config.yaml"), imageCredentialProviderBinDir=str(folder))
+    node.restart_agent()
+    try:
+        yield lambda name: (folder / f"{name}.asked").read_text().splitlines() if (folder / f"{name}.asked").exists() else []
+    finally:
+        node.set_config(imageCredentialProviderConfig="", imageCredentialProviderBinDir="")
+        node.restart_agent()
+
+
+def test_a_program_makes_the_login_and_one_that_hangs_holds_up_nobody_else(node):
+    slow, fast = "127.0.0.1:5105", "127.0.0.1:5104"
+    with registry(node, 5104, auth=htpasswd(node.top / "htpasswd", "jane", "s3cret-word")) as running, \
+            credential_providers(node, {"hangs": (slow, "sleep 1000"), "works": (fast, "")}) as asked:
+        for marker in ("one", "two"):
+            running.push_made(busybox(node, marker), f"made/{marker}:1", "--dest-creds", "jane:s3cret-word")
+        pull_pod(node, "hangs", f"{slow}/x:1")
+        node.wait("its program is asked", lambda: asked("hangs"))
+        pull_pod(node, "works", f"{fast}/made/one:1")
+        node.phase("works", "Running")
+        equal([json.loads(line) for line in asked("works")], [
+            {"kind": "CredentialProviderRequest", "apiVersion": "credentialprovider.kubelet.k8s.io/v1",
+             "image": f"{fast}/made/one"}], "what it is asked")
+        node.ctl("image", "pull", f"{fast}/made/two:1")
+        equal(len(asked("works")), 1, "its answer is for the whole registry")
+        began = time.monotonic()
+        node.remove("hangs")
+        node.until_gone("hangs")
+        check(time.monotonic() - began < 20, "the pod waited for a program")
+        node.remove("works")
+        node.until_gone("works")
+        check("s3cret-word" not in (node.top / "agent.log").read_text(), "the password is in the log")
+
+
+def test_what_was_pulled_is_written_down_and_always_verify_trusts_no_import(node):
+    with registry(node, 5106) as running:
+        running.push_made(busybox(node, "written"), "written:1")
+        pull_pod(node, "written", f"{running.name}/written:1")
+        node.phase("written", "Running")
+        manager = pathlib_root(node) / "image_manager"
+        records = [json.loads(path.read_text()) for path in (manager / "pulled").iterdir()]
+        mine = [record for record in records if f"{running.name}/written" in record["credentialMapping"]]
+        equal([record["credentialMapping"] for record in mine], [{f"{running.name}/written": {"nodePodsAccessible": True}}],
+              "who may use it")
+        equal(list((manager / "pulling").iterdir()), [], "pulls under way")
+        node.remove("written")
+        node.until_gone("written")
+        node.ctl("image", "rm", f"{running.name}/written:1")
+        node.wait("its record goes with it", lambda: not any(
+            "written" in path.read_text() for path in (manager / "pulled").iterdir()))
+    node.set_config(imagePullCredentialsVerificationPolicy="AlwaysVerify")
+    node.restart_agent()
+    try:
+        node.pod("imported", WAIT_FOR_TERM)
+        pod = node.until("it is refused", "imported", lambda p: waiting(p).get("reason") == "ErrImageNeverPull")
+        check("is not present with pull policy of Never" in waiting(pod)["message"], str(waiting(pod)))
+    finally:
+        node.set_config(imagePullCredentialsVerificationPolicy="NeverVerifyPreloadedImages")
+        node.restart_agent()
+    node.phase("imported", "Running", 40)
+    node.remove("imported")
+    node.until_gone("imported")

@@ -83,7 +83,7 @@ RULES = [
     ("agent/stats/", agent_rooms("stats", "kube", "view", "pod/state")),
     ("agent/objects/", agent_rooms("objects", "cluster", "kube") + ("holdfast/sys",)),
     ("agent/probe/", agent_rooms("probe", "base", "events", "kube", "pod/spec")),
-    ("agent/identity/", agent_rooms("identity", "cluster", "events", "kube", "openssl")),
+    ("agent/identity/", agent_rooms("identity", "base", "cluster", "events", "kube", "openssl")),
     ("agent/log/", agent_rooms("log", "base", "kube", "view", "pod/state")),
     ("agent/csi/", agent_rooms("csi", "kube", "volume", "pod/state")[:-len(TRANSPORT)] + ("holdfast/v1/",)),
     *((f"agent/{room}/", ("agent/api/",) + TRANSPORT) for room in AGENT_ROOMS if room not in ("api", "cli", "csi")),

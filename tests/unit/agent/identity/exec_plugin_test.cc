@@ -29,8 +29,8 @@ ExecPlugin PluginOf(const std::string& version) {
   return plugin;
 }
 
-ExecLimits WithTime(milliseconds time) {
-  ExecLimits limits;
+ProgramLimits WithTime(milliseconds time) {
+  ProgramLimits limits;
   limits.time = time;
   return limits;
 }
@@ -44,13 +44,13 @@ class ExecPluginTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(top_); }
 
-  Result<std::string> Run(const std::string& script, const ExecLimits& limits = {}) {
+  Result<std::string> Run(const std::string& script, const ProgramLimits& limits = {}) {
     plugin_.command = top_ + "/plugin";
     std::ofstream(plugin_.command) << "#!/bin/sh\n" << script;
     fs::permissions(plugin_.command, fs::perms::owner_all);
     return RunExecPlugin(plugin_, R"({"kind":"ExecCredential"})", stop_, limits);
   }
-  std::string ErrorOf(const std::string& script, const ExecLimits& limits = {}) {
+  std::string ErrorOf(const std::string& script, const ProgramLimits& limits = {}) {
     const auto output = Run(script, limits);
     return output ? "" : output.error().message();
   }

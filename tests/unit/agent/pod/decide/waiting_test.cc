@@ -156,6 +156,39 @@ TEST(ImageTest, APullThatFailsIsErrImagePullThenImagePullBackOff) {
   EXPECT_EQ(world.events.size(), 5u) << "told once";
 }
 
+TEST(ImageTest, ARegistryThatDoesNotAnswerHasAReasonOfItsOwn) {
+  PodWorld world(kOne);
+  world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
+  world.pull_errors["x"] = "RegistryUnavailable: connection refused";
+  world.Run();
+  EXPECT_EQ(world.State("app"), "waiting RegistryUnavailable");
+  const std::string message =
+      "image pull failed for x because the registry is unavailable: connection refused";
+  EXPECT_EQ(world.Status("app").state().waiting().message(), message);
+  world.Pass(seconds(2));
+  world.Run();
+  EXPECT_EQ(world.State("app"), "waiting ImagePullBackOff");
+  EXPECT_EQ(world.Status("app").state().waiting().message(),
+            StrCat("Back-off pulling image \"x\": RegistryUnavailable: ", message));
+  EXPECT_EQ(EventsOf(world, "Failed"),
+            (Actions{"Failed: Failed to pull image \"x\": RegistryUnavailable: connection refused",
+                     "Failed: Error: RegistryUnavailable", "Failed: Error: ImagePullBackOff"}));
+}
+
+TEST(ImageTest, NeverWaitsForTheSecretsToo) {
+  PodWorld world(R"(containers { name: "app" image: "x" imagePullPolicy: "Never" })");
+  const ImageFact present = world.images["x"];
+  world.images["x"] = {};  // as long as nobody knows whether the pod may have it
+  world.inputs.secrets_pending = true;
+  world.Run();
+  EXPECT_EQ(world.State("app"), "waiting ContainerCreating");
+  EXPECT_TRUE(EventsOf(world, "Err").empty());
+  world.inputs.secrets_pending = false;
+  world.images["x"] = present;
+  world.Run();
+  EXPECT_EQ(world.State("app"), "running");
+}
+
 TEST(ImageTest, PullsBackOffFromTenSecondsToFiveMinutes) {
   PodWorld world(kOne);
   world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a program that answers on its standard output: with limits of time and space, and it ends with all that it
+// started. Thread-safe: no state. Source: posix_spawn(3), pidfd_open(2).
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "holdfast/base/result.h"
+#include "holdfast/sys/wakeup.h"
+
+namespace holdfast::agent {
+
+struct BoundedProgram {
+  std::string command;  // a path, or a name to be looked for in PATH
+  std::vector<std::string> args;
+  std::vector<std::pair<std::string, std::string>> env;  // beside the agent's own
+  std::string input;                                     // what it may read; "": nothing
+};
+
+struct ProgramLimits {
+  std::chrono::milliseconds time{60'000};
+  size_t output = 1 << 20;  // bytes
+};
+
+// What it wrote to its standard output. Blocks until it ended, its time is up or `stop` is set. Errors have its exit
+// code and the last of what it wrote to its standard error.
+Result<std::string> RunBounded(const BoundedProgram& program, const sys::Wakeup& stop,
+                               const ProgramLimits& limits = {});
+
+}  // namespace holdfast::agent

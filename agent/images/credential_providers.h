@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// CredentialProviders: logins for registries that programs make, kept as long as these say. A
+// program runs once for all who ask for the same image at a time, on a thread of its own, with
+// limits of time and output; nobody waits for a program of other images. Thread-safe.
+// Source: kubernetes pkg/credentialprovider/plugin; feature-map 1.18.9.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "agent/base/bounded_program.h"
+#include "agent/images/keyring.h"
+#include "agent/images/provider_config.h"
+#include "holdfast/base/clock.h"
+#include "holdfast/base/result.h"
+
+namespace holdfast::agent {
+
+struct CredentialProvidersOptions {
+  std::vector<CredentialProvider> providers;
+  std::string programs;  // the directory that they are in
+  std::function<void(const std::string&)> log;
+  ProgramLimits limits;
+};
+
+class CredentialProviders {
+ public:
+  // `clock` is borrowed.
+  static Result<std::unique_ptr<CredentialProviders>> Start(const Clock& clock,
+                                                            CredentialProvidersOptions options);
+  ~CredentialProviders();
+  CredentialProviders(const CredentialProviders&) = delete;
+  CredentialProviders& operator=(const CredentialProviders&) = delete;
+
+  // What all that are for the image ("registry.example/team/app", without tag) give, in their
+  // order. One that fails is told and gives nothing. Blocks while they run, until `cancelled`.
+  Keyring Provide(const std::string& image, const std::atomic<bool>& cancelled);
+  // Ends the programs that run, and all that begin from then on.
+  void Stop();
+
+ private:
+  struct State;
+  explicit CredentialProviders(std::unique_ptr<State> state);
+  const std::unique_ptr<State> state_;
+};
+
+}  // namespace holdfast::agent
