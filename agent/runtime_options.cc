@@ -24,6 +24,7 @@ Result<runtime::RuntimeOptions> OptionsOfRuntime(const AgentConfig& config) {
   const NodeAmounts& amounts = config.node.enforce_allocatable ? left : capacity;
   options.allocatable = {amounts.cpu_milli, amounts.memory_bytes, amounts.pids};
   if (config.node.pod_pids_limit > 0) options.pod_pids = config.node.pod_pids_limit;
+  options.single_process_oom_kill = config.node.single_process_oom_kill;
   options.warn = [](const std::string& text) { spdlog::warn("{}", text); };
   return options;
 }

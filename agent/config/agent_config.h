@@ -57,8 +57,9 @@ struct NodeConfig {
   std::vector<std::string> allowed_unsafe_sysctls;
   std::map<std::string, std::string> labels;  // beside those that say what the machine is
   std::vector<NodeTaint> taints;              // that it is registered with
-  int64_t pod_pids_limit = 1024;    // processes and threads of one pod; 0 and -1: no limit
-  bool enforce_allocatable = true;  // pods together get no more than what is left
+  int64_t pod_pids_limit = 1024;         // processes and threads of one pod; 0 and -1: no limit
+  bool enforce_allocatable = true;       // pods together get no more than what is left
+  bool single_process_oom_kill = false;  // cgroup v2: not all processes of a container at once
   PressureThresholds pressure;
   std::vector<std::string> ips;  // that it is known by, the first is primary; none: found
 };

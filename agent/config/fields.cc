@@ -221,6 +221,10 @@ const std::vector<Field>& Fields() {
        "processes and threads that one pod may have (default 1024); 0 or -1: as many as all pods "
        "together",
        false, Number(node(&NodeConfig::pod_pids_limit), -1, kMostPids)},
+      {"singleProcessOOMKill", "BOOL",
+       "whether the kernel kills only one process of a container that has used up its memory, not "
+       "all of them (default false; with cgroup v1 it never kills more)",
+       false, Bool(node(&NodeConfig::single_process_oom_kill))},
       {"systemReserved", "NAME=AMOUNT",
        "cpu, memory and pid of the node that are the system's, not for pods (default: a tenth of "
        "the pids, a twentieth of the memory)",

@@ -118,6 +118,18 @@ ResourceList Limits(const corev1::Container& container) {
   return ToList(container.resources().limits());
 }
 
+ResourceList EffectiveLimits(const corev1::PodSpec& spec, const corev1::Container& container) {
+  ResourceList limits = Limits(container);
+  for (const auto& [name, amount] : ToList(spec.resources().limits())) {
+    if (!MayBePodLevel(name) || amount.IsZero()) continue;
+    // Zero is no limit of cpu and memory, and none at all of huge pages.
+    const bool own =
+        name.starts_with("hugepages-") ? limits.contains(name) : Positive(limits, name);
+    if (!own) limits[name] = amount;
+  }
+  return limits;
+}
+
 std::optional<int64_t> CpuMilli(const ResourceList& list) {
   const auto it = list.find("cpu");
   return it == list.end() ? std::nullopt : std::optional(it->second.Milli());

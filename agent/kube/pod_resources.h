@@ -21,6 +21,10 @@ using ResourceList = std::map<std::string, Amount, std::less<>>;
 ResourceList Requests(const corev1::Container& container);
 ResourceList Limits(const corev1::Container& container);
 
+// What the cgroup of a container is limited to: its own limits, and the pod's of cpu, memory and huge pages where it has
+// none.
+ResourceList EffectiveLimits(const corev1::PodSpec& spec, const corev1::Container& container);
+
 // Millicores, rounded up; absent when the resource is not in the list.
 std::optional<int64_t> CpuMilli(const ResourceList& list);
 // Bytes, rounded up; absent when the resource is not in the list.

@@ -134,6 +134,8 @@ void AddFeatures(const NodeDescription& facts, corev1::NodeStatus& status) {
   status.mutable_features()->set_supplementalgroupspolicy(true);
   // In order of their names. The API server passes kubectl's WebSockets on as they are (agent/api/kubelet/streams).
   if (facts.port != 0) status.add_declaredfeatures("ExtendWebSocketsToKubelet");
+  status.add_declaredfeatures("InPlacePodLevelResourcesVerticalScaling");
+  status.add_declaredfeatures("InPlacePodVerticalScalingInitContainers");
   status.add_declaredfeatures("RestartAllContainersOnContainerExits");
 }
 

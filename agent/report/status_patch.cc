@@ -17,6 +17,7 @@ namespace holdfast::agent {
 namespace {
 
 namespace corev1 = ::k8s::io::api::core::v1;
+namespace metav1 = ::k8s::io::apimachinery::pkg::apis::meta::v1;
 using kube::Node;
 
 // Both sides as the server writes them, so that an absent value and an empty one are the same where
@@ -38,6 +39,8 @@ class Patch {
          {"initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses"}) {
       Replace(list);
     }
+    Replace("allocatedResources");
+    Replace("resources");
     Replace("observedGeneration");
     return std::move(status_);
   }
@@ -108,15 +111,22 @@ class Patch {
     if (!list.items.empty()) status_.Add("conditions", std::move(list));
   }
 
+  static Node TimeNode(const metav1::Time& time) {
+    return Node::String(kube::FormatRfc3339({time.seconds(), 0}));
+  }
+
   // The time of a transition is told with a transition only.
   static Node Changes(const corev1::PodCondition& ours, const corev1::PodCondition* server) {
     Node changes = Node::Map();
     const bool scheduled = ours.type() == "PodScheduled" && server != nullptr;
     if (!scheduled) {
-      if (server == nullptr || server->status() != ours.status()) {
-        changes.Add("status", Node::String(ours.status()));
-        const std::string time = kube::FormatRfc3339({ours.lasttransitiontime().seconds(), 0});
-        changes.Add("lastTransitionTime", Node::String(time));
+      const bool turned = server == nullptr || server->status() != ours.status();
+      if (turned) changes.Add("status", Node::String(ours.status()));
+      // Of a resize the reason counts: its condition is never anything but true.
+      const bool other_reason =
+          ours.has_lastprobetime() && server != nullptr && server->reason() != ours.reason();
+      if (turned || other_reason) {
+        changes.Add("lastTransitionTime", TimeNode(ours.lasttransitiontime()));
       }
       const auto text = [&](const char* name, const std::string& wanted, const std::string& known) {
         if (wanted != known) changes.Add(name, wanted.empty() ? Node() : Node::String(wanted));
@@ -128,6 +138,9 @@ class Patch {
     const int64_t known = server != nullptr ? server->observedgeneration() : 0;
     if (ours.observedgeneration() != 0 && ours.observedgeneration() != known) {
       changes.Add("observedGeneration", Node::Int(ours.observedgeneration()));
+    }
+    if (ours.has_lastprobetime() && !changes.members.empty()) {
+      changes.Add("lastProbeTime", TimeNode(ours.lastprobetime()));
     }
     return changes;
   }

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "agent/kube/pod_identity.h"
+#include "agent/kube/pod_resources.h"
 #include "agent/kube/pod_status.h"
 #include "k8s/core/v1/pod.pb.h"
 
@@ -58,7 +59,7 @@ bool OthersSayTheSame(const corev1::PodStatus& before, const corev1::PodStatus& 
          HoldsOthersOf(before, after) && HoldsOthersOf(after, before);
 }
 
-// The fields of ValidatePodUpdate, and what others keep in the metadata.
+// The fields of ValidatePodUpdate but resources, and what others keep in the metadata.
 void DropChangeable(corev1::Pod& pod) {
   pod.clear_status();
   auto* meta = pod.mutable_metadata();
@@ -81,6 +82,49 @@ void DropChangeable(corev1::Pod& pod) {
   spec->clear_tolerations();
 }
 
+using Quantities =
+    google::protobuf::Map<std::string, ::k8s::io::apimachinery::pkg::api::resource::Quantity>;
+
+constexpr const char* kResizable[] = {"cpu", "memory"};
+
+bool KeepsAllOf(const Quantities& before, const Quantities& after) {
+  return std::ranges::all_of(
+      kResizable, [&](const char* name) { return !before.contains(name) || after.contains(name); });
+}
+
+bool KeepsAllOf(const corev1::ResourceRequirements& before,
+                const corev1::ResourceRequirements& after) {
+  return KeepsAllOf(before.requests(), after.requests()) &&
+         KeepsAllOf(before.limits(), after.limits());
+}
+
+// What ValidatePodResize lets one change: amounts of cpu and memory, but none is taken away, and the QoS class stays.
+bool IsResize(const corev1::PodSpec& before, const corev1::PodSpec& after) {
+  const auto keep = [](const auto& old, const auto& fresh) {
+    return std::ranges::equal(old, fresh, [](const auto& a, const auto& b) {
+      return KeepsAllOf(a.resources(), b.resources());
+    });
+  };
+  return kube::ComputeQosClass(before) == kube::ComputeQosClass(after) &&
+         KeepsAllOf(before.resources(), after.resources()) &&
+         keep(before.initcontainers(), after.initcontainers()) &&
+         keep(before.containers(), after.containers());
+}
+
+void DropAmounts(corev1::ResourceRequirements* resources) {
+  for (const char* name : kResizable) {
+    resources->mutable_requests()->erase(name);
+    resources->mutable_limits()->erase(name);
+  }
+}
+
+void DropAmounts(corev1::PodSpec* spec) {
+  DropAmounts(spec->mutable_resources());
+  for (auto* list : {spec->mutable_initcontainers(), spec->mutable_containers()}) {
+    for (corev1::Container& container : *list) DropAmounts(container.mutable_resources());
+  }
+}
+
 }  // namespace
 
 PodChangeKind ComparePods(const corev1::Pod& before, const corev1::Pod& after) {
@@ -94,6 +138,10 @@ PodChangeKind ComparePods(const corev1::Pod& before, const corev1::Pod& after) {
   corev1::Pod fresh = after;
   DropChangeable(old);
   DropChangeable(fresh);
+  if (IsResize(before.spec(), after.spec())) {
+    DropAmounts(old.mutable_spec());
+    DropAmounts(fresh.mutable_spec());
+  }
   return MessageDifferencer::Equals(old, fresh) ? PodChangeKind::kInPlace
                                                 : PodChangeKind::kReplaced;
 }

@@ -13,6 +13,7 @@
 #include "agent/kube/quantity.h"
 #include "agent/kube/volume_kinds.h"
 #include "agent/volume/host_path.h"
+#include "agent/volume/huge_pages.h"
 #include "agent/volume/mount_point.h"
 #include "agent/volume/mounted_images.h"
 #include "agent/volume/ownership.h"
@@ -25,13 +26,14 @@ namespace holdfast::agent {
 namespace {
 
 constexpr long kTmpfsMagic = 0x01021994;
+constexpr long kHugetlbfsMagic = 0x958458f6;
 
 bool IsMemory(const corev1::VolumeSource& source) { return source.emptydir().medium() == "Memory"; }
 
-Result<bool> IsTmpfs(int dir) {
+Result<bool> IsOfMemory(int dir) {
   struct statfs st{};
   if (::fstatfs(dir, &st) != 0) return Error::FromErrno(errno, "fstatfs");
-  return st.f_type == kTmpfsMagic;
+  return st.f_type == kTmpfsMagic || st.f_type == kHugetlbfsMagic;
 }
 
 Result<void> MountMemory(const std::string& path, int64_t bytes) {
@@ -50,7 +52,8 @@ Result<void> EnsureEmptyDir(const corev1::Pod& pod, const corev1::Volume& volume
                             const PodPaths& paths, int64_t node_bytes) {
   const auto& source = volume.volumesource().emptydir();
   const std::string path = paths.EmptyDir(volume.name());
-  if (!source.medium().empty() && source.medium() != "Memory") {
+  const bool huge_pages = IsHugePages(volume.volumesource());
+  if (!source.medium().empty() && source.medium() != "Memory" && !huge_pages) {
     return Unsupported(StrCat("unknown or unsupported storage medium \"", source.medium(), "\""));
   }
   ASSIGN_OR_RETURN(DirFd parent, sys::MakeDirs(AT_FDCWD, paths.EmptyDirs(), 0750));
@@ -58,6 +61,10 @@ Result<void> EnsureEmptyDir(const corev1::Pod& pod, const corev1::Volume& volume
   HOLDFAST_PAUSE_POINT("agent.volume.empty_dir_made");
   if (IsMemory(volume.volumesource())) {
     RETURN_IF_ERROR(MountMemory(path, MemoryVolumeBytes(pod.spec(), source, node_bytes)));
+  }
+  if (huge_pages) {
+    ASSIGN_OR_RETURN(const uint64_t page_bytes, HugePageBytes(pod.spec(), source.medium()));
+    RETURN_IF_ERROR(MountHugePages(path, page_bytes));
   }
   ASSIGN_OR_RETURN(UniqueFd dir, sys::OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   // Against the umask; a setgid bit that fsGroup put there stays.
@@ -179,13 +186,16 @@ Result<void> ReleaseVolumes(const corev1::Pod& pod, const PodPaths& paths) {
     if (volume.volumesource().has_image()) {
       RETURN_IF_ERROR(UnmountImage(paths.MountedImage(volume.name())));
     }
-    if (!IsMemory(volume.volumesource())) continue;
+    if (!IsMemory(volume.volumesource()) && !IsHugePages(volume.volumesource())) continue;
     const std::string path = paths.EmptyDir(volume.name());
     ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));
     if (!mounted) continue;
     ASSIGN_OR_RETURN(DirFd dir, sys::OpenDir(path));
-    ASSIGN_OR_RETURN(const bool ours, IsTmpfs(dir.get()));
-    if (!ours) return Conflict(StrCat("unmount ", path, ": something that is no tmpfs is mounted"));
+    ASSIGN_OR_RETURN(const bool ours, IsOfMemory(dir.get()));
+    if (!ours) {
+      return Conflict(
+          StrCat("unmount ", path, ": something that is no tmpfs and no hugetlbfs is mounted"));
+    }
     dir.Reset();
     if (::umount2(path.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH) != 0) {
       return Error::FromErrno(errno, StrCat("umount ", path));

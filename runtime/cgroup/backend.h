@@ -14,6 +14,7 @@
 
 #include "holdfast/base/result.h"
 #include "holdfast/base/unique_fd.h"
+#include "holdfast/model/container_spec.h"
 #include "runtime/cgroup/layout.h"
 
 namespace holdfast::runtime {
@@ -37,6 +38,8 @@ struct CgroupLimits {
   std::optional<int64_t> pids;          // or kUnlimited
   bool oom_group = false;               // v2: an OOM kill takes the whole cgroup
   bool standard_devices = false;        // only the devices every container may use, plus mknod
+  // Those that are named; of a size that cannot be limited here nothing is said.
+  std::vector<model::HugePageLimit> huge_pages = {};
 };
 
 struct CgroupUsage {
@@ -62,6 +65,10 @@ class CgroupBackend {
   // Processes killed by the OOM killer in it and below since it was made.
   virtual Result<uint64_t> OomKills(const Cgroup& cgroup) = 0;
   virtual Result<CgroupUsage> Usage(const Cgroup& cgroup) = 0;
+  // What it has of cpu time and memory: cpu_quota_us and memory_bytes, kUnlimited without one.
+  virtual Result<CgroupLimits> Limits(const Cgroup& cgroup) = 0;
+  // The sizes of huge pages that can be limited in it, in bytes; none without that controller.
+  virtual Result<std::vector<uint64_t>> HugePageSizes(const Cgroup& cgroup) = 0;
   // Limit of processes and threads in it and below; UINT64_MAX without one.
   virtual Result<uint64_t> PidsLimit(const Cgroup& cgroup) = 0;
 };

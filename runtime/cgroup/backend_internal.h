@@ -16,6 +16,13 @@ std::unique_ptr<CgroupBackend> MakeCgroupV2(CgroupLayout layout);
 
 // A file with one number ("max" and v1's huge "no limit" values are returned as UINT64_MAX).
 Result<uint64_t> ReadNumber(int dir, const char* file);
+// As a limit: "max" and v1's huge value, the pages that a long can count, are kUnlimited.
+int64_t LimitOr(uint64_t value);
+// What a quota per `period_us` is per kCpuPeriodMicros.
+int64_t QuotaPerPeriod(int64_t quota_us, int64_t period_us);
+// "hugetlb.2MB.limit_in_bytes" or "hugetlb.2MB.max", by what comes after the size.
+Result<std::vector<uint64_t>> ListHugePageSizes(int dir, std::string_view suffix);
+Result<void> ApplyHugePages(int dir, const CgroupLimits& limits, std::string_view suffix);
 // The number behind `key` in a file of "key value" lines; 0 when the key is not there.
 Result<uint64_t> ReadKeyed(int dir, const char* file, std::string_view key);
 Result<void> WriteNumber(int dir, const char* file, int64_t value);

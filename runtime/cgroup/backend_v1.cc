@@ -15,6 +15,8 @@ namespace holdfast::runtime {
 namespace {
 
 constexpr int kKillPasses = 50;
+constexpr size_t kNumberLimit = 64;
+constexpr std::string_view kPageLimitV1 = ".limit_in_bytes";
 
 class CgroupV1 : public CgroupBackend {
  public:
@@ -26,6 +28,8 @@ class CgroupV1 : public CgroupBackend {
   Result<void> KillAll(const Cgroup& cgroup) override;
   Result<uint64_t> OomKills(const Cgroup& cgroup) override;
   Result<CgroupUsage> Usage(const Cgroup& cgroup) override;
+  Result<CgroupLimits> Limits(const Cgroup& cgroup) override;
+  Result<std::vector<uint64_t>> HugePageSizes(const Cgroup& cgroup) override;
   Result<uint64_t> PidsLimit(const Cgroup& cgroup) override {
     return ReadNumber(DirOf(cgroup, Controller::kPids), "pids.max");
   }
@@ -36,7 +40,7 @@ class CgroupV1 : public CgroupBackend {
   const CgroupLayout layout_;
 };
 
-// -1 without such a controller (cpuacct only; the others are required).
+// -1 without such a controller (cpuacct and hugetlb only; the others are required).
 int CgroupV1::DirOf(const Cgroup& cgroup, Controller controller) const {
   for (size_t i = 0; i < layout_.hierarchies.size(); ++i) {
     if (layout_.hierarchies[i].Has(controller)) return cgroup.dirs[i].get();
@@ -114,6 +118,9 @@ Result<void> CgroupV1::Apply(const Cgroup& cgroup, const CgroupLimits& limits) {
   RETURN_IF_ERROR(WithContext(ApplyCpu(DirOf(cgroup, Controller::kCpu), limits), context));
   RETURN_IF_ERROR(WithContext(ApplyMemory(DirOf(cgroup, Controller::kMemory), limits), context));
   RETURN_IF_ERROR(WithContext(ApplyPids(DirOf(cgroup, Controller::kPids), limits), context));
+  if (const int dir = DirOf(cgroup, Controller::kHugetlb); dir >= 0) {
+    RETURN_IF_ERROR(WithContext(ApplyHugePages(dir, limits, kPageLimitV1), context));
+  }
   return WithContext(ApplyDevices(DirOf(cgroup, Controller::kDevices), limits), context);
 }
 
@@ -147,6 +154,28 @@ Result<CgroupUsage> CgroupV1::Usage(const Cgroup& cgroup) {
   }
   ASSIGN_OR_RETURN(usage.pids, ReadNumber(DirOf(cgroup, Controller::kPids), "pids.current"));
   return usage;
+}
+
+Result<std::vector<uint64_t>> CgroupV1::HugePageSizes(const Cgroup& cgroup) {
+  const int dir = DirOf(cgroup, Controller::kHugetlb);
+  if (dir < 0) return std::vector<uint64_t>();
+  return ListHugePageSizes(dir, kPageLimitV1);
+}
+
+Result<CgroupLimits> CgroupV1::Limits(const Cgroup& cgroup) {
+  CgroupLimits limits;
+  const int cpu = DirOf(cgroup, Controller::kCpu);
+  ASSIGN_OR_RETURN(const std::string quota, sys::ReadFileAt(cpu, "cpu.cfs_quota_us", kNumberLimit));
+  limits.cpu_quota_us = CgroupLimits::kUnlimited;
+  if (!quota.starts_with('-')) {
+    ASSIGN_OR_RETURN(const uint64_t us, ReadNumber(cpu, "cpu.cfs_quota_us"));
+    ASSIGN_OR_RETURN(const uint64_t period, ReadNumber(cpu, "cpu.cfs_period_us"));
+    limits.cpu_quota_us = QuotaPerPeriod(static_cast<int64_t>(us), static_cast<int64_t>(period));
+  }
+  ASSIGN_OR_RETURN(const uint64_t memory,
+                   ReadNumber(DirOf(cgroup, Controller::kMemory), "memory.limit_in_bytes"));
+  limits.memory_bytes = LimitOr(memory);
+  return limits;
 }
 
 }  // namespace

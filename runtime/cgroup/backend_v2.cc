@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cerrno>
+#include <charconv>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -15,6 +16,8 @@ namespace {
 
 constexpr size_t kControllersLimit = 4096;
 constexpr std::array<std::string_view, 3> kNeeded = {"cpu", "memory", "pids"};
+constexpr std::array<std::string_view, 1> kWelcome = {"hugetlb"};
+constexpr std::string_view kPageLimitV2 = ".max";
 
 bool HasWord(std::string_view text, std::string_view word) {
   while (!text.empty()) {
@@ -37,6 +40,10 @@ class CgroupV2 : public CgroupBackend {
     return ReadKeyed(cgroup.dirs[0].get(), "memory.events", "oom_kill");
   }
   Result<CgroupUsage> Usage(const Cgroup& cgroup) override;
+  Result<CgroupLimits> Limits(const Cgroup& cgroup) override;
+  Result<std::vector<uint64_t>> HugePageSizes(const Cgroup& cgroup) override {
+    return ListHugePageSizes(cgroup.dirs[0].get(), kPageLimitV2);
+  }
   Result<uint64_t> PidsLimit(const Cgroup& cgroup) override {
     return ReadNumber(cgroup.dirs[0].get(), "pids.max");
   }
@@ -49,18 +56,23 @@ Result<void> CgroupV2::EnableForChildren(const Cgroup& cgroup) {
   const int dir = cgroup.dirs[0].get();
   ASSIGN_OR_RETURN(const std::string enabled,
                    sys::ReadFileAt(dir, "cgroup.subtree_control", kControllersLimit));
-  std::string request;
-  for (const std::string_view name : kNeeded) {
-    if (!HasWord(enabled, name)) request += StrCat(request.empty() ? "+" : " +", name);
-  }
-  if (request.empty()) return {};
   ASSIGN_OR_RETURN(const std::string available,
                    sys::ReadFileAt(dir, "cgroup.controllers", kControllersLimit));
+  std::string request;
+  const auto ask = [&](std::string_view name) {
+    if (!HasWord(enabled, name)) request += StrCat(request.empty() ? "+" : " +", name);
+  };
   for (const std::string_view name : kNeeded) {
-    if (HasWord(available, name)) continue;
-    return Unsupported(StrCat("controller ", name, " is not enabled for cgroup ", cgroup.path,
-                              ": enable it in its parent's cgroup.subtree_control"));
+    if (!HasWord(enabled, name) && !HasWord(available, name)) {
+      return Unsupported(StrCat("controller ", name, " is not enabled for cgroup ", cgroup.path,
+                                ": enable it in its parent's cgroup.subtree_control"));
+    }
+    ask(name);
   }
+  for (const std::string_view name : kWelcome) {
+    if (HasWord(available, name)) ask(name);
+  }
+  if (request.empty()) return {};
   auto written = sys::WriteControlAt(dir, "cgroup.subtree_control", request);
   if (!written && written.error().sys_errno() == EBUSY) {
     return std::move(written.error())
@@ -94,7 +106,7 @@ Result<void> ApplyV2(int dir, const CgroupLimits& limits) {
   if (limits.oom_group) RETURN_IF_ERROR(sys::WriteControlAt(dir, "memory.oom.group", "1"));
   if (limits.pids) RETURN_IF_ERROR(sys::WriteControlAt(dir, "pids.max", MaxOr(*limits.pids)));
   if (limits.standard_devices) RETURN_IF_ERROR(AttachDeviceFilter(dir));
-  return {};
+  return ApplyHugePages(dir, limits, kPageLimitV2);
 }
 
 Result<void> CgroupV2::Apply(const Cgroup& cgroup, const CgroupLimits& limits) {
@@ -118,6 +130,27 @@ Result<CgroupUsage> CgroupV2::Usage(const Cgroup& cgroup) {
   ASSIGN_OR_RETURN(usage.rss_bytes, ReadKeyed(dir, "memory.stat", "anon"));
   ASSIGN_OR_RETURN(usage.pids, ReadNumber(dir, "pids.current"));
   return usage;
+}
+
+// "max 100000" or "50000 100000": the quota is per period, and the period may be another's.
+Result<int64_t> ReadCpuQuota(int dir) {
+  ASSIGN_OR_RETURN(const std::string text, sys::ReadFileAt(dir, "cpu.max", kControllersLimit));
+  if (text.starts_with("max")) return CgroupLimits::kUnlimited;
+  int64_t quota = 0, period = 0;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, quota);
+  if (first.ec == std::errc() && first.ptr != end) std::from_chars(first.ptr + 1, end, period);
+  if (quota <= 0 || period <= 0) return Internal(StrCat("cpu.max says \"", text, "\""));
+  return QuotaPerPeriod(quota, period);
+}
+
+Result<CgroupLimits> CgroupV2::Limits(const Cgroup& cgroup) {
+  CgroupLimits limits;
+  const int dir = cgroup.dirs[0].get();
+  ASSIGN_OR_RETURN(limits.cpu_quota_us, ReadCpuQuota(dir));
+  ASSIGN_OR_RETURN(const uint64_t memory, ReadNumber(dir, "memory.max"));
+  limits.memory_bytes = LimitOr(memory);
+  return limits;
 }
 
 }  // namespace

@@ -30,12 +30,13 @@ struct V1Controller {
 };
 
 // Attach order: memory first, so that nothing of the child is charged elsewhere.
-constexpr std::array<V1Controller, 5> kV1Controllers = {{
+constexpr std::array<V1Controller, 6> kV1Controllers = {{
     {"memory", Controller::kMemory, true},
     {"cpu", Controller::kCpu, true},
     {"cpuacct", Controller::kCpuAcct, false},  // without it only the usage figures are missing
     {"pids", Controller::kPids, true},
     {"devices", Controller::kDevices, true},
+    {"hugetlb", Controller::kHugetlb, false},  // without it huge pages are not limited
 }};
 
 Result<int64_t> FileSystemType(const std::string& path) {

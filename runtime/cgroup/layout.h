@@ -14,7 +14,7 @@ namespace holdfast::runtime {
 enum class CgroupVersion : uint8_t { kV1, kV2 };
 
 // The controllers that we set. Others (cpuset, io, …) stay as they are.
-enum class Controller : uint8_t { kCpu, kCpuAcct, kMemory, kPids, kDevices };
+enum class Controller : uint8_t { kCpu, kCpuAcct, kMemory, kPids, kDevices, kHugetlb };
 
 struct CgroupHierarchy {
   std::string mount_point;              // absolute

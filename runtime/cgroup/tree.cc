@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cgroup/tree.h"
 
+#include <algorithm>
 #include <array>
 #include <iterator>
 #include <utility>
@@ -99,6 +100,7 @@ Result<void> CgroupTree::OpenRoot() {
   RETURN_IF_ERROR(FillCpusetsForChildren(parent, root_));
   HOLDFAST_PAUSE_POINT("cgroup.root_made");
   RETURN_IF_ERROR(MarkAsOurs(root_, options_.owner));
+  ASSIGN_OR_RETURN(huge_page_sizes_, backend_->HugePageSizes(root_));
   return backend_->EnableForChildren(root_);
 }
 
@@ -151,6 +153,17 @@ CgroupLimits CgroupTree::LimitsOfPod(const model::ResourceSpec& limits) const {
   return wanted;
 }
 
+// None of a size that nobody asked for, as a kubelet has it.
+std::vector<model::HugePageLimit> CgroupTree::HugePages(const model::ResourceSpec& limits) const {
+  std::vector<model::HugePageLimit> all;
+  for (const uint64_t size : huge_page_sizes_) {
+    const auto asked =
+        std::ranges::find(limits.huge_pages, size, &model::HugePageLimit::page_bytes);
+    all.push_back({size, asked == limits.huge_pages.end() ? 0 : asked->limit_bytes});
+  }
+  return all;
+}
+
 Result<void> CgroupTree::LimitPodPids(const PodUid& uid, model::QosClass qos,
                                       const model::ResourceSpec& limits) {
   auto pod = OpenPod(uid, qos);
@@ -180,6 +193,7 @@ Result<void> CgroupTree::EnsurePod(const PodUid& uid, model::QosClass qos,
                    MakeChild(ParentOf(qos), PodDirName(options_.naming, qos, uid)));
   HOLDFAST_PAUSE_POINT("cgroup.pod_made");
   CgroupLimits wanted = LimitsOfPod(limits);
+  wanted.huge_pages = HugePages(limits);
   if (!made.fresh) {  // what a former call set may have to be lifted
     wanted.cpu_quota_us = wanted.cpu_quota_us.value_or(CgroupLimits::kUnlimited);
     wanted.memory_bytes = wanted.memory_bytes.value_or(CgroupLimits::kUnlimited);
@@ -199,6 +213,7 @@ Result<Cgroup> CgroupTree::MakeContainer(const PodUid& uid, model::QosClass qos,
   wanted.no_swap = true;
   wanted.oom_group = options_.oom_group;
   wanted.standard_devices = !privileged;
+  wanted.huge_pages = HugePages(limits);
   RETURN_IF_ERROR(backend_->Apply(made.cgroup, wanted));
   return std::move(made.cgroup);
 }

@@ -23,6 +23,7 @@
 
 #include "holdfast/base/ids.h"
 #include "holdfast/base/result.h"
+#include "holdfast/interfaces/container_runtime.h"
 #include "holdfast/model/container_spec.h"
 #include "holdfast/model/instance.h"
 #include "runtime/cgroup/backend.h"
@@ -67,6 +68,9 @@ class CgroupTree {
   // CgroupTreeOptions::pod_pids. Absent is success.
   Result<void> LimitPodPids(const PodUid& uid, model::QosClass qos,
                             const model::ResourceSpec& limits);
+  // ContainerRuntime::Resize() (holdfast/interfaces).
+  Result<void> Resize(const PodUid& uid, model::QosClass qos, const model::ResourceSpec& pod,
+                      const std::vector<ResizedContainer>& containers);
   // Which limit of processes is reached, the pod's or that of all pods together, as text for an
   // error; "" when neither is.
   Result<std::string> PidsLimitReached(const PodUid& uid, model::QosClass qos);
@@ -107,6 +111,7 @@ class CgroupTree {
 
   Result<PodDirs> OpenPodDirs(const PodUid& uid, model::QosClass qos);
   CgroupLimits LimitsOfPod(const model::ResourceSpec& limits) const;
+  std::vector<model::HugePageLimit> HugePages(const model::ResourceSpec& limits) const;
   Result<void> OpenRoot();
   Result<void> OpenQosDirs();
   const Cgroup& ParentOf(model::QosClass qos) const;
@@ -116,6 +121,7 @@ class CgroupTree {
   Cgroup root_;
   Cgroup burstable_;
   Cgroup best_effort_;
+  std::vector<uint64_t> huge_page_sizes_;  // that can be limited
 };
 
 // What Kubernetes' formulas make of a container's or a pod's numbers. Pure.

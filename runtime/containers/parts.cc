@@ -24,6 +24,8 @@ const char* NameOf(Controller controller) {
       return "pids";
     case Controller::kDevices:
       return "devices";
+    case Controller::kHugetlb:
+      return "hugetlb";
   }
   return "";
 }

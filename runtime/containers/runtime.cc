@@ -61,6 +61,12 @@ Result<void> Runtime::EnsureSandbox(const model::SandboxSpec& spec) {
   return WithContext(sandboxes_.Ensure(spec), StrCat("sandbox of pod ", spec.uid.value));
 }
 
+Result<void> Runtime::Resize(const PodUid& uid, const model::ResourceSpec& pod,
+                             const std::vector<ResizedContainer>& containers) {
+  const auto guard = parts_->pod_locks.Lock(uid);
+  return sandboxes_.Resize(uid, pod, containers);
+}
+
 Result<NsFd> Runtime::NetworkNamespace(const PodUid& uid) {
   ASSIGN_OR_RETURN(const auto fds, sandboxes_.Fds(uid));
   const auto it = fds->find("net");

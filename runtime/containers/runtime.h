@@ -24,6 +24,8 @@ class Runtime final : public ContainerRuntime {
   Result<void> Begin(PidFd holder);
 
   Result<void> EnsureSandbox(const model::SandboxSpec& spec) override;
+  Result<void> Resize(const PodUid& uid, const model::ResourceSpec& pod,
+                      const std::vector<ResizedContainer>& containers) override;
   Result<NsFd> NetworkNamespace(const PodUid& uid) override;
   Result<void> RemoveSandbox(const PodUid& uid) override;
   std::expected<StartedContainer, StartFailure> Start(const model::ContainerSpec& spec) override;

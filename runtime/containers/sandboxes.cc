@@ -92,6 +92,24 @@ Result<void> Sandboxes::Ensure(const model::SandboxSpec& spec) {
   return {};
 }
 
+// The kernel first: of a crash in between the record knows nothing, and who asked asks again.
+Result<void> Sandboxes::Resize(const PodUid& uid, const model::ResourceSpec& pod,
+                               const std::vector<ResizedContainer>& containers) {
+  auto known = Find(uid);
+  if (!known) return NotFound(StrCat("pod ", uid.value, " has no sandbox"));
+  model::SandboxSpec spec = std::move(known->spec);
+  RETURN_IF_ERROR(parts_.cgroups->Resize(uid, spec.qos, pod, containers));
+  HOLDFAST_PAUSE_POINT("containers.resized");
+  if (spec.resources == pod) return {};
+  spec.resources = pod;
+  RETURN_IF_ERROR(parts_.state.Put(SandboxRecord{spec, parts_.clock.Wall()}));
+  {
+    const std::lock_guard lock(mutex_);
+    infos_[uid].spec = std::move(spec);
+  }
+  return RefreshBurstable();
+}
+
 void Sandboxes::NoteHeld(const PodUid& uid) {
   const std::lock_guard lock(mutex_);
   Info& info = infos_[uid];

@@ -29,6 +29,9 @@ class Sandboxes {
   Result<void> Adopt();
 
   Result<void> Ensure(const model::SandboxSpec& spec);
+  // ContainerRuntime::Resize(): idempotent, so that it can be cut anywhere.
+  Result<void> Resize(const PodUid& uid, const model::ResourceSpec& pod,
+                      const std::vector<ResizedContainer>& containers);
   // Kills what is left in it and takes everything away, in an order that a crash may cut anywhere;
   // works without a record too.
   Result<void> Remove(const PodUid& uid);

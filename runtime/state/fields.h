@@ -21,6 +21,8 @@ struct IsRecordStruct<model::UserSpec> : std::true_type {};
 template <>
 struct IsRecordStruct<model::SecuritySpec> : std::true_type {};
 template <>
+struct IsRecordStruct<model::HugePageLimit> : std::true_type {};
+template <>
 struct IsRecordStruct<model::ResourceSpec> : std::true_type {};
 template <>
 struct IsRecordStruct<model::LogSpec> : std::true_type {};
@@ -57,9 +59,13 @@ void VisitFields(auto& visit, Is<model::SecuritySpec> auto& value) {
   auto& [privileged, escalation, add, drop, unmasked, seccomp, profile] = value;
   visit(privileged, escalation, add, drop, unmasked, seccomp, profile);
 }
+void VisitFields(auto& visit, Is<model::HugePageLimit> auto& value) {
+  auto& [page, limit] = value;
+  visit(page, limit);
+}
 void VisitFields(auto& visit, Is<model::ResourceSpec> auto& value) {
-  auto& [cpu_request, cpu_limit, memory_limit, pids_limit, oom_score_adj] = value;
-  visit(cpu_request, cpu_limit, memory_limit, pids_limit, oom_score_adj);
+  auto& [cpu_request, cpu_limit, memory_limit, pids_limit, oom_score_adj, hugepages] = value;
+  visit(cpu_request, cpu_limit, memory_limit, pids_limit, oom_score_adj, hugepages);
 }
 void VisitFields(auto& visit, Is<model::LogSpec> auto& value) {
   auto& [path, max_size, max_files] = value;

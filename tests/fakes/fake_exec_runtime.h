@@ -134,6 +134,10 @@ class FakeExecRuntime : public ContainerRuntime {
   std::atomic<int> stdin_closed{0};
 
   Result<void> EnsureSandbox(const model::SandboxSpec&) override { return Refused(); }
+  Result<void> Resize(const PodUid&, const model::ResourceSpec&,
+                      const std::vector<ResizedContainer>&) override {
+    return Refused();
+  }
   Result<NsFd> NetworkNamespace(const PodUid&) override { return Refused(); }
   Result<void> RemoveSandbox(const PodUid&) override { return Refused(); }
   std::expected<StartedContainer, StartFailure> Start(const model::ContainerSpec&) override {

@@ -22,7 +22,9 @@ def test_nodes_register_and_become_ready(cluster):
         equal((ready["reason"], ready["message"]), ("KubeletReady", "kubelet is posting ready status"), "Ready")
         equal(found["metadata"]["labels"]["kubernetes.io/hostname"], name, "label")
         equal([a["type"] for a in found["status"]["addresses"]], ["InternalIP", "Hostname"], "addresses")
-        equal(found["status"]["declaredFeatures"], ["RestartAllContainersOnContainerExits"], "features")
+        equal(found["status"]["declaredFeatures"], [
+            "InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
+            "RestartAllContainersOnContainerExits"], "features")
         until("its CSINode is there", lambda n=name: get(cluster, "csinode", n)["metadata"]["ownerReferences"][0]["uid"]
               == get(cluster, "node", n)["metadata"]["uid"])
         until("it has a range for pods", lambda n=name: get(cluster, "node", n)["spec"].get("podCIDR", "").endswith("/24"))

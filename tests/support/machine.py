@@ -258,7 +258,7 @@ class Machine:
     def container_trees(self):
         """Those of cgroup_trees() in which containers have directories of their own (docs/cgroups.md);
         in the other v1 hierarchies they are in their pod's."""
-        limited = {"cgroup", "memory", "cpu", "cpuacct", "cpu,cpuacct", "pids", "devices"}
+        limited = {"cgroup", "memory", "cpu", "cpuacct", "cpu,cpuacct", "pids", "devices", "hugetlb"}
         own = len(pathlib.Path(self.cgroup.strip("/")).parts)
         return [tree for tree in self.cgroup_trees() if tree.parents[own - 1].name in limited]
 

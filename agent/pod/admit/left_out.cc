@@ -70,11 +70,11 @@ void AddResources(const corev1::ResourceRequirements& resources, const std::stri
   }
   for (const char* honoured : {"cpu", "memory", "ephemeral-storage"}) names.erase(honoured);
   for (const std::string& name : names) {
-    const char* how = name.starts_with("hugepages-")
-                          ? "the node has as much, but the container is not held to it"
-                          : "the node has no such resource, and the container gets none";
-    EventNote note{true, kube::kFieldNotHonoured, StrCat(path, ".resources: ", name, ": ", how), "",
-                   false};
+    if (name.starts_with("hugepages-")) continue;
+    EventNote note{true, kube::kFieldNotHonoured,
+                   StrCat(path, ".resources: ", name,
+                          ": the node has no such resource, and the container gets none"),
+                   "", false};
     SetContainer(path, note);
     Add(notes, std::move(note));
   }
@@ -138,7 +138,9 @@ const kube::FieldRules& PodFieldRules() {
        "securityContext tty"},
       {"Container", "imagePullPolicy"},
       {"Container", "resizePolicy", kHonoured,
-       "nothing is resized: a changed manifest is a new pod"},
+       "of a resize by an API server, and of a manifest with a `metadata.uid`: without one a "
+       "changed "
+       "manifest is a new pod"},
       {"Container", "stdin", kHonoured, "stays open for who attaches"},
       {"Container", "stdinOnce", kHonoured, "closed when the first who attached has gone"},
       {"Container", "volumeDevices", kRefused, "`FailedMount` of the claim that it names"},
@@ -166,8 +168,8 @@ const kube::FieldRules& PodFieldRules() {
       {"ObjectFieldSelector", "apiVersion fieldPath"},
       {"ResourceFieldSelector", "containerName resource divisor"},
       {"ResourceRequirements", "limits requests", kHonoured,
-       "of cpu and memory; ephemeral-storage and huge pages are room on the node (`OutOf…`). A "
-       "limit of huge pages, and resources that the node has not, are told: `FieldNotHonoured`"},
+       "of cpu, memory and huge pages; ephemeral-storage is room on the node (`OutOf…`). Resources "
+       "that the node has not are told: `FieldNotHonoured`"},
       {"ResourceRequirements", "claims", kRefused, kClaims},
       {"ContainerResizePolicy", "resourceName restartPolicy"},
       {"ContainerRestartRule", "action exitCodes"},
@@ -217,7 +219,8 @@ const kube::FieldRules& PodFieldRules() {
       {"ServiceAccountTokenProjection", "audience expirationSeconds path"},
       {"KeyToPath", "key path mode"},
       {"LocalObjectReference", "name"},
-      {"EmptyDirVolumeSource", "medium", kHonoured, "`FailedMount` for huge pages"},
+      {"EmptyDirVolumeSource", "medium", kHonoured,
+       "huge pages: of the size that the medium names, or that the containers ask for"},
       {"EmptyDirVolumeSource", "sizeLimit", kHonoured,
        "on disk nothing is evicted for it, as a kubelet evicts no static pod"},
       {"HostPathVolumeSource", "path type"},

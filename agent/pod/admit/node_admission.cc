@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pod/admit/node_admission.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "agent/pod/admit/admit.h"
@@ -25,9 +26,55 @@ void NodeAdmission::Adopt(const corev1::Pod& pod) {
   used_.Add(pod.metadata().uid(), std::move(use));
 }
 
+ResizeVerdict NodeAdmission::Resize(const ResizeWish& wish) {
+  const std::string& uid = wish.asked->metadata().uid();
+  const std::lock_guard lock(mutex_);
+  if (!used_.Has(uid)) return {ResizeVerdict::How::kDeferred, "the pod is to go"};
+  if (wish.asked == wish.given) {
+    waiting_.erase(uid);
+    used_.Add(uid, UseOf(*wish.given));  // it may have been given what it does not want any more
+    return AnswerWaiting("");
+  }
+  waiting_[uid] = wish;
+  return AnswerWaiting(uid);
+}
+
 void NodeAdmission::Release(const std::string& uid) {
   const std::lock_guard lock(mutex_);
   used_.Remove(uid);
+  waiting_.erase(uid);
+  AnswerWaiting("");
+}
+
+void NodeAdmission::SetListener(std::function<void(const PodUid&)> given) {
+  const std::lock_guard lock(mutex_);
+  given_ = std::move(given);
+}
+
+// One that was given its wish and has not asked again is given it again.
+ResizeVerdict NodeAdmission::AnswerOne(const std::string& uid, const ResizeWish& wish) {
+  used_.Remove(uid);
+  PodUse use = UseOf(*wish.asked);
+  ResizeVerdict verdict = JudgeResize(wish, use, *offer_(), used_);
+  const bool given = verdict.how == ResizeVerdict::How::kGiven;
+  used_.Add(uid, given ? std::move(use) : UseOf(*wish.given));
+  return verdict;
+}
+
+ResizeVerdict NodeAdmission::AnswerWaiting(const std::string& asking) {
+  std::vector<std::pair<std::string, ResizeWish>> wishes(waiting_.begin(), waiting_.end());
+  std::ranges::stable_sort(
+      wishes, [](const auto& a, const auto& b) { return ComesBefore(a.second, b.second); });
+  ResizeVerdict answer;
+  for (const auto& [uid, wish] : wishes) {
+    ResizeVerdict verdict = AnswerOne(uid, wish);
+    if (verdict.how != ResizeVerdict::How::kDeferred) {
+      waiting_.erase(uid);
+      if (uid != asking && given_) given_(PodUid(uid));
+    }
+    if (uid == asking) answer = std::move(verdict);
+  }
+  return answer;
 }
 
 }  // namespace holdfast::agent

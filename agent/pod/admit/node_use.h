@@ -37,6 +37,7 @@ class NodeUse {
   void Add(const std::string& uid, PodUse use);
   // An unknown pod is none.
   void Remove(const std::string& uid);
+  bool Has(const std::string& uid) const { return pods_.contains(uid); }
 
   // Of all pods; never above what an int64_t holds.
   int64_t Of(const std::string& resource) const;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pod conditions in the order a kubelet writes them, with its reasons.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -109,10 +110,28 @@ void Add(Planning& p, corev1::PodStatus& status, const std::string& type, const 
   if (!state.message.empty()) condition->set_message(state.message);
 }
 
+// It is there as long as it is true.
+void AddResize(const std::optional<ResizeNote>& note, const char* type, corev1::PodStatus& status) {
+  if (!note) return;
+  const auto seconds = [](WallTime time) {
+    return std::chrono::floor<std::chrono::seconds>(time.since_epoch).count();
+  };
+  corev1::PodCondition* condition = status.add_conditions();
+  condition->set_type(type);
+  condition->set_status("True");
+  if (note->generation != 0) condition->set_observedgeneration(note->generation);
+  condition->mutable_lastprobetime()->set_seconds(seconds(note->told));
+  condition->mutable_lasttransitiontime()->set_seconds(seconds(note->since));
+  if (!note->reason.empty()) condition->set_reason(note->reason);
+  if (!note->message.empty()) condition->set_message(note->message);
+}
+
 }  // namespace
 
 void AddConditions(Planning& p, corev1::PodStatus& status) {
   const State containers_ready = ContainersReady(p);
+  AddResize(p.memory.resize_pending, "PodResizePending", status);
+  AddResize(p.memory.resize_in_progress, "PodResizeInProgress", status);
   Add(p, status, "PodReadyToStartContainers", {p.facts.sandbox_ready, "", ""});
   Add(p, status, "Initialized", Initialized(p, status));
   Add(p, status, "Ready", Ready(p, containers_ready));

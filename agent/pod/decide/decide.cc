@@ -175,6 +175,8 @@ std::string ToString(const Action& action) {
       return "ensure volumes";
     case Action::Kind::kEnsureSandbox:
       return "ensure sandbox";
+    case Action::Kind::kResize:
+      return StrCat("resize #", action.attempt);
     case Action::Kind::kPull:
       return StrCat("pull ", action.container, "#", action.attempt, " ", action.image);
     case Action::Kind::kStart:
@@ -210,9 +212,10 @@ Decision Decide(const PodFacts& facts, PodMemory memory) {
   Planning p{facts, *facts.pod, decision.memory, decision, ContainersOf(*facts.pod), {}};
   if (p.memory.start_time.IsZero()) p.memory.start_time = facts.wall;
 
-  // 1. What happened: ends of operations, exits, losses, adoption.
+  // 1. What happened: ends of operations, exits, losses, adoption, what the node has agreed to.
   AbsorbEnds(p);
   Absorb(facts, p.memory);
+  NoteAllocation(p);
   FoldProbes(p);
   NoteStartedSidecars(p);
   // 2. Why the pod may have to end.
@@ -235,7 +238,12 @@ Decision Decide(const PodFacts& facts, PodMemory memory) {
   } else {
     PlanImageChanges(p);
     PlanUnhealthy(p);
+    NoteResizeProgress(p);
+    // What starts has room by then; one that fails holds up no start.
+    const bool fails = p.memory.resize_in_progress && !p.memory.resize_in_progress->reason.empty();
+    if (!fails) PlanResize(p);
     PlanStarts(p);
+    if (fails) PlanResize(p);
   }
   PlanOperations(p);
   // 4. What to show.

@@ -97,6 +97,9 @@ void FoldDone(Planning& p, const OperationEnd& end) {
     case Kind::kEnsureSandbox:
       RecordSandbox(p.memory, end.pod_ips);
       break;
+    case Kind::kResize:
+      FoldResized(p, end);
+      break;
     case Kind::kPull:
       FoldPulled(p, end);
       break;
@@ -136,6 +139,8 @@ void FoldFailed(Planning& p, const OperationEnd& end, BootTime retry_at) {
       return FoldSetUpFailure(p, end, "FailedMount", retry_at);
     case Kind::kEnsureSandbox:
       return FoldSetUpFailure(p, end, "FailedCreatePodSandBox", retry_at);
+    case Kind::kResize:
+      return FoldResizeFailed(p, end);
     case Kind::kPull:
       return FoldPullFailed(p, end);
     case Kind::kStart:
@@ -160,13 +165,17 @@ bool HoldsUp(const Action& before, const Action& action) {
     case Kind::kEnsureVolumes:
       return is({Kind::kReleaseVolumes, Kind::kCleanUp});
     case Kind::kEnsureSandbox:
-      return is({Kind::kStart, Kind::kKill, Kind::kRemove, Kind::kRemoveSandbox,
+      return is({Kind::kResize, Kind::kStart, Kind::kKill, Kind::kRemove, Kind::kRemoveSandbox,
                  Kind::kReleaseVolumes, Kind::kCleanUp});
+    case Kind::kResize:  // what starts has the amounts that were decided before
+      return is({Kind::kEnsureSandbox, Kind::kResize, Kind::kStart, Kind::kRemoveSandbox,
+                 Kind::kCleanUp});
     case Kind::kPull:  // beside volumes and sandbox
       return is({Kind::kCleanUp});
-    case Kind::kStart:  // one after the other, in their order
-      return is({Kind::kEnsureVolumes, Kind::kEnsureSandbox, Kind::kStart, Kind::kPostStart,
-                 Kind::kKill, Kind::kRemoveSandbox, Kind::kReleaseVolumes, Kind::kCleanUp});
+    case Kind::kStart:  // one after the other, in their order; in a pod that has room for it
+      return is({Kind::kEnsureVolumes, Kind::kEnsureSandbox, Kind::kResize, Kind::kStart,
+                 Kind::kPostStart, Kind::kKill, Kind::kRemoveSandbox, Kind::kReleaseVolumes,
+                 Kind::kCleanUp});
     case Kind::kPostStart:
     case Kind::kPreStop:
     case Kind::kSignal:
@@ -175,7 +184,8 @@ bool HoldsUp(const Action& before, const Action& action) {
     case Kind::kRemove:
       return is({Kind::kKill}) && before.id == action.id;
     case Kind::kRemoveSandbox:
-      return is({Kind::kEnsureSandbox, Kind::kStart, Kind::kKill, Kind::kRemove, Kind::kCleanUp});
+      return is({Kind::kEnsureSandbox, Kind::kResize, Kind::kStart, Kind::kKill, Kind::kRemove,
+                 Kind::kCleanUp});
     case Kind::kReleaseVolumes:  // beside the removal of the sandbox
       return is({Kind::kEnsureVolumes, Kind::kEnsureSandbox, Kind::kStart, Kind::kKill,
                  Kind::kRemove, Kind::kCleanUp});

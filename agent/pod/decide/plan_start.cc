@@ -78,8 +78,13 @@ void PlanStart(Planning& p, const SpecContainer& c) {
   ContainerMemory& mine = p.Memory(c);
   const ImageFact& image = p.facts.images.at(c.spec->image());
   mine.failure.reset();
-  mine.launch = Launch{mine.attempts,        image.name,   image.id,
-                       StopSignal(c, image), image.digest, c.spec->image()};
+  mine.launch = Launch{mine.attempts,
+                       image.name,
+                       image.id,
+                       StopSignal(c, image),
+                       image.digest,
+                       c.spec->image(),
+                       EffectiveAmounts(p.pod, *c.spec)};
   p.Act(StartOf(c, mine));
 }
 

@@ -59,6 +59,17 @@ inline constexpr char kRestartingAll[] = "RestartingAllContainers";
 inline constexpr char kRestartingAllMessage[] =
     "The container is removed because RestartAllContainers in place";
 
+// Keeps what the node said to what the pod asks for.
+void NoteAllocation(Planning& p);
+// Makes the cgroups show what the pod was given, and has containers start again whose resizePolicy says so.
+void PlanResize(Planning& p);
+void FoldResized(Planning& p, const OperationEnd& end);
+void FoldResizeFailed(Planning& p, const OperationEnd& end);
+// A resize that has come to its end is told.
+void NoteResizeProgress(Planning& p);
+// cpu and memory that a running container's cgroup has; null when nobody knows.
+const Amounts* AmountsIn(const ContainerMemory& mine);
+
 // Stops running containers of which the spec now names another image; they start again with it.
 void PlanImageChanges(Planning& p);
 

@@ -88,6 +88,23 @@ void FillUser(const ContainerMemory& mine, corev1::ContainerStatus* out) {
   for (const int64_t group : mine.current->user->groups) user->add_supplementalgroups(group);
 }
 
+// What it was given; of cpu and memory what its cgroup has, while it runs.
+void FillResources(const SpecContainer& c, const ContainerMemory& mine,
+                   corev1::ContainerStatus* out) {
+  const corev1::ResourceRequirements& given = c.spec->resources();
+  if (!given.requests().empty()) *out->mutable_allocatedresources() = given.requests();
+  if (!c.spec->has_resources()) return;
+  *out->mutable_resources() = given;
+  const Amounts* const has = AmountsIn(mine);
+  if (has == nullptr) return;
+  const auto show = [](const std::map<std::string, std::string>& amounts, auto* list) {
+    if (list->empty()) return;
+    for (const auto& [name, text] : amounts) (*list)[name].set_string(text);
+  };
+  show(has->requests, out->mutable_resources()->mutable_requests());
+  show(has->limits, out->mutable_resources()->mutable_limits());
+}
+
 void FillContainer(const Planning& p, const SpecContainer& c, size_t message_limit,
                    corev1::ContainerStatus* out) {
   const ContainerMemory& mine = p.memory.containers[c.name()];
@@ -101,13 +118,27 @@ void FillContainer(const Planning& p, const SpecContainer& c, size_t message_lim
   const std::string id =
       mine.current ? FullId(mine.current->id) : (mine.last ? FullId(mine.last->id) : std::string());
   if (!id.empty()) out->set_containerid(id);
-  if (!c.spec->resources().requests().empty()) {
-    *out->mutable_allocatedresources() = c.spec->resources().requests();
-  }
-  if (c.spec->has_resources()) *out->mutable_resources() = c.spec->resources();
+  FillResources(c, mine, out);
   FillMounts(*c.spec, out);
   FillUser(mine, out);
   if (c.spec->lifecycle().has_stopsignal()) out->set_stopsignal(c.spec->lifecycle().stopsignal());
+}
+
+// Of the pod as a whole, as a kubelet of 1.36 tells it of every pod. Which amounts there are never changes: a patch could
+// not take one away.
+void FillPodResources(const Planning& p, corev1::PodStatus& status) {
+  const kube::ResourceList requests = kube::PodRequests(p.pod.spec());
+  for (const auto& [name, amount] : requests) {
+    (*status.mutable_allocatedresources())[name].set_string(amount.ToString());
+  }
+  const Amounts has = p.memory.pod_amounts.value_or(PodAmounts(p.pod));
+  if (!p.pod.spec().has_resources() && has == Amounts{}) return;
+  corev1::ResourceRequirements* const shown = status.mutable_resources();
+  *shown = p.pod.spec().resources();
+  for (const auto& [name, text] : has.requests) {
+    (*shown->mutable_requests())[name].set_string(text);
+  }
+  for (const auto& [name, text] : has.limits) (*shown->mutable_limits())[name].set_string(text);
 }
 
 void FillAddresses(const Planning& p, corev1::PodStatus& status) {
@@ -199,6 +230,7 @@ corev1::PodStatus ComputeStatus(Planning& p) {
   for (const SpecContainer& c : p.containers) {
     FillContainer(p, c, message_limit, AddStatusOf(c, status));
   }
+  FillPodResources(p, status);
   AddConditions(p, status);
   return status;
 }

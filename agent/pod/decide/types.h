@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "agent/events/event.h"
+#include "agent/pod/decide/allocation.h"
 #include "agent/probe/probe.h"
 #include "agent/source/pod_origin.h"
 #include "holdfast/base/clock.h"
@@ -35,6 +36,7 @@ struct Action {
   enum class Kind : uint8_t {
     kEnsureVolumes,
     kEnsureSandbox,
+    kResize,          // attempt: the number of the allocation that the cgroups are to show
     kPull,            // container, attempt, image: its own, or that of a volume
     kStart,           // container, attempt
     kPostStart,       // container, id, attempt: the hook
@@ -84,6 +86,8 @@ struct OperationEnd {
   std::optional<StartedContainer> started;    // kStart, kDone
   std::optional<StartFailure> start_failure;  // kStart, kFailed
   std::vector<std::string> pod_ips;           // kEnsureSandbox, kDone
+  std::map<ContainerId, Amounts> resized;     // kResize, kDone: what each has by now
+  Amounts resized_pod;                        // and the pod
   std::optional<PulledFact> pulled;           // kPull, kDone
   uint64_t inputs_version = 0;                // kEnsureVolumes: what they show at least, or lacked
   std::string error;                          // kFailed, not kStart; of a hook: what it is told
@@ -126,8 +130,19 @@ struct NodeFacts {
   std::chrono::seconds max_back_off{300};
 };
 
+// What the node says to a pod that asks for other amounts than it was given.
+struct ResizeVerdict {
+  enum class How : uint8_t { kGiven, kDeferred, kInfeasible };
+  How how = How::kGiven;
+  std::string message = {};  // why not
+  bool operator==(const ResizeVerdict&) const = default;
+};
+
 struct PodFacts {
-  const corev1::Pod* pod = nullptr;                    // admitted: defaults filled in
+  // Admitted: defaults filled in. With the amounts that it was given, those of a verdict kGiven too.
+  const corev1::Pod* pod = nullptr;
+  const corev1::Pod* asked = nullptr;   // with the amounts that it asks for; null: the same
+  std::optional<ResizeVerdict> resize;  // of what it asks for; none: it was given that before
   std::optional<std::chrono::seconds> deletion_grace;  // set when the pod is to go
   bool object_gone = false;  // of a pod of the API server: nobody is to be told of its end any more
   std::vector<ContainerFact> containers;
@@ -171,6 +186,7 @@ struct Launch {
   int stop_signal = SIGTERM;
   std::string image_digest = {};  // "repo@sha256:…" where one was known: what status.imageID shows
   std::string reference = {};     // the image as the spec named it; "" in older records
+  std::optional<Amounts> amounts = {};  // cpu and memory that its cgroup has; not in older records
   const std::string& ShownImage() const { return image_digest.empty() ? image_id : image_digest; }
   bool operator==(const Launch&) const = default;
 };
@@ -277,10 +293,25 @@ struct Pause {
   bool operator==(const Pause&) const = default;
 };
 
+// A resize that waits for something, as a condition shows it.
+struct ResizeNote {
+  std::string reason;
+  std::string message;
+  int64_t generation = 0;  // that asked for it
+  WallTime since;          // when it got this reason
+  WallTime told;           // when it last got anything
+  bool operator==(const ResizeNote&) const = default;
+};
+
 struct PodMemory {
   PodOrigin origin = PodOrigin::kFile;
   WallTime start_time;
-  std::optional<Admission> admission;  // not judged yet: nothing was started
+  std::optional<Admission> admission;    // not judged yet: nothing was started
+  std::optional<Allocation> allocation;  // what it was given of the node; none before that
+  uint32_t allocations = 0;              // how often it was given something else
+  std::optional<Amounts> pod_amounts;    // that its cgroup has; none: what it was given
+  std::optional<ResizeNote> resize_pending;
+  std::optional<ResizeNote> resize_in_progress;
   std::map<std::string, ContainerMemory> containers;
   bool sandbox_made = false;    // a sandbox stood before; its loss runs the init containers again
   bool initialized = false;     // init containers done in this sandbox

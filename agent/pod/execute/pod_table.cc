@@ -42,6 +42,7 @@ PodTable::PodTable(asio::io_context& io, PodServices& services, PodRegistry& reg
 
 PodTable::~PodTable() {
   services_.runtime.SetChangeHint({});
+  if (services_.admission != nullptr) services_.admission->SetListener({});
   registry_.SetListener({});
   if (services_.inputs != nullptr) services_.inputs->SetListener({});
   if (services_.prober != nullptr) services_.prober->SetListener({});
@@ -70,6 +71,15 @@ Result<void> PodTable::Recover() {
   services_.runtime.SetChangeHint([this](const PodUid& uid) { Poke(uid); });
   if (services_.inputs != nullptr) {
     services_.inputs->SetListener([this](const PodUid& uid) { Poke(uid); });
+  }
+  // Whoever frees room may hold the table's lock.
+  if (services_.admission != nullptr) {
+    services_.admission->SetListener([this, door = door_](const PodUid& uid) {
+      asio::post(io_, [door, uid] {
+        const std::lock_guard lock(door->mutex);
+        if (door->table != nullptr) door->table->Poke(uid);
+      });
+    });
   }
   if (services_.prober != nullptr) {
     services_.prober->SetListener([door = door_](const PodUid& uid) {

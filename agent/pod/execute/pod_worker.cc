@@ -18,6 +18,7 @@
 #include "agent/log/log_tail.h"
 #include "agent/objects/pod_inputs.h"
 #include "agent/pod/admit/left_out.h"
+#include "agent/pod/admit/node_admission.h"
 #include "agent/pod/decide/decide.h"
 #include "agent/pod/decide/memory.h"
 #include "agent/pod/decide/spec_containers.h"
@@ -60,19 +61,45 @@ PodWorker::PodWorker(PodServices& services, LanePool& pool, std::shared_ptr<cons
       paths_(services.state.Paths(*pod_)),
       memory_(std::move(memory)),
       operations_(pool, services.clock, std::move(poke)) {
+  TakeAllocated();
   AcquireInputs();  // the earlier they are asked for the sooner it starts
   // Its place is taken, whatever the node has by now.
   const bool leaving = memory_.ending && memory_.ending->why == Ending::Why::kDeleted;
   const bool taken = memory_.admission && memory_.admission->admitted();
   if (services_.admission != nullptr && taken && !leaving && memory_.terminal_phase.empty()) {
-    services_.admission->Adopt(*pod_);
+    services_.admission->Adopt(*allocated_);
   }
 }
 
+void PodWorker::TakeAllocated() {
+  allocated_ = memory_.allocation ? WithAllocation(pod_, *memory_.allocation) : pod_;
+}
+
+// Other amounts than it was given: whether the node has room for them. Until that has it, the pod runs with what it has.
+// What it is given is its own before it is remembered: an agent that is killed in between asks again.
+void PodWorker::AskForRoom(const Wish& wish) {
+  TakeAllocated();
+  verdict_.reset();
+  const bool ends = wish.deletion_grace || memory_.ending || !memory_.terminal_phase.empty();
+  const bool waited = memory_.resize_pending.has_value();
+  if (ends || !memory_.allocation || (allocated_ == pod_ && !waited)) return;
+  const ResizeWish resize{pod_, allocated_, waited ? memory_.resize_pending->since : WallTime{}};
+  ResizeVerdict verdict;
+  if (services_.admission != nullptr) verdict = services_.admission->Resize(resize);
+  HOLDFAST_PAUSE_POINT("agent.pod.resize_judged");
+  if (allocated_ == pod_) return;  // it is what it has, again
+  if (verdict.how == ResizeVerdict::How::kGiven) allocated_ = pod_;
+  verdict_ = std::move(verdict);
+}
+
 void PodWorker::EnsureAdmission() {
-  if (memory_.admission) return;
-  const bool asks = services_.admission != nullptr && !HasEndedElsewhere();
-  memory_.admission = asks ? services_.admission->Admit(*pod_) : Admission{};
+  if (!memory_.admission) {
+    const bool asks = services_.admission != nullptr && !HasEndedElsewhere();
+    memory_.admission = asks ? services_.admission->Admit(*pod_) : Admission{};
+  }
+  if (!memory_.allocation && memory_.admission->admitted()) {
+    memory_.allocation = AllocationOf(*pod_);
+  }
 }
 
 void PodWorker::GiveUpPlace() {
@@ -100,6 +127,7 @@ void PodWorker::ShowNew() {
 
 PodWorker::Outcome PodWorker::Turn(const Wish& wish) {
   TakeOver(wish.pod);
+  AskForRoom(wish);
   const PodFacts facts = Observe(wish);
   const auto is_clean_up = [](const auto& o) { return o.action.kind == Action::Kind::kCleanUp; };
   const auto done = std::ranges::find_if(facts.ended, is_clean_up);
@@ -212,7 +240,7 @@ void PodWorker::BeginHookOf(const Action& action) {
 
 void PodWorker::Begin(const Action& action) {
   if (IsHook(action.kind) && services_.prober != nullptr) return BeginHookOf(action);
-  PodJobInput input{pod_, action, {}, {}, {}};
+  PodJobInput input{allocated_, action, {}, {}, {}};
   input.inputs = Inputs();
   if (action.kind == Action::Kind::kEnsureSandbox) {
     for (const auto& [name, mine] : memory_.containers) input.attempts[name] = mine.attempts;
@@ -226,6 +254,11 @@ void PodWorker::Begin(const Action& action) {
     const auto target = memory_.containers.find(ContainerNamed(*pod_, action.container).target);
     if (target != memory_.containers.end() && target->second.current) {
       input.target = target->second.current->id;
+    }
+  }
+  if (action.kind == Action::Kind::kResize) {
+    for (const auto& [name, mine] : memory_.containers) {
+      if (mine.current && !ContainerNamed(*pod_, name).own) input.running[name] = mine.current->id;
     }
   }
   if (action.kind == Action::Kind::kPull) BeginPull(action, input);
@@ -256,7 +289,9 @@ PodFacts PodWorker::Observe(const Wish& wish) {
                           services_.max_back_off};
   const PodUid uid(pod_->metadata().uid());
   PodFacts facts;
-  facts.pod = pod_.get();
+  facts.pod = allocated_.get();
+  facts.asked = pod_.get();
+  facts.resize = verdict_;
   facts.deletion_grace = wish.deletion_grace;
   facts.object_gone = wish.object_gone || wish.gives_way;
   // Before the runtime is asked: what it shows is never older than an end.

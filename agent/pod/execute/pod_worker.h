@@ -51,6 +51,8 @@ class PodWorker {
   Outcome Turn(const Wish& wish);
 
  private:
+  void AskForRoom(const Wish& wish);
+  void TakeAllocated();
   PodFacts Observe(const Wish& wish);
   void LookAtImages(PodFacts& facts);
   bool HasRunOnce(const SpecContainer& c) const;
@@ -84,7 +86,9 @@ class PodWorker {
 
   PodServices& services_;
   const std::chrono::seconds operation_deadline_;
-  std::shared_ptr<const corev1::Pod> pod_;
+  std::shared_ptr<const corev1::Pod> pod_;        // as it is wanted
+  std::shared_ptr<const corev1::Pod> allocated_;  // with the amounts that it was given
+  std::optional<ResizeVerdict> verdict_;          // on the others that it asks for
   NodeFacts node_facts_;
   PodPaths paths_;
   PodMemory memory_;

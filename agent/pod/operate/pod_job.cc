@@ -39,6 +39,8 @@ OperationEnd PodJob::Run() {
       end.pod_ips = std::move(*ips);
       return end;
     }
+    case Action::Kind::kResize:
+      return Resize();
     case Action::Kind::kPull:
       return Pull();
     case Action::Kind::kStart:

@@ -25,7 +25,8 @@ struct PodJobInput {
   ContainerId target = {};           // kStart of an ephemeral container: whose processes it sees
   // kEnsureSandbox: the next attempt of each container.
   std::map<std::string, uint32_t> attempts = {};
-  BootTime asked = {};                // kPull: since when it waits
+  std::map<std::string, ContainerId> running = {};  // kResize: but ephemeral ones
+  BootTime asked = {};                              // kPull: since when it waits
   const PodInputs* inputs = nullptr;  // none: it is made from nothing that an API server has
 };
 
@@ -45,6 +46,8 @@ class PodJob {
   Result<std::vector<std::string>> MakeNetwork(const model::SandboxSpec& spec);
   Result<void> WriteManagedFiles(const std::vector<std::string>& pod_ips);
   void ReserveMessages();
+  // resize.cc
+  OperationEnd Resize();
   // start.cc
   OperationEnd Start();
   std::expected<StartedContainer, StartFailure> PrepareAndStart();

@@ -55,6 +55,7 @@ PodLane LaneOf(Action::Kind kind, bool mounts) {
     case Action::Kind::kEnsureVolumes:
       return mounts ? PodLane::kMounts : PodLane::kVolumes;
     case Action::Kind::kEnsureSandbox:
+    case Action::Kind::kResize:
       return PodLane::kSandbox;
     case Action::Kind::kPull:
       return PodLane::kPull;

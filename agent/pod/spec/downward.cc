@@ -156,9 +156,14 @@ Result<std::string> DownwardResource(const corev1::Pod& pod, const corev1::Conta
   }
   const bool limit = kind == "limits";
   const bool cpu = resource == "cpu";
-  const kube::ResourceList amounts = limit ? kube::Limits(*c) : kube::Requests(*c);
+  // Of what may be used up by others the pod's limit stands for one that is missing.
+  const bool shared = cpu || resource == "memory";
+  const kube::ResourceList amounts = !limit   ? kube::Requests(*c)
+                                     : shared ? kube::EffectiveLimits(pod.spec(), *c)
+                                              : kube::Limits(*c);
   std::optional<int64_t> value;
-  if (const auto it = amounts.find(resource); it != amounts.end()) {
+  const auto it = amounts.find(resource);
+  if (it != amounts.end() && !(limit && shared && it->second.IsZero())) {
     value = cpu ? it->second.Milli() : it->second.Units();
   }
   if (!value && limit && cpu) value = node.cpu_milli_capacity;

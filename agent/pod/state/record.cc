@@ -89,6 +89,39 @@ BackOff BackOffFrom(const Json& j) {
   return b;
 }
 
+Json ToJson(const Amounts& a) { return {{"requests", a.requests}, {"limits", a.limits}}; }
+
+Amounts AmountsFrom(const Json& j) { return {j.at("requests"), j.at("limits")}; }
+
+Json ToJson(const Allocation& a) {
+  Json j = {{"containers", Json::object()}};
+  for (const auto& [name, amounts] : a.containers) j["containers"][name] = ToJson(amounts);
+  if (a.pod) j["pod"] = ToJson(*a.pod);
+  return j;
+}
+
+Allocation AllocationFrom(const Json& j) {
+  Allocation a;
+  for (const auto& [name, amounts] : j.at("containers").items()) {
+    a.containers[name] = AmountsFrom(amounts);
+  }
+  if (const auto pod = j.find("pod"); pod != j.end()) a.pod = AmountsFrom(*pod);
+  return a;
+}
+
+Json ToJson(const ResizeNote& n) {
+  return {{"reason", n.reason},
+          {"message", n.message},
+          {"generation", n.generation},
+          {"since", Nanos(n.since)},
+          {"told", Nanos(n.told)}};
+}
+
+ResizeNote ResizeNoteFrom(const Json& j) {
+  return {j.at("reason"), j.at("message"), j.at("generation"), Wall(j.at("since")),
+          Wall(j.at("told"))};
+}
+
 Json ToJson(const ContainerMemory& c) {
   Json j = {{"attempts", c.attempts},
             {"initDone", c.init_done},
@@ -99,6 +132,7 @@ Json ToJson(const ContainerMemory& c) {
     j["launch"] = {{"attempt", c.launch->attempt},          {"image", c.launch->image},
                    {"imageID", c.launch->image_id},         {"stopSignal", c.launch->stop_signal},
                    {"imageDigest", c.launch->image_digest}, {"reference", c.launch->reference}};
+    if (c.launch->amounts) j["launch"]["amounts"] = ToJson(*c.launch->amounts);
   }
   if (c.current) j["current"] = ToJson(*c.current);
   if (c.last) j["last"] = ToJson(*c.last);
@@ -126,6 +160,7 @@ ContainerMemory ContainerFrom(const Json& j) {
                       l->at("stopSignal"),
                       l->value("imageDigest", ""),
                       l->value("reference", "")};
+    if (l->contains("amounts")) c.launch->amounts = AmountsFrom(l->at("amounts"));
   }
   if (j.contains("current")) c.current = CurrentFrom(j["current"]);
   if (j.contains("last")) c.last = FinishedFrom(j["last"]);
@@ -172,6 +207,13 @@ PodMemory MemoryFrom(const Json& j) {
   if (const auto a = j.find("admission"); a != j.end()) {
     m.admission = Admission{a->at("reason"), a->at("message")};
   }
+  if (const auto a = j.find("allocation"); a != j.end()) {
+    m.allocation = AllocationFrom(*a);
+    m.allocations = j.at("allocations");
+    if (j.contains("podAmounts")) m.pod_amounts = AmountsFrom(j["podAmounts"]);
+  }
+  if (j.contains("resizePending")) m.resize_pending = ResizeNoteFrom(j["resizePending"]);
+  if (j.contains("resizeInProgress")) m.resize_in_progress = ResizeNoteFrom(j["resizeInProgress"]);
   if (const auto e = j.find("ending"); e != j.end()) {
     m.ending = Ending{static_cast<Ending::Why>(e->at("why").get<int>()),
                       Wall(e->at("since")),
@@ -204,6 +246,13 @@ std::string EncodeRecord(const PodMemory& m) {
   if (m.admission) {
     j["admission"] = {{"reason", m.admission->reason}, {"message", m.admission->message}};
   }
+  if (m.allocation) {
+    j["allocation"] = ToJson(*m.allocation);
+    j["allocations"] = m.allocations;
+    if (m.pod_amounts) j["podAmounts"] = ToJson(*m.pod_amounts);
+  }
+  if (m.resize_pending) j["resizePending"] = ToJson(*m.resize_pending);
+  if (m.resize_in_progress) j["resizeInProgress"] = ToJson(*m.resize_in_progress);
   if (m.ending) {
     j["ending"] = {{"why", static_cast<int>(m.ending->why)},
                    {"since", Nanos(m.ending->since)},

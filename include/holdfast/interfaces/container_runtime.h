@@ -74,6 +74,13 @@ struct ObservedPod {
   std::vector<ObservedContainer> containers;  // by id
 };
 
+// Other amounts for a container that runs.
+struct ResizedContainer {
+  ContainerId id;
+  std::string name;  // within the pod, for messages
+  model::ResourceSpec resources;
+};
+
 struct ExecSpec {
   std::vector<std::string> argv;
   bool stdin_open = false;
@@ -125,6 +132,12 @@ class ContainerRuntime {
 
   // Makes the pod's namespaces and cgroup if they are not there.
   virtual Result<void> EnsureSandbox(const model::SandboxSpec& spec) = 0;
+  // Gives the cgroups of a pod that stands, and of containers of it, the cpu and memory that are named here; a limit
+  // that is not named stays. In an order in which no container's limit is above the pod's at any time. Refused before
+  // anything is written when a memory limit would come to lie below what is in use. A container that has ended is left
+  // out.
+  virtual Result<void> Resize(const PodUid& uid, const model::ResourceSpec& pod,
+                              const std::vector<ResizedContainer>& containers) = 0;
   // The pod's network namespace; kNotFound with hostNetwork or without a sandbox.
   virtual Result<NsFd> NetworkNamespace(const PodUid& uid) = 0;
   // Kills what is left in it, drops the namespaces, removes the cgroup and the records.

@@ -77,6 +77,12 @@ struct SecuritySpec {
   bool operator==(const SecuritySpec&) const = default;
 };
 
+struct HugePageLimit {
+  uint64_t page_bytes = 0;  // the size of one
+  uint64_t limit_bytes = 0;
+  bool operator==(const HugePageLimit&) const = default;
+};
+
 // Values are already computed by Kubernetes' formulas (feature-map 2.4); absent is "not limited".
 struct ResourceSpec {
   int64_t cpu_milli_request = 0;           // shares and weight derive from it; 0 is the minimum
@@ -84,6 +90,7 @@ struct ResourceSpec {
   std::optional<int64_t> memory_limit_bytes;
   std::optional<int64_t> pids_limit;
   int32_t oom_score_adj = 0;
+  std::vector<HugePageLimit> huge_pages;  // none of every size that is not named
   bool operator==(const ResourceSpec&) const = default;
 };
 

@@ -42,6 +42,7 @@ class Life:
         self.apply()
         self.check_ends()
         self.serve()
+        self.resize()
         self.execute()
         self.leave_and_repair()
         self.upgrade()
@@ -237,6 +238,32 @@ class Life:
             return len(seen) == 3
         self.insist("exec with users of its own", in_its_users)
         self.tally.expect(int(seen[1]) >= 65536, f"{self.name}-users: uid map of an exec {seen}")
+
+    def resize(self):
+        """A pod of a UID of its own gets more, then less; its container goes on."""
+        name = f"{self.name}-sized"
+        runs = set()
+        for cpu, memory in ((20, 32), (40, 64), (10, 24)):
+            body = manifest(name, [container("main", STUBBORN, resources={
+                "requests": {"cpu": f"{cpu}m", "memory": "16Mi"}, "limits": {"cpu": f"{cpu * 10}m", "memory": f"{memory}Mi"}})])
+            body["metadata"]["uid"] = f"22222222-0000-4000-8000-{self.number:012d}"
+            pods.write_manifest(self.machine.manifests, name, body)
+            def resized(wanted=f"{cpu}m"):
+                status = self.machine.pods()[name]["status"]
+                if "PodResizeInProgress" in {c["type"] for c in status["conditions"]}:
+                    return False
+                main = status["containerStatuses"][0]
+                has = "running" in main["state"] and main["resources"]["requests"]["cpu"] == wanted
+                if has:
+                    runs.add(main["containerID"])
+                return has
+            self.insist(f"{name} has {cpu}m", resized)
+            limits = {int(p.read_text()) for t in self.machine.cgroup_trees() for n in ("memory.max", "memory.limit_in_bytes")
+                      for p in t.glob(f"**/pod{body['metadata']['uid']}/**/{n}")}
+            self.tally.expect(limits == {memory << 20}, f"{name}: limits {limits}, not {memory} MiB")
+        self.tally.expect(len(runs) == 1, f"{name}: {len(runs)} runs of its container")
+        (self.machine.manifests / f"{name}.json").unlink()
+        self.insist(f"{name} gone", lambda: name not in self.machine.pods())
 
     def leave_and_repair(self):
         """What a crash of long ago might have left: check finds it, --repair takes it away."""

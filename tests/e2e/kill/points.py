@@ -26,6 +26,7 @@ EXCEPTIONS = {
     "proxy.records.replaced": "after a thousand dead lines; tests/system/agent/proxy kills there",
     "report.": "pods of an API server only; tests/unit/agent/pod/execute and agent/report look at each",
     "agent.pod.volumes_released": "the same",
+    "agent.volume.hugetlbfs_mounted": "no huge pages are set aside there; agent.volume.tmpfs_mounted is the same step",
     "image.pull-": "no registry there; tests/system/runtime/image/pull kills at each",
     "ipvs.": "no kernel has IPVS everywhere; tests/system/netproxy/services/ipvs kills at each",
 }

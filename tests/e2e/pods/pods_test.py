@@ -22,6 +22,7 @@ import hooks  # noqa: E402
 import lifecycle  # noqa: E402
 import probes  # noqa: E402
 import pulls  # noqa: E402
+import resizes  # noqa: E402
 import restarts  # noqa: E402
 import services  # noqa: E402
 import streams  # noqa: E402
@@ -29,7 +30,7 @@ import teardown  # noqa: E402
 from node import IMAGE, Node  # noqa: E402
 from suite import run_tests  # noqa: E402
 
-MODULES = (lifecycle, probes, hooks, restarts, isolation, admission, files, commands, hostile_text, services, pulls, streams, teardown, leftovers)
+MODULES = (lifecycle, probes, hooks, restarts, isolation, admission, resizes, files, commands, hostile_text, services, pulls, streams, teardown, leftovers)
 
 
 def main():

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // containers_driver DIR CGROUP_PARENT OPERATION…: one operation of ContainerRuntime on the node in
 // DIR, for tests that kill it. Ends with 0 and prints the operation's result, or 1 and the error.
-//   begin | ensure UID | start UID ID COMMAND… | kill ID | remove ID | remove-sandbox UID | exec ID
+//   begin | ensure UID | resize UID ID MILLI | start UID ID COMMAND… | kill ID | remove ID | remove-sandbox UID | exec ID
 //   COMMAND… | repair
 #include <cstdio>
 #include <string>
@@ -25,6 +25,14 @@ int Start(ContainerRuntime& runtime, const model::ContainerSpec& spec) {
   return 0;
 }
 
+// The container and its pod: no more of a CPU than that many thousandths.
+Result<void> Resize(ContainerRuntime& runtime, const std::string& uid, const std::string& id,
+                    int64_t milli) {
+  model::ResourceSpec limited;
+  limited.cpu_milli_limit = milli;
+  return runtime.Resize(PodUid(uid), limited, {{RuntimeNode::Id(id), id, limited}});
+}
+
 int Exec(ContainerRuntime& runtime, const ContainerId& id, const std::vector<std::string>& argv) {
   ExecSpec spec;
   spec.argv = argv;
@@ -43,6 +51,7 @@ int Run(const RuntimeNode& node, const std::vector<std::string>& words) {
   if (verb == "begin") return 0;
   if (verb == "ensure") return Report(runtime->EnsureSandbox(node.Sandbox(words[1])));
   if (verb == "start") return Start(*runtime, node.Container(words[1], words[2], rest(3)));
+  if (verb == "resize") return Report(Resize(*runtime, words[1], words[2], std::stoll(words[3])));
   if (verb == "kill") return Report(runtime->Kill(RuntimeNode::Id(words[1])));
   if (verb == "remove") return Report(runtime->Remove(RuntimeNode::Id(words[1])));
   if (verb == "remove-sandbox") return Report(runtime->RemoveSandbox(PodUid(words[1])));

@@ -73,6 +73,21 @@ class CgroupTreeTest : public ::testing::Test {
     children_.push_back(pid);
     return pid;
   }
+  // One that has that much memory when this returns.
+  void SpawnHolding(const Cgroup& cgroup, size_t bytes) {
+    int ready[2];
+    ASSERT_EQ(::pipe(ready), 0);
+    Spawn(cgroup, [&ready, bytes] {
+      auto* memory = static_cast<char*>(
+          ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+      for (size_t i = 0; i < bytes; i += 4096) const_cast<volatile char*>(memory)[i] = 1;
+      if (::write(ready[1], "x", 1) == 1) ::pause();
+    });
+    char byte = 0;
+    EXPECT_EQ(::read(ready[0], &byte, 1), 1);
+    ::close(ready[0]);
+    ::close(ready[1]);
+  }
   std::string ReadBack(const Cgroup& cgroup, const char* file) {
     for (const DirFd& dir : cgroup.dirs) {
       if (auto text = sys::ReadFileAt(dir.get(), file, 1 << 20)) return *text;
@@ -283,6 +298,75 @@ TEST_F(CgroupTreeTest, OomKillOfAChildIsCounted) {
   EXPECT_GE(*tree_->backend().OomKills(*made), 1u);
 }
 
+model::ResourceSpec Amounts(int64_t cpu_milli, int64_t memory_bytes) {
+  model::ResourceSpec amounts;
+  amounts.cpu_milli_request = cpu_milli;
+  amounts.cpu_milli_limit = cpu_milli;
+  amounts.memory_limit_bytes = memory_bytes;
+  return amounts;
+}
+
+// On v1 the kernel refuses a quota above the one of the cgroup that it lies in.
+TEST_F(CgroupTreeTest, APodAndItsContainersGrowAndShrink) {
+  const ContainerId other(std::string(64, 'd'));
+  ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kBurstable, Amounts(200, 64 << 20)));
+  auto first = tree_->MakeContainer(kUid, QosClass::kBurstable, kId, Amounts(100, 32 << 20), false);
+  auto second =
+      tree_->MakeContainer(kUid, QosClass::kBurstable, other, Amounts(100, 32 << 20), false);
+  ASSERT_TRUE(first && second);
+  const Cgroup pod = std::move(*tree_->OpenPod(kUid, QosClass::kBurstable));
+  const auto resize = [&](int64_t of_pod, int64_t of_first, int64_t of_second) {
+    const auto megabytes = [](int64_t milli) { return Amounts(milli, milli << 20); };
+    const auto done = tree_->Resize(kUid, QosClass::kBurstable, megabytes(of_pod),
+                                    {{kId, "first", megabytes(of_first)},
+                                     {other, "second", megabytes(of_second)},
+                                     {ContainerId(std::string(64, 'e')), "gone", {}}});
+    ASSERT_TRUE(done) << done.error().message();
+    const std::pair<const Cgroup*, int64_t> wanted[] = {
+        {&pod, of_pod}, {&*first, of_first}, {&*second, of_second}};
+    for (const auto& [cgroup, milli] : wanted) {
+      auto now = tree_->backend().Limits(*cgroup);
+      ASSERT_TRUE(now) << now.error().message();
+      EXPECT_EQ(now->cpu_quota_us, milli * 100) << cgroup->path;
+      EXPECT_EQ(now->memory_bytes, milli << 20) << cgroup->path;
+      if (IsV1()) {
+        EXPECT_EQ(ReadBack(*cgroup, "cpu.shares"), StrCat(milli * 1024 / 1000, "\n"));
+        if (cgroup != &pod) {
+          const std::string swap = ReadBack(*cgroup, "memory.memsw.limit_in_bytes");
+          EXPECT_TRUE(swap == "absent" || swap == StrCat(milli << 20, "\n")) << swap;
+        }
+      }
+    }
+  };
+  resize(1000, 900, 100);
+  resize(1000, 100, 900);  // one gives to the other
+  resize(200, 100, 100);
+  resize(2000, 200, 1800);
+}
+
+TEST_F(CgroupTreeTest, AMemoryLimitBelowWhatIsUsedIsRefusedBeforeAnythingIsWritten) {
+  ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kBurstable, Amounts(500, 64 << 20)));
+  auto made = tree_->MakeContainer(kUid, QosClass::kBurstable, kId, Amounts(500, 64 << 20), false);
+  ASSERT_TRUE(made);
+  SpawnHolding(*made, 16 << 20);
+  const auto refused = tree_->Resize(kUid, QosClass::kBurstable, Amounts(100, 8 << 20),
+                                     {{kId, "app", Amounts(100, 8 << 20)}});
+  ASSERT_FALSE(refused);
+  const std::string& why = refused.error().message();
+  EXPECT_TRUE(why.starts_with(
+      "cannot decrease memory limits: [attempting to set pod memory limit (8388608) below current "
+      "usage ("))
+      << why;
+  EXPECT_NE(why.find("), attempting to set container \"app\" memory limit (8388608) below "),
+            std::string::npos)
+      << why;
+  EXPECT_EQ(tree_->backend().Limits(*made)->cpu_quota_us, 50000) << "nothing else either";
+  EXPECT_TRUE(tree_->Resize(kUid, QosClass::kBurstable, Amounts(100, 48 << 20),
+                            {{kId, "app", Amounts(100, 48 << 20)}}));
+  EXPECT_EQ(tree_->backend().Limits(*made)->memory_bytes, 48 << 20);
+  EXPECT_EQ(Processes(*made)->size(), 1u) << "it lives";
+}
+
 TEST_F(CgroupTreeTest, OnlyStandardDevicesCanBeOpened) {
   ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kBestEffort, {}));
   auto made = tree_->MakeContainer(kUid, QosClass::kBestEffort, kId, {}, false);
@@ -305,24 +389,12 @@ TEST_F(CgroupTreeTest, UsageShowsWhatAProcessUses) {
   ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kBestEffort, {}));
   auto made = tree_->MakeContainer(kUid, QosClass::kBestEffort, kId, {}, false);
   ASSERT_TRUE(made);
-  int ready[2];
-  ASSERT_EQ(::pipe(ready), 0);
-  Spawn(*made, [&ready] {
-    constexpr size_t kSize = 8 << 20;
-    auto* memory = static_cast<char*>(
-        ::mmap(nullptr, kSize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-    for (size_t i = 0; i < kSize; i += 4096) const_cast<volatile char*>(memory)[i] = 1;
-    if (::write(ready[1], "x", 1) == 1) ::pause();
-  });
-  char byte = 0;
-  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  SpawnHolding(*made, 8 << 20);
   auto usage = tree_->backend().Usage(*made);
   ASSERT_TRUE(usage) << usage.error().message();
   EXPECT_GE(usage->working_set_bytes, 8u << 20);
   EXPECT_GT(usage->cpu_nanos, 0u);
   EXPECT_EQ(usage->pids, 1u);
-  ::close(ready[0]);
-  ::close(ready[1]);
 }
 
 TEST_F(CgroupTreeTest, AnotherOwnersTreeIsRefusedAndUntouched) {

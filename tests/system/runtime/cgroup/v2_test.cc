@@ -13,6 +13,7 @@
 
 #include <functional>
 
+#include "holdfast/base/rollback.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "runtime/cgroup/backend.h"
@@ -85,6 +86,36 @@ TEST_F(CgroupV2Test, DeviceFilterAllowsOnlyStandardDevices) {
   });
   ::unlink(node.c_str());
   EXPECT_EQ(WEXITSTATUS(status), 42);
+}
+
+// The one controller that a hybrid machine may have here.
+TEST_F(CgroupV2Test, HugePagesAreLimitedInTheKernel) {
+  const int top = top_.dirs[0].get();
+  const std::string on = *sys::ReadFileAt(top, "cgroup.subtree_control", 4096);
+  const bool was_on = on.find("hugetlb") != std::string::npos;
+  if (!sys::WriteControlAt(top, "cgroup.subtree_control", "+hugetlb")) {
+    GTEST_SKIP() << "hugetlb is a v1 hierarchy's";
+  }
+  Rollback as_it_was;
+  as_it_was.Add([&] {
+    if (!was_on) (void)sys::WriteControlAt(top, "cgroup.subtree_control", "-hugetlb");
+  });
+  auto sizes = backend_->HugePageSizes(cgroup_);
+  ASSERT_TRUE(sizes) << sizes.error().message();
+  if (sizes->empty()) GTEST_SKIP() << "this machine has no huge pages";
+  CgroupLimits limits;
+  for (const uint64_t size : *sizes) limits.huge_pages.push_back({size, 3 * size});
+  const auto applied = backend_->Apply(cgroup_, limits);
+  ASSERT_TRUE(applied) << applied.error().message();
+  size_t read = 0;
+  const auto files = sys::ListDirAt(cgroup_.dirs[0].get(), ".");
+  ASSERT_TRUE(files);
+  for (const std::string& file : *files) {
+    if (!file.starts_with("hugetlb.") || !file.ends_with(".max")) continue;
+    EXPECT_NE(*sys::ReadFileAt(cgroup_.dirs[0].get(), file, 64), "max\n") << file;
+    ++read;
+  }
+  EXPECT_EQ(read, 2 * sizes->size()) << "what is used and what is reserved";
 }
 
 }  // namespace

@@ -241,6 +241,42 @@ TEST_F(KillTest, Exec) {
       [this](ContainerRuntime& next) { EXPECT_EQ(CountOfPod(next), 1u); });
 }
 
+// Wherever it was cut: done again, it ends where it was to.
+TEST_F(KillTest, Resize) {
+  const bool is_v1 = fs::exists("/sys/fs/cgroup/cpu/cpu.shares");
+  const auto quota = [&](const std::string& cgroup) {
+    const std::string file =
+        StrCat(is_v1 ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup", node_->cgroup_parent(),
+               "/kubepods/besteffort/podpod", cgroup, is_v1 ? "/cpu.cfs_quota_us" : "/cpu.max");
+    std::ifstream in(file);
+    std::string text;
+    in >> text;
+    return text;
+  };
+  const ContainerId id = RuntimeNode::Id("a");
+  const auto resize = [&](ContainerRuntime& runtime, int64_t milli) {
+    model::ResourceSpec limited;
+    limited.cpu_milli_limit = milli;
+    const auto done = runtime.Resize(PodUid("pod"), limited, {{id, "a", limited}});
+    EXPECT_TRUE(done) << done.error().message();
+    EXPECT_EQ(quota(""), std::to_string(milli * 100));
+    EXPECT_EQ(quota("/" + id.value), std::to_string(milli * 100));
+  };
+  for (const auto& [before, after] : {std::pair<int64_t, int64_t>{100, 700}, {700, 100}}) {
+    Sweep(
+        {"resize", "pod", "a", std::to_string(after)},
+        [&, before = before](ContainerRuntime& runtime) {
+          Ensure(runtime);
+          EXPECT_GT(Start(runtime, "a", {"/bin/sleep", "1000"}), 0);
+          resize(runtime, before);
+        },
+        [&, after = after](ContainerRuntime& next) {
+          EXPECT_EQ(CountOfPod(next), 1u);
+          resize(next, after);
+        });
+  }
+}
+
 // The agent that repairs is killed in turn.
 TEST_F(KillTest, BeginAfterACutStart) {
   const auto cut_start = [this](ContainerRuntime& runtime) {

@@ -326,6 +326,7 @@ containerLogMaxSize: 1Mi
 containerLogMaxFiles: 9
 maxContainerRestartPeriod: 90s
 podPidsLimit: -1
+singleProcessOOMKill: true
 maxPods: 500
 allowedUnsafeSysctls: [kernel.msg*, net/core/somaxconn]
 nodeLabels: {example.com/rack: "7", topology.kubernetes.io/zone: z1}

@@ -65,7 +65,8 @@ TEST(NodeBuilderTest, ANodeIsRegisteredAsAKubeletWould) {
       R"("images":[{"names":["r@sha256:1","r:1"],"sizeBytes":7}],)"
       R"("runtimeHandlers":[{"name":"","features":{"recursiveReadOnlyMounts":true,"userNamespaces":true}}],)"
       R"("features":{"supplementalGroupsPolicy":true},)"
-      R"("declaredFeatures":["ExtendWebSocketsToKubelet","RestartAllContainersOnContainerExits"]}})");
+      R"("declaredFeatures":["ExtendWebSocketsToKubelet","InPlacePodLevelResourcesVerticalScaling",)"
+      R"("InPlacePodVerticalScalingInitContainers","RestartAllContainersOnContainerExits"]}})");
 }
 
 TEST(NodeBuilderTest, AddressesThatWereGivenAreSaidToBe) {

@@ -76,6 +76,26 @@ TEST(StatusPatchTest, ATransitionsTimeIsTheServersUnlessThereIsATransition) {
       "");
 }
 
+TEST(StatusPatchTest, AResizeHasAnotherTimeForAnotherReason) {
+  const std::string deferred =
+      R"(conditions { type: "PodResizePending" status: "True" reason: "Deferred"
+      lastProbeTime { seconds: 5 } lastTransitionTime { seconds: 5 } observedGeneration: 2 })";
+  EXPECT_EQ(Patch(deferred, deferred), "");
+  EXPECT_EQ(Patch(deferred, R"(conditions { type: "PodResizePending" status: "True"
+      reason: "Infeasible" lastProbeTime { seconds: 60 } lastTransitionTime { seconds: 60 }
+      observedGeneration: 2 })"),
+            R"({"conditions":[{"lastTransitionTime":"1970-01-01T00:01:00Z","reason":"Infeasible",)"
+            R"("lastProbeTime":"1970-01-01T00:01:00Z","type":"PodResizePending"}]})");
+  EXPECT_EQ(Patch(deferred, ""),
+            R"({"conditions":[{"$patch":"delete","type":"PodResizePending"}]})");
+}
+
+TEST(StatusPatchTest, AmountsOfThePodAreTold) {
+  EXPECT_EQ(Patch("", R"(allocatedResources { key: "cpu" value { string: "1" } }
+                         resources { requests { key: "cpu" value { string: "1" } } })"),
+            R"({"allocatedResources":{"cpu":"1"},"resources":{"requests":{"cpu":"1"}}})");
+}
+
 TEST(StatusPatchTest, PodScheduledIsTheServersButForItsGeneration) {
   const std::string ours =
       R"(conditions { type: "PodScheduled" status: "True" lastTransitionTime { seconds: 60 }

@@ -110,5 +110,31 @@ TEST(PodChangeTest, TellsBookkeepingFromChangesAndChangesFromAnotherPod) {
             PodChangeKind::kReplaced);
 }
 
+TEST(PodChangeTest, AResizeIsTakenOverAndAnotherClassOrAnAmountLessIsAnotherPod) {
+  corev1::Pod before;
+  before.mutable_metadata()->set_uid("u1");
+  corev1::ResourceRequirements* has = before.mutable_spec()->add_containers()->mutable_resources();
+  (*has->mutable_requests())["cpu"].set_string("100m");
+  (*has->mutable_requests())["memory"].set_string("64Mi");
+  (*has->mutable_limits())["memory"].set_string("64Mi");
+  (*has->mutable_limits())["ephemeral-storage"].set_string("1Gi");
+  const auto kind = [&](auto change) {
+    corev1::Pod after = before;
+    change(*after.mutable_spec()->mutable_containers(0)->mutable_resources());
+    return ComparePods(before, after);
+  };
+  EXPECT_EQ(kind([](auto& r) { (*r.mutable_requests())["cpu"].set_string("2"); }),
+            PodChangeKind::kInPlace);
+  EXPECT_EQ(kind([](auto& r) { (*r.mutable_limits())["cpu"].set_string("2"); }),
+            PodChangeKind::kInPlace)
+      << "one more";
+  EXPECT_EQ(kind([](auto& r) { r.mutable_limits()->erase("memory"); }), PodChangeKind::kReplaced);
+  EXPECT_EQ(kind([](auto& r) { (*r.mutable_limits())["ephemeral-storage"].set_string("2Gi"); }),
+            PodChangeKind::kReplaced);
+  EXPECT_EQ(kind([](auto& r) { (*r.mutable_limits())["cpu"].set_string("100m"); }),
+            PodChangeKind::kReplaced)
+      << "it would be Guaranteed";
+}
+
 }  // namespace
 }  // namespace holdfast::agent

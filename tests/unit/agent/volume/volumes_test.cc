@@ -16,8 +16,10 @@
 #include <string>
 
 #include "agent/volume/host_path.h"
+#include "agent/volume/huge_pages.h"
 #include "agent/volume/image_volumes.h"
 #include "agent/volume/ownership.h"
+#include "holdfast/base/strings.h"
 #include "holdfast/base/unique_fd.h"
 #include "holdfast/sys/tree.h"
 #include "tests/support/hostile_tree.h"
@@ -335,6 +337,28 @@ TEST_F(VolumeTest, OwnershipOfADeepTreeNeedsLittleRoomAndStaysInItWhileItIsRearr
   }
   EXPECT_EQ(ModeOf(Path("outside")), 0600u) << "only reached through a link";
   EXPECT_TRUE(sys::RemoveTreeAt(AT_FDCWD, Path("volume"), {}));
+}
+
+TEST(HugePagesTest, AMediumHasTheSizeThatIsAskedFor) {
+  const auto bytes = [](const std::string& medium, const std::string& requests) {
+    corev1::PodSpec spec;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+        StrCat("containers { resources { ", requests, " } }"), &spec));
+    const auto size = HugePageBytes(spec, medium);
+    return size ? std::to_string(*size) : size.error().message();
+  };
+  const std::string small = R"(requests { key: "hugepages-2Mi" value { string: "4Mi" } })";
+  const std::string large = R"(requests { key: "hugepages-1Gi" value { string: "1Gi" } })";
+  EXPECT_EQ(bytes("HugePages", small), "2097152");
+  EXPECT_EQ(bytes("HugePages-1Gi", small + large), "1073741824");
+  EXPECT_EQ(bytes("HugePages", small + large),
+            "medium: HugePages can't be used if container requests multiple huge page sizes");
+  for (const char* medium : {"HugePages-1Gi", "HugePages-", "HugePages-x"}) {
+    EXPECT_EQ(bytes(medium, small),
+              StrCat("medium ", medium,
+                     ": hugePages storage requested, but there is no resource request for huge "
+                     "pages"));
+  }
 }
 
 }  // namespace

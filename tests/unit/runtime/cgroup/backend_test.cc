@@ -100,11 +100,73 @@ TEST_F(BackendTest, V2LiftsLimitsWithMaxAndLeavesAbsentOnesAlone) {
   EXPECT_EQ(Read("c/pids.max"), "7");
 }
 
+TEST_F(BackendTest, BothReadTheirLimitsBack) {
+  Fill("c", {{"cpu.max", "25000 50000\n"}, {"memory.max", "67108864\n"}});
+  auto limits = MakeCgroupBackend(V2Layout())->Limits(Open({"c"}));
+  ASSERT_TRUE(limits) << limits.error().message();
+  EXPECT_EQ(limits->cpu_quota_us, 50000) << "per 100 ms";
+  EXPECT_EQ(limits->memory_bytes, 64 << 20);
+  Fill("c", {{"cpu.max", "max 100000\n"}, {"memory.max", "max\n"}});
+  limits = MakeCgroupBackend(V2Layout())->Limits(Open({"c"}));
+  EXPECT_EQ(limits->cpu_quota_us, CgroupLimits::kUnlimited);
+  EXPECT_EQ(limits->memory_bytes, CgroupLimits::kUnlimited);
+  Fill("c", {{"cpu.max", "junk\n"}});
+  EXPECT_FALSE(MakeCgroupBackend(V2Layout())->Limits(Open({"c"})));
+
+  Fill("memory/c", {{"memory.limit_in_bytes", "9223372036854771712\n"}});
+  Fill("cpu/c", {{"cpu.cfs_quota_us", "-1\n"}, {"cpu.cfs_period_us", "100000\n"}});
+  const auto v1 = MakeCgroupBackend(V1Layout());
+  limits = v1->Limits(Open({"memory/c", "cpu/c"}));
+  ASSERT_TRUE(limits) << limits.error().message();
+  EXPECT_EQ(limits->cpu_quota_us, CgroupLimits::kUnlimited);
+  EXPECT_EQ(limits->memory_bytes, CgroupLimits::kUnlimited);
+  Fill("memory/c", {{"memory.limit_in_bytes", "1048576\n"}});
+  Fill("cpu/c", {{"cpu.cfs_quota_us", "7000\n"}});
+  limits = v1->Limits(Open({"memory/c", "cpu/c"}));
+  EXPECT_EQ(limits->cpu_quota_us, 7000);
+  EXPECT_EQ(limits->memory_bytes, 1 << 20);
+}
+
+TEST_F(BackendTest, BothLimitHugePagesOfTheSizesThatThereAre) {
+  CgroupLimits limits;
+  limits.huge_pages = {{64 << 10, 1}, {2 << 20, 8 << 20}, {1 << 30, 0}};
+  Fill("c", {{"hugetlb.2MB.max", ""},
+             {"hugetlb.2MB.rsvd.max", ""},
+             {"hugetlb.1GB.max", ""},
+             {"hugetlb.64KB.max", ""},
+             {"hugetlb.xMB.max", ""},
+             {"hugetlb.2MB.current", "0"}});
+  const auto v2 = MakeCgroupBackend(V2Layout());
+  EXPECT_EQ(*v2->HugePageSizes(Open({"c"})), (std::vector<uint64_t>{64 << 10, 2 << 20, 1 << 30}));
+  auto applied = v2->Apply(Open({"c"}), limits);
+  ASSERT_TRUE(applied) << applied.error().message();
+  EXPECT_EQ(Read("c/hugetlb.2MB.max"), "8388608");
+  EXPECT_EQ(Read("c/hugetlb.2MB.rsvd.max"), "8388608");
+  EXPECT_EQ(Read("c/hugetlb.1GB.max"), "0");
+  EXPECT_EQ(Read("c/hugetlb.64KB.max"), "1");
+
+  CgroupLayout layout = V1Layout();
+  layout.hierarchies.push_back({root_ + "/hugetlb", {Controller::kHugetlb}});
+  Fill("hugetlb/c", {{"hugetlb.2MB.limit_in_bytes", ""}, {"hugetlb.1GB.limit_in_bytes", ""}});
+  for (const char* dir : {"memory/c", "cpu/c", "pids/c", "devices/c"}) Fill(dir, {});
+  const auto v1 = MakeCgroupBackend(layout);
+  const Cgroup cgroup = Open({"memory/c", "cpu/c", "pids/c", "devices/c", "hugetlb/c"});
+  EXPECT_EQ(*v1->HugePageSizes(cgroup), (std::vector<uint64_t>{2 << 20, 1 << 30}));
+  ASSERT_TRUE(v1->Apply(cgroup, limits));
+  EXPECT_EQ(Read("hugetlb/c/hugetlb.2MB.limit_in_bytes"), "8388608");
+  EXPECT_EQ(Read("hugetlb/c/hugetlb.1GB.limit_in_bytes"), "0");
+  EXPECT_TRUE(MakeCgroupBackend(V1Layout())->HugePageSizes(cgroup)->empty());
+}
+
 TEST_F(BackendTest, V2EnablesOnlyWhatIsMissing) {
   Fill("c",
        {{"cgroup.subtree_control", "cpu io"}, {"cgroup.controllers", "cpuset cpu io memory pids"}});
   ASSERT_TRUE(MakeCgroupBackend(V2Layout())->EnableForChildren(Open({"c"})));
   EXPECT_TRUE(Read("c/cgroup.subtree_control").starts_with("+memory +pids"));
+  Fill("d", {{"cgroup.subtree_control", "cpu memory pids"},
+             {"cgroup.controllers", "cpu hugetlb memory pids"}});
+  ASSERT_TRUE(MakeCgroupBackend(V2Layout())->EnableForChildren(Open({"d"})));
+  EXPECT_TRUE(Read("d/cgroup.subtree_control").starts_with("+hugetlb")) << "where it is there";
 }
 
 TEST_F(BackendTest, V2NamesTheControllerThatIsNotThere) {

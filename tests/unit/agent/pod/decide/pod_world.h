@@ -12,6 +12,7 @@
 
 #include "agent/pod/decide/decide.h"
 #include "agent/pod/decide/memory.h"
+#include "agent/pod/decide/spec_containers.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -45,6 +46,8 @@ class PodWorld {
   std::vector<std::string> Look() {
     PodFacts facts;
     facts.pod = &pod;
+    facts.asked = asked ? &*asked : &pod;
+    facts.resize = std::exchange(verdict, std::nullopt);
     facts.deletion_grace = deletion_grace;
     facts.object_gone = object_gone;
     facts.containers = containers;
@@ -94,6 +97,9 @@ class PodWorld {
         sandbox_ready = sandbox_exists = true;
         RecordSandbox(memory, {"10.88.0.2"});
         break;
+      case Action::Kind::kResize:
+        EndResize(action);
+        break;
       case Action::Kind::kPull:
         EndPull(action);
         break;
@@ -134,6 +140,17 @@ class PodWorld {
         cleaned = true;
         break;
     }
+  }
+
+  // As PodJob does it: with what the pod was given when that began.
+  void EndResize(const Action& action) {
+    End(action, resize_error);
+    if (!resize_error.empty()) return;
+    for (const SpecContainer& c : ContainersOf(pod)) {
+      const auto& run = memory.containers[c.name()].current;
+      if (run) ended.back().resized[run->id] = EffectiveAmounts(pod, *c.spec);
+    }
+    ended.back().resized_pod = PodAmounts(pod);
   }
 
   // What an operation came to; `error`: it failed.
@@ -236,7 +253,10 @@ class PodWorld {
     memory.released = false;
   }
 
-  corev1::Pod pod;
+  corev1::Pod pod;                       // with the amounts that it was given
+  std::optional<corev1::Pod> asked;      // with those that it asks for
+  std::optional<ResizeVerdict> verdict;  // shown to the next decision
+  std::string resize_error;              // what the next resizes fail with
   NodeFacts node;
   PodMemory memory;
   Decision last;

@@ -38,6 +38,15 @@ class FakeRuntime : public ContainerRuntime {
                             true,     spec.owner};
     return {};
   }
+  Result<void> Resize(const PodUid& uid, const model::ResourceSpec& pod,
+                      const std::vector<ResizedContainer>& containers) override {
+    Pass(Step::kResize, uid);
+    const std::lock_guard lock(mutex_);
+    if (!resize_error_.empty()) return Conflict(resize_error_);
+    resized_[uid] = pod;
+    for (const ResizedContainer& c : containers) resized_containers_[c.name] = c.resources;
+    return {};
+  }
   Result<NsFd> NetworkNamespace(const PodUid&) override { return NsFd(); }
   Result<void> RemoveSandbox(const PodUid& uid) override {
     Pass(Step::kRemoveSandbox, uid);
@@ -158,7 +167,16 @@ class FakeRuntime : public ContainerRuntime {
     return starts_.size();
   }
   // Where a call of one pod hangs until Release().
-  enum class Step : uint8_t { kNone, kSandbox, kRemoveSandbox, kStart, kSignal, kKill, kRemove };
+  enum class Step : uint8_t {
+    kNone,
+    kSandbox,
+    kRemoveSandbox,
+    kStart,
+    kSignal,
+    kKill,
+    kRemove,
+    kResize
+  };
   void Hang(Step step, const PodUid& uid) {
     const std::lock_guard lock(hang_mutex_);
     hang_at_ = step;
@@ -224,6 +242,21 @@ class FakeRuntime : public ContainerRuntime {
   std::function<std::optional<StartFailure>(const model::ContainerSpec&)> before_start;
   std::atomic<bool> ignore_signals = false;  // also while pods run
   std::string sandbox_error;
+  void FailResize(const std::string& error) {
+    const std::lock_guard lock(mutex_);
+    resize_error_ = error;
+  }
+  // What a pod's cgroup, and a container's, were given last by a resize.
+  std::optional<model::ResourceSpec> ResizedPod(const std::string& uid) {
+    const std::lock_guard lock(mutex_);
+    const auto it = resized_.find(PodUid(uid));
+    return it == resized_.end() ? std::nullopt : std::optional(it->second);
+  }
+  std::optional<model::ResourceSpec> ResizedTo(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    const auto it = resized_containers_.find(name);
+    return it == resized_containers_.end() ? std::nullopt : std::optional(it->second);
+  }
 
  private:
   void Pass(Step step, const PodUid& uid) {
@@ -255,6 +288,9 @@ class FakeRuntime : public ContainerRuntime {
   std::vector<int> signals_;
   std::map<ContainerId, ObservedContainer> containers_;
   std::map<PodUid, ObservedSandbox> sandboxes_;
+  std::string resize_error_;
+  std::map<PodUid, model::ResourceSpec> resized_;
+  std::map<std::string, model::ResourceSpec> resized_containers_;
 };
 
 // Its registry has what the store has.

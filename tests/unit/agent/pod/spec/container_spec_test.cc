@@ -8,6 +8,7 @@
 #include "agent/pod/spec/container_spec_builder.h"
 #include "agent/pod/spec/expansion.h"
 #include "agent/pod/spec/files.h"
+#include "agent/pod/spec/resources.h"
 
 namespace holdfast::agent {
 namespace {
@@ -172,7 +173,38 @@ TEST_F(SpecTest, AMemoryLimitOfZeroIsNone) {
                   limits { key: "cpu" value { string: "0" } } } })");
   ASSERT_TRUE(spec);
   EXPECT_FALSE(spec->resources.memory_limit_bytes);
+  EXPECT_FALSE(spec->resources.cpu_milli_limit);
   EXPECT_FALSE(BuildSandboxSpec(pod_, node_).resources.memory_limit_bytes);
+}
+
+TEST_F(SpecTest, AContainerWithoutLimitsHasThoseOfItsPod) {
+  const auto spec = Build(R"(
+      resources { limits { key: "memory" value { string: "8Mi" } }
+                  limits { key: "cpu" value { string: "500m" } }
+                  limits { key: "hugepages-2Mi" value { string: "4Mi" } }
+                  requests { key: "memory" value { string: "6Mi" } }
+                  requests { key: "cpu" value { string: "200m" } } }
+      containers { name: "c" image: "i" env { name: "M" valueFrom { resourceFieldRef {
+          resource: "limits.memory" } } } env { name: "C" valueFrom { resourceFieldRef {
+          resource: "limits.cpu" divisor { string: "1m" } } } } }
+      containers { name: "own" resources { limits { key: "memory" value { string: "2Mi" } }
+                                           limits { key: "hugepages-2Mi" value { string: "2Mi" } } } })");
+  ASSERT_TRUE(spec);
+  EXPECT_EQ(spec->resources.memory_limit_bytes, 8 << 20);
+  EXPECT_EQ(spec->resources.cpu_milli_limit, 500);
+  EXPECT_EQ(spec->resources.cpu_milli_request, 500) << "it asks for nothing itself";
+  EXPECT_EQ(spec->resources.huge_pages, (std::vector<model::HugePageLimit>{{2 << 20, 4 << 20}}));
+  EXPECT_NE(std::ranges::find(spec->env, "M=8388608"), spec->env.end());
+  EXPECT_NE(std::ranges::find(spec->env, "C=500"), spec->env.end());
+  const model::ResourceSpec own = ContainerResources(pod_, pod_.spec().containers(1), 1ll << 30);
+  EXPECT_EQ(own.memory_limit_bytes, 2 << 20);
+  EXPECT_EQ(own.cpu_milli_limit, 500);
+  EXPECT_EQ(own.huge_pages, (std::vector<model::HugePageLimit>{{2 << 20, 2 << 20}}));
+  const model::ResourceSpec of_pod = BuildSandboxSpec(pod_, node_).resources;
+  EXPECT_EQ(of_pod.memory_limit_bytes, 8 << 20);
+  EXPECT_EQ(of_pod.cpu_milli_limit, 500);
+  EXPECT_EQ(of_pod.cpu_milli_request, 200);
+  EXPECT_EQ(of_pod.huge_pages, (std::vector<model::HugePageLimit>{{2 << 20, 4 << 20}}));
 }
 
 TEST_F(SpecTest, AVolumeThatMayOnlyBeReadIsReadOnlyEverywhere) {

@@ -23,11 +23,17 @@ PodMemory FullMemory() {
   m.terminal_reason = "DeadlineExceeded";
   m.terminal_message = "too long";
   m.pod_ips = {"10.88.0.2", "fd00::2"};
+  m.allocation = Allocation{{{"app", {{{"cpu", "100m"}}, {{"memory", "1Gi"}}}}}, Amounts{}};
+  m.allocations = 3;
+  m.pod_amounts = Amounts{{{"cpu", "1"}}, {}};
+  m.resize_pending = ResizeNote{"Deferred", "no \"room\"", 4, m.start_time, m.start_time};
+  m.resize_in_progress = ResizeNote{"", "", 3, m.start_time, m.start_time};
   m.conditions["Ready"] = {"True", m.start_time};
   m.ending = Ending{Ending::Why::kDeadline, m.start_time, std::chrono::seconds(7), true, {}};
   ContainerMemory& c = m.containers["app"];
   c.attempts = 3;
   c.launch = Launch{2, "docker.io/x:1", "sha256:1", 3, "docker.io/x@sha256:2"};
+  c.launch->amounts = Amounts{{{"cpu", "50m"}}, {{"cpu", "1"}}};
   c.current = Current{ContainerId("abc"), 2, m.start_time, UserIds{1, 2, {3, 4}}};
   c.current->post_started = c.current->startup_passed = c.current->ready = true;
   c.current->post_start_error = "hook \"x\"";

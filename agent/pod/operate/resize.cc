@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+// PodJob: the cgroups of a pod that runs get the amounts that it was given.
+#include "agent/pod/decide/spec_containers.h"
+#include "agent/pod/operate/pod_job.h"
+#include "agent/pod/spec/resources.h"
+#include "holdfast/sys/pause_point.h"
+
+namespace holdfast::agent {
+
+OperationEnd PodJob::Resize() {
+  const int64_t memory_capacity = services_.node()->memory_capacity_bytes;
+  std::vector<ResizedContainer> containers;
+  std::map<ContainerId, Amounts> resized;
+  for (const SpecContainer& c : ContainersOf(*input_.pod)) {
+    const auto running = input_.running.find(c.name());
+    if (running == input_.running.end()) continue;
+    containers.push_back(
+        {running->second, c.name(), ContainerResources(*input_.pod, *c.spec, memory_capacity)});
+    resized[running->second] = EffectiveAmounts(*input_.pod, *c.spec);
+  }
+  auto done = services_.runtime.Resize(PodUid(input_.pod->metadata().uid()),
+                                       PodResources(*input_.pod), containers);
+  HOLDFAST_PAUSE_POINT("agent.pod.resized");
+  OperationEnd end = End(std::move(done));
+  if (end.how == OperationEnd::How::kDone) {
+    end.resized = std::move(resized);
+    end.resized_pod = PodAmounts(*input_.pod);
+  }
+  return end;
+}
+
+}  // namespace holdfast::agent
