@@ -73,6 +73,7 @@ class CsiNode::Impl : public std::enable_shared_from_this<Impl> {
     Make();
   }
   void SetDrivers(std::vector<CsiNodeDriver> drivers) {
+    if (drivers == drivers_) return;
     for (const CsiNodeDriver& before : drivers_) gone_.insert(before.name);
     for (const CsiNodeDriver& driver : drivers) gone_.erase(driver.name);
     drivers_ = std::move(drivers);

@@ -118,5 +118,63 @@ TEST_F(PersistentVolumesTest, ADamagedRecordIsNoEmptyOne) {
   EXPECT_FALSE(ReadPlacedVolumes(*paths_));
 }
 
+// A plugin, and what is known of its volume on the disk whenever it is asked.
+class FakeCsi : public CsiMounter {
+ public:
+  explicit FakeCsi(const PodPaths& paths) : paths_(paths) {}
+
+  Result<void> Mount(const corev1::Pod& /*pod*/, const PersistentVolume& /*volume*/,
+                     const PlacedVolume& place, const std::atomic<bool>& /*cancelled*/) override {
+    return Note("mount", place);
+  }
+  Result<void> Unmount(const PodUid& /*uid*/, const PlacedVolume& place) override {
+    return Note("unmount", place);
+  }
+
+  std::vector<std::string> calls;
+  bool fails = false;
+
+ private:
+  Result<void> Note(const std::string& call, const PlacedVolume& place) {
+    const auto known = ReadPlacedVolumes(paths_);
+    const bool is_known = known && known->contains("data") && known->at("data").path == place.path;
+    calls.push_back(call + " " + place.handle + (is_known ? " known" : " unknown"));
+    if (fails) return Unavailable("no answer");
+    return {};
+  }
+
+  const PodPaths& paths_;
+};
+
+TEST_F(PersistentVolumesTest, APluginsVolumeIsKnownBeforeItIsAskedAndUntilItHasTakenItAway) {
+  FakeCsi csi(*paths_);
+  const PersistentVolume volume =
+      Volume("persistentVolumeSource { csi { driver: 'd' volumeHandle: 'h' } }");
+  csi.fails = true;
+  EXPECT_EQ(EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, &csi, cancelled_).size(),
+            1u);
+  EXPECT_FALSE(Placed().ready) << "containers may not have it";
+  EXPECT_FALSE(ReleasePersistentVolumes(PodUid("u1"), *paths_, &csi));
+  EXPECT_EQ(Placed().handle, "h") << "who knows what the plugin did";
+  csi.fails = false;
+  EXPECT_TRUE(EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, &csi, cancelled_).empty());
+  EXPECT_TRUE(Placed().ready);
+  EXPECT_EQ(Placed().path, paths_->Volumes() + "/kubernetes.io~csi/pv1/mount");
+  EXPECT_TRUE(StandingVolumes({{"data", Placed()}}).empty()) << "nothing is mounted there";
+  EXPECT_TRUE(ReleasePersistentVolumes(PodUid("u1"), *paths_, &csi));
+  EXPECT_TRUE(ReleasePersistentVolumes(PodUid("u1"), *paths_, &csi)) << "again";
+  EXPECT_EQ(Placed(), PlacedVolume());
+  EXPECT_EQ(csi.calls, (std::vector<std::string>{"mount h known", "unmount h known",
+                                                 "mount h known", "unmount h known"}));
+}
+
+TEST_F(PersistentVolumesTest, WhatIsNotWantedAnyMoreIsNotAskedFor) {
+  FakeCsi csi(*paths_);
+  const std::atomic<bool> cancelled = true;
+  const PersistentVolume volume = Volume("persistentVolumeSource { csi { driver: 'd' } }");
+  EXPECT_TRUE(EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, &csi, cancelled).empty());
+  EXPECT_TRUE(csi.calls.empty());
+}
+
 }  // namespace
 }  // namespace holdfast::agent
