@@ -44,6 +44,8 @@ def said(cluster, node, since):
             continue
         if event["verb"] == "watch" and event["stage"] != "ResponseStarted":
             continue  # its end
+        if event["responseStatus"]["code"] >= 300:
+            continue  # the server's authorizer may hear of a pod later than its node, which asks again
         path, _, query = event["requestURI"].partition("?")
         kept = sorted(pair for pair in urllib.parse.parse_qsl(query) if pair[0] not in NAMES_OF_TIME)
         found.append((event["verb"], "/".join(filter(None, (of["resource"], of.get("subresource")))),
