@@ -19,8 +19,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 from registry import MadeImage, RealRegistry  # noqa: E402
 
-# dig, curl, nc, ss, ping, ps, sysctl: what tests run in pods.
-PACKAGES = "bind9-dnsutils,busybox-static,curl,iproute2,iputils-ping,netcat-openbsd,procps,wget"
+# dig, curl, nc, ss, ping, ps, sysctl, hexdump: what tests run in pods.
+PACKAGES = "bind9-dnsutils,bsdextrautils,busybox-static,curl,iproute2,iputils-ping,netcat-openbsd,procps,wget"
 PORT = 5000
 AGNHOST = "/agnhost"
 # Tests look for the very words of busybox's shell, and for variables such as data-1: Debian's busybox drops those.

@@ -113,8 +113,8 @@ def main():
     if args.focus:
         expected = {name: state for name, state in expected.items() if re.search(args.focus, name)}
     args.out = args.out.resolve()
-    shutil.rmtree(args.out, ignore_errors=True)
-    args.out.mkdir(parents=True)
+    args.out.mkdir(parents=True, exist_ok=True)
+    (args.out / "junit.xml").unlink(missing_ok=True)
     programs = dict(line.split("=", 1) for line in args.programs.read_text().splitlines())
     os.environ["PATH"] += f":{pathlib.Path(programs['ginkgo']).parent}"
 

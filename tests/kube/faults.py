@@ -90,6 +90,7 @@ def dropping(node, address):
 
 def test_a_node_whose_packets_are_lost_is_back_when_they_get_through(cluster):
     node = cluster.nodes["n1"]
+    until("the namespace has its account", lambda: get(cluster, "serviceaccount", "default"))
     cluster.apply(pod("steady", "while :; do sleep 1 & wait; done", nodeName="n1",
                       tolerations=[{"operator": "Exists"}]),  # nobody evicts it meanwhile
                   pod("leaves", "while [ ! -e /tmp/end ]; do sleep 0.1; done; exit 7", nodeName="n1", restartPolicy="Never",

@@ -4,8 +4,9 @@ import json
 import pathlib
 import subprocess
 
-from asking import deployment, get, inside_pod, pod, pods, rolled_out, service, until
+from asking import deployment, get, pod, pods, rolled_out, service, until
 from suite import equal
+from workloads import fetch_in_pod
 
 BEHIND = ("hfk1", "10.201.0.254")  # the router is the namespace in which the tests run
 
@@ -37,9 +38,9 @@ def test_pods_of_nodes_with_a_router_between_them_meet(cluster):
             (answering, found), = pods(cluster, f"on-{there}").items()
             asking = get(cluster, "pod", f"asks-{here}")
             address = get(cluster, "service", f"on-{there}")["spec"]["clusterIP"]
-            for url in (found["status"]["podIP"], address):
-                until(f"{here} reaches a pod of {there} at {url}", lambda a=asking, u=url, n=answering: inside_pod(
-                    cluster, a, "wget", "-q", "-T", "2", "-O", "-", f"http://{u}/") == n)
+            for where in (found["status"]["podIP"], address):
+                until(f"{here} reaches a pod of {there} at {where}",
+                      lambda a=asking, u=where, n=answering: fetch_in_pod(cluster, a, u) == n)
             equal(way_to(cluster.nodes[here], found["status"]["podIP"]), "vx-hk4", "through")
     finally:
         cluster.kubectl("delete", *(f"{kind}/{what}-{n}" for n in ("n1", "n3") for kind, what in (
