@@ -10,7 +10,7 @@
 namespace holdfast::agent {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 constexpr size_t kMostLogins = 1000;
 
@@ -20,12 +20,12 @@ Error WrongAnswer(const std::string& what) {
 }
 
 // "" also for what is no text.
-std::string MemberText(const json& object, const char* key) {
+std::string MemberText(const Json& object, const char* key) {
   const auto found = object.find(key);
   return found != object.end() && found->is_string() ? found->get<std::string>() : "";
 }
 
-Result<ProviderAnswer::Holds> HoldsOf(const json& answer) {
+Result<ProviderAnswer::Holds> HoldsOf(const Json& answer) {
   const std::string type = MemberText(answer, "cacheKeyType");
   if (type == "Image") return ProviderAnswer::Holds::kImage;
   if (type == "Registry") return ProviderAnswer::Holds::kRegistry;
@@ -33,7 +33,7 @@ Result<ProviderAnswer::Holds> HoldsOf(const json& answer) {
   return WrongAnswer("credential provider plugin did not return a valid cacheKeyType");
 }
 
-Result<std::optional<std::chrono::nanoseconds>> CacheOf(const json& answer) {
+Result<std::optional<std::chrono::nanoseconds>> CacheOf(const Json& answer) {
   const auto found = answer.find("cacheDuration");
   if (found == answer.end() || found->is_null()) return std::nullopt;
   const auto time = kube::ParseDuration(MemberText(answer, "cacheDuration"));
@@ -41,7 +41,7 @@ Result<std::optional<std::chrono::nanoseconds>> CacheOf(const json& answer) {
   return time;
 }
 
-Result<Keyring> LoginsOf(const json& answer) {
+Result<Keyring> LoginsOf(const Json& answer) {
   Keyring keyring;
   const auto auths = answer.find("auth");
   if (auths == answer.end() || auths->is_null()) return keyring;
@@ -57,15 +57,15 @@ Result<Keyring> LoginsOf(const json& answer) {
 }  // namespace
 
 std::string ProviderRequest(const CredentialProvider& provider, const std::string& image) {
-  const json request = {{"kind", "CredentialProviderRequest"},
+  const Json request = {{"kind", "CredentialProviderRequest"},
                         {"apiVersion", provider.api_version},
                         {"image", image}};
-  return request.dump(-1, ' ', false, json::error_handler_t::replace);
+  return request.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 Result<ProviderAnswer> ParseProviderAnswer(const CredentialProvider& provider,
                                            const std::string& output) {
-  const json answer = json::parse(output, nullptr, false);
+  const Json answer = Json::parse(output, nullptr, false);
   if (!answer.is_object()) return WrongAnswer("it is no JSON object");
   if (MemberText(answer, "kind") != "CredentialProviderResponse") {
     return WrongAnswer("failed to decode: wrong kind, expected CredentialProviderResponse");

@@ -11,14 +11,14 @@
 namespace holdfast::agent {
 namespace {
 
-using nlohmann::json;
+using Json = nlohmann::json;
 
 // The oldest that every kubelet with such records reads.
 constexpr char kRecordVersion[] = "kubelet.config.k8s.io/v1alpha1";
 constexpr size_t kMostSecrets = 1000;
 
-Result<json> ParseRecord(const std::string& text, const char* kind) {
-  json record = json::parse(text, nullptr, false);
+Result<Json> ParseRecord(const std::string& text, const char* kind) {
+  Json record = Json::parse(text, nullptr, false);
   if (!record.is_object() || record.value("kind", "") != kind ||
       !record.value("apiVersion", "").starts_with("kubelet.config.k8s.io/")) {
     return InvalidArgument(StrCat("is no ", kind));
@@ -26,9 +26,9 @@ Result<json> ParseRecord(const std::string& text, const char* kind) {
   return record;
 }
 
-json ToJson(const PullCredentials& credentials) {
+Json ToJson(const PullCredentials& credentials) {
   if (credentials.node_pods) return {{"nodePodsAccessible", true}};
-  json secrets = json::array();
+  Json secrets = Json::array();
   for (const PullSecret& secret : credentials.secrets) {
     secrets.push_back({{"uid", secret.uid},
                        {"namespace", secret.object_namespace},
@@ -38,20 +38,20 @@ json ToJson(const PullCredentials& credentials) {
   return {{"kubernetesSecrets", std::move(secrets)}};
 }
 
-PullCredentials CredentialsFrom(const json& from) {
+PullCredentials CredentialsFrom(const Json& from) {
   PullCredentials credentials;
   credentials.node_pods = from.value("nodePodsAccessible", false);
   const auto secrets = from.find("kubernetesSecrets");
   if (secrets == from.end()) return credentials;
-  for (const json& one : *secrets) {
+  for (const Json& one : *secrets) {
     credentials.secrets.push_back({one.value("uid", ""), one.value("namespace", ""),
                                    one.value("name", ""), one.value("credentialHash", "")});
   }
   return credentials;
 }
 
-std::string Dump(const json& record) {
-  return record.dump(-1, ' ', false, json::error_handler_t::replace);
+std::string Dump(const Json& record) {
+  return record.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 bool IsSameSecret(const PullSecret& a, const PullSecret& b) {
@@ -66,7 +66,7 @@ std::string HashOf(const RegistryLogin& login) {
 }
 
 std::string EncodePulledRecord(const PulledRecord& record) {
-  json mapping = json::object();
+  Json mapping = Json::object();
   for (const auto& [repository, credentials] : record.repositories) {
     mapping[repository] = ToJson(credentials);
   }
@@ -80,7 +80,7 @@ std::string EncodePulledRecord(const PulledRecord& record) {
 
 Result<PulledRecord> DecodePulledRecord(const std::string& text) {
   try {
-    ASSIGN_OR_RETURN(const json from, ParseRecord(text, "ImagePulledRecord"));
+    ASSIGN_OR_RETURN(const Json from, ParseRecord(text, "ImagePulledRecord"));
     PulledRecord record;
     record.image_ref = from.at("imageRef").get<std::string>();
     if (const auto time = kube::ParseRfc3339(from.value("lastUpdatedTime", ""))) {
@@ -92,7 +92,7 @@ Result<PulledRecord> DecodePulledRecord(const std::string& text) {
       record.repositories[repository] = CredentialsFrom(credentials);
     }
     return record;
-  } catch (const json::exception& error) {
+  } catch (const Json::exception& error) {
     return InvalidArgument(StrCat("is no ImagePulledRecord: ", error.what()));
   }
 }
@@ -103,9 +103,9 @@ std::string EncodePullIntent(const std::string& image) {
 
 Result<std::string> DecodePullIntent(const std::string& text) {
   try {
-    ASSIGN_OR_RETURN(const json from, ParseRecord(text, "ImagePullIntent"));
+    ASSIGN_OR_RETURN(const Json from, ParseRecord(text, "ImagePullIntent"));
     return from.at("image").get<std::string>();
-  } catch (const json::exception& error) {
+  } catch (const Json::exception& error) {
     return InvalidArgument(StrCat("is no ImagePullIntent: ", error.what()));
   }
 }

@@ -143,13 +143,16 @@ Result<PulledImage> RegistryPuller::Pull(const PullRequest& request,
   PullGate::Key key{reference.Name(), {}};
   if (request.logins) key.logins = request.logins(reference.repository);
   const std::atomic<bool>* const stopping = options_.stopping;
-  auto pulled = gate_.Run(key, cancelled, request.progress,
-                          [&](const PullGate::Stop& unwanted, const PullGate::Tell& tell) {
-                            const auto stop = [&] {
-                              return unwanted() || (stopping != nullptr && *stopping);
-                            };
-                            return PullNow(reference, request.logins, stop, tell);
-                          });
+  auto pulled = gate_.Run(
+      key, cancelled, request.progress,
+      [&](const PullGate::Stop& unwanted, const PullGate::Tell& tell) {
+        const auto stop = [&] { return unwanted() || (stopping != nullptr && *stopping); };
+        // Who follows it is a person, and is not held back.
+        if (!request.progress && !rate_.TryTake(Steady::now())) {
+          return Result<PulledImage>(Error(Code::kResourceExhausted, "pull QPS exceeded"));
+        }
+        return PullNow(reference, request.logins, stop, tell);
+      });
   if (pulled) return pulled;
   return std::move(pulled.error())
       .Wrap(StrCat("failed to pull and unpack image \"", reference.Name(), "\""));
@@ -160,7 +163,6 @@ Result<PulledImage> RegistryPuller::PullNow(const Reference& reference,
                                             const PullGate::Stop& stop,
                                             const PullGate::Tell& tell) {
   const auto began = Steady::now();
-  if (!rate_.TryTake(began)) return Error(Code::kResourceExhausted, "pull QPS exceeded");
   const std::string registry = Split(reference.repository).first;
   ASSIGN_OR_RETURN(std::vector<RegistryHost> hosts,
                    ReadRegistryHosts(options_.hosts_directory, registry));

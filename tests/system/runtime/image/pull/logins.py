@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Who is asked for what, and who is told: basic and token authentication."""
 import base64
-import crypt
 import json
 
 from hosts import certificate
-from registry import MadeImage, layer_of
+from registry import MadeImage, htpasswd, layer_of
 from scripted_registry import ScriptedRegistry
 from suite import check, equal
 
@@ -68,11 +67,16 @@ def test_a_token_that_runs_out_is_renewed(world):
 
 
 def test_a_real_registry_with_basic_authentication(world):
-    folder = world.folder()
-    (folder / "htpasswd").write_text(f"jane:{crypt.crypt('pw', crypt.mksalt(crypt.METHOD_BLOWFISH, rounds=16))}\n")
-    registry = world.registry(auth={"htpasswd": {"realm": "here", "path": str(folder / "htpasswd")}})
-    registry.push_made(MadeImage([layer_of({"a": b"1"})]), "app:1", "--dest-creds", "jane:pw")
-    world.pull(f"{registry.name}/app:1", None, "", "--login", "jane:pw").well()
+    registry = world.registry(auth=htpasswd(world.folder() / "htpasswd", "jane", "pw"))
+    image = MadeImage([layer_of({"a": b"1"})])
+    registry.push_made(image, "app:1", "--dest-creds", "jane:pw")
+    # Also what is here is for those only whom the registry lets in, by whatever name.
+    for name in (f"{registry.name}/app:1", f"{registry.name}/app@{image.digest}"):
+        here = world.pull(name, None, "", "--login", "jane:pw").well()
+        world.pull(name, here.store, "", "--login", "jane:pw").well()
+        for flags, words in ((("--login", "jane:other"), "refuses the login"), ((), "may require authorization")):
+            refused = world.pull(name, here.store, "", *flags)
+            check(not refused.ok and words in refused.text, f"{name} {flags}: {refused.text}")
     world.pull(f"{registry.name}/app:1", None, "", "--login", "jane:other").failed("refuses the login")
     world.pull(f"{registry.name}/app:1").failed("may require authorization")
 

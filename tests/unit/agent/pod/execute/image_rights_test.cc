@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pods that name the same private image: who runs with it.
+#include <gtest/gtest.h>
+
+#include "agent/images/pulled_images.h"
+#include "agent/source/api_pods.h"
+#include "tests/fakes/fake_pod_inputs.h"
+#include "tests/support/eventually.h"
+#include "tests/unit/agent/pod/execute/table_fixture.h"
+
+namespace holdfast::agent {
+namespace {
+
+using test_support::Eventually;
+
+const RegistryLogin kJane{"jane", "word"};
+
+// Lets in who has the one login; then the image is here.
+class GuardedRegistry : public ImagePuller {
+ public:
+  explicit GuardedRegistry(FakeImages& images) : images_(images) {}
+  Result<PulledImage> Pull(const PullRequest& request, const std::atomic<bool>&) override {
+    const auto logins = request.logins("r.example/private");
+    if (std::ranges::find(logins, kJane) == logins.end()) {
+      return Error(Code::kPermissionDenied, "pull access denied");
+    }
+    ++pulls;
+    images_.Add(request.reference);
+    ASSIGN_OR_RETURN(Image image, images_.Get(request.reference));
+    return PulledImage{std::move(image), {}, kJane};
+  }
+  std::atomic<int> pulls = 0;
+
+ private:
+  FakeImages& images_;
+};
+
+class ImageRightsTest : public PodTableTest {
+ protected:
+  void SetUp() override {
+    PodTableTest::SetUp();
+    source_.Set({});
+    node_.reset();
+    PulledImagesOptions options;
+    options.directory = top_ + "/image_manager";
+    options.log = [](const std::string& line) { ADD_FAILURE() << line; };
+    pulled_ = std::move(*PulledImages::Open(std::move(options), images_, clock_));
+    node_ =
+        std::make_unique<Node>(instance_, runtime_, images_, network_, source_, clock_, options_,
+                               offer_, std::set<PodOrigin>{PodOrigin::kFile, PodOrigin::kApi});
+    node_->services.puller = &registry_;
+    node_->services.inputs = &inputs_;
+    node_->services.pulled_images = pulled_.get();
+    Secret("right", "word");
+    Secret("wrong", "guess");
+    api_ = std::make_unique<ApiPods>(
+        node_->registry,
+        ApiPodsCallbacks{.log = [](const std::string& line) { ADD_FAILURE() << line; }});
+    api_->ListBegins();
+    api_->ListEnds();
+  }
+  void TearDown() override {
+    api_.reset();
+    PodTableTest::TearDown();
+  }
+  void Secret(const std::string& name, const std::string& password) {
+    inputs_.Put({true, "default", name},
+                {{".dockercfg",
+                  StrCat(R"({"r.example":{"username":"jane","password":")", password, "\"}}")}});
+  }
+  void Put(const std::string& uid, const std::string& secret,
+           const std::string& policy = "IfNotPresent") {
+    corev1::Pod pod = MakePod(uid);
+    pod.mutable_metadata()->set_name(uid);
+    auto& container = *pod.mutable_spec()->mutable_containers(0);
+    container.set_image("r.example/private:1");
+    container.set_imagepullpolicy(policy);
+    if (!secret.empty()) pod.mutable_spec()->add_imagepullsecrets()->set_name(secret);
+    kube::ObjectPtr object = kube::NewObject({"v1", "Pod"});
+    object->CopyFrom(pod);
+    api_->Put(std::move(object));
+  }
+  bool Runs(const std::string& uid) {
+    return Eventually([&] { return node_->Phase(uid) == "Running"; });
+  }
+  bool WaitsIn(const std::string& uid, const std::string& reason) {
+    return Eventually([&] {
+      for (const PodPtr& pod : node_->view.ListPods()) {
+        if (pod->metadata().name() != uid) continue;
+        const auto& statuses = pod->status().containerstatuses();
+        return !statuses.empty() && statuses[0].state().waiting().reason() == reason;
+      }
+      return false;
+    });
+  }
+
+  GuardedRegistry registry_{images_};
+  fakes::FakePodInputs inputs_;
+  std::unique_ptr<PulledImages> pulled_;
+  std::unique_ptr<ApiPods> api_;
+};
+
+TEST_F(ImageRightsTest, APrivateImageIsForWhoHasItsLogin) {
+  Put("owner", "right");
+  ASSERT_TRUE(Runs("owner"));
+  EXPECT_EQ(registry_.pulls, 1);
+  Put("without", "");
+  EXPECT_TRUE(WaitsIn("without", "ErrImagePull"));
+  Put("guesses", "wrong");
+  EXPECT_TRUE(WaitsIn("guesses", "ErrImagePull"));
+  Put("never", "wrong", "Never");
+  EXPECT_TRUE(WaitsIn("never", "ErrImageNeverPull"));
+  Put("second", "right");
+  EXPECT_TRUE(Runs("second"));
+  Put("third", "right", "Never");
+  EXPECT_TRUE(Runs("third"));
+  EXPECT_EQ(registry_.pulls, 1) << "who has the login needs no second pull";
+}
+
+}  // namespace
+}  // namespace holdfast::agent
