@@ -23,18 +23,18 @@ struct Resized {
   CgroupLimits wanted;
 };
 
-using Limit = std::optional<int64_t>;  // absent: not named, it stays
+using Bound = std::optional<int64_t>;  // absent: not named, it stays
 
 bool IsBelow(int64_t limit, int64_t other) {
   if (limit == CgroupLimits::kUnlimited) return false;
   return other == CgroupLimits::kUnlimited || limit < other;
 }
 
-Limit Wider(const Limit& now, const Limit& wanted) {
+Bound Wider(const Bound& now, const Bound& wanted) {
   return wanted && IsBelow(*wanted, *now) ? now : wanted;
 }
 
-Limit Narrower(const Limit& now, const Limit& wanted) {
+Bound Narrower(const Bound& now, const Bound& wanted) {
   return wanted && IsBelow(*now, *wanted) ? now : wanted;
 }
 
@@ -58,7 +58,7 @@ Result<void> CheckMemory(CgroupBackend& backend, const std::vector<Resized>& all
   std::string refused;
   size_t count = 0;
   for (const Resized& one : all) {
-    const Limit& limit = one.wanted.memory_bytes;
+    const Bound& limit = one.wanted.memory_bytes;
     if (!limit || !IsBelow(*limit, *one.now.memory_bytes)) continue;
     ASSIGN_OR_RETURN(const CgroupUsage usage, backend.Usage(one.cgroup));
     if (usage.memory_bytes < static_cast<uint64_t>(*limit)) continue;

@@ -10,9 +10,12 @@ def amounts(cpu, memory="64Mi"):
     return {"requests": {"cpu": cpu, "memory": "32Mi"}, "limits": {"memory": memory}}
 
 
-def put(cluster, name, cpu, **more):
+def put(cluster, name, cpu, node=None, **more):
     body = pod(name, "exec sleep 12345")
     body["spec"]["containers"][0].update(resources=amounts(cpu), **more)
+    if node:
+        body["spec"]["nodeSelector"] = {"kubernetes.io/hostname": node}
+    until("the namespace has its account", lambda: get(cluster, "serviceaccount", "default"))
     cluster.apply(body)
     until("it runs", lambda: get(cluster, "pod", name)["status"]["phase"] == "Running")
     return get(cluster, "pod", name)
@@ -52,21 +55,27 @@ def test_a_pod_is_resized_in_place(cluster):
     cluster.kubectl("delete", "pod", "resized")
 
 
-def test_a_resize_waits_for_room_and_is_taken_back(cluster):
-    put(cluster, "too-large", "50m")
-    resize(cluster, "too-large", "640")
-    until("deferred", lambda: condition(get(cluster, "pod", "too-large"), "PodResizePending") is not None)
-    found = get(cluster, "pod", "too-large")
+def test_a_resize_waits_for_the_room_that_another_pod_has(cluster):
+    # An API server refuses what is more than the whole node: two thirds of it, twice.
+    cpu = get(cluster, "node", "n1")["status"]["allocatable"]["cpu"]
+    large = (int(cpu[:-1]) if cpu.endswith("m") else 1000 * int(cpu)) * 2 // 3 | 1  # odd, so that its text is in thousandths
+    put(cluster, "waiting", "50m", "n1")
+    put(cluster, "large", f"{large}m", "n1")
+    resize(cluster, "waiting", f"{large}m")
+    until("deferred", lambda: condition(get(cluster, "pod", "waiting"), "PodResizePending") is not None)
+    found = get(cluster, "pod", "waiting")
     pending = condition(found, "PodResizePending")
     equal((pending["status"], pending["reason"], pending["observedGeneration"]),
           ("True", "Deferred", found["metadata"]["generation"]), "condition")
-    check(pending["message"].startswith("Node didn't have enough resource: cpu"), pending["message"])
-    equal(has(cluster, "too-large"), "50m", "what it has")
-    until("its event", lambda: "ResizeDeferred" in reasons(cluster, "too-large"))
-    resize(cluster, "too-large", "60m")
-    until("given", lambda: has(cluster, "too-large") == "60m")
-    until("and nothing waits", lambda: condition(get(cluster, "pod", "too-large"), "PodResizePending") is None)
-    cluster.kubectl("delete", "pod", "too-large")
+    check(pending["message"].startswith(f"Node didn't have enough resource: cpu, requested: {large}, used: "),
+          pending["message"])
+    equal(has(cluster, "waiting"), "50m", "what it has")
+    until("its event", lambda: "ResizeDeferred" in reasons(cluster, "waiting"))
+    cluster.kubectl("delete", "pod", "large")
+    until("given", lambda: has(cluster, "waiting") == f"{large}m")
+    until("and nothing waits", lambda: condition(get(cluster, "pod", "waiting"), "PodResizePending") is None)
+    equal(get(cluster, "pod", "waiting")["status"]["containerStatuses"][0]["restartCount"], 0, "restarts")
+    cluster.kubectl("delete", "pod", "waiting")
 
 
 def test_a_container_that_wants_it_starts_again_for_a_resize(cluster):
