@@ -45,6 +45,7 @@
 #include "agent/operate/local_node_operations.h"
 #include "agent/pod/admit/node_admission.h"
 #include "agent/pod/execute/pod_table.h"
+#include "agent/pod/operate/pod_metrics.h"
 #include "agent/probe/prober.h"
 #include "agent/proxy/pod_rules_guard.h"
 #include "agent/proxy/service_events.h"
@@ -55,6 +56,7 @@
 #include "agent/source/manifest_directory.h"
 #include "agent/source/manifest_editor.h"
 #include "agent/source/source_faults.h"
+#include "agent/stats/node_stats.h"
 #include "agent/volume/pod_files.h"
 #include "agent/volume/written_volumes.h"
 #include "holdfast/base/printable.h"
@@ -113,6 +115,7 @@ struct Agent {
   std::unique_ptr<PeriodicReader<NodeReading>> node;
   NodeAdmission admission{[this] { return node->Last()->offer; }};
   std::unique_ptr<PodViewStore> view;
+  std::unique_ptr<NodeStats> stats;
   std::unique_ptr<ManifestEditor> editor;
   std::unique_ptr<ManifestDirectory> source;
   std::unique_ptr<SourceFaults> faults;
@@ -120,6 +123,7 @@ struct Agent {
   PodRegistry registry;
   std::unique_ptr<ClusterNode> cluster;  // none when the node stands alone
   std::unique_ptr<Prober> prober;
+  PodMetrics pod_metrics;
   std::unique_ptr<PodServices> services;
   std::unique_ptr<PodTable> table;
   std::unique_ptr<FilePods> file_pods;
@@ -264,14 +268,15 @@ Result<void> OpenTable(Agent& agent) {
                                  {[&agent](const corev1::Pod& pod, const EventNote& note) {
                                    agent.view->AddEvents(pod, {note});
                                  }}));
-  agent.services = std::unique_ptr<PodServices>(new PodServices{
-      *agent.runtime, *agent.images, *agent.network, *agent.state, *agent.view, agent.clock,
-      agent.config.instance, agent.config.max_back_off,
-      [&agent] { return agent.node->Last()->environment; },
-      [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
-      agent.cluster ? &agent.cluster->reporter() : nullptr,
-      agent.cluster ? &agent.cluster->inputs() : nullptr, agent.prober.get(), agent.puller.get(),
-      [&agent] { return NodeLogins(agent.config); }, agent.config.cluster.keep_inputs == "all"});
+  agent.services = std::unique_ptr<PodServices>(
+      new PodServices{*agent.runtime, *agent.images, *agent.network, *agent.state, *agent.view,
+                      agent.clock, agent.config.instance, agent.config.max_back_off,
+                      [&agent] { return agent.node->Last()->environment; },
+                      [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
+                      agent.cluster ? &agent.cluster->reporter() : nullptr,
+                      agent.cluster ? &agent.cluster->inputs() : nullptr, agent.prober.get(),
+                      agent.puller.get(), [&agent] { return NodeLogins(agent.config); },
+                      agent.config.cluster.keep_inputs == "all", &agent.pod_metrics});
   PodTableOptions options;
   options.workers = agent.config.workers;
   options.pulls = PullsAtATime(agent.config.image_pull);
@@ -327,6 +332,7 @@ Result<void> OpenApi(Agent& agent) {
                   *agent.leftovers},
       .table = *agent.table,
       .pods = *agent.view,
+      .stats = *agent.stats,
       .services = agent.proxy->services(),
       .images = *agent.images,
       .puller = *agent.puller,
@@ -348,10 +354,12 @@ Result<void> OpenServer(Agent& agent) {
   if (!agent.config.server.IsOn(agent.IsInCluster())) return {};
   ASSIGN_OR_RETURN(
       agent.server,
-      NodeServer::Start({agent.io, agent.config, *agent.view,
+      NodeServer::Start({agent.io, agent.config, *agent.view, *agent.stats,
                          agent.cluster ? &agent.cluster->api() : nullptr, agent.clock, kVersion,
                          [&agent] { return agent.node->Last()->description; },
-                         [&agent] { return UnhealthyBecause(*agent.table); }, *agent.operations,
+                         [&agent] { return UnhealthyBecause(*agent.table); },
+                         [&agent] { return agent.prober->MetricsText(); },
+                         [&agent] { return agent.pod_metrics.Text(); }, *agent.operations,
                          [](const std::string& line) { spdlog::warn("{}", line); }}));
   if (agent.config.cluster.server_tls_bootstrap) {
     agent.cluster->identity().DeliverServing(agent.server->CertificateTaker());
@@ -364,6 +372,8 @@ Result<void> Open(Agent& agent) {
   ASSIGN_OR_RETURN(agent.lock, LockRoot(instance.root_dir));
   RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, instance.manifest_dir, 0750));
   agent.view = std::make_unique<PodViewStore>(instance.node_name, agent.clock);
+  agent.stats = std::make_unique<NodeStats>(
+      NodeStatsOptions{instance, *agent.view, agent.clock, CgroupNamingOf(agent.config)});
   agent.state = std::make_unique<PodStateStore>(instance);
   RETURN_IF_ERROR(WithContext(OpenRuntime(agent), "container runtime"));
   // Now that the keeper has mounted the run directory.

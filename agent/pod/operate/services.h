@@ -21,6 +21,7 @@
 namespace holdfast::agent {
 
 class PodInputs;
+class PodMetrics;
 class PodReporter;
 class PodViewStore;
 class Prober;
@@ -44,6 +45,7 @@ struct PodServices {
   ImagePuller* puller = nullptr;
   std::function<Keyring()> node_logins = {};  // what the node itself may show to registries
   bool keep_secrets = false;                  // on the disk, for a start without the API server
+  PodMetrics* metrics = nullptr;              // none: nothing is counted
 };
 
 }  // namespace holdfast::agent
