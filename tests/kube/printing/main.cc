@@ -84,7 +84,9 @@ Result<std::string> PrintForm(const Objects& objects, const std::string& form,
   return path.Apply(objects.list);
 }
 
+// Without spaces: how wide a column is follows from the order, too.
 std::string SortedCharacters(std::string text) {
+  std::erase(text, ' ');
   std::sort(text.begin(), text.end());
   return text;
 }

@@ -25,7 +25,7 @@ import (
 
 const (
 	longestLine = 1 << 20
-	tries       = 6 // a map of two comes out the same six times in a row once in 32
+	tries       = 30 // a map of two comes out the same 30 times in a row once in a milliard
 )
 
 func printPath(list *unstructured.UnstructuredList, text string) (string, error) {

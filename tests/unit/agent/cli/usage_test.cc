@@ -35,7 +35,7 @@ std::vector<PodUsage> TwoPods() {
   Reader before{.stats = {}, .now = 10 * kSecond}, after{.stats = {}, .now = 12 * kSecond};
   before.Add("web", "log", "l1", 5 * kSecond, 1);
   before.Add("web", "app", "a1", 1000, 1);
-  after.Add("web", "log", "l1", 5 * kSecond + 1, 3);
+  after.Add("web", "log", "l1", 5 * kSecond + 2, 3);
   after.Add("web", "app", "a1", 1000 + kSecond / 2, 60);
   after.Add("db", "db", "d2", kSecond / 10, 300, 11 * kSecond, "prod");  // since then
   after.stats.add_pods()->set_name("waits");                             // nothing of it runs
