@@ -1,28 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/probe/probe_metrics.h"
 
+#include "agent/probe/probe_state.h"
+
 namespace holdfast::agent {
 namespace {
 
 using Pod = k8s::io::api::core::v1::Pod;
 
-const char* TypeName(ProbeKind kind) {
-  switch (kind) {
-    case ProbeKind::kStartup:
-      return "Startup";
-    case ProbeKind::kReadiness:
-      return "Readiness";
-    case ProbeKind::kLiveness:
-      return "Liveness";
-  }
-  return "";
-}
-
 MetricLabels DurationLabels(const Pod& pod, const std::string& container, ProbeKind kind) {
   return {{"container", container},
           {"namespace", pod.metadata().namespace_()},
           {"pod", pod.metadata().name()},
-          {"probe_type", TypeName(kind)}};
+          {"probe_type", ToString(kind)}};
 }
 
 }  // namespace
@@ -35,7 +25,7 @@ void ProbeMetrics::Count(const Pod& pod, const WantedProbe& probe, CheckOutcome:
                 {"namespace", pod.metadata().namespace_()},
                 {"pod", pod.metadata().name()},
                 {"pod_uid", pod.metadata().uid()},
-                {"probe_type", TypeName(probe.kind)},
+                {"probe_type", ToString(probe.kind)},
                 {"result", failed ? "failed" : "successful"}});
   if (failed) return;  // as a kubelet: how long an answer took
   durations_.Observe(std::chrono::duration<double>(took).count(),

@@ -139,6 +139,8 @@ class Templates:
         text = {"jsonpath": self.jsonpath, "custom-columns": self.columns, "sort-by": self.sort}[form]()
         if form != "sort-by" and self.rng.random() < 0.125:
             text = self.bent(text)
+        if form == "custom-columns":  # ours shows a tab as a space
+            text = text.replace("\t", " ")
         return {"form": form, "text": text}
 
 
