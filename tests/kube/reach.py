@@ -12,8 +12,7 @@ from asking import get, pod, restarts, until
 from suite import check, equal
 
 
-KNOWN_LINTS = ("container_memory_failcnt counter metrics should have", "cadvisor_version_info label names should be",
-               "container_last_seen", "container_start_time_seconds")
+KNOWN_LINTS = ("container_memory_failcnt counter metrics should have", "cadvisor_version_info label names should be")
 
 
 def logs(cluster, *words, check=True):
