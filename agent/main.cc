@@ -50,6 +50,7 @@
 #include "agent/operate/local_node_operations.h"
 #include "agent/pod/admit/node_admission.h"
 #include "agent/pod/execute/pod_table.h"
+#include "agent/pod/operate/pod_metrics.h"
 #include "agent/probe/prober.h"
 #include "agent/proxy/pod_rules_guard.h"
 #include "agent/proxy/service_events.h"
@@ -60,6 +61,7 @@
 #include "agent/source/manifest_directory.h"
 #include "agent/source/manifest_editor.h"
 #include "agent/source/source_faults.h"
+#include "agent/stats/node_stats.h"
 #include "agent/volume/pod_files.h"
 #include "agent/volume/written_volumes.h"
 #include "holdfast/base/printable.h"
@@ -121,6 +123,7 @@ struct Agent {
   std::unique_ptr<PeriodicReader<NodeReading>> node;
   NodeAdmission admission{[this] { return node->Last()->offer; }};
   std::unique_ptr<PodViewStore> view;
+  std::unique_ptr<NodeStats> stats;
   std::unique_ptr<ManifestEditor> editor;
   std::unique_ptr<ManifestDirectory> source;
   std::unique_ptr<SourceFaults> faults;
@@ -131,6 +134,7 @@ struct Agent {
   std::unique_ptr<NodeCsiMounter> csi_mounter;
   std::unique_ptr<PluginWatcher> plugins;  // none when the node stands alone
   std::unique_ptr<Prober> prober;
+  PodMetrics pod_metrics;
   std::unique_ptr<PodServices> services;
   std::unique_ptr<PodTable> table;
   std::unique_ptr<FilePods> file_pods;
@@ -351,7 +355,8 @@ Result<void> OpenTable(Agent& agent) {
                       },
                       agent.config.cluster.keep_inputs == "all",
                       agent.csi_mounter.get(),
-                      [&agent] { return NodeLabels(agent); }});
+                      [&agent] { return NodeLabels(agent); },
+                      &agent.pod_metrics});
   PodTableOptions options;
   options.workers = agent.config.workers;
   options.pulls = std::max(kUnlimitedPulls, PullsAtATime(agent.config.image_pull));
@@ -416,6 +421,7 @@ Result<void> OpenApi(Agent& agent) {
                   *agent.leftovers},
       .table = *agent.table,
       .pods = *agent.view,
+      .stats = *agent.stats,
       .services = agent.proxy->services(),
       .images = *agent.images,
       .puller = *agent.puller,
@@ -440,10 +446,12 @@ Result<void> OpenServer(Agent& agent) {
   if (!agent.config.server.IsOn(agent.IsInCluster())) return {};
   ASSIGN_OR_RETURN(
       agent.server,
-      NodeServer::Start({agent.io, agent.config, *agent.view,
+      NodeServer::Start({agent.io, agent.config, *agent.view, *agent.stats,
                          agent.cluster ? &agent.cluster->api() : nullptr, agent.clock, kVersion,
                          [&agent] { return agent.node->Last()->description; },
-                         [&agent] { return UnhealthyBecause(*agent.table); }, *agent.operations,
+                         [&agent] { return UnhealthyBecause(*agent.table); },
+                         [&agent] { return agent.prober->MetricsText(); },
+                         [&agent] { return agent.pod_metrics.Text(); }, *agent.operations,
                          [](const std::string& line) { spdlog::warn("{}", line); }}));
   if (agent.config.cluster.server_tls_bootstrap) {
     agent.cluster->identity().DeliverServing(agent.server->CertificateTaker());
@@ -456,6 +464,8 @@ Result<void> Open(Agent& agent) {
   ASSIGN_OR_RETURN(agent.lock, LockRoot(instance.root_dir));
   RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, instance.manifest_dir, 0750));
   agent.view = std::make_unique<PodViewStore>(instance.node_name, agent.clock);
+  agent.stats = std::make_unique<NodeStats>(
+      NodeStatsOptions{instance, *agent.view, agent.clock, CgroupNamingOf(agent.config)});
   agent.state = std::make_unique<PodStateStore>(instance);
   RETURN_IF_ERROR(WithContext(OpenRuntime(agent), "container runtime"));
   // Now that the keeper has mounted the run directory.

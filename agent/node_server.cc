@@ -59,6 +59,7 @@ Result<std::unique_ptr<NodeServer>> NodeServer::Start(NodeServerParts parts) {
   ASSIGN_OR_RETURN(made->api_, api::KubeletApi::Start(
                                    {.config = own.config,
                                     .pods = own.pods,
+                                    .stats = own.stats,
                                     .api = own.api,
                                     .certificate = *made->certificate_,
                                     .clock = own.clock,
@@ -69,7 +70,8 @@ Result<std::unique_ptr<NodeServer>> NodeServer::Start(NodeServerParts parts) {
                                         [&streams = made->streams_](UpgradedConnection connection) {
                                           streams.Take(std::move(connection));
                                         },
-                                    .probe_metrics = {},
+                                    .probe_metrics = own.probe_metrics,
+                                    .pod_metrics = own.pod_metrics,
                                     .log = own.log}));
   RETURN_IF_ERROR(made->OpenHealthPort());
   made->RefreshLater();

@@ -31,12 +31,15 @@ struct NodeServerParts {
   boost::asio::io_context& io;  // where it is looked for changed files
   const AgentConfig& config;
   PodView& pods;
+  NodeStats& stats;
   Api* api;  // null: without a cluster
   const Clock& clock;
   std::string version;
   // What was read of the machine last. Any thread; must not block.
   std::function<std::shared_ptr<const NodeDescription>()> description;
   std::function<std::string()> unhealthy_because;  // any thread
+  std::function<std::string()> probe_metrics;      // any thread
+  std::function<std::string()> pod_metrics;        // any thread
   NodeOperations& operations;                      // what exec and the like do
   std::function<void(const std::string& line)> log;
 };

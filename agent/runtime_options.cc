@@ -11,13 +11,17 @@
 
 namespace holdfast::agent {
 
+runtime::CgroupNaming CgroupNamingOf(const AgentConfig& config) {
+  return config.cgroup_driver == "systemd" ? runtime::CgroupNaming::kSystemd
+                                           : runtime::CgroupNaming::kCgroupfs;
+}
+
 Result<runtime::RuntimeOptions> OptionsOfRuntime(const AgentConfig& config) {
   runtime::RuntimeOptions options;
   options.instance = config.instance;
   options.keeper_binary = config.programs.keeper;
   options.init_binary = config.programs.init;
-  options.cgroup_naming = config.cgroup_driver == "systemd" ? runtime::CgroupNaming::kSystemd
-                                                            : runtime::CgroupNaming::kCgroupfs;
+  options.cgroup_naming = CgroupNamingOf(config);
   // As a kubelet: without enforcement the limits are the node's own.
   const NodeAmounts capacity = CapacityForPods(config.instance);
   ASSIGN_OR_RETURN(const NodeAmounts left, NodeAllocatable(config.node, capacity));

@@ -13,19 +13,30 @@
 
 namespace holdfast::agent::cli {
 
-// ".metadata.name", "metadata.name" or "{.metadata.name}", as custom columns and --sort-by take it.
+// ".metadata.name", "metadata.name" or "{.metadata.name}", as custom columns and --sort-by take it,
+// as "{.metadata.name}".
+std::string RelaxedPath(std::string_view text);
+// kInvalidArgument in kubectl's words.
 Result<JsonPath> ParseRelaxedPath(std::string_view text);
 
 class CustomColumns {
  public:
   // "NAME:.metadata.name,IP:.status.podIP". kInvalidArgument in kubectl's words.
   static Result<CustomColumns> Parse(const std::string& spec);
+  // The same of a file: a line of headers, a line of paths, with spaces between them.
+  static Result<CustomColumns> ParseTemplate(const std::string& text);
 
   const std::vector<std::string>& header() const { return header_; }
-  // "<none>" where there is no such field; several values are joined by commas.
+  // "<none>" where there is no such field; several values are joined by commas. Lists and maps are
+  // as Go prints them: "[a b]", "map[a:b]".
   Result<std::vector<std::string>> Row(const kube::Node& object) const;
 
  private:
+  struct Spec {
+    std::string header, path;
+  };
+  static Result<CustomColumns> Make(const std::vector<Spec>& specs);
+
   std::vector<std::string> header_;
   std::vector<JsonPath> paths_;
 };

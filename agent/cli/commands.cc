@@ -22,6 +22,7 @@ constexpr char kFooter[] =
     "  holdctl logs -f web                  follow a log over rotation and restarts\n"
     "  holdctl exec -it web -- sh           a shell in a container\n"
     "  holdctl apply -f pod.yaml            run a pod\n"
+    "  holdctl top pods                     CPU and memory that pods use\n"
     "  holdctl explain service web          who gets packets to a Service, and why\n"
     "  holdctl image import app.tar         add an image\n"
     "\nExit codes: 0 done, 1 failed, 2 wrong usage; exec passes on the program's.\n"
@@ -34,8 +35,9 @@ void AddGlobals(CLI::App& app, GlobalOptions& global) {
   app.add_option_function<std::string>(
       "--request-timeout",
       [&global](const std::string& text) {
+        const bool seconds = text.find_first_not_of("0123456789") == std::string::npos;
         global.request_timeout =
-            text == "0" ? std::chrono::nanoseconds(0) : DurationFlag("--request-timeout", text);
+            DurationFlag("--request-timeout", seconds ? StrCat(text, "s") : text);
       },
       "Give up a request that is not answered within 5s, 2m, …; 0, the default: never. Not for "
       "exec, image transfers, and what follows or watches");
@@ -118,7 +120,7 @@ int Main(int argc, const char* const* argv) {
   app.fallthrough();
   for (const auto add :
        {AddGet, AddDescribe, AddLogs, AddExec, AddApply, AddDelete, AddExplain, AddProxy, AddImage,
-        AddCheck, AddWait, AddVersion, AddCompletion, AddHelp}) {
+        AddCheck, AddWait, AddTop, AddVersion, AddCompletion, AddHelp}) {
     add(app, invocation);
   }
   app.footer(kFooter);  // last: commands would inherit it

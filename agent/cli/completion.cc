@@ -10,28 +10,62 @@ namespace holdfast::agent::cli {
 namespace {
 
 // clang-format off: it takes the text of a raw string for C++
-constexpr char kBash[] = R"sh(_holdctl_names() { holdctl get "$1" -o name --request-timeout=1s 2>/dev/null | cut -d/ -f2; }
+constexpr char kBash[] = R"sh(# Asks the agent, and of the namespace, that the command line names.
+_holdctl_ask() {
+  local i where=()
+  for ((i = 2; i < COMP_CWORD; i++)); do
+    case ${COMP_WORDS[i]} in
+      -n|--namespace|--socket)
+        where+=("${COMP_WORDS[i]}")
+        [ "${COMP_WORDS[i+1]}" = = ] && ((i++))
+        where+=("${COMP_WORDS[i+1]}") ;;
+      -A|--all-namespaces) where+=(-A) ;;
+    esac
+  done
+  holdctl "$@" "${where[@]}" --request-timeout=1s 2>/dev/null
+}
+_holdctl_names() { _holdctl_ask get "$1" -o name | sed 's,^[^/]*/,,'; }
+_holdctl_namespaces() {
+  holdctl get pods,services -A -o 'jsonpath={range .items[*]}{.metadata.namespace}{"\n"}{end}' --request-timeout=1s 2>/dev/null | sort -u
+}
+_holdctl_containers() {
+  local pod=${COMP_WORDS[2]} i
+  for ((i = 2; i < COMP_CWORD - 1; i++)); do
+    case ${COMP_WORDS[i]} in -*) ;; *) pod=${COMP_WORDS[i]}; break ;; esac
+  done
+  _holdctl_ask get pod "${pod#*/}" -o 'jsonpath={.spec.initContainers[*].name} {.spec.containers[*].name}'
+}
+_holdctl_flags() { holdctl "$1" --help 2>/dev/null | grep -oE -- '--[a-z][a-z-]+' | sort -u; }
 _holdctl() {
   local current=${COMP_WORDS[COMP_CWORD]} command=${COMP_WORDS[1]}
   local previous=${COMP_WORDS[COMP_CWORD-1]} words=
   case $previous in
     -f|--filename|--socket) COMPREPLY=($(compgen -f -- "$current")); return ;;
+    -n|--namespace) words=$(_holdctl_namespaces) ;;
+    -c|--container) words=$(_holdctl_containers) ;;
+    --sort-by) [ "$command" = top ] && words="cpu memory" ;;
     -o|--output)
       words="json yaml"
-      case $command in get|image) words="table wide json yaml name jsonpath= custom-columns=" ;; esac ;;
+      case $command in get|image) words="table wide json yaml name jsonpath= jsonpath-as-json= jsonpath-file= custom-columns= custom-columns-file=" ;; esac ;;
     *)
+      if [[ $current == -* && $COMP_CWORD -gt 1 ]]; then
+        COMPREPLY=($(compgen -W "$(_holdctl_flags "$command")" -- "$current"))
+        return
+      fi
       case $COMP_CWORD.$command in
-        1.*) words="get describe logs exec apply delete explain proxy image check wait version completion help" ;;
+        1.*) words="get describe logs exec apply delete explain top proxy image check wait version completion help" ;;
         2.get) words="pods services endpoints endpointslices events node images all" ;;
         2.describe) words="pod service node $(_holdctl_names pods)" ;;
         2.delete) words="pod service endpointslice" ;;
         2.explain) words="service" ;;
+        2.top) words="pods node containers" ;;
         2.wait) words="pod $(_holdctl_names pods)" ;;
         2.proxy) words="dump" ;;
         2.image) words="import ls rm inspect export" ;;
         *.image) words=$(holdctl image ls -o name --request-timeout=1s 2>/dev/null) ;;
         *.completion) words="bash zsh fish" ;;
         *.logs|*.exec) words=$(_holdctl_names pods) ;;
+        *.top) case ${COMP_WORDS[2]} in no*) words=$(_holdctl_names nodes) ;; *) words=$(_holdctl_names pods) ;; esac ;;
         *.get|*.describe|*.delete|*.explain|*.wait) words=$(_holdctl_names "${COMP_WORDS[2]}") ;;
       esac ;;
   esac
@@ -47,7 +81,7 @@ constexpr char kZshHead[] = "autoload -U +X bashcompinit && bashcompinit\n";
 constexpr char kFish[] = R"sh(function __holdctl_names
   holdctl get $argv[1] -o name --request-timeout=1s 2>/dev/null | string replace -r '^[^/]*/' ''
 end
-set -l commands get describe logs exec apply delete explain proxy image check wait version completion help
+set -l commands get describe logs exec apply delete explain top proxy image check wait version completion help
 set -l services services service svc
 complete -c holdctl -f
 complete -c holdctl -n "not __fish_seen_subcommand_from $commands" -a "$commands"
@@ -55,6 +89,8 @@ complete -c holdctl -n "__fish_seen_subcommand_from get" -a "pods services endpo
 complete -c holdctl -n "__fish_seen_subcommand_from describe" -a "pod service node"
 complete -c holdctl -n "__fish_seen_subcommand_from delete" -a "pod service endpointslice"
 complete -c holdctl -n "__fish_seen_subcommand_from explain" -a "service"
+complete -c holdctl -n "__fish_seen_subcommand_from top" -a "pods node containers"
+complete -c holdctl -n "__fish_seen_subcommand_from top" -l sort-by -x -a "cpu memory"
 complete -c holdctl -n "__fish_seen_subcommand_from image" -a "import ls rm inspect export"
 complete -c holdctl -n "__fish_seen_subcommand_from proxy" -a "dump"
 complete -c holdctl -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"

@@ -33,6 +33,8 @@ struct GetOptions {
   std::string sort_by;
   std::vector<std::string> label_columns;
   bool show_labels = false;
+  bool show_kind = false;
+  bool ignore_not_found = false;
   bool watch = false;
   bool no_headers = false;
 };
@@ -131,7 +133,7 @@ void AddEndpoints(const Get& get, const std::vector<Object>& objects, const RowS
 
 std::string TableOf(const Get& get, Resource resource, const std::vector<Object>& objects) {
   RowStyle style = get.Style();
-  style.with_kind = get.words.resources.size() > 1;
+  style.with_kind = get.options.show_kind || get.words.resources.size() > 1;
   Table table = MakeTable(get, resource, style);
   if (resource == Resource::kEndpoints) {
     AddEndpoints(get, objects, style, table);
@@ -159,7 +161,7 @@ Listed<Object> Gather(const Get& get, Resource resource, int& code) {
     const auto picked = PickObjects(listed.objects, resource, name);
     if (picked) {
       found.objects.insert(found.objects.end(), picked->begin(), picked->end());
-    } else {
+    } else if (!get.options.ignore_not_found || picked.error().code() != Code::kNotFound) {
       code = ReportPick(picked.error());
     }
   }
@@ -186,11 +188,14 @@ int ShowObjects(const Get& get) {
     all.insert(all.end(), found.objects.begin(), found.objects.end());
   }
   if (get.output.IsTable()) {
-    if (all.empty() && code == kOk) ReportNothingFound(get.Namespace());
+    if (all.empty() && code == kOk && !get.options.ignore_not_found) {
+      ReportNothingFound(get.Namespace());
+    }
     Print(tables);
     return code;
   }
-  if (all.empty() && code != kOk) return code;
+  const bool none_of_those = all.empty() && !get.words.objects.empty();
+  if (none_of_those && (code != kOk || get.options.ignore_not_found)) return code;
   const auto text = PrintObjects(get.output, all, get.Single(), !get.options.no_headers);
   if (!text) return Report(text.error());
   Print(*text);
@@ -368,7 +373,7 @@ std::vector<std::string> SplitAll(const std::vector<std::string>& values) {
 
 int RunGet(const GetOptions& options, const GlobalOptions& global) {
   auto output = ParseOutput(options.output);
-  if (!output) throw CLI::ValidationError("-o", output.error().message());
+  if (!output) return Report(output.error());
   auto words = ReadResourceWords(options.words);
   if (!words) return Report(words.error());
   auto fields = FieldSelector::Parse(options.field_selector);
@@ -388,9 +393,10 @@ int RunGet(const GetOptions& options, const GlobalOptions& global) {
 }
 
 void AddGetFlags(CLI::App& command, GetOptions& options, Invocation& invocation) {
-  command.add_option("-o,--output", options.output,
-                     "table, wide, json, yaml, name, jsonpath=TEMPLATE or "
-                     "custom-columns=HEADER:PATH,…");
+  command.add_option(
+      "-o,--output", options.output,
+      "table, wide, json, yaml, name, jsonpath=TEMPLATE, jsonpath-as-json=TEMPLATE, "
+      "jsonpath-file=FILE, custom-columns=HEADER:PATH,… or custom-columns-file=FILE");
   command.add_flag("-A,--all-namespaces", invocation.global.all_namespaces, "All namespaces");
   command.add_option("-l,--selector", options.selector,
                      "Label selector, for example app=web,tier!=test");
@@ -399,6 +405,9 @@ void AddGetFlags(CLI::App& command, GetOptions& options, Invocation& invocation)
   command.add_option("--sort-by", options.sort_by,
                      "Sort by a field, for example .metadata.creationTimestamp");
   command.add_flag("--show-labels", options.show_labels, "A column with all labels");
+  command.add_flag("--show-kind", options.show_kind, "The kind in front of each name");
+  command.add_flag("--ignore-not-found", options.ignore_not_found,
+                   "What was named and is not there is no failure");
   command
       .add_option("-L,--label-columns", options.label_columns, "A column for each of these labels")
       ->allow_extra_args(false);

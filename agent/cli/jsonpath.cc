@@ -1,476 +1,288 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/cli/jsonpath.h"
 
-#include <charconv>
+#include <algorithm>
+#include <compare>
 #include <cstdlib>
-#include <optional>
-#include <span>
+#include <deque>
+#include <limits>
 #include <utility>
 
+#include "agent/cli/go_text.h"
+#include "agent/cli/jsonpath_parser.h"
 #include "agent/kube/print.h"
-#include "agent/kube/utf8.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
+namespace {
 
 using kube::Node;
 using Nodes = std::vector<const Node*>;
-
-struct JsonPath::Step {
-  enum class Kind : uint8_t { kField, kIndex, kSlice, kAll, kRecursive, kFilter, kUnion };
-  Kind kind = Kind::kField;
-  std::string name = {};              // kField, kRecursive
-  std::optional<int64_t> begin = {};  // kIndex, kSlice
-  std::optional<int64_t> end = {};
-  std::optional<int64_t> stride = {};
-  std::vector<Step> inner = {};  // kUnion: one of each; kField: 'a.b' as a path; kFilter: below @
-  std::string op = {};           // "" is existence
-  std::string right = {};        // literal
-  bool right_is_number = false;
-};
-
-struct JsonPath::Part {
-  enum class Kind : uint8_t { kText, kPath, kRange };
-  Kind kind = Kind::kText;
-  std::string text = {};
-  std::vector<Step> path = {};
-  std::vector<std::shared_ptr<const Part>> body = {};  // kRange
-};
-
-namespace {
-
 using Step = JsonPath::Step;
-using Part = JsonPath::Part;
-using Parts = std::vector<std::shared_ptr<const Part>>;
+using Steps = std::vector<Step>;
 
-class Parser {
- public:
-  explicit Parser(std::string_view text) : text_(text) {}
+// --- comparisons of a filter --------------------------------------------------------------------
 
-  Result<Parts> Run() {
-    ASSIGN_OR_RETURN(Parts parts, ParseParts(0));
-    return parts;
-  }
-
- private:
-  Error Fail(std::string_view why) const {
-    return InvalidArgument(StrCat("jsonpath \"", text_, "\": ", why, " at position ", at_ + 1));
-  }
-  bool AtEnd() const { return at_ >= text_.size(); }
-  char Peek() const { return AtEnd() ? '\0' : text_[at_]; }
-  bool Take(std::string_view token) {
-    if (!text_.substr(at_).starts_with(token)) return false;
-    at_ += token.size();
-    return true;
-  }
-  void SkipSpace() {
-    while (Peek() == ' ') ++at_;
-  }
-
-  // Until the end, or in a range (depth > 0) until {end}.
-  Result<Parts> ParseParts(int depth) {
-    if (depth > 16) return Fail("too many ranges inside each other");
-    Parts parts;
-    while (!AtEnd()) {
-      if (Peek() != '{') {
-        const size_t end = std::min(text_.find('{', at_), text_.size());
-        parts.push_back(Text(std::string(text_.substr(at_, end - at_))));
-        at_ = end;
-        continue;
-      }
-      ++at_;
-      SkipSpace();
-      if (Take("end")) {
-        SkipSpace();
-        if (depth == 0 || !Take("}")) return Fail("unexpected end");
-        return parts;
-      }
-      RETURN_IF_ERROR(ParseBraces(parts, depth));
-    }
-    if (depth > 0) return Fail("range without {end}");
-    return parts;
-  }
-
-  Result<void> ParseBraces(Parts& parts, int depth) {
-    if (Take("range ")) return ParseRange(parts, depth);
-    SkipSpace();
-    if (Peek() == '}') parts.push_back(std::make_shared<Part>(Part{.kind = Part::Kind::kPath}));
-    std::shared_ptr<Part> path;  // goes on while no text comes between
-    while (true) {
-      SkipSpace();
-      if (Take("}")) return {};
-      if (AtEnd()) return Fail("unclosed '{'");
-      if (Peek() == '"' || Peek() == '\'') {
-        ASSIGN_OR_RETURN(std::string text, ParseString());
-        parts.push_back(Text(std::move(text)));
-        path.reset();
-        continue;
-      }
-      ASSIGN_OR_RETURN(std::vector<Step> steps, ParsePath());
-      if (path == nullptr) {
-        path = std::make_shared<Part>(Part{.kind = Part::Kind::kPath});
-        parts.push_back(path);
-      }
-      path->path.insert(path->path.end(), steps.begin(), steps.end());
+Result<std::partial_ordering> Compare(const Node& left, const Node& right) {
+  for (const Node* side : {&left, &right}) {
+    if (side->kind == Node::Kind::kNull || side->kind == Node::Kind::kList ||
+        side->kind == Node::Kind::kMap) {
+      return InvalidArgument("invalid type for comparison");
     }
   }
-
-  Result<void> ParseRange(Parts& parts, int depth) {
-    SkipSpace();
-    auto range = std::make_shared<Part>(Part{.kind = Part::Kind::kRange});
-    ASSIGN_OR_RETURN(range->path, ParsePath());
-    SkipSpace();
-    if (!Take("}")) return Fail("expected '}'");
-    ASSIGN_OR_RETURN(range->body, ParseParts(depth + 1));
-    parts.push_back(std::move(range));
-    return {};
+  if (left.kind != right.kind) return InvalidArgument("incompatible types for comparison");
+  if (left.kind == Node::Kind::kString || left.kind == Node::Kind::kBool) {
+    return std::partial_ordering(left.text.compare(right.text) <=> 0);
   }
-
-  static std::shared_ptr<const Part> Text(std::string text) {
-    auto part = std::make_shared<Part>();
-    part->text = std::move(text);
-    return part;
+  if (left.kind == Node::Kind::kInt) {
+    return std::partial_ordering(std::strtoll(left.text.c_str(), nullptr, 10) <=>
+                                 std::strtoll(right.text.c_str(), nullptr, 10));
   }
-
-  // With Go's escapes.
-  Result<std::string> ParseString() {
-    const char quote = text_[at_++];
-    std::string out;
-    while (!AtEnd() && Peek() != quote) {
-      const char c = text_[at_++];
-      if (c != '\\') {
-        out.push_back(c);
-      } else {
-        RETURN_IF_ERROR(ParseEscape(out));
-      }
-    }
-    if (!Take(std::string_view(&quote, 1))) return Fail("unclosed quote");
-    return out;
-  }
-
-  // What follows a backslash.
-  Result<void> ParseEscape(std::string& out) {
-    constexpr std::string_view kLetters = "abfnrtv\\'\"";
-    constexpr std::string_view kMeanings = "\a\b\f\n\r\t\v\\'\"";
-    if (AtEnd()) return Fail("unclosed quote");
-    const char c = text_[at_++];
-    if (const size_t at = kLetters.find(c); at != std::string_view::npos) {
-      out.push_back(kMeanings[at]);
-      return {};
-    }
-    const size_t digits = c == 'x' ? 2 : c == 'u' ? 4 : c == 'U' ? 8 : 0;
-    const auto code = digits == 0 ? std::nullopt : ParseHex(digits);
-    const bool scalar = code && *code <= 0x10FFFF && (*code < 0xD800 || *code > 0xDFFF);
-    if (!code || (c != 'x' && !scalar)) return Fail("unknown escape");
-    if (c == 'x') {
-      out.push_back(static_cast<char>(*code));
-    } else {
-      kube::AppendUtf8(*code, out);
-    }
-    return {};
-  }
-
-  std::optional<uint32_t> ParseHex(size_t digits) {
-    const std::string_view text = text_.substr(at_, digits);
-    uint32_t value = 0;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-    if (text.size() != digits || parsed.ptr != text.data() + digits) return std::nullopt;
-    at_ += digits;
-    return value;
-  }
-
-  // "$", "@" and a leading "." are optional.
-  Result<std::vector<Step>> ParsePath() {
-    std::vector<Step> path;
-    const size_t start = at_;
-    if (Peek() == '$' || Peek() == '@') ++at_;
-    while (true) {
-      if (Take("..")) {
-        path.push_back({.kind = Step::Kind::kRecursive, .name = ParseName()});
-      } else if (Peek() == '.') {
-        ++at_;
-        if (Take("*")) {
-          path.push_back({.kind = Step::Kind::kAll, .name = {}});
-        } else if (std::string name = ParseName(); !name.empty()) {
-          path.push_back({.kind = Step::Kind::kField, .name = std::move(name)});
-        }
-      } else if (Peek() == '[') {
-        ++at_;
-        ASSIGN_OR_RETURN(Step step, ParseBracket());
-        path.push_back(std::move(step));
-      } else {
-        break;
-      }
-    }
-    if (at_ == start) return Fail("expected a path");
-    return path;
-  }
-
-  // A backslash keeps a dot in a name: {.metadata.labels.app\.kubernetes\.io/name}.
-  std::string ParseName() {
-    std::string name;
-    while (!AtEnd()) {
-      if (Peek() == '\\' && at_ + 1 < text_.size()) {
-        ++at_;
-      } else if (std::string_view(".,[]{} ()=!<>").find(Peek()) != std::string_view::npos) {
-        break;
-      }
-      name.push_back(text_[at_++]);
-    }
-    return name;
-  }
-
-  std::optional<int64_t> ParseInt() {
-    int64_t value = 0;
-    const char* begin = text_.data() + at_;
-    const auto parsed = std::from_chars(begin, text_.data() + text_.size(), value);
-    if (parsed.ec != std::errc()) return std::nullopt;
-    at_ += static_cast<size_t>(parsed.ptr - begin);
-    return value;
-  }
-
-  // Behind the '['; one element, or several: a union.
-  Result<Step> ParseBracket() {
-    Step several;
-    several.kind = Step::Kind::kUnion;
-    do {
-      SkipSpace();
-      ASSIGN_OR_RETURN(Step step, ParseElement());
-      several.inner.push_back(std::move(step));
-      SkipSpace();
-    } while (Take(","));
-    if (!Take("]")) return Fail("expected ']'");
-    return several.inner.size() == 1 ? several.inner.front() : several;
-  }
-
-  Result<Step> ParseElement() {
-    Step step;
-    if (Take("*")) {
-      step.kind = Step::Kind::kAll;
-      return step;
-    }
-    if (Peek() == '\'') return ParseKey();
-    if (Take("?(")) return ParseFilter();
-    step.begin = ParseInt();
-    step.kind = Step::Kind::kIndex;
-    if (Take(":")) {
-      step.kind = Step::Kind::kSlice;
-      step.end = ParseInt();
-      if (Take(":")) step.stride = ParseInt();
-    } else if (!step.begin) {
-      return Fail("expected an index or a name in single quotes");
-    }
-    if (step.stride.value_or(1) <= 0) return Fail("the step must be above 0");
-    return step;
-  }
-
-  // 'name', or 'a.b': a key with that dot, else a path.
-  Result<Step> ParseKey() {
-    ++at_;
-    const size_t end = text_.find('\'', at_);
-    if (end == std::string_view::npos) return Fail("unclosed quote");
-    Step key;
-    for (; at_ < end; ++at_) {
-      const bool escaped = text_[at_] == '\\' && at_ + 1 < end;
-      if (escaped) ++at_;
-      key.name.push_back(text_[at_]);
-      if (key.inner.empty()) key.inner.emplace_back();
-      if (text_[at_] == '.' && !escaped) {
-        key.inner.emplace_back();
-      } else {
-        key.inner.back().name.push_back(text_[at_]);
-      }
-    }
-    at_ = end + 1;
-    if (key.inner.size() == 1) key.inner.clear();
-    return key;
-  }
-
-  Result<Step> ParseFilter() {
-    Step step;
-    step.kind = Step::Kind::kFilter;
-    SkipSpace();
-    ASSIGN_OR_RETURN(step.inner, ParsePath());
-    SkipSpace();
-    for (const std::string_view op : {"==", "!=", "<=", ">=", "<", ">"}) {
-      if (!Take(op)) continue;
-      step.op = op;
-      SkipSpace();
-      if (Peek() == '"' || Peek() == '\'') {
-        ASSIGN_OR_RETURN(step.right, ParseString());
-      } else {
-        step.right = ParseName();
-        step.right_is_number = true;
-      }
-      break;
-    }
-    SkipSpace();
-    if (!Take(")")) return Fail("expected ')'");
-    return step;
-  }
-
-  std::string_view text_;
-  size_t at_ = 0;
-};
-
-Result<Nodes> Select(const std::vector<Step>& path, Nodes nodes);
-
-Result<bool> Passes(const Step& filter, const Node& item) {
-  ASSIGN_OR_RETURN(const Nodes found, Select(filter.inner, {&item}));
-  if (filter.op.empty() || found.empty()) return !found.empty();
-  if (found.size() > 1) return InvalidArgument("a filter compares one value, and there are more");
-  const std::string& left = found.front()->text;
-  int order = left.compare(filter.right);
-  if (filter.right_is_number && found.front()->kind != Node::Kind::kBool) {
-    const double a = std::strtod(left.c_str(), nullptr);
-    const double b = std::strtod(filter.right.c_str(), nullptr);
-    order = a < b ? -1 : a > b ? 1 : 0;
-  }
-  if (filter.op == "==") return order == 0;
-  if (filter.op == "!=") return order != 0;
-  if (filter.op == "<") return order < 0;
-  if (filter.op == "<=") return order <= 0;
-  return filter.op == ">" ? order > 0 : order >= 0;
+  return std::strtod(left.text.c_str(), nullptr) <=> std::strtod(right.text.c_str(), nullptr);
 }
 
-void SelectRecursive(const Step& step, const Node& node, Nodes& out) {
-  for (const kube::Member& member : node.members) {
-    if (member.key == step.name) out.push_back(&member.value);
-    SelectRecursive(step, member.value, out);
+Result<bool> Holds(const Node& left, const std::string& op, const Node& right) {
+  constexpr std::string_view kKnown[] = {"<", ">", "==", "!=", "<=", ">="};
+  if (std::find(std::begin(kKnown), std::end(kKnown), op) == std::end(kKnown)) {
+    return InvalidArgument(StrCat("unrecognized filter operator ", op));
   }
-  for (const Node& item : node.items) SelectRecursive(step, item, out);
+  ASSIGN_OR_RETURN(const std::partial_ordering order, Compare(left, right));
+  if (op == "==") return order == 0;
+  if (op == "!=") return order != 0;
+  if (left.kind == Node::Kind::kBool) return InvalidArgument("invalid type for comparison");
+  if (op == "<") return order < 0;
+  if (op == "<=") return order <= 0;
+  return op == ">" ? order > 0 : order >= 0;
 }
 
-Error OutOfBounds(int64_t index, int64_t length) {
+// --- one step -----------------------------------------------------------------------------------
+
+Error OutOfBounds(int64_t index, size_t length) {
   return InvalidArgument(StrCat("array index out of bounds: index ", index, ", length ", length));
 }
 
-Result<void> RequireList(const Node& node) {
-  if (node.kind == Node::Kind::kList || node.kind == Node::Kind::kNull) return {};
-  return InvalidArgument(StrCat("not a list but ", kube::KindName(node.kind)));
-}
-
-// A slice's ends must be there too; one of no elements may be anywhere.
-Result<void> SelectItems(const Step& step, const Node& node, Nodes& out) {
-  RETURN_IF_ERROR(RequireList(node));
-  if (node.kind == Node::Kind::kNull) return {};
-  const auto size = static_cast<int64_t>(node.items.size());
-  const auto from_end = [&](int64_t index) { return index < 0 ? index + size : index; };
-  const int64_t begin = from_end(step.begin.value_or(0));
-  const int64_t end =
-      step.kind == Step::Kind::kIndex ? begin + 1 : from_end(step.end.value_or(size));
-  if (begin == end) return {};
-  if (begin < 0 || begin >= size) return OutOfBounds(begin, size);
-  if (end < 0 || end > size) return OutOfBounds(end - 1, size);
+// The items of one list; false: nothing was asked for, and no further list is looked at.
+Result<bool> TakeItems(const Step::Slice& slice, const Node& list, Nodes& out) {
+  const auto size = static_cast<int64_t>(list.items.size());
+  const auto from_end = [size](int64_t index) { return index < 0 ? index + size : index; };
+  const int64_t begin = from_end(slice.begin);
+  const int64_t end = slice.one ? begin + 1 : from_end(slice.end.value_or(size));
+  if (begin == end) return false;
+  if (begin < 0 || begin >= size) return OutOfBounds(begin, list.items.size());
+  if (end < 0 || end > size) return OutOfBounds(end - 1, list.items.size());
   if (begin > end) {
     return InvalidArgument(StrCat("starting index ", begin, " is greater than ending index ", end));
   }
-  for (int64_t i = begin; i < end; i += step.stride.value_or(1)) {
-    out.push_back(&node.items[static_cast<size_t>(i)]);
+  const int64_t stride = slice.stride.value_or(1);
+  if (stride <= 0) return InvalidArgument("step must be > 0");
+  for (int64_t i = begin; i < end; i += std::min(stride, end - i)) {
+    out.push_back(&list.items[static_cast<size_t>(i)]);
   }
-  return {};
+  return true;
 }
 
-Result<void> SelectField(const Step& step, const Node& node, Nodes& out) {
-  if (const Node* found = node.Find(step.name)) {
-    out.push_back(found);
-  } else if (!step.inner.empty()) {
-    ASSIGN_OR_RETURN(const Nodes below, Select(step.inner, {&node}));
-    out.insert(out.end(), below.begin(), below.end());
-  }
-  return {};
-}
-
-Result<void> SelectFiltered(const Step& step, const Node& node, Nodes& out) {
-  RETURN_IF_ERROR(RequireList(node));
-  for (const Node& item : node.items) {
-    ASSIGN_OR_RETURN(const bool passes, Passes(step, item));
-    if (passes) out.push_back(&item);
-  }
-  return {};
-}
-
-Result<void> SelectStep(const Step& step, const Node& node, Nodes& out) {
-  switch (step.kind) {
-    case Step::Kind::kField:
-      return SelectField(step, node, out);
-    case Step::Kind::kAll:
-      for (const Node& item : node.items) out.push_back(&item);
-      for (const kube::Member& member : node.members) out.push_back(&member.value);
-      return {};
-    case Step::Kind::kRecursive:
-      SelectRecursive(step, node, out);
-      return {};
-    case Step::Kind::kFilter:
-      return SelectFiltered(step, node, out);
-    case Step::Kind::kIndex:
-    case Step::Kind::kSlice:
-      return SelectItems(step, node, out);
-    case Step::Kind::kUnion:
-      break;  // taken apart by Select
-  }
-  return {};
-}
-
-Result<Nodes> Select(const std::vector<Step>& path, Nodes nodes) {
-  for (const Step& step : path) {
-    Nodes next;
-    const bool several = step.kind == Step::Kind::kUnion;
-    for (const Step& one : several ? std::span(step.inner) : std::span(&step, 1)) {
-      for (const Node* node : nodes) RETURN_IF_ERROR(SelectStep(one, *node, next));
+Result<Nodes> SelectItems(const Step& step, const Nodes& input) {
+  Nodes out;
+  for (const Node* node : input) {
+    if (node->kind == Node::Kind::kNull) continue;
+    if (node->kind != Node::Kind::kList) {
+      return InvalidArgument(StrCat(GoType(*node), " is not array or slice"));
     }
-    nodes = std::move(next);
+    ASSIGN_OR_RETURN(const bool more, TakeItems(step.slice, *node, out));
+    if (!more) break;
   }
-  return nodes;
+  return out;
 }
+
+// A path from the root of a template to what it chooses. What is made on the way lives as long.
+class JsonPathWalk {
+ public:
+  explicit JsonPathWalk(const std::vector<Steps>& actions) : actions_(actions) {}
+
+  // What each action has come to, from `first` on.
+  Result<std::vector<Nodes>> Run(size_t first, const Node& data) {
+    std::vector<Nodes> found;
+    for (size_t i = first; i < actions_.size(); ++i) {
+      ASSIGN_OR_RETURN(Nodes chosen, Follow(actions_[i], {&data}));
+      if (ends_ > 0 && ends_ <= inside_) {
+        --ends_;
+        last_end_ = i;
+        break;
+      }
+      if (begins_ == 0) {
+        found.push_back(std::move(chosen));
+        continue;
+      }
+      --begins_;
+      ++inside_;
+      for (const Node* each : chosen) {
+        ASSIGN_OR_RETURN(std::vector<Nodes> body, Run(i + 1, *each));
+        found.insert(found.end(), body.begin(), body.end());
+      }
+      // Of nothing, the body only says where it ends.
+      if (chosen.empty()) RETURN_IF_ERROR(Run(i + 1, nothing_));
+      --inside_;
+      // As kubectl: a range without an end goes on behind its beginning.
+      if (last_end_ != kNone && last_end_ > i) i = last_end_;
+    }
+    return found;
+  }
+
+ private:
+  static constexpr size_t kNone = std::numeric_limits<size_t>::max();
+
+  Result<Nodes> Follow(const Steps& steps, Nodes nodes) {
+    for (const Step& step : steps) {
+      ASSIGN_OR_RETURN(nodes, Select(step, nodes));
+    }
+    return nodes;
+  }
+
+  Result<Nodes> Select(const Step& step, const Nodes& input) {
+    switch (step.kind) {
+      case Step::Kind::kText:
+        return Nodes{&step.literal};
+      case Step::Kind::kLiteral:
+        return Nodes(input.size(), &step.literal);
+      case Step::Kind::kField:
+        return SelectField(step, input);
+      case Step::Kind::kAll:
+        return SelectAll(input);
+      case Step::Kind::kRecursive: {
+        Nodes out;
+        for (const Node* node : input) AddComposites(*node, out);
+        return out;
+      }
+      case Step::Kind::kItems:
+        return SelectItems(step, input);
+      case Step::Kind::kUnion:
+        return SelectUnion(step, input);
+      case Step::Kind::kFilter:
+        return SelectFiltered(step, input);
+      case Step::Kind::kRange:
+        ++begins_;
+        return input;
+      case Step::Kind::kEnd:
+        if (inside_ == 0) return InvalidArgument("not in range, nothing to end");
+        ++ends_;
+        return Nodes();
+      case Step::Kind::kUnknownWord:
+        break;
+    }
+    return InvalidArgument(StrCat("unrecognized identifier ", step.name));
+  }
+
+  Result<Nodes> SelectField(const Step& step, const Nodes& input) {
+    Nodes out;
+    for (const Node* node : input) {
+      if (const Node* found = node->Find(step.name)) {
+        out.push_back(found);
+      } else if (!step.lists.empty()) {
+        ASSIGN_OR_RETURN(const Nodes below, Follow(step.lists.front(), {node}));
+        out.insert(out.end(), below.begin(), below.end());
+      }
+    }
+    return out;
+  }
+
+  Nodes SelectAll(const Nodes& input) {
+    Nodes out;
+    for (const Node* node : input) {
+      for (const kube::Member& member : node->members) out.push_back(&member.value);
+      for (const Node& item : node->items) out.push_back(&item);
+      if (node->kind != Node::Kind::kString) continue;
+      for (const char byte : node->text) {  // as Go has it
+        made_.push_back(Node::Int(static_cast<unsigned char>(byte)));
+        out.push_back(&made_.back());
+      }
+    }
+    return out;
+  }
+
+  // Everything that is made of something, from the outside to the inside; Go counts texts among it.
+  static void AddComposites(const Node& node, Nodes& out) {
+    const bool text = node.kind == Node::Kind::kString && !node.text.empty();
+    if (!text && node.members.empty() && node.items.empty()) return;
+    out.push_back(&node);
+    for (const kube::Member& member : node.members) AddComposites(member.value, out);
+    for (const Node& item : node.items) AddComposites(item, out);
+  }
+
+  Result<Nodes> SelectUnion(const Step& step, const Nodes& input) {
+    Nodes out;
+    for (const Steps& one : step.lists) {
+      ASSIGN_OR_RETURN(const Nodes found, Follow(one, input));
+      out.insert(out.end(), found.begin(), found.end());
+    }
+    return out;
+  }
+
+  Result<Nodes> SelectFiltered(const Step& step, const Nodes& input) {
+    Nodes out;
+    for (const Node* node : input) {
+      if (node->kind != Node::Kind::kList) {
+        return InvalidArgument(StrCat(node == &nothing_ ? "<invalid reflect.Value>" : GoText(*node),
+                                      " is not array or slice and cannot be filtered"));
+      }
+      for (const Node& item : node->items) {
+        ASSIGN_OR_RETURN(const bool passes, Passes(step, item));
+        if (passes) out.push_back(&item);
+      }
+    }
+    return out;
+  }
+
+  Result<bool> Passes(const Step& filter, const Node& item) {
+    auto left = Follow(filter.lists.front(), {&item});
+    // As kubectl: what cannot even be asked of an item does not keep it out.
+    if (filter.name.empty()) return !left || !left->empty();
+    RETURN_IF_ERROR(left);
+    if (left->empty()) return false;
+    if (left->size() > 1) return InvalidArgument("can only compare one element at a time");
+    ASSIGN_OR_RETURN(const Nodes right, Follow(filter.lists.back(), {&item}));
+    if (right.empty()) return false;
+    if (right.size() > 1) return InvalidArgument("can only compare one element at a time");
+    return Holds(*left->front(), filter.name, *right.front());
+  }
+
+  const std::vector<Steps>& actions_;
+  const Node nothing_;
+  std::deque<Node> made_;
+  int begins_ = 0, inside_ = 0, ends_ = 0;  // of ranges: met, open, to be closed
+  size_t last_end_ = kNone;                 // the action of the newest {end}
+};
 
 std::string Shown(const Node& node) {
   const bool composite = node.kind == Node::Kind::kList || node.kind == Node::Kind::kMap;
-  return composite ? kube::SortedCompactJson(node) : node.text;
-}
-
-Result<void> Render(const Parts& parts, const Node& root, std::string& out) {
-  for (const auto& part : parts) {
-    if (part->kind == Part::Kind::kText) {
-      out += part->text;
-      continue;
-    }
-    ASSIGN_OR_RETURN(const Nodes found, Select(part->path, {&root}));
-    bool first = true;
-    for (const Node* node : found) {
-      if (part->kind == Part::Kind::kRange) {
-        RETURN_IF_ERROR(Render(part->body, *node, out));
-        continue;
-      }
-      if (!std::exchange(first, false)) out += " ";
-      out += Shown(*node);
-    }
-  }
-  return {};
+  if (composite) return kube::SortedCompactJson(node);
+  return node.kind == Node::Kind::kNull ? "null" : GoText(node);
 }
 
 }  // namespace
 
 Result<JsonPath> JsonPath::Parse(std::string_view template_text) {
   JsonPath path;
-  path.text_ = template_text;
-  ASSIGN_OR_RETURN(path.parts_, Parser(template_text).Run());
+  ASSIGN_OR_RETURN(path.actions_, ParseJsonPath(template_text));
   return path;
 }
 
 Result<std::string> JsonPath::Apply(const Node& root) const {
+  JsonPathWalk walk(actions_);
+  ASSIGN_OR_RETURN(const std::vector<Nodes> found, walk.Run(0, root));
   std::string out;
-  RETURN_IF_ERROR(WithContext(Render(parts_, root, out), StrCat("jsonpath \"", text_, "\"")));
+  for (const Nodes& nodes : found) {
+    for (size_t i = 0; i < nodes.size(); ++i) out += StrCat(i == 0 ? "" : " ", Shown(*nodes[i]));
+  }
   return out;
 }
 
-Result<std::vector<std::string>> JsonPath::Values(const Node& root) const {
-  std::vector<std::string> values;
-  for (const auto& part : parts_) {
-    if (part->kind != Part::Kind::kPath) continue;
-    ASSIGN_OR_RETURN(const Nodes found,
-                     WithContext(Select(part->path, {&root}), StrCat("jsonpath \"", text_, "\"")));
-    for (const Node* node : found) values.push_back(Shown(*node));
+Result<std::vector<std::vector<Node>>> JsonPath::Values(const Node& root) const {
+  JsonPathWalk walk(actions_);
+  ASSIGN_OR_RETURN(const std::vector<Nodes> found, walk.Run(0, root));
+  std::vector<std::vector<Node>> values;
+  for (const Nodes& nodes : found) {
+    auto& part = values.emplace_back();
+    for (const Node* node : nodes) part.push_back(*node);
   }
   return values;
 }

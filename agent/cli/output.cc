@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/cli/output.h"
 
+#include <fcntl.h>
+
 #include <cstdio>
+#include <map>
 #include <utility>
 
 #include "agent/kube/codec.h"
 #include "agent/kube/print.h"
 #include "agent/kube/times.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
 
 namespace holdfast::agent::cli {
 namespace {
@@ -88,33 +92,75 @@ Error UnknownOutput(const std::string& text, std::string_view allowed) {
                                 "\", allowed formats are: ", allowed));
 }
 
+// A template of a file or a pipe.
+Result<std::string> ReadTemplate(const std::string& path) {
+  constexpr size_t kMostBytes = 1u << 20;
+  return sys::ReadFileAt(AT_FDCWD, path, kMostBytes);
+}
+
+// `form`: jsonpath, jsonpath-as-json or jsonpath-file.
+Result<JsonPath> ReadJsonPath(const std::string& form, std::string value) {
+  if (value.empty()) return InvalidArgument("template format specified but no template given");
+  if (form == "jsonpath-file") {
+    ASSIGN_OR_RETURN(value, WithContext(ReadTemplate(value), "error reading --template"));
+  }
+  auto path = JsonPath::Parse(value);
+  if (path) return path;
+  return InvalidArgument(StrCat("error parsing jsonpath ", value, ", ", path.error().message()));
+}
+
+// `form`: custom-columns or custom-columns-file.
+Result<CustomColumns> ReadColumns(const std::string& form, const std::string& value) {
+  if (form == "custom-columns") return CustomColumns::Parse(value);
+  if (value.empty()) {
+    return InvalidArgument("custom-columns format specified but no custom columns given");
+  }
+  ASSIGN_OR_RETURN(const std::string text,
+                   WithContext(ReadTemplate(value), "error reading template"));
+  return CustomColumns::ParseTemplate(text);
+}
+
+// What a path chooses, as text or as JSON lists.
+Result<std::string> PrintPath(const Output& output, const Node& root) {
+  constexpr char kFailed[] = "error executing jsonpath: Error executing template";
+  if (output.kind == Output::Kind::kJsonPath) {
+    return WithContext(output.path->Apply(root), kFailed);
+  }
+  ASSIGN_OR_RETURN(auto parts, WithContext(output.path->Values(root), kFailed));
+  std::string text;
+  for (auto& values : parts) {
+    Node list = Node::List();
+    list.items = std::move(values);
+    text += kube::SortedJson(list);
+  }
+  return text;
+}
+
 }  // namespace
 
 Result<Output> ParseOutput(const std::string& text) {
+  using Kind = Output::Kind;
+  static const std::map<std::string_view, Kind> kPlain = {
+      {"", Kind::kTable},    {"table", Kind::kTable}, {"wide", Kind::kWide},
+      {"json", Kind::kJson}, {"yaml", Kind::kYaml},   {"name", Kind::kName}};
   Output output;
-  constexpr std::string_view kJsonPath = "jsonpath=";
-  constexpr std::string_view kColumns = "custom-columns=";
-  if (text.empty() || text == "table") return output;
-  if (text == "wide") {
-    output.kind = Output::Kind::kWide;
-  } else if (text == "json") {
-    output.kind = Output::Kind::kJson;
-  } else if (text == "yaml") {
-    output.kind = Output::Kind::kYaml;
-  } else if (text == "name") {
-    output.kind = Output::Kind::kName;
-  } else if (text.starts_with(kJsonPath)) {
-    output.kind = Output::Kind::kJsonPath;
-    if (text == kJsonPath) {
-      return InvalidArgument("template format specified but no template given");
-    }
-    ASSIGN_OR_RETURN(output.path, JsonPath::Parse(text.substr(kJsonPath.size())));
-  } else if (text.starts_with(kColumns) || text == "custom-columns") {
-    output.kind = Output::Kind::kColumns;
-    const std::string spec = text == "custom-columns" ? "" : text.substr(kColumns.size());
-    ASSIGN_OR_RETURN(output.columns, CustomColumns::Parse(spec));
+  if (const auto plain = kPlain.find(text); plain != kPlain.end()) {
+    output.kind = plain->second;
+    return output;
+  }
+  const size_t equals = text.find('=');
+  const std::string form = text.substr(0, equals);
+  const std::string value = equals == std::string::npos ? "" : text.substr(equals + 1);
+  if (form == "jsonpath" || form == "jsonpath-file" || form == "jsonpath-as-json") {
+    output.kind = form == "jsonpath-as-json" ? Kind::kJsonPathAsJson : Kind::kJsonPath;
+    ASSIGN_OR_RETURN(output.path, ReadJsonPath(form, value));
+  } else if (form == "custom-columns" || form == "custom-columns-file") {
+    output.kind = Kind::kColumns;
+    ASSIGN_OR_RETURN(output.columns, ReadColumns(form, value));
   } else {
-    return UnknownOutput(text, "table,wide,json,yaml,name,jsonpath=TEMPLATE,custom-columns=SPEC");
+    return UnknownOutput(text,
+                         "custom-columns,custom-columns-file,json,jsonpath,jsonpath-as-json,"
+                         "jsonpath-file,name,table,wide,yaml");
   }
   return output;
 }
@@ -152,7 +198,7 @@ Result<std::string> PrintObjects(const Output& output, const std::vector<Object>
   if (output.kind == Output::Kind::kColumns) {
     return PrintColumns(*output.columns, trees, with_header);
   }
-  return output.path->Apply(one ? trees.front() : ListTree(std::move(trees)));
+  return PrintPath(output, one ? trees.front() : ListTree(std::move(trees)));
 }
 
 Result<std::string> PrintImages(const Output& output, const std::vector<v1::Image>& images,
@@ -167,7 +213,7 @@ Result<std::string> PrintImages(const Output& output, const std::vector<v1::Imag
   if (output.kind == Output::Kind::kName) return names;
   if (output.kind == Output::Kind::kColumns) return PrintColumns(*output.columns, trees, true);
   const Node root = single && trees.size() == 1 ? trees.front() : ItemsTree(std::move(trees));
-  if (output.kind == Output::Kind::kJsonPath) return output.path->Apply(root);
+  if (output.path) return PrintPath(output, root);
   return PrintDocument(output, root);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// -o: how objects are written. Pure but for the last two.
+// -o: how objects are written. Pure but for files of templates and the last two.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +18,25 @@
 namespace holdfast::agent::cli {
 
 struct Output {
-  enum class Kind : uint8_t { kTable, kWide, kJson, kYaml, kName, kJsonPath, kColumns };
+  enum class Kind : uint8_t {
+    kTable,
+    kWide,
+    kJson,
+    kYaml,
+    kName,
+    kJsonPath,
+    kJsonPathAsJson,
+    kColumns,
+  };
   Kind kind = Kind::kTable;
-  std::optional<JsonPath> path;          // kJsonPath
+  std::optional<JsonPath> path;          // kJsonPath, kJsonPathAsJson
   std::optional<CustomColumns> columns;  // kColumns
   bool IsTable() const { return kind == Kind::kTable || kind == Kind::kWide; }
 };
 
-// "", "table", "wide", "json", "yaml", "name", "jsonpath=TEMPLATE", "custom-columns=SPEC";
-// kInvalidArgument lists them.
+// "", "table", "wide", "json", "yaml", "name", "jsonpath=TEMPLATE", "jsonpath-as-json=TEMPLATE",
+// "jsonpath-file=FILE", "custom-columns=SPEC", "custom-columns-file=FILE"; kInvalidArgument lists
+// them. May read the file.
 Result<Output> ParseOutput(const std::string& text);
 
 // For commands that print text of their own or one document: "" (kTable), "json", "yaml";

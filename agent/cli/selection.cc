@@ -2,12 +2,15 @@
 #include "agent/cli/selection.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string_view>
 
 #include "agent/cli/columns.h"
+#include "agent/cli/go_text.h"
 #include "agent/kube/codec.h"
 #include "agent/kube/quantity.h"
 #include "holdfast/base/ascii.h"
@@ -58,40 +61,42 @@ std::string FieldText(const Node& tree, std::string_view field) {
   return node == nullptr ? (is_bool ? "false" : "") : node->text;
 }
 
-// Whether `a` stands before `b`, with runs of digits compared by their value.
-bool NaturalLess(std::string_view a, std::string_view b) {
-  const auto digits = [](std::string_view text) {
-    size_t count = 0;
-    while (count < text.size() && IsDigit(text[count])) ++count;
-    return count;
-  };
-  while (!a.empty() && !b.empty()) {
-    const size_t in_a = digits(a);
-    const size_t in_b = digits(b);
-    if (in_a == 0 || in_b == 0) {
-      if (a[0] != b[0]) return a[0] < b[0];
-      a.remove_prefix(1);
-      b.remove_prefix(1);
-      continue;
-    }
-    const auto number = [](std::string_view run) {
-      return run.substr(std::min(run.find_first_not_of('0'), run.size()));
-    };
-    const std::string_view left = number(a.substr(0, in_a));
-    const std::string_view right = number(b.substr(0, in_b));
-    if (left.size() != right.size()) return left.size() < right.size();
-    if (left != right) return left < right;
-    a.remove_prefix(in_a);
-    b.remove_prefix(in_b);
-  }
-  return a.size() < b.size();
+using SortKey = std::optional<Node>;
+
+bool IsSortable(const Node& node) {
+  return node.kind == Node::Kind::kInt || node.kind == Node::Kind::kFloat ||
+         node.kind == Node::Kind::kString || node.kind == Node::Kind::kNull;
 }
 
-bool ValueLess(const std::optional<std::string>& a, const std::optional<std::string>& b) {
+// Quantities by what they amount to, other texts as texts.
+bool TextLess(const std::string& a, const std::string& b) {
+  const auto left = kube::Amount::Parse(a);
+  const auto right = kube::Amount::Parse(b);
+  return left && right ? *left < *right : a < b;
+}
+
+// What is not there first, then nulls.
+bool SortsBefore(const SortKey& a, const SortKey& b) {
   if (!a || !b) return !a && b;
-  const auto left = kube::Amount::Parse(*a);
-  const auto right = kube::Amount::Parse(*b);
-  return left && right ? *left < *right : NaturalLess(*a, *b);
+  if (a->kind != b->kind) return a->kind == Node::Kind::kNull;
+  if (a->kind == Node::Kind::kString) return TextLess(a->text, b->text);
+  if (a->kind == Node::Kind::kNull) return false;
+  return std::strtod(a->text.c_str(), nullptr) < std::strtod(b->text.c_str(), nullptr);
+}
+
+// A path's values are of one kind, and of one that has an order.
+Result<void> CheckSortable(const std::string& path, const std::vector<SortKey>& keys) {
+  std::optional<Node::Kind> kind;
+  for (const SortKey& key : keys) {
+    if (!key || key->kind == Node::Kind::kNull) continue;
+    const bool other = kind && *kind != key->kind;
+    if (keys.size() > 1 && (!IsSortable(*key) || other)) {
+      return InvalidArgument(
+          StrCat("Field ", path, " is an unsortable type: ", other ? "mixed" : GoType(*key)));
+    }
+    kind = key->kind;
+  }
+  return {};
 }
 
 }  // namespace
@@ -134,21 +139,25 @@ bool FieldSelector::Matches(const Object& object) const {
 
 Result<void> SortBy(const std::string& path_text, std::vector<Object>& objects) {
   ASSIGN_OR_RETURN(const JsonPath path, ParseRelaxedPath(path_text));
-  std::vector<std::pair<std::optional<std::string>, Object>> keyed;
-  bool found = objects.empty();
+  std::vector<SortKey> keys;
   for (const Object& object : objects) {
-    ASSIGN_OR_RETURN(std::vector<std::string> values, path.Values(kube::ToTree(*object.message)));
-    found = found || !values.empty();
-    keyed.emplace_back(values.empty() ? std::nullopt : std::optional(std::move(values.front())),
-                       object);
+    ASSIGN_OR_RETURN(auto values, path.Values(kube::ToTree(*object.message)));
+    const bool none = values.empty() || values.front().empty();
+    keys.push_back(none ? std::nullopt : std::optional(std::move(values.front().front())));
   }
-  if (!found) {
-    return InvalidArgument(
-        StrCat("couldn't find any field with path \"", path_text, "\" in the list of objects"));
+  const bool found = std::any_of(keys.begin(), keys.end(), [](const auto& key) { return !!key; });
+  if (!found && !objects.empty()) {
+    return InvalidArgument(StrCat("couldn't find any field with path \"", RelaxedPath(path_text),
+                                  "\" in the list of objects"));
   }
-  std::stable_sort(keyed.begin(), keyed.end(),
-                   [](const auto& a, const auto& b) { return ValueLess(a.first, b.first); });
-  for (size_t i = 0; i < objects.size(); ++i) objects[i] = std::move(keyed[i].second);
+  RETURN_IF_ERROR(CheckSortable(RelaxedPath(path_text), keys));
+  std::vector<size_t> order(objects.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return SortsBefore(keys[a], keys[b]); });
+  std::vector<Object> sorted;
+  for (const size_t index : order) sorted.push_back(std::move(objects[index]));
+  objects = std::move(sorted);
   return {};
 }
 

@@ -32,8 +32,8 @@ class FieldSelector {
   std::vector<Requirement> requirements_;
 };
 
-// By the value at `path` (relaxed, as custom columns): numbers and quantities by size, texts with
-// their digits by value, what has none first. kInvalidArgument: no path, or no object has it.
+// By the value at `path` (relaxed, as custom columns): numbers and quantities by size, texts as such,
+// what has none first. kInvalidArgument: no path, no object has it, or its values have no order.
 Result<void> SortBy(const std::string& path, std::vector<Object>& objects);
 
 }  // namespace holdfast::agent::cli

@@ -29,6 +29,7 @@ struct NodeParts {
   AuditedParts audited;
   PodTable& table;
   PodView& pods;
+  NodeStats& stats;
   ServiceView& services;
   ImageStore& images;
   ImagePuller& puller;
@@ -57,6 +58,7 @@ class LocalNodeOperations final : public NodeOperations {
                                 const std::atomic<bool>& cancelled) override;
   std::string version() const override { return parts_.version; }
   corev1::Node DescribeNode() override;
+  NodeStats& stats() override { return parts_.stats; }
   Result<std::vector<EditedObject>> Apply(const std::string& manifest, const std::string& origin,
                                           bool dry_run, const std::string& name_space) override;
   Result<EditedObject> Delete(const Deletion& deletion) override;

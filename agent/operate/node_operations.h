@@ -22,6 +22,7 @@
 
 namespace holdfast::agent {
 
+class NodeStats;
 class PodView;
 class ServiceView;
 
@@ -48,6 +49,8 @@ class NodeOperations {
   virtual std::string version() const = 0;  // of the agent
   // The synthetic Node object. May block on small files.
   virtual corev1::Node DescribeNode() = 0;
+  // What node, pods and containers have used. May block on small files.
+  virtual NodeStats& stats() = 0;
 
   // As ManifestEditor::Apply; what was written takes effect at once. May block.
   virtual Result<std::vector<EditedObject>> Apply(const std::string& manifest,

@@ -11,18 +11,6 @@ namespace {
 
 using How = CheckOutcome::How;
 
-const char* NameOf(ProbeKind kind) {
-  switch (kind) {
-    case ProbeKind::kStartup:
-      return "Startup";
-    case ProbeKind::kReadiness:
-      return "Readiness";
-    case ProbeKind::kLiveness:
-      return "Liveness";
-  }
-  return "?";
-}
-
 ProbeResult InitialResult(ProbeKind kind) {
   switch (kind) {
     case ProbeKind::kStartup:
@@ -36,7 +24,7 @@ ProbeResult InitialResult(ProbeKind kind) {
 }
 
 std::optional<EventNote> NoteOf(ProbeKind kind, const CheckOutcome& outcome) {
-  const char* name = NameOf(kind);
+  const char* name = ToString(kind);
   switch (outcome.how) {
     case How::kSuccess:
       return std::nullopt;
@@ -60,6 +48,18 @@ bool IsLast(const ProbeState& state) {
 }
 
 }  // namespace
+
+const char* ToString(ProbeKind kind) {
+  switch (kind) {
+    case ProbeKind::kStartup:
+      return "Startup";
+    case ProbeKind::kReadiness:
+      return "Readiness";
+    case ProbeKind::kLiveness:
+      return "Liveness";
+  }
+  return "?";
+}
 
 ProbeState BeginProbe(ProbeKind kind, ProbeResult known) {
   ProbeState state{.kind = kind};

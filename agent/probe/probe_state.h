@@ -16,6 +16,9 @@ namespace holdfast::agent {
 // Tries of a check that could not even be made, one right after the other.
 inline constexpr int kProbeTries = 3;
 
+// "Startup", "Readiness", "Liveness": in events and metrics.
+const char* ToString(ProbeKind kind);
+
 struct ProbeState {
   ProbeKind kind = ProbeKind::kReadiness;
   ProbeResult result = ProbeResult::kUnknown;  // what counts

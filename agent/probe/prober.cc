@@ -27,6 +27,7 @@ struct Prober::Worker {
   corev1::Probe probe;
   ProbeState state;
   BootTime due;
+  BootTime tried;  // begun for the first of the tries
   int tries = 0;
   boost::asio::steady_timer timer;
   std::unique_ptr<RunningCheck> running;
@@ -54,6 +55,13 @@ void Prober::SetListener(std::function<void(const PodUid&)> changed) {
 
 void Prober::Want(PodPtr pod, std::vector<WantedProbe> probes) {
   runner_->Post([this, pod = std::move(pod), probes = std::move(probes)] { Take(pod, probes); });
+}
+
+void Prober::Forget(PodPtr pod) {
+  runner_->Post([this, pod = std::move(pod)] {
+    Take(pod, {});
+    metrics_.Forget(*pod);
+  });
 }
 
 std::vector<ProbeFact> Prober::FactsOf(const PodUid& uid) const {
@@ -120,7 +128,7 @@ void Prober::Schedule(const std::shared_ptr<Worker>& worker) {
 }
 
 void Prober::Try(const std::shared_ptr<Worker>& worker) {
-  ++worker->tries;
+  if (++worker->tries == 1) worker->tried = clock_.Boot();
   const corev1::Container* container = worker->Container();
   if (container == nullptr) return;  // the pod's next version has it no more; its turn follows
   const auto check =
@@ -137,6 +145,7 @@ void Prober::Try(const std::shared_ptr<Worker>& worker) {
 
 void Prober::OnOutcome(const std::shared_ptr<Worker>& worker, const CheckOutcome& outcome) {
   if (outcome.how == CheckOutcome::How::kError && worker->tries < kProbeTries) return Try(worker);
+  metrics_.Count(*worker->pod, worker->wanted, outcome.how, clock_.Boot() - worker->tried);
   const ProbeResult before = worker->state.result;
   auto note = CountOutcome(worker->state, worker->probe, outcome);
   if (note) {

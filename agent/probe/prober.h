@@ -9,12 +9,14 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "agent/events/event.h"
 #include "agent/probe/check_runner.h"
 #include "agent/probe/probe.h"
+#include "agent/probe/probe_metrics.h"
 #include "holdfast/base/clock.h"
 #include "k8s/core/v1/pod.pb.h"
 
@@ -43,9 +45,13 @@ class Prober {
   void SetListener(std::function<void(const PodUid&)> changed);
 
   // All that is wanted of this pod from now on; what was under way and is not among it is given up.
-  // Nothing: the pod is forgotten.
+  // Nothing: there are no probes of it for now.
   void Want(PodPtr pod, std::vector<WantedProbe> probes);
+  // The pod is gone: nothing is wanted of it, and what was counted of it is dropped.
+  void Forget(PodPtr pod);
   std::vector<ProbeFact> FactsOf(const PodUid& uid) const;
+  // What /metrics/probes answers.
+  std::string MetricsText() const { return metrics_.Text(); }
 
  private:
   Prober(std::unique_ptr<CheckRunner> runner, const Clock& clock, Callbacks callbacks);
@@ -63,6 +69,7 @@ class Prober {
   const std::unique_ptr<CheckRunner> runner_;
   const Clock& clock_;
   const Callbacks callbacks_;
+  ProbeMetrics metrics_;
   const WallTime started_;                                            // the agent, as good as
   std::map<PodUid, std::map<Key, std::shared_ptr<Worker>>> workers_;  // of the runner's thread
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/proxy/metrics_text.h"
+#include "agent/base/metrics_text.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/interfaces/service_back_end.h"
 #include "netproxy/announce/segment.h"

@@ -69,7 +69,6 @@ struct NodeStatsOptions {
   PodView& pods;
   const Clock& clock;
   runtime::CgroupNaming naming = runtime::CgroupNaming::kCgroupfs;
-  std::chrono::milliseconds fresh_for{5'000};
 };
 
 class NodeStats {
@@ -77,7 +76,8 @@ class NodeStats {
   explicit NodeStats(NodeStatsOptions options);
 
   // At most `fresh_for` old. kInternal and the like when the machine has no cgroups to read.
-  Result<std::shared_ptr<const NodeSample>> Sample();
+  Result<std::shared_ptr<const NodeSample>> Sample(
+      std::chrono::milliseconds fresh_for = std::chrono::seconds(5));
   // Counts what pods have written since; the next samples have it. May take long.
   void MeasureTrees() { trees_.Measure(); }
 

@@ -66,7 +66,12 @@ void ReadCpuV2(int dir, CgroupStatistics& out) {
   out.cpu.periods = KeyedNumber(text, "nr_periods");
   out.cpu.throttled_periods = KeyedNumber(text, "nr_throttled");
   out.cpu.throttled_nanos = KeyedNumber(text, "throttled_usec") * 1000;
-  out.cpu.pressure = ParsePressure(Text(dir, "cpu.pressure"));
+  // "max 100000" or "50000 100000"
+  const std::string most = Text(dir, "cpu.max");
+  if (const size_t space = most.find(' '); space != std::string::npos) {
+    out.cpu.period_micros = ToNumber(std::string_view(most).substr(space + 1));
+    if (!most.starts_with("max")) out.cpu.quota_micros = ToNumber(most);
+  }
 }
 
 void ReadMemoryV2(int dir, CgroupStatistics& out) {
@@ -86,7 +91,6 @@ void ReadMemoryV2(int dir, CgroupStatistics& out) {
   memory.most = Number(dir, "memory.peak");  // since Linux 5.19
   memory.limit_hits = KeyedNumber(events, "max");
   memory.oom_kills = KeyedNumber(events, "oom_kill");
-  memory.pressure = ParsePressure(Text(dir, "memory.pressure"));
 }
 
 // "8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0", a line for each device.
@@ -101,6 +105,11 @@ void ReadIoV2(int dir, CgroupStatistics& out) {
     add("rios=", out.io.reads);
     add("wios=", out.io.writes);
   });
+}
+
+void ReadPressure(int dir, CgroupStatistics& out) {
+  out.cpu.pressure = ParsePressure(Text(dir, "cpu.pressure"));
+  out.memory.pressure = ParsePressure(Text(dir, "memory.pressure"));
   out.io.pressure = ParsePressure(Text(dir, "io.pressure"));
 }
 
@@ -113,6 +122,9 @@ void ReadPids(int dir, CgroupStatistics& out) {
 // --- v1 ---
 
 void ReadCpuV1(int dir, CgroupStatistics& out) {
+  out.cpu.period_micros = Number(dir, "cpu.cfs_period_us");
+  const std::string quota = Text(dir, "cpu.cfs_quota_us");
+  if (!quota.empty() && !quota.starts_with('-')) out.cpu.quota_micros = ToNumber(quota);
   const std::string text = Text(dir, "cpu.stat");
   out.cpu.periods = KeyedNumber(text, "nr_periods");
   out.cpu.throttled_periods = KeyedNumber(text, "nr_throttled");
@@ -192,7 +204,14 @@ Result<CgroupStatistics> ReadStatistics(const CgroupLayout& layout, const std::s
     ReadCpuV2(dir.get(), out);
     ReadMemoryV2(dir.get(), out);
     ReadIoV2(dir.get(), out);
+    ReadPressure(dir.get(), out);
     ReadPids(dir.get(), out);
+  }
+  // Of a hybrid's pods only the tree beside the controllers knows it.
+  for (size_t i = layout.WithLimits(); i < layout.hierarchies.size(); ++i) {
+    if (!layout.hierarchies[i].unified) continue;
+    const auto dir = sys::OpenDir(layout.hierarchies[i].mount_point + path);
+    if (dir) ReadPressure(dir->get(), out);
   }
   return out;
 }

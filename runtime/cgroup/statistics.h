@@ -27,6 +27,8 @@ struct CgroupStatistics {
   struct {
     uint64_t nanos = 0, user_nanos = 0, system_nanos = 0;
     uint64_t periods = 0, throttled_periods = 0, throttled_nanos = 0;
+    uint64_t period_micros = 0;
+    std::optional<uint64_t> quota_micros;  // of each period; absent: no limit
     std::optional<Pressure> pressure;
   } cpu;
   struct {

@@ -13,7 +13,9 @@
 #include "agent/operate/delete_object.h"
 #include "agent/operate/node_operations.h"
 #include "agent/proxy/service_view.h"
+#include "agent/stats/node_stats.h"
 #include "agent/view/pod_view.h"
+#include "holdfast/base/clock.h"
 #include "k8s/core/v1/node.pb.h"
 
 namespace holdfast::agent {
@@ -62,6 +64,7 @@ class FakeNodeOperations final : public NodeOperations {
   }
   std::string version() const override { return "0.1.0"; }
   corev1::Node DescribeNode() override { return node(); }
+  NodeStats& stats() override { return stats_; }
   Result<std::vector<EditedObject>> Apply(const std::string& manifest, const std::string& origin,
                                           bool dry_run, const std::string& name_space) override {
     return apply(manifest, origin, dry_run, name_space);
@@ -86,6 +89,9 @@ class FakeNodeOperations final : public NodeOperations {
 
  private:
   PodView& pods_;
+  const model::Instance instance_;
+  const SystemClock clock_;
+  NodeStats stats_{{instance_, pods_, clock_}};
   ServiceView& services_;
   ContainerRuntime& runtime_;
   ImageStore& images_;

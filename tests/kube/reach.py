@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What reaches nodes of ours through the API server, and what others ask their HTTPS port directly."""
 import json
+import shutil
 import ssl
 import subprocess
 import time
@@ -9,6 +10,9 @@ import urllib.request
 
 from asking import get, pod, restarts, until
 from suite import check, equal
+
+
+KNOWN_LINTS = ("container_memory_failcnt counter metrics should have", "cadvisor_version_info label names should be")
 
 
 def logs(cluster, *words, check=True):
@@ -178,6 +182,84 @@ def test_metrics_are_what_collectors_read(cluster):
     equal(json.loads(raw(cluster, node, "configz"))["kubeletconfig"]["kind"], "KubeletConfiguration", "configz")
     check("busy" in [p["metadata"]["name"] for p in json.loads(raw(cluster, node, "runningpods/"))["items"]], "runningpods")
     cluster.kubectl("delete", "pod", "busy", "--wait=false")
+
+
+def test_probes_and_what_the_agent_does_are_counted(cluster):
+    spec = pod("probed", "sleep 1000 & wait")
+    spec["spec"]["containers"][0]["readinessProbe"] = {"exec": {"command": ["true"]}, "periodSeconds": 1}
+    cluster.apply(spec)
+    until("it is ready", lambda: status_of(cluster, "probed").get("ready"))
+    found = get(cluster, "pod", "probed")
+    node, uid = found["spec"]["nodeName"], found["metadata"]["uid"]
+    tried = samples(raw(cluster, node, "metrics/probes"), "prober_probe_total")
+    labels = (f'{{container="c",namespace="default",pod="probed",pod_uid="{uid}",probe_type="Readiness",'
+              'result="successful"}')
+    check(any(one == labels and float(count) >= 1 for one, count in tried), tried)
+    text = raw(cluster, node, "metrics")
+    for name, labels in (("kubelet_pod_start_duration_seconds_count", ""),
+                         ("kubelet_pod_worker_duration_seconds_count", '{operation_type="create"}'),
+                         ("kubelet_runtime_operations_total", '{operation_type="start_container"}'),
+                         ("kubelet_runtime_operations_duration_seconds_count", '{operation_type="run_podsandbox"}'),
+                         ("kubelet_started_containers_total", '{container_type="container"}')):
+        counts = [line.rsplit(" ", 1)[1] for line in text.splitlines() if line.startswith(f"{name}{labels} ")]
+        check(len(counts) == 1 and float(counts[0]) >= 1, f"{name}{labels}: {counts}")
+    lint(cluster, node)
+    cluster.kubectl("delete", "pod", "probed")
+    until("its series are gone", lambda: "probed" not in raw(cluster, node, "metrics/probes"))
+
+
+def lint(cluster, node):
+    """With promtool where it is installed. What it finds in names that cAdvisor has given is known."""
+    promtool = shutil.which("promtool")
+    for path in ("metrics", "metrics/probes", "metrics/resource", "metrics/cadvisor") if promtool else ():
+        said = subprocess.run([promtool, "check", "metrics"], input=raw(cluster, node, path), capture_output=True,
+                              text=True, check=False)
+        found = [line for line in said.stderr.splitlines() if not line.startswith(KNOWN_LINTS)]
+        check(said.returncode in (0, 3) and not found, f"{path}: {said.returncode} {said.stderr}")
+
+
+def test_holdctl_prints_what_kubectl_prints(cluster):
+    cluster.apply(pod("shown", "sleep 1000 & wait"))
+    until("it is ready", lambda: status_of(cluster, "shown").get("ready"))
+    node = get(cluster, "pod", "shown")["spec"]["nodeName"]
+    record = json.loads(cluster.record.read_text())
+
+    def both(*words):
+        """Output, complaint and end of the two."""
+        theirs = subprocess.run([record["kubectl"], "--kubeconfig", cluster.admin, *words], capture_output=True,
+                                text=True, check=False)
+        ours = cluster.nodes[node].ctl(*words, check=False)
+        return [(said.stdout, said.stderr, said.returncode) for said in (theirs, ours)]
+
+    def stripped(said):
+        return "\n".join(line.rstrip() for line in said.splitlines())
+
+    for words in (("get", "pod", "shown", "-o", "jsonpath={.metadata.name} {.spec.containers[*].name}{.nothing}"),
+                  ("get", "pod/shown", "-o", "jsonpath={.status.podIPs}{.metadata.labels}"),
+                  ("get", "pods", "-l", "app=shown", "-o", "jsonpath={range .items[*]}{.metadata.name}:{.status.phase}{end}"),
+                  ("get", "pods", "-l", "app=shown", "-o", "name"),
+                  ("get", "pod", "shown", "-o", "custom-columns=N:.metadata.name,L:.metadata.labels,IP:.status.podIP,X:.x"),
+                  ("get", "pod", "shown", "-o", "custom-columns=N:.metadata.name", "--no-headers"),
+                  ("get", "pods", "--field-selector", f"metadata.name=shown,spec.nodeName={node}", "-o", "name"),
+                  ("get", "pods", "--field-selector", "metadata.name!=shown,metadata.name=shown", "-o", "name"),
+                  ("get", "pod", "shown", "nowhere", "-o", "name"),
+                  ("get", "pod", "nowhere", "--ignore-not-found"),
+                  ("get", "pods", "-l", "app=nobody"),
+                  ("get", "pods", "-n", "nobody"),
+                  ("get", "pod", "shown", "-l", "a=b"),
+                  ("get", "pod", "shown", "-o", "jsonpath={.a[}"),
+                  ("get", "pod", "shown", "-o", "jsonpath="),
+                  ("get", "pod", "shown", "-o", "custom-columns=A"),
+                  ("get", "pod", "shown", "-o", "custom-columns=A:{.a")):
+        theirs, ours = both(*words)
+        equal(ours, theirs, " ".join(words))
+    # Tables have the age in them.
+    for words in (("get", "pod", "shown", "--show-labels"), ("get", "pod", "shown", "--show-kind", "-L", "app,none"),
+                  ("get", "pod", "shown", "-o", "wide")):
+        theirs, ours = ([line.split()[:4] + line.split()[5:] for line in stripped(said[0]).splitlines()]
+                        for said in both(*words))
+        equal(ours, theirs, " ".join(words))
+    cluster.kubectl("delete", "pod", "shown", "--wait=false")
 
 
 def test_a_flood_of_clients_does_not_keep_the_api_server_out(cluster):

@@ -36,6 +36,7 @@ enum class Method : uint8_t {
   kCheck,
   kCheckRepair,  // Check with repair
   kVersion,
+  kGetStats,
   kCount,
 };
 
@@ -69,6 +70,7 @@ inline constexpr std::array<MethodRow, static_cast<size_t>(Method::kCount)> kMet
     {Method::kCheck, "Check", access::Operation::kReadStatus},
     {Method::kCheckRepair, "Check repair", access::Operation::kNodeAdmin},
     {Method::kVersion, "Version", access::Operation::kReadStatus},
+    {Method::kGetStats, "GetStats", access::Operation::kReadStatus},
 }};
 
 constexpr const MethodRow& RowOf(Method method) { return kMethods[static_cast<size_t>(method)]; }

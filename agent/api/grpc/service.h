@@ -76,6 +76,9 @@ class NodeAgentService final : public v1::NodeAgent::CallbackService {
   grpc::ServerUnaryReactor* Version(grpc::CallbackServerContext* context,
                                     const v1::VersionRequest* request,
                                     v1::VersionResponse* response) override;
+  grpc::ServerUnaryReactor* GetStats(grpc::CallbackServerContext* context,
+                                     const v1::GetStatsRequest* request,
+                                     v1::GetStatsResponse* response) override;
 
  private:
   // Set when the caller may not; a refused change or exec is also written to the audit log.

@@ -5,11 +5,10 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include <algorithm>
-#include <iterator>
+#include <cstdint>
+#include <map>
 
 #include "agent/kube/pod_resources.h"
-#include "agent/proxy/metrics_text.h"
 #include "agent/stats/machine_stats.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -75,15 +74,6 @@ void AddPods(const PodCounts& counts, MetricsText& text) {
   text.Add(ToDouble(counts.running));
 }
 
-void AddRequests(const RequestCounts& requests, MetricsText& text) {
-  text.Begin("kubelet_http_requests_total",
-             "[ALPHA] Number of the http requests received since the server started", "counter");
-  for (const auto& [what, count] : requests) {
-    text.Add(ToDouble(count),
-             {{"method", what.first}, {"path", what.second}, {"server_type", "readwrite"}});
-  }
-}
-
 void AddProcess(MetricsText& text) {
   timespec used{};
   ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
@@ -108,27 +98,10 @@ void AddProcess(MetricsText& text) {
 
 }  // namespace
 
-std::string CountedPath(std::string_view path) {
-  constexpr std::string_view kKnown[] = {
-      "attach", "checkpoint", "configz", "containerLogs", "debug", "exec",        "healthz",
-      "logs",   "metrics",    "pods",    "portForward",   "run",   "runningpods", "stats"};
-  if (path.starts_with('/')) path.remove_prefix(1);
-  const std::string_view first = path.substr(0, path.find('/'));
-  const bool known = std::find(std::begin(kKnown), std::end(kKnown), first) != std::end(kKnown);
-  // These are few, and who scrapes what is worth telling apart.
-  if (known && (first == "metrics" || first == "stats") && path.size() < 20) {
-    return std::string(path);
-  }
-  return known ? std::string(first) : "others";
-}
-
-std::string AgentMetrics(const std::vector<PodPtr>& pods, const RequestCounts& requests,
-                         const AgentFacts& facts) {
-  MetricsText text;
+void AddAgentMetrics(const std::vector<PodPtr>& pods, const AgentFacts& facts, MetricsText& text) {
   const PodCounts counts = Count(pods);
   text.Begin("kubelet_cgroup_version", "[ALPHA] cgroup version on the hosts.", "gauge");
   text.Add(facts.cgroup_version);
-  AddRequests(requests, text);
   text.Begin("kubelet_node_name", "[ALPHA] The node's name. The count is always 1.", "gauge");
   text.Add(1, {{"node", facts.node_name}});
   AddPods(counts, text);
@@ -139,7 +112,6 @@ std::string AgentMetrics(const std::vector<PodPtr>& pods, const RequestCounts& r
                {"major", "1"},
                {"minor", "36"}});
   AddProcess(text);
-  return text.text();
 }
 
 }  // namespace holdfast::agent::api

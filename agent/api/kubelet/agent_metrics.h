@@ -3,27 +3,18 @@
 // Source: feature-map 1.16.4.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
+#include "agent/base/metrics_text.h"
 #include "agent/view/pod_view.h"
 
 namespace holdfast::agent::api {
-
-// Requests so far, by method and path.
-using RequestCounts = std::map<std::pair<std::string, std::string>, uint64_t>;
-// What a request counts as: its first part, "others" for one that nobody serves.
-std::string CountedPath(std::string_view path);
 
 struct AgentFacts {
   std::string node_name, version;
   int cgroup_version = 2;
 };
-std::string AgentMetrics(const std::vector<PodPtr>& pods, const RequestCounts& requests,
-                         const AgentFacts& facts);
+void AddAgentMetrics(const std::vector<PodPtr>& pods, const AgentFacts& facts, MetricsText& text);
 
 }  // namespace holdfast::agent::api

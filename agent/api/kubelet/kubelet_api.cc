@@ -17,12 +17,12 @@
 #include "agent/api/kubelet/node_attributes.h"
 #include "agent/api/kubelet/node_logs.h"
 #include "agent/api/kubelet/pod_lists.h"
+#include "agent/api/kubelet/request_metrics.h"
 #include "agent/api/kubelet/stats_metrics.h"
 #include "agent/api/kubelet/stats_summary.h"
 #include "agent/base/worker_pool.h"
 #include "agent/http/client_authority.h"
 #include "agent/http/https_server.h"
-#include "agent/stats/node_stats.h"
 #include "holdfast/base/percent.h"
 #include "holdfast/base/strings.h"
 
@@ -78,11 +78,7 @@ std::string Joined(const std::vector<std::string>& names) {
 class KubeletApi::Impl {
  public:
   Impl(KubeletApiParts parts, std::unique_ptr<ClientAuthority> clients)
-      : parts_(std::move(parts)),
-        clients_(std::move(clients)),
-        stats_({parts_.config.instance, parts_.pods, parts_.clock,
-                parts_.config.cgroup_driver == "systemd" ? runtime::CgroupNaming::kSystemd
-                                                         : runtime::CgroupNaming::kCgroupfs}) {}
+      : parts_(std::move(parts)), clients_(std::move(clients)) {}
   ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -98,13 +94,13 @@ class KubeletApi::Impl {
 
   void Handle(const ExchangePtr& exchange);
   void Authorize(const ExchangePtr& exchange, const NodeUser& user);
-  void Dispatch(const ExchangePtr& exchange);
+  void Dispatch(const ExchangePtr& asked);
   bool AnswerDebugging(const ExchangePtr& exchange, const Target& target);
   bool AnswerSystemLogs(const ExchangePtr& exchange, const Target& target);
   bool AnswerStatistics(const ExchangePtr& exchange, const Target& target);
   void BeginSession(const ExchangePtr& exchange);
   HttpAnswer WithSample(const std::function<HttpAnswer(const NodeSample&)>& answer);
-  std::string Metrics(const RequestCounts& requests) const;
+  std::string Metrics() const;
   // On another thread.
   void Offload(const ExchangePtr& exchange, std::function<HttpAnswer()> work,
                std::function<void()> afterwards = {});
@@ -113,8 +109,7 @@ class KubeletApi::Impl {
   const std::unique_ptr<ClientAuthority> clients_;
   std::unique_ptr<HttpsServer> server_;
   WorkerPool pool_{{.name = "node-api", .threads = kThreads, .queued = kQueued}};
-  NodeStats stats_;
-  RequestCounts requests_;
+  RequestMetrics requests_;
   std::unique_ptr<ContainerLogs> logs_;
   NodeLogs system_logs_{kSystemLogs, pool_};
   std::unique_ptr<Authentication> authentication_;
@@ -209,10 +204,10 @@ void KubeletApi::Impl::Offload(const ExchangePtr& exchange, std::function<HttpAn
   if (!posted) exchange->Answer({.status = 503, .body = posted.error().message() + "\n"});
 }
 
-void KubeletApi::Impl::Dispatch(const ExchangePtr& exchange) {
+void KubeletApi::Impl::Dispatch(const ExchangePtr& asked) {
   using boost::beast::http::verb;
-  const Target target = TargetOf(exchange->request());
-  ++requests_[{ToString(exchange->request().method_string()), CountedPath(target.path)}];
+  const Target target = TargetOf(asked->request());
+  const ExchangePtr exchange = requests_.Count(asked, target.path, IsSession(target.path));
   if (AnswerDebugging(exchange, target) || AnswerSystemLogs(exchange, target)) return;
   const bool summary = target.path == "/stats/summary";
   const verb method = exchange->request().method();
@@ -241,7 +236,7 @@ bool KubeletApi::Impl::AnswerStatistics(const ExchangePtr& exchange, const Targe
             return JsonAnswer(SummaryJson(sample, parts_.config.instance.node_name, only));
           });
         },
-        only ? std::function<void()>() : [this] { stats_.MeasureTrees(); });
+        only ? std::function<void()>() : [this] { parts_.stats.MeasureTrees(); });
   } else if (target.path == "/metrics/resource") {
     Offload(exchange, [this] {
       return WithSample([](const NodeSample& s) { return MetricsAnswer(ResourceMetrics(s)); });
@@ -256,7 +251,7 @@ bool KubeletApi::Impl::AnswerStatistics(const ExchangePtr& exchange, const Targe
     Offload(exchange,
             [this] { return MetricsAnswer(parts_.probe_metrics ? parts_.probe_metrics() : ""); });
   } else if (target.path == "/metrics") {
-    Offload(exchange, [this, requests = requests_] { return MetricsAnswer(Metrics(requests)); });
+    Offload(exchange, [this] { return MetricsAnswer(Metrics()); });
   } else {
     return false;
   }
@@ -265,16 +260,19 @@ bool KubeletApi::Impl::AnswerStatistics(const ExchangePtr& exchange, const Targe
 
 HttpAnswer KubeletApi::Impl::WithSample(
     const std::function<HttpAnswer(const NodeSample&)>& answer) {
-  const auto sample = stats_.Sample();
+  const auto sample = parts_.stats.Sample();
   if (sample) return answer(**sample);
   return {.status = 500, .body = StrCat(sample.error().message(), "\n")};
 }
 
-std::string KubeletApi::Impl::Metrics(const RequestCounts& requests) const {
+std::string KubeletApi::Impl::Metrics() const {
   const auto layout = runtime::DetectCgroupLayout(parts_.config.instance.cgroup_root);
   const bool v1 = layout && layout->version == runtime::CgroupVersion::kV1;
-  return AgentMetrics(parts_.pods.ListPods(), requests,
-                      {parts_.config.instance.node_name, parts_.version, v1 ? 1 : 2});
+  MetricsText text;
+  AddAgentMetrics(parts_.pods.ListPods(),
+                  {parts_.config.instance.node_name, parts_.version, v1 ? 1 : 2}, text);
+  requests_.Print(text);
+  return StrCat(text.text(), parts_.pod_metrics ? parts_.pod_metrics() : "");
 }
 
 // Files of /var/log, and what a kubelet has for its own debugging, which is off here.

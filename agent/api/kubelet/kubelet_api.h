@@ -14,6 +14,7 @@
 #include "agent/config/agent_config.h"
 #include "agent/http/serving_certificate.h"
 #include "agent/http/upgraded_connection.h"
+#include "agent/stats/node_stats.h"
 #include "agent/view/pod_view.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
@@ -24,6 +25,7 @@ namespace holdfast::agent::api {
 struct KubeletApiParts {
   const AgentConfig& config;
   PodView& pods;
+  NodeStats& stats;
   Api* api;  // null: without a cluster
   ServingCertificate& certificate;
   const Clock& clock;
@@ -35,6 +37,8 @@ struct KubeletApiParts {
   std::function<void(UpgradedConnection)> sessions;
   // Text of /metrics/probes; unset: there are none. Any thread.
   std::function<std::string()> probe_metrics;
+  // What /metrics has of pods besides; unset: nothing. Any thread.
+  std::function<std::string()> pod_metrics;
   std::function<void(const std::string& line)> log;
 };
 

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <utility>
 
-#include "agent/proxy/metrics_text.h"
+#include "agent/base/metrics_text.h"
 
 namespace holdfast::agent::api {
 namespace {
@@ -128,6 +128,12 @@ constexpr Series kUsage[] = {
      "counter", [](const Used& u) { return std::optional(Bytes(u.memory.oom_kills)); }},
     {"container_processes", "Number of processes running inside the container.", "gauge",
      [](const Used& u) { return std::optional(Bytes(u.processes)); }},
+    {"container_spec_cpu_period", "CPU period of the container.", "gauge",
+     [](const Used& u) { return std::optional(Bytes(u.cpu.period_micros)); }},
+    {"container_spec_cpu_quota", "CPU quota of the container.", "gauge",
+     [](const Used& u) {
+       return u.cpu.quota_micros ? std::optional(Bytes(*u.cpu.quota_micros)) : std::nullopt;
+     }},
     {"container_spec_memory_limit_bytes", "Memory limit for the container.", "gauge",
      [](const Used& u) { return std::optional(LimitBytes(u.memory.limit)); }},
     {"container_spec_memory_swap_limit_bytes", "Memory swap limit for the container.", "gauge",

@@ -24,6 +24,7 @@
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/operate/hook.h"
 #include "agent/pod/operate/pod_job.h"
+#include "agent/pod/operate/pod_metrics.h"
 #include "agent/pod/spec/input_values.h"
 #include "agent/probe/prober.h"
 #include "holdfast/base/strings.h"
@@ -117,6 +118,7 @@ bool PodWorker::HasEndedElsewhere() const {
 }
 
 void PodWorker::ShowNew() {
+  heard_ = services_.clock.Boot();
   memory_.start_time = services_.clock.Wall();
   if (HasEndedElsewhere()) return PublishStatus(pod_->status(), std::nullopt);
   corev1::PodStatus status;
@@ -126,6 +128,19 @@ void PodWorker::ShowNew() {
 }
 
 PodWorker::Outcome PodWorker::Turn(const Wish& wish) {
+  const BootTime begun = services_.clock.Boot();
+  const char* const type = wish.deletion_grace                 ? "kill"
+                           : std::exchange(first_turn_, false) ? "create"
+                           : wish.pod != pod_                  ? "update"
+                                                               : "sync";
+  Outcome outcome = RunTurn(wish);
+  if (services_.metrics != nullptr) {
+    services_.metrics->NoteTurn(type, services_.clock.Boot() - begun);
+  }
+  return outcome;
+}
+
+PodWorker::Outcome PodWorker::RunTurn(const Wish& wish) {
   TakeOver(wish.pod);
   AskForRoom(wish);
   const PodFacts facts = Observe(wish);
@@ -133,7 +148,7 @@ PodWorker::Outcome PodWorker::Turn(const Wish& wish) {
   const auto done = std::ranges::find_if(facts.ended, is_clean_up);
   if (done != facts.ended.end() && done->how == OperationEnd::How::kDone) {
     ReleaseInputs();
-    WantProbes({});
+    if (services_.prober != nullptr) services_.prober->Forget(pod_);
     return {.gone = true};
   }
   Decision decision = Decide(facts, std::move(memory_));
@@ -141,6 +156,7 @@ PodWorker::Outcome PodWorker::Turn(const Wish& wish) {
   const std::optional<BootTime> told_at = BetweenRuns(memory_, facts.wall, facts.boot);
   if (!memory_.terminal_phase.empty()) GiveUpPlace();
   if (decision.released) ReleaseInputs();
+  NoteRunning(decision.status.phase());
   PublishStatus(decision.status, wish.deletion_grace);
   services_.view.AddEvents(*pod_, decision.events);
   Outcome outcome{.wake_at = decision.wake_at};
@@ -170,6 +186,15 @@ PodWorker::Outcome PodWorker::Turn(const Wish& wish) {
   WantProbes(decision.probes);
   Operate(decision);
   return outcome;
+}
+
+// Once; of a pod that this agent has heard of first.
+void PodWorker::NoteRunning(const std::string& phase) {
+  if (!heard_ || phase == "Pending") return;
+  if (services_.metrics != nullptr && phase == "Running") {
+    services_.metrics->NotePodRunning(services_.clock.Boot() - *heard_);
+  }
+  heard_.reset();
 }
 
 // A new version of the pod, which the turn goes by; the table sends none that is another pod.

@@ -53,6 +53,8 @@ class PodWorker {
  private:
   void AskForRoom(const Wish& wish);
   void TakeAllocated();
+  Outcome RunTurn(const Wish& wish);
+  void NoteRunning(const std::string& phase);
   PodFacts Observe(const Wish& wish);
   void LookAtImages(PodFacts& facts);
   bool HasRunOnce(const SpecContainer& c) const;
@@ -99,6 +101,8 @@ class PodWorker {
   bool pod_synced_ = false;          // the same, for good
   PodReport reported_;               // the newest
   std::vector<WantedProbe> probes_;  // what the prober was told last
+  std::optional<BootTime> heard_;    // of a pod that is new to this agent, until it runs
+  bool first_turn_ = true;
   bool told_left_out_ = false;
   bool links_checked_ = false;
   bool inputs_held_ = false;

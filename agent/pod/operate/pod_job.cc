@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/pod/decide/spec_containers.h"
+#include "agent/pod/operate/pod_metrics.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -25,6 +26,16 @@ PodJob::PodJob(PodServices& services, PodJobInput input, const std::atomic<bool>
 
 OperationEnd PodJob::Run() {
   if (GivesUp()) return Cancelled();
+  const BootTime begun = services_.clock.Boot();
+  OperationEnd end = RunAction();
+  if (services_.metrics != nullptr) {
+    services_.metrics->NoteOperation(*input_.pod, input_.action, end,
+                                     services_.clock.Boot() - begun);
+  }
+  return end;
+}
+
+OperationEnd PodJob::RunAction() {
   switch (input_.action.kind) {
     case Action::Kind::kEnsureVolumes: {
       OperationEnd end = EnsureAllVolumes();

@@ -37,6 +37,7 @@ class PodJob {
   OperationEnd Run();
 
  private:
+  OperationEnd RunAction();
   // set_up.cc
   OperationEnd EnsureAllVolumes();
   Result<void> MakeVolumes();

@@ -25,6 +25,7 @@ namespace holdfast::agent {
 class CsiMounter;
 class PodInputs;
 class PulledImages;
+class PodMetrics;
 class PodReporter;
 class PodViewStore;
 class Prober;
@@ -56,6 +57,7 @@ struct PodServices {
   std::function<std::map<std::string, std::string>()> node_labels = [] {
     return std::map<std::string, std::string>();
   };
+  PodMetrics* metrics = nullptr;              // none: nothing is counted
 };
 
 }  // namespace holdfast::agent

@@ -81,6 +81,39 @@ def test_the_node_is_described_with_what_its_pods_ask_for(node):
     node.remove("asks")
 
 
+def test_top_shows_what_pods_and_containers_use(node):
+    node.pod("burns", containers=[node.container("idle", WAIT_FOR_TERM),
+                                  node.container("busy", "while :; do :; done")])
+    node.phase("burns", "Running")
+    name = f"burns-{node.node}"
+
+    def rows(*words):
+        return [line.split() for line in node.ctl("top", *words).stdout.splitlines()]
+
+    equal(rows("pods")[0], ["NAME", "CPU(cores)", "MEMORY(bytes)"], "header")
+    # However busy the machine is, a loop gets more than a shell that waits.
+    by_cpu = rows("pod", "burns", "--containers", "--sort-by=cpu")
+    equal([row[:2] for row in by_cpu], [["POD", "NAME"], [name, "busy"], [name, "idle"]], "containers, the busiest first")
+    equal([row[:2] for row in rows("containers", "burns", "--no-headers")], [[name, "busy"], [name, "idle"]], "by name")
+    whole = next(row for row in rows("pods", "-A") if row[1] == name)
+    check(whole[0] == "default" and int(whole[2].removesuffix("m")) > 0 and whole[3].endswith("Mi"), f"pod: {whole}")
+    equal(rows("node")[0], ["NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"], "header of the node")
+    machine = rows("node", "--no-headers")[0]
+    check(machine[0] == node.node and int(machine[1].removesuffix("m")) > 0, f"node: {machine}")
+    watch = subprocess.Popen([node.bin / "holdctl", "--socket", node.run / "holdfastd.sock", "top", "pods", "-w",
+                              "--interval=1s"], stdout=subprocess.PIPE, text=True)
+    seen = []
+    while seen.count("NAME") < 3:
+        seen.append((watch.stdout.readline().split() or [""])[0])
+    watch.terminate()
+    watch.communicate()
+    check(seen.count(name) >= 2, f"watched: {seen}")
+    node.remove("burns")
+    node.until_gone("burns")
+    said = node.ctl("top", "pods", "-n", "nobody")
+    equal((said.stdout, said.stderr), ("", "No resources found in nobody namespace.\n"), "without pods")
+
+
 def test_check_finds_and_removes_what_is_left_over(node):
     stray = node.top / "root/pods/no-such-pod"
     stray.mkdir()

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "agent/api/kubelet/agent_metrics.h"
+#include "agent/api/kubelet/request_metrics.h"
 #include "agent/api/kubelet/authentication.h"
 #include "agent/api/kubelet/log_query.h"
 #include "agent/api/kubelet/node_attributes.h"

@@ -94,6 +94,51 @@ TEST_F(HoldctlTest, GetsPods) {
   EXPECT_EQ(Run("get pods --bogus").code, 2);
 }
 
+TEST_F(HoldctlTest, FormsAndFlagsOfGetAreKubectls) {
+  EXPECT_EQ(Run("get pods --show-kind --no-headers | cut -d' ' -f1").out, "pod/web-node1\n");
+  std::ofstream(root_ + "/path") << "{range .items[*]}{.metadata.name}{'\\n'}{end}";
+  EXPECT_EQ(Run("get pods -o jsonpath-file=" + root_ + "/path").out, "web-node1\n");
+  EXPECT_EQ(Run("get pod web -o jsonpath-as-json='{.metadata.name}{.kind}'").out,
+            "[\n    \"web-node1\"\n]\n[\n    \"Pod\"\n]\n");
+  std::ofstream(root_ + "/columns") << "NAME  LABELS\nmetadata.name {.metadata.labels}\n";
+  EXPECT_EQ(Run("get pods -o custom-columns-file=" + root_ + "/columns").out,
+            "NAME        LABELS\nweb-node1   map[app:web-node1]\n");
+  EXPECT_EQ(Run("get pods -o jsonpath={.a[}").err,
+            "error: error parsing jsonpath {.a[}, unterminated array\n");
+  EXPECT_EQ(
+      Run("get pods -o jsonpath={.kind[0]}").err,
+      "error: error executing jsonpath: Error executing template: string is not array or slice\n");
+  EXPECT_EQ(Run("get pods --sort-by=.nothing").err,
+            "error: couldn't find any field with path \"{.nothing}\" in the list of objects\n");
+  const Ran ignored = Run("get pods x web --ignore-not-found -o name");
+  EXPECT_EQ(ignored.out + ignored.err, "pod/web-node1\n");
+  EXPECT_EQ(ignored.code, 0);
+  EXPECT_EQ(Run("get pod x --ignore-not-found -o yaml").out, "");
+  EXPECT_EQ(Run("get pods --request-timeout=5 -o name").out, "pod/web-node1\n");
+  EXPECT_TRUE(
+      Run("get deploy/web")
+          .err.starts_with(
+              "error: the server doesn't have a resource type \"deploy\"; there are pods,"));
+}
+
+TEST_F(HoldctlTest, TopSaysWhatItCannotShow) {
+  // The pod of the test has no cgroup.
+  EXPECT_EQ(Run("top pods").err, "No resources found in default namespace.\n");
+  const Ran web = Run("top pod/web");
+  EXPECT_EQ(web.err, "error: pod \"web-node1\" has no running containers: nothing to measure\n");
+  EXPECT_EQ(web.code, 1);
+  EXPECT_EQ(Run("top pod x").err, "Error from server (NotFound): pods \"x\" not found\n");
+  EXPECT_EQ(Run("top node other").err, "Error from server (NotFound): nodes \"other\" not found\n");
+  const Ran node = Run("top node --no-headers");
+  EXPECT_TRUE(node.out.starts_with("node1   ")) << node.out << node.err;
+  EXPECT_TRUE(node.out.find("Mi   ") != std::string::npos) << node.out;
+  for (const char* wrong : {"top", "top services", "top pods --sort-by=name", "top pod a -l x=y",
+                            "top node --containers", "top pods --show-capacity",
+                            "top pods -w --interval=10ms", "top pods a b"}) {
+    EXPECT_EQ(Run(wrong).code, 2) << wrong;
+  }
+}
+
 TEST_F(HoldctlTest, ExecPassesOnOutputAndExitCode) {
   const Ran ran = Run("exec web -- sh -c 'echo out; echo err >&2; exit 7'");
   EXPECT_EQ(ran.code, 7);
@@ -381,7 +426,17 @@ TEST_F(HoldctlTest, CompletionScriptsAreScripts) {
   EXPECT_EQ(completed("holdctl describe node ''", 3).out, "node1\n");
   EXPECT_EQ(completed("holdctl explain se", 2).out, "service\n");
   EXPECT_EQ(completed("holdctl version -o ''", 3).out, "json yaml\n");
-  EXPECT_EQ(completed("holdctl get pods -o j", 4).out, "json jsonpath=\n");
+  EXPECT_EQ(completed("holdctl get pods -o js", 4).out,
+            "json jsonpath= jsonpath-as-json= jsonpath-file=\n");
+  EXPECT_EQ(completed("holdctl logs web-node1 -c ''", 4).out, "app\n");
+  EXPECT_EQ(completed("holdctl logs -n d", 3).out, "default\n");
+  EXPECT_EQ(completed("holdctl logs -n empty we", 4).out, "\n");
+  EXPECT_EQ(completed("holdctl logs --namespace = empty we", 5).out, "\n");
+  EXPECT_EQ(completed("holdctl logs --namespace = default we", 5).out, "web-node1\n");
+  EXPECT_EQ(completed("holdctl top p", 2).out, "pods\n");
+  EXPECT_EQ(completed("holdctl top pods --sort-by ''", 4).out, "cpu memory\n");
+  EXPECT_EQ(completed("holdctl top node ''", 3).out, "node1\n");
+  EXPECT_EQ(completed("holdctl get pods --field", 3).out, "--field-selector\n");
   EXPECT_EQ(Run("completion tcsh").code, 2);
 }
 

@@ -172,12 +172,12 @@ TEST(SortByTest, NumbersQuantitiesAndTexts) {
     return names;
   };
   EXPECT_EQ(sorted(".metadata.name", {Pod("p10"), Pod("p9"), Pod("a"), Pod("p09b")}),
-            "a p9 p09b p10 ");
+            "a p09b p10 p9 ");
   EXPECT_EQ(sorted("{.spec.containers[0].resources.limits.memory}",
                    {Pod("g", "1Gi"), Pod("m", "512Mi"), Pod("none"), Pod("k", "900k")}),
             "none k m g ");
   EXPECT_EQ(sorted(".nope", {Pod("a")}),
-            "couldn't find any field with path \".nope\" in the list of objects");
+            "couldn't find any field with path \"{.nope}\" in the list of objects");
   EXPECT_TRUE(sorted("x{", {Pod("a")}).starts_with("unexpected path string"));
 }
 

@@ -15,6 +15,7 @@
 #include "holdfast/base/strings.h"
 #include "tests/fakes/fake_exec_runtime.h"
 #include "tests/support/eventually.h"
+#include "tests/support/metrics_fault.h"
 
 namespace holdfast::agent {
 namespace {
@@ -95,6 +96,28 @@ TEST_F(ProberTest, TellsChangesAndNothingElse) {
   std::filesystem::remove(Flag());
   EXPECT_TRUE(Eventually([&] { return Result(kReadiness) == kFailure; }));
   EXPECT_EQ(pokes_, 2);
+}
+
+TEST_F(ProberTest, CountsResultsOverRestartsUntilThePodIsGone) {
+  SetFlag();
+  const auto pod = MakePod();
+  const auto has = [&](const std::string& line) {
+    return Eventually([&] { return prober_->MetricsText().find(line) != std::string::npos; });
+  };
+  const std::string names = R"({container="web",namespace="",pod="",)";
+  EXPECT_EQ(prober_->MetricsText(), "");
+  prober_->Want(pod, {Wanted(kReadiness)});
+  EXPECT_TRUE(has("prober_probe_total" + names +
+                  R"(pod_uid="u1",probe_type="Readiness",result="successful"} 1)"));
+  std::filesystem::remove(Flag());
+  EXPECT_TRUE(has(R"(result="failed"} 1)")) << prober_->MetricsText();
+  EXPECT_TRUE(has(R"(prober_probe_duration_seconds_bucket{container="web",namespace="",pod="",)"
+                  R"(probe_type="Readiness",le="10"})"));
+  prober_->Want(pod, {});  // it starts again
+  EXPECT_TRUE(has(R"(result="failed"})"));
+  EXPECT_EQ(test_support::MetricsFault(prober_->MetricsText()), "");
+  prober_->Forget(pod);
+  EXPECT_TRUE(Eventually([&] { return prober_->MetricsText().empty(); }));
 }
 
 TEST_F(ProberTest, WhatIsKnownStandsUntilAThresholdIsReached) {

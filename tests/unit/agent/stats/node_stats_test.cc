@@ -42,6 +42,7 @@ TEST_F(StatisticsTest, OfCgroupV2) {
   Write("/a/cpu.pressure",
         "some avg10=1.50 avg60=0.10 avg300=0.00 total=42\nfull avg10=0.00 avg60=0.00 avg300=0.00 "
         "total=7\n");
+  Write("/a/cpu.max", "50000 100000\n");
   Write("/a/pids.current", "5\n");
   Write("/a/pids.max", "100\n");
   Write("/a/cgroup.procs", "11\n12\n");
@@ -53,6 +54,8 @@ TEST_F(StatisticsTest, OfCgroupV2) {
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->cpu.nanos, 1'500'000u);
   EXPECT_EQ(read->cpu.throttled_periods, 2u);
+  EXPECT_EQ(read->cpu.quota_micros, 50'000u);
+  EXPECT_EQ(read->cpu.period_micros, 100'000u);
   EXPECT_EQ(read->memory.usage, 1000u);
   EXPECT_EQ(read->memory.working_set, 800u);
   EXPECT_EQ(read->memory.limit, UINT64_MAX);
@@ -74,6 +77,7 @@ TEST_F(StatisticsTest, OfCgroupV2) {
 
 TEST_F(StatisticsTest, OfCgroupV1) {
   Write("/cpu/a/cpuacct.usage", "1500000\n");
+  Write("/cpu/a/cpu.cfs_quota_us", "-1\n");
   Write("/memory/a/memory.usage_in_bytes", "1000\n");
   Write("/memory/a/memory.stat",
         "cache 1\ntotal_cache 600\ntotal_rss 300\ntotal_inactive_file 1200\ntotal_pgfault 7\n");
@@ -85,9 +89,23 @@ TEST_F(StatisticsTest, OfCgroupV1) {
   layout.hierarchies = {{top_ + "/cpu", {runtime::Controller::kCpu, runtime::Controller::kCpuAcct}},
                         {top_ + "/memory", {runtime::Controller::kMemory}},
                         {top_ + "/pids", {runtime::Controller::kPids}}};
+  EXPECT_FALSE(runtime::ReadStatistics(layout, "/a")->memory.pressure);
+  // A hybrid's tree beside the controllers.
+  layout.hierarchies.push_back({top_ + "/freezer", {}});
+  layout.hierarchies.push_back({top_ + "/unified", {}, true});
+  EXPECT_FALSE(runtime::ReadStatistics(layout, "/a")->memory.pressure) << "there may be none";
+  Write("/freezer/a/cpu.pressure", "some avg10=9 avg60=9 avg300=9 total=9\n");
+  Write("/unified/a/memory.pressure",
+        "some avg10=0.50 avg60=0.00 avg300=0.00 total=8\nfull avg10=0.00 avg60=0.00 avg300=0.00 "
+        "total=3\n");
   const auto read = runtime::ReadStatistics(layout, "/a");
   ASSERT_TRUE(read) << read.error().message();
   EXPECT_EQ(read->cpu.nanos, 1'500'000u);
+  EXPECT_FALSE(read->cpu.pressure);
+  ASSERT_TRUE(read->memory.pressure);
+  EXPECT_EQ(read->memory.pressure->some.total_micros, 8u);
+  EXPECT_EQ(read->memory.pressure->full.total_micros, 3u);
+  EXPECT_FALSE(read->cpu.quota_micros);
   EXPECT_EQ(read->memory.cache, 600u);
   EXPECT_EQ(read->memory.working_set, 0u);  // never below
   EXPECT_EQ(read->memory.limit, UINT64_MAX);

@@ -18,6 +18,7 @@
 #include "agent/api/kubelet/kubelet_api.h"
 #include "agent/cluster/api_objects.h"
 #include "agent/kube/codec.h"
+#include "agent/stats/node_stats.h"
 #include "k8s/authentication/v1/token.pb.h"
 #include "k8s/authorization/v1/access_review.pb.h"
 #include "tests/fakes/fake_pod_view.h"
@@ -111,6 +112,7 @@ class KubeletApiTest : public ::testing::Test {
     certificate_ = std::move(*certificate);
     auto started = KubeletApi::Start({.config = config_,
                                       .pods = pods_,
+                                      .stats = stats_,
                                       .api = in_cluster ? &reviews_ : nullptr,
                                       .certificate = *certificate_,
                                       .clock = clock_,
@@ -123,7 +125,8 @@ class KubeletApiTest : public ::testing::Test {
                                           },
                                       .unhealthy_because = [this] { return trouble_; },
                                       .sessions = sessions_,
-                                      .probe_metrics = {},
+                                      .probe_metrics = probe_metrics_,
+                                      .pod_metrics = pod_metrics_,
                                       .log = [](const std::string&) {}});
     ASSERT_TRUE(started) << started.error().message();
     api_ = std::move(*started);
@@ -174,8 +177,10 @@ class KubeletApiTest : public ::testing::Test {
   FakePodView pods_;
   ReviewingApi reviews_;
   SystemClock clock_;
+  NodeStats stats_{{config_.instance, pods_, clock_}};
   std::string trouble_;
   std::function<void(UpgradedConnection)> sessions_;
+  std::function<std::string()> probe_metrics_, pod_metrics_;
   std::unique_ptr<ServingCertificate> certificate_;
   std::unique_ptr<KubeletApi> api_;
 };

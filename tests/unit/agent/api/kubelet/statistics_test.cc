@@ -7,9 +7,11 @@
 #include "agent/api/kubelet/agent_metrics.h"
 #include "agent/api/kubelet/configz.h"
 #include "agent/api/kubelet/node_logs.h"
+#include "agent/api/kubelet/request_metrics.h"
 #include "agent/api/kubelet/stats_metrics.h"
 #include "agent/api/kubelet/stats_summary.h"
 #include "agent/http/https_server.h"
+#include "tests/support/metrics_fault.h"
 #include "tests/unit/agent/api/kubelet/kubelet_fixture.h"
 
 namespace holdfast::agent::api {
@@ -45,6 +47,7 @@ NodeSample MakeSample() {
   container.usage = *pod.usage;
   container.usage.used.memory.working_set = 300;
   container.usage.used.memory.limit = 500;
+  container.usage.used.cpu.quota_micros = 50'000;
   container.usage.used.cpu.pressure = runtime::Pressure{{1.5, 0, 0, 2'000'000}, {}};
   container.logs = FsUsage{10, 100, 4, 5, 50, 2};
   pod.containers.push_back(container);
@@ -66,6 +69,7 @@ TEST(ResourceMetricsTest, HaveTheTimesOfTheSampleAndAKubeletsNames) {
   EXPECT_THAT(text,
               HasSubstr("\npod_cpu_usage_seconds_total{namespace=\"ns\",pod=\"p\\\"x\"} 2.5 "));
   EXPECT_THAT(text, HasSubstr("\nresource_scrape_error 0\n"));
+  EXPECT_EQ(test_support::MetricsFault(text), "");
 }
 
 TEST(CadvisorMetricsTest, HaveRowsForTheNodeThePodAndTheContainer) {
@@ -92,6 +96,10 @@ TEST(CadvisorMetricsTest, HaveRowsForTheNodeThePodAndTheContainer) {
   EXPECT_THAT(text,
               HasSubstr("machine_cpu_cores{boot_id=\"\",machine_id=\"\",system_uuid=\"\"} 2\n"));
   EXPECT_THAT(text, HasSubstr("container_cpu_usage_seconds_total{container=\"\",id=\"/\""));
+  EXPECT_THAT(text, HasSubstr("container_spec_cpu_quota" +
+                              row("c", "/kubepods/podu1/abc", "busybox", "abc", "", "50000")));
+  EXPECT_THAT(text, Not(HasSubstr("container_spec_cpu_quota{container=\"\"")));  // it has none
+  EXPECT_EQ(test_support::MetricsFault(text), "");
 }
 
 TEST(SummaryTest, HasTheFieldsOfTheStatsApi) {
@@ -117,19 +125,20 @@ TEST(SummaryTest, HasTheFieldsOfTheStatsApi) {
   EXPECT_EQ(brief["pods"][0]["containers"][0]["cpu"]["usageCoreNanoSeconds"], 2'500'000'000);
 }
 
-TEST(AgentMetricsTest, CountPodsContainersAndRequests) {
+TEST(AgentMetricsTest, CountPodsAndContainers) {
   auto pod = std::make_shared<k8s::io::api::core::v1::Pod>();
   pod->mutable_status()->set_phase("Running");
   pod->mutable_status()->add_containerstatuses()->mutable_state()->mutable_running();
-  const std::string text =
-      AgentMetrics({pod}, {{{"GET", CountedPath("/metrics/resource")}, 3}}, {"n1", "0.1.0", 2});
+  MetricsText metrics;
+  AddAgentMetrics({pod}, {"n1", "0.1.0", 2}, metrics);
+  const std::string& text = metrics.text();
+  EXPECT_EQ(test_support::MetricsFault(text), "");
   EXPECT_THAT(text, HasSubstr("\nkubelet_running_pods 1\n"));
   EXPECT_THAT(text, HasSubstr("\nkubelet_running_containers{container_state=\"running\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("kubelet_http_requests_total{method=\"GET\",path=\"metrics/"
-                              "resource\",server_type=\"readwrite\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("kubelet_node_name{node=\"n1\"} 1\n"));
   EXPECT_EQ(CountedPath("/" + std::string(500, 'x')), "others");
   EXPECT_EQ(CountedPath("/metrics/" + std::string(500, 'x')), "metrics");
+  EXPECT_EQ(CountedPath("/metrics/resource"), "metrics/resource");
 }
 
 TEST(ConfigzTest, ShowsAKubeletsConfiguration) {
@@ -152,6 +161,8 @@ TEST_F(KubeletApiTest, StatisticsAreReadOfThisMachine) {
   pods_.SetPod(MakePod("a"));
   reviews_.rights = {"client get stats", "client get metrics", "client get proxy",
                      "client create stats"};
+  probe_metrics_ = [] { return std::string("# HELP probes\n"); };
+  pod_metrics_ = [] { return std::string("# HELP pods\n"); };
   Start();
   const std::string summary = Ask("/stats/summary");
   ASSERT_THAT(summary, StartsWith("200 {"));
@@ -165,7 +176,15 @@ TEST_F(KubeletApiTest, StatisticsAreReadOfThisMachine) {
   EXPECT_THAT(Ask("/metrics/cadvisor"),
               HasSubstr("machine_cpu_cores{boot_id=\"\",machine_id=\"\",system_uuid=\"\"} 2"));
   EXPECT_THAT(Ask("/metrics"), HasSubstr("kubelet_node_name{node=\"node-1\"} 1"));
-  EXPECT_EQ(Ask("/metrics/probes"), "200 ");
+  EXPECT_EQ(Ask("/metrics/probes"), "200 # HELP probes\n");
+  const std::string metrics = Ask("/metrics");
+  EXPECT_THAT(metrics, HasSubstr("# HELP pods\n"));
+  EXPECT_THAT(metrics,
+              HasSubstr("kubelet_http_requests_total{long_running=\"false\",method=\"GET\","
+                        "path=\"metrics/probes\",server_type=\"readwrite\"} 1\n"));
+  EXPECT_THAT(metrics, HasSubstr("kubelet_http_requests_duration_seconds_count{long_running="
+                                 "\"false\",method=\"GET\",path=\"metrics/probes\",server_type="
+                                 "\"readwrite\"} 1\n"));
   EXPECT_THAT(Ask("/configz"), HasSubstr("kubeletconfig"));
 }
 

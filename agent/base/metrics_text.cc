@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/proxy/metrics_text.h"
+#include "agent/base/metrics_text.h"
 
 #include <algorithm>
 #include <charconv>

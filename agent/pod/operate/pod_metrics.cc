@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/pod/operate/pod_metrics.h"
+
+#include "k8s/core/v1/pod.pb.h"
+
+namespace holdfast::agent {
+namespace {
+
+constexpr uint64_t kMebibyte = 1u << 20;
+constexpr struct {
+  uint64_t above_mebibytes;
+  const char* name;
+} kImageSizes[] = {{100 * 1024, "GT100GB"},  {60 * 1024, "60GB-100GB"}, {40 * 1024, "40GB-60GB"},
+                   {30 * 1024, "30GB-40GB"}, {20 * 1024, "20GB-30GB"},  {10 * 1024, "10GB-20GB"},
+                   {5 * 1024, "5GB-10GB"},   {1024, "1GB-5GB"},         {500, "500MB-1GB"},
+                   {100, "100MB-500MB"},     {10, "10MB-100MB"},        {0, "0-10MB"}};
+
+const char* SizeName(uint64_t bytes) {
+  for (const auto& [above_mebibytes, name] : kImageSizes) {
+    if (bytes > above_mebibytes * kMebibyte) return name;
+  }
+  return "N/A";
+}
+
+// What a kubelet asks a runtime for instead; nullptr for what it does itself.
+const char* OperationType(Action::Kind kind) {
+  switch (kind) {
+    case Action::Kind::kEnsureSandbox:
+      return "run_podsandbox";
+    case Action::Kind::kPull:
+      return "pull_image";
+    case Action::Kind::kStart:
+      return "start_container";
+    case Action::Kind::kSignal:
+    case Action::Kind::kKill:
+      return "stop_container";
+    case Action::Kind::kRemove:
+      return "remove_container";
+    case Action::Kind::kRemoveSandbox:
+      return "remove_podsandbox";
+    default:
+      return nullptr;
+  }
+}
+
+const char* ContainerType(const corev1::Pod& pod, const std::string& name) {
+  const auto in = [&name](const auto& list) {
+    for (const auto& container : list) {
+      if (container.name() == name) return true;
+    }
+    return false;
+  };
+  if (in(pod.spec().initcontainers())) return "init_container";
+  return in(pod.spec().containers()) ? "container" : "ephemeral_container";
+}
+
+const char* CodeOf(const OperationEnd& end) {
+  if (!end.start_failure) return "RunContainerError";
+  switch (end.start_failure->phase) {
+    case StartFailure::Phase::kConfig:
+      return "CreateContainerConfigError";
+    case StartFailure::Phase::kCreate:
+      return "CreateContainerError";
+    case StartFailure::Phase::kStart:
+      break;
+  }
+  return "RunContainerError";
+}
+
+double ToSeconds(std::chrono::nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+}  // namespace
+
+PodMetrics::PodMetrics()
+    : pulls_(
+          "kubelet_image_pull_duration_seconds", "[ALPHA] Duration in seconds to pull an image.",
+          {1, 5, 10, 20, 30, 60, 120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}),
+      pod_starts_("kubelet_pod_start_duration_seconds",
+                  "[ALPHA] Duration in seconds from kubelet seeing a pod for the first time to the "
+                  "pod starting to run",
+                  {0.5, 1,   2,   3,   4,   5,   6,   8,   10,   20,   30,   45,  60,
+                   120, 180, 240, 300, 360, 480, 600, 900, 1200, 1800, 2700, 3600}),
+      turns_("kubelet_pod_worker_duration_seconds",
+             "[ALPHA] Duration in seconds to sync a single pod. Broken down by operation type: "
+             "create, update, or sync",
+             DefaultBuckets()),
+      sandboxes_("kubelet_run_podsandbox_duration_seconds",
+                 "[ALPHA] Duration in seconds of the run_podsandbox operations. Broken down by "
+                 "RuntimeClass.Handler.",
+                 DefaultBuckets()),
+      operations_("kubelet_runtime_operations_total",
+                  "[ALPHA] Cumulative number of runtime operations by operation type."),
+      operation_errors_("kubelet_runtime_operations_errors_total",
+                        "[ALPHA] Cumulative number of runtime operation errors by operation type."),
+      operation_durations_("kubelet_runtime_operations_duration_seconds",
+                           "[ALPHA] Duration in seconds of runtime operations. Broken down by "
+                           "operation type.",
+                           ExponentialBuckets(.005, 2.5, 14)),
+      started_pods_("kubelet_started_pods_total", "[ALPHA] Cumulative number of pods started"),
+      started_pod_errors_("kubelet_started_pods_errors_total",
+                          "[ALPHA] Cumulative number of errors when starting pods"),
+      started_containers_("kubelet_started_containers_total",
+                          "[ALPHA] Cumulative number of containers started"),
+      started_container_errors_("kubelet_started_containers_errors_total",
+                                "[ALPHA] Cumulative number of errors when starting containers") {}
+
+void PodMetrics::NoteTurn(const char* type, std::chrono::nanoseconds took) {
+  turns_.Observe(ToSeconds(took), {{"operation_type", type}});
+}
+
+void PodMetrics::NotePodRunning(std::chrono::nanoseconds took) {
+  pod_starts_.Observe(ToSeconds(took), {});
+}
+
+void PodMetrics::NoteOperation(const corev1::Pod& pod, const Action& action,
+                               const OperationEnd& end, std::chrono::nanoseconds took) {
+  const char* const type = OperationType(action.kind);
+  if (type == nullptr || end.how == OperationEnd::How::kCancelled) return;
+  const bool failed = end.how == OperationEnd::How::kFailed;
+  const MetricLabels labels = {{"operation_type", type}};
+  operations_.Add(labels);
+  operation_durations_.Observe(ToSeconds(took), labels);
+  if (failed) operation_errors_.Add(labels);
+  if (action.kind == Action::Kind::kStart) NoteStart(pod, action, end);
+  if (action.kind == Action::Kind::kEnsureSandbox) {
+    sandboxes_.Observe(ToSeconds(took), {{"runtime_handler", ""}});
+    started_pods_.Add({});
+    if (failed) started_pod_errors_.Add({});
+  }
+  if (end.pulled) {
+    pulls_.Observe(ToSeconds(took), {{"image_size_in_bytes", SizeName(end.pulled->size_bytes)}});
+  }
+}
+
+void PodMetrics::NoteStart(const corev1::Pod& pod, const Action& action, const OperationEnd& end) {
+  const char* const type = ContainerType(pod, action.container);
+  started_containers_.Add({{"container_type", type}});
+  if (end.how != OperationEnd::How::kFailed) return;
+  started_container_errors_.Add({{"code", CodeOf(end)}, {"container_type", type}});
+}
+
+std::string PodMetrics::Text() const {
+  MetricsText text;
+  pulls_.Print(text);
+  pod_starts_.Print(text);
+  turns_.Print(text);
+  sandboxes_.Print(text);
+  operation_durations_.Print(text);
+  operation_errors_.Print(text);
+  operations_.Print(text);
+  started_container_errors_.Print(text);
+  started_containers_.Print(text);
+  started_pod_errors_.Print(text);
+  started_pods_.Print(text);
+  return text.text();
+}
+
+}  // namespace holdfast::agent
