@@ -27,6 +27,7 @@
 
 #include <spdlog/spdlog.h>
 
+#include "agent/access/audit.h"
 #include "agent/api/grpc/server.h"
 #include "agent/base/logging.h"
 #include "agent/base/periodic_reader.h"
@@ -141,6 +142,8 @@ struct Agent {
   std::unique_ptr<LeftoverSweeper> leftovers;
   std::unique_ptr<ServiceManager> manager;
   std::unique_ptr<LocalNodeOperations> operations;
+  access::AuditLog audit{config.instance.AuditLog(), access::kAuditFileBytes, access::kAuditFiles,
+                         clock};
   std::unique_ptr<ApiServer> api;
   std::unique_ptr<NodeServer> server;  // none when it is switched off
 };
@@ -438,7 +441,8 @@ Result<void> OpenApi(Agent& agent) {
       .version = kVersion,
       .cluster = ClusterOperations(agent),
   }));
-  ASSIGN_OR_RETURN(agent.api, ApiServer::Start(*agent.operations, instance, agent.clock));
+  ASSIGN_OR_RETURN(agent.api,
+                   ApiServer::Start(*agent.operations, instance, agent.clock, agent.audit));
   return {};
 }
 
@@ -452,7 +456,7 @@ Result<void> OpenServer(Agent& agent) {
                          [&agent] { return UnhealthyBecause(*agent.table); },
                          [&agent] { return agent.prober->MetricsText(); },
                          [&agent] { return agent.pod_metrics.Text(); }, *agent.operations,
-                         [](const std::string& line) { spdlog::warn("{}", line); }}));
+                         agent.audit, [](const std::string& line) { spdlog::warn("{}", line); }}));
   if (agent.config.cluster.server_tls_bootstrap) {
     agent.cluster->identity().DeliverServing(agent.server->CertificateTaker());
   }

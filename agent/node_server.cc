@@ -47,7 +47,7 @@ api::MachineSpec MachineOf(const NodeDescription& node) {
 }  // namespace
 
 NodeServer::NodeServer(NodeServerParts parts)
-    : parts_(std::move(parts)), streams_(parts_.operations), refresh_(parts_.io) {}
+    : parts_(std::move(parts)), streams_(parts_.operations, parts_.audit), refresh_(parts_.io) {}
 
 NodeServer::~NodeServer() { streams_.ShutDown(); }
 

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/access/audit.h"
 #include "agent/api/kubelet/kubelet_api.h"
 #include "agent/api/kubelet/streams/kubelet_streams.h"
 #include "agent/cluster/api.h"
@@ -41,6 +42,7 @@ struct NodeServerParts {
   std::function<std::string()> probe_metrics;      // any thread
   std::function<std::string()> pod_metrics;        // any thread
   NodeOperations& operations;                      // what exec and the like do
+  access::AuditLog& audit;
   std::function<void(const std::string& line)> log;
 };
 

@@ -50,10 +50,39 @@ void AppendField(std::string& out, std::string_view name, std::string_view value
 
 }  // namespace
 
+std::string_view OutcomeName(Code code) {
+  switch (code) {
+    case Code::kInvalidArgument:
+      return "INVALID_ARGUMENT";
+    case Code::kNotFound:
+      return "NOT_FOUND";
+    case Code::kAlreadyExists:
+      return "ALREADY_EXISTS";
+    case Code::kPermissionDenied:
+      return "PERMISSION_DENIED";
+    case Code::kUnsupported:
+      return "UNIMPLEMENTED";
+    case Code::kUnavailable:
+      return "UNAVAILABLE";
+    case Code::kConflict:
+      return "ABORTED";
+    case Code::kResourceExhausted:
+      return "RESOURCE_EXHAUSTED";
+    case Code::kDeadlineExceeded:
+      return "DEADLINE_EXCEEDED";
+    case Code::kInternal:
+      return "INTERNAL";
+  }
+  return "INTERNAL";
+}
+
 std::string FormatAuditLine(const AuditEntry& entry, WallTime time, uint64_t dropped) {
   std::string line = StrCat("{\"time\":\"", FormatLogTime(time), "\"");
   AppendField(line, "stage", entry.stage);
-  line += StrCat(",\"id\":", entry.id, ",\"uid\":", entry.uid, ",\"pid\":", entry.pid);
+  line += StrCat(",\"id\":", entry.id);
+  if (entry.user.empty()) line += StrCat(",\"uid\":", entry.uid, ",\"pid\":", entry.pid);
+  AppendField(line, "user", entry.user);
+  AppendField(line, "from", entry.from);
   AppendField(line, "method", entry.method);
   AppendField(line, "target", entry.target);
   AppendField(line, "targetUID", entry.target_uid);

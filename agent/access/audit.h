@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // AuditLog: who changed what. One JSON object per line, two lines per change or exec: stage "begin"
 // is in the file before anything is done, "end" carries the outcome and the duration. A refusal is
-// one line. Thread-safe; writing blocks on the disk, so never call it from a gRPC thread.
+// one line. Thread-safe; writing blocks on the disk, so never call it where nobody may wait.
 #pragma once
 
 #include <sys/types.h>
@@ -21,8 +21,10 @@ namespace holdfast::agent::access {
 struct AuditEntry {
   std::string_view stage = {};  // "begin", "end", "refused"
   uint64_t id = 0;              // the same in begin and end
-  uid_t uid = 0;
+  uid_t uid = 0;  // of a caller on this machine; one who came over the network has a user instead
   pid_t pid = 0;
+  std::string user = {};        // "system:kube-apiserver"
+  std::string from = {};        // "192.0.2.1:4711"
   std::string method = {};      // "Exec"
   std::string target = {};      // "default/web/app", "docker.io/library/nginx:latest"
   std::string target_uid = {};  // the pod's, where there is one
@@ -41,6 +43,7 @@ class AuditLog {
   // A line that cannot be written is counted; the next one that can be carries "dropped".
   void Write(const AuditEntry& entry);
   uint64_t dropped() const;
+  const Clock& clock() const { return clock_; }
 
  private:
   Result<void> Append(const std::string& line);  // mutex_ held
@@ -60,6 +63,12 @@ class AuditLog {
   uint64_t dropped_ = 0;           // ever
   uint64_t dropped_reported_ = 0;  // already told in a line
 };
+
+inline constexpr uint64_t kAuditFileBytes = 10ull << 20;
+inline constexpr uint32_t kAuditFiles = 5;
+
+// What `outcome` is of something that failed: "NOT_FOUND", as gRPC's status has it.
+std::string_view OutcomeName(Code code);
 
 // The line without its newline; for Write() and its tests.
 std::string FormatAuditLine(const AuditEntry& entry, WallTime time, uint64_t dropped);

@@ -21,6 +21,8 @@ constexpr char kFooter[] =
     "  holdctl describe pod web             why a pod is as it is; also service, node\n"
     "  holdctl logs -f web                  follow a log over rotation and restarts\n"
     "  holdctl exec -it web -- sh           a shell in a container\n"
+    "  holdctl port-forward web 8080:80     a local port that leads to one of a pod\n"
+    "  holdctl cp web:/etc/app.conf .       copy files to and from a container\n"
     "  holdctl apply -f pod.yaml            run a pod\n"
     "  holdctl top pods                     CPU and memory that pods use\n"
     "  holdctl explain service web          who gets packets to a Service, and why\n"
@@ -40,7 +42,7 @@ void AddGlobals(CLI::App& app, GlobalOptions& global) {
             DurationFlag("--request-timeout", seconds ? StrCat(text, "s") : text);
       },
       "Give up a request that is not answered within 5s, 2m, …; 0, the default: never. Not for "
-      "exec, image transfers, and what follows or watches");
+      "exec, attach, port-forward, cp, image transfers, and what follows or watches");
   app.set_version_flag("-v,--version", "Client Version: " HOLDFAST_VERSION,
                        "This program's version");
 }
@@ -118,9 +120,9 @@ int Main(int argc, const char* const* argv) {
   AddGlobals(app, invocation.global);
   app.require_subcommand(1);
   app.fallthrough();
-  for (const auto add :
-       {AddGet, AddDescribe, AddLogs, AddExec, AddApply, AddDelete, AddExplain, AddProxy, AddImage,
-        AddCheck, AddWait, AddTop, AddVersion, AddCompletion, AddHelp}) {
+  for (const auto add : {AddGet, AddDescribe, AddLogs, AddExec, AddAttach, AddPortForward, AddCopy,
+                         AddDebug, AddApply, AddDelete, AddExplain, AddProxy, AddImage, AddCheck,
+                         AddWait, AddTop, AddVersion, AddCompletion, AddHelp}) {
     add(app, invocation);
   }
   app.footer(kFooter);  // last: commands would inherit it

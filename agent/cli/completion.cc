@@ -53,7 +53,7 @@ _holdctl() {
         return
       fi
       case $COMP_CWORD.$command in
-        1.*) words="get describe logs exec apply delete explain top proxy image check wait version completion help" ;;
+        1.*) words="get describe logs exec attach port-forward cp debug apply delete explain top proxy image check wait version completion help" ;;
         2.get) words="pods services endpoints endpointslices events node images all" ;;
         2.describe) words="pod service node $(_holdctl_names pods)" ;;
         2.delete) words="pod service endpointslice" ;;
@@ -64,8 +64,10 @@ _holdctl() {
         2.image) words="import ls rm inspect export" ;;
         *.image) words=$(holdctl image ls -o name --request-timeout=1s 2>/dev/null) ;;
         *.completion) words="bash zsh fish" ;;
-        *.logs|*.exec) words=$(_holdctl_names pods) ;;
+        *.logs|*.exec|*.attach|*.debug) words=$(_holdctl_names pods) ;;
         *.top) case ${COMP_WORDS[2]} in no*) words=$(_holdctl_names nodes) ;; *) words=$(_holdctl_names pods) ;; esac ;;
+        *.port-forward) words="$(_holdctl_names pods) $(_holdctl_names services | sed 's|^|service/|')" ;;
+        *.cp) COMPREPLY=($(compgen -S : -W "$(_holdctl_names pods)" -- "$current") $(compgen -f -- "$current")); return ;;
         *.get|*.describe|*.delete|*.explain|*.wait) words=$(_holdctl_names "${COMP_WORDS[2]}") ;;
       esac ;;
   esac
@@ -81,7 +83,7 @@ constexpr char kZshHead[] = "autoload -U +X bashcompinit && bashcompinit\n";
 constexpr char kFish[] = R"sh(function __holdctl_names
   holdctl get $argv[1] -o name --request-timeout=1s 2>/dev/null | string replace -r '^[^/]*/' ''
 end
-set -l commands get describe logs exec apply delete explain top proxy image check wait version completion help
+set -l commands get describe logs exec attach port-forward cp debug apply delete explain top proxy image check wait version completion help
 set -l services services service svc
 complete -c holdctl -f
 complete -c holdctl -n "not __fish_seen_subcommand_from $commands" -a "$commands"
@@ -95,7 +97,7 @@ complete -c holdctl -n "__fish_seen_subcommand_from image" -a "import ls rm insp
 complete -c holdctl -n "__fish_seen_subcommand_from proxy" -a "dump"
 complete -c holdctl -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
 complete -c holdctl -n "__fish_seen_subcommand_from get describe delete explain; and __fish_seen_subcommand_from $services" -a "(__holdctl_names services)"
-complete -c holdctl -n "__fish_seen_subcommand_from get describe delete logs exec wait; and not __fish_seen_subcommand_from $services" -a "(__holdctl_names pods)"
+complete -c holdctl -n "__fish_seen_subcommand_from get describe delete logs exec attach port-forward debug wait; and not __fish_seen_subcommand_from $services" -a "(__holdctl_names pods)"
 complete -c holdctl -n "__fish_seen_subcommand_from version explain" -s o -l output -x -a "json yaml"
 complete -c holdctl -n "__fish_seen_subcommand_from apply delete" -s f -l filename -r -F
 )sh";

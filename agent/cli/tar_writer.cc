@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/cli/tar_writer.h"
 
+#include <archive.h>
+#include <archive_entry.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <cstdio>
-#include <cstring>
 #include <filesystem>
+#include <memory>
 #include <system_error>
 #include <vector>
 
@@ -22,89 +22,150 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kBlock = 512;
 constexpr size_t kReadSize = 256 * 1024;
-constexpr uint64_t kMaxSize = 077777777777;  // eleven octal digits
+constexpr int kBlockSize = 32 * 1024;  // as it is handed to the sink
 
-// POSIX.1-1988 ustar: fixed offsets within one block.
-using TarHeader = std::array<char, kBlock>;
+class TarWriter {
+ public:
+  explicit TarWriter(const ByteSink& sink) : sink_(sink), out_(::archive_write_new()) {}
+  TarWriter(const TarWriter&) = delete;
+  TarWriter& operator=(const TarWriter&) = delete;
+  ~TarWriter() { ::archive_write_free(out_); }
 
-void PutOctal(TarHeader& header, size_t offset, size_t digits, uint64_t value) {
-  std::array<char, 24> text{};
-  std::snprintf(text.data(), text.size(), "%0*llo", static_cast<int>(digits),
-                static_cast<unsigned long long>(value));
-  std::memcpy(header.data() + offset, text.data(), digits);
-}
-
-TarHeader MakeHeader(const std::string& name, const struct stat& info, bool directory) {
-  TarHeader header{};
-  std::memcpy(header.data(), name.data(), name.size());
-  PutOctal(header, 100, 7, directory ? 0755 : 0644);
-  PutOctal(header, 108, 7, 0);
-  PutOctal(header, 116, 7, 0);
-  PutOctal(header, 124, 11, directory ? 0 : static_cast<uint64_t>(info.st_size));
-  PutOctal(header, 136, 11, static_cast<uint64_t>(info.st_mtim.tv_sec));
-  header[156] = directory ? '5' : '0';
-  std::memcpy(header.data() + 257, "ustar\00000", 8);
-  std::memset(header.data() + 148, ' ', 8);  // the checksum counts itself as spaces
-  uint64_t sum = 0;
-  for (const char c : header) sum += static_cast<unsigned char>(c);
-  PutOctal(header, 148, 6, sum);
-  header[154] = '\0';
-  return header;
-}
-
-Result<void> WriteContent(int fd, const std::string& name, uint64_t size, const ByteSink& sink) {
-  std::string buffer(kReadSize, '\0');
-  uint64_t left = size;
-  while (left > 0) {
-    const size_t want = static_cast<size_t>(std::min<uint64_t>(left, buffer.size()));
-    const ssize_t count = ::read(fd, buffer.data(), want);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Error::FromErrno(errno, "read " + name);
-    if (count == 0) return Conflict(name + ": became shorter while it was read");
-    if (!sink({buffer.data(), static_cast<size_t>(count)})) return Unavailable("sending stopped");
-    left -= static_cast<uint64_t>(count);
+  Result<void> Open() {
+    if (out_ == nullptr) return Internal("libarchive: no writer");
+    const auto write = [](archive*, void* self, const void* bytes, size_t size) -> la_ssize_t {
+      const bool taken =
+          static_cast<TarWriter*>(self)->sink_({static_cast<const char*>(bytes), size});
+      return taken ? static_cast<la_ssize_t>(size) : -1;
+    };
+    const bool opened = ::archive_write_set_format_gnutar(out_) == ARCHIVE_OK &&
+                        ::archive_write_set_bytes_per_block(out_, kBlockSize) == ARCHIVE_OK &&
+                        ::archive_write_set_bytes_in_last_block(out_, 1) == ARCHIVE_OK &&
+                        ::archive_write_open(out_, this, nullptr, write, nullptr) == ARCHIVE_OK;
+    if (!opened) return Internal(StrCat("libarchive: ", ::archive_error_string(out_)));
+    return {};
   }
-  const std::string padding((kBlock - size % kBlock) % kBlock, '\0');
-  if (!padding.empty() && !sink(padding)) return Unavailable("sending stopped");
-  return {};
+
+  // `file`: of a regular one.
+  Result<void> Add(const std::string& path, const std::string& name, const struct stat& info,
+                   const std::string& link, int file) {
+    const std::unique_ptr<archive_entry, decltype(&::archive_entry_free)> entry(
+        ::archive_entry_new(), ::archive_entry_free);
+    if (!entry) return Internal("libarchive: no entry");
+    ::archive_entry_copy_stat(entry.get(), &info);
+    ::archive_entry_set_pathname(entry.get(), name.c_str());
+    if (!link.empty()) ::archive_entry_set_symlink(entry.get(), link.c_str());
+    if (!S_ISREG(info.st_mode)) ::archive_entry_set_size(entry.get(), 0);
+    if (::archive_write_header(out_, entry.get()) != ARCHIVE_OK) return Stopped();
+    if (S_ISREG(info.st_mode)) {
+      RETURN_IF_ERROR(AddContent(file, path, static_cast<uint64_t>(info.st_size)));
+    }
+    return {};
+  }
+
+  Result<void> Close() {
+    if (::archive_write_close(out_) != ARCHIVE_OK) return Stopped();
+    return {};
+  }
+
+ private:
+  static Error Stopped() { return Unavailable("sending stopped"); }
+
+  Result<void> AddContent(int file, const std::string& path, uint64_t size) {
+    std::string buffer(kReadSize, '\0');
+    for (uint64_t left = size; left > 0;) {
+      const size_t want = static_cast<size_t>(std::min<uint64_t>(left, buffer.size()));
+      const ssize_t count = ::read(file, buffer.data(), want);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) return Error::FromErrno(errno, "read " + path);
+      if (count == 0) return Conflict(path + ": became shorter while it was read");
+      if (::archive_write_data(out_, buffer.data(), static_cast<size_t>(count)) != count) {
+        return Stopped();
+      }
+      left -= static_cast<uint64_t>(count);
+    }
+    return {};
+  }
+
+  const ByteSink& sink_;
+  archive* const out_;
+};
+
+Result<UniqueFd> OpenFile(const std::string& path) {
+  UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!file) return Error::FromErrno(errno, "open " + path);
+  return file;
 }
 
-Result<void> WriteEntry(const fs::path& path, const std::string& name, const ByteSink& sink) {
-  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
-  if (!file) return Error::FromErrno(errno, "open " + path.string());
+// Everything below, sorted; links are not followed.
+Result<std::vector<std::string>> PathsBelow(const std::string& directory) {
+  std::error_code failed;
+  std::vector<std::string> paths;
+  for (fs::recursive_directory_iterator entry(directory, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    paths.push_back(entry->path().lexically_relative(directory).string());
+  }
+  if (failed) return Error::FromErrno(failed.value(), "list " + directory);
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+Result<void> AddPlain(TarWriter& tar, const std::string& path, const std::string& name) {
+  ASSIGN_OR_RETURN(const UniqueFd file, OpenFile(path));
   struct stat info{};
-  if (::fstat(file.get(), &info) != 0) return Error::FromErrno(errno, "stat " + path.string());
-  const bool directory = S_ISDIR(info.st_mode);
-  if (!directory && !S_ISREG(info.st_mode)) {
-    return Unsupported(path.string() + ": neither a file nor a directory");
+  if (::fstat(file.get(), &info) != 0) return Error::FromErrno(errno, "stat " + path);
+  if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) {
+    return Unsupported(path + ": neither a file nor a directory");
   }
-  const std::string entry = directory ? name + "/" : name;
-  if (entry.size() > 100) return Unsupported(path.string() + ": name too long for an OCI layout");
-  if (static_cast<uint64_t>(info.st_size) > kMaxSize) return Unsupported(name + ": above 8 GiB");
-  const TarHeader header = MakeHeader(entry, info, directory);
-  if (!sink({header.data(), header.size()})) return Unavailable("sending stopped");
-  if (directory) return {};
-  return WriteContent(file.get(), name, static_cast<uint64_t>(info.st_size), sink);
+  info.st_mode = S_ISDIR(info.st_mode) ? S_IFDIR | 0755 : S_IFREG | 0644;
+  info.st_uid = info.st_gid = 0;
+  return tar.Add(path, name, info, "", file.get());
+}
+
+Result<void> AddAsItIs(TarWriter& tar, const std::string& path, const std::string& name) {
+  struct stat info{};
+  if (::lstat(path.c_str(), &info) != 0) return Error::FromErrno(errno, "stat " + path);
+  if (S_ISSOCK(info.st_mode)) return {};
+  std::string link;
+  if (S_ISLNK(info.st_mode)) {
+    std::error_code failed;
+    link = fs::read_symlink(path, failed).string();
+    if (failed) return Error::FromErrno(failed.value(), "read link " + path);
+  }
+  UniqueFd file;
+  if (S_ISREG(info.st_mode)) {
+    ASSIGN_OR_RETURN(file, OpenFile(path));
+    if (::fstat(file.get(), &info) != 0) return Error::FromErrno(errno, "stat " + path);
+    if (!S_ISREG(info.st_mode)) return Conflict(path + ": was replaced while it was read");
+  }
+  return tar.Add(path, name, info, link, file.get());
 }
 
 }  // namespace
 
 Result<void> WriteTar(const std::string& directory, const ByteSink& sink) {
+  TarWriter tar(sink);
+  RETURN_IF_ERROR(tar.Open());
+  ASSIGN_OR_RETURN(const std::vector<std::string> paths, PathsBelow(directory));
+  for (const std::string& path : paths) {
+    RETURN_IF_ERROR(AddPlain(tar, StrCat(directory, "/", path), path));
+  }
+  return tar.Close();
+}
+
+Result<void> WriteTarAs(const std::string& path, const std::string& name, const ByteSink& sink) {
+  TarWriter tar(sink);
+  RETURN_IF_ERROR(tar.Open());
+  RETURN_IF_ERROR(AddAsItIs(tar, path, name));
   std::error_code failed;
-  std::vector<fs::path> paths;
-  for (fs::recursive_directory_iterator entry(directory, failed), end; !failed && entry != end;
-       entry.increment(failed)) {
-    paths.push_back(entry->path());
+  if (fs::is_directory(fs::symlink_status(path, failed))) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> below, PathsBelow(path));
+    for (const std::string& each : below) {
+      RETURN_IF_ERROR(AddAsItIs(tar, StrCat(path, "/", each), StrCat(name, "/", each)));
+    }
   }
-  if (failed) return Error::FromErrno(failed.value(), "list " + directory);
-  std::sort(paths.begin(), paths.end());
-  for (const fs::path& path : paths) {
-    RETURN_IF_ERROR(WriteEntry(path, path.lexically_relative(directory).string(), sink));
-  }
-  if (!sink(std::string(2 * kBlock, '\0'))) return Unavailable("sending stopped");
-  return {};
+  return tar.Close();
 }
 
 }  // namespace holdfast::agent::cli

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes a directory (an OCI layout) as a tar stream: directories and regular files only, names up
-// to 100 bytes, since that is all that a layout has.
+// Writes files of this machine as a tar stream (GNU's, which busybox reads too: names of any length, sizes
+// beyond 8 GiB).
 #pragma once
 
 #include <functional>
@@ -14,7 +14,12 @@ namespace holdfast::agent::cli {
 // Takes the next bytes; false ends the writing.
 using ByteSink = std::function<bool(std::string_view)>;
 
-// kUnsupported for a symlink or device and for a longer name; kUnavailable when the sink ended it.
+// What lies in `directory`, an OCI layout: directories and regular files, nobody's in particular. kUnsupported
+// for anything else; kUnavailable when the sink ended it.
 Result<void> WriteTar(const std::string& directory, const ByteSink& sink);
+
+// `path` and what lies in it, called `name`: files, directories and symbolic links with owner, permissions
+// and time. Sockets are left out, as tar does; of devices and pipes only the node is written.
+Result<void> WriteTarAs(const std::string& path, const std::string& name, const ByteSink& sink);
 
 }  // namespace holdfast::agent::cli

@@ -5,10 +5,13 @@
 #include <string>
 #include <utility>
 
+#include "agent/kube/validation/validate.h"
 #include "agent/node/node_reader.h"
 #include "agent/operate/delete_object.h"
+#include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
 #include "k8s/core/v1/node.pb.h"
+#include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent {
 
@@ -65,6 +68,21 @@ Result<PulledImage> LocalNodeOperations::PullImage(
   request.logins = [&](const std::string& repository) { return keyring.Find(repository); };
   request.progress = progress;
   return parts_.puller.Pull(request, cancelled);
+}
+
+Result<std::shared_ptr<const corev1::Pod>> LocalNodeOperations::AddEphemeralContainer(
+    const std::string& pod_namespace, const std::string& pod,
+    const corev1::EphemeralContainer& container) {
+  const PodPtr running =
+      FindPodOfManifest(parts_.pods, parts_.config.instance.node_name, pod_namespace, pod);
+  if (!running) return NotFound(StrCat("pods \"", pod, "\" not found"));
+  corev1::EphemeralContainer complete = container;
+  std::string faults;
+  for (const kube::FieldError& fault : kube::CompleteEphemeralContainer(*running, &complete)) {
+    faults += StrCat(faults.empty() ? "" : "\n", fault.ToString());
+  }
+  if (!faults.empty()) return InvalidArgument(faults);
+  return parts_.table.AddEphemeralContainer(PodUid(running->metadata().uid()), complete);
 }
 
 Result<std::unique_ptr<ExecSession>> LocalNodeOperations::Exec(const ContainerId& id,

@@ -62,6 +62,9 @@ class LocalNodeOperations final : public NodeOperations {
   Result<std::vector<EditedObject>> Apply(const std::string& manifest, const std::string& origin,
                                           bool dry_run, const std::string& name_space) override;
   Result<EditedObject> Delete(const Deletion& deletion) override;
+  Result<std::shared_ptr<const corev1::Pod>> AddEphemeralContainer(
+      const std::string& pod_namespace, const std::string& pod,
+      const corev1::EphemeralContainer& container) override;
   Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id, const ExecSpec& spec) override;
   Result<AttachedStreams> Attach(const ContainerId& id, const AttachSpec& spec) override;
   Result<void> CloseStdin(const ContainerId& id) override;

@@ -20,6 +20,10 @@
 #include "holdfast/interfaces/image_puller.h"
 #include "holdfast/interfaces/image_store.h"
 
+namespace k8s::io::api::core::v1 {
+class EphemeralContainer;
+}
+
 namespace holdfast::agent {
 
 class NodeStats;
@@ -59,6 +63,12 @@ class NodeOperations {
   // Takes the object's manifest away, which takes effect at once. A pod that is ending already is
   // given a shorter grace period, never a longer one. May block.
   virtual Result<EditedObject> Delete(const Deletion& deletion) = 0;
+
+  // Puts an ephemeral container into a running pod of a manifest, named with or without the node's
+  // suffix; the pod as it is wanted then. kInvalidArgument has every fault; the rest as PodTable has it.
+  virtual Result<std::shared_ptr<const corev1::Pod>> AddEphemeralContainer(
+      const std::string& pod_namespace, const std::string& pod,
+      const corev1::EphemeralContainer& container) = 0;
 
   // A program in a running container. May block.
   virtual Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id,

@@ -10,14 +10,23 @@
 #include <cerrno>
 #include <chrono>
 
-#include "agent/stream/descriptors.h"
-
 namespace holdfast::agent {
 namespace {
 
 namespace asio = boost::asio;
 
 constexpr size_t kPiece = 32 * 1024;
+// The kernel moves a pseudo-terminal's last output from one side to the other after the program's
+// end; it is through when the master says EIO, at the latest after this.
+constexpr std::chrono::milliseconds kTerminalDrain{250};
+
+Result<void> MakeNonBlocking(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0) {
+    return Error::FromErrno(errno, "fcntl O_NONBLOCK");
+  }
+  return {};
+}
 
 Result<UniqueFd> Copy(int fd) {
   if (fd < 0) return UniqueFd();
@@ -75,6 +84,7 @@ void DescriptorSession::Begin(Result<SessionEnds> ends) {
   if (!adopted) return Fail(adopted.error());
   open_ = true;
   if (size_) Resize(*size_);
+  if (signal_) Signal(*signal_);
   if (program_) WaitForProgram();
   for (Output& output : outputs_) WaitForOutput(output);
   WriteInput();
@@ -86,6 +96,7 @@ Result<void> DescriptorSession::Adopt(SessionEnds& ends) {
   socket_ = ends.socket;
   program_ = std::move(ends.program);
   input_ended_ = std::move(ends.input_ended);
+  kept_ = std::move(ends.kept);
   for (const UniqueFd* fd : {&ends.input, &ends.output, &ends.error_output}) {
     if (fd->valid()) RETURN_IF_ERROR(MakeNonBlocking(fd->get()));
   }
@@ -239,6 +250,11 @@ void DescriptorSession::Resize(TerminalSize size) {
   (void)::ioctl(input_->native_handle(), TIOCSWINSZ, &window);  // too late for one that has ended
 }
 
+void DescriptorSession::Signal(int signal) {
+  if (!open_) signal_ = signal;
+  if (open_ && program_) (void)program_->Signal(signal);  // it may have ended just now
+}
+
 // ---- end -------------------------------------------------------------------------------------
 
 void DescriptorSession::WaitForProgram() {
@@ -304,10 +320,13 @@ void DescriptorSession::Release() {
   waiting_ = {};
   written_ = 0;
   TellInputEnded();
-  if (!program_) return;
-  // Its end is a kill and calls to the keeper.
+  if (!program_ && !kept_) return;
+  // A program's end is a kill and calls to the keeper.
   std::shared_ptr<ExecSession> program = std::move(program_);
-  blocking_([program = std::move(program)]() mutable { program.reset(); });
+  blocking_([program = std::move(program), kept = std::move(kept_)]() mutable {
+    program.reset();
+    kept.reset();
+  });
 }
 
 }  // namespace holdfast::agent

@@ -34,6 +34,8 @@ struct SessionEnds {
   std::unique_ptr<ExecSession> program;
   // Input has ended, or the peer has gone. May block; may be null.
   std::function<void()> input_ended;
+  // Let go of last, at the session's end, where what blocks runs. May be null.
+  std::shared_ptr<void> kept;
 };
 
 // The descriptors of a program, copied; what the peer does not want is not among them.
@@ -59,6 +61,8 @@ class DescriptorSession final : public StreamSession,
   void Resize(TerminalSize size) override;
   void Taken(StreamOutput output) override;
   void Close() override;
+  // To the program; nothing without one, or after its end.
+  void Signal(int signal);
 
  private:
   using Descriptor = boost::asio::posix::stream_descriptor;
@@ -98,6 +102,7 @@ class DescriptorSession final : public StreamSession,
   bool socket_ = false;
   std::unique_ptr<ExecSession> program_;
   std::function<void()> input_ended_;
+  std::shared_ptr<void> kept_;
   std::unique_ptr<Descriptor> process_;
   std::array<Output, 2> outputs_{
       {{StreamOutput::kStdout, nullptr}, {StreamOutput::kStderr, nullptr}}};
@@ -114,6 +119,7 @@ class DescriptorSession final : public StreamSession,
   bool input_closing_ = false;
   bool input_dropped_ = false;        // nobody reads it: thrown away
   std::optional<TerminalSize> size_;  // that came before there was a terminal
+  std::optional<int> signal_;         // that came before there was a program
 };
 
 }  // namespace holdfast::agent

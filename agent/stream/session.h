@@ -47,7 +47,7 @@ class StreamPeer {
 
 class StreamSession {
  public:
-  static constexpr size_t kMaxInput = size_t{1} << 20;  // bytes that wait
+  static constexpr size_t kMaxInput = 256 << 10;  // bytes that wait
 
   virtual ~StreamSession() = default;
   // False: taken, but enough waits now.

@@ -72,6 +72,16 @@ class FakeNodeOperations final : public NodeOperations {
   Result<EditedObject> Delete(const Deletion& deletion) override {
     return DeleteObject(pods_, "node1", {delete_object, set_deletion_grace}, deletion);
   }
+  // Whatever the container: the pod as it is shown, and it.
+  Result<std::shared_ptr<const corev1::Pod>> AddEphemeralContainer(
+      const std::string& pod_namespace, const std::string& name,
+      const corev1::EphemeralContainer& container) override {
+    const PodPtr known = pods_.FindPod(pod_namespace, name);
+    if (!known) return NotFound("pods \"" + name + "\" not found");
+    auto pod = std::make_shared<corev1::Pod>(*known);
+    *pod->mutable_spec()->add_ephemeralcontainers() = container;
+    return pod;
+  }
   Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id, const ExecSpec& spec) override {
     return runtime_.Exec(id, spec);
   }

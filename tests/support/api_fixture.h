@@ -20,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/access/audit.h"
 #include "agent/api/grpc/server.h"
 #include "holdfast/v1/node_agent.grpc.pb.h"
 #include "tests/fakes/fake_exec_runtime.h"
@@ -72,7 +73,9 @@ class ApiFixture : public ::testing::Test {
     root_ = pattern;
     ASSERT_EQ(::chmod(root_.c_str(), 0711), 0);
     options_.socket_path = root_ + "/run/holdfastd.sock";
-    options_.audit_path = root_ + "/audit/audit.log";
+    audit_path_ = root_ + "/audit/audit.log";
+    audit_ = std::make_unique<access::AuditLog>(audit_path_, access::kAuditFileBytes,
+                                                access::kAuditFiles, clock_);
     options_.group_file = root_ + "/group";
     std::ofstream(options_.group_file)
         << "root:x:0:\nholdfast:x:4242:\nholdfast-exec:x:4243:\nholdfast-viewer:x:4244:\n";
@@ -105,7 +108,7 @@ class ApiFixture : public ::testing::Test {
     model::Instance instance;
     instance.node_name = "node1";
     instance.pod_log_dir = root_ + "/pods";
-    return ApiServer::Start(node_, instance, clock_, options_);
+    return ApiServer::Start(node_, instance, clock_, *audit_, options_);
   }
 
   void StartServer() {
@@ -122,7 +125,7 @@ class ApiFixture : public ::testing::Test {
         "unix:" + options_.socket_path, grpc::InsecureChannelCredentials(), arguments));
   }
 
-  std::string AuditText() const { return ReadText(options_.audit_path); }
+  std::string AuditText() const { return ReadText(audit_path_); }
 
   // The log file of container "app" of `pod`, run 0.
   std::string LogPath(const std::string& name, const std::string& uid) const {
@@ -132,8 +135,10 @@ class ApiFixture : public ::testing::Test {
   }
 
   std::string root_;
+  std::string audit_path_;
   ApiOptions options_;
   SystemClock clock_;
+  std::unique_ptr<access::AuditLog> audit_;
   FakePodView pods_;
   FakeServiceView services_;
   FakeExecRuntime runtime_;

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exec: one program in a container, as a bidirectional stream. The session (agent/stream) moves the
-// bytes on a thread of ServerCore::exec_sessions; gRPC's threads only hand over messages.
-#include <memory>
-#include <mutex>
-#include <string>
-#include <utility>
+// Exec and Attach: a program in a container, and a container's own streams.
+#include <utility>  // before asio: Boost 1.74 uses std::exchange without including it
+
+#include <sys/ioctl.h>
+
+#include <csignal>
 
 #include "agent/api/grpc/service.h"
-#include "agent/api/grpc/status_map.h"
-#include "agent/stream/program_session.h"
+#include "agent/api/grpc/session_stream.h"
 #include "agent/view/find_container.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
@@ -16,194 +15,182 @@
 namespace holdfast::agent::api {
 namespace {
 
-const grpc::Status kGone = grpc::Status::CANCELLED;
+constexpr size_t kMaxStdinMessage = 64 << 10;
 
-class ExecStream final : public grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>,
-                         public ProgramPeer,
-                         public std::enable_shared_from_this<ExecStream> {
- public:
-  ExecStream(ServerCore& core, std::string peer, std::unique_ptr<ProgramSession> session)
-      : core_(core), peer_(std::move(peer)), session_(std::move(session)) {}
+TerminalSize SizeIn(const v1::ExecRequest::Resize& resize) {
+  return {static_cast<uint16_t>(resize.rows()), static_cast<uint16_t>(resize.columns())};
+}
 
-  static ExecStream* Start(std::shared_ptr<ExecStream> stream) {
-    stream->self_ = stream;
-    stream->StartRead(&stream->request_);
-    return stream.get();
+// What the messages of both have in common. Request: ExecRequest, AttachRequest.
+template <class Request, class Response>
+class CommandStream : public SessionStream<Request, Response> {
+ protected:
+  using Base = SessionStream<Request, Response>;
+  CommandStream(ServerCore& core, std::string peer)
+      : Base(core, std::move(peer), SessionKind::kCommand) {}
+
+  // Who is meant by `start`, which is an Exec's or an Attach's.
+  template <class Start>
+  Result<std::pair<PodPtr, std::string>> Find(const Start& start) {
+    ASSIGN_OR_RETURN(PodPtr pod,
+                     FindPod(this->core().node.pods(), start.namespace_(), start.pod()));
+    ASSIGN_OR_RETURN(std::string container, ChooseContainer(*pod, start.container()));
+    return std::pair(std::move(pod), std::move(container));
   }
 
-  void OnReadDone(bool ok) override {
-    const std::lock_guard lock(mutex_);
-    if (ended_) return;
-    if (!started_) return Begin(ok);
-    if (!ok) return session_->CloseInput();  // the caller will send no more
-    if (Take()) StartRead(&request_);
+  access::AuditEntry EntryFor(Method method, const k8s::io::api::core::v1::Pod& pod,
+                              const std::string& container, std::string detail) {
+    return this->Entry(
+        method, StrCat(pod.metadata().namespace_(), "/", pod.metadata().name(), "/", container),
+        pod.metadata().uid(), std::move(detail));
   }
 
-  void OnWriteDone(bool ok) override {
-    if (!ok) session_->Cancel();
-    session_->OutputTaken();
+  bool TakeInput(const Request& message) {
+    if (!takes_input_) return true;
+    if (message.stdin().size() <= kMaxStdinMessage) return this->session().Feed(message.stdin());
+    this->End({grpc::StatusCode::INVALID_ARGUMENT, "stdin: at most 64 KiB in a message"});
+    return false;
   }
 
-  void OnCancel() override {
-    const std::lock_guard lock(mutex_);
-    if (!started_) return EndLocked(kGone);
-    session_->Cancel();
-  }
-
-  void OnDone() override { self_.reset(); }
-
-  // ---- ProgramPeer, on the session's thread --------------------------------------------------
-
-  bool Write(std::string data, bool is_stderr) override {
-    const std::lock_guard lock(mutex_);
-    if (ended_) return false;
-    response_.Clear();
-    if (is_stderr) {
-      response_.set_stderr(std::move(data));
+  void FillOutput(StreamOutput output, std::string bytes, Response& message) final {
+    if (output == StreamOutput::kStderr) {
+      message.set_stderr(std::move(bytes));
     } else {
-      response_.set_stdout(std::move(data));
+      message.set_stdout(std::move(bytes));
     }
-    StartWrite(&response_);
-    return true;
   }
 
-  void ReadOn() override {
-    const std::lock_guard lock(mutex_);
-    if (!ended_) StartRead(&request_);
-  }
+  bool takes_input_ = false;
+};
 
-  void Detached() override { End(grpc::Status::OK); }
+class ExecStream final : public CommandStream<v1::ExecRequest, v1::ExecResponse> {
+ public:
+  ExecStream(ServerCore& core, std::string peer) : CommandStream(core, std::move(peer)) {}
 
  private:
-  // ---- on gRPC's threads, mutex_ held --------------------------------------------------------
-
-  void Begin(bool ok) {
-    if (!ok || request_.payload_case() != v1::ExecRequest::kStart) {
-      return EndLocked({grpc::StatusCode::INVALID_ARGUMENT, "the first message must be start"});
-    }
-    start_ = std::move(*request_.mutable_start());
-    started_ = true;
-    auto posted = core_.exec_sessions.TryPost([self = shared_from_this()] { self->Run(); });
-    if (!posted) return EndLocked(ToStatus(posted.error()));
-    StartRead(&request_);
+  Result<SessionPlan> Plan(v1::ExecRequest& first) override {
+    if (!first.has_start()) return InvalidArgument("the first message must be start");
+    const v1::ExecRequest::Start& start = first.start();
+    ASSIGN_OR_RETURN(const auto found, Find(start));
+    if (start.argv().empty()) return InvalidArgument("argv: at least the program is required");
+    takes_input_ = start.stdin();
+    ExecSpec spec;
+    spec.argv.assign(start.argv().begin(), start.argv().end());
+    spec.stdin_open = start.stdin();
+    spec.tty = start.tty();
+    if (start.rows() != 0) spec.rows = static_cast<uint16_t>(start.rows());
+    if (start.columns() != 0) spec.columns = static_cast<uint16_t>(start.columns());
+    const auto& [pod, container] = found;
+    return SessionPlan{
+        EntryFor(Method::kExec, *pod, container, start.argv(0)),
+        [&node = core().node, pod = pod, container = container, spec]() -> Result<SessionEnds> {
+          ASSIGN_OR_RETURN(const ContainerId id, RunningContainer(*pod, container));
+          HOLDFAST_PAUSE_POINT("api.exec.before_start");
+          return ExecOpener(node, id, spec)();
+        }};
   }
 
-  // False: no more is to be read until ReadOn().
-  bool Take() {
-    switch (request_.payload_case()) {
+  bool Take(v1::ExecRequest& message) override {
+    switch (message.payload_case()) {
       case v1::ExecRequest::kStdin:
-        return !start_.stdin() || session_->Input(request_.stdin());
+        return TakeInput(message);
       case v1::ExecRequest::kStdinClosed:
-        session_->CloseInput();
+        session().EndInput();
         break;
       case v1::ExecRequest::kResize:
-        session_->Resize(static_cast<uint16_t>(request_.resize().rows()),
-                         static_cast<uint16_t>(request_.resize().columns()));
+        session().Resize(SizeIn(message.resize()));
         break;
       case v1::ExecRequest::kSignal:
-        session_->Signal(static_cast<int>(request_.signal()));
-        break;
+        return TakeSignal(message.signal());
       case v1::ExecRequest::kDetach:
-        session_->Detach();
+        LetGo();
         break;
-      default:
+      case v1::ExecRequest::kStart:
+      case v1::ExecRequest::PAYLOAD_NOT_SET:
         break;  // a second start, or nothing: no meaning
     }
     return true;
   }
 
-  void EndLocked(const grpc::Status& status) {
-    if (ended_) return;
-    ended_ = true;
-    Finish(status);
-  }
-
-  // ---- on the session's thread ---------------------------------------------------------------
-
-  void End(const grpc::Status& status) {
-    const std::lock_guard lock(mutex_);
-    EndLocked(status);
-  }
-
-  void Run() {
-    if (const auto done = RunSession(); !done) End(ToStatus(done.error()));
-  }
-
-  Result<void> RunSession() {
-    ASSIGN_OR_RETURN(const PodPtr pod,
-                     FindPod(core_.node.pods(), start_.namespace_(), start_.pod()));
-    ASSIGN_OR_RETURN(const std::string container, ChooseContainer(*pod, start_.container()));
-    if (start_.argv().empty()) return InvalidArgument("argv: at least the program is required");
-    access::AuditScope audit = BeginAudit(
-        core_, peer_, Method::kExec, StrCat(start_.namespace_(), "/", start_.pod(), "/", container),
-        pod->metadata().uid(), start_.argv(0));
-    const auto result = RunAudited(*pod, container);
-    audit.Finish(StatusName(result ? grpc::StatusCode::OK : StatusCodeOf(result.error().code())));
-    return result;
-  }
-
-  Result<void> RunAudited(const k8s::io::api::core::v1::Pod& pod, const std::string& container) {
-    ASSIGN_OR_RETURN(const ContainerId id, RunningContainer(pod, container));
-    ExecSpec spec;
-    spec.argv.assign(start_.argv().begin(), start_.argv().end());
-    spec.stdin_open = start_.stdin();
-    spec.tty = start_.tty();
-    if (start_.rows() != 0) spec.rows = static_cast<uint16_t>(start_.rows());
-    if (start_.columns() != 0) spec.columns = static_cast<uint16_t>(start_.columns());
-    HOLDFAST_PAUSE_POINT("api.exec.before_start");
-    // Its destructor kills the program if it still runs.
-    ASSIGN_OR_RETURN(const std::unique_ptr<ExecSession> program, core_.node.Exec(id, spec));
-    ASSIGN_OR_RETURN(const ProgramSession::Outcome outcome, session_->Run(*program, spec, *this));
-    Conclude(outcome);
-    return {};
-  }
-
-  void Conclude(const ProgramSession::Outcome& outcome) {
-    switch (outcome.end) {
-      case ProgramSession::End::kStopping:
-        return End({grpc::StatusCode::UNAVAILABLE, "the agent is stopping"});
-      case ProgramSession::End::kCancelled:
-        return End(kGone);
-      case ProgramSession::End::kExited:
-        return SendExit(outcome.exit);
+  bool TakeSignal(uint32_t signal) {
+    if (signal < 1 || signal > static_cast<uint32_t>(SIGRTMAX)) {
+      End(ToStatus(InvalidArgument(StrCat("signal ", signal, ": not a signal number"))));
+      return false;
     }
+    session().Signal(static_cast<int>(signal));
+    return true;
   }
 
-  void SendExit(const model::ExitReport& report) {
-    const std::lock_guard lock(mutex_);
-    if (ended_) return;
-    ended_ = true;
-    response_.Clear();
-    response_.mutable_exit()->set_code(report.exit_code);
-    response_.mutable_exit()->set_signal(report.signal);
-    StartWriteAndFinish(&response_, grpc::WriteOptions(), grpc::Status::OK);
+  bool FillEnd(const StreamEnd& end, v1::ExecResponse& message) override {
+    if (!end.exit) return false;
+    message.mutable_exit()->set_code(end.exit->exit_code);
+    message.mutable_exit()->set_signal(end.exit->signal);
+    return true;
+  }
+};
+
+class AttachStream final : public CommandStream<v1::AttachRequest, v1::AttachResponse> {
+ public:
+  AttachStream(ServerCore& core, std::string peer) : CommandStream(core, std::move(peer)) {}
+
+ private:
+  Result<SessionPlan> Plan(v1::AttachRequest& first) override {
+    if (!first.has_start()) return InvalidArgument("the first message must be start");
+    const v1::AttachRequest::Start& start = first.start();
+    ASSIGN_OR_RETURN(const auto found, Find(start));
+    const auto& [pod, container] = found;
+    takes_input_ = start.stdin();
+    const winsize size{static_cast<uint16_t>(start.rows()), static_cast<uint16_t>(start.columns()),
+                       0, 0};
+    const AttachSpec spec{
+        .input = start.stdin(), .output = true, .error_output = !HasTerminal(*pod, container)};
+    return SessionPlan{
+        EntryFor(Method::kAttach, *pod, container, ""),
+        [&node = core().node, pod = pod, container = container, spec,
+         size]() -> Result<SessionEnds> {
+          ASSIGN_OR_RETURN(const ContainerId id, RunningContainer(*pod, container));
+          ASSIGN_OR_RETURN(SessionEnds ends, AttachOpener(node, id, spec)());
+          if (spec.input && !ends.input) {
+            return InvalidArgument(ContainerInPod(*pod, container) + " was started without stdin");
+          }
+          // Here, and not by the session: it would keep the newest size only.
+          if (ends.terminal && ends.input && size.ws_row != 0 && size.ws_col != 0) {
+            (void)::ioctl(ends.input.get(), TIOCSWINSZ, &size);  // too late for one that has ended
+          }
+          return ends;
+        }};
   }
 
-  ServerCore& core_;
-  const std::string peer_;
-  const std::unique_ptr<ProgramSession> session_;
-  std::shared_ptr<ExecStream> self_;
-  v1::ExecRequest request_;
-  v1::ExecResponse response_;
-  v1::ExecRequest::Start start_;
-
-  std::mutex mutex_;  // guards all below; taken before the session's, never within
-  bool started_ = false;
-  bool ended_ = false;
+  bool Take(v1::AttachRequest& message) override {
+    switch (message.payload_case()) {
+      case v1::AttachRequest::kStdin:
+        return TakeInput(message);
+      case v1::AttachRequest::kStdinClosed:
+        session().EndInput();
+        break;
+      case v1::AttachRequest::kResize:
+        session().Resize(SizeIn(message.resize()));
+        break;
+      case v1::AttachRequest::kStart:
+      case v1::AttachRequest::PAYLOAD_NOT_SET:
+        break;  // a second start, or nothing: no meaning
+    }
+    return true;
+  }
 };
 
 }  // namespace
 
 grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>* NodeAgentService::Exec(
     grpc::CallbackServerContext* context) {
-  using Base = grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>;
-  if (const auto refusal = Refusal(*context, Method::kExec)) {
-    return new RefusedStream<Base>(*refusal);
-  }
-  auto session = ProgramSession::Make(core_.stopping);
-  if (!session) return new RefusedStream<Base>(ToStatus(session.error()));
-  return ExecStream::Start(
-      std::make_shared<ExecStream>(core_, context->peer(), std::move(*session)));
+  return Stream<ExecStream, grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>>(
+      *context, Method::kExec);
+}
+
+grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* NodeAgentService::Attach(
+    grpc::CallbackServerContext* context) {
+  return Stream<AttachStream, grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>>(
+      *context, Method::kAttach);
 }
 
 }  // namespace holdfast::agent::api

@@ -37,6 +37,9 @@ enum class Method : uint8_t {
   kCheckRepair,  // Check with repair
   kVersion,
   kGetStats,
+  kAttach,
+  kPortForward,
+  kAddEphemeralContainer,
   kCount,
 };
 
@@ -71,6 +74,9 @@ inline constexpr std::array<MethodRow, static_cast<size_t>(Method::kCount)> kMet
     {Method::kCheckRepair, "Check repair", access::Operation::kNodeAdmin},
     {Method::kVersion, "Version", access::Operation::kReadStatus},
     {Method::kGetStats, "GetStats", access::Operation::kReadStatus},
+    {Method::kAttach, "Attach", access::Operation::kExec},
+    {Method::kPortForward, "PortForward", access::Operation::kExec},
+    {Method::kAddEphemeralContainer, "AddEphemeralContainer", access::Operation::kMutate},
 }};
 
 constexpr const MethodRow& RowOf(Method method) { return kMethods[static_cast<size_t>(method)]; }

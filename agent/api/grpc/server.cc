@@ -77,11 +77,11 @@ Result<void> TryWhatGrpcNeeds() {
 class ApiServer::Impl {
  public:
   Impl(NodeOperations& node, const model::Instance& instance, const Clock& clock,
-       ApiOptions options, ApiSocket socket)
-      : core_(node, instance, clock, std::move(options)), socket_(std::move(socket)) {}
+       access::AuditLog& audit, ApiOptions options, ApiSocket socket)
+      : core_(node, instance, clock, audit, std::move(options)), socket_(std::move(socket)) {}
 
   Result<void> Start(access::RoleTable roles) {
-    ASSIGN_OR_RETURN(core_.stopping, sys::Wakeup::Make());
+    RETURN_IF_ERROR(core_.sessions.Start());
     RETURN_IF_ERROR(core_.requests.Start());
     RETURN_IF_ERROR(core_.log_readers.Start());
     core_.peer_of = [this](const std::string& peer) { return acceptor_->PeerOf(peer); };
@@ -107,15 +107,15 @@ class ApiServer::Impl {
     return acceptor_->Start();
   }
 
-  // 1. No new connections. 2. Sessions are told, calls cancelled. 3. Workers are joined. 4. What
+  // 1. No new connections. 2. Sessions end, calls are cancelled. 3. Workers are joined. 4. What
   // the servers had to say last goes to the clients.
   ~Impl() {
     if (acceptor_) acceptor_->StopAccepting();
-    if (core_.stopping.valid()) core_.stopping.Set();
+    core_.sessions.EndAll();
     for (auto& [permitted, served] : servers_) {
       served.server->Shutdown(std::chrono::system_clock::now() + kShutdownGrace);
     }
-    core_.exec_sessions.Finish();
+    core_.sessions.Finish();
     core_.transfers.Finish();
     core_.log_readers.Finish();
     core_.requests.Finish();
@@ -180,13 +180,14 @@ ApiServer::~ApiServer() = default;
 
 Result<std::unique_ptr<ApiServer>> ApiServer::Start(NodeOperations& node,
                                                     const model::Instance& instance,
-                                                    const Clock& clock, ApiOptions options) {
+                                                    const Clock& clock, access::AuditLog& audit,
+                                                    ApiOptions options) {
   RETURN_IF_ERROR(TryWhatGrpcNeeds());
   if (options.socket_path.empty()) options.socket_path = instance.ApiSocket();
-  if (options.audit_path.empty()) options.audit_path = instance.AuditLog();
   ASSIGN_OR_RETURN(access::RoleTable roles, LoadRoles(options, instance));
   ASSIGN_OR_RETURN(ApiSocket socket, ApiSocket::Listen(options.socket_path, roles.socket_group));
-  auto impl = std::make_unique<Impl>(node, instance, clock, std::move(options), std::move(socket));
+  auto impl =
+      std::make_unique<Impl>(node, instance, clock, audit, std::move(options), std::move(socket));
   RETURN_IF_ERROR(impl->Start(std::move(roles)));
   return std::unique_ptr<ApiServer>(new ApiServer(std::move(impl)));
 }

@@ -15,12 +15,12 @@
 #include "agent/api/grpc/answer_budget.h"
 #include "agent/api/grpc/methods.h"
 #include "agent/api/grpc/server.h"
+#include "agent/api/grpc/session_loop.h"
 #include "agent/base/worker_pool.h"
 #include "agent/log/log_waker.h"
 #include "agent/log/unpacked_logs.h"
 #include "agent/operate/node_operations.h"
 #include "holdfast/base/strings.h"
-#include "holdfast/sys/wakeup.h"
 
 namespace holdfast::agent::api {
 
@@ -38,13 +38,13 @@ inline constexpr uint64_t kUnpackedLogBytes = 512 << 20;
 
 struct ServerCore {
   ServerCore(NodeOperations& operations, const model::Instance& of_node, const Clock& of_node_clock,
-             ApiOptions chosen)
+             access::AuditLog& audit_log, ApiOptions chosen)
       : node(operations),
         instance(of_node),
         clock(of_node_clock),
         options(std::move(chosen)),
-        audit(options.audit_path, options.audit_max_bytes, options.audit_max_files, clock),
-        exec_sessions({.name = "exec sessions", .threads = options.exec_sessions, .queued = 0}),
+        audit(audit_log),
+        sessions(options.command_sessions, options.forwarded_connections),
         // An import or export is two threads: one of the store, one that feeds or drains it.
         transfers({.name = "image transfers",
                    .threads = size_t{2} * options.image_transfers,
@@ -54,17 +54,16 @@ struct ServerCore {
   const model::Instance instance;
   const Clock& clock;
   const ApiOptions options;
-  access::AuditLog audit;
+  access::AuditLog& audit;
   access::RefusalBudget refusals;
   std::function<std::optional<access::Peer>(const std::string& grpc_peer)> peer_of;
   AnswerBudget unread_answers{kUnreadAnswerBytes};
   UnpackedLogs unpacked_logs{kUnpackedLogBytes};
   WorkerPool requests{{.name = "requests", .threads = kRequestThreads, .queued = kRequestQueue}};
   WorkerPool log_readers{{.name = "log readers", .threads = kLogThreads, .queued = kLogQueue}};
-  WorkerPool exec_sessions;
+  SessionLoop sessions;
   WorkerPool transfers;
   LogWaker log_waker;
-  sys::Wakeup stopping;  // set once the server is
 };
 
 // Writes a refusal, on a request worker, as long as the user's budget lasts.
@@ -75,15 +74,23 @@ inline void AuditRefusal(ServerCore& core, access::AuditEntry entry) {
   core.requests.Post([&core, entry = std::move(entry)] { core.audit.Write(entry); });
 }
 
-// Writes the "begin" line of one change or exec; for request workers and sessions.
+// What is to be said of a call; of its caller nothing once its connection is forgotten.
+inline access::AuditEntry EntryOf(const ServerCore& core, const std::string& grpc_peer,
+                                  Method method, std::string target, std::string target_uid = {},
+                                  std::string detail = {}) {
+  const auto caller = core.peer_of(grpc_peer);
+  return {.uid = caller ? caller->uid : static_cast<uid_t>(-1),
+          .pid = caller ? caller->pid : 0,
+          .method = std::string(RowOf(method).name),
+          .target = std::move(target),
+          .target_uid = std::move(target_uid),
+          .detail = std::move(detail)};
+}
+
+// Writes the "begin" line of one change; for request workers.
 inline access::AuditScope BeginAudit(ServerCore& core, const std::string& grpc_peer, Method method,
-                                     std::string target, std::string target_uid = {},
-                                     std::string detail = {}) {
-  return {core.audit, core.clock, core.peer_of(grpc_peer),
-          access::AuditEntry{.method = std::string(RowOf(method).name),
-                             .target = std::move(target),
-                             .target_uid = std::move(target_uid),
-                             .detail = std::move(detail)}};
+                                     std::string target, std::string target_uid = {}) {
+  return {core.audit, EntryOf(core, grpc_peer, method, std::move(target), std::move(target_uid))};
 }
 
 }  // namespace holdfast::agent::api

@@ -34,32 +34,14 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
 }  // namespace
 
 std::string StatusName(grpc::StatusCode code) {
-  switch (code) {
-    case grpc::StatusCode::OK:
-      return "OK";
-    case grpc::StatusCode::CANCELLED:
-      return "CANCELLED";
-    case grpc::StatusCode::INVALID_ARGUMENT:
-      return "INVALID_ARGUMENT";
-    case grpc::StatusCode::NOT_FOUND:
-      return "NOT_FOUND";
-    case grpc::StatusCode::ALREADY_EXISTS:
-      return "ALREADY_EXISTS";
-    case grpc::StatusCode::PERMISSION_DENIED:
-      return "PERMISSION_DENIED";
-    case grpc::StatusCode::UNIMPLEMENTED:
-      return "UNIMPLEMENTED";
-    case grpc::StatusCode::UNAVAILABLE:
-      return "UNAVAILABLE";
-    case grpc::StatusCode::ABORTED:
-      return "ABORTED";
-    case grpc::StatusCode::RESOURCE_EXHAUSTED:
-      return "RESOURCE_EXHAUSTED";
-    case grpc::StatusCode::DEADLINE_EXCEEDED:
-      return "DEADLINE_EXCEEDED";
-    default:
-      return "INTERNAL";
+  if (code == grpc::StatusCode::OK) return "OK";
+  if (code == grpc::StatusCode::CANCELLED) return "CANCELLED";
+  for (const Code each : {Code::kInvalidArgument, Code::kNotFound, Code::kAlreadyExists,
+                          Code::kPermissionDenied, Code::kUnsupported, Code::kUnavailable,
+                          Code::kConflict, Code::kResourceExhausted, Code::kDeadlineExceeded}) {
+    if (StatusCodeOf(each) == code) return std::string(access::OutcomeName(each));
   }
+  return "INTERNAL";
 }
 
 uid_t CallerUid(const ServerCore& core, const std::string& grpc_peer) {

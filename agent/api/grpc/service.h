@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -64,6 +65,13 @@ class NodeAgentService final : public v1::NodeAgent::CallbackService {
                                                    const v1::LogsRequest* request) override;
   grpc::ServerBidiReactor<v1::ExecRequest, v1::ExecResponse>* Exec(
       grpc::CallbackServerContext* context) override;
+  grpc::ServerBidiReactor<v1::AttachRequest, v1::AttachResponse>* Attach(
+      grpc::CallbackServerContext* context) override;
+  grpc::ServerBidiReactor<v1::PortForwardRequest, v1::PortForwardResponse>* PortForward(
+      grpc::CallbackServerContext* context) override;
+  grpc::ServerUnaryReactor* AddEphemeralContainer(grpc::CallbackServerContext* context,
+                                                  const v1::AddEphemeralContainerRequest* request,
+                                                  k8s::io::api::core::v1::Pod* response) override;
   grpc::ServerUnaryReactor* Apply(grpc::CallbackServerContext* context,
                                   const v1::ApplyRequest* request,
                                   v1::ApplyResponse* response) override;
@@ -96,6 +104,9 @@ class NodeAgentService final : public v1::NodeAgent::CallbackService {
                                          google::protobuf::Message& response, std::string target,
                                          std::string target_uid,
                                          std::function<Result<void>()> work);
+  // A Session (SessionStream), if the caller may.
+  template <class Session, class Reactor>
+  Reactor* Stream(const grpc::CallbackServerContext& context, Method method);
   bool ShowsEnvironment() const { return permitted_.Has(access::Operation::kReadData); }
 
   ServerCore& core_;
@@ -117,5 +128,11 @@ class RefusedStream final : public Base {
   explicit RefusedStream(const grpc::Status& status) { this->Finish(status); }
   void OnDone() override { delete this; }
 };
+
+template <class Session, class Reactor>
+Reactor* NodeAgentService::Stream(const grpc::CallbackServerContext& context, Method method) {
+  if (const auto refusal = Refusal(context, method)) return new RefusedStream<Reactor>(*refusal);
+  return Session::Start(std::make_shared<Session>(core_, context.peer()));
+}
 
 }  // namespace holdfast::agent::api

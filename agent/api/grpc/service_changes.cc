@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Apply, Delete, Check: what changes the node, each between two audit lines.
+// Apply, Delete, AddEphemeralContainer, Check: what changes the node, each between two audit lines.
 #include <chrono>
 #include <optional>
 #include <utility>
@@ -97,6 +97,24 @@ grpc::ServerUnaryReactor* NodeAgentService::Delete(grpc::CallbackServerContext* 
                         FillEdited(deleted, *response->mutable_object());
                         return {};
                       });
+}
+
+grpc::ServerUnaryReactor* NodeAgentService::AddEphemeralContainer(
+    grpc::CallbackServerContext* context, const v1::AddEphemeralContainerRequest* request,
+    k8s::io::api::core::v1::Pod* response) {
+  const std::string name = StrCat(request->namespace_(), "/", request->pod());
+  const PodPtr pod = FindPodOfManifest(core_.node.pods(), core_.instance.node_name,
+                                       request->namespace_(), request->pod());
+  const auto& container = request->container().ephemeralcontainercommon();
+  return AnswerChange(
+      context, Method::kAddEphemeralContainer, *response, StrCat(name, "/", container.name()),
+      pod ? pod->metadata().uid() : "", [this, request, response]() -> Result<void> {
+        ASSIGN_OR_RETURN(const auto wanted,
+                         core_.node.AddEphemeralContainer(request->namespace_(), request->pod(),
+                                                          request->container()));
+        *response = *wanted;
+        return {};
+      });
 }
 
 grpc::ServerUnaryReactor* NodeAgentService::Check(grpc::CallbackServerContext* context,

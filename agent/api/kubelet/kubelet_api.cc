@@ -94,11 +94,11 @@ class KubeletApi::Impl {
 
   void Handle(const ExchangePtr& exchange);
   void Authorize(const ExchangePtr& exchange, const NodeUser& user);
-  void Dispatch(const ExchangePtr& asked);
-  bool AnswerDebugging(const ExchangePtr& exchange, const Target& target);
+  void Dispatch(const ExchangePtr& asked, const NodeUser& user);
+  bool AnswerDebugging(const ExchangePtr& exchange, const Target& target, const NodeUser& user);
   bool AnswerSystemLogs(const ExchangePtr& exchange, const Target& target);
   bool AnswerStatistics(const ExchangePtr& exchange, const Target& target);
-  void BeginSession(const ExchangePtr& exchange);
+  void BeginSession(const ExchangePtr& exchange, const NodeUser& user);
   HttpAnswer WithSample(const std::function<HttpAnswer(const NodeSample&)>& answer);
   std::string Metrics() const;
   // On another thread.
@@ -182,7 +182,8 @@ void KubeletApi::Impl::Authorize(const ExchangePtr& exchange, const NodeUser& us
   const std::string what = StrCat("(user=", user.name, ", verb=", verb,
                                   ", resource=nodes, subresource(s)=[", Joined(subresources), "])");
   authorization_->Authorize(
-      exchange, user, verb, subresources, [this, exchange, what](const Result<bool>& allowed) {
+      exchange, user, verb, subresources,
+      [this, exchange, user, what](const Result<bool>& allowed) {
         if (!allowed) {
           parts_.log(StrCat("authorization error ", what, ": ", allowed.error().message()));
           return exchange->Answer({.status = 500, .body = StrCat("Authorization error ", what)});
@@ -190,7 +191,7 @@ void KubeletApi::Impl::Authorize(const ExchangePtr& exchange, const NodeUser& us
         if (!*allowed) {
           return exchange->Answer({.status = 403, .body = StrCat("Forbidden ", what, "\n")});
         }
-        Dispatch(exchange);
+        Dispatch(exchange, user);
       });
 }
 
@@ -204,11 +205,11 @@ void KubeletApi::Impl::Offload(const ExchangePtr& exchange, std::function<HttpAn
   if (!posted) exchange->Answer({.status = 503, .body = posted.error().message() + "\n"});
 }
 
-void KubeletApi::Impl::Dispatch(const ExchangePtr& asked) {
+void KubeletApi::Impl::Dispatch(const ExchangePtr& asked, const NodeUser& user) {
   using boost::beast::http::verb;
   const Target target = TargetOf(asked->request());
   const ExchangePtr exchange = requests_.Count(asked, target.path, IsSession(target.path));
-  if (AnswerDebugging(exchange, target) || AnswerSystemLogs(exchange, target)) return;
+  if (AnswerDebugging(exchange, target, user) || AnswerSystemLogs(exchange, target)) return;
   const bool summary = target.path == "/stats/summary";
   const verb method = exchange->request().method();
   if (method != verb::get && !(summary && method == verb::post)) {
@@ -298,14 +299,15 @@ bool KubeletApi::Impl::AnswerSystemLogs(const ExchangePtr& exchange, const Targe
 }
 
 // What enableDebuggingHandlers is for. False: it is something else.
-bool KubeletApi::Impl::AnswerDebugging(const ExchangePtr& exchange, const Target& target) {
+bool KubeletApi::Impl::AnswerDebugging(const ExchangePtr& exchange, const Target& target,
+                                       const NodeUser& user) {
   const bool session = IsSession(target.path), logs = target.IsBelow("/containerLogs"),
              running = target.IsBelow("/runningpods"), configz = target.path == "/configz";
   if (!session && !logs && !running && !configz) return false;
   if (!config().debugging_handlers) {
     exchange->Answer(Disabled("Debug endpoints are disabled."));
   } else if (session) {
-    BeginSession(exchange);
+    BeginSession(exchange, user);
   } else if (exchange->request().method() != boost::beast::http::verb::get) {
     exchange->Answer(WrongMethod());
   } else if (configz) {
@@ -320,9 +322,14 @@ bool KubeletApi::Impl::AnswerDebugging(const ExchangePtr& exchange, const Target
   return true;
 }
 
-void KubeletApi::Impl::BeginSession(const ExchangePtr& exchange) {
-  if (parts_.sessions) return parts_.sessions(exchange->Release());
-  exchange->Answer({.status = 501, .body = "sessions are not served by this node\n"});
+void KubeletApi::Impl::BeginSession(const ExchangePtr& exchange, const NodeUser& user) {
+  if (!parts_.sessions) {
+    return exchange->Answer({.status = 501, .body = "sessions are not served by this node\n"});
+  }
+  UpgradedConnection connection = exchange->Release();
+  connection.user = user.name;
+  connection.from = exchange->peer();
+  parts_.sessions(std::move(connection));
 }
 
 KubeletApi::KubeletApi(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}

@@ -9,6 +9,10 @@
 #include "agent/kube/manifest_reader.h"
 #include "agent/kube/types_fwd.h"
 
+namespace k8s::io::api::core::v1 {
+class EphemeralContainer;
+}
+
 namespace holdfast::agent::kube {
 
 // All rules for a Pod that is to be created.
@@ -17,6 +21,11 @@ FieldErrors ValidatePod(const corev1::Pod& pod);
 // What a static pod may not do when it runs under an API server's eyes (feature-map 1.1.10): refer
 // to API objects. Ephemeral containers are refused too.
 FieldErrors ValidateStaticPod(const corev1::Pod& pod);
+
+// All rules for a container that is put into `pod`, which runs and has its defaults and is of a manifest;
+// its own defaults are filled in. Its name is for others to compare.
+FieldErrors CompleteEphemeralContainer(const corev1::Pod& pod,
+                                       corev1::EphemeralContainer* container);
 
 // All rules for a Service and an EndpointSlice that are to be created. Whether an address or a node
 // port is free is known by whoever gives them out.

@@ -2,6 +2,7 @@
 // PodTable: who is wanted, who has to go, and what of nobody is taken away.
 #include <algorithm>
 
+#include "agent/kube/containers_of.h"
 #include "agent/kube/pod_status.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/execute/pod_table.h"
@@ -38,6 +39,15 @@ PodMemory NewMemory(const WantedPod& wanted) {
     memory.containers[container.name()].last = std::move(lost);
   }
   return memory;
+}
+
+// A manifest says nothing of what was put into its pod later, which stays.
+std::shared_ptr<const corev1::Pod> WithAdded(const corev1::Pod& running,
+                                             std::shared_ptr<const corev1::Pod> wanted) {
+  if (running.spec().ephemeralcontainers().empty()) return wanted;
+  auto both = std::make_shared<corev1::Pod>(*wanted);
+  *both->mutable_spec()->mutable_ephemeralcontainers() = running.spec().ephemeralcontainers();
+  return both;
 }
 
 }  // namespace
@@ -132,6 +142,7 @@ void PodTable::WantAgain(const PodUid& uid, Entry& entry, WantedPod wanted) {
     entry.wish.object_gone = !entry.wish.gives_way;  // a deletion is never taken back
     return Wait(std::move(wanted));
   }
+  if (wanted.origin != PodOrigin::kApi) wanted.pod = WithAdded(*entry.wish.pod, wanted.pod);
   const PodChangeKind kind = ComparePods(*entry.wish.pod, *wanted.pod);
   if (kind == PodChangeKind::kReplaced && wanted.origin != PodOrigin::kApi) {
     Wait(std::move(wanted));
@@ -246,6 +257,30 @@ void PodTable::TakeAway(const PodUid& uid) {
   }
   report(services_.runtime.RemoveSandbox(uid));
   report(services_.network.Teardown(uid));
+}
+
+Result<std::shared_ptr<const corev1::Pod>> PodTable::AddEphemeralContainer(
+    const PodUid& uid, const corev1::EphemeralContainer& container) {
+  const std::lock_guard lock(mutex_);
+  const auto it = entries_.find(uid);
+  if (it == entries_.end()) return NotFound(StrCat("pod ", uid.value, " not found"));
+  Entry& entry = it->second;
+  const std::string label = PodLabel(*entry.wish.pod);
+  if (entry.origin == PodOrigin::kApi) {
+    return Conflict(StrCat("pod ", label, " belongs to an API server: use kubectl debug"));
+  }
+  if (entry.wish.deletion_grace) return Conflict(StrCat("pod ", label, " is ending"));
+  const std::string& name = container.ephemeralcontainercommon().name();
+  const auto names = kube::ContainerNames(*entry.wish.pod);
+  if (std::ranges::find(names, name) != names.end()) {
+    return Error(Code::kAlreadyExists,
+                 StrCat("pod ", label, " has a container \"", name, "\" already"));
+  }
+  auto pod = std::make_shared<corev1::Pod>(*entry.wish.pod);
+  *pod->mutable_spec()->add_ephemeralcontainers() = container;
+  entry.wish.pod = pod;
+  PokeEntry(uid, entry);
+  return entry.wish.pod;
 }
 
 void PodTable::SetDeletionGrace(const PodUid& uid, std::optional<std::chrono::seconds> grace) {

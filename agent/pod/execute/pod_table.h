@@ -57,6 +57,10 @@ class PodTable {
   // is shortened then, never made longer. nullopt takes a wish back that the pod has not begun to
   // end with.
   void SetDeletionGrace(const PodUid& uid, std::optional<std::chrono::seconds> grace);
+  // Puts an ephemeral container into a pod of a manifest, for as long as that runs; the pod as it is wanted then.
+  // kNotFound; kAlreadyExists: a container has its name; kConflict: the pod is an API server's, or is ending.
+  Result<std::shared_ptr<const corev1::Pod>> AddEphemeralContainer(
+      const PodUid& uid, const corev1::EphemeralContainer& container);
   // Pods that are wanted or still ending.
   std::vector<PodUid> Live() const;
   // Whether the timer's thread turned within the last resync periods.

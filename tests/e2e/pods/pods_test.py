@@ -25,12 +25,13 @@ import pulls  # noqa: E402
 import resizes  # noqa: E402
 import restarts  # noqa: E402
 import services  # noqa: E402
+import sessions  # noqa: E402
 import streams  # noqa: E402
 import teardown  # noqa: E402
 from node import IMAGE, Node  # noqa: E402
 from suite import run_tests  # noqa: E402
 
-MODULES = (lifecycle, probes, hooks, restarts, isolation, admission, resizes, files, commands, hostile_text, services, pulls, streams, teardown, leftovers)
+MODULES = (lifecycle, probes, hooks, restarts, isolation, admission, resizes, files, commands, hostile_text, services, pulls, streams, sessions, teardown, leftovers)
 
 
 def main():

@@ -30,7 +30,7 @@ struct ForwardedPort final : public StreamPeer {
 class ChannelForward final : public ChannelConnection {
  public:
   ChannelForward(StreamContext& context, UpgradedConnection connection,
-                 const ChannelProtocol& protocol, ForwardTarget target,
+                 const ChannelProtocol& protocol, PodForward target,
                  const std::vector<uint16_t>& ports)
       : ChannelConnection(std::move(connection), protocol, context.idle_limit),
         context_(context),
@@ -48,7 +48,7 @@ class ChannelForward final : public ChannelConnection {
   using ChannelConnection::ReadOn;  // a port that is still full says so with its next message
 
   void Finish(const ForwardedPort& port, const StreamEnd& end) {
-    const std::string text = end.error ? ForwardError(target_, port.port, *end.error) : "";
+    const std::string text = end.error ? ForwardError(target_.pod, port.port, *end.error) : "";
     const bool last = --left_ == 0;
     Queue(port.error_channel(), text, [this, last] {
       if (last) Close(CloseCode::kNormal);
@@ -64,7 +64,7 @@ class ChannelForward final : public ChannelConnection {
       Queue(port->data_channel(), number, nullptr);
       Queue(port->error_channel(), number, nullptr);
       port->session = DescriptorSession::Make(executor(), context_.blocking, *port);
-      port->session->Open(DialOpener(context_.node, target_, port->port));
+      port->session->Open(PortOpener(context_, target_, port->port));
     }
   }
 
@@ -86,7 +86,7 @@ class ChannelForward final : public ChannelConnection {
   }
 
   StreamContext& context_;
-  const ForwardTarget target_;
+  const PodForward target_;
   MessageReader reader_;
   std::vector<std::unique_ptr<ForwardedPort>> ports_;
   size_t left_;  // ports whose connection has not ended
@@ -103,7 +103,7 @@ void ForwardedPort::Finish(const StreamEnd& end) { forward.Finish(*this, end); }
 std::shared_ptr<StreamConnection> StartChannelForward(StreamContext& context,
                                                       UpgradedConnection connection,
                                                       const ChannelProtocol& protocol,
-                                                      ForwardTarget target,
+                                                      PodForward target,
                                                       std::vector<uint16_t> ports) {
   auto forward = std::make_shared<ChannelForward>(context, std::move(connection), protocol,
                                                   std::move(target), ports);

@@ -16,7 +16,7 @@ namespace holdfast::agent::streams {
 std::shared_ptr<StreamConnection> StartChannelForward(StreamContext& context,
                                                       UpgradedConnection connection,
                                                       const ChannelProtocol& protocol,
-                                                      ForwardTarget target,
+                                                      PodForward target,
                                                       std::vector<uint16_t> ports);
 
 }  // namespace holdfast::agent::streams

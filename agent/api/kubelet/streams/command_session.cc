@@ -5,41 +5,29 @@
 
 #include <chrono>
 
+#include "agent/operate/session_openers.h"
+
 namespace holdfast::agent::streams {
 namespace {
 
 // kubectl sends the size right after the beginning; a program that asks at its start shall see it.
 constexpr std::chrono::milliseconds kSizeWait{100};
 
-DescriptorSession::Opener ExecOpener(NodeOperations& node, const CommandTarget& target,
-                                     const std::optional<TerminalSize>& size) {
+DescriptorSession::Opener OpenerOf(NodeOperations& node, const CommandTarget& target,
+                                   const std::optional<TerminalSize>& size) {
+  const StreamRequest& request = target.request;
+  if (request.verb == StreamVerb::kAttach) {
+    return AttachOpener(node, target.container, {request.input, request.output, request.error});
+  }
   ExecSpec spec;
-  spec.argv = target.request.command;
-  spec.stdin_open = target.request.input;
-  spec.tty = target.request.tty;
+  spec.argv = request.command;
+  spec.stdin_open = request.input;
+  spec.tty = request.tty;
   if (size) {
     spec.rows = size->rows;
     spec.columns = size->columns;
   }
-  return [&node, id = target.container, spec]() -> Result<SessionEnds> {
-    ASSIGN_OR_RETURN(std::unique_ptr<ExecSession> program, node.Exec(id, spec));
-    return EndsOfProgram(std::move(program), spec);
-  };
-}
-
-DescriptorSession::Opener AttachOpener(NodeOperations& node, const CommandTarget& target) {
-  const AttachSpec spec{target.request.input, target.request.output, target.request.error};
-  return [&node, id = target.container, spec]() -> Result<SessionEnds> {
-    ASSIGN_OR_RETURN(AttachedStreams streams, node.Attach(id, spec));
-    SessionEnds ends;
-    ends.terminal = streams.terminal;
-    ends.input = std::move(streams.input);
-    ends.output = std::move(streams.output);
-    ends.error_output = std::move(streams.error_output);
-    if (streams.input_once)
-      ends.input_ended = [&node, id] { (void)node.CloseStdin(id); };  // it may have ended
-    return ends;
-  };
+  return ExecOpener(node, target.container, std::move(spec));
 }
 
 }  // namespace
@@ -80,9 +68,7 @@ void CommandSession::Resize(TerminalSize size) {
 void CommandSession::Open() {
   if (std::exchange(opened_, true)) return;
   size_wait_->cancel();
-  session_->Open(target_.request.verb == StreamVerb::kAttach
-                     ? AttachOpener(context_.node, target_)
-                     : ExecOpener(context_.node, target_, size_));
+  session_->Open(Audited(context_.audit, target_.audit, OpenerOf(context_.node, target_, size_)));
 }
 
 void CommandSession::Close() {

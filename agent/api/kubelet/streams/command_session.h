@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/access/audit.h"
 #include "agent/api/kubelet/streams/stream_context.h"
 #include "agent/api/kubelet/streams/stream_request.h"
 #include "agent/stream/descriptor_session.h"
@@ -18,6 +19,7 @@ namespace holdfast::agent::streams {
 struct CommandTarget {
   StreamRequest request;
   ContainerId container;
+  access::AuditEntry audit;
 };
 
 class CommandSession {

@@ -34,6 +34,11 @@ void Refuse(UpgradedConnection connection, const Refusal& refusal) {
   Answer(std::move(connection), refusal.status, "text/plain; charset=utf-8", refusal.text);
 }
 
+void NoteCaller(const UpgradedConnection& connection, access::AuditEntry& entry) {
+  entry.user = connection.user;
+  entry.from = connection.from;
+}
+
 // All lines of a header, each a list.
 std::vector<std::string> WordsOf(const Request& request, boost::beast::string_view name) {
   std::vector<std::string> words;
@@ -81,10 +86,11 @@ HeaderLines SpdyAnswer(const std::string& protocol) {
 
 }  // namespace
 
-KubeletStreams::KubeletStreams(NodeOperations& node, std::chrono::milliseconds idle_limit)
+KubeletStreams::KubeletStreams(NodeOperations& node, access::AuditLog& audit,
+                               std::chrono::milliseconds idle_limit)
     : node_(node),
       workers_({.name = "streams", .threads = kThreads, .queued = kWaitingJobs}),
-      context_{node, [this](std::function<void()> job) { workers_.Post(std::move(job)); },
+      context_{node, audit, [this](std::function<void()> job) { workers_.Post(std::move(job)); },
                idle_limit} {}
 
 KubeletStreams::~KubeletStreams() = default;
@@ -171,6 +177,7 @@ void KubeletStreams::Route(UpgradedConnection connection, StreamRequest request)
 void KubeletStreams::Command(UpgradedConnection connection, StreamRequest request) {
   auto target = FindCommandTarget(node_.pods(), std::move(request));
   if (!target) return Refuse(std::move(connection), target.error());
+  NoteCaller(connection, target->audit);
   if (boost::beast::websocket::is_upgrade(connection.request)) {
     const auto offered = WordsOf(connection.request, "Sec-WebSocket-Protocol");
     auto protocol = ChooseChannelProtocol(offered);
@@ -197,6 +204,7 @@ void KubeletStreams::Command(UpgradedConnection connection, StreamRequest reques
 void KubeletStreams::Forward(UpgradedConnection connection, StreamRequest request) {
   auto target = FindForwardTarget(node_.pods(), request);
   if (!target) return Refuse(std::move(connection), target.error());
+  NoteCaller(connection, target->audit);
   if (boost::beast::websocket::is_upgrade(connection.request)) {
     return ForwardMessages(std::move(connection), std::move(*target), request.ports);
   }
@@ -216,7 +224,7 @@ void KubeletStreams::Forward(UpgradedConnection connection, StreamRequest reques
                   });
 }
 
-void KubeletStreams::ForwardMessages(UpgradedConnection connection, ForwardTarget target,
+void KubeletStreams::ForwardMessages(UpgradedConnection connection, PodForward target,
                                      const std::vector<std::string>& ports) {
   const auto offered = WordsOf(connection.request, "Sec-WebSocket-Protocol");
   if (std::find(offered.begin(), offered.end(), kTunnelProtocol) != offered.end()) {
@@ -241,6 +249,7 @@ void KubeletStreams::Run(UpgradedConnection connection, StreamRequest request) {
   request.input = request.tty = false;
   auto target = FindCommandTarget(node_.pods(), std::move(request));
   if (!target) return Refuse(std::move(connection), target.error());
+  NoteCaller(connection, target->audit);
   Keep(StartRun(context_, std::move(connection), std::move(*target)));
 }
 

@@ -4,6 +4,7 @@
 //
 // Thread rule: Take() where the connections' executor runs (one handler at a time). Before that ends somebody else
 // calls ShutDown(), and destroys this after the executor: connections belong to both.
+// Each session, each connection of a port-forward, is in the audit log.
 // It owns the threads on which calls that wait are carried out: few, for all streams.
 // Source: feature-map 1.15.4 to 1.15.10; control-plane 7; docs/streams.md.
 #pragma once
@@ -30,8 +31,9 @@ class KubeletStreams {
   static constexpr size_t kMaxConnections = 256;
   static constexpr std::chrono::hours kIdle{4};  // streamingConnectionIdleTimeout
 
-  // `node` is borrowed.
-  explicit KubeletStreams(NodeOperations& node, std::chrono::milliseconds idle_limit = kIdle);
+  // `node` and `audit` are borrowed.
+  KubeletStreams(NodeOperations& node, access::AuditLog& audit,
+                 std::chrono::milliseconds idle_limit = kIdle);
   ~KubeletStreams();
   Result<void> Start();  // the first thread
 
@@ -47,7 +49,7 @@ class KubeletStreams {
   void Route(UpgradedConnection connection, StreamRequest request);
   void Command(UpgradedConnection connection, StreamRequest request);
   void Forward(UpgradedConnection connection, StreamRequest request);
-  void ForwardMessages(UpgradedConnection connection, ForwardTarget target,
+  void ForwardMessages(UpgradedConnection connection, PodForward target,
                        const std::vector<std::string>& ports);
   void Run(UpgradedConnection connection, StreamRequest request);
   void Stop();

@@ -66,7 +66,7 @@ class SpdyForward final : public StreamConnection,
                           public std::enable_shared_from_this<SpdyForward> {
  public:
   SpdyForward(StreamContext& context, const boost::asio::any_io_executor& executor,
-              std::shared_ptr<ByteCarrier> carrier, ForwardTarget target)
+              std::shared_ptr<ByteCarrier> carrier, PodForward target)
       : context_(context),
         executor_(executor),
         target_(std::move(target)),
@@ -134,7 +134,7 @@ class SpdyForward final : public StreamConnection,
   }
 
   void Finish(Pair& pair, const StreamEnd& end) {
-    const std::string text = end.error ? ForwardError(target_, pair.port, *end.error) : "";
+    const std::string text = end.error ? ForwardError(target_.pod, pair.port, *end.error) : "";
     connection_->Send(pair.error, text, true, nullptr);
     connection_->Send(pair.data, {}, true, nullptr);
     // Not from within one of its own calls.
@@ -161,7 +161,7 @@ class SpdyForward final : public StreamConnection,
   void Connect(Pair& pair) {
     pair.limit->cancel();
     pair.session = DescriptorSession::Make(executor_, context_.blocking, pair);
-    pair.session->Open(DialOpener(context_.node, target_, pair.port));
+    pair.session->Open(PortOpener(context_, target_, pair.port));
   }
 
   void PairIsLate(const std::string& request) {
@@ -194,7 +194,7 @@ class SpdyForward final : public StreamConnection,
 
   StreamContext& context_;
   const boost::asio::any_io_executor executor_;
-  const ForwardTarget target_;
+  const PodForward target_;
   const std::shared_ptr<SpdyConnection> connection_;
   std::map<std::string, std::unique_ptr<Pair>> pairs_;  // by request
   std::map<uint32_t, Pair*> by_data_;
@@ -211,7 +211,7 @@ void Pair::Finish(const StreamEnd& end) { forward.Finish(*this, end); }
 std::shared_ptr<StreamConnection> StartSpdyForward(StreamContext& context,
                                                    const boost::asio::any_io_executor& executor,
                                                    std::shared_ptr<ByteCarrier> carrier,
-                                                   ForwardTarget target) {
+                                                   PodForward target) {
   auto forward =
       std::make_shared<SpdyForward>(context, executor, std::move(carrier), std::move(target));
   forward->Start();

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 
+#include "agent/access/audit.h"
 #include "agent/operate/node_operations.h"
 #include "agent/stream/descriptor_session.h"
 
@@ -13,6 +14,7 @@ namespace holdfast::agent::streams {
 
 struct StreamContext {
   NodeOperations& node;
+  access::AuditLog& audit;
   DescriptorSession::Blocking blocking;  // where calls that wait are carried out
   std::chrono::milliseconds idle_limit;
 };

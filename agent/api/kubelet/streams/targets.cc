@@ -3,19 +3,33 @@
 
 #include "agent/api/kubelet/streams/targets.h"
 
-#include "agent/kube/containers_of.h"
 #include "agent/view/find_container.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::streams {
 namespace {
 
-bool HasTerminal(const k8s::io::api::core::v1::Pod& pod, const std::string& name) {
-  bool tty = false;
-  kube::ForEachContainer(pod.spec(), [&](kube::ContainerList, const auto& container) {
-    if (container.name() == name) tty = container.tty();
-  });
-  return tty;
+std::string NameOf(StreamVerb verb) {
+  switch (verb) {
+    case StreamVerb::kExec:
+      return "Exec";
+    case StreamVerb::kAttach:
+      return "Attach";
+    case StreamVerb::kRun:
+      return "Run";
+    case StreamVerb::kPortForward:
+      return "PortForward";
+  }
+  return "";
+}
+
+access::AuditEntry EntryOf(const k8s::io::api::core::v1::Pod& pod, const StreamRequest& request) {
+  access::AuditEntry entry{.method = NameOf(request.verb)};
+  entry.target = StrCat(pod.metadata().namespace_(), "/", pod.metadata().name());
+  if (!request.container.empty()) entry.target += "/" + request.container;
+  entry.target_uid = pod.metadata().uid();
+  if (!request.command.empty()) entry.detail = request.command.front();
+  return entry;
 }
 
 }  // namespace
@@ -33,19 +47,18 @@ std::expected<CommandTarget, Refusal> FindCommandTarget(const PodView& pods,
     request.tty = HasTerminal(*pod, request.container);
     if (request.tty && request.error) return Refused(500, "tty and stderr cannot both be true");
   }
-  return CommandTarget{std::move(request), *id};
+  access::AuditEntry audit = EntryOf(*pod, request);
+  return CommandTarget{std::move(request), *id, std::move(audit)};
 }
 
-std::expected<ForwardTarget, Refusal> FindForwardTarget(const PodView& pods,
-                                                        const StreamRequest& request) {
+std::expected<PodForward, Refusal> FindForwardTarget(const PodView& pods,
+                                                     const StreamRequest& request) {
   const PodPtr pod = pods.FindPod(request.pod_namespace, request.pod);
   if (!pod) return Refused(404, "pod does not exist");
   if (!request.uid.empty() && request.uid != pod->metadata().uid()) {
     return Refused(404, "pod not found");
   }
-  return ForwardTarget{PodUid(pod->metadata().uid()),
-                       StrCat(pod->metadata().name(), "_", pod->metadata().namespace_()),
-                       pod->spec().hostnetwork()};
+  return PodForward{ForwardTargetOf(*pod), EntryOf(*pod, request)};
 }
 
 }  // namespace holdfast::agent::streams

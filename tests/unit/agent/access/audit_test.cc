@@ -30,6 +30,13 @@ TEST(AuditTest, LineIsJsonWhateverACallerSends) {
   EXPECT_NE(line.find("\"durationMicros\":3000,\"dropped\":4}"), std::string::npos) << line;
 }
 
+TEST(AuditTest, WhoCameOverTheNetworkHasANameInPlaceOfAUid) {
+  AuditEntry entry{.stage = "begin", .id = 7, .user = "system:\"x\"", .from = "192.0.2.1:4711"};
+  EXPECT_EQ(FormatAuditLine(entry, WallTime{std::chrono::seconds(1)}, 0),
+            "{\"time\":\"1970-01-01T00:00:01.000000000Z\",\"stage\":\"begin\",\"id\":7,"
+            "\"user\":\"system:\\\"x\\\"\",\"from\":\"192.0.2.1:4711\",\"decision\":\"allow\"}");
+}
+
 TEST(AuditTest, RotatesAndCountsWhatItDropped) {
   std::string root = std::filesystem::temp_directory_path() / "holdfast-audit-XXXXXX";
   ASSERT_NE(::mkdtemp(root.data()), nullptr);

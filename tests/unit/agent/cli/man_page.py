@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-COMMANDS = ["get", "describe", "logs", "exec", "apply", "delete", "explain", "image", "image pull", "image import",
+COMMANDS = ["get", "describe", "logs", "exec", "attach", "port-forward", "cp", "debug", "apply", "delete", "explain", "image", "image pull", "image import",
             "image ls", "image inspect", "image rm", "image export", "check", "wait", "top", "proxy", "proxy dump", "version",
             "completion", "help"]
 
@@ -22,7 +22,7 @@ def options(text: str) -> set:
 def main() -> int:
     program, page = sys.argv[1], open(sys.argv[2], encoding="utf-8").read().replace("\\-", "-")
     faults = []
-    listed = set(re.findall(r"^  ([a-z]+) {2,}", help_of(program, []).split("Subcommands:")[1]
+    listed = set(re.findall(r"^  ([a-z-]+) {2,}", help_of(program, []).split("Subcommands:")[1]
                             .split("Examples:")[0], re.M))
     for command in sorted(listed - {c.split()[0] for c in COMMANDS}):
         faults.append(f"command {command} is not known to this test")

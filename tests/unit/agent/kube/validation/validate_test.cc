@@ -478,5 +478,47 @@ TEST(ValidateStaticPodTest, RefusesReferencesToApiObjects) {
   EXPECT_THAT(ValidateStaticPod(*ReadPod(Pod(""))), IsEmpty());
 }
 
+TEST(EphemeralContainerTest, HasTheRulesOfAContainerAndItsOwn) {
+  auto pod = ReadPod(Pod("", "  volumes: [{name: v, emptyDir: {}}]\n"));
+  const std::string main = pod->spec().containers(0).name();
+  corev1::EphemeralContainer good;
+  good.set_targetcontainername(main);
+  auto* container = good.mutable_ephemeralcontainercommon();
+  container->set_name("look");
+  container->set_image("busybox");
+  auto* mount = container->add_volumemounts();
+  mount->set_name("v");
+  mount->set_mountpath("/v");
+  EXPECT_THAT(Lines(CompleteEphemeralContainer(*pod, &good)), IsEmpty());
+  EXPECT_EQ(container->imagepullpolicy(), "Always");
+  EXPECT_EQ(container->terminationmessagepath(), "/dev/termination-log");
+  EXPECT_FALSE(container->has_resources());
+
+  *pod->mutable_spec()->add_ephemeralcontainers() = good;
+  corev1::EphemeralContainer bad = good;
+  bad.set_targetcontainername("nosuch");
+  container = bad.mutable_ephemeralcontainercommon();
+  container->set_name("Look");
+  container->mutable_livenessprobe()->mutable_exec()->add_command("x");
+  container->mutable_volumemounts(0)->set_subpath("a");
+  container->add_env()->set_name("A");
+  container->mutable_env(0)->mutable_valuefrom()->mutable_secretkeyref()->set_key("k");
+  container->mutable_env(0)
+      ->mutable_valuefrom()
+      ->mutable_secretkeyref()
+      ->mutable_localobjectreference()
+      ->set_name("s");
+  const auto faults = Lines(CompleteEphemeralContainer(*pod, &bad));
+  const std::string at = "spec.ephemeralContainers[1]";
+  for (const std::string& fault :
+       {at + ".targetContainerName: Not found: \"nosuch\"",
+        at + ".livenessProbe: Forbidden: cannot be set for an Ephemeral Container",
+        at + ".volumeMounts[0].subPath: Forbidden: cannot be set for an Ephemeral Container",
+        at + ".env[0].valueFrom.secretKeyRef: Forbidden: static pods may not reference secrets"}) {
+    EXPECT_THAT(faults, testing::Contains(fault));
+  }
+  EXPECT_THAT(faults, testing::Contains(testing::StartsWith(at + ".name: Invalid value: ")));
+}
+
 }  // namespace
 }  // namespace holdfast::agent::kube

@@ -67,6 +67,38 @@ TEST_F(PodTableTest, APodThatTheNodeDoesNotTakeEndsAndIsNeverTriedAgain) {
   EXPECT_TRUE(PhaseBecomes("gone", "b"));
 }
 
+TEST_F(PodTableTest, AnEphemeralContainerStaysOverChangesOfTheManifestsAndRestarts) {
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  corev1::EphemeralContainer added;
+  added.mutable_ephemeralcontainercommon()->set_name("look");
+  added.mutable_ephemeralcontainercommon()->set_image(MakePod("u1").spec().containers(0).image());
+  const auto wanted = node_->table.AddEphemeralContainer(PodUid("u1"), added);
+  ASSERT_TRUE(wanted) << wanted.error().message();
+  EXPECT_EQ((*wanted)->spec().ephemeralcontainers_size(), 1);
+  const auto runs = [&] {
+    const auto pods = node_->view.ListPods();
+    return pods.size() == 1 && pods[0]->spec().ephemeralcontainers_size() == 1 &&
+           pods[0]->status().ephemeralcontainerstatuses_size() == 1 &&
+           pods[0]->status().ephemeralcontainerstatuses(0).state().has_running();
+  };
+  EXPECT_TRUE(Eventually(runs));
+  const size_t containers = runtime_.Count();
+  source_.Set({MakePod("u1")});  // read once more
+  Boot();
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  EXPECT_TRUE(Eventually(runs));
+  EXPECT_EQ(runtime_.Count(), containers);
+  const auto again = node_->table.AddEphemeralContainer(PodUid("u1"), added);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().code(), Code::kAlreadyExists);
+  EXPECT_FALSE(node_->table.AddEphemeralContainer(PodUid("u2"), added));
+  source_.Set({});
+  EXPECT_TRUE(PhaseBecomes("gone"));
+  EXPECT_EQ(runtime_.Count(), 0u);
+}
+
 TEST_F(PodTableTest, PodsThatRunAreNotAskedAgainAndKeepTheirPlaces) {
   source_.Set({MakePod("u1", "a"), MakePod("u2", "b")});
   ASSERT_TRUE(PhaseBecomes("Running", "a") && PhaseBecomes("Running", "b"));

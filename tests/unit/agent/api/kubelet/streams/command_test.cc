@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // exec and attach over WebSocket; what is refused; what is left when a client goes.
+#include <algorithm>
+
+#include "tests/support/text_file.h"
 #include "tests/unit/agent/api/kubelet/streams/streams_fixture.h"
 
 namespace holdfast::agent::streams {
@@ -144,6 +147,25 @@ TEST_F(CommandTest, RunAnswersWithTheOutput) {
   const auto bad = Ask("/run/default/web/app?cmd=false");
   EXPECT_EQ(bad.result_int(), 500u);
   EXPECT_EQ(bad.body(), "command terminated with exit code 1");
+}
+
+TEST_F(CommandTest, EachSessionIsInTheAuditLog) {
+  (void)Open(Sh("exit 7", "output=1"))->ReceiveAll();
+  (void)Open("/exec/default/web/app?command=nosuch&output=1")->ReceiveAll();
+  std::string log;
+  EXPECT_TRUE(Eventually([&] {
+    log = test_support::ReadText(AuditPath());
+    return std::count(log.begin(), log.end(), '\n') == 4;
+  })) << log;
+  const std::string who = R"("user":"jane","from":"192.0.2.1:4711","method":"Exec",)"
+                          R"("target":"default/web/app","targetUID":"uid-web","detail":")";
+  EXPECT_NE(log.find(R"("stage":"begin","id":1,)" + who + R"(sh","decision":"allow"})"),
+            std::string::npos)
+      << log;
+  EXPECT_NE(log.find(R"("stage":"end","id":1,)" + who + R"(sh","decision":"allow","outcome":"OK")"),
+            std::string::npos)
+      << log;
+  EXPECT_EQ(log.find("exit 7"), std::string::npos) << "arguments are nobody's business";
 }
 
 TEST_F(CommandTest, BrokenMessagesEndTheConnection) {

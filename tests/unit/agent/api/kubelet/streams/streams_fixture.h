@@ -30,6 +30,7 @@
 #include <thread>
 #include <vector>
 
+#include "agent/access/audit.h"
 #include "agent/api/kubelet/streams/kubelet_streams.h"
 #include "agent/api/kubelet/streams/spdy_frames.h"
 #include "tests/fakes/fake_exec_runtime.h"
@@ -77,7 +78,9 @@ class StreamsFixture : public ::testing::Test {
     server_tls_.use_certificate_chain_file(keys_->Path("server.crt"));
     server_tls_.use_private_key_file(keys_->Path("server.key"), asio::ssl::context::pem);
     pods_.SetPod(WebPod());
-    streams_ = std::make_unique<KubeletStreams>(node_, idle_limit_);
+    audit_ = std::make_unique<access::AuditLog>(AuditPath(), access::kAuditFileBytes,
+                                                access::kAuditFiles, clock_);
+    streams_ = std::make_unique<KubeletStreams>(node_, *audit_, idle_limit_);
     ASSERT_TRUE(streams_->Start());
     Accept();
     thread_ = std::thread([this] { io_.run(); });
@@ -118,6 +121,8 @@ class StreamsFixture : public ::testing::Test {
                              [this, coming](const auto& broken, size_t) {
                                if (broken) return;
                                coming->connection.request = coming->parser.release();
+                               coming->connection.user = "jane";
+                               coming->connection.from = "192.0.2.1:4711";
                                streams_->Take(std::move(coming->connection));
                              });
           });
@@ -242,6 +247,10 @@ class StreamsFixture : public ::testing::Test {
     return std::make_unique<WebClient>(Connect(), target, protocol);
   }
 
+  std::string AuditPath() const { return directory_ + "/audit/audit.log"; }
+
+  SystemClock clock_;
+  std::unique_ptr<access::AuditLog> audit_;
   std::chrono::milliseconds idle_limit_ = KubeletStreams::kIdle;
   std::string directory_;
   std::unique_ptr<test_support::TlsKeys> keys_;

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// attach: the streams of a container that runs.
+#include <memory>
+
+#include "agent/cli/attach_session.h"
+#include "agent/cli/commands.h"
+#include "agent/cli/default_container.h"
+#include "agent/cli/objects.h"
+#include "agent/kube/containers_of.h"
+#include "holdfast/base/strings.h"
+
+namespace holdfast::agent::cli {
+namespace {
+
+int RunAttach(const std::string& name, AttachOptions options, const GlobalOptions& global) {
+  return WithSession(global, [&](Session& session) {
+    const auto pod = FindPod(session, name);
+    if (!pod) return kFailed;
+    const std::string& phase = pod->status().phase();
+    if (phase == "Succeeded" || phase == "Failed") {
+      return Report(InvalidArgument(
+          StrCat("cannot attach a container in a completed pod; current phase is ", phase)));
+    }
+    if (options.container.empty()) options.container = DefaultContainer(*pod, options.quiet);
+    return Attach(session, *pod, options);
+  });
+}
+
+}  // namespace
+
+void AddAttach(CLI::App& app, Invocation& invocation) {
+  struct Flags {
+    std::string pod;
+    AttachOptions options;
+  };
+  const auto flags = std::make_shared<Flags>();
+  CLI::App* command = app.add_subcommand("attach", "The streams of a container that runs");
+  command->fallthrough();
+  command->footer(
+      "\nattach POD [-c CONTAINER] [-it]\n"
+      "Shows what the container writes from now on. ^P^Q leaves a terminal; the container goes "
+      "on.");
+  command->add_option("pod", flags->pod, "Pod: a name, pod/NAME, namespace/NAME or a beginning")
+      ->required();
+  command->add_option("-c,--container", flags->options.container, "Container of the pod");
+  command->add_flag("-i,--stdin", flags->options.stdin_open, "Pass stdin on");
+  command->add_flag("-t,--tty", flags->options.tty, "Stdin is a terminal");
+  command->add_flag("-q,--quiet", flags->options.quiet, "Only what the container prints");
+  command->callback([flags, &invocation] {
+    invocation.action = [flags, &invocation] {
+      return RunAttach(flags->pod, flags->options, invocation.global);
+    };
+  });
+}
+
+}  // namespace holdfast::agent::cli
