@@ -34,6 +34,8 @@
 #include "agent/config/agent_config.h"
 #include "agent/health/health.h"
 #include "agent/health/service_manager.h"
+#include "agent/image_archives/image_archives.h"
+#include "agent/image_gc/image_collector.h"
 #include "agent/images/node_logins.h"
 #include "agent/leftovers/leftover_sweeper.h"
 #include "agent/library_threads.h"
@@ -106,6 +108,7 @@ struct Agent {
   std::unique_ptr<ContainerRuntime> runtime;
   std::unique_ptr<netproxy::PodNet> network;
   std::unique_ptr<PodRulesGuard> pod_rules_guard;
+  std::unique_ptr<ArchiveBook> archive_book;  // null: there is no imageDir
   std::unique_ptr<runtime::DiskImageStore> stored_images;
   std::unique_ptr<NotifyingImageStore> images;
   std::unique_ptr<ImagePuller> puller;
@@ -113,6 +116,8 @@ struct Agent {
   std::unique_ptr<PeriodicReader<NodeReading>> node;
   NodeAdmission admission{[this] { return node->Last()->offer; }};
   std::unique_ptr<PodViewStore> view;
+  std::unique_ptr<ImageCollector> image_collector;
+  std::unique_ptr<ImagePuller> patient_puller;  // makes room when there is none
   std::unique_ptr<ManifestEditor> editor;
   std::unique_ptr<ManifestDirectory> source;
   std::unique_ptr<SourceFaults> faults;
@@ -123,6 +128,7 @@ struct Agent {
   std::unique_ptr<PodServices> services;
   std::unique_ptr<PodTable> table;
   std::unique_ptr<FilePods> file_pods;
+  std::unique_ptr<ImageArchives> archives;  // null as archive_book
   std::unique_ptr<LeftoverSweeper> leftovers;
   std::unique_ptr<ServiceManager> manager;
   std::unique_ptr<LocalNodeOperations> operations;
@@ -161,6 +167,10 @@ Result<void> OpenNetwork(Agent& agent) {
 }
 
 Result<void> OpenImages(Agent& agent) {
+  if (!agent.config.image_pull.archive_directory.empty()) {
+    agent.archive_book =
+        std::make_unique<ArchiveBook>(agent.config.instance.root_dir + "/image-archives.json");
+  }
   runtime::ImageStoreOptions options;
   options.root = agent.config.instance.ImageDir();
   options.aside = agent.config.instance.AsideDir();
@@ -169,11 +179,45 @@ Result<void> OpenImages(Agent& agent) {
   options.user_of = [&agent](const Image& image) {
     return UserOfImage(agent.view->ListPods(), image);
   };
+  options.pinned_by = [&agent](const Digest& id) {
+    return agent.archive_book ? agent.archive_book->PinnedBy(id) : std::string();
+  };
   ASSIGN_OR_RETURN(agent.stored_images, runtime::DiskImageStore::Open(std::move(options)));
   for (const std::string& warning : agent.stored_images->warnings()) spdlog::warn("{}", warning);
   agent.images = std::make_unique<NotifyingImageStore>(*agent.stored_images,
                                                        [&agent] { agent.table->ImagesChanged(); });
   return {};
+}
+
+void OpenCollector(Agent& agent) {
+  agent.image_collector = std::unique_ptr<ImageCollector>(new ImageCollector(
+      {.images = *agent.images,
+       .space = *agent.stored_images,
+       .needed =
+           [&agent] {
+             auto needed = std::make_shared<const NeededImages>(agent.view->ListPods());
+             return [needed](const Image& image) { return needed->Has(image); };
+           },
+       .events = *agent.view,
+       .clock = agent.clock,
+       .node_name = agent.config.instance.node_name,
+       .config = agent.config.image_gc,
+       .log = [](const std::string& line) { spdlog::info("{}", line); }}));
+}
+
+// Once the pods are there that need an image or wait for one.
+Result<void> TendImages(Agent& agent) {
+  RETURN_IF_ERROR(WithContext(agent.image_collector->Start(), "image garbage collection"));
+  if (!agent.archive_book) return {};
+  agent.archives = std::unique_ptr<ImageArchives>(
+      new ImageArchives({.directory = agent.config.image_pull.archive_directory,
+                         .book = *agent.archive_book,
+                         .images = *agent.images,
+                         .node_name = agent.config.instance.node_name,
+                         .events = *agent.view,
+                         .make_room = [&agent] { return agent.image_collector->MakeRoom(); },
+                         .log = [](const std::string& line) { spdlog::info("{}", line); }}));
+  return agent.archives->Start();
 }
 
 // With no limit of their own, as many pods wait for a registry at a time.
@@ -194,6 +238,8 @@ void OpenPuller(Agent& agent) {
   agent.puller = std::make_unique<NotifyingImagePuller>(
       std::make_unique<runtime::RegistryPuller>(*agent.stored_images, std::move(options)),
       [&agent] { agent.table->ImagesChanged(); });
+  agent.patient_puller = std::make_unique<RoomMakingPuller>(
+      *agent.puller, [&agent] { return agent.image_collector->MakeRoom(); });
 }
 
 // What the node itself may show to registries.
@@ -264,14 +310,15 @@ Result<void> OpenTable(Agent& agent) {
                                  {[&agent](const corev1::Pod& pod, const EventNote& note) {
                                    agent.view->AddEvents(pod, {note});
                                  }}));
-  agent.services = std::unique_ptr<PodServices>(new PodServices{
-      *agent.runtime, *agent.images, *agent.network, *agent.state, *agent.view, agent.clock,
-      agent.config.instance, agent.config.max_back_off,
-      [&agent] { return agent.node->Last()->environment; },
-      [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
-      agent.cluster ? &agent.cluster->reporter() : nullptr,
-      agent.cluster ? &agent.cluster->inputs() : nullptr, agent.prober.get(), agent.puller.get(),
-      [&agent] { return NodeLogins(agent.config); }, agent.config.cluster.keep_inputs == "all"});
+  agent.services = std::unique_ptr<PodServices>(
+      new PodServices{*agent.runtime, *agent.images, *agent.network, *agent.state, *agent.view,
+                      agent.clock, agent.config.instance, agent.config.max_back_off,
+                      [&agent] { return agent.node->Last()->environment; },
+                      [](const std::string& line) { spdlog::warn("{}", line); }, &agent.admission,
+                      agent.cluster ? &agent.cluster->reporter() : nullptr,
+                      agent.cluster ? &agent.cluster->inputs() : nullptr, agent.prober.get(),
+                      agent.patient_puller.get(), [&agent] { return NodeLogins(agent.config); },
+                      agent.config.cluster.keep_inputs == "all"});
   PodTableOptions options;
   options.workers = agent.config.workers;
   options.pulls = PullsAtATime(agent.config.image_pull);
@@ -329,7 +376,8 @@ Result<void> OpenApi(Agent& agent) {
       .pods = *agent.view,
       .services = agent.proxy->services(),
       .images = *agent.images,
-      .puller = *agent.puller,
+      .puller = *agent.patient_puller,
+      .image_collector = *agent.image_collector,
       .node_logins = [&agent] { return NodeLogins(agent.config); },
       .editor = *agent.editor,
       .manifests = *agent.source,
@@ -352,6 +400,11 @@ Result<void> OpenServer(Agent& agent) {
                          agent.cluster ? &agent.cluster->api() : nullptr, agent.clock, kVersion,
                          [&agent] { return agent.node->Last()->description; },
                          [&agent] { return UnhealthyBecause(*agent.table); }, *agent.operations,
+                         [&agent] {
+                           using Reason = ImageCollector::Reason;
+                           return std::pair(agent.image_collector->Collected(Reason::kAge),
+                                            agent.image_collector->Collected(Reason::kSpace));
+                         },
                          [](const std::string& line) { spdlog::warn("{}", line); }}));
   if (agent.config.cluster.server_tls_bootstrap) {
     agent.cluster->identity().DeliverServing(agent.server->CertificateTaker());
@@ -371,11 +424,13 @@ Result<void> Open(Agent& agent) {
   RETURN_IF_ERROR(WithContext(OpenWrittenVolumes(instance), "volumes"));
   RETURN_IF_ERROR(WithContext(OpenNetwork(agent), "pod network"));
   RETURN_IF_ERROR(WithContext(OpenImages(agent), "image store"));
+  OpenCollector(agent);
   OpenPuller(agent);
   RETURN_IF_ERROR(WithContext(OpenSource(agent), "manifests"));
   RETURN_IF_ERROR(WithContext(OpenCluster(agent), "kubeconfig"));
   RETURN_IF_ERROR(WithContext(OpenServices(agent), "services"));
   RETURN_IF_ERROR(WithContext(OpenTable(agent), "pods"));
+  RETURN_IF_ERROR(TendImages(agent));
   OpenLeftovers(agent);
   RETURN_IF_ERROR(WithContext(OpenApi(agent), "api"));
   RETURN_IF_ERROR(WithContext(OpenServer(agent), "https server"));

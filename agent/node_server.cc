@@ -70,6 +70,7 @@ Result<std::unique_ptr<NodeServer>> NodeServer::Start(NodeServerParts parts) {
                                           streams.Take(std::move(connection));
                                         },
                                     .probe_metrics = {},
+                                    .collected_images = own.collected_images,
                                     .log = own.log}));
   RETURN_IF_ERROR(made->OpenHealthPort());
   made->RefreshLater();

@@ -30,6 +30,11 @@ class NotifyingImageStore : public ImageStore {
     return store_.Export(reference, fd);
   }
   Result<void> Remove(const std::string& reference) override { return store_.Remove(reference); }
+  Result<void> Tag(const std::string& source, const std::string& target) override {
+    auto tagged = store_.Tag(source, target);
+    if (tagged) added_();
+    return tagged;
+  }
 
  private:
   Result<std::vector<Image>> Tell(Result<std::vector<Image>> added) {

@@ -28,7 +28,7 @@ _holdctl() {
         2.explain) words="service" ;;
         2.wait) words="pod $(_holdctl_names pods)" ;;
         2.proxy) words="dump" ;;
-        2.image) words="import ls rm inspect export" ;;
+        2.image) words="import pull ls rm inspect export tag prune du" ;;
         *.image) words=$(holdctl image ls -o name --request-timeout=1s 2>/dev/null) ;;
         *.completion) words="bash zsh fish" ;;
         *.logs|*.exec) words=$(_holdctl_names pods) ;;
@@ -55,7 +55,7 @@ complete -c holdctl -n "__fish_seen_subcommand_from get" -a "pods services endpo
 complete -c holdctl -n "__fish_seen_subcommand_from describe" -a "pod service node"
 complete -c holdctl -n "__fish_seen_subcommand_from delete" -a "pod service endpointslice"
 complete -c holdctl -n "__fish_seen_subcommand_from explain" -a "service"
-complete -c holdctl -n "__fish_seen_subcommand_from image" -a "import ls rm inspect export"
+complete -c holdctl -n "__fish_seen_subcommand_from image" -a "import pull ls rm inspect export tag prune du"
 complete -c holdctl -n "__fish_seen_subcommand_from proxy" -a "dump"
 complete -c holdctl -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
 complete -c holdctl -n "__fish_seen_subcommand_from get describe delete explain; and __fish_seen_subcommand_from $services" -a "(__holdctl_names services)"

@@ -103,6 +103,16 @@ struct ImagePullConfig {
   std::string registry_config_path = "/etc/containerd/certs.d";
   bool serialize = true;      // one after the other
   uint32_t max_parallel = 0;  // when they are not; 0: as many as pods want
+  // Archives in it are imported and pinned; "": none.
+  std::string archive_directory;
+};
+
+// When images that nothing needs go, as a kubelet has it.
+struct ImageGcConfig {
+  uint32_t high_percent = 85;  // of their file system in use: it begins; 100: never
+  uint32_t low_percent = 80;   // and goes on down to this
+  std::chrono::seconds minimum_age{120};
+  std::chrono::seconds maximum_age{0};  // unused for longer, they go anyway; 0: they do not
 };
 
 struct ContainerLogConfig {
@@ -154,6 +164,7 @@ struct AgentConfig {
   NodeServerConfig server;
   ContainerLogConfig container_log;
   ImagePullConfig image_pull;
+  ImageGcConfig image_gc;
   ProxyConfig proxy;
   std::string cgroup_driver = "cgroupfs";  // or "systemd": names only
   std::string seccomp_dir;                 // profiles of type Localhost; "" is <root_dir>/seccomp

@@ -32,6 +32,7 @@ struct NodeParts {
   ServiceView& services;
   ImageStore& images;
   ImagePuller& puller;
+  ImageCollector& image_collector;
   std::function<Keyring()> node_logins;
   ManifestEditor& editor;
   ManifestDirectory& manifests;
@@ -53,6 +54,10 @@ class LocalNodeOperations final : public NodeOperations {
   Result<PulledImage> PullImage(const std::string& reference,
                                 const std::function<void(const PullProgress&)>& progress,
                                 const std::atomic<bool>& cancelled) override;
+  Result<FreedImages> PruneImages(const PruneWish& wish) override {
+    return parts_.image_collector.Prune(wish);
+  }
+  Result<ImagesUsage> UsageOfImages() override { return parts_.image_collector.Usage(); }
   std::string version() const override { return parts_.version; }
   corev1::Node DescribeNode() override;
   Result<std::vector<EditedObject>> Apply(const std::string& manifest, const std::string& origin,

@@ -36,6 +36,9 @@ enum class Method : uint8_t {
   kCheck,
   kCheckRepair,  // Check with repair
   kVersion,
+  kTagImage,
+  kPruneImages,
+  kImageUsage,
   kCount,
 };
 
@@ -69,6 +72,9 @@ inline constexpr std::array<MethodRow, static_cast<size_t>(Method::kCount)> kMet
     {Method::kCheck, "Check", access::Operation::kReadStatus},
     {Method::kCheckRepair, "Check repair", access::Operation::kNodeAdmin},
     {Method::kVersion, "Version", access::Operation::kReadStatus},
+    {Method::kTagImage, "TagImage", access::Operation::kMutate},
+    {Method::kPruneImages, "PruneImages", access::Operation::kMutate},
+    {Method::kImageUsage, "ImageUsage", access::Operation::kReadStatus},
 }};
 
 constexpr const MethodRow& RowOf(Method method) { return kMethods[static_cast<size_t>(method)]; }

@@ -22,6 +22,8 @@ std::string CountedPath(std::string_view path);
 struct AgentFacts {
   std::string node_name, version;
   int cgroup_version = 2;
+  // Images that were removed because nothing had needed them for long, and to make room.
+  uint64_t images_by_age = 0, images_by_space = 0;
 };
 std::string AgentMetrics(const std::vector<PodPtr>& pods, const RequestCounts& requests,
                          const AgentFacts& facts);

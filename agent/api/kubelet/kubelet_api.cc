@@ -273,8 +273,11 @@ HttpAnswer KubeletApi::Impl::WithSample(
 std::string KubeletApi::Impl::Metrics(const RequestCounts& requests) const {
   const auto layout = runtime::DetectCgroupLayout(parts_.config.instance.cgroup_root);
   const bool v1 = layout && layout->version == runtime::CgroupVersion::kV1;
-  return AgentMetrics(parts_.pods.ListPods(), requests,
-                      {parts_.config.instance.node_name, parts_.version, v1 ? 1 : 2});
+  const auto [by_age, by_space] =
+      parts_.collected_images ? parts_.collected_images() : std::pair<uint64_t, uint64_t>();
+  return AgentMetrics(
+      parts_.pods.ListPods(), requests,
+      {parts_.config.instance.node_name, parts_.version, v1 ? 1 : 2, by_age, by_space});
 }
 
 // Files of /var/log, and what a kubelet has for its own debugging, which is off here.

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "agent/api/kubelet/stats_metrics.h"
 #include "agent/cluster/api.h"
@@ -35,6 +36,8 @@ struct KubeletApiParts {
   std::function<void(UpgradedConnection)> sessions;
   // Text of /metrics/probes; unset: there are none. Any thread.
   std::function<std::string()> probe_metrics;
+  // How many images were removed for their age, and to make room; unset: none. Any thread.
+  std::function<std::pair<uint64_t, uint64_t>()> collected_images;
   std::function<void(const std::string& line)> log;
 };
 

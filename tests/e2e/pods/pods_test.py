@@ -26,10 +26,11 @@ import restarts  # noqa: E402
 import services  # noqa: E402
 import streams  # noqa: E402
 import teardown  # noqa: E402
+import tending  # noqa: E402
 from node import IMAGE, Node  # noqa: E402
 from suite import run_tests  # noqa: E402
 
-MODULES = (lifecycle, probes, hooks, restarts, isolation, admission, files, commands, hostile_text, services, pulls, streams, teardown, leftovers)
+MODULES = (lifecycle, probes, hooks, restarts, isolation, admission, files, commands, hostile_text, services, pulls, tending, streams, teardown, leftovers)
 
 
 def main():

@@ -121,12 +121,14 @@ TEST(AgentMetricsTest, CountPodsContainersAndRequests) {
   auto pod = std::make_shared<k8s::io::api::core::v1::Pod>();
   pod->mutable_status()->set_phase("Running");
   pod->mutable_status()->add_containerstatuses()->mutable_state()->mutable_running();
-  const std::string text =
-      AgentMetrics({pod}, {{{"GET", CountedPath("/metrics/resource")}, 3}}, {"n1", "0.1.0", 2});
+  const std::string text = AgentMetrics({pod}, {{{"GET", CountedPath("/metrics/resource")}, 3}},
+                                        {"n1", "0.1.0", 2, 7, 8});
   EXPECT_THAT(text, HasSubstr("\nkubelet_running_pods 1\n"));
   EXPECT_THAT(text, HasSubstr("\nkubelet_running_containers{container_state=\"running\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("kubelet_http_requests_total{method=\"GET\",path=\"metrics/"
                               "resource\",server_type=\"readwrite\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("\nkubelet_image_garbage_collected_total{reason=\"age\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("\nkubelet_image_garbage_collected_total{reason=\"space\"} 8\n"));
   EXPECT_THAT(text, HasSubstr("kubelet_node_name{node=\"n1\"} 1\n"));
   EXPECT_EQ(CountedPath("/" + std::string(500, 'x')), "others");
   EXPECT_EQ(CountedPath("/metrics/" + std::string(500, 'x')), "metrics");
@@ -138,6 +140,8 @@ TEST(ConfigzTest, ShowsAKubeletsConfiguration) {
   config.instance.cluster_dns = {"10.96.0.10"};
   const auto shown = nlohmann::json::parse(ConfigzJson(config));
   const auto& kubelet = shown["kubeletconfig"];
+  EXPECT_EQ(kubelet["imageGCHighThresholdPercent"], 85);
+  EXPECT_EQ(kubelet["imageMinimumGCAge"], "2m0s");
   EXPECT_EQ(kubelet["kind"], "KubeletConfiguration");
   EXPECT_EQ(kubelet["port"], 10250);
   EXPECT_EQ(kubelet["maxPods"], 110);
