@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <utility>
 
 #include "holdfast/base/strings.h"
@@ -28,13 +29,15 @@ ArchiveStamp StampOf(const struct stat& st) {
   return {st.st_ino, st.st_size, st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec};
 }
 
-// The kernel grants a lease to read only while nobody has the file open for writing.
+// The kernel grants a lease to read only while nobody has the file open for writing. Who opens it so
+// at that moment has us told by a signal, SIGIO by itself, which would end the agent; SIGURG is
+// ignored.
 bool IsBeingWritten(int fd) {
-  if (::fcntl(fd, F_SETLEASE, F_RDLCK) == 0) {
-    (void)::fcntl(fd, F_SETLEASE, F_UNLCK);
-    return false;
+  if (::fcntl(fd, F_SETSIG, SIGURG) != 0 || ::fcntl(fd, F_SETLEASE, F_RDLCK) != 0) {
+    return errno == EAGAIN;
   }
-  return errno == EAGAIN;
+  (void)::fcntl(fd, F_SETLEASE, F_UNLCK);
+  return false;
 }
 
 // Whether it can only go when the file is another.
@@ -131,7 +134,9 @@ void ImageArchives::Import(const std::string& name, const ArchiveStamp& stamp) {
     added = ImportFile(name);
   }
   if (!added) {
-    if (added.error().code() != Code::kConflict) Fail(name, stamp, added.error());
+    const bool passing =
+        added.error().code() == Code::kConflict || added.error().sys_errno() == ENOENT;
+    if (!passing) Fail(name, stamp, added.error());
     return;
   }
   HOLDFAST_PAUSE_POINT("images.archive-imported");
@@ -143,7 +148,7 @@ void ImageArchives::Import(const std::string& name, const ArchiveStamp& stamp) {
        StrCat("Imported image archive ", parts_.directory, "/", name, ": ", NamesOf(*added)));
 }
 
-// kConflict: it is being written; its end will be an event.
+// kConflict: it is being written, ENOENT: it has gone; both will be an event.
 Result<std::vector<Image>> ImageArchives::ImportFile(const std::string& name) const {
   ASSIGN_OR_RETURN(const DirFd directory, sys::OpenDir(parts_.directory));
   ASSIGN_OR_RETURN(const UniqueFd file,

@@ -67,7 +67,7 @@ NeededImages::NeededImages(const std::vector<PodPtr>& pods) {
       if (const auto* status = StatusOf(*pod, container)) Add(status->imageid());
     }
     for (const auto& volume : pod->spec().volumes()) {
-      if (volume.has_image()) Add(volume.image().reference());
+      Add(volume.volumesource().image().reference());
     }
   }
 }

@@ -100,18 +100,14 @@ class DiskImageStore::Impl {
   Result<Image> Add(const Fill& fill, const std::function<Result<void>(size_t)>& next) {
     UnderWay under_way(*this);
     ASSIGN_OR_RETURN(Ingest ingest, blobs_.NewIngest(PartialBlobs::kIngestPrefix));
-    const auto read = [&](Importer& importer) -> Result<void> {
-      const StagingArea area{importer.ingest(), blobs_, under_way.claim(), partial_,
-                             options_.limits};
-      auto staged = fill(area);
-      if (!staged) return std::move(staged.error());
-      return importer.FromStaged(std::move(*staged), next);
+    const auto bring = [&](Importer& importer) -> Result<void> {
+      ASSIGN_OR_RETURN(StagedImage staged, fill({importer.ingest(), blobs_, under_way.claim(),
+                                                 partial_, options_.limits}));
+      return importer.FromStaged(std::move(staged), next);
     };
     auto images = Import(under_way, std::move(ingest), [&](Importer& importer) {
-      auto done = read(importer);
-      if (!done && IsWorthKeeping(done.error())) {
-        partial_.KeepAll(importer.ingest());
-      }
+      auto done = bring(importer);
+      if (!done && IsWorthKeeping(done.error())) partial_.KeepAll(importer.ingest());
       return done;
     });
     if (!images) return std::move(images.error());
@@ -131,6 +127,7 @@ class DiskImageStore::Impl {
     UnderWay under_way(*this);
     std::optional<Reading> reading;
     {
+      const std::lock_guard change(changing_);  // not in the middle of its removal
       const std::lock_guard hold(mutex_);
       ASSIGN_OR_RETURN(const Found found, Find(reference));
       reading.emplace(*this, found.id);

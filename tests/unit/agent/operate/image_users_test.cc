@@ -121,7 +121,8 @@ TEST_F(ImageUsersTest, WhatADesiredPodNamesIsKeptWhateverItsContainersDo) {
   first.id = Digest("sha256:dd");
   first.repo_digests = {"registry:5000/init@sha256:" + std::string(64, 'e')};
   EXPECT_TRUE(has(first));
-  pod_.mutable_spec()->add_volumes()->mutable_image()->set_reference("models:2");
+  pod_.mutable_spec()->add_volumes()->mutable_volumesource()->mutable_image()->set_reference(
+      "models:2");
   Image models;
   models.id = Digest("sha256:ee");
   models.repo_tags = {"docker.io/library/models:2"};
