@@ -37,6 +37,8 @@
 #include "agent/csi/plugin_watcher.h"
 #include "agent/health/health.h"
 #include "agent/health/service_manager.h"
+#include "agent/image_archives/image_archives.h"
+#include "agent/image_gc/image_collector.h"
 #include "agent/images/credential_providers.h"
 #include "agent/images/node_logins.h"
 #include "agent/images/provider_config.h"
@@ -115,6 +117,7 @@ struct Agent {
   std::unique_ptr<ContainerRuntime> runtime;
   std::unique_ptr<netproxy::PodNet> network;
   std::unique_ptr<PodRulesGuard> pod_rules_guard;
+  std::unique_ptr<ArchiveBook> archive_book;  // null: there is no imageDir
   std::unique_ptr<runtime::DiskImageStore> stored_images;
   std::unique_ptr<PulledImages> pulled_images;
   std::unique_ptr<NotifyingImageStore> images;
@@ -125,6 +128,8 @@ struct Agent {
   NodeAdmission admission{[this] { return node->Last()->offer; }};
   std::unique_ptr<PodViewStore> view;
   std::unique_ptr<NodeStats> stats;
+  std::unique_ptr<ImageCollector> image_collector;
+  std::unique_ptr<ImagePuller> patient_puller;  // makes room when there is none
   std::unique_ptr<ManifestEditor> editor;
   std::unique_ptr<ManifestDirectory> source;
   std::unique_ptr<SourceFaults> faults;
@@ -139,6 +144,7 @@ struct Agent {
   std::unique_ptr<PodServices> services;
   std::unique_ptr<PodTable> table;
   std::unique_ptr<FilePods> file_pods;
+  std::unique_ptr<ImageArchives> archives;  // null as archive_book
   std::unique_ptr<LeftoverSweeper> leftovers;
   std::unique_ptr<ServiceManager> manager;
   std::unique_ptr<LocalNodeOperations> operations;
@@ -179,6 +185,10 @@ Result<void> OpenNetwork(Agent& agent) {
 }
 
 Result<void> OpenImages(Agent& agent) {
+  if (!agent.config.image_pull.archive_directory.empty()) {
+    agent.archive_book =
+        std::make_unique<ArchiveBook>(agent.config.instance.root_dir + "/image-archives.json");
+  }
   runtime::ImageStoreOptions options;
   options.root = agent.config.instance.ImageDir();
   options.aside = agent.config.instance.AsideDir();
@@ -186,6 +196,9 @@ Result<void> OpenImages(Agent& agent) {
   options.limits.reserve = agent.config.image_reserve;
   options.user_of = [&agent](const Image& image) {
     return UserOfImage(agent.view->ListPods(), image);
+  };
+  options.pinned_by = [&agent](const Digest& id) {
+    return agent.archive_book ? agent.archive_book->PinnedBy(id) : std::string();
   };
   ASSIGN_OR_RETURN(agent.stored_images, runtime::DiskImageStore::Open(std::move(options)));
   for (const std::string& warning : agent.stored_images->warnings()) spdlog::warn("{}", warning);
@@ -205,6 +218,37 @@ Result<void> OpenPulledImages(Agent& agent) {
   ASSIGN_OR_RETURN(agent.pulled_images,
                    PulledImages::Open(std::move(options), *agent.stored_images, agent.clock));
   return {};
+}
+
+void OpenCollector(Agent& agent) {
+  agent.image_collector = std::unique_ptr<ImageCollector>(new ImageCollector(
+      {.images = *agent.images,
+       .space = *agent.stored_images,
+       .needed =
+           [&agent] {
+             auto needed = std::make_shared<const NeededImages>(agent.view->ListPods());
+             return [needed](const Image& image) { return needed->Has(image); };
+           },
+       .events = *agent.view,
+       .clock = agent.clock,
+       .node_name = agent.config.instance.node_name,
+       .config = agent.config.image_gc,
+       .log = [](const std::string& line) { spdlog::info("{}", line); }}));
+}
+
+// Once the pods are there that need an image or wait for one.
+Result<void> TendImages(Agent& agent) {
+  RETURN_IF_ERROR(WithContext(agent.image_collector->Start(), "image garbage collection"));
+  if (!agent.archive_book) return {};
+  agent.archives = std::unique_ptr<ImageArchives>(
+      new ImageArchives({.directory = agent.config.image_pull.archive_directory,
+                         .book = *agent.archive_book,
+                         .images = *agent.images,
+                         .node_name = agent.config.instance.node_name,
+                         .events = *agent.view,
+                         .make_room = [&agent] { return agent.image_collector->MakeRoom(); },
+                         .log = [](const std::string& line) { spdlog::info("{}", line); }}));
+  return agent.archives->Start();
 }
 
 // As many pods wait for a registry, for each other or for logins at a time. With no limit of their own, as many pulls
@@ -228,6 +272,8 @@ void OpenPuller(Agent& agent) {
   agent.puller = std::make_unique<NotifyingImagePuller>(
       std::make_unique<runtime::RegistryPuller>(*agent.stored_images, std::move(options)),
       [&agent] { agent.table->ImagesChanged(); });
+  agent.patient_puller = std::make_unique<RoomMakingPuller>(
+      *agent.puller, [&agent] { return agent.image_collector->MakeRoom(); });
 }
 
 Result<void> OpenCredentialProviders(Agent& agent) {
@@ -351,7 +397,7 @@ Result<void> OpenTable(Agent& agent) {
                       agent.cluster ? &agent.cluster->reporter() : nullptr,
                       agent.cluster ? &agent.cluster->inputs() : nullptr,
                       agent.prober.get(),
-                      agent.puller.get(),
+                      agent.patient_puller.get(),
                       agent.pulled_images.get(),
                       [&agent](const std::string& image, const std::atomic<bool>& cancelled) {
                         return NodeLogins(agent, image, cancelled);
@@ -427,7 +473,8 @@ Result<void> OpenApi(Agent& agent) {
       .stats = *agent.stats,
       .services = agent.proxy->services(),
       .images = *agent.images,
-      .puller = *agent.puller,
+      .puller = *agent.patient_puller,
+      .image_collector = *agent.image_collector,
       .node_logins =
           [&agent](const std::string& image, const std::atomic<bool>& cancelled) {
             return NodeLogins(agent, image, cancelled);
@@ -455,8 +502,14 @@ Result<void> OpenServer(Agent& agent) {
                          [&agent] { return agent.node->Last()->description; },
                          [&agent] { return UnhealthyBecause(*agent.table); },
                          [&agent] { return agent.prober->MetricsText(); },
-                         [&agent] { return agent.pod_metrics.Text(); }, *agent.operations,
-                         agent.audit, [](const std::string& line) { spdlog::warn("{}", line); }}));
+                         [&agent] { return agent.pod_metrics.Text(); },
+                         [&agent] {
+                           using Reason = ImageCollector::Reason;
+                           return std::pair(agent.image_collector->Collected(Reason::kAge),
+                                            agent.image_collector->Collected(Reason::kSpace));
+                         },
+                         *agent.operations, agent.audit,
+                         [](const std::string& line) { spdlog::warn("{}", line); }}));
   if (agent.config.cluster.server_tls_bootstrap) {
     agent.cluster->identity().DeliverServing(agent.server->CertificateTaker());
   }
@@ -479,12 +532,14 @@ Result<void> Open(Agent& agent) {
   RETURN_IF_ERROR(WithContext(OpenImages(agent), "image store"));
   RETURN_IF_ERROR(OpenPulledImages(agent));
   RETURN_IF_ERROR(OpenCredentialProviders(agent));
+  OpenCollector(agent);
   OpenPuller(agent);
   RETURN_IF_ERROR(WithContext(OpenSource(agent), "manifests"));
   RETURN_IF_ERROR(WithContext(OpenCluster(agent), "kubeconfig"));
   RETURN_IF_ERROR(WithContext(OpenServices(agent), "services"));
   RETURN_IF_ERROR(WithContext(OpenPlugins(agent), "storage plugins"));
   RETURN_IF_ERROR(WithContext(OpenTable(agent), "pods"));
+  RETURN_IF_ERROR(TendImages(agent));
   OpenLeftovers(agent);
   RETURN_IF_ERROR(WithContext(OpenApi(agent), "api"));
   RETURN_IF_ERROR(WithContext(OpenServer(agent), "https server"));

@@ -72,6 +72,7 @@ Result<std::unique_ptr<NodeServer>> NodeServer::Start(NodeServerParts parts) {
                                         },
                                     .probe_metrics = own.probe_metrics,
                                     .pod_metrics = own.pod_metrics,
+                                    .collected_images = own.collected_images,
                                     .log = own.log}));
   RETURN_IF_ERROR(made->OpenHealthPort());
   made->RefreshLater();

@@ -38,10 +38,11 @@ struct NodeServerParts {
   std::string version;
   // What was read of the machine last. Any thread; must not block.
   std::function<std::shared_ptr<const NodeDescription>()> description;
-  std::function<std::string()> unhealthy_because;  // any thread
-  std::function<std::string()> probe_metrics;      // any thread
-  std::function<std::string()> pod_metrics;        // any thread
-  NodeOperations& operations;                      // what exec and the like do
+  std::function<std::string()> unhealthy_because;                   // any thread
+  std::function<std::string()> probe_metrics;                       // any thread
+  std::function<std::string()> pod_metrics;                         // any thread
+  std::function<std::pair<uint64_t, uint64_t>()> collected_images;  // as KubeletApiParts has it
+  NodeOperations& operations;                                       // what exec and the like do
   access::AuditLog& audit;
   std::function<void(const std::string& line)> log;
 };

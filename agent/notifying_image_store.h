@@ -34,6 +34,11 @@ class NotifyingImageStore : public ImageStore {
     if (removed) removed_();
     return removed;
   }
+  Result<void> Tag(const std::string& source, const std::string& target) override {
+    auto tagged = store_.Tag(source, target);
+    if (tagged) added_();
+    return tagged;
+  }
 
  private:
   Result<std::vector<Image>> Tell(Result<std::vector<Image>> added) {

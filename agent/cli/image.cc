@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// image: pull, import, ls, rm, inspect, export.
+// image: pull, import, ls, rm, inspect, export, tag, prune, du.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +11,7 @@
 
 #include "agent/cli/commands.h"
 #include "agent/cli/image_pull.h"
+#include "agent/cli/image_upkeep.h"
 #include "agent/cli/out.h"
 #include "agent/cli/output.h"
 #include "agent/cli/rows.h"
@@ -41,6 +42,8 @@ struct ImageOptions {
   std::string file = "-";
   bool no_headers = false;
   bool quiet = false;
+  std::string target;
+  PruneOptions prune;
 };
 
 // One argument that is a JSON list or words, as Dockerfiles have it: --cmd '["a","b"]', or --cmd a
@@ -302,6 +305,35 @@ void AddImport(CLI::App& image, const std::shared_ptr<ImageOptions>& options,
             [](Session& s, const ImageOptions& o, const Output&) { return RunImport(s, o); });
 }
 
+void AddUpkeep(CLI::App& image, const std::shared_ptr<ImageOptions>& options,
+               Invocation& invocation) {
+  CLI::App* tag = image.add_subcommand("tag", "Give an image another name");
+  tag->add_option("source", options->references, "Name, id or beginning of an id")
+      ->required()
+      ->expected(1);
+  tag->add_option("target", options->target, "Its other name, for example registry:5000/app:1.0")
+      ->required();
+  SetAction(*tag, options, invocation, [](Session& s, const ImageOptions& o, const Output&) {
+    return TagImage(s, o.references.front(), o.target);
+  });
+
+  CLI::App* prune = image.add_subcommand(
+      "prune", "Remove images without a name that no pod uses, and what unfinished pulls left");
+  prune->add_flag("-a,--all", options->prune.all, "Also those with a name");
+  prune->add_flag("-f,--force", options->prune.force, "Do not ask");
+  prune->add_option("--filter", options->prune.filters,
+                    "until=24h, until=2026-01-02T15:04:05Z: only those made before");
+  SetAction(*prune, options, invocation, [](Session& s, const ImageOptions& o, const Output&) {
+    return PruneImages(s, o.prune);
+  });
+
+  CLI::App* usage = image.add_subcommand("du", "What images take on the disk");
+  usage->add_flag("--no-headers", options->no_headers, "Leave out the table's header");
+  SetAction(*usage, options, invocation, [](Session& s, const ImageOptions& o, const Output&) {
+    return ShowImageUsage(s, !o.no_headers);
+  });
+}
+
 }  // namespace
 
 void AddImage(CLI::App& app, Invocation& invocation) {
@@ -310,6 +342,7 @@ void AddImage(CLI::App& app, Invocation& invocation) {
   image->require_subcommand(1);
   image->fallthrough();
   AddImport(*image, options, invocation);
+  AddUpkeep(*image, options, invocation);
 
   CLI::App* pull = image->add_subcommand("pull", "Pull an image from its registry");
   pull->add_option("image", options->references,

@@ -110,6 +110,16 @@ struct ImagePullConfig {
   std::vector<std::string> verification_allowlist;
   // A CredentialProviderConfig, or a directory of them, and where its programs are; "" both for none.
   std::string provider_config, provider_programs;
+  // Archives in it are imported and pinned; "": none.
+  std::string archive_directory;
+};
+
+// When images that nothing needs go, as a kubelet has it.
+struct ImageGcConfig {
+  uint32_t high_percent = 85;  // of their file system in use: it begins; 100: never
+  uint32_t low_percent = 80;   // and goes on down to this
+  std::chrono::seconds minimum_age{120};
+  std::chrono::seconds maximum_age{0};  // unused for longer, they go anyway; 0: they do not
 };
 
 struct ContainerLogConfig {
@@ -161,6 +171,7 @@ struct AgentConfig {
   NodeServerConfig server;
   ContainerLogConfig container_log;
   ImagePullConfig image_pull;
+  ImageGcConfig image_gc;
   ProxyConfig proxy;
   std::string cgroup_driver = "cgroupfs";  // or "systemd": names only
   std::string seccomp_dir;                 // profiles of type Localhost; "" is <root_dir>/seccomp

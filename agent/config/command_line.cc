@@ -125,6 +125,38 @@ Result<void> CheckServer(const AgentConfig& config) {
   return {};
 }
 
+// A kubelet's rules, in its words.
+Result<void> CheckImageGc(const ImageGcConfig& gc) {
+  if (gc.low_percent >= gc.high_percent) {
+    return InvalidArgument(StrCat("imageGCLowThresholdPercent ", gc.low_percent,
+                                  " must be less than imageGCHighThresholdPercent ",
+                                  gc.high_percent));
+  }
+  if (gc.maximum_age.count() != 0 && gc.maximum_age <= gc.minimum_age) {
+    return InvalidArgument(StrCat("imageMaximumGCAge ", gc.maximum_age.count(),
+                                  "s must be greater than imageMinimumGCAge ",
+                                  gc.minimum_age.count(), "s"));
+  }
+  return {};
+}
+
+Result<void> CheckImages(const AgentConfig& config) {
+  const ImagePullConfig& pull = config.image_pull;
+  if (pull.serialize && pull.max_parallel > 1) {
+    return InvalidArgument(
+        StrCat("maxParallelImagePulls ", pull.max_parallel,
+               ": needs serializeImagePulls: false, since pulls are done one after the other"));
+  }
+  if (pull.provider_config.empty() != pull.provider_programs.empty()) {
+    return InvalidArgument(
+        "imageCredentialProviderConfig and imageCredentialProviderBinDir: one needs the other");
+  }
+  if (!pull.archive_directory.empty() && !pull.archive_directory.starts_with('/')) {
+    return InvalidArgument(StrCat("imageDir \"", pull.archive_directory, "\" is no absolute path"));
+  }
+  return CheckImageGc(config.image_gc);
+}
+
 // One address, or one of each family, as kubelet's --node-ip.
 Result<void> CheckNodeIps(const std::vector<std::string>& ips) {
   std::vector<IpAddress> parsed;
@@ -180,15 +212,7 @@ Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) 
   RETURN_IF_ERROR(CompleteIdentity(config));
   RETURN_IF_ERROR(CompletePodRanges(config));
   RETURN_IF_ERROR(CheckServer(config));
-  if (config.image_pull.serialize && config.image_pull.max_parallel > 1) {
-    return InvalidArgument(
-        StrCat("maxParallelImagePulls ", config.image_pull.max_parallel,
-               ": needs serializeImagePulls: false, since pulls are done one after the other"));
-  }
-  if (config.image_pull.provider_config.empty() != config.image_pull.provider_programs.empty()) {
-    return InvalidArgument(
-        "imageCredentialProviderConfig and imageCredentialProviderBinDir: one needs the other");
-  }
+  RETURN_IF_ERROR(CheckImages(config));
   RETURN_IF_ERROR(CheckNodeIps(config.node.ips));
   const std::string beside = executable.substr(0, executable.rfind('/') + 1);
   const auto sibling = [&](std::string& path, const char* name) {

@@ -10,6 +10,7 @@ namespace holdfast::agent {
 namespace {
 
 constexpr int64_t kLongestTimeout = 30 * 24 * 3600;
+constexpr int64_t kLongestAge = 10LL * 365 * 24 * 3600;
 constexpr uint32_t kMostPods = 100'000;
 constexpr int64_t kMostPids = 4 << 20;  // the kernel's PID_MAX_LIMIT
 
@@ -40,6 +41,7 @@ const std::vector<Field>& Fields() {
   using S = NodeServerConfig;
   const auto container_log = [](auto member) { return At(&A::container_log, member); };
   const auto image_pull = [](auto member) { return At(&A::image_pull, member); };
+  const auto image_gc = [](auto member) { return At(&A::image_gc, member); };
   const auto proxy = [](auto member) { return At(&A::proxy, member); };
   const auto announce = [](auto member) { return At(&A::proxy, &ProxyConfig::announce, member); };
   const auto ipvs = [](auto member) { return At(&A::proxy, &ProxyConfig::ipvs, member); };
@@ -271,6 +273,23 @@ const std::vector<Field>& Fields() {
        false, Text(image_pull(&ImagePullConfig::provider_config))},
       {"imageCredentialProviderBinDir", "DIR", "where these programs are", false,
        Text(image_pull(&ImagePullConfig::provider_programs))},
+      {"imageDir", "DIR",
+       "image archives in it are imported and pinned: at start, and when one appears (default: "
+       "none)",
+       false, Text(image_pull(&ImagePullConfig::archive_directory))},
+      {"imageGCHighThresholdPercent", "PERCENT",
+       "images that nothing needs are removed when so much of their file system is in use (default "
+       "85); 100: never",
+       false, Number(image_gc(&ImageGcConfig::high_percent), 0, 100)},
+      {"imageGCLowThresholdPercent", "PERCENT",
+       "until no more than so much is in use (default 80); below imageGCHighThresholdPercent",
+       false, Number(image_gc(&ImageGcConfig::low_percent), 0, 100)},
+      {"imageMinimumGCAge", "TIME", "an image stays at least so long (default 2m)", false,
+       Duration(image_gc(&ImageGcConfig::minimum_age), 0, kLongestAge)},
+      {"imageMaximumGCAge", "TIME",
+       "an image that nothing needed for longer is removed (default 0s: it is not); more than "
+       "imageMinimumGCAge",
+       false, Duration(image_gc(&ImageGcConfig::maximum_age), 0, kLongestAge)},
       {"workers", "N", "pods worked on at the same time (default 8)", false,
        Number(At(&A::workers), 1, 256)},
       {"keeperBinary", "FILE",

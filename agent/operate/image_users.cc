@@ -60,4 +60,29 @@ std::string UserOfImage(const std::vector<PodPtr>& pods, const Image& image) {
   return "";
 }
 
+NeededImages::NeededImages(const std::vector<PodPtr>& pods) {
+  for (const PodPtr& pod : pods) {
+    for (const SpecContainer& container : ContainersOf(*pod)) {
+      Add(container.spec->image());
+      if (const auto* status = StatusOf(*pod, container)) Add(status->imageid());
+    }
+    for (const auto& volume : pod->spec().volumes()) {
+      Add(volume.volumesource().image().reference());
+    }
+  }
+}
+
+void NeededImages::Add(const std::string& text) {
+  if (text.empty()) return;
+  names_.insert(text);
+  if (const auto reference = runtime::ParseReference(text)) names_.insert(reference->Name());
+}
+
+bool NeededImages::Has(const Image& image) const {
+  const auto named = [this](const std::string& name) { return names_.contains(name); };
+  return named(image.id.value) || named(image.id.value.substr(image.id.value.find(':') + 1)) ||
+         std::ranges::any_of(image.repo_tags, named) ||
+         std::ranges::any_of(image.repo_digests, named);
+}
+
 }  // namespace holdfast::agent

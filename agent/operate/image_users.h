@@ -2,6 +2,7 @@
 // Who needs an image that somebody wants to remove. Pure.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,5 +15,17 @@ namespace holdfast::agent {
 // it runs. One that waits, is just being started or will be started again needs the image that its
 // pod names: a pod is shown before it asks for its images, so none is taken away beneath a start.
 std::string UserOfImage(const std::vector<PodPtr>& pods, const Image& image);
+
+// What desired pods need, also of containers that have ended: after a reboot they start again, maybe
+// without a registry. What no pod names is nobody's.
+class NeededImages {
+ public:
+  explicit NeededImages(const std::vector<PodPtr>& pods);
+  bool Has(const Image& image) const;
+
+ private:
+  void Add(const std::string& text);
+  std::set<std::string> names_;  // normalised names, and ids
+};
 
 }  // namespace holdfast::agent

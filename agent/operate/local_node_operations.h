@@ -33,6 +33,7 @@ struct NodeParts {
   ServiceView& services;
   ImageStore& images;
   ImagePuller& puller;
+  ImageCollector& image_collector;
   // What the node itself may show to registries for an image.
   std::function<Keyring(const std::string& reference, const std::atomic<bool>& cancelled)>
       node_logins;
@@ -56,6 +57,10 @@ class LocalNodeOperations final : public NodeOperations {
   Result<PulledImage> PullImage(const std::string& reference,
                                 const std::function<void(const PullProgress&)>& progress,
                                 const std::atomic<bool>& cancelled) override;
+  Result<FreedImages> PruneImages(const PruneWish& wish) override {
+    return parts_.image_collector.Prune(wish);
+  }
+  Result<ImagesUsage> UsageOfImages() override { return parts_.image_collector.Usage(); }
   std::string version() const override { return parts_.version; }
   corev1::Node DescribeNode() override;
   NodeStats& stats() override { return parts_.stats; }

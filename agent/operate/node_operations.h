@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "agent/identity/node_rights.h"
+#include "agent/image_gc/image_collector.h"
 #include "agent/kube/types_fwd.h"
 #include "agent/source/manifest_editor.h"
 #include "holdfast/base/ids.h"
@@ -50,6 +51,9 @@ class NodeOperations {
   virtual Result<PulledImage> PullImage(const std::string& reference,
                                         const std::function<void(const PullProgress&)>& progress,
                                         const std::atomic<bool>& cancelled) = 0;
+  // As ImageCollector has them. Both may block, and long.
+  virtual Result<FreedImages> PruneImages(const PruneWish& wish) = 0;
+  virtual Result<ImagesUsage> UsageOfImages() = 0;
   virtual std::string version() const = 0;  // of the agent
   // The synthetic Node object. May block on small files.
   virtual corev1::Node DescribeNode() = 0;

@@ -55,6 +55,16 @@ class FakeImageStore : public ImageStore {
     contents_.erase(reference);
     return {};
   }
+  Result<void> Tag(const std::string& source, const std::string& target) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = images_.find(source);
+    if (found == images_.end()) return NotFound("image \"" + source + "\" not found");
+    Image copy = found->second;
+    copy.repo_tags = {target};
+    images_[target] = std::move(copy);
+    contents_[target] = contents_[source];
+    return {};
+  }
   Result<std::string> Content(const std::string& reference) {
     const std::lock_guard lock(mutex_);
     const auto found = contents_.find(reference);

@@ -45,6 +45,27 @@ class FakeNodeOperations final : public NodeOperations {
   PodView& pods() override { return pods_; }
   ServiceView& services() override { return services_; }
   ImageStore& images() override { return images_; }
+  Result<FreedImages> PruneImages(const PruneWish& wish) override {
+    FreedImages freed;
+    ASSIGN_OR_RETURN(const std::vector<Image> all, images().List());
+    for (const Image& image : all) {
+      if (!IsPruned(image, wish)) continue;
+      RETURN_IF_ERROR(images().Remove(image.repo_tags.front()));
+      freed.bytes += image.size_bytes;
+      freed.images.push_back(image);
+    }
+    return freed;
+  }
+  Result<ImagesUsage> UsageOfImages() override {
+    ASSIGN_OR_RETURN(const std::vector<Image> all, images().List());
+    ImagesUsage usage;
+    for (const Image& image : all) {
+      usage.images.push_back({image, image.size_bytes, 0, false, {}});
+      usage.total += image.size_bytes;
+    }
+    usage.reclaimable = usage.total;
+    return usage;
+  }
   // "absent…" is not in the registry; "slow…" comes when it is cancelled only.
   Result<PulledImage> PullImage(const std::string& reference,
                                 const std::function<void(const PullProgress&)>& progress,

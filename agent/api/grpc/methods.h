@@ -40,6 +40,9 @@ enum class Method : uint8_t {
   kAttach,
   kPortForward,
   kAddEphemeralContainer,
+  kTagImage,
+  kPruneImages,
+  kImageUsage,
   kCount,
 };
 
@@ -77,6 +80,9 @@ inline constexpr std::array<MethodRow, static_cast<size_t>(Method::kCount)> kMet
     {Method::kAttach, "Attach", access::Operation::kExec},
     {Method::kPortForward, "PortForward", access::Operation::kExec},
     {Method::kAddEphemeralContainer, "AddEphemeralContainer", access::Operation::kMutate},
+    {Method::kTagImage, "TagImage", access::Operation::kMutate},
+    {Method::kPruneImages, "PruneImages", access::Operation::kMutate},
+    {Method::kImageUsage, "ImageUsage", access::Operation::kReadStatus},
 }};
 
 constexpr const MethodRow& RowOf(Method method) { return kMethods[static_cast<size_t>(method)]; }

@@ -87,6 +87,15 @@ class NodeAgentService final : public v1::NodeAgent::CallbackService {
   grpc::ServerUnaryReactor* GetStats(grpc::CallbackServerContext* context,
                                      const v1::GetStatsRequest* request,
                                      v1::GetStatsResponse* response) override;
+  grpc::ServerUnaryReactor* TagImage(grpc::CallbackServerContext* context,
+                                     const v1::TagImageRequest* request,
+                                     v1::TagImageResponse* response) override;
+  grpc::ServerUnaryReactor* PruneImages(grpc::CallbackServerContext* context,
+                                        const v1::PruneImagesRequest* request,
+                                        v1::PruneImagesResponse* response) override;
+  grpc::ServerUnaryReactor* ImageUsage(grpc::CallbackServerContext* context,
+                                       const v1::ImageUsageRequest* request,
+                                       v1::ImageUsageResponse* response) override;
 
  private:
   // Set when the caller may not; a refused change or exec is also written to the audit log.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Images: list, get, remove. Import and export are in image_transfer.cc.
+// Images: list, get, remove, tag, prune, usage. Import and export are in image_transfer.cc.
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "agent/api/grpc/image_messages.h"
@@ -45,23 +46,38 @@ ImageConfig ReadImageConfig(const v1::ImageConfig& from) {
   return to;
 }
 
+namespace {
+
+bool ComesBefore(const Image& a, const Image& b) {
+  const auto name = [](const Image& image) {
+    return image.repo_tags.empty() ? std::string() : image.repo_tags.front();
+  };
+  return std::pair(name(a), a.id) < std::pair(name(b), b.id);
+}
+
+void FillUsage(const ImageUsageRow& from, v1::ImageUsageResponse::Usage& to) {
+  FillImage(from.image, false, *to.mutable_image());
+  to.set_size_bytes(from.size);
+  to.set_shared_bytes(from.shared);
+  to.set_unique_bytes(from.size - from.shared);
+  to.set_in_use(from.in_use);
+  to.set_used_unix_nanos(from.used.since_epoch.count());
+}
+
+}  // namespace
+
 grpc::ServerUnaryReactor* NodeAgentService::ListImages(grpc::CallbackServerContext* context,
                                                        const v1::ListImagesRequest* /*request*/,
                                                        v1::ListImagesResponse* response) {
-  return AnswerBlocking(
-      context, Method::kListImages, *response, [this, response]() -> Result<void> {
-        ASSIGN_OR_RETURN(std::vector<Image> images, core_.node.images().List());
-        const auto name = [](const Image& image) {
-          return image.repo_tags.empty() ? std::string() : image.repo_tags.front();
-        };
-        std::sort(images.begin(), images.end(), [&](const Image& a, const Image& b) {
-          return std::pair(name(a), a.id) < std::pair(name(b), b.id);
-        });
-        for (const Image& image : images) {
-          FillImage(image, ShowsEnvironment(), *response->add_images());
-        }
-        return {};
-      });
+  return AnswerBlocking(context, Method::kListImages, *response,
+                        [this, response]() -> Result<void> {
+                          ASSIGN_OR_RETURN(std::vector<Image> images, core_.node.images().List());
+                          std::sort(images.begin(), images.end(), ComesBefore);
+                          for (const Image& image : images) {
+                            FillImage(image, ShowsEnvironment(), *response->add_images());
+                          }
+                          return {};
+                        });
 }
 
 grpc::ServerUnaryReactor* NodeAgentService::GetImage(grpc::CallbackServerContext* context,
@@ -80,6 +96,47 @@ grpc::ServerUnaryReactor* NodeAgentService::RemoveImage(grpc::CallbackServerCont
                                                         v1::RemoveImageResponse* response) {
   return AnswerChange(context, Method::kRemoveImage, *response, request->reference(), {},
                       [this, request] { return core_.node.images().Remove(request->reference()); });
+}
+
+grpc::ServerUnaryReactor* NodeAgentService::TagImage(grpc::CallbackServerContext* context,
+                                                     const v1::TagImageRequest* request,
+                                                     v1::TagImageResponse* response) {
+  return AnswerChange(
+      context, Method::kTagImage, *response, request->source() + " " + request->target(), {},
+      [this, request] { return core_.node.images().Tag(request->source(), request->target()); });
+}
+
+grpc::ServerUnaryReactor* NodeAgentService::PruneImages(grpc::CallbackServerContext* context,
+                                                        const v1::PruneImagesRequest* request,
+                                                        v1::PruneImagesResponse* response) {
+  return AnswerChange(
+      context, Method::kPruneImages, *response, request->all() ? "all unused" : "without a name",
+      {}, [this, request, response]() -> Result<void> {
+        const WallTime until{std::chrono::nanoseconds(request->until_unix_nanos())};
+        ASSIGN_OR_RETURN(const FreedImages freed, core_.node.PruneImages({request->all(), until}));
+        for (const Image& image : freed.images) {
+          FillImage(image, false, *response->add_images());
+        }
+        response->set_reclaimed_bytes(freed.bytes);
+        response->set_errors(freed.errors);
+        return {};
+      });
+}
+
+grpc::ServerUnaryReactor* NodeAgentService::ImageUsage(grpc::CallbackServerContext* context,
+                                                       const v1::ImageUsageRequest* /*request*/,
+                                                       v1::ImageUsageResponse* response) {
+  return AnswerBlocking(
+      context, Method::kImageUsage, *response, [this, response]() -> Result<void> {
+        ASSIGN_OR_RETURN(ImagesUsage usage, core_.node.UsageOfImages());
+        std::sort(usage.images.begin(), usage.images.end(),
+                  [](const auto& a, const auto& b) { return ComesBefore(a.image, b.image); });
+        for (const ImageUsageRow& row : usage.images) FillUsage(row, *response->add_images());
+        response->set_total_bytes(usage.total);
+        response->set_reclaimable_bytes(usage.reclaimable);
+        response->set_partial_bytes(usage.partial);
+        return {};
+      });
 }
 
 }  // namespace holdfast::agent::api

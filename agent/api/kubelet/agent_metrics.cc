@@ -102,6 +102,13 @@ void AddAgentMetrics(const std::vector<PodPtr>& pods, const AgentFacts& facts, M
   const PodCounts counts = Count(pods);
   text.Begin("kubelet_cgroup_version", "[ALPHA] cgroup version on the hosts.", "gauge");
   text.Add(facts.cgroup_version);
+  text.Begin(
+      "kubelet_image_garbage_collected_total",
+      "[ALPHA] Total number of images garbage collected by the kubelet, whether through disk "
+      "usage or image age.",
+      "counter");
+  text.Add(ToDouble(facts.images_by_age), {{"reason", "age"}});
+  text.Add(ToDouble(facts.images_by_space), {{"reason", "space"}});
   text.Begin("kubelet_node_name", "[ALPHA] The node's name. The count is always 1.", "gauge");
   text.Add(1, {{"node", facts.node_name}});
   AddPods(counts, text);

@@ -14,6 +14,8 @@ namespace holdfast::agent::api {
 struct AgentFacts {
   std::string node_name, version;
   int cgroup_version = 2;
+  // Images that were removed because nothing had needed them for long, and to make room.
+  uint64_t images_by_age = 0, images_by_space = 0;
 };
 void AddAgentMetrics(const std::vector<PodPtr>& pods, const AgentFacts& facts, MetricsText& text);
 

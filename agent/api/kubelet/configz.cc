@@ -21,6 +21,8 @@ constexpr const char* kSame[] = {"address",
                                  "enableDebuggingHandlers",
                                  "enableSystemLogHandler",
                                  "evictionHard",
+                                 "imageGCHighThresholdPercent",
+                                 "imageGCLowThresholdPercent",
                                  "kubeReserved",
                                  "maxPods",
                                  "podPidsLimit",
@@ -67,6 +69,8 @@ PlainJson KubeletPart(const AgentConfig& config, const PlainJson& own) {
       {"nodeStatusReportFrequency", "5m0s"},
       {"nodeLeaseDurationSeconds", 40},
       {"crashLoopBackOff", {{"maxContainerRestartPeriod", GoDuration(config.max_back_off)}}},
+      {"imageMinimumGCAge", GoDuration(config.image_gc.minimum_age)},
+      {"imageMaximumGCAge", GoDuration(config.image_gc.maximum_age)},
       {"authentication", AuthenticationPart(config.server)},
       {"authorization", AuthorizationPart(config.server)}};
   for (const char* name : kSame) {

@@ -269,9 +269,12 @@ HttpAnswer KubeletApi::Impl::WithSample(
 std::string KubeletApi::Impl::Metrics() const {
   const auto layout = runtime::DetectCgroupLayout(parts_.config.instance.cgroup_root);
   const bool v1 = layout && layout->version == runtime::CgroupVersion::kV1;
+  const auto [by_age, by_space] =
+      parts_.collected_images ? parts_.collected_images() : std::pair<uint64_t, uint64_t>();
   MetricsText text;
   AddAgentMetrics(parts_.pods.ListPods(),
-                  {parts_.config.instance.node_name, parts_.version, v1 ? 1 : 2}, text);
+                  {parts_.config.instance.node_name, parts_.version, v1 ? 1 : 2, by_age, by_space},
+                  text);
   requests_.Print(text);
   return StrCat(text.text(), parts_.pod_metrics ? parts_.pod_metrics() : "");
 }

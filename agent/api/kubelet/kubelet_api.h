@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "agent/api/kubelet/stats_metrics.h"
 #include "agent/cluster/api.h"
@@ -39,6 +40,8 @@ struct KubeletApiParts {
   std::function<std::string()> probe_metrics;
   // What /metrics has of pods besides; unset: nothing. Any thread.
   std::function<std::string()> pod_metrics;
+  // How many images were removed for their age, and to make room; unset: none. Any thread.
+  std::function<std::pair<uint64_t, uint64_t>()> collected_images;
   std::function<void(const std::string& line)> log;
 };
 

@@ -37,7 +37,7 @@ struct Image {
   std::string architecture;
   ImageConfig config;
   std::vector<std::string> layers;  // unpacked layer directories, absolute, lowest first
-  bool pinned = false;
+  bool pinned = false;              // stays whether it is used or not
 };
 
 struct ImportOptions {
@@ -65,6 +65,8 @@ class ImageStore {
   // Removes one name; the content goes when nothing names it. kConflict while `in_use` says so,
   // kInvalidArgument for a prefix of an id below 12 digits.
   virtual Result<void> Remove(const std::string& reference) = 0;
+  // The image that `source` stands for gets the name `target` too, which another may lose by it.
+  virtual Result<void> Tag(const std::string& source, const std::string& target) = 0;
 };
 
 }  // namespace holdfast

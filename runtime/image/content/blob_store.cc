@@ -17,9 +17,19 @@
 namespace holdfast::runtime {
 namespace {
 
+constexpr std::string_view kStagedBlob = "blob-";
+
 std::string UniqueName() { return NewContainerId().value.substr(0, 16); }
 
 }  // namespace
+
+std::string StagedBlobName(const Digest& digest) { return StrCat(kStagedBlob, HexOf(digest)); }
+
+std::optional<Digest> DigestOfStagedBlob(const std::string& name) {
+  if (!name.starts_with(kStagedBlob)) return std::nullopt;
+  auto digest = ParseDigest("sha256:" + name.substr(kStagedBlob.size()));
+  return digest ? std::optional(std::move(*digest)) : std::nullopt;
+}
 
 Ingest::Ingest(DirFd parent, std::string name, DirFd dir)
     : parent_(std::move(parent)), name_(std::move(name)), dir_(std::move(dir)) {}
@@ -63,8 +73,8 @@ Result<BlobStore> BlobStore::Open(int root, const std::string& aside) {
   return BlobStore(std::move(blobs), std::move(ingests));
 }
 
-Result<Ingest> BlobStore::NewIngest() {
-  const std::string name = UniqueName();
+Result<Ingest> BlobStore::NewIngest(std::string_view prefix) {
+  const std::string name = StrCat(prefix, UniqueName());
   if (::mkdirat(ingests_.get(), name.c_str(), 0700) != 0) {
     return Error::FromErrno(errno, StrCat("mkdir ingest/", name));
   }

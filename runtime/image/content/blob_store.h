@@ -9,7 +9,9 @@
 #include <sys/types.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "holdfast/base/ids.h"
@@ -17,6 +19,11 @@
 #include "holdfast/base/unique_fd.h"
 
 namespace holdfast::runtime {
+
+// The file of an ingest directory that is to become the blob.
+std::string StagedBlobName(const Digest& digest);
+// nullopt: it is another file.
+std::optional<Digest> DigestOfStagedBlob(const std::string& name);
 
 // One working directory below ingest/, removed with everything in it on destruction.
 class Ingest {
@@ -58,7 +65,8 @@ class BlobStore {
   // in the directory `aside` (sys/tree.h), or stays where not even that can be done.
   static Result<BlobStore> Open(int root, const std::string& aside);
 
-  Result<Ingest> NewIngest();
+  // `prefix`: of the directory's name.
+  Result<Ingest> NewIngest(std::string_view prefix = "");
   Result<Trash> NewTrash() const;
   bool Has(const Digest& digest) const;
   Result<UniqueFd> OpenBlob(const Digest& digest) const;

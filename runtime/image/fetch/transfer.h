@@ -26,8 +26,9 @@ class Transfer {
   uint64_t id() const { return request_.id; }
   // CURL*; owned here.
   void* handle() const { return easy_; }
-  // The pipe's descriptor while it has to take something before more is read; -1.
-  int WaitsFor() const { return paused_ || ended_ ? pipe_.get() : -1; }
+  // The pipe's descriptor while there is something for it to take; -1. Also before more comes: a
+  // registry that stands still keeps back nothing that it has sent.
+  int WaitsFor() const { return paused_ || ended_ || !rest_.empty() ? pipe_.get() : -1; }
 
   // The pipe has room. False: nobody reads it any more.
   bool OnRoom();

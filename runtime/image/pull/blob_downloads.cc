@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/image/pull/blob_downloads.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,9 +11,9 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "runtime/image/content/copy.h"
 #include "runtime/image/content/digest.h"
 #include "runtime/image/content/room.h"
-#include "runtime/image/store/archive_reader.h"
 #include "runtime/image/wire/address.h"
 
 namespace holdfast::runtime {
@@ -39,12 +40,13 @@ struct BlobDownloads::Job {
   Steady::time_point not_before;
   uint64_t have_at_break = 0;
   int breaks = 0;
+  bool resumed = false;  // its beginning is of an earlier pull
   bool done = false;
 };
 
 BlobDownloads::BlobDownloads(RegistryClient& client, std::vector<Origin>& origins,
-                             const Ingest& ingest, DownloadLimits limits)
-    : client_(client), origins_(origins), ingest_(ingest), limits_(limits) {}
+                             DownloadPlace place, DownloadLimits limits)
+    : client_(client), origins_(origins), place_(place), limits_(limits) {}
 
 BlobDownloads::~BlobDownloads() {
   for (const auto& job : jobs_) {
@@ -57,7 +59,7 @@ Result<void> BlobDownloads::Run(const std::vector<WantedBlob>& blobs,
   for (const WantedBlob& blob : blobs) {
     auto job = std::make_unique<Job>();
     job->blob = blob;
-    ASSIGN_OR_RETURN(job->file, ingest_.Create(StagedBlobName(blob.digest)));
+    RETURN_IF_ERROR(OpenFile(*job));
     job->attempt.url = origins_.front().Url("blobs", blob.digest.value);
     jobs_.push_back(std::move(job));
   }
@@ -72,6 +74,25 @@ Result<void> BlobDownloads::Run(const std::vector<WantedBlob>& blobs,
     if (job != jobs_.end()) RETURN_IF_ERROR(OnEnd(**job, *end));
   }
   return {};
+}
+
+// What an earlier pull has left is hashed as if it had just come.
+Result<void> BlobDownloads::OpenFile(Job& job) {
+  const std::string name = StagedBlobName(job.blob.digest);
+  if (!place_.partial.Take(job.blob.digest, place_.ingest, name)) {
+    ASSIGN_OR_RETURN(job.file, place_.ingest.Create(name));
+    return {};
+  }
+  ASSIGN_OR_RETURN(job.file, sys::OpenAt(place_.ingest.dir(), name, O_RDWR | O_NOFOLLOW));
+  const auto hashed = CopyHashed(job.file.get(), job.blob.size, [&](std::string_view piece) {
+    job.hash.Update(piece);
+    return Result<void>();
+  });
+  if (!hashed) return Restart(job);  // larger than the blob, or the disk cannot read it
+  job.have = hashed->size;
+  job.resumed = job.have > 0;
+  if (job.blob.progress != nullptr) job.blob.progress->bytes = job.have;
+  return job.have == job.blob.size ? OnWhole(job) : Result<void>();
 }
 
 Result<void> BlobDownloads::LaunchDue() {
@@ -106,6 +127,7 @@ Result<void> BlobDownloads::Restart(Job& job) {
   }
   job.hash = Sha256();
   job.have = 0;
+  job.resumed = false;
   return {};
 }
 
@@ -185,7 +207,11 @@ Result<void> BlobDownloads::OnBroken(Job& job, Error error) {
 
 Result<void> BlobDownloads::OnWhole(Job& job) {
   const Digest got = job.hash.Finish();
+  const bool resumed = job.resumed;
   if (got != job.blob.digest) {
+    RETURN_IF_ERROR(Restart(job));  // it is not kept for another pull
+    // Not this host's fault: a power cut may have spoiled what was here.
+    if (resumed) return {};
     return NextOrigin(
         job, InvalidArgument(StrCat("content does not match its digest: it is ", got.value)));
   }

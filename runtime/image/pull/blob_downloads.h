@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // BlobDownloads: the blobs of one image, a few at a time, into files of an ingest directory. Bytes
 // are hashed as they are written; a file stands under its blob's staged name and counts only when
-// Run() has returned without an error. What broke off is gone on with where it ended. Single-thread.
+// Run() has returned without an error. What broke off is gone on with where it ended, also what an
+// earlier pull has left. Single-thread.
 #pragma once
 
 #include <chrono>
@@ -13,6 +14,7 @@
 #include "holdfast/interfaces/image_puller.h"
 #include "holdfast/model/disk_reserve.h"
 #include "runtime/image/content/blob_store.h"
+#include "runtime/image/content/partial_blobs.h"
 #include "runtime/image/pull/registry_client.h"
 
 namespace holdfast::runtime {
@@ -28,10 +30,16 @@ struct DownloadLimits {
   model::DiskReserve reserve;
 };
 
+// Borrowed.
+struct DownloadPlace {
+  const Ingest& ingest;
+  const PartialBlobs& partial;
+};
+
 class BlobDownloads {
  public:
   // `origins`: asked in their order, the next when one does not have a blob or sends a wrong one.
-  BlobDownloads(RegistryClient& client, std::vector<Origin>& origins, const Ingest& ingest,
+  BlobDownloads(RegistryClient& client, std::vector<Origin>& origins, DownloadPlace place,
                 DownloadLimits limits);
   ~BlobDownloads();
   // `moved` is called now and then.
@@ -39,6 +47,7 @@ class BlobDownloads {
 
  private:
   struct Job;
+  Result<void> OpenFile(Job& job);
   Result<void> Launch(Job& job);
   Result<void> Take(Job& job, const fetch::Head& head, std::string_view piece);
   Result<void> NoteBegin(Job& job, const fetch::Head& head);
@@ -51,7 +60,7 @@ class BlobDownloads {
 
   RegistryClient& client_;
   std::vector<Origin>& origins_;
-  const Ingest& ingest_;
+  const DownloadPlace place_;
   const DownloadLimits limits_;
   std::vector<std::unique_ptr<Job>> jobs_;
 };

@@ -31,7 +31,7 @@ Result<void> CheckDocument(const Descriptor& descriptor, const std::string& text
 
 // What another image brought already.
 std::optional<std::string> StoredDocument(const Descriptor& descriptor, const StagingArea& area) {
-  if (!area.blobs.Has(descriptor.digest)) return std::nullopt;
+  if (!area.claim.Blob(descriptor.digest)) return std::nullopt;
   auto text = area.blobs.ReadBlob(descriptor.digest, area.limits.document_bytes);
   return text ? std::optional(std::move(*text)) : std::nullopt;
 }
@@ -162,12 +162,12 @@ Result<void> ImagePull::FetchLayers(const std::vector<Descriptor>& layers,
                                     const StagingArea& area) {
   std::vector<WantedBlob> wanted;
   std::set<Digest> seen;
-  uint64_t total = 0;
+  uint64_t total = 0, here = 0;
   progress_.layers.assign(layers.size(), {});
   for (size_t i = 0; i < layers.size(); ++i) {
     LayerProgress& progress = progress_.layers[i];
     progress = {layers[i].digest.value, layers[i].size, 0, LayerProgress::State::kWaiting};
-    if (!seen.insert(layers[i].digest).second || area.blobs.Has(layers[i].digest)) {
+    if (!seen.insert(layers[i].digest).second || area.claim.Blob(layers[i].digest)) {
       progress.bytes = progress.size;
       progress.state = LayerProgress::State::kDownloaded;
       continue;
@@ -178,13 +178,14 @@ Result<void> ImagePull::FetchLayers(const std::vector<Descriptor>& layers,
                    StrCat("layers: more than the limit of ", area.limits.archive_bytes, " bytes"));
     }
     total += layers[i].size;
+    here += std::min(layers[i].size, area.partial.SizeOf(layers[i].digest));
     wanted.push_back({layers[i].digest, layers[i].size, &progress});
   }
   moved_();
-  RETURN_IF_ERROR(CheckRoom(area.ingest.dir(), area.limits.reserve, total));
+  RETURN_IF_ERROR(CheckRoom(area.ingest.dir(), area.limits.reserve, total - here));
   DownloadLimits limits;
   limits.reserve = area.limits.reserve;
-  return BlobDownloads(client_, origins_, area.ingest, limits).Run(wanted, moved_);
+  return BlobDownloads(client_, origins_, {area.ingest, area.partial}, limits).Run(wanted, moved_);
 }
 
 Result<StagedImage> ImagePull::Run(const StagingArea& area) {

@@ -196,8 +196,6 @@ Result<void> Rename(std::vector<StagedImage>& images, const std::string& referen
 
 }  // namespace
 
-std::string StagedBlobName(const Digest& digest) { return "blob-" + HexOf(digest); }
-
 Result<Digest> StageDocument(const Ingest& ingest, const std::string& text) {
   const Digest digest = DigestOf(text);
   if (sys::ExistsAt(ingest.dir(), StagedBlobName(digest))) return digest;

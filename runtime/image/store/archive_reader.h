@@ -28,7 +28,6 @@ struct StagedImage {
   uint64_t size = 0;
 };
 
-std::string StagedBlobName(const Digest& digest);
 // Writes a document of our own as a staged blob.
 Result<Digest> StageDocument(const Ingest& ingest, const std::string& text);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/image/store/catalog.h"
 
+#include <chrono>
+
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
@@ -13,7 +15,10 @@ namespace {
 
 constexpr uint64_t kVersion = 1;
 constexpr size_t kMaxRecord = 1 << 20;
-constexpr size_t kMaxLayers = 10'000;  // a record is ours: only a guard against nonsense
+constexpr char kUsesFile[] = "uses.json";
+constexpr size_t kMaxUses = 16 << 20;
+constexpr int64_t kLastSecond = 253'402'300'799;  // of the year 9999
+constexpr size_t kMaxLayers = 10'000;             // a record is ours: only a guard against nonsense
 
 std::string ImageFile(const Digest& manifest) { return HexOf(manifest) + ".json"; }
 
@@ -53,10 +58,21 @@ Result<std::vector<Digest>> ReadDigests(const json::Object& object, std::string_
   return digests;
 }
 
+int64_t SecondsOf(WallTime time) {
+  return std::chrono::duration_cast<std::chrono::seconds>(time.since_epoch).count();
+}
+
+// Zero where there is none, or nonsense.
+WallTime ReadSeconds(simdjson::simdjson_result<json::Element> element) {
+  int64_t seconds = 0;
+  if (element.get(seconds) != simdjson::SUCCESS || seconds < 0 || seconds > kLastSecond) return {};
+  return {std::chrono::seconds(seconds)};
+}
+
 }  // namespace
 
-Catalog::Catalog(DirFd images, DirFd names)
-    : images_dir_(std::move(images)), names_dir_(std::move(names)) {}
+Catalog::Catalog(DirFd root, DirFd images, DirFd names)
+    : root_(std::move(root)), images_dir_(std::move(images)), names_dir_(std::move(names)) {}
 
 Result<ImageRecord> Catalog::ReadImage(const std::string& file, const BlobStore& blobs,
                                        size_t limit) const {
@@ -70,6 +86,7 @@ Result<ImageRecord> Catalog::ReadImage(const std::string& file, const BlobStore&
   ASSIGN_OR_RETURN(record.layers, ReadDigests(object, "layers"));
   ASSIGN_OR_RETURN(record.chain_ids, ReadDigests(object, "chain_ids"));
   if (object["size"].get(record.size) != simdjson::SUCCESS) return Internal("record without size");
+  record.detected = ReadSeconds(object["detected"]);
   ASSIGN_OR_RETURN(const std::string config, blobs.ReadBlob(record.id, limit));
   ASSIGN_OR_RETURN(record.config, ParseConfig(config, kMaxLayers));
   return record;
@@ -93,7 +110,9 @@ Result<Catalog> Catalog::Open(int root, const BlobStore& blobs, size_t document_
   ASSIGN_OR_RETURN(DirFd names, sys::MakeDirs(root, "names", 0700));
   RETURN_IF_ERROR(sys::RemoveTemporariesAt(root, "images"));
   RETURN_IF_ERROR(sys::RemoveTemporariesAt(root, "names"));
-  Catalog catalog(std::move(images), std::move(names));
+  ASSIGN_OR_RETURN(DirFd own, sys::OpenDirAt(root, "."));
+  RETURN_IF_ERROR(sys::RemoveTemporariesAt(root, ".", sys::Writer::kAny, kUsesFile));
+  Catalog catalog(std::move(own), std::move(images), std::move(names));
   ASSIGN_OR_RETURN(const auto image_files, sys::ListDirAt(catalog.images_dir_.get(), "."));
   for (const std::string& file : image_files) {
     if (!IsRecord(file)) continue;
@@ -114,14 +133,55 @@ Result<Catalog> Catalog::Open(int root, const BlobStore& blobs, size_t document_
       catalog.names_.emplace(record->name, std::move(*record));
     }
   }
+  catalog.ReadUses();
   return catalog;
+}
+
+// Only an order in which images go depends on it.
+void Catalog::ReadUses() {
+  const auto text = sys::ReadFileAt(root_.get(), kUsesFile, kMaxUses);
+  if (!text) return;
+  simdjson::dom::parser parser;
+  const auto object = json::ParseObject(parser, *text, kUsesFile);
+  json::Object used;
+  if (!object || !CheckVersion(*object) || (*object)["used"].get(used) != simdjson::SUCCESS) return;
+  for (const auto entry : used) {
+    if (auto id = ParseDigest(entry.key))
+      uses_[std::move(*id)] = ReadSeconds(json::Element(entry.value));
+  }
+}
+
+WallTime Catalog::UsedAt(const Digest& id) const {
+  const auto found = uses_.find(id);
+  return found == uses_.end() ? WallTime() : found->second;
+}
+
+std::map<Digest, WallTime> Catalog::UsesWith(const std::vector<Digest>& ids, WallTime now) const {
+  std::map<Digest, WallTime> uses;
+  for (const auto& [manifest, record] : images_) {
+    if (const auto known = uses_.find(record.id); known != uses_.end()) uses.insert(*known);
+  }
+  for (const Digest& id : ids) uses.insert_or_assign(id, now);
+  return uses;
+}
+
+Result<void> Catalog::WriteUses() {
+  std::string entries;
+  for (const auto& [id, used] : uses_) {
+    entries += StrCat(entries.empty() ? "" : ",", JsonString(id.value), ":", SecondsOf(used));
+  }
+  const std::string text = StrCat("{\"version\":", kVersion, ",\"used\":{", entries, "}}\n");
+  RETURN_IF_ERROR(sys::WriteFileAtomicAt(root_.get(), kUsesFile, text, 0600));
+  HOLDFAST_PAUSE_POINT("image.uses-recorded");
+  return {};
 }
 
 Result<void> Catalog::WriteImage(const ImageRecord& record) {
   const std::string text = StrCat(
       "{\"version\":", kVersion, ",\"manifest\":", JsonString(record.manifest.value),
       ",\"config\":", JsonString(record.id.value), ",\"layers\":", JsonArray(Texts(record.layers)),
-      ",\"chain_ids\":", JsonArray(Texts(record.chain_ids)), ",\"size\":", record.size, "}\n");
+      ",\"chain_ids\":", JsonArray(Texts(record.chain_ids)), ",\"size\":", record.size,
+      ",\"detected\":", SecondsOf(record.detected), "}\n");
   RETURN_IF_ERROR(
       sys::WriteFileAtomicAt(images_dir_.get(), ImageFile(record.manifest), text, 0600));
   HOLDFAST_PAUSE_POINT("image.image-recorded");

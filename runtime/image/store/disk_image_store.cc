@@ -2,9 +2,11 @@
 #include "runtime/image/store/disk_image_store.h"
 
 #include <fcntl.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -15,8 +17,11 @@
 #include "holdfast/sys/pause_point.h"
 #include "runtime/image/content/blob_store.h"
 #include "runtime/image/content/digest.h"
+#include "runtime/image/content/partial_blobs.h"
+#include "runtime/image/snapshot/layer_sizes.h"
 #include "runtime/image/snapshot/layer_store.h"
 #include "runtime/image/store/catalog.h"
+#include "runtime/image/store/claims.h"
 #include "runtime/image/store/exporter.h"
 #include "runtime/image/store/importer.h"
 #include "runtime/image/store/reference.h"
@@ -35,6 +40,12 @@ Result<UniqueFd> LockStore(int root, const std::string& path) {
 // As many as lists of images show.
 constexpr size_t kShownIdDigits = 12;
 
+// Whether another pull could make use of what this one has fetched. Not when it was refused, nor on a
+// disk that is too full: it would keep others from it.
+bool IsWorthKeeping(const Error& error) {
+  return error.code() != Code::kInvalidArgument && error.code() != Code::kResourceExhausted;
+}
+
 // An id's digits without "sha256:".
 std::string_view HexText(const std::string& text) {
   constexpr std::string_view kScheme = "sha256:";
@@ -51,12 +62,13 @@ bool IsHexText(std::string_view text) {
 
 class DiskImageStore::Impl {
  public:
-  Impl(ImageStoreOptions options, UniqueFd lock, BlobStore blobs, LayerStore layers,
-       Catalog catalog, std::vector<std::string> warnings)
+  Impl(ImageStoreOptions options, UniqueFd lock, BlobStore blobs, PartialBlobs partial,
+       LayerStore layers, Catalog catalog, std::vector<std::string> warnings)
       : options_(std::move(options)),
         unpacker_(options_.helper, options_.limits),
         lock_(std::move(lock)),
         blobs_(std::move(blobs)),
+        partial_(std::move(partial)),
         layers_(std::move(layers)),
         catalog_(std::move(catalog)),
         warnings_(std::move(warnings)) {}
@@ -80,24 +92,26 @@ class DiskImageStore::Impl {
 
   template <class Read>
   Result<std::vector<Image>> Import(Read read) {
-    const InFlight in_flight(*this);
+    UnderWay under_way(*this);
     ASSIGN_OR_RETURN(Ingest ingest, blobs_.NewIngest());
-    Importer importer(unpacker_, layers_, blobs_, std::move(ingest));
-    RETURN_IF_ERROR(read(importer));
-    // All the content of new layers and blobs reaches the disk before anything is named.
-    RETURN_IF_ERROR(layers_.Sync());
-    HOLDFAST_PAUSE_POINT("image.import-staged");
-    const std::lock_guard change(changing_);
-    return Commit(importer);
+    return Import(under_way, std::move(ingest), read);
   }
 
   Result<Image> Add(const Fill& fill, const std::function<Result<void>(size_t)>& next) {
-    ASSIGN_OR_RETURN(std::vector<Image> images, Import([&](Importer& importer) -> Result<void> {
-                       ASSIGN_OR_RETURN(StagedImage staged,
-                                        fill({importer.ingest(), blobs_, options_.limits}));
-                       return importer.FromStaged(std::move(staged), next);
-                     }));
-    return std::move(images.front());
+    UnderWay under_way(*this);
+    ASSIGN_OR_RETURN(Ingest ingest, blobs_.NewIngest(PartialBlobs::kIngestPrefix));
+    const auto bring = [&](Importer& importer) -> Result<void> {
+      ASSIGN_OR_RETURN(StagedImage staged, fill({importer.ingest(), blobs_, under_way.claim(),
+                                                 partial_, options_.limits}));
+      return importer.FromStaged(std::move(staged), next);
+    };
+    auto images = Import(under_way, std::move(ingest), [&](Importer& importer) {
+      auto done = bring(importer);
+      if (!done && IsWorthKeeping(done.error())) partial_.KeepAll(importer.ingest());
+      return done;
+    });
+    if (!images) return std::move(images.error());
+    return std::move(images->front());
   }
 
   Result<Digest> TargetOf(const std::string& name) {
@@ -110,15 +124,38 @@ class DiskImageStore::Impl {
   Result<void> Export(const std::string& reference, int fd) {
     ImageRecord record;
     std::vector<std::string> names;
-    const InFlight in_flight(*this);  // its blobs stay while they are read
+    UnderWay under_way(*this);
+    std::optional<Reading> reading;
     {
+      const std::lock_guard change(changing_);  // not in the middle of its removal
       const std::lock_guard hold(mutex_);
       ASSIGN_OR_RETURN(const Found found, Find(reference));
+      reading.emplace(*this, found.id);
       record = catalog_.images().at(found.manifest);
       names = Describe(found.id).repo_tags;
       if (!found.names.empty() && found.by_name) names = found.names;
     }
+    under_way.claim().Blob(record.manifest);
+    under_way.claim().Blob(record.id);
+    for (const Digest& layer : record.layers) under_way.claim().Blob(layer);
     return ExportImage(blobs_, record, names, options_.limits.document_bytes, fd);
+  }
+
+  Result<void> Tag(const std::string& source, const std::string& target) {
+    ASSIGN_OR_RETURN(const Reference reference, ParseReference(target));
+    if (!reference.digest.empty()) {
+      return InvalidArgument("an image is named by repository and tag, not by a digest");
+    }
+    const std::lock_guard change(changing_);
+    ASSIGN_OR_RETURN(const Found found, Find(source));
+    // What the name that was given stands for: an index keeps its digest.
+    const Digest stood_for =
+        found.names.empty() ? found.manifest : catalog_.names().at(found.names.front()).target;
+    const NameRecord record{reference.Name(), found.manifest, stood_for};
+    RETURN_IF_ERROR(catalog_.WriteName(record));
+    const std::lock_guard hold(mutex_);
+    catalog_.AddName(record);
+    return {};
   }
 
   Result<void> Remove(const std::string& reference) {
@@ -147,15 +184,60 @@ class DiskImageStore::Impl {
       catalog_.ForgetImage(manifest);
     }
     sweep_due_ = true;
-    return SweepIfIdle(trash);
+    return Sweep(trash);
   }
+
+  Result<std::vector<ImageUsage>> Usage(Parts parts) {
+    std::vector<ImageUsage> usages;
+    std::vector<std::vector<ImageRecord>> records;
+    {
+      const std::lock_guard hold(mutex_);
+      std::map<Digest, std::vector<ImageRecord>> by_id;
+      for (const auto& [manifest, record] : catalog_.images()) by_id[record.id].push_back(record);
+      for (auto& [id, of_image] : by_id) {
+        ImageUsage usage;
+        usage.image = Describe(id);
+        usage.used = catalog_.UsedAt(id);
+        for (const ImageRecord& record : of_image) {
+          usage.detected = std::max(usage.detected, record.detected);
+        }
+        usages.push_back(std::move(usage));
+        records.push_back(std::move(of_image));
+      }
+    }
+    if (parts == Parts::kNone) return usages;
+    // Counting waits for the disk. What goes meanwhile takes nothing.
+    for (size_t i = 0; i < usages.size(); ++i) {
+      for (const ImageRecord& record : records[i]) Measure(record, usages[i].parts);
+    }
+    return usages;
+  }
+
+  Result<ImageDisk> Disk() const {
+    struct statvfs st{};
+    if (::fstatvfs(lock_.get(), &st) != 0) return Error::FromErrno(errno, "statfs image store");
+    return ImageDisk{st.f_blocks * st.f_frsize, st.f_bavail * st.f_frsize, st.f_files, st.f_favail};
+  }
+
+  Result<void> NoteUse(const std::vector<Digest>& ids, WallTime now) {
+    const std::lock_guard change(changing_);
+    const std::map<Digest, WallTime> uses = catalog_.UsesWith(ids, now);
+    {
+      const std::lock_guard hold(mutex_);
+      catalog_.SetUses(uses);
+    }
+    return catalog_.WriteUses();
+  }
+
+  Result<PartialContent> Partial() const { return partial_.Content(); }
+  Result<PartialContent> RemovePartial(std::chrono::seconds age) { return partial_.Remove(age); }
 
   // What cannot be removed now (a read-only disk) goes at the next removal or Open.
   void SweepAtOpen() {
     std::optional<Trash> trash;
     const std::lock_guard change(changing_);
     sweep_due_ = true;
-    (void)SweepIfIdle(trash);
+    (void)Sweep(trash);
   }
 
  private:
@@ -166,26 +248,40 @@ class DiskImageStore::Impl {
     bool by_name = false;
   };
 
-  // While one lives nothing is swept: an import may rely on blobs and layers that no record names
-  // yet.
-  class InFlight {
+  // An import, pull or export: what it claimed stays until its end, and goes then if nothing names
+  // it.
+  class UnderWay {
    public:
-    explicit InFlight(Impl& store) : store_(store) {
-      const std::lock_guard change(store_.changing_);
-      ++store_.in_flight_;
+    explicit UnderWay(Impl& store) : store_(store) { claim_.emplace(store.claims_); }
+    UnderWay(const UnderWay&) = delete;
+    UnderWay& operator=(const UnderWay&) = delete;
+    ~UnderWay() {
+      claim_.reset();
+      store_.SweepIfDue();
     }
-    InFlight(const InFlight&) = delete;
-    InFlight& operator=(const InFlight&) = delete;
-    ~InFlight() {
-      std::optional<Trash> trash;
-      const std::lock_guard change(store_.changing_);
-      --store_.in_flight_;
-      // What is left now goes at the next removal or Open.
-      (void)store_.SweepIfIdle(trash);
+    Claim& claim() { return *claim_; }
+
+   private:
+    Impl& store_;
+    std::optional<Claim> claim_;
+  };
+
+  // An image that is being exported. Made with mutex_ held.
+  class Reading {
+   public:
+    Reading(Impl& store, Digest id) : store_(store), id_(std::move(id)) {
+      store_.exported_.insert(id_);
+    }
+    Reading(const Reading&) = delete;
+    Reading& operator=(const Reading&) = delete;
+    ~Reading() {
+      const std::lock_guard hold(store_.mutex_);
+      store_.exported_.erase(store_.exported_.find(id_));
     }
 
    private:
     Impl& store_;
+    const Digest id_;
   };
 
   // ---- looking up (either lock held) ----
@@ -268,6 +364,7 @@ class DiskImageStore::Impl {
     image.os = record.config.platform.os;
     image.architecture = record.config.platform.architecture;
     image.config = record.config.config;
+    image.pinned = options_.pinned_by && !options_.pinned_by(id).empty();
     for (const Digest& chain_id : record.chain_ids)
       image.layers.push_back(layers_.PathOf(chain_id));
     std::set<std::string> digests;
@@ -279,11 +376,41 @@ class DiskImageStore::Impl {
     return image;
   }
 
-  Result<void> CheckUnused(const Digest& id) const {
-    if (!options_.user_of) return {};
-    const std::string user = options_.user_of(Describe(id));
+  Result<void> CheckUnused(const Digest& id) {
+    std::string user;
+    {
+      const std::lock_guard hold(mutex_);
+      if (exported_.contains(id)) user = "an export";
+    }
+    if (user.empty() && options_.pinned_by) user = options_.pinned_by(id);
+    if (user.empty() && options_.user_of) user = options_.user_of(Describe(id));
     if (user.empty()) return {};
     return Conflict(StrCat("image ", id.value, " is in use by ", user));
+  }
+
+  void Measure(const ImageRecord& record, std::map<std::string, uint64_t>& parts) {
+    std::vector<Digest> blobs = record.layers;
+    blobs.push_back(record.manifest);
+    blobs.push_back(record.id);
+    for (const Digest& digest : blobs) {
+      if (const auto size = blobs_.SizeOf(digest)) parts[Claims::Part(digest)] = *size;
+    }
+    for (const Digest& chain_id : record.chain_ids) {
+      parts[Claims::LayerPart(LayerStore::NameOf(chain_id))] = layer_sizes_.Of(layers_, chain_id);
+    }
+  }
+
+  template <class Read>
+  Result<std::vector<Image>> Import(UnderWay& under_way, Ingest ingest, const Read& read) {
+    Importer importer(unpacker_, layers_, blobs_, under_way.claim(), std::move(ingest));
+    RETURN_IF_ERROR(read(importer));
+    // All the content of new layers and blobs reaches the disk before anything is named.
+    RETURN_IF_ERROR(layers_.Sync());
+    HOLDFAST_PAUSE_POINT("image.import-staged");
+    const std::lock_guard change(changing_);
+    auto added = Commit(importer);
+    if (!added) sweep_due_ = true;
+    return added;
   }
 
   // ---- changing (changing_ held) ----
@@ -324,8 +451,8 @@ class DiskImageStore::Impl {
   Result<void> Record(const PreparedImage& image) {
     const StagedImage& staged = image.staged;
     if (!catalog_.images().contains(staged.manifest)) {
-      const ImageRecord record{staged.manifest, staged.id,   staged.layers,
-                               image.chain_ids, staged.size, staged.config};
+      const ImageRecord record{staged.manifest, staged.id,     staged.layers,       image.chain_ids,
+                               staged.size,     staged.config, SystemClock().Wall()};
       RETURN_IF_ERROR(catalog_.WriteImage(record));
       const std::lock_guard hold(mutex_);
       catalog_.AddImage(record);
@@ -339,29 +466,46 @@ class DiskImageStore::Impl {
     return {};
   }
 
-  // Removes blobs and layers that no image record names. Blobs first: on a full disk they make the
-  // room that a file system may need to rename a layer.
-  Result<void> SweepIfIdle(std::optional<Trash>& trash) {
-    if (!sweep_due_ || in_flight_ > 0 || !warnings_.empty()) return {};
-    std::set<Digest> blobs;
-    std::set<std::string> layers;
+  void SweepIfDue() {
+    std::optional<Trash> trash;
+    const std::lock_guard change(changing_);
+    // What is left now goes at the next removal or Open.
+    if (sweep_due_) (void)Sweep(trash);
+  }
+
+  // Removes blobs and layers that no image record names and nothing under way relies on. Blobs
+  // first: on a full disk they make the room that a file system may need to rename a layer.
+  Result<void> Sweep(std::optional<Trash>& trash) {
+    if (!warnings_.empty()) return {};
+    std::set<std::string> named;
     for (const auto& [manifest, record] : catalog_.images()) {
-      blobs.insert(manifest);
-      blobs.insert(record.id);
-      blobs.insert(record.layers.begin(), record.layers.end());
-      for (const Digest& chain_id : record.chain_ids) layers.insert(LayerStore::NameOf(chain_id));
+      named.insert(Claims::Part(manifest));
+      named.insert(Claims::Part(record.id));
+      for (const Digest& layer : record.layers) named.insert(Claims::Part(layer));
+      for (const Digest& chain_id : record.chain_ids) {
+        named.insert(Claims::LayerPart(LayerStore::NameOf(chain_id)));
+      }
     }
-    ASSIGN_OR_RETURN(const std::vector<Digest> have_blobs, blobs_.List());
-    for (const Digest& digest : have_blobs) {
-      if (!blobs.contains(digest)) RETURN_IF_ERROR(blobs_.Remove(digest));
+    bool all = true;
+    ASSIGN_OR_RETURN(const std::vector<Digest> blobs, blobs_.List());
+    for (const Digest& digest : blobs) {
+      const std::string part = Claims::Part(digest);
+      if (named.contains(part)) continue;
+      ASSIGN_OR_RETURN(const bool gone,
+                       claims_.RemoveUnclaimed(part, [&] { return blobs_.Remove(digest); }));
+      all = all && gone;
     }
     ASSIGN_OR_RETURN(Trash bin, blobs_.NewTrash());
     trash.emplace(std::move(bin));
-    ASSIGN_OR_RETURN(const std::vector<std::string> have_layers, layers_.List());
-    for (const std::string& name : have_layers) {
-      if (!layers.contains(name)) RETURN_IF_ERROR(layers_.Discard(name, *trash));
+    ASSIGN_OR_RETURN(const std::vector<std::string> layers, layers_.List());
+    for (const std::string& name : layers) {
+      const std::string part = Claims::LayerPart(name);
+      if (named.contains(part)) continue;
+      ASSIGN_OR_RETURN(const bool gone, claims_.RemoveUnclaimed(
+                                            part, [&] { return layers_.Discard(name, *trash); }));
+      all = all && gone;
     }
-    sweep_due_ = false;
+    sweep_due_ = !all;
     return {};
   }
 
@@ -369,16 +513,19 @@ class DiskImageStore::Impl {
   const Unpacker unpacker_;
   const UniqueFd lock_;
   BlobStore blobs_;
+  PartialBlobs partial_;
   LayerStore layers_;
-  // Held by whoever changes the store, also while it waits for the disk; guards in_flight_ and
-  // sweep_due_. Taken before mutex_.
+  LayerSizes layer_sizes_;
+  Claims claims_{blobs_, layers_};
+  // Held by whoever changes the store, also while it waits for the disk; guards sweep_due_. Taken
+  // before mutex_.
   std::mutex changing_;
   // Held for moments: a pod's start asks for its image while an import is at the disk. Who changes
   // catalog_ holds both, who reads it one of them.
   std::mutex mutex_;
   Catalog catalog_;
   const std::vector<std::string> warnings_;
-  int in_flight_ = 0;
+  std::multiset<Digest> exported_;  // right now; guarded by mutex_
   bool sweep_due_ = false;
 };
 
@@ -388,13 +535,16 @@ DiskImageStore::~DiskImageStore() = default;
 Result<std::unique_ptr<DiskImageStore>> DiskImageStore::Open(ImageStoreOptions options) {
   ASSIGN_OR_RETURN(DirFd root, sys::MakeDirs(AT_FDCWD, options.root, 0700));
   ASSIGN_OR_RETURN(UniqueFd lock, LockStore(root.get(), options.root));
+  // Before what a killed pull left in its ingest directory is removed.
+  ASSIGN_OR_RETURN(PartialBlobs partial, PartialBlobs::Open(root.get()));
   ASSIGN_OR_RETURN(BlobStore blobs, BlobStore::Open(root.get(), options.aside));
   ASSIGN_OR_RETURN(LayerStore layers, LayerStore::Open(root.get(), options.root));
   std::vector<std::string> warnings;
   ASSIGN_OR_RETURN(Catalog catalog,
                    Catalog::Open(root.get(), blobs, options.limits.document_bytes, warnings));
   auto impl = std::make_unique<Impl>(std::move(options), std::move(lock), std::move(blobs),
-                                     std::move(layers), std::move(catalog), std::move(warnings));
+                                     std::move(partial), std::move(layers), std::move(catalog),
+                                     std::move(warnings));
   impl->SweepAtOpen();
   return std::unique_ptr<DiskImageStore>(new DiskImageStore(std::move(impl)));
 }
@@ -428,6 +578,23 @@ Result<void> DiskImageStore::Export(const std::string& reference, int fd) {
 
 Result<void> DiskImageStore::Remove(const std::string& reference) {
   return impl_->Remove(reference);
+}
+
+Result<void> DiskImageStore::Tag(const std::string& source, const std::string& target) {
+  return impl_->Tag(source, target);
+}
+
+Result<std::vector<ImageUsage>> DiskImageStore::Usage(Parts parts) { return impl_->Usage(parts); }
+Result<ImageDisk> DiskImageStore::Disk() { return impl_->Disk(); }
+
+Result<void> DiskImageStore::NoteUse(const std::vector<Digest>& ids, WallTime now) {
+  return impl_->NoteUse(ids, now);
+}
+
+Result<PartialContent> DiskImageStore::Partial() { return impl_->Partial(); }
+
+Result<PartialContent> DiskImageStore::RemovePartial(std::chrono::seconds age) {
+  return impl_->RemovePartial(age);
 }
 
 }  // namespace holdfast::runtime

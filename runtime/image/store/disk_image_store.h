@@ -5,6 +5,8 @@
 //   <root>/blobs/sha256/   manifests, configs and layers as they came, by digest
 //   <root>/layers/         unpacked layers by chain id, shared between images
 //   <root>/images, names   the catalog (catalog.h): what keeps the above alive
+//   <root>/uses.json       when each image was needed last
+//   <root>/partial/        what unfinished pulls have fetched (partial_blobs.h)
 //   <root>/ingest/         work in progress; emptied at Open
 //
 // Written in this order: blobs, layers, image record, names; removed in the reverse. A crash in
@@ -17,10 +19,13 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/interfaces/image_space.h"
 #include "holdfast/interfaces/image_store.h"
 #include "runtime/image/content/blob_store.h"
+#include "runtime/image/content/partial_blobs.h"
 #include "runtime/image/snapshot/unpacker.h"
 #include "runtime/image/store/archive_reader.h"
+#include "runtime/image/store/claims.h"
 
 namespace holdfast::runtime {
 
@@ -32,16 +37,20 @@ struct ImageStoreOptions {
   // Who uses the image ("container web of pod default/web"), "" when nobody does. Called under a
   // lock of the store: it must not call the store. May be empty.
   std::function<std::string(const Image&)> user_of;
+  // What keeps the image whether it is used or not ("archive app.tar"), "" for nothing. As user_of.
+  std::function<std::string(const Digest& id)> pinned_by;
 };
 
 // Where an image from a registry is put together.
 struct StagingArea {
   const Ingest& ingest;
-  const BlobStore& blobs;  // what is in the store already; nothing of it goes meanwhile
+  const BlobStore& blobs;  // what is in the store already
+  Claim& claim;            // asked for what of it is relied on
+  const PartialBlobs& partial;
   const ImageLimits& limits;
 };
 
-class DiskImageStore : public ImageStore {
+class DiskImageStore : public ImageStore, public ImageSpace {
  public:
   // kConflict while another process has the store open.
   static Result<std::unique_ptr<DiskImageStore>> Open(ImageStoreOptions options);
@@ -63,8 +72,16 @@ class DiskImageStore : public ImageStore {
   // What the name stands for: the digest of an index or manifest. kNotFound.
   Result<Digest> TargetOf(const std::string& name);
   Result<void> Export(const std::string& reference, int fd) override;
-  // A name removes that name; an id or a prefix of one removes the image with all its names.
+  // A name removes that name; an id or a prefix of one removes the image with all its names. What
+  // is pinned or being exported is refused as what is in use.
   Result<void> Remove(const std::string& reference) override;
+  Result<void> Tag(const std::string& source, const std::string& target) override;
+
+  Result<std::vector<ImageUsage>> Usage(Parts parts) override;
+  Result<ImageDisk> Disk() override;
+  Result<void> NoteUse(const std::vector<Digest>& ids, WallTime now) override;
+  Result<PartialContent> Partial() override;
+  Result<PartialContent> RemovePartial(std::chrono::seconds age) override;
 
  private:
   class Impl;

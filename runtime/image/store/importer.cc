@@ -22,8 +22,12 @@ constexpr const char* kMembers = "members";
 }  // namespace
 
 Importer::Importer(const Unpacker& unpacker, const LayerStore& layers, const BlobStore& blobs,
-                   Ingest ingest)
-    : unpacker_(unpacker), layers_(layers), blobs_(blobs), ingest_(std::move(ingest)) {}
+                   Claim& claim, Ingest ingest)
+    : unpacker_(unpacker),
+      layers_(layers),
+      blobs_(blobs),
+      claim_(claim),
+      ingest_(std::move(ingest)) {}
 
 Result<void> Importer::FromStream(int fd, const ImportOptions& options) {
   // Before a byte of a large archive is read.
@@ -93,7 +97,7 @@ Result<void> Importer::StageLayers(StagedImage staged,
     RETURN_IF_ERROR(next(i));
     const Digest& diff_id = staged.config.diff_ids[i];
     chain_id = ChainId(chain_id, diff_id);
-    if (!layers_.Has(chain_id) && !new_layers_.contains(chain_id)) {
+    if (!claim_.Layer(chain_id) && !new_layers_.contains(chain_id)) {
       const std::string name = StrCat("layer-", new_layers_.size());
       ASSIGN_OR_RETURN(UniqueFd blob, OpenBlob(staged.layers[i]));
       auto layer = layers_.Stage(unpacker_, ingest_, name, blob.get(), lower);
@@ -131,7 +135,7 @@ Result<void> Importer::FromRootTar(int source, const Copied& blob, const ImportO
         "import: the stream is empty, so there is no image in it (did the program that should "
         "write it fail?)");
   }
-  if (!layers_.Has(layer.diff_id)) new_layers_.emplace(layer.diff_id, layer.name);
+  if (!claim_.Layer(layer.diff_id)) new_layers_.emplace(layer.diff_id, layer.name);
   if (::renameat(ingest_.dir(), kSource, ingest_.dir(), StagedBlobName(blob.digest).c_str()) != 0) {
     return Error::FromErrno(errno, "rename the root tar");
   }

@@ -14,6 +14,7 @@
 #include "runtime/image/snapshot/layer_store.h"
 #include "runtime/image/snapshot/unpacker.h"
 #include "runtime/image/store/archive_reader.h"
+#include "runtime/image/store/claims.h"
 
 namespace holdfast::runtime {
 
@@ -24,7 +25,7 @@ struct PreparedImage {
 
 class Importer {
  public:
-  Importer(const Unpacker& unpacker, const LayerStore& layers, const BlobStore& blobs,
+  Importer(const Unpacker& unpacker, const LayerStore& layers, const BlobStore& blobs, Claim& claim,
            Ingest ingest);
 
   Result<void> FromStream(int fd, const ImportOptions& options);
@@ -51,6 +52,7 @@ class Importer {
   const Unpacker& unpacker_;
   const LayerStore& layers_;
   const BlobStore& blobs_;
+  Claim& claim_;
   Ingest ingest_;
   std::vector<PreparedImage> images_;
   std::map<Digest, std::string> new_layers_;

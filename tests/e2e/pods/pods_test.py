@@ -28,10 +28,11 @@ import services  # noqa: E402
 import sessions  # noqa: E402
 import streams  # noqa: E402
 import teardown  # noqa: E402
+import tending  # noqa: E402
 from node import IMAGE, Node  # noqa: E402
 from suite import run_tests  # noqa: E402
 
-MODULES = (lifecycle, probes, hooks, restarts, isolation, admission, resizes, files, commands, hostile_text, services, pulls, streams, sessions, teardown, leftovers)
+MODULES = (lifecycle, probes, hooks, restarts, isolation, admission, resizes, files, commands, hostile_text, services, pulls, tending, streams, sessions, teardown, leftovers)
 
 
 def main():

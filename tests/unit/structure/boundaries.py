@@ -37,7 +37,7 @@ def keeper_rooms(*known: str) -> tuple:
     return tuple(f"runtime/keeper/{room}/" for room in sorted(rooms))
 
 
-AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "csi", "events", "health", "http", "identity", "images", "kube", "lease", "leftovers", "log",
+AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "csi", "events", "health", "http", "identity", "image_archives", "image_gc", "images", "kube", "lease", "leftovers", "log",
                "node", "objects", "openssl", "operate", "pod/admit", "pod/decide", "pod/execute", "pod/operate", "pod/spec", "pod/state",
                "probe", "proxy", "report", "routes", "source", "stats", "stream", "view", "volume")
 
@@ -84,6 +84,8 @@ RULES = [
     ("agent/objects/", agent_rooms("objects", "cluster", "kube") + ("holdfast/sys",)),
     ("agent/probe/", agent_rooms("probe", "base", "events", "kube", "pod/spec")),
     ("agent/identity/", agent_rooms("identity", "base", "cluster", "events", "kube", "openssl")),
+    ("agent/image_archives/", agent_rooms("image_archives", "events")),
+    ("agent/image_gc/", agent_rooms("image_gc", "config", "events")),
     ("agent/log/", agent_rooms("log", "base", "kube", "view", "pod/state")),
     ("agent/csi/", agent_rooms("csi", "kube", "volume", "pod/state")[:-len(TRANSPORT)] + ("holdfast/v1/",)),
     *((f"agent/{room}/", ("agent/api/",) + TRANSPORT) for room in AGENT_ROOMS if room not in ("api", "cli", "csi")),

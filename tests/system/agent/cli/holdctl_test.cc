@@ -382,6 +382,38 @@ TEST_F(HoldctlTest, ImportsListsAndExportsImages) {
   EXPECT_EQ(Run("image rm app:1").out, "image \"app:1\" removed\n");
 }
 
+TEST_F(HoldctlTest, NamesImagesAndMakesRoom) {
+  std::ofstream(root_ + "/app.tar") << "archive";
+  ASSERT_EQ(Run("image import " + root_ + "/app.tar --name app:1").code, 0);
+  EXPECT_EQ(Run("image tag app:1 registry:5000/app:2").out,
+            "image \"app:1\" tagged \"registry:5000/app:2\"\n");
+  EXPECT_EQ(Run("image export registry:5000/app:2").out, "archive");
+  const Ran missing = Run("image tag none:1 x");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_EQ(missing.err, "Error: image \"none:1\" not found\n");
+  const Ran usage = Run("image du");
+  EXPECT_TRUE(
+      usage.out.starts_with("IMAGE   ID             SIZE   SHARED   UNIQUE   USED\n"
+                            "app:1   aaaaaaaaaaaa   7B     0B       7B       never\n"))
+      << usage.out;
+  EXPECT_TRUE(usage.out.ends_with("\nTotal: 14B, of unfinished pulls: 0B, reclaimable: 14B\n"))
+      << usage.out;
+  // Nobody answers, so nothing is done.
+  const Ran unsure = Run("image prune -a");
+  EXPECT_EQ(unsure.code, 1);
+  EXPECT_NE(unsure.err.find("Are you sure you want to continue? [y/N]"), std::string::npos);
+  EXPECT_EQ(Run("image prune -f").out, "Total reclaimed space: 0B\n");
+  EXPECT_EQ(Run("image prune -a -f --filter until=1000000000").out,
+            "untagged: app:1\ndeleted: sha256:" + std::string(64, 'a') +
+                "\nuntagged: registry:5000/app:2\ndeleted: sha256:" + std::string(64, 'a') +
+                "\nTotal reclaimed space: 14B\n");
+  for (const char* filter : {"label=x", "until=", "until=yesterday", "until=-1h", "until=0"}) {
+    const Ran wrong = Run(StrCat("image prune -f --filter ", filter));
+    EXPECT_EQ(wrong.code, 1) << filter;
+    EXPECT_NE(wrong.err.find("--filter"), std::string::npos) << wrong.err;
+  }
+}
+
 TEST_F(HoldctlTest, PullsImagesAndTellsHowFarItIs) {
   const Ran pulled = Run("image pull registry.example/app:1");
   EXPECT_EQ(pulled.code, 0) << pulled.err;

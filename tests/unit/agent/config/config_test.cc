@@ -263,6 +263,11 @@ imagePullCredentialsVerificationPolicy: NeverVerifyAllowlistedImages
 preloadedImagesVerificationAllowlist: [r.example/x]
 imageCredentialProviderConfig: /providers
 imageCredentialProviderBinDir: /provider-programs
+imageDir: /archives
+imageGCHighThresholdPercent: 70
+imageGCLowThresholdPercent: 60
+imageMinimumGCAge: 5m
+imageMaximumGCAge: 48h
 fetchBinary: /fetch
 nodeName: n7
 rootDir: /a
@@ -382,6 +387,33 @@ TEST(ConfigTest, TheHttpsServerNeedsSomebodyWhoSaysWhatClientsMay) {
   EXPECT_EQ(server("tlsCertFile: /c\n"),
             "tlsCertFile and tlsPrivateKeyFile: one without the other");
   EXPECT_THAT(server("tlsMinVersion: VersionTLS10\n"), testing::HasSubstr("VersionTLS12"));
+}
+
+TEST(ConfigTest, ImageGarbageCollectionHasAKubeletsRules) {
+  const auto error = [](const std::string& text) -> std::string {
+    AgentConfig config;
+    if (auto read = ReadConfigText(std::string(kHead) + text, "c.yaml", config); !read) {
+      return read.error().message();
+    }
+    config.instance.node_name = "n1";
+    const auto complete = CompleteConfig(config, "/opt/bin/holdfastd");
+    return complete ? "" : complete.error().message();
+  };
+  const ImageGcConfig defaults = AgentConfig().image_gc;
+  EXPECT_EQ(defaults.high_percent, 85u);
+  EXPECT_EQ(defaults.low_percent, 80u);
+  EXPECT_EQ(defaults.minimum_age, std::chrono::minutes(2));
+  EXPECT_EQ(defaults.maximum_age, std::chrono::seconds(0));
+  EXPECT_EQ(error("imageGCHighThresholdPercent: 100\nimageGCLowThresholdPercent: 0\n"), "");
+  EXPECT_EQ(error("imageGCLowThresholdPercent: 85\n"),
+            "imageGCLowThresholdPercent 85 must be less than imageGCHighThresholdPercent 85");
+  EXPECT_THAT(error("imageGCHighThresholdPercent: 101\n"),
+              testing::HasSubstr("not a number from 0 to 100"));
+  EXPECT_EQ(error("imageMaximumGCAge: 2m\n"),
+            "imageMaximumGCAge 120s must be greater than imageMinimumGCAge 120s");
+  EXPECT_EQ(error("imageMaximumGCAge: 121s\n"), "");
+  EXPECT_THAT(error("imageMinimumGCAge: -1s\n"), testing::HasSubstr("not a duration"));
+  EXPECT_EQ(error("imageDir: archives\n"), "imageDir \"archives\" is no absolute path");
 }
 
 TEST(ConfigTest, TaintsAreRefusedWithTheReason) {

@@ -97,5 +97,37 @@ TEST_F(ImageUsersTest, APodThatIsOverOrEndsStartsNothing) {
   ExpectUsed();
 }
 
+// Collected is only what no desired pod names or has run.
+TEST_F(ImageUsersTest, WhatADesiredPodNamesIsKeptWhateverItsContainersDo) {
+  const auto has = [this](const Image& image) {
+    return NeededImages({std::make_shared<const corev1::Pod>(pod_)}).Has(image);
+  };
+  EXPECT_TRUE(has(Web()));
+  Ended(0);
+  pod_.mutable_spec()->set_restartpolicy("Never");
+  pod_.mutable_status()->set_phase("Succeeded");
+  EXPECT_EQ(User(), "");
+  EXPECT_TRUE(has(Web())) << "after a reboot it may start again";
+  Image moved = Web();
+  moved.repo_tags = {};
+  EXPECT_TRUE(has(moved)) << "it ran this one, though the name is another's by now";
+  Image other;
+  other.id = Digest("sha256:cc");
+  EXPECT_FALSE(has(other));
+  auto* init = pod_.mutable_spec()->add_initcontainers();
+  init->set_name("first");
+  init->set_image("registry:5000/init@sha256:" + std::string(64, 'e'));
+  Image first;
+  first.id = Digest("sha256:dd");
+  first.repo_digests = {"registry:5000/init@sha256:" + std::string(64, 'e')};
+  EXPECT_TRUE(has(first));
+  pod_.mutable_spec()->add_volumes()->mutable_volumesource()->mutable_image()->set_reference(
+      "models:2");
+  Image models;
+  models.id = Digest("sha256:ee");
+  models.repo_tags = {"docker.io/library/models:2"};
+  EXPECT_TRUE(has(models)) << "volumes are images too";
+}
+
 }  // namespace
 }  // namespace holdfast::agent

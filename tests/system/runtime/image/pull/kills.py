@@ -38,28 +38,35 @@ def goes_on(world, registry, store):
     world.pull(f"{registry.name}/app:1", store).well()
     nothing_is_half_made(store)
     equal(list((store / "images/ingest").iterdir()), [], "left in ingest")
+    equal(list((store / "images/partial").iterdir()), [], "left in partial")
     equal(len(list((store / "images/blobs/sha256").iterdir())), 6, "blobs: four layers, config, manifest")
     equal(len(list((store / "images/layers").iterdir())), 4, "layers")
+
+
+def kill_at(world, registry, store, point):
+    """A pull that is killed, with its helpers, where it stops at the pause point."""
+    stops = world.folder()
+    pull = subprocess.Popen(world.command(f"{registry.name}/app:1", store), stdout=subprocess.PIPE, text=True,
+                            env={**os.environ, "HOLDFAST_PAUSE_AT": point, "HOLDFAST_PAUSE_DIR": str(stops)})
+    end = time.monotonic() + 20
+    while not any(stops.iterdir()) and pull.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    check(any(stops.iterdir()), f"{point} was never reached: {pull.poll()}")
+    helpers = [pid for pid, _ in children(pull.pid)]
+    pull.kill()
+    pull.wait()
+    for pid in helpers:
+        world_end = time.monotonic() + 5
+        while pathlib.Path(f"/proc/{pid}").exists() and time.monotonic() < world_end:
+            time.sleep(0.01)
+        check(not pathlib.Path(f"/proc/{pid}").exists(), f"{point}: a helper outlived its agent")
 
 
 def test_killed_at_each_pause_point(world):
     registry = ScriptedRegistry({"app:1": image()})
     for point in POINTS:
-        store, stops = world.folder(), world.folder()
-        pull = subprocess.Popen(world.command(f"{registry.name}/app:1", store), stdout=subprocess.PIPE, text=True,
-                                env={**os.environ, "HOLDFAST_PAUSE_AT": point, "HOLDFAST_PAUSE_DIR": str(stops)})
-        end = time.monotonic() + 20
-        while not any(stops.iterdir()) and pull.poll() is None and time.monotonic() < end:
-            time.sleep(0.01)
-        check(any(stops.iterdir()), f"{point} was never reached: {pull.poll()}")
-        helpers = [pid for pid, _ in children(pull.pid)]
-        pull.kill()
-        pull.wait()
-        for pid in helpers:
-            world_end = time.monotonic() + 5
-            while pathlib.Path(f"/proc/{pid}").exists() and time.monotonic() < world_end:
-                time.sleep(0.01)
-            check(not pathlib.Path(f"/proc/{pid}").exists(), f"{point}: a helper outlived its agent")
+        store = world.folder()
+        kill_at(world, registry, store, point)
         goes_on(world, registry, store)
     registry.stop()
 

@@ -15,10 +15,11 @@ import hosts  # noqa: E402
 import kills  # noqa: E402
 import logins  # noqa: E402
 import plain  # noqa: E402
+import resume  # noqa: E402
 from suite import run_tests  # noqa: E402
 from world import World  # noqa: E402
 
-MODULES = (plain, logins, hosts, faults, kills)
+MODULES = (plain, logins, hosts, faults, kills, resume)
 
 
 def main():

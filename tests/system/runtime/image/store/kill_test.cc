@@ -154,5 +154,38 @@ TEST_F(ImageKillTest, RemoveAtEveryPausePoint) {
   }
 }
 
+TEST_F(ImageKillTest, NotingUseAtEveryPausePoint) {
+  const Action use{"use", "one:1"};
+  ASSERT_FALSE(RunKilledAt("none", Import()));
+  const std::set<std::string> points = Passed(use);
+  ASSERT_TRUE(points.contains("image.uses-recorded"));
+  for (const std::string& point : points) {
+    EXPECT_TRUE(RunKilledAt(point, use)) << point;
+    ExpectConsistent("use noted, killed at " + point);
+    EXPECT_EQ(store_->List()->size(), 2u);
+  }
+}
+
+TEST_F(ImageKillTest, DroppingUnfinishedContentAtEveryPausePoint) {
+  const Action drop{"drop-partial", "all"};
+  ASSERT_FALSE(RunKilledAt("none", Import()));
+  const auto put = [this] {
+    for (const char name : {'a', 'b', 'c'}) {
+      std::ofstream(path_ + "/images/partial/" + std::string(64, name)) << name;
+    }
+  };
+  put();
+  const std::set<std::string> points = Passed(drop);
+  ASSERT_TRUE(points.contains("image.partial-removed"));
+  for (const std::string& point : points) {
+    put();
+    EXPECT_TRUE(RunKilledAt(point, drop)) << point;
+    ExpectConsistent("unfinished content dropped, killed at " + point);
+    EXPECT_EQ(Names("partial").size(), 2u) << "one is gone, the rest is for the next time";
+    ASSERT_FALSE(RunKilledAt("none", drop));
+    EXPECT_TRUE(Names("partial").empty());
+  }
+}
+
 }  // namespace
 }  // namespace holdfast::runtime

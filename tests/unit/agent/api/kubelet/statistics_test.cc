@@ -130,11 +130,13 @@ TEST(AgentMetricsTest, CountPodsAndContainers) {
   pod->mutable_status()->set_phase("Running");
   pod->mutable_status()->add_containerstatuses()->mutable_state()->mutable_running();
   MetricsText metrics;
-  AddAgentMetrics({pod}, {"n1", "0.1.0", 2}, metrics);
+  AddAgentMetrics({pod}, {"n1", "0.1.0", 2, 7, 8}, metrics);
   const std::string& text = metrics.text();
   EXPECT_EQ(test_support::MetricsFault(text), "");
   EXPECT_THAT(text, HasSubstr("\nkubelet_running_pods 1\n"));
   EXPECT_THAT(text, HasSubstr("\nkubelet_running_containers{container_state=\"running\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nkubelet_image_garbage_collected_total{reason=\"age\"} 7\n"));
+  EXPECT_THAT(text, HasSubstr("\nkubelet_image_garbage_collected_total{reason=\"space\"} 8\n"));
   EXPECT_THAT(text, HasSubstr("kubelet_node_name{node=\"n1\"} 1\n"));
   EXPECT_EQ(CountedPath("/" + std::string(500, 'x')), "others");
   EXPECT_EQ(CountedPath("/metrics/" + std::string(500, 'x')), "metrics");
@@ -147,6 +149,8 @@ TEST(ConfigzTest, ShowsAKubeletsConfiguration) {
   config.instance.cluster_dns = {"10.96.0.10"};
   const auto shown = nlohmann::json::parse(ConfigzJson(config));
   const auto& kubelet = shown["kubeletconfig"];
+  EXPECT_EQ(kubelet["imageGCHighThresholdPercent"], 85);
+  EXPECT_EQ(kubelet["imageMinimumGCAge"], "2m0s");
   EXPECT_EQ(kubelet["kind"], "KubeletConfiguration");
   EXPECT_EQ(kubelet["port"], 10250);
   EXPECT_EQ(kubelet["maxPods"], 110);

@@ -322,6 +322,7 @@ class FakeImages : public ImageStore, public ImagePuller {
   }
   Result<void> Export(const std::string&, int) override { return Unsupported("export"); }
   Result<void> Remove(const std::string&) override { return Unsupported("remove"); }
+  Result<void> Tag(const std::string&, const std::string&) override { return Unsupported("tag"); }
 
   // The name means another image from now on; the old one stays under its id.
   void Move(const std::string& reference, const std::string& id) {

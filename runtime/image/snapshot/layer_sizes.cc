@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/image/snapshot/layer_sizes.h"
+
+#include <sys/stat.h>
+
+#include <set>
+
+#include "holdfast/sys/tree.h"
+
+namespace holdfast::runtime {
+namespace {
+
+constexpr uint64_t kBlock = 512;  // of st_blocks, whatever the file system's are
+
+Result<uint64_t> MeasureLayer(const LayerStore& layers, const Digest& chain_id) {
+  ASSIGN_OR_RETURN(const DirFd top, layers.OpenLayer(chain_id));
+  uint64_t bytes = 0;
+  std::set<ino_t> linked;  // a layer lies on one file system
+  RETURN_IF_ERROR(sys::VisitTree(
+      top.get(), [&](int, const struct stat& st, const std::string&) -> Result<void> {
+        const bool several = !S_ISDIR(st.st_mode) && st.st_nlink > 1;
+        if (several && !linked.insert(st.st_ino).second) return {};
+        bytes += static_cast<uint64_t>(st.st_blocks) * kBlock;
+        return {};
+      }));
+  return bytes;
+}
+
+}  // namespace
+
+uint64_t LayerSizes::Of(const LayerStore& layers, const Digest& chain_id) {
+  {
+    const std::lock_guard hold(mutex_);
+    if (const auto known = known_.find(chain_id); known != known_.end()) return known->second;
+  }
+  const auto bytes = MeasureLayer(layers, chain_id);
+  if (!bytes) return 0;
+  const std::lock_guard hold(mutex_);
+  known_.insert_or_assign(chain_id, *bytes);
+  return *bytes;
+}
+
+}  // namespace holdfast::runtime
