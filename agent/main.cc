@@ -65,6 +65,7 @@
 #include "agent/source/manifest_editor.h"
 #include "agent/source/source_faults.h"
 #include "agent/stats/node_stats.h"
+#include "agent/volume/mounted_images.h"
 #include "agent/volume/pod_files.h"
 #include "agent/volume/written_volumes.h"
 #include "holdfast/base/printable.h"
@@ -195,7 +196,10 @@ Result<void> OpenImages(Agent& agent) {
   options.helper = agent.config.programs.unpack;
   options.limits.reserve = agent.config.image_reserve;
   options.user_of = [&agent](const Image& image) {
-    return UserOfImage(agent.view->ListPods(), image);
+    std::string user = UserOfImage(agent.view->ListPods(), image);
+    if (!user.empty()) return user;
+    const auto mounted = IsMountedImage(image.id.value);
+    return std::string(mounted && !*mounted ? "" : "a volume of a pod");
   };
   options.pinned_by = [&agent](const Digest& id) {
     return agent.archive_book ? agent.archive_book->PinnedBy(id) : std::string();

@@ -56,6 +56,12 @@ std::string UserOfImage(const std::vector<PodPtr>& pods, const Image& image) {
       return StrCat("container ", container.name(), " of pod ", pod->metadata().namespace_(), "/",
                     pod->metadata().name());
     }
+    if (pod->metadata().has_deletiontimestamp()) continue;
+    for (const corev1::Volume& volume : pod->spec().volumes()) {
+      if (!IsNamed(image, volume.volumesource().image().reference())) continue;
+      return StrCat("volume ", volume.name(), " of pod ", pod->metadata().namespace_(), "/",
+                    pod->metadata().name());
+    }
   }
   return "";
 }

@@ -5,6 +5,7 @@
 #include <sys/mount.h>
 
 #include <cerrno>
+#include <fstream>
 #include <ranges>
 
 #include "agent/volume/mount_point.h"
@@ -22,7 +23,8 @@ std::string NameOf(const UniqueFd& fd) { return StrCat("/proc/self/fd/", fd.get(
 
 }  // namespace
 
-Result<void> MountImage(const std::string& directory, const std::vector<std::string>& layers) {
+Result<void> MountImage(const std::string& directory, const std::string& id,
+                        const std::vector<std::string>& layers) {
   RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, directory, 0755));
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(directory));
   if (mounted || layers.empty()) return {};
@@ -45,12 +47,24 @@ Result<void> MountImage(const std::string& directory, const std::vector<std::str
     return Unsupported(StrCat("mount overlay: ", layers.size(),
                               " layers do not fit into the options of mount(2)"));
   }
-  if (::mount("overlay", here.c_str(), "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
+  if (::mount(id.c_str(), here.c_str(), "overlay", MS_RDONLY | MS_NOSUID | MS_NODEV,
               options.c_str()) != 0) {
     return Error::FromErrno(errno, StrCat("mount overlay on ", directory));
   }
   HOLDFAST_PAUSE_POINT("agent.volume.image_mounted");
   return {};
+}
+
+Result<bool> IsMountedImage(const std::string& id) {
+  // "… - overlay SOURCE OPTIONS" (proc_pid_mountinfo(5)); an id has nothing that would be escaped.
+  const std::string wanted = StrCat(" - overlay ", id, " ");
+  std::ifstream mounts("/proc/self/mountinfo");
+  std::string line;
+  while (std::getline(mounts, line)) {
+    if (line.find(wanted) != std::string::npos) return true;
+  }
+  if (!mounts.eof()) return Error::FromErrno(errno, "read /proc/self/mountinfo");
+  return false;
 }
 
 Result<void> UnmountImage(const std::string& directory) {

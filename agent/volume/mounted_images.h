@@ -12,8 +12,11 @@
 namespace holdfast::agent {
 
 // Makes `directory` and mounts there. Idempotent: what is mounted stays, whatever the image's name
-// means by now. `layers`: absolute directories, lowest first.
-Result<void> MountImage(const std::string& directory, const std::vector<std::string>& layers);
+// means by now. `layers`: absolute directories, lowest first. `id`: the image's; the mount bears it.
+Result<void> MountImage(const std::string& directory, const std::string& id,
+                        const std::vector<std::string>& layers);
+// By what is mounted: its layers must stay, whatever names it has lost.
+Result<bool> IsMountedImage(const std::string& id);
 
 // Idempotent.
 Result<void> UnmountImage(const std::string& directory);

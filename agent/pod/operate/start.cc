@@ -104,8 +104,9 @@ Result<void> PodJob::MountImages(const corev1::Container& container) {
   for (const corev1::Volume* volume : kube::MountedImages(input_.pod->spec(), container)) {
     ASSIGN_OR_RETURN(const Image image,
                      services_.images.Get(volume->volumesource().image().reference()));
-    RETURN_IF_ERROR(WithContext(MountImage(paths_.MountedImage(volume->name()), image.layers),
-                                StrCat("mount image volume \"", volume->name(), "\"")));
+    RETURN_IF_ERROR(
+        WithContext(MountImage(paths_.MountedImage(volume->name()), image.id.value, image.layers),
+                    StrCat("mount image volume \"", volume->name(), "\"")));
   }
   return {};
 }

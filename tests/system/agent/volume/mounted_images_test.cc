@@ -63,7 +63,7 @@ TEST_F(MountedImagesTest, LayersAreMergedAndNothingCanBeWritten) {
   Write(lower + "/kept", "kept");
   Write(upper + "/same", "new");
   ASSERT_EQ(::mknod((upper + "/gone").c_str(), S_IFCHR, ::makedev(0, 0)), 0);
-  ASSERT_TRUE(MountImage(volume_, {lower, upper}));
+  ASSERT_TRUE(MountImage(volume_, "sha256:1", {lower, upper}));
   EXPECT_EQ(Read("same"), "new");
   EXPECT_EQ(Read("kept"), "kept");
   EXPECT_FALSE(fs::exists(volume_ + "/gone"));
@@ -77,7 +77,7 @@ TEST_F(MountedImagesTest, LayersAreMergedAndNothingCanBeWritten) {
 TEST_F(MountedImagesTest, OneLayerIsEnough) {
   const std::string only = Layer("only");
   Write(only + "/file", "text");
-  ASSERT_TRUE(MountImage(volume_, {only}));
+  ASSERT_TRUE(MountImage(volume_, "sha256:1", {only}));
   EXPECT_EQ(Read("file"), "text");
 }
 
@@ -86,10 +86,13 @@ TEST_F(MountedImagesTest, WhatIsMountedStaysAndIsUnmountedOnce) {
   const std::string second = Layer("second");
   Write(first + "/file", "first");
   Write(second + "/file", "second");
-  ASSERT_TRUE(MountImage(volume_, {first}));
-  ASSERT_TRUE(MountImage(volume_, {second}));
+  ASSERT_TRUE(MountImage(volume_, "sha256:1", {first}));
+  ASSERT_TRUE(MountImage(volume_, "sha256:2", {second}));
   EXPECT_EQ(Read("file"), "first");
+  EXPECT_TRUE(*IsMountedImage("sha256:1"));
+  EXPECT_FALSE(*IsMountedImage("sha256:2")) << "what was mounted first stays";
   ASSERT_TRUE(UnmountImage(volume_));
+  EXPECT_FALSE(*IsMountedImage("sha256:1"));
   EXPECT_FALSE(*IsMountPoint(volume_)) << "one mount, not two";
   EXPECT_TRUE(UnmountImage(volume_));
   EXPECT_TRUE(UnmountImage(top_ + "/never"));
@@ -102,11 +105,11 @@ TEST_F(MountedImagesTest, ManyLayersFitAndTooManyAreToldOf) {
     layers.push_back(Layer("l" + std::to_string(i)));
     Write(layers.back() + "/" + std::to_string(i), "x");
   }
-  ASSERT_TRUE(MountImage(volume_, layers));
+  ASSERT_TRUE(MountImage(volume_, "sha256:1", layers));
   EXPECT_TRUE(fs::exists(volume_ + "/0"));
   EXPECT_TRUE(fs::exists(volume_ + "/126"));
   while (layers.size() < 500) layers.push_back(layers.front());
-  const auto refused = MountImage(top_ + "/volumes/w", layers);
+  const auto refused = MountImage(top_ + "/volumes/w", "sha256:1", layers);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().message(),
             "mount overlay: 500 layers do not fit into the options of mount(2)");

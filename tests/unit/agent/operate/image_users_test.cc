@@ -97,6 +97,14 @@ TEST_F(ImageUsersTest, APodThatIsOverOrEndsStartsNothing) {
   ExpectUsed();
 }
 
+TEST_F(ImageUsersTest, AVolumeNeedsTheImageItIs) {
+  Runs("sha256:bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb");
+  auto* volume = pod_.mutable_spec()->add_volumes();
+  volume->set_name("v");
+  volume->mutable_volumesource()->mutable_image()->set_reference(Web().repo_tags.front());
+  EXPECT_EQ(User(), "volume v of pod default/web-n1");
+}
+
 // Collected is only what no desired pod names or has run.
 TEST_F(ImageUsersTest, WhatADesiredPodNamesIsKeptWhateverItsContainersDo) {
   const auto has = [this](const Image& image) {
