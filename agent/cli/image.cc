@@ -42,7 +42,7 @@ struct ImageOptions {
   std::string file = "-";
   bool no_headers = false;
   bool quiet = false;
-  std::string target;
+  std::string source, target;
   PruneOptions prune;
 };
 
@@ -308,13 +308,11 @@ void AddImport(CLI::App& image, const std::shared_ptr<ImageOptions>& options,
 void AddUpkeep(CLI::App& image, const std::shared_ptr<ImageOptions>& options,
                Invocation& invocation) {
   CLI::App* tag = image.add_subcommand("tag", "Give an image another name");
-  tag->add_option("source", options->references, "Name, id or beginning of an id")
-      ->required()
-      ->expected(1);
+  tag->add_option("source", options->source, "Name, id or beginning of an id")->required();
   tag->add_option("target", options->target, "Its other name, for example registry:5000/app:1.0")
       ->required();
   SetAction(*tag, options, invocation, [](Session& s, const ImageOptions& o, const Output&) {
-    return TagImage(s, o.references.front(), o.target);
+    return TagImage(s, o.source, o.target);
   });
 
   CLI::App* prune = image.add_subcommand(
