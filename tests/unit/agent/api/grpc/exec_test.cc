@@ -190,8 +190,7 @@ TEST_F(ExecTest, SixtyFourSessionsAtOnceAndNoMore) {
   }
   const ExecResult refused = Exec({"true"});
   EXPECT_EQ(refused.status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
-  EXPECT_EQ(refused.status.error_message(),
-            "too many sessions: 64 are open; try again");
+  EXPECT_EQ(refused.status.error_message(), "too many sessions: 64 are open; try again");
   // One that ends makes room.
   contexts.back()->TryCancel();
   sessions.back()->Finish();

@@ -499,7 +499,7 @@ TEST(EphemeralContainerTest, HasTheRulesOfAContainerAndItsOwn) {
   bad.set_targetcontainername("nosuch");
   container = bad.mutable_ephemeralcontainercommon();
   container->set_name("Look");
-  container->mutable_livenessprobe()->mutable_exec()->add_command("x");
+  container->mutable_livenessprobe()->set_periodseconds(1);
   container->mutable_volumemounts(0)->set_subpath("a");
   container->add_env()->set_name("A");
   container->mutable_env(0)->mutable_valuefrom()->mutable_secretkeyref()->set_key("k");
