@@ -28,8 +28,8 @@ STATUS_OF_OURS_ALONE = {
 STATUS_OF_KUBELETS_ALONE = {
     # Always null.
     "conditions.lastProbeTime",
-    # Empty.
-    "containerStatuses.resources",
+    # Both empty.
+    "containerStatuses.resources", "resources",
 }
 ABOUT = ("pods", "configmaps", "secrets", "serviceaccounts")
 NAMES_OF_TIME = ("timeout", "timeoutSeconds", "resourceVersion")
@@ -75,6 +75,8 @@ def live_and_die(cluster, node):
                                      for c in get(cluster, "pod", name)["status"]["conditions"]))
     cluster.kubectl("delete", "pod", name)
     until("it is gone", lambda: not pods(cluster, name))
+    # The log is written after the answer.
+    until("the log has its end", lambda: ("delete", "pods") in {(verb, what) for verb, what, _, _ in said(cluster, node, began)})
     return said(cluster, node, began)
 
 
