@@ -28,8 +28,8 @@ STATUS_OF_OURS_ALONE = {
 STATUS_OF_KUBELETS_ALONE = {
     # Always null.
     "conditions.lastProbeTime",
-    # Empty.
-    "containerStatuses.resources",
+    # Both empty.
+    "containerStatuses.resources", "resources",
 }
 ABOUT = ("pods", "configmaps", "secrets", "serviceaccounts")
 NAMES_OF_TIME = ("timeout", "timeoutSeconds", "resourceVersion")
@@ -63,6 +63,11 @@ def names_in(body, path=""):
                          if not name.startswith("$")))
 
 
+def is_told(status):
+    return (status["phase"] == "Running" and "podIP" in status and "running" in status["containerStatuses"][0]["state"]
+            and any(c["type"] == "Ready" and c["status"] == "True" for c in status["conditions"]))
+
+
 def live_and_die(cluster, node):
     """The same pod on any node, from its creation to its end; what the node said meanwhile."""
     began = datetime.datetime.now(datetime.UTC)
@@ -71,10 +76,12 @@ def live_and_die(cluster, node):
     made["spec"]["volumes"] = [{"name": "conf", "configMap": {"name": "same"}}, {"name": "key", "secret": {"secretName": "same"}}]
     made["spec"]["containers"][0]["volumeMounts"] = [{"name": n, "mountPath": f"/{n}"} for n in ("conf", "key")]
     cluster.apply(made)
-    until("it is ready", lambda: any(c["type"] == "Ready" and c["status"] == "True"
-                                     for c in get(cluster, "pod", name)["status"]["conditions"]))
+    # What only pretends is ready before it runs.
+    until("it runs and all of it was told", lambda: is_told(get(cluster, "pod", name)["status"]))
     cluster.kubectl("delete", "pod", name)
     until("it is gone", lambda: not pods(cluster, name))
+    # The log is written after the answer.
+    until("the log has its end", lambda: ("delete", "pods") in {(verb, what) for verb, what, _, _ in said(cluster, node, began)})
     return said(cluster, node, began)
 
 
