@@ -23,7 +23,7 @@ def test_nodes_register_and_become_ready(cluster):
         equal(found["metadata"]["labels"]["kubernetes.io/hostname"], name, "label")
         equal([a["type"] for a in found["status"]["addresses"]], ["InternalIP", "Hostname"], "addresses")
         equal(found["status"]["declaredFeatures"], [
-            "InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
+            "ExtendWebSocketsToKubelet", "InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
             "RestartAllContainersOnContainerExits"], "features")
         until("its CSINode is there", lambda n=name: get(cluster, "csinode", n)["metadata"]["ownerReferences"][0]["uid"]
               == get(cluster, "node", n)["metadata"]["uid"])
