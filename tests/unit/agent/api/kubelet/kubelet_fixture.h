@@ -124,6 +124,7 @@ class KubeletApiTest : public ::testing::Test {
                                       .unhealthy_because = [this] { return trouble_; },
                                       .sessions = sessions_,
                                       .probe_metrics = {},
+                                      .collected_images = {},
                                       .log = [](const std::string&) {}});
     ASSERT_TRUE(started) << started.error().message();
     api_ = std::move(*started);
