@@ -127,6 +127,7 @@ class KubeletApiTest : public ::testing::Test {
                                       .sessions = sessions_,
                                       .probe_metrics = probe_metrics_,
                                       .pod_metrics = pod_metrics_,
+                                      .collected_images = {},
                                       .log = [](const std::string&) {}});
     ASSERT_TRUE(started) << started.error().message();
     api_ = std::move(*started);
