@@ -92,8 +92,7 @@ runtime::CgroupStatistics AgentUsage() {
 
 NodeStats::NodeStats(NodeStatsOptions options) : options_(std::move(options)) {}
 
-Result<std::shared_ptr<const NodeSample>> NodeStats::Sample(
-    std::chrono::milliseconds fresh_for) {
+Result<std::shared_ptr<const NodeSample>> NodeStats::Sample(std::chrono::milliseconds fresh_for) {
   const std::lock_guard lock(mutex_);
   const WallTime now = options_.clock.Wall();
   if (last_ && now >= last_->at && now - last_->at < fresh_for) return last_;

@@ -159,6 +159,7 @@ void ForgetMountFailure(Planning& p) {
   if (!failure || failure->reason != "FailedMount") return;
   if (p.facts.inputs.version <= failure->inputs_version) return;
   p.memory.failure.reset();
+  p.memory.volume_failures = 0;
   std::erase_if(p.memory.pauses, [](const Pause& pause) {
     return pause.action.kind == Action::Kind::kEnsureVolumes;
   });

@@ -47,17 +47,17 @@ struct PodServices {
   PodInputs* inputs = nullptr;                  // of these; none: there is no API server
   Prober* prober = nullptr;                     // none: nothing is probed, and no hook is run
   ImagePuller* puller = nullptr;
-  PulledImages* pulled_images = nullptr;        // none: every pod may use what is here
+  PulledImages* pulled_images = nullptr;  // none: every pod may use what is here
   // What the node itself may show to registries for an image. Blocks while programs make it.
   std::function<Keyring(const std::string& reference, const std::atomic<bool>& cancelled)>
       node_logins = {};
-  bool keep_secrets = false;                  // on the disk, for a start without the API server
-  CsiMounter* csi = nullptr;                  // none: there are no storage plugins
+  bool keep_secrets = false;  // on the disk, for a start without the API server
+  CsiMounter* csi = nullptr;  // none: there are no storage plugins
   // The node's, as the API server has them: where a PersistentVolume may be used.
   std::function<std::map<std::string, std::string>()> node_labels = [] {
     return std::map<std::string, std::string>();
   };
-  PodMetrics* metrics = nullptr;              // none: nothing is counted
+  PodMetrics* metrics = nullptr;  // none: nothing is counted
 };
 
 }  // namespace holdfast::agent

@@ -3,10 +3,10 @@
 
 #include <string>
 
-#include "agent/api/kubelet/request_metrics.h"
 #include "agent/api/kubelet/authentication.h"
 #include "agent/api/kubelet/log_query.h"
 #include "agent/api/kubelet/node_attributes.h"
+#include "agent/api/kubelet/request_metrics.h"
 #include "tests/support/fuzz/fuzz.h"
 
 namespace holdfast::fuzz {
