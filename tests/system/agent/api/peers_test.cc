@@ -210,6 +210,13 @@ constexpr MethodCase kCases[] = {
     {"Check", "vloea"},
     {"Check repair", "a"},
     {"Version", "vloea"},
+    {"GetStats", "vloea"},
+    {"Attach", "ea"},
+    {"PortForward", "ea"},
+    {"AddEphemeralContainer", "oa"},
+    {"TagImage", "oa"},
+    {"PruneImages", "oa"},
+    {"ImageUsage", "vloea"},
 };
 static_assert(std::size(kCases) == api::kMethods.size());
 

@@ -48,6 +48,7 @@ class NamedImages : public ImageStore {
   }
   Result<void> Export(const std::string&, int) override { return Unsupported(""); }
   Result<void> Remove(const std::string&) override { return Unsupported(""); }
+  Result<void> Tag(const std::string&, const std::string&) override { return Unsupported(""); }
 
   std::map<std::string, std::string> images;
 };
@@ -255,7 +256,7 @@ TEST(PulledRecordTest, AKubeletsRecordIsReadAndWritten) {
 
 TEST(PodCredentialsTest, WhatWasShownIsTheSecretsOrTheNodes) {
   fakes::FakePodInputs inputs;
-  inputs.Put({true, "default", "mine"},
+  inputs.Put({ObjectKind::kSecret, "default", "mine"},
              {{".dockerconfigjson", R"({"auths":{"r.example":{"username":"u","password":"p"}}})"}});
   corev1::Pod pod;
   pod.mutable_metadata()->set_namespace_("default");

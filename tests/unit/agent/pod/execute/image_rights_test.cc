@@ -64,7 +64,7 @@ class ImageRightsTest : public PodTableTest {
     PodTableTest::TearDown();
   }
   void Secret(const std::string& name, const std::string& password) {
-    inputs_.Put({true, "default", name},
+    inputs_.Put({ObjectKind::kSecret, "default", name},
                 {{".dockercfg",
                   StrCat(R"({"r.example":{"username":"jane","password":")", password, "\"}}")}});
   }
