@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Images made by hand, Debian's docker-registry on loopback, and skopeo to push to it."""
-import crypt
+import ctypes
 import gzip
 import hashlib
 import io
@@ -73,9 +73,16 @@ def answers(port, address="127.0.0.1", inside=()):
         return probe.connect_ex((address, port)) == 0
 
 
+def bcrypt(password):
+    """By crypt(3): Python 3.13 has no module for it any more."""
+    library = ctypes.CDLL("libcrypt.so.1")
+    library.crypt.restype = ctypes.c_char_p
+    return library.crypt(password.encode(), b"$2b$04$" + b"a" * 21 + b"u").decode()
+
+
 def htpasswd(path, user, password):
     """An `auth` of RealRegistry for this one user."""
-    path.write_text(f"{user}:{crypt.crypt(password, crypt.mksalt(crypt.METHOD_BLOWFISH, rounds=16))}\n")
+    path.write_text(f"{user}:{bcrypt(password)}\n")
     return {"htpasswd": {"realm": "r", "path": str(path)}}
 
 
