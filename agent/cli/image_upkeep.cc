@@ -32,7 +32,8 @@ Result<WallTime> ParseUntil(const std::string& text, WallTime now) {
   if (const auto age = kube::ParseDuration(text); age && age->count() >= 0) {
     return WallTime{now.since_epoch - *age};
   }
-  if (const auto time = kube::ParseRfc3339(text)) {
+  // (0 would be no limit to the server.)
+  if (const auto time = kube::ParseRfc3339(text); time && time->seconds > 0) {
     return WallTime{std::chrono::seconds(time->seconds) + std::chrono::nanoseconds(time->nanos)};
   }
   int64_t seconds = 0;

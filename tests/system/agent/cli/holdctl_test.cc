@@ -390,11 +390,11 @@ TEST_F(HoldctlTest, NamesImagesAndMakesRoom) {
   EXPECT_EQ(Run("image export registry:5000/app:2").out, "archive");
   const Ran missing = Run("image tag none:1 x");
   EXPECT_EQ(missing.code, 1);
-  EXPECT_EQ(missing.err, "Error: image \"none:1\" not found\n");
+  EXPECT_EQ(missing.err, "Error from server (NotFound): image \"none:1\" not found\n");
   const Ran usage = Run("image du");
-  EXPECT_TRUE(
-      usage.out.starts_with("IMAGE   ID             SIZE   SHARED   UNIQUE   USED\n"
-                            "app:1   aaaaaaaaaaaa   7B     0B       7B       never\n"))
+  EXPECT_TRUE(usage.out.starts_with(
+      "IMAGE                 ID             SIZE   SHARED   UNIQUE   USED\n"
+      "app:1                 aaaaaaaaaaaa   7B     0B       7B       never\n"))
       << usage.out;
   EXPECT_TRUE(usage.out.ends_with("\nTotal: 14B, of unfinished pulls: 0B, reclaimable: 14B\n"))
       << usage.out;
@@ -407,7 +407,8 @@ TEST_F(HoldctlTest, NamesImagesAndMakesRoom) {
             "untagged: app:1\ndeleted: sha256:" + std::string(64, 'a') +
                 "\nuntagged: registry:5000/app:2\ndeleted: sha256:" + std::string(64, 'a') +
                 "\nTotal reclaimed space: 14B\n");
-  for (const char* filter : {"label=x", "until=", "until=yesterday", "until=-1h", "until=0"}) {
+  for (const char* filter :
+       {"label=x", "until=", "until=yesterday", "until=-1h", "until=1970-01-01T00:00:00Z"}) {
     const Ran wrong = Run(StrCat("image prune -f --filter ", filter));
     EXPECT_EQ(wrong.code, 1) << filter;
     EXPECT_NE(wrong.err.find("--filter"), std::string::npos) << wrong.err;
@@ -449,7 +450,8 @@ TEST_F(HoldctlTest, CompletionScriptsAreScripts) {
     return Run(complete + "bash -c '. ./c; COMP_WORDS=(" + words + "); COMP_CWORD=" +
                std::to_string(index) + "; _holdctl; echo ${COMPREPLY[@]}'; true");
   };
-  EXPECT_EQ(completed("holdctl de", 1).out, "describe delete\n") << completed("holdctl de", 1).err;
+  EXPECT_EQ(completed("holdctl de", 1).out, "describe debug delete\n")
+      << completed("holdctl de", 1).err;
   EXPECT_EQ(completed("holdctl image i", 2).out, "import inspect\n");
   EXPECT_EQ(completed("holdctl logs we", 2).out, "web-node1\n");
   EXPECT_EQ(completed("holdctl get pod we", 3).out, "web-node1\n");
