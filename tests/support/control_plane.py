@@ -14,6 +14,32 @@ IDLE = 30  # seconds after which a connection is made anew; the server ends thos
 SERVICE_NAMES = "DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc,DNS:kubernetes.default.svc.cluster.local"
 
 
+def at_once(things, act, threads=CLIENT_THREADS):
+    """act(thing) for each, several at a time; raises what the first failure raised, after which none is begun."""
+    todo = iter(things)
+    turn = threading.Lock()
+    failures = []
+
+    def work():
+        while not failures:
+            with turn:
+                one = next(todo, None)
+            if one is None:
+                return
+            try:
+                act(one)
+            except Exception as error:  # raised below
+                failures.append(error)
+
+    workers = [threading.Thread(target=work) for _ in range(threads)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    if failures:
+        raise failures[0]
+
+
 class Authority:
     """Keys and certificates of a cluster. `folder`: a new one, for them. `address`: the API server's, not loopback."""
 
@@ -155,28 +181,7 @@ class ControlPlane(Authority):
 
     def create_all(self, objects):
         """POSTs [(path, object)], several at a time."""
-        todo = iter(objects)
-        turn = threading.Lock()
-        failures = []
-
-        def work():
-            while not failures:
-                with turn:
-                    one = next(todo, None)
-                if one is None:
-                    return
-                try:
-                    self.request("POST", *one)
-                except (OSError, RuntimeError, http.client.HTTPException) as error:
-                    failures.append(error)
-
-        threads = [threading.Thread(target=work) for _ in range(CLIENT_THREADS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        if failures:
-            raise failures[0]
+        at_once(objects, lambda one: self.request("POST", *one))
 
     def wait_until_ready(self, seconds=60):
         deadline = time.monotonic() + seconds

@@ -11,12 +11,14 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parents[1] / "kube"), str(HERE.parents[1] / "support")]
 from asking import IMAGE, until  # noqa: E402
+from control_plane import at_once  # noqa: E402
 from floor_node import FloorNode  # noqa: E402
 from pods_watch import PodsWatch  # noqa: E402
-from two_nodes import OURS, STOCK, at_once, spread, two_nodes, usage, write_row  # noqa: E402
+from two_nodes import OURS, STOCK, spread, two_nodes, usage, write_row  # noqa: E402
 
 NAMESPACE = "bench"
 FLOOR = "floor"
+CLIENTS = 8
 SETTLE = 10  # seconds until what a burst left behind is done
 ENDS_AT_ONCE = "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done"
 
@@ -53,12 +55,12 @@ class Bench:
     def create(self, names, node):
         """Seconds until the last one runs."""
         began = time.monotonic()
-        at_once(len(names), lambda i: self.plane.request("POST", f"/api/v1/namespaces/{NAMESPACE}/pods", pod(names[i], node)))
+        at_once(names, lambda name: self.plane.request("POST", f"/api/v1/namespaces/{NAMESPACE}/pods", pod(name, node)), CLIENTS)
         return self.watch.wait(names, "Running") - began
 
     def delete(self, names):
         began = time.monotonic()
-        at_once(len(names), lambda i: self.plane.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods/{names[i]}"))
+        at_once(names, lambda name: self.plane.request("DELETE", f"/api/v1/namespaces/{NAMESPACE}/pods/{name}"), CLIENTS)
         return self.watch.wait(names, "gone") - began
 
     def one_at_a_time(self, n):

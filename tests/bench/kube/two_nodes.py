@@ -10,7 +10,6 @@ import shutil
 import statistics
 import subprocess
 import tempfile
-import threading
 from typing import NamedTuple
 
 from asking import IMAGE, are_ready, until
@@ -20,7 +19,6 @@ from stock_node import PAUSE, StockNode
 OURS, STOCK = "n1", "s1"
 STOCK_ADDRESS = "10.200.0.51"
 STOCK_NAME = "kubelet 1.36.3 + containerd 2.4.2"
-CLIENTS = 8
 
 
 class World(NamedTuple):
@@ -92,32 +90,6 @@ def usage(pids):
         memory += int(re.search(r"^Pss:\s+(\d+)", rollup, re.M)[1])
         ticks += int(fields[11]) + int(fields[12])
     return memory / 1024, ticks / os.sysconf("SC_CLK_TCK")
-
-
-def at_once(count, act):
-    """act(0) to act(count - 1), several at a time."""
-    todo = iter(range(count))
-    turn = threading.Lock()
-    failures = []
-
-    def work():
-        while not failures:
-            with turn:
-                i = next(todo, None)
-            if i is None:
-                return
-            try:
-                act(i)
-            except Exception as error:  # told below
-                failures.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(min(count, CLIENTS))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
 
 
 def write_row(out, name, unit, n, figures, limit=None, aim=None):

@@ -15,7 +15,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "kube"), str(HERE.parents[1] / "kube"), str(HERE.parents[1] / "support")]
 from asking import get, pod, until  # noqa: E402
-from two_nodes import OURS, STOCK, at_once, spread, two_nodes, usage, write_row  # noqa: E402
+from two_nodes import OURS, STOCK, spread, two_nodes, usage, write_row  # noqa: E402
 
 ROUNDS = 3  # of what moves many bytes
 SCRAPED = ("metrics", "metrics/cadvisor", "metrics/resource", "metrics/probes", "stats/summary")
@@ -37,8 +37,7 @@ class Streams:
         write_row(self.out, f"streams.{name}", unit, n, figures, limit, aim)
 
     def start(self, names, node, script):
-        at_once(len(names), lambda i: self.cluster.plane.request(
-            "POST", "/api/v1/namespaces/default/pods", pod(names[i], script, nodeName=node)))
+        self.cluster.plane.create_all([("/api/v1/namespaces/default/pods", pod(name, script, nodeName=node)) for name in names])
         until("pods run", lambda: all(p["status"].get("phase") == "Running" for p in get(self.cluster, "pods")["items"]), 300)
 
     def kubectl(self, *words, **more):
