@@ -26,6 +26,11 @@ SenderWake::SenderWake(UniqueFd read, UniqueFd write)
   g_wake = write_.get();
 }
 
+// The handlers stay: what they write from now on goes nowhere, and to nobody's new descriptor.
+SenderWake::~SenderWake() {
+  if (write_.valid()) g_wake = -1;
+}
+
 Result<SenderWake> SenderWake::Make() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return Error::FromErrno(errno, "pipe");

@@ -36,6 +36,8 @@ bool HasTerminalForTty();
 class SenderWake {
  public:
   static Result<SenderWake> Make();
+  SenderWake(SenderWake&&) = default;
+  ~SenderWake();
   // Wakes the sender instead of its usual effect.
   static void Catch(int signal);
   static void End();

@@ -151,6 +151,7 @@ class TarOutput {
 
  private:
   void Begin() {
+    end_.reset();  // of the program before this one
     std::vector<std::string> argv = {"tar", "cf", "-", path_};
     if (retries_ != 0) {
       argv = {"sh", "-c", StrCat("tar cf - ", Quoted(path_), " | tail -c+", read_ + 1)};

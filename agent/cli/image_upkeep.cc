@@ -17,12 +17,6 @@ namespace holdfast::agent::cli {
 namespace {
 
 constexpr std::string_view kUntil = "until=";
-constexpr size_t kIdDigits = 12;
-
-std::string ShortId(const std::string& id) {
-  const size_t colon = id.find(':');
-  return id.substr(colon == std::string::npos ? 0 : colon + 1, kIdDigits);
-}
 
 std::string FirstName(const v1::Image& image) {
   return image.repo_tags().empty() ? "<none>" : image.repo_tags(0);
@@ -34,7 +28,7 @@ Result<WallTime> ParseUntil(const std::string& text, WallTime now) {
   }
   // (0 would be no limit to the server.)
   if (const auto time = kube::ParseRfc3339(text); time && time->seconds > 0) {
-    return WallTime{std::chrono::seconds(time->seconds) + std::chrono::nanoseconds(time->nanos)};
+    return kube::ToWallTime(*time);
   }
   int64_t seconds = 0;
   const char* const end = text.data() + text.size();

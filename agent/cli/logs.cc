@@ -110,7 +110,7 @@ v1::LogsRequest MakeRequest(const LogOptions& options, const LogTarget& target) 
   if (!options.since_time.empty()) {
     const auto time = kube::ParseRfc3339(options.since_time);
     if (!time) throw CLI::ValidationError("--since-time", "not a time like 2026-01-31T15:04:05Z");
-    request.set_since_unix_nanos(time->seconds * 1'000'000'000 + time->nanos);
+    request.set_since_unix_nanos(kube::ToWallTime(*time).since_epoch.count());
   }
   const int64_t tail = options.tail.value_or(options.selector.empty() ? -1 : kTailOfSelector);
   if (tail >= 0) request.set_tail_lines(tail);

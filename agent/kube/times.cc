@@ -119,14 +119,6 @@ void Set(WallTime time, int64_t granularity, T* out) {
   out->set_nanos(static_cast<int32_t>(nanos / granularity * granularity));
 }
 
-// Saturated: nanoseconds in 64 bits end in the year 2262.
-template <class T>
-WallTime Get(const T& time) {
-  constexpr int64_t kMaxSeconds = std::numeric_limits<int64_t>::max() / kNanosPerSecond - 1;
-  const int64_t seconds = std::clamp(time.seconds(), -kMaxSeconds, kMaxSeconds);
-  return {std::chrono::seconds(seconds) + std::chrono::nanoseconds(time.nanos() % kNanosPerSecond)};
-}
-
 }  // namespace
 
 std::optional<Timestamp> ParseRfc3339(std::string_view text) {
@@ -200,7 +192,14 @@ std::string FormatDuration(std::chrono::nanoseconds duration) {
 
 void SetTime(WallTime time, metav1::Time* out) { Set(time, kNanosPerSecond, out); }
 void SetTime(WallTime time, metav1::MicroTime* out) { Set(time, 1'000, out); }
-WallTime ToWallTime(const metav1::Time& time) { return Get(time); }
-WallTime ToWallTime(const metav1::MicroTime& time) { return Get(time); }
+WallTime ToWallTime(Timestamp time) {
+  constexpr int64_t kMaxSeconds = std::numeric_limits<int64_t>::max() / kNanosPerSecond - 1;
+  const int64_t seconds = std::clamp(time.seconds, -kMaxSeconds, kMaxSeconds);
+  return {std::chrono::seconds(seconds) + std::chrono::nanoseconds(time.nanos % kNanosPerSecond)};
+}
+WallTime ToWallTime(const metav1::Time& time) { return ToWallTime({time.seconds(), time.nanos()}); }
+WallTime ToWallTime(const metav1::MicroTime& time) {
+  return ToWallTime({time.seconds(), time.nanos()});
+}
 
 }  // namespace holdfast::agent::kube

@@ -29,7 +29,9 @@ std::string FormatRfc3339(Timestamp time, int digits = 0);
 std::optional<std::chrono::nanoseconds> ParseDuration(std::string_view text);
 std::string FormatDuration(std::chrono::nanoseconds duration);
 
-// Between the project's clock and Kubernetes' messages; an empty message is the zero time.
+// Between the project's clock and Kubernetes' messages; an empty message is the zero time. A year that nanoseconds in 64
+// bits cannot count to (2262) is the last one that they can.
+WallTime ToWallTime(Timestamp time);
 void SetTime(WallTime time, metav1::Time* out);
 void SetTime(WallTime time, metav1::MicroTime* out);
 WallTime ToWallTime(const metav1::Time& time);

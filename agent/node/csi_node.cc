@@ -164,7 +164,6 @@ class CsiNode::Impl : public std::enable_shared_from_this<Impl> {
     call.path = StrCat("/api/v1/nodes/", name_);
     call.content_type = kStrategicMergePatchType;
     call.body = NodePatchOf(drivers_);
-    asked_version_ = version_;
     call_ = api_.Send(std::move(call), Guarded(weak_from_this(), &Impl::OnPatched));
   }
 

@@ -49,9 +49,7 @@ bool ReadTime(const Query& query, const char* key, std::optional<WallTime>& out)
   if (text == nullptr || text->empty() || *text == "null") return true;
   const auto time = kube::ParseRfc3339(*text);
   if (!time) return false;
-  // A year that nanoseconds cannot count to is as far away as the last one that they can.
-  const int64_t seconds = std::clamp<int64_t>(time->seconds, 0, 9'000'000'000);
-  out = WallTime{std::chrono::seconds(seconds) + std::chrono::nanoseconds(time->nanos)};
+  out = std::max(kube::ToWallTime(*time), WallTime());
   return true;
 }
 

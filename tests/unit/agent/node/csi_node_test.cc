@@ -117,6 +117,34 @@ TEST_F(CsiNodeTest, StoragePluginsAreToldInItAndInTheNode) {
   EXPECT_EQ(left.drivers(0).name(), "heard.not.yet");
 }
 
+// Plugins register one by one: what comes while the first is being told is told afterwards, to the CSINode too.
+TEST_F(CsiNodeTest, ADriverThatComesWhileAnotherIsToldIsNotForgotten) {
+  csi_.SetNodeUid("u1");
+  Answer(201);
+  csi_.SetDrivers({{"a.example", "node-7", 0, {}}});
+  api_.RunPosted();
+  storagev1::CSINode node;
+  node.mutable_metadata()->add_ownerreferences()->set_uid("u1");
+  ApiReply reply;
+  reply.code = 200;
+  reply.body = kube::EncodeEnvelope(node);
+  api_.Answer(*Waiting().front(), reply);
+  ASSERT_EQ(Waiting().at(0)->call.verb, ApiVerb::kPut);
+  reply.body = Waiting().at(0)->call.body;
+  csi_.SetDrivers({{"a.example", "node-7", 0, {}}, {"b.example", "node-7", 0, {}}});
+  api_.RunPosted();
+  api_.Answer(*Waiting().front(), reply);
+  ASSERT_EQ(Waiting().at(0)->call.verb, ApiVerb::kPatch);
+  api_.Answer(*Waiting().front(), reply);
+  ASSERT_EQ(Waiting().size(), 1u);
+  ASSERT_EQ(Waiting().at(0)->call.verb, ApiVerb::kGet);
+  api_.Answer(*Waiting().front(), reply);
+  ASSERT_EQ(Waiting().at(0)->call.verb, ApiVerb::kPut);
+  const auto sent = kube::DecodeEnvelope(Waiting().at(0)->call.body);
+  ASSERT_TRUE(sent);
+  EXPECT_EQ(dynamic_cast<const storagev1::CSINode&>(**sent).spec().drivers_size(), 2);
+}
+
 TEST_F(CsiNodeTest, ARefusalIsToldOnceAndTriedAgain) {
   csi_.SetNodeUid("u1");
   Answer(403);
