@@ -67,8 +67,7 @@ void ClusterNode::OpenReporters() {
   mirrors.trouble = [this](const std::string& why) {
     options_.log(why);
     const std::string& node = options_.config.instance.node_name;
-    options_.events.AddEvent({"Node", "", node, node, "kubelet"},
-                             {true, "FailedMirrorPod", why, "", false});
+    options_.events.AddEvent(NodeSubject(node), {true, "FailedMirrorPod", why, "", false});
   };
   mirrors_ = std::make_unique<MirrorPods>(*api_, *reporter_, std::move(mirrors));
 }

@@ -6,7 +6,7 @@
 #include "agent/cli/commands.h"
 #include "agent/cli/default_container.h"
 #include "agent/cli/objects.h"
-#include "agent/kube/containers_of.h"
+#include "agent/kube/pod_status.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
@@ -17,7 +17,7 @@ int RunAttach(const std::string& name, AttachOptions options, const GlobalOption
     const auto pod = FindPod(session, name);
     if (!pod) return kFailed;
     const std::string& phase = pod->status().phase();
-    if (phase == "Succeeded" || phase == "Failed") {
+    if (kube::IsTerminalPhase(phase)) {
       return Report(InvalidArgument(
           StrCat("cannot attach a container in a completed pod; current phase is ", phase)));
     }

@@ -14,17 +14,9 @@ namespace {
 
 namespace core = ::k8s::io::api::core::v1;
 
-bool RunsOnTerminal(const core::Pod& pod, const std::string& name) {
-  bool tty = false;
-  kube::ForEachContainer(pod.spec(), [&](kube::ContainerList, const auto& container) {
-    if (container.name() == name) tty = container.tty();
-  });
-  return tty;
-}
-
 // It has a terminal or has none, whatever is asked for.
 void ChooseTerminal(const core::Pod& pod, AttachOptions& options) {
-  const bool there = RunsOnTerminal(pod, options.container);
+  const bool there = kube::HasTerminal(pod, options.container);
   if (options.tty && !there && !options.quiet) {
     std::fprintf(stderr, "error: Unable to use a TTY - container %s did not allocate one\n",
                  options.container.c_str());

@@ -56,7 +56,7 @@ Result<JsonPath> ParseRelaxedPath(std::string_view text) {
 Result<CustomColumns> CustomColumns::Make(const std::vector<Spec>& specs) {
   CustomColumns columns;
   for (const Spec& spec : specs) {
-    ASSIGN_OR_RETURN(JsonPath path, ParseRelaxedPath(spec.path));
+    ASSIGN_OR_RETURN(JsonPath path, JsonPath::Parse(RelaxedPath(spec.path)));
     columns.header_.push_back(spec.header);
     columns.paths_.push_back(std::move(path));
   }

@@ -6,6 +6,7 @@
 #include "agent/cli/durations.h"
 #include "agent/cli/rows.h"
 #include "agent/kube/pod_resources.h"
+#include "agent/kube/pod_status.h"
 #include "agent/kube/quantity.h"
 #include "agent/kube/times.h"
 #include "holdfast/base/strings.h"
@@ -121,8 +122,7 @@ Usage DescribePods(const std::vector<core::Pod>& pods, const ResourceList& alloc
                    WallTime now, DescribeWriter& out) {
   std::vector<const core::Pod*> running;
   for (const core::Pod& pod : pods) {
-    const std::string& phase = pod.status().phase();
-    if (phase != "Succeeded" && phase != "Failed") running.push_back(&pod);
+    if (!kube::IsTerminalPhase(pod.status().phase())) running.push_back(&pod);
   }
   out.Line(0, "Non-terminated Pods:", StrCat("(", running.size(), " in total)"));
   out.Row(1, {"Namespace", "Name", "", "CPU Requests", "CPU Limits", "Memory Requests",

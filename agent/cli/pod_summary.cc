@@ -6,6 +6,7 @@
 
 #include "agent/cli/durations.h"
 #include "agent/cli/or_none.h"
+#include "agent/kube/pod_status.h"
 #include "agent/kube/times.h"
 #include "holdfast/base/strings.h"
 
@@ -145,7 +146,7 @@ PodSummary Summarize(const core::Pod& pod, WallTime now) {
   if (pod.metadata().has_deletiontimestamp()) {
     if (pod.status().reason() == "NodeLost") {
       b.reason = "Unknown";
-    } else if (phase != "Succeeded" && phase != "Failed") {
+    } else if (!kube::IsTerminalPhase(phase)) {
       b.reason = "Terminating";
     }
   }

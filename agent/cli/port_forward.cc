@@ -9,7 +9,9 @@
 #include "agent/cli/lists.h"
 #include "agent/cli/object.h"
 #include "agent/cli/objects.h"
+#include "agent/cli/pod_summary.h"
 #include "agent/cli/port_forwarder.h"
+#include "agent/cli/rows.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
@@ -67,16 +69,11 @@ bool IsOwnedBy(const core::Pod& pod, std::string_view kind, const std::string& n
   return false;
 }
 
-bool IsReady(const core::Pod& pod) {
-  return std::any_of(pod.status().conditions().begin(), pod.status().conditions().end(),
-                     [](const auto& c) { return c.type() == "Ready" && c.status() == "True"; });
-}
-
 // One that is ready before one that only runs, and that before the others.
 const core::Pod* BestOf(const std::vector<core::Pod>& pods) {
   const auto worth = [](const core::Pod& pod) {
     if (pod.status().phase() != "Running") return 0;
-    return IsReady(pod) ? 2 : 1;
+    return HasCondition(pod, "Ready") ? 2 : 1;
   };
   const auto best = std::max_element(
       pods.begin(), pods.end(), [&](const auto& a, const auto& b) { return worth(a) < worth(b); });
@@ -88,12 +85,9 @@ struct Forward {
   std::vector<ForwardedPort> ports;
 };
 
-Result<Forward> WithPorts(const ForwardOptions& options, const core::Pod* pod) {
-  if (pod == nullptr) {
-    return NotFound(StrCat("no pod of this node belongs to ", options.target));
-  }
-  ASSIGN_OR_RETURN(std::vector<ForwardedPort> ports, PortsOfPod(options.ports, *pod));
-  return Forward{*pod, std::move(ports)};
+Result<Forward> WithPorts(const ForwardOptions& options, const core::Pod& pod) {
+  ASSIGN_OR_RETURN(std::vector<ForwardedPort> ports, PortsOfPod(options.ports, pod));
+  return Forward{pod, std::move(ports)};
 }
 
 // Nothing: why was told.
@@ -110,18 +104,16 @@ std::optional<Forward> FindForService(Session& session, const ForwardOptions& op
   const auto picked = PickObjects(services.objects, Resource::kServices, {name_space, name});
   if (!picked) return (void)ReportPick(picked.error()), std::nullopt;
   const auto& service = picked->front().As<core::Service>();
-  std::string selector;
-  for (const auto& [key, value] : service.spec().selector()) {
-    selector += StrCat(selector.empty() ? "" : ",", key, "=", value);
-  }
-  if (selector.empty()) {
+  if (service.spec().selector().empty()) {
     return ToldForward(InvalidArgument(
         StrCat("invalid service '", name, "': Service is defined without a selector")));
   }
-  const auto pods = ListPods(session, name_space, selector);
+  const auto pods = ListPods(session, name_space, SelectorOf(service));
   if (!pods.status.ok()) return (void)Report(pods.status), std::nullopt;
   const core::Pod* pod = BestOf(pods.objects);
-  if (pod == nullptr) return ToldForward(WithPorts(options, pod));
+  if (pod == nullptr) {
+    return ToldForward(NotFound(StrCat("no pod of this node belongs to ", options.target)));
+  }
   auto ports = PortsOfService(options.ports, service, *pod);
   if (!ports) return ToldForward(std::move(ports.error()));
   return Forward{*pod, std::move(*ports)};
@@ -136,7 +128,7 @@ std::optional<Forward> FindForOwner(Session& session, const ForwardOptions& opti
   if (pods.objects.empty()) {
     return ToldForward(NotFound(StrCat(owner.plural, " \"", name, "\" has no pod on this node")));
   }
-  return ToldForward(WithPorts(options, BestOf(pods.objects)));
+  return ToldForward(WithPorts(options, *BestOf(pods.objects)));
 }
 
 std::optional<Forward> FindForward(Session& session, const ForwardOptions& options) {
@@ -151,7 +143,7 @@ std::optional<Forward> FindForward(Session& session, const ForwardOptions& optio
   }
   const auto pod = FindPod(session, options.target);
   if (!pod) return std::nullopt;
-  return ToldForward(WithPorts(options, &*pod));
+  return ToldForward(WithPorts(options, *pod));
 }
 
 int RunPortForward(const ForwardOptions& options, const GlobalOptions& global) {

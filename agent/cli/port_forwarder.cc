@@ -22,6 +22,7 @@
 
 #include "agent/cli/out.h"
 #include "agent/cli/table.h"
+#include "agent/kube/pod_status.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
@@ -176,7 +177,7 @@ class PodWatch final : public grpc::ClientReadReactor<v1::PodChange> {
     if (change_.type() == v1::BOOKMARK) return false;
     const core::Pod& pod = change_.pod();
     return change_.type() == v1::DELETED || pod.metadata().uid() != uid_ ||
-           pod.status().phase() == "Succeeded" || pod.status().phase() == "Failed";
+           kube::IsTerminalPhase(pod.status().phase());
   }
 
   const LoopPtr io_;

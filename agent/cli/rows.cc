@@ -161,10 +161,12 @@ Cells ImageHeader(const RowStyle& style) {
   return header;
 }
 
+std::string ShortId(const std::string& id) { return id.substr(id.find(':') + 1, 12); }
+
 std::vector<Cells> ImageRows(const v1::Image& image, const RowStyle& style) {
-  const size_t colon = image.id().find(':');
-  const std::string id = image.id().substr(colon == std::string::npos ? 0 : colon + 1);
-  Cells tail = {style.wide ? id : id.substr(0, 12), HumanBytes(image.size_bytes())};
+  const std::string& id = image.id();
+  Cells tail = {style.wide ? id.substr(id.find(':') + 1) : ShortId(id),
+                HumanBytes(image.size_bytes())};
   if (style.wide) {
     const WallTime created{std::chrono::nanoseconds(image.created_unix_nanos())};
     Append(tail, {Age(created, style.now), image.os() + "/" + image.architecture(),

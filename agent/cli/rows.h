@@ -43,6 +43,9 @@ std::string NodeRoles(const k8s::io::api::core::v1::Node& node);
 Cells ServiceHeader(const RowStyle& style);
 Cells ServiceRow(const k8s::io::api::core::v1::Service& service, const RowStyle& style);
 
+// Of an image: without "sha256:", twelve digits.
+std::string ShortId(const std::string& id);
+
 // "a=1,b=2", "<none>".
 std::string SelectorOf(const k8s::io::api::core::v1::Service& service);
 

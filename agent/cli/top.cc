@@ -129,7 +129,7 @@ int Show(const Top& top) {
   }
 }
 
-// Nothing where the labels of the node are not those asked for; that was told.
+// The exit code of what was told; nothing: it is there, and this node.
 std::optional<int> FindNode(Top& top) {
   auto nodes = ListNodes(top.session);
   if (!nodes.status.ok()) return Report(nodes.status);

@@ -41,7 +41,7 @@ std::string Cores(const Usage& usage) {
 }
 std::string Mebibytes(const Usage& usage) { return StrCat(usage.memory_bytes >> 20, "Mi"); }
 
-// A copy of `rows` in kubectl's order: the largest first, or by name.
+// Brings `rows` into kubectl's order: the largest first, or by name.
 template <class Row, class UsageOf, class NameOf>
 void Sort(std::vector<Row>& rows, UsageOrder order, UsageOf usage_of, NameOf name_of) {
   std::stable_sort(rows.begin(), rows.end(), [&](const Row& a, const Row& b) {

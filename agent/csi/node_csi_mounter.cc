@@ -13,6 +13,7 @@
 #include "agent/kube/csi_names.h"
 #include "agent/volume/mount_point.h"
 #include "agent/volume/ownership.h"
+#include "agent/volume/set_up_failed.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
@@ -27,11 +28,6 @@ constexpr mode_t kCsiDirMode = 0750;
 Error DeviceFailed(const std::string& name, const Error& error) {
   return {error.code(),
           StrCat("MountVolume.MountDevice failed for volume \"", name, "\" : ", error.message())};
-}
-
-Error SetUpFailedFor(const std::string& name, const Error& error) {
-  return {error.code(),
-          StrCat("MountVolume.SetUp failed for volume \"", name, "\" : ", error.message())};
 }
 
 Error NotRegistered(const std::string& driver) {
@@ -162,13 +158,13 @@ std::string NodeCsiMounter::VolumeDir(const std::string& driver, const std::stri
 Result<void> NodeCsiMounter::Mount(const corev1::Pod& pod, const PersistentVolume& volume,
                                    const PlacedVolume& place, const std::atomic<bool>& cancelled) {
   const auto driver = drivers_.Find(place.driver);
-  if (driver == nullptr) return SetUpFailedFor(volume.name, NotRegistered(place.driver));
+  if (driver == nullptr) return SetUpFailed(volume.name, NotRegistered(place.driver));
   Work work{pod, volume, place, *driver, cancelled, VolumeFor(pod, volume, driver->info), ""};
   if (!volume.csi.ephemeral) {
     if (auto staged = Stage(work); !staged) return DeviceFailed(volume.name, staged.error());
   }
   if (auto published = Publish(work); !published) {
-    return SetUpFailedFor(volume.name, published.error());
+    return SetUpFailed(volume.name, published.error());
   }
   return {};
 }
@@ -198,12 +194,12 @@ Result<void> NodeCsiMounter::Publish(const Work& work) const {
       asked, work.volume.csi.publish_secrets, work.staging, target, work.volume.read_only,
       work.driver.info.knows_single_nodes, &work.cancelled));
   HOLDFAST_PAUSE_POINT("agent.csi.published");
-  const auto& context = work.pod.spec().securitycontext();
-  const bool gives = context.has_fsgroup() && asked.group.empty() && GivesToGroup(work.volume);
-  if (!gives) return {};
+  if (!asked.group.empty() || !GivesToGroup(work.volume) ||
+      !work.pod.spec().securitycontext().has_fsgroup()) {
+    return {};
+  }
   ASSIGN_OR_RETURN(const DirFd dir, sys::OpenDir(target));
-  return GiveToGroup(dir.get(), static_cast<gid_t>(context.fsgroup()),
-                     context.fsgroupchangepolicy() == "OnRootMismatch");
+  return GiveToGroupOf(work.pod, dir.get());
 }
 
 Result<void> NodeCsiMounter::Unmount(const PodUid& uid, const PlacedVolume& place) {

@@ -19,6 +19,11 @@ struct EventSubject {
   std::string component;
 };
 
+// A node's uid in its events is its name, as a kubelet has it.
+inline EventSubject NodeSubject(const std::string& name) {
+  return {"Node", "", name, name, "kubelet"};
+}
+
 struct EventNote {
   bool warning = false;
   std::string reason;

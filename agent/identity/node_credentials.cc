@@ -380,8 +380,7 @@ class NodeCredentials::Impl : public std::enable_shared_from_this<Impl> {
     note.reason = reason;
     note.message = message;
     // As a kubelet's: the UID is the name.
-    options_.events->AddEvent({"Node", "", options_.node_name, options_.node_name, "kubelet"},
-                              note);
+    options_.events->AddEvent(NodeSubject(options_.node_name), note);
   }
 
   Api& api_;

@@ -175,8 +175,7 @@ void ImageArchives::NoteWritten(const Result<void>& written) const {
 
 void ImageArchives::Tell(bool warning, const std::string& reason, const std::string& message) {
   parts_.log(message);
-  parts_.events.AddEvent({"Node", "", parts_.node_name, parts_.node_name, "kubelet"},
-                         {warning, reason, message, "", false});
+  parts_.events.AddEvent(NodeSubject(parts_.node_name), {warning, reason, message, "", false});
 }
 
 }  // namespace holdfast::agent

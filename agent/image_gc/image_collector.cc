@@ -67,10 +67,9 @@ Result<void> ImageCollector::CollectOnce() {
   return Shrink(now);
 }
 
-// Everything that is here, those in use noted as such.
-Result<std::vector<ImageUsage>> ImageCollector::Look(WallTime now) {
-  ASSIGN_OR_RETURN(const std::vector<ImageUsage> images,
-                   parts_.space.Usage(ImageSpace::Parts::kNone));
+// Those that may go, in the order in which they do; those in use are noted as such.
+std::vector<ImageUsage> ImageCollector::InOrder(const std::vector<ImageUsage>& images,
+                                                WallTime now) {
   const auto needed = parts_.needed();
   std::vector<Digest> in_use;
   for (const ImageUsage& usage : images) {
@@ -84,9 +83,11 @@ Result<std::vector<ImageUsage>> ImageCollector::Look(WallTime now) {
 }
 
 Result<void> ImageCollector::RemoveOld(WallTime now) {
-  ASSIGN_OR_RETURN(const std::vector<ImageUsage> order, Look(now));
+  // Uncounted: an age needs no sizes, and counting takes long once.
+  ASSIGN_OR_RETURN(const std::vector<ImageUsage> images,
+                   parts_.space.Usage(ImageSpace::Parts::kNone));
   FreedImages freed;
-  for (const ImageUsage& image : order) {
+  for (const ImageUsage& image : InOrder(images, now)) {
     if (!IsTooOld(image, parts_.config, now) || !RemoveOne(image, freed)) continue;
     ++counts_[static_cast<size_t>(Reason::kAge)];
     parts_.log(StrCat("image ", NameOf(image.image), " removed: not used for longer than ",
@@ -134,18 +135,13 @@ Result<FreedImages> ImageCollector::Remove(const RemovalWish& wish, WallTime now
   FreedImages freed;
   ASSIGN_OR_RETURN(const PartialContent partial, parts_.space.RemovePartial(wish.partial_age));
   freed.bytes = partial.bytes;
-  ASSIGN_OR_RETURN(const std::vector<ImageUsage> order, Look(now));
-  // Counted only now: most passes need it not, and it takes long once.
   ASSIGN_OR_RETURN(std::vector<ImageUsage> left, parts_.space.Usage(ImageSpace::Parts::kCounted));
-  for (const ImageUsage& next : order) {
+  for (const ImageUsage& next : InOrder(left, now)) {
     if (freed.bytes >= wish.bytes) break;
     if (!wish.may_go(next)) continue;
-    const auto counted = std::ranges::find_if(
-        left, [&](const ImageUsage& one) { return one.image.id == next.image.id; });
-    if (counted == left.end()) continue;
-    const uint64_t own = BytesOfItsOwn(*counted, left);
+    const uint64_t own = BytesOfItsOwn(next, left);
     if (!RemoveOne(next, freed)) continue;
-    left.erase(counted);
+    std::erase_if(left, [&](const ImageUsage& one) { return one.image.id == next.image.id; });
     freed.bytes += own;
   }
   return freed;
@@ -188,8 +184,7 @@ Result<FreedImages> ImageCollector::Prune(const PruneWish& wish) {
 }
 
 void ImageCollector::Tell(const std::string& reason, const std::string& message) {
-  parts_.events.AddEvent({"Node", "", parts_.node_name, parts_.node_name, "kubelet"},
-                         {true, reason, message, "", false});
+  parts_.events.AddEvent(NodeSubject(parts_.node_name), {true, reason, message, "", false});
 }
 
 Result<ImagesUsage> ImageCollector::Usage() {

@@ -79,7 +79,7 @@ class ImageCollector {
   };
   void Run(std::chrono::milliseconds period);
   Result<void> CollectOnce();
-  Result<std::vector<ImageUsage>> Look(WallTime now);
+  std::vector<ImageUsage> InOrder(const std::vector<ImageUsage>& images, WallTime now);
   Result<void> RemoveOld(WallTime now);
   Result<void> Shrink(WallTime now);
   Result<FreedImages> Remove(const RemovalWish& wish, WallTime now);

@@ -53,6 +53,15 @@ inline const k8s::io::api::core::v1::Container* FindContainer(
   return nullptr;
 }
 
+// Whether the container of that name runs on a terminal; false also where there is none.
+inline bool HasTerminal(const k8s::io::api::core::v1::Pod& pod, const std::string& name) {
+  bool tty = false;
+  ForEachContainer(pod.spec(), [&](ContainerList /*list*/, const auto& container) {
+    if (container.name() == name) tty = container.tty();
+  });
+  return tty;
+}
+
 // nullptr: no status yet.
 inline const k8s::io::api::core::v1::ContainerStatus* StatusOf(
     const k8s::io::api::core::v1::Pod& pod, const std::string& container) {

@@ -36,6 +36,13 @@ inline bool IsPersistent(const k8s::io::api::core::v1::VolumeSource& source) {
   return source.has_persistentvolumeclaim() || source.has_ephemeral() || source.has_csi();
 }
 
+inline bool HasPersistent(const k8s::io::api::core::v1::PodSpec& pod) {
+  for (const auto& volume : pod.volumes()) {
+    if (IsPersistent(volume.volumesource())) return true;
+  }
+  return false;
+}
+
 // The claim that a volume of the pod is made from, one of the pod's own (ephemeral) among them; "" for every other kind.
 inline std::string ClaimNameOf(const k8s::io::api::core::v1::Pod& pod,
                                const k8s::io::api::core::v1::Volume& volume) {

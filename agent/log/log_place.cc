@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "agent/kube/containers_of.h"
+#include "agent/kube/pod_status.h"
 #include "agent/kube/restart_policy.h"
 #include "agent/pod/state/paths.h"
 #include "agent/view/find_container.h"
@@ -59,8 +60,7 @@ bool RunHasEnded(const corev1::Pod& pod, const std::string& container, uint32_t 
 }
 
 bool RunsNoMore(const corev1::Pod& pod, const std::string& name) {
-  const std::string& phase = pod.status().phase();
-  if (phase == "Succeeded" || phase == "Failed") return true;
+  if (kube::IsTerminalPhase(pod.status().phase())) return true;
   const corev1::ContainerStatus* status = kube::StatusOf(pod, name);
   if (status == nullptr || !status->state().has_terminated()) return false;
   if (pod.metadata().has_deletiontimestamp()) return true;

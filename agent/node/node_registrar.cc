@@ -385,7 +385,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
     note.warning = warning;
     note.reason = std::move(reason);
     note.message = std::move(message);
-    options_.events->AddEvent({"Node", "", options_.name, options_.name, "kubelet"}, note);
+    options_.events->AddEvent(NodeSubject(options_.name), note);
   }
 
   // A line a minute of the same trouble: texts differ, by the version that a watch begins from for one.

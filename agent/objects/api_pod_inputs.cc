@@ -136,6 +136,13 @@ class ApiPodInputs::Core : public std::enable_shared_from_this<Core> {
   }
   bool IsInVolume(const Known& /*known*/, const TokenRef& /*ref*/) const { return true; }
 
+  // Whether what is known of it may name further objects (references.h).
+  static bool Leads(const TokenRef& /*ref*/) { return false; }
+  static bool Leads(const ObjectRef& ref) {
+    return ref.kind == ObjectKind::kClaim || ref.kind == ObjectKind::kVolume ||
+           ref.kind == ObjectKind::kCsiDriver;
+  }
+
   template <class Ref, class Input>
   void Show(const PodUid& uid, std::map<Ref, Input> Known::* inputs, const Ref& ref, Input input) {
     std::function<void(const PodUid&)> listener;
@@ -148,7 +155,7 @@ class ApiPodInputs::Core : public std::enable_shared_from_this<Core> {
       shown = std::move(input);
       if (IsInVolume(found->second, ref)) ++found->second.version;
       listener = listener_;
-      UseWhatFollows(uid, found->second);
+      if (Leads(ref)) UseWhatFollows(uid, found->second);
     }
     if (listener) listener(uid);
   }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "agent/kube/containers_of.h"
+#include "agent/kube/pod_status.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "holdfast/base/strings.h"
 #include "runtime/image/store/reference.h"
@@ -19,18 +21,8 @@ bool IsNamed(const Image& image, const std::string& text) {
          std::ranges::find(image.repo_digests, name) != image.repo_digests.end();
 }
 
-const corev1::ContainerStatus* StatusOf(const corev1::Pod& pod, const SpecContainer& container) {
-  const corev1::PodStatus& of_pod = pod.status();
-  const auto& statuses = container.in_init_list()        ? of_pod.initcontainerstatuses()
-                         : container.role == Role::kMain ? of_pod.containerstatuses()
-                                                         : of_pod.ephemeralcontainerstatuses();
-  const auto found = std::ranges::find_if(
-      statuses, [&](const auto& status) { return status.name() == container.name(); });
-  return found == statuses.end() ? nullptr : &*found;
-}
-
 bool Needs(const corev1::Pod& pod, const SpecContainer& container, const Image& image) {
-  const corev1::ContainerStatus* status = StatusOf(pod, container);
+  const corev1::ContainerStatus* status = kube::StatusOf(pod, container.name());
   if (status != nullptr && status->state().has_running()) {
     // Shown by its repo digest, or by its id where none was known.
     return status->imageid() == image.id.value ||
@@ -49,8 +41,7 @@ bool Needs(const corev1::Pod& pod, const SpecContainer& container, const Image& 
 
 std::string UserOfImage(const std::vector<PodPtr>& pods, const Image& image) {
   for (const PodPtr& pod : pods) {
-    const std::string& phase = pod->status().phase();
-    if (phase == "Succeeded" || phase == "Failed") continue;
+    if (kube::IsTerminalPhase(pod->status().phase())) continue;
     for (const SpecContainer& container : ContainersOf(*pod)) {
       if (!Needs(*pod, container, image)) continue;
       return StrCat("container ", container.name(), " of pod ", pod->metadata().namespace_(), "/",
@@ -70,7 +61,7 @@ NeededImages::NeededImages(const std::vector<PodPtr>& pods) {
   for (const PodPtr& pod : pods) {
     for (const SpecContainer& container : ContainersOf(*pod)) {
       Add(container.spec->image());
-      if (const auto* status = StatusOf(*pod, container)) Add(status->imageid());
+      if (const auto* status = kube::StatusOf(*pod, container.name())) Add(status->imageid());
     }
     for (const auto& volume : pod->spec().volumes()) {
       Add(volume.volumesource().image().reference());

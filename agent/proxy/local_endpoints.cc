@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "agent/kube/pod_identity.h"
+#include "agent/kube/pod_status.h"
 #include "agent/proxy/convert.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/service.pb.h"
@@ -18,9 +19,7 @@ namespace {
 constexpr char kManagedByLabel[] = "endpointslice.kubernetes.io/managed-by";
 constexpr char kManager[] = "holdfast.dev";
 
-bool HasEnded(const corev1::Pod& pod) {
-  return pod.status().phase() == "Succeeded" || pod.status().phase() == "Failed";
-}
+bool HasEnded(const corev1::Pod& pod) { return kube::IsTerminalPhase(pod.status().phase()); }
 
 bool IsReady(const corev1::Pod& pod) {
   for (const auto& condition : pod.status().conditions()) {

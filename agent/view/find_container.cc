@@ -67,12 +67,4 @@ Result<ContainerId> RunningContainer(const core::Pod& pod, const std::string& co
   return ContainerId(id.substr(scheme + 3));
 }
 
-bool HasTerminal(const core::Pod& pod, const std::string& name) {
-  bool tty = false;
-  kube::ForEachContainer(pod.spec(), [&](kube::ContainerList, const auto& container) {
-    if (container.name() == name) tty = container.tty();
-  });
-  return tty;
-}
-
 }  // namespace holdfast::agent

@@ -24,9 +24,6 @@ Result<std::string> ChooseContainer(const k8s::io::api::core::v1::Pod& pod,
 Result<ContainerId> RunningContainer(const k8s::io::api::core::v1::Pod& pod,
                                      const std::string& container);
 
-// Whether the pod's container of that name runs on a terminal.
-bool HasTerminal(const k8s::io::api::core::v1::Pod& pod, const std::string& container);
-
 // "container "c" in pod "p"", for errors.
 std::string ContainerInPod(const k8s::io::api::core::v1::Pod& pod, const std::string& container);
 

@@ -2,6 +2,7 @@
 #include "agent/volume/mount_point.h"
 
 #include <fcntl.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -18,6 +19,16 @@ Result<bool> IsMountPoint(const std::string& path) {
     return Error::FromErrno(errno, StrCat("statx ", path));
   }
   return (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+Result<void> Unmount(const std::string& path) {
+  if (::umount2(path.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH) == 0) return {};
+  return Error::FromErrno(errno, StrCat("umount ", path));
+}
+
+Result<void> UnmountIfMounted(const std::string& path) {
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));
+  return mounted ? Unmount(path) : Result<void>();
 }
 
 }  // namespace holdfast::agent

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether something is mounted on a directory. Thread-safe.
+// What is mounted on a directory: whether, and its end. Thread-safe.
 #pragma once
 
 #include <string>
@@ -10,5 +10,8 @@ namespace holdfast::agent {
 
 // True when `path` is the root of a mount (statx(2) STATX_ATTR_MOUNT_ROOT); absent is false.
 Result<bool> IsMountPoint(const std::string& path);
+// Lazily; never of what a symlink leads to.
+Result<void> Unmount(const std::string& path);
+Result<void> UnmountIfMounted(const std::string& path);
 
 }  // namespace holdfast::agent

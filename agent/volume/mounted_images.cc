@@ -67,12 +67,4 @@ Result<bool> IsMountedImage(const std::string& id) {
   return false;
 }
 
-Result<void> UnmountImage(const std::string& directory) {
-  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(directory));
-  if (mounted && ::umount2(directory.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH) != 0) {
-    return Error::FromErrno(errno, StrCat("umount ", directory));
-  }
-  return {};
-}
-
 }  // namespace holdfast::agent

@@ -18,7 +18,4 @@ Result<void> MountImage(const std::string& directory, const std::string& id,
 // By what is mounted: its layers must stay, whatever names it has lost.
 Result<bool> IsMountedImage(const std::string& id);
 
-// Idempotent.
-Result<void> UnmountImage(const std::string& directory);
-
 }  // namespace holdfast::agent

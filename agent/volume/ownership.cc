@@ -51,4 +51,11 @@ Result<void> GiveToGroup(int dir, gid_t group, bool only_on_mismatch) {
   return Give(dir, st, group, "volume");
 }
 
+Result<void> GiveToGroupOf(const ::k8s::io::api::core::v1::Pod& pod, int dir) {
+  const auto& context = pod.spec().securitycontext();
+  if (!context.has_fsgroup()) return {};
+  return GiveToGroup(dir, static_cast<gid_t>(context.fsgroup()),
+                     context.fsgroupchangepolicy() == "OnRootMismatch");
+}
+
 }  // namespace holdfast::agent

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include "holdfast/base/result.h"
+#include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent {
 
@@ -13,5 +14,7 @@ namespace holdfast::agent {
 // symlinks, never enters what is mounted below; containers may go on changing the tree
 // (sys/tree.h).
 Result<void> GiveToGroup(int dir, gid_t group, bool only_on_mismatch);
+// As the pod's fsGroup and its fsGroupChangePolicy say; nothing without an fsGroup.
+Result<void> GiveToGroupOf(const ::k8s::io::api::core::v1::Pod& pod, int dir);
 
 }  // namespace holdfast::agent

@@ -10,6 +10,7 @@
 #include "agent/volume/host_path.h"
 #include "agent/volume/mount_point.h"
 #include "agent/volume/ownership.h"
+#include "agent/volume/set_up_failed.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
@@ -18,11 +19,6 @@ namespace holdfast::agent {
 namespace {
 
 namespace corev1 = ::k8s::io::api::core::v1;
-
-Error SetUpFailed(const std::string& name, const Error& error) {
-  return {error.code(),
-          StrCat("MountVolume.SetUp failed for volume \"", name, "\" : ", error.message())};
-}
 
 Result<void> RefuseMountOptions(const PersistentVolume& volume, const char* kind) {
   if (volume.spec.mountoptions().empty()) return {};
@@ -37,11 +33,9 @@ Result<PlacedVolume> PlaceHostPath(const PersistentVolume& volume) {
 }
 
 Result<void> GiveToPodsGroup(const corev1::Pod& pod, const std::string& path) {
-  const auto& context = pod.spec().securitycontext();
-  if (!context.has_fsgroup()) return {};
+  if (!pod.spec().securitycontext().has_fsgroup()) return {};
   ASSIGN_OR_RETURN(const UniqueFd dir, sys::OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
-  return GiveToGroup(dir.get(), static_cast<gid_t>(context.fsgroup()),
-                     context.fsgroupchangepolicy() == "OnRootMismatch");
+  return GiveToGroupOf(pod, dir.get());
 }
 
 // A disk that was prepared for one claim after the other: unlike a hostPath it is there, and it can belong to a group.

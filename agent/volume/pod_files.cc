@@ -31,11 +31,6 @@ Result<void> MountTmpfs(const std::string& path) {
   return {};
 }
 
-Result<void> Unmount(const std::string& path) {
-  if (::umount2(path.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH) == 0) return {};
-  return Error::FromErrno(errno, StrCat("umount ", path));
-}
-
 }  // namespace
 
 Result<void> OpenPodFilesRoot(const model::Instance& instance) {
@@ -52,8 +47,7 @@ Result<void> OpenPodFilesRoot(const model::Instance& instance) {
 
 Result<void> RemovePodFilesRoot(const model::Instance& instance) {
   const std::string path = instance.PodFilesDir();
-  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));
-  if (mounted) RETURN_IF_ERROR(Unmount(path));
+  RETURN_IF_ERROR(UnmountIfMounted(path));
   return sys::RemoveTreeAt(AT_FDCWD, path);
 }
 
@@ -67,8 +61,7 @@ Result<void> EnsurePodFiles(const PodPaths& paths) {
 }
 
 Result<void> ReleasePodFiles(const std::string& files) {
-  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(files));
-  if (mounted) RETURN_IF_ERROR(Unmount(files));
+  RETURN_IF_ERROR(UnmountIfMounted(files));
   HOLDFAST_PAUSE_POINT("agent.files.unmounted");
   return sys::RemoveTreeAt(AT_FDCWD, files);
 }

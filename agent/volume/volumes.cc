@@ -17,6 +17,7 @@
 #include "agent/volume/mount_point.h"
 #include "agent/volume/mounted_images.h"
 #include "agent/volume/ownership.h"
+#include "agent/volume/set_up_failed.h"
 #include "agent/volume/written_volumes.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -74,10 +75,7 @@ Result<void> EnsureEmptyDir(const corev1::Pod& pod, const corev1::Volume& volume
   if ((st.st_mode & 07777) != mode && ::fchmod(dir.get(), mode) != 0) {
     return Error::FromErrno(errno, StrCat("chmod ", path));
   }
-  const auto& context = pod.spec().securitycontext();
-  if (!context.has_fsgroup()) return {};
-  return GiveToGroup(dir.get(), static_cast<gid_t>(context.fsgroup()),
-                     context.fsgroupchangepolicy() == "OnRootMismatch");
+  return GiveToGroupOf(pod, dir.get());
 }
 
 // What an agent without a control plane has none of, in a kubelet's words.
@@ -157,8 +155,7 @@ Result<void> EnsureVolumes(const corev1::Pod& pod, const PodPaths& paths, int64_
                            const VolumeContents& contents) {
   for (const corev1::Volume& volume : pod.spec().volumes()) {
     if (auto done = EnsureOne(pod, volume, paths, node_bytes, contents); !done) {
-      return std::move(done.error())
-          .Wrap(StrCat("MountVolume.SetUp failed for volume \"", volume.name(), "\" "));
+      return SetUpFailed(volume.name(), std::move(done.error()));
     }
   }
   return WriteVolumes(paths, WrittenContents(pod, contents));
@@ -184,7 +181,7 @@ Result<void> EnsureSubPath(const std::string& volume, const std::string& sub_pat
 Result<void> ReleaseVolumes(const corev1::Pod& pod, const PodPaths& paths) {
   for (const corev1::Volume& volume : pod.spec().volumes()) {
     if (volume.volumesource().has_image()) {
-      RETURN_IF_ERROR(UnmountImage(paths.MountedImage(volume.name())));
+      RETURN_IF_ERROR(UnmountIfMounted(paths.MountedImage(volume.name())));
     }
     if (!IsMemory(volume.volumesource()) && !IsHugePages(volume.volumesource())) continue;
     const std::string path = paths.EmptyDir(volume.name());
@@ -197,9 +194,7 @@ Result<void> ReleaseVolumes(const corev1::Pod& pod, const PodPaths& paths) {
           StrCat("unmount ", path, ": something that is no tmpfs and no hugetlbfs is mounted"));
     }
     dir.Reset();
-    if (::umount2(path.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH) != 0) {
-      return Error::FromErrno(errno, StrCat("umount ", path));
-    }
+    RETURN_IF_ERROR(Unmount(path));
     HOLDFAST_PAUSE_POINT("agent.volume.tmpfs_unmounted");
   }
   return ReleaseWrittenVolumes(paths.WrittenVolumes());

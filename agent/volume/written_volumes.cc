@@ -10,6 +10,7 @@
 
 #include "agent/volume/atomic_writer.h"
 #include "agent/volume/mount_point.h"
+#include "agent/volume/set_up_failed.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/mount.h"
@@ -46,10 +47,7 @@ Result<void> OpenWrittenVolumes(const model::Instance& instance) {
 
 Result<void> RemoveWrittenVolumes(const model::Instance& instance) {
   const std::string path = instance.WrittenVolumesDir();
-  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));
-  if (mounted && ::umount2(path.c_str(), UMOUNT_NOFOLLOW | MNT_DETACH) != 0) {
-    return Error::FromErrno(errno, StrCat("umount ", path));
-  }
+  RETURN_IF_ERROR(UnmountIfMounted(path));
   return sys::RemoveTreeAt(AT_FDCWD, path);
 }
 
@@ -62,8 +60,7 @@ Result<void> WriteVolumes(const PodPaths& paths, const VolumeContents& contents)
     if (content.stands_in && sys::ExistsAt(pod.get(), StrCat(name, "/..data"))) continue;
     auto written = WriteAtomically(pod.get(), name, content);
     if (written || first) continue;
-    first = std::move(written.error())
-                .Wrap(StrCat("MountVolume.SetUp failed for volume \"", name, "\" "));
+    first = SetUpFailed(name, std::move(written.error()));
   }
   if (first) return std::move(*first);
   return {};

@@ -8,6 +8,7 @@
 
 #include "agent/api/grpc/service.h"
 #include "agent/api/grpc/session_stream.h"
+#include "agent/kube/containers_of.h"
 #include "agent/view/find_container.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
@@ -142,8 +143,9 @@ class AttachStream final : public CommandStream<v1::AttachRequest, v1::AttachRes
     takes_input_ = start.stdin();
     const winsize size{static_cast<uint16_t>(start.rows()), static_cast<uint16_t>(start.columns()),
                        0, 0};
-    const AttachSpec spec{
-        .input = start.stdin(), .output = true, .error_output = !HasTerminal(*pod, container)};
+    const AttachSpec spec{.input = start.stdin(),
+                          .output = true,
+                          .error_output = !kube::HasTerminal(*pod, container)};
     return SessionPlan{
         EntryFor(Method::kAttach, *pod, container, ""),
         [&node = core().node, pod = pod, container = container, spec,

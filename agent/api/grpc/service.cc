@@ -62,11 +62,8 @@ std::optional<grpc::Status> NodeAgentService::Refusal(const grpc::CallbackServer
                                                       Method method) {
   const MethodRow& row = RowOf(method);
   if (permitted_.Has(row.operation)) return std::nullopt;
-  const auto caller = core_.peer_of(context.peer());
-  access::AuditEntry entry{.stage = "refused",
-                           .uid = caller ? caller->uid : static_cast<uid_t>(-1),
-                           .pid = caller ? caller->pid : 0,
-                           .method = std::string(row.name)};
+  access::AuditEntry entry = EntryOf(core_, context.peer(), method, "");
+  entry.stage = "refused";
   entry.outcome = "no permission";
   AuditRefusal(core_, std::move(entry));
   return grpc::Status(grpc::StatusCode::PERMISSION_DENIED,

@@ -15,12 +15,8 @@ namespace {
 // A reading costs CPU for each container: somebody who asks without a pause gets the same one again.
 constexpr std::chrono::milliseconds kStatsFreshFor{500};
 
-int64_t UnixNanos(WallTime time) {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(time.since_epoch).count();
-}
-
 void Fill(const UsageSample& sample, v1::GetStatsResponse::Usage& to) {
-  to.set_time_unix_nanos(UnixNanos(sample.at));
+  to.set_time_unix_nanos(sample.at.since_epoch.count());
   to.set_cpu_nanos(sample.used.cpu.nanos);
   to.set_memory_working_set_bytes(sample.used.memory.working_set);
 }
@@ -33,7 +29,7 @@ void Fill(const PodStats& pod, v1::GetStatsResponse::Pod& to) {
     auto& one = *to.add_containers();
     one.set_name(container.name);
     one.set_id(container.id);
-    one.set_started_unix_nanos(UnixNanos(container.started));
+    one.set_started_unix_nanos(container.started.since_epoch.count());
     Fill(container.usage, *one.mutable_usage());
   }
 }

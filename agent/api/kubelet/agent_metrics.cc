@@ -9,6 +9,7 @@
 #include <map>
 
 #include "agent/kube/pod_resources.h"
+#include "agent/kube/pod_status.h"
 #include "agent/stats/machine_stats.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -36,7 +37,7 @@ PodCounts Count(const std::vector<PodPtr>& pods) {
   PodCounts out;
   for (const PodPtr& pod : pods) {
     const std::string& phase = pod->status().phase();
-    const bool over = phase == "Succeeded" || phase == "Failed";
+    const bool over = kube::IsTerminalPhase(phase);
     bool runs = false;
     for (const auto* statuses :
          {&pod->status().initcontainerstatuses(), &pod->status().containerstatuses(),

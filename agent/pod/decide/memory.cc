@@ -169,32 +169,37 @@ void RecordStarted(PodMemory& memory, const std::string& container, uint32_t att
   mine.stop.reset();
 }
 
+const char* ReasonOf(StartFailure::Phase phase) {
+  switch (phase) {
+    case StartFailure::Phase::kConfig:
+      return "CreateContainerConfigError";
+    case StartFailure::Phase::kCreate:
+      return "CreateContainerError";
+    case StartFailure::Phase::kStart:
+      break;
+  }
+  return "RunContainerError";
+}
+
 EventNote RecordStartFailure(PodMemory& memory, const std::string& container, uint32_t attempt,
                              const StartFailure& failure, std::chrono::seconds back_off_cap,
                              WallTime wall, BootTime boot) {
   ContainerMemory& mine = memory.containers[container];
   const std::string& text = failure.error.message();
-  switch (failure.phase) {
-    case StartFailure::Phase::kConfig:
-      mine.failure = Failure{"CreateContainerConfigError", text, boot + kSyncBackOff};
-      break;
-    case StartFailure::Phase::kCreate:
-      mine.failure = Failure{"CreateContainerError", text, boot + kSyncBackOff};
-      break;
-    case StartFailure::Phase::kStart: {
-      BeginAttempt(mine, attempt, back_off_cap, wall);
-      Finished finished;
-      finished.attempt = attempt;
-      finished.exit_code = kStartErrorCode;
-      finished.reason = "StartError";
-      finished.message = text;
-      finished.started_at = wall;
-      finished.finished_at = wall;
-      Finish(mine, std::move(finished));
-      mine.failure = Failure{"RunContainerError", text, boot + kShowStartError};
-      break;
-    }
+  const bool started = failure.phase == StartFailure::Phase::kStart;
+  if (started) {
+    BeginAttempt(mine, attempt, back_off_cap, wall);
+    Finished finished;
+    finished.attempt = attempt;
+    finished.exit_code = kStartErrorCode;
+    finished.reason = "StartError";
+    finished.message = text;
+    finished.started_at = wall;
+    finished.finished_at = wall;
+    Finish(mine, std::move(finished));
   }
+  mine.failure =
+      Failure{ReasonOf(failure.phase), text, boot + (started ? kShowStartError : kSyncBackOff)};
   return EventNote{true, "Failed", StrCat("Error: ", text), container, false};
 }
 

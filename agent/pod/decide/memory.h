@@ -21,6 +21,8 @@ UserIds UserIdsOf(const EffectiveUser& user);
 void RecordStarted(PodMemory& memory, const std::string& container, uint32_t attempt,
                    const StartedContainer& started, std::chrono::seconds back_off_cap,
                    WallTime wall);
+// Why a container waits after a start that failed in that phase.
+const char* ReasonOf(StartFailure::Phase phase);
 // After a failed one. A failure to start (not to create) counts as an attempt that ended with 128.
 EventNote RecordStartFailure(PodMemory& memory, const std::string& container, uint32_t attempt,
                              const StartFailure& failure, std::chrono::seconds back_off_cap,

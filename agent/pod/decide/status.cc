@@ -131,7 +131,7 @@ void FillPodResources(const Planning& p, corev1::PodStatus& status) {
   for (const auto& [name, amount] : requests) {
     (*status.mutable_allocatedresources())[name].set_string(amount.ToString());
   }
-  const Amounts has = p.memory.pod_amounts.value_or(PodAmounts(p.pod));
+  const Amounts has = p.memory.pod_amounts ? *p.memory.pod_amounts : PodAmounts(p.pod);
   if (!p.pod.spec().has_resources() && has == Amounts{}) return;
   corev1::ResourceRequirements* const shown = status.mutable_resources();
   *shown = p.pod.spec().resources();

@@ -16,7 +16,7 @@
 #include "agent/kube/times.h"
 #include "agent/kube/volume_kinds.h"
 #include "agent/log/log_tail.h"
-#include "agent/objects/pod_inputs.h"
+#include "agent/objects/references.h"
 #include "agent/pod/admit/left_out.h"
 #include "agent/pod/admit/node_admission.h"
 #include "agent/pod/decide/decide.h"
@@ -292,13 +292,7 @@ void PodWorker::Begin(const Action& action) {
       [&services = services_, input = std::move(input)](const std::atomic<bool>& cancelled) {
         return PodJob(services, input, cancelled).Run();
       },
-      HasPersistentVolumes());
-}
-
-bool PodWorker::HasPersistentVolumes() const {
-  return std::ranges::any_of(pod_->spec().volumes(), [](const corev1::Volume& volume) {
-    return kube::IsPersistent(volume.volumesource());
-  });
+      kube::HasPersistent(pod_->spec()));
 }
 
 // A try after one that failed: the secrets may be others by now.
@@ -387,8 +381,10 @@ void PodWorker::LookAtInputs(PodFacts& facts) {
   });
   if (all_run && facts.inputs.version <= memory_.volumes_version) return;
   // A volume that cannot be had is told; an environment waits for what it cannot have yet.
-  facts.inputs.pending = VolumeInputs(*pod_, *inputs).state == InputState::kPending ||
-                         EnvironmentInputs(*pod_, *inputs).state != InputState::kPresent;
+  const PodReferences references = ReferencesOf(*pod_, *inputs);
+  facts.inputs.pending =
+      VolumeInputs(*pod_, references, *inputs).state == InputState::kPending ||
+      EnvironmentInputs(*pod_, references, *inputs).state != InputState::kPresent;
 }
 
 // One that is not in the memory was cut short: its namespaces or addresses may be there, its routes

@@ -81,7 +81,6 @@ class PodWorker {
   void Operate(const Decision& decision);
   void Begin(const Action& action);
   void BeginPull(const Action& action, PodJobInput& input);
-  bool HasPersistentVolumes() const;
   void BeginHookOf(const Action& action);
   void LookAtProbes(PodFacts& facts);
   void WantProbes(const std::vector<WantedProbe>& probes);

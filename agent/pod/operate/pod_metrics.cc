@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pod/operate/pod_metrics.h"
 
+#include "agent/pod/decide/memory.h"
+#include "agent/pod/decide/spec_containers.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent {
@@ -44,27 +46,14 @@ const char* OperationType(Action::Kind kind) {
 }
 
 const char* ContainerType(const corev1::Pod& pod, const std::string& name) {
-  const auto in = [&name](const auto& list) {
-    for (const auto& container : list) {
-      if (container.name() == name) return true;
-    }
-    return false;
-  };
-  if (in(pod.spec().initcontainers())) return "init_container";
-  return in(pod.spec().containers()) ? "container" : "ephemeral_container";
+  const SpecContainer container = ContainerNamed(pod, name);
+  if (container.in_init_list()) return "init_container";
+  return container.role == Role::kEphemeral || container.spec == nullptr ? "ephemeral_container"
+                                                                         : "container";
 }
 
 const char* CodeOf(const OperationEnd& end) {
-  if (!end.start_failure) return "RunContainerError";
-  switch (end.start_failure->phase) {
-    case StartFailure::Phase::kConfig:
-      return "CreateContainerConfigError";
-    case StartFailure::Phase::kCreate:
-      return "CreateContainerError";
-    case StartFailure::Phase::kStart:
-      break;
-  }
-  return "RunContainerError";
+  return ReasonOf(end.start_failure ? end.start_failure->phase : StartFailure::Phase::kStart);
 }
 
 double ToSeconds(std::chrono::nanoseconds time) {

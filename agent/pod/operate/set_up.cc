@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/kube/volume_kinds.h"
 #include "agent/objects/kept_inputs.h"
 #include "agent/objects/no_inputs.h"
 #include "agent/pod/decide/spec_containers.h"
@@ -60,6 +61,7 @@ Result<void> PodJob::MakeVolumes() {
 
 // What a claim is bound to must be known once: what lies on the node already needs nobody any more.
 Result<void> PodJob::MakePersistentVolumes(const std::string& node_name) {
+  if (!kube::HasPersistent(input_.pod->spec())) return {};
   ASSIGN_OR_RETURN(const PlacedVolumes placed, ReadPlacedVolumes(paths_));
   const std::vector<std::string> standing = StandingVolumes(placed);
   const NoInputs none;

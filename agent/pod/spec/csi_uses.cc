@@ -8,6 +8,7 @@
 #include "agent/kube/csi_names.h"
 #include "agent/objects/references.h"
 #include "agent/pod/spec/input_values.h"
+#include "agent/volume/set_up_failed.h"
 #include "holdfast/base/strings.h"
 #include "k8s/storage/v1/csi.pb.h"
 
@@ -138,8 +139,7 @@ Result<void> FillCsiUse(const corev1::Pod& pod, const PodInputs& inputs,
                         const std::string& node_name, PersistentVolume& volume) {
   auto filled = CsiUseBuilder(pod, inputs, node_name, volume).Fill();
   if (filled) return {};
-  return Error(filled.error().code(), StrCat("MountVolume.SetUp failed for volume \"", volume.name,
-                                             "\" : ", filled.error().message()));
+  return SetUpFailed(volume.name, std::move(filled.error()));
 }
 
 PersistentVolume EphemeralCsiVolume(const corev1::Pod& pod, const corev1::Volume& volume) {

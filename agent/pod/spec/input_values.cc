@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pod/spec/input_values.h"
 
-#include "agent/objects/references.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -52,9 +51,9 @@ Result<std::shared_ptr<const ObjectData>> ObjectOf(const PodInputs& inputs, cons
   return Unavailable(NameOf(ref) + " has not been read yet");
 }
 
-InputsState VolumeInputs(const corev1::Pod& pod, const PodInputs& inputs) {
+InputsState VolumeInputs(const corev1::Pod& pod, const PodReferences& references,
+                         const PodInputs& inputs) {
   const PodUid uid(pod.metadata().uid());
-  const PodReferences references = ReferencesOf(pod, inputs);
   InputsState sum =
       ObjectsState(references, uid, inputs, [](const ObjectUse& use) { return use.in_volume; });
   for (const TokenRef& ref : references.tokens) {
@@ -64,9 +63,10 @@ InputsState VolumeInputs(const corev1::Pod& pod, const PodInputs& inputs) {
   return sum;
 }
 
-InputsState EnvironmentInputs(const corev1::Pod& pod, const PodInputs& inputs) {
+InputsState EnvironmentInputs(const corev1::Pod& pod, const PodReferences& references,
+                              const PodInputs& inputs) {
   const PodUid uid(pod.metadata().uid());
-  InputsState sum = ObjectsState(ReferencesOf(pod, inputs), uid, inputs,
+  InputsState sum = ObjectsState(references, uid, inputs,
                                  [](const ObjectUse& use) { return use.in_environment; });
   const bool links = !pod.spec().has_enableservicelinks() || pod.spec().enableservicelinks();
   if (!inputs.ServiceVariables(pod.metadata().namespace_(), links)) {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "agent/objects/pod_inputs.h"
+#include "agent/objects/references.h"
 #include "holdfast/base/result.h"
 #include "k8s/core/v1/pod.pb.h"
 
@@ -25,8 +25,10 @@ struct InputsState {
   std::string why;
 };
 // What the pod's volumes need.
-InputsState VolumeInputs(const corev1::Pod& pod, const PodInputs& inputs);
+InputsState VolumeInputs(const corev1::Pod& pod, const PodReferences& references,
+                         const PodInputs& inputs);
 // What the environments of its containers need, and the variables of Services.
-InputsState EnvironmentInputs(const corev1::Pod& pod, const PodInputs& inputs);
+InputsState EnvironmentInputs(const corev1::Pod& pod, const PodReferences& references,
+                              const PodInputs& inputs);
 
 }  // namespace holdfast::agent

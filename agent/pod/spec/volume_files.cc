@@ -10,6 +10,7 @@
 #include "agent/objects/references.h"
 #include "agent/pod/spec/downward.h"
 #include "agent/pod/spec/input_values.h"
+#include "agent/volume/set_up_failed.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -215,9 +216,7 @@ BuiltVolumes BuildVolumeContents(const corev1::Pod& pod, const PodInputs& inputs
     if (content) {
       built.contents[volume.name()] = std::move(*content);
     } else {
-      built.errors.push_back(
-          std::move(content.error())
-              .Wrap(StrCat("MountVolume.SetUp failed for volume \"", volume.name(), "\" ")));
+      built.errors.push_back(SetUpFailed(volume.name(), std::move(content.error())));
     }
   }
   return built;

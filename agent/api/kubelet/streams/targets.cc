@@ -3,6 +3,7 @@
 
 #include "agent/api/kubelet/streams/targets.h"
 
+#include "agent/kube/containers_of.h"
 #include "agent/view/find_container.h"
 #include "holdfast/base/strings.h"
 
@@ -44,7 +45,7 @@ std::expected<CommandTarget, Refusal> FindCommandTarget(const PodView& pods,
     return Refused(500, StrCat("container not found (\"", request.container, "\")"));
   if (request.verb == StreamVerb::kAttach) {
     // It has a terminal or has none; nobody can choose any more.
-    request.tty = HasTerminal(*pod, request.container);
+    request.tty = kube::HasTerminal(*pod, request.container);
     if (request.tty && request.error) return Refused(500, "tty and stderr cannot both be true");
   }
   access::AuditEntry audit = EntryOf(*pod, request);

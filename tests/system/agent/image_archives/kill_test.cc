@@ -47,6 +47,7 @@ struct ArchivesAgent {
   std::unique_ptr<ImageArchives> archives;
 };
 
+// Started by LookKilledAt(), in a process that can be killed.
 TEST(ArchivesDriver, DISABLED_Look) { ArchivesAgent(std::getenv(kTop)).archives->Look(); }
 
 class ArchivesKillTest : public testing::Test {

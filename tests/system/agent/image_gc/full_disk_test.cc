@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The collector over a real store on a file system without a free block and without a free inode:
 // room is made all the same, and what is needed stays.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/mount.h>
 #include <sys/statvfs.h>
@@ -67,17 +66,6 @@ class FullDiskGcTest : public runtime::StoreTest {
     StoreTest::TearDown();
   }
   WallTime Ago(std::chrono::nanoseconds time) const { return {clock_.Wall().since_epoch - time}; }
-  void Fill() const {
-    std::ofstream file(path_ + "/fill");
-    while (file << std::string(4096, 'x') << std::flush) {
-    }
-    for (int i = 0;; ++i) {
-      const std::string name = StrCat(path_, "/fill.", i);
-      const UniqueFd made(::open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-      if (!made) break;
-    }
-    ASSERT_NE(::mkdir((path_ + "/no-room").c_str(), 0700), 0);
-  }
   std::vector<std::string> Tags() {
     std::vector<std::string> names;
     const std::vector<Image> images = store_->List().value();

@@ -91,11 +91,11 @@ TEST_F(MountedImagesTest, WhatIsMountedStaysAndIsUnmountedOnce) {
   EXPECT_EQ(Read("file"), "first");
   EXPECT_TRUE(*IsMountedImage("sha256:1"));
   EXPECT_FALSE(*IsMountedImage("sha256:2")) << "what was mounted first stays";
-  ASSERT_TRUE(UnmountImage(volume_));
+  ASSERT_TRUE(UnmountIfMounted(volume_));
   EXPECT_FALSE(*IsMountedImage("sha256:1"));
   EXPECT_FALSE(*IsMountPoint(volume_)) << "one mount, not two";
-  EXPECT_TRUE(UnmountImage(volume_));
-  EXPECT_TRUE(UnmountImage(top_ + "/never"));
+  EXPECT_TRUE(UnmountIfMounted(volume_));
+  EXPECT_TRUE(UnmountIfMounted(top_ + "/never"));
   EXPECT_EQ(Read("file"), "");
 }
 

@@ -2,7 +2,6 @@
 // A disk without a free block and without a free inode: the store opens, shows and removes, which
 // is how room is made. And a disk that takes its time: who only asks for an image does not wait for
 // it.
-#include <fcntl.h>
 #include <sys/mount.h>
 #include <unistd.h>
 
@@ -43,17 +42,6 @@ class FullDiskTest : public StoreTest {
     store_.reset();
     (void)::umount2(path_.c_str(), MNT_DETACH);
     StoreTest::TearDown();
-  }
-  void Fill() const {
-    std::ofstream file(path_ + "/fill");
-    while (file << std::string(4096, 'x') << std::flush) {
-    }
-    for (int i = 0;; ++i) {
-      const std::string name = StrCat(path_, "/fill.", i);
-      const UniqueFd made(::open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-      if (!made) break;
-    }
-    ASSERT_NE(::mkdir((path_ + "/no-room").c_str(), 0700), 0);
   }
 };
 

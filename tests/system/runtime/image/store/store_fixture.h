@@ -2,16 +2,20 @@
 // A store of its own in a temporary directory for each test.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 
+#include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "runtime/image/store/disk_image_store.h"
 
@@ -68,6 +72,19 @@ class StoreTest : public ::testing::Test {
   std::vector<std::string> Names(const std::string& sub) {
     auto dir = sys::OpenDir(path_ + "/images");
     return sys::ListDirAt(dir->get(), sub).value();
+  }
+
+  // Takes each block and each inode of what is mounted at `path_`.
+  void Fill() const {
+    std::ofstream file(path_ + "/fill");
+    while (file << std::string(4096, 'x') << std::flush) {
+    }
+    for (int i = 0;; ++i) {
+      const std::string name = StrCat(path_, "/fill.", i);
+      const UniqueFd made(::open(name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+      if (!made) break;
+    }
+    ASSERT_NE(::mkdir((path_ + "/no-room").c_str(), 0700), 0);
   }
 
   std::string path_;

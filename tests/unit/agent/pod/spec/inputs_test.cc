@@ -273,19 +273,24 @@ TEST_F(PodInputsTest, WhatIsStillToComeIsNoError) {
     volumes { name: 'v' volumeSource { configMap { localObjectReference { name: 'v' } } } }
     volumes { name: 't' volumeSource { projected { sources { serviceAccountToken { path: 't' } } } } }
     containers { name: 'c' envFrom { secretRef { localObjectReference { name: 'e' } } } })");
-  EXPECT_EQ(VolumeInputs(pod, inputs_).state, InputState::kPending);
-  EXPECT_EQ(EnvironmentInputs(pod, inputs_).state, InputState::kPending);
+  EXPECT_EQ(VolumeInputs(pod, ReferencesOf(pod, inputs_), inputs_).state, InputState::kPending);
+  EXPECT_EQ(EnvironmentInputs(pod, ReferencesOf(pod, inputs_), inputs_).state,
+            InputState::kPending);
   inputs_.PutAbsent(Map("v"));
-  EXPECT_EQ(VolumeInputs(pod, inputs_).state, InputState::kPending) << "the token";
+  EXPECT_EQ(VolumeInputs(pod, ReferencesOf(pod, inputs_), inputs_).state, InputState::kPending)
+      << "the token";
   inputs_.tokens[{"", std::chrono::seconds(3600)}] = {InputState::kUnavailable, nullptr, "no sa"};
-  EXPECT_EQ(VolumeInputs(pod, inputs_).state, InputState::kUnavailable);
-  EXPECT_EQ(VolumeInputs(pod, inputs_).why, "no sa");
+  EXPECT_EQ(VolumeInputs(pod, ReferencesOf(pod, inputs_), inputs_).state, InputState::kUnavailable);
+  EXPECT_EQ(VolumeInputs(pod, ReferencesOf(pod, inputs_), inputs_).why, "no sa");
   inputs_.PutToken({"", std::chrono::seconds(3600)}, "jwt");
-  EXPECT_EQ(VolumeInputs(pod, inputs_).state, InputState::kPresent) << "a 404 is an answer";
+  EXPECT_EQ(VolumeInputs(pod, ReferencesOf(pod, inputs_), inputs_).state, InputState::kPresent)
+      << "a 404 is an answer";
   inputs_.Put(Secret("e"), {});
-  EXPECT_EQ(EnvironmentInputs(pod, inputs_).state, InputState::kPresent);
+  EXPECT_EQ(EnvironmentInputs(pod, ReferencesOf(pod, inputs_), inputs_).state,
+            InputState::kPresent);
   inputs_.all_services.reset();
-  EXPECT_EQ(EnvironmentInputs(pod, inputs_).state, InputState::kPending);
+  EXPECT_EQ(EnvironmentInputs(pod, ReferencesOf(pod, inputs_), inputs_).state,
+            InputState::kPending);
 }
 
 }  // namespace
