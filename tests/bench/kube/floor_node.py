@@ -7,6 +7,8 @@ import json
 import queue
 import threading
 
+from pods_watch import WATCHES
+
 HANDS = 4  # requests at a time, as many as a kubelet's for statuses are seldom
 
 
@@ -18,7 +20,7 @@ class FloorNode:
         plane.request("POST", "/api/v1/nodes", {"metadata": {"name": name}})
         answer = plane.request("GET", f"/api/v1/pods?fieldSelector=spec.nodeName={name}")
         self.watch = http.client.HTTPSConnection(plane.address, 6443, context=plane.tls)
-        self.watch.request("GET", f"/api/v1/pods?watch=1&fieldSelector=spec.nodeName={name}"
+        self.watch.request("GET", f"/api/v1/pods?watch=1&timeoutSeconds={WATCHES}&fieldSelector=spec.nodeName={name}"
                                   f"&resourceVersion={answer['metadata']['resourceVersion']}")
         self.events = self.watch.getresponse()
         self.threads = [threading.Thread(target=self.follow, daemon=True)]

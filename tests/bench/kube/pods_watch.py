@@ -5,6 +5,8 @@ import json
 import threading
 import time
 
+WATCHES = 86400  # seconds: without a word the server ends a watch after minutes, as it thinks fit
+
 
 class PodsWatch:
     """Moments by time.monotonic(). A name is used once."""
@@ -13,7 +15,7 @@ class PodsWatch:
         path = f"/api/v1/namespaces/{namespace}/pods"
         version = plane.request("GET", path)["metadata"]["resourceVersion"]
         self.connection = http.client.HTTPSConnection(plane.address, 6443, context=plane.tls)
-        self.connection.request("GET", f"{path}?watch=1&resourceVersion={version}")
+        self.connection.request("GET", f"{path}?watch=1&timeoutSeconds={WATCHES}&resourceVersion={version}")
         self.events = self.connection.getresponse()
         self.seen = {}  # (name, "Running" or "gone") -> moment
         self.changed = threading.Condition()
