@@ -20,7 +20,7 @@ constexpr double kShareSpread = 0.2;
 constexpr milliseconds kFirstRetry{2'000}, kLastRetry{32'000};
 constexpr milliseconds kFirstRefused{300'000}, kLastRefused{3'600'000};
 
-CertificateSubject NodeSubject(const std::string& node_name) {
+CertificateSubject SubjectOfNode(const std::string& node_name) {
   CertificateSubject subject;
   subject.common_name = "system:node:" + node_name;
   subject.organizations = {"system:nodes"};
@@ -48,13 +48,13 @@ std::string WhyOf(const certificatesv1::CertificateSigningRequestCondition& cond
 }  // namespace
 
 CertificatePlan ClientPlan(const std::string& node_name) {
-  return {kClientSigner, {kDigitalSignature, "client auth"}, NodeSubject(node_name)};
+  return {kClientSigner, {kDigitalSignature, "client auth"}, SubjectOfNode(node_name)};
 }
 
 std::optional<CertificatePlan> ServingPlan(const std::string& node_name,
                                            const std::vector<std::string>& host_ips) {
   if (host_ips.empty() || host_ips.front().starts_with("127.")) return std::nullopt;
-  CertificatePlan plan{kServingSigner, {kDigitalSignature, "server auth"}, NodeSubject(node_name)};
+  CertificatePlan plan{kServingSigner, {kDigitalSignature, "server auth"}, SubjectOfNode(node_name)};
   plan.subject.ip_addresses = host_ips;
   // The Node's Hostname address; one that is an address is no name.
   const bool is_address = IpAddress::Parse(node_name).has_value();
