@@ -15,6 +15,8 @@ using std::chrono::seconds;
 
 constexpr seconds kPoll{60};
 constexpr seconds kPollSpread{30};
+// What a pod starts with has come: until a watch is worth its request the pod is left alone, and the API server with it.
+constexpr seconds kBeforeWatch{1};
 
 }  // namespace
 
@@ -79,7 +81,7 @@ struct ObjectStore::Object {
   unsigned early_tries = 0;
   milliseconds early_for{0};
   bool told = false;  // by the watch, while the question was under way
-  TicketPtr question, retry, poll;
+  TicketPtr question, retry, poll, before_watch;
   std::unique_ptr<Follower> follower;  // before what calls it
   TicketPtr watch;
 };
@@ -226,12 +228,12 @@ milliseconds ObjectStore::BackOff(Object& object) {
 // what a container waits for.
 void ObjectStore::Follow(Object& object) {
   if (object.IsImmutable()) return StopFollowing(object);
-  if (object.watch) return;
+  if (object.watch || object.before_watch) return;
   if (object.IsMounted() && object.MayBeWatched() && watches_ < most_watches_) {
     ++watches_;
     object.poll.reset();
-    object.follower = std::make_unique<Follower>(*this, object);
-    object.watch = Reflect(api_, WatchOptions(object.ref), *object.follower);
+    if (object.IsAwaited() || !object.data) return Watch(object);
+    object.before_watch = api_.After(kBeforeWatch, [this, &object] { Watch(object); });
     return;
   }
   if (object.poll) return;
@@ -245,10 +247,19 @@ void ObjectStore::Follow(Object& object) {
   }
 }
 
+// It begins with what there is, so nothing is missed in between.
+void ObjectStore::Watch(Object& object) {
+  object.before_watch.reset();
+  object.follower = std::make_unique<Follower>(*this, object);
+  object.watch = Reflect(api_, WatchOptions(object.ref), *object.follower);
+}
+
 void ObjectStore::StopFollowing(Object& object) {
   object.poll.reset();
-  if (!object.watch) return;
+  if (!object.watch && !object.before_watch) return;
   --watches_;
+  object.before_watch.reset();
+  if (!object.watch) return;
   object.watch.reset();
   // It may be what calls: it goes when it has returned.
   api_.Post([gone = std::shared_ptr<Follower>(std::move(object.follower))] { (void)gone; });

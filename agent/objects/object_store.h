@@ -58,6 +58,7 @@ class ObjectStore {
   void Answered(Object& object, bool changed);
 
   void Follow(Object& object);
+  void Watch(Object& object);
   void StopFollowing(Object& object);
   void OnFollowed(Object& object, std::shared_ptr<const ObjectData> data, bool of_list);
 

@@ -55,7 +55,7 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     if (find_(uid) == nullptr) return Drop(uid);
     Consider(uid, it->second);
   }
-  bool IsBusy() const { return in_flight_ >= kMost; }
+  bool IsBusy() const { return in_flight_ > 0; }
   void Close() {
     inbox_.Close();
     entries_.clear();

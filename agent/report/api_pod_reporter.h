@@ -39,7 +39,7 @@ class ApiPodReporter : public PodReporter {
   void Forget(const PodUid& uid) override;
   // The server's copy of a pod is another one, or gone. On the API thread (ApiPodsCallbacks::seen).
   void Look(const PodUid& uid);
-  // Every place for a request is taken: what is less important waits. On the API thread.
+  // A request is on its way: what is less important waits. On the API thread.
   bool IsBusy() const;
 
  private:

@@ -23,6 +23,8 @@ constexpr size_t kMostWaiting = 1000;
 constexpr size_t kMostOnTheirWay = 2;
 constexpr int kMostTries = 12;
 constexpr seconds kPause{10};  // after a try that failed
+// Before the first of several: what they tell of is still being done, and that comes first.
+constexpr milliseconds kGather{100};
 constexpr milliseconds kHold{100};
 constexpr int kMostHolds = 10;
 constexpr seconds kQuiet{60};  // between two lines about lost events
@@ -89,11 +91,12 @@ class EventPoster::Impl : public std::enable_shared_from_this<Impl> {
       posted_ = false;
     }
     if (!quiet_) TellDropped();
+    if (on_their_way_.empty()) Hold(kGather);
     Pump();
   }
 
   void Pump() {
-    if (pause_) return;
+    if (pause_ || hold_) return;
     while (on_their_way_.size() < kMostOnTheirWay) {
       if (Holds()) return;
       std::optional<WaitingEvent> next = Take();
@@ -108,13 +111,17 @@ class EventPoster::Impl : public std::enable_shared_from_this<Impl> {
       return false;
     }
     if (holds_ >= kMostHolds) return false;
-    if (!hold_) hold_ = api_.After(kHold, Guarded(weak_from_this(), &Impl::HoldEnds));
+    ++holds_;
+    Hold(kHold);
     return true;
+  }
+
+  void Hold(milliseconds span) {
+    if (!hold_) hold_ = api_.After(span, Guarded(weak_from_this(), &Impl::HoldEnds));
   }
 
   void HoldEnds() {
     hold_.reset();
-    ++holds_;
     Pump();
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // EventPoster: carries what the view tells of events to an API server, as core/v1 Events: made when they are new,
-// patched when they are counted up. Events come last: two requests at once, a thousand wait, more are dropped. Nothing
-// here blocks, least of all who makes an event. Source: control-plane.md 5.9; join.md, trap 50.
+// patched when they are counted up. Events come last: they begin a tenth of a second late, two requests at once, a thousand
+// wait, more are dropped. Nothing here blocks, least of all who makes an event. Source: control-plane.md 5.9; join.md, trap 50.
 #pragma once
 
 #include <functional>

@@ -115,7 +115,9 @@ class InputsTest : public testing::Test {
   }
   void Answer(ApiReply reply) { api.Answer(Question(), std::move(reply)); }
   size_t Watches() { return fakes::FakeApi::Open(api.watches).size(); }
+  // (Where there is an object it begins a second later.)
   fakes::FakeApi::Call& Watch() {
+    if (Watches() == 0) api.Advance(std::chrono::seconds(1));
     const auto open = fakes::FakeApi::Open(api.watches);
     EXPECT_EQ(open.size(), 1u);
     return *open.back();

@@ -139,6 +139,25 @@ TEST_F(ObjectsTest, WhatIsMountedHasOneWatchAndItsNewsReachAllPods) {
   EXPECT_EQ(Seen("e", "m"), "present v2");
 }
 
+TEST_F(ObjectsTest, AWatchLeavesWhatIsBeingStartedAlone) {
+  Acquire("a", MapVolume("m"));
+  Answer(Reply(Map("m", "1", "v1")));
+  api.Advance(milliseconds(999));
+  EXPECT_EQ(Watches(), 0u);
+  api.Advance(milliseconds(1));
+  EXPECT_EQ(Watches(), 1u);
+  Release("a");
+  EXPECT_EQ(Watches(), 0u);
+  Acquire("b", MapVolume("m"));
+  Answer(Reply(Map("m", "1", "v1")));
+  Release("b");
+  api.Advance(seconds(2));
+  EXPECT_EQ(api.watches.size(), 1u) << "none for a short life";
+  Acquire("c", MapVolume("none"));
+  Answer(Refusal(404, ""));
+  EXPECT_EQ(Watches(), 1u) << "what is waited for is watched at once";
+}
+
 TEST_F(ObjectsTest, AWatchEndsWithImmutability) {
   Acquire("a", MapVolume("m"));
   Answer(Reply(Map("m", "1", "v1")));

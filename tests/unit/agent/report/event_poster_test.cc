@@ -104,11 +104,13 @@ class EventPosterTest : public testing::Test {
     options.log = [this](const std::string& line) { lines.push_back(line); };
     poster = std::make_unique<EventPoster>(api, view, std::move(options));
     api.RunPosted();
+    api.Advance(milliseconds(100));
   }
   void Add(const std::string& name) { Tell(ChangeType::kAdded, EventOf(name)); }
   void Tell(ChangeType type, EventPtr event) {
     view.tell({type, std::move(event)});
     api.RunPosted();
+    api.Advance(milliseconds(100));
   }
   std::vector<fakes::FakeApi::CallPtr> Asked() { return fakes::FakeApi::Open(api.sent); }
   std::string Name(const fakes::FakeApi::Call& call) {
@@ -159,6 +161,18 @@ TEST_F(EventPosterTest, ACountIsPatchedAndAnExpiredEventMadeAnew) {
   EXPECT_TRUE(Asked().empty());
   EXPECT_THAT(lines, ElementsAre(HasSubstr("POST /api/v1/namespaces/ns/events: the API server "
                                            "says 404")));
+}
+
+TEST_F(EventPosterTest, WhatItTellsOfComesFirst) {
+  view.tell({ChangeType::kAdded, EventOf("a")});
+  api.RunPosted();
+  api.Advance(milliseconds(60));
+  view.tell({ChangeType::kAdded, EventOf("b")});
+  api.RunPosted();
+  api.Advance(milliseconds(39));
+  EXPECT_TRUE(Asked().empty());
+  api.Advance(milliseconds(1));
+  EXPECT_EQ(Asked().size(), 2u) << "the second has waited with the first";
 }
 
 TEST_F(EventPosterTest, WhatWasThereBeforeIsPostedToo) {
@@ -213,8 +227,9 @@ TEST_F(EventPosterTest, WhatIsTooMuchIsDroppedAndCounted) {
 TEST_F(EventPosterTest, WhatIsMoreImportantComesFirstForASecond) {
   busy = true;
   Add("a");
-  Add("b");
-  Add("c");
+  view.tell({ChangeType::kAdded, EventOf("b")});
+  view.tell({ChangeType::kAdded, EventOf("c")});
+  api.RunPosted();
   EXPECT_TRUE(Asked().empty());
   api.Advance(milliseconds(999));
   EXPECT_TRUE(Asked().empty());
