@@ -10,6 +10,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -76,9 +77,15 @@ class Streams:
         with open(zeros, "wb") as file:
             file.truncate(self.args.mib << 20)
 
+        # What counts is what arrives: not each node waits for all of it.
         def up(node):
-            with open(zeros, "rb") as file:
-                return self.rate("exec", "-i", f"x-{node}", "--", "sh", "-c", "cat > /dev/null", stdin=file)
+            with open(zeros, "rb") as file, tempfile.TemporaryFile() as counted:
+                took = self.timed("exec", "-i", f"x-{node}", "--", "wc", "-c", stdin=file, stdout=counted)
+                counted.seek(0)
+                arrived = int(counted.read() or 0)
+            if arrived != self.args.mib << 20:
+                print(f"  {node}: {arrived} bytes of {self.args.mib << 20} arrived", file=sys.stderr)
+            return arrived / took / (1 << 20)
 
         ways = {
             "exec_down": lambda node: self.rate("exec", f"x-{node}", "--", "cat", "/data"),
