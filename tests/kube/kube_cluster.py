@@ -275,8 +275,10 @@ class Cluster:
         remove_cgroups(lambda: [tree for c in configs for tree in trees_of(c["cgroupParent"])])
         for namespace in pathlib.Path("/run/netns").glob("hfk-*"):
             run("ip", "netns", "delete", namespace.name)
-        for link in pathlib.Path("/sys/class/net").glob("hfk*"):  # a namespace ends a little later than its name
-            subprocess.run(["ip", "link", "delete", link.name], check=False, capture_output=True)
+        # A namespace ends a little later than its name. (Not by /sys, which may show another network namespace.)
+        links = json.loads(subprocess.run(["ip", "-json", "link"], check=True, capture_output=True, text=True).stdout)
+        for name in [link["ifname"] for link in links if link["ifname"].startswith("hfk")]:
+            subprocess.run(["ip", "link", "delete", name], check=False, capture_output=True)
         if self.record.exists():
             FILE_MAX.write_text(json.loads(self.record.read_text())["file_max"])
         shutil.rmtree(self.folder)
