@@ -76,6 +76,8 @@ class Holder {
   void ChildEnded(Child& child);
   void Reap();
   void OnSignal(int signal);
+  // Short while something is waited for that no event may tell.
+  std::chrono::milliseconds Tick() const;
   void OnTick();
   std::string SocketPath(const std::string& name) const { return options_.run_dir + "/" + name; }
   int64_t NowMs() const;

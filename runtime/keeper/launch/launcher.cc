@@ -61,7 +61,7 @@ Result<void> Launcher::SetUp() {
 
 Result<void> Launcher::StartServing(UniqueFd listener) {
   Serving::Work work;
-  work.tick = kTick;
+  work.tick = [this] { return HasToLookAgain() ? kTick : std::chrono::milliseconds(0); };
   work.on_tick = [this] {
     orphans_->Hear();
     PollAllPending();
@@ -116,6 +116,10 @@ Result<void> Launcher::Run() {
     if (pending_.empty()) serving_.UpgradeIfAsked();
   }
   return {};
+}
+
+bool Launcher::HasToLookAgain() const {
+  return !pending_.empty() || !orphans_->empty() || reaper_->HasUnrecorded();
 }
 
 bool Launcher::MayEnd() {

@@ -74,6 +74,8 @@ class Launcher {
   void AnswerFailure(Pending& pending, const LaunchOutcome& outcome);
   void TellLogger(const std::string& key, int fd);
   void Reap();
+  // What no event may tell.
+  bool HasToLookAgain() const;
   bool MayEnd();
   std::string SocketPath(const std::string& name) const;
 

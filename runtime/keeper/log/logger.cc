@@ -64,7 +64,7 @@ Result<void> Logger::SetUp() {
 Result<void> Logger::StartServing(UniqueFd listener) {
   RETURN_IF_ERROR(serving_.Start(
       std::move(listener),
-      {.tick = kTick,
+      {.tick = [this] { return HasToLookAgain() ? kTick : std::chrono::milliseconds(0); },
        .on_tick = [this] { OnTick(); },
        .on_signal = [this](int signal) { OnSignal(signal); },
        .handle = [this](PacketServer::ConnectionId id, Message m) { Handle(id, std::move(m)); },
@@ -228,7 +228,7 @@ void Logger::PumpTty(const std::string& log_id, int master) {
       ::splice(master, nullptr, (*relay)[1].get(), nullptr, kTtyBytes, SPLICE_F_NONBLOCK);
   // EIO: nobody has the terminal open any more.
   const bool ended = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
-  entry->busy = true;
+  entry->busy = restless_ = true;
   const int source = (*relay)[0].get();
   if (ended) {
     Source& of = entry->sources[static_cast<size_t>(LogStream::kStdout)];
@@ -270,7 +270,7 @@ void Logger::Pump(const std::string& log_id, LogStream stream) {
   if (entry == nullptr) return;
   const int pipe = entry->sources[static_cast<size_t>(stream)].pipe;
   if (entry->log->registration().tty) return PumpTty(log_id, pipe);
-  entry->busy = true;
+  entry->busy = restless_ = true;
   switch (Take(*entry, stream, pipe)) {
     case ContainerLog::Progress::kOk:
       break;
@@ -303,7 +303,13 @@ void Logger::StreamEnded(Entry& entry, LogStream stream) {
   link_.Drop(MakeLogKey(id, LogPart::kRelay));
 }
 
+bool Logger::HasToLookAgain() const {
+  return restless_ || (compressing_ == 0 && !to_compress_.empty());
+}
+
+// Once more after each round in which something happened: what rests then is closed.
 void Logger::OnTick() {
+  restless_ = false;
   for (auto& [id, entry] : entries_) {
     if (entry.log->blocked() && entry.log->Retry()) {
       for (LogStream stream : {LogStream::kStdout, LogStream::kStderr}) {
@@ -314,6 +320,7 @@ void Logger::OnTick() {
         }
       }
     }
+    restless_ = restless_ || entry.busy || entry.log->blocked();
     if (!entry.busy) entry.log->Idle();
     entry.busy = false;
   }

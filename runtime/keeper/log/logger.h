@@ -81,6 +81,8 @@ class Logger {
   // Their readers see the end.
   void LetGo(Entry& entry, LogStream stream);
 
+  // What no event may tell.
+  bool HasToLookAgain() const;
   void OnTick();
   void OnSignal(int signal);
   void CompressNext();
@@ -96,6 +98,7 @@ class Logger {
   FdStore pipes_;
   Serving serving_;
   HolderLink link_;
+  bool restless_ = true;  // something happened since the last tick, or is to be tried again
   std::set<std::string> to_compress_;
   pid_t compressing_ = 0;
   std::string compressed_log_;  // whose file that process is at; "" after an upgrade

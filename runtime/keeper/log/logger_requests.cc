@@ -9,6 +9,7 @@
 namespace holdfast::runtime::keeper {
 
 void Logger::Handle(PacketServer::ConnectionId id, Message message) {
+  restless_ = true;
   const auto answer = [this, id](const Result<void>& done) {
     if (done) {
       serving_.server().Reply(id, MessageType::kOk);

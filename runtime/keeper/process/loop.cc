@@ -78,17 +78,21 @@ int ReadSignal(int signal_fd) {
   return static_cast<int>(info.ssi_signo);
 }
 
-Result<UniqueFd> TimerFd(std::chrono::milliseconds period) {
+Result<UniqueFd> TimerFd() {
   UniqueFd fd(::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!fd) return Error::FromErrno(errno, "timerfd_create");
+  return fd;
+}
+
+Result<void> SetTimer(int timer_fd, std::chrono::milliseconds period) {
   itimerspec spec{};
   spec.it_interval.tv_sec = period.count() / 1000;
   spec.it_interval.tv_nsec = period.count() % 1000 * 1000000;
   spec.it_value = spec.it_interval;
-  if (::timerfd_settime(fd.get(), 0, &spec, nullptr) != 0) {
+  if (::timerfd_settime(timer_fd, 0, &spec, nullptr) != 0) {
     return Error::FromErrno(errno, "timerfd_settime");
   }
-  return fd;
+  return {};
 }
 
 void DrainTimer(int timer_fd) {

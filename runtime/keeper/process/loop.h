@@ -42,8 +42,10 @@ Result<UniqueFd> SignalFd(std::initializer_list<int> signals);
 // The next signal waiting on it, 0 for none.
 int ReadSignal(int signal_fd);
 
-// Fires every `period`; read it with DrainTimer.
-Result<UniqueFd> TimerFd(std::chrono::milliseconds period);
+// Silent until it is set; read it with DrainTimer.
+Result<UniqueFd> TimerFd();
+// Fires every `period` from now on; zero: never.
+Result<void> SetTimer(int timer_fd, std::chrono::milliseconds period);
 void DrainTimer(int timer_fd);
 
 }  // namespace holdfast::runtime::keeper

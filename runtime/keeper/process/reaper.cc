@@ -11,6 +11,7 @@
 namespace holdfast::runtime::keeper {
 
 bool Reaper::ReapAll(const std::function<bool(pid_t)>& keep) {
+  unrecorded_ = false;
   for (;;) {
     siginfo_t info{};
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0) {
@@ -20,7 +21,10 @@ bool Reaper::ReapAll(const std::function<bool(pid_t)>& keep) {
     if (info.si_pid == 0 || (keep && keep(info.si_pid))) return true;
     auto id = Record(info.si_pid, sys::FromSignalInfo(info));
     // Not recorded (no space in the run directory): stays a zombie and is tried again.
-    if (!id) return true;
+    if (!id) {
+      unrecorded_ = true;
+      return true;
+    }
     HOLDFAST_PAUSE_POINT("keeper.before-reap");
     ::waitid(P_PID, static_cast<id_t>(info.si_pid), &info, WEXITED | WNOHANG);
     expected_.erase(info.si_pid);

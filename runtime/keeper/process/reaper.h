@@ -31,6 +31,8 @@ class Reaper {
   // Handles the children that have ended by now, up to the first one that `keep` (may be empty)
   // wants to stay a zombie for now. False when there is no child at all.
   bool ReapAll(const std::function<bool(pid_t)>& keep = {});
+  // The last call could not write an exit down: another one may.
+  bool HasUnrecorded() const { return unrecorded_; }
 
  private:
   Result<std::string> FindId(pid_t pid, uint64_t start_ticks);
@@ -40,6 +42,7 @@ class Reaper {
   const Clock& clock_;
   Ended ended_;
   std::map<pid_t, std::string> expected_;
+  bool unrecorded_ = false;
 };
 
 }  // namespace holdfast::runtime::keeper

@@ -47,7 +47,7 @@ Result<void> Serving::Start(UniqueFd listener, Work work) {
       loop_, std::move(listener),
       [this](PacketServer::ConnectionId id, Message message) { Handle(id, std::move(message)); });
   RETURN_IF_ERROR(server_->Start());
-  ASSIGN_OR_RETURN(timer_, TimerFd(work_.tick));
+  ASSIGN_OR_RETURN(timer_, TimerFd());
   RETURN_IF_ERROR(loop_.Add(timer_.get(), EPOLLIN, [this](uint32_t) {
     DrainTimer(timer_.get());
     work_.on_tick();
@@ -55,6 +55,18 @@ Result<void> Serving::Start(UniqueFd listener, Work work) {
   return loop_.Add(signals_.get(), EPOLLIN, [this](uint32_t) {
     while (const int signal = ReadSignal(signals_.get())) work_.on_signal(signal);
   });
+}
+
+Result<void> Serving::Turn() {
+  RETURN_IF_ERROR(SetTick());  // also for what was done before the first turn
+  return loop_.RunOnce(std::chrono::milliseconds(-1));
+}
+
+Result<void> Serving::SetTick() {
+  const std::chrono::milliseconds wanted = work_.tick();
+  if (wanted == tick_) return {};
+  tick_ = wanted;
+  return SetTimer(timer_.get(), wanted);
 }
 
 void Serving::Handle(PacketServer::ConnectionId id, Message message) {

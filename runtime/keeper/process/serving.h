@@ -27,7 +27,9 @@ namespace holdfast::runtime::keeper {
 class Serving {
  public:
   struct Work {
-    std::chrono::milliseconds tick;
+    // How often on_tick is to run as things stand, zero for never: a process that waits for nothing
+    // but events sleeps. Asked before every turn.
+    std::function<std::chrono::milliseconds()> tick;
     std::function<void()> on_tick;
     std::function<void(int signal)> on_signal;
     PacketServer::Handler handle;  // what is neither a ping, an upgrade nor the store's
@@ -50,7 +52,7 @@ class Serving {
   Result<void> Start(UniqueFd listener, Work work);
 
   // Waits for one event at least, and handles it.
-  Result<void> Turn() { return loop_.RunOnce(std::chrono::milliseconds(-1)); }
+  Result<void> Turn();
   // Replaces the program if that was asked for. Returns if it was not, or could not be done: then
   // everything is as before.
   void UpgradeIfAsked();
@@ -62,6 +64,7 @@ class Serving {
   void Handle(PacketServer::ConnectionId id, Message message);
   void PrepareUpgrade(PacketServer::ConnectionId id, const Message& message);
   Result<Handover> PackHandover() const;
+  Result<void> SetTick();
 
   const Options& options_;
   FdStore& store_;
@@ -69,6 +72,7 @@ class Serving {
   Loop loop_;
   UniqueFd signals_;
   UniqueFd timer_;
+  std::chrono::milliseconds tick_{0};  // as the timer is set
   Work work_;
   std::unique_ptr<PacketServer> server_;
   UniqueFd next_binary_;

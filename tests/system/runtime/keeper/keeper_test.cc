@@ -14,6 +14,8 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <tuple>
 #include <utility>
 
@@ -42,6 +44,36 @@ TEST_F(KeeperTest, OneContainerFromLaunchToForget) {
   EXPECT_EQ(ExpectComplete(one), 1100u);
   Clean(one);
   ExpectNothingLeft();
+}
+
+// How often the keeper's processes have waited for something, all together.
+uint64_t Waits(const std::vector<pid_t>& processes) {
+  constexpr std::string_view kField = "\nvoluntary_ctxt_switches:";
+  uint64_t sum = 0;
+  for (const pid_t process : processes) {
+    const std::string status = ReadText(StrCat("/proc/", process, "/status"));
+    const size_t at = status.find(kField);
+    if (at != std::string::npos) sum += std::stoull(status.substr(at + kField.size()));
+  }
+  return sum;
+}
+
+TEST_F(KeeperTest, WhileNothingHappensItSleeps) {
+  StartHolder();
+  Subject one = Make("one", {"/bin/chatter", "sleep", "7"}, 7);
+  ASSERT_TRUE(Start(one));
+  std::vector<pid_t> all;
+  for (const char* command : {"hold", "launch", "log"}) {
+    for (const pid_t process : Processes(command)) all.push_back(process);
+  }
+  ASSERT_EQ(all.size(), 3u);
+  EXPECT_TRUE(Eventually([&all] {
+    const uint64_t before = Waits(all);
+    std::this_thread::sleep_for(std::chrono::seconds(2));
+    return Waits(all) == before;
+  }));
+  EXPECT_EQ(Stop(one).exit_code, 7) << "and hears what happens";
+  Clean(one);
 }
 
 TEST_F(KeeperTest, UpgradeInPlaceKeepsProcessesContainersAndLines) {
