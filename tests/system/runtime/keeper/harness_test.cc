@@ -247,7 +247,7 @@ model::ExitReport KeeperTest::Stop(Subject& subject) {
 
 void KeeperTest::Clean(const Subject& subject) {
   const ContainerId id(subject.id);
-  auto drained = client_->WaitLogDrained(id, milliseconds(20000));
+  auto drained = client_->WaitLogDrained(id, kPatience);
   EXPECT_TRUE(drained) << drained.error().message();
   auto forgotten = client_->Forget(subject.id);
   EXPECT_TRUE(forgotten) << forgotten.error().message();
