@@ -42,6 +42,7 @@ World::World(uint64_t seed, bool told)
   born_ = next_turn_ = now_;
   trouble_ends_ = now_ + seconds(dice_.Between(0, 600));
   if (dice_.OneIn(4)) loss_at_ = now_ + dice_.Millis(0, 200'000);
+  if (dice_.OneIn(6)) reboot_at_ = now_ + dice_.Millis(0, 200'000);
   const bool has_inputs = random_.origin == PodOrigin::kApi && dice_.OneIn(2);
   inputs_at_ = has_inputs ? now_ + dice_.Millis(0, 10'000) : now_;
   inputs_change_at_ = now_ + dice_.Millis(1000, 100'000);
@@ -99,7 +100,7 @@ std::optional<BootTime> World::NextEvent() const {
     if (random_.shortened_after) at(born_ + *random_.deleted_after + *random_.shortened_after);
   }
   if (random_.evicted_after) at(born_ + *random_.evicted_after);
-  for (const auto& time : {loss_at_, object_gone_at_}) {
+  for (const auto& time : {loss_at_, reboot_at_, object_gone_at_}) {
     if (time) at(*time);
   }
   if (random_.origin == PodOrigin::kApi) {
@@ -119,6 +120,7 @@ void World::Step() {
   LoseSandbox();
   AdvanceOperations();
   LetProcessesDie();
+  Reboot();
   if (now_ >= next_turn_ && !cleaned_ && fault_.empty()) Turn();
 }
 
@@ -163,6 +165,30 @@ void World::LoseSandbox() {
   Hint();
 }
 
+// Of a run that a record tells of nobody knows how it ended; one that it does not tell of never was.
+void World::ForgetRun(const Process& process) {
+  const auto known = record_ ? record_->containers.find(process.name) : memory_.containers.end();
+  const bool recorded = record_ && known != record_->containers.end();
+  if (recorded && known->second.last && known->second.last->attempt >= process.attempt) return;
+  const bool ran = recorded && known->second.current && known->second.current->id == process.id;
+  if (ran) {
+    ends_[process.name][process.attempt] = 137;
+  } else {
+    ends_[process.name].erase(process.attempt);
+  }
+}
+
+void World::Reboot() {
+  if (!reboot_at_ || now_ < *reboot_at_ || cleaned_) return;
+  reboot_at_.reset();
+  Tell("the machine starts again");
+  for (const Process& process : processes_) ForgetRun(process);
+  processes_.clear();
+  operations_.clear();
+  sandbox_ = Sandbox::kNone;
+  Crash();
+}
+
 void World::LetProcessesDie() {
   for (Process& p : processes_) {
     if (p.runs() && p.dies_at && now_ >= *p.dies_at)
@@ -184,7 +210,7 @@ void World::Die(Process& process, int code, int signal) {
 
 bool World::IsAtRest() const {
   if (!idle_ || !operations_.empty() || !ended_.empty() || Troubled()) return false;
-  if (random_.deleted_after || loss_at_ || now_ <= inputs_change_at_) return false;
+  if (random_.deleted_after || loss_at_ || reboot_at_ || now_ <= inputs_change_at_) return false;
   if (random_.evicted_after && !IsEvicted()) return false;
   // Only the next look, which nothing asks for.
   const auto next = NextEvent();

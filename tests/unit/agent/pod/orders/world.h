@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // World: a make-believe kernel, clock and prober around the real decide(), memory and record. Operations take their
 // time, fail, hang and are cancelled; hints are lost, doubled, late and out of order; the agent is killed between any
-// two steps of a turn and goes on with its record; a machine's sandbox is lost. After some minutes the trouble ends, and
-// the pod comes to rest. Rules looks at every step, EndModel at the end. Everything follows from the seed.
+// two steps of a turn and goes on with its record; a sandbox is lost; the machine starts again with nothing but
+// records. After some minutes the trouble ends, and the pod comes to rest. Rules looks at every step, EndModel at the
+// end. Everything follows from the seed.
 //
 // An end of an operation is seen by one decision (agent/pod/operate/pod_operations.h), so none is doubled here.
 #pragma once
@@ -99,6 +100,8 @@ class World {
   void AdvanceOperations();
   void LetProcessesDie();
   void LoseSandbox();
+  void Reboot();
+  void ForgetRun(const Process& process);
   void Hint();
   bool IsAtRest() const;
 
@@ -131,7 +134,7 @@ class World {
   BootTime now_{std::chrono::seconds(1000)};
   const std::chrono::nanoseconds wall_minus_boot_ = std::chrono::seconds(1'800'000'000);
   BootTime born_, trouble_ends_, inputs_at_, inputs_change_at_;
-  std::optional<BootTime> loss_at_, object_gone_at_;
+  std::optional<BootTime> loss_at_, reboot_at_, object_gone_at_;
   std::optional<std::chrono::seconds> deletion_grace_;
   bool object_gone_ = false;
 
