@@ -35,6 +35,7 @@
 #include "agent/config/agent_config.h"
 #include "agent/csi/node_csi_mounter.h"
 #include "agent/csi/plugin_watcher.h"
+#include "agent/evict/storage_watch.h"
 #include "agent/health/health.h"
 #include "agent/health/service_manager.h"
 #include "agent/image_archives/image_archives.h"
@@ -146,6 +147,7 @@ struct Agent {
   std::unique_ptr<PodTable> table;
   std::unique_ptr<FilePods> file_pods;
   std::unique_ptr<ImageArchives> archives;  // null as archive_book
+  std::unique_ptr<StorageWatch> storage_watch;
   std::unique_ptr<LeftoverSweeper> leftovers;
   std::unique_ptr<ServiceManager> manager;
   std::unique_ptr<LocalNodeOperations> operations;
@@ -423,6 +425,18 @@ Result<void> OpenTable(Agent& agent) {
   return {};
 }
 
+// Last of what the table needs: it ends pods.
+Result<void> WatchStorage(Agent& agent) {
+  agent.storage_watch = std::unique_ptr<StorageWatch>(new StorageWatch(
+      {.instance = agent.config.instance,
+       .pods = *agent.view,
+       .evict = [&agent](const PodUid& uid,
+                         const std::string& why) { agent.table->Evict(uid, why); },
+       .tell = [&agent](const corev1::Pod& pod,
+                        const EventNote& note) { agent.view->AddEvents(pod, {note}); }}));
+  return agent.storage_watch->Start();
+}
+
 // What this node tells the API server of itself.
 std::shared_ptr<const NodeDescription> DescriptionOf(Agent& agent) {
   auto description = std::make_shared<NodeDescription>(*agent.node->Last()->description);
@@ -544,6 +558,7 @@ Result<void> Open(Agent& agent) {
   RETURN_IF_ERROR(WithContext(OpenPlugins(agent), "storage plugins"));
   RETURN_IF_ERROR(WithContext(OpenTable(agent), "pods"));
   RETURN_IF_ERROR(TendImages(agent));
+  RETURN_IF_ERROR(WithContext(WatchStorage(agent), "local storage"));
   OpenLeftovers(agent);
   RETURN_IF_ERROR(WithContext(OpenApi(agent), "api"));
   RETURN_IF_ERROR(WithContext(OpenServer(agent), "https server"));

@@ -11,9 +11,9 @@
 #include "agent/kube/pod_resources.h"
 #include "agent/kube/times.h"
 #include "agent/pod/state/paths.h"
+#include "agent/stats/pod_storage.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
-#include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::agent {
 namespace {
@@ -54,22 +54,13 @@ std::vector<InterfaceStats> PodInterfaces(const runtime::CgroupLayout& layout,
 }
 
 // The files of its log directory, on the file system that they lie on.
-std::optional<FsUsage> LogUsage(const model::Instance& instance, const core::Pod& pod,
+std::optional<FsUsage> LogUsage(const model::Instance& instance, const PodPaths& paths,
                                 const std::string& container) {
-  const auto& meta = pod.metadata();
-  const PodPaths paths(instance, PodUid(meta.uid()), meta.namespace_(), meta.name());
-  const auto dir = sys::OpenDirBelow(instance.pod_log_dir, paths.ContainerLogs(container));
-  if (!dir) return std::nullopt;
-  const auto names = sys::ListDirAt(dir->get(), ".");
-  auto usage = ReadFsUsage(instance.pod_log_dir);
-  if (!names || !usage) return std::nullopt;
-  usage->used = usage->inodes_used = 0;
-  for (const std::string& name : *names) {
-    struct stat file{};
-    if (::fstatat(dir->get(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    usage->used += static_cast<uint64_t>(file.st_blocks) * 512;
-    ++usage->inodes_used;
-  }
+  const auto size = SizeOfLogs(paths, container);
+  auto usage = size ? ReadFsUsage(instance.pod_log_dir) : std::nullopt;
+  if (!usage) return std::nullopt;
+  usage->used = size->bytes;
+  usage->inodes_used = size->inodes;
   return usage;
 }
 
@@ -158,7 +149,7 @@ std::string NodeStats::PodCgroup(const core::Pod& pod) const {
 std::optional<FsUsage> NodeStats::UsageOfTree(const NodeSample& sample, const std::string& path) {
   const auto size = trees_.Get(path);
   auto out = sample.root_fs;
-  if (!size || !out) return std::nullopt;
+  if (!size || !size->whole || !out) return std::nullopt;
   out->used = size->bytes;
   out->inodes_used = size->inodes;
   return out;
@@ -177,12 +168,10 @@ void NodeStats::ReadContainers(const core::Pod& pod, NodeSample& sample, Rates& 
           StrCat(out.cgroup, "/", runtime::ContainerDirName(options_.naming, ContainerId(id)));
       const auto usage = ReadUsage(cgroup, sample, rates);
       if (!usage) continue;
-      const auto attempt = static_cast<uint32_t>(std::max(status.restartcount(), 0));
-      const std::string written = paths.Scratch(status.name(), attempt) + "/upper";
       out.containers.push_back({status.name(), id, status.image(), cgroup,
                                 kube::ToWallTime(status.state().running().startedat()), *usage,
-                                UsageOfTree(sample, written),
-                                LogUsage(options_.instance, pod, status.name())});
+                                UsageOfTree(sample, WrittenLayerOf(paths, status)),
+                                LogUsage(options_.instance, paths, status.name())});
     }
   }
 }
@@ -190,8 +179,7 @@ void NodeStats::ReadContainers(const core::Pod& pod, NodeSample& sample, Rates& 
 void NodeStats::ReadVolumes(const core::Pod& pod, const NodeSample& sample, PodStats& out) {
   const PodPaths paths(options_.instance, PodUid(out.uid), out.pod_namespace, out.name);
   for (const core::Volume& volume : pod.spec().volumes()) {
-    const auto& source = volume.volumesource();
-    if (!source.has_emptydir() || !source.emptydir().medium().empty()) continue;
+    if (!IsDiskEmptyDir(volume)) continue;
     const auto usage = UsageOfTree(sample, paths.EmptyDir(volume.name()));
     if (usage) out.volumes.push_back({volume.name(), *usage});
   }

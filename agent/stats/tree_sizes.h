@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -15,34 +16,45 @@ namespace holdfast::agent {
 
 struct TreeSize {
   uint64_t bytes = 0, inodes = 0;
+  bool whole = true;  // false: it has at least so much, the rest was not counted
 };
 
-// Of what is below `path`, itself included; links are not followed, mounts not entered. nullopt: it is not there, or
-// has more than `most_inodes`. The tree may be hostile and changing.
-std::optional<TreeSize> MeasureTree(const std::string& path, uint64_t most_inodes);
+// Of what is below `path`, itself included, on the disk; what has several names there once; links are not followed,
+// mounts not entered. Not whole where there are more than `most_inodes`, or where it was rearranged again and again.
+// nullopt: it is not there, or a stop was asked for. The tree may be hostile and changing; about 16 bytes of memory for
+// each inode.
+std::optional<TreeSize> MeasureTree(const std::string& path, uint64_t most_inodes,
+                                    const std::stop_token& stop = {});
+
+struct TreeSizesOptions {
+  std::chrono::milliseconds lasts = std::chrono::seconds(60);
+  uint64_t most_inodes = 200'000;  // of one tree: about a second
+  int rest = 20;                   // so many times as long as counting it took
+};
 
 class TreeSizes {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  explicit TreeSizes(std::chrono::milliseconds lasts = std::chrono::seconds(60)) : lasts_(lasts) {}
+  explicit TreeSizes(TreeSizesOptions options = {}) : options_(options) {}
 
   // nullopt until it was counted. Remembers that it is wanted.
   std::optional<TreeSize> Get(const std::string& path);
-  // Counts what is wanted and was not counted lately, and forgets what nobody asked for since the call before. May
-  // take long; when another thread is at it, it returns at once.
-  void Measure();
+  // Counts what is wanted and was not counted lately, and forgets what nobody asked for since the call before. One that
+  // takes long is counted the more seldom, so that it takes no more than its share of a CPU. May take long; when another
+  // thread is at it, it returns at once.
+  void Measure(const std::stop_token& stop = {});
 
  private:
   struct Entry {
     bool wanted = true;
-    std::optional<Time> measured;
+    std::optional<Time> due;
     std::optional<TreeSize> size;
   };
 
   std::vector<std::string> Stale(Time now);
 
-  const std::chrono::milliseconds lasts_;
+  const TreeSizesOptions options_;
   std::mutex measuring_;
   std::mutex mutex_;
   std::map<std::string, Entry> entries_;  // guarded by mutex_

@@ -168,8 +168,9 @@ const kube::FieldRules& PodFieldRules() {
       {"ObjectFieldSelector", "apiVersion fieldPath"},
       {"ResourceFieldSelector", "containerName resource divisor"},
       {"ResourceRequirements", "limits requests", kHonoured,
-       "of cpu, memory and huge pages; ephemeral-storage is room on the node (`OutOf…`). Resources "
-       "that the node has not are told: `FieldNotHonoured`"},
+       "of cpu, memory and huge pages; ephemeral-storage is room on the node (`OutOf…`), and its "
+       "limits are kept by eviction (`Evicted`; below). Resources that the node has not are told: "
+       "`FieldNotHonoured`"},
       {"ResourceRequirements", "claims", kRefused, kClaims},
       {"ContainerResizePolicy", "resourceName restartPolicy"},
       {"ContainerRestartRule", "action exitCodes"},
@@ -221,8 +222,7 @@ const kube::FieldRules& PodFieldRules() {
       {"LocalObjectReference", "name"},
       {"EmptyDirVolumeSource", "medium", kHonoured,
        "huge pages: of the size that the medium names, or that the containers ask for"},
-      {"EmptyDirVolumeSource", "sizeLimit", kHonoured,
-       "on disk nothing is evicted for it, as a kubelet evicts no static pod"},
+      {"EmptyDirVolumeSource", "sizeLimit", kHonoured, "on disk by eviction (`Evicted`; below)"},
       {"HostPathVolumeSource", "path type"},
   };
   return rules;

@@ -60,6 +60,15 @@ void NoteRejection(Planning& p) {
   p.Event(true, admission->reason, admission->message, nullptr);
 }
 
+// What a kubelet evicts for its local storage has a second.
+void NoteEviction(Planning& p) {
+  if (!p.facts.eviction) return;
+  BeginEnding(p, Ending::Why::kEvicted, std::chrono::seconds(1));
+  p.memory.terminal_reason = "Evicted";
+  p.memory.terminal_message = *p.facts.eviction;
+  p.Event(true, "Evicted", *p.facts.eviction, nullptr);
+}
+
 // activeDeadlineSeconds counts from status.startTime on the wall clock, read once per process.
 void NoteActiveDeadline(Planning& p) {
   if (!p.pod.spec().has_activedeadlineseconds()) return;
@@ -222,6 +231,7 @@ Decision Decide(const PodFacts& facts, PodMemory memory) {
   if (facts.deletion_grace) NoteDeletion(p);
   if (!p.memory.ending) NoteEndElsewhere(p);
   if (!p.memory.ending) NoteRejection(p);
+  if (!p.memory.ending) NoteEviction(p);
   if (!p.memory.ending) NoteActiveDeadline(p);
   if (!p.memory.ending && p.memory.restarting_all && !AnythingRuns(p)) FinishRestartAll(p);
   if (!p.memory.ending && !p.memory.restarting_all) NoteCompletion(p);

@@ -5,6 +5,7 @@
 
 #include "agent/pod/decide/memory.h"
 #include "agent/pod/decide/planning.h"
+#include "agent/pod/decide/shown_volumes.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -93,6 +94,7 @@ void FoldDone(Planning& p, const OperationEnd& end) {
       p.memory.volumes_made = true;
       p.memory.volume_failures = 0;
       p.memory.volumes_version = end.inputs_version;
+      p.memory.volumes_show = p.memory.volumes_will_show;
       break;
     case Kind::kEnsureSandbox:
       RecordSandbox(p.memory, end.pod_ips);
@@ -275,6 +277,7 @@ void PlanOperations(Planning& p) {
     }
     if (wanted[i].kind == Kind::kStart) TellImage(p, wanted[i]);
     if (wanted[i].kind == Kind::kPull) TellPulling(p, wanted[i]);
+    if (wanted[i].kind == Kind::kEnsureVolumes) p.memory.volumes_will_show = ShownByVolumes(p.pod);
     p.decision.begin.push_back(wanted[i]);
   }
   for (const OperationFact& o : p.facts.under_way) {

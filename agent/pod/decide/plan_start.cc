@@ -2,8 +2,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/kube/volume_kinds.h"
 #include "agent/pod/decide/back_off.h"
 #include "agent/pod/decide/planning.h"
+#include "agent/pod/decide/shown_volumes.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -74,6 +76,15 @@ Action StartOf(const SpecContainer& c, const ContainerMemory& mine) {
   return start;
 }
 
+std::map<std::string, std::string> ImagesOfVolumes(const Planning& p, const SpecContainer& c) {
+  std::map<std::string, std::string> images;
+  for (const corev1::Volume* volume : kube::MountedImages(p.pod.spec(), *c.spec)) {
+    const ImageFact& image = p.facts.images.at(volume->volumesource().image().reference());
+    images[volume->name()] = image.digest.empty() ? image.id : image.digest;
+  }
+  return images;
+}
+
 void PlanStart(Planning& p, const SpecContainer& c) {
   ContainerMemory& mine = p.Memory(c);
   const ImageFact& image = p.facts.images.at(c.spec->image());
@@ -85,6 +96,7 @@ void PlanStart(Planning& p, const SpecContainer& c) {
                        image.digest,
                        c.spec->image(),
                        EffectiveAmounts(p.pod, *c.spec)};
+  mine.launch->volume_images = ImagesOfVolumes(p, c);
   p.Act(StartOf(c, mine));
 }
 
@@ -149,8 +161,9 @@ void StartEphemeral(Planning& p) {
 
 // Of a pod that runs, too: they follow what they were made from.
 bool VolumesAreBehind(const Planning& p) {
-  return p.facts.sandbox_ready && !p.facts.inputs.pending &&
-         p.facts.inputs.version > p.memory.volumes_version;
+  if (!p.facts.sandbox_ready || p.facts.inputs.pending) return false;
+  return p.facts.inputs.version > p.memory.volumes_version ||
+         ShownByVolumes(p.pod) != p.memory.volumes_show;
 }
 
 // What could not be mounted is tried again as soon as what it is made from has changed.

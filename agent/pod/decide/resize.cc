@@ -46,21 +46,6 @@ std::string Summary(const std::string& what, const corev1::Pod& pod, int64_t gen
   return StrCat(what, ": ", kube::CompactJson(summary));
 }
 
-// Files of it show amounts of containers.
-bool ShowsAmounts(const corev1::DownwardAPIVolumeFile& file) { return file.has_resourcefieldref(); }
-
-bool ShowsAmounts(const corev1::Volume& volume) {
-  const corev1::VolumeSource& source = volume.volumesource();
-  const auto shows = [](const auto& items) {
-    return std::ranges::any_of(
-        items, [](const corev1::DownwardAPIVolumeFile& file) { return ShowsAmounts(file); });
-  };
-  return shows(source.downwardapi().items()) ||
-         std::ranges::any_of(source.projected().sources(), [&](const auto& projected) {
-           return shows(projected.downwardapi().items());
-         });
-}
-
 void NoteGiven(Planning& p) {
   const int64_t generation = p.pod.metadata().generation();
   if (!p.memory.pod_amounts) {
@@ -71,10 +56,6 @@ void NoteGiven(Planning& p) {
   ++p.memory.allocations;
   p.memory.resize_pending.reset();
   p.memory.resize_in_progress = ResizeNote{"", "", generation, p.facts.wall, p.facts.wall};
-  if (std::ranges::any_of(p.pod.spec().volumes(),
-                          [](const corev1::Volume& volume) { return ShowsAmounts(volume); })) {
-    p.memory.volumes_version = 0;
-  }
   p.Event(false, "ResizeStarted", Summary("Pod resize started", p.pod, generation), nullptr);
 }
 

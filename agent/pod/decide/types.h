@@ -145,6 +145,7 @@ struct PodFacts {
   std::optional<ResizeVerdict> resize;  // of what it asks for; none: it was given that before
   std::optional<std::chrono::seconds> deletion_grace;  // set when the pod is to go
   bool object_gone = false;  // of a pod of the API server: nobody is to be told of its end any more
+  std::optional<std::string> eviction;  // why the node wants it to end
   std::vector<ContainerFact> containers;
   bool sandbox_ready = false;   // namespaces and network stand
   bool sandbox_exists = false;  // anything of it is left
@@ -187,6 +188,8 @@ struct Launch {
   std::string image_digest = {};  // "repo@sha256:…" where one was known: what status.imageID shows
   std::string reference = {};     // the image as the spec named it; "" in older records
   std::optional<Amounts> amounts = {};  // cpu and memory that its cgroup has; not in older records
+  // What is mounted of images, by volume: as `ShownImage`. Not in older records.
+  std::map<std::string, std::string> volume_images = {};
   const std::string& ShownImage() const { return image_digest.empty() ? image_id : image_digest; }
   bool operator==(const Launch&) const = default;
 };
@@ -271,7 +274,7 @@ struct Admission {
 
 // Why the whole pod is being stopped, or was.
 struct Ending {
-  enum class Why : uint8_t { kDeleted, kCompleted, kDeadline, kRejected };
+  enum class Why : uint8_t { kDeleted, kCompleted, kDeadline, kRejected, kEvicted };
   Why why = Why::kDeleted;
   WallTime since;
   std::chrono::seconds grace{30};
@@ -326,6 +329,8 @@ struct PodMemory {
   BootTime active_deadline{};      // not persisted
   bool volumes_made = false;       // not persisted: a restarted agent makes what is missing
   uint64_t volumes_version = 0;    // of the inputs that they show; not persisted either
+  std::string volumes_show;        // of the pod itself (shown_volumes.h); not persisted either
+  std::string volumes_will_show;   // once what is under way is done; not persisted either
   bool released = false;           // not persisted: a restarted agent releases what is left
   std::vector<Pause> pauses;       // not persisted
   unsigned volume_failures = 0;    // in a row; not persisted

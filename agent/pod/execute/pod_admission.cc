@@ -283,6 +283,14 @@ Result<std::shared_ptr<const corev1::Pod>> PodTable::AddEphemeralContainer(
   return entry.wish.pod;
 }
 
+void PodTable::Evict(const PodUid& uid, const std::string& why) {
+  const std::lock_guard lock(mutex_);
+  const auto it = entries_.find(uid);
+  if (it == entries_.end() || it->second.wish.eviction) return;
+  it->second.wish.eviction = why;
+  PokeEntry(uid, it->second);
+}
+
 void PodTable::SetDeletionGrace(const PodUid& uid, std::optional<std::chrono::seconds> grace) {
   const std::lock_guard lock(mutex_);
   const auto it = entries_.find(uid);

@@ -61,6 +61,8 @@ class PodTable {
   // kNotFound; kAlreadyExists: a container has its name; kConflict: the pod is an API server's, or is ending.
   Result<std::shared_ptr<const corev1::Pod>> AddEphemeralContainer(
       const PodUid& uid, const corev1::EphemeralContainer& container);
+  // The pod is to end as Failed, Evicted, unless it ends already. Of a pod that is not there nothing happens; idempotent.
+  void Evict(const PodUid& uid, const std::string& why);
   // Pods that are wanted or still ending.
   std::vector<PodUid> Live() const;
   // Whether the timer's thread turned within the last resync periods.

@@ -313,6 +313,7 @@ PodFacts PodWorker::Observe(const Wish& wish) {
   facts.resize = verdict_;
   facts.deletion_grace = wish.deletion_grace;
   facts.object_gone = wish.object_gone || wish.gives_way;
+  facts.eviction = wish.eviction;
   // Before the runtime is asked: what it shows is never older than an end.
   PodOperations::State operations = operations_.Take();
   facts.under_way = std::move(operations.under_way);

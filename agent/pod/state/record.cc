@@ -133,6 +133,7 @@ Json ToJson(const ContainerMemory& c) {
                    {"imageID", c.launch->image_id},         {"stopSignal", c.launch->stop_signal},
                    {"imageDigest", c.launch->image_digest}, {"reference", c.launch->reference}};
     if (c.launch->amounts) j["launch"]["amounts"] = ToJson(*c.launch->amounts);
+    if (!c.launch->volume_images.empty()) j["launch"]["volumeImages"] = c.launch->volume_images;
   }
   if (c.current) j["current"] = ToJson(*c.current);
   if (c.last) j["last"] = ToJson(*c.last);
@@ -161,6 +162,7 @@ ContainerMemory ContainerFrom(const Json& j) {
                       l->value("imageDigest", ""),
                       l->value("reference", "")};
     if (l->contains("amounts")) c.launch->amounts = AmountsFrom(l->at("amounts"));
+    c.launch->volume_images = l->value("volumeImages", std::map<std::string, std::string>());
   }
   if (j.contains("current")) c.current = CurrentFrom(j["current"]);
   if (j.contains("last")) c.last = FinishedFrom(j["last"]);

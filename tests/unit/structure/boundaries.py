@@ -37,7 +37,7 @@ def keeper_rooms(*known: str) -> tuple:
     return tuple(f"runtime/keeper/{room}/" for room in sorted(rooms))
 
 
-AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "csi", "events", "health", "http", "identity", "image_archives", "image_gc", "images", "kube", "lease", "leftovers", "log",
+AGENT_ROOMS = ("access", "api", "base", "cli", "cluster", "config", "csi", "events", "evict", "health", "http", "identity", "image_archives", "image_gc", "images", "kube", "lease", "leftovers", "log",
                "node", "objects", "openssl", "operate", "pod/admit", "pod/decide", "pod/execute", "pod/operate", "pod/spec", "pod/state",
                "probe", "proxy", "report", "routes", "source", "stats", "stream", "view", "volume")
 
@@ -81,6 +81,7 @@ RULES = [
     ("agent/stream/", agent_rooms("stream", "base") + ("k8s/", "google/protobuf")),
     ("agent/http/", agent_rooms("http", "openssl") + ("k8s/", "google/protobuf")),
     ("agent/stats/", agent_rooms("stats", "kube", "view", "pod/state")),
+    ("agent/evict/", agent_rooms("evict", "events", "kube", "stats", "view", "pod/state")),
     ("agent/objects/", agent_rooms("objects", "cluster", "kube") + ("holdfast/sys",)),
     ("agent/probe/", agent_rooms("probe", "base", "events", "kube", "pod/spec")),
     ("agent/identity/", agent_rooms("identity", "base", "cluster", "events", "kube", "openssl")),

@@ -140,14 +140,18 @@ TEST_F(StatisticsTest, TreesAreCountedWithoutLeavingThem) {
   EXPECT_EQ(size->inodes, 4u);
   EXPECT_GE(size->bytes, 100'000u);
   EXPECT_LT(size->bytes, 200'000u);
-  EXPECT_FALSE(MeasureTree(top_ + "/tree", 3));
+  EXPECT_TRUE(size->whole);
+  EXPECT_FALSE(MeasureTree(top_ + "/tree", 3)->whole);
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_FALSE(MeasureTree(top_ + "/tree", 1000, stop.get_token()));
   EXPECT_FALSE(MeasureTree(top_ + "/none", 3));
 }
 
 // Asking waits for no counting, and what nobody asks for any more is not counted.
 TEST_F(StatisticsTest, TreesAreCountedApartFromAsking) {
   Write("/tree/file", "x");
-  TreeSizes sizes{std::chrono::milliseconds(0)};
+  TreeSizes sizes{{.lasts = std::chrono::milliseconds(0), .rest = 0}};
   EXPECT_FALSE(sizes.Get(top_ + "/tree"));
   sizes.Measure();
   EXPECT_EQ(sizes.Get(top_ + "/tree")->inodes, 2u);

@@ -50,6 +50,7 @@ class PodWorld {
     facts.resize = std::exchange(verdict, std::nullopt);
     facts.deletion_grace = deletion_grace;
     facts.object_gone = object_gone;
+    facts.eviction = eviction;
     facts.containers = containers;
     facts.sandbox_ready = sandbox_ready;
     facts.sandbox_exists = sandbox_exists;
@@ -92,6 +93,7 @@ class PodWorld {
       case Action::Kind::kEnsureVolumes:
         volumes_ready = true;
         memory.volumes_version = inputs.version;
+        memory.volumes_show = memory.volumes_will_show;
         break;
       case Action::Kind::kEnsureSandbox:
         sandbox_ready = sandbox_exists = true;
@@ -250,6 +252,7 @@ class PodWorld {
     }
     volumes_ready = false;
     memory.volumes_version = 0;
+    memory.volumes_show.clear();
     memory.released = false;
   }
 
@@ -272,6 +275,7 @@ class PodWorld {
   bool network_ready = true;
   std::optional<std::chrono::seconds> deletion_grace;
   bool object_gone = false;
+  std::optional<std::string> eviction;
   bool sandbox_ready = false;
   bool sandbox_exists = false;
   bool volumes_ready = false;

@@ -34,6 +34,7 @@ PodMemory FullMemory() {
   c.attempts = 3;
   c.launch = Launch{2, "docker.io/x:1", "sha256:1", 3, "docker.io/x@sha256:2"};
   c.launch->amounts = Amounts{{{"cpu", "50m"}}, {{"cpu", "1"}}};
+  c.launch->volume_images = {{"models", "docker.io/m@sha256:3"}};
   c.current = Current{ContainerId("abc"), 2, m.start_time, UserIds{1, 2, {3, 4}}};
   c.current->post_started = c.current->startup_passed = c.current->ready = true;
   c.current->post_start_error = "hook \"x\"";
