@@ -151,7 +151,7 @@ Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   pods_ = std::make_unique<ApiPods>(
       options_.registry,
       ApiPodsCallbacks{options_.log, [this](const PodUid& uid) { reporter_->Look(uid); },
-                       mirrors_.get()});
+                       mirrors_.get(), [this] { reporter_->Listed(); }});
   NodeRegistrarOptions registrar;
   registrar.name = options_.config.instance.node_name;
   registrar.register_node = options_.config.cluster.register_node;

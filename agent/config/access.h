@@ -55,6 +55,8 @@ Access NodeLabels();
 Access NodeTaints();
 // Patterns of sysctls that have a value per network or ipc namespace.
 Access UnsafeSysctls();
+// Names of handlers, none twice.
+Access RuntimeHandlers();
 Access Enforced();  // a kubelet's list of what is enforced
 Access Duration(Place<std::chrono::seconds> place, int64_t least, int64_t most);
 

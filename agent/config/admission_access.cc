@@ -154,4 +154,18 @@ Access UnsafeSysctls() {
           [](const AgentConfig& c) { return Json(c.node.allowed_unsafe_sysctls); }};
 }
 
+Access RuntimeHandlers() {
+  return {[](AgentConfig& c, const Values& v) -> Result<void> {
+            for (auto name = v.begin(); name != v.end(); ++name) {
+              RETURN_IF_ERROR(Check(*name, kube::CheckDns1123Label(*name)));
+              if (std::find(v.begin(), name, *name) != name) {
+                return InvalidArgument(StrCat("\"", *name, "\": stands there twice"));
+              }
+            }
+            c.node.runtime_handlers = v;
+            return {};
+          },
+          [](const AgentConfig& c) { return Json(c.node.runtime_handlers); }};
+}
+
 }  // namespace holdfast::agent

@@ -55,6 +55,8 @@ struct NodeConfig {
   uint32_t max_pods = 110;  // that the node takes
   // What pods may set beside the safe sysctls: names, or beginnings with '*' at the end.
   std::vector<std::string> allowed_unsafe_sysctls;
+  // Of RuntimeClasses, that mean the one runtime there is; what containerd's users have is called runc.
+  std::vector<std::string> runtime_handlers{"holdfast", "runc"};
   std::map<std::string, std::string> labels;  // beside those that say what the machine is
   std::vector<NodeTaint> taints;              // that it is registered with
   int64_t pod_pids_limit = 1024;         // processes and threads of one pod; 0 and -1: no limit

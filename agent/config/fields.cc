@@ -209,6 +209,9 @@ const std::vector<Field>& Fields() {
        "sysctls that pods may set beside the safe ones; kernel.msg* is all that begin so (default: "
        "none)",
        true, UnsafeSysctls()},
+      {"runtimeHandlers", "NAME",
+       "handlers of RuntimeClasses that mean this node's runtime (default: holdfast, runc)", true,
+       RuntimeHandlers()},
       {"nodeIP", "ADDRESS",
        "address that the node is known by, and a second one of the other family (default: that of "
        "the "

@@ -125,12 +125,17 @@ void AddInfo(const NodeDescription& facts, corev1::NodeStatus& status) {
   if (facts.machine.swap_bytes > 0) info.mutable_swap()->set_capacity(facts.machine.swap_bytes);
 }
 
-// What pods with hostUsers: false, recursiveReadOnly mounts or a supplementalGroupsPolicy ask for.
-void AddFeatures(const NodeDescription& facts, corev1::NodeStatus& status) {
+void AddRuntimeHandler(const std::string& name, corev1::NodeStatus& status) {
   corev1::NodeRuntimeHandler& handler = *status.add_runtimehandlers();
-  handler.set_name("");  // the default one
+  handler.set_name(name);
   handler.mutable_features()->set_recursivereadonlymounts(true);
   handler.mutable_features()->set_usernamespaces(true);
+}
+
+// What pods with hostUsers: false, recursiveReadOnly mounts or a supplementalGroupsPolicy ask for.
+void AddFeatures(const NodeDescription& facts, corev1::NodeStatus& status) {
+  AddRuntimeHandler("", status);  // the default one
+  for (const std::string& name : facts.runtime_handlers) AddRuntimeHandler(name, status);
   status.mutable_features()->set_supplementalgroupspolicy(true);
   // In order of their names. The API server passes kubectl's WebSockets on as they are (agent/api/kubelet/streams).
   if (facts.port != 0) status.add_declaredfeatures("ExtendWebSocketsToKubelet");

@@ -42,9 +42,10 @@ struct NodeDescription {
   kube::ResourceList allocatable;
   NodeMachine machine;
   NodePressure pressure;
-  std::vector<NodeImage> images;            // biggest first
-  std::vector<std::string> volumes_in_use;  // of storage plugins, by their unique names
-  uint16_t port = 0;                        // of the HTTPS server; 0: there is none yet
+  std::vector<NodeImage> images;              // biggest first
+  std::vector<std::string> volumes_in_use;    // of storage plugins, by their unique names
+  std::vector<std::string> runtime_handlers;  // of RuntimeClasses, beside the default one
+  uint16_t port = 0;                          // of the HTTPS server; 0: there is none yet
 };
 
 }  // namespace holdfast::agent

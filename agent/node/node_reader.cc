@@ -199,6 +199,7 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
   node->resolv_conf = ReadOrEmpty(instance.resolv_conf);
   node->hosts = ReadOrEmpty("/etc/hosts");
   node->seccomp_dir = config.seccomp_dir;
+  node->runtime_handlers = config.node.runtime_handlers;
   node->log_max_size_bytes = config.container_log.max_size_bytes;
   node->log_max_files = config.container_log.max_files;
   return node;
@@ -223,6 +224,7 @@ std::shared_ptr<NodeDescription> ReadNodeDescription(const AgentConfig& config,
   for (const auto& [key, value] : config.node.labels) facts->own_labels.push_back(key);
   facts->host_ips = AddressesOf(config);
   facts->given_ips = config.node.ips;
+  facts->runtime_handlers = config.node.runtime_handlers;
   facts->pressure = PressureOf(ReadRooms(config), config.node.pressure, config.image_reserve);
   facts->capacity = ResourcesOf(NodeCapacity(), config);
   facts->allocatable = facts->capacity;

@@ -89,10 +89,10 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
 
   // --- of the reflector ---
 
-  void ListBegins() override {}
-  void ListEnds() override {}
+  void ListBegins() override { in_list_ = true; }
+  void ListEnds() override { in_list_ = false; }
   void Put(kube::ObjectPtr object) override {
-    Learn(std::move(static_cast<corev1::Node&>(*object)));
+    Learn(std::move(static_cast<corev1::Node&>(*object)), in_list_);
     if (stage_ != Stage::kRegistered && !call_) Adopt();
   }
   void Gone(kube::ObjectPtr last) override {
@@ -340,7 +340,7 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
     if (!reply->ok()) return ErrorOf(*reply, what);
     auto node = DecodeObject(reply->body, kNodeType);
     if (!node) return std::move(node.error()).Wrap(what);
-    Learn(std::move(static_cast<corev1::Node&>(**node)));
+    Learn(std::move(static_cast<corev1::Node&>(**node)), false);
     return std::nullopt;
   }
 
@@ -348,10 +348,11 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
     return reply && reply->retry_after ? milliseconds(*reply->retry_after) : otherwise;
   }
 
-  // The watch and replies may come in either order.
-  void Learn(corev1::Node node) {
+  // The watch and replies may come in either order. A list is what there is, also where a restored store has gone back;
+  // what has happened since it was read follows it.
+  void Learn(corev1::Node node, bool of_list) {
     const bool is_same = server_ && server_->metadata().uid() == node.metadata().uid();
-    if (is_same &&
+    if (is_same && !of_list &&
         IsOlder(node.metadata().resourceversion(), server_->metadata().resourceversion())) {
       return;
     }
@@ -412,7 +413,8 @@ class NodeRegistrar::Impl : public ObjectHandler, public std::enable_shared_from
   Stage stage_ = Stage::kUnregistered;
   std::optional<corev1::Node> server_;      // the newest that was seen
   std::optional<corev1::NodeStatus> sent_;  // that this Node took last
-  corev1::NodeStatus pending_;              // on its way
+  bool in_list_ = false;
+  corev1::NodeStatus pending_;   // on its way
   corev1::NodeStatus before_;    // what the server had then; the watch may be faster than the reply
   bool pending_changes_ = true;  // more than heartbeats
   bool reconcile_meta_ = true;   // labels and annotations are still to be brought in line

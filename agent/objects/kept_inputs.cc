@@ -20,7 +20,8 @@ using Json = nlohmann::json;
 constexpr int kVersion = 1;
 
 constexpr const char* kKinds[] = {"ConfigMap",        "Secret",    "PersistentVolumeClaim",
-                                  "PersistentVolume", "CSIDriver", "VolumeAttachment"};
+                                  "PersistentVolume", "CSIDriver", "VolumeAttachment",
+                                  "RuntimeClass"};
 
 Json ToJson(const ObjectRef& ref) {
   return {{"kind", kKinds[static_cast<size_t>(ref.kind)]},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a pod was made from, as it is kept on the disk beside the pod's record, so that the pod can be made again while the
-// API server cannot be asked: ConfigMaps, claims and their volumes, variables of Services, which optional objects were absent; Secrets only where
+// API server cannot be asked: ConfigMaps, claims and their volumes, classes of runtime, variables of Services, which optional objects were absent; Secrets only where
 // the configuration says so; tokens never. Pure; thread-safe. The text is trusted as the pod's record is: root's, 0600.
 #pragma once
 

@@ -55,6 +55,8 @@ std::string Collection(const ObjectRef& ref) {
       return "/apis/storage.k8s.io/v1/csidrivers";
     case ObjectKind::kAttachment:
       return "/apis/storage.k8s.io/v1/volumeattachments";
+    case ObjectKind::kRuntimeClass:
+      return "/apis/node.k8s.io/v1/runtimeclasses";
   }
   return "";
 }
@@ -107,13 +109,15 @@ kube::TypeMeta TypeOf(const ObjectRef& ref) {
       return {"storage.k8s.io/v1", "CSIDriver"};
     case ObjectKind::kAttachment:
       return {"storage.k8s.io/v1", "VolumeAttachment"};
+    case ObjectKind::kRuntimeClass:
+      return {"node.k8s.io/v1", "RuntimeClass"};
   }
   return {};
 }
 
 bool MayBeWatched(const ObjectRef& ref) {
   return ref.kind == ObjectKind::kConfigMap || ref.kind == ObjectKind::kSecret ||
-         ref.kind == ObjectKind::kCsiDriver;
+         ref.kind == ObjectKind::kCsiDriver || ref.kind == ObjectKind::kRuntimeClass;
 }
 
 ReflectorOptions WatchOptions(const ObjectRef& ref) {

@@ -56,9 +56,11 @@ struct ObjectStore::Object {
     return std::all_of(users.begin(), users.end(),
                        [this](const auto& user) { return Serves(user.second); });
   }
-  bool IsMounted() const {
-    return std::any_of(users.begin(), users.end(),
-                       [](const auto& user) { return user.second.use.in_volume; });
+  // Whoever uses it so sees what it becomes.
+  bool IsFollowed() const {
+    return std::any_of(users.begin(), users.end(), [](const auto& user) {
+      return user.second.use.in_volume || user.second.use.by_sandbox;
+    });
   }
   bool MayBeWatched() const { return agent::MayBeWatched(ref); }
   // A container cannot start without it, or it is of no use yet.
@@ -116,7 +118,7 @@ void ObjectStore::Refresh(const PodUid& uid) {
   if (of_pod == of_pods_.end()) return;
   for (const ObjectRef& ref : of_pod->second) {
     Object& object = *objects_.at(ref);
-    if (!object.IsMounted() && !object.IsImmutable() && !object.question) Ask(object);
+    if (!object.IsFollowed() && !object.IsImmutable() && !object.question) Ask(object);
   }
 }
 
@@ -136,7 +138,7 @@ void ObjectStore::AddUse(Object& object, const PodUid& uid, const ObjectUse& use
 void ObjectStore::RemoveUse(const ObjectRef& ref, const PodUid& uid) {
   Object& object = *objects_.at(ref);
   object.users.erase(uid);
-  if (!object.IsMounted()) StopFollowing(object);
+  if (!object.IsFollowed()) StopFollowing(object);
   if (object.users.empty()) {
     objects_.erase(ref);
   } else if (object.answered > 0) {
@@ -229,7 +231,7 @@ milliseconds ObjectStore::BackOff(Object& object) {
 void ObjectStore::Follow(Object& object) {
   if (object.IsImmutable()) return StopFollowing(object);
   if (object.watch || object.before_watch) return;
-  if (object.IsMounted() && object.MayBeWatched() && watches_ < most_watches_) {
+  if (object.IsFollowed() && object.MayBeWatched() && watches_ < most_watches_) {
     ++watches_;
     object.poll.reset();
     if (object.IsAwaited() || !object.data) return Watch(object);
@@ -237,10 +239,10 @@ void ObjectStore::Follow(Object& object) {
     return;
   }
   if (object.poll) return;
-  if (object.IsAwaited() && !(object.IsMounted() && object.MayBeWatched())) {
+  if (object.IsAwaited() && !(object.IsFollowed() && object.MayBeWatched())) {
     object.poll =
         api_.After(DelayAfter(object.absences - 1, Random()), [this, &object] { Ask(object); });
-  } else if (object.IsMounted()) {
+  } else if (object.IsFollowed()) {
     const double spread = static_cast<double>(milliseconds(kPollSpread).count()) * Random();
     object.poll = api_.After(kPoll + milliseconds(static_cast<int64_t>(spread)),
                              [this, &object] { Ask(object); });

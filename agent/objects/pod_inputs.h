@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PodInputs: what containers and volumes of pods are made from that the API server has: ConfigMaps, Secrets, claims and
-// what they are bound to, tokens of service accounts, variables of Services. Thread-safe; nothing here blocks. Source: join.md 1.3 and 6.6,
+// what they are bound to, classes of runtime, tokens of service accounts, variables of Services. Thread-safe; nothing here blocks. Source: join.md 1.3 and 6.6,
 // control-plane.md section 6.
 #pragma once
 
@@ -25,7 +25,15 @@ namespace holdfast::agent {
 // says so; it is tried again.
 enum class InputState : uint8_t { kPending, kPresent, kAbsent, kUnavailable };
 
-enum class ObjectKind : uint8_t { kConfigMap, kSecret, kClaim, kVolume, kCsiDriver, kAttachment };
+enum class ObjectKind : uint8_t {
+  kConfigMap,
+  kSecret,
+  kClaim,
+  kVolume,
+  kCsiDriver,
+  kAttachment,
+  kRuntimeClass
+};
 
 struct ObjectRef {
   ObjectKind kind = ObjectKind::kConfigMap;

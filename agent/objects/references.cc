@@ -16,7 +16,7 @@ namespace storagev1 = ::k8s::io::api::storage::v1;
 
 constexpr std::chrono::seconds kDefaultLife{3600};
 
-// The API server calls what it has not found by its resource, a kubelet ConfigMaps and Secrets by their kind.
+// The API server calls what it has not found by its resource, a kubelet what it finds itself by its kind.
 const char* Noun(ObjectKind kind) {
   switch (kind) {
     case ObjectKind::kConfigMap:
@@ -31,6 +31,8 @@ const char* Noun(ObjectKind kind) {
       return "csidrivers.storage.k8s.io";
     case ObjectKind::kAttachment:
       return "volumeattachments.storage.k8s.io";
+    case ObjectKind::kRuntimeClass:
+      return "runtimeclass.node.k8s.io";
   }
   return "object";
 }
@@ -48,6 +50,10 @@ class Collector {
   }
   void Volume(ObjectKind kind, const std::string& name) {
     if (auto* use = UseOf(kind, name)) use->in_volume = true;
+  }
+
+  void ClassOfRuntime(const std::string& name) {
+    if (!name.empty()) out.objects[{ObjectKind::kRuntimeClass, "", name}].by_sandbox = true;
   }
 
   void VolumeOf(const corev1::Volume& volume) {
@@ -149,6 +155,7 @@ class Collector {
 
 PodReferences ReferencesOf(const corev1::Pod& pod, const KnownObject& known) {
   Collector collector(pod, known);
+  collector.ClassOfRuntime(pod.spec().runtimeclassname());
   for (const corev1::Volume& volume : pod.spec().volumes()) {
     collector.VolumeOf(volume);
   }

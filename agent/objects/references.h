@@ -14,11 +14,12 @@
 
 namespace holdfast::agent {
 
-// What kind of use: a volume follows the object, an environment is made once.
+// What kind of use: a volume, and a sandbox that cannot be made yet, follow the object; an environment is made once.
 struct ObjectUse {
   bool in_volume = false;
   bool in_environment = false;
   bool required = false;  // by an environment: without it the container does not start
+  bool by_sandbox = false;
   bool operator==(const ObjectUse&) const = default;
 };
 
@@ -37,7 +38,7 @@ struct PodReferences {
 // What is known of an object; null: nothing, yet.
 using KnownObject = std::function<std::shared_ptr<const ObjectData>(const ObjectRef&)>;
 
-// imagePullSecrets, env and envFrom of all containers, volumes of the kinds configMap, secret, projected,
+// runtimeClassName, imagePullSecrets, env and envFrom of all containers, volumes of the kinds configMap, secret, projected,
 // persistentVolumeClaim, ephemeral and csi; also what is optional. What a claim is bound to, and what a storage plugin
 // needs, follows from what is known of them.
 PodReferences ReferencesOf(const corev1::Pod& pod, const KnownObject& known);

@@ -55,6 +55,11 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     if (find_(uid) == nullptr) return Drop(uid);
     Consider(uid, it->second);
   }
+  void Listed() {
+    for (auto& [uid, entry] : entries_) {
+      if (std::exchange(entry.answered, nullptr) != nullptr) Consider(uid, entry);
+    }
+  }
   bool IsBusy() const { return in_flight_ > 0; }
   void Close() {
     inbox_.Close();
@@ -337,6 +342,8 @@ void ApiPodReporter::Report(PodReport report) { state_->Report(std::move(report)
 void ApiPodReporter::Forget(const PodUid& uid) { state_->Forget(uid); }
 
 void ApiPodReporter::Look(const PodUid& uid) { state_->Look(uid); }
+
+void ApiPodReporter::Listed() { state_->Listed(); }
 
 bool ApiPodReporter::IsBusy() const { return state_->IsBusy(); }
 

@@ -39,6 +39,9 @@ class ApiPodReporter : public PodReporter {
   void Forget(const PodUid& uid) override;
   // The server's copy of a pod is another one, or gone. On the API thread (ApiPodsCallbacks::seen).
   void Look(const PodUid& uid);
+  // They are those of a whole list. What was answered before is not believed any more: a restored store has gone back, and
+  // what the list does not have yet follows it. On the API thread (ApiPodsCallbacks::listed).
+  void Listed();
   // A request is on its way: what is less important waits. On the API thread.
   bool IsBusy() const;
 

@@ -61,19 +61,22 @@ class MirrorPods::State : public std::enable_shared_from_this<State> {
   void SetNodeUid(const std::string& uid) {
     if (std::exchange(node_uid_, uid) != uid) ConsiderAll();
   }
+  void ListBegins() { in_list_ = true; }
   void ListEnds() {
+    in_list_ = false;
     if (!std::exchange(listed_, true)) ConsiderAll();
   }
   PodPtr Find(const PodUid& uid) const {
     const auto name = mirrors_.find(uid);
     return name == mirrors_.end() ? nullptr : entries_.at(name->second).mirror;
   }
-  // The answer to a call may have come before what the watch says of an earlier state.
+  // The answer to a call may have come before what the watch says of an earlier state. A list is what there is, also where
+  // a restored store has gone back.
   void Put(const corev1::Pod& pod) {
     const std::string name = NameOf(pod);
     Entry& entry = entries_[name];
     if (entry.deleted == UidOf(pod)) return;
-    if (entry.mirror != nullptr && VersionOf(*entry.mirror) > VersionOf(pod)) return;
+    if (!in_list_ && entry.mirror != nullptr && VersionOf(*entry.mirror) > VersionOf(pod)) return;
     if (!entry.call) StopWaiting(entry);
     Keep(name, entry, WithoutSpec(pod));
     Consider(name);
@@ -350,6 +353,7 @@ class MirrorPods::State : public std::enable_shared_from_this<State> {
   size_t in_flight_ = 0;
   std::string node_uid_;
   bool listed_ = false;
+  bool in_list_ = false;
 };
 
 MirrorPods::MirrorPods(Api& api, PodReporter& reporter, MirrorPodsOptions options)
@@ -381,6 +385,7 @@ void MirrorPods::Gone(kube::ObjectPtr last) {
   if (pod != nullptr) state_->Gone(UidOf(*pod));
 }
 
+void MirrorPods::ListBegins() { state_->ListBegins(); }
 void MirrorPods::ListEnds() { state_->ListEnds(); }
 
 }  // namespace holdfast::agent

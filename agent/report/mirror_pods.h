@@ -52,7 +52,7 @@ class MirrorPods : public PodReporter, public ObjectHandler {
   PodPtr Find(const PodUid& uid) const;
 
   // The pods of this node that bear the annotation of a mirror. Of others only Gone() may come.
-  void ListBegins() override {}
+  void ListBegins() override;
   void Put(kube::ObjectPtr object) override;
   void Gone(kube::ObjectPtr last) override;
   void ListEnds() override;

@@ -120,6 +120,7 @@ void ApiPods::ListEnds() {
   trouble_.clear();
   registry_.Complete(PodOrigin::kApi);
   if (callbacks_.mirrors != nullptr) callbacks_.mirrors->ListEnds();
+  if (callbacks_.listed) callbacks_.listed();
 }
 
 void ApiPods::Trouble(const Error& error) {

@@ -21,7 +21,8 @@ ReflectorOptions PodsOfNode(const std::string& node_name);
 struct ApiPodsCallbacks {
   std::function<void(const std::string&)> log;   // one line per failure
   std::function<void(const PodUid&)> seen = {};  // the server's copy of a pod is new, or gone
-  ObjectHandler* mirrors = nullptr;  // gets the images of this node's static pods; borrowed
+  ObjectHandler* mirrors = nullptr;   // gets the images of this node's static pods; borrowed
+  std::function<void()> listed = {};  // a list is whole
 };
 
 class ApiPods : public ObjectHandler {

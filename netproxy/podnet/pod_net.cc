@@ -268,9 +268,9 @@ Result<std::vector<std::string>> PodNet::SetupLocked(const PodNetworkRequest& re
   if (!ensured_) RETURN_IF_ERROR(EnsureLocked());
   RETURN_IF_ERROR(ReleaseGone(kReleasedPerCall));
   ASSIGN_OR_RETURN(const PodRecord* record, EnsureRecord(request));
-  RETURN_IF_ERROR(Wire(*record, request.network_namespace));
   ASSIGN_OR_RETURN(std::vector<model::HostPortRow> rows,
                    HostPortRows(record->host_ports, record->addresses));
+  RETURN_IF_ERROR(Wire(*record, HasLoopback(rows), request.network_namespace));
   RETURN_IF_ERROR(rules_.Set(record->uid, std::move(rows), rtnl_, warnings_));
   return ToText(record->addresses);
 }
@@ -345,8 +345,9 @@ bool PodNet::FitsRanges(const PodRecord& record) const {
   return true;
 }
 
-Result<void> PodNet::Wire(const PodRecord& record, int netns) {
+Result<void> PodNet::Wire(const PodRecord& record, bool loopback_ports, int netns) {
   PodWiring wiring;
+  wiring.loopback_ports = loopback_ports;
   wiring.uid = record.uid;
   wiring.interface = InterfaceName(instance_.interface_prefix, record.uid);
   // The kernel takes 255 bytes with the 0 at the end.

@@ -79,7 +79,7 @@ class PodNet : public PodNetwork {
   Result<void> CheckHostPorts(const PodRecord& record);
   Result<bool> HasInterface(const PodUid& uid);
   bool FitsRanges(const PodRecord& record) const;
-  Result<void> Wire(const PodRecord& record, int netns);
+  Result<void> Wire(const PodRecord& record, bool loopback_ports, int netns);
   // Frees what waits in releasing_ and whose interface is gone; looks at `limit` at most.
   Result<void> ReleaseGone(size_t limit);
 

@@ -65,7 +65,12 @@ void TuneNodeEnd(const NodeSysctls& sysctls, const PodWiring& pod,
                  std::vector<std::string>& warnings) {
   const std::string prefix = pod.interface + "/";
   // rp_filter: the kernel's own source check, which holds even while somebody flushes our rules.
-  Tune(sysctls.ipv4, prefix, {{"rp_filter", "1"}, {"accept_redirects", "0"}}, warnings);
+  // route_localnet: a link takes `default` over, which may be anything.
+  Tune(sysctls.ipv4, prefix,
+       {{"rp_filter", "1"},
+        {"accept_redirects", "0"},
+        {"route_localnet", pod.loopback_ports ? "1" : "0"}},
+       warnings);
   if (!HasIpv6(pod)) return;
   Tune(sysctls.ipv6, prefix,
        {{"accept_ra", "0"}, {"accept_redirects", "0"}, {"addr_gen_mode", "1"}}, warnings);

@@ -43,6 +43,9 @@ struct PodWiring {
   std::string alias;      // for people, shown by `ip link`
   uint32_t mtu = 0;
   std::vector<Address> addresses;  // at most one per family
+  // The pod has a hostPort of 127.0.0.0/8: its link takes packets of the node's loopback
+  // (route_localnet). What the pod itself sends there is dropped by the rules (rules/compile.h).
+  bool loopback_ports = false;
 };
 
 // The node's parameters per interface; opened once, in the node's namespace.

@@ -9,8 +9,9 @@
 namespace holdfast::netproxy {
 namespace {
 
-bool IsLoopback(const IpAddress& ip) {
-  if (!ip.v6) return ip.bytes[0] == 127;
+bool IsLoopback4(const IpAddress& ip) { return !ip.v6 && ip.bytes[0] == 127; }
+
+bool IsLoopback6(const IpAddress& ip) {
   IpAddress one;
   one.v6 = true;
   one.bytes[15] = 1;
@@ -22,9 +23,10 @@ Result<std::optional<IpAddress>> HostIp(const HostPort& port) {
   if (port.host_ip.empty()) return std::optional<IpAddress>();
   auto ip = IpAddress::Parse(port.host_ip);
   if (!ip) return std::move(ip.error()).Wrap(StrCat("host port ", port.host_port));
-  if (IsLoopback(*ip)) {
+  if (IsLoopback6(*ip)) {
     return Unsupported(StrCat("host port ", port.host_port, ": host IP ", port.host_ip,
-                              " is a loopback address, from which no pod can be reached"));
+                              " is IPv6's loopback address, whose packets Linux lets reach no pod "
+                              "(there is no route_localnet for IPv6); 127.0.0.1 works"));
   }
   return std::optional<IpAddress>(*ip);
 }
@@ -65,6 +67,10 @@ Result<std::vector<model::HostPortRow>> HostPortRows(const std::vector<HostPort>
   }
   std::sort(rows.begin(), rows.end());
   return rows;
+}
+
+bool HasLoopback(const std::vector<model::HostPortRow>& rows) {
+  return std::ranges::any_of(rows, [](const auto& row) { return IsLoopback4(row.host_ip); });
 }
 
 bool Clash(const model::HostPortRow& a, const model::HostPortRow& b) {

@@ -20,10 +20,13 @@ namespace holdfast::netproxy {
 model::L4Protocol ToL4(HostPort::Protocol protocol);
 
 // One row per port and family that the pod has an address of, in order. kInvalidArgument for port 0
-// or a host IP that is none; kUnsupported for a loopback host IP: such a packet has a source that
-// must not leave the node (CVE-2020-8558), so it cannot reach a pod.
+// or a host IP that is none; kUnsupported for ::1: a packet of the node's loopback cannot leave it in
+// IPv6, whatever it is translated to.
 Result<std::vector<model::HostPortRow>> HostPortRows(const std::vector<HostPort>& ports,
                                                      const std::vector<IpAddress>& pod_addresses);
+
+// Whether one is of 127.0.0.0/8, which takes more than a translation (podnet/wiring.h).
+bool HasLoopback(const std::vector<model::HostPortRow>& rows);
 
 bool Clash(const model::HostPortRow& a, const model::HostPortRow& b);
 

@@ -25,6 +25,9 @@ constexpr char kNoSeLinux[] = "SELinux labels are not set by this version";
 constexpr char kNoWindows[] = "it is for Windows: it has no effect";
 constexpr char kAppArmor[] = "admission: `AppArmor`, unless the type is `Unconfined`";
 constexpr char kFailedMount[] = "`FailedMount`: no plugin for this kind of volume";
+constexpr char kClass[] =
+    "the class's handler must be one of `runtimeHandlers`, else `FailedCreatePodSandBox`, as for a "
+    "pod of a file: there are no classes";
 constexpr char kNoObject[] =
     "of the API server that the pod came from ([inputs.md](inputs.md)); for a pod of a file "
     "`CreateContainerConfigError`: not found, unless `optional`";
@@ -97,7 +100,7 @@ const kube::FieldRules& PodFieldRules() {
        "without an API server no variables are made for Services, as by a kubelet"},
       {"PodSpec", "ephemeralContainers", kRefused, "manifest: cannot be set on create"},
       {"PodSpec", "schedulingGates", kRefused, "manifest: a pod of this node has a `nodeName`"},
-      {"PodSpec", "runtimeClassName", kRefused, "`FailedCreatePodSandBox`: no such class"},
+      {"PodSpec", "runtimeClassName", kHonoured, kClass},
       {"PodSpec", "resourceClaims", kRefused, kClaims},
       {"PodSpec", "os", kHonoured, "admission: `PodOSNotSupported` unless `linux`"},
       {"PodSpec", "serviceAccountName serviceAccount", kTold, kNoToken},

@@ -208,7 +208,9 @@ void PlanStarts(Planning& p) {
   if ((starts && can_be_made && !p.memory.volumes_made) || VolumesAreBehind(p)) {
     before.push_back({Action::Kind::kEnsureVolumes});
   }
-  if (!p.facts.sandbox_ready) before.push_back({Action::Kind::kEnsureSandbox});
+  if (!p.facts.sandbox_ready && !p.facts.inputs.sandbox_pending) {
+    before.push_back({Action::Kind::kEnsureSandbox});
+  }
   p.decision.actions.insert(p.decision.actions.begin() + static_cast<std::ptrdiff_t>(first),
                             before.begin(), before.end());
 }

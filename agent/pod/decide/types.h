@@ -120,6 +120,7 @@ struct InputsFact {
   bool pending = false;          // asked for, not all answered
   uint64_t version = 0;          // grows with what its volumes show
   bool secrets_pending = false;  // as `pending`, of what images are pulled with
+  bool sandbox_pending = false;  // as `pending`, of what says how the sandbox is made
   bool operator==(const InputsFact&) const = default;
 };
 

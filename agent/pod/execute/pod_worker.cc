@@ -26,6 +26,7 @@
 #include "agent/pod/operate/pod_job.h"
 #include "agent/pod/operate/pod_metrics.h"
 #include "agent/pod/spec/input_values.h"
+#include "agent/pod/spec/runtime_class.h"
 #include "agent/probe/prober.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -375,6 +376,7 @@ void PodWorker::LookAtInputs(PodFacts& facts) {
   if (!inputs_held_ || facts.object_gone) return;
   facts.inputs.version = inputs->VersionOf(PodUid(pod_->metadata().uid()));
   facts.inputs.secrets_pending = PullSecretsArePending(*pod_, *inputs);
+  facts.inputs.sandbox_pending = RuntimeClassIsPending(*pod_, *inputs);
   const bool all_run = std::ranges::all_of(ContainersOf(*pod_), [this](const SpecContainer& c) {
     const auto mine = memory_.containers.find(c.name());
     if (mine == memory_.containers.end()) return false;
@@ -384,6 +386,7 @@ void PodWorker::LookAtInputs(PodFacts& facts) {
   // A volume that cannot be had is told; an environment waits for what it cannot have yet.
   const PodReferences references = ReferencesOf(*pod_, *inputs);
   facts.inputs.pending =
+      facts.inputs.sandbox_pending ||
       VolumeInputs(*pod_, references, *inputs).state == InputState::kPending ||
       EnvironmentInputs(*pod_, references, *inputs).state != InputState::kPresent;
 }

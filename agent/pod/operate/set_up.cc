@@ -11,6 +11,7 @@
 #include "agent/pod/spec/claimed_volumes.h"
 #include "agent/pod/spec/container_spec_builder.h"
 #include "agent/pod/spec/files.h"
+#include "agent/pod/spec/runtime_class.h"
 #include "agent/pod/spec/volume_files.h"
 #include "agent/volume/persistent_volumes.h"
 #include "agent/volume/pod_files.h"
@@ -79,8 +80,10 @@ Result<void> PodJob::MakePersistentVolumes(const std::string& node_name) {
 
 // 1. namespaces and cgroup; 2. links and addresses; 3. the files that depend on the addresses.
 Result<std::vector<std::string>> PodJob::MakeSandbox() {
-  RETURN_IF_ERROR(CheckRuntimeClass(*input_.pod));
   const auto node = services_.node();
+  const NoInputs none;
+  RETURN_IF_ERROR(CheckRuntimeClass(*input_.pod, input_.inputs != nullptr ? *input_.inputs : none,
+                                    node->runtime_handlers));
   const model::SandboxSpec spec = BuildSandboxSpec(*input_.pod, *node);
   RETURN_IF_ERROR(services_.runtime.EnsureSandbox(spec));
   HOLDFAST_PAUSE_POINT("agent.pod.sandbox_made");

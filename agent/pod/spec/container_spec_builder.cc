@@ -126,12 +126,6 @@ model::SandboxSpec BuildSandboxSpec(const corev1::Pod& pod, const NodeEnvironmen
   return out;
 }
 
-Result<void> CheckRuntimeClass(const corev1::Pod& pod) {
-  const std::string& name = pod.spec().runtimeclassname();
-  if (name.empty()) return {};
-  return NotFound(StrCat("runtimeclass.node.k8s.io \"", name, "\" not found"));
-}
-
 std::vector<HostPort> HostPorts(const corev1::Pod& pod) {
   std::vector<HostPort> out;
   if (pod.spec().hostnetwork()) return out;  // the port is the node's own already

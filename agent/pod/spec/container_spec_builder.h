@@ -43,10 +43,6 @@ std::expected<model::ContainerSpec, StartFailure> BuildContainerSpec(const Conta
 
 model::SandboxSpec BuildSandboxSpec(const corev1::Pod& pod, const NodeEnvironment& node);
 
-// A class of runtime is an API object, and this node has one runtime only: kNotFound in a kubelet's
-// words for a pod that names a class.
-Result<void> CheckRuntimeClass(const corev1::Pod& pod);
-
 std::vector<HostPort> HostPorts(const corev1::Pod& pod);
 
 // Mounts in the order in which they must be made: volumes and managed files, outer ones first.

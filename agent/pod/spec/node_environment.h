@@ -20,6 +20,7 @@ struct NodeEnvironment {
   std::string resolv_conf;  // content of the node's file
   std::string hosts;        // content of the node's /etc/hosts, for hostNetwork pods
   std::string seccomp_dir;  // profiles of type Localhost lie below
+  std::vector<std::string> runtime_handlers;  // of RuntimeClasses, that mean this node's runtime
   uint64_t log_max_size_bytes = 10ull << 20;
   uint32_t log_max_files = 5;
 };

@@ -41,7 +41,10 @@ model::ResourceSpec PodResources(const corev1::Pod& pod) {
   const corev1::PodSpec& spec = pod.spec();
   const kube::ResourceList limits = kube::PodLimits(spec);
   model::ResourceSpec out;
-  out.cpu_milli_request = kube::CpuMilli(kube::PodRequests(spec)).value_or(0);
+  // A BestEffort pod has the least share whatever its overhead is, as under a kubelet.
+  if (kube::ComputeQosClass(spec) != model::QosClass::kBestEffort) {
+    out.cpu_milli_request = kube::CpuMilli(kube::PodRequests(spec)).value_or(0);
+  }
   if (kube::HasPodLimit(spec, "cpu")) out.cpu_milli_limit = kube::CpuMilli(limits);
   if (kube::HasPodLimit(spec, "memory")) out.memory_limit_bytes = kube::MemoryBytes(limits);
   out.huge_pages = HugePages(limits);

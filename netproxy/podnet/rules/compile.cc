@@ -2,6 +2,7 @@
 #include "netproxy/podnet/rules/compile.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace holdfast::netproxy::nft {
 namespace {
@@ -48,11 +49,20 @@ std::vector<Set> Sets(const model::ProxyTable& table, bool v6) {
   return {std::move(by_address), std::move(by_port), std::move(hairpin)};
 }
 
-Chain SpoofedChain(const std::string& prefix) {
-  return {"spoofed",
-          Hook{Hook::Type::kFilter, Hook::Point::kPrerouting, kRaw},
-          {{{MatchInterface{true, prefix + "*", false}, MatchSpoofedSource{}, Drop{}},
-            "a pod sends from its own address only"}}};
+// Before conntrack an answer to a masqueraded packet still has the node's address: what says
+// 127.0.0.0/8 here was written by the pod.
+Chain SpoofedChain(const std::string& prefix, bool v6) {
+  const MatchInterface from_pods{true, prefix + "*", false};
+  Chain chain{
+      "spoofed",
+      Hook{Hook::Type::kFilter, Hook::Point::kPrerouting, kRaw},
+      {{{from_pods, MatchSpoofedSource{}, Drop{}}, "a pod sends from its own address only"}}};
+  if (!v6) {
+    chain.rules.push_back(
+        {{from_pods, MatchCidr{Field::kDestinationAddress, Loopback(false), false}, Drop{}},
+         "a pod does not send to the node's loopback"});
+  }
+  return chain;
 }
 
 Chain LoopbackChain() {
@@ -72,10 +82,43 @@ Chain HostPortsChain() {
            {{DnatFromMap{kByPort, "host_ports"}}, "host port of every address"}}};
 }
 
+// 127.0.0.0/8 is for programs of the node alone: routing, which would drop such a packet from elsewhere,
+// comes after this chain.
+Chain PreroutingChain(bool v6) {
+  Rule rule{{MatchLocalDestination{}, Jump{"hostports"}}, "to an address of this node"};
+  if (!v6) {
+    rule.statements.insert(rule.statements.begin(),
+                           MatchCidr{Field::kDestinationAddress, Loopback(false), true});
+    rule.comment += ", except loopback";
+  }
+  return {"prerouting", Hook{Hook::Type::kNat, Hook::Point::kPrerouting, kDnat}, {std::move(rule)}};
+}
+
+// A port of every address leaves loopback alone: what listens there stays in reach.
+Chain OutputChain(bool v6) {
+  Chain chain{"output",
+              Hook{Hook::Type::kNat, Hook::Point::kOutput, kDnat},
+              {{{MatchCidr{Field::kDestinationAddress, Loopback(v6), true}, MatchLocalDestination{},
+                 Jump{"hostports"}},
+                "from this node to an address of it, except loopback"}}};
+  if (!v6) {
+    chain.rules.push_back({{MatchCidr{Field::kDestinationAddress, Loopback(false), false},
+                            DnatFromMap{kByAddressAndPort, "hostip_ports"}},
+                           "host port of a loopback address"});
+  }
+  return chain;
+}
+
 Chain PostroutingChain(const model::ProxyTable& table, bool v6) {
   Chain chain{"postrouting", Hook{Hook::Type::kNat, Hook::Point::kPostrouting, kSnat}, {}};
   chain.rules.push_back({{MatchCtDnat{false}, MatchSet{kByEnds, "hairpin"}, Masquerade{}},
                          "a pod that meets itself must not see its own address"});
+  if (!v6) {
+    chain.rules.push_back({{MatchInterface{false, table.pod_interface_prefix + "*", false},
+                            MatchCidr{Field::kSourceAddress, Loopback(false), false},
+                            MatchCtDnat{false}, Masquerade{}},
+                           "from the node's loopback: a pod could not answer"});
+  }
   for (const Cidr& pods : table.pod_cidrs) {
     if (pods.network.v6 != v6) continue;
     chain.rules.push_back(
@@ -102,18 +145,11 @@ Table BuildFamily(const model::ProxyTable& table, bool v6, const std::string& na
   out.family = v6 ? Family::kIp6 : Family::kIp;
   out.name = name;
   out.sets = Sets(table, v6);
-  out.chains.push_back(SpoofedChain(table.pod_interface_prefix));
+  out.chains.push_back(SpoofedChain(table.pod_interface_prefix, v6));
   if (!v6) out.chains.push_back(LoopbackChain());
   out.chains.push_back(HostPortsChain());
-  out.chains.push_back(
-      {"prerouting",
-       Hook{Hook::Type::kNat, Hook::Point::kPrerouting, kDnat},
-       {{{MatchLocalDestination{}, Jump{"hostports"}}, "to an address of this node"}}});
-  out.chains.push_back({"output",
-                        Hook{Hook::Type::kNat, Hook::Point::kOutput, kDnat},
-                        {{{MatchCidr{Field::kDestinationAddress, Loopback(v6), true},
-                           MatchLocalDestination{}, Jump{"hostports"}},
-                          "from this node to an address of it, except loopback"}}});
+  out.chains.push_back(PreroutingChain(v6));
+  out.chains.push_back(OutputChain(v6));
   out.chains.push_back(OutboundChain(table, v6));
   out.chains.push_back(PostroutingChain(table, v6));
   return out;

@@ -74,11 +74,16 @@ def ask(address, port):
     return f"echo x | timeout 1 nc {address} {port}; timeout 1 tftp -g -r x -l /dev/null {address} {port}"
 
 
+def link_to(pod_ip):
+    """The node's end of the pod's link, and the node's address there."""
+    way = subprocess.run(["ip", "route", "get", pod_ip], capture_output=True, text=True, check=True).stdout
+    return [re.search(rf"{what} (\S+)", way).group(1) for what in ("dev", "src")]
+
+
 def knock(kit, name, pod_ip, label):
     """From the pod at everything of the node that must not hear it."""
     listeners = listeners_of_the_node()
-    way = subprocess.run(["ip", "route", "get", pod_ip], capture_output=True, text=True, check=True).stdout
-    link, node = (re.search(rf"{what} (\S+)", way).group(1) for what in ("dev", "src"))
+    link, node = link_to(pod_ip)
     kit.exec(name, "/bin/sh", "-c", ask(node, OPEN_PORT))
     if len(reached(listeners)) != 2:
         raise RuntimeError(f"{label}: the pod's knocking is not heard at {node} either")
@@ -110,8 +115,13 @@ def listeners_on_the_nodes_loopback(kit):
     iptables mode sets route_localnet; the oracle looks at that too)."""
     modes = ["nftables", *["iptables"] * (shutil.which("iptables-restore") is not None), *["ipvs"] * has_ipvs()]
     name = kit.new_name("knock")
-    kit.pod(name, [kit.container("main", ["/bin/sleep", "1000"], add=["NET_ADMIN", "NET_RAW"])])
+    # Its hostPort on the node's loopback makes its link take packets of 127.0.0.0/8.
+    kit.pod(name, [kit.container("main", ["/bin/sleep", "1000"], add=["NET_ADMIN", "NET_RAW"],
+                                 ports=[{"containerPort": 8080, "hostPort": 8180, "hostIP": "127.0.0.1"}])])
     ip = kit.node.phase(name, "Running")["status"]["podIP"]
+    link = link_to(ip)[0]
+    if pathlib.Path(f"/proc/sys/net/ipv4/conf/{link}/route_localnet").read_text().strip() != "1":
+        raise RuntimeError(f"{link}: the pod's link takes no packets of the node's loopback; nothing is tried")
     publish(kit, ip)
     tried = []
     try:

@@ -182,6 +182,9 @@ TEST_F(Wiring, LoopbackListenerOfTheNodeIsOutOfReachForAPodEvenWithRouteLocalnet
     return {};
   }));
   EXPECT_EQ(SendDatagram(client.get(), "127.0.0.1", 9000, server.get(), kRefusalMs), "");
+  Command("nft flush chain ip holdfast spoofed");
+  EXPECT_EQ(SendDatagram(client.get(), "127.0.0.1", 9000, server.get(), kRefusalMs), "")
+      << "the second of two guards, alone";
   Command("nft delete chain ip holdfast loopback");
   EXPECT_EQ(SendDatagram(client.get(), "127.0.0.1", 9000, server.get()), pod.ip(false))
       << "the test itself";

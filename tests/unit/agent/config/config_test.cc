@@ -91,6 +91,18 @@ TEST(ConfigTextTest, LabelsOfTheNodeAreCheckedAsAKubeletDoes) {
   EXPECT_TRUE(Parse({"--node-labels", "disk"}).exit);
 }
 
+TEST(ConfigTextTest, HandlersOfRuntimeClassesAreNames) {
+  AgentConfig config;
+  EXPECT_EQ(config.node.runtime_handlers, (std::vector<std::string>{"holdfast", "runc"}));
+  ASSERT_TRUE(ReadConfigText(std::string(kHead) + "runtimeHandlers: []\n", "c.yaml", config));
+  EXPECT_TRUE(config.node.runtime_handlers.empty());
+  EXPECT_EQ(ErrorOf(std::string(kHead) + "runtimeHandlers: [runc, kata, runc]\n"),
+            "c.yaml:3:18: runtimeHandlers: \"runc\": stands there twice");
+  for (const char* wrong : {"''", "Runc", "a.b", "-a"}) {
+    EXPECT_NE(ErrorOf(StrCat(kHead, "runtimeHandlers: [", wrong, "]\n")), "") << wrong;
+  }
+}
+
 TEST(ConfigTextTest, UnsafeSysctlsAreOnlyThoseOfANamespace) {
   AgentConfig config;
   ASSERT_TRUE(ReadConfigText(
@@ -334,6 +346,7 @@ podPidsLimit: -1
 singleProcessOOMKill: true
 maxPods: 500
 allowedUnsafeSysctls: [kernel.msg*, net/core/somaxconn]
+runtimeHandlers: [kata, runc]
 nodeLabels: {example.com/rack: "7", topology.kubernetes.io/zone: z1}
 systemReserved: {cpu: 1500m, memory: 1Gi, pid: 7}
 kubeReserved: {memory: 1Mi}

@@ -25,6 +25,7 @@ inline NodeDescription Facts() {
   facts.machine = {"m", "s", "b", "6.1.0", "Debian", "amd64", 0};
   facts.images = {{{"r@sha256:1", "r:1"}, 7}};
   facts.port = 10250;
+  facts.runtime_handlers = {"runc"};
   return facts;
 }
 

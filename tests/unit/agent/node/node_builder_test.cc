@@ -63,7 +63,8 @@ TEST(NodeBuilderTest, ANodeIsRegisteredAsAKubeletWould) {
       R"("containerRuntimeVersion":"holdfast://0.1.0+git","kubeletVersion":"v1.36.3+holdfast.0.1.0-git",)"
       R"("kubeProxyVersion":"","operatingSystem":"linux","architecture":"amd64","swap":{"capacity":4096}},)"
       R"("images":[{"names":["r@sha256:1","r:1"],"sizeBytes":7}],)"
-      R"("runtimeHandlers":[{"name":"","features":{"recursiveReadOnlyMounts":true,"userNamespaces":true}}],)"
+      R"("runtimeHandlers":[{"name":"","features":{"recursiveReadOnlyMounts":true,"userNamespaces":true}},)"
+      R"({"name":"runc","features":{"recursiveReadOnlyMounts":true,"userNamespaces":true}}],)"
       R"("features":{"supplementalGroupsPolicy":true},)"
       R"("declaredFeatures":["ExtendWebSocketsToKubelet","InPlacePodLevelResourcesVerticalScaling",)"
       R"("InPlacePodVerticalScalingInitContainers","RestartAllContainersOnContainerExits"]}})");

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/kube/codec.h"
+#include "k8s/meta/v1/status.pb.h"
 #include "tests/fakes/fake_api.h"
 #include "tests/unit/agent/node/api_clock.h"
 #include "tests/unit/agent/node/facts.h"
@@ -345,6 +346,23 @@ TEST_F(NodeRegistrarTest, OthersChangesAreSeenAndOurConditionsPutBack) {
   EXPECT_EQ(news, 1) << "it is older";
   api.Advance(seconds(10));
   EXPECT_THAT(TakePatch(true), HasSubstr(R"("type":"Ready","status":"True")"));
+}
+
+TEST_F(NodeRegistrarTest, AListIsBelievedWhereItsVersionHasGoneBack) {
+  RegisterNew();
+  BeReady();
+  TakePatch(true);
+  stored.mutable_spec()->set_unschedulable(true);
+  stored.mutable_metadata()->set_resourceversion("3");  // the store was restored
+  events.Take();
+  Tell("MODIFIED");
+  EXPECT_THAT(events.Take(), ElementsAre()) << "an earlier state, after a later answer";
+  k8s::io::apimachinery::pkg::apis::meta::v1::Status expired;
+  expired.set_code(410);
+  api.Send(Watch(), "ERROR", kube::EncodeEnvelope(expired));
+  api.Advance(seconds(2));
+  Tell("ADDED");
+  EXPECT_THAT(events.Take(), ElementsAre("NodeNotSchedulable"));
 }
 
 TEST_F(NodeRegistrarTest, ADeletedNodeIsRegisteredAgain) {

@@ -8,6 +8,7 @@
 #include "agent/objects/references.h"
 #include "k8s/core/v1/persistent_volume.pb.h"
 #include "k8s/core/v1/pod.pb.h"
+#include "k8s/node/v1/runtime_class.pb.h"
 
 namespace holdfast::agent {
 namespace {
@@ -161,6 +162,24 @@ TEST_F(LastKnownInputsTest, ClaimsAndTheirVolumesAreKept) {
   EXPECT_EQ(ObjectIn<corev1::PersistentVolumeClaim>(read->objects.at(claim))->spec().volumename(),
             "pv");
   EXPECT_NE(ObjectIn<corev1::PersistentVolume>(read->objects.at(bound)), nullptr);
+}
+
+TEST_F(LastKnownInputsTest, AClassOfRuntimeIsKept) {
+  auto pod = std::make_shared<corev1::Pod>(*MakePod());
+  pod->mutable_spec()->set_runtimeclassname("fast");
+  const ObjectRef ref{ObjectKind::kRuntimeClass, "", "fast"};
+  auto known = std::make_shared<k8s::io::api::node::v1::RuntimeClass>();
+  known->set_handler("runc");
+  Source source;
+  source.objects[kMap] = source.objects[kOptional] = {InputState::kAbsent, nullptr, ""};
+  source.objects[ref] = {InputState::kPresent, TakeData(known), ""};
+  const auto kept = CollectInputs(*pod, source, false);
+  ASSERT_TRUE(kept);
+  const auto read = DecodeKept(EncodeKept(*kept));
+  ASSERT_TRUE(read) << read.error().message();
+  const auto* const found = ObjectIn<k8s::io::api::node::v1::RuntimeClass>(read->objects.at(ref));
+  ASSERT_NE(found, nullptr);
+  EXPECT_EQ(found->handler(), "runc");
 }
 
 TEST_F(LastKnownInputsTest, WhatAFormerVersionKeptIsRead) {

@@ -5,10 +5,13 @@
 #include "agent/objects/no_inputs.h"
 #include "agent/objects/object_requests.h"
 #include "k8s/core/v1/persistent_volume.pb.h"
+#include "k8s/node/v1/runtime_class.pb.h"
 #include "tests/unit/agent/objects/inputs_fixture.h"
 
 namespace holdfast::agent {
 namespace {
+
+namespace nodev1 = ::k8s::io::api::node::v1;
 
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -384,6 +387,30 @@ TEST_F(ObjectsTest, AClaimIsAskedForUntilItIsBoundThenItsVolume) {
   ASSERT_NE(ObjectIn<corev1::PersistentVolume>(known), nullptr);
   EXPECT_EQ(ObjectIn<corev1::PersistentVolume>(known)->metadata().name(), "pv");
   EXPECT_GE(UntilAsked(seconds(100)), seconds(60)) << "what is settled seldom changes";
+}
+
+// --- classes of runtime ---
+
+TEST_F(ObjectsTest, AClassOfRuntimeIsFollowedAlsoBeforeItIsThere) {
+  const ObjectRef ref{ObjectKind::kRuntimeClass, "", "fast"};
+  Acquire("a", "runtimeClassName: 'fast'");
+  EXPECT_EQ(Question().call.path, "/apis/node.k8s.io/v1/runtimeclasses/fast");
+  Answer(Refusal(404, "runtimeclasses.node.k8s.io \"fast\" not found"));
+  EXPECT_EQ(inputs->Object(PodUid("a"), ref).why, "runtimeclass.node.k8s.io \"fast\" not found");
+  EXPECT_THAT(Watch().call.path,
+              HasSubstr("/apis/node.k8s.io/v1/runtimeclasses?fieldSelector=metadata.name%3Dfast&"));
+  const uint64_t before = Version("a");
+  nodev1::RuntimeClass made;
+  made.mutable_metadata()->set_name("fast");
+  made.mutable_metadata()->set_resourceversion("7");
+  made.set_handler("runc");
+  api.Send(Watch(), "ADDED", kube::EncodeEnvelope(made));
+  const auto known = inputs->Object(PodUid("a"), ref).data;
+  ASSERT_NE(ObjectIn<nodev1::RuntimeClass>(known), nullptr);
+  EXPECT_EQ(ObjectIn<nodev1::RuntimeClass>(known)->handler(), "runc");
+  EXPECT_EQ(Version("a"), before) << "no volume shows it";
+  Release("a");
+  EXPECT_EQ(Watches(), 0u);
 }
 
 TEST_F(ObjectsTest, AClaimThatIsNotThereIsWaitedFor) {

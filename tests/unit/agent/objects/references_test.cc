@@ -40,6 +40,13 @@ TEST(References, EnvironmentsOfAllContainers) {
   EXPECT_THAT(refs.tokens, IsEmpty());
 }
 
+TEST(References, TheClassOfRuntimeIsTheClusters) {
+  const auto refs = Of(R"(runtimeClassName: "fast" containers { name: "c" })");
+  EXPECT_THAT(refs.objects, ElementsAre(Pair(ObjectRef{ObjectKind::kRuntimeClass, "", "fast"},
+                                             ObjectUse{false, false, false, true})));
+  EXPECT_THAT(Of(R"(runtimeClassName: "")").objects, IsEmpty());
+}
+
 TEST(References, VolumesWithTheirTokens) {
   const auto refs = Of(R"(
     volumes { name: "a" volumeSource { configMap { localObjectReference { name: "m" } } } }

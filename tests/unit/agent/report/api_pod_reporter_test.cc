@@ -166,6 +166,15 @@ TEST_F(ApiPodReporterTest, TheAnswerCountsUntilTheWatchHasIt) {
   EXPECT_EQ(Sent(), 1u);
 }
 
+TEST_F(ApiPodReporterTest, TheAnswerOfAStoreThatWasRestoredSinceDoesNotCount) {
+  Watched();
+  Report(Status("Running", true));
+  Accept(Status("Running", true));
+  reporter_->Listed();  // the registry's copy is Pending, as before
+  api_.Advance(seconds(60));
+  EXPECT_EQ(Sent(), 2u);
+}
+
 TEST_F(ApiPodReporterTest, WithoutTheServersCopyItWaitsForIt) {
   Report(Status("Running", true));
   api_.Advance(seconds(60));

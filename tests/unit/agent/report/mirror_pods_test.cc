@@ -164,6 +164,22 @@ TEST_F(MirrorPodsTest, OneThatIsThereIsTaken) {
   EXPECT_EQ(reports_.Take(), Lines{"m1=Running"});
 }
 
+TEST_F(MirrorPodsTest, AListIsBelievedWhereItsVersionHasGoneBack) {
+  Settle();
+  const auto watched = [this](const std::string& version, const std::string& phase) {
+    corev1::Pod mirror = Mirror("m1", "h1");
+    mirror.mutable_metadata()->set_resourceversion(version);
+    mirror.mutable_status()->set_phase(phase);
+    Watched(mirror);
+    return mirrors_.Find(PodUid("m1"))->status().phase();
+  };
+  EXPECT_EQ(watched("90", "Running"), "Running");
+  EXPECT_EQ(watched("80", "Pending"), "Running") << "an earlier state, after the answer to a call";
+  mirrors_.ListBegins();
+  EXPECT_EQ(watched("80", "Pending"), "Pending") << "the store was restored";
+  mirrors_.ListEnds();
+}
+
 TEST_F(MirrorPodsTest, OneThatIsDeletedIsMadeAnew) {
   Settle();
   corev1::Pod ending = Mirror("m1", "h1", 11);

@@ -53,9 +53,11 @@ class ApiPodsTest : public ::testing::Test {
   PodRegistry registry_{{PodOrigin::kFile, PodOrigin::kApi}};
   Lines log_;
   Lines seen_;
+  int lists_ = 0;
   ApiPods pods_{registry_,
                 {.log = [this](const std::string& line) { log_.push_back(line); },
-                 .seen = [this](const PodUid& uid) { seen_.push_back(uid.value); }}};
+                 .seen = [this](const PodUid& uid) { seen_.push_back(uid.value); },
+                 .listed = [this] { ++lists_; }}};
 };
 
 TEST_F(ApiPodsTest, AsksForThePodsOfItsNode) {
@@ -75,6 +77,7 @@ TEST_F(ApiPodsTest, IsCompleteAfterTheFirstWholeListOnly) {
   pods_.Gone(Object(MakePod("u1", "a")));
   pods_.ListEnds();
   EXPECT_TRUE(registry_.IsComplete(PodOrigin::kApi));
+  EXPECT_EQ(lists_, 1) << "whole ones";
   EXPECT_FALSE(registry_.IsComplete(PodOrigin::kFile));
   EXPECT_EQ(News(), "+u2 -u1") << "what a later list does not have is told to be gone";
   EXPECT_EQ(registry_.Find(PodUid("u1")), nullptr);

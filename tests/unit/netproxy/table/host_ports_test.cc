@@ -39,8 +39,23 @@ TEST(HostPortRowsTest, RefusesWhatCannotWork) {
   EXPECT_EQ(HostPortRows({{"", 80, 0, kTcp}}, kPod).error().code(), Code::kInvalidArgument);
   EXPECT_EQ(HostPortRows({{"node", 80, 80, kTcp}}, kPod).error().message(),
             "host port 80: \"node\" is no IP address");
-  EXPECT_EQ(HostPortRows({{"127.0.0.1", 80, 80, kTcp}}, kPod).error().code(), Code::kUnsupported);
-  EXPECT_EQ(HostPortRows({{"::1", 80, 80, kTcp}}, kPod).error().code(), Code::kUnsupported);
+  const auto loopback = HostPortRows({{"::1", 80, 80, kTcp}}, kPod);
+  EXPECT_EQ(loopback.error().code(), Code::kUnsupported);
+  EXPECT_EQ(
+      loopback.error().message(),
+      "host port 80: host IP ::1 is IPv6's loopback address, whose packets Linux lets reach no "
+      "pod (there is no route_localnet for IPv6); 127.0.0.1 works");
+}
+
+TEST(HostPortRowsTest, LoopbackIsToldFromOtherAddresses) {
+  const auto has = [](const std::string& ip) {
+    return HasLoopback(HostPortRows({{ip, 80, 80, kTcp}}, kPod).value());
+  };
+  EXPECT_TRUE(has("127.0.0.1"));
+  EXPECT_TRUE(has("127.255.0.1"));
+  for (const char* ip : {"", "0.0.0.0", "::", "192.0.2.2", "2001:db8::7f00:1"}) {
+    EXPECT_FALSE(has(ip)) << ip;
+  }
 }
 
 TEST(ClashTest, ByProtocolPortAndOverlappingAddress) {

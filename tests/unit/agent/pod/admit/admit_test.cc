@@ -89,6 +89,18 @@ TEST(AdmitTest, CountsWhatTheOthersTook) {
   EXPECT_EQ(Verdict(more, Node(), used), "");
 }
 
+TEST(AdmitTest, OverheadIsPartOfWhatAPodTakes) {
+  const corev1::Pod pod = PodOf("  runtimeClassName: fast\n  overhead: {cpu: 600m, memory: 1Mi}\n");
+  NodeUse used;
+  used.Add("u1", UseOf(pod));
+  EXPECT_EQ(used.Of("cpu"), 600);
+  EXPECT_EQ(used.Of("memory"), 1 << 20);
+  used.Add("u2", UseOf(pod));
+  used.Add("u3", UseOf(pod));
+  EXPECT_EQ(Verdict(pod, Node(), used),
+            NoRoom("cpu", "requested: 600, used: 1800, capacity: 2000"));
+}
+
 TEST(AdmitTest, AmountsBeyondAllBoundsStaySums) {
   NodeUse used;
   const corev1::Pod huge = Container("resources: {requests: {memory: '9223372036854775807'}}");

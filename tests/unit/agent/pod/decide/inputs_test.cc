@@ -26,6 +26,15 @@ TEST(InputsTest, TheSandboxDoesNotWaitForThemStartsAndVolumesDo) {
   EXPECT_EQ(world.memory.volumes_version, 3u);
 }
 
+TEST(InputsTest, TheSandboxWaitsForItsClassOfRuntimeAnImageIsPulledMeanwhile) {
+  PodWorld world = World();
+  world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
+  world.inputs = {.pending = true, .version = 1, .sandbox_pending = true};
+  EXPECT_EQ(world.Run(), Actions{"pull app#0 x"});
+  world.inputs = {.version = 1};
+  EXPECT_EQ(world.Run(), (Actions{"ensure volumes", "ensure sandbox", "start app#0"}));
+}
+
 TEST(InputsTest, VolumesWaitForThemAlsoWhileAnImageIsPulled) {
   PodWorld world = World();
   world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};

@@ -247,15 +247,6 @@ TEST_F(SpecTest, VolumesOfTheImageGiveWayToThePods) {
   EXPECT_EQ(sources, (std::vector<std::string>{"/volumes/v", "/img/1"}));
 }
 
-TEST_F(SpecTest, NoClassOfRuntimeIsThere) {
-  SetPod(R"(runtimeClassName: "gvisor")");
-  const auto checked = CheckRuntimeClass(pod_);
-  ASSERT_FALSE(checked);
-  EXPECT_EQ(checked.error().message(), "runtimeclass.node.k8s.io \"gvisor\" not found");
-  SetPod(R"(runtimeClassName: "")");
-  EXPECT_TRUE(CheckRuntimeClass(pod_));
-}
-
 TEST_F(SpecTest, HostsAndHostname) {
   SetPod(
       R"(hostname: "h" subdomain: "sub" hostAliases { ip: "192.0.2.9" hostnames: "x" hostnames: "y" })");

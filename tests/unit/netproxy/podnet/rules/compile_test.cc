@@ -36,15 +36,18 @@ add chain ip t output { type nat hook output priority -100; policy accept; }
 add chain ip t outbound
 add chain ip t postrouting { type nat hook postrouting priority 100; policy accept; }
 add rule ip t spoofed iifname "hf*" fib saddr . iif oif 0 drop comment "a pod sends from its own address only"
+add rule ip t spoofed iifname "hf*" ip daddr 127.0.0.0/8 drop comment "a pod does not send to the node's loopback"
 add rule ip t loopback iifname != "lo" ip daddr 127.0.0.0/8 ip saddr != 127.0.0.0/8 ct state & (established | related) == 0 ct status & dnat == 0 drop comment "loopback addresses are not for the network"
 add rule ip t hostports dnat ip to ip daddr . meta l4proto . th dport map @hostip_ports comment "host port of one address"
 add rule ip t hostports dnat ip to meta l4proto . th dport map @host_ports comment "host port of every address"
-add rule ip t prerouting fib daddr type local jump hostports comment "to an address of this node"
+add rule ip t prerouting ip daddr != 127.0.0.0/8 fib daddr type local jump hostports comment "to an address of this node, except loopback"
 add rule ip t output ip daddr != 127.0.0.0/8 fib daddr type local jump hostports comment "from this node to an address of it, except loopback"
+add rule ip t output ip daddr 127.0.0.0/8 dnat ip to ip daddr . meta l4proto . th dport map @hostip_ports comment "host port of a loopback address"
 add rule ip t outbound ip daddr 10.88.0.0/16 return comment "to pods of this node"
 add rule ip t outbound ip daddr 224.0.0.0/4 return comment "multicast"
 add rule ip t outbound masquerade fully-random comment "pods to the outside: with the address of the node"
 add rule ip t postrouting ct status & dnat != 0 ip saddr . ip daddr @hairpin masquerade fully-random comment "a pod that meets itself must not see its own address"
+add rule ip t postrouting oifname "hf*" ip saddr 127.0.0.0/8 ct status & dnat != 0 masquerade fully-random comment "from the node's loopback: a pod could not answer"
 add rule ip t postrouting ip saddr 10.88.0.0/16 jump outbound comment "from pods"
 )");
 }
