@@ -7,9 +7,9 @@
 #include <charconv>
 #include <utility>
 
-#include "agent/kube/base64.h"
 #include "agent/kube/parse.h"
 #include "agent/kube/print.h"
+#include "holdfast/base/base64.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 
@@ -114,7 +114,7 @@ class Reader {
     Pem pem;
     ASSIGN_OR_RETURN(const std::string data, Optional(place, key + "-data"));
     if (!data.empty()) {
-      const auto text = kube::DecodeBase64(data);
+      const auto text = DecodeBase64(data);
       if (!text || text->empty()) return Wrong(place, key + "-data", "is no base 64");
       pem.text = *text;
       return pem;

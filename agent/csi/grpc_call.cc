@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/csi/grpc_call.h"
 
-#include <iterator>
+#include "holdfast/base/grpc_code.h"
 
 namespace holdfast::agent {
 namespace {
-
-constexpr const char* kCodeNames[] = {
-    "OK",       "Canceled",       "Unknown",          "InvalidArgument",   "DeadlineExceeded",
-    "NotFound", "AlreadyExists",  "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
-    "Aborted",  "OutOfRange",     "Unimplemented",    "Internal",          "Unavailable",
-    "DataLoss", "Unauthenticated"};
 
 // A plugin's words go into an event.
 constexpr size_t kMostOfAText = 1024;
@@ -44,10 +38,9 @@ std::shared_ptr<grpc::Channel> ChannelTo(const std::string& socket) {
 }
 
 Error ErrorOfCall(const grpc::Status& status) {
-  const auto code = static_cast<size_t>(status.error_code());
-  const char* const name = code < std::size(kCodeNames) ? kCodeNames[code] : "Unknown";
-  return {CodeOfCall(status.error_code()), StrCat("rpc error: code = ", name, " desc = ",
-                                                  status.error_message().substr(0, kMostOfAText))};
+  return {CodeOfCall(status.error_code()),
+          StrCat("rpc error: code = ", GrpcCodeName(static_cast<size_t>(status.error_code())),
+                 " desc = ", status.error_message().substr(0, kMostOfAText))};
 }
 
 }  // namespace holdfast::agent

@@ -9,6 +9,7 @@
 #include "agent/http/http_date.h"
 #include "agent/http/https_connection_internal.h"
 #include "agent/openssl/openssl.h"
+#include "holdfast/base/host_port.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -96,7 +97,7 @@ HttpsConnection::HttpsConnection(asio::ip::tcp::socket socket, asio::ssl::contex
   const auto peer = beast::get_lowest_layer(stream_).socket().remote_endpoint(error);
   if (error) return;  // gone already
   address_ = peer.address().to_string();
-  peer_ = StrCat(peer.address().is_v6() ? StrCat("[", address_, "]") : address_, ":", peer.port());
+  peer_ = JoinHostPort(address_, peer.port());
 }
 
 void HttpsConnection::ExpireAfter(std::chrono::milliseconds limit) {
@@ -143,9 +144,7 @@ void HttpsConnection::WaitForRequest() {
 }
 
 void HttpsConnection::ReadHead() {
-  parser_.emplace();
-  parser_->header_limit(static_cast<uint32_t>(options_.limits.header_bytes));
-  parser_->body_limit(options_.limits.body_bytes);
+  Limit(parser_.emplace(), options_.limits);
   ExpireAfter(options_.limits.request);
   http::async_read_header(stream_, buffer_, *parser_,
                           [self = shared_from_this()](const error_code& error, size_t) {
@@ -155,12 +154,8 @@ void HttpsConnection::ReadHead() {
                           });
 }
 
-// Beast 1.74 forgets the limit of a body that comes with the head.
 void HttpsConnection::ReadBody() {
-  const auto announced = parser_->content_length();
-  if (announced && *announced > options_.limits.body_bytes) {
-    return OnUnreadable(http::error::body_limit);
-  }
+  if (AnnouncesTooMuch(*parser_, options_.limits)) return OnUnreadable(http::error::body_limit);
   http::async_read(stream_, buffer_, *parser_,
                    [self = shared_from_this()](const error_code& error, size_t) {
                      if (self->state_ == State::kClosed) return;
@@ -170,16 +165,8 @@ void HttpsConnection::ReadBody() {
 }
 
 void HttpsConnection::OnUnreadable(const error_code& error) {
-  if (error == http::error::header_limit || error == http::error::buffer_overflow) {
-    return Refuse(431, "431 Request Header Fields Too Large");
-  }
-  if (error == http::error::body_limit) return Refuse(413, "413 Request Entity Too Large");
-  const bool of_transport =
-      error == beast::error::timeout || error == http::error::end_of_stream ||
-      error == http::error::partial_message ||
-      error.category() != http::make_error_code(http::error::bad_value).category();
-  if (of_transport) return Close();
-  Refuse(400, "400 Bad Request");
+  const auto refusal = RefusalOf(error);
+  refusal ? Refuse(refusal->status, refusal->text) : Close();
 }
 
 // Nobody knows where the next request would begin.

@@ -19,6 +19,7 @@
 
 #include "agent/http/exchange.h"
 #include "agent/http/https_server.h"
+#include "agent/http/request_reading_internal.h"
 
 namespace holdfast::agent {
 
@@ -69,7 +70,7 @@ class HttpsConnection : public std::enable_shared_from_this<HttpsConnection> {
   State state_ = State::kHandshake;
 
   // Of the request that is being read or answered:
-  std::optional<boost::beast::http::request_parser<boost::beast::http::string_body>> parser_;
+  std::optional<RequestParser> parser_;
   unsigned version_ = 11;
   bool keep_alive_ = false, only_head_ = false;
   std::optional<Response> response_;

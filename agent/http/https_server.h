@@ -5,7 +5,6 @@
 // Source: feature-map 1.15, control-plane.md 7.1; a kubelet's time limits where it has some.
 #pragma once
 
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -13,20 +12,11 @@
 #include <string>
 
 #include "agent/http/exchange.h"
+#include "agent/http/https_limits.h"
 #include "agent/http/serving_certificate.h"
 #include "holdfast/base/result.h"
 
 namespace holdfast::agent {
-
-struct HttpsLimits {
-  size_t connections = 256;  // those that were given away do not count
-  size_t header_bytes = 64u << 10;
-  size_t body_bytes = 1u << 20;
-  std::chrono::milliseconds handshake{10'000};
-  std::chrono::milliseconds idle{90'000};     // without a byte of a next request
-  std::chrono::milliseconds request{15'000};  // from its first byte to its last
-  std::chrono::milliseconds write{30'000};    // of a piece of an answer
-};
 
 struct HttpsServerOptions {
   std::string address = "0.0.0.0";  // "0.0.0.0" and "::": of both families, as in Go

@@ -7,8 +7,8 @@
 #include <array>
 #include <ctime>
 
-#include "agent/kube/base64.h"
 #include "agent/openssl/openssl.h"
+#include "holdfast/base/base64.h"
 #include "holdfast/base/ip_address.h"
 #include "holdfast/base/strings.h"
 
@@ -158,7 +158,7 @@ Result<std::string> PublicKeyOfRequest(const std::string& request_pem) {
 }
 
 std::string EncodeBase64Url(const std::string& bytes) {
-  std::string text = kube::EncodeBase64(bytes);
+  std::string text = EncodeBase64(bytes);
   text.resize(std::min(text.size(), text.find('=')));
   for (char& c : text) {
     if (c == '+') c = '-';

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "agent/identity/certificate.h"
-#include "agent/kube/base64.h"
 #include "agent/kube/parse.h"
 #include "agent/kube/print.h"
 #include "agent/kube/times.h"
+#include "holdfast/base/base64.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -27,8 +27,7 @@ kube::Node ClusterOf(const KubeConfig& config, const std::string& authority_pem)
     cluster.Add("tls-server-name", kube::Node::String(config.tls_server_name));
   }
   if (!authority_pem.empty()) {
-    cluster.Add("certificate-authority-data",
-                kube::Node::String(kube::EncodeBase64(authority_pem)));
+    cluster.Add("certificate-authority-data", kube::Node::String(EncodeBase64(authority_pem)));
   }
   const kube::ParsedText own = kube::ParseJson(config.exec->cluster_config);
   if (!own.documents.empty()) cluster.Add("config", own.documents.front());

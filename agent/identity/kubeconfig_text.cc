@@ -3,8 +3,8 @@
 
 #include <utility>
 
-#include "agent/kube/base64.h"
 #include "agent/kube/print.h"
+#include "holdfast/base/base64.h"
 
 namespace holdfast::agent {
 namespace {
@@ -25,7 +25,7 @@ Node ClusterOf(const KubeConfig& bootstrap) {
   Node cluster = Node::Map();
   const Pem& authority = bootstrap.authority;
   if (!authority.text.empty()) {
-    cluster.Add("certificate-authority-data", Node::String(kube::EncodeBase64(authority.text)));
+    cluster.Add("certificate-authority-data", Node::String(EncodeBase64(authority.text)));
   } else if (!authority.file.empty()) {
     cluster.Add("certificate-authority", Node::String(authority.file));
   }

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "agent/kube/base64.h"
+#include "holdfast/base/base64.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -108,7 +108,7 @@ std::optional<RegistryLogin> LoginOf(const nlohmann::json& entry) {
   RegistryLogin login{TextOf(entry, "username"), TextOf(entry, "password")};
   const std::string auth = TextOf(entry, "auth");
   if (auth.empty()) return login;
-  const auto decoded = kube::DecodeBase64(auth);
+  const auto decoded = DecodeBase64(auth);
   const size_t colon = decoded ? decoded->find(':') : std::string::npos;
   if (colon == std::string::npos) return std::nullopt;
   login.username = decoded->substr(0, colon);

@@ -5,12 +5,12 @@
 #include <charconv>
 #include <utility>
 
-#include "agent/kube/base64.h"
 #include "agent/kube/codec.h"
 #include "agent/kube/parse.h"
 #include "agent/kube/schema.h"
 #include "agent/kube/special.h"
 #include "agent/kube/suggest.h"
+#include "holdfast/base/base64.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::kube {

@@ -7,12 +7,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "agent/kube/base64.h"
 #include "agent/kube/codec.h"
 #include "agent/kube/print.h"
 #include "agent/kube/schema.h"
 #include "agent/kube/special.h"
 #include "agent/kube/utf8.h"
+#include "holdfast/base/base64.h"
 #include "holdfast/base/strings.h"
 #include "k8s/runtime/runtime.pb.h"
 

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "agent/cluster/api_objects.h"
-#include "agent/kube/base64.h"
 #include "agent/kube/codec.h"
 #include "agent/objects/object_requests.h"
 #include "agent/objects/references.h"
+#include "holdfast/base/base64.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent {
@@ -49,10 +49,10 @@ std::optional<ObjectRef> RefFrom(const Json& json) {
 Json ToJson(const ObjectRef& ref, const ObjectData& data) {
   Json json = ToJson(ref);
   Json values = Json::object();
-  for (const auto& [key, value] : data.values) values[key] = kube::EncodeBase64(value);
+  for (const auto& [key, value] : data.values) values[key] = EncodeBase64(value);
   json["values"] = std::move(values);
   json["binary"] = data.binary;
-  if (data.object) json["object"] = kube::EncodeBase64(kube::EncodeEnvelope(*data.object));
+  if (data.object) json["object"] = EncodeBase64(kube::EncodeEnvelope(*data.object));
   json["uid"] = data.uid;
   return json;
 }
@@ -61,13 +61,13 @@ Json ToJson(const ObjectRef& ref, const ObjectData& data) {
 std::shared_ptr<const ObjectData> DataFrom(const ObjectRef& ref, const Json& json) {
   auto data = std::make_shared<ObjectData>();
   if (const auto text = json.find("object"); text != json.end()) {
-    const auto bytes = kube::DecodeBase64(text->get<std::string>());
+    const auto bytes = DecodeBase64(text->get<std::string>());
     if (!bytes) return nullptr;
     auto object = DecodeObject(*bytes, TypeOf(ref));
     return object ? TakeData(std::move(*object)) : nullptr;
   }
   for (const auto& [key, text] : json.at("values").items()) {
-    auto value = kube::DecodeBase64(text.get<std::string>());
+    auto value = DecodeBase64(text.get<std::string>());
     if (!value) return nullptr;
     data->values[key] = std::move(*value);
   }

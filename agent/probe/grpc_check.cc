@@ -7,6 +7,7 @@
 
 #include "agent/probe/grpc_health.h"
 #include "agent/probe/running_check_internal.h"
+#include "holdfast/base/host_port.h"
 #include "holdfast/base/strings.h"
 #include "runtime/http/h2_session.h"
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "holdfast/base/grpc_code.h"
 #include "holdfast/base/percent.h"
 #include "holdfast/base/strings.h"
 
@@ -17,11 +18,6 @@ using runtime::http::Headers;
 using How = CheckOutcome::How;
 
 constexpr int kUnimplemented = 12;
-constexpr std::array kCodes = {
-    "OK",       "Canceled",       "Unknown",          "InvalidArgument",   "DeadlineExceeded",
-    "NotFound", "AlreadyExists",  "PermissionDenied", "ResourceExhausted", "FailedPrecondition",
-    "Aborted",  "OutOfRange",     "Unimplemented",    "Internal",          "Unavailable",
-    "DataLoss", "Unauthenticated"};
 constexpr std::array kStates = {"UNKNOWN", "SERVING", "NOT_SERVING", "SERVICE_UNKNOWN"};
 constexpr size_t kServing = 1;
 constexpr size_t kFrameHead = 5;
@@ -113,10 +109,7 @@ CheckOutcome HealthOutcome(int http_status, const Headers& fields, std::string_v
                                   text)};
   }
   if (code < 0) return Failed("Internal", "server closed the stream without sending trailers");
-  if (code != 0) {
-    const auto index = static_cast<size_t>(code);
-    return Failed(index < kCodes.size() ? kCodes[index] : StrCat("Code(", code, ")"), text);
-  }
+  if (code != 0) return Failed(GrpcCodeName(static_cast<size_t>(code)), text);
   const auto message = Unframed(body);
   const auto state = message ? StatusField(*message) : std::nullopt;
   if (!state) return Failed("Internal", "grpc: the answer is no HealthCheckResponse");

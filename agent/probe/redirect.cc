@@ -2,10 +2,11 @@
 #include "agent/probe/redirect.h"
 
 #include <algorithm>
-#include <charconv>
 #include <string_view>
 
+#include "holdfast/base/host_port.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::agent {
 namespace {
@@ -13,11 +14,6 @@ namespace {
 constexpr size_t kLongestLocation = 8 * 1024;
 
 uint16_t DefaultPort(bool tls) { return tls ? 443 : 80; }
-
-std::string HostPort(const std::string& host, uint16_t port) {
-  return host.find(':') == std::string::npos ? StrCat(host, ":", port)
-                                             : StrCat("[", host, "]:", port);
-}
 
 struct Authority {
   std::string host;
@@ -37,10 +33,8 @@ std::optional<Authority> ParseAuthority(std::string_view text) {
   if (out.host.empty()) return std::nullopt;
   if (rest.empty()) return out;
   rest.remove_prefix(1);
-  uint16_t port = 0;
-  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), port);
-  if (error != std::errc() || end != rest.data() + rest.size() || port == 0) return std::nullopt;
-  out.port = port;
+  out.port = WholeNumber<uint16_t>(rest);
+  if (out.port.value_or(0) == 0) return std::nullopt;
   return out;
 }
 
@@ -80,11 +74,12 @@ std::optional<HttpCheck> Resolved(const HttpCheck& from, std::string_view locati
 }  // namespace
 
 std::string UrlOf(const HttpCheck& check) {
-  return StrCat(check.tls ? "https://" : "http://", HostPort(check.host, check.port), check.path);
+  return StrCat(check.tls ? "https://" : "http://", JoinHostPort(check.host, check.port),
+                check.path);
 }
 
 std::string AuthorityOf(const HttpCheck& check) {
-  return check.authority.empty() ? HostPort(check.host, check.port) : check.authority;
+  return check.authority.empty() ? JoinHostPort(check.host, check.port) : check.authority;
 }
 
 bool IsRedirect(int status) {

@@ -3,12 +3,12 @@
 
 #include <strings.h>
 
-#include <charconv>
 #include <map>
 #include <utility>
 
 #include "agent/pod/spec/expansion.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::agent {
 namespace {
@@ -25,11 +25,8 @@ Result<int> PortNumber(const IntOrString& port, const corev1::Container& contain
   for (const corev1::ContainerPort& known : container.ports()) {
     if (known.name() == port.strval()) return known.containerport();
   }
-  int number = 0;
-  const std::string& text = port.strval();
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size()) return number;
-  return InvalidArgument(StrCat("port ", text, " not found"));
+  if (const auto number = WholeNumber<int>(port.strval())) return *number;
+  return InvalidArgument(StrCat("port ", port.strval(), " not found"));
 }
 
 Result<uint16_t> ResolvePort(const IntOrString& port, const corev1::Container& container) {

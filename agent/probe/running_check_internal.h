@@ -97,8 +97,6 @@ class Dialler {
   bool closed_ = false;
 };
 
-// "10.0.0.1:80", "[fd00::1]:80"
-std::string JoinHostPort(const std::string& host, uint16_t port);
 // An error of a socket as Go's runtime words it: lower case, as in strerror(3).
 std::string SocketError(const boost::system::error_code& error);
 

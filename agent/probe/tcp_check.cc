@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "agent/probe/running_check_internal.h"
+#include "holdfast/base/host_port.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -62,11 +63,6 @@ class SleepChecking : public CheckBase {
 };
 
 }  // namespace
-
-std::string JoinHostPort(const std::string& host, uint16_t port) {
-  const bool brackets = host.find(':') != std::string::npos;
-  return brackets ? StrCat("[", host, "]:", port) : StrCat(host, ":", port);
-}
 
 std::string SocketError(const error_code& error) {
   std::string text = error.message();

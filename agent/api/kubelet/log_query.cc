@@ -3,11 +3,11 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <utility>
 
 #include "agent/kube/times.h"
 #include "holdfast/base/percent.h"
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::agent::api {
 namespace {
@@ -35,13 +35,8 @@ bool ReadBool(const Query& query, const char* key) {
 bool ReadNumber(const Query& query, const char* key, std::optional<int64_t>& out) {
   const std::string* const text = First(query, key);
   if (text == nullptr) return true;
-  const char *begin = text->data(), *const end = begin + text->size();
-  if (text->size() > 1 && *begin == '+') ++begin;
-  int64_t value = 0;
-  const auto [stop, error] = std::from_chars(begin, end, value);
-  if (error != std::errc() || stop != end) return false;
-  out = value;
-  return true;
+  out = WholeNumber<int64_t>(std::string_view(*text).substr(text->starts_with('+') ? 1 : 0));
+  return out.has_value();
 }
 
 bool ReadTime(const Query& query, const char* key, std::optional<WallTime>& out) {

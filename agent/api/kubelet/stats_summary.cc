@@ -62,6 +62,13 @@ OrderedJson SwapJson(const UsageSample& sample) {
   return out;
 }
 
+OrderedJson NodeSwapJson(const NodeSample& sample) {
+  const uint64_t total = sample.machine.swap_total, used = sample.machine.used.memory.swap;
+  return {{"time", TimeText(sample.at)},
+          {"swapAvailableBytes", total - std::min(total, used)},
+          {"swapUsageBytes", used}};
+}
+
 // Only where there is something to tell.
 void AddIo(const UsageSample& sample, OrderedJson& to) {
   if (!sample.used.io.pressure) return;
@@ -104,12 +111,12 @@ OrderedJson ContainerJson(const ContainerStats& container, bool brief) {
   OrderedJson out = {{"name", container.name},
                      {"startTime", TimeText(container.started)},
                      {"cpu", CpuJson(container.usage)},
-                     {"memory", MemoryJson(container.usage)}};
+                     {"memory", MemoryJson(container.usage)},
+                     {"swap", SwapJson(container.usage)}};
   if (brief) return out;
   AddIo(container.usage, out);
   if (container.root) out["rootfs"] = FsJson(container.usage.at, *container.root);
   if (container.logs) out["logs"] = FsJson(container.usage.at, *container.logs);
-  out["swap"] = SwapJson(container.usage);
   return out;
 }
 
@@ -148,7 +155,8 @@ OrderedJson PodJson(const PodStats& pod, bool brief) {
       {"startTime", TimeText(pod.started)},
       {"containers", OrderedJson::array()},
       {"cpu", CpuJson(*pod.usage)},
-      {"memory", MemoryJson(*pod.usage)}};
+      {"memory", MemoryJson(*pod.usage)},
+      {"swap", SwapJson(*pod.usage)}};
   for (const auto& container : pod.containers) {
     out["containers"].push_back(ContainerJson(container, brief));
   }
@@ -158,7 +166,6 @@ OrderedJson PodJson(const PodStats& pod, bool brief) {
   AddVolumes(pod, out);
   AddStorage(pod, out);
   out["process_stats"] = {{"process_count", pod.usage->used.threads}};
-  out["swap"] = SwapJson(*pod.usage);
   return out;
 }
 
@@ -169,7 +176,8 @@ OrderedJson SystemContainers(const NodeSample& sample) {
     out.push_back({{"name", name},
                    {"startTime", TimeText(sample.machine.booted)},
                    {"cpu", CpuJson(*usage)},
-                   {"memory", MemoryJson(*usage)}});
+                   {"memory", MemoryJson(*usage)},
+                   {"swap", SwapJson(*usage)}});
   };
   add("kubelet", sample.agent);
   add("pods", sample.all_pods);
@@ -181,7 +189,8 @@ OrderedJson NodeJson(const NodeSample& sample, const std::string& name, bool bri
                      {"systemContainers", SystemContainers(sample)},
                      {"startTime", TimeText(sample.machine.booted)},
                      {"cpu", CpuJson(sample.node)},
-                     {"memory", MemoryJson(sample.node)}};
+                     {"memory", MemoryJson(sample.node)},
+                     {"swap", NodeSwapJson(sample)}};
   if (brief) return out;
   AddIo(sample.node, out);
   AddNetwork(sample.at, sample.machine.interfaces, out);
@@ -193,11 +202,6 @@ OrderedJson NodeJson(const NodeSample& sample, const std::string& name, bool bri
   out["rlimit"] = {{"time", TimeText(sample.at)},
                    {"maxpid", sample.machine.most_pids},
                    {"curproc", sample.machine.used.threads}};
-  out["swap"] = {
-      {"time", TimeText(sample.at)},
-      {"swapAvailableBytes", sample.machine.swap_total - std::min(sample.machine.swap_total,
-                                                                  sample.machine.used.memory.swap)},
-      {"swapUsageBytes", sample.machine.used.memory.swap}};
   return out;
 }
 

@@ -2,31 +2,14 @@
 #include "runtime/image/pull/token.h"
 
 #include <algorithm>
-#include <cstdint>
 
 #include "holdfast/base/ascii.h"
+#include "holdfast/base/base64.h"
 #include "holdfast/base/strings.h"
 #include "runtime/image/store/json_read.h"
 
 namespace holdfast::runtime {
 namespace {
-
-std::string Base64(std::string_view bytes) {
-  constexpr std::string_view kDigits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string out;
-  for (size_t i = 0; i < bytes.size(); i += 3) {
-    uint32_t group = 0;
-    const size_t count = std::min<size_t>(3, bytes.size() - i);
-    for (size_t k = 0; k < 3; ++k) {
-      group = group << 8 | (k < count ? static_cast<unsigned char>(bytes[i + k]) : 0u);
-    }
-    for (size_t k = 0; k < 4; ++k) {
-      out.push_back(k <= count ? kDigits[group >> (18 - 6 * k) & 63] : '=');
-    }
-  }
-  return out;
-}
 
 std::string Escaped(std::string_view text) {
   constexpr std::string_view kHex = "0123456789ABCDEF";
@@ -69,7 +52,7 @@ std::optional<fetch::Challenge> ChooseChallenge(const std::vector<fetch::Challen
 }
 
 std::string BasicAuthorization(const RegistryLogin& login) {
-  return "Basic " + Base64(StrCat(login.username, ":", login.password));
+  return "Basic " + EncodeBase64(StrCat(login.username, ":", login.password));
 }
 
 Result<std::string> TokenUrl(const fetch::Challenge& challenge, const std::string& repository,

@@ -222,6 +222,44 @@ def test_debug_puts_a_container_into_a_pod(node):
     end(node, "suspect")
 
 
+def test_an_agent_killed_in_the_middle_of_sessions(node):
+    """exec and attach end with the agent that carried them; the container goes on, and its log has all that it said."""
+    running(node, "midway", "while read x; do echo got $x; done", stdin=True)
+    name = f"midway-{node.node}"
+    ps = lambda: node.ctl("exec", name, "--", "ps").stdout
+    full, writer = os.pipe()  # nobody reads it
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    sleeps = subprocess.Popen(command(node, "exec", name, "--", "sleep", "6001"), **pipes)
+    floods = subprocess.Popen(command(node, "exec", name, "--", "yes", "6002"), **{**pipes, "stdout": writer})
+    attached = subprocess.Popen(command(node, "attach", "-i", "midway"), **pipes)
+    node.wait("both programs run", lambda: all(word in ps() for word in ("sleep 6001", "yes 6002")))
+    time.sleep(0.5)  # the logger takes it up unseen
+
+    def say(client, word):
+        client.stdin.write(f"{word}\n".encode())
+        client.stdin.flush()
+        equal(client.stdout.readline(), f"got {word}\n".encode(), "the container's answer")
+
+    say(attached, "before")
+    node.restart_agent()
+    for client in (sleeps, attached):
+        _, err = client.communicate(timeout=30)
+        equal(client.returncode, 1, f"its exit code: {err}")
+    floods.kill()
+    floods.communicate()
+    node.wait("the agent answers", lambda: node.ctl("version", check=False).returncode == 0)
+    node.wait("their programs are gone", lambda: not any(word in ps() for word in ("sleep 6001", "yes 6002")), 10)
+    again = subprocess.Popen(command(node, "attach", "-i", "midway"), **pipes)
+    time.sleep(0.5)  # as above
+    say(again, "after")
+    again.kill()
+    again.communicate()
+    equal(node.log("midway"), "got before\ngot after\n", "the log")
+    os.close(full)
+    os.close(writer)
+    end(node, "midway")
+
+
 def test_killed_clients_leave_nothing(node):
     """exec, attach, cp and port-forward, killed while they are idle, while much comes, while nobody reads."""
     running(node, "victim", SERVE.format(50000000) + IDLE, stdin=True)

@@ -4,7 +4,10 @@
 #pragma once
 
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <iterator>
 #include <random>
 #include <string>
 #include <string_view>
@@ -44,5 +47,19 @@ inline void Replay(Target target, const std::vector<std::string>& seeds,
     }
   }
 }
+
+#ifdef FUZZ_CORPUS
+// What fuzzing has found worth keeping for a target: each file once. How many there are.
+inline size_t ReplayCorpus(Target target, const std::string& name) {
+  const std::filesystem::path folder = std::filesystem::path(FUZZ_CORPUS) / name;
+  size_t files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    target(std::string(std::istreambuf_iterator<char>(file), {}));
+    ++files;
+  }
+  return files;
+}
+#endif
 
 }  // namespace holdfast::fuzz

@@ -7,8 +7,8 @@
 #include <chrono>
 
 #include "agent/api/kubelet/streams/channel_connection.h"
-#include "agent/api/kubelet/streams/channel_messages.h"
 #include "agent/api/kubelet/streams/command_status.h"
+#include "agent/api/kubelet/streams/wire/channel_messages.h"
 
 namespace holdfast::agent::streams {
 namespace {

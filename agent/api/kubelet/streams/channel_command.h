@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "agent/api/kubelet/streams/command_session.h"
-#include "agent/api/kubelet/streams/protocols.h"
+#include "agent/api/kubelet/streams/wire/protocols.h"
 #include "agent/http/upgraded_connection.h"
 
 namespace holdfast::agent::streams {

@@ -3,7 +3,7 @@
 
 #include <boost/asio/post.hpp>
 
-#include "agent/api/kubelet/streams/channel_messages.h"
+#include "agent/api/kubelet/streams/wire/channel_messages.h"
 
 namespace holdfast::agent::streams {
 

@@ -16,9 +16,9 @@
 #include <string_view>
 
 #include "agent/api/kubelet/streams/line_watch.h"
-#include "agent/api/kubelet/streams/protocols.h"
 #include "agent/api/kubelet/streams/stream_context.h"
 #include "agent/api/kubelet/streams/web_socket.h"
+#include "agent/api/kubelet/streams/wire/protocols.h"
 
 namespace holdfast::agent::streams {
 

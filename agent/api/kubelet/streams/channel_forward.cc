@@ -4,7 +4,7 @@
 #include "agent/api/kubelet/streams/channel_forward.h"
 
 #include "agent/api/kubelet/streams/channel_connection.h"
-#include "agent/api/kubelet/streams/channel_messages.h"
+#include "agent/api/kubelet/streams/wire/channel_messages.h"
 
 namespace holdfast::agent::streams {
 namespace {

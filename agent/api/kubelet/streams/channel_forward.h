@@ -7,8 +7,8 @@
 #include <memory>
 #include <vector>
 
-#include "agent/api/kubelet/streams/protocols.h"
 #include "agent/api/kubelet/streams/spdy_forward.h"
+#include "agent/api/kubelet/streams/wire/protocols.h"
 #include "agent/http/upgraded_connection.h"
 
 namespace holdfast::agent::streams {

@@ -9,7 +9,7 @@
 
 #include "agent/access/audit.h"
 #include "agent/api/kubelet/streams/stream_context.h"
-#include "agent/api/kubelet/streams/stream_request.h"
+#include "agent/api/kubelet/streams/wire/stream_request.h"
 #include "agent/stream/descriptor_session.h"
 #include "holdfast/base/ids.h"
 

@@ -3,32 +3,29 @@
 
 #include <algorithm>
 #include <boost/asio/post.hpp>
-#include <boost/beast/http/rfc7230.hpp>
-#include <boost/beast/websocket/rfc6455.hpp>
 #include <future>
 #include <string>
 
 #include "agent/api/kubelet/streams/channel_command.h"
 #include "agent/api/kubelet/streams/channel_forward.h"
 #include "agent/api/kubelet/streams/http_answer.h"
-#include "agent/api/kubelet/streams/protocols.h"
 #include "agent/api/kubelet/streams/run_command.h"
 #include "agent/api/kubelet/streams/spdy_command.h"
 #include "agent/api/kubelet/streams/spdy_forward.h"
 #include "agent/api/kubelet/streams/targets.h"
 #include "agent/api/kubelet/streams/tls_carrier.h"
 #include "agent/api/kubelet/streams/web_socket.h"
+#include "agent/api/kubelet/streams/wire/protocols.h"
+#include "agent/api/kubelet/streams/wire/upgrade.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::streams {
 namespace {
 
 namespace http = boost::beast::http;
-using Request = http::request<http::string_body>;
 
 constexpr size_t kThreads = 16;  // dialling may wait some seconds for a listener
 constexpr size_t kWaitingJobs = 4096;
-constexpr char kProtocolVersion[] = "X-Stream-Protocol-Version";
 
 void Refuse(UpgradedConnection connection, const Refusal& refusal) {
   Answer(std::move(connection), refusal.status, "text/plain; charset=utf-8", refusal.text);
@@ -39,22 +36,12 @@ void NoteCaller(const UpgradedConnection& connection, access::AuditEntry& entry)
   entry.from = connection.from;
 }
 
-// All lines of a header, each a list.
-std::vector<std::string> WordsOf(const Request& request, boost::beast::string_view name) {
-  std::vector<std::string> words;
-  const auto lines = request.equal_range(name);
-  for (auto line = lines.first; line != lines.second; ++line) {
-    const auto value = line->value();
-    for (std::string& word : HeaderWords({value.data(), value.size()})) {
-      words.push_back(std::move(word));
-    }
-  }
-  return words;
+void RefuseWithoutUpgrade(UpgradedConnection connection) {
+  Refuse(std::move(connection), {400, "unable to upgrade: missing upgrade headers in request"});
 }
 
-bool IsSpdy(const Request& request) {
-  return http::token_list(request[http::field::connection]).exists("upgrade") &&
-         boost::beast::iequals(request[http::field::upgrade], "SPDY/3.1");
+bool Contains(const std::vector<std::string>& words, std::string_view word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
 }
 
 std::string Joined(const std::vector<std::string>& words) {
@@ -178,20 +165,16 @@ void KubeletStreams::Command(UpgradedConnection connection, StreamRequest reques
   auto target = FindCommandTarget(node_.pods(), std::move(request));
   if (!target) return Refuse(std::move(connection), target.error());
   NoteCaller(connection, target->audit);
-  if (boost::beast::websocket::is_upgrade(connection.request)) {
-    const auto offered = WordsOf(connection.request, "Sec-WebSocket-Protocol");
-    auto protocol = ChooseChannelProtocol(offered);
+  const Upgrade upgrade = ReadUpgrade(connection.request);
+  if (upgrade.to == UpgradeTo::kNothing) return RefuseWithoutUpgrade(std::move(connection));
+  if (upgrade.to == UpgradeTo::kWebSocket) {
+    auto protocol = ChooseChannelProtocol(upgrade.offered);
     if (!protocol) return Refuse(std::move(connection), {403, "no sub-protocol in common"});
     return Keep(StartChannelCommand(context_, std::move(connection), std::move(*protocol),
                                     std::move(*target)));
   }
-  if (!IsSpdy(connection.request)) {
-    return Refuse(std::move(connection),
-                  {400, "unable to upgrade: missing upgrade headers in request"});
-  }
-  const auto offered = WordsOf(connection.request, kProtocolVersion);
-  const auto protocol = ChooseSpdyProtocol(offered);
-  if (!protocol) return RefuseProtocols(std::move(connection), offered, SpdyProtocols());
+  const auto protocol = ChooseSpdyProtocol(upgrade.offered);
+  if (!protocol) return RefuseProtocols(std::move(connection), upgrade.offered, SpdyProtocols());
   SwitchProtocols(
       std::move(connection), SpdyAnswer(protocol->name),
       [this, protocol = *protocol, target = std::move(*target)](UpgradedConnection c) {
@@ -205,16 +188,14 @@ void KubeletStreams::Forward(UpgradedConnection connection, StreamRequest reques
   auto target = FindForwardTarget(node_.pods(), request);
   if (!target) return Refuse(std::move(connection), target.error());
   NoteCaller(connection, target->audit);
-  if (boost::beast::websocket::is_upgrade(connection.request)) {
-    return ForwardMessages(std::move(connection), std::move(*target), request.ports);
+  const Upgrade upgrade = ReadUpgrade(connection.request);
+  if (upgrade.to == UpgradeTo::kNothing) return RefuseWithoutUpgrade(std::move(connection));
+  if (upgrade.to == UpgradeTo::kWebSocket) {
+    return ForwardMessages(std::move(connection), upgrade.offered, std::move(*target),
+                           request.ports);
   }
-  if (!IsSpdy(connection.request)) {
-    return Refuse(std::move(connection),
-                  {400, "unable to upgrade: missing upgrade headers in request"});
-  }
-  const auto offered = WordsOf(connection.request, kProtocolVersion);
-  if (std::find(offered.begin(), offered.end(), kForwardProtocol) == offered.end()) {
-    return RefuseProtocols(std::move(connection), offered, {kForwardProtocol});
+  if (!Contains(upgrade.offered, kForwardProtocol)) {
+    return RefuseProtocols(std::move(connection), upgrade.offered, {kForwardProtocol});
   }
   SwitchProtocols(std::move(connection), SpdyAnswer(kForwardProtocol),
                   [this, target = std::move(*target)](UpgradedConnection c) {
@@ -224,10 +205,10 @@ void KubeletStreams::Forward(UpgradedConnection connection, StreamRequest reques
                   });
 }
 
-void KubeletStreams::ForwardMessages(UpgradedConnection connection, PodForward target,
+void KubeletStreams::ForwardMessages(UpgradedConnection connection,
+                                     const std::vector<std::string>& offered, PodForward target,
                                      const std::vector<std::string>& ports) {
-  const auto offered = WordsOf(connection.request, "Sec-WebSocket-Protocol");
-  if (std::find(offered.begin(), offered.end(), kTunnelProtocol) != offered.end()) {
+  if (Contains(offered, kTunnelProtocol)) {
     const auto executor = connection.stream.get_executor();
     const auto socket = MakeWebSocket(std::move(connection));
     return socket->Accept(kTunnelProtocol, [this, socket, executor, target](bool ok) {

@@ -20,7 +20,7 @@
 
 #include "agent/api/kubelet/streams/spdy_forward.h"
 #include "agent/api/kubelet/streams/stream_context.h"
-#include "agent/api/kubelet/streams/stream_request.h"
+#include "agent/api/kubelet/streams/wire/stream_request.h"
 #include "agent/base/worker_pool.h"
 #include "agent/http/upgraded_connection.h"
 
@@ -49,8 +49,8 @@ class KubeletStreams {
   void Route(UpgradedConnection connection, StreamRequest request);
   void Command(UpgradedConnection connection, StreamRequest request);
   void Forward(UpgradedConnection connection, StreamRequest request);
-  void ForwardMessages(UpgradedConnection connection, PodForward target,
-                       const std::vector<std::string>& ports);
+  void ForwardMessages(UpgradedConnection connection, const std::vector<std::string>& offered,
+                       PodForward target, const std::vector<std::string>& ports);
   void Run(UpgradedConnection connection, StreamRequest request);
   void Stop();
   bool Enter(const boost::asio::any_io_executor& executor);

@@ -8,9 +8,9 @@
 #include <map>
 #include <set>
 
-#include "agent/api/kubelet/streams/channel_messages.h"
 #include "agent/api/kubelet/streams/command_status.h"
 #include "agent/api/kubelet/streams/spdy_connection.h"
+#include "agent/api/kubelet/streams/wire/channel_messages.h"
 
 namespace holdfast::agent::streams {
 namespace {

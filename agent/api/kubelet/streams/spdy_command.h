@@ -7,7 +7,7 @@
 
 #include "agent/api/kubelet/streams/byte_carrier.h"
 #include "agent/api/kubelet/streams/command_session.h"
-#include "agent/api/kubelet/streams/protocols.h"
+#include "agent/api/kubelet/streams/wire/protocols.h"
 
 namespace holdfast::agent::streams {
 

@@ -16,7 +16,7 @@
 
 #include "agent/api/kubelet/streams/byte_carrier.h"
 #include "agent/api/kubelet/streams/line_watch.h"
-#include "agent/api/kubelet/streams/spdy_frames.h"
+#include "agent/api/kubelet/streams/wire/spdy_frames.h"
 
 namespace holdfast::agent::streams {
 

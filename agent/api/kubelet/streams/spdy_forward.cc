@@ -4,13 +4,13 @@
 #include "agent/api/kubelet/streams/spdy_forward.h"
 
 #include <boost/asio/post.hpp>
-#include <charconv>
 #include <chrono>
 #include <map>
 #include <set>
 
 #include "agent/api/kubelet/streams/spdy_connection.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::agent::streams {
 namespace {
@@ -32,12 +32,9 @@ std::optional<StreamHead> ReadHead(uint32_t stream, const SpdyHeaders& headers) 
   };
   const std::string type = value("streamtype");
   if (type != "data" && type != "error") return std::nullopt;
-  StreamHead head{type == "data", 0, value("requestid")};
-  const std::string port = value("port");
-  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), head.port);
-  if (error != std::errc() || end != port.data() + port.size() || head.port == 0) {
-    return std::nullopt;
-  }
+  const auto port = WholeNumber<uint16_t>(value("port"));
+  if (port.value_or(0) == 0) return std::nullopt;
+  StreamHead head{type == "data", *port, value("requestid")};
   // Old clients name none: the error stream comes first, its data stream next.
   if (head.request.empty()) head.request = StrCat("#", head.is_data ? stream - 2 : stream);
   return head;

@@ -7,7 +7,7 @@
 
 #include "agent/api/kubelet/streams/command_session.h"
 #include "agent/api/kubelet/streams/pod_forward.h"
-#include "agent/api/kubelet/streams/stream_request.h"
+#include "agent/api/kubelet/streams/wire/stream_request.h"
 #include "agent/view/pod_view.h"
 
 namespace holdfast::agent::streams {

@@ -9,8 +9,8 @@
 #include <fstream>
 
 #include "agent/identity/certificate_plan.h"
-#include "agent/kube/base64.h"
 #include "agent/kube/codec.h"
+#include "holdfast/base/base64.h"
 #include "holdfast/base/strings.h"
 #include "tests/fakes/fake_api.h"
 #include "tests/unit/agent/identity/signer.h"
@@ -71,7 +71,7 @@ class NodeCredentialsTest : public testing::Test {
         "contexts: [{name: c, context: {cluster: k, user: u}}]\n"
         "clusters: [{name: k, cluster: {server: \"https://192.0.2.1:6443\", "
         "certificate-authority-data: ",
-        kube::EncodeBase64("authority"), "}}]\nusers:\n- name: u\n  user:\n    ", user, "\n");
+        EncodeBase64("authority"), "}}]\nusers:\n- name: u\n  user:\n    ", user, "\n");
   }
 
   Result<void> Open(bool bootstrap = true) {

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "agent/kube/base64.h"
 #include "agent/kube/codec.h"
 #include "agent/kube/diagnostic.h"
 #include "agent/kube/parse.h"
@@ -98,25 +97,6 @@ TEST(CodecTest, KeepsUnknownFieldsOfNewerServers) {
   EXPECT_EQ(static_cast<const corev1::Pod&>(**json).spec().priority(), -1);
   EXPECT_EQ(DecodeJson(R"({"kind":"Podd","apiVersion":"v1"})").error().code(), Code::kUnsupported);
   EXPECT_FALSE(DecodeJson(R"({"kind":"Pod","apiVersion":"v1","spec":[]})").has_value());
-}
-
-TEST(Base64Test, AgreesWithRfc4648) {
-  const std::pair<const char*, const char*> cases[] = {{"", ""},
-                                                       {"f", "Zg=="},
-                                                       {"fo", "Zm8="},
-                                                       {"foo", "Zm9v"},
-                                                       {"foob", "Zm9vYg=="},
-                                                       {"fooba", "Zm9vYmE="},
-                                                       {"foobar", "Zm9vYmFy"}};
-  for (const auto& [bytes, text] : cases) {
-    EXPECT_EQ(EncodeBase64(bytes), text);
-    EXPECT_EQ(DecodeBase64(text), bytes);
-  }
-  EXPECT_EQ(DecodeBase64("Zm9v\nYg==\n"), "foob");
-  for (const char* text :
-       {"Z", "Zg", "Zg=", "Zg===", "Z===", "====", "Zg==Zg==", "Zm9v!", "Zm 9v"}) {
-    EXPECT_FALSE(DecodeBase64(text).has_value()) << text;
-  }
 }
 
 TEST(SuggestTest, FindsTheNearestName) {

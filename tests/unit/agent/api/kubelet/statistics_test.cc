@@ -125,6 +125,29 @@ TEST(SummaryTest, HasTheFieldsOfTheStatsApi) {
   EXPECT_EQ(brief["pods"][0]["containers"][0]["cpu"]["usageCoreNanoSeconds"], 2'500'000'000);
 }
 
+// Also of those who ask for CPU and memory only, as a kubelet's.
+TEST(SummaryTest, SwapIsOfTheNodeOfPodsAndOfContainers) {
+  NodeSample sample = MakeSample();
+  sample.machine.swap_total = 900;
+  sample.machine.used.memory.swap = 200;
+  sample.all_pods = sample.pods[0].usage;
+  auto& pod = sample.pods[0];
+  pod.usage->used.memory.swap = 50;
+  pod.containers[0].usage.used.memory.swap = 40;
+  pod.containers[0].usage.used.memory.swap_limit = 60;
+  for (const bool brief : {false, true}) {
+    const auto summary = nlohmann::json::parse(SummaryJson(sample, "n1", brief));
+    EXPECT_EQ(summary["node"]["swap"]["swapAvailableBytes"], 700);
+    EXPECT_EQ(summary["node"]["swap"]["swapUsageBytes"], 200);
+    EXPECT_EQ(summary["node"]["swap"]["time"], "2023-11-14T22:13:20Z");
+    EXPECT_TRUE(summary["node"]["systemContainers"][0].contains("swap"));
+    EXPECT_EQ(summary["pods"][0]["swap"]["swapUsageBytes"], 50);
+    EXPECT_FALSE(summary["pods"][0]["swap"].contains("swapAvailableBytes")) << "no limit";
+    EXPECT_EQ(summary["pods"][0]["containers"][0]["swap"]["swapUsageBytes"], 40);
+    EXPECT_EQ(summary["pods"][0]["containers"][0]["swap"]["swapAvailableBytes"], 20);
+  }
+}
+
 TEST(AgentMetricsTest, CountPodsAndContainers) {
   auto pod = std::make_shared<k8s::io::api::core::v1::Pod>();
   pod->mutable_status()->set_phase("Running");

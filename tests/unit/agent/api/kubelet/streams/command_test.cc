@@ -10,21 +10,6 @@ namespace {
 
 using namespace std::string_literals;
 
-size_t OpenDescriptors() {
-  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/fd"),
-                                           std::filesystem::directory_iterator()));
-}
-
-// Processes whose parent this is.
-size_t Children() {
-  size_t count = 0;
-  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
-    std::ifstream children(task.path() / "children");
-    for (int pid = 0; children >> pid;) ++count;
-  }
-  return count;
-}
-
 class CommandTest : public StreamsFixture {
  protected:
   static std::string Sh(const std::string& script, const std::string& rest) {
@@ -205,10 +190,7 @@ TEST_F(CommandTest, StuckReadersDoNotSlowAnother) {
   const auto client = Open(Sh("head -c 4000000 /dev/zero", "output=1"));
   EXPECT_EQ(client->ReceiveAll().at(1).size(), 4'000'000u);
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
-  size_t threads =
-      static_cast<size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"),
-                                        std::filesystem::directory_iterator()));
-  EXPECT_LT(threads, 30u);
+  EXPECT_LT(Threads(), 30u);
 }
 
 class IdleTest : public CommandTest {

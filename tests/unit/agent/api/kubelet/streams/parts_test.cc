@@ -6,11 +6,12 @@
 #include <string>
 #include <vector>
 
-#include "agent/api/kubelet/streams/channel_messages.h"
 #include "agent/api/kubelet/streams/command_status.h"
-#include "agent/api/kubelet/streams/protocols.h"
-#include "agent/api/kubelet/streams/spdy_frames.h"
-#include "agent/api/kubelet/streams/stream_request.h"
+#include "agent/api/kubelet/streams/wire/channel_messages.h"
+#include "agent/api/kubelet/streams/wire/protocols.h"
+#include "agent/api/kubelet/streams/wire/spdy_frames.h"
+#include "agent/api/kubelet/streams/wire/stream_request.h"
+#include "tests/unit/agent/api/kubelet/streams/spdy_bytes.h"
 
 namespace holdfast::agent::streams {
 namespace {
@@ -180,20 +181,6 @@ class SpdyRecorder final : public SpdyEvents {
   std::string log;
   std::map<uint32_t, std::string> data;
 };
-
-std::string Number(uint32_t value, int bytes = 4) {
-  std::string out;
-  for (int i = bytes - 1; i >= 0; --i) out += static_cast<char>(value >> (8 * i) & 0xff);
-  return out;
-}
-
-std::string SynStream(SpdyHeaderWriter& headers, uint32_t stream, const SpdyHeaders& named,
-                      bool last = false) {
-  const std::string block = *headers.Write(named);
-  return Number(0x80030001) + (last ? "\1"s : "\0"s) +
-         Number(static_cast<uint32_t>(block.size() + 10), 3) + Number(stream) + Number(0) +
-         "\0\0"s + block;
-}
 
 std::string Conversation() {
   SpdyHeaderWriter headers;

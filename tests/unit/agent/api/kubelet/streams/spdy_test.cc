@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // exec and port-forward over SPDY/3.1, bare and as the bytes of a WebSocket.
+#include "tests/unit/agent/api/kubelet/streams/spdy_bytes.h"
 #include "tests/unit/agent/api/kubelet/streams/streams_fixture.h"
 
 namespace holdfast::agent::streams {
@@ -63,12 +64,6 @@ class SpdyClientReader {
   std::string rest_;
 };
 
-std::string Big(uint32_t value, int bytes = 4) {
-  std::string out;
-  for (int i = bytes - 1; i >= 0; --i) out += static_cast<char>(value >> (8 * i) & 0xff);
-  return out;
-}
-
 class SpdyTest : public StreamsFixture {
  protected:
   // A connection after 101.
@@ -103,9 +98,7 @@ class SpdyTest : public StreamsFixture {
   }
 
   void OpenStream(uint32_t id, const SpdyHeaders& headers, bool last = false) {
-    const std::string block = *headers_.Write(headers);
-    Send(Big(0x80030001) + (last ? "\1"s : "\0"s) +
-         Big(static_cast<uint32_t>(block.size() + 10), 3) + Big(id) + Big(0) + "\0\0"s + block);
+    Send(SynStream(headers_, id, headers, last));
     ReceiveUntil([&] { return seen_.streams[id].replied || seen_.streams[id].reset; });
   }
   void OpenPair(uint32_t id, uint16_t port, const std::string& request) {
@@ -179,7 +172,7 @@ TEST_F(SpdyTest, MuchOutputIsComplete) {
 
 TEST_F(SpdyTest, BrokenFramesAndFloodsEndTheConnection) {
   Upgrade("/exec/default/web/app?command=sleep&command=1000&output=1", "v4.channel.k8s.io");
-  Send(Big(0x80030001) + Big(4) + Big(1));
+  Send(Number(0x80030001) + Number(4) + Number(1));
   while (Receive()) {
   }
   EXPECT_TRUE(Eventually([this] { return Connections() == 0; }));

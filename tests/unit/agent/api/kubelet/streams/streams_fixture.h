@@ -32,7 +32,6 @@
 
 #include "agent/access/audit.h"
 #include "agent/api/kubelet/streams/kubelet_streams.h"
-#include "agent/api/kubelet/streams/spdy_frames.h"
 #include "tests/fakes/fake_exec_runtime.h"
 #include "tests/fakes/fake_image_store.h"
 #include "tests/fakes/fake_node_operations.h"
@@ -67,6 +66,23 @@ inline k8s::io::api::core::v1::Pod WebPod() {
   return pod;
 }
 
+inline size_t EntriesOf(const char* folder) {
+  return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(folder),
+                                           std::filesystem::directory_iterator()));
+}
+inline size_t OpenDescriptors() { return EntriesOf("/proc/self/fd"); }
+inline size_t Threads() { return EntriesOf("/proc/self/task"); }
+
+// Processes whose parent this is.
+inline size_t Children() {
+  size_t count = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    std::ifstream children(task.path() / "children");
+    for (int pid = 0; children >> pid;) ++count;
+  }
+  return count;
+}
+
 class StreamsFixture : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -99,7 +115,8 @@ class StreamsFixture : public ::testing::Test {
   }
 
   // Programs are children of this process here: they must not hold connections open.
-  static void CloseOnExec(asio::ip::tcp::socket& socket) {
+  template <class Socket>
+  static void CloseOnExec(Socket& socket) {
     (void)::fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
   }
 
