@@ -8,6 +8,7 @@
 #include "agent/cli/commands.h"
 #include "agent/cli/objects.h"
 #include "agent/cli/out.h"
+#include "agent/cli/pod_target.h"
 #include "agent/cli/pod_wait.h"
 #include "agent/cli/table.h"
 #include "agent/kube/containers_of.h"
@@ -91,6 +92,9 @@ int RunDebug(DebugOptions options, const Invocation& invocation) {
     if (variable.find('=') == 0 || variable.find('=') == std::string::npos) {
       throw CLI::ValidationError("--env", StrCat(variable, ": expected NAME=VALUE"));
     }
+  }
+  if (const auto kind = KindOfTarget(options.pod)) {
+    return Report(InvalidArgument(StrCat("\"", *kind, "\" not supported by debug")));
   }
   return WithSession(invocation.global, [&](Session& session) {
     const auto pod = FindPod(session, options.pod);

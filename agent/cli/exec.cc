@@ -7,7 +7,7 @@
 #include "agent/cli/commands.h"
 #include "agent/cli/conversation.h"
 #include "agent/cli/default_container.h"
-#include "agent/cli/objects.h"
+#include "agent/cli/pod_target.h"
 
 namespace holdfast::agent::cli {
 namespace {
@@ -71,10 +71,10 @@ int RunExec(ExecOptions options, const Invocation& invocation) {
   }
   if (options.tty) options.tty = options.stdin_open && HasTerminalForTty();
   return WithSession(invocation.global, [&](Session& session) {
-    const auto pod = FindPod(session, options.pod);
-    if (!pod) return kFailed;
-    if (options.container.empty()) options.container = DefaultContainer(*pod, options.quiet);
-    return Converse(session, StartMessage(options, *pod, command), options);
+    const auto target = FindPodTarget(session, options.pod, PodUse::kAttach);
+    if (!target) return kFailed;
+    if (options.container.empty()) options.container = DefaultContainer(target->pod, options.quiet);
+    return Converse(session, StartMessage(options, target->pod, command), options);
   });
 }
 
@@ -85,10 +85,9 @@ void AddExec(CLI::App& app, Invocation& invocation) {
   CLI::App* command = app.add_subcommand("exec", "Run a program in a container");
   command->fallthrough();
   command->footer(
-      "\nexec POD [-c CONTAINER] [-it] -- PROGRAM [ARGUMENT…]\n"
+      "\nexec POD|TYPE/NAME [-c CONTAINER] [-it] -- PROGRAM [ARGUMENT…]\n"
       "^P^Q leaves a terminal session and lets the program go on.");
-  command->add_option("pod", options->pod, "Pod: a name, pod/NAME, namespace/NAME or a beginning")
-      ->required();
+  command->add_option("pod", options->pod, kPodTargetHelp)->required();
   command->add_option("command", options->command, "Program and arguments; better behind --");
   command->add_option("-c,--container", options->container, "Container of the pod");
   command->add_flag("-i,--stdin", options->stdin_open, "Pass stdin on");

@@ -13,6 +13,7 @@
 #include "agent/cli/resource.h"
 #include "agent/cli/table.h"
 #include "agent/kube/parse.h"
+#include "holdfast/base/host_port.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
@@ -57,9 +58,7 @@ std::string What(const Response::Answer& answer) {
 
 std::string Address(const Response::Frontend& frontend) {
   if (frontend.address().empty()) return StrCat("port ", frontend.port(), " of the node");
-  const bool v6 = frontend.address().find(':') != std::string::npos;
-  return StrCat(v6 ? StrCat("[", frontend.address(), "]") : frontend.address(), ":",
-                frontend.port());
+  return JoinHostPort(frontend.address(), frontend.port());
 }
 
 // `head` in a column of its own.

@@ -4,12 +4,12 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <optional>
 #include <string_view>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::agent::cli {
 namespace {
@@ -17,13 +17,6 @@ namespace {
 namespace core = ::k8s::io::api::core::v1;
 
 constexpr int kMaxPort = 65535;
-
-std::optional<int> NumberIn(std::string_view word) {
-  int number = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), number);
-  if (error != std::errc() || end != word.data() + word.size()) return std::nullopt;
-  return number;
-}
 
 Error BadPort(std::string_view which, std::string_view word) {
   return InvalidArgument(
@@ -74,7 +67,7 @@ Error NotUdp(const std::string& word) {
 }
 
 Result<int> RemoteOfPod(const core::Pod& pod, const std::string& word) {
-  auto number = NumberIn(word);
+  auto number = WholeNumber<int>(word);
   if (!number) {
     ASSIGN_OR_RETURN(number, NamedPort(pod, word));
   }
@@ -87,7 +80,7 @@ Result<int> RemoteOfPod(const core::Pod& pod, const std::string& word) {
 }
 
 Result<int> NumberOfServicePort(const core::Service& service, const std::string& word) {
-  if (const auto number = NumberIn(word)) return *number;
+  if (const auto number = WholeNumber<int>(word)) return *number;
   for (const core::ServicePort& port : service.spec().ports()) {
     if (port.name() == word) return port.port();
   }
@@ -113,7 +106,7 @@ Result<ForwardedPort> MakeForwardedPort(std::string_view local_word, std::string
   if (remote < 1 || remote > kMaxPort) return BadPort("remote", StrCat(remote));
   int from = 0;
   if (!local.empty()) {
-    const auto number = NumberIn(local);
+    const auto number = WholeNumber<int>(local);
     if (!number || *number < 0 || *number > kMaxPort) return BadPort("local", local_word);
     from = *number;
   }

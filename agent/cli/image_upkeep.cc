@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/cli/image_upkeep.h"
 
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 
@@ -12,6 +11,7 @@
 #include "agent/cli/table.h"
 #include "agent/kube/times.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::agent::cli {
 namespace {
@@ -30,12 +30,10 @@ Result<WallTime> ParseUntil(const std::string& text, WallTime now) {
   if (const auto time = kube::ParseRfc3339(text); time && time->seconds > 0) {
     return kube::ToWallTime(*time);
   }
-  int64_t seconds = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, seconds);
+  const auto seconds = WholeNumber<int64_t>(text);
   constexpr int64_t kLast = 9'000'000'000;  // as nanoseconds it still fits 64 bits
-  if (error == std::errc() && stop == end && seconds > 0 && seconds <= kLast) {
-    return WallTime{std::chrono::seconds(seconds)};
+  if (seconds && *seconds > 0 && *seconds <= kLast) {
+    return WallTime{std::chrono::seconds(*seconds)};
   }
   return InvalidArgument(StrCat("--filter until=", text,
                                 ": not a duration such as 24h, a time such as "

@@ -11,6 +11,7 @@
 #include "agent/kube/utf8.h"
 #include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/base/whole_number.h"
 
 namespace holdfast::agent::cli {
 namespace {
@@ -35,10 +36,7 @@ std::string CodePoint(char c) {
 
 std::optional<int64_t> ToInt(std::string_view text) {
   if (text.starts_with('+')) text.remove_prefix(1);
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
+  return WholeNumber<int64_t>(text);
 }
 
 std::string Trimmed(std::string_view text) {

@@ -8,9 +8,10 @@
 
 #include "agent/cli/commands.h"
 #include "agent/cli/default_container.h"
-#include "agent/cli/objects.h"
+#include "agent/cli/lists.h"
 #include "agent/cli/out.h"
 #include "agent/cli/output.h"
+#include "agent/cli/pod_target.h"
 #include "agent/cli/table.h"
 #include "agent/kube/containers_of.h"
 #include "agent/kube/times.h"
@@ -171,9 +172,9 @@ void AddTargets(const LogOptions& options, const core::Pod& pod, std::vector<Log
 // kFailed: why was told.
 int FindTargets(Session& session, const LogOptions& options, std::vector<LogTarget>& targets) {
   if (options.selector.empty()) {
-    const auto pod = FindPod(session, options.pod);
-    if (!pod) return kFailed;
-    AddTargets(options, *pod, targets);
+    const auto target = FindPodTarget(session, options.pod, PodUse::kLogs);
+    if (!target) return kFailed;
+    AddTargets(options, target->pod, targets);
     return kOk;
   }
   const auto [status, pods] = ListPods(session, session.options().name_space, options.selector);
@@ -228,7 +229,7 @@ void AddLogs(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<LogOptions>();
   CLI::App* command = app.add_subcommand("logs", "Print the log of a container");
   command->fallthrough();
-  command->add_option("pod", options->pod, "Pod: a name, pod/NAME, namespace/NAME or a beginning");
+  command->add_option("pod", options->pod, kPodTargetHelp);
   command->add_option("container_name", options->container_word, "Container (as -c)");
   command->add_option("-c,--container", options->container, "Container of the pod");
   command->add_option("-l,--selector", options->selector, "All pods with these labels");

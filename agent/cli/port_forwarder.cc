@@ -23,6 +23,7 @@
 #include "agent/cli/out.h"
 #include "agent/cli/table.h"
 #include "agent/kube/pod_status.h"
+#include "holdfast/base/host_port.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
@@ -40,12 +41,6 @@ using LoopPtr = std::shared_ptr<asio::io_context>;
 template <class Work>
 void PostTo(LoopPtr io, Work work) {
   asio::post(*io, std::move(work));
-}
-
-// "127.0.0.1:8080", "[::1]:8080".
-std::string Joined(const std::string& address, uint16_t port) {
-  const bool v6 = address.find(':') != std::string::npos;
-  return StrCat(v6 ? "[" : "", address, v6 ? "]" : "", ":", port);
 }
 
 // One connection and its call. gRPC's threads only hand over what happened; everything else is on the loop.
@@ -230,7 +225,7 @@ class PortForwarder {
       }
       required_failed |= each.required;
       failed += StrCat(failed.empty() ? "" : " ", "unable to create listener: Error listen tcp ",
-                       Joined(each.address, port.local), ": ", error.message());
+                       JoinHostPort(each.address, port.local), ": ", error.message());
     }
     if (listening > 0 && !required_failed) return true;
     std::fprintf(stderr,
@@ -256,7 +251,7 @@ class PortForwarder {
     if (!error) (void)acceptor.listen(tcp::acceptor::max_listen_connections, error);
     if (error) return error;
     port.local = listener->port.local = acceptor.local_endpoint(error).port();
-    Print(StrCat("Forwarding from ", Joined(address, port.local), " -> ", port.remote, "\n"));
+    Print(StrCat("Forwarding from ", JoinHostPort(address, port.local), " -> ", port.remote, "\n"));
     listeners_.push_back(std::move(listener));
     Accept(*listeners_.back());
     return {};

@@ -16,8 +16,6 @@
 namespace holdfast::agent::api {
 namespace {
 
-constexpr size_t kMaxStdinMessage = 64 << 10;
-
 TerminalSize SizeIn(const v1::ExecRequest::Resize& resize) {
   return {static_cast<uint16_t>(resize.rows()), static_cast<uint16_t>(resize.columns())};
 }
@@ -47,10 +45,7 @@ class CommandStream : public SessionStream<Request, Response> {
   }
 
   bool TakeInput(const Request& message) {
-    if (!takes_input_) return true;
-    if (message.stdin().size() <= kMaxStdinMessage) return this->session().Feed(message.stdin());
-    this->End({grpc::StatusCode::INVALID_ARGUMENT, "stdin: at most 64 KiB in a message"});
-    return false;
+    return !takes_input_ || this->Feed(message.stdin(), "stdin");
   }
 
   void FillOutput(StreamOutput output, std::string bytes, Response& message) final {
@@ -70,7 +65,6 @@ class ExecStream final : public CommandStream<v1::ExecRequest, v1::ExecResponse>
 
  private:
   Result<SessionPlan> Plan(v1::ExecRequest& first) override {
-    if (!first.has_start()) return InvalidArgument("the first message must be start");
     const v1::ExecRequest::Start& start = first.start();
     ASSIGN_OR_RETURN(const auto found, Find(start));
     if (start.argv().empty()) return InvalidArgument("argv: at least the program is required");
@@ -136,7 +130,6 @@ class AttachStream final : public CommandStream<v1::AttachRequest, v1::AttachRes
 
  private:
   Result<SessionPlan> Plan(v1::AttachRequest& first) override {
-    if (!first.has_start()) return InvalidArgument("the first message must be start");
     const v1::AttachRequest::Start& start = first.start();
     ASSIGN_OR_RETURN(const auto found, Find(start));
     const auto& [pod, container] = found;

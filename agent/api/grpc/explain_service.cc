@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "holdfast/base/host_port.h"
 #include "holdfast/base/strings.h"
 #include "k8s/discovery/v1/endpoint_slice.pb.h"
 #include "netproxy/table/service_addresses.h"
@@ -41,8 +42,7 @@ std::vector<Source> Sources(const ExplainedService& explained,
 }
 
 std::string Text(const model::Endpoint& endpoint) {
-  const std::string ip = endpoint.ip.ToString();
-  return StrCat(endpoint.ip.v6 ? StrCat("[", ip, "]") : ip, ":", endpoint.port);
+  return JoinHostPort(endpoint.ip.ToString(), endpoint.port);
 }
 
 std::string KindName(model::FrontendKind kind) {

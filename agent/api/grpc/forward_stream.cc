@@ -10,7 +10,6 @@
 namespace holdfast::agent::api {
 namespace {
 
-constexpr size_t kMaxDataMessage = 64 << 10;
 constexpr uint32_t kMaxPort = 65535;
 
 class ForwardStream final : public SessionStream<v1::PortForwardRequest, v1::PortForwardResponse> {
@@ -20,7 +19,6 @@ class ForwardStream final : public SessionStream<v1::PortForwardRequest, v1::Por
 
  private:
   Result<SessionPlan> Plan(v1::PortForwardRequest& first) override {
-    if (!first.has_start()) return InvalidArgument("the first message must be start");
     const v1::PortForwardRequest::Start& start = first.start();
     if (start.port() < 1 || start.port() > kMaxPort) {
       return InvalidArgument(StrCat("port ", start.port(), ": must be between 1 and 65535"));
@@ -38,11 +36,7 @@ class ForwardStream final : public SessionStream<v1::PortForwardRequest, v1::Por
         }};
   }
 
-  bool Take(v1::PortForwardRequest& message) override {
-    if (message.data().size() <= kMaxDataMessage) return session().Feed(message.data());
-    End({grpc::StatusCode::INVALID_ARGUMENT, "data: at most 64 KiB in a message"});
-    return false;
-  }
+  bool Take(v1::PortForwardRequest& message) override { return Feed(message.data(), "data"); }
 
   bool FillBegin(v1::PortForwardResponse& /*message*/) override { return true; }
 

@@ -22,8 +22,11 @@
 #include "agent/api/grpc/status_map.h"
 #include "agent/operate/session_openers.h"
 #include "agent/stream/descriptor_session.h"
+#include "holdfast/base/strings.h"
 
 namespace holdfast::agent::api {
+
+inline constexpr size_t kMaxInputMessage = 64 << 10;
 
 // What a first message was found to ask for.
 struct SessionPlan {
@@ -62,6 +65,7 @@ class SessionStream : public grpc::ServerBidiReactor<Request, Response>,
  protected:
   // All that follows is on the loop's thread.
 
+  // `first` has a start.
   virtual Result<SessionPlan> Plan(Request& first) = 0;
   // A later message. False: no more is to be read before ReadOn().
   virtual bool Take(Request& message) = 0;
@@ -72,6 +76,12 @@ class SessionStream : public grpc::ServerBidiReactor<Request, Response>,
   virtual bool FillEnd(const StreamEnd& /*end*/, Response& /*message*/) { return false; }
 
   DescriptorSession& session() { return *session_; }
+  // What a message had, a `field` of it, for the session. As Take().
+  bool Feed(const std::string& bytes, const char* field) {
+    if (bytes.size() <= kMaxInputMessage) return session_->Feed(bytes);
+    End({grpc::StatusCode::INVALID_ARGUMENT, StrCat(field, ": at most 64 KiB in a message")});
+    return false;
+  }
   ServerCore& core() { return core_; }
   access::AuditEntry Entry(Method method, std::string target, std::string uid,
                            std::string detail) const {
@@ -110,7 +120,9 @@ class SessionStream : public grpc::ServerBidiReactor<Request, Response>,
   }
 
   void Begin(bool ok) {
-    if (!ok) return End({grpc::StatusCode::INVALID_ARGUMENT, "the first message must be start"});
+    if (!ok || !request_.has_start()) {
+      return End({grpc::StatusCode::INVALID_ARGUMENT, "the first message must be start"});
+    }
     auto place = core_.sessions.Enter(kind_, this->shared_from_this());
     if (!place) return End(ToStatus(place.error()));
     place_ = std::move(*place);

@@ -721,17 +721,18 @@ TEST_F(HoldctlTest, LogsAndExecSayWhatIsWrong) {
       {"logs web --since=0s", "error: --since must be greater than 0\n"},
       {"logs web --since=5s --since-time=2026-01-01T00:00:00Z",
        "error: at most one of `sinceTime` or `sinceSeconds` may be specified\n"},
-      {"logs svc/web", "error: svc/web: services have no containers: name a pod\n"},
+      {"logs svc/web", "Error from server (NotFound): services \"web\" not found\n"},
+      {"logs deployment/web", "error: deployments.apps \"web\" has no pod on this node\n"},
+      {"exec sts/web -- true", "error: statefulsets.apps \"web\" has no pod on this node\n"},
+      {"attach rc/web", "error: replicationcontrollers \"web\" has no pod on this node\n"},
+      {"debug deploy/web --image=x",
+       "error: \"apps/v1, Kind=Deployment\" not supported by debug\n"},
+      {"exec node/node1 -- true", "error: node/node1: nodes have no containers: name a pod\n"},
   };
   for (const auto& [words, error] : cases) {
     const Ran ran = Run(words);
     EXPECT_EQ(ran.code, 1) << words;
     EXPECT_EQ(ran.err, error) << words;
-  }
-  for (const char* words : {"logs deployment/web", "exec deploy/web -- true"}) {
-    EXPECT_TRUE(
-        Run(words).err.starts_with("error: the server doesn't have a resource type \"deploy"))
-        << words;
   }
   EXPECT_EQ(Run("logs web --tail=-1").out, "one\n");
   auto more = RunningPod("more-node1", "uid-more");
@@ -742,6 +743,70 @@ TEST_F(HoldctlTest, LogsAndExecSayWhatIsWrong) {
   EXPECT_EQ(ignored.code, 0);
   EXPECT_EQ(ignored.out, "one\n");
   EXPECT_NE(ignored.err.find("error from pod/more-node1/app"), std::string::npos) << ignored.err;
+}
+
+TEST_F(HoldctlTest, ATypeAndANameMeanOneOfItsPods) {
+  for (const auto& [name, since] : {std::pair("shop-5d-a", 200), std::pair("shop-5d-b", 100)}) {
+    auto pod = RunningPod(name, std::string("uid-") + name);
+    auto& meta = *pod.mutable_metadata();
+    (*meta.mutable_labels())["app"] = "shop";
+    (*meta.mutable_labels())["pod-template-hash"] = "5d";
+    auto& owner = *meta.add_ownerreferences();
+    owner.set_kind("ReplicaSet");
+    owner.set_name("shop-5d");
+    pod.mutable_status()->clear_conditions();
+    auto& ready = *pod.mutable_status()->add_conditions();
+    ready.set_type("Ready");
+    ready.set_status("True");
+    ready.mutable_lasttransitiontime()->set_seconds(since);
+    pods_.SetPod(pod);
+    std::ofstream(LogPath(name, std::string("uid-") + name))
+        << "2026-11-21T07:19:31.5Z stdout F of " << name << "\n";
+  }
+  auto done = RunningPod("done-x", "uid-done");
+  done.mutable_status()->set_phase("Succeeded");
+  auto& job = *done.mutable_metadata()->add_ownerreferences();
+  job.set_kind("Job");
+  job.set_name("done");
+  pods_.SetPod(done);
+  auto shop = std::make_shared<corev1::Service>();
+  shop->mutable_metadata()->set_name("shop");
+  shop->mutable_metadata()->set_namespace_("default");
+  (*shop->mutable_spec()->mutable_selector())["app"] = "shop";
+  auto bare = std::make_shared<corev1::Service>(*shop);
+  bare->mutable_metadata()->set_name("bare");
+  bare->mutable_spec()->clear_selector();
+  auto lonely = std::make_shared<corev1::Service>(*shop);
+  lonely->mutable_metadata()->set_name("lonely");
+  (*lonely->mutable_spec()->mutable_selector())["app"] = "none";
+  services_.services = {shop, bare, lonely};
+
+  for (const char* target : {"deploy/shop", "deployments.apps/shop", "rs/shop-5d", "svc/shop"}) {
+    const Ran ran = Run(std::string("logs ") + target);
+    EXPECT_EQ(ran.out, "of shop-5d-b\n") << target << ": the one that is ready for longer";
+    EXPECT_EQ(ran.err, "Found 2 pods, using pod/shop-5d-b\n");
+  }
+  const Ran exec = Run("exec deploy/shop -- sh -c 'exit 3'");
+  EXPECT_EQ(exec.code, 3);
+  EXPECT_EQ(exec.err, "command terminated with exit code 3\n");
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"attach job/done",
+       "error: cannot attach a container in a completed pod; current phase is Succeeded\n"},
+      {"port-forward job/done 80",
+       "error: unable to forward port because pod is not running. Current status=Succeeded\n"},
+      {"exec svc/bare -- true",
+       "error: cannot attach to *v1.Service: invalid service 'bare': Service is defined without a "
+       "selector\n"},
+      {"logs svc/bare",
+       "error: cannot get the logs from *v1.Service: invalid service 'bare': Service is defined "
+       "without a selector\n"},
+      {"port-forward svc/lonely 80", "error: services \"lonely\" has no pod on this node\n"},
+  };
+  for (const auto& [words, error] : cases) {
+    const Ran ran = Run(words);
+    EXPECT_EQ(ran.code, 1) << words;
+    EXPECT_EQ(ran.err, error) << words;
+  }
 }
 
 TEST_F(HoldctlTest, AStrangerIsTurnedAwayByTheSocketsMode) {
