@@ -3,7 +3,6 @@
 
 #include <string>
 
-#include "agent/kube/base64.h"
 #include "agent/kube/codec.h"
 #include "agent/kube/defaulting.h"
 #include "agent/kube/manifest_reader.h"
@@ -12,6 +11,7 @@
 #include "agent/kube/quantity.h"
 #include "agent/kube/times.h"
 #include "agent/kube/validation/validate.h"
+#include "holdfast/base/base64.h"
 #include "k8s/core/v1/pod.pb.h"
 #include "tests/support/fuzz/fuzz.h"
 
