@@ -54,7 +54,8 @@ CertificatePlan ClientPlan(const std::string& node_name) {
 std::optional<CertificatePlan> ServingPlan(const std::string& node_name,
                                            const std::vector<std::string>& host_ips) {
   if (host_ips.empty() || host_ips.front().starts_with("127.")) return std::nullopt;
-  CertificatePlan plan{kServingSigner, {kDigitalSignature, "server auth"}, SubjectOfNode(node_name)};
+  CertificatePlan plan{
+      kServingSigner, {kDigitalSignature, "server auth"}, SubjectOfNode(node_name)};
   plan.subject.ip_addresses = host_ips;
   // The Node's Hostname address; one that is an address is no name.
   const bool is_address = IpAddress::Parse(node_name).has_value();
