@@ -25,9 +25,6 @@ constexpr int kSilentListsUntilPaging = 2;
 // A watch from a version that is not there yet (a store was restored) hangs; others have a bookmark each minute.
 constexpr std::chrono::seconds kSilentWatch{180};
 constexpr int kCrowdedUntilPaging = 5;
-// Then the server was away, and what it has now may be what it once had: a store that was restored counts its versions on
-// from an old one, and a watch goes on after those that were told as if nothing had happened in between.
-constexpr int kUnheardUntilList = 2;
 constexpr milliseconds kSpread{1000};  // in which all nodes list anew
 
 class Reflector : public std::enable_shared_from_this<Reflector> {
@@ -129,7 +126,6 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
 
   void OnEvent(std::string_view type, std::string_view bytes) {
     heard_ = true;
-    unheard_ = 0;
     if (type == "ERROR") return OnRefused(RefusalOf(bytes));
     auto object = DecodeObject(bytes, options_.type);
     if (!object) return Fail(std::move(object.error()).Wrap(what_));
@@ -147,7 +143,13 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
 
   void OnEnded(const Result<void>& end) {
     age_.reset();
-    if (!end) return Fail(end.error());
+    if (!end) {
+      // The server may have been away, and what it has now may be what it once had: a store that was restored counts its
+      // versions on from an old one, and a watch would go on as if nothing had happened. A server that goes in order
+      // ends its watches in order.
+      must_list_ = true;
+      return Fail(end.error());
+    }
     if (listing_) return Fail(Unavailable(what_ + ": it ended before all that is there was sent"));
     if (lived_) return Begin();
     Retry(BackOff());
@@ -156,7 +158,6 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   void OnPage(const Result<ApiReply>& reply) {
     if (!reply) return Fail(reply.error());
     if (!reply->ok()) return OnRefused(*reply);
-    unheard_ = 0;
     auto page = DecodePage(reply->body, options_.type);
     if (!page) return Fail(std::move(page.error()).Wrap(what_));
     for (kube::ObjectPtr& object : page->items) {
@@ -189,7 +190,6 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   }
 
   void Fail(const Error& error) {
-    if (++unheard_ >= kUnheardUntilList) must_list_ = true;
     handler_.Trouble(error);
     Retry(BackOff());
   }
@@ -271,7 +271,6 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   bool lived_ = false;    // the watch that is open
   bool heard_ = false;    // the watch that is open, or since the last look
   int silent_lists_ = 0;
-  int unheard_ = 0;  // failures since anything came
   int crowded_ = 0;  // lists refused since one succeeded
   unsigned failures_ = 0;
   uint64_t epoch_ = 0;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A reflector keeps somebody informed of all objects of one kind: it lists (by a watch that sends the list first, where
 // the server can do that), follows, resumes where a watch ended, lists anew when the server no longer knows the version
-// or was away, and slows down while the server is in trouble. Everything runs on the API thread. Source: join.md section 5,
+// or its connection broke, and slows down while the server is in trouble. Everything runs on the API thread. Source: join.md section 5,
 // control-plane.md section 3.
 #pragma once
 

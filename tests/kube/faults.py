@@ -2,6 +2,7 @@
 """A cluster in which programs die."""
 import contextlib
 import json
+import os
 import subprocess
 import time
 
@@ -72,6 +73,86 @@ def test_without_the_api_server_pods_go_on_and_it_is_told_afterwards(cluster):
     equal(set(map(tuple, restarts(pods(cluster, "calm")).values())), {(0,)}, "restarts")
     cluster.kubectl("delete", "deployment/calm", "pod/ends")
     until("all are gone", lambda: not pods(cluster, "calm") and not pods(cluster, "ends"))
+
+
+AWAY = int(os.environ.get("HOLDFAST_API_AWAY", "60"))  # seconds
+
+
+def on_nodes(cluster):
+    """Every pod as its node has it: name -> Pod."""
+    return {name: p for node in cluster.nodes.values() for name, p in node.pods().items()}
+
+
+def container(found):
+    return found["status"]["containerStatuses"][0]
+
+
+def shown(found):
+    """What of a pod must be the same at the server as on its node."""
+    one = container(found)
+    ready = next(c["status"] for c in found["status"]["conditions"] if c["type"] == "Ready")
+    return found["status"]["phase"], one["restartCount"], one.get("containerID"), ready, sorted(one["state"])
+
+
+def test_nothing_restarts_that_need_not_while_the_api_server_is_long_away(cluster):
+    """Fifty pods: some are probed, some end again and again, some end once."""
+    probed = deployment("probed", 10)
+    probed["spec"]["template"]["spec"]["containers"][0].update(
+        readinessProbe={"exec": {"command": ["sh", "-c", "[ ! -e /tmp/unready ]"]}, "periodSeconds": 2},
+        livenessProbe={"exec": {"command": ["sh", "-c", "[ ! -e /tmp/sick ]"]}, "periodSeconds": 2, "failureThreshold": 1})
+    ticks, ends = [f"ticks-{n}" for n in range(5)], [f"ends-{n}" for n in range(5)]
+    until("the namespace has its account", lambda: get(cluster, "serviceaccount", "default"))
+    cluster.apply(deployment("calm", 30), probed, *(pod(name, "sleep 3; exit 1") for name in ticks),
+                  *(pod(name, "while [ ! -e /tmp/end ]; do sleep 0.5; done; exit 7", restartPolicy="Never") for name in ends))
+    for name in ("calm", "probed"):
+        rolled_out(cluster, name)
+    until("those that end run", lambda: all(get(cluster, "pod", n)["status"]["phase"] == "Running" for n in ends))
+    sick, unready = sorted(pods(cluster, "probed"))[:2]
+    mine = {*pods(cluster, "calm"), *pods(cluster, "probed"), *ticks, *ends}
+    equal(len(mine), 50, "pods")
+    node_of = {name: cluster.nodes[get(cluster, "pod", name)["spec"]["nodeName"]] for name in (sick, unready, *ends)}
+    before = {name: p for name, p in on_nodes(cluster).items() if name in mine}
+
+    def run(name, script):
+        node_of[name].ctl("exec", name, "--", "sh", "-c", script)
+
+    with cluster.without_api_server():
+        began = time.monotonic()
+        run(sick, "touch /tmp/sick")
+        run(unready, "touch /tmp/unready")
+        for name in ends:
+            run(name, "touch /tmp/end")
+        until("a probe restarts what is sick", lambda: container(on_nodes(cluster)[sick])["restartCount"] == 1)
+        until("another takes one out of service", lambda: shown(on_nodes(cluster)[unready])[3] == "False")
+        time.sleep(max(0.0, AWAY - (time.monotonic() - began)))
+        run(unready, "rm /tmp/unready")
+        until("and back", lambda: shown(on_nodes(cluster)[unready])[3] == "True")
+        then = on_nodes(cluster)
+        away = time.monotonic() - began
+    back, at_the_end = time.monotonic(), time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    until("all nodes are ready", lambda: are_ready(cluster))
+    nodes_after = time.monotonic() - back
+
+    def agree():
+        server = {p["metadata"]["name"]: p for p in get(cluster, "pods")["items"]}
+        there = on_nodes(cluster)
+        return all(shown(server[name]) == shown(there[name]) for name in mine - set(ticks))
+
+    until("all is told", agree, 120)
+    print(f"  away {away:.0f} s; nodes ready after {nodes_after:.1f} s, everything told after {time.monotonic() - back:.1f} s; "
+          f"restarts of what ends: {[container(then[n])['restartCount'] for n in ticks]}", flush=True)
+    after = on_nodes(cluster)
+    others = mine - {sick, *ticks, *ends}
+    equal({n: shown(after[n])[1:3] for n in others}, {n: shown(before[n])[1:3] for n in others}, "what nothing was done to")
+    for name in ticks:
+        check(container(then[name])["restartCount"] > container(before[name])["restartCount"], f"{name} went on")
+        until(f"{name} is told", lambda n=name: container(get(cluster, "pod", n))["restartCount"]
+              >= container(then[n])["restartCount"])
+    for name in ends:
+        ended = container(get(cluster, "pod", name))["state"]["terminated"]
+        check(ended["exitCode"] == 7 and ended["finishedAt"] <= at_the_end, f"its end: {ended}")
+    cluster.kubectl("delete", "deployment/calm", "deployment/probed", *(f"pod/{name}" for name in (*ticks, *ends)))
+    until("all are gone", lambda: not mine & {p["metadata"]["name"] for p in get(cluster, "pods")["items"]}, 120)
 
 
 @contextlib.contextmanager
@@ -155,3 +236,38 @@ def test_after_a_reboot_without_the_api_server_pods_start_from_what_was_last_kno
     cluster.kubectl("delete", "pod/plain", "pod/hidden", "configmap/kept", "secret/hidden")
     until("what was kept goes with the pods", lambda: not any(
         f.parent.name in uids for f in (node.top / "root").glob("**/inputs.json")))
+
+
+def test_a_store_that_was_restored_is_believed_and_what_is_in_both_goes_on(cluster):
+    """Versions go back: what was made since is gone, what was deleted since is there again. No agent is started anew."""
+    idle = "while :; do sleep 1 & wait; done"
+    until("the namespace has its account", lambda: get(cluster, "serviceaccount", "default"))
+    cluster.apply(deployment("both", 6), pod("deleted", idle, nodeName="n1"))
+    rolled_out(cluster, "both")
+    until("it runs", lambda: get(cluster, "pod", "deleted")["status"]["phase"] == "Running")
+    first = container(get(cluster, "pod", "deleted"))["containerID"]
+    copy = cluster.copy_store()
+    cluster.apply(deployment("since", 4), pod("made", idle, nodeName="n1"))
+    rolled_out(cluster, "since")
+    until("it runs", lambda: get(cluster, "pod", "made")["status"]["phase"] == "Running")
+    cluster.kubectl("delete", "pod", "deleted")
+    until("it is gone", lambda: "deleted" not in on_nodes(cluster))
+    both = {name: shown(on_nodes(cluster)[name]) for name in pods(cluster, "both")}
+    since = {"made", *pods(cluster, "since")}
+    agents = {name: node.agent.pid for name, node in cluster.nodes.items()}
+    cluster.restore_store(copy)
+    back = time.monotonic()
+    until("what was made since ends", lambda: not since & set(on_nodes(cluster)))
+    gone = time.monotonic() - back
+    until("what was deleted since runs again", lambda: shown(get(cluster, "pod", "deleted"))
+          == shown(on_nodes(cluster)["deleted"]) and container(get(cluster, "pod", "deleted"))["containerID"] != first)
+    print(f"  gone after {gone:.1f} s, there again after {time.monotonic() - back:.1f} s", flush=True)
+    until("all are ready", lambda: are_ready(cluster))
+    # What happens from now on is heard.
+    cluster.apply(pod("new", idle, nodeName="n1"))
+    until("a new one runs", lambda: get(cluster, "pod", "new")["status"]["phase"] == "Running")
+    equal({name: shown(p) for name, p in on_nodes(cluster).items() if name in both}, both, "what is in both")
+    equal({name: shown(p) for name, p in pods(cluster, "both").items()}, both, "as it is told")
+    equal({name: node.agent.pid for name, node in cluster.nodes.items()}, agents, "agents")
+    cluster.kubectl("delete", "deployment/both", "pod/deleted", "pod/new")
+    until("all are gone", lambda: not {"deleted", "new", *both} & set(on_nodes(cluster)))

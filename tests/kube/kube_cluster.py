@@ -228,6 +228,30 @@ class Cluster:
             self.plane.spawn("kube-apiserver", flags)
             self.plane.wait_until_ready(PATIENCE)
 
+    def copy_store(self):
+        """What etcd has on its disk at one instant; the folder."""
+        etcd, copy = self.plane.process("etcd"), self.folder / "copy"
+        etcd.send_signal(signal.SIGSTOP)
+        try:
+            while pathlib.Path(f"/proc/{etcd.pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+                time.sleep(0.01)
+            shutil.copytree(self.plane.folder / "etcd", copy)
+        finally:
+            etcd.send_signal(signal.SIGCONT)
+        return copy
+
+    def restore_store(self, copy):
+        """The cluster is what it was then, and versions count on from there. As Kubernetes' manual says, its own
+        programs are started again; nodes are not."""
+        names = ("coredns", "kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd")
+        flags = {name: self.plane.stop_one(name) for name in names}
+        shutil.rmtree(self.plane.folder / "etcd")
+        copy.rename(self.plane.folder / "etcd")
+        for name in reversed(names):
+            self.plane.spawn(name, flags[name])
+            if name == "kube-apiserver":
+                self.plane.wait_until_ready(PATIENCE)
+
     @contextlib.contextmanager
     def supervised(self):
         """Agents that end are started again, as systemd does it."""

@@ -133,6 +133,39 @@ def test_what_is_missing_is_told_and_waited_for(cluster):
     cluster.kubectl("delete", "pod/late", "configmap/later")
 
 
+def memory_limit(node, uid):
+    """Of a pod's cgroup."""
+    found = [folder / name for tree in node.cgroup_trees() for folder in tree.glob(f"**/pod{uid}")
+             for name in ("memory.max", "memory.limit_in_bytes") if (folder / name).exists()]
+    return int(found[0].read_text())
+
+
+def test_a_class_of_runtime_counts_by_its_handler_and_its_overhead_is_taken(cluster):
+    def kind(name, handler, **more):
+        return {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": name}, "handler": handler, **more}
+
+    equal([h["name"] for h in get(cluster, "node", "n1")["status"]["runtimeHandlers"]], ["", "holdfast", "runc"], "handlers")
+    cluster.apply(kind("light", "runc", overhead={"podFixed": {"cpu": "250m", "memory": "64Mi"}}), kind("heavy", "kata"))
+    until("the namespace has its account", lambda: get(cluster, "serviceaccount", "default"))
+    light = pod("light", "while :; do sleep 1 & wait; done", runtimeClassName="light", nodeName="n1")
+    light["spec"]["containers"][0]["resources"] = {"limits": {"cpu": "500m", "memory": "32Mi"}}
+    cluster.apply(light, pod("heavy", "while :; do sleep 1 & wait; done", runtimeClassName="heavy", nodeName="n1"))
+    until("it runs", lambda: get(cluster, "pod", "light")["status"]["phase"] == "Running")
+    found = get(cluster, "pod", "light")
+    equal(found["spec"]["overhead"], {"cpu": "250m", "memory": "64Mi"}, "what admission wrote")
+    equal(memory_limit(cluster.nodes["n1"], found["metadata"]["uid"]), 96 << 20, "the pod's limit")
+    until("the other one is told", lambda: any(
+        e["reason"] == "FailedCreatePodSandBox" and 'no runtime for "kata" is configured' in e["message"]
+        for e in get(cluster, "events")["items"] if e["involvedObject"]["name"] == "heavy"))
+    equal(get(cluster, "pod", "heavy")["status"]["containerStatuses"][0]["state"]["waiting"]["reason"],
+          "ContainerCreating", "what it waits in")
+    cluster.kubectl("delete", "runtimeclass", "heavy")  # its handler cannot be changed
+    cluster.apply(kind("heavy", "holdfast"))
+    until("it runs when there is another class of the name", lambda: get(cluster, "pod", "heavy")["status"]["phase"] == "Running")
+    cluster.kubectl("delete", "pod/light", "pod/heavy", "runtimeclass/light", "runtimeclass/heavy")
+    until("they are gone", lambda: not pods(cluster, "light") and not pods(cluster, "heavy"))
+
+
 def test_each_proxy_mode_serves_the_cluster(cluster):
     url = f"http://{address(cluster, 'web')}/"
     found = set(pods(cluster, "web"))

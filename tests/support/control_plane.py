@@ -150,9 +150,12 @@ class ControlPlane(Authority):
                                                    stdin=subprocess.DEVNULL, start_new_session=True,
                                                    env=self.environment))
 
+    def process(self, name):
+        return next(p for p in self.processes if p.args[len(self.inside)] == self.programs[name])
+
     def stop_one(self, name):
         """Kills a program; the flags that it had."""
-        one = next(p for p in self.processes if p.args[len(self.inside)] == self.programs[name])
+        one = self.process(name)
         self.processes.remove(one)
         one.kill()
         one.wait()
