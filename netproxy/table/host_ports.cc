@@ -5,18 +5,12 @@
 #include <optional>
 
 #include "holdfast/base/strings.h"
+#include "netproxy/table/service_addresses.h"
 
 namespace holdfast::netproxy {
 namespace {
 
 bool IsLoopback4(const IpAddress& ip) { return !ip.v6 && ip.bytes[0] == 127; }
-
-bool IsLoopback6(const IpAddress& ip) {
-  IpAddress one;
-  one.v6 = true;
-  one.bytes[15] = 1;
-  return ip == one;
-}
 
 // Nothing for "".
 Result<std::optional<IpAddress>> HostIp(const HostPort& port) {

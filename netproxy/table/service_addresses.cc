@@ -14,14 +14,14 @@ bool IsMapped(const IpAddress& a) {
   return a.bytes[10] == 0xff && a.bytes[11] == 0xff;
 }
 
+}  // namespace
+
 bool IsLoopback6(const IpAddress& a) {
   IpAddress one;
   one.v6 = true;
   one.bytes[15] = 1;
   return a == one;
 }
-
-}  // namespace
 
 bool IsForbidden(const IpAddress& a) {
   const auto& b = a.bytes;

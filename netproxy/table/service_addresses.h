@@ -10,6 +10,8 @@ namespace holdfast::netproxy {
 
 // Loopback, link-local, multicast, unspecified, 255.255.255.255, and IPv4 in IPv6's clothes.
 bool IsForbidden(const IpAddress& address);
+// ::1 alone.
+bool IsLoopback6(const IpAddress& address);
 
 bool IsIn(std::span<const Cidr> ranges, const IpAddress& address);
 
