@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "agent/objects/object_kinds.h"
 #include "agent/objects/object_store.h"
 #include "agent/objects/references.h"
 #include "agent/objects/token_store.h"
@@ -138,10 +139,7 @@ class ApiPodInputs::Core : public std::enable_shared_from_this<Core> {
 
   // Whether what is known of it may name further objects (references.h).
   static bool Leads(const TokenRef& /*ref*/) { return false; }
-  static bool Leads(const ObjectRef& ref) {
-    return ref.kind == ObjectKind::kClaim || ref.kind == ObjectKind::kVolume ||
-           ref.kind == ObjectKind::kCsiDriver;
-  }
+  static bool Leads(const ObjectRef& ref) { return RowOf(ref.kind).leads; }
 
   template <class Ref, class Input>
   void Show(const PodUid& uid, std::map<Ref, Input> Known::* inputs, const Ref& ref, Input input) {

@@ -7,6 +7,7 @@
 
 #include "agent/cluster/api_objects.h"
 #include "agent/kube/codec.h"
+#include "agent/objects/object_kinds.h"
 #include "agent/objects/object_requests.h"
 #include "agent/objects/references.h"
 #include "holdfast/base/base64.h"
@@ -19,14 +20,8 @@ using Json = nlohmann::json;
 
 constexpr int kVersion = 1;
 
-constexpr const char* kKinds[] = {"ConfigMap",        "Secret",    "PersistentVolumeClaim",
-                                  "PersistentVolume", "CSIDriver", "VolumeAttachment",
-                                  "RuntimeClass"};
-
 Json ToJson(const ObjectRef& ref) {
-  return {{"kind", kKinds[static_cast<size_t>(ref.kind)]},
-          {"namespace", ref.object_namespace},
-          {"name", ref.name}};
+  return {{"kind", RowOf(ref.kind).name}, {"namespace", ref.object_namespace}, {"name", ref.name}};
 }
 
 // A former version told Secrets from ConfigMaps only.
@@ -34,9 +29,9 @@ std::optional<ObjectKind> KindFrom(const Json& json) {
   if (!json.contains("kind")) {
     return json.at("secret").get<bool>() ? ObjectKind::kSecret : ObjectKind::kConfigMap;
   }
-  const auto found = std::ranges::find(kKinds, json.at("kind").get<std::string>());
-  if (found == std::end(kKinds)) return std::nullopt;
-  return static_cast<ObjectKind>(found - std::begin(kKinds));
+  const auto found =
+      std::ranges::find(ObjectKinds(), json.at("kind").get<std::string>(), &ObjectKindRow::name);
+  return found == ObjectKinds().end() ? std::nullopt : std::optional(found->kind);
 }
 
 std::optional<ObjectRef> RefFrom(const Json& json) {

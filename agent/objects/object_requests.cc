@@ -10,6 +10,7 @@
 #include "agent/kube/codec.h"
 #include "agent/kube/diagnostic.h"
 #include "agent/kube/times.h"
+#include "agent/objects/object_kinds.h"
 #include "holdfast/base/strings.h"
 #include "k8s/authentication/v1/token.pb.h"
 #include "k8s/core/v1/config.pb.h"
@@ -37,28 +38,12 @@ void TakeValues(Values& from, std::map<std::string, std::string>& to) {
   }
 }
 
-std::string InNamespace(const ObjectRef& ref, const char* resource) {
-  return StrCat("/api/v1/namespaces/", ref.object_namespace, "/", resource);
-}
-
 std::string Collection(const ObjectRef& ref) {
-  switch (ref.kind) {
-    case ObjectKind::kConfigMap:
-      return InNamespace(ref, "configmaps");
-    case ObjectKind::kSecret:
-      return InNamespace(ref, "secrets");
-    case ObjectKind::kClaim:
-      return InNamespace(ref, "persistentvolumeclaims");
-    case ObjectKind::kVolume:
-      return "/api/v1/persistentvolumes";
-    case ObjectKind::kCsiDriver:
-      return "/apis/storage.k8s.io/v1/csidrivers";
-    case ObjectKind::kAttachment:
-      return "/apis/storage.k8s.io/v1/volumeattachments";
-    case ObjectKind::kRuntimeClass:
-      return "/apis/node.k8s.io/v1/runtimeclasses";
-  }
-  return "";
+  const ObjectKindRow& row = RowOf(ref.kind);
+  const std::string_view version = row.api_version;
+  return StrCat(version == "v1" ? "/api/" : "/apis/", version,
+                row.namespaced ? StrCat("/namespaces/", ref.object_namespace) : "", "/",
+                row.resource);
 }
 
 std::string Said(const ApiReply& reply) {
@@ -96,29 +81,11 @@ ApiCall GetCall(const ObjectRef& ref) {
 }
 
 kube::TypeMeta TypeOf(const ObjectRef& ref) {
-  switch (ref.kind) {
-    case ObjectKind::kConfigMap:
-      return {"v1", "ConfigMap"};
-    case ObjectKind::kSecret:
-      return {"v1", "Secret"};
-    case ObjectKind::kClaim:
-      return {"v1", "PersistentVolumeClaim"};
-    case ObjectKind::kVolume:
-      return {"v1", "PersistentVolume"};
-    case ObjectKind::kCsiDriver:
-      return {"storage.k8s.io/v1", "CSIDriver"};
-    case ObjectKind::kAttachment:
-      return {"storage.k8s.io/v1", "VolumeAttachment"};
-    case ObjectKind::kRuntimeClass:
-      return {"node.k8s.io/v1", "RuntimeClass"};
-  }
-  return {};
+  const ObjectKindRow& row = RowOf(ref.kind);
+  return {row.api_version, row.name};
 }
 
-bool MayBeWatched(const ObjectRef& ref) {
-  return ref.kind == ObjectKind::kConfigMap || ref.kind == ObjectKind::kSecret ||
-         ref.kind == ObjectKind::kCsiDriver || ref.kind == ObjectKind::kRuntimeClass;
-}
+bool MayBeWatched(const ObjectRef& ref) { return RowOf(ref.kind).watched; }
 
 ReflectorOptions WatchOptions(const ObjectRef& ref) {
   return {Collection(ref), StrCat("fieldSelector=metadata.name%3D", ref.name), TypeOf(ref),

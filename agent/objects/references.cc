@@ -4,6 +4,7 @@
 #include "agent/kube/containers_of.h"
 #include "agent/kube/csi_names.h"
 #include "agent/kube/volume_kinds.h"
+#include "agent/objects/object_kinds.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/persistent_volume.pb.h"
 #include "k8s/core/v1/pod.pb.h"
@@ -15,27 +16,6 @@ namespace {
 namespace storagev1 = ::k8s::io::api::storage::v1;
 
 constexpr std::chrono::seconds kDefaultLife{3600};
-
-// The API server calls what it has not found by its resource, a kubelet what it finds itself by its kind.
-const char* Noun(ObjectKind kind) {
-  switch (kind) {
-    case ObjectKind::kConfigMap:
-      return "configmap";
-    case ObjectKind::kSecret:
-      return "secret";
-    case ObjectKind::kClaim:
-      return "persistentvolumeclaims";
-    case ObjectKind::kVolume:
-      return "persistentvolumes";
-    case ObjectKind::kCsiDriver:
-      return "csidrivers.storage.k8s.io";
-    case ObjectKind::kAttachment:
-      return "volumeattachments.storage.k8s.io";
-    case ObjectKind::kRuntimeClass:
-      return "runtimeclass.node.k8s.io";
-  }
-  return "object";
-}
 
 class Collector {
  public:
@@ -180,7 +160,9 @@ TokenRef TokenRefOf(const std::string& audience, int64_t expiration_seconds) {
 
 std::string NotFoundText(const ObjectRef& ref) { return NameOf(ref) + " not found"; }
 
-std::string NameOf(const ObjectRef& ref) { return StrCat(Noun(ref.kind), " \"", ref.name, "\""); }
+std::string NameOf(const ObjectRef& ref) {
+  return StrCat(RowOf(ref.kind).noun, " \"", ref.name, "\"");
+}
 
 bool NeedsAttachment(const std::shared_ptr<const ObjectData>& driver) {
   const auto* const object = ObjectIn<storagev1::CSIDriver>(driver);
