@@ -85,11 +85,11 @@ int ReportPick(const Error& error) {
 
 std::optional<core::Pod> FindPod(Session& session, const std::string& text) {
   const auto name = ReadPodName(text, session.options().name_space);
-  if (!name) return (void)Report(name.error()), std::nullopt;
+  if (!name) return Told(Report(name.error()));
   const auto listed = ListObjects(session, Resource::kPods, {name->name_space, {}});
-  if (!listed.status.ok()) return (void)Report(listed.status), std::nullopt;
+  if (!listed.status.ok()) return Told(Report(listed.status));
   const auto found = PickObjects(listed.objects, Resource::kPods, *name);
-  if (!found) return (void)ReportPick(found.error()), std::nullopt;
+  if (!found) return Told(ReportPick(found.error()));
   return found->front().As<core::Pod>();
 }
 

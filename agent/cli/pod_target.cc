@@ -68,7 +68,7 @@ std::optional<core::Pod> Choose(const std::vector<core::Pod>& pods, PodUse use,
                                 const std::string& whose) {
   const core::Pod* best = BestPod(pods, use);
   if (best == nullptr) {
-    return (void)Report(NotFound(whose + " has no pod on this node")), std::nullopt;
+    return Told(Report(NotFound(whose + " has no pod on this node")));
   }
   if (use == PodUse::kLogs && pods.size() > 1) {
     std::fprintf(stderr, "Found %zu pods, using pod/%s\n", pods.size(),
@@ -80,17 +80,16 @@ std::optional<core::Pod> Choose(const std::vector<core::Pod>& pods, PodUse use,
 std::optional<PodTarget> FindForService(Session& session, const std::string& name, PodUse use) {
   const std::string& name_space = session.options().name_space;
   const auto services = ListObjects(session, Resource::kServices, {name_space, ""});
-  if (!services.status.ok()) return (void)Report(services.status), std::nullopt;
+  if (!services.status.ok()) return Told(Report(services.status));
   const auto picked = PickObjects(services.objects, Resource::kServices, {name_space, name});
-  if (!picked) return (void)ReportPick(picked.error()), std::nullopt;
+  if (!picked) return Told(ReportPick(picked.error()));
   const auto& service = picked->front().As<core::Service>();
   if (service.spec().selector().empty()) {
-    return (void)Report(InvalidArgument(StrCat(Cannot(use, "*v1.Service"), "invalid service '",
-                                               name, "': Service is defined without a selector"))),
-           std::nullopt;
+    return Told(Report(InvalidArgument(StrCat(Cannot(use, "*v1.Service"), "invalid service '", name,
+                                              "': Service is defined without a selector"))));
   }
   const auto pods = ListPods(session, name_space, SelectorOf(service));
-  if (!pods.status.ok()) return (void)Report(pods.status), std::nullopt;
+  if (!pods.status.ok()) return Told(Report(pods.status));
   auto pod = Choose(pods.objects, use, StrCat("services \"", name, "\""));
   if (!pod) return std::nullopt;
   return PodTarget{std::move(*pod), service};
@@ -99,7 +98,7 @@ std::optional<PodTarget> FindForService(Session& session, const std::string& nam
 std::optional<PodTarget> FindForOwner(Session& session, const OwnerKind& owner,
                                       const std::string& name, PodUse use) {
   auto pods = ListPods(session, session.options().name_space);
-  if (!pods.status.ok()) return (void)Report(pods.status), std::nullopt;
+  if (!pods.status.ok()) return Told(Report(pods.status));
   std::erase_if(pods.objects,
                 [&](const core::Pod& pod) { return !IsOwnedBy(pod, owner.kind, name); });
   const std::string group = owner.group.empty() ? "" : StrCat(".", owner.group);

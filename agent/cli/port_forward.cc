@@ -31,7 +31,7 @@ std::optional<Forward> FindForward(Session& session, const ForwardOptions& optio
   if (!target) return std::nullopt;
   auto ports = target->service ? PortsOfService(options.ports, *target->service, target->pod)
                                : PortsOfPod(options.ports, target->pod);
-  if (!ports) return (void)Report(ports.error()), std::nullopt;
+  if (!ports) return Told(Report(ports.error()));
   return Forward{std::move(target->pod), std::move(*ports)};
 }
 

@@ -95,5 +95,7 @@ int Report(const grpc::Status& status);
 int ReportChange(const grpc::Status& status);
 // "error: …" to stderr; returns kFailed.
 int Report(const Error& error);
+// What a look-up returns that finds nothing: why was told, its caller knows the exit code. `return Told(Report(error));`
+inline std::nullopt_t Told(int /*exit_code*/) { return std::nullopt; }
 
 }  // namespace holdfast::agent::cli
