@@ -3,10 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "agent/images/pulled_images.h"
-#include "agent/source/api_pods.h"
-#include "tests/fakes/fake_pod_inputs.h"
 #include "tests/support/eventually.h"
-#include "tests/unit/agent/pod/execute/table_fixture.h"
+#include "tests/unit/agent/pod/execute/served_pods_fixture.h"
 
 namespace holdfast::agent {
 namespace {
@@ -35,33 +33,18 @@ class GuardedRegistry : public ImagePuller {
   FakeImages& images_;
 };
 
-class ImageRightsTest : public PodTableTest {
+class ImageRightsTest : public ServedPodsTest {
  protected:
   void SetUp() override {
-    PodTableTest::SetUp();
-    source_.Set({});
-    node_.reset();
+    ServedPodsTest::SetUp();
     PulledImagesOptions options;
     options.directory = top_ + "/image_manager";
     options.log = [](const std::string& line) { ADD_FAILURE() << line; };
     pulled_ = std::move(*PulledImages::Open(std::move(options), images_, clock_));
-    node_ =
-        std::make_unique<Node>(instance_, runtime_, images_, network_, source_, clock_, options_,
-                               offer_, std::set<PodOrigin>{PodOrigin::kFile, PodOrigin::kApi});
     node_->services.puller = &registry_;
-    node_->services.inputs = &inputs_;
     node_->services.pulled_images = pulled_.get();
     Secret("right", "word");
     Secret("wrong", "guess");
-    api_ = std::make_unique<ApiPods>(
-        node_->registry,
-        ApiPodsCallbacks{.log = [](const std::string& line) { ADD_FAILURE() << line; }});
-    api_->ListBegins();
-    api_->ListEnds();
-  }
-  void TearDown() override {
-    api_.reset();
-    PodTableTest::TearDown();
   }
   void Secret(const std::string& name, const std::string& password) {
     inputs_.Put({ObjectKind::kSecret, "default", name},
@@ -76,9 +59,7 @@ class ImageRightsTest : public PodTableTest {
     container.set_image("r.example/private:1");
     container.set_imagepullpolicy(policy);
     if (!secret.empty()) pod.mutable_spec()->add_imagepullsecrets()->set_name(secret);
-    kube::ObjectPtr object = kube::NewObject({"v1", "Pod"});
-    object->CopyFrom(pod);
-    api_->Put(std::move(object));
+    ServedPodsTest::Put(pod);
   }
   bool Runs(const std::string& uid) {
     return Eventually([&] { return node_->Phase(uid) == "Running"; });
@@ -95,9 +76,7 @@ class ImageRightsTest : public PodTableTest {
   }
 
   GuardedRegistry registry_{images_};
-  fakes::FakePodInputs inputs_;
   std::unique_ptr<PulledImages> pulled_;
-  std::unique_ptr<ApiPods> api_;
 };
 
 TEST_F(ImageRightsTest, APrivateImageIsForWhoHasItsLogin) {

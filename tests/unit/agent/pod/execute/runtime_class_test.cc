@@ -3,27 +3,19 @@
 #include <gtest/gtest.h>
 
 #include "agent/objects/object_requests.h"
-#include "agent/source/api_pods.h"
 #include "k8s/node/v1/runtime_class.pb.h"
-#include "tests/fakes/fake_pod_inputs.h"
 #include "tests/support/eventually.h"
-#include "tests/unit/agent/pod/execute/table_fixture.h"
+#include "tests/unit/agent/pod/execute/served_pods_fixture.h"
 
 namespace holdfast::agent {
 namespace {
 
 using test_support::Eventually;
 
-class ClassedPodsTest : public PodTableTest {
+class ClassedPodsTest : public ServedPodsTest {
  protected:
   void SetUp() override {
-    PodTableTest::SetUp();
-    source_.Set({});
-    node_.reset();
-    node_ =
-        std::make_unique<Node>(instance_, runtime_, images_, network_, source_, clock_, options_,
-                               offer_, std::set<PodOrigin>{PodOrigin::kFile, PodOrigin::kApi});
-    node_->services.inputs = &inputs_;
+    ServedPodsTest::SetUp();
     node_->services.node = [] {
       auto node = std::make_shared<NodeEnvironment>();
       node->node_name = "n1";
@@ -32,15 +24,6 @@ class ClassedPodsTest : public PodTableTest {
     };
     Class("plain", "runc");
     Class("vm", "kata");
-    api_ = std::make_unique<ApiPods>(
-        node_->registry,
-        ApiPodsCallbacks{.log = [](const std::string& line) { ADD_FAILURE() << line; }});
-    api_->ListBegins();
-    api_->ListEnds();
-  }
-  void TearDown() override {
-    api_.reset();
-    PodTableTest::TearDown();
   }
   void Class(const std::string& name, const std::string& handler) {
     auto object = std::make_shared<k8s::io::api::node::v1::RuntimeClass>();
@@ -53,9 +36,7 @@ class ClassedPodsTest : public PodTableTest {
     corev1::Pod pod = MakePod("uid-" + name);
     pod.mutable_metadata()->set_name(name);
     pod.mutable_spec()->set_runtimeclassname(name);
-    kube::ObjectPtr object = kube::NewObject({"v1", "Pod"});
-    object->CopyFrom(pod);
-    api_->Put(std::move(object));
+    ServedPodsTest::Put(pod);
   }
   std::vector<std::string> Failures() const {
     std::vector<std::string> found;
@@ -64,9 +45,6 @@ class ClassedPodsTest : public PodTableTest {
     }
     return found;
   }
-
-  fakes::FakePodInputs inputs_;
-  std::unique_ptr<ApiPods> api_;
 };
 
 TEST_F(ClassedPodsTest, OneWhoseHandlerIsThisRuntimeRunsAndAnotherIsTold) {
