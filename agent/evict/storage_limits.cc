@@ -6,7 +6,7 @@
 
 #include "agent/kube/pod_resources.h"
 #include "agent/kube/quantity.h"
-#include "agent/stats/pod_storage.h"
+#include "agent/kube/volume_kinds.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -25,7 +25,9 @@ bool IsLimit(const kube::Amount& amount) { return !amount.IsZero() && !amount.Is
 
 // Null: it may take what there is.
 std::optional<kube::Amount> SizeLimit(const core::Volume& volume) {
-  if (!IsDiskEmptyDir(volume) || !volume.volumesource().emptydir().has_sizelimit()) return {};
+  if (!kube::IsDiskEmptyDir(volume.volumesource()) ||
+      !volume.volumesource().emptydir().has_sizelimit())
+    return {};
   const auto limit = kube::Amount::Parse(volume.volumesource().emptydir().sizelimit().string());
   return limit && IsLimit(*limit) ? std::optional(*limit) : std::nullopt;
 }

@@ -9,6 +9,7 @@
 #include "agent/kube/field_rules.h"
 #include "agent/kube/pod_resources.h"
 #include "agent/kube/pod_status.h"
+#include "agent/kube/volume_kinds.h"
 #include "agent/stats/pod_storage.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/thread.h"
@@ -84,7 +85,7 @@ StorageWatch::Counted StorageWatch::Count(const Pod& pod) {
     }
   }
   for (const core::Volume& volume : pod.spec().volumes()) {
-    if (!IsDiskEmptyDir(volume)) continue;
+    if (!kube::IsDiskEmptyDir(volume.volumesource())) continue;
     Add(paths.EmptyDir(volume.name()), counted.use.empty_dirs[volume.name()], counted);
   }
   return counted;

@@ -15,6 +15,11 @@ inline bool HasWrittenFiles(const k8s::io::api::core::v1::VolumeSource& source) 
          source.has_projected();
 }
 
+// Files of it take room on the node's disk.
+inline bool IsDiskEmptyDir(const k8s::io::api::core::v1::VolumeSource& source) {
+  return source.has_emptydir() && source.emptydir().medium().empty();
+}
+
 // The volumes of kind `image` that a container mounts; they are the pod's.
 inline std::vector<const k8s::io::api::core::v1::Volume*> MountedImages(
     const k8s::io::api::core::v1::PodSpec& pod,

@@ -10,6 +10,7 @@
 
 #include "agent/kube/pod_resources.h"
 #include "agent/kube/times.h"
+#include "agent/kube/volume_kinds.h"
 #include "agent/pod/state/paths.h"
 #include "agent/stats/pod_storage.h"
 #include "holdfast/base/strings.h"
@@ -54,10 +55,9 @@ std::vector<InterfaceStats> PodInterfaces(const runtime::CgroupLayout& layout,
 }
 
 // The files of its log directory, on the file system that they lie on.
-std::optional<FsUsage> LogUsage(const model::Instance& instance, const PodPaths& paths,
-                                const std::string& container) {
+std::optional<FsUsage> LogUsage(const PodPaths& paths, const std::string& container) {
   const auto size = SizeOfLogs(paths, container);
-  auto usage = size ? ReadFsUsage(instance.pod_log_dir) : std::nullopt;
+  auto usage = size ? ReadFsUsage(paths.LogRoot()) : std::nullopt;
   if (!usage) return std::nullopt;
   usage->used = size->bytes;
   usage->inodes_used = size->inodes;
@@ -171,7 +171,7 @@ void NodeStats::ReadContainers(const core::Pod& pod, NodeSample& sample, Rates& 
       out.containers.push_back({status.name(), id, status.image(), cgroup,
                                 kube::ToWallTime(status.state().running().startedat()), *usage,
                                 UsageOfTree(sample, WrittenLayerOf(paths, status)),
-                                LogUsage(options_.instance, paths, status.name())});
+                                LogUsage(paths, status.name())});
     }
   }
 }
@@ -179,7 +179,7 @@ void NodeStats::ReadContainers(const core::Pod& pod, NodeSample& sample, Rates& 
 void NodeStats::ReadVolumes(const core::Pod& pod, const NodeSample& sample, PodStats& out) {
   const PodPaths paths(options_.instance, PodUid(out.uid), out.pod_namespace, out.name);
   for (const core::Volume& volume : pod.spec().volumes()) {
-    if (!IsDiskEmptyDir(volume)) continue;
+    if (!kube::IsDiskEmptyDir(volume.volumesource())) continue;
     const auto usage = UsageOfTree(sample, paths.EmptyDir(volume.name()));
     if (usage) out.volumes.push_back({volume.name(), *usage});
   }

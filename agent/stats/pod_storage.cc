@@ -27,15 +27,10 @@ std::optional<TreeSize> SizeOfLogs(const PodPaths& paths, const std::string& con
   for (const std::string& name : *names) {
     struct stat file{};
     if (::fstatat(dir->get(), name.c_str(), &file, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    size.bytes += static_cast<uint64_t>(file.st_blocks) * 512;
+    size.bytes += DiskBytes(file);
     ++size.inodes;
   }
   return size;
-}
-
-bool IsDiskEmptyDir(const core::Volume& volume) {
-  const core::VolumeSource& source = volume.volumesource();
-  return source.has_emptydir() && source.emptydir().medium().empty();
 }
 
 }  // namespace holdfast::agent

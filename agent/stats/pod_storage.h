@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where a pod's local storage lies: writable layers, logs, emptyDirs on the disk. Thread-safe: no state.
+// Where a pod's local storage lies: writable layers, logs. Thread-safe: no state.
 #pragma once
 
 #include <optional>
@@ -18,7 +18,5 @@ std::string WrittenLayerOf(const PodPaths& paths,
 
 // Of all its log files; nullopt when there are none. A few, by rotation.
 std::optional<TreeSize> SizeOfLogs(const PodPaths& paths, const std::string& container);
-
-bool IsDiskEmptyDir(const k8s::io::api::core::v1::Volume& volume);
 
 }  // namespace holdfast::agent

@@ -11,8 +11,6 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr uint64_t kBlock = 512;  // of st_blocks, whatever the file system's are
-
 // By inode: a hard link, and a directory that was moved under a walk, are seen more than once.
 using Seen = std::vector<std::pair<ino_t, uint64_t>>;
 
@@ -40,7 +38,7 @@ std::optional<TreeSize> MeasureTree(const std::string& path, uint64_t most_inode
         if (seen.size() + 1 >= most_inodes) {
           return Error(Code::kResourceExhausted, "too many files");
         }
-        seen.emplace_back(st.st_ino, static_cast<uint64_t>(st.st_blocks) * kBlock);
+        seen.emplace_back(st.st_ino, DiskBytes(st));
         return {};
       });
   if (stop.stop_requested()) return std::nullopt;

@@ -3,6 +3,8 @@
 // who asks gets what was counted last. Thread-safe.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -13,6 +15,11 @@
 #include <vector>
 
 namespace holdfast::agent {
+
+// What a file takes: st_blocks are of 512 bytes, whatever the file system's are.
+inline uint64_t DiskBytes(const struct stat& file) {
+  return static_cast<uint64_t>(file.st_blocks) * 512;
+}
 
 struct TreeSize {
   uint64_t bytes = 0, inodes = 0;
