@@ -124,7 +124,7 @@ def test_nothing_restarts_that_need_not_while_the_api_server_is_long_away(cluste
             run(name, "touch /tmp/end")
         until("a probe restarts what is sick", lambda: container(on_nodes(cluster)[sick])["restartCount"] == 1)
         until("another takes one out of service", lambda: shown(on_nodes(cluster)[unready])[3] == "False")
-        time.sleep(max(0.0, AWAY - (time.monotonic() - began)))
+        time.sleep(max(0.0, AWAY - (time.monotonic() - began)))  # that long, whatever happens, is what is tried
         run(unready, "rm /tmp/unready")
         until("and back", lambda: shown(on_nodes(cluster)[unready])[3] == "True")
         then = on_nodes(cluster)
