@@ -4,17 +4,20 @@
 #include <future>
 #include <utility>
 
+#include "agent/kube/network_not_ready.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
 namespace {
 
+constexpr char kNetwork[] = "network";
+
 // The parts without which no pod can run, as a kubelet names them.
-std::vector<ReadyInput> ReadyInputs() {
-  return {{"network",
-           "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady "
-           "message:the Node has no spec.podCIDRs yet",
-           false}};
+std::vector<ReadyInput> ReadyInputs(const PodNetworkConfig& network) {
+  const char* const problem = network.IsCni()
+                                  ? "Network plugin returns error: cni plugin not initialized"
+                                  : "the Node has no spec.podCIDRs yet";
+  return {{kNetwork, kube::NetworkNotReady(problem), false}};
 }
 
 NodeRegistration RegistrationOf(const NodeConfig& config) {
@@ -122,7 +125,7 @@ Result<void> ClusterNode::OpenRoutes(netproxy::PodNet& network) {
   ClusterRoutesCallbacks callbacks;
   callbacks.set_ranges = [this, &network](std::vector<Cidr> own, auto direct) {
     auto set = network.SetRanges(std::move(own), std::move(direct));
-    if (set && network.HasRanges()) registrar_->SetReadyInput("network", "");
+    if (set && network.NotReadyBecause().empty()) TellNetwork("");
     return set;
   };
   callbacks.set_routes = [this](const auto& peers, const auto& self) {
@@ -156,22 +159,26 @@ Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   registrar.name = options_.config.instance.node_name;
   registrar.register_node = options_.config.cluster.register_node;
   registrar.registration = RegistrationOf(options_.config.node);
-  registrar.ready_inputs = ReadyInputs();
+  registrar.ready_inputs = ReadyInputs(options_.config.pod_network);
   registrar.description = std::move(parts.description);
   registrar.log = options_.log;
   registrar.events = &parts.view;
   registrar_ = std::make_unique<NodeRegistrar>(*api_, options_.clock, std::move(registrar));
   view_ = registrar_.get();
-  RETURN_IF_ERROR(OpenRoutes(parts.network));
+  if (parts.network != nullptr) RETURN_IF_ERROR(OpenRoutes(*parts.network));
   events_ = std::make_unique<EventPoster>(
       *api_, parts.view, EventPosterOptions{[this] { return reporter_->IsBusy(); }, options_.log});
   registrar_->SetListener([this] { NodeChanged(); });
   api_->Post([this] {
     services_.load()->Follow();
-    routes_->Follow();
+    if (routes_) routes_->Follow();
     NodeChanged();
   });
   return {};
+}
+
+void ClusterNode::TellNetwork(const std::string& problem) {
+  registrar_->SetReadyInput(kNetwork, kube::NetworkNotReady(problem));
 }
 
 void ClusterNode::NodeChanged() {
@@ -181,7 +188,7 @@ void ClusterNode::NodeChanged() {
   mirrors_->SetNodeUid(node->uid);
   csi_node_->SetNodeUid(node->uid);
   if (node->uid.empty()) return;
-  routes_->SetOwn(node->pod_ranges);
+  if (routes_) routes_->SetOwn(node->pod_ranges);
   services_.load()->SetZone(node->zone);
   if (!pods_ticket_) {
     pods_ticket_ = Reflect(*api_, PodsOfNode(options_.config.instance.node_name), *pods_);

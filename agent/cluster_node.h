@@ -48,7 +48,7 @@ struct ClusterNodeOptions {
 
 // What Join() follows the cluster with; all borrowed.
 struct ClusterNodeParts {
-  netproxy::PodNet& network;
+  netproxy::PodNet* network;  // null: plugins make addresses and routes
   ClusterServices& services;
   PodViewStore& view;
   std::function<std::shared_ptr<const NodeDescription>()> description;  // must not block
@@ -77,6 +77,9 @@ class ClusterNode {
   void TellDrivers(std::vector<CsiNodeDriver> drivers) {
     csi_node_->SetDrivers(std::move(drivers));
   }
+
+  // Why pods cannot be given a network, as PodNetwork::NotReadyBecause(). After Join(), from any thread.
+  void TellNetwork(const std::string& problem);
 
   // Registers and begins to follow; pods once the Node was seen, since it says which addresses they get.
   Result<void> Join(ClusterNodeParts parts);

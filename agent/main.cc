@@ -33,8 +33,10 @@
 #include "agent/base/periodic_reader.h"
 #include "agent/cluster_node.h"
 #include "agent/config/agent_config.h"
+#include "agent/csi/claim_usage.h"
 #include "agent/csi/node_csi_mounter.h"
 #include "agent/csi/plugin_watcher.h"
+#include "agent/evict/pressure_watch.h"
 #include "agent/evict/storage_watch.h"
 #include "agent/health/health.h"
 #include "agent/health/service_manager.h"
@@ -44,17 +46,21 @@
 #include "agent/images/node_logins.h"
 #include "agent/images/provider_config.h"
 #include "agent/images/pulled_images.h"
+#include "agent/images/short_named_images.h"
 #include "agent/leftovers/leftover_sweeper.h"
 #include "agent/library_threads.h"
 #include "agent/node/node_images.h"
+#include "agent/node/node_limits.h"
 #include "agent/node/node_reader.h"
 #include "agent/node_server.h"
 #include "agent/notifying_image_store.h"
+#include "agent/open_network.h"
 #include "agent/operate/image_users.h"
 #include "agent/operate/local_node_operations.h"
 #include "agent/pod/admit/node_admission.h"
 #include "agent/pod/execute/pod_table.h"
 #include "agent/pod/operate/pod_metrics.h"
+#include "agent/pod/spec/files.h"
 #include "agent/probe/prober.h"
 #include "agent/proxy/pod_rules_guard.h"
 #include "agent/proxy/service_events.h"
@@ -70,6 +76,7 @@
 #include "agent/volume/pod_files.h"
 #include "agent/volume/written_volumes.h"
 #include "holdfast/base/printable.h"
+#include "holdfast/base/rollback.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/core_dump.h"
 #include "holdfast/sys/files.h"
@@ -79,6 +86,8 @@
 #include "netproxy/podnet/pod_net.h"
 #include "runtime/containers/options.h"
 #include "runtime/image/pull/registry_puller.h"
+#include "runtime/image/pull/short_names.h"
+#include "runtime/image/push/registry_pusher.h"
 #include "runtime/image/store/disk_image_store.h"
 #include "runtime/image/store/reference.h"
 
@@ -91,6 +100,8 @@ constexpr std::chrono::seconds kStartRetry{2};
 constexpr std::chrono::seconds kDyingTime{5};
 // From the signal to the end, below the 90 s of systemd's TimeoutStopSec.
 constexpr std::chrono::duration<unsigned> kTimeToStop{20};
+// Of the node's resolv.conf a kubelet reads no more.
+constexpr size_t kMostResolvConf = 10 << 20;
 // Above it a block is a mapping of its own, and as much may lie free at the end of a heap.
 constexpr int kLargeBlock = 256 << 10;
 
@@ -110,21 +121,24 @@ struct Agent {
   SystemClock clock;
   WallTime started = clock.Wall();
   rlimit core_limit{};                 // that we were started with
-  std::atomic<bool> stopping = false;  // pulls end
+  std::atomic<bool> stopping = false;  // pulls and pushes end
   UniqueFd lock;
   boost::asio::io_context io{1};
   boost::asio::signal_set signals;
   boost::asio::signal_set hangup;
 
   std::unique_ptr<ContainerRuntime> runtime;
-  std::unique_ptr<netproxy::PodNet> network;
-  std::unique_ptr<PodRulesGuard> pod_rules_guard;
-  std::unique_ptr<ArchiveBook> archive_book;  // null: there is no imageDir
+  OpenedNetwork network;
+  std::unique_ptr<PodRulesGuard> pod_rules_guard;  // of the built-in network
+  std::unique_ptr<ArchiveBook> archive_book;       // null: there is no imageDir
   std::unique_ptr<runtime::DiskImageStore> stored_images;
   std::unique_ptr<PulledImages> pulled_images;
   std::unique_ptr<NotifyingImageStore> images;
+  runtime::ShortNames short_names;
+  std::unique_ptr<ShortNamedImages> images_by_short_name;     // as holdctl asks for them
   std::unique_ptr<CredentialProviders> credential_providers;  // none where none are configured
   std::unique_ptr<ImagePuller> puller;
+  std::unique_ptr<ImagePusher> pusher;
   std::unique_ptr<PodStateStore> state;
   std::unique_ptr<PeriodicReader<NodeReading>> node;
   NodeAdmission admission{[this] { return node->Last()->offer; }};
@@ -138,7 +152,9 @@ struct Agent {
   std::unique_ptr<ServiceProxy> proxy;
   PodRegistry registry;
   std::unique_ptr<ClusterNode> cluster;  // none when the node stands alone
+  Rollback listeners;                    // that tell it something end before it does
   CsiDrivers csi_drivers;
+  ClaimUsage claim_usage{config.instance, csi_drivers};
   std::unique_ptr<NodeCsiMounter> csi_mounter;
   std::unique_ptr<PluginWatcher> plugins;  // none when the node stands alone
   std::unique_ptr<Prober> prober;
@@ -148,6 +164,7 @@ struct Agent {
   std::unique_ptr<FilePods> file_pods;
   std::unique_ptr<ImageArchives> archives;  // null as archive_book
   std::unique_ptr<StorageWatch> storage_watch;
+  std::unique_ptr<PressureWatch> pressure_watch;
   std::unique_ptr<LeftoverSweeper> leftovers;
   std::unique_ptr<ServiceManager> manager;
   std::unique_ptr<LocalNodeOperations> operations;
@@ -175,14 +192,20 @@ Result<void> OpenRuntime(Agent& agent) {
   return {};
 }
 
+// As the pods' addresses are to be, before the node was read too.
+bool PrefersV6(const Agent& agent) {
+  if (!agent.node) return false;
+  const auto& ips = agent.node->Last()->description->host_ips;
+  return !ips.empty() && ips.front().find(':') != std::string::npos;
+}
+
 Result<void> OpenNetwork(Agent& agent) {
-  model::Instance instance = agent.config.instance;
-  if (agent.IsInCluster()) instance.pod_cidrs.clear();  // the Node says which
-  ASSIGN_OR_RETURN(agent.network, netproxy::PodNet::Open(instance));
-  RETURN_IF_ERROR(agent.network->Ensure());
-  for (const std::string& warning : agent.network->TakeWarnings()) spdlog::warn("{}", warning);
+  ASSIGN_OR_RETURN(agent.network,
+                   OpenPodNetwork({agent.config, [&agent] { return PrefersV6(agent); },
+                                   [](const std::string& line) { spdlog::warn("{}", line); }}));
+  if (!agent.network.built_in) return {};
   ASSIGN_OR_RETURN(agent.pod_rules_guard,
-                   PodRulesGuard::Start(*agent.network, agent.config.instance.table_name,
+                   PodRulesGuard::Start(*agent.network.built_in, agent.config.instance.table_name,
                                         [](const std::string& line) { spdlog::warn("{}", line); }));
   return {};
 }
@@ -196,7 +219,7 @@ Result<void> OpenImages(Agent& agent) {
   options.root = agent.config.instance.ImageDir();
   options.aside = agent.config.instance.AsideDir();
   options.helper = agent.config.programs.unpack;
-  options.limits.reserve = agent.config.image_reserve;
+  options.limits.reserve = ImageReserve(agent.config.node.eviction);
   options.user_of = [&agent](const Image& image) {
     std::string user = UserOfImage(agent.view->ListPods(), image);
     if (!user.empty()) return user;
@@ -211,6 +234,11 @@ Result<void> OpenImages(Agent& agent) {
   agent.images = std::make_unique<NotifyingImageStore>(
       *agent.stored_images, [&agent] { agent.table->ImagesChanged(); },
       [&agent] { agent.pulled_images->Prune(); });
+  const std::string& file = agent.config.image_pull.short_names_path;
+  if (!file.empty()) {
+    ASSIGN_OR_RETURN(agent.short_names, runtime::ShortNames::Read(file));
+  }
+  agent.images_by_short_name = std::make_unique<ShortNamedImages>(*agent.images, agent.short_names);
   return {};
 }
 
@@ -257,6 +285,9 @@ Result<void> TendImages(Agent& agent) {
   return agent.archives->Start();
 }
 
+// Plugins are waited for, and one that hangs holds up its own pod only.
+constexpr size_t kAttachmentsAtATime = 64;
+
 // As many pods wait for a registry, for each other or for logins at a time. With no limit of their own, as many pulls
 // go on.
 constexpr size_t kUnlimitedPulls = 64;
@@ -264,6 +295,16 @@ constexpr size_t kUnlimitedPulls = 64;
 size_t PullsAtATime(const ImagePullConfig& config) {
   if (config.serialize) return 1;
   return config.max_parallel == 0 ? kUnlimitedPulls : config.max_parallel;
+}
+
+void OpenPusher(Agent& agent) {
+  runtime::PusherOptions options;
+  options.helper = agent.config.programs.fetch;
+  options.environment = runtime::ProxyEnvironment();
+  options.hosts_directory = agent.config.image_pull.registry_config_path;
+  options.stopping = &agent.stopping;
+  agent.pusher =
+      std::make_unique<runtime::RegistryPusher>(*agent.stored_images, std::move(options));
 }
 
 void OpenPuller(Agent& agent) {
@@ -378,11 +419,13 @@ Result<void> OpenPlugins(Agent& agent) {
 }
 
 Result<void> OpenTable(Agent& agent) {
-  ASSIGN_OR_RETURN(agent.node, PeriodicReader<NodeReading>::Start(
-                                   "node-reader", [config = agent.config,
-                                                   steady = std::make_shared<SteadyPressure>()] {
-                                     return ReadNode(config, kVersion, steady.get());
-                                   }));
+  ASSIGN_OR_RETURN(
+      agent.node, PeriodicReader<NodeReading>::Start(
+                      "node-reader",
+                      [config = agent.config, steady = std::make_shared<SteadyPressure>(
+                                                  agent.config.node.eviction.pressure_transition)] {
+                        return ReadNode(config, kVersion, steady.get());
+                      }));
   ASSIGN_OR_RETURN(agent.prober,
                    Prober::Start(*agent.runtime, agent.clock,
                                  {[&agent](const corev1::Pod& pod, const EventNote& note) {
@@ -414,6 +457,7 @@ Result<void> OpenTable(Agent& agent) {
                       &agent.pod_metrics});
   PodTableOptions options;
   options.workers = agent.config.workers;
+  if (agent.network.cni) options.sandboxes = kAttachmentsAtATime;
   options.pulls = std::max(kUnlimitedPulls, PullsAtATime(agent.config.image_pull));
   agent.table = std::make_unique<PodTable>(agent.io, *agent.services, agent.registry, options);
   RETURN_IF_ERROR(agent.table->Recover());
@@ -425,16 +469,51 @@ Result<void> OpenTable(Agent& agent) {
   return {};
 }
 
+// Once, as a kubelet does.
+void JudgeResolvConf(Agent& agent) {
+  const model::Instance& instance = agent.config.instance;
+  if (instance.resolv_conf.empty()) return;
+  const auto text = sys::ReadFileAt(AT_FDCWD, instance.resolv_conf, kMostResolvConf);
+  const std::string fault =
+      text ? ResolvConfFault(instance.resolv_conf, *text, instance.cluster_domain)
+           : text.error().message();
+  if (fault.empty()) return;
+  agent.view->AddEvent(NodeSubject(instance.node_name),
+                       {true, "CheckLimitsForResolvConf", fault, "", false});
+}
+
 // Last of what the table needs: it ends pods.
 Result<void> WatchStorage(Agent& agent) {
   agent.storage_watch = std::unique_ptr<StorageWatch>(new StorageWatch(
       {.instance = agent.config.instance,
        .pods = *agent.view,
        .evict = [&agent](const PodUid& uid,
-                         const std::string& why) { agent.table->Evict(uid, why); },
+                         const Eviction& eviction) { agent.table->Evict(uid, eviction); },
        .tell = [&agent](const corev1::Pod& pod,
                         const EventNote& note) { agent.view->AddEvents(pod, {note}); }}));
   return agent.storage_watch->Start();
+}
+
+Result<void> WatchPressure(Agent& agent) {
+  agent.pressure_watch = std::unique_ptr<PressureWatch>(new PressureWatch(
+      {.config = agent.config.node.eviction,
+       .clock = agent.clock,
+       .pods = *agent.view,
+       .rooms = [&agent] { return ReadRooms(agent.config.instance, CgroupNamingOf(agent.config)); },
+       .sample =
+           [&agent](bool disk) {
+             if (disk) agent.stats->MeasureTrees();
+             return agent.stats->Sample(std::chrono::milliseconds(0));
+           },
+       .make_room = [&agent] { (void)agent.image_collector->MakeRoom(); },
+       .evict = [&agent](const PodUid& uid,
+                         const Eviction& eviction) { agent.table->Evict(uid, eviction); },
+       .tell =
+           [&agent](const EventNote& note) {
+             agent.view->AddEvent(NodeSubject(agent.config.instance.node_name), note);
+           },
+       .log = [](const std::string& line) { spdlog::warn("{}", line); }}));
+  return agent.pressure_watch->Start();
 }
 
 // What this node tells the API server of itself.
@@ -449,8 +528,13 @@ std::shared_ptr<const NodeDescription> DescriptionOf(Agent& agent) {
 // Last: from here on others may want something.
 Result<void> JoinCluster(Agent& agent) {
   if (!agent.cluster) return {};
-  RETURN_IF_ERROR(agent.cluster->Join({*agent.network, *agent.proxy->cluster(), *agent.view,
-                                       [&agent] { return DescriptionOf(agent); }}));
+  RETURN_IF_ERROR(agent.cluster->Join({agent.network.built_in.get(), *agent.proxy->cluster(),
+                                       *agent.view, [&agent] { return DescriptionOf(agent); }}));
+  if (agent.network.cni) {
+    agent.network.cni->SetListener(
+        [&agent](const std::string& problem) { agent.cluster->TellNetwork(problem); });
+    agent.listeners.Add([&agent] { agent.network.cni->SetListener({}); });
+  }
   agent.csi_drivers.SetListener([&agent](const std::vector<CsiDriverInfo>& drivers) {
     std::vector<CsiNodeDriver> told;
     for (const CsiDriverInfo& driver : drivers) {
@@ -490,8 +574,10 @@ Result<void> OpenApi(Agent& agent) {
       .pods = *agent.view,
       .stats = *agent.stats,
       .services = agent.proxy->services(),
-      .images = *agent.images,
+      .images = *agent.images_by_short_name,
       .puller = *agent.patient_puller,
+      .pusher = *agent.pusher,
+      .short_names = agent.short_names,
       .image_collector = *agent.image_collector,
       .node_logins =
           [&agent](const std::string& image, const std::atomic<bool>& cancelled) {
@@ -539,8 +625,13 @@ Result<void> Open(Agent& agent) {
   ASSIGN_OR_RETURN(agent.lock, LockRoot(instance.root_dir));
   RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, instance.manifest_dir, 0750));
   agent.view = std::make_unique<PodViewStore>(instance.node_name, agent.clock);
-  agent.stats = std::make_unique<NodeStats>(
-      NodeStatsOptions{instance, *agent.view, agent.clock, CgroupNamingOf(agent.config)});
+  agent.stats = std::make_unique<NodeStats>(NodeStatsOptions{
+      .instance = instance,
+      .pods = *agent.view,
+      .clock = agent.clock,
+      .naming = CgroupNamingOf(agent.config),
+      .claims = [&agent](const corev1::Pod& pod) { return agent.claim_usage.Of(pod); },
+      .measure_claims = [&agent] { agent.claim_usage.Measure(); }});
   agent.state = std::make_unique<PodStateStore>(instance);
   RETURN_IF_ERROR(WithContext(OpenRuntime(agent), "container runtime"));
   // Now that the keeper has mounted the run directory.
@@ -552,13 +643,16 @@ Result<void> Open(Agent& agent) {
   RETURN_IF_ERROR(OpenCredentialProviders(agent));
   OpenCollector(agent);
   OpenPuller(agent);
+  OpenPusher(agent);
   RETURN_IF_ERROR(WithContext(OpenSource(agent), "manifests"));
   RETURN_IF_ERROR(WithContext(OpenCluster(agent), "kubeconfig"));
   RETURN_IF_ERROR(WithContext(OpenServices(agent), "services"));
   RETURN_IF_ERROR(WithContext(OpenPlugins(agent), "storage plugins"));
   RETURN_IF_ERROR(WithContext(OpenTable(agent), "pods"));
+  JudgeResolvConf(agent);
   RETURN_IF_ERROR(TendImages(agent));
   RETURN_IF_ERROR(WithContext(WatchStorage(agent), "local storage"));
+  RETURN_IF_ERROR(WithContext(WatchPressure(agent), "pressure on the node"));
   OpenLeftovers(agent);
   RETURN_IF_ERROR(WithContext(OpenApi(agent), "api"));
   RETURN_IF_ERROR(WithContext(OpenServer(agent), "https server"));
@@ -626,6 +720,7 @@ int Serve(Agent& agent) {
     LimitTimeToStop();
     agent.stopping = true;
     if (agent.credential_providers) agent.credential_providers->Stop();
+    if (agent.network.cni) agent.network.cni->Stop();
     agent.manager->Stopping();
     agent.io.stop();
   });

@@ -11,11 +11,6 @@
 
 namespace holdfast::agent {
 
-runtime::CgroupNaming CgroupNamingOf(const AgentConfig& config) {
-  return config.cgroup_driver == "systemd" ? runtime::CgroupNaming::kSystemd
-                                           : runtime::CgroupNaming::kCgroupfs;
-}
-
 Result<runtime::RuntimeOptions> OptionsOfRuntime(const AgentConfig& config) {
   runtime::RuntimeOptions options;
   options.instance = config.instance;

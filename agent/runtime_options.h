@@ -4,12 +4,9 @@
 
 #include "agent/config/agent_config.h"
 #include "holdfast/base/result.h"
-#include "runtime/cgroup/naming.h"
 #include "runtime/containers/options.h"
 
 namespace holdfast::agent {
-
-runtime::CgroupNaming CgroupNamingOf(const AgentConfig& config);
 
 // Fails when more is reserved than the node has.
 Result<runtime::RuntimeOptions> OptionsOfRuntime(const AgentConfig& config);

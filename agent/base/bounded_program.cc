@@ -175,12 +175,18 @@ Result<std::unique_ptr<Running>> Start(const BoundedProgram& program, size_t lim
 
 }  // namespace
 
-Result<std::string> RunBounded(const BoundedProgram& program, const sys::Wakeup& stop,
+Result<ProgramEnd> RunToItsEnd(const BoundedProgram& program, const sys::Wakeup& stop,
                                const ProgramLimits& limits) {
   ASSIGN_OR_RETURN(const auto running, Start(program, limits.output));
   ASSIGN_OR_RETURN(const sys::ExitStatus status, running->Wait(stop, limits.time));
-  if (status.ShellCode() == 0) return running->TakeOutput();
-  return Unavailable(StrCat("failed with exit code ", status.ShellCode(), ": ", running->errors()));
+  return ProgramEnd{status, running->TakeOutput(), running->errors()};
+}
+
+Result<std::string> RunBounded(const BoundedProgram& program, const sys::Wakeup& stop,
+                               const ProgramLimits& limits) {
+  ASSIGN_OR_RETURN(ProgramEnd end, RunToItsEnd(program, stop, limits));
+  if (end.status.ShellCode() == 0) return std::move(end.output);
+  return Unavailable(StrCat("failed with exit code ", end.status.ShellCode(), ": ", end.errors));
 }
 
 }  // namespace holdfast::agent

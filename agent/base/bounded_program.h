@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "holdfast/base/result.h"
+#include "holdfast/sys/process.h"
 #include "holdfast/sys/wakeup.h"
 
 namespace holdfast::agent {
@@ -25,6 +26,18 @@ struct ProgramLimits {
   std::chrono::milliseconds time{60'000};
   size_t output = 1 << 20;  // bytes
 };
+
+// How it ended, whatever its exit code, and what it wrote to its standard output and, the last of it, to its standard
+// error.
+struct ProgramEnd {
+  sys::ExitStatus status;
+  std::string output;
+  std::string errors;
+};
+
+// Blocks until it ended, its time is up or `stop` is set; the latter two are errors.
+Result<ProgramEnd> RunToItsEnd(const BoundedProgram& program, const sys::Wakeup& stop,
+                               const ProgramLimits& limits = {});
 
 // What it wrote to its standard output. Blocks until it ended, its time is up or `stop` is set. Errors have its exit
 // code and the last of what it wrote to its standard error.

@@ -62,12 +62,12 @@ Named NamedCommand(const CLI::App& app) {
   return named;
 }
 
-int UsageError(const CLI::App& app, const CLI::ParseError& error) {
+int UsageError(const CLI::App& app, const CLI::ParseError& error, const std::string& last) {
   const Named named = NamedCommand(app);
-  std::string message = error.what();
   const bool has_commands =
       !named.command->get_subcommands([](const CLI::App*) { return true; }).empty();
   const std::vector<std::string> unknown = app.remaining(true);
+  std::string message = FlagFault(error, unknown, last);
   const auto word = std::find_if(unknown.begin(), unknown.end(),
                                  [](const std::string& text) { return !text.starts_with('-'); });
   if (has_commands && word != unknown.end()) {
@@ -79,6 +79,7 @@ int UsageError(const CLI::App& app, const CLI::ParseError& error) {
 }
 
 int Parse(CLI::App& app, Invocation& invocation, std::vector<std::string> words) {
+  const std::string last = words.empty() ? "" : words.back();
   std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
   try {
     app.parse(words);
@@ -91,7 +92,7 @@ int Parse(CLI::App& app, Invocation& invocation, std::vector<std::string> words)
     Print(StrCat(version.what(), "\n"));
     return kOk;
   } catch (const CLI::ParseError& error) {
-    return UsageError(app, error);
+    return UsageError(app, error, last);
   } catch (const std::system_error& error) {  // a thread that the kernel refuses
     return Report(Internal(error.what()));
   }
@@ -102,7 +103,7 @@ int Parse(CLI::App& app, Invocation& invocation, std::vector<std::string> words)
 std::chrono::nanoseconds DurationFlag(const std::string& flag, const std::string& text) {
   const auto duration = kube::ParseDuration(text);
   if (!duration || duration->count() < 0) {
-    throw CLI::ValidationError(flag, "\"" + text + "\" is not a duration such as 90s or 1h30m");
+    throw CLI::ValidationError(InvalidFlag(flag, text, "not a duration such as 90s or 1h30m"));
   }
   return *duration;
 }

@@ -61,7 +61,7 @@ _holdctl() {
         2.top) words="pods node containers" ;;
         2.wait) words="pod $(_holdctl_names pods)" ;;
         2.proxy) words="dump" ;;
-        2.image) words="import pull ls rm inspect export tag prune du" ;;
+        2.image) words="import pull push ls rm inspect export tag prune du" ;;
         *.image) words=$(holdctl image ls -o name --request-timeout=1s 2>/dev/null) ;;
         *.completion) words="bash zsh fish" ;;
         *.logs|*.exec|*.attach|*.debug) words=$(_holdctl_names pods) ;;
@@ -93,7 +93,8 @@ complete -c holdctl -n "__fish_seen_subcommand_from delete" -a "pod service endp
 complete -c holdctl -n "__fish_seen_subcommand_from explain" -a "service"
 complete -c holdctl -n "__fish_seen_subcommand_from top" -a "pods node containers"
 complete -c holdctl -n "__fish_seen_subcommand_from top" -l sort-by -x -a "cpu memory"
-complete -c holdctl -n "__fish_seen_subcommand_from image" -a "import pull ls rm inspect export tag prune du"
+complete -c holdctl -n "__fish_seen_subcommand_from top" -l show-swap
+complete -c holdctl -n "__fish_seen_subcommand_from image" -a "import pull push ls rm inspect export tag prune du"
 complete -c holdctl -n "__fish_seen_subcommand_from proxy" -a "dump"
 complete -c holdctl -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
 complete -c holdctl -n "__fish_seen_subcommand_from get describe delete explain; and __fish_seen_subcommand_from $services" -a "(__holdctl_names services)"

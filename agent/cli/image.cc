@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// image: pull, import, ls, rm, inspect, export, tag, prune, du.
+// image: pull, push, import, ls, rm, inspect, export, tag, prune, du.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +11,7 @@
 
 #include "agent/cli/commands.h"
 #include "agent/cli/image_pull.h"
+#include "agent/cli/image_push.h"
 #include "agent/cli/image_upkeep.h"
 #include "agent/cli/out.h"
 #include "agent/cli/output.h"
@@ -350,6 +351,16 @@ void AddImage(CLI::App& app, Invocation& invocation) {
   pull->add_flag("-q,--quiet", options->quiet, "Its id only");
   SetAction(*pull, options, invocation, [](Session& s, const ImageOptions& o, const Output&) {
     return PullImage(s, o.references.front(), o.quiet);
+  });
+
+  CLI::App* push =
+      image->add_subcommand("push", "Push an image to a registry: what that does not have of it");
+  push->add_option("image", options->source, "Name, id or beginning of an id")->required();
+  push->add_option("destination", options->target,
+                   "Its name there, for example registry:5000/app:1.0 (default: the name given)");
+  push->add_flag("-q,--quiet", options->quiet, "Its name and digest there only");
+  SetAction(*push, options, invocation, [](Session& s, const ImageOptions& o, const Output&) {
+    return PushImage(s, o.source, o.target, o.quiet);
   });
 
   CLI::App* list = image->add_subcommand("ls", "List images");

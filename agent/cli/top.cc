@@ -36,6 +36,7 @@ struct TopOptions {
   bool containers = false;
   bool sum = false;
   bool show_capacity = false;
+  bool show_swap = false;
   bool no_headers = false;
   bool watch = false;
 };
@@ -79,8 +80,11 @@ std::string NodeTable(const Top& top, const Stats& before, const Stats& now) {
                ? kube::Amount()
                : kube::Amount::Parse(found->second.string()).value_or(kube::Amount());
   };
-  return NodeUsageTable(node.metadata().name(), UsageOfNode(before, now),
-                        {amount("cpu"), amount("memory")}, top.request.style.with_header);
+  NodeLimits limits{amount("cpu"), amount("memory"), std::nullopt};
+  const auto& swap = node.status().nodeinfo().swap();
+  if (swap.has_capacity()) limits.swap_bytes = static_cast<uint64_t>(swap.capacity());
+  return NodeUsageTable(node.metadata().name(), UsageOfNode(before, now), limits,
+                        top.request.style);
 }
 
 // Of the pods; "" when none of those that were asked for runs.
@@ -163,7 +167,7 @@ UsageOrder OrderOf(const std::string& sort_by) {
   if (sort_by.empty()) return UsageOrder::kName;
   if (sort_by == "cpu") return UsageOrder::kCpu;
   if (sort_by == "memory") return UsageOrder::kMemory;
-  throw CLI::ValidationError("--sort-by", "accepts only cpu or memory");
+  throw CLI::ValidationError("--sort-by accepts only cpu or memory");
 }
 
 // Throws CLI::ValidationError.
@@ -202,6 +206,7 @@ TopRequest ReadRequest(const TopOptions& options, const GlobalOptions& global) {
                     .with_namespace = global.all_namespaces,
                     .containers = containers || options.containers,
                     .sum = options.sum,
+                    .swap = options.show_swap,
                     .with_header = !options.no_headers}};
 }
 
@@ -222,6 +227,7 @@ void AddTop(CLI::App& app, Invocation& invocation) {
   command->add_flag("--sum", options->sum, "All pods together, below them");
   command->add_flag("--show-capacity", options->show_capacity,
                     "Node: parts of its capacity, not of what pods may have of it");
+  command->add_flag("--show-swap", options->show_swap, "Also what of it is swapped out");
   command->add_flag("--no-headers", options->no_headers, "Leave out the table's header");
   command->add_flag("-w,--watch", options->watch, "Again and again, until it is interrupted");
   command->add_option("--interval", options->interval,

@@ -26,7 +26,7 @@ uint64_t NanosPerSecond(uint64_t used, int64_t nanos) {
 Usage Between(const Stats::Usage& before, const Stats::Usage& now) {
   const uint64_t used = now.cpu_nanos() - std::min(before.cpu_nanos(), now.cpu_nanos());
   return {NanosPerSecond(used, now.time_unix_nanos() - before.time_unix_nanos()),
-          now.memory_working_set_bytes()};
+          now.memory_working_set_bytes(), now.swap_bytes()};
 }
 
 Usage SinceStart(const Stats::Container& container) {
@@ -39,7 +39,9 @@ Usage SinceStart(const Stats::Container& container) {
 std::string Cores(const Usage& usage) {
   return StrCat((usage.cpu_nanos + kNanosPerMilli - 1) / kNanosPerMilli, "m");
 }
-std::string Mebibytes(const Usage& usage) { return StrCat(usage.memory_bytes >> 20, "Mi"); }
+std::string Mebibytes(uint64_t bytes) { return StrCat(bytes >> 20, "Mi"); }
+
+constexpr char kUnknown[] = "<unknown>";
 
 // Brings `rows` into kubectl's order: the largest first, or by name.
 template <class Row, class UsageOf, class NameOf>
@@ -76,10 +78,10 @@ class Rows {
   void AddSum(const std::vector<PodUsage>& pods) {
     PodUsage all;
     for (const PodUsage& pod : pods) all.containers.push_back({pod.name, pod.Sum()});
-    const size_t names = Header(style_).size() - 2;
+    const size_t names = Header(style_).size() - (style_.swap ? 3 : 2);
     std::vector<std::string> line(names), sum(names);
-    line.insert(line.end(), {"________", "________"});
-    sum.insert(sum.end(), {Cores(all.Sum()), Mebibytes(all.Sum())});
+    line.resize(Header(style_).size(), "________");
+    AddFigures(all.Sum(), sum);
     table_.AddRow(std::move(line));
     table_.AddRow(std::move(sum));
   }
@@ -92,7 +94,13 @@ class Rows {
     if (style.with_namespace) header.emplace_back("NAMESPACE");
     if (style.containers) header.emplace_back("POD");
     header.insert(header.end(), {"NAME", "CPU(cores)", "MEMORY(bytes)"});
+    if (style.swap) header.emplace_back("SWAP(bytes)");
     return header;
+  }
+
+  void AddFigures(const Usage& usage, std::vector<std::string>& row) const {
+    row.insert(row.end(), {Cores(usage), Mebibytes(usage.memory_bytes)});
+    if (style_.swap) row.push_back(Mebibytes(usage.swap_bytes));
   }
 
   void AddRow(const std::string& name_space, const std::string& pod, const std::string& container,
@@ -101,7 +109,7 @@ class Rows {
     if (style_.with_namespace) row.push_back(name_space);
     row.push_back(pod);
     if (style_.containers) row.push_back(container);
-    row.insert(row.end(), {Cores(usage), Mebibytes(usage)});
+    AddFigures(usage, row);
     table_.AddRow(std::move(row));
   }
 
@@ -121,6 +129,7 @@ Usage PodUsage::Sum() const {
   for (const ContainerUsage& one : containers) {
     sum.cpu_nanos += one.usage.cpu_nanos;
     sum.memory_bytes += one.usage.memory_bytes;
+    sum.swap_bytes += one.usage.swap_bytes;
   }
   return sum;
 }
@@ -158,14 +167,23 @@ std::string UsageTable(std::vector<PodUsage> pods, const UsageStyle& style) {
 }
 
 std::string NodeUsageTable(const std::string& node, const Usage& usage, const NodeLimits& limits,
-                           bool with_header) {
-  Table table({"NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"});
+                           const UsageStyle& style) {
+  std::vector<std::string> header = {"NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"};
   const auto milli = static_cast<double>((usage.cpu_nanos + kNanosPerMilli - 1) / kNanosPerMilli);
-  table.AddRow({node, Cores(usage), Percent(milli, static_cast<double>(limits.cpu.Milli())),
-                Mebibytes(usage),
-                Percent(static_cast<double>(usage.memory_bytes),
-                        static_cast<double>(limits.memory.Units()))});
-  return table.Render(with_header);
+  std::vector<std::string> row = {
+      node, Cores(usage), Percent(milli, static_cast<double>(limits.cpu.Milli())),
+      Mebibytes(usage.memory_bytes),
+      Percent(static_cast<double>(usage.memory_bytes), static_cast<double>(limits.memory.Units()))};
+  if (style.swap) {
+    header.insert(header.end(), {"SWAP(bytes)", "SWAP(%)"});
+    const auto& swap = limits.swap_bytes;
+    row.push_back(swap ? Mebibytes(usage.swap_bytes) : kUnknown);
+    row.push_back(swap ? Percent(static_cast<double>(usage.swap_bytes), static_cast<double>(*swap))
+                       : kUnknown);
+  }
+  Table table(std::move(header));
+  table.AddRow(std::move(row));
+  return table.Render(style.with_header);
 }
 
 }  // namespace holdfast::agent::cli

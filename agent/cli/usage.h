@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace holdfast::agent::cli {
 struct Usage {
   uint64_t cpu_nanos = 0;  // for each second
   uint64_t memory_bytes = 0;
+  uint64_t swap_bytes = 0;
   bool operator==(const Usage&) const = default;
 };
 
@@ -42,16 +44,19 @@ struct UsageStyle {
   bool with_namespace = false;
   bool containers = false;  // a row for each
   bool sum = false;
+  bool swap = false;
   bool with_header = true;
 };
 
-// Nothing for no pods.
+// "" for no pods.
 std::string UsageTable(std::vector<PodUsage> pods, const UsageStyle& style);
 
 struct NodeLimits {
   kube::Amount cpu, memory;
+  std::optional<uint64_t> swap_bytes;  // nothing: the machine has none
 };
+// Of the style: swap and with_header.
 std::string NodeUsageTable(const std::string& node, const Usage& usage, const NodeLimits& limits,
-                           bool with_header);
+                           const UsageStyle& style);
 
 }  // namespace holdfast::agent::cli

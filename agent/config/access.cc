@@ -5,6 +5,7 @@
 #include <charconv>
 #include <nlohmann/json.hpp>
 
+#include "agent/config/durations.h"
 #include "agent/kube/quantity.h"
 #include "holdfast/base/strings.h"
 
@@ -49,81 +50,6 @@ Result<void> SetEnforced(AgentConfig& c, const Values& v) {
   return {};
 }
 
-// "15%" or "10Gi".
-Result<model::Threshold> ParseThreshold(const std::string& text) {
-  if (!text.ends_with('%')) {
-    ASSIGN_OR_RETURN(const kube::Amount amount, kube::Amount::Parse(text));
-    if (amount.IsNegative()) return InvalidArgument(StrCat("\"", text, "\" must not be negative"));
-    return model::Threshold{0, static_cast<uint64_t>(amount.Units())};
-  }
-  double percent = 0;
-  const char* const end = text.data() + text.size() - 1;
-  const auto [stop, error] = std::from_chars(text.data(), end, percent);
-  if (error != std::errc() || stop != end || !(percent >= 0) || percent >= 100) {
-    return InvalidArgument(StrCat("\"", text, "\" is not a share from 0% up to 100%"));
-  }
-  return model::Threshold{percent, 0};
-}
-
-struct Signal {
-  const char* name;
-  model::Threshold* threshold;
-};
-
-std::array<Signal, 6> SignalsOf(PressureThresholds& node, model::DiskReserve& images) {
-  return {{{"memory.available", &node.memory},
-           {"nodefs.available", &node.disk.bytes},
-           {"nodefs.inodesFree", &node.disk.inodes},
-           {"imagefs.available", &images.bytes},
-           {"imagefs.inodesFree", &images.inodes},
-           {"pid.available", &node.pids}}};
-}
-
-Result<void> SetThreshold(const std::string& text, const std::array<Signal, 6>& signals) {
-  const size_t split = text.find_first_of("=<");  // kubelet's flag has "<", its file a map
-  if (split == std::string::npos) {
-    return InvalidArgument(StrCat("\"", text, "\" is not of the form imagefs.available=15%"));
-  }
-  const std::string name = text.substr(0, split);
-  ASSIGN_OR_RETURN(const model::Threshold threshold, ParseThreshold(text.substr(split + 1)));
-  std::string known;
-  for (const Signal& signal : signals) {
-    if (name == signal.name) {
-      *signal.threshold = threshold;
-      return {};
-    }
-    known += StrCat(known.empty() ? "" : ", ", signal.name);
-  }
-  return InvalidArgument(StrCat("\"", name, "\" is none of: ", known));
-}
-
-std::string ThresholdText(const model::Threshold& threshold) {
-  if (threshold.percent <= 0) return std::to_string(threshold.absolute);
-  std::array<char, 32> text{};
-  const auto [end, error] =
-      std::to_chars(text.data(), text.data() + text.size(), threshold.percent);
-  return StrCat(std::string_view(text.data(), error == std::errc() ? end : text.data()), "%");
-}
-
-// "300s", "5m", "1h30m", "90".
-Result<std::chrono::seconds> ParseDuration(const std::string& text) {
-  int64_t total = 0;
-  const char* at = text.data();
-  const char* const end = text.data() + text.size();
-  while (at != end) {
-    int64_t value = 0;
-    const auto parsed = std::from_chars(at, end, value);
-    if (parsed.ec != std::errc() || value < 0 || value > 1'000'000) break;
-    at = parsed.ptr;
-    const char unit = at == end ? 's' : *at++;
-    const int64_t factor = unit == 's' ? 1 : unit == 'm' ? 60 : unit == 'h' ? 3600 : 0;
-    if (factor == 0) break;
-    total += value * factor;
-    if (at == end) return std::chrono::seconds(total);
-  }
-  return InvalidArgument(StrCat("\"", text, "\" is not a duration such as 300s or 5m"));
-}
-
 template <class Value>
 Access NumberOf(Place<Value> place, Value least, Value most) {
   return {[=](AgentConfig& c, const Values& v) -> Result<void> {
@@ -164,6 +90,16 @@ Access Path(Place<std::string> place) {
             return {};
           },
           Getter(place)};
+}
+
+Access PathOrNone(Place<std::string> place) {
+  const Access path = Path(place);
+  return {[place, path](AgentConfig& c, const Values& v) -> Result<void> {
+            if (!v.front().empty()) return path.set(c, v);
+            place.of(c).clear();
+            return {};
+          },
+          path.get};
 }
 
 Access List(Place<std::vector<std::string>> place) {
@@ -248,28 +184,6 @@ Access Amounts(Place<NodeAmounts> place) {
 Access Enforced() {
   return {SetEnforced, [](const AgentConfig& c) {
             return Json::array({c.node.enforce_allocatable ? "pods" : "none"});
-          }};
-}
-
-Access EvictionHard() {
-  return {[](AgentConfig& c, const Values& v) -> Result<void> {
-            // As with kubelet: what is not named is not kept.
-            PressureThresholds node{{}, {{}, {}}, {}};
-            model::DiskReserve images{{}, {}};
-            const auto signals = SignalsOf(node, images);
-            for (const std::string& text : v) RETURN_IF_ERROR(SetThreshold(text, signals));
-            c.node.pressure = node;
-            c.image_reserve = images;
-            return {};
-          },
-          [](const AgentConfig& c) {
-            PressureThresholds node = c.node.pressure;
-            model::DiskReserve images = c.image_reserve;
-            Json json = Json::object();
-            for (const Signal& signal : SignalsOf(node, images)) {
-              json[signal.name] = ThresholdText(*signal.threshold);
-            }
-            return json;
           }};
 }
 

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <type_traits>
@@ -40,6 +41,8 @@ struct Access {
 Access Text(Place<std::string> place);
 // An absolute path without "." and ".."; the slash at the end is dropped.
 Access Path(Place<std::string> place);
+// The same, or "".
+Access PathOrNone(Place<std::string> place);
 Access List(Place<std::vector<std::string>> place);
 Access OneOf(Place<std::string> place, std::vector<std::string> allowed);
 Access Bool(Place<bool> place);
@@ -48,7 +51,9 @@ Access Number(Place<uint32_t> place, uint32_t least, uint32_t most);
 Access Number(Place<int64_t> place, int64_t least, int64_t most);
 Access Size(Place<uint64_t> place);
 Access Amounts(Place<NodeAmounts> place);
-Access EvictionHard();
+// Of a kubelet's signals: shares ("15%") or numbers, and times.
+Access Amounts(Place<SignalAmounts> place);
+Access Durations(Place<std::map<PressureSignal, std::chrono::seconds>> place);
 // The labels of the node, "key=value": syntax, and no name that is Kubernetes' own.
 Access NodeLabels();
 // "key=value:Effect", with or without the value, as kubectl taint takes them; no key and effect twice.

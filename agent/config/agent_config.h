@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/config/eviction.h"
 #include "holdfast/base/result.h"
-#include "holdfast/model/disk_reserve.h"
 #include "holdfast/model/instance.h"
 #include "holdfast/model/proxy_table.h"
 
@@ -40,13 +40,6 @@ struct NodeTaint {
   bool operator==(const NodeTaint&) const = default;
 };
 
-// Below which the node is short of something, as kubelet's evictionHard; with its defaults. 0: never.
-struct PressureThresholds {
-  model::Threshold memory{0, 100ull << 20};
-  model::DiskReserve disk{{10, 0}, {5, 0}};  // nodefs
-  model::Threshold pids{0, 0};
-};
-
 // How much of the node is for pods, and which of them it takes.
 struct NodeConfig {
   // Of the node's capacity, not for pods. 0 of memory or pids in both: DefaultReserve.
@@ -62,7 +55,7 @@ struct NodeConfig {
   int64_t pod_pids_limit = 1024;         // processes and threads of one pod; 0 and -1: no limit
   bool enforce_allocatable = true;       // pods together get no more than what is left
   bool single_process_oom_kill = false;  // cgroup v2: not all processes of a container at once
-  PressureThresholds pressure;
+  EvictionConfig eviction;
   std::vector<std::string> ips;  // that it is known by, the first is primary; none: found
 };
 
@@ -104,6 +97,8 @@ struct NodeServerConfig {
 struct ImagePullConfig {
   // <directory>/<registry>/hosts.toml: mirrors, certificates and the rest of a registry's hosts.
   std::string registry_config_path = "/etc/containerd/certs.d";
+  // A registries.conf that says what short names are to people; "": docker.io's.
+  std::string short_names_path;
   bool serialize = true;                // one after the other
   uint32_t max_parallel = 0;            // when they are not; 0: as many as pods want
   uint32_t per_second = 5, burst = 10;  // that begin; those that share one count once. 0: no limit
@@ -122,6 +117,19 @@ struct ImageGcConfig {
   uint32_t low_percent = 80;   // and goes on down to this
   std::chrono::seconds minimum_age{120};
   std::chrono::seconds maximum_age{0};  // unused for longer, they go anyway; 0: they do not
+};
+
+// What pods' networks are made by.
+struct PodNetworkConfig {
+  std::string kind = "built-in";  // or "cni"
+  // Of cni: configuration, programs in the order in which they are looked for, what is remembered of pods ("" is
+  // <root_dir>/cni), and where programs see the pods' namespaces.
+  std::string cni_config_directory = "/etc/cni/net.d";
+  std::vector<std::string> cni_plugin_directories = {"/opt/cni/bin", "/usr/lib/cni"};
+  std::string cni_cache_directory;
+  std::string cni_netns_directory = "/run/netns";
+
+  bool IsCni() const { return kind == "cni"; }
 };
 
 struct ContainerLogConfig {
@@ -171,6 +179,7 @@ struct AgentConfig {
   NodeConfig node;
   ClusterConfig cluster;
   NodeServerConfig server;
+  PodNetworkConfig pod_network;
   ContainerLogConfig container_log;
   ImagePullConfig image_pull;
   ImageGcConfig image_gc;
@@ -179,8 +188,7 @@ struct AgentConfig {
   std::string seccomp_dir;                 // profiles of type Localhost; "" is <root_dir>/seccomp
   std::chrono::seconds max_back_off{300};
   uint32_t workers = 8;
-  model::DiskReserve image_reserve;  // of the images' file system, not for images
-  std::string log_level = "info";    // trace, debug, info, warn, error
+  std::string log_level = "info";  // trace, debug, info, warn, error
 };
 
 // Reads `text` on top of `config`. The error lists every fault, one per line, as

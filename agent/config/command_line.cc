@@ -100,12 +100,14 @@ CommandLine ReadCommandLine(int argc, char** argv, std::string_view version) {
 
 namespace {
 
-// In a cluster the Node says which; what is configured counts as long as it does not.
+// In a cluster the Node says which; what is configured counts as long as it does not. CNI plugins have their own, and
+// what is configured here only tells Services which addresses are local pods'.
 Result<void> CompletePodRanges(AgentConfig& config) {
   std::vector<std::string>& ranges = config.instance.pod_cidrs;
   const bool alone = config.cluster.kubeconfig.empty();
-  if (!alone && ranges == model::Instance().pod_cidrs) ranges.clear();
-  if (alone && ranges.empty()) {
+  const bool plugins_say = config.pod_network.IsCni();
+  if ((!alone || plugins_say) && ranges == model::Instance().pod_cidrs) ranges.clear();
+  if (alone && ranges.empty() && !plugins_say) {
     return InvalidArgument("podCIDRs: a node that stands alone (without a kubeconfig) needs one");
   }
   return {};
@@ -151,10 +153,31 @@ Result<void> CheckImages(const AgentConfig& config) {
     return InvalidArgument(
         "imageCredentialProviderConfig and imageCredentialProviderBinDir: one needs the other");
   }
+  if (!pull.short_names_path.empty() && !pull.short_names_path.starts_with('/')) {
+    return InvalidArgument(
+        StrCat("shortNamesPath \"", pull.short_names_path, "\" is no absolute path"));
+  }
   if (!pull.archive_directory.empty() && !pull.archive_directory.starts_with('/')) {
     return InvalidArgument(StrCat("imageDir \"", pull.archive_directory, "\" is no absolute path"));
   }
   return CheckImageGc(config.image_gc);
+}
+
+// A kubelet's rules, in its words.
+Result<void> CheckEviction(const EvictionConfig& eviction) {
+  for (const auto& [signal, least] : eviction.soft) {
+    if (eviction.soft_grace.contains(signal)) continue;
+    return InvalidArgument(
+        StrCat("evictionSoft: grace period must be specified for the soft "
+               "eviction threshold ",
+               NameOf(signal), " (evictionSoftGracePeriod)"));
+  }
+  for (const auto& [signal, grace] : eviction.soft_grace) {
+    if (eviction.soft.contains(signal)) continue;
+    return InvalidArgument(StrCat("evictionSoftGracePeriod: ", NameOf(signal),
+                                  " has no evictionSoft that it could be for"));
+  }
+  return {};
 }
 
 // One address, or one of each family, as kubelet's --node-ip.
@@ -172,6 +195,27 @@ Result<void> CheckNodeIps(const std::vector<std::string>& ips) {
   }
   if (parsed.size() > 2 || (parsed.size() == 2 && parsed[0].family() == parsed[1].family())) {
     return InvalidArgument("nodeIP names more than one address of a family");
+  }
+  return {};
+}
+
+Result<void> CompletePodNetwork(AgentConfig& config) {
+  PodNetworkConfig& network = config.pod_network;
+  if (network.cni_cache_directory.empty()) {
+    network.cni_cache_directory = config.instance.root_dir + "/cni";
+  }
+  if (!network.cni_cache_directory.starts_with('/')) {
+    return InvalidArgument(
+        StrCat("cniCacheDir \"", network.cni_cache_directory, "\" is no absolute path"));
+  }
+  if (network.cni_plugin_directories.empty()) {
+    return InvalidArgument("cniBinDir: at least one directory is needed");
+  }
+  for (const std::string& directory : network.cni_plugin_directories) {
+    // They are told to plugins as a list with colons.
+    if (directory.starts_with('/') && directory.find(':') == std::string::npos) continue;
+    return InvalidArgument(
+        StrCat("cniBinDir \"", directory, "\" is no absolute path without a colon"));
   }
   return {};
 }
@@ -210,9 +254,11 @@ Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) 
                                   "\" is no DNS name (lower case letters, digits, '-' and '.')"));
   }
   RETURN_IF_ERROR(CompleteIdentity(config));
+  RETURN_IF_ERROR(CompletePodNetwork(config));
   RETURN_IF_ERROR(CompletePodRanges(config));
   RETURN_IF_ERROR(CheckServer(config));
   RETURN_IF_ERROR(CheckImages(config));
+  RETURN_IF_ERROR(CheckEviction(config.node.eviction));
   RETURN_IF_ERROR(CheckNodeIps(config.node.ips));
   const std::string beside = executable.substr(0, executable.rfind('/') + 1);
   const auto sibling = [&](std::string& path, const char* name) {

@@ -36,9 +36,11 @@ const std::vector<Field>& Fields() {
   const auto instance = [](auto member) { return At(&A::instance, member); };
   const auto programs = [](auto member) { return At(&A::programs, member); };
   const auto node = [](auto member) { return At(&A::node, member); };
+  const auto eviction = [](auto member) { return At(&A::node, &NodeConfig::eviction, member); };
   const auto cluster = [](auto member) { return At(&A::cluster, member); };
   const auto server = [](auto member) { return At(&A::server, member); };
   using S = NodeServerConfig;
+  const auto pod_network = [](auto member) { return At(&A::pod_network, member); };
   const auto container_log = [](auto member) { return At(&A::container_log, member); };
   const auto image_pull = [](auto member) { return At(&A::image_pull, member); };
   const auto image_gc = [](auto member) { return At(&A::image_gc, member); };
@@ -65,6 +67,24 @@ const std::vector<Field>& Fields() {
       {"interfacePrefix", "TEXT", "first letters of the pods' interfaces on the node", false,
        Text(instance(&I::interface_prefix))},
       {"tableName", "NAME", "nftables table of this agent", false, Text(instance(&I::table_name))},
+      {"podNetwork", "NAME",
+       "what makes the pods' networks: built-in (the default) or cni, plugins of a configuration "
+       "directory",
+       false, OneOf(pod_network(&PodNetworkConfig::kind), {"built-in", "cni"})},
+      {"cniConfDir", "DIR",
+       "of podNetwork cni: the first *.conflist, *.conf or *.json in it is the pods' network "
+       "(default /etc/cni/net.d)",
+       false, Path(pod_network(&PodNetworkConfig::cni_config_directory))},
+      {"cniBinDir", "DIR",
+       "where the plugins' programs are, in the order in which they are looked for (default: "
+       "/opt/cni/bin, /usr/lib/cni)",
+       true, List(pod_network(&PodNetworkConfig::cni_plugin_directories))},
+      {"cniCacheDir", "DIR",
+       "what was asked of plugins and what they gave, per pod (default: <rootDir>/cni)", false,
+       Text(pod_network(&PodNetworkConfig::cni_cache_directory))},
+      {"cniNetnsDir", "DIR",
+       "where plugins see the network namespaces of pods (default /run/netns)", false,
+       Path(pod_network(&PodNetworkConfig::cni_netns_directory))},
       {"podCIDRs", "CIDR", "address ranges of the pods, one per family", true,
        List(instance(&I::pod_cidrs))},
       {"serviceCIDRs", "CIDR", "address ranges of Services, one per family", true,
@@ -152,8 +172,8 @@ const std::vector<Field>& Fields() {
        Text(instance(&I::cluster_domain))},
       {"clusterDNS", "ADDRESS", "DNS servers for dnsPolicy ClusterFirst", true,
        List(instance(&I::cluster_dns))},
-      {"resolvConf", "FILE", "the node's resolv.conf, for dnsPolicy Default", false,
-       Path(instance(&I::resolv_conf))},
+      {"resolvConf", "FILE", "the node's resolv.conf, for dnsPolicy Default; \"\": none", false,
+       PathOrNone(instance(&I::resolv_conf))},
       {"apiGroup", "GROUP", "group that may use the API socket", false,
        Text(instance(&I::api_group))},
       {"address", "ADDRESS", "where the node's HTTPS server listens (default 0.0.0.0: everywhere)",
@@ -241,14 +261,32 @@ const std::vector<Field>& Fields() {
        Enforced()},
       {"evictionHard", "NAME=AMOUNT",
        "when the node is short of something, a share or a number: memory.available (default "
-       "100Mi), "
-       "nodefs.available (10%), nodefs.inodesFree (5%), imagefs.available (15%), "
+       "100Mi), nodefs.available (10%), nodefs.inodesFree (5%), imagefs.available (15%), "
        "imagefs.inodesFree (5%), pid.available (never); images leave free what imagefs says",
-       true, EvictionHard(), true},
+       true, Amounts(eviction(&EvictionConfig::hard)), true},
+      {"evictionSoft", "NAME=AMOUNT",
+       "the same, for pods that have time to end; each needs an evictionSoftGracePeriod", true,
+       Amounts(eviction(&EvictionConfig::soft)), true},
+      {"evictionSoftGracePeriod", "NAME=TIME",
+       "for how long a soft one has to last until pods go, such as memory.available=1m30s", true,
+       Durations(eviction(&EvictionConfig::soft_grace)), true},
+      {"evictionMinimumReclaim", "NAME=AMOUNT",
+       "how far above its threshold something has to come until the node is no longer short of it",
+       true, Amounts(eviction(&EvictionConfig::minimum_reclaim)), true},
+      {"evictionMaxPodGracePeriod", "TIME",
+       "the most that a pod gets to end for a soft one (default 0s)", false,
+       Duration(eviction(&EvictionConfig::max_pod_grace), 0, kLongestTimeout)},
+      {"evictionPressureTransitionPeriod", "TIME",
+       "for how long the node's conditions outlast what they tell of (default 5m)", false,
+       Duration(eviction(&EvictionConfig::pressure_transition), 0, kLongestTimeout)},
       {"registryConfigPath", "DIR",
        "hosts.toml per registry, as containerd has it: mirrors, certificates, plain HTTP (default "
        "/etc/containerd/certs.d); read for every pull",
        false, Path(image_pull(&ImagePullConfig::registry_config_path))},
+      {"shortNamesPath", "FILE",
+       "a registries.conf, as podman has it, that says what short names stand for in \"holdctl "
+       "image\"; for pods they are always docker.io's (default: none, docker.io's for both)",
+       false, Text(image_pull(&ImagePullConfig::short_names_path))},
       {"serializeImagePulls", "BOOL",
        "whether images are pulled one after the other (default true)", false,
        Bool(image_pull(&ImagePullConfig::serialize))},

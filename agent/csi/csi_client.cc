@@ -45,7 +45,11 @@ void AddCapability(const csiv1::NodeServiceCapability& capability, CsiDriverInfo
   if (type == RPC::STAGE_UNSTAGE_VOLUME) info.stages = true;
   if (type == RPC::VOLUME_MOUNT_GROUP) info.gives_to_group = true;
   if (type == RPC::SINGLE_NODE_MULTI_WRITER) info.knows_single_nodes = true;
+  if (type == RPC::GET_VOLUME_STATS) info.tells_usage = true;
 }
+
+// A plugin's numbers are signed.
+uint64_t Amount(int64_t number) { return number < 0 ? 0 : static_cast<uint64_t>(number); }
 
 }  // namespace
 
@@ -120,6 +124,25 @@ Result<void> CsiClient::Publish(const CsiVolume& volume, const CsiSecrets& secre
         return stubs_->node->AsyncNodePublishVolume(context, request, queue);
       }));
   return {};
+}
+
+Result<CsiUsage> CsiClient::Usage(const std::string& id, const std::string& path) const {
+  csiv1::NodeGetVolumeStatsRequest request;
+  request.set_volume_id(id);
+  request.set_volume_path(path);
+  ASSIGN_OR_RETURN(const auto reply, CallPlugin<csiv1::NodeGetVolumeStatsResponse>(
+                                         kCsiTellLimit, nullptr, [&](auto* context, auto* queue) {
+                                           return stubs_->node->AsyncNodeGetVolumeStats(
+                                               context, request, queue);
+                                         }));
+  CsiUsage usage;
+  for (const auto& one : reply.usage()) {
+    const CsiUsage::Amounts amounts{Amount(one.total()), Amount(one.available()),
+                                    Amount(one.used())};
+    if (one.unit() == csiv1::VolumeUsage::BYTES) usage.bytes = amounts;
+    if (one.unit() == csiv1::VolumeUsage::INODES) usage.inodes = amounts;
+  }
+  return usage;
 }
 
 Result<void> CsiClient::Unpublish(const std::string& id, const std::string& target) const {

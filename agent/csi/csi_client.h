@@ -23,6 +23,15 @@ struct CsiDriverInfo {
   bool stages = false;              // STAGE_UNSTAGE_VOLUME
   bool gives_to_group = false;      // VOLUME_MOUNT_GROUP
   bool knows_single_nodes = false;  // SINGLE_NODE_MULTI_WRITER
+  bool tells_usage = false;         // GET_VOLUME_STATS
+};
+
+// What a plugin says of a volume; 0: it does not say.
+struct CsiUsage {
+  struct Amounts {
+    uint64_t total = 0, available = 0, used = 0;
+  };
+  Amounts bytes, inodes;
 };
 
 // What staging and publishing have in common.
@@ -55,6 +64,8 @@ class CsiClient {
   Result<void> Publish(const CsiVolume& volume, const CsiSecrets& secrets,
                        const std::string& staging, const std::string& target, bool read_only,
                        bool knows_single_nodes, const std::atomic<bool>* cancelled) const;
+  // Of a volume that was published at `path`.
+  Result<CsiUsage> Usage(const std::string& id, const std::string& path) const;
   Result<void> Unpublish(const std::string& id, const std::string& target) const;
   Result<void> Unstage(const std::string& id, const std::string& staging) const;
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -31,6 +32,7 @@ struct EventNote {
   std::string container;  // "" concerns the pod; otherwise involvedObject.fieldPath
   bool init = false;      // the container is an init container
   bool ephemeral = false;
+  std::map<std::string, std::string> annotations = {};
   bool operator==(const EventNote&) const = default;
 };
 

@@ -72,6 +72,8 @@ EventPtr EventLog::MakeEvent(const EventSubject& subject, const EventNote& note,
   event->mutable_metadata()->set_namespace_(
       subject.object_namespace.empty() ? "default" : subject.object_namespace);
   SetTime(event->mutable_metadata()->mutable_creationtimestamp(), now);
+  event->mutable_metadata()->mutable_annotations()->insert(note.annotations.begin(),
+                                                           note.annotations.end());
   auto* object = event->mutable_involvedobject();
   object->set_kind(subject.kind);
   object->set_namespace_(subject.object_namespace);

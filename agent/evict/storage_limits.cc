@@ -44,32 +44,37 @@ uint64_t Sum(const StorageUse& use) {
   return sum;
 }
 
-std::optional<std::string> AVolumeIsAbove(const core::PodSpec& spec, const StorageUse& use) {
+std::optional<Eviction> AVolumeIsAbove(const core::PodSpec& spec, const StorageUse& use) {
   for (const core::Volume& volume : spec.volumes()) {
     const auto used = use.empty_dirs.find(volume.name());
     const auto limit = SizeLimit(volume);
     if (used == use.empty_dirs.end() || !limit || !IsAbove(used->second, *limit)) continue;
-    return StrCat("Usage of EmptyDir volume \"", volume.name(), "\" exceeds the limit \"",
-                  limit->ToString(), "\". ");
+    return Eviction{.why = StrCat("Usage of EmptyDir volume \"", volume.name(),
+                                  "\" exceeds the limit \"", limit->ToString(), "\". "),
+                    .signal = "emptydirfs.limit"};
   }
   return std::nullopt;
 }
 
-std::optional<std::string> ThePodIsAbove(const core::PodSpec& spec, const StorageUse& use) {
+std::optional<Eviction> ThePodIsAbove(const core::PodSpec& spec, const StorageUse& use) {
   const auto limit = StorageLimit(kube::PodLimits(spec));
   if (!limit || !IsAbove(Sum(use), *limit)) return std::nullopt;
-  return StrCat("Pod ephemeral local storage usage exceeds the total limit of containers ",
-                limit->ToString(), ". ");
+  return Eviction{
+      .why = StrCat("Pod ephemeral local storage usage exceeds the total limit of containers ",
+                    limit->ToString(), ". "),
+      .signal = "ephemeralpodfs.limit"};
 }
 
-std::optional<std::string> AContainerIsAbove(const core::PodSpec& spec, const StorageUse& use) {
+std::optional<Eviction> AContainerIsAbove(const core::PodSpec& spec, const StorageUse& use) {
   for (const core::Container& container : spec.containers()) {
     const auto used = use.containers.find(container.name());
     const auto limit = StorageLimit(kube::Limits(container));
     if (used == use.containers.end() || !limit || !IsLimit(*limit)) continue;
     if (!IsAbove(used->second, *limit)) continue;
-    return StrCat("Container ", container.name(), " exceeded its local ephemeral storage limit \"",
-                  limit->ToString(), "\". ");
+    return Eviction{
+        .why = StrCat("Container ", container.name(),
+                      " exceeded its local ephemeral storage limit \"", limit->ToString(), "\". "),
+        .signal = "ephemeralcontainerfs.limit"};
   }
   return std::nullopt;
 }
@@ -82,9 +87,9 @@ bool HasStorageLimits(const core::PodSpec& spec) {
          std::ranges::any_of(spec.volumes(), has_limit);
 }
 
-std::optional<std::string> AboveStorageLimits(const core::PodSpec& spec, const StorageUse& use) {
-  if (auto why = AVolumeIsAbove(spec, use)) return why;
-  if (auto why = ThePodIsAbove(spec, use)) return why;
+std::optional<Eviction> AboveStorageLimits(const core::PodSpec& spec, const StorageUse& use) {
+  if (auto eviction = AVolumeIsAbove(spec, use)) return eviction;
+  if (auto eviction = ThePodIsAbove(spec, use)) return eviction;
   return AContainerIsAbove(spec, use);
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "agent/pod/decide/types.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent {
@@ -23,7 +24,7 @@ bool HasStorageLimits(const k8s::io::api::core::v1::PodSpec& spec);
 
 // Why it has to go, in a kubelet's words (with their space at the end); nullopt: it does not. Volumes first, then the
 // pod as a whole, then its containers.
-std::optional<std::string> AboveStorageLimits(const k8s::io::api::core::v1::PodSpec& spec,
-                                              const StorageUse& use);
+std::optional<Eviction> AboveStorageLimits(const k8s::io::api::core::v1::PodSpec& spec,
+                                           const StorageUse& use);
 
 }  // namespace holdfast::agent

@@ -12,7 +12,6 @@
 #include "agent/kube/volume_kinds.h"
 #include "agent/stats/pod_storage.h"
 #include "holdfast/base/strings.h"
-#include "holdfast/sys/thread.h"
 
 namespace holdfast::agent {
 namespace {
@@ -28,27 +27,16 @@ bool IsWatched(const core::Pod& pod) {
 
 }  // namespace
 
-StorageWatch::~StorageWatch() {
-  stop_.request_stop();
-  if (thread_.joinable()) thread_.join();
-}
-
 Result<void> StorageWatch::Start(std::chrono::milliseconds period) {
-  ASSIGN_OR_RETURN(thread_, sys::StartThread("storage-watch", [this, period] { Run(period); }));
-  return {};
+  return thread_.Start(
+      "storage-watch", std::chrono::milliseconds(0), [this, period](const std::stop_token& stop) {
+        (void)::setpriority(PRIO_PROCESS, 0, kLeastPriority);  // of this thread; best effort
+        Look(stop);
+        return period;
+      });
 }
 
-void StorageWatch::Run(std::chrono::milliseconds period) {
-  (void)::setpriority(PRIO_PROCESS, 0, kLeastPriority);  // of this thread; best effort
-  const std::stop_token stop = stop_.get_token();
-  while (!stop.stop_requested()) {
-    Look();
-    std::unique_lock lock(waiting_);
-    wake_.wait_for(lock, stop, period, [] { return false; });
-  }
-}
-
-void StorageWatch::Look() {
+void StorageWatch::Look(const std::stop_token& stop) {
   std::vector<PodPtr> watched;
   std::map<std::string, std::set<std::string>> told;
   for (const PodPtr& pod : parts_.pods.ListPods()) {
@@ -59,7 +47,7 @@ void StorageWatch::Look() {
     watched.push_back(pod);
   }
   told_ = std::move(told);
-  trees_.Measure(stop_.get_token());
+  trees_.Measure(stop);
   for (const PodPtr& pod : watched) Judge(*pod);
 }
 
@@ -93,16 +81,16 @@ StorageWatch::Counted StorageWatch::Count(const Pod& pod) {
 
 void StorageWatch::Judge(const Pod& pod) {
   const Counted counted = Count(pod);
-  const auto why = AboveStorageLimits(pod.spec(), counted.use);
-  if (!why && !counted.whole) {
+  const auto eviction = AboveStorageLimits(pod.spec(), counted.use);
+  if (!eviction && !counted.whole) {
     return TellOnce(pod, StrCat("local storage has more than ", parts_.trees.most_inodes,
                                 " files in one place: only a part of it is held to its limits"));
   }
-  if (!why) return;
+  if (!eviction) return;
   // As by a kubelet, for which a pod of a file is critical.
   if (kube::IsCriticalPod(pod))
-    return TellOnce(pod, *why + "A critical or static pod is not evicted.");
-  parts_.evict(PodUid(pod.metadata().uid()), *why);
+    return TellOnce(pod, eviction->why + "A critical or static pod is not evicted.");
+  parts_.evict(PodUid(pod.metadata().uid()), *eviction);
 }
 
 void StorageWatch::TellOnce(const Pod& pod, const std::string& message) {

@@ -6,18 +6,17 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <set>
 #include <stop_token>
 #include <string>
-#include <thread>
 #include <utility>
 
+#include "agent/base/periodic_thread.h"
 #include "agent/events/event.h"
 #include "agent/evict/storage_limits.h"
+#include "agent/pod/decide/types.h"
 #include "agent/pod/state/paths.h"
 #include "agent/stats/tree_sizes.h"
 #include "agent/view/pod_view.h"
@@ -32,7 +31,7 @@ struct StorageWatchParts {
   const model::Instance& instance;
   const PodView& pods;
   // The pod is to end; said again as long as it does not.
-  std::function<void(const PodUid&, const std::string& why)> evict;
+  std::function<void(const PodUid&, const Eviction&)> evict;
   std::function<void(const k8s::io::api::core::v1::Pod&, const EventNote&)> tell;
   TreeSizesOptions trees{.lasts = std::chrono::seconds(60), .most_inodes = 1'000'000};
 };
@@ -42,14 +41,11 @@ class StorageWatch {
   static constexpr std::chrono::seconds kPeriod{10};  // a kubelet's evictionMonitoringPeriod
 
   explicit StorageWatch(StorageWatchParts parts) : parts_(std::move(parts)), trees_(parts_.trees) {}
-  ~StorageWatch();
-  StorageWatch(const StorageWatch&) = delete;
-  StorageWatch& operator=(const StorageWatch&) = delete;
 
   Result<void> Start(std::chrono::milliseconds period = kPeriod);
 
   // What the thread does each time. One thread at a time.
-  void Look();
+  void Look(const std::stop_token& stop = {});
 
  private:
   using Pod = k8s::io::api::core::v1::Pod;
@@ -58,7 +54,6 @@ class StorageWatch {
     bool whole = true;  // no tree was too large to be counted
   };
 
-  void Run(std::chrono::milliseconds period);
   Counted Count(const Pod& pod);
   void Add(const std::string& path, uint64_t& bytes, Counted& counted);
   void Judge(const Pod& pod);
@@ -67,11 +62,7 @@ class StorageWatch {
   const StorageWatchParts parts_;
   TreeSizes trees_;
   std::map<std::string, std::set<std::string>> told_;  // messages by UID
-
-  std::stop_source stop_;
-  std::mutex waiting_;
-  std::condition_variable_any wake_;
-  std::thread thread_;
+  PeriodicThread thread_;
 };
 
 }  // namespace holdfast::agent

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "holdfast/base/strings.h"
-#include "holdfast/sys/thread.h"
 
 namespace holdfast::agent {
 namespace {
@@ -28,26 +27,11 @@ bool LacksRoom(const Error& error) {
 
 }  // namespace
 
-ImageCollector::~ImageCollector() {
-  stop_.request_stop();
-  if (thread_.joinable()) thread_.join();
-}
-
 Result<void> ImageCollector::Start(std::chrono::milliseconds period) {
-  ASSIGN_OR_RETURN(thread_, sys::StartThread("image-gc", [this, period] { Run(period); }));
-  return {};
-}
-
-void ImageCollector::Run(std::chrono::milliseconds period) {
-  const std::stop_token stop = stop_.get_token();
-  for (;;) {
-    {
-      std::unique_lock lock(waiting_);
-      wake_.wait_for(lock, stop, period, [] { return false; });
-    }
-    if (stop.stop_requested()) return;
+  return thread_.Start("image-gc", period, [this, period](const std::stop_token&) {
     Collect();
-  }
+    return period;
+  });
 }
 
 void ImageCollector::Collect() {

@@ -7,15 +7,13 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <mutex>
-#include <stop_token>
 #include <string>
-#include <thread>
 #include <vector>
 
+#include "agent/base/periodic_thread.h"
 #include "agent/events/event_sink.h"
 #include "agent/image_gc/policy.h"
 #include "agent/image_gc/usage.h"
@@ -52,9 +50,6 @@ class ImageCollector {
   static constexpr std::chrono::minutes kPeriod{5};
 
   explicit ImageCollector(ImageCollectorParts parts) : parts_(std::move(parts)) {}
-  ~ImageCollector();
-  ImageCollector(const ImageCollector&) = delete;
-  ImageCollector& operator=(const ImageCollector&) = delete;
 
   // The first time after a period: by then it is known which pods there are.
   Result<void> Start(std::chrono::milliseconds period = kPeriod);
@@ -77,7 +72,6 @@ class ImageCollector {
     uint64_t bytes;  // enough
     std::function<bool(const ImageUsage&)> may_go;
   };
-  void Run(std::chrono::milliseconds period);
   Result<void> CollectOnce();
   std::vector<ImageUsage> InOrder(const std::vector<ImageUsage>& images, WallTime now);
   Result<void> RemoveOld(WallTime now);
@@ -91,10 +85,7 @@ class ImageCollector {
   std::array<std::atomic<uint64_t>, 2> counts_{};
   std::mutex collecting_;       // one at a time
   bool failed_before_ = false;  // guarded by it
-  std::mutex waiting_;
-  std::condition_variable_any wake_;
-  std::stop_source stop_;
-  std::thread thread_;
+  PeriodicThread thread_;
 };
 
 // A pull for which there is no room is tried again when room could be made.

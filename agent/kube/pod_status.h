@@ -9,8 +9,9 @@
 
 namespace holdfast::agent::kube {
 
-// Whether the node writes the condition of that type. Of DisruptionTarget it is one writer among several and takes
-// nobody's away, so that counts as others'.
+// Of this condition the node is one writer among several, and takes nobody's away.
+inline constexpr char kDisruptionTarget[] = "DisruptionTarget";
+// Whether the condition of that type is the node's alone.
 bool IsNodeCondition(std::string_view type);
 
 // "Succeeded" and "Failed" are never left again.

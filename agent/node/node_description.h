@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/kube/pod_resources.h"
+#include "agent/pod/admit/node_offer.h"
 
 namespace holdfast::agent {
 
@@ -22,13 +23,6 @@ struct NodeImage {
   std::vector<std::string> names;  // digests, then tags
   int64_t size_bytes = 0;
   bool operator==(const NodeImage&) const = default;
-};
-
-// What the node is short of.
-struct NodePressure {
-  bool memory = false;
-  bool disk = false;
-  bool pids = false;
 };
 
 struct NodeDescription {

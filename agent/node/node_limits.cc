@@ -55,6 +55,11 @@ Result<NodeAmounts> NodeAllocatable(const NodeConfig& node, const NodeAmounts& c
   return left;
 }
 
+runtime::CgroupNaming CgroupNamingOf(const AgentConfig& config) {
+  return config.cgroup_driver == "systemd" ? runtime::CgroupNaming::kSystemd
+                                           : runtime::CgroupNaming::kCgroupfs;
+}
+
 int64_t NodeFiles(int64_t pods_bytes, int64_t machine_bytes) {
   return pods_bytes / kBytesPerFile + machine_bytes / kBytesPerFileOfTheNode;
 }

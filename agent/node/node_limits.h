@@ -8,6 +8,7 @@
 #include "agent/config/agent_config.h"
 #include "holdfast/base/result.h"
 #include "runtime/cgroup/bounds.h"
+#include "runtime/cgroup/naming.h"
 
 namespace holdfast::agent {
 
@@ -22,6 +23,9 @@ NodeAmounts DefaultReserve(const NodeAmounts& capacity);
 // What is left of `capacity` for all pods together. kInvalidArgument when more is reserved than
 // there is.
 Result<NodeAmounts> NodeAllocatable(const NodeConfig& node, const NodeAmounts& capacity);
+
+// How the cgroups of pods are named: cgroupDriver.
+runtime::CgroupNaming CgroupNamingOf(const AgentConfig& config);
 
 // Open files (fs.file-max) at which pods with `pods_bytes` of memory in all are out of memory
 // first: the kernel charges each open file to the cgroup of who opened it. Besides them the node

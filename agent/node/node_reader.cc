@@ -205,7 +205,7 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
   return node;
 }
 
-std::shared_ptr<const NodeOffer> ReadNodeOffer(const AgentConfig& config) {
+std::shared_ptr<NodeOffer> ReadNodeOffer(const AgentConfig& config) {
   auto offer = std::make_shared<NodeOffer>();
   offer->name = config.instance.node_name;
   offer->labels = LabelsOf(config);
@@ -225,7 +225,8 @@ std::shared_ptr<NodeDescription> ReadNodeDescription(const AgentConfig& config,
   facts->host_ips = AddressesOf(config);
   facts->given_ips = config.node.ips;
   facts->runtime_handlers = config.node.runtime_handlers;
-  facts->pressure = PressureOf(ReadRooms(config), config.node.pressure, config.image_reserve);
+  facts->pressure = PressureOf(ReadRooms(config.instance, CgroupNamingOf(config)),
+                               ThresholdsOf(config.node.eviction));
   facts->capacity = ResourcesOf(NodeCapacity(), config);
   facts->allocatable = facts->capacity;
   SetAmounts(AmountsForPods(config), facts->allocatable);
@@ -237,20 +238,22 @@ std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::stri
                                             SteadyPressure* steady) {
   auto reading = std::make_shared<NodeReading>();
   reading->environment = ReadNodeEnvironment(config);
-  reading->offer = ReadNodeOffer(config);
+  const auto offer = ReadNodeOffer(config);
   const auto description = ReadNodeDescription(config, version);
   if (steady != nullptr) {
     description->pressure = steady->Show(description->pressure, SystemClock().Boot());
   }
+  offer->pressure = description->pressure;
+  reading->offer = offer;
   reading->description = description;
   return reading;
 }
 
-corev1::Node MakeNode(const AgentConfig& config, std::string_view version, WallTime started,
-                      WallTime now) {
+corev1::Node MakeNode(const AgentConfig& config, std::string_view version, const ReadyState& ready,
+                      WallTime started, WallTime now) {
   const auto facts = ReadNodeDescription(config, version);
   corev1::Node node = BuildNode(*facts, {}, {}, started);
-  *node.mutable_status() = BuildNodeStatus(*facts, ReadyState(), node.status(), now);
+  *node.mutable_status() = BuildNodeStatus(*facts, ready, node.status(), now);
   node.mutable_metadata()->clear_annotations();  // they are for who reads a cluster's Nodes
   kube::SetTime(started, node.mutable_metadata()->mutable_creationtimestamp());
   for (const std::string& cidr : config.instance.pod_cidrs) node.mutable_spec()->add_podcidrs(cidr);

@@ -10,6 +10,7 @@
 #include "agent/config/agent_config.h"
 #include "agent/node/node_description.h"
 #include "agent/node/node_pressure.h"
+#include "agent/node/node_readiness.h"
 #include "agent/pod/admit/node_offer.h"
 #include "agent/pod/spec/node_environment.h"
 #include "holdfast/base/clock.h"
@@ -20,9 +21,9 @@ namespace holdfast::agent {
 
 std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& config);
 
-// What the node is to a pod that wants a place on it: labels, room, what it may allow. Waits for the
-// file system of root_dir.
-std::shared_ptr<const NodeOffer> ReadNodeOffer(const AgentConfig& config);
+// What the node is to a pod that wants a place on it: labels, room, what it may allow; without its pressures. Waits for
+// the file system of root_dir.
+std::shared_ptr<NodeOffer> ReadNodeOffer(const AgentConfig& config);
 
 // What the machine has.
 NodeAmounts NodeCapacity();
@@ -45,6 +46,6 @@ std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::stri
 
 // A Node as a kubelet without a control plane would describe itself.
 k8s::io::api::core::v1::Node MakeNode(const AgentConfig& config, std::string_view version,
-                                      WallTime started, WallTime now);
+                                      const ReadyState& ready, WallTime started, WallTime now);
 
 }  // namespace holdfast::agent

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "agent/kube/network_not_ready.h"
 #include "agent/kube/validation/validate.h"
 #include "agent/node/node_reader.h"
 #include "agent/operate/delete_object.h"
@@ -12,6 +13,7 @@
 #include "holdfast/sys/pause_point.h"
 #include "k8s/core/v1/node.pb.h"
 #include "k8s/core/v1/pod.pb.h"
+#include "runtime/image/pull/short_names.h"
 
 namespace holdfast::agent {
 
@@ -19,7 +21,9 @@ LocalNodeOperations::LocalNodeOperations(NodeParts parts) : parts_(std::move(par
 
 corev1::Node LocalNodeOperations::DescribeNode() {
   const WallTime now = parts_.clock.Wall();
-  corev1::Node node = MakeNode(parts_.config, parts_.version, parts_.started, now);
+  const std::string problem = kube::NetworkNotReady(parts_.audited.network.NotReadyBecause());
+  const ReadyState ready{problem.empty(), problem};
+  corev1::Node node = MakeNode(parts_.config, parts_.version, ready, parts_.started, now);
   *node.mutable_status()->add_conditions() = parts_.faults.Condition(now);
   if (!parts_.cluster.conditions) return node;
   for (corev1::NodeCondition& condition : parts_.cluster.conditions(now)) {
@@ -62,12 +66,42 @@ Result<EditedObject> LocalNodeOperations::Delete(const Deletion& deletion) {
 Result<PulledImage> LocalNodeOperations::PullImage(
     const std::string& reference, const std::function<void(const PullProgress&)>& progress,
     const std::atomic<bool>& cancelled) {
-  const Keyring keyring = parts_.node_logins(reference, cancelled);
+  ASSIGN_OR_RETURN(const auto names, parts_.short_names.Candidates(reference));
+  return FirstPulled(
+      reference, names,
+      [&](const std::string& name) { return PullNamed(name, progress, cancelled); }, cancelled);
+}
+
+Result<PulledImage> LocalNodeOperations::PullNamed(
+    const std::string& name, const std::function<void(const PullProgress&)>& progress,
+    const std::atomic<bool>& cancelled) {
+  const Keyring keyring = parts_.node_logins(name, cancelled);
   PullRequest request;
-  request.reference = reference;
+  request.reference = name;
   request.logins = [&](const std::string& repository) { return keyring.Find(repository); };
   request.progress = progress;
   return parts_.puller.Pull(request, cancelled);
+}
+
+Result<PushedImage> LocalNodeOperations::PushImage(
+    const std::string& reference, const std::string& destination,
+    const std::function<void(const PushProgress&)>& progress, const std::atomic<bool>& cancelled) {
+  PushRequest request;
+  request.reference = parts_.images.Here(reference);
+  request.destination = destination;
+  if (!destination.empty()) {
+    ASSIGN_OR_RETURN(const auto names, parts_.short_names.Candidates(destination));
+    if (names.size() > 1) {
+      return InvalidArgument(StrCat("short name \"", destination, "\" may be of ", names.size(),
+                                    " registries: name the one to push to"));
+    }
+    request.destination = names.front();
+  }
+  const Keyring keyring = parts_.node_logins(
+      request.destination.empty() ? request.reference : request.destination, cancelled);
+  request.logins = [&](const std::string& repository) { return keyring.Find(repository); };
+  request.progress = progress;
+  return parts_.pusher.Push(request, cancelled);
 }
 
 Result<std::shared_ptr<const corev1::Pod>> LocalNodeOperations::AddEphemeralContainer(

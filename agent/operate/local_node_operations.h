@@ -8,12 +8,17 @@
 
 #include "agent/config/agent_config.h"
 #include "agent/images/keyring.h"
+#include "agent/images/short_named_images.h"
 #include "agent/operate/audit_node.h"
 #include "agent/operate/node_operations.h"
 #include "agent/source/manifest_directory.h"
 #include "agent/source/source_faults.h"
 #include "holdfast/base/clock.h"
 #include "k8s/core/v1/node.pb.h"
+
+namespace holdfast::runtime {
+class ShortNames;
+}
 
 namespace holdfast::agent {
 
@@ -31,8 +36,10 @@ struct NodeParts {
   PodView& pods;
   NodeStats& stats;
   ServiceView& services;
-  ImageStore& images;
+  ShortNamedImages& images;
   ImagePuller& puller;
+  ImagePusher& pusher;
+  const runtime::ShortNames& short_names;
   ImageCollector& image_collector;
   // What the node itself may show to registries for an image.
   std::function<Keyring(const std::string& reference, const std::atomic<bool>& cancelled)>
@@ -57,6 +64,9 @@ class LocalNodeOperations final : public NodeOperations {
   Result<PulledImage> PullImage(const std::string& reference,
                                 const std::function<void(const PullProgress&)>& progress,
                                 const std::atomic<bool>& cancelled) override;
+  Result<PushedImage> PushImage(const std::string& reference, const std::string& destination,
+                                const std::function<void(const PushProgress&)>& progress,
+                                const std::atomic<bool>& cancelled) override;
   Result<FreedImages> PruneImages(const PruneWish& wish) override {
     return parts_.image_collector.Prune(wish);
   }
@@ -78,6 +88,10 @@ class LocalNodeOperations final : public NodeOperations {
   RightsReview ReviewRights() override;
 
  private:
+  Result<PulledImage> PullNamed(const std::string& name,
+                                const std::function<void(const PullProgress&)>& progress,
+                                const std::atomic<bool>& cancelled);
+
   const NodeParts parts_;
 };
 

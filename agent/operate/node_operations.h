@@ -19,6 +19,7 @@
 #include "holdfast/base/result.h"
 #include "holdfast/interfaces/container_runtime.h"
 #include "holdfast/interfaces/image_puller.h"
+#include "holdfast/interfaces/image_pusher.h"
 #include "holdfast/interfaces/image_store.h"
 
 namespace k8s::io::api::core::v1 {
@@ -50,6 +51,11 @@ class NodeOperations {
   // With the node's own logins. Blocks until the image is here, or `cancelled`.
   virtual Result<PulledImage> PullImage(const std::string& reference,
                                         const std::function<void(const PullProgress&)>& progress,
+                                        const std::atomic<bool>& cancelled) = 0;
+  // From the store to a registry, with the node's own logins. Blocks until it is there, or `cancelled`.
+  virtual Result<PushedImage> PushImage(const std::string& reference,
+                                        const std::string& destination,
+                                        const std::function<void(const PushProgress&)>& progress,
                                         const std::atomic<bool>& cancelled) = 0;
   // As ImageCollector has them. Both may block, and long.
   virtual Result<FreedImages> PruneImages(const PruneWish& wish) = 0;

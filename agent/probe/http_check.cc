@@ -154,7 +154,7 @@ class HttpChecking : public CheckBase {
   }
 
   void OnHead() {
-    const int status = parser_->get().result_int();
+    const auto status = static_cast<int>(parser_->get().result_int());
     if (IsRedirect(status)) {
       const std::string location(parser_->get()[http::field::location]);
       auto next = FollowRedirect(check_, target_, location);
@@ -193,7 +193,7 @@ class HttpChecking : public CheckBase {
   }
 
   void OnBody() {
-    const int status = parser_->get().result_int();
+    const auto status = static_cast<int>(parser_->get().result_int());
     if (check_.any_status || (status >= 200 && status < 300)) return End({How::kSuccess, body_});
     if (status >= 300 && status < 400) {
       return End({How::kWarning, StrCat("Probe terminated redirects, Response body: ", body_)});

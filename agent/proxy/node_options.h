@@ -14,7 +14,8 @@ struct ServiceNodeOptions {
   ServiceRanges ranges;
 };
 
-// Without pod_cidrs (in a cluster they come and change) a pod of this node is known by its interface.
+// Without pod_cidrs (in a cluster they come and change, and CNI plugins have their own) a pod of this node is known by
+// its interface.
 // `node_addresses`: as NodeAddresses() gives them, primary ones. kInvalidArgument names the field.
 Result<ServiceNodeOptions> ServiceOptionsOf(const model::Instance& instance,
                                             const ProxyConfig& config,

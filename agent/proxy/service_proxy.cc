@@ -170,7 +170,7 @@ Result<std::unique_ptr<ServiceProxy>> ServiceProxy::Start(const AgentConfig& con
                                                           ServiceCallbacks callbacks,
                                                           Announced announced) {
   model::Instance instance = config.instance;
-  if (sources.api != nullptr) instance.pod_cidrs.clear();
+  if (sources.api != nullptr && !config.pod_network.IsCni()) instance.pod_cidrs.clear();
   ASSIGN_OR_RETURN(const ServiceNodeOptions node, ReadServiceOptions(instance, config.proxy));
   const Log log = callbacks.log;
   std::unique_ptr<ServiceProxy> proxy(new ServiceProxy(config));

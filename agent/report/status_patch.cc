@@ -94,7 +94,9 @@ class Patch {
   void AddConditions() {
     Node list = Node::List();
     for (const corev1::PodCondition& condition : ours_.conditions()) {
-      if (!kube::IsNodeCondition(condition.type())) continue;
+      const bool writes =
+          kube::IsNodeCondition(condition.type()) || condition.type() == kube::kDisruptionTarget;
+      if (!writes) continue;
       Node changes = Changes(condition, Find(server_, condition.type()));
       if (changes.members.empty()) continue;
       changes.Add("type", Node::String(condition.type()));

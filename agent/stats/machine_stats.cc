@@ -24,11 +24,10 @@ std::string Text(const std::string& path) {
 void ReadMemory(MachineStats& out) {
   const std::string text = Text("/proc/meminfo"), events = Text("/proc/vmstat");
   auto& memory = out.used.memory;
-  const uint64_t total = MeminfoBytes(text, "MemTotal:"), free = MeminfoBytes(text, "MemFree:");
-  const uint64_t inactive = MeminfoBytes(text, "Inactive(file):");
-  memory.limit = total;
-  memory.usage = total - std::min(free, total);
-  memory.working_set = memory.usage - std::min(inactive, memory.usage);
+  const MachineMemory read = ParseMachineMemory(text);
+  memory.limit = read.total;
+  memory.usage = read.usage;
+  memory.working_set = read.working_set;
   memory.rss = MeminfoBytes(text, "AnonPages:");
   memory.cache = MeminfoBytes(text, "Cached:");
   memory.mapped_file = MeminfoBytes(text, "Mapped:");
@@ -62,6 +61,16 @@ std::vector<InterfaceStats> ParseInterfaces(const std::string& text) {
 
 uint64_t MeminfoBytes(const std::string& text, const std::string& name) {
   return KeyedNumber(text, name) * 1024;
+}
+
+MachineMemory ParseMachineMemory(const std::string& text) {
+  MachineMemory memory;
+  memory.total = MeminfoBytes(text, "MemTotal:");
+  for (const char* part : {"AnonPages:", "Cached:", "Buffers:", "SwapCached:"}) {
+    memory.usage += MeminfoBytes(text, part);
+  }
+  memory.working_set = memory.usage - std::min(MeminfoBytes(text, "Inactive(file):"), memory.usage);
+  return memory;
 }
 
 uint64_t BusyNanos(const std::string& text, uint64_t ticks_per_second) {

@@ -23,6 +23,13 @@ std::vector<InterfaceStats> ParseInterfaces(const std::string& text);
 
 // "MemTotal:" of /proc/meminfo, in bytes; 0 when it is not there.
 uint64_t MeminfoBytes(const std::string& text, const std::string& name);
+// As cgroups count it, which is how a kubelet reads the root's: what programs have, and files that are cached; not the
+// kernel's own, which it gives back in part. Of /proc/meminfo.
+struct MachineMemory {
+  uint64_t total = 0, usage = 0;
+  uint64_t working_set = 0;  // without pages of files that nobody used lately
+};
+MachineMemory ParseMachineMemory(const std::string& text);
 // All CPUs' time that was not idle, from /proc/stat.
 uint64_t BusyNanos(const std::string& text, uint64_t ticks_per_second);
 

@@ -183,6 +183,15 @@ void NodeStats::ReadVolumes(const core::Pod& pod, const NodeSample& sample, PodS
     const auto usage = UsageOfTree(sample, paths.EmptyDir(volume.name()));
     if (usage) out.volumes.push_back({volume.name(), *usage});
   }
+  if (!options_.claims) return;
+  const auto claims = options_.claims(pod);
+  for (const core::Volume& volume : pod.spec().volumes()) {
+    const std::string claim = kube::ClaimNameOf(pod, volume);
+    const auto usage = claims.find(volume.name());
+    if (!claim.empty() && usage != claims.end()) {
+      out.volumes.push_back({volume.name(), usage->second, claim});
+    }
+  }
 }
 
 void NodeStats::ReadPod(const core::Pod& pod, NodeSample& sample, Rates& rates) {

@@ -42,6 +42,8 @@ struct ContainerStats {
 struct VolumeStats {
   std::string name;
   FsUsage fs;  // `used` and `inodes_used` are its own
+  std::string claim =
+      {};  // in the pod's namespace; "": it is no claim's, and lies on the node's file system
 };
 
 struct PodStats {
@@ -51,7 +53,7 @@ struct PodStats {
   std::optional<UsageSample> usage;
   std::vector<ContainerStats> containers;  // those that run
   std::vector<InterfaceStats> interfaces;
-  std::vector<VolumeStats> volumes;  // on the node's file system: emptyDir
+  std::vector<VolumeStats> volumes;
 };
 
 struct NodeSample {
@@ -69,6 +71,9 @@ struct NodeStatsOptions {
   PodView& pods;
   const Clock& clock;
   runtime::CgroupNaming naming = runtime::CgroupNaming::kCgroupfs;
+  // By volume, what is known of a pod's claims, and who finds out more; absent: nobody knows of any.
+  std::function<std::map<std::string, FsUsage>(const k8s::io::api::core::v1::Pod&)> claims = {};
+  std::function<void()> measure_claims = {};
 };
 
 class NodeStats {
@@ -80,6 +85,10 @@ class NodeStats {
       std::chrono::milliseconds fresh_for = std::chrono::seconds(5));
   // Counts what pods have written since; the next samples have it. May take long.
   void MeasureTrees() { trees_.Measure(); }
+  // Finds out what is left of the volumes of claims; the next samples have it. May take as long as storage plugins do.
+  void MeasureClaims() {
+    if (options_.measure_claims) options_.measure_claims();
+  }
 
  private:
   // The sample before, by cgroup: what a rate is computed from.

@@ -47,37 +47,4 @@ std::optional<TreeSize> MeasureTree(const std::string& path, uint64_t most_inode
   return size;
 }
 
-std::optional<TreeSize> TreeSizes::Get(const std::string& path) {
-  const std::lock_guard lock(mutex_);
-  Entry& entry = entries_[path];
-  entry.wanted = true;
-  return entry.size;
-}
-
-std::vector<std::string> TreeSizes::Stale(Time now) {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(entries_, [](const auto& entry) { return !entry.second.wanted; });
-  std::vector<std::string> out;
-  for (auto& [path, entry] : entries_) {
-    entry.wanted = false;
-    if (!entry.due || now >= *entry.due) out.push_back(path);
-  }
-  return out;
-}
-
-void TreeSizes::Measure(const std::stop_token& stop) {
-  const std::unique_lock measuring(measuring_, std::try_to_lock);
-  if (!measuring) return;
-  for (const std::string& path : Stale(std::chrono::steady_clock::now())) {
-    if (stop.stop_requested()) return;
-    const Time begun = std::chrono::steady_clock::now();
-    const auto size = MeasureTree(path, options_.most_inodes, stop);
-    const Time now = std::chrono::steady_clock::now();
-    const std::lock_guard lock(mutex_);
-    Entry& entry = entries_[path];
-    entry.due = now + std::max<Time::duration>(options_.lasts, options_.rest * (now - begun));
-    entry.size = size;
-  }
-}
-
 }  // namespace holdfast::agent

@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// TreeSizes: how much lies below directories that pods write to. Counting takes long, so it is done apart from asking:
-// who asks gets what was counted last. Thread-safe.
+// TreeSizes: how much lies below directories that pods write to. Thread-safe.
 #pragma once
 
 #include <sys/stat.h>
 
 #include <chrono>
 #include <cstdint>
-#include <map>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <vector>
+
+#include "agent/stats/measured_places.h"
 
 namespace holdfast::agent {
 
@@ -37,34 +35,17 @@ struct TreeSizesOptions {
   std::chrono::milliseconds lasts = std::chrono::seconds(60);
   uint64_t most_inodes = 200'000;  // of one tree: about a second
   int rest = 20;                   // so many times as long as counting it took
+  std::chrono::milliseconds kept = std::chrono::minutes(2);  // since somebody asked
 };
 
-class TreeSizes {
+class TreeSizes : public MeasuredPlaces<TreeSize> {
  public:
-  using Time = std::chrono::steady_clock::time_point;
-
-  explicit TreeSizes(TreeSizesOptions options = {}) : options_(options) {}
-
-  // nullopt until it was counted. Remembers that it is wanted.
-  std::optional<TreeSize> Get(const std::string& path);
-  // Counts what is wanted and was not counted lately, and forgets what nobody asked for since the call before. One that
-  // takes long is counted the more seldom, so that it takes no more than its share of a CPU. May take long; when another
-  // thread is at it, it returns at once.
-  void Measure(const std::stop_token& stop = {});
-
- private:
-  struct Entry {
-    bool wanted = true;
-    std::optional<Time> due;
-    std::optional<TreeSize> size;
-  };
-
-  std::vector<std::string> Stale(Time now);
-
-  const TreeSizesOptions options_;
-  std::mutex measuring_;
-  std::mutex mutex_;
-  std::map<std::string, Entry> entries_;  // guarded by mutex_
+  explicit TreeSizes(TreeSizesOptions options = {})
+      : MeasuredPlaces(
+            {.lasts = options.lasts, .rest = options.rest, .kept = options.kept},
+            [most = options.most_inodes](const std::string& path, const std::stop_token& stop) {
+              return MeasureTree(path, most, stop);
+            }) {}
 };
 
 }  // namespace holdfast::agent

@@ -128,9 +128,16 @@ Result<void> PodNet::SetRanges(std::vector<Cidr> own, std::optional<std::vector<
   return EnsureLocked();
 }
 
-bool PodNet::HasRanges() {
+std::string PodNet::NotReadyBecause() {
   const std::lock_guard lock(mutex_);
-  return !ranges_.own.empty();
+  return ranges_.own.empty() ? "the Node has no spec.podCIDRs yet" : "";
+}
+
+std::vector<std::string> PodNet::LeftOut(const PodNetworkRequest& request) {
+  if (request.bandwidth == PodBandwidth()) return {};
+  return {
+      "annotations kubernetes.io/ingress-bandwidth and kubernetes.io/egress-bandwidth: the "
+      "built-in pod network limits no bandwidth"};
 }
 
 std::vector<Cidr> PodNet::AllRanges() const {

@@ -43,7 +43,9 @@ class PodNet : public PodNetwork {
   // that cannot be used.
   Result<void> SetRanges(std::vector<Cidr> own, std::optional<std::vector<Cidr>> direct);
 
-  bool HasRanges() override;
+  std::string NotReadyBecause() override;
+  std::vector<std::string> LeftOut(const PodNetworkRequest& request) override;
+  bool Holds(const PodUid& uid) override { return !Addresses(uid).empty(); }
 
   // Puts the rules back that somebody else took away or changed; true when there were any. Nothing
   // before the first Ensure().

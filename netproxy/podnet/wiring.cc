@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "netproxy/podnet/wiring.h"
 
+#include <linux/if_link.h>
+
 #include <algorithm>
 #include <chrono>
 #include <optional>
@@ -10,6 +12,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/netns.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/rtnl_batch.h"
 #include "holdfast/sys/sysctl.h"
 
 namespace holdfast::netproxy {
@@ -60,25 +63,33 @@ void Tune(const sys::SysctlDir& dir, const std::string& prefix,
   }
 }
 
-// Before the link is up: a pod must not steer the node for one packet (security-catalogue NE-01).
+// A pod must not steer the node for one packet (security-catalogue NE-01): all of these are set before
+// the link is up. The first ones by netlink, with the rest of the wiring; IPv6's have files only.
+sys::LinkParameters NodeEndParameters(const PodWiring& pod) {
+  sys::LinkParameters wanted;
+  // The kernel's own source check, which holds even while somebody flushes our rules.
+  wanted.rp_filter = 1;
+  wanted.accept_redirects = 0;
+  // A link takes `default` over, which may be anything.
+  wanted.route_localnet = pod.loopback_ports ? 1 : 0;
+  if (HasIpv6(pod)) wanted.ipv6_addr_gen_mode = IN6_ADDR_GEN_MODE_NONE;
+  return wanted;
+}
+
 void TuneNodeEnd(const NodeSysctls& sysctls, const PodWiring& pod,
                  std::vector<std::string>& warnings) {
-  const std::string prefix = pod.interface + "/";
-  // rp_filter: the kernel's own source check, which holds even while somebody flushes our rules.
-  // route_localnet: a link takes `default` over, which may be anything.
-  Tune(sysctls.ipv4, prefix,
-       {{"rp_filter", "1"},
-        {"accept_redirects", "0"},
-        {"route_localnet", pod.loopback_ports ? "1" : "0"}},
-       warnings);
   if (!HasIpv6(pod)) return;
-  Tune(sysctls.ipv6, prefix,
-       {{"accept_ra", "0"}, {"accept_redirects", "0"}, {"addr_gen_mode", "1"}}, warnings);
+  Tune(sysctls.ipv6, pod.interface + "/", {{"accept_ra", "0"}, {"accept_redirects", "0"}},
+       warnings);
+}
+
+sys::LinkParameters PodEndParameters() {
+  sys::LinkParameters wanted;
+  wanted.accept_redirects = 0;
+  return wanted;
 }
 
 void TunePodEnd(const PodWiring& pod, const MountFd& procfs, std::vector<std::string>& warnings) {
-  Tune(sys::SysctlDir(StrCat("net/ipv4/conf/", kPodInterface), procfs), "",
-       {{"accept_redirects", "0"}}, warnings);
   const std::string ipv6 = StrCat("net/ipv6/conf/", kPodInterface);
   if (HasIpv6(pod)) {
     Tune(sys::SysctlDir(ipv6, procfs), "",
@@ -98,22 +109,32 @@ sys::Route PodDefaultRoute(const IpAddress& address, int link) {
   return route;
 }
 
+// The pod's routes stand on its addresses, and these on the link: in that order.
+Result<sys::RtnlBatch> PodEnd(const PodWiring& pod, int eth0) {
+  sys::RtnlBatch batch;
+  RETURN_IF_ERROR(batch.SetParameters(eth0, PodEndParameters()));
+  RETURN_IF_ERROR(batch.SetLinkUp(kLoopbackIndex));
+  for (const auto& [ip, node] : pod.addresses) {
+    RETURN_IF_ERROR(batch.EnsureAddress({ip, ip.MaxPrefix(), eth0}));
+  }
+  RETURN_IF_ERROR(batch.SetLinkUp(eth0));
+  for (const auto& [ip, node] : pod.addresses) {
+    RETURN_IF_ERROR(batch.EnsureNeighbour({GatewayFor(ip.v6), eth0, kNodeMac}));
+    RETURN_IF_ERROR(batch.ReplaceRoute(PodDefaultRoute(ip, eth0)));
+  }
+  return batch;
+}
+
 // Runs on a thread inside the pod's namespace.
-Result<void> WirePodEnd(const PodWiring& pod, const MountFd& procfs,
+Result<void> WirePodEnd(const PodWiring& pod, int eth0, const MountFd& procfs,
                         std::vector<std::string>& warnings) {
   ASSIGN_OR_RETURN(sys::Rtnl rtnl, sys::Rtnl::Open());
-  RETURN_IF_ERROR(rtnl.SetLinkUp(kLoopbackIndex));
-  ASSIGN_OR_RETURN(const sys::Link link, rtnl.GetLink(kPodInterface));
   TunePodEnd(pod, procfs, warnings);
-  for (const auto& [ip, node] : pod.addresses) {
-    RETURN_IF_ERROR(rtnl.EnsureAddress({ip, ip.MaxPrefix(), link.index}));
-  }
-  if (!link.up) RETURN_IF_ERROR(rtnl.SetLinkUp(link.index));
+  ASSIGN_OR_RETURN(const sys::RtnlBatch batch, PodEnd(pod, eth0));
+  std::vector<Result<void>> done = rtnl.Do(batch);
+  if (!done[0]) warnings.push_back(done[0].error().message());
+  for (size_t i = 1; i < done.size(); ++i) RETURN_IF_ERROR(std::move(done[i]));
   HOLDFAST_PAUSE_POINT("podnet.wire.pod_end_up");
-  for (const auto& [ip, node] : pod.addresses) {
-    RETURN_IF_ERROR(rtnl.EnsureNeighbour({GatewayFor(ip.v6), link.index, kNodeMac}));
-    RETURN_IF_ERROR(rtnl.ReplaceRoute(PodDefaultRoute(ip, link.index)));
-  }
   return {};
 }
 
@@ -130,23 +151,23 @@ Result<bool> LeadsTo(int netns, const sys::Link& node_end, const PodUid& uid) {
 
 // What stands in the way of a new veth: nothing (removed, if it led to a namespace that this pod
 // had before; only here a veth is deleted by us), or the wanted veth itself.
-Result<std::optional<sys::Link>> ClearTheWay(sys::Rtnl& node, int netns, const PodWiring& pod) {
+Result<std::optional<sys::VethEnds>> ClearTheWay(sys::Rtnl& node, int netns, const PodWiring& pod) {
   auto present = node.GetLink(pod.interface);
   if (!present) {
-    if (present.error().code() == Code::kNotFound) return std::optional<sys::Link>();
+    if (present.error().code() == Code::kNotFound) return std::optional<sys::VethEnds>();
     return std::move(present.error());
   }
   if (present->kind != "veth" || present->mac != kNodeMac) {
     return Conflict(StrCat("add veth ", pod.interface, ": an interface of that name is not ours"));
   }
   ASSIGN_OR_RETURN(const bool wanted, LeadsTo(netns, *present, pod.uid));
-  if (wanted) return std::optional<sys::Link>(*present);
+  if (wanted) return std::optional<sys::VethEnds>({present->index, present->peer_index});
   RETURN_IF_ERROR(node.DeleteLink(present->index));
   HOLDFAST_PAUSE_POINT("podnet.wire.stale_veth_deleted");
-  return std::optional<sys::Link>();
+  return std::optional<sys::VethEnds>();
 }
 
-Result<sys::Link> EnsureVeth(sys::Rtnl& node, int netns, const PodWiring& pod) {
+Result<sys::VethEnds> EnsureVeth(sys::Rtnl& node, int netns, const PodWiring& pod) {
   const sys::VethSpec spec{.name = pod.interface,
                            .mac = kNodeMac,
                            .mtu = pod.mtu,
@@ -155,7 +176,7 @@ Result<sys::Link> EnsureVeth(sys::Rtnl& node, int netns, const PodWiring& pod) {
                            .peer_mac = PodMac(pod.uid)};
   auto added = node.AddVeth(spec);
   if (!added && added.error().code() == Code::kAlreadyExists) {
-    ASSIGN_OR_RETURN(const std::optional<sys::Link> present, ClearTheWay(node, netns, pod));
+    ASSIGN_OR_RETURN(const std::optional<sys::VethEnds> present, ClearTheWay(node, netns, pod));
     if (present) return *present;
     added = node.AddVeth(spec);
   }
@@ -163,14 +184,12 @@ Result<sys::Link> EnsureVeth(sys::Rtnl& node, int netns, const PodWiring& pod) {
     return Conflict(StrCat("add ", kPodInterface, " of pod ", pod.uid.value,
                            ": its network namespace has an interface of that name"));
   }
-  if (!added) return std::move(added.error());
-  HOLDFAST_PAUSE_POINT("podnet.wire.veth_added");
-  return node.GetLink(pod.interface);
+  if (added) HOLDFAST_PAUSE_POINT("podnet.wire.veth_added");
+  return added;
 }
 
-Result<void> EnsureHostRoute(sys::Rtnl& node, const sys::Route& route) {
-  auto added = node.AddRoute(route);
-  if (added || added.error().code() != Code::kAlreadyExists) return added;
+// Some route to that destination is there: ours is made what it should be, a foreign one stays.
+Result<void> CorrectHostRoute(sys::Rtnl& node, const sys::Route& route) {
   ASSIGN_OR_RETURN(const std::vector<sys::Route> routes, node.ListRoutes());
   for (const sys::Route& r : routes) {
     if (r.destination != route.destination) continue;
@@ -183,16 +202,41 @@ Result<void> EnsureHostRoute(sys::Rtnl& node, const sys::Route& route) {
   return node.ReplaceRoute(route);
 }
 
-Result<void> RouteToPod(sys::Rtnl& node, const sys::Link& link, const PodWiring& pod) {
-  for (const auto& [ip, node_ip] : pod.addresses) {
-    RETURN_IF_ERROR(node.EnsureNeighbour({ip, link.index, PodMac(pod.uid)}));
-    sys::Route route;
-    route.destination = {ip, ip.MaxPrefix()};
-    route.link = link.index;
-    route.source = node_ip;
-    route.protocol = kRouteProtocol;
-    RETURN_IF_ERROR(EnsureHostRoute(node, route));
-    HOLDFAST_PAUSE_POINT("podnet.wire.host_route_added");
+sys::Route HostRoute(const PodWiring::Address& address, int link) {
+  sys::Route route;
+  route.destination = {address.pod, address.pod.MaxPrefix()};
+  route.link = link;
+  route.source = address.node;
+  route.protocol = kRouteProtocol;
+  return route;
+}
+
+Result<sys::RtnlBatch> NodeEnd(const PodWiring& pod, int link) {
+  sys::RtnlBatch batch;
+  RETURN_IF_ERROR(batch.SetParameters(link, NodeEndParameters(pod)));
+  RETURN_IF_ERROR(batch.SetLinkUp(link, pod.alias));
+  for (const PodWiring::Address& address : pod.addresses) {
+    RETURN_IF_ERROR(batch.EnsureNeighbour({address.pod, link, PodMac(pod.uid)}));
+  }
+  for (const PodWiring::Address& address : pod.addresses) {
+    RETURN_IF_ERROR(batch.AddRoute(HostRoute(address, link)));
+  }
+  return batch;
+}
+
+Result<void> WireNodeEnd(sys::Rtnl& node, const NodeSysctls& sysctls, const PodWiring& pod,
+                         int link, std::vector<std::string>& warnings) {
+  TuneNodeEnd(sysctls, pod, warnings);
+  ASSIGN_OR_RETURN(const sys::RtnlBatch batch, NodeEnd(pod, link));
+  std::vector<Result<void>> done = node.Do(batch);
+  HOLDFAST_PAUSE_POINT("podnet.wire.node_end_up");
+  if (!done[0]) warnings.push_back(done[0].error().message());
+  const size_t first_route = done.size() - pod.addresses.size();
+  for (size_t i = 1; i < done.size(); ++i) {
+    if (done[i]) continue;
+    if (i < first_route || done[i].error().code() != Code::kAlreadyExists)
+      return std::move(done[i]);
+    RETURN_IF_ERROR(CorrectHostRoute(node, HostRoute(pod.addresses[i - first_route], link)));
   }
   return {};
 }
@@ -230,14 +274,11 @@ bool IsOurInterface(const std::string& prefix, const sys::Link& link) {
 
 Result<void> WirePod(sys::Rtnl& node, NodeSysctls& sysctls, int netns, const PodWiring& pod,
                      std::vector<std::string>& warnings) {
-  ASSIGN_OR_RETURN(const sys::Link link, EnsureVeth(node, netns, pod));
-  TuneNodeEnd(sysctls, pod, warnings);
-  RETURN_IF_ERROR(node.SetLinkUp(link.index, pod.alias));
-  HOLDFAST_PAUSE_POINT("podnet.wire.node_end_up");
+  ASSIGN_OR_RETURN(const sys::VethEnds ends, EnsureVeth(node, netns, pod));
+  RETURN_IF_ERROR(WireNodeEnd(node, sysctls, pod, ends.index, warnings));
   const MountFd& procfs = sysctls.pods.Next();
-  RETURN_IF_ERROR(
-      sys::RunInNetworkNamespace(netns, [&] { return WirePodEnd(pod, procfs, warnings); }));
-  RETURN_IF_ERROR(RouteToPod(node, link, pod));
+  RETURN_IF_ERROR(sys::RunInNetworkNamespace(
+      netns, [&] { return WirePodEnd(pod, ends.peer_index, procfs, warnings); }));
   return WaitUntilRunning(node, pod.interface);
 }
 

@@ -48,9 +48,8 @@ struct PodWiring {
   bool loopback_ports = false;
 };
 
-// The node's parameters per interface; opened once, in the node's namespace.
+// The node's parameters per interface that have files only; opened once, in the node's namespace.
 struct NodeSysctls {
-  sys::SysctlDir ipv4{"net/ipv4/conf"};
   sys::SysctlDir ipv6{"net/ipv6/conf"};
   sys::RenewedProcfs pods;  // where the pods' own are reached
 };

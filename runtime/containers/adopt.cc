@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <set>
 #include <thread>
 
 #include "holdfast/base/strings.h"
@@ -113,6 +114,9 @@ Result<void> Runtime::Begin(PidFd holder) {
   ASSIGN_OR_RETURN(watcher_,
                    ExitWatcher::Start(std::move(exits), std::move(holder), std::move(callbacks)));
   RETURN_IF_ERROR(Adopt());
+  if (const auto ensured = EnsureLogs(); !ensured && parts_->options.warn) {
+    parts_->options.warn(StrCat("logs of containers: ", ensured.error().message()));
+  }
   FinishHalfMade();
   return {};
 }
@@ -133,6 +137,26 @@ Result<void> Runtime::Adopt() {
     if (!parts_->table.Find(id)) half_made_.emplace(std::move(id), std::move(record));
   }
   return {};
+}
+
+// A start does not wait for the logger before its program runs, so it may have been cut short in between.
+Result<void> Runtime::EnsureLogs() {
+  ASSIGN_OR_RETURN(const std::vector<ContainerId> known, parts_->keeper.ListLogs());
+  const std::set<ContainerId> registered(known.begin(), known.end());
+  for (const TableEntry& entry : parts_->table.List()) {
+    if (registered.contains(entry.id)) continue;
+    const auto record = parts_->state.Container(entry.id);
+    if (record) EnsureLog(*record);  // without one nobody knows where its lines belong
+  }
+  return {};
+}
+
+void Runtime::EnsureLog(const ContainerRecord& record) {
+  if (record.spec.tty) return;  // registered before the launch
+  const auto ensured = parts_->keeper.EnsureLog(record.spec.id, record.spec.log);
+  if (ensured || !parts_->options.warn) return;
+  parts_->options.warn(StrCat("log of container ", record.spec.id.value, ": ",
+                              ensured.error().message(), ": its output is not read"));
 }
 
 // Their sessions ended with the former agent.
@@ -192,6 +216,7 @@ bool Runtime::ResolveHalfMade(const ContainerId& id) {
   if (*start) {
     if (!parts_->keeper.HasBegun(**start).value_or(false)) return false;
     if (!AdoptContainer(**start)) return false;
+    EnsureLog(record);
     Hint(brief.pod_uid);
   } else {
     auto fenced = FenceLaunch(*parts_, id, brief);

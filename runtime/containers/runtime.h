@@ -44,6 +44,9 @@ class Runtime final : public ContainerRuntime {
  private:
   Result<void> Adopt();
   Result<void> AdoptContainer(const keeper::StartRecord& start);
+  // Of the containers that were adopted: those which the logger has not heard of.
+  Result<void> EnsureLogs();
+  void EnsureLog(const ContainerRecord& record);
   Result<void> EndFormerExecs(const std::vector<keeper::StartRecord>& starts);
   void FinishHalfMade();
   // The watcher's questions: about a container, about an exec, about a launch that was under way

@@ -210,17 +210,14 @@ std::expected<Preparation, StartFailure> PrepareWithTerminal(Parts& parts, Sandb
 // Holder and logger work while we do.
 std::expected<Preparation, StartFailure> PrepareWithPipes(Parts& parts, Sandboxes& sandboxes,
                                                           const model::ContainerSpec& spec,
+                                                          keeper::PendingLog& log,
                                                           keeper::LogPipes& pipes) {
-  auto log = parts.keeper.BeginLog(spec.id, spec.log);
-  if (!log) return FailLog(std::move(log.error()));
   const auto made = MakeScratch(spec);
-  if (auto sent = log->Register(); !sent) return FailLog(std::move(sent.error()));
-  auto prepared = Prepare(parts, sandboxes, spec);
-  auto registered = log->Await();  // in any case: at a teardown nothing may be under way
+  if (auto sent = log.Register(); !sent) return FailLog(std::move(sent.error()));
   if (!made) return Fail(Phase::kCreate, made.error());
+  auto prepared = Prepare(parts, sandboxes, spec);
   if (!prepared) return prepared;
-  if (!registered) return FailLog(std::move(registered.error()));
-  pipes = std::move(*registered);
+  pipes = log.TakePipes();
   if (auto connected = ConnectLog(pipes, prepared->plan); !connected) {
     return FailLog(std::move(connected.error()));
   }
@@ -233,12 +230,9 @@ struct Failed {
   bool cut_short = false;
 };
 
-// Everything after the record; the caller takes away what was made when this fails.
-std::expected<Starting, Failed> MakeAndLaunch(Parts& parts, Sandboxes& sandboxes,
-                                              const model::ContainerSpec& spec) {
-  keeper::LogPipes pipes;
-  auto prepared = spec.tty ? PrepareWithTerminal(parts, sandboxes, spec)
-                           : PrepareWithPipes(parts, sandboxes, spec, pipes);
+std::expected<Starting, Failed> LaunchPrepared(Parts& parts, const model::ContainerSpec& spec,
+                                               std::expected<Preparation, StartFailure> prepared,
+                                               const keeper::LogPipes& pipes) {
   if (!prepared) return std::unexpected(Failed{std::move(prepared.error())});
   HOLDFAST_PAUSE_POINT("containers.start.log");
   auto sealed = SealPlan(prepared->plan.plan);
@@ -253,6 +247,27 @@ std::expected<Starting, Failed> MakeAndLaunch(Parts& parts, Sandboxes& sandboxes
   }
   HOLDFAST_PAUSE_POINT("containers.start.launched");
   return Success(spec, std::move(*launched), prepared->plan, request);
+}
+
+// Everything after the record; the caller takes away what was made when this fails. The logger may be
+// busy with somebody else's log, so the program does not wait for its answer: what it writes until then is in
+// the pipes, and who dies in between leaves that to Runtime::EnsureLogs.
+std::expected<Starting, Failed> MakeAndLaunch(Parts& parts, Sandboxes& sandboxes,
+                                              const model::ContainerSpec& spec) {
+  if (spec.tty) {
+    return LaunchPrepared(parts, spec, PrepareWithTerminal(parts, sandboxes, spec), {});
+  }
+  auto log = parts.keeper.BeginLog(spec.id, spec.log);
+  if (!log) return std::unexpected(Failed{FailLog(std::move(log.error())).error()});
+  keeper::LogPipes pipes;
+  auto prepared = PrepareWithPipes(parts, sandboxes, spec, *log, pipes);
+  auto started = LaunchPrepared(parts, spec, std::move(prepared), pipes);
+  auto registered = log->Await();  // in any case: at a teardown nothing may be under way
+  HOLDFAST_PAUSE_POINT("containers.start.registered");
+  if (started && !registered) {
+    return std::unexpected(Failed{FailLog(std::move(registered.error())).error()});
+  }
+  return started;
 }
 
 std::expected<Starting, Failed> TryStart(Parts& parts, Sandboxes& sandboxes,

@@ -15,7 +15,7 @@ struct Starting {
   StartedContainer started;
 };
 
-// Order: record, scratch directory, cgroup, plan, log, launch. On failure everything made is taken
+// Order: record, scratch directory, cgroup, plan, log pipes, launch, the logger's answer. On failure everything made is taken
 // away again. `spec` must have passed CheckSpec.
 std::expected<Starting, StartFailure> StartContainer(Parts& parts, Sandboxes& sandboxes,
                                                      const model::ContainerSpec& spec);

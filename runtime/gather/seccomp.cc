@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Localhost profiles: OCI seccomp JSON -> BPF, by libseccomp. Only in the agent's process.
+#include "runtime/gather/seccomp.h"
+
 #include <fcntl.h>
 #include <seccomp.h>
 #include <simdjson.h>

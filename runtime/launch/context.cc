@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <vector>
 
 #include "holdfast/base/strings.h"
@@ -20,6 +21,8 @@ namespace {
 
 using Propagation = sys::MountAttributes::Propagation;
 
+constexpr int kSignalCount = 64;  // of the kernel, real-time ones included
+
 Result<MountFd> MountProc() {
   ASSIGN_OR_RETURN(UniqueFd context, sys::OpenFilesystem("proc"));
   return sys::CreateMount(context.get(), {.no_suid = true, .no_dev = true, .no_exec = true});
@@ -30,9 +33,21 @@ Result<void> AttachBelow(int root, int mount, const std::string& path) {
   return sys::AttachMount(mount, target.get(), path);
 }
 
+// What is ignored survives execve: whoever started this process may have left some. Once here instead
+// of in each child.
+void HeedAllSignals() {
+  for (int signal = 1; signal <= kSignalCount; ++signal) {
+    struct sigaction action{};
+    // glibc refuses its two internal signals; nobody can have changed those through glibc either.
+    if (::sigaction(signal, nullptr, &action) != 0 || action.sa_handler != SIG_IGN) continue;
+    (void)::signal(signal, SIG_DFL);
+  }
+}
+
 }  // namespace
 
 Result<LaunchContext> MakeLaunchContext() {
+  HeedAllSignals();
   LaunchContext context;
   ASSIGN_OR_RETURN(MountFd proc, MountProc());
   // As a directory: a mount descriptor is O_PATH and good for *at calls.

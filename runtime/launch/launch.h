@@ -41,7 +41,8 @@ inline constexpr int kLowFdBound = 512;
 // Moves a descriptor there. Never to be called between clone and "unshared" (Launch() does both).
 Result<UniqueFd> MoveAboveLowFds(UniqueFd fd);
 
-// What every launch of this process uses; made once.
+// What every launch of this process uses; made once. From then on the process ignores no signal: its
+// children's programs would, too.
 struct LaunchContext {
   DirFd proc;            // a private, detached procfs of the launcher's pid namespace
   UniqueFd null;         // /dev/null

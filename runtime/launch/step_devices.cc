@@ -33,16 +33,19 @@ bool HasOwnDev(const model::LaunchPlan& plan) {
 
 Result<void> MakeNode(int dev, const model::DevicePlan& device) {
   const size_t slash = device.path.rfind('/');
-  const std::string parent = slash == std::string::npos ? "." : device.path.substr(0, slash);
   const std::string leaf = slash == std::string::npos ? device.path : device.path.substr(slash + 1);
-  ASSIGN_OR_RETURN(const DirFd dir, sys::MakeDirsInside(dev, parent, 0755));
+  DirFd below;
+  if (slash != std::string::npos) {
+    ASSIGN_OR_RETURN(below, sys::MakeDirsInside(dev, device.path.substr(0, slash), 0755));
+  }
+  const int dir = below ? below.get() : dev;
   const mode_t type = device.block ? S_IFBLK : S_IFCHR;
   const dev_t number = ::makedev(device.major, device.minor);
-  if (::mknodat(dir.get(), leaf.c_str(), type | device.mode, number) != 0) {
+  if (::mknodat(dir, leaf.c_str(), type | device.mode, number) != 0) {
     return Error::FromErrno(errno, StrCat("mknod /dev/", device.path));
   }
   if (device.uid == 0 && device.gid == 0) return {};
-  if (::fchownat(dir.get(), leaf.c_str(), device.uid, device.gid, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (::fchownat(dir, leaf.c_str(), device.uid, device.gid, AT_SYMLINK_NOFOLLOW) != 0) {
     return Error::FromErrno(errno, StrCat("chown /dev/", device.path));
   }
   return {};

@@ -30,6 +30,23 @@ Result<UniqueFd> MakeFile(int root, const std::string& path) {
   return sys::OpenInside(dir.get(), leaf, O_PATH | O_NOFOLLOW, 0, sys::Resolve::kBeneath);
 }
 
+Result<UniqueFd> FindOrMakeFile(int root, const std::string& path) {
+  auto found = sys::OpenInside(root, path, O_PATH, 0, sys::Resolve::kInRoot);
+  if (!found && found.error().sys_errno() == ENOENT) found = MakeFile(root, path);
+  if (!found) return found;
+  struct stat st{};
+  if (::fstat(found->get(), &st) != 0) return Error::FromErrno(errno, StrCat("fstat ", path));
+  if (S_ISDIR(st.st_mode)) return InvalidArgument(StrCat("mount ", path, ": a directory"));
+  return found;
+}
+
+Result<UniqueFd> FindOrMakeDirectory(int root, const std::string& path) {
+  auto made = sys::MakeDirsInside(root, path, kDirectoryMode);
+  if (made) return UniqueFd(made->Release());
+  if (made.error().sys_errno() != ENOTDIR) return std::move(made.error());
+  return InvalidArgument(StrCat("mount ", path, ": not a directory"));
+}
+
 Result<void> RefuseProcfs(int fd, const std::string& path) {
   struct statfs fs{};
   if (::fstatfs(fd, &fs) != 0) return Error::FromErrno(errno, StrCat("fstatfs ", path));
@@ -57,23 +74,9 @@ Result<UniqueFd> OrdinaryDirectory(int root, const std::string& path) {
 }
 
 Result<UniqueFd> MountTarget(int root, const std::string& path, bool directory) {
-  auto found = sys::OpenInside(root, path, O_PATH, 0, sys::Resolve::kInRoot);
-  if (!found && found.error().sys_errno() == ENOENT) {
-    if (directory) {
-      ASSIGN_OR_RETURN(DirFd made, sys::MakeDirsInside(root, path, kDirectoryMode));
-      found = UniqueFd(made.Release());
-    } else {
-      found = MakeFile(root, path);
-    }
-  }
+  auto found = directory ? FindOrMakeDirectory(root, path) : FindOrMakeFile(root, path);
   if (!found) return found;
   RETURN_IF_ERROR(RefuseProcfs(found->get(), path));
-  struct stat st{};
-  if (::fstat(found->get(), &st) != 0) return Error::FromErrno(errno, StrCat("fstat ", path));
-  if (S_ISDIR(st.st_mode) != directory) {
-    return InvalidArgument(
-        StrCat("mount ", path, directory ? ": not a directory" : ": a directory"));
-  }
   return found;
 }
 

@@ -86,22 +86,24 @@ Result<DirFd> MakeDirs(int dir, const std::string& path, mode_t mode) {
 
 Result<DirFd> MakeDirsInside(int root, const std::string& path, mode_t mode) {
   // Each prefix is resolved from the root again, so that "a/../../b" and absolute symlinks stay in.
-  std::string prefix = ".";
-  ASSIGN_OR_RETURN(UniqueFd current,
-                   OpenInside(root, prefix, O_PATH | O_DIRECTORY, 0, Resolve::kInRoot));
-  for (const std::string& part : Split(path)) {
-    prefix += "/" + part;
-    auto next = OpenInside(root, prefix, O_PATH | O_DIRECTORY, 0, Resolve::kInRoot);
-    if (!next && next.error().sys_errno() == ENOENT) {
-      if (::mkdirat(current.get(), part.c_str(), mode) != 0 && errno != EEXIST) {
-        return Error::FromErrno(errno, StrCat("mkdir ", part, " of ", path));
-      }
-      next = OpenInside(root, prefix, O_PATH | O_DIRECTORY, 0, Resolve::kInRoot);
+  const std::vector<std::string> parts = Split(path);
+  std::vector<std::string> prefixes = {"."};
+  for (const std::string& part : parts) prefixes.push_back(StrCat(prefixes.back(), "/", part));
+  const auto open = [&](size_t length) {
+    return OpenInside(root, prefixes[length], O_PATH | O_DIRECTORY, 0, Resolve::kInRoot);
+  };
+  // From the end: mostly all of it is there, or all but the last.
+  size_t length = parts.size();
+  auto current = open(length);
+  while (!current && current.error().sys_errno() == ENOENT && length > 0) current = open(--length);
+  for (; current && length < parts.size(); ++length) {
+    if (::mkdirat(current->get(), parts[length].c_str(), mode) != 0 && errno != EEXIST) {
+      return Error::FromErrno(errno, StrCat("mkdir ", parts[length], " of ", path));
     }
-    if (!next) return std::move(next.error()).Wrap(StrCat("make directories ", path));
-    current = std::move(*next);
+    current = open(length + 1);
   }
-  return DirFd(current.Release());
+  if (!current) return std::move(current.error()).Wrap(StrCat("make directories ", path));
+  return DirFd(current->Release());
 }
 
 Result<std::string> ReadFd(int fd, size_t limit) {

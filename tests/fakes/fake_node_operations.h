@@ -83,6 +83,24 @@ class FakeNodeOperations final : public NodeOperations {
     pulled.image.repo_tags = {reference};
     return pulled;
   }
+  // As PullImage; of "index…" one image.
+  Result<PushedImage> PushImage(const std::string& reference, const std::string& destination,
+                                const std::function<void(const PushProgress&)>& progress,
+                                const std::atomic<bool>& cancelled) override {
+    if (reference.starts_with("absent")) return NotFound("no image " + reference);
+    PushProgress now;
+    now.layers.push_back({"sha256:1", 100, 50, PushedLayer::State::kUploading});
+    now.layers.push_back({"sha256:2", 100, 100, PushedLayer::State::kMounted});
+    progress(now);
+    while (reference.starts_with("slow") && !cancelled) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    if (cancelled) return Unavailable("the push was cancelled");
+    PushedImage pushed{
+        destination.empty() ? reference : destination, "r/app@sha256:m", 2048, false, {}};
+    if (reference.starts_with("index")) pushed.index = Digest("sha256:i");
+    return pushed;
+  }
   std::string version() const override { return "0.1.0"; }
   corev1::Node DescribeNode() override { return node(); }
   NodeStats& stats() override { return stats_; }

@@ -88,7 +88,6 @@ def test_an_agent_that_comes_back_does_not_change_ready(cluster):
 def test_a_readiness_gate_is_the_controllers(cluster):
     gated = pod("gated", SERVER, readinessGates=[{"conditionType": "example.com/in-the-balancer"}])
     gated["spec"]["containers"][0]["readinessProbe"] = {"tcpSocket": {"port": 80}, "periodSeconds": 1}
-    until("a namespace gets its account", lambda: get(cluster, "serviceaccount", "default", "-n", "default"))
     cluster.apply(gated)
 
     def conditions():
@@ -106,7 +105,6 @@ def test_hooks_of_a_pod_of_the_api_server(cluster):
     hooked["spec"]["terminationGracePeriodSeconds"] = 20
     hooked["spec"]["containers"][0]["lifecycle"] = {"postStart": {"exec": {"command": ["touch", "/began"]}},
                                                     "preStop": {"sleep": {"seconds": 4}}}
-    until("a namespace gets its account", lambda: get(cluster, "serviceaccount", "default", "-n", "default"))
     cluster.apply(hooked)
     until("it runs", lambda: get(cluster, "pod", "hooked")["status"]["phase"] == "Running")
     inside_pod(cluster, get(cluster, "pod", "hooked"), "test", "-e", "/began")

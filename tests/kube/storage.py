@@ -178,6 +178,13 @@ def test_a_storage_plugin_registers_and_the_node_says_so(cluster):
           {DRIVER: "id-of-n1"}, "its id")
 
 
+def shown_of_claim(cluster, name):
+    """What /stats/summary says of a claim's volume, without its time."""
+    summary = json.loads(cluster.kubectl("get", "--raw", "/api/v1/nodes/n1/proxy/stats/summary"))
+    shown = [v for p in summary["pods"] for v in p.get("volume", []) if v.get("pvcRef", {}).get("name") == name]
+    return {key: value for key, value in shown[0].items() if key not in ("time", "name", "pvcRef")} if shown else None
+
+
 def test_a_volume_is_staged_published_and_taken_away(cluster):
     cluster.apply(plugin_volume("vol"), claim("vol", "vol"), plugin_pod("one", "vol", f"echo kept > /data/file; {WAIT}"),
                   plugin_pod("two", "vol"))
@@ -186,6 +193,10 @@ def test_a_volume_is_staged_published_and_taken_away(cluster):
     equal(inside_pod(cluster, found, "cat", "/data/file"), "kept", "what the other pod wrote")
     until("the Node has it in use", lambda: get(cluster, "node", "n1")["status"]["volumesInUse"] == [
         f"kubernetes.io/csi/{DRIVER}^vol"])
+    until("its plugin's numbers are shown", lambda: shown_of_claim(cluster, "vol") == {
+        "capacityBytes": 4096, "availableBytes": 4000, "usedBytes": 96, "inodes": 12, "inodesFree": 10, "inodesUsed": 2})
+    series = 'kubelet_volume_stats_available_bytes{namespace="default",persistentvolumeclaim="vol"} 4000'
+    check(series in cluster.kubectl("get", "--raw", "/api/v1/nodes/n1/proxy/metrics"), "no such series")
     gone(cluster, "one", "two")
     calls = cluster.plugin.calls("vol")
     equal(calls[0], "NodeStageVolume", "the first call")

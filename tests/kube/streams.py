@@ -40,7 +40,6 @@ def kubectl(cluster, *words, spdy=False, stdin=None, limit=120, code=0):
 
 
 def running(cluster, *manifests):
-    until("a namespace gets its account", lambda: get(cluster, "serviceaccount", "default", "-n", "default"))
     cluster.apply(*manifests)
     for each in manifests:
         name = each["metadata"]["name"]

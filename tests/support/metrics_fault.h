@@ -47,8 +47,9 @@ class MetricsReader {
     type_ = match[3];
     if (type_ != "counter" && type_ != "gauge" && type_ != "histogram") return "no such type";
     const bool total = family_.ends_with("_total");
-    // As cAdvisor calls it.
-    if (type_ == "counter" && !total && family_ != "container_memory_failcnt") return "no _total";
+    // As cAdvisor and a kubelet call them.
+    const bool old = family_ == "container_memory_failcnt" || family_ == "kubelet_evictions";
+    if (type_ == "counter" && !total && !old) return "no _total";
     if (type_ != "counter" && total) return "_total, and not a counter";
     return "";
   }

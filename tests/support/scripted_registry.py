@@ -20,7 +20,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         self.server.registry.answer(self)
 
-    do_HEAD = do_GET
+    do_HEAD = do_POST = do_PUT = do_GET
+
+    def body(self):
+        """What was sent with the request, as a client that waits for 100 Continue sends it (parse_request has asked)."""
+        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
 
     def send(self, status, body=b"", headers=None, length=None):
         """`length`: what Content-Length says; "" leaves it out."""
@@ -70,6 +74,7 @@ class ScriptedRegistry:
         self.images = images or {}  # "app:1" -> MadeImage
         self.script = script or (lambda handler: False)
         self.requests = []
+        self.pushed = {}  # "name" -> blobs and manifests that came, by digest or tag
         self.server = Server((address, 0), Handler)
         self.server.registry = self
         scheme = "http"
@@ -92,11 +97,33 @@ class ScriptedRegistry:
         except (BrokenPipeError, ConnectionResetError):
             handler.close_connection = True
 
+    def take(self, handler):
+        """A push, as the specification has it."""
+        begins = re.match(r"/v2/(.+)/blobs/uploads/(?:\?|$)", handler.path)
+        if handler.command == "POST" and begins:
+            handler.body()
+            return handler.send(202, b"", {"Location": f"/v2/{begins.group(1)}/blobs/uploads/{len(self.requests)}?state=1"})
+        blob = re.match(r"/v2/(.+)/blobs/uploads/\d+\?state=1&digest=(.+)$", handler.path)
+        manifest = re.match(r"/v2/(.+)/manifests/(.+)$", handler.path)
+        if handler.command != "PUT" or not (blob or manifest):
+            return handler.send(405)
+        name, key = (blob or manifest).groups()
+        data = handler.body()
+        if blob and digest_of(data) != key:
+            return handler.send(400, b'{"errors":[{"code":"DIGEST_INVALID"}]}')
+        self.pushed.setdefault(name, {})[key] = data
+        return handler.send(201, b"", {"Docker-Content-Digest": digest_of(data)})
+
     def answer_well(self, handler):
+        if handler.command in ("POST", "PUT"):
+            return self.take(handler)
         found = re.match(r"/v2/(.+)/(manifests|blobs)/([^/?]+)$", handler.path)
         if not found:
             return handler.send(404)
         name, kind, reference = found.groups()
+        if reference in self.pushed.get(name, {}):
+            data = self.pushed[name][reference]
+            return self.send_manifest(handler, data) if kind == "manifests" else handler.send(200, data)
         for tag, image in self.images.items():
             if not tag.startswith(name + ":"):
                 continue

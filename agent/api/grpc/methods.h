@@ -41,6 +41,7 @@ enum class Method : uint8_t {
   kPortForward,
   kAddEphemeralContainer,
   kTagImage,
+  kPushImage,
   kPruneImages,
   kImageUsage,
   kCount,
@@ -81,6 +82,7 @@ inline constexpr std::array<MethodRow, static_cast<size_t>(Method::kCount)> kMet
     {Method::kPortForward, "PortForward", access::Operation::kExec},
     {Method::kAddEphemeralContainer, "AddEphemeralContainer", access::Operation::kMutate},
     {Method::kTagImage, "TagImage", access::Operation::kMutate},
+    {Method::kPushImage, "PushImage", access::Operation::kMutate},
     {Method::kPruneImages, "PruneImages", access::Operation::kMutate},
     {Method::kImageUsage, "ImageUsage", access::Operation::kReadStatus},
 }};

@@ -87,6 +87,8 @@ class NodeAgentService final : public v1::NodeAgent::CallbackService {
   grpc::ServerUnaryReactor* GetStats(grpc::CallbackServerContext* context,
                                      const v1::GetStatsRequest* request,
                                      v1::GetStatsResponse* response) override;
+  grpc::ServerWriteReactor<v1::PushImageResponse>* PushImage(
+      grpc::CallbackServerContext* context, const v1::PushImageRequest* request) override;
   grpc::ServerUnaryReactor* TagImage(grpc::CallbackServerContext* context,
                                      const v1::TagImageRequest* request,
                                      v1::TagImageResponse* response) override;

@@ -19,6 +19,7 @@ void Fill(const UsageSample& sample, v1::GetStatsResponse::Usage& to) {
   to.set_time_unix_nanos(sample.at.since_epoch.count());
   to.set_cpu_nanos(sample.used.cpu.nanos);
   to.set_memory_working_set_bytes(sample.used.memory.working_set);
+  to.set_swap_bytes(sample.used.memory.swap);
 }
 
 void Fill(const PodStats& pod, v1::GetStatsResponse::Pod& to) {

@@ -29,7 +29,7 @@ const char* StateOf(const k8s::io::api::core::v1::ContainerStatus& status) {
 }
 
 struct PodCounts {
-  uint64_t running = 0, active = 0, from_files = 0, from_server = 0;
+  uint64_t running = 0, active = 0, from_files = 0, from_server = 0, ephemeral = 0;
   std::map<std::string, uint64_t> containers;
 };
 
@@ -50,6 +50,7 @@ PodCounts Count(const std::vector<PodPtr>& pods) {
     }
     out.running += runs ? 1 : 0;
     out.active += over ? 0 : 1;
+    out.ephemeral += static_cast<uint64_t>(pod->spec().ephemeralcontainers_size());
     ++(kube::IsStaticPod(*pod) ? out.from_files : out.from_server);
   }
   return out;
@@ -65,6 +66,10 @@ void AddPods(const PodCounts& counts, MetricsText& text) {
              "[ALPHA] The number of pods the kubelet is being instructed to run.", "gauge");
   text.Add(ToDouble(counts.from_server), {{"static", ""}});
   text.Add(ToDouble(counts.from_files), {{"static", "true"}});
+  text.Begin("kubelet_managed_ephemeral_containers",
+             "[ALPHA] Current number of ephemeral containers in pods managed by this kubelet.",
+             "gauge");
+  text.Add(ToDouble(counts.ephemeral));
   text.Begin("kubelet_running_containers", "[ALPHA] Number of containers currently running",
              "gauge");
   for (const auto& [state, count] : counts.containers) {

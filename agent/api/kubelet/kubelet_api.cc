@@ -237,7 +237,10 @@ bool KubeletApi::Impl::AnswerStatistics(const ExchangePtr& exchange, const Targe
             return JsonAnswer(SummaryJson(sample, parts_.config.instance.node_name, only));
           });
         },
-        only ? std::function<void()>() : [this] { parts_.stats.MeasureTrees(); });
+        only ? std::function<void()>() : [this] {
+          parts_.stats.MeasureTrees();
+          parts_.stats.MeasureClaims();
+        });
   } else if (target.path == "/metrics/resource") {
     Offload(exchange, [this] {
       return WithSample([](const NodeSample& s) { return MetricsAnswer(ResourceMetrics(s)); });
@@ -252,7 +255,9 @@ bool KubeletApi::Impl::AnswerStatistics(const ExchangePtr& exchange, const Targe
     Offload(exchange,
             [this] { return MetricsAnswer(parts_.probe_metrics ? parts_.probe_metrics() : ""); });
   } else if (target.path == "/metrics") {
-    Offload(exchange, [this] { return MetricsAnswer(Metrics()); });
+    Offload(
+        exchange, [this] { return MetricsAnswer(Metrics()); },
+        [this] { parts_.stats.MeasureClaims(); });
   } else {
     return false;
   }
@@ -276,6 +281,7 @@ std::string KubeletApi::Impl::Metrics() const {
                   {parts_.config.instance.node_name, parts_.version, v1 ? 1 : 2, by_age, by_space},
                   text);
   requests_.Print(text);
+  if (const auto sample = parts_.stats.Sample()) AddVolumeMetrics(**sample, text);
   return StrCat(text.text(), parts_.pod_metrics ? parts_.pod_metrics() : "");
 }
 

@@ -3,9 +3,11 @@
 
 #include <functional>
 #include <iterator>
+#include <map>
+#include <string>
 #include <utility>
 
-#include "agent/base/metrics_text.h"
+#include "holdfast/base/strings.h"
 
 namespace holdfast::agent::api {
 namespace {
@@ -350,6 +352,36 @@ std::string ResourceMetrics(const NodeSample& sample) {
              "gauge");
   text.Add(sample.failed ? 1 : 0);
   return text.text();
+}
+
+void AddVolumeMetrics(const NodeSample& sample, MetricsText& text) {
+  struct Metric {
+    const char *name, *help;
+    uint64_t FsUsage::* amount;
+  };
+  constexpr Metric kMetrics[] = {
+      {"capacity_bytes", "Capacity in bytes of the volume", &FsUsage::capacity},
+      {"available_bytes", "Number of available bytes in the volume", &FsUsage::available},
+      {"used_bytes", "Number of used bytes in the volume", &FsUsage::used},
+      {"inodes", "Maximum number of inodes in the volume", &FsUsage::inodes},
+      {"inodes_free", "Number of free inodes in the volume", &FsUsage::inodes_free},
+      {"inodes_used", "Number of used inodes in the volume", &FsUsage::inodes_used}};
+  // Several pods may share one.
+  std::map<std::pair<std::string, std::string>, FsUsage> claims;
+  for (const PodStats& pod : sample.pods) {
+    for (const VolumeStats& volume : pod.volumes) {
+      if (!volume.claim.empty()) claims.try_emplace({pod.pod_namespace, volume.claim}, volume.fs);
+    }
+  }
+  if (claims.empty()) return;
+  for (const Metric& metric : kMetrics) {
+    text.Begin(StrCat("kubelet_volume_stats_", metric.name), StrCat("[ALPHA] ", metric.help),
+               "gauge");
+    for (const auto& [claim, fs] : claims) {
+      text.Add(static_cast<double>(fs.*metric.amount),
+               {{"namespace", claim.first}, {"persistentvolumeclaim", claim.second}});
+    }
+  }
 }
 
 std::string CadvisorMetrics(const NodeSample& sample, const MachineSpec& machine) {

@@ -126,6 +126,9 @@ void AddVolumes(const PodStats& pod, OrderedJson& to) {
   for (const VolumeStats& volume : pod.volumes) {
     OrderedJson one = FsJson(pod.usage->at, volume.fs);
     one["name"] = volume.name;
+    if (!volume.claim.empty()) {
+      one["pvcRef"] = {{"name", volume.claim}, {"namespace", pod.pod_namespace}};
+    }
     all.push_back(std::move(one));
   }
   to["volume"] = std::move(all);
@@ -145,7 +148,9 @@ void AddStorage(const PodStats& pod, OrderedJson& to) {
     add(container.root);
     add(container.logs);
   }
-  for (const VolumeStats& volume : pod.volumes) add(volume.fs);
+  for (const VolumeStats& volume : pod.volumes) {
+    if (volume.claim.empty()) add(volume.fs);
+  }
   if (sum) to["ephemeral-storage"] = FsJson(pod.usage->at, *sum);
 }
 

@@ -27,6 +27,30 @@ struct Case {
 };
 using Answer = std::optional<Admission>;  // nothing: this question is answered well
 
+// Short of memory only, it takes pods that asked for some of their resources, and those that are told to bear it.
+bool MayComeUnderPressure(const corev1::Pod& pod, const NodePressure& pressure) {
+  if (kube::IsCriticalPod(pod)) return true;
+  if (!pressure.memory || pressure.disk || pressure.pids) return false;
+  corev1::Taint taint;
+  taint.set_key("node.kubernetes.io/memory-pressure");
+  taint.set_effect("NoSchedule");
+  return kube::ComputeQosClass(pod.spec()) != model::QosClass::kBestEffort ||
+         Tolerates(pod.spec(), taint);
+}
+
+Answer AskPressure(const Case& c) {
+  const NodePressure& pressure = c.node.pressure;
+  std::string conditions;
+  const auto add = [&](bool is_true, const char* condition) {
+    if (is_true) conditions += StrCat(conditions.empty() ? "" : " ", condition);
+  };
+  add(pressure.memory, "MemoryPressure");
+  add(pressure.disk, "DiskPressure");
+  add(pressure.pids, "PIDPressure");
+  if (conditions.empty() || MayComeUnderPressure(c.pod, pressure)) return {};
+  return Admission{"Evicted", StrCat("The node had condition: [", conditions, "]. ")};
+}
+
 Answer AskSysctls(const Case& c) {
   const std::string why = ForbiddenSysctl(c.pod.spec(), c.node.allowed_unsafe_sysctls);
   if (why.empty()) return {};
@@ -141,8 +165,8 @@ Admission Admit(const corev1::Pod& pod, const NodeOffer& node, const NodeUse& us
 Admission Admit(const corev1::Pod& pod, const PodUse& use, const NodeOffer& node,
                 const NodeUse& used) {
   const Case c{pod, use, node, used};
-  for (const auto ask : {AskSysctls, AskClaims, AskOs, AskResources, AskAffinity, AskPorts,
-                         AskTaints, AskAppArmor}) {
+  for (const auto ask : {AskPressure, AskSysctls, AskClaims, AskOs, AskResources, AskAffinity,
+                         AskPorts, AskTaints, AskAppArmor}) {
     if (Answer answer = ask(c)) return std::move(*answer);
   }
   return {};

@@ -2,15 +2,16 @@
 // Admit(): whether this node takes a pod, with a kubelet's order of questions, reasons and messages
 // (feature-map 1.10). Pure: no I/O, no clock; the same input gives the same verdict.
 //
-//   1. sysctls                   SysctlForbidden
-//   2. claims                    UnexpectedAdmissionError
-//   3. operating system          PodOSSelectorNodeLabelDoesNotMatch, PodOSNotSupported
-//   4. room                      OutOfpods, OutOfcpu, OutOfmemory, OutOfephemeral-storage,
+//   1. the node's pressures      Evicted; not for critical pods
+//   2. sysctls                   SysctlForbidden
+//   3. claims                    UnexpectedAdmissionError
+//   4. operating system          PodOSSelectorNodeLabelDoesNotMatch, PodOSNotSupported
+//   5. room                      OutOfpods, OutOfcpu, OutOfmemory, OutOfephemeral-storage,
 //                                OutOf<resource>
-//   5. the pod's wishes          NodeAffinity
-//   6. ports of the node         NodePorts
-//   7. the node's taints         TaintToleration; not for static pods
-//   8. AppArmor                  AppArmor
+//   6. the pod's wishes          NodeAffinity
+//   7. ports of the node         NodePorts
+//   8. the node's taints         TaintToleration; not for static pods
+//   9. AppArmor                  AppArmor
 //
 // Differences from a kubelet: one that finds no room for a static pod first looks for pods that it
 // might evict, and says UnexpectedAdmissionError when there are none; here no pod is evicted for

@@ -28,12 +28,14 @@ bool MatchesNode(const corev1::PodSpec& spec, const NodeOffer& node) {
                            node.labels);
 }
 
+bool Tolerates(const corev1::PodSpec& spec, const corev1::Taint& taint) {
+  return std::ranges::any_of(spec.tolerations(),
+                             [&](const auto& toleration) { return Tolerates(toleration, taint); });
+}
+
 bool ToleratesNode(const corev1::PodSpec& spec, const NodeOffer& node) {
-  const auto& tolerations = spec.tolerations();
-  return std::all_of(node.taints.begin(), node.taints.end(), [&](const corev1::Taint& taint) {
-    return taint.effect() != "NoExecute" ||
-           std::any_of(tolerations.begin(), tolerations.end(),
-                       [&](const auto& toleration) { return Tolerates(toleration, taint); });
+  return std::ranges::all_of(node.taints, [&](const corev1::Taint& taint) {
+    return taint.effect() != "NoExecute" || Tolerates(spec, taint);
   });
 }
 

@@ -10,6 +10,7 @@ namespace holdfast::agent {
 
 bool MatchesNode(const corev1::PodSpec& spec, const NodeOffer& node);
 
+bool Tolerates(const corev1::PodSpec& spec, const corev1::Taint& taint);
 // False when a taint with effect NoExecute is not tolerated: the only one a node agent looks at.
 bool ToleratesNode(const corev1::PodSpec& spec, const NodeOffer& node);
 

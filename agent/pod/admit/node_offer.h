@@ -13,6 +13,13 @@ namespace holdfast::agent {
 
 namespace corev1 = ::k8s::io::api::core::v1;
 
+// What the node is short of.
+struct NodePressure {
+  bool memory = false;
+  bool disk = false;
+  bool pids = false;
+};
+
 struct NodeOffer {
   std::string name;
   std::map<std::string, std::string> labels;
@@ -21,6 +28,7 @@ struct NodeOffer {
   // Beside the safe ones: names, or beginnings with '*' at the end (kubelet's
   // allowedUnsafeSysctls).
   std::vector<std::string> allowed_unsafe_sysctls;
+  NodePressure pressure;     // as its conditions show it
   std::string no_app_armor;  // why no AppArmor profile can be put on a container; "" when one can
 };
 

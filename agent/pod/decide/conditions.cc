@@ -138,9 +138,14 @@ void AddConditions(Planning& p, corev1::PodStatus& status) {
   Add(p, status, "ContainersReady", containers_ready);
   Add(p, status, "PodScheduled", {});
   if (CouldRestartAll(p.pod)) Add(p, status, "AllContainersRestarting", AllRestarting(p));
+  if (p.memory.disrupted) {
+    Add(p, status, kube::kDisruptionTarget,
+        {true, "TerminationByKubelet", p.memory.terminal_message});
+  }
   // What others say of the pod is theirs, and stays.
   for (const corev1::PodCondition& condition : StatusOfOthers(p).conditions()) {
-    if (!kube::IsNodeCondition(condition.type())) *status.add_conditions() = condition;
+    const bool ours = p.memory.disrupted && condition.type() == kube::kDisruptionTarget;
+    if (!ours && !kube::IsNodeCondition(condition.type())) *status.add_conditions() = condition;
   }
 }
 

@@ -60,13 +60,15 @@ void NoteRejection(Planning& p) {
   p.Event(true, admission->reason, admission->message, nullptr);
 }
 
-// What a kubelet evicts for its local storage has a second.
 void NoteEviction(Planning& p) {
   if (!p.facts.eviction) return;
-  BeginEnding(p, Ending::Why::kEvicted, std::chrono::seconds(1));
+  const Eviction& eviction = *p.facts.eviction;
+  BeginEnding(p, Ending::Why::kEvicted, eviction.grace);
   p.memory.terminal_reason = "Evicted";
-  p.memory.terminal_message = *p.facts.eviction;
-  p.Event(true, "Evicted", *p.facts.eviction, nullptr);
+  p.memory.terminal_message = eviction.why;
+  p.memory.disrupted = eviction.disruption;
+  p.Event(true, "Evicted", eviction.why, nullptr);
+  p.decision.events.back().annotations = eviction.annotations;
 }
 
 // activeDeadlineSeconds counts from status.startTime on the wall clock, read once per process.

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/kube/network_not_ready.h"
 #include "agent/kube/volume_kinds.h"
 #include "agent/pod/decide/back_off.h"
 #include "agent/pod/decide/planning.h"
@@ -139,13 +140,12 @@ void KeepSidecars(Planning& p) {
 bool WaitsForNetwork(Planning& p) {
   constexpr char kReason[] = "NetworkNotReady";
   const bool waited = p.memory.failure && p.memory.failure->reason == kReason;
-  if (p.facts.network_ready || p.facts.sandbox_ready || p.pod.spec().hostnetwork()) {
+  if (p.facts.network_problem.empty() || p.facts.sandbox_ready || p.pod.spec().hostnetwork()) {
     if (waited) p.memory.failure.reset();
     return false;
   }
   const std::string text =
-      "network is not ready: container runtime network not ready: NetworkReady=false "
-      "reason:NetworkPluginNotReady message:the Node has no spec.podCIDRs yet";
+      StrCat("network is not ready: ", kube::NetworkNotReady(p.facts.network_problem));
   if (!waited) p.Event(true, kReason, text, nullptr);
   p.memory.failure = Failure{kReason, text, p.facts.boot + kLookAtNetwork};
   p.WakeAt(p.memory.failure->retry_at);

@@ -139,6 +139,17 @@ struct ResizeVerdict {
   bool operator==(const ResizeVerdict&) const = default;
 };
 
+// The node wants a pod to end.
+struct Eviction {
+  std::string why;     // in a kubelet's words
+  std::string signal;  // what it counts as: "memory.available"
+  std::chrono::seconds grace{1};
+  bool disruption =
+      false;  // for want of something that others need, not for what it did: a condition says so
+  std::map<std::string, std::string> annotations = {};  // of the event
+  bool operator==(const Eviction&) const = default;
+};
+
 struct PodFacts {
   // Admitted: defaults filled in. With the amounts that it was given, those of a verdict kGiven too.
   const corev1::Pod* pod = nullptr;
@@ -146,11 +157,11 @@ struct PodFacts {
   std::optional<ResizeVerdict> resize;  // of what it asks for; none: it was given that before
   std::optional<std::chrono::seconds> deletion_grace;  // set when the pod is to go
   bool object_gone = false;  // of a pod of the API server: nobody is to be told of its end any more
-  std::optional<std::string> eviction;  // why the node wants it to end
+  std::optional<Eviction> eviction;  // the node wants it to end
   std::vector<ContainerFact> containers;
-  bool sandbox_ready = false;   // namespaces and network stand
-  bool sandbox_exists = false;  // anything of it is left
-  bool network_ready = true;    // a pod can get addresses
+  bool sandbox_ready = false;        // namespaces and network stand
+  bool sandbox_exists = false;       // anything of it is left
+  std::string network_problem = {};  // why no pod can get addresses; "": it can
   std::vector<OperationFact> under_way;
   std::vector<OperationEnd> ended;          // since the decision before; older than `containers`
   std::map<std::string, ImageFact> images;  // by the reference as written in the spec
@@ -324,6 +335,7 @@ struct PodMemory {
   std::string terminal_phase;    // "Succeeded" or "Failed" once reached; never left again
   std::string terminal_reason;   // status.reason
   std::string terminal_message;  // status.message
+  bool disrupted = false;        // by the node: Eviction::disruption
   std::vector<std::string> pod_ips;
   std::map<std::string, ConditionMemory> conditions;
   std::optional<Failure> failure;  // of volumes or sandbox

@@ -6,6 +6,7 @@
 #include "agent/kube/pod_status.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/execute/pod_table.h"
+#include "agent/pod/operate/pod_metrics.h"
 #include "agent/source/pod_change.h"
 #include "holdfast/base/strings.h"
 
@@ -283,11 +284,12 @@ Result<std::shared_ptr<const corev1::Pod>> PodTable::AddEphemeralContainer(
   return entry.wish.pod;
 }
 
-void PodTable::Evict(const PodUid& uid, const std::string& why) {
+void PodTable::Evict(const PodUid& uid, const Eviction& eviction) {
   const std::lock_guard lock(mutex_);
   const auto it = entries_.find(uid);
   if (it == entries_.end() || it->second.wish.eviction) return;
-  it->second.wish.eviction = why;
+  if (services_.metrics != nullptr) services_.metrics->NoteEviction(eviction.signal);
+  it->second.wish.eviction = eviction;
   PokeEntry(uid, it->second);
 }
 

@@ -56,6 +56,10 @@ Result<void> PodTable::Recover() {
   if (timer < 0) return Error::FromErrno(errno, "timerfd_create");
   timer_.assign(timer);
   std::vector<size_t> bounds(kPodLanes, options_.workers);
+  if (options_.sandboxes != 0) {
+    bounds[static_cast<size_t>(PodLane::kSandbox)] = options_.sandboxes;
+    bounds[static_cast<size_t>(PodLane::kRemoveSandbox)] = options_.sandboxes;
+  }
   bounds[static_cast<size_t>(PodLane::kPull)] = options_.pulls;
   bounds[static_cast<size_t>(PodLane::kMounts)] = kMountsAtATime;
   ASSIGN_OR_RETURN(pool_, LanePool::Start(std::move(bounds)));

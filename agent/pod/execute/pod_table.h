@@ -32,7 +32,9 @@ namespace holdfast::agent {
 
 struct PodTableOptions {
   size_t workers = 8;  // turns, and operations of each kind, at a time
-  size_t pulls = 1;    // of images, those that wait for others with them
+  // That make or remove a sandbox, where programs of others are asked to, which may take their time; 0: as `workers`.
+  size_t sandboxes = 0;
+  size_t pulls = 1;  // of images, those that wait for others with them
   std::chrono::seconds resync{60};
   // What takes longer is told and no longer counts against `workers`.
   std::chrono::seconds step_deadline{123};
@@ -62,7 +64,7 @@ class PodTable {
   Result<std::shared_ptr<const corev1::Pod>> AddEphemeralContainer(
       const PodUid& uid, const corev1::EphemeralContainer& container);
   // The pod is to end as Failed, Evicted, unless it ends already. Of a pod that is not there nothing happens; idempotent.
-  void Evict(const PodUid& uid, const std::string& why);
+  void Evict(const PodUid& uid, const Eviction& eviction);
   // Pods that are wanted or still ending.
   std::vector<PodUid> Live() const;
   // Whether the timer's thread turned within the last resync periods.

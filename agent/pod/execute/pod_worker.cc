@@ -324,9 +324,9 @@ PodFacts PodWorker::Observe(const Wish& wish) {
   for (const ObservedContainer& c : seen.containers) facts.containers.push_back(Look(c));
   if (!links_checked_) EnsureLogLinks(facts.containers);
   links_checked_ = true;
-  facts.sandbox_exists = seen.sandbox || !services_.network.Addresses(uid).empty();
+  facts.sandbox_exists = seen.sandbox || services_.network.Holds(uid);
   facts.sandbox_ready = IsMade(facts) && seen.sandbox && seen.sandbox->ready && AddressesStand();
-  facts.network_ready = services_.network.HasRanges();
+  facts.network_problem = services_.network.NotReadyBecause();
   LookAtInputs(facts);
   LookAtImages(facts);  // with what is known of secrets by then
   LookAtProbes(facts);

@@ -33,7 +33,7 @@ class PodWorker {
     std::optional<std::chrono::seconds> deletion_grace = {};  // set when the pod is to go
     bool object_gone = false;  // of a pod of the API server: it has no object there any more
     bool gives_way = false;    // to a static pod of its name: it goes as if it had none
-    std::optional<std::string> eviction = {};  // why the node wants it to end
+    std::optional<Eviction> eviction = {};  // the node wants it to end
   };
   struct Outcome {
     std::optional<BootTime> wake_at = {};

@@ -9,6 +9,7 @@
 #include "agent/kube/containers_of.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/probe/resolve.h"
+#include "holdfast/base/host_port.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
 
@@ -76,10 +77,11 @@ class Hook : public std::enable_shared_from_this<Hook> {
     }
     OperationEnd end;
     if (fell_back_) {
+      const HttpCheck& http = std::get<HttpCheck>(check);
       end.events.push_back(
-          {true, "LifecycleHTTPFallback",
-           StrCat("request to HTTPS lifecycle hook ", handler_.httpget().path(), " of container ",
-                  input_.action.container, " succeeded over HTTP"),
+          {true, kHookFellBack,
+           StrCat("request to HTTPS lifecycle hook ", JoinHostPort(http.host, http.port),
+                  " got HTTP response, retry with HTTP succeeded"),
            input_.action.container, false});
     }
     End(std::move(end));

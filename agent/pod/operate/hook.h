@@ -23,6 +23,9 @@ struct HookInput {
 
 bool IsHook(Action::Kind kind);
 
+// The event of an HTTPS hook that was answered over HTTP.
+inline constexpr char kHookFellBack[] = "LifecycleHTTPFallback";
+
 // Begins it. `ended` takes how it ended, from the runner's thread; the result gives it up.
 PodOperations::GiveUp BeginHook(CheckRunner& runner, const HookInput& input,
                                 PodOperations::Ended ended);

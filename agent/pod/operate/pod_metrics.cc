@@ -3,6 +3,7 @@
 
 #include "agent/pod/decide/memory.h"
 #include "agent/pod/decide/spec_containers.h"
+#include "agent/pod/operate/hook.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent {
@@ -93,7 +94,12 @@ PodMetrics::PodMetrics()
       started_containers_("kubelet_started_containers_total",
                           "[ALPHA] Cumulative number of containers started"),
       started_container_errors_("kubelet_started_containers_errors_total",
-                                "[ALPHA] Cumulative number of errors when starting containers") {}
+                                "[ALPHA] Cumulative number of errors when starting containers"),
+      evictions_("kubelet_evictions",
+                 "[ALPHA] Cumulative number of pod evictions by eviction signal"),
+      hook_fallbacks_("kubelet_lifecycle_handler_http_fallbacks_total",
+                      "[ALPHA] The number of times lifecycle handlers successfully fell back to "
+                      "http from https.") {}
 
 void PodMetrics::NoteTurn(const char* type, std::chrono::nanoseconds took) {
   turns_.Observe(ToSeconds(took), {{"operation_type", type}});
@@ -105,6 +111,9 @@ void PodMetrics::NotePodRunning(std::chrono::nanoseconds took) {
 
 void PodMetrics::NoteOperation(const corev1::Pod& pod, const Action& action,
                                const OperationEnd& end, std::chrono::nanoseconds took) {
+  for (const EventNote& event : end.events) {
+    if (event.reason == kHookFellBack) hook_fallbacks_.Add({});
+  }
   const char* const type = OperationType(action.kind);
   if (type == nullptr || end.how == OperationEnd::How::kCancelled) return;
   const bool failed = end.how == OperationEnd::How::kFailed;
@@ -130,8 +139,14 @@ void PodMetrics::NoteStart(const corev1::Pod& pod, const Action& action, const O
   started_container_errors_.Add({{"code", CodeOf(end)}, {"container_type", type}});
 }
 
+void PodMetrics::NoteEviction(const std::string& signal) {
+  evictions_.Add({{"eviction_signal", signal}});
+}
+
 std::string PodMetrics::Text() const {
   MetricsText text;
+  evictions_.Print(text);
+  hook_fallbacks_.Print(text);
   pulls_.Print(text);
   pod_starts_.Print(text);
   turns_.Print(text);

@@ -25,6 +25,9 @@ class PodMetrics {
   void NoteOperation(const corev1::Pod& pod, const Action& action, const OperationEnd& end,
                      std::chrono::nanoseconds took);
 
+  // A pod that the node wants to end.
+  void NoteEviction(const std::string& signal);
+
   std::string Text() const;
 
  private:
@@ -41,6 +44,8 @@ class PodMetrics {
   CounterFamily started_pod_errors_;
   CounterFamily started_containers_;
   CounterFamily started_container_errors_;
+  CounterFamily evictions_;
+  CounterFamily hook_fallbacks_;
 };
 
 }  // namespace holdfast::agent

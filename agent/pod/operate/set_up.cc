@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/kube/field_rules.h"
 #include "agent/kube/volume_kinds.h"
 #include "agent/objects/kept_inputs.h"
 #include "agent/objects/no_inputs.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/operate/pod_job.h"
+#include "agent/pod/spec/bandwidth.h"
 #include "agent/pod/spec/claimed_volumes.h"
 #include "agent/pod/spec/container_spec_builder.h"
 #include "agent/pod/spec/files.h"
@@ -84,6 +86,7 @@ Result<std::vector<std::string>> PodJob::MakeSandbox() {
   const NoInputs none;
   RETURN_IF_ERROR(CheckRuntimeClass(*input_.pod, input_.inputs != nullptr ? *input_.inputs : none,
                                     node->runtime_handlers));
+  if (!input_.pod->spec().hostnetwork()) RETURN_IF_ERROR(CheckHostname(*input_.pod, *node));
   const model::SandboxSpec spec = BuildSandboxSpec(*input_.pod, *node);
   RETURN_IF_ERROR(services_.runtime.EnsureSandbox(spec));
   HOLDFAST_PAUSE_POINT("agent.pod.sandbox_made");
@@ -114,7 +117,16 @@ Result<std::vector<std::string>> PodJob::MakeNetwork(const model::SandboxSpec& s
   request.pod_name = spec.pod_name;
   request.network_namespace = netns.get();
   request.host_ports = HostPorts(*input_.pod);
+  ASSIGN_OR_RETURN(request.bandwidth, BandwidthOf(*input_.pod));
+  ResolvConf dns = ResolvConfFile(*input_.pod, *services_.node());
+  request.dns = {std::move(dns.servers), std::move(dns.searches), std::move(dns.options)};
+  const auto& annotations = input_.pod->metadata().annotations();
+  request.annotations = {annotations.begin(), annotations.end()};
+  request.qos = spec.qos;
   ASSIGN_OR_RETURN(std::vector<std::string> ips, services_.network.Setup(request));
+  for (std::string& text : services_.network.LeftOut(request)) {
+    events_.push_back({true, kube::kFieldNotHonoured, std::move(text), "", false});
+  }
   HOLDFAST_PAUSE_POINT("agent.pod.network_made");
   return ips;
 }
@@ -124,8 +136,8 @@ Result<void> PodJob::WriteManagedFiles(const std::vector<std::string>& pod_ips) 
   RETURN_IF_ERROR(EnsurePodFiles(paths_));
   ASSIGN_OR_RETURN(DirFd dir, sys::OpenDir(paths_.Files()));
   const ResolvConf resolv_conf = ResolvConfFile(*input_.pod, *node);
-  if (!resolv_conf.warning_reason.empty()) {
-    events_.push_back({true, resolv_conf.warning_reason, resolv_conf.warning_message, "", false});
+  for (const auto& [reason, message] : resolv_conf.warnings) {
+    events_.push_back({true, reason, message, "", false});
   }
   const auto write = [&](const char* name, const std::string& text) {
     return sys::WriteFileAtomicAt(dir.get(), name, text, 0644, false);

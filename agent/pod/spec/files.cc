@@ -7,12 +7,13 @@ namespace holdfast::agent {
 namespace {
 
 constexpr size_t kHostnameLimit = 63;
+constexpr size_t kKernelLimit = 64;  // uname(2): of the whole name
 
 std::string ShortHostname(const corev1::Pod& pod) {
   const auto& spec = pod.spec();
-  if (spec.has_hostnameoverride() && !spec.hostnameoverride().empty())
-    return spec.hostnameoverride();
-  std::string name = spec.hostname().empty() ? pod.metadata().name() : spec.hostname();
+  std::string name = pod.metadata().name();
+  if (!spec.hostname().empty()) name = spec.hostname();
+  if (!spec.hostnameoverride().empty()) name = spec.hostnameoverride();
   if (name.size() > kHostnameLimit) name.resize(kHostnameLimit);
   while (!name.empty() && (name.back() == '-' || name.back() == '.')) name.pop_back();
   return name;
@@ -50,6 +51,15 @@ std::string PodHostname(const corev1::Pod& pod, const NodeEnvironment& node) {
   const std::string name = ShortHostname(pod);
   const std::string domain = HostDomain(pod, node);
   return pod.spec().sethostnameasfqdn() && !domain.empty() ? StrCat(name, ".", domain) : name;
+}
+
+Result<void> CheckHostname(const corev1::Pod& pod, const NodeEnvironment& node) {
+  const std::string name = PodHostname(pod, node);
+  if (name.size() <= kKernelLimit) return {};
+  return InvalidArgument(
+      StrCat("failed to construct FQDN from pod hostname and cluster domain, FQDN ", name,
+             " is too long (", kKernelLimit, " characters is the max, ", name.size(),
+             " characters requested)"));
 }
 
 std::string HostsFile(const corev1::Pod& pod, const NodeEnvironment& node,

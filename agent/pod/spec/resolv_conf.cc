@@ -2,6 +2,7 @@
 // /etc/resolv.conf by dnsPolicy and dnsConfig.
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "agent/pod/spec/files.h"
 #include "holdfast/base/strings.h"
@@ -12,12 +13,31 @@ namespace {
 constexpr size_t kMaxNameservers = 3;
 constexpr size_t kMaxSearches = 32;
 constexpr size_t kMaxSearchCharacters = 2048;
+constexpr size_t kMaxSearch = 253;  // glibc 2.28 aborts over a longer one
 
 struct Dns {
   std::vector<std::string> servers;
   std::vector<std::string> searches;
   std::vector<std::string> options;  // "ndots:5"
 };
+
+std::string OptionName(const std::string& option) { return option.substr(0, option.find(':')); }
+
+// One of a name: what came before gives way.
+void SetOption(std::vector<std::string>& options, const std::string& option) {
+  std::erase_if(options, [&](const auto& o) { return OptionName(o) == OptionName(option); });
+  options.push_back(option);
+}
+
+// The same domain with a dot at its end and without is one.
+std::vector<std::string> Searches(const std::vector<std::string>& values) {
+  std::vector<std::string> out;
+  for (const std::string& value : values) {
+    if (value == ".") continue;
+    out.push_back(value.ends_with('.') ? value.substr(0, value.size() - 1) : value);
+  }
+  return out;
+}
 
 Dns Parse(const std::string& text) {
   Dns dns;
@@ -29,25 +49,31 @@ Dns Parse(const std::string& text) {
     std::vector<std::string> values;
     for (std::string value; words >> value;) values.push_back(value);
     if (key == "nameserver" && !values.empty()) dns.servers.push_back(values.front());
-    if (key == "search") dns.searches = values;  // the last line counts, as for the resolver
-    if (key == "options") dns.options = values;
+    // The last line counts, as for the resolver.
+    if (key == "search") dns.searches = Searches(values);
+    if (key == "options") {
+      for (const std::string& value : values) SetOption(dns.options, value);
+    }
   }
   return dns;
 }
 
-void AddOnce(std::vector<std::string>& list, const std::string& value) {
-  if (std::find(list.begin(), list.end(), value) == list.end()) list.push_back(value);
+// What is there, then `more`; of what is there twice the first.
+template <typename More>
+void Append(std::vector<std::string>& list, const More& more) {
+  std::vector<std::string> all = std::exchange(list, {});
+  all.insert(all.end(), more.begin(), more.end());
+  for (std::string& value : all) {
+    if (std::ranges::find(list, value) == list.end()) list.push_back(std::move(value));
+  }
 }
 
-std::string OptionName(const std::string& option) { return option.substr(0, option.find(':')); }
-
 void MergeConfig(const corev1::PodDNSConfig& config, Dns& dns) {
-  for (const std::string& server : config.nameservers()) AddOnce(dns.servers, server);
-  for (const std::string& search : config.searches()) AddOnce(dns.searches, search);
+  Append(dns.servers, config.nameservers());
+  Append(dns.searches, config.searches());
   for (const corev1::PodDNSConfigOption& option : config.options()) {
-    std::erase_if(dns.options, [&](const auto& o) { return OptionName(o) == option.name(); });
-    dns.options.push_back(option.has_value() ? StrCat(option.name(), ":", option.value())
-                                             : option.name());
+    SetOption(dns.options,
+              option.value().empty() ? option.name() : StrCat(option.name(), ":", option.value()));
   }
 }
 
@@ -59,38 +85,60 @@ Dns ClusterFirst(const corev1::Pod& pod, const NodeEnvironment& node, const Dns&
     dns.searches = {StrCat(pod.metadata().namespace_(), ".svc.", domain), StrCat("svc.", domain),
                     domain};
   }
-  for (const std::string& search : host.searches) AddOnce(dns.searches, search);
+  Append(dns.searches, host.searches);
   dns.options = {"ndots:5"};
   return dns;
 }
 
-// Cuts to the limits; true when something was left out.
-bool Limit(Dns& dns) {
-  bool cut = dns.servers.size() > kMaxNameservers || dns.searches.size() > kMaxSearches;
-  if (dns.servers.size() > kMaxNameservers) dns.servers.resize(kMaxNameservers);
-  if (dns.searches.size() > kMaxSearches) dns.searches.resize(kMaxSearches);
-  size_t characters = 0;
-  size_t kept = 0;
-  for (; kept < dns.searches.size(); ++kept) {
-    characters += dns.searches[kept].size() + (kept == 0 ? 0 : 1);
-    if (characters > kMaxSearchCharacters) break;
-  }
-  cut = cut || kept < dns.searches.size();
-  dns.searches.resize(kept);
-  return cut;
+std::string Spaced(const std::vector<std::string>& values) {
+  std::string out;
+  for (const std::string& value : values) out += StrCat(out.empty() ? "" : " ", value);
+  return out;
 }
 
-std::string Join(const std::string& key, const std::vector<std::string>& values) {
-  if (values.empty()) return "";
-  std::string out = key;
-  for (const std::string& value : values) out += StrCat(" ", value);
-  return out + "\n";
+bool LimitSearches(std::vector<std::string>& searches) {
+  const size_t before = searches.size();
+  if (searches.size() > kMaxSearches) searches.resize(kMaxSearches);
+  std::erase_if(searches, [](const std::string& search) { return search.size() > kMaxSearch; });
+  while (Spaced(searches).size() > kMaxSearchCharacters) searches.pop_back();
+  return searches.size() < before;
+}
+
+// Cuts to what resolvers take, and tells.
+void Limit(Dns& dns, std::vector<ResolvConf::Warning>& warnings) {
+  if (dns.servers.size() > kMaxNameservers) {
+    dns.servers.resize(kMaxNameservers);
+    warnings.push_back(
+        {"DNSConfigForming",
+         StrCat("Nameserver limits were exceeded, some nameservers have been omitted, the "
+                "applied nameserver line is: ",
+                Spaced(dns.servers))});
+  }
+  if (LimitSearches(dns.searches)) {
+    warnings.push_back(
+        {"DNSConfigForming",
+         StrCat("Search Line limits were exceeded, some search paths have been omitted, "
+                "the applied search line is: ",
+                Spaced(dns.searches))});
+  }
+}
+
+// A node without a resolv.conf: nobody is asked, and no domain is tried.
+void NobodyIsAsked(const NodeEnvironment& node, Dns& dns) {
+  for (const std::string& ip : node.host_ips) {
+    dns.servers.push_back(ip.find(':') != std::string::npos ? "::1" : "127.0.0.1");
+  }
+  dns.searches = {"."};
+}
+
+std::string Line(const std::string& key, const std::vector<std::string>& values) {
+  return values.empty() ? "" : StrCat(key, " ", Spaced(values), "\n");
 }
 
 std::string Print(const Dns& dns) {
-  std::string out = Join("search", dns.searches);
+  std::string out = Line("search", dns.searches);
   for (const std::string& server : dns.servers) out += StrCat("nameserver ", server, "\n");
-  return out + Join("options", dns.options);
+  return out + Line("options", dns.options);
 }
 
 }  // namespace
@@ -102,31 +150,52 @@ ResolvConf ResolvConfFile(const corev1::Pod& pod, const NodeEnvironment& node) {
   const bool cluster = policy == "ClusterFirstWithHostNet" ||
                        (policy == "ClusterFirst" && !pod.spec().hostnetwork());
   Dns dns;
-  if (policy != "None") {
+  if (cluster && !node.cluster_dns.empty()) {
+    dns = ClusterFirst(pod, node, host);
+  } else if (policy != "None") {
     dns = host;
-    if (cluster && !node.cluster_dns.empty()) {
-      dns = ClusterFirst(pod, node, host);
-    } else if (cluster) {
-      result.warning_reason = "MissingClusterDNS";
-      result.warning_message =
-          StrCat("pod: \"", pod.metadata().name(), "_", pod.metadata().namespace_(), "(",
-                 pod.metadata().uid(),
-                 ")\". the agent has no clusterDNS configured and cannot create Pod "
-                 "using \"",
-                 policy, "\" policy. Falling back to \"Default\" policy.");
-    }
+    if (node.resolv_conf.empty()) NobodyIsAsked(node, dns);
     // The resolver's own default; without it a pod whose node names no server has no DNS at all.
     if (dns.servers.empty()) dns.servers = {"127.0.0.1"};
   }
-  MergeConfig(pod.spec().dnsconfig(), dns);
-  if (Limit(dns)) {
-    result.warning_reason = "DNSConfigForming";
-    result.warning_message = StrCat(
-        "Nameserver or search limits were exceeded, some have been omitted; what is applied: ",
-        Join("nameserver", dns.servers), Join("search", dns.searches));
+  if (cluster && node.cluster_dns.empty()) {
+    result.warnings.push_back(
+        {"MissingClusterDNS",
+         StrCat("pod: \"", pod.metadata().name(), "_", pod.metadata().namespace_(), "(",
+                pod.metadata().uid(),
+                ")\". kubelet does not have ClusterDNS IP configured and cannot create Pod using "
+                "\"ClusterFirst\" policy. Falling back to \"Default\" policy.")});
   }
+  if (pod.spec().has_dnsconfig()) MergeConfig(pod.spec().dnsconfig(), dns);
+  Limit(dns, result.warnings);
   result.text = Print(dns);
+  result.servers = std::move(dns.servers);
+  result.searches = std::move(dns.searches);
+  result.options = std::move(dns.options);
   return result;
+}
+
+std::string ResolvConfFault(const std::string& path, const std::string& text,
+                            const std::string& cluster_domain) {
+  const std::vector<std::string> searches = Parse(text).searches;
+  // The cluster's own come first: ClusterFirst().
+  const size_t most = kMaxSearches - (cluster_domain.empty() ? 0 : 3);
+  if (searches.size() > most) {
+    return StrCat("Resolv.conf file '", path, "' contains search line consisting of more than ",
+                  most, " domains!");
+  }
+  if (std::ranges::any_of(searches,
+                          [](const auto& search) { return search.size() > kMaxSearch; })) {
+    return StrCat("Resolv.conf file \"", path,
+                  "\" contains a search path which length is more than allowed ", kMaxSearch,
+                  " chars!");
+  }
+  if (Spaced(searches).size() > kMaxSearchCharacters) {
+    return StrCat("Resolv.conf file '", path,
+                  "' contains search line which length is more than allowed ", kMaxSearchCharacters,
+                  " chars!");
+  }
+  return "";
 }
 
 }  // namespace holdfast::agent

@@ -199,6 +199,7 @@ PodMemory MemoryFrom(const Json& j) {
   m.terminal_phase = j.at("terminalPhase");
   m.terminal_reason = j.at("terminalReason");
   m.terminal_message = j.at("terminalMessage");
+  m.disrupted = j.value("disrupted", false);
   m.pod_ips = j.at("podIPs").get<std::vector<std::string>>();
   for (const auto& [name, value] : j.at("containers").items()) {
     m.containers[name] = ContainerFrom(value);
@@ -238,6 +239,7 @@ std::string EncodeRecord(const PodMemory& m) {
             {"terminalPhase", m.terminal_phase},
             {"terminalReason", m.terminal_reason},
             {"terminalMessage", m.terminal_message},
+            {"disrupted", m.disrupted},
             {"podIPs", m.pod_ips},
             {"containers", Json::object()},
             {"conditions", Json::object()}};

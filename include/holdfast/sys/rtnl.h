@@ -85,6 +85,14 @@ struct ForwardingEntry {
   auto operator<=>(const ForwardingEntry&) const = default;
 };
 
+// Both ends of a veth by their numbers, each in its own namespace.
+struct VethEnds {
+  int index = 0;
+  int peer_index = 0;
+};
+
+class RtnlBatch;  // rtnl_batch.h
+
 class Rtnl {
  public:
   static Result<Rtnl> Open();             // the calling thread's namespace
@@ -94,11 +102,14 @@ class Rtnl {
   Rtnl& operator=(Rtnl&&) noexcept;
   ~Rtnl();
 
+  // All of the batch in one call; what each of its changes came to, in their order.
+  std::vector<Result<void>> Do(const RtnlBatch& batch);
+
   // kNotFound when there is none of that name.
   Result<Link> GetLink(const std::string& name);
   Result<std::vector<Link>> ListLinks();
   // kAlreadyExists when one of the two names is taken. Both ends start down.
-  Result<void> AddVeth(const VethSpec& spec);
+  Result<VethEnds> AddVeth(const VethSpec& spec);
   // A link that leads nowhere. kUnsupported when this kernel has none of that kind, kAlreadyExists
   // when the name is taken. Starts down.
   Result<void> AddDummy(const std::string& name);

@@ -41,7 +41,7 @@ Book::Delta Book::Enter(std::span<const Step> steps) {
   for (const Step& step : steps) {
     if (step.row) Add(step, delta, counts);
   }
-  for (const size_t family : {0, 1}) {
+  for (const size_t family : {0u, 1u}) {
     delta.relayout[family] = Prefixes(family == 1) != before[family];
     for (const auto& [element, change] : counts.elements[family]) {
       if (change < 0) delta.gone[family].push_back(element);

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "holdfast/base/address_sanitizer.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/base/unique_fd.h"
 #include "holdfast/sys/files.h"
@@ -82,7 +83,7 @@ Result<void> SetLimits() {
   RETURN_IF_ERROR(cage::Limit(RLIMIT_CORE, 0, "core"));
   RETURN_IF_ERROR(cage::Limit(RLIMIT_NOFILE, 512, "nofile"));
   RETURN_IF_ERROR(cage::Limit(RLIMIT_FSIZE, 0, "fsize"));
-#ifndef __SANITIZE_ADDRESS__  // its shadow memory takes terabytes of addresses
+#if !HOLDFAST_ADDRESS_SANITIZER  // its shadow memory takes terabytes of addresses
   RETURN_IF_ERROR(cage::Limit(RLIMIT_AS, rlim_t{2} << 30, "as"));
 #endif
   return {};

@@ -12,6 +12,7 @@
 #include <string>
 #include <string_view>
 
+#include "holdfast/base/address_sanitizer.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/process.h"
@@ -20,7 +21,7 @@
 #include "runtime/image/fetch/serve.h"
 #include "runtime/image/wire/wire.h"
 
-#ifdef __SANITIZE_ADDRESS__
+#if HOLDFAST_ADDRESS_SANITIZER
 // The leak checker starts a thread and traces the process, which the cage forbids.
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
 #endif

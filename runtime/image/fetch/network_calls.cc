@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <memory>
 
+#include "holdfast/base/address_sanitizer.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::runtime::fetch {
@@ -36,7 +37,7 @@ constexpr std::array kCalls = {
     SCMP_SYS(gettid), SCMP_SYS(getuid), SCMP_SYS(geteuid), SCMP_SYS(getgid), SCMP_SYS(getegid),
     SCMP_SYS(uname), SCMP_SYS(sysinfo), SCMP_SYS(clock_nanosleep)};
 
-#ifdef __SANITIZE_ADDRESS__
+#if HOLDFAST_ADDRESS_SANITIZER
 constexpr std::array kSanitizerCalls = {SCMP_SYS(sigaltstack), SCMP_SYS(prctl), SCMP_SYS(readlink)};
 #else
 constexpr std::array<int, 0> kSanitizerCalls = {};

@@ -97,22 +97,25 @@ class Server {
       Remove(id);
       return {};
     }
-    if (fields[0] != kGet || packet.fds.size() != 2) return InvalidArgument("unknown message");
+    const size_t files = packet.fds.size();
+    if (fields[0] != kGet || files < 2 || files > 3) return InvalidArgument("unknown message");
     ASSIGN_OR_RETURN(const std::string text, sys::ReadFd(packet.fds[0].get(), kMaxRequestBytes));
     ASSIGN_OR_RETURN(Request request, DecodeRequest(text));
-    return Begin(std::move(request), std::move(packet.fds[1]));
+    return Begin(std::move(request), std::move(packet.fds[1]),
+                 files == 3 ? std::move(packet.fds[2]) : UniqueFd());
   }
 
-  Result<void> Begin(Request request, UniqueFd pipe) {
+  Result<void> Begin(Request request, UniqueFd pipe, UniqueFd upload) {
     if (transfers_.size() == kMaxTransfers || transfers_.contains(request.id)) {
       return InvalidArgument("too many requests");
     }
     const uint64_t id = request.id;
-    auto transfer = std::make_unique<Transfer>(std::move(request), std::move(pipe), authorities_,
-                                               [this](const Fields& fields) {
-                                                 // The agent has gone: the loop ends with the socket's end-of-file.
-                                                 (void)sys::SendPacket(socket_, Encode(fields));
-                                               });
+    auto transfer =
+        std::make_unique<Transfer>(std::move(request), std::move(pipe), std::move(upload),
+                                   authorities_, [this](const Fields& fields) {
+                                     // The agent has gone: the loop ends with the socket's end-of-file.
+                                     (void)sys::SendPacket(socket_, Encode(fields));
+                                   });
     const CURLMcode code = ::curl_multi_add_handle(multi_, transfer->handle());
     if (code != CURLM_OK) return MultiError(code);
     transfers_.emplace(id, std::move(transfer));

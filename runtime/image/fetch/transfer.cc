@@ -17,6 +17,7 @@ namespace {
 
 static_assert(CURL_ERROR_SIZE == 256);
 constexpr long kFirstByteSeconds = 3600;  // the agent's stall limits end it long before
+constexpr long kUploadPiece = 512 << 10;
 
 curl_blob Blob(const std::string& text) {
   return {const_cast<char*>(text.data()), text.size(), CURL_BLOB_NOCOPY};
@@ -33,6 +34,22 @@ int64_t OffsetOf(std::string_view range) {
   return usable ? offset : -1;
 }
 
+// What a Location means to who asked for `url`; "" for what is no URL.
+std::string Resolved(const char* url, const std::string& location) {
+  CURLU* const parsed = ::curl_url();
+  char* text = nullptr;
+  std::string resolved;
+  if (parsed != nullptr &&
+      ::curl_url_set(parsed, CURLUPART_URL, url, CURLU_PATH_AS_IS) == CURLUE_OK &&
+      ::curl_url_set(parsed, CURLUPART_URL, location.c_str(), CURLU_PATH_AS_IS) == CURLUE_OK &&
+      ::curl_url_get(parsed, CURLUPART_URL, &text, 0) == CURLUE_OK) {
+    resolved = text;
+  }
+  ::curl_free(text);
+  ::curl_url_cleanup(parsed);
+  return resolved;
+}
+
 bool IsTrustFailure(int code) {
   return code == CURLE_PEER_FAILED_VERIFICATION || code == CURLE_SSL_CACERT_BADFILE ||
          code == CURLE_SSL_CERTPROBLEM || code == CURLE_SSL_ISSUER_ERROR;
@@ -40,16 +57,18 @@ bool IsTrustFailure(int code) {
 
 }  // namespace
 
-Transfer::Transfer(Request request, UniqueFd pipe, const std::string& system_authorities,
-                   std::function<void(const Fields&)> tell)
+Transfer::Transfer(Request request, UniqueFd pipe, UniqueFd upload,
+                   const std::string& system_authorities, std::function<void(const Fields&)> tell)
     : request_(std::move(request)),
       pipe_(std::move(pipe)),
+      upload_(std::move(upload)),
       tell_(std::move(tell)),
       authorities_(StrCat(system_authorities, "\n", request_.trust.authorities)),
       easy_(::curl_easy_init()) {
   // A pipe takes these flags always.
   (void)::fcntl(pipe_.get(), F_SETFL, O_NONBLOCK | O_WRONLY);
   SetUp();
+  SetBody();
   SetTrust();
   SetLimits();
 }
@@ -72,10 +91,6 @@ void Transfer::SetUp() {
   ::curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, error_);
   ::curl_easy_setopt(easy, CURLOPT_USERAGENT, "holdfast");
   if (request_.method == "HEAD") ::curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
-  if (request_.method == "POST") {
-    ::curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, static_cast<long>(request_.body.size()));
-    ::curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request_.body.c_str());
-  }
   curl_slist* list = nullptr;
   for (const std::string& header : request_.headers) {
     list = ::curl_slist_append(list, header.c_str());
@@ -87,6 +102,24 @@ void Transfer::SetUp() {
   ::curl_easy_setopt(easy, CURLOPT_WRITEDATA, this);
   ::curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, &Transfer::OnHeader);
   ::curl_easy_setopt(easy, CURLOPT_HEADERDATA, this);
+}
+
+void Transfer::SetBody() {
+  CURL* const easy = easy_;
+  if (upload_) {
+    ::curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
+    ::curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE,
+                       static_cast<curl_off_t>(request_.upload_bytes));
+    ::curl_easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE, kUploadPiece);
+    ::curl_easy_setopt(easy, CURLOPT_READFUNCTION, &Transfer::OnUpload);
+    ::curl_easy_setopt(easy, CURLOPT_READDATA, this);
+    ::curl_easy_setopt(easy, CURLOPT_SEEKFUNCTION, &Transfer::OnSeek);
+    ::curl_easy_setopt(easy, CURLOPT_SEEKDATA, this);
+  } else if (request_.method == "POST" || request_.method == "PUT") {
+    ::curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, static_cast<long>(request_.body.size()));
+    ::curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request_.body.c_str());
+    ::curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, request_.method.c_str());
+  }
 }
 
 void Transfer::SetTrust() {
@@ -121,6 +154,21 @@ size_t Transfer::OnHeader(char* /*data*/, size_t size, size_t count, void* self)
   transfer.header_bytes_ += size * count;
   transfer.too_many_headers_ = transfer.header_bytes_ > kMaxHeaderBytes;
   return transfer.too_many_headers_ ? 0 : size * count;
+}
+
+size_t Transfer::OnUpload(char* data, size_t size, size_t count, void* self) {
+  const auto& transfer = *static_cast<Transfer*>(self);
+  ssize_t n = 0;
+  do {
+    n = ::read(transfer.upload_.get(), data, size * count);
+  } while (n < 0 && errno == EINTR);
+  return n < 0 ? CURL_READFUNC_ABORT : static_cast<size_t>(n);
+}
+
+// A connection that was kept too long is found dead after its first bytes: they go once more.
+int Transfer::OnSeek(void* self, int64_t offset, int from) {
+  const auto& transfer = *static_cast<Transfer*>(self);
+  return ::lseek(transfer.upload_.get(), offset, from) < 0 ? CURL_SEEKFUNC_FAIL : CURL_SEEKFUNC_OK;
 }
 
 // All of a piece is taken, or none of it: what the pipe does not take at once is kept.
@@ -174,6 +222,14 @@ std::string Transfer::HeaderOf(const char* name) const {
   return code == CURLHE_OK ? header->value : "";
 }
 
+std::string Transfer::Location() const {
+  char* redirect = nullptr;
+  ::curl_easy_getinfo(easy_, CURLINFO_REDIRECT_URL, &redirect);
+  if (redirect != nullptr) return redirect;
+  const std::string location = HeaderOf("location");
+  return location.empty() ? "" : Resolved(request_.url.c_str(), location);
+}
+
 void Transfer::ReadChallenges(Head& head) const {
   curl_header* header = nullptr;
   for (size_t i = 0; head.challenges.size() < kMaxChallenges; ++i) {
@@ -212,9 +268,7 @@ void Transfer::TellEnd(int code) {
     end.error = error_[0] != '\0' ? error_ : ::curl_easy_strerror(static_cast<CURLcode>(code));
   }
   if (too_many_headers_) end.error = StrCat("more than ", kMaxHeaderBytes, " bytes of headers");
-  char* redirect = nullptr;
-  ::curl_easy_getinfo(easy_, CURLINFO_REDIRECT_URL, &redirect);
-  if (redirect != nullptr) end.redirect = redirect;
+  end.location = Location();
   tell_(FieldsOf(end));
 }
 

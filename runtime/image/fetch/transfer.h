@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One request of holdfast-fetch: from the agent's words to libcurl, and from the registry's bytes to
-// the agent's pipe. Never blocks: while the pipe is full the transfer is paused. Single-thread.
+// One request of holdfast-fetch: from the agent's words to libcurl, from the agent's file to the
+// registry, and from the registry's bytes to the agent's pipe. Never blocks: while the pipe is full the transfer is paused. Single-thread.
 // Source: libcurl's easy interface.
 #pragma once
 
@@ -16,8 +16,9 @@ namespace holdfast::runtime::fetch {
 
 class Transfer {
  public:
-  // `system_authorities`: PEM, outlives it. `tell` is called with each message for the agent.
-  Transfer(Request request, UniqueFd pipe, const std::string& system_authorities,
+  // `upload`: the file that is sent, or none. `system_authorities`: PEM, outlives it. `tell` is called
+  // with each message for the agent.
+  Transfer(Request request, UniqueFd pipe, UniqueFd upload, const std::string& system_authorities,
            std::function<void(const Fields&)> tell);
   ~Transfer();
   Transfer(const Transfer&) = delete;
@@ -40,17 +41,22 @@ class Transfer {
  private:
   static size_t OnBody(char* data, size_t size, size_t count, void* self);
   static size_t OnHeader(char* data, size_t size, size_t count, void* self);
+  static size_t OnUpload(char* data, size_t size, size_t count, void* self);
+  static int OnSeek(void* self, int64_t offset, int from);
   void SetUp();
+  void SetBody();
   void SetTrust();
   void SetLimits();
   bool Flush();
   void TellHead();
   void TellEnd(int code);
   std::string HeaderOf(const char* name) const;
+  std::string Location() const;
   void ReadChallenges(Head& head) const;
 
   const Request request_;
   UniqueFd pipe_;
+  const UniqueFd upload_;
   const std::function<void(const Fields&)> tell_;
   std::string authorities_;
   void* easy_ = nullptr;

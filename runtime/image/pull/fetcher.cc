@@ -6,7 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <utility>
@@ -40,6 +40,7 @@ struct Fetcher::Running {
   std::optional<fetch::Head> head;
   std::optional<fetch::End> end;
   std::optional<Error> refused;
+  bool is_upload = false;
 
   // An answer without a head ended before there was one.
   bool IsOver() const { return refused || (end && !pipe); }
@@ -76,12 +77,13 @@ Result<Fetcher> Fetcher::Start(const std::string& program, std::vector<std::stri
   return Fetcher(pid, std::move(pair.first));
 }
 
-Result<uint64_t> Fetcher::Begin(fetch::Request request, Sink sink) {
+Result<uint64_t> Fetcher::Begin(fetch::Request request, Sink sink, int upload) {
   request.id = ++last_id_;
   ASSIGN_OR_RETURN(const UniqueFd text,
                    sys::SealedMemfd("fetch-request", fetch::EncodeRequest(request)));
   ASSIGN_OR_RETURN(auto pipe, NewPipe());
-  const std::array<int, 2> fds = {text.get(), pipe.second.get()};
+  std::vector<int> fds = {text.get(), pipe.second.get()};
+  if (upload >= 0) fds.push_back(upload);
   RETURN_IF_ERROR(
       WithContext(sys::SendPacket(socket_.get(), fetch::Encode({std::string(fetch::kGet)}), fds),
                   "holdfast-fetch"));
@@ -89,6 +91,7 @@ Result<uint64_t> Fetcher::Begin(fetch::Request request, Sink sink) {
   auto running = std::make_unique<Running>();
   running->pipe = std::move(pipe.first);
   running->sink = std::move(sink);
+  running->is_upload = upload >= 0;
   running_.emplace(request.id, std::move(running));
   return request.id;
 }
@@ -119,7 +122,7 @@ Result<void> Fetcher::Wait(std::chrono::milliseconds patience) {
   if (ready < 0 && errno != EINTR) return Error::FromErrno(errno, "poll holdfast-fetch");
   const auto now = std::chrono::steady_clock::now();
   if (ready <= 0) {
-    if (running_.empty() || now - heard_ < kSilence) return {};
+    if (!IsOverdue(now)) return {};
     return Unavailable("holdfast-fetch says nothing any more");
   }
   heard_ = now;
@@ -127,6 +130,11 @@ Result<void> Fetcher::Wait(std::chrono::milliseconds patience) {
     if (fds[i + 1].revents != 0) Read(*reading[i]);
   }
   return fds[0].revents != 0 ? Listen() : Result<void>();
+}
+
+bool Fetcher::IsOverdue(std::chrono::steady_clock::time_point now) const {
+  return now - heard_ >= kSilence &&
+         std::ranges::any_of(running_, [](const auto& one) { return !one.second->is_upload; });
 }
 
 void Fetcher::Read(Running& running) {

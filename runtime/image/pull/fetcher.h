@@ -40,8 +40,9 @@ class Fetcher {
   Fetcher& operator=(Fetcher&&) = delete;
   ~Fetcher();
 
-  // Gives the request its id.
-  Result<uint64_t> Begin(fetch::Request request, Sink sink);
+  // Gives the request its id. `upload`: what is sent, or -1; how far the helper is in it shows in the
+  // file's offset, and how long it may stand still is the caller's to say.
+  Result<uint64_t> Begin(fetch::Request request, Sink sink, int upload = -1);
   void Stop(uint64_t id);
   // Moves bytes until a request has ended or `patience` is over (nullopt). kUnavailable when the
   // helper has gone, or says nothing for longer than any of its own limits.
@@ -55,6 +56,7 @@ class Fetcher {
   Result<void> Listen();
   Result<void> Note(const fetch::Fields& fields);
   void Read(Running& running);
+  bool IsOverdue(std::chrono::steady_clock::time_point now) const;
   std::optional<FetchEnd> TakeEnded();
 
   pid_t pid_ = -1;

@@ -4,21 +4,18 @@
 #include <charconv>
 #include <cmath>
 
-#define TOML_EXCEPTIONS 0
-#include <toml++/toml.h>
-
 #include "holdfast/base/strings.h"
 #include "runtime/image/pull/registry_host.h"
+#include "runtime/image/pull/toml_read.h"
 #include "runtime/image/wire/address.h"
 
 namespace holdfast::runtime {
 namespace {
 
-constexpr size_t kMaxHosts = 100;
+using toml_read::At;
+using toml_read::Strings;
 
-Error At(const toml::node& node, const std::string& message) {
-  return InvalidArgument(StrCat("line ", node.source().begin.line, ": ", message));
-}
+constexpr size_t kMaxHosts = 100;
 
 // "30s", "1m30s", "500ms", as Go has durations.
 Result<std::chrono::milliseconds> ParseDuration(std::string_view text) {
@@ -40,20 +37,6 @@ Result<std::chrono::milliseconds> ParseDuration(std::string_view text) {
   return std::chrono::milliseconds(std::llround(total));
 }
 
-// A string, or a list of them.
-Result<std::vector<std::string>> Strings(const toml::node& node, const std::string& key) {
-  std::vector<std::string> out;
-  if (const auto* text = node.as_string()) return std::vector{text->get()};
-  const toml::array* list = node.as_array();
-  if (list == nullptr) return At(node, key + ": expected a string or a list of strings");
-  for (const toml::node& item : *list) {
-    const auto* text = item.as_string();
-    if (text == nullptr) return At(item, key + ": holds something that is not a string");
-    out.push_back(text->get());
-  }
-  return out;
-}
-
 Result<bool> Bool(const toml::node& node, const std::string& key) {
   const auto* value = node.as_boolean();
   if (value == nullptr) return At(node, key + ": expected true or false");
@@ -62,13 +45,15 @@ Result<bool> Bool(const toml::node& node, const std::string& key) {
 
 Result<void> ReadCapabilities(const toml::node& node, RegistryHost& host) {
   ASSIGN_OR_RETURN(const auto names, Strings(node, "capabilities"));
-  host.pull = host.resolve = false;
+  host.pull = host.resolve = host.push = false;
   for (const std::string& name : names) {
     if (name == "pull") {
       host.pull = true;
     } else if (name == "resolve") {
       host.resolve = true;
-    } else if (name != "push" && name != "referrers") {  // what is never asked of it
+    } else if (name == "push") {
+      host.push = true;
+    } else if (name != "referrers") {  // what is never asked of it
       return At(node, StrCat("capabilities: unknown \"", name, "\""));
     }
   }
@@ -205,12 +190,7 @@ std::vector<std::pair<std::string, const toml::table*>> InOrder(const toml::tabl
 }  // namespace
 
 Result<std::vector<HostEntry>> ParseHostsToml(std::string_view text, const std::string& registry) {
-  const toml::parse_result parsed = toml::parse(text);
-  if (!parsed) {
-    return InvalidArgument(StrCat("line ", parsed.error().source().begin.line, ": ",
-                                  std::string(parsed.error().description())));
-  }
-  const toml::table& root = parsed.table();
+  ASSIGN_OR_RETURN(const toml::table root, toml_read::Parse(text));
   std::vector<HostEntry> entries;
   if (const toml::node* hosts = root.get("host")) {
     if (!hosts->is_table()) return At(*hosts, "host: expected tables");

@@ -75,7 +75,7 @@ Result<std::string> ImagePull::CurrentDigest() {
   return FromAny<std::string>(origins_, [&](Origin& origin) -> Result<std::string> {
     if (!origin.host.resolve) return NotFound("host does not resolve");
     ASSIGN_OR_RETURN(const Answer answer,
-                     client_.Ask(origin, "HEAD", origin.Url("manifests", Asked()), kAccept, 0));
+                     client_.Ask(origin, {"HEAD", origin.Url("manifests", Asked()), kAccept}));
     shown_ = origin.Shown();
     return answer.head.digest;
   });
@@ -83,8 +83,8 @@ Result<std::string> ImagePull::CurrentDigest() {
 
 Result<RegistryDocument> ImagePull::AskManifest(Origin& origin, const std::string& reference,
                                                 size_t limit) {
-  ASSIGN_OR_RETURN(Answer answer,
-                   client_.Ask(origin, "GET", origin.Url("manifests", reference), kAccept, limit));
+  ASSIGN_OR_RETURN(Answer answer, client_.Ask(origin, {"GET", origin.Url("manifests", reference),
+                                                       kAccept, limit}));
   RegistryDocument document;
   ASSIGN_OR_RETURN(document.media_type, ManifestType(answer.head.content_type, answer.body));
   document.digest = DigestOf(answer.body);
@@ -139,8 +139,8 @@ Result<std::string> ImagePull::FetchConfig(const Descriptor& descriptor, const S
   if (auto stored = StoredDocument(descriptor, area)) return std::move(*stored);
   return FromAny<std::string>(origins_, [&](Origin& origin) -> Result<std::string> {
     ASSIGN_OR_RETURN(Answer answer,
-                     client_.Ask(origin, "GET", origin.Url("blobs", descriptor.digest.value), "",
-                                 area.limits.document_bytes));
+                     client_.Ask(origin, {"GET", origin.Url("blobs", descriptor.digest.value), "",
+                                          area.limits.document_bytes}));
     RETURN_IF_ERROR(CheckDocument(descriptor, answer.body));
     return std::move(answer.body);
   });

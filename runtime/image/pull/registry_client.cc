@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "holdfast/base/strings.h"
-#include "runtime/image/pull/token.h"
 #include "runtime/image/wire/address.h"
 
 namespace holdfast::runtime {
@@ -37,6 +36,23 @@ std::optional<RegistryLogin> Origin::Shown() const {
   return logins[login];
 }
 
+std::vector<Origin> OriginsOf(std::vector<RegistryHost> hosts, const std::string& repository,
+                              const RegistryLogins& logins, Purpose purpose) {
+  const std::string path = repository.substr(repository.find('/') + 1);
+  std::vector<Origin> origins;
+  for (RegistryHost& host : hosts) {
+    if (!(purpose == Purpose::kPull ? host.pull : host.push)) continue;
+    Origin origin;
+    const std::string name = host.is_server ? repository : StrCat(host.authority, "/", path);
+    if (logins) origin.logins = logins(name);
+    origin.repository = path;
+    origin.scope = {path, purpose == Purpose::kPush, {}};
+    origin.host = std::move(host);
+    origins.push_back(std::move(origin));
+  }
+  return origins;
+}
+
 // What is the host's own (login, headers, certificate, trust in spite of its certificate) goes to
 // nobody else; authorities do, since whoever runs a registry with its own often has its other
 // servers signed by them.
@@ -56,7 +72,7 @@ fetch::Request RegistryClient::RequestFor(const Origin& origin, const std::strin
 }
 
 Result<void> RegistryClient::CheckStop() const {
-  if (stop_()) return Unavailable("the pull was cancelled");
+  if (stop_()) return Unavailable(StrCat("the ", Verb(), " was cancelled"));
   return {};
 }
 
@@ -137,25 +153,31 @@ Result<Answer> RegistryClient::AskOnce(Origin& origin, const Question& question)
   while (true) {
     fetch::Request request = RequestFor(origin, attempt.url);
     request.method = question.method;
+    request.body = question.body;
     if (!question.accept.empty()) request.headers.push_back("Accept: " + question.accept);
+    if (question.method == "POST" || question.method == "PUT") {
+      // (Without a value libcurl leaves its own out.)
+      request.headers.push_back("Content-Type: " + question.content_type);
+    }
     const std::string what = Method(request);
     std::string body;
     ASSIGN_OR_RETURN(const FetchEnd end, Send(std::move(request), question.limit, body));
     Verdict verdict = Judge(end, what, attempt);
-    if (verdict.next == Verdict::Next::kDone) return Answer{end.head, std::move(body)};
+    if (verdict.next == Verdict::Next::kDone) {
+      return Answer{end.head, std::move(body), end.end.location};
+    }
     RETURN_IF_ERROR(Obey(origin, verdict, end, attempt));
   }
 }
 
-// The next login when one was refused, as a kubelet tries one after the other.
-Result<Answer> RegistryClient::Ask(Origin& origin, const std::string& method,
-                                   const std::string& url, const std::string& accept,
-                                   size_t limit) {
+// The next login when one was refused, as a kubelet tries one after the other. That something is
+// not there may mean that it is shown to others; before a push it is what is to be expected.
+Result<Answer> RegistryClient::Ask(Origin& origin, const Question& question) {
   while (true) {
-    auto answer = AskOnce(origin, {method, url, accept, limit});
+    auto answer = AskOnce(origin, question);
     if (answer) return answer;
     const bool refused = answer.error().code() == Code::kPermissionDenied ||
-                         answer.error().code() == Code::kNotFound;
+                         (answer.error().code() == Code::kNotFound && purpose_ == Purpose::kPull);
     if (!refused || origin.login + 1 >= origin.logins.size()) return answer;
     ++origin.login;
     origin.authorization.clear();
@@ -168,7 +190,8 @@ Result<void> RegistryClient::Authorize(Origin& origin,
   const auto challenge = ChooseChallenge(challenges, has_login);
   if (!challenge) {
     return Error(Code::kPermissionDenied,
-                 StrCat("pull access denied, repository does not exist or may require "
+                 StrCat(Verb(),
+                        " access denied, repository does not exist or may require "
                         "authorization: ",
                         origin.host.authority,
                         has_login ? " takes no login that is known here"
@@ -177,8 +200,9 @@ Result<void> RegistryClient::Authorize(Origin& origin,
   if (challenge->scheme == "basic") {
     std::string value = BasicAuthorization(origin.logins[origin.login]);
     if (value == origin.authorization) {
-      return Error(Code::kPermissionDenied, StrCat("pull access denied: ", origin.host.authority,
-                                                   " refuses the login: 401 Unauthorized"));
+      return Error(Code::kPermissionDenied,
+                   StrCat(Verb(), " access denied: ", origin.host.authority,
+                          " refuses the login: 401 Unauthorized"));
     }
     origin.authorization = std::move(value);
     return {};
@@ -193,7 +217,7 @@ Result<std::string> RegistryClient::FetchToken(const Origin& origin,
                                                const fetch::Challenge& challenge) {
   ASSIGN_OR_RETURN(const fetch::Address registry, fetch::ParseAddress(origin.host.base));
   Attempt attempt;
-  ASSIGN_OR_RETURN(attempt.url, TokenUrl(challenge, origin.repository, registry));
+  ASSIGN_OR_RETURN(attempt.url, TokenUrl(challenge, origin.scope, registry));
   const std::string service = attempt.url;
   const bool has_login = origin.login < origin.logins.size();
   while (true) {

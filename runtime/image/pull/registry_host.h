@@ -20,6 +20,7 @@ struct RegistryHost {
   std::string authority;  // "mirror.example:5000": what logins are looked up by
   bool pull = true;
   bool resolve = true;
+  bool push = true;
   bool is_server = false;            // the registry itself, not a mirror of it
   std::vector<std::string> headers;  // "Name: value"
   fetch::Trust trust;

@@ -26,29 +26,6 @@ std::string FirstOf(std::initializer_list<const char*> names) {
   return {};
 }
 
-// "docker.io/library/nginx" is "library/nginx" of the registry "docker.io".
-std::pair<std::string, std::string> Split(const std::string& repository) {
-  const size_t slash = repository.find('/');
-  return {repository.substr(0, slash), repository.substr(slash + 1)};
-}
-
-// A mirror's logins are looked up by its own name: those of the registry are not for it.
-std::vector<Origin> OriginsOf(std::vector<RegistryHost> hosts, const std::string& repository,
-                              const RegistryLogins& logins) {
-  std::vector<Origin> origins;
-  for (RegistryHost& host : hosts) {
-    if (!host.pull) continue;
-    Origin origin;
-    const auto [registry, path] = Split(repository);
-    const std::string name = host.is_server ? repository : StrCat(host.authority, "/", path);
-    if (logins) origin.logins = logins(name);
-    origin.repository = path;
-    origin.host = std::move(host);
-    origins.push_back(std::move(origin));
-  }
-  return origins;
-}
-
 // One pull: its helper, the hosts that it asks, and how far it is.
 class OnePull {
  public:
@@ -60,7 +37,7 @@ class OnePull {
         tell_(tell),
         fetcher_(std::move(fetcher)),
         origins_(std::move(origins)),
-        client_(fetcher_, stop_, stall),
+        client_(fetcher_, stop_, stall, Purpose::kPull),
         pull_(client_, origins_, std::move(reference), progress_, [this] { Moved(); }) {}
 
   const std::optional<RegistryLogin>& shown() const { return pull_.shown(); }
@@ -163,10 +140,10 @@ Result<PulledImage> RegistryPuller::PullNow(const Reference& reference,
                                             const PullGate::Stop& stop,
                                             const PullGate::Tell& tell) {
   const auto began = Steady::now();
-  const std::string registry = Split(reference.repository).first;
   ASSIGN_OR_RETURN(std::vector<RegistryHost> hosts,
-                   ReadRegistryHosts(options_.hosts_directory, registry));
-  std::vector<Origin> origins = OriginsOf(std::move(hosts), reference.repository, logins);
+                   ReadRegistryHosts(options_.hosts_directory, reference.Registry()));
+  std::vector<Origin> origins =
+      OriginsOf(std::move(hosts), reference.repository, logins, Purpose::kPull);
   ASSIGN_OR_RETURN(Fetcher fetcher, Fetcher::Start(options_.helper, options_.environment));
   OnePull pull(store_, reference, std::move(fetcher), std::move(origins), stop, tell,
                options_.stall);

@@ -25,13 +25,19 @@ std::string Escaped(std::string_view text) {
   return out;
 }
 
-// "repository:NAME:pull".
-bool AsksToPullOnly(std::string_view scope) {
+// NAME of "repository:NAME:ACTIONS"; "" for another scope, or one that asks for more than `push` says.
+std::string RepositoryOf(std::string_view scope, bool push) {
   constexpr std::string_view kBegin = "repository:";
-  constexpr std::string_view kEnd = ":pull";
-  if (!scope.starts_with(kBegin) || !scope.ends_with(kEnd)) return false;
-  if (scope.size() <= kBegin.size() + kEnd.size()) return false;
-  return std::ranges::none_of(scope, [](char c) { return c == ' ' || c == ','; });
+  if (!scope.starts_with(kBegin)) return {};
+  scope.remove_prefix(kBegin.size());
+  const size_t colon = scope.rfind(':');
+  if (colon == std::string_view::npos) return {};
+  const std::string_view actions = scope.substr(colon + 1);
+  const bool pushes = actions == "push" || actions == "pull,push" || actions == "push,pull";
+  const std::string_view name = scope.substr(0, colon);
+  const bool usable =
+      (actions == "pull" || (push && pushes)) && name.find_first_of(" ,") == std::string_view::npos;
+  return std::string(usable ? name : "");
 }
 
 bool IsHeaderValue(std::string_view text) {
@@ -55,7 +61,7 @@ std::string BasicAuthorization(const RegistryLogin& login) {
   return "Basic " + EncodeBase64(StrCat(login.username, ":", login.password));
 }
 
-Result<std::string> TokenUrl(const fetch::Challenge& challenge, const std::string& repository,
+Result<std::string> TokenUrl(const fetch::Challenge& challenge, const TokenScope& scope,
                              const fetch::Address& registry) {
   auto realm = fetch::ParseAddress(challenge.realm);
   if (!realm) return std::move(realm.error()).Wrap("token service");
@@ -64,13 +70,16 @@ Result<std::string> TokenUrl(const fetch::Challenge& challenge, const std::strin
     return Error(Code::kPermissionDenied,
                  StrCat("token service ", realm->Origin(), " is without TLS, refused"));
   }
-  const std::string scope = AsksToPullOnly(challenge.scope)
-                                ? challenge.scope
-                                : StrCat("repository:", repository, ":pull");
+  const std::string asked = RepositoryOf(challenge.scope, scope.push);
+  const std::string& repository = asked.empty() ? scope.repository : asked;
   const char separator = challenge.realm.find('?') == std::string::npos ? '?' : '&';
   std::string url = challenge.realm + separator;
   if (!challenge.service.empty()) url += StrCat("service=", Escaped(challenge.service), "&");
-  return url + "scope=" + Escaped(scope);
+  url += "scope=" + Escaped(StrCat("repository:", repository, scope.push ? ":pull,push" : ":pull"));
+  for (const std::string& source : scope.sources) {
+    url += "&scope=" + Escaped(StrCat("repository:", source, ":pull"));
+  }
+  return url;
 }
 
 Result<std::string> ReadTokenReply(std::string_view text) {

@@ -15,6 +15,13 @@
 
 namespace holdfast::runtime {
 
+// What a token is to allow, and nothing else.
+struct TokenScope {
+  std::string repository;
+  bool push = false;                      // beside pulling
+  std::vector<std::string> sources = {};  // repositories that blobs are taken over from
+};
+
 // The challenge that can be met: Bearer before Basic, which needs a login; nullopt for none.
 std::optional<fetch::Challenge> ChooseChallenge(const std::vector<fetch::Challenge>& challenges,
                                                 bool has_login);
@@ -22,10 +29,10 @@ std::optional<fetch::Challenge> ChooseChallenge(const std::vector<fetch::Challen
 // "Basic …".
 std::string BasicAuthorization(const RegistryLogin& login);
 
-// Where a token for pulling `repository` is had. The challenge's own scope counts when all that it
-// asks for is to pull from one repository. kPermissionDenied for a service without TLS, unless the
+// Where a token for `scope` is had. The repository's name is the challenge's where that one asks for
+// no more than `scope` does of one repository: a registry may know it by another. kPermissionDenied for a service without TLS, unless the
 // registry is spoken to without and is the same host.
-Result<std::string> TokenUrl(const fetch::Challenge& challenge, const std::string& repository,
+Result<std::string> TokenUrl(const fetch::Challenge& challenge, const TokenScope& scope,
                              const fetch::Address& registry);
 
 // "Bearer …" of the service's answer.

@@ -68,20 +68,20 @@ Verdict TooMany(const FetchEnd& end, const std::string& what, Attempt& attempt) 
 }
 
 Verdict Follow(const FetchEnd& end, const std::string& what, Attempt& attempt) {
-  if (end.end.redirect.empty()) {
+  if (end.end.location.empty()) {
     return Fail(Code::kInvalidArgument, StrCat(Unexpected(what, end.head.status), ": no Location"));
   }
   if (++attempt.redirects > kMaxRedirects) {
     return Fail(Code::kInvalidArgument, StrCat(what, ": more than ", kMaxRedirects, " redirects"));
   }
   const auto from = fetch::ParseAddress(attempt.url);
-  const auto to = fetch::ParseAddress(end.end.redirect);
+  const auto to = fetch::ParseAddress(end.end.location);
   if (!from) return Fail(from.error().code(), from.error().message());
   if (!to) return Fail(to.error().code(), StrCat(what, ": redirect: ", to.error().message()));
   if (const auto may = CheckRedirect(*from, *to); !may) {
     return Fail(may.error().code(), StrCat(what, ": ", may.error().message()));
   }
-  return {Step::kFollow, {}, end.end.redirect, Error(Code::kInternal, "")};
+  return {Step::kFollow, {}, end.end.location, Error(Code::kInternal, "")};
 }
 
 Verdict Unauthorized(const FetchEnd& end, const std::string& what, Attempt& attempt) {

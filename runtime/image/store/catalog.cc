@@ -9,6 +9,7 @@
 #include "runtime/image/content/digest.h"
 #include "runtime/image/store/json_read.h"
 #include "runtime/image/store/json_text.h"
+#include "runtime/image/store/reference.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -149,6 +150,34 @@ void Catalog::ReadUses() {
     if (auto id = ParseDigest(entry.key))
       uses_[std::move(*id)] = ReadSeconds(json::Element(entry.value));
   }
+}
+
+std::vector<std::string> Catalog::NamesOf(const Digest& id) const {
+  std::vector<std::string> names;
+  for (const auto& [name, record] : names_) {
+    if (images_.at(record.manifest).id == id) names.push_back(name);
+  }
+  return names;
+}
+
+std::vector<Digest> Catalog::ManifestsOf(const Digest& id) const {
+  std::vector<Digest> manifests;
+  for (const auto& [manifest, record] : images_) {
+    if (record.id == id) manifests.push_back(manifest);
+  }
+  return manifests;
+}
+
+std::map<Digest, std::set<std::string>> Catalog::RepositoriesOfLayers() const {
+  std::map<Digest, std::set<std::string>> repositories;
+  for (const auto& [name, record] : names_) {
+    const auto reference = ParseReference(name);
+    if (!reference) continue;  // it was written as one
+    for (const Digest& layer : images_.at(record.manifest).layers) {
+      repositories[layer].insert(reference->repository);
+    }
+  }
+  return repositories;
 }
 
 WallTime Catalog::UsedAt(const Digest& id) const {

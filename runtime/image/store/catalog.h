@@ -16,6 +16,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,8 @@ class Catalog {
 
   const std::map<Digest, ImageRecord>& images() const { return images_; }  // by manifest
   const std::map<std::string, NameRecord>& names() const { return names_; }
+  std::vector<std::string> NamesOf(const Digest& id) const;
+  std::vector<Digest> ManifestsOf(const Digest& id) const;
 
   // On disk.
   Result<void> WriteImage(const ImageRecord& record);
@@ -62,6 +65,8 @@ class Catalog {
   // Those of images that are here, with `ids` used at `now`.
   std::map<Digest, WallTime> UsesWith(const std::vector<Digest>& ids, WallTime now) const;
   WallTime UsedAt(const Digest& id) const;  // zero: never
+  // Of which repositories ("docker.io/library/nginx") there is an image with the layer.
+  std::map<Digest, std::set<std::string>> RepositoriesOfLayers() const;
   // In memory.
   void SetUses(std::map<Digest, WallTime> uses) { uses_ = std::move(uses); }
   void AddImage(const ImageRecord& record) { images_.insert_or_assign(record.manifest, record); }

@@ -74,6 +74,7 @@ class DiskImageStore::Impl {
         warnings_(std::move(warnings)) {}
 
   const std::vector<std::string>& warnings() const { return warnings_; }
+  const ImageLimits& limits() const { return options_.limits; }
 
   Result<Image> Get(const std::string& reference) {
     const std::lock_guard hold(mutex_);
@@ -121,9 +122,8 @@ class DiskImageStore::Impl {
     return found->second.target;
   }
 
-  Result<void> Export(const std::string& reference, int fd) {
-    ImageRecord record;
-    std::vector<std::string> names;
+  Result<void> Read(const std::string& reference, const Use& use) {
+    StoredImage image{blobs_, {}, {}, {}, {}};
     UnderWay under_way(*this);
     std::optional<Reading> reading;
     {
@@ -131,14 +131,15 @@ class DiskImageStore::Impl {
       const std::lock_guard hold(mutex_);
       ASSIGN_OR_RETURN(const Found found, Find(reference));
       reading.emplace(*this, found.id);
-      record = catalog_.images().at(found.manifest);
-      names = Describe(found.id).repo_tags;
-      if (!found.names.empty() && found.by_name) names = found.names;
+      image.record = catalog_.images().at(found.manifest);
+      image.names = found.by_name ? found.names : Describe(found.id).repo_tags;
+      if (found.by_name) image.target = catalog_.names().at(found.names.front()).target;
+      image.repositories = catalog_.RepositoriesOfLayers();
     }
-    under_way.claim().Blob(record.manifest);
-    under_way.claim().Blob(record.id);
-    for (const Digest& layer : record.layers) under_way.claim().Blob(layer);
-    return ExportImage(blobs_, record, names, options_.limits.document_bytes, fd);
+    under_way.claim().Blob(image.record.manifest);
+    under_way.claim().Blob(image.record.id);
+    for (const Digest& layer : image.record.layers) under_way.claim().Blob(layer);
+    return use(image);
   }
 
   Result<void> Tag(const std::string& source, const std::string& target) {
@@ -167,18 +168,18 @@ class DiskImageStore::Impl {
                                     "and too short to remove it by: give its name, or ",
                                     kShownIdDigits, " digits"));
     }
-    const size_t named = CountNames(found.id);
+    const size_t named = catalog_.NamesOf(found.id).size();
     const bool last = !found.by_name || found.names.size() == named;
     if (last) {
       RETURN_IF_ERROR(CheckUnused(found.id));
     }
-    for (const std::string& name : last ? NamesOf(found.id) : found.names) {
+    for (const std::string& name : last ? catalog_.NamesOf(found.id) : found.names) {
       RETURN_IF_ERROR(catalog_.DropName(name));
       const std::lock_guard hold(mutex_);
       catalog_.ForgetName(name);
     }
     if (!last) return {};
-    for (const Digest& manifest : ManifestsOf(found.id)) {
+    for (const Digest& manifest : catalog_.ManifestsOf(found.id)) {
       RETURN_IF_ERROR(catalog_.DropImage(manifest));
       const std::lock_guard hold(mutex_);
       catalog_.ForgetImage(manifest);
@@ -266,17 +267,17 @@ class DiskImageStore::Impl {
     std::optional<Claim> claim_;
   };
 
-  // An image that is being exported. Made with mutex_ held.
+  // An image that is being exported or pushed. Made with mutex_ held.
   class Reading {
    public:
     Reading(Impl& store, Digest id) : store_(store), id_(std::move(id)) {
-      store_.exported_.insert(id_);
+      store_.read_.insert(id_);
     }
     Reading(const Reading&) = delete;
     Reading& operator=(const Reading&) = delete;
     ~Reading() {
       const std::lock_guard hold(store_.mutex_);
-      store_.exported_.erase(store_.exported_.find(id_));
+      store_.read_.erase(store_.read_.find(id_));
     }
 
    private:
@@ -337,28 +338,10 @@ class DiskImageStore::Impl {
     return reference ? reference->repository : std::string();
   }
 
-  std::vector<std::string> NamesOf(const Digest& id) const {
-    std::vector<std::string> names;
-    for (const auto& [name, record] : catalog_.names()) {
-      if (catalog_.images().at(record.manifest).id == id) names.push_back(name);
-    }
-    return names;
-  }
-
-  size_t CountNames(const Digest& id) const { return NamesOf(id).size(); }
-
-  std::vector<Digest> ManifestsOf(const Digest& id) const {
-    std::vector<Digest> manifests;
-    for (const auto& [manifest, record] : catalog_.images()) {
-      if (record.id == id) manifests.push_back(manifest);
-    }
-    return manifests;
-  }
-
   Image Describe(const Digest& id) const {
     Image image;
     image.id = id;
-    const ImageRecord& record = catalog_.images().at(ManifestsOf(id).front());
+    const ImageRecord& record = catalog_.images().at(catalog_.ManifestsOf(id).front());
     image.size_bytes = record.size;
     image.created = record.config.created;
     image.os = record.config.platform.os;
@@ -368,7 +351,7 @@ class DiskImageStore::Impl {
     for (const Digest& chain_id : record.chain_ids)
       image.layers.push_back(layers_.PathOf(chain_id));
     std::set<std::string> digests;
-    for (const std::string& name : NamesOf(id)) {
+    for (const std::string& name : catalog_.NamesOf(id)) {
       if (name.find('@') == std::string::npos) image.repo_tags.push_back(name);
       digests.insert(StrCat(RepositoryOf(name), "@", catalog_.names().at(name).target.value));
     }
@@ -380,7 +363,7 @@ class DiskImageStore::Impl {
     std::string user;
     {
       const std::lock_guard hold(mutex_);
-      if (exported_.contains(id)) user = "an export";
+      if (read_.contains(id)) user = "an export or a push";
     }
     if (user.empty() && options_.pinned_by) user = options_.pinned_by(id);
     if (user.empty() && options_.user_of) user = options_.user_of(Describe(id));
@@ -525,7 +508,7 @@ class DiskImageStore::Impl {
   std::mutex mutex_;
   Catalog catalog_;
   const std::vector<std::string> warnings_;
-  std::multiset<Digest> exported_;  // right now; guarded by mutex_
+  std::multiset<Digest> read_;  // right now; guarded by mutex_
   bool sweep_due_ = false;
 };
 
@@ -572,8 +555,14 @@ Result<Image> DiskImageStore::Add(const Fill& fill,
 
 Result<Digest> DiskImageStore::TargetOf(const std::string& name) { return impl_->TargetOf(name); }
 
+Result<void> DiskImageStore::Read(const std::string& reference, const Use& use) {
+  return impl_->Read(reference, use);
+}
+
 Result<void> DiskImageStore::Export(const std::string& reference, int fd) {
-  return impl_->Export(reference, fd);
+  return impl_->Read(reference, [&](const StoredImage& image) {
+    return ExportImage(image.blobs, image.record, image.names, impl_->limits().document_bytes, fd);
+  });
 }
 
 Result<void> DiskImageStore::Remove(const std::string& reference) {

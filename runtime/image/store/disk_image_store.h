@@ -15,7 +15,10 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -25,6 +28,7 @@
 #include "runtime/image/content/partial_blobs.h"
 #include "runtime/image/snapshot/unpacker.h"
 #include "runtime/image/store/archive_reader.h"
+#include "runtime/image/store/catalog.h"
 #include "runtime/image/store/claims.h"
 
 namespace holdfast::runtime {
@@ -50,6 +54,15 @@ struct StagingArea {
   const ImageLimits& limits;
 };
 
+// An image as it came.
+struct StoredImage {
+  const BlobStore& blobs;
+  ImageRecord record;
+  std::vector<std::string> names;  // that it was asked for by; by its id: all that it has
+  std::optional<Digest> target;    // what the name that it was asked for by stands for
+  std::map<Digest, std::set<std::string>> repositories;  // Catalog::RepositoriesOfLayers()
+};
+
 class DiskImageStore : public ImageStore, public ImageSpace {
  public:
   // kConflict while another process has the store open.
@@ -71,6 +84,9 @@ class DiskImageStore : public ImageStore, public ImageSpace {
   Result<Image> Add(const Fill& fill, const std::function<Result<void>(size_t)>& next);
   // What the name stands for: the digest of an index or manifest. kNotFound.
   Result<Digest> TargetOf(const std::string& name);
+  // `use` gets the image, of which nothing goes before it has returned.
+  using Use = std::function<Result<void>(const StoredImage&)>;
+  Result<void> Read(const std::string& reference, const Use& use);
   Result<void> Export(const std::string& reference, int fd) override;
   // A name removes that name; an id or a prefix of one removes the image with all its names. What
   // is pinned or being exported is refused as what is in use.

@@ -10,7 +10,6 @@
 #include "holdfast/sys/files.h"
 #include "runtime/image/content/copy.h"
 #include "runtime/image/content/digest.h"
-#include "runtime/image/store/json_read.h"
 #include "runtime/image/store/json_text.h"
 
 namespace holdfast::runtime {
@@ -103,21 +102,13 @@ std::string DockerManifest(const ImageRecord& image, const std::vector<std::stri
                 ",\"RepoTags\":", JsonArray(names), ",\"Layers\":", JsonArray(layers), "}]");
 }
 
-// The manifest may be OCI's or Docker's; its descriptor must say which.
-Result<std::string> MediaTypeOf(const std::string& manifest) {
-  simdjson::dom::parser parser;
-  ASSIGN_OR_RETURN(const json::Object object, json::ParseObject(parser, manifest, "manifest"));
-  ASSIGN_OR_RETURN(std::string type, json::String(object, "mediaType"));
-  return type.empty() ? std::string(kOciManifest) : type;
-}
-
 }  // namespace
 
 Result<void> ExportImage(const BlobStore& blobs, const ImageRecord& image,
                          const std::vector<std::string>& names, size_t document_limit, int fd) {
   ASSIGN_OR_RETURN(const std::string manifest, blobs.ReadBlob(image.manifest, document_limit));
   Descriptor descriptor;
-  ASSIGN_OR_RETURN(descriptor.media_type, MediaTypeOf(manifest));
+  ASSIGN_OR_RETURN(descriptor.media_type, ManifestTypeOf(manifest));
   descriptor.digest = image.manifest;
   descriptor.size = manifest.size();
 

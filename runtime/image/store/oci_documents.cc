@@ -174,6 +174,18 @@ bool IsManifestType(std::string_view type) { return IsOneOf(kManifestTypes, type
 bool IsConfigType(std::string_view type) { return IsOneOf(kConfigTypes, type); }
 bool IsLayerType(std::string_view type) { return IsOneOf(kLayerTypes, type); }
 
+bool IsForeignLayerType(std::string_view type) {
+  return IsLayerType(type) && (type.find(".nondistributable.") != std::string_view::npos ||
+                               type.find(".foreign.") != std::string_view::npos);
+}
+
+Result<std::string> ManifestTypeOf(std::string_view text) {
+  simdjson::dom::parser parser;
+  ASSIGN_OR_RETURN(const json::Object object, json::ParseObject(parser, text, "manifest"));
+  ASSIGN_OR_RETURN(std::string type, json::String(object, "mediaType"));
+  return type.empty() ? std::string(kOciManifest) : type;
+}
+
 Result<ImageIndex> ParseIndex(std::string_view text, std::string_view media_type,
                               size_t max_entries) {
   simdjson::dom::parser parser;

@@ -59,7 +59,10 @@ struct DockerArchiveImage {
 bool IsIndexType(std::string_view media_type);     // OCI index or Docker manifest list
 bool IsManifestType(std::string_view media_type);  // OCI or Docker schema 2
 bool IsConfigType(std::string_view media_type);
-bool IsLayerType(std::string_view media_type);  // tar, plain or gzip or zstd, also "foreign"
+bool IsLayerType(std::string_view media_type);         // tar, plain or gzip or zstd, also "foreign"
+bool IsForeignLayerType(std::string_view media_type);  // not to be handed on
+// What a stored manifest says of itself; one of OCI's need not.
+Result<std::string> ManifestTypeOf(std::string_view json);
 
 // `media_type`: what the document was announced as ("" for index.json); one that says otherwise
 // about itself, or is both an index and a manifest, is refused.

@@ -101,20 +101,24 @@ std::string_view WrongDigest(std::string_view digest) {
   return {};
 }
 
-// The first part is a host when it looks like one; else the name is one of Docker Hub's.
 void SplitDomain(std::string_view text, std::string& domain, std::string& rest) {
+  const bool is_short = IsShortName(text);
   const size_t slash = text.find('/');
-  const std::string_view first = text.substr(0, slash);
-  const bool is_domain =
-      slash != std::string_view::npos && (first.find_first_of(".:") != std::string_view::npos ||
-                                          first == "localhost" || HasUpper(first));
-  domain = is_domain ? first : kDefaultDomain;
-  rest = is_domain ? text.substr(slash + 1) : text;
+  domain = is_short ? kDefaultDomain : text.substr(0, slash);
+  rest = is_short ? text : text.substr(slash + 1);
   if (domain == "index.docker.io") domain = kDefaultDomain;
   if (domain == kDefaultDomain && rest.find('/') == std::string::npos) rest.insert(0, "library/");
 }
 
 }  // namespace
+
+// The first part is a host when it looks like one.
+bool IsShortName(std::string_view text) {
+  const size_t slash = text.find('/');
+  const std::string_view first = text.substr(0, slash);
+  return slash == std::string_view::npos || (first.find_first_of(".:") == std::string_view::npos &&
+                                             first != "localhost" && !HasUpper(first));
+}
 
 std::string Reference::Name() const {
   return digest.empty() ? StrCat(repository, ":", tag) : StrCat(repository, "@", digest);

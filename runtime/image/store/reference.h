@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "holdfast/base/result.h"
 
@@ -15,9 +16,15 @@ struct Reference {
 
   // The form names are stored under: with a digest the tag does not count.
   std::string Name() const;
+  // "docker.io" and "library/nginx".
+  std::string Registry() const { return repository.substr(0, repository.find('/')); }
+  std::string Path() const { return repository.substr(repository.find('/') + 1); }
 };
 
 // kInvalidArgument: `couldn't parse image name "X": invalid reference format…`.
 Result<Reference> ParseReference(const std::string& text);
+
+// Whether it names no registry, so that docker.io is meant unless somebody says otherwise.
+bool IsShortName(std::string_view text);
 
 }  // namespace holdfast::runtime

@@ -12,6 +12,7 @@
 #include <memory>
 #include <span>
 
+#include "holdfast/base/address_sanitizer.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/base/unique_fd.h"
 
@@ -42,7 +43,7 @@ constexpr std::array kLayerCalls = {
     SCMP_SYS(fcntl),     SCMP_SYS(faccessat),
 };
 
-#ifdef __SANITIZE_ADDRESS__
+#if HOLDFAST_ADDRESS_SANITIZER
 // What the sanitizers' own runtime asks for.
 constexpr std::array kSanitizerCalls = {
     SCMP_SYS(mprotect), SCMP_SYS(sigaltstack), SCMP_SYS(prctl),         SCMP_SYS(openat),

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "holdfast/base/address_sanitizer.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/process.h"
@@ -22,7 +23,7 @@
 #include "runtime/image/unpack/report.h"
 #include "runtime/image/unpack/sandbox.h"
 
-#ifdef __SANITIZE_ADDRESS__
+#if HOLDFAST_ADDRESS_SANITIZER
 // The leak checker starts a thread and traces the process, which the cage forbids.
 extern "C" const char* __asan_default_options() { return "detect_leaks=0"; }
 #endif

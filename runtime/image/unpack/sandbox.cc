@@ -16,6 +16,7 @@
 #include <cwchar>
 #include <span>
 
+#include "holdfast/base/address_sanitizer.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/base/unique_fd.h"
 #include "runtime/image/cage/privileges.h"
@@ -51,7 +52,7 @@ Result<void> SetLimits() {
   RETURN_IF_ERROR(cage::Limit(RLIMIT_NOFILE, 2048, "nofile"));  // 1,024 levels deep, twice
   RETURN_IF_ERROR(cage::Limit(RLIMIT_CPU, 3600, "cpu"));
   RETURN_IF_ERROR(cage::Limit(RLIMIT_FSIZE, rlim_t{16} << 40, "fsize"));
-#ifndef __SANITIZE_ADDRESS__  // its shadow memory takes terabytes of addresses
+#if !HOLDFAST_ADDRESS_SANITIZER  // its shadow memory takes terabytes of addresses
   RETURN_IF_ERROR(cage::Limit(RLIMIT_AS, rlim_t{1} << 30, "as"));
 #endif
   return {};

@@ -9,7 +9,7 @@
 namespace holdfast::runtime::fetch {
 namespace {
 
-constexpr size_t kRequestFields = 12;  // before the headers
+constexpr size_t kRequestFields = 13;  // before the headers
 constexpr size_t kHeadFields = 8;      // with the kind, before the challenges
 constexpr size_t kChallengeFields = 5;
 constexpr size_t kEndFields = 5;
@@ -64,7 +64,8 @@ std::string EncodeRequest(const Request& r) {
                    std::to_string(r.connect_ms),
                    std::to_string(r.total_ms),
                    std::to_string(r.slow_bytes),
-                   std::to_string(r.slow_seconds)};
+                   std::to_string(r.slow_seconds),
+                   std::to_string(r.upload_bytes)};
   fields.insert(fields.end(), r.headers.begin(), r.headers.end());
   return Encode(fields);
 }
@@ -82,6 +83,7 @@ Result<Request> DecodeRequest(std::string_view text) {
   ASSIGN_OR_RETURN(r.total_ms, Number(f[9]));
   ASSIGN_OR_RETURN(r.slow_bytes, Number(f[10]));
   ASSIGN_OR_RETURN(r.slow_seconds, Number(f[11]));
+  ASSIGN_OR_RETURN(r.upload_bytes, Number(f[12]));
   r.headers.assign(f.begin() + kRequestFields, f.end());
   return r;
 }
@@ -118,7 +120,7 @@ Result<Head> DecodeHead(const Fields& f) {
 }
 
 Fields FieldsOf(const End& e) {
-  return {std::string(kEnd), std::to_string(e.id), e.error, e.certificate ? "1" : "0", e.redirect};
+  return {std::string(kEnd), std::to_string(e.id), e.error, e.certificate ? "1" : "0", e.location};
 }
 
 Result<End> DecodeEnd(const Fields& f) {
@@ -127,7 +129,7 @@ Result<End> DecodeEnd(const Fields& f) {
   ASSIGN_OR_RETURN(e.id, Number(f[1]));
   e.error = f[2];
   e.certificate = f[3] != "0";
-  e.redirect = f[4];
+  e.location = f[4];
   return e;
 }
 

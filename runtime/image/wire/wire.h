@@ -2,7 +2,8 @@
 // What the agent and holdfast-fetch tell each other, one message per packet of a SEQPACKET socket.
 //
 //   agent -> helper   "get" and two descriptors: a file that holds the Request (EncodeRequest), and
-//                     the pipe for the answer's body, closed by the helper at its end
+//                     the pipe for the answer's body, closed by the helper at its end; a third is
+//                     the file that is to be sent, open for reading, whose offset both share
 //                     "stop" id
 //   helper -> agent   "head" …   the final answer's status and headers, before its body
 //                     "end" …    after it; with an error or without
@@ -46,15 +47,16 @@ struct Trust {
 
 struct Request {
   uint64_t id = 0;
-  std::string method = "GET";        // or HEAD, POST
+  std::string method = "GET";        // or HEAD, POST, PUT
   std::string url;                   // http or https
   std::vector<std::string> headers;  // "Name: value"
-  std::string body;                  // of POST
+  std::string body;                  // of POST and PUT
+  uint64_t upload_bytes = 0;         // of PUT, in place of `body`: of the third descriptor
   Trust trust;
   uint64_t connect_ms = 30'000;
   uint64_t total_ms = 0;       // 0: no limit
   uint64_t slow_bytes = 1024;  // fewer in a second, for slow_seconds on end, is a stall
-  uint64_t slow_seconds = 30;
+  uint64_t slow_seconds = 30;  // 0: nothing is
 };
 
 // A challenge of WWW-Authenticate (RFC 9110, 11.6.1) as the helper read it.
@@ -79,7 +81,7 @@ struct End {
   uint64_t id = 0;
   std::string error;         // "" when the answer is complete
   bool certificate = false;  // it failed for want of trust: trying again is of no use
-  std::string redirect;      // absolute, of a 3xx
+  std::string location;      // absolute: where a 3xx leads, where what a 2xx began goes on
 };
 
 std::string EncodeRequest(const Request& request);

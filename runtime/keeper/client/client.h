@@ -84,8 +84,11 @@ class PendingLog {
  public:
   // Waits for the holder, then asks the logger.
   Result<void> Register();
-  // Waits for the logger; after a Register() that succeeded. The pipes have no owner yet.
-  Result<LogPipes> Await();
+  // The container's ends, once. They have no owner yet. What is written before the logger has answered
+  // waits in them.
+  LogPipes TakePipes();
+  // Waits for the logger. Nothing is under way any more, whatever it gives; without Register(), either.
+  Result<void> Await();
 
  private:
   friend class KeeperClient;
@@ -190,7 +193,10 @@ class KeeperClient {
                                gid_t group) const;
   // The same step by step, so that the caller works while holder and logger do.
   Result<PendingLog> BeginLog(const ContainerId& id, const model::LogSpec& spec) const;
-  // The same for a container with a terminal (StdioPlan::tty): there are no pipes; the launcher
+  // Of a container with pipes that runs: registers its log where whoever launched it ended before the
+  // logger had heard of it. kNotFound when the holder has no pipes of it.
+  Result<void> EnsureLog(const ContainerId& id, const model::LogSpec& spec) const;
+  // As RegisterLog for a container with a terminal (StdioPlan::tty): there are no pipes; the launcher
   // hands the pty's master to holder ("log.<id>.tty") and logger, which reads it like a pipe.
   // Before Launch.
   Result<void> RegisterTtyLog(const ContainerId& id, const model::LogSpec& spec) const;

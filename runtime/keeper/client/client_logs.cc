@@ -79,10 +79,14 @@ Result<void> PendingLog::Register() {
   return {};
 }
 
-Result<LogPipes> PendingLog::Await() {
+LogPipes PendingLog::TakePipes() {
+  return {std::move(out_.container_end), std::move(err_.container_end), out_.inode, err_.inode};
+}
+
+Result<void> PendingLog::Await() {
+  if (!logger_) return {};
   RETURN_IF_ERROR(logger_->Await());
-  return LogPipes{std::move(out_.container_end), std::move(err_.container_end), out_.inode,
-                  err_.inode};
+  return {};
 }
 
 Result<PendingLog> KeeperClient::BeginLog(const ContainerId& id, const model::LogSpec& spec) const {
@@ -102,9 +106,24 @@ Result<LogPipes> KeeperClient::RegisterLog(const ContainerId& id, const model::L
                                            uid_t owner, gid_t group) const {
   ASSIGN_OR_RETURN(PendingLog log, BeginLog(id, spec));
   RETURN_IF_ERROR(log.Register());
-  ASSIGN_OR_RETURN(LogPipes pipes, log.Await());
+  RETURN_IF_ERROR(log.Await());
+  LogPipes pipes = log.TakePipes();
   RETURN_IF_ERROR(pipes.GiveTo(owner, group));
   return pipes;
+}
+
+Result<void> KeeperClient::EnsureLog(const ContainerId& id, const model::LogSpec& spec) const {
+  const auto status = GetLogStatus(id);
+  if (status || status.error().code() != Code::kNotFound) {
+    return status ? Result<void>() : std::move(status.error());
+  }
+  ASSIGN_OR_RETURN(const std::vector<UniqueFd> out, GetFds(MakeLogKey(id.value, LogPart::kStdout)));
+  ASSIGN_OR_RETURN(const std::vector<UniqueFd> err, GetFds(MakeLogKey(id.value, LogPart::kStderr)));
+  if (out.empty() || err.empty()) return NotFound(StrCat("log pipes of ", id.value));
+  const int fds[] = {out.front().get(), err.front().get()};
+  RETURN_IF_ERROR(CallKeeper(run_dir_, Peer::kLogger, MessageType::kLogRegister,
+                             Encode(LogRegistration{id.value, spec, false}), fds));
+  return {};
 }
 
 Result<void> KeeperClient::RegisterTtyLog(const ContainerId& id, const model::LogSpec& spec) const {

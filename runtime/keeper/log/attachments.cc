@@ -22,27 +22,26 @@ bool IsEmpty(int pipe) {
 
 Attachments::Allowance Attachments::Copy(int pipe) {
   Allowance allowance{kCopy, false, -1};
-  for (size_t i = 0; i < all_.size();) {
-    Reader& reader = all_[i];
+  for (Reader& reader : all_) {
     if (reader.ahead == 0) {
       const ssize_t copied = ::tee(pipe, reader.to.get(), kCopy, SPLICE_F_NONBLOCK);
       if (copied == 0) return {0, true, -1};
       const bool wait = copied < 0 && (errno == EAGAIN || errno == EINTR);
       if (wait) return {0, false, IsEmpty(pipe) ? -1 : reader.to.get()};
-      if (copied < 0) {  // EPIPE: it has gone
-        all_.erase(all_.begin() + static_cast<std::ptrdiff_t>(i));
-        continue;
-      }
+      if (copied < 0) continue;  // EPIPE: it has gone
       reader.ahead = static_cast<size_t>(copied);
     }
     allowance.bytes = std::min(allowance.bytes, reader.ahead);
-    ++i;
   }
   return allowance;
 }
 
 void Attachments::Taken(size_t bytes) {
   for (Reader& reader : all_) reader.ahead -= std::min(reader.ahead, bytes);
+}
+
+void Attachments::Drop(int to) {
+  std::erase_if(all_, [to](const Reader& reader) { return reader.to.get() == to; });
 }
 
 std::vector<UniqueFd> Attachments::Release() {

@@ -26,10 +26,13 @@ class Attachments {
   bool empty() const { return all_.empty(); }
   bool full() const { return all_.size() >= kMost; }
   void Add(UniqueFd to) { all_.push_back({std::move(to), 0}); }
-  // Copies what `pipe` holds to everybody that has not got it. Those who have gone are dropped.
+  // Copies what `pipe` holds to everybody that has not got it. Who has gone holds nobody up; whoever
+  // watches his pipe drops him.
   Allowance Copy(int pipe);
   // That much was taken from the pipe.
   void Taken(size_t bytes);
+  // One of them has gone. (No bytes: nothing may come for him to be noticed by.)
+  void Drop(int to);
   // Lets go of all: their readers see the end.
   std::vector<UniqueFd> Release();
 

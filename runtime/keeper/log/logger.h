@@ -76,6 +76,9 @@ class Logger {
   // One batch into the log, and to everybody who is attached (logger_attach.cc). kOk too when
   // somebody has no room: it goes on when he has.
   ContainerLog::Progress Take(Entry& entry, LogStream stream, int pipe);
+  // EPOLLERR comes unasked: he has gone.
+  Result<void> WatchReader(const std::string& log_id, LogStream stream, int reader);
+  void ReaderHasGone(const std::string& log_id, LogStream stream, int reader);
   void WaitForReader(Entry& entry, LogStream stream, int reader);
   void ReaderHasRoom(const std::string& log_id, LogStream stream);
   // Their readers see the end.

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 
+#include <utility>
+
 #include "holdfast/base/strings.h"
 #include "runtime/keeper/log/logger.h"
 
@@ -27,9 +29,22 @@ Result<void> Logger::Attach(Message& message) {
     }
     const int flags = ::fcntl(to.get(), F_GETFL);
     (void)::fcntl(to.get(), F_SETFL, flags | O_NONBLOCK);  // (whatever it is, tee does not wait)
+    RETURN_IF_ERROR(WatchReader(id, stream, to.get()));
     source.attached.Add(std::move(to));
   }
   return {};
+}
+
+Result<void> Logger::WatchReader(const std::string& log_id, LogStream stream, int reader) {
+  return serving_.loop().Add(reader, 0, [this, log_id, stream, reader](uint32_t) {
+    ReaderHasGone(log_id, stream, reader);
+  });
+}
+
+void Logger::ReaderHasGone(const std::string& log_id, LogStream stream, int reader) {
+  serving_.loop().Remove(reader);
+  Entry* entry = Find(log_id);
+  if (entry != nullptr) entry->sources[static_cast<size_t>(stream)].attached.Drop(reader);
 }
 
 ContainerLog::Progress Logger::Take(Entry& entry, LogStream stream, int pipe) {
@@ -51,7 +66,7 @@ void Logger::WaitForReader(Entry& entry, LogStream stream, int reader) {
   if (source.waits_for >= 0) return;
   Watch(entry, stream, false);
   const std::string id = entry.log->registration().id;
-  // EPOLLERR comes unasked: he has gone.
+  serving_.loop().Remove(reader);
   const auto added = serving_.loop().Add(
       reader, EPOLLOUT, [this, id, stream](uint32_t) { ReaderHasRoom(id, stream); });
   if (added) {
@@ -67,8 +82,9 @@ void Logger::ReaderHasRoom(const std::string& log_id, LogStream stream) {
   Entry* entry = Find(log_id);
   if (entry == nullptr) return;
   Source& source = entry->sources[static_cast<size_t>(stream)];
-  serving_.loop().Remove(source.waits_for);
-  source.waits_for = -1;
+  const int reader = std::exchange(source.waits_for, -1);
+  serving_.loop().Remove(reader);
+  if (!WatchReader(log_id, stream, reader)) source.attached.Drop(reader);  // as above
   if (entry->log->blocked()) return;  // the tick watches it again
   Watch(*entry, stream, true);
   Pump(log_id, stream);
@@ -76,9 +92,8 @@ void Logger::ReaderHasRoom(const std::string& log_id, LogStream stream) {
 
 void Logger::LetGo(Entry& entry, LogStream stream) {
   Source& source = entry.sources[static_cast<size_t>(stream)];
-  if (source.waits_for >= 0) serving_.loop().Remove(source.waits_for);
   source.waits_for = -1;
-  (void)source.attached.Release();
+  for (const UniqueFd& reader : source.attached.Release()) serving_.loop().Remove(reader.get());
 }
 
 }  // namespace holdfast::runtime::keeper

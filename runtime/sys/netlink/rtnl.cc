@@ -15,6 +15,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/netns.h"
 #include "runtime/sys/netlink/nl_internal.h"
+#include "runtime/sys/netlink/rtnl_request_internal.h"
 
 namespace holdfast::sys {
 namespace {
@@ -96,7 +97,83 @@ std::optional<Route> FromNlRoute(rtnl_route* route) {
   return out;
 }
 
+// Which ends there are now, as the kernel tells who asked for them.
+VethEnds EndsOf(const nlmsghdr& told) {
+  VethEnds ends;
+  if (told.nlmsg_type != RTM_NEWLINK || told.nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg)))
+    return ends;
+  auto* header = const_cast<nlmsghdr*>(&told);  // libnl reads only
+  ends.index = static_cast<const ifinfomsg*>(::nlmsg_data(header))->ifi_index;
+  const nlattr* peer = ::nlmsg_find_attr(header, sizeof(ifinfomsg), IFLA_LINK);
+  if (peer != nullptr) ends.peer_index = static_cast<int>(::nla_get_u32(peer));
+  return ends;
+}
+
 }  // namespace
+
+Result<RtnlRequest> RequestVeth(const VethSpec& spec) {
+  RtnlRequest out{{}, StrCat("add veth ", spec.name)};
+  NlPtr<rtnl_link> link(::rtnl_link_veth_alloc());
+  NlPtr<nl_addr> mac = ToNl(spec.mac);
+  NlPtr<nl_addr> peer_mac = ToNl(spec.peer_mac);
+  if (!link || !mac || !peer_mac) return OutOfMemory(out.what);
+  ::rtnl_link_set_name(link.get(), spec.name.c_str());
+  ::rtnl_link_set_addr(link.get(), mac.get());
+  // rtnl_link_veth_get_peer takes a reference for the caller.
+  NlPtr<rtnl_link> peer(::rtnl_link_veth_get_peer(link.get()));
+  ::rtnl_link_set_name(peer.get(), spec.peer_name.c_str());
+  ::rtnl_link_set_addr(peer.get(), peer_mac.get());
+  if (spec.peer_netns >= 0) ::rtnl_link_set_ns_fd(peer.get(), spec.peer_netns);
+  for (rtnl_link* end : {link.get(), peer.get()}) {
+    if (spec.mtu != 0) ::rtnl_link_set_mtu(end, spec.mtu);
+    // The kernel's own choice is one per processor that could ever be, each with its objects in /sys; a veth takes no
+    // lock to send, so that more than one make nothing faster.
+    ::rtnl_link_set_num_tx_queues(end, 1);
+    ::rtnl_link_set_num_rx_queues(end, 1);
+  }
+  nl_msg* raw = nullptr;
+  RETURN_IF_ERROR(CheckNl(
+      ::rtnl_link_build_add_request(link.get(), NLM_F_CREATE | NLM_F_EXCL | NLM_F_ECHO, &raw),
+      out.what));
+  out.message.reset(raw);
+  return out;
+}
+
+Result<RtnlRequest> RequestLinkUp(int link, const std::string& alias) {
+  RtnlRequest out{{}, StrCat("set link ", link, " up")};
+  const NlPtr<rtnl_link> which(::rtnl_link_alloc());
+  const NlPtr<rtnl_link> change(::rtnl_link_alloc());
+  if (!which || !change) return OutOfMemory(out.what);
+  ::rtnl_link_set_ifindex(which.get(), link);
+  ::rtnl_link_set_flags(change.get(), IFF_UP);
+  if (!alias.empty()) ::rtnl_link_set_ifalias(change.get(), alias.c_str());
+  nl_msg* raw = nullptr;
+  RETURN_IF_ERROR(
+      CheckNl(::rtnl_link_build_change_request(which.get(), change.get(), 0, &raw), out.what));
+  out.message.reset(raw);
+  return out;
+}
+
+Result<RtnlRequest> RequestAddress(const Address& address) {
+  RtnlRequest out{{}, StrCat("add address ", address.ip.ToString(), " to link ", address.link)};
+  ASSIGN_OR_RETURN(const NlPtr<rtnl_addr> wanted, ToNlAddress(address, out.what));
+  nl_msg* raw = nullptr;
+  RETURN_IF_ERROR(CheckNl(
+      ::rtnl_addr_build_add_request(wanted.get(), NLM_F_CREATE | NLM_F_REPLACE, &raw), out.what));
+  out.message.reset(raw);
+  return out;
+}
+
+Result<RtnlRequest> RequestRoute(const Route& route, int flags) {
+  const char* verb = (flags & NLM_F_REPLACE) != 0 ? "replace route " : "add route ";
+  RtnlRequest out{{}, StrCat(verb, route.destination.ToString())};
+  ASSIGN_OR_RETURN(const NlPtr<rtnl_route> wanted, ToNlRoute(route, out.what));
+  nl_msg* raw = nullptr;
+  RETURN_IF_ERROR(
+      CheckNl(::rtnl_route_build_add_request(wanted.get(), NLM_F_CREATE | flags, &raw), out.what));
+  out.message.reset(raw);
+  return out;
+}
 
 void Rtnl::SocketFree::operator()(nl_sock* socket) const { ::nl_socket_free(socket); }
 Rtnl::Rtnl(Rtnl&&) noexcept = default;
@@ -145,38 +222,19 @@ Result<std::vector<Link>> Rtnl::ListLinks() {
   return out;
 }
 
-Result<void> Rtnl::AddVeth(const VethSpec& spec) {
-  const std::string what = StrCat("add veth ", spec.name);
-  NlPtr<rtnl_link> link(::rtnl_link_veth_alloc());
-  NlPtr<nl_addr> mac = ToNl(spec.mac);
-  NlPtr<nl_addr> peer_mac = ToNl(spec.peer_mac);
-  if (!link || !mac || !peer_mac) return OutOfMemory(what);
-  ::rtnl_link_set_name(link.get(), spec.name.c_str());
-  ::rtnl_link_set_addr(link.get(), mac.get());
-  // rtnl_link_veth_get_peer takes a reference for the caller.
-  NlPtr<rtnl_link> peer(::rtnl_link_veth_get_peer(link.get()));
-  ::rtnl_link_set_name(peer.get(), spec.peer_name.c_str());
-  ::rtnl_link_set_addr(peer.get(), peer_mac.get());
-  if (spec.peer_netns >= 0) ::rtnl_link_set_ns_fd(peer.get(), spec.peer_netns);
-  for (rtnl_link* end : {link.get(), peer.get()}) {
-    if (spec.mtu != 0) ::rtnl_link_set_mtu(end, spec.mtu);
-    // The kernel's own choice is one per processor that could ever be, each with its objects in /sys; a veth takes no
-    // lock to send, so that more than one make nothing faster.
-    ::rtnl_link_set_num_tx_queues(end, 1);
-    ::rtnl_link_set_num_rx_queues(end, 1);
-  }
-  return CheckNl(::rtnl_link_add(socket_.get(), link.get(), NLM_F_CREATE | NLM_F_EXCL), what);
+Result<VethEnds> Rtnl::AddVeth(const VethSpec& spec) {
+  ASSIGN_OR_RETURN(const RtnlRequest request, RequestVeth(spec));
+  VethEnds ends;
+  const auto made = [&](const nlmsghdr& told) { ends = EndsOf(told); };
+  RETURN_IF_ERROR(Exchange(socket_.get(), {&request, 1}, made).front());
+  if (ends.index != 0 && ends.peer_index != 0) return ends;
+  ASSIGN_OR_RETURN(const Link link, GetLink(spec.name));  // before Linux 6.2 nothing is told
+  return VethEnds{link.index, link.peer_index};
 }
 
 Result<void> Rtnl::SetLinkUp(int index, const std::string& alias) {
-  const std::string what = StrCat("set link ", index, " up");
-  NlPtr<rtnl_link> which(::rtnl_link_alloc());
-  NlPtr<rtnl_link> change(::rtnl_link_alloc());
-  if (!which || !change) return OutOfMemory(what);
-  ::rtnl_link_set_ifindex(which.get(), index);
-  ::rtnl_link_set_flags(change.get(), IFF_UP);
-  if (!alias.empty()) ::rtnl_link_set_ifalias(change.get(), alias.c_str());
-  return CheckNl(::rtnl_link_change(socket_.get(), which.get(), change.get(), 0), what);
+  ASSIGN_OR_RETURN(const RtnlRequest request, RequestLinkUp(index, alias));
+  return Exchange(socket_.get(), {&request, 1}).front();
 }
 
 Result<void> Rtnl::DeleteLink(int index) {
@@ -188,9 +246,8 @@ Result<void> Rtnl::DeleteLink(int index) {
 }
 
 Result<void> Rtnl::EnsureAddress(const Address& address) {
-  const std::string what = StrCat("add address ", address.ip.ToString(), " to link ", address.link);
-  ASSIGN_OR_RETURN(NlPtr<rtnl_addr> request, ToNlAddress(address, what));
-  return CheckNl(::rtnl_addr_add(socket_.get(), request.get(), NLM_F_CREATE | NLM_F_REPLACE), what);
+  ASSIGN_OR_RETURN(const RtnlRequest request, RequestAddress(address));
+  return Exchange(socket_.get(), {&request, 1}).front();
 }
 
 Result<void> Rtnl::DeleteAddress(const Address& address) {
@@ -216,16 +273,13 @@ Result<std::vector<Address>> Rtnl::ListAddresses() {
 }
 
 Result<void> Rtnl::AddRoute(const Route& route) {
-  const std::string what = StrCat("add route ", route.destination.ToString());
-  ASSIGN_OR_RETURN(NlPtr<rtnl_route> request, ToNlRoute(route, what));
-  return CheckNl(::rtnl_route_add(socket_.get(), request.get(), NLM_F_CREATE | NLM_F_EXCL), what);
+  ASSIGN_OR_RETURN(const RtnlRequest request, RequestRoute(route, NLM_F_EXCL));
+  return Exchange(socket_.get(), {&request, 1}).front();
 }
 
 Result<void> Rtnl::ReplaceRoute(const Route& route) {
-  const std::string what = StrCat("replace route ", route.destination.ToString());
-  ASSIGN_OR_RETURN(NlPtr<rtnl_route> request, ToNlRoute(route, what));
-  return CheckNl(::rtnl_route_add(socket_.get(), request.get(), NLM_F_CREATE | NLM_F_REPLACE),
-                 what);
+  ASSIGN_OR_RETURN(const RtnlRequest request, RequestRoute(route, NLM_F_REPLACE));
+  return Exchange(socket_.get(), {&request, 1}).front();
 }
 
 Result<void> Rtnl::DeleteRoute(const Route& route) {

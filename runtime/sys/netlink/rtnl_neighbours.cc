@@ -8,6 +8,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/rtnl.h"
 #include "runtime/sys/netlink/nl_internal.h"
+#include "runtime/sys/netlink/rtnl_request_internal.h"
 
 namespace holdfast::sys {
 namespace {
@@ -84,14 +85,22 @@ Result<std::vector<Neighbour>> Rtnl::ListNeighbours(int link) {
   return out;
 }
 
+Result<RtnlRequest> RequestNeighbour(const Neighbour& neighbour) {
+  RtnlRequest out{{},
+                  StrCat("add neighbour ", neighbour.ip.ToString(), " on link ", neighbour.link)};
+  ASSIGN_OR_RETURN(const NlPtr<rtnl_neigh> wanted,
+                   ToNlEntry(neighbour.link, neighbour.ip, neighbour.mac, out.what));
+  ::rtnl_neigh_set_state(wanted.get(), NUD_PERMANENT);
+  nl_msg* raw = nullptr;
+  RETURN_IF_ERROR(CheckNl(
+      ::rtnl_neigh_build_add_request(wanted.get(), NLM_F_CREATE | NLM_F_REPLACE, &raw), out.what));
+  out.message.reset(raw);
+  return out;
+}
+
 Result<void> Rtnl::EnsureNeighbour(const Neighbour& neighbour) {
-  const std::string what =
-      StrCat("add neighbour ", neighbour.ip.ToString(), " on link ", neighbour.link);
-  ASSIGN_OR_RETURN(const NlPtr<rtnl_neigh> request,
-                   ToNlEntry(neighbour.link, neighbour.ip, neighbour.mac, what));
-  ::rtnl_neigh_set_state(request.get(), NUD_PERMANENT);
-  return CheckNl(::rtnl_neigh_add(socket_.get(), request.get(), NLM_F_CREATE | NLM_F_REPLACE),
-                 what);
+  ASSIGN_OR_RETURN(const RtnlRequest request, RequestNeighbour(neighbour));
+  return Exchange(socket_.get(), {&request, 1}).front();
 }
 
 Result<void> Rtnl::DeleteNeighbour(const Neighbour& neighbour) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The least that gives a pod an address: veth, links up, address, routes; no checks, no book.
+// The least that gives a pod addresses of both families: veth, links up, addresses, routes, each end in one
+// call; no checks, no sysctls, no neighbours, no book.
 // What PodNet is measured against. Source: netproxy/podnet/wiring.h. Any one thread.
 #pragma once
 

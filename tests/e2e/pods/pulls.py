@@ -245,3 +245,36 @@ def test_what_was_pulled_is_written_down_and_always_verify_trusts_no_import(node
     node.phase("imported", "Running", 40)
     node.remove("imported")
     node.until_gone("imported")
+
+
+def test_what_is_pushed_can_be_pulled_by_its_short_name(node):
+    with registry(node, 5110) as empty, registry(node, 5111) as running:
+        image = busybox(node, "pushed")
+        running.push_made(image, "team/app:1")
+        node.ctl("image", "pull", f"{running.name}/team/app:1")
+        pushed = node.ctl("image", "push", f"{running.name}/team/app:1", f"{running.name}/other/app:2")
+        check("taken over from another repository" in pushed.stdout, pushed.stdout)
+        check(f"pushed: {running.name}/other/app@{image.digest}" in pushed.stdout, pushed.stdout)
+        conf = pathlib_root(node) / "registries.conf"
+        conf.write_text(f'unqualified-search-registries = ["{empty.name}", "{running.name}"]\n'
+                        f'[aliases]\n"mine" = "{running.name}/other/app"\n')
+        node.set_config(shortNamesPath=str(conf))
+        node.restart_agent()
+        try:
+            for name, full in (("other/app:2", "other/app:2"), ("mine:2", "other/app:2")):
+                check(f"pulled: {running.name}/" in node.ctl("image", "pull", name).stdout, name)
+                tags = json.loads(node.ctl("image", "inspect", name).stdout)["repoTags"]
+                check(f"{running.name}/{full}" in tags, f"{name}: {tags}")
+            absent = node.ctl("image", "pull", "none/such:1", check=False)
+            for asked in (empty, running):
+                check(f"{asked.name}/none/such:1: not found" in absent.stderr, absent.stderr)
+            # A manifest means the same on every node: nobody asks these registries for it.
+            pull_pod(node, "short", "other/app:2", policy="Never")
+            node.until("it is docker.io's", "short", lambda p: waiting(p).get("reason") == "ErrImageNeverPull")
+            node.remove("short")
+            node.ctl("image", "rm", "mine:2")
+            gone = node.ctl("image", "inspect", f"{running.name}/other/app:2", check=False)
+            check(gone.returncode != 0, gone.stdout)
+        finally:
+            node.set_config(shortNamesPath="")
+            node.restart_agent()

@@ -120,9 +120,11 @@ def print_profile(machine):
     with tempfile.TemporaryDirectory() as work:
         program = pathlib.Path(work) / "containerd"
         shutil.copytree(HERE / "containerd", program)
-        module = subprocess.run(["go", "list", "-m", "-f", "{{.Dir}}", "github.com/containerd/containerd/v2"],
-                                cwd=program, capture_output=True, text=True, check=True).stdout.strip()
-        source = (pathlib.Path(module) / "contrib/seccomp/seccomp_default.go").read_text()
+        # (Not `go list`: where the module was never asked for it names no folder.)
+        module = json.loads(subprocess.run(
+            ["go", "mod", "download", "-json", "github.com/containerd/containerd/v2"],
+            cwd=program, capture_output=True, text=True, check=True).stdout)
+        source = (pathlib.Path(module["Dir"]) / "contrib/seccomp/seccomp_default.go").read_text()
         (program / "seccomp").mkdir()
         (program / "seccomp/default.go").write_text(
             source.replace("runtime.GOARCH", f'"{GOARCH[machine]}"') + "\nvar _ = runtime.GOARCH\n")

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/ip.h"
+
 namespace holdfast {
 namespace {
 
-IpAddress Ip(const std::string& text) { return IpAddress::Parse(text).value(); }
+using test_support::Ip;
 
 TEST(IpAddressTest, ParsesBothFamiliesAndPrintsThemShort) {
   for (const char* text : {"0.0.0.0", "10.88.0.255", "::", "fd00:88::2", "2001:db8::1:0:0:1"}) {

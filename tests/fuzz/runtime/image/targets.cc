@@ -117,7 +117,7 @@ void FuzzRegistry(Input input) {
   const std::string text(input);
   const auto registry = *fetch::ParseAddress("http://localhost:5000/v2");
   for (const fetch::Challenge& challenge : fetch::ParseChallenges(input)) {
-    (void)TokenUrl(challenge, "a/b", registry);
+    (void)TokenUrl(challenge, {"a/b", true, {"c"}}, registry);
   }
   if (const auto address = fetch::ParseAddress(text)) (void)address->Origin();
   (void)ReadTokenReply(input);

@@ -215,6 +215,7 @@ constexpr MethodCase kCases[] = {
     {"PortForward", "ea"},
     {"AddEphemeralContainer", "oa"},
     {"TagImage", "oa"},
+    {"PushImage", "oa"},
     {"PruneImages", "oa"},
     {"ImageUsage", "vloea"},
 };

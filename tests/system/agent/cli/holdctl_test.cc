@@ -132,6 +132,7 @@ TEST_F(HoldctlTest, TopSaysWhatItCannotShow) {
   const Ran node = Run("top node --no-headers");
   EXPECT_TRUE(node.out.starts_with("node1   ")) << node.out << node.err;
   EXPECT_TRUE(node.out.find("Mi   ") != std::string::npos) << node.out;
+  EXPECT_NE(Run("top node --show-swap").out.find("   SWAP(bytes)   SWAP(%)\n"), std::string::npos);
   for (const char* wrong : {"top", "top services", "top pods --sort-by=name", "top pod a -l x=y",
                             "top node --containers", "top pods --show-capacity",
                             "top pods -w --interval=10ms", "top pods a b"}) {
@@ -427,6 +428,22 @@ TEST_F(HoldctlTest, PullsImagesAndTellsHowFarItIs) {
   EXPECT_NE(absent.err.find("absent:1: not found"), std::string::npos) << absent.err;
 }
 
+TEST_F(HoldctlTest, PushesImagesAndTellsWhatWentWhere) {
+  const Ran pushed = Run("image push app:1 registry.example/app:1");
+  EXPECT_EQ(pushed.code, 0) << pushed.err;
+  EXPECT_EQ(pushed.out,
+            "1: uploading (100B)\n2: taken over from another repository (100B)\n"
+            "image/registry.example/app:1 pushed: r/app@sha256:m (2.05kB)\n");
+  EXPECT_EQ(pushed.err, "");
+  EXPECT_EQ(Run("image push -q app:1").out, "r/app@sha256:m\n");
+  EXPECT_NE(Run("image push app:1").out.find("image/app:1 pushed"), std::string::npos);
+  EXPECT_NE(Run("image push index:1").err.find("stands for an index here (sha256:i)"),
+            std::string::npos);
+  const Ran absent = Run("image push absent:1 registry.example/app:1");
+  EXPECT_NE(absent.code, 0);
+  EXPECT_NE(absent.err.find("no image absent:1"), std::string::npos) << absent.err;
+}
+
 TEST_F(HoldctlTest, ImportsOnlyWhatHasAnEnd) {
   std::ofstream(root_ + "/empty.tar").close();
   EXPECT_EQ(Run("image import " + root_ + "/empty.tar").err,
@@ -478,10 +495,10 @@ TEST_F(HoldctlTest, AnUnknownCommandIsNamed) {
   const Ran ran = Run("foo --bar");
   EXPECT_EQ(ran.code, 2);
   EXPECT_TRUE(ran.err.starts_with("error: unknown command \"foo\" for \"holdctl\"")) << ran.err;
-  const Ran image = Run("image push nginx");
+  const Ran image = Run("image sign nginx");
   EXPECT_EQ(image.code, 2);
   EXPECT_EQ(image.err,
-            "error: unknown command \"push\" for \"holdctl image\"\n"
+            "error: unknown command \"sign\" for \"holdctl image\"\n"
             "See 'holdctl image --help' for usage.\n");
 }
 

@@ -143,6 +143,20 @@ TEST_F(Wiring, PodCannotSteerTheNodeByRouterAdvertisementsOrRedirects) {
   EXPECT_EQ(sys::ReadSysctl("net/ipv6/conf/" + name + "/accept_redirects").value(), "0");
   EXPECT_EQ(sys::ReadSysctl("net/ipv4/conf/" + name + "/accept_redirects").value(), "0");
   EXPECT_EQ(sys::ReadSysctl("net/ipv4/conf/" + name + "/rp_filter").value(), "1");
+  EXPECT_EQ(sys::ReadSysctl("net/ipv4/conf/" + name + "/route_localnet").value(), "0");
+  EXPECT_EQ(sys::ReadSysctl("net/ipv6/conf/" + name + "/addr_gen_mode").value(), "1");
+}
+
+TEST_F(Wiring, PodIsNotSteeredByRouterAdvertisementsOrRedirects) {
+  Pod pod = MakePod("web");
+  ASSERT_OK(sys::RunInNetworkNamespace(pod.netns.get(), []() -> Result<void> {
+    EXPECT_EQ(sys::ReadSysctl("net/ipv4/conf/eth0/accept_redirects").value(), "0");
+    EXPECT_EQ(sys::ReadSysctl("net/ipv6/conf/eth0/accept_redirects").value(), "0");
+    EXPECT_EQ(sys::ReadSysctl("net/ipv6/conf/eth0/accept_ra").value(), "0");
+    EXPECT_EQ(sys::ReadSysctl("net/ipv4/conf/lo/accept_redirects").value(), "1")
+        << "the test itself";
+    return {};
+  }));
 }
 
 TEST_F(Wiring, ForwardingDoesNotEndRouterAdvertisementsOfAnUplink) {

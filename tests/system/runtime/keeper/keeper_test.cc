@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -20,6 +21,7 @@
 #include <utility>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/base/unique_fd.h"
 #include "holdfast/sys/files.h"
 #include "runtime/plan/wire.h"
 #include "tests/support/text_file.h"
@@ -173,6 +175,33 @@ TEST_F(KeeperTest, ATerminalIsLoggedAcrossADeadLogger) {
   EXPECT_GT(ExpectTerminalComplete(tty), 50u);
   Clean(tty);
   ExpectNothingLeft();
+}
+
+struct PipeEnds {
+  PipeEnds() {
+    int fds[2];
+    if (::pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) std::abort();
+    read.Reset(fds[0]);
+    write.Reset(fds[1]);
+  }
+  UniqueFd read, write;
+};
+
+// More than there may be at once, one after the other, to a container that says nothing.
+TEST_F(KeeperTest, WhoWasAttachedToASilentContainerAndHasGoneIsForgotten) {
+  StartHolder();
+  Subject silent = Make("silent", {"/bin/chatter", "sleep", "7"}, 7);
+  ASSERT_TRUE(Start(silent));
+  const size_t before = DescriptorCounts()["log"];
+  for (int i = 0; i < 20; ++i) {
+    const PipeEnds out, err;
+    const auto attached =
+        client().AttachLog(ContainerId(silent.id), out.write.get(), err.write.get());
+    ASSERT_TRUE(attached) << i << ": " << attached.error().message();
+  }
+  EXPECT_TRUE(Eventually([&] { return DescriptorCounts()["log"] <= before; }));
+  EXPECT_EQ(Stop(silent).exit_code, 7);
+  Clean(silent);
 }
 
 TEST_F(KeeperTest, ATruncatedOrRemovedLogGoesOn) {

@@ -27,8 +27,13 @@ TEST_F(ContainerTest, RunsWithItsOwnNamespacesAndNoInheritedDescriptor) {
 }
 
 TEST_F(ContainerTest, NothingOfTheLaunchersStateIsInherited) {
+  // Of whoever started the launcher, by the time that it begins.
   ::signal(SIGUSR1, SIG_IGN);
   ::signal(SIGPIPE, SIG_IGN);
+  ::signal(SIGRTMAX, SIG_IGN);
+  auto context = MakeLaunchContext();
+  ASSERT_TRUE(context) << context.error().message();
+  context_ = std::move(*context);
   sigset_t blocked;
   ::sigemptyset(&blocked);
   ::sigaddset(&blocked, SIGTERM);
@@ -41,8 +46,6 @@ TEST_F(ContainerTest, NothingOfTheLaunchersStateIsInherited) {
   EXPECT_TRUE(sys::ResetScheduling());
   ::umask(old_mask);
   ::sigprocmask(SIG_UNBLOCK, &blocked, nullptr);
-  ::signal(SIGUSR1, SIG_DFL);
-  ::signal(SIGPIPE, SIG_DFL);
   ASSERT_EQ(run.outcome.state, State::kRunning) << Why(run);
   EXPECT_EQ(run.Fact("SigBlk"), "0000000000000000");
   EXPECT_EQ(run.Fact("SigIgn"), "0000000000000000");
@@ -189,6 +192,33 @@ TEST_F(ContainerTest, WritesGoToTheUpperLayerAndTheHostSeesNoMount) {
   EXPECT_TRUE(std::filesystem::exists(Path("scratch/upper/file")));
   EXPECT_FALSE(std::filesystem::exists(Path("image/file")));
   EXPECT_EQ(*sys::ReadFileAt(AT_FDCWD, "/proc/self/mountinfo", 1 << 20), before);
+}
+
+TEST_F(ContainerTest, AWorkingDirectoryThatIsMissingIsMadeForRoot) {
+  std::filesystem::create_directory(Path("image/home"));
+  std::filesystem::permissions(Path("image/home"), std::filesystem::perms::all);
+  std::filesystem::create_symlink("home", Path("image/link"));
+  for (const auto& [wanted, made] : std::vector<std::pair<std::string, std::string>>{
+           {"/not/there", "/not/there"}, {"/home/app", "/home/app"}, {"/link/by", "/home/by"}}) {
+    model::LaunchPlan plan = BasePlan({"/bin/probe", "facts"});
+    plan.process.cwd = wanted;
+    plan.process.uid = plan.process.gid = 1000;
+    const RunResult run = Run(std::move(plan));
+    ASSERT_EQ(run.outcome.state, State::kRunning) << wanted << ": " << Why(run);
+    EXPECT_EQ(run.Fact("cwd"), made);
+    EXPECT_FALSE(std::filesystem::exists(Path("image" + made))) << "the image stays as it is";
+    for (std::filesystem::path path = made; path != "/" && path != "/home";
+         path = path.parent_path()) {
+      struct stat st{};
+      ASSERT_EQ(::lstat(Path("scratch/upper" + path.string()).c_str(), &st), 0) << path;
+      EXPECT_EQ(st.st_mode, mode_t{S_IFDIR | 0755}) << path;
+      EXPECT_EQ(st.st_uid, 0u) << path;
+      EXPECT_EQ(st.st_gid, 0u) << path;
+    }
+    for (const char* name : {"scratch/upper", "scratch/work"}) {
+      std::filesystem::remove_all(Path(name));
+    }
+  }
 }
 
 TEST_F(ContainerTest, ExitCodesAndSignalsComeThrough) {

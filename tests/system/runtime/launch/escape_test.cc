@@ -17,7 +17,6 @@ namespace {
 
 using State = LaunchOutcome::State;
 
-constexpr uint32_t kBase = 0x70010000;
 constexpr uint64_t kTrace = 1ull << CAP_SYS_PTRACE;
 
 bool Whole() { return ::getenv("HOLDFAST_WHOLE") != nullptr; }

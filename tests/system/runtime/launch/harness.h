@@ -28,6 +28,9 @@
 
 namespace holdfast::runtime {
 
+// The first id of the host that a user namespace of these tests has.
+constexpr uint32_t kBase = 0x70010000;
+
 struct RunResult {
   LaunchOutcome outcome;
   std::string output;

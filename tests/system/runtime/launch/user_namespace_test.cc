@@ -10,8 +10,6 @@ namespace {
 
 using State = LaunchOutcome::State;
 
-constexpr uint32_t kBase = 0x70010000;
-
 class UserNamespaceTest : public LaunchTest {
  protected:
   void SetUp() override {

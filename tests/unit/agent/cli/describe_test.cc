@@ -15,7 +15,7 @@ namespace {
 namespace core = ::k8s::io::api::core::v1;
 using Slice = ::k8s::io::api::discovery::v1::EndpointSlice;
 
-const WallTime kNow{std::chrono::seconds(1'800'000'060)};  // a minute after 08:00
+const WallTime kMinuteAfter{std::chrono::seconds(1'800'000'060)};  // a minute after 08:00
 // describe shows the reader's time.
 const bool kUtc = ::setenv("TZ", "UTC0", 1) == 0;
 
@@ -116,7 +116,7 @@ status:
       terminated: {reason: Error, exitCode: 1, startedAt: "2027-01-15T07:59:00Z",
                    finishedAt: "2027-01-15T07:59:30Z"}
 )");
-  EXPECT_EQ(DescribePod(pod, {MakeEvent("Started", "Container started")}, kNow),
+  EXPECT_EQ(DescribePod(pod, {MakeEvent("Started", "Container started")}, kMinuteAfter),
             "Name:         web\n"
             "Namespace:    default\n"
             "Priority:     0\n"
@@ -216,7 +216,7 @@ spec:
       limits: {memory: 512Mi, example.com/gpu: "1"}
 status: {phase: Pending}
 )")};
-  EXPECT_EQ(DescribeNode(node, pods, {}, kNow),
+  EXPECT_EQ(DescribeNode(node, pods, {}, kMinuteAfter),
             "Name:               node1\n"
             "Roles:              worker\n"
             "Labels:             kubernetes.io/os=linux\n"
@@ -319,7 +319,7 @@ endpoints: [{addresses: ["fd00::5"], conditions: {ready: true}}]
 ports: [{name: http, port: 8080, protocol: TCP}]
 )");
   EXPECT_EQ(
-      DescribeService(service, {four, six}, {MakeEvent("Quarantined", "taken")}, kNow),
+      DescribeService(service, {four, six}, {MakeEvent("Quarantined", "taken")}, kMinuteAfter),
       "Name:                        shop\n"
       "Namespace:                   default\n"
       "Labels:                      team=a\n"
@@ -358,7 +358,7 @@ metadata: {name: plain, namespace: default}
 spec: {type: ClusterIP, clusterIP: 10.96.0.11, sessionAffinity: None,
        ports: [{protocol: TCP, port: 80, targetPort: 80}]}
 )");
-  EXPECT_EQ(DescribeService(service, {}, {}, kNow),
+  EXPECT_EQ(DescribeService(service, {}, {}, kMinuteAfter),
             "Name:              plain\n"
             "Namespace:         default\n"
             "Labels:            <none>\n"

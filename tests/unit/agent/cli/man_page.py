@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-COMMANDS = ["get", "describe", "logs", "exec", "attach", "port-forward", "cp", "debug", "apply", "delete", "explain", "image", "image pull", "image import",
+COMMANDS = ["get", "describe", "logs", "exec", "attach", "port-forward", "cp", "debug", "apply", "delete", "explain", "image", "image pull", "image push", "image import",
             "image ls", "image inspect", "image rm", "image export", "image tag", "image prune", "image du", "check", "wait", "top", "proxy", "proxy dump", "version",
             "completion", "help"]
 

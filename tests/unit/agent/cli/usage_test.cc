@@ -15,7 +15,7 @@ struct Reader {
 
   void Add(const std::string& pod, const std::string& container, const std::string& id,
            uint64_t cpu_nanos, uint64_t mebibytes, int64_t started = 0,
-           const std::string& name_space = "default") {
+           const std::string& name_space = "default", uint64_t swapped_mebibytes = 0) {
     auto* to = stats.pods_size() > 0 && stats.pods(stats.pods_size() - 1).name() == pod
                    ? stats.mutable_pods(stats.pods_size() - 1)
                    : stats.add_pods();
@@ -28,6 +28,7 @@ struct Reader {
     added->mutable_usage()->set_time_unix_nanos(now);
     added->mutable_usage()->set_cpu_nanos(cpu_nanos);
     added->mutable_usage()->set_memory_working_set_bytes(mebibytes << 20);
+    added->mutable_usage()->set_swap_bytes(swapped_mebibytes << 20);
   }
 };
 
@@ -37,8 +38,8 @@ std::vector<PodUsage> TwoPods() {
   before.Add("web", "app", "a1", 1000, 1);
   after.Add("web", "log", "l1", 5 * kSecond + 2, 3);
   after.Add("web", "app", "a1", 1000 + kSecond / 2, 60);
-  after.Add("db", "db", "d2", kSecond / 10, 300, 11 * kSecond, "prod");  // since then
-  after.stats.add_pods()->set_name("waits");                             // nothing of it runs
+  after.Add("db", "db", "d2", kSecond / 10, 300, 11 * kSecond, "prod", 7);  // since then
+  after.stats.add_pods()->set_name("waits");                                // nothing of it runs
   return UsageOfPods(before.stats, after.stats);
 }
 
@@ -84,16 +85,34 @@ TEST(UsageTest, TablesAreKubectls) {
   EXPECT_EQ(UsageTable({}, {}), "");
 }
 
+// kubectl's own sums stand a column too far right, with two lines above three of them.
+TEST(UsageTest, SwapHasAColumnOfItsOwn) {
+  EXPECT_EQ(UsageTable(TwoPods(), {.sum = true, .swap = true}),
+            "NAME   CPU(cores)   MEMORY(bytes)   SWAP(bytes)\n"
+            "web    251m         63Mi            0Mi\n"
+            "db     100m         300Mi           7Mi\n"
+            "       ________     ________        ________\n"
+            "       351m         363Mi           7Mi\n");
+}
+
 TEST(UsageTest, OfTheNodeInPartsOfWhatPodsMayHave) {
   v1::GetStatsResponse before, after;
   after.mutable_node()->set_time_unix_nanos(2 * kSecond);
   after.mutable_node()->set_cpu_nanos(kSecond);
   after.mutable_node()->set_memory_working_set_bytes(512u << 20);
-  const auto limits = NodeLimits{*kube::Amount::Parse("1500m"), *kube::Amount::Parse("1Gi")};
-  EXPECT_EQ(NodeUsageTable("n1", UsageOfNode(before, after), limits, true),
+  after.mutable_node()->set_swap_bytes(256u << 20);
+  auto limits = NodeLimits{*kube::Amount::Parse("1500m"), *kube::Amount::Parse("1Gi"), {}};
+  EXPECT_EQ(NodeUsageTable("n1", UsageOfNode(before, after), limits, {}),
             "NAME   CPU(cores)   CPU(%)   MEMORY(bytes)   MEMORY(%)\n"
             "n1     500m         33%      512Mi           50%\n");
-  EXPECT_EQ(NodeUsageTable("n1", {}, {}, false), "n1    0m    0%    0Mi   0%\n");
+  EXPECT_EQ(NodeUsageTable("n1", {}, {}, {.with_header = false}), "n1    0m    0%    0Mi   0%\n");
+  EXPECT_EQ(NodeUsageTable("n1", {}, {}, {.swap = true}),
+            "NAME   CPU(cores)   CPU(%)   MEMORY(bytes)   MEMORY(%)   SWAP(bytes)   SWAP(%)\n"
+            "n1     0m           0%       0Mi             0%          <unknown>     <unknown>\n");
+  limits.swap_bytes = 1u << 30;
+  EXPECT_EQ(NodeUsageTable("n1", UsageOfNode(before, after), limits,
+                           {.swap = true, .with_header = false}),
+            "n1    500m   33%   512Mi   50%   256Mi   25%\n");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
@@ -36,6 +37,39 @@ std::string Read(const std::vector<std::string>& words,
     text += " " + std::string(Plural(object.resource)) + "/" + object.name;
   }
   return text;
+}
+
+// What is said of a line, whose words no command need take.
+std::string FaultOf(std::vector<std::string> words) {
+  CLI::App app("test", "holdctl");
+  CLI::App* get = app.add_subcommand("get");
+  int tail = 0;
+  std::string sort_by;
+  std::vector<std::string> names;
+  get->add_option("names", names)->required();
+  get->add_option("--tail", tail);
+  get->add_option("-s,--sort-by", sort_by);
+  const std::string last = words.back();
+  std::reverse(words.begin(), words.end());
+  try {
+    app.parse(words);
+  } catch (const CLI::ParseError& error) {
+    return FlagFault(error, app.remaining(true), last);
+  }
+  return "";
+}
+
+TEST(FlagFaultTest, IsToldInKubectlsWords) {
+  EXPECT_EQ(FaultOf({"get", "pods", "--tail=3"}), "");
+  EXPECT_EQ(FaultOf({"get", "pods", "--nonsense"}), "unknown flag: --nonsense");
+  EXPECT_EQ(FaultOf({"get", "pods", "--nonsense=1"}), "unknown flag: --nonsense");
+  EXPECT_EQ(FaultOf({"get", "--nonsense"}), "unknown flag: --nonsense") << "whatever lacks";
+  EXPECT_EQ(FaultOf({"get", "pods", "-Z"}), "unknown shorthand flag: 'Z' in -Z");
+  EXPECT_EQ(FaultOf({"get", "pods", "--sort-by"}), "flag needs an argument: --sort-by");
+  EXPECT_EQ(FaultOf({"get", "pods", "-s"}), "flag needs an argument: 's' in -s");
+  EXPECT_EQ(FaultOf({"get", "pods", "--tail=x"}),
+            "invalid argument \"x\" for \"--tail\" flag: not a number of its range");
+  EXPECT_EQ(FaultOf({"get"}), "names is required") << "the parser's own words";
 }
 
 TEST(ResourceWordsTest, KindsAndNames) {

@@ -15,6 +15,7 @@
 #include "holdfast/base/strings.h"
 #include "k8s/meta/v1/status.pb.h"
 #include "tests/fakes/scripted_http_server.h"
+#include "tests/unit/agent/cluster/watch_event_bytes.h"
 
 namespace holdfast::agent {
 namespace {
@@ -27,16 +28,6 @@ using std::chrono::seconds;
 constexpr char kProtobuf[] = "application/vnd.kubernetes.protobuf";
 const ScriptedHttpServer::Headers kWatchHeaders = {
     {"content-type", "application/vnd.kubernetes.protobuf;stream=watch"}};
-
-std::string Framed(const std::string& type, const std::string& object) {
-  k8s::io::apimachinery::pkg::apis::meta::v1::WatchEvent event;
-  event.set_type(type);
-  event.mutable_object()->set_raw(object);
-  const std::string bytes = event.SerializeAsString();
-  std::string out;
-  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(bytes.size() >> shift);
-  return out + bytes;
-}
 
 // What happened on the API thread, waited for by the test.
 class Book {

@@ -7,26 +7,13 @@
 
 #include "holdfast/base/strings.h"
 #include "k8s/meta/v1/status.pb.h"
+#include "tests/unit/agent/cluster/watch_event_bytes.h"
 
 namespace holdfast::agent {
 namespace {
 
 using Form = WatchFrames::Form;
 using Seen = std::vector<std::pair<std::string, std::string>>;
-
-std::string Length(size_t size) {
-  std::string out;
-  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(size >> shift);
-  return out;
-}
-
-std::string Framed(const std::string& type, const std::string& object) {
-  k8s::io::apimachinery::pkg::apis::meta::v1::WatchEvent event;
-  event.set_type(type);
-  event.mutable_object()->set_raw(object);
-  const std::string bytes = event.SerializeAsString();
-  return Length(bytes.size()) + bytes;
-}
 
 // All that can be had; what is wrong as the last entry.
 Seen Drain(WatchFrames& frames) {

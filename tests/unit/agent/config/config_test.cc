@@ -118,18 +118,18 @@ TEST(ConfigTextTest, UnsafeSysctlsAreOnlyThoseOfANamespace) {
 }
 
 TEST(ConfigTextTest, WhatImagesLeaveFreeIsAShareOrANumber) {
-  const model::DiskReserve defaults = AgentConfig().image_reserve;
+  const model::DiskReserve defaults = ImageReserve(AgentConfig().node.eviction);
   EXPECT_EQ(defaults.bytes.Of(1000), 150u);
   EXPECT_EQ(defaults.inodes.Of(1000), 50u);
   AgentConfig config;
   ASSERT_TRUE(ReadConfigText(std::string(kHead) + "evictionHard: {imagefs.available: 10Gi}\n",
                              "c.yaml", config));
-  EXPECT_EQ(config.image_reserve.bytes.Of(1000), 10ull << 30);
-  EXPECT_EQ(config.image_reserve.inodes.Of(1000), 0u) << "not named";
+  EXPECT_EQ(ImageReserve(config.node.eviction).bytes.Of(1000), 10ull << 30);
+  EXPECT_EQ(ImageReserve(config.node.eviction).inodes.Of(1000), 0u) << "not named";
   const CommandLine line = Parse({"--eviction-hard=imagefs.available<2.5%,imagefs.inodesFree=7"});
   EXPECT_FALSE(line.exit) << line.output;
-  EXPECT_EQ(line.config.image_reserve.bytes.Of(1000), 25u);
-  EXPECT_EQ(line.config.image_reserve.inodes.Of(1000), 7u);
+  EXPECT_EQ(ImageReserve(line.config.node.eviction).bytes.Of(1000), 25u);
+  EXPECT_EQ(ImageReserve(line.config.node.eviction).inodes.Of(1000), 7u);
   EXPECT_EQ(ErrorOf(std::string(kHead) + "evictionHard: {memory.free: 1Gi}\n"),
             "c.yaml:3:15: evictionHard: \"memory.free\" is none of: memory.available, "
             "nodefs.available, nodefs.inodesFree, imagefs.available, imagefs.inodesFree, "
@@ -140,20 +140,65 @@ TEST(ConfigTextTest, WhatImagesLeaveFreeIsAShareOrANumber) {
   }
 }
 
+// "memory.available<104857600", one per threshold; soft ones with their grace.
+std::string Thresholds(const EvictionConfig& config) {
+  std::string text;
+  for (const EvictionThreshold& one : ThresholdsOf(config)) {
+    text += StrCat(NameOf(one.signal), "<", one.least.Of(1000));
+    if (one.grace) text += StrCat(" for ", one.grace->count(), "s");
+    text += "\n";
+  }
+  return text;
+}
+
 TEST(ConfigTextTest, PressureHasKubeletsThresholdsAndThoseThatAreNamedAlone) {
-  const PressureThresholds defaults = AgentConfig().node.pressure;
-  EXPECT_EQ(defaults.memory.Of(1ull << 40), 100ull << 20);
-  EXPECT_EQ(defaults.disk.bytes.Of(1000), 100u);
-  EXPECT_EQ(defaults.disk.inodes.Of(1000), 50u);
-  EXPECT_EQ(defaults.pids.Of(1000), 0u);
+  EXPECT_EQ(Thresholds(AgentConfig().node.eviction),
+            "memory.available<104857600\nallocatableMemory.available<104857600\nnodefs.available<"
+            "100\nnodefs.inodesFree<50\n"
+            "imagefs.available<150\nimagefs.inodesFree<50\n");
   AgentConfig config;
-  ASSERT_TRUE(ReadConfigText(
-      std::string(kHead) + "evictionHard: {memory.available: 5%, pid.available: 100}\n", "c.yaml",
-      config));
-  EXPECT_EQ(config.node.pressure.memory.Of(1000), 50u);
-  EXPECT_EQ(config.node.pressure.pids.Of(1000), 100u);
-  EXPECT_EQ(config.node.pressure.disk.bytes.Of(1000), 0u);
-  EXPECT_EQ(config.image_reserve.bytes.Of(1000), 0u);
+  ASSERT_TRUE(ReadConfigText(StrCat(kHead, R"(
+evictionHard: {memory.available: 5%, pid.available: 100, nodefs.available: 0%}
+evictionSoft: {memory.available: 10%, nodefs.available: 7}
+evictionSoftGracePeriod: {nodefs.available: 1m30s, memory.available: 2m}
+evictionMinimumReclaim: {nodefs.available: 1Ki}
+evictionMaxPodGracePeriod: 45s
+evictionPressureTransitionPeriod: 30s
+)"),
+                             "c.yaml", config));
+  const EvictionConfig& eviction = config.node.eviction;
+  EXPECT_EQ(Thresholds(eviction),
+            "memory.available<50\nallocatableMemory.available<50\npid.available<100\n"
+            "memory.available<100 for 120s\nnodefs.available<7 for 90s\n");
+  EXPECT_EQ(ImageReserve(eviction).bytes.Of(1000), 0u);
+  EXPECT_EQ(eviction.minimum_reclaim.at(PressureSignal::kNodeBytes).Of(5), 1024u);
+  EXPECT_EQ(eviction.max_pod_grace, std::chrono::seconds(45));
+  EXPECT_EQ(eviction.pressure_transition, std::chrono::seconds(30));
+  AgentConfig again;
+  ASSERT_TRUE(ReadConfigText(ConfigJson(config), "c.json", again));
+  EXPECT_EQ(ConfigJson(again), ConfigJson(config));
+  EXPECT_EQ(Thresholds(again.node.eviction), Thresholds(eviction));
+}
+
+TEST(ConfigTextTest, ASoftThresholdHasAGracePeriod) {
+  const auto error = [](const std::string& text) -> std::string {
+    AgentConfig config;
+    if (auto read = ReadConfigText(StrCat(kHead, text), "c.yaml", config); !read) {
+      return read.error().message();
+    }
+    config.instance.node_name = "n1";
+    const auto complete = CompleteConfig(config, "/opt/bin/holdfastd");
+    return complete ? "" : complete.error().message();
+  };
+  EXPECT_EQ(error("evictionSoft: {memory.available: 1Gi}\n"),
+            "evictionSoft: grace period must be specified for the soft eviction threshold "
+            "memory.available (evictionSoftGracePeriod)");
+  EXPECT_EQ(error("evictionSoftGracePeriod: {memory.available: 1m}\n"),
+            "evictionSoftGracePeriod: memory.available has no evictionSoft that it could be for");
+  EXPECT_THAT(error("evictionSoftGracePeriod: {memory.available: soon}\n"),
+              testing::HasSubstr("\"soon\" is not a duration such as 300s or 5m"));
+  EXPECT_THAT(error("evictionMinimumReclaim: {disk: 1Gi}\n"),
+              testing::HasSubstr("\"disk\" is none of: memory.available, "));
 }
 
 TEST(ConfigTest, TheNodesAddressesAreOneOfEachFamilyThatOthersReach) {
@@ -191,6 +236,17 @@ TEST(ConfigTextTest, ReadsWhereTheProxyAnswersAndItsMode) {
   EXPECT_EQ(line.config.proxy.metrics_bind_address, "");
   EXPECT_EQ(ErrorOf(std::string(kHead) + "proxyMode: userspace\n"),
             "c.yaml:3:12: proxyMode: \"userspace\" is none of: nftables, iptables, ipvs");
+}
+
+TEST(ConfigTextTest, ANodeMayHaveNoResolvConf) {
+  AgentConfig config;
+  ASSERT_TRUE(ReadConfigText(std::string(kHead) + "resolvConf: ''\n", "c.yaml", config));
+  EXPECT_EQ(config.instance.resolv_conf, "");
+  ASSERT_TRUE(
+      ReadConfigText(std::string(kHead) + "resolvConf: /run/resolv.conf\n", "c.yaml", config));
+  EXPECT_EQ(config.instance.resolv_conf, "/run/resolv.conf");
+  EXPECT_EQ(ErrorOf(std::string(kHead) + "resolvConf: resolv.conf\n"),
+            "c.yaml:3:13: resolvConf: \"resolv.conf\" is not an absolute path");
 }
 
 TEST(ConfigTextTest, NamesEveryFaultWithItsPlace) {
@@ -267,6 +323,7 @@ TEST(FieldsTest, AreInTheManualAndInTheGuide) {
 // Every setting with a value that is not its default.
 constexpr char kEverything[] = R"(
 registryConfigPath: /certs.d
+shortNamesPath: /registries.conf
 serializeImagePulls: false
 maxParallelImagePulls: 3
 registryPullQPS: 7
@@ -352,7 +409,17 @@ systemReserved: {cpu: 1500m, memory: 1Gi, pid: 7}
 kubeReserved: {memory: 1Mi}
 enforceNodeAllocatable: [none]
 evictionHard: {imagefs.available: 12.5%, imagefs.inodesFree: 1000}
+evictionSoft: {nodefs.available: 20%}
+evictionSoftGracePeriod: {nodefs.available: 90s}
+evictionMinimumReclaim: {nodefs.available: 1Gi}
+evictionMaxPodGracePeriod: 30s
+evictionPressureTransitionPeriod: 1m
 nodeIP: [192.0.2.7]
+podNetwork: cni
+cniConfDir: /m
+cniBinDir: [/n, /o]
+cniCacheDir: /p
+cniNetnsDir: /q
 keepInputs: all
 workers: 3
 keeperBinary: /l
@@ -379,6 +446,34 @@ TEST(ConfigTest, InAClusterTheNodeSaysWhichAddressesPodsGet) {
   EXPECT_EQ(ranges("kubeconfig: /k\npodCIDRs: [10.1.0.0/24]\n"), "10.1.0.0/24 ");
   EXPECT_EQ(ranges("podCIDRs: []\n"),
             "podCIDRs: a node that stands alone (without a kubeconfig) needs one");
+  EXPECT_EQ(ranges("podNetwork: cni\n"), "") << "the plugins say";
+  EXPECT_EQ(ranges("podNetwork: cni\npodCIDRs: [10.1.0.0/24]\n"), "10.1.0.0/24 ");
+  EXPECT_EQ(ranges("podNetwork: cni\npodCIDRs: []\n"), "");
+}
+
+TEST(ConfigTest, WhereCniPluginsAre) {
+  const auto network = [](const std::string& text) -> std::string {
+    AgentConfig config;
+    if (auto read = ReadConfigText(std::string(kHead) + text, "c.yaml", config); !read) {
+      return read.error().message();
+    }
+    config.instance.node_name = "n1";
+    auto complete = CompleteConfig(config, "/opt/bin/holdfastd");
+    if (!complete) return complete.error().message();
+    std::string out = config.pod_network.kind + " " + config.pod_network.cni_cache_directory;
+    for (const std::string& directory : config.pod_network.cni_plugin_directories) {
+      out += " " + directory;
+    }
+    return out;
+  };
+  EXPECT_EQ(network(""), "built-in /var/lib/holdfast/cni /opt/cni/bin /usr/lib/cni");
+  EXPECT_EQ(network("podNetwork: cni\nrootDir: /r\ncniBinDir: [/b]\n"), "cni /r/cni /b");
+  EXPECT_EQ(network("cniCacheDir: /c\n"), "built-in /c /opt/cni/bin /usr/lib/cni");
+  EXPECT_EQ(network("cniCacheDir: c\n"), "cniCacheDir \"c\" is no absolute path");
+  EXPECT_EQ(network("cniBinDir: []\n"), "cniBinDir: at least one directory is needed");
+  EXPECT_EQ(network("cniBinDir: [\"/a:/b\"]\n"),
+            "cniBinDir \"/a:/b\" is no absolute path without a colon");
+  EXPECT_NE(network("podNetwork: kubenet\n"), "");
 }
 
 TEST(ConfigTest, TheHttpsServerNeedsSomebodyWhoSaysWhatClientsMay) {

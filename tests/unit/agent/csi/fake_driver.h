@@ -137,6 +137,21 @@ class FakeDriver final : public csi::v1::Identity::Service,
                                  csi::v1::NodeUnstageVolumeResponse* /*reply*/) override {
     return Note("unstage " + request->volume_id(), context);
   }
+  grpc::Status NodeGetVolumeStats(grpc::ServerContext* context,
+                                  const csi::v1::NodeGetVolumeStatsRequest* request,
+                                  csi::v1::NodeGetVolumeStatsResponse* reply) override {
+    const auto add = [&](csi::v1::VolumeUsage::Unit unit, int64_t total, int64_t available,
+                         int64_t used) {
+      auto* usage = reply->add_usage();
+      usage->set_unit(unit);
+      usage->set_total(total);
+      usage->set_available(available);
+      usage->set_used(used);
+    };
+    add(csi::v1::VolumeUsage::BYTES, 1000, 700, 300);
+    add(csi::v1::VolumeUsage::INODES, 50, 40, -1);
+    return Note("stats " + request->volume_id() + " " + request->volume_path(), context);
+  }
 
  private:
   grpc::Status Note(const std::string& call, grpc::ServerContext* context = nullptr) {

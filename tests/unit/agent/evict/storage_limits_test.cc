@@ -7,12 +7,12 @@
 
 #include <string>
 
+#include "tests/unit/agent/evict/pressure_pods.h"
+
 namespace holdfast::agent {
 namespace {
 
 namespace core = ::k8s::io::api::core::v1;
-
-constexpr uint64_t kMi = 1 << 20;
 
 core::PodSpec Spec(const std::string& text) {
   core::PodSpec spec;
@@ -32,7 +32,8 @@ core::PodSpec Limited(const std::string& web, const std::string& log = "") {
 }
 
 std::string Why(const core::PodSpec& spec, const StorageUse& use) {
-  return AboveStorageLimits(spec, use).value_or("");
+  const auto eviction = AboveStorageLimits(spec, use);
+  return eviction ? eviction->why : "";
 }
 
 TEST(StorageLimitsTest, TheWordsAreAKubelets) {

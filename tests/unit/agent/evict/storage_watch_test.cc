@@ -72,8 +72,13 @@ class StorageWatchTest : public ::testing::Test {
     return {
         .instance = instance_,
         .pods = pods_,
-        .evict = [this](const PodUid& uid,
-                        const std::string& why) { evicted_.push_back(uid.value + ": " + why); },
+        .evict =
+            [this](const PodUid& uid, const Eviction& eviction) {
+              EXPECT_EQ(eviction, (Eviction{.why = eviction.why, .signal = eviction.signal}))
+                  << "a second, and no condition";
+              EXPECT_TRUE(eviction.signal.ends_with("fs.limit")) << eviction.signal;
+              evicted_.push_back(uid.value + ": " + eviction.why);
+            },
         .tell = [this](const core::Pod&, const EventNote& note) { told_.push_back(note.message); },
         .trees = trees_};
   }
@@ -161,7 +166,7 @@ TEST_F(StorageWatchTest, ItsThreadLooksByItselfAndStops) {
   pods_.SetPod(WithVolume(MakePod(), "1Ki"));
   std::atomic<int> count = 0;
   StorageWatchParts parts = Parts();
-  parts.evict = [&count](const PodUid&, const std::string&) { ++count; };
+  parts.evict = [&count](const PodUid&, const Eviction&) { ++count; };
   StorageWatch watch(std::move(parts));
   ASSERT_TRUE(watch.Start(std::chrono::milliseconds(1)));
   EXPECT_TRUE(test_support::Eventually([&] { return count > 2; }));

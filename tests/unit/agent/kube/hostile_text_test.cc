@@ -10,6 +10,7 @@
 #include "agent/kube/defaulting.h"
 #include "agent/kube/manifest_reader.h"
 #include "agent/kube/validation/validate.h"
+#include "holdfast/base/address_sanitizer.h"
 #include "k8s/core/v1/config.pb.h"
 #include "k8s/core/v1/pod.pb.h"
 
@@ -18,7 +19,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if HOLDFAST_ADDRESS_SANITIZER || defined(__SANITIZE_THREAD__)
 constexpr int kSlower = 20;
 #else
 constexpr int kSlower = 1;
@@ -211,7 +212,7 @@ TEST(HostileTextTest, ManyItemsStayBelow64MiB) {
   EXPECT_EQ(manifest.objects[0].As<corev1::Pod>()->spec().containers_size(), 60'000);
   EXPECT_THAT(FirstError(PodField("containers:\n" + Repeat("  - {}\n", 110'000))),
               HasSubstr("more than 100000 values"));
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !HOLDFAST_ADDRESS_SANITIZER && !defined(__SANITIZE_THREAD__)
   EXPECT_LT(PeakKibibytes() - before, 64 << 10);
 #endif
 }

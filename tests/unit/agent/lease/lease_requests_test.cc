@@ -13,7 +13,7 @@ using netproxy::announce::LeaseRequest;
 using Kind = LeaseRequest::Kind;
 using Json = nlohmann::json;
 
-constexpr char kPath[] =
+constexpr char kLeasePath[] =
     "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/holdfast-address-198.51.100.7";
 
 const IpAddress kAddress = *IpAddress::Parse("198.51.100.7");
@@ -31,7 +31,7 @@ LeaseRecord Record() {
 TEST(LeaseRequestsTest, AnUpdateBuildsOnTheVersionThatWasSeen) {
   const ApiRequest request = ToApiRequest(kAddress, {Kind::kUpdate, Record()});
   EXPECT_EQ(request.method, ApiMethod::kPut);
-  EXPECT_EQ(request.path, kPath);
+  EXPECT_EQ(request.path, kLeasePath);
   EXPECT_EQ(Json::parse(request.body), Json::parse(R"({
     "kind": "Lease", "apiVersion": "coordination.k8s.io/v1",
     "metadata": {
@@ -100,7 +100,7 @@ TEST(LeaseRequestsTest, RefusalsAreTheElectionsCodesAndTheServersWords) {
     ASSERT_FALSE(read);
     EXPECT_EQ(read.error().code(), c.code) << c.body;
     EXPECT_NE(read.error().message().find(c.words), std::string::npos) << read.error().message();
-    EXPECT_NE(read.error().message().find(kPath), std::string::npos) << read.error().message();
+    EXPECT_NE(read.error().message().find(kLeasePath), std::string::npos) << read.error().message();
   }
 }
 

@@ -11,18 +11,18 @@ namespace {
 
 using std::chrono::seconds;
 
-const WallTime kThen{seconds(1'000)};
-const WallTime kNow{seconds(2'000)};
+const WallTime kBefore{seconds(1'000)};
+const WallTime kAfter{seconds(2'000)};
 
 class NodePatchTest : public testing::Test {
  protected:
   NodePatchTest() {
-    server = BuildNode(facts, {}, {}, kThen);
+    server = BuildNode(facts, {}, {}, kBefore);
     server.mutable_metadata()->set_uid("u1");
   }
 
   // From the server's Node to what it ought to be.
-  NodePatch Patch(WallTime now = kThen) {
+  NodePatch Patch(WallTime now = kBefore) {
     corev1::Node ours;
     *ours.mutable_metadata() = BuildNodeMeta(facts);
     *ours.mutable_status() = BuildNodeStatus(facts, ready, server.status(), now);
@@ -42,7 +42,7 @@ TEST_F(NodePatchTest, NothingIsSaidWhenNothingDiffers) {
 }
 
 TEST_F(NodePatchTest, OnlyTheHeartbeatsWhenOnlyTimeWentOn) {
-  const NodePatch patch = Patch(kNow);
+  const NodePatch patch = Patch(kAfter);
   EXPECT_FALSE(patch.changes);
   EXPECT_EQ(patch.body,
             R"({"metadata":{"uid":"u1"},"status":{"$setElementOrder/conditions":[)"
@@ -71,7 +71,7 @@ TEST_F(NodePatchTest, OthersConditionsStayAndKeepTheirPlace) {
   auto* other = server.mutable_status()->add_conditions();
   other->set_type("NetworkUnavailable");
   EXPECT_EQ(Patch().body, "");
-  const std::string body = Patch(kNow).body;
+  const std::string body = Patch(kAfter).body;
   EXPECT_NE(
       body.find(R"("$setElementOrder/conditions":[{"type":"NetworkUnavailable"},{"type":"Mem)"),
       std::string::npos)
@@ -120,7 +120,7 @@ TEST_F(NodePatchTest, AListThatTheServerDropsIsNotSentForEver) {
   server.mutable_status()->clear_runtimehandlers();
   const NodePatch first = Patch();
   EXPECT_NE(first.body.find("runtimeHandlers"), std::string::npos);
-  sent = BuildNodeStatus(facts, ready, server.status(), kThen);
+  sent = BuildNodeStatus(facts, ready, server.status(), kBefore);
   EXPECT_EQ(Patch().body, "");
   sent->mutable_runtimehandlers(0)->set_name("other");
   EXPECT_NE(Patch().body, "");

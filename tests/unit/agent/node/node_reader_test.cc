@@ -31,7 +31,7 @@ TEST(NodeCapacityTest, IsWhatTheKernelSays) {
 TEST(NodeTest, ShowsCapacityAndWhatIsLeftOfIt) {
   AgentConfig config = Config();
   config.node.system_reserved = {1500, 1ll << 20, 0};
-  const auto node = MakeNode(config, "1.2.3", WallTime{}, WallTime{});
+  const auto node = MakeNode(config, "1.2.3", {}, WallTime{}, WallTime{});
   EXPECT_EQ(node.metadata().name(), "n1");
   EXPECT_EQ(node.spec().podcidr(), "10.1.0.0/16");
   const NodeAmounts capacity = NodeCapacity();
@@ -60,7 +60,7 @@ TEST(NodeTest, OffersPodsWhatItShows) {
   EXPECT_EQ(offer->labels.at("kubernetes.io/hostname"), "other") << "as with a kubelet";
   EXPECT_EQ(offer->allowed_unsafe_sysctls, config.node.allowed_unsafe_sysctls);
   EXPECT_NE(offer->no_app_armor, "");
-  const auto node = MakeNode(config, "1.2.3", WallTime{}, WallTime{});
+  const auto node = MakeNode(config, "1.2.3", {}, WallTime{}, WallTime{});
   for (const auto& [key, value] : offer->labels) EXPECT_EQ(node.metadata().labels().at(key), value);
   EXPECT_EQ(node.status().allocatable().at("pods").string(), "7");
   EXPECT_EQ(offer->allocatable.size(), node.status().allocatable().size());

@@ -22,7 +22,6 @@ namespace {
 
 using test_support::Eventually;
 using enum ProbeKind;
-using enum ProbeResult;
 using Pod = k8s::io::api::core::v1::Pod;
 
 class ProberTest : public testing::Test {
@@ -63,7 +62,7 @@ class ProberTest : public testing::Test {
   }
   std::string Flag() const { return (dir_ / "flag").string(); }
   void SetFlag() { std::ofstream(Flag()) << "x"; }
-  WantedProbe Wanted(ProbeKind kind, ProbeResult known = kUnknown) {
+  WantedProbe Wanted(ProbeKind kind, ProbeResult known = ProbeResult::kUnknown) {
     return {"web", runtime_.container, kind, clock_.Wall(), "127.0.0.1", known};
   }
   std::optional<ProbeResult> Result(ProbeKind kind) {
@@ -92,9 +91,9 @@ TEST_F(ProberTest, TellsChangesAndNothingElse) {
   EXPECT_EQ(Events().at(0), "web: Unhealthy: Readiness probe failed: ");
   EXPECT_EQ(Result(kReadiness), std::nullopt) << "it was not ready before either";
   SetFlag();
-  EXPECT_TRUE(Eventually([&] { return Result(kReadiness) == kSuccess; }));
+  EXPECT_TRUE(Eventually([&] { return Result(kReadiness) == ProbeResult::kSuccess; }));
   std::filesystem::remove(Flag());
-  EXPECT_TRUE(Eventually([&] { return Result(kReadiness) == kFailure; }));
+  EXPECT_TRUE(Eventually([&] { return Result(kReadiness) == ProbeResult::kFailure; }));
   EXPECT_EQ(pokes_, 2);
 }
 
@@ -121,10 +120,10 @@ TEST_F(ProberTest, CountsResultsOverRestartsUntilThePodIsGone) {
 }
 
 TEST_F(ProberTest, WhatIsKnownStandsUntilAThresholdIsReached) {
-  prober_->Want(MakePod(), {Wanted(kReadiness, kSuccess)});
+  prober_->Want(MakePod(), {Wanted(kReadiness, ProbeResult::kSuccess)});
   EXPECT_TRUE(Eventually([&] { return Events().size() == 1; }));
   EXPECT_EQ(Result(kReadiness), std::nullopt) << "one failure of two";
-  EXPECT_TRUE(Eventually([&] { return Result(kReadiness) == kFailure; }));
+  EXPECT_TRUE(Eventually([&] { return Result(kReadiness) == ProbeResult::kFailure; }));
   EXPECT_EQ(Events().size(), 2u);
 }
 
@@ -151,13 +150,13 @@ TEST_F(ProberTest, AProbeThatHasSaidAllIsNotRunAgain) {
                      count.string(), R"(; exit 1" } } periodSeconds: 1 timeoutSeconds: 5
       failureThreshold: 1 })"));
   prober_->Want(pod, {Wanted(kLiveness)});
-  EXPECT_TRUE(Eventually([&] { return Result(kLiveness) == kFailure; }));
+  EXPECT_TRUE(Eventually([&] { return Result(kLiveness) == ProbeResult::kFailure; }));
   std::this_thread::sleep_for(std::chrono::milliseconds(2500));  // two more periods
   EXPECT_EQ(std::filesystem::file_size(count), 2u) << "\"x\" and a line's end";
 }
 
 TEST_F(ProberTest, WhatCannotBeTriedIsTriedThreeTimesAndToldOnce) {
-  auto wanted = Wanted(kReadiness, kSuccess);
+  auto wanted = Wanted(kReadiness, ProbeResult::kSuccess);
   wanted.id = ContainerId("gone");
   prober_->Want(MakePod(), {wanted});
   EXPECT_TRUE(Eventually([&] { return !Events().empty(); }));

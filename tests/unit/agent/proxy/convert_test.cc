@@ -4,14 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/support/ip.h"
 #include "tests/unit/agent/proxy/objects.h"
 
 namespace holdfast::agent {
 namespace {
 
+using test_support::Ip;
 using ::testing::ElementsAre;
-
-IpAddress Ip(const std::string& text) { return *IpAddress::Parse(text); }
 
 TEST(ConvertServiceTest, TakesOverEveryFieldThatRulesDependOn) {
   corev1::Service service = ServiceOf(

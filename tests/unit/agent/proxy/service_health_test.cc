@@ -19,16 +19,16 @@
 #include "holdfast/base/unique_fd.h"
 #include "tests/fakes/fake_service_back_end.h"
 #include "tests/support/eventually.h"
+#include "tests/support/ip.h"
 #include "tests/unit/agent/proxy/objects.h"
 
 namespace holdfast::agent {
 namespace {
 
+using test_support::Ip;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-IpAddress Ip(const std::string& text) { return *IpAddress::Parse(text); }
 
 // A port of loopback that is free at the moment.
 uint16_t FreePort() {

@@ -60,6 +60,15 @@ TEST(StatusPatchTest, WhatIsNotOursIsNeverNamed) {
             "");
 }
 
+TEST(StatusPatchTest, WhatTheNodeEndsAPodForIsAddedBesideWhatOthersSay) {
+  EXPECT_EQ(Patch(R"(conditions { type: "gate.io/x" status: "True" })",
+                  R"(conditions { type: "DisruptionTarget" status: "True"
+                                  reason: "TerminationByKubelet" message: "m"
+                                  lastTransitionTime { seconds: 60 } })"),
+            R"({"conditions":[{"status":"True","lastTransitionTime":"1970-01-01T00:01:00Z",)"
+            R"("reason":"TerminationByKubelet","message":"m","type":"DisruptionTarget"}]})");
+}
+
 TEST(StatusPatchTest, AConditionIsMergedByItsType) {
   EXPECT_EQ(Patch(R"(conditions { type: "Ready" status: "False" reason: "ContainersNotReady"
                                   message: "m" lastTransitionTime { seconds: 5 } })",

@@ -151,7 +151,8 @@ TEST_F(StatisticsTest, TreesAreCountedWithoutLeavingThem) {
 // Asking waits for no counting, and what nobody asks for any more is not counted.
 TEST_F(StatisticsTest, TreesAreCountedApartFromAsking) {
   Write("/tree/file", "x");
-  TreeSizes sizes{{.lasts = std::chrono::milliseconds(0), .rest = 0}};
+  TreeSizes sizes{
+      {.lasts = std::chrono::milliseconds(0), .rest = 0, .kept = std::chrono::milliseconds(200)}};
   EXPECT_FALSE(sizes.Get(top_ + "/tree"));
   sizes.Measure();
   EXPECT_EQ(sizes.Get(top_ + "/tree")->inodes, 2u);
@@ -159,6 +160,9 @@ TEST_F(StatisticsTest, TreesAreCountedApartFromAsking) {
   sizes.Measure();
   EXPECT_EQ(sizes.Get(top_ + "/tree")->inodes, 3u);
   sizes.Measure();
+  sizes.Measure();
+  EXPECT_TRUE(sizes.Get(top_ + "/tree")) << "who asks need not ask before each count";
+  std::this_thread::sleep_for(std::chrono::milliseconds(201));
   sizes.Measure();
   EXPECT_FALSE(sizes.Get(top_ + "/tree"));
 }

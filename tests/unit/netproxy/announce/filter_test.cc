@@ -11,11 +11,12 @@
 
 #include "holdfast/base/unique_fd.h"
 #include "netproxy/announce/frames.h"
+#include "tests/support/ip.h"
 
 namespace holdfast::netproxy::announce {
 namespace {
 
-IpAddress Ip(const std::string& text) { return *IpAddress::Parse(text); }
+using test_support::Ip;
 
 class Filter {
  public:

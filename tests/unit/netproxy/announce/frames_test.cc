@@ -5,13 +5,15 @@
 
 #include <string>
 
+#include "tests/support/ip.h"
+
 namespace holdfast::netproxy::announce {
 namespace {
 
 constexpr MacAddress kOwn = {2, 0, 0, 0, 0, 1};
 constexpr MacAddress kClient = {2, 0, 0, 0, 0, 9};
 
-IpAddress Ip(const std::string& text) { return *IpAddress::Parse(text); }
+using test_support::Ip;
 
 Speaker Own() { return {kOwn, Ip("fe80::1"), 100}; }
 Speaker Client() { return {kClient, Ip("fe80::9"), 7}; }

@@ -14,7 +14,7 @@ namespace {
 using Kind = LeaseRequest::Kind;
 using std::chrono::milliseconds;
 
-constexpr MacAddress kOwn = {2, 0, 0, 0, 0, 1};
+constexpr MacAddress kOurMac = {2, 0, 0, 0, 0, 1};
 constexpr MacAddress kOther = {2, 0, 0, 0, 0, 2};
 
 class LeaseSeatTest : public testing::Test {
@@ -58,7 +58,7 @@ class LeaseSeatTest : public testing::Test {
   BootTime now_{milliseconds(1'000'000)};
   BootTime tick_at_;
   std::shared_ptr<AddressLease> lease_ = std::make_shared<AddressLease>("node-1/a");
-  std::unique_ptr<LeaseSeat> seat_ = std::make_unique<LeaseSeat>(lease_, kOwn, now_);
+  std::unique_ptr<LeaseSeat> seat_ = std::make_unique<LeaseSeat>(lease_, kOurMac, now_);
   std::optional<LeaseRecord> record_;
   uint64_t version_ = 1;
   bool server_answers_ = true;

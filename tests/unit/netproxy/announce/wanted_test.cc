@@ -6,13 +6,15 @@
 #include <memory>
 #include <string>
 
+#include "tests/support/ip.h"
+
 namespace holdfast::netproxy::announce {
 namespace {
 
 using model::EndpointList;
 using model::FrontendKind;
 
-IpAddress Ip(const std::string& text) { return *IpAddress::Parse(text); }
+using test_support::Ip;
 
 std::set<IpAddress> Ips(const std::vector<std::string>& texts) {
   std::set<IpAddress> out;

@@ -98,14 +98,20 @@ TEST_F(AttachmentsTest, NothingIsTakenThatSomebodyDidNotGet) {
   EXPECT_TRUE(seen_slow == sent);
 }
 
-TEST_F(AttachmentsTest, WhoHasGoneIsForgotten) {
+TEST_F(AttachmentsTest, WhoHasGoneHoldsNobodyUpAndIsDropped) {
   (void)std::signal(SIGPIPE, SIG_IGN);  // as the logger does
   Pipe gone;
+  Pipe stays;
+  const int to_gone = gone.write.get();
   attached_.Add(std::move(gone.write));
+  attached_.Add(std::move(stays.write));
   gone.read.Reset();
   container_.Give("x");
   EXPECT_EQ(Turn(), "x");
-  EXPECT_TRUE(attached_.empty());
+  EXPECT_EQ(stays.Take(100), "x");
+  attached_.Drop(to_gone);
+  EXPECT_EQ(::fcntl(to_gone, F_GETFD), -1) << "closed";
+  EXPECT_FALSE(attached_.empty());
 }
 
 }  // namespace

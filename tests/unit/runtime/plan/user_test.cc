@@ -103,14 +103,14 @@ TEST(UserTest, RunAsNonRootRefusesEverythingThatIsOrMayBeRoot) {
 
 // PR-06: the golden table of groups.
 TEST(UserTest, GroupsMergeTheImagesOrAreStrict) {
-  struct Row {
+  struct Groups {
     const char* image_user;
     std::optional<int64_t> user, group;
     std::vector<int64_t> supplemental;
     bool strict;
     std::vector<uint32_t> expected;
   };
-  const Row rows[] = {
+  const Groups rows[] = {
       {"web", {}, {}, {}, false, {1002, 50}},
       {"web", {}, {}, {}, true, {1002}},
       {"web", {}, {}, {60000, 50}, false, {1002, 50, 60000}},
@@ -121,7 +121,7 @@ TEST(UserTest, GroupsMergeTheImagesOrAreStrict) {
       {"", 9999, {}, {4000}, false, {0, 4000}},
       {"root", 9999, 8888, {8888}, false, {8888}},
   };
-  for (const Row& row : rows) {
+  for (const Groups& row : rows) {
     model::UserSpec spec{row.image_user, row.user, row.group, false, row.supplemental, row.strict};
     const auto user = Resolve(spec);
     ASSERT_TRUE(user.has_value());

@@ -111,6 +111,34 @@ TEST_F(FilesTest, MakeDirsInsideFollowsSymlinksOnlyWithinTheRoot) {
   EXPECT_FALSE(std::filesystem::exists("/b/c"));
 }
 
+TEST_F(FilesTest, MakeDirsInsideMakesWhatIsMissingAndLeavesTheRestAsItIs) {
+  std::filesystem::create_directories(path_ + "/a/b");
+  std::filesystem::permissions(path_ + "/a/b", std::filesystem::perms::owner_all);
+  auto made = MakeDirsInside(dir_.get(), "a/./b//c/d", 0711);
+  ASSERT_TRUE(made) << made.error().message();
+  struct stat st{};
+  ASSERT_EQ(::fstat(made->get(), &st), 0);
+  EXPECT_TRUE(
+      std::filesystem::equivalent(path_ + "/a/b/c/d", StrCat("/proc/self/fd/", made->get())));
+  EXPECT_EQ(st.st_mode & 07777, 0711u);
+  EXPECT_EQ(std::filesystem::status(path_ + "/a/b").permissions(),
+            std::filesystem::perms::owner_all);
+  auto again = MakeDirsInside(dir_.get(), "/a/b/c/d", 0755);
+  ASSERT_TRUE(again) << again.error().message();
+  EXPECT_TRUE(
+      std::filesystem::equivalent(path_ + "/a/b/c/d", StrCat("/proc/self/fd/", again->get())));
+  EXPECT_TRUE(MakeDirsInside(dir_.get(), "/", 0755)) << "the root itself";
+}
+
+TEST_F(FilesTest, MakeDirsInsideMakesNothingBehindADanglingLinkOrAFile) {
+  std::filesystem::create_symlink("nowhere", path_ + "/dangling");
+  std::ofstream(path_ + "/file") << "text";
+  for (const char* path : {"dangling/c", "file/c", "file"}) {
+    EXPECT_FALSE(MakeDirsInside(dir_.get(), path, 0755)) << path;
+  }
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/nowhere"));
+}
+
 TEST_F(FilesTest, RemoveTreeDoesNotFollowSymlinks) {
   std::filesystem::create_directories(path_ + "/victim");
   std::ofstream(path_ + "/victim/file") << "stays";

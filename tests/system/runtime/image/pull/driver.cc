@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pulls one image into a store, for tests that bring the registry:
+// Pulls one image into a store, or pushes one out of it, for tests that bring the registry:
 //   image_pull_driver STORE HOSTS_DIRECTORY REFERENCE [--login USER:PASSWORD] [--stall SECONDS]
-//                     [--cancel-after MS]
-// Prints "id …", "layer DIGEST", "size N", or the error's code and text, and exits with 1.
+//                     [--cancel-after MS] [--push DESTINATION]
+// Prints "id …", "layer DIRECTORY", "size N"; of a push "digest …", "index …", "sent DIGEST STATE"; or
+// the error's code and text, and exits with 1.
 #include <unistd.h>
 
 #include <atomic>
@@ -16,6 +17,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/thread.h"
 #include "runtime/image/pull/registry_puller.h"
+#include "runtime/image/push/registry_pusher.h"
 #include "runtime/image/store/disk_image_store.h"
 
 namespace holdfast::runtime {
@@ -28,6 +30,24 @@ std::string Beside(const std::string& name) {
 int Complain(const Error& error) {
   std::printf("error %d %s\n", static_cast<int>(error.code()), error.message().c_str());
   return 1;
+}
+
+const char* StateName(PushedLayer::State state) {
+  switch (state) {
+    case PushedLayer::State::kWaiting:
+      return "waiting";
+    case PushedLayer::State::kUploading:
+      return "uploading";
+    case PushedLayer::State::kDone:
+      return "done";
+    case PushedLayer::State::kPresent:
+      return "present";
+    case PushedLayer::State::kMounted:
+      return "mounted";
+    case PushedLayer::State::kForeign:
+      return "foreign";
+  }
+  return "?";
 }
 
 int Main(int argc, char** argv) {
@@ -56,6 +76,27 @@ int Main(int argc, char** argv) {
       return std::vector{RegistryLogin{login.substr(0, colon), login.substr(colon + 1)}};
     };
   }
+  const auto push = [&](const std::atomic<bool>& cancelled) {
+    PusherOptions pusher_options;
+    pusher_options.helper = puller_options.helper;
+    pusher_options.environment = puller_options.environment;
+    pusher_options.hosts_directory = puller_options.hosts_directory;
+    if (flags.contains("--stall")) pusher_options.stall = puller_options.stall;
+    RegistryPusher pusher(**store, pusher_options);
+    PushProgress last;
+    PushRequest outgoing{request.reference, flags["--push"], request.logins,
+                         [&](const PushProgress& progress) { last = progress; }};
+    auto pushed = pusher.Push(outgoing, cancelled);
+    if (!pushed) return Complain(pushed.error());
+    std::printf("digest %s\n", pushed->digest.c_str());
+    if (pushed->index) std::printf("index %s\n", pushed->index->value.c_str());
+    if (pushed->was_there) std::printf("there %s\n", pushed->name.c_str());
+    for (const PushedLayer& layer : last.layers) {
+      std::printf("sent %s %s %llu\n", layer.digest.c_str(), StateName(layer.state),
+                  static_cast<unsigned long long>(layer.bytes));
+    }
+    return 0;
+  };
   std::atomic<bool> cancelled = false;
   std::thread canceller;
   if (flags.contains("--cancel-after")) {
@@ -65,6 +106,11 @@ int Main(int argc, char** argv) {
     });
     if (!thread) return Complain(thread.error());
     canceller = std::move(*thread);
+  }
+  if (flags.contains("--push")) {
+    const int code = push(cancelled);
+    if (canceller.joinable()) canceller.join();
+    return code;
   }
   auto pulled = puller.Pull(request, cancelled);
   if (canceller.joinable()) canceller.join();

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The puller against real and hostile registries: pull_test.py BIN_DIR [FILTER].
+"""The puller and the pusher against real and hostile registries: pull_test.py BIN_DIR [FILTER].
 
 Run as root in a network and mount namespace of its own (CMakeLists.txt does that).
 """
@@ -15,11 +15,12 @@ import hosts  # noqa: E402
 import kills  # noqa: E402
 import logins  # noqa: E402
 import plain  # noqa: E402
+import push  # noqa: E402
 import resume  # noqa: E402
 from suite import run_tests  # noqa: E402
 from world import World  # noqa: E402
 
-MODULES = (plain, logins, hosts, faults, kills, resume)
+MODULES = (plain, logins, hosts, faults, kills, resume, push)
 
 
 def main():

@@ -38,6 +38,30 @@ class Pulled:
         return [str(path.relative_to(self.store)) for path in found]
 
 
+class Pushed:
+    def __init__(self, done, seconds):
+        self.ok = done.returncode == 0
+        self.text = done.stdout + done.stderr
+        self.seconds = seconds
+        words = [line.split(" ") for line in done.stdout.splitlines()]
+        self.digest = next((rest[0] for kind, *rest in words if kind == "digest"), None)
+        self.index = next((rest[0] for kind, *rest in words if kind == "index"), None)
+        self.was_there = any(kind == "there" for kind, *_ in words)
+        self.states = [rest[1] for kind, *rest in words if kind == "sent"]
+        self.bytes = [int(rest[2]) for kind, *rest in words if kind == "sent"]
+
+    def well(self):
+        check(self.ok, self.text)
+        return self
+
+    def failed(self, *words, within=20):
+        check(not self.ok, f"pushed: {self.text}")
+        for word in words:
+            check(word in self.text, f"no {word!r} in: {self.text}")
+        check(self.seconds < within, f"took {self.seconds:.1f} s: {self.text}")
+        return self
+
+
 class World:
     def __init__(self, bin_dir, top):
         self.bin = bin_dir
@@ -66,6 +90,13 @@ class World:
         done = subprocess.run(self.command(reference, store, hosts, *flags), capture_output=True, text=True,
                               check=False, timeout=120, env={**os.environ, **environment})
         return Pulled(done, time.monotonic() - began, store)
+
+    def push(self, pulled, reference, destination, *flags, hosts="", **environment):
+        """From the store of what was pulled."""
+        began = time.monotonic()
+        done = subprocess.run(self.command(reference, pulled.store, hosts, "--push", destination, *flags), check=False,
+                              capture_output=True, text=True, timeout=120, env={**os.environ, **environment})
+        return Pushed(done, time.monotonic() - began)
 
     def stop(self):
         for registry in self.registries:

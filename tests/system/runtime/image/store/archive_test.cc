@@ -8,8 +8,8 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
 
+#include "tests/support/text_file.h"
 #include "tests/system/runtime/image/store/archive_builder.h"
 #include "tests/system/runtime/image/store/store_fixture.h"
 
@@ -20,16 +20,10 @@ using test::BuildTar;
 using test::Dir;
 using test::File;
 using test::TarPacking;
+using test_support::ReadText;
 
 std::string Layer(const std::string& name, const std::string& content) {
   return BuildTar({Dir("etc"), File("etc/" + name, content)});
-}
-
-std::string Content(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 TEST_F(StoreTest, OciLayoutAsTarPlainAndPacked) {
@@ -50,8 +44,8 @@ TEST_F(StoreTest, OciLayoutAsTarPlainAndPacked) {
   EXPECT_EQ(image->config.exposed_ports, std::vector<std::string>{"80/tcp"});
   EXPECT_EQ(image->config.labels.at("a"), "b");
   ASSERT_EQ(image->layers.size(), 2u);
-  EXPECT_EQ(Content(image->layers[0] + "/etc/a"), "1") << "lowest first";
-  EXPECT_EQ(Content(image->layers[1] + "/etc/b"), "2");
+  EXPECT_EQ(ReadText(image->layers[0] + "/etc/a"), "1") << "lowest first";
+  EXPECT_EQ(ReadText(image->layers[1] + "/etc/b"), "2");
 }
 
 TEST_F(StoreTest, OciLayoutAsDirectory) {
@@ -94,7 +88,7 @@ TEST_F(StoreTest, ChoosesThePlatformInANestedIndex) {
       Import(layout.Tar(layout.Index(DescriptorText(kOciIndexType, inner, layout.Named("m:1")))));
   ASSERT_TRUE(added) << added.error().message();
   const Image image = store_->Get("m:1").value();
-  EXPECT_EQ(Content(image.layers[0] + "/etc/a"), "right");
+  EXPECT_EQ(ReadText(image.layers[0] + "/etc/a"), "right");
   EXPECT_EQ(image.repo_digests[0], "docker.io/library/m@" + DigestOf(inner).value);
   EXPECT_TRUE(store_->Get(image.repo_digests[0])) << "by the index's digest";
   EXPECT_TRUE(store_->Get("m@" + DigestOf(right).value)) << "and by the manifest's";
@@ -306,9 +300,9 @@ TEST_F(StoreTest, WhiteoutsAndBorrowedModesThroughARealOverlay) {
   const std::string options = StrCat("lowerdir=", image.layers[1], ":", image.layers[0]);
   ASSERT_EQ(::mount("overlay", merged.c_str(), "overlay", MS_RDONLY, options.c_str()), 0);
   EXPECT_FALSE(std::filesystem::exists(merged + "/data/old"));
-  EXPECT_EQ(Content(merged + "/data/new"), "z");
+  EXPECT_EQ(ReadText(merged + "/data/new"), "z");
   EXPECT_FALSE(std::filesystem::exists(merged + "/opt/gone"));
-  EXPECT_EQ(Content(merged + "/opt/stays"), "y");
+  EXPECT_EQ(ReadText(merged + "/opt/stays"), "y");
   struct stat st{};
   ::stat((merged + "/tmp").c_str(), &st);
   EXPECT_EQ(st.st_mode & 07777u, 01777u) << "a directory only passed through keeps the lower mode";
@@ -343,7 +337,7 @@ TEST_F(StoreTest, FortyLayersStack) {
   const int status = ::mount("overlay", merged.c_str(), "overlay", MS_RDONLY, options.c_str());
   std::filesystem::current_path(before);
   ASSERT_EQ(status, 0);
-  EXPECT_EQ(Content(merged + "/top"), "39");
+  EXPECT_EQ(ReadText(merged + "/top"), "39");
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(merged + "/l"), {}), 40);
   EXPECT_EQ(::umount(merged.c_str()), 0);
 }
@@ -353,7 +347,7 @@ std::string ExportToFile(DiskImageStore& store, const std::string& reference,
   auto fd = sys::OpenAt(AT_FDCWD, path, O_RDWR | O_CREAT | O_TRUNC, 0600);
   auto done = store.Export(reference, fd->get());
   EXPECT_TRUE(done) << done.error().message();
-  return Content(path);
+  return ReadText(path);
 }
 
 TEST_F(StoreTest, ExportComesBackTheSame) {
@@ -386,7 +380,7 @@ TEST_F(StoreTest, SkopeoReadsWhatWeExportAndWeReadWhatItWrites) {
                       "/config")
                          .c_str()),
             0);
-  EXPECT_NE(Content(path_ + "/config").find("/bin/sh"), std::string::npos);
+  EXPECT_NE(ReadText(path_ + "/config").find("/bin/sh"), std::string::npos);
   for (const std::string& target : {"docker-archive:" + path_ + "/docker.tar:app:2",
                                     "oci-archive:" + path_ + "/oci.tar:app:3"}) {
     ASSERT_EQ(::system((skopeo + "copy -q oci-archive:" + path_ + "/out.tar " + target).c_str()),
@@ -398,7 +392,7 @@ TEST_F(StoreTest, SkopeoReadsWhatWeExportAndWeReadWhatItWrites) {
             0)
       << "also as a docker-archive";
   for (const char* file : {"docker.tar", "oci.tar", "again.tar"}) {
-    auto added = Import(Content(path_ + "/" + file));
+    auto added = Import(ReadText(path_ + "/" + file));
     ASSERT_TRUE(added) << file << ": " << added.error().message();
   }
   EXPECT_EQ(store_->Get("app:2")->layers, store_->Get("app:1")->layers);

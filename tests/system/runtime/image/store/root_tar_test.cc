@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fstream>
-#include <sstream>
 
 #include "tests/support/tar_builder.h"
+#include "tests/support/text_file.h"
 #include "tests/system/runtime/image/store/store_fixture.h"
 
 namespace holdfast::runtime {
@@ -12,13 +12,7 @@ using test::BuildTar;
 using test::Dir;
 using test::File;
 using test::TarPacking;
-
-std::string Content(const std::string& path) {
-  std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+using test_support::ReadText;
 
 std::string RootTar(TarPacking packing = TarPacking::kPlain) {
   return BuildTar({Dir("./", 0755), Dir("./bin"), File("./bin/tool", "#!/bin/sh\n", 0755),
@@ -53,7 +47,7 @@ TEST_F(StoreTest, RootTarBecomesAnImageOfOneLayer) {
   EXPECT_EQ(image->config.working_dir, "/etc");
   EXPECT_EQ(image->os, "linux");
   ASSERT_EQ(image->layers.size(), 1u);
-  EXPECT_EQ(Content(image->layers[0] + "/etc/os-release"), "ID=test\n");
+  EXPECT_EQ(ReadText(image->layers[0] + "/etc/os-release"), "ID=test\n");
   EXPECT_TRUE(Names("ingest").empty());
 }
 

@@ -161,7 +161,7 @@ TEST_F(SpaceTest, AnImageThatIsBeingExportedIsInUse) {
   const auto refused = store_->Remove("one:1");
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code(), Code::kConflict);
-  EXPECT_NE(refused.error().message().find("is in use by an export"), std::string::npos);
+  EXPECT_NE(refused.error().message().find("is in use by an export or a push"), std::string::npos);
   EXPECT_TRUE(sys::ReadFd(reader.get(), 1 << 20));
   EXPECT_TRUE(exported.get());
   EXPECT_TRUE(store_->Remove("one:1"));

@@ -18,20 +18,20 @@ namespace {
 
 constexpr int kTimeoutMs = 5'000;
 
-void Ip(const std::string& words) { EXPECT_EQ(::system(("ip " + words).c_str()), 0) << words; }
+void RunIp(const std::string& words) { EXPECT_EQ(::system(("ip " + words).c_str()), 0) << words; }
 
 class RtnlWatchTest : public ::testing::Test {
  protected:
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root";
     ASSERT_EQ(::unshare(CLONE_NEWNET), 0);
-    Ip("link add a0 type veth peer name b0");
+    RunIp("link add a0 type veth peer name b0");
     // Without link-local addresses, which would come when the links are up and be news.
-    Ip("link set a0 addrgenmode none");
-    Ip("link set b0 addrgenmode none");
-    Ip("link set a0 up");
-    Ip("link set b0 up");
-    Ip("address add 192.0.2.1/24 dev a0");
+    RunIp("link set a0 addrgenmode none");
+    RunIp("link set b0 addrgenmode none");
+    RunIp("link set a0 up");
+    RunIp("link set b0 up");
+    RunIp("address add 192.0.2.1/24 dev a0");
     auto watch = RtnlWatch::Open();
     ASSERT_TRUE(watch) << watch.error().message();
     watch_.emplace(std::move(*watch));
@@ -54,15 +54,15 @@ TEST_F(RtnlWatchTest, AddressesAndDefaultRoutesAreNews) {
         "address add 2001:db8::7/128 dev a0 nodad", "address del 2001:db8::7/128 dev a0",
         "route add default via 192.0.2.9", "route del default via 192.0.2.9"}) {
     (void)watch_->Drain();  // the last rest of the change before
-    Ip(change);
+    RunIp(change);
     EXPECT_TRUE(HasNews()) << change;
   }
 }
 
 TEST_F(RtnlWatchTest, RoutesToPodsAreNone) {
-  Ip("route add 10.88.0.7/32 dev a0");
+  RunIp("route add 10.88.0.7/32 dev a0");
   EXPECT_FALSE(HasNews());
-  Ip("route del 10.88.0.7/32 dev a0");
+  RunIp("route del 10.88.0.7/32 dev a0");
   EXPECT_FALSE(HasNews());
 }
 
@@ -70,7 +70,7 @@ TEST_F(RtnlWatchTest, LostNotificationsAreNews) {
   const int least = 1;
   ASSERT_EQ(::setsockopt(watch_->fd(), SOL_SOCKET, SO_RCVBUF, &least, sizeof least), 0);
   ASSERT_TRUE(watch_->Drain());
-  for (int i = 1; i < 100; ++i) Ip("route add 10.88.0." + std::to_string(i) + "/32 dev a0");
+  for (int i = 1; i < 100; ++i) RunIp("route add 10.88.0." + std::to_string(i) + "/32 dev a0");
   EXPECT_TRUE(HasNews()) << "though each of them was none";
 }
 

@@ -15,8 +15,8 @@ class DeleteTest : public ApiFixture {
  protected:
   void SetUp() override {
     ApiFixture::SetUp();
-    node_.delete_object = [this](const std::string& kind, const std::string& ns,
-                                 const std::string& name) -> Result<EditedObject> {
+    node_.delete_object = [](const std::string& kind, const std::string& ns,
+                             const std::string& name) -> Result<EditedObject> {
       if (name == "foreign") return Conflict("comes from foreign.yaml");
       if (name == "ending") return NotFound("pods \"ending\" not found");
       return EditedObject{kind, ns, name, "web.yaml", EditOutcome::kDeleted};

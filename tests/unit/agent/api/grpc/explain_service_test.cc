@@ -3,12 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/ip.h"
+
 namespace holdfast::agent::api {
 namespace {
 
 using Answer = v1::ExplainServiceResponse::Answer;
 
-IpAddress Ip(const std::string& text) { return *IpAddress::Parse(text); }
+using test_support::Ip;
 
 // A load balancer with policy Local, source ranges, one endpoint on another node.
 ExplainedService Explained() {

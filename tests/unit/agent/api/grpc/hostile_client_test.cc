@@ -1,17 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients with a role that speak HTTP/2 against the server: each attack is sent as raw frames; the
 // agent's memory stays, and others are served meanwhile (catalogue row AP-07).
-#include <fstream>
 #include <string>
 #include <vector>
 
 #include "tests/support/raw_http2.h"
 #include "tests/unit/agent/api/grpc/server_fixture.h"
-
-#ifdef __SANITIZE_ADDRESS__
-// Of <sanitizer/allocator_interface.h>, which g++ does not bring along.
-extern "C" size_t __sanitizer_get_current_allocated_bytes();
-#endif
 
 namespace holdfast::agent {
 namespace {
@@ -21,16 +15,6 @@ using test_support::RawHttp2;
 constexpr size_t kMiB = 1 << 20;
 // What may stay after an attack: arenas of gRPC's and our threads, not what was sent.
 constexpr size_t kAllowedGrowth = 48 * kMiB;
-
-size_t ResidentBytes() {
-#ifdef __SANITIZE_ADDRESS__
-  // It keeps what was freed for a while (its quarantine): what is allocated is what counts there.
-  return __sanitizer_get_current_allocated_bytes();
-#endif
-  size_t pages = 0;
-  std::ifstream("/proc/self/statm") >> pages >> pages;
-  return pages * 4096;
-}
 
 class HostileClientTest : public ServerFixture {
  protected:

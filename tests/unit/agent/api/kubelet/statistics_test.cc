@@ -126,6 +126,41 @@ TEST(SummaryTest, HasTheFieldsOfTheStatsApi) {
 }
 
 // Also of those who ask for CPU and memory only, as a kubelet's.
+TEST(SummaryTest, AClaimIsNamedAndTakesNothingOfTheNode) {
+  NodeSample sample = MakeSample();
+  sample.pods[0].volumes = {{"scratch", FsUsage{10, 100, 7, 5, 50, 1}},
+                            {"data", FsUsage{600, 1000, 400, 30, 40, 10}, "disk-0"}};
+  const auto pod = nlohmann::json::parse(SummaryJson(sample, "n1", false))["pods"][0];
+  EXPECT_FALSE(pod["volume"][0].contains("pvcRef"));
+  EXPECT_EQ(pod["volume"][1]["pvcRef"], (nlohmann::json{{"name", "disk-0"}, {"namespace", "ns"}}));
+  EXPECT_EQ(pod["volume"][1]["usedBytes"], 400);
+  EXPECT_EQ(pod["ephemeral-storage"]["usedBytes"], 11);
+}
+
+TEST(VolumeMetricsTest, AreOfEachClaimOnce) {
+  NodeSample sample = MakeSample();
+  sample.pods[0].volumes = {{"scratch", FsUsage{10, 100, 7, 5, 50, 1}},
+                            {"data", FsUsage{600, 1000, 400, 30, 40, 10}, "disk-0"}};
+  sample.pods.push_back(sample.pods[0]);
+  MetricsText text;
+  AddVolumeMetrics(sample, text);
+  EXPECT_THAT(text.text(),
+              HasSubstr("# HELP kubelet_volume_stats_available_bytes [ALPHA] Number of "
+                        "available bytes in the volume\n"));
+  const auto row = [](const char* name, const char* value) {
+    return StrCat("\nkubelet_volume_stats_", name,
+                  "{namespace=\"ns\",persistentvolumeclaim=\"disk-0\"} ", value, "\n");
+  };
+  for (const auto& [name, value] :
+       {std::pair("capacity_bytes", "1000"), std::pair("available_bytes", "600"),
+        std::pair("used_bytes", "400"), std::pair("inodes", "40"), std::pair("inodes_free", "30"),
+        std::pair("inodes_used", "10")}) {
+    EXPECT_THAT(text.text(), HasSubstr(row(name, value)));
+  }
+  EXPECT_THAT(text.text(), Not(HasSubstr("scratch")));
+  EXPECT_EQ(test_support::MetricsFault(text.text()), "");
+}
+
 TEST(SummaryTest, SwapIsOfTheNodeOfPodsAndOfContainers) {
   NodeSample sample = MakeSample();
   sample.machine.swap_total = 900;
@@ -152,11 +187,13 @@ TEST(AgentMetricsTest, CountPodsAndContainers) {
   auto pod = std::make_shared<k8s::io::api::core::v1::Pod>();
   pod->mutable_status()->set_phase("Running");
   pod->mutable_status()->add_containerstatuses()->mutable_state()->mutable_running();
+  for (int i = 0; i < 3; ++i) pod->mutable_spec()->add_ephemeralcontainers();
   MetricsText metrics;
   AddAgentMetrics({pod}, {"n1", "0.1.0", 2, 7, 8}, metrics);
   const std::string& text = metrics.text();
   EXPECT_EQ(test_support::MetricsFault(text), "");
   EXPECT_THAT(text, HasSubstr("\nkubelet_running_pods 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nkubelet_managed_ephemeral_containers 3\n"));
   EXPECT_THAT(text, HasSubstr("\nkubelet_running_containers{container_state=\"running\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("\nkubelet_image_garbage_collected_total{reason=\"age\"} 7\n"));
   EXPECT_THAT(text, HasSubstr("\nkubelet_image_garbage_collected_total{reason=\"space\"} 8\n"));

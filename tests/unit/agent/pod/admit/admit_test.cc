@@ -55,6 +55,39 @@ std::string NoRoom(const std::string& resource, const std::string& numbers) {
 
 TEST(AdmitTest, TakesAPlainPod) { EXPECT_EQ(Verdict(PodOf("")), ""); }
 
+// As an API server's pod: one of a file is critical.
+corev1::Pod FromApi(corev1::Pod pod) {
+  (*pod.mutable_metadata()->mutable_annotations())["kubernetes.io/config.source"] = "api";
+  return pod;
+}
+
+TEST(AdmitTest, PressuresOfTheNode) {
+  const auto under = [](NodePressure pressure) {
+    NodeOffer node = Node();
+    node.pressure = pressure;
+    return node;
+  };
+  const NodeOffer memory = under({.memory = true}), disk = under({.disk = true}),
+                  all = under({true, true, true});
+  const corev1::Pod best_effort = FromApi(PodOf(""));
+  const corev1::Pod burstable = FromApi(Container("resources: {requests: {memory: 1Mi}}"));
+  const corev1::Pod bears = FromApi(
+      PodOf("  tolerations: [{key: node.kubernetes.io/memory-pressure, operator: Exists}]\n"));
+  corev1::Pod critical = best_effort;
+  critical.mutable_spec()->set_priority(2'000'000'000);
+  EXPECT_EQ(Verdict(best_effort, memory), "Evicted: The node had condition: [MemoryPressure]. ");
+  EXPECT_EQ(Verdict(burstable, memory), "");
+  EXPECT_EQ(Verdict(bears, memory), "");
+  EXPECT_EQ(Verdict(burstable, disk), "Evicted: The node had condition: [DiskPressure]. ");
+  EXPECT_EQ(Verdict(bears, under({.memory = true, .pids = true})),
+            "Evicted: The node had condition: [MemoryPressure PIDPressure]. ");
+  EXPECT_EQ(Verdict(burstable, all),
+            "Evicted: The node had condition: [MemoryPressure DiskPressure PIDPressure]. ");
+  EXPECT_EQ(Verdict(critical, all), "");
+  EXPECT_EQ(Verdict(PodOf(""), all), "") << "a static pod";
+  EXPECT_EQ(Verdict(best_effort, under({})), "");
+}
+
 TEST(AdmitTest, ResourcesThatTheNodeHasNot) {
   EXPECT_EQ(Verdict(Container("resources: {requests: {cpu: 2, memory: 1Gi}}")), "");
   EXPECT_EQ(Verdict(Container("resources: {requests: {cpu: 64, memory: 100Ti}}")),

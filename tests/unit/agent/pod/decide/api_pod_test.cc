@@ -9,7 +9,6 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr char kOne[] = R"(containers { name: "app" image: "x" })";
 constexpr char kJob[] = R"(restartPolicy: "Never" containers { name: "app" image: "x" })";
 
 PodWorld World(const char* spec) {

@@ -7,7 +7,7 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr char kPod[] = R"(restartPolicy: "Always" containers { name: "app" image: "x" })";
+constexpr char kRestarted[] = R"(restartPolicy: "Always" containers { name: "app" image: "x" })";
 
 void Debug(PodWorld& world, const std::string& name = "debugger") {
   auto* added = world.pod.mutable_spec()->add_ephemeralcontainers();
@@ -22,7 +22,7 @@ const corev1::ContainerStatus& StatusOf(const PodWorld& world) {
 }
 
 TEST(EphemeralTest, OneIsStartedInARunningPodAndIsShownInAListOfItsOwn) {
-  PodWorld world(kPod);
+  PodWorld world(kRestarted);
   world.Run();
   Debug(world);
   EXPECT_EQ(world.Look(), Actions{"start debugger#0"});
@@ -37,7 +37,7 @@ TEST(EphemeralTest, OneIsStartedInARunningPodAndIsShownInAListOfItsOwn) {
 }
 
 TEST(EphemeralTest, ItsEventsNameItsList) {
-  PodWorld world(kPod);
+  PodWorld world(kRestarted);
   world.Run();
   Debug(world);
   world.images["x"].state = ImageFact::State::kAbsent;
@@ -49,7 +49,7 @@ TEST(EphemeralTest, ItsEventsNameItsList) {
 
 TEST(EphemeralTest, ItIsNeverStartedAgainAndDoesNotCount) {
   for (const int code : {0, 3}) {
-    PodWorld world(kPod);
+    PodWorld world(kRestarted);
     world.Run();
     Debug(world);
     world.Run();
@@ -84,7 +84,7 @@ TEST(EphemeralTest, ItDoesNotWaitForInitContainers) {
 }
 
 TEST(EphemeralTest, WithTheSandboxItIsLostForGood) {
-  PodWorld world(kPod);
+  PodWorld world(kRestarted);
   world.Run();
   Debug(world);
   world.Run();

@@ -7,8 +7,6 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr char kOne[] = R"(containers { name: "app" image: "x" })";
-
 PodWorld World() {
   PodWorld world(kOne);
   world.memory.origin = PodOrigin::kApi;

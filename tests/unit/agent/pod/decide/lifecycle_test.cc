@@ -7,8 +7,6 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr char kOne[] = R"(containers { name: "app" image: "x" })";
-
 TEST(LifecycleTest, ANewPodGetsVolumesSandboxAndItsContainers) {
   PodWorld world(R"(containers { name: "a" image: "x" } containers { name: "b" image: "x" })");
   EXPECT_EQ(world.Look(), (Actions{"ensure volumes", "ensure sandbox", "start a#0", "start b#0"}));

@@ -17,6 +17,9 @@
 
 namespace holdfast::agent {
 
+// The spec of most pods here.
+inline constexpr char kOne[] = R"(containers { name: "app" image: "x" })";
+
 inline corev1::Pod MakePod(const std::string& spec_text) {
   corev1::Pod pod;
   pod.mutable_metadata()->set_name("web-n1");
@@ -58,7 +61,7 @@ class PodWorld {
     facts.images = images;
     facts.inputs = inputs;
     facts.probes = probes;
-    facts.network_ready = network_ready;
+    facts.network_problem = network_problem;
     facts.under_way = under_way;
     facts.ended = std::exchange(ended, {});
     facts.node = &node;
@@ -272,10 +275,10 @@ class PodWorld {
   InputsFact inputs;
   std::vector<ProbeFact> probes;
   std::string hook_error;  // what the next hooks fail with
-  bool network_ready = true;
+  std::string network_problem;
   std::optional<std::chrono::seconds> deletion_grace;
   bool object_gone = false;
-  std::optional<std::string> eviction;
+  std::optional<Eviction> eviction;
   bool sandbox_ready = false;
   bool sandbox_exists = false;
   bool volumes_ready = false;

@@ -9,13 +9,13 @@ namespace {
 
 using How = ResizeVerdict::How;
 
-constexpr char kOne[] = R"(containers { name: "app" image: "x" resources {
+constexpr char kSized[] = R"(containers { name: "app" image: "x" resources {
   requests { key: "cpu" value { string: "100m" } } limits { key: "memory" value { string: "64Mi" } } } })";
 
 std::string Quantity(const std::string& text) { return StrCat("value { string: \"", text, "\" }"); }
 
 // Everything runs, and nothing is left to do.
-PodWorld Running(const std::string& spec) {
+PodWorld Settled(const std::string& spec) {
   PodWorld world(spec);
   world.memory.origin = PodOrigin::kApi;
   world.pod.mutable_metadata()->set_generation(1);
@@ -58,7 +58,7 @@ std::string Requests(const PodWorld& world, const std::string& resource) {
 }
 
 TEST(ResizeTest, WhatIsGivenIsWrittenAndTold) {
-  PodWorld world = Running(kOne);
+  PodWorld world = Settled(kSized);
   EXPECT_EQ(Requests(world, "cpu"), "100m");
   corev1::Pod wish = Wish(world);
   SetRequest(wish.mutable_spec()->mutable_containers(0), "cpu", "250m");
@@ -88,7 +88,7 @@ TEST(ResizeTest, WhatIsGivenIsWrittenAndTold) {
 }
 
 TEST(ResizeTest, ARestartedAgentGoesOnWithIt) {
-  PodWorld world = Running(kOne);
+  PodWorld world = Settled(kSized);
   corev1::Pod wish = Wish(world);
   SetRequest(wish.mutable_spec()->mutable_containers(0), "cpu", "250m");
   Give(world, wish);
@@ -101,7 +101,7 @@ TEST(ResizeTest, ARestartedAgentGoesOnWithIt) {
 }
 
 TEST(ResizeTest, WhatAnOlderAgentStartedIsResizedToo) {
-  PodWorld world = Running(kOne);
+  PodWorld world = Settled(kSized);
   world.memory.containers["app"].launch->amounts.reset();
   EXPECT_EQ(world.Look(), Actions{});
   corev1::Pod wish = Wish(world);
@@ -112,7 +112,7 @@ TEST(ResizeTest, WhatAnOlderAgentStartedIsResizedToo) {
 }
 
 TEST(ResizeTest, OneThatWaitsOrCannotBeIsToldOnce) {
-  PodWorld world = Running(kOne);
+  PodWorld world = Settled(kSized);
   world.asked = Wish(world);
   SetRequest(world.asked->mutable_spec()->mutable_containers(0), "cpu", "64");
   world.verdict = ResizeVerdict{How::kDeferred, "no room"};
@@ -148,7 +148,7 @@ TEST(ResizeTest, OneThatWaitsOrCannotBeIsToldOnce) {
 }
 
 TEST(ResizeTest, AFailureIsToldAndTriedAgain) {
-  PodWorld world = Running(kOne);
+  PodWorld world = Settled(kSized);
   corev1::Pod wish = Wish(world);
   SetLimit(wish.mutable_spec()->mutable_containers(0), "memory", "1Mi");
   Give(world, wish);
@@ -176,7 +176,7 @@ TEST(ResizeTest, AFailureIsToldAndTriedAgain) {
 }
 
 TEST(ResizeTest, AStartIsNotHeldUpByOneThatFails) {
-  PodWorld world = Running(StrCat(kOne, R"( containers { name: "other" image: "x" })"));
+  PodWorld world = Settled(StrCat(kSized, R"( containers { name: "other" image: "x" })"));
   corev1::Pod wish = Wish(world);
   SetLimit(wish.mutable_spec()->mutable_containers(0), "memory", "1Mi");
   Give(world, wish);
@@ -193,7 +193,7 @@ TEST(ResizeTest, AStartIsNotHeldUpByOneThatFails) {
 }
 
 TEST(ResizeTest, AStartWaitsForTheRoomThatItsPodIsGiven) {
-  PodWorld world = Running(StrCat(kOne, R"( containers { name: "other" image: "x" resources {
+  PodWorld world = Settled(StrCat(kSized, R"( containers { name: "other" image: "x" resources {
       requests { key: "cpu" )",
                                   Quantity("10m"), "} } }"));
   world.Exit("other", 1);
@@ -224,7 +224,7 @@ TEST(ResizeTest, RestartsWhatItsPolicySays) {
   };
   for (const RestartCase& one : cases) {
     SCOPED_TRACE(StrCat(one.policy, " ", one.memory_policy, " ", one.cpu, one.memory));
-    PodWorld world = Running(StrCat(
+    PodWorld world = Settled(StrCat(
         R"(containers { name: "app" image: "x" resizePolicy { resourceName: "cpu" restartPolicy: ")",
         one.policy, R"(" } resizePolicy { resourceName: "memory" restartPolicy: ")",
         one.memory_policy, R"(" } resources { requests { key: "cpu" )", Quantity("100m"),
@@ -249,9 +249,9 @@ TEST(ResizeTest, RestartsWhatItsPolicySays) {
 }
 
 TEST(ResizeTest, ASidecarIsResizedAndSoIsAnInitContainerThatRuns) {
-  PodWorld world = Running(StrCat(
+  PodWorld world = Settled(StrCat(
       R"(initContainers { name: "side" image: "x" restartPolicy: "Always" resources { requests { key: "cpu" )",
-      Quantity("10m"), "} } } ", kOne));
+      Quantity("10m"), "} } } ", kSized));
   corev1::Pod wish = Wish(world);
   SetRequest(wish.mutable_spec()->mutable_initcontainers(0), "cpu", "20m");
   Give(world, wish);
@@ -261,7 +261,7 @@ TEST(ResizeTest, ASidecarIsResizedAndSoIsAnInitContainerThatRuns) {
 }
 
 TEST(ResizeTest, AContainerWithoutALimitFollowsThePods) {
-  PodWorld world = Running(StrCat(R"(resources { limits { key: "cpu" )", Quantity("1"),
+  PodWorld world = Settled(StrCat(R"(resources { limits { key: "cpu" )", Quantity("1"),
                                   R"( } requests { key: "cpu" )", Quantity("100m"),
                                   R"( } } containers { name: "app" image: "x" })"));
   EXPECT_EQ(world.memory.containers["app"].launch->amounts->limits.at("cpu"), "1");
@@ -276,7 +276,7 @@ TEST(ResizeTest, AContainerWithoutALimitFollowsThePods) {
 }
 
 TEST(ResizeTest, APodThatEndedWaitsForNothing) {
-  PodWorld world = Running(R"(restartPolicy: "Never" containers { name: "app" image: "x" })");
+  PodWorld world = Settled(R"(restartPolicy: "Never" containers { name: "app" image: "x" })");
   world.asked = Wish(world);
   SetRequest(world.asked->mutable_spec()->mutable_containers(0), "cpu", "64");
   world.verdict = ResizeVerdict{How::kDeferred, "no room"};

@@ -7,7 +7,7 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr char kPod[] = R"(restartPolicy: "Never"
+constexpr char kAllRestart[] = R"(restartPolicy: "Never"
     initContainers { name: "i" image: "x" }
     containers { name: "watcher" image: "x" restartPolicy: "Never"
       restartPolicyRules { action: "RestartAllContainers"
@@ -16,8 +16,8 @@ constexpr char kPod[] = R"(restartPolicy: "Never"
     containers { name: "done" image: "x" })";
 
 // Init container done, all main containers up, one of them ended for good.
-PodWorld Running() {
-  PodWorld world(kPod);
+PodWorld OneIsDone() {
+  PodWorld world(kAllRestart);
   world.Run();
   world.Exit("i", 0);
   world.Run();
@@ -28,7 +28,7 @@ PodWorld Running() {
 }
 
 TEST(RestartAllTest, OneExitTakesAllOthersWithIt) {
-  PodWorld world = Running();
+  PodWorld world = OneIsDone();
   EXPECT_EQ(world.Condition("AllContainersRestarting"), "False");
   world.Exit("watcher", 42);
   const auto first = world.Look();
@@ -56,7 +56,7 @@ TEST(RestartAllTest, OneExitTakesAllOthersWithIt) {
 }
 
 TEST(RestartAllTest, AnotherExitCodeFollowsThePolicy) {
-  PodWorld world = Running();
+  PodWorld world = OneIsDone();
   world.Exit("watcher", 1);
   EXPECT_EQ(world.Run(), (Actions{"remove watcher#0"}));
   EXPECT_EQ(world.State("watcher"), "terminated Error 1");
@@ -77,7 +77,7 @@ TEST(RestartAllTest, TheFirstMatchingRuleCounts) {
 }
 
 TEST(RestartAllTest, ItGoesOnAfterARestartOfTheAgent) {
-  PodWorld world = Running();
+  PodWorld world = OneIsDone();
   world.Exit("watcher", 42);
   world.Look();
   world.RestartAgent();
@@ -86,7 +86,7 @@ TEST(RestartAllTest, ItGoesOnAfterARestartOfTheAgent) {
 }
 
 TEST(RestartAllTest, TheSecondTimeWaitsForTheBackOff) {
-  PodWorld world = Running();
+  PodWorld world = OneIsDone();
   for (int round = 0; round < 2; ++round) {
     world.Exit("watcher", 42);
     world.Run();
@@ -101,7 +101,7 @@ TEST(RestartAllTest, TheSecondTimeWaitsForTheBackOff) {
 }
 
 TEST(RestartAllTest, APodThatIsDeletedJustEnds) {
-  PodWorld world = Running();
+  PodWorld world = OneIsDone();
   world.Exit("watcher", 42);
   world.deletion_grace = std::chrono::seconds(30);
   EXPECT_EQ(world.Run(), (Actions{"remove watcher#0", "signal app 15"}));

@@ -12,11 +12,11 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr char kTwo[] =
+constexpr char kBoth[] =
     R"(containers { name: "a" image: "x" } containers { name: "b" image: "x" })";
 
 TEST(TerminationTest, StopsAllContainersAtOnceAndCleansUpWhenTheyAreGone) {
-  PodWorld world(kTwo);
+  PodWorld world(kBoth);
   world.Run();
   world.events.clear();
   world.deletion_grace = seconds(30);
@@ -33,7 +33,7 @@ TEST(TerminationTest, StopsAllContainersAtOnceAndCleansUpWhenTheyAreGone) {
 }
 
 TEST(TerminationTest, KillsWhatIsThereWhenTheGraceIsOver) {
-  PodWorld world(kTwo);
+  PodWorld world(kBoth);
   world.Run();
   world.deletion_grace = seconds(10);
   world.Run();
@@ -48,7 +48,7 @@ TEST(TerminationTest, KillsWhatIsThereWhenTheGraceIsOver) {
 }
 
 TEST(TerminationTest, ThereAreAlwaysTwoSecondsBetweenSignalAndKill) {
-  PodWorld world(kTwo);
+  PodWorld world(kBoth);
   world.Run();
   world.deletion_grace = seconds(0);
   EXPECT_EQ(world.Run(), (Actions{"signal a 15", "signal b 15"}));
@@ -56,7 +56,7 @@ TEST(TerminationTest, ThereAreAlwaysTwoSecondsBetweenSignalAndKill) {
 }
 
 TEST(TerminationTest, ASmallerGraceShortensAndALargerOneDoesNothing) {
-  PodWorld world(kTwo);
+  PodWorld world(kBoth);
   world.Run();
   world.deletion_grace = seconds(60);
   world.Run();
@@ -112,7 +112,7 @@ TEST(TerminationTest, TheStopSignalIsThePodsThenTheImagesThenSigterm) {
 }
 
 TEST(TerminationTest, ARestartedAgentGoesOnWhereItWas) {
-  PodWorld world(kTwo);
+  PodWorld world(kBoth);
   world.Run();
   world.deletion_grace = seconds(30);
   world.Run();
@@ -125,14 +125,14 @@ TEST(TerminationTest, ARestartedAgentGoesOnWhereItWas) {
 }
 
 TEST(TerminationTest, APodThatNeverRanIsJustCleanedUp) {
-  PodWorld world(kTwo);
+  PodWorld world(kBoth);
   world.deletion_grace = seconds(30);
   EXPECT_EQ(world.Run(), (Actions{"clean up"}));
   EXPECT_EQ(world.last.status.phase(), "Failed");
 }
 
 TEST(TerminationTest, ACompletedPodThatIsDeletedKeepsItsPhase) {
-  PodWorld world(StrCat("restartPolicy: \"Never\" ", kTwo));
+  PodWorld world(StrCat("restartPolicy: \"Never\" ", kBoth));
   world.Run();
   world.Exit("a", 0);
   world.Exit("b", 0);
@@ -152,7 +152,7 @@ TEST(TerminationTest, AKillThatTakesTooLongIsToldOnce) {
   };
   // After half the grace more, but not within ten seconds.
   for (const auto& [grace, told_after] : {std::pair{30, 45}, {4, 10}, {0, 10}}) {
-    PodWorld world(kTwo);
+    PodWorld world(kBoth);
     world.Run();
     world.deletion_grace = seconds(grace);
     world.Run();

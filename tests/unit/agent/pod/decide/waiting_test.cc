@@ -10,10 +10,11 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr char kOne[] = R"(containers { name: "app" image: "x" imagePullPolicy: "IfNotPresent" })";
+constexpr char kIfNotPresent[] =
+    R"(containers { name: "app" image: "x" imagePullPolicy: "IfNotPresent" })";
 
 TEST(BackOffTest, DoublesFromTenSecondsToFiveMinutes) {
-  PodWorld world(kOne);
+  PodWorld world(kIfNotPresent);
   world.Run();
   const std::vector<int> delays = {0, 10, 20, 40, 80, 160, 300, 300};
   for (size_t i = 0; i < delays.size(); ++i) {
@@ -34,7 +35,7 @@ TEST(BackOffTest, DoublesFromTenSecondsToFiveMinutes) {
 }
 
 TEST(BackOffTest, MessageAndEventAreKubernetesOwn) {
-  PodWorld world(kOne);
+  PodWorld world(kIfNotPresent);
   world.Run();
   world.Exit("app", 1);
   world.Run();
@@ -52,7 +53,7 @@ TEST(BackOffTest, MessageAndEventAreKubernetesOwn) {
 }
 
 TEST(BackOffTest, MinutesAreWrittenAsGoWritesThem) {
-  PodWorld world(kOne);
+  PodWorld world(kIfNotPresent);
   world.Run();
   for (const int delay : {0, 10, 20, 40}) {
     world.Exit("app", 1);
@@ -67,7 +68,7 @@ TEST(BackOffTest, MinutesAreWrittenAsGoWritesThem) {
 }
 
 TEST(BackOffTest, IsForgottenAfterARunOfMoreThanTenMinutes) {
-  PodWorld world(kOne);
+  PodWorld world(kIfNotPresent);
   world.Run();
   world.Exit("app", 1);
   world.Run();
@@ -81,7 +82,7 @@ TEST(BackOffTest, IsForgottenAfterARunOfMoreThanTenMinutes) {
 }
 
 TEST(BackOffTest, SurvivesARestartOfTheAgentAndAStepOfTheClock) {
-  PodWorld world(kOne);
+  PodWorld world(kIfNotPresent);
   world.Run();
   world.Exit("app", 1);
   world.Run();
@@ -97,7 +98,7 @@ TEST(BackOffTest, SurvivesARestartOfTheAgentAndAStepOfTheClock) {
 }
 
 TEST(BackOffTest, TheNodesMaximumBelowTenSecondsIsAlsoTheFirstDelay) {
-  PodWorld world(kOne);
+  PodWorld world(kIfNotPresent);
   world.node.max_back_off = seconds(3);
   world.Run();
   world.Exit("app", 1);
@@ -118,7 +119,7 @@ Actions EventsOf(const PodWorld& world, const std::string& reason) {
 }
 
 TEST(ImageTest, AnImageThatIsNotThereIsPulledBesideTheSandbox) {
-  PodWorld world(kOne);
+  PodWorld world(kIfNotPresent);
   world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
   EXPECT_EQ(world.Look(), (Actions{"ensure volumes", "ensure sandbox", "pull app#0 x"}));
   EXPECT_EQ(world.last.begin.size(), 3u) << "nothing waits for anything";
@@ -134,7 +135,7 @@ TEST(ImageTest, AnImageThatIsNotThereIsPulledBesideTheSandbox) {
 }
 
 TEST(ImageTest, APullThatFailsIsErrImagePullThenImagePullBackOff) {
-  PodWorld world(kOne);
+  PodWorld world(kIfNotPresent);
   world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
   world.pull_errors["x"] = "no such thing";
   world.Run();
@@ -157,7 +158,7 @@ TEST(ImageTest, APullThatFailsIsErrImagePullThenImagePullBackOff) {
 }
 
 TEST(ImageTest, ARegistryThatDoesNotAnswerHasAReasonOfItsOwn) {
-  PodWorld world(kOne);
+  PodWorld world(kIfNotPresent);
   world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
   world.pull_errors["x"] = "RegistryUnavailable: connection refused";
   world.Run();
@@ -190,7 +191,7 @@ TEST(ImageTest, NeverWaitsForTheSecretsToo) {
 }
 
 TEST(ImageTest, PullsBackOffFromTenSecondsToFiveMinutes) {
-  PodWorld world(kOne);
+  PodWorld world(kIfNotPresent);
   world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
   world.pull_errors["x"] = "no";
   world.Run();
@@ -209,7 +210,7 @@ TEST(ImageTest, PullsBackOffFromTenSecondsToFiveMinutes) {
 }
 
 TEST(ImageTest, APullThatIsTriedAgainShowsWhyItFailedBefore) {
-  PodWorld world(kOne);
+  PodWorld world(kIfNotPresent);
   world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
   world.pull_errors["x"] = "no";
   world.Run();
@@ -279,7 +280,7 @@ TEST(ImageTest, NeverAndIfNotPresentUseWhatIsThere) {
 }
 
 TEST(ImageTest, APullWaitsForTheSecretsAndEndsWithThePod) {
-  PodWorld world(kOne);
+  PodWorld world(kIfNotPresent);
   world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
   world.inputs.secrets_pending = true;
   EXPECT_EQ(world.Run(), (Actions{"ensure sandbox"}));
@@ -297,7 +298,7 @@ TEST(ImageTest, APullWaitsForTheSecretsAndEndsWithThePod) {
 }
 
 TEST(ImageTest, AnImportedImageIsUsedAtOnce) {
-  PodWorld world(kOne);
+  PodWorld world(kIfNotPresent);
   const ImageFact present = world.images["x"];
   world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
   world.pull_errors["x"] = "no registry";
@@ -332,7 +333,7 @@ class StartFailureTest : public ::testing::TestWithParam<FailureRow> {};
 
 TEST_P(StartFailureTest, ShowsTheReasonAndTriesAgain) {
   const FailureRow& row = GetParam();
-  PodWorld world(kOne);
+  PodWorld world(kIfNotPresent);
   world.Look();
   world.CarryOut({Action::Kind::kEnsureVolumes});
   world.CarryOut({Action::Kind::kEnsureSandbox});
@@ -356,7 +357,7 @@ INSTANTIATE_TEST_SUITE_P(
                       FailureRow{StartFailure::Phase::kStart, "RunContainerError", 1}));
 
 TEST(StartErrorTest, CountsAsAnAttemptThatEndedWith128) {
-  PodWorld world(StrCat("restartPolicy: \"Never\" ", kOne));
+  PodWorld world(StrCat("restartPolicy: \"Never\" ", kIfNotPresent));
   world.Look();
   world.CarryOut({Action::Kind::kEnsureSandbox});
   RecordStartFailure(world.memory, "app", 0,
@@ -368,7 +369,7 @@ TEST(StartErrorTest, CountsAsAnAttemptThatEndedWith128) {
 }
 
 TEST(SandboxFailureTest, IsWaitedOut) {
-  PodWorld world(kOne);
+  PodWorld world(kIfNotPresent);
   world.Look();
   world.memory.failure =
       Failure{"FailedCreatePodSandBox", "no addresses", world.boot + std::chrono::seconds(10)};
@@ -428,7 +429,7 @@ TEST(TerminationMessageTest, IsNotCutInTheMiddleOfACharacter) {
 
 TEST(WaitingTest, ANodeWithoutRangesIsToldAndWaitedFor) {
   PodWorld world(R"(containers { name: "app" image: "x" })");
-  world.network_ready = false;
+  world.network_problem = "the Node has no spec.podCIDRs yet";
   EXPECT_EQ(world.Look(), Actions{});
   EXPECT_EQ(world.last.wake_at, world.boot + std::chrono::seconds(1));
   world.Pass(std::chrono::seconds(1));
@@ -438,16 +439,16 @@ TEST(WaitingTest, ANodeWithoutRangesIsToldAndWaitedFor) {
                     "NetworkReady=false reason:NetworkPluginNotReady message:the Node has no "
                     "spec.podCIDRs yet"});
   EXPECT_EQ(world.State("app"), "waiting ContainerCreating");
-  world.network_ready = true;
+  world.network_problem.clear();
   EXPECT_EQ(world.Run(), (Actions{"ensure volumes", "ensure sandbox", "start app#0"}));
-  world.network_ready = false;
+  world.network_problem = "the Node has no spec.podCIDRs yet";
   EXPECT_EQ(world.Look(), Actions{}) << "of no concern to one that has its addresses";
   EXPECT_EQ(world.State("app"), "running");
 }
 
 TEST(WaitingTest, TheHostsNetworkIsAlwaysThere) {
   PodWorld world(R"(hostNetwork: true containers { name: "app" image: "x" })");
-  world.network_ready = false;
+  world.network_problem = "the Node has no spec.podCIDRs yet";
   EXPECT_EQ(world.Run(), (Actions{"ensure volumes", "ensure sandbox", "start app#0"}));
 }
 

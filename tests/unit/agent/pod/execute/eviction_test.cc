@@ -22,17 +22,18 @@ class EvictedPodTest : public PodTableTest {
     const PodPtr pod = node_->view.FindPod("default", "web");
     return pod == nullptr ? "" : pod->status().reason();
   }
+  static Eviction TooMuch() { return {.why = "too much. ", .signal = "ephemeralpodfs.limit"}; }
 };
 
 TEST_F(EvictedPodTest, ItEndsAndStaysEnded) {
   source_.Set({MakePod("u1")});
   ASSERT_TRUE(PhaseBecomes("Running"));
-  node_->table.Evict(PodUid("other"), "nobody");
-  node_->table.Evict(PodUid("u1"), "too much. ");
+  node_->table.Evict(PodUid("other"), TooMuch());
+  node_->table.Evict(PodUid("u1"), TooMuch());
   EXPECT_TRUE(PhaseBecomes("Failed"));
   EXPECT_EQ(Reason(), "Evicted");
   EXPECT_EQ(std::ranges::count(EventReasons(), "Evicted"), 1);
-  node_->table.Evict(PodUid("u1"), "still too much. ");
+  node_->table.Evict(PodUid("u1"), TooMuch());
   Boot();
   EXPECT_TRUE(PhaseBecomes("Failed"));
   EXPECT_EQ(Reason(), "Evicted");

@@ -352,7 +352,9 @@ class FakeNetwork : public PodNetwork {
     const std::lock_guard lock(mutex_);
     return addresses_[request.uid] = {"10.88.0.2"};
   }
-  bool HasRanges() override { return true; }
+  std::string NotReadyBecause() override { return ""; }
+  std::vector<std::string> LeftOut(const PodNetworkRequest& /*request*/) override { return {}; }
+  bool Holds(const PodUid& uid) override { return !Addresses(uid).empty(); }
   Result<void> Teardown(const PodUid& uid) override {
     const std::lock_guard lock(mutex_);
     addresses_.erase(uid);

@@ -36,7 +36,7 @@ class HurriedClock : public Clock {
   mutable std::atomic<int> readings_ = 0;
 };
 
-corev1::Pod MakePod() {
+corev1::Pod LoggingPod() {
   corev1::Pod pod;
   pod.mutable_metadata()->set_uid("u1");
   pod.mutable_metadata()->set_name("web");
@@ -140,7 +140,7 @@ class PodLogsTest : public ::testing::Test {
   std::unique_ptr<PodStateStore> state_;
   std::unique_ptr<PodViewStore> view_;
   std::unique_ptr<PodServices> services_;
-  const std::shared_ptr<const corev1::Pod> pod_ = std::make_shared<const corev1::Pod>(MakePod());
+  const std::shared_ptr<const corev1::Pod> pod_ = std::make_shared<const corev1::Pod>(LoggingPod());
   std::mutex poked_mutex_;
   std::condition_variable poked_changed_;
   int poked_ = 0;

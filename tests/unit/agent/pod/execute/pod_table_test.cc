@@ -162,6 +162,23 @@ TEST_F(PodTableTest, AClassOfRuntimeThatIsNotThereKeepsThePodFromStarting) {
   EXPECT_EQ(node_->Phase("web"), "Pending");
 }
 
+TEST_F(PodTableTest, AFullNameThatNoKernelTakesKeepsThePodFromStarting) {
+  corev1::Pod pod = MakePod("u1");
+  pod.mutable_spec()->set_subdomain(std::string(50, 's'));
+  pod.mutable_spec()->set_sethostnameasfqdn(true);
+  source_.Set({pod});
+  ASSERT_TRUE(Eventually([&] {
+    const auto reasons = EventReasons();
+    return !reasons.empty() && reasons.back() == "FailedCreatePodSandBox";
+  }));
+  EXPECT_EQ(node_->view.ListEvents().back()->message(),
+            "Failed to create pod sandbox: failed to construct FQDN from pod hostname and cluster "
+            "domain, FQDN web." +
+                std::string(50, 's') +
+                ".default.svc. is too long (64 characters is the max, 67 characters requested)");
+  EXPECT_EQ(runtime_.Count(), 0u);
+}
+
 TEST_F(PodTableTest, APodWithTheLongestNameRunsAndGoesWithoutATrace) {
   const std::string name(253, 'l');
   source_.Set({MakePod("0123456789abcdef0123456789abcdef", name)});

@@ -107,6 +107,9 @@ TEST_F(HookTest, HttpsFallsBackToHttpWithoutTheSecretAndTells) {
   EXPECT_EQ(end.how, How::kDone);
   ASSERT_EQ(end.events.size(), 1u);
   EXPECT_EQ(end.events[0].reason, "LifecycleHTTPFallback");
+  EXPECT_EQ(end.events[0].message,
+            StrCat("request to HTTPS lifecycle hook 127.0.0.1:", server.port(),
+                   " got HTTP response, retry with HTTP succeeded"));
   EXPECT_NE(server.asked().back().find("X: y"), std::string::npos);
   EXPECT_EQ(server.asked().back().find("authorization"), std::string::npos);
 }

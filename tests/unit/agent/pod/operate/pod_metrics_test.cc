@@ -48,9 +48,15 @@ TEST_F(PodMetricsTest, CountsOperationsThatAreOver) {
   Note(Action::Kind::kEnsureVolumes, "", done, seconds(1));  // a kubelet asks no runtime for it
   metrics_.NoteTurn("create", std::chrono::milliseconds(3));
   metrics_.NotePodRunning(seconds(4));
+  metrics_.NoteEviction("memory.available");
+  OperationEnd fell_back;
+  fell_back.events = {{true, "LifecycleHTTPFallback", "it was HTTP", "app", false}};
+  Note(Action::Kind::kPreStop, "app", fell_back, seconds(1));
   const std::string text = metrics_.Text();
   for (const char* line :
-       {"kubelet_runtime_operations_total{operation_type=\"start_container\"} 2\n",
+       {"\nkubelet_lifecycle_handler_http_fallbacks_total 1\n",
+        "kubelet_evictions{eviction_signal=\"memory.available\"} 1\n",
+        "kubelet_runtime_operations_total{operation_type=\"start_container\"} 2\n",
         "kubelet_runtime_operations_errors_total{operation_type=\"start_container\"} 1\n",
         "kubelet_runtime_operations_duration_seconds_sum{operation_type=\"start_container\"} 3\n",
         "kubelet_started_containers_total{container_type=\"container\"} 1\n",

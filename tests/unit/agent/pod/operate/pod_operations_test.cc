@@ -11,8 +11,6 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr auto kPatience = std::chrono::seconds(20);
-
 Action Remove(const std::string& container) {
   return {Action::Kind::kRemove, container, ContainerId(container), 0, 0};
 }
@@ -32,7 +30,7 @@ class PodOperationsTest : public ::testing::Test {
   void TearDown() override { pool_->Stop(); }
   bool Poked(int times) {
     std::unique_lock lock(mutex_);
-    return poked_.wait_for(lock, kPatience, [&] { return pokes_ >= times; });
+    return poked_.wait_for(lock, std::chrono::seconds(20), [&] { return pokes_ >= times; });
   }
 
   SystemClock clock_;

@@ -57,7 +57,7 @@ PodFacts World::Observe() {
   facts.pod = facts.asked = &random_.pod;
   facts.deletion_grace = deletion_grace_;
   facts.object_gone = object_gone_;
-  if (IsEvicted()) facts.eviction = "too much. ";
+  if (IsEvicted()) facts.eviction = Eviction{.why = "too much. ", .signal = "ephemeralpodfs.limit"};
   for (const Operation& o : operations_) facts.under_way.push_back(o.fact);
   facts.ended = std::exchange(ended_, {});
   if (Troubled()) {

@@ -7,7 +7,6 @@
 
 #include "agent/pod/spec/container_spec_builder.h"
 #include "agent/pod/spec/expansion.h"
-#include "agent/pod/spec/files.h"
 #include "agent/pod/spec/resources.h"
 
 namespace holdfast::agent {
@@ -24,8 +23,6 @@ class SpecTest : public ::testing::Test {
     node_.host_ips = {"192.0.2.1"};
     node_.cpu_milli_capacity = 4000;
     node_.memory_capacity_bytes = 1ll << 30;
-    node_.cluster_domain = "cluster.local";
-    node_.resolv_conf = "nameserver 192.0.2.53\nsearch example.org\noptions ndots:2\n";
     node_.seccomp_dir = "/seccomp";
   }
 
@@ -245,38 +242,6 @@ TEST_F(SpecTest, VolumesOfTheImageGiveWayToThePods) {
     if (mount.destination.starts_with("/data")) sources.push_back(mount.source);
   }
   EXPECT_EQ(sources, (std::vector<std::string>{"/volumes/v", "/img/1"}));
-}
-
-TEST_F(SpecTest, HostsAndHostname) {
-  SetPod(
-      R"(hostname: "h" subdomain: "sub" hostAliases { ip: "192.0.2.9" hostnames: "x" hostnames: "y" })");
-  const std::string hosts = HostsFile(pod_, node_, {"10.88.0.2"});
-  EXPECT_TRUE(hosts.starts_with("# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n"));
-  EXPECT_NE(hosts.find("10.88.0.2\th.sub.default.svc.cluster.local\th\n"), std::string::npos);
-  EXPECT_TRUE(hosts.ends_with("\n# Entries added by HostAliases.\n192.0.2.9\tx\ty\n"));
-  EXPECT_EQ(PodHostname(pod_, node_), "h");
-  pod_.mutable_spec()->Clear();
-  pod_.mutable_metadata()->set_name(std::string(62, 'a') + "-b");
-  EXPECT_EQ(PodHostname(pod_, node_), std::string(62, 'a')) << "cut to 63, no dash at the end";
-}
-
-TEST_F(SpecTest, ResolvConfByPolicy) {
-  SetPod(R"(dnsPolicy: "ClusterFirst")");
-  const ResolvConf fallback = ResolvConfFile(pod_, node_);
-  EXPECT_EQ(fallback.warning_reason, "MissingClusterDNS");
-  EXPECT_EQ(fallback.text, "search example.org\nnameserver 192.0.2.53\noptions ndots:2\n");
-  node_.cluster_dns = {"10.96.0.10"};
-  EXPECT_EQ(ResolvConfFile(pod_, node_).text,
-            "search default.svc.cluster.local svc.cluster.local cluster.local example.org\n"
-            "nameserver 10.96.0.10\noptions ndots:5\n");
-  SetPod(R"(dnsPolicy: "ClusterFirst" hostNetwork: true)");
-  EXPECT_EQ(ResolvConfFile(pod_, node_).text, fallback.text);
-  SetPod(R"(dnsPolicy: "None" dnsConfig { nameservers: "192.0.2.1" nameservers: "192.0.2.2"
-      nameservers: "192.0.2.3" nameservers: "192.0.2.4" options { name: "ndots" value: "1" } })");
-  const ResolvConf cut = ResolvConfFile(pod_, node_);
-  EXPECT_EQ(cut.text,
-            "nameserver 192.0.2.1\nnameserver 192.0.2.2\nnameserver 192.0.2.3\noptions ndots:1\n");
-  EXPECT_EQ(cut.warning_reason, "DNSConfigForming");
 }
 
 TEST(ExpansionTest, FollowsKubernetesSyntax) {

@@ -22,6 +22,7 @@ PodMemory FullMemory() {
   m.terminal_phase = "Failed";
   m.terminal_reason = "DeadlineExceeded";
   m.terminal_message = "too long";
+  m.disrupted = true;
   m.pod_ips = {"10.88.0.2", "fd00::2"};
   m.allocation = Allocation{{{"app", {{{"cpu", "100m"}}, {{"memory", "1Gi"}}}}}, Amounts{}};
   m.allocations = 3;

@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "netproxy/services/iptables/compile_base.h"
+#include "tests/support/ip.h"
 
 namespace holdfast::netproxy::iptables {
 
-inline IpAddress Ip(const std::string& text) { return *IpAddress::Parse(text); }
+using test_support::Ip;
 inline Cidr Range(const std::string& text) { return *Cidr::Parse(text); }
 
 inline constexpr uint8_t kAll = model::kFromPod | model::kFromNode | model::kFromOutside;

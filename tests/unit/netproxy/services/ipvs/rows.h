@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "netproxy/services/ipvs/book.h"
+#include "tests/support/ip.h"
 
 namespace holdfast::netproxy::ipvs {
 
-inline IpAddress Ip(const std::string& text) { return *IpAddress::Parse(text); }
+using test_support::Ip;
 inline constexpr uint8_t kAll = model::kFromPod | model::kFromNode | model::kFromOutside;
 
 inline model::Frontend At(model::FrontendKind kind, const std::string& ip, uint16_t port,

@@ -7,11 +7,13 @@
 #include <set>
 
 #include "netproxy/services/nft/compile.h"
+#include "tests/support/ip.h"
 
 namespace holdfast::netproxy::nft {
 namespace {
 
-IpAddress Ip(const std::string& text) { return IpAddress::Parse(text).value(); }
+using test_support::Ip;
+
 model::Endpoint E(int n) { return {Ip("10.88.0." + std::to_string(n)), 80}; }
 std::vector<model::Endpoint> Es(const std::vector<int>& numbers) {
   std::vector<model::Endpoint> out;

@@ -34,6 +34,9 @@ server = "https://r.example"
                                       "https://m.example/v2", "https://r.example/v2"}));
   EXPECT_FALSE((*hosts)[1].host.resolve);
   EXPECT_TRUE((*hosts)[1].host.pull);
+  EXPECT_TRUE((*hosts)[0].host.push);
+  EXPECT_FALSE((*hosts)[1].host.push);
+  EXPECT_TRUE((*hosts)[2].host.push) << "who says nothing of it takes all";
   EXPECT_EQ((*hosts)[1].host.authority, "a.example:5000");
   EXPECT_EQ((*hosts)[2].host.dial_timeout, std::chrono::milliseconds(90'500));
   EXPECT_EQ((*hosts)[2].host.headers, (std::vector<std::string>{"X-A: 1", "X-B: 2", "X-B: 3"}));

@@ -53,7 +53,7 @@ TEST(VerdictTest, RedirectsNeverLeaveTls) {
   const auto follows = [](const std::string& from, const std::string& to) {
     Attempt attempt = At(from);
     FetchEnd end = Answer(307);
-    end.end.redirect = to;
+    end.end.location = to;
     return Judge(end, "GET", attempt).next == Next::kFollow;
   };
   EXPECT_TRUE(follows("https://a/x", "https://b/y"));
@@ -78,7 +78,7 @@ TEST(VerdictTest, ARefusedCertificateIsNotTriedAgain) {
 TEST(TokenTest, TheServiceIsAskedForTheRightToPullOnly) {
   const auto https = *fetch::ParseAddress("https://registry.example/v2");
   const auto url = [&](const std::string& scope) {
-    return *TokenUrl({"bearer", "https://auth.example/token", "the reg", scope, ""}, "org/app",
+    return *TokenUrl({"bearer", "https://auth.example/token", "the reg", scope, ""}, {"org/app"},
                      https);
   };
   const std::string own =
@@ -91,14 +91,33 @@ TEST(TokenTest, TheServiceIsAskedForTheRightToPullOnly) {
       url("repository:proxy/org/app:pull").ends_with("scope=repository:proxy/org/app:pull"));
 }
 
+TEST(TokenTest, WhoPushesAsksForThatAndForWhatIsTakenOver) {
+  const auto https = *fetch::ParseAddress("https://registry.example/v2");
+  const auto scopes = [&](const std::string& scope, std::vector<std::string> sources) {
+    const std::string url = *TokenUrl({"bearer", "https://auth.example/token?a=b", "", scope, ""},
+                                      {"org/app", true, std::move(sources)}, https);
+    EXPECT_TRUE(url.starts_with("https://auth.example/token?a=b&scope=")) << url;
+    return url.substr(url.find("scope="));
+  };
+  const std::string own = "scope=repository:org/app:pull,push";
+  EXPECT_EQ(scopes("", {}), own);
+  EXPECT_EQ(scopes("repository:org/app:pull", {}), own) << "one token for all of it";
+  EXPECT_EQ(scopes("repository:org/app:delete", {}), own);
+  EXPECT_EQ(scopes("repository:org/app:*", {}), own);
+  EXPECT_EQ(scopes("repository:proxy/org/app:push,pull", {}),
+            "scope=repository:proxy/org/app:pull,push");
+  EXPECT_EQ(scopes("", {"base", "other/base"}),
+            own + "&scope=repository:base:pull&scope=repository:other/base:pull");
+}
+
 TEST(TokenTest, TheServiceHasTlsUnlessItIsTheRegistryItself) {
   const auto plain = *fetch::ParseAddress("http://localhost:5000/v2");
   const auto secure = *fetch::ParseAddress("https://localhost/v2");
   const fetch::Challenge challenge{"bearer", "http://localhost:5001/token", "", "", ""};
-  EXPECT_TRUE(TokenUrl(challenge, "a", plain));
-  EXPECT_FALSE(TokenUrl(challenge, "a", secure));
-  EXPECT_FALSE(TokenUrl({"bearer", "http://elsewhere/token", "", "", ""}, "a", plain));
-  EXPECT_FALSE(TokenUrl({"bearer", "token", "", "", ""}, "a", secure));
+  EXPECT_TRUE(TokenUrl(challenge, {"a"}, plain));
+  EXPECT_FALSE(TokenUrl(challenge, {"a"}, secure));
+  EXPECT_FALSE(TokenUrl({"bearer", "http://elsewhere/token", "", "", ""}, {"a"}, plain));
+  EXPECT_FALSE(TokenUrl({"bearer", "token", "", "", ""}, {"a"}, secure));
 }
 
 TEST(TokenTest, RepliesThatHoldNoTokenAreRefused) {

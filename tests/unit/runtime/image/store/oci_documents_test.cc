@@ -83,11 +83,16 @@ TEST(OciDocumentsTest, LayerTypesAreKnownOrNothing) {
                            "application/vnd.docker.image.rootfs.foreign.diff.tar.gzip",
                            "application/vnd.oci.image.layer.nondistributable.v1.tar+gzip"}) {
     EXPECT_TRUE(IsLayerType(type)) << type;
+    const std::string_view text(type);
+    EXPECT_EQ(IsForeignLayerType(type),
+              text.find("foreign") != text.npos || text.find("nondistributable") != text.npos)
+        << type;
   }
   for (const char* type :
        {"", "application/vnd.oci.image.layer.v1.tar+xz", "application/octet-stream",
-        "application/vnd.oci.image.layer.v1.tar+gzip+encrypted"}) {
+        "application/vnd.oci.image.layer.v1.tar+gzip+encrypted", "a/b.foreign.c"}) {
     EXPECT_FALSE(IsLayerType(type)) << type;
+    EXPECT_FALSE(IsForeignLayerType(type)) << type;
   }
 }
 

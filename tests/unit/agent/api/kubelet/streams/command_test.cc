@@ -172,7 +172,7 @@ TEST_F(CommandTest, NothingIsLeftASecondAfterAClientWent) {
   clients.push_back(Open(Sh("yes", "output=1")));                 // it is not read
   clients.push_back(Open(Sh("sleep 1000", "input=1&output=1")));  // it does not read
   for (int i = 0; i < 40; ++i) clients.back()->Send(std::string(64 * 1024, '\0'));
-  ASSERT_TRUE(Eventually([this] { return Children() == 4; }));
+  ASSERT_TRUE(Eventually([] { return Children() == 4; }));
   // Pipes and buffers fill up, so that each waits for what it never gets.
   std::this_thread::sleep_for(std::chrono::milliseconds(300));
   const auto cut = std::chrono::steady_clock::now();
@@ -185,7 +185,7 @@ TEST_F(CommandTest, NothingIsLeftASecondAfterAClientWent) {
 TEST_F(CommandTest, StuckReadersDoNotSlowAnother) {
   std::vector<std::unique_ptr<WebClient>> stuck;
   for (int i = 0; i < 64; ++i) stuck.push_back(Open(Sh("yes", "output=1")));
-  ASSERT_TRUE(Eventually([this] { return Children() == 64; }));
+  ASSERT_TRUE(Eventually([] { return Children() == 64; }));
   const auto begun = std::chrono::steady_clock::now();
   const auto client = Open(Sh("head -c 4000000 /dev/zero", "output=1"));
   EXPECT_EQ(client->ReceiveAll().at(1).size(), 4'000'000u);
