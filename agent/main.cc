@@ -361,6 +361,7 @@ Result<void> OpenSource(Agent& agent) {
   options.path = instance.manifest_dir;
   options.node_name = instance.node_name;
   options.multiple_documents = !agent.IsInCluster();
+  options.warn = [](const std::string& line) { spdlog::warn("manifests in {}", line); };
   ASSIGN_OR_RETURN(agent.source,
                    ManifestDirectory::Start(options, std::make_shared<const SystemClock>()));
   SourceFaultsCallbacks tell;

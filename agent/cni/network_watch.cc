@@ -37,8 +37,6 @@ Result<std::unique_ptr<NetworkWatch>> NetworkWatch::Start(NetworkWatchOptions op
                                                           const Plugins& plugins,
                                                           const sys::Wakeup& stop) {
   std::unique_ptr<NetworkWatch> watch(new NetworkWatch(std::move(options), plugins, stop));
-  watch->inotify_.Reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  if (!watch->inotify_.valid()) return Error::FromErrno(errno, "inotify_init1");
   watch->FollowDirectories();
   watch->Look(true);
   ASSIGN_OR_RETURN(watch->thread_, sys::StartThread("cni", [w = watch.get()] { w->Run(); }));
@@ -87,6 +85,7 @@ bool NetworkWatch::Wait() {
   } else if (IsAtLeast(current->version, "1.1.0")) {
     time = options_.status_period;
   }
+  if (!inotify_) time = std::min(time, options_.retry_period);
   std::array<pollfd, 2> fds{{{inotify_.get(), POLLIN, 0}, {stop_.fd(), POLLIN, 0}}};
   (void)::poll(fds.data(), fds.size(),
                static_cast<int>(time.count()));  // EINTR: as if it were time
@@ -103,6 +102,8 @@ bool NetworkWatch::Wait() {
 // Again each time: a directory that is followed already stays so, one that was missing may be there. One that cannot be
 // followed is looked at all the same.
 void NetworkWatch::FollowDirectories() {
+  // A container of this user can have taken them all.
+  if (!inotify_) inotify_.Reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   (void)::inotify_add_watch(inotify_.get(), options_.config_directory.c_str(), kChanges);
   for (const std::string& directory : options_.plugin_directories) {
     (void)::inotify_add_watch(inotify_.get(), directory.c_str(), kChanges);

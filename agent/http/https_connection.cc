@@ -180,7 +180,8 @@ void HttpsConnection::Handle() {
   HttpRequest request = parser_->release();
   parser_.reset();
   version_ = request.version();
-  keep_alive_ = request.keep_alive();
+  // Who asked for another protocol and did not get it may have put a tunnel of somebody else's behind this connection.
+  keep_alive_ = request.keep_alive() && request.find(http::field::upgrade) == request.end();
   only_head_ = request.method() == http::verb::head;
   state_ = State::kAnswer;
   options_.handler(std::make_shared<OneExchange>(shared_from_this(), std::move(request)));

@@ -24,6 +24,7 @@ namespace {
 // A file is whole when it was closed or renamed.
 constexpr uint32_t kArchiveEvents = IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE;
 constexpr size_t kMostArchives = 10'000;
+constexpr std::chrono::milliseconds kUnfollowedPeriod{1'000};
 
 ArchiveStamp StampOf(const struct stat& st) {
   return {st.st_ino, st.st_size, st.st_mtim.tv_sec * 1'000'000'000 + st.st_mtim.tv_nsec};
@@ -64,28 +65,27 @@ ImageArchives::~ImageArchives() {
 
 Result<void> ImageArchives::Start(std::chrono::milliseconds period) {
   RETURN_IF_ERROR(WithContext(sys::MakeDirs(AT_FDCWD, parts_.directory, 0755), "imageDir"));
-  RETURN_IF_ERROR(Watch());
   ASSIGN_OR_RETURN(stop_, sys::Wakeup::Make());
   ASSIGN_OR_RETURN(thread_, sys::StartThread("image-archives", [this, period] { Run(period); }));
   return {};
 }
 
-Result<void> ImageArchives::Watch() {
-  inotify_.Reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  if (!inotify_) return Error::FromErrno(errno, "inotify_init1");
-  if (::inotify_add_watch(inotify_.get(), parts_.directory.c_str(), kArchiveEvents | IN_ONLYDIR) <
-      0) {
-    return Error::FromErrno(errno, StrCat("inotify_add_watch of imageDir ", parts_.directory));
-  }
-  return {};
+// A container of this user can have taken all that the kernel gives it of inotify: then the directory is looked at more
+// often, until there is some.
+void ImageArchives::Follow() {
+  if (!inotify_) inotify_.Reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  follows_ = inotify_.valid() && ::inotify_add_watch(inotify_.get(), parts_.directory.c_str(),
+                                                     kArchiveEvents | IN_ONLYDIR) >= 0;
 }
 
 void ImageArchives::Run(std::chrono::milliseconds period) {
   std::array<char, 16 * 1024> buffer{};
   for (;;) {
+    if (!follows_) Follow();
     Look();
     std::array<pollfd, 2> fds = {{{stop_.fd(), POLLIN, 0}, {inotify_.get(), POLLIN, 0}}};
-    (void)::poll(fds.data(), fds.size(), static_cast<int>(period.count()));
+    const auto wait = follows_ ? period : std::min(period, kUnfollowedPeriod);
+    (void)::poll(fds.data(), fds.size(), static_cast<int>(wait.count()));
     if (fds[0].revents != 0) return;
     // Only that something happened counts.
     while (::read(inotify_.get(), buffer.data(), buffer.size()) > 0) {

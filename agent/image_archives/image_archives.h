@@ -45,7 +45,7 @@ class ImageArchives {
   void Look();
 
  private:
-  Result<void> Watch();
+  void Follow();
   void Run(std::chrono::milliseconds period);
   Result<ArchiveFiles> List() const;
   void Import(const std::string& name, const ArchiveStamp& stamp);
@@ -57,6 +57,7 @@ class ImageArchives {
   const ImageArchivesParts parts_;
   std::string told_;  // why the directory cannot be looked at
   UniqueFd inotify_;
+  bool follows_ = false;
   sys::Wakeup stop_;
   std::thread thread_;
 };

@@ -109,6 +109,7 @@ Result<void> LogCursor::StartAtTail(const std::vector<LogSegment>& segments, int
 Result<void> LogCursor::EnterSegment(const LogSegment& segment, off_t offset) {
   ASSIGN_OR_RETURN(file_, OpenSegment(directory_.get(), segment, *unpacked_));
   segment_ = segment;
+  segment_.held.reset();  // file_ holds it
   offset_ = offset;
   buffer_.clear();
   taken_ = 0;

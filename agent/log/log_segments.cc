@@ -34,8 +34,14 @@ std::optional<uint32_t> AttemptOf(std::string_view name) {
 struct Listing {
   std::vector<LogSegment> segments;
   bool complete = true;
-  bool operator==(const Listing&) const = default;
 };
+
+bool ShowsTheSame(const Listing& a, const Listing& b) {
+  return a.complete && b.complete &&
+         std::ranges::equal(a.segments, b.segments, [](const LogSegment& x, const LogSegment& y) {
+           return x.name == y.name && x.inode == y.inode;
+         });
+}
 
 // Also under its new name when it was compressed since its name was read.
 std::optional<LogSegment> Find(int directory, std::string name, size_t prefix) {
@@ -48,13 +54,13 @@ std::optional<LogSegment> Find(int directory, std::string name, size_t prefix) {
   if (!S_ISREG(info.st_mode)) return std::nullopt;
   std::string key = name.size() < prefix ? "" : name.substr(prefix);
   if (key.ends_with(kCompressed)) key.resize(key.size() - kCompressed.size());
-  return LogSegment{std::move(name), std::move(key), info.st_ino};
+  return LogSegment{
+      .name = std::move(name), .key = std::move(key), .inode = info.st_ino, .held = {}};
 }
 
-std::optional<ino_t> InodeOf(const Result<UniqueFd>& file) {
+bool IsInode(int file, ino_t inode) {
   struct stat info{};
-  if (!file || ::fstat(file->get(), &info) != 0) return std::nullopt;
-  return info.st_ino;
+  return ::fstat(file, &info) == 0 && info.st_ino == inode;
 }
 
 // Not complete when the log was rotated meanwhile: then it ends before what may be lacking, which
@@ -62,8 +68,7 @@ std::optional<ino_t> InodeOf(const Result<UniqueFd>& file) {
 Result<Listing> ListOnce(int directory, uint32_t attempt) {
   const std::string live_name = StrCat(attempt, ".log");
   const std::string prefix = live_name + ".";
-  // Held open, so that its inode number is not given to another file.
-  const auto live = sys::OpenAt(directory, live_name, O_PATH | O_NOFOLLOW);
+  auto live = sys::OpenAt(directory, live_name, O_PATH | O_NOFOLLOW);
   ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(directory, "."));
   Listing listing;
   for (const std::string& name : names) {
@@ -79,7 +84,10 @@ Result<Listing> ListOnce(int directory, uint32_t attempt) {
   });
   const auto twins = std::ranges::unique(segments, {}, &LogSegment::key);
   segments.erase(twins.begin(), twins.end());
-  if (!segments.empty() && segments.back().live() && InodeOf(live) != segments.back().inode) {
+  if (segments.empty() || !segments.back().live()) return listing;
+  if (live && IsInode(live->get(), segments.back().inode)) {
+    segments.back().held = std::make_shared<const UniqueFd>(std::move(*live));
+  } else {
     segments.pop_back();
     listing.complete = false;
   }
@@ -98,7 +106,7 @@ Result<std::vector<LogSegment>> ListSegments(int directory, uint32_t attempt) {
   ASSIGN_OR_RETURN(Listing listing, ListOnce(directory, attempt));
   for (int i = 0; i < kMostListings; ++i) {
     ASSIGN_OR_RETURN(Listing again, ListOnce(directory, attempt));
-    const bool settled = again.complete && again == listing;
+    const bool settled = ShowsTheSame(again, listing);
     listing = std::move(again);
     if (settled) break;
   }
@@ -126,9 +134,8 @@ Result<LogFile> OpenSegment(int directory, const LogSegment& segment, UnpackedLo
   }
   if (!file) return std::move(file.error());
   if (name.ends_with(kCompressed)) return unpacked.Open(std::move(*file), name);
-  struct stat info{};
   // Rotated since it was listed: the name is another file's now.
-  if (segment.live() && ::fstat(file->get(), &info) == 0 && info.st_ino != segment.inode) {
+  if (segment.live() && !IsInode(file->get(), segment.inode)) {
     return NotFound(StrCat("log file ", name, ": rotated meanwhile"));
   }
   return std::make_shared<const UniqueFd>(std::move(*file));

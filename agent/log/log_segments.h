@@ -20,9 +20,9 @@ struct LogSegment {
   std::string name;
   std::string key;  // what sorts it: the rotation time; "" for the file that is written to now
   ino_t inode = 0;
+  LogFile held;  // of the live one (O_PATH): its inode number is not given to another file
   bool live() const { return key.empty(); }
   bool IsOlderThan(const LogSegment& other) const;
-  bool operator==(const LogSegment&) const = default;
 };
 
 // Oldest first, the live file last; without it, and files newer than the last one, while the log is

@@ -20,6 +20,7 @@ namespace {
 
 constexpr uint32_t kEvents =
     IN_MODIFY | IN_CREATE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE | IN_DELETE_SELF | IN_MOVE_SELF;
+constexpr std::chrono::seconds kUnwatchedPeriod{1};
 
 }  // namespace
 
@@ -35,8 +36,6 @@ LogWaker::~LogWaker() {
 
 Result<void> LogWaker::StartLocked() {
   if (thread_.joinable()) return {};
-  inotify_.Reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  if (!inotify_) return Error::FromErrno(errno, "inotify_init1");
   ASSIGN_OR_RETURN(nudge_, sys::Wakeup::Make());
   ASSIGN_OR_RETURN(thread_, sys::StartThread("log-waker", [this] { Run(); }));
   return {};
@@ -45,13 +44,21 @@ Result<void> LogWaker::StartLocked() {
 Result<LogWaker::Id> LogWaker::Watch(int directory, std::function<void()> wake) {
   const std::lock_guard lock(mutex_);
   RETURN_IF_ERROR(StartLocked());
-  const std::string path = StrCat("/proc/self/fd/", directory);
-  const int descriptor = ::inotify_add_watch(inotify_.get(), path.c_str(), kEvents | IN_ONLYDIR);
-  if (descriptor < 0) return Error::FromErrno(errno, "inotify_add_watch of a log directory");
-  ++users_[descriptor];
+  const int descriptor = AddLocked(directory);
+  if (descriptor >= 0) ++users_[descriptor];
   const Id id = next_id_++;
-  watched_.emplace(id, Watched{descriptor, std::move(wake), std::nullopt});
+  Watched watched{descriptor, std::move(wake), std::nullopt};
+  if (descriptor < 0) watched.at = Clock::now() + kUnwatchedPeriod;
+  watched_.emplace(id, std::move(watched));
+  nudge_.Set();
   return id;
+}
+
+int LogWaker::AddLocked(int directory) {
+  if (!inotify_) inotify_.Reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (!inotify_) return -1;
+  const std::string path = StrCat("/proc/self/fd/", directory);
+  return ::inotify_add_watch(inotify_.get(), path.c_str(), kEvents | IN_ONLYDIR);
 }
 
 void LogWaker::WakeAt(Id id, Clock::time_point when) {
@@ -59,7 +66,8 @@ void LogWaker::WakeAt(Id id, Clock::time_point when) {
     const std::lock_guard lock(mutex_);
     const auto found = watched_.find(id);
     if (found == watched_.end()) return;
-    found->second.at = when;
+    Watched& watched = found->second;
+    watched.at = watched.descriptor < 0 && watched.at ? std::min(*watched.at, when) : when;
   }
   nudge_.Set();
 }
@@ -70,7 +78,7 @@ void LogWaker::Forget(Id id) {
   if (found == watched_.end()) return;
   const int descriptor = found->second.descriptor;
   watched_.erase(found);
-  if (--users_[descriptor] == 0) {
+  if (descriptor >= 0 && --users_[descriptor] == 0) {
     users_.erase(descriptor);
     // EINVAL: the directory is gone and its watch with it.
     (void)::inotify_rm_watch(inotify_.get(), descriptor);
@@ -90,7 +98,7 @@ int LogWaker::TimeoutMilliseconds() {
 
 void LogWaker::Run() {
   while (true) {
-    pollfd fds[2] = {{inotify_.get(), POLLIN, 0}, {nudge_.fd(), POLLIN, 0}};
+    pollfd fds[2] = {{Inotify(), POLLIN, 0}, {nudge_.fd(), POLLIN, 0}};
     // Woken or not, what follows looks at everything.
     (void)::poll(fds, 2, TimeoutMilliseconds());
     nudge_.Clear();
@@ -98,17 +106,23 @@ void LogWaker::Run() {
       const std::lock_guard lock(mutex_);
       if (stopping_) return;
     }
-    if (fds[0].revents != 0) ReadInotify();
+    if (fds[0].revents != 0) ReadInotify(fds[0].fd);
     WakeDue();
   }
 }
 
-void LogWaker::ReadInotify() {
+// -1, which poll(2) leaves out, until one could be had.
+int LogWaker::Inotify() {
+  const std::lock_guard lock(mutex_);
+  return inotify_.get();
+}
+
+void LogWaker::ReadInotify(int inotify) {
   alignas(inotify_event) char buffer[16 * 1024];
   std::unordered_set<int> changed;
   bool overflow = false;
   ssize_t count = 0;
-  while ((count = ::read(inotify_.get(), buffer, sizeof(buffer))) > 0) {
+  while ((count = ::read(inotify, buffer, sizeof(buffer))) > 0) {
     for (ssize_t at = 0; at < count;) {
       inotify_event event{};
       std::memcpy(&event, buffer + at, sizeof(event));
@@ -129,6 +143,7 @@ void LogWaker::WakeDue() {
   for (auto& [id, watched] : watched_) {
     if (!watched.at || *watched.at > now) continue;
     watched.at.reset();
+    if (watched.descriptor < 0) watched.at = now + kUnwatchedPeriod;
     watched.wake();
   }
 }

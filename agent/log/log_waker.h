@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // LogWaker: tells followers when something changed in a log directory (inotify) or a time has come.
-// One thread for all followers, started with the first. Thread-safe.
+// One thread for all followers, started with the first. When a container of this user has taken all
+// that the kernel gives it of inotify, followers that come then are called each second. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -38,14 +39,16 @@ class LogWaker {
 
  private:
   struct Watched {
-    int descriptor = -1;
+    int descriptor = -1;  // -1: none could be had
     std::function<void()> wake;
     std::optional<Clock::time_point> at;
   };
 
   Result<void> StartLocked();
+  int AddLocked(int directory);
   void Run();
-  void ReadInotify();
+  int Inotify();
+  void ReadInotify(int inotify);
   void WakeDue();
   int TimeoutMilliseconds();
 

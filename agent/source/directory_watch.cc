@@ -48,36 +48,34 @@ void Note(const inotify_event& event, ManifestTable& table, BootTime now,
 
 }  // namespace
 
-DirectoryWatch::DirectoryWatch(std::string path, UniqueFd inotify)
-    : path_(std::move(path)), inotify_(std::move(inotify)) {}
-
-Result<DirectoryWatch> DirectoryWatch::Open(std::string path) {
-  UniqueFd inotify(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
-  if (!inotify) return Error::FromErrno(errno, "inotify_init");
-  return DirectoryWatch(std::move(path), std::move(inotify));
-}
-
 Result<bool> DirectoryWatch::Refresh() {
   auto directory = sys::OpenAt(AT_FDCWD, path_, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
   if (!directory) {
     directory_.Reset();
-    if (watch_ >= 0) ::inotify_rm_watch(inotify_.get(), watch_);
-    watch_ = -1;
+    Unfollow();
     return std::move(directory.error());
   }
-  if (SameDirectory(directory_.get(), directory->get())) return false;
-  RETURN_IF_ERROR(Watch(std::move(*directory)));
+  if (SameDirectory(directory_.get(), directory->get())) {
+    if (follows()) return false;
+  } else {
+    Unfollow();
+    directory_ = std::move(*directory);
+  }
+  Follow();
   return true;
 }
 
-Result<void> DirectoryWatch::Watch(UniqueFd directory) {
-  if (watch_ >= 0) ::inotify_rm_watch(inotify_.get(), watch_);
+void DirectoryWatch::Follow() {
+  if (!inotify_) inotify_.Reset(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  if (!inotify_) return;
   // By descriptor, so that what is watched is what is listed.
-  const std::string opened = StrCat("/proc/self/fd/", directory.get());
+  const std::string opened = StrCat("/proc/self/fd/", directory_.get());
   watch_ = ::inotify_add_watch(inotify_.get(), opened.c_str(), kEvents);
-  if (watch_ < 0) return Error::FromErrno(errno, StrCat("inotify_add_watch ", path_));
-  directory_ = std::move(directory);
-  return {};
+}
+
+void DirectoryWatch::Unfollow() {
+  if (follows()) ::inotify_rm_watch(inotify_.get(), watch_);
+  watch_ = -1;
 }
 
 DirectoryWatch::News DirectoryWatch::ReadEvents(ManifestTable& table, BootTime now) {

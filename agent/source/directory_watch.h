@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // DirectoryWatch: one directory by path, its manifest files, and inotify on whatever directory the
-// path names at the moment. Single-thread.
+// path names at the moment. Instances and watches of inotify are counted per user on the whole
+// machine, so a container of this user can have taken them all: then there are no events, which
+// follows() says, until Refresh() gets some. Single-thread.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 
 #include "agent/source/manifest_file.h"
 #include "agent/source/manifest_table.h"
@@ -19,9 +22,11 @@ inline constexpr size_t kMaxManifestFiles = 10'000;
 
 class DirectoryWatch {
  public:
-  static Result<DirectoryWatch> Open(std::string path);
+  explicit DirectoryWatch(std::string path) : path_(std::move(path)) {}
 
+  // -1: there is none at the moment, which poll(2) leaves out.
   int inotify_fd() const { return inotify_.get(); }
+  bool follows() const { return watch_ >= 0; }
 
   // Which files changed. `all`: of others that is not known.
   struct News {
@@ -29,8 +34,8 @@ class DirectoryWatch {
     std::set<std::string> files;
   };
 
-  // Opens the path again and moves the watch if it is another directory now; true when it is.
-  // kNotFound when there is none.
+  // Opens the path again and moves the watch if it is another directory now; true when it is, or
+  // when nobody told what happened in it meanwhile. kNotFound when there is none.
   Result<bool> Refresh();
   // Non-blocking; tells the table what happened.
   News ReadEvents(ManifestTable& table, BootTime now);
@@ -39,8 +44,8 @@ class DirectoryWatch {
   int directory() const { return directory_.get(); }
 
  private:
-  DirectoryWatch(std::string path, UniqueFd inotify);
-  Result<void> Watch(UniqueFd directory);
+  void Follow();
+  void Unfollow();
 
   std::string path_;
   UniqueFd inotify_;

@@ -37,12 +37,11 @@ bool SameContent(const PodSnapshot& a, const PodSnapshot& b) {
 
 class ManifestDirectory::Impl {
  public:
-  Impl(ManifestDirectoryOptions options, std::shared_ptr<const Clock> clock, DirectoryWatch watch,
-       sys::Wakeup wake)
+  Impl(ManifestDirectoryOptions options, std::shared_ptr<const Clock> clock, sys::Wakeup wake)
       : options_(std::move(options)),
         rules_{options_.path, options_.node_name, options_.multiple_documents},
         clock_(std::move(clock)),
-        watch_(std::move(watch)),
+        watch_(options_.path),
         wake_(std::move(wake)),
         table_(options_.quiet) {}
 
@@ -113,7 +112,8 @@ class ManifestDirectory::Impl {
   }
 
   int Timeout() const {
-    std::chrono::nanoseconds wait = missing_ ? kRetry : next_listing_ - clock_->Boot();
+    std::chrono::nanoseconds wait = next_listing_ - clock_->Boot();
+    if (missing_ || !watch_.follows()) wait = kRetry;
     if (look_again_) wait = std::min(wait, *look_again_ - clock_->Boot());
     const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
     return static_cast<int>(std::clamp<int64_t>(milliseconds, 0, 60'000));
@@ -135,6 +135,7 @@ class ManifestDirectory::Impl {
     const Request request = TakeRequest();
     auto moved = watch_.Refresh();
     missing_ = !moved;
+    TellHowItIsFollowed();
     DirectoryWatch::News news = watch_.ReadEvents(table_, clock_->Boot());
     for (const std::string& name : request.files) table_.NoteEdited(name);
     news.files.insert(request.files.begin(), request.files.end());
@@ -149,6 +150,16 @@ class ManifestDirectory::Impl {
       for (const auto& [name, signature] : plan->read) Read(name, signature, now);
     }
     Publish(request);
+  }
+
+  void TellHowItIsFollowed() {
+    const bool unfollowed = !missing_ && !watch_.follows();
+    if (std::exchange(unfollowed_, unfollowed) == unfollowed || !options_.warn) return;
+    options_.warn(StrCat(options_.path,
+                         unfollowed
+                             ? ": this user has no inotify left (fs.inotify.max_user_instances, "
+                               "max_user_watches): looked at each second instead of at each change"
+                             : ": followed by inotify again"));
   }
 
   // Nothing when the directory is there but cannot be read: that says nothing about its files.
@@ -230,6 +241,7 @@ class ManifestDirectory::Impl {
   BootTime next_listing_;
   bool blind_ = true;  // the last listing failed, or there was none
   bool missing_ = false;
+  bool unfollowed_ = false;  // there, and without inotify
 
   mutable std::mutex mutex_;  // guards what follows
   std::condition_variable answered_;
@@ -248,9 +260,7 @@ ManifestDirectory::~ManifestDirectory() = default;
 Result<std::unique_ptr<ManifestDirectory>> ManifestDirectory::Start(
     ManifestDirectoryOptions options, std::shared_ptr<const Clock> clock) {
   ASSIGN_OR_RETURN(sys::Wakeup wake, sys::Wakeup::Make());
-  ASSIGN_OR_RETURN(DirectoryWatch watch, DirectoryWatch::Open(options.path));
-  auto impl = std::make_unique<Impl>(std::move(options), std::move(clock), std::move(watch),
-                                     std::move(wake));
+  auto impl = std::make_unique<Impl>(std::move(options), std::move(clock), std::move(wake));
   RETURN_IF_ERROR(impl->Start());
   return std::unique_ptr<ManifestDirectory>(new ManifestDirectory(std::move(impl)));
 }

@@ -30,13 +30,14 @@ struct ManifestDirectoryOptions {
   bool multiple_documents = true;
   std::chrono::milliseconds quiet{200};
   std::chrono::milliseconds resync{20'000};
+  std::function<void(const std::string&)> warn = {};  // from its thread
 };
 
 class ManifestDirectory : public PodSource {
  public:
   // Reads the directory before it returns, so the first snapshot is complete. Files that are being
-  // written at that moment are waited for, up to 5 times `quiet`. Fails only without inotify or
-  // threads.
+  // written at that moment are waited for, up to 5 times `quiet`. Without inotify
+  // the directory is looked at each second. Fails only without threads.
   static Result<std::unique_ptr<ManifestDirectory>> Start(ManifestDirectoryOptions options,
                                                           std::shared_ptr<const Clock> clock);
   ~ManifestDirectory() override;  // ends the thread

@@ -96,7 +96,12 @@ Result<void> Runtime::Begin(PidFd holder) {
   }
   RETURN_IF_ERROR(sandboxes_.Adopt());
   // Subscribed before the records are read, so that no exit falls between the two.
-  ASSIGN_OR_RETURN(UniqueFd exits, parts_->keeper.WatchExits());
+  auto exits = parts_->keeper.WatchExits();
+  // Any program of this user can have taken all instances of inotify, and pidfds tell of ends too.
+  if (!exits && exits.error().code() != Code::kResourceExhausted) return std::move(exits.error());
+  if (!exits && parts_->options.warn) {
+    parts_->options.warn(StrCat("hints of ended containers: ", exits.error().message()));
+  }
   ExitWatcher::Callbacks callbacks;
   callbacks.resolve = [this](const std::string& id) { return Resolve(id); };
   callbacks.read_hints = [](int watch) { return keeper::KeeperClient::ReadExitHints(watch); };
@@ -111,8 +116,8 @@ Result<void> Runtime::Begin(PidFd holder) {
     if (!options.keeper_binary.empty()) (void)SpawnKeeper(options);
     return PidFd();
   };
-  ASSIGN_OR_RETURN(watcher_,
-                   ExitWatcher::Start(std::move(exits), std::move(holder), std::move(callbacks)));
+  ASSIGN_OR_RETURN(watcher_, ExitWatcher::Start(exits ? std::move(*exits) : UniqueFd(),
+                                                std::move(holder), std::move(callbacks)));
   RETURN_IF_ERROR(Adopt());
   if (const auto ensured = EnsureLogs(); !ensured && parts_->options.warn) {
     parts_->options.warn(StrCat("logs of containers: ", ensured.error().message()));

@@ -33,7 +33,7 @@ Result<std::unique_ptr<ExitWatcher>> ExitWatcher::Start(UniqueFd exits, PidFd ho
   auto watcher = std::unique_ptr<ExitWatcher>(
       new ExitWatcher(std::move(epoll), std::move(wake), std::move(exits), std::move(callbacks)));
   RETURN_IF_ERROR(watcher->Add(watcher->wake_.fd(), kWakeToken));
-  RETURN_IF_ERROR(watcher->Add(watcher->exits_.get(), kExitsToken));
+  if (watcher->exits_) RETURN_IF_ERROR(watcher->Add(watcher->exits_.get(), kExitsToken));
   watcher->holder_ = std::move(holder);
   if (watcher->holder_) RETURN_IF_ERROR(watcher->Add(watcher->holder_.get(), kHolderToken));
   ASSIGN_OR_RETURN(watcher->thread_,

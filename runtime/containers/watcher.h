@@ -32,7 +32,8 @@ class ExitWatcher {
     std::function<PidFd()> revive_keeper;
   };
 
-  // `exits` is KeeperClient::WatchExits(); `holder` may be invalid (then the keeper is revived).
+  // `exits` is KeeperClient::WatchExits(), or invalid: then ends are learned up to half a second later. `holder` may
+  // be invalid (then the keeper is revived).
   static Result<std::unique_ptr<ExitWatcher>> Start(UniqueFd exits, PidFd holder,
                                                     Callbacks callbacks);
   ~ExitWatcher();

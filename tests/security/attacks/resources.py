@@ -150,6 +150,81 @@ def watch_disk(kit, least):
     return stop
 
 
+@attack("DO-06")
+def inotify_that_root_has_on_the_whole_machine(kit):
+    """The kernel counts instances per user, and root in a container is root. Runs on, follows logs, and starts anew."""
+    name, other = kit.new_name("inotify"), kit.new_name("beside")
+    kit.pod(name, [kit.container("main", ["/bin/attacker", "objects", "inotify", "100000"])])
+    kit.node.wait("all are taken", lambda: "done" in kit.output(name), 60)
+    _, count, outcome = kit.output(name).split()
+    if outcome != "EMFILE":
+        raise RuntimeError(f"{count} instances, then {outcome}: nothing is short of them")
+    for stage in ("as it runs", "started anew"):
+        kit.pod(other, [kit.container("main", ["/bin/sh", "-c", "echo first; sleep 3; echo second"])])
+        kit.node.phase(other, "Running")
+        said = kit.node.ctl("logs", "-f", f"{other}-{kit.node.node}", check=False, timeout=30)
+        breach_if(said.stdout != "first\nsecond\n", f"{stage}: logs -f: {said.stdout!r} {said.stderr.strip()[-200:]}")
+        (kit.node.manifests / f"{other}.json").unlink()
+        kit.node.wait(f"{stage}: {other} is gone", lambda: not any(p.startswith(other) for p in kit.node.pods()), 30)
+        if stage == "as it runs":
+            kit.node.restart_agent()
+            kit.starts += 1
+            answers = lambda: kit.node.ctl("version", check=False).returncode == 0  # noqa: E731
+            deadline = time.monotonic() + 20
+            while not answers():
+                breach_if(time.monotonic() > deadline or kit.node.agent.poll() is not None,
+                          "the agent does not start while a pod has them all")
+                time.sleep(0.2)
+    return f"one pod had {count} instances, then {outcome}"
+
+
+@attack("DO-06")
+def memory_of_the_kernel(kit):
+    """What the kernel keeps for a pod counts as the pod's: far more than its limit is never there."""
+    limit, told = 64 << 20, []
+    for kind, most in (("socket", 1_000_000), ("epoll", 4_000_000), ("timer", 4_000_000), ("name", 4_000_000)):
+        name = kit.new_name(kind)
+        before = reclaimable_memory()
+        kit.pod(name, [kit.container("main", ["/bin/attacker", "objects", kind, str(most)],
+                                     resources={"limits": {"memory": str(limit)}})])
+        kit.node.wait("it met its limit", lambda n=name: "done" in kit.output(n) or any(
+            "terminated" in s["state"] for p in kit.node.pods().values() if p["metadata"]["name"].startswith(n)
+            for s in p["status"].get("containerStatuses", [])), 120)
+        ended = kit.output(name).split()
+        grown = reclaimable_memory() - before
+        (kit.node.manifests / f"{name}.json").unlink()
+        breach_if(kind != "name" and ended[2:] == ["all"], f"{most} of {kind} within {limit >> 20} MiB")
+        breach_if(grown > 8 * limit, f"{kind}: the node has {grown >> 20} MiB more of the kernel's memory")
+        told.append(f"{kind}: {' '.join(ended[1:]) or 'killed'}")
+    return ", ".join(told)
+
+
+def reclaimable_memory():
+    return int(re.search(r"SReclaimable: +(\d+)", open("/proc/meminfo", encoding="ascii").read()).group(1)) << 10
+
+
+@attack("DO-11")
+def processors_and_disk_that_are_never_idle(kit):
+    """Programs that spin and write in many pods: the agent answers, and a new pod starts."""
+    pods = kit.size(12, 60)
+    script = "for i in 1 2 3 4; do (while :; do :; done) & done; while :; do dd if=/dev/zero of=/data/x bs=1M count=8 conv=fsync; done"
+    for _ in range(pods):
+        kit.pod(kit.new_name("busy"), [kit.container("main", ["/bin/sh", "-c", script], mounts={"data": "/data"})],
+                volumes=[{"name": "data", "emptyDir": {}}])
+    kit.node.wait("all are busy", lambda: sum(p["status"]["phase"] == "Running" for p in kit.node.pods().values()) == pods, 120)
+    slowest, end = 0, time.monotonic() + kit.size(5, 30)
+    while time.monotonic() < end:
+        began = time.monotonic()
+        kit.node.ctl("get", "pods")
+        slowest = max(slowest, time.monotonic() - began)
+    began = time.monotonic()
+    kit.run(["/bin/true"])
+    started = time.monotonic() - began
+    breach_if(slowest > 5 * kit.patience, f"the API took {slowest:.1f} s")
+    breach_if(started > 15 * kit.patience, f"a pod took {started:.1f} s")
+    return f"{pods} pods: slowest answer {slowest:.2f} s, a pod from file to end {started:.1f} s"
+
+
 @attack("C15,DO-09")
 def zombies_and_children_that_do_not_listen(kit):
     name = kit.new_name("zombies")

@@ -29,6 +29,9 @@ int Martian(const Words& words);  // INTERFACE GATEWAY-MAC ADDRESS PORT: UDP to 
 int Fork(const Words& words);      // MOST: children that wait; how many there were
 int PushBack(const Words& words);  // TEXT: TIOCSTI and TIOCLINUX on each standard stream
 int Identity();                    // ids, groups, capabilities, open descriptors
+// objects.cc
+int Objects(
+    const Words& words);  // KIND MOST: makes so many, says how many there are, and keeps them
 // spinner.cc
 int Spin(const Words& words);  // SECONDS PATH: reads PATH of the node through processes that enter
 

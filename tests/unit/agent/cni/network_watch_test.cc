@@ -9,6 +9,7 @@
 
 #include "holdfast/base/strings.h"
 #include "tests/support/eventually.h"
+#include "tests/support/inotify_limit.h"
 #include "tests/support/scripted_plugins.h"
 
 namespace holdfast::agent::cni {
@@ -94,6 +95,19 @@ TEST_F(NetworkWatchTest, TheDirectoryIsFollowed) {
       watch_->Problem(),
       StartsWith("Network plugin returns error: cni plugin not initialized: network config " +
                  scripts_.config() + "/00-bad.conf: "));
+}
+
+TEST_F(NetworkWatchTest, WithoutInotifyTheDirectoryIsLookedAt) {
+  test_support::WithoutInotify([this] {
+    options_.retry_period = milliseconds(20);
+    scripts_.Configure("10-a.conflist", Named("a"));
+    Start();
+    EXPECT_EQ(Name(), "a");
+    scripts_.Configure("10-a.conflist", Named("b"));
+    EXPECT_TRUE(Eventually([this] { return Name() == "b"; }));
+    stop_.Set();
+    watch_.reset();
+  });
 }
 
 TEST_F(NetworkWatchTest, WhatIsThereAtStartIsUsedAtOnce) {

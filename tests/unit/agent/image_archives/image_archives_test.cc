@@ -12,8 +12,10 @@
 #include <fstream>
 #include <map>
 
+#include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "tests/support/eventually.h"
+#include "tests/support/inotify_limit.h"
 
 namespace holdfast::agent {
 namespace {
@@ -226,6 +228,18 @@ TEST_F(ImageArchivesTest, AFileThatAppearsIsSeen) {
   EXPECT_EQ(book_->PinnedBy(Digest("closed")), "");
   writer.Reset();
   EXPECT_TRUE(test_support::Eventually([&] { return book_->PinnedBy(Digest("closed")) != ""; }));
+}
+
+TEST_F(ImageArchivesTest, WithoutInotifyAFileIsSeenAllTheSame) {
+  test_support::WithoutInotify([this] {
+    ASSERT_TRUE(archives_->Start(std::chrono::hours(1)));
+    for (const char* content :
+         {"one", "second", "the third"}) {  // the first look may see the first
+      Write(StrCat(content, ".tar"), content);
+      EXPECT_TRUE(test_support::Eventually([&] { return book_->PinnedBy(Digest(content)) != ""; }));
+    }
+    archives_.reset();
+  });
 }
 
 TEST_F(ImageArchivesTest, ADirectoryThatIsNotThereIsToldOnce) {

@@ -210,6 +210,22 @@ TEST_F(LogCursorTest, AFileRotatedBetweenListingAndOpeningIsNotTakenForAnother) 
   EXPECT_EQ(OpenSegment(dir.get(), listed->front(), unpacked_).error().code(), Code::kNotFound);
 }
 
+// A file system gives a removed file's inode number to the next one; then the number alone says
+// nothing.
+TEST_F(LogCursorTest, AFileThatIsGoneIsNotTakenForTheNextOne) {
+  const DirFd dir = *sys::OpenDir(dir_);
+  for (int i = 0; i < 20; ++i) {
+    Append("0.log", Entry(i));
+    const auto listed = ListSegments(dir.get(), 0);
+    ASSERT_TRUE(listed.has_value());
+    ASSERT_EQ(listed->size(), 1u);
+    std::filesystem::remove(dir_ + "/0.log");
+    Append("0.log", Entry(i + 1));
+    EXPECT_EQ(OpenSegment(dir.get(), listed->front(), unpacked_).error().code(), Code::kNotFound);
+    std::filesystem::remove(dir_ + "/0.log");
+  }
+}
+
 // As a logger that was killed between making the .gz and removing its source leaves it.
 TEST_F(LogCursorTest, AFileThatIsThereTwiceIsReadOnce) {
   const std::string text = Entry(1) + Entry(2);

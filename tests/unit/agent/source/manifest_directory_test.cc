@@ -2,11 +2,14 @@
 #include "agent/source/manifest_directory.h"
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <sys/stat.h>
 
 #include <atomic>
+#include <mutex>
 
 #include "k8s/core/v1/pod.pb.h"
+#include "tests/support/inotify_limit.h"
 #include "tests/unit/agent/source/source_fixture.h"
 
 namespace holdfast::agent {
@@ -61,6 +64,39 @@ TEST_F(ManifestDirectoryTest, ReadsSortedAndFollowsChanges) {
   EXPECT_TRUE(Becomes({"first-n", "third-n", "second-n"}));
   std::filesystem::remove(dir_ + "/a.yml");
   EXPECT_TRUE(Becomes({"third-n", "second-n"}));
+}
+
+// A container of root can take all instances that root has on the machine.
+TEST_F(ManifestDirectoryTest, WithoutInotifyTheDirectoryIsLookedAtEachSecond) {
+  test_support::WithoutInotify([this] {
+    Place("a.yaml", PodYaml("first"));
+    std::mutex mutex;
+    std::vector<std::string> told;
+    ManifestDirectoryOptions options;
+    options.path = dir_;
+    options.node_name = "n";
+    options.resync = std::chrono::hours(1);
+    options.warn = [&](const std::string& text) {
+      const std::lock_guard lock(mutex);
+      told.push_back(text);
+    };
+    auto source = ManifestDirectory::Start(options, std::make_shared<SystemClock>());
+    ASSERT_TRUE(source) << source.error().message();
+    source_ = std::move(*source);
+    EXPECT_EQ(Names(), std::vector<std::string>{"first-n"});
+    Place("b.yaml", PodYaml("second"));
+    EXPECT_TRUE(Becomes({"first-n", "second-n"}));
+    test_support::LimitInotify(8);
+    EXPECT_TRUE(Eventually([&] {
+      const std::lock_guard lock(mutex);
+      return told.size() == 2;
+    }));
+    Place("c.yaml", PodYaml("third"));
+    EXPECT_TRUE(Becomes({"first-n", "second-n", "third-n"}));
+    source_.reset();
+    EXPECT_THAT(told, testing::ElementsAre(testing::HasSubstr("no inotify left"),
+                                           testing::HasSubstr("followed by inotify again")));
+  });
 }
 
 TEST_F(ManifestDirectoryTest, TheFirstSnapshotHasWhatWasWrittenAMomentAgo) {

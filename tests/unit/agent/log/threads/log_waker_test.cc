@@ -15,6 +15,7 @@
 
 #include "holdfast/sys/files.h"
 #include "tests/support/eventually.h"
+#include "tests/support/inotify_limit.h"
 
 namespace holdfast::agent {
 namespace {
@@ -62,6 +63,25 @@ TEST_F(LogWakerTest, WakesForChangesAndTimesAndForgets) {
   waker.WakeAt(*last, LogWaker::Clock::now() + std::chrono::milliseconds(5));
   EXPECT_TRUE(Eventually([&] { return timed.load(); }));
   EXPECT_EQ(woken, after);
+}
+
+// A container of root can take all instances that root has on the machine.
+TEST_F(LogWakerTest, WithoutInotifyItWakesEachSecond) {
+  test_support::WithoutInotify([this] {
+    LogWaker waker;
+    const auto directory = sys::OpenDir(dir_);
+    ASSERT_TRUE(directory.has_value());
+    std::atomic<int> woken = 0;
+    const auto id = waker.Watch(directory->get(), [&] { ++woken; });
+    ASSERT_TRUE(id.has_value()) << id.error().message();
+    EXPECT_TRUE(Eventually([&] { return woken >= 2; }));
+    waker.Forget(*id);
+    test_support::LimitInotify(8);
+    std::atomic<int> told = 0;
+    ASSERT_TRUE(waker.Watch(directory->get(), [&] { ++told; }).has_value());
+    for (int i = 0; i < 10; ++i) std::ofstream(dir_ + "/0.log", std::ios::app) << "x" << std::flush;
+    EXPECT_TRUE(Eventually([&] { return told >= 2; })) << "followed again";
+  });
 }
 
 }  // namespace
