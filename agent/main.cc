@@ -187,7 +187,7 @@ Result<UniqueFd> LockRoot(const std::string& root) {
 Result<void> OpenRuntime(Agent& agent) {
   ASSIGN_OR_RETURN(runtime::RuntimeOptions options, OptionsOfRuntime(agent.config));
   options.keeper_core_limit = agent.core_limit;
-  RaiseFileMax(options.allocatable);
+  RaiseSharedCounts(options.allocatable);
   ASSIGN_OR_RETURN(agent.runtime, runtime::MakeContainerRuntime(std::move(options)));
   return {};
 }

@@ -28,16 +28,19 @@ Result<runtime::RuntimeOptions> OptionsOfRuntime(const AgentConfig& config) {
   return options;
 }
 
-void RaiseFileMax(const runtime::NodeAllocatable& pods) {
-  const int64_t wanted = NodeFiles(pods.memory_bytes, NodeCapacity().memory_bytes);
-  const auto raised = sys::RaiseSysctl("fs/file-max", static_cast<uint64_t>(wanted));
-  if (!raised) {
-    spdlog::warn(
-        "fs.file-max should be at least {}, so that pods run out of memory before the node "
-        "runs out of open files: {}, ignoring",
-        wanted, raised.error().message());
-  } else if (*raised) {
-    spdlog::info("fs.file-max raised to {}: pods run out of memory before that", wanted);
+void RaiseSharedCounts(const runtime::NodeAllocatable& pods) {
+  for (const auto& [sysctl, what, least] :
+       SharedCounts(pods.memory_bytes, NodeCapacity().memory_bytes)) {
+    const auto raised = sys::RaiseSysctl(sysctl, static_cast<uint64_t>(least));
+    if (!raised) {
+      spdlog::warn(
+          "{} should be at least {}, so that pods run out of memory before the node runs out of "
+          "{}: {}, ignoring",
+          sysctl, least, what, raised.error().message());
+    } else if (*raised) {
+      spdlog::info("{} raised to {}: pods run out of memory before the node runs out of {}", sysctl,
+                   least, what);
+    }
   }
 }
 

@@ -11,8 +11,8 @@ namespace holdfast::agent {
 // Fails when more is reserved than the node has.
 Result<runtime::RuntimeOptions> OptionsOfRuntime(const AgentConfig& config);
 
-// Lets the node have as many open files as `pods` may have memory for (NodeFiles). Logs what it
-// did, or why it could not and what follows from that.
-void RaiseFileMax(const runtime::NodeAllocatable& pods);
+// Lets the node have as many of SharedCounts as `pods` may have memory for. Logs what it did, or why
+// it could not and what follows from that.
+void RaiseSharedCounts(const runtime::NodeAllocatable& pods);
 
 }  // namespace holdfast::agent

@@ -2,6 +2,7 @@
 #include "agent/node/node_limits.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "holdfast/base/strings.h"
 
@@ -12,6 +13,8 @@ constexpr int64_t kMiB = 1 << 20;
 // No kernel has a smaller `struct file`: 184 bytes in 6.12, more before.
 constexpr int64_t kBytesPerFile = 128;
 constexpr int64_t kBytesPerFileOfTheNode = 10 * 1024;
+// A mark of inotify takes 80 bytes and more, a place in an epoll set 128.
+constexpr int64_t kBytesPerWatch = 64;
 
 int64_t Least(int64_t amount, int64_t bound) {
   return bound == runtime::CgroupLimits::kUnlimited ? amount : std::min(amount, bound);
@@ -60,8 +63,16 @@ runtime::CgroupNaming CgroupNamingOf(const AgentConfig& config) {
                                            : runtime::CgroupNaming::kCgroupfs;
 }
 
-int64_t NodeFiles(int64_t pods_bytes, int64_t machine_bytes) {
-  return pods_bytes / kBytesPerFile + machine_bytes / kBytesPerFileOfTheNode;
+std::vector<SharedCount> SharedCounts(int64_t pods_bytes, int64_t machine_bytes) {
+  constexpr int64_t kMostOfInotify = std::numeric_limits<int32_t>::max();  // the kernel's bound
+  const int64_t files = pods_bytes / kBytesPerFile;
+  const int64_t watches = pods_bytes / kBytesPerWatch;
+  return {
+      {"fs/file-max", "open files", files + machine_bytes / kBytesPerFileOfTheNode},
+      {"fs/inotify/max_user_instances", "instances of inotify", std::min(files, kMostOfInotify)},
+      {"fs/inotify/max_user_watches", "watches of inotify", std::min(watches, kMostOfInotify)},
+      {"fs/epoll/max_user_watches", "places in epoll sets", watches},
+  };
 }
 
 }  // namespace holdfast::agent

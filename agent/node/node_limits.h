@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "agent/config/agent_config.h"
 #include "holdfast/base/result.h"
@@ -27,9 +28,17 @@ Result<NodeAmounts> NodeAllocatable(const NodeConfig& node, const NodeAmounts& c
 // How the cgroups of pods are named: cgroupDriver.
 runtime::CgroupNaming CgroupNamingOf(const AgentConfig& config);
 
-// Open files (fs.file-max) at which pods with `pods_bytes` of memory in all are out of memory
-// first: the kernel charges each open file to the cgroup of who opened it. Besides them the node
+// Objects that the kernel counts on the whole machine or of each of its users; root in a pod and
+// root on the node are one user.
+struct SharedCount {
+  const char* sysctl;  // the limit, below /proc/sys
+  const char* what;    // "open files"
+  int64_t least;
+};
+
+// Limits at which pods with `pods_bytes` of memory in all are out of memory first: the kernel
+// charges each of these objects to the cgroup of who made it. Besides the pods' open files the node
 // has the kernel's default, one per 10 KiB of `machine_bytes`.
-int64_t NodeFiles(int64_t pods_bytes, int64_t machine_bytes);
+std::vector<SharedCount> SharedCounts(int64_t pods_bytes, int64_t machine_bytes);
 
 }  // namespace holdfast::agent

@@ -13,7 +13,7 @@ import threading
 import time
 
 from control_plane import ControlPlane
-from machine import FILE_MAX, Machine, remove_cgroups, trees_of
+from machine import COUNTS, Machine, remove_cgroups, trees_of
 
 BRIDGE, BRIDGE_ADDRESS = "hfk0", "10.200.0.254"
 SERVER = "10.200.0.1"
@@ -73,7 +73,7 @@ class Cluster:
         if self.folder.exists():
             raise RuntimeError(f"{self.folder} is there already: cluster down")
         self.folder.mkdir(mode=0o700)
-        self.record.write_text(json.dumps({"kubectl": programs["kubectl"], "file_max": FILE_MAX.read_text()}))
+        self.record.write_text(json.dumps({"kubectl": programs["kubectl"], "counts": {str(p): p.read_text() for p in COUNTS}}))
         try:
             self.add_segment(BRIDGE, BRIDGE_ADDRESS)
             self.start_control_plane(programs)
@@ -304,7 +304,8 @@ class Cluster:
         for name in [link["ifname"] for link in links if link["ifname"].startswith("hfk")]:
             subprocess.run(["ip", "link", "delete", name], check=False, capture_output=True)
         if self.record.exists():
-            FILE_MAX.write_text(json.loads(self.record.read_text())["file_max"])
+            for path, count in json.loads(self.record.read_text())["counts"].items():
+                pathlib.Path(path).write_text(count)
         shutil.rmtree(self.folder)
 
     @staticmethod

@@ -13,7 +13,9 @@ import time
 
 
 # The agent raises it, for the whole machine.
-FILE_MAX = pathlib.Path("/proc/sys/fs/file-max")
+# What an agent raises of the machine's (docs/cgroups.md).
+COUNTS = [pathlib.Path("/proc/sys/fs", name) for name in ("file-max", "inotify/max_user_instances", "inotify/max_user_watches",
+                                                          "epoll/max_user_watches")]
 IPVS = pathlib.Path("/proc/net/ip_vs")
 
 
@@ -82,7 +84,7 @@ class Machine:
             "healthzBindAddress": "", "metricsBindAddress": "",
             **({"evictionHard": self.EVICTION_HARD} if self.EVICTION_HARD else {}),
         }))
-        self.file_max = FILE_MAX.read_text()
+        self.counts = {path: path.read_text() for path in COUNTS}
         self.agent = None
         self.environment = {**os.environ, **(environment or {})}
         self.starting = threading.Lock()
@@ -250,7 +252,8 @@ class Machine:
         for mount in (self.run, self.run / "pods", self.run / "volumes"):
             subprocess.run(["umount", "-l", mount], capture_output=True, check=False)
         remove_cgroups(self.cgroup_trees)
-        FILE_MAX.write_text(self.file_max)
+        for path, count in self.counts.items():
+            path.write_text(count)
 
     def cgroup_trees(self):
         return trees_of(self.cgroup)

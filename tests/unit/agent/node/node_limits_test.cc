@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <string>
+
 namespace holdfast::agent {
 namespace {
 
@@ -69,15 +74,24 @@ TEST(NodeAllocatableTest, MoreThanThereIsNamesTheResource) {
             "(8589934592)");
 }
 
-// Each file that is open costs who opened it at least this much of the pods' memory.
-TEST(NodeFilesTest, PodsRunOutOfMemoryBeforeTheNodeRunsOutOfFiles) {
+// Each object costs who made it at least this much of the pods' memory.
+TEST(SharedCountsTest, PodsRunOutOfMemoryBeforeTheNodeRunsOut) {
   constexpr int64_t kStructFile = 184;
+  constexpr int64_t kMark = 80;
+  constexpr int64_t kEpollItem = 128;
   for (const int64_t memory : {256 * kMiB, kGiB, 24 * kGiB, 4096 * kGiB}) {
     const NodeAmounts capacity{1000, memory, 32768};
     const int64_t pods = NodeAllocatable(NodeConfig(), capacity)->memory_bytes;
-    const int64_t files = NodeFiles(pods, memory);
-    EXPECT_GT(files, pods / kStructFile + memory / 10240) << memory;
-    EXPECT_LT(files, memory / 100) << memory;
+    std::map<std::string, int64_t> counts;
+    for (const SharedCount& count : SharedCounts(pods, memory)) counts[count.sysctl] = count.least;
+    EXPECT_GT(counts.at("fs/file-max"), pods / kStructFile + memory / 10240) << memory;
+    EXPECT_LT(counts.at("fs/file-max"), memory / 100) << memory;
+    constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+    EXPECT_GE(counts.at("fs/inotify/max_user_instances"), std::min(pods / kStructFile, kMost));
+    EXPECT_LE(counts.at("fs/inotify/max_user_instances"), kMost);
+    EXPECT_GE(counts.at("fs/inotify/max_user_watches"), std::min(pods / kMark, kMost));
+    EXPECT_LE(counts.at("fs/inotify/max_user_watches"), kMost);
+    EXPECT_GT(counts.at("fs/epoll/max_user_watches"), pods / kEpollItem);
   }
 }
 
