@@ -109,10 +109,18 @@ sys::Route PodDefaultRoute(const IpAddress& address, int link) {
   return route;
 }
 
-// The pod's routes stand on its addresses, and these on the link: in that order.
-Result<sys::RtnlBatch> PodEnd(const PodWiring& pod, int eth0) {
-  sys::RtnlBatch batch;
+// What a pod works without.
+Result<void> AddPodEndTuning(const PodWiring& pod, int eth0, sys::RtnlBatch& batch) {
   RETURN_IF_ERROR(batch.SetParameters(eth0, PodEndParameters()));
+  // The only neighbour is known. Whoever else a pod sends to would take places of the table of neighbours that the node
+  // has for all its links.
+  RETURN_IF_ERROR(batch.SolicitNobody(eth0, false));
+  if (HasIpv6(pod)) RETURN_IF_ERROR(batch.SolicitNobody(eth0, true));
+  return {};
+}
+
+// The pod's routes stand on its addresses, and these on the link: in that order.
+Result<void> AddPodEnd(const PodWiring& pod, int eth0, sys::RtnlBatch& batch) {
   RETURN_IF_ERROR(batch.SetLinkUp(kLoopbackIndex));
   for (const auto& [ip, node] : pod.addresses) {
     RETURN_IF_ERROR(batch.EnsureAddress({ip, ip.MaxPrefix(), eth0}));
@@ -122,7 +130,7 @@ Result<sys::RtnlBatch> PodEnd(const PodWiring& pod, int eth0) {
     RETURN_IF_ERROR(batch.EnsureNeighbour({GatewayFor(ip.v6), eth0, kNodeMac}));
     RETURN_IF_ERROR(batch.ReplaceRoute(PodDefaultRoute(ip, eth0)));
   }
-  return batch;
+  return {};
 }
 
 // Runs on a thread inside the pod's namespace.
@@ -130,10 +138,15 @@ Result<void> WirePodEnd(const PodWiring& pod, int eth0, const MountFd& procfs,
                         std::vector<std::string>& warnings) {
   ASSIGN_OR_RETURN(sys::Rtnl rtnl, sys::Rtnl::Open());
   TunePodEnd(pod, procfs, warnings);
-  ASSIGN_OR_RETURN(const sys::RtnlBatch batch, PodEnd(pod, eth0));
+  sys::RtnlBatch batch;
+  RETURN_IF_ERROR(AddPodEndTuning(pod, eth0, batch));
+  const size_t tuning = batch.size();
+  RETURN_IF_ERROR(AddPodEnd(pod, eth0, batch));
   std::vector<Result<void>> done = rtnl.Do(batch);
-  if (!done[0]) warnings.push_back(done[0].error().message());
-  for (size_t i = 1; i < done.size(); ++i) RETURN_IF_ERROR(std::move(done[i]));
+  for (size_t i = 0; i < tuning; ++i) {
+    if (!done[i]) warnings.push_back(done[i].error().message());
+  }
+  for (size_t i = tuning; i < done.size(); ++i) RETURN_IF_ERROR(std::move(done[i]));
   HOLDFAST_PAUSE_POINT("podnet.wire.pod_end_up");
   return {};
 }

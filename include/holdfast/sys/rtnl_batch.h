@@ -38,6 +38,10 @@ class RtnlBatch {
   Result<void> SetLinkUp(int link, const std::string& alias = "");
   Result<void> EnsureAddress(const Address& address);
   Result<void> EnsureNeighbour(const Neighbour& neighbour);
+  // Nobody on this link is asked for a hardware address any more (mcast_solicit 0): who is not known
+  // is not reached, at once. (All network namespaces share one table of neighbours with 1024
+  // places, and each that is asked for keeps one for seconds.)
+  Result<void> SolicitNobody(int link, bool v6);
   Result<void> AddRoute(const Route& route);
   Result<void> ReplaceRoute(const Route& route);
 

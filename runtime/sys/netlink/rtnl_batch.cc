@@ -149,6 +149,12 @@ Result<void> RtnlBatch::EnsureNeighbour(const Neighbour& neighbour) {
   return {};
 }
 
+Result<void> RtnlBatch::SolicitNobody(int link, bool v6) {
+  ASSIGN_OR_RETURN(RtnlRequest request, RequestSolicitNobody(link, v6));
+  requests_->all.push_back(std::move(request));
+  return {};
+}
+
 Result<void> RtnlBatch::AddRoute(const Route& route) {
   ASSIGN_OR_RETURN(RtnlRequest request, RequestRoute(route, NLM_F_EXCL));
   requests_->all.push_back(std::move(request));

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rtnl's verbs for who is reached over a link: neighbours, and a VXLAN with its forwarding entries.
+// Rtnl's verbs and requests for who is reached over a link: neighbours, and a VXLAN with its forwarding entries.
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
+#include <netlink/attr.h>
 #include <netlink/netlink.h>
 #include <netlink/route/link/vxlan.h>
 
@@ -95,6 +96,26 @@ Result<RtnlRequest> RequestNeighbour(const Neighbour& neighbour) {
   RETURN_IF_ERROR(CheckNl(
       ::rtnl_neigh_build_add_request(wanted.get(), NLM_F_CREATE | NLM_F_REPLACE, &raw), out.what));
   out.message.reset(raw);
+  return out;
+}
+
+Result<RtnlRequest> RequestSolicitNobody(int link, bool v6) {
+  RtnlRequest out{NlPtr<nl_msg>(::nlmsg_alloc_simple(RTM_SETNEIGHTBL, 0)),
+                  StrCat("set mcast_solicit of link ", link)};
+  nl_msg* const message = out.message.get();
+  ndtmsg family{};
+  family.ndtm_family = v6 ? AF_INET6 : AF_INET;
+  if (message == nullptr || ::nlmsg_append(message, &family, sizeof family, NLMSG_ALIGNTO) != 0 ||
+      ::nla_put_string(message, NDTA_NAME, v6 ? "ndisc_cache" : "arp_cache") != 0) {
+    return OutOfMemory(out.what);
+  }
+  nlattr* const parameters = ::nla_nest_start(message, NDTA_PARMS);
+  if (parameters == nullptr ||
+      ::nla_put_u32(message, NDTPA_IFINDEX, static_cast<uint32_t>(link)) != 0 ||
+      ::nla_put_u32(message, NDTPA_MCAST_PROBES, 0) != 0) {
+    return OutOfMemory(out.what);
+  }
+  ::nla_nest_end(message, parameters);
   return out;
 }
 

@@ -35,6 +35,7 @@ Result<RtnlRequest> RequestLinkUp(int link, const std::string& alias);
 Result<RtnlRequest> RequestParameters(int link, const LinkParameters& parameters);
 Result<RtnlRequest> RequestAddress(const Address& address);
 Result<RtnlRequest> RequestNeighbour(const Neighbour& neighbour);
+Result<RtnlRequest> RequestSolicitNobody(int link, bool v6);
 // `flags`: NLM_F_EXCL or NLM_F_REPLACE
 Result<RtnlRequest> RequestRoute(const Route& route, int flags);
 Result<RtnlRequest> RequestVeth(const VethSpec& spec);

@@ -138,6 +138,60 @@ def listeners_on_the_nodes_loopback(kit):
     return ", ".join(tried)
 
 
+def peers_on_a_link(addresses):
+    """A network namespace at the other end of a new link of the node, with these addresses. Its holder, and the link's name."""
+    holder = subprocess.Popen(["unshare", "--net", "sleep", "1000"])
+    wait_for_namespace_of(holder.pid)
+    subprocess.run(["ip", "link", "add", "kit-lan", "type", "veth", "peer", "name", "lan", "netns", str(holder.pid)], check=True)
+    inside = " && ".join(["ip link set lan up", *[f"ip -6 addr add {a}/64 dev lan nodad" for a in addresses]])
+    subprocess.run(["nsenter", f"--net=/proc/{holder.pid}/ns/net", "sh", "-c", inside], check=True)
+    subprocess.run("ip link set kit-lan up && ip -6 addr add fd00:99::1/64 dev kit-lan nodad", shell=True, check=True)
+    return holder, "kit-lan"
+
+
+def wait_for_namespace_of(pid):
+    mine = os.readlink("/proc/self/ns/net")
+    while os.readlink(f"/proc/{pid}/ns/net") == mine:
+        time.sleep(0.01)
+
+
+def is_reached(address):
+    """Whether somebody there answers, if only that nobody listens."""
+    with socket.socket(socket.AF_INET6) as peer:
+        peer.settimeout(1.5)
+        try:
+            peer.connect((address, 9))
+        except ConnectionRefusedError:
+            return True
+        except OSError:
+            return False
+        return True
+
+
+@attack("DO-06")
+def neighbours_that_all_network_namespaces_share(kit):
+    """A pod without any right sends to ever new addresses of its link; meanwhile the node meets others on a link of its own."""
+    addresses = [f"fd00:99::{n:x}" for n in range(2, 14)]
+    holder, link = peers_on_a_link(addresses)
+    try:
+        kit.node.wait("the link carries packets", lambda: is_reached(addresses[0]), 20)
+        name = kit.new_name("floods")
+        kit.pod(name, [kit.container("main", ["/bin/attacker", "neighbours", "8", "eth0"], drop=["ALL"])])
+        kit.node.phase(name, "Running")
+        time.sleep(2)  # the address of its link is its own by then
+        missed = [address for address in addresses[1:] if not is_reached(address)]
+        kit.finished(name)
+        sent = int(kit.output(name).split()[1])
+        if sent < 3000:
+            raise RuntimeError(f"only {sent} datagrams were sent")
+    finally:
+        subprocess.run(["ip", "link", "delete", link], check=False)
+        holder.kill()
+        holder.wait()
+    breach_if(missed, f"{len(missed)} of {len(addresses) - 1} were not reached")
+    return f"{sent} datagrams, {len(addresses) - 1} others were reached"
+
+
 @attack("C9,PR-11,AP-01")
 def sockets_that_a_pod_on_the_nodes_network_sees(kit):
     text = kit.run(["/bin/sh", "-c", "cat /proc/net/unix; echo; netstat -ltn; echo done"], pod={"hostNetwork": True})

