@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "agent/base/program_orphans.h"
 #include "agent/identity/exec_plugin.h"
 
 namespace holdfast::agent {
@@ -24,8 +25,10 @@ Result<std::unique_ptr<ClusterIdentity>> ClusterIdentity::Open(ClusterIdentityOp
   identity.set_config = [a = made->api_.get()](Result<KubeConfig> config) {
     a->SetConfig(std::move(config));
   };
-  identity.run = [m = made.get()](const ExecPlugin& plugin, const std::string& info) {
-    return RunExecPlugin(plugin, info, m->stop_);
+  const std::string owner = options.config.instance.run_dir + "/exec-plugins";
+  identity.run = [m = made.get(), owner](const ExecPlugin& plugin, const std::string& info) {
+    std::call_once(m->ended_orphans_, [&] { (void)EndOrphans(owner); });
+    return RunExecPlugin(plugin, info, owner, m->stop_);
   };
   identity.log = options.log;
   identity.events = &options.events;

@@ -43,6 +43,7 @@ class ClusterIdentity {
   void Publish(const Result<KubeConfig>& credentials);
 
   sys::Wakeup stop_;  // programs that make credentials
+  std::once_flag ended_orphans_;
   std::mutex mutex_;
   NodeCredentials::Publish publish_;  // guarded by mutex_
   std::unique_ptr<NodeCredentials> identity_;

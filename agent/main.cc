@@ -331,6 +331,7 @@ Result<void> OpenCredentialProviders(Agent& agent) {
                    ReadProviderConfig(config.provider_config, config.provider_programs));
   options.programs = config.provider_programs;
   options.log = [](const std::string& line) { spdlog::warn("{}", line); };
+  options.owner = agent.config.instance.run_dir + "/credential-providers";
   ASSIGN_OR_RETURN(agent.credential_providers,
                    CredentialProviders::Start(agent.clock, std::move(options)));
   return {};

@@ -43,6 +43,7 @@ std::vector<std::string> EnvironmentOf(const BoundedProgram& program) {
   }
   for (const std::string_view name : kOwnVariables) variables.erase(std::string(name));
   for (const auto& [name, value] : program.env) variables[name] = value;
+  if (!program.owner.empty()) variables[kProgramOwner] = program.owner;
   std::vector<std::string> entries;
   for (const auto& [name, value] : variables) entries.push_back(StrCat(name, "=", value));
   return entries;

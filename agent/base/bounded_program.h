@@ -15,11 +15,16 @@
 
 namespace holdfast::agent {
 
+// In the environment of a program that has an owner, and of all that it starts.
+inline constexpr char kProgramOwner[] = "HOLDFAST_OWNER";
+
 struct BoundedProgram {
   std::string command;  // a path, or a name to be looked for in PATH
   std::vector<std::string> args;
   std::vector<std::pair<std::string, std::string>> env;  // beside the agent's own
   std::string input;                                     // what it may read; "": nothing
+  std::string
+      owner;  // by which EndOrphans() (program_orphans.h) knows it; "": it is not looked for
 };
 
 struct ProgramLimits {

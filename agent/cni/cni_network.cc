@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "agent/base/program_orphans.h"
 #include "agent/cni/add_result.h"
 #include "agent/cni/capabilities.h"
 #include "agent/cni/chain.h"
@@ -49,7 +50,7 @@ Result<std::unique_ptr<CniNetwork>> CniNetwork::Open(CniOptions options) {
   ASSIGN_OR_RETURN(sys::Wakeup stop, sys::Wakeup::Make());
   std::unique_ptr<CniNetwork> network(
       new CniNetwork(std::move(options), std::move(store), std::move(stop)));
-  if (!network->plugins_.EndOrphans()) {
+  if (!EndOrphans(network->options_.cache_directory)) {
     network->Warn("a CNI plugin that a former agent started does not end although it was killed");
   }
   network->Adopt(std::move(loaded));

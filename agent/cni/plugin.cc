@@ -3,12 +3,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <map>
 #include <thread>
@@ -19,7 +17,6 @@
 #include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
-#include "holdfast/sys/process.h"
 
 namespace holdfast::agent::cni {
 namespace {
@@ -29,12 +26,9 @@ using std::chrono::steady_clock;
 
 constexpr size_t kOutputBytes = 1 << 20;
 constexpr size_t kShownText = 1024;
-constexpr size_t kEnvironmentBytes = 2 << 20;
 // A program that is being copied into its place cannot be executed yet; libcni waits as long.
 constexpr int kBusyTries = 5;
 constexpr milliseconds kBusyPause{1000};
-constexpr milliseconds kOrphansEnd{5000};
-constexpr char kOwnerVariable[] = "HOLDFAST_CNI_OWNER";
 
 std::string Joined(const std::vector<std::string>& texts, const char* separator) {
   std::string out;
@@ -82,11 +76,10 @@ bool IsProgram(const std::string& path) {
 // All variables, those too that mean nothing to the verb: what our own environment may have of that name is not for it.
 std::vector<std::pair<std::string, std::string>> Variables(
     const std::string& verb, const PluginTarget& target,
-    const std::vector<std::string>& directories, const std::string& owner) {
+    const std::vector<std::string>& directories) {
   return {{"CNI_COMMAND", verb},       {"CNI_CONTAINERID", target.container_id},
           {"CNI_NETNS", target.netns}, {"CNI_IFNAME", target.interface},
-          {"CNI_ARGS", target.args},   {"CNI_PATH", Joined(directories, ":")},
-          {kOwnerVariable, owner}};
+          {"CNI_ARGS", target.args},   {"CNI_PATH", Joined(directories, ":")}};
 }
 
 }  // namespace
@@ -108,7 +101,8 @@ Result<std::string> Plugins::Execute(const std::string& verb, const std::string&
                                      Deadline deadline) const {
   BoundedProgram program;
   ASSIGN_OR_RETURN(program.command, Find(type));
-  program.env = Variables(verb, target, directories_, owner_);
+  program.env = Variables(verb, target, directories_);
+  program.owner = owner_;
   program.input = input;
   for (int tries = 1;; ++tries) {
     ProgramLimits limits;
@@ -153,31 +147,6 @@ Result<std::vector<std::string>> Plugins::Versions(const std::string& type,
     if (version.is_string()) versions.push_back(version.get<std::string>());
   }
   return versions;
-}
-
-bool Plugins::EndOrphans() const {
-  const auto names = sys::ListDirAt(AT_FDCWD, "/proc");
-  if (!names) return false;
-  const std::string wanted = StrCat(kOwnerVariable, "=", owner_, std::string(1, '\0'));
-  std::vector<PidFd> ending;
-  for (const std::string& name : *names) {
-    pid_t pid = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-    if (error != std::errc() || end != name.data() + name.size()) continue;
-    auto process =
-        sys::OpenPidFd(pid);  // before it is looked at: the number may be another's later
-    const auto environment =
-        sys::ReadFileAt(AT_FDCWD, StrCat("/proc/", name, "/environ"), kEnvironmentBytes);
-    if (!process || !environment || environment->find(wanted) == std::string::npos) continue;
-    (void)sys::SendSignal(process->get(), SIGKILL);  // gone already is as good
-    ending.push_back(std::move(*process));
-  }
-  const auto until = steady_clock::now() + kOrphansEnd;
-  return std::ranges::all_of(ending, [&](const PidFd& process) {
-    const auto left = std::chrono::duration_cast<milliseconds>(until - steady_clock::now());
-    pollfd ended{process.get(), POLLIN, 0};
-    return ::poll(&ended, 1, std::max(static_cast<int>(left.count()), 0)) == 1;
-  });
 }
 
 }  // namespace holdfast::agent::cni

@@ -26,7 +26,7 @@ struct PluginTarget {
 
 class Plugins {
  public:
-  // `owner` is put into the environment of each program, and of all that it starts, so that EndOrphans() knows them.
+  // `owner`: of each BoundedProgram.
   Plugins(std::vector<std::string> directories, std::string owner, const sys::Wakeup& stop);
 
   // Its standard output; `config` is what it reads. Blocks until it ended, or the deadline or `stop` ends it. Errors are
@@ -35,10 +35,6 @@ class Plugins {
                           Deadline deadline) const;
   // The versions that it says it speaks.
   Result<std::vector<std::string>> Versions(const std::string& type, Deadline deadline) const;
-
-  // Programs that an agent before this one left behind when it was killed: they would go on with what nobody waits
-  // for. Kills them; true when none is left.
-  bool EndOrphans() const;
 
  private:
   Result<std::string> Find(const std::string& type) const;

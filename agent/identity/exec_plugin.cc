@@ -8,8 +8,9 @@
 namespace holdfast::agent {
 
 Result<std::string> RunExecPlugin(const ExecPlugin& plugin, const std::string& info,
-                                  const sys::Wakeup& stop, const ProgramLimits& limits) {
-  BoundedProgram program{plugin.command, plugin.args, plugin.env, ""};
+                                  const std::string& owner, const sys::Wakeup& stop,
+                                  const ProgramLimits& limits) {
+  BoundedProgram program{plugin.command, plugin.args, plugin.env, "", owner};
   program.env.emplace_back("KUBERNETES_EXEC_INFO", info);
   auto output = RunBounded(program, stop, limits);
   if (output) return output;

@@ -12,9 +12,10 @@
 
 namespace holdfast::agent {
 
-// What it wrote to its standard output, as RunBounded. `info` is KUBERNETES_EXEC_INFO. Errors have the hint how to
-// install it.
+// What it wrote to its standard output, as RunBounded. `info` is KUBERNETES_EXEC_INFO, `owner` the BoundedProgram's.
+// Errors have the hint how to install it.
 Result<std::string> RunExecPlugin(const ExecPlugin& plugin, const std::string& info,
-                                  const sys::Wakeup& stop, const ProgramLimits& limits = {});
+                                  const std::string& owner, const sys::Wakeup& stop,
+                                  const ProgramLimits& limits = {});
 
 }  // namespace holdfast::agent

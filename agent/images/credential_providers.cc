@@ -8,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include "agent/base/program_orphans.h"
 #include "agent/base/worker_pool.h"
 #include "agent/images/provider_exchange.h"
 #include "holdfast/base/strings.h"
@@ -94,7 +95,7 @@ struct CredentialProviders::State {
 Result<ProviderAnswer> CredentialProviders::State::Run(const CredentialProvider& provider,
                                                        const std::string& image) const {
   const BoundedProgram program{StrCat(options.programs, "/", provider.name), provider.args,
-                               provider.env, ProviderRequest(provider, image)};
+                               provider.env, ProviderRequest(provider, image), options.owner};
   auto output = RunBounded(program, stop, options.limits);
   if (!output) {
     return std::move(output.error())
@@ -152,6 +153,10 @@ void CredentialProviders::Stop() { state_->stop.Set(); }
 
 Result<std::unique_ptr<CredentialProviders>> CredentialProviders::Start(
     const Clock& clock, CredentialProvidersOptions options) {
+  if (!options.owner.empty() && !EndOrphans(options.owner)) {
+    options.log(
+        "a credential provider that a former agent started does not end although it was killed");
+  }
   auto state = std::make_unique<State>(clock, std::move(options));
   ASSIGN_OR_RETURN(state->stop, sys::Wakeup::Make());
   RETURN_IF_ERROR(state->pool.Start());

@@ -24,6 +24,7 @@ struct CredentialProvidersOptions {
   std::string programs;  // the directory that they are in
   std::function<void(const std::string&)> log;
   ProgramLimits limits;
+  std::string owner = {};  // of each BoundedProgram; those of a former agent are ended
 };
 
 class CredentialProviders {

@@ -9,6 +9,7 @@
 #include <chrono>
 #include <thread>
 
+#include "agent/base/program_orphans.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/process.h"
 #include "tests/support/eventually.h"
@@ -240,10 +241,9 @@ TEST_F(ChainTest, WhatAFormerAgentLeftRunningIsEnded) {
     child = test_support::ReadText(scripts_.file("child"));
     return child.ends_with("\n");
   }));
-  Plugins other({scripts_.programs()}, scripts_.file("other"), stop_);
-  EXPECT_TRUE(other.EndOrphans());
+  EXPECT_TRUE(EndOrphans(scripts_.file("other")));
   EXPECT_EQ(::kill(std::stoi(child), 0), 0) << "it is not this one's";
-  EXPECT_TRUE(plugins_->EndOrphans());
+  EXPECT_TRUE(EndOrphans(scripts_.file("owner")));
   former.join();
   EXPECT_TRUE(test_support::Eventually([&] { return ::kill(std::stoi(child), 0) != 0; }));
 }

@@ -48,7 +48,7 @@ class ExecPluginTest : public testing::Test {
     plugin_.command = top_ + "/plugin";
     std::ofstream(plugin_.command) << "#!/bin/sh\n" << script;
     fs::permissions(plugin_.command, fs::perms::owner_all);
-    return RunExecPlugin(plugin_, R"({"kind":"ExecCredential"})", stop_, limits);
+    return RunExecPlugin(plugin_, R"({"kind":"ExecCredential"})", "", stop_, limits);
   }
   std::string ErrorOf(const std::string& script, const ProgramLimits& limits = {}) {
     const auto output = Run(script, limits);
@@ -95,7 +95,7 @@ TEST_F(ExecPluginTest, FailuresSayWhy) {
   EXPECT_THAT(error, HasSubstr("/plugin: failed with exit code 3: no network"));
   EXPECT_THAT(error, HasSubstr("(apt install it)"));
   plugin_.command = top_ + "/absent";
-  const auto absent = RunExecPlugin(plugin_, "", stop_);
+  const auto absent = RunExecPlugin(plugin_, "", "", stop_);
   ASSERT_FALSE(absent);
   EXPECT_THAT(absent.error().message(), HasSubstr("absent: no such file or directory"));
   EXPECT_THAT(absent.error().message(), HasSubstr("(apt install it)"));

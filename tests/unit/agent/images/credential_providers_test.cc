@@ -89,6 +89,7 @@ class CredentialProvidersTest : public testing::Test {
     options.providers = std::move(configs);
     options.programs = top_;
     options.limits.time = time;
+    options.owner = top_;
     options.log = [this](const std::string& line) {
       const std::lock_guard lock(mutex_);
       log_ += line + "\n";
@@ -180,6 +181,18 @@ TEST_F(CredentialProvidersTest, OneThatHangsHoldsUpNobodyElse) {
   waiter.join();
   providers_.reset();  // ends the program
   EXPECT_LT(steady_clock::now() - began, seconds(20));
+}
+
+// An agent that was killed ends nobody any more.
+TEST_F(CredentialProvidersTest, WhatAFormerAgentLeftRunningIsEnded) {
+  Program("hangs", "sleep 1000");
+  Start({ProviderOf("hangs", {"*.example"})});
+  const auto former = std::move(providers_);
+  std::thread waiter([&] { former->Provide("a.example/x", wanted_); });
+  while (Runs("hangs").empty()) std::this_thread::sleep_for(milliseconds(1));
+  Start({});
+  waiter.join();  // its program was killed
+  EXPECT_THAT(log(), HasSubstr("Failed getting credential"));
 }
 
 TEST_F(CredentialProvidersTest, ItsTimeIsLimited) {
