@@ -48,7 +48,8 @@ class MetricsReader {
     if (type_ != "counter" && type_ != "gauge" && type_ != "histogram") return "no such type";
     const bool total = family_.ends_with("_total");
     // As cAdvisor and a kubelet call them.
-    const bool old = family_ == "container_memory_failcnt" || family_ == "kubelet_evictions";
+    const bool old = family_ == "container_memory_failcnt" || family_ == "kubelet_evictions" ||
+                     family_ == "kubelet_preemptions";
     if (type_ == "counter" && !total && !old) return "no _total";
     if (type_ != "counter" && total) return "_total, and not a counter";
     return "";

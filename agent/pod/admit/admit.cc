@@ -86,32 +86,25 @@ bool IsExtended(const std::string& resource) {
          resource.find("kubernetes.io/") == std::string::npos && !resource.starts_with("requests.");
 }
 
-Answer AskForRoom(const Case& c, const std::string& resource, int64_t requested) {
-  const auto offered = c.node.allocatable.find(resource);
-  if (offered == c.node.allocatable.end() && IsExtended(resource)) return {};
-  int64_t capacity = 0;
-  if (offered != c.node.allocatable.end()) {
-    capacity = resource == "cpu" ? offered->second.Milli() : offered->second.Units();
+std::optional<Lack> LackOf(const std::string& resource, int64_t requested, const NodeOffer& node,
+                           const NodeUse& used) {
+  const auto offered = node.allocatable.find(resource);
+  if (offered == node.allocatable.end() && IsExtended(resource)) return {};
+  Lack lack{resource, requested, used.Of(resource), 0};
+  if (offered != node.allocatable.end()) {
+    lack.capacity = resource == "cpu" ? offered->second.Milli() : offered->second.Units();
   }
-  const int64_t used = c.used.Of(resource);
-  if (requested <= 0 || requested <= capacity - used) return {};
-  return Admission{StrCat("OutOf", resource),
-                   StrCat("Node didn't have enough resource: ", resource,
-                          ", requested: ", requested, ", used: ", used, ", capacity: ", capacity)};
+  if (requested <= 0 || requested <= lack.capacity - lack.used) return {};
+  return lack;
 }
 
 Answer AskResources(const Case& c) {
-  std::map<std::string, int64_t> requests = c.use.requests;
-  // The order in which a kubelet names the first that lacks; the others by name.
-  for (const char* resource : {"pods", "cpu", "memory", "ephemeral-storage"}) {
-    const auto request = requests.extract(resource);
-    if (request.empty()) continue;
-    if (auto answer = AskForRoom(c, resource, request.mapped())) return answer;
-  }
-  for (const auto& [resource, requested] : requests) {
-    if (auto answer = AskForRoom(c, resource, requested)) return answer;
-  }
-  return {};
+  const std::vector<Lack> lacks = LacksOf(c.use, c.node, c.used);
+  if (lacks.empty()) return {};
+  const Lack& first = lacks.front();
+  return Admission{StrCat("OutOf", first.resource),
+                   StrCat("Node didn't have enough resource: ", first.resource, ", requested: ",
+                          first.requested, ", used: ", first.used, ", capacity: ", first.capacity)};
 }
 
 Answer Failed(const char* predicate, const char* why) {
@@ -157,6 +150,20 @@ Answer AskAppArmor(const Case& c) {
 }
 
 }  // namespace
+
+std::vector<Lack> LacksOf(const PodUse& use, const NodeOffer& node, const NodeUse& used) {
+  std::map<std::string, int64_t> requests = use.requests;
+  std::vector<Lack> lacks;
+  for (const char* resource : {"pods", "cpu", "memory", "ephemeral-storage"}) {
+    const auto request = requests.extract(resource);
+    if (request.empty()) continue;
+    if (auto lack = LackOf(resource, request.mapped(), node, used)) lacks.push_back(*lack);
+  }
+  for (const auto& [resource, requested] : requests) {  // the others by name
+    if (auto lack = LackOf(resource, requested, node, used)) lacks.push_back(*lack);
+  }
+  return lacks;
+}
 
 Admission Admit(const corev1::Pod& pod, const NodeOffer& node, const NodeUse& used) {
   return Admit(pod, UseOf(pod), node, used);

@@ -95,7 +95,7 @@ const kube::FieldRules& PodFieldRules() {
        "dnsConfig readinessGates overhead setHostnameAsFQDN hostUsers resources hostnameOverride"},
       {"PodSpec", "nodeName", kHonoured, "always this node's, as with a kubelet's static pods"},
       {"PodSpec", "priority", kHonoured,
-       "critical from 2000000000 on; no pod gives way to another"},
+       "critical from 2000000000 on; of two critical pods the lower one gives way"},
       {"PodSpec", "enableServiceLinks", kHonoured,
        "without an API server no variables are made for Services, as by a kubelet"},
       {"PodSpec", "ephemeralContainers", kRefused, "manifest: cannot be set on create"},

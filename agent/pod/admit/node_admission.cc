@@ -5,25 +5,60 @@
 #include <utility>
 
 #include "agent/pod/admit/admit.h"
+#include "agent/pod/admit/preempt.h"
 
 namespace holdfast::agent {
 
 NodeAdmission::NodeAdmission(std::function<std::shared_ptr<const NodeOffer>()> offer)
     : offer_(std::move(offer)) {}
 
+NodeAdmission::Room NodeAdmission::MakeRoom(const corev1::Pod& pod) {
+  PodUse use = UseOf(pod);
+  if (!use.critical) return {};
+  const auto node = offer_();
+  const std::string& uid = pod.metadata().uid();
+  const std::lock_guard lock(mutex_);
+  used_.Remove(uid);  // what was kept for it
+  std::vector<Shortfall> lacking;
+  for (const Lack& lack : LacksOf(use, *node, used_)) {
+    lacking.push_back({lack.resource, lack.requested - (lack.capacity - lack.used)});
+  }
+  PodUse no_room = use;
+  no_room.requests.clear();
+  if (lacking.empty() || !agent::Admit(pod, no_room, *node, used_).admitted()) return {};
+  std::vector<Candidate> ending;
+  std::vector<Candidate> candidates;
+  for (const auto& [other, others_use] : used_.pods()) {
+    if (ending_.contains(other)) {
+      ending.push_back({other, &others_use});
+    } else if (MayPreempt(use, others_use)) {
+      candidates.push_back({other, &others_use});
+    }
+  }
+  const auto victims = ChooseVictims(candidates, Without(lacking, ending));
+  if (!victims) return {};
+  Room room{true, {}, lacking.front().resource};
+  for (const std::string& victim : *victims) room.victims.emplace_back(victim);
+  ending_.insert(victims->begin(), victims->end());
+  used_.Add(uid, std::move(use));
+  return room;
+}
+
 Admission NodeAdmission::Admit(const corev1::Pod& pod) {
   const auto node = offer_();
   PodUse use = UseOf(pod);
   const std::lock_guard lock(mutex_);
+  used_.Remove(pod.metadata().uid());  // what MakeRoom() kept for it
   Admission verdict = agent::Admit(pod, use, *node, used_);
   if (verdict.admitted()) used_.Add(pod.metadata().uid(), std::move(use));
   return verdict;
 }
 
-void NodeAdmission::Adopt(const corev1::Pod& pod) {
+void NodeAdmission::Adopt(const corev1::Pod& pod, bool ends) {
   PodUse use = UseOf(pod);
   const std::lock_guard lock(mutex_);
   used_.Add(pod.metadata().uid(), std::move(use));
+  if (ends) ending_.insert(pod.metadata().uid());
 }
 
 ResizeVerdict NodeAdmission::Resize(const ResizeWish& wish) {
@@ -42,6 +77,7 @@ ResizeVerdict NodeAdmission::Resize(const ResizeWish& wish) {
 void NodeAdmission::Release(const std::string& uid) {
   const std::lock_guard lock(mutex_);
   used_.Remove(uid);
+  ending_.erase(uid);
   waiting_.erase(uid);
   AnswerWaiting("");
 }

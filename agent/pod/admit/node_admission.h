@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,19 @@ class NodeAdmission {
   // waits for nothing.
   explicit NodeAdmission(std::function<std::shared_ptr<const NodeOffer>()> offer);
 
+  // A critical pod that was never judged and lacks nothing but room, while others can give way to it. The room is kept
+  // for it from then on: Admit() gives it, Release() gives it up.
+  struct Room {
+    bool awaited = false;         // until those that go have released theirs: then ask again
+    std::vector<PodUid> victims;  // who has to go, each named once
+    std::string resource;         // what is lacking first
+  };
+  Room MakeRoom(const corev1::Pod& pod);
+
   // For a pod that was never judged. When it is taken, its place is.
   Admission Admit(const corev1::Pod& pod);
-  // A pod that was taken before, by this agent or a former one: not asked again.
-  void Adopt(const corev1::Pod& pod);
+  // A pod that was taken before, by this agent or a former one: not asked again. `ends`: its place will be free.
+  void Adopt(const corev1::Pod& pod, bool ends);
   // For a pod that asks for other amounts: they are its own when they are given. One that is deferred waits for room in
   // ComesBefore()'s order: others are given theirs on the way, and it is given its own when a later call of anybody finds
   // room; the listener hears of it, and it asks again. One that asks for what it has waits no more. Who has no place, for
@@ -46,6 +56,7 @@ class NodeAdmission {
   const std::function<std::shared_ptr<const NodeOffer>()> offer_;
   std::mutex mutex_;
   NodeUse used_;
+  std::set<std::string> ending_;               // UIDs of those that are to release their places
   std::map<std::string, ResizeWish> waiting_;  // by UID
   std::function<void(const PodUid&)> given_;
 };

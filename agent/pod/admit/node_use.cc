@@ -31,6 +31,9 @@ PodUse UseOf(const corev1::Pod& pod) {
     use.requests[name] = name == "cpu" ? amount.Milli() : amount.Units();
   }
   use.requests["pods"] = 1;
+  use.qos = kube::ComputeQosClass(pod.spec());
+  use.critical = kube::IsCriticalPod(pod);
+  if (pod.spec().has_priority()) use.priority = pod.spec().priority();
   for (const corev1::Container& container : pod.spec().containers()) AddPorts(container, use);
   for (const corev1::Container& container : pod.spec().initcontainers()) {
     if (kube::IsSidecar(container)) AddPorts(container, use);

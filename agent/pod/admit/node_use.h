@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <tuple>
 #include <vector>
 
+#include "holdfast/model/container_spec.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent {
@@ -24,10 +26,14 @@ struct NodePort {
   auto operator<=>(const NodePort&) const = default;
 };
 
-// What one pod takes: cpu in thousandths, "pods" 1, everything else in its unit.
+// What one pod takes: cpu in thousandths, "pods" 1, everything else in its unit. And what says who
+// gives way to whom.
 struct PodUse {
   std::map<std::string, int64_t> requests;
   std::vector<NodePort> ports;
+  model::QosClass qos = model::QosClass::kBestEffort;
+  bool critical = false;
+  std::optional<int32_t> priority = {};
 };
 PodUse UseOf(const corev1::Pod& pod);
 
@@ -38,6 +44,7 @@ class NodeUse {
   // An unknown pod is none.
   void Remove(const std::string& uid);
   bool Has(const std::string& uid) const { return pods_.contains(uid); }
+  const std::map<std::string, PodUse>& pods() const { return pods_; }  // by UID
 
   // Of all pods; never above what an int64_t holds.
   int64_t Of(const std::string& resource) const;

@@ -139,8 +139,11 @@ void AddConditions(Planning& p, corev1::PodStatus& status) {
   Add(p, status, "PodScheduled", {});
   if (CouldRestartAll(p.pod)) Add(p, status, "AllContainersRestarting", AllRestarting(p));
   if (p.memory.disrupted) {
+    const bool preempted = p.memory.terminal_reason == kPreempting;
     Add(p, status, kube::kDisruptionTarget,
-        {true, "TerminationByKubelet", p.memory.terminal_message});
+        {true, "TerminationByKubelet",
+         preempted ? "Pod was preempted by Kubelet to accommodate a critical pod."
+                   : p.memory.terminal_message});
   }
   // What others say of the pod is theirs, and stays.
   for (const corev1::PodCondition& condition : StatusOfOthers(p).conditions()) {

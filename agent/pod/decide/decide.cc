@@ -64,10 +64,10 @@ void NoteEviction(Planning& p) {
   if (!p.facts.eviction) return;
   const Eviction& eviction = *p.facts.eviction;
   BeginEnding(p, Ending::Why::kEvicted, eviction.grace);
-  p.memory.terminal_reason = "Evicted";
+  p.memory.terminal_reason = eviction.reason;
   p.memory.terminal_message = eviction.why;
   p.memory.disrupted = eviction.disruption;
-  p.Event(true, "Evicted", eviction.why, nullptr);
+  p.Event(true, eviction.reason, eviction.why, nullptr);
   p.decision.events.back().annotations = eviction.annotations;
 }
 

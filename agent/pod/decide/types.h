@@ -139,14 +139,18 @@ struct ResizeVerdict {
   bool operator==(const ResizeVerdict&) const = default;
 };
 
+// Of a pod whose place a critical one gets.
+inline constexpr char kPreempting[] = "Preempting";
+
 // The node wants a pod to end.
 struct Eviction {
-  std::string why;     // in a kubelet's words
-  std::string signal;  // what it counts as: "memory.available"
+  std::string why;          // in a kubelet's words
+  std::string signal = "";  // what it counts as: "memory.available"
   std::chrono::seconds grace{1};
   bool disruption =
       false;  // for want of something that others need, not for what it did: a condition says so
   std::map<std::string, std::string> annotations = {};  // of the event
+  std::string reason = "Evicted";                       // or kPreempting
   bool operator==(const Eviction&) const = default;
 };
 

@@ -88,7 +88,9 @@ void PodTable::TakeNews() {
   const bool more_complete = complete != complete_;
   complete_ = std::move(complete);
   for (PodNews& news : registry_.Take()) {
-    std::erase_if(waiting_, [&](const WantedPod& w) { return UidOf(w) == news.uid; });
+    const bool waited =
+        std::erase_if(waiting_, [&](const WantedPod& w) { return UidOf(w) == news.uid; }) != 0;
+    if (waited) GiveUpRoom(news.uid);
     if (news.wanted) {
       Want(std::move(*news.wanted));
     } else if (const auto it = entries_.find(news.uid); it != entries_.end()) {
@@ -203,10 +205,18 @@ bool PodTable::EndUnbegun(const WantedPod& wanted) {
 
 // In the order in which they came.
 void PodTable::BeginWaiting() {
+  room_awaited_ = false;
   std::erase_if(waiting_, [this](const WantedPod& wanted) {
-    if (EndUnbegun(wanted)) return true;
-    if (!MayBegin(wanted)) return false;
     const PodUid uid = UidOf(wanted);
+    if (EndUnbegun(wanted)) {
+      GiveUpRoom(uid);
+      return true;
+    }
+    if (!MayBegin(wanted)) return false;
+    if (AwaitsRoom(wanted)) {
+      room_awaited_ = true;
+      return false;
+    }
     WantedPod begins = wanted;
     // It may have waited for long, and have an end on the server by now.
     const auto newest = registry_.Find(uid);
@@ -234,6 +244,32 @@ bool PodTable::MayBegin(const WantedPod& wanted) {
   }
   return !entries_.contains(uid) && !names_.contains(FullName(*wanted.pod)) &&
          !strangers_.contains(uid);
+}
+
+// A critical pod begins when those have ended that give way to it.
+bool PodTable::AwaitsRoom(const WantedPod& wanted) {
+  const bool is_over =
+      wanted.origin == PodOrigin::kApi && kube::IsTerminalPhase(wanted.pod->status().phase());
+  if (services_.admission == nullptr || wanted.deletion || is_over) return false;
+  const NodeAdmission::Room room = services_.admission->MakeRoom(*wanted.pod);
+  for (const PodUid& uid : room.victims) {
+    const auto it = entries_.find(uid);
+    if (it == entries_.end() || it->second.wish.eviction) continue;
+    if (services_.metrics != nullptr) services_.metrics->NotePreemption(room.resource);
+    it->second.wish.eviction = Eviction{.why = "Preempted in order to admit critical pod",
+                                        .grace = GracePeriod(*it->second.wish.pod),
+                                        .disruption = true,
+                                        .reason = kPreempting};
+    PokeEntry(uid, it->second);
+  }
+  return room.awaited;
+}
+
+// It waits no more and has not begun.
+void PodTable::GiveUpRoom(const PodUid& uid) {
+  if (services_.admission != nullptr && !entries_.contains(uid)) {
+    services_.admission->Release(uid.value);
+  }
 }
 
 void PodTable::RemoveStranger(const PodUid& uid) {

@@ -175,6 +175,7 @@ void PodTable::Ended(const PodUid& uid, const PodWorker::Outcome& outcome) {
     return;
   }
   entry.awaits_image = outcome.awaits_image;
+  if (room_awaited_) BeginWaiting();  // its place may be free
   if (entry.dirty) return PokeEntry(uid, entry);
   Schedule(uid, entry, outcome.wake_at);
   if (outcome.wake_at) ArmTimer();

@@ -118,6 +118,8 @@ class PodTable {
   void BeginWaiting();
   bool EndUnbegun(const WantedPod& wanted);
   bool MayBegin(const WantedPod& wanted);
+  bool AwaitsRoom(const WantedPod& wanted);
+  void GiveUpRoom(const PodUid& uid);
   void RemoveStranger(const PodUid& uid);
   void TakeAway(const PodUid& uid);  // without the mutex
 
@@ -132,8 +134,10 @@ class PodTable {
   bool begun_ = false;        // the io_context runs
   std::map<PodUid, Entry> entries_;
   std::map<std::string, PodUid> names_;  // "namespace/name" of each entry
-  // Wanted, but the name, the UID or what an unknown pod of that UID left is not free yet.
+  // Wanted, but the name, the UID, what an unknown pod of that UID left or the room that others give up for it is not
+  // free yet.
   std::vector<WantedPod> waiting_;
+  bool room_awaited_ = false;  // by one of them
   std::map<PodUid, std::chrono::seconds> wanted_grace_;
   std::set<PodOrigin> complete_;
   std::set<PodUid> unknown_;    // the runtime has something of them, and there is no record

@@ -69,7 +69,7 @@ PodWorker::PodWorker(PodServices& services, LanePool& pool, std::shared_ptr<cons
   const bool leaving = memory_.ending && memory_.ending->why == Ending::Why::kDeleted;
   const bool taken = memory_.admission && memory_.admission->admitted();
   if (services_.admission != nullptr && taken && !leaving && memory_.terminal_phase.empty()) {
-    services_.admission->Adopt(*allocated_);
+    services_.admission->Adopt(*allocated_, memory_.ending.has_value());
   }
 }
 

@@ -97,6 +97,8 @@ PodMetrics::PodMetrics()
                                 "[ALPHA] Cumulative number of errors when starting containers"),
       evictions_("kubelet_evictions",
                  "[ALPHA] Cumulative number of pod evictions by eviction signal"),
+      preemptions_("kubelet_preemptions",
+                   "[ALPHA] Cumulative number of pod preemptions by preemption resource"),
       hook_fallbacks_("kubelet_lifecycle_handler_http_fallbacks_total",
                       "[ALPHA] The number of times lifecycle handlers successfully fell back to "
                       "http from https.") {}
@@ -143,9 +145,14 @@ void PodMetrics::NoteEviction(const std::string& signal) {
   evictions_.Add({{"eviction_signal", signal}});
 }
 
+void PodMetrics::NotePreemption(const std::string& resource) {
+  preemptions_.Add({{"preemption_signal", resource}});
+}
+
 std::string PodMetrics::Text() const {
   MetricsText text;
   evictions_.Print(text);
+  preemptions_.Print(text);
   hook_fallbacks_.Print(text);
   pulls_.Print(text);
   pod_starts_.Print(text);

@@ -27,6 +27,8 @@ class PodMetrics {
 
   // A pod that the node wants to end.
   void NoteEviction(const std::string& signal);
+  // One that gives way to a critical pod, for want of that resource.
+  void NotePreemption(const std::string& resource);
 
   std::string Text() const;
 
@@ -45,6 +47,7 @@ class PodMetrics {
   CounterFamily started_containers_;
   CounterFamily started_container_errors_;
   CounterFamily evictions_;
+  CounterFamily preemptions_;
   CounterFamily hook_fallbacks_;
 };
 

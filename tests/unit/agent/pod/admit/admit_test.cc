@@ -340,8 +340,8 @@ TEST(NodeAdmissionTest, APlaceIsTakenOnceAndGivenBack) {
     made.mutable_metadata()->set_uid(uid);
     return made;
   };
-  admission.Adopt(pod("old"));
-  admission.Adopt(pod("old"));
+  admission.Adopt(pod("old"), false);
+  admission.Adopt(pod("old"), false);
   EXPECT_TRUE(admission.Admit(pod("a")).admitted());
   EXPECT_EQ(admission.Admit(pod("b")).reason, "OutOfpods");
   EXPECT_EQ(admission.Admit(pod("b")).reason, "OutOfpods") << "who was refused takes nothing";

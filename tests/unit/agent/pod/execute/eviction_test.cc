@@ -40,6 +40,59 @@ TEST_F(EvictedPodTest, ItEndsAndStaysEnded) {
   EXPECT_EQ(runtime_.StartCount(), 1u);
 }
 
+class PreemptedPodTest : public PodTableTest {
+ protected:
+  static corev1::Pod Critical() {
+    corev1::Pod pod = MakePod("u2", "critical");
+    pod.mutable_spec()->set_priority(2000000000);
+    return pod;
+  }
+};
+
+// The node has room for one pod.
+TEST_F(PreemptedPodTest, ACriticalPodBeginsWhenItsVictimHasEnded) {
+  offer_ = Offer("1");
+  Boot();
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  runtime_.ignore_signals = true;
+  source_.Set({MakePod("u1"), Critical()});
+  EXPECT_TRUE(Eventually(
+      [&] { return std::ranges::count(EventReasons(), std::string("Preempting")) == 1; }));
+  EXPECT_EQ(node_->Phase("critical"), "gone") << "it waits";
+  EXPECT_EQ(runtime_.StartCount(), 1u);
+  runtime_.EndAll("app", 0);
+  EXPECT_TRUE(PhaseBecomes("Failed"));
+  const PodPtr victim = node_->view.FindPod("default", "web");
+  EXPECT_EQ(victim->status().reason(), "Preempting");
+  EXPECT_EQ(victim->status().message(), "Preempted in order to admit critical pod");
+  EXPECT_TRUE(std::ranges::any_of(victim->status().conditions(), [](const auto& condition) {
+    return condition.type() == "DisruptionTarget" && condition.reason() == "TerminationByKubelet" &&
+           condition.message() == "Pod was preempted by Kubelet to accommodate a critical pod.";
+  }));
+  EXPECT_TRUE(Eventually([&] { return node_->Phase("critical") == "Running"; }));
+  Boot();
+  EXPECT_TRUE(Eventually([&] { return node_->Phase("critical") == "Running"; }));
+  EXPECT_EQ(runtime_.StartCount(), 2u);
+}
+
+TEST_F(PreemptedPodTest, ACriticalPodThatIsNotWantedAnyMoreLeavesTheRoom) {
+  offer_ = Offer("1");
+  Boot();
+  source_.Set({MakePod("u1")});
+  ASSERT_TRUE(PhaseBecomes("Running"));
+  runtime_.ignore_signals = true;
+  source_.Set({MakePod("u1"), Critical()});
+  EXPECT_TRUE(Eventually(
+      [&] { return std::ranges::count(EventReasons(), std::string("Preempting")) == 1; }));
+  source_.Set({MakePod("u1")});
+  runtime_.EndAll("app", 0);
+  EXPECT_TRUE(PhaseBecomes("Failed"));
+  source_.Set({MakePod("u1"), MakePod("u3", "other")});
+  EXPECT_TRUE(Eventually([&] { return node_->Phase("other") == "Running"; }));
+  EXPECT_EQ(node_->Phase("critical"), "gone");
+}
+
 class ShownVolumeTest : public PodTableTest {
  protected:
   static corev1::Pod Asking(const std::string& cpu) {

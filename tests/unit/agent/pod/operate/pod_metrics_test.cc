@@ -49,6 +49,7 @@ TEST_F(PodMetricsTest, CountsOperationsThatAreOver) {
   metrics_.NoteTurn("create", std::chrono::milliseconds(3));
   metrics_.NotePodRunning(seconds(4));
   metrics_.NoteEviction("memory.available");
+  metrics_.NotePreemption("cpu");
   OperationEnd fell_back;
   fell_back.events = {{true, "LifecycleHTTPFallback", "it was HTTP", "app", false}};
   Note(Action::Kind::kPreStop, "app", fell_back, seconds(1));
@@ -56,6 +57,7 @@ TEST_F(PodMetricsTest, CountsOperationsThatAreOver) {
   for (const char* line :
        {"\nkubelet_lifecycle_handler_http_fallbacks_total 1\n",
         "kubelet_evictions{eviction_signal=\"memory.available\"} 1\n",
+        "kubelet_preemptions{preemption_signal=\"cpu\"} 1\n",
         "kubelet_runtime_operations_total{operation_type=\"start_container\"} 2\n",
         "kubelet_runtime_operations_errors_total{operation_type=\"start_container\"} 1\n",
         "kubelet_runtime_operations_duration_seconds_sum{operation_type=\"start_container\"} 3\n",
