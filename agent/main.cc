@@ -85,11 +85,11 @@
 #include "k8s/core/v1/service.pb.h"
 #include "netproxy/podnet/pod_net.h"
 #include "runtime/containers/options.h"
+#include "runtime/image/documents/reference.h"
 #include "runtime/image/pull/registry_puller.h"
 #include "runtime/image/pull/short_names.h"
 #include "runtime/image/push/registry_pusher.h"
 #include "runtime/image/store/disk_image_store.h"
-#include "runtime/image/store/reference.h"
 
 namespace holdfast::agent {
 namespace {

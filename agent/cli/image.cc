@@ -1,40 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // image: pull, push, import, ls, rm, inspect, export, tag, prune, du.
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <memory>
-#include <optional>
 
 #include "agent/cli/commands.h"
+#include "agent/cli/image_import.h"
 #include "agent/cli/image_pull.h"
 #include "agent/cli/image_push.h"
 #include "agent/cli/image_upkeep.h"
 #include "agent/cli/out.h"
 #include "agent/cli/output.h"
 #include "agent/cli/rows.h"
-#include "agent/cli/tar_writer.h"
 #include "holdfast/base/strings.h"
-#include "holdfast/base/unique_fd.h"
 
 namespace holdfast::agent::cli {
 namespace {
-
-constexpr size_t kChunk = 256 * 1024;
-
-struct ImportFlags {
-  std::string source;
-  std::string name;
-  std::vector<std::string> entrypoint;
-  std::vector<std::string> cmd;
-  std::vector<std::string> env;
-  std::string user;
-  std::string workdir;
-  bool root_tar = false;
-};
 
 struct ImageOptions {
   ImportFlags import;
@@ -46,118 +29,6 @@ struct ImageOptions {
   std::string source, target;
   PruneOptions prune;
 };
-
-// One argument that is a JSON list or words, as Dockerfiles have it: --cmd '["a","b"]', or --cmd a
-// --cmd b. Only a list that was quoted as a whole is taken apart.
-Result<std::vector<std::string>> Words(const std::vector<std::string>& given) {
-  if (given.size() != 1 || !given.front().starts_with("[")) return given;
-  std::vector<std::string> words;
-  std::string_view rest(given.front());
-  rest.remove_prefix(1);
-  while (true) {
-    const size_t begin = rest.find_first_not_of(" ,");
-    if (begin == std::string_view::npos) return InvalidArgument("unclosed list " + given.front());
-    rest.remove_prefix(begin);
-    if (rest == "]") return words;
-    if (rest.front() != '"') return InvalidArgument("not a list of strings: " + given.front());
-    std::string word;
-    size_t at = 1;
-    while (at < rest.size() && rest[at] != '"') {
-      if (rest[at] == '\\' && at + 1 < rest.size()) ++at;
-      word.push_back(rest[at++]);
-    }
-    if (at >= rest.size()) return InvalidArgument("unclosed string in " + given.front());
-    rest.remove_prefix(at + 1);
-    words.push_back(std::move(word));
-  }
-}
-
-Result<v1::ImportImageRequest::Options> ImportOptionsMessage(const ImportFlags& flags) {
-  v1::ImportImageRequest::Options options;
-  options.set_reference(flags.name);
-  const bool has_config = flags.root_tar || !flags.entrypoint.empty() || !flags.cmd.empty() ||
-                          !flags.env.empty() || !flags.user.empty() || !flags.workdir.empty();
-  if (!has_config) return options;
-  ASSIGN_OR_RETURN(const auto entrypoint, Words(flags.entrypoint));
-  ASSIGN_OR_RETURN(const auto cmd, Words(flags.cmd));
-  v1::ImageConfig& config = *options.mutable_config();
-  config.mutable_entrypoint()->Assign(entrypoint.begin(), entrypoint.end());
-  config.mutable_cmd()->Assign(cmd.begin(), cmd.end());
-  config.mutable_env()->Assign(flags.env.begin(), flags.env.end());
-  config.set_user(flags.user);
-  config.set_working_dir(flags.workdir);
-  return options;
-}
-
-// Regular files and "-" only: a device or a FIFO has no end that could be told from a mistake.
-Result<UniqueFd> OpenSource(const std::string& source) {
-  UniqueFd file(::open(source.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file) return Error::FromErrno(errno, "open " + source);
-  struct stat info{};
-  if (::fstat(file.get(), &info) != 0) return Error::FromErrno(errno, "stat " + source);
-  if (!S_ISREG(info.st_mode)) {
-    return InvalidArgument(source + ": no regular file; what a program writes comes by \"-\"");
-  }
-  if (info.st_size == 0) return InvalidArgument(source + ": the file is empty");
-  return file;
-}
-
-Result<void> SendFile(const std::string& source, const ByteSink& sink) {
-  UniqueFd opened;
-  int fd = STDIN_FILENO;
-  if (source != "-") {
-    ASSIGN_OR_RETURN(opened, OpenSource(source));
-    fd = opened.get();
-  }
-  std::string buffer(kChunk, '\0');
-  while (true) {
-    const ssize_t count = ::read(fd, buffer.data(), buffer.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return Error::FromErrno(errno, "read " + source);
-    if (count == 0) return {};
-    if (!sink({buffer.data(), static_cast<size_t>(count)})) return Unavailable("sending stopped");
-  }
-}
-
-bool IsDirectory(const std::string& path) {
-  struct stat info{};
-  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
-}
-
-int RunImport(Session& session, const ImageOptions& options) {
-  const auto message = ImportOptionsMessage(options.import);
-  if (!message) return Report(message.error());
-  grpc::ClientContext context;
-  v1::ImportImageResponse response;
-  const auto writer = session.stub().ImportImage(&context, &response);
-  v1::ImportImageRequest request;
-  *request.mutable_options() = *message;
-  (void)writer->Write(request);  // a failure shows in Finish()
-  const ByteSink sink = [&](std::string_view bytes) {
-    request.set_data(bytes.data(), bytes.size());
-    return writer->Write(request);
-  };
-  const std::string& source = options.import.source;
-  const auto sent = IsDirectory(source) ? WriteTar(source, sink) : SendFile(source, sink);
-  if (sent) {
-    request.set_end(true);
-    (void)writer->Write(request);
-  } else if (sent.error().code() != Code::kUnavailable) {
-    GiveUp(context, *writer);
-    return Report(sent.error());
-  }
-  (void)writer->WritesDone();
-  const grpc::Status status = writer->Finish();
-  if (!status.ok()) return ReportChange(status);
-  for (const v1::Image& image : response.images()) {
-    const std::string size = HumanBytes(image.size_bytes());
-    for (const std::string& name : image.repo_tags()) {
-      Print(StrCat("image/", name, " imported (", size, ")\n"));
-    }
-    if (image.repo_tags().empty()) Print(StrCat("image/", image.id(), " imported (", size, ")\n"));
-  }
-  return kOk;
-}
 
 int RunList(Session& session, const ImageOptions& options, const Output& output) {
   v1::ListImagesResponse response;
@@ -287,10 +158,17 @@ void SetAction(CLI::App& command, const std::shared_ptr<ImageOptions>& options,
 void AddImport(CLI::App& image, const std::shared_ptr<ImageOptions>& options,
                Invocation& invocation) {
   ImportFlags& flags = options->import;
-  CLI::App* command = image.add_subcommand(
-      "import", "Add a docker-archive, an OCI layout (tar or directory) or a plain root tar");
-  command->add_option("source", flags.source, "Archive, layout directory, or - for stdin")
-      ->required();
+  CLI::App* command = image.add_subcommand("import",
+                                           "Add a docker-archive, an OCI layout (tar or directory) "
+                                           "or a plain root tar, or containerd's images");
+  command->add_option(
+      "source", flags.sources,
+      "Archive, layout directory, or - for stdin; with --containerd names (none: all)");
+  command->add_flag(
+      "--containerd{/var/lib/containerd}", flags.containerd_root,
+      "The images of containerd, which may run; --containerd=DIR: its root directory");
+  command->add_option("--containerd-namespace", flags.containerd_namespace,
+                      "containerd's namespace (default: k8s.io)");
   command->add_option("--name", flags.name, "Name for it, for example app:1.0");
   command->add_option("--entrypoint", flags.entrypoint,
                       "Root tar: entrypoint; a JSON list, or repeated");
@@ -302,8 +180,13 @@ void AddImport(CLI::App& image, const std::shared_ptr<ImageOptions>& options,
   for (const char* repeated : {"--entrypoint", "--cmd", "--env"}) {
     command->get_option(repeated)->allow_extra_args(false);
   }
-  SetAction(*command, options, invocation,
-            [](Session& s, const ImageOptions& o, const Output&) { return RunImport(s, o); });
+  command->parse_complete_callback([options] {
+    const std::string wrong = WrongImport(options->import);
+    if (!wrong.empty()) throw CLI::ValidationError(wrong);
+  });
+  SetAction(*command, options, invocation, [](Session& s, const ImageOptions& o, const Output&) {
+    return ImportImages(s, o.import);
+  });
 }
 
 void AddUpkeep(CLI::App& image, const std::shared_ptr<ImageOptions>& options,

@@ -74,16 +74,16 @@ class TarWriter {
 
   Result<void> AddContent(int file, const std::string& path, uint64_t size) {
     std::string buffer(kReadSize, '\0');
-    for (uint64_t left = size; left > 0;) {
-      const size_t want = static_cast<size_t>(std::min<uint64_t>(left, buffer.size()));
-      const ssize_t count = ::read(file, buffer.data(), want);
+    for (uint64_t done = 0; done < size;) {
+      const size_t want = static_cast<size_t>(std::min<uint64_t>(size - done, buffer.size()));
+      const ssize_t count = ::pread(file, buffer.data(), want, static_cast<off_t>(done));
       if (count < 0 && errno == EINTR) continue;
       if (count < 0) return Error::FromErrno(errno, "read " + path);
       if (count == 0) return Conflict(path + ": became shorter while it was read");
       if (::archive_write_data(out_, buffer.data(), static_cast<size_t>(count)) != count) {
         return Stopped();
       }
-      left -= static_cast<uint64_t>(count);
+      done += static_cast<uint64_t>(count);
     }
     return {};
   }
@@ -164,6 +164,18 @@ Result<void> WriteTarAs(const std::string& path, const std::string& name, const 
     for (const std::string& each : below) {
       RETURN_IF_ERROR(AddAsItIs(tar, StrCat(path, "/", each), StrCat(name, "/", each)));
     }
+  }
+  return tar.Close();
+}
+
+Result<void> WriteTarOf(const std::vector<TarMember>& members, const ByteSink& sink) {
+  TarWriter tar(sink);
+  RETURN_IF_ERROR(tar.Open());
+  for (const TarMember& member : members) {
+    struct stat info{};
+    info.st_mode = S_IFREG | 0644;
+    info.st_size = static_cast<off_t>(member.size);
+    RETURN_IF_ERROR(tar.Add(member.name, member.name, info, "", member.file));
   }
   return tar.Close();
 }

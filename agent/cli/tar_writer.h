@@ -3,9 +3,11 @@
 // beyond 8 GiB).
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "holdfast/base/result.h"
 
@@ -21,5 +23,14 @@ Result<void> WriteTar(const std::string& directory, const ByteSink& sink);
 // `path` and what lies in it, called `name`: files, directories and symbolic links with owner, permissions
 // and time. Sockets are left out, as tar does; of devices and pipes only the node is written.
 Result<void> WriteTarAs(const std::string& path, const std::string& name, const ByteSink& sink);
+
+struct TarMember {
+  std::string name;
+  int file = -1;  // a regular one of the caller's, read from its beginning
+  uint64_t size = 0;
+};
+
+// These files, nobody's in particular.
+Result<void> WriteTarOf(const std::vector<TarMember>& members, const ByteSink& sink);
 
 }  // namespace holdfast::agent::cli

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "holdfast/base/strings.h"
-#include "runtime/image/store/reference.h"
+#include "runtime/image/documents/reference.h"
 
 namespace holdfast::agent {
 namespace {

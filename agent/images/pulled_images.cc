@@ -9,7 +9,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
-#include "runtime/image/store/reference.h"
+#include "runtime/image/documents/reference.h"
 
 namespace holdfast::agent {
 namespace {

@@ -7,7 +7,7 @@
 #include "agent/kube/pod_status.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "holdfast/base/strings.h"
-#include "runtime/image/store/reference.h"
+#include "runtime/image/documents/reference.h"
 
 namespace holdfast::agent {
 namespace {

@@ -63,6 +63,7 @@ Result<UniqueFd> OpenInside(int root, const std::string& path, int flags, mode_t
   request.mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? mode : 0;
   request.resolve =
       RESOLVE_NO_MAGICLINKS | (how == Resolve::kInRoot ? RESOLVE_IN_ROOT : RESOLVE_BENEATH);
+  if (how == Resolve::kNoLinks) request.resolve |= RESOLVE_NO_SYMLINKS;
   // EAGAIN: a rename elsewhere raced with ".." resolution; openat2(2) asks the caller to try again.
   for (int attempt = 0;; ++attempt) {
     const long fd = ::syscall(SYS_openat2, root, path.c_str(), &request, sizeof request);

@@ -17,8 +17,9 @@
 namespace holdfast::sys {
 
 // openat2(2) RESOLVE_* sets. kInRoot: `root` is "/" for absolute names and "..", as in a container.
-// kBeneath: leaving `dir` fails with EXDEV. Both refuse magic links.
-enum class Resolve : uint8_t { kBeneath, kInRoot };
+// kBeneath: leaving `dir` fails with EXDEV. Both refuse magic links. kNoLinks: as kBeneath, and every symbolic link on the way
+// fails with ELOOP.
+enum class Resolve : uint8_t { kBeneath, kInRoot, kNoLinks };
 
 // Opens `path` (relative to `dir`, AT_FDCWD allowed) by plain openat(2): for our own paths only.
 Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags, mode_t mode = 0);

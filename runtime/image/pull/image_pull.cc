@@ -9,9 +9,9 @@
 #include "holdfast/base/strings.h"
 #include "runtime/image/content/digest.h"
 #include "runtime/image/content/room.h"
+#include "runtime/image/documents/oci_documents.h"
+#include "runtime/image/documents/platform.h"
 #include "runtime/image/pull/media_type.h"
-#include "runtime/image/store/oci_documents.h"
-#include "runtime/image/store/platform.h"
 
 namespace holdfast::runtime {
 namespace {

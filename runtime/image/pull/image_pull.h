@@ -11,10 +11,10 @@
 
 #include "holdfast/base/result.h"
 #include "holdfast/interfaces/image_puller.h"
+#include "runtime/image/documents/reference.h"
 #include "runtime/image/pull/blob_downloads.h"
 #include "runtime/image/pull/registry_client.h"
 #include "runtime/image/store/disk_image_store.h"
-#include "runtime/image/store/reference.h"
 
 namespace holdfast::runtime {
 

@@ -2,8 +2,8 @@
 #include "runtime/image/pull/media_type.h"
 
 #include "holdfast/base/strings.h"
-#include "runtime/image/store/json_read.h"
-#include "runtime/image/store/oci_documents.h"
+#include "runtime/image/documents/json_read.h"
+#include "runtime/image/documents/oci_documents.h"
 
 namespace holdfast::runtime {
 namespace {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "holdfast/interfaces/image_puller.h"
+#include "runtime/image/documents/reference.h"
 #include "runtime/image/pull/pull_gate.h"
 #include "runtime/image/pull/pull_rate.h"
 #include "runtime/image/store/disk_image_store.h"
-#include "runtime/image/store/reference.h"
 
 namespace holdfast::runtime {
 

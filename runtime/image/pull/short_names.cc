@@ -7,8 +7,8 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "runtime/image/documents/reference.h"
 #include "runtime/image/pull/toml_read.h"
-#include "runtime/image/store/reference.h"
 
 namespace holdfast::runtime {
 namespace {

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "holdfast/base/strings.h"
+#include "runtime/image/documents/oci_documents.h"
 #include "runtime/image/push/blob_uploads.h"
-#include "runtime/image/store/oci_documents.h"
 
 namespace holdfast::runtime {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "holdfast/base/result.h"
 #include "holdfast/interfaces/image_pusher.h"
+#include "runtime/image/documents/reference.h"
 #include "runtime/image/pull/registry_client.h"
 #include "runtime/image/store/disk_image_store.h"
-#include "runtime/image/store/reference.h"
 
 namespace holdfast::runtime {
 

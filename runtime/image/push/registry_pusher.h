@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "holdfast/interfaces/image_pusher.h"
+#include "runtime/image/documents/reference.h"
 #include "runtime/image/store/disk_image_store.h"
-#include "runtime/image/store/reference.h"
 
 namespace holdfast::runtime {
 

@@ -9,8 +9,8 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "runtime/image/content/digest.h"
-#include "runtime/image/store/platform.h"
-#include "runtime/image/store/reference.h"
+#include "runtime/image/documents/platform.h"
+#include "runtime/image/documents/reference.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -24,8 +24,9 @@ bool MayRunHere(const Platform& platform) { return RankOf(platform, HostPlatform
 
 class Reader {
  public:
-  Reader(const ArchiveContent& content, const Ingest& ingest, const ImageLimits& limits)
-      : content_(content), ingest_(ingest), limits_(limits) {}
+  Reader(const ArchiveContent& content, const Ingest& ingest, const ImageLimits& limits,
+         const StoredSize& stored)
+      : content_(content), ingest_(ingest), limits_(limits), stored_(stored) {}
 
   Result<std::vector<StagedImage>> ReadLayout() {
     ASSIGN_OR_RETURN(const std::string text, content_.Read("index.json", limits_.document_bytes));
@@ -121,7 +122,7 @@ class Reader {
     ASSIGN_OR_RETURN(image.id, StageDocument(ingest_, config_text));
     image.size = text.size() + config_text.size();
     for (const Descriptor& layer : manifest.layers) {
-      ASSIGN_OR_RETURN(const Copied copied, StageFile(BlobPath(layer.digest)));
+      ASSIGN_OR_RETURN(const Copied copied, StageLayer(layer.digest));
       if (copied.digest != layer.digest || copied.size != layer.size) {
         return InvalidArgument(
             StrCat("layer ", layer.digest.value, ": content does not match its digest or size"));
@@ -162,6 +163,14 @@ class Reader {
     return image;
   }
 
+  Result<Copied> StageLayer(const Digest& digest) {
+    const std::string name = BlobPath(digest);
+    if (!content_.Has(name)) {
+      if (const auto size = stored_(digest)) return Copied{.digest = digest, .size = *size};
+    }
+    return StageFile(name);
+  }
+
   // A file that several layers or images share is copied once.
   Result<Copied> StageFile(const std::string& name) {
     if (const auto known = staged_.find(name); known != staged_.end()) return known->second;
@@ -178,6 +187,7 @@ class Reader {
   const ArchiveContent& content_;
   const Ingest& ingest_;
   const ImageLimits& limits_;
+  const StoredSize& stored_;
   std::map<std::string, Copied> staged_;
 };
 
@@ -213,8 +223,9 @@ Result<std::string> StagedLayerType(const Ingest& ingest, const Digest& digest) 
 
 Result<std::vector<StagedImage>> ReadArchive(const ArchiveContent& content, const Ingest& ingest,
                                              const ImageLimits& limits,
-                                             const std::string& reference) {
-  Reader reader(content, ingest, limits);
+                                             const std::string& reference,
+                                             const StoredSize& stored) {
+  Reader reader(content, ingest, limits, stored);
   const bool layout = content.Has("oci-layout") && content.Has("index.json");
   ASSIGN_OR_RETURN(std::vector<StagedImage> images,
                    layout ? reader.ReadLayout() : reader.ReadDockerArchive());

@@ -4,20 +4,22 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "holdfast/base/result.h"
 #include "holdfast/interfaces/image_store.h"
 #include "runtime/image/content/blob_store.h"
+#include "runtime/image/documents/oci_documents.h"
 #include "runtime/image/snapshot/unpacker.h"
 #include "runtime/image/store/archive_content.h"
-#include "runtime/image/store/oci_documents.h"
 
 namespace holdfast::runtime {
 
-// One image whose blobs lie in the ingest directory under "blob-<hex>", all digests verified.
+// One image whose blobs lie in the ingest directory under "blob-<hex>", all digests verified, or in the store.
 struct StagedImage {
   std::vector<std::string> names;  // normalised
   Digest target;                   // of the index or manifest that the archive names
@@ -34,10 +36,14 @@ Result<Digest> StageDocument(const Ingest& ingest, const std::string& text);
 // The media type of a staged layer, by its content.
 Result<std::string> StagedLayerType(const Ingest& ingest, const Digest& digest);
 
+// The size of a blob that the store has, which stays until the import's end; nullopt: it has none such.
+using StoredSize = std::function<std::optional<uint64_t>(const Digest&)>;
+
 // OCI layout (index.json) or docker-archive (manifest.json). With `reference` the single image of
-// the archive gets that name instead of its own.
+// the archive gets that name instead of its own. A layout may lack layers that are `stored`.
 Result<std::vector<StagedImage>> ReadArchive(const ArchiveContent& content, const Ingest& ingest,
                                              const ImageLimits& limits,
-                                             const std::string& reference);
+                                             const std::string& reference,
+                                             const StoredSize& stored);
 
 }  // namespace holdfast::runtime

@@ -7,9 +7,9 @@
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
 #include "runtime/image/content/digest.h"
-#include "runtime/image/store/json_read.h"
-#include "runtime/image/store/json_text.h"
-#include "runtime/image/store/reference.h"
+#include "runtime/image/documents/json_read.h"
+#include "runtime/image/documents/json_text.h"
+#include "runtime/image/documents/reference.h"
 
 namespace holdfast::runtime {
 namespace {

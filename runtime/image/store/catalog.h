@@ -25,7 +25,7 @@
 #include "holdfast/base/result.h"
 #include "holdfast/base/unique_fd.h"
 #include "runtime/image/content/blob_store.h"
-#include "runtime/image/store/oci_documents.h"
+#include "runtime/image/documents/oci_documents.h"
 
 namespace holdfast::runtime {
 

@@ -18,13 +18,13 @@
 #include "runtime/image/content/blob_store.h"
 #include "runtime/image/content/digest.h"
 #include "runtime/image/content/partial_blobs.h"
+#include "runtime/image/documents/reference.h"
 #include "runtime/image/snapshot/layer_sizes.h"
 #include "runtime/image/snapshot/layer_store.h"
 #include "runtime/image/store/catalog.h"
 #include "runtime/image/store/claims.h"
 #include "runtime/image/store/exporter.h"
 #include "runtime/image/store/importer.h"
-#include "runtime/image/store/reference.h"
 
 namespace holdfast::runtime {
 namespace {

@@ -10,7 +10,7 @@
 #include "holdfast/sys/files.h"
 #include "runtime/image/content/copy.h"
 #include "runtime/image/content/digest.h"
-#include "runtime/image/store/json_text.h"
+#include "runtime/image/documents/json_text.h"
 
 namespace holdfast::runtime {
 namespace {

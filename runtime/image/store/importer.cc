@@ -10,8 +10,8 @@
 #include "holdfast/sys/files.h"
 #include "runtime/image/content/copy.h"
 #include "runtime/image/content/digest.h"
+#include "runtime/image/documents/reference.h"
 #include "runtime/image/store/given_config.h"
-#include "runtime/image/store/reference.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -67,12 +67,21 @@ Result<void> Importer::FromDirectory(DirFd directory, const ImportOptions& optio
 }
 
 Result<void> Importer::FromArchive(const ArchiveContent& content, const std::string& reference) {
+  const StoredSize stored = [this](const Digest& digest) { return ClaimStored(digest); };
   ASSIGN_OR_RETURN(std::vector<StagedImage> staged,
-                   ReadArchive(content, ingest_, unpacker_.limits(), reference));
+                   ReadArchive(content, ingest_, unpacker_.limits(), reference, stored));
   for (StagedImage& image : staged) {
     RETURN_IF_ERROR(StageLayers(std::move(image), [](size_t) { return Result<void>(); }));
   }
   return {};
+}
+
+std::optional<uint64_t> Importer::ClaimStored(const Digest& blob) {
+  if (!claim_.Blob(blob)) return std::nullopt;
+  const auto file = blobs_.OpenBlob(blob);
+  struct stat info{};
+  if (!file || ::fstat(file->get(), &info) != 0) return std::nullopt;
+  return static_cast<uint64_t>(info.st_size);
 }
 
 Result<DirFd> Importer::OpenLayer(const Digest& chain_id) const {

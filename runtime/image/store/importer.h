@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,7 @@ class Importer {
   Result<void> FromRootTar(int source, const Copied& blob, const ImportOptions& options);
   Result<void> StageLayers(StagedImage staged, const std::function<Result<void>(size_t)>& next);
   Result<UniqueFd> OpenBlob(const Digest& digest) const;
+  std::optional<uint64_t> ClaimStored(const Digest& blob);
   Result<DirFd> OpenLayer(const Digest& chain_id) const;
 
   const Unpacker& unpacker_;

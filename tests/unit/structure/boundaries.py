@@ -9,7 +9,7 @@ runtime/launch and runtime/keeper: no third-party library at all (static, tiny; 
 runtime/keeper: client and the processes know common, the processes also process; nobody knows another's room.
 agent: no room but an API's and that of storage plugins knows a transport; base, access, events, view, stream, log, objects, probe know what is below them.
 Pure folders (decisions, tables, validation): no descriptors, threads or locks.
-agent/cli: no agent code but the codec.
+agent/cli: no agent code but the codec, of the runtime only the documents of images; containerd: no API either.
 Everywhere: a source includes the header of its name before all others (std headers that it says why of excepted), so
 that this header is compiled alone; no program is run through a shell (docs/security.md, NE-12); a thread is started by
 sys::StartThread only, since std::thread's constructor throws when the kernel refuses one.
@@ -50,6 +50,10 @@ def agent_rooms(*known: str) -> tuple:
 
 RUNTIME_ROOMS = tuple(f"runtime/{room}/" for room in ("cgroup", "containers", "gather", "image", "keeper", "launch",
                                                       "plan", "state", "sys"))
+# Of images all but documents and the digests in them.
+IMAGE_WORKS = tuple(f"runtime/image/{room}" for room in (
+    "cage/", "content/blob", "content/copy", "content/partial", "content/room", "fetch/", "pull/", "push/", "snapshot/", "store/",
+    "unpack/", "wire/"))
 
 # folder prefix -> include prefixes that are forbidden there
 RULES = [
@@ -72,6 +76,7 @@ RULES = [
     ("agent/pod/decide/", EFFECTS),
     ("agent/pod/spec/", EFFECTS),
     ("agent/kube/validation/", EFFECTS),
+    ("runtime/image/documents/", HEAVY + IMAGE_WORKS + ("holdfast/sys", "netproxy/", "agent/")),
     ("runtime/", HEAVY + ("netproxy/", "agent/")),
     ("netproxy/", HEAVY + ("runtime/", "agent/")),
     ("agent/base/", agent_rooms("base") + ("k8s/", "google/protobuf")),
@@ -92,8 +97,9 @@ RULES = [
     ("agent/log/", agent_rooms("log", "base", "kube", "view", "pod/state")),
     ("agent/csi/", agent_rooms("csi", "kube", "stats", "volume", "pod/state")[:-len(TRANSPORT)] + ("holdfast/v1/",)),
     *((f"agent/{room}/", ("agent/api/",) + TRANSPORT) for room in AGENT_ROOMS if room not in ("api", "cli", "csi")),
-    ("agent/cli/", ("agent/pod", "agent/api", "agent/source", "agent/volume", "agent/config",
-                    "runtime/", "netproxy/")),
+    ("agent/cli/containerd/", HEAVY),
+    ("agent/cli/", ("agent/pod", "agent/api", "agent/source", "agent/volume", "agent/config", "runtime/http/",
+                    "netproxy/") + IMAGE_WORKS + tuple(room for room in RUNTIME_ROOMS if room != "runtime/image/")),
 ]
 FOLDERS = ("include", "runtime", "netproxy", "agent")
 

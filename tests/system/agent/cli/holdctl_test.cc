@@ -455,6 +455,17 @@ TEST_F(HoldctlTest, ImportsOnlyWhatHasAnEnd) {
   }
   EXPECT_TRUE(images_.List()->empty());
   EXPECT_EQ(Run("image import - --name app:2 < " + program_).code, 0);
+  for (const auto& [wrong, words] : std::vector<std::pair<std::string, std::string>>{
+           {"", "source is required"},
+           {"a b", "one archive at a time: b"},
+           {"a --containerd-namespace=moby", "--containerd-namespace: only with --containerd"},
+           {"--containerd --name app:1", "with --containerd images keep their names"}}) {
+    const Ran ran = Run("image import " + wrong);
+    EXPECT_EQ(ran.code, 2);
+    EXPECT_TRUE(ran.err.starts_with("error: " + words)) << ran.err;
+  }
+  EXPECT_EQ(Run("image import --containerd=" + root_ + "/none").err,
+            "error: open " + root_ + "/none: no such file or directory\n");
 }
 
 TEST_F(HoldctlTest, CompletionScriptsAreScripts) {

@@ -103,6 +103,20 @@ TEST_F(FilesTest, OpenInsideBeneathRefusesToLeave) {
   EXPECT_EQ(fd.error().sys_errno(), EXDEV);
 }
 
+TEST_F(FilesTest, OpenInsideWithoutLinksRefusesThoseInsideToo) {
+  std::filesystem::create_directory(path_ + "/etc");
+  std::ofstream(path_ + "/etc/passwd") << "inside";
+  std::filesystem::create_symlink("etc", path_ + "/link");
+  EXPECT_TRUE(OpenInside(dir_.get(), "etc/passwd", O_RDONLY, 0, Resolve::kNoLinks));
+  EXPECT_TRUE(OpenInside(dir_.get(), "link/passwd", O_RDONLY, 0, Resolve::kBeneath));
+  const auto linked = OpenInside(dir_.get(), "link/passwd", O_RDONLY, 0, Resolve::kNoLinks);
+  ASSERT_FALSE(linked);
+  EXPECT_EQ(linked.error().sys_errno(), ELOOP);
+  const auto above = OpenInside(dir_.get(), "..", O_PATH, 0, Resolve::kNoLinks);
+  ASSERT_FALSE(above);
+  EXPECT_EQ(above.error().sys_errno(), EXDEV);
+}
+
 TEST_F(FilesTest, MakeDirsInsideFollowsSymlinksOnlyWithinTheRoot) {
   std::filesystem::create_symlink("/", path_ + "/up");
   auto made = MakeDirsInside(dir_.get(), "/up/a/../../../b/c", 0755);

@@ -7,7 +7,7 @@
 
 #include "holdfast/base/strings.h"
 #include "runtime/image/content/digest.h"
-#include "runtime/image/store/json_text.h"
+#include "runtime/image/documents/json_text.h"
 #include "tests/support/tar_builder.h"
 
 namespace holdfast::runtime {

@@ -48,6 +48,47 @@ TEST_F(StoreTest, OciLayoutAsTarPlainAndPacked) {
   EXPECT_EQ(ReadText(image->layers[1] + "/etc/b"), "2");
 }
 
+TEST_F(StoreTest, ALayoutMayLackLayersThatAreHere) {
+  const std::string base = Layer("base", "1"), more = Layer("more", "2");
+  LayoutBuilder first, second;
+  const std::string one = first.AddImage({base});
+  const std::string two = second.AddImage({base, more});
+  const auto index = [](const std::string& manifest, const std::string& name) {
+    return LayoutBuilder::Index(
+        DescriptorText(kOciManifestType, manifest, LayoutBuilder::Named(name)));
+  };
+  std::vector<test::TarMember> members = second.Members(index(two, "r.io/two:1"));
+  std::erase_if(members, [&](const test::TarMember& member) {
+    return member.name == "blobs/sha256/" + HexOf(DigestOf(base));
+  });
+  const std::string without = BuildTar(members);
+  const auto lacking = Import(without);
+  ASSERT_FALSE(lacking);
+  EXPECT_EQ(lacking.error().code(), Code::kNotFound) << lacking.error().message();
+
+  ASSERT_TRUE(Import(first.Tar(index(one, "r.io/one:1"))));
+  const auto added = Import(without);
+  ASSERT_TRUE(added) << added.error().message();
+  ASSERT_TRUE(store_->Remove("r.io/one:1"));
+  const auto image = store_->Get("r.io/two:1");
+  ASSERT_TRUE(image) << image.error().message();
+  ASSERT_EQ(image->layers.size(), 2u);
+  EXPECT_EQ(ReadText(image->layers[0] + "/etc/base"), "1");
+  EXPECT_EQ(image->size_bytes,
+            base.size() + more.size() + two.size() + ConfigText({base, more}).size());
+  // The size that is claimed must be the blob's.
+  LayoutBuilder liar;
+  const std::string config = liar.Add(ConfigText({base}));
+  std::string layer = DescriptorText(kOciLayerType, base);
+  layer.replace(layer.find("\"size\":") + 7, std::string::npos, "1}");
+  const std::string manifest = liar.Add(StrCat(
+      "{\"schemaVersion\":2,\"mediaType\":\"", kOciManifestType,
+      "\",\"config\":", DescriptorText(kOciConfigType, config), ",\"layers\":[", layer, "]}"));
+  const auto lied = Import(liar.Tar(index(manifest, "r.io/liar:1")));
+  ASSERT_FALSE(lied);
+  EXPECT_NE(lied.error().message().find("does not match its digest or size"), std::string::npos);
+}
+
 TEST_F(StoreTest, OciLayoutAsDirectory) {
   LayoutBuilder layout;
   const std::string manifest = layout.AddImage({Layer("a", "1")});

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "runtime/image/store/platform.h"
+#include "runtime/image/documents/platform.h"
 
 namespace holdfast::runtime {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "holdfast/base/result.h"
-#include "runtime/image/store/oci_documents.h"
+#include "runtime/image/documents/oci_documents.h"
 
 namespace holdfast::runtime {
 

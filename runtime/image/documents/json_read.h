@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading JSON objects with named errors; thin over simdjson. Only inside store/*.cc.
+// Reading JSON objects with named errors; thin over simdjson. Only inside .cc files.
 #pragma once
 
 #include <simdjson.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/image/store/json_text.h"
+#include "runtime/image/documents/json_text.h"
 
 #include "holdfast/base/strings.h"
 

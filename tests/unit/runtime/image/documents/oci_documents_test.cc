@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/image/store/oci_documents.h"
+#include "runtime/image/documents/oci_documents.h"
 
 #include <gtest/gtest.h>
 
 #include "holdfast/base/strings.h"
 #include "runtime/image/content/digest.h"
-#include "runtime/image/store/json_text.h"
+#include "runtime/image/documents/json_text.h"
 
 namespace holdfast::runtime {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/image/store/oci_documents.h"
+#include "runtime/image/documents/oci_documents.h"
 
 #include <algorithm>
 #include <array>
@@ -8,8 +8,8 @@
 
 #include "holdfast/base/strings.h"
 #include "runtime/image/content/digest.h"
-#include "runtime/image/store/json_read.h"
-#include "runtime/image/store/json_text.h"
+#include "runtime/image/documents/json_read.h"
+#include "runtime/image/documents/json_text.h"
 
 namespace holdfast::runtime {
 namespace {

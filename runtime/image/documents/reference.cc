@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/image/store/reference.h"
+#include "runtime/image/documents/reference.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/image/store/platform.h"
+#include "runtime/image/documents/platform.h"
 
 #include <array>
 #include <string_view>
