@@ -47,18 +47,21 @@ class PreemptedPodTest : public PodTableTest {
     pod.mutable_spec()->set_priority(2000000000);
     return pod;
   }
+  // The node has room for one pod, and another wants it; the first does not end yet.
+  void LetOnePodGiveWay() {
+    offer_ = Offer("1");
+    Boot();
+    source_.Set({MakePod("u1")});
+    ASSERT_TRUE(PhaseBecomes("Running"));
+    runtime_.ignore_signals = true;
+    source_.Set({MakePod("u1"), Critical()});
+    ASSERT_TRUE(Eventually(
+        [&] { return std::ranges::count(EventReasons(), std::string("Preempting")) == 1; }));
+  }
 };
 
-// The node has room for one pod.
 TEST_F(PreemptedPodTest, ACriticalPodBeginsWhenItsVictimHasEnded) {
-  offer_ = Offer("1");
-  Boot();
-  source_.Set({MakePod("u1")});
-  ASSERT_TRUE(PhaseBecomes("Running"));
-  runtime_.ignore_signals = true;
-  source_.Set({MakePod("u1"), Critical()});
-  EXPECT_TRUE(Eventually(
-      [&] { return std::ranges::count(EventReasons(), std::string("Preempting")) == 1; }));
+  ASSERT_NO_FATAL_FAILURE(LetOnePodGiveWay());
   EXPECT_EQ(node_->Phase("critical"), "gone") << "it waits";
   EXPECT_EQ(runtime_.StartCount(), 1u);
   runtime_.EndAll("app", 0);
@@ -77,14 +80,7 @@ TEST_F(PreemptedPodTest, ACriticalPodBeginsWhenItsVictimHasEnded) {
 }
 
 TEST_F(PreemptedPodTest, ACriticalPodThatIsNotWantedAnyMoreLeavesTheRoom) {
-  offer_ = Offer("1");
-  Boot();
-  source_.Set({MakePod("u1")});
-  ASSERT_TRUE(PhaseBecomes("Running"));
-  runtime_.ignore_signals = true;
-  source_.Set({MakePod("u1"), Critical()});
-  EXPECT_TRUE(Eventually(
-      [&] { return std::ranges::count(EventReasons(), std::string("Preempting")) == 1; }));
+  ASSERT_NO_FATAL_FAILURE(LetOnePodGiveWay());
   source_.Set({MakePod("u1")});
   runtime_.EndAll("app", 0);
   EXPECT_TRUE(PhaseBecomes("Failed"));
