@@ -4,6 +4,7 @@
 # needs: tests/security tests/support tests/e2e/pods tests/e2e/limits packaging/make-image
 # programs: security-attacker security-proof-node security-proof-image
 # memory: 3072
+# timeout: 7200
 # full: trixie
 set -u
 uname -r
