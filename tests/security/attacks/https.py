@@ -158,9 +158,9 @@ def metrics_with_names_of_others(kit):
         come_and_go("first")
         sizes()
         before = sizes()
-        for number in range(kit.size(200, 20000)):
+        for number in range(kit.size(200, 5000)):
             ask(number)
-        for turn in range(kit.size(1, 20)):
+        for turn in range(kit.size(1, 6)):
             come_and_go(turn)
         after = sizes()
         left = [path for path in paths if mark[:30] in get(path)]

@@ -217,7 +217,7 @@ def reclaimable_memory():
 
 @attack("DO-11")
 def processors_and_disk_that_are_never_idle(kit):
-    """Programs that spin and write in many pods: the agent answers, and a new pod starts."""
+    """Programs that spin and write in many pods: the agent answers, and a new pod that asks for some CPU starts."""
     pods = kit.size(12, 60)
     script = "for i in 1 2 3 4; do (while :; do :; done) & done; while :; do dd if=/dev/zero of=/data/x bs=1M count=8 conv=fsync; done"
     for _ in range(pods):
@@ -230,7 +230,7 @@ def processors_and_disk_that_are_never_idle(kit):
         kit.node.ctl("get", "pods")
         slowest = max(slowest, time.monotonic() - began)
     began = time.monotonic()
-    kit.run(["/bin/true"])
+    kit.run(["/bin/true"], resources={"requests": {"cpu": "200m"}})
     started = time.monotonic() - began
     breach_if(slowest > 5 * kit.patience, f"the API took {slowest:.1f} s")
     breach_if(started > 15 * kit.patience, f"a pod took {started:.1f} s")
