@@ -149,3 +149,20 @@ def test_a_probe_that_hangs_is_ended_with_all_it_started(node):
     left = node.ctl("exec", f"hangs-{node.node}", "--", "sh", "-c", "ps | grep -c '[s]leep 4321' || true").stdout
     check(int(left) <= 2, f"{left} processes of probes that are over")
     node.remove("hangs")
+
+
+def in_pieces(port):
+    """A server whose answer has an empty body in chunks, of which each byte comes by itself."""
+    return rf"""printf '#!/bin/sh
+printf "HTTP/1.1 200 OK\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n0\\r\\n"; sleep 0.1; printf "\\r"; sleep 0.1; printf "\\n"
+' > /tmp/answer; chmod +x /tmp/answer; exec nc -ll -p {port} -e /tmp/answer"""
+
+
+def test_an_answer_that_comes_in_pieces(node):
+    """Boost 1.74 has an assertion that does not hold then."""
+    agent = node.agent.pid
+    node.pod("pieces", containers=[web(node, in_pieces(8080), readinessProbe=probe({"httpGet": {"port": "http"}}))])
+    node.until("ready", "pieces", is_ready)
+    time.sleep(2)  # a probe a second: each of them ended the agent
+    equal((node.agent.pid, node.agent.poll()), (agent, None), "the agent")
+    node.remove("pieces")

@@ -15,6 +15,7 @@ import time
 
 from attack import attack, breach_if
 from machine import has_ipvs
+from probes import in_pieces
 
 PORT = 5353        # listens on the node's loopback
 OPEN_PORT = 5354   # listens on every address of the node: reached there (NE-13), not behind a Service's
@@ -258,7 +259,8 @@ def core_dump_of_the_agent(kit):
 
 @attack("AP-10")
 def probed_servers_that_send_the_node_elsewhere_or_never_end(kit):
-    """A redirect to what only the node reaches, and an answer without an end, to each probe."""
+    """A redirect to what only the node reaches, an answer without an end, and one whose empty body comes byte by byte, to
+    each probe. (The last ended the agent: an assertion of Boost's parser did not hold.)"""
     asked = []
     with socket.create_server(("127.0.0.1", 0)) as listener:
         def accept():
@@ -274,16 +276,19 @@ def probed_servers_that_send_the_node_elsewhere_or_never_end(kit):
         elsewhere = f"HTTP/1.1 302 Found\\r\\nLocation: http://127.0.0.1:{listener.getsockname()[1]}/secret\\r\\n\\r\\n"
         answers = {"redirects": f"printf '{elsewhere}'", "endless": "printf 'HTTP/1.1 200 OK\\r\\n\\r\\n'; cat /dev/zero"}
         probe = {"httpGet": {"port": 80, "path": "/"}, "periodSeconds": 1, "timeoutSeconds": 3}
-        names = {kind: kit.new_name(kind) for kind in answers}
+        names = {kind: kit.new_name(kind) for kind in (*answers, "pieces")}
         before = kit.oracle.held()["agent RSS"]
         for kind, answer in answers.items():
             script = f"while :; do {{ {answer}; }} | nc -l -p 80; done"
             kit.pod(names[kind], [kit.container("main", ["/bin/sh", "-c", script], readinessProbe=probe)])
+        agent = kit.node.agent.pid
+        kit.pod(names["pieces"], [kit.container("main", ["/bin/sh", "-c", in_pieces(80)], readinessProbe=probe)])
         for name in names.values():
             kit.node.until("it was probed", name, lambda p: any(
                 c["type"] == "Ready" and c["status"] == "True" for c in p["status"].get("conditions", [])))
         time.sleep(kit.size(5, 20))  # a probe a second follows the answer, if it follows any
         listener.shutdown(socket.SHUT_RDWR)
+    breach_if(kit.node.agent.pid != agent or kit.node.agent.poll() is not None, "the agent ended")
     breach_if(asked, f"the node was sent to a server of its own: {asked[:1]}")
     grown = kit.oracle.held()["agent RSS"] - before
     breach_if(grown > 16 << 10, f"the agent grew by {grown} KiB of answers")
