@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The acceptor's thread, without gRPC and protobuf, so that ThreadSanitizer sees every lock.
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -23,7 +24,14 @@
 namespace holdfast::agent::api {
 namespace {
 
+using ::testing::AnyOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 using test_support::Eventually;
+
+auto SaysThatNoneIsFree() {
+  return AnyOf("no descriptor is free", HasSubstr("too many open files"));
+}
 
 class ThreadsTest : public ::testing::Test {
  protected:
@@ -133,7 +141,9 @@ TEST_F(ThreadsTest, WithoutAFreeDescriptorAClientIsClosedAndTheNextIsServed) {
   const UniqueFd third = Connect();
   EXPECT_TRUE(Eventually([&] { return served == 1; }));
   (*acceptor)->Stop();
-  EXPECT_EQ(reasons, (std::vector<std::string>{"no descriptor is free", "no descriptor is free"}));
+  // A sanitizer's own thread opens and closes files: the one that it gives back is enough to
+  // accept with, and then there is none for the client's pidfd.
+  EXPECT_THAT(reasons, ElementsAre(SaysThatNoneIsFree(), SaysThatNoneIsFree()));
 }
 
 }  // namespace
