@@ -19,6 +19,7 @@ import conversation  # noqa: E402
 import evictions  # noqa: E402
 import faults  # noqa: E402
 import identity  # noqa: E402
+import metrics_server  # noqa: E402
 import nodes  # noqa: E402
 import probes  # noqa: E402
 import reach  # noqa: E402
@@ -135,7 +136,7 @@ def main():
     wanted = sys.argv[4] if len(sys.argv) > 4 else ""
     programs = dict(line.split("=", 1) for line in programs.read_text().splitlines())
     last = test_nothing_is_left_after_the_end
-    tests = [(name, test) for module in (nodes, sys.modules[__name__], workloads, resizes, evictions, conversation, controllers, storage, probes, reach, registries, streams, statics, self_hosted, routed, faults, identity)
+    tests = [(name, test) for module in (nodes, sys.modules[__name__], workloads, resizes, evictions, conversation, controllers, storage, probes, reach, metrics_server, registries, streams, statics, self_hosted, routed, faults, identity)
              for name, test in vars(module).items()
              if name.startswith("test_") and wanted in f"{module.__name__}.{name}" and test != last]
     top = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-kube-"))

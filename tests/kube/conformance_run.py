@@ -19,7 +19,7 @@ import xml.etree.ElementTree
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 import conformance_images  # noqa: E402
-from asking import are_ready, get, until  # noqa: E402
+from asking import are_ready, until  # noqa: E402
 from kube_cluster import BRIDGE_ADDRESS, Cluster  # noqa: E402
 
 LABELS = re.compile(r" \[[A-Za-z][^\[\]]*, [^\[\]]*\]$")  # of a test, which a report puts after its name
@@ -75,13 +75,6 @@ def use_mirror(folder, registry):
         f'server = "http://{registry}"\n[host."http://{registry}"]\n  capabilities = ["pull", "resolve"]\n')
 
 
-def reach_pods(cluster):
-    """The API server's way to pods, which it asks as a proxy."""
-    for node in get(cluster, "nodes")["items"]:
-        address = next(a["address"] for a in node["status"]["addresses"] if a["type"] == "InternalIP")
-        subprocess.run([*cluster.plane.inside, "ip", "route", "replace", node["spec"]["podCIDR"], "via", address], check=True)
-
-
 def run_suite(cluster, programs, args, expected):
     """ginkgo's exit code says the same as its report, so it is not looked at."""
     names = args.focus or "|".join(map(re.escape, expected))
@@ -128,7 +121,7 @@ def main():
         registry = conformance_images.offer(programs, BRIDGE_ADDRESS)
         stack.callback(registry.stop)
         until("all nodes are ready", lambda: are_ready(cluster))
-        reach_pods(cluster)
+        cluster.reach_pods()
         run_suite(cluster, programs, args, expected)
     return 1 if report(expected, results(args.out / "junit.xml")) else 0
 

@@ -23,9 +23,11 @@ PATIENCE = 90
 MARK = "HOLDFAST_CLUSTER"
 HOLLOW = "holdfast.dev/hollow"  # a taint: pods there only pretend
 
+BUILD = pathlib.Path(__file__).resolve().parent / "programs/build"
 RBAC = "rbac.authorization.k8s.io"
 # What a cluster needs for nodes of ours; kubeadm binds all but the first.
-PACKAGED = pathlib.Path(__file__).resolve().parents[2] / "packaging/kubernetes"
+PACKAGING = pathlib.Path(__file__).resolve().parents[2] / "packaging"
+PACKAGED, MAKE_IMAGE = PACKAGING / "kubernetes", PACKAGING / "make-image"
 RIGHTS = ("node-proxier", "bootstrap", "csr-approval", "server-to-node")
 # What a node sends, whole; decoded, whatever it was sent as.
 AUDIT = {"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
@@ -38,6 +40,12 @@ DNS_PORTS = [{"name": "dns", "port": 53, "protocol": "UDP"}, {"name": "dns-tcp",
 
 def run(*words):
     subprocess.run(words, check=True)
+
+
+def programs(*names):
+    """name -> path, of those that programs/build knows; built if they are not there yet."""
+    lines = subprocess.run([BUILD, *names], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    return dict(line.split("=", 1) for line in lines)
 
 
 class Node(Machine):
@@ -273,6 +281,20 @@ class Cluster:
     def import_image(self, archive, name):
         for node in self.nodes.values():
             node.ctl("image", "import", archive, "--name", name, "--cmd", "/bin/sh")
+
+    def import_program(self, name, image, nodes, *flags):
+        """An image with nothing but a program that programs/build knows."""
+        archive = self.folder / f"{name}.tar"
+        run(MAKE_IMAGE, "program", archive, programs(name)[name])
+        for node in nodes:
+            node.ctl("image", "import", archive, "--name", image, *flags)
+        archive.unlink()
+
+    def reach_pods(self):
+        """The API server's way to pods, which it asks as a proxy."""
+        for node in json.loads(self.kubectl("get", "nodes", "-o", "json"))["items"]:
+            address = next(a["address"] for a in node["status"]["addresses"] if a["type"] == "InternalIP")
+            run(*self.plane.inside, "ip", "route", "replace", node["spec"]["podCIDR"], "via", address)
 
     def audit(self, node):
         """What a node's identity asked and was answered, in order."""

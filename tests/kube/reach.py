@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What reaches nodes of ours through the API server, and what others ask their HTTPS port directly."""
 import json
-import shutil
 import ssl
 import subprocess
 import time
@@ -9,6 +8,7 @@ import urllib.error
 import urllib.request
 
 from asking import get, pod, restarts, until
+from kube_cluster import programs
 from suite import check, equal
 
 
@@ -209,9 +209,9 @@ def test_probes_and_what_the_agent_does_are_counted(cluster):
 
 
 def lint(cluster, node):
-    """With promtool where it is installed. What it finds in names that cAdvisor has given is known."""
-    promtool = shutil.which("promtool")
-    for path in ("metrics", "metrics/probes", "metrics/resource", "metrics/cadvisor") if promtool else ():
+    """What Prometheus's own reader says. What it finds in names that cAdvisor has given is known."""
+    promtool = programs("promtool")["promtool"]
+    for path in ("metrics", "metrics/probes", "metrics/resource", "metrics/cadvisor"):
         said = subprocess.run([promtool, "check", "metrics"], input=raw(cluster, node, path), capture_output=True,
                               text=True, check=False)
         found = [line for line in said.stderr.splitlines() if not line.startswith(KNOWN_LINTS)]

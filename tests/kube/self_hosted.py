@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A control plane in static pods of the node that joins it, from manifests as kubeadm writes them."""
 import json
-import pathlib
-import subprocess
 
 from asking import until
 from control_plane import Authority
@@ -73,16 +71,6 @@ def write(node, made):
     aside.rename(node.manifests / f"{made['metadata']['name']}.yaml")
 
 
-def import_program(cluster, node, name):
-    here = pathlib.Path(__file__).resolve().parents[2]
-    built = dict(line.split("=", 1) for line in subprocess.run(
-        [here / "tests/kube/programs/build", name], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines())
-    archive = cluster.folder / f"{name}.tar"
-    subprocess.run([here / "packaging/make-image", "program", archive, built[name]], check=True)
-    node.ctl("image", "import", archive, "--name", f"{name}:{VERSION}")
-    archive.unlink()
-
-
 def test_a_node_runs_the_control_plane_that_it_joins(cluster):
     folder = cluster.folder / "self-hosted"
     (folder / "pki").mkdir(parents=True)
@@ -99,7 +87,7 @@ def test_a_node_runs_the_control_plane_that_it_joins(cluster):
         return {c["type"]: c["status"] for c in found["status"]["conditions"]}["Ready"] == "True"
 
     for name in ("etcd", "kube-apiserver"):
-        import_program(cluster, node, name)
+        cluster.import_program(name, f"{name}:{VERSION}", [node])
     write(node, api_server(folder))  # which ends until there is an etcd
     write(node, etcd(folder))
     until("its own API server has the node", lambda: get("node", "c1")["metadata"]["uid"], 120)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """exec, attach, cp and port-forward through stock kubectl and the API server, to containers on nodes of ours."""
+import collections
+import contextlib
 import fcntl
 import functools
 import hashlib
@@ -20,7 +22,8 @@ from asking import IMAGE, get, pod, until
 from suite import check, equal
 
 SPDY = {"KUBECTL_REMOTE_COMMAND_WEBSOCKETS": "false", "KUBECTL_PORT_FORWARD_WEBSOCKETS": "false"}
-COPIED = 100 << 20
+COPIED = 1 << 30
+FORWARDED = 100  # connections at once
 
 
 def words_of(cluster, *words):
@@ -145,8 +148,8 @@ def test_streams_cp_both_ways_keeps_every_byte(cluster, spdy):
         print(f"  {COPIED >> 20} MiB in and out: {time.monotonic() - began:.1f} s", flush=True)
 
 
-def with_stdin(name, script, **container):
-    made = pod(name, script, restartPolicy="Never")
+def with_stdin(name, script, nodeName=None, **container):
+    made = pod(name, script, restartPolicy="Never", **({"nodeName": nodeName} if nodeName else {}))
     made["spec"]["containers"][0].update(stdin=True, **container)
     made["spec"]["containers"][0]["command"] = ["sh", "-c", script]
     return made
@@ -211,16 +214,16 @@ def test_streams_port_forward_carries_many_connections(cluster, spdy):
             client.request("GET", "/big")
             seen.append(hashlib.sha256(client.getresponse().read()).hexdigest())
 
-        threads = [threading.Thread(target=fetch) for _ in range(20)]
+        threads = [threading.Thread(target=fetch) for _ in range(FORWARDED)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        equal(seen, [digest.split()[0].decode()] * 20, "what came")
+        equal(seen, [digest.split()[0].decode()] * FORWARDED, "what came")
         client = socket.create_connection(("127.0.0.1", forward.port), 30)  # it leaves without a word
         client.close()
         fetch()
-        equal(len(seen), 21, "the tunnel goes on")
+        equal(len(seen), FORWARDED + 1, "the tunnel goes on")
     with Forward(cluster, "pod/files", ":81", spdy=spdy) as forward:
         with socket.create_connection(("127.0.0.1", forward.port), 30) as client:
             client.settimeout(30)
@@ -229,17 +232,118 @@ def test_streams_port_forward_carries_many_connections(cluster, spdy):
         check("dial tcp 127.0.0.1:81: connect: connection refused" in said, said)
 
 
-def test_streams_what_a_client_left_is_gone(cluster):
-    words = words_of(cluster, "exec", "-i", "shell", "--", "sh", "-c", "exec sleep 4321")
-    clients = [subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) for _ in range(5)]
+def begun(cluster, *words, spdy=False, **more):
+    """kubectl, which runs until it is killed or what it speaks to ends."""
+    return subprocess.Popen(words_of(cluster, *words), stdin=subprocess.PIPE, env=environment(spdy),
+                            **{"stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL, **more})
 
-    def left():
-        out, _ = kubectl(cluster, "exec", "shell", "--", "sh", "-c", "ps | grep -c '[s]leep 4321' || true")
-        return int(out)
-    until("they run", lambda: left() >= 5)
-    for client in clients:
-        client.kill()
-    until("they are gone", lambda: left() == 0, 10)
+
+def node_of(cluster, name):
+    return cluster.nodes[get(cluster, "pod", name)["spec"]["nodeName"]]
+
+
+def sleepers(cluster, seconds):
+    out, _ = kubectl(cluster, "exec", "shell", "--", "sh", "-c", f"ps | grep -c '[s]leep {seconds}' || true")
+    return int(out)
+
+
+def open_in(agent):
+    """How many descriptors and threads of each kind an agent has."""
+    found = collections.Counter()
+    for link in pathlib.Path(f"/proc/{agent}/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found[os.readlink(link).split("[")[0]] += 1
+    for task in pathlib.Path(f"/proc/{agent}/task").iterdir():
+        with contextlib.suppress(OSError):
+            found["thread " + (task / "comm").read_text().strip()] += 1
+    return found
+
+
+@by_both
+def test_streams_what_clients_left_is_gone(cluster, spdy):
+    """Five of each kind, in the middle of what they do; the API server is the one that goes from the node."""
+    with_input = "left-spdy" if spdy else "left"
+    running(cluster, with_stdin(with_input, "cat", nodeName=node_of(cluster, "shell").node))
+    agent = node_of(cluster, "shell").agent.pid
+
+    def begin():
+        clients = [begun(cluster, *words, spdy=spdy, stdout=subprocess.DEVNULL) for words in (
+            ("exec", "-i", "shell", "--", "sh", "-c", "exec sleep 4321"), ("exec", "shell", "--", "yes", "sleep 4321"),
+            ("attach", "-i", with_input), ("logs", "-f", "shell"))]
+        forward = Forward(cluster, "pod/files", ":80", spdy=spdy)
+        connection = socket.create_connection(("127.0.0.1", forward.port), 30)
+        connection.sendall(b"GET /big HTTP/1.0\r\n\r\n")  # and reads no more than a little
+        connection.recv(1)
+        return [*clients, forward.process], connection
+
+    def end(sets):
+        for clients, connection in sets:
+            for client in clients:
+                client.kill()
+            for client in clients:
+                client.wait()
+            connection.close()
+
+    first = [begin()]  # connections and threads that stay once they are there
+    until("they run", lambda: sleepers(cluster, 4321) >= 2)
+    end(first)
+    until("they are gone", lambda: sleepers(cluster, 4321) == 0, 10)
+    time.sleep(1)  # what else theirs was is closed a moment later, and only what is measured here would tell
+    before = open_in(agent)
+    sets = [begin() for _ in range(5)]
+    until("they run", lambda: sleepers(cluster, 4321) >= 10)
+    check(open_in(agent)["pipe:"] > before["pipe:"] + 10, "sessions have descriptors")
+    end(sets)
+    began = time.monotonic()
+    more = lambda: open_in(agent) - before
+    try:
+        # Threads are of pools that all share; they end when they had nothing to do for a while.
+        until("what sessions had is closed", lambda: all(kind.startswith("thread ") for kind in more()), 10)
+        took = time.monotonic() - began
+        until("the threads have ended", lambda: not more())
+    except TimeoutError as error:
+        raise AssertionError(f"left: {more()}") from error
+    until("they are gone", lambda: sleepers(cluster, 4321) == 0, 10)
+    print(f"  descriptors are gone after {took:.2f} s", flush=True)
+
+
+@by_both
+def test_streams_end_with_the_agent_and_containers_do_not(cluster, spdy):
+    name = "survivor-spdy" if spdy else "survivor"
+    node = node_of(cluster, "shell")
+    running(cluster, with_stdin(name, "while read x; do echo got $x; done", nodeName=node.node))
+    before = get(cluster, "pod", name)["status"]["containerStatuses"][0]
+
+    def say(client, word):
+        """An attach that has just begun may miss what is answered at once."""
+        for _ in range(100):
+            client.stdin.write(f"{word}\n".encode())
+            client.stdin.flush()
+            if select.select([client.stdout], [], [], 0.3)[0]:
+                break
+        equal(client.stdout.readline(), f"got {word}\n".encode(), "the container's answer")
+
+    clients = [begun(cluster, "attach", "-i", name, spdy=spdy), begun(cluster, "exec", "-i", "shell", "--", "sleep", "4323", spdy=spdy)]
+    say(clients[0], "before")
+    until("it runs", lambda: sleepers(cluster, 4323) == 1)
+    with Forward(cluster, f"pod/{name}", ":80", spdy=spdy) as forward:
+        clients.append(forward.process)
+        node.kill(("agent",))
+        # With which code is not the node's affair: for the API server both streams just ended.
+        print("  exit codes:", [client.wait(30) for client in clients[:2]], flush=True)
+        node.start_agent()
+        until("the agent answers", lambda: node.ctl("version", check=False).returncode == 0)
+    until("what exec began is gone", lambda: sleepers(cluster, 4323) == 0, 20)
+    clients.append(begun(cluster, "attach", "-i", name, spdy=spdy))
+    say(clients[-1], "after")
+    clients[-1].kill()
+    after = get(cluster, "pod", name)["status"]["containerStatuses"][0]
+    equal([after[k] for k in ("containerID", "restartCount")], [before[k] for k in ("containerID", "restartCount")], "the container")
     for client in clients:
         client.wait()
-    cluster.kubectl("delete", "pod", "shell", "reader", "reader-spdy", "terminal", "terminal-spdy", "files", "--wait=false")
+        client.stdout.close()
+
+
+def test_streams_are_forgotten(cluster):
+    cluster.kubectl("delete", "pod", "shell", "files", *(
+        f"{name}{by}" for name in ("reader", "terminal", "left", "survivor") for by in ("", "-spdy")), "--ignore-not-found", "--wait=false")

@@ -60,6 +60,7 @@ class Authority:
                            f"IP:{self.address},IP:127.0.0.1,IP:{first},{SERVICE_NAMES}")
         self.make_identity("admin", "/O=system:masters/CN=kubernetes-admin")
         self.make_identity("kubelet-client", "/CN=kube-apiserver-kubelet-client")
+        self.make_identity("front-proxy", "/CN=front-proxy-client")
         self.openssl("genrsa", "-out", "sa.key", "2048")
         self.openssl("rsa", "-in", "sa.key", "-pubout", "-out", "sa.pub")
 
@@ -120,6 +121,11 @@ class ControlPlane(Authority):
             f"--kubelet-client-certificate={self.folder}/kubelet-client.crt",
             f"--kubelet-client-key={self.folder}/kubelet-client.key",
             "--kubelet-preferred-address-types=InternalIP,Hostname",
+            f"--requestheader-client-ca-file={self.folder}/ca.crt",
+            "--requestheader-allowed-names=front-proxy-client", "--requestheader-username-headers=X-Remote-User",
+            "--requestheader-group-headers=X-Remote-Group", "--requestheader-extra-headers-prefix=X-Remote-Extra-",
+            f"--proxy-client-cert-file={self.folder}/front-proxy.crt",
+            f"--proxy-client-key-file={self.folder}/front-proxy.key",
             "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
             f"--service-account-key-file={self.folder}/sa.pub",
             f"--service-account-signing-key-file={self.folder}/sa.key",

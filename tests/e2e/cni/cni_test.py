@@ -8,7 +8,6 @@ import json
 import os
 import pathlib
 import random
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import urllib.request
 TESTS = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TESTS / "support"), str(TESTS / "e2e/pods")]
 from node import IMAGE, WAIT_FOR_TERM, Node  # noqa: E402
-from suite import run_tests  # noqa: E402
+from suite import run_on  # noqa: E402
 
 KILLS = int(os.environ.get("HOLDFAST_KILLS", "12"))
 SERVE = "mkdir /www; echo hello > /www/index.html; exec httpd -f -p 80 -h /www"
@@ -34,6 +33,11 @@ class CniNode(Node):
         self.net_d.mkdir()
         self.set_config(podNetwork="cni", cniConfDir=str(self.net_d), cniBinDir=["/usr/lib/cni"],
                         cniNetnsDir=str(self.netns), podCIDRs=["10.79.0.0/24"])
+
+    def stop(self):
+        super().stop()
+        for pin in self.netns.glob("*"):
+            subprocess.run(["umount", "-l", pin], capture_output=True, check=False)
 
     def configure(self, text):
         new = self.net_d / ".new"
@@ -169,20 +173,8 @@ def main():
     archive = top / "busybox.tar"
     subprocess.run([make_image, "busybox", archive], check=True)
     node = CniNode(bin_dir, top / "node")
-    failed = []
-    try:
-        node.start_agent()
-        node.wait("the agent answers", lambda: node.ctl("version").returncode == 0)
-        node.ctl("image", "import", archive, "--name", IMAGE, "--cmd", "/bin/sh")
-        failed = run_tests(node, [(name, test) for name, test in globals().items() if name.startswith("test_")])
-    finally:
-        if failed:
-            print((node.top / "agent.log").read_text()[-8000:])
-        node.stop()
-        for pin in node.netns.glob("*"):
-            subprocess.run(["umount", "-l", pin], capture_output=True, check=False)
-        shutil.rmtree(top, ignore_errors=True)
-    return 1 if failed else 0
+    tests = [(name, test) for name, test in globals().items() if name.startswith("test_")]
+    return run_on(node, top, tests, lambda: node.ctl("image", "import", archive, "--name", IMAGE, "--cmd", "/bin/sh"))
 
 
 if __name__ == "__main__":

@@ -49,13 +49,14 @@ class BoundedNode(Node):
             (outer / "node/cgroup.procs").write_text(str(os.getpid()))
 
     def leave(self):
-        """Back to where this process came from, before stop() kills what is in the node's cgroups."""
+        """Back to where this process came from."""
         for controller, mount in self.hierarchies().items():
             key = "" if self.unified else next(k for k in self.home if controller in k.split(","))
             (mount / self.home[key].strip("/") / "cgroup.procs").write_text(str(os.getpid()))
 
     def stop(self):
-        """Without a process allowed nothing forks any more, so that one round of killing ends it."""
+        """Without a process allowed nothing forks any more, so that one round of killing ends all in the node's cgroups."""
+        self.leave()
         mount = self.hierarchies()["pids"]
         for file in (mount / self.cgroup.strip("/")).glob("**/pids.max"):
             file.write_text("0")

@@ -7,7 +7,6 @@ Run as root in a network and mount namespace of its own (CMakeLists.txt does tha
 """
 import argparse
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from bounded import MEMORY, PIDS, BoundedNode, Shell  # noqa: E402
 from machine import COUNTS  # noqa: E402
 from node import IMAGE  # noqa: E402
-from suite import check, equal, run_tests  # noqa: E402
+from suite import check, equal, run_on  # noqa: E402
 
 HOGS = {"bomb-1": "processes", "bomb-2": "processes", "bomb-3": "processes", "bomb-4": "processes",
         "eater-1": "memory", "eater-2": "memory", "opener-1": "files", "opener-2": "files"}
@@ -130,20 +129,8 @@ def main():
     archive = top / "busybox.tar"
     subprocess.run([arguments.make_image, "busybox", archive], check=True)
     node = BoundedNode(arguments.bin, top / "node", "limits", patience=arguments.patience)
-    failed = []
-    try:
-        node.bound()
-        node.start_agent()
-        node.wait("the agent answers", lambda: node.ctl("version").returncode == 0)
-        node.ctl("image", "import", archive, "--name", IMAGE, "--cmd", "/bin/sh")
-        failed = run_tests(node, tests)
-    finally:
-        if failed:
-            print((node.top / "agent.log").read_text()[-8000:])
-        node.leave()
-        node.stop()
-        shutil.rmtree(top, ignore_errors=True)
-    return 1 if failed else 0
+    node.bound()
+    return run_on(node, top, tests, lambda: node.ctl("image", "import", archive, "--name", IMAGE, "--cmd", "/bin/sh"))
 
 
 if __name__ == "__main__":

@@ -80,8 +80,8 @@ def test_a_post_start_that_fails_kills_the_container(node):
 
 def test_hooks_that_ask_over_http(node):
     server = SERVE.replace("httpd", "httpd -vv -f").replace("; echo up; while :; do sleep 1000; done", "")
-    node.pod("asked", containers=[
-        node.container("server", server, ports=[{"name": "http", "containerPort": 8080}]),
+    listens = {"startupProbe": {"tcpSocket": {"port": 8080}, "periodSeconds": 1}, "restartPolicy": "Always"}
+    node.pod("asked", initContainers=[node.container("server", server, **listens)], containers=[
         node.container("asks", TELLS, lifecycle={"postStart": {"httpGet": {"port": 8080, "path": "/nothing-there"}},
                                                  "preStop": {"httpGet": {"port": 8080, "scheme": "HTTPS"}}})])
     node.phase("asked", "Running")

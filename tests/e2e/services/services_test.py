@@ -5,14 +5,13 @@
 Run as root in a network and mount namespace of its own (CMakeLists.txt does that)."""
 import json
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
 
 from world import (Held, Knocking, Neighbour, Node, Sender, Servers, ask, frozen, has_ipvs,
                    prepare_network, run, seconds_until)
-from suite import Skip, check, equal, run_tests  # found once world is there
+from suite import Skip, check, equal, run_on  # found once world is there
 
 ENDPOINTS = {"a": "10.50.0.1", "b": "10.50.0.2"}
 A, B = ENDPOINTS.values()
@@ -411,17 +410,7 @@ def main():
     Servers(ENDPOINTS).start()
     top = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-e2e-"))
     node = Node(bin_dir, top / "node", "services")
-    failed = []
-    try:
-        node.start_agent()
-        node.wait("the agent answers", lambda: node.ctl("version").returncode == 0)
-        failed = run_tests(node, tests)
-    finally:
-        if failed:
-            print(node.log()[-8000:])
-        node.stop()
-        shutil.rmtree(top, ignore_errors=True)
-    return 1 if failed else 0
+    return run_on(node, top, tests)
 
 
 if __name__ == "__main__":
