@@ -26,8 +26,12 @@ Result<std::unique_ptr<ClusterIdentity>> ClusterIdentity::Open(ClusterIdentityOp
     a->SetConfig(std::move(config));
   };
   const std::string owner = options.config.instance.run_dir + "/exec-plugins";
-  identity.run = [m = made.get(), owner](const ExecPlugin& plugin, const std::string& info) {
-    std::call_once(m->ended_orphans_, [&] { (void)EndOrphans(owner); });
+  identity.run = [m = made.get(), owner, log = options.log](const ExecPlugin& plugin,
+                                                            const std::string& info) {
+    std::call_once(m->ended_orphans_, [&] {
+      if (EndOrphans(owner)) return;
+      log("an exec plugin that a former agent started does not end although it was killed");
+    });
     return RunExecPlugin(plugin, info, owner, m->stop_);
   };
   identity.log = options.log;

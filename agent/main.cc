@@ -10,15 +10,12 @@
 #include <cstdio>
 #include <utility>  // before asio.hpp: Boost 1.74 uses std::exchange without including it
 
-#include <algorithm>
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <string>
@@ -40,22 +37,14 @@
 #include "agent/evict/storage_watch.h"
 #include "agent/health/health.h"
 #include "agent/health/service_manager.h"
-#include "agent/image_archives/image_archives.h"
-#include "agent/image_gc/image_collector.h"
-#include "agent/images/credential_providers.h"
-#include "agent/images/node_logins.h"
-#include "agent/images/provider_config.h"
-#include "agent/images/pulled_images.h"
-#include "agent/images/short_named_images.h"
+#include "agent/image_service.h"
 #include "agent/leftovers/leftover_sweeper.h"
 #include "agent/library_threads.h"
 #include "agent/node/node_images.h"
 #include "agent/node/node_limits.h"
 #include "agent/node/node_reader.h"
 #include "agent/node_server.h"
-#include "agent/notifying_image_store.h"
 #include "agent/open_network.h"
-#include "agent/operate/image_users.h"
 #include "agent/operate/local_node_operations.h"
 #include "agent/pod/admit/node_admission.h"
 #include "agent/pod/execute/pod_table.h"
@@ -65,6 +54,7 @@
 #include "agent/proxy/pod_rules_guard.h"
 #include "agent/proxy/service_events.h"
 #include "agent/proxy/service_proxy.h"
+#include "agent/report/claim_patch.h"
 #include "agent/runtime_options.h"
 #include "agent/source/fault_events.h"
 #include "agent/source/file_pods.h"
@@ -72,7 +62,6 @@
 #include "agent/source/manifest_editor.h"
 #include "agent/source/source_faults.h"
 #include "agent/stats/node_stats.h"
-#include "agent/volume/mounted_images.h"
 #include "agent/volume/pod_files.h"
 #include "agent/volume/written_volumes.h"
 #include "holdfast/base/printable.h"
@@ -85,11 +74,6 @@
 #include "k8s/core/v1/service.pb.h"
 #include "netproxy/podnet/pod_net.h"
 #include "runtime/containers/options.h"
-#include "runtime/image/documents/reference.h"
-#include "runtime/image/pull/registry_puller.h"
-#include "runtime/image/pull/short_names.h"
-#include "runtime/image/push/registry_pusher.h"
-#include "runtime/image/store/disk_image_store.h"
 
 namespace holdfast::agent {
 namespace {
@@ -120,8 +104,7 @@ struct Agent {
   std::function<Result<AgentConfig>()> read_config;  // the same flags and file once more
   SystemClock clock;
   WallTime started = clock.Wall();
-  rlimit core_limit{};                 // that we were started with
-  std::atomic<bool> stopping = false;  // pulls and pushes end
+  rlimit core_limit{};  // that we were started with
   UniqueFd lock;
   boost::asio::io_context io{1};
   boost::asio::signal_set signals;
@@ -130,22 +113,12 @@ struct Agent {
   std::unique_ptr<ContainerRuntime> runtime;
   OpenedNetwork network;
   std::unique_ptr<PodRulesGuard> pod_rules_guard;  // of the built-in network
-  std::unique_ptr<ArchiveBook> archive_book;       // null: there is no imageDir
-  std::unique_ptr<runtime::DiskImageStore> stored_images;
-  std::unique_ptr<PulledImages> pulled_images;
-  std::unique_ptr<NotifyingImageStore> images;
-  runtime::ShortNames short_names;
-  std::unique_ptr<ShortNamedImages> images_by_short_name;     // as holdctl asks for them
-  std::unique_ptr<CredentialProviders> credential_providers;  // none where none are configured
-  std::unique_ptr<ImagePuller> puller;
-  std::unique_ptr<ImagePusher> pusher;
   std::unique_ptr<PodStateStore> state;
   std::unique_ptr<PeriodicReader<NodeReading>> node;
   NodeAdmission admission{[this] { return node->Last()->offer; }};
   std::unique_ptr<PodViewStore> view;
   std::unique_ptr<NodeStats> stats;
-  std::unique_ptr<ImageCollector> image_collector;
-  std::unique_ptr<ImagePuller> patient_puller;  // makes room when there is none
+  std::unique_ptr<ImageService> images;
   std::unique_ptr<ManifestEditor> editor;
   std::unique_ptr<ManifestDirectory> source;
   std::unique_ptr<SourceFaults> faults;
@@ -162,7 +135,7 @@ struct Agent {
   std::unique_ptr<PodServices> services;
   std::unique_ptr<PodTable> table;
   std::unique_ptr<FilePods> file_pods;
-  std::unique_ptr<ImageArchives> archives;  // null as archive_book
+  std::unique_ptr<ImageArchives> archives;  // null: there is no imageDir
   std::unique_ptr<StorageWatch> storage_watch;
   std::unique_ptr<PressureWatch> pressure_watch;
   std::unique_ptr<LeftoverSweeper> leftovers;
@@ -211,145 +184,13 @@ Result<void> OpenNetwork(Agent& agent) {
 }
 
 Result<void> OpenImages(Agent& agent) {
-  if (!agent.config.image_pull.archive_directory.empty()) {
-    agent.archive_book =
-        std::make_unique<ArchiveBook>(agent.config.instance.root_dir + "/image-archives.json");
-  }
-  runtime::ImageStoreOptions options;
-  options.root = agent.config.instance.ImageDir();
-  options.aside = agent.config.instance.AsideDir();
-  options.helper = agent.config.programs.unpack;
-  options.limits.reserve = ImageReserve(agent.config.node.eviction);
-  options.user_of = [&agent](const Image& image) {
-    std::string user = UserOfImage(agent.view->ListPods(), image);
-    if (!user.empty()) return user;
-    const auto mounted = IsMountedImage(image.id.value);
-    return std::string(mounted && !*mounted ? "" : "a volume of a pod");
-  };
-  options.pinned_by = [&agent](const Digest& id) {
-    return agent.archive_book ? agent.archive_book->PinnedBy(id) : std::string();
-  };
-  ASSIGN_OR_RETURN(agent.stored_images, runtime::DiskImageStore::Open(std::move(options)));
-  for (const std::string& warning : agent.stored_images->warnings()) spdlog::warn("{}", warning);
-  agent.images = std::make_unique<NotifyingImageStore>(
-      *agent.stored_images, [&agent] { agent.table->ImagesChanged(); },
-      [&agent] { agent.pulled_images->Prune(); });
-  const std::string& file = agent.config.image_pull.short_names_path;
-  if (!file.empty()) {
-    ASSIGN_OR_RETURN(agent.short_names, runtime::ShortNames::Read(file));
-  }
-  agent.images_by_short_name = std::make_unique<ShortNamedImages>(*agent.images, agent.short_names);
+  ASSIGN_OR_RETURN(agent.images, ImageService::Open({agent.config, *agent.view, agent.clock,
+                                                     [&agent] { agent.table->ImagesChanged(); }}));
   return {};
-}
-
-Result<void> OpenPulledImages(Agent& agent) {
-  const ImagePullConfig& config = agent.config.image_pull;
-  PulledImagesOptions options;
-  options.directory = agent.config.instance.root_dir + "/image_manager";
-  options.log = [](const std::string& line) { spdlog::warn("{}", line); };
-  ASSIGN_OR_RETURN(options.verification,
-                   PullVerification::Make(config.verification, config.verification_allowlist));
-  ASSIGN_OR_RETURN(agent.pulled_images,
-                   PulledImages::Open(std::move(options), *agent.stored_images, agent.clock));
-  return {};
-}
-
-void OpenCollector(Agent& agent) {
-  agent.image_collector = std::unique_ptr<ImageCollector>(new ImageCollector(
-      {.images = *agent.images,
-       .space = *agent.stored_images,
-       .needed =
-           [&agent] {
-             auto needed = std::make_shared<const NeededImages>(agent.view->ListPods());
-             return [needed](const Image& image) { return needed->Has(image); };
-           },
-       .events = *agent.view,
-       .clock = agent.clock,
-       .node_name = agent.config.instance.node_name,
-       .config = agent.config.image_gc,
-       .log = [](const std::string& line) { spdlog::info("{}", line); }}));
-}
-
-// Once the pods are there that need an image or wait for one.
-Result<void> TendImages(Agent& agent) {
-  RETURN_IF_ERROR(WithContext(agent.image_collector->Start(), "image garbage collection"));
-  if (!agent.archive_book) return {};
-  agent.archives = std::unique_ptr<ImageArchives>(
-      new ImageArchives({.directory = agent.config.image_pull.archive_directory,
-                         .book = *agent.archive_book,
-                         .images = *agent.images,
-                         .node_name = agent.config.instance.node_name,
-                         .events = *agent.view,
-                         .make_room = [&agent] { return agent.image_collector->MakeRoom(); },
-                         .log = [](const std::string& line) { spdlog::info("{}", line); }}));
-  return agent.archives->Start();
 }
 
 // Plugins are waited for, and one that hangs holds up its own pod only.
 constexpr size_t kAttachmentsAtATime = 64;
-
-// As many pods wait for a registry, for each other or for logins at a time. With no limit of their own, as many pulls
-// go on.
-constexpr size_t kUnlimitedPulls = 64;
-
-size_t PullsAtATime(const ImagePullConfig& config) {
-  if (config.serialize) return 1;
-  return config.max_parallel == 0 ? kUnlimitedPulls : config.max_parallel;
-}
-
-void OpenPusher(Agent& agent) {
-  runtime::PusherOptions options;
-  options.helper = agent.config.programs.fetch;
-  options.environment = runtime::ProxyEnvironment();
-  options.hosts_directory = agent.config.image_pull.registry_config_path;
-  options.stopping = &agent.stopping;
-  agent.pusher =
-      std::make_unique<runtime::RegistryPusher>(*agent.stored_images, std::move(options));
-}
-
-void OpenPuller(Agent& agent) {
-  runtime::PullerOptions options;
-  options.helper = agent.config.programs.fetch;
-  options.environment = runtime::ProxyEnvironment();
-  options.hosts_directory = agent.config.image_pull.registry_config_path;
-  options.at_a_time = PullsAtATime(agent.config.image_pull);
-  options.per_second = agent.config.image_pull.per_second;
-  options.burst = agent.config.image_pull.burst;
-  options.stopping = &agent.stopping;
-  agent.puller = std::make_unique<NotifyingImagePuller>(
-      std::make_unique<runtime::RegistryPuller>(*agent.stored_images, std::move(options)),
-      [&agent] { agent.table->ImagesChanged(); });
-  agent.patient_puller = std::make_unique<RoomMakingPuller>(
-      *agent.puller, [&agent] { return agent.image_collector->MakeRoom(); });
-}
-
-Result<void> OpenCredentialProviders(Agent& agent) {
-  const ImagePullConfig& config = agent.config.image_pull;
-  if (config.provider_config.empty()) return {};
-  CredentialProvidersOptions options;
-  ASSIGN_OR_RETURN(options.providers,
-                   ReadProviderConfig(config.provider_config, config.provider_programs));
-  options.programs = config.provider_programs;
-  options.log = [](const std::string& line) { spdlog::warn("{}", line); };
-  options.owner = agent.config.instance.run_dir + "/credential-providers";
-  ASSIGN_OR_RETURN(agent.credential_providers,
-                   CredentialProviders::Start(agent.clock, std::move(options)));
-  return {};
-}
-
-// What the node itself may show to registries: what programs make, then what files have.
-Keyring NodeLogins(Agent& agent, const std::string& image, const std::atomic<bool>& cancelled) {
-  Keyring logins;
-  const auto reference = runtime::ParseReference(image);  // a wrong name is the puller's to tell
-  if (agent.credential_providers && reference) {
-    logins = agent.credential_providers->Provide(reference->repository, cancelled);
-  }
-  const char* home = ::getenv("HOME");
-  const std::string root = agent.config.instance.root_dir;
-  logins.Add(ReadNodeLogins(NodeLoginFiles(root, home == nullptr ? "/root" : home),
-                            [](const std::string& line) { spdlog::warn("{}", line); }));
-  return logins;
-}
 
 Result<void> OpenSource(Agent& agent) {
   const model::Instance& instance = agent.config.instance;
@@ -435,7 +276,7 @@ Result<void> OpenTable(Agent& agent) {
                                  }}));
   agent.services = std::unique_ptr<PodServices>(
       new PodServices{*agent.runtime,
-                      *agent.images,
+                      agent.images->store(),
                       *agent.network,
                       *agent.state,
                       *agent.view,
@@ -448,19 +289,22 @@ Result<void> OpenTable(Agent& agent) {
                       agent.cluster ? &agent.cluster->reporter() : nullptr,
                       agent.cluster ? &agent.cluster->inputs() : nullptr,
                       agent.prober.get(),
-                      agent.patient_puller.get(),
-                      agent.pulled_images.get(),
+                      &agent.images->puller(),
+                      &agent.images->pulled(),
                       [&agent](const std::string& image, const std::atomic<bool>& cancelled) {
-                        return NodeLogins(agent, image, cancelled);
+                        return agent.images->Logins(image, cancelled);
                       },
                       agent.config.cluster.keep_inputs == "all",
                       agent.csi_mounter.get(),
                       [&agent] { return NodeLabels(agent); },
-                      &agent.pod_metrics});
+                      &agent.pod_metrics,
+                      [&agent](const kube::Claim& claim, std::string patch) {
+                        return PatchClaim(agent.cluster->api(), claim, std::move(patch));
+                      }});
   PodTableOptions options;
   options.workers = agent.config.workers;
   if (agent.network.cni) options.sandboxes = kAttachmentsAtATime;
-  options.pulls = std::max(kUnlimitedPulls, PullsAtATime(agent.config.image_pull));
+  options.pulls = agent.images->MostThatWait();
   agent.table = std::make_unique<PodTable>(agent.io, *agent.services, agent.registry, options);
   RETURN_IF_ERROR(agent.table->Recover());
   agent.file_pods = std::make_unique<FilePods>(*agent.source, agent.registry,
@@ -507,7 +351,7 @@ Result<void> WatchPressure(Agent& agent) {
              if (disk) agent.stats->MeasureTrees();
              return agent.stats->Sample(std::chrono::milliseconds(0));
            },
-       .make_room = [&agent] { (void)agent.image_collector->MakeRoom(); },
+       .make_room = [&agent] { (void)agent.images->collector().MakeRoom(); },
        .evict = [&agent](const PodUid& uid,
                          const Eviction& eviction) { agent.table->Evict(uid, eviction); },
        .tell =
@@ -521,7 +365,7 @@ Result<void> WatchPressure(Agent& agent) {
 // What this node tells the API server of itself.
 std::shared_ptr<const NodeDescription> DescriptionOf(Agent& agent) {
   auto description = std::make_shared<NodeDescription>(*agent.node->Last()->description);
-  if (const auto images = agent.images->List()) description->images = ShownImages(*images);
+  if (const auto images = agent.images->store().List()) description->images = ShownImages(*images);
   if (agent.csi_mounter) description->volumes_in_use = agent.csi_mounter->VolumesInUse();
   if (agent.server) description->port = static_cast<uint16_t>(agent.config.server.port);
   return description;
@@ -576,14 +420,14 @@ Result<void> OpenApi(Agent& agent) {
       .pods = *agent.view,
       .stats = *agent.stats,
       .services = agent.proxy->services(),
-      .images = *agent.images_by_short_name,
-      .puller = *agent.patient_puller,
-      .pusher = *agent.pusher,
-      .short_names = agent.short_names,
-      .image_collector = *agent.image_collector,
+      .images = agent.images->by_short_name(),
+      .puller = agent.images->puller(),
+      .pusher = agent.images->pusher(),
+      .short_names = agent.images->short_names(),
+      .image_collector = agent.images->collector(),
       .node_logins =
           [&agent](const std::string& image, const std::atomic<bool>& cancelled) {
-            return NodeLogins(agent, image, cancelled);
+            return agent.images->Logins(image, cancelled);
           },
       .editor = *agent.editor,
       .manifests = *agent.source,
@@ -611,8 +455,9 @@ Result<void> OpenServer(Agent& agent) {
                          [&agent] { return agent.pod_metrics.Text(); },
                          [&agent] {
                            using Reason = ImageCollector::Reason;
-                           return std::pair(agent.image_collector->Collected(Reason::kAge),
-                                            agent.image_collector->Collected(Reason::kSpace));
+                           const ImageCollector& collector = agent.images->collector();
+                           return std::pair(collector.Collected(Reason::kAge),
+                                            collector.Collected(Reason::kSpace));
                          },
                          *agent.operations, agent.audit,
                          [](const std::string& line) { spdlog::warn("{}", line); }}));
@@ -640,19 +485,14 @@ Result<void> Open(Agent& agent) {
   RETURN_IF_ERROR(WithContext(OpenPodFilesRoot(instance), "files of pods"));
   RETURN_IF_ERROR(WithContext(OpenWrittenVolumes(instance), "volumes"));
   RETURN_IF_ERROR(WithContext(OpenNetwork(agent), "pod network"));
-  RETURN_IF_ERROR(WithContext(OpenImages(agent), "image store"));
-  RETURN_IF_ERROR(OpenPulledImages(agent));
-  RETURN_IF_ERROR(OpenCredentialProviders(agent));
-  OpenCollector(agent);
-  OpenPuller(agent);
-  OpenPusher(agent);
+  RETURN_IF_ERROR(OpenImages(agent));
   RETURN_IF_ERROR(WithContext(OpenSource(agent), "manifests"));
   RETURN_IF_ERROR(WithContext(OpenCluster(agent), "kubeconfig"));
   RETURN_IF_ERROR(WithContext(OpenServices(agent), "services"));
   RETURN_IF_ERROR(WithContext(OpenPlugins(agent), "storage plugins"));
   RETURN_IF_ERROR(WithContext(OpenTable(agent), "pods"));
   JudgeResolvConf(agent);
-  RETURN_IF_ERROR(TendImages(agent));
+  ASSIGN_OR_RETURN(agent.archives, agent.images->Tend());
   RETURN_IF_ERROR(WithContext(WatchStorage(agent), "local storage"));
   RETURN_IF_ERROR(WithContext(WatchPressure(agent), "pressure on the node"));
   OpenLeftovers(agent);
@@ -720,8 +560,7 @@ int Serve(Agent& agent) {
     if (error) return;
     spdlog::info("signal {}: stopping, pods go on", signal);
     LimitTimeToStop();
-    agent.stopping = true;
-    if (agent.credential_providers) agent.credential_providers->Stop();
+    agent.images->Stop();
     if (agent.network.cni) agent.network.cni->Stop();
     agent.manager->Stopping();
     agent.io.stop();

@@ -3,13 +3,13 @@
 
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include <cerrno>
 #include <string>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/base/unique_fd.h"
+#include "holdfast/sys/namespaces.h"
 #include "holdfast/sys/socket.h"
 
 #ifndef SO_PEERPIDFD
@@ -36,17 +36,10 @@ Result<std::vector<gid_t>> PeerGroups(int socket) {
 }
 
 Result<void> RequireSameNamespace(pid_t pid, const char* name) {
-  struct stat ours{};
-  struct stat theirs{};
-  const std::string own_path = StrCat("/proc/self/ns/", name);
-  const std::string peer_path = StrCat("/proc/", pid, "/ns/", name);
-  if (::stat(own_path.c_str(), &ours) != 0) return Error::FromErrno(errno, "stat " + own_path);
-  if (::stat(peer_path.c_str(), &theirs) != 0) return Error::FromErrno(errno, "stat " + peer_path);
-  if (ours.st_ino != theirs.st_ino || ours.st_dev != theirs.st_dev) {
-    return Error(Code::kPermissionDenied,
-                 StrCat("peer ", pid, " is in another ", name, " namespace"));
-  }
-  return {};
+  ASSIGN_OR_RETURN(const bool is_same, sys::SharesNamespace(pid, name));
+  if (is_same) return {};
+  return Error(Code::kPermissionDenied,
+               StrCat("peer ", pid, " is in another ", name, " namespace"));
 }
 
 // The pid number may have been given to somebody else since connect(2). A pidfd that is not

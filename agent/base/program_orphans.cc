@@ -3,19 +3,18 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/stat.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <csignal>
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include "agent/base/bounded_program.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/base/whole_number.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/namespaces.h"
 #include "holdfast/sys/process.h"
 
 namespace holdfast::agent {
@@ -27,25 +26,10 @@ using std::chrono::steady_clock;
 constexpr size_t kEnvironmentBytes = 2 << 20;
 constexpr milliseconds kOrphansEnd{5000};
 
-std::optional<pid_t> PidOf(const std::string& name) {
-  pid_t pid = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return pid;
-}
-
 // A container is in another mount namespace. Its memory is not read: it can have put a file there that somebody serves
 // who never answers.
-bool IsOfTheNode(pid_t pid) {
-  struct stat own{};
-  struct stat other{};
-  return ::stat("/proc/self/ns/mnt", &own) == 0 &&
-         ::stat(StrCat("/proc/", pid, "/ns/mnt").c_str(), &other) == 0 &&
-         own.st_ino == other.st_ino && own.st_dev == other.st_dev;
-}
-
 bool IsOf(pid_t pid, const std::string& owner) {
-  if (!IsOfTheNode(pid)) return false;
+  if (!sys::SharesNamespace(pid, "mnt").value_or(false)) return false;
   const auto environment =
       sys::ReadFileAt(AT_FDCWD, StrCat("/proc/", pid, "/environ"), kEnvironmentBytes);
   const std::string wanted = StrCat(kProgramOwner, "=", owner, std::string(1, '\0'));
@@ -59,7 +43,7 @@ bool EndOrphans(const std::string& owner) {
   if (!names) return false;
   std::vector<PidFd> ending;
   for (const std::string& name : *names) {
-    const auto pid = PidOf(name);
+    const auto pid = WholeNumber<pid_t>(name);
     if (!pid) continue;
     auto process =
         sys::OpenPidFd(*pid);  // before it is looked at: the number may be another's later

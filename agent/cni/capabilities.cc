@@ -12,24 +12,12 @@ namespace {
 // The plugin wants one beside each rate, in bits; containerd's.
 constexpr uint64_t kBurst = std::numeric_limits<uint32_t>::max();
 
-const char* NameOf(HostPort::Protocol protocol) {
-  switch (protocol) {
-    case HostPort::Protocol::kTcp:
-      return "tcp";
-    case HostPort::Protocol::kUdp:
-      return "udp";
-    case HostPort::Protocol::kSctp:
-      return "sctp";
-  }
-  return "";
-}
-
 Json PortMappings(const std::vector<HostPort>& ports) {
   Json mappings = Json::array();
   for (const HostPort& port : ports) {
     mappings.push_back({{"hostPort", port.host_port},
                         {"containerPort", port.container_port},
-                        {"protocol", NameOf(port.protocol)},
+                        {"protocol", ProtocolName(port.protocol)},
                         {"hostIP", port.host_ip}});
   }
   return mappings;

@@ -46,6 +46,7 @@ void AddCapability(const csiv1::NodeServiceCapability& capability, CsiDriverInfo
   if (type == RPC::VOLUME_MOUNT_GROUP) info.gives_to_group = true;
   if (type == RPC::SINGLE_NODE_MULTI_WRITER) info.knows_single_nodes = true;
   if (type == RPC::GET_VOLUME_STATS) info.tells_usage = true;
+  if (type == RPC::EXPAND_VOLUME) info.expands = true;
 }
 
 // A plugin's numbers are signed.
@@ -122,6 +123,23 @@ Result<void> CsiClient::Publish(const CsiVolume& volume, const CsiSecrets& secre
   RETURN_IF_ERROR(CallPlugin<csiv1::NodePublishVolumeResponse>(
       kCsiLimit, cancelled, [&](auto* context, auto* queue) {
         return stubs_->node->AsyncNodePublishVolume(context, request, queue);
+      }));
+  return {};
+}
+
+Result<void> CsiClient::Expand(const CsiVolume& volume, const CsiSecrets& secrets,
+                               const std::string& path, const std::string& staging, int64_t bytes,
+                               bool knows_single_nodes, const std::atomic<bool>* cancelled) const {
+  csiv1::NodeExpandVolumeRequest request;
+  request.set_volume_id(volume.id);
+  request.set_volume_path(path);
+  request.set_staging_target_path(staging);
+  request.mutable_capacity_range()->set_required_bytes(bytes);
+  FillCapability(volume, knows_single_nodes, *request.mutable_volume_capability());
+  if (secrets) FillMap(*secrets, *request.mutable_secrets());
+  RETURN_IF_ERROR(CallPlugin<csiv1::NodeExpandVolumeResponse>(
+      kCsiLimit, cancelled, [&](auto* context, auto* queue) {
+        return stubs_->node->AsyncNodeExpandVolume(context, request, queue);
       }));
   return {};
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/volume/persistent_volume.h"
 #include "holdfast/base/result.h"
 
 namespace holdfast::agent {
@@ -24,6 +25,7 @@ struct CsiDriverInfo {
   bool gives_to_group = false;      // VOLUME_MOUNT_GROUP
   bool knows_single_nodes = false;  // SINGLE_NODE_MULTI_WRITER
   bool tells_usage = false;         // GET_VOLUME_STATS
+  bool expands = false;             // EXPAND_VOLUME
 };
 
 // What a plugin says of a volume; 0: it does not say.
@@ -45,9 +47,6 @@ struct CsiVolume {
   std::map<std::string, std::string> volume_context;
 };
 
-// Null: none.
-using CsiSecrets = std::shared_ptr<const std::map<std::string, std::string>>;
-
 class CsiClient {
  public:
   explicit CsiClient(const std::string& socket);
@@ -64,6 +63,10 @@ class CsiClient {
   Result<void> Publish(const CsiVolume& volume, const CsiSecrets& secrets,
                        const std::string& staging, const std::string& target, bool read_only,
                        bool knows_single_nodes, const std::atomic<bool>* cancelled) const;
+  // Of a volume that was published at `path`, and staged at `staging` if that is not "".
+  Result<void> Expand(const CsiVolume& volume, const CsiSecrets& secrets, const std::string& path,
+                      const std::string& staging, int64_t bytes, bool knows_single_nodes,
+                      const std::atomic<bool>* cancelled) const;
   // Of a volume that was published at `path`.
   Result<CsiUsage> Usage(const std::string& id, const std::string& path) const;
   Result<void> Unpublish(const std::string& id, const std::string& target) const;

@@ -14,12 +14,19 @@ Code CodeOfCall(grpc::StatusCode code) {
     case grpc::StatusCode::NOT_FOUND:
       return Code::kNotFound;
     case grpc::StatusCode::INVALID_ARGUMENT:
+    case grpc::StatusCode::OUT_OF_RANGE:
       return Code::kInvalidArgument;
+    case grpc::StatusCode::FAILED_PRECONDITION:
+      return Code::kConflict;
+    case grpc::StatusCode::RESOURCE_EXHAUSTED:
+      return Code::kResourceExhausted;
     case grpc::StatusCode::DEADLINE_EXCEEDED:
       return Code::kDeadlineExceeded;
     case grpc::StatusCode::UNIMPLEMENTED:
       return Code::kUnsupported;
     case grpc::StatusCode::UNAVAILABLE:
+    case grpc::StatusCode::CANCELLED:
+    case grpc::StatusCode::ABORTED:  // another call for the volume is under way
       return Code::kUnavailable;
     default:
       return Code::kInternal;

@@ -24,6 +24,7 @@ namespace {
 namespace corev1 = ::k8s::io::api::core::v1;
 
 constexpr mode_t kCsiDirMode = 0750;
+constexpr char kTokens[] = "csi.storage.k8s.io/serviceAccount.tokens";
 
 Error DeviceFailed(const std::string& name, const Error& error) {
   return {error.code(),
@@ -87,8 +88,15 @@ bool GivesToGroup(const PersistentVolume& volume) {
   return has_type && (volume.csi.ephemeral || IsReadWriteOnce(volume.spec));
 }
 
-CsiVolume VolumeFor(const corev1::Pod& pod, const PersistentVolume& volume,
-                    const CsiDriverInfo& driver) {
+CsiSecrets PublishSecrets(const CsiUse& use) {
+  if (use.tokens.empty() || !use.tokens_are_secret) return use.publish_secrets;
+  auto secrets = std::make_shared<std::map<std::string, std::string>>();
+  if (use.publish_secrets) *secrets = *use.publish_secrets;
+  (*secrets)[kTokens] = use.tokens;
+  return secrets;
+}
+
+CsiVolume VolumeFor(const PersistentVolume& volume) {
   const auto& source = volume.spec.persistentvolumesource().csi();
   CsiVolume out;
   out.id = source.volumehandle();
@@ -96,9 +104,6 @@ CsiVolume VolumeFor(const corev1::Pod& pod, const PersistentVolume& volume,
   out.access_mode =
       volume.spec.accessmodes().empty() ? "ReadWriteOnce" : volume.spec.accessmodes(0);
   out.mount_flags.assign(volume.spec.mountoptions().begin(), volume.spec.mountoptions().end());
-  if (pod.spec().securitycontext().has_fsgroup() && driver.gives_to_group) {
-    out.group = StrCat(pod.spec().securitycontext().fsgroup());
-  }
   out.publish_context = volume.csi.publish_context;
   out.volume_context.insert(source.volumeattributes().begin(), source.volumeattributes().end());
   return out;
@@ -154,13 +159,22 @@ std::string NodeCsiMounter::VolumeDir(const std::string& driver, const std::stri
   return StrCat(volumes_dir_, "/", driver, "/", kube::HandleDirectory(handle));
 }
 
+// "" of a plugin that does not stage.
+std::string NodeCsiMounter::StagingOf(const CsiDriver& driver, const PlacedVolume& place) const {
+  return driver.info.stages ? VolumeDir(place.driver, place.handle) + "/globalmount" : "";
+}
+
 // 1. who uses it is known; 2. staged for the node; 3. published for the pod; 4. given to its group.
 Result<void> NodeCsiMounter::Mount(const corev1::Pod& pod, const PersistentVolume& volume,
                                    const PlacedVolume& place, const std::atomic<bool>& cancelled) {
   const auto driver = drivers_.Find(place.driver);
   if (driver == nullptr) return SetUpFailed(volume.name, NotRegistered(place.driver));
-  Work work{pod, volume, place, *driver, cancelled, VolumeFor(pod, volume, driver->info), ""};
-  if (!volume.csi.ephemeral) {
+  Work work{pod, volume, place, *driver, cancelled, VolumeFor(volume), ""};
+  if (pod.spec().securitycontext().has_fsgroup() && driver->info.gives_to_group) {
+    work.asked.group = StrCat(pod.spec().securitycontext().fsgroup());
+  }
+  if (!volume.csi.ephemeral) work.staging = StagingOf(*driver, place);
+  if (!volume.csi.ephemeral && !place.ready) {
     if (auto staged = Stage(work); !staged) return DeviceFailed(volume.name, staged.error());
   }
   if (auto published = Publish(work); !published) {
@@ -170,13 +184,12 @@ Result<void> NodeCsiMounter::Mount(const corev1::Pod& pod, const PersistentVolum
 }
 
 // Pods of a node share it, so one at a time; what follows is each pod's own.
-Result<void> NodeCsiMounter::Stage(Work& work) {
+Result<void> NodeCsiMounter::Stage(const Work& work) {
   const std::string dir = VolumeDir(work.place.driver, work.place.handle);
   const VolumeLocks::Lock lock(locks_, dir, &work.cancelled);
   if (!lock.held()) return Conflict("not wanted any more");
   RETURN_IF_ERROR(MarkUse(work));
-  if (!work.driver.info.stages) return {};
-  work.staging = dir + "/globalmount";
+  if (work.staging.empty()) return {};
   RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, work.staging, kCsiDirMode));
   RETURN_IF_ERROR(work.driver.client->Stage(work.asked, work.volume.csi.stage_secrets, work.staging,
                                             work.driver.info.knows_single_nodes, &work.cancelled));
@@ -188,10 +201,13 @@ Result<void> NodeCsiMounter::Stage(Work& work) {
 Result<void> NodeCsiMounter::Publish(const Work& work) const {
   const std::string& target = work.place.path;
   RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, target.substr(0, target.rfind('/')), kCsiDirMode));
+  const CsiUse& use = work.volume.csi;
   CsiVolume asked = work.asked;
-  asked.volume_context.insert(work.volume.csi.pod_info.begin(), work.volume.csi.pod_info.end());
+  // Whatever the volume's own attributes say: a plugin believes this.
+  for (const auto& [key, value] : use.pod_info) asked.volume_context[key] = value;
+  if (!use.tokens.empty() && !use.tokens_are_secret) asked.volume_context[kTokens] = use.tokens;
   RETURN_IF_ERROR(work.driver.client->Publish(
-      asked, work.volume.csi.publish_secrets, work.staging, target, work.volume.read_only,
+      asked, PublishSecrets(use), work.staging, target, work.volume.read_only,
       work.driver.info.knows_single_nodes, &work.cancelled));
   HOLDFAST_PAUSE_POINT("agent.csi.published");
   if (!asked.group.empty() || !GivesToGroup(work.volume) ||
@@ -200,6 +216,22 @@ Result<void> NodeCsiMounter::Publish(const Work& work) const {
   }
   ASSIGN_OR_RETURN(const DirFd dir, sys::OpenDir(target));
   return GiveToGroupOf(work.pod, dir.get());
+}
+
+Result<void> NodeCsiMounter::Expand(const PersistentVolume& volume, const PlacedVolume& place,
+                                    const CsiSecrets& secrets, int64_t bytes,
+                                    const std::atomic<bool>& cancelled) {
+  const auto driver = drivers_.Find(place.driver);
+  if (driver == nullptr) return NotRegistered(place.driver);
+  if (!driver->info.expands) {
+    return Unsupported(StrCat("NodeExpand is not supported by the CSI driver ", place.driver));
+  }
+  const VolumeLocks::Lock lock(locks_, VolumeDir(place.driver, place.handle), &cancelled);
+  if (!lock.held()) return Unavailable("not wanted any more");
+  return WithContext(
+      driver->client->Expand(VolumeFor(volume), secrets, place.path, StagingOf(*driver, place),
+                             bytes, driver->info.knows_single_nodes, &cancelled),
+      "Expander.NodeExpand failed to expand the volume ");
 }
 
 Result<void> NodeCsiMounter::Unmount(const PodUid& uid, const PlacedVolume& place) {

@@ -31,6 +31,9 @@ class NodeCsiMounter : public CsiMounter {
 
   Result<void> Mount(const ::k8s::io::api::core::v1::Pod& pod, const PersistentVolume& volume,
                      const PlacedVolume& place, const std::atomic<bool>& cancelled) override;
+  Result<void> Expand(const PersistentVolume& volume, const PlacedVolume& place,
+                      const CsiSecrets& secrets, int64_t bytes,
+                      const std::atomic<bool>& cancelled) override;
   Result<void> Unmount(const PodUid& uid, const PlacedVolume& place) override;
 
  private:
@@ -38,7 +41,8 @@ class NodeCsiMounter : public CsiMounter {
   void ReadVolumesInUse();
   Result<void> MarkUse(const Work& work);
   std::string VolumeDir(const std::string& driver, const std::string& handle) const;
-  Result<void> Stage(Work& work);
+  std::string StagingOf(const CsiDriver& driver, const PlacedVolume& place) const;
+  Result<void> Stage(const Work& work);
   Result<void> Publish(const Work& work) const;
   Result<void> Unpublish(const CsiDriver& driver, const PlacedVolume& place) const;
   Result<void> Unstage(const CsiDriver& driver, const std::string& handle, const PodUid& uid);

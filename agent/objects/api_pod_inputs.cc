@@ -3,6 +3,7 @@
 
 #include <map>
 #include <mutex>
+#include <random>
 #include <utility>
 
 #include "agent/objects/object_kinds.h"
@@ -115,6 +116,27 @@ class ApiPodInputs::Core : public std::enable_shared_from_this<Core> {
     });
   }
 
+  // As often as a kubelet looks at a pod.
+  void AskAgainAfter(const PodUid& uid) {
+    constexpr std::chrono::seconds kLeast{60};
+    const auto more = std::uniform_int_distribution<int>(0, 30'000)(random_);
+    again_[uid] =
+        api_.After(kLeast + std::chrono::milliseconds(more), [this, uid] { OnAskAgain(uid); });
+  }
+
+  void OnAskAgain(const PodUid& uid) {
+    std::function<void(const PodUid&)> listener;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = pods_.find(uid);
+      if (found == pods_.end()) return;
+      ++found->second.version;
+      listener = listener_;
+    }
+    AskAgainAfter(uid);
+    if (listener) listener(uid);
+  }
+
   // The newest that is known of the pod, whatever it was when this was posted.
   void Use(const PodUid& uid) {
     PodReferences references;
@@ -129,6 +151,11 @@ class ApiPodInputs::Core : public std::enable_shared_from_this<Core> {
     }
     tokens_.Use(owner, references.tokens);
     objects_.Use(uid, references.objects);
+    if (!references.revisited) {
+      again_.erase(uid);
+    } else if (!again_.contains(uid)) {
+      AskAgainAfter(uid);
+    }
   }
 
   bool IsInVolume(const Known& known, const ObjectRef& ref) const {
@@ -183,6 +210,8 @@ class ApiPodInputs::Core : public std::enable_shared_from_this<Core> {
   // The API thread's.
   ObjectStore objects_;
   TokenStore tokens_;
+  std::map<PodUid, TicketPtr> again_;  // of pods whose volumes are revisited
+  std::minstd_rand random_{std::random_device()()};
 };
 
 ApiPodInputs::ApiPodInputs(Api& api, const Clock& clock, ApiPodInputsOptions options)

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "agent/kube/types_fwd.h"
+#include "holdfast/base/clock.h"
 #include "holdfast/base/ids.h"
 
 namespace holdfast::agent {
@@ -70,6 +71,7 @@ struct TokenInput {
   InputState state = InputState::kPending;
   std::shared_ptr<const std::string> token;  // set exactly when it is present; wiped at its end
   std::string why;
+  WallTime expires = {};  // of one that is present
   bool operator==(const TokenInput&) const = default;
 };
 
@@ -91,7 +93,8 @@ class PodInputs {
   // them (enableServiceLinks), not only the API server's.
   virtual std::optional<std::vector<std::string>> ServiceVariables(const std::string& ns,
                                                                    bool links) const = 0;
-  // Grows with what the pod's volumes show; 0 when it was not acquired.
+  // Grows with what the pod's volumes show, and each 60 to 90 s where a storage plugin wants to be asked anew
+  // (CSIDriver's requiresRepublish) or a claim's file system is to grow; 0 when it was not acquired.
   virtual uint64_t VersionOf(const PodUid& uid) const = 0;
   // On the API thread, without a lock held; must not block. {} ends that.
   virtual void SetListener(std::function<void(const PodUid&)> changed) = 0;

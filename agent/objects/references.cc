@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/objects/references.h"
 
+#include "agent/kube/claim_resize.h"
 #include "agent/kube/containers_of.h"
 #include "agent/kube/csi_names.h"
 #include "agent/kube/volume_kinds.h"
@@ -85,21 +86,24 @@ class Collector {
     const auto data = known_(ref);
     const auto* const claim = ObjectIn<corev1::PersistentVolumeClaim>(data);
     if (claim == nullptr || claim->spec().volumename().empty()) return;
+    const bool grows = kube::AwaitsNodeResize(*claim);
+    out.revisited = out.revisited || grows;
     const ObjectRef bound{ObjectKind::kVolume, "", claim->spec().volumename()};
     out.objects[bound].in_volume = true;
     const auto found = known_(bound);
     const auto* const volume = ObjectIn<corev1::PersistentVolume>(found);
     if (volume != nullptr && volume->spec().persistentvolumesource().has_csi()) {
-      PluginOf(volume->spec().persistentvolumesource().csi());
+      PluginOf(volume->spec().persistentvolumesource().csi(), grows);
     }
   }
 
-  void PluginOf(const corev1::CSIPersistentVolumeSource& source) {
+  void PluginOf(const corev1::CSIPersistentVolumeSource& source, bool grows) {
     const auto secret = [this](const corev1::SecretReference& ref) {
       out.objects[{ObjectKind::kSecret, ref.namespace_(), ref.name()}].in_volume = true;
     };
     if (source.has_nodestagesecretref()) secret(source.nodestagesecretref());
     if (source.has_nodepublishsecretref()) secret(source.nodepublishsecretref());
+    if (grows && source.has_nodeexpandsecretref()) secret(source.nodeexpandsecretref());
     if (!NeedsAttachment(Driver(source.driver()))) return;
     const ObjectRef attachment{
         ObjectKind::kAttachment, "",
@@ -110,7 +114,16 @@ class Collector {
   std::shared_ptr<const ObjectData> Driver(const std::string& name) {
     const ObjectRef ref{ObjectKind::kCsiDriver, "", name};
     out.objects[ref].in_volume = true;
-    return known_(ref);
+    auto data = known_(ref);
+    if (const auto* const driver = ObjectIn<storagev1::CSIDriver>(data)) WishesOf(driver->spec());
+    return data;
+  }
+
+  void WishesOf(const storagev1::CSIDriverSpec& driver) {
+    out.revisited = out.revisited || driver.requiresrepublish();
+    for (const auto& token : driver.tokenrequests()) {
+      out.tokens.insert(TokenRefOf(token.audience(), token.expirationseconds()));
+    }
   }
 
   void Projection(const corev1::VolumeProjection& part) {

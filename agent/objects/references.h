@@ -32,6 +32,8 @@ struct TokenRef {
 struct PodReferences {
   std::map<ObjectRef, ObjectUse> objects;
   std::set<TokenRef> tokens;
+  // Its volumes are to be looked at again from time to time: a storage plugin wants that, or a claim is to grow.
+  bool revisited = false;
   bool operator==(const PodReferences&) const = default;
 };
 
@@ -40,7 +42,7 @@ using KnownObject = std::function<std::shared_ptr<const ObjectData>(const Object
 
 // runtimeClassName, imagePullSecrets, env and envFrom of all containers, volumes of the kinds configMap, secret, projected,
 // persistentVolumeClaim, ephemeral and csi; also what is optional. What a claim is bound to, and what a storage plugin
-// needs, follows from what is known of them.
+// needs, tokens included, follows from what is known of them.
 PodReferences ReferencesOf(const corev1::Pod& pod, const KnownObject& known);
 // By what `inputs` has.
 PodReferences ReferencesOf(const corev1::Pod& pod, const PodInputs& inputs);

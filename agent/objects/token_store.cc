@@ -89,7 +89,7 @@ void TokenStore::OnIssued(Token& token, IssuedToken issued) {
   const auto use = static_cast<int64_t>(static_cast<double>(life.count()) * used);
   token.renew = token.issued + std::min<nanoseconds>(nanoseconds(use), kLongestUse);
   Wait(token, kRetryRenewal);  // also when our clock says that it has expired
-  changed_(token.owner.pod_uid, token.ref, {InputState::kPresent, token.text, ""});
+  changed_(token.owner.pod_uid, token.ref, {InputState::kPresent, token.text, "", token.expires});
 }
 
 void TokenStore::OnTrouble(Token& token, const std::string& why) {
@@ -103,7 +103,7 @@ void TokenStore::OnTrouble(Token& token, const std::string& why) {
                                ? why
                                : StrCat("token of service account \"", token.owner.service_account,
                                         "\" expired and refresh failed: ", why);
-  changed_(token.owner.pod_uid, token.ref, {InputState::kUnavailable, nullptr, text});
+  changed_(token.owner.pod_uid, token.ref, {InputState::kUnavailable, nullptr, text, {}});
 }
 
 void TokenStore::Wait(Token& token, milliseconds least) {

@@ -16,11 +16,17 @@ namespace holdfast::agent {
 class CsiMounter {
  public:
   virtual ~CsiMounter() = default;
-  // Mounts it at place.path. Idempotent; killed or failed at any point it is undone by Unmount(). The error is the message
-  // of a FailedMount event. `cancelled` is looked at while the plugin is waited for.
+  // Mounts it at place.path; of one that is ready already the plugin is told again what the pod's use of it is. Idempotent;
+  // killed or failed at any point it is undone by Unmount(). The error is the message of a FailedMount event. `cancelled`
+  // is looked at while the plugin is waited for.
   virtual Result<void> Mount(const ::k8s::io::api::core::v1::Pod& pod,
                              const PersistentVolume& volume, const PlacedVolume& place,
                              const std::atomic<bool>& cancelled) = 0;
+  // Lets the file system of one that is mounted grow to so many bytes. Idempotent. kConflict: not while it is in use;
+  // kInvalidArgument, kNotFound: it never will; kUnavailable, kDeadlineExceeded, kResourceExhausted: it may have, or will.
+  virtual Result<void> Expand(const PersistentVolume& volume, const PlacedVolume& place,
+                              const CsiSecrets& secrets, int64_t bytes,
+                              const std::atomic<bool>& cancelled) = 0;
   // Idempotent; also of one that was never mounted.
   virtual Result<void> Unmount(const PodUid& uid, const PlacedVolume& place) = 0;
 };

@@ -11,14 +11,19 @@
 
 namespace holdfast::agent {
 
+// Null: none. Shared with where they come from: what is secret is not copied.
+using CsiSecrets = std::shared_ptr<const std::map<std::string, std::string>>;
+
 // What a storage plugin is told about one use of its volume.
 struct CsiUse {
   bool ephemeral = false;       // the pod names it itself: it is made for the pod and ends with it
   std::string fs_group_policy;  // of its CSIDriver: "None", "File", "ReadWriteOnceWithFSType"
   std::map<std::string, std::string> publish_context;  // of its VolumeAttachment
   std::map<std::string, std::string> pod_info;         // where its CSIDriver asks for that
-  // Null: none. Shared with where they come from: what is secret is not copied.
-  std::shared_ptr<const std::map<std::string, std::string>> stage_secrets, publish_secrets;
+  CsiSecrets stage_secrets, publish_secrets;
+  std::string tokens;              // of the pod's account, as a plugin reads them; "" none
+  bool tokens_are_secret = false;  // told among the secrets, not in the volume's context
+  bool republished = false;        // published again whenever the pod's volumes are looked at
 };
 
 struct PersistentVolume {
@@ -27,6 +32,8 @@ struct PersistentVolume {
   ::k8s::io::api::core::v1::PersistentVolumeSpec spec;
   bool read_only = false;  // as the pod uses it
   CsiUse csi = {};         // of the kind csi
+  // The claim, while its file system is to grow on this node (kube/claim_resize.h); else null.
+  std::shared_ptr<const ::k8s::io::api::core::v1::PersistentVolumeClaim> growing = {};
 };
 
 // By the volume's name in the pod.

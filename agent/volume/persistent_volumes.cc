@@ -82,7 +82,11 @@ class PersistentPlacer {
       : pod_(pod), paths_(paths), csi_(csi), cancelled_(cancelled), placed_(std::move(placed)) {}
 
   Result<void> Place(const std::string& name, const PersistentVolume& volume) {
-    if (placed_.contains(name) && Stands(placed_[name])) return {};
+    if (placed_.contains(name) && Stands(placed_[name])) {
+      return volume.csi.republished && csi_ != nullptr
+                 ? csi_->Mount(pod_, volume, placed_[name], cancelled_)
+                 : Result<void>();
+    }
     if (volume.spec.persistentvolumesource().has_csi()) return PlaceCsi(name, volume);
     auto done = PlaceOnNode(pod_, volume);
     if (!done) return SetUpFailed(volume.name, done.error());

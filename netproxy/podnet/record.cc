@@ -68,18 +68,6 @@ bool ParseLine(std::string_view line, PodRecord& record) {
 
 }  // namespace
 
-const char* ProtocolName(HostPort::Protocol protocol) {
-  switch (protocol) {
-    case HostPort::Protocol::kTcp:
-      return "tcp";
-    case HostPort::Protocol::kUdp:
-      return "udp";
-    case HostPort::Protocol::kSctp:
-      return "sctp";
-  }
-  return "";
-}
-
 Result<void> ValidateRecord(const PodRecord& record) {
   const std::string& uid = record.uid.value;
   const bool name_like = std::all_of(uid.begin(), uid.end(), [](unsigned char c) {

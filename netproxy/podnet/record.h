@@ -42,6 +42,4 @@ std::string FormatRecord(const PodRecord& record);
 // kInvalidArgument when it is of another version, damaged or cut short.
 Result<PodRecord> ParseRecord(const PodUid& uid, std::string_view text);
 
-const char* ProtocolName(HostPort::Protocol protocol);  // "tcp", "udp", "sctp"
-
 }  // namespace holdfast::netproxy

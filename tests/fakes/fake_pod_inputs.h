@@ -47,8 +47,9 @@ class FakePodInputs : public agent::PodInputs {
   void PutAbsent(const agent::ObjectRef& ref) {
     objects[ref] = {agent::InputState::kAbsent, nullptr, agent::NotFoundText(ref)};
   }
-  void PutToken(const agent::TokenRef& ref, const std::string& token) {
-    tokens[ref] = {agent::InputState::kPresent, std::make_shared<const std::string>(token), ""};
+  void PutToken(const agent::TokenRef& ref, const std::string& token, WallTime expires = {}) {
+    tokens[ref] = {agent::InputState::kPresent, std::make_shared<const std::string>(token), "",
+                   expires};
   }
 
   std::map<agent::ObjectRef, agent::ObjectInput> objects;

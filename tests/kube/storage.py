@@ -106,7 +106,7 @@ def test_without_the_api_server_a_pod_finds_its_volume(cluster):
         node.kill(("agent",))
         node.start_agent()
         node.wait("the agent answers", lambda: node.ctl("version", check=False).returncode == 0)
-        inside_pod(cluster, found, "sh", "-c", "kill 1")
+        node.ctl("exec", "steady", "--", "sh", "-c", "kill 1", check=False)  # which may end with the container
         until("it runs again", lambda: inside_pod(cluster, found, "cat", "/data/runs").split() == ["run"] * 2)
     until("that is told", lambda: restarts({"steady": get(cluster, "pod", "steady")}) == {"steady": [1]})
     check(not [e for e in events(cluster, "steady") if e.startswith("FailedMount")], "no trouble")
@@ -211,6 +211,60 @@ def test_a_volume_of_the_pods_own(cluster):
     equal(inside_pod(cluster, found, "cat", "/data/pod"), "inline", "what the plugin was told")
     gone(cluster, "inline")
     equal(cluster.plugin.mounts(), [], "mounts that are left")
+
+
+def test_a_plugin_is_given_tokens_of_the_pods_account_and_asked_again(cluster):
+    """As plugins want it that bring secrets of a store to pods."""
+    wishes = {"requiresRepublish": True, "tokenRequests": [{"audience": "store", "expirationSeconds": 600}]}
+    cluster.kubectl("patch", "csidriver", DRIVER, "--type=merge", "-p", json.dumps({"spec": wishes}))
+    inline = {"csi": {"driver": DRIVER, "volumeAttributes": {"csi.storage.k8s.io/pod.name": "somebody else"}}}
+    cluster.apply(with_volume("reader", inline, node="n1"))
+    found = runs(cluster, "reader")
+    equal(inside_pod(cluster, found, "cat", "/data/pod"), "reader", "whose it is, whatever its attributes say")
+
+    def token():
+        return json.loads(inside_pod(cluster, found, "cat", "/data/tokens"))["store"]
+
+    first = token()
+    review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+              "spec": {"token": first["token"], "audiences": ["store"]}}
+    said = json.loads(cluster.kubectl("create", "-f", "-", "-o", "json", text=json.dumps(review)))["status"]
+    equal((said["authenticated"], said["user"]["username"]), (True, "system:serviceaccount:default:default"), "whose token it is")
+    equal(said["user"]["extra"]["authentication.kubernetes.io/pod-name"], ["reader"], "which pod's")
+    check(first["expirationTimestamp"].endswith("Z"), first["expirationTimestamp"])
+    inside_pod(cluster, found, "rm", "/data/tokens")
+    until("the plugin writes it anew", lambda: token()["token"], 120)
+    gone(cluster, "reader")
+    equal(cluster.plugin.mounts(), [], "mounts that are left")
+    cluster.kubectl("patch", "csidriver", DRIVER, "--type=merge", "-p", json.dumps({"spec": {key: None for key in wishes}}))
+
+
+def resized(cluster, name, size):
+    """What an external resizer does for a claim, once the storage itself has grown."""
+    cluster.kubectl("patch", "pv", name, "--type=merge", "-p", json.dumps({"spec": {"capacity": {"storage": size}}}))
+    cluster.kubectl("patch", "pvc", name, "--subresource=status", "--type=merge", "-p", json.dumps({"status": {
+        "allocatedResources": {"storage": size}, "allocatedResourceStatuses": {"storage": "NodeResizePending"},
+        "conditions": [{"type": "FileSystemResizePending", "status": "True"}]}}))
+
+
+def test_a_claim_that_is_given_more_room_while_its_pod_runs(cluster):
+    cluster.apply(plugin_volume("growing"), claim("growing", "growing"), plugin_pod("grower", "growing"))
+    found = runs(cluster, "grower")
+    resized(cluster, "growing", "2Gi")
+    status = lambda: get(cluster, "pvc", "growing")["status"]
+    until("it has its size", lambda: status()["capacity"]["storage"] == "2Gi", 150)
+    equal((status().get("conditions"), status().get("allocatedResourceStatuses")), (None, None), "what is left to do")
+    equal(inside_pod(cluster, found, "cat", "/data/size"), str(2 << 30), "what the plugin was asked for")
+    told = 'FileSystemResizeSuccessful: MountVolume.NodeExpandVolume succeeded for volume "growing" n1'
+    until("the pod is told", lambda: told in events(cluster, "grower"))
+    until("and who has the claim", lambda: told in events(cluster, "growing"))
+    resized(cluster, "growing", "2Ti")
+    until("what cannot be is told", lambda: status()["allocatedResourceStatuses"]["storage"] == "NodeResizeInfeasible", 150)
+    error = {c["type"]: c.get("message") for c in status()["conditions"]}["NodeResizeError"]
+    check(error.endswith("rpc error: code = OutOfRange desc = no disk is as large"), error)
+    equal(restarts({"grower": get(cluster, "pod", "grower")}), {"grower": [0]}, "restarts")
+    gone(cluster, "grower")
+    cluster.kubectl("delete", "pvc/growing", "pv/growing")
 
 
 def test_a_plugin_that_hangs_holds_up_its_own_pods_only(cluster):

@@ -18,7 +18,7 @@ NodeAdmission::Room NodeAdmission::MakeRoom(const corev1::Pod& pod) {
   const auto node = offer_();
   const std::string& uid = pod.metadata().uid();
   const std::lock_guard lock(mutex_);
-  used_.Remove(uid);  // what was kept for it
+  TakeBack(uid);
   std::vector<Shortfall> lacking;
   for (const Lack& lack : LacksOf(use, *node, used_)) {
     lacking.push_back({lack.resource, lack.requested - (lack.capacity - lack.used)});
@@ -48,10 +48,16 @@ Admission NodeAdmission::Admit(const corev1::Pod& pod) {
   const auto node = offer_();
   PodUse use = UseOf(pod);
   const std::lock_guard lock(mutex_);
-  used_.Remove(pod.metadata().uid());  // what MakeRoom() kept for it
+  TakeBack(pod.metadata().uid());
   Admission verdict = agent::Admit(pod, use, *node, used_);
   if (verdict.admitted()) used_.Add(pod.metadata().uid(), std::move(use));
   return verdict;
+}
+
+// What MakeRoom() kept for a pod that is to be judged. Another may have counted on that: it finds out when it asks again.
+void NodeAdmission::TakeBack(const std::string& uid) {
+  used_.Remove(uid);
+  ending_.erase(uid);
 }
 
 void NodeAdmission::Adopt(const corev1::Pod& pod, bool ends) {
@@ -76,8 +82,7 @@ ResizeVerdict NodeAdmission::Resize(const ResizeWish& wish) {
 
 void NodeAdmission::Release(const std::string& uid) {
   const std::lock_guard lock(mutex_);
-  used_.Remove(uid);
-  ending_.erase(uid);
+  TakeBack(uid);
   waiting_.erase(uid);
   AnswerWaiting("");
 }

@@ -50,6 +50,7 @@ class NodeAdmission {
   void SetListener(std::function<void(const PodUid&)> given);
 
  private:
+  void TakeBack(const std::string& uid);
   ResizeVerdict AnswerOne(const std::string& uid, const ResizeWish& wish);
   ResizeVerdict AnswerWaiting(const std::string& asking);
 

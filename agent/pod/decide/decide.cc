@@ -151,9 +151,11 @@ void NoteTerminalPhase(Planning& p) {
 
 bool IsReported(const Planning& p) { return p.memory.origin == PodOrigin::kApi; }
 
-bool EndedElsewhere(const Planning& p) {
-  return IsReported(p) && kube::IsTerminalPhase(p.pod.status().phase());
+bool EndedElsewhere(PodOrigin origin, const corev1::Pod& pod) {
+  return origin == PodOrigin::kApi && kube::IsTerminalPhase(pod.status().phase());
 }
+
+bool EndedElsewhere(const Planning& p) { return EndedElsewhere(p.memory.origin, p.pod); }
 
 bool NeverRan(const PodMemory& memory) {
   return std::ranges::all_of(memory.containers, [](const auto& entry) {

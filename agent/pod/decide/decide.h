@@ -14,6 +14,10 @@ namespace holdfast::agent {
 // one, records their outcome in the memory (memory.h) and calls again until no action is left.
 Decision Decide(const PodFacts& facts, PodMemory memory);
 
+// Somebody else gave the pod a phase that it never leaves again: it was evicted, collected, or ended
+// under an agent whose records are lost.
+bool EndedElsewhere(PodOrigin origin, const corev1::Pod& pod);
+
 // True when decide would look at the image of this container: the caller then fills in
 // PodFacts::images for it.
 bool NeedsImage(const PodMemory& memory, const std::string& container);

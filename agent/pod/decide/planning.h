@@ -32,9 +32,7 @@ struct Planning {
 
 // A pod of the API server: its object there has to hear of its end before the pod may be forgotten.
 bool IsReported(const Planning& p);
-// Somebody else gave the pod a phase that it never leaves again: it was evicted, collected, or ended
-// under an agent whose records are lost.
-bool EndedElsewhere(const Planning& p);
+bool EndedElsewhere(const Planning& p);  // decide.h
 // The record knows of no run of any container.
 bool NeverRan(const PodMemory& memory);
 

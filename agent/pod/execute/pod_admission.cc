@@ -4,6 +4,7 @@
 
 #include "agent/kube/containers_of.h"
 #include "agent/kube/pod_status.h"
+#include "agent/pod/decide/decide.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/execute/pod_table.h"
 #include "agent/pod/operate/pod_metrics.h"
@@ -248,19 +249,18 @@ bool PodTable::MayBegin(const WantedPod& wanted) {
 
 // A critical pod begins when those have ended that give way to it.
 bool PodTable::AwaitsRoom(const WantedPod& wanted) {
-  const bool is_over =
-      wanted.origin == PodOrigin::kApi && kube::IsTerminalPhase(wanted.pod->status().phase());
-  if (services_.admission == nullptr || wanted.deletion || is_over) return false;
+  const bool is_over = wanted.deletion || EndedElsewhere(wanted.origin, *wanted.pod);
+  if (services_.admission == nullptr || is_over) return false;
   const NodeAdmission::Room room = services_.admission->MakeRoom(*wanted.pod);
   for (const PodUid& uid : room.victims) {
     const auto it = entries_.find(uid);
-    if (it == entries_.end() || it->second.wish.eviction) continue;
-    if (services_.metrics != nullptr) services_.metrics->NotePreemption(room.resource);
-    it->second.wish.eviction = Eviction{.why = "Preempted in order to admit critical pod",
-                                        .grace = GracePeriod(*it->second.wish.pod),
-                                        .disruption = true,
-                                        .reason = kPreempting};
-    PokeEntry(uid, it->second);
+    if (it == entries_.end()) continue;
+    EvictEntry(uid, it->second,
+               {.why = "Preempted in order to admit critical pod",
+                .signal = room.resource,
+                .grace = GracePeriod(*it->second.wish.pod),
+                .disruption = true,
+                .reason = kPreempting});
   }
   return room.awaited;
 }
@@ -322,11 +322,17 @@ Result<std::shared_ptr<const corev1::Pod>> PodTable::AddEphemeralContainer(
 
 void PodTable::Evict(const PodUid& uid, const Eviction& eviction) {
   const std::lock_guard lock(mutex_);
-  const auto it = entries_.find(uid);
-  if (it == entries_.end() || it->second.wish.eviction) return;
-  if (services_.metrics != nullptr) services_.metrics->NoteEviction(eviction.signal);
-  it->second.wish.eviction = eviction;
-  PokeEntry(uid, it->second);
+  if (const auto it = entries_.find(uid); it != entries_.end()) {
+    EvictEntry(uid, it->second, eviction);
+  }
+}
+
+// Once: what it is to end for does not change.
+void PodTable::EvictEntry(const PodUid& uid, Entry& entry, const Eviction& eviction) {
+  if (entry.wish.eviction) return;
+  if (services_.metrics != nullptr) services_.metrics->NoteEviction(eviction);
+  entry.wish.eviction = eviction;
+  PokeEntry(uid, entry);
 }
 
 void PodTable::SetDeletionGrace(const PodUid& uid, std::optional<std::chrono::seconds> grace) {

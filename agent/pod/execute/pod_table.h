@@ -120,6 +120,7 @@ class PodTable {
   bool MayBegin(const WantedPod& wanted);
   bool AwaitsRoom(const WantedPod& wanted);
   void GiveUpRoom(const PodUid& uid);
+  void EvictEntry(const PodUid& uid, Entry& entry, const Eviction& eviction);
   void RemoveStranger(const PodUid& uid);
   void TakeAway(const PodUid& uid);  // without the mutex
 

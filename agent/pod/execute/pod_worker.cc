@@ -1,46 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pod/execute/pod_worker.h"
 
-#include <fcntl.h>
 #include <google/protobuf/util/message_differencer.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <ranges>
 #include <utility>
 
-#include "agent/images/pod_logins.h"
-#include "agent/images/pulled_images.h"
 #include "agent/kube/containers_of.h"
-#include "agent/kube/pod_status.h"
 #include "agent/kube/times.h"
 #include "agent/kube/volume_kinds.h"
-#include "agent/log/log_tail.h"
-#include "agent/objects/references.h"
 #include "agent/pod/admit/left_out.h"
 #include "agent/pod/admit/node_admission.h"
 #include "agent/pod/decide/decide.h"
 #include "agent/pod/decide/memory.h"
 #include "agent/pod/decide/spec_containers.h"
+#include "agent/pod/execute/pod_observation.h"
 #include "agent/pod/operate/hook.h"
 #include "agent/pod/operate/pod_job.h"
 #include "agent/pod/operate/pod_metrics.h"
-#include "agent/pod/spec/input_values.h"
-#include "agent/pod/spec/runtime_class.h"
 #include "agent/probe/prober.h"
 #include "holdfast/base/strings.h"
-#include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
-#include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::agent {
 namespace {
 
 // A record that could not be written, and what comes after it, is tried again.
 constexpr std::chrono::seconds kRetry{10};
-// After a container's end, for its log to be written; and when nothing of it is there yet.
-constexpr std::chrono::milliseconds kSettling{100};
-constexpr std::chrono::seconds kLongestSettling{1};
 constexpr std::chrono::milliseconds kLookAgain{20};
 constexpr std::chrono::seconds kLookAtInputs{2};
 
@@ -62,7 +49,8 @@ PodWorker::PodWorker(PodServices& services, LanePool& pool, std::shared_ptr<cons
       pod_(std::move(pod)),
       paths_(services.state.Paths(*pod_)),
       memory_(std::move(memory)),
-      operations_(pool, services.clock, std::move(poke)) {
+      operations_(pool, services.clock, std::move(poke)),
+      saved_(services.state) {
   TakeAllocated();
   AcquireInputs();  // the earlier they are asked for the sooner it starts
   // Its place is taken, whatever the node has by now.
@@ -114,9 +102,7 @@ void PodWorker::Show(const Wish& wish) {
 }
 
 // It takes no place and shows what it was: nothing of it is started.
-bool PodWorker::HasEndedElsewhere() const {
-  return memory_.origin == PodOrigin::kApi && kube::IsTerminalPhase(pod_->status().phase());
-}
+bool PodWorker::HasEndedElsewhere() const { return EndedElsewhere(memory_.origin, *pod_); }
 
 void PodWorker::ShowNew() {
   heard_ = services_.clock.Boot();
@@ -162,7 +148,7 @@ PodWorker::Outcome PodWorker::RunTurn(const Wish& wish) {
   services_.view.AddEvents(*pod_, decision.events);
   Outcome outcome{.wake_at = decision.wake_at};
   if (told_at) outcome.wake_at = std::min(outcome.wake_at.value_or(*told_at), *told_at);
-  if (std::exchange(look_again_, false)) {
+  if (look_again_) {
     const BootTime soon = services_.clock.Boot() + kLookAgain;
     outcome.wake_at = std::min(outcome.wake_at.value_or(soon), soon);
   }
@@ -176,7 +162,8 @@ PodWorker::Outcome PodWorker::RunTurn(const Wish& wish) {
   // Nothing is done that could not be remembered. What is being cleaned up has no record to write.
   const bool goes = std::ranges::any_of(facts.under_way, is_clean_up);
   const bool must_last = MustLast(wish);
-  auto saved = goes ? Result<void>() : Persist(must_last);
+  auto saved = goes ? Result<void>() : saved_.Save(*pod_, memory_, must_last);
+  if (saved && !goes) TellLeftOut();
   if (!goes && !told_at && (saved || !must_last)) Report(wish, decision);
   if (!saved) {
     TellUnsaved(saved.error().message());
@@ -202,7 +189,7 @@ void PodWorker::NoteRunning(const std::string& phase) {
 void PodWorker::TakeOver(const std::shared_ptr<const corev1::Pod>& pod) {
   if (pod == pod_) return;
   pod_ = pod;
-  pod_saved_ = pod_synced_ = false;
+  saved_.PodChanged();
   memory_.active_deadline = {};  // it may be another one
   if (inputs_held_) AcquireInputs();
 }
@@ -307,7 +294,6 @@ PodFacts PodWorker::Observe(const Wish& wish) {
   const auto node = services_.node();
   node_facts_ = NodeFacts{node->node_name, node->host_ips, node->memory_capacity_bytes,
                           services_.max_back_off};
-  const PodUid uid(pod_->metadata().uid());
   PodFacts facts;
   facts.pod = allocated_.get();
   facts.asked = pod_.get();
@@ -320,39 +306,18 @@ PodFacts PodWorker::Observe(const Wish& wish) {
   facts.under_way = std::move(operations.under_way);
   facts.ended = std::move(operations.ended);
   facts.operation_deadline = operation_deadline_;
-  const ObservedPod seen = services_.runtime.Observe(uid);
-  for (const ObservedContainer& c : seen.containers) facts.containers.push_back(Look(c));
+  PodObservation observation(services_, paths_, *pod_, memory_, Inputs());
+  observation.LookAtRuntime(facts);
+  look_again_ = observation.look_again();
   if (!links_checked_) EnsureLogLinks(facts.containers);
   links_checked_ = true;
-  facts.sandbox_exists = seen.sandbox || services_.network.Holds(uid);
-  facts.sandbox_ready = IsMade(facts) && seen.sandbox && seen.sandbox->ready && AddressesStand();
-  facts.network_problem = services_.network.NotReadyBecause();
-  LookAtInputs(facts);
-  LookAtImages(facts);  // with what is known of secrets by then
+  if (inputs_held_ && !facts.object_gone) observation.LookAtInputs(facts);
+  observation.LookAtImages(facts);
   LookAtProbes(facts);
   facts.node = &node_facts_;
   facts.wall = services_.clock.Wall();
   facts.boot = services_.clock.Boot();
   return facts;
-}
-
-void PodWorker::LookAtImages(PodFacts& facts) {
-  const auto look = [&](const std::string& image) {
-    if (!facts.images.contains(image)) facts.images[image] = LookAtImage(image);
-  };
-  for (const SpecContainer& c : ContainersOf(*pod_)) {
-    if (!NeedsImage(memory_, c.name()) || HasRunOnce(c)) continue;
-    look(c.spec->image());
-    for (const corev1::Volume* volume : kube::MountedImages(pod_->spec(), *c.spec)) {
-      look(volume->volumesource().image().reference());
-    }
-  }
-}
-
-// Nobody starts it again.
-bool PodWorker::HasRunOnce(const SpecContainer& c) const {
-  const auto mine = memory_.containers.find(c.name());
-  return c.role == Role::kEphemeral && mine != memory_.containers.end() && mine->second.last;
 }
 
 // A pod of a file is made from nothing that an API server has.
@@ -370,127 +335,11 @@ void PodWorker::ReleaseInputs() {
   if (std::exchange(inputs_held_, false)) Inputs()->Release(PodUid(pod_->metadata().uid()));
 }
 
-// What is pending is of interest only to who starts something or shows something new.
-void PodWorker::LookAtInputs(PodFacts& facts) {
-  PodInputs* const inputs = Inputs();
-  if (!inputs_held_ || facts.object_gone) return;
-  facts.inputs.version = inputs->VersionOf(PodUid(pod_->metadata().uid()));
-  facts.inputs.secrets_pending = PullSecretsArePending(*pod_, *inputs);
-  facts.inputs.sandbox_pending = RuntimeClassIsPending(*pod_, *inputs);
-  const bool all_run = std::ranges::all_of(ContainersOf(*pod_), [this](const SpecContainer& c) {
-    const auto mine = memory_.containers.find(c.name());
-    if (mine == memory_.containers.end()) return false;
-    return mine->second.current || HasRunOnce(c);
-  });
-  if (all_run && facts.inputs.version <= memory_.volumes_version) return;
-  // A volume that cannot be had is told; an environment waits for what it cannot have yet.
-  const PodReferences references = ReferencesOf(*pod_, *inputs);
-  facts.inputs.pending =
-      facts.inputs.sandbox_pending ||
-      VolumeInputs(*pod_, references, *inputs).state == InputState::kPending ||
-      EnvironmentInputs(*pod_, references, *inputs).state != InputState::kPresent;
-}
-
-// One that is not in the memory was cut short: its namespaces or addresses may be there, its routes
-// or files not yet.
-bool PodWorker::IsMade(const PodFacts& facts) const {
-  return memory_.sandbox_made || std::ranges::any_of(facts.ended, [](const OperationEnd& end) {
-           return end.action.kind == Action::Kind::kEnsureSandbox &&
-                  end.how == OperationEnd::How::kDone;
-         });
-}
-
-bool PodWorker::AddressesStand() {
-  return pod_->spec().hostnetwork() ||
-         !services_.network.Addresses(PodUid(pod_->metadata().uid())).empty();
-}
-
 // Once, for what a former agent started and may not have come to link.
 void PodWorker::EnsureLogLinks(const std::vector<ContainerFact>& containers) {
   for (const ContainerFact& c : containers) {
     LinkLog(services_, paths_, c.observed.name, c.observed.attempt, c.observed.id);
   }
-}
-
-// The texts of an exited container are read once: afterwards they are in the memory.
-ContainerFact PodWorker::Look(const ObservedContainer& observed) {
-  ContainerFact fact;
-  fact.observed = observed;
-  if (!observed.exit) return fact;
-  const auto mine = memory_.containers.find(observed.name);
-  if (mine != memory_.containers.end() && mine->second.last &&
-      mine->second.last->attempt >= observed.attempt) {
-    return fact;
-  }
-  if (PodInputs* const inputs = Inputs()) inputs->Refresh(PodUid(pod_->metadata().uid()));
-  // Our own path: the container sees only a mount of the file.
-  auto file = sys::OpenAt(AT_FDCWD, paths_.TerminationLog(observed.name, observed.attempt),
-                          O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
-  if (file) {
-    fact.termination_file.resize(kTerminationFileBytes);
-    const ssize_t n = ::pread(file->get(), fact.termination_file.data(), kTerminationFileBytes, 0);
-    fact.termination_file.resize(n > 0 ? static_cast<size_t>(n) : 0);
-  }
-  if (observed.exit->exit_code != 0 && fact.termination_file.empty() && WantsTail(observed.name)) {
-    const auto logs = sys::OpenDirBelow(paths_.LogRoot(), paths_.ContainerLogs(observed.name));
-    if (logs) fact.log_tail = ReadLogTail(logs->get(), PodPaths::LogFileName(observed.attempt));
-    LetLogSettle(fact);
-  }
-  return fact;
-}
-
-bool PodWorker::WantsTail(const std::string& container) const {
-  const SpecContainer found = ContainerNamed(*pod_, container);
-  return found.spec != nullptr && found.spec->terminationmessagepolicy() == "FallbackToLogsOnError";
-}
-
-// The logger may be a moment behind the end of the process: until what it said last is in the file
-// the container counts as running.
-void PodWorker::LetLogSettle(ContainerFact& fact) {
-  const auto ago = services_.clock.Wall() - fact.observed.exit->finished_at;
-  const std::chrono::nanoseconds patience = fact.log_tail.empty() ? kLongestSettling : kSettling;
-  if (ago < std::chrono::nanoseconds(0) || ago >= patience) return;
-  fact.observed.exit.reset();
-  fact.observed.state = ObservedContainer::State::kRunning;
-  look_again_ = true;
-}
-
-ImageFact PodWorker::LookAtImage(const std::string& reference) {
-  ImageFact fact;
-  auto image = services_.images.Get(reference);
-  if (image && !MayUse(reference, *image)) return fact;  // as if it were not here
-  if (image) {
-    fact.state = ImageFact::State::kPresent;
-    fact.id = image->id.value;
-    fact.digest = image->repo_digests.empty() ? "" : image->repo_digests.front();
-    fact.name = image->repo_tags.empty() ? reference : image->repo_tags.front();
-    fact.stop_signal = image->config.stop_signal;
-    return fact;
-  }
-  fact.error = image.error().message();
-  switch (image.error().code()) {
-    case Code::kNotFound:
-      fact.state = ImageFact::State::kAbsent;
-      break;
-    case Code::kInvalidArgument:
-      fact.state = ImageFact::State::kInvalidName;
-      break;
-    default:
-      fact.state = ImageFact::State::kError;
-      break;
-  }
-  return fact;
-}
-
-bool PodWorker::MayUse(const std::string& reference, const Image& image) const {
-  if (services_.pulled_images == nullptr) return true;
-  // What it ran with it keeps, also when nobody can say now what its Secrets hold.
-  const bool ran = std::ranges::any_of(memory_.containers | std::views::values, [&](const auto& c) {
-    return c.launch && c.launch->reference == reference && c.launch->image_id == image.id.value;
-  });
-  if (ran) return true;
-  const auto secrets = [this] { return LoginsOfPod(*pod_, Inputs()).PullSecrets(); };
-  return services_.pulled_images->MayUse(reference, image.id, secrets);
 }
 
 void PodWorker::PublishStatus(const corev1::PodStatus& status,
@@ -509,25 +358,13 @@ void PodWorker::PublishStatus(const corev1::PodStatus& status,
   services_.view.Put(std::move(shown));
 }
 
-Result<void> PodWorker::Persist(bool durable) {
-  if (!pod_saved_) {
-    RETURN_IF_ERROR(services_.state.SavePod(*pod_));
-    pod_saved_ = true;
-    const bool refused = memory_.admission && !memory_.admission->admitted();
-    const bool runs = !refused && !HasEndedElsewhere();
-    if (runs && !told_left_out_) services_.view.AddEvents(*pod_, LeftOut(*pod_, memory_.origin));
-    told_left_out_ = true;
-  }
-  std::string record = EncodeRecord(memory_);
-  const bool sync = durable && !pod_synced_;
-  if (record == saved_record_ && !sync) return {};
-  if (sync) RETURN_IF_ERROR(services_.state.SyncPod(*pod_));
-  RETURN_IF_ERROR(services_.state.SaveRecord(*pod_, record, durable));
-  if (durable) HOLDFAST_PAUSE_POINT("report.terminal_synced");
-  pod_synced_ = durable;
-  saved_record_ = std::move(record);
+// Once; of one that the node takes.
+void PodWorker::TellLeftOut() {
   unsaved_.clear();
-  return {};
+  if (std::exchange(told_left_out_, true)) return;
+  const bool refused = memory_.admission && !memory_.admission->admitted();
+  if (refused || HasEndedElsewhere()) return;
+  services_.view.AddEvents(*pod_, LeftOut(*pod_, memory_.origin));
 }
 
 // Once for each reason: a full disk stays full for a while.

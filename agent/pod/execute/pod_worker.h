@@ -12,6 +12,7 @@
 
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/decide/types.h"
+#include "agent/pod/execute/saved_pod.h"
 #include "agent/pod/operate/pod_job.h"
 #include "agent/pod/operate/pod_operations.h"
 #include "agent/pod/operate/services.h"
@@ -57,26 +58,16 @@ class PodWorker {
   Outcome RunTurn(const Wish& wish);
   void NoteRunning(const std::string& phase);
   PodFacts Observe(const Wish& wish);
-  void LookAtImages(PodFacts& facts);
-  bool HasRunOnce(const SpecContainer& c) const;
-  ContainerFact Look(const ObservedContainer& observed);
-  bool WantsTail(const std::string& container) const;
-  void LetLogSettle(ContainerFact& fact);
-  ImageFact LookAtImage(const std::string& reference);
-  bool MayUse(const std::string& reference, const Image& image) const;
-  bool IsMade(const PodFacts& facts) const;
-  bool AddressesStand();
   void EnsureLogLinks(const std::vector<ContainerFact>& containers);
   PodInputs* Inputs() const;
   void AcquireInputs();
   void ReleaseInputs();
-  void LookAtInputs(PodFacts& facts);
   void PublishStatus(const corev1::PodStatus& status,
                      std::optional<std::chrono::seconds> deletion_grace);
   void TakeOver(const std::shared_ptr<const corev1::Pod>& pod);
   bool HasEndedElsewhere() const;
   bool MustLast(const Wish& wish) const;
-  Result<void> Persist(bool durable);
+  void TellLeftOut();
   void TellUnsaved(const std::string& why);
   void Report(const Wish& wish, Decision& decision);
   void Operate(const Decision& decision);
@@ -95,10 +86,8 @@ class PodWorker {
   PodPaths paths_;
   PodMemory memory_;
   PodOperations operations_;
-  std::string saved_record_;
+  SavedPod saved_;
   std::string unsaved_;              // why the state was not saved, as it was told last
-  bool pod_saved_ = false;           // pod_ as it is
-  bool pod_synced_ = false;          // the same, for good
   PodReport reported_;               // the newest
   std::vector<WantedProbe> probes_;  // what the prober was told last
   std::optional<BootTime> heard_;    // of a pod that is new to this agent, until it runs

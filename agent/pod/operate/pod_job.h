@@ -12,7 +12,10 @@
 
 #include "agent/pod/decide/types.h"
 #include "agent/pod/operate/services.h"
+#include "agent/pod/spec/files.h"
 #include "agent/pod/state/paths.h"
+#include "agent/volume/persistent_volume.h"
+#include "agent/volume/placed_volumes.h"
 
 namespace holdfast::agent {
 
@@ -43,9 +46,16 @@ class PodJob {
   Result<void> MakeVolumes();
   Result<void> MakePersistentVolumes(const std::string& node_name);
   void KeepInputs();
+  // growth.cc
+  void GrowClaims(const PersistentVolumes& volumes);
+  Result<void> GrowClaim(const PersistentVolume& volume, const PlacedVolume& place);
+  Result<void> NotGrown(const kube::Claim& claim, Error error);
+  Result<CsiSecrets> ExpandSecrets(const PersistentVolume& volume) const;
   Result<std::vector<std::string>> MakeSandbox();
-  Result<std::vector<std::string>> MakeNetwork(const model::SandboxSpec& spec);
-  Result<void> WriteManagedFiles(const std::vector<std::string>& pod_ips);
+  Result<std::vector<std::string>> MakeNetwork(const model::SandboxSpec& spec,
+                                               const ResolvConf& resolv_conf);
+  Result<void> WriteManagedFiles(const std::vector<std::string>& pod_ips,
+                                 const ResolvConf& resolv_conf);
   void ReserveMessages();
   // resize.cc
   OperationEnd Resize();

@@ -141,12 +141,12 @@ void PodMetrics::NoteStart(const corev1::Pod& pod, const Action& action, const O
   started_container_errors_.Add({{"code", CodeOf(end)}, {"container_type", type}});
 }
 
-void PodMetrics::NoteEviction(const std::string& signal) {
-  evictions_.Add({{"eviction_signal", signal}});
-}
-
-void PodMetrics::NotePreemption(const std::string& resource) {
-  preemptions_.Add({{"preemption_signal", resource}});
+void PodMetrics::NoteEviction(const Eviction& eviction) {
+  if (eviction.reason == kPreempting) {
+    preemptions_.Add({{"preemption_signal", eviction.signal}});
+  } else {
+    evictions_.Add({{"eviction_signal", eviction.signal}});
+  }
 }
 
 std::string PodMetrics::Text() const {

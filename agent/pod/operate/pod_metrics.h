@@ -26,9 +26,7 @@ class PodMetrics {
                      std::chrono::nanoseconds took);
 
   // A pod that the node wants to end.
-  void NoteEviction(const std::string& signal);
-  // One that gives way to a critical pod, for want of that resource.
-  void NotePreemption(const std::string& resource);
+  void NoteEviction(const Eviction& eviction);
 
   std::string Text() const;
 

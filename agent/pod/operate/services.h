@@ -10,10 +10,12 @@
 #include <string>
 
 #include "agent/images/keyring.h"
+#include "agent/kube/claim_resize.h"
 #include "agent/pod/admit/node_admission.h"
 #include "agent/pod/spec/node_environment.h"
 #include "agent/pod/state/record.h"
 #include "holdfast/base/clock.h"
+#include "holdfast/base/result.h"
 #include "holdfast/interfaces/container_runtime.h"
 #include "holdfast/interfaces/image_puller.h"
 #include "holdfast/interfaces/image_store.h"
@@ -58,6 +60,8 @@ struct PodServices {
     return std::map<std::string, std::string>();
   };
   PodMetrics* metrics = nullptr;  // none: nothing is counted
+  // Into a claim's status at the API server; the resource version that it has then. Blocks until the answer.
+  std::function<Result<std::string>(const kube::Claim& claim, std::string patch)> patch_claim = {};
 };
 
 }  // namespace holdfast::agent

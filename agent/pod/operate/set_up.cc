@@ -73,6 +73,7 @@ Result<void> PodJob::MakePersistentVolumes(const std::string& node_name) {
                           services_.node_labels(), standing);
   std::vector<Error> errors =
       EnsurePersistentVolumes(*input_.pod, paths_, claimed.volumes, services_.csi, cancelled_);
+  GrowClaims(claimed.volumes);
   for (auto& [name, error] : claimed.errors) {
     if (std::ranges::find(standing, name) == standing.end()) errors.push_back(std::move(error));
   }
@@ -91,8 +92,9 @@ Result<std::vector<std::string>> PodJob::MakeSandbox() {
   RETURN_IF_ERROR(services_.runtime.EnsureSandbox(spec));
   HOLDFAST_PAUSE_POINT("agent.pod.sandbox_made");
   if (GivesUp()) return Conflict("not wanted any more");
-  ASSIGN_OR_RETURN(std::vector<std::string> ips, MakeNetwork(spec));
-  RETURN_IF_ERROR(WriteManagedFiles(ips));
+  const ResolvConf resolv_conf = ResolvConfFile(*input_.pod, *node);
+  ASSIGN_OR_RETURN(std::vector<std::string> ips, MakeNetwork(spec, resolv_conf));
+  RETURN_IF_ERROR(WriteManagedFiles(ips, resolv_conf));
   ReserveMessages();
   HOLDFAST_PAUSE_POINT("agent.pod.files_written");
   return ips;
@@ -108,7 +110,8 @@ void PodJob::ReserveMessages() {
   }
 }
 
-Result<std::vector<std::string>> PodJob::MakeNetwork(const model::SandboxSpec& spec) {
+Result<std::vector<std::string>> PodJob::MakeNetwork(const model::SandboxSpec& spec,
+                                                     const ResolvConf& resolv_conf) {
   if (spec.host_network) return std::vector<std::string>();
   ASSIGN_OR_RETURN(const NsFd netns, services_.runtime.NetworkNamespace(spec.uid));
   PodNetworkRequest request;
@@ -118,8 +121,7 @@ Result<std::vector<std::string>> PodJob::MakeNetwork(const model::SandboxSpec& s
   request.network_namespace = netns.get();
   request.host_ports = HostPorts(*input_.pod);
   ASSIGN_OR_RETURN(request.bandwidth, BandwidthOf(*input_.pod));
-  ResolvConf dns = ResolvConfFile(*input_.pod, *services_.node());
-  request.dns = {std::move(dns.servers), std::move(dns.searches), std::move(dns.options)};
+  request.dns = {resolv_conf.servers, resolv_conf.searches, resolv_conf.options};
   const auto& annotations = input_.pod->metadata().annotations();
   request.annotations = {annotations.begin(), annotations.end()};
   request.qos = spec.qos;
@@ -131,11 +133,11 @@ Result<std::vector<std::string>> PodJob::MakeNetwork(const model::SandboxSpec& s
   return ips;
 }
 
-Result<void> PodJob::WriteManagedFiles(const std::vector<std::string>& pod_ips) {
+Result<void> PodJob::WriteManagedFiles(const std::vector<std::string>& pod_ips,
+                                       const ResolvConf& resolv_conf) {
   const auto node = services_.node();
   RETURN_IF_ERROR(EnsurePodFiles(paths_));
   ASSIGN_OR_RETURN(DirFd dir, sys::OpenDir(paths_.Files()));
-  const ResolvConf resolv_conf = ResolvConfFile(*input_.pod, *node);
   for (const auto& [reason, message] : resolv_conf.warnings) {
     events_.push_back({true, reason, message, "", false});
   }

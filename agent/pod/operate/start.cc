@@ -14,6 +14,7 @@
 #include "agent/volume/image_volumes.h"
 #include "agent/volume/mounted_images.h"
 #include "agent/volume/pod_files.h"
+#include "agent/volume/volume_text.h"
 #include "agent/volume/volumes.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -22,6 +23,8 @@
 
 namespace holdfast::agent {
 namespace {
+
+constexpr size_t kMostEnvFile = 1 << 20;
 
 std::unexpected<StartFailure> CreateFailure(Error error) {
   return std::unexpected(StartFailure{StartFailure::Phase::kCreate, std::move(error)});
@@ -79,6 +82,9 @@ std::expected<StartedContainer, StartFailure> PodJob::PrepareAndStart() {
   build.image_volumes = std::move(*image_volumes);
   build.inputs = input_.inputs;
   build.target = input_.target;
+  build.read_volume_text = [](const std::string& volume, const std::string& path) {
+    return ReadVolumeText(volume, path, kMostEnvFile);
+  };
   auto spec = BuildContainerSpec(build);
   if (!spec) return std::unexpected(std::move(spec.error()));
   if (auto ready = PrepareFiles(*spec, *container); !ready) {
@@ -117,7 +123,8 @@ Result<void> PodJob::PrepareFiles(const model::ContainerSpec& spec,
   RETURN_IF_ERROR(sys::MakeDirsBelow(paths_.LogRoot(), paths_.ContainerLogs(spec.name), 0755));
   // Of a pod that an agent before this kind of files started, or of which somebody unmounted them.
   if (!sys::ExistsAt(AT_FDCWD, paths_.Hosts())) {
-    RETURN_IF_ERROR(WriteManagedFiles(input_.pod_ips));
+    RETURN_IF_ERROR(
+        WriteManagedFiles(input_.pod_ips, ResolvConfFile(*input_.pod, *services_.node())));
   }
   if (!container.terminationmessagepath().empty()) {
     RETURN_IF_ERROR(MakeTerminationLog(paths_.TerminationLog(spec.name, spec.attempt)));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/kube/claim_resize.h"
 #include "agent/kube/containers_of.h"
 #include "agent/kube/node_selector.h"
 #include "agent/kube/volume_kinds.h"
@@ -58,8 +59,10 @@ class ClaimResolver {
           .Wrap(StrCat("error processing PVC ", pod_.metadata().namespace_(), "/", name));
     }
     RETURN_IF_ERROR(CheckMode(volume.name(), *found));
-    return PersistentVolume{found->metadata().name(), found->spec(),
-                            volume.volumesource().persistentvolumeclaim().readonly()};
+    const bool read_only = volume.volumesource().persistentvolumeclaim().readonly();
+    PersistentVolume out{found->metadata().name(), found->spec(), read_only};
+    if (!read_only && out.spec.persistentvolumesource().has_csi()) out.growing = Growing(name);
+    return out;
   }
 
  private:
@@ -75,6 +78,13 @@ class ClaimResolver {
     }
     RETURN_IF_ERROR(CheckClaim(**claim, stands));
     return VolumeOf(**claim);
+  }
+
+  std::shared_ptr<const Claim> Growing(const std::string& name) const {
+    const auto data = Input({ObjectKind::kClaim, pod_.metadata().namespace_(), name}).data;
+    const auto* const claim = ObjectIn<Claim>(data);
+    if (claim == nullptr || !kube::AwaitsNodeResize(*claim)) return nullptr;
+    return {data, claim};
   }
 
   // The claim says who is to have it; whether he has it the volume says.

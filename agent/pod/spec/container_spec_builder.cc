@@ -76,7 +76,8 @@ std::expected<model::ContainerSpec, StartFailure> BuildContainerSpec(const Conta
 
   const NoInputs none;
   auto environment = BuildEnvironment(pod, c, build.image.config.env, build.node, build.pod_ips,
-                                      build.inputs == nullptr ? none : *build.inputs);
+                                      build.inputs == nullptr ? none : *build.inputs,
+                                      {build.volumes, build.read_volume_text});
   if (!environment) return std::unexpected(Config(std::move(environment.error())));
   spec.env = std::move(environment->list);
   spec.argv = CommandLine(build, environment->of_pod);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pod + image + node -> what the runtime is told. Pure.
+// Pod + image + node -> what the runtime is told. Pure, but for the reader of files that it is given.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/objects/pod_inputs.h"
+#include "agent/pod/spec/environment.h"
 #include "agent/pod/spec/node_environment.h"
 #include "agent/pod/state/paths.h"
 #include "agent/volume/volume_place.h"
@@ -35,6 +36,7 @@ struct ContainerBuild {
   std::map<std::string, std::string> image_volumes = {};  // place in the container -> on the node
   const PodInputs* inputs = nullptr;                      // none: there is no API server
   ContainerId target = {};                                // whose processes it sees; none: its own
+  VolumeTextReader read_volume_text = {};                 // none: no volume has any
 };
 
 // StartFailure::Phase::kConfig for what is wrong with the pod's wishes, kCreate for an image that

@@ -2,10 +2,13 @@
 #include "agent/pod/spec/csi_uses.h"
 
 #include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
 #include "agent/kube/csi_names.h"
+#include "agent/kube/times.h"
 #include "agent/objects/references.h"
 #include "agent/pod/spec/input_values.h"
 #include "agent/volume/set_up_failed.h"
@@ -35,7 +38,11 @@ class CsiUseBuilder {
     volume_.csi.fs_group_policy =
         spec.has_fsgrouppolicy() ? spec.fsgrouppolicy() : "ReadWriteOnceWithFSType";
     if (spec.podinfoonmount()) AddPodInfo();
+    volume_.csi.republished = spec.requiresrepublish();
     RETURN_IF_ERROR(AddSecrets());
+    RETURN_IF_ERROR(WithContext(
+        AddTokens(),
+        "kubernetes.io/csi: mounter.SetUpAt failed to get service accoount token attributes"));
     return volume_.csi.ephemeral ? Result<void>() : AddAttachment();
   }
 
@@ -53,11 +60,6 @@ class CsiUseBuilder {
 
   Result<void> CheckDriver() const {
     const auto& spec = Driver().spec();
-    if (!spec.tokenrequests().empty() || spec.requiresrepublish()) {
-      return Unsupported(StrCat(spec.requiresrepublish() ? "requiresRepublish" : "tokenRequests",
-                                " of the CSIDriver ", source_.driver(),
-                                " is not supported by this version"));
-    }
     const std::string mode = volume_.csi.ephemeral ? "Ephemeral" : "Persistent";
     const auto& modes = spec.volumelifecyclemodes();
     if (driver_ == nullptr && volume_.csi.ephemeral) {
@@ -105,6 +107,26 @@ class CsiUseBuilder {
           .Wrap(StrCat("fetching ", what, " ", ref.namespace_(), "/", ref.name(), " failed"));
     }
     return std::shared_ptr<const std::map<std::string, std::string>>(*data, &(*data)->values);
+  }
+
+  // By audience, in the form of a TokenRequest's status.
+  Result<void> AddTokens() {
+    const auto& spec = Driver().spec();
+    nlohmann::json tokens = nlohmann::json::object();
+    for (const auto& wanted : spec.tokenrequests()) {
+      const TokenRef ref = TokenRefOf(wanted.audience(), wanted.expirationseconds());
+      const TokenInput input = inputs_.Token(PodUid(pod_.metadata().uid()), ref.audience, ref.life);
+      if (input.token == nullptr) {
+        return Unavailable(input.why.empty() ? "it has not been read yet" : input.why);
+      }
+      const auto seconds = duration_cast<std::chrono::seconds>(input.expires.since_epoch);
+      tokens[ref.audience] = {{"token", *input.token},
+                              {"expirationTimestamp", kube::FormatRfc3339({seconds.count()})}};
+    }
+    if (tokens.empty()) return {};
+    volume_.csi.tokens = tokens.dump();
+    volume_.csi.tokens_are_secret = spec.serviceaccounttokeninsecrets();
+    return {};
   }
 
   Result<void> AddAttachment() {

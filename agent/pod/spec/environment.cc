@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agent/pod/spec/downward.h"
+#include "agent/pod/spec/env_file.h"
 #include "agent/pod/spec/expansion.h"
 #include "agent/pod/spec/input_values.h"
 #include "holdfast/base/strings.h"
@@ -29,8 +30,13 @@ class EnvironmentBuilder {
  public:
   EnvironmentBuilder(const corev1::Pod& pod, const corev1::Container& container,
                      const NodeEnvironment& node, const std::vector<std::string>& pod_ips,
-                     const PodInputs& inputs)
-      : pod_(pod), container_(container), node_(node), pod_ips_(pod_ips), inputs_(inputs) {}
+                     const PodInputs& inputs, const VolumeTexts& texts)
+      : pod_(pod),
+        container_(container),
+        node_(node),
+        pod_ips_(pod_ips),
+        inputs_(inputs),
+        texts_(texts) {}
 
   void AddImage(const std::vector<std::string>& image_env) {
     for (const std::string& entry : image_env) AddEntry(entry, false);
@@ -113,10 +119,28 @@ class EnvironmentBuilder {
                            source.localobjectreference().name()));
   }
 
+  Result<std::optional<std::string>> InFile(const corev1::FileKeySelector& source) const {
+    const auto place = texts_.places.find(source.volumename());
+    if (place == texts_.places.end() || !texts_.read) {
+      return NotFound(
+          StrCat("cannot find the volume \"", source.volumename(), "\" referenced by FileKeyRef"));
+    }
+    const std::string& volume = place->second.path;
+    ASSIGN_OR_RETURN(const std::string text,
+                     WithContext(texts_.read(volume, source.path()), "couldn't parse env file"));
+    ASSIGN_OR_RETURN(std::string value,
+                     WithContext(ValueInEnvFile(text, source.key()), "couldn't parse env file"));
+    if (!value.empty()) return std::optional(std::move(value));
+    if (source.optional()) return std::optional<std::string>();
+    return NotFound(StrCat("environment variable key \"", source.key(), "\" not found in file \"",
+                           volume, "/", source.path(), "\""));
+  }
+
   Result<std::optional<std::string>> ValueFrom(const corev1::EnvVarSource& source) const {
     if (source.has_configmapkeyref())
       return KeyOf(ObjectKind::kConfigMap, source.configmapkeyref());
     if (source.has_secretkeyref()) return KeyOf(ObjectKind::kSecret, source.secretkeyref());
+    if (source.has_filekeyref()) return InFile(source.filekeyref());
     if (source.has_fieldref()) {
       ASSIGN_OR_RETURN(std::string value,
                        DownwardField(pod_, source.fieldref().fieldpath(), node_, pod_ips_));
@@ -135,6 +159,7 @@ class EnvironmentBuilder {
   const NodeEnvironment& node_;
   const std::vector<std::string>& pod_ips_;
   const PodInputs& inputs_;
+  const VolumeTexts& texts_;
   Environment out_;
 };
 
@@ -146,8 +171,8 @@ Result<Environment> BuildEnvironment(const corev1::Pod& pod, const corev1::Conta
                                      const std::vector<std::string>& image_env,
                                      const NodeEnvironment& node,
                                      const std::vector<std::string>& pod_ips,
-                                     const PodInputs& inputs) {
-  EnvironmentBuilder builder(pod, container, node, pod_ips, inputs);
+                                     const PodInputs& inputs, const VolumeTexts& texts) {
+  EnvironmentBuilder builder(pod, container, node, pod_ips, inputs, texts);
   builder.AddImage(image_env);
   RETURN_IF_ERROR(builder.AddServices());
   for (const corev1::EnvFromSource& from : container.envfrom()) {

@@ -25,6 +25,18 @@ struct HostPort {
   bool operator==(const HostPort&) const = default;
 };
 
+constexpr const char* ProtocolName(HostPort::Protocol protocol) {
+  switch (protocol) {
+    case HostPort::Protocol::kTcp:
+      return "tcp";
+    case HostPort::Protocol::kUdp:
+      return "udp";
+    case HostPort::Protocol::kSctp:
+      return "sctp";
+  }
+  return "";
+}
+
 // Bits per second; 0: as much as there is.
 struct PodBandwidth {
   uint64_t ingress = 0;

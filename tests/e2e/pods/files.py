@@ -106,3 +106,32 @@ def test_unmounted_files_are_made_again(node):
     equal(node.log("unmounted"), "2\n", "one line for each of its addresses")
     check(mounted_files(node, pod), "mounted again")
     node.remove("unmounted")
+
+
+def test_variables_of_a_file_that_an_init_container_wrote(node):
+    """fileKeyRef: as it was written, and from nowhere but the volume."""
+    def key(name, **more):
+        return {"fileKeyRef": {"volumeName": "shared", "path": "run/env", "key": name, **more}}
+    env = [{"name": "FIRST", "valueFrom": key("FIRST")}, {"name": "LINES", "valueFrom": key("LINES")},
+           {"name": "NONE", "valueFrom": key("NONE", optional=True)}]
+    write = "mkdir /shared/run; printf \"# made here\\nFIRST='a b \\$X'\\nLINES='1\\n2'\\n\" > /shared/run/env"
+    node.pod("file-env", containers=[node.container("main", 'echo "$FIRST-$LINES-${NONE-unset}"', env=env)],
+             initContainers=[node.container("init", write, **SHARED)], volumes=VOLUMES, restartPolicy="Never")
+    node.phase("file-env", "Succeeded")
+    equal(node.log("file-env"), "a b $X-1\n2-unset\n", "what the container sees")
+    node.remove("file-env")
+
+    # What a container can put in the place of such a file.
+    secret = node.top / "secret"
+    secret.write_text("FIRST='of the node'\n")
+    for name, made in (("link", f"ln -s {secret} /shared/run"), ("up", "ln -s ../../../../../../secret /shared/run"),
+                       ("fifo", "mkfifo /shared/run")):
+        env = [{"name": "FIRST", "valueFrom": {"fileKeyRef": {"volumeName": "shared", "path": "run", "key": "FIRST"}}}]
+        node.pod(f"file-env-{name}", containers=[node.container("main", "env", env=env)],
+                 initContainers=[node.container("init", made, **SHARED)], volumes=VOLUMES, restartPolicy="Never")
+        node.until("it is refused", f"file-env-{name}", lambda p: any(
+            s["state"].get("waiting", {}).get("reason") == "CreateContainerConfigError" and
+            s["state"]["waiting"]["message"].startswith("couldn't parse env file")
+            for s in p["status"].get("containerStatuses", [])))
+        node.remove(f"file-env-{name}")
+        node.until_gone(f"file-env-{name}")

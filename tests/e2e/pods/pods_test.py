@@ -6,7 +6,6 @@ Run as root in a network and mount namespace of its own (CMakeLists.txt does tha
 on one machine; each test uses names of its own, so the tests share its start and its end.
 """
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -30,7 +29,7 @@ import streams  # noqa: E402
 import teardown  # noqa: E402
 import tending  # noqa: E402
 from node import IMAGE, Node  # noqa: E402
-from suite import run_tests  # noqa: E402
+from suite import run_on  # noqa: E402
 
 MODULES = (lifecycle, probes, hooks, restarts, isolation, admission, resizes, files, commands, hostile_text, services, pulls, tending, streams, sessions, teardown, leftovers)
 
@@ -45,19 +44,8 @@ def main():
     archive = top / "busybox.tar"
     subprocess.run([make_image, "busybox", archive], check=True)
     node = Node(bin_dir, top / "node", "e2e")
-    failed = []
-    try:
-        streams.serve(node)
-        node.start_agent()
-        node.wait("the agent answers", lambda: node.ctl("version").returncode == 0)
-        node.ctl("image", "import", archive, "--name", IMAGE, "--cmd", "/bin/sh")
-        failed = run_tests(node, tests)
-    finally:
-        if failed:
-            print((node.top / "agent.log").read_text()[-8000:])
-        node.stop()
-        shutil.rmtree(top, ignore_errors=True)
-    return 1 if failed else 0
+    streams.serve(node)
+    return run_on(node, top, tests, lambda: node.ctl("image", "import", archive, "--name", IMAGE, "--cmd", "/bin/sh"))
 
 
 if __name__ == "__main__":

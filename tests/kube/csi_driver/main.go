@@ -59,7 +59,8 @@ func (d *driver) NodeGetInfo(context.Context, *csi.NodeGetInfoRequest) (*csi.Nod
 func (d *driver) NodeGetCapabilities(context.Context, *csi.NodeGetCapabilitiesRequest) (*csi.NodeGetCapabilitiesResponse, error) {
 	answer := &csi.NodeGetCapabilitiesResponse{}
 	for _, can := range []csi.NodeServiceCapability_RPC_Type{
-		csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME, csi.NodeServiceCapability_RPC_GET_VOLUME_STATS} {
+		csi.NodeServiceCapability_RPC_STAGE_UNSTAGE_VOLUME, csi.NodeServiceCapability_RPC_GET_VOLUME_STATS,
+		csi.NodeServiceCapability_RPC_EXPAND_VOLUME} {
 		answer.Capabilities = append(answer.Capabilities, &csi.NodeServiceCapability{
 			Type: &csi.NodeServiceCapability_Rpc{Rpc: &csi.NodeServiceCapability_RPC{Type: can}}})
 	}
@@ -95,16 +96,31 @@ func (d *driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolume
 		return nil, err
 	}
 	if r.GetVolumeContext()["csi.storage.k8s.io/ephemeral"] == "true" {
-		if is, err := mounted(r.GetTargetPath()); is || err != nil {
-			return &csi.NodePublishVolumeResponse{}, err
+		is, err := mounted(r.GetTargetPath())
+		if err == nil && !is {
+			err = unix.Mount("own", r.GetTargetPath(), "tmpfs", 0, "size=1m")
 		}
-		if err := unix.Mount("own", r.GetTargetPath(), "tmpfs", 0, "size=1m"); err != nil {
-			return nil, err
+		for file, key := range map[string]string{"pod": "pod.name", "tokens": "serviceAccount.tokens"} {
+			if err == nil {
+				text := r.GetVolumeContext()["csi.storage.k8s.io/"+key]
+				err = os.WriteFile(filepath.Join(r.GetTargetPath(), file), []byte(text), 0o644)
+			}
 		}
-		pod := r.GetVolumeContext()["csi.storage.k8s.io/pod.name"]
-		return &csi.NodePublishVolumeResponse{}, os.WriteFile(filepath.Join(r.GetTargetPath(), "pod"), []byte(pod), 0o644)
+		return &csi.NodePublishVolumeResponse{}, err
 	}
 	return &csi.NodePublishVolumeResponse{}, bind(r.GetStagingTargetPath(), r.GetTargetPath())
+}
+
+func (d *driver) NodeExpandVolume(_ context.Context, r *csi.NodeExpandVolumeRequest) (*csi.NodeExpandVolumeResponse, error) {
+	if is, err := mounted(r.GetVolumePath()); !is || err != nil {
+		return nil, status.Error(codes.NotFound, "nothing is mounted at "+r.GetVolumePath())
+	}
+	size := r.GetCapacityRange().GetRequiredBytes()
+	if size > 1<<40 {
+		return nil, status.Error(codes.OutOfRange, "no disk is as large")
+	}
+	return &csi.NodeExpandVolumeResponse{CapacityBytes: size},
+		os.WriteFile(filepath.Join(r.GetVolumePath(), "size"), []byte(fmt.Sprint(size)), 0o644)
 }
 
 func (d *driver) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVolumeRequest) (*csi.NodeUnpublishVolumeResponse, error) {

@@ -181,6 +181,97 @@ TEST_F(CsiTest, WhatIsNoStoragePluginIsRefused) {
   EXPECT_EQ(drivers_.Find("disk.example"), nullptr);
 }
 
+TEST_F(CsiTest, OneThatIsThereIsPublishedAgainAndNotStaged) {
+  Register();
+  EXPECT_EQ(Mount("u1"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("stage h1", "publish h1"));
+  PersistentVolume volume = Volume();
+  volume.csi.tokens = "{}";
+  PlacedVolume place = Place("u1");
+  place.ready = true;
+  fs::remove(place.path);  // the fake makes it anew
+  ASSERT_TRUE(mounter_->Mount(Pod("u1"), volume, place, cancelled_));
+  EXPECT_THAT(driver_->Calls(), ElementsAre("publish h1"));
+  EXPECT_EQ(driver_->published.staging_target_path(), driver_->staged.staging_target_path());
+  EXPECT_EQ(driver_->published.volume_context().at("csi.storage.k8s.io/serviceAccount.tokens"),
+            "{}");
+  EXPECT_EQ(driver_->published.secrets_size(), 0);
+}
+
+TEST_F(CsiTest, TokensAmongTheSecrets) {
+  Register();
+  PersistentVolume volume = Volume();
+  volume.csi.tokens = "{}";
+  volume.csi.tokens_are_secret = true;
+  volume.csi.publish_secrets = std::make_shared<const std::map<std::string, std::string>>(
+      std::map<std::string, std::string>{{"key", "1"}});
+  EXPECT_EQ(Mount("u1", volume), "");
+  const auto& secrets = driver_->published.secrets();
+  EXPECT_EQ(secrets.size(), 2u);
+  EXPECT_EQ(secrets.at("csi.storage.k8s.io/serviceAccount.tokens"), "{}");
+  EXPECT_EQ(driver_->published.volume_context().count("csi.storage.k8s.io/serviceAccount.tokens"),
+            0u);
+}
+
+// An inline volume's attributes are the pod author's, who is not to say whose pod it is.
+TEST_F(CsiTest, AVolumesAttributesDoNotSayWhosePodItIs) {
+  Register();
+  PersistentVolume volume = Volume();
+  auto& attributes =
+      *volume.spec.mutable_persistentvolumesource()->mutable_csi()->mutable_volumeattributes();
+  attributes["csi.storage.k8s.io/pod.namespace"] = "kube-system";
+  attributes["csi.storage.k8s.io/serviceAccount.tokens"] = "stolen";
+  volume.csi.pod_info = {{"csi.storage.k8s.io/pod.namespace", "ns"}};
+  volume.csi.tokens = "{}";
+  EXPECT_EQ(Mount("u1", volume), "");
+  const auto& context = driver_->published.volume_context();
+  EXPECT_EQ(context.at("csi.storage.k8s.io/pod.namespace"), "ns");
+  EXPECT_EQ(context.at("csi.storage.k8s.io/serviceAccount.tokens"), "{}");
+}
+
+TEST_F(CsiTest, AVolumeGrowsWhereItLies) {
+  using RPC = csi::v1::NodeServiceCapability::RPC;
+  driver_->abilities.push_back(RPC::EXPAND_VOLUME);
+  Register();
+  EXPECT_EQ(Mount("u1"), "");
+  const auto secrets = std::make_shared<const std::map<std::string, std::string>>(
+      std::map<std::string, std::string>{{"key", "1"}});
+  const auto expand = [&] {
+    return mounter_->Expand(Volume(), Place("u1"), secrets, 2 << 20, cancelled_);
+  };
+  ASSERT_TRUE(expand());
+  const auto& asked = driver_->expanded;
+  EXPECT_EQ(asked.volume_id(), "h1");
+  EXPECT_EQ(asked.volume_path(), Place("u1").path);
+  EXPECT_EQ(asked.staging_target_path(), driver_->staged.staging_target_path());
+  EXPECT_EQ(asked.capacity_range().required_bytes(), 2 << 20);
+  EXPECT_EQ(asked.volume_capability().mount().fs_type(), "ext4");
+  EXPECT_EQ(asked.secrets().at("key"), "1");
+
+  driver_->Fail("expand");
+  const std::vector<std::pair<grpc::StatusCode, Code>> answers = {
+      {grpc::StatusCode::OUT_OF_RANGE, Code::kInvalidArgument},
+      {grpc::StatusCode::FAILED_PRECONDITION, Code::kConflict},
+      {grpc::StatusCode::ABORTED, Code::kUnavailable},
+      {grpc::StatusCode::INTERNAL, Code::kInternal}};
+  for (const auto& [status, code] : answers) {
+    driver_->failure = status;
+    const auto failed = expand();
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().code(), code);
+    EXPECT_THAT(failed.error().message(),
+                testing::StartsWith("Expander.NodeExpand failed to expand the volume : rpc error: "
+                                    "code = "));
+  }
+}
+
+TEST_F(CsiTest, APluginThatDoesNotLetThemGrow) {
+  Register();
+  const auto done = mounter_->Expand(Volume(), Place("u1"), nullptr, 2 << 20, cancelled_);
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().message(), "NodeExpand is not supported by the CSI driver disk.example");
+}
+
 TEST_F(CsiTest, AVolumeIsStagedOnceForTheNodeAndUnstagedAfterItsLastPod) {
   Register();
   EXPECT_EQ(Mount("u1"), "");

@@ -66,6 +66,8 @@ class FakeDriver final : public csi::v1::Identity::Service,
   }
   csi::v1::NodeStageVolumeRequest staged;
   csi::v1::NodePublishVolumeRequest published;
+  csi::v1::NodeExpandVolumeRequest expanded;
+  grpc::StatusCode failure = grpc::StatusCode::INTERNAL;
   std::vector<csi::v1::NodeServiceCapability::RPC::Type> abilities = {
       csi::v1::NodeServiceCapability::RPC::STAGE_UNSTAGE_VOLUME};
   std::string type = "CSIPlugin", version = "1.11.0", node_id = "node-7";
@@ -137,6 +139,15 @@ class FakeDriver final : public csi::v1::Identity::Service,
                                  csi::v1::NodeUnstageVolumeResponse* /*reply*/) override {
     return Note("unstage " + request->volume_id(), context);
   }
+  grpc::Status NodeExpandVolume(grpc::ServerContext* context,
+                                const csi::v1::NodeExpandVolumeRequest* request,
+                                csi::v1::NodeExpandVolumeResponse* /*reply*/) override {
+    {
+      const std::lock_guard lock(requests_);
+      expanded = *request;
+    }
+    return Note("expand " + request->volume_id(), context);
+  }
   grpc::Status NodeGetVolumeStats(grpc::ServerContext* context,
                                   const csi::v1::NodeGetVolumeStatsRequest* request,
                                   csi::v1::NodeGetVolumeStatsResponse* reply) override {
@@ -162,8 +173,7 @@ class FakeDriver final : public csi::v1::Identity::Service,
     while (is_first && hanging_ == verb && (context == nullptr || !context->IsCancelled())) {
       let_.wait_for(lock, std::chrono::milliseconds(20));
     }
-    return failing_ == verb ? grpc::Status(grpc::StatusCode::INTERNAL, "no " + verb)
-                            : grpc::Status::OK;
+    return failing_ == verb ? grpc::Status(failure, "no " + verb) : grpc::Status::OK;
   }
 
   const std::string socket_, name_;

@@ -2,6 +2,7 @@
 // Tokens of service accounts: what is asked, when it is renewed, what happens meanwhile.
 #include <gmock/gmock.h>
 
+#include "k8s/storage/v1/csi.pb.h"
 #include "tests/unit/agent/objects/inputs_fixture.h"
 
 namespace holdfast::agent {
@@ -63,6 +64,43 @@ TEST_F(TokensTest, AnAudienceIsAskedForByName) {
   Answer(TokenReply("t1", seconds(3607)));
   EXPECT_EQ(Seen("a", "vault"), "t1");
   EXPECT_EQ(Seen("a"), "pending") << "nobody asked for that one";
+}
+
+TEST_F(TokensTest, AStoragePluginsWishesFollowFromItsDriver) {
+  Acquire("a", "volumes { name: 'v' volumeSource { csi { driver: 'vault.example' } } }");
+  EXPECT_EQ(Question().call.path, "/apis/storage.k8s.io/v1/csidrivers/vault.example");
+  k8s::io::api::storage::v1::CSIDriver driver;
+  driver.mutable_metadata()->set_name("vault.example");
+  auto& spec = *driver.mutable_spec();
+  auto& token = *spec.add_tokenrequests();
+  token.set_audience("vault");
+  token.set_expirationseconds(3607);
+  spec.set_requiresrepublish(true);
+  Answer(Reply(driver));
+  api.RunPosted();
+  EXPECT_EQ(Asked().spec().audiences(0), "vault");
+  Answer(TokenReply("t1", seconds(3607)));
+  EXPECT_EQ(Seen("a", "vault"), "t1");
+  const TokenInput seen = inputs->Token(PodUid("a"), "vault", seconds(3607));
+  EXPECT_EQ(seen.expires, clock.Wall() + seconds(3607));
+
+  Told();
+  uint64_t before = Version("a");
+  for (int round = 0; round < 3; ++round) {
+    api.Advance(seconds(59));
+    EXPECT_EQ(Version("a"), before) << "round " << round;
+    api.Advance(seconds(32));
+    EXPECT_EQ(Version("a"), before + 1) << "it is published again each 60 to 90 s";
+    EXPECT_THAT(Told(), ElementsAre("a"));
+    before = Version("a");
+    // The next one counts from then; the rest of the 91 s is over.
+    while (Version("a") == before) api.Advance(seconds(1));
+    before = Version("a");
+    Told();
+  }
+  Release("a");
+  api.Advance(seconds(200));
+  EXPECT_THAT(Told(), IsEmpty());
 }
 
 TEST_F(TokensTest, EachPodHasItsOwn) {

@@ -127,6 +127,11 @@ class FakeCsi : public CsiMounter {
                      const PlacedVolume& place, const std::atomic<bool>& /*cancelled*/) override {
     return Note("mount", place);
   }
+  Result<void> Expand(const PersistentVolume& /*volume*/, const PlacedVolume& place,
+                      const CsiSecrets& /*secrets*/, int64_t /*bytes*/,
+                      const std::atomic<bool>& /*cancelled*/) override {
+    return Note("expand", place);
+  }
   Result<void> Unmount(const PodUid& /*uid*/, const PlacedVolume& place) override {
     return Note("unmount", place);
   }

@@ -129,6 +129,19 @@ TEST_F(MakeRoomTest, WhoGivesUpWaitingLeavesTheRoomToOthers) {
   EXPECT_TRUE(admission_.Admit(Pod("d", "1")).admitted());
 }
 
+TEST_F(MakeRoomTest, WhoBeganAfterAllIsChosenAgain) {
+  ASSERT_TRUE(admission_.Admit(Pod("a", "1")).admitted());
+  const corev1::Pod lower = Pod("lower", "600m", kClusterCritical);
+  const corev1::Pod higher = Pod("higher", "600m", kClusterCritical + 1000);
+  EXPECT_TRUE(admission_.MakeRoom(lower).awaited);
+  EXPECT_THAT(admission_.MakeRoom(higher).victims, ElementsAre(PodUid("lower")));
+  admission_.Release("higher");
+  admission_.Release("a");
+  ASSERT_TRUE(admission_.Admit(lower).admitted());
+  EXPECT_THAT(admission_.MakeRoom(higher).victims, ElementsAre(PodUid("lower")))
+      << "it runs, and nobody has told it to go";
+}
+
 TEST_F(MakeRoomTest, NobodyGoesInVain) {
   ASSERT_TRUE(admission_.Admit(Pod("a", "400m")).admitted());
   EXPECT_FALSE(admission_.MakeRoom(Pod("b", "900m", 1000)).awaited) << "it is not critical";

@@ -48,8 +48,8 @@ TEST_F(PodMetricsTest, CountsOperationsThatAreOver) {
   Note(Action::Kind::kEnsureVolumes, "", done, seconds(1));  // a kubelet asks no runtime for it
   metrics_.NoteTurn("create", std::chrono::milliseconds(3));
   metrics_.NotePodRunning(seconds(4));
-  metrics_.NoteEviction("memory.available");
-  metrics_.NotePreemption("cpu");
+  metrics_.NoteEviction({.why = "", .signal = "memory.available"});
+  metrics_.NoteEviction({.why = "", .signal = "cpu", .reason = kPreempting});
   OperationEnd fell_back;
   fell_back.events = {{true, "LifecycleHTTPFallback", "it was HTTP", "app", false}};
   Note(Action::Kind::kPreStop, "app", fell_back, seconds(1));

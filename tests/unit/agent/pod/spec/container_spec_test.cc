@@ -48,6 +48,7 @@ class SpecTest : public ::testing::Test {
                                ContainerId("id"),
                                2});
   }
+  std::string OutOfFile(const std::string& ref, const VolumeTextReader& read);
   std::string ConfigError(const std::string& spec_text) {
     const auto spec = Build(spec_text);
     if (spec || spec.error().phase != StartFailure::Phase::kConfig) return "none";
@@ -79,6 +80,45 @@ TEST_F(SpecTest, CommandAndArgsAgainstEntrypointAndCmd) {
   const auto none = Build(R"(containers { name: "c" })");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().phase, StartFailure::Phase::kCreate);
+}
+
+// The last variable of a container that has one out of a file, or what is wrong.
+std::string SpecTest::OutOfFile(const std::string& ref, const VolumeTextReader& read) {
+  SetPod("containers { name: 'c' env { name: 'X' valueFrom { fileKeyRef { " + ref + " } } } }");
+  const PodPaths paths(instance_, PodUid("u1"), "default", "web-n1");
+  ContainerBuild build{pod_,     pod_.spec().containers(0), image_, node_, paths, {},
+                       volumes_, ContainerId("id"),         0};
+  build.read_volume_text = read;
+  const auto spec = BuildContainerSpec(build);
+  return spec ? spec->env.back() : spec.error().error.message();
+}
+
+TEST_F(SpecTest, AVariableOfAFileThatAContainerWrote) {
+  const auto build = [&](const std::string& ref) {
+    return OutOfFile(ref,
+                     [](const std::string& volume, const std::string& path) -> Result<std::string> {
+                       EXPECT_EQ(volume, "/volumes/v");
+                       if (path != "run/env") return NotFound("open: nothing there");
+                       return std::string("A='1'\nB");
+                     });
+  };
+  EXPECT_EQ(build("volumeName: 'v' path: 'run/env' key: 'A'"), "X=1");
+  EXPECT_EQ(build("volumeName: 'none' path: 'run/env' key: 'A'"),
+            "cannot find the volume \"none\" referenced by FileKeyRef");
+  EXPECT_EQ(build("volumeName: 'v' path: 'other' key: 'A' optional: true"),
+            "couldn't parse env file: open: nothing there");
+  EXPECT_EQ(build("volumeName: 'v' path: 'run/env' key: 'C'"),
+            "couldn't parse env file: invalid environment variable format at line 2: missing '='");
+}
+
+TEST_F(SpecTest, AVariableThatAFileLacks) {
+  const auto build = [&](const std::string& more) {
+    return OutOfFile(
+        "volumeName: 'v' path: 'env' key: 'A' " + more,
+        [](const std::string&, const std::string&) { return Result<std::string>("B='1'"); });
+  };
+  EXPECT_EQ(build(""), "environment variable key \"A\" not found in file \"/volumes/v/env\"");
+  EXPECT_EQ(build("optional: true"), "A=image") << "the last one that there is";
 }
 
 TEST_F(SpecTest, EnvironmentOfImageAndPodWithDownwardValues) {

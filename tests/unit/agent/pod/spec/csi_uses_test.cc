@@ -138,9 +138,32 @@ TEST_F(CsiUsesTest, WhatTheDriverIsNotFor) {
   EXPECT_EQ(Problem(),
             "volume mode \"Ephemeral\" not supported by driver disk.example (no "
             "CSIDriver object)");
-  PutDriver("spec { tokenRequests { audience: 'a' } }");
+}
+
+TEST_F(CsiUsesTest, TokensOfThePodsAccountWhereTheDriverAsks) {
+  const std::string tokens =
+      "attachRequired: false requiresRepublish: true tokenRequests { audience: 'vault' "
+      "expirationSeconds: 600 } tokenRequests {}";
+  PutDriver("spec { " + tokens + " }");
+  inputs.PutToken({"", std::chrono::hours(1)}, "t2", {std::chrono::seconds(1'800'003'600)});
   EXPECT_EQ(Problem(),
-            "tokenRequests of the CSIDriver disk.example is not supported by this version");
+            "kubernetes.io/csi: mounter.SetUpAt failed to get service accoount token attributes: "
+            "it has not been read yet");
+  inputs.tokens[{"vault", std::chrono::minutes(10)}] = {
+      InputState::kUnavailable, nullptr, "failed to fetch token: no", {}};
+  EXPECT_EQ(Problem(),
+            "kubernetes.io/csi: mounter.SetUpAt failed to get service accoount token attributes: "
+            "failed to fetch token: no");
+  inputs.PutToken({"vault", std::chrono::minutes(10)}, "t1", {std::chrono::seconds(1'800'000'600)});
+  EXPECT_EQ(Problem(), "");
+  EXPECT_EQ(volume.csi.tokens,
+            "{\"\":{\"expirationTimestamp\":\"2027-01-15T09:00:00Z\",\"token\":\"t2\"},"
+            "\"vault\":{\"expirationTimestamp\":\"2027-01-15T08:10:00Z\",\"token\":\"t1\"}}");
+  EXPECT_FALSE(volume.csi.tokens_are_secret);
+  EXPECT_TRUE(volume.csi.republished);
+  PutDriver("spec { serviceAccountTokenInSecrets: true " + tokens + " }");
+  EXPECT_EQ(Problem(), "");
+  EXPECT_TRUE(volume.csi.tokens_are_secret);
 }
 
 }  // namespace

@@ -73,8 +73,8 @@ class PodInputsTest : public testing::Test {
   }
   std::vector<std::string> Environment(const std::string& container) {
     const auto pod = Pod(StrCat("containers { name: 'c' ", container, " }"));
-    const auto made =
-        BuildEnvironment(pod, pod.spec().containers(0), {"PATH=/bin"}, node_, {}, inputs_);
+    const auto made = BuildEnvironment(pod, pod.spec().containers(0), {"PATH=/bin"}, node_, {},
+                                       inputs_, {VolumePlaces(), VolumeTextReader()});
     return made ? made->list : std::vector<std::string>{made.error().message()};
   }
 
@@ -260,7 +260,9 @@ TEST_F(PodInputsTest, ServicesComeBeforeThePodsOwnAndMayBeReferredTo) {
       Environment("env { name: 'A' value: 'own' } env { name: 'B' value: '$(WEB_SERVICE_HOST)' }"),
       ElementsAre("PATH=service", "WEB_SERVICE_HOST=10.0.0.1", "A=own", "B=10.0.0.1"));
   const auto pod = Pod("enableServiceLinks: false containers { name: 'c' }");
-  EXPECT_THAT(BuildEnvironment(pod, pod.spec().containers(0), {}, node_, {}, inputs_)->list,
+  EXPECT_THAT(BuildEnvironment(pod, pod.spec().containers(0), {}, node_, {}, inputs_,
+                               {VolumePlaces(), VolumeTextReader()})
+                  ->list,
               ElementsAre("KUBERNETES_SERVICE_HOST=10.96.0.1"));
   inputs_.all_services.reset();
   EXPECT_THAT(

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// SavedPod: what of a pod is on the disk, so that only what is new is written. One thread at a time.
+#pragma once
+
+#include <string>
+
+#include "agent/pod/decide/types.h"
+#include "agent/pod/state/record.h"
+#include "holdfast/base/result.h"
+
+namespace holdfast::agent {
+
+class SavedPod {
+ public:
+  // `state` is borrowed.
+  explicit SavedPod(PodStateStore& state) : state_(state) {}
+
+  // The pod is another than the one that was saved.
+  void PodChanged() { pod_saved_ = pod_synced_ = false; }
+  // `durable`: it outlives a crash of the machine. After a failure it is as before, or partly new.
+  Result<void> Save(const corev1::Pod& pod, const PodMemory& memory, bool durable);
+
+ private:
+  PodStateStore& state_;
+  std::string record_;
+  bool pod_saved_ = false;   // the pod as it is
+  bool pod_synced_ = false;  // the same, for good
+};
+
+}  // namespace holdfast::agent
