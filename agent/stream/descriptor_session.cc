@@ -15,7 +15,9 @@ namespace {
 
 namespace asio = boost::asio;
 
-constexpr size_t kPiece = 32 * 1024;
+// With what a transport puts before it (SPDY 8 bytes, a WebSocket's channel 5), two whole records of
+// TLS: a few bytes more would be a third one, sent and decrypted for themselves.
+constexpr size_t kPiece = 2 * 16 * 1024 - 32;
 // The kernel moves a pseudo-terminal's last output from one side to the other after the program's
 // end; it is through when the master says EIO, at the latest after this.
 constexpr std::chrono::milliseconds kTerminalDrain{250};

@@ -8,6 +8,7 @@ import contextlib
 import json
 import pathlib
 import re
+import select
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,10 @@ SCRAPED = ("metrics", "metrics/cadvisor", "metrics/resource", "metrics/probes", 
 # Serves /www and then stays; /data is a file of `mib` zeros.
 SERVE = "mkdir /www; head -c {bytes} /dev/zero > /www/data; ln -s /www/data /data; httpd -p 80 -h /www; while :; do sleep 3600 & wait; done"
 
+# Does what it is told over its own stdin; /text has lines of 100 bytes.
+OBEY = ("yes $(printf %099d 0) | head -c {bytes} > /text; "
+        "while read way; do case $way in ping) echo pong;; down) cat /text;; up) head -c {bytes} | wc -c;; esac; done")
+
 
 class Streams:
     def __init__(self, world, args, out):
@@ -33,12 +38,16 @@ class Streams:
         self.kubectl_words = [json.loads(world.cluster.record.read_text())["kubectl"], "--kubeconfig", world.cluster.admin]
         for node in self.nodes:
             self.start([f"x-{node}"], node, SERVE.format(bytes=args.mib << 20))
+            self.start([f"a-{node}"], node, OBEY.format(bytes=args.mib << 20), stdin=True)
 
     def row(self, name, unit, n, figures, limit=None, aim=None):
         write_row(self.out, f"streams.{name}", unit, n, figures, limit, aim)
 
-    def start(self, names, node, script):
-        self.cluster.plane.create_all([("/api/v1/namespaces/default/pods", pod(name, script, nodeName=node)) for name in names])
+    def start(self, names, node, script, **of_container):
+        made = [pod(name, script, nodeName=node) for name in names]
+        for each in made:
+            each["spec"]["containers"][0].update(of_container)
+        self.cluster.plane.create_all([("/api/v1/namespaces/default/pods", each) for each in made])
         until("pods run", lambda: all(p["status"].get("phase") == "Running" for p in get(self.cluster, "pods")["items"]), 300)
 
     def kubectl(self, *words, **more):
@@ -90,6 +99,8 @@ class Streams:
         ways = {
             "exec_down": lambda node: self.rate("exec", f"x-{node}", "--", "cat", "/data"),
             "exec_up": up,
+            "attach_down": self.attach_down,
+            "attach_up": self.attach_up,
             "cp_down": lambda node: self.rate("cp", f"x-{node}:www/data", "/run/copied"),
             "cp_up": lambda node: self.rate("cp", str(zeros), f"x-{node}:copied"),
             "port_forward": self.forwarded}
@@ -121,6 +132,50 @@ class Streams:
         with self.forward(node) as port:
             began = time.monotonic()
             subprocess.run(["wget", "-q", "-O", "/dev/null", f"http://127.0.0.1:{port}/data"], check=True)
+            return self.args.mib / (time.monotonic() - began)
+
+    @contextlib.contextmanager
+    def attached(self, node):
+        """A client of the program's own streams, which have answered it."""
+        process = subprocess.Popen([*self.kubectl_words, "attach", "-i", f"a-{node}"], stdin=subprocess.PIPE,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0)
+        try:
+            asked = 0
+            while not select.select([process.stdout], [], [], 0.5)[0]:  # what is answered before it is attached, it misses
+                process.stdin.write(b"ping\n")
+                asked += 1
+                if asked > 60:
+                    raise RuntimeError(f"kubectl attach of a-{node}: no answer")
+            while select.select([process.stdout], [], [], 0.5)[0]:  # the answers to the other pings
+                if not process.stdout.read(4096):
+                    raise RuntimeError(f"kubectl attach of a-{node} has ended")
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def attach_down(self, node):
+        with self.attached(node) as client:
+            began, left = time.monotonic(), self.args.mib << 20
+            client.stdin.write(b"down\n")
+            while left > 0:
+                got = len(client.stdout.read(1 << 20))
+                if got == 0:
+                    raise RuntimeError(f"kubectl attach of a-{node} ended {left} bytes early")
+                left -= got
+            return self.args.mib / (time.monotonic() - began)
+
+    def attach_up(self, node):
+        zeros = bytes(1 << 20)
+        with self.attached(node) as client:
+            began = time.monotonic()
+            client.stdin.write(b"up\n")
+            for _ in range(self.args.mib):
+                left = memoryview(zeros)
+                while left:
+                    left = left[client.stdin.write(left):]
+            if client.stdout.readline().strip() != str(self.args.mib << 20).encode():
+                raise RuntimeError(f"kubectl attach of a-{node}: not all arrived")
             return self.args.mib / (time.monotonic() - began)
 
     def daemons(self, node):
