@@ -101,6 +101,29 @@ def handshakes_that_are_never_ended(kit):
     return f"{count} connections, others are served after {slowest:.2f} s at most, {max(grown, 0) >> 10} MiB"
 
 
+@attack("AP-07")
+def requests_that_come_in_pieces(kit):
+    """Bodies in chunks, cut at every place: a parser that counts on more bytes than came must not end the agent."""
+    begin = head("POST", "/run/default/nobody/main?cmd=id", "Transfer-Encoding: chunked\r\n")
+    bodies = (b"0\r\n\r\n", b"0\r\na: b\r\n\r\n", b"5;x=y\r\nabcde\r\n0\r\n\r\n", b"5\r\nabcde\r\n0\r\nt: u\r\n\r\n")
+    cuts = [(body, first, second) for body in bodies for first in range(len(body)) for second in range(first, len(body), kit.size(3, 1))]
+    unanswered = []
+    with serving(kit):
+        agent = kit.node.agent.pid
+        for body, first, second in cuts:
+            with connect(5) as peer:
+                for piece in (begin + body[:first], body[first:second], body[second:]):
+                    peer.sendall(piece)
+                    time.sleep(0.003)
+                with contextlib.suppress(OSError):
+                    if not peer.recv(65536).startswith(b"HTTP/1.1 "):
+                        unanswered.append((body, first, second))
+        breach_if(kit.node.agent.pid != agent or kit.node.agent.poll() is not None, "the agent ended")
+        breach_if(get("/healthz") != "ok", "nobody is served any more")
+    breach_if(unanswered, f"no answer to {unanswered[:3]}")
+    return f"{len(cuts)} requests, each is answered"
+
+
 @attack("AP-03")
 def upgrades_that_fail_and_what_is_sent_behind_them(kit):
     """An API server whose upgrade fails must not be left with a connection on which others go on as itself."""
