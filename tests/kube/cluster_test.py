@@ -17,6 +17,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
 import controllers  # noqa: E402
 import conversation  # noqa: E402
 import evictions  # noqa: E402
+import families  # noqa: E402
 import faults  # noqa: E402
 import identity  # noqa: E402
 import metrics_server  # noqa: E402
@@ -136,11 +137,11 @@ def main():
     wanted = sys.argv[4] if len(sys.argv) > 4 else ""
     programs = dict(line.split("=", 1) for line in programs.read_text().splitlines())
     last = test_nothing_is_left_after_the_end
-    tests = [(name, test) for module in (nodes, sys.modules[__name__], workloads, resizes, evictions, conversation, controllers, storage, probes, reach, metrics_server, registries, streams, statics, self_hosted, routed, faults, identity)
+    tests = [(name, test) for module in (nodes, sys.modules[__name__], workloads, families, resizes, evictions, conversation, controllers, storage, probes, reach, metrics_server, registries, streams, statics, self_hosted, routed, faults, identity)
              for name, test in vars(module).items()
              if name.startswith("test_") and wanted in f"{module.__name__}.{name}" and test != last]
     top = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-kube-"))
-    cluster = Cluster(top / "cluster", bin_dir)
+    cluster = Cluster(top / "cluster", bin_dir, dual=True)
     try:
         subprocess.run([make_image, "busybox", top / "busybox.tar"], check=True)
         began = time.monotonic()

@@ -19,6 +19,7 @@ BRIDGE, BRIDGE_ADDRESS = "hfk0", "10.200.0.254"
 SERVER = "10.200.0.1"
 SERVICE_RANGE, DNS = "10.96.0.0/16", "10.96.0.10"
 POD_RANGE = "10.244.0.0/16"
+SECOND_RANGES = "fd00:10:96::/112", "fd00:10:244::/56"  # of Services and of pods
 PATIENCE = 90
 MARK = "HOLDFAST_CLUSTER"
 HOLLOW = "holdfast.dev/hollow"  # a taint: pods there only pretend
@@ -42,6 +43,12 @@ def run(*words):
     subprocess.run(words, check=True)
 
 
+def second(address):
+    """The IPv6 address of who has this IPv4 address."""
+    *network, host = address.split(".")
+    return f"fd00:{':'.join(network)}::{host}"
+
+
 def programs(*names):
     """name -> path, of those that programs/build knows; built if they are not there yet."""
     lines = subprocess.run([BUILD, *names], check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
@@ -55,18 +62,20 @@ class Node(Machine):
         super().__init__(bin_dir, top, name, environment=environment, inside=inside)
         self.node = name
         self.set_config(nodeName=name, kubeconfig=str(kubeconfig or ""), podCIDRs=[], clusterDNS=[DNS],
-                        serviceCIDRs=[SERVICE_RANGE],
                         clientCAFile=str(pathlib.Path(top).parent / "plane/ca.crt"))
 
 
 class Cluster:
     """`folder`: holds everything of it. Verbs may come from different processes. `settings`: more of its agents'
-    configuration."""
+    configuration. `dual`: of IPv4 and IPv6, else of IPv4 alone."""
 
-    def __init__(self, folder, bin_dir, settings=None):
+    def __init__(self, folder, bin_dir, settings=None, dual=False):
         self.folder = pathlib.Path(folder)
         self.bin = bin_dir
-        self.settings = settings or {}
+        self.dual = dual
+        self.service_ranges = [SERVICE_RANGE, SECOND_RANGES[0]] if dual else [SERVICE_RANGE]
+        self.pod_ranges = [POD_RANGE, SECOND_RANGES[1]] if dual else [POD_RANGE]
+        self.settings = {"serviceCIDRs": self.service_ranges, **(settings or {})}
         self.record = self.folder / "cluster.json"
         self.admin = self.folder / "plane/admin.kubeconfig"
         self.environment = {**os.environ, MARK: str(self.folder)}
@@ -95,11 +104,12 @@ class Cluster:
 
     # --- network ---
 
-    @staticmethod
-    def add_segment(bridge, address):
+    def add_segment(self, bridge, address):
         """A link of its own, on which the caller's network namespace has `address`."""
         run("ip", "link", "add", bridge, "type", "bridge")
         run("ip", "address", "add", f"{address}/24", "dev", bridge)
+        if self.dual:
+            run("ip", "address", "add", f"{second(address)}/64", "dev", bridge, "nodad")
         run("ip", "link", "set", bridge, "up")
 
     def join(self, name, address, segment=(BRIDGE, BRIDGE_ADDRESS)):
@@ -112,6 +122,9 @@ class Cluster:
         inside = ["nsenter", f"--net=/run/netns/hfk-{name}"]
         run(*inside, "sh", "-ec", f"ip link set lo up; ip address add {address}/24 dev eth0; ip link set eth0 up; "
                                   f"ip route add default via {gateway}; echo 1 > /proc/sys/net/ipv4/ip_forward")
+        if self.dual:
+            run(*inside, "sh", "-ec", f"ip address add {second(address)}/64 dev eth0 nodad; "
+                                      f"ip route add default via {second(gateway)}; echo 1 > /proc/sys/net/ipv6/conf/all/forwarding")
         return inside
 
     # --- parts ---
@@ -121,14 +134,14 @@ class Cluster:
         folder.mkdir()
         inside = self.join("cp", SERVER)
         (folder / "audit.json").write_text(json.dumps(AUDIT))
-        self.plane = ControlPlane(programs, folder, SERVER, SERVICE_RANGE,
+        self.plane = ControlPlane(programs, folder, SERVER, ",".join(self.service_ranges),
                                   [f"--bind-address={SERVER}", "--allow-privileged", "--enable-aggregator-routing",
                                    f"--audit-policy-file={folder}/audit.json", f"--audit-log-path={folder}/audit.log"],
                                   inside, self.environment)
         self.plane.kubeconfig()
         self.plane.wait_until_ready(PATIENCE)
         self.grant()
-        self.plane.start_controllers(POD_RANGE)
+        self.plane.start_controllers(",".join(self.pod_ranges))
         self.start_dns()
 
     def grant(self):
@@ -219,6 +232,7 @@ class Cluster:
         with open(folder / "kubelet.log", "ab") as log:
             subprocess.Popen([*self.join(name, address), programs["kubemark"], "--morph=kubelet", f"--name={name}",
                               f"--kubeconfig={self.credentials(name)}", "--use-host-image-service=false",
+                              f"--node-ip={address},{second(address)}" if self.dual else f"--node-ip={address}",
                               "--kubelet-read-only-port=0", f"--register-with-taints={HOLLOW}=yes:NoSchedule"], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                              start_new_session=True, env={**self.environment, "TMPDIR": str(folder)})
 

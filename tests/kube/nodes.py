@@ -21,7 +21,7 @@ def test_nodes_register_and_become_ready(cluster):
         ready = found["status"]["conditions"][-1]
         equal((ready["reason"], ready["message"]), ("KubeletReady", "kubelet is posting ready status"), "Ready")
         equal(found["metadata"]["labels"]["kubernetes.io/hostname"], name, "label")
-        equal([a["type"] for a in found["status"]["addresses"]], ["InternalIP", "Hostname"], "addresses")
+        equal([a["type"] for a in found["status"]["addresses"]], ["InternalIP", "InternalIP", "Hostname"], "addresses")
         equal(found["status"]["declaredFeatures"], [
             "ExtendWebSocketsToKubelet", "InPlacePodLevelResourcesVerticalScaling", "InPlacePodVerticalScalingInitContainers",
             "RestartAllContainersOnContainerExits"], "features")

@@ -18,7 +18,8 @@ def way_to(node, address):
 
 
 def test_pods_of_nodes_with_a_router_between_them_meet(cluster):
-    pathlib.Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
+    for way in ("ipv4/ip_forward", "ipv6/conf/all/forwarding"):
+        pathlib.Path("/proc/sys/net", way).write_text("1")
     cluster.add_segment(*BEHIND)
     far = cluster.make_node("n3", "10.201.0.13", cluster.credentials("n3"), BEHIND)
     archive = cluster.folder.parent / "busybox.tar"
@@ -38,10 +39,11 @@ def test_pods_of_nodes_with_a_router_between_them_meet(cluster):
             (answering, found), = pods(cluster, f"on-{there}").items()
             asking = get(cluster, "pod", f"asks-{here}")
             address = get(cluster, "service", f"on-{there}")["spec"]["clusterIP"]
-            for where in (found["status"]["podIP"], address):
+            own = [a["ip"] for a in found["status"]["podIPs"]]
+            for where in (*own, address):
                 until(f"{here} reaches a pod of {there} at {where}",
                       lambda a=asking, u=where, n=answering: fetch_in_pod(cluster, a, u) == n)
-            equal(way_to(cluster.nodes[here], found["status"]["podIP"]), "vx-hk4", "through")
+            equal([way_to(cluster.nodes[here], where) for where in own], ["vx-hk4", "vx-hk6"], "through")
     finally:
         cluster.kubectl("delete", *(f"{kind}/{what}-{n}" for n in ("n1", "n3") for kind, what in (
             ("deployment", "on"), ("service", "on"), ("pod", "asks"))), "--ignore-not-found", check=False)
