@@ -81,6 +81,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   void OpenWatch(std::string path) {
     lived_ = false;
     heard_ = false;
+    moved_ = false;
     age_ = api_.After(kLivedAfter, Guarded(weak_from_this(), &Reflector::Lived));
     ApiCall call;
     call.path = std::move(path);
@@ -138,7 +139,9 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
       Put(mark, std::move(*object));
     }
     // Within a list they are in no order.
-    if (!listing_ && !mark.version.empty()) version_ = mark.version;
+    if (listing_ || mark.version.empty()) return;
+    version_ = mark.version;
+    moved_ = moved_ || type != "BOOKMARK";
   }
 
   void OnEnded(const Result<void>& end) {
@@ -151,7 +154,8 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
       return Fail(end.error());
     }
     if (listing_) return Fail(Unavailable(what_ + ": it ended before all that is there was sent"));
-    if (lived_) return Begin();
+    // A server that is busy ends watches of those who do not take what comes fast enough.
+    if (lived_ || moved_) return Begin();
     Retry(BackOff());
   }
 
@@ -270,6 +274,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   bool expired_ = false;  // the last one, and none lived since
   bool lived_ = false;    // the watch that is open
   bool heard_ = false;    // the watch that is open, or since the last look
+  bool moved_ = false;    // the watch that is open told of a change
   int silent_lists_ = 0;
   int crowded_ = 0;  // lists refused since one succeeded
   unsigned failures_ = 0;

@@ -20,7 +20,8 @@ namespace holdfast::agent {
 class ApiPodReporter : public PodReporter {
  public:
   static constexpr size_t kMost = 16;
-  static constexpr std::chrono::milliseconds kGather{50};
+  // Of what nobody waits for: most pods have begun by then, and a patch says both at once.
+  static constexpr std::chrono::milliseconds kGather{300};
   static constexpr std::chrono::milliseconds kRepair{2'000};
   // Between tries that failed; doubled each time.
   static constexpr std::chrono::milliseconds kFirstRetry{250}, kLastRetry{30'000};

@@ -89,11 +89,9 @@ def test_pods_meet_with_their_own_addresses_of_each_family(cluster):
 
 def seen(cluster, asker, address):
     """The address that a pod sees of another; None when nobody answers."""
-    node = cluster.nodes[asker["spec"]["nodeName"]]
-    host = address if "." in address else f"[{address}]"
-    said = node.ctl("exec", asker["metadata"]["name"], "--", "wget", "-q", "-T", "2", "-O", "-", f"http://{host}/cgi-bin/who").stdout
+    said = fetch_in_pod(cluster, asker, address, "/cgi-bin/who")
     try:
-        found = ipaddress.ip_address(said.strip().strip("[]"))
+        found = ipaddress.ip_address(said.strip("[]"))
     except ValueError:
         return None
     return getattr(found, "ipv4_mapped", None) or found

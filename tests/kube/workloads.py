@@ -14,8 +14,8 @@ def answers(cluster, url, count=12):
     return {name: {fetch(node.inside, url) for _ in range(count)} for name, node in cluster.nodes.items()}
 
 
-def fetch_in_pod(cluster, found, ip):
-    return inside_pod(cluster, found, "sh", "-c", f"printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w 5 {ip} 80").split("\n")[-1]
+def fetch_in_pod(cluster, found, ip, path="/"):
+    return inside_pod(cluster, found, "sh", "-c", f"printf 'GET {path} HTTP/1.0\\r\\n\\r\\n' | nc -w 5 {ip} 80").split("\n")[-1]
 
 
 def test_a_deployment_is_answered_through_its_service_on_both_nodes(cluster):

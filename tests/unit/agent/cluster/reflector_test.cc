@@ -6,6 +6,7 @@
 
 #include "agent/cluster/api_objects.h"
 #include "agent/kube/codec.h"
+#include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"
 #include "k8s/meta/v1/status.pb.h"
 #include "tests/fakes/fake_api.h"
@@ -198,6 +199,20 @@ TEST_F(ReflectorTest, AWatchThatEndsAtOnceIsResumedSlowerAndSlower) {
   api.Send(Watch(), "BOOKMARK", Bookmark("10", false));
   api.End(Watch(), Unavailable("reset"));
   EXPECT_LE(SecondsUntilAsked(), 1.3);
+}
+
+// A busy server ends the watch of who does not take all of it in time.
+TEST_F(ReflectorTest, AWatchThatToldOfAChangeIsResumedAtOnceHoweverShortItWas) {
+  ListOf({}, "9");
+  for (int version = 10; version < 14; ++version) {
+    Send("ADDED", PodOf("a", "1", std::to_string(version)));
+    api.End(Watch(), {});
+    EXPECT_THAT(Watch().call.path, HasSubstr(StrCat("resourceVersion=", version, "&")));
+  }
+  api.Send(Watch(), "BOOKMARK", Bookmark("20", false));
+  api.End(Watch(), {});
+  EXPECT_EQ(OpenWatches(), 0u) << "a bookmark is no change";
+  EXPECT_GT(SecondsUntilAsked(), 0.0);
 }
 
 TEST_F(ReflectorTest, AListCutShortTakesNothingAway) {

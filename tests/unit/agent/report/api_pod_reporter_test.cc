@@ -125,7 +125,7 @@ TEST_F(ApiPodReporterTest, OtherChangesAreGatheredForAMoment) {
   Report(Status("Pending", false, 1));
   api_.Advance(milliseconds(30));
   Report(Status("Pending", false, 2));
-  api_.Advance(milliseconds(19));
+  api_.Advance(ApiPodReporter::kGather - milliseconds(31));
   EXPECT_EQ(Sent(), 0u);
   api_.Advance(milliseconds(1));
   ASSERT_EQ(Sent(), 1u) << "counted from the first";
@@ -205,7 +205,7 @@ TEST_F(ApiPodReporterTest, ForeignChangesOfOurFieldsArePutBackAfterAWhile) {
 TEST_F(ApiPodReporterTest, NoMoreThanSixteenAtATimeAndUrgentOnesFirst) {
   for (int i = 0; i < 20; ++i) Watched("u" + std::to_string(i));
   for (int i = 0; i < 18; ++i) Report(Status("Pending", false, 1), false, "u" + std::to_string(i));
-  api_.Advance(milliseconds(50));
+  api_.Advance(ApiPodReporter::kGather);
   EXPECT_EQ(Waiting().size(), 16u);
   Report(Status("Running", true), false, "u19");
   Report(Status("Running", true), false, "u17");
@@ -260,7 +260,7 @@ TEST_F(ApiPodReporterTest, ARefusalIsTriedAgainAtOnceWithAnotherStatus) {
 TEST_F(ApiPodReporterTest, WhatTheServerMakesNothingOfIsNotSaidAgain) {
   Watched();
   Report(Status("Pending", false, 3));
-  api_.Advance(milliseconds(50));
+  api_.Advance(ApiPodReporter::kGather);
   Server().mutable_metadata()->set_resourceversion(std::to_string(++version_));
   ApiReply reply = Reply(200);
   reply.body = kube::EncodeEnvelope(Server());
@@ -343,7 +343,7 @@ TEST_F(ApiPodReporterTest, WhatIsLeftToSayDoesNotHoldUpTheEnd) {
   EXPECT_EQ(Waiting()[0]->call.verb, ApiVerb::kDelete);
   Answer(200);
   // A finalizer holds it.
-  api_.Advance(milliseconds(50));
+  api_.Advance(ApiPodReporter::kGather);
   ASSERT_EQ(Waiting().size(), 1u);
   EXPECT_EQ(Waiting()[0]->call.verb, ApiVerb::kPatch);
 }
