@@ -50,6 +50,7 @@ Result<std::unique_ptr<ClusterNode>> ClusterNode::Open(ClusterNodeOptions option
   };
   node->inputs_ =
       std::make_unique<ApiPodInputs>(*node->api_, node->options_.clock, std::move(inputs));
+  node->accounts_ = std::make_unique<ApiAccountTokens>(*node->api_, node->options_.clock);
   node->last_known_ = std::make_unique<LastKnownInputs>(
       *node->inputs_, node->options_.clock, node->options_.kept_inputs,
       [n = node.get()] { return n->options_.registry.IsComplete(PodOrigin::kApi); },

@@ -19,6 +19,7 @@
 #include "agent/node/heartbeat.h"
 #include "agent/node/node_description.h"
 #include "agent/node/node_registrar.h"
+#include "agent/objects/account_tokens.h"
 #include "agent/objects/api_pod_inputs.h"
 #include "agent/objects/last_known_inputs.h"
 #include "agent/proxy/cluster_services.h"
@@ -69,6 +70,7 @@ class ClusterNode {
   NodeCredentials& identity() { return identity_->node(); }
   PodReporter& reporter() { return *mirrors_; }
   PodInputs& inputs() { return *last_known_; }
+  AccountTokens& accounts() { return *accounts_; }
 
   // The Node's labels as the API server has them; none before it was seen.
   std::map<std::string, std::string> labels() const;
@@ -100,6 +102,7 @@ class ClusterNode {
   std::unique_ptr<MirrorPods> mirrors_;
   std::unique_ptr<ApiPodInputs> inputs_;
   std::unique_ptr<LastKnownInputs> last_known_;
+  std::unique_ptr<ApiAccountTokens> accounts_;
   std::unique_ptr<ApiPods> pods_;
   std::unique_ptr<NodeRegistrar> registrar_;
   std::unique_ptr<Heartbeat> heartbeat_;

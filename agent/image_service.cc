@@ -163,14 +163,19 @@ void ImageService::Stop() {
   if (providers_) providers_->Stop();
 }
 
+void ImageService::UseAccounts(AccountTokens& accounts) {
+  if (providers_) providers_->UseAccounts(accounts);
+}
+
 // What programs make, then what files have.
-Keyring ImageService::Logins(const std::string& image, const std::atomic<bool>& cancelled) {
-  Keyring logins;
+ProvidedLogins ImageService::Logins(const std::string& image, const TokenOwner* pod,
+                                    const std::atomic<bool>& cancelled) {
+  ProvidedLogins logins;
   const auto reference = runtime::ParseReference(image);  // a wrong name is the puller's to tell
-  if (providers_ && reference) logins = providers_->Provide(reference->repository, cancelled);
+  if (providers_ && reference) logins = providers_->Provide(reference->repository, pod, cancelled);
   const char* home = ::getenv("HOME");
   const std::string root = options_.config.instance.root_dir;
-  logins.Add(ReadNodeLogins(NodeLoginFiles(root, home == nullptr ? "/root" : home), Warn));
+  logins.all.Add(ReadNodeLogins(NodeLoginFiles(root, home == nullptr ? "/root" : home), Warn));
   return logins;
 }
 

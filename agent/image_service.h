@@ -55,8 +55,12 @@ class ImageService {
   ImagePuller& puller() { return *patient_puller_; }
   ImagePusher& pusher() { return *pusher_; }
   ImageCollector& collector() { return *collector_; }
-  // What the node itself may show to registries. Blocks while programs make it.
-  Keyring Logins(const std::string& image, const std::atomic<bool>& cancelled);
+  // Where programs that are told of a pod's account have it from. Before pods are there; borrowed.
+  void UseAccounts(AccountTokens& accounts);
+  // What the node itself may show to registries, and for the account of a pod (null: there is none). Blocks while
+  // programs make it.
+  ProvidedLogins Logins(const std::string& image, const TokenOwner* pod,
+                        const std::atomic<bool>& cancelled);
   // How many pods may wait for a registry, for each other or for logins at a time.
   size_t MostThatWait() const;
 

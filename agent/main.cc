@@ -221,6 +221,7 @@ Result<void> OpenCluster(Agent& agent) {
       ClusterNode::Open({agent.config, kVersion, agent.clock, agent.registry, *agent.view,
                          [&agent](const PodUid& uid) { return agent.state->LoadInputs(uid); },
                          [](const std::string& line) { spdlog::warn("{}", line); }}));
+  agent.images->UseAccounts(agent.cluster->accounts());
   return {};
 }
 
@@ -291,8 +292,9 @@ Result<void> OpenTable(Agent& agent) {
                       agent.prober.get(),
                       &agent.images->puller(),
                       &agent.images->pulled(),
-                      [&agent](const std::string& image, const std::atomic<bool>& cancelled) {
-                        return agent.images->Logins(image, cancelled);
+                      [&agent](const std::string& image, const TokenOwner* pod,
+                               const std::atomic<bool>& cancelled) {
+                        return agent.images->Logins(image, pod, cancelled);
                       },
                       agent.config.cluster.keep_inputs == "all",
                       agent.csi_mounter.get(),
@@ -427,7 +429,7 @@ Result<void> OpenApi(Agent& agent) {
       .image_collector = agent.images->collector(),
       .node_logins =
           [&agent](const std::string& image, const std::atomic<bool>& cancelled) {
-            return agent.images->Logins(image, cancelled);
+            return agent.images->Logins(image, nullptr, cancelled).all;
           },
       .editor = *agent.editor,
       .manifests = *agent.source,

@@ -6,12 +6,15 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
 #include "agent/base/program_orphans.h"
 #include "agent/base/worker_pool.h"
 #include "agent/images/provider_exchange.h"
 #include "holdfast/base/strings.h"
+#include "runtime/image/content/digest.h"
 
 namespace holdfast::agent {
 namespace {
@@ -25,27 +28,30 @@ constexpr std::chrono::milliseconds kFlagLook{100};
 // Answers of one provider that may be given again.
 class KeptAnswers {
  public:
-  const Keyring* Find(const std::string& image, BootTime now) const {
+  // `whose`: what was told of an account, as far as answers depend on it.
+  const Keyring* Find(const std::string& whose, const std::string& image, BootTime now) const {
     for (const std::string& key : {image, Registry(image), std::string()}) {
-      const auto found = answers_.find(key);
+      const auto found = answers_.find({whose, key});
       if (found != answers_.end() && now < found->second.until) return &found->second.keyring;
     }
     return nullptr;
   }
 
-  void Keep(const std::string& image, const ProviderAnswer& answer, BootTime now,
-            std::chrono::nanoseconds time) {
+  void Keep(const std::string& whose, const std::string& image, const ProviderAnswer& answer,
+            BootTime now, std::chrono::nanoseconds time) {
     std::erase_if(answers_, [&](const auto& entry) { return entry.second.until <= now; });
     if (time.count() == 0) return;
     if (answers_.size() >= kMostKept) {
       answers_.erase(std::ranges::min_element(
           answers_, {}, [](const auto& entry) { return entry.second.until; }));
     }
-    answers_.insert_or_assign(KeyOf(image, answer.holds), Kept{answer.keyring, now + time});
+    answers_.insert_or_assign(Key(whose, KeyOf(image, answer.holds)),
+                              Kept{answer.keyring, now + time});
   }
 
  private:
   using Holds = ProviderAnswer::Holds;
+  using Key = std::pair<std::string, std::string>;  // whose, of which images
   struct Kept {
     Keyring keyring;
     BootTime until;
@@ -57,8 +63,55 @@ class KeptAnswers {
     return holds == Holds::kRegistry ? Registry(image) : image;
   }
 
-  std::map<std::string, Kept> answers_;
+  std::map<Key, Kept> answers_;
 };
+
+// What a program is asked.
+struct Question {
+  std::string image;
+  std::string whose;  // for whom else its answer holds; empty: for everybody
+  ProviderIdentity identity;
+};
+
+std::string WhoseAnswer(const ProviderTokens& tokens, const TokenOwner& pod,
+                        const std::string& account_uid, const ProviderIdentity& identity) {
+  nlohmann::json whose = {pod.object_namespace, pod.service_account, account_uid,
+                          identity.annotations};
+  if (tokens.cache == ProviderTokens::Cache::kToken) {
+    whose.push_back(pod.pod_uid.value);
+    whose.push_back(runtime::HexOf(runtime::DigestOf(identity.token)));
+  }
+  return whose.dump();
+}
+
+// The annotations that are wanted; nullopt without one that must be there.
+std::optional<std::map<std::string, std::string>> AnnotationsFor(
+    const ProviderTokens& tokens, const std::map<std::string, std::string>& all) {
+  std::map<std::string, std::string> wanted;
+  for (const auto* keys : {&tokens.required_keys, &tokens.optional_keys}) {
+    for (const std::string& key : *keys) {
+      const auto found = all.find(key);
+      if (found != all.end()) wanted.insert(*found);
+      if (found == all.end() && keys == &tokens.required_keys) return std::nullopt;
+    }
+  }
+  return wanted;
+}
+
+// One that is told of accounts must not hand a pod's token to others as if it were the account's.
+Result<void> CheckEcho(const CredentialProvider& provider, const Question& question,
+                       const ProviderAnswer& answer) {
+  const bool shared =
+      provider.tokens && provider.tokens->cache == ProviderTokens::Cache::kServiceAccount;
+  if (!shared || question.identity.token.empty()) return {};
+  for (const RegistryLogin& login : answer.keyring.Logins()) {
+    if (login.password != question.identity.token) continue;
+    return InvalidArgument(
+        "credential provider plugin returned the service account token as the password which is "
+        "not allowed when service account cache type is not set to 'Token'");
+  }
+  return {};
+}
 
 }  // namespace
 
@@ -70,7 +123,8 @@ struct CredentialProviders::State {
   struct Provider {
     CredentialProvider config;
     KeptAnswers kept;
-    std::map<std::string, std::shared_ptr<Flight>> flights;  // by image
+    std::map<std::pair<std::string, std::string>, std::shared_ptr<Flight>>
+        flights;  // by whose and image
   };
 
   State(const Clock& c, CredentialProvidersOptions o) : clock(c), options(std::move(o)) {
@@ -81,61 +135,93 @@ struct CredentialProviders::State {
 
   const Clock& clock;
   const CredentialProvidersOptions options;
+  std::atomic<AccountTokens*> accounts = nullptr;
   sys::Wakeup stop;
   std::mutex mutex;  // what follows, but for `config` of a provider
   std::condition_variable changed;
   std::vector<Provider> providers;
   WorkerPool pool{{.name = "credentials", .threads = kMostPrograms}};
 
-  Keyring Ask(Provider& provider, const std::string& image, const std::atomic<bool>& cancelled);
-  void Fly(Provider& provider, const std::string& image, const std::shared_ptr<Flight>& flight);
-  Result<ProviderAnswer> Run(const CredentialProvider& provider, const std::string& image) const;
+  Result<std::optional<Question>> QuestionFor(const CredentialProvider& provider,
+                                              const std::string& image, const TokenOwner* pod,
+                                              const std::atomic<bool>& cancelled) const;
+  Keyring Ask(Provider& provider, const Question& question, const std::atomic<bool>& cancelled);
+  void Fly(Provider& provider, const Question& question, const std::shared_ptr<Flight>& flight);
+  Result<ProviderAnswer> Run(const CredentialProvider& provider, const Question& question) const;
+  void Tell(const CredentialProvider& provider, const Error& error) const {
+    options.log(StrCat("Failed getting credential from external registry credential provider ",
+                       provider.name, ": ", error.message()));
+  }
 };
 
+// nullopt: it is not for this pod.
+Result<std::optional<Question>> CredentialProviders::State::QuestionFor(
+    const CredentialProvider& provider, const std::string& image, const TokenOwner* pod,
+    const std::atomic<bool>& cancelled) const {
+  Question question{image, "", {}};
+  if (!provider.tokens) return question;
+  const ProviderTokens& tokens = *provider.tokens;
+  AccountTokens* const known = accounts;
+  if (pod == nullptr || pod->service_account.empty() || known == nullptr) {
+    if (tokens.require_account) return std::nullopt;
+    return question;
+  }
+  ASSIGN_OR_RETURN(const ServiceAccountInfo account, known->Account(*pod, cancelled));
+  auto annotations = AnnotationsFor(tokens, account.annotations);
+  if (!annotations) return std::nullopt;
+  question.identity.annotations = std::move(*annotations);
+  ASSIGN_OR_RETURN(question.identity.token,
+                   known->Token(*pod, account.uid, tokens.audience, cancelled));
+  question.whose = WhoseAnswer(tokens, *pod, account.uid, question.identity);
+  return question;
+}
+
 Result<ProviderAnswer> CredentialProviders::State::Run(const CredentialProvider& provider,
-                                                       const std::string& image) const {
-  const BoundedProgram program{StrCat(options.programs, "/", provider.name), provider.args,
-                               provider.env, ProviderRequest(provider, image), options.owner};
+                                                       const Question& question) const {
+  const BoundedProgram program{
+      StrCat(options.programs, "/", provider.name), provider.args, provider.env,
+      ProviderRequest(provider, question.image, question.identity), options.owner};
   auto output = RunBounded(program, stop, options.limits);
   if (!output) {
     return std::move(output.error())
         .Wrap(StrCat("error execing credential provider plugin ", provider.name, " for image ",
-                     image));
+                     question.image));
   }
-  return ParseProviderAnswer(provider, *output);
+  ASSIGN_OR_RETURN(ProviderAnswer answer, ParseProviderAnswer(provider, *output));
+  RETURN_IF_ERROR(CheckEcho(provider, question, answer));
+  return answer;
 }
 
-void CredentialProviders::State::Fly(Provider& provider, const std::string& image,
+void CredentialProviders::State::Fly(Provider& provider, const Question& question,
                                      const std::shared_ptr<Flight>& flight) {
-  const auto answer = Run(provider.config, image);
-  if (!answer) {
-    options.log(StrCat("Failed getting credential from external registry credential provider ",
-                       provider.config.name, ": ", answer.error().message()));
-  }
+  const auto answer = Run(provider.config, question);
+  if (!answer) Tell(provider.config, answer.error());
   {
     const std::lock_guard lock(mutex);
     if (answer) {
       flight->keyring = answer->keyring;
-      provider.kept.Keep(image, *answer, clock.Boot(),
+      provider.kept.Keep(question.whose, question.image, *answer, clock.Boot(),
                          answer->cache.value_or(provider.config.default_cache));
     }
     flight->over = true;
-    provider.flights.erase(image);
+    provider.flights.erase({question.whose, question.image});
   }
   changed.notify_all();
 }
 
-Keyring CredentialProviders::State::Ask(Provider& provider, const std::string& image,
+Keyring CredentialProviders::State::Ask(Provider& provider, const Question& question,
                                         const std::atomic<bool>& cancelled) {
   std::unique_lock lock(mutex);
-  if (const Keyring* kept = provider.kept.Find(image, clock.Boot())) return *kept;
-  std::shared_ptr<Flight>& known = provider.flights[image];
+  if (const Keyring* kept = provider.kept.Find(question.whose, question.image, clock.Boot())) {
+    return *kept;
+  }
+  std::shared_ptr<Flight>& known = provider.flights[{question.whose, question.image}];
   const bool begins = known == nullptr;
   if (begins) known = std::make_shared<Flight>();
   const std::shared_ptr<Flight> flight = known;
   if (begins) {
     lock.unlock();
-    pool.Post([this, &provider, image, flight] { Fly(provider, image, flight); });
+    pool.Post([this, &provider, question, flight] { Fly(provider, question, flight); });
     lock.lock();
   }
   while (!flight->over && !cancelled) changed.wait_for(lock, kFlagLook);
@@ -163,15 +249,25 @@ Result<std::unique_ptr<CredentialProviders>> CredentialProviders::Start(
   return std::unique_ptr<CredentialProviders>(new CredentialProviders(std::move(state)));
 }
 
-Keyring CredentialProviders::Provide(const std::string& image, const std::atomic<bool>& cancelled) {
-  Keyring all;
+void CredentialProviders::UseAccounts(AccountTokens& accounts) { state_->accounts = &accounts; }
+
+ProvidedLogins CredentialProviders::Provide(const std::string& image, const TokenOwner* pod,
+                                            const std::atomic<bool>& cancelled) {
+  ProvidedLogins logins;
   for (State::Provider& provider : state_->providers) {
     const bool is_for =
         std::ranges::any_of(provider.config.match_images,
                             [&](const std::string& key) { return KeyMatches(key, image); });
-    if (is_for) all.Add(state_->Ask(provider, image, cancelled));
+    if (!is_for) continue;
+    const auto question = state_->QuestionFor(provider.config, image, pod, cancelled);
+    if (!question) state_->Tell(provider.config, question.error());
+    if (!question || !*question) continue;
+    const Keyring given = state_->Ask(provider, **question, cancelled);
+    logins.all.Add(given);
+    if ((*question)->whose.empty()) continue;
+    for (RegistryLogin& login : given.Logins()) logins.of_account.push_back(std::move(login));
   }
-  return all;
+  return logins;
 }
 
 }  // namespace holdfast::agent

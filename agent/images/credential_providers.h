@@ -14,6 +14,7 @@
 #include "agent/base/bounded_program.h"
 #include "agent/images/keyring.h"
 #include "agent/images/provider_config.h"
+#include "agent/objects/account_tokens.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
 
@@ -36,9 +37,13 @@ class CredentialProviders {
   CredentialProviders(const CredentialProviders&) = delete;
   CredentialProviders& operator=(const CredentialProviders&) = delete;
 
+  // Where those that are told of a pod's account have it from; before that pods have none. Borrowed.
+  void UseAccounts(AccountTokens& accounts);
   // What all that are for the image ("registry.example/team/app", without tag) give, in their
   // order. One that fails is told and gives nothing. Blocks while they run, until `cancelled`.
-  Keyring Provide(const std::string& image, const std::atomic<bool>& cancelled);
+  // `pod`: that it is pulled for and that has an account; null: there is none.
+  ProvidedLogins Provide(const std::string& image, const TokenOwner* pod,
+                         const std::atomic<bool>& cancelled);
   // Ends the programs that run, and all that begin from then on.
   void Stop();
 

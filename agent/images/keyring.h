@@ -33,6 +33,13 @@ class Keyring {
   std::vector<std::pair<std::string, RegistryLogin>> entries_;  // the largest key first
 };
 
+// What the node may show to a registry.
+struct ProvidedLogins {
+  Keyring all;
+  // Of these, what was made for the account of one pod: whoever comes later is not let in for them.
+  std::vector<RegistryLogin> of_account;
+};
+
 // config.json ("auths" …) or, with `legacy`, .dockercfg, which is what stands below "auths". Other
 // fields, credential helpers among them, do not count, as for a kubelet. The error holds nothing of
 // the text.

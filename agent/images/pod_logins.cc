@@ -38,6 +38,11 @@ std::vector<PullSecret> PodLogins::PullSecrets() const {
   return found;
 }
 
+void PodLogins::Add(const ProvidedLogins& of_node) {
+  keyring.Add(of_node.all);
+  of_account = of_node.of_account;
+}
+
 PullCredentials PodLogins::CredentialsOf(const std::optional<RegistryLogin>& login) const {
   PullCredentials credentials;
   if (login) {
@@ -46,7 +51,9 @@ PullCredentials PodLogins::CredentialsOf(const std::optional<RegistryLogin>& log
       return secret.credential_hash != hash;
     });
   }
-  credentials.node_pods = credentials.secrets.empty();
+  // What the pod's account opens it opens again: its UID may be another one's by then.
+  const bool by_account = login && std::ranges::find(of_account, *login) != of_account.end();
+  credentials.node_pods = credentials.secrets.empty() && !by_account;
   return credentials;
 }
 
@@ -58,7 +65,7 @@ PodLogins LoginsOfPod(const corev1::Pod& pod, const PodInputs* inputs) {
     const ObjectInput secret = inputs == nullptr ? ObjectInput() : SecretOf(pod, name, *inputs);
     const auto keyring = secret.data == nullptr ? std::nullopt : KeyringOf(*secret.data);
     if (keyring) {
-      logins.Add(*keyring);
+      logins.keyring.Add(*keyring);
       logins.secrets.push_back({secret.data->uid, pod.metadata().namespace_(), name, *keyring});
     } else {
       logins.missing.push_back(name);

@@ -24,7 +24,8 @@ struct PodLogins {
   Keyring keyring;                   // of all secrets, and what was added
   std::vector<Secret> secrets;       // in the pod's order
   std::vector<std::string> missing;  // secrets that are not there or cannot be used
-  void Add(const Keyring& other) { keyring.Add(other); }
+  std::vector<RegistryLogin> of_account;
+  void Add(const ProvidedLogins& of_node);
 
   // All logins of the secrets, for whatever repository: who has one may have what it opens.
   std::vector<PullSecret> PullSecrets() const;

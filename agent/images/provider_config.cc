@@ -15,6 +15,7 @@
 #include "agent/kube/parse.h"
 #include "agent/kube/suggest.h"
 #include "agent/kube/times.h"
+#include "agent/kube/validation/names.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 
@@ -30,6 +31,9 @@ constexpr std::array<std::string_view, 3> kConfigVersions = {
 constexpr std::array<std::string_view, 3> kProviderVersions = {
     "credentialprovider.kubelet.k8s.io/v1", "credentialprovider.kubelet.k8s.io/v1beta1",
     "credentialprovider.kubelet.k8s.io/v1alpha1"};
+
+constexpr std::string_view kTokensVersion = kProviderVersions[0];
+constexpr std::array<std::string_view, 2> kCacheTypes = {"ServiceAccount", "Token"};
 
 class ProviderReader {
  public:
@@ -156,10 +160,10 @@ class ProviderReader {
         provider.env.push_back(ReadVariable(item, below));
       });
     };
+    const Node* tokens_at = nullptr;
     const auto tokens = [&](const Node& n, const std::string& at) {
-      Complain(n.at, at,
-               "tokens of service accounts are not made for this kind of program here: use a "
-               "program that has a login of its own, or imagePullSecrets");
+      tokens_at = &n;
+      provider.tokens = ReadTokens(n, at);
     };
     Members(node, path,
             {{"name", name},
@@ -170,10 +174,70 @@ class ProviderReader {
              {"env", env},
              {"tokenAttributes", tokens}});
     for (const char* key : {"name", "apiVersion", "defaultCacheDuration"}) Require(node, path, key);
+    if (provider.tokens && provider.api_version != kTokensVersion) {
+      Complain(tokens_at->at, Below(path, "tokenAttributes"),
+               StrCat("tokenAttributes is only supported for ", kTokensVersion, " API version"));
+    }
     if (provider.match_images.empty()) {
       Complain(node.at, Below(path, "matchImages"), "at least 1 item in matchImages is required");
     }
     return provider;
+  }
+
+  ProviderTokens ReadTokens(const Node& node, const std::string& path) {
+    ProviderTokens tokens;
+    const auto cache = [&](const Node& n, const std::string& at) {
+      OneOf(n, at, kCacheTypes);
+      const bool by_account = n.text == kCacheTypes[0];
+      tokens.cache =
+          by_account ? ProviderTokens::Cache::kServiceAccount : ProviderTokens::Cache::kToken;
+    };
+    const auto require = [&](const Node& n, const std::string& at) {
+      if (n.kind != Kind::kBool) {
+        return Complain(n.at, at, StrCat("expected a bool, found ", kube::KindName(n.kind)));
+      }
+      tokens.require_account = n.text == "true";
+    };
+    const auto keys_into = [&](std::vector<std::string>& keys) {
+      return [this, &keys](const Node& n, const std::string& at) {
+        Each(n, at, Kind::kString, [&](const Node& item, const std::string& below) {
+          if (std::ranges::find(keys, item.text) != keys.end()) {
+            Complain(item.at, below, StrCat("Duplicate value: \"", item.text, "\""));
+          }
+          // Their case does not matter.
+          for (const std::string& why : kube::CheckQualifiedName(kube::Lower(item.text))) {
+            Complain(item.at, below, StrCat("Invalid value: \"", item.text, "\": ", why));
+          }
+          keys.push_back(item.text);
+        });
+      };
+    };
+    Members(node, path,
+            {{"serviceAccountTokenAudience",
+              [&](const Node& n, const std::string& at) { tokens.audience = Text(n, at); }},
+             {"cacheType", cache},
+             {"requireServiceAccount", require},
+             {"requiredServiceAccountAnnotationKeys", keys_into(tokens.required_keys)},
+             {"optionalServiceAccountAnnotationKeys", keys_into(tokens.optional_keys)}});
+    for (const char* key : {"serviceAccountTokenAudience", "cacheType", "requireServiceAccount"}) {
+      Require(node, path, key);
+    }
+    CheckKeys(node, path, tokens);
+    return tokens;
+  }
+
+  void CheckKeys(const Node& node, const std::string& path, const ProviderTokens& tokens) {
+    if (!tokens.require_account && !tokens.required_keys.empty()) {
+      Complain(node.at, Below(path, "requiredServiceAccountAnnotationKeys"),
+               "requireServiceAccount cannot be false when requiredServiceAccountAnnotationKeys is "
+               "set");
+    }
+    for (const std::string& key : tokens.required_keys) {
+      if (std::ranges::find(tokens.optional_keys, key) == tokens.optional_keys.end()) continue;
+      Complain(node.at, path,
+               StrCat("Invalid value: [\"", key,
+                      "\"]: annotation keys cannot be both required and optional"));
+    }
   }
 
   void CheckName(const Node& node, const std::string& path, const std::string& name) {

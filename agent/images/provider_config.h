@@ -4,6 +4,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +14,18 @@
 
 namespace holdfast::agent {
 
+// That the program is told of the pod's service account.
+struct ProviderTokens {
+  // For whom what it answers holds: who has the same token, or whose pods have the same account.
+  enum class Cache : uint8_t { kToken, kServiceAccount };
+  std::string audience;
+  Cache cache = Cache::kToken;
+  bool require_account = true;  // it is not asked for pods without one
+  std::vector<std::string> required_keys =
+      {};  // annotations of the account; without them it is not asked
+  std::vector<std::string> optional_keys = {};
+};
+
 struct CredentialProvider {
   std::string name;                       // of its file in the directory of programs
   std::string api_version;                // that it is spoken to in
@@ -19,6 +33,7 @@ struct CredentialProvider {
   std::chrono::nanoseconds default_cache{0};
   std::vector<std::string> args;
   std::vector<std::pair<std::string, std::string>> env;  // beside the agent's own
+  std::optional<ProviderTokens> tokens;
 };
 
 // kInvalidArgument lists every fault, one per line, as "FILE:3:5: providers[0].name: …". What is

@@ -56,10 +56,13 @@ Result<Keyring> LoginsOf(const Json& answer) {
 
 }  // namespace
 
-std::string ProviderRequest(const CredentialProvider& provider, const std::string& image) {
-  const Json request = {{"kind", "CredentialProviderRequest"},
-                        {"apiVersion", provider.api_version},
-                        {"image", image}};
+std::string ProviderRequest(const CredentialProvider& provider, const std::string& image,
+                            const ProviderIdentity& identity) {
+  Json request = {{"kind", "CredentialProviderRequest"},
+                  {"apiVersion", provider.api_version},
+                  {"image", image}};
+  if (!identity.token.empty()) request["serviceAccountToken"] = identity.token;
+  if (!identity.annotations.empty()) request["serviceAccountAnnotations"] = identity.annotations;
   return request.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -22,8 +23,15 @@ struct ProviderAnswer {
   Keyring keyring;
 };
 
+// As whom a program is asked; empty for one that is not told.
+struct ProviderIdentity {
+  std::string token;
+  std::map<std::string, std::string> annotations;
+};
+
 // `image` without tag and digest: "registry.example/team/app".
-std::string ProviderRequest(const CredentialProvider& provider, const std::string& image);
+std::string ProviderRequest(const CredentialProvider& provider, const std::string& image,
+                            const ProviderIdentity& identity = {});
 Result<ProviderAnswer> ParseProviderAnswer(const CredentialProvider& provider,
                                            const std::string& output);
 

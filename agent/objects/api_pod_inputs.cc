@@ -15,11 +15,6 @@
 namespace holdfast::agent {
 namespace {
 
-TokenOwner OwnerOf(const corev1::Pod& pod) {
-  const auto& meta = pod.metadata();
-  return {meta.namespace_(), pod.spec().serviceaccountname(), meta.name(), PodUid(meta.uid())};
-}
-
 // What a downwardAPI volume shows of a pod that may change.
 bool ShowsTheSame(const corev1::Pod& a, const corev1::Pod& b) {
   const auto same = [](const auto& x, const auto& y) {
@@ -146,7 +141,7 @@ class ApiPodInputs::Core : public std::enable_shared_from_this<Core> {
       const std::lock_guard lock(mutex_);
       if (const auto found = pods_.find(uid); found != pods_.end()) {
         references = found->second.references;
-        owner = OwnerOf(*found->second.pod);
+        owner = TokenOwnerOf(*found->second.pod);
       }
     }
     tokens_.Use(owner, references.tokens);

@@ -128,8 +128,14 @@ bool IsOlder(const std::string& a, const std::string& b) {
   return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
 
-ApiCall TokenCall(const TokenOwner& owner, const TokenRef& ref) {
+TokenOwner TokenOwnerOf(const corev1::Pod& pod) {
+  const auto& meta = pod.metadata();
+  return {meta.namespace_(), pod.spec().serviceaccountname(), meta.name(), PodUid(meta.uid())};
+}
+
+ApiCall TokenCall(const TokenOwner& owner, const TokenRef& ref, const std::string& account_uid) {
   authenticationv1::TokenRequest request;
+  if (!account_uid.empty()) request.mutable_metadata()->set_uid(account_uid);
   auto& spec = *request.mutable_spec();
   // The server's own audience must not be written out.
   if (!ref.audience.empty()) spec.add_audiences(ref.audience);

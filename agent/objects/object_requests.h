@@ -9,6 +9,7 @@
 
 #include "agent/cluster/api.h"
 #include "agent/cluster/reflector.h"
+#include "agent/kube/types_fwd.h"
 #include "agent/objects/pod_inputs.h"
 #include "agent/objects/references.h"
 #include "holdfast/base/clock.h"
@@ -36,7 +37,10 @@ struct TokenOwner {
   std::string object_namespace, service_account, pod_name;
   PodUid pod_uid;
 };
-ApiCall TokenCall(const TokenOwner& owner, const TokenRef& ref);
+TokenOwner TokenOwnerOf(const corev1::Pod& pod);
+// `account_uid`: only of the account that has it; empty: whichever has the name.
+ApiCall TokenCall(const TokenOwner& owner, const TokenRef& ref,
+                  const std::string& account_uid = {});
 
 struct IssuedToken {
   std::shared_ptr<const std::string> text;  // wiped at its end

@@ -4,6 +4,7 @@ Each difference stands here, with its reason; another one fails."""
 import collections
 import datetime
 import re
+import time
 import urllib.parse
 
 from asking import condition, get, pod, pods, until
@@ -78,6 +79,7 @@ def live_and_die(cluster, node):
     cluster.apply(made)
     # What only pretends is ready before it runs.
     until("it runs and all of it was told", lambda: is_told(get(cluster, "pod", name)["status"]))
+    time.sleep(2)  # ours follows what a pod mounts once it has run for a second
     cluster.kubectl("delete", "pod", name)
     until("it is gone", lambda: not pods(cluster, name))
     # The log is written after the answer.

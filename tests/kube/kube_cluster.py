@@ -232,7 +232,6 @@ class Cluster:
         with open(folder / "kubelet.log", "ab") as log:
             subprocess.Popen([*self.join(name, address), programs["kubemark"], "--morph=kubelet", f"--name={name}",
                               f"--kubeconfig={self.credentials(name)}", "--use-host-image-service=false",
-                              f"--node-ip={address},{second(address)}" if self.dual else f"--node-ip={address}",
                               "--kubelet-read-only-port=0", f"--register-with-taints={HOLLOW}=yes:NoSchedule"], stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                              start_new_session=True, env={**self.environment, "TMPDIR": str(folder)})
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A private registry on a node, imagePullSecrets, and who may use what was pulled with them."""
+import base64
 import json
 
 from asking import get, pod, until
@@ -38,6 +39,66 @@ def login(cluster, name, namespace, registry, password):
 
 def start(cluster, namespace, made):
     cluster.kubectl("apply", "-n", namespace, "-f", "-", text=json.dumps(made))
+
+
+# Lets in who has an account with a role, and writes down what it was asked.
+PROVIDER = """#!/bin/sh
+cat > {asked}.new && mv {asked}.new {asked}
+grep -q '"serviceAccountToken":"ey' {asked} && grep -q '"role":"puller"' {asked} || exit 1
+echo '{{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kubelet.k8s.io/v1","cacheKeyType":"Image",\
+"auth":{{"{registry}":{{"username":"jane","password":"s3cret-word"}}}}}}'
+"""
+AUDIENCE = "registry.test"
+
+
+def start_again(cluster, node, **settings):
+    node.set_config(**settings)
+    with cluster.supervised():
+        node.kill(("agent",))
+        node.wait("the agent answers", lambda: node.ctl("version").returncode == 0)
+
+
+def test_a_program_makes_logins_for_the_accounts_of_pods(cluster):
+    node = cluster.nodes["n1"]
+    folder = cluster.folder / "account-registry"
+    (folder / "bin").mkdir(parents=True)
+    registry = RealRegistry(folder, 5201, auth=htpasswd(folder / "htpasswd", "jane", "s3cret-word"), inside=node.inside)
+    program = folder / "bin/provider"
+    program.write_text(PROVIDER.format(asked=folder / "asked", registry=registry.name))
+    program.chmod(0o755)
+    (folder / "providers.json").write_text(json.dumps({
+        "apiVersion": "kubelet.config.k8s.io/v1", "kind": "CredentialProviderConfig", "providers": [{
+            "name": "provider", "apiVersion": "credentialprovider.kubelet.k8s.io/v1", "matchImages": [registry.name],
+            "defaultCacheDuration": "1h", "tokenAttributes": {
+                "serviceAccountTokenAudience": AUDIENCE, "cacheType": "ServiceAccount", "requireServiceAccount": True,
+                "requiredServiceAccountAnnotationKeys": ["role"]}}]}))
+    cluster.apply({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "audience"},
+                   "rules": [{"apiGroups": [""], "resources": [AUDIENCE], "verbs": ["request-serviceaccounts-token-audience"]}]},
+                  {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": "audience"},
+                   "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "audience"},
+                   "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"}]},
+                  {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "puller", "annotations": {"role": "puller"}}})
+    start_again(cluster, node, imageCredentialProviderConfig=str(folder / "providers.json"),
+                imageCredentialProviderBinDir=str(folder / "bin"))
+    try:
+        image = MadeImage([(cluster.folder.parent / "busybox.tar").read_bytes()], config={"Cmd": ["/bin/sh"]})
+        registry.push_made(image, "team/app:2", "--dest-creds", "jane:s3cret-word")
+        name = f"{registry.name}/team/app:2"
+        for who, account in (("with-role", "puller"), ("without-role", "default")):
+            made = private_pod(who, name)
+            made["spec"]["serviceAccountName"] = account
+            start(cluster, "default", made)
+        until("whose account has the role runs", lambda: runs(cluster, "with-role", "default"))
+        asked = json.loads((folder / "asked").read_text())
+        equal((asked["image"], asked["serviceAccountAnnotations"]), (f"{registry.name}/team/app", {"role": "puller"}), "what it was asked")
+        claims = json.loads(base64.urlsafe_b64decode(asked["serviceAccountToken"].split(".")[1] + "=="))
+        equal((claims["aud"], claims["kubernetes.io"]["pod"]["name"]), ([AUDIENCE], "with-role"), "whose token it is")
+        until("the other is refused", lambda: waits_in(cluster, "without-role", "default") in ("ErrImagePull", "ImagePullBackOff"))
+    finally:
+        registry.stop()
+        cluster.kubectl("delete", "pod/with-role", "pod/without-role", "serviceaccount/puller", "clusterrole/audience",
+                        "clusterrolebinding/audience", "--ignore-not-found", check=False)
+        start_again(cluster, node, imageCredentialProviderConfig="", imageCredentialProviderBinDir="")
 
 
 def test_a_private_image_is_for_pods_with_its_login_only(cluster):

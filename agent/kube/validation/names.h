@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules for names: what is wrong with one, worded as Kubernetes words it; empty when nothing is.
-// Internal to the validation. Pure; thread-safe.
+// Pure; thread-safe.
 #pragma once
 
 #include <cstdint>

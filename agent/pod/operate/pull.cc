@@ -4,6 +4,7 @@
 
 #include "agent/images/pod_logins.h"
 #include "agent/images/pulled_images.h"
+#include "agent/objects/object_requests.h"
 #include "agent/pod/operate/pod_job.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/interfaces/image_puller.h"
@@ -33,7 +34,12 @@ OperationEnd PodJob::Pull() {
 Result<PulledImage> PodJob::PullImage(const std::string& reference) {
   PodLogins logins = LoginsOfPod(*input_.pod, input_.inputs);
   if (auto note = MissingSecretsNote(logins)) events_.push_back(std::move(*note));
-  if (services_.node_logins) logins.Add(services_.node_logins(reference, cancelled_));
+  if (services_.node_logins) {
+    // Of a file it has no account.
+    const TokenOwner owner = TokenOwnerOf(*input_.pod);
+    const bool has_account = input_.inputs != nullptr && !owner.service_account.empty();
+    logins.Add(services_.node_logins(reference, has_account ? &owner : nullptr, cancelled_));
+  }
   PullRequest request;
   request.reference = reference;
   request.logins = [&](const std::string& repository) { return logins.keyring.Find(repository); };

@@ -28,6 +28,7 @@ class CsiMounter;
 class PodInputs;
 class PulledImages;
 class PodMetrics;
+struct TokenOwner;
 class PodReporter;
 class PodViewStore;
 class Prober;
@@ -50,8 +51,10 @@ struct PodServices {
   Prober* prober = nullptr;                     // none: nothing is probed, and no hook is run
   ImagePuller* puller = nullptr;
   PulledImages* pulled_images = nullptr;  // none: every pod may use what is here
-  // What the node itself may show to registries for an image. Blocks while programs make it.
-  std::function<Keyring(const std::string& reference, const std::atomic<bool>& cancelled)>
+  // What the node itself may show to registries for an image, and for the account of a pod (null: it has none). Blocks
+  // while programs make it.
+  std::function<ProvidedLogins(const std::string& reference, const TokenOwner* pod,
+                               const std::atomic<bool>& cancelled)>
       node_logins = {};
   bool keep_secrets = false;  // on the disk, for a start without the API server
   CsiMounter* csi = nullptr;  // none: there are no storage plugins

@@ -99,7 +99,7 @@ class CredentialProvidersTest : public testing::Test {
     providers_ = std::move(*started);
   }
   std::vector<RegistryLogin> Logins(const std::string& image) {
-    return providers_->Provide(image, wanted_).Find(image);
+    return providers_->Provide(image, nullptr, wanted_).all.Find(image);
   }
   std::string log() {
     const std::lock_guard lock(mutex_);
@@ -174,7 +174,7 @@ TEST_F(CredentialProvidersTest, OneThatHangsHoldsUpNobodyElse) {
   Answers("good", StrCat(R"("cacheKeyType":"Image",)", kLogin));
   Start({ProviderOf("hangs", {"slow.example"}), ProviderOf("good", {"a.example"})});
   std::atomic<bool> given_up = false;
-  std::thread waiter([&] { providers_->Provide("slow.example/x", given_up); });
+  std::thread waiter([&] { providers_->Provide("slow.example/x", nullptr, given_up); });
   EXPECT_EQ(Logins("a.example/x").size(), 1u);
   const auto began = steady_clock::now();
   given_up = true;
@@ -188,7 +188,7 @@ TEST_F(CredentialProvidersTest, WhatAFormerAgentLeftRunningIsEnded) {
   Program("hangs", "sleep 1000");
   Start({ProviderOf("hangs", {"*.example"})});
   const auto former = std::move(providers_);
-  std::thread waiter([&] { former->Provide("a.example/x", wanted_); });
+  std::thread waiter([&] { former->Provide("a.example/x", nullptr, wanted_); });
   while (Runs("hangs").empty()) std::this_thread::sleep_for(milliseconds(1));
   Start({});
   waiter.join();  // its program was killed
@@ -242,6 +242,105 @@ TEST(ProviderAnswerTest, WhatIsWrongIsSaidWithoutTheAnswer) {
               testing::AllOf(HasSubstr("no object"), testing::Not(HasSubstr("hidden"))));
 }
 
+// Programs that are told of the account of a pod.
+class AccountLoginsTest : public CredentialProvidersTest {
+ protected:
+  class FakeAccounts : public AccountTokens {
+   public:
+    Result<ServiceAccountInfo> Account(const TokenOwner&, const std::atomic<bool>&) override {
+      if (!why.empty()) return Unavailable(why);
+      return account;
+    }
+    Result<std::string> Token(const TokenOwner& pod, const std::string& account_uid,
+                              const std::string& audience, const std::atomic<bool>&) override {
+      return StrCat("token-", pod.pod_uid.value, "-", account_uid, "-", audience);
+    }
+    ServiceAccountInfo account{"su", {{"role", "reader"}, {"other", "x"}}};
+    std::string why;
+  };
+
+  static TokenOwner PodOf(const std::string& uid) {
+    return {"ns", "sa", "pod-" + uid, PodUid(uid)};
+  }
+  void StartWith(ProviderTokens tokens) {
+    CredentialProvider provider = ProviderOf("one", {"*.example"});
+    provider.tokens = std::move(tokens);
+    Start({provider});
+    providers_->UseAccounts(accounts_);
+  }
+  ProvidedLogins For(const TokenOwner* pod, const std::string& image = "a.example/app") {
+    return providers_->Provide(image, pod, wanted_);
+  }
+
+  FakeAccounts accounts_;
+  const TokenOwner a_ = PodOf("a"), b_ = PodOf("b");
+};
+
+TEST_F(AccountLoginsTest, TheProgramIsToldOfTheAccount) {
+  Answers("one", StrCat(R"("cacheKeyType":"Image",)", kLogin));
+  StartWith({.audience = "vault", .required_keys = {"role"}, .optional_keys = {"none"}});
+  const ProvidedLogins given = For(&a_);
+  EXPECT_THAT(given.all.Logins(), ElementsAre(RegistryLogin{"u", "p"}));
+  EXPECT_EQ(given.of_account, given.all.Logins()) << "they are the account's alone";
+  ASSERT_EQ(Runs("one").size(), 1u);
+  EXPECT_THAT(Runs("one")[0],
+              testing::AllOf(HasSubstr(R"("serviceAccountToken":"token-a-su-vault")"),
+                             HasSubstr(R"("serviceAccountAnnotations":{"role":"reader"})")));
+}
+
+TEST_F(AccountLoginsTest, AnswersHoldForTheTokenOrForTheAccount) {
+  Answers("one", StrCat(R"("cacheKeyType":"Global",)", kLogin));
+  StartWith({.audience = "vault", .cache = ProviderTokens::Cache::kToken});
+  for (const TokenOwner* pod : {&a_, &b_, &a_}) EXPECT_EQ(For(pod).all.Logins().size(), 1u);
+  EXPECT_EQ(Runs("one").size(), 2u);
+  StartWith({.audience = "vault", .cache = ProviderTokens::Cache::kServiceAccount});
+  for (const TokenOwner* pod : {&a_, &b_, &a_}) EXPECT_EQ(For(pod).all.Logins().size(), 1u);
+  EXPECT_EQ(Runs("one").size(), 3u);
+  accounts_.account.uid = "another";
+  EXPECT_EQ(For(&a_).all.Logins().size(), 1u);
+  EXPECT_EQ(Runs("one").size(), 4u) << "an account of the same name is another one";
+}
+
+TEST_F(AccountLoginsTest, WhoHasNoAccountIsAskedForOnlyWhereThatIsAllowed) {
+  Answers("one", StrCat(R"("cacheKeyType":"Image",)", kLogin));
+  StartWith({.audience = "vault", .require_account = true});
+  EXPECT_TRUE(For(nullptr).all.empty());
+  EXPECT_TRUE(Runs("one").empty());
+  StartWith({.audience = "vault", .require_account = false});
+  const ProvidedLogins given = For(nullptr);
+  EXPECT_EQ(given.all.Logins().size(), 1u);
+  EXPECT_TRUE(given.of_account.empty()) << "they are the node's";
+  EXPECT_THAT(Runs("one")[0], testing::Not(HasSubstr("serviceAccount")));
+}
+
+TEST_F(AccountLoginsTest, WithoutAnAnnotationThatMustBeThereItIsNotAsked) {
+  Answers("one", StrCat(R"("cacheKeyType":"Image",)", kLogin));
+  StartWith({.audience = "vault", .required_keys = {"role", "missing"}});
+  EXPECT_TRUE(For(&a_).all.empty());
+  EXPECT_TRUE(Runs("one").empty());
+  EXPECT_EQ(log(), "") << "so one says that he does not want it";
+}
+
+TEST_F(AccountLoginsTest, AnAccountThatCannotBeHadIsTold) {
+  Answers("one", StrCat(R"("cacheKeyType":"Image",)", kLogin));
+  StartWith({.audience = "vault"});
+  accounts_.why = "failed to get service account: gone";
+  EXPECT_TRUE(For(&a_).all.empty());
+  EXPECT_THAT(log(), HasSubstr("provider one: failed to get service account: gone"));
+}
+
+TEST_F(AccountLoginsTest, APodsTokenIsNotHandedToOthersOfItsAccount) {
+  Answers(
+      "one",
+      R"("cacheKeyType":"Image","auth":{"*.example":{"username":"u","password":"token-a-su-vault"}})");
+  StartWith({.audience = "vault", .cache = ProviderTokens::Cache::kServiceAccount});
+  EXPECT_TRUE(For(&a_).all.empty());
+  EXPECT_THAT(log(), HasSubstr("returned the service account token as the password"));
+  EXPECT_THAT(log(), testing::Not(HasSubstr("token-a-su")));
+  StartWith({.audience = "vault", .cache = ProviderTokens::Cache::kToken});
+  EXPECT_EQ(For(&a_).all.Logins().size(), 1u);
+}
+
 std::string FaultsOf(const std::string& text) {
   const auto providers = ParseProviderConfig(text, "c.yaml");
   return providers ? "" : providers.error().message();
@@ -257,6 +356,12 @@ providers:
   args: [get, "--fast"]
   env:
   - {name: REGION, value: eu}
+  tokenAttributes:
+    serviceAccountTokenAudience: vault
+    cacheType: ServiceAccount
+    requireServiceAccount: true
+    requiredServiceAccountAnnotationKeys: [example.com/Role]
+    optionalServiceAccountAnnotationKeys: [region]
 )";
 
 TEST(ProviderConfigTest, AllFieldsAreRead) {
@@ -270,6 +375,39 @@ TEST(ProviderConfigTest, AllFieldsAreRead) {
   EXPECT_EQ(one.default_cache, std::chrono::hours(12));
   EXPECT_THAT(one.args, ElementsAre("get", "--fast"));
   EXPECT_THAT(one.env, ElementsAre(std::pair<std::string, std::string>("REGION", "eu")));
+  ASSERT_TRUE(one.tokens);
+  EXPECT_EQ(one.tokens->audience, "vault");
+  EXPECT_EQ(one.tokens->cache, ProviderTokens::Cache::kServiceAccount);
+  EXPECT_TRUE(one.tokens->require_account);
+  EXPECT_THAT(one.tokens->required_keys, ElementsAre("example.com/Role"));
+  EXPECT_THAT(one.tokens->optional_keys, ElementsAre("region"));
+}
+
+TEST(ProviderConfigTest, WhatAKubeletRefusesOfTokenAttributesIsRefused) {
+  const std::string faults = FaultsOf(R"(apiVersion: kubelet.config.k8s.io/v1
+kind: CredentialProviderConfig
+providers:
+- name: one
+  apiVersion: credentialprovider.kubelet.k8s.io/v1
+  matchImages: ["*.example"]
+  defaultCacheDuration: 1h
+  tokenAttributes:
+    serviceAccountTokenAudience: vault
+    cacheType: Pod
+    requireServiceAccount: false
+    requiredServiceAccountAnnotationKeys: [a, a, b]
+    optionalServiceAccountAnnotationKeys: [b, "no key"]
+)");
+  for (const char* fault :
+       {"tokenAttributes.cacheType: Unsupported value: supported values: \"ServiceAccount\", "
+        "\"Token\"",
+        "requireServiceAccount cannot be false when requiredServiceAccountAnnotationKeys is set",
+        "requiredServiceAccountAnnotationKeys[1]: Duplicate value: \"a\"",
+        "tokenAttributes: Invalid value: [\"b\"]: annotation keys cannot be both required and "
+        "optional",
+        "optionalServiceAccountAnnotationKeys[1]: Invalid value: \"no key\""}) {
+    EXPECT_THAT(faults, HasSubstr(fault));
+  }
 }
 
 TEST(ProviderConfigTest, EveryFaultIsToldWithItsPlace) {
@@ -284,11 +422,14 @@ TEST(ProviderConfigTest, EveryFaultIsToldWithItsPlace) {
   tokenAttributes: {serviceAccountTokenAudience: me}
 )"));
   for (const char* fault :
-       {"c.yaml:11:9: providers[1].name: provider name cannot contain '/'",
+       {"c.yaml:17:9: providers[1].name: provider name cannot contain '/'",
         "provider name cannot contain spaces", "providers[1].apiVersion: Unsupported value",
         "providers[1].matchImage: unknown field (did you mean \"matchImages\"?)",
         "defaultCacheDuration must be greater than or equal to 0",
-        "providers[1].tokenAttributes: tokens of service accounts are not made",
+        "providers[1].tokenAttributes.cacheType: Required value",
+        "providers[1].tokenAttributes.requireServiceAccount: Required value",
+        "providers[1].tokenAttributes: tokenAttributes is only supported for "
+        "credentialprovider.kubelet.k8s.io/v1 API version",
         "at least 1 item in matchImages is required"}) {
     EXPECT_THAT(faults, HasSubstr(fault));
   }

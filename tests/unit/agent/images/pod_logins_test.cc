@@ -52,6 +52,21 @@ TEST(PodLoginsTest, APullWaitsForTheAnswerAboutEachSecret) {
   EXPECT_FALSE(PullSecretsArePending(PodWithSecrets({}), inputs));
 }
 
+TEST(PodLoginsTest, WhatAPodsAccountOpensIsForNoOtherPod) {
+  const RegistryLogin node{"n", "1"};
+  const RegistryLogin account{"a", "2"};
+  ProvidedLogins given;
+  given.all.Add("a.example", node);
+  given.all.Add("a.example", account);
+  given.of_account = {account};
+  PodLogins logins = LoginsOfPod(PodWithSecrets({}), nullptr);
+  logins.Add(given);
+  EXPECT_EQ(logins.keyring.Find("a.example/x").size(), 2u);
+  EXPECT_TRUE(logins.CredentialsOf(node).node_pods);
+  EXPECT_EQ(logins.CredentialsOf(account), PullCredentials()) << "nobody is let in";
+  EXPECT_TRUE(logins.CredentialsOf(std::nullopt).node_pods) << "it did not ask";
+}
+
 TEST(NodeLoginsTest, PlacesAreAKubelets) {
   EXPECT_EQ(NodeLoginFiles("/var/lib/x", "/root"),
             (std::vector<std::string>{"/var/lib/x/config.json", "/root/.docker/config.json",

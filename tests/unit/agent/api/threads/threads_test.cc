@@ -24,10 +24,10 @@
 namespace holdfast::agent::api {
 namespace {
 
+using test_support::Eventually;
 using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using test_support::Eventually;
 
 auto SaysThatNoneIsFree() {
   return AnyOf("no descriptor is free", HasSubstr("too many open files"));
