@@ -8,6 +8,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <thread>
@@ -99,14 +100,17 @@ class Session final : public ExecSession {
 };
 
 Result<model::ExitReport> Session::Wait() {
-  using std::chrono::milliseconds;
+  using std::chrono::microseconds;
+  microseconds pause{100};
   while (!report_) {
     pollfd ended{process_.get(), POLLIN, 0};
     if (::poll(&ended, 1, -1) < 0 && errno != EINTR) return Error::FromErrno(errno, "poll pidfd");
     if (ended.revents == 0) continue;
     ASSIGN_OR_RETURN(report_, parts_.keeper.FindExit(start_, process_.get()));
     // The keeper writes the record between the end and the reaping; it is a moment away.
-    if (!report_) std::this_thread::sleep_for(milliseconds(1));
+    if (report_) break;
+    std::this_thread::sleep_for(pause);
+    pause = std::min(2 * pause, microseconds(1000));
   }
   return *report_;
 }

@@ -31,6 +31,8 @@ STATUS_OF_KUBELETS_ALONE = {
     "conditions.lastProbeTime",
     # Both empty.
     "containerStatuses.resources", "resources",
+    # Its first patch, that the container is being made. Ours is gathered for 300 ms, by when most run.
+    "containerStatuses.state.waiting.reason",
 }
 ABOUT = ("pods", "configmaps", "secrets", "serviceaccounts")
 NAMES_OF_TIME = ("timeout", "timeoutSeconds", "resourceVersion")
