@@ -51,7 +51,7 @@ PullCredentials PodLogins::CredentialsOf(const std::optional<RegistryLogin>& log
       return secret.credential_hash != hash;
     });
   }
-  // What the pod's account opens it opens again: its UID may be another one's by then.
+  // What the pod's account opens is for this pod: an account of the same name may be another one by then.
   const bool by_account = login && std::ranges::find(of_account, *login) != of_account.end();
   credentials.node_pods = credentials.secrets.empty() && !by_account;
   return credentials;

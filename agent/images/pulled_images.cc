@@ -15,6 +15,7 @@ namespace holdfast::agent {
 namespace {
 
 constexpr size_t kMaxRecord = 1 << 20;
+constexpr size_t kMostByAccount = 10'000;
 constexpr char kRecordPrefix[] = "sha256-";
 
 // The name under which the store has what a pod names so.
@@ -114,11 +115,19 @@ void PulledImages::ForgetIntent(const std::string& name) {
 
 void PulledImages::Failed(const std::string& image) { ForgetIntent(StoredName(image)); }
 
-void PulledImages::Pulled(const std::string& image, const Digest& id,
-                          const PullCredentials& shown) {
+void PulledImages::Pulled(const std::string& image, const Digest& id, const PullCredentials& shown,
+                          const PodUid& pod) {
+  if (shown == PullCredentials()) KeepForPod(StoredName(image), id, pod);
   if (!Record(id, RepositoryOf(image), shown)) return;  // the next start finds the intent
   HOLDFAST_PAUSE_POINT("agent.images.pull_recorded");
   ForgetIntent(StoredName(image));
+}
+
+// Who is forgotten asks the registry again.
+void PulledImages::KeepForPod(const std::string& name, const Digest& id, const PodUid& pod) {
+  const std::lock_guard lock(mutex_);
+  if (by_account_.size() >= kMostByAccount) by_account_.clear();
+  by_account_.insert({StrCat(name, " ", id.value), pod});
 }
 
 // What cannot be written, which is told, holds as long as this process lives.
@@ -140,7 +149,7 @@ Result<void> PulledImages::Record(const Digest& id, const std::string& repositor
   return written;
 }
 
-bool PulledImages::MayUse(const std::string& image, const Digest& id,
+bool PulledImages::MayUse(const std::string& image, const Digest& id, const PodUid& pod,
                           const Secrets& secrets) const {
   const std::string repository = RepositoryOf(image);
   PulledRecord record;
@@ -150,6 +159,7 @@ bool PulledImages::MayUse(const std::string& image, const Digest& id,
     const bool pulled = known != records_.end() || begun_.contains(StoredName(image));
     if (!options_.verification.IsRequired(repository, pulled)) return true;
     if (known == records_.end()) return false;
+    if (by_account_.contains({StrCat(StoredName(image), " ", id.value), pod})) return true;
     record = known->second;
   }
   return IsAccessible(record, repository, {}) || IsAccessible(record, repository, secrets());

@@ -14,7 +14,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/images/pull_record.h"
@@ -43,12 +45,15 @@ class PulledImages {
   // pulled; each is followed by one of the other two.
   Result<void> Begin(const std::string& image);
   void Failed(const std::string& image);
-  void Pulled(const std::string& image, const Digest& id, const PullCredentials& shown);
+  // `shown`: nothing where the registry let in the pod's account; then it is for `pod` alone, as long as this process lives.
+  void Pulled(const std::string& image, const Digest& id, const PullCredentials& shown,
+              const PodUid& pod);
 
-  // Whether a pod may use the image that is here and that it names so. `secrets`: what the pod has;
-  // asked for only if that matters.
+  // Whether a pod may use the image that is here and that it names so. `secrets`: what it has; asked for only if that
+  // matters.
   using Secrets = std::function<std::vector<PullSecret>()>;
-  bool MayUse(const std::string& image, const Digest& id, const Secrets& secrets) const;
+  bool MayUse(const std::string& image, const Digest& id, const PodUid& pod,
+              const Secrets& secrets) const;
 
   // An image was removed: forgets the records of those that are no longer here.
   void Prune();
@@ -58,6 +63,7 @@ class PulledImages {
                DirFd pulled);
   void ReadRecords();
   void Recover();
+  void KeepForPod(const std::string& name, const Digest& id, const PodUid& pod);
   void ForgetIntent(const std::string& name);
   Result<void> Record(const Digest& id, const std::string& repository,
                       const PullCredentials& shown);
@@ -71,6 +77,8 @@ class PulledImages {
   mutable std::mutex mutex_;                     // what follows
   std::map<std::string, PulledRecord> records_;  // by their files' names
   std::map<std::string, size_t> begun_;          // by images' names: pulls under way
+  // Images' names with their ids, and the pods for whose accounts they came.
+  std::set<std::pair<std::string, PodUid>> by_account_;
 };
 
 }  // namespace holdfast::agent

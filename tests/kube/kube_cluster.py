@@ -218,13 +218,14 @@ class Cluster:
         node.run.mkdir()
 
     def remove_node(self, node):
-        """One that make_node() made, with all that runs for it."""
+        """One that make_node() made, with all that runs for it and its folder."""
         while pids := list(self.processes(f"{node.top}/".encode())):
             self.kill_all(pids)
         remove_cgroups(lambda: trees_of(node.cgroup))
         self.power_off(node)
         run("ip", "netns", "delete", f"hfk-{node.node}")
         subprocess.run(["ip", "link", "delete", f"hfk-{node.node}"], check=False, capture_output=True)
+        shutil.rmtree(node.top)
 
     def start_hollow_node(self, programs, name, address):
         folder = self.folder / name

@@ -115,7 +115,8 @@ bool PodObservation::MayUse(const std::string& reference, const Image& image) co
   });
   if (ran) return true;
   const auto secrets = [this] { return LoginsOfPod(pod_, inputs_).PullSecrets(); };
-  return services_.pulled_images->MayUse(reference, image.id, secrets);
+  return services_.pulled_images->MayUse(reference, image.id, PodUid(pod_.metadata().uid()),
+                                         secrets);
 }
 
 // One that is not in the memory was cut short: its namespaces or addresses may be there, its routes

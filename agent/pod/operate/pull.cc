@@ -48,7 +48,8 @@ Result<PulledImage> PodJob::PullImage(const std::string& reference) {
   auto pulled = services_.puller->Pull(request, cancelled_);
   HOLDFAST_PAUSE_POINT("agent.pod.pulled");
   if (records != nullptr && pulled) {
-    records->Pulled(reference, pulled->image.id, logins.CredentialsOf(pulled->login));
+    records->Pulled(reference, pulled->image.id, logins.CredentialsOf(pulled->login),
+                    PodUid(input_.pod->metadata().uid()));
   } else if (records != nullptr) {
     records->Failed(reference);
   }

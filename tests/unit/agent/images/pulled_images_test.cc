@@ -85,10 +85,10 @@ class PulledImagesTest : public testing::Test {
   }
   void Pull(const PullCredentials& shown, const std::string& image = kApp) {
     ASSERT_TRUE(pulled_->Begin(image));
-    pulled_->Pulled(image, kId, shown);
+    pulled_->Pulled(image, kId, shown, PodUid("puller"));
   }
   bool MayUse(const std::vector<PullSecret>& secrets, const std::string& image = kApp) {
-    return pulled_->MayUse(image, kId, [&] { return secrets; });
+    return pulled_->MayUse(image, kId, PodUid("other"), [&] { return secrets; });
   }
   std::vector<std::string> Files(const std::string& directory) {
     std::vector<std::string> names;
@@ -122,6 +122,17 @@ TEST_F(PulledImagesTest, WhoBroughtItMayUseItAndNobodyElse) {
   struct stat about{};
   ASSERT_EQ(::stat((top_ + "/image_manager").c_str(), &about), 0);
   EXPECT_EQ(about.st_mode & 0777, 0700u);
+}
+
+TEST_F(PulledImagesTest, WhatCameForAnAccountIsForThePodThatBroughtIt) {
+  const auto nothing = [] { return std::vector<PullSecret>(); };
+  Pull({});
+  EXPECT_TRUE(pulled_->MayUse(kApp, kId, PodUid("puller"), nothing));
+  EXPECT_FALSE(pulled_->MayUse("r.example/other/app:1", kId, PodUid("puller"), nothing));
+  EXPECT_FALSE(MayUse({}));
+  Open();
+  EXPECT_FALSE(pulled_->MayUse(kApp, kId, PodUid("puller"), nothing))
+      << "it asks the registry again";
 }
 
 TEST_F(PulledImagesTest, SecondComersAreAddedAndAnOpenRegistryLetsAllIn) {
