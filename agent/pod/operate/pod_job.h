@@ -16,6 +16,7 @@
 #include "agent/pod/state/paths.h"
 #include "agent/volume/persistent_volume.h"
 #include "agent/volume/placed_volumes.h"
+#include "agent/volume/volume_place.h"
 
 namespace holdfast::agent {
 

@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "agent/volume/block_device.h"
 #include "agent/volume/persistent_volumes.h"
@@ -135,6 +137,49 @@ TEST_F(BlockVolumesTest, ALocalDiskIsTheOneThatWasFoundFirst) {
   EXPECT_TRUE(Release());
   EXPECT_EQ(devices_.held(), 0u);
   EXPECT_TRUE(Release()) << "again";
+}
+
+// What is known of the volume on the disk whenever its device is held or let go; who is killed in between leaves no more
+// than that.
+class WatchedHolder : public fakes::FakeDeviceHolder {
+ public:
+  explicit WatchedHolder(const PodPaths& paths) : paths_(paths) {}
+
+  Result<void> HoldDevice(const PodUid& uid, const std::string& volume, int device) override {
+    Note("hold");
+    return FakeDeviceHolder::HoldDevice(uid, volume, device);
+  }
+  Result<void> LetGoOfDevice(const PodUid& uid, const std::string& volume) override {
+    Note("let go");
+    if (fails) return Unavailable("the keeper does not answer");
+    return FakeDeviceHolder::LetGoOfDevice(uid, volume);
+  }
+
+  std::vector<std::string> calls;
+  bool fails = false;
+
+ private:
+  void Note(const std::string& call) {
+    const auto known = ReadPlacedVolumes(paths_);
+    const bool is_known = known && known->contains("data");
+    calls.push_back(call + (is_known ? known->at("data").ready ? " ready" : " known" : " unknown"));
+  }
+
+  const PodPaths& paths_;
+};
+
+TEST_F(BlockVolumesTest, ADeviceIsKnownBeforeItIsHeldAndUntilItWasLetGo) {
+  WatchedHolder holder(*paths_);
+  const PersistentVolumes wanted = {{"data", Volume("csi { driver: 'd' volumeHandle: 'h' }")}};
+  BindingCsi csi(*device_, holder);
+  EXPECT_TRUE(EnsurePersistentVolumes(pod_, *paths_, wanted, &csi, holder, cancelled_).empty());
+  holder.fails = true;
+  EXPECT_FALSE(ReleasePersistentVolumes(uid_, *paths_, &csi, holder));
+  EXPECT_EQ(Placed().handle, "h") << "its plugin was not asked yet";
+  holder.fails = false;
+  EXPECT_TRUE(ReleasePersistentVolumes(uid_, *paths_, &csi, holder));
+  EXPECT_EQ(holder.calls, (std::vector<std::string>{"hold known", "let go ready", "let go ready"}));
+  EXPECT_TRUE(ReadPlacedVolumes(*paths_)->empty());
 }
 
 // As after a reboot: a number says nothing any more.
