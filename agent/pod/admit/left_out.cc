@@ -137,7 +137,8 @@ const kube::FieldRules& PodFieldRules() {
       // ---- a container
       {"Container",
        "name image command args workingDir ports envFrom env resources restartPolicy "
-       "restartPolicyRules volumeMounts volumeDevices lifecycle terminationMessagePath terminationMessagePolicy "
+       "restartPolicyRules volumeMounts volumeDevices lifecycle terminationMessagePath "
+       "terminationMessagePolicy "
        "securityContext tty"},
       {"Container", "imagePullPolicy"},
       {"Container", "resizePolicy", kHonoured,

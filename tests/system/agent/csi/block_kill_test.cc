@@ -122,7 +122,7 @@ class BlockKillTest : public testing::Test {
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root";
     device_ = LoopDevice::Make();
-    if (!device_) GTEST_SKIP() << "no loop devices here";
+    if (!device_) GTEST_SKIP() << "kernel lacks loop devices for this test";
     node_ = std::make_unique<RuntimeNode>();
     runtime_ = node_->Open();  // with a keeper
     socket_ = node_->dir() + "/csi.sock";

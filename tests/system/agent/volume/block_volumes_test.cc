@@ -70,7 +70,7 @@ class BlockVolumesTest : public testing::Test {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root";
     device_ = LoopDevice::Make();
     other_ = LoopDevice::Make();
-    if (!device_ || !other_) GTEST_SKIP() << "no loop devices here";
+    if (!device_ || !other_) GTEST_SKIP() << "kernel lacks loop devices for this test";
     std::string pattern = testing::TempDir() + "holdfast-block-XXXXXX";
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     dir_ = pattern;

@@ -93,7 +93,7 @@ TEST_F(CgroupV2Test, DeviceFilterAllowsWhatAContainerHasBeside) {
   const auto own = test_support::LoopDevice::Make();
   const auto read = test_support::LoopDevice::Make();
   const auto other = test_support::LoopDevice::Make();
-  if (!own || !read || !other) GTEST_SKIP() << "no loop devices here";
+  if (!own || !read || !other) GTEST_SKIP() << "kernel lacks loop devices for this test";
   const auto rule = [](const test_support::LoopDevice& device, bool write) {
     return DeviceRule{'b',
                       static_cast<int32_t>(device.major()),

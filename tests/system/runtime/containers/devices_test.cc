@@ -24,7 +24,7 @@ class DevicesTest : public ::testing::Test {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root";
     device_ = LoopDevice::Make("hello\n");
     other_ = LoopDevice::Make("secret\n");
-    if (!device_ || !other_) GTEST_SKIP() << "no loop devices here";
+    if (!device_ || !other_) GTEST_SKIP() << "kernel lacks loop devices for this test";
     node_ = std::make_unique<RuntimeNode>();
     runtime_ = node_->Open();
   }
