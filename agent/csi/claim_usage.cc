@@ -39,7 +39,9 @@ std::optional<FsUsage> ClaimUsage::Look(const std::string& path) {
     if (wanted.empty()) return std::nullopt;
     volume = wanted.mapped();
   }
-  if (volume.kind == "local") return ReadFsUsage(path);
+  if (volume.kind == "local") {
+    return volume.block ? std::optional<FsUsage>() : ReadFsUsage(path);
+  }
   const auto driver = volume.kind == "csi" ? drivers_.Find(volume.driver) : nullptr;
   if (driver == nullptr || !driver->info.tells_usage) return std::nullopt;
   const auto usage = driver->client->Usage(volume.handle, path);

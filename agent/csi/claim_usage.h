@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ClaimUsage: what is left of the PersistentVolumes that pods of this node have. A plugin is asked for its own volumes,
-// where it can tell; a local volume's file system is asked itself; a hostPath is nobody's. Thread-safe.
+// where it can tell; a local volume's file system is asked itself; a hostPath and a local block device are nobody's. Thread-safe.
 // Source: kubelet 1.36 (volume.MetricsProvider of each kind); feature-map 1.16.1.
 #pragma once
 

@@ -27,10 +27,14 @@ AccessMode::Mode ModeOf(const std::string& name, bool knows_single_nodes) {
 
 void FillCapability(const CsiVolume& volume, bool knows_single_nodes,
                     csiv1::VolumeCapability& capability) {
-  auto& mount = *capability.mutable_mount();
-  mount.set_fs_type(volume.fs_type);
-  mount.set_volume_mount_group(volume.group);
-  for (const std::string& flag : volume.mount_flags) mount.add_mount_flags(flag);
+  if (volume.block) {
+    capability.mutable_block();
+  } else {
+    auto& mount = *capability.mutable_mount();
+    mount.set_fs_type(volume.fs_type);
+    mount.set_volume_mount_group(volume.group);
+    for (const std::string& flag : volume.mount_flags) mount.add_mount_flags(flag);
+  }
   capability.mutable_access_mode()->set_mode(ModeOf(volume.access_mode, knows_single_nodes));
 }
 

@@ -42,7 +42,8 @@ struct CsiVolume {
   std::string fs_type;
   std::string access_mode;  // "ReadWriteOnce", …
   std::vector<std::string> mount_flags;
-  std::string group;  // that the plugin is to give the volume to; "" none
+  std::string group;   // that the plugin is to give the volume to; "" none
+  bool block = false;  // as a device; then nothing is said of fs_type, mount_flags and group
   std::map<std::string, std::string> publish_context;
   std::map<std::string, std::string> volume_context;
 };

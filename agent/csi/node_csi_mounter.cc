@@ -26,11 +26,6 @@ namespace corev1 = ::k8s::io::api::core::v1;
 constexpr mode_t kCsiDirMode = 0750;
 constexpr char kTokens[] = "csi.storage.k8s.io/serviceAccount.tokens";
 
-Error DeviceFailed(const std::string& name, const Error& error) {
-  return {error.code(),
-          StrCat("MountVolume.MountDevice failed for volume \"", name, "\" : ", error.message())};
-}
-
 Error NotRegistered(const std::string& driver) {
   return Unavailable(StrCat("kubernetes.io/csi: driver name ", driver,
                             " not found in the list of registered CSI drivers"));
@@ -61,15 +56,32 @@ std::optional<std::string> ReadHandle(const std::string& dir) {
   return handle->get<std::string>();
 }
 
+Result<void> CheckUnmounted(const std::string& path) {
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));
+  if (!mounted) return {};
+  return Conflict(StrCat(path, " is still mounted, although the plugin says it is not"));
+}
+
 // What is left of a place where a plugin mounted something. Never of something that is still mounted.
 Result<void> RemovePlace(const std::string& path) {
-  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));
-  if (mounted)
-    return Conflict(StrCat(path, " is still mounted, although the plugin says it is not"));
+  RETURN_IF_ERROR(CheckUnmounted(path));
   if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return {};
   // A plugin for files may leave one.
   if (errno == ENOTDIR && ::unlink(path.c_str()) == 0) return {};
   return Error::FromErrno(errno, StrCat("rmdir ", path));
+}
+
+// Other pods may have the volume, too.
+Result<void> RemoveIfEmpty(const std::string& directory) {
+  if (::rmdir(directory.c_str()) == 0 || errno == ENOENT || errno == ENOTEMPTY) return {};
+  return Error::FromErrno(errno, StrCat("rmdir ", directory));
+}
+
+// Beside a device plugins may leave files there, as a kubelet lets them.
+Result<void> RemoveStaging(const PlacedVolume& place, const std::string& staging) {
+  if (!place.block) return RemovePlace(staging);
+  RETURN_IF_ERROR(CheckUnmounted(staging));
+  return sys::RemoveTreeAt(AT_FDCWD, staging);
 }
 
 bool IsReadWriteOnce(const corev1::PersistentVolumeSpec& spec) {
@@ -82,7 +94,7 @@ bool IsReadWriteOnce(const corev1::PersistentVolumeSpec& spec) {
 // Whether the agent gives the files to the pod's group, by the plugin's policy.
 bool GivesToGroup(const PersistentVolume& volume) {
   const std::string& policy = volume.csi.fs_group_policy;
-  if (policy == "None" || volume.read_only) return false;
+  if (policy == "None" || volume.read_only || IsBlock(volume)) return false;
   if (policy == "File") return true;
   const bool has_type = !volume.spec.persistentvolumesource().csi().fstype().empty();
   return has_type && (volume.csi.ephemeral || IsReadWriteOnce(volume.spec));
@@ -100,6 +112,7 @@ CsiVolume VolumeFor(const PersistentVolume& volume) {
   const auto& source = volume.spec.persistentvolumesource().csi();
   CsiVolume out;
   out.id = source.volumehandle();
+  out.block = IsBlock(volume);
   out.fs_type = source.fstype();
   out.access_mode =
       volume.spec.accessmodes().empty() ? "ReadWriteOnce" : volume.spec.accessmodes(0);
@@ -159,26 +172,34 @@ std::string NodeCsiMounter::VolumeDir(const std::string& driver, const std::stri
   return StrCat(volumes_dir_, "/", driver, "/", kube::HandleDirectory(handle));
 }
 
+std::string NodeCsiMounter::StagingPath(const PlacedVolume& place) const {
+  return place.block ? StrCat(volumes_dir_, "/volumeDevices/staging/", place.name)
+                     : VolumeDir(place.driver, place.handle) + "/globalmount";
+}
+
 // "" of a plugin that does not stage.
 std::string NodeCsiMounter::StagingOf(const CsiDriver& driver, const PlacedVolume& place) const {
-  return driver.info.stages ? VolumeDir(place.driver, place.handle) + "/globalmount" : "";
+  return driver.info.stages ? StagingPath(place) : "";
 }
 
 // 1. who uses it is known; 2. staged for the node; 3. published for the pod; 4. given to its group.
 Result<void> NodeCsiMounter::Mount(const corev1::Pod& pod, const PersistentVolume& volume,
                                    const PlacedVolume& place, const std::atomic<bool>& cancelled) {
   const auto driver = drivers_.Find(place.driver);
-  if (driver == nullptr) return SetUpFailed(volume.name, NotRegistered(place.driver));
+  const VolumeSteps& steps = StepsOf(place.block);
+  if (driver == nullptr) return StepFailed(steps.publish, volume.name, NotRegistered(place.driver));
   Work work{pod, volume, place, *driver, cancelled, VolumeFor(volume), ""};
   if (pod.spec().securitycontext().has_fsgroup() && driver->info.gives_to_group) {
     work.asked.group = StrCat(pod.spec().securitycontext().fsgroup());
   }
   if (!volume.csi.ephemeral) work.staging = StagingOf(*driver, place);
   if (!volume.csi.ephemeral && !place.ready) {
-    if (auto staged = Stage(work); !staged) return DeviceFailed(volume.name, staged.error());
+    if (auto staged = Stage(work); !staged) {
+      return StepFailed(steps.stage, volume.name, std::move(staged.error()));
+    }
   }
   if (auto published = Publish(work); !published) {
-    return SetUpFailed(volume.name, published.error());
+    return StepFailed(steps.publish, volume.name, std::move(published.error()));
   }
   return {};
 }
@@ -236,28 +257,31 @@ Result<void> NodeCsiMounter::Expand(const PersistentVolume& volume, const Placed
 
 Result<void> NodeCsiMounter::Unmount(const PodUid& uid, const PlacedVolume& place) {
   const auto driver = drivers_.Find(place.driver);
+  const VolumeSteps& steps = StepsOf(place.block);
   if (driver == nullptr) {
-    return Error(NotRegistered(place.driver))
-        .Wrap(StrCat("UnmountVolume.TearDown failed for volume \"", place.name, "\" "));
+    return StepFailed(steps.unpublish, place.name, NotRegistered(place.driver));
   }
-  RETURN_IF_ERROR(
-      WithContext(Unpublish(*driver, place),
-                  StrCat("UnmountVolume.TearDown failed for volume \"", place.name, "\" ")));
-  return WithContext(Unstage(*driver, place.handle, uid),
-                     StrCat("UnmountDevice failed for volume \"", place.name, "\" "));
+  if (auto done = Unpublish(*driver, place); !done) {
+    return StepFailed(steps.unpublish, place.name, std::move(done.error()));
+  }
+  if (auto done = Unstage(*driver, place, uid); !done) {
+    return StepFailed(steps.unstage, place.name, std::move(done.error()));
+  }
+  return {};
 }
 
 Result<void> NodeCsiMounter::Unpublish(const CsiDriver& driver, const PlacedVolume& place) const {
   RETURN_IF_ERROR(driver.client->Unpublish(place.handle, place.path));
   HOLDFAST_PAUSE_POINT("agent.csi.unpublished");
   RETURN_IF_ERROR(RemovePlace(place.path));
-  return RemovePlace(place.path.substr(0, place.path.rfind('/')));
+  const std::string parent = place.path.substr(0, place.path.rfind('/'));
+  return place.block ? RemoveIfEmpty(parent) : RemovePlace(parent);
 }
 
 // Where nobody else uses it. One that waited for others and was given up never was a user.
-Result<void> NodeCsiMounter::Unstage(const CsiDriver& driver, const std::string& handle,
+Result<void> NodeCsiMounter::Unstage(const CsiDriver& driver, const PlacedVolume& place,
                                      const PodUid& uid) {
-  const std::string dir = VolumeDir(driver.info.name, handle);
+  const std::string dir = VolumeDir(driver.info.name, place.handle);
   const std::string user = StrCat(dir, "/users/", uid.value);
   if (!sys::ExistsAt(AT_FDCWD, user) && !NamesIn(dir + "/users").empty()) return {};
   const VolumeLocks::Lock lock(locks_, dir);
@@ -267,11 +291,11 @@ Result<void> NodeCsiMounter::Unstage(const CsiDriver& driver, const std::string&
   if (!users && users.error().code() == Code::kNotFound) return {};
   if (!users) return users.error();
   if (!users->empty()) return {};
-  const std::string staging = dir + "/globalmount";
+  const std::string staging = StagingPath(place);
   if (sys::ExistsAt(AT_FDCWD, staging)) {
-    RETURN_IF_ERROR(driver.client->Unstage(handle, staging));
+    RETURN_IF_ERROR(driver.client->Unstage(place.handle, staging));
     HOLDFAST_PAUSE_POINT("agent.csi.unstaged");
-    RETURN_IF_ERROR(RemovePlace(staging));
+    RETURN_IF_ERROR(RemoveStaging(place, staging));
   }
   RETURN_IF_ERROR(sys::RemoveTreeAt(AT_FDCWD, dir));
   const std::lock_guard in_use(mutex_);

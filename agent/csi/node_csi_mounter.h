@@ -5,6 +5,9 @@
 //     vol_data.json       which volume it is, as a kubelet writes it
 //     users/<pod uid>     made before anything is asked for a pod, removed after it is gone
 //     globalmount/        where the plugin stages it, once for all pods of the node
+//   <root_dir>/plugins/kubernetes.io/csi/volumeDevices/
+//     staging/<volume>/           the same of a block device
+//     publish/<volume>/<pod uid>  the device, put there by the plugin for a pod
 //
 // so that whoever takes the last user away also unstages it, whichever agent made it. Volumes that a pod names itself are
 // that pod's alone and have none of this. Thread-safe.
@@ -41,11 +44,12 @@ class NodeCsiMounter : public CsiMounter {
   void ReadVolumesInUse();
   Result<void> MarkUse(const Work& work);
   std::string VolumeDir(const std::string& driver, const std::string& handle) const;
+  std::string StagingPath(const PlacedVolume& place) const;
   std::string StagingOf(const CsiDriver& driver, const PlacedVolume& place) const;
   Result<void> Stage(const Work& work);
   Result<void> Publish(const Work& work) const;
   Result<void> Unpublish(const CsiDriver& driver, const PlacedVolume& place) const;
-  Result<void> Unstage(const CsiDriver& driver, const std::string& handle, const PodUid& uid);
+  Result<void> Unstage(const CsiDriver& driver, const PlacedVolume& place, const PodUid& uid);
 
   const std::string volumes_dir_;
   const CsiDrivers& drivers_;

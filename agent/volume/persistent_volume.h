@@ -36,6 +36,9 @@ struct PersistentVolume {
   std::shared_ptr<const ::k8s::io::api::core::v1::PersistentVolumeClaim> growing = {};
 };
 
+// Containers get the device itself, with no file system of ours on it.
+inline bool IsBlock(const PersistentVolume& volume) { return volume.spec.volumemode() == "Block"; }
+
 // By the volume's name in the pod.
 using PersistentVolumes = std::map<std::string, PersistentVolume>;
 

@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "agent/volume/block_device.h"
 #include "agent/volume/host_path.h"
 #include "agent/volume/mount_point.h"
 #include "agent/volume/ownership.h"
@@ -57,8 +58,22 @@ Result<PlacedVolume> PlaceLocal(const corev1::Pod& pod, const PersistentVolume& 
 // Where a volume of a storage plugin is going to lie. It is written down before the plugin is asked.
 PlacedVolume CsiPlace(const PodPaths& paths, const PersistentVolume& volume) {
   const auto& source = volume.spec.persistentvolumesource().csi();
-  return {volume.name, "csi",           paths.CsiVolume(volume.name), volume.read_only,
-          false,       source.driver(), source.volumehandle()};
+  const bool block = IsBlock(volume);
+  return {.name = volume.name,
+          .kind = "csi",
+          .path = block ? paths.CsiDevice(volume.name) : paths.CsiVolume(volume.name),
+          .read_only = volume.read_only,
+          .driver = source.driver(),
+          .handle = source.volumehandle(),
+          .block = block};
+}
+
+PlacedVolume LocalDevicePlace(const PersistentVolume& volume) {
+  return {.name = volume.name,
+          .kind = "local",
+          .path = volume.spec.persistentvolumesource().local().path(),
+          .read_only = volume.read_only,
+          .block = true};
 }
 
 Result<PlacedVolume> PlaceOnNode(const corev1::Pod& pod, const PersistentVolume& volume) {
@@ -68,26 +83,43 @@ Result<PlacedVolume> PlaceOnNode(const corev1::Pod& pod, const PersistentVolume&
   return Unsupported("no volume plugin matched: this kind of volume is not supported");
 }
 
-// What a plugin mounted is gone after a reboot.
-bool Stands(const PlacedVolume& volume) {
-  if (!volume.ready || volume.kind != "csi") return volume.ready;
+// What a plugin mounted is gone after a reboot, and so is what was kept open; a device's number may be another's by then.
+bool Stands(const PodUid& uid, const std::string& name, const PlacedVolume& volume,
+            DeviceHolder& devices) {
+  if (!volume.ready) return false;
+  if (volume.block) return devices.HeldDevice(uid, name).has_value();
+  if (volume.kind != "csi") return true;
   const auto mounted = IsMountPoint(volume.path);
   return mounted && *mounted;
+}
+
+Error NoBlockPlugin(const std::string& volume) {
+  return Unsupported(
+      StrCat("MapVolume.FindMapperPluginBySpec failed to find BlockVolumeMapper plugin. Volume "
+             "plugin is nil. for volume \"",
+             volume, "\" : a volume of this kind cannot be a block device"));
 }
 
 class PersistentPlacer {
  public:
   PersistentPlacer(const corev1::Pod& pod, const PodPaths& paths, CsiMounter* csi,
-                   const std::atomic<bool>& cancelled, PlacedVolumes placed)
-      : pod_(pod), paths_(paths), csi_(csi), cancelled_(cancelled), placed_(std::move(placed)) {}
+                   DeviceHolder& devices, const std::atomic<bool>& cancelled, PlacedVolumes placed)
+      : pod_(pod),
+        uid_(pod.metadata().uid()),
+        paths_(paths),
+        csi_(csi),
+        devices_(devices),
+        cancelled_(cancelled),
+        placed_(std::move(placed)) {}
 
   Result<void> Place(const std::string& name, const PersistentVolume& volume) {
-    if (placed_.contains(name) && Stands(placed_[name])) {
+    if (placed_.contains(name) && Stands(uid_, name, placed_[name], devices_)) {
       return volume.csi.republished && csi_ != nullptr
                  ? csi_->Mount(pod_, volume, placed_[name], cancelled_)
                  : Result<void>();
     }
     if (volume.spec.persistentvolumesource().has_csi()) return PlaceCsi(name, volume);
+    if (IsBlock(volume)) return PlaceLocalDevice(name, volume);
     auto done = PlaceOnNode(pod_, volume);
     if (!done) return SetUpFailed(volume.name, done.error());
     HOLDFAST_PAUSE_POINT("agent.volume.persistent_placed");
@@ -96,10 +128,25 @@ class PersistentPlacer {
 
  private:
   Result<void> PlaceCsi(const std::string& name, const PersistentVolume& volume) {
-    if (csi_ == nullptr) return SetUpFailed(volume.name, Unsupported("no storage plugins here"));
+    if (csi_ == nullptr) {
+      return StepFailed(StepsOf(IsBlock(volume)).publish, volume.name,
+                        Unsupported("no storage plugins here"));
+    }
     const PlacedVolume place = CsiPlace(paths_, volume);
     RETURN_IF_ERROR(Remember(name, place, false));
     RETURN_IF_ERROR(csi_->Mount(pod_, volume, place, cancelled_));
+    if (place.block) RETURN_IF_ERROR(HoldBlockDevice(devices_, uid_, name, place));
+    return Remember(name, place, true);
+  }
+
+  Result<void> PlaceLocalDevice(const std::string& name, const PersistentVolume& volume) {
+    if (!volume.spec.persistentvolumesource().has_local()) return NoBlockPlugin(volume.name);
+    if (auto fine = RefuseMountOptions(volume, "local"); !fine) {
+      return StepFailed(kBlockSteps.publish, volume.name, std::move(fine.error()));
+    }
+    const PlacedVolume place = LocalDevicePlace(volume);
+    RETURN_IF_ERROR(Remember(name, place, false));
+    RETURN_IF_ERROR(HoldBlockDevice(devices_, uid_, name, place));
     return Remember(name, place, true);
   }
 
@@ -110,28 +157,32 @@ class PersistentPlacer {
   }
 
   const corev1::Pod& pod_;
+  const PodUid uid_;
   const PodPaths& paths_;
   CsiMounter* const csi_;
+  DeviceHolder& devices_;
   const std::atomic<bool>& cancelled_;
   PlacedVolumes placed_;
 };
 
 }  // namespace
 
-std::vector<std::string> StandingVolumes(const PlacedVolumes& placed) {
+std::vector<std::string> StandingVolumes(const PodUid& uid, const PlacedVolumes& placed,
+                                         DeviceHolder& devices) {
   std::vector<std::string> names;
   for (const auto& [name, volume] : placed) {
-    if (Stands(volume)) names.push_back(name);
+    if (Stands(uid, name, volume, devices)) names.push_back(name);
   }
   return names;
 }
 
 std::vector<Error> EnsurePersistentVolumes(const corev1::Pod& pod, const PodPaths& paths,
                                            const PersistentVolumes& wanted, CsiMounter* csi,
+                                           DeviceHolder& devices,
                                            const std::atomic<bool>& cancelled) {
   auto placed = ReadPlacedVolumes(paths);
   if (!placed) return {std::move(placed.error())};
-  PersistentPlacer placer(pod, paths, csi, cancelled, std::move(*placed));
+  PersistentPlacer placer(pod, paths, csi, devices, cancelled, std::move(*placed));
   std::vector<Error> errors;
   for (const auto& [name, volume] : wanted) {
     if (cancelled) break;
@@ -140,10 +191,15 @@ std::vector<Error> EnsurePersistentVolumes(const corev1::Pod& pod, const PodPath
   return errors;
 }
 
-Result<void> ReleasePersistentVolumes(const PodUid& uid, const PodPaths& paths, CsiMounter* csi) {
+Result<void> ReleasePersistentVolumes(const PodUid& uid, const PodPaths& paths, CsiMounter* csi,
+                                      DeviceHolder& devices) {
   ASSIGN_OR_RETURN(PlacedVolumes placed, ReadPlacedVolumes(paths));
   while (!placed.empty()) {
     const PlacedVolume& volume = placed.begin()->second;
+    if (volume.block) {  // a plugin may not be able to take away what is open
+      RETURN_IF_ERROR(devices.LetGoOfDevice(uid, placed.begin()->first));
+      HOLDFAST_PAUSE_POINT("agent.volume.device_let_go");
+    }
     if (volume.kind == "csi") {
       if (csi == nullptr)
         return Unsupported("a volume is of a storage plugin; there are none here");

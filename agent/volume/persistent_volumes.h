@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PersistentVolumes of a pod on this node: hostPath, local, and those of storage plugins. Thread-safe for different pods; calls may block on disk or on
-// a dead network file system.
+// PersistentVolumes of a pod on this node: hostPath, local, and those of storage plugins; directories, or (not hostPath) block
+// devices, which are kept open (block_device.h). Thread-safe for different pods; calls may block on disk or on a dead network
+// file system.
 #pragma once
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include "agent/volume/persistent_volume.h"
 #include "agent/volume/placed_volumes.h"
 #include "holdfast/base/result.h"
+#include "holdfast/interfaces/device_holder.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent {
@@ -20,12 +22,15 @@ namespace holdfast::agent {
 // none of the others up; the errors are messages of FailedMount events. `csi`: null on a node without storage plugins.
 std::vector<Error> EnsurePersistentVolumes(const ::k8s::io::api::core::v1::Pod& pod,
                                            const PodPaths& paths, const PersistentVolumes& wanted,
-                                           CsiMounter* csi, const std::atomic<bool>& cancelled);
+                                           CsiMounter* csi, DeviceHolder& devices,
+                                           const std::atomic<bool>& cancelled);
 
 // Takes away what the pod has, by what is known of it. Idempotent.
-Result<void> ReleasePersistentVolumes(const PodUid& uid, const PodPaths& paths, CsiMounter* csi);
+Result<void> ReleasePersistentVolumes(const PodUid& uid, const PodPaths& paths, CsiMounter* csi,
+                                      DeviceHolder& devices);
 
 // Those that were made and still stand, by their names in the pod.
-std::vector<std::string> StandingVolumes(const PlacedVolumes& placed);
+std::vector<std::string> StandingVolumes(const PodUid& uid, const PlacedVolumes& placed,
+                                         DeviceHolder& devices);
 
 }  // namespace holdfast::agent

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "holdfast/base/strings.h"
@@ -15,17 +16,20 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int kPlacedVersion = 1;
+// With block devices: who does not know them would leave them staged.
+constexpr int kPlacedBlockVersion = 2;
 constexpr size_t kPlacedLimit = 1u << 20;
 
 Json PlacedToJson(const PlacedVolume& volume) {
   return {{"name", volume.name},          {"kind", volume.kind},   {"path", volume.path},
           {"readOnly", volume.read_only}, {"ready", volume.ready}, {"driver", volume.driver},
-          {"handle", volume.handle}};
+          {"handle", volume.handle},      {"block", volume.block}};
 }
 
 PlacedVolume PlacedFromJson(const Json& json) {
-  return {json.at("name"),  json.at("kind"),          json.at("path"),         json.at("readOnly"),
-          json.at("ready"), json.value("driver", ""), json.value("handle", "")};
+  return {json.at("name"),          json.at("kind"),           json.at("path"),
+          json.at("readOnly"),      json.at("ready"),          json.value("driver", ""),
+          json.value("handle", ""), json.value("block", false)};
 }
 
 }  // namespace
@@ -37,7 +41,7 @@ Result<PlacedVolumes> ReadPlacedVolumes(const PodPaths& paths) {
   if (!text) return std::move(text.error());
   try {
     const Json json = Json::parse(*text);
-    if (json.at("version") != kPlacedVersion) {
+    if (json.at("version") != kPlacedVersion && json.at("version") != kPlacedBlockVersion) {
       return Unsupported(StrCat(path, ": of another version of this program"));
     }
     PlacedVolumes volumes;
@@ -51,7 +55,10 @@ Result<PlacedVolumes> ReadPlacedVolumes(const PodPaths& paths) {
 }
 
 Result<void> WritePlacedVolumes(const PodPaths& paths, const PlacedVolumes& volumes) {
-  Json json = {{"version", kPlacedVersion}, {"volumes", Json::object()}};
+  const bool block =
+      std::ranges::any_of(volumes, [](const auto& entry) { return entry.second.block; });
+  Json json = {{"version", block ? kPlacedBlockVersion : kPlacedVersion},
+               {"volumes", Json::object()}};
   for (const auto& [name, volume] : volumes) json["volumes"][name] = PlacedToJson(volume);
   ASSIGN_OR_RETURN(const DirFd dir, sys::OpenDir(paths.Dir()));
   RETURN_IF_ERROR(

@@ -15,11 +15,12 @@ namespace holdfast::agent {
 struct PlacedVolume {
   std::string name;  // of the PersistentVolume
   std::string kind;  // "hostPath", "local", "csi"
-  std::string path;  // what containers see
+  std::string path;  // what containers see; of a block device where its node lies on the host
   bool read_only = false;
   bool ready =
       false;  // everything was done for it; what is mounted may be gone since, as after a reboot
   std::string driver = {}, handle = {};  // of the kind csi
+  bool block = false;
   bool operator==(const PlacedVolume&) const = default;
 };
 

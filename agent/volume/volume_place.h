@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+#include "holdfast/model/container_spec.h"
+
 namespace holdfast::agent {
 
 struct VolumePlace {
@@ -15,5 +17,13 @@ struct VolumePlace {
 
 // By the volume's name in the pod.
 using VolumePlaces = std::map<std::string, VolumePlace>;
+
+// A volume that is a block device.
+struct DevicePlace {
+  model::BlockDevice device;
+  bool read_only = false;
+  bool operator==(const DevicePlace&) const = default;
+};
+using DevicePlaces = std::map<std::string, DevicePlace>;
 
 }  // namespace holdfast::agent

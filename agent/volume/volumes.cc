@@ -131,7 +131,7 @@ VolumePlaces PlacesOfVolumes(const corev1::Pod& pod, const PodPaths& paths,
     }
   }
   for (const auto& [name, volume] : persistent) {
-    if (volume.ready) out[name] = {volume.path, volume.read_only};
+    if (volume.ready && !volume.block) out[name] = {volume.path, volume.read_only};
   }
   return out;
 }

@@ -21,7 +21,7 @@ namespace holdfast::agent {
 namespace corev1 = ::k8s::io::api::core::v1;
 
 // Where each volume of the pod lies on the node, by name. Only those that can be set up, and of
-// `persistent` those that were; pure.
+// `persistent` those that were and are no block devices; pure.
 VolumePlaces PlacesOfVolumes(const corev1::Pod& pod, const PodPaths& paths,
                              const PlacedVolumes& persistent = {});
 

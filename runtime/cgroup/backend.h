@@ -28,16 +28,27 @@ struct Cgroup {
   std::vector<DirFd> shared = {};
 };
 
+// One row of what a container may do with devices. Minor -1 is any, major -1 is any.
+struct DeviceRule {
+  char type;  // 'c', 'b'
+  int32_t major;
+  int32_t minor;
+  bool read;
+  bool write;
+  bool mknod;
+};
+
 // Absent means: leave as it is.
 struct CgroupLimits {
   static constexpr int64_t kUnlimited = -1;
-  std::optional<uint64_t> cpu_shares;   // v1 unit; v2's weight derives from it
-  std::optional<int64_t> cpu_quota_us;  // per kCpuPeriodMicros, or kUnlimited
-  std::optional<int64_t> memory_bytes;  // or kUnlimited
-  bool no_swap = false;                 // swap not allowed (Kubernetes' NoSwap)
-  std::optional<int64_t> pids;          // or kUnlimited
-  bool oom_group = false;               // v2: an OOM kill takes the whole cgroup
-  bool standard_devices = false;        // only the devices every container may use, plus mknod
+  std::optional<uint64_t> cpu_shares;    // v1 unit; v2's weight derives from it
+  std::optional<int64_t> cpu_quota_us;   // per kCpuPeriodMicros, or kUnlimited
+  std::optional<int64_t> memory_bytes;   // or kUnlimited
+  bool no_swap = false;                  // swap not allowed (Kubernetes' NoSwap)
+  std::optional<int64_t> pids;           // or kUnlimited
+  bool oom_group = false;                // v2: an OOM kill takes the whole cgroup
+  bool standard_devices = false;         // only the devices every container may use, plus mknod
+  std::vector<DeviceRule> devices = {};  // beside standard_devices
   // Those that are named; of a size that cannot be limited here nothing is said.
   std::vector<model::HugePageLimit> huge_pages = {};
 };

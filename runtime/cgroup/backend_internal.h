@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "holdfast/base/result.h"
 #include "runtime/cgroup/backend.h"
@@ -28,18 +29,9 @@ Result<uint64_t> ReadKeyed(int dir, const char* file, std::string_view key);
 Result<void> WriteNumber(int dir, const char* file, int64_t value);
 // One pass of SIGKILL over `cgroup`, safe against reused process ids. Returns how many were hit.
 Result<size_t> SignalEveryProcess(const Cgroup& cgroup, int signal);
-// Attaches the standard device filter (BPF, cgroup v2) to the cgroup's directory.
-Result<void> AttachDeviceFilter(int dir);
+// Attaches a device filter (BPF, cgroup v2) to the cgroup's directory: the standard devices and `more`.
+Result<void> AttachDeviceFilter(int dir, const std::vector<DeviceRule>& more);
 
-// One row of what every container may do with devices. Minor -1 is any, major -1 is any.
-struct DeviceRule {
-  char type;  // 'c', 'b'
-  int32_t major;
-  int32_t minor;
-  bool read;
-  bool write;
-  bool mknod;
-};
 // Source: the OCI runtime specification's default devices, plus mknod without use.
 inline constexpr DeviceRule kStandardDevices[] = {
     {'c', -1, -1, false, false, true},  // nodes may be made, not opened

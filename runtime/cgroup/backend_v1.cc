@@ -93,17 +93,19 @@ std::string LineOf(const DeviceRule& rule) {
                 rule.mknod ? "m" : "");
 }
 
+Result<void> Allow(int allow, const DeviceRule& rule) {
+  const std::string line = LineOf(rule);
+  if (::write(allow, line.data(), line.size()) >= 0) return {};
+  return Error::FromErrno(errno, StrCat("write \"", line, "\" to devices.allow"));
+}
+
 Result<void> ApplyDevices(int dir, const CgroupLimits& limits) {
   if (!limits.standard_devices) return {};
   RETURN_IF_ERROR(sys::WriteControlAt(dir, "devices.deny", "a"));
   // One descriptor for all rules: this is on the way of every start.
   ASSIGN_OR_RETURN(const UniqueFd allow, sys::OpenAt(dir, "devices.allow", O_WRONLY));
-  for (const DeviceRule& rule : kStandardDevices) {
-    const std::string line = LineOf(rule);
-    if (::write(allow.get(), line.data(), line.size()) < 0) {
-      return Error::FromErrno(errno, StrCat("write \"", line, "\" to devices.allow"));
-    }
-  }
+  for (const DeviceRule& rule : kStandardDevices) RETURN_IF_ERROR(Allow(allow.get(), rule));
+  for (const DeviceRule& rule : limits.devices) RETURN_IF_ERROR(Allow(allow.get(), rule));
   return {};
 }
 

@@ -105,7 +105,7 @@ Result<void> ApplyV2(int dir, const CgroupLimits& limits) {
   }
   if (limits.oom_group) RETURN_IF_ERROR(sys::WriteControlAt(dir, "memory.oom.group", "1"));
   if (limits.pids) RETURN_IF_ERROR(sys::WriteControlAt(dir, "pids.max", MaxOr(*limits.pids)));
-  if (limits.standard_devices) RETURN_IF_ERROR(AttachDeviceFilter(dir));
+  if (limits.standard_devices) RETURN_IF_ERROR(AttachDeviceFilter(dir, limits.devices));
   return ApplyHugePages(dir, limits, kPageLimitV2);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cgroup v2 has no devices controller: access is decided by a BPF program on the cgroup. Ours is
-// assembled here from kStandardDevices. Source: bpf(2), linux/bpf.h (struct bpf_cgroup_dev_ctx).
+// assembled here from kStandardDevices and what the container has beside them. Source: bpf(2), linux/bpf.h (struct bpf_cgroup_dev_ctx).
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <sys/syscall.h>
@@ -59,7 +59,7 @@ void AppendRule(std::vector<bpf_insn>& program, const DeviceRule& rule) {
   program.insert(program.end(), row.begin(), row.end());
 }
 
-std::vector<bpf_insn> StandardProgram() {
+std::vector<bpf_insn> Program(const std::vector<DeviceRule>& more) {
   std::vector<bpf_insn> program;
   // access_type holds the access in its upper and the type in its lower half.
   program.push_back(LoadWord(kType, offsetof(bpf_cgroup_dev_ctx, access_type)));
@@ -69,12 +69,13 @@ std::vector<bpf_insn> StandardProgram() {
   program.push_back(LoadWord(kMajor, offsetof(bpf_cgroup_dev_ctx, major)));
   program.push_back(LoadWord(kMinor, offsetof(bpf_cgroup_dev_ctx, minor)));
   for (const DeviceRule& rule : kStandardDevices) AppendRule(program, rule);
+  for (const DeviceRule& rule : more) AppendRule(program, rule);
   AppendReturn(program, 0);
   return program;
 }
 
-Result<UniqueFd> LoadProgram() {
-  const std::vector<bpf_insn> program = StandardProgram();
+Result<UniqueFd> LoadProgram(const std::vector<DeviceRule>& more) {
+  const std::vector<bpf_insn> program = Program(more);
   static constexpr char kLicense[] = "Apache-2.0";
   bpf_attr attr{};
   attr.prog_type = BPF_PROG_TYPE_CGROUP_DEVICE;
@@ -86,24 +87,32 @@ Result<UniqueFd> LoadProgram() {
   return fd;
 }
 
-}  // namespace
-
-Result<void> AttachDeviceFilter(int dir) {
-  // The program is the same for every container, so it is loaded once per process.
-  static const Result<UniqueFd> program = LoadProgram();
-  if (!program) return Error(program.error());
+Result<void> AttachProgram(int dir, int program) {
   // bpf(2) wants a readable descriptor of the directory; ours is O_PATH.
   UniqueFd readable(::openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!readable) return Error::FromErrno(errno, "open cgroup for its device filter");
   bpf_attr attr{};
   attr.target_fd = static_cast<uint32_t>(readable.get());
-  attr.attach_bpf_fd = static_cast<uint32_t>(program->get());
+  attr.attach_bpf_fd = static_cast<uint32_t>(program);
   attr.attach_type = BPF_CGROUP_DEVICE;
   attr.attach_flags = BPF_F_ALLOW_MULTI;
   if (::syscall(SYS_bpf, BPF_PROG_ATTACH, &attr, sizeof attr) != 0) {
     return Error::FromErrno(errno, "bpf attach device filter");
   }
   return {};
+}
+
+}  // namespace
+
+Result<void> AttachDeviceFilter(int dir, const std::vector<DeviceRule>& more) {
+  if (!more.empty()) {
+    ASSIGN_OR_RETURN(const UniqueFd program, LoadProgram(more));
+    return AttachProgram(dir, program.get());
+  }
+  // The program is the same for every other container, so it is loaded once per process.
+  static const Result<UniqueFd> standard = LoadProgram({});
+  if (!standard) return Error(standard.error());
+  return AttachProgram(dir, standard->get());
 }
 
 }  // namespace holdfast::runtime

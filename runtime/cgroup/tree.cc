@@ -204,7 +204,7 @@ Result<void> CgroupTree::EnsurePod(const PodUid& uid, model::QosClass qos,
 
 Result<Cgroup> CgroupTree::MakeContainer(const PodUid& uid, model::QosClass qos,
                                          const ContainerId& id, const model::ResourceSpec& limits,
-                                         bool privileged) {
+                                         bool privileged, std::vector<DeviceRule> devices) {
   ASSIGN_OR_RETURN(PodDirs pod, OpenPodDirs(uid, qos));
   ASSIGN_OR_RETURN(MadeCgroup made, MakeChild(pod.limited, ContainerDirName(options_.naming, id)));
   HOLDFAST_PAUSE_POINT("cgroup.container_made");
@@ -213,6 +213,7 @@ Result<Cgroup> CgroupTree::MakeContainer(const PodUid& uid, model::QosClass qos,
   wanted.no_swap = true;
   wanted.oom_group = options_.oom_group;
   wanted.standard_devices = !privileged;
+  wanted.devices = std::move(devices);
   wanted.huge_pages = HugePages(limits);
   RETURN_IF_ERROR(backend_->Apply(made.cgroup, wanted));
   return std::move(made.cgroup);

@@ -75,9 +75,10 @@ class CgroupTree {
   // error; "" when neither is.
   Result<std::string> PidsLimitReached(const PodUid& uid, model::QosClass qos);
   // Makes a container's directory with its limits; the pod's must exist. Processes are put in by
-  // the launcher, which gets the descriptors.
+  // the launcher, which gets the descriptors. `devices`: what it may use beside the standard ones.
   Result<Cgroup> MakeContainer(const PodUid& uid, model::QosClass qos, const ContainerId& id,
-                               const model::ResourceSpec& limits, bool privileged);
+                               const model::ResourceSpec& limits, bool privileged,
+                               std::vector<DeviceRule> devices = {});
   // kNotFound when it is not there.
   Result<Cgroup> OpenContainer(const PodUid& uid, model::QosClass qos, const ContainerId& id);
   Result<Cgroup> OpenPod(const PodUid& uid, model::QosClass qos);

@@ -12,6 +12,7 @@
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
 #include "holdfast/sys/tree.h"
+#include "runtime/containers/held_devices.h"
 #include "runtime/containers/teardown.h"
 #include "runtime/state/paths.h"
 
@@ -37,6 +38,7 @@ class Auditor::Pass {
     RETURN_IF_ERROR(SandboxesAndNamespaces());
     RETURN_IF_ERROR(Cgroups());
     RETURN_IF_ERROR(Logs());
+    RETURN_IF_ERROR(Devices());
     RETURN_IF_ERROR(Scratch());
     RETURN_IF_ERROR(CorruptRecords());
     return std::move(found_);
@@ -134,6 +136,18 @@ class Auditor::Pass {
       if (parts_.table.Find(id) || parts_.state.Container(id)) continue;
       Handle(PodUid(id.value), {"log", id.value, "registered for a container without a record"},
              [&] { return parts_.keeper.UnregisterLog(id); });
+    }
+    return {};
+  }
+
+  Result<void> Devices() {
+    ASSIGN_OR_RETURN(const std::vector<HeldVolume> held, ListHeldDevices(parts_.keeper));
+    for (const HeldVolume& device : held) {
+      if (IsLive(device.uid)) continue;
+      Handle(device.uid,
+             {"device", device.volume,
+              StrCat("kept open for pod ", device.uid.value, ", which is not wanted")},
+             [&] { return LetGoOfDevice(parts_.keeper, device.uid, device.volume); });
     }
     return {};
   }

@@ -12,6 +12,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
 #include "runtime/containers/attach.h"
+#include "runtime/containers/held_devices.h"
 #include "runtime/containers/start.h"
 #include "runtime/containers/teardown.h"
 
@@ -192,6 +193,18 @@ void Runtime::SetChangeHint(std::function<void(const PodUid&)> hint) {
 void Runtime::Hint(const PodUid& uid) {
   const std::lock_guard lock(hint_mutex_);
   if (hint_) hint_(uid);
+}
+
+Result<void> Runtime::HoldDevice(const PodUid& uid, const std::string& volume, int device) {
+  return runtime::HoldDevice(parts_->keeper, uid, volume, device);
+}
+
+Result<model::BlockDevice> Runtime::HeldDevice(const PodUid& uid, const std::string& volume) {
+  return runtime::HeldDevice(parts_->keeper, uid, volume);
+}
+
+Result<void> Runtime::LetGoOfDevice(const PodUid& uid, const std::string& volume) {
+  return runtime::LetGoOfDevice(parts_->keeper, uid, volume);
 }
 
 Result<std::vector<Leftover>> Runtime::Audit(const std::vector<PodUid>& live, bool repair) {

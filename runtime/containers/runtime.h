@@ -39,6 +39,9 @@ class Runtime final : public ContainerRuntime {
   Result<std::vector<ObservedSandbox>> ListSandboxes() override;
   ObservedPod Observe(const PodUid& uid) override;
   void SetChangeHint(std::function<void(const PodUid&)> hint) override;
+  Result<void> HoldDevice(const PodUid& uid, const std::string& volume, int device) override;
+  Result<model::BlockDevice> HeldDevice(const PodUid& uid, const std::string& volume) override;
+  Result<void> LetGoOfDevice(const PodUid& uid, const std::string& volume) override;
   Result<std::vector<Leftover>> Audit(const std::vector<PodUid>& live, bool repair) override;
 
  private:

@@ -54,6 +54,15 @@ int FdOf(const Sandboxes::Descriptors& fds, const char* key) {
   return it == fds.end() ? -1 : it->second.get();
 }
 
+std::vector<DeviceRule> DeviceRules(const std::vector<model::DeviceSpec>& devices) {
+  std::vector<DeviceRule> rules;
+  for (const auto& [device, destination, read_only] : devices) {
+    rules.push_back({'b', static_cast<int32_t>(device.major), static_cast<int32_t>(device.minor),
+                     true, !read_only, true});
+  }
+  return rules;
+}
+
 bool SharesAllWithHost(const model::NamespaceSpec& spec) {
   using model::NamespaceMode;
   return spec.network == NamespaceMode::kHost && spec.ipc == NamespaceMode::kHost &&
@@ -106,9 +115,9 @@ Result<PodAccess> OpenPodAccess(Parts& parts, Sandboxes& sandboxes,
     return std::move(fds.error()).Wrap(StrCat("namespaces of pod ", spec.pod_uid.value));
   }
   if (!spec.namespaces.pid_of.empty()) RETURN_IF_ERROR(JoinProcessesOf(parts, spec, access));
-  ASSIGN_OR_RETURN(access.cgroup,
-                   parts.cgroups->MakeContainer(spec.pod_uid, spec.qos, spec.id, spec.resources,
-                                                spec.security.privileged));
+  ASSIGN_OR_RETURN(access.cgroup, parts.cgroups->MakeContainer(
+                                      spec.pod_uid, spec.qos, spec.id, spec.resources,
+                                      spec.security.privileged, DeviceRules(spec.devices)));
   RETURN_IF_ERROR(AddCgroup(parts.cgroups->backend().layout(), access.cgroup, access.cgroup.shared,
                             access.pod, access.owned));
   return access;

@@ -63,13 +63,17 @@ Result<model::NamespacePlan> CompileNamespaces(const model::ContainerSpec& spec,
 }
 
 // hostUsers: false. Its cgroup namespace is always its own: the host's is out of its reach.
-Result<void> CompileUserNamespace(const ContainerInput& input, model::LaunchPlan& plan) {
+Result<void> CompileUserNamespace(const model::ContainerSpec& spec, const ContainerInput& input,
+                                  model::LaunchPlan& plan) {
   const bool has_namespace = input.user_namespace != model::kNoFd;
   if (!has_namespace && input.user_map.empty()) return {};
   // One without the other would be a container with the ids of the host.
   if (!has_namespace) return Unavailable("the pod has lost its user namespace");
   if (input.user_map.empty()) {
     return Unavailable("the ids of the pod's user namespace are not known");
+  }
+  if (!spec.devices.empty()) {
+    return Unsupported("block devices (volumeDevices) cannot be given with hostUsers: false");
   }
   plan.namespaces.user = input.user_namespace;
   plan.namespaces.new_cgroup = true;
@@ -99,7 +103,7 @@ Result<model::LaunchPlan> CompileContainer(const model::ContainerSpec& spec,
   plan.cgroup = input.process.cgroup;
   plan.root = {spec.root_fs.layers, spec.root_fs.scratch, spec.root_fs.read_only};
   RETURN_IF_ERROR(CompileFilesystem(spec, input.filesystem, plan));
-  RETURN_IF_ERROR(CompileUserNamespace(input, plan));
+  RETURN_IF_ERROR(CompileUserNamespace(spec, input, plan));
   ASSIGN_OR_RETURN(plan.process, CompileProcess(spec, facts, input.process, spec.tty));
   plan.process.argv = spec.argv;
   return plan;

@@ -14,6 +14,7 @@ using Kind = model::MountPlan::Kind;
 constexpr uint64_t kDevBytes = 64ull
                                << 10;  // nodes and links only; volumes are mounts of their own
 constexpr uint64_t kShmBytes = 64ull << 20;
+constexpr std::string_view kDev = "/dev";
 
 // feature-map 2.2.7: what tells about, or reaches into, the host.
 constexpr std::string_view kMasked[] = {
@@ -181,6 +182,41 @@ Result<void> AddVolumes(const model::ContainerSpec& spec, const FilesystemInput&
   return {};
 }
 
+// As a plan has it: relative to /dev, or absolute elsewhere.
+Result<std::string> DevicePath(const model::DeviceSpec& spec, const model::LaunchPlan& plan) {
+  const auto bad = [&](const char* why) {
+    return InvalidArgument(StrCat("device ", spec.destination, ": ", why));
+  };
+  if (!spec.destination.starts_with('/')) return bad("the path is not absolute");
+  std::string path = Clean(spec.destination);
+  if (path == "/" || path == kDev) return bad("it cannot take the place of a directory");
+  if (IsBelow(path, "/proc")) return bad("nothing may be made on /proc");
+  if (!IsBelow(path, kDev)) return path;
+  const bool own_dev = std::ranges::any_of(
+      plan.mounts, [](const model::MountPlan& mount) { return mount.kind == Kind::kDev; });
+  if (!own_dev) return bad("/dev is a volume, in which no device is made");
+  return path.substr(kDev.size() + 1);
+}
+
+// The standard ones, those of a privileged container, and the pod's own, which go before others of the same path.
+Result<void> AddDevices(const model::ContainerSpec& spec, const FilesystemInput& input,
+                        model::LaunchPlan& plan) {
+  for (const Device& device : kDevices) {
+    plan.devices.push_back({device.name, false, device.major, device.minor, 0666, 0, 0});
+  }
+  if (spec.security.privileged) {
+    plan.devices.insert(plan.devices.end(), input.host_devices.begin(), input.host_devices.end());
+  }
+  for (const model::DeviceSpec& own : spec.devices) {
+    ASSIGN_OR_RETURN(const std::string path, DevicePath(own, plan));
+    std::erase_if(plan.devices, [&](const auto& device) { return device.path == path; });
+    const model::BlockDevice& device = own.device;
+    plan.devices.push_back(
+        {path, true, device.major, device.minor, device.mode, device.uid, device.gid});
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string Cgroup2Options(std::string_view mountinfo) {
@@ -209,13 +245,8 @@ Result<void> CompileFilesystem(const model::ContainerSpec& spec, const Filesyste
                                model::LaunchPlan& plan) {
   AddDefaults(spec, input, plan);
   RETURN_IF_ERROR(AddVolumes(spec, input, plan));
-  for (const Device& device : kDevices) {
-    plan.devices.push_back({device.name, false, device.major, device.minor, 0666, 0, 0});
-  }
-  if (spec.security.privileged) {
-    plan.devices.insert(plan.devices.end(), input.host_devices.begin(), input.host_devices.end());
-    return {};
-  }
+  RETURN_IF_ERROR(AddDevices(spec, input, plan));
+  if (spec.security.privileged) return {};
   if (spec.security.unmasked_proc) return {};
   plan.masked_paths.assign(std::begin(kMasked), std::end(kMasked));
   plan.masked_paths.insert(plan.masked_paths.end(), input.throttle_paths.begin(),

@@ -35,7 +35,7 @@ struct FilesystemInput {
 std::string Cgroup2Options(std::string_view mountinfo);
 
 // Fills mounts, devices, masked_paths and read_only_paths of `plan`. kInvalidArgument names a
-// destination that is not absolute, is the root, or lies on /proc.
+// destination, of a volume or a device, that is not absolute, is the root, or lies on /proc.
 Result<void> CompileFilesystem(const model::ContainerSpec& spec, const FilesystemInput& input,
                                model::LaunchPlan& plan);
 

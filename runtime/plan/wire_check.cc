@@ -67,8 +67,11 @@ Result<void> Check(const LaunchPlan& plan) {
     RETURN_IF_ERROR(CheckMount(mount, plan.namespaces.pid != kNoFd));
   }
   for (const DevicePlan& device : plan.devices) {
-    if (device.path.empty() || device.path[0] == '/' || device.mode > 07777) {
+    if (device.path.empty() || device.path.ends_with('/') || device.mode > 07777) {
       return Bad("devices", "malformed");
+    }
+    if (device.path[0] == '/' && plan.namespaces.user != kNoFd) {
+      return Bad("devices", "outside /dev in a user namespace");
     }
   }
   for (const std::string& path : plan.masked_paths)

@@ -15,6 +15,10 @@ struct IsRecordStruct<model::RootFs> : std::true_type {};
 template <>
 struct IsRecordStruct<model::MountSpec> : std::true_type {};
 template <>
+struct IsRecordStruct<model::BlockDevice> : std::true_type {};
+template <>
+struct IsRecordStruct<model::DeviceSpec> : std::true_type {};
+template <>
 struct IsRecordStruct<model::NamespaceSpec> : std::true_type {};
 template <>
 struct IsRecordStruct<model::UserSpec> : std::true_type {};
@@ -47,6 +51,14 @@ void VisitFields(auto& visit, Is<model::MountSpec> auto& value) {
   auto& [kind, source, sub_path, destination, read_only, recursive, propagation, size] = value;
   visit(kind, source, sub_path, destination, read_only, recursive, propagation, size);
 }
+void VisitFields(auto& visit, Is<model::BlockDevice> auto& value) {
+  auto& [major, minor, mode, uid, gid] = value;
+  visit(major, minor, mode, uid, gid);
+}
+void VisitFields(auto& visit, Is<model::DeviceSpec> auto& value) {
+  auto& [device, destination, read_only] = value;
+  visit(device, destination, read_only);
+}
 void VisitFields(auto& visit, Is<model::NamespaceSpec> auto& value) {
   auto& [network, ipc, uts, pid, private_time, pid_of] = value;
   visit(network, ipc, uts, pid, private_time, pid_of);
@@ -78,10 +90,10 @@ void VisitFields(auto& visit, Is<model::Rlimit> auto& value) {
 void VisitFields(auto& visit, Is<model::ContainerSpec> auto& value) {
   auto& [id, pod_uid, pod_namespace, pod_name, name, attempt, root_fs, mounts, argv, env,
          working_dir, hostname, user, security, namespaces, resources, qos, rlimits, log,
-         stdin_open, stdin_once, tty, stop_signal] = value;
+         stdin_open, stdin_once, tty, stop_signal, devices] = value;
   visit(id, pod_uid, pod_namespace, pod_name, name, attempt, root_fs, mounts, argv, env,
         working_dir, hostname, user, security, namespaces, resources, qos, rlimits, log, stdin_open,
-        stdin_once, tty, stop_signal);
+        stdin_once, tty, stop_signal, devices);
 }
 void VisitFields(auto& visit, Is<model::SandboxSpec> auto& value) {
   auto& [uid, pod_namespace, pod_name, hostname, host_network, host_pid, host_ipc, host_users,

@@ -150,6 +150,11 @@ class FakeExecRuntime : public ContainerRuntime {
   Result<std::vector<ObservedSandbox>> ListSandboxes() override { return Refused(); }
   ObservedPod Observe(const PodUid&) override { return {}; }
   void SetChangeHint(std::function<void(const PodUid&)>) override {}
+  Result<void> HoldDevice(const PodUid&, const std::string&, int) override { return Refused(); }
+  Result<model::BlockDevice> HeldDevice(const PodUid&, const std::string&) override {
+    return Refused();
+  }
+  Result<void> LetGoOfDevice(const PodUid&, const std::string&) override { return Refused(); }
   Result<std::vector<Leftover>> Audit(const std::vector<PodUid>&, bool) override {
     return Refused();
   }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PersistentVolumes by their claims; volumes of a storage plugin."""
+"""PersistentVolumes by their claims; volumes of a storage plugin; block devices."""
 import json
 import pathlib
 import subprocess
@@ -305,6 +305,111 @@ def test_an_agent_that_is_killed_between_its_calls(cluster):
     until("it is gone", lambda: not pods(cluster, "killed"))
     equal(plugin.calls("vol")[-1], "NodeUnstageVolume", "the last call")
     equal(plugin.mounts(), [], "mounts that are left")
+
+
+# --- block devices ---
+
+BLOCK = {"volumeMode": "Block"}
+
+
+def block_claim(name, volume_name):
+    made = claim(name, volume_name)
+    made["spec"].update(BLOCK)
+    return made
+
+
+def block_pod(name, claim_name, script=WAIT, read_only=False):
+    made = pod(name, script, nodeName="n1")
+    made["spec"]["volumes"] = [{"name": "data", "persistentVolumeClaim": {"claimName": claim_name, "readOnly": read_only}}]
+    made["spec"]["containers"][0]["volumeDevices"] = [{"name": "data", "devicePath": "/dev/xvda"}]
+    return made
+
+
+def loops_of(image):
+    """The loop devices of a file."""
+    found = pathlib.Path("/sys/block").glob("loop*/loop/backing_file")
+    return [f.parts[3] for f in found if pathlib.Path(f.read_text().strip()).name == image]
+
+
+def test_a_block_device_of_a_plugin(cluster):
+    raw = plugin_volume("raw")
+    raw["spec"].update(BLOCK)
+    cluster.apply(raw, block_claim("raw", "raw"), block_pod("writer", "raw", f"echo kept > /dev/xvda; {WAIT}"))
+    writer = runs(cluster, "writer")
+    until("it wrote", lambda: inside_pod(cluster, writer, "head", "-n1", "/dev/xvda") == "kept")
+    cluster.apply(block_pod("reader", "raw", read_only=True))
+    reader = runs(cluster, "reader")
+    equal(inside_pod(cluster, reader, "head", "-n1", "/dev/xvda"), "kept", "what the other pod wrote")
+    equal(inside_pod(cluster, reader, "sh", "-c", "echo x > /dev/xvda 2>/dev/null || echo no"), "no", "a use that only reads")
+    resized(cluster, "raw", "2Gi")
+    until("the claim has its size", lambda: get(cluster, "pvc", "raw")["status"]["capacity"]["storage"] == "2Gi", 150)
+    device = loops_of("raw.img")[0]
+    equal(int(pathlib.Path(f"/sys/block/{device}/size").read_text()) * 512, 2 << 30, "and so has the device")
+    gone(cluster, "writer", "reader")
+    calls = cluster.plugin.calls("raw")
+    equal(calls[0], "NodeStageVolume", "the first call")
+    equal(calls[-3:], ["NodeUnpublishVolume", "NodeUnpublishVolume", "NodeUnstageVolume"], "the last ones")
+    equal((cluster.plugin.mounts(), loops_of("raw.img")), ([], []), "mounts and devices that are left")
+
+
+def test_an_agent_that_is_killed_between_the_calls_for_a_block_device(cluster):
+    plugin, node = cluster.plugin, cluster.nodes["n1"]
+
+    def kill():
+        node.kill(("agent",))
+        node.start_agent()
+        node.wait("the agent answers", lambda: node.ctl("version", check=False).returncode == 0)
+
+    plugin.hang("NodePublishVolume")
+    asked = len(plugin.calls("raw"))
+    cluster.apply(block_pod("killed", "raw"))
+    until("it is staged", lambda: plugin.calls("raw")[asked:][-1:] == ["NodePublishVolume"])
+    kill()
+    plugin.let("NodePublishVolume")
+    found = runs(cluster, "killed")
+    until("it reads what is on it", lambda: inside_pod(cluster, found, "head", "-n1", "/dev/xvda") == "kept")
+    kill()
+    until("and after another kill", lambda: inside_pod(cluster, found, "head", "-n1", "/dev/xvda") == "kept")
+    plugin.hang("NodeUnpublishVolume")
+    cluster.kubectl("delete", "pod", "killed", "--wait=false")
+    until("it is being taken away", lambda: plugin.calls("raw")[-1] == "NodeUnpublishVolume")
+    kill()
+    plugin.let("NodeUnpublishVolume")
+    until("it is gone", lambda: not pods(cluster, "killed"))
+    equal(plugin.calls("raw")[-1], "NodeUnstageVolume", "the last call")
+    equal((plugin.mounts(), loops_of("raw.img")), ([], []), "mounts and devices that are left")
+
+
+def test_a_block_device_is_no_directory(cluster):
+    cluster.apply(plugin_pod("mounting", "raw"))
+    told = "volume data has volumeMode Block, but is specified in volumeMounts"
+    until("it is told", lambda: any(e.startswith("FailedMount: ") and e.endswith(told) for e in events(cluster, "mounting")))
+    gone(cluster, "mounting")
+    cluster.kubectl("delete", "pvc/raw", "pv/raw")
+
+
+def test_a_local_block_device(cluster):
+    image = pathlib.Path(cluster.folder) / "local.img"
+    image.write_bytes(b"of the node\n".ljust(1 << 20, b"\0"))
+    device = subprocess.run(["losetup", "--find", "--show", image], check=True, capture_output=True, text=True).stdout.strip()
+    link = pathlib.Path(cluster.folder) / "by-id"
+    link.symlink_to(device)
+    try:
+        cluster.apply(volume("blank", "n1", local={"path": str(link)}, **BLOCK), block_claim("blank", "blank"),
+                      block_pod("local", "blank"))
+        found = runs(cluster, "local")
+        equal(inside_pod(cluster, found, "head", "-n1", "/dev/xvda"), "of the node", "what is on it")
+        gone(cluster, "local")
+        cluster.apply(volume("folder", "n1", local={"path": folder(cluster, "no-device")}, **BLOCK),
+                      block_claim("folder", "folder"), block_pod("mistaken", "folder"))
+        until("what is none is told", lambda: any(
+            e.startswith('FailedMapVolume: MapVolume.MapBlockVolume failed for volume "folder" : path ') and
+            e.endswith("is no block device") for e in events(cluster, "mistaken")))
+        gone(cluster, "mistaken")
+        cluster.kubectl("delete", "pvc/blank", "pv/blank", "pvc/folder", "pv/folder")
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+    until("nobody has it open", lambda: not loops_of("local.img"))
 
 
 def test_a_volume_that_must_be_attached_waits_for_that(cluster):

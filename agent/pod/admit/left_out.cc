@@ -137,7 +137,8 @@ const kube::FieldRules& PodFieldRules() {
       // ---- a container
       {"Container",
        "name image command args workingDir ports envFrom env resources restartPolicy "
-       "restartPolicyRules volumeMounts lifecycle terminationMessagePath terminationMessagePolicy "
+       "restartPolicyRules volumeMounts volumeDevices lifecycle terminationMessagePath "
+       "terminationMessagePolicy "
        "securityContext tty"},
       {"Container", "imagePullPolicy"},
       {"Container", "resizePolicy", kHonoured,
@@ -146,7 +147,6 @@ const kube::FieldRules& PodFieldRules() {
        "manifest is a new pod"},
       {"Container", "stdin", kHonoured, "stays open for who attaches"},
       {"Container", "stdinOnce", kHonoured, "closed when the first who attached has gone"},
-      {"Container", "volumeDevices", kRefused, "`FailedMount` of the claim that it names"},
       {"Container", "livenessProbe readinessProbe startupProbe"},
       {"Probe",
        "handler initialDelaySeconds timeoutSeconds periodSeconds successThreshold "
@@ -180,6 +180,7 @@ const kube::FieldRules& PodFieldRules() {
       {"ContainerRestartRuleOnExitCodes", "operator values"},
       {"VolumeMount",
        "name readOnly recursiveReadOnly mountPath subPath mountPropagation subPathExpr"},
+      {"VolumeDevice", "name devicePath"},
       {"Lifecycle", "postStart preStop stopSignal"},
       {"LifecycleHandler", "exec httpGet sleep"},
       {"LifecycleHandler", "tcpSocket", kHonoured,

@@ -48,10 +48,16 @@ void FoldStart(Planning& p, const OperationEnd& end) {
 }
 
 void FoldSetUpFailure(Planning& p, const OperationEnd& end, const std::string& reason,
-                      BootTime retry_at) {
+                      const std::string& event, BootTime retry_at) {
   p.memory.failure = Failure{reason, end.error, retry_at};
   p.memory.failure->inputs_version = end.inputs_version;
-  p.Event(true, reason, end.error, nullptr);
+  p.Event(true, event, end.error, nullptr);
+}
+
+// Of a block device a kubelet tells with another reason, unless it is the wrong node.
+std::string MountEvent(const std::string& error) {
+  const bool maps = error.starts_with("MapVolume.") && !error.starts_with("MapVolume.NodeAffinity");
+  return maps ? "FailedMapVolume" : "FailedMount";
 }
 
 // Of the container that is meant, not of one that took its place.
@@ -138,9 +144,9 @@ std::chrono::milliseconds PauseAfterFailure(Planning& p, const OperationEnd& end
 void FoldFailed(Planning& p, const OperationEnd& end, BootTime retry_at) {
   switch (end.action.kind) {
     case Kind::kEnsureVolumes:
-      return FoldSetUpFailure(p, end, "FailedMount", retry_at);
+      return FoldSetUpFailure(p, end, "FailedMount", MountEvent(end.error), retry_at);
     case Kind::kEnsureSandbox:
-      return FoldSetUpFailure(p, end, "FailedCreatePodSandBox", retry_at);
+      return FoldSetUpFailure(p, end, "FailedCreatePodSandBox", "FailedCreatePodSandBox", retry_at);
     case Kind::kResize:
       return FoldResizeFailed(p, end);
     case Kind::kPull:

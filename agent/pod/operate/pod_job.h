@@ -16,6 +16,7 @@
 #include "agent/pod/state/paths.h"
 #include "agent/volume/persistent_volume.h"
 #include "agent/volume/placed_volumes.h"
+#include "agent/volume/volume_place.h"
 
 namespace holdfast::agent {
 
@@ -63,6 +64,7 @@ class PodJob {
   OperationEnd Start();
   std::expected<StartedContainer, StartFailure> PrepareAndStart();
   Result<std::map<std::string, std::string>> MakeImageVolumes(const Image& image);
+  Result<DevicePlaces> FindDevices(const corev1::Container& container, const PlacedVolumes& placed);
   Result<void> MountImages(const corev1::Container& container);
   Result<void> PrepareFiles(const model::ContainerSpec& spec, const corev1::Container& container);
   void ForgetOldAttempt(uint32_t attempt);

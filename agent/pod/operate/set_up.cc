@@ -66,13 +66,14 @@ Result<void> PodJob::MakeVolumes() {
 Result<void> PodJob::MakePersistentVolumes(const std::string& node_name) {
   if (!kube::HasPersistent(input_.pod->spec())) return {};
   ASSIGN_OR_RETURN(const PlacedVolumes placed, ReadPlacedVolumes(paths_));
-  const std::vector<std::string> standing = StandingVolumes(placed);
+  const std::vector<std::string> standing =
+      StandingVolumes(PodUid(input_.pod->metadata().uid()), placed, services_.runtime);
   const NoInputs none;
   ClaimedVolumes claimed =
       BuildClaimedVolumes(*input_.pod, input_.inputs != nullptr ? *input_.inputs : none, node_name,
                           services_.node_labels(), standing);
-  std::vector<Error> errors =
-      EnsurePersistentVolumes(*input_.pod, paths_, claimed.volumes, services_.csi, cancelled_);
+  std::vector<Error> errors = EnsurePersistentVolumes(*input_.pod, paths_, claimed.volumes,
+                                                      services_.csi, services_.runtime, cancelled_);
   GrowClaims(claimed.volumes);
   for (auto& [name, error] : claimed.errors) {
     if (std::ranges::find(standing, name) == standing.end()) errors.push_back(std::move(error));

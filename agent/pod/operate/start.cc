@@ -11,6 +11,7 @@
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/operate/pod_job.h"
 #include "agent/pod/spec/container_spec_builder.h"
+#include "agent/volume/block_device.h"
 #include "agent/volume/image_volumes.h"
 #include "agent/volume/mounted_images.h"
 #include "agent/volume/pod_files.h"
@@ -85,6 +86,9 @@ std::expected<StartedContainer, StartFailure> PodJob::PrepareAndStart() {
   build.read_volume_text = [](const std::string& volume, const std::string& path) {
     return ReadVolumeText(volume, path, kMostEnvFile);
   };
+  auto devices = FindDevices(*container, *persistent);
+  if (!devices) return CreateFailure(std::move(devices.error()));
+  build.devices = std::move(*devices);
   auto spec = BuildContainerSpec(build);
   if (!spec) return std::unexpected(std::move(spec.error()));
   if (auto ready = PrepareFiles(*spec, *container); !ready) {
@@ -102,6 +106,20 @@ Result<std::map<std::string, std::string>> PodJob::MakeImageVolumes(const Image&
         paths_.ImageVolume(input_.action.container, input_.action.attempt, places.size());
     RETURN_IF_ERROR(EnsureImageVolume(directory, volume));
     places[volume.path] = directory;
+  }
+  return places;
+}
+
+Result<DevicePlaces> PodJob::FindDevices(const corev1::Container& container,
+                                         const PlacedVolumes& placed) {
+  const PodUid uid(input_.pod->metadata().uid());
+  DevicePlaces places;
+  for (const corev1::VolumeDevice& wish : container.volumedevices()) {
+    const auto volume = placed.find(wish.name());
+    if (volume == placed.end() || !volume->second.ready || !volume->second.block) continue;
+    ASSIGN_OR_RETURN(const model::BlockDevice device,
+                     BlockDeviceOf(services_.runtime, uid, wish.name(), volume->second));
+    places[wish.name()] = {device, volume->second.read_only};
   }
   return places;
 }

@@ -49,8 +49,8 @@ Result<void> PodJob::RemovePodSandbox() {
 }
 
 Result<void> PodJob::TakeVolumesAway() {
-  RETURN_IF_ERROR(
-      ReleasePersistentVolumes(PodUid(input_.pod->metadata().uid()), paths_, services_.csi));
+  RETURN_IF_ERROR(ReleasePersistentVolumes(PodUid(input_.pod->metadata().uid()), paths_,
+                                           services_.csi, services_.runtime));
   return ReleaseVolumes(*input_.pod, paths_);
 }
 

@@ -10,6 +10,7 @@
 #include "agent/kube/volume_kinds.h"
 #include "agent/objects/references.h"
 #include "agent/pod/spec/csi_uses.h"
+#include "agent/volume/set_up_failed.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -128,9 +129,6 @@ class ClaimResolver {
       return InvalidArgument(
           StrCat("volume ", name, " has volumeMode ", mode, ", but is specified in volumeDevices"));
     }
-    if (mode != "Filesystem") {
-      return Unsupported(StrCat("volumeMode ", mode, " is not supported by this version"));
-    }
     return {};
   }
 
@@ -150,9 +148,10 @@ Error NotProcessed(const std::string& volume, const Error& error) {
                                "]: ", error.message())};
 }
 
-Error NotHere(const std::string& name) {
-  return Conflict(StrCat("MountVolume.NodeAffinity check failed for volume \"", name,
-                         "\" : no matching NodeSelectorTerms"));
+Error NotHere(const PersistentVolume& volume) {
+  return StepFailed(
+      IsBlock(volume) ? "MapVolume.NodeAffinity check" : "MountVolume.NodeAffinity check",
+      volume.name, Conflict("no matching NodeSelectorTerms"));
 }
 
 }  // namespace
@@ -175,7 +174,7 @@ ClaimedVolumes BuildClaimedVolumes(const corev1::Pod& pod, const PodInputs& inpu
     }
     const auto& affinity = found->spec.nodeaffinity();
     if (affinity.has_required() && !kube::MatchesNode(affinity.required(), node_name, labels)) {
-      out.errors.emplace(volume.name(), NotHere(found->name));
+      out.errors.emplace(volume.name(), NotHere(*found));
       continue;
     }
     const bool is_csi = found->spec.persistentvolumesource().has_csi();

@@ -92,6 +92,9 @@ std::expected<model::ContainerSpec, StartFailure> BuildContainerSpec(const Conta
   auto mounts = BuildMounts(build, environment->of_pod);
   if (!mounts) return std::unexpected(std::move(mounts.error()));
   spec.mounts = std::move(*mounts);
+  auto devices = BuildDevices(build);
+  if (!devices) return std::unexpected(std::move(devices.error()));
+  spec.devices = std::move(*devices);
   if (auto ok = FillSecurity(build, spec); !ok) return std::unexpected(std::move(ok.error()));
   spec.namespaces = Namespaces(pod.spec());
   if (spec.namespaces.pid == model::NamespaceMode::kContainer && !build.target.empty()) {

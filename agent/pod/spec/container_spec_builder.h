@@ -37,6 +37,7 @@ struct ContainerBuild {
   const PodInputs* inputs = nullptr;                      // none: there is no API server
   ContainerId target = {};                                // whose processes it sees; none: its own
   VolumeTextReader read_volume_text = {};                 // none: no volume has any
+  DevicePlaces devices = {};                              // its volumes that are block devices
 };
 
 // StartFailure::Phase::kConfig for what is wrong with the pod's wishes, kCreate for an image that
@@ -50,6 +51,10 @@ std::vector<HostPort> HostPorts(const corev1::Pod& pod);
 // Mounts in the order in which they must be made: volumes and managed files, outer ones first.
 std::expected<std::vector<model::MountSpec>, StartFailure> BuildMounts(
     const ContainerBuild& build, const std::map<std::string, std::string>& variables);
+
+// The block devices that the container asks for.
+std::expected<std::vector<model::DeviceSpec>, StartFailure> BuildDevices(
+    const ContainerBuild& build);
 
 // The pod's and the container's securityContext merged; checks runAsNonRoot.
 std::expected<void, StartFailure> FillSecurity(const ContainerBuild& build,

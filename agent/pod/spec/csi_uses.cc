@@ -111,6 +111,7 @@ class CsiUseBuilder {
 
   // By audience, in the form of a TokenRequest's status.
   Result<void> AddTokens() {
+    if (IsBlock(volume_)) return {};  // as by a kubelet
     const auto& spec = Driver().spec();
     nlohmann::json tokens = nlohmann::json::object();
     for (const auto& wanted : spec.tokenrequests()) {
@@ -161,7 +162,8 @@ Result<void> FillCsiUse(const corev1::Pod& pod, const PodInputs& inputs,
                         const std::string& node_name, PersistentVolume& volume) {
   auto filled = CsiUseBuilder(pod, inputs, node_name, volume).Fill();
   if (filled) return {};
-  return SetUpFailed(volume.name, std::move(filled.error()));
+  const char* const step = IsBlock(volume) ? kBlockSteps.stage : kFileSystemSteps.publish;
+  return StepFailed(step, volume.name, std::move(filled.error()));
 }
 
 PersistentVolume EphemeralCsiVolume(const corev1::Pod& pod, const corev1::Volume& volume) {

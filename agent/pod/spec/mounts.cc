@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Volume mounts and the files that the node manages in every container.
+// Volume mounts, block devices, and the files that the node manages in every container.
 #include <algorithm>
 #include <utility>
 
@@ -78,6 +78,26 @@ model::MountSpec ManagedFile(const std::string& source, const std::string& desti
 }
 
 }  // namespace
+
+std::expected<std::vector<model::DeviceSpec>, StartFailure> BuildDevices(
+    const ContainerBuild& build) {
+  std::vector<model::DeviceSpec> devices;
+  for (const corev1::VolumeDevice& wish : build.container.volumedevices()) {
+    if (!wish.devicepath().starts_with('/')) {
+      return std::unexpected(
+          Config(StrCat("error DevicePath `", wish.devicepath(), "` must be an absolute path")));
+    }
+    const auto volume = build.devices.find(wish.name());
+    if (volume == build.devices.end()) {
+      return std::unexpected(
+          Config(StrCat("cannot find volume \"", wish.name(), "\" to pass into container \"",
+                        build.container.name(), "\"")));
+    }
+    devices.push_back(
+        {volume->second.device, CleanPath(wish.devicepath()), volume->second.read_only});
+  }
+  return devices;
+}
 
 std::expected<std::vector<model::MountSpec>, StartFailure> BuildMounts(
     const ContainerBuild& build, const std::map<std::string, std::string>& variables) {

@@ -11,6 +11,8 @@
 //     volumes/kubernetes.io~empty-dir/<volume>/  emptyDir (a tmpfs with medium Memory)
 //     volumes/kubernetes.io~image/<volume>/  the files of an image, mounted
 //     volumes/kubernetes.io~csi/<volume>/mount/  what a storage plugin mounts
+//   <root_dir>/plugins/kubernetes.io/csi/        of all pods (agent/csi/node_csi_mounter.h), and
+//     volumeDevices/publish/<volume>/<uid>       the node of a block device that a plugin puts there
 //   <run_dir>/pods/<uid>/                        a tmpfs (agent/volume/pod_files.h)
 //     etc-hosts  resolv.conf  hostname           mounted into the containers
 //     termination-log.<name>.<attempt>           mounted at terminationMessagePath
@@ -41,6 +43,9 @@ class PodPaths {
            const std::string& pod_name)
       : dir_(StrCat(instance.PodsDir(), "/", uid.value)),
         files_(StrCat(instance.PodFilesDir(), "/", uid.value)),
+        device_publishing_(
+            StrCat(instance.root_dir, "/plugins/kubernetes.io/csi/volumeDevices/publish/")),
+        uid_(uid.value),
         written_volumes_(StrCat(instance.WrittenVolumesDir(), "/", uid.value)),
         log_root_(instance.pod_log_dir),
         log_name_(LogName(pod_namespace, pod_name, uid.value)),
@@ -80,6 +85,9 @@ class PodPaths {
   std::string CsiVolume(const std::string& volume) const {
     return StrCat(Volumes(), "/kubernetes.io~csi/", volume, "/mount");
   }
+  std::string CsiDevice(const std::string& volume) const {
+    return StrCat(device_publishing_, volume, "/", uid_);
+  }
   const std::string& WrittenVolumes() const { return written_volumes_; }
   std::string WrittenVolume(const std::string& volume) const {
     return StrCat(written_volumes_, "/", volume);
@@ -114,6 +122,8 @@ class PodPaths {
 
   std::string dir_;
   std::string files_;
+  std::string device_publishing_;
+  std::string uid_;
   std::string written_volumes_;
   std::string log_root_;
   std::string log_name_;

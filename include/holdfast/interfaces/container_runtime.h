@@ -19,6 +19,7 @@
 #include "holdfast/base/ids.h"
 #include "holdfast/base/result.h"
 #include "holdfast/base/unique_fd.h"
+#include "holdfast/interfaces/device_holder.h"
 #include "holdfast/model/container_spec.h"
 #include "holdfast/model/exit_report.h"
 
@@ -126,10 +127,8 @@ struct Leftover {
   std::string reason;
 };
 
-class ContainerRuntime {
+class ContainerRuntime : public DeviceHolder {
  public:
-  virtual ~ContainerRuntime() = default;
-
   // Makes the pod's namespaces and cgroup if they are not there.
   virtual Result<void> EnsureSandbox(const model::SandboxSpec& spec) = 0;
   // Gives the cgroups of a pod that stands, and of containers of it, the cpu and memory that are named here; a limit

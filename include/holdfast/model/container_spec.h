@@ -40,6 +40,24 @@ struct MountSpec {
   bool operator==(const MountSpec&) const = default;
 };
 
+// A block device as its node on the host shows it.
+struct BlockDevice {
+  uint32_t major = 0;
+  uint32_t minor = 0;
+  uint32_t mode = 0;  // permissions, and the node's owner
+  uint32_t uid = 0;
+  uint32_t gid = 0;
+  bool operator==(const BlockDevice&) const = default;
+};
+
+// One that the container gets a node of, and may use.
+struct DeviceSpec {
+  BlockDevice device;
+  std::string destination;  // absolute in the container
+  bool read_only = false;
+  bool operator==(const DeviceSpec&) const = default;
+};
+
 enum class NamespaceMode : uint8_t { kContainer, kPod, kHost };
 
 // net, ipc and uts are the pod's or the host's; pid may also be the container's own.
@@ -138,6 +156,7 @@ struct ContainerSpec {
   bool stdin_once = false;
   bool tty = false;
   std::optional<uint32_t> stop_signal;
+  std::vector<DeviceSpec> devices;
 
   bool operator==(const ContainerSpec&) const = default;
 };

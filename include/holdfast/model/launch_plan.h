@@ -92,9 +92,10 @@ struct MountPlan {
   bool operator==(const MountPlan&) const = default;
 };
 
-// A node in the container's /dev.
+// A node in the container's /dev, or, with an absolute path, elsewhere in its root (not with
+// namespaces.user).
 struct DevicePlan {
-  std::string path;  // relative to /dev: "null", "net/tun"
+  std::string path;  // relative to /dev: "null", "net/tun"; "/data/disk"
   bool block = false;
   uint32_t major = 0;
   uint32_t minor = 0;

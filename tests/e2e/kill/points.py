@@ -21,12 +21,13 @@ ROLES = ("agent", "hold", "launch", "log")
 # the same fails the sweep.
 EXCEPTIONS = {
     "announce.": "off by default; tests/system/netproxy/announce and agent/lease kill at each",
-    "agent.csi.": "storage plugins need an API server; tests/kube/storage.py kills while one hangs",
+    "agent.csi.": "storage plugins need an API server; tests/kube/storage.py kills while one hangs, tests/system/agent/csi at each",
     "agent.images.": "no registry there; tests/unit/agent/images looks at what each leaves",
     "agent.pod.pulled": "the same",
     "agent.volume.content_": "objects of an API server only; tests/system/agent/volume kills at each",
     "agent.volume.persistent_placed": "claims of an API server only; tests/unit/agent/volume looks at what it leaves",
     "agent.volume.placed_saved": "the same",
+    "agent.volume.device_": "the same; tests/system/agent/csi kills at each",
     "cluster.": "only with an API server, and there is none here",
     "identity.": "only with an API server; tests/kube/identity.py kills at each",
     "proxy.records.replaced": "after a thousand dead lines; tests/system/agent/proxy kills there",

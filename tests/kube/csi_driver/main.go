@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-// A storage plugin for tests: directories below one folder, staged and published by bind mounts, and volumes of a pod's
-// own in memory. It speaks by the specification's own generated code and registers by a kubelet's, so that ours meets both.
+// A storage plugin for tests: directories below one folder, staged and published by bind mounts, volumes of a pod's
+// own in memory, and block devices: files of 1 MiB below the folder, staged as loop devices. It speaks by the specification's own generated code and registers by a kubelet's, so that ours meets both.
 // What it is asked it prints, a line a call. Where a file hang-CALL is in its folder it does not answer that call.
 //
 //	csi_driver NAME NODE FOLDER ROOT: serves ROOT/plugins/NAME/csi.sock, registers in ROOT/plugins_registry
@@ -77,8 +77,11 @@ func (d *driver) NodeGetVolumeStats(_ context.Context, r *csi.NodeGetVolumeStats
 }
 
 func (d *driver) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequest) (*csi.NodeStageVolumeResponse, error) {
-	if r.GetVolumeId() == "" || r.GetStagingTargetPath() == "" || r.GetVolumeCapability().GetMount() == nil {
+	if r.GetVolumeId() == "" || r.GetStagingTargetPath() == "" || r.GetVolumeCapability().GetAccessType() == nil {
 		return nil, status.Error(codes.InvalidArgument, "incomplete")
+	}
+	if r.GetVolumeCapability().GetBlock() != nil {
+		return &csi.NodeStageVolumeResponse{}, d.attach(r.GetVolumeId(), r.GetStagingTargetPath())
 	}
 	data := filepath.Join(d.folder, "data", r.GetVolumeId())
 	if err := os.MkdirAll(data, 0o755); err != nil {
@@ -88,10 +91,16 @@ func (d *driver) NodeStageVolume(ctx context.Context, r *csi.NodeStageVolumeRequ
 }
 
 func (d *driver) NodeUnstageVolume(ctx context.Context, r *csi.NodeUnstageVolumeRequest) (*csi.NodeUnstageVolumeResponse, error) {
+	if err := detach(r.GetStagingTargetPath()); err != nil {
+		return nil, err
+	}
 	return &csi.NodeUnstageVolumeResponse{}, unmount(r.GetStagingTargetPath())
 }
 
 func (d *driver) NodePublishVolume(ctx context.Context, r *csi.NodePublishVolumeRequest) (*csi.NodePublishVolumeResponse, error) {
+	if r.GetVolumeCapability().GetBlock() != nil {
+		return &csi.NodePublishVolumeResponse{}, publishDevice(r.GetStagingTargetPath(), r.GetTargetPath())
+	}
 	if err := os.MkdirAll(r.GetTargetPath(), 0o755); err != nil {
 		return nil, err
 	}
@@ -119,6 +128,9 @@ func (d *driver) NodeExpandVolume(_ context.Context, r *csi.NodeExpandVolumeRequ
 	if size > 1<<40 {
 		return nil, status.Error(codes.OutOfRange, "no disk is as large")
 	}
+	if r.GetVolumeCapability().GetBlock() != nil {
+		return &csi.NodeExpandVolumeResponse{CapacityBytes: size}, d.grow(r.GetVolumeId(), r.GetVolumePath(), size)
+	}
 	return &csi.NodeExpandVolumeResponse{CapacityBytes: size},
 		os.WriteFile(filepath.Join(r.GetVolumePath(), "size"), []byte(fmt.Sprint(size)), 0o644)
 }
@@ -131,6 +143,105 @@ func (d *driver) NodeUnpublishVolume(ctx context.Context, r *csi.NodeUnpublishVo
 		return nil, err
 	}
 	return &csi.NodeUnpublishVolumeResponse{}, nil
+}
+
+// attach makes the volume's file a loop device, whose name is in the staging folder's file "device".
+func (d *driver) attach(volume, staging string) error {
+	device := filepath.Join(staging, "device")
+	if _, err := os.Stat(device); err == nil {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Join(d.folder, "data"), 0o755); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(filepath.Join(d.folder, "data", volume+".img"), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err != nil {
+		return err
+	} else if info.Size() == 0 {
+		if err := file.Truncate(1 << 20); err != nil {
+			return err
+		}
+	}
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer control.Close()
+	for tries := 0; tries < 100; tries++ { // somebody else may take the one that was free
+		number, err := unix.IoctlRetInt(int(control.Fd()), unix.LOOP_CTL_GET_FREE)
+		if err != nil {
+			return err
+		}
+		name := fmt.Sprint("/dev/loop", number)
+		loop, err := os.OpenFile(name, os.O_RDWR, 0)
+		if err != nil {
+			return err
+		}
+		err = unix.IoctlSetInt(int(loop.Fd()), unix.LOOP_SET_FD, int(file.Fd()))
+		loop.Close()
+		if err == nil {
+			return os.WriteFile(device, []byte(name), 0o644)
+		}
+		if err != unix.EBUSY {
+			return err
+		}
+	}
+	return status.Error(codes.ResourceExhausted, "no free loop device")
+}
+
+// detach is strict: a device that somebody has open stays, and that is an error.
+func detach(staging string) error {
+	name, err := os.ReadFile(filepath.Join(staging, "device"))
+	if os.IsNotExist(err) {
+		return nil
+	} else if err != nil {
+		return err
+	}
+	loop, err := os.OpenFile(string(name), os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	err = unix.IoctlSetInt(int(loop.Fd()), unix.LOOP_CLR_FD, 0)
+	loop.Close()
+	if err != nil && err != unix.ENXIO {
+		return err
+	}
+	for tries := 0; tries < 50; tries++ {
+		if _, err := os.Stat("/sys/block/" + filepath.Base(string(name)) + "/loop/backing_file"); err != nil {
+			return os.Remove(filepath.Join(staging, "device"))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	return status.Error(codes.FailedPrecondition, string(name)+" is still open")
+}
+
+func publishDevice(staging, target string) error {
+	name, err := os.ReadFile(filepath.Join(staging, "device"))
+	if err != nil {
+		return err
+	}
+	file, err := os.OpenFile(target, os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	file.Close()
+	return bind(string(name), target)
+}
+
+func (d *driver) grow(volume, device string, size int64) error {
+	if err := os.Truncate(filepath.Join(d.folder, "data", volume+".img"), size); err != nil {
+		return err
+	}
+	loop, err := os.OpenFile(device, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer loop.Close()
+	return unix.IoctlSetInt(int(loop.Fd()), unix.LOOP_SET_CAPACITY, 0)
 }
 
 func mounted(path string) (bool, error) {

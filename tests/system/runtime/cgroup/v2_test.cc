@@ -18,6 +18,7 @@
 #include "holdfast/sys/files.h"
 #include "runtime/cgroup/backend.h"
 #include "runtime/cgroup/backend_internal.h"
+#include "tests/support/loop_device.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -74,7 +75,7 @@ TEST_F(CgroupV2Test, KillAllEndsEveryProcess) {
 }
 
 TEST_F(CgroupV2Test, DeviceFilterAllowsOnlyStandardDevices) {
-  auto attached = AttachDeviceFilter(cgroup_.dirs[0].get());
+  auto attached = AttachDeviceFilter(cgroup_.dirs[0].get(), {});
   ASSERT_TRUE(attached) << attached.error().message();
   const std::string node = StrCat("/var/tmp/holdfast-v2-node-", ::getpid());
   const int status = Run([&node] {
@@ -85,6 +86,32 @@ TEST_F(CgroupV2Test, DeviceFilterAllowsOnlyStandardDevices) {
     ::_exit(42);
   });
   ::unlink(node.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 42);
+}
+
+TEST_F(CgroupV2Test, DeviceFilterAllowsWhatAContainerHasBeside) {
+  const auto own = test_support::LoopDevice::Make();
+  const auto read = test_support::LoopDevice::Make();
+  const auto other = test_support::LoopDevice::Make();
+  if (!own || !read || !other) GTEST_SKIP() << "kernel lacks loop devices for this test";
+  const auto rule = [](const test_support::LoopDevice& device, bool write) {
+    return DeviceRule{'b',
+                      static_cast<int32_t>(device.major()),
+                      static_cast<int32_t>(device.minor()),
+                      true,
+                      write,
+                      true};
+  };
+  auto attached = AttachDeviceFilter(cgroup_.dirs[0].get(), {rule(*own, true), rule(*read, false)});
+  ASSERT_TRUE(attached) << attached.error().message();
+  const int status = Run([&] {
+    if (::open(own->path().c_str(), O_RDWR) < 0) ::_exit(1);
+    if (::open(read->path().c_str(), O_RDONLY) < 0) ::_exit(2);
+    if (::open(read->path().c_str(), O_RDWR) >= 0 || errno != EPERM) ::_exit(3);
+    if (::open(other->path().c_str(), O_RDONLY) >= 0 || errno != EPERM) ::_exit(4);
+    if (::open("/dev/null", O_RDWR) < 0) ::_exit(5);
+    ::_exit(42);
+  });
   EXPECT_EQ(WEXITSTATUS(status), 42);
 }
 

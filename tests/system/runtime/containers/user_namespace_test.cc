@@ -75,6 +75,17 @@ class UserNamespaceTest : public ::testing::Test {
   std::unique_ptr<ContainerRuntime> runtime_;
 };
 
+TEST_F(UserNamespaceTest, NoBlockDeviceIsGiven) {
+  Ensure("pod1");
+  auto spec = node_->Container("pod1", "a", {"/bin/true"});
+  spec.devices = {{{7, 0, 0660, 0, 6}, "/dev/xvda"}};
+  const auto started = runtime_->Start(spec);
+  ASSERT_FALSE(started);
+  EXPECT_EQ(started.error().error.message(),
+            "block devices (volumeDevices) cannot be given with hostUsers: false");
+  RemoveAll({"pod1"});
+}
+
 TEST_F(UserNamespaceTest, TwoPodsHaveIdsOfTheirOwnOverARestart) {
   Ensure("pod1");
   Ensure("pod2");

@@ -107,12 +107,14 @@ TEST_F(ClaimUsageTest, WhoCannotTellIsNotAsked) {
 
 TEST_F(ClaimUsageTest, ALocalVolumeIsItsFileSystem) {
   ClaimUsage usage(instance_, drivers_);
-  const auto pod = Pod({{"disk", {"pv4", "local", dir_, false, true}}});
+  const auto pod = Pod({{"disk", {"pv4", "local", dir_, false, true}},
+                        {"block", {"pv5", "local", dir_ + "/.", false, true, "", "", true}}});
   (void)usage.Of(pod);
   usage.Measure();
   const auto known = usage.Of(pod);
   ASSERT_TRUE(known.contains("disk"));
   EXPECT_GT(known.at("disk").capacity, known.at("disk").available);
+  EXPECT_FALSE(known.contains("block")) << "it has no file system of ours";
 }
 
 TEST_F(ClaimUsageTest, APluginThatFailsHasNoNumbersAndOneThatHangsHoldsUpNobodyWhoAsks) {

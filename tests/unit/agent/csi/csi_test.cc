@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <thread>
 
@@ -288,6 +289,91 @@ TEST_F(CsiTest, AVolumeIsStagedOnceForTheNodeAndUnstagedAfterItsLastPod) {
   EXPECT_TRUE(fs::is_empty(dir_ + "/plugins/kubernetes.io/csi/disk.example"));
   EXPECT_FALSE(fs::exists(dir_ + "/pods/u1/pv1"));
   EXPECT_EQ(Unmount("u2"), "") << "again";
+}
+
+class CsiBlockTest : public CsiTest {
+ protected:
+  static PersistentVolume BlockVolume() { return Volume("volumeMode: 'Block'"); }
+  PlacedVolume BlockPlace(const std::string& uid) const {
+    PlacedVolume place = Place(uid);
+    place.path = Devices() + "/publish/pv1/" + uid;
+    place.block = true;
+    return place;
+  }
+  std::string Devices() const { return dir_ + "/plugins/kubernetes.io/csi/volumeDevices"; }
+  std::string Map(const std::string& uid) {
+    const auto done = mounter_->Mount(Pod(uid), BlockVolume(), BlockPlace(uid), cancelled_);
+    return done ? "" : done.error().message();
+  }
+  std::string Unmap(const std::string& uid) {
+    const auto done = mounter_->Unmount(PodUid(uid), BlockPlace(uid));
+    return done ? "" : done.error().message();
+  }
+};
+
+TEST_F(CsiBlockTest, APluginIsToldThatItIsABlockDevice) {
+  Register();
+  corev1::Pod pod = Pod("u1");
+  pod.mutable_spec()->mutable_securitycontext()->set_fsgroup(4711);
+  ASSERT_TRUE(mounter_->Mount(pod, BlockVolume(), BlockPlace("u1"), cancelled_))
+      << "no group is given to what may be no directory";
+  const auto& staged = driver_->staged;
+  EXPECT_EQ(staged.staging_target_path(), Devices() + "/staging/pv1");
+  EXPECT_TRUE(fs::is_directory(staged.staging_target_path()));
+  EXPECT_TRUE(staged.volume_capability().has_block());
+  EXPECT_FALSE(staged.volume_capability().has_mount());
+  const auto& published = driver_->published;
+  EXPECT_EQ(published.target_path(), Devices() + "/publish/pv1/u1");
+  EXPECT_EQ(published.staging_target_path(), staged.staging_target_path());
+  EXPECT_TRUE(published.volume_capability().has_block());
+  EXPECT_EQ(Unmap("u1"), "");
+}
+
+TEST_F(CsiBlockTest, NothingIsLeftAfterTheLastPod) {
+  Register();
+  EXPECT_EQ(Map("u1"), "");
+  EXPECT_EQ(Map("u2"), "");
+  driver_->Calls();
+  EXPECT_THAT(InUse(), ElementsAre("kubernetes.io/csi/disk.example^h1"));
+  std::ofstream{Devices() + "/staging/pv1/of-the-plugin"} << "";
+  EXPECT_EQ(Unmap("u1"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1"));
+  EXPECT_TRUE(fs::exists(Devices() + "/publish/pv1/u2"));
+  EXPECT_THAT(NodeCsiMounter(dir_, drivers_).VolumesInUse(), ElementsAre(InUse()[0]))
+      << "another agent knows";
+  EXPECT_EQ(Unmap("u2"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1", "unstage h1"));
+  EXPECT_TRUE(fs::is_empty(Devices() + "/publish"));
+  EXPECT_TRUE(fs::is_empty(Devices() + "/staging"));
+  EXPECT_THAT(InUse(), IsEmpty());
+}
+
+TEST_F(CsiBlockTest, WhatFailsIsToldInItsWordsAndUndone) {
+  Register();
+  const std::string failed = " failed for volume \"pv1\" : rpc error: code = Internal desc = no ";
+  driver_->Fail("stage");
+  EXPECT_EQ(Map("u1"), "MapVolume.SetUpDevice" + failed + "stage");
+  driver_->Fail("publish");
+  EXPECT_EQ(Map("u1"), "MapVolume.MapPodDevice" + failed + "publish");
+  driver_->Fail("unpublish");
+  EXPECT_EQ(Unmap("u1"), "UnmapVolume.UnmapPodDevice" + failed + "unpublish");
+  driver_->Fail("unstage");
+  EXPECT_EQ(Unmap("u1"), "UnmapDevice.TearDownDevice" + failed + "unstage");
+  EXPECT_EQ(InUse().size(), 1u) << "it is still staged";
+  driver_->Fail("");
+  driver_->Calls();
+  EXPECT_EQ(Unmap("u1"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1", "unstage h1"));
+}
+
+TEST_F(CsiBlockTest, ADeviceGrowsWhereItLies) {
+  driver_->abilities.push_back(csi::v1::NodeServiceCapability::RPC::EXPAND_VOLUME);
+  Register();
+  EXPECT_EQ(Map("u1"), "");
+  ASSERT_TRUE(mounter_->Expand(BlockVolume(), BlockPlace("u1"), nullptr, 2 << 20, cancelled_));
+  EXPECT_EQ(driver_->expanded.volume_path(), Devices() + "/publish/pv1/u1");
+  EXPECT_EQ(driver_->expanded.staging_target_path(), Devices() + "/staging/pv1");
+  EXPECT_TRUE(driver_->expanded.volume_capability().has_block());
 }
 
 TEST_F(CsiTest, WhatAPluginIsTold) {

@@ -4,13 +4,17 @@
 #pragma once
 
 #include <grpcpp/grpcpp.h>
+#include <sys/mount.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "csi/v1/csi.grpc.pb.h"
@@ -67,6 +71,8 @@ class FakeDriver final : public csi::v1::Identity::Service,
   csi::v1::NodeStageVolumeRequest staged;
   csi::v1::NodePublishVolumeRequest published;
   csi::v1::NodeExpandVolumeRequest expanded;
+  std::string device;  // the block device that it binds to targets; "": it makes directories
+  bool IsPublished() const { return bound_; }
   grpc::StatusCode failure = grpc::StatusCode::INTERNAL;
   std::vector<csi::v1::NodeServiceCapability::RPC::Type> abilities = {
       csi::v1::NodeServiceCapability::RPC::STAGE_UNSTAGE_VOLUME};
@@ -126,13 +132,22 @@ class FakeDriver final : public csi::v1::Identity::Service,
       published = *request;
     }
     auto status = Note("publish " + request->volume_id(), context);
-    if (status.ok()) std::filesystem::create_directory(request->target_path());
+    if (!status.ok()) return status;
+    if (!device.empty()) return Bind(request->target_path());
+    std::filesystem::create_directory(request->target_path());
     return status;
   }
   grpc::Status NodeUnpublishVolume(grpc::ServerContext* context,
                                    const csi::v1::NodeUnpublishVolumeRequest* request,
                                    csi::v1::NodeUnpublishVolumeResponse* /*reply*/) override {
-    return Note("unpublish " + request->volume_id(), context);
+    auto status = Note("unpublish " + request->volume_id(), context);
+    if (!status.ok() || device.empty()) return status;
+    // Strictly: whoever keeps the mount busy is in its way.
+    const bool unmounted = ::umount2(request->target_path().c_str(), 0) == 0;
+    if (unmounted) bound_ = false;
+    std::error_code ignored;
+    std::filesystem::remove(request->target_path(), ignored);
+    return status;
   }
   grpc::Status NodeUnstageVolume(grpc::ServerContext* context,
                                  const csi::v1::NodeUnstageVolumeRequest* request,
@@ -165,6 +180,13 @@ class FakeDriver final : public csi::v1::Identity::Service,
   }
 
  private:
+  grpc::Status Bind(const std::string& target) {
+    if (bound_) return grpc::Status::OK;
+    std::ofstream{target} << "";
+    bound_ = ::mount(device.c_str(), target.c_str(), nullptr, MS_BIND, nullptr) == 0;
+    return bound_ ? grpc::Status::OK : grpc::Status(grpc::StatusCode::INTERNAL, "no bind mount");
+  }
+
   grpc::Status Note(const std::string& call, grpc::ServerContext* context = nullptr) {
     const std::string verb = call.substr(0, call.find(' '));
     std::unique_lock lock(mutex_);
@@ -183,6 +205,7 @@ class FakeDriver final : public csi::v1::Identity::Service,
   std::vector<std::string> calls_;
   std::string failing_, hanging_;
   bool hangs_ = false;  // one does
+  std::atomic<bool> bound_ = false;
 };
 
 }  // namespace holdfast::agent

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/volume/persistent_volumes.h"
 
+#include <fcntl.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -12,6 +13,7 @@
 #include <optional>
 
 #include "holdfast/sys/files.h"
+#include "tests/fakes/fake_device_holder.h"
 
 namespace holdfast::agent {
 namespace {
@@ -44,7 +46,7 @@ class PersistentVolumesTest : public testing::Test {
   }
   std::string Ensure(const PersistentVolume& volume) {
     const auto errors =
-        EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, nullptr, cancelled_);
+        EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, nullptr, devices_, cancelled_);
     return errors.empty() ? "" : errors.front().message();
   }
   PlacedVolume Placed() const {
@@ -57,6 +59,7 @@ class PersistentVolumesTest : public testing::Test {
   std::string dir_;
   std::optional<PodPaths> paths_;
   corev1::Pod pod_;
+  fakes::FakeDeviceHolder devices_;
 };
 
 TEST_F(PersistentVolumesTest, ALocalDirectoryIsUsedWhereItLiesAndKnownToWhoComesAfter) {
@@ -64,7 +67,7 @@ TEST_F(PersistentVolumesTest, ALocalDirectoryIsUsedWhereItLiesAndKnownToWhoComes
   volume.read_only = true;
   EXPECT_EQ(Ensure(volume), "");
   EXPECT_EQ(Placed(), (PlacedVolume{"pv1", "local", dir_ + "/disk", true, true, "", ""}));
-  EXPECT_EQ(StandingVolumes({{"data", Placed()}, {"other", {}}}),
+  EXPECT_EQ(StandingVolumes(PodUid("u1"), {{"data", Placed()}, {"other", {}}}, devices_),
             (std::vector<std::string>{"data"}));
 }
 
@@ -92,7 +95,7 @@ TEST_F(PersistentVolumesTest, WhatCannotBeUsedIsTold) {
 TEST_F(PersistentVolumesTest, OneThatFailsHoldsNoOtherUp) {
   const auto errors = EnsurePersistentVolumes(
       pod_, *paths_, {{"bad", Local(dir_ + "/none")}, {"data", Local(dir_ + "/disk")}}, nullptr,
-      cancelled_);
+      devices_, cancelled_);
   EXPECT_EQ(errors.size(), 1u);
   EXPECT_TRUE(Placed().ready);
 }
@@ -114,8 +117,35 @@ TEST_F(PersistentVolumesTest, ADamagedRecordIsNoEmptyOne) {
   std::ofstream(paths_->PlacedVolumes()) << "{";
   EXPECT_FALSE(ReadPlacedVolumes(*paths_));
   EXPECT_NE(Ensure(Local(dir_ + "/disk")), "");
-  std::ofstream(paths_->PlacedVolumes()) << R"({"version": 2, "volumes": {}})";
+  std::ofstream(paths_->PlacedVolumes()) << R"({"version": 3, "volumes": {}})";
   EXPECT_FALSE(ReadPlacedVolumes(*paths_));
+}
+
+// An agent that does not know block devices must not think that it has taken one away.
+TEST_F(PersistentVolumesTest, ARecordWithABlockDeviceIsOfANewerVersion) {
+  const auto version = [this] {
+    return std::string(*sys::ReadFileAt(AT_FDCWD, paths_->PlacedVolumes(), 1 << 20))
+               .find("\"version\":2") != std::string::npos;
+  };
+  PlacedVolumes volumes = {{"a", {.name = "pv", .kind = "local", .path = "/disk"}}};
+  ASSERT_TRUE(WritePlacedVolumes(*paths_, volumes));
+  EXPECT_FALSE(version()) << "as former agents write it";
+  EXPECT_EQ(*ReadPlacedVolumes(*paths_), volumes);
+  volumes["b"] = {.name = "pv2", .kind = "csi", .path = "/x", .ready = true, .block = true};
+  ASSERT_TRUE(WritePlacedVolumes(*paths_, volumes));
+  EXPECT_TRUE(version());
+  EXPECT_EQ(*ReadPlacedVolumes(*paths_), volumes);
+}
+
+TEST_F(PersistentVolumesTest, KindsThatAreNoBlockDevices) {
+  EXPECT_EQ(Ensure(Volume("volumeMode: 'Block' persistentVolumeSource { hostPath { path: '/' } }")),
+            "MapVolume.FindMapperPluginBySpec failed to find BlockVolumeMapper plugin. Volume "
+            "plugin is nil. for volume \"pv1\" : a volume of this kind cannot be a block device");
+  EXPECT_EQ(Ensure(Volume("volumeMode: 'Block' persistentVolumeSource { local { path: '/' } } "
+                          "mountOptions: 'x'")),
+            "MapVolume.MapPodDevice failed for volume \"pv1\" : Mount options are not supported "
+            "for volumes of the kind local");
+  EXPECT_EQ(Placed(), PlacedVolume());
 }
 
 // A plugin, and what is known of its volume on the disk whenever it is asked.
@@ -156,28 +186,48 @@ TEST_F(PersistentVolumesTest, APluginsVolumeIsKnownBeforeItIsAskedAndUntilItHasT
   const PersistentVolume volume =
       Volume("persistentVolumeSource { csi { driver: 'd' volumeHandle: 'h' } }");
   csi.fails = true;
-  EXPECT_EQ(EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, &csi, cancelled_).size(),
-            1u);
+  EXPECT_EQ(
+      EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, &csi, devices_, cancelled_).size(),
+      1u);
   EXPECT_FALSE(Placed().ready) << "containers may not have it";
-  EXPECT_FALSE(ReleasePersistentVolumes(PodUid("u1"), *paths_, &csi));
+  EXPECT_FALSE(ReleasePersistentVolumes(PodUid("u1"), *paths_, &csi, devices_));
   EXPECT_EQ(Placed().handle, "h") << "who knows what the plugin did";
   csi.fails = false;
-  EXPECT_TRUE(EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, &csi, cancelled_).empty());
+  EXPECT_TRUE(EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, &csi, devices_, cancelled_)
+                  .empty());
   EXPECT_TRUE(Placed().ready);
   EXPECT_EQ(Placed().path, paths_->Volumes() + "/kubernetes.io~csi/pv1/mount");
-  EXPECT_TRUE(StandingVolumes({{"data", Placed()}}).empty()) << "nothing is mounted there";
-  EXPECT_TRUE(ReleasePersistentVolumes(PodUid("u1"), *paths_, &csi));
-  EXPECT_TRUE(ReleasePersistentVolumes(PodUid("u1"), *paths_, &csi)) << "again";
+  EXPECT_TRUE(StandingVolumes(PodUid("u1"), {{"data", Placed()}}, devices_).empty())
+      << "nothing is mounted there";
+  EXPECT_TRUE(ReleasePersistentVolumes(PodUid("u1"), *paths_, &csi, devices_));
+  EXPECT_TRUE(ReleasePersistentVolumes(PodUid("u1"), *paths_, &csi, devices_)) << "again";
   EXPECT_EQ(Placed(), PlacedVolume());
   EXPECT_EQ(csi.calls, (std::vector<std::string>{"mount h known", "unmount h known",
                                                  "mount h known", "unmount h known"}));
+}
+
+TEST_F(PersistentVolumesTest, APluginThatPutsNoDeviceThereIsStillAskedToTakeItAway) {
+  FakeCsi csi(*paths_);
+  const PersistentVolume volume = Volume(
+      "volumeMode: 'Block' persistentVolumeSource { csi { driver: 'd' volumeHandle: 'h' } }");
+  const auto errors =
+      EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, &csi, devices_, cancelled_);
+  ASSERT_EQ(errors.size(), 1u);
+  const std::string path = dir_ + "/plugins/kubernetes.io/csi/volumeDevices/publish/pv1/u1";
+  EXPECT_EQ(
+      errors.front().message(),
+      "MapVolume.MapBlockVolume failed for volume \"pv1\" : path \"" + path + "\" does not exist");
+  EXPECT_FALSE(Placed().ready);
+  EXPECT_TRUE(ReleasePersistentVolumes(PodUid("u1"), *paths_, &csi, devices_));
+  EXPECT_EQ(csi.calls, (std::vector<std::string>{"mount h known", "unmount h known"}));
 }
 
 TEST_F(PersistentVolumesTest, WhatIsNotWantedAnyMoreIsNotAskedFor) {
   FakeCsi csi(*paths_);
   const std::atomic<bool> cancelled = true;
   const PersistentVolume volume = Volume("persistentVolumeSource { csi { driver: 'd' } }");
-  EXPECT_TRUE(EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, &csi, cancelled).empty());
+  EXPECT_TRUE(EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, &csi, devices_, cancelled)
+                  .empty());
   EXPECT_TRUE(csi.calls.empty());
 }
 

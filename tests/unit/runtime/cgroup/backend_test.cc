@@ -202,6 +202,7 @@ TEST_F(BackendTest, V1WritesEachLimitIntoItsHierarchy) {
   CgroupLimits limits = AllLimits();
   limits.no_swap = true;
   limits.standard_devices = true;
+  limits.devices = {{'b', 7, 5, true, true, true}, {'b', 8, 0, true, false, true}};
   auto applied =
       MakeCgroupBackend(V1Layout())->Apply(Open({"memory", "cpu", "pids", "devices"}), limits);
   ASSERT_TRUE(applied) << applied.error().message();
@@ -212,6 +213,7 @@ TEST_F(BackendTest, V1WritesEachLimitIntoItsHierarchy) {
   EXPECT_EQ(Read("pids/pids.max"), "10");
   EXPECT_EQ(Read("devices/devices.deny"), "a");
   EXPECT_TRUE(Read("devices/devices.allow").starts_with("c *:* mb *:* mc 1:3 rwm"));
+  EXPECT_TRUE(Read("devices/devices.allow").ends_with("b 7:5 rwmb 8:0 rm"));
 }
 
 TEST_F(BackendTest, ErrorsNameTheCgroupAndTheFile) {

@@ -192,6 +192,44 @@ TEST(FilesystemTest, PrivilegedAndUnmasked) {
   EXPECT_TRUE(Compile(spec).masked_paths.empty());
 }
 
+TEST(FilesystemTest, BlockDevicesLieWhereThePodWantsThem) {
+  model::ContainerSpec spec;
+  spec.devices = {{{7, 5, 0660, 0, 6}, "/dev/disk/a"}, {{7, 6, 0600, 1, 0}, "/data//b", true}};
+  auto devices = Compile(spec).devices;
+  ASSERT_EQ(devices.size(), 8u);
+  EXPECT_EQ(devices[6], (model::DevicePlan{"disk/a", true, 7, 5, 0660, 0, 6}));
+  EXPECT_EQ(devices[7], (model::DevicePlan{"/data/b", true, 7, 6, 0600, 1, 0}));
+
+  spec.security.privileged = true;
+  spec.devices.resize(1);
+  FilesystemInput input;
+  input.host_devices = {{"disk/a", true, 8, 0, 0660, 0, 0}};
+  devices = Compile(spec, input).devices;
+  ASSERT_EQ(devices.size(), 7u) << "not the host's of the same name";
+  EXPECT_EQ(devices.back().major, 7u);
+}
+
+TEST(FilesystemTest, WhereNoDeviceCanBe) {
+  const auto refuses = [](const char* destination, const char* mount = "/srv") {
+    model::ContainerSpec spec;
+    spec.mounts.emplace_back().destination = mount;
+    spec.devices = {{{7, 5, 0660, 0, 6}, destination}};
+    model::LaunchPlan plan;
+    FilesystemInput input;
+    input.volumes = {0};
+    const auto done = CompileFilesystem(spec, input, plan);
+    return done ? "" : done.error().message();
+  };
+  EXPECT_EQ(refuses("/dev/a"), "");
+  EXPECT_EQ(refuses("/srv/a", "/dev"), "");
+  EXPECT_EQ(refuses("dev/a"), "device dev/a: the path is not absolute");
+  EXPECT_EQ(refuses("/dev/"), "device /dev/: it cannot take the place of a directory");
+  EXPECT_EQ(refuses("/"), "device /: it cannot take the place of a directory");
+  EXPECT_EQ(refuses("/proc/a"), "device /proc/a: nothing may be made on /proc");
+  EXPECT_EQ(refuses("/dev/a", "/dev"),
+            "device /dev/a: /dev is a volume, in which no device is made");
+}
+
 TEST(FilesystemTest, OptionsOfTheNodesCgroupTreeAreKept) {
   const std::string before = "21 1 0:20 / /proc rw,nosuid - proc proc rw\n";
   const std::string line = "30 22 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw";

@@ -45,7 +45,9 @@ LaunchPlan FullLaunch() {
   tmpfs.mode = 01777;
   tmpfs.no_suid = true;
   p.mounts = {bind, tmpfs};
-  p.devices = {{"null", false, 1, 3, 0666, 0, 0}, {"sda", true, 8, 0, 0660, 0, 6}};
+  p.devices = {{"null", false, 1, 3, 0666, 0, 0},
+               {"sda", true, 8, 0, 0660, 0, 6},
+               {"/data/disk", true, 8, 16, 0660, 0, 6}};
   p.masked_paths = {"/proc/kcore"};
   p.read_only_paths = {"/proc/sys"};
   p.process = FullProcess();
@@ -124,7 +126,8 @@ TEST(WireTest, RefusesValuesThatNoStepWasWrittenFor) {
       {"bind without source", [](LaunchPlan& p) { p.mounts[0].source = kNoFd; }},
       {"tmpfs with source", [](LaunchPlan& p) { p.mounts[1].source = 1; }},
       {"destination", [](LaunchPlan& p) { p.mounts[0].destination = ""; }},
-      {"device", [](LaunchPlan& p) { p.devices[0].path = "/null"; }},
+      {"device", [](LaunchPlan& p) { p.devices[0].path = "null/"; }},
+      {"device at the root", [](LaunchPlan& p) { p.devices[0].path = "/"; }},
       {"seccomp", [](LaunchPlan& p) { p.process.seccomp.resize(4097); }},
       {"pid", [](LaunchPlan& p) { p.namespaces.new_pid = true; }},
       {"kind", [](LaunchPlan& p) { p.mounts[0].kind = static_cast<MountPlan::Kind>(99); }},
@@ -134,6 +137,16 @@ TEST(WireTest, RefusesValuesThatNoStepWasWrittenFor) {
     c.spoil(plan);
     EXPECT_FALSE(ParsePlan(SerializePlan(plan), kFds).has_value()) << c.name;
   }
+}
+
+TEST(WireTest, InAUserNamespaceDevicesAreThoseOfTheHostsDev) {
+  LaunchPlan plan = FullLaunch();
+  plan.namespaces.user = 3;
+  plan.root.owner = 65536;
+  plan.host_devices = 4;
+  EXPECT_FALSE(ParsePlan(SerializePlan(plan), kFds)) << "/data/disk cannot be made there";
+  plan.devices.pop_back();
+  EXPECT_TRUE(ParsePlan(SerializePlan(plan), kFds));
 }
 
 }  // namespace

@@ -44,6 +44,7 @@ ContainerRecord FullRecord() {
   spec.log = {"/log", 5, 6};
   spec.tty = true;
   spec.stop_signal = 15;
+  spec.devices = {{{7, 5, 0660, 0, 6}, "/dev/xvda", true}, {}};
   return record;
 }
 

@@ -330,6 +330,20 @@ TEST_F(OperationsTest, FailedVolumesAreToldAndTheSandboxGoesOn) {
   EXPECT_EQ(Begin(), (Actions{"ensure volumes"}));
 }
 
+TEST_F(OperationsTest, OfBlockDevicesIsToldWithAReasonOfTheirs) {
+  const std::pair<std::string, std::string> rows[] = {
+      {"MapVolume.SetUpDevice failed for volume \"pv\" : no", "FailedMapVolume"},
+      {"MapVolume.NodeAffinity check failed for volume \"pv\" : no", "FailedMount"},
+      {"MountVolume.SetUp failed for volume \"pv\" : no", "FailedMount"}};
+  for (const auto& [error, reason] : rows) {
+    Begin();
+    Failed("ensure volumes", error);
+    world.Look();
+    EXPECT_EQ(world.events.back(), reason + ": " + error);
+    world.Pass(std::chrono::seconds(150));
+  }
+}
+
 TEST_F(OperationsTest, WhatCouldNotBeMountedIsTriedAgainWhenItHasChanged) {
   world.inputs = {false, 1};
   Begin();

@@ -23,6 +23,7 @@
 #include "holdfast/interfaces/image_store.h"
 #include "holdfast/interfaces/pod_network.h"
 #include "k8s/core/v1/pod.pb.h"
+#include "tests/fakes/fake_device_holder.h"
 
 namespace holdfast::agent {
 
@@ -130,6 +131,15 @@ class FakeRuntime : public ContainerRuntime {
   void SetChangeHint(std::function<void(const PodUid&)> hint) override {
     const std::lock_guard lock(hint_mutex_);
     hint_ = std::move(hint);
+  }
+  Result<void> HoldDevice(const PodUid& uid, const std::string& volume, int device) override {
+    return devices_.HoldDevice(uid, volume, device);
+  }
+  Result<model::BlockDevice> HeldDevice(const PodUid& uid, const std::string& volume) override {
+    return devices_.HeldDevice(uid, volume);
+  }
+  Result<void> LetGoOfDevice(const PodUid& uid, const std::string& volume) override {
+    return devices_.LetGoOfDevice(uid, volume);
   }
   Result<std::vector<Leftover>> Audit(const std::vector<PodUid>&, bool) override {
     return std::vector<Leftover>();
@@ -284,6 +294,7 @@ class FakeRuntime : public ContainerRuntime {
   std::chrono::steady_clock::time_point last_call_;
   std::mutex hint_mutex_;
   std::function<void(const PodUid&)> hint_;
+  fakes::FakeDeviceHolder devices_;
   std::vector<model::ContainerSpec> starts_;
   std::vector<int> signals_;
   std::map<ContainerId, ObservedContainer> containers_;

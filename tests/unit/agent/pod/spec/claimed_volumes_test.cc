@@ -141,6 +141,37 @@ TEST_F(ClaimedVolumesTest, WhatIsWrongWithAVolume) {
             "but is specified in volumeMounts");
 }
 
+TEST_F(ClaimedVolumesTest, ABlockDeviceIsForVolumeDevices) {
+  auto& container = *pod.mutable_spec()->mutable_containers(0);
+  container.clear_volumemounts();
+  container.add_volumedevices()->set_name("v");
+  EXPECT_EQ(Problem(),
+            "Unable to attach or mount volumes: unmounted volumes=[v], unattached "
+            "volumes=[], failed to process volumes=[v]: volume v has volumeMode Filesystem, "
+            "but is specified in volumeDevices");
+  PutVolume(kVolume, " spec { volumeMode: 'Block' }");
+  EXPECT_EQ(Problem(), "");
+  EXPECT_TRUE(IsBlock(Build().volumes.at("v")));
+  PutVolume(kVolume,
+            " spec { volumeMode: 'Block' nodeAffinity { required { nodeSelectorTerms { "
+            "matchExpressions { key: 'disk' operator: 'In' values: 'slow' } } } } }");
+  EXPECT_EQ(Problem(),
+            "MapVolume.NodeAffinity check failed for volume \"pv\" : no matching "
+            "NodeSelectorTerms");
+}
+
+TEST_F(ClaimedVolumesTest, ABlockDeviceOfThePodsOwn) {
+  SetVolume("ephemeral {}");
+  auto& container = *pod.mutable_spec()->mutable_containers(0);
+  container.clear_volumemounts();
+  container.add_volumedevices()->set_name("v");
+  PutVolume(kVolume, " spec { volumeMode: 'Block' }");
+  Put({ObjectKind::kClaim, "ns", "web-v"},
+      Parse<corev1::PersistentVolumeClaim>(
+          kBound, " metadata { ownerReferences { controller: true uid: 'u1' } }"));
+  EXPECT_EQ(Problem(), "");
+}
+
 TEST_F(ClaimedVolumesTest, AVolumeOfOtherNodesIsNotUsed) {
   const auto on = [this](const std::string& value) {
     PutVolume(kVolume,

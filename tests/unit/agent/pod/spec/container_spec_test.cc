@@ -55,6 +55,16 @@ class SpecTest : public ::testing::Test {
     return spec.error().error.message();
   }
 
+  std::expected<model::ContainerSpec, StartFailure> BuildWith(const DevicePlaces& devices,
+                                                              const std::string& spec_text) {
+    SetPod(spec_text);
+    const PodPaths paths(instance_, PodUid("u1"), "default", "web-n1");
+    ContainerBuild build{pod_,     pod_.spec().containers(0), image_, node_, paths, {},
+                         volumes_, ContainerId("id"),         0};
+    build.devices = devices;
+    return BuildContainerSpec(build);
+  }
+
   VolumePlaces volumes_ = {{"v", {"/volumes/v"}}, {"etc", {"/volumes/etc"}}};
   corev1::Pod pod_;
   Image image_;
@@ -80,6 +90,27 @@ TEST_F(SpecTest, CommandAndArgsAgainstEntrypointAndCmd) {
   const auto none = Build(R"(containers { name: "c" })");
   ASSERT_FALSE(none);
   EXPECT_EQ(none.error().phase, StartFailure::Phase::kCreate);
+}
+
+TEST_F(SpecTest, BlockDevices) {
+  const DevicePlaces places = {{"disk", {{7, 5, 0660, 0, 6}}}, {"ro", {{8, 0, 0600, 0, 0}, true}}};
+  const auto spec = BuildWith(places,
+                              "containers { name: 'c' volumeDevices { name: 'disk' devicePath: "
+                              "'/dev//xvda' } volumeDevices { name: 'ro' devicePath: '/b' } }");
+  ASSERT_TRUE(spec) << spec.error().error.message();
+  EXPECT_EQ(spec->devices, (std::vector<model::DeviceSpec>{{{7, 5, 0660, 0, 6}, "/dev/xvda", false},
+                                                           {{8, 0, 0600, 0, 0}, "/b", true}}));
+  const auto problem = [&](const std::string& device) {
+    const auto built =
+        BuildWith(places, "containers { name: 'c' volumeDevices { " + device + " } }");
+    return built ? "" : built.error().error.message();
+  };
+  EXPECT_EQ(problem("name: 'none' devicePath: '/b'"),
+            "cannot find volume \"none\" to pass into container \"c\"");
+  EXPECT_EQ(problem("name: 'v' devicePath: '/b'"),
+            "cannot find volume \"v\" to pass into container \"c\"");
+  EXPECT_EQ(problem("name: 'disk' devicePath: 'b'"),
+            "error DevicePath `b` must be an absolute path");
 }
 
 // The last variable of a container that has one out of a file, or what is wrong.

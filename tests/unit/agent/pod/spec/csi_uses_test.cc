@@ -95,6 +95,16 @@ TEST_F(CsiUsesTest, ThePodIsToldWhereTheDriverAsks) {
   EXPECT_EQ(volume.csi.fs_group_policy, "File");
 }
 
+TEST_F(CsiUsesTest, OfABlockDeviceTheStepIsAnother) {
+  volume.spec.set_volumemode("Block");
+  PutDriver("");
+  PutAttachment("status { attached: false }");
+  EXPECT_EQ(FillCsiUse(pod, inputs, "n1", volume).error().message(),
+            "MapVolume.SetUpDevice failed for volume \"pv\" : Volume not attached according to "
+            "node status for volume \"pv\" (UniqueName: "
+            "\"kubernetes.io/csi/disk.example^h1\")");
+}
+
 TEST_F(CsiUsesTest, SecretsOfTheVolume) {
   SetSource(
       "driver: 'disk.example' volumeHandle: 'h1' nodeStageSecretRef { name: 'a' namespace: 'x' } "
@@ -164,6 +174,11 @@ TEST_F(CsiUsesTest, TokensOfThePodsAccountWhereTheDriverAsks) {
   PutDriver("spec { serviceAccountTokenInSecrets: true " + tokens + " }");
   EXPECT_EQ(Problem(), "");
   EXPECT_TRUE(volume.csi.tokens_are_secret);
+
+  volume.csi = {};
+  volume.spec.set_volumemode("Block");
+  EXPECT_EQ(Problem(), "");
+  EXPECT_EQ(volume.csi.tokens, "") << "not of a block device, as by a kubelet";
 }
 
 }  // namespace
