@@ -10,6 +10,7 @@
 #include "runtime/containers/audit.h"
 #include "runtime/containers/exec.h"
 #include "runtime/containers/parts.h"
+#include "runtime/containers/sandbox_pool.h"
 #include "runtime/containers/sandboxes.h"
 #include "runtime/containers/watcher.h"
 
@@ -39,6 +40,7 @@ class Runtime final : public ContainerRuntime {
   Result<std::vector<ObservedSandbox>> ListSandboxes() override;
   ObservedPod Observe(const PodUid& uid) override;
   void SetChangeHint(std::function<void(const PodUid&)> hint) override;
+  void KeepReady(size_t sandboxes) override { pool_.KeepReady(sandboxes); }
   Result<std::vector<Leftover>> Audit(const std::vector<PodUid>& live, bool repair) override;
 
  private:
@@ -60,6 +62,7 @@ class Runtime final : public ContainerRuntime {
   std::optional<ObservedContainer> LookAt(const TableEntry& entry);
 
   std::unique_ptr<Parts> parts_;
+  SandboxPool pool_;
   Sandboxes sandboxes_;
   ExecReaper execs_;
   Auditor auditor_;

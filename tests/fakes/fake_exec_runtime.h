@@ -150,6 +150,7 @@ class FakeExecRuntime : public ContainerRuntime {
   Result<std::vector<ObservedSandbox>> ListSandboxes() override { return Refused(); }
   ObservedPod Observe(const PodUid&) override { return {}; }
   void SetChangeHint(std::function<void(const PodUid&)>) override {}
+  void KeepReady(size_t) override {}
   Result<std::vector<Leftover>> Audit(const std::vector<PodUid>&, bool) override {
     return Refused();
   }

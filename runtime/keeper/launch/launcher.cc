@@ -138,6 +138,8 @@ void Launcher::Handle(PacketServer::ConnectionId id, Message message) {
       return HandleFindLaunch(id, message);
     case MessageType::kMakeSandbox:
       return HandleSandbox(id, message);
+    case MessageType::kMakeMember:
+      return HandleMember(id, message);
     case MessageType::kRetire:
       retired_ = true;
       for (const std::string& key : mirror_.Keys()) mirror_.Drop(key);

@@ -131,6 +131,7 @@ class FakeRuntime : public ContainerRuntime {
     const std::lock_guard lock(hint_mutex_);
     hint_ = std::move(hint);
   }
+  void KeepReady(size_t) override {}
   Result<std::vector<Leftover>> Audit(const std::vector<PodUid>&, bool) override {
     return std::vector<Leftover>();
   }

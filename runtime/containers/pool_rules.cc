@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/containers/pool_rules.h"
+
+#include "runtime/plan/sandbox.h"
+
+namespace holdfast::runtime {
+namespace {
+
+using Action = PoolStep::Action;
+
+}  // namespace
+
+model::SandboxPlan MemberPlan() {
+  auto plan = CompileSandbox(model::SandboxSpec{});
+  return plan ? std::move(*plan) : model::SandboxPlan{};  // it has no sysctl that could be wrong
+}
+
+bool FitsMember(model::SandboxPlan plan) {
+  plan.hostname.clear();
+  return plan == MemberPlan();
+}
+
+PoolStep NextPoolStep(const PoolState& state, BootTime now) {
+  if (state.ready > state.wanted) return {Action::kDrop, {}};
+  const bool retries = state.failed && now < *state.failed + kPoolRetry;
+  const bool lacks = state.ready < state.wanted;
+  if (!state.look && !lacks) return {};
+  if (state.starts > 0) return {};
+  if (state.last_start && now < *state.last_start + kPoolQuiet) {
+    return {Action::kWait, *state.last_start + kPoolQuiet - now};
+  }
+  if (state.look) return {Action::kLook, {}};
+  if (retries) return {Action::kWait, *state.failed + kPoolRetry - now};
+  return {Action::kMake, {}};
+}
+
+}  // namespace holdfast::runtime
