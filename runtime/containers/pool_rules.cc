@@ -22,15 +22,16 @@ bool FitsMember(model::SandboxPlan plan) {
 
 PoolStep NextPoolStep(const PoolState& state, BootTime now) {
   if (state.ready > state.wanted) return {Action::kDrop, {}};
-  const bool retries = state.failed && now < *state.failed + kPoolRetry;
   const bool lacks = state.ready < state.wanted;
   if (!state.look && !lacks) return {};
-  if (state.starts > 0) return {};
+  if (state.starts > 0) return {};  // its end is a change
   if (state.last_start && now < *state.last_start + kPoolQuiet) {
     return {Action::kWait, *state.last_start + kPoolQuiet - now};
   }
   if (state.look) return {Action::kLook, {}};
-  if (retries) return {Action::kWait, *state.failed + kPoolRetry - now};
+  if (state.failed && now < *state.failed + kPoolRetry) {
+    return {Action::kWait, *state.failed + kPoolRetry - now};
+  }
   return {Action::kMake, {}};
 }
 

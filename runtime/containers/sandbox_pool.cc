@@ -92,8 +92,8 @@ std::optional<SandboxPool::Member> SandboxPool::Take(const model::SandboxPlan& p
     uts = std::move(taken.mapped());
     member.emplace(*this, std::move(taken.key()));
   }
-  if (!NameHost(uts.get(), plan.hostname))
-    return std::nullopt;  // what keeps it from that tells a new one
+  // Where that cannot be, a new one is tried, and its failure is told.
+  if (!NameHost(uts.get(), plan.hostname)) return std::nullopt;
   HOLDFAST_PAUSE_POINT("containers.member-named");
   return member;
 }
@@ -137,7 +137,7 @@ void SandboxPool::Look() {
   const auto listed = parts_.keeper.ListMembers();
   if (!listed) return;  // whoever brings the keeper back has us look again
   for (const std::string& id : *listed) {
-    if (!known.contains(id)) (void)parts_.keeper.DropMember(id);  // as above
+    if (!known.contains(id)) (void)parts_.keeper.DropMember(id);  // likewise
   }
   const std::lock_guard lock(mutex_);
   std::erase_if(ready_, [&](const auto& member) {

@@ -85,6 +85,7 @@ class Launcher {
   // What no event may tell.
   bool HasToLookAgain() const;
   bool MayEnd();
+  bool KeepsForPods() const;
   std::string SocketPath(const std::string& name) const;
 
   const Options options_;

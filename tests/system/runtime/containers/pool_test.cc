@@ -3,17 +3,21 @@
 // somebody dies.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <set>
 #include <sstream>
 #include <string>
@@ -22,7 +26,9 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/socket.h"
 #include "runtime/containers/parts.h"
+#include "runtime/keeper/common/wire.h"
 #include "runtime/plan/sandbox.h"
 #include "tests/support/containers/runtime_node.h"
 #include "tests/support/eventually.h"
@@ -67,9 +73,11 @@ class PoolTest : public ::testing::Test {
     std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the runtime hears of the last
     std::set<ino_t> inodes;
     for (const std::string& id : Members()) {
-      const auto net = node_->Keeper().GetFds(StrCat("pool.", id, ".4.net"));
+      auto net = node_->Keeper().GetFds(StrCat("pool.", id, ".4.net"));
       EXPECT_TRUE(net);
-      if (net) inodes.insert(InodeOf(net->front().get()));
+      if (!net) continue;
+      inodes.insert(InodeOf(net->front().get()));
+      seen_.push_back(std::move(net->front()));
     }
     EXPECT_EQ(inodes.size(), count);
     return inodes;
@@ -93,6 +101,7 @@ class PoolTest : public ::testing::Test {
 
   std::unique_ptr<RuntimeNode> node_;
   std::unique_ptr<ContainerRuntime> runtime_;
+  std::vector<UniqueFd> seen_;  // open, or another one would get the number
 };
 
 // --- all that can be seen in a sandbox, as text by name ------------------------------------------
@@ -291,6 +300,89 @@ TEST_F(PoolTest, TheDeathOfOneKeeperProcessLosesNone) {
   }));
   EXPECT_TRUE(members.contains(NetworkOf("b")));
   RemoveAll({"a", "b"});
+}
+
+// In the place of a launcher that does not know members: hands everything else on to the real one.
+class OlderLauncher {
+ public:
+  explicit OlderLauncher(const std::string& run_dir) : place_(run_dir + "/launch.1000.sock") {
+    for (const auto& entry : fs::directory_iterator(run_dir)) {
+      if (entry.path().filename().string().starts_with("launch.")) real_ = entry.path();
+    }
+    auto listener = sys::ListenSeqpacket(place_, 0600);
+    EXPECT_TRUE(listener);
+    listener_ = std::move(*listener);
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~OlderLauncher() {
+    ending_ = true;
+    thread_.join();
+    fs::remove(place_);
+  }
+
+ private:
+  void Run() {
+    while (!ending_) {
+      pollfd readable{listener_.get(), POLLIN, 0};
+      if (::poll(&readable, 1, 20) != 1) continue;
+      const UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (client) Serve(client.get());
+    }
+  }
+  void Serve(int client) const {
+    const auto message = keeper::ReceiveMessage(client);
+    if (!message) return;
+    if (message->type == keeper::MessageType::kMakeMember) {
+      const auto unknown = keeper::EncodeError(Unsupported("launcher: unknown message"));
+      EXPECT_TRUE(keeper::SendMessage(client, keeper::MessageType::kError, unknown));
+      return;
+    }
+    std::vector<int> fds;
+    for (const UniqueFd& fd : message->fds) fds.push_back(fd.get());
+    const auto real = sys::ConnectSeqpacket(real_);
+    if (!real || !keeper::SendMessage(real->get(), message->type, message->payload, fds)) return;
+    const auto answer = keeper::ReceiveMessage(real->get());
+    if (!answer) return;
+    fds.clear();
+    for (const UniqueFd& fd : answer->fds) fds.push_back(fd.get());
+    (void)keeper::SendMessage(client, answer->type, answer->payload, fds);  // it may have gone
+  }
+
+  const std::string place_;
+  std::string real_;
+  UniqueFd listener_;
+  std::atomic<bool> ending_ = false;
+  std::thread thread_;
+};
+
+TEST_F(PoolTest, WithAnOlderKeeperThereIsNoneAndPodsStart) {
+  runtime_.reset();
+  RuntimeOptions options = node_->Options();
+  std::mutex mutex;
+  std::vector<std::string> warnings;
+  options.warn = [&](const std::string& text) {
+    const std::lock_guard lock(mutex);
+    warnings.push_back(text);
+  };
+  const auto told = [&] {
+    const std::lock_guard lock(mutex);
+    return static_cast<size_t>(std::ranges::count_if(warnings, [](const std::string& text) {
+      return text.starts_with("no sandbox lies ready");
+    }));
+  };
+  {
+    const OlderLauncher older(node_->dir() + "/run");
+    auto runtime = MakeContainerRuntime(options);
+    ASSERT_TRUE(runtime) << runtime.error().message();
+    runtime_ = std::move(*runtime);
+    runtime_->KeepReady(4);
+    EXPECT_TRUE(Eventually([&] { return told() == 1; }));
+    EXPECT_NE(NetworkOf("a"), 0u);
+    EXPECT_EQ(Members(), std::vector<std::string>());
+    RemoveAll({"a"});
+  }
+  EXPECT_EQ(told(), 1u);
+  runtime_.reset();  // before what it warns
 }
 
 TEST_F(PoolTest, WithoutAKeeperToRememberThemPodsGetNewOnes) {
