@@ -12,7 +12,8 @@
 
 namespace holdfast::runtime {
 
-// A burst of pods has the machine for itself: nothing is made until no start was under way for so long.
+// A burst of pods has the machine for itself: nothing is made until no start was under way for so
+// long.
 inline constexpr std::chrono::milliseconds kPoolQuiet{50};
 // After a member could not be made.
 inline constexpr std::chrono::seconds kPoolRetry{30};

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// SandboxPool: sandboxes of the commonest shape that lie ready for pods to come, so that a start does not wait until the
-// kernel has made one. Thread-safe; one thread of its own, of the least priority, fills and empties it.
+// SandboxPool: sandboxes of the commonest shape that lie ready for pods to come, so that a start
+// does not wait until the kernel has made one. Thread-safe; one thread of its own, of the least
+// priority, fills and empties it.
 //
-// A member is made by the launcher and kept by holder and launcher as a pod's sandbox is, under keys of its own
-// (keeper/common/keys.h). No process runs in it. It is taken once, by the agent that had it made: the launcher then
-// renames its keys, which is one step. What lies there and is not known to this agent is of a former one, or was cut
-// short: it is dropped, never taken. So wherever somebody dies, a member is a pod's or nobody's.
+// A member is made by the launcher and kept by holder and launcher as a pod's sandbox is, under
+// keys of its own (keeper/common/keys.h). No process runs in it. It is taken once, by the agent
+// that had it made: the launcher then renames its keys, which is one step. What lies there and is
+// not known to this agent is of a former one, or was cut short: it is dropped, never taken. So
+// wherever somebody dies, a member is a pod's or nobody's.
 #pragma once
 
 #include <condition_variable>
@@ -28,7 +30,8 @@ namespace holdfast::runtime {
 
 class SandboxPool {
  public:
-  // One that was taken out. It is the caller's until this object goes: then it is a pod's, or dropped.
+  // One that was taken out. It is the caller's until this object goes: then it is a pod's, or
+  // dropped.
   class Member {
    public:
     Member(SandboxPool& pool, std::string id) : pool_(&pool), id_(std::move(id)) {}

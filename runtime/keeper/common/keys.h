@@ -7,8 +7,8 @@
 //   log.<id>.relay  both ends of the pipe between a pty and its log (owners: holder and logger)
 //   ns.<uid>.<total>.<name>  namespaces and /dev/shm of a pod (owners: holder and launcher); a
 //                   sandbox is there only when all `total` of its keys are
-//   pool.<id>.<total>.<name>  the same of a sandbox that lies ready for a pod to come, a member of the
-//                   agent's pool (same owners)
+//   pool.<id>.<total>.<name>  the same of a sandbox that lies ready for a pod to come, a member of
+//                   the agent's pool (same owners)
 //   pid.<id>        pidfd of a started process (owner: holder; derived again from start records)
 //   anything else   the agent's own (owners: holder and launcher)
 #pragma once

@@ -180,8 +180,8 @@ void Holder::Dropping(const std::string& key) {
   serving_.loop().Remove(store_.Find(key)->front().get());
 }
 
-// Of keys that systemd has heard nothing or an old thing of: as they are now. First what it is to forget: it leaves a
-// descriptor out that it still has under another name.
+// Of keys that systemd has heard nothing or an old thing of: as they are now. First what it is to
+// forget: it leaves a descriptor out that it still has under another name.
 void Holder::SayAgain() {
   for (const std::string& key : unsaid_) {
     if (!notifier_.RemoveFds(key)) return;

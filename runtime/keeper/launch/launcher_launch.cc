@@ -119,8 +119,8 @@ bool Launcher::IsComplete(const SandboxName& sandbox) const {
   return first && first->total == keys.size();
 }
 
-// Its own copies first: a holder that dies finds them here by their new name, and of a launcher that dies before the
-// holder was told the next one has them by the old name.
+// Its own copies first: the successor of a holder that dies finds them here by their new name, and
+// that of a launcher that dies before the holder was told finds them there by the old one.
 bool Launcher::TakeMember(const SandboxName& member, const SandboxName& pod) {
   if (!IsComplete(member)) return false;
   const std::string from = SandboxPrefix(member);

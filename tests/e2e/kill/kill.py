@@ -103,6 +103,8 @@ class KillTest:
 
     def all_points(self):
         names = points.names_of(self.machine.bin)
+        if not self.args.pool:
+            names = [name for name in names if not name.startswith(points.OF_THE_POOL)]
         self.sweep("points", points.Sweep(self.machine, self.machine.pauses, names))
         if self.args.calm:
             self.sweep("points, calm", points.Sweep(self.machine, self.machine.pauses, names, self.all_shown))

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // containers_driver DIR CGROUP_PARENT OPERATION…: one operation of ContainerRuntime on the node in
 // DIR, for tests that kill it. Ends with 0 and prints the operation's result, or 1 and the error.
-//   begin | ensure UID | ensure-pooled UID | resize UID ID MILLI | start UID ID COMMAND… | kill ID | remove ID | remove-sandbox UID | exec ID
-//   COMMAND… | repair
+//   begin | ensure UID | ensure-pooled UID | resize UID ID MILLI | start UID ID COMMAND… | kill ID
+//   | remove ID | remove-sandbox UID | exec ID COMMAND… | repair
 #include <chrono>
 #include <cstdio>
 #include <string>

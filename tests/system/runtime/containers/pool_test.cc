@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sandboxes that lie ready: who gets them, what distinguishes them from others (nothing), and what becomes of them when
-// somebody dies.
+// Sandboxes that lie ready: who gets them, what distinguishes them from others (nothing), and what
+// becomes of them when somebody dies.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -170,7 +170,8 @@ Facts FactsOf(const std::vector<keeper::KeptFd>& sandbox) {
   return facts;
 }
 
-// Lines of mountinfo from the mount point on: what comes before are numbers, and names of the container's own cgroups.
+// Lines of mountinfo from the mount point on: what comes before are numbers, and names of the
+// container's own cgroups.
 std::string MountsOf(pid_t pid) {
   std::istringstream in(ReadText(StrCat("/proc/", pid, "/mountinfo")));
   std::string out;

@@ -69,8 +69,8 @@ TEST_F(KeeperTest, AnUpgradeThatLacksDescriptorsIsRefusedAndNothingIsLost) {
   ExpectNothingLeft();
 }
 
-// In the place of systemd: what its descriptor store would hold, by name. systemd leaves out what it has under another
-// name; `by_name_only`: not here, where one file stands for many.
+// In the place of systemd: what its descriptor store would hold, by name. systemd leaves out what
+// it has under another name; `by_name_only`: not here, where one file stands for many.
 class FakeManager {
  public:
   explicit FakeManager(const std::string& path, bool by_name_only)
