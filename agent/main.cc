@@ -353,6 +353,10 @@ Result<void> WatchPressure(Agent& agent) {
              if (disk) agent.stats->MeasureTrees();
              return agent.stats->Sample(std::chrono::milliseconds(0));
            },
+       .memory_is_short =
+           [&agent](bool is_short) {
+             agent.runtime->KeepReady(is_short ? 0 : agent.config.sandbox_pool_size);
+           },
        .make_room = [&agent] { (void)agent.images->collector().MakeRoom(); },
        .evict = [&agent](const PodUid& uid,
                          const Eviction& eviction) { agent.table->Evict(uid, eviction); },
@@ -361,6 +365,7 @@ Result<void> WatchPressure(Agent& agent) {
              agent.view->AddEvent(NodeSubject(agent.config.instance.node_name), note);
            },
        .log = [](const std::string& line) { spdlog::warn("{}", line); }}));
+  agent.runtime->KeepReady(agent.config.sandbox_pool_size);  // until it has looked
   return agent.pressure_watch->Start();
 }
 

@@ -188,6 +188,7 @@ struct AgentConfig {
   std::string seccomp_dir;                 // profiles of type Localhost; "" is <root_dir>/seccomp
   std::chrono::seconds max_back_off{300};
   uint32_t workers = 8;
+  uint32_t sandbox_pool_size = 4;  // sandboxes that lie ready for pods to come; 0: none
   std::string log_level = "info";  // trace, debug, info, warn, error
 };
 

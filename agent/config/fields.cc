@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kLongestTimeout = 30 * 24 * 3600;
 constexpr int64_t kLongestAge = 10LL * 365 * 24 * 3600;
 constexpr uint32_t kMostPods = 100'000;
+constexpr uint32_t kMostReady = 64;     // some 20 MB of the kernel's memory
 constexpr int64_t kMostPids = 4 << 20;  // the kernel's PID_MAX_LIMIT
 
 }  // namespace
@@ -333,6 +334,9 @@ const std::vector<Field>& Fields() {
        false, Duration(image_gc(&ImageGcConfig::maximum_age), 0, kLongestAge)},
       {"workers", "N", "pods worked on at the same time (default 8)", false,
        Number(At(&A::workers), 1, 256)},
+      {"sandboxPoolSize", "N",
+       "sandboxes that lie ready for pods to come, made while nothing starts (default 4); 0: none",
+       false, Number(At(&A::sandbox_pool_size), 0, kMostReady)},
       {"keeperBinary", "FILE",
        "holdfast-keeper, started when it does not answer; \"\" where systemd does", false,
        Text(programs(&ProgramsConfig::keeper))},

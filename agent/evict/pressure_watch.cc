@@ -13,6 +13,10 @@ namespace {
 
 namespace core = ::k8s::io::api::core::v1;
 
+bool IsOfMemory(const Shortage& shortage) {
+  return ResourceOf(shortage.threshold.signal) == "memory";
+}
+
 bool IsOfTheDisk(PressureSignal signal) {
   return ResourceOf(signal) != "memory" && signal != PressureSignal::kPids;
 }
@@ -34,6 +38,7 @@ std::chrono::milliseconds PressureWatch::Look() {
                 [](const PodPtr& pod) { return kube::IsTerminalPhase(pod->status().phase()); });
   if (WaitsForVictim(pods)) return kPoll;
   const std::vector<Shortage> shortages = shortages_.Of(parts_.rooms(), parts_.clock.Boot());
+  parts_.memory_is_short(std::ranges::any_of(shortages, &IsOfMemory));
   if (shortages.empty()) return kPeriod;
   const Shortage& shortage = shortages.front();
   const std::string resource(ResourceOf(shortage.threshold.signal));

@@ -31,6 +31,8 @@ struct PressureWatchParts {
   std::function<NodeRooms()> rooms;
   // What pods have, as it is now; with what they have on the disk counted anew.
   std::function<Result<std::shared_ptr<const NodeSample>>(bool disk)> sample;
+  // Each time it looks: whether memory is short.
+  std::function<void(bool)> memory_is_short;
   // Removes what nobody needs from the disk.
   std::function<void()> make_room;
   std::function<void(const PodUid&, const Eviction&)> evict;

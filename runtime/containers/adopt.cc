@@ -95,6 +95,7 @@ Result<void> Runtime::Begin(PidFd holder) {
     if (parts_->options.warn) parts_->options.warn(text);
   }
   RETURN_IF_ERROR(sandboxes_.Adopt());
+  RETURN_IF_ERROR(pool_.Start());
   // Subscribed before the records are read, so that no exit falls between the two.
   auto exits = parts_->keeper.WatchExits();
   // Any program of this user can have taken all instances of inotify, and pidfds tell of ends too.
@@ -110,6 +111,7 @@ Result<void> Runtime::Begin(PidFd holder) {
     auto found = FindHolder(options.instance);
     if (found) {
       sandboxes_.KeeperWasAway();
+      pool_.LookAgain();
       return std::move(*found);
     }
     // Ignored: it is tried again a second later, and whoever needs the keeper gets the error.

@@ -51,13 +51,15 @@ ObservedContainer Shown(const TableEntry& entry) {
 
 Runtime::Runtime(std::unique_ptr<Parts> parts)
     : parts_(std::move(parts)),
-      sandboxes_(*parts_),
+      pool_(*parts_),
+      sandboxes_(*parts_, pool_),
       execs_(*parts_, [this](const std::string& id) { watcher_->Ask(id); }),
       auditor_(*parts_, sandboxes_) {}
 
 Runtime::~Runtime() = default;
 
 Result<void> Runtime::EnsureSandbox(const model::SandboxSpec& spec) {
+  const auto starting = pool_.BeginStart();
   const auto guard = parts_->pod_locks.Lock(spec.uid);
   return WithContext(sandboxes_.Ensure(spec), StrCat("sandbox of pod ", spec.uid.value));
 }
@@ -87,6 +89,7 @@ Result<void> Runtime::RemoveSandbox(const PodUid& uid) {
 
 std::expected<StartedContainer, StartFailure> Runtime::Start(const model::ContainerSpec& spec) {
   if (auto checked = CheckSpec(spec); !checked) return std::unexpected(std::move(checked.error()));
+  const auto underway = pool_.BeginStart();
   const auto guard = parts_->pod_locks.Lock(spec.pod_uid);
   if (const auto known = parts_->table.Find(spec.id)) {
     return StartedContainer{known->id, known->start.pid, known->start.started_at, {}};
@@ -208,6 +211,7 @@ Result<void> Runtime::LetGoOfDevice(const PodUid& uid, const std::string& volume
 }
 
 Result<std::vector<Leftover>> Runtime::Audit(const std::vector<PodUid>& live, bool repair) {
+  pool_.LookAgain();
   return auditor_.Run(live, repair);
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/containers/audit.h"
 #include "runtime/containers/exec.h"
 #include "runtime/containers/parts.h"
+#include "runtime/containers/sandbox_pool.h"
 #include "runtime/containers/sandboxes.h"
 #include "runtime/containers/watcher.h"
 
@@ -42,6 +43,7 @@ class Runtime final : public ContainerRuntime {
   Result<void> HoldDevice(const PodUid& uid, const std::string& volume, int device) override;
   Result<model::BlockDevice> HeldDevice(const PodUid& uid, const std::string& volume) override;
   Result<void> LetGoOfDevice(const PodUid& uid, const std::string& volume) override;
+  void KeepReady(size_t sandboxes) override { pool_.KeepReady(sandboxes); }
   Result<std::vector<Leftover>> Audit(const std::vector<PodUid>& live, bool repair) override;
 
  private:
@@ -63,6 +65,7 @@ class Runtime final : public ContainerRuntime {
   std::optional<ObservedContainer> LookAt(const TableEntry& entry);
 
   std::unique_ptr<Parts> parts_;
+  SandboxPool pool_;
   Sandboxes sandboxes_;
   ExecReaper execs_;
   Auditor auditor_;

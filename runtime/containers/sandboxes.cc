@@ -148,7 +148,9 @@ Result<std::vector<keeper::KeptFd>> Sandboxes::MakeCgroupAndNamespaces(
     return std::vector<keeper::KeptFd>();
   }
   ASSIGN_OR_RETURN(const UniqueFd sealed, SealPlan(prepared.plan));
-  keeper::PendingSandbox asked = parts_.keeper.BeginSandbox(spec.uid, sealed.get(), prepared.fds);
+  const std::optional<SandboxPool::Member> member = pool_.Take(plan);
+  keeper::PendingSandbox asked = parts_.keeper.BeginSandbox(spec.uid, sealed.get(), prepared.fds,
+                                                            member ? member->id() : std::string());
   auto cgroup = spec.share_process_namespace ? Result<void>() : MakeCgroup(spec);
   auto made = asked.Await();
   RETURN_IF_ERROR(std::move(cgroup));

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/containers/parts.h"
+#include "runtime/containers/sandbox_pool.h"
 
 namespace holdfast::runtime {
 
@@ -23,7 +24,7 @@ class Sandboxes {
   // "net", "ipc", "uts", "user", "pid", "shm", "proc"
   using Descriptors = std::map<std::string, UniqueFd>;
 
-  explicit Sandboxes(Parts& parts) : parts_(parts) {}
+  Sandboxes(Parts& parts, SandboxPool& pool) : parts_(parts), pool_(pool) {}
 
   // Reads the records. Once, before other calls.
   Result<void> Adopt();
@@ -70,6 +71,7 @@ class Sandboxes {
   std::shared_ptr<const Descriptors> Remember(const PodUid& uid, std::vector<keeper::KeptFd> fds);
 
   Parts& parts_;
+  SandboxPool& pool_;
   mutable std::mutex mutex_;  // what follows
   std::map<PodUid, Info> infos_;
   uint64_t changes_ = 0;

@@ -155,6 +155,7 @@ class FakeExecRuntime : public ContainerRuntime {
     return Refused();
   }
   Result<void> LetGoOfDevice(const PodUid&, const std::string&) override { return Refused(); }
+  void KeepReady(size_t) override {}
   Result<std::vector<Leftover>> Audit(const std::vector<PodUid>&, bool) override {
     return Refused();
   }

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <expected>
 #include <functional>
@@ -167,6 +168,10 @@ class ContainerRuntime : public DeviceHolder {
   // `hint` is called (from a thread of the runtime, must not block) when a container of the pod may
   // have changed state; the truth is Observe(). A lost or doubled hint changes nothing.
   virtual void SetChangeHint(std::function<void(const PodUid&)> hint) = 0;
+
+  // So many sandboxes of the commonest shape lie ready from now on, for EnsureSandbox() to take; made while nothing
+  // starts. 0, as at the beginning, takes them away. Does not block.
+  virtual void KeepReady(size_t sandboxes) = 0;
 
   // What of ours belongs to no sandbox or container that `live` names. `repair` removes it.
   virtual Result<std::vector<Leftover>> Audit(const std::vector<PodUid>& live, bool repair) = 0;

@@ -88,13 +88,14 @@ bool HolderMayTellExit(const std::string& run_dir, const std::string& id) {
 }
 
 // The sandbox as `peer` keeps it; empty unless it is complete there.
-Result<std::vector<KeptFd>> GetSandboxOf(const std::string& run_dir, Peer peer, const PodUid& uid) {
+Result<std::vector<KeptFd>> GetSandboxOf(const std::string& run_dir, Peer peer,
+                                         const SandboxName& sandbox) {
   ASSIGN_OR_RETURN(const std::vector<std::string> keys,
-                   ListKeysOf(run_dir, peer, SandboxPrefix(uid)));
+                   ListKeysOf(run_dir, peer, SandboxPrefix(sandbox)));
   std::vector<KeptFd> out;
   for (const std::string& key : keys) {
     const auto parsed = ParseSandboxKey(key);
-    if (!parsed || parsed->uid != uid || parsed->total != keys.size()) continue;
+    if (!parsed || parsed->sandbox != sandbox || parsed->total != keys.size()) continue;
     auto got = CallKeeper(run_dir, peer, MessageType::kGet, TextPayload(key), {});
     if (!got && got.error().code() == Code::kNotFound) return std::vector<KeptFd>();
     if (!got) return std::move(got.error());
@@ -102,6 +103,27 @@ Result<std::vector<KeptFd>> GetSandboxOf(const std::string& run_dir, Peer peer, 
     out.push_back({parsed->name, std::move(got->fds.front())});
   }
   return out;
+}
+
+Result<void> DropKeysOf(const std::string& run_dir, const SandboxName& sandbox) {
+  const std::string payload = TextPayload(SandboxPrefix(sandbox));
+  // A holder that restarts in between collects from the launcher, hence the second round.
+  for (const Peer peer : {Peer::kHolder, Peer::kLauncher, Peer::kHolder}) {
+    RETURN_IF_ERROR(CallKeeper(run_dir, peer, MessageType::kDropPrefix, payload, {}));
+  }
+  return {};
+}
+
+// The ids of those that `prefix` is the beginning of.
+Result<std::set<std::string>> ListSandboxesOf(const std::string& run_dir, const char* prefix) {
+  std::set<std::string> ids;
+  for (const Peer peer : {Peer::kHolder, Peer::kLauncher}) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> keys, ListKeysOf(run_dir, peer, prefix));
+    for (const std::string& key : keys) {
+      if (auto parsed = ParseSandboxKey(key); parsed) ids.insert(std::move(parsed->sandbox.id));
+    }
+  }
+  return ids;
 }
 
 }  // namespace
@@ -247,11 +269,22 @@ std::vector<std::string> KeeperClient::ReadExitHints(int watch) {
   return {ids.begin(), ids.end()};
 }
 
-PendingSandbox KeeperClient::BeginSandbox(const PodUid& uid, int plan,
-                                          const std::vector<int>& fds) const {
+PendingSandbox KeeperClient::BeginSandbox(const PodUid& uid, int plan, const std::vector<int>& fds,
+                                          const std::string& member) const {
+  Encoder payload;
+  payload.Text(uid.value);
+  if (!member.empty()) payload.Text(member);
   return PendingSandbox(KeeperCall(
       run_dir_, Peer::kLauncher,
-      {{MessageType::kMakeSandbox, TextPayload(uid.value), PlanAndFds(plan, fds)}}, kLaunchLimit));
+      {{MessageType::kMakeSandbox, payload.Take(), PlanAndFds(plan, fds)}}, kLaunchLimit));
+}
+
+std::expected<std::vector<KeptFd>, LaunchFailure> KeeperClient::MakeMember(
+    const std::string& member, int plan) const {
+  return PendingSandbox(KeeperCall(run_dir_, Peer::kLauncher,
+                                   {{MessageType::kMakeMember, TextPayload(member), {plan}}},
+                                   kLaunchLimit))
+      .Await();
 }
 
 std::expected<std::vector<KeptFd>, LaunchFailure> PendingSandbox::Await() {
@@ -276,31 +309,28 @@ std::expected<std::vector<KeptFd>, LaunchFailure> KeeperClient::MakeSandbox(
 Result<std::vector<KeptFd>> KeeperClient::GetSandbox(const PodUid& uid) const {
   // The holder may be just about to receive what the launcher has made.
   for (const Peer peer : {Peer::kHolder, Peer::kLauncher}) {
-    ASSIGN_OR_RETURN(std::vector<KeptFd> kept, GetSandboxOf(run_dir_, peer, uid));
+    ASSIGN_OR_RETURN(std::vector<KeptFd> kept, GetSandboxOf(run_dir_, peer, PodSandbox(uid)));
     if (!kept.empty()) return kept;
   }
   return NotFound(StrCat("sandbox ", uid.value));
 }
 
 Result<void> KeeperClient::DropSandbox(const PodUid& uid) const {
-  const std::string payload = TextPayload(SandboxPrefix(uid));
-  // A holder that restarts in between collects from the launcher, hence the second round.
-  for (const Peer peer : {Peer::kHolder, Peer::kLauncher, Peer::kHolder}) {
-    RETURN_IF_ERROR(CallKeeper(run_dir_, peer, MessageType::kDropPrefix, payload, {}));
-  }
-  return {};
+  return DropKeysOf(run_dir_, PodSandbox(uid));
 }
 
 Result<std::vector<PodUid>> KeeperClient::ListSandboxes() const {
-  std::set<PodUid> uids;
-  for (const Peer peer : {Peer::kHolder, Peer::kLauncher}) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> keys,
-                     ListKeysOf(run_dir_, peer, kSandboxPrefix));
-    for (const std::string& key : keys) {
-      if (auto parsed = ParseSandboxKey(key); parsed) uids.insert(parsed->uid);
-    }
-  }
-  return std::vector<PodUid>(uids.begin(), uids.end());
+  ASSIGN_OR_RETURN(const std::set<std::string> ids, ListSandboxesOf(run_dir_, kSandboxPrefix));
+  return std::vector<PodUid>(ids.begin(), ids.end());
+}
+
+Result<void> KeeperClient::DropMember(const std::string& member) const {
+  return DropKeysOf(run_dir_, PoolMember(member));
+}
+
+Result<std::vector<std::string>> KeeperClient::ListMembers() const {
+  ASSIGN_OR_RETURN(const std::set<std::string> ids, ListSandboxesOf(run_dir_, kMemberPrefix));
+  return std::vector<std::string>(ids.begin(), ids.end());
 }
 
 Result<void> KeeperClient::PutFds(const std::string& key, const std::vector<int>& fds) const {

@@ -167,13 +167,23 @@ class KeeperClient {
   // gets that one. `fds`: the plan's fd slots, in order.
   std::expected<std::vector<KeptFd>, LaunchFailure> MakeSandbox(
       const PodUid& uid, int plan, const std::vector<int>& fds = {}) const;
-  // The same, not waited for; `plan` and `fds` are borrowed until the answer.
-  PendingSandbox BeginSandbox(const PodUid& uid, int plan, const std::vector<int>& fds = {}) const;
+  // The same, not waited for; `plan` and `fds` are borrowed until the answer. `member`, unless "":
+  // what MakeMember made becomes the pod's sandbox, in one step, if it is there still and the pod
+  // has none.
+  PendingSandbox BeginSandbox(const PodUid& uid, int plan, const std::vector<int>& fds = {},
+                              const std::string& member = "") const;
   // kNotFound when the holder has none.
   Result<std::vector<KeptFd>> GetSandbox(const PodUid& uid) const;
   // Absent is success. The namespaces end with their last process.
   Result<void> DropSandbox(const PodUid& uid) const;
   Result<std::vector<PodUid>> ListSandboxes() const;
+
+  // A sandbox of no pod yet, without an init, kept as a pod's is. `member` is an id of the
+  // caller's. Fails with a launcher that is too old for it.
+  std::expected<std::vector<KeptFd>, LaunchFailure> MakeMember(const std::string& member,
+                                                               int plan) const;
+  Result<void> DropMember(const std::string& member) const;  // absent is success
+  Result<std::vector<std::string>> ListMembers() const;      // incomplete ones, too
 
   // --- other descriptors (pty masters, stdin pipes) ----------------------------------------------
 

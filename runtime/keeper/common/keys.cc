@@ -17,6 +17,7 @@ constexpr std::array<std::string_view, 4> kLogParts{"1", "2", "tty", "relay"};
 }  // namespace
 
 const char kSandboxPrefix[] = "ns.";
+const char kMemberPrefix[] = "pool.";
 
 std::string LogPrefix(std::string_view id) { return StrCat(kLogs, id, "."); }
 
@@ -39,20 +40,30 @@ std::optional<LogKey> ParseLogKey(std::string_view key) {
 
 bool IsLogKey(std::string_view key) { return key.starts_with(kLogs); }
 
-std::string SandboxPrefix(const PodUid& uid) { return StrCat(kSandboxPrefix, uid.value, "."); }
+SandboxName PodSandbox(const PodUid& uid) { return {SandboxName::Kind::kPod, uid.value}; }
+
+SandboxName PoolMember(std::string id) { return {SandboxName::Kind::kMember, std::move(id)}; }
+
+std::string SandboxPrefix(const SandboxName& sandbox) {
+  return StrCat(sandbox.kind == SandboxName::Kind::kPod ? kSandboxPrefix : kMemberPrefix,
+                sandbox.id, ".");
+}
 
 std::string MakeSandboxKey(const SandboxKey& key) {
-  return StrCat(SandboxPrefix(key.uid), key.total, ".", key.name);
+  return StrCat(SandboxPrefix(key.sandbox), key.total, ".", key.name);
 }
 
 std::optional<SandboxKey> ParseSandboxKey(std::string_view key) {
-  if (!key.starts_with(kSandboxPrefix)) return std::nullopt;
-  key.remove_prefix(sizeof kSandboxPrefix - 1);
+  const bool pod = key.starts_with(kSandboxPrefix);
+  if (!pod && !key.starts_with(kMemberPrefix)) return std::nullopt;
+  key.remove_prefix(key.find('.') + 1);
   const size_t name = key.rfind('.');
   const size_t total =
       name == std::string_view::npos || name == 0 ? name : key.rfind('.', name - 1);
   if (total == std::string_view::npos || total == 0) return std::nullopt;
-  SandboxKey out{PodUid(std::string(key.substr(0, total))), 0, std::string(key.substr(name + 1))};
+  std::string id(key.substr(0, total));
+  SandboxKey out{pod ? PodSandbox(PodUid(std::move(id))) : PoolMember(std::move(id)), 0,
+                 std::string(key.substr(name + 1))};
   const std::string_view digits = key.substr(total + 1, name - total - 1);
   const auto [rest, error] =
       std::from_chars(digits.data(), digits.data() + digits.size(), out.total);
@@ -68,7 +79,8 @@ std::optional<std::string> ProcessOfKey(std::string_view key) {
 }
 
 bool IsKeepersOwn(std::string_view key) {
-  return key.starts_with(kLogs) || key.starts_with(kSandboxPrefix) || key.starts_with(kProcesses);
+  return key.starts_with(kLogs) || key.starts_with(kSandboxPrefix) ||
+         key.starts_with(kMemberPrefix) || key.starts_with(kProcesses);
 }
 
 bool IsMirrored(std::string_view key) {

@@ -35,23 +35,27 @@ enum class MessageType : uint16_t {
   kReady = 12,    // launcher or logger to holder: serving; no answer
 
   // Descriptor store: holder and launcher (and, reading only, logger).
-  kPut = 20,         // key, + fds; replaces
-  kGet = 21,         // key -> kOk + fds
-  kDrop = 22,        // key
-  kDropPrefix = 23,  // prefix
-  kListKeys = 24,    // -> kOk + memfd with a list of strings
-  kPutQuiet = 25,    // like kPut, without an answer
-  kDropQuiet = 26,   // like kDrop, without an answer
+  kPut = 20,          // key, + fds; replaces
+  kGet = 21,          // key -> kOk + fds
+  kDrop = 22,         // key
+  kDropPrefix = 23,   // prefix
+  kListKeys = 24,     // -> kOk + memfd with a list of strings
+  kPutQuiet = 25,     // like kPut, without an answer
+  kDropQuiet = 26,    // like kDrop, without an answer
+  kRenameQuiet = 27,  // prefix, another: keys that begin so begin with that one then; no answer
 
   // Holder.
   kAwaitsExit = 30,  // id of a process that is over -> kOk: u8, 1: its exit record is still to come
 
   // Launcher.
-  kLaunch = 40,       // LaunchRequest, + plan, + fds -> kLaunched + pidfd | kLaunchFailed
-  kMakeSandbox = 41,  // pod uid, + plan, + fds -> kOk: names, + fds | kLaunchFailed
-  kRetire = 42,       // a newer generation takes over: finish, start nothing more
+  kLaunch = 40,  // LaunchRequest, + plan, + fds -> kLaunched + pidfd | kLaunchFailed
+  // pod uid[, id of the member to take if it is there], + plan, + fds -> kOk: names, + fds
+  // | kLaunchFailed
+  kMakeSandbox = 41,
+  kRetire = 42,  // a newer generation takes over: finish, start nothing more
   kLaunched = 43,
   kLaunchFailed = 44,
+  kMakeMember = 46,  // its id, + plan -> as kMakeSandbox
   kFindLaunch = 45,  // id -> as kLaunch, or kError with kNotFound: no such launch is under way
 
   // Logger.

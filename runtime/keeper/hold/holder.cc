@@ -163,7 +163,7 @@ Result<void> Holder::HandOver(Handover& handover) const {
 }
 
 void Holder::Stored(const std::string& key, FdStore::Fds& fds) {
-  if (unsaid_.contains(key) || !notifier_.StoreFds(key, Borrow(fds))) unsaid_.insert(key);
+  if (!unsaid_.empty() || !notifier_.StoreFds(key, Borrow(fds))) unsaid_.insert(key);
   if (!ProcessOfKey(key)) return;
   const int pidfd = fds.front().get();
   const auto ended = [this, key, pidfd](uint32_t) {
@@ -175,17 +175,20 @@ void Holder::Stored(const std::string& key, FdStore::Fds& fds) {
 }
 
 void Holder::Dropping(const std::string& key) {
-  if (unsaid_.contains(key) || !notifier_.RemoveFds(key)) unsaid_.insert(key);
+  if (!unsaid_.empty() || !notifier_.RemoveFds(key)) unsaid_.insert(key);
   if (!ProcessOfKey(key)) return;
   serving_.loop().Remove(store_.Find(key)->front().get());
 }
 
-// Of keys that systemd has heard nothing or an old thing of: as they are now.
+// Of keys that systemd has heard nothing or an old thing of: as they are now. First what it is to
+// forget: it leaves a descriptor out that it still has under another name.
 void Holder::SayAgain() {
+  for (const std::string& key : unsaid_) {
+    if (!notifier_.RemoveFds(key)) return;
+  }
   while (!unsaid_.empty()) {
     const std::string key = *unsaid_.begin();
     const FdStore::Fds* fds = store_.Find(key);
-    if (!notifier_.RemoveFds(key)) return;
     if (fds != nullptr && !notifier_.StoreFds(key, Borrow(*fds))) return;
     unsaid_.erase(key);
   }

@@ -127,7 +127,12 @@ bool Launcher::MayEnd() {
   // Asked to end without a holder, as at a shutdown of the machine: what it keeps as second owner
   // has nobody left to come back for it.
   if (retired_) return true;
-  return !link_.HasHolder() && (asked_to_end_ || (mirror_.entries().empty() && orphans_->empty()));
+  return !link_.HasHolder() && (asked_to_end_ || (!KeepsForPods() && orphans_->empty()));
+}
+
+// What lies ready for pods to come is nobody's loss.
+bool Launcher::KeepsForPods() const {
+  return mirror_.Keys(kMemberPrefix).size() < mirror_.entries().size();
 }
 
 void Launcher::Handle(PacketServer::ConnectionId id, Message message) {
@@ -138,6 +143,8 @@ void Launcher::Handle(PacketServer::ConnectionId id, Message message) {
       return HandleFindLaunch(id, message);
     case MessageType::kMakeSandbox:
       return HandleSandbox(id, message);
+    case MessageType::kMakeMember:
+      return HandleMember(id, message);
     case MessageType::kRetire:
       retired_ = true;
       for (const std::string& key : mirror_.Keys()) mirror_.Drop(key);

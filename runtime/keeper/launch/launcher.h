@@ -17,6 +17,7 @@
 
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
+#include "runtime/keeper/common/keys.h"
 #include "runtime/keeper/common/records.h"
 #include "runtime/keeper/launch/begun_mark.h"
 #include "runtime/keeper/process/fd_store.h"
@@ -38,8 +39,8 @@ class Launcher {
  private:
   struct Pending {
     PendingLaunch launch;
-    StartRecord start;  // empty id for a sandbox
-    PodUid sandbox;     // empty for a process
+    StartRecord start;                   // empty id for a sandbox
+    std::optional<SandboxName> sandbox;  // none for a process
     std::vector<PacketServer::ConnectionId> waiters;
     BegunMark begun;  // of a process
   };
@@ -55,8 +56,15 @@ class Launcher {
   void HandleLaunch(PacketServer::ConnectionId id, Message& message);
   void HandleFindLaunch(PacketServer::ConnectionId id, Message& message);
   void HandleSandbox(PacketServer::ConnectionId id, Message& message);
+  void HandleMember(PacketServer::ConnectionId id, Message& message);
   // True when the id is taken, and answered.
   bool AnswerKnownLaunch(PacketServer::ConnectionId id, const std::string& process);
+  // True when it is there, or on its way: answered now or then.
+  bool AnswerKnownSandbox(PacketServer::ConnectionId id, const SandboxName& sandbox);
+  void StartSandbox(PacketServer::ConnectionId id, const SandboxName& sandbox, Message& message);
+  // The member is the pod's sandbox from now on; false when there is no such member.
+  bool TakeMember(const SandboxName& member, const SandboxName& pod);
+  bool IsComplete(const SandboxName& sandbox) const;
   Result<PendingLaunch> CloneFrom(Message& message, char* begun);
   // nullopt: the failure is answered.
   std::optional<PendingLaunch> CloneOrAnswer(PacketServer::ConnectionId id, Message& message,
@@ -70,13 +78,14 @@ class Launcher {
   void Finish(Pending pending, LaunchOutcome outcome);
   void AnswerStarted(Pending& pending, LaunchOutcome& outcome);
   void AnswerSandbox(Pending& pending, LaunchOutcome& outcome);
-  void SendSandbox(const std::vector<PacketServer::ConnectionId>& to, const PodUid& uid);
+  void SendSandbox(const std::vector<PacketServer::ConnectionId>& to, const SandboxName& sandbox);
   void AnswerFailure(Pending& pending, const LaunchOutcome& outcome);
   void TellLogger(const std::string& key, int fd);
   void Reap();
   // What no event may tell.
   bool HasToLookAgain() const;
   bool MayEnd();
+  bool KeepsForPods() const;
   std::string SocketPath(const std::string& name) const;
 
   const Options options_;

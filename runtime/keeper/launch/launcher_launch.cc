@@ -37,7 +37,7 @@ void Launcher::HandleLaunch(PacketServer::ConnectionId id, Message& message) {
   BegunMark begun(records_, start->id);
   auto launch = CloneOrAnswer(id, message, begun.place());
   if (!launch) return;
-  Pending pending{std::move(*launch), std::move(*start), PodUid(), {id}, std::move(begun)};
+  Pending pending{std::move(*launch), std::move(*start), std::nullopt, {id}, std::move(begun)};
   if (pending.launch.born()) {
     auto recorded = RecordStart(pending);
     if (!recorded)
@@ -81,26 +81,63 @@ void Launcher::HandleFindLaunch(PacketServer::ConnectionId id, Message& message)
 
 void Launcher::HandleSandbox(PacketServer::ConnectionId id, Message& message) {
   Decoder in(message.payload);
-  const PodUid uid(in.Text());
-  if (!IsValidId(uid.value))
+  const SandboxName pod = PodSandbox(PodUid(in.Text()));
+  const SandboxName member = PoolMember(in.AtEnd() ? "" : in.Text());
+  if (!IsValidId(pod.id))
     return serving_.server().Fail(id, InvalidArgument("sandbox: uid not valid"));
   if (retired_) return serving_.server().Fail(id, Unavailable("launcher: retired"));
-  const std::string key = SandboxPrefix(uid);
+  if (AnswerKnownSandbox(id, pod)) return;
+  if (!member.id.empty() && TakeMember(member, pod)) return SendSandbox({id}, pod);
+  StartSandbox(id, pod, message);
+}
+
+void Launcher::HandleMember(PacketServer::ConnectionId id, Message& message) {
+  const SandboxName member = PoolMember(Decoder(message.payload).Text());
+  if (!IsValidId(member.id))
+    return serving_.server().Fail(id, InvalidArgument("member: id not valid"));
+  if (retired_) return serving_.server().Fail(id, Unavailable("launcher: retired"));
+  if (!AnswerKnownSandbox(id, member)) StartSandbox(id, member, message);
+}
+
+bool Launcher::AnswerKnownSandbox(PacketServer::ConnectionId id, const SandboxName& sandbox) {
+  const std::string key = SandboxPrefix(sandbox);
   if (const auto it = pending_.find(key); it != pending_.end()) {
     it->second.waiters.push_back(id);
-    return;
+    return true;
   }
-  const std::vector<std::string> known = mirror_.Keys(key);
-  if (!known.empty()) {
-    const auto first = ParseSandboxKey(known.front());
-    if (first && first->total == known.size()) return SendSandbox({id}, uid);
-    // A launcher died before it had given all of it to the holder.
-    mirror_.DropPrefix(key);
+  if (IsComplete(sandbox)) {
+    SendSandbox({id}, sandbox);
+    return true;
   }
+  mirror_.DropPrefix(key);  // a launcher died before it had given all of it to the holder
+  return false;
+}
+
+bool Launcher::IsComplete(const SandboxName& sandbox) const {
+  const std::vector<std::string> keys = mirror_.Keys(SandboxPrefix(sandbox));
+  const auto first = keys.empty() ? std::nullopt : ParseSandboxKey(keys.front());
+  return first && first->total == keys.size();
+}
+
+// Its own copies first: the successor of a holder that dies finds them here by their new name, and
+// that of a launcher that dies before the holder was told finds them there by the old one.
+bool Launcher::TakeMember(const SandboxName& member, const SandboxName& pod) {
+  if (!IsComplete(member)) return false;
+  const std::string from = SandboxPrefix(member);
+  const std::string to = SandboxPrefix(pod);
+  mirror_.Rename(from, to);
+  HOLDFAST_PAUSE_POINT("launcher.member-taken");
+  link_.Rename(from, to);
+  HOLDFAST_PAUSE_POINT("launcher.member-given");
+  return true;
+}
+
+void Launcher::StartSandbox(PacketServer::ConnectionId id, const SandboxName& sandbox,
+                            Message& message) {
   auto launch = CloneOrAnswer(id, message);
   if (!launch) return;
-  Pending pending{std::move(*launch), {}, uid, {id}, {}};
-  if (auto tracked = Track(key, std::move(pending)); !tracked)
+  Pending pending{std::move(*launch), {}, sandbox, {id}, {}};
+  if (auto tracked = Track(SandboxPrefix(sandbox), std::move(pending)); !tracked)
     serving_.server().Fail(id, tracked.error());
 }
 
@@ -216,7 +253,7 @@ void Launcher::Finish(Pending pending, LaunchOutcome outcome) {
   HOLDFAST_PAUSE_POINT("launcher.before-answer");
   if (outcome.state != LaunchOutcome::State::kRunning) {
     AnswerFailure(pending, outcome);
-  } else if (!pending.sandbox.empty()) {
+  } else if (pending.sandbox) {
     AnswerSandbox(pending, outcome);
   } else {
     AnswerStarted(pending, outcome);
@@ -272,20 +309,21 @@ void Launcher::AnswerSandbox(Pending& pending, LaunchOutcome& outcome) {
   add("shm", std::move(made.shm));
   add("proc", std::move(made.proc));
   for (auto& [name, fd] : parts) {
-    const std::string key = MakeSandboxKey({pending.sandbox, parts.size(), name});
+    const std::string key = MakeSandboxKey({*pending.sandbox, parts.size(), name});
     FdStore::Fds fds;
     fds.push_back(std::move(fd));
     if (!mirror_.Put(key, std::move(fds))) continue;  // keys made here are valid
     HOLDFAST_PAUSE_POINT("launcher.namespace-kept");
     link_.Put(key, Borrow(*mirror_.Find(key)));
   }
-  SendSandbox(pending.waiters, pending.sandbox);
+  SendSandbox(pending.waiters, *pending.sandbox);
 }
 
-void Launcher::SendSandbox(const std::vector<PacketServer::ConnectionId>& to, const PodUid& uid) {
+void Launcher::SendSandbox(const std::vector<PacketServer::ConnectionId>& to,
+                           const SandboxName& sandbox) {
   std::vector<std::string> names;
   std::vector<int> fds;
-  for (const std::string& key : mirror_.Keys(SandboxPrefix(uid))) {
+  for (const std::string& key : mirror_.Keys(SandboxPrefix(sandbox))) {
     const auto parsed = ParseSandboxKey(key);
     if (!parsed) continue;
     names.push_back(parsed->name);

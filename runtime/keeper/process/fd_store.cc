@@ -2,6 +2,7 @@
 #include "runtime/keeper/process/fd_store.h"
 
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/pause_point.h"
 #include "runtime/keeper/common/paths.h"
 
 namespace holdfast::runtime::keeper {
@@ -38,6 +39,16 @@ void FdStore::DropPrefix(const std::string& prefix) {
   for (const std::string& key : Keys(prefix)) Drop(key);
 }
 
+// The old name first: systemd leaves a descriptor out that it has under another one.
+void FdStore::Rename(const std::string& prefix, const std::string& other) {
+  for (const std::string& key : Keys(prefix)) {
+    if (hooks_.dropping) hooks_.dropping(key);
+    Fds fds = std::move(entries_.extract(key).mapped());
+    // Valid like the one before it; one that has become too long is as good as gone.
+    (void)Put(StrCat(other, std::string_view(key).substr(prefix.size())), std::move(fds));
+  }
+}
+
 std::vector<std::string> FdStore::Keys(std::string_view prefix) const {
   std::vector<std::string> keys;
   for (auto it = entries_.lower_bound(std::string(prefix)); it != entries_.end(); ++it) {
@@ -56,6 +67,12 @@ bool FdStore::Serve(PacketServer& server, PacketServer::ConnectionId id, Message
       return true;
     case MessageType::kDropQuiet:
       Drop(key);
+      return true;
+    case MessageType::kRenameQuiet:
+      if (const std::string other = in.Text(); IsValidId(key) && IsValidId(other)) {
+        Rename(key, other);
+        HOLDFAST_PAUSE_POINT("keeper.renamed");
+      }
       return true;
     case MessageType::kPut:
       if (auto put = Put(key, std::move(message.fds)); !put) {

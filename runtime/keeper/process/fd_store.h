@@ -33,6 +33,9 @@ class FdStore {
   const Fds* Find(const std::string& key) const;
   void Drop(const std::string& key);
   void DropPrefix(const std::string& prefix);
+  // Every key that begins with `prefix` begins with `other` from now on, in the place of one that
+  // was called so.
+  void Rename(const std::string& prefix, const std::string& other);
   std::vector<std::string> Keys(std::string_view prefix = "") const;
   const std::map<std::string, Fds>& entries() const { return entries_; }
 

@@ -11,13 +11,19 @@
 namespace holdfast::runtime::keeper {
 
 void HolderLink::Put(const std::string& key, std::span<const int> fds) {
-  Send(MessageType::kPutQuiet, key, fds);
+  Send(MessageType::kPutQuiet, Encoder().Text(key).Take(), fds);
 }
 
-void HolderLink::Drop(const std::string& key) { Send(MessageType::kDropQuiet, key, {}); }
+void HolderLink::Drop(const std::string& key) {
+  Send(MessageType::kDropQuiet, Encoder().Text(key).Take(), {});
+}
+
+void HolderLink::Rename(const std::string& prefix, const std::string& other) {
+  Send(MessageType::kRenameQuiet, Encoder().Text(prefix).Text(other).Take(), {});
+}
 
 Result<void> HolderLink::Follow(Loop& loop, const std::string& role) {
-  Send(MessageType::kReady, role, {});
+  Send(MessageType::kReady, Encoder().Text(role).Take(), {});
   holder_ = OpenHolder();
   if (!holder_) return {};
   return loop.Add(holder_.get(), EPOLLIN, [this, &loop](uint32_t) {
@@ -49,10 +55,10 @@ bool HolderLink::Connect() {
   return true;
 }
 
-void HolderLink::Send(MessageType type, const std::string& text, std::span<const int> fds) {
+void HolderLink::Send(MessageType type, const std::string& payload, std::span<const int> fds) {
   // The second attempt meets the holder's successor.
   for (int attempt = 0; attempt < 2 && Connect(); ++attempt) {
-    if (SendMessage(socket_.get(), type, Encoder().Text(text).Take(), fds)) return;
+    if (SendMessage(socket_.get(), type, payload, fds)) return;
     socket_.Reset();
   }
 }

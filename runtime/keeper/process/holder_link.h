@@ -25,6 +25,8 @@ class HolderLink {
 
   void Put(const std::string& key, std::span<const int> fds);
   void Drop(const std::string& key);
+  // A holder is never older than the launcher that it started, so it knows the message.
+  void Rename(const std::string& prefix, const std::string& other);
   // Says "I serve now" and watches from then on whether the holder that started this process lives.
   Result<void> Follow(Loop& loop, const std::string& role);
   bool HasHolder() const { return holder_.valid(); }
@@ -33,7 +35,7 @@ class HolderLink {
   // A pidfd of the parent process if that is the holder that answers, else invalid.
   PidFd OpenHolder();
   bool Connect();
-  void Send(MessageType type, const std::string& text, std::span<const int> fds);
+  void Send(MessageType type, const std::string& payload, std::span<const int> fds);
   std::string path_;
   Place place_;
   UniqueFd socket_;

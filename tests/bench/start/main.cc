@@ -21,25 +21,33 @@ namespace {
 class Bench {
  public:
   Bench(std::FILE* out, int rounds) : out_(out), rounds_(rounds), runtime_(node_.Open()) {
-    std::filesystem::copy_file(BinDir() + "/bench_start_payload",
-                               node_.dir() + "/root/layer/bin/payload");
+    AddPayload(node_);
   }
 
   void Cold(PeerSet peers) {
+    const test_support::RuntimeNode pool_node;
+    AddPayload(pool_node);
+    const auto pool_runtime = pool_node.Open();
     const auto ours = MakeOurs(node_, *runtime_);
+    const auto pooled = MakeOurs(pool_node, *pool_runtime, kReady);
     const auto limit = MakeLimit(node_.dir(), node_.cgroup_parent(), false);
     for (int i = 0; i < 5; ++i) {  // warm caches, for all alike
       (void)ours->StartOnce();
+      (void)pooled->StartOnce();
       (void)limit->StartOnce();
     }
-    Samples our_samples, limit_samples;
+    Samples our_samples, pooled_samples, limit_samples;
     for (int round = 0; round < rounds_; ++round) {
       Add(our_samples, ours->StartOnce(), "ours");
+      Add(pooled_samples, pooled->StartOnce(), "ours from the pool");
       Add(limit_samples, limit->StartOnce(), "limit");
       peers.Round(round);
     }
     Row("start.cold", "ms", our_samples, 2.5,
         StrCat(",\"peers\":{", peers.Rows(false), "},\"limit\":", Figures(limit_samples)));
+    Row("start.cold_pooled", "ms", pooled_samples, 0.6 * Median(limit_samples),
+        StrCat(",\"peers\":{\"ours without a pool\":", Figures(our_samples),
+               "},\"limit\":", Figures(limit_samples)));
     Row("start.cold_less_version", "ms", our_samples, 2.5,
         StrCat(",\"peers\":{", peers.Rows(true), "}"));
   }
@@ -122,6 +130,12 @@ class Bench {
 
  private:
   static constexpr size_t kDrivers = 4;
+  static constexpr size_t kReady = 4;  // sandboxPoolSize's default
+
+  static void AddPayload(const test_support::RuntimeNode& node) {
+    std::filesystem::copy_file(BinDir() + "/bench_start_payload",
+                               node.dir() + "/root/layer/bin/payload");
+  }
 
   void Row(const char* name, const char* unit, const Samples& ours, double aim,
            const std::string& rest) {

@@ -27,6 +27,8 @@ std::vector<std::string> Words(const std::string& text) {
 
 }  // namespace
 
+double Median(const Samples& samples) { return Quantile(samples, 50); }
+
 std::string Figures(const Samples& samples, double less) {
   return StrCat("{\"p50\":", Quantile(samples, 50) - less,
                 ",\"p99\":", Quantile(samples, 99) - less, "}");

@@ -13,6 +13,7 @@ namespace holdfast::bench {
 
 using Samples = std::vector<double>;
 
+double Median(const Samples& samples);  // negative without any
 // {"p50":…,"p99":…}, each less `less`.
 std::string Figures(const Samples& samples, double less = 0);
 // Keeps a good sample; a negative one is a failure, which is said on stderr.

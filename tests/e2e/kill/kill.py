@@ -103,6 +103,8 @@ class KillTest:
 
     def all_points(self):
         names = points.names_of(self.machine.bin)
+        if not self.args.pool:
+            names = [name for name in names if not name.startswith(points.OF_THE_POOL)]
         self.sweep("points", points.Sweep(self.machine, self.machine.pauses, names))
         if self.args.calm:
             self.sweep("points, calm", points.Sweep(self.machine, self.machine.pauses, names, self.all_shown))
@@ -329,6 +331,7 @@ class KillTest:
         for file in machine.manifests.iterdir():
             file.unlink()
         machine.wait("all pods gone", lambda: not machine.pods(), 120)
+        self.let_go_of_the_pool()
         try:
             machine.wait("nothing left", lambda: not books.leftovers(machine), 30)
         except TimeoutError:
@@ -341,6 +344,13 @@ class KillTest:
         return len(left)
 
 
+    def let_go_of_the_pool(self):
+        """The next agent wants none and drops those of the former one: what is held then is a leftover."""
+        self.machine.set_config(sandboxPoolSize=0)
+        self.kills += self.machine.kill(("agent",))
+        self.machine.wait("the agent is back", lambda: self.machine.ctl("version"), 60)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--bin", required=True)
@@ -351,6 +361,7 @@ def main():
     parser.add_argument("--patience", type=int, default=1, help="factor on deadlines, for slow machines")
     parser.add_argument("--no-points", action="store_true", help="at random only")
     parser.add_argument("--calm", action="store_true", help="kill at every point a second time")
+    parser.add_argument("--pool", type=int, default=4, help="sandboxes that lie ready, 0: none")
     parser.add_argument("--keep", action="store_true", help="leave the folder for a look")
     parser.add_argument("--verbose", action="store_true", help="say who was killed where")
     args = parser.parse_args()
@@ -361,6 +372,7 @@ def main():
     pauses = top / "root/pauses"
     machine = Machine(args.bin, top, "kill", args.patience, points.Sweep.environment(pauses))
     machine.pauses = pauses
+    machine.set_config(sandboxPoolSize=args.pool)
     tally = Tally()
     try:
         KillTest(machine, args, tally).run()

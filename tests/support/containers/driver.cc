@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // containers_driver DIR CGROUP_PARENT OPERATION…: one operation of ContainerRuntime on the node in
 // DIR, for tests that kill it. Ends with 0 and prints the operation's result, or 1 and the error.
-//   begin | ensure UID | resize UID ID MILLI | start UID ID COMMAND… | kill ID | remove ID | remove-sandbox UID | exec ID
-//   COMMAND… | repair
+//   begin | ensure UID | ensure-pooled UID | resize UID ID MILLI | start UID ID COMMAND… | kill ID
+//   | remove ID | remove-sandbox UID | exec ID COMMAND… | repair
+#include <chrono>
 #include <cstdio>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/containers/runtime_node.h"
+#include "tests/support/eventually.h"
 
 namespace holdfast::test_support {
 namespace {
@@ -33,6 +36,16 @@ Result<void> Resize(ContainerRuntime& runtime, const std::string& uid, const std
   return runtime.Resize(PodUid(uid), limited, {{RuntimeNode::Id(id), id, limited}});
 }
 
+// From a pool that has a member. The runtime knows of it a moment after the keeper does.
+Result<void> EnsurePooled(const RuntimeNode& node, ContainerRuntime& runtime,
+                          const std::string& uid) {
+  runtime.KeepReady(1);
+  const bool filled = Eventually([&] { return !node.Keeper().ListMembers()->empty(); });
+  if (!filled) return Internal("no member of the pool");
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  return runtime.EnsureSandbox(node.Sandbox(uid));
+}
+
 int Exec(ContainerRuntime& runtime, const ContainerId& id, const std::vector<std::string>& argv) {
   ExecSpec spec;
   spec.argv = argv;
@@ -50,6 +63,7 @@ int Run(const RuntimeNode& node, const std::vector<std::string>& words) {
   };
   if (verb == "begin") return 0;
   if (verb == "ensure") return Report(runtime->EnsureSandbox(node.Sandbox(words[1])));
+  if (verb == "ensure-pooled") return Report(EnsurePooled(node, *runtime, words[1]));
   if (verb == "start") return Start(*runtime, node.Container(words[1], words[2], rest(3)));
   if (verb == "resize") return Report(Resize(*runtime, words[1], words[2], std::stoll(words[3])));
   if (verb == "kill") return Report(runtime->Kill(RuntimeNode::Id(words[1])));

@@ -35,9 +35,9 @@ void CheckKeys(std::string_view input) {
   }
   if (const auto key = kp::ParseSandboxKey(input)) {
     const auto again = kp::ParseSandboxKey(kp::MakeSandboxKey(*key));
-    Require(
-        again && again->uid == key->uid && again->name == key->name && again->total == key->total,
-        "a sandbox key is put together again", input);
+    Require(again && again->sandbox == key->sandbox && again->name == key->name &&
+                again->total == key->total,
+            "a sandbox key is put together again", input);
   }
   (void)kp::ProcessOfKey(input);
   (void)kp::IsMirrored(input);

@@ -191,6 +191,20 @@ TEST_F(KillTest, EnsureSandbox) {
       });
 }
 
+TEST_F(KillTest, EnsureSandboxFromThePool) {
+  Sweep(
+      {"ensure-pooled", "pod"}, [](ContainerRuntime&) {},
+      [this](ContainerRuntime& next) {
+        Ensure(next);
+        EXPECT_GT(Start(next, "c", {"/bin/cat", "/proc/sys/kernel/hostname"}), 0);
+        EXPECT_TRUE(Eventually([this] {
+          std::ifstream in(node_->Container("pod", "c", {}).log.path);
+          std::string time, stream, tag, name;
+          return static_cast<bool>(in >> time >> stream >> tag >> name) && name == "pod";
+        })) << "a sandbox of that name is the pod's with its host name only";
+      });
+}
+
 TEST_F(KillTest, Start) {
   Sweep(
       {"start", "pod", "a", "/bin/sleep", "1000"},

@@ -155,6 +155,16 @@ TEST_F(KeeperTest, DescriptorsSurviveTheHolder) {
   EXPECT_EQ(client().PutFds("log.x.1", {kept->get()}).error().code(), Code::kInvalidArgument);
 }
 
+TEST_F(KeeperTest, ALauncherWithoutAHolderDoesNotStayForMembers) {
+  StartHolder();
+  WaitForKeeper();
+  auto plan = sys::SealedMemfd("plan", SerializePlan(model::Plan(model::SandboxPlan())));
+  ASSERT_TRUE(client().MakeMember("m", plan->get()));
+  StopTending();
+  KillAll("hold");
+  EXPECT_TRUE(Eventually([this] { return Processes("launch").empty(); }));
+}
+
 // The terminal's output survives the logger; its line discipline turns \n into \r\n.
 TEST_F(KeeperTest, ATerminalIsLoggedAcrossADeadLogger) {
   StartHolder();

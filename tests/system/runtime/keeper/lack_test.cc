@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <string>
 
@@ -21,6 +23,7 @@
 #include "holdfast/sys/files.h"
 #include "runtime/keeper/common/paths.h"
 #include "runtime/keeper/common/wire.h"
+#include "runtime/plan/wire.h"
 #include "tests/system/runtime/keeper/harness.h"
 
 namespace holdfast::runtime::keeper {
@@ -66,11 +69,12 @@ TEST_F(KeeperTest, AnUpgradeThatLacksDescriptorsIsRefusedAndNothingIsLost) {
   ExpectNothingLeft();
 }
 
-// In the place of systemd: what its descriptor store would hold, by name.
+// In the place of systemd: what its descriptor store would hold, by name. systemd leaves out what
+// it has under another name; `by_name_only`: not here, where one file stands for many.
 class FakeManager {
  public:
-  explicit FakeManager(const std::string& path)
-      : socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
+  explicit FakeManager(const std::string& path, bool by_name_only)
+      : by_name_only_(by_name_only), socket_(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
@@ -81,7 +85,9 @@ class FakeManager {
   std::set<std::string> Stored(std::chrono::milliseconds quiet) {
     pollfd readable{socket_.get(), POLLIN, 0};
     while (::poll(&readable, 1, static_cast<int>(quiet.count())) == 1) Take();
-    return stored_;
+    std::set<std::string> names;
+    for (const auto& [name, inode] : stored_) names.insert(name);
+    return names;
   }
 
  private:
@@ -96,12 +102,13 @@ class FakeManager {
     message.msg_controllen = control.size();
     const ssize_t count = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC);
     ASSERT_GT(count, 0);
-    size_t fds = 0;
+    struct stat st{};
     if (const cmsghdr* c = CMSG_FIRSTHDR(&message)) {
-      fds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+      const size_t fds = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
       for (size_t i = 0; i < fds; ++i) {
         int fd = -1;
         std::memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+        EXPECT_EQ(::fstat(fd, &st), 0);
         ::close(fd);
       }
     }
@@ -111,13 +118,18 @@ class FakeManager {
     const std::string name = said.substr(at + 7, said.find('\n', at) - at - 7);
     if (said.starts_with("FDSTOREREMOVE=1")) {
       stored_.erase(name);
-    } else if (fds > 0) {
-      stored_.insert(name);
+    } else if (st.st_ino != 0 && (by_name_only_ || !Holds(st.st_ino))) {
+      stored_[name] = st.st_ino;
     }
   }
 
+  bool Holds(ino_t inode) const {
+    return std::ranges::any_of(stored_, [&](const auto& kept) { return kept.second == inode; });
+  }
+
+  const bool by_name_only_;
   const UniqueFd socket_;
-  std::set<std::string> stored_;
+  std::map<std::string, ino_t> stored_;
 };
 
 // A burst longer than the manager's queue once lost descriptors from its store, or brought removed
@@ -127,7 +139,7 @@ TEST_F(KeeperTest, SystemdHearsOfEveryDescriptorAlsoWhenItIsBehind) {
   size_t queue = 0;
   limit >> queue;
   ASSERT_GT(queue, 0u);
-  FakeManager manager(Path("notify"));
+  FakeManager manager(Path("notify"), true);
   StartHolder({{"NOTIFY_SOCKET", Path("notify")}});
   WaitForKeeper();
   auto fd = sys::OpenAt(AT_FDCWD, "/dev/null", O_RDONLY);
@@ -154,6 +166,24 @@ TEST_F(KeeperTest, SystemdHearsOfEveryDescriptorAlsoWhenItIsBehind) {
   std::erase_if(stored, [](const std::string& key) { return !key.starts_with("test."); });
   EXPECT_EQ(stored, wanted);
   for (const std::string& key : wanted) call(MessageType::kDrop, key);
+}
+
+TEST_F(KeeperTest, SystemdHasATakenMemberByThePodsName) {
+  FakeManager manager(Path("notify"), false);
+  StartHolder({{"NOTIFY_SOCKET", Path("notify")}});
+  WaitForKeeper();
+  auto plan = sys::SealedMemfd("plan", SerializePlan(model::Plan(model::SandboxPlan())));
+  ASSERT_TRUE(plan);
+  ASSERT_TRUE(client().MakeMember("m", plan->get()));
+  using Names = std::set<std::string>;
+  EXPECT_EQ(manager.Stored(std::chrono::milliseconds(200)),
+            (Names{"pool.m.3.ipc", "pool.m.3.net", "pool.m.3.uts"}));
+  const PodUid pod("pod");
+  ASSERT_TRUE(client().BeginSandbox(pod, plan->get(), {}, "m").Await());
+  EXPECT_EQ(manager.Stored(std::chrono::milliseconds(200)),
+            (Names{"ns.pod.3.ipc", "ns.pod.3.net", "ns.pod.3.uts"}));
+  ASSERT_TRUE(client().DropSandbox(pod));
+  EXPECT_EQ(manager.Stored(std::chrono::milliseconds(200)), Names());
 }
 
 // Its container once stood still as soon as its pipe was full.

@@ -3,11 +3,13 @@
 // here: a first run without kills collects the names that a full life of containers passes.
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <array>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <set>
 #include <thread>
 
@@ -27,6 +29,7 @@ class PauseTest : public KeeperTest {
   // exits, removal.
   void LiveAndDie() {
     MakeAndDropSandbox();
+    MakeAndTakeMember();
     std::array<Subject, 3> subjects{
         Make("lines", {"/bin/chatter", "lines", "100", "3", "3000"}, 3, 60000),
         Make("pieces", {"/bin/chatter", "pieces", "1000", "4"}, 4),
@@ -77,6 +80,36 @@ class PauseTest : public KeeperTest {
     EXPECT_EQ(got->size(), 3u);
     EXPECT_TRUE(client().DropSandbox(uid));
     EXPECT_EQ(client().GetSandbox(uid).error().code(), Code::kNotFound);
+  }
+
+  // Whoever dies on the way, what the pod gets is the member.
+  void MakeAndTakeMember() {
+    auto memfd = sys::SealedMemfd("plan", SerializePlan(model::Plan(model::SandboxPlan())));
+    ASSERT_TRUE(memfd);
+    auto made = client().MakeMember("member", memfd->get());
+    ASSERT_TRUE(made) << made.error().step << ": " << made.error().text;
+    ASSERT_EQ(made->size(), 3u);
+    const PodUid uid("taker");
+    auto taken = client().BeginSandbox(uid, memfd->get(), {}, "member").Await();
+    ASSERT_TRUE(taken) << taken.error().step << ": " << taken.error().text;
+    EXPECT_EQ(InodesOf(*taken), InodesOf(*made));
+    auto got = client().GetSandbox(uid);
+    ASSERT_TRUE(got) << got.error().message();
+    EXPECT_EQ(InodesOf(*got), InodesOf(*made));
+    EXPECT_TRUE(client().DropMember("member"));
+    EXPECT_TRUE(client().GetSandbox(uid)) << "its keys are the pod's";
+    EXPECT_TRUE(client().DropSandbox(uid));
+    EXPECT_TRUE(Eventually([this] { return client().ListMembers()->empty(); }));
+  }
+
+  static std::map<std::string, ino_t> InodesOf(const std::vector<KeptFd>& kept) {
+    std::map<std::string, ino_t> inodes;
+    for (const KeptFd& one : kept) {
+      struct stat st{};
+      EXPECT_EQ(::fstat(one.fd.get(), &st), 0);
+      inodes[one.key] = st.st_ino;
+    }
+    return inodes;
   }
 
   std::map<std::string, std::string> Armed(const std::string& point) const {

@@ -422,6 +422,7 @@ cniCacheDir: /p
 cniNetnsDir: /q
 keepInputs: all
 workers: 3
+sandboxPoolSize: 9
 keeperBinary: /l
 initBinary: /j
 unpackBinary: /k

@@ -48,6 +48,7 @@ class PressureWatchTest : public ::testing::Test {
               if (!sample_error_.empty()) return Internal(sample_error_);
               return std::make_shared<const NodeSample>(sample_);
             },
+            .memory_is_short = [this](bool is_short) { memory_is_short_ = is_short; },
             .make_room =
                 [this] {
                   ++rooms_made_;
@@ -74,6 +75,7 @@ class PressureWatchTest : public ::testing::Test {
   uint64_t gain_ = 0;
   int rooms_made_ = 0;
   bool counted_disk_ = false;
+  std::optional<bool> memory_is_short_;
   Texts evicted_, told_, log_;
 };
 
@@ -108,6 +110,19 @@ TEST_F(PressureWatchTest, OnePodGoesAndTheNextNotBeforeItHasEnded) {
   rooms_[Signal::kMemory].left = 50;
   EXPECT_EQ(watch.Look(), seconds(1));
   EXPECT_EQ(Evicted(), Texts{"small 1s"});
+}
+
+TEST_F(PressureWatchTest, EachTimeItSaysWhetherMemoryIsShort) {
+  PressureWatch watch(Parts());
+  watch.Look();
+  EXPECT_EQ(memory_is_short_, false);
+  rooms_[Signal::kMemory].left = 50;
+  watch.Look();
+  EXPECT_EQ(memory_is_short_, true);
+  rooms_[Signal::kMemory].left = 500;
+  rooms_[Signal::kImageBytes].left = 50;
+  watch.Look();
+  EXPECT_EQ(memory_is_short_, false) << "something else is";
 }
 
 TEST_F(PressureWatchTest, WhoDoesNotEndHoldsUpTheOthersForHalfAMinute) {

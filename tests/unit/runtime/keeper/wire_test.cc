@@ -112,13 +112,22 @@ TEST(KeysTest, LogKeysAreReadBack) {
 }
 
 TEST(KeysTest, SandboxKeysAreReadBack) {
-  const auto key = ParseSandboxKey(MakeSandboxKey({PodUid("a.b"), 4, "net"}));
-  ASSERT_TRUE(key);
-  EXPECT_EQ(key->uid, PodUid("a.b"));
-  EXPECT_EQ(key->total, 4u);
-  EXPECT_EQ(key->name, "net");
-  for (const char* bad : {"ns.", "ns.x", "ns.x.net", "ns.x.y.net", "log.x.1.net"}) {
+  for (const SandboxName& sandbox : {PodSandbox(PodUid("a.b")), PoolMember("a.b")}) {
+    const auto key = ParseSandboxKey(MakeSandboxKey({sandbox, 4, "net"}));
+    ASSERT_TRUE(key);
+    EXPECT_EQ(key->sandbox, sandbox);
+    EXPECT_EQ(key->total, 4u);
+    EXPECT_EQ(key->name, "net");
+  }
+  EXPECT_EQ(MakeSandboxKey({PodSandbox(PodUid("u")), 4, "net"}), "ns.u.4.net");
+  EXPECT_EQ(MakeSandboxKey({PoolMember("m"), 4, "net"}), "pool.m.4.net");
+  for (const char* bad :
+       {"ns.", "ns.x", "ns.x.net", "ns.x.y.net", "log.x.1.net", "pool", "pool.x.net"}) {
     EXPECT_FALSE(ParseSandboxKey(bad)) << bad;
+  }
+  for (const char* own : {"ns.u.4.net", "pool.m.4.net"}) {
+    EXPECT_TRUE(IsKeepersOwn(own)) << own;
+    EXPECT_TRUE(IsMirrored(own)) << own;
   }
 }
 

@@ -141,6 +141,7 @@ class FakeRuntime : public ContainerRuntime {
   Result<void> LetGoOfDevice(const PodUid& uid, const std::string& volume) override {
     return devices_.LetGoOfDevice(uid, volume);
   }
+  void KeepReady(size_t) override {}
   Result<std::vector<Leftover>> Audit(const std::vector<PodUid>&, bool) override {
     return std::vector<Leftover>();
   }
