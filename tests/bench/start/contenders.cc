@@ -29,10 +29,8 @@ double ParseNanos(const std::string& text) {
 
 class Ours : public Contender {
  public:
-  Ours(const test_support::RuntimeNode& node, ContainerRuntime& runtime, size_t ready)
-      : node_(node), runtime_(runtime), ready_(ready) {
-    runtime_.KeepReady(ready_);
-  }
+  Ours(const test_support::RuntimeNode& node, ContainerRuntime& runtime)
+      : node_(node), runtime_(runtime) {}
 
   double StartOnce() override {
     // Never used before on this node: the log of a former pod of that name would be read instead.
@@ -40,7 +38,6 @@ class Ours : public Contender {
     const std::string uid = StrCat("start-", ++count);
     const model::SandboxSpec sandbox = node_.Sandbox(uid);
     const model::ContainerSpec spec = PayloadContainer(node_, uid, {"/bin/payload"});
-    AwaitPool();
     const double begin = NowMillis();
     const auto ensured = runtime_.EnsureSandbox(sandbox);
     const auto started = runtime_.Start(spec);
@@ -53,14 +50,6 @@ class Ours : public Contender {
   }
 
  private:
-  void AwaitPool() {
-    if (ready_ == 0) return;
-    const double deadline = NowMillis() + 10000;
-    const auto keeper = node_.Keeper();
-    while (keeper.ListMembers()->size() < ready_ && NowMillis() < deadline) ::usleep(1000);
-    ::usleep(5000);  // the runtime has heard of the last, and looked once more
-  }
-
   // "<time> stdout F <nanoseconds>"
   static double AwaitLog(const std::string& path) {
     const double deadline = NowMillis() + 10000;
@@ -75,7 +64,6 @@ class Ours : public Contender {
 
   const test_support::RuntimeNode& node_;
   ContainerRuntime& runtime_;
-  const size_t ready_;
 };
 
 class Limit : public Contender {
@@ -189,8 +177,8 @@ model::ContainerSpec PayloadContainer(const test_support::RuntimeNode& node, con
 }
 
 std::unique_ptr<Contender> MakeOurs(const test_support::RuntimeNode& node,
-                                    ContainerRuntime& runtime, size_t ready) {
-  return std::make_unique<Ours>(node, runtime, ready);
+                                    ContainerRuntime& runtime) {
+  return std::make_unique<Ours>(node, runtime);
 }
 
 std::unique_ptr<Contender> MakeLimit(const std::string& dir, const std::string& cgroup_parent,

@@ -22,10 +22,9 @@ class Contender {
 
 double NowMillis();
 
-// Ours: EnsureSandbox and Start of one container with its own network namespace. With `ready`
-// sandboxes in the pool of the runtime each begins when it is full, untimed.
+// Ours: EnsureSandbox and Start of one container with its own network namespace.
 std::unique_ptr<Contender> MakeOurs(const test_support::RuntimeNode& node,
-                                    ContainerRuntime& runtime, size_t ready = 0);
+                                    ContainerRuntime& runtime);
 // A program that does the kernel work only (limit.cc), with the layer DIR/root/layer; `network`:
 // the pod's wiring, too.
 std::unique_ptr<Contender> MakeLimit(const std::string& dir, const std::string& cgroup_parent,

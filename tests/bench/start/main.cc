@@ -29,7 +29,8 @@ class Bench {
     AddPayload(pool_node);
     const auto pool_runtime = pool_node.Open();
     const auto ours = MakeOurs(node_, *runtime_);
-    const auto pooled = MakeOurs(pool_node, *pool_runtime, kReady);
+    pool_runtime->KeepReady(kReady);
+    const auto pooled = MakeOurs(pool_node, *pool_runtime);
     const auto limit = MakeLimit(node_.dir(), node_.cgroup_parent(), false);
     for (int i = 0; i < 5; ++i) {  // warm caches, for all alike
       (void)ours->StartOnce();
@@ -38,8 +39,11 @@ class Bench {
     }
     Samples our_samples, pooled_samples, limit_samples;
     for (int round = 0; round < rounds_; ++round) {
+      Calm(pool_node);
       Add(our_samples, ours->StartOnce(), "ours");
+      Calm(pool_node);
       Add(pooled_samples, pooled->StartOnce(), "ours from the pool");
+      Calm(pool_node);
       Add(limit_samples, limit->StartOnce(), "limit");
       peers.Round(round);
     }
@@ -131,6 +135,14 @@ class Bench {
  private:
   static constexpr size_t kDrivers = 4;
   static constexpr size_t kReady = 4;  // sandboxPoolSize's default
+
+  // Until the pool is full and what the one before has left to the kernel is done: for all alike.
+  static void Calm(const test_support::RuntimeNode& node) {
+    const double deadline = NowMillis() + 10000;
+    const auto keeper = node.Keeper();
+    while (keeper.ListMembers()->size() < kReady && NowMillis() < deadline) ::usleep(1000);
+    ::usleep(50000);
+  }
 
   static void AddPayload(const test_support::RuntimeNode& node) {
     std::filesystem::copy_file(BinDir() + "/bench_start_payload",
