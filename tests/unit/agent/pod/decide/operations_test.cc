@@ -340,7 +340,7 @@ TEST_F(OperationsTest, OfBlockDevicesIsToldWithAReasonOfTheirs) {
     Failed("ensure volumes", error);
     world.Look();
     EXPECT_EQ(world.events.back(), reason + ": " + error);
-    world.Pass(std::chrono::seconds(150));
+    world.Pass(std::chrono::seconds(10));
   }
 }
 
