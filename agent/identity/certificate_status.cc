@@ -56,10 +56,7 @@ Shown Judge(const CertificateStatus& status, WallTime now) {
 
 }  // namespace
 
-std::string ShowTime(WallTime time) {
-  return kube::FormatRfc3339(
-      {std::chrono::floor<std::chrono::seconds>(time.since_epoch).count(), 0});
-}
+std::string ShowTime(WallTime time) { return kube::FormatRfc3339(time); }
 
 k8s::io::api::core::v1::NodeCondition ShowCertificate(const std::string& type,
                                                       const CertificateStatus& status,

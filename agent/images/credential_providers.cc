@@ -13,6 +13,7 @@
 #include "agent/base/program_orphans.h"
 #include "agent/base/worker_pool.h"
 #include "agent/images/provider_exchange.h"
+#include "holdfast/base/expiring.h"
 #include "holdfast/base/strings.h"
 #include "runtime/image/content/digest.h"
 
@@ -39,12 +40,8 @@ class KeptAnswers {
 
   void Keep(const std::string& whose, const std::string& image, const ProviderAnswer& answer,
             BootTime now, std::chrono::nanoseconds time) {
-    std::erase_if(answers_, [&](const auto& entry) { return entry.second.until <= now; });
     if (time.count() == 0) return;
-    if (answers_.size() >= kMostKept) {
-      answers_.erase(std::ranges::min_element(
-          answers_, {}, [](const auto& entry) { return entry.second.until; }));
-    }
+    MakeRoom(answers_, kMostKept, now, &Kept::until);
     answers_.insert_or_assign(Key(whose, KeyOf(image, answer.holds)),
                               Kept{answer.keyring, now + time});
   }

@@ -21,9 +21,8 @@ struct ProviderTokens {
   std::string audience;
   Cache cache = Cache::kToken;
   bool require_account = true;  // it is not asked for pods without one
-  std::vector<std::string> required_keys =
-      {};  // annotations of the account; without them it is not asked
-  std::vector<std::string> optional_keys = {};
+  // Annotations of the account; without a required one it is not asked.
+  std::vector<std::string> required_keys = {}, optional_keys = {};
 };
 
 struct CredentialProvider {

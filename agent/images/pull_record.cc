@@ -70,10 +70,9 @@ std::string EncodePulledRecord(const PulledRecord& record) {
   for (const auto& [repository, credentials] : record.repositories) {
     mapping[repository] = ToJson(credentials);
   }
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(record.updated.since_epoch).count();
   return Dump({{"kind", "ImagePulledRecord"},
                {"apiVersion", kRecordVersion},
-               {"lastUpdatedTime", kube::FormatRfc3339({seconds, 0})},
+               {"lastUpdatedTime", kube::FormatRfc3339(record.updated)},
                {"imageRef", record.image_ref},
                {"credentialMapping", std::move(mapping)}});
 }

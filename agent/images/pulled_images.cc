@@ -152,14 +152,15 @@ Result<void> PulledImages::Record(const Digest& id, const std::string& repositor
 bool PulledImages::MayUse(const std::string& image, const Digest& id, const PodUid& pod,
                           const Secrets& secrets) const {
   const std::string repository = RepositoryOf(image);
+  const std::string name = StoredName(image);
   PulledRecord record;
   {
     const std::lock_guard lock(mutex_);
     const auto known = records_.find(RecordFileName(id.value));
-    const bool pulled = known != records_.end() || begun_.contains(StoredName(image));
+    const bool pulled = known != records_.end() || begun_.contains(name);
     if (!options_.verification.IsRequired(repository, pulled)) return true;
     if (known == records_.end()) return false;
-    if (by_account_.contains({StrCat(StoredName(image), " ", id.value), pod})) return true;
+    if (by_account_.contains({StrCat(name, " ", id.value), pod})) return true;
     record = known->second;
   }
   return IsAccessible(record, repository, {}) || IsAccessible(record, repository, secrets());

@@ -79,10 +79,9 @@ std::string ResizeFailed(const Claim& claim, const std::string& why, bool infeas
   });
   Json status = Json::object();
   if (!is_told) {
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now.since_epoch);
     status["conditions"].push_back({{"type", kNodeResizeError},
                                     {"status", "True"},
-                                    {"lastTransitionTime", FormatRfc3339({seconds.count()})},
+                                    {"lastTransitionTime", FormatRfc3339(now)},
                                     {"message", "failed to expand pvc with " + why}});
   }
   if (infeasible) status["allocatedResourceStatuses"][kStorage] = kInfeasible;

@@ -159,6 +159,12 @@ std::string FormatRfc3339(Timestamp time, int digits) {
   return text + "Z";
 }
 
+std::string FormatRfc3339(WallTime time, int digits) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time.since_epoch);
+  const auto nanos = static_cast<int32_t>((time.since_epoch - seconds).count());
+  return FormatRfc3339(Timestamp{seconds.count(), nanos}, digits);
+}
+
 std::optional<std::chrono::nanoseconds> ParseDuration(std::string_view text) {
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);

@@ -24,6 +24,7 @@ std::optional<Timestamp> ParseRfc3339(std::string_view text);
 
 // "2026-11-21T07:20:09Z", with `digits` digits of fraction.
 std::string FormatRfc3339(Timestamp time, int digits = 0);
+std::string FormatRfc3339(WallTime time, int digits = 0);
 
 // Go's form: "1h2m3.5s", "-5ms", "0s".
 std::optional<std::chrono::nanoseconds> ParseDuration(std::string_view text);

@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <future>
 #include <thread>
 #include <utility>
 
 #include "agent/cluster/api_objects.h"
+#include "agent/cluster/waiting_call.h"
+#include "holdfast/base/expiring.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/namespace.pb.h"
 
@@ -18,20 +19,6 @@ using std::chrono::milliseconds;
 
 constexpr size_t kMostKept = 1000;
 constexpr std::chrono::seconds kLife{3600};  // what an API server gives when nothing is asked for
-// How often somebody who waits looks whether he still is to. (A flag has no wake-up of its own.)
-constexpr milliseconds kFlagLook{50};
-
-// Shared: a callback that has begun when the ticket goes may still run.
-Result<ApiReply> AnswerTo(Api& api, ApiCall call, const std::atomic<bool>& cancelled) {
-  const auto promise = std::make_shared<std::promise<Result<ApiReply>>>();
-  auto answer = promise->get_future();
-  const TicketPtr ticket = api.Send(
-      std::move(call), [promise](Result<ApiReply> reply) { promise->set_value(std::move(reply)); });
-  while (answer.wait_for(kFlagLook) != std::future_status::ready) {
-    if (cancelled) return Unavailable("it was given up");
-  }
-  return answer.get();
-}
 
 }  // namespace
 
@@ -39,7 +26,7 @@ Result<ApiReply> AnswerTo(Api& api, ApiCall call, const std::atomic<bool>& cance
 Result<ApiReply> ApiAccountTokens::Ask(const ApiCall& call, const std::atomic<bool>& cancelled) {
   milliseconds waited(0);
   for (unsigned tries = 0;; ++tries) {
-    auto reply = AnswerTo(api_, call, cancelled);
+    auto reply = SendAndWait(api_, call, &cancelled);
     if (!reply || !IsTooEarly(*reply) || waited >= kTooEarlyFor || cancelled) return reply;
     const milliseconds delay = DelayWhenTooEarly(tries);
     std::this_thread::sleep_for(delay);
@@ -89,11 +76,7 @@ void ApiAccountTokens::Keep(const std::string& key, const IssuedToken& issued) {
   const WallTime now = clock_.Wall();
   const auto life = std::max<std::chrono::nanoseconds>(issued.expires - now, milliseconds(0));
   const std::lock_guard lock(mutex_);
-  std::erase_if(kept_, [&](const auto& entry) { return entry.second.renew <= now; });
-  if (kept_.size() >= kMostKept) {
-    kept_.erase(
-        std::ranges::min_element(kept_, {}, [](const auto& entry) { return entry.second.renew; }));
-  }
+  MakeRoom(kept_, kMostKept, now, &Kept::renew);
   kept_.insert_or_assign(key, Kept{issued.text, now, now + life * 4 / 5});
 }
 

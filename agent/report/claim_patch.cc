@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/report/claim_patch.h"
 
-#include <future>
-#include <memory>
 #include <utility>
 
 #include "agent/cluster/api_objects.h"
+#include "agent/cluster/waiting_call.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -32,11 +31,7 @@ Result<std::string> PatchClaim(Api& api, const kube::Claim& claim, std::string p
                               meta.name(), "/status"),
                .content_type = kStrategicMergePatchType,
                .body = std::move(patch)};
-  // Shared: a callback that has begun when the ticket goes may still run.
-  const auto answer = std::make_shared<std::promise<Result<ApiReply>>>();
-  const TicketPtr ticket = api.Send(
-      std::move(call), [answer](Result<ApiReply> reply) { answer->set_value(std::move(reply)); });
-  return VersionIn(claim, answer->get_future().get());
+  return VersionIn(claim, SendAndWait(api, std::move(call)));
 }
 
 }  // namespace holdfast::agent

@@ -36,10 +36,8 @@ std::shared_ptr<const corev1::Pod> WithSeen(
     }
   }
   auto seen = std::make_shared<corev1::Pod>(*pod);
-  const auto nanoseconds = now.since_epoch.count();
-  constexpr int64_t kSecond = 1'000'000'000;
   (*seen->mutable_metadata()->mutable_annotations())[kube::kConfigSeenAnnotation] =
-      kube::FormatRfc3339({nanoseconds / kSecond, static_cast<int32_t>(nanoseconds % kSecond)}, 9);
+      kube::FormatRfc3339(now, 9);
   return seen;
 }
 

@@ -28,8 +28,7 @@ Result<UniqueFd> OpenBlockDevice(const std::string& path) {
   }
   // Of a mount of our own: who mounted the node there can unmount it.
   ASSIGN_OR_RETURN(const MountFd node, sys::CloneTree(found->get(), "", false));
-  return WithContext(
-      sys::OpenAt(AT_FDCWD, StrCat("/proc/self/fd/", node.get()), O_RDONLY | O_NONBLOCK), path);
+  return WithContext(sys::Reopen(node.get(), O_RDONLY | O_NONBLOCK), path);
 }
 
 Result<void> HoldBlockDevice(DeviceHolder& devices, const PodUid& uid, const std::string& name,

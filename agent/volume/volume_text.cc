@@ -6,7 +6,6 @@
 
 #include <cerrno>
 
-#include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 
 namespace holdfast::agent {
@@ -20,8 +19,7 @@ Result<std::string> ReadVolumeText(const std::string& volume, const std::string&
   struct stat info{};
   if (::fstat(found.get(), &info) != 0) return Error::FromErrno(errno, "fstat " + path);
   if (!S_ISREG(info.st_mode)) return InvalidArgument(path + ": no regular file");
-  ASSIGN_OR_RETURN(const UniqueFd file,
-                   sys::OpenAt(AT_FDCWD, StrCat("/proc/self/fd/", found.get()), O_RDONLY));
+  ASSIGN_OR_RETURN(const UniqueFd file, sys::Reopen(found.get(), O_RDONLY));
   return WithContext(sys::ReadFd(file.get(), limit), path);
 }
 

@@ -5,6 +5,7 @@
 #include <sys/sysmacros.h>
 
 #include <cerrno>
+#include <string_view>
 
 #include "holdfast/base/strings.h"
 

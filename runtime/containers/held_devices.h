@@ -2,9 +2,7 @@
 // The block devices that the keeper keeps open for pods (holdfast/interfaces/device_holder.h). Thread-safe: no state.
 #pragma once
 
-#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "holdfast/base/ids.h"

@@ -10,9 +10,11 @@ using Action = PoolStep::Action;
 
 }  // namespace
 
-model::SandboxPlan MemberPlan() {
-  auto plan = CompileSandbox(model::SandboxSpec{});
-  return plan ? std::move(*plan) : model::SandboxPlan{};  // it has no sysctl that could be wrong
+const model::SandboxPlan& MemberPlan() {
+  // It has no sysctl that could be wrong.
+  static const model::SandboxPlan plan =
+      CompileSandbox(model::SandboxSpec{}).value_or(model::SandboxPlan{});
+  return plan;
 }
 
 bool FitsMember(model::SandboxPlan plan) {

@@ -19,7 +19,7 @@ inline constexpr std::chrono::milliseconds kPoolQuiet{50};
 inline constexpr std::chrono::seconds kPoolRetry{30};
 
 // The plan of a member: that of most pods, without what is one pod's own.
-model::SandboxPlan MemberPlan();
+const model::SandboxPlan& MemberPlan();
 // Whether a member, given the plan's host name, is what the plan asks for.
 bool FitsMember(model::SandboxPlan plan);
 

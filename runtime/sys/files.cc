@@ -47,6 +47,10 @@ Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags, mode_t mode
   return UniqueFd(fd);
 }
 
+Result<UniqueFd> Reopen(int fd, int flags) {
+  return OpenAt(AT_FDCWD, StrCat("/proc/self/fd/", fd), flags);
+}
+
 Result<DirFd> OpenDir(const std::string& absolute_path) {
   return OpenDirAt(AT_FDCWD, absolute_path);
 }

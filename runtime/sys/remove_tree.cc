@@ -40,8 +40,7 @@ bool ClearFlagsOfEntry(int dir, const std::string& name) {
   struct stat st{};
   if (!object || ::fstat(object->get(), &st) != 0) return false;
   if (!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)) return false;
-  const auto file =
-      OpenAt(AT_FDCWD, StrCat("/proc/self/fd/", object->get()), O_RDONLY | O_NONBLOCK);
+  const auto file = Reopen(object->get(), O_RDONLY | O_NONBLOCK);
   return file && ClearFlags(file->get());
 }
 

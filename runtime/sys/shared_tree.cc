@@ -72,7 +72,7 @@ Result<UniqueFd> OpenPlainFileAt(int dir, const std::string& name, int flags) {
         StrCat("open ", name, ": not a regular file of this process' user with one name only"));
   }
   // Through the descriptor: the name may be another file's by now.
-  return WithContext(OpenAt(AT_FDCWD, StrCat("/proc/self/fd/", found.get()), flags), name);
+  return WithContext(Reopen(found.get(), flags), name);
 }
 
 bool IsPlainFileAt(int dir, const std::string& name, uint64_t max_size) {

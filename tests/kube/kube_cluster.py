@@ -64,6 +64,12 @@ class Node(Machine):
         self.set_config(nodeName=name, kubeconfig=str(kubeconfig or ""), podCIDRs=[], clusterDNS=[DNS],
                         clientCAFile=str(pathlib.Path(top).parent / "plane/ca.crt"))
 
+    def kill_agent(self):
+        """Another one goes on, with the configuration as it is by now."""
+        self.kill(("agent",))
+        self.start_agent()
+        self.wait("the agent answers", lambda: self.ctl("version", check=False).returncode == 0)
+
 
 class Cluster:
     """`folder`: holds everything of it. Verbs may come from different processes. `settings`: more of its agents'

@@ -51,13 +51,6 @@ echo '{{"kind":"CredentialProviderResponse","apiVersion":"credentialprovider.kub
 AUDIENCE = "registry.test"
 
 
-def start_again(cluster, node, **settings):
-    node.set_config(**settings)
-    with cluster.supervised():
-        node.kill(("agent",))
-        node.wait("the agent answers", lambda: node.ctl("version").returncode == 0)
-
-
 def test_a_program_makes_logins_for_the_accounts_of_pods(cluster):
     node = cluster.nodes["n1"]
     folder = cluster.folder / "account-registry"
@@ -78,8 +71,8 @@ def test_a_program_makes_logins_for_the_accounts_of_pods(cluster):
                    "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "audience"},
                    "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"}]},
                   {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "puller", "annotations": {"role": "puller"}}})
-    start_again(cluster, node, imageCredentialProviderConfig=str(folder / "providers.json"),
-                imageCredentialProviderBinDir=str(folder / "bin"))
+    node.set_config(imageCredentialProviderConfig=str(folder / "providers.json"), imageCredentialProviderBinDir=str(folder / "bin"))
+    node.kill_agent()
     try:
         image = MadeImage([(cluster.folder.parent / "busybox.tar").read_bytes()], config={"Cmd": ["/bin/sh"]})
         registry.push_made(image, "team/app:2", "--dest-creds", "jane:s3cret-word")
@@ -98,7 +91,8 @@ def test_a_program_makes_logins_for_the_accounts_of_pods(cluster):
         registry.stop()
         cluster.kubectl("delete", "pod/with-role", "pod/without-role", "serviceaccount/puller", "clusterrole/audience",
                         "clusterrolebinding/audience", "--ignore-not-found", check=False)
-        start_again(cluster, node, imageCredentialProviderConfig="", imageCredentialProviderBinDir="")
+        node.set_config(imageCredentialProviderConfig="", imageCredentialProviderBinDir="")
+        node.kill_agent()
 
 
 def test_a_private_image_is_for_pods_with_its_login_only(cluster):
@@ -130,9 +124,7 @@ def test_a_private_image_is_for_pods_with_its_login_only(cluster):
     finally:
         registry.stop()
     # What is written down outlives the agent, and needs no registry.
-    with cluster.supervised():
-        node.kill(("agent",))
-        node.wait("the agent answers", lambda: node.ctl("version").returncode == 0)
+    node.kill_agent()
     start(cluster, "default", private_pod("owner-again", name, "mine"))
     until("the owner needs no registry", lambda: runs(cluster, "owner-again", "default"))
     start(cluster, "thieves", private_pod("late", name))

@@ -70,9 +70,7 @@ def test_a_mirror_that_is_deleted_comes_back_and_the_container_goes_on(cluster):
 
 def test_mirrors_outlive_the_agent_and_follow_the_node(cluster):
     before = the_one(cluster)
-    with cluster.supervised():
-        cluster.nodes["n1"].kill(("agent",))
-        cluster.nodes["n1"].wait("the agent answers", lambda: cluster.nodes["n1"].ctl("version").returncode == 0)
+    cluster.nodes["n1"].kill_agent()
     equal(running(cluster, "stays-n1")["metadata"]["uid"], before["metadata"]["uid"], "the mirror, by a new agent")
     node = get(cluster, "node", "n1")["metadata"]["uid"]
     cluster.kubectl("delete", "node", "n1")

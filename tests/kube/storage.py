@@ -103,9 +103,7 @@ def test_without_the_api_server_a_pod_finds_its_volume(cluster):
     found = runs(cluster, "steady")
     node = cluster.nodes["n1"]
     with cluster.without_api_server():
-        node.kill(("agent",))
-        node.start_agent()
-        node.wait("the agent answers", lambda: node.ctl("version", check=False).returncode == 0)
+        node.kill_agent()
         node.ctl("exec", "steady", "--", "sh", "-c", "kill 1", check=False)  # which may end with the container
         until("it runs again", lambda: inside_pod(cluster, found, "cat", "/data/runs").split() == ["run"] * 2)
     until("that is told", lambda: restarts({"steady": get(cluster, "pod", "steady")}) == {"steady": [1]})
@@ -284,23 +282,17 @@ def test_a_plugin_that_hangs_holds_up_its_own_pods_only(cluster):
 
 def test_an_agent_that_is_killed_between_its_calls(cluster):
     plugin, node = cluster.plugin, cluster.nodes["n1"]
-
-    def kill():
-        node.kill(("agent",))
-        node.start_agent()
-        node.wait("the agent answers", lambda: node.ctl("version", check=False).returncode == 0)
-
     plugin.hang("NodePublishVolume")
     cluster.apply(plugin_pod("killed", "vol"))
     asked = len(plugin.calls("vol"))
     until("it is staged", lambda: plugin.calls("vol")[asked:][-1:] == ["NodePublishVolume"])
-    kill()
+    node.kill_agent()
     plugin.let("NodePublishVolume")
     runs(cluster, "killed")
     plugin.hang("NodeUnpublishVolume")
     cluster.kubectl("delete", "pod", "killed", "--wait=false")
     until("it is being taken away", lambda: plugin.calls("vol")[-1] == "NodeUnpublishVolume")
-    kill()
+    node.kill_agent()
     plugin.let("NodeUnpublishVolume")
     until("it is gone", lambda: not pods(cluster, "killed"))
     equal(plugin.calls("vol")[-1], "NodeUnstageVolume", "the last call")
@@ -354,26 +346,20 @@ def test_a_block_device_of_a_plugin(cluster):
 
 def test_an_agent_that_is_killed_between_the_calls_for_a_block_device(cluster):
     plugin, node = cluster.plugin, cluster.nodes["n1"]
-
-    def kill():
-        node.kill(("agent",))
-        node.start_agent()
-        node.wait("the agent answers", lambda: node.ctl("version", check=False).returncode == 0)
-
     plugin.hang("NodePublishVolume")
     asked = len(plugin.calls("raw"))
     cluster.apply(block_pod("killed", "raw"))
     until("it is staged", lambda: plugin.calls("raw")[asked:][-1:] == ["NodePublishVolume"])
-    kill()
+    node.kill_agent()
     plugin.let("NodePublishVolume")
     found = runs(cluster, "killed")
     until("it reads what is on it", lambda: inside_pod(cluster, found, "head", "-n1", "/dev/xvda") == "kept")
-    kill()
+    node.kill_agent()
     until("and after another kill", lambda: inside_pod(cluster, found, "head", "-n1", "/dev/xvda") == "kept")
     plugin.hang("NodeUnpublishVolume")
     cluster.kubectl("delete", "pod", "killed", "--wait=false")
     until("it is being taken away", lambda: plugin.calls("raw")[-1] == "NodeUnpublishVolume")
-    kill()
+    node.kill_agent()
     plugin.let("NodeUnpublishVolume")
     until("it is gone", lambda: not pods(cluster, "killed"))
     equal(plugin.calls("raw")[-1], "NodeUnstageVolume", "the last call")

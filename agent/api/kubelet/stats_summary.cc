@@ -11,11 +11,6 @@ namespace {
 // Fields in the order in which Go's types have them.
 using OrderedJson = nlohmann::ordered_json;
 
-std::string TimeText(WallTime time) {
-  return kube::FormatRfc3339(
-      {std::chrono::duration_cast<std::chrono::seconds>(time.since_epoch).count(), 0});
-}
-
 OrderedJson PressureLineJson(const runtime::PressureLine& line) {
   return {{"total", line.total_micros},
           {"avg10", line.avg10},
@@ -30,7 +25,7 @@ void AddPressure(const std::optional<runtime::Pressure>& pressure, OrderedJson& 
 }
 
 OrderedJson CpuJson(const UsageSample& sample) {
-  OrderedJson out = {{"time", TimeText(sample.at)}};
+  OrderedJson out = {{"time", kube::FormatRfc3339(sample.at)}};
   if (sample.nano_cores) out["usageNanoCores"] = *sample.nano_cores;
   out["usageCoreNanoSeconds"] = sample.used.cpu.nanos;
   AddPressure(sample.used.cpu.pressure, out);
@@ -39,7 +34,7 @@ OrderedJson CpuJson(const UsageSample& sample) {
 
 OrderedJson MemoryJson(const UsageSample& sample) {
   const auto& memory = sample.used.memory;
-  OrderedJson out = {{"time", TimeText(sample.at)}};
+  OrderedJson out = {{"time", kube::FormatRfc3339(sample.at)}};
   if (memory.limit != UINT64_MAX) {
     out["availableBytes"] = memory.limit - std::min(memory.limit, memory.working_set);
   }
@@ -54,7 +49,7 @@ OrderedJson MemoryJson(const UsageSample& sample) {
 
 OrderedJson SwapJson(const UsageSample& sample) {
   const auto& memory = sample.used.memory;
-  OrderedJson out = {{"time", TimeText(sample.at)}};
+  OrderedJson out = {{"time", kube::FormatRfc3339(sample.at)}};
   if (memory.swap_limit != UINT64_MAX) {
     out["swapAvailableBytes"] = memory.swap_limit - std::min(memory.swap_limit, memory.swap);
   }
@@ -64,7 +59,7 @@ OrderedJson SwapJson(const UsageSample& sample) {
 
 OrderedJson NodeSwapJson(const NodeSample& sample) {
   const uint64_t total = sample.machine.swap_total, used = sample.machine.used.memory.swap;
-  return {{"time", TimeText(sample.at)},
+  return {{"time", kube::FormatRfc3339(sample.at)},
           {"swapAvailableBytes", total - std::min(total, used)},
           {"swapUsageBytes", used}};
 }
@@ -72,15 +67,15 @@ OrderedJson NodeSwapJson(const NodeSample& sample) {
 // Only where there is something to tell.
 void AddIo(const UsageSample& sample, OrderedJson& to) {
   if (!sample.used.io.pressure) return;
-  OrderedJson io = {{"time", TimeText(sample.at)}};
+  OrderedJson io = {{"time", kube::FormatRfc3339(sample.at)}};
   AddPressure(sample.used.io.pressure, io);
   to["io"] = std::move(io);
 }
 
 OrderedJson FsJson(WallTime at, const FsUsage& fs) {
-  return {{"time", TimeText(at)},         {"availableBytes", fs.available},
-          {"capacityBytes", fs.capacity}, {"usedBytes", fs.used},
-          {"inodesFree", fs.inodes_free}, {"inodes", fs.inodes},
+  return {{"time", kube::FormatRfc3339(at)}, {"availableBytes", fs.available},
+          {"capacityBytes", fs.capacity},    {"usedBytes", fs.used},
+          {"inodesFree", fs.inodes_free},    {"inodes", fs.inodes},
           {"inodesUsed", fs.inodes_used}};
 }
 
@@ -101,7 +96,7 @@ void AddNetwork(WallTime at, const std::vector<InterfaceStats>& interfaces, Orde
     if (one.name == "eth0") chosen = &one;
     all.push_back(InterfaceJson(one));
   }
-  OrderedJson network = {{"time", TimeText(at)}};
+  OrderedJson network = {{"time", kube::FormatRfc3339(at)}};
   network.update(InterfaceJson(*chosen));
   network["interfaces"] = std::move(all);
   to["network"] = std::move(network);
@@ -109,7 +104,7 @@ void AddNetwork(WallTime at, const std::vector<InterfaceStats>& interfaces, Orde
 
 OrderedJson ContainerJson(const ContainerStats& container, bool brief) {
   OrderedJson out = {{"name", container.name},
-                     {"startTime", TimeText(container.started)},
+                     {"startTime", kube::FormatRfc3339(container.started)},
                      {"cpu", CpuJson(container.usage)},
                      {"memory", MemoryJson(container.usage)},
                      {"swap", SwapJson(container.usage)}};
@@ -157,7 +152,7 @@ void AddStorage(const PodStats& pod, OrderedJson& to) {
 OrderedJson PodJson(const PodStats& pod, bool brief) {
   OrderedJson out = {
       {"podRef", {{"name", pod.name}, {"namespace", pod.pod_namespace}, {"uid", pod.uid}}},
-      {"startTime", TimeText(pod.started)},
+      {"startTime", kube::FormatRfc3339(pod.started)},
       {"containers", OrderedJson::array()},
       {"cpu", CpuJson(*pod.usage)},
       {"memory", MemoryJson(*pod.usage)},
@@ -179,7 +174,7 @@ OrderedJson SystemContainers(const NodeSample& sample) {
   const auto add = [&](const char* name, const std::optional<UsageSample>& usage) {
     if (!usage) return;
     out.push_back({{"name", name},
-                   {"startTime", TimeText(sample.machine.booted)},
+                   {"startTime", kube::FormatRfc3339(sample.machine.booted)},
                    {"cpu", CpuJson(*usage)},
                    {"memory", MemoryJson(*usage)},
                    {"swap", SwapJson(*usage)}});
@@ -192,7 +187,7 @@ OrderedJson SystemContainers(const NodeSample& sample) {
 OrderedJson NodeJson(const NodeSample& sample, const std::string& name, bool brief) {
   OrderedJson out = {{"nodeName", name},
                      {"systemContainers", SystemContainers(sample)},
-                     {"startTime", TimeText(sample.machine.booted)},
+                     {"startTime", kube::FormatRfc3339(sample.machine.booted)},
                      {"cpu", CpuJson(sample.node)},
                      {"memory", MemoryJson(sample.node)},
                      {"swap", NodeSwapJson(sample)}};
@@ -204,7 +199,7 @@ OrderedJson NodeJson(const NodeSample& sample, const std::string& name, bool bri
     out["runtime"] = {{"imageFs", FsJson(sample.at, *sample.image_fs)},
                       {"containerFs", FsJson(sample.at, *sample.image_fs)}};
   }
-  out["rlimit"] = {{"time", TimeText(sample.at)},
+  out["rlimit"] = {{"time", kube::FormatRfc3339(sample.at)},
                    {"maxpid", sample.machine.most_pids},
                    {"curproc", sample.machine.used.threads}};
   return out;

@@ -145,8 +145,8 @@ inline constexpr char kPreempting[] = "Preempting";
 // The node wants a pod to end.
 struct Eviction {
   std::string why;  // in a kubelet's words
-  std::string
-      signal;  // what it counts as: "memory.available", or the resource that a critical pod lacks
+  // What it counts as: "memory.available", or the resource that a critical pod lacks.
+  std::string signal;
   std::chrono::seconds grace{1};
   bool disruption =
       false;  // for want of something that others need, not for what it did: a condition says so

@@ -2,7 +2,6 @@
 #include "agent/pod/spec/csi_uses.h"
 
 #include <algorithm>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -120,9 +119,8 @@ class CsiUseBuilder {
       if (input.token == nullptr) {
         return Unavailable(input.why.empty() ? "it has not been read yet" : input.why);
       }
-      const auto seconds = duration_cast<std::chrono::seconds>(input.expires.since_epoch);
       tokens[ref.audience] = {{"token", *input.token},
-                              {"expirationTimestamp", kube::FormatRfc3339({seconds.count()})}};
+                              {"expirationTimestamp", kube::FormatRfc3339(input.expires)}};
     }
     if (tokens.empty()) return {};
     volume_.csi.tokens = tokens.dump();

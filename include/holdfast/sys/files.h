@@ -23,6 +23,8 @@ enum class Resolve : uint8_t { kBeneath, kInRoot, kNoLinks };
 
 // Opens `path` (relative to `dir`, AT_FDCWD allowed) by plain openat(2): for our own paths only.
 Result<UniqueFd> OpenAt(int dir, const std::string& path, int flags, mode_t mode = 0);
+// What a descriptor is of (O_PATH will do), opened anew, whatever lies at its path by now.
+Result<UniqueFd> Reopen(int fd, int flags);
 Result<DirFd> OpenDir(const std::string& absolute_path);
 Result<DirFd> OpenDirAt(int dir, const std::string& path);
 // Opens an untrusted `path` below `root`.

@@ -31,8 +31,7 @@ Result<LogPipe> MakePipe() {
   pipe.read_end.Reset(fds[0]);
   const UniqueFd write_end(fds[1]);
   (void)::fcntl(write_end.get(), F_SETPIPE_SZ, kPipeBytes);  // a smaller pipe works too
-  ASSIGN_OR_RETURN(pipe.container_end,
-                   sys::OpenAt(AT_FDCWD, StrCat("/proc/self/fd/", write_end.get()), O_RDWR));
+  ASSIGN_OR_RETURN(pipe.container_end, sys::Reopen(write_end.get(), O_RDWR));
   if (::fcntl(pipe.read_end.get(), F_SETFL, O_NONBLOCK) != 0) {
     return Error::FromErrno(errno, "fcntl log pipe O_NONBLOCK");
   }

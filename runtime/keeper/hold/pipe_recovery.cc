@@ -49,8 +49,7 @@ Result<UniqueFd> Fetch(int pidfd, int number, uint64_t inode) {
   const UniqueFd theirs(static_cast<int>(::syscall(SYS_pidfd_getfd, pidfd, number, 0)));
   if (!theirs) return Error::FromErrno(errno, "pidfd_getfd");
   if (!IsPipe(theirs.get(), inode)) return NotFound("pidfd_getfd: another file by now");
-  ASSIGN_OR_RETURN(UniqueFd ours, sys::OpenAt(AT_FDCWD, StrCat("/proc/self/fd/", theirs.get()),
-                                              O_RDONLY | O_NONBLOCK));
+  ASSIGN_OR_RETURN(UniqueFd ours, sys::Reopen(theirs.get(), O_RDONLY | O_NONBLOCK));
   if (!IsPipe(ours.get(), inode)) return Internal("re-open log pipe: another file");
   return ours;
 }

@@ -13,7 +13,7 @@
 
 #include "holdfast/base/strings.h"
 #include "runtime/cgroup/layout.h"
-#include "tests/support/containers/runtime_node.h"
+#include "tests/support/containers/runtime_test.h"
 #include "tests/support/eventually.h"
 #include "tests/support/text_file.h"
 
@@ -22,7 +22,6 @@ namespace {
 
 using test_support::Eventually;
 using test_support::ReadText;
-using test_support::RuntimeNode;
 
 // Every hierarchy of /proc/self/cgroup; nothing is written, even where it could be.
 constexpr char kMountAll[] = R"(
@@ -46,18 +45,8 @@ size_t CountLines(const std::string& text, const std::string& word) {
   return count;
 }
 
-class CgroupRootsTest : public ::testing::Test {
+class CgroupRootsTest : public test_support::RuntimeTest {
  protected:
-  void SetUp() override {
-    if (::geteuid() != 0) GTEST_SKIP() << "needs root";
-    node_ = std::make_unique<RuntimeNode>();
-    runtime_ = node_->Open();
-  }
-  void TearDown() override {
-    runtime_.reset();
-    node_.reset();
-  }
-
   // A container of pod p1 that may mount. Returns its process and its output.
   std::pair<pid_t, std::string> MountAll(const std::string& id) {
     model::ContainerSpec spec = node_->Container("p1", id, {"/bin/sh", "-c", kMountAll});
@@ -98,9 +87,6 @@ class CgroupRootsTest : public ::testing::Test {
     }
     return pids;
   }
-
-  std::unique_ptr<RuntimeNode> node_;
-  std::unique_ptr<ContainerRuntime> runtime_;
 };
 
 TEST_F(CgroupRootsTest, NoHierarchyShowsTheNodesRoot) {

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "holdfast/base/strings.h"
-#include "tests/support/containers/runtime_node.h"
+#include "tests/support/containers/runtime_test.h"
 #include "tests/support/eventually.h"
 #include "tests/support/loop_device.h"
 #include "tests/support/text_file.h"
@@ -16,21 +16,15 @@ namespace {
 using test_support::Eventually;
 using test_support::LoopDevice;
 using test_support::ReadText;
-using test_support::RuntimeNode;
 
-class DevicesTest : public ::testing::Test {
+class DevicesTest : public test_support::RuntimeTest {
  protected:
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root";
     device_ = LoopDevice::Make("hello\n");
     other_ = LoopDevice::Make("secret\n");
     if (!device_ || !other_) GTEST_SKIP() << "kernel lacks loop devices for this test";
-    node_ = std::make_unique<RuntimeNode>();
-    runtime_ = node_->Open();
-  }
-  void TearDown() override {
-    runtime_.reset();
-    node_.reset();
+    RuntimeTest::SetUp();
   }
 
   static model::DeviceSpec Spec(const LoopDevice& device, const std::string& destination,
@@ -59,8 +53,6 @@ class DevicesTest : public ::testing::Test {
   }
 
   std::unique_ptr<LoopDevice> device_, other_;
-  std::unique_ptr<RuntimeNode> node_;
-  std::unique_ptr<ContainerRuntime> runtime_;
 };
 
 TEST_F(DevicesTest, AContainerHasItsDeviceAndNoOther) {

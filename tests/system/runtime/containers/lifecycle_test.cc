@@ -17,7 +17,7 @@
 #include "holdfast/sys/files.h"
 #include "runtime/cgroup/tree.h"
 #include "runtime/keeper/common/records.h"
-#include "tests/support/containers/runtime_node.h"
+#include "tests/support/containers/runtime_test.h"
 #include "tests/support/eventually.h"
 #include "tests/support/text_file.h"
 
@@ -28,18 +28,8 @@ using test_support::Eventually;
 using test_support::ReadText;
 using test_support::RuntimeNode;
 
-class LifecycleTest : public ::testing::Test {
+class LifecycleTest : public test_support::RuntimeTest {
  protected:
-  void SetUp() override {
-    if (::geteuid() != 0) GTEST_SKIP() << "needs root";
-    node_ = std::make_unique<RuntimeNode>();
-    runtime_ = node_->Open();
-  }
-  void TearDown() override {
-    runtime_.reset();
-    node_.reset();
-  }
-
   void Ensure(const std::string& uid) {
     const auto ensured = runtime_->EnsureSandbox(node_->Sandbox(uid));
     ASSERT_TRUE(ensured) << ensured.error().message();
@@ -88,9 +78,6 @@ class LifecycleTest : public ::testing::Test {
     EXPECT_TRUE(removed) << removed.error().message();
     EXPECT_EQ(node_->Leftovers(), std::vector<std::string>{});
   }
-
-  std::unique_ptr<RuntimeNode> node_;
-  std::unique_ptr<ContainerRuntime> runtime_;
 };
 
 TEST_F(LifecycleTest, ContainerRunsEndsAndLeavesNothing) {

@@ -30,7 +30,7 @@
 #include "runtime/containers/parts.h"
 #include "runtime/keeper/common/wire.h"
 #include "runtime/plan/sandbox.h"
-#include "tests/support/containers/runtime_node.h"
+#include "tests/support/containers/runtime_test.h"
 #include "tests/support/eventually.h"
 #include "tests/support/text_file.h"
 
@@ -40,7 +40,6 @@ namespace {
 namespace fs = std::filesystem;
 using test_support::Eventually;
 using test_support::ReadText;
-using test_support::RuntimeNode;
 
 ino_t InodeOf(int fd) {
   struct stat st{};
@@ -48,18 +47,8 @@ ino_t InodeOf(int fd) {
   return st.st_ino;
 }
 
-class PoolTest : public ::testing::Test {
+class PoolTest : public test_support::RuntimeTest {
  protected:
-  void SetUp() override {
-    if (::geteuid() != 0) GTEST_SKIP() << "needs root";
-    node_ = std::make_unique<RuntimeNode>();
-    runtime_ = node_->Open();
-  }
-  void TearDown() override {
-    runtime_.reset();
-    node_.reset();
-  }
-
   std::vector<std::string> Members() const {
     auto members = node_->Keeper().ListMembers();
     EXPECT_TRUE(members);
@@ -98,9 +87,6 @@ class PoolTest : public ::testing::Test {
     EXPECT_TRUE(Eventually([this] { return node_->Leftovers().empty(); }));
     EXPECT_EQ(node_->Leftovers(), std::vector<std::string>());
   }
-
-  std::unique_ptr<RuntimeNode> node_;
-  std::unique_ptr<ContainerRuntime> runtime_;
   std::vector<UniqueFd> seen_;  // open, or another one would get the number
 };
 

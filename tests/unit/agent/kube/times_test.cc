@@ -19,6 +19,9 @@ TEST(TimesTest, ReadsAndWritesRfc3339) {
   EXPECT_EQ(FormatRfc3339({1795245609, 123'456'789}), "2026-11-21T07:20:09Z");
   EXPECT_EQ(FormatRfc3339({1795245609, 123'456'789}, 6), "2026-11-21T07:20:09.123456Z");
   EXPECT_EQ(FormatRfc3339({-1, 0}), "1969-12-31T23:59:59Z");
+  const WallTime wall{std::chrono::nanoseconds(1'795'245'609'123'456'789)};
+  EXPECT_EQ(FormatRfc3339(wall), "2026-11-21T07:20:09Z");
+  EXPECT_EQ(FormatRfc3339(wall, 9), "2026-11-21T07:20:09.123456789Z");
   for (const char* text :
        {"", "2026-11-21", "2026-11-21 07:20:09Z", "2026-13-21T07:20:09Z", "2026-02-30T07:20:09Z",
         "2026-11-21T24:20:09Z", "2026-11-21T07:20:09", "2026-11-21T07:20:09.Z",
