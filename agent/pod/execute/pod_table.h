@@ -1,21 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodTable: all pods of the node. Takes the registry's news, gives each pod its turns when
-// something may have changed, and wakes it when it asked for that.
+// PodTable: all pods of the node: who is wanted, who waits for a name, a UID or room, who has to go.
+// Takes the registry's news and has a pod's turn run (PodTurns) when something may have changed.
 //
-// One mutex guards the table and is held for moments only. Turns and operations run on a pool of
-// lanes, one turn at a time per pod; what pokes a pod posts its turn itself, so an operation's end,
-// the turn after it and the next operation often share a thread. The io_context runs the timer and
-// the first turns. The public functions may be called from any thread.
+// One mutex guards the table and is held for moments only. The public functions may be called from
+// any thread.
 #pragma once
 
-#include <utility>  // before asio.hpp: Boost 1.74 uses std::exchange without including it
-
-#include <atomic>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/stream_descriptor.hpp>
 #include <chrono>
-#include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -24,8 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "agent/pod/execute/pod_turns.h"
 #include "agent/pod/execute/pod_worker.h"
-#include "agent/pod/operate/lane_pool.h"
+#include "agent/pod/execute/unknown_pods.h"
 #include "agent/source/pod_registry.h"
 
 namespace holdfast::agent {
@@ -80,59 +73,47 @@ class PodTable {
     std::unique_ptr<PodWorker> worker;
     PodWorker::Wish wish;
     PodOrigin origin = PodOrigin::kFile;
-    bool busy = false;
-    bool dirty = false;
     bool awaits_image = false;
-    std::optional<BootTime> wake_at;
-    LanePool::JobId job = 0;
-    BootTime busy_since;
-    bool overdue = false;
   };
 
-  // pod_table.cc: turns and time. All but the public ones with the mutex held, unless noted.
-  Entry& Add(const PodUid& uid, WantedPod wanted, PodMemory memory);
-  void Poke(const PodUid& uid);  // takes the mutex
-  void PokeEntry(const PodUid& uid, Entry& entry);
-  void RunTurn(const PodUid& uid);  // takes the mutex
-  void Ended(const PodUid& uid, const PodWorker::Outcome& outcome);
-  void Schedule(const PodUid& uid, Entry& entry, std::optional<BootTime> at);
-  void ArmTimer();
-  void WaitForTimer();  // without the mutex
-  void OnTimer();       // takes the mutex
+  // Without the mutex.
+  void Listen();
+  void Begin();
+  void Poke(const PodUid& uid);
+  PodTurns::End RunTurn(const PodUid& uid);
+  void TakeNews();
   void Resync();
   void EnsureNetwork();
-  void ReportOverdue(BootTime now);
-  void PostNode(std::function<void()> job);
-
-  // pod_admission.cc: who is wanted, who has to go.
+  // All others with it. Who is there:
+  Entry& Add(const PodUid& uid, WantedPod wanted, PodMemory memory);
   void Adopt(StoredPod stored);
-  Result<void> FindUnknown();
-  void TakeNews();  // takes the mutex
+  void NoteEnded(const PodUid& uid);
+  void ReportOverdue();
+  // Who is wanted:
   void Want(WantedPod wanted);
-  void Wait(WantedPod wanted);
-  void NoteClash(const WantedPod& wanted, const PodUid& holder);
   void WantAgain(const PodUid& uid, Entry& entry, WantedPod wanted);
-  void NoteGone(const PodUid& uid, Entry& entry);
-  void EndPod(const PodUid& uid, Entry& entry, std::optional<std::chrono::seconds> grace);
-  void NoteComplete();
+  void NoteClash(const WantedPod& wanted, const PodUid& holder);
+  // Who waits:
+  void Wait(WantedPod wanted);
   void BeginWaiting();
   bool EndUnbegun(const WantedPod& wanted);
   bool MayBegin(const WantedPod& wanted);
   bool AwaitsRoom(const WantedPod& wanted);
   void GiveUpRoom(const PodUid& uid);
+  // Who has to go:
+  void NoteGone(const PodUid& uid, Entry& entry);
+  void EndPod(const PodUid& uid, Entry& entry, std::optional<std::chrono::seconds> grace);
   void EvictEntry(const PodUid& uid, Entry& entry, const Eviction& eviction);
-  void RemoveStranger(const PodUid& uid);
-  void TakeAway(const PodUid& uid);  // without the mutex
+  void NoteComplete();
+  void RemoveUnknown(const PodUid& uid);
 
   boost::asio::io_context& io_;
   PodServices& services_;
   PodRegistry& registry_;
   const PodTableOptions options_;
-  boost::asio::posix::stream_descriptor timer_;  // timerfd on CLOCK_BOOTTIME
   const std::shared_ptr<Door> door_;
 
   mutable std::mutex mutex_;  // what follows
-  bool begun_ = false;        // the io_context runs
   std::map<PodUid, Entry> entries_;
   std::map<std::string, PodUid> names_;  // "namespace/name" of each entry
   // Wanted, but the name, the UID, what an unknown pod of that UID left or the room that others give up for it is not
@@ -141,14 +122,10 @@ class PodTable {
   bool room_awaited_ = false;  // by one of them
   std::map<PodUid, std::chrono::seconds> wanted_grace_;
   std::set<PodOrigin> complete_;
-  std::set<PodUid> unknown_;    // the runtime has something of them, and there is no record
-  std::set<PodUid> strangers_;  // of these, what is being removed
-  std::set<std::pair<BootTime, PodUid>> wakes_;
-  BootTime next_resync_;
-  std::optional<BootTime> release_at_;  // addresses of pods that went are looked at again
-  std::atomic<int64_t> last_turn_{0};
+  UnknownPods unknown_;
+  bool release_due_ = false;  // addresses of pods that went are looked at again
 
-  std::unique_ptr<LanePool> pool_;  // last: its threads use all of the above
+  PodTurns turns_;  // last: its threads use all of the above
 };
 
 }  // namespace holdfast::agent

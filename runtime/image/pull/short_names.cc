@@ -131,7 +131,7 @@ Result<void> ShortNames::Add(std::string_view text) {
 }
 
 Result<std::vector<std::string>> ShortNames::Candidates(const std::string& text) const {
-  if (file_.empty() || !IsShortName(text)) return std::vector{text};
+  if (!IsShortName(text)) return std::vector{text};
   const size_t end = EndOfRepository(text);
   const auto alias = aliases_.find(text.substr(0, end));
   if (alias != aliases_.end()) return std::vector{alias->second + text.substr(end)};

@@ -21,14 +21,14 @@ class ShortNames {
   // `file`, then <file>.d/*.conf by their names, of which a later one overrides. A field that means
   // more than what short names stand for is refused: it would be believed to be in force.
   static Result<ShortNames> Read(const std::string& file);
+  // One file's text, over what earlier ones said.
+  Result<void> Add(std::string_view text);
 
   // What `text` may stand for, as full names, in the order in which they are to be asked for;
   // itself where it is no short name. kInvalidArgument when the file leaves it open.
   Result<std::vector<std::string>> Candidates(const std::string& text) const;
 
  private:
-  Result<void> Add(std::string_view text);
-
   std::string file_;
   std::optional<std::vector<std::string>> searched_;  // hosts; nothing: the files do not say
   bool enforcing_ = false;                            // of several hosts none is taken by guess

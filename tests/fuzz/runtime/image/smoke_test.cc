@@ -75,5 +75,16 @@ ca = ["b", "c"]
 )"});
 }
 
+TEST(FuzzSmokeTest, ShortNames) {
+  std::string file = R"(unqualified-search-registries = ["quay.io", "registry.example:5000"]
+short-name-mode = "permissive"
+[aliases]
+"app" = "quay.io/org/app"
+"tools/app" = ""
+)";
+  Replay(FuzzShortNames,
+         {file + '\0' + "other:2", file + '\0' + "app@sha256:" + std::string(64, 'a')});
+}
+
 }  // namespace
 }  // namespace holdfast::runtime::fuzz

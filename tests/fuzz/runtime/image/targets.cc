@@ -18,6 +18,7 @@
 #include "runtime/image/fetch/challenge.h"
 #include "runtime/image/pull/media_type.h"
 #include "runtime/image/pull/registry_host.h"
+#include "runtime/image/pull/short_names.h"
 #include "runtime/image/pull/token.h"
 #include "runtime/image/unpack/inflate.h"
 #include "runtime/image/unpack/member_name.h"
@@ -131,5 +132,20 @@ void FuzzRegistry(Input input) {
 }
 
 void FuzzHosts(Input input) { (void)ParseHostsToml(input, "registry.example"); }
+
+void FuzzShortNames(Input input) {
+  const size_t end = std::min(input.find('\0'), input.size());
+  ShortNames names;
+  if (!names.Add(input.substr(0, end))) return;
+  const std::string wanted(end < input.size() ? input.substr(end + 1) : "app:1");
+  if (!ParseReference(wanted)) return;
+  const auto candidates = names.Candidates(wanted);
+  if (!candidates) return;
+  if (candidates->empty()) __builtin_trap();
+  // Whatever the file says: a name to ask a registry for is a name.
+  for (const std::string& candidate : *candidates) {
+    if (!ParseReference(candidate)) __builtin_trap();
+  }
+}
 
 }  // namespace holdfast::runtime::fuzz
