@@ -13,6 +13,7 @@
 #include "agent/probe/prober.h"
 #include "agent/report/pod_reporter.h"
 #include "agent/source/pod_change.h"
+#include "agent/view/pod_view_store.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {

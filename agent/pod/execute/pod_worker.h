@@ -12,13 +12,13 @@
 
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/decide/types.h"
+#include "agent/pod/execute/held_inputs.h"
+#include "agent/pod/execute/pod_place.h"
 #include "agent/pod/execute/saved_pod.h"
-#include "agent/pod/operate/pod_job.h"
+#include "agent/pod/execute/told_pod.h"
 #include "agent/pod/operate/pod_operations.h"
 #include "agent/pod/operate/services.h"
-#include "agent/pod/state/record.h"
-#include "agent/report/pod_reporter.h"
-#include "agent/view/pod_view_store.h"
+#include "agent/pod/state/paths.h"
 
 namespace holdfast::agent {
 
@@ -47,54 +47,40 @@ class PodWorker {
   // heard of first gets the place.
   void EnsureAdmission();
   // Its place on the node is for others from now on. Idempotent; from any thread.
-  void GiveUpPlace();
+  void GiveUpPlace() const { place_.GiveUp(); }
   // Shows the pod as it is now. Nothing is done, remembered or said in events.
   void Show(const Wish& wish);
   Outcome Turn(const Wish& wish);
 
  private:
-  void AskForRoom(const Wish& wish);
-  void TakeAllocated();
   Outcome RunTurn(const Wish& wish);
-  void NoteRunning(const std::string& phase);
+  void TakeOver(const std::shared_ptr<const corev1::Pod>& pod);
   PodFacts Observe(const Wish& wish);
   void EnsureLogLinks(const std::vector<ContainerFact>& containers);
-  PodInputs* Inputs() const;
-  void AcquireInputs();
-  void ReleaseInputs();
-  void PublishStatus(const corev1::PodStatus& status,
-                     std::optional<std::chrono::seconds> deletion_grace);
-  void TakeOver(const std::shared_ptr<const corev1::Pod>& pod);
-  bool HasEndedElsewhere() const;
-  bool MustLast(const Wish& wish) const;
-  void TellLeftOut();
-  void TellUnsaved(const std::string& why);
-  void Report(const Wish& wish, Decision& decision);
+  bool Save(bool must_last);
+  void Report(const Wish& wish, const Decision& decision);
   void Operate(const Decision& decision);
   void Begin(const Action& action);
-  void BeginPull(const Action& action, PodJobInput& input);
   void BeginHookOf(const Action& action);
-  void LookAtProbes(PodFacts& facts);
   void WantProbes(const std::vector<WantedProbe>& probes);
+  bool HasEndedElsewhere() const;
+  bool MustLast(const Wish& wish) const;
+  const Ending* Deletion(const Wish& wish) const;
 
   PodServices& services_;
   const std::chrono::seconds operation_deadline_;
-  std::shared_ptr<const corev1::Pod> pod_;        // as it is wanted
-  std::shared_ptr<const corev1::Pod> allocated_;  // with the amounts that it was given
-  std::optional<ResizeVerdict> verdict_;          // on the others that it asks for
-  NodeFacts node_facts_;
+  std::shared_ptr<const corev1::Pod> pod_;  // as it is wanted
   PodPaths paths_;
   PodMemory memory_;
+  PodPlace place_;
+  HeldInputs inputs_;
   PodOperations operations_;
   SavedPod saved_;
-  std::string unsaved_;              // why the state was not saved, as it was told last
-  PodReport reported_;               // the newest
+  ToldPod told_;
+  NodeFacts node_facts_;             // the turn's
   std::vector<WantedProbe> probes_;  // what the prober was told last
-  std::optional<BootTime> heard_;    // of a pod that is new to this agent, until it runs
   bool first_turn_ = true;
-  bool told_left_out_ = false;
   bool links_checked_ = false;
-  bool inputs_held_ = false;
   bool look_again_ = false;  // a log was not written yet
 };
 

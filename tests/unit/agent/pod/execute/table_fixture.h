@@ -18,6 +18,7 @@
 
 #include "agent/pod/execute/pod_table.h"
 #include "agent/source/file_pods.h"
+#include "agent/view/pod_view_store.h"
 #include "tests/support/eventually.h"
 #include "tests/support/own_mounts.h"
 #include "tests/unit/agent/pod/execute/fakes.h"
