@@ -112,7 +112,7 @@ def test_pods_of_a_node_that_is_gone_are_replaced_and_it_comes_back_clean(cluste
     until("it is back", lambda: are_ready(cluster), 120)
     until("what was lost is gone from the server", lambda: not lost & set(pods(cluster, "moved")))
     equal(len(pods(cluster, "moved")), 6, "pods")
-    gone.wait("and from the node", lambda: not gone.ctl("get", "pods", "-A", "-o", "name").stdout.strip())
+    gone.wait("and from the node", lambda: not lost & gone.pods().keys())
     cluster.kubectl("delete", "deployment", "moved")
     until("they are gone", lambda: not pods(cluster, "moved"))
 
