@@ -146,8 +146,8 @@ Result<sys::RtnlBatch> NodeEnd(const PodWiring& pod, const PodVeth& veth, bool l
 Result<void> CheckName(sys::Rtnl& node, const PodWiring& pod, const PodVeth& veth,
                        Result<void> named) {
   if (named || named.error().code() != Code::kAlreadyExists) return named;
-  ASSIGN_OR_RETURN(const sys::Link link, node.GetLink(InterfaceName(pod.prefix, pod.uid)));
-  if (link.index == veth.ends.index) return {};
+  const auto link = node.GetLink(InterfaceName(pod.prefix, pod.uid));
+  if (link && link->index == veth.ends.index) return {};
   return named;
 }
 
