@@ -110,8 +110,8 @@ struct Agent {
   boost::asio::signal_set signals;
   boost::asio::signal_set hangup;
 
-  std::unique_ptr<ContainerRuntime> runtime;
   OpenedNetwork network;
+  std::unique_ptr<ContainerRuntime> runtime;       // its pool of sandboxes uses the network
   std::unique_ptr<PodRulesGuard> pod_rules_guard;  // of the built-in network
   std::unique_ptr<PodStateStore> state;
   std::unique_ptr<PeriodicReader<NodeReading>> node;
@@ -160,6 +160,11 @@ Result<UniqueFd> LockRoot(const std::string& root) {
 Result<void> OpenRuntime(Agent& agent) {
   ASSIGN_OR_RETURN(runtime::RuntimeOptions options, OptionsOfRuntime(agent.config));
   options.keeper_core_limit = agent.core_limit;
+  // It wants sandboxes ready once there is a network.
+  options.make_network_ready = [&agent](int network_namespace) {
+    const auto& network = agent.network.built_in;
+    return network ? network->MakeReady(network_namespace) : Result<void>();
+  };
   RaiseSharedCounts(options.allocatable);
   ASSIGN_OR_RETURN(agent.runtime, runtime::MakeContainerRuntime(std::move(options)));
   return {};

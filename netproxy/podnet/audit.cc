@@ -31,8 +31,8 @@ Result<std::vector<Leftover>> PodNet::Audit(const std::vector<PodUid>& live, boo
   }
   ASSIGN_OR_RETURN(const std::vector<sys::Link> links, rtnl_.ListLinks());
   for (const sys::Link& link : links) {
-    if (!IsOurInterface(instance_.interface_prefix, link) || wanted_interfaces.contains(link.name))
-      continue;
+    const std::string of = PodInterface(instance_.interface_prefix, link);
+    if (of.empty() || wanted_interfaces.contains(of)) continue;
     found.push_back({"interface", link.name, "no live pod has it"});
     if (!repair) continue;
     RETURN_IF_ERROR(rtnl_.DeleteLink(link.index));

@@ -68,11 +68,12 @@ Result<std::unique_ptr<PodNet>> PodNet::Open(const model::Instance& instance) {
   RETURN_IF_ERROR(ValidatePrefix(instance.interface_prefix));
   ASSIGN_OR_RETURN(std::vector<Cidr> wanted, ReadRanges(instance.pod_cidrs));
   ASSIGN_OR_RETURN(sys::Rtnl rtnl, sys::Rtnl::Open());
+  ASSIGN_OR_RETURN(sys::Rtnl ready_rtnl, sys::Rtnl::Open());
   ASSIGN_OR_RETURN(HostRules rules,
                    HostRules::Open(instance.table_name, instance.interface_prefix));
   ASSIGN_OR_RETURN(AddressBook book, AddressBook::Open(instance.NetworkDir()));
-  std::unique_ptr<PodNet> net(
-      new PodNet(instance, std::move(book), std::move(rtnl), std::move(rules)));
+  std::unique_ptr<PodNet> net(new PodNet(instance, std::move(book), std::move(rtnl),
+                                         std::move(ready_rtnl), std::move(rules)));
   RETURN_IF_ERROR(net->OpenRanges(std::move(wanted)));
   RETURN_IF_ERROR(net->AdoptRecords());
   return net;
@@ -192,7 +193,7 @@ Result<void> PodNet::MarkOccupied() {
   ASSIGN_OR_RETURN(const std::vector<sys::Route> routes, rtnl_.ListRoutes());
   std::set<int> ours;
   for (const sys::Link& link : links) {
-    if (IsOurInterface(instance_.interface_prefix, link)) ours.insert(link.index);
+    if (!PodInterface(instance_.interface_prefix, link).empty()) ours.insert(link.index);
   }
   std::set<IpAddress> occupied;
   for (const sys::Route& r : routes) {
@@ -210,7 +211,9 @@ Result<void> PodNet::MarkOccupied() {
 Result<void> PodNet::TellLostInterfaces() {
   ASSIGN_OR_RETURN(const std::vector<sys::Link> links, rtnl_.ListLinks());
   std::set<std::string> present;
-  for (const sys::Link& link : links) present.insert(link.name);
+  for (const sys::Link& link : links) {
+    present.insert(PodInterface(instance_.interface_prefix, link));
+  }
   std::map<PodUid, int> missing;
   for (const auto& [uid, record] : book_.records()) {
     const std::string name = InterfaceName(instance_.interface_prefix, uid);
@@ -253,7 +256,25 @@ Result<void> PodNet::EnsureLocked() {
     warnings_.insert(warnings_.end(), warnings.begin(), warnings.end());
   node_warnings_ = std::move(warnings);
   ensured_ = true;
+  const bool v6 = std::ranges::any_of(ranges_.own, [](const Cidr& r) { return r.network.v6; });
+  ready_shape_ = LinkShape{ranges_.own.empty() ? 0 : mtu_, v6};
   return {};
+}
+
+Result<void> PodNet::MakeReady(int network_namespace) {
+  const LinkShape shape = ready_shape_;
+  if (shape.mtu == 0) return {};
+  std::vector<std::string> warnings;
+  Result<void> made;
+  {
+    const std::lock_guard lock(ready_.mutex);
+    made = MakeReadyLink(ready_.rtnl, ready_.sysctls, network_namespace, instance_.interface_prefix,
+                         shape, warnings);
+  }
+  if (warnings.empty()) return made;
+  const std::lock_guard lock(mutex_);
+  warnings_.insert(warnings_.end(), warnings.begin(), warnings.end());
+  return made;
 }
 
 Result<std::vector<std::string>> PodNet::Setup(const PodNetworkRequest& request) {
@@ -356,10 +377,8 @@ Result<void> PodNet::Wire(const PodRecord& record, bool loopback_ports, int netn
   PodWiring wiring;
   wiring.loopback_ports = loopback_ports;
   wiring.uid = record.uid;
-  wiring.interface = InterfaceName(instance_.interface_prefix, record.uid);
-  // The kernel takes 255 bytes with the 0 at the end.
-  wiring.alias =
-      StrCat(record.pod_namespace, "/", record.pod_name, " ", record.uid.value).substr(0, 254);
+  wiring.prefix = instance_.interface_prefix;
+  wiring.alias = InterfaceAlias(record.pod_namespace, record.pod_name, record.uid);
   wiring.mtu = mtu_;
   for (const IpAddress& a : record.addresses) {
     std::optional<IpAddress> node;
@@ -418,6 +437,7 @@ std::vector<std::string> PodNet::TakeWarnings() {
 Result<void> PodNet::RemoveNodeParts() {
   const std::lock_guard lock(mutex_);
   ensured_ = false;
+  ready_shape_ = LinkShape();
   RETURN_IF_ERROR(RemoveNode(rtnl_, AllRanges(), book_.directory()));
   return rules_.Remove();
 }

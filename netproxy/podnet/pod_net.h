@@ -3,6 +3,7 @@
 // Thread-safe: one lock, since the kernel takes one (RTNL) anyway. State on disk: record.h.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -19,6 +20,7 @@
 #include "netproxy/podnet/address_book.h"
 #include "netproxy/podnet/host_rules.h"
 #include "netproxy/podnet/range_record.h"
+#include "netproxy/podnet/ready_link.h"
 #include "netproxy/podnet/wiring.h"
 
 namespace holdfast::netproxy {
@@ -47,6 +49,10 @@ class PodNet : public PodNetwork {
   std::vector<std::string> LeftOut(const PodNetworkRequest& request) override;
   bool Holds(const PodUid& uid) override { return !Addresses(uid).empty(); }
 
+  // Makes the link of a pod to come ready in its network namespace (ready_link.h); nothing while no address could be given
+  // to a pod. Waits for no other call, and none waits for it.
+  Result<void> MakeReady(int network_namespace);
+
   // Puts the rules back that somebody else took away or changed; true when there were any. Nothing
   // before the first Ensure().
   Result<bool> RepairRules();
@@ -57,11 +63,20 @@ class PodNet : public PodNetwork {
   Result<void> RemoveNodeParts();
 
  private:
-  PodNet(const model::Instance& instance, AddressBook book, sys::Rtnl rtnl, HostRules rules)
+  // What MakeReady() works with, in the node's namespace.
+  struct ReadyLinks {
+    std::mutex mutex;  // guards the rest
+    sys::Rtnl rtnl;
+    NodeSysctls sysctls;
+  };
+
+  PodNet(const model::Instance& instance, AddressBook book, sys::Rtnl rtnl, sys::Rtnl ready_rtnl,
+         HostRules rules)
       : instance_(instance),
         book_(std::move(book)),
         rtnl_(std::move(rtnl)),
-        rules_(std::move(rules)) {}
+        rules_(std::move(rules)),
+        ready_{.mutex = {}, .rtnl = std::move(ready_rtnl), .sysctls = {}} {}
 
   Result<void> OpenRanges(std::vector<Cidr> configured);
   Result<void> ChangeRanges(std::vector<Cidr> own, std::vector<Cidr> direct);
@@ -99,6 +114,10 @@ class PodNet : public PodNetwork {
   std::map<PodUid, int>
       missing_;  // whose interface was gone at how many Ensure() in a row; no more than 3
   std::vector<std::string> node_warnings_;  // of the last Ensure(): told once, not at every resync
+
+  // Not guarded: as the last EnsureLocked() left it; without an MTU none is made ready.
+  std::atomic<LinkShape> ready_shape_;
+  ReadyLinks ready_;
 };
 
 }  // namespace holdfast::netproxy

@@ -13,29 +13,14 @@
 #include "holdfast/sys/netns.h"
 #include "holdfast/sys/pause_point.h"
 #include "holdfast/sys/rtnl_batch.h"
-#include "holdfast/sys/sysctl.h"
+#include "netproxy/podnet/link_files.h"
+#include "netproxy/podnet/ready_link.h"
 
 namespace holdfast::netproxy {
 namespace {
 
-constexpr char kPodInterface[] = "eth0";
 constexpr int kLoopbackIndex = 1;  // "lo" is the first link of every namespace
-constexpr size_t kHashDigits = 11;
 constexpr std::chrono::seconds kRunningLimit(5);
-
-// FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/
-uint64_t Hash(std::string_view text) {
-  uint64_t h = 0xcbf29ce484222325;
-  for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return h;
-}
-
-sys::MacAddress PodMac(const PodUid& uid) {
-  const uint64_t h = Hash(uid.value);
-  sys::MacAddress mac = {0x02, 0x68};  // locally administered
-  for (size_t i = 2; i < mac.size(); ++i) mac[i] = static_cast<uint8_t>(h >> (8 * i));
-  return mac;
-}
 
 // What the pod sends everything to: link-local, the same in every pod.
 IpAddress GatewayFor(bool v6) {
@@ -47,20 +32,6 @@ IpAddress GatewayFor(bool v6) {
 bool HasIpv6(const PodWiring& pod) {
   return std::any_of(pod.addresses.begin(), pod.addresses.end(),
                      [](const PodWiring::Address& a) { return a.pod.v6; });
-}
-
-struct Setting {
-  const char* name;
-  const char* value;
-};
-
-// `prefix`: "" or "INTERFACE/".
-void Tune(const sys::SysctlDir& dir, const std::string& prefix,
-          std::initializer_list<Setting> settings, std::vector<std::string>& warnings) {
-  for (const Setting& s : settings) {
-    auto done = dir.Write(prefix + s.name, s.value);
-    if (!done) warnings.push_back(done.error().message());
-  }
 }
 
 // A pod must not steer the node for one packet (security-catalogue NE-01): all of these are set before
@@ -76,27 +47,10 @@ sys::LinkParameters NodeEndParameters(const PodWiring& pod) {
   return wanted;
 }
 
-void TuneNodeEnd(const NodeSysctls& sysctls, const PodWiring& pod,
-                 std::vector<std::string>& warnings) {
-  if (!HasIpv6(pod)) return;
-  Tune(sysctls.ipv6, pod.interface + "/", {{"accept_ra", "0"}, {"accept_redirects", "0"}},
-       warnings);
-}
-
 sys::LinkParameters PodEndParameters() {
   sys::LinkParameters wanted;
   wanted.accept_redirects = 0;
   return wanted;
-}
-
-void TunePodEnd(const PodWiring& pod, const MountFd& procfs, std::vector<std::string>& warnings) {
-  const std::string ipv6 = StrCat("net/ipv6/conf/", kPodInterface);
-  if (HasIpv6(pod)) {
-    Tune(sys::SysctlDir(ipv6, procfs), "",
-         {{"accept_ra", "0"}, {"accept_redirects", "0"}, {"accept_dad", "0"}}, warnings);
-  } else if (sys::ReadSysctl(ipv6 + "/disable_ipv6")) {
-    Tune(sys::SysctlDir(ipv6, procfs), "", {{"disable_ipv6", "1"}}, warnings);
-  }
 }
 
 sys::Route PodDefaultRoute(const IpAddress& address, int link) {
@@ -133,11 +87,9 @@ Result<void> AddPodEnd(const PodWiring& pod, int eth0, sys::RtnlBatch& batch) {
   return {};
 }
 
-// Runs on a thread inside the pod's namespace.
-Result<void> WirePodEnd(const PodWiring& pod, int eth0, const MountFd& procfs,
-                        std::vector<std::string>& warnings) {
+// On a thread inside the pod's namespace; the files are written.
+Result<void> WirePodEnd(const PodWiring& pod, int eth0, std::vector<std::string>& warnings) {
   ASSIGN_OR_RETURN(sys::Rtnl rtnl, sys::Rtnl::Open());
-  TunePodEnd(pod, procfs, warnings);
   sys::RtnlBatch batch;
   RETURN_IF_ERROR(AddPodEndTuning(pod, eth0, batch));
   const size_t tuning = batch.size();
@@ -149,56 +101,6 @@ Result<void> WirePodEnd(const PodWiring& pod, int eth0, const MountFd& procfs,
   for (size_t i = tuning; i < done.size(); ++i) RETURN_IF_ERROR(std::move(done[i]));
   HOLDFAST_PAUSE_POINT("podnet.wire.pod_end_up");
   return {};
-}
-
-// True when the pod's eth0 is the other end of `node_end`.
-Result<bool> LeadsTo(int netns, const sys::Link& node_end, const PodUid& uid) {
-  ASSIGN_OR_RETURN(sys::Rtnl rtnl, sys::Rtnl::OpenIn(netns));
-  auto link = rtnl.GetLink(kPodInterface);
-  if (!link) {
-    if (link.error().code() == Code::kNotFound) return false;
-    return std::move(link.error());
-  }
-  return link->kind == "veth" && link->mac == PodMac(uid) && link->peer_index == node_end.index;
-}
-
-// What stands in the way of a new veth: nothing (removed, if it led to a namespace that this pod
-// had before; only here a veth is deleted by us), or the wanted veth itself.
-Result<std::optional<sys::VethEnds>> ClearTheWay(sys::Rtnl& node, int netns, const PodWiring& pod) {
-  auto present = node.GetLink(pod.interface);
-  if (!present) {
-    if (present.error().code() == Code::kNotFound) return std::optional<sys::VethEnds>();
-    return std::move(present.error());
-  }
-  if (present->kind != "veth" || present->mac != kNodeMac) {
-    return Conflict(StrCat("add veth ", pod.interface, ": an interface of that name is not ours"));
-  }
-  ASSIGN_OR_RETURN(const bool wanted, LeadsTo(netns, *present, pod.uid));
-  if (wanted) return std::optional<sys::VethEnds>({present->index, present->peer_index});
-  RETURN_IF_ERROR(node.DeleteLink(present->index));
-  HOLDFAST_PAUSE_POINT("podnet.wire.stale_veth_deleted");
-  return std::optional<sys::VethEnds>();
-}
-
-Result<sys::VethEnds> EnsureVeth(sys::Rtnl& node, int netns, const PodWiring& pod) {
-  const sys::VethSpec spec{.name = pod.interface,
-                           .mac = kNodeMac,
-                           .mtu = pod.mtu,
-                           .peer_netns = netns,
-                           .peer_name = kPodInterface,
-                           .peer_mac = PodMac(pod.uid)};
-  auto added = node.AddVeth(spec);
-  if (!added && added.error().code() == Code::kAlreadyExists) {
-    ASSIGN_OR_RETURN(const std::optional<sys::VethEnds> present, ClearTheWay(node, netns, pod));
-    if (present) return *present;
-    added = node.AddVeth(spec);
-  }
-  if (!added && added.error().code() == Code::kAlreadyExists) {
-    return Conflict(StrCat("add ", kPodInterface, " of pod ", pod.uid.value,
-                           ": its network namespace has an interface of that name"));
-  }
-  if (added) HOLDFAST_PAUSE_POINT("podnet.wire.veth_added");
-  return added;
 }
 
 // Some route to that destination is there: ours is made what it should be, a foreign one stays.
@@ -224,12 +126,15 @@ sys::Route HostRoute(const PodWiring::Address& address, int link) {
   return route;
 }
 
-Result<sys::RtnlBatch> NodeEnd(const PodWiring& pod, int link) {
+// The first changes: what a link works without, and the name by which one that lay ready becomes the pod's.
+Result<sys::RtnlBatch> NodeEnd(const PodWiring& pod, const PodVeth& veth, bool lay_ready) {
+  const int link = veth.ends.index;
   sys::RtnlBatch batch;
   RETURN_IF_ERROR(batch.SetParameters(link, NodeEndParameters(pod)));
+  if (lay_ready) RETURN_IF_ERROR(batch.AddName(link, InterfaceName(pod.prefix, pod.uid)));
   RETURN_IF_ERROR(batch.SetLinkUp(link, pod.alias));
   for (const PodWiring::Address& address : pod.addresses) {
-    RETURN_IF_ERROR(batch.EnsureNeighbour({address.pod, link, PodMac(pod.uid)}));
+    RETURN_IF_ERROR(batch.EnsureNeighbour({address.pod, link, veth.pod_mac}));
   }
   for (const PodWiring::Address& address : pod.addresses) {
     RETURN_IF_ERROR(batch.AddRoute(HostRoute(address, link)));
@@ -237,21 +142,44 @@ Result<sys::RtnlBatch> NodeEnd(const PodWiring& pod, int link) {
   return batch;
 }
 
-Result<void> WireNodeEnd(sys::Rtnl& node, const NodeSysctls& sysctls, const PodWiring& pod,
-                         int link, std::vector<std::string>& warnings) {
-  TuneNodeEnd(sysctls, pod, warnings);
-  ASSIGN_OR_RETURN(const sys::RtnlBatch batch, NodeEnd(pod, link));
+// Success too when the link had the name already.
+Result<void> CheckName(sys::Rtnl& node, const PodWiring& pod, const PodVeth& veth,
+                       Result<void> named) {
+  if (named || named.error().code() != Code::kAlreadyExists) return named;
+  const auto link = node.GetLink(InterfaceName(pod.prefix, pod.uid));
+  if (link && link->index == veth.ends.index) return {};
+  return named;
+}
+
+// kAlreadyExists when another link has the pod's name.
+Result<void> WireNodeEnd(sys::Rtnl& node, const PodWiring& pod, const PodVeth& veth, bool lay_ready,
+                         std::vector<std::string>& warnings) {
+  ASSIGN_OR_RETURN(const sys::RtnlBatch batch, NodeEnd(pod, veth, lay_ready));
   std::vector<Result<void>> done = node.Do(batch);
   HOLDFAST_PAUSE_POINT("podnet.wire.node_end_up");
   if (!done[0]) warnings.push_back(done[0].error().message());
+  if (lay_ready) RETURN_IF_ERROR(CheckName(node, pod, veth, std::move(done[1])));
   const size_t first_route = done.size() - pod.addresses.size();
-  for (size_t i = 1; i < done.size(); ++i) {
+  for (size_t i = lay_ready ? 2 : 1; i < done.size(); ++i) {
     if (done[i]) continue;
     if (i < first_route || done[i].error().code() != Code::kAlreadyExists)
       return std::move(done[i]);
-    RETURN_IF_ERROR(CorrectHostRoute(node, HostRoute(pod.addresses[i - first_route], link)));
+    const PodWiring::Address& address = pod.addresses[i - first_route];
+    RETURN_IF_ERROR(CorrectHostRoute(node, HostRoute(address, veth.ends.index)));
   }
   return {};
+}
+
+// nullopt: there is none, or the pod has the link of a sandbox that it had before; EnsureVeth knows what to do then.
+Result<std::optional<PodVeth>> TakeReadyLink(sys::Rtnl& node, int netns, const PodWiring& pod,
+                                             std::vector<std::string>& warnings) {
+  ASSIGN_OR_RETURN(const std::optional<PodVeth> ready,
+                   FindReadyLink(node, netns, pod.prefix, {pod.mtu, HasIpv6(pod)}));
+  if (!ready) return ready;
+  auto wired = WireNodeEnd(node, pod, *ready, true, warnings);
+  if (wired) return ready;
+  if (wired.error().code() == Code::kAlreadyExists) return std::optional<PodVeth>();
+  return std::move(wired.error());
 }
 
 // The end that came up first sends only after the kernel's link watch has run (it drops packets
@@ -270,29 +198,21 @@ Result<void> WaitUntilRunning(sys::Rtnl& node, const std::string& name) {
 
 }  // namespace
 
-std::string InterfaceName(const std::string& prefix, const PodUid& uid) {
-  static constexpr char kHex[] = "0123456789abcdef";
-  std::string name = prefix;
-  uint64_t h = Hash(uid.value);
-  for (size_t i = 0; i < kHashDigits; ++i, h >>= 4) name.push_back(kHex[h & 15]);
-  return name;
-}
-
-bool IsOurInterface(const std::string& prefix, const sys::Link& link) {
-  const std::string& name = link.name;
-  return link.kind == "veth" && link.mac == kNodeMac &&
-         name.size() == prefix.size() + kHashDigits && name.starts_with(prefix) &&
-         name.find_first_not_of("0123456789abcdef", prefix.size()) == std::string::npos;
-}
-
 Result<void> WirePod(sys::Rtnl& node, NodeSysctls& sysctls, int netns, const PodWiring& pod,
                      std::vector<std::string>& warnings) {
-  ASSIGN_OR_RETURN(const sys::VethEnds ends, EnsureVeth(node, netns, pod));
-  RETURN_IF_ERROR(WireNodeEnd(node, sysctls, pod, ends.index, warnings));
-  const MountFd& procfs = sysctls.pods.Next();
-  RETURN_IF_ERROR(sys::RunInNetworkNamespace(
-      netns, [&] { return WirePodEnd(pod, ends.peer_index, procfs, warnings); }));
-  return WaitUntilRunning(node, pod.interface);
+  ASSIGN_OR_RETURN(std::optional<PodVeth> veth, TakeReadyLink(node, netns, pod, warnings));
+  const MountFd* procfs = nullptr;  // what lay ready is tuned
+  if (!veth) {
+    ASSIGN_OR_RETURN(veth, EnsureVeth(node, netns, pod.prefix, pod.uid, pod.mtu));
+    TuneNodeEnd(sysctls, InterfaceName(pod.prefix, pod.uid), HasIpv6(pod), warnings);
+    RETURN_IF_ERROR(WireNodeEnd(node, pod, *veth, false, warnings));
+    procfs = &sysctls.pods.Next();
+  }
+  RETURN_IF_ERROR(sys::RunInNetworkNamespace(netns, [&] {
+    if (procfs != nullptr) TunePodEnd(HasIpv6(pod), *procfs, warnings);
+    return WirePodEnd(pod, veth->ends.peer_index, warnings);
+  }));
+  return WaitUntilRunning(node, InterfaceName(pod.prefix, pod.uid));
 }
 
 }  // namespace holdfast::netproxy

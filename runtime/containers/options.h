@@ -31,6 +31,9 @@ struct RuntimeOptions {
   int64_t pod_pids = CgroupLimits::kUnlimited;  // processes and threads of one pod
   // Told what could not be had and is done without. Thread-safe; may be absent.
   std::function<void(const std::string&)> warn;
+  // Puts into the network namespace (borrowed) of a sandbox that lies ready what its pod will need there. Called by one
+  // thread, which ends with the runtime; may be absent.
+  std::function<Result<void>(int network_namespace)> make_network_ready;
   bool single_process_oom_kill = false;
   IdSpace ids;                          // for pods with hostUsers: false
   std::optional<sys::HostFacts> facts;  // probed when absent

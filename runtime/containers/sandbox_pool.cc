@@ -2,33 +2,22 @@
 #include "runtime/containers/sandbox_pool.h"
 
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <vector>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
-#include "holdfast/sys/process.h"
 #include "holdfast/sys/thread.h"
 
 namespace holdfast::runtime {
 namespace {
 
-Result<void> EnterAndName(int uts, const std::string& name) {
-  RETURN_IF_ERROR(sys::JoinNamespace(uts, CLONE_NEWUTS, "to a member's uts namespace"));
-  if (::sethostname(name.data(), name.size()) == 0) return {};
-  return Error::FromErrno(errno, StrCat("sethostname ", name));
-}
-
-// On a thread that ends inside the namespace, so that nothing has to find its way back.
-Result<void> NameHost(int uts, const std::string& name) {
-  if (name.empty()) return {};
-  Result<void> named;
-  ASSIGN_OR_RETURN(std::thread thread,
-                   sys::StartThread("hostname", [&] { named = EnterAndName(uts, name); }));
-  thread.join();
-  return named;
+// Of the least priority but where it holds a lock of the kernel's that all wait for: it must not be kept from going on by
+// whatever else wants a processor.
+void SetPolicy(int policy) {
+  const sched_param parameters{};
+  (void)::sched_setscheduler(0, policy, &parameters);  // a preference
 }
 
 }  // namespace
@@ -45,7 +34,7 @@ SandboxPool::~SandboxPool() {
   }
   changed_.notify_all();
   if (thread_.joinable()) thread_.join();
-  for (const auto& [id, uts] : ready_) {
+  for (const std::string& id : ready_) {
     if (!parts_.keeper.DropMember(id)) return;  // the next agent does it
   }
 }
@@ -82,19 +71,14 @@ void SandboxPool::StartEnded() {
 
 std::optional<SandboxPool::Member> SandboxPool::Take(const model::SandboxPlan& plan) {
   if (!FitsMember(plan)) return std::nullopt;
-  UniqueFd uts;
-  std::optional<Member> member;
-  {
-    const std::lock_guard lock(mutex_);
-    if (ready_.empty()) return std::nullopt;
-    auto taken = ready_.extract(ready_.begin());
-    state_.ready = ready_.size();
-    uts = std::move(taken.mapped());
-    member.emplace(*this, std::move(taken.key()));
-  }
-  // Where that cannot be, a new one is tried, and its failure is told.
-  if (!NameHost(uts.get(), plan.hostname)) return std::nullopt;
-  HOLDFAST_PAUSE_POINT("containers.member-named");
+  const std::lock_guard lock(mutex_);
+  return TakeOut();
+}
+
+std::optional<SandboxPool::Member> SandboxPool::TakeOut() {
+  if (ready_.empty()) return std::nullopt;
+  Member member(*this, std::move(ready_.extract(ready_.begin()).value()));
+  state_.ready = ready_.size();
   return member;
 }
 
@@ -109,8 +93,7 @@ void SandboxPool::Forget(const std::string& id) {
 }
 
 void SandboxPool::Run() {
-  const sched_param idle{};
-  (void)::sched_setscheduler(0, SCHED_IDLE, &idle);  // a preference
+  SetPolicy(SCHED_IDLE);
   std::unique_lock lock(mutex_);
   while (!ending_) {
     const PoolStep step = NextPoolStep(state_, parts_.clock.Boot());
@@ -140,24 +123,20 @@ void SandboxPool::Look() {
     if (!known.contains(id)) (void)parts_.keeper.DropMember(id);  // likewise
   }
   const std::lock_guard lock(mutex_);
-  std::erase_if(ready_, [&](const auto& member) {
-    if (!known.contains(member.first) || std::ranges::count(*listed, member.first) > 0)
-      return false;
-    known_.erase(member.first);
+  std::erase_if(ready_, [&](const std::string& id) {
+    if (!known.contains(id) || std::ranges::count(*listed, id) > 0) return false;
+    known_.erase(id);
     return true;
   });
   state_.ready = ready_.size();
 }
 
 void SandboxPool::DropOne() {
-  std::optional<Member> member;
-  {
+  const std::optional<Member> member = [this] {
     const std::lock_guard lock(mutex_);
-    if (ready_.empty()) return;
-    member.emplace(*this, std::move(ready_.extract(ready_.begin()).key()));
-    state_.ready = ready_.size();
-  }
-  (void)parts_.keeper.DropMember(member->id());  // it is looked for once more
+    return TakeOut();
+  }();
+  if (member) (void)parts_.keeper.DropMember(member->id());  // it is looked for once more
 }
 
 void SandboxPool::Make() {
@@ -166,23 +145,28 @@ void SandboxPool::Make() {
     const std::lock_guard lock(mutex_);
     known_.insert(id);
   }
-  auto uts = MakeOne(id);
+  const auto made = MakeOne(id);
   HOLDFAST_PAUSE_POINT("containers.member-made");
-  if (!uts) return Failed(id, uts.error());
+  if (!made) return Failed(id, made.error());
   const std::lock_guard lock(mutex_);
-  ready_.emplace(id, std::move(*uts));
+  ready_.insert(id);
   state_.ready = ready_.size();
   state_.failed.reset();
   state_.look = true;  // what a former agent had asked for has come by now
 }
 
-Result<UniqueFd> SandboxPool::MakeOne(const std::string& id) {
+Result<void> SandboxPool::MakeOne(const std::string& id) {
   ASSIGN_OR_RETURN(const UniqueFd plan, SealPlan(MemberPlan()));
-  auto made = parts_.keeper.MakeMember(id, plan.get());
+  const auto made = parts_.keeper.MakeMember(id, plan.get());
   if (!made) return made.error().ToError();
-  const auto uts = std::ranges::find(*made, "uts", &keeper::KeptFd::key);
-  if (uts == made->end()) return Internal("it has no uts namespace");
-  return std::move(uts->fd);
+  if (!parts_.options.make_network_ready) return {};
+  const auto net = std::ranges::find(*made, "net", &keeper::KeptFd::key);
+  if (net == made->end()) return Internal("it has no network namespace");
+  HOLDFAST_PAUSE_POINT("containers.member-kept");
+  SetPolicy(SCHED_OTHER);
+  auto ready = parts_.options.make_network_ready(net->fd.get());
+  SetPolicy(SCHED_IDLE);
+  return ready;
 }
 
 // Said once, however often it fails.

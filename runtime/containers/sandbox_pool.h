@@ -12,7 +12,6 @@
 
 #include <condition_variable>
 #include <cstddef>
-#include <map>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -21,7 +20,6 @@
 #include <utility>
 
 #include "holdfast/base/result.h"
-#include "holdfast/base/unique_fd.h"
 #include "holdfast/model/launch_plan.h"
 #include "runtime/containers/parts.h"
 #include "runtime/containers/pool_rules.h"
@@ -73,7 +71,7 @@ class SandboxPool {
   void KeepReady(size_t members);
   // The keeper may have lost some.
   void LookAgain();
-  // One that is what `plan` asks for, host name and all; nullopt: there is none.
+  // One that is what `plan` asks for but for the host name, which it gets from the launcher; nullopt: there is none.
   std::optional<Member> Take(const model::SandboxPlan& plan);
   UnderWay BeginStart() { return UnderWay(*this); }
 
@@ -82,7 +80,8 @@ class SandboxPool {
   void Look();
   void DropOne();
   void Make();
-  Result<UniqueFd> MakeOne(const std::string& id);
+  Result<void> MakeOne(const std::string& id);
+  std::optional<Member> TakeOut();  // the caller locks
   void Failed(const std::string& id, const Error& error);
   void Forget(const std::string& id);
   void StartBegan();
@@ -91,9 +90,9 @@ class SandboxPool {
   Parts& parts_;
   std::mutex mutex_;  // what follows
   std::condition_variable changed_;
-  PoolState state_;                        // `ready` is the size of `ready_`
-  std::map<std::string, UniqueFd> ready_;  // by id; the uts namespace
-  std::set<std::string> known_;            // being made, ready, taken out
+  PoolState state_;              // `ready` is the size of `ready_`
+  std::set<std::string> ready_;  // ids
+  std::set<std::string> known_;  // being made, ready, taken out
   bool ending_ = false;
   std::thread thread_;
 };

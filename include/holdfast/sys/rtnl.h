@@ -24,7 +24,8 @@ using MacAddress = std::array<uint8_t, 6>;
 struct Link {
   int index = 0;
   std::string name;
-  std::string kind;  // "veth", …; "" for hardware
+  std::string kind;   // "veth", …; "" for hardware
+  std::string alias;  // free text
   MacAddress mac{};
   uint32_t mtu = 0;
   int peer_index = 0;    // IFLA_LINK; of a veth the other end's index in its own namespace

@@ -36,6 +36,9 @@ class RtnlBatch {
   // A failure is a lack of memory, or something that no request can say; then nothing was added.
   Result<void> SetParameters(int link, const LinkParameters& parameters);
   Result<void> SetLinkUp(int link, const std::string& alias = "");
+  // One more name by which it is found, beside its own. kAlreadyExists when a link has it, this one too. (A change of its own
+  // name waits until no processor can be reading it; this does not.)
+  Result<void> AddName(int link, const std::string& name);
   Result<void> EnsureAddress(const Address& address);
   Result<void> EnsureNeighbour(const Neighbour& neighbour);
   // Nobody on this link is asked for a hardware address any more (mcast_solicit 0): who is not known

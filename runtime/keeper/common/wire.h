@@ -49,7 +49,7 @@ enum class MessageType : uint16_t {
 
   // Launcher.
   kLaunch = 40,  // LaunchRequest, + plan, + fds -> kLaunched + pidfd | kLaunchFailed
-  // pod uid[, id of the member to take if it is there], + plan, + fds -> kOk: names, + fds
+  // pod uid[, id of the member to take if it is there: it gets the plan's host name], + plan, + fds -> kOk: names, + fds
   // | kLaunchFailed
   kMakeSandbox = 41,
   kRetire = 42,  // a newer generation takes over: finish, start nothing more

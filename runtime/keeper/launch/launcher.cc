@@ -53,6 +53,8 @@ Result<void> Launcher::SetUp() {
   ASSIGN_OR_RETURN(std::optional<Handover> handover, serving_.Resume());
   ASSIGN_OR_RETURN(UniqueFd listener, handover ? TakeOver(*handover) : Begin());
   ASSIGN_OR_RETURN(context_, MakeLaunchContext());
+  ASSIGN_OR_RETURN(own_uts_, sys::OpenAt(context_.proc.get(), "self/ns/uts", O_RDONLY));
+  ASSIGN_OR_RETURN(own_uts_, MoveAboveLowFds(std::move(own_uts_)));
   reaper_ = std::make_unique<Reaper>(records_, clock_, Reaper::Ended());
   orphans_ = std::make_unique<OrphanExits>(records_, clock_, serving_.loop());
   orphans_->Watch(SafeParent::kSelf);

@@ -62,8 +62,10 @@ class Launcher {
   // True when it is there, or on its way: answered now or then.
   bool AnswerKnownSandbox(PacketServer::ConnectionId id, const SandboxName& sandbox);
   void StartSandbox(PacketServer::ConnectionId id, const SandboxName& sandbox, Message& message);
-  // The member is the pod's sandbox from now on; false when there is no such member.
-  bool TakeMember(const SandboxName& member, const SandboxName& pod);
+  // The member is the pod's sandbox from now on; false when there is no such member, or it cannot be given the plan's host
+  // name.
+  bool TakeMember(const SandboxName& member, const SandboxName& pod, const Message& message);
+  Result<void> NameHost(const SandboxName& sandbox, const Message& message) const;
   bool IsComplete(const SandboxName& sandbox) const;
   Result<PendingLaunch> CloneFrom(Message& message, char* begun);
   // nullopt: the failure is answered.
@@ -96,6 +98,7 @@ class Launcher {
   std::unique_ptr<Reaper> reaper_;
   std::unique_ptr<OrphanExits> orphans_;
   LaunchContext context_;
+  UniqueFd own_uts_;  // namespace
   HolderLink link_;
   std::map<std::string, Pending> pending_;
   bool retired_ = false;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launcher, the launches themselves: clone, start record, "go", outcome, answer.
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/process.h"
 #include "holdfast/sys/socket.h"
 #include "runtime/keeper/common/keys.h"
 #include "runtime/keeper/common/messages.h"
@@ -19,6 +21,26 @@ namespace holdfast::runtime::keeper {
 namespace {
 
 constexpr std::chrono::seconds kLaunchLimit{30};
+
+// The first descriptor is the plan; the others are the plan's own.
+Result<model::Plan> ReadPlan(const Message& message) {
+  if (message.fds.empty()) return InvalidArgument("launch: no plan");
+  if (::lseek(message.fds[0].get(), 0, SEEK_SET) < 0) {
+    return Error::FromErrno(errno, "launch: lseek plan");
+  }
+  ASSIGN_OR_RETURN(const std::string bytes, sys::ReadFd(message.fds[0].get(), kMaxPlanBytes));
+  return ParsePlan(bytes, message.fds.size() - 1);
+}
+
+// By this thread, the only one, which then goes back to `own`: a process that could not would start all that follows in a pod's
+// namespace, so it ends instead, and another launcher comes.
+Result<void> NameHostIn(int uts, int own, const std::string& name) {
+  RETURN_IF_ERROR(sys::JoinNamespace(uts, CLONE_NEWUTS, "to a member's uts namespace"));
+  const int failed = ::sethostname(name.data(), name.size()) == 0 ? 0 : errno;
+  if (::setns(own, CLONE_NEWUTS) != 0) ::_exit(1);
+  if (failed == 0) return {};
+  return Error::FromErrno(failed, StrCat("sethostname ", name));
+}
 
 std::string TerminalKey(const std::string& process) {
   return MakeLogKey(process, LogPart::kTerminal);
@@ -87,7 +109,7 @@ void Launcher::HandleSandbox(PacketServer::ConnectionId id, Message& message) {
     return serving_.server().Fail(id, InvalidArgument("sandbox: uid not valid"));
   if (retired_) return serving_.server().Fail(id, Unavailable("launcher: retired"));
   if (AnswerKnownSandbox(id, pod)) return;
-  if (!member.id.empty() && TakeMember(member, pod)) return SendSandbox({id}, pod);
+  if (!member.id.empty() && TakeMember(member, pod, message)) return SendSandbox({id}, pod);
   StartSandbox(id, pod, message);
 }
 
@@ -121,8 +143,12 @@ bool Launcher::IsComplete(const SandboxName& sandbox) const {
 
 // Its own copies first: the successor of a holder that dies finds them here by their new name, and
 // that of a launcher that dies before the holder was told finds them there by the old one.
-bool Launcher::TakeMember(const SandboxName& member, const SandboxName& pod) {
+bool Launcher::TakeMember(const SandboxName& member, const SandboxName& pod,
+                          const Message& message) {
   if (!IsComplete(member)) return false;
+  // Where that cannot be, a new one is tried, and its failure is told.
+  if (!NameHost(member, message)) return false;
+  HOLDFAST_PAUSE_POINT("launcher.member-named");
   const std::string from = SandboxPrefix(member);
   const std::string to = SandboxPrefix(pod);
   mirror_.Rename(from, to);
@@ -130,6 +156,18 @@ bool Launcher::TakeMember(const SandboxName& member, const SandboxName& pod) {
   link_.Rename(from, to);
   HOLDFAST_PAUSE_POINT("launcher.member-given");
   return true;
+}
+
+Result<void> Launcher::NameHost(const SandboxName& sandbox, const Message& message) const {
+  ASSIGN_OR_RETURN(const model::Plan plan, ReadPlan(message));
+  const auto* wanted = std::get_if<model::SandboxPlan>(&plan);
+  if (wanted == nullptr) return InvalidArgument("sandbox: the plan is not one");
+  if (wanted->hostname.empty()) return {};
+  for (const std::string& key : mirror_.Keys(SandboxPrefix(sandbox))) {
+    if (ParseSandboxKey(key)->name != "uts") continue;
+    return NameHostIn(mirror_.Find(key)->front().get(), own_uts_.get(), wanted->hostname);
+  }
+  return NotFound("sandbox: it has no uts namespace");
 }
 
 void Launcher::StartSandbox(PacketServer::ConnectionId id, const SandboxName& sandbox,
@@ -154,16 +192,9 @@ std::optional<PendingLaunch> Launcher::CloneOrAnswer(PacketServer::ConnectionId 
   return std::move(*launch);
 }
 
-// The first descriptor is the plan; the others are the plan's own.
 Result<PendingLaunch> Launcher::CloneFrom(Message& message, char* begun) {
-  if (message.fds.empty()) return InvalidArgument("launch: no plan");
-  if (::lseek(message.fds[0].get(), 0, SEEK_SET) < 0) {
-    return Error::FromErrno(errno, "launch: lseek plan");
-  }
-  ASSIGN_OR_RETURN(const std::string bytes, sys::ReadFd(message.fds[0].get(), kMaxPlanBytes));
-  const std::span<const UniqueFd> fds = std::span(message.fds).subspan(1);
-  ASSIGN_OR_RETURN(const model::Plan plan, ParsePlan(bytes, fds.size()));
-  return runtime::Launch(context_, plan, fds, kLaunchLimit, begun);
+  ASSIGN_OR_RETURN(const model::Plan plan, ReadPlan(message));
+  return runtime::Launch(context_, plan, std::span(message.fds).subspan(1), kLaunchLimit, begun);
 }
 
 // Now, or when it is decided; false when there is none.

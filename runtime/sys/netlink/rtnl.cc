@@ -26,6 +26,8 @@ Link ToLink(rtnl_link* link) {
   out.name = ::rtnl_link_get_name(link);
   const char* kind = ::rtnl_link_get_type(link);
   if (kind != nullptr) out.kind = kind;
+  const char* alias = ::rtnl_link_get_ifalias(link);
+  if (alias != nullptr) out.alias = alias;
   out.mac = MacFromNl(::rtnl_link_get_addr(link)).value_or(MacAddress{});
   out.mtu = ::rtnl_link_get_mtu(link);
   out.peer_index = ::rtnl_link_get_link(link);
@@ -151,6 +153,25 @@ Result<RtnlRequest> RequestLinkUp(int link, const std::string& alias) {
   RETURN_IF_ERROR(
       CheckNl(::rtnl_link_build_change_request(which.get(), change.get(), 0, &raw), out.what));
   out.message.reset(raw);
+  return out;
+}
+
+Result<RtnlRequest> RequestName(int link, const std::string& name) {
+  RtnlRequest out{NlPtr<nl_msg>(::nlmsg_alloc_simple(RTM_NEWLINKPROP,
+                                                     NLM_F_CREATE | NLM_F_EXCL | NLM_F_APPEND)),
+                  StrCat("name link ", link, " ", name)};
+  nl_msg* const message = out.message.get();
+  ifinfomsg which{};
+  which.ifi_index = link;
+  if (message == nullptr || ::nlmsg_append(message, &which, sizeof which, NLMSG_ALIGNTO) != 0) {
+    return OutOfMemory(out.what);
+  }
+  // libnl's own nla_nest_start() does not mark it as one; the kernel asks for that here.
+  nlattr* const names = ::nla_nest_start(message, IFLA_PROP_LIST | NLA_F_NESTED);
+  if (names == nullptr || ::nla_put_string(message, IFLA_ALT_IFNAME, name.c_str()) != 0) {
+    return OutOfMemory(out.what);
+  }
+  ::nla_nest_end(message, names);
   return out;
 }
 

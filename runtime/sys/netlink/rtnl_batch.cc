@@ -137,6 +137,12 @@ Result<void> RtnlBatch::SetLinkUp(int link, const std::string& alias) {
   return {};
 }
 
+Result<void> RtnlBatch::AddName(int link, const std::string& name) {
+  ASSIGN_OR_RETURN(RtnlRequest request, RequestName(link, name));
+  requests_->all.push_back(std::move(request));
+  return {};
+}
+
 Result<void> RtnlBatch::EnsureAddress(const Address& address) {
   ASSIGN_OR_RETURN(RtnlRequest request, RequestAddress(address));
   requests_->all.push_back(std::move(request));

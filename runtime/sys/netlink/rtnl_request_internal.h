@@ -32,6 +32,7 @@ struct RtnlBatch::Requests {
 };
 
 Result<RtnlRequest> RequestLinkUp(int link, const std::string& alias);
+Result<RtnlRequest> RequestName(int link, const std::string& name);
 Result<RtnlRequest> RequestParameters(int link, const LinkParameters& parameters);
 Result<RtnlRequest> RequestAddress(const Address& address);
 Result<RtnlRequest> RequestNeighbour(const Neighbour& neighbour);

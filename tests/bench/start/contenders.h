@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "holdfast/interfaces/pod_network.h"
 #include "tests/support/containers/runtime_node.h"
 
 namespace holdfast::bench {
@@ -22,9 +23,10 @@ class Contender {
 
 double NowMillis();
 
-// Ours: EnsureSandbox and Start of one container with its own network namespace.
+// Ours: EnsureSandbox and Start of one container with its own network namespace; `network` (may be null): and Setup in
+// between.
 std::unique_ptr<Contender> MakeOurs(const test_support::RuntimeNode& node,
-                                    ContainerRuntime& runtime);
+                                    ContainerRuntime& runtime, PodNetwork* network = nullptr);
 // A program that does the kernel work only (limit.cc), with the layer DIR/root/layer; `network`:
 // the pod's wiring, too.
 std::unique_ptr<Contender> MakeLimit(const std::string& dir, const std::string& cgroup_parent,

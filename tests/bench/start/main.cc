@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_start [--json FILE] [--n N] [--peers FILE] [--only cold,exec,flood,teardown,rate]:
+// bench_start [--json FILE] [--n N] [--peers FILE] [--only cold,net,exec,flood,teardown,rate]:
 // container starts and execs, ours, the limit program's and the peers' (peer_set.h), interleaved.
 #include <unistd.h>
 
@@ -12,6 +12,7 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/process.h"
+#include "netproxy/podnet/pod_net.h"
 #include "tests/bench/start/contenders.h"
 #include "tests/bench/start/peer_set.h"
 
@@ -54,6 +55,37 @@ class Bench {
                "},\"limit\":", Figures(limit_samples)));
     Row("start.cold_less_version", "ms", our_samples, 2.5,
         StrCat(",\"peers\":{", peers.Rows(true), "}"));
+  }
+
+  // Cold() of pods that get a link and addresses: from a pool whose members have theirs, and without a pool.
+  void WithNetwork() {
+    model::Instance instance;
+    instance.root_dir = node_.dir() + "/net";
+    auto net = netproxy::PodNet::Open(instance);
+    if (!net || !(*net)->Ensure()) return;
+    const test_support::RuntimeNode pool_node;
+    AddPayload(pool_node);
+    runtime::RuntimeOptions options = pool_node.Options();
+    options.make_network_ready = [&net](int netns) { return (*net)->MakeReady(netns); };
+    const auto pool_runtime = runtime::MakeContainerRuntime(std::move(options));
+    if (!pool_runtime) return;
+    (*pool_runtime)->KeepReady(kReady);
+    const auto ours = MakeOurs(node_, *runtime_, net->get());
+    const auto pooled = MakeOurs(pool_node, **pool_runtime, net->get());
+    const auto limit = MakeLimit(node_.dir(), node_.cgroup_parent(), true);
+    Samples our_samples, pooled_samples, limit_samples;
+    for (int round = -5; round < rounds_; ++round) {
+      Samples unused;  // the first ones warm caches, for all alike
+      Calm(pool_node);
+      Add(round < 0 ? unused : our_samples, ours->StartOnce(), "ours");
+      Calm(pool_node);
+      Add(round < 0 ? unused : pooled_samples, pooled->StartOnce(), "ours from the pool");
+      Calm(pool_node);
+      Add(round < 0 ? unused : limit_samples, limit->StartOnce(), "limit");
+    }
+    Row("start.networked_pooled", "ms", pooled_samples, 0.6 * Median(limit_samples),
+        StrCat(",\"peers\":{\"ours without a pool\":", Figures(our_samples),
+               "},\"limit\":", Figures(limit_samples)));
   }
 
   // In a running container: from the call to the end of the command, whose exit code is known then.
@@ -168,7 +200,7 @@ class Bench {
 }  // namespace holdfast::bench
 
 int main(int argc, char** argv) {
-  std::string json = "/dev/stdout", peers, only = "cold,exec,flood,teardown,rate";
+  std::string json = "/dev/stdout", peers, only = "cold,net,exec,flood,teardown,rate";
   int rounds = 200;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string option = argv[i];
@@ -183,6 +215,7 @@ int main(int argc, char** argv) {
   if (out == nullptr) return 1;
   holdfast::bench::Bench bench(out, rounds);
   if (wanted("cold")) bench.Cold(holdfast::bench::PeerSet(peers));
+  if (wanted("net")) bench.WithNetwork();
   if (wanted("exec")) bench.Exec();
   if (wanted("flood")) bench.WithFlood();
   if (wanted("teardown")) bench.Teardown(rounds);

@@ -13,7 +13,8 @@ from life import interface_of
 def check(machine, tally):
     """Addresses and cgroups as the agent has them and as the kernel has them."""
     book = {p.name for p in (machine.top / "root/network/pods").iterdir()}
-    links = set(re.findall(r"\d+: (hk[^:@]*)", ip("-o", "link")))
+    names = links_of_pods()
+    links = set(names.values())
     seen = machine.patient_pods()
     running = {n: p for n, p in seen.items() if p["status"]["phase"] == "Running"}
     tally.expect({interface_of(uid) for uid in book} == links,
@@ -22,7 +23,7 @@ def check(machine, tally):
     for family in ("-4", "-6"):
         for route in json.loads(ip(family, "-j", "route", "show", "table", "main")):
             if route.get("dev", "").startswith("hk"):
-                routes.setdefault(route["dev"], set()).add(route["dst"])
+                routes.setdefault(names.get(route["dev"], route["dev"]), set()).add(route["dst"])
     used = [a for addresses in routes.values() for a in addresses]
     tally.expect(len(used) == len(set(used)), f"an address twice: {routes}")
     for name, pod in running.items():
@@ -44,6 +45,32 @@ def check(machine, tally):
             tally.expect(ids <= got, f"{name}: containers {ids}, cgroups {got} in {tree}")
     said = machine.ctl("check", check=False)
     tally.expect(said.returncode == 0, f"holdctl check: {said.stdout} {said.stderr}")
+    check_pool(machine, tally)
+
+
+def check_pool(machine, tally):
+    """As many links lie ready as sandboxes, once those of former agents are gone."""
+    wanted = json.loads(machine.config.read_text())["sandboxPoolSize"]
+    try:
+        machine.wait("the pool has its links", lambda: len(links_ready()) == wanted, 30)
+    except TimeoutError:
+        tally.expect(False, f"links that lie ready: {links_ready()}, not {wanted}")
+
+
+def links_of_ours():
+    return [link for link in json.loads(ip("-j", "link")) if link["ifname"].startswith("hk")]
+
+
+def links_ready():
+    """No pod's yet."""
+    return sorted(link["ifname"] for link in links_of_ours()
+                  if link["ifname"].startswith("hkp") and "altnames" not in link)
+
+
+def links_of_pods():
+    """By the names that routes show: those by which the pods' are known. One that lay ready has it as its second."""
+    names = {link["ifname"]: link.get("altnames", [link["ifname"]])[0] for link in links_of_ours()}
+    return {name: known for name, known in names.items() if name not in links_ready()}
 
 
 def pod_cgroups(tree):
@@ -57,7 +84,7 @@ def leftovers(machine):
     found = []
     for tree in machine.cgroup_trees():
         found += map(str, pod_cgroups(tree))
-    found += re.findall(r"\d+: (hk[^:@]*)", ip("-o", "link"))
+    found += [link["ifname"] for link in links_of_ours()]
     # There as long as the node is.
     of_the_node = (f" {machine.run} ", f" {machine.run}/pods ", f" {machine.run}/volumes ")
     found += [l for l in pathlib.Path("/proc/self/mounts").read_text().splitlines()

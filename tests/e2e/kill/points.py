@@ -46,7 +46,7 @@ EXCEPTIONS = {
 
 
 # Passed only where sandboxes lie ready.
-OF_THE_POOL = ("containers.member-", "launcher.member-", "keeper.renamed")
+OF_THE_POOL = ("containers.member-", "launcher.member-", "keeper.renamed", "podnet.ready.")
 
 
 def excepted(name):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What becomes of a pod: it runs, ends, restarts, is replaced, and what its status says."""
+import json
 import shutil
 import subprocess
 import time
@@ -24,6 +25,38 @@ def test_a_pod_runs_with_log_status_and_address(node):
     equal(ping.returncode, 0, f"ping {ip}")
     link = next((node.top / "log/containers").glob(f"plain-{node.node}_default_main-*.log"))
     check(link.resolve().read_text().endswith("stdout F up\n"), "log link")
+
+
+def links_by_number():
+    """The node's ends of our links: number -> what `ip` shows."""
+    shown = subprocess.run(["ip", "-j", "link"], capture_output=True, text=True, check=True).stdout
+    return {link["ifindex"]: link for link in json.loads(shown) if link["ifname"].startswith("hk")}
+
+
+def links_ready():
+    return {number for number, link in links_by_number().items()
+            if link["ifname"].startswith("hkp") and "ifalias" not in link}
+
+
+def test_a_pod_gets_a_sandbox_and_a_link_that_lay_ready(node):
+    node.wait("the pool is full", lambda: len(links_ready()) == 4)
+    before = links_ready()
+    node.pod("ready", WAIT_FOR_TERM)
+    pod = node.phase("ready", "Running")
+    taken = [links_by_number()[number] for number in before - links_ready()]
+    uid = pod["metadata"]["uid"]
+    equal([link["ifalias"] for link in taken], [f"default/ready-{node.node} {uid}"], "the link that was taken")
+    routes = subprocess.run(["ip", "route", "get", pod["status"]["podIP"]], capture_output=True, text=True, check=True).stdout
+    check(f"dev {taken[0]['ifname']} " in routes, f"{routes}, not by {taken[0]['ifname']}")
+    node.wait("the pool is full again", lambda: len(links_ready()) == 4)
+    before = links_ready()
+    node.pod("on-the-node", WAIT_FOR_TERM, hostNetwork=True)
+    node.phase("on-the-node", "Running")
+    equal(links_ready(), before, "links that lie ready, beside a pod with the node's network")
+    for name in ("ready", "on-the-node"):
+        node.remove(name)
+        node.until_gone(name)
+    check(taken[0]["ifindex"] not in links_ready(), "a link of a pod that is gone lies ready")
 
 
 def test_exit_codes_reasons_and_termination_messages(node):

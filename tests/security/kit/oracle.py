@@ -2,6 +2,7 @@
 """What must be the same after an attack as before: the node outside of Holdfast's directories, and what
 the agent itself holds."""
 import hashlib
+import json
 import os
 import pathlib
 import stat
@@ -41,6 +42,12 @@ def said(*words):
     return subprocess.run(words, capture_output=True, text=True, check=False).stdout
 
 
+def links():
+    """But for those that lie ready for pods to come: each pod takes one, and another comes in its place."""
+    return sorted(link["ifname"] for link in json.loads(said("ip", "-j", "link"))
+                  if not link["ifname"].startswith("hkp") or "ifalias" in link)
+
+
 class Oracle:
     """`canary`: the node's own files, made here. `node`: the agent that is attacked."""
 
@@ -78,7 +85,7 @@ class Oracle:
             facts[f"program {name}"] = hashlib.sha256((self.programs / name).read_bytes()).hexdigest()
         facts["mounts"] = sorted(line.split(" ", 2)[2] for line in
                                  text_of("/proc/self/mountinfo").splitlines())
-        facts["links"] = sorted(line.split()[0] for line in said("ip", "-br", "link").splitlines())
+        facts["links"] = links()
         facts["routes"] = said("ip", "route") + said("ip", "-6", "route")
         facts["cgroups"] = sorted(str(p) for t in self.node.cgroup_trees() for p in t.glob("**/"))
         facts["pods"] = sorted(p.name for p in (self.node.top / "root/pods").glob("*"))

@@ -217,6 +217,62 @@ TEST_F(PoolTest, AMemberIsLikeAnyOtherSandbox) {
   RemoveAll({"pooled", "fresh"});
 }
 
+// Or all that it starts later would be in a pod's namespace.
+TEST_F(PoolTest, TheLauncherGivesTheHostNameAndStaysWhereItWas) {
+  const auto uts_of_keepers = [this] {
+    std::vector<std::string> found;
+    for (const pid_t pid : node_->KeeperProcesses()) {
+      found.push_back(fs::read_symlink(StrCat("/proc/", pid, "/ns/uts")));
+    }
+    return found;
+  };
+  const std::vector<std::string> before = uts_of_keepers();
+  const std::set<ino_t> members = Fill(1);
+  ASSERT_TRUE(members.contains(NetworkOf("named")));
+  EXPECT_EQ(uts_of_keepers(), before);
+  const auto sandbox = node_->Keeper().GetSandbox(PodUid("named"));
+  ASSERT_TRUE(sandbox);
+  EXPECT_EQ(FactsOf(*sandbox).at("/proc/sys/kernel/hostname"), "named\n");
+  RemoveAll({"named"});
+}
+
+TEST_F(PoolTest, WhatTheNetworkMakesReadyIsMadeInEachMember) {
+  runtime_.reset();
+  RuntimeOptions options = node_->Options();
+  std::mutex mutex;
+  std::set<ino_t> seen;
+  std::vector<std::string> warnings;
+  bool refuses = false;
+  options.make_network_ready = [&](int netns) -> Result<void> {
+    const std::lock_guard lock(mutex);
+    seen.insert(InodeOf(netns));
+    if (refuses) return Conflict("there is an eth0");
+    return {};
+  };
+  options.warn = [&](const std::string& text) {
+    const std::lock_guard lock(mutex);
+    warnings.push_back(text);
+  };
+  auto runtime = MakeContainerRuntime(options);
+  ASSERT_TRUE(runtime) << runtime.error().message();
+  runtime_ = std::move(*runtime);
+  EXPECT_EQ(Fill(2), seen);
+  RemoveAll({});
+  {
+    const std::lock_guard lock(mutex);
+    refuses = true;
+  }
+  runtime_->KeepReady(1);
+  EXPECT_TRUE(Eventually([&] {
+    const std::lock_guard lock(mutex);
+    return warnings ==
+           std::vector<std::string>{"no sandbox lies ready for pods: there is an eth0, ignoring"};
+  }));
+  EXPECT_TRUE(Eventually([this] { return Members().empty(); })) << "the one without is dropped";
+  RemoveAll({});
+  runtime_.reset();  // before what it calls
+}
+
 TEST_F(PoolTest, EachMemberIsTakenOnceAndReplaced) {
   const std::set<ino_t> members = Fill(2);
   const std::set<ino_t> taken{NetworkOf("a"), NetworkOf("b")};

@@ -106,6 +106,30 @@ TEST_F(RtnlBatchTest, AFailureOfTheLastChangeIsTold) {
   EXPECT_TRUE(rtnl_->GetLink("v0"));
 }
 
+TEST_F(RtnlBatchTest, ALinkIsFoundByANameThatWasAdded) {
+  RtnlBatch batch;
+  ASSERT_TRUE(batch.AddName(ends_.index, "another"));
+  ASSERT_TRUE(batch.SetLinkUp(ends_.index, "pod a/b"));
+  ASSERT_TRUE(batch.AddName(ends_.index, "another"));
+  const std::vector<Result<void>> done = rtnl_->Do(batch);
+  EXPECT_TRUE(done[0]) << done[0].error().message();
+  ASSERT_FALSE(done[2]);
+  EXPECT_EQ(done[2].error().code(), Code::kAlreadyExists);
+  const auto link = rtnl_->GetLink("another");
+  ASSERT_TRUE(link) << link.error().message();
+  EXPECT_EQ(link->index, ends_.index);
+  EXPECT_EQ(link->name, "v0");
+  EXPECT_EQ(link->alias, "pod a/b");
+  const auto taken = rtnl_->AddVeth({.name = "another",
+                                     .mac = {2, 0, 0, 0, 0, 5},
+                                     .mtu = 1400,
+                                     .peer_netns = -1,
+                                     .peer_name = "other",
+                                     .peer_mac = {2, 0, 0, 0, 0, 6}});
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code(), Code::kAlreadyExists);
+}
+
 TEST_F(RtnlBatchTest, NothingToDoIsDone) { EXPECT_TRUE(rtnl_->Do(RtnlBatch()).empty()); }
 
 TEST_F(RtnlBatchTest, ParametersAreSetAndTheOthersStay) {
