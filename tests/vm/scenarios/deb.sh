@@ -18,6 +18,9 @@ wait_for() { # wait_for SECONDS WHAT COMMAND…
   done
 }
 
+# Those that lay ready end with their namespaces, which the kernel takes away after their last user.
+has_no_link() { ! ip -o link | grep -qE ': hf'; }
+
 identity() { # pid and start time of each container's process
   find "$tree" -name cgroup.procs -path '*pod*' 2> /dev/null | sort | while read -r procs; do
     while read -r pid; do [ -r "/proc/$pid/stat" ] && echo "$pid $(awk '{print $22}' "/proc/$pid/stat")"; done < "$procs"
@@ -61,7 +64,7 @@ echo "# mine" >> /etc/holdfast/config.yaml
 dpkg -r holdfast || fail "dpkg -r"
 [ -z "$(identity)" ] || fail "a container is left: $(identity)"
 pgrep -a holdfast && fail "a process is left"
-ip -o link | grep -E ': hf' && fail "an interface is left"
+wait_for 10 "no interface is left" has_no_link
 nft list ruleset | grep -q holdfast && fail "rules are left"
 grep -E 'holdfast|overlay' /proc/mounts && fail "a mount is left"
 [ ! -e "$tree" ] || fail "left over: $tree"

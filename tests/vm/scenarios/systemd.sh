@@ -18,6 +18,9 @@ timed() { # timed WHAT COMMAND…: how long it took, in the report
   return $code
 }
 
+# Those that lay ready end with their namespaces, which the kernel takes away after their last user.
+has_no_link() { ! ip -o link | grep -qE ': hf'; }
+
 identity() { # one line per container process: its cgroup, pid and start time
   find "$tree" -name cgroup.procs -path '*pod*' 2>/dev/null | sort | while read -r procs; do
     while read -r pid; do
@@ -227,7 +230,7 @@ after_reboot() { # after_reboot TIME: when the machine was left
     [ ! -e "$object" ] || fail "left over: $object"
   done
   pgrep -a holdfast && fail "a process is left"
-  ip -o link | grep -E ': hf' && fail "an interface is left"
+  wait_for 10 "no interface is left" has_no_link
   nft list ruleset | grep -q holdfast && fail "rules are left"
   grep -E 'holdfast|overlay' /proc/mounts && fail "a mount is left"
   return 0
