@@ -134,8 +134,11 @@ struct NodeCsiMounter::Work {
   std::string staging;  // "" where nothing is staged
 };
 
-NodeCsiMounter::NodeCsiMounter(const std::string& root_dir, const CsiDrivers& drivers)
-    : volumes_dir_(root_dir + "/plugins/kubernetes.io/csi"), drivers_(drivers) {
+NodeCsiMounter::NodeCsiMounter(const std::string& root_dir, const CsiDrivers& drivers,
+                               TellOwnership tell_ownership)
+    : volumes_dir_(root_dir + "/plugins/kubernetes.io/csi"),
+      drivers_(drivers),
+      tell_ownership_(std::move(tell_ownership)) {
   ReadVolumesInUse();
 }
 
@@ -236,7 +239,8 @@ Result<void> NodeCsiMounter::Publish(const Work& work) const {
     return {};
   }
   ASSIGN_OR_RETURN(const DirFd dir, sys::OpenDir(target));
-  return GiveToGroupOf(work.pod, dir.get());
+  OwnershipProgress progress(work.pod, target, tell_ownership_);
+  return GiveToGroupOf(work.pod, dir.get(), &progress);
 }
 
 Result<void> NodeCsiMounter::Expand(const PersistentVolume& volume, const PlacedVolume& place,

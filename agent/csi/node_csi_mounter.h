@@ -21,13 +21,15 @@
 #include "agent/csi/csi_drivers.h"
 #include "agent/csi/volume_locks.h"
 #include "agent/volume/csi_mounter.h"
+#include "agent/volume/ownership_progress.h"
 
 namespace holdfast::agent {
 
 class NodeCsiMounter : public CsiMounter {
  public:
   // `drivers` is borrowed.
-  NodeCsiMounter(const std::string& root_dir, const CsiDrivers& drivers);
+  NodeCsiMounter(const std::string& root_dir, const CsiDrivers& drivers,
+                 TellOwnership tell_ownership = {});
 
   // As a Node's volumesInUse calls them: from before a volume is asked for until nothing is left of it.
   std::vector<std::string> VolumesInUse() const;
@@ -53,6 +55,7 @@ class NodeCsiMounter : public CsiMounter {
 
   const std::string volumes_dir_;
   const CsiDrivers& drivers_;
+  const TellOwnership tell_ownership_;
   VolumeLocks locks_;
   mutable std::mutex mutex_;
   std::map<std::string, std::string> in_use_;  // by their directories

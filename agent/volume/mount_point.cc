@@ -13,8 +13,8 @@ namespace holdfast::agent {
 
 Result<bool> IsMountPoint(const std::string& path) {
   struct statx st{};
-  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &st) !=
-      0) {
+  constexpr int kFlags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+  if (::statx(AT_FDCWD, path.c_str(), kFlags, STATX_TYPE, &st) != 0) {
     if (errno == ENOENT) return false;
     return Error::FromErrno(errno, StrCat("statx ", path));
   }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "agent/volume/block_device.h"
 #include "agent/volume/image_volumes.h"
 #include "agent/volume/mounted_images.h"
+#include "agent/volume/nfs_mounter.h"
 #include "agent/volume/pod_files.h"
 #include "agent/volume/volume_text.h"
 #include "agent/volume/volumes.h"
@@ -91,6 +93,9 @@ std::expected<StartedContainer, StartFailure> PodJob::PrepareAndStart() {
   build.devices = std::move(*devices);
   auto spec = BuildContainerSpec(build);
   if (!spec) return std::unexpected(std::move(spec.error()));
+  if (auto answered = CheckServersAnswer(*spec, *persistent); !answered) {
+    return CreateFailure(std::move(answered.error()));
+  }
   if (auto ready = PrepareFiles(*spec, *container); !ready) {
     return CreateFailure(std::move(ready.error()));
   }
@@ -131,6 +136,19 @@ Result<void> PodJob::MountImages(const corev1::Container& container) {
     RETURN_IF_ERROR(
         WithContext(MountImage(paths_.MountedImage(volume->name()), image.id.value, image.layers),
                     StrCat("mount image volume \"", volume->name(), "\"")));
+  }
+  return {};
+}
+
+// A sub path is looked for below its volume by this thread, which nobody can end while a server does not answer.
+Result<void> PodJob::CheckServersAnswer(const model::ContainerSpec& spec,
+                                        const PlacedVolumes& placed) {
+  for (const auto& [name, volume] : placed) {
+    if (volume.kind != "nfs" || services_.nfs == nullptr) continue;
+    const bool below = std::ranges::any_of(spec.mounts, [&path = volume.path](const auto& mount) {
+      return mount.source == path && !mount.sub_path.empty();
+    });
+    if (below) RETURN_IF_ERROR(services_.nfs->Answers(volume.path, cancelled_));
   }
   return {};
 }

@@ -50,7 +50,7 @@ Result<void> PodJob::RemovePodSandbox() {
 
 Result<void> PodJob::TakeVolumesAway() {
   RETURN_IF_ERROR(ReleasePersistentVolumes(PodUid(input_.pod->metadata().uid()), paths_,
-                                           services_.csi, services_.runtime));
+                                           {services_.csi, services_.nfs, services_.runtime}));
   return ReleaseVolumes(*input_.pod, paths_);
 }
 
