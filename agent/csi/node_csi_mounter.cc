@@ -38,6 +38,17 @@ std::vector<std::string> NamesIn(const std::string& directory) {
 
 constexpr char kVolumeData[] = "vol_data.json";
 
+// Two PersistentVolumes can be one volume of a plugin, and a pod can have both. No name has a '~'.
+std::string UserMark(const std::string& uid, const PlacedVolume& place) {
+  return StrCat(uid, "~", place.name);
+}
+
+// What a plugin stages of a block device lies where the PersistentVolume says, everything else where its handle does.
+// A mark of an agent that wrote down the pod only counts for all.
+bool SharesStaging(const std::string& mark, const PlacedVolume& place) {
+  return !place.block || !mark.contains('~') || mark.ends_with("~" + place.name);
+}
+
 Result<void> WriteHandle(const std::string& dir, const std::string& driver,
                          const std::string& handle) {
   if (sys::ExistsAt(AT_FDCWD, StrCat(dir, "/", kVolumeData))) return {};
@@ -164,7 +175,8 @@ Result<void> NodeCsiMounter::MarkUse(const Work& work) {
   const std::string dir = VolumeDir(work.place.driver, work.place.handle);
   ASSIGN_OR_RETURN(const DirFd users, sys::MakeDirs(AT_FDCWD, dir + "/users", kCsiDirMode));
   RETURN_IF_ERROR(WriteHandle(dir, work.place.driver, work.place.handle));
-  RETURN_IF_ERROR(sys::OpenAt(users.get(), work.pod.metadata().uid(), O_WRONLY | O_CREAT, 0600));
+  const std::string mark = UserMark(work.pod.metadata().uid(), work.place);
+  RETURN_IF_ERROR(sys::OpenAt(users.get(), mark, O_WRONLY | O_CREAT, 0600));
   HOLDFAST_PAUSE_POINT("agent.csi.user_marked");
   const std::lock_guard lock(mutex_);
   in_use_[dir] = kube::UniqueVolumeName(work.place.driver, work.place.handle);
@@ -286,21 +298,29 @@ Result<void> NodeCsiMounter::Unpublish(const CsiDriver& driver, const PlacedVolu
 Result<void> NodeCsiMounter::Unstage(const CsiDriver& driver, const PlacedVolume& place,
                                      const PodUid& uid) {
   const std::string dir = VolumeDir(driver.info.name, place.handle);
-  const std::string user = StrCat(dir, "/users/", uid.value);
-  if (!sys::ExistsAt(AT_FDCWD, user) && !NamesIn(dir + "/users").empty()) return {};
+  const std::string user = StrCat(dir, "/users/", UserMark(uid.value, place));
+  const std::string former = StrCat(dir, "/users/", uid.value);
+  if (!sys::ExistsAt(AT_FDCWD, user) && !sys::ExistsAt(AT_FDCWD, former) &&
+      !NamesIn(dir + "/users").empty()) {
+    return {};
+  }
   const VolumeLocks::Lock lock(locks_, dir);
   RETURN_IF_ERROR(sys::RemoveFileAt(AT_FDCWD, user));
+  RETURN_IF_ERROR(sys::RemoveFileAt(AT_FDCWD, former));
   HOLDFAST_PAUSE_POINT("agent.csi.user_unmarked");
   const auto users = sys::ListDirAt(AT_FDCWD, dir + "/users");
   if (!users && users.error().code() == Code::kNotFound) return {};
   if (!users) return users.error();
-  if (!users->empty()) return {};
+  if (std::ranges::any_of(*users, [&](const auto& mark) { return SharesStaging(mark, place); })) {
+    return {};
+  }
   const std::string staging = StagingPath(place);
   if (sys::ExistsAt(AT_FDCWD, staging)) {
     RETURN_IF_ERROR(driver.client->Unstage(place.handle, staging));
     HOLDFAST_PAUSE_POINT("agent.csi.unstaged");
     RETURN_IF_ERROR(RemoveStaging(place, staging));
   }
+  if (!users->empty()) return {};
   RETURN_IF_ERROR(sys::RemoveTreeAt(AT_FDCWD, dir));
   const std::lock_guard in_use(mutex_);
   in_use_.erase(dir);

@@ -3,7 +3,7 @@
 //
 //   <root_dir>/plugins/kubernetes.io/csi/<driver>/<SHA-256 of the handle>/
 //     vol_data.json       which volume it is, as a kubelet writes it
-//     users/<pod uid>     made before anything is asked for a pod, removed after it is gone
+//     users/<pod uid>~<PersistentVolume>  made before anything is asked for a pod, removed after it is gone
 //     globalmount/        where the plugin stages it, once for all pods of the node
 //   <root_dir>/plugins/kubernetes.io/csi/volumeDevices/
 //     staging/<volume>/           the same of a block device

@@ -291,6 +291,86 @@ TEST_F(CsiTest, AVolumeIsStagedOnceForTheNodeAndUnstagedAfterItsLastPod) {
   EXPECT_EQ(Unmount("u2"), "") << "again";
 }
 
+// Two PersistentVolumes of one handle are one volume of the plugin, which knows no PersistentVolumes.
+class CsiTwiceTest : public CsiTest {
+ protected:
+  PlacedVolume PlaceOf(const std::string& uid, const std::string& name, bool block) const {
+    PlacedVolume place = Place(uid);
+    place.name = name;
+    place.path = StrCat(dir_, "/pods/", uid, "/", name, "/mount");
+    place.block = block;
+    return place;
+  }
+  std::string MountOne(const std::string& uid, const std::string& name, bool block = false) {
+    PersistentVolume volume = Volume(block ? "volumeMode: 'Block'" : "");
+    volume.name = name;
+    const auto done = mounter_->Mount(Pod(uid), volume, PlaceOf(uid, name, block), cancelled_);
+    return done ? "" : done.error().message();
+  }
+  std::string UnmountOne(const std::string& uid, const std::string& name, bool block = false) {
+    const auto done = mounter_->Unmount(PodUid(uid), PlaceOf(uid, name, block));
+    return done ? "" : done.error().message();
+  }
+};
+
+TEST_F(CsiTwiceTest, ItIsUnstagedAfterTheLastOfTwoPods) {
+  Register();
+  EXPECT_EQ(MountOne("u1", "pv1"), "");
+  EXPECT_EQ(MountOne("u2", "pv2"), "");
+  EXPECT_EQ(InUse().size(), 1u);
+  driver_->Calls();
+  EXPECT_EQ(UnmountOne("u1", "pv1"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1"));
+  EXPECT_EQ(InUse().size(), 1u);
+  EXPECT_EQ(UnmountOne("u2", "pv2"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1", "unstage h1"));
+  EXPECT_THAT(InUse(), IsEmpty());
+}
+
+TEST_F(CsiTwiceTest, ItIsUnstagedAfterTheLastOfOnePodThatHasBoth) {
+  Register();
+  EXPECT_EQ(MountOne("u1", "pv1"), "");
+  EXPECT_EQ(MountOne("u1", "pv2"), "");
+  driver_->Calls();
+  EXPECT_EQ(UnmountOne("u1", "pv1"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1")) << "the other one is still mounted";
+  NodeCsiMounter next(dir_, drivers_);  // an agent that was started meanwhile
+  ASSERT_TRUE(next.Unmount(PodUid("u1"), PlaceOf("u1", "pv2", false)));
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1", "unstage h1"));
+  EXPECT_TRUE(fs::is_empty(dir_ + "/plugins/kubernetes.io/csi/disk.example"));
+}
+
+// A device is staged where its PersistentVolume says, so each of them is unstaged, each after its own last pod.
+TEST_F(CsiTwiceTest, EachDeviceIsUnstagedWhereItWasStaged) {
+  Register();
+  EXPECT_EQ(MountOne("u1", "pv1", true), "");
+  EXPECT_EQ(MountOne("u2", "pv2", true), "");
+  EXPECT_EQ(MountOne("u3", "pv2", true), "");
+  driver_->Calls();
+  EXPECT_EQ(UnmountOne("u1", "pv1", true), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1", "unstage h1"));
+  EXPECT_EQ(InUse().size(), 1u) << "the volume is in use all the same";
+  EXPECT_EQ(UnmountOne("u2", "pv2", true), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1"));
+  EXPECT_EQ(UnmountOne("u3", "pv2", true), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1", "unstage h1"));
+  EXPECT_THAT(InUse(), IsEmpty());
+}
+
+// As agents before this one marked it.
+TEST_F(CsiTwiceTest, APodThatAFormerAgentMarkedIsAUser) {
+  Register();
+  EXPECT_EQ(MountOne("u1", "pv1"), "");
+  EXPECT_EQ(MountOne("u2", "pv2"), "");
+  const std::string users = fs::path(driver_->staged.staging_target_path()).parent_path() / "users";
+  fs::rename(users + "/u1~pv1", users + "/u1");
+  driver_->Calls();
+  EXPECT_EQ(UnmountOne("u2", "pv2"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1"));
+  EXPECT_EQ(UnmountOne("u1", "pv1"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1", "unstage h1"));
+}
+
 class CsiBlockTest : public CsiTest {
  protected:
   static PersistentVolume BlockVolume() { return Volume("volumeMode: 'Block'"); }
