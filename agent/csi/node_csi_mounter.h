@@ -10,7 +10,8 @@
 //     publish/<volume>/<pod uid>  the device, put there by the plugin for a pod
 //
 // so that whoever takes the last user away also unstages it, whichever agent made it. Volumes that a pod names itself are
-// that pod's alone and have none of this. Thread-safe.
+// that pod's alone and have none of this. Plugins have these directories mounted and may put links there: below root_dir none
+// is followed. Thread-safe.
 #pragma once
 
 #include <map>
@@ -50,10 +51,13 @@ class NodeCsiMounter : public CsiMounter {
   std::string StagingOf(const CsiDriver& driver, const PlacedVolume& place) const;
   Result<void> Stage(const Work& work);
   Result<void> Publish(const Work& work) const;
+  Result<void> RemovePlace(const std::string& path) const;
+  Result<void> RemoveStaging(const PlacedVolume& place, const std::string& staging) const;
+  Result<void> RemoveIfEmpty(const std::string& directory) const;
   Result<void> Unpublish(const CsiDriver& driver, const PlacedVolume& place) const;
   Result<void> Unstage(const CsiDriver& driver, const PlacedVolume& place, const PodUid& uid);
 
-  const std::string volumes_dir_;
+  const std::string root_dir_, volumes_dir_;
   const CsiDrivers& drivers_;
   const TellOwnership tell_ownership_;
   VolumeLocks locks_;

@@ -33,6 +33,7 @@ spec:
   containers:
   - name: main
     image: quickstart/busybox:latest
+    imagePullPolicy: IfNotPresent
     command: [sh, -c, "$4"]
     $mounts
 POD
@@ -67,7 +68,11 @@ pod writer "{server: $server, path: /a}" "{name: data, mountPath: /data}" \
   'echo mine > /data/first; while :; do echo more >> /data/more || exit 1; sleep 0.1; done'
 pod reader "{server: $server, path: /, readOnly: true}" "{name: data, mountPath: /data, subPath: a}" \
   'cat /data/known; echo no > /data/known; while :; do cat /data/known; sleep 0.1; done'
+# What it has written is still to be sent when it is killed: the kernel does that before it lets the process end.
+pod dirty "{server: $server, path: /a}" "{name: data, mountPath: /data}" \
+  'exec 3>/data/log; while :; do echo line >&3; sleep 0.05; done'
 wait_for 120 "the writer runs" is writer Running
+wait_for 60 "the one that leaves its lines to the kernel runs" is dirty Running
 wait_for 60 "the reader runs" is reader Running
 wait_for 30 "the server has what was written" written /exports/a/first mine
 holdctl logs "reader-$node" | head -n 2
@@ -77,7 +82,7 @@ wait_for 60 "a path that is not exported is told" told absent 'MountVolume.SetUp
 holdctl describe pod "absent-$node" | tail -n 5
 holdctl delete pod "absent-$node"
 wait_for 60 "that pod is gone" gone absent
-[ "$(mounts)" = 2 ] || fail "$(mounts) mounts, not the two of writer and reader"
+[ "$(mounts)" = 3 ] || fail "$(mounts) mounts, not one for each pod"
 
 step "the server does not answer"
 hang
@@ -86,7 +91,9 @@ ps -eo stat,wchan:30,args | grep -E '^D' || echo "note: nobody waits in the kern
 pod stuck "{server: $server, path: /a}" "{name: data, mountPath: /data}" 'sleep 100000'
 pod other "" "" 'sleep 100000'
 wait_for 60 "another pod starts" is other Running
-wait_for 60 "its mount is under way" pgrep -x mount.nfs
+pkill -KILL -f 'cat /data/known'
+wait_for 60 "a container that starts again by a sub path is told why it cannot" told reader "does not answer"
+wait_for 60 "the mount is under way" pgrep -x mount.nfs
 systemctl restart holdfastd || fail "restart"
 wait_for 60 "the agent answers after a restart" is other Running
 wait_for 60 "the mount is under way again" pgrep -x mount.nfs
@@ -99,12 +106,13 @@ wait_for 60 "a further pod starts" is further Running
 holdctl top pods > /dev/null || fail "top pods"
 
 step "its pods are deleted"
-for name in stuck reader writer; do
+for name in stuck reader writer dirty; do
   holdctl delete pod "$name-$node" --no-wait || fail "delete $name"
 done
 wait_for 60 "the one that was being mounted is gone" gone stuck
 wait_for 120 "the reader is gone" gone reader
-wait_for 180 "the writer is gone" gone writer
+wait_for 60 "the writer is gone" gone writer
+wait_for 180 "the one with lines to be sent is gone" gone dirty
 ps -eo pid,stat,wchan:30,args | grep -E '^ *[0-9]+ D' || true
 wait_for 10 "no mount is left" no_mounts
 wait_for 10 "no helper is left" no_helper
