@@ -75,9 +75,14 @@ Result<void> WriteHandle(int dir, const std::string& driver, const std::string& 
   return sys::WriteFileAtomicAt(dir, kVolumeData, json.dump(), 0600);
 }
 
-std::optional<std::string> ReadHandle(const std::string& dir) {
+// `dir` is below `root`.
+std::optional<std::string> ReadHandle(const std::string& root, const std::string& dir) {
   constexpr size_t kLimit = 64 * 1024;
-  const auto text = sys::ReadFileAt(AT_FDCWD, StrCat(dir, "/", kVolumeData), kLimit);
+  const auto volume = sys::OpenDirBelow(root, dir.substr(root.size() + 1));
+  if (!volume) return std::nullopt;
+  const auto file = sys::OpenPlainFileAt(volume->get(), kVolumeData, O_RDONLY);
+  if (!file) return std::nullopt;
+  const auto text = sys::ReadFd(file->get(), kLimit);
   if (!text) return std::nullopt;
   const auto json = nlohmann::json::parse(*text, nullptr, false);
   const auto handle = json.is_object() ? json.find("volumeHandle") : json.end();
@@ -155,7 +160,7 @@ void NodeCsiMounter::ReadVolumesInUse() {
   for (const std::string& driver : NamesIn(volumes_dir_)) {
     for (const std::string& hash : NamesIn(StrCat(volumes_dir_, "/", driver))) {
       const std::string dir = StrCat(volumes_dir_, "/", driver, "/", hash);
-      const auto handle = ReadHandle(dir);
+      const auto handle = ReadHandle(root_dir_, dir);
       if (handle) in_use_[dir] = kube::UniqueVolumeName(driver, *handle);
     }
   }
