@@ -61,7 +61,8 @@ Result<std::unique_ptr<NfsMounter>> NfsMounter::Make(NfsPrograms programs) {
   return std::unique_ptr<NfsMounter>(new NfsMounter(std::move(programs), std::move(stop)));
 }
 
-// What a killed agent was mounting could come to lie where this one has looked already.
+// What a killed agent was mounting could come to lie where this one has looked already. Before any program of this one,
+// which would be taken for one of the former's.
 Result<void> NfsMounter::EndFormer() {
   const std::lock_guard lock(mutex_);
   if (!former_ended_) former_ended_ = EndOrphans(programs_.owner);
@@ -122,6 +123,10 @@ Result<void> NfsMounter::RunMount(const NfsSource& source, const std::string& pa
 Result<void> NfsMounter::Unmount(const std::string& path) {
   RETURN_IF_ERROR(EndFormer());
   RETURN_IF_ERROR(UnmountAll(path));
+  {
+    const std::lock_guard lock(mutex_);
+    waiting_.erase(path);
+  }
   HOLDFAST_PAUSE_POINT("agent.volume.nfs_unmounted");
   if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return {};
   return Error::FromErrno(errno, StrCat("rmdir ", path));
@@ -143,11 +148,32 @@ Result<void> NfsMounter::UnmountAll(const std::string& path) {
   return Conflict(StrCat("umount ", path, ": there is always another mount"));
 }
 
+// MNT_FORCE ends the calls that are under way to this server, also those of other pods, which wait as vainly.
+bool NfsMounter::GiveUpWaiting(const std::string& path) {
+  if (!EndFormer()) return false;  // the next call tries again
+  {
+    const std::lock_guard lock(mutex_);
+    const auto now = std::chrono::steady_clock::now();
+    if (now - waiting_.try_emplace(path, now).first->second < programs_.patience) return false;
+  }
+  const ProgramLimits limits{.time = programs_.given_up};
+  if (RunBounded(StatOf(path), stop_, limits)) return false;
+  // That it is busy is told then, and no failure: the calls have ended.
+  const BoundedProgram program =
+      Program(programs_.umount, {"--force", "--internal-only", "--no-canonicalize", path});
+  (void)RunBounded(program, stop_, limits);
+  return true;
+}
+
+// A file system's numbers are never kept: its server is asked.
+BoundedProgram NfsMounter::StatOf(const std::string& path) const {
+  return Program(programs_.stat, {"--file-system", "--format=%T", path});
+}
+
 Result<void> NfsMounter::Answers(const std::string& path, const std::atomic<bool>& cancelled) {
-  // A file system's numbers are never kept: its server is asked.
-  const BoundedProgram program = Program(programs_.stat, {"--file-system", "--format=%T", path});
+  RETURN_IF_ERROR(EndFormer());
   const ProgramLimits limits{.time = programs_.answered, .cancelled = &cancelled};
-  auto answered = RunBounded(program, stop_, limits);
+  auto answered = RunBounded(StatOf(path), stop_, limits);
   if (answered) return {};
   return std::move(answered.error()).Wrap(StrCat("the NFS server of ", path, " does not answer"));
 }

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -31,6 +32,9 @@ struct NfsPrograms {
   std::chrono::milliseconds mounted{180'000};  // mount.nfs itself gives up after two minutes
   std::chrono::milliseconds unmounted{30'000};
   std::chrono::milliseconds answered{10'000};
+  std::chrono::milliseconds patience{
+      60'000};  // with processes that were killed and wait for a server
+  std::chrono::milliseconds given_up{3'000};  // for each program that ends that
 };
 
 struct NfsSource {
@@ -52,6 +56,10 @@ class NfsMounter {
                      const std::atomic<bool>& cancelled);
   // Lazily: it is off the tree at once, whoever still waits for its server. Then the directory is removed. Idempotent.
   Result<void> Unmount(const std::string& path);
+  // To be called again and again while processes that use it were killed and do not end: the kernel first writes what they
+  // wrote. After a minute, when its server does not answer, that fails for whoever waits for the server at that moment. True
+  // when that was done now.
+  bool GiveUpWaiting(const std::string& path);
   // Fails when the server of what is mounted there does not answer now.
   Result<void> Answers(const std::string& path, const std::atomic<bool>& cancelled);
 
@@ -60,6 +68,7 @@ class NfsMounter {
       : programs_(std::move(programs)), stop_(std::move(stop)) {}
   Result<void> EndFormer();
   BoundedProgram Program(const std::string& command, std::vector<std::string> args) const;
+  BoundedProgram StatOf(const std::string& path) const;
   Result<void> RunMount(const NfsSource& source, const std::string& path,
                         const std::atomic<bool>& cancelled);
   Result<void> UnmountAll(const std::string& path);
@@ -68,6 +77,7 @@ class NfsMounter {
   const sys::Wakeup stop_;
   std::mutex mutex_;
   bool former_ended_ = false;
+  std::map<std::string, std::chrono::steady_clock::time_point> waiting_;  // since when, by path
 };
 
 }  // namespace holdfast::agent

@@ -75,6 +75,7 @@ class PodJob {
   // take_down.cc
   Result<void> Signal();
   Result<void> Kill();
+  void GiveUpDeadServers();
   Result<void> RemoveContainer();
   Result<void> RemovePodSandbox();
   Result<void> TakeVolumesAway();

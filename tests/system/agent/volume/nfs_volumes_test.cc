@@ -174,6 +174,38 @@ TEST_F(NfsVolumesTest, AServerThatDoesNotAnswerHoldsNobodyUp) {
   EXPECT_FALSE(fs::exists(Place()));
 }
 
+// A killed process does not end before the kernel has written what it wrote: here one that waits in a call.
+TEST_F(NfsVolumesTest, WhoWaitsForADeadServerAndWasKilledIsLetGoAfterAWhile) {
+  programs_.patience = milliseconds(300);
+  programs_.given_up = milliseconds(500);
+  MakeHung();
+  if (IsSkipped()) return;
+  ASSERT_EQ(Ensure(), "");
+  struct stat st{};
+  int waiting_error = 0;
+  std::thread waits([&, path = Place()] {
+    if (::stat((path + "/file").c_str(), &st) != 0) waiting_error = errno;
+  });
+  EXPECT_FALSE(mounter_->GiveUpWaiting(Place())) << "it may end by itself";
+  std::this_thread::sleep_for(milliseconds(400));
+  EXPECT_TRUE(mounter_->GiveUpWaiting(Place()));
+  waits.join();
+  EXPECT_NE(waiting_error, 0);
+  EXPECT_TRUE(Release());
+}
+
+TEST_F(NfsVolumesTest, WhereTheServerAnswersNobodyLosesWhatHeWrites) {
+  programs_.patience = milliseconds(0);
+  programs_.umount = "/bin/false";
+  StandIn("exec mount -t tmpfs tmpfs \"$target\"");
+  ASSERT_EQ(Ensure(), "");
+  EXPECT_FALSE(mounter_->GiveUpWaiting(Place()));
+  EXPECT_TRUE(IsMounted());
+  programs_.umount = "umount";
+  StandIn("exit 1");
+  EXPECT_TRUE(Release());
+}
+
 // Its call took the mount off and waits for the server, which nothing can end.
 TEST_F(NfsVolumesTest, AProgramThatUnmountedAndDoesNotEndIsNotWaitedForLong) {
   const std::string pid_file = top_ + "/pid";
