@@ -249,12 +249,13 @@ Result<void> NodeCsiMounter::Publish(const Work& work) const {
       asked, PublishSecrets(use), work.staging, target, work.volume.read_only,
       work.driver.info.knows_single_nodes, &work.cancelled));
   HOLDFAST_PAUSE_POINT("agent.csi.published");
+  if (work.place.block) return {};
+  ASSIGN_OR_RETURN(const DirFd dir,
+                   sys::OpenDirBelow(root_dir_, target.substr(root_dir_.size() + 1)));
   if (!asked.group.empty() || !GivesToGroup(work.volume) ||
       !work.pod.spec().securitycontext().has_fsgroup()) {
     return {};
   }
-  ASSIGN_OR_RETURN(const DirFd dir,
-                   sys::OpenDirBelow(root_dir_, target.substr(root_dir_.size() + 1)));
   OwnershipProgress progress(work.pod, target, tell_ownership_);
   return GiveToGroupOf(work.pod, dir.get(), &progress);
 }

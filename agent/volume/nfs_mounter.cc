@@ -21,6 +21,9 @@ namespace {
 constexpr mode_t kNfsDirMode = 0750;
 // A mount that a killed program had begun can lie below the one of the next.
 constexpr int kMostMounts = 8;
+// A process that ends makes another call to the server when one has failed. Whoever is killed meanwhile has to wait for the
+// thread that looks after it.
+constexpr std::chrono::seconds kNextCall{5};
 
 // What goes before the colon of mount's source.
 std::string NfsHost(const std::string& server) {
@@ -154,11 +157,16 @@ bool NfsMounter::GiveUpWaiting(const std::string& path) {
   {
     const std::lock_guard lock(mutex_);
     const auto now = std::chrono::steady_clock::now();
-    if (now - waiting_.try_emplace(path, now).first->second < programs_.patience) return false;
+    auto& due = waiting_.try_emplace(path, now + programs_.patience).first->second;
+    if (now < due) return false;
+    due = now + kNextCall;
   }
   const ProgramLimits limits{.time = programs_.given_up};
   if (RunBounded(StatOf(path), stop_, limits)) return false;
-  // That it is busy is told then, and no failure: the calls have ended.
+  // Held, because it would be unmounted, and a process that ends makes one call after the other: so it is busy, which
+  // `umount` tells after the calls have ended.
+  const auto held = sys::OpenAt(AT_FDCWD, path, O_PATH | O_DIRECTORY);
+  if (!held) return false;
   const BoundedProgram program =
       Program(programs_.umount, {"--force", "--internal-only", "--no-canonicalize", path});
   (void)RunBounded(program, stop_, limits);

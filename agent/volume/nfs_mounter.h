@@ -77,7 +77,7 @@ class NfsMounter {
   const sys::Wakeup stop_;
   std::mutex mutex_;
   bool former_ended_ = false;
-  std::map<std::string, std::chrono::steady_clock::time_point> waiting_;  // since when, by path
+  std::map<std::string, std::chrono::steady_clock::time_point> waiting_;  // until when, by path
 };
 
 }  // namespace holdfast::agent

@@ -15,6 +15,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::agent {
 namespace {
@@ -223,6 +224,15 @@ class PersistentPlacer {
 };
 
 }  // namespace
+
+Result<void> CheckPlace(const std::string& root_dir, const PlacedVolume& volume) {
+  if (volume.kind != "csi" || volume.block) return {};
+  if (!volume.path.starts_with(root_dir + "/")) {
+    return Conflict(StrCat(volume.path, " is not below ", root_dir));
+  }
+  RETURN_IF_ERROR(sys::OpenDirBelow(root_dir, volume.path.substr(root_dir.size() + 1)));
+  return {};
+}
 
 std::vector<std::string> StandingVolumes(const PodUid& uid, const PlacedVolumes& placed,
                                          DeviceHolder& devices) {

@@ -190,6 +190,7 @@ TEST_F(NfsVolumesTest, WhoWaitsForADeadServerAndWasKilledIsLetGoAfterAWhile) {
   std::this_thread::sleep_for(milliseconds(400));
   EXPECT_TRUE(mounter_->GiveUpWaiting(Place()));
   waits.join();
+  EXPECT_TRUE(IsMounted()) << "its next call has to be ended in the same way";
   EXPECT_NE(waiting_error, 0);
   EXPECT_TRUE(Release());
 }

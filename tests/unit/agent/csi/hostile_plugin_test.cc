@@ -108,6 +108,14 @@ TEST_F(HostilePluginTest, ALinkInTheVolumesPlaceGivesNobodyElsesFilesToTheGroup)
   EXPECT_EQ(Canary(), before);
 }
 
+TEST_F(HostilePluginTest, ALinkInTheVolumesPlaceIsNoVolume) {
+  Register();
+  driver_->mischief = [this](const std::string& call) {
+    if (call == "publish") fs::create_directory_symlink(canary_, Place("u1").path);
+  };
+  EXPECT_NE(Mount("u1"), "") << "containers would be shown the canary";
+}
+
 TEST_F(HostilePluginTest, ALinkOnTheWayToTheVolumesPlaceMakesNothingElsewhere) {
   Register();
   fs::create_directories(dir_ + "/pods/u1");

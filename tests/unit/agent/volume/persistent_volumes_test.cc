@@ -159,6 +159,24 @@ TEST_F(PersistentVolumesTest, ARecordWithAMountIsOfANewerVersionStill) {
   EXPECT_EQ(*ReadPlacedVolumes(*paths_), volumes);
 }
 
+TEST_F(PersistentVolumesTest, ALinkThatSomebodyPutInTheVolumesPlaceIsNotFollowed) {
+  PlacedVolume volume = {.name = "pv", .kind = "csi", .path = paths_->CsiVolume("pv")};
+  fs::create_directories(volume.path);
+  EXPECT_TRUE(CheckPlace(dir_, volume));
+  fs::rename(volume.path, volume.path + "-aside");
+  fs::create_directory_symlink("/etc", volume.path);
+  EXPECT_FALSE(CheckPlace(dir_, volume));
+  fs::remove(volume.path);
+  fs::rename(volume.path + "-aside", volume.path);
+  fs::rename(paths_->Volumes(), paths_->Volumes() + "-aside");
+  fs::create_directory_symlink(paths_->Volumes() + "-aside", paths_->Volumes());
+  EXPECT_FALSE(CheckPlace(dir_, volume));
+  volume.path = "/etc";
+  EXPECT_FALSE(CheckPlace(dir_, volume));
+  volume.kind = "local";
+  EXPECT_TRUE(CheckPlace(dir_, volume)) << "a link may lead to a disk";
+}
+
 TEST_F(PersistentVolumesTest, KindsThatAreNoBlockDevices) {
   EXPECT_EQ(Ensure(Volume("volumeMode: 'Block' persistentVolumeSource { hostPath { path: '/' } }")),
             "MapVolume.FindMapperPluginBySpec failed to find BlockVolumeMapper plugin. Volume "
