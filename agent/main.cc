@@ -62,6 +62,7 @@
 #include "agent/source/manifest_editor.h"
 #include "agent/source/source_faults.h"
 #include "agent/stats/node_stats.h"
+#include "agent/volume/nfs_mounter.h"
 #include "agent/volume/pod_files.h"
 #include "agent/volume/written_volumes.h"
 #include "holdfast/base/printable.h"
@@ -129,6 +130,7 @@ struct Agent {
   CsiDrivers csi_drivers;
   ClaimUsage claim_usage{config.instance, csi_drivers};
   std::unique_ptr<NodeCsiMounter> csi_mounter;
+  std::unique_ptr<NfsMounter> nfs_mounter;
   std::unique_ptr<PluginWatcher> plugins;  // none when the node stands alone
   std::unique_ptr<Prober> prober;
   PodMetrics pod_metrics;
@@ -259,7 +261,10 @@ std::map<std::string, std::string> NodeLabels(const Agent& agent) {
 Result<void> OpenPlugins(Agent& agent) {
   if (!agent.IsInCluster()) return {};
   const std::string& root = agent.config.instance.root_dir;
-  agent.csi_mounter = std::make_unique<NodeCsiMounter>(root, agent.csi_drivers);
+  agent.csi_mounter = std::make_unique<NodeCsiMounter>(
+      root, agent.csi_drivers, [&agent](const corev1::Pod& pod, const EventNote& note) {
+        agent.view->AddEvents(pod, {note});
+      });
   PluginWatcherOptions options;
   options.root_dir = root;
   options.log = [](const std::string& line) { spdlog::info("{}", line); };
@@ -280,6 +285,9 @@ Result<void> OpenTable(Agent& agent) {
                                  {[&agent](const corev1::Pod& pod, const EventNote& note) {
                                    agent.view->AddEvents(pod, {note});
                                  }}));
+  NfsPrograms programs;
+  programs.owner = "nfs " + agent.config.instance.root_dir;
+  ASSIGN_OR_RETURN(agent.nfs_mounter, NfsMounter::Make(std::move(programs)));
   agent.services = std::unique_ptr<PodServices>(
       new PodServices{*agent.runtime,
                       agent.images->store(),
@@ -303,6 +311,7 @@ Result<void> OpenTable(Agent& agent) {
                       },
                       agent.config.cluster.keep_inputs == "all",
                       agent.csi_mounter.get(),
+                      agent.nfs_mounter.get(),
                       [&agent] { return NodeLabels(agent); },
                       &agent.pod_metrics,
                       [&agent](const kube::Claim& claim, std::string patch) {
@@ -574,6 +583,7 @@ int Serve(Agent& agent) {
     LimitTimeToStop();
     agent.images->Stop();
     if (agent.network.cni) agent.network.cni->Stop();
+    if (agent.nfs_mounter) agent.nfs_mounter->Stop();
     agent.manager->Stopping();
     agent.io.stop();
   });

@@ -12,6 +12,7 @@
 #include <csignal>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -29,6 +30,8 @@ using std::chrono::steady_clock;
 
 constexpr size_t kShownErrors = 512;  // the end of what it says of itself
 constexpr size_t kErrorsAtOnce = 64 << 10;
+constexpr milliseconds kLook{100};
+constexpr milliseconds kEndOfKilled{5000};
 // How to speak to systemd as if one were the agent.
 constexpr std::string_view kOwnVariables[] = {"NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID",
                                               "LISTEN_FDS", "LISTEN_PID"};
@@ -61,6 +64,43 @@ Result<Pipe> MakePipe() {
   return pipe;
 }
 
+// Children that were killed and have not ended: reaped when others are started, so that no more of them than there are
+// dead servers are ever left.
+class LeftAlone {
+ public:
+  void Add(PidFd child) {
+    const std::lock_guard lock(mutex_);
+    children_.push_back(std::move(child));
+  }
+  void Reap() {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(children_, [](const PidFd& child) {
+      const auto status = sys::ReapExit(child.get());
+      return !status || status->has_value();
+    });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<PidFd> children_;
+};
+
+LeftAlone& Left() {
+  static LeftAlone left;
+  return left;
+}
+
+// False: not within `time`.
+bool EndsWithin(const PidFd& process, milliseconds time) {
+  const auto deadline = steady_clock::now() + time;
+  while (true) {
+    const auto left = std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now());
+    pollfd ended{process.get(), POLLIN, 0};
+    const int ready = ::poll(&ended, 1, std::max(static_cast<int>(left.count()), 0));
+    if (ready >= 0 || errno != EINTR) return ready == 1;
+  }
+}
+
 // A program that runs, in a group of its own, and what it has written. Ends with this object.
 class Running {
  public:
@@ -76,25 +116,30 @@ class Running {
   ~Running() {
     if (reaped_) return;
     (void)::kill(-pid_, SIGKILL);  // ESRCH: nobody of it is left
-    pollfd ended{pidfd_.get(), POLLIN, 0};
-    while (::poll(&ended, 1, -1) < 0 && errno == EINTR) {
+    if (EndsWithin(pidfd_, kEndOfKilled)) {
+      (void)sys::ReapExit(pidfd_.get());  // how it ended matters to nobody any more
+    } else {
+      Left().Add(std::move(pidfd_));
     }
-    (void)sys::ReapExit(pidfd_.get());  // how it ended matters to nobody any more
   }
 
-  Result<sys::ExitStatus> Wait(const sys::Wakeup& stop, milliseconds time) {
-    const auto deadline = steady_clock::now() + time;
+  Result<sys::ExitStatus> Wait(const sys::Wakeup& stop, const ProgramLimits& limits) {
+    const auto deadline = steady_clock::now() + limits.time;
     while (true) {
       const auto left =
           std::chrono::duration_cast<milliseconds>(deadline - steady_clock::now()).count();
       if (left <= 0)
-        return Error(Code::kDeadlineExceeded, StrCat("no end within ", time.count(), " ms"));
+        return Error(Code::kDeadlineExceeded, StrCat("no end within ", limits.time.count(), " ms"));
+      const auto nap = limits.cancelled != nullptr ? std::min<int64_t>(left, kLook.count()) : left;
       std::array<pollfd, 4> fds{{{pidfd_.get(), POLLIN, 0},
                                  {out_.get(), POLLIN, 0},
                                  {err_.get(), POLLIN, 0},
                                  {stop.fd(), POLLIN, 0}}};
-      if (::poll(fds.data(), fds.size(), static_cast<int>(left)) < 0 && errno != EINTR) {
+      if (::poll(fds.data(), fds.size(), static_cast<int>(nap)) < 0 && errno != EINTR) {
         return Error::FromErrno(errno, "poll");
+      }
+      if (limits.cancelled != nullptr && *limits.cancelled) {
+        return Unavailable("not wanted any more");
       }
       if (fds[3].revents != 0) return Unavailable("the agent stops");
       Drain(out_, output_, limit_ + 1 - output_.size());
@@ -138,7 +183,7 @@ class Running {
   }
 
   const pid_t pid_;
-  const PidFd pidfd_;
+  PidFd pidfd_;
   UniqueFd out_, err_;
   const size_t limit_;
   std::string output_, errors_;
@@ -152,6 +197,7 @@ Result<UniqueFd> InputOf(const BoundedProgram& program) {
 }
 
 Result<std::unique_ptr<Running>> Start(const BoundedProgram& program, size_t limit) {
+  Left().Reap();
   ASSIGN_OR_RETURN(const UniqueFd input, InputOf(program));
   ASSIGN_OR_RETURN(Pipe out, MakePipe());
   ASSIGN_OR_RETURN(Pipe err, MakePipe());
@@ -179,7 +225,7 @@ Result<std::unique_ptr<Running>> Start(const BoundedProgram& program, size_t lim
 Result<ProgramEnd> RunToItsEnd(const BoundedProgram& program, const sys::Wakeup& stop,
                                const ProgramLimits& limits) {
   ASSIGN_OR_RETURN(const auto running, Start(program, limits.output));
-  ASSIGN_OR_RETURN(const sys::ExitStatus status, running->Wait(stop, limits.time));
+  ASSIGN_OR_RETURN(const sys::ExitStatus status, running->Wait(stop, limits));
   return ProgramEnd{status, running->TakeOutput(), running->errors()};
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a program that answers on its standard output: with limits of time and space, and it ends with all that it
-// started. Thread-safe: no state. Source: posix_spawn(3), pidfd_open(2).
+// started. One that the kernel does not let end within 5 s after it was killed, because it waits for a dead server, is
+// left alone. Thread-safe. Source: posix_spawn(3), pidfd_open(2).
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <string>
@@ -29,7 +31,8 @@ struct BoundedProgram {
 
 struct ProgramLimits {
   std::chrono::milliseconds time{60'000};
-  size_t output = 1 << 20;  // bytes
+  size_t output = 1 << 20;                       // bytes
+  const std::atomic<bool>* cancelled = nullptr;  // nobody wants it any more; looked at often
 };
 
 // How it ended, whatever its exit code, and what it wrote to its standard output and, the last of it, to its standard
@@ -40,7 +43,7 @@ struct ProgramEnd {
   std::string errors;
 };
 
-// Blocks until it ended, its time is up or `stop` is set; the latter two are errors.
+// Blocks until it ended, its time is up, `stop` is set or it is cancelled; all but the first are errors.
 Result<ProgramEnd> RunToItsEnd(const BoundedProgram& program, const sys::Wakeup& stop,
                                const ProgramLimits& limits = {});
 

@@ -8,6 +8,7 @@ namespace {
 
 // A plugin's words go into an event.
 constexpr size_t kMostOfAText = 1024;
+constexpr int kMostOfAnAnswer = 1 << 20;
 
 Code CodeOfCall(grpc::StatusCode code) {
   switch (code) {
@@ -40,6 +41,7 @@ std::shared_ptr<grpc::Channel> ChannelTo(const std::string& socket) {
   // A proxy of the environment is for networks; and each plugin has connections of its own.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  arguments.SetMaxReceiveMessageSize(kMostOfAnAnswer);
   return grpc::CreateCustomChannel("unix://" + socket, grpc::InsecureChannelCredentials(),
                                    arguments);
 }

@@ -17,6 +17,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::agent {
 namespace {
@@ -38,17 +39,50 @@ std::vector<std::string> NamesIn(const std::string& directory) {
 
 constexpr char kVolumeData[] = "vol_data.json";
 
-Result<void> WriteHandle(const std::string& dir, const std::string& driver,
-                         const std::string& handle) {
-  if (sys::ExistsAt(AT_FDCWD, StrCat(dir, "/", kVolumeData))) return {};
-  ASSIGN_OR_RETURN(const DirFd parent, sys::OpenDir(dir));
-  const nlohmann::json json = {{"driverName", driver}, {"volumeHandle", handle}};
-  return sys::WriteFileAtomicAt(parent.get(), kVolumeData, json.dump(), 0600);
+// Two PersistentVolumes can be one volume of a plugin, and a pod can have both. No name has a '~'.
+std::string UserMark(const std::string& uid, const PlacedVolume& place) {
+  return StrCat(uid, "~", place.name);
 }
 
-std::optional<std::string> ReadHandle(const std::string& dir) {
+// What a plugin stages of a block device lies where the PersistentVolume says, everything else where its handle does.
+// A mark of an agent that wrote down the pod only counts for all.
+bool SharesStaging(const std::string& mark, const PlacedVolume& place) {
+  return !place.block || !mark.contains('~') || mark.ends_with("~" + place.name);
+}
+
+// Where something lies that plugins may change at any moment.
+struct Entry {
+  DirFd parent;
+  std::string name;
+  std::string path;  // for errors
+};
+
+// `path` below `root`, both absolute. kNotFound: its directory is not there.
+Result<Entry> FindBelow(const std::string& root, const std::string& path) {
+  const size_t slash = path.rfind('/');
+  ASSIGN_OR_RETURN(DirFd parent,
+                   sys::OpenDirBelow(root, path.substr(root.size() + 1, slash - root.size() - 1)));
+  return Entry{std::move(parent), path.substr(slash + 1), path};
+}
+
+Result<DirFd> MakeCsiDirs(const std::string& root, const std::string& path) {
+  return sys::MakeDirsBelow(root, path.substr(root.size() + 1), kCsiDirMode);
+}
+
+Result<void> WriteHandle(int dir, const std::string& driver, const std::string& handle) {
+  if (sys::ExistsAt(dir, kVolumeData)) return {};
+  const nlohmann::json json = {{"driverName", driver}, {"volumeHandle", handle}};
+  return sys::WriteFileAtomicAt(dir, kVolumeData, json.dump(), 0600);
+}
+
+// `dir` is below `root`.
+std::optional<std::string> ReadHandle(const std::string& root, const std::string& dir) {
   constexpr size_t kLimit = 64 * 1024;
-  const auto text = sys::ReadFileAt(AT_FDCWD, StrCat(dir, "/", kVolumeData), kLimit);
+  const auto volume = sys::OpenDirBelow(root, dir.substr(root.size() + 1));
+  if (!volume) return std::nullopt;
+  const auto file = sys::OpenPlainFileAt(volume->get(), kVolumeData, O_RDONLY);
+  if (!file) return std::nullopt;
+  const auto text = sys::ReadFd(file->get(), kLimit);
   if (!text) return std::nullopt;
   const auto json = nlohmann::json::parse(*text, nullptr, false);
   const auto handle = json.is_object() ? json.find("volumeHandle") : json.end();
@@ -56,32 +90,10 @@ std::optional<std::string> ReadHandle(const std::string& dir) {
   return handle->get<std::string>();
 }
 
-Result<void> CheckUnmounted(const std::string& path) {
-  ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));
+Result<void> CheckUnmounted(const Entry& entry) {
+  ASSIGN_OR_RETURN(const bool mounted, IsMountPointAt(entry.parent.get(), entry.name));
   if (!mounted) return {};
-  return Conflict(StrCat(path, " is still mounted, although the plugin says it is not"));
-}
-
-// What is left of a place where a plugin mounted something. Never of something that is still mounted.
-Result<void> RemovePlace(const std::string& path) {
-  RETURN_IF_ERROR(CheckUnmounted(path));
-  if (::rmdir(path.c_str()) == 0 || errno == ENOENT) return {};
-  // A plugin for files may leave one.
-  if (errno == ENOTDIR && ::unlink(path.c_str()) == 0) return {};
-  return Error::FromErrno(errno, StrCat("rmdir ", path));
-}
-
-// Other pods may have the volume, too.
-Result<void> RemoveIfEmpty(const std::string& directory) {
-  if (::rmdir(directory.c_str()) == 0 || errno == ENOENT || errno == ENOTEMPTY) return {};
-  return Error::FromErrno(errno, StrCat("rmdir ", directory));
-}
-
-// Beside a device plugins may leave files there, as a kubelet lets them.
-Result<void> RemoveStaging(const PlacedVolume& place, const std::string& staging) {
-  if (!place.block) return RemovePlace(staging);
-  RETURN_IF_ERROR(CheckUnmounted(staging));
-  return sys::RemoveTreeAt(AT_FDCWD, staging);
+  return Conflict(StrCat(entry.path, " is still mounted, although the plugin says it is not"));
 }
 
 bool IsReadWriteOnce(const corev1::PersistentVolumeSpec& spec) {
@@ -134,8 +146,12 @@ struct NodeCsiMounter::Work {
   std::string staging;  // "" where nothing is staged
 };
 
-NodeCsiMounter::NodeCsiMounter(const std::string& root_dir, const CsiDrivers& drivers)
-    : volumes_dir_(root_dir + "/plugins/kubernetes.io/csi"), drivers_(drivers) {
+NodeCsiMounter::NodeCsiMounter(const std::string& root_dir, const CsiDrivers& drivers,
+                               TellOwnership tell_ownership)
+    : root_dir_(root_dir),
+      volumes_dir_(root_dir + "/plugins/kubernetes.io/csi"),
+      drivers_(drivers),
+      tell_ownership_(std::move(tell_ownership)) {
   ReadVolumesInUse();
 }
 
@@ -144,7 +160,7 @@ void NodeCsiMounter::ReadVolumesInUse() {
   for (const std::string& driver : NamesIn(volumes_dir_)) {
     for (const std::string& hash : NamesIn(StrCat(volumes_dir_, "/", driver))) {
       const std::string dir = StrCat(volumes_dir_, "/", driver, "/", hash);
-      const auto handle = ReadHandle(dir);
+      const auto handle = ReadHandle(root_dir_, dir);
       if (handle) in_use_[dir] = kube::UniqueVolumeName(driver, *handle);
     }
   }
@@ -159,9 +175,11 @@ std::vector<std::string> NodeCsiMounter::VolumesInUse() const {
 
 Result<void> NodeCsiMounter::MarkUse(const Work& work) {
   const std::string dir = VolumeDir(work.place.driver, work.place.handle);
-  ASSIGN_OR_RETURN(const DirFd users, sys::MakeDirs(AT_FDCWD, dir + "/users", kCsiDirMode));
-  RETURN_IF_ERROR(WriteHandle(dir, work.place.driver, work.place.handle));
-  RETURN_IF_ERROR(sys::OpenAt(users.get(), work.pod.metadata().uid(), O_WRONLY | O_CREAT, 0600));
+  ASSIGN_OR_RETURN(const DirFd volume, MakeCsiDirs(root_dir_, dir));
+  ASSIGN_OR_RETURN(const DirFd users, MakeCsiDirs(root_dir_, dir + "/users"));
+  RETURN_IF_ERROR(WriteHandle(volume.get(), work.place.driver, work.place.handle));
+  const std::string mark = UserMark(work.pod.metadata().uid(), work.place);
+  RETURN_IF_ERROR(sys::OpenAt(users.get(), mark, O_WRONLY | O_CREAT | O_NOFOLLOW, 0600));
   HOLDFAST_PAUSE_POINT("agent.csi.user_marked");
   const std::lock_guard lock(mutex_);
   in_use_[dir] = kube::UniqueVolumeName(work.place.driver, work.place.handle);
@@ -211,7 +229,7 @@ Result<void> NodeCsiMounter::Stage(const Work& work) {
   if (!lock.held()) return Conflict("not wanted any more");
   RETURN_IF_ERROR(MarkUse(work));
   if (work.staging.empty()) return {};
-  RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, work.staging, kCsiDirMode));
+  RETURN_IF_ERROR(MakeCsiDirs(root_dir_, work.staging));
   RETURN_IF_ERROR(work.driver.client->Stage(work.asked, work.volume.csi.stage_secrets, work.staging,
                                             work.driver.info.knows_single_nodes, &work.cancelled));
   HOLDFAST_PAUSE_POINT("agent.csi.staged");
@@ -221,7 +239,7 @@ Result<void> NodeCsiMounter::Stage(const Work& work) {
 // The last part of the target is the plugin's to make.
 Result<void> NodeCsiMounter::Publish(const Work& work) const {
   const std::string& target = work.place.path;
-  RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, target.substr(0, target.rfind('/')), kCsiDirMode));
+  RETURN_IF_ERROR(MakeCsiDirs(root_dir_, target.substr(0, target.rfind('/'))));
   const CsiUse& use = work.volume.csi;
   CsiVolume asked = work.asked;
   // Whatever the volume's own attributes say: a plugin believes this.
@@ -231,12 +249,15 @@ Result<void> NodeCsiMounter::Publish(const Work& work) const {
       asked, PublishSecrets(use), work.staging, target, work.volume.read_only,
       work.driver.info.knows_single_nodes, &work.cancelled));
   HOLDFAST_PAUSE_POINT("agent.csi.published");
+  if (work.place.block) return {};
+  ASSIGN_OR_RETURN(const DirFd dir,
+                   sys::OpenDirBelow(root_dir_, target.substr(root_dir_.size() + 1)));
   if (!asked.group.empty() || !GivesToGroup(work.volume) ||
       !work.pod.spec().securitycontext().has_fsgroup()) {
     return {};
   }
-  ASSIGN_OR_RETURN(const DirFd dir, sys::OpenDir(target));
-  return GiveToGroupOf(work.pod, dir.get());
+  OwnershipProgress progress(work.pod, target, tell_ownership_);
+  return GiveToGroupOf(work.pod, dir.get(), &progress);
 }
 
 Result<void> NodeCsiMounter::Expand(const PersistentVolume& volume, const PlacedVolume& place,
@@ -270,6 +291,40 @@ Result<void> NodeCsiMounter::Unmount(const PodUid& uid, const PlacedVolume& plac
   return {};
 }
 
+// What is left of a place where a plugin mounted something. Never of something that is still mounted.
+Result<void> NodeCsiMounter::RemovePlace(const std::string& path) const {
+  const auto entry = FindBelow(root_dir_, path);
+  if (!entry && entry.error().code() == Code::kNotFound) return {};
+  if (!entry) return entry.error();
+  RETURN_IF_ERROR(CheckUnmounted(*entry));
+  const int dir = entry->parent.get();
+  if (::unlinkat(dir, entry->name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
+  // A plugin for files may leave one.
+  if (errno == ENOTDIR && ::unlinkat(dir, entry->name.c_str(), 0) == 0) return {};
+  return Error::FromErrno(errno, StrCat("rmdir ", path));
+}
+
+// Other pods may have the volume, too.
+Result<void> NodeCsiMounter::RemoveIfEmpty(const std::string& directory) const {
+  const auto entry = FindBelow(root_dir_, directory);
+  if (!entry && entry.error().code() == Code::kNotFound) return {};
+  if (!entry) return entry.error();
+  if (::unlinkat(entry->parent.get(), entry->name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT ||
+      errno == ENOTEMPTY) {
+    return {};
+  }
+  return Error::FromErrno(errno, StrCat("rmdir ", directory));
+}
+
+// Beside a device plugins may leave files there, as a kubelet lets them.
+Result<void> NodeCsiMounter::RemoveStaging(const PlacedVolume& place,
+                                           const std::string& staging) const {
+  if (!place.block) return RemovePlace(staging);
+  ASSIGN_OR_RETURN(const Entry entry, FindBelow(root_dir_, staging));
+  RETURN_IF_ERROR(CheckUnmounted(entry));
+  return sys::RemoveTreeAt(entry.parent.get(), entry.name);
+}
+
 Result<void> NodeCsiMounter::Unpublish(const CsiDriver& driver, const PlacedVolume& place) const {
   RETURN_IF_ERROR(driver.client->Unpublish(place.handle, place.path));
   HOLDFAST_PAUSE_POINT("agent.csi.unpublished");
@@ -282,22 +337,34 @@ Result<void> NodeCsiMounter::Unpublish(const CsiDriver& driver, const PlacedVolu
 Result<void> NodeCsiMounter::Unstage(const CsiDriver& driver, const PlacedVolume& place,
                                      const PodUid& uid) {
   const std::string dir = VolumeDir(driver.info.name, place.handle);
-  const std::string user = StrCat(dir, "/users/", uid.value);
-  if (!sys::ExistsAt(AT_FDCWD, user) && !NamesIn(dir + "/users").empty()) return {};
+  const auto volume = sys::OpenDirBelow(root_dir_, dir.substr(root_dir_.size() + 1));
+  if (!volume && volume.error().code() == Code::kNotFound) return {};
+  if (!volume) return volume.error();
+  const std::string user = StrCat("users/", UserMark(uid.value, place));
+  const std::string former = StrCat("users/", uid.value);
+  if (!sys::ExistsAt(volume->get(), user) && !sys::ExistsAt(volume->get(), former) &&
+      !NamesIn(dir + "/users").empty()) {
+    return {};
+  }
   const VolumeLocks::Lock lock(locks_, dir);
-  RETURN_IF_ERROR(sys::RemoveFileAt(AT_FDCWD, user));
+  RETURN_IF_ERROR(sys::RemoveFileAt(volume->get(), user));
+  RETURN_IF_ERROR(sys::RemoveFileAt(volume->get(), former));
   HOLDFAST_PAUSE_POINT("agent.csi.user_unmarked");
-  const auto users = sys::ListDirAt(AT_FDCWD, dir + "/users");
+  const auto users = sys::ListDirAt(volume->get(), "users");
   if (!users && users.error().code() == Code::kNotFound) return {};
   if (!users) return users.error();
-  if (!users->empty()) return {};
+  if (std::ranges::any_of(*users, [&](const auto& mark) { return SharesStaging(mark, place); })) {
+    return {};
+  }
   const std::string staging = StagingPath(place);
   if (sys::ExistsAt(AT_FDCWD, staging)) {
     RETURN_IF_ERROR(driver.client->Unstage(place.handle, staging));
     HOLDFAST_PAUSE_POINT("agent.csi.unstaged");
     RETURN_IF_ERROR(RemoveStaging(place, staging));
   }
-  RETURN_IF_ERROR(sys::RemoveTreeAt(AT_FDCWD, dir));
+  if (!users->empty()) return {};
+  ASSIGN_OR_RETURN(const Entry entry, FindBelow(root_dir_, dir));
+  RETURN_IF_ERROR(sys::RemoveTreeAt(entry.parent.get(), entry.name));
   const std::lock_guard in_use(mutex_);
   in_use_.erase(dir);
   return {};

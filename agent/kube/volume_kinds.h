@@ -38,7 +38,8 @@ inline std::vector<const k8s::io::api::core::v1::Volume*> MountedImages(
 
 // What outlives the pod, or is made by somebody else.
 inline bool IsPersistent(const k8s::io::api::core::v1::VolumeSource& source) {
-  return source.has_persistentvolumeclaim() || source.has_ephemeral() || source.has_csi();
+  return source.has_persistentvolumeclaim() || source.has_ephemeral() || source.has_csi() ||
+         source.has_nfs();
 }
 
 inline bool HasPersistent(const k8s::io::api::core::v1::PodSpec& pod) {

@@ -11,10 +11,12 @@
 
 namespace holdfast::agent {
 
-Result<bool> IsMountPoint(const std::string& path) {
+Result<bool> IsMountPoint(const std::string& path) { return IsMountPointAt(AT_FDCWD, path); }
+
+Result<bool> IsMountPointAt(int dir, const std::string& path) {
   struct statx st{};
-  if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_TYPE, &st) !=
-      0) {
+  constexpr int kFlags = AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+  if (::statx(dir, path.c_str(), kFlags, STATX_TYPE, &st) != 0) {
     if (errno == ENOENT) return false;
     return Error::FromErrno(errno, StrCat("statx ", path));
   }

@@ -39,23 +39,25 @@ Result<void> Give(int object, const struct stat& st, gid_t group, const std::str
 
 }  // namespace
 
-Result<void> GiveToGroup(int dir, gid_t group, bool only_on_mismatch) {
+Result<void> GiveToGroup(int dir, gid_t group, bool only_on_mismatch, OwnershipProgress* progress) {
   struct stat st{};
   if (::fstat(dir, &st) != 0) return Error::FromErrno(errno, "stat volume");
   if (only_on_mismatch && IsRight(st, group, kForDir)) return {};
   RETURN_IF_ERROR(
       sys::VisitTree(dir, [&](int object, const struct stat& entry, const std::string& name) {
+        if (progress != nullptr) progress->NextFile();
         return Give(object, entry, group, name);
       }));
   // The top last: its state says that everything below is done.
   return Give(dir, st, group, "volume");
 }
 
-Result<void> GiveToGroupOf(const ::k8s::io::api::core::v1::Pod& pod, int dir) {
+Result<void> GiveToGroupOf(const ::k8s::io::api::core::v1::Pod& pod, int dir,
+                           OwnershipProgress* progress) {
   const auto& context = pod.spec().securitycontext();
   if (!context.has_fsgroup()) return {};
   return GiveToGroup(dir, static_cast<gid_t>(context.fsgroup()),
-                     context.fsgroupchangepolicy() == "OnRootMismatch");
+                     context.fsgroupchangepolicy() == "OnRootMismatch", progress);
 }
 
 }  // namespace holdfast::agent

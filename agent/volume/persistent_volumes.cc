@@ -15,6 +15,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::agent {
 namespace {
@@ -26,23 +27,37 @@ Result<void> RefuseMountOptions(const PersistentVolume& volume, const char* kind
   return Unsupported(StrCat("Mount options are not supported for volumes of the kind ", kind));
 }
 
+// Whoever makes PersistentVolumes may be allowed some directories only, and a path is compared with them as it is written.
+bool StepsBack(const std::string& path) {
+  return StrCat(path, "/").find("/../") != std::string::npos;
+}
+
 Result<PlacedVolume> PlaceHostPath(const PersistentVolume& volume) {
   RETURN_IF_ERROR(RefuseMountOptions(volume, "hostPath"));
   const auto& source = volume.spec.persistentvolumesource().hostpath();
+  if (StepsBack(source.path())) {
+    return InvalidArgument(StrCat("invalid HostPath `", source.path(), "`: must not contain '..'"));
+  }
   RETURN_IF_ERROR(EnsureHostPath(source.path(), source.type()));
   return PlacedVolume{volume.name, "hostPath", source.path(), volume.read_only};
 }
 
-Result<void> GiveToPodsGroup(const corev1::Pod& pod, const std::string& path) {
+Result<void> GiveToPodsGroup(const corev1::Pod& pod, const std::string& path,
+                             const TellOwnership& tell) {
   if (!pod.spec().securitycontext().has_fsgroup()) return {};
   ASSIGN_OR_RETURN(const UniqueFd dir, sys::OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
-  return GiveToGroupOf(pod, dir.get());
+  OwnershipProgress progress(pod, path, tell);
+  return GiveToGroupOf(pod, dir.get(), &progress);
 }
 
 // A disk that was prepared for one claim after the other: unlike a hostPath it is there, and it can belong to a group.
-Result<PlacedVolume> PlaceLocal(const corev1::Pod& pod, const PersistentVolume& volume) {
+Result<PlacedVolume> PlaceLocal(const corev1::Pod& pod, const PersistentVolume& volume,
+                                const TellOwnership& tell) {
   RETURN_IF_ERROR(RefuseMountOptions(volume, "local"));
   const std::string& path = volume.spec.persistentvolumesource().local().path();
+  if (StepsBack(path)) {
+    return InvalidArgument(StrCat("invalid path: ", path, " must not contain '..'"));
+  }
   struct stat st{};
   if (::stat(path.c_str(), &st) != 0) {
     if (errno == ENOENT) return NotFound(StrCat("path \"", path, "\" does not exist"));
@@ -51,7 +66,7 @@ Result<PlacedVolume> PlaceLocal(const corev1::Pod& pod, const PersistentVolume& 
   if (!S_ISDIR(st.st_mode)) {
     return Unsupported(StrCat("path \"", path, "\" is no directory: mount the disk there"));
   }
-  if (!volume.read_only) RETURN_IF_ERROR(GiveToPodsGroup(pod, path));
+  if (!volume.read_only) RETURN_IF_ERROR(GiveToPodsGroup(pod, path, tell));
   return PlacedVolume{volume.name, "local", path, volume.read_only};
 }
 
@@ -76,10 +91,11 @@ PlacedVolume LocalDevicePlace(const PersistentVolume& volume) {
           .block = true};
 }
 
-Result<PlacedVolume> PlaceOnNode(const corev1::Pod& pod, const PersistentVolume& volume) {
+Result<PlacedVolume> PlaceOnNode(const corev1::Pod& pod, const PersistentVolume& volume,
+                                 const TellOwnership& tell) {
   const auto& source = volume.spec.persistentvolumesource();
   if (source.has_hostpath()) return PlaceHostPath(volume);
-  if (source.has_local()) return PlaceLocal(pod, volume);
+  if (source.has_local()) return PlaceLocal(pod, volume, tell);
   return Unsupported("no volume plugin matched: this kind of volume is not supported");
 }
 
@@ -88,7 +104,7 @@ bool Stands(const PodUid& uid, const std::string& name, const PlacedVolume& volu
             DeviceHolder& devices) {
   if (!volume.ready) return false;
   if (volume.block) return devices.HeldDevice(uid, name).has_value();
-  if (volume.kind != "csi") return true;
+  if (volume.kind != "csi" && volume.kind != "nfs") return true;
   const auto mounted = IsMountPoint(volume.path);
   return mounted && *mounted;
 }
@@ -100,15 +116,39 @@ Error NoBlockPlugin(const std::string& volume) {
              volume, "\" : a volume of this kind cannot be a block device"));
 }
 
+Result<void> TakeAway(const PodUid& uid, const std::string& name, const PlacedVolume& volume,
+                      const VolumeMounters& mounters) {
+  if (volume.block) {  // a plugin may not be able to take away what is open
+    RETURN_IF_ERROR(mounters.devices.LetGoOfDevice(uid, name));
+    HOLDFAST_PAUSE_POINT("agent.volume.device_let_go");
+  }
+  if (volume.kind == "csi") {
+    if (mounters.csi == nullptr) {
+      return Unsupported("a volume is of a storage plugin; there are none here");
+    }
+    return mounters.csi->Unmount(uid, volume);
+  }
+  if (volume.kind == "nfs") {
+    if (mounters.nfs == nullptr) return Unsupported("a volume is mounted; nobody unmounts here");
+    auto done = mounters.nfs->Unmount(volume.path);
+    if (!done) {
+      return StepFailed(kFileSystemSteps.unpublish, volume.name, std::move(done.error()));
+    }
+  }
+  return {};
+}
+
 class PersistentPlacer {
  public:
-  PersistentPlacer(const corev1::Pod& pod, const PodPaths& paths, CsiMounter* csi,
-                   DeviceHolder& devices, const std::atomic<bool>& cancelled, PlacedVolumes placed)
+  PersistentPlacer(const corev1::Pod& pod, const PodPaths& paths, const VolumeMounters& mounters,
+                   const std::atomic<bool>& cancelled, PlacedVolumes placed)
       : pod_(pod),
         uid_(pod.metadata().uid()),
         paths_(paths),
-        csi_(csi),
-        devices_(devices),
+        csi_(mounters.csi),
+        nfs_(mounters.nfs),
+        devices_(mounters.devices),
+        tell_ownership_(mounters.tell_ownership),
         cancelled_(cancelled),
         placed_(std::move(placed)) {}
 
@@ -120,7 +160,8 @@ class PersistentPlacer {
     }
     if (volume.spec.persistentvolumesource().has_csi()) return PlaceCsi(name, volume);
     if (IsBlock(volume)) return PlaceLocalDevice(name, volume);
-    auto done = PlaceOnNode(pod_, volume);
+    if (volume.spec.persistentvolumesource().has_nfs()) return PlaceNfs(name, volume);
+    auto done = PlaceOnNode(pod_, volume, tell_ownership_);
     if (!done) return SetUpFailed(volume.name, done.error());
     HOLDFAST_PAUSE_POINT("agent.volume.persistent_placed");
     return Remember(name, std::move(*done), true);
@@ -136,6 +177,21 @@ class PersistentPlacer {
     RETURN_IF_ERROR(Remember(name, place, false));
     RETURN_IF_ERROR(csi_->Mount(pod_, volume, place, cancelled_));
     if (place.block) RETURN_IF_ERROR(HoldBlockDevice(devices_, uid_, name, place));
+    return Remember(name, place, true);
+  }
+
+  // No group is given: whose files are whose is the server's to say.
+  Result<void> PlaceNfs(const std::string& name, const PersistentVolume& volume) {
+    if (nfs_ == nullptr) return SetUpFailed(volume.name, Unsupported("nobody mounts here"));
+    const PlacedVolume place{volume.name, "nfs", paths_.NfsVolume(name), volume.read_only};
+    RETURN_IF_ERROR(Remember(name, place, false));
+    const auto& nfs = volume.spec.persistentvolumesource().nfs();
+    const auto& options = volume.spec.mountoptions();
+    const NfsSource source{
+        nfs.server(), nfs.path(), {options.begin(), options.end()}, volume.read_only};
+    if (auto done = nfs_->Mount(source, place.path, cancelled_); !done) {
+      return SetUpFailed(volume.name, std::move(done.error()));
+    }
     return Remember(name, place, true);
   }
 
@@ -160,12 +216,23 @@ class PersistentPlacer {
   const PodUid uid_;
   const PodPaths& paths_;
   CsiMounter* const csi_;
+  NfsMounter* const nfs_;
   DeviceHolder& devices_;
+  const TellOwnership& tell_ownership_;
   const std::atomic<bool>& cancelled_;
   PlacedVolumes placed_;
 };
 
 }  // namespace
+
+Result<void> CheckPlace(const std::string& root_dir, const PlacedVolume& volume) {
+  if (volume.kind != "csi" || volume.block) return {};
+  if (!volume.path.starts_with(root_dir + "/")) {
+    return Conflict(StrCat(volume.path, " is not below ", root_dir));
+  }
+  RETURN_IF_ERROR(sys::OpenDirBelow(root_dir, volume.path.substr(root_dir.size() + 1)));
+  return {};
+}
 
 std::vector<std::string> StandingVolumes(const PodUid& uid, const PlacedVolumes& placed,
                                          DeviceHolder& devices) {
@@ -177,12 +244,12 @@ std::vector<std::string> StandingVolumes(const PodUid& uid, const PlacedVolumes&
 }
 
 std::vector<Error> EnsurePersistentVolumes(const corev1::Pod& pod, const PodPaths& paths,
-                                           const PersistentVolumes& wanted, CsiMounter* csi,
-                                           DeviceHolder& devices,
+                                           const PersistentVolumes& wanted,
+                                           const VolumeMounters& mounters,
                                            const std::atomic<bool>& cancelled) {
   auto placed = ReadPlacedVolumes(paths);
   if (!placed) return {std::move(placed.error())};
-  PersistentPlacer placer(pod, paths, csi, devices, cancelled, std::move(*placed));
+  PersistentPlacer placer(pod, paths, mounters, cancelled, std::move(*placed));
   std::vector<Error> errors;
   for (const auto& [name, volume] : wanted) {
     if (cancelled) break;
@@ -191,20 +258,11 @@ std::vector<Error> EnsurePersistentVolumes(const corev1::Pod& pod, const PodPath
   return errors;
 }
 
-Result<void> ReleasePersistentVolumes(const PodUid& uid, const PodPaths& paths, CsiMounter* csi,
-                                      DeviceHolder& devices) {
+Result<void> ReleasePersistentVolumes(const PodUid& uid, const PodPaths& paths,
+                                      const VolumeMounters& mounters) {
   ASSIGN_OR_RETURN(PlacedVolumes placed, ReadPlacedVolumes(paths));
   while (!placed.empty()) {
-    const PlacedVolume& volume = placed.begin()->second;
-    if (volume.block) {  // a plugin may not be able to take away what is open
-      RETURN_IF_ERROR(devices.LetGoOfDevice(uid, placed.begin()->first));
-      HOLDFAST_PAUSE_POINT("agent.volume.device_let_go");
-    }
-    if (volume.kind == "csi") {
-      if (csi == nullptr)
-        return Unsupported("a volume is of a storage plugin; there are none here");
-      RETURN_IF_ERROR(csi->Unmount(uid, volume));
-    }
+    RETURN_IF_ERROR(TakeAway(uid, placed.begin()->first, placed.begin()->second, mounters));
     placed.erase(placed.begin());
     RETURN_IF_ERROR(WritePlacedVolumes(paths, placed));
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// PersistentVolumes of a pod on this node: hostPath, local, and those of storage plugins; directories, or (not hostPath) block
-// devices, which are kept open (block_device.h). Thread-safe for different pods; calls may block on disk or on a dead network
+// PersistentVolumes of a pod on this node: hostPath, local, directories of NFS servers, and those of storage plugins;
+// directories, or (local and of plugins) block devices, which are kept open (block_device.h). Thread-safe for different pods; calls may block on disk or on a dead network
 // file system.
 #pragma once
 
@@ -10,6 +10,8 @@
 
 #include "agent/pod/state/paths.h"
 #include "agent/volume/csi_mounter.h"
+#include "agent/volume/nfs_mounter.h"
+#include "agent/volume/ownership_progress.h"
 #include "agent/volume/persistent_volume.h"
 #include "agent/volume/placed_volumes.h"
 #include "holdfast/base/result.h"
@@ -18,16 +20,28 @@
 
 namespace holdfast::agent {
 
+// Who mounts and keeps; borrowed.
+struct VolumeMounters {
+  CsiMounter* csi;  // null on a node without storage plugins
+  NfsMounter* nfs;  // null where nobody mounts
+  DeviceHolder& devices;
+  TellOwnership tell_ownership = {};  // of local volumes
+};
+
 // Puts them where containers find them. Idempotent; one that is there already is not touched. A volume that fails holds
-// none of the others up; the errors are messages of FailedMount events. `csi`: null on a node without storage plugins.
+// none of the others up; the errors are messages of FailedMount events.
 std::vector<Error> EnsurePersistentVolumes(const ::k8s::io::api::core::v1::Pod& pod,
                                            const PodPaths& paths, const PersistentVolumes& wanted,
-                                           CsiMounter* csi, DeviceHolder& devices,
+                                           const VolumeMounters& mounters,
                                            const std::atomic<bool>& cancelled);
 
 // Takes away what the pod has, by what is known of it. Idempotent.
-Result<void> ReleasePersistentVolumes(const PodUid& uid, const PodPaths& paths, CsiMounter* csi,
-                                      DeviceHolder& devices);
+Result<void> ReleasePersistentVolumes(const PodUid& uid, const PodPaths& paths,
+                                      const VolumeMounters& mounters);
+
+// Fails when somebody has put a link in the place of a plugin's directory, or on the way to it below `root_dir`: containers
+// would get what it leads to.
+Result<void> CheckPlace(const std::string& root_dir, const PlacedVolume& volume);
 
 // Those that were made and still stand, by their names in the pod.
 std::vector<std::string> StandingVolumes(const PodUid& uid, const PlacedVolumes& placed,

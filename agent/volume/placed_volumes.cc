@@ -18,7 +18,19 @@ using Json = nlohmann::json;
 constexpr int kPlacedVersion = 1;
 // With block devices: who does not know them would leave them staged.
 constexpr int kPlacedBlockVersion = 2;
+// With what the agent itself mounts.
+constexpr int kPlacedNfsVersion = 3;
 constexpr size_t kPlacedLimit = 1u << 20;
+
+// The least that knows all of them.
+int VersionFor(const PlacedVolumes& volumes) {
+  int version = kPlacedVersion;
+  for (const auto& [name, volume] : volumes) {
+    if (volume.block) version = std::max(version, kPlacedBlockVersion);
+    if (volume.kind == "nfs") version = std::max(version, kPlacedNfsVersion);
+  }
+  return version;
+}
 
 Json PlacedToJson(const PlacedVolume& volume) {
   return {{"name", volume.name},          {"kind", volume.kind},   {"path", volume.path},
@@ -41,7 +53,8 @@ Result<PlacedVolumes> ReadPlacedVolumes(const PodPaths& paths) {
   if (!text) return std::move(text.error());
   try {
     const Json json = Json::parse(*text);
-    if (json.at("version") != kPlacedVersion && json.at("version") != kPlacedBlockVersion) {
+    if (const int version = json.at("version");
+        version < kPlacedVersion || version > kPlacedNfsVersion) {
       return Unsupported(StrCat(path, ": of another version of this program"));
     }
     PlacedVolumes volumes;
@@ -55,10 +68,7 @@ Result<PlacedVolumes> ReadPlacedVolumes(const PodPaths& paths) {
 }
 
 Result<void> WritePlacedVolumes(const PodPaths& paths, const PlacedVolumes& volumes) {
-  const bool block =
-      std::ranges::any_of(volumes, [](const auto& entry) { return entry.second.block; });
-  Json json = {{"version", block ? kPlacedBlockVersion : kPlacedVersion},
-               {"volumes", Json::object()}};
+  Json json = {{"version", VersionFor(volumes)}, {"volumes", Json::object()}};
   for (const auto& [name, volume] : volumes) json["volumes"][name] = PlacedToJson(volume);
   ASSIGN_OR_RETURN(const DirFd dir, sys::OpenDir(paths.Dir()));
   RETURN_IF_ERROR(

@@ -14,7 +14,7 @@ namespace holdfast::agent {
 
 struct PlacedVolume {
   std::string name;  // of the PersistentVolume
-  std::string kind;  // "hostPath", "local", "csi"
+  std::string kind;  // "hostPath", "local", "csi", "nfs"
   std::string path;  // what containers see; of a block device where its node lies on the host
   bool read_only = false;
   bool ready =

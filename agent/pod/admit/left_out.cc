@@ -36,8 +36,11 @@ constexpr char kNoVolumeObject[] =
     "empty "
     "directory if `optional`";
 constexpr char kClaimed[] =
-    "PersistentVolumes of the kinds hostPath, local and csi ([volumes.md](volumes.md)), others "
+    "PersistentVolumes of the kinds hostPath, local, nfs and csi ([volumes.md](volumes.md)), "
+    "others "
     "`FailedMount`; in a pod of a file the manifest is refused";
+constexpr char kNfs[] =
+    "mounted by `mount.nfs` of nfs-common, which the node must have ([volumes.md](volumes.md))";
 constexpr char kTemplate[] = "the control plane makes the claim, owned by the pod";
 constexpr char kNoSource[] = "`FailedMount`: not supported";
 constexpr char kClaims[] = "admission: `UnexpectedAdmissionError`, no API server allocates claims";
@@ -202,11 +205,13 @@ const kube::FieldRules& PodFieldRules() {
       {"VolumeSource", "image", kHonoured,
        "pulled like a container's image when a container starts that mounts it; read-only"},
       {"VolumeSource", "persistentVolumeClaim ephemeral csi", kHonoured, kClaimed},
+      {"VolumeSource", "nfs", kHonoured, kNfs},
+      {"NFSVolumeSource", "server path readOnly"},
       {"CSIVolumeSource", "driver readOnly fsType volumeAttributes nodePublishSecretRef"},
       {"PersistentVolumeClaimVolumeSource", "claimName readOnly"},
       {"EphemeralVolumeSource", "volumeClaimTemplate", kElsewhere, kTemplate},
       {"VolumeSource",
-       "gcePersistentDisk awsElasticBlockStore gitRepo nfs iscsi glusterfs "
+       "gcePersistentDisk awsElasticBlockStore gitRepo iscsi glusterfs "
        "rbd flexVolume cinder cephfs flocker fc azureFile vsphereVolume quobyte "
        "azureDisk photonPersistentDisk portworxVolume scaleIO storageos",
        kRefused, kFailedMount},

@@ -60,7 +60,7 @@ PodLane LaneOf(Action::Kind kind, bool mounts) {
     case Action::Kind::kPull:
       return PodLane::kPull;
     case Action::Kind::kStart:
-      return PodLane::kStart;
+      return mounts ? PodLane::kMounts : PodLane::kStart;
     case Action::Kind::kSignal:
     case Action::Kind::kKill:
       return PodLane::kStop;

@@ -25,6 +25,7 @@
 namespace holdfast::agent {
 
 class CsiMounter;
+class NfsMounter;
 class PodInputs;
 class PulledImages;
 class PodMetrics;
@@ -58,6 +59,7 @@ struct PodServices {
       node_logins = {};
   bool keep_secrets = false;  // on the disk, for a start without the API server
   CsiMounter* csi = nullptr;  // none: there are no storage plugins
+  NfsMounter* nfs = nullptr;  // none: nobody mounts volumes of NFS servers
   // The node's, as the API server has them: where a PersistentVolume may be used.
   std::function<std::map<std::string, std::string>()> node_labels = [] {
     return std::map<std::string, std::string>();

@@ -15,6 +15,7 @@
 #include "agent/pod/spec/files.h"
 #include "agent/pod/spec/runtime_class.h"
 #include "agent/pod/spec/volume_files.h"
+#include "agent/view/pod_view_store.h"
 #include "agent/volume/persistent_volumes.h"
 #include "agent/volume/pod_files.h"
 #include "agent/volume/volumes.h"
@@ -72,8 +73,12 @@ Result<void> PodJob::MakePersistentVolumes(const std::string& node_name) {
   ClaimedVolumes claimed =
       BuildClaimedVolumes(*input_.pod, input_.inputs != nullptr ? *input_.inputs : none, node_name,
                           services_.node_labels(), standing);
-  std::vector<Error> errors = EnsurePersistentVolumes(*input_.pod, paths_, claimed.volumes,
-                                                      services_.csi, services_.runtime, cancelled_);
+  const VolumeMounters mounters{services_.csi, services_.nfs, services_.runtime,
+                                [this](const corev1::Pod& pod, const EventNote& note) {
+                                  services_.view.AddEvents(pod, {note});
+                                }};
+  std::vector<Error> errors =
+      EnsurePersistentVolumes(*input_.pod, paths_, claimed.volumes, mounters, cancelled_);
   GrowClaims(claimed.volumes);
   for (auto& [name, error] : claimed.errors) {
     if (std::ranges::find(standing, name) == standing.end()) errors.push_back(std::move(error));

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -14,6 +15,8 @@
 #include "agent/volume/block_device.h"
 #include "agent/volume/image_volumes.h"
 #include "agent/volume/mounted_images.h"
+#include "agent/volume/nfs_mounter.h"
+#include "agent/volume/persistent_volumes.h"
 #include "agent/volume/pod_files.h"
 #include "agent/volume/volume_text.h"
 #include "agent/volume/volumes.h"
@@ -91,6 +94,9 @@ std::expected<StartedContainer, StartFailure> PodJob::PrepareAndStart() {
   build.devices = std::move(*devices);
   auto spec = BuildContainerSpec(build);
   if (!spec) return std::unexpected(std::move(spec.error()));
+  if (auto fine = CheckPlacedVolumes(*spec, *persistent); !fine) {
+    return CreateFailure(std::move(fine.error()));
+  }
   if (auto ready = PrepareFiles(*spec, *container); !ready) {
     return CreateFailure(std::move(ready.error()));
   }
@@ -131,6 +137,25 @@ Result<void> PodJob::MountImages(const corev1::Container& container) {
     RETURN_IF_ERROR(
         WithContext(MountImage(paths_.MountedImage(volume->name()), image.id.value, image.layers),
                     StrCat("mount image volume \"", volume->name(), "\"")));
+  }
+  return {};
+}
+
+// What others have made, before it is opened. A sub path is looked for below its volume by this thread, which nobody can
+// end while a server does not answer.
+Result<void> PodJob::CheckPlacedVolumes(const model::ContainerSpec& spec,
+                                        const PlacedVolumes& placed) {
+  for (const auto& [name, volume] : placed) {
+    const auto is_used = [&path = volume.path](const model::MountSpec& mount) {
+      return mount.source == path;
+    };
+    if (std::ranges::none_of(spec.mounts, is_used)) continue;
+    RETURN_IF_ERROR(CheckPlace(services_.instance.root_dir, volume));
+    const bool below = std::ranges::any_of(
+        spec.mounts, [&](const auto& mount) { return is_used(mount) && !mount.sub_path.empty(); });
+    if (volume.kind == "nfs" && below && services_.nfs != nullptr) {
+      RETURN_IF_ERROR(services_.nfs->Answers(volume.path, cancelled_));
+    }
   }
   return {};
 }

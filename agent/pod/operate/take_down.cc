@@ -5,7 +5,9 @@
 
 #include <utility>
 
+#include "agent/kube/volume_kinds.h"
 #include "agent/pod/operate/pod_job.h"
+#include "agent/volume/nfs_mounter.h"
 #include "agent/volume/persistent_volumes.h"
 #include "agent/volume/pod_files.h"
 #include "agent/volume/volumes.h"
@@ -25,7 +27,23 @@ Result<void> PodJob::Signal() {
 Result<void> PodJob::Kill() {
   RETURN_IF_ERROR(services_.runtime.Kill(input_.action.id));
   HOLDFAST_PAUSE_POINT("agent.pod.killed");
+  GiveUpDeadServers();
   return {};
+}
+
+// A container that is killed is killed again until it has ended. Nothing to be known of its volumes: nothing to be done.
+void PodJob::GiveUpDeadServers() {
+  if (services_.nfs == nullptr || !kube::HasPersistent(input_.pod->spec())) return;
+  const auto placed = ReadPlacedVolumes(paths_);
+  if (!placed) return;
+  for (const auto& [name, volume] : *placed) {
+    if (volume.kind != "nfs" || !services_.nfs->GiveUpWaiting(volume.path)) continue;
+    const std::string text = StrCat(
+        "error killing pod: its processes wait for the NFS server of volume \"", name,
+        "\", which does not answer: what they had written and was not there yet is given up");
+    Log(text);
+    events_.push_back({true, "FailedKillPod", text, "", false});
+  }
 }
 
 Result<void> PodJob::RemoveContainer() {
@@ -50,7 +68,7 @@ Result<void> PodJob::RemovePodSandbox() {
 
 Result<void> PodJob::TakeVolumesAway() {
   RETURN_IF_ERROR(ReleasePersistentVolumes(PodUid(input_.pod->metadata().uid()), paths_,
-                                           services_.csi, services_.runtime));
+                                           {services_.csi, services_.nfs, services_.runtime}));
   return ReleaseVolumes(*input_.pod, paths_);
 }
 

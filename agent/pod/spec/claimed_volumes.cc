@@ -141,6 +141,15 @@ class ClaimResolver {
   std::set<std::string> mounts_, devices_;
 };
 
+// One that the pod names itself.
+PersistentVolume InlineNfsVolume(const corev1::Volume& volume) {
+  PersistentVolume out;
+  out.name = volume.name();
+  *out.spec.mutable_persistentvolumesource()->mutable_nfs() = volume.volumesource().nfs();
+  out.read_only = volume.volumesource().nfs().readonly();
+  return out;
+}
+
 // A kubelet's two moments: before it knows what to mount, and before it mounts.
 Error NotProcessed(const std::string& volume, const Error& error) {
   return {error.code(), StrCat("Unable to attach or mount volumes: unmounted volumes=[", volume,
@@ -165,9 +174,10 @@ ClaimedVolumes BuildClaimedVolumes(const corev1::Pod& pod, const PodInputs& inpu
   for (const corev1::Volume& volume : pod.spec().volumes()) {
     if (!kube::IsPersistent(volume.volumesource())) continue;
     const bool stands = std::ranges::find(standing, volume.name()) != standing.end();
-    auto found = volume.volumesource().has_csi()
-                     ? Result<PersistentVolume>(EphemeralCsiVolume(pod, volume))
-                     : resolver.VolumeOf(volume, stands);
+    const auto& source = volume.volumesource();
+    auto found = source.has_csi()   ? Result<PersistentVolume>(EphemeralCsiVolume(pod, volume))
+                 : source.has_nfs() ? Result<PersistentVolume>(InlineNfsVolume(volume))
+                                    : resolver.VolumeOf(volume, stands);
     if (!found) {
       out.errors.emplace(volume.name(), NotProcessed(volume.name(), found.error()));
       continue;

@@ -11,6 +11,7 @@
 //     volumes/kubernetes.io~empty-dir/<volume>/  emptyDir (a tmpfs with medium Memory)
 //     volumes/kubernetes.io~image/<volume>/  the files of an image, mounted
 //     volumes/kubernetes.io~csi/<volume>/mount/  what a storage plugin mounts
+//     volumes/kubernetes.io~nfs/<volume>/        a directory of an NFS server, mounted
 //   <root_dir>/plugins/kubernetes.io/csi/        of all pods (agent/csi/node_csi_mounter.h), and
 //     volumeDevices/publish/<volume>/<uid>       the node of a block device that a plugin puts there
 //   <run_dir>/pods/<uid>/                        a tmpfs (agent/volume/pod_files.h)
@@ -84,6 +85,10 @@ class PodPaths {
   }
   std::string CsiVolume(const std::string& volume) const {
     return StrCat(Volumes(), "/kubernetes.io~csi/", volume, "/mount");
+  }
+  // By the volume's name in the pod: that of a PersistentVolume could be another volume's there.
+  std::string NfsVolume(const std::string& volume) const {
+    return StrCat(Volumes(), "/kubernetes.io~nfs/", volume);
   }
   std::string CsiDevice(const std::string& volume) const {
     return StrCat(device_publishing_, volume, "/", uid_);

@@ -66,12 +66,12 @@ class Agent {
   }
 
   std::string Make() {
-    const auto errors =
-        EnsurePersistentVolumes(pod_, paths_, {{"data", volume_}}, &mounter_, devices_, cancelled_);
+    const auto errors = EnsurePersistentVolumes(pod_, paths_, {{"data", volume_}},
+                                                {&mounter_, nullptr, devices_}, cancelled_);
     return errors.empty() ? "" : errors.front().message();
   }
   std::string TakeAway() {
-    const auto done = ReleasePersistentVolumes(uid_, paths_, &mounter_, devices_);
+    const auto done = ReleasePersistentVolumes(uid_, paths_, {&mounter_, nullptr, devices_});
     return done ? "" : done.error().message();
   }
   uint32_t HeldMinor() {

@@ -97,11 +97,13 @@ class BlockVolumesTest : public testing::Test {
     return Volume("local { path: '" + path + "' }");
   }
   std::string Ensure(const PersistentVolume& volume) {
-    const auto errors =
-        EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, &*csi_, devices_, cancelled_);
+    const auto errors = EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}},
+                                                {&*csi_, nullptr, devices_}, cancelled_);
     return errors.empty() ? "" : errors.front().message();
   }
-  Result<void> Release() { return ReleasePersistentVolumes(uid_, *paths_, &*csi_, devices_); }
+  Result<void> Release() {
+    return ReleasePersistentVolumes(uid_, *paths_, {&*csi_, nullptr, devices_});
+  }
   PlacedVolume Placed() const { return (*ReadPlacedVolumes(*paths_))["data"]; }
   bool Stands() { return !StandingVolumes(uid_, *ReadPlacedVolumes(*paths_), devices_).empty(); }
   uint32_t HeldMinor() {
@@ -172,12 +174,13 @@ TEST_F(BlockVolumesTest, ADeviceIsKnownBeforeItIsHeldAndUntilItWasLetGo) {
   WatchedHolder holder(*paths_);
   const PersistentVolumes wanted = {{"data", Volume("csi { driver: 'd' volumeHandle: 'h' }")}};
   BindingCsi csi(*device_, holder);
-  EXPECT_TRUE(EnsurePersistentVolumes(pod_, *paths_, wanted, &csi, holder, cancelled_).empty());
+  EXPECT_TRUE(
+      EnsurePersistentVolumes(pod_, *paths_, wanted, {&csi, nullptr, holder}, cancelled_).empty());
   holder.fails = true;
-  EXPECT_FALSE(ReleasePersistentVolumes(uid_, *paths_, &csi, holder));
+  EXPECT_FALSE(ReleasePersistentVolumes(uid_, *paths_, {&csi, nullptr, holder}));
   EXPECT_EQ(Placed().handle, "h") << "its plugin was not asked yet";
   holder.fails = false;
-  EXPECT_TRUE(ReleasePersistentVolumes(uid_, *paths_, &csi, holder));
+  EXPECT_TRUE(ReleasePersistentVolumes(uid_, *paths_, {&csi, nullptr, holder}));
   EXPECT_EQ(holder.calls, (std::vector<std::string>{"hold known", "let go ready", "let go ready"}));
   EXPECT_TRUE(ReadPlacedVolumes(*paths_)->empty());
 }

@@ -15,7 +15,7 @@
 #include "agent/csi/plugin_watcher.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/thread.h"
-#include "tests/unit/agent/csi/fake_driver.h"
+#include "tests/unit/agent/csi/csi_fixture.h"
 
 namespace holdfast::agent {
 namespace {
@@ -26,88 +26,6 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 using Strings = std::vector<std::string>;
-
-bool Until(const std::function<bool()>& ready) {
-  for (int i = 0; i < 2000; ++i) {
-    if (ready()) return true;
-    // What is waited for happens on threads of gRPC's.
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return false;
-}
-
-class CsiTest : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = "/tmp/holdfast-csi-XXXXXX";  // short: a socket's path has 108 bytes
-    ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
-    dir_ = pattern;
-    fs::create_directory(dir_ + "/plugins_registry");
-    driver_ = std::make_unique<FakeDriver>(dir_ + "/plugins_registry/disk.sock");
-  }
-  void TearDown() override {
-    watcher_.reset();
-    driver_.reset();
-    fs::remove_all(dir_);
-  }
-
-  void Watch() {
-    auto watcher = PluginWatcher::Start({dir_, std::chrono::milliseconds(20),
-                                         [this](const std::string& line) {
-                                           const std::lock_guard lock(mutex_);
-                                           log_.push_back(line);
-                                         }},
-                                        drivers_);
-    ASSERT_TRUE(watcher) << watcher.error().message();
-    watcher_ = std::move(*watcher);
-  }
-  // Without the watcher's thread.
-  void Register() {
-    driver_->Start();
-    auto client = std::make_shared<const CsiClient>(dir_ + "/plugins_registry/disk.sock");
-    auto info = client->Describe(nullptr);
-    ASSERT_TRUE(info) << info.error().message();
-    drivers_.Put({*info, client});
-    mounter_ = std::make_unique<NodeCsiMounter>(dir_, drivers_);
-  }
-  static corev1::Pod Pod(const std::string& uid) {
-    corev1::Pod pod;
-    pod.mutable_metadata()->set_uid(uid);
-    return pod;
-  }
-  static PersistentVolume Volume(const std::string& more = "") {
-    PersistentVolume volume{.name = "pv1", .spec = {}};
-    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
-        "persistentVolumeSource { csi { driver: 'disk.example' volumeHandle: 'h1' "
-        "volumeAttributes { key: 'a' value: '1' } fsType: 'ext4' } } "
-        "accessModes: 'ReadWriteOnce' mountOptions: 'noatime' " +
-            more,
-        &volume.spec));
-    return volume;
-  }
-  PlacedVolume Place(const std::string& uid) const {
-    return {"pv1",          "csi", StrCat(dir_, "/pods/", uid, "/pv1/mount"), false, false,
-            "disk.example", "h1"};
-  }
-  std::string Mount(const std::string& uid, const PersistentVolume& volume = Volume()) {
-    const auto done = mounter_->Mount(Pod(uid), volume, Place(uid), cancelled_);
-    return done ? "" : done.error().message();
-  }
-  std::string Unmount(const std::string& uid) {
-    const auto done = mounter_->Unmount(PodUid(uid), Place(uid));
-    return done ? "" : done.error().message();
-  }
-  Strings InUse() const { return mounter_->VolumesInUse(); }
-
-  std::string dir_;
-  std::unique_ptr<FakeDriver> driver_;
-  CsiDrivers drivers_;
-  std::unique_ptr<NodeCsiMounter> mounter_;
-  std::atomic<bool> cancelled_ = false;
-  std::mutex mutex_;
-  Strings log_;
-  std::unique_ptr<PluginWatcher> watcher_;
-};
 
 TEST_F(CsiTest, APluginThatRegistersIsKnownUntilItsSocketGoes) {
   std::vector<Strings> told;
@@ -289,6 +207,86 @@ TEST_F(CsiTest, AVolumeIsStagedOnceForTheNodeAndUnstagedAfterItsLastPod) {
   EXPECT_TRUE(fs::is_empty(dir_ + "/plugins/kubernetes.io/csi/disk.example"));
   EXPECT_FALSE(fs::exists(dir_ + "/pods/u1/pv1"));
   EXPECT_EQ(Unmount("u2"), "") << "again";
+}
+
+// Two PersistentVolumes of one handle are one volume of the plugin, which knows no PersistentVolumes.
+class CsiTwiceTest : public CsiTest {
+ protected:
+  PlacedVolume PlaceOf(const std::string& uid, const std::string& name, bool block) const {
+    PlacedVolume place = Place(uid);
+    place.name = name;
+    place.path = StrCat(dir_, "/pods/", uid, "/", name, "/mount");
+    place.block = block;
+    return place;
+  }
+  std::string MountOne(const std::string& uid, const std::string& name, bool block = false) {
+    PersistentVolume volume = Volume(block ? "volumeMode: 'Block'" : "");
+    volume.name = name;
+    const auto done = mounter_->Mount(Pod(uid), volume, PlaceOf(uid, name, block), cancelled_);
+    return done ? "" : done.error().message();
+  }
+  std::string UnmountOne(const std::string& uid, const std::string& name, bool block = false) {
+    const auto done = mounter_->Unmount(PodUid(uid), PlaceOf(uid, name, block));
+    return done ? "" : done.error().message();
+  }
+};
+
+TEST_F(CsiTwiceTest, ItIsUnstagedAfterTheLastOfTwoPods) {
+  Register();
+  EXPECT_EQ(MountOne("u1", "pv1"), "");
+  EXPECT_EQ(MountOne("u2", "pv2"), "");
+  EXPECT_EQ(InUse().size(), 1u);
+  driver_->Calls();
+  EXPECT_EQ(UnmountOne("u1", "pv1"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1"));
+  EXPECT_EQ(InUse().size(), 1u);
+  EXPECT_EQ(UnmountOne("u2", "pv2"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1", "unstage h1"));
+  EXPECT_THAT(InUse(), IsEmpty());
+}
+
+TEST_F(CsiTwiceTest, ItIsUnstagedAfterTheLastOfOnePodThatHasBoth) {
+  Register();
+  EXPECT_EQ(MountOne("u1", "pv1"), "");
+  EXPECT_EQ(MountOne("u1", "pv2"), "");
+  driver_->Calls();
+  EXPECT_EQ(UnmountOne("u1", "pv1"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1")) << "the other one is still mounted";
+  NodeCsiMounter next(dir_, drivers_);  // an agent that was started meanwhile
+  ASSERT_TRUE(next.Unmount(PodUid("u1"), PlaceOf("u1", "pv2", false)));
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1", "unstage h1"));
+  EXPECT_TRUE(fs::is_empty(dir_ + "/plugins/kubernetes.io/csi/disk.example"));
+}
+
+// A device is staged where its PersistentVolume says, so each of them is unstaged, each after its own last pod.
+TEST_F(CsiTwiceTest, EachDeviceIsUnstagedWhereItWasStaged) {
+  Register();
+  EXPECT_EQ(MountOne("u1", "pv1", true), "");
+  EXPECT_EQ(MountOne("u2", "pv2", true), "");
+  EXPECT_EQ(MountOne("u3", "pv2", true), "");
+  driver_->Calls();
+  EXPECT_EQ(UnmountOne("u1", "pv1", true), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1", "unstage h1"));
+  EXPECT_EQ(InUse().size(), 1u) << "the volume is in use all the same";
+  EXPECT_EQ(UnmountOne("u2", "pv2", true), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1"));
+  EXPECT_EQ(UnmountOne("u3", "pv2", true), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1", "unstage h1"));
+  EXPECT_THAT(InUse(), IsEmpty());
+}
+
+// As agents before this one marked it.
+TEST_F(CsiTwiceTest, APodThatAFormerAgentMarkedIsAUser) {
+  Register();
+  EXPECT_EQ(MountOne("u1", "pv1"), "");
+  EXPECT_EQ(MountOne("u2", "pv2"), "");
+  const std::string users = fs::path(driver_->staged.staging_target_path()).parent_path() / "users";
+  fs::rename(users + "/u1~pv1", users + "/u1");
+  driver_->Calls();
+  EXPECT_EQ(UnmountOne("u2", "pv2"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1"));
+  EXPECT_EQ(UnmountOne("u1", "pv1"), "");
+  EXPECT_THAT(driver_->Calls(), ElementsAre("unpublish h1", "unstage h1"));
 }
 
 class CsiBlockTest : public CsiTest {

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -73,6 +74,8 @@ class FakeDriver final : public csi::v1::Identity::Service,
   csi::v1::NodeExpandVolumeRequest expanded;
   std::string device;  // the block device that it binds to targets; "": it makes directories
   bool IsPublished() const { return bound_; }
+  std::function<void(const std::string& call)> mischief;  // what else it does in each call
+  size_t topology_bytes = 0;                              // of what it says of where it is
   grpc::StatusCode failure = grpc::StatusCode::INTERNAL;
   std::vector<csi::v1::NodeServiceCapability::RPC::Type> abilities = {
       csi::v1::NodeServiceCapability::RPC::STAGE_UNSTAGE_VOLUME};
@@ -105,7 +108,9 @@ class FakeDriver final : public csi::v1::Identity::Service,
                            csi::v1::NodeGetInfoResponse* reply) override {
     reply->set_node_id(node_id);
     reply->set_max_volumes_per_node(16);
-    (*reply->mutable_accessible_topology()->mutable_segments())["zone"] = "z1";
+    auto& segments = *reply->mutable_accessible_topology()->mutable_segments();
+    segments["zone"] = "z1";
+    if (topology_bytes != 0) segments["more"] = std::string(topology_bytes, 'x');
     return grpc::Status::OK;
   }
   grpc::Status NodeGetCapabilities(grpc::ServerContext* /*context*/,
@@ -189,6 +194,7 @@ class FakeDriver final : public csi::v1::Identity::Service,
 
   grpc::Status Note(const std::string& call, grpc::ServerContext* context = nullptr) {
     const std::string verb = call.substr(0, call.find(' '));
+    if (mischief) mischief(verb);
     std::unique_lock lock(mutex_);
     calls_.push_back(call);
     const bool is_first = hanging_ == verb && !std::exchange(hangs_, true);

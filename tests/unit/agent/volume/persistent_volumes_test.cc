@@ -45,8 +45,8 @@ class PersistentVolumesTest : public testing::Test {
     return Volume("persistentVolumeSource { local { path: '" + path + "' } }");
   }
   std::string Ensure(const PersistentVolume& volume) {
-    const auto errors =
-        EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, nullptr, devices_, cancelled_);
+    const auto errors = EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}},
+                                                {nullptr, nullptr, devices_}, cancelled_);
     return errors.empty() ? "" : errors.front().message();
   }
   PlacedVolume Placed() const {
@@ -92,10 +92,22 @@ TEST_F(PersistentVolumesTest, WhatCannotBeUsedIsTold) {
   EXPECT_EQ(Placed(), PlacedVolume()) << "nothing that was not made is known";
 }
 
+TEST_F(PersistentVolumesTest, APathThatStepsBackIsNoneOfItsDirectory) {
+  const std::string failed = "MountVolume.SetUp failed for volume \"pv1\" : ";
+  const std::string path = dir_ + "/disk/..";
+  EXPECT_EQ(Ensure(Local(path)), failed + "invalid path: " + path + " must not contain '..'");
+  EXPECT_EQ(Ensure(Volume("persistentVolumeSource { hostPath { path: '" + path + "' } }")),
+            failed + "invalid HostPath `" + path + "`: must not contain '..'");
+  EXPECT_EQ(Ensure(Local(path + "/disk")),
+            failed + "invalid path: " + path + "/disk must not contain '..'");
+  fs::create_directory(dir_ + "/disk/..a");
+  EXPECT_EQ(Ensure(Local(dir_ + "/disk/..a")), "") << "a name like any other";
+}
+
 TEST_F(PersistentVolumesTest, OneThatFailsHoldsNoOtherUp) {
   const auto errors = EnsurePersistentVolumes(
-      pod_, *paths_, {{"bad", Local(dir_ + "/none")}, {"data", Local(dir_ + "/disk")}}, nullptr,
-      devices_, cancelled_);
+      pod_, *paths_, {{"bad", Local(dir_ + "/none")}, {"data", Local(dir_ + "/disk")}},
+      {nullptr, nullptr, devices_}, cancelled_);
   EXPECT_EQ(errors.size(), 1u);
   EXPECT_TRUE(Placed().ready);
 }
@@ -117,7 +129,7 @@ TEST_F(PersistentVolumesTest, ADamagedRecordIsNoEmptyOne) {
   std::ofstream(paths_->PlacedVolumes()) << "{";
   EXPECT_FALSE(ReadPlacedVolumes(*paths_));
   EXPECT_NE(Ensure(Local(dir_ + "/disk")), "");
-  std::ofstream(paths_->PlacedVolumes()) << R"({"version": 3, "volumes": {}})";
+  std::ofstream(paths_->PlacedVolumes()) << R"({"version": 4, "volumes": {}})";
   EXPECT_FALSE(ReadPlacedVolumes(*paths_));
 }
 
@@ -135,6 +147,34 @@ TEST_F(PersistentVolumesTest, ARecordWithABlockDeviceIsOfANewerVersion) {
   ASSERT_TRUE(WritePlacedVolumes(*paths_, volumes));
   EXPECT_TRUE(version());
   EXPECT_EQ(*ReadPlacedVolumes(*paths_), volumes);
+}
+
+// Nor that it has unmounted what it does not know.
+TEST_F(PersistentVolumesTest, ARecordWithAMountIsOfANewerVersionStill) {
+  const PlacedVolumes volumes = {
+      {"a", {.name = "pv", .kind = "nfs", .path = "/x", .read_only = true, .ready = true}}};
+  ASSERT_TRUE(WritePlacedVolumes(*paths_, volumes));
+  const std::string text = *sys::ReadFileAt(AT_FDCWD, paths_->PlacedVolumes(), 1 << 20);
+  EXPECT_NE(text.find("\"version\":3"), std::string::npos) << text;
+  EXPECT_EQ(*ReadPlacedVolumes(*paths_), volumes);
+}
+
+TEST_F(PersistentVolumesTest, ALinkThatSomebodyPutInTheVolumesPlaceIsNotFollowed) {
+  PlacedVolume volume = {.name = "pv", .kind = "csi", .path = paths_->CsiVolume("pv")};
+  fs::create_directories(volume.path);
+  EXPECT_TRUE(CheckPlace(dir_, volume));
+  fs::rename(volume.path, volume.path + "-aside");
+  fs::create_directory_symlink("/etc", volume.path);
+  EXPECT_FALSE(CheckPlace(dir_, volume));
+  fs::remove(volume.path);
+  fs::rename(volume.path + "-aside", volume.path);
+  fs::rename(paths_->Volumes(), paths_->Volumes() + "-aside");
+  fs::create_directory_symlink(paths_->Volumes() + "-aside", paths_->Volumes());
+  EXPECT_FALSE(CheckPlace(dir_, volume));
+  volume.path = "/etc";
+  EXPECT_FALSE(CheckPlace(dir_, volume));
+  volume.kind = "local";
+  EXPECT_TRUE(CheckPlace(dir_, volume)) << "a link may lead to a disk";
 }
 
 TEST_F(PersistentVolumesTest, KindsThatAreNoBlockDevices) {
@@ -186,21 +226,24 @@ TEST_F(PersistentVolumesTest, APluginsVolumeIsKnownBeforeItIsAskedAndUntilItHasT
   const PersistentVolume volume =
       Volume("persistentVolumeSource { csi { driver: 'd' volumeHandle: 'h' } }");
   csi.fails = true;
-  EXPECT_EQ(
-      EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, &csi, devices_, cancelled_).size(),
-      1u);
+  EXPECT_EQ(EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, {&csi, nullptr, devices_},
+                                    cancelled_)
+                .size(),
+            1u);
   EXPECT_FALSE(Placed().ready) << "containers may not have it";
-  EXPECT_FALSE(ReleasePersistentVolumes(PodUid("u1"), *paths_, &csi, devices_));
+  EXPECT_FALSE(ReleasePersistentVolumes(PodUid("u1"), *paths_, {&csi, nullptr, devices_}));
   EXPECT_EQ(Placed().handle, "h") << "who knows what the plugin did";
   csi.fails = false;
-  EXPECT_TRUE(EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, &csi, devices_, cancelled_)
+  EXPECT_TRUE(EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, {&csi, nullptr, devices_},
+                                      cancelled_)
                   .empty());
   EXPECT_TRUE(Placed().ready);
   EXPECT_EQ(Placed().path, paths_->Volumes() + "/kubernetes.io~csi/pv1/mount");
   EXPECT_TRUE(StandingVolumes(PodUid("u1"), {{"data", Placed()}}, devices_).empty())
       << "nothing is mounted there";
-  EXPECT_TRUE(ReleasePersistentVolumes(PodUid("u1"), *paths_, &csi, devices_));
-  EXPECT_TRUE(ReleasePersistentVolumes(PodUid("u1"), *paths_, &csi, devices_)) << "again";
+  EXPECT_TRUE(ReleasePersistentVolumes(PodUid("u1"), *paths_, {&csi, nullptr, devices_}));
+  EXPECT_TRUE(ReleasePersistentVolumes(PodUid("u1"), *paths_, {&csi, nullptr, devices_}))
+      << "again";
   EXPECT_EQ(Placed(), PlacedVolume());
   EXPECT_EQ(csi.calls, (std::vector<std::string>{"mount h known", "unmount h known",
                                                  "mount h known", "unmount h known"}));
@@ -210,15 +253,15 @@ TEST_F(PersistentVolumesTest, APluginThatPutsNoDeviceThereIsStillAskedToTakeItAw
   FakeCsi csi(*paths_);
   const PersistentVolume volume = Volume(
       "volumeMode: 'Block' persistentVolumeSource { csi { driver: 'd' volumeHandle: 'h' } }");
-  const auto errors =
-      EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, &csi, devices_, cancelled_);
+  const auto errors = EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}},
+                                              {&csi, nullptr, devices_}, cancelled_);
   ASSERT_EQ(errors.size(), 1u);
   const std::string path = dir_ + "/plugins/kubernetes.io/csi/volumeDevices/publish/pv1/u1";
   EXPECT_EQ(
       errors.front().message(),
       "MapVolume.MapBlockVolume failed for volume \"pv1\" : path \"" + path + "\" does not exist");
   EXPECT_FALSE(Placed().ready);
-  EXPECT_TRUE(ReleasePersistentVolumes(PodUid("u1"), *paths_, &csi, devices_));
+  EXPECT_TRUE(ReleasePersistentVolumes(PodUid("u1"), *paths_, {&csi, nullptr, devices_}));
   EXPECT_EQ(csi.calls, (std::vector<std::string>{"mount h known", "unmount h known"}));
 }
 
@@ -226,7 +269,8 @@ TEST_F(PersistentVolumesTest, WhatIsNotWantedAnyMoreIsNotAskedFor) {
   FakeCsi csi(*paths_);
   const std::atomic<bool> cancelled = true;
   const PersistentVolume volume = Volume("persistentVolumeSource { csi { driver: 'd' } }");
-  EXPECT_TRUE(EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, &csi, devices_, cancelled)
+  EXPECT_TRUE(EnsurePersistentVolumes(pod_, *paths_, {{"data", volume}}, {&csi, nullptr, devices_},
+                                      cancelled)
                   .empty());
   EXPECT_TRUE(csi.calls.empty());
 }

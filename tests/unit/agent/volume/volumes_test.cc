@@ -106,7 +106,7 @@ TEST_F(VolumeTest, WhatCannotBeSetUpIsNamed) {
       {"configMap { localObjectReference { name: \"c\" } }", "configmap \"c\" not found"},
       {"secret { secretName: \"s\" }", "secret \"s\" not found"},
       {"gitRepo { repository: \"r\" }", "gitRepo volumes are disabled"},
-      {"nfs { server: \"a\" path: \"/\" }", "no volume plugin matched: "},
+      {"iscsi { targetPortal: \"a\" }", "no volume plugin matched: "},
       {"emptyDir { medium: \"Tape\" }", "unknown or unsupported storage medium \"Tape\""},
   };
   for (const auto& row : rows) {

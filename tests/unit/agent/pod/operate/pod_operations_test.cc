@@ -132,5 +132,17 @@ TEST_F(PodOperationsTest, ManyBeginEndAndAreCancelled) {
   EXPECT_EQ(ended, 300u);
 }
 
+// Where somebody else mounts, he may not answer: not only when he is asked, but also when a container starts in what he
+// has mounted.
+TEST(PodLaneTest, WhatMayWaitForAServerTakesRoomFromNoOther) {
+  using Kind = Action::Kind;
+  for (const Kind kind :
+       {Kind::kEnsureVolumes, Kind::kStart, Kind::kReleaseVolumes, Kind::kCleanUp}) {
+    EXPECT_EQ(LaneOf(kind, true), PodLane::kMounts);
+    EXPECT_NE(LaneOf(kind, false), PodLane::kMounts);
+  }
+  EXPECT_EQ(LaneOf(Kind::kKill, true), PodLane::kStop);
+}
+
 }  // namespace
 }  // namespace holdfast::agent

@@ -79,6 +79,29 @@ TEST_F(ClaimedVolumesTest, AClaimIsTheVolumeThatItIsBoundTo) {
   EXPECT_EQ(volume.spec.persistentvolumesource().local().path(), "/disk");
 }
 
+TEST_F(ClaimedVolumesTest, ADirectoryOfAServerThatThePodNamesItselfNeedsNobody) {
+  inputs.objects.clear();
+  SetVolume("nfs { server: 'files' path: '/exports/a' readOnly: true }");
+  const ClaimedVolumes built = Build();
+  ASSERT_EQ(built.errors.size(), 0u);
+  const PersistentVolume& volume = built.volumes.at("v");
+  EXPECT_EQ(volume.name, "v");
+  EXPECT_TRUE(volume.read_only);
+  EXPECT_EQ(volume.spec.persistentvolumesource().nfs().server(), "files");
+  EXPECT_EQ(volume.spec.persistentvolumesource().nfs().path(), "/exports/a");
+}
+
+// What a PersistentVolume says of that, nobody reads; nor does a kubelet.
+TEST_F(ClaimedVolumesTest, OfAClaimItIsTheClaimThatSaysReadOnly) {
+  PutVolume(
+      "metadata { name: 'pv' } spec { claimRef { uid: 'claim' } mountOptions: 'vers=4.1' "
+      "persistentVolumeSource { nfs { server: 'files' path: '/a' readOnly: true } } }");
+  const ClaimedVolumes built = Build();
+  ASSERT_EQ(built.errors.size(), 0u);
+  EXPECT_FALSE(built.volumes.at("v").read_only);
+  EXPECT_EQ(built.volumes.at("v").spec.mountoptions(0), "vers=4.1");
+}
+
 TEST_F(ClaimedVolumesTest, AVolumeOfThePodsOwnIsAClaimThatItOwns) {
   SetVolume("ephemeral {}");
   inputs.PutAbsent({ObjectKind::kClaim, "ns", "web-v"});
