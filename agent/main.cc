@@ -263,13 +263,15 @@ Result<void> OpenPlugins(Agent& agent) {
 }
 
 Result<void> OpenTable(Agent& agent) {
-  ASSIGN_OR_RETURN(
-      agent.node, PeriodicReader<NodeReading>::Start(
-                      "node-reader",
-                      [config = agent.config, steady = std::make_shared<SteadyPressure>(
-                                                  agent.config.node.eviction.pressure_transition)] {
-                        return ReadNode(config, kVersion, steady.get());
-                      }));
+  ASSIGN_OR_RETURN(agent.node,
+                   PeriodicReader<NodeReading>::Start(
+                       "node-reader",
+                       [config = agent.config,
+                        steady = std::make_shared<SteadyPressure>(
+                            agent.config.node.eviction.pressure_transition),
+                        app_armor = std::make_shared<DefaultAppArmor>([](const std::string& line) {
+                          spdlog::warn("{}", line);
+                        })] { return ReadNode(config, kVersion, steady.get(), app_armor.get()); }));
   ASSIGN_OR_RETURN(agent.prober,
                    Prober::Start(*agent.runtime, agent.clock,
                                  {[&agent](const corev1::Pod& pod, const EventNote& note) {

@@ -68,8 +68,8 @@ void VisitFields(auto& visit, Is<model::UserSpec> auto& value) {
   visit(image_user, user, group, non_root, groups, strict);
 }
 void VisitFields(auto& visit, Is<model::SecuritySpec> auto& value) {
-  auto& [privileged, escalation, add, drop, unmasked, seccomp, profile] = value;
-  visit(privileged, escalation, add, drop, unmasked, seccomp, profile);
+  auto& [privileged, escalation, add, drop, unmasked, seccomp, profile, app_armor] = value;
+  visit(privileged, escalation, add, drop, unmasked, seccomp, profile, app_armor);
 }
 void VisitFields(auto& visit, Is<model::HugePageLimit> auto& value) {
   auto& [page, limit] = value;

@@ -9,6 +9,13 @@
 
 namespace holdfast::agent {
 
+// What AppArmor does for containers.
+struct AppArmorOffer {
+  bool enabled = false;
+  std::string profile;     // of type RuntimeDefault, and of who names none; "": there is none
+  std::string no_profile;  // why
+};
+
 struct NodeEnvironment {
   std::string node_name;
   std::vector<std::string> host_ips;  // primary family first
@@ -20,6 +27,7 @@ struct NodeEnvironment {
   std::string resolv_conf;  // content of the node's file
   std::string hosts;        // content of the node's /etc/hosts, for hostNetwork pods
   std::string seccomp_dir;  // profiles of type Localhost lie below
+  AppArmorOffer app_armor;
   std::vector<std::string> runtime_handlers;  // of RuntimeClasses, that mean this node's runtime
   uint64_t log_max_size_bytes = 10ull << 20;
   uint32_t log_max_files = 5;

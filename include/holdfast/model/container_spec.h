@@ -91,7 +91,8 @@ struct SecuritySpec {
   bool unmasked_proc = false;                  // procMount: Unmasked
   enum class Seccomp : uint8_t { kUnconfined, kRuntimeDefault, kLocalhost };
   Seccomp seccomp = Seccomp::kRuntimeDefault;
-  std::string seccomp_profile;  // kLocalhost: absolute path of an OCI seccomp profile (JSON)
+  std::string seccomp_profile;    // kLocalhost: absolute path of an OCI seccomp profile (JSON)
+  std::string app_armor_profile;  // one that the kernel has; "": none is asked for
   bool operator==(const SecuritySpec&) const = default;
 };
 

@@ -36,6 +36,7 @@ ContainerRecord FullRecord() {
   spec.security.privileged = true;
   spec.security.add_capabilities = {"NET_ADMIN"};
   spec.security.seccomp = model::SecuritySpec::Seccomp::kLocalhost;
+  spec.security.app_armor_profile = "profile";
   spec.namespaces.pid = model::NamespaceMode::kHost;
   spec.resources.cpu_milli_limit = 500;
   spec.resources.oom_score_adj = -997;
