@@ -24,7 +24,7 @@ ResizeVerdict JudgeResize(const ResizeWish& wish, const PodUse& use, const NodeO
                           const NodeUse& others) {
   // An API server lets nobody ask for that; the pod's cgroup lies where its class is.
   if (kube::ComputeQosClass(wish.asked->spec()) != kube::ComputeQosClass(wish.given->spec())) {
-    return {How::kInfeasible, "Pod QOS Class may not change as a result of resizing"};
+    return {How::kInfeasible, "Pod QOS Class may not change as a result of resizing", "qos_class"};
   }
   Admission verdict = Admit(*wish.asked, use, node, others);
   if (verdict.admitted()) return {};

@@ -78,8 +78,18 @@ void PodWorker::AskForRoom(const Wish& wish) {
   if (services_.admission != nullptr) verdict = services_.admission->Resize(resize);
   HOLDFAST_PAUSE_POINT("agent.pod.resize_judged");
   if (allocated_ == pod_) return;  // it is what it has, again
+  CountVerdict(verdict);
   if (verdict.how == ResizeVerdict::How::kGiven) allocated_ = pod_;
   verdict_ = std::move(verdict);
+}
+
+// One that is infeasible is given again in each turn.
+void PodWorker::CountVerdict(const ResizeVerdict& verdict) const {
+  const std::optional<ResizeNote>& note = memory_.resize_pending;
+  const bool again = verdict.how == ResizeVerdict::How::kInfeasible && note &&
+                     note->reason == kInfeasible &&
+                     note->generation == pod_->metadata().generation();
+  if (services_.metrics != nullptr && !again) services_.metrics->NoteResizeVerdict(verdict);
 }
 
 void PodWorker::EnsureAdmission() {
@@ -92,8 +102,8 @@ void PodWorker::EnsureAdmission() {
   }
 }
 
-void PodWorker::GiveUpPlace() {
-  if (services_.admission != nullptr) services_.admission->Release(pod_->metadata().uid());
+void PodWorker::GiveUpPlace(const char* how) {
+  if (services_.admission != nullptr) services_.admission->Release(pod_->metadata().uid(), how);
 }
 
 void PodWorker::Show(const Wish& wish) {
@@ -141,7 +151,7 @@ PodWorker::Outcome PodWorker::RunTurn(const Wish& wish) {
   Decision decision = Decide(facts, std::move(memory_));
   memory_ = std::move(decision.memory);
   const std::optional<BootTime> told_at = BetweenRuns(memory_, facts.wall, facts.boot);
-  if (!memory_.terminal_phase.empty()) GiveUpPlace();
+  if (!memory_.terminal_phase.empty()) GiveUpPlace(kPodTerminated);
   if (decision.released) ReleaseInputs();
   NoteRunning(decision.status.phase());
   PublishStatus(decision.status, wish.deletion_grace);
@@ -188,6 +198,7 @@ void PodWorker::NoteRunning(const std::string& phase) {
 // A new version of the pod, which the turn goes by; the table sends none that is another pod.
 void PodWorker::TakeOver(const std::shared_ptr<const corev1::Pod>& pod) {
   if (pod == pod_) return;
+  if (services_.metrics != nullptr) services_.metrics->NoteChange(*pod_, *pod);
   pod_ = pod;
   saved_.PodChanged();
   memory_.active_deadline = {};  // it may be another one
@@ -246,6 +257,9 @@ void PodWorker::BeginHookOf(const Action& action) {
   const bool stops = action.kind == Action::Kind::kPreStop;
   const WallTime since = stops ? mine.stop->begun : mine.current->started_at;
   input.slept = std::max(services_.clock.Wall() - since, std::chrono::nanoseconds(0));
+  if (services_.metrics != nullptr) {
+    input.sleep_given_up = [metrics = services_.metrics] { metrics->NoteSleepGivenUp(); };
+  }
   operations_.BeginElsewhere(action, [&](PodOperations::Ended ended) {
     return BeginHook(services_.prober->checks(), input, std::move(ended));
   });

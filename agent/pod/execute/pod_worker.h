@@ -46,14 +46,15 @@ class PodWorker {
   // Whether the node takes the pod, unless that was decided before. Before its first turn: who is
   // heard of first gets the place.
   void EnsureAdmission();
-  // Its place on the node is for others from now on. Idempotent; from any thread.
-  void GiveUpPlace();
+  // Its place on the node is for others from now on. Idempotent; from any thread. `how`: NodeAdmission::Release().
+  void GiveUpPlace(const char* how);
   // Shows the pod as it is now. Nothing is done, remembered or said in events.
   void Show(const Wish& wish);
   Outcome Turn(const Wish& wish);
 
  private:
   void AskForRoom(const Wish& wish);
+  void CountVerdict(const ResizeVerdict& verdict) const;
   void TakeAllocated();
   Outcome RunTurn(const Wish& wish);
   void NoteRunning(const std::string& phase);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "agent/pod/execute/pod_table.h"
+#include "agent/pod/operate/pod_metrics.h"
 #include "agent/source/file_pods.h"
 #include "tests/support/eventually.h"
 #include "tests/support/own_mounts.h"
@@ -80,6 +81,7 @@ struct Node {
                  &images},
         registry(std::move(origins)),
         table(io, services, registry, options) {
+    services.metrics = &metrics;
     const auto recovered = table.Recover();
     EXPECT_TRUE(recovered) << recovered.error().message();
     recovered_pods = view.ListPods();
@@ -105,6 +107,7 @@ struct Node {
   }
 
   NodeAdmission admission;
+  PodMetrics metrics;
   std::mutex log_mutex;
   std::vector<std::string> log;
   std::vector<PodPtr> recovered_pods;  // what the view showed when the table had not turned yet
