@@ -38,7 +38,7 @@ spec:
     imagePullPolicy: IfNotPresent
     command: [sh, -c, "cat /proc/self/attr/current > /main/label; exec sleep 100000"]
     lifecycle: {postStart: {exec: {command: [sh, -c, "cat /proc/self/attr/current > /main/hook"]}}}
-    readinessProbe: {exec: {command: [sh, -c, "cat /proc/self/attr/current > /main/probe"]}, periodSeconds: 1, timeoutSeconds: 30}
+    readinessProbe: {exec: {command: [sh, -c, "cat /proc/self/attr/current > /main/new; mv /main/new /main/probe"]}, periodSeconds: 1, timeoutSeconds: 30}
     volumeMounts: [{name: main, mountPath: /main}]
     securityContext: {$3}
   volumes: [{name: main, emptyDir: {}}]
