@@ -5,6 +5,7 @@
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -15,6 +16,7 @@
 #include "agent/kube/quantity.h"
 #include "agent/kube/times.h"
 #include "agent/node/app_armor.h"
+#include "agent/node/memory_policy.h"
 #include "agent/node/node_addresses.h"
 #include "agent/node/node_builder.h"
 #include "agent/node/node_limits.h"
@@ -189,6 +191,9 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
   node->cpu_milli_capacity = capacity.cpu_milli;
   node->memory_capacity_bytes = capacity.memory_bytes;
   node->memory_allocatable_bytes = AmountsForPods(config).memory_bytes;
+  node->swap_capacity_bytes = MemoryBytes("SwapTotal:");
+  node->memory = MemoryPolicyOf(config.node, HasUnifiedCgroups(instance));
+  node->memory.page_bytes = ::sysconf(_SC_PAGESIZE);
   node->cluster_domain = instance.cluster_domain;
   node->cluster_dns = instance.cluster_dns;
   node->resolv_conf = ReadOrEmpty(instance.resolv_conf);
@@ -207,6 +212,8 @@ std::shared_ptr<NodeOffer> ReadNodeOffer(const AgentConfig& config) {
   offer->labels = LabelsOf(config);
   offer->allocatable = ResourcesOf(AmountsForPods(config), config);
   offer->allowed_unsafe_sysctls = config.node.allowed_unsafe_sysctls;
+  offer->limited_swap =
+      MemoryPolicyOf(config.node, HasUnifiedCgroups(config.instance)).limited_swap;
   if (!HasAppArmor()) offer->no_app_armor = "AppArmor is not enabled on the host";
   return offer;
 }

@@ -76,8 +76,10 @@ void VisitFields(auto& visit, Is<model::HugePageLimit> auto& value) {
   visit(page, limit);
 }
 void VisitFields(auto& visit, Is<model::ResourceSpec> auto& value) {
-  auto& [cpu_request, cpu_limit, memory_limit, pids_limit, oom_score_adj, hugepages] = value;
-  visit(cpu_request, cpu_limit, memory_limit, pids_limit, oom_score_adj, hugepages);
+  auto& [cpu_request, cpu_limit, memory_limit, pids_limit, oom_score_adj, hugepages, swap_limit,
+         memory_min, memory_low, memory_high] = value;
+  visit(cpu_request, cpu_limit, memory_limit, pids_limit, oom_score_adj, hugepages, swap_limit,
+        memory_min, memory_low, memory_high);
 }
 void VisitFields(auto& visit, Is<model::LogSpec> auto& value) {
   auto& [path, max_size, max_files] = value;

@@ -110,6 +110,11 @@ struct ResourceSpec {
   std::optional<int64_t> pids_limit;
   int32_t oom_score_adj = 0;
   std::vector<HugePageLimit> huge_pages;  // none of every size that is not named
+  // cgroup v2 alone has these.
+  int64_t swap_limit_bytes = 0;  // beside the memory limit
+  int64_t memory_min_bytes = 0;
+  int64_t memory_low_bytes = 0;
+  std::optional<int64_t> memory_high_bytes;
   bool operator==(const ResourceSpec&) const = default;
 };
 

@@ -87,6 +87,34 @@ TEST_F(NodeResizeTest, AnotherQosClassCannotBe) {
   EXPECT_EQ(verdict.cause, "qos_class");
 }
 
+// As a kubelet: what a container may swap follows its request.
+TEST_F(NodeResizeTest, ARequestThatSwapFollowsStays) {
+  const auto pod = [](const char* memory, bool restarts) {
+    auto made = std::make_shared<corev1::Pod>(*Pod({"a", "1"}));
+    (*made->mutable_metadata()->mutable_annotations())["kubernetes.io/config.source"] = "api";
+    auto* container = made->mutable_spec()->mutable_containers(0);
+    (*container->mutable_resources()->mutable_requests())["memory"].set_string(memory);
+    if (restarts) {
+      auto* policy = container->add_resizepolicy();
+      policy->set_resourcename("memory");
+      policy->set_restartpolicy("RestartContainer");
+    }
+    return PodPtr(made);
+  };
+  ASSERT_TRUE(node_.Admit(*pod("1Mi", false)).admitted());
+  EXPECT_EQ(node_.Resize({pod("2Mi", false), pod("1Mi", false), {}}).how, How::kGiven) << "NoSwap";
+  auto swapping = std::make_shared<NodeOffer>(*offer_);
+  swapping->limited_swap = true;
+  offer_ = swapping;
+  const ResizeVerdict verdict = node_.Resize({pod("2Mi", false), pod("1Mi", false), {}});
+  EXPECT_EQ(verdict.how, How::kInfeasible);
+  EXPECT_EQ(verdict.message, "In-place resize of containers with swap is not supported.");
+  EXPECT_EQ(verdict.cause, "swap_limitation");
+  EXPECT_EQ(node_.Resize({pod("2Mi", true), pod("1Mi", true), {}}).how, How::kGiven)
+      << "it starts again";
+  EXPECT_EQ(Ask({"a", "2"}, {"a", "1"}).how, How::kGiven) << "of cpu";
+}
+
 TEST_F(NodeResizeTest, WhoWaitsIsGivenItWhenRoomIsFreed) {
   ASSERT_TRUE(node_.Admit(*Pod({"a", "1"})).admitted());
   ASSERT_TRUE(node_.Admit(*Pod({"b", "3"})).admitted());

@@ -326,7 +326,7 @@ TEST_F(SpecTest, AContainerWithoutLimitsHasThoseOfItsPod) {
   EXPECT_EQ(spec->resources.huge_pages, (std::vector<model::HugePageLimit>{{2 << 20, 4 << 20}}));
   EXPECT_NE(std::ranges::find(spec->env, "M=8388608"), spec->env.end());
   EXPECT_NE(std::ranges::find(spec->env, "C=500"), spec->env.end());
-  const model::ResourceSpec own = ContainerResources(pod_, pod_.spec().containers(1), 1ll << 30);
+  const model::ResourceSpec own = ContainerResources(pod_, pod_.spec().containers(1), node_);
   EXPECT_EQ(own.memory_limit_bytes, 2 << 20);
   EXPECT_EQ(own.cpu_milli_limit, 500);
   EXPECT_EQ(own.huge_pages, (std::vector<model::HugePageLimit>{{2 << 20, 2 << 20}}));
