@@ -40,6 +40,7 @@
 #include "agent/image_service.h"
 #include "agent/leftovers/leftover_sweeper.h"
 #include "agent/library_threads.h"
+#include "agent/node/memory_policy.h"
 #include "agent/node/node_images.h"
 #include "agent/node/node_limits.h"
 #include "agent/node/node_reader.h"
@@ -64,6 +65,7 @@
 #include "agent/stats/node_stats.h"
 #include "agent/volume/nfs_mounter.h"
 #include "agent/volume/pod_files.h"
+#include "agent/volume/tmpfs.h"
 #include "agent/volume/written_volumes.h"
 #include "holdfast/base/printable.h"
 #include "holdfast/base/rollback.h"
@@ -87,6 +89,7 @@ constexpr std::chrono::seconds kDyingTime{5};
 constexpr std::chrono::duration<unsigned> kTimeToStop{20};
 // Of the node's resolv.conf a kubelet reads no more.
 constexpr size_t kMostResolvConf = 10 << 20;
+constexpr size_t kMostSwaps = 1 << 20;  // 32 lines at most
 // Above it a block is a mapping of its own, and as much may lie free at the end of a heap.
 constexpr int kLargeBlock = 256 << 10;
 
@@ -273,13 +276,15 @@ Result<void> OpenPlugins(Agent& agent) {
 }
 
 Result<void> OpenTable(Agent& agent) {
-  ASSIGN_OR_RETURN(
-      agent.node, PeriodicReader<NodeReading>::Start(
-                      "node-reader",
-                      [config = agent.config, steady = std::make_shared<SteadyPressure>(
-                                                  agent.config.node.eviction.pressure_transition)] {
-                        return ReadNode(config, kVersion, steady.get());
-                      }));
+  ASSIGN_OR_RETURN(agent.node,
+                   PeriodicReader<NodeReading>::Start(
+                       "node-reader",
+                       [config = agent.config,
+                        steady = std::make_shared<SteadyPressure>(
+                            agent.config.node.eviction.pressure_transition),
+                        app_armor = std::make_shared<DefaultAppArmor>([](const std::string& line) {
+                          spdlog::warn("{}", line);
+                        })] { return ReadNode(config, kVersion, steady.get(), app_armor.get()); }));
   ASSIGN_OR_RETURN(agent.prober,
                    Prober::Start(*agent.runtime, agent.clock,
                                  {[&agent](const corev1::Pod& pod, const EventNote& note) {
@@ -488,11 +493,23 @@ Result<void> OpenServer(Agent& agent) {
   return {};
 }
 
+Result<void> JudgeMemorySettings(Agent& agent) {
+  const NodeConfig& node = agent.config.node;
+  const model::Instance& instance = agent.config.instance;
+  for (const std::string& line : WithoutEffect(node, HasUnifiedCgroups(instance))) {
+    spdlog::warn("{}", line);
+  }
+  const auto swaps = sys::ReadFileAt(AT_FDCWD, "/proc/swaps", kMostSwaps);
+  if (!swaps) return {};  // a kernel without swap
+  return CheckSwap(node, instance.node_name, *swaps, KeepsTmpfsFromSwap(), *agent.view);
+}
+
 Result<void> Open(Agent& agent) {
   const model::Instance& instance = agent.config.instance;
   ASSIGN_OR_RETURN(agent.lock, LockRoot(instance.root_dir));
   RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, instance.manifest_dir, 0750));
   agent.view = std::make_unique<PodViewStore>(instance.node_name, agent.clock);
+  RETURN_IF_ERROR(JudgeMemorySettings(agent));
   agent.stats = std::make_unique<NodeStats>(NodeStatsOptions{
       .instance = instance,
       .pods = *agent.view,

@@ -187,6 +187,22 @@ Access Enforced() {
           }};
 }
 
+Access Share(Place<double> place) {
+  return {[=](AgentConfig& c, const Values& v) -> Result<void> {
+            const std::string& text = v.front();
+            const char* const end = text.data() + text.size();
+            double value = 0;
+            const auto [stop, error] =
+                std::from_chars(text.data(), end, value, std::chars_format::fixed);
+            if (error != std::errc() || stop != end || !(value > 0 && value <= 1)) {
+              return InvalidArgument(StrCat("\"", text, "\" is not above 0 and at most 1"));
+            }
+            place.of(c) = value;
+            return {};
+          },
+          Getter(place)};
+}
+
 Access Duration(Place<std::chrono::seconds> place, int64_t least, int64_t most) {
   return {[=](AgentConfig& c, const Values& v) -> Result<void> {
             ASSIGN_OR_RETURN(const std::chrono::seconds value, ParseDuration(v.front()));

@@ -50,6 +50,7 @@ Access BindAddress(Place<std::string> place);
 Access Number(Place<uint32_t> place, uint32_t least, uint32_t most);
 Access Number(Place<int64_t> place, int64_t least, int64_t most);
 Access Size(Place<uint64_t> place);
+Access Share(Place<double> place);  // above 0, at most 1
 Access Amounts(Place<NodeAmounts> place);
 // Of a kubelet's signals: shares ("15%") or numbers, and times.
 Access Amounts(Place<SignalAmounts> place);

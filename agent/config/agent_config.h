@@ -54,7 +54,12 @@ struct NodeConfig {
   std::vector<NodeTaint> taints;              // that it is registered with
   int64_t pod_pids_limit = 1024;         // processes and threads of one pod; 0 and -1: no limit
   bool enforce_allocatable = true;       // pods together get no more than what is left
-  bool single_process_oom_kill = false;  // cgroup v2: not all processes of a container at once
+  bool fail_swap_on = false;             // the agent does not start on a node that swaps
+  std::string swap_behavior = "NoSwap";  // or LimitedSwap
+  bool memory_qos = false;               // memory.high, and what is below, with cgroup v2
+  double memory_throttling_factor = 0.9;
+  std::string memory_reservation = "None";  // or TieredReservation
+  bool single_process_oom_kill = false;     // cgroup v2: not all processes of a container at once
   EvictionConfig eviction;
   std::vector<std::string> ips;  // that it is known by, the first is primary; none: found
 };

@@ -260,6 +260,10 @@ Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) 
   RETURN_IF_ERROR(CheckImages(config));
   RETURN_IF_ERROR(CheckEviction(config.node.eviction));
   RETURN_IF_ERROR(CheckNodeIps(config.node.ips));
+  if (config.node.memory_reservation != "None" && !config.node.memory_qos) {
+    return InvalidArgument(
+        StrCat("memoryReservationPolicy ", config.node.memory_reservation, " needs memoryQos"));
+  }
   const std::string beside = executable.substr(0, executable.rfind('/') + 1);
   const auto sibling = [&](std::string& path, const char* name) {
     if (path.empty()) path = beside + name;

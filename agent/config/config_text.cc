@@ -67,7 +67,8 @@ class Reader {
     using Kind = kube::Node::Kind;
     const kube::Node& node = member.value;
     const auto scalar = [](const kube::Node& n) {
-      return n.kind == Kind::kString || n.kind == Kind::kInt || n.kind == Kind::kBool;
+      return n.kind == Kind::kString || n.kind == Kind::kInt || n.kind == Kind::kFloat ||
+             n.kind == Kind::kBool;
     };
     if (field.is_map && node.kind == Kind::kMap &&
         std::all_of(node.members.begin(), node.members.end(),

@@ -251,6 +251,25 @@ const std::vector<Field>& Fields() {
        "whether the kernel kills only one process of a container that has used up its memory, not "
        "all of them (default false; with cgroup v1 it never kills more)",
        false, Bool(node(&NodeConfig::single_process_oom_kill))},
+      {"failSwapOn", "BOOL",
+       "whether the agent refuses to start on a node that has swap (default false)", false,
+       Bool(node(&NodeConfig::fail_swap_on))},
+      {"swapBehavior", "NAME",
+       "NoSwap (the default) or LimitedSwap, with cgroup v2: containers of Burstable pods that are "
+       "not critical may have a part of the node's swap, as large as their request's part of its "
+       "memory",
+       false, OneOf(node(&NodeConfig::swap_behavior), {"NoSwap", "LimitedSwap"})},
+      {"memoryQos", "BOOL",
+       "with cgroup v2, whether a container that comes near its memory limit is slowed down "
+       "(memory.high; default false)",
+       false, Bool(node(&NodeConfig::memory_qos))},
+      {"memoryThrottlingFactor", "SHARE",
+       "of memoryQos: from where on, between request and limit (default 0.9)", false,
+       Share(node(&NodeConfig::memory_throttling_factor))},
+      {"memoryReservationPolicy", "NAME",
+       "of memoryQos: None (the default) or TieredReservation: what pods request is taken last "
+       "from Burstable ones and never from Guaranteed ones",
+       false, OneOf(node(&NodeConfig::memory_reservation), {"None", "TieredReservation"})},
       {"systemReserved", "NAME=AMOUNT",
        "cpu, memory and pid of the node that are the system's, not for pods (default: a tenth of "
        "the pids, a twentieth of the memory)",

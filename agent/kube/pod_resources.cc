@@ -219,6 +219,13 @@ bool IsCriticalPod(const corev1::Pod& pod) {
          pod.spec().priority() >= kSystemCriticalPriority;
 }
 
+bool MaySwap(const corev1::Pod& pod, const corev1::Container& container) {
+  if (IsCriticalPod(pod) || ComputeQosClass(pod.spec()) != model::QosClass::kBurstable)
+    return false;
+  const auto requested = MemoryBytes(Requests(container)).value_or(0);
+  return requested != MemoryBytes(Limits(container)).value_or(0);
+}
+
 int32_t OomScoreAdjust(const corev1::Pod& pod, const corev1::Container& container,
                        int64_t node_memory_bytes) {
   const corev1::PodSpec& spec = pod.spec();

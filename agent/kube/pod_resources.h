@@ -56,6 +56,9 @@ bool IsStaticPod(const corev1::Pod& pod);
 // Static and mirror pods and those of priority 2,000,000,000 and more (feature-map 1.1.13).
 bool IsCriticalPod(const corev1::Pod& pod);
 
+// Whether a container may be swapped out where swapBehavior is LimitedSwap. Source: kubelet 1.36, kuberuntime.
+bool MaySwap(const corev1::Pod& pod, const corev1::Container& container);
+
 // The oom_score_adj of a container on a node with that much memory (feature-map 2.4.11, 1.4.5).
 int32_t OomScoreAdjust(const corev1::Pod& pod, const corev1::Container& container,
                        int64_t node_memory_bytes);

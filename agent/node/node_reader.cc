@@ -5,6 +5,7 @@
 #include <sys/sysinfo.h>
 #include <sys/utsname.h>
 #include <sys/vfs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
@@ -14,6 +15,8 @@
 
 #include "agent/kube/quantity.h"
 #include "agent/kube/times.h"
+#include "agent/node/app_armor.h"
+#include "agent/node/memory_policy.h"
 #include "agent/node/node_addresses.h"
 #include "agent/node/node_builder.h"
 #include "agent/node/node_limits.h"
@@ -162,13 +165,6 @@ std::vector<std::string> AddressesOf(const AgentConfig& config) {
                                  : config.node.ips;
 }
 
-std::string WhyNoAppArmor() {
-  if (!FirstLine("/sys/module/apparmor/parameters/enabled").starts_with('Y')) {
-    return "AppArmor is not enabled on the host";
-  }
-  return "AppArmor profiles are not set by this version";
-}
-
 }  // namespace
 
 NodeAmounts NodeCapacity() {
@@ -185,7 +181,8 @@ NodeAmounts CapacityForPods(const model::Instance& instance) {
   return Within(NodeCapacity(), bounds.value_or(runtime::CgroupBounds{}));
 }
 
-std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& config) {
+std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& config,
+                                                           AppArmorOffer app_armor) {
   const model::Instance& instance = config.instance;
   auto node = std::make_shared<NodeEnvironment>();
   node->node_name = instance.node_name;
@@ -194,11 +191,15 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
   node->cpu_milli_capacity = capacity.cpu_milli;
   node->memory_capacity_bytes = capacity.memory_bytes;
   node->memory_allocatable_bytes = AmountsForPods(config).memory_bytes;
+  node->swap_capacity_bytes = MemoryBytes("SwapTotal:");
+  node->memory = MemoryPolicyOf(config.node, HasUnifiedCgroups(instance));
+  node->memory.page_bytes = ::sysconf(_SC_PAGESIZE);
   node->cluster_domain = instance.cluster_domain;
   node->cluster_dns = instance.cluster_dns;
   node->resolv_conf = ReadOrEmpty(instance.resolv_conf);
   node->hosts = ReadOrEmpty("/etc/hosts");
   node->seccomp_dir = config.seccomp_dir;
+  node->app_armor = std::move(app_armor);
   node->runtime_handlers = config.node.runtime_handlers;
   node->log_max_size_bytes = config.container_log.max_size_bytes;
   node->log_max_files = config.container_log.max_files;
@@ -211,7 +212,9 @@ std::shared_ptr<NodeOffer> ReadNodeOffer(const AgentConfig& config) {
   offer->labels = LabelsOf(config);
   offer->allocatable = ResourcesOf(AmountsForPods(config), config);
   offer->allowed_unsafe_sysctls = config.node.allowed_unsafe_sysctls;
-  offer->no_app_armor = WhyNoAppArmor();
+  offer->limited_swap =
+      MemoryPolicyOf(config.node, HasUnifiedCgroups(config.instance)).limited_swap;
+  if (!HasAppArmor()) offer->no_app_armor = "AppArmor is not enabled on the host";
   return offer;
 }
 
@@ -235,9 +238,10 @@ std::shared_ptr<NodeDescription> ReadNodeDescription(const AgentConfig& config,
 }
 
 std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::string_view version,
-                                            SteadyPressure* steady) {
+                                            SteadyPressure* steady, DefaultAppArmor* app_armor) {
   auto reading = std::make_shared<NodeReading>();
-  reading->environment = ReadNodeEnvironment(config);
+  reading->environment =
+      ReadNodeEnvironment(config, app_armor == nullptr ? AppArmorOffer() : app_armor->Keep());
   const auto offer = ReadNodeOffer(config);
   const auto description = ReadNodeDescription(config, version);
   if (steady != nullptr) {

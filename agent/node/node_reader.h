@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "agent/config/agent_config.h"
+#include "agent/node/app_armor.h"
 #include "agent/node/node_description.h"
 #include "agent/node/node_pressure.h"
 #include "agent/node/node_readiness.h"
@@ -19,7 +20,8 @@
 
 namespace holdfast::agent {
 
-std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& config);
+std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& config,
+                                                           AppArmorOffer app_armor);
 
 // What the node is to a pod that wants a place on it: labels, room, what it may allow; without its pressures. Waits for
 // the file system of root_dir.
@@ -40,9 +42,11 @@ struct NodeReading {
   std::shared_ptr<const NodeOffer> offer;
   std::shared_ptr<const NodeDescription> description;
 };
-// `steady`, where there is one, remembers pressures from one reading to the next.
+// `steady`, where there is one, remembers pressures from one reading to the next; `app_armor` keeps the profile of
+// containers that name none: without it they have none.
 std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::string_view version,
-                                            SteadyPressure* steady = nullptr);
+                                            SteadyPressure* steady = nullptr,
+                                            DefaultAppArmor* app_armor = nullptr);
 
 // A Node as a kubelet without a control plane would describe itself.
 k8s::io::api::core::v1::Node MakeNode(const AgentConfig& config, std::string_view version,

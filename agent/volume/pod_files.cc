@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "agent/volume/mount_point.h"
+#include "agent/volume/tmpfs.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/mount.h"
@@ -21,12 +22,9 @@ namespace {
 constexpr mode_t kPodDirMode = 0711;
 constexpr off_t kMessageBytes = 4096;  // what is read of a termination message at most
 
-Result<void> MountTmpfs(const std::string& path) {
-  const std::string options = StrCat("mode=0711,size=", kPodFilesBytes);
-  const unsigned long flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-  if (::mount("holdfast-pod", path.c_str(), "tmpfs", flags, options.c_str()) != 0) {
-    return Error::FromErrno(errno, StrCat("mount tmpfs on ", path));
-  }
+Result<void> MountPodFiles(const std::string& path) {
+  RETURN_IF_ERROR(MountTmpfs("holdfast-pod", path, MS_NOSUID | MS_NODEV | MS_NOEXEC,
+                             StrCat("mode=0711,size=", kPodFilesBytes)));
   HOLDFAST_PAUSE_POINT("agent.files.mounted");
   return {};
 }
@@ -57,7 +55,7 @@ Result<void> EnsurePodFiles(const PodPaths& paths) {
     return Error::FromErrno(errno, StrCat("mkdir ", path));
   }
   ASSIGN_OR_RETURN(const bool mounted, IsMountPoint(path));
-  return mounted ? Result<void>() : MountTmpfs(path);
+  return mounted ? Result<void>() : MountPodFiles(path);
 }
 
 Result<void> ReleasePodFiles(const std::string& files) {

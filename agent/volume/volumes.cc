@@ -18,6 +18,7 @@
 #include "agent/volume/mounted_images.h"
 #include "agent/volume/ownership.h"
 #include "agent/volume/set_up_failed.h"
+#include "agent/volume/tmpfs.h"
 #include "agent/volume/written_volumes.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -42,9 +43,7 @@ Result<void> MountMemory(const std::string& path, int64_t bytes) {
   if (mounted) return {};
   std::string options = "mode=0777";
   if (bytes > 0) options += StrCat(",size=", bytes);
-  if (::mount("tmpfs", path.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
-    return Error::FromErrno(errno, StrCat("mount tmpfs on ", path));
-  }
+  RETURN_IF_ERROR(MountTmpfs("tmpfs", path, MS_NOSUID | MS_NODEV, std::move(options)));
   HOLDFAST_PAUSE_POINT("agent.volume.tmpfs_mounted");
   return {};
 }

@@ -11,6 +11,7 @@
 #include "agent/volume/atomic_writer.h"
 #include "agent/volume/mount_point.h"
 #include "agent/volume/set_up_failed.h"
+#include "agent/volume/tmpfs.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/mount.h"
@@ -31,8 +32,7 @@ Result<void> OpenWrittenVolumes(const model::Instance& instance) {
   ASSIGN_OR_RETURN(const UniqueFd context, sys::OpenFilesystem("tmpfs"));
   RETURN_IF_ERROR(sys::SetOption(context.get(), "source", "holdfast-volumes"));
   RETURN_IF_ERROR(sys::SetOption(context.get(), "mode", "0750"));
-  // Linux 6.4 and newer, and not for an agent in a user namespace: elsewhere it may be swapped out.
-  (void)sys::SetFlag(context.get(), "noswap");
+  if (KeepsTmpfsFromSwap()) RETURN_IF_ERROR(sys::SetFlag(context.get(), "noswap"));
   sys::MountAttributes attributes;
   attributes.no_suid = true;
   attributes.no_dev = true;

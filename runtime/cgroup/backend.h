@@ -41,10 +41,12 @@ struct DeviceRule {
 // Absent means: leave as it is.
 struct CgroupLimits {
   static constexpr int64_t kUnlimited = -1;
-  std::optional<uint64_t> cpu_shares;    // v1 unit; v2's weight derives from it
-  std::optional<int64_t> cpu_quota_us;   // per kCpuPeriodMicros, or kUnlimited
-  std::optional<int64_t> memory_bytes;   // or kUnlimited
-  bool no_swap = false;                  // swap not allowed (Kubernetes' NoSwap)
+  std::optional<uint64_t> cpu_shares;   // v1 unit; v2's weight derives from it
+  std::optional<int64_t> cpu_quota_us;  // per kCpuPeriodMicros, or kUnlimited
+  std::optional<int64_t> memory_bytes;  // or kUnlimited
+  std::optional<int64_t> swap_bytes;    // beside memory_bytes; v1 takes 0 only, with memory_bytes
+  // v2 only: what is not taken from it, what is taken last, and from where on it is slowed down; or kUnlimited.
+  std::optional<int64_t> memory_min, memory_low, memory_high;
   std::optional<int64_t> pids;           // or kUnlimited
   bool oom_group = false;                // v2: an OOM kill takes the whole cgroup
   bool standard_devices = false;         // only the devices every container may use, plus mknod

@@ -82,7 +82,7 @@ Result<void> ApplyMemory(int dir, const CgroupLimits& limits) {
     return std::move(memory.error()).Wrap("more memory is in use than the new limit allows");
   }
   RETURN_IF_ERROR(std::move(memory));
-  if (!limits.no_swap) return {};
+  if (limits.swap_bytes != 0) return {};
   return WriteMemoryAndSwap(dir, *limits.memory_bytes);
 }
 

@@ -98,8 +98,13 @@ Result<void> ApplyV2(int dir, const CgroupLimits& limits) {
   if (limits.memory_bytes) {
     RETURN_IF_ERROR(sys::WriteControlAt(dir, "memory.max", MaxOr(*limits.memory_bytes)));
   }
-  if (limits.no_swap) {
-    auto swap = sys::WriteControlAt(dir, "memory.swap.max", "0");
+  for (const auto& [file, bytes] :
+       {std::pair("memory.min", limits.memory_min), std::pair("memory.low", limits.memory_low),
+        std::pair("memory.high", limits.memory_high)}) {
+    if (bytes) RETURN_IF_ERROR(sys::WriteControlAt(dir, file, MaxOr(*bytes)));
+  }
+  if (limits.swap_bytes) {
+    auto swap = WriteNumber(dir, "memory.swap.max", *limits.swap_bytes);
     // Absent where the kernel was started without swap accounting.
     if (!swap && swap.error().sys_errno() != ENOENT) return swap;
   }

@@ -78,12 +78,14 @@ Result<void> CgroupTree::Resize(const PodUid& uid, model::QosClass qos,
   std::vector<Resized> all;  // the pod first
   ASSIGN_OR_RETURN(Cgroup pod_cgroup, OpenPod(uid, qos));
   all.push_back({"pod", std::move(pod_cgroup), {}, LimitsOfPod(limits)});
+  LiftProtection(all.back().wanted);
   for (const ResizedContainer& container : containers) {
     auto cgroup = OpenContainer(uid, qos, container.id);
     if (!cgroup && cgroup.error().code() == Code::kNotFound) continue;
     if (!cgroup) return std::move(cgroup.error());
     CgroupLimits wanted = LimitsFromResources(container.resources);
-    wanted.no_swap = true;
+    wanted.swap_bytes = container.resources.swap_limit_bytes;
+    LiftProtection(wanted);
     all.push_back({StrCat("container \"", container.name, "\""), std::move(*cgroup), {}, wanted});
   }
   for (Resized& one : all) {

@@ -72,8 +72,17 @@ CgroupLimits LimitsFromResources(const model::ResourceSpec& resources) {
     limits.cpu_quota_us = static_cast<int64_t>(CpuQuotaFromMilli(*resources.cpu_milli_limit));
   }
   limits.memory_bytes = resources.memory_limit_bytes;
+  if (resources.memory_min_bytes > 0) limits.memory_min = resources.memory_min_bytes;
+  if (resources.memory_low_bytes > 0) limits.memory_low = resources.memory_low_bytes;
+  limits.memory_high = resources.memory_high_bytes;
   limits.pids = resources.pids_limit;
   return limits;
+}
+
+void LiftProtection(CgroupLimits& limits) {
+  limits.memory_min = limits.memory_min.value_or(0);
+  limits.memory_low = limits.memory_low.value_or(0);
+  limits.memory_high = limits.memory_high.value_or(CgroupLimits::kUnlimited);
 }
 
 Result<std::unique_ptr<CgroupTree>> CgroupTree::Open(CgroupLayout layout,
@@ -197,6 +206,7 @@ Result<void> CgroupTree::EnsurePod(const PodUid& uid, model::QosClass qos,
   if (!made.fresh) {  // what a former call set may have to be lifted
     wanted.cpu_quota_us = wanted.cpu_quota_us.value_or(CgroupLimits::kUnlimited);
     wanted.memory_bytes = wanted.memory_bytes.value_or(CgroupLimits::kUnlimited);
+    LiftProtection(wanted);
   }
   RETURN_IF_ERROR(backend_->Apply(made.cgroup, wanted));
   return backend_->EnableForChildren(made.cgroup);
@@ -210,7 +220,7 @@ Result<Cgroup> CgroupTree::MakeContainer(const PodUid& uid, model::QosClass qos,
   HOLDFAST_PAUSE_POINT("cgroup.container_made");
   made.cgroup.shared = std::move(pod.shared);
   CgroupLimits wanted = LimitsFromResources(limits);
-  wanted.no_swap = true;
+  wanted.swap_bytes = limits.swap_limit_bytes;
   wanted.oom_group = options_.oom_group;
   wanted.standard_devices = !privileged;
   wanted.devices = std::move(devices);
@@ -263,10 +273,15 @@ Result<void> CgroupTree::RemovePod(const PodUid& uid, model::QosClass qos) {
   return RemoveChild(*backend_, ParentOf(qos), PodDirName(options_.naming, qos, uid));
 }
 
-Result<void> CgroupTree::SetBurstableRequests(int64_t cpu_milli) {
-  CgroupLimits limits;
-  limits.cpu_shares = CpuSharesFromMilli(cpu_milli);
-  return backend_->Apply(burstable_, limits);
+Result<void> CgroupTree::SetClassRequests(const ClassRequests& requests) {
+  CgroupLimits burstable;
+  burstable.cpu_shares = CpuSharesFromMilli(requests.burstable_cpu_milli);
+  burstable.memory_low = requests.burstable_memory_low;
+  RETURN_IF_ERROR(backend_->Apply(burstable_, burstable));
+  // What is above a protected cgroup has to cover it.
+  CgroupLimits all;
+  all.memory_min = requests.guaranteed_memory_min + requests.burstable_memory_low;
+  return backend_->Apply(root_, all);
 }
 
 Result<std::vector<FoundPodCgroup>> CgroupTree::List() {

@@ -38,6 +38,14 @@ struct NodeAllocatable {
   int64_t pids = CgroupLimits::kUnlimited;
 };
 
+// What the pods of a class ask for together.
+struct ClassRequests {
+  int64_t burstable_cpu_milli = 0;
+  int64_t burstable_memory_low = 0;
+  int64_t guaranteed_memory_min = 0;
+  bool operator==(const ClassRequests&) const = default;
+};
+
 struct CgroupTreeOptions {
   std::string owner;   // Instance::root_dir, the mark
   std::string parent;  // Instance::cgroup_parent
@@ -89,8 +97,8 @@ class CgroupTree {
   // every layout, and the launcher attaches to it first, so of a removal and a launch one fails.
   Result<void> RemoveEmptyContainer(const PodUid& uid, model::QosClass qos, const ContainerId& id);
 
-  // Sets the burstable class's share to the sum of its pods' requests.
-  Result<void> SetBurstableRequests(int64_t cpu_milli);
+  // Gives the classes what their pods ask for together.
+  Result<void> SetClassRequests(const ClassRequests& requests);
 
   // Takes the root and the QoS directories away, for an uninstall; EBUSY (sys_errno) while a pod is
   // left. Nothing else may be called afterwards.
@@ -127,5 +135,7 @@ class CgroupTree {
 
 // What Kubernetes' formulas make of a container's or a pod's numbers. Pure.
 CgroupLimits LimitsFromResources(const model::ResourceSpec& resources);
+// What is absent of memory_min, memory_low and memory_high is none, whatever is there.
+void LiftProtection(CgroupLimits& limits);
 
 }  // namespace holdfast::runtime

@@ -51,7 +51,7 @@ Result<void> Sandboxes::Adopt() {
     }
   }
   RETURN_IF_ERROR(List());
-  return RefreshBurstable();
+  return RefreshClasses();
 }
 
 Result<void> Sandboxes::Ensure(const model::SandboxSpec& spec) {
@@ -107,7 +107,7 @@ Result<void> Sandboxes::Resize(const PodUid& uid, const model::ResourceSpec& pod
     const std::lock_guard lock(mutex_);
     infos_[uid].spec = std::move(spec);
   }
-  return RefreshBurstable();
+  return RefreshClasses();
 }
 
 void Sandboxes::NoteHeld(const PodUid& uid) {
@@ -119,7 +119,7 @@ void Sandboxes::NoteHeld(const PodUid& uid) {
 
 Result<void> Sandboxes::MakeCgroup(const model::SandboxSpec& spec) {
   RETURN_IF_ERROR(parts_.cgroups->EnsurePod(spec.uid, spec.qos, spec.resources));
-  return RefreshBurstable();
+  return RefreshClasses();
 }
 
 Result<std::vector<keeper::KeptFd>> Sandboxes::MakeCgroupAndNamespaces(
@@ -207,7 +207,7 @@ Result<void> Sandboxes::Remove(const PodUid& uid) {
     const std::lock_guard lock(mutex_);
     infos_.erase(uid);
   }
-  return RefreshBurstable();
+  return RefreshClasses();
 }
 
 ObservedSandbox Sandboxes::Info::Shown() const {
@@ -267,16 +267,22 @@ std::vector<PodUid> Sandboxes::Known() const {
   return uids;
 }
 
-// The class' share is the sum over its pods (feature-map 2.4.8); written only when it changed.
-Result<void> Sandboxes::RefreshBurstable() {
+// Sums over the pods (feature-map 2.4.8, 2.4.10); written only when they changed.
+Result<void> Sandboxes::RefreshClasses() {
   const std::lock_guard lock(mutex_);
-  int64_t sum = 0;
+  ClassRequests sums;
   for (const auto& [uid, info] : infos_) {
-    if (info.spec.qos == model::QosClass::kBurstable) sum += info.spec.resources.cpu_milli_request;
+    const model::ResourceSpec& pod = info.spec.resources;
+    if (info.spec.qos == model::QosClass::kBurstable) {
+      sums.burstable_cpu_milli += pod.cpu_milli_request;
+      sums.burstable_memory_low += pod.memory_low_bytes;
+    } else {
+      sums.guaranteed_memory_min += pod.memory_min_bytes;
+    }
   }
-  if (sum == burstable_milli_) return {};
-  RETURN_IF_ERROR(parts_.cgroups->SetBurstableRequests(sum));
-  burstable_milli_ = sum;
+  if (sums == class_requests_) return {};
+  RETURN_IF_ERROR(parts_.cgroups->SetClassRequests(sums));
+  class_requests_ = sums;
   return {};
 }
 

@@ -65,7 +65,7 @@ class Sandboxes {
   // Both at once: the launcher makes the namespaces while the cgroup is made here.
   Result<std::vector<keeper::KeptFd>> MakeCgroupAndNamespaces(const model::SandboxSpec& spec);
   Result<void> MakeCgroup(const model::SandboxSpec& spec);
-  Result<void> RefreshBurstable();
+  Result<void> RefreshClasses();
   std::optional<Info> Find(const PodUid& uid) const;
   void NoteHeld(const PodUid& uid);
   std::shared_ptr<const Descriptors> Remember(const PodUid& uid, std::vector<keeper::KeptFd> fds);
@@ -77,7 +77,7 @@ class Sandboxes {
   uint64_t changes_ = 0;
   // Most recently used first. Shared with callers that are using the descriptors.
   std::list<std::pair<PodUid, std::shared_ptr<const Descriptors>>> cache_;
-  int64_t burstable_milli_ = -1;  // as last written
+  std::optional<ClassRequests> class_requests_;  // as last written
   std::atomic<bool> ask_again_ = false;
 };
 

@@ -10,6 +10,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/mount.h"
+#include "runtime/gather/app_armor.h"
 #include "runtime/gather/layered_root.h"
 #include "runtime/gather/seccomp.h"
 #include "runtime/gather/sources.h"
@@ -201,6 +202,9 @@ Result<ContainerInput> GatherContainer(const model::ContainerSpec& spec,
 Result<void> FillContainer(const model::ContainerSpec& spec, const sys::HostFacts& facts,
                            const PodDescriptors& pod, const ResolvedUser& user, PreparedPlan& out) {
   if (spec.argv.empty()) return InvalidArgument("no command specified");
+  if (!spec.security.app_armor_profile.empty()) {
+    RETURN_IF_ERROR(FindAppArmorProfile(spec.security.app_armor_profile));
+  }
   ASSIGN_OR_RETURN(const ContainerInput input, GatherContainer(spec, facts, pod, user, out));
   ASSIGN_OR_RETURN(out.plan, CompileContainer(spec, facts, input));
   return CheckPlan(out.plan);

@@ -77,9 +77,10 @@ constexpr Step<model::SandboxPlan> kSandbox[] = {
     {"init", ExecuteInit},
 };
 
-// Before the namespaces: this needs the launcher's privilege.
+// Before the namespaces: this needs the launcher's privilege and its procfs.
 constexpr Step<model::ProcessPlan> kBefore[] = {
     {"oom score", SetOomScore},
+    {"AppArmor", SetAppArmor},
 };
 
 // Inside the container. From "descriptors" on a path that the container chose (working directory,

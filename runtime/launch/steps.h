@@ -63,6 +63,9 @@ Result<void> LeadSession(Child& child, const model::ProcessPlan& plan);
 Result<void> SetOomScore(Child& child, const model::ProcessPlan& plan);
 Result<void> SetRlimits(Child& child, const model::ProcessPlan& plan);
 
+// step_app_armor.cc: the profile that execve(2) puts the program under; what the child clones before has it too
+Result<void> SetAppArmor(Child& child, const model::ProcessPlan& plan);
+
 // step_inheritance.cc: signals, umask, personality
 Result<void> DropInheritance(Child& child, const model::ProcessPlan& plan);
 // Policy, slice and niceness of an ordinary process.

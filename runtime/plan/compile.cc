@@ -34,6 +34,7 @@ Result<model::ProcessPlan> CompileProcess(const model::ContainerSpec& spec,
   process.capabilities.permitted = input.capabilities;
   process.no_new_privs = !spec.security.allow_privilege_escalation && !spec.security.privileged;
   process.seccomp = input.seccomp;
+  process.app_armor = spec.security.app_armor_profile;
   ASSIGN_OR_RETURN(process.rlimits, CompileRlimits(spec.rlimits, facts));
   process.oom_score_adj = spec.resources.oom_score_adj;
   process.stdio = CompileStdio(input, tty);

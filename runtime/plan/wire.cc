@@ -13,7 +13,7 @@ namespace {
 using namespace model;
 
 constexpr uint32_t kMagic = 0x4c504648;  // "HFPL"
-constexpr uint32_t kVersion = 3;
+constexpr uint32_t kVersion = 4;
 
 template <class A>
 struct Codec;
@@ -115,6 +115,7 @@ struct Codec {
     Fields(a, v.capabilities);
     a.Flag(v.no_new_privs);
     a.List(v.seccomp, kStruct);
+    a.Text(v.app_armor);
     a.List(v.rlimits, kStruct);
     a.Number(v.oom_score_adj);
     a.Number(v.umask);

@@ -17,6 +17,8 @@ constexpr size_t kMaxGroups = 65536;          // NGROUPS_MAX
 constexpr int kRlimitCount = 16;              // RLIM_NLIMITS
 constexpr uint32_t kNoId = 0xffffffff;        // (uid_t)-1 means "leave" to setresuid(2)
 constexpr size_t kMaxHostname = 64;
+constexpr size_t kMaxAppArmorName =
+    4095 - 5;  // with "exec " before it, what the kernel reads at once
 
 Error Bad(std::string_view field, std::string_view why) {
   return InvalidArgument(StrCat("check plan: ", field, ": ", why));
@@ -35,6 +37,10 @@ Result<void> CheckProcess(const ProcessPlan& process) {
     if (group == kNoId) return Bad("groups", "id 4294967295");
   }
   if (process.seccomp.size() > kMaxBpfInstructions) return Bad("seccomp", "program is too long");
+  if (process.app_armor.size() > kMaxAppArmorName ||
+      process.app_armor.find_first_of(std::string_view("\0\n", 2)) != std::string::npos) {
+    return Bad("AppArmor profile", "not a name");
+  }
   for (const RlimitPlan& limit : process.rlimits) {
     if (limit.resource < 0 || limit.resource >= kRlimitCount)
       return Bad("rlimits", "unknown resource");

@@ -68,16 +68,18 @@ void VisitFields(auto& visit, Is<model::UserSpec> auto& value) {
   visit(image_user, user, group, non_root, groups, strict);
 }
 void VisitFields(auto& visit, Is<model::SecuritySpec> auto& value) {
-  auto& [privileged, escalation, add, drop, unmasked, seccomp, profile] = value;
-  visit(privileged, escalation, add, drop, unmasked, seccomp, profile);
+  auto& [privileged, escalation, add, drop, unmasked, seccomp, profile, app_armor] = value;
+  visit(privileged, escalation, add, drop, unmasked, seccomp, profile, app_armor);
 }
 void VisitFields(auto& visit, Is<model::HugePageLimit> auto& value) {
   auto& [page, limit] = value;
   visit(page, limit);
 }
 void VisitFields(auto& visit, Is<model::ResourceSpec> auto& value) {
-  auto& [cpu_request, cpu_limit, memory_limit, pids_limit, oom_score_adj, hugepages] = value;
-  visit(cpu_request, cpu_limit, memory_limit, pids_limit, oom_score_adj, hugepages);
+  auto& [cpu_request, cpu_limit, memory_limit, pids_limit, oom_score_adj, hugepages, swap_limit,
+         memory_min, memory_low, memory_high] = value;
+  visit(cpu_request, cpu_limit, memory_limit, pids_limit, oom_score_adj, hugepages, swap_limit,
+        memory_min, memory_low, memory_high);
 }
 void VisitFields(auto& visit, Is<model::LogSpec> auto& value) {
   auto& [path, max_size, max_files] = value;

@@ -10,6 +10,7 @@
 
 #include "agent/kube/pod_resources.h"
 #include "agent/kube/pod_status.h"
+#include "agent/kube/validation/names.h"
 #include "agent/stats/machine_stats.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -31,6 +32,8 @@ const char* StateOf(const k8s::io::api::core::v1::ContainerStatus& status) {
 struct PodCounts {
   uint64_t running = 0, active = 0, from_files = 0, from_server = 0, ephemeral = 0;
   std::map<std::string, uint64_t> containers;
+  std::map<std::string, uint64_t> pending_resizes;  // by reason
+  uint64_t resizes_in_progress = 0;
 };
 
 PodCounts Count(const std::vector<PodPtr>& pods) {
@@ -47,6 +50,12 @@ PodCounts Count(const std::vector<PodPtr>& pods) {
         if (state != nullptr) ++out.containers[state];
         runs = runs || status.state().has_running();
       }
+    }
+    for (const auto& condition : pod->status().conditions()) {
+      if (condition.type() == "PodResizePending") {
+        ++out.pending_resizes[kube::Lower(condition.reason())];
+      }
+      if (condition.type() == "PodResizeInProgress") ++out.resizes_in_progress;
     }
     out.running += runs ? 1 : 0;
     out.active += over ? 0 : 1;
@@ -70,6 +79,16 @@ void AddPods(const PodCounts& counts, MetricsText& text) {
              "[ALPHA] Current number of ephemeral containers in pods managed by this kubelet.",
              "gauge");
   text.Add(ToDouble(counts.ephemeral));
+  text.Begin("kubelet_pod_in_progress_resizes", "[ALPHA] Number of in-progress resizes for pods.",
+             "gauge");
+  text.Add(ToDouble(counts.resizes_in_progress));
+  if (!counts.pending_resizes.empty()) {
+    text.Begin("kubelet_pod_pending_resizes", "[ALPHA] Number of pending resizes for pods.",
+               "gauge");
+  }
+  for (const auto& [reason, count] : counts.pending_resizes) {
+    text.Add(ToDouble(count), {{"reason", reason}});
+  }
   text.Begin("kubelet_running_containers", "[ALPHA] Number of containers currently running",
              "gauge");
   for (const auto& [state, count] : counts.containers) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "agent/kube/app_armor.h"
 #include "agent/kube/validation/names.h"
 #include "agent/kube/validation/rules.h"
 #include "k8s/core/v1/pod.pb.h"
@@ -16,7 +17,7 @@ constexpr char kMirror[] = "kubernetes.io/config.mirror";
 constexpr char kDeletionCost[] = "controller.kubernetes.io/pod-deletion-cost";
 constexpr std::string_view kSeccompPod = "seccomp.security.alpha.kubernetes.io/pod";
 constexpr std::string_view kSeccomp = "container.seccomp.security.alpha.kubernetes.io/";
-constexpr std::string_view kAppArmor = "container.apparmor.security.beta.kubernetes.io/";
+constexpr std::string_view kAppArmor = kAppArmorAnnotation;
 constexpr std::string_view kLocalhost = "localhost/";
 
 // Without plus sign and leading zeros.

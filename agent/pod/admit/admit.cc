@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "agent/kube/app_armor.h"
+#include "agent/kube/containers_of.h"
 #include "agent/kube/pod_resources.h"
 #include "agent/pod/admit/node_affinity.h"
 #include "agent/pod/admit/sysctls.h"
@@ -17,7 +19,6 @@ namespace {
 
 constexpr char kOsLabel[] = "kubernetes.io/os";
 constexpr char kOs[] = "linux";
-constexpr char kAppArmorAnnotation[] = "container.apparmor.security.beta.kubernetes.io/";
 
 struct Case {
   const corev1::Pod& pod;
@@ -128,25 +129,44 @@ Answer AskTaints(const Case& c) {
   return Failed("TaintToleration", "node(s) had taints that the pod didn't tolerate");
 }
 
-// Its own profile, else the old annotation, else the pod's profile.
-bool WantsAppArmor(const corev1::Pod& pod, const corev1::Container& container) {
-  const auto& own = container.securitycontext();
-  if (own.has_apparmorprofile()) return own.apparmorprofile().type() != "Unconfined";
-  const auto old = pod.metadata().annotations().find(StrCat(kAppArmorAnnotation, container.name()));
-  if (old != pod.metadata().annotations().end()) return old->second != "unconfined";
-  const auto& shared = pod.spec().securitycontext();
-  return shared.has_apparmorprofile() && shared.apparmorprofile().type() != "Unconfined";
+// Wherever a profile is named, whether it is one that counts or not, as for a kubelet.
+bool NamesAppArmor(const corev1::Pod& pod) {
+  const auto names = [](const auto& context) {
+    return context.has_apparmorprofile() && context.apparmorprofile().type() != "Unconfined";
+  };
+  bool named = names(pod.spec().securitycontext());
+  kube::ForEachContainer(pod.spec(), [&](kube::ContainerList /*list*/, const auto& container) {
+    named = named || names(container.securitycontext());
+  });
+  if (named) return true;
+  const auto& annotations = pod.metadata().annotations();
+  return std::any_of(annotations.begin(), annotations.end(), [](const auto& annotation) {
+    return annotation.first.starts_with(kube::kAppArmorAnnotation) &&
+           annotation.second != "unconfined";
+  });
+}
+
+// Only an annotation can say it: a field that does is refused by validation.
+std::string EmptyAppArmorName(const corev1::Pod& pod) {
+  for (const auto* list : {&pod.spec().initcontainers(), &pod.spec().containers()}) {
+    for (const corev1::Container& container : *list) {
+      const auto profile = kube::AppArmorProfileOf(pod, container);
+      if (!profile || profile->type() != "Localhost") continue;
+      const std::string& name = profile->localhostprofile();
+      if (name.find_first_not_of(" \t\n\v\f\r") != std::string::npos) continue;
+      return StrCat("invalid empty AppArmor profile name: \"&AppArmorProfile{Type:Localhost,",
+                    "LocalhostProfile:*", name, ",}\"");
+    }
+  }
+  return "";
 }
 
 Answer AskAppArmor(const Case& c) {
-  if (c.node.no_app_armor.empty()) return {};
-  const auto wants = [&](const auto& container) { return WantsAppArmor(c.pod, container); };
-  const corev1::PodSpec& spec = c.pod.spec();
-  if (!std::any_of(spec.initcontainers().begin(), spec.initcontainers().end(), wants) &&
-      !std::any_of(spec.containers().begin(), spec.containers().end(), wants)) {
-    return {};
-  }
-  return Admission{"AppArmor", StrCat("Cannot enforce AppArmor: ", c.node.no_app_armor)};
+  if (!NamesAppArmor(c.pod)) return {};
+  const std::string why =
+      c.node.no_app_armor.empty() ? EmptyAppArmorName(c.pod) : c.node.no_app_armor;
+  if (why.empty()) return {};
+  return Admission{"AppArmor", StrCat("Cannot enforce AppArmor: ", why)};
 }
 
 }  // namespace

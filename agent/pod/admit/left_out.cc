@@ -23,7 +23,8 @@ constexpr char kNoPriority[] =
     "there is no API server that would give the class's priority; spec.priority counts";
 constexpr char kNoSeLinux[] = "SELinux labels are not set by this version";
 constexpr char kNoWindows[] = "it is for Windows: it has no effect";
-constexpr char kAppArmor[] = "admission: `AppArmor`, unless the type is `Unconfined`";
+constexpr char kAppArmor[] =
+    "admission: `AppArmor` on a node without AppArmor, unless the type is `Unconfined`";
 constexpr char kFailedMount[] = "`FailedMount`: no plugin for this kind of volume";
 constexpr char kClass[] =
     "the class's handler must be one of `runtimeHandlers`, else `FailedCreatePodSandBox`, as for a "
@@ -133,7 +134,7 @@ const kube::FieldRules& PodFieldRules() {
        "fsGroupChangePolicy seccompProfile"},
       {"PodSecurityContext", "sysctls", kHonoured,
        "admission: `SysctlForbidden` unless safe or in `allowedUnsafeSysctls`"},
-      {"PodSecurityContext", "appArmorProfile", kRefused, kAppArmor},
+      {"PodSecurityContext", "appArmorProfile", kHonoured, kAppArmor},
       {"PodSecurityContext", "seLinuxOptions seLinuxChangePolicy", kTold, kNoSeLinux},
       {"PodSecurityContext", "windowsOptions", kTold, kNoWindows},
       {"Sysctl", "name value"},
@@ -192,11 +193,12 @@ const kube::FieldRules& PodFieldRules() {
       {"SecurityContext",
        "capabilities privileged runAsUser runAsGroup runAsNonRoot readOnlyRootFilesystem "
        "allowPrivilegeEscalation procMount seccompProfile"},
-      {"SecurityContext", "appArmorProfile", kRefused, kAppArmor},
+      {"SecurityContext", "appArmorProfile", kHonoured, kAppArmor},
       {"SecurityContext", "seLinuxOptions", kTold, kNoSeLinux},
       {"SecurityContext", "windowsOptions", kTold, kNoWindows},
       {"Capabilities", "add drop"},
       {"SeccompProfile", "type localhostProfile"},
+      {"AppArmorProfile", "type localhostProfile"},
       // ---- a volume
       {"Volume", "name volumeSource"},
       {"VolumeSource", "hostPath emptyDir"},

@@ -73,18 +73,27 @@ ResizeVerdict NodeAdmission::Resize(const ResizeWish& wish) {
   if (!used_.Has(uid)) return {ResizeVerdict::How::kDeferred, "the pod is to go"};
   if (wish.asked == wish.given) {
     waiting_.erase(uid);
+    let_in_.erase(uid);
     used_.Add(uid, UseOf(*wish.given));  // it may have been given what it does not want any more
-    return AnswerWaiting("");
+    return AnswerWaiting("", kPodUpdated);
   }
+  const auto former = waiting_.find(uid);
+  const bool same = former != waiting_.end() && former->second.asked == wish.asked;
+  const auto let_in = let_in_.extract(uid);
   waiting_[uid] = wish;
-  return AnswerWaiting(uid);
+  ResizeVerdict verdict = AnswerWaiting(uid, kPodUpdated);
+  if (verdict.how == ResizeVerdict::How::kGiven && !wish.since.IsZero()) {
+    verdict.cause = !let_in.empty() ? let_in.mapped() : same ? kPeriodicRetry : kPodUpdated;
+  }
+  return verdict;
 }
 
-void NodeAdmission::Release(const std::string& uid) {
+void NodeAdmission::Release(const std::string& uid, const char* how) {
   const std::lock_guard lock(mutex_);
   TakeBack(uid);
   waiting_.erase(uid);
-  AnswerWaiting("");
+  let_in_.erase(uid);
+  AnswerWaiting("", how);
 }
 
 void NodeAdmission::SetListener(std::function<void(const PodUid&)> given) {
@@ -102,7 +111,7 @@ ResizeVerdict NodeAdmission::AnswerOne(const std::string& uid, const ResizeWish&
   return verdict;
 }
 
-ResizeVerdict NodeAdmission::AnswerWaiting(const std::string& asking) {
+ResizeVerdict NodeAdmission::AnswerWaiting(const std::string& asking, const char* cause) {
   std::vector<std::pair<std::string, ResizeWish>> wishes(waiting_.begin(), waiting_.end());
   std::ranges::stable_sort(
       wishes, [](const auto& a, const auto& b) { return ComesBefore(a.second, b.second); });
@@ -111,6 +120,7 @@ ResizeVerdict NodeAdmission::AnswerWaiting(const std::string& asking) {
     ResizeVerdict verdict = AnswerOne(uid, wish);
     if (verdict.how != ResizeVerdict::How::kDeferred) {
       waiting_.erase(uid);
+      if (uid != asking) let_in_[uid] = cause;
       if (uid != asking && given_) given_(PodUid(uid));
     }
     if (uid == asking) answer = std::move(verdict);

@@ -18,6 +18,12 @@
 
 namespace holdfast::agent {
 
+// Causes of a verdict on a pod that waited. Source: kubelet 1.36, allocation_manager.go.
+inline constexpr char kPodUpdated[] = "pod_updated";
+inline constexpr char kPodsRemoved[] = "pods_removed";
+inline constexpr char kPodTerminated[] = "pod_terminated";
+inline constexpr char kPeriodicRetry[] = "periodic_retry";
+
 class NodeAdmission {
  public:
   // `offer` gives what the node has. It is called for each new pod, under its caller's locks, and
@@ -42,8 +48,9 @@ class NodeAdmission {
   // room; the listener hears of it, and it asks again. One that asks for what it has waits no more. Who has no place, for
   // it is to go, is given none.
   ResizeVerdict Resize(const ResizeWish& wish);
-  // The place of a pod is free again: it ended for good, or is to go. Idempotent.
-  void Release(const std::string& uid);
+  // The place of a pod is free again: it ended for good, or is to go. Idempotent. `how`: the cause of the verdict on who
+  // waited for it.
+  void Release(const std::string& uid, const char* how = kPodsRemoved);
 
   // Called with each pod that was given what it waited for, under the locks of whoever freed the room: it only posts. {}
   // ends that.
@@ -52,13 +59,15 @@ class NodeAdmission {
  private:
   void TakeBack(const std::string& uid);
   ResizeVerdict AnswerOne(const std::string& uid, const ResizeWish& wish);
-  ResizeVerdict AnswerWaiting(const std::string& asking);
+  ResizeVerdict AnswerWaiting(const std::string& asking, const char* cause);
 
   const std::function<std::shared_ptr<const NodeOffer>()> offer_;
   std::mutex mutex_;
   NodeUse used_;
   std::set<std::string> ending_;               // UIDs of those that are to release their places
   std::map<std::string, ResizeWish> waiting_;  // by UID
+  std::map<std::string, std::string>
+      let_in_;  // by UID: who was given it and has not asked again, and the cause
   std::function<void(const PodUid&)> given_;
 };
 

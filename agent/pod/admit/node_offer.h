@@ -28,8 +28,9 @@ struct NodeOffer {
   // Beside the safe ones: names, or beginnings with '*' at the end (kubelet's
   // allowedUnsafeSysctls).
   std::vector<std::string> allowed_unsafe_sysctls;
-  NodePressure pressure;     // as its conditions show it
-  std::string no_app_armor;  // why no AppArmor profile can be put on a container; "" when one can
+  NodePressure pressure;      // as its conditions show it
+  bool limited_swap = false;  // containers may have some (kube::MaySwap)
+  std::string no_app_armor;   // why no AppArmor profile can be put on a container; "" when one can
 };
 
 }  // namespace holdfast::agent

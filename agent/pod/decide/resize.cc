@@ -63,7 +63,7 @@ void NoteGiven(Planning& p) {
 void NotePending(Planning& p, const ResizeVerdict& verdict) {
   const corev1::Pod& asked = *p.facts.asked;
   const bool deferred = verdict.how == ResizeVerdict::How::kDeferred;
-  const std::string reason = deferred ? "Deferred" : "Infeasible";
+  const std::string reason = deferred ? kDeferred : kInfeasible;
   const int64_t generation = asked.metadata().generation();
   std::optional<ResizeNote>& note = p.memory.resize_pending;
   const bool same_reason = note && note->reason == reason;

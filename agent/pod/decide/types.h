@@ -136,6 +136,8 @@ struct ResizeVerdict {
   enum class How : uint8_t { kGiven, kDeferred, kInfeasible };
   How how = How::kGiven;
   std::string message = {};  // why not
+  // As a kubelet's metrics name it: why it is kInfeasible; what gave room to one that waited.
+  std::string cause = {};
   bool operator==(const ResizeVerdict&) const = default;
 };
 
@@ -312,6 +314,10 @@ struct Pause {
   BootTime until;
   bool operator==(const Pause&) const = default;
 };
+
+// Reasons of a resize that is pending.
+inline constexpr char kDeferred[] = "Deferred";
+inline constexpr char kInfeasible[] = "Infeasible";
 
 // A resize that waits for something, as a condition shows it.
 struct ResizeNote {

@@ -3,6 +3,7 @@
 
 #include "agent/pod/admit/node_admission.h"
 #include "agent/pod/decide/decide.h"
+#include "agent/pod/operate/pod_metrics.h"
 #include "holdfast/sys/pause_point.h"
 
 namespace holdfast::agent {
@@ -15,9 +16,10 @@ std::shared_ptr<const corev1::Pod> AsGiven(const std::shared_ptr<const corev1::P
 
 }  // namespace
 
-PodPlace::PodPlace(NodeAdmission* admission, std::shared_ptr<const corev1::Pod> pod,
-                   const PodMemory& memory)
+PodPlace::PodPlace(NodeAdmission* admission, PodMetrics* metrics,
+                   std::shared_ptr<const corev1::Pod> pod, const PodMemory& memory)
     : admission_(admission),
+      metrics_(metrics),
       uid_(pod->metadata().uid()),
       pod_(std::move(pod)),
       allocated_(AsGiven(pod_, memory)) {
@@ -47,12 +49,21 @@ void PodPlace::Ask(std::shared_ptr<const corev1::Pod> pod, const PodMemory& memo
   if (admission_ != nullptr) verdict = admission_->Resize(resize);
   HOLDFAST_PAUSE_POINT("agent.pod.resize_judged");
   if (allocated_ == pod_) return;  // it is what it has, again
+  Count(verdict, memory.resize_pending);
   if (verdict.how == ResizeVerdict::How::kGiven) allocated_ = pod_;
   verdict_ = std::move(verdict);
 }
 
-void PodPlace::GiveUp() const {
-  if (admission_ != nullptr) admission_->Release(uid_);
+// One that is infeasible is given again in each turn.
+void PodPlace::Count(const ResizeVerdict& verdict, const std::optional<ResizeNote>& told) const {
+  const bool again = verdict.how == ResizeVerdict::How::kInfeasible && told &&
+                     told->reason == kInfeasible &&
+                     told->generation == pod_->metadata().generation();
+  if (metrics_ != nullptr && !again) metrics_->NoteResizeVerdict(verdict);
+}
+
+void PodPlace::GiveUp(const char* how) const {
+  if (admission_ != nullptr) admission_->Release(uid_, how);
 }
 
 }  // namespace holdfast::agent

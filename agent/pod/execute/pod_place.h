@@ -12,12 +12,14 @@
 namespace holdfast::agent {
 
 class NodeAdmission;
+class PodMetrics;
 
 class PodPlace {
  public:
-  // `admission` is borrowed; null: every pod is taken, with all that it asks for. A pod that was
-  // taken before keeps its place, whatever the node has by now.
-  PodPlace(NodeAdmission* admission, std::shared_ptr<const corev1::Pod> pod,
+  // `admission` and `metrics` are borrowed; no admission: every pod is taken, with all that it asks
+  // for; no metrics: nothing is counted. A pod that was taken before keeps its place, whatever the
+  // node has by now.
+  PodPlace(NodeAdmission* admission, PodMetrics* metrics, std::shared_ptr<const corev1::Pod> pod,
            const PodMemory& memory);
 
   // Whether the node takes the pod, unless that was decided before.
@@ -26,15 +28,18 @@ class PodPlace {
   // has room for them. Until it has, the pod runs with what it has. What it is given is its own
   // before it is remembered: an agent that is killed in between asks again.
   void Ask(std::shared_ptr<const corev1::Pod> pod, const PodMemory& memory, bool ends);
-  // It is for others from now on. Idempotent; from any thread.
-  void GiveUp() const;
+  // It is for others from now on. Idempotent; from any thread. `how`: NodeAdmission::Release().
+  void GiveUp(const char* how) const;
 
   // The pod with the amounts that it was given, and what was said to the others.
   const std::shared_ptr<const corev1::Pod>& allocated() const { return allocated_; }
   const std::optional<ResizeVerdict>& verdict() const { return verdict_; }
 
  private:
+  void Count(const ResizeVerdict& verdict, const std::optional<ResizeNote>& told) const;
+
   NodeAdmission* const admission_;
+  PodMetrics* const metrics_;
   const std::string uid_;
   std::shared_ptr<const corev1::Pod> pod_;
   std::shared_ptr<const corev1::Pod> allocated_;

@@ -434,7 +434,7 @@ void PodTable::EndPod(const PodUid& uid, Entry& entry, std::optional<std::chrono
     grace = wish != wanted_grace_.end() ? wish->second : GracePeriod(*entry.wish.pod);
   }
   chosen = grace;
-  entry.worker->GiveUpPlace();
+  entry.worker->GiveUpPlace(kPodsRemoved);
   turns_.Poke(uid);
 }
 

@@ -55,7 +55,7 @@ PodWorker::PodWorker(PodServices& services, LanePool& pool, std::shared_ptr<cons
       pod_(std::move(pod)),
       paths_(services.state.Paths(*pod_)),
       memory_(std::move(memory)),
-      place_(services.admission, pod_, memory_),
+      place_(services.admission, services.metrics, pod_, memory_),
       // A pod of a file is made from nothing that an API server has.
       inputs_(memory_.origin == PodOrigin::kApi ? services.inputs : nullptr),
       operations_(pool, services.clock, std::move(poke)),
@@ -110,7 +110,7 @@ PodWorker::Outcome PodWorker::RunTurn(const Wish& wish) {
   }
   Decision decision = Decide(facts, std::move(memory_));
   memory_ = std::move(decision.memory);
-  if (!memory_.terminal_phase.empty()) GiveUpPlace();
+  if (!memory_.terminal_phase.empty()) GiveUpPlace(kPodTerminated);
   if (decision.released) inputs_.Release();
   told_.NotePhase(decision.status.phase());
   told_.Show(*pod_, decision.status, Deletion(wish));
@@ -141,6 +141,7 @@ PodWorker::Outcome PodWorker::RunTurn(const Wish& wish) {
 // A new version of the pod, which the turn goes by; the table sends none that is another pod.
 void PodWorker::TakeOver(const std::shared_ptr<const corev1::Pod>& pod) {
   if (pod == pod_) return;
+  if (services_.metrics != nullptr) services_.metrics->NoteChange(*pod_, *pod);
   pod_ = pod;
   saved_.PodChanged();
   memory_.active_deadline = {};  // it may be another one
@@ -249,8 +250,11 @@ void PodWorker::Begin(const Action& action) {
 
 void PodWorker::BeginHookOf(const Action& action) {
   const auto& host_ips = node_facts_.host_ips;
-  const HookInput input = HookInputOf(
-      action, pod_, memory_, host_ips.empty() ? "" : host_ips.front(), services_.clock.Wall());
+  HookInput input = HookInputOf(action, pod_, memory_, host_ips.empty() ? "" : host_ips.front(),
+                                services_.clock.Wall());
+  if (services_.metrics != nullptr) {
+    input.sleep_given_up = [metrics = services_.metrics] { metrics->NoteSleepGivenUp(); };
+  }
   operations_.BeginElsewhere(action, [&](PodOperations::Ended ended) {
     return BeginHook(services_.prober->checks(), input, std::move(ended));
   });

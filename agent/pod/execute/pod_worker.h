@@ -46,8 +46,8 @@ class PodWorker {
   // Whether the node takes the pod, unless that was decided before. Before its first turn: who is
   // heard of first gets the place.
   void EnsureAdmission();
-  // Its place on the node is for others from now on. Idempotent; from any thread.
-  void GiveUpPlace() const { place_.GiveUp(); }
+  // Its place on the node is for others from now on. Idempotent; from any thread. `how`: NodeAdmission::Release().
+  void GiveUpPlace(const char* how) const { place_.GiveUp(how); }
   // Shows the pod as it is now. Nothing is done, remembered or said in events.
   void Show(const Wish& wish);
   Outcome Turn(const Wish& wish);

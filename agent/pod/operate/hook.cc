@@ -49,6 +49,7 @@ class Hook : public std::enable_shared_from_this<Hook> {
   }
 
   void GiveUp() {
+    if (ended_ && handler_.has_sleep() && input_.sleep_given_up) input_.sleep_given_up();
     ended_ = nullptr;
     running_.reset();
   }

@@ -19,6 +19,7 @@ struct HookInput {
   std::string pod_ip;  // where an httpGet goes that names no host
   // For how long a sleep has been going on, by what a former agent remembers.
   std::chrono::nanoseconds slept{0};
+  std::function<void()> sleep_given_up = {};  // told when a sleep is, on the runner's thread
 };
 
 bool IsHook(Action::Kind kind);

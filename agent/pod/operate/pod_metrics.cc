@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pod/operate/pod_metrics.h"
 
+#include "agent/kube/pod_resources.h"
 #include "agent/pod/decide/memory.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/operate/hook.h"
@@ -57,6 +58,19 @@ const char* CodeOf(const OperationEnd& end) {
   return ReasonOf(end.start_failure ? end.start_failure->phase : StartFailure::Phase::kStart);
 }
 
+kube::Amount AmountIn(const kube::ResourceList& list, const char* resource) {
+  const auto amount = list.find(resource);
+  return amount == list.end() ? kube::Amount() : amount->second;
+}
+
+// nullptr: none.
+const char* ChangeOf(const kube::Amount& old, const kube::Amount& fresh) {
+  if (fresh == old) return nullptr;
+  if (fresh.IsZero()) return "remove";
+  if (old.IsZero()) return "add";
+  return fresh < old ? "decrease" : "increase";
+}
+
 double ToSeconds(std::chrono::nanoseconds time) {
   return std::chrono::duration<double>(time).count();
 }
@@ -101,7 +115,25 @@ PodMetrics::PodMetrics()
                    "[ALPHA] Cumulative number of pod preemptions by preemption resource"),
       hook_fallbacks_("kubelet_lifecycle_handler_http_fallbacks_total",
                       "[ALPHA] The number of times lifecycle handlers successfully fell back to "
-                      "http from https.") {}
+                      "http from https."),
+      sleeps_given_up_("kubelet_sleep_action_terminated_early_total",
+                       "[ALPHA] The number of times lifecycle sleep handler got terminated before "
+                       "it finishes"),
+      requested_resizes_(
+          "kubelet_container_requested_resizes_total",
+          "[ALPHA] Number of requested resizes, counted at the container level. "
+          "Different resources on the same container are counted separately. The "
+          "'requirement' label refers to 'memory' or 'limits'; the 'operation' label "
+          "can be one of 'add', 'remove', 'increase' or 'decrease'."),
+      infeasible_resizes_("kubelet_pod_infeasible_resizes_total",
+                          "[ALPHA] Number of infeasible resizes for pods."),
+      accepted_resizes_("kubelet_pod_deferred_accepted_resizes_total",
+                        "[ALPHA] Cumulative number of resizes that were accepted after being "
+                        "deferred."),
+      resize_durations_("kubelet_pod_resize_duration_milliseconds",
+                        "[ALPHA] Duration in milliseconds to actuate a pod resize",
+                        {10, 50, 100, 500, 1000, 2000, 5000, 10000, 20000, 30000, 60000, 120000,
+                         300000, 600000}) {}
 
 void PodMetrics::NoteTurn(const char* type, std::chrono::nanoseconds took) {
   turns_.Observe(ToSeconds(took), {{"operation_type", type}});
@@ -115,6 +147,12 @@ void PodMetrics::NoteOperation(const corev1::Pod& pod, const Action& action,
                                const OperationEnd& end, std::chrono::nanoseconds took) {
   for (const EventNote& event : end.events) {
     if (event.reason == kHookFellBack) hook_fallbacks_.Add({});
+  }
+  if (action.kind == Action::Kind::kResize && end.how != OperationEnd::How::kCancelled) {
+    const bool done = end.how == OperationEnd::How::kDone;
+    resize_durations_.Observe(
+        static_cast<double>(std::chrono::duration_cast<std::chrono::milliseconds>(took).count()),
+        {{"success", done ? "true" : "false"}});
   }
   const char* const type = OperationType(action.kind);
   if (type == nullptr || end.how == OperationEnd::How::kCancelled) return;
@@ -141,6 +179,40 @@ void PodMetrics::NoteStart(const corev1::Pod& pod, const Action& action, const O
   started_container_errors_.Add({{"code", CodeOf(end)}, {"container_type", type}});
 }
 
+void PodMetrics::NoteSleepGivenUp() { sleeps_given_up_.Add({}); }
+
+void PodMetrics::NoteChange(const corev1::Pod& before, const corev1::Pod& after) {
+  const auto compare = [this](const kube::ResourceList& old, const kube::ResourceList& fresh,
+                              const char* requirement) {
+    for (const char* resource : {"memory", "cpu"}) {
+      const char* const change = ChangeOf(AmountIn(old, resource), AmountIn(fresh, resource));
+      if (change == nullptr) continue;
+      requested_resizes_.Add(
+          {{"operation", change}, {"requirement", requirement}, {"resource", resource}});
+    }
+  };
+  const auto compare_all = [&](const auto& olds, const auto& fresh) {
+    for (const corev1::Container& old : olds) {
+      for (const corev1::Container& now : fresh) {
+        if (now.name() != old.name()) continue;
+        compare(kube::Requests(old), kube::Requests(now), "requests");
+        compare(kube::Limits(old), kube::Limits(now), "limits");
+      }
+    }
+  };
+  compare_all(before.spec().initcontainers(), after.spec().initcontainers());
+  compare_all(before.spec().containers(), after.spec().containers());
+}
+
+void PodMetrics::NoteResizeVerdict(const ResizeVerdict& verdict) {
+  if (verdict.cause.empty()) return;
+  if (verdict.how == ResizeVerdict::How::kGiven) {
+    accepted_resizes_.Add({{"retry_trigger", verdict.cause}});
+  } else {
+    infeasible_resizes_.Add({{"reason_detail", verdict.cause}});
+  }
+}
+
 void PodMetrics::NoteEviction(const Eviction& eviction) {
   if (eviction.reason == kPreempting) {
     preemptions_.Add({{"preemption_signal", eviction.signal}});
@@ -154,6 +226,11 @@ std::string PodMetrics::Text() const {
   evictions_.Print(text);
   preemptions_.Print(text);
   hook_fallbacks_.Print(text);
+  sleeps_given_up_.Print(text);
+  requested_resizes_.Print(text);
+  infeasible_resizes_.Print(text);
+  accepted_resizes_.Print(text);
+  resize_durations_.Print(text);
   pulls_.Print(text);
   pod_starts_.Print(text);
   turns_.Print(text);

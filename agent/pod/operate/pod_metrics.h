@@ -25,6 +25,14 @@ class PodMetrics {
   void NoteOperation(const corev1::Pod& pod, const Action& action, const OperationEnd& end,
                      std::chrono::nanoseconds took);
 
+  // A hook's sleep that was given up before its end.
+  void NoteSleepGivenUp();
+
+  // A new version of a pod: what of its amounts it asks to be changed.
+  void NoteChange(const corev1::Pod& before, const corev1::Pod& after);
+  // What was told to a pod that asks for other amounts, once for each answer.
+  void NoteResizeVerdict(const ResizeVerdict& verdict);
+
   // A pod that the node wants to end.
   void NoteEviction(const Eviction& eviction);
 
@@ -47,6 +55,11 @@ class PodMetrics {
   CounterFamily evictions_;
   CounterFamily preemptions_;
   CounterFamily hook_fallbacks_;
+  CounterFamily sleeps_given_up_;
+  CounterFamily requested_resizes_;
+  CounterFamily infeasible_resizes_;
+  CounterFamily accepted_resizes_;
+  HistogramFamily resize_durations_;
 };
 
 }  // namespace holdfast::agent

@@ -8,18 +8,18 @@
 namespace holdfast::agent {
 
 OperationEnd PodJob::Resize() {
-  const int64_t memory_capacity = services_.node()->memory_capacity_bytes;
+  const auto node = services_.node();
   std::vector<ResizedContainer> containers;
   std::map<ContainerId, Amounts> resized;
   for (const SpecContainer& c : ContainersOf(*input_.pod)) {
     const auto running = input_.running.find(c.name());
     if (running == input_.running.end()) continue;
     containers.push_back(
-        {running->second, c.name(), ContainerResources(*input_.pod, *c.spec, memory_capacity)});
+        {running->second, c.name(), ContainerResources(*input_.pod, *c.spec, *node)});
     resized[running->second] = EffectiveAmounts(*input_.pod, *c.spec);
   }
   auto done = services_.runtime.Resize(PodUid(input_.pod->metadata().uid()),
-                                       PodResources(*input_.pod), containers);
+                                       PodResources(*input_.pod, node->memory), containers);
   HOLDFAST_PAUSE_POINT("agent.pod.resized");
   OperationEnd end = End(std::move(done));
   if (end.how == OperationEnd::How::kDone) {

@@ -101,7 +101,7 @@ std::expected<model::ContainerSpec, StartFailure> BuildContainerSpec(const Conta
     spec.namespaces.pid = model::NamespaceMode::kPod;
     spec.namespaces.pid_of = build.target;
   }
-  spec.resources = ContainerResources(pod, c, build.node.memory_capacity_bytes);
+  spec.resources = ContainerResources(pod, c, build.node);
   spec.qos = kube::ComputeQosClass(pod.spec());
   spec.log = LogOf(build);
   spec.stdin_open = c.stdin();
@@ -123,7 +123,7 @@ model::SandboxSpec BuildSandboxSpec(const corev1::Pod& pod, const NodeEnvironmen
   out.host_users = !spec.has_hostusers() || spec.hostusers();
   out.share_process_namespace = spec.shareprocessnamespace();
   out.qos = kube::ComputeQosClass(spec);
-  out.resources = PodResources(pod);
+  out.resources = PodResources(pod, node.memory);
   for (const corev1::Sysctl& sysctl : spec.securitycontext().sysctls()) {
     out.sysctls[sysctl.name()] = sysctl.value();
   }

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "agent/kube/app_armor.h"
 #include "agent/pod/spec/container_spec_builder.h"
 #include "holdfast/base/strings.h"
 
@@ -45,6 +46,33 @@ void FillSeccomp(const ContainerBuild& build, model::SecuritySpec& out) {
       out.seccomp_profile = StrCat(build.node.seccomp_dir, "/", profile->localhostprofile());
     }
   }
+}
+
+// Who is privileged, or names none where the node has none, is under none; who names one is under it or does not start.
+// Source: containerd 2.4, internal/cri/server.
+std::expected<void, StartFailure> FillAppArmor(const ContainerBuild& build,
+                                               model::SecuritySpec& out) {
+  const AppArmorOffer& node = build.node.app_armor;
+  const auto named = kube::AppArmorProfileOf(build.pod, build.container);
+  const std::string type = named ? named->type() : "";
+  if (type == "Unconfined") return {};
+  if (!node.enabled) {
+    if (!named) return {};
+    return std::unexpected(
+        StartFailure{StartFailure::Phase::kCreate, Unsupported("apparmor is not supported")});
+  }
+  if (type == "Localhost") {
+    out.app_armor_profile = named->localhostprofile();
+    return {};
+  }
+  if (out.privileged) return {};
+  if (node.profile.empty() && named) {
+    return std::unexpected(StartFailure{
+        StartFailure::Phase::kCreate,
+        Unsupported(StrCat("apparmor has no profile of type RuntimeDefault: ", node.no_profile))});
+  }
+  out.app_armor_profile = node.profile;
+  return {};
 }
 
 model::UserSpec UserOf(const ContainerBuild& build) {
@@ -105,7 +133,7 @@ std::expected<void, StartFailure> FillSecurity(const ContainerBuild& build,
   }
   spec.security.unmasked_proc = own.procmount() == "Unmasked";
   FillSeccomp(build, spec.security);
-  return {};
+  return FillAppArmor(build, spec.security);
 }
 
 }  // namespace holdfast::agent

@@ -91,7 +91,8 @@ struct SecuritySpec {
   bool unmasked_proc = false;                  // procMount: Unmasked
   enum class Seccomp : uint8_t { kUnconfined, kRuntimeDefault, kLocalhost };
   Seccomp seccomp = Seccomp::kRuntimeDefault;
-  std::string seccomp_profile;  // kLocalhost: absolute path of an OCI seccomp profile (JSON)
+  std::string seccomp_profile;    // kLocalhost: absolute path of an OCI seccomp profile (JSON)
+  std::string app_armor_profile;  // one that the kernel has; "": none is asked for
   bool operator==(const SecuritySpec&) const = default;
 };
 
@@ -109,6 +110,11 @@ struct ResourceSpec {
   std::optional<int64_t> pids_limit;
   int32_t oom_score_adj = 0;
   std::vector<HugePageLimit> huge_pages;  // none of every size that is not named
+  // cgroup v2 alone has these.
+  int64_t swap_limit_bytes = 0;  // beside the memory limit
+  int64_t memory_min_bytes = 0;
+  int64_t memory_low_bytes = 0;
+  std::optional<int64_t> memory_high_bytes;
   bool operator==(const ResourceSpec&) const = default;
 };
 

@@ -154,6 +154,7 @@ struct ProcessPlan {
   CapabilityPlan capabilities;
   bool no_new_privs = false;
   std::vector<BpfInstruction> seccomp;  // empty is unconfined
+  std::string app_armor;                // name of a profile; "" asks for none
   std::vector<RlimitPlan> rlimits;
   int32_t oom_score_adj = 0;
   uint32_t umask = 0022;

@@ -113,9 +113,8 @@ Result<LogPipes> KeeperClient::RegisterLog(const ContainerId& id, const model::L
 
 Result<void> KeeperClient::EnsureLog(const ContainerId& id, const model::LogSpec& spec) const {
   const auto status = GetLogStatus(id);
-  if (status || status.error().code() != Code::kNotFound) {
-    return status ? Result<void>() : std::move(status.error());
-  }
+  if (status) return {};
+  if (status.error().code() != Code::kNotFound) return status.error();
   ASSIGN_OR_RETURN(const std::vector<UniqueFd> out, GetFds(MakeLogKey(id.value, LogPart::kStdout)));
   ASSIGN_OR_RETURN(const std::vector<UniqueFd> err, GetFds(MakeLogKey(id.value, LogPart::kStderr)));
   if (out.empty() || err.empty()) return NotFound(StrCat("log pipes of ", id.value));

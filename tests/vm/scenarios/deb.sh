@@ -45,7 +45,7 @@ holdctl apply -f - <<POD || fail "apply"
 apiVersion: v1
 kind: Pod
 metadata: {name: app}
-spec: {containers: [{name: main, image: "quickstart/busybox:latest", command: [sleep, "100000"]}]}
+spec: {containers: [{name: main, image: "quickstart/busybox:latest", imagePullPolicy: IfNotPresent, command: [sleep, "100000"]}]}
 POD
 wait_for 60 "the pod runs" running
 before=$(identity)

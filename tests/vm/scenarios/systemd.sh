@@ -114,6 +114,7 @@ spec:
   containers:
   - name: main
     image: quickstart/busybox:latest
+    imagePullPolicy: IfNotPresent
     command: [sh, -c, "cat /proc/self/status > /status; cat /proc/self/limits > /limits; ulimit -c unlimited && echo may > /core; exec sleep 100000"]
     securityContext: {privileged: true}
 POD

@@ -147,6 +147,9 @@ TEST_F(CgroupTreeTest, LimitsArriveInTheKernel) {
   limits.cpu_milli_request = 100;
   limits.cpu_milli_limit = 500;
   limits.memory_limit_bytes = 64 << 20;
+  limits.swap_limit_bytes = 1 << 20;
+  limits.memory_low_bytes = 2 << 20;
+  limits.memory_high_bytes = 32 << 20;
   auto made = tree_->MakeContainer(kUid, QosClass::kBurstable, kId, limits, false);
   ASSERT_TRUE(made) << made.error().message();
   if (IsV1()) {
@@ -159,6 +162,9 @@ TEST_F(CgroupTreeTest, LimitsArriveInTheKernel) {
     EXPECT_EQ(ReadBack(*made, "cpu.weight"), "17\n");
     EXPECT_EQ(ReadBack(*made, "cpu.max"), "50000 100000\n");
     EXPECT_EQ(ReadBack(*made, "memory.max"), "67108864\n");
+    EXPECT_EQ(ReadBack(*made, "memory.swap.max"), "1048576\n");
+    EXPECT_EQ(ReadBack(*made, "memory.low"), "2097152\n");
+    EXPECT_EQ(ReadBack(*made, "memory.high"), "33554432\n");
     EXPECT_EQ(ReadBack(*made, "memory.oom.group"), "1\n");
   }
   EXPECT_EQ(ReadBack(*tree_->OpenPod(kUid, QosClass::kBurstable), "pids.max"), "1024\n");
@@ -339,6 +345,22 @@ TEST_F(CgroupTreeTest, APodAndItsContainersGrowAndShrink) {
     }
   };
   resize(1000, 900, 100);
+  if (!IsV1()) {
+    model::ResourceSpec kept = Amounts(900, 900 << 20);
+    kept.swap_limit_bytes = 4096;
+    kept.memory_min_bytes = 8192;
+    kept.memory_high_bytes = 16384;
+    ASSERT_TRUE(tree_->Resize(kUid, QosClass::kBurstable, Amounts(1000, 1000 << 20),
+                              {{kId, "first", kept}}));
+    EXPECT_EQ(ReadBack(*first, "memory.min") + ReadBack(*first, "memory.high") +
+                  ReadBack(*first, "memory.swap.max"),
+              "8192\n16384\n4096\n");
+    resize(1000, 900, 100);
+    EXPECT_EQ(ReadBack(*first, "memory.min") + ReadBack(*first, "memory.high") +
+                  ReadBack(*first, "memory.swap.max"),
+              "0\nmax\n0\n")
+        << "what is not asked for any more is lifted";
+  }
   resize(1000, 100, 900);  // one gives to the other
   resize(200, 100, 100);
   resize(2000, 200, 1800);
@@ -420,15 +442,22 @@ TEST_F(CgroupTreeTest, ListFindsPodsAndContainersOfEveryClass) {
   EXPECT_EQ((*found)[1].containers, std::vector<ContainerId>{kId});
 }
 
-TEST_F(CgroupTreeTest, BurstableShareFollowsItsPods) {
-  ASSERT_TRUE(tree_->SetBurstableRequests(1500));
-  const std::string path =
-      IsV1() ? StrCat("/sys/fs/cgroup/cpu", options_.parent, "/kubepods/burstable/cpu.shares")
-             : StrCat("/sys/fs/cgroup", options_.parent, "/kubepods/burstable/cpu.weight");
-  std::ifstream in(path);
-  std::string value;
-  in >> value;
-  EXPECT_EQ(value, IsV1() ? "1536" : "138");
+TEST_F(CgroupTreeTest, TheClassesHaveWhatTheirPodsAskFor) {
+  ASSERT_TRUE(tree_->SetClassRequests({1500, 3 << 20, 5 << 20}));
+  const std::string v1 = IsV1() ? "/cpu" : "";
+  const auto read = [&](const std::string& file) {
+    std::ifstream in(StrCat("/sys/fs/cgroup", v1, options_.parent, "/kubepods/", file));
+    std::string value;
+    in >> value;
+    return value;
+  };
+  EXPECT_EQ(read(IsV1() ? "burstable/cpu.shares" : "burstable/cpu.weight"),
+            IsV1() ? "1536" : "138");
+  if (IsV1()) return;
+  EXPECT_EQ(read("burstable/memory.low"), StrCat(3 << 20));
+  EXPECT_EQ(read("memory.min"), StrCat(8 << 20)) << "it covers both";
+  ASSERT_TRUE(tree_->SetClassRequests({1500, 0, 0}));
+  EXPECT_EQ(read("burstable/memory.low") + read("memory.min"), "00");
 }
 
 }  // namespace

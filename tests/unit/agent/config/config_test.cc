@@ -401,6 +401,11 @@ containerLogMaxFiles: 9
 maxContainerRestartPeriod: 90s
 podPidsLimit: -1
 singleProcessOOMKill: true
+failSwapOn: true
+swapBehavior: LimitedSwap
+memoryQos: true
+memoryThrottlingFactor: 0.875
+memoryReservationPolicy: TieredReservation
 maxPods: 500
 allowedUnsafeSysctls: [kernel.msg*, net/core/somaxconn]
 runtimeHandlers: [kata, runc]
@@ -428,6 +433,29 @@ initBinary: /j
 unpackBinary: /k
 logLevel: trace
 )";
+
+TEST(ConfigTest, MemoryAndSwap) {
+  const auto fault = [](const std::string& text) -> std::string {
+    AgentConfig config;
+    if (auto read = ReadConfigText(std::string(kHead) + text, "c.yaml", config); !read) {
+      return read.error().message();
+    }
+    config.instance.node_name = "n1";
+    auto complete = CompleteConfig(config, "/opt/bin/holdfastd");
+    return complete ? "" : complete.error().message();
+  };
+  EXPECT_EQ(fault("swapBehavior: LimitedSwap\nmemoryQos: true\nmemoryThrottlingFactor: 1\n"
+                  "memoryReservationPolicy: TieredReservation\n"),
+            "");
+  EXPECT_EQ(fault("memoryReservationPolicy: TieredReservation\n"),
+            "memoryReservationPolicy TieredReservation needs memoryQos");
+  for (const char* wrong : {"0", "0.0", "-0.5", "1.1", "nan", "0.5x", "''"}) {
+    EXPECT_NE(fault(StrCat("memoryThrottlingFactor: ", wrong, "\n")), "") << wrong;
+  }
+  for (const char* wrong : {"swapBehavior: UnlimitedSwap\n", "maxPods: 1.5\n"}) {
+    EXPECT_NE(fault(wrong), "") << wrong;
+  }
+}
 
 TEST(ConfigTest, InAClusterTheNodeSaysWhichAddressesPodsGet) {
   const auto ranges = [](const std::string& text) -> std::string {

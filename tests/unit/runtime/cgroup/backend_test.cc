@@ -73,30 +73,41 @@ TEST_F(BackendTest, V2WritesEveryLimit) {
              {"cpu.max", ""},
              {"memory.max", ""},
              {"memory.swap.max", ""},
+             {"memory.min", ""},
+             {"memory.low", ""},
+             {"memory.high", ""},
              {"memory.oom.group", ""},
              {"pids.max", ""}});
   CgroupLimits limits = AllLimits();
-  limits.no_swap = true;
+  limits.swap_bytes = 4096;
+  limits.memory_min = 1;
+  limits.memory_low = 2;
+  limits.memory_high = 3;
   limits.oom_group = true;
   auto applied = MakeCgroupBackend(V2Layout())->Apply(Open({"c"}), limits);
   ASSERT_TRUE(applied) << applied.error().message();
   EXPECT_EQ(Read("c/cpu.weight"), "100");
   EXPECT_EQ(Read("c/cpu.max"), "50000 100000");
   EXPECT_EQ(Read("c/memory.max"), "67108864");
-  EXPECT_EQ(Read("c/memory.swap.max"), "0");
+  EXPECT_EQ(Read("c/memory.swap.max"), "4096");
+  EXPECT_EQ(Read("c/memory.min"), "1");
+  EXPECT_EQ(Read("c/memory.low"), "2");
+  EXPECT_EQ(Read("c/memory.high"), "3");
   EXPECT_EQ(Read("c/memory.oom.group"), "1");
   EXPECT_EQ(Read("c/pids.max"), "10");
 }
 
 TEST_F(BackendTest, V2LiftsLimitsWithMaxAndLeavesAbsentOnesAlone) {
-  Fill("c", {{"cpu.max", ""}, {"memory.max", ""}, {"pids.max", "7"}});
+  Fill("c", {{"cpu.max", ""}, {"memory.max", ""}, {"memory.high", ""}, {"pids.max", "7"}});
   CgroupLimits limits;
+  limits.memory_high = CgroupLimits::kUnlimited;
   limits.cpu_quota_us = CgroupLimits::kUnlimited;
   limits.memory_bytes = CgroupLimits::kUnlimited;
-  limits.no_swap = true;  // memory.swap.max is not there: no swap accounting, no error
+  limits.swap_bytes = 0;  // memory.swap.max is not there: no swap accounting, no error
   ASSERT_TRUE(MakeCgroupBackend(V2Layout())->Apply(Open({"c"}), limits));
   EXPECT_EQ(Read("c/cpu.max"), "max 100000");
   EXPECT_EQ(Read("c/memory.max"), "max");
+  EXPECT_EQ(Read("c/memory.high"), "max");
   EXPECT_EQ(Read("c/pids.max"), "7");
 }
 
@@ -200,7 +211,7 @@ TEST_F(BackendTest, V1WritesEachLimitIntoItsHierarchy) {
   Fill("pids", {{"pids.max", ""}});
   Fill("devices", {{"devices.deny", ""}, {"devices.allow", ""}});
   CgroupLimits limits = AllLimits();
-  limits.no_swap = true;
+  limits.swap_bytes = 0;
   limits.standard_devices = true;
   limits.devices = {{'b', 7, 5, true, true, true}, {'b', 8, 0, true, false, true}};
   auto applied =

@@ -21,6 +21,7 @@ ProcessPlan FullProcess() {
   p.capabilities = {1, 2, 3, 4, 1ull << 40};
   p.no_new_privs = true;
   p.seccomp = {{0x20, 0, 0, 4}, {0x06, 1, 255, 0x7fff0000}};
+  p.app_armor = "a profile";
   p.rlimits = {{7, 10, 20}};
   p.oom_score_adj = -997;
   p.umask = 077;
@@ -129,6 +130,8 @@ TEST(WireTest, RefusesValuesThatNoStepWasWrittenFor) {
       {"device", [](LaunchPlan& p) { p.devices[0].path = "null/"; }},
       {"device at the root", [](LaunchPlan& p) { p.devices[0].path = "/"; }},
       {"seccomp", [](LaunchPlan& p) { p.process.seccomp.resize(4097); }},
+      {"AppArmor", [](LaunchPlan& p) { p.process.app_armor = "a\nb"; }},
+      {"long AppArmor", [](LaunchPlan& p) { p.process.app_armor.assign(4091, 'a'); }},
       {"pid", [](LaunchPlan& p) { p.namespaces.new_pid = true; }},
       {"kind", [](LaunchPlan& p) { p.mounts[0].kind = static_cast<MountPlan::Kind>(99); }},
   };

@@ -36,9 +36,14 @@ ContainerRecord FullRecord() {
   spec.security.privileged = true;
   spec.security.add_capabilities = {"NET_ADMIN"};
   spec.security.seccomp = model::SecuritySpec::Seccomp::kLocalhost;
+  spec.security.app_armor_profile = "profile";
   spec.namespaces.pid = model::NamespaceMode::kHost;
   spec.resources.cpu_milli_limit = 500;
   spec.resources.oom_score_adj = -997;
+  spec.resources.swap_limit_bytes = 1;
+  spec.resources.memory_min_bytes = 2;
+  spec.resources.memory_low_bytes = 3;
+  spec.resources.memory_high_bytes = 4;
   spec.qos = model::QosClass::kBurstable;
   spec.rlimits = {{"RLIMIT_NOFILE", 1, UINT64_MAX}};
   spec.log = {"/log", 5, 6};

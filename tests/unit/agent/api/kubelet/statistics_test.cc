@@ -188,11 +188,21 @@ TEST(AgentMetricsTest, CountPodsAndContainers) {
   pod->mutable_status()->set_phase("Running");
   pod->mutable_status()->add_containerstatuses()->mutable_state()->mutable_running();
   for (int i = 0; i < 3; ++i) pod->mutable_spec()->add_ephemeralcontainers();
+  auto resized = std::make_shared<k8s::io::api::core::v1::Pod>();
+  for (const auto& [type, reason] :
+       {std::pair("PodResizePending", "Deferred"), std::pair("PodResizeInProgress", "Error")}) {
+    auto* condition = resized->mutable_status()->add_conditions();
+    condition->set_type(type);
+    condition->set_reason(reason);
+  }
   MetricsText metrics;
-  AddAgentMetrics({pod}, {"n1", "0.1.0", 2, 7, 8}, metrics);
+  AddAgentMetrics({pod, resized, resized}, {"n1", "0.1.0", 2, 7, 8}, metrics);
   const std::string& text = metrics.text();
   EXPECT_EQ(test_support::MetricsFault(text), "");
   EXPECT_THAT(text, HasSubstr("\nkubelet_running_pods 1\n"));
+  EXPECT_THAT(text, HasSubstr("\nkubelet_pod_in_progress_resizes 2\n"));
+  EXPECT_THAT(text, HasSubstr("\nkubelet_pod_pending_resizes{reason=\"deferred\"} 2\n"));
+  EXPECT_THAT(text, Not(HasSubstr("infeasible")));
   EXPECT_THAT(text, HasSubstr("\nkubelet_managed_ephemeral_containers 3\n"));
   EXPECT_THAT(text, HasSubstr("\nkubelet_running_containers{container_state=\"running\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("\nkubelet_image_garbage_collected_total{reason=\"age\"} 7\n"));

@@ -246,9 +246,16 @@ TEST(AdmitTest, AppArmorProfilesThatCannotBeSet) {
   const std::string old = ", annotations: {container.apparmor.security.beta.kubernetes.io/app: ";
   EXPECT_EQ(Verdict(PodOf("", "", old + "runtime/default}")), refused);
   EXPECT_EQ(Verdict(PodOf("", "", old + "unconfined}")), "");
+  EXPECT_EQ(Verdict(PodOf("  securityContext: {appArmorProfile: {type: RuntimeDefault}}\n",
+                          ", securityContext: {appArmorProfile: {type: Unconfined}}")),
+            refused)
+      << "it is named, though for no container";
   NodeOffer able = Node();
   able.no_app_armor = "";
   EXPECT_EQ(Verdict(pod("type: RuntimeDefault"), able), "");
+  EXPECT_EQ(Verdict(PodOf("", "", old + "localhost/}"), able),
+            "AppArmor: Cannot enforce AppArmor: invalid empty AppArmor profile name: "
+            "\"&AppArmorProfile{Type:Localhost,LocalhostProfile:*,}\"");
 }
 
 TEST(AdmitTest, PortsOfTheNode) {

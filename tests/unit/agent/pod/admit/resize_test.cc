@@ -84,6 +84,35 @@ TEST_F(NodeResizeTest, AnotherQosClassCannotBe) {
   const ResizeVerdict verdict = Ask({"a", "1", "2"}, {"a", "1", "", 0, true});
   EXPECT_EQ(verdict.how, How::kInfeasible);
   EXPECT_EQ(verdict.message, "Pod QOS Class may not change as a result of resizing");
+  EXPECT_EQ(verdict.cause, "qos_class");
+}
+
+// As a kubelet: what a container may swap follows its request.
+TEST_F(NodeResizeTest, ARequestThatSwapFollowsStays) {
+  const auto pod = [](const char* memory, bool restarts) {
+    auto made = std::make_shared<corev1::Pod>(*Pod({"a", "1"}));
+    (*made->mutable_metadata()->mutable_annotations())["kubernetes.io/config.source"] = "api";
+    auto* container = made->mutable_spec()->mutable_containers(0);
+    (*container->mutable_resources()->mutable_requests())["memory"].set_string(memory);
+    if (restarts) {
+      auto* policy = container->add_resizepolicy();
+      policy->set_resourcename("memory");
+      policy->set_restartpolicy("RestartContainer");
+    }
+    return PodPtr(made);
+  };
+  ASSERT_TRUE(node_.Admit(*pod("1Mi", false)).admitted());
+  EXPECT_EQ(node_.Resize({pod("2Mi", false), pod("1Mi", false), {}}).how, How::kGiven) << "NoSwap";
+  auto swapping = std::make_shared<NodeOffer>(*offer_);
+  swapping->limited_swap = true;
+  offer_ = swapping;
+  const ResizeVerdict verdict = node_.Resize({pod("2Mi", false), pod("1Mi", false), {}});
+  EXPECT_EQ(verdict.how, How::kInfeasible);
+  EXPECT_EQ(verdict.message, "In-place resize of containers with swap is not supported.");
+  EXPECT_EQ(verdict.cause, "swap_limitation");
+  EXPECT_EQ(node_.Resize({pod("2Mi", true), pod("1Mi", true), {}}).how, How::kGiven)
+      << "it starts again";
+  EXPECT_EQ(Ask({"a", "2"}, {"a", "1"}).how, How::kGiven) << "of cpu";
 }
 
 TEST_F(NodeResizeTest, WhoWaitsIsGivenItWhenRoomIsFreed) {
@@ -129,6 +158,44 @@ TEST_F(NodeResizeTest, WhoIsToGoIsGivenNoPlaceAnyMore) {
   node_.Release("a");
   EXPECT_EQ(Ask({"a", "2"}, {"a", "1"}).how, How::kDeferred);
   EXPECT_TRUE(node_.Admit(*Pod({"b", "4"})).admitted());
+}
+
+// What let one in that had waited.
+TEST_F(NodeResizeTest, AVerdictOnOneThatWaitedHasItsCause) {
+  const auto wish = [](const char* request) {
+    return ResizeWish{Pod({"a", request}), Pod({"a", "1"}), {}};
+  };
+  const auto again = [this](ResizeWish waited) {
+    waited.since = At(1);
+    return node_.Resize(waited).cause;
+  };
+  const auto wait = [this](const ResizeWish& first) {
+    const PodPtr before = Pod({"a", "1"});
+    node_.Resize({before, before, At(1)});
+    ASSERT_EQ(node_.Resize(first).how, How::kDeferred);
+  };
+  ASSERT_TRUE(node_.Admit(*Pod({"a", "1"})).admitted());
+  ASSERT_TRUE(node_.Admit(*Pod({"b", "3"})).admitted());
+  const ResizeWish two = wish("2");
+  wait(two);
+  EXPECT_EQ(again(wish("500m")), "pod_updated") << "it asks for something else";
+  wait(two);
+  node_.Release("b");
+  EXPECT_EQ(again(two), "pods_removed");
+  ASSERT_TRUE(node_.Admit(*Pod({"b", "2"})).admitted());
+  wait(wish("3"));
+  node_.Release("b", kPodTerminated);
+  EXPECT_EQ(again(wish("3")), "pod_terminated");
+  ASSERT_TRUE(node_.Admit(*Pod({"b", "1"})).admitted());
+  const ResizeWish four = wish("4");
+  wait(four);
+  EXPECT_EQ(Ask({"b", "500m"}, {"b", "1"}).how, How::kGiven);
+  EXPECT_EQ(again(four), "") << "not enough";
+  auto larger = std::make_shared<NodeOffer>(*offer_);
+  larger->allocatable["cpu"] = *kube::Amount::Parse("8");
+  offer_ = larger;
+  EXPECT_EQ(again(four), "periodic_retry");
+  EXPECT_EQ(Ask({"a", "1"}, {"a", "4"}).cause, "") << "it has not waited";
 }
 
 TEST_F(NodeResizeTest, RoomGoesByPriorityClassAndTime) {

@@ -74,6 +74,29 @@ TEST_F(ResizedPodTest, APodThatGoesMakesRoom) {
   EXPECT_TRUE(Has("a", 1000));
 }
 
+TEST_F(ResizedPodTest, ItsResizesAreCounted) {
+  const auto counted = [this](const std::string& row) {
+    return Eventually(
+        [&] { return node_->metrics.Text().find(row + " 1\n") != std::string::npos; });
+  };
+  source_.Set({Asking("a", "500m"), Asking("b", "1500m")});
+  ASSERT_TRUE(Runs("a") && Runs("b"));
+  EXPECT_EQ(node_->metrics.Text().find("resize"), std::string::npos);
+  source_.Set({Asking("a", "1"), Asking("b", "1500m")});
+  EXPECT_TRUE(Eventually([&] { return Pending("a") == "Deferred"; }));
+  EXPECT_TRUE(counted(
+      R"(kubelet_container_requested_resizes_total{operation="increase",requirement="requests",resource="cpu"})"));
+  source_.Set({Asking("a", "1")});
+  EXPECT_TRUE(
+      counted(R"(kubelet_pod_deferred_accepted_resizes_total{retry_trigger="pods_removed"})"));
+  EXPECT_TRUE(counted(R"(kubelet_pod_resize_duration_milliseconds_count{success="true"})"));
+  source_.Set({Asking("a", "500m")});
+  EXPECT_TRUE(Has("a", 500));
+  EXPECT_TRUE(
+      counted(R"(kubelet_pod_deferred_accepted_resizes_total{retry_trigger="pods_removed"})"))
+      << "one that did not wait";
+}
+
 TEST_F(ResizedPodTest, WhatWasGivenOutlivesTheAgentAndWhatWaitsIsAskedAgain) {
   source_.Set({Asking("a", "500m"), Asking("b", "500m")});
   ASSERT_TRUE(Runs("a") && Runs("b"));

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "agent/pod/execute/pod_table.h"
+#include "agent/pod/operate/pod_metrics.h"
 #include "agent/source/file_pods.h"
 #include "agent/view/pod_view_store.h"
 #include "tests/support/eventually.h"
@@ -81,6 +82,7 @@ struct Node {
                  &images},
         registry(std::move(origins)),
         table(io, services, registry, options) {
+    services.metrics = &metrics;
     const auto recovered = table.Recover();
     EXPECT_TRUE(recovered) << recovered.error().message();
     recovered_pods = view.ListPods();
@@ -106,6 +108,7 @@ struct Node {
   }
 
   NodeAdmission admission;
+  PodMetrics metrics;
   std::mutex log_mutex;
   std::vector<std::string> log;
   std::vector<PodPtr> recovered_pods;  // what the view showed when the table had not turned yet

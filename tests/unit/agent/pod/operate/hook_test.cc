@@ -5,11 +5,13 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <mutex>
 
 #include "holdfast/base/strings.h"
 #include "tests/fakes/fake_exec_runtime.h"
+#include "tests/support/eventually.h"
 #include "tests/unit/agent/probe/servers.h"
 
 namespace holdfast::agent {
@@ -47,7 +49,7 @@ class HookTest : public testing::Test {
         StrCat(R"(containers { name: "app" lifecycle { preStop { )", handler, " } } }"),
         pod->mutable_spec()));
     const Action action{Action::Kind::kPreStop, "app", runtime_.container, 0, 0};
-    const HookInput input{pod, action, "127.0.0.1", slept};
+    const HookInput input{pod, action, "127.0.0.1", slept, [this] { ++sleeps_given_up_; }};
     operations_->BeginElsewhere(action, [&](PodOperations::Ended ended) {
       return BeginHook(*runner_, input, std::move(ended));
     });
@@ -67,6 +69,7 @@ class HookTest : public testing::Test {
   std::mutex mutex_;
   std::condition_variable poked_;
   int pokes_ = 0;
+  std::atomic<int> sleeps_given_up_ = 0;
   std::unique_ptr<LanePool> pool_;
   std::unique_ptr<CheckRunner> runner_;
   std::unique_ptr<PodOperations> operations_;
@@ -127,6 +130,18 @@ TEST_F(HookTest, OneThatIsCancelledEndsAtOnce) {
   EXPECT_EQ(End().how, How::kCancelled);
   Begin("sleep { seconds: 0 }");
   EXPECT_EQ(End().how, How::kDone) << "and the next one of that name is another";
+}
+
+TEST_F(HookTest, ASleepThatIsGivenUpIsTold) {
+  operations_->Cancel(Begin(R"(exec { command: "sleep" command: "1000" })"));
+  EXPECT_EQ(End().how, How::kCancelled);
+  const Action action = Begin("sleep { seconds: 0 }");
+  EXPECT_EQ(End().how, How::kDone);
+  operations_->Cancel(action);
+  EXPECT_EQ(sleeps_given_up_, 0) << "one that ended, and a program";
+  operations_->Cancel(Begin("sleep { seconds: 1000 }"));
+  EXPECT_EQ(End().how, How::kCancelled);
+  EXPECT_TRUE(test_support::Eventually([this] { return sleeps_given_up_ == 1; }));
 }
 
 TEST_F(HookTest, ATcpSocketIsNoHook) {

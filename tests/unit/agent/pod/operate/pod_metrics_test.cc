@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"
 #include "tests/support/metrics_fault.h"
 
@@ -33,6 +34,61 @@ class PodMetricsTest : public ::testing::Test {
 };
 
 TEST_F(PodMetricsTest, NothingIsShownOfWhatHasNotHappened) { EXPECT_EQ(metrics_.Text(), ""); }
+
+corev1::Pod WithAmounts(const std::string& memory, const std::string& cpu_limit) {
+  corev1::Pod pod;
+  for (auto* container :
+       {pod.mutable_spec()->add_containers(), pod.mutable_spec()->add_initcontainers()}) {
+    container->set_name("app");
+    auto* resources = container->mutable_resources();
+    if (!memory.empty()) (*resources->mutable_requests())["memory"].set_string(memory);
+    if (!cpu_limit.empty()) (*resources->mutable_limits())["cpu"].set_string(cpu_limit);
+  }
+  return pod;
+}
+
+TEST_F(PodMetricsTest, CountsWhatOfAPodsAmountsIsToChange) {
+  metrics_.NoteChange(WithAmounts("1Mi", ""), WithAmounts("1024Ki", "0"));
+  EXPECT_EQ(metrics_.Text(), "") << "the same, written in another way";
+  metrics_.NoteChange(WithAmounts("1Mi", ""), WithAmounts("2Mi", "500m"));
+  metrics_.NoteChange(WithAmounts("2Mi", "500m"), WithAmounts("1Mi", ""));
+  const std::string text = metrics_.Text();
+  const auto row = [](const char* operation, const char* requirement, const char* resource) {
+    return StrCat("\nkubelet_container_requested_resizes_total{operation=\"", operation,
+                  "\",requirement=\"", requirement, "\",resource=\"", resource, "\"} 2\n");
+  };
+  EXPECT_THAT(text, HasSubstr(row("increase", "requests", "memory")));
+  EXPECT_THAT(text, HasSubstr(row("decrease", "requests", "memory")));
+  EXPECT_THAT(text, HasSubstr(row("add", "limits", "cpu")));
+  EXPECT_THAT(text, HasSubstr(row("remove", "limits", "cpu")));
+  EXPECT_EQ(test_support::MetricsFault(text), "");
+}
+
+TEST_F(PodMetricsTest, CountsResizesAndWhatBecameOfThem) {
+  using Verdict = ResizeVerdict::How;
+  OperationEnd done, failed, cancelled;
+  failed.how = OperationEnd::How::kFailed;
+  cancelled.how = OperationEnd::How::kCancelled;
+  Note(Action::Kind::kResize, "", done, seconds(2));
+  Note(Action::Kind::kResize, "", failed, seconds(1));
+  Note(Action::Kind::kResize, "", cancelled, seconds(1));
+  metrics_.NoteResizeVerdict({Verdict::kGiven, "", ""});  // it had not waited
+  metrics_.NoteResizeVerdict({Verdict::kGiven, "", "pods_removed"});
+  metrics_.NoteResizeVerdict({Verdict::kInfeasible, "no", "qos_class"});
+  metrics_.NoteSleepGivenUp();
+  const std::string text = metrics_.Text();
+  for (const char* line :
+       {"\nkubelet_pod_resize_duration_milliseconds_bucket{success=\"true\",le=\"1000\"} 0\n",
+        "\nkubelet_pod_resize_duration_milliseconds_bucket{success=\"true\",le=\"2000\"} 1\n",
+        "\nkubelet_pod_resize_duration_milliseconds_sum{success=\"false\"} 1000\n",
+        "\nkubelet_pod_resize_duration_milliseconds_count{success=\"false\"} 1\n",
+        "\nkubelet_pod_deferred_accepted_resizes_total{retry_trigger=\"pods_removed\"} 1\n",
+        "\nkubelet_pod_infeasible_resizes_total{reason_detail=\"qos_class\"} 1\n",
+        "\nkubelet_sleep_action_terminated_early_total 1\n"}) {
+    EXPECT_THAT(text, HasSubstr(line));
+  }
+  EXPECT_EQ(test_support::MetricsFault(text), "");
+}
 
 TEST_F(PodMetricsTest, CountsOperationsThatAreOver) {
   OperationEnd done, failed, cancelled, pulled;

@@ -37,6 +37,9 @@ class SpecTest : public ::testing::Test {
 
   std::expected<model::ContainerSpec, StartFailure> Build(const std::string& spec_text) {
     SetPod(spec_text);
+    return BuildPod();
+  }
+  std::expected<model::ContainerSpec, StartFailure> BuildPod() {
     const PodPaths paths(instance_, PodUid("u1"), "default", "web-n1");
     return BuildContainerSpec({pod_,
                                pod_.spec().containers(0),
@@ -226,6 +229,65 @@ TEST_F(SpecTest, SecurityDefaultsAndOverrides) {
   EXPECT_EQ(spec->security.seccomp_profile, "/seccomp/p.json");
 }
 
+// What a container is under, by what it, the old annotation and the pod name.
+TEST_F(SpecTest, AppArmorProfiles) {
+  const auto profile = [this](const std::string& own, const std::string& pods = "",
+                              const std::string& annotation = "", bool privileged = false) {
+    const auto field = [](const std::string& type) {
+      return type.empty() ? "" : StrCat("appArmorProfile { ", type, " }");
+    };
+    SetPod(StrCat("securityContext { ", field(pods),
+                  " } containers { name: \"c\" securityContext { ", field(own),
+                  privileged ? "privileged: true" : "", " } }"));
+    if (!annotation.empty()) {
+      (*pod_.mutable_metadata()
+            ->mutable_annotations())["container.apparmor.security.beta.kubernetes.io/c"] =
+          annotation;
+    }
+    const auto spec = BuildPod();
+    if (spec) return spec->security.app_armor_profile;
+    return StrCat("refused: ", spec.error().error.message());
+  };
+  const std::string standard = "type: \"RuntimeDefault\"";
+  const std::string none = "type: \"Unconfined\"";
+  const std::string own = "type: \"Localhost\" localhostProfile: \"mine\"";
+  EXPECT_EQ(profile(""), "") << "the node has no AppArmor";
+  EXPECT_EQ(profile(none), "");
+  EXPECT_EQ(profile(standard), "refused: apparmor is not supported");
+  EXPECT_EQ(profile(own), "refused: apparmor is not supported");
+
+  node_.app_armor = {true, "standard", ""};
+  const struct {
+    std::string container, pod, annotation;
+    bool privileged;
+    const char* profile;
+  } rows[] = {
+      {"", "", "", false, "standard"},
+      {"", "", "", true, ""},
+      {standard, none, "", false, "standard"},
+      {standard, "", "", true, ""},
+      {none, standard, "", false, ""},
+      {own, standard, "", false, "mine"},
+      {own, "", "", true, "mine"},
+      {"", own, "", false, "mine"},
+      {"", own, "unconfined", false, ""},
+      {"", none, "runtime/default", false, "standard"},
+      {"", none, "localhost/old", false, "old"},
+      {"", own, "no such thing", false, "mine"},
+      {none, "", "localhost/old", false, ""},
+  };
+  for (const auto& row : rows) {
+    EXPECT_EQ(profile(row.container, row.pod, row.annotation, row.privileged), row.profile)
+        << row.container << ", " << row.pod << ", " << row.annotation;
+  }
+
+  node_.app_armor = {true, "", "no parser"};
+  EXPECT_EQ(profile(""), "");
+  EXPECT_EQ(profile(own), "mine");
+  EXPECT_EQ(profile(standard),
+            "refused: apparmor has no profile of type RuntimeDefault: no parser");
+}
+
 TEST_F(SpecTest, PodLimitsOnlyWhenEveryContainerHasOne) {
   Build(R"(containers { name: "a" resources { limits { key: "memory" value { string: "1Mi" } } } }
            containers { name: "b" })");
@@ -264,7 +326,7 @@ TEST_F(SpecTest, AContainerWithoutLimitsHasThoseOfItsPod) {
   EXPECT_EQ(spec->resources.huge_pages, (std::vector<model::HugePageLimit>{{2 << 20, 4 << 20}}));
   EXPECT_NE(std::ranges::find(spec->env, "M=8388608"), spec->env.end());
   EXPECT_NE(std::ranges::find(spec->env, "C=500"), spec->env.end());
-  const model::ResourceSpec own = ContainerResources(pod_, pod_.spec().containers(1), 1ll << 30);
+  const model::ResourceSpec own = ContainerResources(pod_, pod_.spec().containers(1), node_);
   EXPECT_EQ(own.memory_limit_bytes, 2 << 20);
   EXPECT_EQ(own.cpu_milli_limit, 500);
   EXPECT_EQ(own.huge_pages, (std::vector<model::HugePageLimit>{{2 << 20, 2 << 20}}));

@@ -83,7 +83,7 @@ TEST_F(RuntimeClassTest, OverheadIsPartOfThePodsCgroup) {
   };
   const auto of = [&](const std::string& resources) {
     return PodResources(
-        PodOf("containers { name: 'c' resources { " + resources + " } }" + kOverhead));
+        PodOf("containers { name: 'c' resources { " + resources + " } }" + kOverhead), {});
   };
   const auto limited = of(amounts("requests", "1", "100Mi") + amounts("limits", "2", "200Mi"));
   EXPECT_EQ(limited.cpu_milli_request, 1250);
