@@ -128,5 +128,17 @@ TEST_F(ShortNamesTest, MistakesAndWhatIsNotHonouredAreRefusedWithTheirLine) {
   EXPECT_FALSE(ShortNames::Read(directory_ / "absent"));
 }
 
+// toml++ has no defined answer to some of these outside of comments.
+TEST_F(ShortNamesTest, BeyondAsciiThereAreComments) {
+  EXPECT_TRUE(Read({{"registries.conf", "# f\u00fcr alle\n[aliases]\n"}}));
+  for (const char* text : {"\u00e4 = 1\n", "[aliases]\n\"a\" = \"q.io/a\" \u00e4\n", "\"#\" \u00e4",
+                           "a = \"\"\"\n# \"\"\" \u0100\n"}) {
+    const auto names = Read({{"registries.conf", text}});
+    ASSERT_FALSE(names) << text;
+    EXPECT_NE(names.error().message().find("beyond ASCII"), std::string::npos)
+        << names.error().message();
+  }
+}
+
 }  // namespace
 }  // namespace holdfast::runtime
