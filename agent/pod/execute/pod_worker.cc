@@ -13,6 +13,7 @@
 #include "agent/pod/execute/job_input.h"
 #include "agent/pod/execute/pod_observation.h"
 #include "agent/pod/operate/hook.h"
+#include "agent/pod/operate/log_links.h"
 #include "agent/pod/operate/pod_job.h"
 #include "agent/pod/operate/pod_metrics.h"
 #include "agent/probe/prober.h"
@@ -182,7 +183,9 @@ PodFacts PodWorker::Observe(const Wish& wish) {
 // Once, for what a former agent started and may not have come to link.
 void PodWorker::EnsureLogLinks(const std::vector<ContainerFact>& containers) {
   for (const ContainerFact& c : containers) {
-    LinkLog(services_, paths_, c.observed.name, c.observed.attempt, c.observed.id);
+    const auto linked = LinkLog(services_.instance.container_log_dir, paths_, c.observed.name,
+                                c.observed.attempt, c.observed.id);
+    if (!linked) services_.log(StrCat(linked.error().message(), ", ignoring"));
   }
 }
 
@@ -243,7 +246,7 @@ void PodWorker::Begin(const Action& action) {
   operations_.Begin(
       action,
       [&services = services_, input = std::move(input)](const std::atomic<bool>& cancelled) {
-        return PodJob(services, input, cancelled).Run();
+        return MakePodJob(services, input, cancelled)->Run();
       },
       kube::HasPersistent(pod_->spec()));
 }

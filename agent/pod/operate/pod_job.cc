@@ -3,21 +3,18 @@
 
 #include <utility>
 
+#include "agent/objects/no_inputs.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/operate/pod_metrics.h"
+#include "agent/pod/operate/pull_job.h"
+#include "agent/pod/operate/resize_job.h"
+#include "agent/pod/operate/sandbox_job.h"
+#include "agent/pod/operate/start_job.h"
+#include "agent/pod/operate/take_down_job.h"
+#include "agent/pod/operate/volumes_job.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
-namespace {
-
-OperationEnd Cancelled() {
-  OperationEnd end;
-  end.how = OperationEnd::How::kCancelled;
-  return end;
-}
-
-}  // namespace
-
 PodJob::PodJob(PodServices& services, PodJobInput input, const std::atomic<bool>& cancelled)
     : services_(services),
       input_(std::move(input)),
@@ -27,7 +24,7 @@ PodJob::PodJob(PodServices& services, PodJobInput input, const std::atomic<bool>
 OperationEnd PodJob::Run() {
   if (GivesUp()) return Cancelled();
   const BootTime begun = services_.clock.Boot();
-  OperationEnd end = RunAction();
+  OperationEnd end = CarryOut();
   if (services_.metrics != nullptr) {
     services_.metrics->NoteOperation(*input_.pod, input_.action, end,
                                      services_.clock.Boot() - begun);
@@ -35,49 +32,15 @@ OperationEnd PodJob::Run() {
   return end;
 }
 
-OperationEnd PodJob::RunAction() {
-  switch (input_.action.kind) {
-    case Action::Kind::kEnsureVolumes: {
-      OperationEnd end = EnsureAllVolumes();
-      // What was given up on the way is no failure.
-      return GivesUp() ? Cancelled() : end;
-    }
-    case Action::Kind::kEnsureSandbox: {
-      auto ips = MakeSandbox();
-      if (gave_up_) return Cancelled();
-      if (!ips) return End(std::move(ips.error()).Wrap("Failed to create pod sandbox"));
-      OperationEnd end = End({});
-      end.pod_ips = std::move(*ips);
-      return end;
-    }
-    case Action::Kind::kResize:
-      return Resize();
-    case Action::Kind::kPull:
-      return Pull();
-    case Action::Kind::kStart:
-      return Start();
-    case Action::Kind::kPostStart:
-    case Action::Kind::kPreStop:
-      return End(Internal("a hook is not carried out here"));
-    case Action::Kind::kSignal:
-      return End(Signal());
-    case Action::Kind::kKill:
-      return End(Kill());
-    case Action::Kind::kRemove:
-      return End(RemoveContainer());
-    case Action::Kind::kRemoveSandbox:
-      return End(RemovePodSandbox());
-    case Action::Kind::kReleaseVolumes:
-      return End(Release());
-    case Action::Kind::kCleanUp:
-      return End(CleanUp());
-  }
-  return Cancelled();
-}
-
 bool PodJob::GivesUp() {
   gave_up_ = cancelled_;
   return gave_up_;
+}
+
+OperationEnd PodJob::Cancelled() {
+  OperationEnd end;
+  end.how = OperationEnd::How::kCancelled;
+  return end;
 }
 
 OperationEnd PodJob::End(Result<void> result) {
@@ -92,6 +55,37 @@ OperationEnd PodJob::End(Result<void> result) {
 
 void PodJob::Log(const std::string& text) const {
   services_.log(StrCat("pod ", PodLabel(*input_.pod), ": ", text));
+}
+
+const PodInputs& PodJob::Inputs() const {
+  static const NoInputs kNone;
+  return input_.inputs != nullptr ? *input_.inputs : kNone;
+}
+
+std::unique_ptr<PodJob> MakePodJob(PodServices& services, PodJobInput input,
+                                   const std::atomic<bool>& cancelled) {
+  switch (input.action.kind) {
+    case Action::Kind::kEnsureVolumes:
+      return std::make_unique<VolumesJob>(services, std::move(input), cancelled);
+    case Action::Kind::kEnsureSandbox:
+      return std::make_unique<SandboxJob>(services, std::move(input), cancelled);
+    case Action::Kind::kResize:
+      return std::make_unique<ResizeJob>(services, std::move(input), cancelled);
+    case Action::Kind::kPull:
+      return std::make_unique<PullJob>(services, std::move(input), cancelled);
+    case Action::Kind::kStart:
+      return std::make_unique<StartJob>(services, std::move(input), cancelled);
+    case Action::Kind::kPostStart:
+    case Action::Kind::kPreStop:
+    case Action::Kind::kSignal:
+    case Action::Kind::kKill:
+    case Action::Kind::kRemove:
+    case Action::Kind::kRemoveSandbox:
+    case Action::Kind::kReleaseVolumes:
+    case Action::Kind::kCleanUp:
+      break;
+  }
+  return std::make_unique<TakeDownJob>(services, std::move(input), cancelled);
 }
 
 }  // namespace holdfast::agent

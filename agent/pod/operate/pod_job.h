@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodJob: one operation of one pod, carried out. It owns what it needs of the pod as that was when
-// the operation was decided, so that it runs beside the pod's turns. No policy: that is decide()'s.
+// PodJob: one operation of one pod, carried out; a class per kind, made by MakePodJob(). It owns what
+// it needs of the pod as that was when the operation was decided, so that it runs beside the pod's
+// turns. No policy: that is decide()'s.
 #pragma once
 
 #include <atomic>
@@ -12,11 +13,7 @@
 
 #include "agent/pod/decide/types.h"
 #include "agent/pod/operate/services.h"
-#include "agent/pod/spec/files.h"
 #include "agent/pod/state/paths.h"
-#include "agent/volume/persistent_volume.h"
-#include "agent/volume/placed_volumes.h"
-#include "agent/volume/volume_place.h"
 
 namespace holdfast::agent {
 
@@ -36,58 +33,24 @@ struct PodJobInput {
 
 class PodJob {
  public:
-  PodJob(PodServices& services, PodJobInput input, const std::atomic<bool>& cancelled);
-  // May block for as long as the kernel lets it.
+  virtual ~PodJob() = default;
+  PodJob(const PodJob&) = delete;
+  PodJob& operator=(const PodJob&) = delete;
+
+  // May block for as long as the kernel lets it. Once.
   OperationEnd Run();
 
- private:
-  OperationEnd RunAction();
-  // set_up.cc
-  OperationEnd EnsureAllVolumes();
-  Result<void> MakeVolumes();
-  Result<void> MakePersistentVolumes(const std::string& node_name);
-  void KeepInputs();
-  // growth.cc
-  void GrowClaims(const PersistentVolumes& volumes);
-  Result<void> GrowClaim(const PersistentVolume& volume, const PlacedVolume& place);
-  Result<void> NotGrown(const kube::Claim& claim, Error error);
-  Result<CsiSecrets> ExpandSecrets(const PersistentVolume& volume) const;
-  Result<std::vector<std::string>> MakeSandbox();
-  Result<std::vector<std::string>> MakeNetwork(const model::SandboxSpec& spec,
-                                               const ResolvConf& resolv_conf);
-  Result<void> WriteManagedFiles(const std::vector<std::string>& pod_ips,
-                                 const ResolvConf& resolv_conf);
-  void ReserveMessages();
-  // resize.cc
-  OperationEnd Resize();
-  // start.cc
-  OperationEnd Start();
-  std::expected<StartedContainer, StartFailure> PrepareAndStart();
-  Result<std::map<std::string, std::string>> MakeImageVolumes(const Image& image);
-  Result<DevicePlaces> FindDevices(const corev1::Container& container, const PlacedVolumes& placed);
-  Result<void> MountImages(const corev1::Container& container);
-  Result<void> CheckPlacedVolumes(const model::ContainerSpec& spec, const PlacedVolumes& placed);
-  Result<void> PrepareFiles(const model::ContainerSpec& spec, const corev1::Container& container);
-  void ForgetOldAttempt(uint32_t attempt);
-  // pull.cc
-  OperationEnd Pull();
-  Result<PulledImage> PullImage(const std::string& reference);
-  // take_down.cc
-  Result<void> Signal();
-  Result<void> Kill();
-  void GiveUpDeadServers();
-  Result<void> RemoveContainer();
-  Result<void> RemovePodSandbox();
-  Result<void> TakeVolumesAway();
-  Result<void> Release();
-  Result<void> CleanUp();
-  Result<void> RemoveLogLinks();
-  Result<void> RemoveTree(const std::string& path, const std::string& aside);
+ protected:
+  PodJob(PodServices& services, PodJobInput input, const std::atomic<bool>& cancelled);
 
-  // True when the operation is to stop here.
+  // True when the operation is to stop here, and ends as cancelled.
   bool GivesUp();
+  static OperationEnd Cancelled();
+  // With the events so far; a failure is logged.
   OperationEnd End(Result<void> result);
   void Log(const std::string& text) const;
+  // What an API server has for the pod; nothing where there is none.
+  const PodInputs& Inputs() const;
 
   PodServices& services_;
   const PodJobInput input_;
@@ -95,11 +58,13 @@ class PodJob {
   const std::atomic<bool>& cancelled_;
   bool gave_up_ = false;  // nobody wants it any more, and it stopped for that
   std::vector<EventNote> events_;
+
+ private:
+  virtual OperationEnd CarryOut() = 0;
 };
 
-// The link to a run's log in containerLogDir: a convenience for log collectors, so a failure is
-// told and does no harm.
-void LinkLog(const PodServices& services, const PodPaths& paths, const std::string& container,
-             uint32_t attempt, const ContainerId& id);
+// What carries out the input's action. A hook has no thread and is begun otherwise (hook.h).
+std::unique_ptr<PodJob> MakePodJob(PodServices& services, PodJobInput input,
+                                   const std::atomic<bool>& cancelled);
 
 }  // namespace holdfast::agent

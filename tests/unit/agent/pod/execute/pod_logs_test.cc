@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "agent/pod/execute/pod_worker.h"
+#include "agent/view/pod_view_store.h"
 #include "tests/support/own_mounts.h"
 #include "tests/support/text_file.h"
 #include "tests/unit/agent/pod/execute/fakes.h"

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodJob: starting a container.
+#include "agent/pod/operate/start_job.h"
+
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "agent/kube/volume_kinds.h"
 #include "agent/pod/decide/spec_containers.h"
-#include "agent/pod/operate/pod_job.h"
+#include "agent/pod/operate/log_links.h"
+#include "agent/pod/operate/managed_files.h"
 #include "agent/pod/spec/container_spec_builder.h"
 #include "agent/volume/block_device.h"
 #include "agent/volume/image_volumes.h"
@@ -36,14 +35,18 @@ std::unexpected<StartFailure> CreateFailure(Error error) {
 
 }  // namespace
 
-OperationEnd PodJob::Start() {
+OperationEnd StartJob::CarryOut() {
   auto started = PrepareAndStart();
   HOLDFAST_PAUSE_POINT("agent.pod.started");
   OperationEnd end;
   end.events = std::move(events_);
   if (started) {
     end.started = std::move(*started);
-    LinkLog(services_, paths_, input_.action.container, input_.action.attempt, end.started->id);
+    if (auto linked = LinkLog(services_.instance.container_log_dir, paths_, input_.action.container,
+                              input_.action.attempt, end.started->id);
+        !linked) {
+      Log(StrCat(linked.error().message(), ", ignoring"));
+    }
     if (input_.action.attempt >= 2) ForgetOldAttempt(input_.action.attempt - 2);
   } else if (gave_up_) {
     end.how = OperationEnd::How::kCancelled;
@@ -55,7 +58,7 @@ OperationEnd PodJob::Start() {
   return end;
 }
 
-std::expected<StartedContainer, StartFailure> PodJob::PrepareAndStart() {
+std::expected<StartedContainer, StartFailure> StartJob::PrepareAndStart() {
   const SpecContainer found = ContainerNamed(*input_.pod, input_.action.container);
   const corev1::Container* const container = found.spec;
   if (!found.target.empty() && input_.target.empty()) {
@@ -105,7 +108,7 @@ std::expected<StartedContainer, StartFailure> PodJob::PrepareAndStart() {
   return services_.runtime.Start(*spec);
 }
 
-Result<std::map<std::string, std::string>> PodJob::MakeImageVolumes(const Image& image) {
+Result<std::map<std::string, std::string>> StartJob::MakeImageVolumes(const Image& image) {
   std::map<std::string, std::string> places;
   for (const ImageVolume& volume : ImageVolumes(image)) {
     const std::string directory =
@@ -116,8 +119,8 @@ Result<std::map<std::string, std::string>> PodJob::MakeImageVolumes(const Image&
   return places;
 }
 
-Result<DevicePlaces> PodJob::FindDevices(const corev1::Container& container,
-                                         const PlacedVolumes& placed) {
+Result<DevicePlaces> StartJob::FindDevices(const corev1::Container& container,
+                                           const PlacedVolumes& placed) {
   const PodUid uid(input_.pod->metadata().uid());
   DevicePlaces places;
   for (const corev1::VolumeDevice& wish : container.volumedevices()) {
@@ -130,7 +133,7 @@ Result<DevicePlaces> PodJob::FindDevices(const corev1::Container& container,
   return places;
 }
 
-Result<void> PodJob::MountImages(const corev1::Container& container) {
+Result<void> StartJob::MountImages(const corev1::Container& container) {
   for (const corev1::Volume* volume : kube::MountedImages(input_.pod->spec(), container)) {
     ASSIGN_OR_RETURN(const Image image,
                      services_.images.Get(volume->volumesource().image().reference()));
@@ -143,8 +146,8 @@ Result<void> PodJob::MountImages(const corev1::Container& container) {
 
 // What others have made, before it is opened. A sub path is looked for below its volume by this thread, which nobody can
 // end while a server does not answer.
-Result<void> PodJob::CheckPlacedVolumes(const model::ContainerSpec& spec,
-                                        const PlacedVolumes& placed) {
+Result<void> StartJob::CheckPlacedVolumes(const model::ContainerSpec& spec,
+                                          const PlacedVolumes& placed) {
   for (const auto& [name, volume] : placed) {
     const auto is_used = [&path = volume.path](const model::MountSpec& mount) {
       return mount.source == path;
@@ -160,14 +163,15 @@ Result<void> PodJob::CheckPlacedVolumes(const model::ContainerSpec& spec,
   return {};
 }
 
-Result<void> PodJob::PrepareFiles(const model::ContainerSpec& spec,
-                                  const corev1::Container& container) {
+Result<void> StartJob::PrepareFiles(const model::ContainerSpec& spec,
+                                    const corev1::Container& container) {
   RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, spec.root_fs.scratch, 0750));
   RETURN_IF_ERROR(sys::MakeDirsBelow(paths_.LogRoot(), paths_.ContainerLogs(spec.name), 0755));
   // Of a pod that an agent before this kind of files started, or of which somebody unmounted them.
   if (!sys::ExistsAt(AT_FDCWD, paths_.Hosts())) {
-    RETURN_IF_ERROR(
-        WriteManagedFiles(input_.pod_ips, ResolvConfFile(*input_.pod, *services_.node())));
+    const auto node = services_.node();
+    RETURN_IF_ERROR(WriteManagedFiles(*input_.pod, *node, paths_, input_.pod_ips,
+                                      ResolvConfFile(*input_.pod, *node)));
   }
   if (!container.terminationmessagepath().empty()) {
     RETURN_IF_ERROR(MakeTerminationLog(paths_.TerminationLog(spec.name, spec.attempt)));
@@ -182,7 +186,7 @@ Result<void> PodJob::PrepareFiles(const model::ContainerSpec& spec,
 }
 
 // The log of the attempt before stays for `logs --previous`; older ones go.
-void PodJob::ForgetOldAttempt(uint32_t attempt) {
+void StartJob::ForgetOldAttempt(uint32_t attempt) {
   const std::string& container = input_.action.container;
   const std::string leaf = PodPaths::LogFileName(attempt);
   const auto dir = sys::OpenDirBelow(paths_.LogRoot(), paths_.ContainerLogs(container));
@@ -203,17 +207,6 @@ void PodJob::ForgetOldAttempt(uint32_t attempt) {
   if (auto removed = sys::RemoveFileAt(AT_FDCWD, paths_.LogLink(container, input_.before_last));
       !removed) {
     services_.log(StrCat(removed.error().message(), ", ignoring"));
-  }
-}
-
-void LinkLog(const PodServices& services, const PodPaths& paths, const std::string& container,
-             uint32_t attempt, const ContainerId& id) {
-  const std::string link = paths.LogLink(container, id);
-  const auto made = sys::MakeDirs(AT_FDCWD, services.instance.container_log_dir, 0755);
-  if (!made) return services.log(StrCat("link ", link, ": ", made.error().message(), ", ignoring"));
-  if (::symlinkat(paths.LogFile(container, attempt).c_str(), AT_FDCWD, link.c_str()) != 0 &&
-      errno != EEXIST) {
-    services.log(StrCat("link ", link, ": ", ::strerrordesc_np(errno), ", ignoring"));
   }
 }
 

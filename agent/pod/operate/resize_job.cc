@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodJob: the cgroups of a pod that runs get the amounts that it was given.
+#include "agent/pod/operate/resize_job.h"
+
+#include <map>
+#include <utility>
+#include <vector>
+
 #include "agent/pod/decide/spec_containers.h"
-#include "agent/pod/operate/pod_job.h"
 #include "agent/pod/spec/resources.h"
 #include "holdfast/sys/pause_point.h"
 
 namespace holdfast::agent {
 
-OperationEnd PodJob::Resize() {
+OperationEnd ResizeJob::CarryOut() {
   const auto node = services_.node();
   std::vector<ResizedContainer> containers;
   std::map<ContainerId, Amounts> resized;

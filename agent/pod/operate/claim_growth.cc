@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodJob: claims that were given more room than their file systems show.
-#include <algorithm>
-#include <ranges>
+#include "agent/pod/operate/claim_growth.h"
+
 #include <utility>
 
 #include "agent/kube/claim_resize.h"
 #include "agent/kube/quantity.h"
-#include "agent/pod/operate/pod_job.h"
+#include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/spec/input_values.h"
 #include "agent/view/pod_view_store.h"
-#include "agent/volume/csi_mounter.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
 
@@ -26,27 +24,23 @@ bool NeverGrows(Code code) { return code == Code::kInvalidArgument || code == Co
 
 }  // namespace
 
-// Whatever goes wrong the pod runs on, and it is tried again when its volumes are looked at the next time.
-void PodJob::GrowClaims(const PersistentVolumes& volumes) {
-  const bool any = std::ranges::any_of(
-      volumes | std::views::values, [](const auto& volume) { return volume.growing != nullptr; });
-  if (!any || services_.csi == nullptr || !services_.patch_claim) return;
-  const auto placed = ReadPlacedVolumes(paths_);
-  if (!placed) return;  // who placed them has just read and written it
+std::vector<EventNote> ClaimGrowth::Grow(const PersistentVolumes& volumes,
+                                         const PlacedVolumes& placed) {
   for (const auto& [name, volume] : volumes) {
-    const auto place = placed->find(name);
-    if (volume.growing == nullptr || place == placed->end() || !place->second.ready) continue;
+    const auto place = placed.find(name);
+    if (volume.growing == nullptr || place == placed.end() || !place->second.ready) continue;
     const auto grown = GrowClaim(volume, place->second);
     if (grown || cancelled_) continue;
-    events_.push_back({true, "VolumeResizeFailed",
-                       StrCat("NodeExpandVolume.NodeExpandVolume failed for volume \"", volume.name,
-                              "\" : ", grown.error().message()),
-                       "", false});
+    notes_.push_back({true, "VolumeResizeFailed",
+                      StrCat("NodeExpandVolume.NodeExpandVolume failed for volume \"", volume.name,
+                             "\" : ", grown.error().message()),
+                      "", false});
   }
+  return std::exchange(notes_, {});
 }
 
 // 1. the claim says that it is under way; 2. the plugin does it; 3. the claim has its size.
-Result<void> PodJob::GrowClaim(const PersistentVolume& volume, const PlacedVolume& place) {
+Result<void> ClaimGrowth::GrowClaim(const PersistentVolume& volume, const PlacedVolume& place) {
   const kube::Claim& claim = *volume.growing;
   ASSIGN_OR_RETURN(const CsiSecrets secrets, ExpandSecrets(volume));
   ASSIGN_OR_RETURN(const kube::Amount size, kube::Amount::Parse(kube::SizeToBe(claim)));
@@ -61,7 +55,7 @@ Result<void> PodJob::GrowClaim(const PersistentVolume& volume, const PlacedVolum
                        StrCat("MountVolume.NodeExpandVolume succeeded for volume \"", volume.name,
                               "\" ", services_.node()->node_name),
                        "", false};
-  events_.push_back(note);
+  notes_.push_back(note);
   const auto& meta = claim.metadata();
   services_.view.AddEvent(
       {"PersistentVolumeClaim", meta.namespace_(), meta.name(), meta.uid(), "kubelet"}, note);
@@ -70,24 +64,25 @@ Result<void> PodJob::GrowClaim(const PersistentVolume& volume, const PlacedVolum
   return std::move(told.error()).Wrap("mountVolume.NodeExpandVolume update pvc status failed");
 }
 
-Result<void> PodJob::NotGrown(const kube::Claim& claim, Error error) {
+Result<void> ClaimGrowth::NotGrown(const kube::Claim& claim, Error error) {
   if (MayStillGrow(error.code())) return error;
   std::string failed =
       kube::ResizeFailed(claim, error.message(), NeverGrows(error.code()), services_.clock.Wall());
   if (!failed.empty()) {
     if (auto told = services_.patch_claim(claim, std::move(failed)); !told) {
-      Log(StrCat("tell a claim that it does not grow: ", told.error().message(), ", ignoring"));
+      services_.log(StrCat("pod ", PodLabel(pod_), ": tell a claim that it does not grow: ",
+                           told.error().message(), ", ignoring"));
     }
   }
   if (error.code() == Code::kConflict) return {};  // not while it is in use: nobody's fault
   return error;
 }
 
-Result<CsiSecrets> PodJob::ExpandSecrets(const PersistentVolume& volume) const {
+Result<CsiSecrets> ClaimGrowth::ExpandSecrets(const PersistentVolume& volume) const {
   const auto& source = volume.spec.persistentvolumesource().csi();
   if (!source.has_nodeexpandsecretref()) return CsiSecrets();
   const auto& ref = source.nodeexpandsecretref();
-  auto data = ObjectOf(*input_.inputs, PodUid(input_.pod->metadata().uid()),
+  auto data = ObjectOf(inputs_, PodUid(pod_.metadata().uid()),
                        {ObjectKind::kSecret, ref.namespace_(), ref.name()}, false);
   if (!data) {
     return std::move(data.error())

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodJob: pulling an image that a container needs.
+#include "agent/pod/operate/pull_job.h"
+
 #include <utility>
 
 #include "agent/images/pod_logins.h"
 #include "agent/images/pulled_images.h"
 #include "agent/objects/object_requests.h"
-#include "agent/pod/operate/pod_job.h"
 #include "holdfast/base/strings.h"
-#include "holdfast/interfaces/image_puller.h"
 #include "holdfast/sys/pause_point.h"
 
 namespace holdfast::agent {
 
-OperationEnd PodJob::Pull() {
+OperationEnd PullJob::CarryOut() {
   auto pulled = PullImage(input_.action.image);
   OperationEnd end;
   end.events = std::move(events_);
@@ -31,7 +30,7 @@ OperationEnd PodJob::Pull() {
 }
 
 // As the pod and with what the node may show; who was let in with what is written down.
-Result<PulledImage> PodJob::PullImage(const std::string& reference) {
+Result<PulledImage> PullJob::PullImage(const std::string& reference) {
   PodLogins logins = LoginsOfPod(*input_.pod, input_.inputs);
   if (auto note = MissingSecretsNote(logins)) events_.push_back(std::move(*note));
   if (services_.node_logins) {

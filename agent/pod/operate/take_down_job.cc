@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodJob: stopping and removing containers, the sandbox, and all that is left of a pod.
+#include "agent/pod/operate/take_down_job.h"
+
 #include <fcntl.h>
-#include <unistd.h>
 
 #include <utility>
 
 #include "agent/kube/volume_kinds.h"
-#include "agent/pod/operate/pod_job.h"
+#include "agent/pod/operate/log_links.h"
 #include "agent/volume/nfs_mounter.h"
 #include "agent/volume/persistent_volumes.h"
 #include "agent/volume/pod_files.h"
@@ -18,13 +18,34 @@
 
 namespace holdfast::agent {
 
-Result<void> PodJob::Signal() {
+OperationEnd TakeDownJob::CarryOut() { return End(TakeDown()); }
+
+Result<void> TakeDownJob::TakeDown() {
+  switch (input_.action.kind) {
+    case Action::Kind::kSignal:
+      return Signal();
+    case Action::Kind::kKill:
+      return Kill();
+    case Action::Kind::kRemove:
+      return RemoveContainer();
+    case Action::Kind::kRemoveSandbox:
+      return RemovePodSandbox();
+    case Action::Kind::kReleaseVolumes:
+      return Release();
+    case Action::Kind::kCleanUp:
+      return CleanUp();
+    default:
+      return Internal("nothing to take down");
+  }
+}
+
+Result<void> TakeDownJob::Signal() {
   RETURN_IF_ERROR(services_.runtime.Signal(input_.action.id, input_.action.signal));
   HOLDFAST_PAUSE_POINT("agent.pod.signalled");
   return {};
 }
 
-Result<void> PodJob::Kill() {
+Result<void> TakeDownJob::Kill() {
   RETURN_IF_ERROR(services_.runtime.Kill(input_.action.id));
   HOLDFAST_PAUSE_POINT("agent.pod.killed");
   GiveUpDeadServers();
@@ -32,7 +53,7 @@ Result<void> PodJob::Kill() {
 }
 
 // A container that is killed is killed again until it has ended. Nothing to be known of its volumes: nothing to be done.
-void PodJob::GiveUpDeadServers() {
+void TakeDownJob::GiveUpDeadServers() {
   if (services_.nfs == nullptr || !kube::HasPersistent(input_.pod->spec())) return;
   const auto placed = ReadPlacedVolumes(paths_);
   if (!placed) return;
@@ -46,7 +67,7 @@ void PodJob::GiveUpDeadServers() {
   }
 }
 
-Result<void> PodJob::RemoveContainer() {
+Result<void> TakeDownJob::RemoveContainer() {
   const Action& action = input_.action;
   RETURN_IF_ERROR(services_.runtime.Remove(action.id));
   HOLDFAST_PAUSE_POINT("agent.pod.container_removed");
@@ -57,7 +78,7 @@ Result<void> PodJob::RemoveContainer() {
 }
 
 // The namespaces go first: the address is free only when the host side is seen gone.
-Result<void> PodJob::RemovePodSandbox() {
+Result<void> TakeDownJob::RemovePodSandbox() {
   const PodUid uid(input_.pod->metadata().uid());
   RETURN_IF_ERROR(services_.runtime.RemoveSandbox(uid));
   HOLDFAST_PAUSE_POINT("agent.pod.sandbox_removed");
@@ -66,24 +87,24 @@ Result<void> PodJob::RemovePodSandbox() {
   return {};
 }
 
-Result<void> PodJob::TakeVolumesAway() {
+Result<void> TakeDownJob::TakeVolumesAway() {
   RETURN_IF_ERROR(ReleasePersistentVolumes(PodUid(input_.pod->metadata().uid()), paths_,
                                            {services_.csi, services_.nfs, services_.runtime}));
   return ReleaseVolumes(*input_.pod, paths_);
 }
 
 // What lay in the volumes is nobody's any more; logs and record stay for those who ask about it.
-Result<void> PodJob::Release() {
+Result<void> TakeDownJob::Release() {
   RETURN_IF_ERROR(TakeVolumesAway());
   HOLDFAST_PAUSE_POINT("agent.pod.volumes_released");
   RETURN_IF_ERROR(RemoveTree(paths_.Volumes(), services_.instance.AsideDir()));
   return ReleasePodFiles(paths_.Files());
 }
 
-Result<void> PodJob::CleanUp() {
+Result<void> TakeDownJob::CleanUp() {
   RETURN_IF_ERROR(TakeVolumesAway());
   RETURN_IF_ERROR(ReleasePodFiles(paths_.Files()));
-  RETURN_IF_ERROR(RemoveLogLinks());
+  RETURN_IF_ERROR(RemoveLogLinks(services_.instance.container_log_dir, paths_));
   HOLDFAST_PAUSE_POINT("agent.pod.log_links_removed");
   RETURN_IF_ERROR(RemoveTree(paths_.LogDir(), services_.instance.LogAsideDir()));
   HOLDFAST_PAUSE_POINT("agent.pod.logs_removed");
@@ -92,26 +113,8 @@ Result<void> PodJob::CleanUp() {
   return {};
 }
 
-Result<void> PodJob::RemoveLogLinks() {
-  const std::string& directory = services_.instance.container_log_dir;
-  const auto links = sys::OpenDir(directory);
-  if (!links) return {};  // none was ever made
-  const std::string prefix = paths_.LogLinkPrefix();
-  ASSIGN_OR_RETURN(const auto names, sys::ListDirAt(links->get(), "."));
-  for (const std::string& name : names) {
-    if (!name.starts_with(prefix)) continue;
-    std::string target(4096, '\0');
-    const ssize_t n = ::readlinkat(links->get(), name.c_str(), target.data(), target.size());
-    target.resize(n > 0 ? static_cast<size_t>(n) : 0);
-    if (target.starts_with(paths_.LogDir() + "/")) {
-      RETURN_IF_ERROR(sys::RemoveFileAt(links->get(), name));
-    }
-  }
-  return {};
-}
-
 // What cannot be removed holds nothing up: it is set aside (sys/tree.h) and told.
-Result<void> PodJob::RemoveTree(const std::string& path, const std::string& aside) {
+Result<void> TakeDownJob::RemoveTree(const std::string& path, const std::string& aside) {
   ASSIGN_OR_RETURN(const std::string left, sys::RemoveOrSetAside(AT_FDCWD, path, aside));
   if (!left.empty()) Log(left);
   return {};

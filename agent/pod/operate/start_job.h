@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// StartJob: a container is started, with what has to lie ready for it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "agent/pod/operate/pod_job.h"
+#include "agent/pod/spec/container_spec_builder.h"
+#include "agent/volume/placed_volumes.h"
+
+namespace holdfast::agent {
+
+class StartJob final : public PodJob {
+ public:
+  StartJob(PodServices& services, PodJobInput input, const std::atomic<bool>& cancelled)
+      : PodJob(services, std::move(input), cancelled) {}
+
+ private:
+  OperationEnd CarryOut() override;
+  std::expected<StartedContainer, StartFailure> PrepareAndStart();
+  Result<std::map<std::string, std::string>> MakeImageVolumes(const Image& image);
+  Result<DevicePlaces> FindDevices(const corev1::Container& container, const PlacedVolumes& placed);
+  Result<void> MountImages(const corev1::Container& container);
+  Result<void> CheckPlacedVolumes(const model::ContainerSpec& spec, const PlacedVolumes& placed);
+  Result<void> PrepareFiles(const model::ContainerSpec& spec, const corev1::Container& container);
+  void ForgetOldAttempt(uint32_t attempt);
+};
+
+}  // namespace holdfast::agent

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// TakeDownJob: stopping and removing containers, the sandbox, and all that is left of a pod.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "agent/pod/operate/pod_job.h"
+
+namespace holdfast::agent {
+
+class TakeDownJob final : public PodJob {
+ public:
+  TakeDownJob(PodServices& services, PodJobInput input, const std::atomic<bool>& cancelled)
+      : PodJob(services, std::move(input), cancelled) {}
+
+ private:
+  OperationEnd CarryOut() override;
+  Result<void> TakeDown();
+  Result<void> Signal();
+  Result<void> Kill();
+  void GiveUpDeadServers();
+  Result<void> RemoveContainer();
+  Result<void> RemovePodSandbox();
+  Result<void> TakeVolumesAway();
+  Result<void> Release();
+  Result<void> CleanUp();
+  Result<void> RemoveTree(const std::string& path, const std::string& aside);
+};
+
+}  // namespace holdfast::agent
