@@ -19,22 +19,25 @@ class FakeApi : public agent::Api {
  public:
   struct Call {
     agent::ApiCall call;
-    bool open = true;  // neither answered nor cancelled
-    Done done{};       // of Send()
-    Frame frame{};     // of Watch()
+    std::chrono::milliseconds since{};  // when it began
+    bool open = true;                   // neither answered nor cancelled
+    Done done{};                        // of Send()
+    Frame frame{};                      // of Watch()
     std::function<void(Result<void>)> ended{};
     std::function<void(agent::ApiReply)> refused{};
   };
   using CallPtr = std::shared_ptr<Call>;
 
   agent::TicketPtr Send(agent::ApiCall call, Done done) override {
-    auto made = std::make_shared<Call>(Call{.call = std::move(call), .done = std::move(done)});
+    auto made = std::make_shared<Call>(
+        Call{.call = std::move(call), .since = now, .done = std::move(done)});
     sent.push_back(made);
     return std::make_unique<OfCall>(made);
   }
   agent::TicketPtr Watch(agent::ApiCall call, Frame frame, std::function<void(Result<void>)> ended,
                          std::function<void(agent::ApiReply)> refused) override {
     auto made = std::make_shared<Call>(Call{.call = std::move(call),
+                                            .since = now,
                                             .frame = std::move(frame),
                                             .ended = std::move(ended),
                                             .refused = std::move(refused)});
@@ -102,6 +105,24 @@ class FakeApi : public agent::Api {
       RunPosted();
     }
     now = until;
+  }
+
+  // The way to the server is cut meanwhile: whoever asks learns after ten seconds, the time that a connection may take
+  // to be made, or its own limit, that nobody answers.
+  void AdvanceWithoutAnswers(std::chrono::milliseconds by) {
+    static constexpr std::chrono::seconds kDial{10};
+    const auto is_over = [this](const CallPtr& call) {
+      return now - call->since >= std::min<std::chrono::milliseconds>(call->call.limit, kDial);
+    };
+    for (const auto until = now + by; now < until;) {
+      Advance(std::chrono::seconds(1));
+      for (const auto& call : Open(sent)) {
+        if (is_over(call)) Answer(*call, Unavailable("connect: no answer"));
+      }
+      for (const auto& watch : Open(watches)) {
+        if (is_over(watch)) End(*watch, Unavailable("connect: no answer"));
+      }
+    }
   }
 
   std::vector<CallPtr> sent, watches;

@@ -134,3 +134,19 @@ def test_no_write_conflicts_again_and_again(cluster):
                                         if e["responseStatus"]["code"] == 409)
         print(f"  {name}: {sum(conflicts.values())} conflicts", flush=True)
         equal({uri: count for uri, count in conflicts.items() if count > 2}, {}, "told 409 more than twice")
+
+
+# What the server's authorizer and its admission of tokens say of a pod that they have not heard of yet; the node asks again.
+NOT_HEARD_OF = ("no relationship found", "token bound to a pod scheduled on a different node")
+
+
+def test_nothing_is_forbidden_but_what_the_server_has_not_heard_of_yet(cluster):
+    """Of everything that nodes asked in the tests before."""
+    for name in cluster.nodes:
+        asked = cluster.audit(name)
+        refused = [e for e in asked if e["responseStatus"]["code"] == 403]
+        early = [e for e in refused if any(words in e["responseStatus"].get("message", "") for words in NOT_HEARD_OF)]
+        print(f"  {name}: {len(refused)} of {len(asked)} answers are 403, of these {len(early)} too early", flush=True)
+        equal([(e["verb"], e["requestURI"], e["responseStatus"].get("message")) for e in refused if e not in early], [],
+              f"what {name} may not")
+        check(len(early) * 25 <= len(asked), f"{name}: asked too early again and again")

@@ -8,6 +8,7 @@ import time
 
 from asking import SERVER, are_ready, condition, deployment, get, pod, pods, restarts, rolled_out, until
 from kube_cluster import SERVER as CONTROL_PLANE
+from machine import usage
 from suite import check, equal
 
 
@@ -23,25 +24,29 @@ def ready_since(cluster, app):
             for name, p in pods(cluster, app).items()}
 
 
+KILLS = 30  # of agents, and of holder, launcher and logger together, at least
+
+
 def test_a_rollout_ends_while_agents_and_keepers_are_killed(cluster):
     cluster.apply(deployment("calm", 6), deployment("busy", 30))
     rolled_out(cluster, "calm")
     until("thirty pods are there", lambda: rolled_out(cluster, "busy") is None, 240)
     calm, calm_ready = running(cluster, "calm"), ready_since(cluster, "calm")
-    kills = 0
+    agents = keepers = changes = 0
     with cluster.supervised():
-        for change in range(3):
-            cluster.apply(deployment("busy", 30, f"echo {change}; " + SERVER))
+        while min(agents, keepers) < KILLS:
+            changes += 1
+            check(changes <= 10, f"{agents} agents and {keepers} keepers in ten rollouts")
+            cluster.apply(deployment("busy", 30, f"echo {changes}; " + SERVER))
             for _ in range(4):
                 for node in cluster.nodes.values():
-                    kills += node.kill(("agent",))
-                    kills += node.kill(("hold", "launch", "log"))
+                    agents += node.kill(("agent",))
+                    keepers += node.kill(("hold", "launch", "log"))
                     time.sleep(0.3)
         until("thirty new ones are there", lambda: rolled_out(cluster, "busy") is None, 240)
         until("all are ready", lambda: are_ready(cluster))
         until("only the new ones are left", lambda: len(pods(cluster, "busy")) == 30)
-    print(f"  {kills} kills", flush=True)
-    check(kills >= 40, kills)
+    print(f"  {agents} agents and {keepers} keepers killed in {changes} rollouts", flush=True)
     equal(running(cluster, "calm"), calm, "containers that nobody touched")
     equal(ready_since(cluster, "calm"), calm_ready, "when they became ready")
     equal(set(map(tuple, restarts(pods(cluster, "calm")).values())), {(0,)}, "restarts")
@@ -169,27 +174,49 @@ def dropping(node, address):
             subprocess.run([*iptables, "-D", *rule], check=True)
 
 
+LOST = int(os.environ.get("HOLDFAST_PACKETS_LOST", "0"))  # seconds at least; the node is missed after some fifty
+
+
 def test_a_node_whose_packets_are_lost_is_back_when_they_get_through(cluster):
     node = cluster.nodes["n1"]
     until("the namespace has its account", lambda: get(cluster, "serviceaccount", "default"))
-    cluster.apply(pod("steady", "while :; do sleep 1 & wait; done", nodeName="n1",
-                      tolerations=[{"operator": "Exists"}]),  # nobody evicts it meanwhile
-                  pod("leaves", "while [ ! -e /tmp/end ]; do sleep 0.1; done; exit 7", nodeName="n1", restartPolicy="Never",
-                      tolerations=[{"operator": "Exists"}]))
-    for name in ("steady", "leaves"):
+    here = {"nodeName": "n1", "tolerations": [{"operator": "Exists"}]}  # nobody evicts it meanwhile
+    once = {**here, "restartPolicy": "Never"}
+    cluster.apply(pod("steady", "while :; do sleep 1 & wait; done", **here), pod("ticks", "sleep 5; exit 1", **here),
+                  pod("leaves", "while [ ! -e /tmp/end ]; do sleep 0.1; done; exit 7", **once),
+                  pod("goes", "while :; do sleep 1 & wait; done", **here))
+    for name in ("steady", "leaves", "goes"):
         until(f"{name} runs", lambda n=name: get(cluster, "pod", n)["status"]["phase"] == "Running")
-    steady = running(cluster, "steady")
+    until("ticks has run", lambda: get(cluster, "pod", "ticks")["status"].get("containerStatuses"))
+    steady, agent = running(cluster, "steady"), node.agent.pid
     with dropping(node, CONTROL_PLANE):
+        began = time.monotonic()
         node.ctl("exec", "leaves", "--", "touch", "/tmp/end")
         until("the node is missed", lambda: condition(cluster, "n1", "Ready") == "Unknown", 120)
+        cluster.kubectl("delete", "pod", "goes", "--wait=false")  # and made while nobody hears of it
+        cluster.apply(pod("comes", "while :; do sleep 1 & wait; done", **here))
+        used = usage([node.agent.pid])
+        time.sleep(max(0.0, LOST - (time.monotonic() - began)))  # that long is what is tried
+        lost, used_then = time.monotonic() - began, usage([node.agent.pid])
+        check("goes" in node.pods() and "comes" not in node.pods(), "what it cannot know yet")
+    back = time.monotonic()
     until("it is ready again", lambda: condition(cluster, "n1", "Ready") == "True", 60)
+    ready = time.monotonic() - back
     until("what ended meanwhile is told", lambda: get(cluster, "pod", "leaves")["status"]["containerStatuses"][0]["state"]
           .get("terminated", {}).get("exitCode") == 7)
     until("its pod is ready again", lambda: ready_since(cluster, "steady")["steady"][0][0] == "True")
+    until("what was deleted is gone", lambda: not pods(cluster, "goes") and "goes" not in node.pods())
+    until("what was made runs", lambda: get(cluster, "pod", "comes")["status"]["phase"] == "Running")
+    until("every restart is told", lambda: shown(get(cluster, "pod", "ticks"))[:2] == shown(node.pods()["ticks"])[:2])
+    print(f"  lost for {lost:.0f} s, ready after {ready:.1f} s, all told after {time.monotonic() - back:.1f} s; agent: "
+          f"{used[0]:.1f} then {used_then[0]:.1f} MiB, {used_then[1] - used[1]:.1f} s of processor time; restarts of what ends: "
+          f"{container(get(cluster, 'pod', 'ticks'))['restartCount']}", flush=True)
+    equal(node.agent.pid, agent, "the agent")
     equal(running(cluster, "steady"), steady, "containers")
     equal(restarts(pods(cluster, "steady")), {"steady": [0]}, "restarts")
-    cluster.kubectl("delete", "pod/steady", "pod/leaves")
-    until("all are gone", lambda: not pods(cluster, "steady") and not pods(cluster, "leaves"))
+    names = ("steady", "leaves", "comes", "ticks")
+    cluster.kubectl("delete", *(f"pod/{name}" for name in names))
+    until("all are gone", lambda: not any(pods(cluster, name) for name in names))
 
 
 def test_after_a_reboot_without_the_api_server_pods_start_from_what_was_last_known(cluster):

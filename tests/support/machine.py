@@ -48,6 +48,20 @@ def remove_cgroups(find, seconds=10):
                     pass  # its processes are just ending
 
 
+def usage(pids):
+    """(proportional share of memory in MiB, seconds of processor time)"""
+    memory = ticks = 0
+    for pid in pids:
+        try:
+            rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue  # it ended
+        memory += int(re.search(r"^Pss:\s+(\d+)", rollup, re.M)[1])
+        ticks += int(fields[11]) + int(fields[12])
+    return memory / 1024, ticks / os.sysconf("SC_CLK_TCK")
+
+
 class Machine:
     """`bin_dir`: the programs. `top`: a new folder for all roots. `name`: cgroup, node and interface
     names of this machine derive from it. `patience`: factor on the deadlines that only guard against

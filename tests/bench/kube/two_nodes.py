@@ -3,9 +3,7 @@
 the same images. What is measured of them, and how a row is written."""
 import contextlib
 import json
-import os
 import pathlib
-import re
 import shutil
 import statistics
 import subprocess
@@ -16,14 +14,15 @@ from asking import IMAGE, are_ready, until
 from kube_cluster import DNS, POD_RANGE, Cluster
 from stock_node import PAUSE, StockNode
 
-OURS, STOCK = "n1", "s1"
+OURS, BEFORE, STOCK = "n1", "n2", "s1"
+BEFORE_ADDRESS = "10.200.0.12"
 STOCK_ADDRESS = "10.200.0.51"
-STOCK_NAME = "kubelet 1.36.3 + containerd 2.4.2"
+NAMES = {BEFORE: "ours before", STOCK: "kubelet 1.36.3 + containerd 2.4.2"}
 
 
 class World(NamedTuple):
     cluster: Cluster
-    nodes: dict  # OURS and STOCK -> what has pids(): part -> processes
+    nodes: dict  # OURS, and BEFORE and STOCK if they are wanted, -> what has pids(): part -> processes
 
 
 class Ours:
@@ -35,18 +34,28 @@ class Ours:
 
 
 @contextlib.contextmanager
-def two_nodes(bin_dir, programs, image):
-    """`image`: a root tar, IMAGE on both nodes."""
+def two_nodes(bin_dir, programs, image, alone=False, before=None):
+    """`image`: a root tar, IMAGE on all nodes. `alone`: without the established one. `before`: another folder of programs of ours,
+    for a node beside."""
     top = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-bench-kube-"))
     cluster = Cluster(top / "cluster", bin_dir)
     stock = None
     try:
         cluster.up(programs, 1)
         until("our node is ready", lambda: are_ready(cluster))
+        nodes = {OURS: Ours(cluster.nodes[OURS])}
         archives = give_images(cluster.nodes[OURS], programs, top, image)
+        if before:
+            cluster.bin = before
+            nodes[BEFORE] = Ours(cluster.start_node(BEFORE, BEFORE_ADDRESS))
+            give_images(cluster.nodes[BEFORE], programs, top / BEFORE, image)
+            until("it is ready", lambda: are_ready(cluster))
+        if alone:
+            yield World(cluster, nodes)
+            return
         stock = StockNode(programs, top / STOCK, STOCK, STOCK_ADDRESS, cluster.join(STOCK, STOCK_ADDRESS), cluster)
         stock.start(archives, POD_RANGE, DNS)
-        yield World(cluster, {OURS: Ours(cluster.nodes[OURS]), STOCK: stock})
+        yield World(cluster, {**nodes, STOCK: stock})
     finally:
         if stock is not None:
             stock.stop()
@@ -57,7 +66,7 @@ def two_nodes(bin_dir, programs, image):
 def give_images(node, programs, top, image):
     """To our node; as it exports them, so that both run the same bytes, they are OCI archives."""
     root, pause = top / "pause", top / "pause.tar"
-    root.mkdir()
+    root.mkdir(parents=True)
     shutil.copy(programs["pause"], root / "pause")
     subprocess.run(["tar", "--owner=0", "--group=0", "-cf", pause, "-C", root, "."], check=True)
     name = f"docker.io/library/{IMAGE}"
@@ -78,25 +87,11 @@ def spread(seconds):
     return {"p50": 1000 * statistics.median(ordered), "p99": 1000 * ordered[min(len(ordered) - 1, int(len(ordered) * 0.99))]}
 
 
-def usage(pids):
-    """(proportional share of memory in MiB, seconds of processor time)"""
-    memory = ticks = 0
-    for pid in pids:
-        try:
-            rollup = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
-            fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            continue  # it ended
-        memory += int(re.search(r"^Pss:\s+(\d+)", rollup, re.M)[1])
-        ticks += int(fields[11]) + int(fields[12])
-    return memory / 1024, ticks / os.sysconf("SC_CLK_TCK")
-
-
 def write_row(out, name, unit, n, figures, limit=None, aim=None):
-    """`figures`: OURS, and STOCK if it has one, -> figure."""
+    """`figures`: OURS, and BEFORE and STOCK if they have one, -> figure."""
     row = {"row": name, "unit": unit, "n": n, "ours": figures[OURS]}
-    if STOCK in figures:
-        row["peers"] = {STOCK_NAME: figures[STOCK]}
+    if peers := {what: figures[node] for node, what in NAMES.items() if node in figures}:
+        row["peers"] = peers
     if limit:
         row["limit"] = limit
     if aim:

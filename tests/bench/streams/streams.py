@@ -17,7 +17,8 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "kube"), str(HERE.parents[1] / "kube"), str(HERE.parents[1] / "support")]
 from asking import get, pod, until  # noqa: E402
-from two_nodes import OURS, STOCK, spread, two_nodes, usage, write_row  # noqa: E402
+from machine import usage  # noqa: E402
+from two_nodes import OURS, STOCK, spread, two_nodes, write_row  # noqa: E402
 
 ROUNDS = 3  # of what moves many bytes
 SCRAPED = ("metrics", "metrics/cadvisor", "metrics/resource", "metrics/probes", "stats/summary")

@@ -328,6 +328,25 @@ TEST_F(ReflectorTest, AfterABrokenConnectionAListIsAskedForWhateverItsVersions) 
   EXPECT_THAT(recorder.Take(), ElementsAre("put a/1 @6"));
 }
 
+TEST_F(ReflectorTest, AnHourWithoutAnswersTakesNothingAwayAndIsOverWithTheFirstOne) {
+  ListOf({PodOf("a", "1", "5"), PodOf("b", "2", "5")}, "6");
+  recorder.Take();
+  const size_t before = api.watches.size();
+  api.AdvanceWithoutAnswers(std::chrono::hours(1));
+  EXPECT_TRUE(api.sent.empty()) << "a server that was not heard is no older one";
+  EXPECT_THAT(api.watches.size() - before, testing::AllOf(testing::Ge(60u), testing::Le(360u)));
+  for (const std::string& told : recorder.Take()) {
+    EXPECT_TRUE(told == "list" || told == "trouble") << told;
+  }
+  for (int i = 0; OpenWatches() == 0 && i < 60; ++i) api.Advance(seconds(1));
+  ListOf({PodOf("a", "1", "9"), PodOf("c", "3", "8")}, "9");
+  EXPECT_THAT(recorder.Take(),
+              testing::IsSupersetOf({"put a/1 @9", "put c/3 @8", "gone b/2 ", "whole"}));
+  const size_t after = api.watches.size();
+  api.Advance(seconds(100));
+  EXPECT_EQ(api.watches.size(), after) << "the one that brought the list goes on";
+}
+
 TEST_F(ReflectorTest, ABusyServerIsLeftAloneAsLongAsItSays) {
   api.Refuse(Watch(), Refusal(429, "TooManyRequests", seconds(7)));
   const double waited = SecondsUntilAsked();

@@ -191,6 +191,21 @@ TEST_F(HeartbeatTest, FiveTriesAreEnoughForABeat) {
   Take();
 }
 
+TEST_F(HeartbeatTest, AnHourWithoutAnswersIsToldOnceAndOverWithTheFirstOne) {
+  BeginBeating();
+  const size_t before = api.sent.size();
+  api.AdvanceWithoutAnswers(std::chrono::hours(1));
+  other.RunPosted();
+  EXPECT_THAT(api.sent.size() - before, testing::AllOf(testing::Ge(180u), testing::Le(400u)));
+  EXPECT_GE(other.closed.size(), 2u) << "every connection is made anew, again and again";
+  EXPECT_EQ(lines.size(), 1u);
+  for (int i = 0; Idle() && i < 30; ++i) api.Advance(seconds(1));
+  if (Asked().call.verb == ApiVerb::kGet) AnswerWith(RenewedLease({}, "n1", "u1", clock.Wall()));
+  EXPECT_LE(clock.Wall() - kube::ToWallTime(Written().spec().renewtime()), seconds(10));
+  Take();
+  EXPECT_THAT(lines, ElementsAre(testing::_, "heartbeat: it arrives again"));
+}
+
 TEST_F(HeartbeatTest, ThereIsNoLeaseWithoutANode) {
   BeginBeating();
   api.Advance(milliseconds(10'400));

@@ -248,6 +248,27 @@ TEST_F(ApiPodReporterTest, FailuresAreTriedAgainLaterAndLater) {
   EXPECT_EQ(Waiting().size(), 0u);
 }
 
+TEST_F(ApiPodReporterTest, AfterAnHourWithoutAnswersTheNewestIsSentOnce) {
+  Run();
+  Report(Status("Running", false));
+  for (int minute = 1; minute <= 60; ++minute) {
+    Report(Status("Running", minute % 2 == 0, minute));
+    api_.AdvanceWithoutAnswers(seconds(60));
+    EXPECT_LE(Waiting().size(), 1u) << minute;
+  }
+  EXPECT_LE(Sent(), 120u) << "later and later, whatever is new";
+  EXPECT_EQ(log_.size(), 1u);
+  Report(Status("Failed"));
+  for (int i = 0; Waiting().empty() && i < 40; ++i) api_.Advance(seconds(1));
+  const size_t sent = Sent();
+  ASSERT_EQ(Waiting().size(), 1u);
+  EXPECT_NE(Waiting()[0]->call.body.find("\"phase\":\"Failed\""), std::string::npos);
+  Accept(Status("Failed"));
+  Watched();
+  api_.Advance(seconds(600));
+  EXPECT_EQ(Sent(), sent);
+}
+
 TEST_F(ApiPodReporterTest, ARefusalIsTriedAgainAtOnceWithAnotherStatus) {
   Watched();
   Report(Status("Running", true));
