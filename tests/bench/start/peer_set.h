@@ -26,8 +26,9 @@ class PeerSet {
  public:
   explicit PeerSet(const std::string& path);
   void Round(int round);
-  // Members of a JSON object: "NAME":{…},…; less: less the median time of the version command.
-  std::string Rows(bool less_version) const;
+  bool empty() const { return peers_.empty(); }
+  // Members of a JSON object: "NAME":{…},…; less_client: less the median time of the version command.
+  std::string Rows(bool less_client) const;
 
  private:
   struct Peer {
