@@ -44,7 +44,7 @@ class Bench {
     Row("start.cold_pooled", "ms", four.pooled.samples, 0.6 * Median(four.limit.samples),
         four.BesidePooled());
     if (!peers.empty()) {
-      Row("start.cold_less_client", "ms", four.ours.samples, 0,
+      Row("start.cold_less_version", "ms", four.ours.samples, 0,
           StrCat(",\"peers\":{", peers.Rows(true), "}"));
     }
   }

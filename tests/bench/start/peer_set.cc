@@ -69,11 +69,11 @@ void PeerSet::Round(int round) {
   }
 }
 
-std::string PeerSet::Rows(bool less_client) const {
+std::string PeerSet::Rows(bool less_version) const {
   std::string rows;
   for (const Peer& peer : peers_) {
     if (peer.samples.empty()) continue;
-    const double less = less_client ? Quantile(peer.version_samples, 50) : 0;
+    const double less = less_version ? Quantile(peer.version_samples, 50) : 0;
     rows += StrCat(rows.empty() ? "" : ",", "\"", peer.name, "\":", Figures(peer.samples, less));
   }
   return rows;

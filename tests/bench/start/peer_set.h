@@ -27,8 +27,8 @@ class PeerSet {
   explicit PeerSet(const std::string& path);
   void Round(int round);
   bool empty() const { return peers_.empty(); }
-  // Members of a JSON object: "NAME":{…},…; less_client: less the median time of the version command.
-  std::string Rows(bool less_client) const;
+  // Members of a JSON object: "NAME":{…},…; less_version: less the median time of the version command.
+  std::string Rows(bool less_version) const;
 
  private:
   struct Peer {
