@@ -19,6 +19,7 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from machine import Machine
 
+import alike
 import memory
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
@@ -166,9 +167,12 @@ def main():
         idle = snapshot(ours)
         machine.ctl("image", "import", image, "--name", "test/busybox:latest")
         costs, full = {"ours": [], "limit": []}, None
+        seen = []
         for who in (ours, limit):
             who.start(WARM_UP)
+            seen.append(alike.of(sleepers()[0]))
             who.stop()
+        alike.check(*seen)
         for _ in range(ROUNDS):
             cost, full = turn(ours, args.pods)
             costs["ours"].append(cost)
