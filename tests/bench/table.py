@@ -22,7 +22,8 @@ def ratio(ours, other):
 def main():
     for line in open(sys.argv[1], encoding="utf-8"):
         row = json.loads(line)
-        print(f"\n{row['row']} [{row.get('unit', '')}], n={row.get('n', '')}, aim {row.get('aim', '-')}")
+        ground = f" on {row['ground']}" if "ground" in row else ""
+        print(f"\n{row['row']}{ground} [{row.get('unit', '')}], n={row.get('n', '')}, aim {row.get('aim', '-')}")
         print(f"  {'ours':<34}{figures(row['ours'])}")
         if "limit" in row:
             print(f"  {'limit':<34}{figures(row['limit'])}  {ratio(row['ours'], row['limit'])}")

@@ -1,87 +1,150 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""density.py BIN_DIR --json FILE [--pods N]: what N idle pods cost, everything counted: PSS and
-anonymous memory of agent and keeper, memory of everything (MemAvailable of the machine, so it wants a
-quiet one: the row "given_back" is the same again while the pods go, and close to it when nothing else
-disturbed), descriptors, host mounts. "idle" is an agent that has started and never had a pod or image;
-before the N pods it has had some, so that what the first ones leave behind (heap, the kernel's caches)
-is not charged to them."""
+"""density.py BIN_DIR --json FILE [--pods N]: what N idle pods cost, everything counted, ours and the limit program's by turns:
+objects, page tables and stacks of the kernel (memory.py), pages of tmpfs, memory of the pods' own processes, and what
+agent and keeper grow by. Besides: PSS and anonymous memory of agent and keeper, descriptors, host mounts.
+"idle" is an agent that has started and never had a pod or image; before the N pods it has had some, so that
+what the first ones leave behind is not charged to them. Wants a quiet machine: "given_back" is what went with the
+pods again, and close to "kernel" when nothing else disturbed."""
 import argparse
 import json
+import os
 import pathlib
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from machine import Machine
 
+import alike
+import memory
+
 TOP = pathlib.Path(__file__).resolve().parents[3]
 WARM_UP = 50
-
-
-def memory(pids):
-    """Sums of smaps_rollup in MB."""
-    sums = {"Pss": 0, "Pss_Anon": 0, "Rss": 0}
-    for pid in pids:
-        for line in pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            key = line.split(":")[0]
-            if key in sums:
-                sums[key] += int(line.split()[1])
-    return {k: round(v / 1024, 2) for k, v in sums.items()}
+ROUNDS = 2
+KERNEL = ("slab", "page tables", "stacks", "per CPU")
+PROGRAM = ["/bin/sleep", "100000"]
 
 
 def descriptors(pids):
     return sum(len(list(pathlib.Path(f"/proc/{pid}/fd").iterdir())) for pid in pids)
 
 
-def available_mb():
-    """Settled MemAvailable: the same to 2 MB three times in a row."""
-    seen = []
-    while len(seen) < 60:
-        text = pathlib.Path("/proc/meminfo").read_text()
-        seen.append(int(next(l for l in text.splitlines() if l.startswith("MemAvailable")).split()[1]) / 1024)
-        if len(seen) >= 3 and max(seen[-3:]) - min(seen[-3:]) < 2:
-            break
-        time.sleep(0.5)
-    return seen[-1]
-
-
 def host_mounts():
     return len(pathlib.Path("/proc/self/mounts").read_text().splitlines())
 
 
-def snapshot(machine):
-    keeper = [p for pids in machine.keepers().values() for p in pids]
-    return {"agent": memory([machine.agent.pid]), "keeper": memory(keeper),
-            "fds": descriptors([machine.agent.pid, *keeper]), "mounts": host_mounts(),
-            "available": available_mb()}
+def sleepers():
+    """The pods' processes, of whoever started them."""
+    wanted = "\0".join(PROGRAM).encode() + b"\0"
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and (entry / "cmdline").read_bytes() == wanted:
+                found.append(int(entry.name))
+        except OSError:
+            pass
+    return found
+
+
+class Ours:
+    """Pods of a real agent."""
+
+    def __init__(self, machine):
+        self.machine = machine
+        self.names = []
+
+    def daemons(self):
+        return {"agent": [self.machine.agent.pid],
+                "keeper": [p for pids in self.machine.keepers().values() for p in pids]}
+
+    def start(self, count):
+        self.names = [f"p{i}" for i in range(count)]
+        for name in self.names:
+            (self.machine.manifests / f"{name}.json").write_text(json.dumps(manifest(name)))
+        self.machine.wait("all pods run", lambda: sum(
+            p["status"].get("phase") == "Running" for p in self.machine.pods().values()) == count, 180)
+
+    def stop(self):
+        for name in self.names:
+            (self.machine.manifests / f"{name}.json").unlink()
+        self.machine.wait("all pods are gone", lambda: not self.machine.pods(), 180)
+
+
+class Limit:
+    """Pods of tests/bench/limit: the same objects of the kernel, and nobody who keeps them."""
+
+    def __init__(self, bin_dir, folder):
+        self.command = [pathlib.Path(bin_dir) / "bench_start_limit", folder, f"/holdfast-density-{os.getpid()}", "net"]
+        layer = folder / "root/layer"
+        for name in ("bin", "proc", "sys", "dev", "tmp"):
+            (layer / name).mkdir(parents=True)
+        shutil.copy("/bin/busybox", layer / "bin/busybox")
+        (layer / "bin/sleep").symlink_to("busybox")
+        self.process = None
+
+    def daemons(self):
+        return {}
+
+    def start(self, count):
+        self.process = subprocess.Popen([*self.command, f"hold={count}"], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
+        if self.process.stdout.readline() != "ready\n":
+            raise RuntimeError("the limit program could not start its pods")
+
+    def stop(self):
+        self.process.communicate()
 
 
 def manifest(name):
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
         "terminationGracePeriodSeconds": 0,
-        "containers": [{"name": "main", "image": "test/busybox:latest", "imagePullPolicy": "Never",
-                        "command": ["/bin/sleep", "100000"]}]}}
+        "containers": [{"name": "main", "image": "test/busybox:latest", "imagePullPolicy": "Never", "command": PROGRAM}]}}
 
 
-def start_pods(machine, names):
-    for name in names:
-        (machine.manifests / f"{name}.json").write_text(json.dumps(manifest(name)))
-    machine.wait("all pods run", lambda: sum(
-        p["status"].get("phase") == "Running" for p in machine.pods().values()) == len(names), 180)
+def snapshot(who):
+    daemons = who.daemons()
+    return {**{name: memory.of_processes(pids) for name, pids in daemons.items()},
+            "fds": descriptors(p for pids in daemons.values() for p in pids), "mounts": host_mounts()}
 
 
-def remove_pods(machine, names):
-    for name in names:
-        (machine.manifests / f"{name}.json").unlink()
-    machine.wait("all pods are gone", lambda: not machine.pods(), 180)
+def turn(who, count):
+    """MB per pod by kind, and a snapshot of the daemons while the pods stand."""
+    before, own_before = memory.reading(), snapshot(who)
+    who.start(count)
+    after, own = memory.reading(), snapshot(who)
+    cost = memory.between(before, after, count)
+    cost["processes"] = memory.of_processes(sleepers())["Pss"] / count
+    cost["daemons"] = sum(own[name]["Pss_Anon"] - own_before[name]["Pss_Anon"] for name in who.daemons()) / count
+    who.stop()
+    given_back = memory.between(memory.reading(), after, count)
+    cost["kernel"] = sum(cost[kind] for kind in KERNEL)
+    cost["all_in"] = cost["kernel"] + cost["tmpfs"] + cost["processes"] + cost["daemons"]
+    cost["given_back"] = sum(given_back[kind] for kind in KERNEL)
+    return cost, own
 
 
-def row(name, unit, value, aim):
-    return {"row": name, "unit": unit, "n": 1, "ours": {"p50": value}, "aim": aim}
+def row(name, unit, value, aim="-", limit=None, n=1):
+    found = {"row": f"density.{name}", "unit": unit, "n": n, "ours": {"p50": value}, "aim": aim}
+    return found if limit is None else {**found, "limit": {"p50": limit}}
+
+
+def per_pod(costs):
+    """Rows of all kinds, ours beside the limit; `costs`: {who: [cost of each round]}."""
+    middle = {who: {kind: round(statistics.median(c[kind] for c in all_of), 4) for kind in all_of[0]}
+              for who, all_of in costs.items()}
+    for kind in ("all_in", "kernel", "given_back", *KERNEL, "tmpfs", "processes", "daemons"):
+        yield row(f"per_pod.{kind.replace(' ', '_')}", "MB", middle["ours"][kind],
+                  "1.15 x limit" if kind == "all_in" else "-", middle["limit"][kind], ROUNDS)
+
+
+def of_daemons(when, seen, aims):
+    for name in ("agent", "keeper"):
+        for key, what in (("Pss", "pss"), ("Pss_Anon", "anonymous")):
+            yield row(f"{name}.{when}.{what}", "MB", round(seen[name][key], 2), aims.get(f"{name}.{what}", "-"))
 
 
 def main():
@@ -91,8 +154,8 @@ def main():
     parser.add_argument("--pods", type=int, default=200)
     args = parser.parse_args()
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    top = tempfile.mkdtemp(prefix="holdfast-density-")
-    image = pathlib.Path(top) / "busybox.tar"
+    top = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-density-"))
+    image = top / "busybox.tar"
     subprocess.run([TOP / "packaging/make-image", "busybox", image], check=True)
     machine = Machine(args.bin, top, "density")
     machine.set_config(maxPods=args.pods + WARM_UP)
@@ -100,33 +163,27 @@ def main():
         machine.start_agent()
         machine.wait("the agent answers", lambda: machine.ctl("version"), 30)
         machine.wait("the keeper is there", lambda: all(machine.keepers().values()), 30)
-        idle = snapshot(machine)
+        ours, limit = Ours(machine), Limit(args.bin, top / "limit")
+        idle = snapshot(ours)
         machine.ctl("image", "import", image, "--name", "test/busybox:latest")
-        first = [f"first{i}" for i in range(WARM_UP)]
-        start_pods(machine, first)
-        remove_pods(machine, first)
-        before = available_mb()
-        names = [f"p{i}" for i in range(args.pods)]
-        start_pods(machine, names)
-        full = snapshot(machine)
-        remove_pods(machine, names)
-        per_pod = (before - full["available"]) / args.pods
-        given_back = (available_mb() - full["available"]) / args.pods
-        ours = lambda s, who, key: s[who][key]
+        costs, full = {"ours": [], "limit": []}, None
+        seen = []
+        for who in (ours, limit):
+            who.start(WARM_UP)
+            seen.append(alike.of(sleepers()[0]))
+            who.stop()
+        alike.check(*seen)
+        for _ in range(ROUNDS):
+            cost, full = turn(ours, args.pods)
+            costs["ours"].append(cost)
+            costs["limit"].append(turn(limit, args.pods)[0])
         rows = [
-            row("density.agent.idle.pss", "MB", ours(idle, "agent", "Pss"), "<= 24"),
-            row("density.agent.idle.anonymous", "MB", ours(idle, "agent", "Pss_Anon"), "<= 8"),
-            row("density.keeper.idle.pss", "MB", ours(idle, "keeper", "Pss"), "-"),
-            row("density.keeper.idle.anonymous", "MB", ours(idle, "keeper", "Pss_Anon"), "-"),
-            row(f"density.agent.{args.pods}pods.pss", "MB", ours(full, "agent", "Pss"), "-"),
-            row(f"density.agent.{args.pods}pods.anonymous", "MB", ours(full, "agent", "Pss_Anon"), "-"),
-            row(f"density.keeper.{args.pods}pods.pss", "MB", ours(full, "keeper", "Pss"), "-"),
-            row(f"density.keeper.{args.pods}pods.anonymous", "MB", ours(full, "keeper", "Pss_Anon"), "-"),
-            row("density.per_pod.all_in", "MB", round(per_pod, 3), "<= 0.35"),
-            row("density.per_pod.given_back", "MB", round(given_back, 3), "-"),
-            row("density.fds_per_pod", "fds", (full["fds"] - idle["fds"]) / args.pods, "-"),
-            row("density.host_mounts.idle", "mounts", idle["mounts"], "-"),
-            row(f"density.host_mounts.{args.pods}pods", "mounts", full["mounts"], "= idle"),
+            *of_daemons("idle", idle, {"agent.pss": "<= 16", "agent.anonymous": "<= 3"}),
+            *of_daemons(f"{args.pods}pods", full, {"agent.pss": "<= 22", "agent.anonymous": "<= 8"}),
+            *per_pod(costs),
+            row("fds_per_pod", "fds", (full["fds"] - idle["fds"]) / args.pods, "<= 11"),
+            row("host_mounts.idle", "mounts", idle["mounts"]),
+            row(f"host_mounts.{args.pods}pods", "mounts", full["mounts"], "= idle"),
         ]
         with open(args.json, "w", encoding="utf-8") as file:
             for r in rows:

@@ -29,9 +29,18 @@ def cluster_ip(i):
     return f"10.{97 + i // 60000}.{i // 250 % 240}.{1 + i % 250}"
 
 
-def service(i):
-    return {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name_of(i)},
+def service(i, shape="clusterip"):
+    """`shape`: "clusterip", or "lb", which also has two addresses of a load balancer."""
+    body = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name_of(i)},
             "spec": {"clusterIP": cluster_ip(i), "ports": [{"port": 80, "targetPort": PORT}]}}
+    if shape == "lb":
+        body["spec"] |= {"type": "LoadBalancer", "allocateLoadBalancerNodePorts": False}
+        body |= balanced(i)
+    return body
+
+
+def balanced(i):
+    return {"status": {"loadBalancer": {"ingress": [{"ip": f"198.{51 + k}.{i // 250}.{1 + i % 250}"} for k in range(2)]}}}
 
 
 def endpoints(addresses):
@@ -81,6 +90,9 @@ def pss_megabytes(pid):
 
 def flush_rules():
     """Of this namespace: whoever comes next has none to begin with."""
+    if pathlib.Path("/proc/net/ip_vs").exists():
+        subprocess.run(["ipvsadm", "-C"], check=True)
+        subprocess.run(["ip", "link", "delete", "kube-ipvs0"], check=False, capture_output=True)
     for command in (["nft", "flush", "ruleset"],
                     *([f"{tool}-legacy", "-t", table, flag] for tool in ("iptables", "ip6tables")
                       for table in ("nat", "filter", "mangle") for flag in ("-F", "-X"))):
@@ -91,16 +103,17 @@ class Ours:
     """holdfastd without a control plane: Services and EndpointSlices are files."""
     name = "ours"
 
-    def __init__(self, bin_dir, folder, count, mode="nftables"):
+    def __init__(self, bin_dir, folder, count, shape="clusterip", mode="nftables"):
+        self.shape = shape
         self.machine = Machine(bin_dir, folder, "kubeproxy")
         self.machine.set_config(metricsBindAddress=METRICS, proxyMode=mode, serviceCIDRs=[SERVICE_RANGE])
         middle = count // 2
         todo = [i for i in range(count) if i != middle]
         for start in range(0, len(todo), PER_FILE):
             documents = ["---\n" + json.dumps(d) for i in todo[start:start + PER_FILE]
-                         for d in (service(i), slice_of(i, far_endpoints(i)))]
+                         for d in (service(i, shape), slice_of(i, far_endpoints(i)))]
             (self.machine.manifests / f"crowd{start}.yaml").write_text("\n".join(documents))
-        self.write(f"{name_of(middle)}", service(middle))
+        self.write(f"{name_of(middle)}", service(middle, shape))
         self.change(middle, 0)
 
     @property
@@ -120,7 +133,7 @@ class Ours:
 
     def add(self, i, endpoint):
         self.change(i, endpoint)
-        self.write(name_of(i), service(i))
+        self.write(name_of(i), service(i, self.shape))
 
     def remove(self, i):
         for suffix in ("", "-slice"):
@@ -134,8 +147,9 @@ class Ours:
 class KubeProxy:
     """`kind`: "nft" or "legacy", which iptables it finds; None in nftables mode."""
 
-    def __init__(self, program, control_plane, folder, mode, kind=None):
+    def __init__(self, program, control_plane, folder, mode, kind=None, shape="clusterip"):
         self.name = f"kube-proxy {mode}" + (f" ({kind})" if kind else "")
+        self.shape = shape
         self.control_plane = control_plane
         self.folder = pathlib.Path(folder)
         self.log = self.folder / "kube-proxy.log"
@@ -172,7 +186,7 @@ class KubeProxy:
 
     def add(self, i, endpoint):
         self.control_plane.request("POST", SLICES, slice_of(i, [ENDPOINTS[endpoint]]))
-        self.control_plane.request("POST", SERVICES, service(i))
+        create_service(self.control_plane, i, self.shape)
 
     def remove(self, i):
         self.control_plane.request("DELETE", f"{SLICES}/{name_of(i)}-1")
@@ -182,6 +196,12 @@ class KubeProxy:
         self.process.kill()
         self.process.wait()
         flush_rules()
+
+
+def create_service(control_plane, i, shape):
+    control_plane.request("POST", SERVICES, service(i, shape))
+    if shape == "lb":  # the API server takes no status with a new object
+        control_plane.request("PATCH", f"{SERVICES}/{name_of(i)}/status", balanced(i))
 
 
 def register_node(control_plane):

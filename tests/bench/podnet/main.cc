@@ -1,187 +1,197 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_podnet [--json FILE]: cost of wiring and unwiring pods in a network namespace of its own,
-// beside the bare kernel work for the same links, addresses and routes ("limit").
-#include <fcntl.h>
+// bench_podnet [--json FILE] [--n ROUNDS]: what it costs to wire and unwire 500 pods in a network namespace of its own,
+// ours (PodNet) and the kernel's work for the same objects (tests/bench/limit/wiring.h) by turns.
+#include <net/if.h>
 #include <sched.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <map>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/netns.h"
-#include "holdfast/sys/rtnl.h"
 #include "netproxy/podnet/pod_net.h"
+#include "netproxy/podnet/pod_veth.h"
+#include "tests/bench/limit/wiring.h"
 #include "tests/bench/measure.h"
-#include "tests/bench/podnet/bare_wiring.h"
+#include "tests/bench/podnet/kernel_time.h"
 
-namespace holdfast::netproxy {
+namespace holdfast::bench {
 namespace {
 
-constexpr size_t kPods = 500;
-constexpr size_t kWindow = 100;  // pods per row: the first and the last ones
+constexpr int kPods = 500;
+constexpr int kWindow = 100;  // pods per row: the first and the last ones
 
-using bench::Clock;
-using bench::Figures;
-using bench::MicrosecondsSince;
-using bench::Of;
-using bench::OrDie;
+using netproxy::PodNet;
+using Samples = std::vector<double>;
 
-std::vector<double> Window(const std::vector<double>& all, size_t begin) {
-  return {all.begin() + static_cast<std::ptrdiff_t>(begin),
-          all.begin() + static_cast<std::ptrdiff_t>(begin + kWindow)};
-}
+// What one side came to; a sample per pod, and per round.
+struct Figures {
+  Samples empty, full, ready;              // microseconds
+  Samples calls, gone;                     // microseconds
+  Samples kernel, call_time, worker_time;  // milliseconds
+};
 
-double BareWiring(sys::Rtnl& node, size_t i) {
-  const NsFd netns = OrDie(sys::NewNetworkNamespace());
+// One of both sides. Pods are numbers below kPods; those that lie ready beside them have higher ones.
+class Side {
+ public:
+  virtual ~Side() = default;
+  virtual void SetUp(int pod, int netns) = 0;
+  virtual void MakeReady(int pod, int netns) = 0;  // of what SetUp() then takes
+  virtual void SetUpReady(int pod, int netns) { SetUp(pod, netns); }
+  virtual void TearDown(int pod) = 0;
+  virtual void Finish() {}  // once the kernel has let the links go
+  virtual std::string LinkName(int pod) const = 0;
+};
+
+class Ours : public Side {
+ public:
+  explicit Ours(const model::Instance& instance) : net_(OrDie(PodNet::Open(instance))) {
+    OrDie(net_->Ensure());
+  }
+  void SetUp(int pod, int netns) override {
+    PodNetworkRequest request;
+    request.uid = Uid(pod);
+    request.network_namespace = netns;
+    OrDie(net_->Setup(request));
+  }
+  void MakeReady(int, int netns) override { OrDie(net_->MakeReady(netns)); }
+  void TearDown(int pod) override { OrDie(net_->Teardown(Uid(pod))); }
+  // Addresses are free again.
+  void Finish() override {
+    OrDie(net_->Ensure());
+    if (!OrDie(net_->Audit({}, false)).empty()) Die("links or records of pods are left");
+  }
+  std::string LinkName(int pod) const override {
+    return netproxy::InterfaceName(model::Instance().interface_prefix, Uid(pod));
+  }
+
+ private:
+  static PodUid Uid(int pod) { return PodUid(StrCat("pod-", pod)); }
+  std::unique_ptr<PodNet> net_;
+};
+
+class Bare : public Side {
+ public:
+  void SetUp(int pod, int netns) override { WirePod(node_, procfs_, pod, netns); }
+  void MakeReady(int pod, int netns) override { MakeReadyPod(node_, procfs_, pod, netns); }
+  void SetUpReady(int pod, int netns) override { WireReadyPod(node_, pod, netns); }
+  void TearDown(int) override {}  // all of it ends with the namespace
+  std::string LinkName(int pod) const override { return BareNode::LinkName(pod); }
+
+ private:
+  BareNode node_;
+  sys::RenewedProcfs procfs_;
+};
+
+double Timed(const std::function<void()>& work) {
   const auto start = Clock::now();
-  OrDie(bench::WireBare(node, netns.get(), StrCat("bare", i)));
+  work();
   return MicrosecondsSince(start);
 }
 
-// Processor time so far of each kernel worker that may run the removal of network namespaces
-// (workqueue "netns", which has no CPU of its own), in nanoseconds.
-std::map<int, double> KernelWorkers() {
-  std::map<int, double> used;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    const int pid = std::atoi(entry.path().filename().c_str());
-    if (pid <= 0) continue;
-    std::string name;
-    std::getline(std::ifstream(entry.path() / "comm") >> std::ws, name);
-    if (!name.starts_with("kworker/u")) continue;
-    std::ifstream(entry.path() / "schedstat") >> used[pid];
+// Asking for a name takes no lock of the kernel's that its workers need.
+void AwaitGone(const Side& side, int first, int count) {
+  for (int pod = first; pod < first + count; ++pod) {
+    while (::if_nametoindex(side.LinkName(pod).c_str()) != 0) ::usleep(1000);
   }
-  return used;
 }
 
-double MillisecondsSince(const std::map<int, double>& before) {
-  double sum = 0;
-  for (const auto& [pid, now] : KernelWorkers()) {
-    const auto known = before.find(pid);
-    sum += now - (known == before.end() ? 0 : known->second);
-  }
-  return sum / 1e6;
-}
-
-double SystemMilliseconds() {
-  rusage used{};
-  ::getrusage(RUSAGE_SELF, &used);
-  return static_cast<double>(used.ru_stime.tv_sec) * 1e3 +
-         static_cast<double>(used.ru_stime.tv_usec) / 1e3;
-}
-
-struct Measured {
-  std::vector<double> bare;
-  std::vector<double> bare_at_500;
-  std::vector<double> setup;
-  std::vector<double> setup_ready;
-  double teardown_all = 0;
-  double gone_all = 0;
-  double kernel_of_calls = 0;  // milliseconds
-  double kernel_of_workers = 0;
-};
-
-// Of pods whose links lie ready.
-std::vector<double> SetUpReady(PodNet& net) {
-  std::vector<double> took;
-  for (size_t i = 0; i < kWindow; ++i) {
-    const NsFd netns = OrDie(sys::NewNetworkNamespace());
-    OrDie(net.MakeReady(netns.get()));
-    PodNetworkRequest request;
-    request.uid = PodUid(StrCat("ready-", i));
-    request.network_namespace = netns.get();
-    const auto start = Clock::now();
-    OrDie(net.Setup(request));
-    took.push_back(MicrosecondsSince(start));
-    OrDie(net.Teardown(request.uid));
-  }
-  return took;
-}
-
-Measured Measure(const model::Instance& instance) {
-  Measured out;
-  sys::Rtnl node = OrDie(sys::Rtnl::Open());
-  for (size_t i = 0; i < kWindow; ++i) out.bare.push_back(BareWiring(node, i));
-
-  auto net = OrDie(PodNet::Open(instance));
-  OrDie(net->Ensure());
+void MeasureReady(Side& side, Figures& out) {
   std::vector<NsFd> namespaces;
-  for (size_t i = 0; i < kPods; ++i) namespaces.push_back(OrDie(sys::NewNetworkNamespace()));
-  for (size_t i = 0; i < kPods; ++i) {
-    PodNetworkRequest request;
-    request.uid = PodUid(StrCat("pod-", i));
-    request.network_namespace = namespaces[i].get();
-    const auto start = Clock::now();
-    OrDie(net->Setup(request));
-    out.setup.push_back(MicrosecondsSince(start));
+  for (int pod = kPods; pod < kPods + kWindow; ++pod) {
+    namespaces.push_back(OrDie(sys::NewNetworkNamespace()));
+    const int netns = namespaces.back().get();
+    side.MakeReady(pod, netns);
+    out.ready.push_back(Timed([&] { side.SetUpReady(pod, netns); }));
+    side.TearDown(pod);
   }
-  out.setup_ready = SetUpReady(*net);
-  for (size_t i = 0; i < kWindow; ++i) out.bare_at_500.push_back(BareWiring(node, kWindow + i));
-
-  const std::map<int, double> workers = KernelWorkers();
-  const double system = SystemMilliseconds();
-  auto start = Clock::now();
-  for (size_t i = 0; i < kPods; ++i) OrDie(net->Teardown(PodUid(StrCat("pod-", i))));
-  out.teardown_all = MicrosecondsSince(start);
-  start = Clock::now();
   namespaces.clear();
-  out.kernel_of_calls = SystemMilliseconds() - system;
-  while (!OrDie(net->Audit({}, false)).empty()) {
-    ::usleep(10000);
-    OrDie(net->Ensure());
+  ::sleep(1);
+}
+
+void MeasureRound(Side& side, Figures& out) {
+  std::vector<NsFd> namespaces;
+  for (int i = 0; i < kPods; ++i) namespaces.push_back(OrDie(sys::NewNetworkNamespace()));
+  for (int i = 0; i < kPods; ++i) {
+    const double took = Timed([&] { side.SetUp(i, namespaces[static_cast<size_t>(i)].get()); });
+    if (i < kWindow) out.empty.push_back(took);
+    if (i >= kPods - kWindow) out.full.push_back(took);
   }
-  out.gone_all = MicrosecondsSince(start);
-  out.kernel_of_workers = MillisecondsSince(workers);
-  return out;
+  MeasureReady(side, out);
+
+  const KernelTime used;
+  const auto start = Clock::now();
+  for (int i = 0; i < kPods; ++i) side.TearDown(i);
+  out.calls.push_back(MicrosecondsSince(start));
+  namespaces.clear();
+  AwaitGone(side, 0, kPods);
+  out.gone.push_back(MicrosecondsSince(start));
+  side.Finish();
+  out.worker_time.push_back(used.WorkerMilliseconds());
+  out.call_time.push_back(used.CallMilliseconds());
+  out.kernel.push_back(out.worker_time.back() + out.call_time.back());
+}
+
+std::string Row(const char* name, const char* unit, const Samples& ours, const Samples& limit,
+                const char* aim = "") {
+  std::string row = StrCat("{\"row\":\"podnet.", name, "\",\"unit\":\"", unit,
+                           "\",\"n\":", ours.size(), ",\"ours\":", bench::Figures(Of(ours)));
+  if (!limit.empty()) row += StrCat(",\"limit\":", bench::Figures(Of(limit)));
+  if (*aim != 0) row += StrCat(",\"aim\":\"", aim, "\"");
+  return row + "}\n";
+}
+
+std::string Rows(const Figures& ours, const Figures& limit) {
+  constexpr char kAim[] = "1.1 x limit";
+  return Row("setup.empty", "us", ours.empty, limit.empty, kAim) +
+         Row("setup.at500", "us", ours.full, limit.full, kAim) +
+         Row("setup.ready", "us", ours.ready, limit.ready) +
+         Row("teardown500.calls", "us", ours.calls, {}) +
+         Row("teardown500.gone", "us", ours.gone, limit.gone) +
+         Row("teardown500.kernel", "ms", ours.kernel, limit.kernel, kAim) +
+         Row("teardown500.kernel.calls", "ms", ours.call_time, limit.call_time) +
+         Row("teardown500.kernel.workers", "ms", ours.worker_time, limit.worker_time);
+}
+
+std::string Measure(int rounds) {
+  model::Instance instance;
+  std::string folder = std::filesystem::temp_directory_path() / "holdfast-bench-XXXXXX";
+  if (::mkdtemp(folder.data()) == nullptr) Die("mkdtemp");
+  instance.root_dir = folder;
+  Figures ours, limit;
+  Ours our_side(instance);
+  Bare bare;
+  for (int round = 0; round < rounds; ++round) {
+    MeasureRound(our_side, ours);
+    MeasureRound(bare, limit);
+  }
+  std::filesystem::remove_all(folder);
+  return Rows(ours, limit);
 }
 
 }  // namespace
-}  // namespace holdfast::netproxy
+}  // namespace holdfast::bench
 
 int main(int argc, char** argv) {
-  using namespace holdfast;            // NOLINT(google-build-using-namespace)
-  using namespace holdfast::netproxy;  // NOLINT(google-build-using-namespace)
-  if (::unshare(CLONE_NEWNET) != 0) {
-    std::perror("bench_podnet: unshare");
-    return 1;
+  using namespace holdfast::bench;  // NOLINT(google-build-using-namespace)
+  std::string json;
+  int rounds = 5;
+  for (int i = 1; i + 1 < argc; i += 2) {
+    if (std::string(argv[i]) == "--json") json = argv[i + 1];
+    if (std::string(argv[i]) == "--n") rounds = std::atoi(argv[i + 1]);
   }
-  char pattern[] = "/tmp/holdfast-bench-XXXXXX";
-  model::Instance instance;
-  instance.root_dir = ::mkdtemp(pattern);
-  const Measured m = Measure(instance);
-  std::filesystem::remove_all(instance.root_dir);
-
-  const std::string limit = Figures(Of(m.bare));
-  const std::string limit_at_500 = Figures(Of(m.bare_at_500));
-  std::string rows;
-  rows += StrCat("{\"row\":\"podnet.setup.empty\",\"unit\":\"us\",\"n\":", kWindow,
-                 ",\"ours\":", Figures(Of(Window(m.setup, 0))), ",\"limit\":", limit,
-                 ",\"aim\":\"1000 p50\"}\n");
-  rows += StrCat("{\"row\":\"podnet.setup.at500\",\"unit\":\"us\",\"n\":", kWindow,
-                 ",\"ours\":", Figures(Of(Window(m.setup, kPods - kWindow))),
-                 ",\"limit\":", limit_at_500, ",\"aim\":\"1000 p50\"}\n");
-  rows += StrCat("{\"row\":\"podnet.setup.ready\",\"unit\":\"us\",\"n\":", kWindow,
-                 ",\"ours\":", Figures(Of(m.setup_ready)), ",\"limit\":", limit_at_500, "}\n");
-  rows += StrCat("{\"row\":\"podnet.teardown500.calls\",\"unit\":\"us\",\"n\":1,\"ours\":{\"p50\":",
-                 m.teardown_all, "}}\n");
-  rows += StrCat("{\"row\":\"podnet.teardown500.gone\",\"unit\":\"us\",\"n\":1,\"ours\":{\"p50\":",
-                 m.gone_all, "}}\n");
-  const auto kernel = [](const char* name, double milliseconds, const char* aim) {
-    return StrCat("{\"row\":\"podnet.teardown500.kernel", name,
-                  "\",\"unit\":\"ms\",\"n\":1,\"ours\":{\"p50\":", milliseconds, "}", aim, "}\n");
-  };
-  rows += kernel("", m.kernel_of_calls + m.kernel_of_workers, ",\"aim\":150");
-  rows += kernel(".calls", m.kernel_of_calls, "");
-  rows += kernel(".workers", m.kernel_of_workers, "");
-  if (argc >= 3 && std::string(argv[1]) == "--json") {
-    std::ofstream(argv[2]) << rows;
-  } else {
+  if (::unshare(CLONE_NEWNET) != 0) Die("cannot make a network namespace");
+  const std::string rows = Measure(rounds);
+  if (json.empty()) {
     std::fputs(rows.c_str(), stdout);
+  } else {
+    std::ofstream(json) << rows;
   }
   return 0;
 }

@@ -183,7 +183,7 @@ int Main(const std::map<std::string, std::string>& options, std::FILE* out) {
     const int beside_rounds = option("--n").empty() ? 50 : std::atoi(option("--n").c_str());
     return Beside(ours, std::atoi(option("--standing").c_str()), beside_rounds, out);
   }
-  const auto limit = MakeLimit(option("--limit"), option("--cgroup"), true);
+  const auto limit = MakeLimit(option("--limit"), option("--cgroup"), {"net"});
   PeerSet peers(option("--peers"));
   for (int i = 0; i < kWarmUps; ++i) {
     (void)ours.StartOnce();

@@ -13,19 +13,14 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
 from machine import Machine
 
-HIERARCHIES = ("memory", "cpu", "cpuacct", "pids", "devices")  # the limit program is for cgroup v1
-
 
 def make_limit(top, bin_dir):
-    """The limit program's layer and cgroups; gives (folder, cgroup parent)."""
+    """The limit program's layer; gives (folder, cgroup parent, which the program makes)."""
     layer = top / "limit/root/layer"
     for folder in ("bin", "proc", "sys", "dev", "tmp"):
         (layer / folder).mkdir(parents=True)
     shutil.copy(pathlib.Path(bin_dir) / "bench_start_payload", layer / "bin/payload")
-    parent = f"/holdfast-limit-{os.getpid()}-{top.name[-8:]}"
-    for hierarchy in HIERARCHIES:
-        pathlib.Path(f"/sys/fs/cgroup/{hierarchy}{parent}").mkdir()
-    return top / "limit", parent
+    return top / "limit", f"/holdfast-limit-{os.getpid()}-{top.name[-8:]}"
 
 
 def main():
@@ -54,8 +49,6 @@ def main():
                            check=True)
     finally:
         machine.stop()
-        for hierarchy in HIERARCHIES:
-            pathlib.Path(f"/sys/fs/cgroup/{hierarchy}{parent}").rmdir()
         shutil.rmtree(top, ignore_errors=True)
 
 

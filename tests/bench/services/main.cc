@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_services [--json FILE] [--sizes N,N…] [--all]: what the nf_tables back end needs to bring
+// bench_services [--json FILE] [--sizes N,N…] [--all|--ipvs]: what the nf_tables back end needs to bring
 // Services into the kernel and what their clients notice, beside iptables-restore and ipvsadm with
 // the same Services: everything at once, one endpoint replaced, added and removed, one service
 // added, from the rows to the kernel's answer; connect() through a service; from a changed
 // EndpointSlice to the new endpoint's first answer. Without --all only the shapes that tell
-// something of their own. Everything in network namespaces of its own.
+// something of their own. With --ipvs our IPVS back end beside ipvsadm instead (ipvs.h). Everything in network namespaces of
+// its own.
 #include <cstdlib>
 #include <fstream>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "netproxy/services/nft/back_end.h"
 #include "tests/bench/measure.h"
+#include "tests/bench/services/ipvs.h"
 #include "tests/bench/services/loads.h"
 #include "tests/bench/services/packets.h"
 #include "tests/bench/services/peers.h"
@@ -80,15 +82,20 @@ int main(int argc, char** argv) {
   using namespace holdfast::bench;  // NOLINT(google-build-using-namespace)
   std::string json;
   std::vector<size_t> sizes;
-  bool all = false;
+  bool all = false, ipvs = false;
   for (int i = 1; i < argc; ++i) {
     const std::string option = argv[i];
     all = all || option == "--all";
+    ipvs = ipvs || option == "--ipvs";
     if (i + 1 < argc && option == "--json") json = argv[i + 1];
     if (i + 1 < argc && option == "--sizes") sizes = ParseSizes(argv[i + 1]);
   }
   Report report;
   for (const Shape& shape : Shapes(sizes, all)) {
+    if (ipvs) {
+      if (IsPlain(shape)) MeasureIpvs(shape, report);
+      continue;
+    }
     MeasureOurs(shape, report);
     MeasurePeers(shape, all, report);
   }

@@ -12,6 +12,7 @@
 #include "netproxy/services/iptables/back_end.h"
 #include "netproxy/services/iptables/host.h"
 #include "tests/bench/measure.h"
+#include "tests/bench/services/ipvs.h"
 #include "tests/bench/services/loads.h"
 #include "tests/bench/services/packets.h"
 
@@ -72,18 +73,6 @@ std::string OutputOf(const std::string& command) {
   return out;
 }
 
-std::string IpvsadmText(const Shape& shape) {
-  std::string text;
-  for (size_t i = 0; i < shape.services; ++i) {
-    const std::string service = StrCat("-t ", ClusterIpOf(i).ToString(), ":80");
-    text += StrCat("-A ", service, " -s rr\n");
-    for (size_t e = 0; e < shape.endpoints; ++e) {
-      text += StrCat("-a ", service, " -r ", EndpointOf(shape, i, e).ToString(), ":8080 -m -w 1\n");
-    }
-  }
-  return text;
-}
-
 }  // namespace
 
 void EnterFreshNetwork() {
@@ -132,23 +121,11 @@ void MeasureXtables(const XtablesPeer& peer, const Shape& shape, Report& report)
 
 void MeasureIpvsadm(const Shape& shape, Report& report) {
   const std::string row = StrCat("services.nft.load.", shape.name());
-  EnterFreshNetwork();
-  char path[] = "/tmp/holdfast-bench-XXXXXX";
-  const int fd = ::mkstemp(path);
-  if (fd < 0) Die("mkstemp");
-  ::close(fd);
-  std::ofstream(path) << IpvsadmText(shape);
-  // IPVS takes real servers only where there are routes.
-  if (std::system("ip link set lo up") != 0) Die("cannot raise the loopback");
-  const auto start = Clock::now();
-  const int status = std::system(StrCat("ipvsadm -R < ", path, " > /dev/null 2>&1").c_str());
-  const double took = MicrosecondsSince(start);
-  ::unlink(path);
-  if (status == 0) {
+  const double took = HasIpvs() ? LoadByIpvsadm(shape) : -1;
+  if (took >= 0) {
     report.Peer(row, "ipvsadm -R", {took});
   } else {
-    report.WithoutPeer(row, "ipvsadm -R",
-                       ::access("/proc/net/ip_vs", F_OK) == 0 ? "failed" : "kernel lacks IPVS");
+    report.WithoutPeer(row, "ipvsadm -R", HasIpvs() ? "failed" : "kernel lacks IPVS");
   }
 }
 

@@ -82,7 +82,7 @@ class Ours : public Contender {
 
 class Limit : public Contender {
  public:
-  Limit(std::string dir, std::string parent, bool network) {
+  Limit(std::string dir, std::string parent, std::vector<std::string> kind) {
     int to[2], from[2];
     if (::pipe2(to, O_CLOEXEC) != 0 || ::pipe2(from, O_CLOEXEC) != 0) std::abort();
     posix_spawn_file_actions_t actions;
@@ -90,10 +90,12 @@ class Limit : public Contender {
     ::posix_spawn_file_actions_adddup2(&actions, to[0], STDIN_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions, from[1], STDOUT_FILENO);
     std::string program = BinDir() + "/bench_start_limit";
-    std::string net = "net";
-    char* argv[] = {program.data(), dir.data(), parent.data(), network ? net.data() : nullptr,
-                    nullptr};
-    if (::posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv, environ) != 0) std::abort();
+    std::vector<char*> argv = {program.data(), dir.data(), parent.data()};
+    for (std::string& word : kind) argv.push_back(word.data());
+    argv.push_back(nullptr);
+    if (::posix_spawn(&pid_, program.c_str(), &actions, nullptr, argv.data(), environ) != 0) {
+      std::abort();
+    }
     ::posix_spawn_file_actions_destroy(&actions);
     ::close(to[0]);
     ::close(from[1]);
@@ -196,8 +198,8 @@ std::unique_ptr<Contender> MakeOurs(const test_support::RuntimeNode& node,
 }
 
 std::unique_ptr<Contender> MakeLimit(const std::string& dir, const std::string& cgroup_parent,
-                                     bool network) {
-  return std::make_unique<Limit>(dir, cgroup_parent, network);
+                                     std::vector<std::string> kind) {
+  return std::make_unique<Limit>(dir, cgroup_parent, std::move(kind));
 }
 
 std::unique_ptr<Contender> MakeCommand(std::vector<std::string> words,

@@ -27,10 +27,9 @@ double NowMillis();
 // between.
 std::unique_ptr<Contender> MakeOurs(const test_support::RuntimeNode& node,
                                     ContainerRuntime& runtime, PodNetwork* network = nullptr);
-// A program that does the kernel work only (limit.cc), with the layer DIR/root/layer; `network`:
-// the pod's wiring, too.
+// A program that does the kernel work only (tests/bench/limit), with the layer DIR/root/layer; `kind`: "net", "pooled".
 std::unique_ptr<Contender> MakeLimit(const std::string& dir, const std::string& cgroup_parent,
-                                     bool network);
+                                     std::vector<std::string> kind = {});
 // A command line; "{id}" becomes a fresh name. Without `cleanup` the payload's output is the
 // command's output; with it the command is timed as a whole, and `cleanup` runs afterwards,
 // untimed.

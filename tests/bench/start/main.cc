@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_start [--json FILE] [--n N] [--peers FILE] [--only cold,net,exec,flood,teardown,rate]:
+// bench_start [--json FILE] [--n N] [--peers FILE] [--flood-peers FILE] [--conmon-flood PROGRAM]
+//             [--only cold,net,exec,flood,teardown,rate]:
 // container starts and execs, ours, the limit program's and the peers' (peer_set.h), interleaved.
 #include <unistd.h>
 
@@ -13,8 +14,11 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/process.h"
 #include "netproxy/podnet/pod_net.h"
+#include "tests/bench/measure.h"
+#include "tests/bench/start/background.h"
 #include "tests/bench/start/contenders.h"
 #include "tests/bench/start/peer_set.h"
+#include "tests/bench/start/quartet.h"
 
 namespace holdfast::bench {
 namespace {
@@ -29,63 +33,43 @@ class Bench {
     const test_support::RuntimeNode pool_node;
     AddPayload(pool_node);
     const auto pool_runtime = pool_node.Open();
-    const auto ours = MakeOurs(node_, *runtime_);
     pool_runtime->KeepReady(kReady);
-    const auto pooled = MakeOurs(pool_node, *pool_runtime);
-    const auto limit = MakeLimit(node_.dir(), node_.cgroup_parent(), false);
-    for (int i = 0; i < 5; ++i) {  // warm caches, for all alike
-      (void)ours->StartOnce();
-      (void)pooled->StartOnce();
-      (void)limit->StartOnce();
+    Quartet four(MakeOurs(node_, *runtime_), MakeOurs(pool_node, *pool_runtime),
+                 MakeLimit(node_.dir(), node_.cgroup_parent()),
+                 MakeLimit(node_.dir(), node_.cgroup_parent(), {"pooled"}));
+    four.TakeTurns(
+        rounds_, [&pool_node] { Calm(pool_node); }, [&](int round) { peers.Round(round); });
+    Row("start.cold", "ms", four.ours.samples, 1.15 * Median(four.limit.samples),
+        StrCat(",\"peers\":{", peers.Rows(false), "},\"limit\":", Figures(four.limit.samples)));
+    Row("start.cold_pooled", "ms", four.pooled.samples, 0.6 * Median(four.limit.samples),
+        four.BesidePooled());
+    if (!peers.empty()) {
+      Row("start.cold_less_version", "ms", four.ours.samples, 0,
+          StrCat(",\"peers\":{", peers.Rows(true), "}"));
     }
-    Samples our_samples, pooled_samples, limit_samples;
-    for (int round = 0; round < rounds_; ++round) {
-      Calm(pool_node);
-      Add(our_samples, ours->StartOnce(), "ours");
-      Calm(pool_node);
-      Add(pooled_samples, pooled->StartOnce(), "ours from the pool");
-      Calm(pool_node);
-      Add(limit_samples, limit->StartOnce(), "limit");
-      peers.Round(round);
-    }
-    Row("start.cold", "ms", our_samples, 2.5,
-        StrCat(",\"peers\":{", peers.Rows(false), "},\"limit\":", Figures(limit_samples)));
-    Row("start.cold_pooled", "ms", pooled_samples, 0.6 * Median(limit_samples),
-        StrCat(",\"peers\":{\"ours without a pool\":", Figures(our_samples),
-               "},\"limit\":", Figures(limit_samples)));
-    Row("start.cold_less_version", "ms", our_samples, 2.5,
-        StrCat(",\"peers\":{", peers.Rows(true), "}"));
   }
 
   // Cold() of pods that get a link and addresses: from a pool whose members have theirs, and without a pool.
   void WithNetwork() {
     model::Instance instance;
     instance.root_dir = node_.dir() + "/net";
-    auto net = netproxy::PodNet::Open(instance);
-    if (!net || !(*net)->Ensure()) return;
+    const auto net = OrDie(netproxy::PodNet::Open(instance));
+    OrDie(net->Ensure());
     const test_support::RuntimeNode pool_node;
     AddPayload(pool_node);
     runtime::RuntimeOptions options = pool_node.Options();
-    options.make_network_ready = [&net](int netns) { return (*net)->MakeReady(netns); };
-    const auto pool_runtime = runtime::MakeContainerRuntime(std::move(options));
-    if (!pool_runtime) return;
-    (*pool_runtime)->KeepReady(kReady);
-    const auto ours = MakeOurs(node_, *runtime_, net->get());
-    const auto pooled = MakeOurs(pool_node, **pool_runtime, net->get());
-    const auto limit = MakeLimit(node_.dir(), node_.cgroup_parent(), true);
-    Samples our_samples, pooled_samples, limit_samples;
-    for (int round = -5; round < rounds_; ++round) {
-      Samples unused;  // the first ones warm caches, for all alike
-      Calm(pool_node);
-      Add(round < 0 ? unused : our_samples, ours->StartOnce(), "ours");
-      Calm(pool_node);
-      Add(round < 0 ? unused : pooled_samples, pooled->StartOnce(), "ours from the pool");
-      Calm(pool_node);
-      Add(round < 0 ? unused : limit_samples, limit->StartOnce(), "limit");
-    }
-    Row("start.networked_pooled", "ms", pooled_samples, 0.6 * Median(limit_samples),
-        StrCat(",\"peers\":{\"ours without a pool\":", Figures(our_samples),
-               "},\"limit\":", Figures(limit_samples)));
+    options.make_network_ready = [&net](int netns) { return net->MakeReady(netns); };
+    const auto pool_runtime = OrDie(runtime::MakeContainerRuntime(std::move(options)));
+    pool_runtime->KeepReady(kReady);
+    Quartet four(MakeOurs(node_, *runtime_, net.get()),
+                 MakeOurs(pool_node, *pool_runtime, net.get()),
+                 MakeLimit(node_.dir(), node_.cgroup_parent(), {"net"}),
+                 MakeLimit(node_.dir(), node_.cgroup_parent(), {"net", "pooled"}));
+    four.TakeTurns(rounds_, [&pool_node] { Calm(pool_node); }, [](int) {});
+    Row("start.networked", "ms", four.ours.samples, 1.15 * Median(four.limit.samples),
+        StrCat(",\"limit\":", Figures(four.limit.samples)));
+    Row("start.networked_pooled", "ms", four.pooled.samples, 0.6 * Median(four.limit.samples),
+        four.BesidePooled());
   }
 
   // In a running container: from the call to the end of the command, whose exit code is known then.
@@ -104,16 +88,20 @@ class Bench {
     Row("start.exec", "ms", samples, 0, "");
   }
 
-  // Cold() while another container writes to its log as fast as it can.
-  void WithFlood() {
+  // Cold() while another container writes to its log as fast as it can, through our logger; the limit program and the
+  // peers start theirs under the same flood.
+  void WithOurFlood(PeerSet peers) {
     const model::SandboxSpec flood = node_.Sandbox("flood");
     const auto spec = PayloadContainer(node_, "flood", {"/bin/busybox", "yes"});
-    if (!runtime_->EnsureSandbox(flood) || !runtime_->Start(spec)) return;
-    const auto ours = MakeOurs(node_, *runtime_);
-    Samples samples;
-    for (int round = 0; round < rounds_ / 2; ++round) Add(samples, ours->StartOnce(), "ours");
+    if (!runtime_->EnsureSandbox(flood) || !runtime_->Start(spec)) Die("the flood does not start");
+    WithFlood("start.with_log_flood", peers);
     (void)runtime_->RemoveSandbox(flood.uid);
-    Row("start.with_log_flood", "ms", samples, 2.5, "");
+  }
+
+  // The same while a conmon has what writes so fast: `program` is one that floods until it is ended.
+  void WithConmonFlood(const std::string& program, PeerSet peers) {
+    const Background flood(program);
+    WithFlood("start.with_conmon_flood", peers);
   }
 
   // `count` pods with a running container each; then all of it is taken away by one caller.
@@ -176,6 +164,20 @@ class Bench {
     ::usleep(50000);
   }
 
+  void WithFlood(const char* row, PeerSet& peers) {
+    ::usleep(500000);
+    const auto ours = MakeOurs(node_, *runtime_);
+    const auto limit = MakeLimit(node_.dir(), node_.cgroup_parent());
+    Samples our_samples, limit_samples;
+    for (int round = 0; round < rounds_ / 2; ++round) {
+      Add(our_samples, ours->StartOnce(), "ours");
+      Add(limit_samples, limit->StartOnce(), "limit");
+      peers.Round(round);
+    }
+    Row(row, "ms", our_samples, 1.3 * Median(limit_samples),
+        StrCat(",\"peers\":{", peers.Rows(false), "},\"limit\":", Figures(limit_samples)));
+  }
+
   static void AddPayload(const test_support::RuntimeNode& node) {
     std::filesystem::copy_file(BinDir() + "/bench_start_payload",
                                node.dir() + "/root/layer/bin/payload");
@@ -200,12 +202,15 @@ class Bench {
 }  // namespace holdfast::bench
 
 int main(int argc, char** argv) {
-  std::string json = "/dev/stdout", peers, only = "cold,net,exec,flood,teardown,rate";
+  std::string json = "/dev/stdout", peers, flood_peers, conmon_flood;
+  std::string only = "cold,net,exec,flood,teardown,rate";
   int rounds = 200;
   for (int i = 1; i + 1 < argc; i += 2) {
     const std::string option = argv[i];
     if (option == "--json") json = argv[i + 1];
     if (option == "--peers") peers = argv[i + 1];
+    if (option == "--flood-peers") flood_peers = argv[i + 1];
+    if (option == "--conmon-flood") conmon_flood = argv[i + 1];
     if (option == "--n") rounds = std::atoi(argv[i + 1]);
     if (option == "--only") only = argv[i + 1];
   }
@@ -217,7 +222,10 @@ int main(int argc, char** argv) {
   if (wanted("cold")) bench.Cold(holdfast::bench::PeerSet(peers));
   if (wanted("net")) bench.WithNetwork();
   if (wanted("exec")) bench.Exec();
-  if (wanted("flood")) bench.WithFlood();
+  if (wanted("flood")) bench.WithOurFlood(holdfast::bench::PeerSet(flood_peers));
+  if (wanted("flood") && !conmon_flood.empty()) {
+    bench.WithConmonFlood(conmon_flood, holdfast::bench::PeerSet(flood_peers));
+  }
   if (wanted("teardown")) bench.Teardown(rounds);
   if (wanted("rate")) bench.Rate(200, 10);
   std::fclose(out);

@@ -26,7 +26,8 @@ class PeerSet {
  public:
   explicit PeerSet(const std::string& path);
   void Round(int round);
-  // Members of a JSON object: "NAME":{…},…; less: less the median time of the version command.
+  bool empty() const { return peers_.empty(); }
+  // Members of a JSON object: "NAME":{…},…; less_version: less the median time of the version command.
   std::string Rows(bool less_version) const;
 
  private:
