@@ -2,6 +2,7 @@
 """Two nodes without an API server, whose pods are files: ours, and a kubelet with containerd. Both have start(), pods(),
 probe_metrics(), pids() and restart(), which kills the agent or kubelet and starts it again."""
 import json
+import os
 import pathlib
 import subprocess
 import urllib.request
@@ -40,6 +41,15 @@ class Ours(Machine):
     def probe_metrics(self):
         return subprocess.run(["curl", "-sk", "https://127.0.0.1:10250/metrics/probes"], check=True, capture_output=True,
                               text=True).stdout
+
+    def processes(self):
+        """Of all containers: id -> its first process."""
+        found = {}
+        for folder, _, _ in os.walk(self.container_trees()[0]):
+            pids = (pathlib.Path(folder) / "cgroup.procs").read_text().split()
+            if pids:
+                found[pathlib.Path(folder).name] = int(pids[0])
+        return found
 
     def pids(self):
         return {"agent": [self.agent.pid], **self.keepers()}

@@ -25,7 +25,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "kube"), str(HERE.parents[1] / "kube"), str(HERE.parents[1] / "support")]
 from alone import Ours, Stock  # noqa: E402
-from asking import IMAGE, until  # noqa: E402
+from asking import IMAGE  # noqa: E402
 from beats import lateness, read_beats  # noqa: E402
 from two_nodes import OURS, STOCK, give_images, spread, write_row  # noqa: E402
 
@@ -179,7 +179,7 @@ class Bench:
             new = node.manifests / f".{name}"
             new.write_text(json.dumps(manifest(name, beats, probed)))
             new.rename(node.manifests / f"{name}.json")
-        until("all pods are ready", lambda: sum(map(is_ready, node.pods().values())) == len(names), 400)
+        self.wait_for(node, lambda pods: sum(map(is_ready, pods.values())) == len(names))
         self.say(f"{len(names)} pods ready after {time.monotonic() - began:.1f} s")
         time.sleep(SETTLE)
         return beats
@@ -207,17 +207,28 @@ class Bench:
         return [f"{'ehtg'[i % 4]}{i}" for i in range(count)]
 
     @staticmethod
-    def empty(node):
+    def wait_for(node, ready, seconds=400):
+        """Seldom: each look at so many pods costs the node."""
+        deadline = time.monotonic() + seconds
+        while not ready(node.pods()):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{node.title}: its pods are not what they are to be after {seconds} s")
+            time.sleep(1)
+
+    def empty(self, node):
         for file in node.manifests.glob("*.json"):
             file.unlink()
-        until("all pods are gone", lambda: not node.pods(), 300)
+        self.wait_for(node, lambda pods: not pods)
 
     def limit(self, node, count):
         """The same probes by a program that does nothing else, on pods without any."""
         names = self.names(count)
         beats = self.fill(node, names, probed=False)
-        targets = [f"{name[0]} {pod['status']['podIP']} {node.first_process(pod, 'c')} /beats/{name}"
-                   for name, pod in node.pods().items()]
+        processes = node.processes()
+        targets = []
+        for name, pod in node.pods().items():
+            run = pod["status"]["containerStatuses"][0]["containerID"].removeprefix("holdfast://")
+            targets.append(f"{name[0]} {pod['status']['podIP']} {processes[run]} /beats/{name}")
         figures = Figures()
         seconds = self.args.seconds + 4
         began, before, machine = time.monotonic_ns(), os.times(), cpu_of_machine()
@@ -246,15 +257,14 @@ class Bench:
         row("cpu_machine", "% of a core", lambda f: {"p50": f.machine})
 
     def run(self):
-        sizes = [int(size) for size in self.args.stock.split(",") if size]
+        sizes = [int(size) for size in self.args.stock.split(",")]
         figures, limits, theirs, restarted = {}, {}, {}, {}
         archives = self.run_ours(sizes, figures, limits, restarted)
-        if sizes:
+        if self.args.peer:
             self.run_stock(sizes, archives, theirs, restarted)
         for size, mine in figures.items():
             self.rows(size, mine, theirs.get(size), limits.get(size))
-        if restarted:
-            self.restart_rows(max(sizes), restarted)
+        self.restart_rows(max(sizes), restarted)
 
     def run_ours(self, sizes, figures, limits, restarted):
         """Returns the archives of the images."""
@@ -263,11 +273,11 @@ class Bench:
             after.callback(ours.stop)
             ours.start()
             archives = give_images(ours, self.programs, self.top, self.args.image)
-            for size in [*sizes, self.args.pods]:
+            for size in sorted({*sizes, self.args.pods}):
                 if self.args.limit:
                     limits[size] = self.limit(ours, size)
                 figures[size] = self.measure(ours, size)
-                if size == max(sizes, default=0):
+                if size == max(sizes):
                     restarted[OURS] = self.restarts(ours)
                 self.empty(ours)
             return archives
@@ -298,7 +308,8 @@ def main():
     parser.add_argument("--image", help="of another benchmark; not used")
     parser.add_argument("--json", default="/dev/stdout")
     parser.add_argument("--pods", type=int, default=1000)
-    parser.add_argument("--stock", default="40,110", help="sizes of the kubelet's node; none: ours alone")
+    parser.add_argument("--stock", default="40,110", help="how many pods the kubelet has, and ours beside --pods")
+    parser.add_argument("--peer", action=argparse.BooleanOptionalAction, default=True, help="no: ours alone")
     parser.add_argument("--restarts", type=int, default=20, help="with the most pods of --stock")
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--limit", action=argparse.BooleanOptionalAction, default=True)
