@@ -63,7 +63,8 @@ Result<void> Del(const Plugins& plugins, const NetworkConfig& network, const Att
   const Json previous = IsAtLeast(network.version, "0.4.0") ? result : Json();
   for (const Json& plugin : std::views::reverse(network.plugins)) {
     const Json config = ConfigFor(network, plugin, attached, previous);
-    RETURN_IF_ERROR(plugins.Run("DEL", config, attached.target, deadline));
+    auto done = plugins.Run("DEL", config, attached.target, deadline);
+    if (!done && done.error().code() != Code::kNotFound) return std::move(done.error());
     HOLDFAST_PAUSE_POINT("cni.del.plugin_done");
   }
   return {};

@@ -28,7 +28,8 @@ struct ValidAttachment {
 // The last plugin's result, in the network's version.
 Result<Json> Add(const Plugins& plugins, const NetworkConfig& network, const Attached& attached,
                  Deadline deadline);
-// In reverse. `result` is that of the ADD, null where it is not known. Idempotent.
+// In reverse. `result` is that of the ADD, null where it is not known. Idempotent: one that knows nothing of the interface
+// has nothing to do.
 Result<void> Del(const Plugins& plugins, const NetworkConfig& network, const Attached& attached,
                  const Json& result, Deadline deadline);
 // Nothing is asked where the network says disableCheck, or is older than the verb (0.4.0).

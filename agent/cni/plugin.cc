@@ -46,22 +46,34 @@ std::string Lower(const std::string& verb) {
 
 std::string Shown(const std::string& text) { return Printable(text.substr(0, kShownText)); }
 
-// What a program that failed says of it: {"code": 11, "msg": "…", "details": "…"} on its standard output.
-std::string Complaint(const ProgramEnd& end) {
+// Of the specification's codes the one that says that no DEL is needed. All others, 11 ("try again later") as the rest, are
+// tried again by whoever asked.
+constexpr int kContainerUnknown = 3;
+
+// What a program that failed says of it: {"code": 11, "msg": "…", "details": "…"} on its standard output. kNotFound: it
+// knows nothing of what it was asked about: by its code or, as to containerd, by its words.
+Error Complaint(const ProgramEnd& end, const PluginTarget& target) {
   if (end.output.empty() && end.errors.empty()) {
-    return StrCat("netplugin failed with no error message: exit code ", end.status.ShellCode());
+    return Unavailable(
+        StrCat("netplugin failed with no error message: exit code ", end.status.ShellCode()));
   }
-  if (end.output.empty()) return StrCat("netplugin failed: ", end.errors);
+  if (end.output.empty()) return Unavailable(StrCat("netplugin failed: ", end.errors));
   const auto json = ParseObject(end.output);
   const auto said = json ? TextOf(*json, "msg") : Result<std::string>(json.error());
   if (!said) {
-    return StrCat("netplugin failed but error parsing its diagnostic message \"", Shown(end.output),
-                  "\": ", said.error().message());
+    return Unavailable(StrCat("netplugin failed but error parsing its diagnostic message \"",
+                              Shown(end.output), "\": ", said.error().message()));
   }
   const auto details = TextOf(*json, "details");
   std::string text = said->empty() ? StrCat("exit code ", end.status.ShellCode()) : Shown(*said);
   if (details && !details->empty()) text += StrCat("; ", Shown(*details));
-  return text;
+  const auto code = json->find("code");
+  const bool is_unknown =
+      code != json->end() && code->is_number_integer() && code->get<int64_t>() == kContainerUnknown;
+  const auto says = [&text](const char* words) { return text.find(words) != std::string::npos; };
+  const bool is_gone =
+      says("not found") || (target.netns.empty() && says("no such file or directory"));
+  return is_unknown || is_gone ? NotFound(text) : Unavailable(text);
 }
 
 Error Failed(const std::string& verb, const std::string& type, Error error) {
@@ -92,7 +104,7 @@ Result<std::string> Plugins::Find(const std::string& type) const {
     std::string path = StrCat(directory, "/", type);
     if (IsProgram(path)) return path;
   }
-  return NotFound(
+  return Unavailable(
       StrCat("failed to find plugin \"", type, "\" in path [", Joined(directories_, " "), "]"));
 }
 
@@ -117,8 +129,11 @@ Result<std::string> Plugins::Execute(const std::string& verb, const std::string&
       (void)::poll(&stopped, 1, static_cast<int>(kBusyPause.count()));
       continue;
     }
+    if (!end && end.error().code() == Code::kNotFound) {  // that is a plugin's own word
+      return Unavailable(end.error().message());
+    }
     RETURN_IF_ERROR(end);
-    if (end->status.ShellCode() != 0) return Unavailable(Complaint(*end));
+    if (end->status.ShellCode() != 0) return Complaint(*end, target);
     return std::move(end->output);
   }
 }

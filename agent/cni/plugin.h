@@ -30,7 +30,8 @@ class Plugins {
   Plugins(std::vector<std::string> directories, std::string owner, const sys::Wakeup& stop);
 
   // Its standard output; `config` is what it reads. Blocks until it ended, or the deadline or `stop` ends it. Errors are
-  // in libcni's words: plugin type="bridge" failed (add): what it said itself.
+  // in libcni's words: plugin type="bridge" failed (add): what it said itself. kNotFound: it said that it knows nothing of
+  // that interface.
   Result<std::string> Run(const std::string& verb, const Json& config, const PluginTarget& target,
                           Deadline deadline) const;
   // The versions that it says it speaks.

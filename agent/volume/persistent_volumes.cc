@@ -2,7 +2,7 @@
 #include "agent/volume/persistent_volumes.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
@@ -14,6 +14,7 @@
 #include "agent/volume/set_up_failed.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/mount.h"
 #include "holdfast/sys/pause_point.h"
 #include "holdfast/sys/shared_tree.h"
 
@@ -21,6 +22,8 @@ namespace holdfast::agent {
 namespace {
 
 namespace corev1 = ::k8s::io::api::core::v1;
+
+constexpr mode_t kLocalDirMode = 0750;
 
 Result<void> RefuseMountOptions(const PersistentVolume& volume, const char* kind) {
   if (volume.spec.mountoptions().empty()) return {};
@@ -42,32 +45,40 @@ Result<PlacedVolume> PlaceHostPath(const PersistentVolume& volume) {
   return PlacedVolume{volume.name, "hostPath", source.path(), volume.read_only};
 }
 
-Result<void> GiveToPodsGroup(const corev1::Pod& pod, const std::string& path,
-                             const TellOwnership& tell) {
-  if (!pod.spec().securitycontext().has_fsgroup()) return {};
-  ASSIGN_OR_RETURN(const UniqueFd dir, sys::OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY));
-  OwnershipProgress progress(pod, path, tell);
-  return GiveToGroupOf(pod, dir.get(), &progress);
-}
-
 // A disk that was prepared for one claim after the other: unlike a hostPath it is there, and it can belong to a group.
-Result<PlacedVolume> PlaceLocal(const corev1::Pod& pod, const PersistentVolume& volume,
-                                const TellOwnership& tell) {
+// Looked at by the descriptor that is bound.
+Result<UniqueFd> OpenLocal(const PersistentVolume& volume) {
   RETURN_IF_ERROR(RefuseMountOptions(volume, "local"));
   const std::string& path = volume.spec.persistentvolumesource().local().path();
   if (StepsBack(path)) {
     return InvalidArgument(StrCat("invalid path: ", path, " must not contain '..'"));
   }
-  struct stat st{};
-  if (::stat(path.c_str(), &st) != 0) {
-    if (errno == ENOENT) return NotFound(StrCat("path \"", path, "\" does not exist"));
-    return Error::FromErrno(errno, StrCat("stat ", path));
+  auto dir = sys::OpenAt(AT_FDCWD, path, O_RDONLY | O_DIRECTORY);
+  if (dir) return dir;
+  if (dir.error().sys_errno() == ENOENT) {
+    return NotFound(StrCat("path \"", path, "\" does not exist"));
   }
-  if (!S_ISDIR(st.st_mode)) {
-    return Unsupported(StrCat("path \"", path, "\" is no directory: mount the disk there"));
-  }
-  if (!volume.read_only) RETURN_IF_ERROR(GiveToPodsGroup(pod, path, tell));
-  return PlacedVolume{volume.name, "local", path, volume.read_only};
+  if (dir.error().sys_errno() != ENOTDIR) return dir;
+  return Unsupported(StrCat("path \"", path, "\" is no directory: mount the disk there"));
+}
+
+// Whatever is put in the place of `dir` later: containers find at `path`, below the node's own directory, what it is now.
+Result<void> BindLocal(int dir, const PodPaths& paths, const std::string& path) {
+  RETURN_IF_ERROR(UnmountIfMounted(path));  // of an agent that was killed right after it
+  ASSIGN_OR_RETURN(
+      const DirFd place,
+      sys::MakeDirsBelow(paths.Root(), path.substr(paths.Root().size() + 1), kLocalDirMode));
+  ASSIGN_OR_RETURN(const MountFd tree, sys::CloneTree(dir, "", true));
+  RETURN_IF_ERROR(sys::AttachMount(tree.get(), place.get(), path));
+  HOLDFAST_PAUSE_POINT("agent.volume.local_bound");
+  return {};
+}
+
+Result<void> UnbindLocal(const PlacedVolume& volume) {
+  RETURN_IF_ERROR(UnmountIfMounted(volume.path));
+  HOLDFAST_PAUSE_POINT("agent.volume.local_unbound");
+  if (::rmdir(volume.path.c_str()) == 0 || errno == ENOENT) return {};
+  return Error::FromErrno(errno, StrCat("rmdir ", volume.path));
 }
 
 // Where a volume of a storage plugin is going to lie. It is written down before the plugin is asked.
@@ -91,11 +102,8 @@ PlacedVolume LocalDevicePlace(const PersistentVolume& volume) {
           .block = true};
 }
 
-Result<PlacedVolume> PlaceOnNode(const corev1::Pod& pod, const PersistentVolume& volume,
-                                 const TellOwnership& tell) {
-  const auto& source = volume.spec.persistentvolumesource();
-  if (source.has_hostpath()) return PlaceHostPath(volume);
-  if (source.has_local()) return PlaceLocal(pod, volume, tell);
+Result<PlacedVolume> PlaceOnNode(const PersistentVolume& volume) {
+  if (volume.spec.persistentvolumesource().has_hostpath()) return PlaceHostPath(volume);
   return Unsupported("no volume plugin matched: this kind of volume is not supported");
 }
 
@@ -104,7 +112,7 @@ bool Stands(const PodUid& uid, const std::string& name, const PlacedVolume& volu
             DeviceHolder& devices) {
   if (!volume.ready) return false;
   if (volume.block) return devices.HeldDevice(uid, name).has_value();
-  if (volume.kind != "csi" && volume.kind != "nfs") return true;
+  if (volume.kind != "csi" && volume.kind != "nfs" && !volume.bound) return true;
   const auto mounted = IsMountPoint(volume.path);
   return mounted && *mounted;
 }
@@ -135,7 +143,10 @@ Result<void> TakeAway(const PodUid& uid, const std::string& name, const PlacedVo
       return StepFailed(kFileSystemSteps.unpublish, volume.name, std::move(done.error()));
     }
   }
-  return {};
+  if (!volume.bound) return {};
+  auto done = UnbindLocal(volume);
+  return done ? Result<void>()
+              : StepFailed(kFileSystemSteps.unpublish, volume.name, std::move(done.error()));
 }
 
 class PersistentPlacer {
@@ -161,7 +172,8 @@ class PersistentPlacer {
     if (volume.spec.persistentvolumesource().has_csi()) return PlaceCsi(name, volume);
     if (IsBlock(volume)) return PlaceLocalDevice(name, volume);
     if (volume.spec.persistentvolumesource().has_nfs()) return PlaceNfs(name, volume);
-    auto done = PlaceOnNode(pod_, volume, tell_ownership_);
+    if (volume.spec.persistentvolumesource().has_local()) return PlaceLocal(name, volume);
+    auto done = PlaceOnNode(volume);
     if (!done) return SetUpFailed(volume.name, done.error());
     HOLDFAST_PAUSE_POINT("agent.volume.persistent_placed");
     return Remember(name, std::move(*done), true);
@@ -195,6 +207,22 @@ class PersistentPlacer {
     return Remember(name, place, true);
   }
 
+  Result<void> PlaceLocal(const std::string& name, const PersistentVolume& volume) {
+    PlacedVolume place{volume.name, "local", paths_.LocalVolume(name), volume.read_only};
+    place.bound = true;
+    const auto dir = OpenLocal(volume);
+    if (!dir) return SetUpFailed(volume.name, dir.error());
+    OwnershipProgress progress(pod_, place.path, tell_ownership_);
+    if (!volume.read_only) {
+      auto given = GiveToGroupOf(pod_, dir->get(), &progress);
+      if (!given) return SetUpFailed(volume.name, std::move(given.error()));
+    }
+    RETURN_IF_ERROR(Remember(name, place, false));
+    auto bound = BindLocal(dir->get(), paths_, place.path);
+    if (!bound) return SetUpFailed(volume.name, std::move(bound.error()));
+    return Remember(name, place, true);
+  }
+
   Result<void> PlaceLocalDevice(const std::string& name, const PersistentVolume& volume) {
     if (!volume.spec.persistentvolumesource().has_local()) return NoBlockPlugin(volume.name);
     if (auto fine = RefuseMountOptions(volume, "local"); !fine) {
@@ -224,15 +252,6 @@ class PersistentPlacer {
 };
 
 }  // namespace
-
-Result<void> CheckPlace(const std::string& root_dir, const PlacedVolume& volume) {
-  if (volume.kind != "csi" || volume.block) return {};
-  if (!volume.path.starts_with(root_dir + "/")) {
-    return Conflict(StrCat(volume.path, " is not below ", root_dir));
-  }
-  RETURN_IF_ERROR(sys::OpenDirBelow(root_dir, volume.path.substr(root_dir.size() + 1)));
-  return {};
-}
 
 std::vector<std::string> StandingVolumes(const PodUid& uid, const PlacedVolumes& placed,
                                          DeviceHolder& devices) {

@@ -39,10 +39,6 @@ std::vector<Error> EnsurePersistentVolumes(const ::k8s::io::api::core::v1::Pod& 
 Result<void> ReleasePersistentVolumes(const PodUid& uid, const PodPaths& paths,
                                       const VolumeMounters& mounters);
 
-// Fails when somebody has put a link in the place of a plugin's directory, or on the way to it below `root_dir`: containers
-// would get what it leads to.
-Result<void> CheckPlace(const std::string& root_dir, const PlacedVolume& volume);
-
 // Those that were made and still stand, by their names in the pod.
 std::vector<std::string> StandingVolumes(const PodUid& uid, const PlacedVolumes& placed,
                                          DeviceHolder& devices);

@@ -20,6 +20,8 @@ constexpr int kPlacedVersion = 1;
 constexpr int kPlacedBlockVersion = 2;
 // With what the agent itself mounts.
 constexpr int kPlacedNfsVersion = 3;
+// With directories that are bound.
+constexpr int kPlacedBoundVersion = 4;
 constexpr size_t kPlacedLimit = 1u << 20;
 
 // The least that knows all of them.
@@ -28,6 +30,7 @@ int VersionFor(const PlacedVolumes& volumes) {
   for (const auto& [name, volume] : volumes) {
     if (volume.block) version = std::max(version, kPlacedBlockVersion);
     if (volume.kind == "nfs") version = std::max(version, kPlacedNfsVersion);
+    if (volume.bound) version = std::max(version, kPlacedBoundVersion);
   }
   return version;
 }
@@ -35,13 +38,15 @@ int VersionFor(const PlacedVolumes& volumes) {
 Json PlacedToJson(const PlacedVolume& volume) {
   return {{"name", volume.name},          {"kind", volume.kind},   {"path", volume.path},
           {"readOnly", volume.read_only}, {"ready", volume.ready}, {"driver", volume.driver},
-          {"handle", volume.handle},      {"block", volume.block}};
+          {"handle", volume.handle},      {"block", volume.block}, {"bound", volume.bound}};
 }
 
 PlacedVolume PlacedFromJson(const Json& json) {
-  return {json.at("name"),          json.at("kind"),           json.at("path"),
-          json.at("readOnly"),      json.at("ready"),          json.value("driver", ""),
-          json.value("handle", ""), json.value("block", false)};
+  return {json.at("name"),           json.at("kind"),
+          json.at("path"),           json.at("readOnly"),
+          json.at("ready"),          json.value("driver", ""),
+          json.value("handle", ""),  json.value("block", false),
+          json.value("bound", false)};
 }
 
 }  // namespace
@@ -54,7 +59,7 @@ Result<PlacedVolumes> ReadPlacedVolumes(const PodPaths& paths) {
   try {
     const Json json = Json::parse(*text);
     if (const int version = json.at("version");
-        version < kPlacedVersion || version > kPlacedNfsVersion) {
+        version < kPlacedVersion || version > kPlacedBoundVersion) {
       return Unsupported(StrCat(path, ": of another version of this program"));
     }
     PlacedVolumes volumes;

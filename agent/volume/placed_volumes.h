@@ -21,6 +21,7 @@ struct PlacedVolume {
       false;  // everything was done for it; what is mounted may be gone since, as after a reboot
   std::string driver = {}, handle = {};  // of the kind csi
   bool block = false;
+  bool bound = false;  // a directory of the node, bound to the pod's place for it
   bool operator==(const PlacedVolume&) const = default;
 };
 

@@ -12,6 +12,8 @@ namespace holdfast::agent {
 struct VolumePlace {
   std::string path;        // absolute
   bool read_only = false;  // whatever a container wishes
+  std::string root =
+      {};  // no link is followed on the way from there (model::MountSpec::source_root)
   bool operator==(const VolumePlace&) const = default;
 };
 

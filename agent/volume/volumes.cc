@@ -23,6 +23,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/shared_tree.h"
 
 namespace holdfast::agent {
 namespace {
@@ -115,6 +116,15 @@ VolumeContents WrittenContents(const corev1::Pod& pod, VolumeContents contents) 
   return contents;
 }
 
+Result<DirFd> OpenSource(const model::MountSpec& mount) {
+  const std::string& root = mount.source_root;
+  if (root.empty()) return sys::OpenDir(mount.source);
+  if (!mount.source.starts_with(root + "/")) {
+    return InvalidArgument(StrCat(mount.source, " is not below ", root));
+  }
+  return sys::OpenDirBelow(root, mount.source.substr(root.size() + 1));
+}
+
 }  // namespace
 
 VolumePlaces PlacesOfVolumes(const corev1::Pod& pod, const PodPaths& paths,
@@ -123,14 +133,21 @@ VolumePlaces PlacesOfVolumes(const corev1::Pod& pod, const PodPaths& paths,
   for (const corev1::Volume& volume : pod.spec().volumes()) {
     const auto& source = volume.volumesource();
     if (source.has_hostpath()) out[volume.name()] = {source.hostpath().path()};
-    if (source.has_emptydir()) out[volume.name()] = {paths.EmptyDir(volume.name())};
-    if (source.has_image()) out[volume.name()] = {paths.MountedImage(volume.name()), true};
+    if (source.has_emptydir()) {
+      out[volume.name()] = {paths.EmptyDir(volume.name()), false, paths.Root()};
+    }
+    if (source.has_image()) {
+      out[volume.name()] = {paths.MountedImage(volume.name()), true, paths.Root()};
+    }
     if (kube::HasWrittenFiles(source)) {
       out[volume.name()] = {paths.WrittenVolume(volume.name()), true};
     }
   }
   for (const auto& [name, volume] : persistent) {
-    if (volume.ready && !volume.block) out[name] = {volume.path, volume.read_only};
+    if (!volume.ready || volume.block) continue;
+    const bool is_ours =
+        volume.path.starts_with(paths.Volumes() + "/");  // a hostPath may be a link
+    out[name] = {volume.path, volume.read_only, is_ours ? paths.Root() : ""};
   }
   return out;
 }
@@ -160,8 +177,9 @@ Result<void> EnsureVolumes(const corev1::Pod& pod, const PodPaths& paths, int64_
   return WriteVolumes(paths, WrittenContents(pod, contents));
 }
 
-Result<void> EnsureSubPath(const std::string& volume, const std::string& sub_path) {
-  ASSIGN_OR_RETURN(DirFd root, sys::OpenDir(volume));
+Result<void> EnsureSubPath(const model::MountSpec& mount) {
+  const std::string &volume = mount.source, &sub_path = mount.sub_path;
+  ASSIGN_OR_RETURN(const DirFd root, OpenSource(mount));
   if (sys::OpenInside(root.get(), sub_path, O_PATH, 0, sys::Resolve::kInRoot)) return {};
   struct stat st{};
   if (::fstat(root.get(), &st) != 0) return Error::FromErrno(errno, StrCat("stat ", volume));

@@ -14,6 +14,7 @@
 #include "agent/volume/volume_file.h"
 #include "agent/volume/volume_place.h"
 #include "holdfast/base/result.h"
+#include "holdfast/model/container_spec.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent {
@@ -36,9 +37,9 @@ int64_t MemoryVolumeBytes(const corev1::PodSpec& pod, const corev1::EmptyDirVolu
 Result<void> EnsureVolumes(const corev1::Pod& pod, const PodPaths& paths, int64_t node_bytes,
                            const VolumeContents& contents = {});
 
-// Makes the directory `sub_path` of a volume unless something is there, with the volume's mode (as
-// a kubelet); never leaves the volume.
-Result<void> EnsureSubPath(const std::string& volume, const std::string& sub_path);
+// Makes the directory of a mount's sub path unless something is there, with the volume's mode (as a kubelet); never leaves
+// the volume, which is opened as its `source_root` says.
+Result<void> EnsureSubPath(const model::MountSpec& mount);
 
 // Unmounts what EnsureVolumes mounted and removes what the agent wrote; other files go with the
 // pod's directory.

@@ -12,7 +12,7 @@
 
 namespace holdfast::runtime {
 
-// A detached, recursive copy of the volume's tree. `sub_path` is resolved beneath `source`: a
+// A detached, recursive copy of the volume's tree, which is opened as its `source_root` says. `sub_path` is resolved beneath `source`: a
 // symlink that leads out of it is refused, whatever the container does to the volume meanwhile; a
 // missing one is made as a directory with the mode of the volume.
 Result<MountFd> OpenVolume(const model::MountSpec& spec);

@@ -48,8 +48,9 @@ void VisitFields(auto& visit, Is<model::RootFs> auto& value) {
   visit(layers, scratch, read_only);
 }
 void VisitFields(auto& visit, Is<model::MountSpec> auto& value) {
-  auto& [kind, source, sub_path, destination, read_only, recursive, propagation, size] = value;
-  visit(kind, source, sub_path, destination, read_only, recursive, propagation, size);
+  auto& [kind, source, sub_path, destination, read_only, recursive, propagation, size, root] =
+      value;
+  visit(kind, source, sub_path, destination, read_only, recursive, propagation, size, root);
 }
 void VisitFields(auto& visit, Is<model::BlockDevice> auto& value) {
   auto& [major, minor, mode, uid, gid] = value;

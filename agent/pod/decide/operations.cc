@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Operations as facts: what their ends mean, and which actions may begin beside what is under way.
 #include <algorithm>
+#include <set>
 #include <utility>
 
+#include "agent/kube/diagnostic.h"
+#include "agent/kube/volume_kinds.h"
 #include "agent/pod/decide/memory.h"
 #include "agent/pod/decide/planning.h"
 #include "agent/pod/decide/shown_volumes.h"
@@ -141,6 +144,27 @@ std::chrono::milliseconds PauseAfterFailure(Planning& p, const OperationEnd& end
                                              kLongestAfterMount);
 }
 
+// `failed to "KillContainer" for "web" with KillContainerError: "…"`
+std::string SyncFailure(const char* action, const std::string& target, const char* code,
+                        const std::string& message) {
+  return StrCat("failed to \"", action, "\" for \"", target, "\" with ", code, ": ",
+                kube::Quoted(message, message.size()));
+}
+
+// In a kubelet's words; of what it does without telling anybody in words of our own.
+std::string KillFailure(const Planning& p, const OperationEnd& end) {
+  switch (end.action.kind) {
+    case Kind::kSignal:
+    case Kind::kKill:
+      return SyncFailure("KillContainer", end.action.container, "KillContainerError", end.error);
+    case Kind::kRemoveSandbox:
+      return SyncFailure("KillPodSandbox", p.pod.metadata().uid(), "KillPodSandboxError",
+                         end.error);
+    default:
+      return StrCat(ToString(end.action), ": ", end.error);
+  }
+}
+
 void FoldFailed(Planning& p, const OperationEnd& end, BootTime retry_at) {
   switch (end.action.kind) {
     case Kind::kEnsureVolumes:
@@ -158,8 +182,7 @@ void FoldFailed(Planning& p, const OperationEnd& end, BootTime retry_at) {
     case Kind::kPreStop:
       return FoldPreStop(p, end, true);
     default:
-      p.Event(true, "FailedKillPod",
-              StrCat("error killing pod: ", ToString(end.action), ": ", end.error), nullptr);
+      p.Event(true, "FailedKillPod", StrCat("error killing pod: ", KillFailure(p, end)), nullptr);
   }
 }
 
@@ -236,6 +259,31 @@ void TellImage(Planning& p, const Action& start) {
           ContainerOf(p, start));
 }
 
+// What may hang: what others serve or mount; without any, whatever it is that hangs.
+std::string VolumesThatHang(const corev1::PodSpec& spec) {
+  std::set<std::string> all;
+  std::set<std::string> served;
+  for (const corev1::Volume& volume : spec.volumes()) {
+    all.insert(volume.name());
+    if (kube::IsPersistent(volume.volumesource())) served.insert(volume.name());
+  }
+  std::string out;
+  for (const std::string& name : served.empty() ? all : served) {
+    out += StrCat(out.empty() ? "" : " ", name);
+  }
+  return out;
+}
+
+// In the words and the time of a kubelet, of which 1.36 has them in its log only.
+void TellVolumesHang(Planning& p) {
+  p.Event(true, "FailedMount",
+          StrCat("Unable to attach or mount volumes: unmounted volumes=[",
+                 VolumesThatHang(p.pod.spec()),
+                 "], unattached volumes=[], failed to process volumes=[]: timed out waiting for "
+                 "the condition"),
+          nullptr);
+}
+
 void TellOverdue(Planning& p) {
   for (const OperationFact& o : p.facts.under_way) {
     // A hook takes as long as it takes, a pull as long as the registry sends; both have limits of their own.
@@ -246,6 +294,10 @@ void TellOverdue(Planning& p) {
       continue;
     }
     p.decision.overdue.push_back(o.action);
+    if (o.action.kind == Kind::kEnsureVolumes) {
+      TellVolumesHang(p);
+      continue;
+    }
     p.Event(true, "FailedSync",
             StrCat("error syncing pod: ", ToString(o.action),
                    " takes longer than two minutes; other pods go on"),

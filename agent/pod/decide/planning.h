@@ -2,6 +2,7 @@
 // Internal to decide(): the decision in the making, and its parts.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <optional>
@@ -23,7 +24,11 @@ struct Planning {
   std::map<std::string, Failure> waiting;
 
   ContainerMemory& Memory(const SpecContainer& c) { return memory.containers[c.name()]; }
-  void Act(Action action) { decision.actions.push_back(std::move(action)); }
+  // Wanted once, however many reasons there are for it: a container may be unhealthy and have to start again for a resize.
+  void Act(Action action) {
+    if (std::ranges::find(decision.actions, action) != decision.actions.end()) return;
+    decision.actions.push_back(std::move(action));
+  }
   void WakeAt(BootTime at) {
     if (!decision.wake_at || at < *decision.wake_at) decision.wake_at = at;
   }

@@ -15,7 +15,6 @@
 #include "agent/volume/image_volumes.h"
 #include "agent/volume/mounted_images.h"
 #include "agent/volume/nfs_mounter.h"
-#include "agent/volume/persistent_volumes.h"
 #include "agent/volume/pod_files.h"
 #include "agent/volume/volume_text.h"
 #include "agent/volume/volumes.h"
@@ -97,7 +96,7 @@ std::expected<StartedContainer, StartFailure> StartJob::PrepareAndStart() {
   build.devices = std::move(*devices);
   auto spec = BuildContainerSpec(build);
   if (!spec) return std::unexpected(std::move(spec.error()));
-  if (auto fine = CheckPlacedVolumes(*spec, *persistent); !fine) {
+  if (auto fine = CheckServers(*spec, *persistent); !fine) {
     return CreateFailure(std::move(fine.error()));
   }
   if (auto ready = PrepareFiles(*spec, *container); !ready) {
@@ -144,21 +143,15 @@ Result<void> StartJob::MountImages(const corev1::Container& container) {
   return {};
 }
 
-// What others have made, before it is opened. A sub path is looked for below its volume by this thread, which nobody can
-// end while a server does not answer.
-Result<void> StartJob::CheckPlacedVolumes(const model::ContainerSpec& spec,
-                                          const PlacedVolumes& placed) {
+// A sub path is looked for below its volume by this thread, which nobody can end while a server does not answer.
+Result<void> StartJob::CheckServers(const model::ContainerSpec& spec, const PlacedVolumes& placed) {
+  if (services_.nfs == nullptr) return {};
   for (const auto& [name, volume] : placed) {
-    const auto is_used = [&path = volume.path](const model::MountSpec& mount) {
-      return mount.source == path;
-    };
-    if (std::ranges::none_of(spec.mounts, is_used)) continue;
-    RETURN_IF_ERROR(CheckPlace(services_.instance.root_dir, volume));
-    const bool below = std::ranges::any_of(
-        spec.mounts, [&](const auto& mount) { return is_used(mount) && !mount.sub_path.empty(); });
-    if (volume.kind == "nfs" && below && services_.nfs != nullptr) {
-      RETURN_IF_ERROR(services_.nfs->Answers(volume.path, cancelled_));
-    }
+    const bool below = std::ranges::any_of(spec.mounts, [&path = volume.path](const auto& mount) {
+      return mount.source == path && !mount.sub_path.empty();
+    });
+    if (volume.kind != "nfs" || !below) continue;
+    RETURN_IF_ERROR(services_.nfs->Answers(volume.path, cancelled_));
   }
   return {};
 }
@@ -178,7 +171,7 @@ Result<void> StartJob::PrepareFiles(const model::ContainerSpec& spec,
   }
   for (const model::MountSpec& mount : spec.mounts) {
     if (mount.sub_path.empty()) continue;
-    RETURN_IF_ERROR(WithContext(EnsureSubPath(mount.source, mount.sub_path),
+    RETURN_IF_ERROR(WithContext(EnsureSubPath(mount),
                                 StrCat("failed to prepare subPath for volumeMount of container \"",
                                        container.name(), "\"")));
   }

@@ -23,7 +23,7 @@ class StartJob final : public PodJob {
   Result<std::map<std::string, std::string>> MakeImageVolumes(const Image& image);
   Result<DevicePlaces> FindDevices(const corev1::Container& container, const PlacedVolumes& placed);
   Result<void> MountImages(const corev1::Container& container);
-  Result<void> CheckPlacedVolumes(const model::ContainerSpec& spec, const PlacedVolumes& placed);
+  Result<void> CheckServers(const model::ContainerSpec& spec, const PlacedVolumes& placed);
   Result<void> PrepareFiles(const model::ContainerSpec& spec, const corev1::Container& container);
   void ForgetOldAttempt(uint32_t attempt);
 };

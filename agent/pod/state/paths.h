@@ -42,7 +42,8 @@ class PodPaths {
 
   PodPaths(const model::Instance& instance, const PodUid& uid, const std::string& pod_namespace,
            const std::string& pod_name)
-      : dir_(StrCat(instance.PodsDir(), "/", uid.value)),
+      : root_(instance.root_dir),
+        dir_(StrCat(instance.PodsDir(), "/", uid.value)),
         files_(StrCat(instance.PodFilesDir(), "/", uid.value)),
         device_publishing_(
             StrCat(instance.root_dir, "/plugins/kubernetes.io/csi/volumeDevices/publish/")),
@@ -52,6 +53,8 @@ class PodPaths {
         log_name_(LogName(pod_namespace, pod_name, uid.value)),
         link_stem_(StrCat(instance.container_log_dir, "/", pod_name, "_", pod_namespace, "_")) {}
 
+  // What of the pod outlives a reboot lies below it.
+  const std::string& Root() const { return root_; }
   const std::string& Dir() const { return dir_; }
   std::string LogDir() const { return StrCat(log_root_, "/", log_name_); }
   // The same in two parts: what lies below the root may be tampered with (sys/shared_tree.h).
@@ -90,6 +93,9 @@ class PodPaths {
   std::string NfsVolume(const std::string& volume) const {
     return StrCat(Volumes(), "/kubernetes.io~nfs/", volume);
   }
+  std::string LocalVolume(const std::string& volume) const {
+    return StrCat(Volumes(), "/kubernetes.io~local-volume/", volume);
+  }
   std::string CsiDevice(const std::string& volume) const {
     return StrCat(device_publishing_, volume, "/", uid_);
   }
@@ -125,6 +131,7 @@ class PodPaths {
   static constexpr size_t kFileName = 255;  // NAME_MAX
   static constexpr size_t kLinkStem = kFileName - 4;
 
+  std::string root_;
   std::string dir_;
   std::string files_;
   std::string device_publishing_;

@@ -37,6 +37,9 @@ struct MountSpec {
   bool recursive_read_only = false;
   MountPropagation propagation = MountPropagation::kPrivate;
   uint64_t size_bytes = 0;  // kTmpfs; 0 is the kernel's default
+  // kBind: source lies below this directory, and no link on the way from there is followed: others may write there. "":
+  // source is opened as it is written.
+  std::string source_root = {};
   bool operator==(const MountSpec&) const = default;
 };
 

@@ -66,7 +66,7 @@ class StockNode:
         self.start_containerd(images)
         self.start_kubelet(dns)
         self.start_kube_proxy(service_range)
-        self.write_network()
+        self.write_network(get(self.cluster, "node", self.name)["spec"]["podCIDR"])
         until(f"{self.name} is ready", lambda: condition(self.cluster, self.name, "Ready") == "True", 120)
 
     def ctr(self, *words):
@@ -84,20 +84,25 @@ class StockNode:
             self.ctr("images", "import", archive)
 
     def start_kubelet(self, dns):
+        self.spawn_kubelet(["--kubeconfig", self.cluster.credentials(self.name)], {
+            "clusterDomain": "cluster.local", "clusterDNS": [dns],
+            "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True},
+                               "x509": {"clientCAFile": str(self.cluster.plane.folder / "ca.crt")}},
+            "authorization": {"mode": "Webhook"}})
+        until("it has a range for pods", lambda: "podCIDR" in get(self.cluster, "node", self.name)["spec"], 120)
+
+    def spawn_kubelet(self, flags, fields):
+        """With `fields` of its configuration besides those that every node here has."""
         config = self.top / "kubelet.json"
         (self.top / "resolv.conf").write_text("nameserver 127.0.0.1\n")
         config.write_text(json.dumps({
             "apiVersion": "kubelet.config.k8s.io/v1beta1", "kind": "KubeletConfiguration", "failCgroupV1": False,
             "cgroupDriver": "cgroupfs", "oomScoreAdj": 0, "maxPods": 250,
             "containerRuntimeEndpoint": f"unix://{self.run}/containerd.sock", "staticPodPath": str(self.top / "manifests"),
-            "podLogsDir": str(self.top / "logs"), "clusterDomain": "cluster.local", "clusterDNS": [dns],
-            "resolvConf": str(self.top / "resolv.conf"), "evictionHard": {"memory.available": "100Mi"},
-            "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True},
-                               "x509": {"clientCAFile": str(self.cluster.plane.folder / "ca.crt")}},
-            "authorization": {"mode": "Webhook"}}))
-        self.spawn("kubelet", "--config", config, "--kubeconfig", self.cluster.credentials(self.name),
-                   "--root-dir", self.top / "kubelet", "--hostname-override", self.name, "--node-ip", self.address)
-        until("it has a range for pods", lambda: "podCIDR" in get(self.cluster, "node", self.name)["spec"], 120)
+            "podLogsDir": str(self.top / "logs"), "resolvConf": str(self.top / "resolv.conf"),
+            "evictionHard": {"memory.available": "100Mi"}, **fields}))
+        self.spawn("kubelet", "--config", config, *flags, "--root-dir", self.top / "kubelet",
+                   "--hostname-override", self.name, "--node-ip", self.address)
 
     def start_kube_proxy(self, service_range):
         config = self.top / "kube-proxy.json"
@@ -108,8 +113,7 @@ class StockNode:
             "clientConnection": {"kubeconfig": str(self.cluster.plane.kubeconfig("kube-proxy", "/CN=system:kube-proxy"))}}))
         self.spawn("kube-proxy", "--config", config)
 
-    def write_network(self):
-        pod_range = get(self.cluster, "node", self.name)["spec"]["podCIDR"]
+    def write_network(self, pod_range):
         (self.top / "net.d/10-bridge.conflist").write_text(json.dumps({
             "cniVersion": "1.0.0", "name": "stock", "plugins": [
                 {"type": "bridge", "bridge": "cni0", "isGateway": True, "hairpinMode": True,

@@ -28,6 +28,7 @@ EXCEPTIONS = {
     "agent.volume.content_": "objects of an API server only; tests/system/agent/volume kills at each",
     "agent.volume.persistent_placed": "claims of an API server only; tests/unit/agent/volume looks at what it leaves",
     "agent.volume.placed_saved": "the same",
+    "agent.volume.local_": "the same",
     "agent.volume.nfs_": "no NFS server there; tests/vm/scenarios/nfs.sh kills the agent while a mount is under way",
     "agent.volume.device_": "the same; tests/system/agent/csi kills at each",
     "cni.": "podNetwork: built-in there; tests/system/agent/cni kills at each",

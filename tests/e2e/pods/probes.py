@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Probes of each kind against real containers, and what becomes of them."""
 import json
+import os
 import time
 
 from node import status
@@ -166,3 +167,37 @@ def test_an_answer_that_comes_in_pieces(node):
     time.sleep(2)  # a probe a second: each of them ended the agent
     equal((node.agent.pid, node.agent.poll()), (agent, None), "the agent")
     node.remove("pieces")
+
+
+MANY, RESTARTS = (110, 20) if os.environ.get("HOLDFAST_WHOLE") else (12, 3)
+
+
+def test_probed_pods_do_not_notice_that_the_agent_is_killed(node):
+    """tests/bench/probes has how long it takes; HOLDFAST_WHOLE=1: 110 pods, 20 times."""
+    handlers = ({"exec": {"command": ["true"]}}, {"httpGet": {"port": "http"}}, {"tcpSocket": {"port": "http"}})
+    names = [f"kept{i}" for i in range(MANY)]
+    node.set_config(maxPods=2 * MANY)  # beside those of other tests
+    node.restart_agent()
+    for i, name in enumerate(names):
+        node.pod(name, containers=[web(node, readinessProbe=probe(handlers[i % 3], timeoutSeconds=10, failureThreshold=10),
+                                       livenessProbe=probe(handlers[i % 3], timeoutSeconds=10, failureThreshold=10))])
+    node.wait("all are ready", lambda: all(name in pods and is_ready(pods[name]) for pods in [node.pods()] for name in names), 180)
+    before = {name: pod for name, pod in node.pods().items() if name in names}
+    processes = {name: node.process_identity(pod) for name, pod in before.items()}
+    for turn in range(RESTARTS):
+        node.restart_agent()
+        shown = 0
+        end = time.monotonic() + 2.5  # each is probed again, some twice
+        while time.monotonic() < end or not shown:
+            try:
+                pods = node.pods()
+            except RuntimeError:
+                continue  # it does not listen yet
+            shown += 1
+            for name in names:
+                equal(pods[name]["status"], before[name]["status"], f"status of {name} after {turn + 1} kills")
+    for name, pod in node.pods().items():
+        if name in names:
+            equal(node.process_identity(pod), processes[name], f"processes of {name}")
+    for name in names:
+        node.remove(name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who a program in a container is: capabilities and groups against tables, of starts and execs."""
+"""Who a program in a container is: capabilities and groups against tables, of starts, execs, hooks and probes."""
 import json
 import pathlib
 import struct
@@ -20,13 +20,19 @@ def facts(text):
 
 
 def identities(kit, security, spec=None, **container):
-    """Facts of a start, an exec and an exec at a terminal."""
+    """Facts of a start, an exec, a hook and a probe."""
     name = kit.new_name("who")
+    tell = lambda who: {"exec": {"command": ["/bin/sh", "-c", f"attacker identity > /who/{who}.new && mv /who/{who}.new /who/{who}"]}}
     kit.pod(name, [kit.container("main", ["/bin/sh", "-c", "attacker identity; exec sleep 1000"], security=security,
-                                 **container)], **(spec or {}))
+                                 mounts={"who": "/who"}, lifecycle={"postStart": tell("hook")},
+                                 readinessProbe={**tell("probe"), "periodSeconds": 1, "timeoutSeconds": 10}, **container)],
+            volumes=[{"name": "who", "emptyDir": {}}], **(spec or {}))
     kit.node.phase(name, "Running")
     kit.node.wait("identity", lambda: "done" in kit.output(name))
     found = {"start": facts(kit.output(name)), "exec": facts(kit.exec(name, "/bin/attacker", "identity"))}
+    for who in ("hook", "probe"):
+        kit.node.wait(f"the {who}", lambda who=who: "done" in kit.exec(name, "/bin/cat", f"/who/{who}"))
+        found[who] = facts(kit.exec(name, "/bin/cat", f"/who/{who}"))
     kit.node.remove(name)
     return found
 
@@ -113,4 +119,4 @@ def groups_of_starts_and_execs(kit):
             if got != wanted:
                 wrong.append(f"{json.dumps({**container, **pod})} {way}: {got}, wanted {wanted}")
     breach_if(wrong, "; ".join(wrong))
-    return f"{len(GROUPS)} tables x start and exec"
+    return f"{len(GROUPS)} tables x start, exec, hook and probe"

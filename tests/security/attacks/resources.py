@@ -237,6 +237,29 @@ def processors_and_disk_that_are_never_idle(kit):
     return f"{pods} pods: slowest answer {slowest:.2f} s, a pod from file to end {started:.1f} s"
 
 
+@attack("AP-06,DO-09")
+def probes_that_write_or_fork_without_end(kit):
+    """Each second a program of a probe that floods its output, and one that leaves a crowd behind and does not end."""
+    crowd = "for i in 1 2 3 4 5 6 7 8 9 10; do (sleep 4321 &); done; exec sleep 4321"
+    programs = {"flood": ["yes"], "crowd": ["sh", "-c", crowd]}
+    name = kit.new_name("probes")
+    before = kit.oracle.held()["agent RSS"]
+    kit.pod(name, [kit.container(who, ["/bin/sh", "-c", "exec sleep 1000"], readinessProbe={
+        "exec": {"command": command}, "periodSeconds": 1, "timeoutSeconds": 1}) for who, command in programs.items()])
+    kit.node.phase(name, "Running")
+    most = grown = 0
+    until = time.monotonic() + kit.size(10, 60)
+    while time.monotonic() < until:
+        seen = kit.exec(name, "/bin/sh", "-c", "ps | grep -c '[s]leep 4321'; true", container="crowd")
+        most = max(most, int(seen.split()[0]))
+        grown = max(grown, kit.oracle.held()["agent RSS"] - before)
+        time.sleep(0.5)
+    breach_if(most == 0, "not tried: the crowd was never seen")
+    breach_if(most > 33, f"{most} processes of probes that are over")  # one probe's, and those that are just being killed
+    breach_if(grown > 16 << 10, f"the agent grew by {grown} KiB of output")
+    return f"at most {most} processes, {grown} KiB"
+
+
 @attack("C15,DO-09")
 def zombies_and_children_that_do_not_listen(kit):
     name = kit.new_name("zombies")

@@ -172,6 +172,26 @@ TEST_F(ChainTest, DelGoesBackwardsWithTheResultOfTheAdd) {
   EXPECT_EQ(failed.error().message(), "plugin type=\"portmap\" failed (delete): no");
 }
 
+// By the specification's code, or in the words that containerd takes for it; the plugins before it are asked all the same.
+TEST_F(ChainTest, WhatAPluginKnowsNothingOfNeedsNoDel) {
+  const auto del = [this](const std::string& answer, const std::string& netns) {
+    scripts_.Program("portmap", StrCat("echo '", answer, "'; exit 1"));
+    attached_.target.netns = netns;
+    const auto done = Del(*plugins_, Network("1.0.0"), attached_, result_, Soon());
+    EXPECT_EQ(scripts_.TakeRuns().size(), done ? 2u : 1u);
+    return done.has_value();
+  };
+  EXPECT_TRUE(del(R"({"code":3,"msg":"no such container"})", "/run/netns/x"));
+  EXPECT_TRUE(del(R"({"code":100,"msg":"link eth0 not found"})", "/run/netns/x"));
+  EXPECT_TRUE(del(R"({"code":5,"msg":"open: no such file or directory"})", ""));
+  EXPECT_FALSE(del(R"({"code":5,"msg":"open: no such file or directory"})", "/run/netns/x"));
+  EXPECT_FALSE(del(R"({"code":11,"msg":"try again later"})", "/run/netns/x"));
+  EXPECT_FALSE(del(R"({"code":"3","msg":"a text"})", "/run/netns/x"));
+  std::filesystem::remove(scripts_.programs() + "/portmap");
+  EXPECT_FALSE(Del(*plugins_, Network("1.0.0"), attached_, result_, Soon()))
+      << "a program that is not there has said nothing";
+}
+
 TEST_F(ChainTest, CheckIsAskedInOrderUnlessItMayNotBe) {
   ASSERT_TRUE(Check(*plugins_, Network("0.4.0"), attached_, result_, Soon()));
   const std::vector<PluginRun> runs = scripts_.TakeRuns();

@@ -12,18 +12,22 @@
 #include <fstream>
 #include <optional>
 
+#include "agent/volume/volumes.h"
 #include "holdfast/sys/files.h"
 #include "tests/fakes/fake_device_holder.h"
+#include "tests/support/own_mounts.h"
 
 namespace holdfast::agent {
 namespace {
 
 namespace fs = std::filesystem;
+const bool kVolumesOwnMounts = test::EnterOwnMountNamespace();
 namespace corev1 = ::k8s::io::api::core::v1;
 
 class PersistentVolumesTest : public testing::Test {
  protected:
   void SetUp() override {
+    if (!kVolumesOwnMounts) GTEST_SKIP() << "no mount namespace of its own";
     std::string pattern = testing::TempDir() + "holdfast-persistent-XXXXXX";
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     dir_ = pattern;
@@ -34,7 +38,11 @@ class PersistentVolumesTest : public testing::Test {
     fs::create_directory(dir_ + "/disk");
     pod_.mutable_metadata()->set_uid("u1");
   }
-  void TearDown() override { fs::remove_all(dir_); }
+  void TearDown() override {
+    if (dir_.empty()) return;
+    test::UnmountEntries(paths_->Volumes() + "/kubernetes.io~local-volume");
+    fs::remove_all(dir_);
+  }
 
   PersistentVolume Volume(const std::string& spec) const {
     PersistentVolume volume{.name = "pv1", .spec = {}};
@@ -49,6 +57,9 @@ class PersistentVolumesTest : public testing::Test {
                                                 {nullptr, nullptr, devices_}, cancelled_);
     return errors.empty() ? "" : errors.front().message();
   }
+  Result<void> Release() {
+    return ReleasePersistentVolumes(PodUid("u1"), *paths_, {nullptr, nullptr, devices_});
+  }
   PlacedVolume Placed() const {
     const auto placed = ReadPlacedVolumes(*paths_);
     EXPECT_TRUE(placed) << placed.error().message();
@@ -62,13 +73,63 @@ class PersistentVolumesTest : public testing::Test {
   fakes::FakeDeviceHolder devices_;
 };
 
-TEST_F(PersistentVolumesTest, ALocalDirectoryIsUsedWhereItLiesAndKnownToWhoComesAfter) {
+TEST_F(PersistentVolumesTest, ALocalDirectoryIsBoundAndKnownToWhoComesAfter) {
   PersistentVolume volume = Local(dir_ + "/disk");
+  std::ofstream(dir_ + "/disk/mark") << "first";
   volume.read_only = true;
   EXPECT_EQ(Ensure(volume), "");
-  EXPECT_EQ(Placed(), (PlacedVolume{"pv1", "local", dir_ + "/disk", true, true, "", ""}));
+  const std::string path = paths_->Volumes() + "/kubernetes.io~local-volume/data";
+  PlacedVolume expected{"pv1", "local", path, true, true, "", ""};
+  expected.bound = true;
+  EXPECT_EQ(Placed(), expected);
   EXPECT_EQ(StandingVolumes(PodUid("u1"), {{"data", Placed()}, {"other", {}}}, devices_),
             (std::vector<std::string>{"data"}));
+  EXPECT_TRUE(fs::exists(path + "/mark"));
+  EXPECT_EQ(PlacesOfVolumes(pod_, *paths_, {{"data", Placed()}}).at("data"),
+            (VolumePlace{path, true, dir_}));
+  EXPECT_TRUE(Release());
+  EXPECT_TRUE(Release()) << "again";
+  EXPECT_FALSE(fs::exists(path));
+  EXPECT_TRUE(fs::exists(dir_ + "/disk/mark")) << "it was only unbound";
+}
+
+// Whoever may write where the directory lies; containers that start later get what the pod was given.
+TEST_F(PersistentVolumesTest, WhatIsPutInALocalDirectorysPlaceIsNotShown) {
+  std::ofstream(dir_ + "/disk/mark") << "first";
+  EXPECT_EQ(Ensure(Local(dir_ + "/disk")), "");
+  fs::rename(dir_ + "/disk", dir_ + "/moved");
+  fs::create_directory_symlink("/etc", dir_ + "/disk");
+  EXPECT_EQ(Ensure(Local(dir_ + "/disk")), "") << "another container of the pod";
+  EXPECT_TRUE(fs::exists(Placed().path + "/mark"));
+  EXPECT_FALSE(fs::exists(Placed().path + "/passwd"));
+}
+
+// Of an agent that was killed right after it had bound it.
+TEST_F(PersistentVolumesTest, WhatWasBoundAndNotWrittenDownIsBoundOnce) {
+  EXPECT_EQ(Ensure(Local(dir_ + "/disk")), "");
+  PlacedVolume begun = Placed();
+  begun.ready = false;
+  ASSERT_TRUE(WritePlacedVolumes(*paths_, {{"data", begun}}));
+  EXPECT_TRUE(StandingVolumes(PodUid("u1"), {{"data", Placed()}}, devices_).empty());
+  EXPECT_EQ(Ensure(Local(dir_ + "/disk")), "");
+  EXPECT_TRUE(Placed().ready);
+  EXPECT_TRUE(Release());
+  EXPECT_FALSE(fs::exists(begun.path)) << "nothing is mounted below";
+}
+
+// One that a former agent used where it lies, and one whose mount a reboot took away.
+TEST_F(PersistentVolumesTest, WhatIsNotBoundStandsOnlyInOlderRecords) {
+  const PlacedVolume old = {"pv1", "local", dir_ + "/disk", false, true, "", ""};
+  ASSERT_TRUE(WritePlacedVolumes(*paths_, {{"data", old}}));
+  EXPECT_EQ(Ensure(Local(dir_ + "/disk")), "");
+  EXPECT_EQ(Placed(), old) << "its containers have it";
+  EXPECT_TRUE(Release());
+  EXPECT_EQ(Ensure(Local(dir_ + "/disk")), "");
+  const std::string path = Placed().path;
+  ASSERT_EQ(::umount2(path.c_str(), MNT_DETACH), 0);
+  EXPECT_TRUE(StandingVolumes(PodUid("u1"), {{"data", Placed()}}, devices_).empty());
+  EXPECT_EQ(Ensure(Local(dir_ + "/disk")), "");
+  EXPECT_EQ(StandingVolumes(PodUid("u1"), {{"data", Placed()}}, devices_).size(), 1u);
 }
 
 TEST_F(PersistentVolumesTest, AHostPathIsMadeAsItsTypeSays) {
@@ -129,7 +190,7 @@ TEST_F(PersistentVolumesTest, ADamagedRecordIsNoEmptyOne) {
   std::ofstream(paths_->PlacedVolumes()) << "{";
   EXPECT_FALSE(ReadPlacedVolumes(*paths_));
   EXPECT_NE(Ensure(Local(dir_ + "/disk")), "");
-  std::ofstream(paths_->PlacedVolumes()) << R"({"version": 4, "volumes": {}})";
+  std::ofstream(paths_->PlacedVolumes()) << R"({"version": 5, "volumes": {}})";
   EXPECT_FALSE(ReadPlacedVolumes(*paths_));
 }
 
@@ -157,24 +218,38 @@ TEST_F(PersistentVolumesTest, ARecordWithAMountIsOfANewerVersionStill) {
   const std::string text = *sys::ReadFileAt(AT_FDCWD, paths_->PlacedVolumes(), 1 << 20);
   EXPECT_NE(text.find("\"version\":3"), std::string::npos) << text;
   EXPECT_EQ(*ReadPlacedVolumes(*paths_), volumes);
+  EXPECT_EQ(Ensure(Local(dir_ + "/disk")), "");
+  EXPECT_NE(sys::ReadFileAt(AT_FDCWD, paths_->PlacedVolumes(), 1 << 20)->find("\"version\":4"),
+            std::string::npos);
 }
 
 TEST_F(PersistentVolumesTest, ALinkThatSomebodyPutInTheVolumesPlaceIsNotFollowed) {
-  PlacedVolume volume = {.name = "pv", .kind = "csi", .path = paths_->CsiVolume("pv")};
+  const PlacedVolume volume = {
+      .name = "pv", .kind = "csi", .path = paths_->CsiVolume("pv"), .ready = true};
   fs::create_directories(volume.path);
-  EXPECT_TRUE(CheckPlace(dir_, volume));
+  const VolumePlace place = PlacesOfVolumes(pod_, *paths_, {{"data", volume}}).at("data");
+  EXPECT_EQ(place, (VolumePlace{volume.path, false, dir_}));
+  model::MountSpec mount;
+  mount.source = place.path;
+  mount.sub_path = "made";
+  mount.source_root = place.root;
+  EXPECT_TRUE(EnsureSubPath(mount));
   fs::rename(volume.path, volume.path + "-aside");
-  fs::create_directory_symlink("/etc", volume.path);
-  EXPECT_FALSE(CheckPlace(dir_, volume));
+  fs::create_directory_symlink(dir_ + "/disk", volume.path);
+  EXPECT_FALSE(EnsureSubPath(mount));
   fs::remove(volume.path);
   fs::rename(volume.path + "-aside", volume.path);
   fs::rename(paths_->Volumes(), paths_->Volumes() + "-aside");
   fs::create_directory_symlink(paths_->Volumes() + "-aside", paths_->Volumes());
-  EXPECT_FALSE(CheckPlace(dir_, volume));
-  volume.path = "/etc";
-  EXPECT_FALSE(CheckPlace(dir_, volume));
-  volume.kind = "local";
-  EXPECT_TRUE(CheckPlace(dir_, volume)) << "a link may lead to a disk";
+  EXPECT_FALSE(EnsureSubPath(mount));
+  mount.source = "/etc";
+  EXPECT_FALSE(EnsureSubPath(mount));
+  EXPECT_FALSE(fs::exists(dir_ + "/disk/made"));
+  PlacedVolume host = volume;
+  host.path = dir_ + "/disk";
+  EXPECT_EQ(PlacesOfVolumes(pod_, *paths_, {{"data", host}}).at("data"),
+            (VolumePlace{host.path, false, ""}))
+      << "a link may lead to a disk";
 }
 
 TEST_F(PersistentVolumesTest, KindsThatAreNoBlockDevices) {

@@ -241,12 +241,18 @@ TEST_F(VolumeTest, ASubPathNeverLeavesItsVolume) {
   ASSERT_EQ(::chmod(Path("volume").c_str(), 01777), 0);
   fs::create_directories(Path("outside"));
   fs::create_symlink("../outside", Path("volume/link"));
-  ASSERT_TRUE(EnsureSubPath(Path("volume"), "a/b"));
+  const auto ensure = [this](const char* sub_path) {
+    model::MountSpec mount;
+    mount.source = Path("volume");
+    mount.sub_path = sub_path;
+    return EnsureSubPath(mount);
+  };
+  ASSERT_TRUE(ensure("a/b"));
   EXPECT_TRUE(fs::is_directory(Path("volume/a/b")));
   EXPECT_EQ(ModeOf(Path("volume/a/b")), 01777u) << "as the volume, whatever the umask";
-  ASSERT_TRUE(EnsureSubPath(Path("volume"), "a/b")) << "again";
-  (void)EnsureSubPath(Path("volume"), "link/new");
-  (void)EnsureSubPath(Path("volume"), "../outside/new");
+  ASSERT_TRUE(ensure("a/b")) << "again";
+  (void)ensure("link/new");
+  (void)ensure("../outside/new");
   EXPECT_TRUE(fs::is_empty(Path("outside")));
 }
 

@@ -141,6 +141,18 @@ TEST(PreStopTest, ThatOverrunsIsGivenUpAndTwoSecondsAreLeft) {
   EXPECT_EQ(world.Look(), (Actions{"kill a"}));
 }
 
+// An unhealthy container whose image was changed, too: found by random orders of events.
+TEST(PreStopTest, IsRunOnceForTwoReasonsToStop) {
+  PodWorld world(R"(containers { name: "app" image: "x"
+      livenessProbe { handler { tcpSocket { port { intVal: 80 } } } }
+      lifecycle { preStop { sleep { seconds: 1 } } } })");
+  world.Run();
+  world.Probed("app", ProbeKind::kLiveness, ProbeResult::kFailure);
+  world.pod.mutable_spec()->mutable_containers(0)->set_image("y");
+  world.images["y"] = world.images["x"];
+  EXPECT_EQ(world.Look(), Actions{"pre-stop app#0"});
+}
+
 TEST(PreStopTest, ItsFailureIsToldWithoutWhatItSaid) {
   PodWorld world(kPreStop);
   world.Run();

@@ -284,7 +284,9 @@ TEST_F(OperationsTest, WhatFailedIsTriedAgainAfterTenSecondsAndWhatWasNotEnoughA
   Begin();
   Failed("signal a 15", "no such process");
   EXPECT_EQ(Begin(), Actions{});
-  EXPECT_EQ(world.events.back(), "FailedKillPod: error killing pod: signal a 15: no such process");
+  EXPECT_EQ(world.events.back(),
+            "FailedKillPod: error killing pod: failed to \"KillContainer\" for \"a\" with "
+            "KillContainerError: \"no such process\"");
   ASSERT_TRUE(world.last.wake_at);
   world.Pass(std::chrono::seconds(10));
   EXPECT_EQ(Begin().at(0), "signal a 15");
@@ -311,11 +313,45 @@ TEST_F(OperationsTest, WhatTakesTooLongIsToldOnce) {
   world.Pass(std::chrono::seconds(1));
   world.Look();
   EXPECT_EQ(Texts(world.last.overdue), (Actions{"ensure volumes", "ensure sandbox"}));
-  EXPECT_EQ(world.last.events.at(0).reason, "FailedSync");
+  EXPECT_EQ(world.last.events.at(0).reason, "FailedMount");
+  EXPECT_EQ(world.last.events.at(0).message,
+            "Unable to attach or mount volumes: unmounted volumes=[], unattached volumes=[], "
+            "failed to process volumes=[]: timed out waiting for the condition");
+  EXPECT_EQ(world.last.events.at(1).reason, "FailedSync");
   for (OperationFact& o : world.under_way) o.overdue = true;
   world.Look();
   EXPECT_TRUE(world.last.overdue.empty());
   EXPECT_TRUE(world.last.events.empty());
+}
+
+// Which of them it is nobody has said: those that somebody else serves, if there are any.
+TEST_F(OperationsTest, OfVolumesThatHangThoseAreNamedThatOthersServe) {
+  const auto add = [this](const char* name) {
+    corev1::Volume* const volume = world.pod.mutable_spec()->add_volumes();
+    volume->set_name(name);
+    return volume->mutable_volumesource();
+  };
+  add("scratch")->mutable_emptydir();
+  add("share")->mutable_nfs();
+  add("data")->mutable_persistentvolumeclaim();
+  Begin();
+  world.Pass(std::chrono::seconds(123));
+  world.Look();
+  EXPECT_NE(world.events.at(0).find("unmounted volumes=[data share], unattached"),
+            std::string::npos)
+      << world.events.at(0);
+}
+
+TEST_F(OperationsTest, ASandboxThatCannotBeRemovedIsToldByItsCode) {
+  Begin();
+  Done("ensure sandbox");
+  world.deletion_grace = std::chrono::seconds(5);
+  EXPECT_EQ(Begin(), (Actions{"remove sandbox"}));
+  Failed("remove sandbox", "a \"veth\" stays");
+  Begin();
+  EXPECT_EQ(world.events.back(),
+            "FailedKillPod: error killing pod: failed to \"KillPodSandbox\" for \"u1\" with "
+            "KillPodSandboxError: \"a \\\"veth\\\" stays\"");
 }
 
 TEST_F(OperationsTest, FailedVolumesAreToldAndTheSandboxGoesOn) {

@@ -55,7 +55,8 @@ std::optional<int> EndedForGood(const World& world, const Modelled& c) {
   const auto ends = world.ends().find(c.name);
   if (ends == world.ends().end() || ends->second.empty()) return std::nullopt;
   const auto [attempt, code] = *ends->second.rbegin();
-  const bool killed_to_come_back = world.StoppedSick(c.name, attempt) && ComesBack(c, 137);
+  const bool killed_to_come_back = (world.StoppedSick(c.name, attempt) && ComesBack(c, 137)) ||
+                                   world.StoppedToChange(c.name, attempt);
   if (killed_to_come_back || ComesBack(c, code)) return std::nullopt;
   return code;
 }
@@ -84,6 +85,9 @@ std::string Ended(const World& world, const std::string& phase, const std::strin
   if (status.phase() != phase || status.reason() != reason) {
     return StrCat("the pod is ", status.phase(), " ", status.reason(), ", the model's ", phase, " ",
                   reason);
+  }
+  for (const auto& condition : world.status().conditions()) {
+    if (condition.type().starts_with("PodResize")) return "a pod that has ended waits for a resize";
   }
   const bool reported = world.random().origin == PodOrigin::kApi;
   if (reported && !world.released()) return "a pod that has ended is not given up";
@@ -121,6 +125,52 @@ std::string CompareCounts(const World& world, const Modelled& c) {
   return "";
 }
 
+bool HasCondition(const World& world, const std::string& type) {
+  return std::ranges::any_of(world.status().conditions(), [&](const auto& condition) {
+    return condition.type() == type && condition.status() == "True";
+  });
+}
+
+std::string CpuOf(const corev1::Container& c) {
+  const auto cpu = c.resources().requests().find("cpu");
+  return cpu == c.resources().requests().end() ? "" : cpu->second.string();
+}
+
+// Of one that runs: it has the image and the amounts that it is to have, and its status says so.
+std::string CompareChanges(const World& world, const Modelled& c) {
+  const Process* const process = world.Running(c.name);
+  if (process == nullptr || c.part == Part::kEphemeral) return "";
+  const corev1::Container& asked = *SpecOf(world.asked(), c.name);
+  const corev1::Container& given = *SpecOf(world.given(), c.name);
+  if (c.part != Part::kInit && process->image != asked.image()) {
+    return StrCat(c.name, " runs ", process->image, ", asked for is ", asked.image());
+  }
+  const std::string wanted = CpuOf(world.IsInfeasible() ? given : asked);
+  if (wanted.empty()) return "";
+  const auto has = process->amounts.requests.find("cpu");
+  const std::string cpu = has == process->amounts.requests.end() ? "" : has->second;
+  if (cpu != wanted) return StrCat(c.name, " has ", cpu, " of cpu, the model's ", wanted);
+  const corev1::ContainerStatus& status = *StatusOf(world.status(), c.name);
+  const std::string& shown = status.resources().requests().at("cpu").string();
+  return shown == wanted ? "" : StrCat(c.name, " has ", cpu, ", its status says ", shown);
+}
+
+// What it asks for it was given, or never will be.
+std::string CompareResize(const World& world, const std::vector<Modelled>& all) {
+  if (HasCondition(world, "PodResizeInProgress")) return "a resize does not come to its end";
+  const bool differs = std::ranges::any_of(all, [&](const Modelled& c) {
+    return c.part != Part::kEphemeral &&
+           CpuOf(*SpecOf(world.asked(), c.name)) != CpuOf(*SpecOf(world.given(), c.name));
+  });
+  const bool waits = HasCondition(world, "PodResizePending");
+  if (differs && !world.IsInfeasible()) return "what it asks for it was not given";
+  if (differs != waits) return waits ? "it waits for a resize" : "nobody is told of what cannot be";
+  for (const Modelled& c : all) {
+    if (std::string fault = CompareChanges(world, c); !fault.empty()) return fault;
+  }
+  return "";
+}
+
 // A pod that is not to end: what serves runs, what is done stays done.
 std::string Lives(const World& world, const std::vector<Modelled>& all) {
   if (world.status().phase() != "Running")
@@ -137,7 +187,7 @@ std::string Lives(const World& world, const std::vector<Modelled>& all) {
   }
   if (!world.sandbox_ready() || !world.volumes())
     return "a pod runs without its sandbox or volumes";
-  return "";
+  return CompareResize(world, all);
 }
 
 // The phase by its containers' ends, if these are an end.
@@ -170,13 +220,17 @@ std::string CompareWithModel(const World& world) {
   // What has ended before is not ended again.
   const bool has_deadline = world.random().pod.spec().has_activedeadlineseconds();
   const std::string& reason = world.status().reason();
-  const bool was_ended = (has_deadline && reason == "DeadlineExceeded") ||
-                         (world.random().evicted_after && reason == "Evicted");
+  const bool was_evicted = world.random().evicted_after && reason == world.random().eviction_reason;
+  const bool was_ended = (has_deadline && reason == "DeadlineExceeded") || was_evicted ||
+                         (world.random().ended_elsewhere_after && reason == kElsewhere);
+  if (was_evicted && HasCondition(world, "DisruptionTarget") != world.random().disrupts) {
+    return "its condition does not tell why it was evicted";
+  }
   if (was_ended) return Ended(world, "Failed", reason);
   const auto phase = PhaseByEnds(world, all);
   if (phase) return Ended(world, *phase, "");
-  if (has_deadline || world.random().evicted_after) {
-    return "the pod was to end by its deadline or for what it took, and has not";
+  if (has_deadline || world.random().evicted_after || world.random().ended_elsewhere_after) {
+    return "the pod was to end by its deadline, for what it took or as others say, and has not";
   }
   return Lives(world, all);
 }

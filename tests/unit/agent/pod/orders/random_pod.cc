@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/agent/pod/orders/random_pod.h"
 
+#include "agent/pod/decide/types.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::orders {
@@ -8,6 +9,7 @@ namespace {
 
 constexpr int kRestartAllCode = 42;
 constexpr int kRestartCode = 43;
+constexpr char kCpu[] = "100m";  // what each container asks for, where the pod may be resized
 
 void SetHandler(corev1::ProbeHandler* handler) {
   handler->mutable_tcpsocket()->mutable_port()->set_intval(80);
@@ -81,9 +83,21 @@ void ThrowScript(Dice& dice, Part part, const corev1::Container& c, RandomPod& o
   script.part = part;
   script.started_after = dice.Millis(0, 4000);
   script.ready_after = script.started_after + dice.Millis(0, 4000);
+  if (dice.OneIn(4)) {
+    const auto from = script.ready_after + dice.Millis(0, 20'000);
+    script.unready = {from, from + dice.Millis(1, 20'000)};
+  }
   if (!dice.OneIn(4)) script.dies_after = dice.Millis(0, dice.OneIn(3) ? 20'000 : 500);
   script.code_when_stopped = dice.OneIn(2) ? 143 : 0;
   ThrowRuns(dice, out.pod, c, script);
+}
+
+void ThrowResizePolicy(Dice& dice, corev1::Container& c) {
+  (*c.mutable_resources()->mutable_requests())["cpu"].set_string(kCpu);
+  if (!dice.OneIn(3)) return;
+  corev1::ContainerResizePolicy* const policy = c.add_resizepolicy();
+  policy->set_resourcename("cpu");
+  policy->set_restartpolicy(dice.OneIn(2) ? "RestartContainer" : "NotRequired");
 }
 
 void ThrowContainer(Dice& dice, Part part, int number, RandomPod& out) {
@@ -99,6 +113,7 @@ void ThrowContainer(Dice& dice, Part part, int number, RandomPod& out) {
   if (part != Part::kInit) {
     ThrowProbes(dice, c);
     ThrowHooks(dice, c);
+    ThrowResizePolicy(dice, c);
   }
   ThrowScript(dice, part, c, out);
 }
@@ -122,7 +137,44 @@ void ThrowEnd(Dice& dice, RandomPod& out) {
   out.deletion_grace = std::chrono::seconds(kGraces[dice.Below(4)]);
   if (dice.OneIn(4)) out.shortened_after = std::chrono::seconds(dice.Between(0, 20));
   out.forced = dice.OneIn(4);
+}
+
+// Of a container that may be changed while the pod is there.
+void ThrowWishes(Dice& dice, RandomPod& out) {
+  if (out.origin != PodOrigin::kApi || !dice.OneIn(3)) return;
+  std::vector<std::string> names;
+  for (const auto& [name, script] : out.scripts) {
+    if (script.part == Part::kMain || script.part == Part::kSidecar) names.push_back(name);
+  }
+  std::chrono::seconds at{0};
+  for (int i = dice.Between(1, 3); i > 0; --i) {
+    at += std::chrono::seconds(dice.Between(0, 60));
+    Wish wish{.what = dice.OneIn(4) ? Wish::What::kImage : Wish::What::kCpu, .after = at};
+    wish.container = names[static_cast<size_t>(dice.Below(static_cast<int>(names.size())))];
+    constexpr const char* kImages[] = {"x", "y"};
+    wish.value = wish.what == Wish::What::kImage ? kImages[dice.Below(2)]
+                                                 : StrCat(dice.Between(1, 4), "00m");
+    if (dice.OneIn(3)) wish.room_after = std::chrono::seconds(dice.Between(1, 60));
+    wish.infeasible = dice.OneIn(6);
+    out.wishes.push_back(std::move(wish));
+  }
+}
+
+void ThrowEndByOthers(Dice& dice, RandomPod& out) {
   if (dice.OneIn(8)) out.evicted_after = std::chrono::seconds(dice.Between(0, 100));
+  if (dice.OneIn(3)) out.eviction_reason = kPreempting;
+  out.disrupts = out.eviction_reason == kPreempting || dice.OneIn(2);
+  const bool may_be = out.origin == PodOrigin::kApi && !out.rejected;
+  if (may_be && dice.OneIn(12)) {
+    out.ended_elsewhere_after = std::chrono::seconds(dice.Between(1, 100));
+  }
+}
+
+void ThrowWaits(Dice& dice, RandomPod& out) {
+  if (dice.OneIn(6)) out.network_after = dice.Millis(1, 20'000);
+  if (out.origin != PodOrigin::kApi) return;
+  if (dice.OneIn(6)) out.secrets_after = dice.Millis(1, 20'000);
+  if (dice.OneIn(6)) out.sandbox_after = dice.Millis(1, 20'000);
 }
 
 // With one that serves, so that it is surely reached, unless that one cannot be started.
@@ -133,6 +185,15 @@ void ThrowDeadline(Dice& dice, RandomPod& out) {
 }
 
 }  // namespace
+
+const corev1::Container* SpecOf(const corev1::Pod& pod, const std::string& name) {
+  for (const auto* list : {&pod.spec().initcontainers(), &pod.spec().containers()}) {
+    for (const auto& c : *list) {
+      if (c.name() == name) return &c;
+    }
+  }
+  return nullptr;
+}
 
 RandomPod ThrowPod(Dice& dice) {
   RandomPod out;
@@ -153,6 +214,9 @@ RandomPod ThrowPod(Dice& dice) {
   ThrowDeadline(dice, out);
   ThrowEnd(dice, out);
   out.rejected = dice.OneIn(32);
+  ThrowEndByOthers(dice, out);
+  ThrowWishes(dice, out);
+  ThrowWaits(dice, out);
   out.image_is_here = !dice.OneIn(3);
   return out;
 }

@@ -15,15 +15,6 @@ using Kind = Action::Kind;
 constexpr std::chrono::seconds kLeastBeforeKill{2};  // between the signal and SIGKILL
 constexpr std::chrono::seconds kEvicted{1};          // of grace
 
-const corev1::Container* SpecOf(const corev1::Pod& pod, const std::string& name) {
-  for (const auto* list : {&pod.spec().initcontainers(), &pod.spec().containers()}) {
-    for (const auto& c : *list) {
-      if (c.name() == name) return &c;
-    }
-  }
-  return nullptr;
-}
-
 bool RestartsAll(const corev1::Container* c, int code) {
   if (c == nullptr) return false;
   return std::ranges::any_of(c->restartpolicyrules(), [&](const auto& rule) {
@@ -134,6 +125,20 @@ std::string Rules::CheckStatus(const PodFacts& facts, const corev1::PodStatus& s
   return "";
 }
 
+// What something waits for is there before it begins.
+std::string Rules::CheckWaits(const PodFacts& facts, const Action& action) {
+  const bool needs_network = action.kind == Kind::kEnsureSandbox && !facts.sandbox_ready;
+  if (needs_network && (!facts.network_problem.empty() || facts.inputs.sandbox_pending)) {
+    return StrCat(ToString(action), " without a network or its class");
+  }
+  if (action.kind == Kind::kPull && facts.inputs.secrets_pending) {
+    return StrCat(ToString(action), " without its secrets");
+  }
+  const bool needs_inputs = action.kind == Kind::kStart || action.kind == Kind::kEnsureVolumes;
+  return needs_inputs && facts.inputs.pending ? StrCat(ToString(action), " without its inputs")
+                                              : "";
+}
+
 std::string Rules::LookAt(const PodFacts& facts, const Decision& decision) {
   if (facts.deletion_grace) {
     least_deletion_grace_ = std::min(least_deletion_grace_, *facts.deletion_grace);
@@ -144,6 +149,7 @@ std::string Rules::LookAt(const PodFacts& facts, const Decision& decision) {
     const bool starts = action.kind == Kind::kStart || action.kind == Kind::kEnsureSandbox ||
                         action.kind == Kind::kPull || action.kind == Kind::kEnsureVolumes;
     if (starts && decision.memory.ending) return StrCat(ToString(action), " in a pod that ends");
+    if (const std::string fault = CheckWaits(facts, action); !fault.empty()) return fault;
   }
   for (const Action& action : decision.begin) {
     if (std::ranges::find(decision.actions, action) == decision.actions.end()) {

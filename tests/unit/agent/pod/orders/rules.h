@@ -38,6 +38,7 @@ class Rules {
   void NoteRestartOfAll(const PodFacts& facts);
   void NoteStops(const Decision& decision);
   std::string CheckStatus(const PodFacts& facts, const corev1::PodStatus& status) const;
+  static std::string CheckWaits(const PodFacts& facts, const Action& action);
   std::string CheckStart(const Action& action) const;
   std::string CheckSignal(const Action& action) const;
   std::string CheckKill(const Action& action) const;

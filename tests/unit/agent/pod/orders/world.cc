@@ -35,7 +35,8 @@ World::World(uint64_t seed, bool told)
   const bool has_inputs = random_.origin == PodOrigin::kApi && dice_.OneIn(2);
   inputs_at_ = has_inputs ? now_ + dice_.Millis(0, 10'000) : now_;
   inputs_change_at_ = now_ + dice_.Millis(1000, 100'000);
-  image_is_here_ = random_.image_is_here;
+  if (random_.image_is_here) images_.insert("x");
+  asked_ = given_ = std::make_shared<const corev1::Pod>(random_.pod);
   node_.name = "n1";
   node_.host_ips = {"192.0.2.1"};
   node_.memory_capacity_bytes = 1ll << 30;
@@ -83,12 +84,22 @@ std::optional<BootTime> World::NextEvent() const {
     at(p.started_boot + script.started_after);
     at(p.started_boot + script.ready_after);
     if (p.run.sick_after) at(p.started_boot + *p.run.sick_after);
+    if (script.unready) {
+      at(p.started_boot + script.unready->first);
+      at(p.started_boot + script.unready->second);
+    }
   }
   if (random_.deleted_after) {
     at(born_ + *random_.deleted_after);
     if (random_.shortened_after) at(born_ + *random_.deleted_after + *random_.shortened_after);
   }
   if (random_.evicted_after) at(born_ + *random_.evicted_after);
+  if (random_.ended_elsewhere_after) at(born_ + *random_.ended_elsewhere_after);
+  for (const Wish& wish : random_.wishes) at(born_ + wish.after);
+  at(room_at_);
+  for (const auto& wait : {random_.network_after, random_.secrets_after, random_.sandbox_after}) {
+    at(born_ + wait);
+  }
   for (const auto& time : {loss_at_, reboot_at_, object_gone_at_}) {
     if (time) at(*time);
   }
@@ -106,6 +117,7 @@ void World::Step() {
     Hint();
   }
   NoteDeletions();
+  NoteWishes();
   LoseSandbox();
   AdvanceOperations();
   LetProcessesDie();
@@ -140,6 +152,46 @@ void World::NoteDeletions() {
     Tell("the object is gone");
     Hint();
   }
+}
+
+// What the object says by now.
+void World::NoteWishes() {
+  while (wishes_heard_ < random_.wishes.size() &&
+         now_ >= born_ + random_.wishes[wishes_heard_].after) {
+    Fulfil(random_.wishes[wishes_heard_++]);
+  }
+  const auto& elsewhere = random_.ended_elsewhere_after;
+  if (!elsewhere || now_ < born_ + *elsewhere || asked_->has_status()) return;
+  auto ended = std::make_shared<corev1::Pod>(*asked_);
+  ended->mutable_status()->set_phase("Failed");
+  ended->mutable_status()->set_reason(kElsewhere);
+  asked_ = std::move(ended);
+  Tell("somebody else writes its end down");
+  Hint();
+}
+
+void World::Fulfil(const Wish& wish) {
+  auto wanted = std::make_shared<corev1::Pod>(*asked_);
+  auto* const meta = wanted->mutable_metadata();
+  meta->set_generation(meta->generation() + 1);
+  corev1::PodSpec* const spec = wanted->mutable_spec();
+  for (auto* list : {spec->mutable_initcontainers(), spec->mutable_containers()}) {
+    for (corev1::Container& c : *list) {
+      if (c.name() != wish.container) continue;
+      if (wish.what == Wish::What::kImage) {
+        c.set_image(wish.value);
+      } else {
+        (*c.mutable_resources()->mutable_requests())["cpu"].set_string(wish.value);
+      }
+    }
+  }
+  asked_ = std::move(wanted);
+  Tell(StrCat(wish.container, " is to have ", wish.value, wish.infeasible ? ", never" : ""));
+  if (wish.what == Wish::What::kCpu) {
+    infeasible_ = wish.infeasible;
+    room_at_ = now_ + wish.room_after;
+  }
+  Hint();
 }
 
 void World::LoseSandbox() {
@@ -201,6 +253,8 @@ bool World::IsAtRest() const {
   if (!idle_ || !operations_.empty() || !ended_.empty() || Troubled()) return false;
   if (random_.deleted_after || loss_at_ || reboot_at_ || now_ <= inputs_change_at_) return false;
   if (random_.evicted_after && !IsEvicted()) return false;
+  if (wishes_heard_ < random_.wishes.size() || now_ <= room_at_) return false;
+  if (random_.ended_elsewhere_after && now_ <= born_ + *random_.ended_elsewhere_after) return false;
   // Only the next look, which nothing asks for.
   const auto next = NextEvent();
   return !next || *next >= next_turn_;
@@ -250,7 +304,7 @@ void World::TakeEffect(Operation& o) {
       sandbox_ = Sandbox::kReady;
       break;
     case Kind::kPull:
-      image_is_here_ = true;
+      images_.insert(action.image);
       break;
     case Kind::kStart:
       return StartProcess(o);
@@ -272,11 +326,22 @@ void World::TakeEffect(Operation& o) {
       cleaned_ = true;
       break;
     case Kind::kResize:
-      return Fault("a resize that nobody asked for");
+      return ResizeProcesses(o);
     case Kind::kPostStart:
     case Kind::kPreStop:
       break;
   }
+}
+
+void World::ResizeProcesses(Operation& o) {
+  if (random_.wishes.empty()) return Fault("a resize that nobody asked for");
+  for (Process& p : processes_) {
+    if (std::ranges::find(o.running, p.id) == o.running.end()) continue;
+    const Amounts amounts = EffectiveAmounts(*o.pod, *SpecOf(*o.pod, p.name));
+    o.end.resized[p.id] = amounts;
+    if (p.runs()) p.amounts = amounts;
+  }
+  o.end.resized_pod = PodAmounts(*o.pod);
 }
 
 void World::StartProcess(Operation& o) {
@@ -289,6 +354,10 @@ void World::StartProcess(Operation& o) {
   p.attempt = action.attempt;
   p.started = {now_.since_boot + wall_minus_boot_};
   p.started_boot = now_;
+  if (const corev1::Container* const c = SpecOf(*o.pod, p.name); c != nullptr) {
+    p.image = c->image();
+    p.amounts = EffectiveAmounts(*o.pod, *c);
+  }
   p.run = script.runs[std::min(number++, script.runs.size() - 1)];
   if (p.run.lasts) p.dies_at = now_ + *p.run.lasts;
   p.dies_with = p.run.exit_code;
@@ -355,6 +424,13 @@ void World::Begin(const Action& action) {
   o.ends_at = o.takes_effect_at + dice_.Millis(0, Troubled() ? 500 : 0);
   if (Troubled() && dice_.OneIn(8)) o.how = OperationEnd::How::kFailed;
   o.inputs_version = now_ >= inputs_change_at_ ? 2 : 1;
+  o.pod = allocated_;
+  for (const Process& p : processes_) {
+    const auto mine = memory_.containers.find(p.name);
+    const bool is_current = mine != memory_.containers.end() && mine->second.current &&
+                            mine->second.current->id == p.id;
+    if (is_current && SpecOf(*allocated_, p.name) != nullptr) o.running.push_back(p.id);
+  }
   operations_.push_back(std::move(o));
 }
 

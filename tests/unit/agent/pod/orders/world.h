@@ -2,7 +2,7 @@
 // World: a make-believe kernel, clock and prober around the real decide(), memory and record. Operations take their
 // time, fail, hang and are cancelled; hints are lost, doubled, late and out of order; the agent is killed between any
 // two steps of a turn and goes on with its record; a sandbox is lost; the machine starts again with nothing but
-// records. After some minutes the trouble ends, and the pod comes to rest. Rules looks at every step, EndModel at the
+// records; others ask for other amounts and images, evict the pod or write down its end. After some minutes the trouble ends, and the pod comes to rest. Rules looks at every step, EndModel at the
 // end. Everything follows from the seed.
 //
 // An end of an operation is seen by one decision (agent/pod/operate/pod_operations.h), so none is doubled here.
@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -31,6 +32,8 @@ struct Process {
   WallTime started;
   BootTime started_boot;
   Run run;
+  std::string image = {};
+  Amounts amounts = {};  // that its cgroup has
   std::optional<BootTime> dies_at = {};
   int dies_with = 0;
   std::optional<model::ExitReport> exit = {};
@@ -44,7 +47,9 @@ struct Operation {
   bool took_effect = false;
   bool cancelled = false;
   uint64_t inputs_version = 0;
-  OperationEnd end = {};  // what it has found out by now
+  std::shared_ptr<const corev1::Pod> pod = {};  // as it was when that was asked for
+  std::vector<ContainerId> running = {};        // of a resize: whose cgroups it is about
+  OperationEnd end = {};                        // what it has found out by now
 };
 
 class World {
@@ -65,6 +70,10 @@ class World {
   bool sandbox_ready() const { return sandbox_ == Sandbox::kReady; }
   bool volumes() const { return volumes_; }
   bool cleaned() const { return cleaned_; }
+  // With what the API server says, and with what it was given of that for good.
+  const corev1::Pod& asked() const { return *asked_; }
+  const corev1::Pod& given() const { return *given_; }
+  bool IsInfeasible() const { return infeasible_; }
   bool IsEvicted() const { return random_.evicted_after && now_ >= born_ + *random_.evicted_after; }
   bool deleted() const { return deletion_grace_.has_value(); }
   BootTime now() const { return now_; }
@@ -76,6 +85,10 @@ class World {
   // Runs that were stopped for a probe, as a record tells.
   bool StoppedSick(const std::string& name, uint32_t attempt) const {
     return stopped_sick_.contains({name, attempt});
+  }
+  // … and those that were stopped to come back otherwise: for a resize, with another image.
+  bool StoppedToChange(const std::string& name, uint32_t attempt) const {
+    return stopped_to_change_.contains({name, attempt});
   }
 
  private:
@@ -97,6 +110,8 @@ class World {
   void Step();
   std::optional<BootTime> NextEvent() const;
   void NoteDeletions();
+  void NoteWishes();
+  void Fulfil(const Wish& wish);
   void AdvanceOperations();
   void LetProcessesDie();
   void LoseSandbox();
@@ -107,6 +122,7 @@ class World {
 
   void TakeEffect(Operation& o);
   void StartProcess(Operation& o);
+  void ResizeProcesses(Operation& o);
   void SignalProcess(const ContainerId& id);
   void KillProcess(const ContainerId& id);
   void EndOperation(Operation& o);
@@ -114,6 +130,8 @@ class World {
 
   void Turn();
   PodFacts Observe();
+  void AskForRoom();
+  void ObserveOthers(PodFacts& facts) const;
   std::vector<ProbeFact> AskProbes();
   void NoteRemembered(const PodFacts& facts, const Decision& decision);
   void Begin(const Action& action);
@@ -137,20 +155,26 @@ class World {
   std::optional<BootTime> loss_at_, reboot_at_, object_gone_at_;
   std::optional<std::chrono::seconds> deletion_grace_;
   bool object_gone_ = false;
+  size_t wishes_heard_ = 0;
+  BootTime room_at_;         // for what it asks for now
+  bool infeasible_ = false;  // there never is
+  std::shared_ptr<const corev1::Pod> asked_, given_;
 
   std::vector<Process> processes_;
   Sandbox sandbox_ = Sandbox::kNone;
   bool volumes_ = false;
-  bool image_is_here_ = true;
+  std::set<std::string> images_;  // that are here
   bool cleaned_ = false;
   int next_id_ = 0;
   std::map<std::string, size_t> runs_so_far_;
   Ends ends_;
-  std::set<std::pair<std::string, uint32_t>> stopped_sick_;
+  std::set<std::pair<std::string, uint32_t>> stopped_sick_, stopped_to_change_;
 
   // The agent. What is in the record outlives it.
   NodeFacts node_;
   PodMemory memory_;
+  std::shared_ptr<const corev1::Pod> allocated_;  // as asked, with the amounts that it has
+  std::optional<ResizeVerdict> verdict_;
   std::optional<PodMemory> record_;  // as it was when it was written
   std::vector<Operation> operations_;
   std::vector<OperationEnd> ended_;

@@ -15,7 +15,6 @@ using Kind = Action::Kind;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-constexpr char kImage[] = "x";
 constexpr seconds kResync{60};
 
 std::string Quoted(const std::vector<Action>& actions) {
@@ -44,7 +43,9 @@ std::vector<ProbeFact> World::AskProbes() {
     const bool sick = p->run.sick_after && age >= *p->run.sick_after;
     ProbeFact fact{wanted.id, wanted.kind, ProbeResult::kSuccess};
     if (wanted.kind == ProbeKind::kStartup && age < script.started_after) continue;
-    if (wanted.kind == ProbeKind::kReadiness && age < script.ready_after)
+    const bool relapsed =
+        script.unready && age >= script.unready->first && age < script.unready->second;
+    if (wanted.kind == ProbeKind::kReadiness && (age < script.ready_after || relapsed))
       fact.result = ProbeResult::kFailure;
     if (wanted.kind == ProbeKind::kLiveness && sick) fact.result = ProbeResult::kFailure;
     facts.push_back(fact);
@@ -52,12 +53,49 @@ std::vector<ProbeFact> World::AskProbes() {
   return facts;
 }
 
-PodFacts World::Observe() {
-  PodFacts facts;
-  facts.pod = facts.asked = &random_.pod;
+// As agent/pod/execute/pod_place.h: what the node says to other amounts than it was given.
+void World::AskForRoom() {
+  allocated_ = memory_.allocation ? WithAllocation(asked_, *memory_.allocation) : asked_;
+  verdict_.reset();
+  const bool ends = deletion_grace_ || memory_.ending || !memory_.terminal_phase.empty();
+  if (ends || allocated_ == asked_) return;
+  if (infeasible_) {
+    verdict_ = ResizeVerdict{ResizeVerdict::How::kInfeasible, "never"};
+  } else if (now_ < room_at_) {
+    verdict_ = ResizeVerdict{ResizeVerdict::How::kDeferred, "no room"};
+  } else {
+    verdict_ = ResizeVerdict{};
+    allocated_ = asked_;
+  }
+}
+
+// What the node and the API server say beside the pod's object.
+void World::ObserveOthers(PodFacts& facts) const {
   facts.deletion_grace = deletion_grace_;
   facts.object_gone = object_gone_;
-  if (IsEvicted()) facts.eviction = Eviction{.why = "too much. ", .signal = "ephemeralpodfs.limit"};
+  if (IsEvicted()) {
+    facts.eviction = Eviction{.why = "too much. ", .signal = "ephemeralpodfs.limit"};
+    facts.eviction->reason = random_.eviction_reason;
+    facts.eviction->disruption = random_.disrupts;
+  }
+  if (now_ < born_ + random_.network_after) facts.network_problem = "not yet";
+  facts.inputs.secrets_pending = now_ < born_ + random_.secrets_after;
+  facts.inputs.sandbox_pending = now_ < born_ + random_.sandbox_after;
+  if (random_.origin == PodOrigin::kApi) {
+    facts.inputs.pending = now_ < inputs_at_;
+    facts.inputs.version = now_ >= inputs_change_at_ ? 2 : 1;
+  }
+  facts.wall = {now_.since_boot + wall_minus_boot_};
+  facts.boot = now_;
+}
+
+PodFacts World::Observe() {
+  AskForRoom();
+  PodFacts facts;
+  facts.pod = allocated_.get();
+  facts.asked = asked_.get();
+  facts.resize = verdict_;
+  ObserveOthers(facts);
   for (const Operation& o : operations_) facts.under_way.push_back(o.fact);
   facts.ended = std::exchange(ended_, {});
   if (Troubled()) {
@@ -87,19 +125,14 @@ PodFacts World::Observe() {
       });
   facts.sandbox_exists = sandbox_exists();
   facts.sandbox_ready = made && sandbox_ready();
-  ImageFact image;
-  image.state = image_is_here_ ? ImageFact::State::kPresent : ImageFact::State::kAbsent;
-  image.id = "sha256:1";
-  image.name = "docker.io/x:1";
-  facts.images[kImage] = image;
-  if (random_.origin == PodOrigin::kApi) {
-    facts.inputs.pending = now_ < inputs_at_;
-    facts.inputs.version = now_ >= inputs_change_at_ ? 2 : 1;
+  for (const char* name : {"x", "y"}) {
+    ImageFact& image = facts.images[name];
+    image.state = images_.contains(name) ? ImageFact::State::kPresent : ImageFact::State::kAbsent;
+    image.id = StrCat("sha256:", name);
+    image.name = StrCat("docker.io/", name, ":1");
   }
   facts.probes = AskProbes();
   facts.node = &node_;
-  facts.wall = {now_.since_boot + wall_minus_boot_};
-  facts.boot = now_;
   return facts;
 }
 
@@ -111,10 +144,17 @@ void World::NoteRemembered(const PodFacts& facts, const Decision& decision) {
     if (counts) ends_[end.action.container][end.action.attempt] = 128;
   }
   for (const EventNote& note : decision.events) {
-    const bool for_probe = note.reason == "Killing" && note.message.contains("probe");
-    const Process* const p = for_probe ? Running(note.container) : nullptr;
-    if (p != nullptr) stopped_sick_.insert({p->name, p->attempt});
+    const Process* const p = note.reason == "Killing" ? Running(note.container) : nullptr;
+    if (p == nullptr) continue;
+    const auto says = [&](const char* word) {
+      return note.message.find(word) != std::string::npos;
+    };
+    if (says("probe")) stopped_sick_.insert({p->name, p->attempt});
+    if (says("resize requires restart") || says("definition changed")) {
+      stopped_to_change_.insert({p->name, p->attempt});
+    }
   }
+  if (verdict_ && verdict_->how == ResizeVerdict::How::kGiven) given_ = allocated_;
   status_ = decision.status;
   released_ = decision.released;
   if (released_ && deletion_grace_ && !object_gone_at_) object_gone_at_ = now_ + seconds(1);
