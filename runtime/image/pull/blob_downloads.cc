@@ -55,7 +55,9 @@ BlobDownloads::~BlobDownloads() {
 }
 
 Result<void> BlobDownloads::Run(const std::vector<WantedBlob>& blobs,
-                                const std::function<void()>& moved) {
+                                const std::function<void(const Digest&)>& whole,
+                                const std::function<Result<void>()>& moved) {
+  whole_ = whole;
   for (const WantedBlob& blob : blobs) {
     auto job = std::make_unique<Job>();
     job->blob = blob;
@@ -67,7 +69,7 @@ Result<void> BlobDownloads::Run(const std::vector<WantedBlob>& blobs,
   while (std::ranges::any_of(jobs_, open)) {
     RETURN_IF_ERROR(LaunchDue());
     ASSIGN_OR_RETURN(const std::optional<FetchEnd> end, client_.Next(kPatience));
-    moved();
+    RETURN_IF_ERROR(moved());
     if (!end) continue;
     const auto job =
         std::ranges::find_if(jobs_, [&](const auto& one) { return one->running == end->id; });
@@ -218,6 +220,7 @@ Result<void> BlobDownloads::OnWhole(Job& job) {
   job.done = true;
   job.file.Reset();
   if (job.blob.progress != nullptr) job.blob.progress->state = LayerProgress::State::kDownloaded;
+  whole_(job.blob.digest);
   HOLDFAST_PAUSE_POINT("image.pull-blob");
   return {};
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // BlobDownloads: the blobs of one image, a few at a time, into files of an ingest directory. Bytes
 // are hashed as they are written; a file stands under its blob's staged name and counts only when
-// Run() has returned without an error. What broke off is gone on with where it ended, also what an
+// it was told to be whole. What broke off is gone on with where it ended, also what an
 // earlier pull has left. Single-thread.
 #pragma once
 
@@ -42,8 +42,10 @@ class BlobDownloads {
   BlobDownloads(RegistryClient& client, std::vector<Origin>& origins, DownloadPlace place,
                 DownloadLimits limits);
   ~BlobDownloads();
-  // `moved` is called now and then.
-  Result<void> Run(const std::vector<WantedBlob>& blobs, const std::function<void()>& moved);
+  // `whole` is called for each that has come; `moved` now and then, and may end it.
+  Result<void> Run(const std::vector<WantedBlob>& blobs,
+                   const std::function<void(const Digest&)>& whole,
+                   const std::function<Result<void>()>& moved);
 
  private:
   struct Job;
@@ -63,6 +65,7 @@ class BlobDownloads {
   const DownloadPlace place_;
   const DownloadLimits limits_;
   std::vector<std::unique_ptr<Job>> jobs_;
+  std::function<void(const Digest&)> whole_;
 };
 
 }  // namespace holdfast::runtime

@@ -167,7 +167,10 @@ Result<void> ImagePull::FetchLayers(const std::vector<Descriptor>& layers,
   for (size_t i = 0; i < layers.size(); ++i) {
     LayerProgress& progress = progress_.layers[i];
     progress = {layers[i].digest.value, layers[i].size, 0, LayerProgress::State::kWaiting};
-    if (!seen.insert(layers[i].digest).second || area.claim.Blob(layers[i].digest)) {
+    const bool first = seen.insert(layers[i].digest).second;
+    const bool stored = first && area.claim.Blob(layers[i].digest);
+    if (stored) area.layers.Arrived(layers[i].digest);
+    if (!first || stored) {
       progress.bytes = progress.size;
       progress.state = LayerProgress::State::kDownloaded;
       continue;
@@ -185,10 +188,25 @@ Result<void> ImagePull::FetchLayers(const std::vector<Descriptor>& layers,
   RETURN_IF_ERROR(CheckRoom(area.ingest.dir(), area.limits.reserve, total - here));
   DownloadLimits limits;
   limits.reserve = area.limits.reserve;
-  return BlobDownloads(client_, origins_, {area.ingest, area.partial}, limits).Run(wanted, moved_);
+  return BlobDownloads(client_, origins_, {area.ingest, area.partial}, limits)
+      .Run(
+          wanted, [&](const Digest& blob) { area.layers.Arrived(blob); },
+          [&] { return Show(area.layers); });
 }
 
-Result<StagedImage> ImagePull::Run(const StagingArea& area) {
+// How far the unpacking is, beside what the downloads say of themselves; its error ends both.
+Result<void> ImagePull::Show(ArrivingLayers& layers) {
+  using State = LayerProgress::State;
+  RETURN_IF_ERROR(client_.CheckStop());
+  ASSIGN_OR_RETURN(const std::optional<size_t> at, layers.At());
+  for (size_t i = 0; at && i <= *at; ++i) {
+    progress_.layers[i].state = i == *at ? State::kUnpacking : State::kDone;
+  }
+  moved_();
+  return {};
+}
+
+Result<void> ImagePull::Run(const StagingArea& area) {
   auto resolved = Resolve(area);
   if (!resolved) {
     const std::string name = reference_.Name();
@@ -208,16 +226,19 @@ Result<StagedImage> ImagePull::Run(const StagingArea& area) {
     return InvalidArgument(StrCat("image config names ", image.config.diff_ids.size(),
                                   " layers, the manifest ", manifest.layers.size()));
   }
-  RETURN_IF_ERROR(FetchLayers(manifest.layers, area));
   image.names = {reference_.Name()};
-  ASSIGN_OR_RETURN(image.manifest, StageDocument(area.ingest, found.text));
-  ASSIGN_OR_RETURN(image.id, StageDocument(area.ingest, config));
+  image.manifest = found.digest;
+  image.id = manifest.config.digest;
   image.size = found.text.size() + config.size();
   for (const Descriptor& layer : manifest.layers) {
     image.layers.push_back(layer.digest);
     image.size += layer.size;
   }
-  return image;
+  RETURN_IF_ERROR(area.layers.Expect(std::move(image)));
+  RETURN_IF_ERROR(FetchLayers(manifest.layers, area));
+  RETURN_IF_ERROR(StageDocument(area.ingest, found.text));
+  RETURN_IF_ERROR(StageDocument(area.ingest, config));
+  return area.layers.Finish([&] { return Show(area.layers); });
 }
 
 }  // namespace holdfast::runtime

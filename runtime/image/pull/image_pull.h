@@ -39,7 +39,8 @@ class ImagePull {
 
   // The digest that the registry has for the tag now; "" when it does not say.
   Result<std::string> CurrentDigest();
-  Result<StagedImage> Run(const StagingArea& area);
+  // Brings it whole, its layers unpacked.
+  Result<void> Run(const StagingArea& area);
   // What the host was shown that said what the reference means; nothing: it asked for none.
   const std::optional<RegistryLogin>& shown() const { return shown_; }
 
@@ -50,6 +51,7 @@ class ImagePull {
   Result<std::string> FetchConfig(const Descriptor& descriptor, const StagingArea& area);
   Result<RegistryDocument> FindManifest(RegistryDocument document, const StagingArea& area);
   Result<void> FetchLayers(const std::vector<Descriptor>& layers, const StagingArea& area);
+  Result<void> Show(ArrivingLayers& layers);
   std::string Asked() const {
     return reference_.digest.empty() ? reference_.tag : reference_.digest;
   }

@@ -64,6 +64,8 @@ class RegistryClient {
 
   // A 2xx's. Tries the origin's logins in turn.
   Result<Answer> Ask(Origin& origin, const Question& question);
+  // kUnavailable once it is to stop.
+  Result<void> CheckStop() const;
   // How long a transfer may stand still.
   std::chrono::seconds stall() const { return stall_; }
 
@@ -86,7 +88,6 @@ class RegistryClient {
   Result<void> Sleep(std::chrono::milliseconds time);
   Result<void> Obey(Origin& origin, Verdict& verdict, const FetchEnd& end, Attempt& attempt);
   Result<std::string> FetchToken(const Origin& origin, const fetch::Challenge& challenge);
-  Result<void> CheckStop() const;
 
   Fetcher& fetcher_;
   const std::function<bool()> stop_;

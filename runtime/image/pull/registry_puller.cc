@@ -46,8 +46,7 @@ class OnePull {
     ASSIGN_OR_RETURN(const bool unchanged, IsUnchanged());
     if (unchanged) return store_.Get(name_);
     ASSIGN_OR_RETURN(Image image,
-                     store_.Add([this](const StagingArea& area) { return pull_.Run(area); },
-                                [this](size_t layer) { return NextLayer(layer); }));
+                     store_.Add([this](const StagingArea& area) { return pull_.Run(area); }));
     for (LayerProgress& layer : progress_.layers) layer.state = LayerProgress::State::kDone;
     tell_(progress_);
     return image;
@@ -69,15 +68,6 @@ class OnePull {
     if (Steady::now() - told_ < kTellEach) return;
     told_ = Steady::now();
     tell_(progress_);
-  }
-
-  Result<void> NextLayer(size_t layer) {
-    using State = LayerProgress::State;
-    if (stop_()) return Unavailable("the pull was cancelled");
-    if (layer > 0) progress_.layers[layer - 1].state = State::kDone;
-    progress_.layers[layer].state = State::kUnpacking;
-    tell_(progress_);
-    return {};
   }
 
   DiskImageStore& store_;

@@ -34,7 +34,8 @@ class LayerStore {
   // committed, or staged in `ingest`), whose directories lend owner and mode to those that this
   // layer only passes through.
   Result<StagedLayer> Stage(const Unpacker& unpacker, const Ingest& ingest, const std::string& name,
-                            int source, const std::vector<DirFd>& lower) const;
+                            int source, const std::vector<DirFd>& lower,
+                            const Unpacker::Stop& stop) const;
   Result<DirFd> OpenLayer(const Digest& chain_id) const;
 
   // The caller has synced the file system.

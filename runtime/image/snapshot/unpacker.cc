@@ -66,14 +66,16 @@ Result<std::string> CompressionOf(int fd) {
 Unpacker::Unpacker(std::string helper, ImageLimits limits)
     : helper_(std::move(helper)), limits_(limits) {}
 
-Result<Copied> Unpacker::Pump(int from, int to, int output) const {
+Result<Copied> Unpacker::Pump(int from, int to, int output, const Stop& stop) const {
   return CopyHashed(from, limits_.unpacked_bytes, [&](std::string_view piece) -> Result<void> {
+    if (stop && stop()) return Unavailable("unpacking was given up");
     if (output != kNoOutput) RETURN_IF_ERROR(CheckRoom(output, limits_.reserve));
     return SendAll(to, piece);
   });
 }
 
-Result<Unpacker::Fed> Unpacker::Feed(int source, std::vector<std::string> step, int output) const {
+Result<Unpacker::Fed> Unpacker::Feed(int source, std::vector<std::string> step, int output,
+                                     const Stop& stop) const {
   ASSIGN_OR_RETURN(const std::string compression, CompressionOf(source));
   if (::lseek(source, 0, SEEK_SET) < 0) return Error::FromErrno(errno, "seek to the beginning");
   ASSIGN_OR_RETURN(auto stream, StreamPair());
@@ -93,7 +95,7 @@ Result<Unpacker::Fed> Unpacker::Feed(int source, std::vector<std::string> step, 
     from = inflated.get();
   }
 
-  Result<Copied> bytes = Pump(from, stream.first.get(), output);
+  Result<Copied> bytes = Pump(from, stream.first.get(), output, stop);
   inflated.Reset();
   // End-of-file must reach the consumer only after a stream that came whole.
   if (bytes && inflater) {
@@ -153,7 +155,7 @@ Result<ArchiveMembers> Unpacker::Split(int source, int directory) const {
   return members;
 }
 
-Result<UnpackedLayer> Unpacker::UnpackLayer(int source, int directory) const {
+Result<UnpackedLayer> Unpacker::UnpackLayer(int source, int directory, const Stop& stop) const {
   // A few bytes of names or of a sparse file's map make thousands of directories or blocks, so the
   // room is also counted where they are made.
   ASSIGN_OR_RETURN(const Room room, RoomOn(directory, limits_.reserve));
@@ -161,7 +163,7 @@ Result<UnpackedLayer> Unpacker::UnpackLayer(int source, int directory) const {
       Feed(source,
            {"layer", std::to_string(limits_.layer_members), std::to_string(limits_.unpacked_bytes),
             std::to_string(room.files), std::to_string(room.bytes)},
-           directory);
+           directory, stop);
   if (!fed) return std::move(fed.error());
   if (!fed->complete) return InvalidArgument("holdfast-unpack layer: did not read the whole layer");
   UnpackedLayer layer;

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -53,7 +54,9 @@ class Unpacker {
   // `source` is a regular file, read from its beginning; gzip, zstd or plain, by content.
   Result<bool> IsImageArchive(int source) const;
   Result<ArchiveMembers> Split(int source, int directory) const;
-  Result<UnpackedLayer> UnpackLayer(int source, int directory) const;
+  // `stop`: asked for each piece; true ends it with kUnavailable. May be empty.
+  using Stop = std::function<bool()>;
+  Result<UnpackedLayer> UnpackLayer(int source, int directory, const Stop& stop = {}) const;
 
  private:
   struct Fed {
@@ -63,12 +66,13 @@ class Unpacker {
   };
   // Feeds the uncompressed bytes of `source` to the helper's step, hashing them on the way; ends
   // when what the step writes to the directory `output` leaves too little room there.
-  Result<Fed> Feed(int source, std::vector<std::string> step, int output) const;
+  Result<Fed> Feed(int source, std::vector<std::string> step, int output,
+                   const Stop& stop = {}) const;
   // The same where no digest is wanted: a file that is not compressed goes to the helper itself,
   // which can then skip what it does not read.
   Result<std::vector<std::string>> Hand(int source, std::vector<std::string> step,
                                         int output) const;
-  Result<Copied> Pump(int from, int to, int output) const;
+  Result<Copied> Pump(int from, int to, int output, const Stop& stop) const;
 
   std::string helper_;
   ImageLimits limits_;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Claims: blobs and layers of the store that imports, pulls and exports under way rely on, so that
-// no sweep takes them though no record may name them yet. Thread-safe; a Claim is of one thread.
+// no sweep takes them though no record may name them yet. Thread-safe.
 #pragma once
 
 #include <functional>
@@ -53,7 +53,7 @@ class Claim {
   bool Hold(const std::string& part, bool there);  // claims_.mutex_ held
 
   Claims& claims_;
-  std::vector<std::string> held_;
+  std::vector<std::string> held_;  // guarded by claims_.mutex_
 };
 
 }  // namespace holdfast::runtime

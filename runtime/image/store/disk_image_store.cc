@@ -98,13 +98,15 @@ class DiskImageStore::Impl {
     return Import(under_way, std::move(ingest), read);
   }
 
-  Result<Image> Add(const Fill& fill, const std::function<Result<void>(size_t)>& next) {
+  Result<Image> Add(const Fill& fill) {
     UnderWay under_way(*this);
     ASSIGN_OR_RETURN(Ingest ingest, blobs_.NewIngest(PartialBlobs::kIngestPrefix));
     const auto bring = [&](Importer& importer) -> Result<void> {
-      ASSIGN_OR_RETURN(StagedImage staged, fill({importer.ingest(), blobs_, under_way.claim(),
-                                                 partial_, options_.limits}));
-      return importer.FromStaged(std::move(staged), next);
+      ArrivingLayers layers([&](StagedImage staged, const auto& next, const auto& stop) {
+        return importer.FromStaged(std::move(staged), next, stop);
+      });
+      return fill(
+          {importer.ingest(), blobs_, under_way.claim(), partial_, options_.limits, layers});
     };
     auto images = Import(under_way, std::move(ingest), [&](Importer& importer) {
       auto done = bring(importer);
@@ -548,10 +550,7 @@ Result<std::vector<Image>> DiskImageStore::ImportDirectory(int dir_fd,
   });
 }
 
-Result<Image> DiskImageStore::Add(const Fill& fill,
-                                  const std::function<Result<void>(size_t)>& next) {
-  return impl_->Add(fill, next);
-}
+Result<Image> DiskImageStore::Add(const Fill& fill) { return impl_->Add(fill); }
 
 Result<Digest> DiskImageStore::TargetOf(const std::string& name) { return impl_->TargetOf(name); }
 

@@ -28,6 +28,7 @@
 #include "runtime/image/content/partial_blobs.h"
 #include "runtime/image/snapshot/unpacker.h"
 #include "runtime/image/store/archive_reader.h"
+#include "runtime/image/store/arriving_layers.h"
 #include "runtime/image/store/catalog.h"
 #include "runtime/image/store/claims.h"
 
@@ -52,6 +53,7 @@ struct StagingArea {
   Claim& claim;            // asked for what of it is relied on
   const PartialBlobs& partial;
   const ImageLimits& limits;
+  ArrivingLayers& layers;  // unpacks what has come
 };
 
 // An image as it came.
@@ -78,10 +80,10 @@ class DiskImageStore : public ImageStore, public ImageSpace {
   // give the same id each time.
   Result<std::vector<Image>> Import(int fd, const ImportOptions& options) override;
   Result<std::vector<Image>> ImportDirectory(int dir_fd, const ImportOptions& options) override;
-  // An image whose blobs `fill` brings: all that the store does not have lie in the ingest directory
-  // then, their digests checked. `next`: called before each layer is unpacked, with its number.
-  using Fill = std::function<Result<StagedImage>(const StagingArea&)>;
-  Result<Image> Add(const Fill& fill, const std::function<Result<void>(size_t)>& next);
+  // An image that `fill` brings: it says what is to come, puts the blobs that the store does not
+  // have into the ingest directory, their digests checked, and waits until the layers are unpacked.
+  using Fill = std::function<Result<void>(const StagingArea&)>;
+  Result<Image> Add(const Fill& fill);
   // What the name stands for: the digest of an index or manifest. kNotFound.
   Result<Digest> TargetOf(const std::string& name);
   // `use` gets the image, of which nothing goes before it has returned.

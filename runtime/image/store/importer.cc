@@ -71,7 +71,7 @@ Result<void> Importer::FromArchive(const ArchiveContent& content, const std::str
   ASSIGN_OR_RETURN(std::vector<StagedImage> staged,
                    ReadArchive(content, ingest_, unpacker_.limits(), reference, stored));
   for (StagedImage& image : staged) {
-    RETURN_IF_ERROR(StageLayers(std::move(image), [](size_t) { return Result<void>(); }));
+    RETURN_IF_ERROR(StageLayers(std::move(image), [](size_t) { return Result<void>(); }, {}));
   }
   return {};
 }
@@ -97,8 +97,8 @@ Result<UniqueFd> Importer::OpenBlob(const Digest& digest) const {
 }
 
 // Lowest first: each layer needs those below, and its name says what they are.
-Result<void> Importer::StageLayers(StagedImage staged,
-                                   const std::function<Result<void>(size_t)>& next) {
+Result<void> Importer::StageLayers(StagedImage staged, const ArrivingLayers::Next& next,
+                                   const ArrivingLayers::Stop& stop) {
   std::vector<Digest> chain_ids;
   std::vector<DirFd> lower;
   Digest chain_id;
@@ -109,7 +109,7 @@ Result<void> Importer::StageLayers(StagedImage staged,
     if (!claim_.Layer(chain_id) && !new_layers_.contains(chain_id)) {
       const std::string name = StrCat("layer-", new_layers_.size());
       ASSIGN_OR_RETURN(UniqueFd blob, OpenBlob(staged.layers[i]));
-      auto layer = layers_.Stage(unpacker_, ingest_, name, blob.get(), lower);
+      auto layer = layers_.Stage(unpacker_, ingest_, name, blob.get(), lower, stop);
       if (!layer) {
         return std::move(layer.error()).Wrap(StrCat("layer ", i + 1, " ", staged.layers[i].value));
       }
@@ -138,7 +138,7 @@ Result<void> Importer::FromRootTar(int source, const Copied& blob, const ImportO
     staged.names = {reference.Name()};
   }
   ASSIGN_OR_RETURN(const StagedLayer layer,
-                   layers_.Stage(unpacker_, ingest_, "layer-0", source, {}));
+                   layers_.Stage(unpacker_, ingest_, "layer-0", source, {}, {}));
   if (layer.diff_id == DigestOf("")) {
     return InvalidArgument(
         "import: the stream is empty, so there is no image in it (did the program that should "

@@ -3,7 +3,6 @@
 // and nothing of the store changed. One object per import; single-thread.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,6 +14,7 @@
 #include "runtime/image/snapshot/layer_store.h"
 #include "runtime/image/snapshot/unpacker.h"
 #include "runtime/image/store/archive_reader.h"
+#include "runtime/image/store/arriving_layers.h"
 #include "runtime/image/store/claims.h"
 
 namespace holdfast::runtime {
@@ -32,10 +32,12 @@ class Importer {
   Result<void> FromStream(int fd, const ImportOptions& options);
   Result<void> FromDirectory(DirFd directory, const ImportOptions& options);
 
-  // What somebody else put into the ingest directory; a layer's blob may be in the store already.
-  // `next`: called before each layer with its number, may end it.
-  Result<void> FromStaged(StagedImage staged, const std::function<Result<void>(size_t)>& next) {
-    return StageLayers(std::move(staged), next);
+  // What somebody else puts into the ingest directory; a layer's blob may be in the store already.
+  // `next`: called with each layer's number before anything of it is looked at, may end it. On a
+  // thread of its own, that uses nothing else of this object meanwhile.
+  Result<void> FromStaged(StagedImage staged, const ArrivingLayers::Next& next,
+                          const ArrivingLayers::Stop& stop) {
+    return StageLayers(std::move(staged), next, stop);
   }
 
   const Ingest& ingest() const { return ingest_; }
@@ -46,7 +48,8 @@ class Importer {
  private:
   Result<void> FromArchive(const ArchiveContent& content, const std::string& reference);
   Result<void> FromRootTar(int source, const Copied& blob, const ImportOptions& options);
-  Result<void> StageLayers(StagedImage staged, const std::function<Result<void>(size_t)>& next);
+  Result<void> StageLayers(StagedImage staged, const ArrivingLayers::Next& next,
+                           const ArrivingLayers::Stop& stop);
   Result<UniqueFd> OpenBlob(const Digest& digest) const;
   std::optional<uint64_t> ClaimStored(const Digest& blob);
   Result<DirFd> OpenLayer(const Digest& chain_id) const;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/image/unpack/inflate.h"
 
+#include <isa-l/igzip_lib.h>
 #include <unistd.h>
-#include <zlib.h>
 #include <zstd.h>
 
 #include <cerrno>
@@ -31,49 +31,99 @@ Result<void> Write(int fd, const void* data, size_t size) {
   return sys::WriteAll(fd, {static_cast<const char*>(data), size});
 }
 
-struct InflateEnd {
-  void operator()(z_stream* z) const {
-    ::inflateEnd(z);
-    delete z;
-  }
-};
-
 struct ZstdFree {
   void operator()(ZSTD_DStream* z) const { ::ZSTD_freeDStream(z); }
+};
+
+// One gzip member after another, as their bytes come.
+class GzipStream {
+ public:
+  GzipStream() : output_(kBuffer) {
+    ::isal_inflate_init(state_.get());
+    BeginMember();
+  }
+
+  Result<void> Take(std::vector<unsigned char>& input, size_t size, int out) {
+    state_->next_in = input.data();
+    state_->avail_in = static_cast<uint32_t>(size);
+    while (true) {
+      if (place_ == Place::kBetween) {
+        if (state_->avail_in == 0) return {};
+        BeginMember();
+      }
+      if (place_ == Place::kHeader) {
+        const int status = ::isal_read_gzip_header(state_.get(), &header_);
+        if (status == ISAL_END_INPUT) return {};
+        if (status != ISAL_DECOMP_OK) return Damaged(status);
+        place_ = Place::kBody;
+      }
+      ASSIGN_OR_RETURN(const bool more, Inflate(out));
+      if (!more) return {};
+    }
+  }
+
+  bool IsWhole() const { return place_ == Place::kBetween; }
+
+ private:
+  enum class Place : uint8_t { kHeader, kBody, kBetween };
+
+  void BeginMember() {
+    ::isal_inflate_reset(state_.get());
+    // The header is read apart: it may come in pieces. Checksum and length are verified.
+    state_->crc_flag = ISAL_GZIP_NO_HDR_VER;
+    ::isal_gzip_header_init(&header_);
+    place_ = Place::kHeader;
+  }
+
+  // One buffer of output; whether there is more to do without new input.
+  Result<bool> Inflate(int out) {
+    const uint32_t had = state_->avail_in;
+    state_->next_out = output_.data();
+    state_->avail_out = static_cast<uint32_t>(output_.size());
+    const int status = ::isal_inflate(state_.get());
+    if (status < 0 || status == ISAL_NEED_DICT) return Damaged(status);
+    const size_t made = output_.size() - state_->avail_out;
+    RETURN_IF_ERROR(Write(out, output_.data(), made));
+    if (state_->block_state == ISAL_BLOCK_FINISH) {
+      place_ = Place::kBetween;
+      return true;
+    }
+    if (made == 0 && state_->avail_in == had && had > 0) return Damaged(ISAL_INVALID_BLOCK);
+    return state_->avail_in > 0 || state_->avail_out == 0;
+  }
+
+  static Error Damaged(int status) {
+    switch (status) {
+      case ISAL_INVALID_WRAPPER:
+        return InvalidArgument("gzip: incorrect header check");
+      case ISAL_UNSUPPORTED_METHOD:
+        return InvalidArgument("gzip: unknown compression method");
+      case ISAL_INCORRECT_CHECKSUM:
+        return InvalidArgument("gzip: incorrect checksum or length");
+      case ISAL_INVALID_LOOKBACK:
+        return InvalidArgument("gzip: invalid distance too far back");
+      default:
+        return InvalidArgument("gzip: damaged data");
+    }
+  }
+
+  const std::unique_ptr<inflate_state> state_ = std::make_unique<inflate_state>();
+  isal_gzip_header header_{};
+  Place place_ = Place::kHeader;
+  std::vector<unsigned char> output_;
 };
 
 }  // namespace
 
 Result<void> InflateGzip(int in, int out) {
-  std::unique_ptr<z_stream, InflateEnd> z(new z_stream{});
-  if (::inflateInit2(z.get(), 15 + 16) != Z_OK) return Internal("gzip: no memory");
+  GzipStream gzip;
   std::vector<unsigned char> input(kBuffer);
-  std::vector<unsigned char> output(kBuffer);
-  bool in_member = true;  // the first header is required
-  for (;;) {
+  while (true) {
     ASSIGN_OR_RETURN(const size_t n, Read(in, input));
     if (n == 0) break;
-    z->next_in = input.data();
-    z->avail_in = static_cast<uInt>(n);
-    // A full output buffer may hide more output, so go on until the input is used up and the output
-    // is not.
-    do {
-      if (!in_member) {
-        if (z->avail_in == 0) break;
-        ::inflateReset(z.get());
-        in_member = true;
-      }
-      z->next_out = output.data();
-      z->avail_out = static_cast<uInt>(output.size());
-      const int status = ::inflate(z.get(), Z_NO_FLUSH);
-      if (status != Z_OK && status != Z_STREAM_END && status != Z_BUF_ERROR) {
-        return InvalidArgument(StrCat("gzip: ", z->msg != nullptr ? z->msg : "damaged data"));
-      }
-      RETURN_IF_ERROR(Write(out, output.data(), output.size() - z->avail_out));
-      if (status == Z_STREAM_END) in_member = false;
-    } while (z->avail_in > 0 || z->avail_out == 0);
+    RETURN_IF_ERROR(gzip.Take(input, n, out));
   }
-  if (in_member) return InvalidArgument("gzip: data ends early");
+  if (!gzip.IsWhole()) return InvalidArgument("gzip: data ends early");
   return {};
 }
 

@@ -34,7 +34,7 @@ spec:
   $2
   containers:
   - name: main
-    image: quickstart/busybox:latest
+    image: busybox
     imagePullPolicy: IfNotPresent
     command: [sh, -c, "cat /proc/self/attr/current > /main/label; exec sleep 100000"]
     lifecycle: {postStart: {exec: {command: [sh, -c, "cat /proc/self/attr/current > /main/hook"]}}}

@@ -113,7 +113,7 @@ spec:
   terminationGracePeriodSeconds: 0
   containers:
   - name: main
-    image: quickstart/busybox:latest
+    image: busybox
     imagePullPolicy: IfNotPresent
     command: [sh, -c, "cat /proc/self/status > /status; cat /proc/self/limits > /limits; ulimit -c unlimited && echo may > /core; exec sleep 100000"]
     securityContext: {privileged: true}

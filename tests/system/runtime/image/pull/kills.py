@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SIGKILL to the puller, holdfast-fetch and holdfast-unpack: the next pull goes on, nothing half-made shows."""
+"""SIGKILL to the puller, holdfast-fetch and holdfast-unpack: the next pull goes on, nothing half-made shows.
+
+HOLDFAST_PULL_KILLS: at how many random moments (15)."""
 import os
 import pathlib
 import random
+import shutil
 import signal
 import subprocess
 import time
@@ -11,7 +14,7 @@ from registry import MadeImage, layer_of
 from scripted_registry import ScriptedRegistry
 from suite import check, equal
 
-POINTS = ("image.pull-piece", "image.pull-blob", "image.import-staged", "image.blob-named", "image.blobs-synced")
+MOMENTS = int(os.environ.get("HOLDFAST_PULL_KILLS", "15"))
 
 
 def image():
@@ -19,9 +22,22 @@ def image():
 
 
 def children(pid):
-    found = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return [(int(child), pathlib.Path(f"/proc/{child}/comm").read_text().strip()) for child in found
-            if pathlib.Path(f"/proc/{child}").exists()]
+    """(pid, name) of those of all its threads that live at the moment."""
+    found = []
+    for file in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            found += [(int(child), pathlib.Path(f"/proc/{child}/comm").read_text().strip())
+                      for child in file.read_text().split()]
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # ended between two of these
+    return found
+
+
+def points_of_a_pull(world, registry):
+    """Every pause point that a pull passes, in their order."""
+    stops = world.folder()
+    world.pull(f"{registry.name}/app:1", None, "", HOLDFAST_PAUSE_AT="?", HOLDFAST_PAUSE_DIR=str(stops)).well()
+    return list(dict.fromkeys(name for file in stops.glob("passed.*") for name in file.read_text().split()))
 
 
 def nothing_is_half_made(store):
@@ -64,7 +80,9 @@ def kill_at(world, registry, store, point):
 
 def test_killed_at_each_pause_point(world):
     registry = ScriptedRegistry({"app:1": image()})
-    for point in POINTS:
+    points = points_of_a_pull(world, registry)
+    check({"image.pull-piece", "image.pull-blob", "image.import-staged", "image.layer-named"} <= set(points), points)
+    for point in points:
         store = world.folder()
         kill_at(world, registry, store, point)
         goes_on(world, registry, store)
@@ -72,16 +90,26 @@ def test_killed_at_each_pause_point(world):
 
 
 def test_killed_at_random_moments(world):
+    """The puller, or one of its helpers, within the time that a pull takes."""
     chance = random.Random(20)
     registry = ScriptedRegistry({"app:1": image()})
-    for _ in range(15):
+    whole = world.pull(f"{registry.name}/app:1").well().seconds
+    killed = {}
+    for _ in range(MOMENTS):
         store = world.folder()
         pull = subprocess.Popen(world.command(f"{registry.name}/app:1", store), stdout=subprocess.PIPE)
-        time.sleep(chance.uniform(0.01, 0.25))
-        pull.kill()
-        pull.wait()
+        time.sleep(chance.uniform(0, 1.2 * whole))
+        pid, name = chance.choice([(pull.pid, "puller"), *children(pull.pid)])
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            name = "nobody"
+        pull.communicate()
+        killed[name] = killed.get(name, 0) + 1
         if (store / "images/blobs/sha256").exists():
             goes_on(world, registry, store)
+        shutil.rmtree(store)
+    print(f"  killed: {killed}", flush=True)
     registry.stop()
 
 
@@ -129,7 +157,7 @@ def test_the_helper_is_caged(world):
     end = time.monotonic() + 5
     while not registry.requests and time.monotonic() < end:
         time.sleep(0.01)
-    (pid, _), = children(pull.pid)
+    (pid, _), = [child for child in children(pull.pid) if child[1].startswith("holdfast-fetch")]
     status = dict(line.split(":\t", 1) for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
                   if ":\t" in line)
     equal(status["Uid"].split(), ["65534"] * 4, "uid")

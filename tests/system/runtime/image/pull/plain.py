@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pulls that succeed: kinds of layers, indexes, platforms, what is here already."""
+import gzip
 import os
 import pathlib
 import subprocess
+import tarfile
+import time
 
 from registry import ARCHITECTURE, OCI, MadeImage, digest_of, layer_of
 from scripted_registry import ScriptedRegistry
@@ -113,6 +116,65 @@ def test_layers_come_side_by_side(world):
     world.pull(f"{registry.name}/app:1").well()
     registry.stop()
     check(not together.broken, "three blobs at a time")
+
+
+def test_layers_are_unpacked_while_others_still_come(world):
+    import threading
+    seen = threading.Event()
+    store = world.folder()
+
+    def script(handler):
+        if "/blobs/" not in handler.path or digest_of(image.layers[1]) not in handler.path:
+            return False
+        end = time.monotonic() + 20
+        while not seen.is_set() and time.monotonic() < end:
+            if any(store.glob("images/ingest/*/layer-0/a")):
+                seen.set()
+            time.sleep(0.01)
+        return False
+    image = MadeImage([layer_of({"a": b"first"}), layer_of({"b": b"second"})])
+    registry = ScriptedRegistry({"app:1": image}, script)
+    world.pull(f"{registry.name}/app:1", store).well()
+    registry.stop()
+    check(seen.is_set(), "the first layer's file, before the second layer was sent")
+
+
+def test_a_layer_that_is_none_ends_the_downloads_of_the_others(world):
+    def script(handler):
+        if "/blobs/" in handler.path and digest_of(image.layers[1]) in handler.path:
+            handler.drip(image.layers[1], 4096, 0.05)
+            return True
+        return False
+    image = MadeImage([b"no tar at all" * 100, layer_of({"b": os.urandom(8 << 20)})])
+    registry = ScriptedRegistry({"app:1": image}, script)
+    world.pull(f"{registry.name}/app:1").failed("layer 1 ", within=10)
+    registry.stop()
+
+
+class EndlessImage(MadeImage):
+    """One file of `mebibytes`, as as many gzip members: a megabyte to fetch, seconds to unpack."""
+
+    def __init__(self, mebibytes):
+        header = tarfile.TarInfo("big")
+        header.size = mebibytes << 20
+        piece = os.urandom(1024) * 1024
+        layer = gzip.compress(header.tobuf()) + gzip.compress(piece) * mebibytes
+        super().__init__([layer], packing=lambda packed: packed)
+
+
+def test_a_pull_that_is_cancelled_while_it_unpacks_ends_soon(world):
+    registry = ScriptedRegistry({"app:1": EndlessImage(1200)})
+    store = world.folder()
+    pull = subprocess.Popen(world.command(f"{registry.name}/app:1", store, "", "--cancel-after", 1000),
+                            stdout=subprocess.PIPE, text=True)
+    began = time.monotonic()
+    text = pull.communicate(timeout=60)[0]
+    took = time.monotonic() - began - 1
+    check(pull.returncode == 1 and "cancelled" in text, text)
+    check(took < 5, f"{took:.1f} s after it was cancelled")
+    equal(list((store / "images/ingest").iterdir()), [], "left in ingest")
+    registry.stop()
+    print(f"  ended {took * 1000:.0f} ms after it was cancelled, its start included", flush=True)
 
 
 def test_a_pull_that_is_cancelled_ends_soon_and_leaves_nothing(world):

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "holdfast/sys/files.h"
 #include "tests/support/tar_builder.h"
@@ -40,6 +41,52 @@ TEST(InflateTest, SeveralMembersAndFramesAreOneStream) {
   EXPECT_EQ(RunOn(InflateZstd, zst + zst).value(), Tar() + Tar());
 }
 
+// A member by zlib. Level 0 keeps its length known: what it holds and 23 bytes.
+std::string Member(const std::string& content, int level, gz_header* header = nullptr) {
+  z_stream z{};
+  EXPECT_EQ(::deflateInit2(&z, level, Z_DEFLATED, 31, 8, Z_DEFAULT_STRATEGY), Z_OK);
+  if (header != nullptr) {
+    EXPECT_EQ(::deflateSetHeader(&z, header), Z_OK);
+  }
+  std::string packed(::deflateBound(&z, content.size()) + (1 << 20), '\0');
+  z.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(content.data()));
+  z.avail_in = static_cast<uInt>(content.size());
+  z.next_out = reinterpret_cast<Bytef*>(packed.data());
+  z.avail_out = static_cast<uInt>(packed.size());
+  EXPECT_EQ(::deflate(&z, Z_FINISH), Z_STREAM_END);
+  packed.resize(z.total_out);
+  ::deflateEnd(&z);
+  return packed;
+}
+
+TEST(InflateTest, GzipMembersMayEndAnywhereInWhatIsReadAtOnce) {
+  const std::string next = Member("next", 9);
+  for (size_t size = (256 << 10) - 60; size < (256 << 10) + 4; ++size) {
+    const std::string content(size, 'x');
+    EXPECT_EQ(RunOn(InflateGzip, Member(content, 0) + next).value(), content + "next") << size;
+  }
+  std::string packed, plain;
+  for (size_t size = 0; size < 200; ++size) {
+    packed += Member(std::string(size, 'a'), 9);
+    plain += std::string(size, 'a');
+  }
+  EXPECT_EQ(RunOn(InflateGzip, packed).value(), plain);
+}
+
+TEST(InflateTest, GzipHeadersMayBeLongerThanWhatIsReadAtOnce) {
+  std::string extra(60'000, 'e'), name(300'000, 'n'), comment(300'000, 'c');
+  gz_header header{};
+  header.extra = reinterpret_cast<Bytef*>(extra.data());
+  header.extra_len = static_cast<uInt>(extra.size());
+  header.name = reinterpret_cast<Bytef*>(name.data());
+  header.comment = reinterpret_cast<Bytef*>(comment.data());
+  header.hcrc = 1;
+  std::string packed = Member("content", 6, &header);
+  EXPECT_EQ(RunOn(InflateGzip, packed).value(), "content");
+  packed[packed.size() / 2] = 'X';
+  EXPECT_FALSE(RunOn(InflateGzip, packed)) << "the header's checksum is checked";
+}
+
 TEST(InflateTest, DamageTruncationAndGarbageAreRefused) {
   for (const auto& [inflate, packed] : {std::pair(&InflateGzip, Tar(TarPacking::kGzip)),
                                         std::pair(&InflateZstd, Tar(TarPacking::kZstd))}) {
@@ -47,6 +94,7 @@ TEST(InflateTest, DamageTruncationAndGarbageAreRefused) {
     EXPECT_FALSE(RunOn(inflate, packed.substr(0, packed.size() - 1)));
     EXPECT_FALSE(RunOn(inflate, packed.substr(0, packed.size() / 2)));
     EXPECT_FALSE(RunOn(inflate, packed + "garbage"));
+    EXPECT_FALSE(RunOn(inflate, packed + std::string(512, '\0')));
     EXPECT_FALSE(RunOn(inflate, "garbage" + packed));
   }
   std::string flipped = Tar(TarPacking::kGzip);
