@@ -2,6 +2,7 @@
 #include "runtime/image/pull/image_pull.h"
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <set>
 #include <utility>
@@ -162,6 +163,8 @@ Result<void> ImagePull::FetchLayers(const std::vector<Descriptor>& layers,
                                     const StagingArea& area) {
   std::vector<WantedBlob> wanted;
   std::set<Digest> seen;
+  std::vector<Digest> here_already;
+  std::map<Digest, uint64_t> to_come;
   uint64_t total = 0, here = 0;
   progress_.layers.assign(layers.size(), {});
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -169,7 +172,7 @@ Result<void> ImagePull::FetchLayers(const std::vector<Descriptor>& layers,
     progress = {layers[i].digest.value, layers[i].size, 0, LayerProgress::State::kWaiting};
     const bool first = seen.insert(layers[i].digest).second;
     const bool stored = first && area.claim.Blob(layers[i].digest);
-    if (stored) area.layers.Arrived(layers[i].digest);
+    if (stored) here_already.push_back(layers[i].digest);
     if (!first || stored) {
       progress.bytes = progress.size;
       progress.state = LayerProgress::State::kDownloaded;
@@ -181,17 +184,25 @@ Result<void> ImagePull::FetchLayers(const std::vector<Descriptor>& layers,
                    StrCat("layers: more than the limit of ", area.limits.archive_bytes, " bytes"));
     }
     total += layers[i].size;
-    here += std::min(layers[i].size, area.partial.SizeOf(layers[i].digest));
+    const uint64_t partial = std::min(layers[i].size, area.partial.SizeOf(layers[i].digest));
+    here += partial;
+    to_come[layers[i].digest] = layers[i].size - partial;
     wanted.push_back({layers[i].digest, layers[i].size, &progress});
   }
   moved_();
-  RETURN_IF_ERROR(CheckRoom(area.ingest.dir(), area.limits.reserve, total - here));
+  uint64_t coming = total - here;
+  RETURN_IF_ERROR(CheckRoom(area.ingest.dir(), area.limits.reserve, coming));
+  area.layers.SetComing(coming);
+  for (const Digest& blob : here_already) area.layers.Arrived(blob);
   DownloadLimits limits;
   limits.reserve = area.limits.reserve;
+  const auto whole = [&](const Digest& blob) {
+    coming -= to_come[blob];
+    area.layers.SetComing(coming);
+    area.layers.Arrived(blob);
+  };
   return BlobDownloads(client_, origins_, {area.ingest, area.partial}, limits)
-      .Run(
-          wanted, [&](const Digest& blob) { area.layers.Arrived(blob); },
-          [&] { return Show(area.layers); });
+      .Run(wanted, whole, [&] { return Show(area.layers); });
 }
 
 // How far the unpacking is, beside what the downloads say of themselves; its error ends both.

@@ -90,14 +90,14 @@ Result<DirFd> LayerStore::OpenLayer(const Digest& chain_id) const {
 Result<StagedLayer> LayerStore::Stage(const Unpacker& unpacker, const Ingest& ingest,
                                       const std::string& name, int source,
                                       const std::vector<DirFd>& lower,
-                                      const Unpacker::Stop& stop) const {
+                                      const Unpacker::Meanwhile& meanwhile) const {
   // Open to nobody until it is committed: it may hold set-user-ID files.
   if (::mkdirat(ingest.dir(), name.c_str(), 0755) != 0) {
     return Error::FromErrno(errno, StrCat("mkdir ingest ", name));
   }
   ASSIGN_OR_RETURN(UniqueFd tree, sys::OpenAt(ingest.dir(), name, O_RDONLY | O_DIRECTORY));
   if (::fchmod(tree.get(), 0755) != 0) return Error::FromErrno(errno, "chmod layer directory");
-  ASSIGN_OR_RETURN(const UnpackedLayer layer, unpacker.UnpackLayer(source, tree.get(), stop));
+  ASSIGN_OR_RETURN(const UnpackedLayer layer, unpacker.UnpackLayer(source, tree.get(), meanwhile));
   for (const std::string& path : layer.implicit) {
     RETURN_IF_ERROR(BorrowAttributes(tree.get(), path, lower));
   }

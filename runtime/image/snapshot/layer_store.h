@@ -35,7 +35,7 @@ class LayerStore {
   // layer only passes through.
   Result<StagedLayer> Stage(const Unpacker& unpacker, const Ingest& ingest, const std::string& name,
                             int source, const std::vector<DirFd>& lower,
-                            const Unpacker::Stop& stop) const;
+                            const Unpacker::Meanwhile& meanwhile) const;
   Result<DirFd> OpenLayer(const Digest& chain_id) const;
 
   // The caller has synced the file system.

@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <optional>
@@ -155,15 +156,17 @@ Result<ArchiveMembers> Unpacker::Split(int source, int directory) const {
   return members;
 }
 
-Result<UnpackedLayer> Unpacker::UnpackLayer(int source, int directory, const Stop& stop) const {
+Result<UnpackedLayer> Unpacker::UnpackLayer(int source, int directory,
+                                            const Meanwhile& meanwhile) const {
   // A few bytes of names or of a sparse file's map make thousands of directories or blocks, so the
   // room is also counted where they are made.
-  ASSIGN_OR_RETURN(const Room room, RoomOn(directory, limits_.reserve));
+  ASSIGN_OR_RETURN(Room room, RoomOn(directory, limits_.reserve));
+  if (meanwhile.coming) room.bytes -= std::min(room.bytes, meanwhile.coming());
   auto fed =
       Feed(source,
            {"layer", std::to_string(limits_.layer_members), std::to_string(limits_.unpacked_bytes),
             std::to_string(room.files), std::to_string(room.bytes)},
-           directory, stop);
+           directory, meanwhile.stop);
   if (!fed) return std::move(fed.error());
   if (!fed->complete) return InvalidArgument("holdfast-unpack layer: did not read the whole layer");
   UnpackedLayer layer;

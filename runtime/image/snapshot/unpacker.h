@@ -54,9 +54,14 @@ class Unpacker {
   // `source` is a regular file, read from its beginning; gzip, zstd or plain, by content.
   Result<bool> IsImageArchive(int source) const;
   Result<ArchiveMembers> Split(int source, int directory) const;
-  // `stop`: asked for each piece; true ends it with kUnavailable. May be empty.
+  // What goes on beside an unpacking. Either may be empty.
   using Stop = std::function<bool()>;
-  Result<UnpackedLayer> UnpackLayer(int source, int directory, const Stop& stop = {}) const;
+  struct Meanwhile {
+    Stop stop;                         // asked for each piece; true ends it with kUnavailable
+    std::function<uint64_t()> coming;  // bytes that somebody else is still to write there
+  };
+  Result<UnpackedLayer> UnpackLayer(int source, int directory,
+                                    const Meanwhile& meanwhile = {}) const;
 
  private:
   struct Fed {

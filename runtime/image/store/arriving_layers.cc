@@ -24,15 +24,14 @@ ArrivingLayers::~ArrivingLayers() {
 
 Result<void> ArrivingLayers::Expect(StagedImage image) {
   blobs_ = image.layers;
-  ASSIGN_OR_RETURN(thread_,
-                   sys::StartThread("image-unpack", [this, image = std::move(image)]() mutable {
-                     auto end = stage_(
-                         std::move(image), [this](size_t layer) { return AwaitLayer(layer); },
-                         [this] { return given_up_.load(); });
-                     const std::lock_guard hold(mutex_);
-                     end_.emplace(std::move(end));
-                     changed_.notify_all();
-                   }));
+  ASSIGN_OR_RETURN(
+      thread_, sys::StartThread("image-unpack", [this, image = std::move(image)]() mutable {
+        auto end = stage_(std::move(image), [this](size_t layer) { return AwaitLayer(layer); },
+                          {[this] { return given_up_.load(); }, [this] { return coming_.load(); }});
+        const std::lock_guard hold(mutex_);
+        end_.emplace(std::move(end));
+        changed_.notify_all();
+      }));
   return {};
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "holdfast/base/result.h"
 #include "runtime/image/store/archive_reader.h"
@@ -19,11 +20,10 @@ namespace holdfast::runtime {
 
 class ArrivingLayers {
  public:
-  // Stages all layers of the image, each after `next` has returned for its number; ends with an
-  // error soon after `stop` is true.
+  // Stages all layers of the image, each after `next` has returned for its number.
   using Next = std::function<Result<void>(size_t layer)>;
-  using Stop = std::function<bool()>;
-  using Stage = std::function<Result<void>(StagedImage image, const Next& next, const Stop& stop)>;
+  using Stage = std::function<Result<void>(StagedImage image, const Next& next,
+                                           const Unpacker::Meanwhile& meanwhile)>;
 
   explicit ArrivingLayers(Stage stage) : stage_(std::move(stage)) {}
   // Gives up what is not done, and waits until it is given up.
@@ -33,6 +33,8 @@ class ArrivingLayers {
 
   // Once: which layers there are to be. None of their blobs is looked at before it has arrived.
   Result<void> Expect(StagedImage image);
+  // How many bytes of blobs are still to be written: no layer may take their room.
+  void SetComing(uint64_t bytes) { coming_ = bytes; }
   // The blob is whole and its digest checked: in the ingest directory, or in the store.
   void Arrived(const Digest& blob);
   // The layer that is being unpacked, nothing before the first; why the unpacking has failed.
@@ -51,6 +53,7 @@ class ArrivingLayers {
   std::optional<size_t> at_;
   std::optional<Result<void>> end_;
   std::atomic<bool> given_up_ = false;
+  std::atomic<uint64_t> coming_ = 0;
   std::thread thread_;
 };
 

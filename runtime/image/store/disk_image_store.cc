@@ -102,8 +102,8 @@ class DiskImageStore::Impl {
     UnderWay under_way(*this);
     ASSIGN_OR_RETURN(Ingest ingest, blobs_.NewIngest(PartialBlobs::kIngestPrefix));
     const auto bring = [&](Importer& importer) -> Result<void> {
-      ArrivingLayers layers([&](StagedImage staged, const auto& next, const auto& stop) {
-        return importer.FromStaged(std::move(staged), next, stop);
+      ArrivingLayers layers([&](StagedImage staged, const auto& next, const auto& meanwhile) {
+        return importer.FromStaged(std::move(staged), next, meanwhile);
       });
       return fill(
           {importer.ingest(), blobs_, under_way.claim(), partial_, options_.limits, layers});

@@ -98,7 +98,7 @@ Result<UniqueFd> Importer::OpenBlob(const Digest& digest) const {
 
 // Lowest first: each layer needs those below, and its name says what they are.
 Result<void> Importer::StageLayers(StagedImage staged, const ArrivingLayers::Next& next,
-                                   const ArrivingLayers::Stop& stop) {
+                                   const Unpacker::Meanwhile& meanwhile) {
   std::vector<Digest> chain_ids;
   std::vector<DirFd> lower;
   Digest chain_id;
@@ -109,7 +109,7 @@ Result<void> Importer::StageLayers(StagedImage staged, const ArrivingLayers::Nex
     if (!claim_.Layer(chain_id) && !new_layers_.contains(chain_id)) {
       const std::string name = StrCat("layer-", new_layers_.size());
       ASSIGN_OR_RETURN(UniqueFd blob, OpenBlob(staged.layers[i]));
-      auto layer = layers_.Stage(unpacker_, ingest_, name, blob.get(), lower, stop);
+      auto layer = layers_.Stage(unpacker_, ingest_, name, blob.get(), lower, meanwhile);
       if (!layer) {
         return std::move(layer.error()).Wrap(StrCat("layer ", i + 1, " ", staged.layers[i].value));
       }

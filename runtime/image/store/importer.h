@@ -36,8 +36,8 @@ class Importer {
   // `next`: called with each layer's number before anything of it is looked at, may end it. On a
   // thread of its own, that uses nothing else of this object meanwhile.
   Result<void> FromStaged(StagedImage staged, const ArrivingLayers::Next& next,
-                          const ArrivingLayers::Stop& stop) {
-    return StageLayers(std::move(staged), next, stop);
+                          const Unpacker::Meanwhile& meanwhile) {
+    return StageLayers(std::move(staged), next, meanwhile);
   }
 
   const Ingest& ingest() const { return ingest_; }
@@ -49,7 +49,7 @@ class Importer {
   Result<void> FromArchive(const ArchiveContent& content, const std::string& reference);
   Result<void> FromRootTar(int source, const Copied& blob, const ImportOptions& options);
   Result<void> StageLayers(StagedImage staged, const ArrivingLayers::Next& next,
-                           const ArrivingLayers::Stop& stop);
+                           const Unpacker::Meanwhile& meanwhile);
   Result<UniqueFd> OpenBlob(const Digest& digest) const;
   std::optional<uint64_t> ClaimStored(const Digest& blob);
   Result<DirFd> OpenLayer(const Digest& chain_id) const;
