@@ -77,15 +77,23 @@ Result<UniqueFd> OpenInside(int root, const std::string& path, int flags, mode_t
 }
 
 Result<DirFd> MakeDirs(int dir, const std::string& path, mode_t mode) {
-  ASSIGN_OR_RETURN(DirFd current, OpenDirAt(dir, path.starts_with('/') ? "/" : "."));
-  for (const std::string& part : Split(path)) {
-    if (::mkdirat(current.get(), part.c_str(), mode) != 0 && errno != EEXIST) {
+  const std::vector<std::string> parts = Split(path);
+  std::vector<std::string> prefixes = {path.starts_with('/') ? "/" : "."};
+  for (const std::string& part : parts) prefixes.push_back(StrCat(prefixes.back(), "/", part));
+  // From the end: mostly all of it is there, or all but the last.
+  size_t length = parts.size();
+  auto current = OpenDirAt(dir, prefixes[length]);
+  while (!current && current.error().sys_errno() == ENOENT && length > 0) {
+    current = OpenDirAt(dir, prefixes[--length]);
+  }
+  for (; current && length < parts.size(); ++length) {
+    const std::string& part = parts[length];
+    if (::mkdirat(current->get(), part.c_str(), mode) != 0 && errno != EEXIST) {
       return Error::FromErrno(errno, StrCat("mkdir ", part, " of ", path));
     }
-    auto next = OpenDirAt(current.get(), part);
-    if (!next) return std::move(next.error()).Wrap(StrCat("make directories ", path));
-    current = std::move(*next);
+    current = OpenDirAt(current->get(), part);
   }
+  if (!current) return std::move(current.error()).Wrap(StrCat("make directories ", path));
   return current;
 }
 

@@ -24,7 +24,8 @@ namespace {
 // The recipe's own limit (30 s) and a restart of the launcher.
 constexpr std::chrono::seconds kLaunchLimit{40};
 constexpr std::chrono::seconds kReapLimit{5};
-constexpr std::chrono::milliseconds kReapPoll{1};
+constexpr std::chrono::microseconds kFirstReapPoll{50};
+constexpr std::chrono::microseconds kLongestReapPoll{2000};
 constexpr std::chrono::seconds kHolderLimit{1};
 
 std::string TextPayload(const std::string& text) { return Encoder().Text(text).Take(); }
@@ -70,11 +71,13 @@ Result<std::vector<KeptFd>> PairUp(const std::vector<std::string>& names,
 Result<void> WaitReaped(const std::optional<StartRecord>& start) {
   const SystemClock clock;
   const BootTime deadline = clock.Boot() + kReapLimit;
+  std::chrono::microseconds pause = kFirstReapPoll;
   while (start && ProcessExists(start->pid, start->start_ticks)) {
     if (clock.Boot() >= deadline) {
       return Conflict(StrCat("forget ", start->id, ": process ", start->pid, " still exists"));
     }
-    std::this_thread::sleep_for(kReapPoll);
+    std::this_thread::sleep_for(pause);
+    pause = std::min(pause * 2, kLongestReapPoll);
   }
   return {};
 }
