@@ -27,8 +27,8 @@ using std::chrono::steady_clock;
 constexpr auto kEndLimit = std::chrono::seconds(5);
 constexpr auto kSoon = milliseconds(200);  // a killed process has mostly ended
 // Of its end there is a record a moment after the pidfd tells it.
-constexpr microseconds kFirstPause(100);
-constexpr microseconds kLongestPause(20'000);
+constexpr microseconds kFirstExitPause(100);
+constexpr microseconds kLongestExitPause(20'000);
 
 // SIGKILL to the first process and wait until its end is recorded: only then may the records go.
 Result<void> EndProcess(Parts& parts, const ContainerId& id, const ContainerBrief& brief) {
@@ -39,7 +39,7 @@ Result<void> EndProcess(Parts& parts, const ContainerId& id, const ContainerBrie
   const int pidfd = process ? process->get() : -1;
   if (pidfd >= 0) ::syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, nullptr, 0);
   const auto deadline = steady_clock::now() + kEndLimit;
-  for (microseconds pause(0);; pause = std::clamp(pause * 2, kFirstPause, kLongestPause)) {
+  for (microseconds pause(0);; pause = std::clamp(pause * 2, kFirstExitPause, kLongestExitPause)) {
     ASSIGN_OR_RETURN(const auto report, parts.keeper.FindExit(*start, pidfd));
     if (report) return {};
     if (steady_clock::now() >= deadline) {
