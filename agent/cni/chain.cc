@@ -38,6 +38,15 @@ Json ConfigFor(const NetworkConfig& network, const Json& plugin, const Attached&
   return config;
 }
 
+// By its code, or as to containerd by its words: what was to be deleted is not there.
+bool IsGone(const Error& error, const PluginTarget& target) {
+  if (error.code() == Code::kNotFound) return true;
+  const auto says = [&](const char* words) {
+    return error.message().find(words) != std::string::npos;
+  };
+  return says("not found") || (target.netns.empty() && says("no such file or directory"));
+}
+
 }  // namespace
 
 Result<Json> Add(const Plugins& plugins, const NetworkConfig& network, const Attached& attached,
@@ -64,7 +73,7 @@ Result<void> Del(const Plugins& plugins, const NetworkConfig& network, const Att
   for (const Json& plugin : std::views::reverse(network.plugins)) {
     const Json config = ConfigFor(network, plugin, attached, previous);
     auto done = plugins.Run("DEL", config, attached.target, deadline);
-    if (!done && done.error().code() != Code::kNotFound) return std::move(done.error());
+    if (!done && !IsGone(done.error(), attached.target)) return std::move(done.error());
     HOLDFAST_PAUSE_POINT("cni.del.plugin_done");
   }
   return {};

@@ -50,9 +50,9 @@ std::string Shown(const std::string& text) { return Printable(text.substr(0, kSh
 // tried again by whoever asked.
 constexpr int kContainerUnknown = 3;
 
-// What a program that failed says of it: {"code": 11, "msg": "…", "details": "…"} on its standard output. kNotFound: it
-// knows nothing of what it was asked about: by its code or, as to containerd, by its words.
-Error Complaint(const ProgramEnd& end, const PluginTarget& target) {
+// What a program that failed says of it: {"code": 11, "msg": "…", "details": "…"} on its standard output. kNotFound: by
+// its code it knows nothing of what it was asked about.
+Error Complaint(const ProgramEnd& end) {
   if (end.output.empty() && end.errors.empty()) {
     return Unavailable(
         StrCat("netplugin failed with no error message: exit code ", end.status.ShellCode()));
@@ -70,10 +70,7 @@ Error Complaint(const ProgramEnd& end, const PluginTarget& target) {
   const auto code = json->find("code");
   const bool is_unknown =
       code != json->end() && code->is_number_integer() && code->get<int64_t>() == kContainerUnknown;
-  const auto says = [&text](const char* words) { return text.find(words) != std::string::npos; };
-  const bool is_gone =
-      says("not found") || (target.netns.empty() && says("no such file or directory"));
-  return is_unknown || is_gone ? NotFound(text) : Unavailable(text);
+  return is_unknown ? NotFound(text) : Unavailable(text);
 }
 
 Error Failed(const std::string& verb, const std::string& type, Error error) {
@@ -133,7 +130,7 @@ Result<std::string> Plugins::Execute(const std::string& verb, const std::string&
       return Unavailable(end.error().message());
     }
     RETURN_IF_ERROR(end);
-    if (end->status.ShellCode() != 0) return Complaint(*end, target);
+    if (end->status.ShellCode() != 0) return Complaint(*end);
     return std::move(end->output);
   }
 }

@@ -116,15 +116,6 @@ VolumeContents WrittenContents(const corev1::Pod& pod, VolumeContents contents) 
   return contents;
 }
 
-Result<DirFd> OpenSource(const model::MountSpec& mount) {
-  const std::string& root = mount.source_root;
-  if (root.empty()) return sys::OpenDir(mount.source);
-  if (!mount.source.starts_with(root + "/")) {
-    return InvalidArgument(StrCat(mount.source, " is not below ", root));
-  }
-  return sys::OpenDirBelow(root, mount.source.substr(root.size() + 1));
-}
-
 }  // namespace
 
 VolumePlaces PlacesOfVolumes(const corev1::Pod& pod, const PodPaths& paths,
@@ -179,7 +170,7 @@ Result<void> EnsureVolumes(const corev1::Pod& pod, const PodPaths& paths, int64_
 
 Result<void> EnsureSubPath(const model::MountSpec& mount) {
   const std::string &volume = mount.source, &sub_path = mount.sub_path;
-  ASSIGN_OR_RETURN(const DirFd root, OpenSource(mount));
+  ASSIGN_OR_RETURN(const UniqueFd root, sys::OpenRooted(mount.source_root, volume));
   if (sys::OpenInside(root.get(), sub_path, O_PATH, 0, sys::Resolve::kInRoot)) return {};
   struct stat st{};
   if (::fstat(root.get(), &st) != 0) return Error::FromErrno(errno, StrCat("stat ", volume));

@@ -119,6 +119,22 @@ constexpr std::string_view kCgroupPrefix = "exec-";
 
 std::string CgroupName(const std::string& id) { return StrCat(kCgroupPrefix, id); }
 
+enum class CgroupEnd {
+  kGone,      // or it cannot go for a reason that time does not mend
+  kOccupied,  // a process is in it
+  kSoon,      // its last process is being taken away by the kernel
+};
+
+CgroupEnd RemoveExecCgroup(const Cgroup& container, const std::string& id) {
+  const auto removed = RemoveEmptyChild(container, CgroupName(id));
+  if (removed || removed.error().sys_errno() != EBUSY) return CgroupEnd::kGone;
+  const auto cgroup = OpenChild(container, CgroupName(id));
+  if (!cgroup) return CgroupEnd::kSoon;
+  // cgroup.procs lists no zombies, while rmdir(2) says EBUSY until the last one has been reaped.
+  const auto processes = Processes(*cgroup);
+  return processes && processes->empty() ? CgroupEnd::kSoon : CgroupEnd::kOccupied;
+}
+
 Error ToPlain(StartFailure failure) { return std::move(failure.error); }
 
 }  // namespace
@@ -145,11 +161,6 @@ Result<void> KillExec(Parts& parts, const Cgroup& container, const std::string& 
   return parts.cgroups->backend().KillAll(*cgroup);
 }
 
-void RemoveExecCgroup(const Cgroup& container, const std::string& id) {
-  // EBUSY: what the command left running goes with the container.
-  (void)RemoveEmptyChild(container, CgroupName(id));
-}
-
 void ExecReaper::Abandon(const std::string& id, bool terminal,
                          std::shared_ptr<const Cgroup> container) {
   {
@@ -172,13 +183,32 @@ bool ExecReaper::Resolve(const std::string& id) {
   if (*start) {
     auto report = parts_.keeper.FindExit(**start);
     if (!report || !*report) return false;
-    if (exec.container) RemoveExecCgroup(*exec.container, id);
+    const CgroupEnd end = exec.container ? RemoveExecCgroup(*exec.container, id) : CgroupEnd::kGone;
+    if (end == CgroupEnd::kSoon) return false;
+    RemoveOccupied();
+    if (end == CgroupEnd::kOccupied) {
+      const std::lock_guard lock(mutex_);
+      occupied_[id] = exec.container;
+    }
     if (exec.terminal && !parts_.keeper.UnregisterLog(ContainerId(id))) return false;
     if (!parts_.keeper.Forget(id)) return false;
   }
   const std::lock_guard lock(mutex_);
   abandoned_.erase(id);
   return true;
+}
+
+void ExecReaper::RemoveCgroup(const std::string& id, std::shared_ptr<const Cgroup> container) {
+  if (RemoveExecCgroup(*container, id) == CgroupEnd::kGone) return;
+  const std::lock_guard lock(mutex_);
+  occupied_[id] = std::move(container);
+}
+
+void ExecReaper::RemoveOccupied() {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(occupied_, [](const auto& exec) {
+    return RemoveExecCgroup(*exec.second, exec.first) == CgroupEnd::kGone;
+  });
 }
 
 Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,
@@ -191,7 +221,7 @@ Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,
                                                                container.brief.qos, container.id));
   const auto parent = std::make_shared<const Cgroup>(std::move(opened));
   Rollback undo;
-  undo.Add([&] { RemoveExecCgroup(*parent, id); });
+  undo.Add([&] { reaper.RemoveCgroup(id, parent); });
   ASSIGN_OR_RETURN(const MadeCgroup made, MakeChild(*parent, CgroupName(id)));
   HOLDFAST_PAUSE_POINT("containers.exec_cgroup_made");
   PodDescriptors pod;

@@ -20,16 +20,6 @@ namespace {
 constexpr const char* kHostDev = "/dev";
 constexpr int kMaxDeviceDepth = 4;
 
-Result<UniqueFd> OpenSource(const model::MountSpec& spec) {
-  const std::string& root = spec.source_root;
-  if (root.empty()) return sys::OpenAt(AT_FDCWD, spec.source, O_PATH);
-  if (!spec.source.starts_with(root + "/")) {
-    return InvalidArgument(StrCat(spec.source, " is not below ", root));
-  }
-  ASSIGN_OR_RETURN(DirFd place, sys::OpenDirBelow(root, spec.source.substr(root.size() + 1)));
-  return UniqueFd(place.Release());
-}
-
 Result<UniqueFd> OpenSubPath(int volume, const std::string& sub_path) {
   auto found = sys::OpenInside(volume, sub_path, O_PATH, 0, sys::Resolve::kBeneath);
   if (found || found.error().sys_errno() != ENOENT) return found;
@@ -70,7 +60,7 @@ Result<void> Collect(int dir, const std::string& prefix, int depth,
 }  // namespace
 
 Result<MountFd> OpenVolume(const model::MountSpec& spec) {
-  ASSIGN_OR_RETURN(UniqueFd volume, OpenSource(spec));
+  ASSIGN_OR_RETURN(UniqueFd volume, sys::OpenRooted(spec.source_root, spec.source));
   if (!spec.sub_path.empty()) {
     if (spec.sub_path.starts_with('/')) {
       return InvalidArgument(StrCat("sub path ", spec.sub_path, ": must be relative"));

@@ -46,6 +46,13 @@ Result<DirFd> OpenDirBelow(const std::string& root, const std::string& path) {
   return DirFd(fd.Release());
 }
 
+Result<UniqueFd> OpenRooted(const std::string& root, const std::string& path) {
+  if (root.empty()) return OpenAt(AT_FDCWD, path, O_PATH);
+  if (!path.starts_with(root + "/")) return InvalidArgument(StrCat(path, " is not below ", root));
+  ASSIGN_OR_RETURN(DirFd dir, OpenDirBelow(root, path.substr(root.size() + 1)));
+  return UniqueFd(dir.Release());
+}
+
 Result<DirFd> MakeDirsBelow(const std::string& root, const std::string& path, mode_t mode) {
   ASSIGN_OR_RETURN(DirFd current, MakeDirs(AT_FDCWD, root, mode));
   std::string_view rest = path;

@@ -33,6 +33,7 @@ struct PodJobInput {
 
 class PodJob {
  public:
+  PodJob(PodServices& services, PodJobInput input, const std::atomic<bool>& cancelled);
   virtual ~PodJob() = default;
   PodJob(const PodJob&) = delete;
   PodJob& operator=(const PodJob&) = delete;
@@ -41,8 +42,6 @@ class PodJob {
   OperationEnd Run();
 
  protected:
-  PodJob(PodServices& services, PodJobInput input, const std::atomic<bool>& cancelled);
-
   // True when the operation is to stop here, and ends as cancelled.
   bool GivesUp();
   static OperationEnd Cancelled();

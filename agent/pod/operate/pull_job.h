@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 
 #include "agent/pod/operate/pod_job.h"
 #include "holdfast/interfaces/image_puller.h"
@@ -12,8 +11,7 @@ namespace holdfast::agent {
 
 class PullJob final : public PodJob {
  public:
-  PullJob(PodServices& services, PodJobInput input, const std::atomic<bool>& cancelled)
-      : PodJob(services, std::move(input), cancelled) {}
+  using PodJob::PodJob;
 
  private:
   OperationEnd CarryOut() override;

@@ -12,8 +12,7 @@ namespace holdfast::agent {
 
 class SandboxJob final : public PodJob {
  public:
-  SandboxJob(PodServices& services, PodJobInput input, const std::atomic<bool>& cancelled)
-      : PodJob(services, std::move(input), cancelled) {}
+  using PodJob::PodJob;
 
  private:
   OperationEnd CarryOut() override;

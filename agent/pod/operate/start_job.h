@@ -4,7 +4,6 @@
 
 #include <map>
 #include <string>
-#include <utility>
 
 #include "agent/pod/operate/pod_job.h"
 #include "agent/pod/spec/container_spec_builder.h"
@@ -14,8 +13,7 @@ namespace holdfast::agent {
 
 class StartJob final : public PodJob {
  public:
-  StartJob(PodServices& services, PodJobInput input, const std::atomic<bool>& cancelled)
-      : PodJob(services, std::move(input), cancelled) {}
+  using PodJob::PodJob;
 
  private:
   OperationEnd CarryOut() override;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
 
 #include "agent/pod/operate/pod_job.h"
 
@@ -11,8 +10,7 @@ namespace holdfast::agent {
 
 class TakeDownJob final : public PodJob {
  public:
-  TakeDownJob(PodServices& services, PodJobInput input, const std::atomic<bool>& cancelled)
-      : PodJob(services, std::move(input), cancelled) {}
+  using PodJob::PodJob;
 
  private:
   OperationEnd CarryOut() override;

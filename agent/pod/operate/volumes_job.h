@@ -11,8 +11,7 @@ namespace holdfast::agent {
 
 class VolumesJob final : public PodJob {
  public:
-  VolumesJob(PodServices& services, PodJobInput input, const std::atomic<bool>& cancelled)
-      : PodJob(services, std::move(input), cancelled) {}
+  using PodJob::PodJob;
 
  private:
   OperationEnd CarryOut() override;

@@ -22,6 +22,10 @@ Result<DirFd> OpenDirBelow(const std::string& root, const std::string& path);
 // The same; what is missing, `root` included, is made with `mode`.
 Result<DirFd> MakeDirsBelow(const std::string& root, const std::string& path, mode_t mode);
 
+// What is at `path`, as O_PATH. Where a `root` is named, a directory below it, opened as OpenDirBelow
+// does; else links are followed, as in what an administrator wrote.
+Result<UniqueFd> OpenRooted(const std::string& root, const std::string& path);
+
 // The regular file `name` in `dir`, when it has this one name and belongs to this process' user.
 // Anything else is looked at only, never opened: no FIFO blocks, no device notices.
 Result<UniqueFd> OpenPlainFileAt(int dir, const std::string& name, int flags);

@@ -3,6 +3,7 @@
 // DIR, for tests that kill it. Ends with 0 and prints the operation's result, or 1 and the error.
 //   begin | ensure UID | ensure-pooled UID | resize UID ID MILLI | start UID ID COMMAND… | kill ID
 //   | remove ID | remove-sandbox UID | exec ID COMMAND… | repair
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -46,12 +47,24 @@ Result<void> EnsurePooled(const RuntimeNode& node, ContainerRuntime& runtime,
   return runtime.EnsureSandbox(node.Sandbox(uid));
 }
 
-int Exec(ContainerRuntime& runtime, const ContainerId& id, const std::vector<std::string>& argv) {
+bool HasExec(const RuntimeNode& node) {
+  const auto starts = node.Keeper().ListStarts();
+  return !starts || std::ranges::any_of(*starts, [](const runtime::keeper::StartRecord& start) {
+    return start.kind == runtime::keeper::ProcessKind::kExec;
+  });
+}
+
+// What the session leaves is taken away beside its caller: done when nothing of it is there.
+int Exec(const RuntimeNode& node, ContainerRuntime& runtime, const ContainerId& id,
+         const std::vector<std::string>& argv) {
   ExecSpec spec;
   spec.argv = argv;
   auto session = runtime.Exec(id, spec);
   if (!session) return Report(std::move(session.error()));
   const auto report = (*session)->Wait();
+  session->reset();
+  if (!Eventually([&] { return !HasExec(node); }))
+    return Report(Internal("the exec is not forgotten"));
   return report ? report->exit_code : 1;
 }
 
@@ -69,7 +82,7 @@ int Run(const RuntimeNode& node, const std::vector<std::string>& words) {
   if (verb == "kill") return Report(runtime->Kill(RuntimeNode::Id(words[1])));
   if (verb == "remove") return Report(runtime->Remove(RuntimeNode::Id(words[1])));
   if (verb == "remove-sandbox") return Report(runtime->RemoveSandbox(PodUid(words[1])));
-  if (verb == "exec") return Exec(*runtime, RuntimeNode::Id(words[1]), rest(2));
+  if (verb == "exec") return Exec(node, *runtime, RuntimeNode::Id(words[1]), rest(2));
   if (verb == "repair") {
     const auto found = runtime->Audit({}, true);
     return found ? 0 : Report(Error(found.error()));

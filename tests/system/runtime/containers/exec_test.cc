@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <filesystem>
+
 #include "tests/support/containers/runtime_node.h"
 #include "tests/support/eventually.h"
 
@@ -55,6 +57,18 @@ class ExecTest : public ::testing::Test {
     return test_support::Eventually([&] {
       return node_->Keeper().ListStarts()->size() == 1 && node_->Keeper().ListExits()->empty();
     });
+  }
+
+  // Of this node, in one hierarchy.
+  size_t ExecCgroups() {
+    namespace fs = std::filesystem;
+    const std::string memory = "/sys/fs/cgroup/memory";
+    const std::string top = fs::exists(memory) ? memory : "/sys/fs/cgroup";
+    size_t count = 0;
+    for (const auto& entry : fs::recursive_directory_iterator(top + node_->cgroup_parent())) {
+      if (entry.path().filename().string().starts_with("exec-")) ++count;
+    }
+    return count;
   }
 
   // Whether the process of kDaemonize still runs, looking every millisecond `tries` times. Dead it
@@ -143,6 +157,35 @@ TEST_F(ExecTest, WhatACommandLeavesRunningAtItsEndGoesOn) {
   session.reset();
   EXPECT_TRUE(NoExecRecords());
   EXPECT_EQ(Daemon("100"), "runs\n");  // and goes with the container: see TearDown()
+}
+
+// One that has ended a moment ago may still hold its cgroup.
+TEST_F(ExecTest, ManyLeaveNoCgroup) {
+  for (int i = 0; i < 100; ++i) {
+    auto session = Exec({{"/bin/true"}, false, false, 24, 80});
+    ASSERT_TRUE(session);
+    EXPECT_EQ(session->Wait()->exit_code, 0);
+  }
+  EXPECT_TRUE(NoExecRecords());
+  EXPECT_EQ(ExecCgroups(), 0u);
+}
+
+TEST_F(ExecTest, TheCgroupOfWhatWasLeftRunningGoesWithALaterExec) {
+  auto session = Exec({{"/bin/sh", "-c", kDaemonize}, false, false, 24, 80});
+  ASSERT_TRUE(session);
+  EXPECT_EQ(session->Wait()->exit_code, 0);
+  session.reset();
+  EXPECT_TRUE(NoExecRecords());
+  EXPECT_EQ(ExecCgroups(), 1u);
+  auto end = Exec({{"/bin/sh", "-c", "kill $(cat /daemon)"}, false, false, 24, 80});
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->Wait()->exit_code, 0);
+  end.reset();
+  EXPECT_EQ(Daemon("10000"), "gone\n");
+  EXPECT_TRUE(NoExecRecords());
+  EXPECT_EQ(Daemon("1"), "gone\n");  // another, when all that was left has been taken away
+  EXPECT_TRUE(NoExecRecords());
+  EXPECT_EQ(ExecCgroups(), 0u);
 }
 
 TEST_F(ExecTest, MissingProgramIsAnErrorOfTheCall) {
