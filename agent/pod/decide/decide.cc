@@ -250,7 +250,7 @@ Decision Decide(const PodFacts& facts, PodMemory memory) {
   } else if (p.memory.restarting_all) {
     PlanRestartAll(p);
   } else {
-    PlanImageChanges(p);
+    PlanChangedContainers(p);
     PlanUnhealthy(p);
     NoteResizeProgress(p);
     // What starts has room by then; one that fails holds up no start.

@@ -65,6 +65,11 @@ bool RunsAnotherImage(const SpecContainer& c, const ContainerMemory& mine) {
          !mine.launch->reference.empty() && mine.launch->reference != c.spec->image();
 }
 
+// For an image or amounts: not for what it had become.
+bool StopsToBeChanged(const ContainerMemory& mine) {
+  return mine.current && mine.stop && mine.again && !mine.current->unhealthy;
+}
+
 // All of them begin to stop at once; a sidecar's signal waits for what stands on it: the main
 // containers, and the sidecars after it. True when nothing runs any more.
 bool StopAll(Planning& p) {
@@ -100,10 +105,12 @@ void StopOne(Planning& p, const SpecContainer& c, const StopOrder& order) {
   p.Act({Action::Kind::kKill, c.name(), mine.current->id, mine.current->attempt, SIGKILL});
 }
 
-void PlanImageChanges(Planning& p) {
+void PlanChangedContainers(Planning& p) {
   for (const SpecContainer& c : p.containers) {
     ContainerMemory& mine = p.Memory(c);
-    if (c.role == Role::kInit || c.role == Role::kEphemeral || !RunsAnotherImage(c, mine)) continue;
+    if (c.role == Role::kInit || c.role == Role::kEphemeral) continue;
+    // What has begun is carried out, though its reason may be taken back: the container has had its signal.
+    if (!RunsAnotherImage(c, mine) && !StopsToBeChanged(mine)) continue;
     mine.again = true;  // whatever its policy says
     mine.restart_back_off = {};
     StopOne(p, c,

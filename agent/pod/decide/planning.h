@@ -73,8 +73,9 @@ void NoteResizeProgress(Planning& p);
 // cpu and memory that a running container's cgroup has; null when nobody knows.
 const Amounts* AmountsIn(const ContainerMemory& mine);
 
-// Stops running containers of which the spec now names another image; they start again with it.
-void PlanImageChanges(Planning& p);
+// Stops running containers of which the spec now names another image; they start again with it. Carries on with what
+// was stopped for an image or for amounts.
+void PlanChangedContainers(Planning& p);
 
 // Whether the container runs and its postStart hook is over: before that it counts as waiting.
 bool Runs(const SpecContainer& c, const ContainerMemory& mine);

@@ -410,6 +410,20 @@ TEST_F(OperationsTest, AnotherImageOfTheSamePodRestartsItsContainer) {
   EXPECT_EQ(world.memory.containers["b"].current, before.current);
 }
 
+TEST_F(OperationsTest, ARestartForAnImageIsCarriedOutThoughTheImageIsTakenBack) {
+  RunAll();
+  world.pod.mutable_spec()->mutable_containers(0)->set_image("y");
+  EXPECT_EQ(Begin(), (Actions{"signal a 15"}));
+  Done("signal a 15");
+  Begin();
+  world.pod.mutable_spec()->mutable_containers(0)->set_image("x");
+  world.Pass(std::chrono::seconds(30));
+  EXPECT_EQ(Begin(), (Actions{"kill a"})) << "it has had its signal";
+  world.Exit("a", 137, 9);
+  Done("kill a");
+  EXPECT_EQ(Begin(), (Actions{"remove a#0", "start a#1"}));
+}
+
 TEST_F(OperationsTest, BetweenTwoRunsNothingIsToldForASecond) {
   const auto told_at = [&] { return BetweenRuns(world.memory, world.wall, world.boot); };
   RunAll();
