@@ -62,7 +62,8 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
     const bool crowded = crowded_ >= kCrowdedUntilPaging;
     BeginList();
     if (stopped_) return;
-    if (use_watch_list_ && !crowded) return WatchList();
+    const bool silent = silent_lists_ >= kSilentListsUntilPaging;
+    if (use_watch_list_ && !crowded && !silent) return WatchList();
     ListPage(crowded ? version_ : "", "");
   }
 
@@ -115,7 +116,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
         silence_ = api_.After(kSilentList, Guarded(weak_from_this(), &Reflector::LookForSilence));
         return;
       }
-      if (++silent_lists_ >= kSilentListsUntilPaging) use_watch_list_ = false;
+      ++silent_lists_;
       return Begin();
     }
     if (heard_) return;
@@ -275,7 +276,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   bool lived_ = false;    // the watch that is open
   bool heard_ = false;    // the watch that is open, or since the last look
   bool moved_ = false;    // the watch that is open told of a change
-  int silent_lists_ = 0;
+  int silent_lists_ = 0;  // since one came
   int crowded_ = 0;  // lists refused since one succeeded
   unsigned failures_ = 0;
   uint64_t epoch_ = 0;

@@ -305,6 +305,10 @@ TEST_F(ReflectorTest, TwoListsThatFallSilentAreOneTooMany) {
   EXPECT_EQ(OpenWatches(), 0u);
   AnswerPage({PodOf("a", "1", "5")}, "9", "");
   EXPECT_EQ(recorder.told.back(), "whole");
+  // The silence was of that hour: the next list comes by a watch again.
+  api.Refuse(Watch(), Refusal(410, "Expired"));
+  SecondsUntilAsked();
+  EXPECT_THAT(Watch().call.path, HasSubstr("sendInitialEvents"));
 }
 
 TEST_F(ReflectorTest, AResumedWatchWithoutASignIsReplacedByAList) {
