@@ -148,7 +148,7 @@ ApiCall TokenCall(const TokenOwner& owner, const TokenRef& ref, const std::strin
   ApiCall call = PostOf(StrCat("/api/v1/namespaces/", owner.object_namespace, "/serviceaccounts/",
                                owner.service_account, "/token"),
                         request);
-  call.lane = ApiLane::kObjects;
+  call.lane = ApiLane::kPods;
   call.repeatable = true;  // one token more harms nobody
   return call;
 }

@@ -203,7 +203,7 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
                             .path = PathOf(*entry.wanted.pod) + "/status",
                             .content_type = kStrategicMergePatchType,
                             .body = std::move(patch),
-                            .lane = ApiLane::kObjects,
+                            .lane = ApiLane::kPods,
                             .repeatable = true},
                            [weak = weak_from_this(), uid,
                             status = entry.wanted.status](const Result<ApiReply>& reply) {

@@ -27,7 +27,7 @@ ApiCall DeleteNow(const std::string& path, const PodUid& uid) {
           .content_type = kJsonType,
           .body = StrCat(R"({"kind":"DeleteOptions","apiVersion":"v1","gracePeriodSeconds":0,)",
                          R"("preconditions":{"uid":")", uid.value, R"("}})"),
-          .lane = ApiLane::kObjects,
+          .lane = ApiLane::kPods,
           .repeatable = true};
 }
 

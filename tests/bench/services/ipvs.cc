@@ -19,7 +19,7 @@ namespace holdfast::bench {
 namespace {
 
 constexpr int kTurns = 5;
-constexpr size_t kChanges = 50;  // per turn
+constexpr size_t kIpvsChanges = 50;  // per turn
 constexpr char kPeer[] = "ipvsadm -R";
 
 std::string ServiceWords(size_t i) { return StrCat("-t ", ClusterIpOf(i).ToString(), ":80"); }
@@ -86,9 +86,9 @@ void MeasureIpvs(const Shape& shape, Report& report) {
     EnterRoutedNetwork();
     Loads loads(shape, OpenIpvs);
     Append(load, loads.LoadAll(1).wall);
-    Append(replace, loads.Edit(kChanges, 0));
+    Append(replace, loads.Edit(kIpvsChanges, 0));
     their_load.push_back(LoadByIpvsadm(shape));
-    for (size_t i = 0; i < std::min(kChanges, shape.services / 2); ++i) {
+    for (size_t i = 0; i < std::min(kIpvsChanges, shape.services / 2); ++i) {
       their_replace.push_back(Ipvsadm(OneReplaced(shape, i)));
     }
   }
