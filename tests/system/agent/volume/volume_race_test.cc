@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -250,9 +251,11 @@ TEST_F(VolumeRaceTest, AVolumeThatIsChangedAtFullSpeedIsGivenAwayAndRemovedAlone
     ::usleep(200);
     (void)GiveToGroup(dir->get(), 54321, false);  // what is gone meanwhile ends it
     OpenAndWrite(MountOf("made/on/demand"));
-    // A tree that grows all the time is not gone in any time: what is left is for the next round.
+    // A tree that grows all the time is not gone in any time, and a directory that was read may be exchanged for another
+    // before it is removed: what is left is for the next round.
     const auto removed = Remove(volume, std::chrono::milliseconds(20));
-    EXPECT_TRUE(removed || removed.error().code() == Code::kDeadlineExceeded)
+    EXPECT_TRUE(removed || removed.error().code() == Code::kDeadlineExceeded ||
+                removed.error().sys_errno() == ENOTEMPTY)
         << removed.error().message();
   }
   NothingWasTouched();
