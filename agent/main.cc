@@ -45,6 +45,7 @@
 #include "agent/node/node_limits.h"
 #include "agent/node/node_reader.h"
 #include "agent/node_server.h"
+#include "agent/objects/file_pod_inputs.h"
 #include "agent/open_network.h"
 #include "agent/operate/local_node_operations.h"
 #include "agent/pod/admit/node_admission.h"
@@ -127,9 +128,10 @@ struct Agent {
   std::unique_ptr<ManifestDirectory> source;
   std::unique_ptr<SourceFaults> faults;
   std::unique_ptr<ServiceProxy> proxy;
+  std::unique_ptr<FilePodInputs> file_inputs;  // none in a cluster: its files hold pods only
   PodRegistry registry;
   std::unique_ptr<ClusterNode> cluster;  // none when the node stands alone
-  Rollback listeners;                    // that tell it something end before it does
+  Rollback listeners;                    // that tell these something end before they do
   CsiDrivers csi_drivers;
   ClaimUsage claim_usage{config.instance, csi_drivers};
   std::unique_ptr<NodeCsiMounter> csi_mounter;
@@ -251,7 +253,25 @@ Result<void> OpenServices(Agent& agent) {
                                        {*agent.source, *agent.view,
                                         agent.cluster ? &agent.cluster->api() : nullptr},
                                        agent.clock, std::move(callbacks), announced));
+  LocalServices* const local = agent.proxy->local();
+  if (local == nullptr) return {};
+  agent.file_inputs =
+      std::make_unique<FilePodInputs>([local](const std::string& of_namespace, bool links) {
+        return local->Variables(of_namespace, links);
+      });
+  local->SetListener([&agent] { agent.file_inputs->ServicesChanged(); });
+  agent.listeners.Add([local] { local->SetListener({}); });
   return {};
+}
+
+// Before the pods, so that they find what comes with them.
+void TakeWhatPodsAreMadeFrom(Agent& agent, const PodSnapshot& snapshot) {
+  agent.proxy->SourceChanged();
+  if (!agent.file_inputs) return;
+  std::vector<ConfigObjectPtr> objects;
+  objects.reserve(snapshot.configs.size());
+  for (const DesiredConfig& config : snapshot.configs) objects.push_back(config.object);
+  agent.file_inputs->SetObjects(std::move(objects));
 }
 
 // Until the API server has told its own: those that it is going to be given.
@@ -314,6 +334,7 @@ Result<void> OpenTable(Agent& agent) {
                                const std::atomic<bool>& cancelled) {
                         return agent.images->Logins(image, pod, cancelled);
                       },
+                      agent.file_inputs.get(),
                       agent.config.cluster.keep_inputs == "all",
                       agent.csi_mounter.get(),
                       agent.nfs_mounter.get(),
@@ -328,11 +349,10 @@ Result<void> OpenTable(Agent& agent) {
   options.pulls = agent.images->MostThatWait();
   agent.table = std::make_unique<PodTable>(agent.io, *agent.services, agent.registry, options);
   RETURN_IF_ERROR(agent.table->Recover());
-  agent.file_pods = std::make_unique<FilePods>(*agent.source, agent.registry,
-                                               [a = &agent](const PodSnapshot& snapshot) {
-                                                 a->proxy->SourceChanged();
-                                                 a->faults->Look(snapshot, a->clock.Wall());
-                                               });
+  agent.file_pods = std::make_unique<FilePods>(
+      *agent.source, agent.registry,
+      [a = &agent](const PodSnapshot& snapshot) { TakeWhatPodsAreMadeFrom(*a, snapshot); },
+      [a = &agent](const PodSnapshot& snapshot) { a->faults->Look(snapshot, a->clock.Wall()); });
   return {};
 }
 

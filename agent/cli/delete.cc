@@ -17,6 +17,7 @@
 #include "agent/cli/table.h"
 #include "agent/kube/manifest_reader.h"
 #include "holdfast/base/strings.h"
+#include "k8s/core/v1/config.pb.h"
 #include "k8s/core/v1/pod.pb.h"
 #include "k8s/core/v1/service.pb.h"
 #include "k8s/discovery/v1/endpoint_slice.pb.h"
@@ -67,7 +68,9 @@ Result<std::vector<Target>> TargetsOfManifests(const DeleteOptions& options,
                    ReadManifests(options.files, options.recursive));
   std::vector<Target> targets;
   for (const ManifestText& text : manifests) {
-    const kube::Manifest manifest = kube::ReadManifest(text.origin, text.text);
+    // As large as the agent takes them (kManifestLimits).
+    const kube::Manifest manifest =
+        kube::ReadManifest(text.origin, text.text, {.max_document_bytes = 3u << 20});
     if (!manifest.ok()) return InvalidArgument(kube::ToString(manifest.diagnostics));
     for (const kube::ManifestObject& object : manifest.objects) {
       if (const auto* pod = object.As<core::Pod>()) {
@@ -76,6 +79,10 @@ Result<std::vector<Target>> TargetsOfManifests(const DeleteOptions& options,
         ASSIGN_OR_RETURN(targets.emplace_back(), TargetOf(object, *service, global));
       } else if (const auto* slice = object.As<discovery::EndpointSlice>()) {
         ASSIGN_OR_RETURN(targets.emplace_back(), TargetOf(object, *slice, global));
+      } else if (const auto* map = object.As<core::ConfigMap>()) {
+        ASSIGN_OR_RETURN(targets.emplace_back(), TargetOf(object, *map, global));
+      } else if (const auto* secret = object.As<core::Secret>()) {
+        ASSIGN_OR_RETURN(targets.emplace_back(), TargetOf(object, *secret, global));
       }  // other kinds need no agent to forget them yet
     }
   }

@@ -135,15 +135,7 @@ void ClusterServices::SetZone(const std::string& zone) {
 std::optional<std::vector<std::string>> ClusterServices::Variables(const std::string& of_namespace,
                                                                    bool links) const {
   if (!services_known_) return std::nullopt;
-  std::vector<std::string> out;
-  // The namespace's own comes later, so that it counts where both have a Service of that name.
-  if (const ServicePtr server = catalog_.Find({"default", "kubernetes"}))
-    out = VariablesOf(*server);
-  if (!links) return out;
-  for (const ServicePtr& service : catalog_.Services(of_namespace)) {
-    std::ranges::move(VariablesOf(*service), std::back_inserter(out));
-  }
-  return out;
+  return VariablesIn(catalog_, of_namespace, links);
 }
 
 void ClusterServices::FlushSoon() {

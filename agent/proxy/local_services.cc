@@ -5,6 +5,7 @@
 
 #include "agent/proxy/local_endpoints.h"
 #include "agent/proxy/service_fields.h"
+#include "agent/proxy/service_variables.h"
 #include "agent/source/snapshot_difference.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/thread.h"
@@ -99,9 +100,29 @@ void LocalServices::Process(Work work) {
     TakeNews(snapshot, touched);
   }
   UseRecordedServices();
+  if (taken_ != nullptr && taken_->generation > shown_) Shown(taken_->generation);
   for (const ServiceName& name : touched) RebuildSlices(name);
   feed_.Flush(driver_);
   if (!started_) StartDriverWhenSettled(*snapshot);
+}
+
+// Pods wait for what their environments have of it.
+void LocalServices::Shown(uint64_t generation) {
+  shown_ = generation;
+  const std::lock_guard lock(telling_);
+  if (listener_) listener_();
+}
+
+std::optional<std::vector<std::string>> LocalServices::Variables(const std::string& of_namespace,
+                                                                 bool links) const {
+  const uint64_t shown = shown_;
+  if (shown == 0 || shown < source_.Snapshot()->generation) return std::nullopt;
+  return VariablesIn(catalog_, of_namespace, links);
+}
+
+void LocalServices::SetListener(std::function<void()> shown) {
+  const std::lock_guard lock(telling_);
+  listener_ = std::move(shown);
 }
 
 // A pod matters to the services that select it, or did.

@@ -8,12 +8,14 @@
 // previous agent stay in place until this one knows as much as that one did.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -50,6 +52,14 @@ class LocalServices {
   // The source has a newer snapshot. Thread-safe; does not block.
   void SourceChanged();
 
+  // The variables of Services as the source has them now; nullopt while they are being completed.
+  // Thread-safe.
+  std::optional<std::vector<std::string>> Variables(const std::string& of_namespace,
+                                                    bool links) const;
+  // `shown` is called on the thread of this object after each time that Services were completed; not
+  // any more when this returns. Must not block.
+  void SetListener(std::function<void()> shown);
+
  private:
   using PodKey = std::pair<std::string, std::string>;  // namespace, name
   struct Known {
@@ -66,6 +76,7 @@ class LocalServices {
                 ServiceCatalog& catalog, LocalServicesOptions options, ServiceCallbacks callbacks);
   void Run();
   void Process(Work work);
+  void Shown(uint64_t generation);
   void TakePods(Work& work, std::set<model::ServiceName>& touched);
   void TakeNews(const std::shared_ptr<const PodSnapshot>& snapshot,
                 std::set<model::ServiceName>& touched);
@@ -100,13 +111,17 @@ class LocalServices {
   std::map<model::ServiceName, Known> services_;
   std::map<PodKey, SlicePtr> written_slices_;
   bool started_ = false;
-  bool failed_ = false;       // a record could not be written: try the snapshot again
-  std::string record_error_;  // of the last try, told once
+  std::atomic<uint64_t> shown_ = 0;  // the generation that the catalog has; 0: none yet
+  bool failed_ = false;              // a record could not be written: try the snapshot again
+  std::string record_error_;         // of the last try, told once
 
   std::mutex mutex_;  // guards what follows
   std::condition_variable wake_;
   Work work_;
   bool stopping_ = false;
+
+  std::mutex telling_;              // held while the listener runs
+  std::function<void()> listener_;  // guarded by it
 
   std::unique_ptr<Subscription> subscription_;
   std::thread thread_;

@@ -52,6 +52,8 @@ class ServiceProxy {
   void SourceChanged() {
     if (local_) local_->SourceChanged();
   }
+  // Null unless the node stands alone.
+  LocalServices* local() { return local_.get(); }
   // Null when the node stands alone.
   ClusterServices* cluster() { return cluster_.get(); }
   // Changes to `mode`; connections that are there go on. A mode that this node cannot have is

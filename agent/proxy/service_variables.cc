@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/proxy/service_variables.h"
 
+#include <algorithm>
 #include <cctype>
+#include <iterator>
 #include <utility>
 
 #include "agent/proxy/convert.h"
@@ -47,6 +49,18 @@ std::vector<std::string> VariablesOf(const corev1::Service& service) {
     out.push_back(StrCat(prefix, "_PROTO=", lower));
     out.push_back(StrCat(prefix, "_PORT=", port.port()));
     out.push_back(StrCat(prefix, "_ADDR=", ip));
+  }
+  return out;
+}
+
+// The namespace's own comes later, so that it counts where both have a Service of that name.
+std::vector<std::string> VariablesIn(const ServiceCatalog& catalog, const std::string& of_namespace,
+                                     bool links) {
+  std::vector<std::string> out;
+  if (const ServicePtr server = catalog.Find({"default", "kubernetes"})) out = VariablesOf(*server);
+  if (!links) return out;
+  for (const ServicePtr& service : catalog.Services(of_namespace)) {
+    std::ranges::move(VariablesOf(*service), std::back_inserter(out));
   }
   return out;
 }

@@ -13,8 +13,11 @@ namespace holdfast::agent {
 
 class FilePods::State {
  public:
-  State(PodSource& source, PodRegistry& registry, std::function<void(const PodSnapshot&)> also)
-      : source_(source), registry_(registry), also_(std::move(also)) {}
+  State(PodSource& source, PodRegistry& registry, FilePods::Look before, FilePods::Look after)
+      : source_(source),
+        registry_(registry),
+        before_(std::move(before)),
+        after_(std::move(after)) {}
 
   void Close() {
     const std::lock_guard lock(mutex_);
@@ -27,10 +30,11 @@ class FilePods::State {
     if (closed_) return;
     const auto snapshot = source_.Snapshot();
     if (!snapshot->complete || snapshot == seen_) return;
+    if (before_) before_(*snapshot);
     Hand(snapshot->pods);
     seen_ = snapshot;
     registry_.Complete(PodOrigin::kFile);
-    if (also_) also_(*snapshot);
+    if (after_) after_(*snapshot);
   }
 
  private:
@@ -59,15 +63,15 @@ class FilePods::State {
 
   PodSource& source_;
   PodRegistry& registry_;
-  const std::function<void(const PodSnapshot&)> also_;
+  const FilePods::Look before_, after_;
   std::mutex mutex_;
   bool closed_ = false;
   std::shared_ptr<const PodSnapshot> seen_;
 };
 
-FilePods::FilePods(PodSource& source, PodRegistry& registry,
-                   std::function<void(const PodSnapshot&)> also)
-    : source_(source), state_(std::make_shared<State>(source, registry, std::move(also))) {
+FilePods::FilePods(PodSource& source, PodRegistry& registry, Look before, Look after)
+    : source_(source),
+      state_(std::make_shared<State>(source, registry, std::move(before), std::move(after))) {
   source_.SetChangeCallback([state = state_] { state->Look(); });
   state_->Look();
 }

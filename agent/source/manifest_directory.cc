@@ -30,7 +30,7 @@ constexpr std::chrono::seconds kRereadPatience{2};
 
 bool SameContent(const PodSnapshot& a, const PodSnapshot& b) {
   return a.pods == b.pods && a.services == b.services && a.slices == b.slices &&
-         a.errors == b.errors;
+         a.configs == b.configs && a.errors == b.errors;
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "holdfast/base/unique_fd.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "k8s/core/v1/config.pb.h"
 #include "k8s/core/v1/pod.pb.h"
 #include "k8s/core/v1/service.pb.h"
 #include "k8s/discovery/v1/endpoint_slice.pb.h"
@@ -48,6 +49,8 @@ std::optional<Identity> IdentityOf(const kube::ManifestObject& object) {
   if (const auto* pod = object.As<corev1::Pod>()) return IdentityOf(kind, *pod);
   if (const auto* service = object.As<corev1::Service>()) return IdentityOf(kind, *service);
   if (const auto* slice = object.As<discoveryv1::EndpointSlice>()) return IdentityOf(kind, *slice);
+  if (const auto* map = object.As<corev1::ConfigMap>()) return IdentityOf(kind, *map);
+  if (const auto* secret = object.As<corev1::Secret>()) return IdentityOf(kind, *secret);
   return std::nullopt;
 }
 
@@ -63,12 +66,20 @@ std::vector<kube::Diagnostic> FaultsOf(const kube::ManifestObject& object,
   return kube::ToDiagnostics(validate(complete), object);
 }
 
+template <class Object>
+std::vector<kube::Diagnostic> FaultsOfConfig(const kube::ManifestObject& object) {
+  Object complete = *object.As<Object>();
+  return CompleteConfig(object, &complete);
+}
+
 std::vector<kube::Diagnostic> FaultsOf(const kube::ManifestObject& object, const FileRules& rules) {
   if (const auto* pod = object.As<corev1::Pod>()) {
     corev1::Pod complete = *pod;
     return CompletePod(object, rules, &complete);
   }
   if (object.As<corev1::Service>() != nullptr) return FaultsOf(object, kube::ValidateService);
+  if (object.As<corev1::ConfigMap>() != nullptr) return FaultsOfConfig<corev1::ConfigMap>(object);
+  if (object.As<corev1::Secret>() != nullptr) return FaultsOfConfig<corev1::Secret>(object);
   return FaultsOf(object, kube::ValidateEndpointSlice);
 }
 
@@ -77,6 +88,8 @@ std::string ResourceOf(const std::string& kind) {
   if (kind == "Pod") return "pods";
   if (kind == "Service") return "services";
   if (kind == "EndpointSlice") return "endpointslices.discovery.k8s.io";
+  if (kind == "ConfigMap") return "configmaps";
+  if (kind == "Secret") return "secrets";
   return "";
 }
 
@@ -95,6 +108,8 @@ metav1::ObjectMeta* MetaOf(kube::ManifestObject& object) {
   if (auto* pod = object.As<corev1::Pod>()) return pod->mutable_metadata();
   if (auto* service = object.As<corev1::Service>()) return service->mutable_metadata();
   if (auto* slice = object.As<discoveryv1::EndpointSlice>()) return slice->mutable_metadata();
+  if (auto* map = object.As<corev1::ConfigMap>()) return map->mutable_metadata();
+  if (auto* secret = object.As<corev1::Secret>()) return secret->mutable_metadata();
   return nullptr;
 }
 
@@ -117,7 +132,7 @@ std::optional<kube::Diagnostic> GiveNamespace(kube::ManifestObject& object,
 // Every fault of every document at once; objects only when there is none.
 Result<std::vector<Planned>> ReadObjects(const std::string& manifest, const std::string& origin,
                                          const std::string& name_space, const FileRules& rules) {
-  kube::Manifest parsed = kube::ReadManifest(origin, manifest);
+  kube::Manifest parsed = kube::ReadManifest(origin, manifest, kManifestLimits);
   std::vector<kube::Diagnostic> faults = parsed.diagnostics;
   std::vector<Planned> planned;
   for (kube::ManifestObject& object : parsed.objects) {
@@ -172,7 +187,8 @@ std::vector<Defined> ObjectsOf(int directory, const std::string& file) {
   const auto content = ReadManifestFile(directory, file);
   if (!content) return defined;
   const bool ours = content->text.starts_with(kMarker);
-  for (const kube::ManifestObject& object : kube::ReadManifest(file, content->text).objects) {
+  for (const kube::ManifestObject& object :
+       kube::ReadManifest(file, content->text, kManifestLimits).objects) {
     auto identity = IdentityOf(object);
     if (!identity) continue;
     const auto* pod = object.As<corev1::Pod>();
@@ -187,9 +203,25 @@ Error Foreign(const EditedObject& object, const std::string& directory, const st
                          ", which holdctl did not write: edit or remove that file"));
 }
 
+// A ConfigMap or a Secret may say that it never changes.
+Result<void> MayFollow(const std::string& file, const std::string& before, const Planned& planned,
+                       const FileRules& rules) {
+  const FileObjects was = ReadFileObjects(file, before, rules);
+  const FileObjects will = ReadFileObjects(file, planned.text, rules);
+  if (was.configs.empty() || will.configs.empty()) return {};
+  std::string text;
+  for (const kube::FieldError& error : CheckUpdate(*was.configs.front(), *will.configs.front())) {
+    text += StrCat(text.empty() ? "" : "\n", "The ", planned.object.kind, " \"",
+                   planned.object.name, "\" is invalid: ", error.ToString());
+  }
+  if (!text.empty()) return InvalidArgument(std::move(text));
+  return {};
+}
+
 // kCreated, kConfigured or kUnchanged, without writing.
-Result<EditOutcome> OutcomeOf(int directory, const Planned& planned, const std::string& path,
+Result<EditOutcome> OutcomeOf(int directory, const Planned& planned, const FileRules& rules,
                               const std::vector<Defined>& defined) {
+  const std::string& path = rules.directory;
   for (const Defined& other : defined) {
     const bool same = other.identity == IdentityOf(planned.object);
     if (!same && !planned.uid.empty() && other.uid == planned.uid) {
@@ -205,7 +237,9 @@ Result<EditOutcome> OutcomeOf(int directory, const Planned& planned, const std::
     return Foreign(planned.object, path, planned.object.file);
   }
   ASSIGN_OR_RETURN(const FileContent content, ReadManifestFile(directory, planned.object.file));
-  return content.text == planned.text ? EditOutcome::kUnchanged : EditOutcome::kConfigured;
+  if (content.text == planned.text) return EditOutcome::kUnchanged;
+  RETURN_IF_ERROR(MayFollow(planned.object.file, content.text, planned, rules));
+  return EditOutcome::kConfigured;
 }
 
 }  // namespace
@@ -234,7 +268,8 @@ ManifestEditor::ManifestEditor(std::string directory, std::string node_name)
 
 Result<void> ManifestEditor::Recover() {
   if (!sys::ExistsAt(AT_FDCWD, directory_)) return {};
-  for (const char* kind : {"pod_", "service_", "endpointslice_"}) {  // others may write there too
+  // Others may write there too.
+  for (const char* kind : {"pod_", "service_", "endpointslice_", "configmap_", "secret_"}) {
     RETURN_IF_ERROR(sys::RemoveTemporariesAt(AT_FDCWD, directory_, sys::Writer::kAny, kind));
   }
   return {};
@@ -250,7 +285,7 @@ Result<std::vector<EditedObject>> ManifestEditor::Apply(const std::string& manif
   ASSIGN_OR_RETURN(const std::vector<Defined> defined, ReadDirectory(directory.get()));
   for (Planned& next : planned) {
     next.object.file = FileFor(next.object);
-    ASSIGN_OR_RETURN(next.object.outcome, OutcomeOf(directory.get(), next, directory_, defined));
+    ASSIGN_OR_RETURN(next.object.outcome, OutcomeOf(directory.get(), next, rules, defined));
   }
   std::vector<EditedObject> done;
   for (const Planned& next : planned) {

@@ -20,7 +20,7 @@ namespace holdfast::agent {
 enum class EditOutcome { kCreated, kConfigured, kUnchanged, kDeleted };
 
 struct EditedObject {
-  std::string kind;  // "Pod", "Service", "EndpointSlice"
+  std::string kind;  // "Pod", "Service", "EndpointSlice", "ConfigMap", "Secret"
   std::string object_namespace;
   std::string name;  // as in the manifest, without the node's suffix
   std::string file;  // within the directory

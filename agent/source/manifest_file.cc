@@ -16,6 +16,7 @@
 #include "holdfast/base/printable.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "k8s/core/v1/config.pb.h"
 #include "k8s/core/v1/pod.pb.h"
 #include "k8s/core/v1/service.pb.h"
 #include "k8s/discovery/v1/endpoint_slice.pb.h"
@@ -84,6 +85,13 @@ void AddSlice(kube::ManifestObject& object, FileObjects& out) {
   if (IsFaultless(faults, out)) out.slices.push_back(std::move(slice));
 }
 
+template <class Object>
+void AddConfig(kube::ManifestObject& object, FileObjects& out) {
+  std::unique_ptr<Object> config(object.Take<Object>());
+  if (!IsFaultless(CompleteConfig(object, config.get()), out)) return;
+  out.configs.push_back(TakeConfigObject(std::move(config)));
+}
+
 // False for a kind that no manifest file may hold here.
 bool AddObject(kube::ManifestObject& object, const std::string& name, const FileRules& rules,
                FileObjects& out) {
@@ -93,6 +101,10 @@ bool AddObject(kube::ManifestObject& object, const std::string& name, const File
     AddService(object, out);
   } else if (rules.multiple_documents && object.As<discoveryv1::EndpointSlice>() != nullptr) {
     AddSlice(object, out);
+  } else if (rules.multiple_documents && object.As<corev1::ConfigMap>() != nullptr) {
+    AddConfig<corev1::ConfigMap>(object, out);
+  } else if (rules.multiple_documents && object.As<corev1::Secret>() != nullptr) {
+    AddConfig<corev1::Secret>(object, out);
   } else {
     return false;
   }
@@ -123,6 +135,20 @@ std::vector<kube::Diagnostic> CompletePod(const kube::ManifestObject& object,
   const std::string uid_fault = FaultOfUid(pod->metadata().uid());
   if (!uid_fault.empty()) faults.push_back(object.At("metadata.uid", uid_fault));
   return faults;
+}
+
+std::vector<kube::Diagnostic> CompleteConfig(const kube::ManifestObject& object,
+                                             corev1::ConfigMap* map) {
+  SetNamespace(*map);
+  return kube::ToDiagnostics(kube::ValidateConfigMap(*map), object);
+}
+
+std::vector<kube::Diagnostic> CompleteConfig(const kube::ManifestObject& object,
+                                             corev1::Secret* secret) {
+  SetNamespace(*secret);
+  TakeStringData(secret);
+  kube::SetDefaults(secret);
+  return kube::ToDiagnostics(kube::ValidateSecret(*secret), object);
 }
 
 Result<std::optional<FileSignature>> StatManifest(int directory, const std::string& name) {
@@ -160,7 +186,7 @@ Result<FileContent> ReadManifestFile(int directory, const std::string& name) {
 
 FileObjects ReadFileObjects(const std::string& name, std::string_view text,
                             const FileRules& rules) {
-  kube::Manifest manifest = kube::ReadManifest(name, text);
+  kube::Manifest manifest = kube::ReadManifest(name, text, kManifestLimits);
   FileObjects out;
   out.content = kube::HashFnv128a(text);
   if (!manifest.ok()) {

@@ -13,6 +13,7 @@
 
 #include "agent/kube/manifest_reader.h"
 #include "agent/kube/types_fwd.h"
+#include "agent/objects/config_object.h"
 #include "holdfast/base/result.h"
 
 namespace holdfast::agent {
@@ -41,6 +42,9 @@ Result<std::optional<FileSignature>> StatManifest(int directory, const std::stri
 // kUnavailable when it changed while it was read; kResourceExhausted above 10 MiB.
 Result<FileContent> ReadManifestFile(int directory, const std::string& name);
 
+// As large as what an API server takes at a time: a Secret of 1 MiB is more in base64.
+inline constexpr kube::ParseLimits kManifestLimits = {.max_document_bytes = 3u << 20};
+
 struct FileRules {
   std::string directory;  // for the origin that goes into the UID
   std::string node_name;
@@ -53,6 +57,7 @@ struct FileObjects {
   std::vector<std::shared_ptr<const corev1::Pod>> pods;
   std::vector<std::shared_ptr<const corev1::Service>> services;
   std::vector<std::shared_ptr<const discoveryv1::EndpointSlice>> slices;
+  std::vector<ConfigObjectPtr> configs;
   bool valid = true;
   std::string content;  // a hash of the text
   std::string message;  // every fault, one per line; also of what is valid but not run from here
@@ -62,6 +67,12 @@ struct FileObjects {
 // faults beyond the schema, `object` saying where they are: none when this node can run it. Pure.
 std::vector<kube::Diagnostic> CompletePod(const kube::ManifestObject& object,
                                           const FileRules& rules, corev1::Pod* pod);
+
+// Fills in what a ConfigMap or a Secret leaves out, its namespace too. Returns its faults. Pure.
+std::vector<kube::Diagnostic> CompleteConfig(const kube::ManifestObject& object,
+                                             corev1::ConfigMap* map);
+std::vector<kube::Diagnostic> CompleteConfig(const kube::ManifestObject& object,
+                                             corev1::Secret* secret);
 
 // Pure.
 FileObjects ReadFileObjects(const std::string& name, std::string_view text, const FileRules& rules);

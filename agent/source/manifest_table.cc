@@ -5,6 +5,7 @@
 
 #include "agent/kube/pod_identity.h"
 #include "agent/kube/times.h"
+#include "agent/objects/references.h"
 #include "agent/source/object_name.h"
 #include "agent/source/pod_change.h"
 #include "holdfast/base/printable.h"
@@ -18,11 +19,6 @@ namespace {
 
 // A writer that never closes its file holds it back no longer than this.
 constexpr std::chrono::seconds kLongestWrite{20};
-
-template <class Object>
-std::string FullName(const Object& object) {
-  return StrCat(object.metadata().namespace_(), "/", object.metadata().name());
-}
 
 // config.seen is when this very pod was first read: a file that is read again with the same content
 // gives the same object.
@@ -49,6 +45,37 @@ WallTime SeenAt(const corev1::Pod& pod) {
   return time
              ? WallTime{std::chrono::seconds(time->seconds) + std::chrono::nanoseconds(time->nanos)}
              : WallTime{};
+}
+
+using ConfigsByName = std::map<ObjectRef, ConfigObjectPtr>;
+
+ConfigsByName ByName(const std::vector<ConfigObjectPtr>& configs) {
+  ConfigsByName by_name;
+  for (const ConfigObjectPtr& config : configs) by_name.emplace(config->ref, config);
+  return by_name;
+}
+
+// Why a new version of a file is refused, one line each: it changes what never changes.
+std::string FaultsOfUpdate(const std::string& file, const ConfigsByName& before,
+                           const std::vector<ConfigObjectPtr>& now) {
+  std::string text;
+  for (const ConfigObjectPtr& config : now) {
+    const auto old = before.find(config->ref);
+    if (old == before.end()) continue;
+    for (const kube::FieldError& error : CheckUpdate(*old->second, *config)) {
+      text += StrCat(text.empty() ? "" : "\n", Printable(file), ": ", NameOf(config->ref), ": ",
+                     error.ToString());
+    }
+  }
+  return text;
+}
+
+// What says the same as before is the object that it was.
+void KeepUnchanged(const ConfigsByName& before, std::vector<ConfigObjectPtr>& now) {
+  for (ConfigObjectPtr& config : now) {
+    const auto old = before.find(config->ref);
+    if (old != before.end() && HasSameContent(*old->second, *config)) config = old->second;
+  }
 }
 
 const char* Advice(bool valid, bool last_good) {
@@ -219,27 +246,36 @@ bool ManifestTable::SettleGone(const std::string& name, Entry& entry, const Mome
 void ManifestTable::Loaded(const std::string& name, const FileSignature& signature,
                            FileObjects objects, const Moment& now) {
   Entry& entry = entries_[name];
+  const ConfigsByName configs = ByName(entry.configs);
+  if (objects.valid) {
+    std::string faults = FaultsOfUpdate(name, configs, objects.configs);
+    objects.valid = faults.empty();
+    if (!objects.valid) objects.message = std::move(faults);
+  }
   entry.loaded = signature;
   entry.renamed_in = false;
   entry.edited = false;
   SetError(entry.error, objects.message, now.wall);
   entry.content = objects.content;
   entry.valid = objects.valid;
-  const bool had = !entry.pods.empty() || !entry.services.empty() || !entry.slices.empty();
+  const bool had = !entry.pods.empty() || !entry.services.empty() || !entry.slices.empty() ||
+                   !entry.configs.empty();
   entry.last_good = !objects.valid && had;
   if (!objects.valid) return;
   entry.read_at = now.wall;
   std::vector<std::shared_ptr<const corev1::Pod>> fresh;
   for (auto& pod : objects.pods) fresh.push_back(WithSeen(std::move(pod), entry.pods, now.wall));
+  KeepUnchanged(configs, objects.configs);
   const bool uids_clash = TakeUids(entry.pods, fresh);
-  const bool same = !uids_clash && SameNames(fresh, entry.pods) &&
-                    SameNames(objects.services, entry.services) &&
-                    SameNames(objects.slices, entry.slices);
+  const bool same =
+      !uids_clash && SameNames(fresh, entry.pods) && SameNames(objects.services, entry.services) &&
+      SameNames(objects.slices, entry.slices) && SameNames(objects.configs, entry.configs);
   if (same) renewed_.insert(name);
   rebuild_ = rebuild_ || !same;
   entry.pods = std::move(fresh);
   entry.services = std::move(objects.services);
   entry.slices = std::move(objects.slices);
+  entry.configs = std::move(objects.configs);
 }
 
 // True when one of the new ones is in use twice.
@@ -282,6 +318,9 @@ PodSnapshot ManifestTable::Build() {
       for (size_t i = 0; i < entry.slices.size(); ++i) {
         built_.slices[entry.slice_at + i].object = entry.slices[i];
       }
+      for (size_t i = 0; i < entry.configs.size(); ++i) {
+        built_.configs[entry.config_at + i].object = entry.configs[i];
+      }
     }
   }
   rebuild_ = false;
@@ -294,12 +333,14 @@ void ManifestTable::BuildAll() {
   if (!directory_.text.empty()) {
     snapshot.errors.push_back({"", "", directory_.text, directory_.since, false, "", ""});
   }
-  Names pods("pod"), services("service"), slices("endpoint slice");
+  Names pods("pod"), services("service"), slices("endpoint slice"), maps("configmap"),
+      secrets("secret");
   Uids uids;
   for (auto& [file, entry] : entries_) {
     entry.pod_at = snapshot.pods.size();
     entry.service_at = snapshot.services.size();
     entry.slice_at = snapshot.slices.size();
+    entry.config_at = snapshot.configs.size();
     if (!entry.error.text.empty()) {
       const std::string pod = entry.pods.empty() ? std::string() : FullName(*entry.pods.front());
       snapshot.errors.push_back({file, pod, entry.error.text, entry.error.since, entry.last_good,
@@ -320,6 +361,12 @@ void ManifestTable::BuildAll() {
     for (const auto& slice : entry.slices) {
       if (slices.IsFirst(FullName(*slice), file, since, snapshot)) {
         snapshot.slices.push_back({slice, file});
+      }
+    }
+    for (const auto& config : entry.configs) {
+      Names& names = config->ref.kind == ObjectKind::kSecret ? secrets : maps;
+      if (names.IsFirst(FullName(*config), file, since, snapshot)) {
+        snapshot.configs.push_back({config, file});
       }
     }
   }

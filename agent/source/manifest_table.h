@@ -83,6 +83,7 @@ class ManifestTable {
     std::vector<std::shared_ptr<const corev1::Pod>> pods;
     std::vector<std::shared_ptr<const corev1::Service>> services;
     std::vector<std::shared_ptr<const discoveryv1::EndpointSlice>> slices;
+    std::vector<ConfigObjectPtr> configs;
     Message error;
     std::string content;  // of the version that `error` is about
     bool valid = true;    // that version
@@ -90,6 +91,7 @@ class ManifestTable {
     size_t pod_at = 0;
     size_t service_at = 0;
     size_t slice_at = 0;
+    size_t config_at = 0;
   };
 
   void See(const std::string& name, const std::optional<FileSignature>& signature, BootTime now);

@@ -3,6 +3,10 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
+
+#include "agent/objects/config_object.h"
+#include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
 
@@ -14,6 +18,19 @@ template <class Object>
 bool HasSameName(const Object& a, const Object& b) {
   return a.metadata().name() == b.metadata().name() &&
          a.metadata().namespace_() == b.metadata().namespace_();
+}
+
+template <class Object>
+std::string FullName(const Object& object) {
+  return StrCat(object.metadata().namespace_(), "/", object.metadata().name());
+}
+
+// A ConfigMap is not a Secret of its name.
+
+inline bool HasSameName(const ConfigObject& a, const ConfigObject& b) { return a.ref == b.ref; }
+
+inline std::string FullName(const ConfigObject& object) {
+  return StrCat(object.ref.object_namespace, "/", object.ref.name);
 }
 
 }  // namespace holdfast::agent

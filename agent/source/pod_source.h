@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/objects/config_object.h"
 #include "holdfast/base/clock.h"
 
 namespace k8s::io::api::core::v1 {
@@ -30,7 +31,7 @@ struct DesiredPod {
   bool operator==(const DesiredPod&) const = default;
 };
 
-// A Service or an EndpointSlice; defaulted, validated, with its namespace. Addresses and node ports
+// A Service, an EndpointSlice, a ConfigMap or a Secret; defaulted, validated, with its namespace. Addresses and node ports
 // that it leaves open are not filled in.
 template <class Object>
 struct DesiredObject {
@@ -40,6 +41,7 @@ struct DesiredObject {
 };
 using DesiredService = DesiredObject<k8s::io::api::core::v1::Service>;
 using DesiredSlice = DesiredObject<k8s::io::api::discovery::v1::EndpointSlice>;
+using DesiredConfig = DesiredObject<ConfigObject>;
 
 // Why a file, or one document of it, is not (or no longer) what runs.
 struct SourceError {
@@ -61,6 +63,7 @@ struct PodSnapshot {
   std::vector<DesiredPod> pods;  // by file name, then by place in the file; names are unique
   std::vector<DesiredService> services;  // as the pods
   std::vector<DesiredSlice> slices;      // as the pods
+  std::vector<DesiredConfig> configs;    // as the pods; each name once per kind
   std::vector<SourceError> errors;       // by file name
 };
 

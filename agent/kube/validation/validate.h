@@ -32,6 +32,11 @@ FieldErrors CompleteEphemeralContainer(const corev1::Pod& pod,
 FieldErrors ValidateService(const corev1::Service& service);
 FieldErrors ValidateEndpointSlice(const discoveryv1::EndpointSlice& slice);
 
+// All rules for a ConfigMap and a Secret that are to be created; what the Secret has in `stringData`
+// is in `data` already.
+FieldErrors ValidateConfigMap(const corev1::ConfigMap& map);
+FieldErrors ValidateSecret(const corev1::Secret& secret);
+
 // The faults with file, line and column.
 std::vector<Diagnostic> ToDiagnostics(const FieldErrors& errors, const ManifestObject& object);
 

@@ -17,8 +17,6 @@ using enum kube::Treatment;
 
 constexpr char kNoScheduler[] = "nobody schedules here: it has no effect";
 constexpr char kNoToken[] = "there is no API server that would give the pod a token";
-constexpr char kNoSecrets[] =
-    "there is no API server that has the secrets; the node's own logins are used";
 constexpr char kNoPriority[] =
     "there is no API server that would give the class's priority; spec.priority counts";
 constexpr char kNoSeLinux[] = "SELinux labels are not set by this version";
@@ -30,12 +28,12 @@ constexpr char kClass[] =
     "the class's handler must be one of `runtimeHandlers`, else `FailedCreatePodSandBox`, as for a "
     "pod of a file: there are no classes";
 constexpr char kNoObject[] =
-    "of the API server that the pod came from ([inputs.md](inputs.md)); for a pod of a file "
-    "`CreateContainerConfigError`: not found, unless `optional`";
+    "of the API server that the pod came from, or of the manifest directory "
+    "([inputs.md](inputs.md)); one that is not there is `CreateContainerConfigError`, unless "
+    "`optional`";
 constexpr char kNoVolumeObject[] =
-    "of the API server that the pod came from; for a pod of a file `FailedMount`: not found, an "
-    "empty "
-    "directory if `optional`";
+    "of the API server that the pod came from, or of the manifest directory; one that is not there "
+    "is `FailedMount`, an empty directory if `optional`";
 constexpr char kClaimed[] =
     "PersistentVolumes of the kinds hostPath, local, nfs and csi ([volumes.md](volumes.md)), "
     "others "
@@ -49,7 +47,7 @@ constexpr char kClaims[] = "admission: `UnexpectedAdmissionError`, no API server
 // What the control plane does, or has done, for a pod that came from it.
 bool IsTheClusters(const kube::FieldRule& rule) {
   const std::string_view how = rule.how;
-  return how == kNoScheduler || how == kNoToken || how == kNoSecrets || how == kNoPriority;
+  return how == kNoScheduler || how == kNoToken || how == kNoPriority;
 }
 
 // "spec.initContainers[a].stdinOnce" is about the init container "a".
@@ -101,7 +99,7 @@ const kube::FieldRules& PodFieldRules() {
       {"PodSpec", "priority", kHonoured,
        "critical from 2000000000 on; of two critical pods the lower one gives way"},
       {"PodSpec", "enableServiceLinks", kHonoured,
-       "without an API server no variables are made for Services, as by a kubelet"},
+       "of the API server's Services, or of those of the manifest directory"},
       {"PodSpec", "ephemeralContainers", kRefused, "manifest: cannot be set on create"},
       {"PodSpec", "schedulingGates", kRefused, "manifest: a pod of this node has a `nodeName`"},
       {"PodSpec", "runtimeClassName", kHonoured, kClass},
@@ -109,7 +107,8 @@ const kube::FieldRules& PodFieldRules() {
       {"PodSpec", "os", kHonoured, "admission: `PodOSNotSupported` unless `linux`"},
       {"PodSpec", "serviceAccountName serviceAccount", kTold, kNoToken},
       {"PodSpec", "automountServiceAccountToken", kTold, kNoToken, "", "false"},
-      {"PodSpec", "imagePullSecrets", kTold, kNoSecrets},
+      {"PodSpec", "imagePullSecrets", kHonoured,
+       "of the API server that the pod came from, or of the manifest directory"},
       {"PodSpec", "schedulerName", kTold, kNoScheduler, "", "default-scheduler"},
       {"PodSpec", "preemptionPolicy topologySpreadConstraints schedulingGroup", kTold,
        kNoScheduler},

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// HeldInputs: what an API server has for a pod (ConfigMaps, Secrets, tokens, claims), asked for from
-// the first sight of the pod until its containers are gone. A pod that is made from nothing that an
-// API server has holds none. One thread at a time.
+// HeldInputs: what an API server or the manifest directory has for a pod (ConfigMaps, Secrets, tokens,
+// claims), asked for from the first sight of the pod until its containers are gone. A pod of a file
+// under an API server is made from nothing of the kind and holds none. One thread at a time.
 #pragma once
 
 #include <memory>

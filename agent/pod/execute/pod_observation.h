@@ -14,7 +14,7 @@ namespace holdfast::agent {
 
 class PodObservation {
  public:
-  // `pod` is as it is wanted. `inputs`: null for a pod that is made from nothing that an API server has. All are borrowed.
+  // `pod` is as it is wanted. `inputs`: null where there is nothing that the pod could be made from. All are borrowed.
   PodObservation(PodServices& services, const PodPaths& paths, const corev1::Pod& pod,
                  const PodMemory& memory, PodInputs* inputs)
       : services_(services), paths_(paths), pod_(pod), memory_(memory), inputs_(inputs) {}

@@ -92,7 +92,9 @@ PodTable::~PodTable() {
   services_.runtime.SetChangeHint({});
   if (services_.admission != nullptr) services_.admission->SetListener({});
   registry_.SetListener({});
-  if (services_.inputs != nullptr) services_.inputs->SetListener({});
+  for (PodInputs* const inputs : {services_.inputs, services_.file_inputs}) {
+    if (inputs != nullptr) inputs->SetListener({});
+  }
   if (services_.prober != nullptr) services_.prober->SetListener({});
   turns_.Stop();  // what runs still pokes pods
   const std::lock_guard lock(door_->mutex);
@@ -115,8 +117,8 @@ Result<void> PodTable::Recover() {
 
 void PodTable::Listen() {
   services_.runtime.SetChangeHint([this](const PodUid& uid) { Poke(uid); });
-  if (services_.inputs != nullptr) {
-    services_.inputs->SetListener([this](const PodUid& uid) { Poke(uid); });
+  for (PodInputs* const inputs : {services_.inputs, services_.file_inputs}) {
+    if (inputs != nullptr) inputs->SetListener([this](const PodUid& uid) { Poke(uid); });
   }
   const auto poke = [door = door_](const PodUid& uid) {
     const std::lock_guard lock(door->mutex);

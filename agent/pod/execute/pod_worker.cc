@@ -57,8 +57,7 @@ PodWorker::PodWorker(PodServices& services, LanePool& pool, std::shared_ptr<cons
       paths_(services.state.Paths(*pod_)),
       memory_(std::move(memory)),
       place_(services.admission, services.metrics, pod_, memory_),
-      // A pod of a file is made from nothing that an API server has.
-      inputs_(memory_.origin == PodOrigin::kApi ? services.inputs : nullptr),
+      inputs_(memory_.origin == PodOrigin::kApi ? services.inputs : services.file_inputs),
       operations_(pool, services.clock, std::move(poke)),
       saved_(services.state),
       told_(services) {

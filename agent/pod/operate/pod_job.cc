@@ -62,6 +62,10 @@ const PodInputs& PodJob::Inputs() const {
   return input_.inputs != nullptr ? *input_.inputs : kNone;
 }
 
+bool PodJob::HasApiInputs() const {
+  return input_.inputs != nullptr && input_.inputs == services_.inputs;
+}
+
 std::unique_ptr<PodJob> MakePodJob(PodServices& services, PodJobInput input,
                                    const std::atomic<bool>& cancelled) {
   switch (input.action.kind) {

@@ -28,7 +28,7 @@ struct PodJobInput {
   std::map<std::string, uint32_t> attempts = {};
   std::map<std::string, ContainerId> running = {};  // kResize: but ephemeral ones
   BootTime asked = {};                              // kPull: since when it waits
-  const PodInputs* inputs = nullptr;  // none: it is made from nothing that an API server has
+  const PodInputs* inputs = nullptr;  // none: there is nothing that it could be made from
 };
 
 class PodJob {
@@ -48,8 +48,9 @@ class PodJob {
   // With the events so far; a failure is logged.
   OperationEnd End(Result<void> result);
   void Log(const std::string& text) const;
-  // What an API server has for the pod; nothing where there is none.
+  // What an API server or the manifest directory has for the pod; nothing where there is neither.
   const PodInputs& Inputs() const;
+  bool HasApiInputs() const;
 
   PodServices& services_;
   const PodJobInput input_;

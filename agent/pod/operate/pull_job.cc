@@ -36,7 +36,7 @@ Result<PulledImage> PullJob::PullImage(const std::string& reference) {
   if (services_.node_logins) {
     // Of a file it has no account.
     const TokenOwner owner = TokenOwnerOf(*input_.pod);
-    const bool has_account = input_.inputs != nullptr && !owner.service_account.empty();
+    const bool has_account = HasApiInputs() && !owner.service_account.empty();
     logins.Add(services_.node_logins(reference, has_account ? &owner : nullptr, cancelled_));
   }
   PullRequest request;

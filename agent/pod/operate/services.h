@@ -57,9 +57,10 @@ struct PodServices {
   std::function<ProvidedLogins(const std::string& reference, const TokenOwner* pod,
                                const std::atomic<bool>& cancelled)>
       node_logins = {};
-  bool keep_secrets = false;  // on the disk, for a start without the API server
-  CsiMounter* csi = nullptr;  // none: there are no storage plugins
-  NfsMounter* nfs = nullptr;  // none: nobody mounts volumes of NFS servers
+  PodInputs* file_inputs = nullptr;  // of pods of files; none: they are made from nothing else
+  bool keep_secrets = false;         // on the disk, for a start without the API server
+  CsiMounter* csi = nullptr;         // none: there are no storage plugins
+  NfsMounter* nfs = nullptr;         // none: nobody mounts volumes of NFS servers
   // The node's, as the API server has them: where a PersistentVolume may be used.
   std::function<std::map<std::string, std::string>()> node_labels = [] {
     return std::map<std::string, std::string>();

@@ -45,9 +45,9 @@ void VolumesJob::GrowClaims(const PersistentVolumes& volumes) {
   for (EventNote& note : growth.Grow(volumes, *placed)) events_.push_back(std::move(note));
 }
 
-// For a start without the API server. Whatever is wrong with it does no harm now.
+// For a start without the API server; what files have is there at every start. Whatever is wrong with it does no harm now.
 void VolumesJob::KeepInputs() {
-  if (input_.inputs == nullptr) return;
+  if (!HasApiInputs()) return;
   const auto inputs = CollectInputs(*input_.pod, *input_.inputs, services_.keep_secrets);
   if (!inputs) return;
   const std::string text = EncodeKept(*inputs);

@@ -34,7 +34,7 @@ struct ContainerBuild {
   ContainerId id;
   uint32_t attempt = 0;
   std::map<std::string, std::string> image_volumes = {};  // place in the container -> on the node
-  const PodInputs* inputs = nullptr;                      // none: there is no API server
+  const PodInputs* inputs = nullptr;                      // none: there is nothing of the kind
   ContainerId target = {};                                // whose processes it sees; none: its own
   VolumeTextReader read_volume_text = {};                 // none: no volume has any
   DevicePlaces devices = {};                              // its volumes that are block devices

@@ -18,6 +18,7 @@ import hostile_text  # noqa: E402
 import isolation  # noqa: E402
 import leftovers  # noqa: E402
 import hooks  # noqa: E402
+import inputs  # noqa: E402
 import lifecycle  # noqa: E402
 import probes  # noqa: E402
 import pulls  # noqa: E402
@@ -31,7 +32,7 @@ import tending  # noqa: E402
 from node import IMAGE, Node  # noqa: E402
 from suite import run_on  # noqa: E402
 
-MODULES = (lifecycle, probes, hooks, restarts, isolation, admission, resizes, files, commands, hostile_text, services, pulls, tending, streams, sessions, teardown, leftovers)
+MODULES = (lifecycle, probes, hooks, restarts, isolation, admission, resizes, files, inputs, commands, hostile_text, services, pulls, tending, streams, sessions, teardown, leftovers)
 
 
 def main():

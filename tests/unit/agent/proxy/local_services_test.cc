@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include <algorithm>
+#include <atomic>
 #include <filesystem>
 
 #include "agent/proxy/shown_services.h"
@@ -30,6 +31,7 @@ class FakeSource : public PodSource {
     next->complete = true;
     for (const auto& pod : pods) next->pods.push_back({std::make_shared<corev1::Pod>(pod), "f"});
     const std::lock_guard lock(mutex_);
+    next->generation = snapshot_->generation + 1;
     for (const auto& service : services) {
       next->services.push_back({Known(service, snapshot_->services), "f"});
     }
@@ -258,6 +260,35 @@ TEST_F(LocalServicesTest, ServicesComeChangeAndGo) {
   Stop();
   EXPECT_TRUE(ServiceAllocations::Open(dir_, {}, clock_)->Names().empty())
       << "addresses are free again";
+}
+
+// A pod that comes with its Service is told of it: until the source's Services have their addresses
+// nothing is said.
+TEST_F(LocalServicesTest, VariablesAreThoseOfTheSourcesNewestServices) {
+  corev1::Service elsewhere = ServiceOf("ports: [{port: 80}]", "elsewhere");
+  elsewhere.mutable_metadata()->set_namespace_("other");
+  Start();
+  EXPECT_EQ(services_->Variables("default", true), std::nullopt) << "nothing was read";
+  source_.Set({}, {ServiceOf("clusterIP: 10.96.0.7, ports: [{port: 80}]"), elsewhere});
+  EXPECT_EQ(services_->Variables("default", true), std::nullopt) << "not told yet";
+  std::atomic<int> told = 0;
+  services_->SetListener([&told] { ++told; });
+  services_->SourceChanged();
+  EXPECT_TRUE(Eventually([&] { return told == 1; }));
+  const std::vector<std::string> of_web = {
+      "WEB_SERVICE_HOST=10.96.0.7",    "WEB_SERVICE_PORT=80",
+      "WEB_PORT=tcp://10.96.0.7:80",   "WEB_PORT_80_TCP=tcp://10.96.0.7:80",
+      "WEB_PORT_80_TCP_PROTO=tcp",     "WEB_PORT_80_TCP_PORT=80",
+      "WEB_PORT_80_TCP_ADDR=10.96.0.7"};
+  EXPECT_EQ(services_->Variables("default", true), of_web);
+  EXPECT_EQ(services_->Variables("default", false), std::vector<std::string>{});
+  services_->SourceChanged();
+  source_.Set({}, {});
+  EXPECT_EQ(services_->Variables("default", true), std::nullopt) << "others are wanted";
+  services_->SourceChanged();
+  EXPECT_TRUE(Eventually([&] { return told == 2; }));
+  EXPECT_EQ(services_->Variables("default", true), std::vector<std::string>{});
+  services_->SetListener({});
 }
 
 TEST_F(LocalServicesTest, ManyAtOnceKeepTheirAddressesOverARestart) {

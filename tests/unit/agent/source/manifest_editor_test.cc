@@ -132,6 +132,8 @@ TEST_F(ManifestEditorTest, EveryChangeOfOthersCounts) {
 
 TEST_F(ManifestEditorTest, RecoverRemovesItsOwnHalfWrittenFilesOnly) {
   Write(".pod_default_web.yaml.77.tmp", "half");
+  Write(".secret_default_key.yaml.77.tmp", "half");
+  Write(".configmap_default_conf.yaml.77.tmp", "half");
   Write(".somebody.77.tmp", "half");
   ASSERT_TRUE(Editor().Recover());
   EXPECT_EQ(Files(), 1u);
@@ -179,7 +181,7 @@ TEST_F(ManifestEditorTest, ServicesAndSlicesHaveFilesOfTheirOwn) {
   EXPECT_EQ(Editor().Delete("Service", "default", "web")->kind, "Service");
   EXPECT_EQ(Editor().Delete("Service", "default", "web").error().message(),
             "services \"web\" not found");
-  EXPECT_EQ(Editor().Delete("ConfigMap", "default", "web").error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(Editor().Delete("Deployment", "default", "web").error().code(), Code::kInvalidArgument);
   EXPECT_EQ(Files(), 2u) << "the pod of the same name stays";
 }
 
@@ -242,6 +244,59 @@ TEST_F(ManifestEditorTest, AUidThatCannotBeUsedOrIsAnotherPodsIsRefused) {
             std::string::npos)
       << refused.error().message();
   EXPECT_EQ(Files(), 1u);
+}
+
+std::string ConfigYaml(const std::string& kind, const std::string& rest,
+                       const std::string& meta = "") {
+  return "apiVersion: v1\nkind: " + kind + "\nmetadata: {name: x" + meta + "}\n" + rest;
+}
+
+TEST_F(ManifestEditorTest, ConfigMapsAndSecretsAreFilesThatOnlyTheirOwnerReads) {
+  const std::string text =
+      "a: |\n    one\n      two\n    \"three\": \\t # four\n  b: \"\\ttab\\r\\n \"\n";
+  for (const char* kind : {"ConfigMap", "Secret"}) {
+    const bool secret = std::string(kind) == "Secret";
+    const std::string field = secret ? "stringData:\n  " : "data:\n  ";
+    const std::string name = secret ? "secret_default_x.yaml" : "configmap_default_x.yaml";
+    EXPECT_EQ(Outcome(ConfigYaml(kind, field + text)), EditOutcome::kCreated);
+    EXPECT_EQ(Outcome(ConfigYaml(kind, field + text)), EditOutcome::kUnchanged);
+    struct stat st{};
+    ASSERT_EQ(::stat((dir_ + "/" + name).c_str(), &st), 0);
+    EXPECT_EQ(st.st_mode & 0777u, 0600u);
+    const FileObjects read = ReadFileObjects(name, ReadBack(name), {dir_, "node", true});
+    ASSERT_TRUE(read.valid) << read.message;
+    EXPECT_EQ(read.configs.at(0)->data->values,
+              (std::map<std::string, std::string>{{"a", "one\n  two\n\"three\": \\t # four\n"},
+                                                  {"b", "\ttab\r\n "}}))
+        << "what was written is what was given";
+    EXPECT_EQ(Outcome(ConfigYaml(kind, "")), EditOutcome::kConfigured);
+    auto deleted = Editor().Delete(kind, "default", "x");
+    ASSERT_TRUE(deleted) << deleted.error().message();
+    EXPECT_EQ(deleted->file, name);
+    auto absent = Editor().Delete(kind, "default", "x");
+    ASSERT_FALSE(absent);
+    EXPECT_EQ(absent.error().message(),
+              secret ? "secrets \"x\" not found" : "configmaps \"x\" not found");
+  }
+  EXPECT_EQ(Files(), 0u);
+}
+
+TEST_F(ManifestEditorTest, WhatIsImmutableIsNotReplaced) {
+  EXPECT_EQ(Outcome(ConfigYaml("ConfigMap", "data: {a: \"1\"}\nimmutable: true\n")),
+            EditOutcome::kCreated);
+  const std::string before = ReadBack("configmap_default_x.yaml");
+  auto refused = Editor().Apply(ConfigYaml("ConfigMap", "data: {a: \"2\"}\n"), "stdin");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kInvalidArgument);
+  EXPECT_EQ(refused.error().message(),
+            "The ConfigMap \"x\" is invalid: immutable: Forbidden: field is immutable when "
+            "`immutable` is set\nThe ConfigMap \"x\" is invalid: data: Forbidden: field is "
+            "immutable when `immutable` is set");
+  EXPECT_EQ(ReadBack("configmap_default_x.yaml"), before);
+  EXPECT_EQ(
+      Outcome(ConfigYaml("ConfigMap", "data: {a: \"1\"}\nimmutable: true\n", ", labels: {a: b}")),
+      EditOutcome::kConfigured)
+      << "its labels may change";
 }
 
 }  // namespace

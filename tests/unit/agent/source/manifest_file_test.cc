@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "agent/kube/pod_identity.h"
+#include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "k8s/core/v1/pod.pb.h"
 #include "k8s/core/v1/service.pb.h"
@@ -150,11 +151,11 @@ TEST(ReadFileObjectsTest, FaultsNameFileLineAndColumn) {
 
 TEST(ReadFileObjectsTest, OtherKindsAreNamedAndDoNotStopThePods) {
   const std::string text =
-      PodYaml("web") + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n";
+      PodYaml("web") + "---\napiVersion: v1\nkind: ServiceAccount\nmetadata: {name: c}\n";
   const FileObjects read = ReadFileObjects("web.yaml", text, kAlone);
   EXPECT_TRUE(read.valid);
   EXPECT_EQ(read.pods.size(), 1u);
-  EXPECT_NE(read.message.find("ConfigMap is not run from a manifest file"), std::string::npos)
+  EXPECT_NE(read.message.find("ServiceAccount is not run from a manifest file"), std::string::npos)
       << read.message;
 }
 
@@ -178,6 +179,100 @@ TEST(ReadFileObjectsTest, ServicesAndSlicesStandBesidePodsWhereThereIsNoApiServe
       "s.yaml", "apiVersion: v1\nkind: Service\nmetadata: {name: w}\nspec: {ports: []}\n", kAlone);
   EXPECT_FALSE(bad.valid);
   EXPECT_TRUE(bad.services.empty());
+}
+
+TEST(ReadFileObjectsTest, ConfigMapsAndSecretsStandBesidePods) {
+  const std::string text =
+      PodYaml("web") +
+      "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf}\n"
+      "data: {a: \"1\"}\nbinaryData: {b: AP8=}\nimmutable: true\n"
+      "---\napiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Secret\n"
+      "  metadata: {name: key, namespace: other}\n  data: {a: aHVudGVyMg==}\n"
+      "  stringData: {b: plain}\n";
+  const FileObjects read = ReadFileObjects("web.yaml", text, kAlone);
+  ASSERT_TRUE(read.valid) << read.message;
+  EXPECT_EQ(read.message, "");
+  ASSERT_EQ(read.configs.size(), 2u);
+  EXPECT_EQ(read.configs[0]->ref, (ObjectRef{ObjectKind::kConfigMap, "default", "conf"}));
+  EXPECT_EQ(read.configs[0]->data->values.at("b"), std::string("\0\xff", 2));
+  EXPECT_TRUE(read.configs[0]->data->immutable);
+  EXPECT_EQ(read.configs[1]->ref, (ObjectRef{ObjectKind::kSecret, "other", "key"}));
+  EXPECT_EQ(read.configs[1]->type, "Opaque") << "defaults are filled in";
+  EXPECT_EQ(read.configs[1]->data->values,
+            (std::map<std::string, std::string>{{"a", "hunter2"}, {"b", "plain"}}));
+}
+
+TEST(ReadFileObjectsTest, UnderAnApiServerConfigMapsAndSecretsAreTheServers) {
+  for (const char* kind : {"ConfigMap", "Secret"}) {
+    const FileObjects read =
+        ReadFileObjects("c.yaml", StrCat("apiVersion: v1\nkind: ", kind, "\nmetadata: {name: a}\n"),
+                        kUnderApiServer);
+    EXPECT_FALSE(read.valid);
+    EXPECT_TRUE(read.configs.empty());
+    EXPECT_EQ(read.message, StrCat("c.yaml:2:7: kind: ", kind, " is not run from a manifest file"));
+  }
+}
+
+// Whatever is wrong with it, and wherever that is told.
+TEST(ReadFileObjectsTest, NoFaultOfASecretShowsAValue) {
+  const std::string head = "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\n";
+  const char* const bad[] = {
+      "data: {a: hunter2!}\n",
+      "data: hunter2\n",
+      "data: {a: [hunter2]}\n",
+      "stringData: {a: {hunter2: x}, a: hunter2}\n",
+      "stringData: {a: !own hunter2}\n",
+      "stringData: {a: \"hunter2}\n",
+      "stringData:\n  a: hunter2\n b: hunter2\n",
+      "stringData: {../x: hunter2}\n",
+      "immutable: hunter2\n",
+      "type: kubernetes.io/dockerconfigjson\nstringData: {.dockerconfigjson: hunter2}\n",
+      "type: kubernetes.io/tls\nstringData: {tls.crt: hunter2}\n",
+  };
+  for (const char* text : bad) {
+    const FileObjects read = ReadFileObjects("s.yaml", head + text, kAlone);
+    EXPECT_FALSE(read.valid) << text;
+    EXPECT_NE(read.message, "") << text;
+    EXPECT_EQ(read.message.find("hunter2"), std::string::npos) << read.message;
+  }
+}
+
+TEST(ReadFileObjectsTest, FaultsOfAConfigMapHaveTheirPlace) {
+  EXPECT_EQ(ReadFileObjects("c.yaml",
+                            "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\ndata:\n"
+                            "  ..data: x\n",
+                            kAlone)
+                .message,
+            "c.yaml:6:11: data[..data]: Invalid value: \"..data\": must not start with '..'");
+  EXPECT_EQ(
+      ReadFileObjects("c.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\ndate: {}\n",
+                      kAlone)
+          .message,
+      "c.yaml:4:1: date: unknown field (did you mean \"data\"?)");
+}
+
+TEST(ReadFileObjectsTest, AMebibyteIsTakenInEitherForm) {
+  const std::string big(1 << 20, 'A');
+  for (const char* kind : {"ConfigMap", "Secret"}) {
+    const bool secret = std::string(kind) == "Secret";
+    const auto text = [&](const std::string& value) {
+      return StrCat("{\"apiVersion\": \"v1\", \"kind\": \"", kind,
+                    "\", \"metadata\": {\"name\": \"a\"}, \"", secret ? "stringData" : "data",
+                    "\": {\"a\": \"", value, "\"}}");
+    };
+    const FileObjects most = ReadFileObjects("c.json", text(big), kAlone);
+    EXPECT_TRUE(most.valid) << most.message.substr(0, 200);
+    const FileObjects more = ReadFileObjects("c.json", text(big + "A"), kAlone);
+    EXPECT_FALSE(more.valid);
+    EXPECT_NE(more.message.find("Too long: may not be more than 1048576 bytes"), std::string::npos)
+        << more.message.substr(0, 200);
+  }
+  const FileObjects base64 =
+      ReadFileObjects("s.yaml",
+                      "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {a: " +
+                          std::string(4 * ((1 << 20) / 3), 'A') + "}\n",
+                      kAlone);
+  EXPECT_TRUE(base64.valid) << base64.message.substr(0, 200);
 }
 
 TEST_F(SourceTest, OnlyRegularFilesAreLookedAt) {

@@ -275,5 +275,78 @@ TEST_F(ManifestTableTest, AUidIsOnePodsOnly) {
   EXPECT_TRUE(table_.Build().errors.empty());
 }
 
+// Versions of a file with these ConfigMaps; all values of one are the same.
+FileObjects Configs(const std::vector<std::string>& names, const std::string& value,
+                    bool immutable = false, ObjectKind kind = ObjectKind::kConfigMap) {
+  FileObjects file;
+  for (const std::string& name : names) {
+    auto data = std::make_shared<ObjectData>();
+    data->values["key"] = value;
+    data->immutable = immutable;
+    auto config = std::make_shared<ConfigObject>();
+    config->ref = {kind, "default", name};
+    config->data = std::move(data);
+    file.configs.push_back(std::move(config));
+  }
+  return file;
+}
+
+std::vector<std::string> ValuesOf(const PodSnapshot& snapshot) {
+  std::vector<std::string> values;
+  for (const DesiredConfig& config : snapshot.configs) {
+    values.push_back(config.object->ref.name + "=" + config.object->data->values.at("key"));
+  }
+  return values;
+}
+
+TEST_F(ManifestTableTest, ConfigMapsComeChangeAndGo) {
+  (void)table_.Observe({{"a.yaml", Version(1)}, {"b.yaml", Version(1)}}, At(0));
+  table_.Loaded("a.yaml", Version(1), Configs({"a", "b"}, "1"), At(0));
+  table_.Loaded("b.yaml", Version(1), Configs({"c"}, "1"), At(0));
+  const PodSnapshot before = table_.Build();
+  EXPECT_EQ(ValuesOf(before), (std::vector<std::string>{"a=1", "b=1", "c=1"}));
+  table_.Loaded("b.yaml", Version(2), Configs({"c"}, "2"), At(1));
+  const PodSnapshot now = table_.Build();
+  EXPECT_EQ(ValuesOf(now), (std::vector<std::string>{"a=1", "b=1", "c=2"}));
+  EXPECT_EQ(now.configs[0], before.configs[0]);
+  table_.Loaded("a.yaml", Version(2), Configs({"b"}, "1"), At(2));
+  const PodSnapshot less = table_.Build();
+  EXPECT_EQ(ValuesOf(less), (std::vector<std::string>{"b=1", "c=2"}));
+  EXPECT_EQ(less.configs[0].object, before.configs[1].object) << "it says the same as before";
+}
+
+TEST_F(ManifestTableTest, TheFirstFileThatDefinesAConfigMapHasIt) {
+  (void)table_.Observe({{"a.yaml", Version(1)}, {"b.yaml", Version(1)}}, At(0));
+  table_.Loaded("b.yaml", Version(1), Configs({"x", "x"}, "b"), At(0));
+  table_.Loaded("a.yaml", Version(1), Configs({"x"}, "a"), At(0));
+  const PodSnapshot snapshot = table_.Build();
+  EXPECT_EQ(ValuesOf(snapshot), (std::vector<std::string>{"x=a"}));
+  ASSERT_EQ(snapshot.errors.size(), 2u);
+  EXPECT_EQ(snapshot.errors[0].message, "b.yaml: configmap default/x is already defined in a.yaml");
+  table_.Loaded("a.yaml", Version(2), Configs({"x"}, "a", false, ObjectKind::kSecret), At(1));
+  EXPECT_EQ(table_.Build().configs.size(), 2u) << "a Secret of that name is another object";
+}
+
+TEST_F(ManifestTableTest, WhatIsImmutableStaysUntilItsFileWasAway) {
+  (void)table_.Observe({{"a.yaml", Version(1)}}, At(0));
+  table_.Loaded("a.yaml", Version(1), Configs({"x"}, "1", true), At(0));
+  EXPECT_TRUE(table_.Build().errors.empty());
+  table_.Loaded("a.yaml", Version(2), Configs({"x"}, "2", true), At(1));
+  PodSnapshot snapshot = table_.Build();
+  EXPECT_EQ(ValuesOf(snapshot), (std::vector<std::string>{"x=1"}));
+  ASSERT_EQ(snapshot.errors.size(), 1u);
+  EXPECT_EQ(snapshot.errors[0].message,
+            "a.yaml: configmap \"x\": data: Forbidden: field is immutable when `immutable` is set");
+  EXPECT_TRUE(snapshot.errors[0].last_good_runs);
+  table_.Loaded("a.yaml", Version(3), Configs({"x"}, "1", true), At(2));
+  EXPECT_TRUE(table_.Build().errors.empty()) << "as it was";
+  (void)table_.Observe({}, At(1'000));
+  (void)table_.Observe({}, At(2'000));
+  EXPECT_TRUE(ValuesOf(table_.Build()).empty());
+  (void)table_.Observe({{"a.yaml", Version(4)}}, At(3'000));
+  table_.Loaded("a.yaml", Version(4), Configs({"x"}, "2", true), At(3'000));
+  EXPECT_EQ(ValuesOf(table_.Build()), (std::vector<std::string>{"x=2"}));
+}
+
 }  // namespace
 }  // namespace holdfast::agent

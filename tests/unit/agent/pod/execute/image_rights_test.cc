@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "agent/images/pulled_images.h"
+#include "agent/objects/file_pod_inputs.h"
 #include "tests/support/eventually.h"
 #include "tests/unit/agent/pod/execute/served_pods_fixture.h"
 
@@ -94,6 +95,31 @@ TEST_F(ImageRightsTest, APrivateImageIsForWhoHasItsLogin) {
   Put("third", "right", "Never");
   EXPECT_TRUE(Runs("third"));
   EXPECT_EQ(registry_.pulls, 1) << "who has the login needs no second pull";
+}
+
+// The same login in a Secret of the manifest directory; it comes after the pod.
+TEST_F(ImageRightsTest, APodOfAFileHasTheLoginOfItsDirectorysSecret) {
+  FilePodInputs directory([](const std::string&, bool) { return std::vector<std::string>(); });
+  directory.SetObjects({});
+  node_->services.file_inputs = &directory;
+  corev1::Pod pod = MakePod("filed");
+  pod.mutable_metadata()->set_name("filed");
+  pod.mutable_spec()->mutable_containers(0)->set_image("r.example/private:1");
+  pod.mutable_spec()->add_imagepullsecrets()->set_name("right");
+  source_.Set({pod});
+  EXPECT_TRUE(WaitsIn("filed", "ErrImagePull"));
+  EXPECT_TRUE(Eventually([&] {
+    const auto reasons = EventReasons();
+    return std::ranges::find(reasons, "FailedToRetrieveImagePullSecret") != reasons.end();
+  }));
+  auto secret = std::make_shared<ConfigObject>();
+  secret->ref = {ObjectKind::kSecret, "default", "right"};
+  secret->data = inputs_.objects.at(secret->ref).data;
+  directory.SetObjects({secret});
+  clock_.passed_ms = 60'000;  // its back-off
+  EXPECT_TRUE(Runs("filed"));
+  EXPECT_EQ(registry_.pulls, 1);
+  node_.reset();  // before the directory goes
 }
 
 }  // namespace

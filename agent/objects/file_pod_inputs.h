@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// FilePodInputs: the PodInputs of pods of the manifest directory on a node without an API server: its
+// ConfigMaps and Secrets, and the variables of its Services. Nothing else is there, and nothing is
+// asked: what is not in the directory is absent. Thread-safe; nothing here blocks.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/objects/config_object.h"
+#include "agent/objects/pod_inputs.h"
+#include "agent/objects/references.h"
+
+namespace holdfast::agent {
+
+class FilePodInputs : public PodInputs {
+ public:
+  // Answers ServiceVariables(). Thread-safe.
+  using Variables = std::function<std::optional<std::vector<std::string>>(
+      const std::string& of_namespace, bool links)>;
+  explicit FilePodInputs(Variables variables) : variables_(std::move(variables)) {}
+
+  // All that the directory has now, each name once. Before the first call nothing is known. Pods that
+  // refer to what changed are told, on the calling thread.
+  void SetObjects(std::vector<ConfigObjectPtr> objects);
+  // There may be variables where there were none yet.
+  void ServicesChanged();
+
+  void Acquire(std::shared_ptr<const corev1::Pod> pod) override;
+  void Release(const PodUid& uid) override;
+  void Refresh(const PodUid& uid) override;
+  ObjectInput Object(const PodUid& uid, const ObjectRef& ref) const override;
+  TokenInput Token(const PodUid& uid, const std::string& audience,
+                   std::chrono::seconds life) const override;
+  std::optional<std::vector<std::string>> ServiceVariables(const std::string& ns,
+                                                           bool links) const override;
+  // 0 of a pod none of whose volumes shows anything of the directory.
+  uint64_t VersionOf(const PodUid& uid) const override;
+  // `changed` does not run any more when this returns.
+  void SetListener(std::function<void(const PodUid&)> changed) override;
+
+ private:
+  struct Known {
+    std::string of_namespace;
+    std::map<ObjectRef, ObjectUse> uses;
+    uint64_t version = 0;
+  };
+
+  std::set<ObjectRef> Replace(std::vector<ConfigObjectPtr> objects);
+  void Tell(const std::vector<PodUid>& pods);
+
+  const Variables variables_;
+  std::mutex telling_;                           // held while the listener runs
+  std::function<void(const PodUid&)> listener_;  // guarded by it
+
+  mutable std::mutex mutex_;  // guards what follows
+  bool complete_ = false;
+  std::vector<ConfigObjectPtr> objects_;
+  std::map<ObjectRef, std::shared_ptr<const ObjectData>> data_;  // of these
+  std::map<PodUid, Known> pods_;
+  std::map<ObjectRef, std::set<PodUid>> users_;
+  mutable std::set<std::string> awaiting_;  // namespaces that were told of no variables yet
+};
+
+}  // namespace holdfast::agent
