@@ -130,7 +130,7 @@ CgroupEnd RemoveExecCgroup(const Cgroup& container, const std::string& id) {
   if (removed || removed.error().sys_errno() != EBUSY) return CgroupEnd::kGone;
   const auto cgroup = OpenChild(container, CgroupName(id));
   if (!cgroup) return CgroupEnd::kSoon;
-  // cgroup.procs lists no zombies, while rmdir(2) says EBUSY until the last one has been reaped.
+  // Who has ended is not listed, while rmdir(2) may say EBUSY until the kernel is done with it.
   const auto processes = Processes(*cgroup);
   return processes && processes->empty() ? CgroupEnd::kSoon : CgroupEnd::kOccupied;
 }
