@@ -53,6 +53,7 @@ class FilePodInputs : public PodInputs {
   };
 
   std::set<ObjectRef> Replace(std::vector<ConfigObjectPtr> objects);
+  void ForgetUses(const PodUid& uid, const Known& known);
   void Tell(const std::vector<PodUid>& pods);
 
   const Variables variables_;

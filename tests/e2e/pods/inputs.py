@@ -177,6 +177,9 @@ def test_secrets_are_applied_and_deleted_and_never_shown(node):
         refused = node.ctl("apply", "-f", manifest, check=False)
         check("data[../x]: Invalid value" in refused.stderr and "data[tls.key]: Required value" in refused.stderr, refused)
         check("swordfish" not in refused.stderr + refused.stdout, refused)
+        manifest.write_text(json.dumps(secret("largest", {"a": "x" * (1 << 20)})))
+        check("secret/largest created" in node.ctl("apply", "-f", manifest).stdout, "a Secret of a mebibyte")
+        node.ctl("delete", "-f", manifest)
         # Somebody edits it until it cannot be read.
         ours = node.manifests / "secret_default_applied.yaml"
         ours.write_text(ours.read_text().replace("stringData:", "stringData: swordfish-e2e"))
