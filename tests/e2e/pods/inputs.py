@@ -109,6 +109,7 @@ def test_files_follow_their_config_map_by_one_switch(node):
     data = node.run / "volumes" / pod["metadata"]["uid"] / "conf" / "..data"
     first = os.readlink(data)
     check(first.startswith("..2"), f"{first} has a time in its name")
+    equal([p.name for p in (node.top / "root/pods" / pod["metadata"]["uid"]).glob("inputs*")], [], "a second copy on the disk")
     put(node, "followed", config_map("followed", {"a": "2", "b": "2", "new": "2"}))
     node.wait("the change", lambda: "2 2 a b new sub 1 env 1" in node.log("follows"))
     check(os.readlink(data) != first, "another directory")
