@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import stat
-import subprocess
 import tempfile
 
 from node import status
@@ -265,5 +264,4 @@ def test_hostile_files_of_secrets_do_no_harm(node):
         node.remove(name)
     for name in ("many-keys-pod", "big-pod", "trap-pod"):
         node.until_gone(name)
-    equal(subprocess.run(["pgrep", "-P", str(node.agent.pid), "-c"], stdout=subprocess.PIPE).returncode in (0, 1), True, "it lives")
-    equal(node.ctl("version").returncode, 0, "the agent answers")
+    equal(node.agent.poll(), None, "the agent that was there is there")
