@@ -100,7 +100,7 @@ void FilePodInputs::Acquire(std::shared_ptr<const corev1::Pod> pod) {
   const std::lock_guard lock(mutex_);
   Known& known = pods_[uid];
   if (known.version == 0 ? ShowsObjects(uses) : known.uses != uses) ++known.version;
-  for (const auto& [ref, use] : known.uses) users_[ref].erase(uid);
+  ForgetUses(uid, known);
   known.of_namespace = pod->metadata().namespace_();
   known.uses = std::move(uses);
   for (const auto& [ref, use] : known.uses) users_[ref].insert(uid);
@@ -110,12 +110,16 @@ void FilePodInputs::Release(const PodUid& uid) {
   const std::lock_guard lock(mutex_);
   const auto found = pods_.find(uid);
   if (found == pods_.end()) return;
-  for (const auto& [ref, use] : found->second.uses) {
+  ForgetUses(uid, found->second);
+  pods_.erase(found);
+}
+
+void FilePodInputs::ForgetUses(const PodUid& uid, const Known& known) {
+  for (const auto& [ref, use] : known.uses) {
     const auto users = users_.find(ref);
     users->second.erase(uid);
     if (users->second.empty()) users_.erase(users);
   }
-  pods_.erase(found);
 }
 
 void FilePodInputs::Refresh(const PodUid& /*uid*/) {}  // the directory is followed

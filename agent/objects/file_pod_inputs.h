@@ -35,6 +35,7 @@ class FilePodInputs : public PodInputs {
   void Acquire(std::shared_ptr<const corev1::Pod> pod) override;
   void Release(const PodUid& uid) override;
   void Refresh(const PodUid& uid) override;
+  // Also of what the pod does not refer to: everything is there already.
   ObjectInput Object(const PodUid& uid, const ObjectRef& ref) const override;
   TokenInput Token(const PodUid& uid, const std::string& audience,
                    std::chrono::seconds life) const override;
@@ -53,6 +54,7 @@ class FilePodInputs : public PodInputs {
   };
 
   std::set<ObjectRef> Replace(std::vector<ConfigObjectPtr> objects);
+  void ForgetUses(const PodUid& uid, const Known& known);
   void Tell(const std::vector<PodUid>& pods);
 
   const Variables variables_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// PodInputs: what containers and volumes of pods are made from that the API server has: ConfigMaps, Secrets, claims and
+// PodInputs: what pods are made from, of the API server or of files (file_pod_inputs.h): ConfigMaps, Secrets, claims and
 // what they are bound to, classes of runtime, tokens of service accounts, variables of Services. Thread-safe; nothing here blocks. Source: join.md 1.3 and 6.6,
 // control-plane.md section 6.
 #pragma once

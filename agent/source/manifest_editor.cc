@@ -208,9 +208,13 @@ Result<void> MayFollow(const std::string& file, const std::string& before, const
                        const FileRules& rules) {
   const FileObjects was = ReadFileObjects(file, before, rules);
   const FileObjects will = ReadFileObjects(file, planned.text, rules);
-  if (was.configs.empty() || will.configs.empty()) return {};
+  if (will.configs.empty()) return {};
+  const ConfigObject& now = *will.configs.front();
+  const auto old = std::ranges::find_if(
+      was.configs, [&](const ConfigObjectPtr& config) { return config->ref == now.ref; });
+  if (old == was.configs.end()) return {};
   std::string text;
-  for (const kube::FieldError& error : CheckUpdate(*was.configs.front(), *will.configs.front())) {
+  for (const kube::FieldError& error : CheckUpdate(**old, now)) {
     text += StrCat(text.empty() ? "" : "\n", "The ", planned.object.kind, " \"",
                    planned.object.name, "\" is invalid: ", error.ToString());
   }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pod/spec/environment.h"
 
-#include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "agent/pod/spec/downward.h"
@@ -13,18 +13,6 @@
 
 namespace holdfast::agent {
 namespace {
-
-// Keeps the place of the first entry of a name and the value of the last.
-void Put(std::vector<std::string>& list, const std::string& name, const std::string& value) {
-  const std::string prefix = name + "=";
-  const auto it = std::find_if(list.begin(), list.end(),
-                               [&](const std::string& entry) { return entry.starts_with(prefix); });
-  if (it != list.end()) {
-    *it = prefix + value;
-  } else {
-    list.push_back(prefix + value);
-  }
-}
 
 class EnvironmentBuilder {
  public:
@@ -73,8 +61,16 @@ class EnvironmentBuilder {
   Environment Take() { return std::move(out_); }
 
  private:
+  // Keeps the place of the first entry of a name and the value of the last. Thousands of Services
+  // have tens of thousands of names.
+  void Put(const std::string& name, const std::string& value) {
+    const auto [place, added] = places_.try_emplace(name, out_.list.size());
+    if (added) out_.list.emplace_back();
+    out_.list[place->second] = StrCat(name, "=", value);
+  }
+
   void Add(const std::string& name, const std::string& value) {
-    Put(out_.list, name, value);
+    Put(name, value);
     out_.of_pod[name] = value;
   }
 
@@ -83,7 +79,7 @@ class EnvironmentBuilder {
     const size_t equals = entry.find('=');
     if (equals == std::string::npos || equals == 0) return;
     const std::string name = entry.substr(0, equals);
-    Put(out_.list, name, entry.substr(equals + 1));
+    Put(name, entry.substr(equals + 1));
     if (of_pod) out_.of_pod[name] = entry.substr(equals + 1);
   }
 
@@ -161,6 +157,7 @@ class EnvironmentBuilder {
   const PodInputs& inputs_;
   const VolumeTexts& texts_;
   Environment out_;
+  std::unordered_map<std::string, size_t> places_;  // of the names in its list
 };
 
 }  // namespace

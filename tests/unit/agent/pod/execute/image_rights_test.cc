@@ -102,10 +102,16 @@ TEST_F(ImageRightsTest, APodOfAFileHasTheLoginOfItsDirectorysSecret) {
   FilePodInputs directory([](const std::string&, bool) { return std::vector<std::string>(); });
   directory.SetObjects({});
   node_->services.file_inputs = &directory;
+  node_->services.node_logins = [](const std::string&, const TokenOwner* account,
+                                   const std::atomic<bool>&) {
+    EXPECT_EQ(account, nullptr) << "a file's pod has none, whatever it names";
+    return ProvidedLogins();
+  };
   corev1::Pod pod = MakePod("filed");
   pod.mutable_metadata()->set_name("filed");
   pod.mutable_spec()->mutable_containers(0)->set_image("r.example/private:1");
   pod.mutable_spec()->add_imagepullsecrets()->set_name("right");
+  pod.mutable_spec()->set_serviceaccountname("robot");
   source_.Set({pod});
   EXPECT_TRUE(WaitsIn("filed", "ErrImagePull"));
   EXPECT_TRUE(Eventually([&] {
