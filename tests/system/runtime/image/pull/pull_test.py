@@ -17,10 +17,11 @@ import logins  # noqa: E402
 import plain  # noqa: E402
 import push  # noqa: E402
 import resume  # noqa: E402
+import umoci  # noqa: E402
 from suite import run_tests  # noqa: E402
 from world import World  # noqa: E402
 
-MODULES = (plain, logins, hosts, faults, kills, resume, push)
+MODULES = (plain, logins, hosts, faults, kills, resume, push, umoci)
 
 
 def main():
