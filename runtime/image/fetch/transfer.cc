@@ -83,7 +83,11 @@ void Transfer::SetUp() {
   ::curl_easy_setopt(easy, CURLOPT_PRIVATE, this);
   ::curl_easy_setopt(easy, CURLOPT_URL, request_.url.c_str());
   ::curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-  ::curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+  // With TLS one connection carries all downloads from a host that speaks HTTP/2: who comes while it is
+  // set up waits for it. Uploads have one each.
+  ::curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                     upload_ ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS);
+  ::curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
   ::curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);  // the agent says where to go
   ::curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
   ::curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
