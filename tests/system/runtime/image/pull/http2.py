@@ -169,6 +169,21 @@ def test_a_stream_that_stands_still_is_noticed_while_others_come(world):
     equal(len(registry.connections), 1, "connections")
 
 
+def test_a_connection_on_which_all_stands_still_is_given_up(world):
+    """A path that swallows everything, or a proxy that hangs: new tries are not sent there again."""
+    def script(stream):
+        if "/blobs/" not in stream.path or stream.connection is not stream.connection.registry.connections[0]:
+            return False
+        data = IMAGE.blobs[stream.path.rsplit("/", 1)[1]]
+        stream.blob(data, until=min(1000, len(data) - 1))
+        return True
+    pulled, registry = pull_of(world, script, "--stall", 2)
+    pulled.well()
+    equal(len(registry.connections), 2, "connections")
+    check(max(len(registry.ranges(digest)) for digest in IMAGE.blobs) <= 2, f"{registry.requests}")
+    check(pulled.seconds < 13, f"{pulled.seconds:.1f} s")
+
+
 def test_headers_without_end_are_refused(world):
     pulled, registry = pull_of(world, on_first(lambda stream, _: stream.head(
         200, [(f"x-{i}", "y" * 1000) for i in range(60)], end=True)))
