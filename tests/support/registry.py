@@ -32,10 +32,15 @@ def layer_of(files):
     return out.getvalue()
 
 
+def gzipped(data):
+    """The same bytes whenever it is made: gzip's header has a time."""
+    return gzip.compress(data, mtime=0)
+
+
 class MadeImage:
     """One image as its documents: blobs by digest, and the manifest."""
 
-    def __init__(self, layers, config=None, packing=gzip.compress, architecture=ARCHITECTURE,
+    def __init__(self, layers, config=None, packing=gzipped, architecture=ARCHITECTURE,
                  media_type=OCI + "layer.v1.tar+gzip"):
         self.blobs = {}
         self.layers = [packing(layer) for layer in layers]
