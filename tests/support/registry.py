@@ -33,14 +33,14 @@ def layer_of(files):
 
 
 def gzipped(data):
-    """The same bytes whenever it is made: gzip's header has a time."""
+    """Of equal data equal bytes, for layers that images are to share: else gzip's header has the time."""
     return gzip.compress(data, mtime=0)
 
 
 class MadeImage:
     """One image as its documents: blobs by digest, and the manifest."""
 
-    def __init__(self, layers, config=None, packing=gzipped, architecture=ARCHITECTURE,
+    def __init__(self, layers, config=None, packing=gzip.compress, architecture=ARCHITECTURE,
                  media_type=OCI + "layer.v1.tar+gzip"):
         self.blobs = {}
         self.layers = [packing(layer) for layer in layers]
