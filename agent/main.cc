@@ -38,6 +38,7 @@
 #include "agent/health/health.h"
 #include "agent/health/service_manager.h"
 #include "agent/image_service.h"
+#include "agent/images/pod_pulls.h"
 #include "agent/leftovers/leftover_sweeper.h"
 #include "agent/library_threads.h"
 #include "agent/node/memory_policy.h"
@@ -139,6 +140,7 @@ struct Agent {
   std::unique_ptr<PluginWatcher> plugins;  // none when the node stands alone
   std::unique_ptr<Prober> prober;
   PodMetrics pod_metrics;
+  PodPulls pulls;
   std::unique_ptr<PodServices> services;
   std::unique_ptr<PodTable> table;
   std::unique_ptr<FilePods> file_pods;
@@ -342,7 +344,8 @@ Result<void> OpenTable(Agent& agent) {
                       &agent.pod_metrics,
                       [&agent](const kube::Claim& claim, std::string patch) {
                         return PatchClaim(agent.cluster->api(), claim, std::move(patch));
-                      }});
+                      },
+                      &agent.pulls});
   PodTableOptions options;
   options.workers = agent.config.workers;
   if (agent.network.cni) options.sandboxes = kAttachmentsAtATime;
@@ -469,6 +472,7 @@ Result<void> OpenApi(Agent& agent) {
       .images = agent.images->by_short_name(),
       .puller = agent.images->puller(),
       .pusher = agent.images->pusher(),
+      .pulls = agent.pulls,
       .short_names = agent.images->short_names(),
       .image_collector = agent.images->collector(),
       .node_logins =

@@ -10,6 +10,7 @@
 
 #include "agent/cli/describe_writer.h"
 #include "holdfast/base/clock.h"
+#include "holdfast/v1/node_agent.pb.h"
 #include "k8s/core/v1/event.pb.h"
 #include "k8s/core/v1/node.pb.h"
 #include "k8s/core/v1/pod.pb.h"
@@ -20,7 +21,11 @@ namespace holdfast::agent::cli {
 
 using Events = std::vector<k8s::io::api::core::v1::Event>;
 
-std::string DescribePod(const k8s::io::api::core::v1::Pod& pod, const Events& events, WallTime now);
+// Of a pod; which container waits for which is decided here.
+using Pulls = std::vector<v1::ListPullsResponse::Pull>;
+
+std::string DescribePod(const k8s::io::api::core::v1::Pod& pod, const Events& events,
+                        const Pulls& pulls, WallTime now);
 
 // `pods`: those of the node; which of them count is decided here.
 std::string DescribeNode(const k8s::io::api::core::v1::Node& node,

@@ -30,12 +30,26 @@ v1::ListEventsRequest EventsOf(const char* kind, const auto& meta) {
   return request;
 }
 
+Listed<v1::ListPullsResponse::Pull> PullsOf(Session& session, const core::Pod& pod) {
+  v1::ListPullsRequest request;
+  request.set_namespace_(pod.metadata().namespace_());
+  request.set_pod_uid(pod.metadata().uid());
+  v1::ListPullsResponse response;
+  grpc::Status status =
+      Ask(session, [&](Call& call) { return session.stub().ListPulls(&call, request, &response); });
+  // An agent of an earlier version does not tell.
+  if (status.error_code() == grpc::StatusCode::UNIMPLEMENTED) status = grpc::Status::OK;
+  return {status, {response.pulls().begin(), response.pulls().end()}};
+}
+
 Described Describe(Session& session, const core::Pod& pod) {
   v1::ListEventsRequest request = EventsOf("Pod", pod.metadata());
   request.set_involved_uid(pod.metadata().uid());
   const auto events = ListEvents(session, request);
   if (!events.status.ok()) return {events.status, {}};
-  return {{}, DescribePod(pod, events.objects, CurrentTime())};
+  const auto pulls = PullsOf(session, pod);
+  if (!pulls.status.ok()) return {pulls.status, {}};
+  return {{}, DescribePod(pod, events.objects, pulls.objects, CurrentTime())};
 }
 
 Described Describe(Session& session, const core::Service& service) {

@@ -7,6 +7,8 @@
 
 #include "agent/cli/describe.h"
 #include "agent/cli/durations.h"
+#include "agent/cli/image_pull.h"
+#include "agent/cli/rows.h"
 #include "agent/kube/times.h"
 #include "holdfast/base/strings.h"
 
@@ -51,9 +53,35 @@ void DescribeState(const char* title, const core::ContainerState& state, Describ
   }
 }
 
-void DescribeStatus(const core::ContainerStatus* status, DescribeWriter& out) {
+// "nginx: 4.12MB of 9.70MB, 1 of 3 layers unpacked, for 12s", and a line for each layer that is under way.
+void DescribePull(const v1::ListPullsResponse::Pull& pull, WallTime now, DescribeWriter& out) {
+  const std::vector<LayerLine> layers = PullLines(pull.progress());
+  uint64_t size = 0, bytes = 0, done = 0;
+  for (const LayerLine& layer : layers) {
+    size += layer.size;
+    bytes += layer.bytes;
+    done += layer.state == "done" ? 1 : 0;
+  }
+  std::string how = StrCat(HumanBytes(bytes), " of ", HumanBytes(size), ", ", done, " of ",
+                           layers.size(), " layers unpacked");
+  if (layers.empty()) how = "asks the registry";
+  if (pull.progress().waiting()) how = "waits for other pulls";
+  const WallTime begun{std::chrono::nanoseconds(pull.begun_unix_nanos())};
+  out.Line(3, "Pulling:", StrCat(pull.image(), ": ", how, ", for ", Age(begun, now)));
+  for (const LayerLine& layer : layers) {
+    if (layer.state == "waiting" || layer.state == "done") continue;
+    out.Line(4, ShortDigest(layer.digest) + ":",
+             StrCat(layer.state, ", ", HumanBytes(layer.bytes), " of ", HumanBytes(layer.size)));
+  }
+}
+
+void DescribeStatus(const core::ContainerStatus* status, const Pulls& pulls, WallTime now,
+                    DescribeWriter& out) {
   if (status == nullptr) return;
   DescribeState("State:", status->state(), out);
+  for (const auto& pull : pulls) {
+    if (pull.container() == status->name()) DescribePull(pull, now, out);
+  }
   if (status->laststate().has_terminated()) DescribeState("Last State:", status->laststate(), out);
   out.Line(2, "Ready:", status->ready() ? "True" : "False");
   out.Line(2, "Restart Count:", StrCat(status->restartcount()));
@@ -134,7 +162,7 @@ const core::ContainerStatus* FindStatus(const auto& statuses, const std::string&
 
 // Container or EphemeralContainerCommon: the same fields.
 void DescribeContainer(const auto& container, const core::ContainerStatus* status,
-                       DescribeWriter& out) {
+                       const Pulls& pulls, WallTime now, DescribeWriter& out) {
   out.Text(1, container.name() + ":");
   if (status != nullptr) out.Line(2, "Container ID:", status->containerid());
   out.Line(2, "Image:", container.image());
@@ -148,7 +176,7 @@ void DescribeContainer(const auto& container, const core::ContainerStatus* statu
     out.Text(2, "Args:");
     for (const auto& word : container.args()) out.Text(3, word);
   }
-  DescribeStatus(status, out);
+  DescribeStatus(status, pulls, now, out);
   DescribeQuantities(2, "Limits:", container.resources().limits(), out);
   DescribeQuantities(2, "Requests:", container.resources().requests(), out);
   if (container.has_livenessprobe()) out.Line(2, "Liveness:", ProbeText(container.livenessprobe()));
@@ -162,21 +190,25 @@ void DescribeContainer(const auto& container, const core::ContainerStatus* statu
 
 }  // namespace
 
-void DescribeContainers(const core::Pod& pod, DescribeWriter& out) {
+void DescribeContainers(const core::Pod& pod, const Pulls& pulls, WallTime now,
+                        DescribeWriter& out) {
   const core::PodSpec& spec = pod.spec();
   const core::PodStatus& status = pod.status();
   if (spec.initcontainers_size() > 0) out.Text(0, "Init Containers:");
   for (const auto& container : spec.initcontainers()) {
-    DescribeContainer(container, FindStatus(status.initcontainerstatuses(), container.name()), out);
+    DescribeContainer(container, FindStatus(status.initcontainerstatuses(), container.name()),
+                      pulls, now, out);
   }
   out.Text(0, "Containers:");
   for (const auto& container : spec.containers()) {
-    DescribeContainer(container, FindStatus(status.containerstatuses(), container.name()), out);
+    DescribeContainer(container, FindStatus(status.containerstatuses(), container.name()), pulls,
+                      now, out);
   }
   if (spec.ephemeralcontainers_size() > 0) out.Text(0, "Ephemeral Containers:");
   for (const auto& container : spec.ephemeralcontainers()) {
     const auto& common = container.ephemeralcontainercommon();
-    DescribeContainer(common, FindStatus(status.ephemeralcontainerstatuses(), common.name()), out);
+    DescribeContainer(common, FindStatus(status.ephemeralcontainerstatuses(), common.name()), pulls,
+                      now, out);
   }
 }
 

@@ -128,11 +128,12 @@ std::vector<std::string> Tolerations(const core::Pod& pod) {
 
 }  // namespace
 
-std::string DescribePod(const core::Pod& pod, const Events& events, WallTime now) {
+std::string DescribePod(const core::Pod& pod, const Events& events, const Pulls& pulls,
+                        WallTime now) {
   DescribeWriter out;
   DescribeIdentity(pod, out);
   DescribeStanding(pod, now, out);
-  DescribeContainers(pod, out);
+  DescribeContainers(pod, pulls, now, out);
   DescribeConditions(pod, out);
   DescribeVolumes(pod, out);
   out.Line(0, "QoS Class:", pod.status().qosclass());

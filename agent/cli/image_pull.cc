@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/cli/image_pull.h"
 
-#include <string>
-#include <vector>
-
 #include "agent/cli/commands.h"
 #include "agent/cli/out.h"
 #include "agent/cli/output.h"
 #include "agent/cli/rows.h"
-#include "agent/cli/transfer_view.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
@@ -29,6 +25,8 @@ const char* StateText(v1::PullImageResponse::LayerState state) {
   }
 }
 
+}  // namespace
+
 std::vector<LayerLine> PullLines(const v1::PullImageResponse::Progress& progress) {
   std::vector<LayerLine> lines;
   for (const auto& layer : progress.layers()) {
@@ -36,8 +34,6 @@ std::vector<LayerLine> PullLines(const v1::PullImageResponse::Progress& progress
   }
   return lines;
 }
-
-}  // namespace
 
 int PullImage(Session& session, const std::string& reference, bool quiet) {
   grpc::ClientContext context;

@@ -80,6 +80,7 @@ Result<PulledImage> LocalNodeOperations::PullNamed(
   request.reference = name;
   request.logins = [&](const std::string& repository) { return keyring.Find(repository); };
   request.progress = progress;
+  request.for_person = true;
   return parts_.puller.Pull(request, cancelled);
 }
 

@@ -39,6 +39,7 @@ struct NodeParts {
   ShortNamedImages& images;
   ImagePuller& puller;
   ImagePusher& pusher;
+  const PodPulls& pulls;
   const runtime::ShortNames& short_names;
   ImageCollector& image_collector;
   // What the node itself may show to registries for an image.
@@ -67,6 +68,7 @@ class LocalNodeOperations final : public NodeOperations {
   Result<PushedImage> PushImage(const std::string& reference, const std::string& destination,
                                 const std::function<void(const PushProgress&)>& progress,
                                 const std::atomic<bool>& cancelled) override;
+  const PodPulls& pulls() const override { return parts_.pulls; }
   Result<FreedImages> PruneImages(const PruneWish& wish) override {
     return parts_.image_collector.Prune(wish);
   }

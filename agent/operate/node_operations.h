@@ -29,6 +29,7 @@ class EphemeralContainer;
 namespace holdfast::agent {
 
 class NodeStats;
+class PodPulls;
 class PodView;
 class ServiceView;
 
@@ -57,6 +58,8 @@ class NodeOperations {
                                         const std::string& destination,
                                         const std::function<void(const PushProgress&)>& progress,
                                         const std::atomic<bool>& cancelled) = 0;
+  // Those that pods of the node wait for.
+  virtual const PodPulls& pulls() const = 0;
   // As ImageCollector has them. Both may block, and long.
   virtual Result<FreedImages> PruneImages(const PruneWish& wish) = 0;
   virtual Result<ImagesUsage> UsageOfImages() = 0;

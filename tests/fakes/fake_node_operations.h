@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "agent/images/pod_pulls.h"
 #include "agent/operate/delete_object.h"
 #include "agent/operate/node_operations.h"
 #include "agent/proxy/service_view.h"
@@ -42,9 +43,12 @@ class FakeNodeOperations final : public NodeOperations {
 
   RightsReview rights{{{"list", "nodes", "there are no routes"}}, "kind: Binding", "", "no answer"};
 
+  PodPulls pod_pulls;
+
   PodView& pods() override { return pods_; }
   ServiceView& services() override { return services_; }
   ImageStore& images() override { return images_; }
+  const PodPulls& pulls() const override { return pod_pulls; }
   Result<FreedImages> PruneImages(const PruneWish& wish) override {
     FreedImages freed;
     ASSIGN_OR_RETURN(const std::vector<Image> all, images().List());

@@ -32,6 +32,11 @@ def layer_of(files):
     return out.getvalue()
 
 
+def gzipped(data):
+    """Of equal data equal bytes, for layers that images are to share: else gzip's header has the time."""
+    return gzip.compress(data, mtime=0)
+
+
 class MadeImage:
     """One image as its documents: blobs by digest, and the manifest."""
 

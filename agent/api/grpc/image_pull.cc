@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// PullImage.
+// PullImage and ListPulls.
 #include <atomic>
 #include <functional>
 #include <memory>
 
 #include "agent/api/grpc/image_messages.h"
+#include "agent/api/grpc/in_namespace.h"
 #include "agent/api/grpc/progress_stream.h"
 #include "agent/api/grpc/service.h"
+#include "agent/images/pod_pulls.h"
 
 namespace holdfast::agent::api {
 namespace {
@@ -27,6 +29,8 @@ v1::PullImageResponse::LayerState StateOf(LayerProgress::State state) {
   return v1::PullImageResponse::LAYER_STATE_DONE;
 }
 
+}  // namespace
+
 void FillProgress(const PullProgress& from, v1::PullImageResponse::Progress& to) {
   to.set_waiting(from.waiting);
   for (const LayerProgress& layer : from.layers) {
@@ -37,8 +41,6 @@ void FillProgress(const PullProgress& from, v1::PullImageResponse::Progress& to)
     out.set_state(StateOf(layer.state));
   }
 }
-
-}  // namespace
 
 grpc::ServerWriteReactor<v1::PullImageResponse>* NodeAgentService::PullImage(
     grpc::CallbackServerContext* context, const v1::PullImageRequest* request) {
@@ -61,6 +63,26 @@ grpc::ServerWriteReactor<v1::PullImageResponse>* NodeAgentService::PullImage(
   };
   return Stream::Start(std::make_shared<Stream>(core_, context->peer(), Method::kPullImage,
                                                 request->reference(), work));
+}
+
+grpc::ServerUnaryReactor* NodeAgentService::ListPulls(grpc::CallbackServerContext* context,
+                                                      const v1::ListPullsRequest* request,
+                                                      v1::ListPullsResponse* response) {
+  return Answer(context, Method::kListPulls, *response, [&]() -> Result<void> {
+    for (const PodPull& pull : core_.node.pulls().List()) {
+      if (!InNamespace(request->namespace_(), pull.pod_namespace)) continue;
+      if (!request->pod_uid().empty() && request->pod_uid() != pull.pod_uid) continue;
+      auto& out = *response->add_pulls();
+      out.set_namespace_(pull.pod_namespace);
+      out.set_pod(pull.pod);
+      out.set_pod_uid(pull.pod_uid);
+      out.set_container(pull.container);
+      out.set_image(pull.image);
+      out.set_begun_unix_nanos(pull.begun.since_epoch.count());
+      FillProgress(pull.progress, *out.mutable_progress());
+    }
+    return {};
+  });
 }
 
 }  // namespace holdfast::agent::api

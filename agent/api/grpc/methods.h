@@ -44,6 +44,7 @@ enum class Method : uint8_t {
   kPushImage,
   kPruneImages,
   kImageUsage,
+  kListPulls,
   kCount,
 };
 
@@ -85,6 +86,7 @@ inline constexpr std::array<MethodRow, static_cast<size_t>(Method::kCount)> kMet
     {Method::kPushImage, "PushImage", access::Operation::kMutate},
     {Method::kPruneImages, "PruneImages", access::Operation::kMutate},
     {Method::kImageUsage, "ImageUsage", access::Operation::kReadStatus},
+    {Method::kListPulls, "ListPulls", access::Operation::kReadStatus},
 }};
 
 constexpr const MethodRow& RowOf(Method method) { return kMethods[static_cast<size_t>(method)]; }

@@ -98,6 +98,9 @@ class NodeAgentService final : public v1::NodeAgent::CallbackService {
   grpc::ServerUnaryReactor* ImageUsage(grpc::CallbackServerContext* context,
                                        const v1::ImageUsageRequest* request,
                                        v1::ImageUsageResponse* response) override;
+  grpc::ServerUnaryReactor* ListPulls(grpc::CallbackServerContext* context,
+                                      const v1::ListPullsRequest* request,
+                                      v1::ListPullsResponse* response) override;
 
  private:
   // Set when the caller may not; a refused change or exec is also written to the audit log.

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pod/operate/pull_job.h"
 
+#include <optional>
 #include <utility>
 
 #include "agent/images/pod_logins.h"
+#include "agent/images/pod_pulls.h"
 #include "agent/images/pulled_images.h"
 #include "agent/objects/object_requests.h"
 #include "holdfast/base/strings.h"
@@ -42,6 +44,14 @@ Result<PulledImage> PullJob::PullImage(const std::string& reference) {
   PullRequest request;
   request.reference = reference;
   request.logins = [&](const std::string& repository) { return logins.keyring.Find(repository); };
+  std::optional<PodPulls::Shown> shown;
+  if (services_.pulls != nullptr) {
+    const auto& meta = input_.pod->metadata();
+    shown.emplace(*services_.pulls,
+                  PodPull{meta.namespace_(), meta.name(), meta.uid(), input_.action.container,
+                          reference, services_.clock.Wall()});
+    request.progress = [&shown](const PullProgress& progress) { shown->Update(progress); };
+  }
   PulledImages* const records = services_.pulled_images;
   if (records != nullptr) RETURN_IF_ERROR(records->Begin(reference));
   auto pulled = services_.puller->Pull(request, cancelled_);

@@ -27,6 +27,7 @@ namespace holdfast::agent {
 class CsiMounter;
 class NfsMounter;
 class PodInputs;
+class PodPulls;
 class PulledImages;
 class PodMetrics;
 struct TokenOwner;
@@ -68,6 +69,7 @@ struct PodServices {
   PodMetrics* metrics = nullptr;  // none: nothing is counted
   // Into a claim's status at the API server; the resource version that it has then. Blocks until the answer.
   std::function<Result<std::string>(const kube::Claim& claim, std::string patch)> patch_claim = {};
+  PodPulls* pulls = nullptr;  // none: nobody is shown how far they are
 };
 
 }  // namespace holdfast::agent

@@ -44,6 +44,7 @@ struct PullRequest {
   RegistryLogins logins;
   // On the caller's thread, a few times a second at most. May be empty.
   std::function<void(const PullProgress&)> progress;
+  bool for_person = false;  // who waits for it, and is not held back by the limits of a rate
 };
 
 struct PulledImage {

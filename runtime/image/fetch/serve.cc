@@ -2,6 +2,7 @@
 #include "runtime/image/fetch/serve.h"
 
 #include <curl/curl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <map>
@@ -51,8 +52,21 @@ class Server {
       if (message->msg != CURLMSG_DONE) continue;
       Transfer* transfer = nullptr;
       ::curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &transfer);
+      if (message->data.result == CURLE_OPERATION_TIMEDOUT) EndDeadConnection(*transfer);
       transfer->OnEnd(message->data.result);
     }
+  }
+
+  // A connection of HTTP/2 outlives a stream that stood still, and new tries would go there again. Where no
+  // other stream of it moves either it is shut: libcurl finds it dead and makes another.
+  void EndDeadConnection(const Transfer& stalled) {
+    const int socket = stalled.Socket();
+    if (socket < 0) return;
+    for (const auto& [id, other] : transfers_) {
+      const bool shares = other.get() != &stalled && other->Socket() == socket;
+      if (shares && other->MovedWithin(stalled.stall())) return;
+    }
+    (void)::shutdown(socket, SHUT_RDWR);
   }
 
   void RemoveOver() {

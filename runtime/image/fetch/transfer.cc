@@ -83,7 +83,11 @@ void Transfer::SetUp() {
   ::curl_easy_setopt(easy, CURLOPT_PRIVATE, this);
   ::curl_easy_setopt(easy, CURLOPT_URL, request_.url.c_str());
   ::curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-  ::curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+  // With TLS one connection carries all downloads from a host that speaks HTTP/2: who comes while it is
+  // set up waits for it. Uploads have one each.
+  ::curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                     upload_ ? CURL_HTTP_VERSION_1_1 : CURL_HTTP_VERSION_2TLS);
+  ::curl_easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
   ::curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);  // the agent says where to go
   ::curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
   ::curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
@@ -151,6 +155,7 @@ void Transfer::SetLimits() {
 
 size_t Transfer::OnHeader(char* /*data*/, size_t size, size_t count, void* self) {
   auto& transfer = *static_cast<Transfer*>(self);
+  transfer.moved_ = std::chrono::steady_clock::now();
   transfer.header_bytes_ += size * count;
   transfer.too_many_headers_ = transfer.header_bytes_ > kMaxHeaderBytes;
   return transfer.too_many_headers_ ? 0 : size * count;
@@ -174,6 +179,7 @@ int Transfer::OnSeek(void* self, int64_t offset, int from) {
 // All of a piece is taken, or none of it: what the pipe does not take at once is kept.
 size_t Transfer::OnBody(char* data, size_t size, size_t count, void* self) {
   auto& transfer = *static_cast<Transfer*>(self);
+  transfer.moved_ = std::chrono::steady_clock::now();
   transfer.TellHead();
   if (!transfer.Flush()) return 0;
   if (!transfer.rest_.empty()) {
@@ -195,6 +201,16 @@ bool Transfer::Flush() {
   }
   rest_.erase(0, done);
   return true;
+}
+
+int Transfer::Socket() const {
+  curl_socket_t socket = CURL_SOCKET_BAD;
+  ::curl_easy_getinfo(easy_, CURLINFO_ACTIVESOCKET, &socket);
+  return socket;
+}
+
+bool Transfer::MovedWithin(std::chrono::seconds time) const {
+  return paused_ || std::chrono::steady_clock::now() - moved_ < time;
 }
 
 bool Transfer::OnRoom() {

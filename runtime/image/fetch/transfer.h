@@ -4,6 +4,7 @@
 // Source: libcurl's easy interface.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -30,6 +31,12 @@ class Transfer {
   // The pipe's descriptor while there is something for it to take; -1. Also before more comes: a
   // registry that stands still keeps back nothing that it has sent.
   int WaitsFor() const { return paused_ || ended_ || !rest_.empty() ? pipe_.get() : -1; }
+
+  // Of the connection that it is or was last on, while there is one; -1.
+  int Socket() const;
+  // It waits for the agent, or something of its answer came within `time`.
+  bool MovedWithin(std::chrono::seconds time) const;
+  std::chrono::seconds stall() const { return std::chrono::seconds(request_.slow_seconds); }
 
   // The pipe has room. False: nobody reads it any more.
   bool OnRoom();
@@ -62,6 +69,7 @@ class Transfer {
   void* easy_ = nullptr;
   void* headers_ = nullptr;  // curl_slist*
   std::string rest_;         // of a piece that the pipe did not take as a whole
+  std::chrono::steady_clock::time_point moved_ = std::chrono::steady_clock::now();
   size_t header_bytes_ = 0;
   bool head_told_ = false;
   bool paused_ = false;

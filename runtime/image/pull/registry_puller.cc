@@ -114,8 +114,7 @@ Result<PulledImage> RegistryPuller::Pull(const PullRequest& request,
       key, cancelled, request.progress,
       [&](const PullGate::Stop& unwanted, const PullGate::Tell& tell) {
         const auto stop = [&] { return unwanted() || (stopping != nullptr && *stopping); };
-        // Who follows it is a person, and is not held back.
-        if (!request.progress && !rate_.TryTake(Steady::now())) {
+        if (!request.for_person && !rate_.TryTake(Steady::now())) {
           return Result<PulledImage>(Error(Code::kResourceExhausted, "pull QPS exceeded"));
         }
         return PullNow(reference, request.logins, stop, tell);

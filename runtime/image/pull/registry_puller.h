@@ -21,7 +21,7 @@ struct PullerOptions {
   std::vector<std::string> environment;         // of the helper: ProxyEnvironment()
   std::string hosts_directory;                  // "" for none
   size_t at_a_time = 1;                         // pulls; 0: no limit
-  uint32_t per_second = 5, burst = 10;          // pulls that nobody follows; 0: no limit
+  uint32_t per_second = 5, burst = 10;          // pulls that are for no person; 0: no limit
   const std::atomic<bool>* stopping = nullptr;  // set: all pulls end; outlives the puller
   // Less than 1 KiB/s for so long ends a try; libcurl measures over five seconds more.
   std::chrono::seconds stall{25};

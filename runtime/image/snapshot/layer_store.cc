@@ -2,12 +2,18 @@
 #include "runtime/image/snapshot/layer_store.h"
 
 #include <fcntl.h>
+#include <linux/limits.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <functional>
+#include <set>
+#include <string_view>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -19,6 +25,7 @@ namespace {
 
 // 128 bits: 40 layers and more fit one page of mount options.
 constexpr size_t kNameLength = 32;
+constexpr const char* kOpaque = "trusted.overlay.opaque";
 
 // Paths of the helper's report: only ever opened beneath the tree, as directories. Nothing there is
 // not an error: a later member may have taken the directory's place.
@@ -36,27 +43,88 @@ Result<void> MarkOpaque(int tree, const std::string& path) {
   auto fd = OpenReported(tree, path);
   if (!fd && IsAbsent(fd.error())) return {};
   if (!fd) return std::move(fd.error());
-  if (::fsetxattr(fd->get(), "trusted.overlay.opaque", "y", 1, 0) != 0) {
+  if (::fsetxattr(fd->get(), kOpaque, "y", 1, 0) != 0) {
     return Error::FromErrno(errno, "setxattr trusted.overlay.opaque");
   }
   return {};
 }
 
-Result<void> BorrowAttributes(int tree, const std::string& path, const std::vector<DirFd>& lower) {
-  for (auto layer = lower.rbegin(); layer != lower.rend(); ++layer) {
-    auto from = OpenReported(layer->get(), path);
-    if (!from && from.error().sys_errno() == ENOENT) continue;
-    if (!from) return {};  // hidden or no directory there: nothing to borrow
-    struct stat st{};
-    if (::fstat(from->get(), &st) != 0) return Error::FromErrno(errno, "stat lower directory");
-    auto to = OpenReported(tree, path);
-    if (!to && IsAbsent(to.error())) return {};
-    if (!to) return std::move(to.error());
-    if (::fchown(to->get(), st.st_uid, st.st_gid) != 0 ||
-        ::fchmod(to->get(), st.st_mode & 07777) != 0) {
-      return Error::FromErrno(errno, "borrow a lower directory's owner and mode");
+// What containers have set on a lower directory; overlayfs' own attributes stay where they are.
+Result<void> BorrowXattrs(int from, int to) {
+  if (::flistxattr(from, nullptr, 0) == 0) return {};
+  std::vector<char> names(XATTR_LIST_MAX);
+  const ssize_t size = ::flistxattr(from, names.data(), names.size());
+  if (size < 0) {
+    return errno == EOPNOTSUPP ? Result<void>() : Error::FromErrno(errno, "list xattrs");
+  }
+  std::vector<char> value(XATTR_SIZE_MAX);
+  for (const char* name = names.data(); name < names.data() + size; name += ::strlen(name) + 1) {
+    const std::string_view key(name);
+    if (!key.starts_with("user.") || key.starts_with("user.overlay.")) continue;
+    const ssize_t length = ::fgetxattr(from, name, value.data(), value.size());
+    if (length < 0 || ::fsetxattr(to, name, value.data(), static_cast<size_t>(length), 0) != 0) {
+      return Error::FromErrno(errno, "borrow a lower directory's xattr");
     }
-    return {};
+  }
+  return {};
+}
+
+bool IsOpaque(int directory) {
+  char value = 0;
+  return ::fgetxattr(directory, kOpaque, &value, 1) == 1 && value == 'y';
+}
+
+// One part further down, for as long as there are directories.
+Result<UniqueFd> OpenPart(int directory, std::string_view part) {
+  return sys::OpenInside(directory, std::string(part), O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0,
+                         sys::Resolve::kNoLinks);
+}
+
+// The directory of lower layers that shows at `path`; none where nothing does, or no directory.
+Result<UniqueFd> OpenShowing(std::string_view path, const std::vector<DirFd>& lower) {
+  for (auto layer = lower.rbegin(); layer != lower.rend(); ++layer) {
+    ASSIGN_OR_RETURN(UniqueFd at, sys::OpenAt(layer->get(), ".", O_RDONLY | O_DIRECTORY));
+    bool hides_lower = false;
+    std::string_view rest = path;
+    while (!rest.empty()) {
+      auto next = OpenPart(at.get(), rest.substr(0, rest.find('/')));
+      if (!next && next.error().sys_errno() == ENOENT) break;
+      if (!next && IsAbsent(next.error())) return UniqueFd();
+      if (!next) return std::move(next.error());
+      at = std::move(*next);
+      hides_lower = hides_lower || IsOpaque(at.get());
+      rest.remove_prefix(std::min(rest.find('/'), rest.size() - 1) + 1);
+    }
+    if (rest.empty()) return at;
+    if (hides_lower) return UniqueFd();
+  }
+  return UniqueFd();
+}
+
+using Directories = std::set<std::string, std::less<>>;
+
+bool IsBelowOneOf(const Directories& directories, std::string_view path) {
+  if (path.empty()) return false;
+  for (size_t end = path.rfind('/'); end != std::string_view::npos; end = path.rfind('/')) {
+    path = path.substr(0, end);
+    if (directories.contains(path)) return true;
+  }
+  return directories.contains("");
+}
+
+Result<void> BorrowAttributes(int tree, const std::string& path, const std::vector<DirFd>& lower) {
+  ASSIGN_OR_RETURN(const UniqueFd from, OpenShowing(path, lower));
+  if (!from) return {};
+  auto to = OpenReported(tree, path);
+  if (!to && IsAbsent(to.error())) return {};
+  if (!to) return std::move(to.error());
+  struct stat st{};
+  if (::fstat(from.get(), &st) != 0) return Error::FromErrno(errno, "stat lower directory");
+  RETURN_IF_ERROR(BorrowXattrs(from.get(), to->get()));
+  const timespec times[2] = {st.st_mtim, st.st_mtim};
+  if (::fchown(to->get(), st.st_uid, st.st_gid) != 0 ||
+      ::fchmod(to->get(), st.st_mode & 07777) != 0 || ::futimens(to->get(), times) != 0) {
+    return Error::FromErrno(errno, "borrow a lower directory's owner, mode and time");
   }
   return {};
 }
@@ -98,8 +166,9 @@ Result<StagedLayer> LayerStore::Stage(const Unpacker& unpacker, const Ingest& in
   ASSIGN_OR_RETURN(UniqueFd tree, sys::OpenAt(ingest.dir(), name, O_RDONLY | O_DIRECTORY));
   if (::fchmod(tree.get(), 0755) != 0) return Error::FromErrno(errno, "chmod layer directory");
   ASSIGN_OR_RETURN(const UnpackedLayer layer, unpacker.UnpackLayer(source, tree.get(), meanwhile));
+  const Directories opaque(layer.opaque.begin(), layer.opaque.end());
   for (const std::string& path : layer.implicit) {
-    RETURN_IF_ERROR(BorrowAttributes(tree.get(), path, lower));
+    if (!IsBelowOneOf(opaque, path)) RETURN_IF_ERROR(BorrowAttributes(tree.get(), path, lower));
   }
   for (const std::string& path : layer.opaque) RETURN_IF_ERROR(MarkOpaque(tree.get(), path));
   return StagedLayer{name, layer.tar.digest};

@@ -31,8 +31,8 @@ class LayerStore {
   std::string PathOf(const Digest& chain_id) const;  // absolute
 
   // Unpacks `source` as <ingest>/<name> on top of `lower` (lowest first, directories of layers:
-  // committed, or staged in `ingest`), whose directories lend owner and mode to those that this
-  // layer only passes through.
+  // committed, or staged in `ingest`), whose directories lend owner, mode, time and user.*
+  // attributes to those that this layer only passes through.
   Result<StagedLayer> Stage(const Unpacker& unpacker, const Ingest& ingest, const std::string& name,
                             int source, const std::vector<DirFd>& lower,
                             const Unpacker::Meanwhile& meanwhile) const;

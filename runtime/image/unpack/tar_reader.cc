@@ -33,6 +33,8 @@ struct TarReader::State {
   // pax names are UTF-8; libarchive converts them to the thread's character set. C.UTF-8 is built
   // into glibc, so this needs no file. Bytes that are no UTF-8 are passed through.
   locale_t utf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+  uint64_t size = 0;   // of the current member
+  bool ended = false;  // with a last member that was whole but for its padding
   State() = default;
   State(const State&) = delete;
   State& operator=(const State&) = delete;
@@ -64,6 +66,7 @@ Result<TarReader> TarReader::Open(int fd) {
 }
 
 Result<std::optional<Member>> TarReader::Next() {
+  if (state_->ended) return std::optional<Member>();
   archive_entry* entry = nullptr;
   const locale_t before = ::uselocale(state_->utf8);
   const int status = ::archive_read_next_header(state_->reader, &entry);
@@ -89,6 +92,7 @@ Result<std::optional<Member>> TarReader::Next() {
     if (size < 0) return InvalidArgument("read tar member: negative size");
     member.size = static_cast<uint64_t>(size);
   }
+  state_->size = member.size;
   member.device = ::archive_entry_rdev(entry);
   CopyXattrs(entry, member);
   return std::optional<Member>(std::move(member));
@@ -96,14 +100,21 @@ Result<std::optional<Member>> TarReader::Next() {
 
 Result<void> TarReader::ReadData(
     const std::function<Result<void>(std::string_view, uint64_t)>& sink) {
+  uint64_t end = 0;
   for (;;) {
     const void* piece = nullptr;
     size_t size = 0;
     la_int64_t offset = 0;
     const int status = ::archive_read_data_block(state_->reader, &piece, &size, &offset);
     if (status == ARCHIVE_EOF) return {};
+    // The file is whole, and its last block is not: the archive ends there, as umoci's `insert`
+    // writes it and Go's reader takes it. (A failed read has an errno above 0.)
+    state_->ended =
+        status == ARCHIVE_FATAL && end == state_->size && ::archive_errno(state_->reader) < 0;
+    if (state_->ended) return {};
     if (status != ARCHIVE_OK) return state_->Damaged("read tar data");
     RETURN_IF_ERROR(sink({static_cast<const char*>(piece), size}, static_cast<uint64_t>(offset)));
+    end = static_cast<uint64_t>(offset) + size;
   }
 }
 

@@ -77,11 +77,12 @@ Result<DirFd> TreeWriter::MakeImplicit(int parent, const std::string& path, std:
     // Deleted and used again in one layer: what lay below stays hidden.
     if (::unlinkat(parent, name.c_str(), 0) != 0) return Failed("unlink", path);
     opaque_.insert(path);
+  } else if (!there) {
+    implicit_.insert(path);
   }
   if (!there || IsWhiteout(st)) {
     if (::mkdirat(parent, name.c_str(), kImplicitMode) != 0) return Failed("mkdir", path);
     if (::fchmodat(parent, name.c_str(), kImplicitMode, 0) != 0) return Failed("chmod", path);
-    implicit_.insert(path);
     ++implicit_made_;
   } else if (S_ISLNK(st.st_mode)) {
     return OpenThroughSymlinks(path, depth);
@@ -134,7 +135,7 @@ Result<TreeWriter::Place> TreeWriter::Prepare(const std::string& name, bool keep
     if (errno == ENOENT) return place;
     return Failed("stat", name);
   }
-  place.replaced_whiteout = IsWhiteout(st);
+  place.replaced = !S_ISDIR(st.st_mode);
   if (keep_directory && S_ISDIR(st.st_mode)) return place;
   if (!S_ISDIR(st.st_mode)) {
     if (::unlinkat(parent, place.leaf.c_str(), 0) != 0) return Failed("unlink", name);
@@ -153,7 +154,8 @@ Result<void> TreeWriter::Directory(const std::string& name, const Attributes& at
     return SetAttributes(root.get(), "/", attributes);
   }
   ASSIGN_OR_RETURN(const Place place, Prepare(name, true));
-  if (place.replaced_whiteout) opaque_.insert(name);
+  // What was there, a whiteout or a file, hid all that lies below this layer.
+  if (place.replaced) opaque_.insert(name);
   if (::mkdirat(place.parent, place.leaf.c_str(), 0700) != 0 && errno != EEXIST) {
     return Failed("mkdir", name);
   }
@@ -239,13 +241,36 @@ Result<void> TreeWriter::Node(const std::string& name, mode_t type, dev_t device
   return {};
 }
 
+// Links are not followed: a link hides what lay below its name in lower layers, as a file does, and
+// what it leads to has a name of its own.
+Result<bool> TreeWriter::IsCovered(const std::string& directory) const {
+  if (directory.empty()) return false;
+  const auto found =
+      sys::OpenInside(root_.get(), directory, O_PATH | O_NOFOLLOW, 0, sys::Resolve::kNoLinks);
+  if (!found) {
+    const int code = found.error().sys_errno();
+    if (code == ENOENT) return false;
+    if (code == ENOTDIR || code == ELOOP) return true;
+    return found.error();
+  }
+  struct stat st{};
+  if (::fstat(found->get(), &st) != 0) return Failed("stat", directory);
+  return !S_ISDIR(st.st_mode);
+}
+
 Result<void> TreeWriter::Whiteout(const std::string& name) {
-  ASSIGN_OR_RETURN(const int parent, OpenParent(std::string(ParentOf(name))));
+  const std::string above(ParentOf(name));
+  ASSIGN_OR_RETURN(const bool covered, IsCovered(above));
+  if (covered) return {};
+  ASSIGN_OR_RETURN(const int parent, OpenParent(above));
   const std::string leaf(LeafOf(name));
   struct stat st{};
   if (::fstatat(parent, leaf.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0) {
     // This layer's own content stays; a directory of it must not let the lower one show through.
-    if (S_ISDIR(st.st_mode)) opaque_.insert(name);
+    if (S_ISDIR(st.st_mode)) {
+      opaque_.insert(name);
+      implicit_.erase(name);
+    }
     return {};
   }
   if (errno != ENOENT) return Failed("stat", name);
@@ -254,6 +279,8 @@ Result<void> TreeWriter::Whiteout(const std::string& name) {
 }
 
 Result<void> TreeWriter::Opaque(const std::string& directory) {
+  ASSIGN_OR_RETURN(const bool covered, IsCovered(directory));
+  if (covered) return {};
   RETURN_IF_ERROR(OpenParent(directory));
   opaque_.insert(directory);
   return {};

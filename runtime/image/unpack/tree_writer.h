@@ -7,6 +7,7 @@
 // (trusted.overlay.opaque) needs CAP_SYS_ADMIN, which this side does not have: it is listed in the
 // report and set by the reader of the report. Rules for one layer (OCI image-spec, layer.md):
 //   - a whiteout hides only what lies below this layer, in whatever order members come;
+//   - a whiteout below what this layer itself makes a file or a link hides nothing further;
 //   - a later member of the same name replaces an earlier one, a directory keeps its content.
 #pragma once
 
@@ -36,8 +37,9 @@ struct Attributes {
 
 // What the reader of the report does with directory fds of its own.
 struct LayerReport {
-  std::vector<std::string> opaque;    // directories to mark; "" is the root
-  std::vector<std::string> implicit;  // directories that had no member of their own
+  std::vector<std::string> opaque;  // directories to mark; "" is the root
+  // Directories that had no member of their own, and show in place of lower ones of that name.
+  std::vector<std::string> implicit;
   uint64_t members = 0;
   uint64_t bytes = 0;
 };
@@ -70,7 +72,7 @@ class TreeWriter {
   struct Place {  // where a member goes
     int parent;   // owned by cached_parent_
     std::string leaf;
-    bool replaced_whiteout;
+    bool replaced;  // something of this layer that is no directory
   };
 
   Result<int> OpenParent(const std::string& directory);
@@ -81,6 +83,8 @@ class TreeWriter {
                              int& depth);
   // Removes what is there (not a directory when `keep_directory`).
   Result<Place> Prepare(const std::string& name, bool keep_directory);
+  // Whether something that is no directory lies at `directory` or above it.
+  Result<bool> IsCovered(const std::string& directory) const;
   Result<void> RemoveExisting(int parent, const std::string& leaf);
 
   DirFd root_;

@@ -109,6 +109,11 @@ def test_a_deleted_pod_does_not_wait_for_its_pull(node):
     running = ScriptedRegistry({"slow:1": image}, drip)
     pull_pod(node, "slow", f"{running.name}/slow:1")
     node.wait("the pull is under way", lambda: running.paths("/blobs/"))
+    # How far it is can be seen meanwhile: some of the one layer.
+    amount = r"[1-9][0-9.]*[kM]?B of [0-9.]+MB"
+    picture = re.compile(rf"Pulling: +{running.name}/slow:1: {amount}, 0 of 1 layers unpacked, for \d+s\n"
+                         rf" +{digest_of(image.layers[0])[7:19]}: +downloading, {amount}\n")
+    node.wait("the pull is shown", lambda: picture.search(node.ctl("describe", "pod", "slow").stdout))
     began = time.monotonic()
     node.remove("slow")
     node.until_gone("slow")

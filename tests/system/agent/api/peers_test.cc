@@ -218,6 +218,7 @@ constexpr MethodCase kCases[] = {
     {"PushImage", "oa"},
     {"PruneImages", "oa"},
     {"ImageUsage", "vloea"},
+    {"ListPulls", "vloea"},
 };
 static_assert(std::size(kCases) == api::kMethods.size());
 

@@ -116,7 +116,7 @@ status:
       terminated: {reason: Error, exitCode: 1, startedAt: "2027-01-15T07:59:00Z",
                    finishedAt: "2027-01-15T07:59:30Z"}
 )");
-  EXPECT_EQ(DescribePod(pod, {MakeEvent("Started", "Container started")}, kMinuteAfter),
+  EXPECT_EQ(DescribePod(pod, {MakeEvent("Started", "Container started")}, {}, kMinuteAfter),
             "Name:         web\n"
             "Namespace:    default\n"
             "Priority:     0\n"
@@ -170,6 +170,49 @@ status:
             "  Type    Reason   Age   From      Message\n"
             "  ----    ------   ----  ----      -------\n"
             "  Normal  Started  60s   holdfast  Container started\n");
+}
+
+TEST(DescribeTest, HowFarThePullOfAContainersImageIs) {
+  const auto pod = Read<core::Pod>(R"(
+metadata: {name: web, namespace: default}
+spec: {containers: [{name: app, image: nginx}, {name: other, image: busybox}]}
+status:
+  containerStatuses:
+  - {name: app, state: {waiting: {reason: ContainerCreating}}}
+  - {name: other, state: {waiting: {reason: ContainerCreating}}}
+)");
+  using Progress = v1::PullImageResponse;
+  v1::ListPullsResponse::Pull pull;
+  pull.set_container("app");
+  pull.set_image("nginx");
+  pull.set_begun_unix_nanos(1'800'000'048'000'000'000);
+  const auto shown = [&] {
+    const std::string all = DescribePod(pod, {}, {pull}, kMinuteAfter);
+    const size_t begin = all.find("      Reason:");
+    return all.substr(begin, all.find("    Ready:") - begin);
+  };
+  EXPECT_EQ(shown(),
+            "      Reason:       ContainerCreating\n"
+            "      Pulling:      nginx: asks the registry, for 12s\n");
+  const auto add = [&](char digit, uint64_t bytes, Progress::LayerState state) {
+    auto& layer = *pull.mutable_progress()->add_layers();
+    layer.set_digest("sha256:" + std::string(64, digit));
+    layer.set_size_bytes(10'000'000);
+    layer.set_bytes(bytes);
+    layer.set_state(state);
+  };
+  add('a', 10'000'000, Progress::LAYER_STATE_DONE);
+  add('b', 10'000'000, Progress::LAYER_STATE_UNPACKING);
+  add('c', 1'300'000, Progress::LAYER_STATE_DOWNLOADING);
+  add('d', 0, Progress::LAYER_STATE_WAITING);
+  EXPECT_EQ(shown(),
+            "      Reason:          ContainerCreating\n"
+            "      Pulling:         nginx: 21.3MB of 40.0MB, 1 of 4 layers unpacked, for 12s\n"
+            "        bbbbbbbbbbbb:  unpacking, 10.0MB of 10.0MB\n"
+            "        cccccccccccc:  downloading, 1.30MB of 10.0MB\n");
+  pull.mutable_progress()->set_waiting(true);
+  EXPECT_NE(shown().find("nginx: waits for other pulls, for 12s"), std::string::npos);
+  EXPECT_EQ(DescribePod(pod, {}, {}, kMinuteAfter).find("Pulling:"), std::string::npos);
 }
 
 TEST(DescribeTest, Node) {

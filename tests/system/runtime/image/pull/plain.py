@@ -7,7 +7,7 @@ import subprocess
 import tarfile
 import time
 
-from registry import ARCHITECTURE, OCI, MadeImage, digest_of, layer_of
+from registry import ARCHITECTURE, OCI, MadeImage, digest_of, gzipped, layer_of
 from scripted_registry import ScriptedRegistry
 from suite import check, equal
 import json
@@ -88,8 +88,8 @@ def test_an_index_gives_this_machines_image(world):
 
 def test_what_is_here_is_not_fetched_again(world):
     shared = layer_of({"base": os.urandom(100000)})
-    first = MadeImage([shared, layer_of({"a": b"1"})])
-    second = MadeImage([shared, layer_of({"a": b"2"})])
+    first = MadeImage([shared, layer_of({"a": b"1"})], packing=gzipped)
+    second = MadeImage([shared, layer_of({"a": b"2"})], packing=gzipped)
     registry = ScriptedRegistry({"app:1": first, "app:2": second})
     pulled = world.pull(f"{registry.name}/app:1").well()
     registry.requests.clear()

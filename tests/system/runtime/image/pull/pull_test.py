@@ -12,15 +12,17 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[4] / "support"))
 import faults  # noqa: E402
 import hosts  # noqa: E402
+import http2  # noqa: E402
 import kills  # noqa: E402
 import logins  # noqa: E402
 import plain  # noqa: E402
 import push  # noqa: E402
 import resume  # noqa: E402
+import umoci  # noqa: E402
 from suite import run_tests  # noqa: E402
 from world import World  # noqa: E402
 
-MODULES = (plain, logins, hosts, faults, kills, resume, push)
+MODULES = (plain, logins, hosts, faults, kills, resume, push, umoci, http2)
 
 
 def main():

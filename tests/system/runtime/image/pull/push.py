@@ -9,7 +9,7 @@ import threading
 from hosts import certificate
 from logins import basic
 from plain import Index
-from registry import ARCHITECTURE, OCI, MadeImage, digest_of, htpasswd, layer_of
+from registry import ARCHITECTURE, OCI, MadeImage, digest_of, gzipped, htpasswd, layer_of
 from scripted_registry import ScriptedRegistry, reset
 from suite import check, equal
 
@@ -67,7 +67,7 @@ def test_an_image_that_was_imported_is_pushed(world):
 
 def test_only_what_is_missing_is_sent(world):
     base = layer_of({"base": os.urandom(100000)})
-    first, second = (MadeImage([base, layer_of({"own": os.urandom(1000)})]) for _ in range(2))
+    first, second = (MadeImage([base, layer_of({"own": os.urandom(1000)})], packing=gzipped) for _ in range(2))
     registry = ScriptedRegistry()
     pulled, name = stored(world, first)
     world.push(pulled, name, f"{registry.name}/app:1").well()

@@ -19,6 +19,7 @@ namespace {
 using test::BuildTar;
 using test::Dir;
 using test::File;
+using test::Link;
 using test::TarPacking;
 using test_support::ReadText;
 
@@ -350,6 +351,45 @@ TEST_F(StoreTest, WhiteoutsAndBorrowedModesThroughARealOverlay) {
   ::stat(merged.c_str(), &st);
   EXPECT_EQ(st.st_mode & 07777u, 0555u);
   EXPECT_EQ(::umount(merged.c_str()), 0);
+}
+
+TEST_F(StoreTest, DirectoriesThatALayerPassesThroughAreAsTheyShowBelow) {
+  test::TarMember kept = Dir("kept", 0750);
+  kept.uid = 1000;
+  kept.gid = 2'000'000;
+  kept.mtime = 1'500'000'000;
+  kept.xattrs = {{"user.note", "mine"}};
+  const std::string first =
+      BuildTar({kept, Dir("hidden", 0700), Dir("hidden/below", 0711), Dir("real", 0700),
+                Dir("real/in", 0711), Dir("again", 0700), Dir("again/below", 0711)});
+  const std::string second =
+      BuildTar({Dir("hidden", 0705), File("hidden/.wh..wh..opq", ""), Link("link", "real")});
+  const std::string third =
+      BuildTar({File("kept/a", ""), File("hidden/below/a", ""), File("link/in/a", ""),
+                File(".wh.again", ""), File("again/below/a", "")});
+  LayoutBuilder layout;
+  const std::string manifest = layout.AddImage({first, second, third});
+  ASSERT_TRUE(Import(
+      layout.Tar(layout.Index(DescriptorText(kOciManifestType, manifest, layout.Named("w:1"))))));
+  const std::string top = store_->Get("w:1").value().layers[2] + "/";
+  struct stat st{};
+  ASSERT_EQ(::stat((top + "kept").c_str(), &st), 0);
+  EXPECT_EQ(st.st_mode & 07777u, 0750u);
+  EXPECT_EQ(st.st_uid, 1000u);
+  EXPECT_EQ(st.st_gid, 2'000'000u);
+  EXPECT_EQ(st.st_mtim.tv_sec, 1'500'000'000);
+  char value[8] = {};
+  EXPECT_EQ(::getxattr((top + "kept").c_str(), "user.note", value, sizeof value), 4);
+  const auto mode = [&](const char* path) {
+    struct stat one{};
+    EXPECT_EQ(::stat((top + path).c_str(), &one), 0) << path;
+    return one.st_mode & 07777u;
+  };
+  EXPECT_EQ(mode("hidden"), 0705u);
+  EXPECT_EQ(mode("hidden/below"), 0755u) << "what an opaque directory hides lends nothing";
+  EXPECT_EQ(mode("link/in"), 0755u) << "what is behind a lower link lends nothing";
+  EXPECT_EQ(mode("again"), 0755u);
+  EXPECT_EQ(mode("again/below"), 0755u);
 }
 
 TEST_F(StoreTest, FortyLayersStack) {

@@ -73,6 +73,30 @@ TEST_F(LayerTest, AWhiteoutHidesOnlyLowerLayersInEitherOrder) {
   EXPECT_EQ(report->opaque, (std::vector<std::string>{"first", "fourth", "second"}));
 }
 
+// umoci writes such layers of a directory that has become something else.
+TEST_F(LayerTest, AWhiteoutBelowWhatTheLayerMakesAFileOrALinkHidesNothing) {
+  auto report =
+      Unpack({Dir("other"), File("other/inside", "kept"), File("file", "x"),
+              File("file/.wh.inside", ""), File("file/.wh.sub", ""), File("file/sub/.wh.deep", ""),
+              File("file/.wh..wh..opq", ""), Link("link", "other"), File("link/.wh.inside", ""),
+              File("link/.wh..wh..opq", ""), Link("dangling", "no/where"),
+              File("dangling/.wh.inside", ""), File(".wh.gone", ""), File("gone/.wh.inside", "")});
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(Content("file"), "x");
+  EXPECT_EQ(Content("other/inside"), "kept") << "no link is followed";
+  EXPECT_EQ(std::filesystem::read_symlink(Root("dangling")), "no/where");
+  EXPECT_FALSE(Exists("no"));
+  EXPECT_TRUE(S_ISCHR(Stat("gone").st_mode));
+  EXPECT_TRUE(report->opaque.empty());
+}
+
+TEST_F(LayerTest, ADirectoryInPlaceOfAFileOfItsLayerHidesWhatTheFileHid) {
+  auto report = Unpack({File("a", "file"), File("a/.wh.lower", ""), Dir("a"), File("a/own", "x"),
+                        Link("b", "a"), Dir("b")});
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(report->opaque, (std::vector<std::string>{"a", "b"}));
+}
+
 TEST_F(LayerTest, ALaterMemberReplacesAnEarlierOne) {
   auto report = Unpack({File("a", "1"), File("a", "2"), Dir("b"), File("b/in", "x"),
                         File("b", "file"), File("c", "file"), Dir("c"), File("c/in", "y"),
@@ -143,6 +167,11 @@ TEST_F(LayerTest, ReportsDirectoriesThatHadNoMember) {
   ASSERT_TRUE(report) << report.error().message();
   EXPECT_EQ(report->implicit, (std::vector<std::string>{"", "srv", "tmp"}));
   EXPECT_EQ(Stat("srv").st_mode, S_IFDIR | 0755u);
+  // A deleted directory lends nothing to the one that takes its place.
+  report = Unpack({File(".wh.a", ""), File("a/new", ""), File("b/new", ""), File(".wh.b", ""),
+                   File("c/.wh..wh..opq", "")});
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(report->implicit, (std::vector<std::string>{"", "c"}));
 }
 
 TEST_F(LayerTest, EmptyStreamsAreEmptyLayers) {
@@ -151,6 +180,21 @@ TEST_F(LayerTest, EmptyStreamsAreEmptyLayers) {
     auto report = Unpack(tar);
     ASSERT_TRUE(report) << report.error().message();
     EXPECT_EQ(report->members, 0u);
+  }
+}
+
+// umoci's `insert` writes no padding and no end mark.
+TEST_F(LayerTest, TheLastFilesPaddingMayBeMissing) {
+  const std::string whole = test::BuildTar({File("a", "first"), File("b", "only this")});
+  const size_t data = 3 * 512;
+  for (const size_t length : {data + 9, data + 10, data + 511}) {
+    auto report = Unpack(whole.substr(0, length));
+    ASSERT_TRUE(report) << length << ": " << report.error().message();
+    EXPECT_EQ(Content("b"), "only this");
+    EXPECT_EQ(report->members, 2u);
+  }
+  for (const size_t length : {data + 8, data + 1, data - 1}) {
+    EXPECT_FALSE(Unpack(whole.substr(0, length))) << length;
   }
 }
 
