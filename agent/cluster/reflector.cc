@@ -277,7 +277,7 @@ class Reflector : public std::enable_shared_from_this<Reflector> {
   bool heard_ = false;    // the watch that is open, or since the last look
   bool moved_ = false;    // the watch that is open told of a change
   int silent_lists_ = 0;  // since one came
-  int crowded_ = 0;  // lists refused since one succeeded
+  int crowded_ = 0;       // lists refused since one succeeded
   unsigned failures_ = 0;
   uint64_t epoch_ = 0;
   std::string version_;  // the newest that was seen
