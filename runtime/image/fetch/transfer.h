@@ -57,6 +57,7 @@ class Transfer {
   bool Flush();
   void TellHead();
   void TellEnd(int code);
+  std::string Reason(int code) const;  // of a failure, for a person
   std::string HeaderOf(const char* name) const;
   std::string Location() const;
   void ReadChallenges(Head& head) const;
