@@ -13,7 +13,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-std::vector<std::string> Lines(const FieldErrors& errors) {
+std::vector<std::string> ConfigLines(const FieldErrors& errors) {
   std::vector<std::string> lines;
   for (const FieldError& error : errors) lines.push_back(error.ToString());
   return lines;
@@ -38,7 +38,7 @@ std::vector<std::string> FaultsWith(const std::string& type, const std::string& 
                                     const std::string& value) {
   corev1::Secret secret = Secret(type);
   (*secret.mutable_data())[key] = value;
-  return Lines(ValidateSecret(secret));
+  return ConfigLines(ValidateSecret(secret));
 }
 
 constexpr char kRule[] =
@@ -49,7 +49,7 @@ constexpr char kRule[] =
 TEST(ValidateConfigMapTest, KeysAreFileNamesThatStayInTheirDirectory) {
   corev1::ConfigMap map = Map();
   for (const char* key : {"a", ".hidden", "A_b-c.d", "0"}) (*map.mutable_data())[key] = "x";
-  EXPECT_THAT(Lines(ValidateConfigMap(map)), IsEmpty());
+  EXPECT_THAT(ConfigLines(ValidateConfigMap(map)), IsEmpty());
   for (const char* key : {"", ".", "..", "..data", "../x", "a/b", "a b", "\xff"}) {
     for (const bool binary : {false, true}) {
       map = Map();
@@ -59,19 +59,20 @@ TEST(ValidateConfigMapTest, KeysAreFileNamesThatStayInTheirDirectory) {
   }
   map = Map();
   (*map.mutable_data())["../x"] = "x";
-  EXPECT_THAT(Lines(ValidateConfigMap(map)),
+  EXPECT_THAT(ConfigLines(ValidateConfigMap(map)),
               ElementsAre(HasSubstr("data[../x]: Invalid value: \"../x\": a valid config key must"),
                           "data[../x]: Invalid value: \"../x\": must not start with '..'"));
   map = Map();
   (*map.mutable_binarydata())[std::string(254, 'k')] = "x";
-  EXPECT_THAT(Lines(ValidateConfigMap(map)), ElementsAre(HasSubstr("must be no more than 253")));
+  EXPECT_THAT(ConfigLines(ValidateConfigMap(map)),
+              ElementsAre(HasSubstr("must be no more than 253")));
 }
 
 TEST(ValidateConfigMapTest, AKeyIsInOneOfTheTwo) {
   corev1::ConfigMap map = Map("NOT-A-NAME");
   (*map.mutable_data())["a"] = "x";
   (*map.mutable_binarydata())["a"] = "x";
-  EXPECT_THAT(Lines(ValidateConfigMap(map)),
+  EXPECT_THAT(ConfigLines(ValidateConfigMap(map)),
               ElementsAre(HasSubstr("metadata.name: Invalid value: \"NOT-A-NAME\""),
                           "data[a]: Invalid value: \"a\": duplicate of key present in binaryData"));
 }
@@ -80,9 +81,9 @@ TEST(ValidateConfigMapTest, AMebibyteInAll) {
   corev1::ConfigMap map = Map();
   (*map.mutable_data())["a"] = std::string(1 << 19, 'x');
   (*map.mutable_binarydata())["b"] = std::string(1 << 19, 'x');
-  EXPECT_THAT(Lines(ValidateConfigMap(map)), IsEmpty());
+  EXPECT_THAT(ConfigLines(ValidateConfigMap(map)), IsEmpty());
   (*map.mutable_data())["c"] = "x";
-  EXPECT_THAT(Lines(ValidateConfigMap(map)),
+  EXPECT_THAT(ConfigLines(ValidateConfigMap(map)),
               ElementsAre("[]: Too long: may not be more than 1048576 bytes"));
 }
 
