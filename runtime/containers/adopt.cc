@@ -179,7 +179,7 @@ Result<void> Runtime::EndFormerExecs(const std::vector<keeper::StartRecord>& sta
     execs_.Abandon(start.id, true, std::move(container));
   }
   // Made for a launch that did not come, or left with a process that runs on by itself.
-  for (auto& [id, container] : cgroups) execs_.RemoveCgroup(id, std::move(container));
+  for (const auto& [id, container] : cgroups) RemoveFormerExec(*container, id);
   return {};
 }
 

@@ -170,6 +170,16 @@ void ExecReaper::Abandon(const std::string& id, bool terminal,
   ask_(id);
 }
 
+void ExecReaper::Undo(const std::string& id, std::shared_ptr<const Cgroup> container) {
+  if (RemoveExecCgroup(*container, id) == CgroupEnd::kGone) return;
+  (void)KillExec(parts_, *container, id);  // the container's removal tries it again
+  {
+    const std::lock_guard lock(mutex_);
+    abandoned_[id] = {false, std::move(container), true};
+  }
+  ask_(id);
+}
+
 bool ExecReaper::Resolve(const std::string& id) {
   Abandoned exec;
   {
@@ -183,13 +193,12 @@ bool ExecReaper::Resolve(const std::string& id) {
   if (*start) {
     auto report = parts_.keeper.FindExit(**start);
     if (!report || !*report) return false;
-    const CgroupEnd end = exec.container ? RemoveExecCgroup(*exec.container, id) : CgroupEnd::kGone;
-    if (end == CgroupEnd::kSoon) return false;
-    RemoveOccupied();
-    if (end == CgroupEnd::kOccupied) {
-      const std::lock_guard lock(mutex_);
-      occupied_[id] = exec.container;
-    }
+  }
+  if (exec.container) {
+    const CgroupEnd end = RemoveExecCgroup(*exec.container, id);
+    if (end == CgroupEnd::kSoon || (end == CgroupEnd::kOccupied && exec.doomed)) return false;
+  }
+  if (*start) {
     if (exec.terminal && !parts_.keeper.UnregisterLog(ContainerId(id))) return false;
     if (!parts_.keeper.Forget(id)) return false;
   }
@@ -198,17 +207,8 @@ bool ExecReaper::Resolve(const std::string& id) {
   return true;
 }
 
-void ExecReaper::RemoveCgroup(const std::string& id, std::shared_ptr<const Cgroup> container) {
-  if (RemoveExecCgroup(*container, id) == CgroupEnd::kGone) return;
-  const std::lock_guard lock(mutex_);
-  occupied_[id] = std::move(container);
-}
-
-void ExecReaper::RemoveOccupied() {
-  const std::lock_guard lock(mutex_);
-  std::erase_if(occupied_, [](const auto& exec) {
-    return RemoveExecCgroup(*exec.second, exec.first) == CgroupEnd::kGone;
-  });
+void RemoveFormerExec(const Cgroup& container, const std::string& id) {
+  (void)RemoveExecCgroup(container, id);
 }
 
 Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,
@@ -221,7 +221,7 @@ Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,
                                                                container.brief.qos, container.id));
   const auto parent = std::make_shared<const Cgroup>(std::move(opened));
   Rollback undo;
-  undo.Add([&] { reaper.RemoveCgroup(id, parent); });
+  undo.Add([&] { reaper.Undo(id, parent); });
   ASSIGN_OR_RETURN(const MadeCgroup made, MakeChild(*parent, CgroupName(id)));
   HOLDFAST_PAUSE_POINT("containers.exec_cgroup_made");
   PodDescriptors pod;

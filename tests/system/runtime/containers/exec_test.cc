@@ -170,24 +170,6 @@ TEST_F(ExecTest, ManyLeaveNoCgroup) {
   EXPECT_EQ(ExecCgroups(), 0u);
 }
 
-TEST_F(ExecTest, TheCgroupOfWhatWasLeftRunningGoesWithALaterExec) {
-  auto session = Exec({{"/bin/sh", "-c", kDaemonize}, false, false, 24, 80});
-  ASSERT_TRUE(session);
-  EXPECT_EQ(session->Wait()->exit_code, 0);
-  session.reset();
-  EXPECT_TRUE(NoExecRecords());
-  EXPECT_EQ(ExecCgroups(), 1u);
-  auto end = Exec({{"/bin/sh", "-c", "kill $(cat /daemon)"}, false, false, 24, 80});
-  ASSERT_TRUE(end);
-  EXPECT_EQ(end->Wait()->exit_code, 0);
-  end.reset();
-  EXPECT_EQ(Daemon("10000"), "gone\n");
-  EXPECT_TRUE(NoExecRecords());
-  EXPECT_EQ(Daemon("1"), "gone\n");  // another, when all that was left has been taken away
-  EXPECT_TRUE(NoExecRecords());
-  EXPECT_EQ(ExecCgroups(), 0u);
-}
-
 TEST_F(ExecTest, MissingProgramIsAnErrorOfTheCall) {
   const auto session = runtime_->Exec(spec_.id, {{"/no/such"}, false, false, 24, 80});
   ASSERT_FALSE(session);
