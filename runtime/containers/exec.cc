@@ -172,7 +172,7 @@ void ExecReaper::Abandon(const std::string& id, bool terminal,
 
 void ExecReaper::Undo(const std::string& id, std::shared_ptr<const Cgroup> container) {
   if (RemoveExecCgroup(*container, id) == CgroupEnd::kGone) return;
-  (void)KillExec(parts_, *container, id);  // the container's removal tries it again
+  (void)KillExec(parts_, *container, id);  // what is left ends with the container at the latest
   {
     const std::lock_guard lock(mutex_);
     abandoned_[id] = {false, std::move(container), true};
@@ -208,6 +208,7 @@ bool ExecReaper::Resolve(const std::string& id) {
 }
 
 void RemoveFormerExec(const Cgroup& container, const std::string& id) {
+  // Whoever is left in it, or on his way out: it goes with the container.
   (void)RemoveExecCgroup(container, id);
 }
 

@@ -66,7 +66,7 @@ class Server {
       const bool shares = other.get() != &stalled && other->Socket() == socket;
       if (shares && other->MovedWithin(stalled.stall())) return;
     }
-    (void)::shutdown(socket, SHUT_RDWR);
+    (void)::shutdown(socket, SHUT_RDWR);  // ENOTCONN: it is dead already
   }
 
   void RemoveOver() {
