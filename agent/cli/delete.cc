@@ -68,9 +68,8 @@ Result<std::vector<Target>> TargetsOfManifests(const DeleteOptions& options,
                    ReadManifests(options.files, options.recursive));
   std::vector<Target> targets;
   for (const ManifestText& text : manifests) {
-    // As large as the agent takes them (kManifestLimits).
     const kube::Manifest manifest =
-        kube::ReadManifest(text.origin, text.text, {.max_document_bytes = 3u << 20});
+        kube::ReadManifest(text.origin, text.text, kube::kManifestLimits);
     if (!manifest.ok()) return InvalidArgument(kube::ToString(manifest.diagnostics));
     for (const kube::ManifestObject& object : manifest.objects) {
       if (const auto* pod = object.As<core::Pod>()) {

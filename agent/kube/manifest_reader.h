@@ -56,6 +56,9 @@ struct Manifest {
   bool ok() const { return diagnostics.empty(); }
 };
 
+// Of manifests that a node takes. As large as what an API server takes at a time: a Secret of 1 MiB is more in base64.
+inline constexpr ParseLimits kManifestLimits = {.max_document_bytes = 3u << 20};
+
 // `file` is for the messages only. Lists (kind List, PodList, …) are taken apart. Defaults are not
 // filled in and nothing is validated beyond the schema.
 Manifest ReadManifest(std::string_view file, std::string_view text, const ParseLimits& limits = {});

@@ -132,7 +132,7 @@ std::optional<kube::Diagnostic> GiveNamespace(kube::ManifestObject& object,
 // Every fault of every document at once; objects only when there is none.
 Result<std::vector<Planned>> ReadObjects(const std::string& manifest, const std::string& origin,
                                          const std::string& name_space, const FileRules& rules) {
-  kube::Manifest parsed = kube::ReadManifest(origin, manifest, kManifestLimits);
+  kube::Manifest parsed = kube::ReadManifest(origin, manifest, kube::kManifestLimits);
   std::vector<kube::Diagnostic> faults = parsed.diagnostics;
   std::vector<Planned> planned;
   for (kube::ManifestObject& object : parsed.objects) {
@@ -188,7 +188,7 @@ std::vector<Defined> ObjectsOf(int directory, const std::string& file) {
   if (!content) return defined;
   const bool ours = content->text.starts_with(kMarker);
   for (const kube::ManifestObject& object :
-       kube::ReadManifest(file, content->text, kManifestLimits).objects) {
+       kube::ReadManifest(file, content->text, kube::kManifestLimits).objects) {
     auto identity = IdentityOf(object);
     if (!identity) continue;
     const auto* pod = object.As<corev1::Pod>();

@@ -186,7 +186,7 @@ Result<FileContent> ReadManifestFile(int directory, const std::string& name) {
 
 FileObjects ReadFileObjects(const std::string& name, std::string_view text,
                             const FileRules& rules) {
-  kube::Manifest manifest = kube::ReadManifest(name, text, kManifestLimits);
+  kube::Manifest manifest = kube::ReadManifest(name, text, kube::kManifestLimits);
   FileObjects out;
   out.content = kube::HashFnv128a(text);
   if (!manifest.ok()) {

@@ -42,9 +42,6 @@ Result<std::optional<FileSignature>> StatManifest(int directory, const std::stri
 // kUnavailable when it changed while it was read; kResourceExhausted above 10 MiB.
 Result<FileContent> ReadManifestFile(int directory, const std::string& name);
 
-// As large as what an API server takes at a time: a Secret of 1 MiB is more in base64.
-inline constexpr kube::ParseLimits kManifestLimits = {.max_document_bytes = 3u << 20};
-
 struct FileRules {
   std::string directory;  // for the origin that goes into the UID
   std::string node_name;
