@@ -47,6 +47,7 @@
 #include "agent/node/node_reader.h"
 #include "agent/node_server.h"
 #include "agent/objects/file_pod_inputs.h"
+#include "agent/objects/static_pod_inputs.h"
 #include "agent/open_network.h"
 #include "agent/operate/local_node_operations.h"
 #include "agent/pod/admit/node_admission.h"
@@ -131,8 +132,9 @@ struct Agent {
   std::unique_ptr<ServiceProxy> proxy;
   std::unique_ptr<FilePodInputs> file_inputs;  // none in a cluster: its files hold pods only
   PodRegistry registry;
-  std::unique_ptr<ClusterNode> cluster;  // none when the node stands alone
-  Rollback listeners;                    // that tell these something end before they do
+  std::unique_ptr<ClusterNode> cluster;            // none when the node stands alone
+  std::unique_ptr<StaticPodInputs> static_inputs;  // of the cluster
+  Rollback listeners;                              // that tell these something end before they do
   CsiDrivers csi_drivers;
   ClaimUsage claim_usage{config.instance, csi_drivers};
   std::unique_ptr<NodeCsiMounter> csi_mounter;
@@ -235,6 +237,7 @@ Result<void> OpenCluster(Agent& agent) {
       ClusterNode::Open({agent.config, kVersion, agent.clock, agent.registry, *agent.view,
                          [&agent](const PodUid& uid) { return agent.state->LoadInputs(uid); },
                          [](const std::string& line) { spdlog::warn("{}", line); }}));
+  agent.static_inputs = std::make_unique<StaticPodInputs>(agent.cluster->inputs());
   agent.images->UseAccounts(agent.cluster->accounts());
   return {};
 }
@@ -297,6 +300,11 @@ Result<void> OpenPlugins(Agent& agent) {
   return {};
 }
 
+PodInputs* InputsOfFiles(Agent& agent) {
+  if (agent.static_inputs) return agent.static_inputs.get();
+  return agent.file_inputs.get();
+}
+
 Result<void> OpenTable(Agent& agent) {
   ASSIGN_OR_RETURN(agent.node,
                    PeriodicReader<NodeReading>::Start(
@@ -336,7 +344,7 @@ Result<void> OpenTable(Agent& agent) {
                                const std::atomic<bool>& cancelled) {
                         return agent.images->Logins(image, pod, cancelled);
                       },
-                      agent.file_inputs.get(),
+                      InputsOfFiles(agent),
                       agent.config.cluster.keep_inputs == "all",
                       agent.csi_mounter.get(),
                       agent.nfs_mounter.get(),

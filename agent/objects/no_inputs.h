@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NoInputs: the PodInputs of pods of files under an API server: there is no object and no token, and no Service tells
-// of itself. Thread-safe: no state.
+// NoInputs: there is no object and no token, and no Service tells of itself. Thread-safe: no state.
 #pragma once
 
 #include <string>

@@ -22,7 +22,7 @@ namespace holdfast::runtime {
 struct Cgroup {
   std::string path;  // below the hierarchies' mount points, for messages
   // In the order of CgroupLayout::hierarchies. A container's, and what is below it, only in those
-  // with limits.
+  // with limits. Invalid where it is not: TakeGrouping().
   std::vector<DirFd> dirs;
   // Of a container: its pod's directories in the other hierarchies, to be joined, nothing else.
   std::vector<DirFd> shared = {};
@@ -87,6 +87,11 @@ class CgroupBackend {
 };
 
 std::unique_ptr<CgroupBackend> MakeCgroupBackend(CgroupLayout layout);
+
+// What is left of `cgroup` when all but one hierarchy is left out (v1: not that of pids). A child that is made of it only
+// tells which processes belong together, at a sixth of v1's cost; in the other hierarchies they are in `cgroup`'s own
+// directories. Its directory is moved out of `cgroup`.
+Cgroup TakeGrouping(const CgroupLayout& layout, Cgroup& cgroup);
 
 // The same in both versions.
 struct MadeCgroup {

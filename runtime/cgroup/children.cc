@@ -132,10 +132,24 @@ Result<void> RemoveDirs(int parent, const std::string& name) {
 
 }  // namespace
 
+Cgroup TakeGrouping(const CgroupLayout& layout, Cgroup& cgroup) {
+  Cgroup grouping{cgroup.path, {}};
+  for (size_t i = 0; i < cgroup.dirs.size(); ++i) {
+    const bool groups =
+        layout.version == CgroupVersion::kV2 || layout.hierarchies[i].Has(Controller::kPids);
+    grouping.dirs.push_back(groups ? std::move(cgroup.dirs[i]) : DirFd());
+  }
+  return grouping;
+}
+
 Result<MadeCgroup> MakeChild(const Cgroup& parent, const std::string& name) {
   MadeCgroup made{{StrCat(parent.path, "/", name), {}}, true};
   made.cgroup.dirs.reserve(parent.dirs.size());
   for (const DirFd& dir : parent.dirs) {
+    if (!dir) {
+      made.cgroup.dirs.emplace_back();
+      continue;
+    }
     if (::mkdirat(dir.get(), name.c_str(), kDirMode) != 0) {
       if (errno != EEXIST)
         return Error::FromErrno(errno, StrCat("mkdir cgroup ", made.cgroup.path));
@@ -152,6 +166,10 @@ Result<MadeCgroup> MakeChild(const Cgroup& parent, const std::string& name) {
 Result<Cgroup> OpenChild(const Cgroup& parent, const std::string& name) {
   Cgroup child{StrCat(parent.path, "/", name), {}};
   for (const DirFd& dir : parent.dirs) {
+    if (!dir) {
+      child.dirs.emplace_back();
+      continue;
+    }
     auto opened = sys::OpenDirAt(dir.get(), name);
     if (!opened && opened.error().sys_errno() != ENOENT) return std::move(opened.error());
     if (!opened) break;
@@ -160,7 +178,7 @@ Result<Cgroup> OpenChild(const Cgroup& parent, const std::string& name) {
   if (child.dirs.size() == parent.dirs.size()) return child;
   // Not in every hierarchy: in none, or a crash cut its making or its removal.
   const bool any = std::ranges::any_of(
-      parent.dirs, [&](const DirFd& dir) { return sys::ExistsAt(dir.get(), name); });
+      parent.dirs, [&](const DirFd& dir) { return dir && sys::ExistsAt(dir.get(), name); });
   if (!any) return NotFound(StrCat("cgroup ", child.path, ": does not exist"));
   ASSIGN_OR_RETURN(MadeCgroup made, MakeChild(parent, name));
   return std::move(made.cgroup);
@@ -168,6 +186,7 @@ Result<Cgroup> OpenChild(const Cgroup& parent, const std::string& name) {
 
 Result<void> RemoveEmptyChild(const Cgroup& parent, const std::string& name) {
   for (const DirFd& dir : parent.dirs) {
+    if (!dir) continue;
     RETURN_IF_ERROR(RemoveDirs(dir.get(), name));
     HOLDFAST_PAUSE_POINT("cgroup.removed_in_one_hierarchy");
   }
@@ -195,6 +214,7 @@ Result<void> RemoveChild(CgroupBackend& backend, const Cgroup& parent, const std
 Result<std::vector<std::string>> ListChildren(const Cgroup& cgroup) {
   std::vector<std::string> all;
   for (const DirFd& dir : cgroup.dirs) {
+    if (!dir) continue;
     ASSIGN_OR_RETURN(const std::vector<std::string> names, SubDirs(dir.get()));
     all.insert(all.end(), names.begin(), names.end());
   }
@@ -205,7 +225,9 @@ Result<std::vector<std::string>> ListChildren(const Cgroup& cgroup) {
 
 Result<std::vector<pid_t>> Processes(const Cgroup& cgroup) {
   std::vector<pid_t> pids;
-  for (const DirFd& dir : cgroup.dirs) RETURN_IF_ERROR(CollectPids(dir.get(), pids));
+  for (const DirFd& dir : cgroup.dirs) {
+    if (dir) RETURN_IF_ERROR(CollectPids(dir.get(), pids));
+  }
   std::ranges::sort(pids);
   pids.erase(std::unique(pids.begin(), pids.end()), pids.end());
   return pids;

@@ -145,7 +145,8 @@ Result<std::map<std::string, std::shared_ptr<const Cgroup>>> FindExecCgroups(Par
     auto opened = parts.cgroups->OpenContainer(entry.brief.pod_uid, entry.brief.qos, entry.id);
     if (!opened && opened.error().code() == Code::kNotFound) continue;
     if (!opened) return std::move(opened.error());
-    const auto container = std::make_shared<const Cgroup>(std::move(*opened));
+    const auto container =
+        std::make_shared<const Cgroup>(TakeGrouping(parts.cgroups->backend().layout(), *opened));
     ASSIGN_OR_RETURN(const std::vector<std::string> names, ListChildren(*container));
     for (const std::string& name : names) {
       if (name.starts_with(kCgroupPrefix)) found[name.substr(kCgroupPrefix.size())] = container;
@@ -220,15 +221,15 @@ Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,
   const std::string id = NewContainerId().value;
   ASSIGN_OR_RETURN(Cgroup opened, parts.cgroups->OpenContainer(container.brief.pod_uid,
                                                                container.brief.qos, container.id));
-  const auto parent = std::make_shared<const Cgroup>(std::move(opened));
+  const CgroupLayout& layout = parts.cgroups->backend().layout();
+  const auto parent = std::make_shared<const Cgroup>(TakeGrouping(layout, opened));
   Rollback undo;
   undo.Add([&] { reaper.Undo(id, parent); });
   ASSIGN_OR_RETURN(const MadeCgroup made, MakeChild(*parent, CgroupName(id)));
   HOLDFAST_PAUSE_POINT("containers.exec_cgroup_made");
   PodDescriptors pod;
   std::vector<UniqueFd> owned;
-  RETURN_IF_ERROR(
-      AddCgroup(parts.cgroups->backend().layout(), made.cgroup, parent->shared, pod, owned));
+  RETURN_IF_ERROR(AddCgroup(layout, made.cgroup, opened, pod, owned));
   ASSIGN_OR_RETURN(const SandboxRecord sandbox, parts.state.Sandbox(container.brief.pod_uid));
   pod.user_map = parts.ids.Find(container.brief.pod_uid);
   if (pod.user_map.empty() && !sandbox.spec.host_users) {

@@ -48,16 +48,17 @@ Result<void> AddUnified(const DirFd& dir, PodDescriptors& pod, std::vector<Uniqu
   return {};
 }
 
-Result<void> AddLimited(const CgroupLayout& layout, const Cgroup& cgroup, PodDescriptors& pod,
-                        std::vector<UniqueFd>& owned) {
+Result<void> AddLimited(const CgroupLayout& layout, const Cgroup& cgroup, const Cgroup& container,
+                        PodDescriptors& pod, std::vector<UniqueFd>& owned) {
   if (layout.version == CgroupVersion::kV2) {
     return AddUnified(cgroup.dirs[0], pod, owned);
   }
   for (size_t i = 0; i < layout.WithLimits(); ++i) {
     const CgroupHierarchy& hierarchy = layout.hierarchies[i];
     const std::string& mount = hierarchy.mount_point;
+    const DirFd& dir = cgroup.dirs[i] ? cgroup.dirs[i] : container.dirs[i];
     pod.cgroup_v1.push_back(
-        {cgroup.dirs[i].get(), MountOptions(hierarchy), mount.substr(mount.rfind('/') + 1)});
+        {dir.get(), MountOptions(hierarchy), mount.substr(mount.rfind('/') + 1)});
   }
   return {};
 }
@@ -76,11 +77,10 @@ Result<void> AddShared(const CgroupLayout& layout, const std::vector<DirFd>& sha
 
 }  // namespace
 
-Result<void> AddCgroup(const CgroupLayout& layout, const Cgroup& cgroup,
-                       const std::vector<DirFd>& shared, PodDescriptors& pod,
-                       std::vector<UniqueFd>& owned) {
-  RETURN_IF_ERROR(AddLimited(layout, cgroup, pod, owned));
-  return AddShared(layout, shared, pod, owned);
+Result<void> AddCgroup(const CgroupLayout& layout, const Cgroup& cgroup, const Cgroup& container,
+                       PodDescriptors& pod, std::vector<UniqueFd>& owned) {
+  RETURN_IF_ERROR(AddLimited(layout, cgroup, container, pod, owned));
+  return AddShared(layout, container.shared, pod, owned);
 }
 
 Result<void> GiveStreams(const PodDescriptors& pod, const PreparedPlan& prepared) {

@@ -28,11 +28,10 @@ struct Parts {
   PodLocks pod_locks;
 };
 
-// Descriptors of `cgroup` as a plan wants them, and of `shared`, Cgroup::shared of the container.
-// `owned` keeps what had to be opened for it alive; the rest borrows from `cgroup` and `shared`.
-Result<void> AddCgroup(const CgroupLayout& layout, const Cgroup& cgroup,
-                       const std::vector<DirFd>& shared, PodDescriptors& pod,
-                       std::vector<UniqueFd>& owned);
+// Descriptors as a plan wants them: of `cgroup`, and of `container` in the hierarchies where `cgroup` is not.
+// `owned` keeps what had to be opened for it alive; the rest borrows from these two.
+Result<void> AddCgroup(const CgroupLayout& layout, const Cgroup& cgroup, const Cgroup& container,
+                       PodDescriptors& pod, std::vector<UniqueFd>& owned);
 
 // With a user namespace the process cannot take what another user made: the pipes of `pod` become
 // its own here, so that it may open /dev/stdin and its like.

@@ -137,7 +137,7 @@ Result<std::vector<keeper::KeptFd>> Sandboxes::MakeCgroupAndNamespaces(
     ASSIGN_OR_RETURN(init_cgroup,
                      parts_.cgroups->MakeContainer(spec.uid, spec.qos, kInitCgroup, {}, false));
     RETURN_IF_ERROR(
-        AddCgroup(parts_.cgroups->backend().layout(), init_cgroup, init_cgroup.shared, pod, owned));
+        AddCgroup(parts_.cgroups->backend().layout(), init_cgroup, init_cgroup, pod, owned));
   }
   ASSIGN_OR_RETURN(const PreparedPlan prepared,
                    PrepareSandbox(spec, parts_.facts, pod, init.get()));

@@ -118,7 +118,7 @@ Result<PodAccess> OpenPodAccess(Parts& parts, Sandboxes& sandboxes,
   ASSIGN_OR_RETURN(access.cgroup, parts.cgroups->MakeContainer(
                                       spec.pod_uid, spec.qos, spec.id, spec.resources,
                                       spec.security.privileged, DeviceRules(spec.devices)));
-  RETURN_IF_ERROR(AddCgroup(parts.cgroups->backend().layout(), access.cgroup, access.cgroup.shared,
+  RETURN_IF_ERROR(AddCgroup(parts.cgroups->backend().layout(), access.cgroup, access.cgroup,
                             access.pod, access.owned));
   return access;
 }

@@ -5,10 +5,13 @@ import json
 import subprocess
 import time
 
+from machine import PATIENCE
+
 IMAGE = "busybox:latest"
 
 
 def until(what, ready, seconds=90):
+    seconds *= PATIENCE
     deadline = time.monotonic() + seconds
     last = None
     while True:
@@ -62,7 +65,7 @@ def pod(name, script, **more):
 
 
 def rolled_out(cluster, name):
-    cluster.kubectl("rollout", "status", "deployment", name, "--timeout=50s")
+    cluster.kubectl("rollout", "status", "deployment", name, f"--timeout={50 * PATIENCE}s")
 
 
 def pods(cluster, app):
@@ -72,8 +75,8 @@ def pods(cluster, app):
 
 def fetch(words, url):
     """What a program finds at `url`; `words` run it elsewhere. "" when nobody answers."""
-    done = subprocess.run([*words, "wget", "-q", "-T", "2", "-t", "1", "-O", "-", url], capture_output=True, text=True,
-                          check=False, timeout=20)
+    done = subprocess.run([*words, "wget", "-q", "-T", str(2 * PATIENCE), "-t", "1", "-O", "-", url], capture_output=True, text=True,
+                          check=False, timeout=20 * PATIENCE)
     return done.stdout.strip()
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""cluster_test.py BIN_DIR MAKE_IMAGE PROGRAMS [FILTER]: the cluster that tests/kube/cluster makes is a real one, and goes without a trace.
+"""cluster_test.py BIN_DIR MAKE_IMAGE PROGRAMS [FILTER…]: the cluster that tests/kube/cluster makes is a real one, and goes without a trace.
 tests/kube/run starts it, in network, mount and pid namespaces of its own."""
 import json
 import pathlib
@@ -134,12 +134,12 @@ def test_nothing_is_left_after_the_end(cluster):
 
 def main():
     bin_dir, make_image, programs = map(pathlib.Path, sys.argv[1:4])
-    wanted = sys.argv[4] if len(sys.argv) > 4 else ""
+    filters = sys.argv[4:] or [""]
     programs = dict(line.split("=", 1) for line in programs.read_text().splitlines())
     last = test_nothing_is_left_after_the_end
     tests = [(name, test) for module in (nodes, sys.modules[__name__], workloads, families, resizes, evictions, conversation, controllers, storage, probes, reach, metrics_server, registries, streams, statics, self_hosted, routed, faults, identity)
              for name, test in vars(module).items()
-             if name.startswith("test_") and wanted in f"{module.__name__}.{name}" and test != last]
+             if name.startswith("test_") and any(f in f"{module.__name__}.{name}" for f in filters) and test != last]
     top = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-kube-"))
     cluster = Cluster(top / "cluster", bin_dir, dual=True)
     try:

@@ -13,14 +13,14 @@ import threading
 import time
 
 from control_plane import ControlPlane
-from machine import COUNTS, Machine, remove_cgroups, trees_of
+from machine import COUNTS, PATIENCE, Machine, remove_cgroups, trees_of
 
 BRIDGE, BRIDGE_ADDRESS = "hfk0", "10.200.0.254"
 SERVER = "10.200.0.1"
 SERVICE_RANGE, DNS = "10.96.0.0/16", "10.96.0.10"
 POD_RANGE = "10.244.0.0/16"
 SECOND_RANGES = "fd00:10:96::/112", "fd00:10:244::/56"  # of Services and of pods
-PATIENCE = 90
+READY = 90 * PATIENCE  # s: for an API server
 MARK = "HOLDFAST_CLUSTER"
 HOLLOW = "holdfast.dev/hollow"  # a taint: pods there only pretend
 
@@ -145,7 +145,7 @@ class Cluster:
                                    f"--audit-policy-file={folder}/audit.json", f"--audit-log-path={folder}/audit.log"],
                                   inside, self.environment)
         self.plane.kubeconfig()
-        self.plane.wait_until_ready(PATIENCE)
+        self.plane.wait_until_ready(READY)
         self.grant()
         self.plane.start_controllers(",".join(self.pod_ranges))
         self.start_dns()
@@ -254,7 +254,7 @@ class Cluster:
             yield
         finally:
             self.plane.spawn("kube-apiserver", flags)
-            self.plane.wait_until_ready(PATIENCE)
+            self.plane.wait_until_ready(READY)
 
     def copy_store(self):
         """What etcd has on its disk at one instant; the folder."""
@@ -278,7 +278,7 @@ class Cluster:
         for name in reversed(names):
             self.plane.spawn(name, flags[name])
             if name == "kube-apiserver":
-                self.plane.wait_until_ready(PATIENCE)
+                self.plane.wait_until_ready(READY)
 
     @contextlib.contextmanager
     def supervised(self):
@@ -324,7 +324,7 @@ class Cluster:
 
     def kubectl(self, *words, check=True, text=None):
         program = json.loads(self.record.read_text())["kubectl"]
-        done = subprocess.run([program, "--kubeconfig", self.admin, *words], capture_output=True, text=True, timeout=90,
+        done = subprocess.run([program, "--kubeconfig", self.admin, *words], capture_output=True, text=True, timeout=90 * PATIENCE,
                               check=False, input=text)
         if check and done.returncode != 0:
             raise RuntimeError(f"kubectl {' '.join(map(str, words))}: {done.stderr.strip()}")

@@ -2,7 +2,7 @@
 """Static pods of nodes in a cluster, and their mirrors."""
 import json
 
-from asking import get, pod, until
+from asking import get, inside_pod, pod, until
 from suite import check, equal
 
 
@@ -55,6 +55,11 @@ def test_a_static_pod_is_seen_as_its_mirror(cluster):
     equal({c["type"]: c["status"] for c in mirror["status"]["conditions"]},
           dict.fromkeys(("PodReadyToStartContainers", "Initialized", "Ready", "ContainersReady", "PodScheduled"), "True"),
           "conditions")
+
+
+def test_a_static_pod_is_told_of_services(cluster):
+    said = inside_pod(cluster, the_one(cluster), "sh", "-c", "echo $KUBERNETES_SERVICE_HOST $KUBERNETES_SERVICE_PORT")
+    equal(said, "10.96.0.1 443", "what every pod is told")
 
 
 def test_a_mirror_that_is_deleted_comes_back_and_the_container_goes_on(cluster):

@@ -2,6 +2,7 @@
 """Pods and Services of a cluster on nodes of ours, through stock kubectl."""
 from asking import (IMAGE, SERVER, deployment, fetch, get, inside_pod, pod, pods, restarts, rolled_out, service,
                     until)
+from machine import IPVS
 from suite import check, equal
 
 
@@ -169,7 +170,10 @@ def test_a_class_of_runtime_counts_by_its_handler_and_its_overhead_is_taken(clus
 def test_each_proxy_mode_serves_the_cluster(cluster):
     url = f"http://{address(cluster, 'web')}/"
     found = set(pods(cluster, "web"))
-    for mode in ("iptables", "nftables"):
+    modes = ["iptables", "nftables"]
+    if IPVS.exists():
+        modes.insert(1, "ipvs")
+    for mode in modes:
         for node in cluster.nodes.values():
             node.set_mode(mode)
         for node in cluster.nodes.values():

@@ -17,6 +17,8 @@ import time
 COUNTS = [pathlib.Path("/proc/sys/fs", name) for name in ("file-max", "inotify/max_user_instances", "inotify/max_user_watches",
                                                           "epoll/max_user_watches")]
 IPVS = pathlib.Path("/proc/net/ip_vs")
+# Factor on the deadlines that only guard against hanging, for an emulated machine.
+PATIENCE = int(os.environ.get("HOLDFAST_PATIENCE", "1"))
 
 
 def has_ipvs():
@@ -64,8 +66,7 @@ def usage(pids):
 
 class Machine:
     """`bin_dir`: the programs. `top`: a new folder for all roots. `name`: cgroup, node and interface
-    names of this machine derive from it. `patience`: factor on the deadlines that only guard against
-    hanging, for an emulated machine. `environment`: added to the agent's, whose keeper inherits it.
+    names of this machine derive from it. `patience`: as PATIENCE. `environment`: added to the agent's, whose keeper inherits it.
     `inside`: words before each command, to run it in other namespaces.
     Not started by the constructor. Threads may share it."""
 
@@ -73,7 +74,7 @@ class Machine:
     # should be; None for a machine with a disk of its own: the agent's defaults.
     EVICTION_HARD = {"imagefs.available": "100Mi", "nodefs.available": "100Mi", "memory.available": "100Mi"}
 
-    def __init__(self, bin_dir, top, name="kill", patience=1, environment=None, inside=()):
+    def __init__(self, bin_dir, top, name="kill", patience=PATIENCE, environment=None, inside=()):
         self.inside = inside
         self.patience = patience
         self.bin = pathlib.Path(bin_dir)

@@ -8,8 +8,10 @@
 
 #include <filesystem>
 
+#include "holdfast/base/strings.h"
 #include "tests/support/containers/runtime_node.h"
 #include "tests/support/eventually.h"
+#include "tests/support/text_file.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -59,11 +61,11 @@ class ExecTest : public ::testing::Test {
     });
   }
 
-  // Of this node, in one hierarchy.
+  // Of this node, in the hierarchy that they are made in.
   size_t ExecCgroups() {
     namespace fs = std::filesystem;
-    const std::string memory = "/sys/fs/cgroup/memory";
-    const std::string top = fs::exists(memory) ? memory : "/sys/fs/cgroup";
+    const std::string pids = "/sys/fs/cgroup/pids";
+    const std::string top = fs::exists(pids) ? pids : "/sys/fs/cgroup";
     size_t count = 0;
     for (const auto& entry : fs::recursive_directory_iterator(top + node_->cgroup_parent())) {
       if (entry.path().filename().string().starts_with("exec-")) ++count;
@@ -168,6 +170,32 @@ TEST_F(ExecTest, ManyLeaveNoCgroup) {
   }
   EXPECT_TRUE(NoExecRecords());
   EXPECT_EQ(ExecCgroups(), 0u);
+}
+
+// v1 pays for each directory, so there is one, and that of pids: the container's own elsewhere.
+TEST_F(ExecTest, ItsCgroupStandsInOneHierarchy) {
+  auto session = Exec({{"/bin/sh", "-c", "echo $$; exec sleep 1000"}, false, false, 24, 80});
+  ASSERT_TRUE(session);
+  std::string begun(64, '\0');
+  ASSERT_GT(::read(session->stdout_fd(), begun.data(), begun.size()), 0);
+  pid_t container = 0, exec = 0;
+  const auto starts = node_->Keeper().ListStarts();
+  ASSERT_TRUE(starts);
+  for (const keeper::StartRecord& start : *starts) {
+    (start.kind == keeper::ProcessKind::kExec ? exec : container) = start.pid;
+  }
+  const std::string own = test_support::ReadText(StrCat("/proc/", exec, "/cgroup"));
+  const std::string theirs = test_support::ReadText(StrCat("/proc/", container, "/cgroup"));
+  const size_t at = own.find("/exec-");
+  ASSERT_NE(at, std::string::npos) << own;
+  const size_t line = own.rfind('\n', at) + 1;
+  EXPECT_NE(own.substr(line, at - line)
+                .find(own.find(":memory:") == std::string::npos ? "0::" : ":pids:"),
+            std::string::npos)
+      << own;
+  std::string without = own;
+  without.erase(at, own.find('\n', at) - at);
+  EXPECT_EQ(without, theirs);
 }
 
 TEST_F(ExecTest, MissingProgramIsAnErrorOfTheCall) {

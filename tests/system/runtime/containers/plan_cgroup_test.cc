@@ -50,7 +50,7 @@ TEST_F(PlanCgroupTest, NoDescriptorLeadsOutOfTheTree) {
   ASSERT_TRUE(made) << made.error().message();
   PodDescriptors pod;
   std::vector<UniqueFd> owned;
-  ASSERT_TRUE(AddCgroup(layout_, *made, made->shared, pod, owned));
+  ASSERT_TRUE(AddCgroup(layout_, *made, *made, pod, owned));
   std::vector<int> descriptors;
   if (pod.cgroup_unified >= 0) descriptors.push_back(pod.cgroup_unified);
   for (const CgroupDirectory& directory : pod.cgroup_v1) descriptors.push_back(directory.fd);
