@@ -348,7 +348,14 @@ class Cluster:
         if self.record.exists():
             for path, count in json.loads(self.record.read_text())["counts"].items():
                 pathlib.Path(path).write_text(count)
+        for device in self.loop_devices():  # of pods that a failed test left
+            subprocess.run(["losetup", "--detach", f"/dev/{device}"], check=False)
         shutil.rmtree(self.folder)
+
+    def loop_devices(self, name=""):
+        """Of files of this cluster, or of that of this name."""
+        files = {f.parts[3]: pathlib.Path(f.read_text().strip()) for f in pathlib.Path("/sys/block").glob("loop*/loop/backing_file")}
+        return [device for device, file in files.items() if file.is_relative_to(self.folder) and name in ("", file.name)]
 
     @staticmethod
     def kill_all(pids):

@@ -317,12 +317,6 @@ def block_pod(name, claim_name, script=WAIT, read_only=False):
     return made
 
 
-def loops_of(image):
-    """The loop devices of a file."""
-    found = pathlib.Path("/sys/block").glob("loop*/loop/backing_file")
-    return [f.parts[3] for f in found if pathlib.Path(f.read_text().strip()).name == image]
-
-
 def test_a_block_device_of_a_plugin(cluster):
     raw = plugin_volume("raw")
     raw["spec"].update(BLOCK)
@@ -335,13 +329,13 @@ def test_a_block_device_of_a_plugin(cluster):
     equal(inside_pod(cluster, reader, "sh", "-c", "echo x > /dev/xvda 2>/dev/null || echo no"), "no", "a use that only reads")
     resized(cluster, "raw", "2Gi")
     until("the claim has its size", lambda: get(cluster, "pvc", "raw")["status"]["capacity"]["storage"] == "2Gi", 150)
-    device = loops_of("raw.img")[0]
+    device = cluster.loop_devices("raw.img")[0]
     equal(int(pathlib.Path(f"/sys/block/{device}/size").read_text()) * 512, 2 << 30, "and so has the device")
     gone(cluster, "writer", "reader")
     calls = cluster.plugin.calls("raw")
     equal(calls[0], "NodeStageVolume", "the first call")
     equal(calls[-3:], ["NodeUnpublishVolume", "NodeUnpublishVolume", "NodeUnstageVolume"], "the last ones")
-    equal((cluster.plugin.mounts(), loops_of("raw.img")), ([], []), "mounts and devices that are left")
+    equal((cluster.plugin.mounts(), cluster.loop_devices("raw.img")), ([], []), "mounts and devices that are left")
 
 
 def test_an_agent_that_is_killed_between_the_calls_for_a_block_device(cluster):
@@ -363,7 +357,7 @@ def test_an_agent_that_is_killed_between_the_calls_for_a_block_device(cluster):
     plugin.let("NodeUnpublishVolume")
     until("it is gone", lambda: not pods(cluster, "killed"))
     equal(plugin.calls("raw")[-1], "NodeUnstageVolume", "the last call")
-    equal((plugin.mounts(), loops_of("raw.img")), ([], []), "mounts and devices that are left")
+    equal((plugin.mounts(), cluster.loop_devices("raw.img")), ([], []), "mounts and devices that are left")
 
 
 def test_a_block_device_is_no_directory(cluster):
@@ -395,7 +389,7 @@ def test_a_local_block_device(cluster):
         cluster.kubectl("delete", "pvc/blank", "pv/blank", "pvc/folder", "pv/folder")
     finally:
         subprocess.run(["losetup", "--detach", device], check=True)
-    until("nobody has it open", lambda: not loops_of("local.img"))
+    until("nobody has it open", lambda: not cluster.loop_devices("local.img"))
 
 
 def test_a_volume_that_must_be_attached_waits_for_that(cluster):

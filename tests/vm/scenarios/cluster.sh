@@ -14,6 +14,8 @@ for library in /payload/lib/*; do
   [ -e "/usr/lib/x86_64-linux-gnu/${library##*/}" ] || ln -sf "$library" /usr/local/lib/
 done
 ldconfig
+printf "[req]\ndistinguished_name = name\n[name]\n" > /tmp/openssl.cnf  # the program came without its package
+export OPENSSL_CONF=/tmp/openssl.cnf
 modprobe ip_vs && modprobe dummy || exit 1
 echo "+cpu +cpuset +io +memory +pids +hugetlb" > /sys/fs/cgroup/cgroup.subtree_control
 for program in etcd kube-apiserver kube-controller-manager kube-scheduler kubectl coredns kubemark; do
