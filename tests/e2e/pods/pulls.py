@@ -3,6 +3,9 @@
 import base64
 import contextlib
 import json
+import os
+import pathlib
+import signal
 import re
 import time
 
@@ -196,12 +199,16 @@ def credential_providers(node, providers):
     finally:
         node.set_config(imageCredentialProviderConfig="", imageCredentialProviderBinDir="")
         node.restart_agent()
+        for pid in (int(file.read_text()) for file in node.top.glob("*.pid")):  # of one that hangs
+            with contextlib.suppress(OSError):
+                if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes() == b"sleep\x001000\0":
+                    os.kill(pid, signal.SIGKILL)
 
 
 def test_a_program_makes_the_login_and_one_that_hangs_holds_up_nobody_else(node):
     slow, fast = "127.0.0.1:5105", "127.0.0.1:5104"
     with registry(node, 5104, auth=htpasswd(node.top / "htpasswd", "jane", "s3cret-word")) as running, \
-            credential_providers(node, {"hangs": (slow, "sleep 1000"), "works": (fast, "")}) as asked:
+            credential_providers(node, {"hangs": (slow, f"echo $$ > {node.top}/hangs.pid; exec sleep 1000"), "works": (fast, "")}) as asked:
         for marker in ("one", "two"):
             running.push_made(busybox(node, marker), f"made/{marker}:1", "--dest-creds", "jane:s3cret-word")
         pull_pod(node, "hangs", f"{slow}/x:1")
