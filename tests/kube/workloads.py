@@ -173,6 +173,7 @@ def test_each_proxy_mode_serves_the_cluster(cluster):
     modes = ["iptables", "nftables"]
     if IPVS.exists():
         modes.insert(1, "ipvs")
+    print(f"note: modes {', '.join(modes)}", flush=True)
     for mode in modes:
         for node in cluster.nodes.values():
             node.set_mode(mode)
