@@ -17,12 +17,13 @@ inline constexpr char kPodInterface[] = "eth0";
 struct NodeSysctls {
   sys::SysctlDir ipv6{"net/ipv6/conf"};
   sys::RenewedProcfs pods;  // where the pods' own are reached
+  NsFd home;                // where a thread comes back to that was in a pod's namespace
 };
 
 // `v6`: the pod has an IPv6 address.
 void TuneNodeEnd(const NodeSysctls& sysctls, const std::string& interface, bool v6,
                  std::vector<std::string>& warnings);
-// On a thread inside the pod's namespace; `procfs`: of NodeSysctls::pods.
+// Inside the pod's namespace; `procfs`: of NodeSysctls::pods.
 void TunePodEnd(bool v6, const MountFd& procfs, std::vector<std::string>& warnings);
 
 }  // namespace holdfast::netproxy

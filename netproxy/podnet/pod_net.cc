@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/netns.h"
 #include "holdfast/sys/pause_point.h"
 #include "holdfast/sys/sysctl.h"
 #include "netproxy/podnet/node.h"
@@ -74,6 +75,8 @@ Result<std::unique_ptr<PodNet>> PodNet::Open(const model::Instance& instance) {
   ASSIGN_OR_RETURN(AddressBook book, AddressBook::Open(instance.NetworkDir()));
   std::unique_ptr<PodNet> net(new PodNet(instance, std::move(book), std::move(rtnl),
                                          std::move(ready_rtnl), std::move(rules)));
+  ASSIGN_OR_RETURN(net->sysctls_.home, sys::CurrentNetworkNamespace());
+  ASSIGN_OR_RETURN(net->ready_.sysctls.home, sys::CurrentNetworkNamespace());
   RETURN_IF_ERROR(net->OpenRanges(std::move(wanted)));
   RETURN_IF_ERROR(net->AdoptRecords());
   return net;
@@ -359,10 +362,9 @@ Result<void> PodNet::CheckHostPorts(const PodRecord& record) {
 }
 
 Result<bool> PodNet::HasInterface(const PodUid& uid) {
-  auto link = rtnl_.GetLink(InterfaceName(instance_.interface_prefix, uid));
-  if (link) return true;
-  if (link.error().code() == Code::kNotFound) return false;
-  return std::move(link.error());
+  const auto known = links_.find(uid);
+  if (known != links_.end()) return rtnl_.HasLink(known->second);
+  return rtnl_.HasLink(InterfaceName(instance_.interface_prefix, uid));
 }
 
 bool PodNet::FitsRanges(const PodRecord& record) const {
@@ -387,7 +389,10 @@ Result<void> PodNet::Wire(const PodRecord& record, bool loopback_ports, int netn
     }
     wiring.addresses.push_back({a, node});
   }
-  return WirePod(rtnl_, sysctls_, netns, wiring, warnings_);
+  links_.erase(record.uid);  // what fails below may have made another one
+  ASSIGN_OR_RETURN(const int link, WirePod(rtnl_, sysctls_, netns, wiring, warnings_));
+  links_[record.uid] = link;
+  return {};
 }
 
 Result<void> PodNet::Teardown(const PodUid& uid) {
@@ -415,7 +420,10 @@ Result<void> PodNet::ReleaseGone(size_t limit) {
   for (size_t i = 0; i < limit; ++i) {
     const PodUid uid = releasing_.front();
     ASSIGN_OR_RETURN(const bool still_there, HasInterface(uid));
-    if (!still_there) RETURN_IF_ERROR(book_.Free(uid));
+    if (!still_there) {
+      RETURN_IF_ERROR(book_.Free(uid));
+      links_.erase(uid);
+    }
     releasing_.pop_front();
     if (still_there) releasing_.push_back(uid);  // asked again later
   }

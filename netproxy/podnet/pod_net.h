@@ -108,6 +108,7 @@ class PodNet : public PodNetwork {
   NodeSysctls sysctls_;
   HostRules rules_;
   std::deque<PodUid> releasing_;
+  std::map<PodUid, int> links_;  // numbers of the node's ends, of those that this agent has wired
   bool ensured_ = false;
   uint32_t mtu_ = 0;  // known once ensured_
   std::vector<std::string> warnings_;

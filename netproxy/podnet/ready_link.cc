@@ -61,7 +61,7 @@ Result<void> MakeReadyLink(sys::Rtnl& node, NodeSysctls& sysctls, int netns,
   HOLDFAST_PAUSE_POINT("podnet.ready.veth_added");
   TuneNodeEnd(sysctls, name, shape.v6, warnings);
   const MountFd& procfs = sysctls.pods.Next();
-  RETURN_IF_ERROR(sys::RunInNetworkNamespace(netns, [&]() -> Result<void> {
+  RETURN_IF_ERROR(sys::VisitNetworkNamespace(netns, sysctls.home, [&]() -> Result<void> {
     TunePodEnd(shape.v6, procfs, warnings);
     return {};
   }));

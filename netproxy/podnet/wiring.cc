@@ -44,6 +44,9 @@ sys::LinkParameters NodeEndParameters(const PodWiring& pod) {
   // A link takes `default` over, which may be anything.
   wanted.route_localnet = pod.loopback_ports ? 1 : 0;
   if (HasIpv6(pod)) wanted.ipv6_addr_gen_mode = IN6_ADDR_GEN_MODE_NONE;
+  // With these and not when it is brought up: each change of a link besides its going up makes the kernel walk all IPv6 routes of
+  // the node.
+  wanted.alias = pod.alias;
   return wanted;
 }
 
@@ -87,7 +90,7 @@ Result<void> AddPodEnd(const PodWiring& pod, int eth0, sys::RtnlBatch& batch) {
   return {};
 }
 
-// On a thread inside the pod's namespace; the files are written.
+// Inside the pod's namespace; the files are written.
 Result<void> WirePodEnd(const PodWiring& pod, int eth0, std::vector<std::string>& warnings) {
   ASSIGN_OR_RETURN(sys::Rtnl rtnl, sys::Rtnl::Open());
   sys::RtnlBatch batch;
@@ -132,7 +135,7 @@ Result<sys::RtnlBatch> NodeEnd(const PodWiring& pod, const PodVeth& veth, bool l
   sys::RtnlBatch batch;
   RETURN_IF_ERROR(batch.SetParameters(link, NodeEndParameters(pod)));
   if (lay_ready) RETURN_IF_ERROR(batch.AddName(link, InterfaceName(pod.prefix, pod.uid)));
-  RETURN_IF_ERROR(batch.SetLinkUp(link, pod.alias));
+  RETURN_IF_ERROR(batch.SetLinkUp(link));
   for (const PodWiring::Address& address : pod.addresses) {
     RETURN_IF_ERROR(batch.EnsureNeighbour({address.pod, link, veth.pod_mac}));
   }
@@ -157,7 +160,10 @@ Result<void> WireNodeEnd(sys::Rtnl& node, const PodWiring& pod, const PodVeth& v
   ASSIGN_OR_RETURN(const sys::RtnlBatch batch, NodeEnd(pod, veth, lay_ready));
   std::vector<Result<void>> done = node.Do(batch);
   HOLDFAST_PAUSE_POINT("podnet.wire.node_end_up");
-  if (!done[0]) warnings.push_back(done[0].error().message());
+  if (!done[0]) {
+    warnings.push_back(done[0].error().message());
+    RETURN_IF_ERROR(node.SetLinkUp(veth.ends.index, pod.alias));  // it works without the rest
+  }
   if (lay_ready) RETURN_IF_ERROR(CheckName(node, pod, veth, std::move(done[1])));
   const size_t first_route = done.size() - pod.addresses.size();
   for (size_t i = lay_ready ? 2 : 1; i < done.size(); ++i) {
@@ -184,13 +190,13 @@ Result<std::optional<PodVeth>> TakeReadyLink(sys::Rtnl& node, int netns, const P
 
 // The end that came up first sends only after the kernel's link watch has run (it drops packets
 // until then). From Linux 6.8 on asking for the link makes it run; before, it takes a moment.
-Result<void> WaitUntilRunning(sys::Rtnl& node, const std::string& name) {
+Result<void> WaitUntilRunning(sys::Rtnl& node, int link) {
   const auto deadline = std::chrono::steady_clock::now() + kRunningLimit;
   for (;;) {
-    ASSIGN_OR_RETURN(const sys::Link link, node.GetLink(name));
-    if (link.running) return {};
+    ASSIGN_OR_RETURN(const bool running, node.IsRunning(link));
+    if (running) return {};
     if (std::chrono::steady_clock::now() >= deadline) {
-      return Error(Code::kDeadlineExceeded, StrCat("link ", name, ": up, but not running"));
+      return Error(Code::kDeadlineExceeded, StrCat("link ", link, ": up, but not running"));
     }
     std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
@@ -198,8 +204,8 @@ Result<void> WaitUntilRunning(sys::Rtnl& node, const std::string& name) {
 
 }  // namespace
 
-Result<void> WirePod(sys::Rtnl& node, NodeSysctls& sysctls, int netns, const PodWiring& pod,
-                     std::vector<std::string>& warnings) {
+Result<int> WirePod(sys::Rtnl& node, NodeSysctls& sysctls, int netns, const PodWiring& pod,
+                    std::vector<std::string>& warnings) {
   ASSIGN_OR_RETURN(std::optional<PodVeth> veth, TakeReadyLink(node, netns, pod, warnings));
   const MountFd* procfs = nullptr;  // what lay ready is tuned
   if (!veth) {
@@ -208,11 +214,12 @@ Result<void> WirePod(sys::Rtnl& node, NodeSysctls& sysctls, int netns, const Pod
     RETURN_IF_ERROR(WireNodeEnd(node, pod, *veth, false, warnings));
     procfs = &sysctls.pods.Next();
   }
-  RETURN_IF_ERROR(sys::RunInNetworkNamespace(netns, [&] {
+  RETURN_IF_ERROR(sys::VisitNetworkNamespace(netns, sysctls.home, [&] {
     if (procfs != nullptr) TunePodEnd(HasIpv6(pod), *procfs, warnings);
     return WirePodEnd(pod, veth->ends.peer_index, warnings);
   }));
-  return WaitUntilRunning(node, InterfaceName(pod.prefix, pod.uid));
+  RETURN_IF_ERROR(WaitUntilRunning(node, veth->ends.index));
+  return veth->ends.index;
 }
 
 }  // namespace holdfast::netproxy

@@ -42,11 +42,11 @@ struct PodWiring {
   bool loopback_ports = false;
 };
 
-// Makes what is missing; a second call changes nothing. A link that lies ready in the namespace becomes the pod's
+// Makes what is missing, and returns the number of the node's end; a second call changes nothing. A link that lies ready in the namespace becomes the pod's
 // (ready_link.h). An interface of the same name that leads
 // to another (dying) namespace is removed first. kConflict when `netns` has a foreign eth0, or a
 // foreign interface or route is in the way. What could only not be tuned goes to `warnings`.
-Result<void> WirePod(sys::Rtnl& node, NodeSysctls& sysctls, int netns, const PodWiring& pod,
-                     std::vector<std::string>& warnings);
+Result<int> WirePod(sys::Rtnl& node, NodeSysctls& sysctls, int netns, const PodWiring& pod,
+                    std::vector<std::string>& warnings);
 
 }  // namespace holdfast::netproxy

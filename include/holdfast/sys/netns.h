@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Work inside another network namespace without ever moving the calling thread.
+// Work inside another network namespace.
 #pragma once
 
 #include <functional>
@@ -13,6 +13,12 @@ namespace holdfast::sys {
 // `work` returned. What `work` opens (sockets, /proc/sys/net files) belongs to that namespace for
 // good. Thread-safe. kInvalidArgument when `netns` is no network namespace.
 Result<void> RunInNetworkNamespace(int netns, const std::function<Result<void>()>& work);
+
+// Runs `work` on the calling thread, which is in the namespace `netns` meanwhile and in `home` before and after: for work that is
+// so short that starting a thread for it would take longer. A thread that cannot come back must not go on where a container
+// may decide what it meets, so the process ends there (abort(3)); a lack of memory in the kernel is the only cause.
+Result<void> VisitNetworkNamespace(int netns, const NsFd& home,
+                                   const std::function<Result<void>()>& work);
 
 // A new network namespace with nothing in it, made on a short-lived thread; it lives as long as a
 // descriptor, a process or a mount refers to it.

@@ -108,6 +108,11 @@ class Rtnl {
 
   // kNotFound when there is none of that name.
   Result<Link> GetLink(const std::string& name);
+  // The same for less: whether there is one of that name (its own or an added one), whether one has that number, and
+  // Link::running. The second waits for no change of links that is under way.
+  Result<bool> HasLink(const std::string& name);
+  Result<bool> HasLink(int index);
+  Result<bool> IsRunning(int index);
   Result<std::vector<Link>> ListLinks();
   // kAlreadyExists when one of the two names is taken. Both ends start down.
   Result<VethEnds> AddVeth(const VethSpec& spec);

@@ -15,13 +15,14 @@
 
 namespace holdfast::sys {
 
-// Parameters of one link that lie below net/ipv4/conf/LINK, and of IPv6 the one that netlink sets, too.
+// Parameters of one link that lie below net/ipv4/conf/LINK, of IPv6 the one that netlink sets, too, and what `ip link` shows.
 // What is not given stays as it is.
 struct LinkParameters {
   std::optional<uint32_t> rp_filter;
   std::optional<uint32_t> accept_redirects;
   std::optional<uint32_t> route_localnet;
   std::optional<uint8_t> ipv6_addr_gen_mode;
+  std::string alias;  // at most 255 bytes
 };
 
 class RtnlBatch {
@@ -35,7 +36,7 @@ class RtnlBatch {
 
   // A failure is a lack of memory, or something that no request can say; then nothing was added.
   Result<void> SetParameters(int link, const LinkParameters& parameters);
-  Result<void> SetLinkUp(int link, const std::string& alias = "");
+  Result<void> SetLinkUp(int link);
   // One more name by which it is found, beside its own. kAlreadyExists when a link has it, this one too. (A change of its own
   // name waits until no processor can be reading it; this does not.)
   Result<void> AddName(int link, const std::string& name);

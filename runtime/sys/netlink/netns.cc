@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <thread>
 
 #include "holdfast/sys/files.h"
@@ -31,6 +32,16 @@ Result<void> RunInNetworkNamespace(int netns, const std::function<Result<void>()
     }
     return work();
   });
+}
+
+Result<void> VisitNetworkNamespace(int netns, const NsFd& home,
+                                   const std::function<Result<void>()>& work) {
+  if (::setns(netns, CLONE_NEWNET) != 0) {
+    return Error::FromErrno(errno, "setns to a network namespace");
+  }
+  auto outcome = work();
+  if (::setns(home.get(), CLONE_NEWNET) != 0) std::abort();
+  return outcome;
 }
 
 Result<NsFd> NewNetworkNamespace() {

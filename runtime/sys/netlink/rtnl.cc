@@ -8,6 +8,7 @@
 #include <netlink/route/link/veth.h>
 #include <netlink/route/nexthop.h>
 #include <netlink/socket.h>
+#include <sys/ioctl.h>
 
 #include <cerrno>
 #include <utility>
@@ -99,19 +100,34 @@ std::optional<Route> FromNlRoute(rtnl_route* route) {
   return out;
 }
 
+// nullptr when something else is told.
+const ifinfomsg* LinkIn(const nlmsghdr& told) {
+  if (told.nlmsg_type != RTM_NEWLINK || told.nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg)))
+    return nullptr;
+  return static_cast<const ifinfomsg*>(::nlmsg_data(&told));
+}
+
 // Which ends there are now, as the kernel tells who asked for them.
 VethEnds EndsOf(const nlmsghdr& told) {
   VethEnds ends;
-  if (told.nlmsg_type != RTM_NEWLINK || told.nlmsg_len < NLMSG_LENGTH(sizeof(ifinfomsg)))
-    return ends;
+  const ifinfomsg* link = LinkIn(told);
+  if (link == nullptr) return ends;
   auto* header = const_cast<nlmsghdr*>(&told);  // libnl reads only
-  ends.index = static_cast<const ifinfomsg*>(::nlmsg_data(header))->ifi_index;
+  ends.index = link->ifi_index;
   const nlattr* peer = ::nlmsg_find_attr(header, sizeof(ifinfomsg), IFLA_LINK);
   if (peer != nullptr) ends.peer_index = static_cast<int>(::nla_get_u32(peer));
   return ends;
 }
 
 }  // namespace
+
+NlPtr<nl_msg> NewMessage(uint16_t type, int flags) {
+  constexpr size_t kBytes = 512;
+  NlPtr<nl_msg> message(::nlmsg_alloc_size(kBytes));
+  if (message && ::nlmsg_put(message.get(), NL_AUTO_PORT, NL_AUTO_SEQ, type, 0, flags) == nullptr)
+    message.reset();
+  return message;
+}
 
 Result<RtnlRequest> RequestVeth(const VethSpec& spec) {
   RtnlRequest out{{}, StrCat("add veth ", spec.name)};
@@ -142,23 +158,20 @@ Result<RtnlRequest> RequestVeth(const VethSpec& spec) {
 }
 
 Result<RtnlRequest> RequestLinkUp(int link, const std::string& alias) {
-  RtnlRequest out{{}, StrCat("set link ", link, " up")};
-  const NlPtr<rtnl_link> which(::rtnl_link_alloc());
-  const NlPtr<rtnl_link> change(::rtnl_link_alloc());
-  if (!which || !change) return OutOfMemory(out.what);
-  ::rtnl_link_set_ifindex(which.get(), link);
-  ::rtnl_link_set_flags(change.get(), IFF_UP);
-  if (!alias.empty()) ::rtnl_link_set_ifalias(change.get(), alias.c_str());
-  nl_msg* raw = nullptr;
-  RETURN_IF_ERROR(
-      CheckNl(::rtnl_link_build_change_request(which.get(), change.get(), 0, &raw), out.what));
-  out.message.reset(raw);
+  RtnlRequest out{NewMessage(RTM_NEWLINK), StrCat("set link ", link, " up")};
+  nl_msg* const message = out.message.get();
+  ifinfomsg change{};
+  change.ifi_index = link;
+  change.ifi_flags = change.ifi_change = IFF_UP;
+  if (message == nullptr || ::nlmsg_append(message, &change, sizeof change, NLMSG_ALIGNTO) != 0 ||
+      (!alias.empty() && ::nla_put_string(message, IFLA_IFALIAS, alias.c_str()) != 0)) {
+    return OutOfMemory(out.what);
+  }
   return out;
 }
 
 Result<RtnlRequest> RequestName(int link, const std::string& name) {
-  RtnlRequest out{NlPtr<nl_msg>(::nlmsg_alloc_simple(RTM_NEWLINKPROP,
-                                                     NLM_F_CREATE | NLM_F_EXCL | NLM_F_APPEND)),
+  RtnlRequest out{NewMessage(RTM_NEWLINKPROP, NLM_F_CREATE | NLM_F_EXCL | NLM_F_APPEND),
                   StrCat("name link ", link, " ", name)};
   nl_msg* const message = out.message.get();
   ifinfomsg which{};
@@ -172,6 +185,20 @@ Result<RtnlRequest> RequestName(int link, const std::string& name) {
     return OutOfMemory(out.what);
   }
   ::nla_nest_end(message, names);
+  return out;
+}
+
+Result<RtnlRequest> RequestLook(int link, const std::string& name) {
+  RtnlRequest out{NewMessage(RTM_GETLINK),
+                  name.empty() ? StrCat("look at link ", link) : StrCat("look for link ", name)};
+  nl_msg* const message = out.message.get();
+  ifinfomsg which{};
+  which.ifi_index = link;
+  if (message == nullptr || ::nlmsg_append(message, &which, sizeof which, NLMSG_ALIGNTO) != 0 ||
+      ::nla_put_u32(message, IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS) != 0 ||
+      (!name.empty() && ::nla_put_string(message, IFLA_IFNAME, name.c_str()) != 0)) {
+    return OutOfMemory(out.what);
+  }
   return out;
 }
 
@@ -230,6 +257,32 @@ Result<Link> Rtnl::GetLink(const std::string& name) {
                           StrCat("get link ", name)));
   NlPtr<rtnl_link> link(raw);
   return ToLink(link.get());
+}
+
+Result<bool> Rtnl::HasLink(const std::string& name) {
+  ASSIGN_OR_RETURN(const RtnlRequest request, RequestLook(0, name));
+  const Result<void> found = Exchange(socket_.get(), {&request, 1}).front();
+  if (found) return true;
+  if (found.error().code() == Code::kNotFound) return false;
+  return found.error();
+}
+
+Result<bool> Rtnl::HasLink(int index) {
+  ifreq request{};
+  request.ifr_ifindex = index;
+  if (::ioctl(::nl_socket_get_fd(socket_.get()), SIOCGIFNAME, &request) == 0) return true;
+  if (errno == ENODEV) return false;
+  return Error::FromErrno(errno, StrCat("look for link ", index));
+}
+
+Result<bool> Rtnl::IsRunning(int index) {
+  ASSIGN_OR_RETURN(const RtnlRequest request, RequestLook(index, ""));
+  bool running = false;
+  const auto look = [&](const nlmsghdr& told) {
+    if (const ifinfomsg* link = LinkIn(told)) running = (link->ifi_flags & IFF_RUNNING) != 0;
+  };
+  RETURN_IF_ERROR(Exchange(socket_.get(), {&request, 1}, look).front());
+  return running;
 }
 
 Result<std::vector<Link>> Rtnl::ListLinks() {

@@ -3,9 +3,8 @@
 
 #include <linux/ip.h>
 #include <linux/rtnetlink.h>
+#include <netlink/attr.h>
 #include <netlink/netlink.h>
-#include <netlink/route/link/inet.h>
-#include <netlink/route/link/inet6.h>
 #include <netlink/socket.h>
 #include <sys/socket.h>
 
@@ -56,6 +55,38 @@ void FillAll(std::vector<Result<void>>& results, std::span<const RtnlRequest> re
   }
 }
 
+// IFLA_AF_SPEC; false without memory.
+bool PutParameters(nl_msg* message, const LinkParameters& parameters) {
+  const std::pair<int, const std::optional<uint32_t>&> ipv4[] = {
+      {IPV4_DEVCONF_RP_FILTER, parameters.rp_filter},
+      {IPV4_DEVCONF_ACCEPT_REDIRECTS, parameters.accept_redirects},
+      {IPV4_DEVCONF_ROUTE_LOCALNET, parameters.route_localnet}};
+  bool good = true;
+  const auto nest = [&](int type) {
+    nlattr* const begun = ::nla_nest_start(message, type);
+    good = good && begun != nullptr;
+    return begun;
+  };
+  nlattr* const families = nest(IFLA_AF_SPEC);
+  nlattr* const inet = nest(AF_INET);
+  nlattr* const values = nest(IFLA_INET_CONF);
+  for (const auto& [id, value] : ipv4) {
+    if (value) good = good && ::nla_put_u32(message, id, *value) == 0;
+  }
+  if (!good) return false;
+  ::nla_nest_end(message, values);
+  ::nla_nest_end(message, inet);
+  if (parameters.ipv6_addr_gen_mode) {
+    nlattr* const inet6 = nest(AF_INET6);
+    if (!good ||
+        ::nla_put_u8(message, IFLA_INET6_ADDR_GEN_MODE, *parameters.ipv6_addr_gen_mode) != 0)
+      return false;
+    ::nla_nest_end(message, inet6);
+  }
+  ::nla_nest_end(message, families);
+  return true;
+}
+
 }  // namespace
 
 std::vector<Result<void>> Exchange(nl_sock* socket, std::span<const RtnlRequest> requests,
@@ -92,29 +123,18 @@ std::vector<Result<void>> Exchange(nl_sock* socket, std::span<const RtnlRequest>
   }
 }
 
+// Written here attribute by attribute, as libnl has no way to set only these without a whole link of its own.
 Result<RtnlRequest> RequestParameters(int link, const LinkParameters& parameters) {
-  RtnlRequest out{{}, StrCat("set parameters of link ", link)};
-  const NlPtr<rtnl_link> which(::rtnl_link_alloc());
-  const NlPtr<rtnl_link> change(::rtnl_link_alloc());
-  if (!which || !change) return OutOfMemory(out.what);
-  ::rtnl_link_set_ifindex(which.get(), link);
-  const std::pair<unsigned, const std::optional<uint32_t>&> ipv4[] = {
-      {IPV4_DEVCONF_RP_FILTER, parameters.rp_filter},
-      {IPV4_DEVCONF_ACCEPT_REDIRECTS, parameters.accept_redirects},
-      {IPV4_DEVCONF_ROUTE_LOCALNET, parameters.route_localnet}};
-  for (const auto& [id, value] : ipv4) {
-    if (!value) continue;
-    RETURN_IF_ERROR(CheckNl(::rtnl_link_inet_set_conf(change.get(), id, *value), out.what));
+  RtnlRequest out{NewMessage(RTM_NEWLINK), StrCat("set parameters of link ", link)};
+  nl_msg* const message = out.message.get();
+  ifinfomsg which{};
+  which.ifi_index = link;
+  if (message == nullptr || ::nlmsg_append(message, &which, sizeof which, NLMSG_ALIGNTO) != 0 ||
+      (!parameters.alias.empty() &&
+       ::nla_put_string(message, IFLA_IFALIAS, parameters.alias.c_str()) != 0) ||
+      !PutParameters(message, parameters)) {
+    return OutOfMemory(out.what);
   }
-  if (parameters.ipv6_addr_gen_mode) {
-    RETURN_IF_ERROR(
-        CheckNl(::rtnl_link_inet6_set_addr_gen_mode(change.get(), *parameters.ipv6_addr_gen_mode),
-                out.what));
-  }
-  nl_msg* raw = nullptr;
-  RETURN_IF_ERROR(
-      CheckNl(::rtnl_link_build_change_request(which.get(), change.get(), 0, &raw), out.what));
-  out.message.reset(raw);
   return out;
 }
 
@@ -131,8 +151,8 @@ Result<void> RtnlBatch::SetParameters(int link, const LinkParameters& parameters
   return {};
 }
 
-Result<void> RtnlBatch::SetLinkUp(int link, const std::string& alias) {
-  ASSIGN_OR_RETURN(RtnlRequest request, RequestLinkUp(link, alias));
+Result<void> RtnlBatch::SetLinkUp(int link) {
+  ASSIGN_OR_RETURN(RtnlRequest request, RequestLinkUp(link, ""));
   requests_->all.push_back(std::move(request));
   return {};
 }

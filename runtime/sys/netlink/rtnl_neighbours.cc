@@ -100,8 +100,7 @@ Result<RtnlRequest> RequestNeighbour(const Neighbour& neighbour) {
 }
 
 Result<RtnlRequest> RequestSolicitNobody(int link, bool v6) {
-  RtnlRequest out{NlPtr<nl_msg>(::nlmsg_alloc_simple(RTM_SETNEIGHTBL, 0)),
-                  StrCat("set mcast_solicit of link ", link)};
+  RtnlRequest out{NewMessage(RTM_SETNEIGHTBL), StrCat("set mcast_solicit of link ", link)};
   nl_msg* const message = out.message.get();
   ndtmsg family{};
   family.ndtm_family = v6 ? AF_INET6 : AF_INET;

@@ -31,7 +31,13 @@ struct RtnlBatch::Requests {
   std::vector<RtnlRequest> all;
 };
 
+// For a request that is written attribute by attribute and takes less than 512 bytes (libnl's own choice is a page, of which a
+// batch would have a dozen); null without memory.
+NlPtr<nl_msg> NewMessage(uint16_t type, int flags = 0);
+
 Result<RtnlRequest> RequestLinkUp(int link, const std::string& alias);
+// Asks for one link, by `name` unless that is "": its own or an added one. What it has counted is left out.
+Result<RtnlRequest> RequestLook(int link, const std::string& name);
 Result<RtnlRequest> RequestName(int link, const std::string& name);
 Result<RtnlRequest> RequestParameters(int link, const LinkParameters& parameters);
 Result<RtnlRequest> RequestAddress(const Address& address);

@@ -89,10 +89,11 @@ void AddVeth(NetlinkBatch& batch, int number, int netns) {
 }
 
 // Before the link is up, as PodNet sets them: a request that does both brings it up first.
-void SetParameters(NetlinkBatch& batch, int index, bool node_end) {
+void SetParameters(NetlinkBatch& batch, int index, bool node_end, const std::string& alias = "") {
   ifinfomsg link{};
   link.ifi_index = index;
   nlmsghdr* message = batch.Begin(RTM_NEWLINK, 0, link);
+  if (!alias.empty()) mnl_attr_put_str(message, IFLA_IFALIAS, alias.c_str());
   nlattr* families = mnl_attr_nest_start(message, IFLA_AF_SPEC);
   nlattr* v4 = mnl_attr_nest_start(message, AF_INET);
   nlattr* values = mnl_attr_nest_start(message, IFLA_INET_CONF);
@@ -109,12 +110,11 @@ void SetParameters(NetlinkBatch& batch, int index, bool node_end) {
   mnl_attr_nest_end(message, families);
 }
 
-void SetUpLink(NetlinkBatch& batch, int index, const std::string& alias = "") {
+void SetUpLink(NetlinkBatch& batch, int index) {
   ifinfomsg link{};
   link.ifi_index = index;
   link.ifi_flags = link.ifi_change = IFF_UP;
-  nlmsghdr* message = batch.Begin(RTM_NEWLINK, 0, link);
-  if (!alias.empty()) mnl_attr_put_str(message, IFLA_IFALIAS, alias.c_str());
+  batch.Begin(RTM_NEWLINK, 0, link);
 }
 
 // mcast_solicit 0
@@ -169,8 +169,8 @@ void AddRoute(NetlinkBatch& batch, int index, int family, const Ip* to, const Ip
 
 void WireNodeEnd(NetlinkBatch& batch, int number) {
   const int index = kFirstIndex + number;
-  SetParameters(batch, index, true);
-  SetUpLink(batch, index, StrCat("default/bare-", number, " bare-", number));
+  SetParameters(batch, index, true, StrCat("default/bare-", number, " bare-", number));
+  SetUpLink(batch, index);
   for (const int family : kFamilies) AddNeighbour(batch, index, PodIp(family, number), kPodMac);
   for (const int family : kFamilies) {
     const Ip pod = PodIp(family, number);

@@ -2,6 +2,7 @@
 #include "tests/bench/podnet/kernel_time.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -38,6 +39,20 @@ KernelTime::KernelTime() : workers_(Workers()), calls_(SystemMilliseconds()) {}
 double KernelTime::CallMilliseconds() const { return SystemMilliseconds() - calls_; }
 
 double KernelTime::WorkerMilliseconds() const {
+  constexpr int kLooks = 40;
+  constexpr useconds_t kBetween = 50'000;
+  constexpr double kIdle = 0.5;  // milliseconds between two looks
+  double before = WorkersSoFar();
+  for (int look = 0; look < kLooks; ++look) {
+    ::usleep(kBetween);
+    const double now = WorkersSoFar();
+    if (now - before < kIdle) return now;
+    before = now;
+  }
+  return before;
+}
+
+double KernelTime::WorkersSoFar() const {
   double sum = 0;
   for (const auto& [pid, now] : Workers()) {
     const auto known = workers_.find(pid);

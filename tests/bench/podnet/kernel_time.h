@@ -12,9 +12,12 @@ class KernelTime {
  public:
   KernelTime();  // counts from here on
   double CallMilliseconds() const;
+  // Once they have nothing left to do: they go on for a while after the last link is gone. After 2 s in any case.
   double WorkerMilliseconds() const;
 
  private:
+  double WorkersSoFar() const;  // milliseconds
+
   std::map<int, double> workers_;  // nanoseconds per process of the kernel's
   double calls_ = 0;
 };

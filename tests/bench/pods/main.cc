@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // bench_pods --socket SOCKET --limit DIR --cgroup PARENT [--peers FILE] [--json FILE] [--n N]: a
 // pod with its own network from the Apply call to the moment at which WatchPods tells that it runs;
-// beside the kernel work for it (bench_start_limit … net) and the peers' commands, interleaved.
+// beside the kernel work for it (bench_start_limit … net) and the peers' commands, interleaved. And a
+// deletion with 30 s of grace of a pod that ends at once when it is asked to, from the call to DELETED.
 //
 // bench_pods --socket SOCKET --standing COUNT [--json FILE] [--n N]: beside COUNT pods that stand
 // there, a new pod from Apply to Running, an exit from the kill to the status that tells it, and a
@@ -9,6 +10,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -40,7 +42,7 @@ class Pods : public Contender {
   // Pods that stay until the end.
   bool Stand(int count) {
     for (int i = 0; i < count; ++i) {
-      if (!Apply(StrCat("standing-", i), "100000", "Always")) return false;
+      if (!Apply(StrCat("standing-", i), Sleep("100000"))) return false;
     }
     for (int running = 0; running < count;) {
       if (!changes_->Read(&change_)) return false;
@@ -65,7 +67,7 @@ class Pods : public Contender {
     const std::string name = StrCat("bench-", ++count_);
     const std::string seconds = StrCat(200'000 + count_);
     const double begin = NowMillis();
-    if (!Apply(name, seconds, "Never")) return life;
+    if (!Apply(name, Sleep(seconds), "Never")) return life;
     if (!AwaitPhase(name, "Running")) return life;
     life.start = NowMillis() - begin;
     const pid_t pid = FindSleep(seconds);
@@ -82,11 +84,20 @@ class Pods : public Contender {
   double StartOnce() override {
     const std::string name = StrCat("bench-", ++count_);
     const double begin = NowMillis();
-    if (!Apply(name, "100000", "Always")) return -1;
+    if (!Apply(name, Sleep("100000"))) return -1;
     const bool runs = AwaitPhase(name, "Running");
     const double took = NowMillis() - begin;
     Delete(name);
     return runs ? took : -1;
+  }
+
+  double DeleteOnce() {
+    const std::string name = StrCat("ends-", ++count_);
+    if (!Apply(name, R"([/bin/sh, -c, "trap 'exit 0' TERM; sleep 100000 & wait"])")) return -1;
+    if (!AwaitPhase(name, "Running")) return -1;
+    ::usleep(100'000);  // its shell has set the trap, and nothing of the start is under way
+    const double begin = NowMillis();
+    return Delete(name, 30) ? NowMillis() - begin : -1;
   }
 
  private:
@@ -106,29 +117,34 @@ class Pods : public Contender {
         name, [&](const v1::PodChange& change) { return change.pod().status().phase() == phase; });
   }
 
-  bool Apply(const std::string& name, const std::string& seconds, const std::string& restart) {
+  static std::string Sleep(const std::string& seconds) {
+    return StrCat("[/bin/sleep, \"", seconds, "\"]");
+  }
+
+  bool Apply(const std::string& name, const std::string& command,
+             const std::string& restart = "Always") {
     v1::ApplyRequest request;
     request.set_origin("bench");
     request.set_manifest(
         StrCat("apiVersion: v1\nkind: Pod\nmetadata: {name: ", name,
                "}\nspec:\n  terminationGracePeriodSeconds: 0\n  restartPolicy: ", restart,
                "\n  containers:\n  - name: main\n    image: test/busybox:latest\n"
-               "    imagePullPolicy: Never\n    command: [/bin/sleep, \"",
-               seconds, "\"]\n"));
+               "    imagePullPolicy: Never\n    command: ",
+               command, "\n"));
     ::grpc::ClientContext context;
     v1::ApplyResponse response;
     return Good(api_->Apply(&context, request, &response));
   }
 
-  void Delete(const std::string& name) {
+  bool Delete(const std::string& name, int64_t grace_seconds = 0) {
     v1::DeleteRequest request;
     request.set_namespace_("default");
     request.set_name(name);
-    request.set_grace_period_seconds(0);
+    request.set_grace_period_seconds(grace_seconds);
     ::grpc::ClientContext context;
     v1::DeleteResponse response;
-    if (!Good(api_->Delete(&context, request, &response))) return;
-    (void)Await(name, [](const v1::PodChange& c) { return c.type() == v1::DELETED; });
+    if (!Good(api_->Delete(&context, request, &response))) return false;
+    return Await(name, [](const v1::PodChange& c) { return c.type() == v1::DELETED; });
   }
 
   template <class Wanted>
@@ -189,11 +205,12 @@ int Main(const std::map<std::string, std::string>& options, std::FILE* out) {
     (void)ours.StartOnce();
     (void)limit->StartOnce();
   }
-  Samples our_samples, limit_samples;
+  Samples our_samples, limit_samples, deletions;
   const int rounds = option("--n").empty() ? 200 : std::atoi(option("--n").c_str());
   for (int round = 0; round < rounds; ++round) {
     Add(our_samples, ours.StartOnce(), "ours");
     Add(limit_samples, limit->StartOnce(), "limit");
+    Add(deletions, ours.DeleteOnce(), "deletion");
     peers.Round(round);
   }
   const auto row = [&](const char* name, const std::string& rest) {
@@ -205,6 +222,10 @@ int Main(const std::map<std::string, std::string>& options, std::FILE* out) {
   };
   row("pods.apply_to_running", peers.Rows(false));
   row("pods.apply_to_running_less_version", peers.Rows(true));
+  std::fprintf(out,
+               "{\"row\":\"pods.delete_to_gone\",\"unit\":\"ms\",\"n\":%zu,\"ours\":%s,"
+               "\"aim\":10}\n",
+               deletions.size(), Figures(deletions).c_str());
   return our_samples.empty() ? 1 : 0;
 }
 

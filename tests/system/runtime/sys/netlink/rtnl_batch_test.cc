@@ -73,7 +73,7 @@ TEST_F(RtnlBatchTest, TheMakingOfAVethTellsBothEnds) {
 TEST_F(RtnlBatchTest, AFailureIsThatOfItsChangeAndStopsNoOther) {
   RtnlBatch batch;
   ASSERT_TRUE(batch.SetLinkUp(kNoLink));
-  ASSERT_TRUE(batch.SetLinkUp(ends_.index, "pod a/b"));
+  ASSERT_TRUE(batch.SetLinkUp(ends_.index));
   ASSERT_TRUE(batch.AddRoute(RouteTo("10.1.0.0/16", ends_.index)));
   ASSERT_TRUE(batch.AddRoute(RouteTo("10.1.0.0/16", ends_.index)));
   ASSERT_TRUE(batch.EnsureAddress({Ip("192.0.2.1"), 32, ends_.index}));
@@ -109,7 +109,9 @@ TEST_F(RtnlBatchTest, AFailureOfTheLastChangeIsTold) {
 TEST_F(RtnlBatchTest, ALinkIsFoundByANameThatWasAdded) {
   RtnlBatch batch;
   ASSERT_TRUE(batch.AddName(ends_.index, "another"));
-  ASSERT_TRUE(batch.SetLinkUp(ends_.index, "pod a/b"));
+  LinkParameters alias;
+  alias.alias = "pod a/b";
+  ASSERT_TRUE(batch.SetParameters(ends_.index, alias));
   ASSERT_TRUE(batch.AddName(ends_.index, "another"));
   const std::vector<Result<void>> done = rtnl_->Do(batch);
   EXPECT_TRUE(done[0]) << done[0].error().message();
@@ -130,6 +132,33 @@ TEST_F(RtnlBatchTest, ALinkIsFoundByANameThatWasAdded) {
   EXPECT_EQ(taken.error().code(), Code::kAlreadyExists);
 }
 
+TEST_F(RtnlBatchTest, ALinkIsLookedForByNameAndByNumber) {
+  RtnlBatch batch;
+  ASSERT_TRUE(batch.AddName(ends_.index, "another"));
+  ASSERT_TRUE(rtnl_->Do(batch)[0]);
+  EXPECT_TRUE(rtnl_->HasLink("v0").value());
+  EXPECT_TRUE(rtnl_->HasLink("another").value());
+  EXPECT_FALSE(rtnl_->HasLink("v1").value());
+  EXPECT_TRUE(rtnl_->HasLink(ends_.index).value());
+  EXPECT_FALSE(rtnl_->HasLink(kNoLink).value());
+  ASSERT_TRUE(rtnl_->DeleteLink(ends_.index));
+  EXPECT_FALSE(rtnl_->HasLink("another").value());
+  EXPECT_FALSE(rtnl_->HasLink(ends_.index).value());
+}
+
+TEST_F(RtnlBatchTest, ALinkRunsOnceBothEndsAreUp) {
+  ASSERT_TRUE(rtnl_->SetLinkUp(ends_.index));
+  EXPECT_FALSE(rtnl_->IsRunning(ends_.index).value());
+  auto there = Rtnl::OpenIn(far_.get());
+  ASSERT_TRUE(there->SetLinkUp(ends_.peer_index));
+  bool runs = false;
+  for (int i = 0; i < 5000 && !runs; ++i, ::usleep(1000))
+    runs = rtnl_->IsRunning(ends_.index).value();
+  EXPECT_TRUE(runs);
+  EXPECT_TRUE(rtnl_->GetLink("v0")->running);
+  EXPECT_FALSE(rtnl_->IsRunning(kNoLink));
+}
+
 TEST_F(RtnlBatchTest, NothingToDoIsDone) { EXPECT_TRUE(rtnl_->Do(RtnlBatch()).empty()); }
 
 TEST_F(RtnlBatchTest, ParametersAreSetAndTheOthersStay) {
@@ -148,6 +177,8 @@ TEST_F(RtnlBatchTest, ParametersAreSetAndTheOthersStay) {
   EXPECT_EQ(ReadSysctl("net/ipv4/conf/v0/accept_redirects").value(), "1");
   EXPECT_EQ(ReadSysctl("net/ipv6/conf/v0/addr_gen_mode").value(), "1");
   EXPECT_EQ(ReadSysctl("net/ipv4/conf/lo/route_localnet").value(), "0");
+  EXPECT_EQ(rtnl_->GetLink("v0")->alias, "");
+  EXPECT_FALSE(rtnl_->GetLink("v0")->up);
 }
 
 }  // namespace
