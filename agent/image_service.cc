@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/image_service.h"
 
+#include <fcntl.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "agent/operate/image_users.h"
 #include "agent/volume/mounted_images.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
 #include "runtime/image/documents/reference.h"
 #include "runtime/image/pull/registry_puller.h"
 
@@ -21,10 +23,18 @@ namespace {
 
 // With no limit of their own, as many pulls go on.
 constexpr size_t kUnlimitedPulls = 64;
+constexpr size_t kMaxPolicyBytes = 1 << 20;
 
 size_t PullsAtATime(const ImagePullConfig& config) {
   if (config.serialize) return 1;
   return config.max_parallel == 0 ? kUnlimitedPulls : config.max_parallel;
+}
+
+// `file`: "" for none.
+Result<runtime::SignaturePolicy> ReadSignaturePolicy(const std::string& file) {
+  if (file.empty()) return runtime::SignaturePolicy();
+  ASSIGN_OR_RETURN(const std::string text, sys::ReadFileAt(AT_FDCWD, file, kMaxPolicyBytes));
+  return WithContext(runtime::SignaturePolicy::Parse(text), file);
 }
 
 void Inform(const std::string& line) { spdlog::info("{}", line); }
@@ -55,6 +65,8 @@ Result<void> ImageService::OpenStore() {
   options.helper = config.programs.unpack;
   options.limits.reserve = ImageReserve(config.node.eviction);
   options.user_of = [this](const Image& image) { return UserOf(image); };
+  ASSIGN_OR_RETURN(signature_policy_, ReadSignaturePolicy(config.image_pull.signature_policy_path));
+  options.policy = signature_policy_;
   options.pinned_by = [this](const Digest& id) {
     return archive_book_ ? archive_book_->PinnedBy(id) : std::string();
   };
@@ -124,6 +136,7 @@ void ImageService::OpenPuller() {
   options.helper = options_.config.programs.fetch;
   options.environment = runtime::ProxyEnvironment();
   options.hosts_directory = config.registry_config_path;
+  options.policy = signature_policy_;
   options.at_a_time = PullsAtATime(config);
   options.per_second = config.per_second;
   options.burst = config.burst;

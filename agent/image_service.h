@@ -19,6 +19,7 @@
 #include "agent/view/pod_view_store.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
+#include "runtime/image/documents/signature_policy.h"
 #include "runtime/image/pull/short_names.h"
 #include "runtime/image/push/registry_pusher.h"
 #include "runtime/image/store/disk_image_store.h"
@@ -81,6 +82,7 @@ class ImageService {
   std::unique_ptr<PulledImages> pulled_;
   std::unique_ptr<NotifyingImageStore> images_;
   runtime::ShortNames short_names_;
+  runtime::SignaturePolicy signature_policy_;
   std::unique_ptr<ShortNamedImages> by_short_name_;
   std::unique_ptr<CredentialProviders> providers_;  // null where none are configured
   std::unique_ptr<ImageCollector> collector_;

@@ -104,6 +104,8 @@ struct ImagePullConfig {
   std::string registry_config_path = "/etc/containerd/certs.d";
   // A registries.conf that says what short names are to people; "": docker.io's.
   std::string short_names_path;
+  // A policy.json that says which images may be pulled and imported; "": all.
+  std::string signature_policy_path;
   bool serialize = true;                // one after the other
   uint32_t max_parallel = 0;            // when they are not; 0: as many as pods want
   uint32_t per_second = 5, burst = 10;  // that begin; those that share one count once. 0: no limit

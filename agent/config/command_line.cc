@@ -157,6 +157,10 @@ Result<void> CheckImages(const AgentConfig& config) {
     return InvalidArgument(
         StrCat("shortNamesPath \"", pull.short_names_path, "\" is no absolute path"));
   }
+  if (!pull.signature_policy_path.empty() && !pull.signature_policy_path.starts_with('/')) {
+    return InvalidArgument(
+        StrCat("signaturePolicyPath \"", pull.signature_policy_path, "\" is no absolute path"));
+  }
   if (!pull.archive_directory.empty() && !pull.archive_directory.starts_with('/')) {
     return InvalidArgument(StrCat("imageDir \"", pull.archive_directory, "\" is no absolute path"));
   }

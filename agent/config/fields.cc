@@ -307,6 +307,10 @@ const std::vector<Field>& Fields() {
        "a registries.conf, as podman has it, that says what short names stand for in \"holdctl "
        "image\"; for pods they are always docker.io's (default: none, docker.io's for both)",
        false, Text(image_pull(&ImagePullConfig::short_names_path))},
+      {"signaturePolicyPath", "FILE",
+       "a policy.json, as podman and CRI-O have it, that says which images may be pulled and "
+       "imported; one that wants signatures checked is refused (default: none, all may)",
+       false, Text(image_pull(&ImagePullConfig::signature_policy_path))},
       {"serializeImagePulls", "BOOL",
        "whether images are pulled one after the other (default true)", false,
        Bool(image_pull(&ImagePullConfig::serialize))},

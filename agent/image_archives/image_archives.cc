@@ -41,10 +41,11 @@ bool IsBeingWritten(int fd) {
   return false;
 }
 
-// Whether it can only go when the file is another.
+// Whether it can only go when the file is another, or the policy, which this agent has read.
 bool IsOfTheFile(const Error& error) {
   const Code code = error.code();
-  return code == Code::kInvalidArgument || code == Code::kUnsupported || code == Code::kNotFound;
+  return code == Code::kInvalidArgument || code == Code::kUnsupported || code == Code::kNotFound ||
+         code == Code::kPermissionDenied;
 }
 
 std::string NamesOf(const std::vector<Image>& images) {

@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::chrono::seconds kRetry{10};
 constexpr char kRegistryUnavailable[] = "RegistryUnavailable";
+constexpr char kSignatureValidationFailed[] = "SignatureValidationFailed";
 // How long ErrImagePull is shown before ImagePullBackOff takes over.
 constexpr std::chrono::seconds kShowPullError{2};
 
@@ -60,7 +61,8 @@ Action PullOf(const SpecContainer& c, const ContainerMemory& mine, const std::st
 }
 
 bool IsPullFailure(const std::string& reason) {
-  return reason == "ErrImagePull" || reason == kRegistryUnavailable;
+  return reason == "ErrImagePull" || reason == kRegistryUnavailable ||
+         reason == kSignatureValidationFailed;
 }
 
 // ErrImagePull stays on show for a moment, then the back-off. True while there is to be no pull.
@@ -99,11 +101,19 @@ void PlanPull(Planning& p, const SpecContainer& c, const std::string& image) {
 
 // As a kubelet tells them apart: by how the error begins.
 Failure PullFailure(const std::string& image, const std::string& error) {
-  if (!error.starts_with(kRegistryUnavailable)) return {"ErrImagePull", error, {}};
-  return {kRegistryUnavailable,
-          StrCat("image pull failed for ", image, " because the registry is unavailable",
-                 error.substr(std::string_view(kRegistryUnavailable).size())),
-          {}};
+  const auto told = [&](std::string_view reason, std::string_view why) {
+    return Failure{
+        std::string(reason),
+        StrCat("image pull failed for ", image, " because the ", why, error.substr(reason.size())),
+        {}};
+  };
+  if (error.starts_with(kRegistryUnavailable)) {
+    return told(kRegistryUnavailable, "registry is unavailable");
+  }
+  if (error.starts_with(kSignatureValidationFailed)) {
+    return told(kSignatureValidationFailed, "signature validation failed");
+  }
+  return {"ErrImagePull", error, {}};
 }
 
 // "1.234s", "532ms", "2m5.1s", as Go prints a duration that was cut to milliseconds.

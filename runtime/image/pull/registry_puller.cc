@@ -107,6 +107,7 @@ RegistryPuller::RegistryPuller(DiskImageStore& store, PullerOptions options)
 Result<PulledImage> RegistryPuller::Pull(const PullRequest& request,
                                          const std::atomic<bool>& cancelled) {
   ASSIGN_OR_RETURN(const Reference reference, ParseReference(request.reference));
+  RETURN_IF_ERROR(options_.policy.AdmitPull(reference));
   PullGate::Key key{reference.Name(), {}};
   if (request.logins) key.logins = request.logins(reference.repository);
   const std::atomic<bool>* const stopping = options_.stopping;

@@ -10,6 +10,7 @@
 
 #include "holdfast/interfaces/image_puller.h"
 #include "runtime/image/documents/reference.h"
+#include "runtime/image/documents/signature_policy.h"
 #include "runtime/image/pull/pull_gate.h"
 #include "runtime/image/pull/pull_rate.h"
 #include "runtime/image/store/disk_image_store.h"
@@ -20,6 +21,7 @@ struct PullerOptions {
   std::string helper;                           // absolute path of holdfast-fetch
   std::vector<std::string> environment;         // of the helper: ProxyEnvironment()
   std::string hosts_directory;                  // "" for none
+  SignaturePolicy policy;                       // which images may be pulled
   size_t at_a_time = 1;                         // pulls; 0: no limit
   uint32_t per_second = 5, burst = 10;          // pulls that are for no person; 0: no limit
   const std::atomic<bool>* stopping = nullptr;  // set: all pulls end; outlives the puller

@@ -221,14 +221,17 @@ Result<std::string> StagedLayerType(const Ingest& ingest, const Digest& digest) 
                 compression);
 }
 
+bool IsOciLayout(const ArchiveContent& content) {
+  return content.Has("oci-layout") && content.Has("index.json");
+}
+
 Result<std::vector<StagedImage>> ReadArchive(const ArchiveContent& content, const Ingest& ingest,
                                              const ImageLimits& limits,
                                              const std::string& reference,
                                              const StoredSize& stored) {
   Reader reader(content, ingest, limits, stored);
-  const bool layout = content.Has("oci-layout") && content.Has("index.json");
   ASSIGN_OR_RETURN(std::vector<StagedImage> images,
-                   layout ? reader.ReadLayout() : reader.ReadDockerArchive());
+                   IsOciLayout(content) ? reader.ReadLayout() : reader.ReadDockerArchive());
   if (images.empty()) return InvalidArgument("the archive holds no image");
   if (!reference.empty()) RETURN_IF_ERROR(Rename(images, reference));
   return images;

@@ -39,6 +39,9 @@ Result<std::string> StagedLayerType(const Ingest& ingest, const Digest& digest);
 // The size of a blob that the store has, which stays until the import's end; nullopt: it has none such.
 using StoredSize = std::function<std::optional<uint64_t>(const Digest&)>;
 
+// Otherwise it is a docker-archive.
+bool IsOciLayout(const ArchiveContent& content);
+
 // OCI layout (index.json) or docker-archive (manifest.json). With `reference` the single image of
 // the archive gets that name instead of its own. A layout may lack layers that are `stored`.
 Result<std::vector<StagedImage>> ReadArchive(const ArchiveContent& content, const Ingest& ingest,

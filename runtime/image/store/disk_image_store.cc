@@ -387,7 +387,8 @@ class DiskImageStore::Impl {
 
   template <class Read>
   Result<std::vector<Image>> Import(UnderWay& under_way, Ingest ingest, const Read& read) {
-    Importer importer(unpacker_, layers_, blobs_, under_way.claim(), std::move(ingest));
+    Importer importer(unpacker_, layers_, blobs_, options_.policy, under_way.claim(),
+                      std::move(ingest));
     RETURN_IF_ERROR(read(importer));
     // All the content of new layers and blobs reaches the disk before anything is named.
     RETURN_IF_ERROR(layers_.Sync());

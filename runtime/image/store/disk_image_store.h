@@ -26,6 +26,7 @@
 #include "holdfast/interfaces/image_store.h"
 #include "runtime/image/content/blob_store.h"
 #include "runtime/image/content/partial_blobs.h"
+#include "runtime/image/documents/signature_policy.h"
 #include "runtime/image/snapshot/unpacker.h"
 #include "runtime/image/store/archive_reader.h"
 #include "runtime/image/store/arriving_layers.h"
@@ -39,6 +40,7 @@ struct ImageStoreOptions {
   std::string aside;   // Instance::AsideDir(): for what a crash left and cannot be removed
   std::string helper;  // absolute path of holdfast-unpack
   ImageLimits limits;
+  SignaturePolicy policy;  // which images may come in
   // Who uses the image ("container web of pod default/web"), "" when nobody does. Called under a
   // lock of the store: it must not call the store. May be empty.
   std::function<std::string(const Image&)> user_of;

@@ -22,10 +22,11 @@ constexpr const char* kMembers = "members";
 }  // namespace
 
 Importer::Importer(const Unpacker& unpacker, const LayerStore& layers, const BlobStore& blobs,
-                   Claim& claim, Ingest ingest)
+                   const SignaturePolicy& policy, Claim& claim, Ingest ingest)
     : unpacker_(unpacker),
       layers_(layers),
       blobs_(blobs),
+      policy_(policy),
       claim_(claim),
       ingest_(std::move(ingest)) {}
 
@@ -51,6 +52,8 @@ Result<void> Importer::FromStream(int fd, const ImportOptions& options) {
   RETURN_IF_ERROR(sys::RemoveFileAt(ingest_.dir(), kSource));
   source.Reset();
   const auto content = SplitArchiveContent(DirFd(members.Release()), list);
+  RETURN_IF_ERROR(policy_.AdmitImport(IsOciLayout(*content) ? ImportKind::kOciArchive
+                                                            : ImportKind::kDockerArchive));
   return FromArchive(*content, options.reference);
 }
 
@@ -59,10 +62,11 @@ Result<void> Importer::FromDirectory(DirFd directory, const ImportOptions& optio
     return InvalidArgument("an OCI layout brings its own config: options are for a root tar only");
   }
   const auto content = DirectoryContent(std::move(directory));
-  if (!content->Has("index.json") || !content->Has("oci-layout")) {
+  if (!IsOciLayout(*content)) {
     return InvalidArgument(
         "directory is no OCI layout: it needs the files index.json and oci-layout");
   }
+  RETURN_IF_ERROR(policy_.AdmitImport(ImportKind::kOciDirectory));
   return FromArchive(*content, options.reference);
 }
 
@@ -129,6 +133,7 @@ Result<void> Importer::StageLayers(StagedImage staged, const ArrivingLayers::Nex
 }
 
 Result<void> Importer::FromRootTar(int source, const Copied& blob, const ImportOptions& options) {
+  RETURN_IF_ERROR(policy_.AdmitImport(ImportKind::kRootTar));
   StagedImage staged;
   if (!options.reference.empty()) {
     ASSIGN_OR_RETURN(const Reference reference, ParseReference(options.reference));

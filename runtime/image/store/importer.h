@@ -11,6 +11,7 @@
 #include "holdfast/base/result.h"
 #include "holdfast/interfaces/image_store.h"
 #include "runtime/image/content/blob_store.h"
+#include "runtime/image/documents/signature_policy.h"
 #include "runtime/image/snapshot/layer_store.h"
 #include "runtime/image/snapshot/unpacker.h"
 #include "runtime/image/store/archive_reader.h"
@@ -26,8 +27,9 @@ struct PreparedImage {
 
 class Importer {
  public:
-  Importer(const Unpacker& unpacker, const LayerStore& layers, const BlobStore& blobs, Claim& claim,
-           Ingest ingest);
+  // All but `ingest` outlive it.
+  Importer(const Unpacker& unpacker, const LayerStore& layers, const BlobStore& blobs,
+           const SignaturePolicy& policy, Claim& claim, Ingest ingest);
 
   Result<void> FromStream(int fd, const ImportOptions& options);
   Result<void> FromDirectory(DirFd directory, const ImportOptions& options);
@@ -57,6 +59,7 @@ class Importer {
   const Unpacker& unpacker_;
   const LayerStore& layers_;
   const BlobStore& blobs_;
+  const SignaturePolicy& policy_;
   Claim& claim_;
   Ingest ingest_;
   std::vector<PreparedImage> images_;

@@ -139,6 +139,48 @@ def test_a_registry_that_is_away_is_told_as_such(node):
     node.until_gone("away")
 
 
+@contextlib.contextmanager
+def signature_policy(node, **document):
+    file = node.top / "policy.json"
+    file.write_text(json.dumps(document))
+    node.set_config(signaturePolicyPath=str(file))
+    node.restart_agent()
+    try:
+        yield
+    finally:
+        node.set_config(signaturePolicyPath="")
+        node.restart_agent()
+
+
+def test_a_policy_rejects_and_accepts(node):
+    accept, reject = [{"type": "insecureAcceptAnything"}], [{"type": "reject"}]
+    with registry(node, 5113) as running:
+        names = {what: f"{running.name}/{what}/app:1" for what in ("good", "bad")}
+        for what in names:
+            running.push_made(busybox(node, what), f"{what}/app:1")
+        with signature_policy(node, default=reject, transports={"docker": {f"{running.name}/good": accept}}):
+            for what, name in names.items():
+                pull_pod(node, what, name)
+            node.phase("good", "Running")
+            name = names["bad"]
+            rejected = f"Source image rejected: Running image docker://{name} is rejected by policy."
+            message = f"image pull failed for {name} because the signature validation failed: {rejected}"
+            pod = node.until("it is rejected", "bad", lambda p: waiting(p).get("reason") == "SignatureValidationFailed")
+            equal(waiting(pod)["message"], message, "why it waits")
+            pod = node.until("ImagePullBackOff", "bad", lambda p: waiting(p).get("reason") == "ImagePullBackOff")
+            equal(waiting(pod)["message"], f'Back-off pulling image "{name}": SignatureValidationFailed: {message}', "then")
+            check(("Failed", "Error: SignatureValidationFailed") in events_of(node, "bad"), str(events_of(node, "bad")))
+            said = node.ctl("image", "pull", name, check=False)
+            check(said.returncode != 0 and rejected in said.stderr, said.stderr)
+            imported = node.ctl("image", "import", str(node.top.parent / "busybox.tar"), "--name", "rejected:1", check=False)
+            check("Running image from tarball is rejected by policy" in imported.stderr, imported.stderr)
+        # Without the policy it is tried once more.
+        node.phase("bad", "Running", 60)
+        for what in names:
+            node.remove(what)
+            node.until_gone(what)
+
+
 def test_a_killed_agent_pulls_again(node):
     image = busybox(node, "killed")
     running = ScriptedRegistry({"killed:1": image}, lambda handler: time.sleep(0.3))

@@ -324,6 +324,7 @@ TEST(FieldsTest, AreInTheManualAndInTheGuide) {
 constexpr char kEverything[] = R"(
 registryConfigPath: /certs.d
 shortNamesPath: /registries.conf
+signaturePolicyPath: /policy.json
 serializeImagePulls: false
 maxParallelImagePulls: 3
 registryPullQPS: 7

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pulls one image into a store, or pushes one out of it, for tests that bring the registry:
 //   image_pull_driver STORE HOSTS_DIRECTORY REFERENCE [--login USER:PASSWORD] [--stall SECONDS]
-//                     [--cancel-after MS] [--push DESTINATION]
+//                     [--cancel-after MS] [--policy FILE] [--push DESTINATION]
 // Prints "id …", "layer DIRECTORY", "size N"; of a push "digest …", "index …", "sent DIGEST STATE"; or
 // the error's code and text, and exits with 1.
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,6 +16,7 @@
 #include <thread>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/files.h"
 #include "holdfast/sys/thread.h"
 #include "runtime/image/pull/registry_puller.h"
 #include "runtime/image/push/registry_pusher.h"
@@ -63,6 +65,13 @@ int Main(int argc, char** argv) {
   puller_options.helper = Beside("holdfast-fetch");
   puller_options.environment = ProxyEnvironment();
   puller_options.hosts_directory = argv[2];
+  if (flags.contains("--policy")) {
+    const auto text = sys::ReadFileAt(AT_FDCWD, flags["--policy"], 1 << 20);
+    if (!text) return Complain(text.error());
+    auto policy = SignaturePolicy::Parse(*text);
+    if (!policy) return Complain(policy.error());
+    puller_options.policy = std::move(*policy);
+  }
   if (flags.contains("--stall")) {
     puller_options.stall = std::chrono::seconds(std::stoi(flags["--stall"]));
   }

@@ -103,6 +103,65 @@ def test_what_is_here_is_not_fetched_again(world):
     registry.stop()
 
 
+def test_what_a_policy_rejects_is_not_asked_for(world):
+    registry = ScriptedRegistry({"app:1": MadeImage([layer_of({"a": b"1"})])})
+    policy = world.folder() / "policy.json"
+    accept, reject = [{"type": "insecureAcceptAnything"}], [{"type": "reject"}]
+    policy.write_text(json.dumps({"default": accept, "transports": {"docker": {f"{registry.name}/app": reject}}}))
+    world.pull(f"{registry.name}/app:1", None, "", "--policy", policy).failed("SignatureValidationFailed: ")
+    equal(registry.requests, [], "requests")
+    policy.write_text(json.dumps({"default": reject, "transports": {"docker": {f"{registry.name}/app": accept}}}))
+    world.pull(f"{registry.name}/app:1", None, "", "--policy", policy).well()
+    registry.stop()
+
+
+def test_a_policy_means_what_it_means_to_skopeo(world):
+    registry = world.registry()
+    image = MadeImage([layer_of({"a": b"1"})])
+    for name in ("team/app:1", "team/app:2", "teams/app:1"):
+        registry.push_made(image, name)
+    host, address = registry.name, registry.name.partition(":")[0]
+    accept, reject = [{"type": "insecureAcceptAnything"}], [{"type": "reject"}]
+    file = world.folder() / "policy.json"
+    verdicts = []
+    for scopes in ((), (host,), (address,), (f"{host}/team",), (f"{host}/team/app:1",), (f"{host}/team/app@{image.digest}",), ("",),
+                   ("*.0.0.1",), ("*.1",), (f"*.0.0.1:{registry.port}",), ("*.127.0.0.1",), ("*",),
+                   (f"{host}/team/app", f"{host}/team"), ("*.0.1", ""), (f"{host}/team/", f"{host}/te")):
+        for default, other in ((accept, reject), (reject, accept)):
+            # Of two scopes the second says again what the default says.
+            rules = {scope: default if number else other for number, scope in enumerate(scopes)}
+            file.write_text(json.dumps({"default": default, "transports": {"docker": rules}}))
+            for name in ("team/app:1", "team/app:2", "teams/app:1", f"team/app@{image.digest}"):
+                copied = subprocess.run(["skopeo", "--policy", file, "copy", "-q", "--src-tls-verify=false", f"docker://{host}/{name}",
+                                         f"dir:{world.folder()}"], capture_output=True, text=True, check=False)
+                verdict = f"{name} by {file.read_text()}"
+                if copied.returncode == 0:
+                    world.pull(f"{host}/{name}", None, "", "--policy", file).well()
+                else:
+                    _, _, reason = copied.stderr.strip().strip('"').partition("Source image rejected: ")
+                    check(reason, f"{verdict}: {copied.stderr}")
+                    world.pull(f"{host}/{name}", None, "", "--policy", file).failed("SignatureValidationFailed: ", reason)
+                verdicts.append(copied.returncode == 0)
+    check(len(set(verdicts)) == 2, "all the same")
+
+
+def test_zstd_chunked_is_zstd(world):
+    registry = world.registry()
+    files = {f"f{number}": os.urandom(1000) * 300 + b"end" for number in range(5)}
+    # skopeo writes the tar anew, with two blocks of zeros at its end.
+    layer = layer_of(files).rstrip(b"\0")
+    layer += bytes(-len(layer) % 512 + 1024)
+    image = MadeImage([layer], packing=lambda data: data, media_type=OCI + "layer.v1.tar")
+    registry.push_made(image, "chunked:1", "--dest-compress-format", "zstd:chunked")
+    manifest = json.loads(subprocess.run(["skopeo", "inspect", "--raw", "--tls-verify=false", f"docker://{registry.name}/chunked:1"],
+                                         capture_output=True, check=True).stdout)
+    layer, = manifest["layers"]
+    check(layer["mediaType"].endswith("+zstd") and any("zstd-chunked" in key for key in layer["annotations"]), str(layer))
+    pulled = world.pull(f"{registry.name}/chunked:1").well()
+    for name, data in files.items():
+        equal(content(pulled, 0, name), data, name)
+
+
 def test_layers_come_side_by_side(world):
     import threading
     together = threading.Barrier(3, timeout=10)

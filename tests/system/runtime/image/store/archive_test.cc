@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 
 #include "tests/support/text_file.h"
 #include "tests/system/runtime/image/store/archive_builder.h"
@@ -164,6 +165,40 @@ TEST_F(StoreTest, DockerArchiveWithSharedAndLinkedLayers) {
   EXPECT_EQ(store_->Get("one:1")->repo_tags.size(), 2u);
   ASSERT_TRUE(store_->Remove("two:1"));
   EXPECT_EQ(Names("layers").size(), 1u) << "the shared layer stays";
+}
+
+// Each kind of archive alone is let in by a policy that rejects all others.
+TEST_F(StoreTest, APolicyDecidesWhatMayBeImported) {
+  LayoutBuilder layout;
+  const std::string manifest = layout.AddImage({Layer("a", "1")});
+  const std::string index =
+      layout.Index(DescriptorText(kOciManifestType, manifest, layout.Named("layout:1")));
+  const std::string layer = Layer("b", "2"), config = ConfigText({layer});
+  const std::map<std::string, std::string> archives = {
+      {"oci-archive", layout.Tar(index)},
+      {"docker-archive",
+       BuildTar({File("l.tar", layer), File("c.json", config),
+                 File("manifest.json",
+                      R"([{"Config":"c.json","RepoTags":["docker:1"],"Layers":["l.tar"]}])")})},
+      {"tarball", layer}};
+  for (const auto& [accepted, ignored] : archives) {
+    policy_ = *SignaturePolicy::Parse(
+        StrCat(R"({"default": [{"type": "reject"}], "transports": {")", accepted,
+               R"(": {"": [{"type": "insecureAcceptAnything"}]}}})"));
+    Reopen();
+    for (const auto& [transport, archive] : archives) {
+      const auto added = Import(archive);
+      ASSERT_EQ(added.has_value(), transport == accepted) << transport << " with " << accepted;
+      if (added) {
+        ASSERT_TRUE(store_->Remove(added->front().id.value));
+        continue;
+      }
+      EXPECT_EQ(added.error().code(), Code::kPermissionDenied);
+      EXPECT_EQ(added.error().message(), StrCat("Source image rejected: Running image from ",
+                                                transport, " is rejected by policy."));
+      EXPECT_TRUE(Names("ingest").empty());
+    }
+  }
 }
 
 TEST_F(StoreTest, AnImportTellsTheNamesThatItGave) {

@@ -54,6 +54,7 @@ class StoreTest : public ::testing::Test {
     options.aside = path_ + "/aside";
     options.helper = UnpackHelper();
     options.limits = limits_;
+    options.policy = policy_;
     options.user_of = [this](const Image& image) {
       return image.id == used_ ? user_ : std::string();
     };
@@ -90,6 +91,7 @@ class StoreTest : public ::testing::Test {
   std::string path_;
   // This machine's disk may be fuller than a node's should be: no reserve where none is tested.
   ImageLimits limits_{.reserve = kNoReserve};
+  SignaturePolicy policy_;
   Digest used_;
   std::string user_;
   std::unique_ptr<DiskImageStore> store_;

@@ -176,6 +176,22 @@ TEST(ImageTest, ARegistryThatDoesNotAnswerHasAReasonOfItsOwn) {
                      "Failed: Error: RegistryUnavailable", "Failed: Error: ImagePullBackOff"}));
 }
 
+TEST(ImageTest, AnImageThatAPolicyRejectsHasAReasonOfItsOwn) {
+  PodWorld world(kIfNotPresent);
+  world.images["x"] = {ImageFact::State::kAbsent, "", "", "", "not found"};
+  world.pull_errors["x"] = "SignatureValidationFailed: Source image rejected: no";
+  world.Run();
+  EXPECT_EQ(world.State("app"), "waiting SignatureValidationFailed");
+  const std::string message =
+      "image pull failed for x because the signature validation failed: Source image rejected: no";
+  EXPECT_EQ(world.Status("app").state().waiting().message(), message);
+  world.Pass(seconds(2));
+  world.Run();
+  EXPECT_EQ(world.State("app"), "waiting ImagePullBackOff");
+  EXPECT_EQ(world.Status("app").state().waiting().message(),
+            StrCat("Back-off pulling image \"x\": SignatureValidationFailed: ", message));
+}
+
 TEST(ImageTest, NeverWaitsForTheSecretsToo) {
   PodWorld world(R"(containers { name: "app" image: "x" imagePullPolicy: "Never" })");
   const ImageFact present = world.images["x"];
