@@ -28,7 +28,12 @@ std::string Shown(const std::string& message) {
   return kube::CutUtf8(kube::ReplaceInvalidUtf8(message), kMessageLimit);
 }
 
-WallTime TimeOf(const metav1::Time& time) { return {std::chrono::seconds(time.seconds())}; }
+// It was written by us, so it can be read.
+std::shared_ptr<corev1::Event> ReadEvent(const std::string& bytes) {
+  auto event = std::make_shared<corev1::Event>();
+  (void)event->ParseFromString(bytes);
+  return event;
+}
 
 std::string FieldPath(const EventNote& note) {
   if (note.container.empty()) return "";
@@ -63,8 +68,9 @@ bool EventLog::Allowed(Group& group, WallTime now) {
   return true;
 }
 
-EventPtr EventLog::MakeEvent(const EventSubject& subject, const EventNote& note,
-                             const std::string& message, WallTime now) {
+std::shared_ptr<corev1::Event> EventLog::MakeEvent(const EventSubject& subject,
+                                                   const EventNote& note,
+                                                   const std::string& message, WallTime now) {
   auto event = std::make_shared<corev1::Event>();
   event->mutable_metadata()->set_name(
       StrCat(subject.name, ".", Hex(now.since_epoch.count() + static_cast<int64_t>(serial_++))));
@@ -95,16 +101,23 @@ EventPtr EventLog::MakeEvent(const EventSubject& subject, const EventNote& note,
 }
 
 void EventLog::Expire(WallTime now, std::vector<EventChange>& changes) {
-  while (!events_.empty() && (events_.size() > capacity_ ||
-                              now - TimeOf(events_.front().second->lasttimestamp()) > kKeep)) {
-    changes.push_back({ChangeType::kDeleted, events_.front().second});
-    by_key_.erase(events_.front().first);
+  while (!events_.empty() &&
+         (events_.size() > capacity_ || now - events_.front().changed > kKeep)) {
+    changes.push_back({ChangeType::kDeleted, ReadEvent(events_.front().event)});
+    by_key_.erase(events_.front().key);
     events_.pop_front();
   }
-  // Groups are small, but there is one per pod and reason that ever was.
-  if (groups_.size() > kMaxGroups) {
-    std::erase_if(groups_, [&](const auto& g) { return now - g.second.refilled_at > kKeep; });
-  }
+  if (groups_.size() > kMaxGroups) ForgetOlderGroups();
+}
+
+// Groups are small, but there is one per pod and reason that ever was. Half of them at a time, so that an event's cost does not
+// grow with the pods that came before it.
+void EventLog::ForgetOlderGroups() {
+  std::vector<WallTime> last;
+  for (const auto& [key, group] : groups_) last.push_back(group.refilled_at);
+  const auto middle = last.begin() + static_cast<std::ptrdiff_t>(last.size() / 2);
+  std::ranges::nth_element(last, middle);
+  std::erase_if(groups_, [&](const auto& g) { return g.second.refilled_at <= *middle; });
 }
 
 std::vector<EventChange> EventLog::Record(const corev1::Pod& pod, const EventNote& note,
@@ -135,18 +148,23 @@ std::vector<EventChange> EventLog::Record(const EventSubject& subject, const Eve
 
   std::shared_ptr<corev1::Event> event;
   const auto known = by_key_.find(key);
-  if (known != by_key_.end()) {
-    event = std::make_shared<corev1::Event>(*known->second->second);
+  const bool is_new = known == by_key_.end();
+  if (is_new) {
+    event = MakeEvent(subject, note, message, now);
+  } else {
+    event = ReadEvent(known->second->event);
     event->set_count(event->count() + 1);
     event->set_message(Shown(message));
     SetTime(event->mutable_lasttimestamp(), now);
-    events_.erase(known->second);
-  } else {
-    event = std::make_shared<corev1::Event>(*MakeEvent(subject, note, message, now));
+    events_.splice(events_.end(), events_, known->second);
   }
   event->mutable_metadata()->set_resourceversion(std::to_string(next_version()));
-  const bool is_new = known == by_key_.end();
-  by_key_[key] = events_.insert(events_.end(), {key, event});
+  if (is_new) {
+    const auto kept = events_.insert(events_.end(), {key, "", now});
+    by_key_.emplace(kept->key, kept);
+  }
+  events_.back().event = event->SerializeAsString();
+  events_.back().changed = now;
   changes.push_back({is_new ? ChangeType::kAdded : ChangeType::kModified, event});
   Expire(now, changes);
   return changes;
@@ -154,7 +172,7 @@ std::vector<EventChange> EventLog::Record(const EventSubject& subject, const Eve
 
 std::vector<EventPtr> EventLog::List() const {
   std::vector<EventPtr> out;
-  for (const auto& [key, event] : events_) out.push_back(event);
+  for (const Kept& kept : events_) out.push_back(ReadEvent(kept.event));
   std::stable_sort(out.begin(), out.end(), [](const EventPtr& a, const EventPtr& b) {
     return a->metadata().namespace_() < b->metadata().namespace_();
   });

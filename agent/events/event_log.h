@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/events/event.h"
@@ -34,6 +35,13 @@ class EventLog {
   std::vector<EventPtr> List() const;
 
  private:
+  // Kept as bytes: as a message each would be some thirty blocks, and those of a burst of pods would lie all over the heap and keep
+  // it from being given back.
+  struct Kept {
+    std::string key;
+    std::string event;  // core/v1 Event
+    WallTime changed;
+  };
   struct Group {  // of one (object, type, reason)
     std::map<std::string, WallTime> messages;
     double tokens = 25;
@@ -41,15 +49,16 @@ class EventLog {
   };
 
   bool Allowed(Group& group, WallTime now);
-  EventPtr MakeEvent(const EventSubject& subject, const EventNote& note, const std::string& message,
-                     WallTime now);
+  std::shared_ptr<corev1::Event> MakeEvent(const EventSubject& subject, const EventNote& note,
+                                           const std::string& message, WallTime now);
   void Expire(WallTime now, std::vector<EventChange>& changes);
+  void ForgetOlderGroups();
 
   std::string node_name_;
   size_t capacity_;
   uint64_t serial_ = 0;
-  std::list<std::pair<std::string, EventPtr>> events_;  // by key, least recently changed first
-  std::map<std::string, std::list<std::pair<std::string, EventPtr>>::iterator> by_key_;
+  std::list<Kept> events_;  // least recently changed first
+  std::map<std::string_view, std::list<Kept>::iterator> by_key_;
   std::map<std::string, Group> groups_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pod/execute/pod_turns.h"
 
+#include <malloc.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -27,7 +28,9 @@ Result<void> PodTurns::Start(std::vector<size_t> bounds) {
   const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
   if (timer < 0) return Error::FromErrno(errno, "timerfd_create");
   timer_.assign(timer);
-  ASSIGN_OR_RETURN(pool_, LanePool::Start(std::move(bounds)));
+  // It looks at the whole heap: what a burst of pods took is given back when the burst is over.
+  LanePool::Rest rest{.calm = [] { (void)::malloc_trim(0); }};
+  ASSIGN_OR_RETURN(pool_, LanePool::Start(std::move(bounds), std::move(rest)));
   return {};
 }
 

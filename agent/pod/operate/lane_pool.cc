@@ -17,7 +17,6 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr std::chrono::seconds kIdle{20};
 constexpr size_t kMostGivenBack = 64;
 
 }  // namespace
@@ -37,8 +36,10 @@ struct LanePool::State : std::enable_shared_from_this<LanePool::State> {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<Queue> lanes;
+  Rest rest;
   bool stopping = false;
   size_t threads = 0;
+  size_t calming = 0;  // threads that are no longer counted, in rest.calm
   size_t most_threads = 0;
   size_t idle = 0;
   size_t woken = 0;  // idle threads that were told to look
@@ -92,7 +93,7 @@ bool LanePool::State::WaitForJob(std::unique_lock<std::mutex>& lock) {
   while (!stopping) {
     if (NextLane() != nullptr) return true;
     ++idle;
-    const auto waited = changed.wait_for(lock, kIdle);
+    const auto waited = changed.wait_for(lock, rest.idle);
     --idle;
     if (woken > 0) --woken;
     if (waited == std::cv_status::timeout && NextLane() == nullptr && threads > 1) return false;
@@ -123,11 +124,19 @@ void LanePool::State::Work() {
   std::unique_lock lock(mutex);
   while (WaitForJob(lock)) RunNext(lock, *NextLane());
   --threads;
+  if (threads == 1 && !stopping && rest.calm) {
+    ++calming;
+    lock.unlock();
+    rest.calm();
+    lock.lock();
+    --calming;
+  }
   changed.notify_all();
 }
 
-Result<std::unique_ptr<LanePool>> LanePool::Start(std::vector<size_t> bounds) {
+Result<std::unique_ptr<LanePool>> LanePool::Start(std::vector<size_t> bounds, Rest rest) {
   auto state = std::make_shared<State>();
+  state->rest = std::move(rest);
   for (const size_t bound : bounds) {
     state->lanes.push_back({.bound = bound, .running = 0, .jobs = {}});
     state->most_threads += bound;
@@ -142,7 +151,8 @@ void LanePool::Stop() {
   state_->stopping = true;
   for (State::Queue& queue : state_->lanes) queue.jobs.clear();
   state_->changed.notify_all();
-  state_->changed.wait(lock, [&] { return state_->threads == state_->given_back.size(); });
+  state_->changed.wait(
+      lock, [&] { return state_->threads == state_->given_back.size() && state_->calming == 0; });
 }
 
 LanePool::JobId LanePool::Post(Lane lane, std::function<void()> job) {

@@ -8,6 +8,7 @@
 // counts against its lane's bound.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -22,10 +23,20 @@ class LanePool {
   using Lane = size_t;
   using JobId = uint64_t;
 
+  // When threads that are not needed end.
+  struct Rest {
+    std::chrono::milliseconds idle{5000};
+    // A burst is over: called by the last but one of them, when it ends. It may take its time.
+    std::function<void()> calm = {};
+  };
+
   // Lane i runs at most bounds[i] jobs at a time. Begins with one thread, which stays; fails when
   // not even that can be had. Where no further thread can be had the jobs wait for one that is
   // there.
-  static Result<std::unique_ptr<LanePool>> Start(std::vector<size_t> bounds);
+  static Result<std::unique_ptr<LanePool>> Start(std::vector<size_t> bounds, Rest rest);
+  static Result<std::unique_ptr<LanePool>> Start(std::vector<size_t> bounds) {
+    return Start(std::move(bounds), Rest());
+  }
   ~LanePool() { Stop(); }
   LanePool(const LanePool&) = delete;
   LanePool& operator=(const LanePool&) = delete;

@@ -305,6 +305,27 @@ TEST_F(Lifecycle, ForeignInterfacesRoutesAndNamesAreNotTouched) {
   EXPECT_EQ(Command("ip -o link; ip route"), before);
 }
 
+// A number that PodNet remembers of a link says nothing about another one.
+TEST_F(Lifecycle, AnAddressStaysTakenWhileThereIsALinkThatAFailedSetupMade) {
+  Pod pod = MakePod("web");
+  const std::string link = InterfaceName("hf", pod.request.uid);
+  const std::string foreign = StrCat(pod.ips[0], "/32 via 192.0.2.1");
+  Command("ip link del " + link);
+  Command("ip route add " + foreign);
+  ASSERT_FALSE(net_->Setup(pod.request));
+  Command("ip link show " + link);
+  Command("ip route del " + foreign);
+  ASSERT_OK(net_->Teardown(pod.request.uid));
+  ASSERT_OK(net_->Ensure());
+  const std::string record = StrCat(directory_, "/network/releasing/", pod.request.uid.value);
+  EXPECT_TRUE(std::filesystem::exists(record));
+  pod.netns.Reset();
+  for (int i = 0; i < kTimeoutMs && std::filesystem::exists(record); ++i, ::usleep(1000)) {
+    ASSERT_OK(net_->Ensure());
+  }
+  EXPECT_FALSE(std::filesystem::exists(record));
+}
+
 TEST_F(Lifecycle, ForeignEth0InThePodIsRefused) {
   auto netns = sys::NewNetworkNamespace();
   ASSERT_OK(sys::RunInNetworkNamespace(netns->get(), []() -> Result<void> {

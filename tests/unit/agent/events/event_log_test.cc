@@ -88,6 +88,27 @@ TEST_F(EventLogTest, AFloodIsHeldToABurstOf25AndOnePerFiveMinutes) {
   EXPECT_TRUE(Record("Failed", "flood").empty());
 }
 
+TEST_F(EventLogTest, WhatWasLongestQuietIsForgottenWhenThereAreTooMany) {
+  const auto flood = [this](const std::string& uid) {
+    pod_.mutable_metadata()->set_uid(uid);
+    for (int i = 0; i < 30; ++i) Record("Failed", "flood");
+    return Record("Failed", "flood").empty();
+  };
+  ASSERT_TRUE(flood("first"));
+  for (int i = 0; i < 5000; ++i) {
+    now_ = now_ + std::chrono::milliseconds(1);
+    if (i == 4500) {
+      ASSERT_TRUE(flood("late"));
+    }
+    pod_.mutable_metadata()->set_uid(StrCat("u", i));
+    Record("Started", "m");
+  }
+  pod_.mutable_metadata()->set_uid("late");
+  EXPECT_TRUE(Record("Failed", "flood").empty());
+  pod_.mutable_metadata()->set_uid("first");
+  EXPECT_FALSE(Record("Failed", "flood").empty());
+}
+
 TEST_F(EventLogTest, OldOnesGoWhenThereAreTooManyOrAfterAnHour) {
   for (int i = 0; i < 30; ++i) {
     pod_.mutable_metadata()->set_uid(StrCat("u", i));

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <latch>
 #include <thread>
 
 namespace holdfast::agent {
@@ -39,6 +40,28 @@ TEST(LanePoolTest, RunsNoMoreThanALanesBoundAtATime) {
   ASSERT_EQ(all.get_future().wait_for(kPatience), std::future_status::ready);
   EXPECT_LE(most.load(), 3);
   EXPECT_GE(most.load(), 2);
+}
+
+TEST(LanePoolTest, AfterABurstOneThreadIsLeftAndThatIsTold) {
+  std::promise<void> calm;
+  std::atomic<int> calms{0};
+  auto pool = LanePool::Start({4}, {.idle = std::chrono::milliseconds(20), .calm = [&] {
+                                      if (++calms == 1) calm.set_value();
+                                    }});
+  ASSERT_TRUE(pool);
+  std::latch together(4);
+  for (int i = 0; i < 4; ++i) {
+    (*pool)->Post(0, [&] { together.arrive_and_wait(); });
+  }
+  ASSERT_EQ(calm.get_future().wait_for(kPatience), std::future_status::ready);
+  // The one that is left works, and its rest is no burst's end.
+  for (int i = 0; i < 3; ++i) {
+    std::promise<void> ran;
+    (*pool)->Post(0, [&] { ran.set_value(); });
+    ASSERT_EQ(ran.get_future().wait_for(kPatience), std::future_status::ready);
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+  }
+  EXPECT_EQ(calms.load(), 1);
 }
 
 TEST(LanePoolTest, AStuckLaneHoldsUpNoOther) {
