@@ -66,7 +66,8 @@ TEST_F(EventLogTest, ObjectsWithoutUidsAreKeptApart) {
 TEST_F(EventLogTest, ANodesEventsLieInTheDefaultNamespace) {
   log_.Record({"Node", "", "n1", "n1", "kubelet"}, {true, "X", "y", "", false}, now_,
               [this] { return ++version_; });
-  const corev1::Event& event = *log_.List().at(0);
+  const EventPtr kept = log_.List().at(0);
+  const corev1::Event& event = *kept;
   EXPECT_EQ(event.metadata().namespace_(), "default");
   EXPECT_EQ(event.involvedobject().namespace_(), "");
 }
