@@ -189,6 +189,8 @@ std::optional<PendingLaunch> Launcher::CloneOrAnswer(PacketServer::ConnectionId 
     return std::nullopt;
   }
   has_children_ = true;
+  // A sandbox's never has one, and a launch's gets it later.
+  reaper_->ExpectWithoutRecord(launch->pid());
   return std::move(*launch);
 }
 

@@ -26,8 +26,10 @@ class Reaper {
   Reaper(const Records& records, const Clock& clock, Ended ended)
       : records_(records), clock_(clock), ended_(std::move(ended)) {}
 
-  // Children known without looking through the records.
+  // Children known without looking through the records, of which there are as many as containers: one that has a record, and
+  // one that has none, or none yet.
   void Expect(const StartRecord& record) { expected_[record.pid] = record.id; }
+  void ExpectWithoutRecord(pid_t pid) { expected_[pid].clear(); }
   // Handles the children that have ended by now, up to the first one that `keep` (may be empty)
   // wants to stay a zombie for now. False when there is no child at all.
   bool ReapAll(const std::function<bool(pid_t)>& keep = {});
