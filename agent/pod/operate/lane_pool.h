@@ -26,7 +26,7 @@ class LanePool {
   // When threads that are not needed end.
   struct Rest {
     std::chrono::milliseconds idle{5000};
-    // A burst is over: called by the last but one of them, when it ends. It may take its time.
+    // A burst is over: called by the one that leaves a single thread behind. It may take its time.
     std::function<void()> calm = {};
   };
 

@@ -110,7 +110,9 @@ TEST_F(KeeperTest, UpgradeInPlaceKeepsProcessesContainersAndLines) {
   EXPECT_GT(ExpectComplete(writer), 0u);
   Clean(writer);
   ExpectNothingLeft();
-  for (const auto& [command, count] : DescriptorCounts()) EXPECT_LE(count, 16u) << command;
+  // The holder may still have a connection that its peer has just closed.
+  const auto few = [](const auto& each) { return each.second <= 16u; };
+  EXPECT_TRUE(Eventually([&] { return std::ranges::all_of(DescriptorCounts(), few); }));
 }
 
 TEST_F(KeeperTest, AnUpgradeToSomethingElseIsRefused) {
