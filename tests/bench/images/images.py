@@ -12,6 +12,7 @@ import ctypes
 import json
 import os
 import pathlib
+import secrets
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from registry import RealRegistry  # noqa: E402
 
 libc = ctypes.CDLL(None, use_errno=True)
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
+TOKEN = secrets.token_hex(4)  # in a pid namespace all have one pid
 V2 = (CGROUPS / "cgroup.controllers").exists()
 
 
@@ -40,7 +42,7 @@ class Group:
 
     def __init__(self, name):
         hierarchies = [CGROUPS] if V2 else [CGROUPS / "memory", CGROUPS / "cpuacct"]
-        self.folders = [base / f"holdfast-bench-{name}-{os.getpid()}" for base in hierarchies]
+        self.folders = [base / f"holdfast-bench-{name}-{TOKEN}" for base in hierarchies]
         for folder in self.folders:
             folder.mkdir()
         enter = "".join(f"echo $$ > {folder}/cgroup.procs; " for folder in self.folders)
