@@ -11,6 +11,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/writeback.h"
 #include "runtime/image/content/copy.h"
 #include "runtime/image/content/digest.h"
 #include "runtime/image/content/room.h"
@@ -25,6 +26,7 @@ constexpr std::chrono::milliseconds kPatience{100};
 // A server that breaks off after each few bytes is not asked for ever.
 constexpr int kMaxBreaks = 20;
 constexpr uint64_t kProgress = 64 << 10;  // what makes a new try worth it
+constexpr uint64_t kWriteback = 8 << 20;  // what the disk is given at a time
 
 }  // namespace
 
@@ -33,6 +35,7 @@ struct BlobDownloads::Job {
   UniqueFd file;
   Sha256 hash;
   uint64_t have = 0;
+  uint64_t at_disk = 0;  // of these, what the disk has begun with
   size_t origin = 0;
   Attempt attempt;
   uint64_t running = 0;   // id of the request; 0: none
@@ -128,7 +131,7 @@ Result<void> BlobDownloads::Restart(Job& job) {
     return Error::FromErrno(errno, "truncate a blob");
   }
   job.hash = Sha256();
-  job.have = 0;
+  job.have = job.at_disk = 0;
   job.resumed = false;
   return {};
 }
@@ -160,6 +163,11 @@ Result<void> BlobDownloads::Take(Job& job, const fetch::Head& head, std::string_
   RETURN_IF_ERROR(sys::WriteAll(job.file.get(), piece));
   job.hash.Update(piece);
   job.have += piece.size();
+  // While the rest still comes: all of it is synced before anything is named.
+  if (job.have - job.at_disk >= kWriteback || job.have == job.blob.size) {
+    sys::BeginWriteback(job.file.get(), job.at_disk, job.have - job.at_disk);
+    job.at_disk = job.have;
+  }
   if (job.blob.progress != nullptr) job.blob.progress->bytes = job.have;
   HOLDFAST_PAUSE_POINT("image.pull-piece");
   return {};

@@ -36,11 +36,11 @@ constexpr std::array kStreamCalls = {
 constexpr std::array kArchiveCalls = {SCMP_SYS(openat)};
 
 constexpr std::array kLayerCalls = {
-    SCMP_SYS(openat),    SCMP_SYS(openat2),   SCMP_SYS(pwrite64),  SCMP_SYS(mkdirat),
-    SCMP_SYS(unlinkat),  SCMP_SYS(linkat),    SCMP_SYS(symlinkat), SCMP_SYS(mknodat),
-    SCMP_SYS(fchown),    SCMP_SYS(fchownat),  SCMP_SYS(fchmod),    SCMP_SYS(fchmodat),
-    SCMP_SYS(fsetxattr), SCMP_SYS(utimensat), SCMP_SYS(ftruncate), SCMP_SYS(getdents64),
-    SCMP_SYS(fcntl),     SCMP_SYS(faccessat),
+    SCMP_SYS(openat),    SCMP_SYS(openat2),   SCMP_SYS(pwrite64),        SCMP_SYS(mkdirat),
+    SCMP_SYS(unlinkat),  SCMP_SYS(linkat),    SCMP_SYS(symlinkat),       SCMP_SYS(mknodat),
+    SCMP_SYS(fchown),    SCMP_SYS(fchownat),  SCMP_SYS(fchmod),          SCMP_SYS(fchmodat),
+    SCMP_SYS(fsetxattr), SCMP_SYS(utimensat), SCMP_SYS(ftruncate),       SCMP_SYS(getdents64),
+    SCMP_SYS(fcntl),     SCMP_SYS(faccessat), SCMP_SYS(sync_file_range),
 };
 
 #if HOLDFAST_ADDRESS_SANITIZER

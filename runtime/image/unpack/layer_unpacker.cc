@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/writeback.h"
 #include "runtime/image/unpack/member_name.h"
 #include "runtime/image/unpack/tar_reader.h"
 
@@ -23,6 +24,9 @@ constexpr std::string_view kOpaqueName = ".wh..wh..opq";
 constexpr size_t kMaxXattrValue = 64 * 1024;
 
 constexpr size_t kBlock = 4096;
+constexpr uint64_t kWriteback = 8 << 20;  // what the disk is given at a time
+// Small files cost less when they are synced together.
+constexpr uint64_t kLeastWriteback = 256 << 10;
 
 bool IsZero(std::string_view bytes) {
   return bytes.front() == 0 && bytes.substr(1) == bytes.substr(0, bytes.size() - 1);
@@ -176,14 +180,22 @@ class LayerWriter {
       return LimitReached("bytes in one file", limits_.apparent_size);
     }
     ASSIGN_OR_RETURN(UniqueFd file, tree_.CreateFile(name));
-    const auto write = [&](std::string_view piece, uint64_t offset) {
-      return Write(file.get(), name, piece, offset);
+    // The disk gets to work while the rest is unpacked: the agent syncs all of it at the end.
+    uint64_t at_disk = 0;
+    const auto write = [&](std::string_view piece, uint64_t offset) -> Result<void> {
+      RETURN_IF_ERROR(Write(file.get(), name, piece, offset));
+      if (offset - at_disk >= kWriteback) {
+        sys::BeginWriteback(file.get(), at_disk, offset - at_disk);
+        at_disk = offset;
+      }
+      return {};
     };
     RETURN_IF_ERROR(WithContext(reader.ReadData(write), Printable(name)));
     // A hole at the end has no data block.
     if (::ftruncate(file.get(), static_cast<off_t>(member.size)) != 0) {
       return Error::FromErrno(errno, StrCat("truncate ", Printable(name)));
     }
+    if (member.size >= kLeastWriteback) sys::BeginWriteback(file.get(), at_disk, 0);
     return tree_.FinishFile(file.get(), name, attributes);
   }
 

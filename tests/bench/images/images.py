@@ -12,6 +12,7 @@ import ctypes
 import json
 import os
 import pathlib
+import secrets
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,7 @@ from registry import RealRegistry  # noqa: E402
 
 libc = ctypes.CDLL(None, use_errno=True)
 CGROUPS = pathlib.Path("/sys/fs/cgroup")
+TOKEN = secrets.token_hex(4)  # in a pid namespace all have one pid
 V2 = (CGROUPS / "cgroup.controllers").exists()
 
 
@@ -40,7 +42,7 @@ class Group:
 
     def __init__(self, name):
         hierarchies = [CGROUPS] if V2 else [CGROUPS / "memory", CGROUPS / "cpuacct"]
-        self.folders = [base / f"holdfast-bench-{name}-{os.getpid()}" for base in hierarchies]
+        self.folders = [base / f"holdfast-bench-{name}-{TOKEN}" for base in hierarchies]
         for folder in self.folders:
             folder.mkdir()
         enter = "".join(f"echo $$ > {folder}/cgroup.procs; " for folder in self.folders)
@@ -257,7 +259,8 @@ class World:
 
 
 class Disk:
-    """A journaled ext4 of its own in a file beside TMPDIR, or a tmpfs."""
+    """A journaled ext4 of its own in a file beside TMPDIR, or a tmpfs. What is written there goes to the disk as it does
+    on a node's own: a loop device would keep it in memory until the next flush."""
 
     def __init__(self, kind, work):
         self.top = pathlib.Path(work) / kind
@@ -266,10 +269,11 @@ class Disk:
             run("mount", "-t", "tmpfs", "-o", "size=8g", "none", self.top)
             return
         file = pathlib.Path(work) / "disk"
-        with open(file, "wb") as out:
-            out.truncate(16 << 30)
-        run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", file)
-        run("mount", "-o", "loop", file, self.top)
+        run("fallocate", "-l", 16 << 30, file)
+        run("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0,nodiscard", file)
+        device = run("losetup", "--find", "--show", "--direct-io=on", file).strip()
+        run("mount", device, self.top)
+        run("losetup", "--detach", device)  # goes with the mount
         file.unlink()
 
     def stop(self):

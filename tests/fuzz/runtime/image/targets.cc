@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/fuzz/runtime/image/targets.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -15,12 +14,12 @@
 #include "runtime/image/documents/json_text.h"
 #include "runtime/image/documents/oci_documents.h"
 #include "runtime/image/documents/reference.h"
+#include "runtime/image/documents/signature_policy.h"
 #include "runtime/image/fetch/challenge.h"
 #include "runtime/image/pull/media_type.h"
 #include "runtime/image/pull/registry_host.h"
 #include "runtime/image/pull/short_names.h"
 #include "runtime/image/pull/token.h"
-#include "runtime/image/unpack/inflate.h"
 #include "runtime/image/unpack/member_name.h"
 #include "runtime/image/unpack/tar_reader.h"
 #include "runtime/image/wire/address.h"
@@ -67,12 +66,6 @@ void CheckName(const std::string& raw) {
   (void)unpack::Printable(raw);
 }
 
-void Inflate(Input input, Result<void> (*inflate)(int, int)) {
-  const UniqueFd in = Memory(input);
-  const UniqueFd out(::open("/dev/null", O_WRONLY | O_CLOEXEC));
-  (void)inflate(in.get(), out.get());
-}
-
 }  // namespace
 
 void FuzzTar(Input input) {
@@ -93,15 +86,11 @@ void FuzzTar(Input input) {
   }
 }
 
-void FuzzInflate(Input input) {
-  Inflate(input, unpack::InflateGzip);
-  Inflate(input, unpack::InflateZstd);
-}
-
 void FuzzDocuments(Input text) {
   (void)ParseIndex(text, "", 100);
   (void)ParseManifest(text, kOciManifest, 100);
   (void)ParseDockerArchive(text, 100, 100);
+  (void)SignaturePolicy::Parse(text);
   if (const auto config = ParseConfig(text, 1); config) {
     // What was read can be written and is read again.
     const auto again =

@@ -12,7 +12,7 @@ namespace holdfast::runtime::fuzz {
 using Input = std::string_view;
 
 void FuzzTar(Input input);        // members, names, data of a tar stream
-void FuzzInflate(Input input);    // gzip and zstd
+void FuzzInflate(Input input);    // gzip, compared with zlib, and zstd
 void FuzzDocuments(Input input);  // index, manifest, config, manifest.json, reference
 void FuzzRegistry(
     Input input);             // challenges, addresses, tokens, media types, the helper's messages

@@ -121,7 +121,7 @@ class IptablesKills : public IptablesWorld {
     auto rows = Crowd(50, false);
     rows.push_back(std::make_shared<const model::ServicePortRow>(Web()));
     const auto applied = ApplyAgain(ChangeOf(true, std::move(rows), {}));
-    EXPECT_OK(applied) << when;
+    EXPECT_OK(applied);
     EXPECT_TRUE(applied && applied->refused.empty()) << when;
     EXPECT_EQ(back_end_->Repair().value_or(99), 0u) << when;
     EXPECT_EQ(Try("client", Vip(), 80).endpoint, "a") << when;
