@@ -65,7 +65,8 @@ void SessionLoop::EndAll() {
 void SessionLoop::Finish() {
   workers_.Finish();
   work_.reset();
-  io_.stop();
+  // After what EndAll() has posted: a session that was let go would never end without it.
+  boost::asio::post(io_, [this] { io_.stop(); });
   if (thread_.joinable()) thread_.join();
 }
 
