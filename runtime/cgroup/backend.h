@@ -88,9 +88,8 @@ class CgroupBackend {
 
 std::unique_ptr<CgroupBackend> MakeCgroupBackend(CgroupLayout layout);
 
-// What is left of `cgroup` when all but one hierarchy is left out (v1: not that of pids). A child that is made of it only
-// tells which processes belong together, at a sixth of v1's cost; in the other hierarchies they are in `cgroup`'s own
-// directories. Its directory is moved out of `cgroup`.
+// `cgroup` in one hierarchy alone (v1: that of pids), whose directory is moved out of it. A child that is made of it only
+// tells which processes belong together, at a sixth of v1's cost: in the other hierarchies they join `cgroup` itself.
 Cgroup TakeGrouping(const CgroupLayout& layout, Cgroup& cgroup);
 
 // The same in both versions.

@@ -29,7 +29,7 @@ Result<void> PodTurns::Start(std::vector<size_t> bounds) {
   if (timer < 0) return Error::FromErrno(errno, "timerfd_create");
   timer_.assign(timer);
   // It looks at the whole heap: what a burst of pods took is given back when the burst is over.
-  LanePool::Rest rest{.calm = [] { (void)::malloc_trim(0); }};
+  LanePool::Rest rest{.calm = [] { ::malloc_trim(0); }};
   ASSIGN_OR_RETURN(pool_, LanePool::Start(std::move(bounds), std::move(rest)));
   return {};
 }

@@ -26,7 +26,6 @@ constexpr std::chrono::milliseconds kPatience{100};
 // A server that breaks off after each few bytes is not asked for ever.
 constexpr int kMaxBreaks = 20;
 constexpr uint64_t kProgress = 64 << 10;  // what makes a new try worth it
-constexpr uint64_t kWriteback = 8 << 20;  // what the disk is given at a time
 
 }  // namespace
 
@@ -35,7 +34,7 @@ struct BlobDownloads::Job {
   UniqueFd file;
   Sha256 hash;
   uint64_t have = 0;
-  uint64_t at_disk = 0;  // of these, what the disk has begun with
+  sys::Writeback writeback;
   size_t origin = 0;
   Attempt attempt;
   uint64_t running = 0;   // id of the request; 0: none
@@ -131,7 +130,8 @@ Result<void> BlobDownloads::Restart(Job& job) {
     return Error::FromErrno(errno, "truncate a blob");
   }
   job.hash = Sha256();
-  job.have = job.at_disk = 0;
+  job.have = 0;
+  job.writeback = {};
   job.resumed = false;
   return {};
 }
@@ -164,10 +164,8 @@ Result<void> BlobDownloads::Take(Job& job, const fetch::Head& head, std::string_
   job.hash.Update(piece);
   job.have += piece.size();
   // While the rest still comes: all of it is synced before anything is named.
-  if (job.have - job.at_disk >= kWriteback || job.have == job.blob.size) {
-    sys::BeginWriteback(job.file.get(), job.at_disk, job.have - job.at_disk);
-    job.at_disk = job.have;
-  }
+  job.writeback.Reached(job.file.get(), job.have);
+  if (job.have == job.blob.size) job.writeback.Rest(job.file.get());
   if (job.blob.progress != nullptr) job.blob.progress->bytes = job.have;
   HOLDFAST_PAUSE_POINT("image.pull-piece");
   return {};

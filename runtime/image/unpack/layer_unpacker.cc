@@ -24,7 +24,6 @@ constexpr std::string_view kOpaqueName = ".wh..wh..opq";
 constexpr size_t kMaxXattrValue = 64 * 1024;
 
 constexpr size_t kBlock = 4096;
-constexpr uint64_t kWriteback = 8 << 20;  // what the disk is given at a time
 // Small files cost less when they are synced together.
 constexpr uint64_t kLeastWriteback = 256 << 10;
 
@@ -181,13 +180,10 @@ class LayerWriter {
     }
     ASSIGN_OR_RETURN(UniqueFd file, tree_.CreateFile(name));
     // The disk gets to work while the rest is unpacked: the agent syncs all of it at the end.
-    uint64_t at_disk = 0;
+    sys::Writeback writeback;
     const auto write = [&](std::string_view piece, uint64_t offset) -> Result<void> {
       RETURN_IF_ERROR(Write(file.get(), name, piece, offset));
-      if (offset - at_disk >= kWriteback) {
-        sys::BeginWriteback(file.get(), at_disk, offset - at_disk);
-        at_disk = offset;
-      }
+      writeback.Reached(file.get(), offset);
       return {};
     };
     RETURN_IF_ERROR(WithContext(reader.ReadData(write), Printable(name)));
@@ -195,7 +191,7 @@ class LayerWriter {
     if (::ftruncate(file.get(), static_cast<off_t>(member.size)) != 0) {
       return Error::FromErrno(errno, StrCat("truncate ", Printable(name)));
     }
-    if (member.size >= kLeastWriteback) sys::BeginWriteback(file.get(), at_disk, 0);
+    if (member.size >= kLeastWriteback) writeback.Rest(file.get());
     return tree_.FinishFile(file.get(), name, attributes);
   }
 

@@ -5,8 +5,8 @@ import contextlib
 import json
 import os
 import pathlib
-import signal
 import re
+import signal
 import time
 
 from node import WAIT_FOR_TERM, status

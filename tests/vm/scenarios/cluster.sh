@@ -1,6 +1,6 @@
 #!/bin/bash
 # Scenario in a full systemd guest: two nodes of ours in a cluster with a real control plane, and its Services in each mode
-# by turns, in IPVS too, which the build machine's kernel lacks. Half an hour on an emulated machine, so it runs by name:
+# by turns, in IPVS too, which the build machine's kernel lacks. A quarter of an hour on an emulated machine, so it runs by name:
 #   GUESTS=cluster tests/vm/run bookworm
 # named: yes
 # tools: busybox wget openssl

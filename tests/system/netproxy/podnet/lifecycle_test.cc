@@ -12,6 +12,7 @@
 
 #include "holdfast/sys/sysctl.h"
 #include "netproxy/podnet/wiring.h"
+#include "tests/support/eventually.h"
 #include "tests/system/netproxy/podnet/net_fixture.h"
 
 namespace holdfast::netproxy {
@@ -320,10 +321,11 @@ TEST_F(Lifecycle, AnAddressStaysTakenWhileThereIsALinkThatAFailedSetupMade) {
   const std::string record = StrCat(directory_, "/network/releasing/", pod.request.uid.value);
   EXPECT_TRUE(std::filesystem::exists(record));
   pod.netns.Reset();
-  for (int i = 0; i < kTimeoutMs && std::filesystem::exists(record); ++i, ::usleep(1000)) {
-    ASSERT_OK(net_->Ensure());
-  }
-  EXPECT_FALSE(std::filesystem::exists(record));
+  const auto is_free = [&] {
+    EXPECT_TRUE(net_->Ensure());
+    return !std::filesystem::exists(record);
+  };
+  EXPECT_TRUE(test_support::Eventually(is_free, std::chrono::seconds(5)));
 }
 
 TEST_F(Lifecycle, ForeignEth0InThePodIsRefused) {

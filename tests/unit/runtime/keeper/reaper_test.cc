@@ -11,6 +11,7 @@
 
 #include "holdfast/base/clock.h"
 #include "runtime/keeper/common/process_info.h"
+#include "tests/support/eventually.h"
 
 namespace holdfast::runtime::keeper {
 namespace {
@@ -42,8 +43,11 @@ class ReaperTest : public ::testing::Test {
     return start;
   }
   void Reap() {
-    for (int i = 0; i < 5000 && !told_; ++i, ::usleep(1000)) reaper_->ReapAll();
-    ASSERT_TRUE(told_);
+    const auto is_told = [this] {
+      reaper_->ReapAll();
+      return told_.has_value();
+    };
+    ASSERT_TRUE(test_support::Eventually(is_told, std::chrono::seconds(5)));
   }
 
   std::string directory_;

@@ -11,6 +11,7 @@
 
 #include "holdfast/sys/netns.h"
 #include "holdfast/sys/sysctl.h"
+#include "tests/support/eventually.h"
 #include "tests/support/ip.h"
 
 namespace holdfast::sys {
@@ -151,10 +152,8 @@ TEST_F(RtnlBatchTest, ALinkRunsOnceBothEndsAreUp) {
   EXPECT_FALSE(rtnl_->IsRunning(ends_.index).value());
   auto there = Rtnl::OpenIn(far_.get());
   ASSERT_TRUE(there->SetLinkUp(ends_.peer_index));
-  bool runs = false;
-  for (int i = 0; i < 5000 && !runs; ++i, ::usleep(1000))
-    runs = rtnl_->IsRunning(ends_.index).value();
-  EXPECT_TRUE(runs);
+  EXPECT_TRUE(test_support::Eventually([&] { return rtnl_->IsRunning(ends_.index).value(); },
+                                       std::chrono::seconds(5)));
   EXPECT_TRUE(rtnl_->GetLink("v0")->running);
   EXPECT_FALSE(rtnl_->IsRunning(kNoLink));
 }
