@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "agent/pod/spec/expansion.h"
+#include "agent/kube/expansion.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/base/whole_number.h"
 
@@ -43,7 +43,8 @@ Check Exec(const corev1::ExecAction& action, const corev1::Container& container,
     if (!variable.has_valuefrom()) variables[variable.name()] = variable.value();
   }
   ExecCheck check{id, {}};
-  for (const std::string& word : action.command()) check.argv.push_back(Expand(word, variables));
+  for (const std::string& word : action.command())
+    check.argv.push_back(kube::Expand(word, variables));
   return check;
 }
 

@@ -3,9 +3,9 @@
 
 #include <utility>
 
+#include "agent/kube/expansion.h"
 #include "agent/objects/no_inputs.h"
 #include "agent/pod/spec/environment.h"
-#include "agent/pod/spec/expansion.h"
 #include "agent/pod/spec/files.h"
 #include "agent/pod/spec/resources.h"
 #include "holdfast/base/strings.h"
@@ -19,7 +19,7 @@ StartFailure Config(Error error) { return {StartFailure::Phase::kConfig, std::mo
 
 template <class List>
 void AppendExpanded(const List& words, const Variables& variables, std::vector<std::string>& out) {
-  for (const std::string& word : words) out.push_back(Expand(word, variables));
+  for (const std::string& word : words) out.push_back(kube::Expand(word, variables));
 }
 
 // command replaces the entrypoint and makes the image's arguments void; args replace only those.

@@ -5,9 +5,9 @@
 #include <unordered_map>
 #include <utility>
 
+#include "agent/kube/expansion.h"
 #include "agent/pod/spec/downward.h"
 #include "agent/pod/spec/env_file.h"
-#include "agent/pod/spec/expansion.h"
 #include "agent/pod/spec/input_values.h"
 #include "holdfast/base/strings.h"
 
@@ -50,7 +50,7 @@ class EnvironmentBuilder {
 
   Result<void> AddVariable(const corev1::EnvVar& variable) {
     if (!variable.has_valuefrom()) {
-      Add(variable.name(), Expand(variable.value(), out_.of_pod));
+      Add(variable.name(), kube::Expand(variable.value(), out_.of_pod));
       return {};
     }
     ASSIGN_OR_RETURN(const auto value, ValueFrom(variable.valuefrom()));

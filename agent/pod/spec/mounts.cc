@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/kube/expansion.h"
 #include "agent/pod/spec/container_spec_builder.h"
-#include "agent/pod/spec/expansion.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -47,7 +47,7 @@ std::expected<model::MountSpec, StartFailure> VolumeMount(
   mount.sub_path = wish.subpath();
   if (!wish.subpathexpr().empty()) {
     bool unknown = false;
-    mount.sub_path = Expand(wish.subpathexpr(), variables, &unknown);
+    mount.sub_path = kube::Expand(wish.subpathexpr(), variables, &unknown);
     if (unknown) {
       return std::unexpected(Config(StrCat("failed to expand subPathExpr \"", wish.subpathexpr(),
                                            "\" of volume mount \"", wish.name(), "\"")));

@@ -9,6 +9,7 @@ runtime/launch and runtime/keeper: no third-party library at all (static, tiny; 
 runtime/keeper: client and the processes know common, the processes also process; nobody knows another's room.
 agent: no room but an API's and that of storage plugins knows a transport; base, access, events, view, stream, log, objects, probe know what is below them.
 Pure folders (decisions, tables, validation): no descriptors, threads or locks.
+Between folders includes lead one way: no folder includes another that leads back to it.
 agent/cli: no agent code but the codec, of the runtime only the documents of images; containerd: no API either.
 Everywhere: a source includes the header of its name before all others (std headers that it says why of excepted), so
 that this header is compiled alone; no program is run through a shell (docs/security.md, NE-12); a thread is started by
@@ -90,7 +91,7 @@ RULES = [
     ("agent/stats/", agent_rooms("stats", "config", "kube", "view", "pod/state")),
     ("agent/evict/", agent_rooms("evict", "base", "config", "events", "kube", "stats", "view", "pod/decide", "pod/state")),
     ("agent/objects/", agent_rooms("objects", "cluster", "kube") + ("holdfast/sys",)),
-    ("agent/probe/", agent_rooms("probe", "base", "events", "kube", "pod/spec")),
+    ("agent/probe/", agent_rooms("probe", "base", "events", "kube")),
     ("agent/identity/", agent_rooms("identity", "base", "cluster", "events", "kube", "openssl")),
     ("agent/image_archives/", agent_rooms("image_archives", "events")),
     ("agent/image_gc/", agent_rooms("image_gc", "base", "config", "events")),
@@ -114,8 +115,36 @@ def not_own_header_first(name: str, lines: list):
         return
 
 
+def round_trips(includes: dict):
+    """Folders that lead back to themselves. `includes`: folder -> {folder that it includes: where}."""
+    def way(start: str, end: str):
+        came_from, todo = {start: None}, [start]
+        while todo:
+            folder = todo.pop(0)
+            for after in includes.get(folder, {}):
+                if after == end:
+                    path = [folder]
+                    while came_from[path[0]] is not None:
+                        path.insert(0, came_from[path[0]])
+                    return path + [end]
+                if after not in came_from:
+                    came_from[after] = folder
+                    todo.append(after)
+        return None
+
+    told = set()
+    for folder in sorted(includes):
+        path = way(folder, folder)
+        if path is None or told.intersection(path):
+            continue
+        told.update(path)
+        steps = (f"{includes[one][other]} leads from {one} to {other}" for one, other in zip(path, path[1:]))
+        yield "folders include each other in a circle: " + "; ".join(steps)
+
+
 def violations(root: pathlib.Path):
     seen = 0
+    includes = {}
     for folder in FOLDERS:
         for path in sorted((root / folder).rglob("*")):
             if path.suffix not in (".h", ".cc"):
@@ -133,10 +162,15 @@ def violations(root: pathlib.Path):
                 if not match:
                     continue
                 target = match.group(2)
+                header = target if target.startswith(FOLDERS) else f"include/{target}"
+                own, its = name.rpartition("/")[0], header.rpartition("/")[0]
+                if own != its and (root / header).is_file():
+                    includes.setdefault(own, {}).setdefault(its, f"{name}:{number}")
                 for prefix, forbidden in RULES:
                     if name.startswith(prefix) and target.startswith(forbidden):
                         yield f"{name}:{number}: includes {target}, which {prefix} may not know"
                         break
+    yield from round_trips(includes)
     if seen < 10:
         yield f"read only {seen} files below {root}: is this the source tree?"
 

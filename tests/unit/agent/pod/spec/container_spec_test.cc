@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "agent/pod/spec/container_spec_builder.h"
-#include "agent/pod/spec/expansion.h"
 #include "agent/pod/spec/resources.h"
 
 namespace holdfast::agent {
@@ -375,14 +374,6 @@ TEST_F(SpecTest, VolumesOfTheImageGiveWayToThePods) {
     if (mount.destination.starts_with("/data")) sources.push_back(mount.source);
   }
   EXPECT_EQ(sources, (std::vector<std::string>{"/volumes/v", "/img/1"}));
-}
-
-TEST(ExpansionTest, FollowsKubernetesSyntax) {
-  const std::map<std::string, std::string> vars = {{"A", "1"}, {"B", "$(A)"}};
-  EXPECT_EQ(Expand("$(A)$(A)", vars), "11");
-  EXPECT_EQ(Expand("$$(A) $$$(A)", vars), "$(A) $1");
-  EXPECT_EQ(Expand("$(B)", vars), "$(A)") << "not twice";
-  EXPECT_EQ(Expand("$(C) $( $A $", vars), "$(C) $( $A $");
 }
 
 }  // namespace

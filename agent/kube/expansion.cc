@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/pod/spec/expansion.h"
+#include "agent/kube/expansion.h"
 
-namespace holdfast::agent {
+namespace holdfast::agent::kube {
 
 std::string Expand(const std::string& text, const std::map<std::string, std::string>& variables,
                    bool* unknown) {
@@ -33,4 +33,4 @@ std::string Expand(const std::string& text, const std::map<std::string, std::str
   return out;
 }
 
-}  // namespace holdfast::agent
+}  // namespace holdfast::agent::kube
