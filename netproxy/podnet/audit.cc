@@ -7,16 +7,12 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
 #include "netproxy/podnet/pod_net.h"
-#include "netproxy/podnet/wiring.h"
 
 namespace holdfast::netproxy {
 
 Result<std::vector<Leftover>> PodNet::Audit(const std::vector<PodUid>& live, bool repair) {
   const std::lock_guard lock(mutex_);
   const std::set<PodUid> wanted(live.begin(), live.end());
-  std::set<std::string> wanted_interfaces;
-  for (const PodUid& uid : live)
-    wanted_interfaces.insert(InterfaceName(instance_.interface_prefix, uid));
 
   std::vector<PodRecord> stale;
   for (const auto& [uid, record] : book_.records()) {
@@ -29,10 +25,8 @@ Result<std::vector<Leftover>> PodNet::Audit(const std::vector<PodUid>& live, boo
                             record.releasing ? ", torn down" : ", no live pod")});
     if (repair) RETURN_IF_ERROR(TeardownLocked(record.uid));
   }
-  ASSIGN_OR_RETURN(const std::vector<sys::Link> links, rtnl_.ListLinks());
+  ASSIGN_OR_RETURN(const std::vector<sys::Link> links, links_.OfNobody(live));
   for (const sys::Link& link : links) {
-    const std::string of = PodInterface(instance_.interface_prefix, link);
-    if (of.empty() || wanted_interfaces.contains(of)) continue;
     found.push_back({"interface", link.name, "no live pod has it"});
     if (!repair) continue;
     RETURN_IF_ERROR(rtnl_.DeleteLink(link.index));

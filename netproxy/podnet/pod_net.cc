@@ -73,9 +73,9 @@ Result<std::unique_ptr<PodNet>> PodNet::Open(const model::Instance& instance) {
   ASSIGN_OR_RETURN(HostRules rules,
                    HostRules::Open(instance.table_name, instance.interface_prefix));
   ASSIGN_OR_RETURN(AddressBook book, AddressBook::Open(instance.NetworkDir()));
+  ASSIGN_OR_RETURN(NsFd home, sys::CurrentNetworkNamespace());
   std::unique_ptr<PodNet> net(new PodNet(instance, std::move(book), std::move(rtnl),
-                                         std::move(ready_rtnl), std::move(rules)));
-  ASSIGN_OR_RETURN(net->sysctls_.home, sys::CurrentNetworkNamespace());
+                                         std::move(home), std::move(ready_rtnl), std::move(rules)));
   ASSIGN_OR_RETURN(net->ready_.sysctls.home, sys::CurrentNetworkNamespace());
   RETURN_IF_ERROR(net->OpenRanges(std::move(wanted)));
   RETURN_IF_ERROR(net->AdoptRecords());
@@ -192,51 +192,18 @@ Result<void> PodNet::AdoptRecords() {
 // A route to an interface of ours without a record (the directory was lost, a record damaged): its
 // address is held by something that still runs.
 Result<void> PodNet::MarkOccupied() {
-  ASSIGN_OR_RETURN(const std::vector<sys::Link> links, rtnl_.ListLinks());
-  ASSIGN_OR_RETURN(const std::vector<sys::Route> routes, rtnl_.ListRoutes());
-  std::set<int> ours;
-  for (const sys::Link& link : links) {
-    if (!PodInterface(instance_.interface_prefix, link).empty()) ours.insert(link.index);
-  }
-  std::set<IpAddress> occupied;
-  for (const sys::Route& r : routes) {
-    if (r.destination.prefix == r.destination.network.MaxPrefix() && ours.contains(r.link)) {
-      occupied.insert(r.destination.network);
-    }
-  }
-  book_.SetOccupied(std::move(occupied));
-  return {};
-}
-
-// Nothing of a pod is made anew while it runs (no kubelet does it either: its connections are gone
-// with the interface), but it is told, once: when it is missing the second time. The first time the pod may just be
-// coming or going.
-Result<void> PodNet::TellLostInterfaces() {
-  ASSIGN_OR_RETURN(const std::vector<sys::Link> links, rtnl_.ListLinks());
-  std::set<std::string> present;
-  for (const sys::Link& link : links) {
-    present.insert(PodInterface(instance_.interface_prefix, link));
-  }
-  std::map<PodUid, int> missing;
-  for (const auto& [uid, record] : book_.records()) {
-    const std::string name = InterfaceName(instance_.interface_prefix, uid);
-    if (record.releasing || present.contains(name)) continue;
-    const auto before = missing_.find(uid);
-    const int times = before == missing_.end() ? 1 : std::min(before->second + 1, 3);
-    missing.emplace(uid, times);
-    if (times != 2) continue;
-    warnings_.push_back(StrCat("pod ", record.pod_namespace, "/", record.pod_name,
-                               ": somebody deleted its interface ", name,
-                               ": it has no network until it is deleted and made again"));
-  }
-  missing_ = std::move(missing);
+  ASSIGN_OR_RETURN(std::set<IpAddress> routed, links_.RoutedAddresses());
+  book_.SetOccupied(std::move(routed));
   return {};
 }
 
 Result<void> PodNet::Ensure() {
   const std::lock_guard lock(mutex_);
   // Not at start: a record may be of a pod whose wiring was cut short and goes on.
-  if (ensured_) RETURN_IF_ERROR(TellLostInterfaces());
+  if (ensured_) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> lost, links_.TellLost(book_.records()));
+    warnings_.insert(warnings_.end(), lost.begin(), lost.end());
+  }
   RETURN_IF_ERROR(EnsureLocked());
   RETURN_IF_ERROR(ReleaseGone(releasing_.size()));
   return MarkOccupied();
@@ -316,7 +283,7 @@ Result<const PodRecord*> PodNet::EnsureRecord(const PodNetworkRequest& request) 
   RETURN_IF_ERROR(CheckHostPorts(record));
   const PodRecord* known = book_.Find(request.uid);
   if (known != nullptr && !FitsRanges(*known)) {  // the configuration changed
-    ASSIGN_OR_RETURN(const bool wired, HasInterface(request.uid));
+    ASSIGN_OR_RETURN(const bool wired, links_.IsThere(request.uid));
     if (!wired) {
       RETURN_IF_ERROR(book_.Free(request.uid));
       known = nullptr;
@@ -361,12 +328,6 @@ Result<void> PodNet::CheckHostPorts(const PodRecord& record) {
                          "/", other->pod_name));
 }
 
-Result<bool> PodNet::HasInterface(const PodUid& uid) {
-  const auto known = links_.find(uid);
-  if (known != links_.end()) return rtnl_.HasLink(known->second);
-  return rtnl_.HasLink(InterfaceName(instance_.interface_prefix, uid));
-}
-
 bool PodNet::FitsRanges(const PodRecord& record) const {
   if (record.addresses.size() != ranges_.own.size()) return false;
   for (size_t i = 0; i < ranges_.own.size(); ++i) {
@@ -379,7 +340,6 @@ Result<void> PodNet::Wire(const PodRecord& record, bool loopback_ports, int netn
   PodWiring wiring;
   wiring.loopback_ports = loopback_ports;
   wiring.uid = record.uid;
-  wiring.prefix = instance_.interface_prefix;
   wiring.alias = InterfaceAlias(record.pod_namespace, record.pod_name, record.uid);
   wiring.mtu = mtu_;
   for (const IpAddress& a : record.addresses) {
@@ -389,10 +349,7 @@ Result<void> PodNet::Wire(const PodRecord& record, bool loopback_ports, int netn
     }
     wiring.addresses.push_back({a, node});
   }
-  links_.erase(record.uid);  // what fails below may have made another one
-  ASSIGN_OR_RETURN(const int link, WirePod(rtnl_, sysctls_, netns, wiring, warnings_));
-  links_[record.uid] = link;
-  return {};
+  return links_.Wire(netns, std::move(wiring), warnings_);
 }
 
 Result<void> PodNet::Teardown(const PodUid& uid) {
@@ -419,10 +376,10 @@ Result<void> PodNet::ReleaseGone(size_t limit) {
   limit = std::min(limit, releasing_.size());
   for (size_t i = 0; i < limit; ++i) {
     const PodUid uid = releasing_.front();
-    ASSIGN_OR_RETURN(const bool still_there, HasInterface(uid));
+    ASSIGN_OR_RETURN(const bool still_there, links_.IsThere(uid));
     if (!still_there) {
       RETURN_IF_ERROR(book_.Free(uid));
-      links_.erase(uid);
+      links_.Forget(uid);
     }
     releasing_.pop_front();
     if (still_there) releasing_.push_back(uid);  // asked again later

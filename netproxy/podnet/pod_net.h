@@ -19,9 +19,9 @@
 #include "holdfast/sys/rtnl.h"
 #include "netproxy/podnet/address_book.h"
 #include "netproxy/podnet/host_rules.h"
+#include "netproxy/podnet/pod_links.h"
 #include "netproxy/podnet/range_record.h"
 #include "netproxy/podnet/ready_link.h"
-#include "netproxy/podnet/wiring.h"
 
 namespace holdfast::netproxy {
 
@@ -70,11 +70,12 @@ class PodNet : public PodNetwork {
     NodeSysctls sysctls;
   };
 
-  PodNet(const model::Instance& instance, AddressBook book, sys::Rtnl rtnl, sys::Rtnl ready_rtnl,
-         HostRules rules)
+  PodNet(const model::Instance& instance, AddressBook book, sys::Rtnl rtnl, NsFd home,
+         sys::Rtnl ready_rtnl, HostRules rules)
       : instance_(instance),
         book_(std::move(book)),
         rtnl_(std::move(rtnl)),
+        links_(rtnl_, std::move(home), instance.interface_prefix),
         rules_(std::move(rules)),
         ready_{.mutex = {}, .rtnl = std::move(ready_rtnl), .sysctls = {}} {}
 
@@ -86,7 +87,6 @@ class PodNet : public PodNetwork {
   std::vector<Cidr> AllRanges() const;
   Result<void> AdoptRecords();
   Result<void> EnsureLocked();
-  Result<void> TellLostInterfaces();
   Result<std::vector<std::string>> SetupLocked(const PodNetworkRequest& request);
   Result<void> TeardownLocked(const PodUid& uid);
 
@@ -94,7 +94,6 @@ class PodNet : public PodNetwork {
   Result<void> MarkOccupied();
   Result<const PodRecord*> EnsureRecord(const PodNetworkRequest& request);
   Result<void> CheckHostPorts(const PodRecord& record);
-  Result<bool> HasInterface(const PodUid& uid);
   bool FitsRanges(const PodRecord& record) const;
   Result<void> Wire(const PodRecord& record, bool loopback_ports, int netns);
   // Frees what waits in releasing_ and whose interface is gone; looks at `limit` at most.
@@ -105,15 +104,12 @@ class PodNet : public PodNetwork {
   RangeRecord ranges_;
   AddressBook book_;
   sys::Rtnl rtnl_;
-  NodeSysctls sysctls_;
+  PodLinks links_;
   HostRules rules_;
   std::deque<PodUid> releasing_;
-  std::map<PodUid, int> links_;  // numbers of the node's ends, of those that this agent has wired
   bool ensured_ = false;
   uint32_t mtu_ = 0;  // known once ensured_
   std::vector<std::string> warnings_;
-  std::map<PodUid, int>
-      missing_;  // whose interface was gone at how many Ensure() in a row; no more than 3
   std::vector<std::string> node_warnings_;  // of the last Ensure(): told once, not at every resync
 
   // Not guarded: as the last EnsureLocked() left it; without an MTU none is made ready.
