@@ -26,8 +26,8 @@ bool SameDirectory(int a, int b) {
          first.st_ino == second.st_ino && first.st_dev == second.st_dev;
 }
 
-void Note(const inotify_event& event, ManifestTable& table, BootTime now,
-          DirectoryWatch::News& news) {
+void Note(const inotify_event& event, DirectoryWatch::News& news) {
+  using Deed = DirectoryWatch::Deed;
   // The kernel pads the name with NUL bytes. Of another name: what a manifest's link leads through
   // may have changed.
   const std::string name(event.len == 0 ? "" : event.name);
@@ -38,11 +38,11 @@ void Note(const inotify_event& event, ManifestTable& table, BootTime now,
   }
   news.files.insert(name);
   if ((event.mask & IN_MOVED_TO) != 0) {
-    table.NoteRenamedIn(name);
+    news.deeds.emplace_back(name, Deed::kRenamedIn);
   } else if ((event.mask & (IN_CREATE | IN_MODIFY)) != 0) {
-    table.NoteWriting(name, (event.mask & IN_MODIFY) != 0, now);
+    news.deeds.emplace_back(name, (event.mask & IN_MODIFY) != 0 ? Deed::kWritten : Deed::kMade);
   } else if ((event.mask & IN_CLOSE_WRITE) != 0) {
-    table.NoteClosed(name);
+    news.deeds.emplace_back(name, Deed::kClosed);
   }
 }
 
@@ -78,7 +78,7 @@ void DirectoryWatch::Unfollow() {
   watch_ = -1;
 }
 
-DirectoryWatch::News DirectoryWatch::ReadEvents(ManifestTable& table, BootTime now) {
+DirectoryWatch::News DirectoryWatch::ReadEvents() {
   News news;
   alignas(inotify_event) std::array<char, 64 * 1024> buffer;
   for (;;) {
@@ -86,7 +86,7 @@ DirectoryWatch::News DirectoryWatch::ReadEvents(ManifestTable& table, BootTime n
     if (n <= 0) return news;
     for (size_t at = 0; at < static_cast<size_t>(n);) {
       const auto* event = reinterpret_cast<const inotify_event*>(buffer.data() + at);
-      Note(*event, table, now, news);
+      Note(*event, news);
       at += sizeof(inotify_event) + event->len;
     }
   }

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/source/manifest_file.h"
 #include "agent/source/manifest_table.h"
@@ -28,17 +29,20 @@ class DirectoryWatch {
   int inotify_fd() const { return inotify_.get(); }
   bool follows() const { return watch_ >= 0; }
 
-  // Which files changed. `all`: of others that is not known.
+  // What was done to a file. kWritten: it may not be whole yet.
+  enum class Deed { kRenamedIn, kMade, kWritten, kClosed };
+  // Which files changed, and what is known of it, in its order. `all`: of others that is not known.
   struct News {
     bool all = false;
     std::set<std::string> files;
+    std::vector<std::pair<std::string, Deed>> deeds;
   };
 
   // Opens the path again and moves the watch if it is another directory now; true when it is, or
   // when nobody told what happened in it meanwhile. kNotFound when there is none.
   Result<bool> Refresh();
-  // Non-blocking; tells the table what happened.
-  News ReadEvents(ManifestTable& table, BootTime now);
+  // Non-blocking: what happened since the last call.
+  News ReadEvents();
   Result<ManifestTable::Listing> List() const;
   Result<ManifestTable::Sightings> Look(const std::set<std::string>& files) const;
   int directory() const { return directory_.get(); }

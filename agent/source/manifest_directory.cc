@@ -136,7 +136,8 @@ class ManifestDirectory::Impl {
     auto moved = watch_.Refresh();
     missing_ = !moved;
     TellHowItIsFollowed();
-    DirectoryWatch::News news = watch_.ReadEvents(table_, clock_->Boot());
+    DirectoryWatch::News news = watch_.ReadEvents();
+    for (const auto& [name, deed] : news.deeds) NoteDeed(name, deed);
     for (const std::string& name : request.files) table_.NoteEdited(name);
     news.files.insert(request.files.begin(), request.files.end());
     news.files.merge(again_);
@@ -150,6 +151,20 @@ class ManifestDirectory::Impl {
       for (const auto& [name, signature] : plan->read) Read(name, signature, now);
     }
     Publish(request);
+  }
+
+  void NoteDeed(const std::string& name, DirectoryWatch::Deed deed) {
+    using Deed = DirectoryWatch::Deed;
+    switch (deed) {
+      case Deed::kRenamedIn:
+        return table_.NoteRenamedIn(name);
+      case Deed::kMade:
+        return table_.NoteWriting(name, false, clock_->Boot());
+      case Deed::kWritten:
+        return table_.NoteWriting(name, true, clock_->Boot());
+      case Deed::kClosed:
+        return table_.NoteClosed(name);
+    }
   }
 
   void TellHowItIsFollowed() {

@@ -2,9 +2,11 @@
 #include "agent/source/manifest_editor.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <optional>
+#include <ranges>
 #include <string_view>
 
 #include "agent/kube/codec.h"
@@ -25,6 +27,9 @@
 namespace holdfast::agent {
 namespace {
 
+// A directory on another machine's disk changes without an event; what is known of it is no older than this.
+constexpr std::chrono::seconds kRelist{20};
+
 constexpr std::string_view kMarker =
     "# Written by holdctl apply. Without this line the file is yours.\n";
 
@@ -36,6 +41,7 @@ std::string Lower(std::string_view text) {
 
 using Identity = ManifestEditor::Identity;
 using Defined = ManifestEditor::Defined;
+using Planned = ManifestEditor::Planned;
 
 template <class Object>
 Identity IdentityOf(std::string kind, const Object& object) {
@@ -92,13 +98,6 @@ std::string ResourceOf(const std::string& kind) {
   if (kind == "Secret") return "secrets";
   return "";
 }
-
-// One object as it will be written.
-struct Planned {
-  EditedObject object;
-  std::string text;
-  std::string uid = {};  // of a pod that is given one
-};
 
 Identity IdentityOf(const EditedObject& object) {
   return {object.kind, object.object_namespace, object.name};
@@ -222,12 +221,59 @@ Result<void> MayFollow(const std::string& file, const std::string& before, const
   return {};
 }
 
+bool IsLink(int directory, const std::string& file) {
+  struct stat seen{};
+  return ::fstatat(directory, file.c_str(), &seen, AT_SYMLINK_NOFOLLOW) == 0 &&
+         S_ISLNK(seen.st_mode);
+}
+
+auto AllDefined(const auto& files) {
+  return files | std::views::values |
+         std::views::transform(
+             [](const auto& known) -> const std::vector<Defined>& { return known.defined; }) |
+         std::views::join;
+}
+
+}  // namespace
+
+Result<void> ManifestEditor::ReadDirectory() {
+  ASSIGN_OR_RETURN(const bool is_another, watch_.Refresh());
+  DirectoryWatch::News news = watch_.ReadEvents();
+  const auto now = std::chrono::steady_clock::now();
+  if (is_another || news.all || now - all_read_ >= kRelist) {
+    ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(watch_.directory(), "."));
+    news.files.insert(names.begin(), names.end());
+    for (const auto& [file, known] : files_) news.files.insert(file);
+    all_read_ = now;
+  }
+  for (const auto& [file, known] : files_) {
+    if (known.is_link) news.files.insert(file);
+  }
+  for (const std::string& file : news.files) ReadFile(file);
+  return {};
+}
+
+void ManifestEditor::ReadFile(const std::string& file) {
+  if (!IsManifestName(file)) return;
+  const int directory = watch_.directory();
+  const auto signature = StatManifest(directory, file);
+  if (!signature || !*signature) {
+    files_.erase(file);
+    return;
+  }
+  const auto known = files_.find(file);
+  if (known != files_.end() && known->second.signature == **signature) return;
+  files_[file] = {**signature, IsLink(directory, file), ObjectsOf(directory, file)};
+}
+
 // kCreated, kConfigured or kUnchanged, without writing.
-Result<EditOutcome> OutcomeOf(int directory, const Planned& planned, const FileRules& rules,
-                              const std::vector<Defined>& defined) {
+Result<EditOutcome> ManifestEditor::OutcomeOf(const Planned& planned,
+                                              const FileRules& rules) const {
   const std::string& path = rules.directory;
-  for (const Defined& other : defined) {
-    const bool same = other.identity == IdentityOf(planned.object);
+  const int directory = watch_.directory();
+  const Identity identity = IdentityOf(planned.object);
+  for (const Defined& other : AllDefined(files_)) {
+    const bool same = other.identity == identity;
     if (!same && !planned.uid.empty() && other.uid == planned.uid) {
       return Conflict(StrCat("pod ", planned.object.object_namespace, "/", planned.object.name,
                              ": metadata.uid ", planned.uid, " is already that of pod ",
@@ -246,29 +292,8 @@ Result<EditOutcome> OutcomeOf(int directory, const Planned& planned, const FileR
   return EditOutcome::kConfigured;
 }
 
-}  // namespace
-
-// Of the files that are as they were the last time only the signature is read.
-Result<std::vector<Defined>> ManifestEditor::ReadDirectory(int directory) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(directory, "."));
-  std::map<std::string, KnownFile> files;
-  std::vector<Defined> defined;
-  for (const std::string& file : names) {
-    if (!IsManifestName(file)) continue;
-    const auto signature = StatManifest(directory, file);
-    if (!signature || !*signature) continue;
-    const auto known = files_.find(file);
-    const bool same = known != files_.end() && known->second.signature == **signature;
-    KnownFile& now = files[file];
-    now = same ? std::move(known->second) : KnownFile{**signature, ObjectsOf(directory, file)};
-    defined.insert(defined.end(), now.defined.begin(), now.defined.end());
-  }
-  files_ = std::move(files);
-  return defined;
-}
-
 ManifestEditor::ManifestEditor(std::string directory, std::string node_name)
-    : directory_(std::move(directory)), node_name_(std::move(node_name)) {}
+    : directory_(std::move(directory)), node_name_(std::move(node_name)), watch_(directory_) {}
 
 Result<void> ManifestEditor::Recover() {
   if (!sys::ExistsAt(AT_FDCWD, directory_)) return {};
@@ -285,16 +310,17 @@ Result<std::vector<EditedObject>> ManifestEditor::Apply(const std::string& manif
   const std::lock_guard hold(mutex_);
   const FileRules rules{directory_, node_name_, true};
   ASSIGN_OR_RETURN(std::vector<Planned> planned, ReadObjects(manifest, origin, name_space, rules));
-  ASSIGN_OR_RETURN(const DirFd directory, sys::MakeDirs(AT_FDCWD, directory_, 0755));
-  ASSIGN_OR_RETURN(const std::vector<Defined> defined, ReadDirectory(directory.get()));
+  RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, directory_, 0755));
+  RETURN_IF_ERROR(ReadDirectory());
   for (Planned& next : planned) {
     next.object.file = FileFor(next.object);
-    ASSIGN_OR_RETURN(next.object.outcome, OutcomeOf(directory.get(), next, rules, defined));
+    ASSIGN_OR_RETURN(next.object.outcome, OutcomeOf(next, rules));
   }
   std::vector<EditedObject> done;
   for (const Planned& next : planned) {
     if (!dry_run && next.object.outcome != EditOutcome::kUnchanged) {
-      RETURN_IF_ERROR(sys::WriteFileAtomicAt(directory.get(), next.object.file, next.text, 0600));
+      RETURN_IF_ERROR(
+          sys::WriteFileAtomicAt(watch_.directory(), next.object.file, next.text, 0600));
     }
     done.push_back(next.object);
   }
@@ -308,13 +334,12 @@ Result<EditedObject> ManifestEditor::Delete(const std::string& kind,
   if (resource.empty()) return InvalidArgument(StrCat("no manifest file holds a \"", kind, "\""));
   const std::lock_guard hold(mutex_);
   const Error absent = NotFound(StrCat(resource, " \"", name, "\" not found"));
-  auto directory = sys::OpenDir(directory_);
-  if (!directory) {
-    return directory.error().code() == Code::kNotFound ? absent : std::move(directory.error());
+  if (auto read = ReadDirectory(); !read) {
+    return read.error().code() == Code::kNotFound ? absent : std::move(read.error());
   }
-  ASSIGN_OR_RETURN(const std::vector<Defined> defined, ReadDirectory(directory->get()));
+  const int directory = watch_.directory();
   const bool is_pod = kind == "Pod";
-  for (const Defined& found : defined) {
+  for (const Defined& found : AllDefined(files_)) {
     const Identity& id = found.identity;
     const bool named =
         id.name == name || (is_pod && StrCat(id.name, "-", Lower(node_name_)) == name);
@@ -322,15 +347,15 @@ Result<EditedObject> ManifestEditor::Delete(const std::string& kind,
     const EditedObject object{kind, id.object_namespace, id.name, found.file,
                               EditOutcome::kDeleted};
     if (!found.ours) return Foreign(object, directory_, found.file);
-    RETURN_IF_ERROR(sys::RemoveFileAt(directory->get(), found.file));
+    RETURN_IF_ERROR(sys::RemoveFileAt(directory, found.file));
     HOLDFAST_PAUSE_POINT("source.manifest-removed");
     return object;
   }
   // A file of ours that was edited until it could not be read any more still bears its name.
   EditedObject broken{kind, object_namespace, name, "", EditOutcome::kDeleted};
   broken.file = FileFor(broken);
-  if (!IsOurs(directory->get(), broken.file)) return absent;
-  RETURN_IF_ERROR(sys::RemoveFileAt(directory->get(), broken.file));
+  if (!IsOurs(directory, broken.file)) return absent;
+  RETURN_IF_ERROR(sys::RemoveFileAt(directory, broken.file));
   return broken;
 }
 

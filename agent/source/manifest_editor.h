@@ -7,11 +7,13 @@
 // rename).
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <mutex>
 #include <string>
 #include <vector>
 
+#include "agent/source/directory_watch.h"
 #include "agent/source/manifest_file.h"
 #include "holdfast/base/result.h"
 
@@ -35,6 +37,12 @@ class ManifestEditor {
     std::string object_namespace;
     std::string name;
     bool operator==(const Identity&) const = default;
+  };
+  // One as it will be written.
+  struct Planned {
+    EditedObject object;
+    std::string text;
+    std::string uid = {};  // of a pod that is given one
   };
   // One that some file of the directory defines.
   struct Defined {
@@ -65,15 +73,21 @@ class ManifestEditor {
  private:
   struct KnownFile {
     FileSignature signature;
+    bool is_link = false;  // nobody tells when what it leads to changes
     std::vector<Defined> defined;
   };
-  // What the files that are there define now; those that cannot be read define nothing.
-  Result<std::vector<Defined>> ReadDirectory(int directory);
+  // Renews files_: of what nothing was heard since the last call nothing is read.
+  Result<void> ReadDirectory();
+  void ReadFile(const std::string& file);
+  Result<EditOutcome> OutcomeOf(const Planned& planned, const FileRules& rules) const;
 
   const std::string directory_;
   const std::string node_name_;
   std::mutex mutex_;  // one edit at a time: what is checked is what is then written
-  std::map<std::string, KnownFile> files_;  // as they were at the last edit
+  DirectoryWatch watch_;
+  std::chrono::steady_clock::time_point all_read_;
+  // What the files that are there define; those that cannot be read define nothing.
+  std::map<std::string, KnownFile> files_;
 };
 
 }  // namespace holdfast::agent

@@ -90,6 +90,23 @@ bool SameNames(const std::vector<std::shared_ptr<const Object>>& a,
   return std::ranges::equal(a, b, [](const auto& x, const auto& y) { return HasSameName(*x, *y); });
 }
 
+// What no two objects of the directory may have both: a name among those of their kind; a pod's UID, which may be given.
+template <class Objects>
+std::vector<std::string> KeysOf(const Objects& of) {
+  std::vector<std::string> keys;
+  for (const auto& pod : of.pods) {
+    keys.push_back(StrCat("uid ", pod->metadata().uid()));
+    keys.push_back(StrCat("pod ", FullName(*pod)));
+  }
+  for (const auto& service : of.services) keys.push_back(StrCat("service ", FullName(*service)));
+  for (const auto& slice : of.slices) keys.push_back(StrCat("slice ", FullName(*slice)));
+  for (const auto& config : of.configs) {
+    const char* kind = config->ref.kind == ObjectKind::kSecret ? "secret " : "configmap ";
+    keys.push_back(StrCat(kind, FullName(*config)));
+  }
+  return keys;
+}
+
 void Sooner(std::optional<BootTime>& when, BootTime candidate) {
   if (!when || candidate < *when) when = candidate;
 }
@@ -237,7 +254,7 @@ bool ManifestTable::SettleGone(const std::string& name, Entry& entry, const Mome
     Sooner(plan.look_again, *entry.gone_since + quiet_);
     return false;
   }
-  TakeUids(entry.pods, {});
+  TakeKeys(KeysOf(entry), {});
   entries_.erase(name);
   rebuild_ = true;
   return true;
@@ -263,31 +280,36 @@ void ManifestTable::Loaded(const std::string& name, const FileSignature& signatu
   entry.last_good = !objects.valid && had;
   if (!objects.valid) return;
   entry.read_at = now.wall;
-  std::vector<std::shared_ptr<const corev1::Pod>> fresh;
-  for (auto& pod : objects.pods) fresh.push_back(WithSeen(std::move(pod), entry.pods, now.wall));
+  for (auto& pod : objects.pods) pod = WithSeen(std::move(pod), entry.pods, now.wall);
   KeepUnchanged(configs, objects.configs);
-  const bool uids_clash = TakeUids(entry.pods, fresh);
-  const bool same =
-      !uids_clash && SameNames(fresh, entry.pods) && SameNames(objects.services, entry.services) &&
-      SameNames(objects.slices, entry.slices) && SameNames(objects.configs, entry.configs);
+  const bool clash = TakeKeys(KeysOf(entry), KeysOf(objects));
+  const bool same = !clash && SameNames(objects.pods, entry.pods) &&
+                    SameNames(objects.services, entry.services) &&
+                    SameNames(objects.slices, entry.slices) &&
+                    SameNames(objects.configs, entry.configs);
   if (same) renewed_.insert(name);
   rebuild_ = rebuild_ || !same;
-  entry.pods = std::move(fresh);
+  entry.pods = std::move(objects.pods);
   entry.services = std::move(objects.services);
   entry.slices = std::move(objects.slices);
   entry.configs = std::move(objects.configs);
 }
 
 // True when one of the new ones is in use twice.
-bool ManifestTable::TakeUids(const std::vector<std::shared_ptr<const corev1::Pod>>& before,
-                             const std::vector<std::shared_ptr<const corev1::Pod>>& after) {
-  for (const auto& pod : before) {
-    const auto used = uids_.find(pod->metadata().uid());
-    if (--used->second == 0) uids_.erase(used);
+bool ManifestTable::TakeKeys(const std::vector<std::string>& before,
+                             const std::vector<std::string>& after) {
+  for (const std::string& key : before) {
+    const auto used = keys_.find(key);
+    if (used->second == 2) --doubled_;
+    if (--used->second == 0) keys_.erase(used);
   }
-  bool doubled = false;
-  for (const auto& pod : after) doubled = ++uids_[pod->metadata().uid()] > 1 || doubled;
-  return doubled;
+  bool clash = false;
+  for (const std::string& key : after) {
+    const size_t users = ++keys_[key];
+    if (users == 2) ++doubled_;
+    clash = clash || users > 1;
+  }
+  return clash;
 }
 
 void ManifestTable::Failed(const std::string& name, const FileSignature& signature,
@@ -333,6 +355,8 @@ void ManifestTable::BuildAll() {
   if (!directory_.text.empty()) {
     snapshot.errors.push_back({"", "", directory_.text, directory_.since, false, "", ""});
   }
+  // Nearly always; then no name is looked up.
+  const bool all_differ = doubled_ == 0;
   Names pods("pod"), services("service"), slices("endpoint slice"), maps("configmap"),
       secrets("secret");
   Uids uids;
@@ -347,25 +371,25 @@ void ManifestTable::BuildAll() {
                                  Advice(entry.valid, entry.last_good), entry.content});
     }
     for (const auto& pod : entry.pods) {
-      if (pods.IsFirst(FullName(*pod), file, SeenAt(*pod), snapshot) &&
-          uids.IsFirst(*pod, file, snapshot)) {
+      if (all_differ || (pods.IsFirst(FullName(*pod), file, SeenAt(*pod), snapshot) &&
+                         uids.IsFirst(*pod, file, snapshot))) {
         snapshot.pods.push_back({pod, file});
       }
     }
     const WallTime since = entry.read_at;
     for (const auto& service : entry.services) {
-      if (services.IsFirst(FullName(*service), file, since, snapshot)) {
+      if (all_differ || services.IsFirst(FullName(*service), file, since, snapshot)) {
         snapshot.services.push_back({service, file});
       }
     }
     for (const auto& slice : entry.slices) {
-      if (slices.IsFirst(FullName(*slice), file, since, snapshot)) {
+      if (all_differ || slices.IsFirst(FullName(*slice), file, since, snapshot)) {
         snapshot.slices.push_back({slice, file});
       }
     }
     for (const auto& config : entry.configs) {
       Names& names = config->ref.kind == ObjectKind::kSecret ? secrets : maps;
-      if (names.IsFirst(FullName(*config), file, since, snapshot)) {
+      if (all_differ || names.IsFirst(FullName(*config), file, since, snapshot)) {
         snapshot.configs.push_back({config, file});
       }
     }

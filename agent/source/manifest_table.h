@@ -100,14 +100,14 @@ class ManifestTable {
   bool SettleGone(const std::string& name, Entry& entry, const Moment& now, Plan& plan);
   bool IsReady(const Entry& entry, const Moment& now, Plan& plan) const;
   void SetError(Message& message, const std::string& text, WallTime now);
-  bool TakeUids(const std::vector<std::shared_ptr<const corev1::Pod>>& before,
-                const std::vector<std::shared_ptr<const corev1::Pod>>& after);
+  bool TakeKeys(const std::vector<std::string>& before, const std::vector<std::string>& after);
   void BuildAll();
 
   std::chrono::nanoseconds quiet_;
   std::map<std::string, Entry> entries_;
   std::set<std::string> unsettled_;     // a version that is not loaded, or gone a moment ago
-  std::map<std::string, size_t> uids_;  // of all pods, and how many have each
+  std::map<std::string, size_t> keys_;  // KeysOf() all entries, and how many have each
+  size_t doubled_ = 0;                  // of them those that several have
   PodSnapshot built_;
   bool rebuild_ = true;            // not only objects in place of others
   std::set<std::string> renewed_;  // files of which objects have taken the place of others

@@ -130,6 +130,22 @@ TEST_F(ManifestEditorTest, EveryChangeOfOthersCounts) {
   EXPECT_EQ(Editor().Delete("Pod", "default", "a").error().code(), Code::kConflict);
 }
 
+// Nobody tells of a change of what a link leads to, and the path may name another directory by now.
+TEST_F(ManifestEditorTest, ChangesThatAreNotTheDirectorysCountToo) {
+  std::ofstream(base_ + "/elsewhere") << PodYaml("web");
+  std::filesystem::create_symlink(base_ + "/elsewhere", dir_ + "/link.yaml");
+  EXPECT_EQ(Editor().Apply(PodYaml("web"), "stdin").error().code(), Code::kConflict);
+  std::ofstream(base_ + "/elsewhere") << PodYaml("other");
+  EXPECT_EQ(Outcome(PodYaml("web")), EditOutcome::kCreated);
+  EXPECT_EQ(Editor().Apply(PodYaml("other"), "stdin").error().code(), Code::kConflict);
+
+  std::filesystem::rename(dir_, base_ + "/former");
+  std::filesystem::create_directory(dir_);
+  Write("mine.yaml", PodYaml("web"));
+  EXPECT_EQ(Editor().Apply(PodYaml("web"), "stdin").error().code(), Code::kConflict);
+  EXPECT_EQ(Outcome(PodYaml("other")), EditOutcome::kCreated);
+}
+
 TEST_F(ManifestEditorTest, RecoverRemovesItsOwnHalfWrittenFilesOnly) {
   Write(".pod_default_web.yaml.77.tmp", "half");
   Write(".secret_default_key.yaml.77.tmp", "half");
