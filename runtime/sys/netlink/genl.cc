@@ -91,7 +91,7 @@ std::string AttributeText(std::string_view payload) {
 Result<GenlSocket> GenlSocket::Open(const std::string& family, uint8_t version) {
   GenlSocket out(::nl_socket_alloc());
   if (!out.socket_) return Error::FromErrno(ENOMEM, "generic netlink socket");
-  RETURN_IF_ERROR(CheckNl(::genl_connect(out.socket_.get()), "connect to generic netlink"));
+  RETURN_IF_ERROR(ConnectNl(out.socket_.get(), NETLINK_GENERIC, "connect to generic netlink"));
   const int type = ::genl_ctrl_resolve(out.socket_.get(), family.c_str());
   if (type < 0) {
     return NotFound(StrCat("generic netlink: the kernel has no family ", family));

@@ -2,6 +2,7 @@
 #include "runtime/sys/netlink/nl_internal.h"
 
 #include <netlink/errno.h>
+#include <netlink/netlink.h>
 
 #include <cstring>
 #include <optional>
@@ -51,6 +52,14 @@ Result<void> CheckNl(int ret, std::string_view what) {
   if (ret >= 0) return {};
   if (const int err = ErrnoOf(-ret); err != 0) return Error::FromErrno(err, what);
   return Internal(StrCat(what, ": netlink: ", ::nl_geterror(ret)));
+}
+
+Result<void> ConnectNl(nl_sock* socket, int protocol, std::string_view what) {
+  errno = 0;
+  const int ret = ::nl_connect(socket, protocol);
+  // Its own clean-up may fail after socket(2), but not with these.
+  if (ret < 0 && (errno == EMFILE || errno == ENFILE)) return Error::FromErrno(errno, what);
+  return CheckNl(ret, what);
 }
 
 Result<void> AbsentIsSuccess(Result<void> result) {

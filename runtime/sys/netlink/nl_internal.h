@@ -59,6 +59,9 @@ inline Error OutOfMemory(std::string_view what) { return Error::FromErrno(ENOMEM
 // libnl returns a negative NLE_* number; `what` names the verb and its object.
 Result<void> CheckNl(int ret, std::string_view what);
 
+// nl_connect(3) to a NETLINK_* protocol. kResourceExhausted: no descriptor is left, which libnl has no number for.
+Result<void> ConnectNl(nl_sock* socket, int protocol, std::string_view what);
+
 // Success when the object to delete was not there.
 Result<void> AbsentIsSuccess(Result<void> result);
 

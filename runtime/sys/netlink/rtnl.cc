@@ -236,8 +236,7 @@ Result<Rtnl> Rtnl::Open() {
   ::nl_socket_disable_msg_peek(out.socket_.get());
   RETURN_IF_ERROR(CheckNl(::nl_socket_set_msg_buf_size(out.socket_.get(), kReceiveBytes),
                           "size the buffer of routing netlink"));
-  RETURN_IF_ERROR(
-      CheckNl(::nl_connect(out.socket_.get(), NETLINK_ROUTE), "connect to routing netlink"));
+  RETURN_IF_ERROR(ConnectNl(out.socket_.get(), NETLINK_ROUTE, "connect to routing netlink"));
   return out;
 }
 
