@@ -276,16 +276,20 @@ PodInputs* InputsOfFiles(AgentParts& agent) {
   return agent.file_inputs.get();
 }
 
-Result<void> OpenTable(AgentParts& agent) {
-  ASSIGN_OR_RETURN(agent.node,
-                   PeriodicReader<NodeReading>::Start(
-                       "node-reader",
-                       [config = agent.config,
-                        steady = std::make_shared<SteadyPressure>(
-                            agent.config.node.eviction.pressure_transition),
-                        app_armor = std::make_shared<DefaultAppArmor>([](const std::string& line) {
-                          spdlog::warn("{}", line);
-                        })] { return ReadNode(config, kVersion, steady.get(), app_armor.get()); }));
+Result<void> OpenNode(AgentParts& agent) {
+  auto steady = std::make_shared<SteadyPressure>(agent.config.node.eviction.pressure_transition);
+  auto app_armor =
+      std::make_shared<DefaultAppArmor>([](const std::string& line) { spdlog::warn("{}", line); });
+  ASSIGN_OR_RETURN(
+      agent.node,
+      PeriodicReader<NodeReading>::Start("node-reader", [config = agent.config, steady, app_armor] {
+        return ReadNode(config, kVersion, steady.get(), app_armor.get());
+      }));
+  return {};
+}
+
+// What the pods' operations work with.
+Result<void> OpenPodServices(AgentParts& agent) {
   ASSIGN_OR_RETURN(agent.prober,
                    Prober::Start(*agent.runtime, agent.clock,
                                  {[&agent](const corev1::Pod& pod, const EventNote& note) {
@@ -295,36 +299,42 @@ Result<void> OpenTable(AgentParts& agent) {
   programs.owner = "nfs " + agent.config.instance.root_dir;
   ASSIGN_OR_RETURN(agent.nfs_mounter, NfsMounter::Make(std::move(programs)));
   agent.services = std::unique_ptr<PodServices>(
-      new PodServices{*agent.runtime,
-                      agent.images->store(),
-                      *agent.network,
-                      *agent.state,
-                      *agent.view,
-                      agent.clock,
-                      agent.config.instance,
-                      agent.config.max_back_off,
-                      [&agent] { return agent.node->Last()->environment; },
-                      [](const std::string& line) { spdlog::warn("{}", line); },
-                      &agent.admission,
-                      agent.cluster ? &agent.cluster->reporter() : nullptr,
-                      agent.cluster ? &agent.cluster->inputs() : nullptr,
-                      agent.prober.get(),
-                      &agent.images->puller(),
-                      &agent.images->pulled(),
-                      [&agent](const std::string& image, const TokenOwner* pod,
-                               const std::atomic<bool>& cancelled) {
-                        return agent.images->Logins(image, pod, cancelled);
-                      },
-                      InputsOfFiles(agent),
-                      agent.config.cluster.keep_inputs == "all",
-                      agent.csi_mounter.get(),
-                      agent.nfs_mounter.get(),
-                      [&agent] { return NodeLabels(agent); },
-                      &agent.pod_metrics,
-                      [&agent](const kube::Claim& claim, std::string patch) {
-                        return PatchClaim(agent.cluster->api(), claim, std::move(patch));
-                      },
-                      &agent.pulls});
+      new PodServices{.runtime = *agent.runtime,
+                      .images = agent.images->store(),
+                      .network = *agent.network,
+                      .state = *agent.state,
+                      .view = *agent.view,
+                      .clock = agent.clock,
+                      .instance = agent.config.instance,
+                      .max_back_off = agent.config.max_back_off,
+                      .node = [&agent] { return agent.node->Last()->environment; },
+                      .log = [](const std::string& line) { spdlog::warn("{}", line); },
+                      .admission = &agent.admission,
+                      .reporter = agent.cluster ? &agent.cluster->reporter() : nullptr,
+                      .inputs = agent.cluster ? &agent.cluster->inputs() : nullptr,
+                      .prober = agent.prober.get(),
+                      .puller = &agent.images->puller(),
+                      .pulled_images = &agent.images->pulled(),
+                      .node_logins =
+                          [&agent](const std::string& image, const TokenOwner* pod,
+                                   const std::atomic<bool>& cancelled) {
+                            return agent.images->Logins(image, pod, cancelled);
+                          },
+                      .file_inputs = InputsOfFiles(agent),
+                      .keep_secrets = agent.config.cluster.keep_inputs == "all",
+                      .csi = agent.csi_mounter.get(),
+                      .nfs = agent.nfs_mounter.get(),
+                      .node_labels = [&agent] { return NodeLabels(agent); },
+                      .metrics = &agent.pod_metrics,
+                      .patch_claim =
+                          [&agent](const kube::Claim& claim, std::string patch) {
+                            return PatchClaim(agent.cluster->api(), claim, std::move(patch));
+                          },
+                      .pulls = &agent.pulls});
+  return {};
+}
+
+Result<void> OpenTable(AgentParts& agent) {
   PodTableOptions options;
   options.workers = agent.config.workers;
   if (agent.network.cni) options.sandboxes = kAttachmentsAtATime;
@@ -531,6 +541,8 @@ Result<void> OpenAll(AgentParts& agent) {
   RETURN_IF_ERROR(WithContext(OpenCluster(agent), "kubeconfig"));
   RETURN_IF_ERROR(WithContext(OpenServices(agent), "services"));
   RETURN_IF_ERROR(WithContext(OpenPlugins(agent), "storage plugins"));
+  RETURN_IF_ERROR(OpenNode(agent));
+  RETURN_IF_ERROR(WithContext(OpenPodServices(agent), "pods"));
   RETURN_IF_ERROR(WithContext(OpenTable(agent), "pods"));
   JudgeResolvConf(agent);
   ASSIGN_OR_RETURN(agent.archives, agent.images->Tend());
