@@ -36,7 +36,8 @@ Result<void> LinkFile(int blob, int tree, const std::string& path) {
 
 }  // namespace
 
-// The texts begin as no chain id's do, which are of two digests. Paths hold no control character.
+// A layer's chain id is the digest of two digests, or of a tar. A text that is a tar too could be
+// made: it would be its maker's own layer and artifact. Paths hold no control character.
 Digest ChainIdOf(const std::vector<ArtifactFile>& files) {
   std::string text = "artifact files\n";
   for (const ArtifactFile& file : files) text += StrCat(file.blob.value, " ", file.path, "\n");

@@ -20,7 +20,7 @@ struct ArtifactFile {
   Digest blob;
 };
 
-// What the tree is called: the same files have one. No layer of an image is called so.
+// What the tree is called: the same files have one, which is no layer of an image.
 Digest ChainIdOf(const std::vector<ArtifactFile>& files);
 // The same of a blob that is unpacked on top of `lower` ("" for the first).
 Digest ChainIdOfTar(const Digest& lower, const Digest& blob);
