@@ -51,6 +51,9 @@ Node ImageTree(const v1::Image& image) {
     tree.Add("created", Node::String(kube::FormatRfc3339(
                             {.seconds = image.created_unix_nanos() / kBillion, .nanos = 0})));
   }
+  if (!image.artifact_type().empty()) {
+    tree.Add("artifactType", Node::String(image.artifact_type()));
+  }
   tree.Add("os", Node::String(image.os()));
   tree.Add("architecture", Node::String(image.architecture()));
   tree.Add("layers", Node::Int(image.layers()));

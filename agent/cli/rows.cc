@@ -169,8 +169,9 @@ std::vector<Cells> ImageRows(const v1::Image& image, const RowStyle& style) {
                 HumanBytes(image.size_bytes())};
   if (style.wide) {
     const WallTime created{std::chrono::nanoseconds(image.created_unix_nanos())};
-    Append(tail, {Age(created, style.now), image.os() + "/" + image.architecture(),
-                  StrCat(image.layers())});
+    const std::string platform =
+        image.artifact_type().empty() ? image.os() + "/" + image.architecture() : "artifact";
+    Append(tail, {Age(created, style.now), platform, StrCat(image.layers())});
   }
   std::vector<Cells> rows;
   for (const std::string& name : image.repo_tags()) {

@@ -69,6 +69,26 @@ class MadeImage:
         return path
 
 
+class MadeArtifact(MadeImage):
+    """An OCI artifact as oras makes them, of (media type, bytes, annotations)."""
+
+    EMPTY = "application/vnd.oci.empty.v1+json"
+
+    def __init__(self, blobs, artifact_type="application/vnd.example.files", config=(EMPTY, b"{}"), **manifest):
+        self.blobs = {}
+        self.manifest = json.dumps({
+            "schemaVersion": 2, "mediaType": OCI + "manifest.v1+json", "artifactType": artifact_type,
+            "config": self.add(*config),
+            "layers": [{**self.add(media_type, data), "annotations": annotations} for media_type, data, annotations in blobs],
+            **manifest}).encode()
+        self.add("", self.manifest)
+        self.digest = digest_of(self.manifest)
+
+
+TITLE = "org.opencontainers.image.title"
+UNPACK = "io.deis.oras.content.unpack"
+
+
 def answers(port, address="127.0.0.1", inside=()):
     if inside:
         connect = f"import socket; socket.create_connection(('{address}', {port}), 1)"

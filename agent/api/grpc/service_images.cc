@@ -18,6 +18,7 @@ void FillImage(const Image& from, bool with_environment, v1::Image& to) {
   to.set_os(from.os);
   to.set_architecture(from.architecture);
   to.set_pinned(from.pinned);
+  to.set_artifact_type(from.artifact_type);
   to.set_layers(static_cast<uint32_t>(from.layers.size()));
   v1::ImageConfig& config = *to.mutable_config();
   const ImageConfig& source = from.config;

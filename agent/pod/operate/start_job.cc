@@ -68,6 +68,11 @@ std::expected<StartedContainer, StartFailure> StartJob::PrepareAndStart() {
   // By its id: what was decided and recorded, even if the name means another image by now.
   auto image = services_.images.Get(input_.image_id);
   if (!image) return CreateFailure(std::move(image.error()));
+  if (!image->artifact_type.empty()) {
+    return CreateFailure(
+        InvalidArgument(StrCat("image \"", container->image(), "\" is an OCI artifact (",
+                               image->artifact_type, "), which can be a volume, but cannot run")));
+  }
   const auto persistent = ReadPlacedVolumes(paths_);
   if (!persistent) return CreateFailure(persistent.error());
   const auto node = services_.node();

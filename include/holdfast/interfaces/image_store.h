@@ -28,7 +28,7 @@ struct ImageConfig {
 };
 
 struct Image {
-  Digest id;                              // digest of the config
+  Digest id;                              // digest of the config; of an artifact its manifest's
   std::vector<std::string> repo_tags;     // "docker.io/library/nginx:latest"
   std::vector<std::string> repo_digests;  // "docker.io/library/nginx@sha256:…"
   uint64_t size_bytes = 0;                // content in the store
@@ -38,6 +38,9 @@ struct Image {
   ImageConfig config;
   std::vector<std::string> layers;  // unpacked layer directories, absolute, lowest first
   bool pinned = false;              // stays whether it is used or not
+  // Of an OCI artifact what it is ("application/vnd.example"): its files can be mounted, and nothing
+  // of it runs. "": an image.
+  std::string artifact_type = {};
 };
 
 struct ImportOptions {

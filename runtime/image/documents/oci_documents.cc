@@ -161,6 +161,31 @@ Result<std::vector<Digest>> ReadDiffIds(const json::Object& object, size_t max_l
   return diff_ids;
 }
 
+// It is shown to people. 255: RFC 6838, 4.2.
+bool IsMediaTypeText(std::string_view text) {
+  return text.size() <= 255 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; });
+}
+
+// Docker's plugins and the like have manifests with configs of their own too: these are nothing here.
+Result<void> ReadArtifact(const json::Object& object, std::string_view announced,
+                          ImageManifest& manifest) {
+  const std::string& config_type = manifest.config.media_type;
+  ASSIGN_OR_RETURN(const std::string own, json::String(object, "mediaType"));
+  const std::string_view type = announced.empty() ? std::string_view(own) : announced;
+  if (!type.empty() && type != kOciManifest) {
+    return InvalidArgument(StrCat("config of unknown type ", config_type));
+  }
+  ASSIGN_OR_RETURN(manifest.artifact_type, json::String(object, "artifactType"));
+  if (manifest.artifact_type.empty()) manifest.artifact_type = config_type;
+  if (!IsMediaTypeText(manifest.artifact_type)) {
+    return InvalidArgument("artifactType, or the config's mediaType in its place: no media type");
+  }
+  ASSIGN_OR_RETURN(auto annotations, ReadStringMap(object, "annotations"));
+  manifest.created = ParseCreated(annotations["org.opencontainers.image.created"]);
+  return {};
+}
+
 std::string WriteDescriptor(const Descriptor& descriptor) {
   return StrCat("{\"mediaType\":", JsonString(descriptor.media_type),
                 ",\"digest\":", JsonString(descriptor.digest.value), ",\"size\":", descriptor.size,
@@ -210,14 +235,13 @@ Result<ImageManifest> ParseManifest(std::string_view text, std::string_view medi
   }
   ASSIGN_OR_RETURN(manifest.config, ReadDescriptor(config));
   if (!IsConfigType(manifest.config.media_type)) {
-    return InvalidArgument(
-        StrCat("image manifest: config of unknown type ", manifest.config.media_type));
+    RETURN_IF_ERROR(WithContext(ReadArtifact(object, media_type, manifest), "image manifest"));
   }
   auto layers = ReadDescriptors(object, "layers", max_layers);
   if (!layers) return std::move(layers.error()).Wrap("image manifest");
   manifest.layers = std::move(*layers);
   for (const Descriptor& layer : manifest.layers) {
-    if (!IsLayerType(layer.media_type)) {
+    if (manifest.artifact_type.empty() && !IsLayerType(layer.media_type)) {
       return InvalidArgument(StrCat("image manifest: layer of unknown type ", layer.media_type));
     }
   }

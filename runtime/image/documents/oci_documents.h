@@ -40,7 +40,10 @@ struct ImageIndex {
 
 struct ImageManifest {
   Descriptor config;
-  std::vector<Descriptor> layers;  // lowest first
+  std::vector<Descriptor> layers;  // lowest first; of an artifact whatever it consists of
+  // Of an OCI artifact what it is ("application/vnd.example"); "": an image.
+  std::string artifact_type;
+  WallTime created;  // as its annotation says
 };
 
 struct ConfigDocument {
@@ -48,6 +51,7 @@ struct ConfigDocument {
   WallTime created;
   ImageConfig config;
   std::vector<Digest> diff_ids;
+  std::string artifact_type;  // of an artifact, which has nothing else of this but `created`
 };
 
 struct DockerArchiveImage {
@@ -68,6 +72,8 @@ Result<std::string> ManifestTypeOf(std::string_view json);
 // about itself, or is both an index and a manifest, is refused.
 Result<ImageIndex> ParseIndex(std::string_view json, std::string_view media_type,
                               size_t max_entries);
+// An OCI manifest whose config is no image's is an artifact's (image-spec 1.1, "guidelines for
+// artifact usage"). Of an image the types of all layers are known.
 Result<ImageManifest> ParseManifest(std::string_view json, std::string_view media_type,
                                     size_t max_layers);
 Result<ConfigDocument> ParseConfig(std::string_view json, size_t max_layers);

@@ -225,26 +225,16 @@ Result<void> ImagePull::Run(const StagingArea& area) {
     if (absent) resolved = NotFound(StrCat(name, ": not found"));
     return std::move(resolved.error()).Wrap(StrCat("failed to resolve reference \"", name, "\""));
   }
-  StagedImage image;
-  image.target = resolved->digest;
+  const Digest target = resolved->digest;
   ASSIGN_OR_RETURN(const RegistryDocument found, FindManifest(std::move(*resolved), area));
   ASSIGN_OR_RETURN(const ImageManifest manifest,
                    ParseManifest(found.text, found.media_type, area.limits.layers));
   ASSIGN_OR_RETURN(const std::string config, FetchConfig(manifest.config, area));
-  ASSIGN_OR_RETURN(image.config, ParseConfig(config, area.limits.layers));
+  ASSIGN_OR_RETURN(StagedImage image, DescribeImage(found.digest, manifest, config, area.limits));
   RETURN_IF_ERROR(CheckPlatform(image.config.platform));
-  if (image.config.diff_ids.size() != manifest.layers.size()) {
-    return InvalidArgument(StrCat("image config names ", image.config.diff_ids.size(),
-                                  " layers, the manifest ", manifest.layers.size()));
-  }
+  image.target = target;
   image.names = {reference_.Name()};
-  image.manifest = found.digest;
-  image.id = manifest.config.digest;
-  image.size = found.text.size() + config.size();
-  for (const Descriptor& layer : manifest.layers) {
-    image.layers.push_back(layer.digest);
-    image.size += layer.size;
-  }
+  image.size += found.text.size();
   RETURN_IF_ERROR(area.layers.Expect(std::move(image)));
   RETURN_IF_ERROR(FetchLayers(manifest.layers, area));
   RETURN_IF_ERROR(StageDocument(area.ingest, found.text));

@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include <set>
+#include <map>
 
 #include "holdfast/sys/tree.h"
 
@@ -15,14 +15,25 @@ constexpr uint64_t kBlock = 512;  // of st_blocks, whatever the file system's ar
 Result<uint64_t> MeasureLayer(const LayerStore& layers, const Digest& chain_id) {
   ASSIGN_OR_RETURN(const DirFd top, layers.OpenLayer(chain_id));
   uint64_t bytes = 0;
-  std::set<ino_t> linked;  // a layer lies on one file system
+  struct Linked {
+    uint64_t bytes;
+    nlink_t missing;  // names that were not met yet
+  };
+  std::map<ino_t, Linked> linked;  // a layer lies on one file system
   RETURN_IF_ERROR(sys::VisitTree(
       top.get(), [&](int, const struct stat& st, const std::string&) -> Result<void> {
-        const bool several = !S_ISDIR(st.st_mode) && st.st_nlink > 1;
-        if (several && !linked.insert(st.st_ino).second) return {};
-        bytes += static_cast<uint64_t>(st.st_blocks) * kBlock;
+        const uint64_t own = static_cast<uint64_t>(st.st_blocks) * kBlock;
+        if (S_ISDIR(st.st_mode) || st.st_nlink < 2) {
+          bytes += own;
+        } else {
+          --linked.try_emplace(st.st_ino, Linked{own, st.st_nlink}).first->second.missing;
+        }
         return {};
       }));
+  // What has a name elsewhere is a blob's, and counted there (artifact_files.h).
+  for (const auto& [inode, file] : linked) {
+    if (file.missing == 0) bytes += file.bytes;
+  }
   return bytes;
 }
 

@@ -112,23 +112,17 @@ class Reader {
     ASSIGN_OR_RETURN(const ImageManifest manifest,
                      ParseManifest(text, descriptor.media_type, limits_.layers));
     ASSIGN_OR_RETURN(const std::string config_text, ReadDocument(manifest.config));
-    StagedImage image;
-    ASSIGN_OR_RETURN(image.config, ParseConfig(config_text, limits_.layers));
-    if (image.config.diff_ids.size() != manifest.layers.size()) {
-      return InvalidArgument(StrCat("image config names ", image.config.diff_ids.size(),
-                                    " layers, the manifest ", manifest.layers.size()));
-    }
-    ASSIGN_OR_RETURN(image.manifest, StageDocument(ingest_, text));
-    ASSIGN_OR_RETURN(image.id, StageDocument(ingest_, config_text));
-    image.size = text.size() + config_text.size();
+    ASSIGN_OR_RETURN(StagedImage image,
+                     DescribeImage(descriptor.digest, manifest, config_text, limits_));
+    RETURN_IF_ERROR(StageDocument(ingest_, text));
+    RETURN_IF_ERROR(StageDocument(ingest_, config_text));
+    image.size += text.size();
     for (const Descriptor& layer : manifest.layers) {
       ASSIGN_OR_RETURN(const Copied copied, StageLayer(layer.digest));
       if (copied.digest != layer.digest || copied.size != layer.size) {
         return InvalidArgument(
             StrCat("layer ", layer.digest.value, ": content does not match its digest or size"));
       }
-      image.layers.push_back(layer.digest);
-      image.size += copied.size;
     }
     return image;
   }
@@ -205,6 +199,31 @@ Result<void> Rename(std::vector<StagedImage>& images, const std::string& referen
 }
 
 }  // namespace
+
+Result<StagedImage> DescribeImage(const Digest& digest, const ImageManifest& manifest,
+                                  const std::string& config, const ImageLimits& limits) {
+  StagedImage image;
+  image.target = image.manifest = digest;
+  image.size = config.size();
+  for (const Descriptor& layer : manifest.layers) {
+    image.layers.push_back(layer.digest);
+    image.size += layer.size;
+  }
+  if (!manifest.artifact_type.empty()) {
+    ASSIGN_OR_RETURN(image.parts, PartsOfArtifact(manifest));
+    image.config = ConfigOfArtifact(manifest);
+    image.id = digest;
+    image.layers.push_back(manifest.config.digest);
+    return image;
+  }
+  ASSIGN_OR_RETURN(image.config, ParseConfig(config, limits.layers));
+  if (image.config.diff_ids.size() != manifest.layers.size()) {
+    return InvalidArgument(StrCat("image config names ", image.config.diff_ids.size(),
+                                  " layers, the manifest ", manifest.layers.size()));
+  }
+  image.id = manifest.config.digest;
+  return image;
+}
 
 Result<Digest> StageDocument(const Ingest& ingest, const std::string& text) {
   const Digest digest = DigestOf(text);

@@ -13,6 +13,7 @@
 #include "holdfast/base/result.h"
 #include "holdfast/interfaces/image_store.h"
 #include "runtime/image/content/blob_store.h"
+#include "runtime/image/documents/artifact.h"
 #include "runtime/image/documents/oci_documents.h"
 #include "runtime/image/snapshot/unpacker.h"
 #include "runtime/image/store/archive_content.h"
@@ -24,11 +25,17 @@ struct StagedImage {
   std::vector<std::string> names;  // normalised
   Digest target;                   // of the index or manifest that the archive names
   Digest manifest;
-  Digest id;
+  Digest id;  // of an artifact the manifest's: many share one config, the empty one
   ConfigDocument config;
-  std::vector<Digest> layers;  // lowest first
+  std::vector<Digest> layers;       // lowest first; of an artifact its config too, as the last
+  std::vector<ArtifactPart> parts;  // of an artifact: what the layers are
   uint64_t size = 0;
 };
+
+// What of an image its manifest alone says. `config`: the text of its config, whose digest the caller
+// has checked, as he checks those of the layers.
+Result<StagedImage> DescribeImage(const Digest& digest, const ImageManifest& manifest,
+                                  const std::string& config, const ImageLimits& limits);
 
 // Writes a document of our own as a staged blob.
 Result<Digest> StageDocument(const Ingest& ingest, const std::string& text);

@@ -7,6 +7,7 @@
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
 #include "runtime/image/content/digest.h"
+#include "runtime/image/documents/artifact.h"
 #include "runtime/image/documents/json_read.h"
 #include "runtime/image/documents/json_text.h"
 #include "runtime/image/documents/reference.h"
@@ -89,7 +90,12 @@ Result<ImageRecord> Catalog::ReadImage(const std::string& file, const BlobStore&
   if (object["size"].get(record.size) != simdjson::SUCCESS) return Internal("record without size");
   record.detected = ReadSeconds(object["detected"]);
   ASSIGN_OR_RETURN(const std::string config, blobs.ReadBlob(record.id, limit));
-  ASSIGN_OR_RETURN(record.config, ParseConfig(config, kMaxLayers));
+  if (record.IsArtifact()) {
+    ASSIGN_OR_RETURN(const ImageManifest manifest, ParseManifest(config, "", kMaxLayers));
+    record.config = ConfigOfArtifact(manifest);
+  } else {
+    ASSIGN_OR_RETURN(record.config, ParseConfig(config, kMaxLayers));
+  }
   return record;
 }
 

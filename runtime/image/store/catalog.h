@@ -31,12 +31,14 @@ namespace holdfast::runtime {
 
 struct ImageRecord {
   Digest manifest;
-  Digest id;                      // of the config
-  std::vector<Digest> layers;     // blobs, lowest first
+  Digest id;                      // of the config; of an artifact the manifest's
+  std::vector<Digest> layers;     // blobs, lowest first; of an artifact its config too, as the last
   std::vector<Digest> chain_ids;  // unpacked, lowest first
   uint64_t size = 0;
   ConfigDocument config;  // read from its blob
   WallTime detected;      // when it came; zero: by a build that did not write it down
+
+  bool IsArtifact() const { return id == manifest; }
 };
 
 struct NameRecord {

@@ -349,6 +349,7 @@ class DiskImageStore::Impl {
     image.os = record.config.platform.os;
     image.architecture = record.config.platform.architecture;
     image.config = record.config.config;
+    image.artifact_type = record.config.artifact_type;
     image.pinned = options_.pinned_by && !options_.pinned_by(id).empty();
     for (const Digest& chain_id : record.chain_ids)
       image.layers.push_back(layers_.PathOf(chain_id));

@@ -115,7 +115,10 @@ Result<void> ExportImage(const BlobStore& blobs, const ImageRecord& image,
   TarStream tar(fd);
   RETURN_IF_ERROR(tar.File("oci-layout", "{\"imageLayoutVersion\":\"1.0.0\"}"));
   RETURN_IF_ERROR(tar.File("index.json", WriteIndex(descriptor, names)));
-  RETURN_IF_ERROR(tar.File("manifest.json", DockerManifest(image, names)));
+  // docker knows no artifacts.
+  if (!image.IsArtifact()) {
+    RETURN_IF_ERROR(tar.File("manifest.json", DockerManifest(image, names)));
+  }
   std::set<Digest> done;
   std::vector<Digest> all = {image.manifest, image.id};
   all.insert(all.end(), image.layers.begin(), image.layers.end());

@@ -11,6 +11,7 @@
 #include "runtime/image/content/copy.h"
 #include "runtime/image/content/digest.h"
 #include "runtime/image/documents/reference.h"
+#include "runtime/image/store/artifact_files.h"
 #include "runtime/image/store/given_config.h"
 
 namespace holdfast::runtime {
@@ -100,9 +101,54 @@ Result<UniqueFd> Importer::OpenBlob(const Digest& digest) const {
   return blobs_.OpenBlob(digest);
 }
 
+template <class Make>
+Result<void> Importer::StageTree(const Digest& chain_id, const Make& make) {
+  if (claim_.Layer(chain_id) || new_layers_.contains(chain_id)) return {};
+  const std::string name = StrCat("layer-", new_layers_.size());
+  RETURN_IF_ERROR(make(name));
+  new_layers_.emplace(chain_id, name);
+  return {};
+}
+
+// The files as the last: what tars bring does not hide them.
+Result<void> Importer::StageArtifact(StagedImage staged, const ArrivingLayers::Next& next,
+                                     const Unpacker::Meanwhile& meanwhile) {
+  std::vector<Digest> chain_ids;
+  std::vector<DirFd> lower;
+  std::vector<ArtifactFile> files;
+  for (size_t i = 0; i < staged.parts.size(); ++i) {
+    RETURN_IF_ERROR(next(i));
+    const ArtifactPart& part = staged.parts[i];
+    const Digest& blob = staged.layers[i];
+    if (part.kind == ArtifactPart::Kind::kFile) files.push_back({part.path, blob});
+    if (part.kind != ArtifactPart::Kind::kTree) continue;
+    chain_ids.push_back(ChainIdOfTar(chain_ids.empty() ? Digest() : chain_ids.back(), blob));
+    RETURN_IF_ERROR(StageTree(chain_ids.back(), [&](const std::string& name) -> Result<void> {
+      ASSIGN_OR_RETURN(const UniqueFd tar, OpenBlob(blob));
+      auto layer = layers_.Stage(unpacker_, ingest_, name, tar.get(), lower, meanwhile);
+      if (layer) return {};
+      return std::move(layer.error()).Wrap(StrCat("layer ", i + 1, " ", blob.value));
+    }));
+    ASSIGN_OR_RETURN(DirFd dir, OpenLayer(chain_ids.back()));
+    lower.push_back(std::move(dir));
+  }
+  if (!files.empty()) {
+    chain_ids.push_back(ChainIdOf(files));
+    RETURN_IF_ERROR(StageTree(chain_ids.back(), [&](const std::string& name) {
+      const auto open = [this](const Digest& blob) { return OpenBlob(blob); };
+      return LinkFiles(files, open, ingest_, name, unpacker_.limits().reserve);
+    }));
+  }
+  images_.push_back({std::move(staged), std::move(chain_ids)});
+  return {};
+}
+
 // Lowest first: each layer needs those below, and its name says what they are.
 Result<void> Importer::StageLayers(StagedImage staged, const ArrivingLayers::Next& next,
                                    const Unpacker::Meanwhile& meanwhile) {
+  if (!staged.config.artifact_type.empty()) {
+    return StageArtifact(std::move(staged), next, meanwhile);
+  }
   std::vector<Digest> chain_ids;
   std::vector<DirFd> lower;
   Digest chain_id;
@@ -110,8 +156,7 @@ Result<void> Importer::StageLayers(StagedImage staged, const ArrivingLayers::Nex
     RETURN_IF_ERROR(next(i));
     const Digest& diff_id = staged.config.diff_ids[i];
     chain_id = ChainId(chain_id, diff_id);
-    if (!claim_.Layer(chain_id) && !new_layers_.contains(chain_id)) {
-      const std::string name = StrCat("layer-", new_layers_.size());
+    RETURN_IF_ERROR(StageTree(chain_id, [&](const std::string& name) -> Result<void> {
       ASSIGN_OR_RETURN(UniqueFd blob, OpenBlob(staged.layers[i]));
       auto layer = layers_.Stage(unpacker_, ingest_, name, blob.get(), lower, meanwhile);
       if (!layer) {
@@ -122,8 +167,8 @@ Result<void> Importer::StageLayers(StagedImage staged, const ArrivingLayers::Nex
                                       ": its content is ", layer->diff_id.value,
                                       ", the image config says ", diff_id.value));
       }
-      new_layers_.emplace(chain_id, name);
-    }
+      return {};
+    }));
     ASSIGN_OR_RETURN(DirFd dir, OpenLayer(chain_id));
     lower.push_back(std::move(dir));
     chain_ids.push_back(chain_id);

@@ -52,6 +52,11 @@ class Importer {
   Result<void> FromRootTar(int source, const Copied& blob, const ImportOptions& options);
   Result<void> StageLayers(StagedImage staged, const ArrivingLayers::Next& next,
                            const Unpacker::Meanwhile& meanwhile);
+  Result<void> StageArtifact(StagedImage staged, const ArrivingLayers::Next& next,
+                             const Unpacker::Meanwhile& meanwhile);
+  // Makes it where the store has none of that name, nor this import: `make` fills <ingest>/<name>.
+  template <class Make>
+  Result<void> StageTree(const Digest& chain_id, const Make& make);
   Result<UniqueFd> OpenBlob(const Digest& digest) const;
   std::optional<uint64_t> ClaimStored(const Digest& blob);
   Result<DirFd> OpenLayer(const Digest& chain_id) const;

@@ -10,7 +10,7 @@ import signal
 import time
 
 from node import WAIT_FOR_TERM, status
-from registry import MadeImage, RealRegistry, digest_of, htpasswd
+from registry import OCI, TITLE, MadeArtifact, MadeImage, RealRegistry, digest_of, gzipped, htpasswd, layer_of
 from scripted_registry import ScriptedRegistry
 from suite import check, equal
 
@@ -179,6 +179,59 @@ def test_a_policy_rejects_and_accepts(node):
         for what in names:
             node.remove(what)
             node.until_gone(what)
+
+
+ARTIFACT_SCRIPT = """
+cd /model; find . -type f | sort; cat weights/w.bin; cat tarred/x
+stat -c '%a %u:%g' weights/w.bin; id -u
+cat /one; ls /some
+grep ' /model ' /proc/mounts | cut -d' ' -f4
+""" + WAIT_FOR_TERM
+
+
+def test_an_artifact_is_a_volume_and_no_container(node):
+    artifact = MadeArtifact([("application/octet-stream", b"of a model\n", {TITLE: "weights/w.bin"}),
+                             ("text/plain", b"hello\n", {TITLE: "readme.txt"}),
+                             (OCI + "layer.v1.tar+gzip", gzipped(layer_of({"tarred/x": b"of a tar\n"})), {})])
+    with registry(node, 5114) as running:
+        running.push_made(artifact, "team/model:1")
+        name = f"{running.name}/team/model:1"
+        volume = [{"name": "model", "image": {"reference": name}}]
+        mounts = [{"name": "model", "mountPath": "/model"}, {"name": "model", "mountPath": "/one", "subPath": "readme.txt"},
+                  {"name": "model", "mountPath": "/some", "subPath": "weights"}]
+        container = {**node.container("main", ARTIFACT_SCRIPT), "volumeMounts": mounts, "securityContext": {"runAsUser": 1000}}
+        node.pod("model", containers=[container], volumes=volume)
+        node.phase("model", "Running")
+        node.wait("it has looked", lambda: node.log("model").endswith("up\n"))
+        *told, options, _ = node.log("model").splitlines()
+        equal(told, ["./readme.txt", "./tarred/x", "./weights/w.bin", "of a model", "of a tar", "644 0:0", "1000",
+                     "hello", "w.bin"], "what the container sees")
+        check({"ro", "nosuid", "nodev"} <= set(options.split(",")), options)
+        shown = status(node.get("model"))["volumeMounts"][0]
+        equal(shown["volumeStatus"]["image"]["imageRef"], f"{running.name}/team/model@{artifact.digest}", "its digest")
+        refused = node.ctl("image", "rm", name, check=False)
+        check("in use" in refused.stderr, refused.stderr)
+        node.pod("lost", containers=[{**container, "volumeMounts": [{**mounts[0], "subPath": "none"}]}], volumes=volume)
+        pod = node.until("no such path", "lost", lambda p: "CreateContainer" in waiting(p).get("reason", ""))
+        check("failed to prepare subPath" in waiting(pod)["message"] and "none" in waiting(pod)["message"], str(waiting(pod)))
+        # Run it cannot.
+        pull_pod(node, "runs", name)
+        pod = node.until("an error", "runs", lambda p: waiting(p).get("reason") == "CreateContainerError")
+        equal(waiting(pod)["message"], f'image "{name}" is an OCI artifact (application/vnd.example.files), which can be a '
+              "volume, but cannot run", "why")
+        for each in ("model", "lost", "runs"):
+            node.remove(each)
+            node.until_gone(each)
+        # Without a registry it comes as it went.
+        archive = node.top / "model.tar"
+        node.ctl("image", "export", name, "-o", archive)
+        node.ctl("image", "rm", name)
+        check(name not in node.ctl("image", "ls").stdout, "it is still there")
+        node.ctl("image", "import", archive)
+        kept = json.loads(node.ctl("image", "inspect", name).stdout)
+        equal((kept["id"], kept["layers"], kept["artifactType"]), (artifact.digest, 2, "application/vnd.example.files"), "what it is")
+        check(any("artifact" in line.split() for line in node.ctl("image", "ls", "-o", "wide").stdout.splitlines()), "a list says so")
+        node.ctl("image", "rm", name)
 
 
 def test_a_killed_agent_pulls_again(node):

@@ -154,6 +154,49 @@ def documents_that_lie(kit):
     return f"{refused} refused"
 
 
+EMPTY = b"{}"
+
+
+def artifact(title):
+    """One file, which is to be called so."""
+    content = b"planted"
+    return Image([content], config_document=EMPTY, manifest={
+        "artifactType": "application/vnd.attack",
+        "config": {"mediaType": "application/vnd.oci.empty.v1+json", "digest": digest(EMPTY), "size": len(EMPTY)},
+        "layers": [{"mediaType": "text/plain", "digest": digest(content), "size": len(content),
+                    "annotations": {"org.opencontainers.image.title": title}}]})
+
+
+def leaves_the_volume(title):
+    return title.startswith("/") or ".." in title.split("/") or any(c < " " or "\x7f" <= c < "\xa0" for c in title)
+
+
+@attack("I1,IM-01")
+def artifacts_whose_titles_leave_the_volume(kit):
+    """Those that are taken are mounted: each volume shows its one file, and nothing else has come about."""
+    wrong, taken = [], []
+    before = tree(kit.canary)
+    titles = names(kit) + ["a/..", "..", "\u009b2J", "a\nb", "/proc/self/cwd/x", "x//y/./z"]
+    for number, title in enumerate(titles):
+        name = f"attack/artifact-{number}:1"
+        result = kit.import_image(name, artifact(title))
+        if result.returncode == 0:
+            taken.append(name)
+            if leaves_the_volume(title):
+                wrong.append(f"{title!r}: imported")
+        elif not result.stderr.strip():
+            wrong.append(f"{title!r}: refused without a reason")
+    volumes = [{"name": f"v{i}", "image": {"reference": name, "pullPolicy": "Never"}} for i, name in enumerate(taken)]
+    seen = kit.run(["/bin/sh", "-c", "cat $(find /v -type f); echo; find /v ! -type f ! -type d"],
+                   mounts={volume["name"]: f"/v/{volume['name']}" for volume in volumes}, pod={"volumes": volumes})
+    if seen.strip() != "planted" * len(taken):
+        wrong.append(f"{len(taken)} volumes show {seen!r}")
+    if tree(kit.canary) != before:
+        wrong.append("the node is changed")
+    breach_if(wrong, "; ".join(wrong))
+    return f"{len(titles)} titles, {len(titles) - len(taken)} refused with a reason, {len(taken)} mounted"
+
+
 @attack("I8,B-13")
 def archives_that_hold_nothing(kit):
     imported = []

@@ -11,6 +11,7 @@
 
 #include "holdfast/base/unique_fd.h"
 #include "holdfast/sys/files.h"
+#include "runtime/image/documents/artifact.h"
 #include "runtime/image/documents/json_text.h"
 #include "runtime/image/documents/oci_documents.h"
 #include "runtime/image/documents/reference.h"
@@ -88,7 +89,14 @@ void FuzzTar(Input input) {
 
 void FuzzDocuments(Input text) {
   (void)ParseIndex(text, "", 100);
-  (void)ParseManifest(text, kOciManifest, 100);
+  if (const auto manifest = ParseManifest(text, kOciManifest, 100); manifest) {
+    const auto parts = PartsOfArtifact(*manifest);
+    for (const ArtifactPart& part : parts ? *parts : std::vector<ArtifactPart>()) {
+      if (part.kind != ArtifactPart::Kind::kFile) continue;
+      const auto clean = unpack::CleanMemberName(part.path);
+      if (!clean || *clean != part.path) __builtin_trap();
+    }
+  }
   (void)ParseDockerArchive(text, 100, 100);
   (void)SignaturePolicy::Parse(text);
   if (const auto config = ParseConfig(text, 1); config) {

@@ -25,8 +25,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// An archive's content is its image's id; one that begins with "bad" is refused, with "later" for
-// now.
+// An archive's content is its image's id; one that begins with "bad" is refused, with "rejected" by
+// a policy, with "later" for now.
 class ArchiveStore : public ImageStore {
  public:
   Result<Image> Get(const std::string& id) override {
@@ -40,6 +40,7 @@ class ArchiveStore : public ImageStore {
     const std::lock_guard lock(mutex_);
     ++imports_;
     if (text.starts_with("bad")) return InvalidArgument("archive: not one that is known");
+    if (text.starts_with("rejected")) return Error(Code::kPermissionDenied, "rejected by policy");
     if (text.starts_with("later")) return Unavailable("disk");
     if (text.starts_with("full")) return Error(Code::kResourceExhausted, ENOSPC, "no room");
     Image image;
@@ -162,6 +163,33 @@ TEST_F(ImageArchivesTest, AnErrorIsToldOnceUntilTheFileIsAnother) {
   Write("app.tar", "good file");
   archives_->Look();
   EXPECT_THAT(events_.Take(), ElementsAre(HasSubstr("ImageImported")));
+}
+
+TEST_F(ImageArchivesTest, WhatIsRejectedIsTriedOnceUntilItChanges) {
+  Write("a.tar", "rejected");
+  Write("b.tar", "bad");
+  const auto look_at = [this] {
+    for (int i = 0; i < 5; ++i) archives_->Look();
+    return store_.imports();
+  };
+  EXPECT_EQ(look_at(), 2) << "each once";
+  EXPECT_EQ(events_.Take().size(), 2u);
+  Write("a.tar", "rejected too");
+  EXPECT_EQ(look_at(), 3) << "the one that changed, once";
+  EXPECT_THAT(events_.Take(), ElementsAre(HasSubstr("a.tar: rejected by policy"))) << "told once";
+  // The same content at another time, as by touch(1).
+  fs::last_write_time(path_ + "/in/b.tar",
+                      fs::file_time_type::clock::now() - std::chrono::hours(1));
+  EXPECT_EQ(look_at(), 4);
+  fs::remove(path_ + "/in/b.tar");
+  EXPECT_EQ(look_at(), 4);
+  Write("b.tar", "bad");
+  EXPECT_EQ(look_at(), 5) << "it was gone meanwhile";
+  Begin();
+  EXPECT_EQ(look_at(), 7) << "the next agent may have another policy: each once more";
+  Write("a.tar", "accepted");
+  EXPECT_EQ(look_at(), 8);
+  EXPECT_EQ(book_->PinnedBy(Digest("accepted")), "archive a.tar");
 }
 
 TEST_F(ImageArchivesTest, AFileThatGetsWorseKeepsWhatItBrought) {

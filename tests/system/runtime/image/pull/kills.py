@@ -43,10 +43,17 @@ def points_of_a_pull(world, registry):
 def nothing_is_half_made(store):
     """What has a name is whole; what is being worked on lies in ingest only."""
     import hashlib
-    for blob in (store / "images/blobs/sha256").iterdir():
+    for blob in (store / "images/blobs/sha256").glob("*"):
         equal(hashlib.sha256(blob.read_bytes()).hexdigest(), blob.name, "a blob's content")
     for record in (store / "images/images").glob("*.json"):
         check((store / "images/blobs/sha256" / record.stem).exists(), "an image record without its manifest")
+
+
+def what_is_there(store):
+    """Which parts of a store have anything in them."""
+    parts = ("ingest", "partial", "blobs/sha256", "layers", "images", "names")
+    there = [part for part in parts if any((store / "images" / part).glob("*"))]
+    return there or ["nothing"]
 
 
 def goes_on(world, registry, store):
@@ -93,8 +100,8 @@ def test_killed_at_random_moments(world):
     """The puller, or one of its helpers, within the time that a pull takes."""
     chance = random.Random(20)
     registry = ScriptedRegistry({"app:1": image()})
-    whole = world.pull(f"{registry.name}/app:1").well().seconds
-    killed = {}
+    whole = min(world.pull(f"{registry.name}/app:1").well().seconds for _ in range(5))
+    killed, found = {}, {}
     for _ in range(MOMENTS):
         store = world.folder()
         pull = subprocess.Popen(world.command(f"{registry.name}/app:1", store), stdout=subprocess.PIPE)
@@ -106,10 +113,11 @@ def test_killed_at_random_moments(world):
             name = "nobody"
         pull.communicate()
         killed[name] = killed.get(name, 0) + 1
-        if (store / "images/blobs/sha256").exists():
-            goes_on(world, registry, store)
+        for what in what_is_there(store):
+            found[what] = found.get(what, 0) + 1
+        goes_on(world, registry, store)
         shutil.rmtree(store)
-    print(f"  killed: {killed}", flush=True)
+    print(f"  killed: {killed}; what the next pull found: {found}", flush=True)
     registry.stop()
 
 

@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[4] / "support"))
+import artifacts  # noqa: E402
 import faults  # noqa: E402
 import hosts  # noqa: E402
 import http2  # noqa: E402
@@ -22,7 +23,7 @@ import umoci  # noqa: E402
 from suite import run_tests  # noqa: E402
 from world import World  # noqa: E402
 
-MODULES = (plain, logins, hosts, faults, kills, resume, push, umoci, http2)
+MODULES = (plain, artifacts, logins, hosts, faults, kills, resume, push, umoci, http2)
 
 
 def main():

@@ -76,6 +76,40 @@ TEST_F(SpaceTest, PartsAreCountedAndShared) {
   EXPECT_EQ(before - total(), unique);
 }
 
+TEST_F(SpaceTest, TheFilesOfAnArtifactAreCountedOnce) {
+  const std::string model(1 << 20, 'm');
+  LayoutBuilder layout;
+  std::string entries;
+  for (const std::string name : {"a", "b"}) {
+    const std::string config = layout.Add("{}");
+    const std::string blob = DescriptorText(
+        "application/x", layout.Add(model),
+        StrCat(",\"annotations\":{\"org.opencontainers.image.title\":\"", name, "\"}"));
+    const std::string manifest = layout.Add(StrCat(
+        "{\"schemaVersion\":2,\"mediaType\":\"", kOciManifestType, "\",\"config\":",
+        DescriptorText("application/vnd.oci.empty.v1+json", config), ",\"layers\":[", blob, "]}"));
+    entries += (entries.empty() ? "" : ",") +
+               DescriptorText(kOciManifestType, manifest, layout.Named("model:" + name));
+  }
+  ASSERT_TRUE(Import(layout.Tar(layout.Index(entries))));
+  uint64_t sum = 0, shared = 0;
+  const ImageUsage a = UsageOf("model:a"), b = UsageOf("model:b");
+  for (const auto& [part, size] : a.parts) {
+    sum += size;
+    shared += b.parts.contains(part) ? size : 0;
+  }
+  EXPECT_EQ(a.parts.size(), 4u) << "manifest, config, blob, the tree of its file";
+  EXPECT_LT(sum, model.size() + 10'000) << "the blob, not its other name too";
+  EXPECT_EQ(shared, model.size() + 2);
+  ASSERT_TRUE(store_->Remove("model:a"));
+  Reopen();
+  const auto left = store_->Get("model:b");
+  ASSERT_TRUE(left) << left.error().message();
+  EXPECT_EQ(left->artifact_type, "application/vnd.oci.empty.v1+json");
+  ASSERT_EQ(left->layers.size(), 1u);
+  EXPECT_EQ(std::filesystem::file_size(left->layers.front() + "/b"), model.size());
+}
+
 TEST_F(SpaceTest, UseAndArrivalAreKnownAfterARestart) {
   const WallTime used{std::chrono::seconds(1'900'000'000)};
   const Digest id = store_->Get("one:1")->id;
