@@ -78,7 +78,7 @@ step "launches and labels of files"
 # Where they lay when the test was built it looks for its programs.
 build=$(grep -aoE '/[[:print:]]+/bin/container_probe' bin/system_runtime_launch | head -n 1)
 mkdir -p "$(dirname "${build%/bin/*}")" && ln -sfn /payload "${build%/bin/*}"
-bin/system_runtime_launch --gtest_filter='SelinuxTest.*:RelabelTest.*' || fail "system_runtime_launch"
+TEST_TMPDIR=/var/tmp/ bin/system_runtime_launch --gtest_filter='SelinuxTest.*:RelabelTest.*' || fail "system_runtime_launch"
 
 mkdir -p /srv/node && echo hello > /srv/node/file
 step "quickstart"

@@ -40,6 +40,7 @@ class RelabelTest : public testing::Test {
     ASSERT_EQ(::mkfifo(Path("volume/fifo").c_str(), 0600), 0);
     fs::create_directories(Path("volume/mounted"));
     fs::create_directories(Path("node/sub"));
+    none_ = LabelOf("canary");
     ASSERT_EQ(
         ::mount(Path("node").c_str(), Path("volume/mounted").c_str(), nullptr, MS_BIND, nullptr),
         0);
