@@ -1,0 +1,214 @@
+#!/bin/bash
+# Scenario in a full systemd guest: SELinux, which the build machine lacks. Under which label a container, its execs, probes
+# and hooks are, what labels its files have, what an enforcing kernel refuses between pods, and what becomes of labels
+# that the policy does not know. Debian 12's policy has no module for containers: a small one of this scenario takes its place.
+# kernel: security=selinux selinux=1 enforcing=0
+# programs: system_runtime_launch container_probe
+# named: yes
+set -u
+cd /payload
+node=$(uname -n)
+kernel=/sys/fs/selinux
+failures=0
+
+fail() { echo "FAIL: $*"; failures=$((failures + 1)); }
+step() { printf '\n== %s (%s s)\n' "$*" $SECONDS; }
+
+wait_for() { # wait_for SECONDS WHAT COMMAND…
+  local deadline=$((SECONDS + $1)) what=$2; shift 2
+  while ! "$@" > /dev/null 2>&1; do
+    [ $SECONDS -lt $deadline ] || { fail "$what: not in time"; return 1; }
+    sleep 0.2
+  done
+}
+
+knows() { echo -n "$1" 2> /dev/null > $kernel/context; }  # whether the policy knows a label
+label_of() { getfattr --absolute-names --only-values -h -n security.selinux "$1" 2> /dev/null | tr -d '\0'; }
+process_label() { tr -d '\0' < "/proc/$1/attr/current"; }
+inside() { local pod=$1; shift; holdctl exec "$pod-$node" -- "$@"; }
+label_in() { inside "$1" cat "${2:-/proc/self/attr/current}" | tr -d '\0'; }
+ready() { holdctl wait --for=condition=Ready --timeout=1s "pod/$1-$node"; }
+waits_because() { holdctl get pod "$1-$node" -o jsonpath='{.status.containerStatuses[0].state.waiting}' | grep -qF "$2"; }
+event() { holdctl describe pod "$1-$node" | grep -qF "$2"; }
+uid_of() { holdctl get pod "$1-$node" -o jsonpath='{.metadata.uid}'; }
+volume_of() { echo "/var/lib/holdfast/pods/$(uid_of "$1")/volumes/kubernetes.io~empty-dir/main"; }
+
+pod() { # pod NAME POD-FIELDS CONTAINER-SECURITY-CONTEXT: its container, its hook and its probe write down what they are under
+  holdctl apply -f - <<POD
+apiVersion: v1
+kind: Pod
+metadata: {name: $1}
+spec:
+  terminationGracePeriodSeconds: 0
+  $2
+  containers:
+  - name: main
+    image: busybox
+    imagePullPolicy: IfNotPresent
+    command: [sh, -c, "cat /proc/self/attr/current > /main/label; echo secret > /main/file; echo mine > /dev/shm/mine; echo heard; exec sleep 100000"]
+    lifecycle: {postStart: {exec: {command: [sh, -c, "cat /proc/self/attr/current > /main/hook"]}}}
+    readinessProbe: {exec: {command: [sh, -c, "cat /proc/self/attr/current > /main/new; mv /main/new /main/probe"]}, periodSeconds: 5, timeoutSeconds: 30}
+    volumeMounts: [{name: main, mountPath: /main}, {name: memory, mountPath: /memory}, {name: files, mountPath: /files}, {name: node, mountPath: /node}]
+    securityContext: {$3}
+  volumes:
+  - {name: main, emptyDir: {}}
+  - {name: memory, emptyDir: {medium: Memory}}
+  - {name: files, downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}]}}
+  - {name: node, hostPath: {path: ${4:-/srv/node}}}
+POD
+}
+
+is_under() { # is_under NAME LABEL: the container, a hook, a probe, an exec, and the container as an exec sees it
+  local name=$1 label=$2 what
+  wait_for 120 "$name is ready" ready "$name" || { holdctl describe pod "$name-$node"; return; }
+  for what in /main/label /main/hook /main/probe /proc/self/attr/current; do
+    [ "$(label_in "$name" $what)" = "$label" ] || fail "$name: $what is '$(label_in "$name" $what)', not '$label'"
+  done
+  echo "$name: $label"
+}
+
+uname -r
+[ -e $kernel/enforce ] || { echo "the kernel has no SELinux"; exit 1; }
+own=$(process_label self)
+domain=$(cut -d: -f3 <<< "$own")
+echo "systemd's services are under $own, enforcing: $(cat $kernel/enforce)"
+case $own in *:*:*) ;; *) echo "no policy is loaded"; exit 1 ;; esac
+
+step "launches and labels of files"
+# Where they lay when the test was built it looks for its programs.
+build=$(grep -aoE '/[[:print:]]+/bin/container_probe' bin/system_runtime_launch | head -n 1)
+mkdir -p "$(dirname "${build%/bin/*}")" && ln -sfn /payload "${build%/bin/*}"
+TEST_TMPDIR=/var/tmp/ bin/system_runtime_launch --gtest_filter='SelinuxTest.*:RelabelTest.*' || fail "system_runtime_launch"
+
+mkdir -p /srv/node && echo hello > /srv/node/file
+step "quickstart"
+# A default route, which Services need.
+ip link add uplink type dummy && ip address add 192.0.2.10/24 dev uplink && ip link set uplink up &&
+  ip route add default via 192.0.2.1 || fail "uplink"
+./quickstart || { fail "quickstart"; exit 1; }
+
+if ! knows system_u:system_r:container_t:s0; then
+  step "a policy without labels for containers"
+  pod none "" ""
+  pod asked "securityContext: {seLinuxOptions: {level: 's0:c1,c2'}}" ""
+  is_under none "$own"
+  wait_for 60 "who asks for a label is told" waits_because asked "the node's SELinux policy has no labels for containers"
+  waits_because asked CreateContainerError || fail "reason"
+  holdctl delete pod "asked-$node" > /dev/null
+
+  step "a module with labels for containers"
+  # A domain that the kernel does not enforce for the node's own services, so that what is refused is refused to containers.
+  cat > /tmp/holdfast.cil <<CIL
+(type container_t) (type other_container_t) (type container_file_t)
+(roletype system_r container_t) (roletype system_r other_container_t) (roletype object_r container_file_t)
+(typeattribute scenario_containers)
+(typeattributeset scenario_containers (container_t other_container_t))
+(typeattributeset domain (container_t other_container_t))
+(typeattributeset mcs_constrained_type (container_t other_container_t))
+(typeattributeset file_type (container_file_t))
+(typepermissive $domain)
+(allow $domain scenario_containers (process (all)))
+(allow $domain scenario_containers (process2 (all)))
+(allow $domain container_file_t (file (all)))
+(allow $domain container_file_t (dir (all)))
+(allow container_file_t self (filesystem (associate)))
+(allow container_file_t filesystem_type (filesystem (associate)))
+(allow scenario_containers self (process (all)))
+(allow scenario_containers self (fd (use)))
+(allow scenario_containers self (fifo_file (all)))
+(allow scenario_containers $domain (fd (use)))
+(allow scenario_containers $domain (fifo_file (read write getattr append ioctl lock)))
+(allow scenario_containers $domain (process (sigchld)))
+(allow scenario_containers container_file_t (file (all)))
+(allow scenario_containers container_file_t (dir (all)))
+(allow scenario_containers container_file_t (lnk_file (all)))
+(allow scenario_containers container_file_t (chr_file (all)))
+(allow scenario_containers container_file_t (filesystem (all)))
+(allow scenario_containers proc_t (dir (read search open getattr)))
+(allow scenario_containers proc_t (file (read open getattr)))
+CIL
+  semodule -i /tmp/holdfast.cil || { fail "semodule"; exit 1; }
+fi
+knows system_u:system_r:container_t:s0 || { fail "the policy knows no container_t"; exit 1; }
+
+step "labels of pods that ask for nothing"
+pod one "" ""
+pod two "" ""
+for name in one two; do
+  wait_for 120 "$name is ready" ready $name || { holdctl describe pod "$name-$node"; dmesg | grep -i avc | tail -n 40; exit 1; }
+  level=$(label_in $name | cut -d: -f4-)
+  grep -qE '^s0:c[0-9]+,c[0-9]+$' <<< "$level" || fail "$name: level '$level'"
+  is_under $name "system_u:system_r:container_t:$level"
+  wanted=system_u:object_r:container_file_t:$level
+  volume=$(volume_of $name)
+  for file in "$volume" "$volume/file" "$volume/label"; do
+    [ "$(label_of "$file")" = "$wanted" ] || fail "$file is '$(label_of "$file")', not '$wanted'"
+  done
+  pid=$(pgrep -f "sleep 100000" | while read -r p; do [ "$(process_label "$p")" = "system_u:system_r:container_t:$level" ] && echo "$p"; done | head -n 1)
+  for file in / /bin/busybox /dev /dev/null /dev/pts /dev/shm /dev/shm/mine /dev/mqueue /etc/hosts /etc/resolv.conf /etc/hostname /dev/termination-log \
+              /main /memory /files /files/labels /files/..data /files/..data/labels; do
+    [ "$(label_of "/proc/$pid/root$file")" = "$wanted" ] || fail "$name: $file is '$(label_of "/proc/$pid/root$file")', not '$wanted'"
+  done
+  inside $name grep -q " / / .*context=" /proc/self/mountinfo || fail "$name: $(inside $name grep ' / / ' /proc/self/mountinfo)"
+done
+[ "$(label_of "$(volume_of one)")" != "$(label_of "$(volume_of two)")" ] || fail "two pods have one pair"
+[ "$(label_of /srv/node)" = "$(label_of /srv)" ] || fail "a directory of the node was labelled: $(label_of /srv/node)"
+
+step "what an enforcing kernel refuses"
+pod thief "" "" "$(volume_of one)"
+wait_for 120 "thief" ready thief || holdctl describe pod "thief-$node"
+[ "$(inside thief cat /node/file)" = secret ] || fail "while nothing is enforced another pod's file can be read"
+echo 1 > $kernel/enforce
+inside one cat /main/file | grep -q secret || fail "a pod cannot read its own file"
+inside one sh -c 'echo more >> /main/file && echo x > /dev/shm/x && echo y > /memory/y && cat /files/labels /etc/hosts > /dev/null' || fail "a pod cannot use what is its own"
+inside thief cat /node/file && fail "another pod's file was read"
+inside thief sh -c 'echo x > /node/x' && fail "a file was written to another pod's volume"
+inside one cat /node/file && fail "a file of the node was read"
+pod late "" "allowPrivilegeEscalation: false, runAsUser: 1000, capabilities: {drop: [ALL]}"
+wait_for 120 "a pod that starts meanwhile" ready late || holdctl describe pod "late-$node"
+is_under late "system_u:system_r:container_t:$(label_of "$(volume_of late)" | cut -d: -f4-)"
+holdctl logs "late-$node" | grep -q heard || fail "what it writes does not reach its log"
+dmesg | grep 'avc:  denied' | grep 'scontext=system_u:system_r:container_t' | grep -v permissive=1 | tail -n 3
+dmesg | grep 'avc:  denied' | grep 'scontext=system_u:system_r:container_t' | grep -q 'tcontext=system_u:object_r:container_file_t:s0:c' || fail "no denial between two pods is in the kernel's log"
+echo 0 > $kernel/enforce
+
+step "what is asked for"
+pod level "securityContext: {seLinuxOptions: {level: 's0:c7,c8'}}" ""
+pod type "securityContext: {seLinuxOptions: {level: 's0:c7,c8'}}" "seLinuxOptions: {type: other_container_t, level: 's0:c9'}"
+pod only "" "seLinuxOptions: {type: other_container_t}"
+pod mighty "" "privileged: true"
+pod users "hostUsers: false" ""
+pod shared "shareProcessNamespace: true" ""
+is_under level system_u:system_r:container_t:s0:c7,c8
+[ "$(label_of "$(volume_of level)/file")" = system_u:object_r:container_file_t:s0:c7,c8 ] || fail "$(label_of "$(volume_of level)/file")"
+is_under type system_u:system_r:other_container_t:s0:c9
+is_under mighty "$own"
+for name in only users shared; do
+  level=$(label_of "$(volume_of $name)" | cut -d: -f4-)
+  type=container_t; [ $name != only ] || type=other_container_t
+  is_under $name "system_u:system_r:$type:$level"
+done
+level=$(label_of "$(volume_of shared)" | cut -d: -f4-)
+[ "$(label_in shared /proc/1/attr/current)" = "system_u:system_r:container_t:$level" ] || fail "the pod's init is under $(label_in shared /proc/1/attr/current)"
+
+step "labels that are none"
+pod nosuch "" "seLinuxOptions: {type: nosuch_t}"
+pod form "securityContext: {seLinuxOptions: {level: 'c1,c2'}}" ""
+wait_for 60 "an unknown type is told" waits_because nosuch "the policy of the node's kernel knows no such label"
+waits_because nosuch CreateContainerError || fail "nosuch: reason"
+wait_for 60 "a level of a wrong form is told" event form "the format of 'level' \"c1,c2\" is not correct" ||
+  holdctl describe pod "form-$node"
+
+step "the pair stays a pod's"
+level=$(label_of "$(volume_of one)" | cut -d: -f4-)
+systemctl restart holdfastd
+wait_for 120 "the agent answers" ready one
+[ "$(label_in one)" = "system_u:system_r:container_t:$level" ] || fail "an exec after a restart is under $(label_in one)"
+inside one rm /main/label /main/hook /main/probe || fail "rm"
+restarts() { [ "$(holdctl get pod "one-$node" -o jsonpath='{.status.containerStatuses[0].restartCount}')" -ge 1 ]; }
+kill -9 "$(pgrep -f "sleep 100000" | while read -r p; do [ "$(process_label "$p" | cut -d: -f4-)" = "$level" ] && echo "$p"; done | head -n 1)"
+wait_for 60 "the container is started again" restarts
+is_under one "system_u:system_r:container_t:$level"
+
+[ $failures -eq 0 ] || { journalctl -u holdfastd --no-pager | tail -n 50; dmesg | grep -i avc | tail -n 40; echo "$failures failures"; exit 1; }
+echo "note: selinux scenario passed"
