@@ -8,6 +8,7 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/pause_point.h"
 #include "holdfast/sys/selinux.h"
 #include "holdfast/sys/shared_tree.h"
 #include "holdfast/sys/tree.h"
@@ -35,6 +36,7 @@ Result<void> LabelTree(int top, const std::string& label) {
         sys::VisitTree(top, [&](int object, const struct stat&, const std::string& name) {
           return LabelOne(object, label, name);
         }));
+    HOLDFAST_PAUSE_POINT("gather.volume_labelled_below");
   }
   // The top last: its label says that everything below has it.
   return LabelOne(top, label, "volume");

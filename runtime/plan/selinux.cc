@@ -181,10 +181,13 @@ Result<model::SelinuxLabels> CompileSelinuxLabels(const model::SelinuxContexts& 
   }
   ASSIGN_OR_RETURN(Label process, ParseLabel(node.process));
   ASSIGN_OR_RETURN(Label file, ParseLabel(node.file));
-  const bool has_levels = !process.level.empty();
   const std::string& wanted = asked.level.empty() ? level : asked.level;
-  // A pod that was made without SELinux stays without, as its files are.
-  if (has_levels && wanted.empty()) return model::SelinuxLabels();
+  if (wanted.empty() && !process.level.empty()) {
+    // A pod that was made without SELinux stays without, as its files are.
+    if (asked == model::SelinuxOptions()) return model::SelinuxLabels();
+    return Unavailable(
+        "seLinuxOptions: the pod was made when the node had no labels for containers");
+  }
   if (!asked.user.empty()) process.user = file.user = asked.user;
   if (!asked.role.empty()) process.role = asked.role;
   if (!asked.type.empty()) process.type = asked.type;

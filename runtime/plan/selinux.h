@@ -29,7 +29,8 @@ Result<std::string> ChooseSelinuxLevel(const model::SelinuxContexts& node,
 
 // `asked`: the container's options; `level`: its pod's. A privileged container's processes are under no label of their own;
 // its files are labelled. kInvalidArgument: a level of a wrong form, in containerd's words, or a part that no label can have;
-// kUnsupported: options on a node whose policy has no labels for containers.
+// kUnsupported: options on a node whose policy has no labels for containers; kUnavailable: and
+// on one whose policy had none when the pod got its level.
 Result<model::SelinuxLabels> CompileSelinuxLabels(const model::SelinuxContexts& node,
                                                   const model::SelinuxOptions& asked,
                                                   const std::string& level, bool privileged);

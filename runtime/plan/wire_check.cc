@@ -35,7 +35,8 @@ Result<void> CheckAbsolute(const std::string& path, std::string_view field) {
 Result<void> CheckLabel(const std::string& label) {
   const bool is_plain = std::ranges::all_of(
       label, [](char c) { return c > ' ' && c < 0x7f && c != '"' && c != '\\'; });
-  if (!is_plain || label.size() > kMaxSelinuxLabel) return Bad("SELinux label", "not a label");
+  if (!is_plain) return Bad("SELinux label", "not a label");
+  if (label.size() > kMaxSelinuxLabel) return Bad("SELinux label", "longer than 255 bytes");
   return {};
 }
 

@@ -7,11 +7,15 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "holdfast/sys/files.h"
 #include "runtime/gather/selinux.h"
+#include "tests/support/killed_process.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -106,6 +110,58 @@ TEST_F(RelabelTest, OneFileIsAVolumeToo) {
   ASSERT_TRUE(Relabel(file->get(), kMine));
   EXPECT_EQ(LabelOf("volume/a/b/file"), kMine);
   EXPECT_EQ(LabelOf("volume/a/b"), none_);
+}
+
+// Whoever changes the tree meanwhile gets a walk that finds less or gives up, never one outside: here a directory and a link
+// to the node change places all the time, and a deep branch moves in and out of another.
+TEST_F(RelabelTest, WhoChangesTheTreeMeanwhileLeadsNobodyOut) {
+  std::string deep = "volume/a/deep";
+  for (int i = 0; i < 40; ++i) deep += "/d";  // deeper than there are directories open
+  fs::create_directories(Path(deep));
+  fs::create_directories(Path("volume/swap"));
+  fs::create_directory_symlink(Path("node"), Path("volume/link"));
+  std::atomic<bool> over = false;
+  std::thread container([&] {
+    while (!over) {
+      ::renameat2(AT_FDCWD, Path("volume/swap").c_str(), AT_FDCWD, Path("volume/link").c_str(),
+                  RENAME_EXCHANGE);
+      ::rename(Path("volume/a/deep").c_str(), Path("volume/deep").c_str());
+      ::rename(Path("volume/deep").c_str(), Path("volume/a/deep").c_str());
+    }
+  });
+  int done = 0;
+  for (int i = 0; i < 300; ++i)
+    done += RelabelVolume(Mount("volume"), i % 2 == 0 ? kMine : kOthers) ? 1 : 0;
+  over = true;
+  container.join();
+  EXPECT_GT(done, 0);
+  for (const char* name : {"canary", "node", "node/sub", "."})
+    EXPECT_EQ(LabelOf(name), none_) << name;
+}
+
+TEST(RelabelDriver, DISABLED_Once) {
+  model::MountSpec mount;
+  mount.source = std::getenv("RELABEL_SOURCE");
+  ASSERT_TRUE(RelabelVolume(mount, kMine));
+}
+
+// The top does not say yet that all of it is done, so the next start does the rest.
+TEST_F(RelabelTest, WhatAKillCutShortIsDoneByTheNextStart) {
+  fs::create_directory(Path("pauses"));
+  const pid_t agent = test_support::StartDriver(
+      "RelabelDriver.DISABLED_Once",
+      {"RELABEL_SOURCE=" + Path("volume"), "HOLDFAST_PAUSE_DIR=" + Path("pauses"),
+       "HOLDFAST_PAUSE_AT=gather.volume_labelled_below"});
+  const bool stopped = test_support::WaitForStop(agent);
+  test_support::Kill(agent);
+  ASSERT_TRUE(stopped) << "the pause point was not reached";
+  EXPECT_EQ(LabelOf("volume/a/b/file"), kMine);
+  EXPECT_EQ(LabelOf("volume"), none_);
+  ASSERT_EQ(::lsetxattr(Path("volume/a").c_str(), "security.selinux", kOthers, sizeof kOthers, 0),
+            0);
+  ASSERT_TRUE(RelabelVolume(Mount("volume"), kMine));
+  EXPECT_EQ(LabelOf("volume/a"), kMine) << "what was not done yet";
+  EXPECT_EQ(LabelOf("volume"), kMine);
 }
 
 // As proc, or one that is mounted with a label for all.

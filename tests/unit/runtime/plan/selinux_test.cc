@@ -50,6 +50,8 @@ TEST(SelinuxPlanTest, WhoAsksForNothingGetsThePolicysLabelsWithThePodsLevel) {
   EXPECT_EQ(Compiled(kNode, {}, "s0:c1,c2", true), " system_u:object_r:container_file_t:s0:c1,c2")
       << "a privileged container's processes have no label of their own";
   EXPECT_EQ(Compiled(kNode, {}, ""), " ") << "the pod was made without SELinux";
+  EXPECT_EQ(Compiled(kNode, {"", "", "spc_t", ""}, ""),
+            "seLinuxOptions: the pod was made when the node had no labels for containers");
   const SelinuxContexts no_levels{"a:b:process_t", "a:c:file_t"};
   EXPECT_EQ(Compiled(no_levels, {}, ""), "a:b:process_t a:c:file_t");
   EXPECT_EQ(Compiled({}, {}, "s0:c1,c2"), " ");
