@@ -49,7 +49,11 @@ Result<void> MountWithLabel(const corev1::Pod& pod, const std::string& name,
     if (!Mounts(container, name)) return;
     const model::SelinuxOptions options = SelinuxOptionsOf(pod, container.securitycontext());
     if (options == model::SelinuxOptions()) return;
-    has_levels = has_levels && !options.level.empty();
+    if (options.level
+            .empty()) {  // the pod's own level is chosen with its sandbox, and not known here
+      has_levels = false;
+      return;
+    }
     auto compiled = runtime::CompileSelinuxLabels(*node, options, "", false);
     if (!compiled && !wrong) wrong = std::move(compiled.error());
     if (compiled) labels.insert(compiled->mount);
@@ -60,7 +64,6 @@ Result<void> MountWithLabel(const corev1::Pod& pod, const std::string& name,
     for (const std::string& label : labels) all += (all.empty() ? "" : ",") + label;
     return InvalidArgument(StrCat("multiple SELinux labels found: ", all));
   }
-  // The pod's own level is chosen with its sandbox, and not known here.
   if (labels.empty() || !has_levels) return {};
   *volume.spec.add_mountoptions() = StrCat("context=\"", *labels.begin(), "\"");
   return {};

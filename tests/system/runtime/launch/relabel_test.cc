@@ -130,7 +130,7 @@ TEST_F(RelabelTest, WhoChangesTheTreeMeanwhileLeadsNobodyOut) {
     }
   });
   int done = 0;
-  for (int i = 0; i < 300; ++i)
+  for (int i = 0; i < 100; ++i)
     done += RelabelVolume(Mount("volume"), i % 2 == 0 ? kMine : kOthers) ? 1 : 0;
   over = true;
   container.join();

@@ -78,6 +78,10 @@ TEST_F(MountLabelTest, OthersAreLabelledFileByFile) {
   EXPECT_EQ(Options(PodOf(Container("a", ""))), " noatime") << "nothing is asked for";
   EXPECT_EQ(Options(PodOf(Container("a", "seLinuxOptions { type: 'spc_t' }"))), " noatime")
       << "the level is chosen later";
+  EXPECT_EQ(
+      Options(PodOf(Container("a", level_) + Container("b", "seLinuxOptions { type: 'spc_t' }"))),
+      " noatime")
+      << "of one of them";
   EXPECT_EQ(Options(PodOf(pods + Container("a", "", "other"))), " noatime");
   volume_.csi.takes_selinux_label = false;
   EXPECT_EQ(Options(pod), " noatime");
