@@ -3,6 +3,7 @@
 // selinux(8); containerd 2.4, internal/cri/server; github.com/opencontainers/selinux 1.15, go-selinux.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>

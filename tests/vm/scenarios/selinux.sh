@@ -183,7 +183,7 @@ restorecon -Rx /var/lib/holdfast
 
 step "what an enforcing kernel refuses"
 pod thief "" "" "$(volume_of one)"
-pod host "hostPID: true, hostIPC: true, hostNetwork: true" ""
+pod host $'hostPID: true\n  hostIPC: true\n  hostNetwork: true' ""
 wait_for 120 "thief" ready thief || holdctl describe pod "thief-$node"
 wait_for 120 "host" ready host || holdctl describe pod "host-$node"
 victim=$(pid_at "$(label_of "$(volume_of one)" | cut -d: -f4-)")
