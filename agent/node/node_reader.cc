@@ -23,6 +23,7 @@
 #include "holdfast/base/keyed_number.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "runtime/gather/selinux.h"
 
 namespace holdfast::agent {
 namespace {
@@ -200,6 +201,7 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
   node->hosts = ReadOrEmpty("/etc/hosts");
   node->seccomp_dir = config.seccomp_dir;
   node->app_armor = std::move(app_armor);
+  node->selinux = runtime::ReadSelinuxContexts();
   node->runtime_handlers = config.node.runtime_handlers;
   node->log_max_size_bytes = config.container_log.max_size_bytes;
   node->log_max_files = config.container_log.max_files;

@@ -21,6 +21,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/selinux.h"
 
 namespace holdfast::agent {
 namespace {
@@ -321,6 +322,12 @@ Result<void> WriteAtomically(int parent, const std::string& name, const VolumeCo
     return Error::FromErrno(errno, StrCat("chown ", name));
   }
   if (::fchmod(volume.get(), mode) != 0) return Error::FromErrno(errno, StrCat("chmod ", name));
+  // What is added to a volume that containers have is theirs, too.
+  std::string label;
+  if (sys::HasSelinux()) {
+    ASSIGN_OR_RETURN(label, sys::FileLabelOf(volume.get()));
+  }
+  ASSIGN_OR_RETURN(const auto labelled, sys::FileCreationLabel::Set(label));
   return Writer(volume.get(), tree, content.group).Run();
 }
 

@@ -18,6 +18,7 @@ using CsiSecrets = std::shared_ptr<const std::map<std::string, std::string>>;
 struct CsiUse {
   bool ephemeral = false;       // the pod names it itself: it is made for the pod and ends with it
   std::string fs_group_policy;  // of its CSIDriver: "None", "File", "ReadWriteOnceWithFSType"
+  bool takes_selinux_label = false;  // seLinuxMount of its CSIDriver: as the mount option `context`
   std::map<std::string, std::string> publish_context;  // of its VolumeAttachment
   std::map<std::string, std::string> pod_info;         // where its CSIDriver asks for that
   CsiSecrets stage_secrets, publish_secrets;

@@ -14,6 +14,7 @@ struct VolumePlace {
   bool read_only = false;  // whatever a container wishes
   std::string root =
       {};  // no link is followed on the way from there (model::MountSpec::source_root)
+  bool relabel = false;  // model::MountSpec::relabel
   bool operator==(const VolumePlace&) const = default;
 };
 

@@ -116,6 +116,12 @@ VolumeContents WrittenContents(const corev1::Pod& pod, VolumeContents contents) 
   return contents;
 }
 
+// The node's own directories keep their labels, and what may not be written to. A plugin may have mounted its volume with a
+// label for all, which is seen there.
+bool IsRelabelled(const PlacedVolume& volume) {
+  return !volume.read_only && (volume.kind == "local" || volume.kind == "csi");
+}
+
 }  // namespace
 
 VolumePlaces PlacesOfVolumes(const corev1::Pod& pod, const PodPaths& paths,
@@ -125,20 +131,20 @@ VolumePlaces PlacesOfVolumes(const corev1::Pod& pod, const PodPaths& paths,
     const auto& source = volume.volumesource();
     if (source.has_hostpath()) out[volume.name()] = {source.hostpath().path()};
     if (source.has_emptydir()) {
-      out[volume.name()] = {paths.EmptyDir(volume.name()), false, paths.Root()};
+      out[volume.name()] = {paths.EmptyDir(volume.name()), false, paths.Root(), true};
     }
     if (source.has_image()) {
       out[volume.name()] = {paths.MountedImage(volume.name()), true, paths.Root()};
     }
     if (kube::HasWrittenFiles(source)) {
-      out[volume.name()] = {paths.WrittenVolume(volume.name()), true};
+      out[volume.name()] = {paths.WrittenVolume(volume.name()), true, "", true};
     }
   }
   for (const auto& [name, volume] : persistent) {
     if (!volume.ready || volume.block) continue;
     const bool is_ours =
         volume.path.starts_with(paths.Volumes() + "/");  // a hostPath may be a link
-    out[name] = {volume.path, volume.read_only, is_ours ? paths.Root() : ""};
+    out[name] = {volume.path, volume.read_only, is_ours ? paths.Root() : "", IsRelabelled(volume)};
   }
   return out;
 }

@@ -231,6 +231,7 @@ Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,
   std::vector<UniqueFd> owned;
   RETURN_IF_ERROR(AddCgroup(layout, made.cgroup, opened, pod, owned));
   ASSIGN_OR_RETURN(const SandboxRecord sandbox, parts.state.Sandbox(container.brief.pod_uid));
+  pod.selinux_level = sandbox.selinux_level;
   pod.user_map = parts.ids.Find(container.brief.pod_uid);
   if (pod.user_map.empty() && !sandbox.spec.host_users) {
     return Unavailable("the ids of the pod's user namespace are not known");

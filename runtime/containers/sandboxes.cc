@@ -5,11 +5,15 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <functional>
+#include <random>
 #include <set>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "runtime/gather/selinux.h"
+#include "runtime/plan/selinux.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -47,6 +51,7 @@ Result<void> Sandboxes::Adopt() {
     const std::lock_guard lock(mutex_);
     for (SandboxRecord& record : records) {
       PodUid uid = record.spec.uid;
+      if (!record.selinux_level.empty()) selinux_levels_[uid] = std::move(record.selinux_level);
       infos_.insert_or_assign(std::move(uid), Info{std::move(record.spec)});
     }
   }
@@ -65,8 +70,10 @@ Result<void> Sandboxes::Ensure(const model::SandboxSpec& spec) {
   }
   // 1. the record, so that whatever follows is found after a crash
   const auto known = Find(spec.uid);
-  if (!known || known->spec != spec) {
-    RETURN_IF_ERROR(parts_.state.Put(SandboxRecord{spec, parts_.clock.Wall()}));
+  const std::string former_level = SelinuxLevel(spec.uid);
+  ASSIGN_OR_RETURN(const std::string level, EnsureSelinuxLevel(spec));
+  if (!known || known->spec != spec || level != former_level) {
+    RETURN_IF_ERROR(parts_.state.Put(SandboxRecord{spec, parts_.clock.Wall(), level}));
   }
   {
     const std::lock_guard lock(mutex_);
@@ -102,7 +109,7 @@ Result<void> Sandboxes::Resize(const PodUid& uid, const model::ResourceSpec& pod
   HOLDFAST_PAUSE_POINT("containers.resized");
   if (spec.resources == pod) return {};
   spec.resources = pod;
-  RETURN_IF_ERROR(parts_.state.Put(SandboxRecord{spec, parts_.clock.Wall()}));
+  RETURN_IF_ERROR(parts_.state.Put(SandboxRecord{spec, parts_.clock.Wall(), SelinuxLevel(uid)}));
   {
     const std::lock_guard lock(mutex_);
     infos_[uid].spec = std::move(spec);
@@ -125,6 +132,7 @@ Result<void> Sandboxes::MakeCgroup(const model::SandboxSpec& spec) {
 Result<std::vector<keeper::KeptFd>> Sandboxes::MakeCgroupAndNamespaces(
     const model::SandboxSpec& spec) {
   PodDescriptors pod;
+  pod.selinux_level = SelinuxLevel(spec.uid);
   if (!spec.host_users) {
     ASSIGN_OR_RETURN(pod.user_map, parts_.ids.Ensure(spec.uid));
   }
@@ -206,6 +214,7 @@ Result<void> Sandboxes::Remove(const PodUid& uid) {
   {
     const std::lock_guard lock(mutex_);
     infos_.erase(uid);
+    selinux_levels_.erase(uid);
   }
   return RefreshClasses();
 }
@@ -246,6 +255,30 @@ Result<model::SandboxSpec> Sandboxes::Spec(const PodUid& uid) const {
   auto info = Find(uid);
   if (!info) return NotFound(StrCat("pod ", uid.value, " has no sandbox"));
   return std::move(info->spec);
+}
+
+std::string Sandboxes::SelinuxLevel(const PodUid& uid) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = selinux_levels_.find(uid);
+  return it == selinux_levels_.end() ? std::string() : it->second;
+}
+
+// A level whose record could not be written stays the pod's.
+Result<std::string> Sandboxes::EnsureSelinuxLevel(const model::SandboxSpec& spec) {
+  const auto node = ReadSelinuxContexts();
+  const std::lock_guard lock(mutex_);
+  const auto it = selinux_levels_.find(spec.uid);
+  if (it != selinux_levels_.end()) return it->second;
+  if (!node) return std::string();
+  std::set<std::string> taken;
+  for (const auto& [uid, level] : selinux_levels_) taken.insert(level);
+  std::random_device random;
+  ASSIGN_OR_RETURN(std::string level, ChooseSelinuxLevel(*node, spec.selinux, std::ref(random),
+                                                         [&](const std::string& candidate) {
+                                                           return taken.contains(candidate);
+                                                         }));
+  if (!level.empty()) selinux_levels_[spec.uid] = level;
+  return level;
 }
 
 std::optional<Sandboxes::Info> Sandboxes::Find(const PodUid& uid) const {

@@ -45,6 +45,8 @@ class Sandboxes {
 
   // kNotFound without a sandbox.
   Result<model::SandboxSpec> Spec(const PodUid& uid) const;
+  // SandboxRecord::selinux_level; "" without a sandbox, too.
+  std::string SelinuxLevel(const PodUid& uid) const;
   // The namespaces, kept open by the shared owner while it is used. Empty for a pod that shares all
   // with the host.
   Result<std::shared_ptr<const Descriptors>> Fds(const PodUid& uid);
@@ -66,6 +68,8 @@ class Sandboxes {
   Result<std::vector<keeper::KeptFd>> MakeCgroupAndNamespaces(const model::SandboxSpec& spec);
   Result<void> MakeCgroup(const model::SandboxSpec& spec);
   Result<void> RefreshClasses();
+  // The pod's level as it was given once, or given now where the node has SELinux.
+  Result<std::string> EnsureSelinuxLevel(const model::SandboxSpec& spec);
   std::optional<Info> Find(const PodUid& uid) const;
   void NoteHeld(const PodUid& uid);
   std::shared_ptr<const Descriptors> Remember(const PodUid& uid, std::vector<keeper::KeptFd> fds);
@@ -74,6 +78,7 @@ class Sandboxes {
   SandboxPool& pool_;
   mutable std::mutex mutex_;  // what follows
   std::map<PodUid, Info> infos_;
+  std::map<PodUid, std::string> selinux_levels_;  // those that are given
   uint64_t changes_ = 0;
   // Most recently used first. Shared with callers that are using the descriptors.
   std::list<std::pair<PodUid, std::shared_ptr<const Descriptors>>> cache_;

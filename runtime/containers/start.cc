@@ -97,6 +97,7 @@ Result<void> JoinProcessesOf(Parts& parts, const model::ContainerSpec& spec, Pod
 Result<PodAccess> OpenPodAccess(Parts& parts, Sandboxes& sandboxes,
                                 const model::ContainerSpec& spec) {
   PodAccess access;
+  access.pod.selinux_level = sandboxes.SelinuxLevel(spec.pod_uid);
   auto fds = sandboxes.Fds(spec.pod_uid);
   if (fds) {
     access.namespaces = *fds;

@@ -13,6 +13,7 @@
 #include "runtime/gather/app_armor.h"
 #include "runtime/gather/layered_root.h"
 #include "runtime/gather/seccomp.h"
+#include "runtime/gather/selinux.h"
 #include "runtime/gather/sources.h"
 #include "runtime/plan/capabilities.h"
 #include "runtime/plan/compile.h"
@@ -85,15 +86,25 @@ Result<void> FillUser(const ResolvedUser& user, const PodDescriptors& pod, Prepa
   return {};
 }
 
+// Labelled before anybody can see it.
+Result<MountFd> OpenLabelledVolume(const model::MountSpec& mount, const std::string& label) {
+  const bool is_generated = mount.kind == model::MountSpec::Kind::kGenerated;
+  if (mount.relabel) RETURN_IF_ERROR(RelabelVolume(mount, label));
+  ASSIGN_OR_RETURN(MountFd volume, OpenVolume(mount));
+  if (mount.relabel || is_generated) RETURN_IF_ERROR(Relabel(volume.get(), label));
+  return volume;
+}
+
 Result<FilesystemInput> OpenFilesystemInput(const model::ContainerSpec& spec,
-                                            const PodDescriptors& pod, FdList& fds) {
+                                            const PodDescriptors& pod, const std::string& label,
+                                            FdList& fds) {
   FilesystemInput input;
   for (const model::MountSpec& mount : spec.mounts) {
     if (mount.kind == model::MountSpec::Kind::kTmpfs) {
       input.volumes.push_back(model::kNoFd);
       continue;
     }
-    auto volume = OpenVolume(mount);
+    auto volume = OpenLabelledVolume(mount, label);
     if (!volume) return std::move(volume.error()).Wrap(StrCat("volume for ", mount.destination));
     input.volumes.push_back(fds.Own(std::move(*volume)));
   }
@@ -170,6 +181,8 @@ Result<ProcessInput> GatherProcess(const model::ContainerSpec& spec, const sys::
   input.user = user;
   ASSIGN_OR_RETURN(input.capabilities, CompileCapabilities(spec.security, facts, out.warnings));
   ASSIGN_OR_RETURN(input.seccomp, SeccompProgram(spec.security, input.capabilities));
+  ASSIGN_OR_RETURN(input.labels, FindSelinuxLabels(spec.security.selinux, pod.selinux_level,
+                                                   spec.security.privileged));
   input.cgroup = BorrowCgroup(pod, fds);
   if (tty) return input;
   input.standard_input = fds.Borrow(pod.standard_input);
@@ -193,9 +206,10 @@ Result<ContainerInput> GatherContainer(const model::ContainerSpec& spec,
     ASSIGN_OR_RETURN(MountFd devices, sys::CloneTree(AT_FDCWD, "/dev", true));
     input.host_devices = fds.Own(std::move(devices));
   }
-  ASSIGN_OR_RETURN(input.filesystem, OpenFilesystemInput(spec, pod, fds));
-  RETURN_IF_ERROR(MapVolumes(spec, input.filesystem, pod, out.fds));
   ASSIGN_OR_RETURN(input.process, GatherProcess(spec, facts, pod, user, spec.tty, out));
+  ASSIGN_OR_RETURN(input.filesystem,
+                   OpenFilesystemInput(spec, pod, input.process.labels.mount, fds));
+  RETURN_IF_ERROR(MapVolumes(spec, input.filesystem, pod, out.fds));
   return input;
 }
 
@@ -265,6 +279,10 @@ Result<PreparedPlan> PrepareSandbox(const model::SandboxSpec& spec, const sys::H
     if (plan.init_binary == model::kNoFd)
       return InvalidArgument("shared processes: no init binary");
     plan.init_cgroup = BorrowCgroup(pod, fds);
+    ASSIGN_OR_RETURN(const model::SelinuxLabels labels,
+                     FindSelinuxLabels(spec.selinux, pod.selinux_level, false));
+    RETURN_IF_ERROR(Relabel(init_binary, labels.mount));
+    plan.init_selinux = labels.process;
   }
   prepared.plan = std::move(plan);
   RETURN_IF_ERROR(CheckPlan(prepared.plan));

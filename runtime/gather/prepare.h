@@ -38,6 +38,7 @@ struct PodDescriptors {
   int procfs = -1;                          // SandboxFds::proc, beside pid_namespace
   int cgroup_unified = -1;                  // v2; beside cgroup_v1 that of hybrid, joined only
   std::vector<CgroupDirectory> cgroup_v1;   // v1 and hybrid
+  std::string selinux_level;                // SandboxRecord::selinux_level
   int standard_input = -1;                  // read end; -1 is /dev/null
   int standard_output = -1;                 // write end of the log pipe
   int standard_error = -1;
@@ -64,7 +65,7 @@ std::expected<PreparedPlan, StartFailure> PrepareContainer(const model::Containe
 
 // A process with the container's namespaces, cgroup, user, capabilities, seccomp and environment.
 // `spec` is the one the container was started with; `target` is a pidfd of its first process; of
-// `pod` only the cgroup and the three standard descriptors are used.
+// `pod` only the cgroup, the SELinux level and the three standard descriptors are used.
 std::expected<PreparedPlan, StartFailure> PrepareExec(const model::ContainerSpec& spec,
                                                       const ExecSpec& exec,
                                                       const sys::HostFacts& facts,
@@ -72,7 +73,7 @@ std::expected<PreparedPlan, StartFailure> PrepareExec(const model::ContainerSpec
 
 // kInvalidArgument for a sysctl that is not namespaced by what the pod has of its own, or
 // malformed. Of `pod` the user map is used, and with share_process_namespace, as `init_binary`, the
-// cgroup.
+// cgroup and the SELinux level: the init is a process of the pod, and its program gets the label of the pod's files.
 Result<PreparedPlan> PrepareSandbox(const model::SandboxSpec& spec, const sys::HostFacts& facts,
                                     const PodDescriptors& pod, int init_binary);
 

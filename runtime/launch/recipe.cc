@@ -81,6 +81,7 @@ constexpr Step<model::SandboxPlan> kSandbox[] = {
 constexpr Step<model::ProcessPlan> kBefore[] = {
     {"oom score", SetOomScore},
     {"AppArmor", SetAppArmor},
+    {"SELinux", SetSelinux},
 };
 
 // Inside the container. From "descriptors" on a path that the container chose (working directory,

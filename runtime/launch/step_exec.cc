@@ -108,7 +108,13 @@ Result<void> Execute(Child& child, const model::ProcessPlan& plan) {
   ::execve(child.command.c_str(), argv.data(), env.data());
   child.SetBegun(false);
   if (child.command_missing && errno == ENOENT) return CommandUnreachable(child.command, ENOENT);
-  return Error::FromErrno(errno, StrCat("exec ", child.command));
+  const int error = errno;
+  std::string what = StrCat("exec ", child.command);
+  if (error == EACCES && !plan.selinux.empty()) {
+    // What the policy refuses is in the kernel's log only.
+    what += StrCat(" under SELinux label ", plan.selinux);
+  }
+  return Error::FromErrno(error, what);
 }
 
 }  // namespace holdfast::runtime

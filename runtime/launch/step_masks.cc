@@ -38,10 +38,11 @@ Result<UniqueFd> OpenNull(int root) {
   return fd;
 }
 
-Result<MountFd> NewEmptyDirectory() {
+Result<MountFd> NewEmptyDirectory(const std::string& label) {
   ASSIGN_OR_RETURN(const UniqueFd context, sys::OpenFilesystem("tmpfs"));
   RETURN_IF_ERROR(sys::SetOption(context.get(), "size", "0"));
   RETURN_IF_ERROR(sys::SetOption(context.get(), "mode", "0555"));
+  RETURN_IF_ERROR(SetLabelOfAll(context.get(), label));
   return sys::CreateMount(context.get(),
                           {.read_only = true, .no_suid = true, .no_dev = true, .no_exec = true});
 }
@@ -83,7 +84,7 @@ Result<void> MaskPaths(Child& child, const model::LaunchPlan& plan) {
       }
       ASSIGN_OR_RETURN(mask, sys::CloneTree(null.get(), "", false));
     } else if (!empty) {
-      ASSIGN_OR_RETURN(empty, NewEmptyDirectory());
+      ASSIGN_OR_RETURN(empty, NewEmptyDirectory(plan.selinux));
       RETURN_IF_ERROR(sys::AttachMount(empty.get(), target.get(), path));
       continue;
     } else {

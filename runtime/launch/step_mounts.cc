@@ -82,12 +82,14 @@ const char* TypeOf(Kind kind) {
   }
 }
 
-Result<MountFd> NewFilesystem(const model::MountPlan& plan) {
+Result<MountFd> NewFilesystem(const model::MountPlan& plan, const std::string& label) {
   ASSIGN_OR_RETURN(const UniqueFd context, sys::OpenFilesystem(TypeOf(plan.kind)));
   if (plan.kind == Kind::kTmpfs || plan.kind == Kind::kDev) {
     RETURN_IF_ERROR(SetTmpfsOptions(context.get(), plan));
+    RETURN_IF_ERROR(SetLabelOfAll(context.get(), label));
   } else if (plan.kind == Kind::kDevpts) {
     RETURN_IF_ERROR(SetDevptsOptions(context.get()));
+    RETURN_IF_ERROR(SetLabelOfAll(context.get(), label));
   } else if (plan.kind == Kind::kCgroup1 || plan.kind == Kind::kCgroup2) {
     RETURN_IF_ERROR(SetCgroupOptions(context.get(), plan.options));
   }
@@ -141,7 +143,8 @@ Result<void> LinkControllers(int root, const model::MountPlan& plan) {
   return {};
 }
 
-Result<MountFd> NewOrPrepared(Child& child, const model::MountPlan& plan) {
+Result<MountFd> NewOrPrepared(Child& child, const model::MountPlan& plan,
+                              const std::string& label) {
   MountFd mount;
   if (plan.kind == Kind::kShared) {
     mount = MountFd(child.shared_memory.Release());
@@ -151,13 +154,20 @@ Result<MountFd> NewOrPrepared(Child& child, const model::MountPlan& plan) {
   } else if (plan.kind == Kind::kSysfs && child.sysfs) {
     mount = std::move(child.sysfs);
   } else {
-    return NewFilesystem(plan);
+    return NewFilesystem(plan, label);
   }
   RETURN_IF_ERROR(sys::SetMountAttributes(mount.get(), Attributes(plan), false));
   return mount;
 }
 
-Result<void> MountOne(Child& child, const model::MountPlan& plan) {
+// Labels in proc, sysfs and of cgroups are the kernel's to give. What the pod's containers share is there before them; the
+// node's own queues stay as they are.
+bool HasLabelOfItsTop(const model::MountPlan& mount, const model::NamespacePlan& namespaces) {
+  return mount.kind == Kind::kShared ||
+         (mount.kind == Kind::kMqueue && namespaces.ipc != model::kNoFd);
+}
+
+Result<void> MountOne(Child& child, const model::MountPlan& plan, const model::LaunchPlan& whole) {
   const int root = child.root.get();
   if (plan.kind == Kind::kBind) {
     const int source = child.Fd(plan.source);
@@ -174,7 +184,10 @@ Result<void> MountOne(Child& child, const model::MountPlan& plan) {
   } else {
     ASSIGN_OR_RETURN(target, MountTarget(root, plan.destination, true));
   }
-  ASSIGN_OR_RETURN(const MountFd mount, NewOrPrepared(child, plan));
+  ASSIGN_OR_RETURN(const MountFd mount, NewOrPrepared(child, plan, whole.selinux));
+  if (HasLabelOfItsTop(plan, whole.namespaces)) {
+    RETURN_IF_ERROR(LabelTop(mount.get(), whole.selinux));
+  }
   RETURN_IF_ERROR(sys::AttachMount(mount.get(), target.get(), plan.destination));
   return plan.kind == Kind::kCgroup1 ? LinkControllers(root, plan) : Result<void>();
 }
@@ -183,7 +196,7 @@ Result<void> MountOne(Child& child, const model::MountPlan& plan) {
 
 Result<void> MountAll(Child& child, const model::LaunchPlan& plan) {
   for (const model::MountPlan& mount : plan.mounts) {
-    RETURN_IF_ERROR(WithContext(MountOne(child, mount), mount.destination));
+    RETURN_IF_ERROR(WithContext(MountOne(child, mount, plan), mount.destination));
   }
   return {};
 }

@@ -66,18 +66,19 @@ std::string JoinLayers(const Parts& parts) {
   return joined;
 }
 
-Result<MountFd> ByDescriptors(const Parts& parts) {
+Result<MountFd> ByDescriptors(const Parts& parts, const std::string& label) {
   ASSIGN_OR_RETURN(const UniqueFd context, sys::OpenFilesystem("overlay"));
   for (const UniqueFd& layer : parts.layers) {
     RETURN_IF_ERROR(sys::SetDescriptor(context.get(), "lowerdir+", layer.get()));
   }
   RETURN_IF_ERROR(sys::SetDescriptor(context.get(), "upperdir", parts.upper.get()));
   RETURN_IF_ERROR(sys::SetDescriptor(context.get(), "workdir", parts.work.get()));
+  RETURN_IF_ERROR(SetLabelOfAll(context.get(), label));
   return sys::CreateMount(context.get(), {});
 }
 
 // With the working directory in /proc/self/fd.
-Result<MountFd> ByNames(const Parts& parts, bool one_by_one) {
+Result<MountFd> ByNames(const Parts& parts, const std::string& label, bool one_by_one) {
   ASSIGN_OR_RETURN(const UniqueFd context, sys::OpenFilesystem("overlay"));
   if (one_by_one) {
     for (const UniqueFd& layer : parts.layers) {
@@ -88,14 +89,16 @@ Result<MountFd> ByNames(const Parts& parts, bool one_by_one) {
   }
   RETURN_IF_ERROR(sys::SetOption(context.get(), "upperdir", Name(parts.upper)));
   RETURN_IF_ERROR(sys::SetOption(context.get(), "workdir", Name(parts.work)));
+  RETURN_IF_ERROR(SetLabelOfAll(context.get(), label));
   return sys::CreateMount(context.get(), {});
 }
 
 // Mounted on <scratch>/root of the child's own mount namespace, hence nowhere else; the working
 // directory is in /proc/self/fd.
-Result<MountFd> ByClassicMount(const Parts& parts) {
-  const std::string data = StrCat("lowerdir=", JoinLayers(parts), ",upperdir=", Name(parts.upper),
-                                  ",workdir=", Name(parts.work));
+Result<MountFd> ByClassicMount(const Parts& parts, const std::string& label) {
+  std::string data = StrCat("lowerdir=", JoinLayers(parts), ",upperdir=", Name(parts.upper),
+                            ",workdir=", Name(parts.work));
+  if (!label.empty()) data += StrCat(",context=\"", label, "\"");  // a label has commas
   if (data.size() > kMaxMountDataBytes) {
     return Unsupported(StrCat("mount overlay: ", parts.layers.size(),
                               " layers do not fit into the options of mount(2) on this kernel"));
@@ -115,12 +118,14 @@ Result<void> EnterDescriptorDirectory(const Child& child) {
   return {};
 }
 
-Result<MountFd> MountOverlay(const Child& child, const Parts& parts) {
-  if (child.facts().overlay_lower_fd) return ByDescriptors(parts);
+Result<MountFd> MountOverlay(const Child& child, const Parts& parts, const std::string& label) {
+  if (child.facts().overlay_lower_fd) return ByDescriptors(parts, label);
   RETURN_IF_ERROR(EnterDescriptorDirectory(child));
   const bool one_by_one = child.facts().overlay_lower_add;
-  if (!one_by_one && JoinLayers(parts).size() > kMaxOptionBytes) return ByClassicMount(parts);
-  return ByNames(parts, one_by_one);
+  if (!one_by_one && JoinLayers(parts).size() > kMaxOptionBytes) {
+    return ByClassicMount(parts, label);
+  }
+  return ByNames(parts, label, one_by_one);
 }
 
 Error ExplainUnmappable(Error error) {
@@ -165,7 +170,7 @@ Result<void> PrepareMappedRoot(Child& child, const model::LaunchPlan& plan) {
     return Error::FromErrno(errno, "chown upper");
   }
   ASSIGN_OR_RETURN(const MountFd shelf, MapLayers(child.Fd(plan.namespaces.user), parts));
-  auto mount = MountOverlay(child, parts);
+  auto mount = MountOverlay(child, parts, plan.selinux);
   if (!mount) {
     return std::move(mount.error()).Wrap("layers with an id map, which need Linux 5.19");
   }
@@ -178,7 +183,7 @@ Result<void> PrepareMappedRoot(Child& child, const model::LaunchPlan& plan) {
 Result<void> MountRoot(Child& child, const model::LaunchPlan& plan) {
   if (!child.root) {
     ASSIGN_OR_RETURN(const Parts parts, OpenParts(plan.root));
-    ASSIGN_OR_RETURN(MountFd mount, MountOverlay(child, parts));
+    ASSIGN_OR_RETURN(MountFd mount, MountOverlay(child, parts, plan.selinux));
     child.root = UniqueFd(mount.Release());
   }
   return AttachRoot(child.root.get());

@@ -160,6 +160,8 @@ Result<void> ConfineInit(Child& child, const model::SandboxPlan& plan) {
   process.no_new_privs = true;
   RETURN_IF_ERROR(ArrangeStreams(child, process));
   RETURN_IF_ERROR(DropInheritance(child, process));
+  process.selinux = plan.init_selinux;
+  RETURN_IF_ERROR(SetSelinux(child, process));
   ASSIGN_OR_RETURN(child.init_binary, CloseDescriptorsBut(child, child.Fd(plan.init_binary)));
   RETURN_IF_ERROR(ResetScheduling(child, process));
   RETURN_IF_ERROR(LeadSession(child, process));

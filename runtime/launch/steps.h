@@ -66,6 +66,13 @@ Result<void> SetRlimits(Child& child, const model::ProcessPlan& plan);
 // step_app_armor.cc: the profile that execve(2) puts the program under; what the child clones before has it too
 Result<void> SetAppArmor(Child& child, const model::ProcessPlan& plan);
 
+// step_selinux.cc: the label that execve(2) puts the program under; what the child clones before has it too
+Result<void> SetSelinux(Child& child, const model::ProcessPlan& plan);
+// Everything on a file system that is about to be made has the label, for good. "": nothing is said.
+Result<void> SetLabelOfAll(int context, const std::string& label);
+// The top of a file system has the label, and with it what is made there, where it knows labels at all.
+Result<void> LabelTop(int mount, const std::string& label);
+
 // step_inheritance.cc: signals, umask, personality
 Result<void> DropInheritance(Child& child, const model::ProcessPlan& plan);
 // Policy, slice and niceness of an ordinary process.

@@ -35,6 +35,7 @@ Result<model::ProcessPlan> CompileProcess(const model::ContainerSpec& spec,
   process.no_new_privs = !spec.security.allow_privilege_escalation && !spec.security.privileged;
   process.seccomp = input.seccomp;
   process.app_armor = spec.security.app_armor_profile;
+  process.selinux = input.labels.process;
   ASSIGN_OR_RETURN(process.rlimits, CompileRlimits(spec.rlimits, facts));
   process.oom_score_adj = spec.resources.oom_score_adj;
   process.stdio = CompileStdio(input, tty);
@@ -105,6 +106,7 @@ Result<model::LaunchPlan> CompileContainer(const model::ContainerSpec& spec,
   plan.root = {spec.root_fs.layers, spec.root_fs.scratch, spec.root_fs.read_only};
   RETURN_IF_ERROR(CompileFilesystem(spec, input.filesystem, plan));
   RETURN_IF_ERROR(CompileUserNamespace(spec, input, plan));
+  plan.selinux = input.process.labels.mount;
   ASSIGN_OR_RETURN(plan.process, CompileProcess(spec, facts, input.process, spec.tty));
   plan.process.argv = spec.argv;
   return plan;

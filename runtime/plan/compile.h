@@ -22,6 +22,7 @@ struct ProcessInput {
   ResolvedUser user;
   uint64_t capabilities = 0;                   // CompileCapabilities()
   std::vector<model::BpfInstruction> seccomp;  // for these capabilities; empty: unconfined
+  model::SelinuxLabels labels;
   model::CgroupPlan cgroup;
   model::FdIndex standard_input = model::kNoFd;  // kNoFd is /dev/null
   model::FdIndex standard_output = model::kNoFd;

@@ -13,7 +13,7 @@ namespace {
 using namespace model;
 
 constexpr uint32_t kMagic = 0x4c504648;  // "HFPL"
-constexpr uint32_t kVersion = 4;
+constexpr uint32_t kVersion = 5;
 
 template <class A>
 struct Codec;
@@ -116,6 +116,7 @@ struct Codec {
     a.Flag(v.no_new_privs);
     a.List(v.seccomp, kStruct);
     a.Text(v.app_armor);
+    a.Text(v.selinux);
     a.List(v.rlimits, kStruct);
     a.Number(v.oom_score_adj);
     a.Number(v.umask);
@@ -130,6 +131,7 @@ struct Codec {
     a.Fd(v.host_devices);
     a.List(v.masked_paths, kText);
     a.List(v.read_only_paths, kText);
+    a.Text(v.selinux);
     Fields(a, v.process);
   }
   static void Fields(A& a, Ref<ExecPlan> v) {
@@ -150,6 +152,7 @@ struct Codec {
     a.Number(v.shm_size_bytes);
     a.Fd(v.init_binary);
     Fields(a, v.init_cgroup);
+    a.Text(v.init_selinux);
   }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/plan/wire_check.h"
 
+#include <algorithm>
 #include <string_view>
 #include <variant>
 
@@ -18,7 +19,8 @@ constexpr int kRlimitCount = 16;              // RLIM_NLIMITS
 constexpr uint32_t kNoId = 0xffffffff;        // (uid_t)-1 means "leave" to setresuid(2)
 constexpr size_t kMaxHostname = 64;
 constexpr size_t kMaxAppArmorName =
-    4095 - 5;  // with "exec " before it, what the kernel reads at once
+    4095 - 5;                             // with "exec " before it, what the kernel reads at once
+constexpr size_t kMaxSelinuxLabel = 255;  // what an option of fsconfig(2) holds
 
 Error Bad(std::string_view field, std::string_view why) {
   return InvalidArgument(StrCat("check plan: ", field, ": ", why));
@@ -26,6 +28,15 @@ Error Bad(std::string_view field, std::string_view why) {
 
 Result<void> CheckAbsolute(const std::string& path, std::string_view field) {
   if (!path.starts_with('/')) return Bad(field, "not an absolute path");
+  return {};
+}
+
+// It becomes an option of mounts, between quotes.
+Result<void> CheckLabel(const std::string& label) {
+  const bool is_plain = std::ranges::all_of(
+      label, [](char c) { return c > ' ' && c < 0x7f && c != '"' && c != '\\'; });
+  if (!is_plain) return Bad("SELinux label", "not a label");
+  if (label.size() > kMaxSelinuxLabel) return Bad("SELinux label", "longer than 255 bytes");
   return {};
 }
 
@@ -41,6 +52,7 @@ Result<void> CheckProcess(const ProcessPlan& process) {
       process.app_armor.find_first_of(std::string_view("\0\n", 2)) != std::string::npos) {
     return Bad("AppArmor profile", "not a name");
   }
+  RETURN_IF_ERROR(CheckLabel(process.selinux));
   for (const RlimitPlan& limit : process.rlimits) {
     if (limit.resource < 0 || limit.resource >= kRlimitCount)
       return Bad("rlimits", "unknown resource");
@@ -69,6 +81,7 @@ Result<void> Check(const LaunchPlan& plan) {
   if (plan.root.layers.size() > kMaxLayers) return Bad("layers", "more than 500");
   for (const std::string& layer : plan.root.layers) RETURN_IF_ERROR(CheckAbsolute(layer, "layers"));
   RETURN_IF_ERROR(CheckAbsolute(plan.root.scratch, "scratch"));
+  RETURN_IF_ERROR(CheckLabel(plan.selinux));
   for (const MountPlan& mount : plan.mounts) {
     RETURN_IF_ERROR(CheckMount(mount, plan.namespaces.pid != kNoFd));
   }
@@ -111,6 +124,7 @@ Result<void> Check(const SandboxPlan& plan) {
     }
     if (value.find('\n') != std::string::npos) return Bad(name, "value with a line break");
   }
+  RETURN_IF_ERROR(CheckLabel(plan.init_selinux));
   if (plan.uid_map.empty() != plan.gid_map.empty()) return Bad("id maps", "only one is given");
   return {};
 }

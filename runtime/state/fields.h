@@ -23,6 +23,8 @@ struct IsRecordStruct<model::NamespaceSpec> : std::true_type {};
 template <>
 struct IsRecordStruct<model::UserSpec> : std::true_type {};
 template <>
+struct IsRecordStruct<model::SelinuxOptions> : std::true_type {};
+template <>
 struct IsRecordStruct<model::SecuritySpec> : std::true_type {};
 template <>
 struct IsRecordStruct<model::HugePageLimit> : std::true_type {};
@@ -48,9 +50,10 @@ void VisitFields(auto& visit, Is<model::RootFs> auto& value) {
   visit(layers, scratch, read_only);
 }
 void VisitFields(auto& visit, Is<model::MountSpec> auto& value) {
-  auto& [kind, source, sub_path, destination, read_only, recursive, propagation, size, root] =
-      value;
-  visit(kind, source, sub_path, destination, read_only, recursive, propagation, size, root);
+  auto& [kind, source, sub_path, destination, read_only, recursive, propagation, size, root,
+         relabel] = value;
+  visit(kind, source, sub_path, destination, read_only, recursive, propagation, size, root,
+        relabel);
 }
 void VisitFields(auto& visit, Is<model::BlockDevice> auto& value) {
   auto& [major, minor, mode, uid, gid] = value;
@@ -68,9 +71,13 @@ void VisitFields(auto& visit, Is<model::UserSpec> auto& value) {
   auto& [image_user, user, group, non_root, groups, strict] = value;
   visit(image_user, user, group, non_root, groups, strict);
 }
+void VisitFields(auto& visit, Is<model::SelinuxOptions> auto& value) {
+  auto& [user, role, type, level] = value;
+  visit(user, role, type, level);
+}
 void VisitFields(auto& visit, Is<model::SecuritySpec> auto& value) {
-  auto& [privileged, escalation, add, drop, unmasked, seccomp, profile, app_armor] = value;
-  visit(privileged, escalation, add, drop, unmasked, seccomp, profile, app_armor);
+  auto& [privileged, escalation, add, drop, unmasked, seccomp, profile, app_armor, selinux] = value;
+  visit(privileged, escalation, add, drop, unmasked, seccomp, profile, app_armor, selinux);
 }
 void VisitFields(auto& visit, Is<model::HugePageLimit> auto& value) {
   auto& [page, limit] = value;
@@ -100,13 +107,13 @@ void VisitFields(auto& visit, Is<model::ContainerSpec> auto& value) {
 }
 void VisitFields(auto& visit, Is<model::SandboxSpec> auto& value) {
   auto& [uid, pod_namespace, pod_name, hostname, host_network, host_pid, host_ipc, host_users,
-         share_process_namespace, qos, resources, sysctls, shm_size, owner] = value;
+         share_process_namespace, qos, resources, sysctls, shm_size, owner, selinux] = value;
   visit(uid, pod_namespace, pod_name, hostname, host_network, host_pid, host_ipc, host_users,
-        share_process_namespace, qos, resources, sysctls, shm_size, owner);
+        share_process_namespace, qos, resources, sysctls, shm_size, owner, selinux);
 }
 void VisitFields(auto& visit, Is<SandboxRecord> auto& value) {
-  auto& [spec, created_at] = value;
-  visit(spec, created_at);
+  auto& [spec, created_at, selinux_level] = value;
+  visit(spec, created_at, selinux_level);
 }
 void VisitFields(auto& visit, Is<ContainerRecord> auto& value) {
   auto& [spec, created_at] = value;

@@ -19,7 +19,7 @@ constexpr char kNoScheduler[] = "nobody schedules here: it has no effect";
 constexpr char kNoToken[] = "there is no API server that would give the pod a token";
 constexpr char kNoPriority[] =
     "there is no API server that would give the class's priority; spec.priority counts";
-constexpr char kNoSeLinux[] = "SELinux labels are not set by this version";
+constexpr char kNoSeLinux[] = "this node's kernel has no SELinux enabled: it has no effect";
 constexpr char kNoWindows[] = "it is for Windows: it has no effect";
 constexpr char kAppArmor[] =
     "admission: `AppArmor` on a node without AppArmor, unless the type is `Unconfined`";
@@ -238,10 +238,11 @@ const kube::FieldRules& PodFieldRules() {
   return rules;
 }
 
-std::vector<EventNote> LeftOut(const corev1::Pod& pod, PodOrigin origin) {
+std::vector<EventNote> LeftOut(const corev1::Pod& pod, PodOrigin origin, bool has_selinux) {
   std::vector<EventNote> notes;
   kube::VisitTold(PodFieldRules(), pod.spec(), "spec", [&](const kube::ToldField& told) {
     if (origin == PodOrigin::kApi && IsTheClusters(told.rule)) return;
+    if (has_selinux && std::string_view(told.rule.how) == kNoSeLinux) return;
     EventNote note{true, told.rule.event, told.rule.how, "", false};
     if (note.reason.empty()) {
       note.reason = kube::kFieldNotHonoured;

@@ -15,6 +15,7 @@ namespace holdfast::agent {
 const kube::FieldRules& PodFieldRules();
 
 // What the pod asks for and does not get, an event for each. In a cluster others do some of it.
-std::vector<EventNote> LeftOut(const corev1::Pod& pod, PodOrigin origin = PodOrigin::kFile);
+std::vector<EventNote> LeftOut(const corev1::Pod& pod, PodOrigin origin = PodOrigin::kFile,
+                               bool has_selinux = false);
 
 }  // namespace holdfast::agent

@@ -41,7 +41,8 @@ void ToldPod::Report(std::shared_ptr<const corev1::Pod> pod, const corev1::PodSt
 }
 
 void ToldPod::TellLeftOut(const corev1::Pod& pod, PodOrigin origin) {
-  if (!std::exchange(told_left_out_, true)) services_.view.AddEvents(pod, LeftOut(pod, origin));
+  if (std::exchange(told_left_out_, true)) return;
+  services_.view.AddEvents(pod, LeftOut(pod, origin, services_.node()->selinux.has_value()));
 }
 
 void ToldPod::TellUnsaved(const corev1::Pod& pod, const std::string& why) {

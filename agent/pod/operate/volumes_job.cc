@@ -9,10 +9,12 @@
 #include "agent/objects/kept_inputs.h"
 #include "agent/pod/operate/claim_growth.h"
 #include "agent/pod/spec/claimed_volumes.h"
+#include "agent/pod/spec/selinux.h"
 #include "agent/pod/spec/volume_files.h"
 #include "agent/view/pod_view_store.h"
 #include "agent/volume/persistent_volumes.h"
 #include "agent/volume/placed_volumes.h"
+#include "agent/volume/set_up_failed.h"
 #include "agent/volume/volumes.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
@@ -66,19 +68,33 @@ Result<void> VolumesJob::MakeVolumes() {
   auto ensured = EnsureVolumes(*input_.pod, paths_, node->memory_allocatable_bytes, built.contents);
   if (!built.errors.empty()) return std::move(built.errors.front());
   RETURN_IF_ERROR(ensured);
-  RETURN_IF_ERROR(MakePersistentVolumes(node->node_name));
+  RETURN_IF_ERROR(MakePersistentVolumes(*node));
   HOLDFAST_PAUSE_POINT("agent.pod.volumes_ready");
   return {};
 }
 
+void VolumesJob::LabelMounts(const NodeEnvironment& node, ClaimedVolumes& claimed) const {
+  for (auto it = claimed.volumes.begin(); it != claimed.volumes.end();) {
+    auto& [name, volume] = *it;
+    auto labelled = MountWithLabel(*input_.pod, name, node.selinux, volume);
+    if (labelled) {
+      ++it;
+      continue;
+    }
+    claimed.errors.emplace(name, SetUpFailed(volume.name, std::move(labelled.error())));
+    it = claimed.volumes.erase(it);
+  }
+}
+
 // What a claim is bound to must be known once: what lies on the node already needs nobody any more.
-Result<void> VolumesJob::MakePersistentVolumes(const std::string& node_name) {
+Result<void> VolumesJob::MakePersistentVolumes(const NodeEnvironment& node) {
   if (!kube::HasPersistent(input_.pod->spec())) return {};
   ASSIGN_OR_RETURN(const PlacedVolumes placed, ReadPlacedVolumes(paths_));
   const std::vector<std::string> standing =
       StandingVolumes(PodUid(input_.pod->metadata().uid()), placed, services_.runtime);
   ClaimedVolumes claimed =
-      BuildClaimedVolumes(*input_.pod, Inputs(), node_name, services_.node_labels(), standing);
+      BuildClaimedVolumes(*input_.pod, Inputs(), node.node_name, services_.node_labels(), standing);
+  LabelMounts(node, claimed);
   const VolumeMounters mounters{services_.csi, services_.nfs, services_.runtime,
                                 [this](const corev1::Pod& pod, const EventNote& note) {
                                   services_.view.AddEvents(pod, {note});

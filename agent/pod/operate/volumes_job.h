@@ -5,6 +5,8 @@
 #include <string>
 
 #include "agent/pod/operate/pod_job.h"
+#include "agent/pod/spec/claimed_volumes.h"
+#include "agent/pod/spec/node_environment.h"
 #include "agent/volume/persistent_volume.h"
 
 namespace holdfast::agent {
@@ -17,7 +19,8 @@ class VolumesJob final : public PodJob {
   OperationEnd CarryOut() override;
   OperationEnd Ensure();
   Result<void> MakeVolumes();
-  Result<void> MakePersistentVolumes(const std::string& node_name);
+  Result<void> MakePersistentVolumes(const NodeEnvironment& node);
+  void LabelMounts(const NodeEnvironment& node, ClaimedVolumes& claimed) const;
   void GrowClaims(const PersistentVolumes& volumes);
   void KeepInputs();
 };

@@ -8,6 +8,7 @@
 #include "agent/pod/spec/environment.h"
 #include "agent/pod/spec/files.h"
 #include "agent/pod/spec/resources.h"
+#include "agent/pod/spec/selinux.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -124,6 +125,7 @@ model::SandboxSpec BuildSandboxSpec(const corev1::Pod& pod, const NodeEnvironmen
   out.share_process_namespace = spec.shareprocessnamespace();
   out.qos = kube::ComputeQosClass(spec);
   out.resources = PodResources(pod, node.memory);
+  out.selinux = SelinuxOptionsOf(spec.securitycontext().selinuxoptions());
   for (const corev1::Sysctl& sysctl : spec.securitycontext().sysctls()) {
     out.sysctls[sysctl.name()] = sysctl.value();
   }

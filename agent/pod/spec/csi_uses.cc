@@ -36,6 +36,7 @@ class CsiUseBuilder {
     const auto& spec = Driver().spec();
     volume_.csi.fs_group_policy =
         spec.has_fsgrouppolicy() ? spec.fsgrouppolicy() : "ReadWriteOnceWithFSType";
+    volume_.csi.takes_selinux_label = spec.selinuxmount();
     if (spec.podinfoonmount()) AddPodInfo();
     volume_.csi.republished = spec.requiresrepublish();
     RETURN_IF_ERROR(AddSecrets());

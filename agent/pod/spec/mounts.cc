@@ -44,6 +44,7 @@ std::expected<model::MountSpec, StartFailure> VolumeMount(
   model::MountSpec mount;
   mount.source = volume->second.path;
   mount.source_root = volume->second.root;
+  mount.relabel = volume->second.relabel;
   mount.sub_path = wish.subpath();
   if (!wish.subpathexpr().empty()) {
     bool unknown = false;

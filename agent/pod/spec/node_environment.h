@@ -4,8 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "holdfast/model/selinux.h"
 
 namespace holdfast::agent {
 
@@ -39,6 +42,7 @@ struct NodeEnvironment {
   std::string hosts;        // content of the node's /etc/hosts, for hostNetwork pods
   std::string seccomp_dir;  // profiles of type Localhost lie below
   AppArmorOffer app_armor;
+  std::optional<model::SelinuxContexts> selinux;  // none: the kernel has no SELinux
   std::vector<std::string> runtime_handlers;  // of RuntimeClasses, that mean this node's runtime
   uint64_t log_max_size_bytes = 10ull << 20;
   uint32_t log_max_files = 5;

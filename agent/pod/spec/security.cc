@@ -6,6 +6,7 @@
 
 #include "agent/kube/app_armor.h"
 #include "agent/pod/spec/container_spec_builder.h"
+#include "agent/pod/spec/selinux.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -133,6 +134,7 @@ std::expected<void, StartFailure> FillSecurity(const ContainerBuild& build,
   }
   spec.security.unmasked_proc = own.procmount() == "Unmasked";
   FillSeccomp(build, spec.security);
+  spec.security.selinux = SelinuxOptionsOf(build.pod, own);
   return FillAppArmor(build, spec.security);
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "holdfast/base/ids.h"
+#include "holdfast/model/selinux.h"
 
 namespace holdfast::model {
 
@@ -40,6 +41,8 @@ struct MountSpec {
   // kBind: source lies below this directory, and no link on the way from there is followed: others may write there. "":
   // source is opened as it is written.
   std::string source_root = {};
+  // kBind: where the node has SELinux, all of source gets the label of the container's files.
+  bool relabel = false;
   bool operator==(const MountSpec&) const = default;
 };
 
@@ -96,6 +99,7 @@ struct SecuritySpec {
   Seccomp seccomp = Seccomp::kRuntimeDefault;
   std::string seccomp_profile;    // kLocalhost: absolute path of an OCI seccomp profile (JSON)
   std::string app_armor_profile;  // one that the kernel has; "": none is asked for
+  SelinuxOptions selinux;         // the container's, else the pod's
   bool operator==(const SecuritySpec&) const = default;
 };
 
@@ -186,6 +190,7 @@ struct SandboxSpec {
   std::map<std::string, std::string> sysctls;  // namespaced ones, "net.core.somaxconn" -> "1024"
   uint64_t shm_size_bytes = 64ull << 20;
   std::string owner;  // who made it and takes it away again; "" is the agent
+  SelinuxOptions selinux;
   bool operator==(const SandboxSpec&) const = default;
 };
 

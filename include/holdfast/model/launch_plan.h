@@ -155,6 +155,7 @@ struct ProcessPlan {
   bool no_new_privs = false;
   std::vector<BpfInstruction> seccomp;  // empty is unconfined
   std::string app_armor;                // name of a profile; "" asks for none
+  std::string selinux;                  // label of the process; "" leaves the launcher's
   std::vector<RlimitPlan> rlimits;
   int32_t oom_score_adj = 0;
   uint32_t umask = 0022;
@@ -173,6 +174,7 @@ struct LaunchPlan {
   FdIndex host_devices = kNoFd;
   std::vector<std::string> masked_paths;     // absolute in the container
   std::vector<std::string> read_only_paths;  // absolute in the container
+  std::string selinux;  // label of the root and of what is mounted new or shared; "" sets none
   ProcessPlan process;
   bool operator==(const LaunchPlan&) const = default;
 };
@@ -201,7 +203,8 @@ struct SandboxPlan {
   // shareProcessNamespace: descriptor of a static init that becomes PID 1 of a new pid namespace
   // and lives on. Then the child does not exit; it is `pidfd` of the launch.
   FdIndex init_binary = kNoFd;
-  CgroupPlan init_cgroup;  // for that init only
+  CgroupPlan init_cgroup;    // for that init only
+  std::string init_selinux;  // its label
   bool operator==(const SandboxPlan&) const = default;
 };
 

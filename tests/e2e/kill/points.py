@@ -33,6 +33,7 @@ EXCEPTIONS = {
     "agent.volume.device_": "the same; tests/system/agent/csi kills at each",
     "cni.": "podNetwork: built-in there; tests/system/agent/cni kills at each",
     "cluster.": "only with an API server, and there is none here",
+    "gather.volume_labelled_": "no SELinux there; RelabelTest of tests/system/runtime/launch kills there",
     "identity.": "only with an API server; tests/kube/identity.py kills at each",
     "proxy.records.replaced": "after a thousand dead lines; tests/system/agent/proxy kills there",
     "report.": "pods of an API server only; tests/unit/agent/pod/execute and agent/report look at each",

@@ -228,7 +228,7 @@ TEST_F(PersistentVolumesTest, ALinkThatSomebodyPutInTheVolumesPlaceIsNotFollowed
       .name = "pv", .kind = "csi", .path = paths_->CsiVolume("pv"), .ready = true};
   fs::create_directories(volume.path);
   const VolumePlace place = PlacesOfVolumes(pod_, *paths_, {{"data", volume}}).at("data");
-  EXPECT_EQ(place, (VolumePlace{volume.path, false, dir_}));
+  EXPECT_EQ(place, (VolumePlace{volume.path, false, dir_, true}));
   model::MountSpec mount;
   mount.source = place.path;
   mount.sub_path = "made";
@@ -248,7 +248,7 @@ TEST_F(PersistentVolumesTest, ALinkThatSomebodyPutInTheVolumesPlaceIsNotFollowed
   PlacedVolume host = volume;
   host.path = dir_ + "/disk";
   EXPECT_EQ(PlacesOfVolumes(pod_, *paths_, {{"data", host}}).at("data"),
-            (VolumePlace{host.path, false, ""}))
+            (VolumePlace{host.path, false, "", true}))
       << "a link may lead to a disk";
 }
 

@@ -138,6 +138,24 @@ TEST_F(VolumeTest, ContainersOnlyReadWhatTheAgentWritesAndWhatAClaimMayOnlyRead)
   EXPECT_EQ(read_only, "c- d- e+ h+ p- r- s- w+ ") << "what was not finished has no place";
 }
 
+TEST_F(VolumeTest, WhatIsThePodsGetsItsLabelAndNothingOfTheNodes) {
+  const corev1::Pod pod = Pod(R"(
+    volumes { name: 'c' volumeSource { configMap {} } } volumes { name: 's' volumeSource { secret {} } }
+    volumes { name: 'd' volumeSource { downwardAPI {} } } volumes { name: 'p' volumeSource { projected {} } }
+    volumes { name: 'e' volumeSource { emptyDir {} } } volumes { name: 'm' volumeSource { emptyDir { medium: 'Memory' } } }
+    volumes { name: 'h' volumeSource { hostPath { path: '/h' } } } volumes { name: 'i' volumeSource { image {} } })");
+  const PlacedVolumes placed = {{"local", {"pv1", "local", "/l", false, true, "", ""}},
+                                {"read", {"pv2", "local", "/r", true, true, "", ""}},
+                                {"csi", {"pv3", "csi", "/c", false, true, "d", "h"}},
+                                {"nfs", {"pv4", "nfs", "/n", false, true, "", ""}},
+                                {"host", {"pv5", "hostPath", "/o", false, true, "", ""}}};
+  std::string relabelled;
+  for (const auto& [name, place] : PlacesOfVolumes(pod, *paths_, placed)) {
+    if (place.relabel) relabelled += name + " ";
+  }
+  EXPECT_EQ(relabelled, "c csi d e local m p s ");
+}
+
 TEST_F(VolumeTest, AnOptionalConfigMapOrSecretIsAnEmptyDirectory) {
   const corev1::Pod pod = Pod(R"(
     volumes { name: "c" volumeSource { configMap { localObjectReference { name: "x" } optional: true } } }

@@ -22,6 +22,7 @@ ProcessPlan FullProcess() {
   p.no_new_privs = true;
   p.seccomp = {{0x20, 0, 0, 4}, {0x06, 1, 255, 0x7fff0000}};
   p.app_armor = "a profile";
+  p.selinux = "system_u:system_r:container_t:s0:c1,c2";
   p.rlimits = {{7, 10, 20}};
   p.oom_score_adj = -997;
   p.umask = 077;
@@ -51,6 +52,7 @@ LaunchPlan FullLaunch() {
                {"/data/disk", true, 8, 16, 0660, 0, 6}};
   p.masked_paths = {"/proc/kcore"};
   p.read_only_paths = {"/proc/sys"};
+  p.selinux = "system_u:object_r:container_file_t:s0:c1,c2";
   p.process = FullProcess();
   return p;
 }
@@ -68,6 +70,7 @@ TEST(WireTest, EveryKindOfPlanSurvivesTheRoundTrip) {
   sandbox.sysctls = {{"net/core/somaxconn", "1024"}};
   sandbox.shm_size_bytes = 64 << 20;
   sandbox.init_binary = 2;
+  sandbox.init_selinux = "u:r:t";
   for (const Plan& plan : {Plan(FullLaunch()), Plan(exec), Plan(sandbox)}) {
     auto read = ParsePlan(SerializePlan(plan), kFds);
     ASSERT_TRUE(read.has_value()) << read.error().message();
@@ -132,6 +135,9 @@ TEST(WireTest, RefusesValuesThatNoStepWasWrittenFor) {
       {"seccomp", [](LaunchPlan& p) { p.process.seccomp.resize(4097); }},
       {"AppArmor", [](LaunchPlan& p) { p.process.app_armor = "a\nb"; }},
       {"long AppArmor", [](LaunchPlan& p) { p.process.app_armor.assign(4091, 'a'); }},
+      {"SELinux", [](LaunchPlan& p) { p.process.selinux = "u:r:t\n"; }},
+      {"SELinux quote", [](LaunchPlan& p) { p.selinux = "u:r:t\",upperdir=/"; }},
+      {"long SELinux", [](LaunchPlan& p) { p.selinux.assign(256, 'a'); }},
       {"pid", [](LaunchPlan& p) { p.namespaces.new_pid = true; }},
       {"kind", [](LaunchPlan& p) { p.mounts[0].kind = static_cast<MountPlan::Kind>(99); }},
   };

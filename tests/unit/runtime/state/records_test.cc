@@ -65,6 +65,8 @@ TEST(RecordsTest, SandboxAndBriefSurviveTheRoundTrip) {
   record.spec.sysctls = {{"net.core.somaxconn", "1024"}, {"kernel.shm_rmid_forced", "1"}};
   record.spec.share_process_namespace = true;
   record.spec.resources.pids_limit = 9;
+  record.spec.selinux = {"u", "r", "t", "s0"};
+  record.selinux_level = "s0:c1,c2";
   auto read = DecodeSandbox(EncodeRecord(record));
   ASSERT_TRUE(read);
   EXPECT_EQ(*read, record);

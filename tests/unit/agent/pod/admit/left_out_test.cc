@@ -130,7 +130,7 @@ TEST(FieldRulesTest, TheDocsShowTheTables) {
 }
 
 std::vector<std::string> Told(const std::string& spec, const std::string& container = "",
-                              PodOrigin origin = PodOrigin::kFile) {
+                              PodOrigin origin = PodOrigin::kFile, bool has_selinux = false) {
   kube::Manifest manifest = kube::ReadManifest(
       "a.yaml", StrCat("apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: "
                        "[{name: app, image: i",
@@ -139,7 +139,7 @@ std::vector<std::string> Told(const std::string& spec, const std::string& contai
   corev1::Pod pod = *manifest.objects.at(0).As<corev1::Pod>();
   kube::SetPodDefaults(&pod);
   std::vector<std::string> out;
-  for (const EventNote& note : LeftOut(pod, origin)) {
+  for (const EventNote& note : LeftOut(pod, origin, has_selinux)) {
     EXPECT_TRUE(note.warning);
     const std::string whose =
         note.container.empty() ? "" : StrCat(note.init ? "init " : "", note.container, ": ");
@@ -197,6 +197,19 @@ TEST(LeftOutTest, FieldsOfAContainerNameIt) {
                 .at(0)
                 .substr(0, 24),
             "init i: FieldNotHonoured");
+}
+
+TEST(LeftOutTest, SelinuxIsTheNodes) {
+  const std::string pod =
+      "  securityContext: {seLinuxOptions: {level: s0}, seLinuxChangePolicy: Recursive}\n";
+  const std::string container = ", securityContext: {seLinuxOptions: {type: spc_t}}";
+  const std::string why = ": this node's kernel has no SELinux enabled: it has no effect";
+  EXPECT_EQ(
+      Told(pod, container),
+      (Texts{"app: FieldNotHonoured: spec.containers[app].securityContext.seLinuxOptions" + why,
+             "FieldNotHonoured: spec.securityContext.seLinuxOptions" + why,
+             "FieldNotHonoured: spec.securityContext.seLinuxChangePolicy" + why}));
+  EXPECT_EQ(Told(pod, container, PodOrigin::kFile, true), Texts{});
 }
 
 TEST(LeftOutTest, ResourcesThatTheContainerDoesNotGet) {

@@ -84,7 +84,10 @@ TEST_F(CsiUsesTest, ThePodIsToldWhereTheDriverAsks) {
   EXPECT_EQ(Problem(), "");
   EXPECT_TRUE(volume.csi.pod_info.empty());
   EXPECT_EQ(volume.csi.fs_group_policy, "ReadWriteOnceWithFSType");
-  PutDriver("spec { attachRequired: false podInfoOnMount: true fsGroupPolicy: 'File' }");
+  EXPECT_FALSE(volume.csi.takes_selinux_label);
+  PutDriver(
+      "spec { attachRequired: false podInfoOnMount: true fsGroupPolicy: 'File' seLinuxMount: true "
+      "}");
   EXPECT_EQ(Problem(), "");
   EXPECT_THAT(volume.csi.pod_info,
               testing::ElementsAre(testing::Pair("csi.storage.k8s.io/ephemeral", "false"),
@@ -93,6 +96,7 @@ TEST_F(CsiUsesTest, ThePodIsToldWhereTheDriverAsks) {
                                    testing::Pair("csi.storage.k8s.io/pod.uid", "u1"),
                                    testing::Pair("csi.storage.k8s.io/serviceAccount.name", "sa")));
   EXPECT_EQ(volume.csi.fs_group_policy, "File");
+  EXPECT_TRUE(volume.csi.takes_selinux_label);
 }
 
 TEST_F(CsiUsesTest, OfABlockDeviceTheStepIsAnother) {
