@@ -188,9 +188,9 @@ wait_for 120 "thief" ready thief || holdctl describe pod "thief-$node"
 wait_for 120 "host" ready host || holdctl describe pod "host-$node"
 victim=$(pid_at "$(label_of "$(volume_of one)" | cut -d: -f4-)")
 [ "$(inside thief cat /node/file)" = secret ] || fail "while nothing is enforced another pod's file can be read"
-inside host kill -0 "$victim" || fail "while nothing is enforced another pod's process can be signalled"
-inside host cat "/proc/$victim/cmdline" || fail "while nothing is enforced another pod's command can be read"
-inside host kill -0 1 || fail "while nothing is enforced the node's processes can be signalled"
+inside host kill -CONT "$victim" || fail "while nothing is enforced another pod's process can be signalled"
+inside host cat "/proc/$victim/cmdline" > /dev/null || fail "while nothing is enforced another pod's command can be read"
+inside host kill -CONT 1 || fail "while nothing is enforced the node's processes can be signalled"
 shm=$(label_of /dev/shm)
 [ "${shm#*container_file_t}" = "$shm" ] || fail "the node's /dev/shm was labelled: $shm"
 echo 1 > $kernel/enforce
@@ -201,9 +201,9 @@ inside thief cat /node/file && fail "another pod's file was read"
 inside thief sh -c 'echo x > /node/x' && fail "a file was written to another pod's volume"
 inside one cat /node/file && fail "a file of the node was read"
 inside thief true && inside host true || fail "execs"
-inside host kill -0 "$victim" && fail "another pod's process was signalled"
-inside host cat "/proc/$victim/cmdline" && fail "another pod's command was read"
-inside host kill -0 1 && fail "a process of the node was signalled"
+inside host kill -CONT "$victim" && fail "another pod's process was signalled"
+inside host cat "/proc/$victim/cmdline" > /dev/null && fail "another pod's command was read"
+inside host kill -CONT 1 && fail "a process of the node was signalled"
 for image in busybox fresh; do
   pod "late-$image" "" "allowPrivilegeEscalation: false, runAsUser: 1000, capabilities: {drop: [ALL]}" "" $image
   wait_for 120 "a pod of $image that starts meanwhile" ready "late-$image" || holdctl describe pod "late-$image-$node"
@@ -215,7 +215,7 @@ dmesg | grep 'avc:  denied' | grep permissive=0 | tail -n 12
 denied "scontext=system_u:system_r:container_t:$(label_in one | cut -d: -f4-)" 'name="file".*tclass=file' || fail "the denial of the node's file is not in the kernel's log"
 echo 0 > $kernel/enforce
 [ "$(inside thief cat /node/file)" = "$(printf 'secret\nmore')" ] || fail "it was not SELinux that refused another pod's file"
-inside host kill -0 "$victim" || fail "it was not SELinux that refused another pod's process"
+inside host kill -CONT "$victim" || fail "it was not SELinux that refused another pod's process"
 
 step "what is asked for"
 pod level "securityContext: {seLinuxOptions: {level: 's0:c7,c8'}}" ""
