@@ -4,20 +4,38 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#include <cerrno>
+#include <chrono>
+#include <thread>
+
 #include "holdfast/sys/thread.h"
 
 namespace holdfast::agent {
 namespace {
 
+// Threads of ours that have nothing to do end after 5 s (LanePool::Rest) and leave room under a limit, in which a process
+// that began anew might not find enough.
+constexpr std::chrono::seconds kPatience{8};
+constexpr std::chrono::milliseconds kPause{50};
+
 void (*g_refused)() = nullptr;
+
+// `start` answers as pthread_create(3).
+template <class Start>
+int StartForLibrary(const Start& start) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  int error = start();
+  while (error == EAGAIN && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kPause);
+    error = start();
+  }
+  if (error != 0) g_refused();
+  return error;
+}
 
 }  // namespace
 
 void OnRefusedLibraryThread(void (*refused)()) { g_refused = refused; }
-
-void NoteThreadStart(int error) {
-  if (error != 0 && g_refused != nullptr && !sys::IsStartingThread()) g_refused();
-}
 
 }  // namespace holdfast::agent
 
@@ -26,7 +44,8 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
                               void* (*start)(void*), void* argument) noexcept {
   using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static const auto create = reinterpret_cast<Create>(::dlsym(RTLD_NEXT, "pthread_create"));
-  const int error = create(thread, attributes, start, argument);
-  holdfast::agent::NoteThreadStart(error);
-  return error;
+  const auto once = [&] { return create(thread, attributes, start, argument); };
+  const bool is_librarys =
+      holdfast::agent::g_refused != nullptr && !holdfast::sys::IsStartingThread();
+  return is_librarys ? holdfast::agent::StartForLibrary(once) : once();
 }
