@@ -21,10 +21,6 @@ constexpr size_t kLongestUid = 64;
 constexpr size_t kLongestLabel = 63;
 constexpr std::chrono::seconds kGrace{30};
 
-std::string FullName(const corev1::Pod& pod) {
-  return StrCat(pod.metadata().namespace_(), "/", pod.metadata().name());
-}
-
 // What a directory may be called, and no more than names of Kubernetes have.
 bool IsPlain(std::string_view name, size_t longest) {
   const auto alphanumeric = [](char c) {
