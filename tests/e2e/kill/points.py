@@ -40,6 +40,7 @@ EXCEPTIONS = {
     "agent.pod.volumes_released": "the same",
     "agent.volume.hugetlbfs_mounted": "no huge pages are set aside there; agent.volume.tmpfs_mounted is the same step",
     "image.uses-recorded": "each five minutes; tests/system/runtime/image/store kills there",
+    "image.files-linked": "no artifacts there; tests/system/runtime/image/pull kills there",
     "image.partial-": "no registry there; tests/system/runtime/image kills at each",
     "images.archive-": "no imageDir there; tests/system/agent/image_archives kills at each",
     "image.pull-": "no registry there; tests/system/runtime/image/pull kills at each",
