@@ -53,13 +53,15 @@ void SetUpProcess(char** argv, const rlimit& core_limit) {
   g_argv = argv;
   g_core_limit = core_limit;
   ReturnFreedMemory();
-  (void)::prctl(PR_SET_NAME, "holdfastd");  // BeginAnew() executes a file of another name
+  // BeginAnew() executes a file of another name. It fails for a bad pointer only.
+  (void)::prctl(PR_SET_NAME, "holdfastd");
   sys::PreferShortSlices();
   OnRefusedLibraryThread(BeginAnewForALibrary);
 }
 
 void BeginAnew() {
   std::this_thread::sleep_for(kStartRetry);
+  // It was ours before, and only the soft limit was lowered: without it the next one would merely leave no core dumps.
   (void)::setrlimit(RLIMIT_CORE, &g_core_limit);
   ::execv("/proc/self/exe", g_argv);
   ::_exit(70);
@@ -68,6 +70,7 @@ void BeginAnew() {
 void LimitTimeToStop() {
   struct sigaction action{};
   action.sa_handler = EndAtOnce;
+  // Both fail for what is no signal only.
   (void)::sigaction(SIGALRM, &action, nullptr);
   (void)::alarm(kTimeToStop.count());
 }

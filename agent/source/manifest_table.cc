@@ -254,7 +254,7 @@ bool ManifestTable::SettleGone(const std::string& name, Entry& entry, const Mome
     Sooner(plan.look_again, *entry.gone_since + quiet_);
     return false;
   }
-  TakeKeys(KeysOf(entry), {});
+  keys_.Exchange(KeysOf(entry), {});
   entries_.erase(name);
   rebuild_ = true;
   return true;
@@ -282,8 +282,8 @@ void ManifestTable::Loaded(const std::string& name, const FileSignature& signatu
   entry.read_at = now.wall;
   for (auto& pod : objects.pods) pod = WithSeen(std::move(pod), entry.pods, now.wall);
   KeepUnchanged(configs, objects.configs);
-  const bool clash = TakeKeys(KeysOf(entry), KeysOf(objects));
-  const bool same = !clash && SameNames(objects.pods, entry.pods) &&
+  keys_.Exchange(KeysOf(entry), KeysOf(objects));
+  const bool same = keys_.AreAllDifferent() && SameNames(objects.pods, entry.pods) &&
                     SameNames(objects.services, entry.services) &&
                     SameNames(objects.slices, entry.slices) &&
                     SameNames(objects.configs, entry.configs);
@@ -293,23 +293,6 @@ void ManifestTable::Loaded(const std::string& name, const FileSignature& signatu
   entry.services = std::move(objects.services);
   entry.slices = std::move(objects.slices);
   entry.configs = std::move(objects.configs);
-}
-
-// True when one of the new ones is in use twice.
-bool ManifestTable::TakeKeys(const std::vector<std::string>& before,
-                             const std::vector<std::string>& after) {
-  for (const std::string& key : before) {
-    const auto used = keys_.find(key);
-    if (used->second == 2) --doubled_;
-    if (--used->second == 0) keys_.erase(used);
-  }
-  bool clash = false;
-  for (const std::string& key : after) {
-    const size_t users = ++keys_[key];
-    if (users == 2) ++doubled_;
-    clash = clash || users > 1;
-  }
-  return clash;
 }
 
 void ManifestTable::Failed(const std::string& name, const FileSignature& signature,
@@ -356,7 +339,7 @@ void ManifestTable::BuildAll() {
     snapshot.errors.push_back({"", "", directory_.text, directory_.since, false, "", ""});
   }
   // Nearly always; then no name is looked up.
-  const bool all_differ = doubled_ == 0;
+  const bool all_differ = keys_.AreAllDifferent();
   Names pods("pod"), services("service"), slices("endpoint slice"), maps("configmap"),
       secrets("secret");
   Uids uids;

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/source/keys_in_use.h"
 #include "agent/source/manifest_file.h"
 #include "agent/source/pod_source.h"
 #include "holdfast/base/clock.h"
@@ -100,14 +101,12 @@ class ManifestTable {
   bool SettleGone(const std::string& name, Entry& entry, const Moment& now, Plan& plan);
   bool IsReady(const Entry& entry, const Moment& now, Plan& plan) const;
   void SetError(Message& message, const std::string& text, WallTime now);
-  bool TakeKeys(const std::vector<std::string>& before, const std::vector<std::string>& after);
   void BuildAll();
 
   std::chrono::nanoseconds quiet_;
   std::map<std::string, Entry> entries_;
-  std::set<std::string> unsettled_;     // a version that is not loaded, or gone a moment ago
-  std::map<std::string, size_t> keys_;  // KeysOf() all entries, and how many have each
-  size_t doubled_ = 0;                  // of them those that several have
+  std::set<std::string> unsettled_;  // a version that is not loaded, or gone a moment ago
+  KeysInUse keys_;                   // names and UIDs of all objects
   PodSnapshot built_;
   bool rebuild_ = true;            // not only objects in place of others
   std::set<std::string> renewed_;  // files of which objects have taken the place of others

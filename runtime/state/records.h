@@ -16,8 +16,8 @@ namespace holdfast::runtime {
 struct SandboxRecord {
   model::SandboxSpec spec;
   WallTime created_at;
-  std::string selinux_level =
-      {};  // of the pod's containers that ask for none; "": it was made without SELinux
+  // Of the pod's containers that ask for none; "": it was made without SELinux.
+  std::string selinux_level = {};
   bool operator==(const SandboxRecord&) const = default;
 };
 

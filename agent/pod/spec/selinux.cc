@@ -49,8 +49,8 @@ Result<void> MountWithLabel(const corev1::Pod& pod, const std::string& name,
     if (!Mounts(container, name)) return;
     const model::SelinuxOptions options = SelinuxOptionsOf(pod, container.securitycontext());
     if (options == model::SelinuxOptions()) return;
-    if (options.level
-            .empty()) {  // the pod's own level is chosen with its sandbox, and not known here
+    if (options.level.empty()) {
+      // The pod's own level is chosen with its sandbox, and not known here.
       has_levels = false;
       return;
     }

@@ -139,6 +139,7 @@ TEST_F(RelabelTest, WhoChangesTheTreeMeanwhileLeadsNobodyOut) {
     EXPECT_EQ(LabelOf(name), none_) << name;
 }
 
+// No test: the process that WhatAKillCutShortIsDoneByTheNextStart begins and kills.
 TEST(RelabelDriver, DISABLED_Once) {
   model::MountSpec mount;
   mount.source = std::getenv("RELABEL_SOURCE");

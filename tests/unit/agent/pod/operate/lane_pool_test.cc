@@ -59,7 +59,8 @@ TEST(LanePoolTest, AfterABurstOneThreadIsLeftAndThatIsTold) {
     std::promise<void> ran;
     (*pool)->Post(0, [&] { ran.set_value(); });
     ASSERT_EQ(ran.get_future().wait_for(kPatience), std::future_status::ready);
-    std::this_thread::sleep_for(std::chrono::milliseconds(60));  // three times what it rests
+    // Three times what it rests: that nothing happens then has no event to wait for.
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
   }
   // On a busy machine it may not be back from a job when the next one comes, which then gets a thread of its own.
   EXPECT_LT(calms.load(), 4);
