@@ -8,6 +8,7 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <chrono>
 #include <csignal>
 #include <memory>
@@ -65,11 +66,15 @@
 #include "holdfast/base/rollback.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/program_pages.h"
 #include "k8s/core/v1/service.pb.h"
 #include "netproxy/podnet/pod_net.h"
 #include "runtime/containers/options.h"
 
 namespace holdfast::agent {
+
+// Pods that were running are taken over by then, and most of the program is of no use any more.
+constexpr std::chrono::seconds kStartIsOver{10};
 
 // Everything in the order in which it is made; members are destroyed the other way round.
 struct AgentParts {
@@ -597,6 +602,10 @@ void Agent::Serve() {
     agent.io.stop();
   });
   ReloadOnHangup(agent);
+  boost::asio::steady_timer start_is_over(agent.io, kStartIsOver);
+  start_is_over.async_wait([](const auto& error) {
+    if (!error) sys::UnmapProgramPages();
+  });
   const std::string& name = agent.config.instance.node_name;
   spdlog::info("holdfastd {} runs node {}, manifests in {}", kVersion, name,
                agent.config.instance.manifest_dir);
