@@ -54,9 +54,9 @@ _holdctl() {
       fi
       case $COMP_CWORD.$command in
         1.*) words="get describe logs exec attach port-forward cp debug apply delete explain top proxy image check wait version completion help" ;;
-        2.get) words="pods services endpoints endpointslices events node images all" ;;
-        2.describe) words="pod service node $(_holdctl_names pods)" ;;
-        2.delete) words="pod service endpointslice" ;;
+        2.get) words="pods services endpoints endpointslices events node configmaps secrets images all" ;;
+        2.describe) words="pod service node configmap secret $(_holdctl_names pods)" ;;
+        2.delete) words="pod service endpointslice configmap secret" ;;
         2.explain) words="service" ;;
         2.top) words="pods node containers" ;;
         2.wait) words="pod $(_holdctl_names pods)" ;;
@@ -85,11 +85,13 @@ constexpr char kFish[] = R"sh(function __holdctl_names
 end
 set -l commands get describe logs exec attach port-forward cp debug apply delete explain top proxy image check wait version completion help
 set -l services services service svc
+set -l configmaps configmaps configmap cm
+set -l secrets secrets secret
 complete -c holdctl -f
 complete -c holdctl -n "not __fish_seen_subcommand_from $commands" -a "$commands"
-complete -c holdctl -n "__fish_seen_subcommand_from get" -a "pods services endpoints endpointslices events node images all"
-complete -c holdctl -n "__fish_seen_subcommand_from describe" -a "pod service node"
-complete -c holdctl -n "__fish_seen_subcommand_from delete" -a "pod service endpointslice"
+complete -c holdctl -n "__fish_seen_subcommand_from get" -a "pods services endpoints endpointslices events node configmaps secrets images all"
+complete -c holdctl -n "__fish_seen_subcommand_from describe" -a "pod service node configmap secret"
+complete -c holdctl -n "__fish_seen_subcommand_from delete" -a "pod service endpointslice configmap secret"
 complete -c holdctl -n "__fish_seen_subcommand_from explain" -a "service"
 complete -c holdctl -n "__fish_seen_subcommand_from top" -a "pods node containers"
 complete -c holdctl -n "__fish_seen_subcommand_from top" -l sort-by -x -a "cpu memory"
@@ -98,7 +100,9 @@ complete -c holdctl -n "__fish_seen_subcommand_from image" -a "import pull push 
 complete -c holdctl -n "__fish_seen_subcommand_from proxy" -a "dump"
 complete -c holdctl -n "__fish_seen_subcommand_from completion" -a "bash zsh fish"
 complete -c holdctl -n "__fish_seen_subcommand_from get describe delete explain; and __fish_seen_subcommand_from $services" -a "(__holdctl_names services)"
-complete -c holdctl -n "__fish_seen_subcommand_from get describe delete logs exec attach port-forward debug wait; and not __fish_seen_subcommand_from $services" -a "(__holdctl_names pods)"
+complete -c holdctl -n "__fish_seen_subcommand_from get describe delete; and __fish_seen_subcommand_from $configmaps" -a "(__holdctl_names configmaps)"
+complete -c holdctl -n "__fish_seen_subcommand_from get describe delete; and __fish_seen_subcommand_from $secrets" -a "(__holdctl_names secrets)"
+complete -c holdctl -n "__fish_seen_subcommand_from get describe delete logs exec attach port-forward debug wait; and not __fish_seen_subcommand_from $services $configmaps $secrets" -a "(__holdctl_names pods)"
 complete -c holdctl -n "__fish_seen_subcommand_from version explain" -s o -l output -x -a "json yaml"
 complete -c holdctl -n "__fish_seen_subcommand_from apply delete" -s f -l filename -r -F
 )sh";

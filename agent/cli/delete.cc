@@ -100,11 +100,12 @@ Result<ResourceWords> ReadTargets(const DeleteOptions& options) {
   ASSIGN_OR_RETURN(ResourceWords words, ReadResourceWords(options.words));
   for (const Resource resource : words.resources) {
     const std::string_view kind = KindOf(resource);
-    const bool from_manifest = kind == "Pod" || kind == "Service" || kind == "EndpointSlice";
+    const bool from_manifest = kind == "Pod" || kind == "Service" || kind == "EndpointSlice" ||
+                               kind == "ConfigMap" || kind == "Secret";
     if (!from_manifest || resource == Resource::kEndpoints) {
       return InvalidArgument(StrCat(Plural(resource),
-                                    " cannot be deleted; pods, services and "
-                                    "endpointslices can"));
+                                    " cannot be deleted; pods, services, endpointslices, "
+                                    "configmaps and secrets can"));
     }
   }
   if (selects && !words.objects.empty()) {
@@ -277,8 +278,9 @@ void AddDelete(CLI::App& app, Invocation& invocation) {
   CLI::App* command =
       app.add_subcommand("delete", "Remove objects from the manifest directory; pods end");
   command->fallthrough();
-  command->add_option("resource", options->words,
-                      "pod NAME…, service NAME…, endpointslice NAME…, or TYPE/NAME…");
+  command->add_option(
+      "resource", options->words,
+      "pod NAME…, service NAME…, endpointslice NAME…, configmap NAME…, secret NAME… or TYPE/NAME…");
   AddFileFlags(*command, options->files, options->recursive);
   command->add_option("-l,--selector", options->selector, "Those of the type with these labels");
   command->add_flag("--all", options->all, "All of the type in the namespace: pods --all");

@@ -11,6 +11,7 @@
 #include "agent/cli/describe_writer.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/v1/node_agent.pb.h"
+#include "k8s/core/v1/config.pb.h"
 #include "k8s/core/v1/event.pb.h"
 #include "k8s/core/v1/node.pb.h"
 #include "k8s/core/v1/pod.pb.h"
@@ -37,6 +38,12 @@ std::string DescribeService(const k8s::io::api::core::v1::Service& service,
                             const std::vector<k8s::io::api::discovery::v1::EndpointSlice>& slices,
                             const Events& events, WallTime now);
 
+std::string DescribeConfigMap(const k8s::io::api::core::v1::ConfigMap& map, const Events& events,
+                              WallTime now);
+
+// Never a value.
+std::string DescribeSecret(const v1::ListSecretsResponse::Secret& secret);
+
 // --- what they share ---
 
 // "key=value" or "key: value", sorted.
@@ -48,11 +55,15 @@ std::vector<std::string> Pairs(const Map& map, std::string_view between) {
   return pairs;
 }
 
-// "Labels:" and "Annotations:".
+// "Labels:" and "Annotations:", as kubectl without its own copy of the object.
 template <class Meta>
 void DescribeLabels(const Meta& meta, DescribeWriter& out) {
   out.List(0, "Labels:", Pairs(meta.labels(), "="));
-  out.List(0, "Annotations:", Pairs(meta.annotations(), ": "));
+  std::vector<std::string> annotations = Pairs(meta.annotations(), ": ");
+  std::erase_if(annotations, [](const std::string& annotation) {
+    return annotation.starts_with("kubectl.kubernetes.io/last-applied-configuration:");
+  });
+  out.List(0, "Annotations:", annotations);
 }
 
 // "a,b"

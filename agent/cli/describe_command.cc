@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// describe: pods, services or the node for a person to read.
+// describe: pods, services, the node, ConfigMaps or Secrets for a person to read.
 #include <memory>
 #include <utility>
 
@@ -69,6 +69,12 @@ Described Describe(Session& session, const core::Node& node) {
   return {{}, DescribeNode(node, pods.objects, events.objects, CurrentTime())};
 }
 
+Described Describe(Session& session, const core::ConfigMap& map) {
+  const auto events = ListEvents(session, EventsOf("ConfigMap", map.metadata()));
+  if (!events.status.ok()) return {events.status, {}};
+  return {{}, DescribeConfigMap(map, events.objects, CurrentTime())};
+}
+
 Described Describe(Session& session, const Object& object) {
   switch (object.resource) {
     case Resource::kPods:
@@ -77,6 +83,10 @@ Described Describe(Session& session, const Object& object) {
       return Describe(session, object.As<core::Service>());
     case Resource::kNodes:
       return Describe(session, object.As<core::Node>());
+    case Resource::kConfigMaps:
+      return Describe(session, object.As<core::ConfigMap>());
+    case Resource::kSecrets:
+      return {{}, DescribeSecret(object.As<SecretSummary>())};
     default:
       return {{grpc::StatusCode::INVALID_ARGUMENT, "it cannot be described"}, {}};
   }
@@ -119,10 +129,12 @@ Result<void> CheckWords(const DescribeOptions& options, const GlobalOptions& glo
                         const ResourceWords& words) {
   for (const Resource resource : words.resources) {
     const bool can = resource == Resource::kPods || resource == Resource::kServices ||
-                     resource == Resource::kNodes;
+                     resource == Resource::kNodes || resource == Resource::kConfigMaps ||
+                     resource == Resource::kSecrets;
     if (can) continue;
     return InvalidArgument(
-        StrCat(Plural(resource), " cannot be described; pods, services and the node can"));
+        StrCat(Plural(resource),
+               " cannot be described; pods, services, the node, configmaps and secrets can"));
   }
   if (words.objects.empty()) return {};
   if (global.all_namespaces) {
@@ -159,14 +171,14 @@ int RunDescribe(const DescribeOptions& options, const GlobalOptions& global) {
 
 void AddDescribe(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<DescribeOptions>();
-  CLI::App* command =
-      app.add_subcommand("describe", "Tell everything about pods, services or the node");
+  CLI::App* command = app.add_subcommand(
+      "describe", "Tell everything about pods, services, the node, configmaps or secrets");
   command->fallthrough();
   command
       ->add_option(
           "resource", options->words,
-          "pod, service or node, and names or their beginnings; no name: all; a name alone "
-          "is a pod's")
+          "pod, service, node, configmap or secret, and names or their beginnings; no name: all; "
+          "a name alone is a pod's")
       ->required();
   command->add_flag("-A,--all-namespaces", invocation.global.all_namespaces, "All namespaces");
   command->add_option("-l,--selector", options->selector, "Those with these labels");

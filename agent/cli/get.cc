@@ -15,6 +15,7 @@
 #include "agent/cli/rows.h"
 #include "agent/cli/selection.h"
 #include "holdfast/base/strings.h"
+#include "k8s/core/v1/config.pb.h"
 #include "k8s/core/v1/event.pb.h"
 #include "k8s/core/v1/node.pb.h"
 #include "k8s/core/v1/service.pb.h"
@@ -77,6 +78,10 @@ Cells Header(Resource resource, const RowStyle& style) {
       return EventHeader(style);
     case Resource::kNodes:
       return NodeHeader(style);
+    case Resource::kConfigMaps:
+      return ConfigMapHeader(style);
+    case Resource::kSecrets:
+      return SecretHeader(style);
     case Resource::kImages:
       return ImageHeader(style);
   }
@@ -95,6 +100,10 @@ Cells Row(const Object& object, const RowStyle& style) {
       return EventRow(object.As<core::Event>(), style);
     case Resource::kNodes:
       return NodeRow(object.As<core::Node>(), style);
+    case Resource::kConfigMaps:
+      return ConfigMapRow(object.As<core::ConfigMap>(), style);
+    case Resource::kSecrets:
+      return SecretRow(object.As<SecretSummary>(), style);
     case Resource::kEndpoints:
     case Resource::kImages:
       break;
@@ -359,6 +368,16 @@ Result<void> CheckRequest(const Get& get) {
     return InvalidArgument(
         "images are shown all and alone, without labels; one: holdctl image inspect NAME");
   }
+  // An object without its data would look whole: whoever applied it would lose what it holds, and a
+  // template would give "" for a password.
+  const bool secrets =
+      std::find(resources.begin(), resources.end(), Resource::kSecrets) != resources.end();
+  if (secrets && !get.output.IsTable() && get.output.kind != Output::Kind::kName) {
+    return InvalidArgument(
+        "secrets are shown as a table or by -o name only, since the agent gives out no value of a "
+        "Secret; \"holdctl describe secret NAME\" has its keys and their sizes, the values are in "
+        "the manifest directory");
+  }
   for (const Resource resource : resources) RETURN_IF_ERROR(get.fields.CheckFor(resource));
   return options.watch ? CheckWatch(get) : Result<void>();
 }
@@ -419,13 +438,15 @@ void AddGetFlags(CLI::App& command, GetOptions& options, Invocation& invocation)
 
 void AddGet(CLI::App& app, Invocation& invocation) {
   const auto options = std::make_shared<GetOptions>();
-  CLI::App* command =
-      app.add_subcommand("get", "Show pods, services, endpoints, events, the node or images");
+  CLI::App* command = app.add_subcommand(
+      "get", "Show pods, services, endpoints, events, the node, configmaps, secrets or images");
   command->fallthrough();
   command
-      ->add_option("resource", options->words,
-                   "pods (po), services (svc), endpoints (ep), endpointslices, events (ev), node "
-                   "(no), images, several (pods,svc) or all, and names; or TYPE/NAME…")
+      ->add_option(
+          "resource", options->words,
+          "pods (po), services (svc), endpoints (ep), endpointslices, events (ev), node "
+          "(no), configmaps (cm), secrets, images, several (pods,svc) or all, and names; or "
+          "TYPE/NAME…")
       ->required();
   AddGetFlags(*command, *options, invocation);
   command->callback([options, &invocation] {

@@ -59,6 +59,29 @@ Listed<core::Event> ListEvents(Session& session, const v1::ListEventsRequest& re
   return {std::move(status), Taken(*response.mutable_events())};
 }
 
+Listed<core::ConfigMap> ListConfigMaps(Session& session, const std::string& name_space,
+                                       const std::string& selector) {
+  v1::ListConfigMapsRequest request;
+  request.set_namespace_(name_space);
+  request.set_label_selector(selector);
+  v1::ListConfigMapsResponse response;
+  grpc::Status status = Ask(session, [&](Call& call) {
+    return session.stub().ListConfigMaps(&call, request, &response);
+  });
+  return {std::move(status), Taken(*response.mutable_config_maps())};
+}
+
+Listed<SecretSummary> ListSecrets(Session& session, const std::string& name_space,
+                                  const std::string& selector) {
+  v1::ListSecretsRequest request;
+  request.set_namespace_(name_space);
+  request.set_label_selector(selector);
+  v1::ListSecretsResponse response;
+  grpc::Status status = Ask(
+      session, [&](Call& call) { return session.stub().ListSecrets(&call, request, &response); });
+  return {std::move(status), Taken(*response.mutable_secrets())};
+}
+
 Listed<core::Node> ListNodes(Session& session) {
   Listed<core::Node> nodes{.status = {}, .objects = std::vector<core::Node>(1)};
   nodes.status = Ask(session, [&](Call& call) {

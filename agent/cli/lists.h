@@ -7,6 +7,7 @@
 
 #include "agent/cli/session.h"
 #include "holdfast/v1/node_agent.pb.h"
+#include "k8s/core/v1/config.pb.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent::cli {
@@ -31,6 +32,13 @@ Listed<k8s::io::api::discovery::v1::EndpointSlice> ListSlices(Session& session,
 // In the order in which they were recorded.
 Listed<k8s::io::api::core::v1::Event> ListEvents(Session& session,
                                                  const v1::ListEventsRequest& request);
+Listed<k8s::io::api::core::v1::ConfigMap> ListConfigMaps(Session& session,
+                                                         const std::string& name_space,
+                                                         const std::string& selector = "");
+// What the agent tells of a Secret: everything but the values.
+using SecretSummary = v1::ListSecretsResponse::Secret;
+Listed<SecretSummary> ListSecrets(Session& session, const std::string& name_space,
+                                  const std::string& selector = "");
 // The one node.
 Listed<k8s::io::api::core::v1::Node> ListNodes(Session& session);
 

@@ -49,6 +49,10 @@ Listed<Object> ListUnselected(Session& session, Resource resource, const Query& 
       return AsObjects(resource, EventsByTime(session, query.name_space));
     case Resource::kNodes:
       return AsObjects(resource, ListNodes(session));
+    case Resource::kConfigMaps:
+      return AsObjects(resource, ListConfigMaps(session, query.name_space, query.label_selector));
+    case Resource::kSecrets:
+      return AsObjects(resource, ListSecrets(session, query.name_space, query.label_selector));
     case Resource::kImages:
       break;
   }
@@ -61,7 +65,7 @@ Listed<Object> ListUnselected(Session& session, Resource resource, const Query& 
 Listed<Object> ListObjects(Session& session, Resource resource, const Query& query) {
   Listed<Object> listed = ListUnselected(session, resource, query);
   if (!listed.status.ok() || query.label_selector.empty()) return listed;
-  // The agent has chosen among pods and Services already; once more does no harm.
+  // The agent has chosen among most kinds already; once more does no harm.
   const auto selector = kube::LabelSelector::Parse(query.label_selector);
   if (!selector) {
     return {.status = {grpc::StatusCode::INVALID_ARGUMENT, selector.error().message()},

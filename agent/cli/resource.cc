@@ -17,16 +17,18 @@ struct ResourceNames {
 };
 
 // In the order of the enumeration.
-constexpr std::array<ResourceNames, 7> kNames = {
+constexpr std::array<ResourceNames, 9> kNames = {
     {{"pods", "pod", "Pod"},
      {"services", "service", "Service"},
      {"endpoints", "endpointslice.discovery.k8s.io", "EndpointSlice"},
      {"endpointslices", "endpointslice.discovery.k8s.io", "EndpointSlice"},
      {"events", "event", "Event"},
      {"nodes", "node", "Node"},
+     {"configmaps", "configmap", "ConfigMap"},
+     {"secrets", "secret", "Secret"},
      {"images", "image", ""}}};
 
-constexpr std::array<std::pair<std::string_view, Resource>, 22> kWords = {
+constexpr std::array<std::pair<std::string_view, Resource>, 27> kWords = {
     {{"po", Resource::kPods},
      {"pod", Resource::kPods},
      {"pods", Resource::kPods},
@@ -45,6 +47,11 @@ constexpr std::array<std::pair<std::string_view, Resource>, 22> kWords = {
      {"no", Resource::kNodes},
      {"node", Resource::kNodes},
      {"nodes", Resource::kNodes},
+     {"cm", Resource::kConfigMaps},
+     {"configmap", Resource::kConfigMaps},
+     {"configmaps", Resource::kConfigMaps},
+     {"secret", Resource::kSecrets},
+     {"secrets", Resource::kSecrets},
      {"image", Resource::kImages},
      {"images", Resource::kImages},
      // kubectl's category, as far as it is here.
@@ -52,9 +59,7 @@ constexpr std::array<std::pair<std::string_view, Resource>, 22> kWords = {
      {"all", Resource::kServices}}};
 
 // Kinds of Kubernetes that need an API server: singular and short names. A plural ends in "s".
-constexpr std::array kElsewhere = {"cm",
-                                   "configmap",
-                                   "cj",
+constexpr std::array kElsewhere = {"cj",
                                    "cronjob",
                                    "crd",
                                    "customresourcedefinition",
@@ -91,7 +96,6 @@ constexpr std::array kElsewhere = {"cm",
                                    "rolebinding",
                                    "rs",
                                    "sa",
-                                   "secret",
                                    "serviceaccount",
                                    "statefulset",
                                    "storageclass",
@@ -193,7 +197,7 @@ std::optional<Resource> FindResource(std::string_view word) {
 Error UnknownResource(std::string_view word) {
   return InvalidArgument(StrCat("the server doesn't have a resource type \"", word,
                                 "\"; there are pods, services, endpoints, endpointslices, events, "
-                                "nodes and images"));
+                                "nodes, configmaps, secrets and images"));
 }
 
 Result<ResourceWords> ReadResourceWords(const std::vector<std::string>& words,

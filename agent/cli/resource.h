@@ -19,7 +19,9 @@ enum class Resource : uint8_t {
   kEndpointSlices,
   kEvents,
   kNodes,
-  kImages,  // no Kubernetes objects
+  kConfigMaps,
+  kSecrets,  // without their values: SecretSummary
+  kImages,   // no Kubernetes objects
 };
 
 // "pods": in headings and messages. "pod": in front of a name. "Pod": the object's kind.

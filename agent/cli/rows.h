@@ -43,6 +43,12 @@ std::string NodeRoles(const k8s::io::api::core::v1::Node& node);
 Cells ServiceHeader(const RowStyle& style);
 Cells ServiceRow(const k8s::io::api::core::v1::Service& service, const RowStyle& style);
 
+// As kubectl's columns of both: how many values each has.
+Cells ConfigMapHeader(const RowStyle& style);
+Cells ConfigMapRow(const k8s::io::api::core::v1::ConfigMap& map, const RowStyle& style);
+Cells SecretHeader(const RowStyle& style);
+Cells SecretRow(const v1::ListSecretsResponse::Secret& secret, const RowStyle& style);
+
 // Of an image: without "sha256:", twelve digits.
 std::string ShortId(const std::string& id);
 

@@ -30,6 +30,7 @@ const std::set<std::string, std::less<>>& FieldsOf(Resource resource) {
         "status.podIPs"}},
       {Resource::kServices, {"spec.clusterIP", "spec.type"}},
       {Resource::kNodes, {"spec.unschedulable"}},
+      {Resource::kSecrets, {"type"}},
       {Resource::kEvents,
        {"involvedObject.apiVersion", "involvedObject.fieldPath", "involvedObject.kind",
         "involvedObject.name", "involvedObject.namespace", "involvedObject.resourceVersion",

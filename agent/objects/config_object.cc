@@ -3,11 +3,16 @@
 
 #include <string.h>
 
+#include <google/protobuf/util/message_differencer.h>
+
 #include <map>
 #include <utility>
 
 #include "agent/kube/diagnostic.h"
+#include "agent/kube/pod_identity.h"
+#include "agent/objects/object_kinds.h"
 #include "agent/objects/object_requests.h"
+#include "holdfast/base/strings.h"
 #include "k8s/core/v1/config.pb.h"
 
 namespace holdfast::agent {
@@ -15,15 +20,38 @@ namespace {
 
 using kube::FieldError;
 
+constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuration";
 constexpr char kSealed[] = "field is immutable when `immutable` is set";
+
+// What an API server would set is left out of what a file says of it.
+void ClearSystemFields(metav1::ObjectMeta& meta) {
+  meta.clear_uid();
+  meta.clear_resourceversion();
+  meta.clear_generation();
+  meta.clear_selflink();
+  meta.clear_creationtimestamp();
+  meta.clear_deletiontimestamp();
+  meta.clear_deletiongraceperiodseconds();
+  meta.clear_managedfields();
+}
+
+std::shared_ptr<const metav1::ObjectMeta> ShownMetadata(const ObjectRef& ref,
+                                                        const metav1::ObjectMeta& meta) {
+  auto shown = std::make_shared<metav1::ObjectMeta>(meta);
+  // Names hold no "/".
+  shown->set_uid(
+      kube::HashFnv128a(StrCat(RowOf(ref.kind).name, "/", ref.object_namespace, "/", ref.name)));
+  if (ref.kind == ObjectKind::kSecret) shown->mutable_annotations()->erase(kLastApplied);
+  return shown;
+}
 
 template <class Object>
 ConfigObjectPtr TakeAs(ObjectKind kind, std::unique_ptr<Object> object) {
   auto taken = std::make_shared<ConfigObject>();
   metav1::ObjectMeta& meta = *object->mutable_metadata();
   taken->ref = {kind, meta.namespace_(), meta.name()};
-  meta.clear_uid();
-  meta.clear_resourceversion();
+  ClearSystemFields(meta);
+  taken->metadata = ShownMetadata(taken->ref, meta);
   if constexpr (requires { object->type(); }) taken->type = object->type();
   taken->data = TakeData(std::shared_ptr<google::protobuf::Message>(std::move(object)));
   return taken;
@@ -59,6 +87,11 @@ ConfigObjectPtr TakeConfigObject(std::unique_ptr<corev1::Secret> secret) {
 bool HasSameContent(const ConfigObject& a, const ConfigObject& b) {
   return a.ref == b.ref && a.type == b.type && a.data->immutable == b.data->immutable &&
          a.data->binary == b.data->binary && a.data->values == b.data->values;
+}
+
+bool HasSameMetadata(const ConfigObject& a, const ConfigObject& b) {
+  if (a.metadata == nullptr || b.metadata == nullptr) return a.metadata == b.metadata;
+  return google::protobuf::util::MessageDifferencer::Equals(*a.metadata, *b.metadata);
 }
 
 kube::FieldErrors CheckUpdate(const ConfigObject& before, const ConfigObject& now) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/operate/local_node_operations.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "agent/kube/network_not_ready.h"
 #include "agent/kube/validation/validate.h"
 #include "agent/node/node_reader.h"
+#include "agent/objects/object_kinds.h"
 #include "agent/operate/delete_object.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
@@ -30,6 +32,20 @@ corev1::Node LocalNodeOperations::DescribeNode() {
     *node.mutable_status()->add_conditions() = std::move(condition);
   }
   return node;
+}
+
+Result<std::vector<ConfigObjectPtr>> LocalNodeOperations::ConfigObjects(ObjectKind kind) {
+  if (!parts_.config.cluster.kubeconfig.empty()) {
+    const char* resource = RowOf(kind).resource;
+    return Conflict(StrCat("this node belongs to a cluster, whose API server has its ", resource,
+                           ": use kubectl get ", resource));
+  }
+  std::vector<ConfigObjectPtr> objects;
+  for (const DesiredConfig& config : parts_.manifests.Snapshot()->configs) {
+    if (config.object->ref.kind == kind) objects.push_back(config.object);
+  }
+  std::ranges::sort(objects, {}, [](const ConfigObjectPtr& object) { return object->ref; });
+  return objects;
 }
 
 Result<std::vector<EditedObject>> LocalNodeOperations::Apply(const std::string& manifest,

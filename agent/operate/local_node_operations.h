@@ -61,6 +61,7 @@ class LocalNodeOperations final : public NodeOperations {
 
   PodView& pods() override { return parts_.pods; }
   ServiceView& services() override { return parts_.services; }
+  Result<std::vector<ConfigObjectPtr>> ConfigObjects(ObjectKind kind) override;
   ImageStore& images() override { return parts_.images; }
   Result<PulledImage> PullImage(const std::string& reference,
                                 const std::function<void(const PullProgress&)>& progress,

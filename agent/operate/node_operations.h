@@ -14,6 +14,7 @@
 #include "agent/identity/node_rights.h"
 #include "agent/image_gc/image_collector.h"
 #include "agent/kube/types_fwd.h"
+#include "agent/objects/config_object.h"
 #include "agent/source/manifest_editor.h"
 #include "holdfast/base/ids.h"
 #include "holdfast/base/result.h"
@@ -48,6 +49,9 @@ class NodeOperations {
   // What is there.
   virtual PodView& pods() = 0;
   virtual ServiceView& services() = 0;
+  // The ConfigMaps, or the Secrets, of the manifest directory; sorted by namespace, then name. kConflict: they are an API
+  // server's.
+  virtual Result<std::vector<ConfigObjectPtr>> ConfigObjects(ObjectKind kind) = 0;
   virtual ImageStore& images() = 0;
   // With the node's own logins. Blocks until the image is here, or `cancelled`.
   virtual Result<PulledImage> PullImage(const std::string& reference,

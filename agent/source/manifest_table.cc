@@ -70,12 +70,27 @@ std::string FaultsOfUpdate(const std::string& file, const ConfigsByName& before,
   return text;
 }
 
-// What says the same as before is the object that it was.
-void KeepUnchanged(const ConfigsByName& before, std::vector<ConfigObjectPtr>& now) {
+// What says the same as before is the object that it was. Another is as old as the one that it takes the place of, and
+// pods are not told of new labels: its data are those that were there.
+void KeepUnchanged(const ConfigsByName& before, std::vector<ConfigObjectPtr>& now, WallTime made) {
   for (ConfigObjectPtr& config : now) {
     const auto old = before.find(config->ref);
-    if (old != before.end() && HasSameContent(*old->second, *config)) config = old->second;
+    const bool is_new = old == before.end();
+    const bool same = !is_new && HasSameContent(*old->second, *config);
+    if (same && HasSameMetadata(*old->second, *config)) {
+      config = old->second;
+      continue;
+    }
+    auto fresh = std::make_shared<ConfigObject>(*config);
+    fresh->created = is_new ? made : old->second->created;
+    if (same) fresh->data = old->second->data;
+    config = std::move(fresh);
   }
+}
+
+// When a file's version came to its place on this machine; whatever its writer says.
+WallTime ArrivalOf(const FileSignature& signature, WallTime now) {
+  return std::min(WallTime{std::chrono::nanoseconds(signature.ctime_ns)}, now);
 }
 
 const char* Advice(bool valid, bool last_good) {
@@ -281,7 +296,7 @@ void ManifestTable::Loaded(const std::string& name, const FileSignature& signatu
   if (!objects.valid) return;
   entry.read_at = now.wall;
   for (auto& pod : objects.pods) pod = WithSeen(std::move(pod), entry.pods, now.wall);
-  KeepUnchanged(configs, objects.configs);
+  KeepUnchanged(configs, objects.configs, ArrivalOf(signature, now.wall));
   keys_.Exchange(KeysOf(entry), KeysOf(objects));
   const bool same = keys_.AreAllDifferent() && SameNames(objects.pods, entry.pods) &&
                     SameNames(objects.services, entry.services) &&

@@ -45,8 +45,19 @@ class FakeNodeOperations final : public NodeOperations {
 
   PodPulls pod_pulls;
 
+  std::vector<ConfigObjectPtr> configs;
+  std::string cluster_has_configs;  // why there are none; "": there are
+
   PodView& pods() override { return pods_; }
   ServiceView& services() override { return services_; }
+  Result<std::vector<ConfigObjectPtr>> ConfigObjects(ObjectKind kind) override {
+    if (!cluster_has_configs.empty()) return Conflict(cluster_has_configs);
+    std::vector<ConfigObjectPtr> of_kind;
+    for (const ConfigObjectPtr& config : configs) {
+      if (config->ref.kind == kind) of_kind.push_back(config);
+    }
+    return of_kind;
+  }
   ImageStore& images() override { return images_; }
   const PodPulls& pulls() const override { return pod_pulls; }
   Result<FreedImages> PruneImages(const PruneWish& wish) override {

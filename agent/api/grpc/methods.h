@@ -45,6 +45,8 @@ enum class Method : uint8_t {
   kPruneImages,
   kImageUsage,
   kListPulls,
+  kListConfigMaps,
+  kListSecrets,
   kCount,
 };
 
@@ -87,6 +89,9 @@ inline constexpr std::array<MethodRow, static_cast<size_t>(Method::kCount)> kMet
     {Method::kPruneImages, "PruneImages", access::Operation::kMutate},
     {Method::kImageUsage, "ImageUsage", access::Operation::kReadStatus},
     {Method::kListPulls, "ListPulls", access::Operation::kReadStatus},
+    // Environments and files of pods are made of them.
+    {Method::kListConfigMaps, "ListConfigMaps", access::Operation::kReadData},
+    {Method::kListSecrets, "ListSecrets", access::Operation::kReadData},
 }};
 
 constexpr const MethodRow& RowOf(Method method) { return kMethods[static_cast<size_t>(method)]; }

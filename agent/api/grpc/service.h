@@ -101,6 +101,12 @@ class NodeAgentService final : public v1::NodeAgent::CallbackService {
   grpc::ServerUnaryReactor* ListPulls(grpc::CallbackServerContext* context,
                                       const v1::ListPullsRequest* request,
                                       v1::ListPullsResponse* response) override;
+  grpc::ServerUnaryReactor* ListConfigMaps(grpc::CallbackServerContext* context,
+                                           const v1::ListConfigMapsRequest* request,
+                                           v1::ListConfigMapsResponse* response) override;
+  grpc::ServerUnaryReactor* ListSecrets(grpc::CallbackServerContext* context,
+                                        const v1::ListSecretsRequest* request,
+                                        v1::ListSecretsResponse* response) override;
 
  private:
   // Set when the caller may not; a refused change or exec is also written to the audit log.

@@ -6,6 +6,7 @@ import os
 import pathlib
 import stat
 import tempfile
+import time
 
 from node import status
 from suite import check, equal
@@ -191,6 +192,55 @@ def test_secrets_are_applied_and_deleted_and_never_shown(node):
         said = node.ctl("delete", "-f", manifest)
         check('configmap "applied" deleted' in said.stdout and 'secret "applied" deleted' in said.stdout, said.stdout)
         equal([p.name for p in node.manifests.iterdir() if "applied" in p.name], [], "files")
+
+
+def test_holdctl_shows_and_deletes_them_by_name(node):
+    """While a pod uses them; a Secret's values stay where they are."""
+    marked = "swordfish-shown"
+    labels = {"metadata": {"name": "shown", "labels": {"app": "shown"}}}
+    with tempfile.TemporaryDirectory() as folder:
+        manifest = pathlib.Path(folder) / "all.yaml"
+
+        def apply(value):
+            manifest.write_text("".join(f"---\n{json.dumps(o)}\n" for o in (
+                {**config_map("shown", {"a": value}), **labels}, {**secret("shown", {"password": marked}), **labels})))
+            node.ctl("apply", "-f", manifest)
+        apply("1")
+        node.pod("shows", containers=[node.container("main", "while :; do cat /in/map/a /in/key/password; echo; sleep 0.1; done",
+                                                     **mounts("map", "key"))],
+                 volumes=[{"name": "map", "configMap": {"name": "shown"}}, {"name": "key", "secret": {"secretName": "shown"}}])
+        node.phase("shows", "Running")
+
+        def row(*words):
+            return node.ctl("get", *words, "--no-headers").stdout.split()
+        equal(row("configmap", "shown")[:2], ["shown", "1"], "a ConfigMap's row")
+        equal(row("secrets", "-l", "app=shown")[:3], ["shown", "Opaque", "1"], "a Secret's row")
+        first = json.loads(node.ctl("get", "cm", "shown", "-o", "json").stdout)
+        equal((first["kind"], first["data"], first["metadata"]["labels"]), ("ConfigMap", {"a": "1"}, {"app": "shown"}), "as JSON")
+        time.sleep(1.1)  # creationTimestamp has seconds
+        apply("2")
+        again = json.loads(node.ctl("get", "cm", "shown", "-o", "json").stdout)
+        equal(again, {**first, "data": {"a": "2"}}, "the same one, with another value")
+        check("a:\n----\n2\n" in node.ctl("describe", "configmap", "shown").stdout, "described")
+        check(f"password:  {len(marked)} bytes\n" in node.ctl("describe", "secret", "shown").stdout, "a Secret described")
+        for words in (("get", "secret", "shown"), ("get", "secrets", "-A", "-o", "wide"), ("get", "secret", "shown", "-o", "yaml"),
+                      ("get", "cm,secrets", "-o", "jsonpath={..data}"), ("describe", "secret"), ("describe", "pod", "shows"),
+                      ("delete", "secret", "shown", "-o", "yaml")):
+            said = node.ctl(*words, check=False)
+            check(marked not in said.stdout + said.stderr, f"{words}: {said}")
+        node.wait("the pod has the change", lambda: node.log("shows").endswith(f"2{marked}\n"))
+        node.restart_agent()
+        equal(json.loads(node.ctl("get", "cm", "shown", "-o", "json").stdout)["metadata"]["uid"], first["metadata"]["uid"],
+              "the UID after a restart")
+        equal(node.ctl("delete", "configmap", "shown").stdout, 'configmap "shown" deleted from default namespace\n', "deleted")
+        equal(node.ctl("delete", "secret", "-l", "app=shown").stdout, 'secret "shown" deleted from default namespace\n', "by label")
+        absent = node.ctl("delete", "cm", "shown", check=False)
+        check('configmaps "shown" not found' in absent.stderr and absent.returncode == 1, absent)
+        equal(node.ctl("get", "cm,secret", "-l", "app=shown").stdout, "", "what is left")
+        equal(status(node.get("shows"))["restartCount"], 0, "the pod goes on with what it shows")
+        check(node.log("shows").endswith(f"2{marked}\n"), "what it shows")
+    node.remove("shows")
+    node.until_gone("shows")
 
 
 def test_a_pod_is_told_of_the_services_that_come_with_it(node):

@@ -219,6 +219,8 @@ constexpr MethodCase kCases[] = {
     {"PruneImages", "oa"},
     {"ImageUsage", "vloea"},
     {"ListPulls", "vloea"},
+    {"ListConfigMaps", "loea"},
+    {"ListSecrets", "loea"},
 };
 static_assert(std::size(kCases) == api::kMethods.size());
 

@@ -17,6 +17,7 @@
 #include <set>
 #include <thread>
 
+#include "k8s/core/v1/config.pb.h"
 #include "k8s/core/v1/service.pb.h"
 #include "k8s/discovery/v1/endpoint_slice.pb.h"
 #include "tests/support/api_fixture.h"
@@ -287,7 +288,7 @@ TEST_F(DeletingTest, OnlyWhatWasNamedGoes) {
   }
   EXPECT_EQ(Run("delete foo --all").err,
             "error: the server doesn't have a resource type \"foo\"; there are pods, services, "
-            "endpoints, endpointslices, events, nodes and images\n");
+            "endpoints, endpointslices, events, nodes, configmaps, secrets and images\n");
   EXPECT_EQ(Run("delete pod").err, "error: resource(s) were provided, but no name was specified\n");
 }
 
@@ -486,6 +487,8 @@ TEST_F(HoldctlTest, CompletionScriptsAreScripts) {
   EXPECT_EQ(completed("holdctl describe no", 2).out, "node\n");
   EXPECT_EQ(completed("holdctl describe we", 2).out, "web-node1\n");
   EXPECT_EQ(completed("holdctl describe node ''", 3).out, "node1\n");
+  EXPECT_EQ(completed("holdctl get conf", 2).out, "configmaps\n");
+  EXPECT_EQ(completed("holdctl describe se", 2).out, "service secret\n");
   EXPECT_EQ(completed("holdctl explain se", 2).out, "service\n");
   EXPECT_EQ(completed("holdctl version -o ''", 3).out, "json yaml\n");
   EXPECT_EQ(completed("holdctl get pods -o js", 4).out,
@@ -575,6 +578,103 @@ TEST_F(HoldctlTest, ShowsSeveralKindsAtOnce) {
         "pods svc/shop", "pods --sort-by=.nope", "images -l a=b"}) {
     EXPECT_EQ(Run(std::string("get ") + refused).code, 1) << refused;
   }
+}
+
+// A ConfigMap and a Secret of a manifest, of ten minutes ago; all values are "swordfish", or bytes.
+class ConfigsTest : public HoldctlTest {
+ protected:
+  void SetUp() override {
+    HoldctlTest::SetUp();
+    auto map = std::make_unique<corev1::ConfigMap>();
+    map->mutable_metadata()->set_namespace_("default");
+    map->mutable_metadata()->set_name("shop");
+    (*map->mutable_metadata()->mutable_labels())["app"] = "shop";
+    (*map->mutable_data())["a"] = "swordfish";
+    (*map->mutable_binarydata())["b"] = std::string("\0\1", 2);
+    Add(TakeConfigObject(std::move(map)));
+    for (const char* name_space : {"default", "other"}) {
+      auto secret = std::make_unique<corev1::Secret>();
+      secret->mutable_metadata()->set_namespace_(name_space);
+      secret->mutable_metadata()->set_name("key");
+      secret->set_type("Opaque");
+      (*secret->mutable_metadata()
+            ->mutable_annotations())["kubectl.kubernetes.io/last-applied-configuration"] =
+          "{\"stringData\":{\"password\":\"swordfish\"}}";
+      (*secret->mutable_data())["password"] = "swordfish";
+      Add(TakeConfigObject(std::move(secret)));
+    }
+  }
+
+  void Add(const ConfigObjectPtr& taken) {
+    auto object = std::make_shared<ConfigObject>(*taken);
+    object->created = WallTime{clock_.Wall().since_epoch - std::chrono::minutes(10)};
+    node_.configs.push_back(std::move(object));
+  }
+};
+
+TEST_F(ConfigsTest, TablesAndFormsAreKubectls) {
+  EXPECT_EQ(Run("get configmaps").out, "NAME   DATA   AGE\nshop   2      10m\n");
+  EXPECT_EQ(Run("get secret").out, "NAME   TYPE     DATA   AGE\nkey    Opaque   1      10m\n");
+  EXPECT_EQ(Run("get secrets -A --no-headers").out,
+            "default   key   Opaque   1     10m\nother     key   Opaque   1     10m\n");
+  EXPECT_EQ(Run("get cm,secret -o name").out, "configmap/shop\nsecret/key\n");
+  EXPECT_EQ(Run("get cm/shop secret/key --no-headers | awk '{print $1}' | tr '\\n' ' '").out,
+            "configmap/shop  secret/key ");
+  EXPECT_EQ(Run("get cm -l app=shop --show-labels --no-headers | awk '{print $NF}'").out,
+            "app=shop\n");
+  EXPECT_EQ(Run("get cm -l app=other").err, "No resources found in default namespace.\n");
+  EXPECT_EQ(Run("get secrets -A --sort-by=.metadata.namespace -o name").code, 0);
+  EXPECT_EQ(Run("get secrets --field-selector type=Opaque -o name").out, "secret/key\n");
+  EXPECT_EQ(Run("get configmap shop -o jsonpath='{.kind} {.data.a} {.binaryData.b}'").out,
+            "ConfigMap swordfish AAE=");
+  EXPECT_EQ(Run("get cm -o custom-columns=N:.metadata.name,A:.data.a").out,
+            "N      A\nshop   swordfish\n");
+  const Ran absent = Run("get cm nowhere");
+  EXPECT_EQ(absent.code, 1);
+  EXPECT_EQ(absent.err, "Error from server (NotFound): configmaps \"nowhere\" not found\n");
+  EXPECT_NE(Run("describe configmap shop").out.find("a:\n----\nswordfish\n"), std::string::npos);
+  EXPECT_NE(Run("describe secret ke").out.find("password:  9 bytes\n"), std::string::npos);
+  EXPECT_EQ(Run("get cm -w").code, 1);
+}
+
+TEST_F(ConfigsTest, NoWayShowsTheValueOfASecret) {
+  for (const char* form : {"json", "yaml", "'jsonpath={..data}'", "'jsonpath-as-json={..data}'",
+                           "custom-columns=A:.data"}) {
+    for (const char* words : {"secrets", "secret key", "secrets -A", "cm,secrets"}) {
+      const Ran ran = Run(std::string("get ") + words + " -o " + form);
+      EXPECT_EQ(ran.code, 1) << words << form;
+      EXPECT_EQ(ran.out, "") << words << form;
+      EXPECT_TRUE(ran.err.starts_with("error: secrets are shown as a table or by -o name only"))
+          << ran.err;
+    }
+  }
+  for (const char* words : {"get secrets -o wide --show-labels", "describe secret",
+                            "get secrets --sort-by=.data.password",
+                            "get secrets --field-selector data.password!=x", "delete secret key"}) {
+    const Ran ran = Run(words);
+    EXPECT_EQ((ran.out + ran.err).find("swordfish"), std::string::npos) << words;
+  }
+  // What comes over the socket, whoever asks for it.
+  v1::ListSecretsResponse response;
+  grpc::ClientContext context;
+  ASSERT_TRUE(NewStub()->ListSecrets(&context, v1::ListSecretsRequest(), &response).ok());
+  ASSERT_EQ(response.secrets_size(), 2);
+  EXPECT_EQ(response.secrets(0).data_bytes().at("password"), 9u);
+  EXPECT_EQ(response.SerializeAsString().find("swordfish"), std::string::npos);
+  EXPECT_NE(response.secrets(0).metadata().uid(), response.secrets(1).metadata().uid());
+}
+
+TEST_F(ConfigsTest, AViewerAndANodeOfAClusterHaveNone) {
+  for (const char* kind : {"cm", "secrets"}) {
+    const Ran viewer = RunAs(kNobody, {4242, 4244}, std::string("get ") + kind);
+    EXPECT_EQ(viewer.code, 1) << kind;
+    EXPECT_TRUE(viewer.err.starts_with("Error from server (Forbidden)")) << viewer.err;
+    EXPECT_EQ(RunAs(kNobody, {4242}, std::string("get ") + kind).code, 0) << kind;
+  }
+  node_.cluster_has_configs = "this node belongs to a cluster";
+  const Ran joined = Run("get cm");
+  EXPECT_EQ(joined.code, 1);
+  EXPECT_NE(joined.err.find("this node belongs to a cluster"), std::string::npos) << joined.err;
 }
 
 TEST_F(HoldctlTest, EndpointsAsDocumentsAreAlwaysAList) {

@@ -418,5 +418,92 @@ spec: {type: ClusterIP, clusterIP: 10.96.0.11, sessionAffinity: None,
             "Events:            <none>\n");
 }
 
+TEST(DescribeTest, ConfigMap) {
+  const auto map = Read<core::ConfigMap>(R"(
+metadata: {name: shop, namespace: default, labels: {tier: front, app: shop}, annotations: {a.b/c: note, kubectl.kubernetes.io/last-applied-configuration: "{}"}}
+data: {greeting: good morning, shop.conf: "colour = green\nsize = 3\n", empty: "", blank: "x\n\n"}
+binaryData: {logo.png: AAEC}
+)");
+  EXPECT_EQ(DescribeConfigMap(map, {}, kMinuteAfter),
+            "Name:         shop\n"
+            "Namespace:    default\n"
+            "Labels:       app=shop\n"
+            "              tier=front\n"
+            "Annotations:  a.b/c: note\n"
+            "\n"
+            "Data\n"
+            "====\n"
+            "blank:\n"
+            "----\n"
+            "x\n"
+            "\n"
+            "\n"
+            "\n"
+            "empty:\n"
+            "----\n"
+            "\n"
+            "\n"
+            "greeting:\n"
+            "----\n"
+            "good morning\n"
+            "\n"
+            "shop.conf:\n"
+            "----\n"
+            "colour = green\n"
+            "size = 3\n"
+            "\n"
+            "\n"
+            "\n"
+            "BinaryData\n"
+            "====\n"
+            "logo.png: 3 bytes\n"
+            "\n"
+            "Events:  <none>\n");
+  const auto bare = Read<core::ConfigMap>("metadata: {name: bare, namespace: default}");
+  EXPECT_EQ(DescribeConfigMap(bare, {}, kMinuteAfter),
+            "Name:         bare\n"
+            "Namespace:    default\n"
+            "Labels:       <none>\n"
+            "Annotations:  <none>\n"
+            "\n"
+            "Data\n"
+            "====\n"
+            "\n"
+            "BinaryData\n"
+            "====\n"
+            "\n"
+            "Events:  <none>\n");
+}
+
+TEST(DescribeTest, ValuesOfAConfigMapMoveNothingOnTheTerminal) {
+  core::ConfigMap map;
+  (*map.mutable_data())["a"] = "red \x1b[31m\r\nnext";
+  EXPECT_EQ(DescribeConfigMap(map, {}, kMinuteAfter).find('\x1b'), std::string::npos);
+  EXPECT_EQ(DescribeConfigMap(map, {}, kMinuteAfter).find('\r'), std::string::npos);
+}
+
+TEST(DescribeTest, SecretHasSizesOnly) {
+  v1::ListSecretsResponse::Secret secret;
+  secret.mutable_metadata()->set_name("shop");
+  secret.mutable_metadata()->set_namespace_("default");
+  secret.set_type("Opaque");
+  (*secret.mutable_data_bytes())["password"] = 6;
+  (*secret.mutable_data_bytes())["a-much-longer-key"] = 1;
+  (*secret.mutable_data_bytes())["none"] = 0;
+  EXPECT_EQ(DescribeSecret(secret),
+            "Name:         shop\n"
+            "Namespace:    default\n"
+            "Labels:       <none>\n"
+            "Annotations:  <none>\n"
+            "\n"
+            "Type:  Opaque\n"
+            "\n"
+            "Data\n"
+            "====\n"
+            "a-much-longer-key:  1 bytes\n"
+            "none:               0 bytes\n"
+            "password:           6 bytes\n");
+}
+
 }  // namespace
 }  // namespace holdfast::agent::cli

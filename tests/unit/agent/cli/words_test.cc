@@ -82,6 +82,8 @@ TEST(ResourceWordsTest, KindsAndNames) {
   EXPECT_EQ(Read({"po,svc,pods", "web"}), "pods,services: pods/web services/web");
   EXPECT_EQ(Read({"all"}), "pods,services:");
   EXPECT_EQ(Read({"endpointslices.discovery.k8s.io/a"}), "endpointslices: endpointslices/a");
+  EXPECT_EQ(Read({"cm,secret", "a"}), "configmaps,secrets: configmaps/a secrets/a");
+  EXPECT_EQ(Read({"configmap/a", "secrets/b"}), "configmaps,secrets: configmaps/a secrets/b");
 }
 
 TEST(ResourceWordsTest, AnUnknownKindIsNeverAName) {
@@ -108,7 +110,7 @@ TEST(ResourceWordsTest, BareNamesWhereACommandHasAKindOfItsOwn) {
   EXPECT_EQ(read({"prod/db"}), "pods: pods/prod/db");
   EXPECT_EQ(read({"services"}), "services:");
   // Kubernetes' words for what is not run here are no names and no namespaces.
-  for (const char* word : {"deployment", "deployments", "deploy", "deployments.apps", "ds", "cm",
+  for (const char* word : {"deployment", "deployments", "deploy", "deployments.apps", "ds", "sa",
                            "ingresses", "networkpolicies", "storageclasses", "jobs"}) {
     EXPECT_TRUE(read({word, "web"}).starts_with("the server doesn't have")) << word;
     EXPECT_TRUE(read({std::string(word) + "/web"}).starts_with("the server doesn't have")) << word;

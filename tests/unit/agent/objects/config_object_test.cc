@@ -77,6 +77,30 @@ TEST(ConfigObjectTest, ASecretKeepsItsType) {
               ElementsAre("type: Invalid value: \"Opaque\": field is immutable"));
 }
 
+TEST(ConfigObjectTest, IsShownWithoutWhatOnlyAServerSetsAndWithoutValues) {
+  auto secret = std::make_unique<corev1::Secret>();
+  metav1::ObjectMeta& meta = *secret->mutable_metadata();
+  meta.set_namespace_("shop");
+  meta.set_name("key");
+  meta.set_uid("of-a-file");
+  meta.set_resourceversion("7");
+  meta.mutable_creationtimestamp()->set_seconds(7);
+  meta.add_managedfields()->set_manager("kubectl");
+  (*meta.mutable_annotations())["note"] = "kept";
+  (*meta.mutable_annotations())["kubectl.kubernetes.io/last-applied-configuration"] = "swordfish";
+  const ConfigObjectPtr taken = TakeConfigObject(std::move(secret));
+  const metav1::ObjectMeta& shown = *taken->metadata;
+  EXPECT_EQ(shown.name(), "key");
+  EXPECT_EQ(shown.annotations_size(), 1);
+  EXPECT_EQ(shown.annotations().at("note"), "kept");
+  EXPECT_FALSE(shown.has_creationtimestamp() || shown.has_resourceversion());
+  EXPECT_EQ(shown.managedfields_size(), 0);
+  EXPECT_EQ(shown.uid().size(), 32u);
+  EXPECT_EQ(shown.SerializeAsString().find("swordfish"), std::string::npos);
+  EXPECT_NE(shown.uid(), Map({}, {}, false)->metadata->uid());
+  EXPECT_EQ(Map({}, {}, false)->metadata->uid(), Map({{"a", "1"}}, {}, true)->metadata->uid());
+}
+
 TEST(ConfigObjectTest, SameContentIsAllOfIt) {
   const ConfigObjectPtr map = Map({{"a", "1"}}, {}, false);
   EXPECT_TRUE(HasSameContent(*map, *Map({{"a", "1"}}, {}, false)));

@@ -315,6 +315,34 @@ TEST_F(ManifestTableTest, ConfigMapsComeChangeAndGo) {
   EXPECT_EQ(less.configs[0].object, before.configs[1].object) << "it says the same as before";
 }
 
+TEST_F(ManifestTableTest, AConfigMapIsAsOldAsItsName) {
+  const auto labelled = [](const std::string& value, const char* label) {
+    FileObjects file = Configs({"a"}, value);
+    auto config = std::make_shared<ConfigObject>(*file.configs.front());
+    auto meta = std::make_shared<metav1::ObjectMeta>();
+    (*meta->mutable_labels())["app"] = label;
+    config->metadata = std::move(meta);
+    file.configs.front() = std::move(config);
+    return file;
+  };
+  const auto object = [this] { return table_.Build().configs.at(0).object; };
+  (void)table_.Observe({{"a.yaml", Version(1)}}, At(0));
+  table_.Loaded("a.yaml", Version(1, 999'000), labelled("1", "x"), At(0));
+  const ConfigObjectPtr first = object();
+  EXPECT_EQ(first->created, WallTime{milliseconds(999'000)}) << "when the file came";
+  table_.Loaded("a.yaml", Version(2, 1'000'001), labelled("1", "y"), At(1));
+  EXPECT_EQ(object()->metadata->labels().at("app"), "y");
+  EXPECT_EQ(object()->data, first->data) << "pods are not told of labels";
+  table_.Loaded("a.yaml", Version(3, 1'000'002), labelled("2", "y"), At(2));
+  EXPECT_EQ(object()->data->values.at("key"), "2");
+  EXPECT_EQ(object()->created, first->created) << "it is the same one";
+  (void)table_.Observe({}, At(1'000));
+  (void)table_.Observe({}, At(2'000));
+  (void)table_.Observe({{"a.yaml", Version(4)}}, At(3'000));
+  table_.Loaded("a.yaml", Version(4, 9'000'000), labelled("2", "y"), At(3'000));
+  EXPECT_EQ(object()->created, At(3'000).wall) << "made again, by a clock that was set back";
+}
+
 TEST_F(ManifestTableTest, TheFirstFileThatDefinesAConfigMapHasIt) {
   (void)table_.Observe({{"a.yaml", Version(1)}, {"b.yaml", Version(1)}}, At(0));
   table_.Loaded("b.yaml", Version(1), Configs({"x", "x"}, "b"), At(0));
