@@ -21,6 +21,7 @@ namespace ssl = boost::asio::ssl;
 using boost::system::error_code;
 
 constexpr char kOwnChain[] = "kubelet.crt", kOwnKey[] = "kubelet.key";
+constexpr char kOwnTemporaries[] = "kubelet.";  // what a killed agent left of a key is no use
 constexpr std::chrono::hours kOwnLife{365 * 24};
 constexpr std::chrono::hours kOwnMargin{30 * 24};  // less than that left: made anew
 constexpr size_t kMostOfAPair = 1u << 20;
@@ -121,6 +122,8 @@ Result<std::unique_ptr<ServingCertificate>> ServingCertificate::Open(
 // The one that was kept, or another one when that is not good any more.
 Result<void> ServingCertificate::OpenOwn() {
   ASSIGN_OR_RETURN(const DirFd directory, sys::MakeDirs(AT_FDCWD, options_.directory, 0700));
+  RETURN_IF_ERROR(
+      sys::RemoveTemporariesAt(directory.get(), ".", sys::Writer::kAny, kOwnTemporaries));
   auto chain = sys::ReadFileAt(directory.get(), kOwnChain, kMostOfAPair);
   auto key = sys::ReadFileAt(directory.get(), kOwnKey, kMostOfAPair);
   KeyPair pair;

@@ -21,6 +21,7 @@ constexpr size_t kFileLimit = 1 << 20;
 constexpr mode_t kDirectoryMode = 0700;
 constexpr mode_t kSecretMode = 0600;
 constexpr size_t kKeep = 2;
+constexpr char kPendingKey[] = ".key.tmp";
 constexpr char kKeyBegins[] = "-----BEGIN ";
 constexpr char kKeyWord[] = "PRIVATE KEY-----";
 
@@ -122,7 +123,7 @@ Result<void> CertificateFiles::RemoveOlder(const std::string& newest) const {
 }
 
 std::string CertificateFiles::KeyName(const std::string& purpose) const {
-  return StrCat(prefix_, purpose, ".key.tmp");
+  return StrCat(prefix_, purpose, kPendingKey);
 }
 
 Result<std::optional<std::string>> CertificateFiles::PendingKey(const std::string& purpose) const {
@@ -136,6 +137,17 @@ Result<void> CertificateFiles::SavePendingKey(const std::string& purpose,
 
 Result<void> CertificateFiles::RemovePendingKey(const std::string& purpose) const {
   return sys::RemoveFileAt(dir_.get(), KeyName(purpose));
+}
+
+Result<void> CertificateFiles::RemoveUsedKeys(const CertificatePair& current) const {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(dir_.get(), "."));
+  for (const std::string& name : names) {
+    if (!name.starts_with(prefix_) || !name.ends_with(kPendingKey)) continue;
+    ASSIGN_OR_RETURN(const auto key, ReadIfThere(dir_.get(), name));
+    if (!key || !CheckPair({current.chain_pem, *key})) continue;
+    RETURN_IF_ERROR(sys::RemoveFileAt(dir_.get(), name));
+  }
+  return {};
 }
 
 }  // namespace holdfast::agent

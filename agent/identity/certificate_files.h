@@ -34,6 +34,8 @@ class CertificateFiles {
   Result<std::optional<std::string>> PendingKey(const std::string& purpose) const;
   Result<void> SavePendingKey(const std::string& purpose, const std::string& key_pem) const;
   Result<void> RemovePendingKey(const std::string& purpose) const;
+  // Whatever their purpose: those whose certificate is `current`. Who was killed has left them.
+  Result<void> RemoveUsedKeys(const CertificatePair& current) const;
 
  private:
   CertificateFiles(DirFd dir, std::string directory, std::string prefix);

@@ -44,6 +44,7 @@ void CertificateKeeper::Load() {
     return TakeTrouble(StrCat(path(), " is of \"", name, "\", this node is \"",
                               plan->subject.common_name, "\": not used"));
   }
+  if (auto gone = files_.RemoveUsedKeys(**pair); !gone) options_.log(gone.error().message());
   Adopt(std::move(**pair), *facts);
 }
 

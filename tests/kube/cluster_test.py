@@ -90,6 +90,8 @@ def test_names_of_services_are_resolved(cluster):
 def test_each_node_of_ours_has_an_agent_that_answers(cluster):
     for name, node in cluster.nodes.items():
         equal(json.loads(node.ctl("get", "node", name, "-o", "json").stdout)["metadata"]["name"], name, "node")
+        said = node.ctl("get", "secrets", check=False)
+        equal((said.returncode, "whose API server has its secrets: use kubectl get secrets" in said.stderr), (1, True), said.stderr)
 
 
 def test_our_client_follows_pods(cluster):

@@ -353,8 +353,11 @@ TEST_F(HttpsServerTest, TheOwnCertificateIsKeptAndMadeAnewWhenItIsNotGood) {
   ASSERT_TRUE(ServingCertificate::Open(options));
   EXPECT_EQ(ReadText(directory_ + "/pki/kubelet.crt"), first);
   std::filesystem::resize_file(directory_ + "/pki/kubelet.key", 20);
+  const std::string left = directory_ + "/pki/.kubelet.key.4711.tmp";  // by one that was killed
+  std::ofstream(left) << "half a key";
   ASSERT_TRUE(ServingCertificate::Open(options));
   EXPECT_NE(ReadText(directory_ + "/pki/kubelet.crt"), first);
+  EXPECT_FALSE(std::filesystem::exists(left));
 }
 
 TEST_F(HttpsServerTest, ANewCertificateIsUsedByNewConnectionsAtOnce) {

@@ -111,5 +111,20 @@ TEST_F(CertificateFilesTest, KeysThatAreUnderWay) {
   ASSERT_TRUE(files.RemovePendingKey("")) << "gone is gone";
 }
 
+TEST_F(CertificateFilesTest, AKeyThatHasItsCertificateIsNoLongerUnderWay) {
+  const auto files = Open();
+  const CertificatePair current = NewPair();
+  const CertificatePair other = NewPair();
+  ASSERT_TRUE(files.Keep(current, WallTime{seconds(1)}));
+  ASSERT_TRUE(files.SavePendingKey("-bootstrap", current.key_pem));
+  ASSERT_TRUE(files.SavePendingKey("", other.key_pem));
+  ASSERT_TRUE(files.SavePendingKey("-spoilt", "no key"));
+  ASSERT_TRUE(files.RemoveUsedKeys(current));
+  EXPECT_FALSE(*files.PendingKey("-bootstrap"));
+  EXPECT_EQ(**files.PendingKey(""), other.key_pem);
+  EXPECT_TRUE(*files.PendingKey("-spoilt"));
+  EXPECT_TRUE(*files.Current());
+}
+
 }  // namespace
 }  // namespace holdfast::agent
