@@ -163,7 +163,7 @@ TEST_F(ApiPodTableTest, ADeletionEndsItAndTheServerLetsItBeForgotten) {
   EXPECT_FALSE(reporter_.Forgotten("u1"));
   Gone(pod);
   ASSERT_TRUE(PhaseBecomes("gone"));
-  EXPECT_TRUE(reporter_.Forgotten("u1"));
+  EXPECT_TRUE(Eventually([&] { return reporter_.Forgotten("u1"); }));
   EXPECT_TRUE(fs::is_empty(instance_.PodsDir()));
   EXPECT_TRUE(fs::is_empty(instance_.pod_log_dir));
   EXPECT_TRUE(fs::is_empty(instance_.container_log_dir));
@@ -335,7 +335,7 @@ TEST_F(ApiPodTableTest, ASuccessorOfTheSameNameWaitsUntilTheFormerPodIsGone) {
   EXPECT_EQ(runtime_.StartCount(), 1u);
   runtime_.EndAll("app", 0);
   EXPECT_TRUE(Reported("Running", "u2"));
-  EXPECT_TRUE(reporter_.Forgotten("u1"));
+  EXPECT_TRUE(Eventually([&] { return reporter_.Forgotten("u1"); }));
 }
 
 TEST_F(ApiPodTableTest, AStaticPodOfTheSameNameWins) {

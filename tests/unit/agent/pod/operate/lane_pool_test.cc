@@ -97,16 +97,20 @@ TEST(LanePoolTest, AJobThatGaveItsPlaceBackDoesNotHoldUpItsLane) {
   release.set_value();
 }
 
+// Another thread that is just about to rest may come first, so it is not so each time; handed over it never would be.
 TEST(LanePoolTest, WhatAJobPostsLastRunsOnItsOwnThread) {
-  std::promise<bool> same;
   const auto pool = Start({1, 1});
-  pool->Post(0, [&] {
-    const auto thread = std::this_thread::get_id();
-    pool->Post(1, [&, thread] { same.set_value(std::this_thread::get_id() == thread); });
-  });
-  auto answer = same.get_future();
-  ASSERT_EQ(answer.wait_for(kPatience), std::future_status::ready);
-  EXPECT_TRUE(answer.get());
+  const auto runs_on_the_same = [&] {
+    std::promise<bool> same;
+    pool->Post(0, [&] {
+      const auto thread = std::this_thread::get_id();
+      pool->Post(1, [&, thread] { same.set_value(std::this_thread::get_id() == thread); });
+    });
+    return same.get_future().get();
+  };
+  bool same = false;
+  for (int i = 0; i < 100 && !same; ++i) same = runs_on_the_same();
+  EXPECT_TRUE(same);
 }
 
 TEST(LanePoolTest, WhatAJobPostsBesidesRunsBesideIt) {
