@@ -132,9 +132,8 @@ TEST_F(LeaseKeeperTest, WhoeverCannotRenewIsSilentWhileRequestsHang) {
     server_->Behave(Manner::kHonest);
     ASSERT_TRUE(Eventually([&] { return Holds("a"); })) << "it is still its own";
     // Told after it holds: the line may still be on its way.
-    EXPECT_TRUE(Eventually([&] {
-      return LinesWith("lease of 198.51.100.7: the API server answers again") == 1;
-    }));
+    EXPECT_TRUE(Eventually(
+        [&] { return LinesWith("lease of 198.51.100.7: the API server answers again") == 1; }));
     EXPECT_EQ(LinesWith("trying again"), 1u);
     const std::lock_guard lock(mutex_);
     lines_.clear();
