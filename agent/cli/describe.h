@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/cli/describe_writer.h"
+#include "agent/kube/annotations.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/v1/node_agent.pb.h"
 #include "k8s/core/v1/config.pb.h"
@@ -59,11 +60,9 @@ std::vector<std::string> Pairs(const Map& map, std::string_view between) {
 template <class Meta>
 void DescribeLabels(const Meta& meta, DescribeWriter& out) {
   out.List(0, "Labels:", Pairs(meta.labels(), "="));
-  std::vector<std::string> annotations = Pairs(meta.annotations(), ": ");
-  std::erase_if(annotations, [](const std::string& annotation) {
-    return annotation.starts_with("kubectl.kubernetes.io/last-applied-configuration:");
-  });
-  out.List(0, "Annotations:", annotations);
+  auto annotations = meta.annotations();
+  annotations.erase(kube::kLastAppliedConfiguration);
+  out.List(0, "Annotations:", Pairs(annotations, ": "));
 }
 
 // "a,b"

@@ -16,27 +16,35 @@ std::vector<Object> Taken(google::protobuf::RepeatedPtrField<Object>& objects) {
   return {std::make_move_iterator(objects.begin()), std::make_move_iterator(objects.end())};
 }
 
+// One of the lists that a namespace and labels choose from.
+template <class Request, class Response>
+grpc::Status AskForList(Session& session,
+                        grpc::Status (v1::NodeAgent::Stub::*list)(grpc::ClientContext*,
+                                                                  const Request&, Response*),
+                        const std::string& name_space, const std::string& selector,
+                        Response& response) {
+  Request request;
+  request.set_namespace_(name_space);
+  request.set_label_selector(selector);
+  return Ask(session,
+             [&](Call& call) { return (session.stub().*list)(&call, request, &response); });
+}
+
 }  // namespace
 
 Listed<core::Pod> ListPods(Session& session, const std::string& name_space,
                            const std::string& selector) {
-  v1::ListPodsRequest request;
-  request.set_namespace_(name_space);
-  request.set_label_selector(selector);
   v1::ListPodsResponse response;
   grpc::Status status =
-      Ask(session, [&](Call& call) { return session.stub().ListPods(&call, request, &response); });
+      AskForList(session, &v1::NodeAgent::Stub::ListPods, name_space, selector, response);
   return {std::move(status), Taken(*response.mutable_pods())};
 }
 
 Listed<core::Service> ListServices(Session& session, const std::string& name_space,
                                    const std::string& selector) {
-  v1::ListServicesRequest request;
-  request.set_namespace_(name_space);
-  request.set_label_selector(selector);
   v1::ListServicesResponse response;
-  grpc::Status status = Ask(
-      session, [&](Call& call) { return session.stub().ListServices(&call, request, &response); });
+  grpc::Status status =
+      AskForList(session, &v1::NodeAgent::Stub::ListServices, name_space, selector, response);
   return {std::move(status), Taken(*response.mutable_services())};
 }
 
@@ -61,24 +69,17 @@ Listed<core::Event> ListEvents(Session& session, const v1::ListEventsRequest& re
 
 Listed<core::ConfigMap> ListConfigMaps(Session& session, const std::string& name_space,
                                        const std::string& selector) {
-  v1::ListConfigMapsRequest request;
-  request.set_namespace_(name_space);
-  request.set_label_selector(selector);
   v1::ListConfigMapsResponse response;
-  grpc::Status status = Ask(session, [&](Call& call) {
-    return session.stub().ListConfigMaps(&call, request, &response);
-  });
+  grpc::Status status =
+      AskForList(session, &v1::NodeAgent::Stub::ListConfigMaps, name_space, selector, response);
   return {std::move(status), Taken(*response.mutable_config_maps())};
 }
 
 Listed<SecretSummary> ListSecrets(Session& session, const std::string& name_space,
                                   const std::string& selector) {
-  v1::ListSecretsRequest request;
-  request.set_namespace_(name_space);
-  request.set_label_selector(selector);
   v1::ListSecretsResponse response;
-  grpc::Status status = Ask(
-      session, [&](Call& call) { return session.stub().ListSecrets(&call, request, &response); });
+  grpc::Status status =
+      AskForList(session, &v1::NodeAgent::Stub::ListSecrets, name_space, selector, response);
   return {std::move(status), Taken(*response.mutable_secrets())};
 }
 

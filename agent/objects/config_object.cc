@@ -8,6 +8,7 @@
 #include <map>
 #include <utility>
 
+#include "agent/kube/annotations.h"
 #include "agent/kube/diagnostic.h"
 #include "agent/kube/pod_identity.h"
 #include "agent/objects/object_kinds.h"
@@ -20,7 +21,6 @@ namespace {
 
 using kube::FieldError;
 
-constexpr char kLastApplied[] = "kubectl.kubernetes.io/last-applied-configuration";
 constexpr char kSealed[] = "field is immutable when `immutable` is set";
 
 // What an API server would set is left out of what a file says of it.
@@ -41,7 +41,9 @@ std::shared_ptr<const metav1::ObjectMeta> ShownMetadata(const ObjectRef& ref,
   // Names hold no "/".
   shown->set_uid(
       kube::HashFnv128a(StrCat(RowOf(ref.kind).name, "/", ref.object_namespace, "/", ref.name)));
-  if (ref.kind == ObjectKind::kSecret) shown->mutable_annotations()->erase(kLastApplied);
+  if (ref.kind == ObjectKind::kSecret) {
+    shown->mutable_annotations()->erase(kube::kLastAppliedConfiguration);
+  }
   return shown;
 }
 
@@ -90,7 +92,6 @@ bool HasSameContent(const ConfigObject& a, const ConfigObject& b) {
 }
 
 bool HasSameMetadata(const ConfigObject& a, const ConfigObject& b) {
-  if (a.metadata == nullptr || b.metadata == nullptr) return a.metadata == b.metadata;
   return google::protobuf::util::MessageDifferencer::Equals(*a.metadata, *b.metadata);
 }
 

@@ -3,6 +3,7 @@
 #include "agent/api/grpc/in_namespace.h"
 #include "agent/api/grpc/service.h"
 #include "agent/kube/label_selector.h"
+#include "agent/kube/times.h"
 #include "agent/objects/config_object.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/config.pb.h"
@@ -28,9 +29,8 @@ Result<std::vector<ConfigObjectPtr>> SelectConfigs(NodeOperations& node, ObjectK
 }
 
 void FillMetadata(const ConfigObject& object, metav1::ObjectMeta& meta) {
-  constexpr int64_t kBillion = 1'000'000'000;
   meta = *object.metadata;
-  meta.mutable_creationtimestamp()->set_seconds(object.created.since_epoch.count() / kBillion);
+  kube::SetTime(object.created, meta.mutable_creationtimestamp());
 }
 
 void FillConfigMap(const ConfigObject& object, corev1::ConfigMap& map) {

@@ -286,6 +286,7 @@ FileObjects Configs(const std::vector<std::string>& names, const std::string& va
     auto config = std::make_shared<ConfigObject>();
     config->ref = {kind, "default", name};
     config->data = std::move(data);
+    config->metadata = std::make_shared<metav1::ObjectMeta>();
     file.configs.push_back(std::move(config));
   }
   return file;
