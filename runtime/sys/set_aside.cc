@@ -16,6 +16,7 @@ namespace {
 
 constexpr mode_t kAsideMode = 0700;
 constexpr size_t kStemLength = 100;
+constexpr int kMoveTries = 100;
 
 RemoveLimits LimitsFor(std::chrono::steady_clock::duration patience, std::stop_token stop = {}) {
   RemoveLimits limits;
@@ -30,13 +31,20 @@ std::string StemOf(std::string path) {
   return path.size() <= kStemLength ? path : path.substr(path.size() - kStemLength);
 }
 
-// Returns the new name.
+// Returns the new name. A RetryAside beside us removes `aside` whenever it is empty, between our two
+// steps too: then both are made again.
 Result<std::string> MoveInto(const std::string& aside, int dir, const std::string& name) {
-  ASSIGN_OR_RETURN(const DirFd into, MakeDirs(AT_FDCWD, aside, kAsideMode));
   const std::string moved = StrCat(StemOf(name), "-", NewContainerId().value.substr(0, 16));
-  if (::renameat(dir, name.c_str(), into.get(), moved.c_str()) != 0) {
+  const auto move = [&]() -> Result<void> {
+    ASSIGN_OR_RETURN(const DirFd into, MakeDirs(AT_FDCWD, aside, kAsideMode));
+    if (::renameat(dir, name.c_str(), into.get(), moved.c_str()) == 0) return {};
     return Error::FromErrno(errno, StrCat("set aside as ", aside, "/", moved));
+  };
+  Result<void> done = move();
+  for (int i = 1; i < kMoveTries && !done && done.error().code() == Code::kNotFound; ++i) {
+    done = move();
   }
+  if (!done) return std::move(done.error());
   return moved;
 }
 

@@ -12,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -218,6 +219,19 @@ TEST_F(TreeTest, WhatCannotBeRemovedIsSetAsideAndGoesAtALaterTry) {
   EXPECT_EQ(tried[0].reason, "");
   EXPECT_FALSE(Exists("aside"));
   EXPECT_TRUE(ListAside(aside).empty());
+}
+
+TEST_F(TreeTest, WhoeverSweepsMeanwhileIsInNobodysWay) {
+  const std::string aside = Path("aside");
+  std::jthread sweeper([&aside](const std::stop_token& stop) {
+    while (!stop.stop_requested()) (void)RetryAside(aside, {});
+  });
+  for (int i = 0; i < 10000; ++i) {
+    ASSERT_TRUE(NestDirectories(Path("tree"), 1));
+    const auto told = RemoveOrSetAside(dir_.get(), "tree", aside, milliseconds(0));
+    ASSERT_TRUE(told) << "round " << i << ": " << told.error().message();
+    ASSERT_NE(*told, "");
+  }
 }
 
 TEST_F(TreeTest, AVisitNeverClimbsOutWhenADirectoryIsMovedAway) {
