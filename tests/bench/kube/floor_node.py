@@ -7,7 +7,7 @@ import json
 import queue
 import threading
 
-from pods_watch import WATCHES
+import watch
 
 HANDS = 4  # requests at a time, as many as a kubelet's for statuses are seldom
 
@@ -18,19 +18,14 @@ class FloorNode:
         self.name = name
         self.todo = queue.Queue()
         plane.request("POST", "/api/v1/nodes", {"metadata": {"name": name}})
-        answer = plane.request("GET", f"/api/v1/pods?fieldSelector=spec.nodeName={name}")
-        self.watch = http.client.HTTPSConnection(plane.address, 6443, context=plane.tls)
-        self.watch.request("GET", f"/api/v1/pods?watch=1&timeoutSeconds={WATCHES}&fieldSelector=spec.nodeName={name}"
-                                  f"&resourceVersion={answer['metadata']['resourceVersion']}")
-        self.events = self.watch.getresponse()
+        self.events = watch.events(plane, "/api/v1/pods", f"fieldSelector=spec.nodeName={name}")
         self.threads = [threading.Thread(target=self.follow, daemon=True)]
         self.threads += [threading.Thread(target=self.work, daemon=True) for _ in range(HANDS)]
         for thread in self.threads:
             thread.start()
 
     def follow(self):
-        while line := self.events.readline():
-            event = json.loads(line)
+        for event in self.events:
             pod = event["object"]
             if event["type"] == "ADDED":
                 self.todo.put(("PATCH", pod))

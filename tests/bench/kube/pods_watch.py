@@ -1,30 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """When a watch of the API server first showed what, of the pods of one namespace."""
-import http.client
-import json
 import threading
 import time
 
-WATCHES = 86400  # seconds: without a word the server ends a watch after minutes, as it thinks fit
+import watch
 
 
 class PodsWatch:
     """Moments by time.monotonic(). A name is used once."""
 
     def __init__(self, plane, namespace):
-        path = f"/api/v1/namespaces/{namespace}/pods"
-        version = plane.request("GET", path)["metadata"]["resourceVersion"]
-        self.connection = http.client.HTTPSConnection(plane.address, 6443, context=plane.tls)
-        self.connection.request("GET", f"{path}?watch=1&timeoutSeconds={WATCHES}&resourceVersion={version}")
-        self.events = self.connection.getresponse()
+        self.events = watch.events(plane, f"/api/v1/namespaces/{namespace}/pods")
         self.seen = {}  # (name, "Running" or "gone") -> moment
         self.changed = threading.Condition()
         threading.Thread(target=self.follow, daemon=True).start()
 
     def follow(self):
-        while line := self.events.readline():
+        for event in self.events:
             now = time.monotonic()
-            event = json.loads(line)
             pod = event["object"]
             name = pod["metadata"]["name"]
             with self.changed:
