@@ -18,7 +18,7 @@ def events(plane, path, query=""):
 def follow(plane, path, version):
     while True:
         connection = http.client.HTTPSConnection(plane.address, 6443, context=plane.tls)
-        with contextlib.closing(connection):
+        with contextlib.closing(connection), contextlib.suppress(ConnectionError):  # a server that has ended: for who waits
             connection.request("GET", f"{path}&resourceVersion={version}")
             answer = connection.getresponse()
             while line := answer.readline():
