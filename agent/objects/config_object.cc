@@ -3,14 +3,13 @@
 
 #include <string.h>
 
-#include <google/protobuf/util/message_differencer.h>
-
 #include <map>
 #include <utility>
 
 #include "agent/kube/annotations.h"
 #include "agent/kube/diagnostic.h"
 #include "agent/kube/pod_identity.h"
+#include "agent/kube/same_message.h"
 #include "agent/objects/object_kinds.h"
 #include "agent/objects/object_requests.h"
 #include "holdfast/base/strings.h"
@@ -92,7 +91,7 @@ bool HasSameContent(const ConfigObject& a, const ConfigObject& b) {
 }
 
 bool HasSameMetadata(const ConfigObject& a, const ConfigObject& b) {
-  return google::protobuf::util::MessageDifferencer::Equals(*a.metadata, *b.metadata);
+  return kube::SameMessage(*a.metadata, *b.metadata);
 }
 
 kube::FieldErrors CheckUpdate(const ConfigObject& before, const ConfigObject& now) {

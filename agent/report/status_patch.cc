@@ -9,6 +9,7 @@
 #include "agent/kube/codec.h"
 #include "agent/kube/pod_status.h"
 #include "agent/kube/print.h"
+#include "agent/kube/same_message.h"
 #include "agent/kube/times.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"
@@ -25,7 +26,13 @@ using kube::Node;
 class Patch {
  public:
   Patch(const corev1::PodStatus& server, const corev1::PodStatus& ours)
-      : server_(server), ours_(ours), theirs_(kube::ToTree(server)), mine_(kube::ToTree(ours)) {}
+      : server_(server), ours_(ours) {
+    corev1::PodStatus theirs = server;
+    corev1::PodStatus mine = ours;
+    DropWhatNeedsNoTree(theirs, mine);
+    theirs_ = kube::ToTree(theirs);
+    mine_ = kube::ToTree(mine);
+  }
 
   Node Make() && {
     if (!kube::IsTerminalPhase(server_.phase())) Replace("phase");
@@ -46,6 +53,21 @@ class Patch {
   }
 
  private:
+  // A tree is the dearest of a patch, and most patches leave most containers as they are.
+  static void DropWhatNeedsNoTree(corev1::PodStatus& theirs, corev1::PodStatus& mine) {
+    theirs.clear_conditions();  // compared as messages
+    mine.clear_conditions();
+    const auto drop_if_same = [](auto* one, auto* other) {
+      if (!std::ranges::equal(*one, *other, kube::SameMessage)) return;
+      one->Clear();
+      other->Clear();
+    };
+    drop_if_same(theirs.mutable_initcontainerstatuses(), mine.mutable_initcontainerstatuses());
+    drop_if_same(theirs.mutable_containerstatuses(), mine.mutable_containerstatuses());
+    drop_if_same(theirs.mutable_ephemeralcontainerstatuses(),
+                 mine.mutable_ephemeralcontainerstatuses());
+  }
+
   static bool Same(const Node* a, const Node* b) {
     return a != nullptr && b != nullptr && kube::CompactJson(*a) == kube::CompactJson(*b);
   }
@@ -149,7 +171,7 @@ class Patch {
 
   const corev1::PodStatus& server_;
   const corev1::PodStatus& ours_;
-  const Node theirs_, mine_;
+  Node theirs_, mine_;
   Node status_ = Node::Map();
 };
 

@@ -9,6 +9,7 @@
 #include "agent/kube/pod_identity.h"
 #include "agent/kube/pod_resources.h"
 #include "agent/kube/pod_status.h"
+#include "agent/kube/same_message.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent {
@@ -50,7 +51,7 @@ bool HoldsOthersOf(const corev1::PodStatus& status, const corev1::PodStatus& wan
   return std::ranges::all_of(wanted.conditions(), [&](const corev1::PodCondition& condition) {
     if (kube::IsNodeCondition(condition.type())) return true;
     const corev1::PodCondition* known = FindCondition(status, condition.type());
-    return known != nullptr && MessageDifferencer::Equals(*known, condition);
+    return known != nullptr && kube::SameMessage(*known, condition);
   });
 }
 
@@ -130,7 +131,7 @@ void DropAmounts(corev1::PodSpec* spec) {
 PodChangeKind ComparePods(const corev1::Pod& before, const corev1::Pod& after) {
   if (&before == &after) return PodChangeKind::kNone;
   if (SameMetadata(before.metadata(), after.metadata()) &&
-      MessageDifferencer::Equals(before.spec(), after.spec())) {
+      kube::SameMessage(before.spec(), after.spec())) {
     return OthersSayTheSame(before.status(), after.status()) ? PodChangeKind::kNone
                                                              : PodChangeKind::kInPlace;
   }
@@ -142,8 +143,7 @@ PodChangeKind ComparePods(const corev1::Pod& before, const corev1::Pod& after) {
     DropAmounts(old.mutable_spec());
     DropAmounts(fresh.mutable_spec());
   }
-  return MessageDifferencer::Equals(old, fresh) ? PodChangeKind::kInPlace
-                                                : PodChangeKind::kReplaced;
+  return kube::SameMessage(old, fresh) ? PodChangeKind::kInPlace : PodChangeKind::kReplaced;
 }
 
 }  // namespace holdfast::agent

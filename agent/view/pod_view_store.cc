@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/view/pod_view_store.h"
 
-#include <google/protobuf/util/message_differencer.h>
+#include "agent/kube/same_message.h"
 
 namespace holdfast::agent {
 namespace {
@@ -25,7 +25,7 @@ class MapSubscription : public Subscription {
 
 bool SameButVersion(const corev1::Pod& shown, corev1::Pod& fresh) {
   fresh.mutable_metadata()->set_resourceversion(shown.metadata().resourceversion());
-  return google::protobuf::util::MessageDifferencer::Equals(shown, fresh);
+  return kube::SameMessage(shown, fresh);
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pod/execute/told_pod.h"
 
-#include <google/protobuf/util/message_differencer.h>
-
 #include <utility>
 
+#include "agent/kube/same_message.h"
 #include "agent/pod/admit/left_out.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/operate/pod_metrics.h"
@@ -30,10 +29,9 @@ void ToldPod::Show(const corev1::Pod& pod, const corev1::PodStatus& status,
 
 void ToldPod::Report(std::shared_ptr<const corev1::Pod> pod, const corev1::PodStatus& status,
                      bool released, PodOrigin origin) {
-  using google::protobuf::util::MessageDifferencer;
   if (services_.reporter == nullptr) return;
   if (reported_.pod == pod && reported_.released == released &&
-      MessageDifferencer::Equals(*reported_.status, status)) {
+      kube::SameMessage(*reported_.status, status)) {
     return;
   }
   reported_ = {std::move(pod), std::make_shared<const corev1::PodStatus>(status), released, origin};
