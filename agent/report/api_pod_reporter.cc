@@ -69,10 +69,18 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
  private:
   enum class Wait : uint8_t { kNone, kGather, kRepair, kRetry };
   enum class Place : uint8_t { kNone, kOrdinary, kUrgent };
+  // Two statuses and the patch between them. The same two meet more than once: when a patch is due, when its turn has
+  // come, when it was answered.
+  struct Comparison {
+    PodPtr server;
+    StatusPtr ours;
+    std::string patch;
+  };
   struct Entry {
     PodReport wanted;
-    PodPtr answered;     // the server's copy in its last answer, until the watch has it
-    StatusPtr agreed;    // the newest of ours that the server has in full
+    PodPtr answered;   // the server's copy in its last answer, until the watch has it
+    StatusPtr agreed;  // the newest of ours that the server has in full
+    Comparison compared;
     std::string patch;   // that was sent last
     std::string futile;  // that the server took and made nothing of
     TicketPtr call, timer;
@@ -115,24 +123,33 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     return watched;
   }
 
+  static const std::string& PatchOf(const PodUid& uid, Entry& entry, const PodPtr& server) {
+    Comparison& known = entry.compared;
+    const StatusPtr& ours = entry.wanted.status;
+    if (known.server != server || known.ours != ours) {
+      known = {server, ours, StatusPatch(uid, server->status(), *ours)};
+    }
+    return known.patch;
+  }
+
   // The end goes before what is left to say: with the object, nobody reads that any more.
-  static Step NextStep(const PodUid& uid, const Entry& entry, const corev1::Pod& server) {
-    std::string patch = StatusPatch(uid, server.status(), *entry.wanted.status);
+  static Step NextStep(const PodUid& uid, Entry& entry, const PodPtr& server) {
+    const std::string& patch = PatchOf(uid, entry, server);
     const bool differs = !patch.empty() && patch != entry.futile;
-    const bool may_go = entry.wanted.released && server.metadata().has_deletiontimestamp() &&
-                        kube::IsTerminalPhase(server.status().phase());
+    const bool may_go = entry.wanted.released && server->metadata().has_deletiontimestamp() &&
+                        kube::IsTerminalPhase(server->status().phase());
     if (may_go && !entry.deleted && (!differs || entry.told_end)) {
       return {Step::Kind::kDelete, {}, true};
     }
     if (!differs) return {};
-    return {Step::Kind::kPatch, std::move(patch), IsUrgent(server.status(), *entry.wanted.status)};
+    return {Step::Kind::kPatch, patch, IsUrgent(server->status(), *entry.wanted.status)};
   }
 
   void Consider(const PodUid& uid, Entry& entry) {
     if (entry.call || entry.gone || entry.wait == Wait::kRetry) return;
     const PodPtr server = ServerCopy(uid, entry);
     if (server == nullptr) return;
-    const Step step = NextStep(uid, entry, *server);
+    const Step step = NextStep(uid, entry, server);
     const bool agreed = entry.agreed == entry.wanted.status;
     if (step.kind == Step::Kind::kNone) {
       entry.agreed = entry.wanted.status;
@@ -190,7 +207,7 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     if (entry.call || entry.gone) return;
     const PodPtr server = ServerCopy(uid, entry);
     if (server == nullptr) return;
-    Step step = NextStep(uid, entry, *server);
+    Step step = NextStep(uid, entry, server);
     if (step.kind == Step::Kind::kNone) entry.agreed = entry.wanted.status;
     if (step.kind == Step::Kind::kPatch) SendPatch(uid, entry, std::move(step.patch));
     if (step.kind == Step::Kind::kDelete) SendDelete(uid, entry);
@@ -257,7 +274,7 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     entry.answered = std::move(pod);
     const PodPtr server = ServerCopy(uid, entry);
     if (server == nullptr) return;
-    const std::string left = StatusPatch(uid, server->status(), *entry.wanted.status);
+    const std::string& left = PatchOf(uid, entry, server);
     // Said again it would change no more than the first time.
     if (left == entry.patch) {
       entry.futile = left;
