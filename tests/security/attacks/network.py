@@ -213,27 +213,6 @@ def processes_of_the_node_seen_from_its_pid_namespace(kit):
     return "nothing of agent, holder, launcher and logger is readable"
 
 
-@attack("AP-08")
-def secrets_in_logs_events_and_files(kit):
-    secret = "KIT-MARKED-SECRET-0123456789"
-    name = kit.new_name("secret")
-    kit.pod(name, [kit.container("main", ["/bin/sleep", "1000"], env=[{"name": "TOKEN", "value": secret}])])
-    kit.node.phase(name, "Running")
-    kit.exec(name, "/bin/true", secret)
-    kit.node.ctl("describe", "pod", f"{name}-{kit.node.node}")
-    wrong = []
-    found = subprocess.run(["grep", "-rls", secret, kit.node.top, "--exclude-dir=manifests"], capture_output=True, text=True,
-                           check=False).stdout.split()
-    for file in found:
-        mode = subprocess.run(["stat", "-c", "%a", file], capture_output=True, text=True, check=True).stdout.strip()
-        if not mode.endswith("00") or "log" in file:
-            wrong.append(f"{file} {mode}")
-    events = kit.node.ctl("get", "events").stdout
-    if secret in events:
-        wrong.append("an event")
-    breach_if(wrong, "; ".join(wrong))
-
-
 @attack("B-12,AP-08")
 def core_dump_of_the_agent(kit):
     """Of a killed agent with a core limit: an empty filter keeps it small where it is written all the same."""
