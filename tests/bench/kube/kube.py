@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """kube.py BIN_DIR --programs FILE --image TAR [--json FILE] [--n N] [--bursts N,N] [--idle SECONDS] [--parts P,P] [--alone]
 [--before BIN_DIR]: one control plane, and in turns a node of ours, if asked for one of other programs of ours, an established node
-(kubelet, containerd, runc, kube-proxy), and one that does nothing, which is the limit: what the control plane takes by itself.
+(kubelet, containerd, runc, kube-proxy), and one that does nothing, which is the limit: what the control plane takes by itself;
+another one does nothing but asks for the pods' tokens.
 Started by run, in namespaces of its own."""
 import argparse
 import datetime
@@ -19,10 +20,9 @@ from control_plane import at_once  # noqa: E402
 from floor_node import FloorNode  # noqa: E402
 from machine import usage  # noqa: E402
 from pods_watch import PodsWatch  # noqa: E402
-from two_nodes import OURS, STOCK, spread, two_nodes, write_row  # noqa: E402
+from two_nodes import FLOOR, OURS, STOCK, TOKENS, spread, two_nodes, write_row  # noqa: E402
 
 NAMESPACE = "bench"
-FLOOR = "floor"
 CLIENTS = 8
 SERVERS = ("kube-apiserver", "etcd", "kube-controller-manager", "kube-scheduler")
 SETTLE = 10  # seconds until what a burst left behind is done
@@ -144,7 +144,7 @@ class Bench:
         steps.tell()
 
     def real(self):
-        return [node for node in self.nodes if node != FLOOR]
+        return [node for node in self.nodes if node not in (FLOOR, TOKENS)]
 
     def memory_of(self, node, standing):
         time.sleep(SETTLE)
@@ -172,14 +172,14 @@ class Bench:
         """Each node alone: as many pods at once; its memory with them, and at rest with the most; their deletion."""
         created, deleted, memory, at_rest = {}, {}, {}, {}
         for node in self.nodes:
-            if node != FLOOR:
+            if node in self.real():
                 memory[node, 0] = self.memory_of(node, 0)
             for size in sizes:
                 names = self.names(node, size)
                 created[node, size] = self.told(f"create {size}", node, lambda n=node, all_of=names: self.create(all_of, n))
-                if node != FLOOR:
+                if node in self.real():
                     memory[node, size] = self.memory_of(node, size)
-                if node != FLOOR and size == max(sizes):
+                if node in self.real() and size == max(sizes):
                     at_rest[node] = {"p50": self.at_rest(node, idle)}
                 deleted[node, size] = self.told(f"delete {size}", node, lambda all_of=names: self.delete(all_of))
         for size in sizes:
@@ -222,8 +222,8 @@ def main():
     programs = dict(line.split("=", 1) for line in pathlib.Path(args.programs).read_text().split())
     parts = args.parts.split(",")
     with two_nodes(args.bin, programs, args.image, args.alone, args.before) as world, open(args.json, "a", encoding="utf-8") as out:
-        floor = FloorNode(world.cluster.plane, FLOOR)
-        bench = Bench(world.cluster, {**world.nodes, FLOOR: floor}, out)
+        floors = {FLOOR: FloorNode(world.cluster.plane, FLOOR), TOKENS: FloorNode(world.cluster.plane, TOKENS, tokens=True)}
+        bench = Bench(world.cluster, {**world.nodes, **floors}, out)
         if "one" in parts:
             bench.one_at_a_time(args.n)
         if "bursts" in parts:

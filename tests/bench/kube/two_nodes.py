@@ -15,9 +15,10 @@ from kube_cluster import DNS, POD_RANGE, Cluster
 from stock_node import PAUSE, StockNode
 
 OURS, BEFORE, STOCK = "n1", "n2", "s1"
+FLOOR, TOKENS = "floor", "tokens"  # floor_node.py
 BEFORE_ADDRESS = "10.200.0.12"
 STOCK_ADDRESS = "10.200.0.51"
-NAMES = {BEFORE: "ours before", STOCK: "kubelet 1.36.3 + containerd 2.4.2"}
+NAMES = {TOKENS: "limit with tokens", BEFORE: "ours before", STOCK: "kubelet 1.36.3 + containerd 2.4.2"}
 
 
 class World(NamedTuple):

@@ -10,21 +10,26 @@ SECONDS = 86400  # without a word the server ends a watch after minutes, as it t
 
 
 def events(plane, path, query=""):
-    """Every event from now on, never ending. What happened between two watches comes with the next."""
+    """Every event from now on, until the server itself ends. What happened between two watches comes with the next."""
     version = plane.request("GET", f"{path}?{query}")["metadata"]["resourceVersion"]
     return follow(plane, f"{path}?watch=1&timeoutSeconds={SECONDS}&{query}", version)
 
 
 def follow(plane, path, version):
-    while True:
-        connection = http.client.HTTPSConnection(plane.address, 6443, context=plane.tls)
-        with contextlib.closing(connection), contextlib.suppress(ConnectionError):  # a server that has ended: for who waits
-            connection.request("GET", f"{path}&resourceVersion={version}")
-            answer = connection.getresponse()
-            while line := answer.readline():
-                event = json.loads(line)
-                if event["type"] == "ERROR":
-                    raise RuntimeError(f"watch of {path}: {event['object']}")
+    with contextlib.suppress(ConnectionError):
+        while True:
+            for event in one_watch(plane, f"{path}&resourceVersion={version}"):
                 version = event["object"]["metadata"]["resourceVersion"]
                 yield event
-        print(f"  the server ended a watch at {version}; the next goes on from there", file=sys.stderr)
+            print(f"  the server ended a watch at {version}; the next goes on from there", file=sys.stderr)
+
+
+def one_watch(plane, path):
+    with contextlib.closing(http.client.HTTPSConnection(plane.address, 6443, context=plane.tls)) as connection:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        while line := answer.readline():
+            event = json.loads(line)
+            if event["type"] == "ERROR":
+                raise RuntimeError(f"watch of {path}: {event['object']}")
+            yield event
