@@ -16,7 +16,7 @@ namespace {
 
 constexpr mode_t kAsideMode = 0700;
 constexpr size_t kStemLength = 100;
-constexpr int kMoveTries = 100;
+constexpr int kMoveTries = 10;
 
 RemoveLimits LimitsFor(std::chrono::steady_clock::duration patience, std::stop_token stop = {}) {
   RemoveLimits limits;
@@ -31,7 +31,7 @@ std::string StemOf(std::string path) {
   return path.size() <= kStemLength ? path : path.substr(path.size() - kStemLength);
 }
 
-// Returns the new name. A RetryAside beside us removes `aside` whenever it is empty, between our two
+// Returns the new name. A RetryAside beside us removes `aside` when it has emptied it, between our two
 // steps too: then both are made again.
 Result<std::string> MoveInto(const std::string& aside, int dir, const std::string& name) {
   const std::string moved = StrCat(StemOf(name), "-", NewContainerId().value.substr(0, 16));
@@ -76,7 +76,8 @@ std::vector<AsideTree> RetryAside(const std::string& aside, std::stop_token stop
     const auto removed = RemoveTreeAt(AT_FDCWD, tree.path, LimitsFor(patience, stop));
     if (!removed) tree.reason = removed.error().message();
   }
-  ::rmdir(aside.c_str());  // not when something is left in it
+  // Not when something is left in it. One that was found empty may be about to get its first tree.
+  if (!trees.empty()) ::rmdir(aside.c_str());
   return trees;
 }
 

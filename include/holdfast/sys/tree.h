@@ -47,8 +47,8 @@ struct AsideTree {
 // What is in the directory `aside`; nothing when it does not exist.
 std::vector<AsideTree> ListAside(const std::string& aside);
 
-// Tries again to remove what is in `aside`, `patience` for each tree, and `aside` itself when it is
-// empty. Returns what was tried.
+// Tries again to remove what is in `aside`, `patience` for each tree, and `aside` itself when nothing
+// of it is left. Returns what was tried.
 std::vector<AsideTree> RetryAside(
     const std::string& aside, std::stop_token stop,
     std::chrono::steady_clock::duration patience = std::chrono::seconds(60));
