@@ -16,7 +16,8 @@ std::vector<Object> Taken(google::protobuf::RepeatedPtrField<Object>& objects) {
   return {std::make_move_iterator(objects.begin()), std::make_move_iterator(objects.end())};
 }
 
-// One of the lists that a namespace and labels choose from.
+// One of the lists that a namespace and labels choose from; `list` is the method of the client that
+// gRPC generates, which it calls a stub.
 template <class Request, class Response>
 grpc::Status AskForList(Session& session,
                         grpc::Status (v1::NodeAgent::Stub::*list)(grpc::ClientContext*,

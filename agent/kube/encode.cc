@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <google/protobuf/descriptor.h>
-#include <google/protobuf/io/coded_stream.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/message.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "agent/kube/codec.h"
+#include "agent/kube/message_bytes.h"
 #include "agent/kube/print.h"
 #include "agent/kube/schema.h"
 #include "agent/kube/special.h"
@@ -128,19 +127,6 @@ TypeMeta WrittenType(const Message& object) {
   return type.kind == "WatchEvent" ? TypeMeta{} : type;
 }
 
-// Map entries in the order of their keys, as the API server writes them.
-std::string Serialize(const Message& message) {
-  const google::protobuf::LogSilencer silencer;  // as in DecodeEnvelope()
-  std::string bytes;
-  {
-    google::protobuf::io::StringOutputStream stream(&bytes);
-    google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);
-    message.SerializePartialToCodedStream(&coded);
-  }
-  return bytes;
-}
-
 Node ListTree(const std::vector<const Message*>& objects) {
   Node list = Node::Map();
   list.Add("apiVersion", Node::String("v1"));
@@ -158,7 +144,7 @@ std::string EncodeEnvelope(const Message& object) {
   const TypeMeta type = WrittenType(object);
   envelope.mutable_typemeta()->set_apiversion(type.api_version);
   envelope.mutable_typemeta()->set_kind(type.kind);
-  envelope.set_raw(Serialize(object));
+  envelope.set_raw(BytesOf(object));
   envelope.set_contentencoding("");
   envelope.set_contenttype("");
   return std::string(kMagic) + envelope.SerializeAsString();

@@ -8,8 +8,8 @@
 
 #include "agent/kube/annotations.h"
 #include "agent/kube/diagnostic.h"
+#include "agent/kube/message_bytes.h"
 #include "agent/kube/pod_identity.h"
-#include "agent/kube/same_message.h"
 #include "agent/objects/object_kinds.h"
 #include "agent/objects/object_requests.h"
 #include "holdfast/base/strings.h"

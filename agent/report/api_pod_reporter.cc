@@ -95,7 +95,6 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
   struct Step {
     enum class Kind : uint8_t { kNone, kPatch, kDelete };
     Kind kind = Kind::kNone;
-    std::string patch = {};
     bool urgent = false;
   };
 
@@ -139,10 +138,10 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     const bool may_go = entry.wanted.released && server->metadata().has_deletiontimestamp() &&
                         kube::IsTerminalPhase(server->status().phase());
     if (may_go && !entry.deleted && (!differs || entry.told_end)) {
-      return {Step::Kind::kDelete, {}, true};
+      return {Step::Kind::kDelete, true};
     }
     if (!differs) return {};
-    return {Step::Kind::kPatch, patch, IsUrgent(server->status(), *entry.wanted.status)};
+    return {Step::Kind::kPatch, IsUrgent(server->status(), *entry.wanted.status)};
   }
 
   void Consider(const PodUid& uid, Entry& entry) {
@@ -207,9 +206,9 @@ class ApiPodReporter::State : public std::enable_shared_from_this<State> {
     if (entry.call || entry.gone) return;
     const PodPtr server = ServerCopy(uid, entry);
     if (server == nullptr) return;
-    Step step = NextStep(uid, entry, server);
+    const Step step = NextStep(uid, entry, server);
     if (step.kind == Step::Kind::kNone) entry.agreed = entry.wanted.status;
-    if (step.kind == Step::Kind::kPatch) SendPatch(uid, entry, std::move(step.patch));
+    if (step.kind == Step::Kind::kPatch) SendPatch(uid, entry, PatchOf(uid, entry, server));
     if (step.kind == Step::Kind::kDelete) SendDelete(uid, entry);
   }
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "agent/kube/codec.h"
+#include "agent/kube/message_bytes.h"
 #include "agent/kube/pod_status.h"
 #include "agent/kube/print.h"
-#include "agent/kube/same_message.h"
 #include "agent/kube/times.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"

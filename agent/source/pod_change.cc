@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <string>
 
+#include "agent/kube/message_bytes.h"
 #include "agent/kube/pod_identity.h"
 #include "agent/kube/pod_resources.h"
 #include "agent/kube/pod_status.h"
-#include "agent/kube/same_message.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/view/pod_view_store.h"
 
-#include "agent/kube/same_message.h"
+#include "agent/kube/message_bytes.h"
 
 namespace holdfast::agent {
 namespace {

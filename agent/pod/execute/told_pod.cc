@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "agent/kube/same_message.h"
+#include "agent/kube/message_bytes.h"
 #include "agent/pod/admit/left_out.h"
 #include "agent/pod/decide/spec_containers.h"
 #include "agent/pod/operate/pod_metrics.h"

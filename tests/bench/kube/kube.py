@@ -172,14 +172,15 @@ class Bench:
         """Each node alone: as many pods at once; its memory with them, and at rest with the most; their deletion."""
         created, deleted, memory, at_rest = {}, {}, {}, {}
         for node in self.nodes:
-            if node in self.real():
+            real = node in self.real()
+            if real:
                 memory[node, 0] = self.memory_of(node, 0)
             for size in sizes:
                 names = self.names(node, size)
                 created[node, size] = self.told(f"create {size}", node, lambda n=node, all_of=names: self.create(all_of, n))
-                if node in self.real():
+                if real:
                     memory[node, size] = self.memory_of(node, size)
-                if node in self.real() and size == max(sizes):
+                if real and size == max(sizes):
                     at_rest[node] = {"p50": self.at_rest(node, idle)}
                 deleted[node, size] = self.told(f"delete {size}", node, lambda all_of=names: self.delete(all_of))
         for size in sizes:

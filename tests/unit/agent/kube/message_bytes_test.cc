@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/kube/same_message.h"
+#include "agent/kube/message_bytes.h"
 
 #include <gtest/gtest.h>
 
@@ -38,6 +38,14 @@ TEST(SameMessageTest, AFieldThatIsEmptyIsNotOneThatIsAbsent) {
   EXPECT_FALSE(SameMessage(absent, empty));
   absent.mutable_status();
   EXPECT_TRUE(SameMessage(absent, empty));
+}
+
+TEST(SameMessageTest, NothingIsToldOfTextsThatAreNotUtf8) {
+  corev1::Pod pod;
+  pod.mutable_status()->set_message("\xff");
+  ::testing::internal::CaptureStderr();
+  EXPECT_TRUE(SameMessage(pod, corev1::Pod(pod)));
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "");
 }
 
 }  // namespace

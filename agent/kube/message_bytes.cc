@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/kube/same_message.h"
+#include "agent/kube/message_bytes.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <google/protobuf/message_lite.h>
-
-#include <string>
+#include <google/protobuf/stubs/logging.h>
 
 namespace holdfast::agent::kube {
-namespace {
 
-// The entries of a map in the order of their keys.
 std::string BytesOf(const google::protobuf::MessageLite& message) {
+  const google::protobuf::LogSilencer silencer;  // it would write to stderr what is not UTF-8
   std::string bytes;
-  google::protobuf::io::StringOutputStream stream(&bytes);
-  google::protobuf::io::CodedOutputStream out(&stream);
-  out.SetSerializationDeterministic(true);
-  message.SerializeWithCachedSizes(&out);
-  out.Trim();
+  {
+    google::protobuf::io::StringOutputStream stream(&bytes);
+    google::protobuf::io::CodedOutputStream coded(&stream);
+    coded.SetSerializationDeterministic(true);
+    message.SerializePartialToCodedStream(&coded);
+  }
   return bytes;
 }
-
-}  // namespace
 
 bool SameMessage(const google::protobuf::MessageLite& a, const google::protobuf::MessageLite& b) {
   return a.ByteSizeLong() == b.ByteSizeLong() && BytesOf(a) == BytesOf(b);
