@@ -20,6 +20,8 @@ namespace {
 constexpr std::chrono::duration<unsigned> kTimeToStop{20};
 // Above it a block is a mapping of its own, and as much may lie free at the end of a heap.
 constexpr int kLargeBlock = 256 << 10;
+// Eight per processor otherwise, each with free memory of its own.
+constexpr int kHeaps = 4;
 
 // How this process was begun.
 char** g_argv = nullptr;
@@ -45,6 +47,7 @@ void BeginAnewForALibrary() {
 void ReturnFreedMemory() {
   (void)::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
   (void)::mallopt(M_TRIM_THRESHOLD, kLargeBlock);
+  (void)::mallopt(M_ARENA_MAX, kHeaps);
 }
 
 }  // namespace

@@ -29,9 +29,9 @@ std::string Shown(const std::string& message) {
 }
 
 // It was written by us, so it can be read.
-std::shared_ptr<corev1::Event> ReadEvent(const std::string& bytes) {
+std::shared_ptr<corev1::Event> ReadEvent(std::string_view bytes) {
   auto event = std::make_shared<corev1::Event>();
-  (void)event->ParseFromString(bytes);
+  (void)event->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
   return event;
 }
 
@@ -55,6 +55,13 @@ std::string Hex(int64_t value) {
 
 EventLog::EventLog(std::string node_name, size_t capacity)
     : node_name_(std::move(node_name)), capacity_(capacity) {}
+
+EventLog::Group& EventLog::GroupOf(std::string_view key) {
+  const auto known = groups_.find(key);
+  return known != groups_.end()
+             ? known->second
+             : groups_.try_emplace(std::pmr::string(key, &memory_)).first->second;
+}
 
 bool EventLog::Allowed(Group& group, WallTime now) {
   if (!group.refilled_at.IsZero()) {
@@ -135,11 +142,11 @@ std::vector<EventChange> EventLog::Record(const EventSubject& subject, const Eve
   const std::string group_key =
       StrCat(subject.kind, "/", subject.object_namespace, "/", subject.name, "/", subject.uid, "\n",
              note.warning ? "W" : "N", "\n", note.reason);
-  Group& group = groups_[group_key];
+  Group& group = GroupOf(group_key);
   if (!Allowed(group, now)) return changes;
 
   std::erase_if(group.messages, [&](const auto& m) { return now - m.second > kCombineWindow; });
-  group.messages[note.message] = now;
+  group.messages[std::hash<std::string>()(note.message)] = now;
   const bool combine = group.messages.size() > kCombineAbove;
   const std::string key = StrCat(group_key, "\n", combine ? "" : FieldPath(note), "\n",
                                  combine ? "combined" : note.message);
@@ -160,8 +167,8 @@ std::vector<EventChange> EventLog::Record(const EventSubject& subject, const Eve
   }
   event->mutable_metadata()->set_resourceversion(std::to_string(next_version()));
   if (is_new) {
-    const auto kept = events_.insert(events_.end(), {key, "", now});
-    by_key_.emplace(kept->key, kept);
+    events_.emplace_back().key = key;
+    by_key_.emplace(events_.back().key, std::prev(events_.end()));
   }
   events_.back().event = event->SerializeAsString();
   events_.back().changed = now;

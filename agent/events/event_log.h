@@ -10,6 +10,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <memory_resource>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,19 +36,26 @@ class EventLog {
   std::vector<EventPtr> List() const;
 
  private:
-  // Kept as bytes: as a message each would be some thirty blocks, and those of a burst of pods would lie all over the heap and keep
-  // it from being given back.
+  using Allocator = std::pmr::polymorphic_allocator<>;
   struct Kept {
-    std::string key;
-    std::string event;  // core/v1 Event
+    using allocator_type = Allocator;
+    explicit Kept(Allocator of) : key(of), event(of) {}
+
+    std::pmr::string key;
+    std::pmr::string event;  // core/v1 Event as bytes: as a message it would be some thirty blocks
     WallTime changed;
   };
   struct Group {  // of one (object, type, reason)
-    std::map<std::string, WallTime> messages;
+    using allocator_type = Allocator;
+    explicit Group(Allocator of) : messages(of) {}
+
+    // By the messages' hashes: how many different ones there are is all that is asked.
+    std::pmr::map<size_t, WallTime> messages;
     double tokens = 25;
     WallTime refilled_at;
   };
 
+  Group& GroupOf(std::string_view key);
   bool Allowed(Group& group, WallTime now);
   std::shared_ptr<corev1::Event> MakeEvent(const EventSubject& subject, const EventNote& note,
                                            const std::string& message, WallTime now);
@@ -57,9 +65,13 @@ class EventLog {
   std::string node_name_;
   size_t capacity_;
   uint64_t serial_ = 0;
-  std::list<Kept> events_;  // least recently changed first
-  std::map<std::string_view, std::list<Kept>::iterator> by_key_;
-  std::map<std::string, Group> groups_;
+  // What is kept of a burst of pods for an hour lies together: among what the pods themselves had it would keep all of those pages
+  // from being given back.
+  std::pmr::unsynchronized_pool_resource memory_{{.max_blocks_per_chunk = 256},
+                                                 std::pmr::new_delete_resource()};
+  std::pmr::list<Kept> events_{&memory_};  // least recently changed first
+  std::pmr::map<std::string_view, std::pmr::list<Kept>::iterator> by_key_{&memory_};
+  std::pmr::map<std::pmr::string, Group, std::less<>> groups_{&memory_};
 };
 
 }  // namespace holdfast::agent

@@ -21,12 +21,12 @@ from machine import Machine
 
 import alike
 import memory
+from pods import manifest, sleepers
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 WARM_UP = 50
 ROUNDS = 2
 KERNEL = ("slab", "page tables", "stacks", "per CPU")
-PROGRAM = ["/bin/sleep", "100000"]
 
 
 def descriptors(pids):
@@ -35,19 +35,6 @@ def descriptors(pids):
 
 def host_mounts():
     return len(pathlib.Path("/proc/self/mounts").read_text().splitlines())
-
-
-def sleepers():
-    """The pods' processes, of whoever started them."""
-    wanted = "\0".join(PROGRAM).encode() + b"\0"
-    found = []
-    for entry in pathlib.Path("/proc").iterdir():
-        try:
-            if entry.name.isdigit() and (entry / "cmdline").read_bytes() == wanted:
-                found.append(int(entry.name))
-        except OSError:
-            pass
-    return found
 
 
 class Ours:
@@ -97,12 +84,6 @@ class Limit:
 
     def stop(self):
         self.process.communicate()
-
-
-def manifest(name):
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
-        "terminationGracePeriodSeconds": 0,
-        "containers": [{"name": "main", "image": "test/busybox:latest", "imagePullPolicy": "Never", "command": PROGRAM}]}}
 
 
 def snapshot(who):

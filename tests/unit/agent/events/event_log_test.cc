@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory_resource>
+
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"
 
@@ -120,6 +122,21 @@ TEST_F(EventLogTest, OldOnesGoWhenThereAreTooManyOrAfterAnHour) {
   const auto changes = Record("Failed", "m");
   EXPECT_EQ(log_.List().size(), 1u);
   EXPECT_EQ(changes.back().type, ChangeType::kDeleted);
+}
+
+// Lists and maps that were made without the log's memory would take theirs from what is refused here.
+TEST_F(EventLogTest, AllThatIsKeptLiesInItsOwnMemory) {
+  std::pmr::memory_resource* const before =
+      std::pmr::set_default_resource(std::pmr::null_memory_resource());
+  for (int i = 0; i < 30; ++i) {
+    pod_.mutable_metadata()->set_uid(StrCat("the-uid-of-a-pod-", i));
+    EXPECT_NO_THROW(
+        Record("Failed", StrCat("a message that is longer than a string's own room ", i)));
+    EXPECT_NO_THROW(
+        Record("Failed", StrCat("a message that is longer than a string's own room ", i)));
+  }
+  std::pmr::set_default_resource(before);
+  EXPECT_EQ(log_.List().size(), 20u);
 }
 
 TEST_F(EventLogTest, AMessageIsUtf8WhateverAFileIsCalled) {
