@@ -278,6 +278,7 @@ class Disk:
 
     def stop(self):
         subprocess.run(["umount", "-l", self.top], check=False)
+        self.top.rmdir()
 
 
 def percentiles(samples, low_is_bad=False):
