@@ -225,7 +225,8 @@ TokenInput ApiPodInputs::Token(const PodUid& uid, const std::string& audience,
                                std::chrono::seconds life) const {
   return core_->Token(uid, {audience, life});
 }
-std::optional<std::vector<std::string>> ApiPodInputs::ServiceVariables(const std::string& ns,
+std::optional<std::vector<std::string>> ApiPodInputs::ServiceVariables(const PodUid& /*uid*/,
+                                                                       const std::string& ns,
                                                                        bool links) const {
   return core_->ServiceVariables(ns, links);
 }

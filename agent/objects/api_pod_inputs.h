@@ -34,7 +34,7 @@ class ApiPodInputs : public PodInputs {
   ObjectInput Object(const PodUid& uid, const ObjectRef& ref) const override;
   TokenInput Token(const PodUid& uid, const std::string& audience,
                    std::chrono::seconds life) const override;
-  std::optional<std::vector<std::string>> ServiceVariables(const std::string& ns,
+  std::optional<std::vector<std::string>> ServiceVariables(const PodUid& uid, const std::string& ns,
                                                            bool links) const override;
   uint64_t VersionOf(const PodUid& uid) const override;
   void SetListener(std::function<void(const PodUid&)> changed) override;

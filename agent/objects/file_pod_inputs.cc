@@ -76,15 +76,12 @@ std::set<ObjectRef> FilePodInputs::Replace(std::vector<ConfigObjectPtr> objects)
 }
 
 void FilePodInputs::ServicesChanged() {
-  std::vector<PodUid> waiting;
+  std::set<PodUid> waiting;
   {
     const std::lock_guard lock(mutex_);
-    for (const auto& [uid, known] : pods_) {
-      if (awaiting_.contains(known.of_namespace)) waiting.push_back(uid);
-    }
-    awaiting_.clear();
+    waiting.swap(awaiting_);
   }
-  Tell(waiting);
+  Tell({waiting.begin(), waiting.end()});
 }
 
 void FilePodInputs::Tell(const std::vector<PodUid>& pods) {
@@ -101,7 +98,6 @@ void FilePodInputs::Acquire(std::shared_ptr<const corev1::Pod> pod) {
   Known& known = pods_[uid];
   if (known.version == 0 ? ShowsObjects(uses) : known.uses != uses) ++known.version;
   ForgetUses(uid, known);
-  known.of_namespace = pod->metadata().namespace_();
   known.uses = std::move(uses);
   for (const auto& [ref, use] : known.uses) users_[ref].insert(uid);
 }
@@ -112,6 +108,7 @@ void FilePodInputs::Release(const PodUid& uid) {
   if (found == pods_.end()) return;
   ForgetUses(uid, found->second);
   pods_.erase(found);
+  awaiting_.erase(uid);
 }
 
 void FilePodInputs::ForgetUses(const PodUid& uid, const Known& known) {
@@ -137,12 +134,13 @@ TokenInput FilePodInputs::Token(const PodUid& uid, const std::string& audience,
   return Nothing().Token(uid, audience, life);
 }
 
-std::optional<std::vector<std::string>> FilePodInputs::ServiceVariables(const std::string& ns,
+std::optional<std::vector<std::string>> FilePodInputs::ServiceVariables(const PodUid& uid,
+                                                                        const std::string& ns,
                                                                         bool links) const {
   if (auto variables = variables_(ns, links)) return variables;
   {
     const std::lock_guard lock(mutex_);
-    awaiting_.insert(ns);
+    if (pods_.contains(uid)) awaiting_.insert(uid);
   }
   return variables_(ns, links);  // whoever made them known before that has not seen who waits
 }

@@ -39,7 +39,7 @@ class FilePodInputs : public PodInputs {
   ObjectInput Object(const PodUid& uid, const ObjectRef& ref) const override;
   TokenInput Token(const PodUid& uid, const std::string& audience,
                    std::chrono::seconds life) const override;
-  std::optional<std::vector<std::string>> ServiceVariables(const std::string& ns,
+  std::optional<std::vector<std::string>> ServiceVariables(const PodUid& uid, const std::string& ns,
                                                            bool links) const override;
   // 0 of a pod none of whose volumes shows anything of the directory.
   uint64_t VersionOf(const PodUid& uid) const override;
@@ -48,7 +48,6 @@ class FilePodInputs : public PodInputs {
 
  private:
   struct Known {
-    std::string of_namespace;
     std::map<ObjectRef, ObjectUse> uses;
     uint64_t version = 0;
   };
@@ -67,7 +66,7 @@ class FilePodInputs : public PodInputs {
   std::map<ObjectRef, std::shared_ptr<const ObjectData>> data_;  // of these
   std::map<PodUid, Known> pods_;
   std::map<ObjectRef, std::set<PodUid>> users_;
-  mutable std::set<std::string> awaiting_;  // namespaces that were told of no variables yet
+  mutable std::set<PodUid> awaiting_;  // were told of no variables yet
 };
 
 }  // namespace holdfast::agent

@@ -106,7 +106,7 @@ std::optional<KeptInputs> CollectInputs(const corev1::Pod& pod, const PodInputs&
   }
   const auto& spec = pod.spec();
   const bool links = !spec.has_enableservicelinks() || spec.enableservicelinks();
-  kept.variables = inputs.ServiceVariables(pod.metadata().namespace_(), links);
+  kept.variables = inputs.ServiceVariables(uid, pod.metadata().namespace_(), links);
   return kept;
 }
 

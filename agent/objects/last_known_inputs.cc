@@ -65,9 +65,10 @@ TokenInput LastKnownInputs::Token(const PodUid& uid, const std::string& audience
 }
 
 // Those of any pod of the namespace.
-std::optional<std::vector<std::string>> LastKnownInputs::ServiceVariables(const std::string& ns,
+std::optional<std::vector<std::string>> LastKnownInputs::ServiceVariables(const PodUid& of,
+                                                                          const std::string& ns,
                                                                           bool links) const {
-  auto variables = inputs_.ServiceVariables(ns, links);
+  auto variables = inputs_.ServiceVariables(of, ns, links);
   if (variables || heard_()) return variables;
   const std::lock_guard lock(mutex_);
   for (auto& [uid, entry] : entries_) {

@@ -36,7 +36,7 @@ class LastKnownInputs : public PodInputs {
   // Of a pod of which something is kept: kAbsent where there is none to be had. It starts without.
   TokenInput Token(const PodUid& uid, const std::string& audience,
                    std::chrono::seconds life) const override;
-  std::optional<std::vector<std::string>> ServiceVariables(const std::string& ns,
+  std::optional<std::vector<std::string>> ServiceVariables(const PodUid& of, const std::string& ns,
                                                            bool links) const override;
   uint64_t VersionOf(const PodUid& uid) const override { return inputs_.VersionOf(uid); }
   void SetListener(std::function<void(const PodUid&)> changed) override {

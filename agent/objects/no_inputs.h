@@ -22,7 +22,8 @@ class NoInputs : public PodInputs {
                    std::chrono::seconds /*life*/) const override {
     return {InputState::kUnavailable, nullptr, "failed to fetch token: there is no API server"};
   }
-  std::optional<std::vector<std::string>> ServiceVariables(const std::string& /*ns*/,
+  std::optional<std::vector<std::string>> ServiceVariables(const PodUid& /*uid*/,
+                                                           const std::string& /*ns*/,
                                                            bool /*links*/) const override {
     return std::vector<std::string>();
   }

@@ -89,9 +89,10 @@ class PodInputs {
   virtual ObjectInput Object(const PodUid& uid, const ObjectRef& ref) const = 0;
   virtual TokenInput Token(const PodUid& uid, const std::string& audience,
                            std::chrono::seconds life) const = 0;
-  // "NAME=value" of the Services that a container of that namespace is told about; nullopt: not read yet. `links`: all of
-  // them (enableServiceLinks), not only the API server's.
-  virtual std::optional<std::vector<std::string>> ServiceVariables(const std::string& ns,
+  // "NAME=value" of the Services that a container of this pod, of that namespace, is told about; nullopt: not read yet.
+  // `links`: all of them (enableServiceLinks), not only the API server's.
+  virtual std::optional<std::vector<std::string>> ServiceVariables(const PodUid& uid,
+                                                                   const std::string& ns,
                                                                    bool links) const = 0;
   // Grows with what the pod's volumes show, and each 60 to 90 s where a storage plugin wants to be asked anew
   // (CSIDriver's requiresRepublish) or a claim's file system is to grow; 0 when it was not acquired.

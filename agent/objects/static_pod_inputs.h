@@ -17,9 +17,10 @@ class StaticPodInputs : public NoInputs {
   // Answers of its Services; outlives this.
   explicit StaticPodInputs(const PodInputs& cluster) : cluster_(cluster) {}
 
-  std::optional<std::vector<std::string>> ServiceVariables(const std::string& of_namespace,
+  std::optional<std::vector<std::string>> ServiceVariables(const PodUid& uid,
+                                                           const std::string& of_namespace,
                                                            bool links) const override {
-    return cluster_.ServiceVariables(of_namespace, links).value_or(std::vector<std::string>());
+    return cluster_.ServiceVariables(uid, of_namespace, links).value_or(std::vector<std::string>());
   }
 
  private:

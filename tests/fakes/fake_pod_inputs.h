@@ -28,7 +28,8 @@ class FakePodInputs : public agent::PodInputs {
     const auto found = tokens.find({audience, life});
     return found == tokens.end() ? agent::TokenInput() : found->second;
   }
-  std::optional<std::vector<std::string>> ServiceVariables(const std::string& /*ns*/,
+  std::optional<std::vector<std::string>> ServiceVariables(const PodUid& /*uid*/,
+                                                           const std::string& /*ns*/,
                                                            bool links) const override {
     return links ? all_services : api_service;
   }

@@ -33,7 +33,8 @@ class EnvironmentBuilder {
   Result<void> AddServices() {
     const auto& spec = pod_.spec();
     const bool links = !spec.has_enableservicelinks() || spec.enableservicelinks();
-    const auto variables = inputs_.ServiceVariables(pod_.metadata().namespace_(), links);
+    const auto variables = inputs_.ServiceVariables(PodUid(pod_.metadata().uid()),
+                                                    pod_.metadata().namespace_(), links);
     if (!variables) {
       return Unavailable("services have not yet been read at least once, cannot construct envvars");
     }

@@ -69,7 +69,7 @@ InputsState EnvironmentInputs(const corev1::Pod& pod, const PodReferences& refer
   InputsState sum = ObjectsState(references, uid, inputs,
                                  [](const ObjectUse& use) { return use.in_environment; });
   const bool links = !pod.spec().has_enableservicelinks() || pod.spec().enableservicelinks();
-  if (!inputs.ServiceVariables(pod.metadata().namespace_(), links)) {
+  if (!inputs.ServiceVariables(uid, pod.metadata().namespace_(), links)) {
     Add(InputState::kPending, "", sum);
   }
   return sum;

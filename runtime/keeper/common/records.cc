@@ -105,7 +105,10 @@ Result<std::vector<std::string>> ListIds(int dir) {
   return names;
 }
 
+// Nearly always it is there: each look at a record comes here.
 Result<UniqueFd> OpenRecordDir(int run_dir, const char* path) {
+  auto dir = sys::OpenAt(run_dir, path, O_RDONLY | O_DIRECTORY);
+  if (dir || dir.error().code() != Code::kNotFound) return dir;
   RETURN_IF_ERROR(sys::MakeDirs(run_dir, path, 0700));
   return sys::OpenAt(run_dir, path, O_RDONLY | O_DIRECTORY);
 }

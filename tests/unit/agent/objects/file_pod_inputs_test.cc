@@ -139,12 +139,13 @@ TEST_F(FilePodInputsTest, ANewVersionOfThePodRefersToOtherThings) {
 TEST_F(FilePodInputsTest, WhoWaitsForVariablesIsToldOnce) {
   inputs_.SetObjects({});
   inputs_.Acquire(Pod("p", ""));
+  inputs_.Acquire(Pod("another", ""));  // of the same namespace, and has what it needs
   variables_.reset();
-  EXPECT_FALSE(inputs_.ServiceVariables("default", true));
+  EXPECT_FALSE(inputs_.ServiceVariables(PodUid("p"), "default", true));
   variables_ = {"WEB_PORT=2"};
   inputs_.ServicesChanged();
   EXPECT_THAT(Told(), ElementsAre("p"));
-  EXPECT_THAT(*inputs_.ServiceVariables("default", true), ElementsAre("WEB_PORT=2"));
+  EXPECT_THAT(*inputs_.ServiceVariables(PodUid("p"), "default", true), ElementsAre("WEB_PORT=2"));
   inputs_.ServicesChanged();
   EXPECT_THAT(Told(), IsEmpty());
 }

@@ -53,7 +53,7 @@ class Source : public PodInputs {
     return it == objects.end() ? otherwise : it->second;
   }
   TokenInput Token(const PodUid&, const std::string&, seconds) const override { return token; }
-  std::optional<std::vector<std::string>> ServiceVariables(const std::string&,
+  std::optional<std::vector<std::string>> ServiceVariables(const PodUid&, const std::string&,
                                                            bool) const override {
     return variables;
   }
@@ -199,14 +199,14 @@ TEST_F(LastKnownInputsTest, AServerThatMayYetAnswerIsWaitedForAMoment) {
   EXPECT_EQ(inputs_.Object(kUid, kMap).state, InputState::kPending) << "no trouble yet";
   EXPECT_EQ(inputs_.Object(kUid, kOptional).state, InputState::kPending);
   EXPECT_EQ(inputs_.Token(kUid, "", seconds(3600)).state, InputState::kPending);
-  EXPECT_FALSE(inputs_.ServiceVariables("default", true));
+  EXPECT_FALSE(inputs_.ServiceVariables(kUid, "default", true));
   clock_.boot = clock_.boot + LastKnownInputs::kPatience;
   EXPECT_EQ(inputs_.Object(kUid, kMap).state, InputState::kPresent);
   EXPECT_EQ(inputs_.Token(kUid, "", seconds(3600)).state, InputState::kAbsent);
-  EXPECT_EQ(inputs_.ServiceVariables("default", true),
+  EXPECT_EQ(inputs_.ServiceVariables(kUid, "default", true),
             std::vector<std::string>{"WEB_SERVICE_HOST=10.0.0.1"});
-  EXPECT_FALSE(inputs_.ServiceVariables("other", true));
-  EXPECT_FALSE(inputs_.ServiceVariables("default", false));
+  EXPECT_FALSE(inputs_.ServiceVariables(kUid, "other", true));
+  EXPECT_FALSE(inputs_.ServiceVariables(kUid, "default", false));
 }
 
 TEST_F(LastKnownInputsTest, OnceTheServerWasHeardOfNothingStandsIn) {
@@ -216,7 +216,7 @@ TEST_F(LastKnownInputsTest, OnceTheServerWasHeardOfNothingStandsIn) {
   Unavailable();
   EXPECT_EQ(inputs_.Object(kUid, kMap).state, InputState::kUnavailable);
   EXPECT_EQ(inputs_.Token(kUid, "", seconds(3600)).state, InputState::kUnavailable);
-  EXPECT_FALSE(inputs_.ServiceVariables("default", true));
+  EXPECT_FALSE(inputs_.ServiceVariables(kUid, "default", true));
 }
 
 TEST_F(LastKnownInputsTest, ANewPodHasNothingToFallBackOn) {

@@ -423,13 +423,13 @@ TEST_F(ObjectsTest, AClaimThatIsNotThereIsWaitedFor) {
 }
 
 TEST_F(ObjectsTest, ServiceVariablesComeFromWhoKnowsServices) {
-  EXPECT_FALSE(inputs->ServiceVariables("ns", true)) << "nobody";
+  EXPECT_FALSE(inputs->ServiceVariables(PodUid("a"), "ns", true)) << "nobody";
   ApiPodInputsOptions options;
   options.service_variables = [](const std::string& ns, bool links) {
     return std::vector<std::string>{ns + (links ? "=all" : "=api")};
   };
   const ApiPodInputs with(api, clock, options);
-  EXPECT_THAT(*with.ServiceVariables("ns", true), ElementsAre("ns=all"));
+  EXPECT_THAT(*with.ServiceVariables(PodUid("a"), "ns", true), ElementsAre("ns=all"));
 }
 
 TEST(ObjectRequests, VersionsAreComparedAsNumbers) {
@@ -445,7 +445,7 @@ TEST(NoInputs, NothingIsThere) {
   const auto input = none.Object(PodUid("a"), {ObjectKind::kSecret, "ns", "s"});
   EXPECT_EQ(input.state, InputState::kAbsent);
   EXPECT_EQ(input.why, "secret \"s\" not found");
-  EXPECT_TRUE(none.ServiceVariables("ns", true));
+  EXPECT_TRUE(none.ServiceVariables(PodUid("a"), "ns", true));
 }
 
 }  // namespace

@@ -7,7 +7,8 @@ namespace holdfast::agent {
 namespace {
 
 struct Cluster : NoInputs {
-  std::optional<std::vector<std::string>> ServiceVariables(const std::string& of_namespace,
+  std::optional<std::vector<std::string>> ServiceVariables(const PodUid& /*uid*/,
+                                                           const std::string& of_namespace,
                                                            bool links) const override {
     if (!heard) return std::nullopt;
     return std::vector<std::string>{of_namespace + (links ? "=all" : "=kubernetes")};
@@ -19,10 +20,12 @@ TEST(StaticPodInputsTest, ServicesThatAreKnownAndNoWaitForOthers) {
   Cluster cluster;
   const StaticPodInputs inputs(cluster);
   using Variables = std::vector<std::string>;
-  EXPECT_EQ(inputs.ServiceVariables("kube-system", true), Variables());
+  EXPECT_EQ(inputs.ServiceVariables(PodUid("p"), "kube-system", true), Variables());
   cluster.heard = true;
-  EXPECT_EQ(inputs.ServiceVariables("kube-system", true), Variables{"kube-system=all"});
-  EXPECT_EQ(inputs.ServiceVariables("default", false), Variables{"default=kubernetes"});
+  EXPECT_EQ(inputs.ServiceVariables(PodUid("p"), "kube-system", true),
+            Variables{"kube-system=all"});
+  EXPECT_EQ(inputs.ServiceVariables(PodUid("p"), "default", false),
+            Variables{"default=kubernetes"});
 }
 
 }  // namespace
