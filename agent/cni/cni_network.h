@@ -53,6 +53,7 @@ class CniNetwork : public PodNetwork {
 
   // The node-wide parts are the plugins' own.
   Result<void> Ensure() override { return {}; }
+  Result<void> Release() override { return {}; }
   Result<std::vector<std::string>> Setup(const PodNetworkRequest& request) override;
   std::string NotReadyBecause() override { return watch_->Problem(); }
   std::vector<std::string> LeftOut(const PodNetworkRequest& request) override;

@@ -209,6 +209,14 @@ Result<void> PodNet::Ensure() {
   return MarkOccupied();
 }
 
+Result<void> PodNet::Release() {
+  const std::lock_guard lock(mutex_);
+  RETURN_IF_ERROR(ReleaseGone(releasing_.size()));
+  // One whose last pod went goes too, from the rules as well.
+  if (ranges_.former.empty()) return {};
+  return EnsureLocked();
+}
+
 Result<bool> PodNet::RepairRules() {
   const std::lock_guard lock(mutex_);
   if (!ensured_) return false;

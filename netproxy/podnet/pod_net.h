@@ -32,6 +32,7 @@ class PodNet : public PodNetwork {
   static Result<std::unique_ptr<PodNet>> Open(const model::Instance& instance);
 
   Result<void> Ensure() override;
+  Result<void> Release() override;
   Result<std::vector<std::string>> Setup(const PodNetworkRequest& request) override;
   Result<void> Teardown(const PodUid& uid) override;
   std::vector<std::string> Addresses(const PodUid& uid) override;

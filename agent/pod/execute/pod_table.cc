@@ -205,7 +205,7 @@ void PodTable::NoteEnded(const PodUid& uid) {
   turns_.Forget(uid);
   wanted_grace_.erase(uid);
   if (!std::exchange(release_due_, true)) {
-    turns_.RunAt(services_.clock.Boot() + kReleaseDelay, [this] { EnsureNetwork(); });
+    turns_.RunAt(services_.clock.Boot() + kReleaseDelay, [this] { ReleaseNetwork(); });
   }
   BeginWaiting();  // the name is free
 }
@@ -229,16 +229,22 @@ void PodTable::Resync() {
 }
 
 void PodTable::EnsureNetwork() {
+  turns_.PostNode([this] { TellOfNetwork(services_.network.Ensure()); });
+}
+
+void PodTable::ReleaseNetwork() {
   {
     const std::lock_guard lock(mutex_);
     release_due_ = false;
   }
-  turns_.PostNode([this] {
-    if (auto done = services_.network.Ensure(); !done) {
-      services_.log(StrCat("pod network: ", done.error().message(), ", trying again in a minute"));
-    }
-    for (const std::string& warning : services_.network.TakeWarnings()) services_.log(warning);
-  });
+  turns_.PostNode([this] { TellOfNetwork(services_.network.Release()); });
+}
+
+void PodTable::TellOfNetwork(const Result<void>& done) {
+  if (!done) {
+    services_.log(StrCat("pod network: ", done.error().message(), ", trying again in a minute"));
+  }
+  for (const std::string& warning : services_.network.TakeWarnings()) services_.log(warning);
 }
 
 // A turn waits for nothing slow; where the disk with the records or the logs hangs, it does.

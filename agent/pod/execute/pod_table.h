@@ -84,6 +84,8 @@ class PodTable {
   void TakeNews();
   void Resync();
   void EnsureNetwork();
+  void ReleaseNetwork();
+  void TellOfNetwork(const Result<void>& done);
   // All others with it. Who is there:
   Entry& Add(const PodUid& uid, WantedPod wanted, PodMemory memory);
   void Adopt(StoredPod stored);

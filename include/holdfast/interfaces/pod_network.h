@@ -83,6 +83,8 @@ class PodNetwork {
   // Takes hostPorts and rules away, frees the addresses once the host side was seen gone (the
   // namespace itself is dropped by the runtime).
   virtual Result<void> Teardown(const PodUid& uid) = 0;
+  // Frees what pods that were taken down had, once their links are gone. Costs what it frees, however many pods stand.
+  virtual Result<void> Release() = 0;
   // Addresses recorded for the pod, empty when there are none.
   virtual std::vector<std::string> Addresses(const PodUid& uid) = 0;
   // Whether Teardown() has something to do: what was begun for the pod, or is being taken away.

@@ -107,7 +107,7 @@ TEST_F(Lifecycle, TeardownLeavesNothingOfThePod) {
     EXPECT_TRUE(net_->Addresses(pod.request.uid).empty());
     DropNamespace(pod);
   }
-  ASSERT_OK(net_->Ensure());
+  ASSERT_OK(net_->Release());
   EXPECT_EQ(KernelState(), before);
   EXPECT_EQ(RecordCount(), 0u);
   EXPECT_TRUE(net_->Teardown(PodUid("uid-web"))) << "absent is success";

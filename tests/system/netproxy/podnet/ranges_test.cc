@@ -64,8 +64,7 @@ TEST_F(Ranges, PodsOfAFormerRangeGoOnUntilTheLastIsGone) {
   }
   ASSERT_OK(net_->Teardown(old.request.uid));
   DropNamespace(old);
-  ASSERT_OK(net_->Ensure());  // gives the address back
-  ASSERT_OK(net_->Ensure());
+  ASSERT_OK(net_->Release());  // the address, and with it the range
   EXPECT_EQ(Routes(), "unreachable 10.2.0.0/24 \n");
   EXPECT_EQ(Command("nft list ruleset").find("10.1.0.0/24"), std::string::npos);
   EXPECT_EQ(Command("ip -o addr show dev lo").find("10.1.0.1"), std::string::npos);

@@ -355,7 +355,14 @@ class FakeImages : public ImageStore, public ImagePuller {
 
 class FakeNetwork : public PodNetwork {
  public:
-  Result<void> Ensure() override { return {}; }
+  Result<void> Ensure() override {
+    ++ensured;
+    return {};
+  }
+  Result<void> Release() override {
+    ++released;
+    return {};
+  }
   std::vector<std::string> TakeWarnings() override {
     const std::lock_guard lock(mutex_);
     return std::exchange(warnings, {});
@@ -382,6 +389,9 @@ class FakeNetwork : public PodNetwork {
   }
 
   std::vector<std::string> warnings;  // set while quiet
+
+  std::atomic<int> ensured = 0;
+  std::atomic<int> released = 0;
 
  private:
   std::mutex mutex_;

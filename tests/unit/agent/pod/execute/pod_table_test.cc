@@ -345,6 +345,16 @@ TEST_F(PodTableTest, ANewUidWaitsUntilTheOldPodOfThatNameIsGone) {
   EXPECT_EQ(node_->view.ListPods()[0]->metadata().uid(), "u2");
 }
 
+TEST_F(PodTableTest, WhatAPodHadOfTheNetworkIsFreedOnceForAllThatWentAndNothingElseIsLookedAt) {
+  source_.Set({MakePod("u1"), MakePod("u2", "second")});
+  ASSERT_TRUE(Eventually([&] { return runtime_.StartCount() == 2; }));
+  const int ensured = network_.ensured;
+  source_.Set({});
+  ASSERT_TRUE(Eventually([&] { return node_->view.ListPods().empty(); }));
+  EXPECT_TRUE(Eventually([&] { return network_.released > 0; }));
+  EXPECT_EQ(network_.ensured, ensured);
+}
+
 TEST_F(PodTableTest, AShorterGraceFromTheApiIsUsed) {
   source_.Set({MakePod("u1")});
   ASSERT_TRUE(PhaseBecomes("Running"));
