@@ -43,8 +43,8 @@ class Readings:
         self.agent = agent
         self.rows = []
 
-    def take(self, when, aims=("-", "-"), calm=CALM):
-        time.sleep(calm)
+    def take(self, when, aims=("-", "-")):
+        time.sleep(CALM)
         used = memory.of_processes([self.agent.pid])
         for what, unit, value, aim in (("anonymous", "MB", round(used["Pss_Anon"], 2), aims[0]),
                                        ("pss", "MB", round(used["Pss"], 2), "-"),
