@@ -5,20 +5,12 @@ N pods have come and gone, and once so many MB of manifests were refused, in the
 import argparse
 import json
 import pathlib
-import shutil
-import subprocess
-import sys
-import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
-from machine import Machine
-
 import memory
-from pods import manifest
+from pods import Ours, machine_for_pods, manifest
 
-TOP = pathlib.Path(__file__).resolve().parents[3]
-CALM = 15  # seconds; threads end after 5 without work
+CALM = 15  # seconds of rest before each reading; threads end after 5 without work
 MANIFEST = 2_900_000  # bytes; a document may have 3 MiB
 
 
@@ -53,15 +45,10 @@ class Readings:
 
 
 def pods_come_and_go(machine, readings, count):
-    names = [f"p{i}" for i in range(count)]
-    for name in names:
-        (machine.manifests / f"{name}.json").write_text(json.dumps(manifest(name)))
-    machine.wait("all pods run", lambda: sum(
-        p["status"].get("phase") == "Running" for p in machine.pods().values()) == count, 300)
+    ours = Ours(machine)
+    ours.start(count)
     readings.take(f"{count}_pods")
-    for name in names:
-        (machine.manifests / f"{name}.json").unlink()
-    machine.wait("all pods are gone", lambda: not machine.pods(), 300)
+    ours.stop()
     readings.take("none_again", ("<= 10", "<= 20"))
 
 
@@ -94,16 +81,8 @@ def main():
     parser.add_argument("--pods", type=int, default=500)
     parser.add_argument("--megabytes", type=int, default=100)
     args = parser.parse_args()
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    top = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-bursts-"))
-    image = top / "busybox.tar"
-    subprocess.run([TOP / "packaging/make-image", "busybox", image], check=True)
-    machine = Machine(args.bin, top, "bursts")
-    machine.set_config(maxPods=args.pods)
-    try:
-        machine.start_agent()
-        machine.wait("the agent answers", lambda: machine.ctl("version"), 30)
-        machine.ctl("image", "import", image, "--name", "test/busybox:latest")
+    with machine_for_pods(args.bin, "bursts", args.pods) as (machine, import_image):
+        import_image()
         readings = Readings(machine.agent)
         readings.take("rest")
         pods_come_and_go(machine, readings, args.pods)
@@ -111,9 +90,6 @@ def main():
         with open(args.json, "a", encoding="utf-8") as file:
             for row in readings.rows:
                 file.write(json.dumps(row) + "\n")
-    finally:
-        machine.stop()
-        shutil.rmtree(top, ignore_errors=True)
 
 
 main()

@@ -13,17 +13,11 @@ import pathlib
 import shutil
 import statistics
 import subprocess
-import sys
-import tempfile
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
-from machine import Machine
 
 import alike
 import memory
-from pods import manifest, sleepers
+from pods import Ours, machine_for_pods, sleepers
 
-TOP = pathlib.Path(__file__).resolve().parents[3]
 WARM_UP = 50
 ROUNDS = 2
 KERNEL = ("slab", "page tables", "stacks", "per CPU")
@@ -35,30 +29,6 @@ def descriptors(pids):
 
 def host_mounts():
     return len(pathlib.Path("/proc/self/mounts").read_text().splitlines())
-
-
-class Ours:
-    """Pods of a real agent."""
-
-    def __init__(self, machine):
-        self.machine = machine
-        self.names = []
-
-    def daemons(self):
-        return {"agent": [self.machine.agent.pid],
-                "keeper": [p for pids in self.machine.keepers().values() for p in pids]}
-
-    def start(self, count):
-        self.names = [f"p{i}" for i in range(count)]
-        for name in self.names:
-            (self.machine.manifests / f"{name}.json").write_text(json.dumps(manifest(name)))
-        self.machine.wait("all pods run", lambda: sum(
-            p["status"].get("phase") == "Running" for p in self.machine.pods().values()) == count, 180)
-
-    def stop(self):
-        for name in self.names:
-            (self.machine.manifests / f"{name}.json").unlink()
-        self.machine.wait("all pods are gone", lambda: not self.machine.pods(), 180)
 
 
 class Limit:
@@ -134,19 +104,10 @@ def main():
     parser.add_argument("--json", required=True)
     parser.add_argument("--pods", type=int, default=200)
     args = parser.parse_args()
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    top = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-density-"))
-    image = top / "busybox.tar"
-    subprocess.run([TOP / "packaging/make-image", "busybox", image], check=True)
-    machine = Machine(args.bin, top, "density")
-    machine.set_config(maxPods=args.pods + WARM_UP)
-    try:
-        machine.start_agent()
-        machine.wait("the agent answers", lambda: machine.ctl("version"), 30)
-        machine.wait("the keeper is there", lambda: all(machine.keepers().values()), 30)
-        ours, limit = Ours(machine), Limit(args.bin, top / "limit")
+    with machine_for_pods(args.bin, "density", args.pods + WARM_UP) as (machine, import_image):
+        ours, limit = Ours(machine), Limit(args.bin, machine.top / "limit")
         idle = snapshot(ours)
-        machine.ctl("image", "import", image, "--name", "test/busybox:latest")
+        import_image()
         costs, full = {"ours": [], "limit": []}, None
         seen = []
         for who in (ours, limit):
@@ -169,9 +130,6 @@ def main():
         with open(args.json, "w", encoding="utf-8") as file:
             for r in rows:
                 file.write(json.dumps(r) + "\n")
-    finally:
-        machine.stop()
-        shutil.rmtree(top, ignore_errors=True)
 
 
 main()

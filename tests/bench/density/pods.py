@@ -1,6 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The idle pod that is counted, and its processes."""
+"""The idle pods that are counted, their processes, and the agent that runs ours."""
+import contextlib
+import json
 import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from machine import Machine
+
+TOP = pathlib.Path(__file__).resolve().parents[3]
 
 PROGRAM = ["/bin/sleep", "100000"]
 
@@ -22,3 +33,46 @@ def sleepers():
         except OSError:
             pass
     return found
+
+
+class Ours:
+    """Pods of a real agent."""
+
+    def __init__(self, machine):
+        self.machine = machine
+        self.names = []
+
+    def daemons(self):
+        return {"agent": [self.machine.agent.pid],
+                "keeper": [p for pids in self.machine.keepers().values() for p in pids]}
+
+    def start(self, count):
+        self.names = [f"p{i}" for i in range(count)]
+        for name in self.names:
+            (self.machine.manifests / f"{name}.json").write_text(json.dumps(manifest(name)))
+        self.machine.wait("all pods run", lambda: sum(
+            p["status"].get("phase") == "Running" for p in self.machine.pods().values()) == count, 180)
+
+    def stop(self):
+        for name in self.names:
+            (self.machine.manifests / f"{name}.json").unlink()
+        self.machine.wait("all pods are gone", lambda: not self.machine.pods(), 180)
+
+
+@contextlib.contextmanager
+def machine_for_pods(bin_dir, name, pods):
+    """An agent and a keeper that answer, for so many pods, and what gives them the pods' image."""
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    top = pathlib.Path(tempfile.mkdtemp(prefix=f"holdfast-{name}-"))
+    image = top / "busybox.tar"
+    subprocess.run([TOP / "packaging/make-image", "busybox", image], check=True)
+    machine = Machine(bin_dir, top, name)
+    machine.set_config(maxPods=pods)
+    try:
+        machine.start_agent()
+        machine.wait("the agent answers", lambda: machine.ctl("version"), 30)
+        machine.wait("the keeper is there", lambda: all(machine.keepers().values()), 30)
+        yield machine, lambda: machine.ctl("image", "import", image, "--name", "test/busybox:latest")
+    finally:
+        machine.stop()
+        shutil.rmtree(top, ignore_errors=True)

@@ -345,7 +345,7 @@ TEST_F(PodTableTest, ANewUidWaitsUntilTheOldPodOfThatNameIsGone) {
   EXPECT_EQ(node_->view.ListPods()[0]->metadata().uid(), "u2");
 }
 
-TEST_F(PodTableTest, WhatAPodHadOfTheNetworkIsFreedOnceForAllThatWentAndNothingElseIsLookedAt) {
+TEST_F(PodTableTest, WhatAPodHadOfTheNetworkIsFreedAndNothingElseIsLookedAt) {
   source_.Set({MakePod("u1"), MakePod("u2", "second")});
   ASSERT_TRUE(Eventually([&] { return runtime_.StartCount() == 2; }));
   const int ensured = network_.ensured;
