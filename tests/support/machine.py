@@ -32,18 +32,30 @@ def trees_of(cgroup):
     return [base / cgroup.strip("/") for base in [root, *root.glob("*")] if (base / cgroup.strip("/")).is_dir()]
 
 
+def cgroups_in(tree):
+    """A cgroup and all below it, parents first. What goes meanwhile is left out; glob() fails then."""
+    return [pathlib.Path(folder) for folder, _, _ in os.walk(tree)]
+
+
+def pids_in(cgroup):
+    try:
+        return [int(pid) for pid in (cgroup / "cgroup.procs").read_text().split()]
+    except OSError:
+        return []  # it has just gone
+
+
 def remove_cgroups(find, seconds=10):
     """Ends what is in the cgroups that `find` names, and removes them."""
     deadline = time.monotonic() + seconds
     while (trees := find()) and time.monotonic() < deadline:
         for tree in trees:
-            for procs in tree.glob("**/cgroup.procs"):
-                for pid in procs.read_text().split():
-                    try:
-                        os.kill(int(pid), signal.SIGKILL)
-                    except ProcessLookupError:
-                        pass
-            for folder in sorted(tree.glob("**/"), key=lambda p: len(p.parts), reverse=True):
+            folders = cgroups_in(tree)
+            for pid in (pid for folder in folders for pid in pids_in(folder)):
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            for folder in reversed(folders):
                 try:
                     folder.rmdir()
                 except OSError:
@@ -329,24 +341,24 @@ class Machine:
         """Pid of a running container's first process."""
         status = next(s for s in pod["status"]["containerStatuses"] if s["name"] == container)
         name = status["containerID"].removeprefix("holdfast://")
-        procs, = self.container_trees()[0].glob(f"**/{name}/cgroup.procs")
-        return self.first_of(procs)[0]
+        cgroup, = (c for c in cgroups_in(self.container_trees()[0]) if c.name == name)
+        return self.first_of(cgroup)[0]
 
     def process_identity(self, pod):
         """(pid, start time) of each container's first process, from the kernel's cgroup tree."""
         uid = pod["metadata"]["uid"]
         identities = set()
         for tree in self.container_trees()[:1]:
-            for procs in tree.glob(f"**/pod{uid}/**/cgroup.procs"):
-                if first := self.first_of(procs):
+            for cgroup in cgroups_in(tree):
+                if f"pod{uid}" in cgroup.parts and (first := self.first_of(cgroup)):
                     identities.add(first)
         return identities
 
     @staticmethod
-    def first_of(procs):
+    def first_of(cgroup):
         """(pid, start time) of the process of a cgroup that started first; None of an empty one."""
         started = {}  # its number need not be the lowest
-        for pid in map(int, procs.read_text().split()):
+        for pid in pids_in(cgroup):
             try:
                 stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
             except OSError:
