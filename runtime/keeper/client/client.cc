@@ -83,23 +83,22 @@ Result<void> WaitReaped(const std::optional<StartRecord>& start) {
 }
 
 // True, too, when no holder answers: a new one has systemd's store, and the launcher's word.
-bool HolderMayTellExit(const std::string& run_dir, const std::string& id) {
-  auto answer = CallKeeper(run_dir, Peer::kHolder, MessageType::kAwaitsExit, TextPayload(id), {},
-                           kHolderLimit);
+bool HolderMayTellExit(Peers& peers, const std::string& id) {
+  auto answer =
+      CallKeeper(peers, Peer::kHolder, MessageType::kAwaitsExit, TextPayload(id), {}, kHolderLimit);
   if (!answer) return answer.error().code() != Code::kUnsupported;  // an older holder
   return Decoder(answer->payload).U8() != 0;
 }
 
 // The sandbox as `peer` keeps it; empty unless it is complete there.
-Result<std::vector<KeptFd>> GetSandboxOf(const std::string& run_dir, Peer peer,
-                                         const SandboxName& sandbox) {
+Result<std::vector<KeptFd>> GetSandboxOf(Peers& peers, Peer peer, const SandboxName& sandbox) {
   ASSIGN_OR_RETURN(const std::vector<std::string> keys,
-                   ListKeysOf(run_dir, peer, SandboxPrefix(sandbox)));
+                   ListKeysOf(peers, peer, SandboxPrefix(sandbox)));
   std::vector<KeptFd> out;
   for (const std::string& key : keys) {
     const auto parsed = ParseSandboxKey(key);
     if (!parsed || parsed->sandbox != sandbox || parsed->total != keys.size()) continue;
-    auto got = CallKeeper(run_dir, peer, MessageType::kGet, TextPayload(key), {});
+    auto got = CallKeeper(peers, peer, MessageType::kGet, TextPayload(key), {});
     if (!got && got.error().code() == Code::kNotFound) return std::vector<KeptFd>();
     if (!got) return std::move(got.error());
     if (got->fds.empty()) return Internal(StrCat("get ", key, ": answer without descriptors"));
@@ -108,20 +107,20 @@ Result<std::vector<KeptFd>> GetSandboxOf(const std::string& run_dir, Peer peer,
   return out;
 }
 
-Result<void> DropKeysOf(const std::string& run_dir, const SandboxName& sandbox) {
+Result<void> DropKeysOf(Peers& peers, const SandboxName& sandbox) {
   const std::string payload = TextPayload(SandboxPrefix(sandbox));
   // A holder that restarts in between collects from the launcher, hence the second round.
   for (const Peer peer : {Peer::kHolder, Peer::kLauncher, Peer::kHolder}) {
-    RETURN_IF_ERROR(CallKeeper(run_dir, peer, MessageType::kDropPrefix, payload, {}));
+    RETURN_IF_ERROR(CallKeeper(peers, peer, MessageType::kDropPrefix, payload, {}));
   }
   return {};
 }
 
 // The ids of those that `prefix` is the beginning of.
-Result<std::set<std::string>> ListSandboxesOf(const std::string& run_dir, const char* prefix) {
+Result<std::set<std::string>> ListSandboxesOf(Peers& peers, const char* prefix) {
   std::set<std::string> ids;
   for (const Peer peer : {Peer::kHolder, Peer::kLauncher}) {
-    ASSIGN_OR_RETURN(const std::vector<std::string> keys, ListKeysOf(run_dir, peer, prefix));
+    ASSIGN_OR_RETURN(const std::vector<std::string> keys, ListKeysOf(peers, peer, prefix));
     for (const std::string& key : keys) {
       if (auto parsed = ParseSandboxKey(key); parsed) ids.insert(std::move(parsed->sandbox.id));
     }
@@ -133,7 +132,7 @@ Result<std::set<std::string>> ListSandboxesOf(const std::string& run_dir, const 
 
 Result<void> KeeperClient::Ping() const {
   for (const Peer peer : {Peer::kHolder, Peer::kLauncher, Peer::kLogger}) {
-    RETURN_IF_ERROR(CallKeeper(run_dir_, peer, MessageType::kPing, {}, {}));
+    RETURN_IF_ERROR(CallKeeper(*peers_, peer, MessageType::kPing, {}, {}));
   }
   return {};
 }
@@ -143,7 +142,7 @@ std::expected<Launched, LaunchFailure> KeeperClient::Launch(const LaunchRequest&
                        PlanAndFds(request.plan, request.fds)};
   const Request find{MessageType::kFindLaunch, TextPayload(request.id), {}};
   auto answer =
-      CallKeeperOnce(run_dir_, Peer::kLauncher, launch, request.once ? find : launch, kLaunchLimit);
+      CallKeeperOnce(*peers_, Peer::kLauncher, launch, request.once ? find : launch, kLaunchLimit);
   if (!answer && answer.error().code() == Code::kNotFound) {
     return std::unexpected(CutShort(answer.error()));
   }
@@ -169,17 +168,17 @@ std::expected<Launched, LaunchFailure> KeeperClient::Launch(const LaunchRequest&
 }
 
 Result<std::vector<StartRecord>> KeeperClient::ListStarts() const {
-  ASSIGN_OR_RETURN(const Records records, Records::Open(run_dir_));
+  ASSIGN_OR_RETURN(const Records records, Records::Open(peers_->run_dir()));
   return records.ListStarts();
 }
 
 Result<std::optional<StartRecord>> KeeperClient::FindStart(const std::string& id) const {
-  ASSIGN_OR_RETURN(const Records records, Records::Open(run_dir_));
+  ASSIGN_OR_RETURN(const Records records, Records::Open(peers_->run_dir()));
   return records.ReadStart(id);
 }
 
 Result<bool> KeeperClient::HasBegun(const StartRecord& start) const {
-  ASSIGN_OR_RETURN(const Records records, Records::Open(run_dir_));
+  ASSIGN_OR_RETURN(const Records records, Records::Open(peers_->run_dir()));
   const ProcessStage stage = StageOf(start.pid, start.start_ticks);
   if (stage == ProcessStage::kGone) return !records.NeverBegan(start.id);
   return stage == ProcessStage::kStarted;
@@ -190,12 +189,12 @@ Result<PidFd> KeeperClient::OpenProcess(const StartRecord& start) const {
 }
 
 Result<std::vector<ExitRecord>> KeeperClient::ListExits() const {
-  ASSIGN_OR_RETURN(const Records records, Records::Open(run_dir_));
+  ASSIGN_OR_RETURN(const Records records, Records::Open(peers_->run_dir()));
   return records.ListExits();
 }
 
 Result<void> KeeperClient::RemoveForgottenExits() const {
-  ASSIGN_OR_RETURN(const Records records, Records::Open(run_dir_));
+  ASSIGN_OR_RETURN(const Records records, Records::Open(peers_->run_dir()));
   ASSIGN_OR_RETURN(const std::vector<ExitRecord> exits, records.ListExits());
   for (const ExitRecord& exit : exits) RETURN_IF_ERROR(records.RemoveExitIfForgotten(exit.id));
   return {};
@@ -203,7 +202,7 @@ Result<void> KeeperClient::RemoveForgottenExits() const {
 
 Result<std::optional<model::ExitReport>> KeeperClient::FindExit(const StartRecord& start,
                                                                 int pidfd) const {
-  ASSIGN_OR_RETURN(const Records records, Records::Open(run_dir_));
+  ASSIGN_OR_RETURN(const Records records, Records::Open(peers_->run_dir()));
   const bool exists = ProcessExists(start.pid, start.start_ticks);
   ASSIGN_OR_RETURN(auto recorded, records.ExitOf(start));
   if (recorded || exists) return recorded;
@@ -214,7 +213,7 @@ Result<std::optional<model::ExitReport>> KeeperClient::FindExit(const StartRecor
   if (!report) {
     // Whoever reaps writes the record first; nobody of ours did, but the holder may have its pidfd, or
     // have heard it.
-    if (HolderMayTellExit(run_dir_, start.id)) return std::optional<model::ExitReport>();
+    if (HolderMayTellExit(*peers_, start.id)) return std::optional<model::ExitReport>();
     ASSIGN_OR_RETURN(recorded, records.ExitOf(start));
     if (recorded) return recorded;
     report = model::ExitReport{model::ExitReport::Source::kLost, 137, 0, false, now};
@@ -225,7 +224,7 @@ Result<std::optional<model::ExitReport>> KeeperClient::FindExit(const StartRecor
 }
 
 Result<void> KeeperClient::SetOomKilled(const std::string& id) const {
-  ASSIGN_OR_RETURN(const Records records, Records::Open(run_dir_));
+  ASSIGN_OR_RETURN(const Records records, Records::Open(peers_->run_dir()));
   ASSIGN_OR_RETURN(auto exit, records.ReadExit(id));
   if (!exit) return NotFound(StrCat("exit record ", id));
   exit->report.oom_killed = true;
@@ -235,22 +234,22 @@ Result<void> KeeperClient::SetOomKilled(const std::string& id) const {
 
 Result<void> KeeperClient::Forget(const std::string& id) const {
   if (!IsValidId(id)) return InvalidArgument(StrCat("forget: id \"", id, "\" is not valid"));
-  ASSIGN_OR_RETURN(const Records records, Records::Open(run_dir_));
+  ASSIGN_OR_RETURN(const Records records, Records::Open(peers_->run_dir()));
   ASSIGN_OR_RETURN(const auto start, records.ReadStart(id));
   RETURN_IF_ERROR(WaitReaped(start));
   // The start record first: an exit record alone is never taken for a running process.
   RETURN_IF_ERROR(records.RemoveStart(id));
   RETURN_IF_ERROR(records.RemoveExit(id));
   RETURN_IF_ERROR(
-      CallKeeper(run_dir_, Peer::kHolder, MessageType::kDrop, TextPayload(MakeProcessKey(id)), {}));
+      CallKeeper(*peers_, Peer::kHolder, MessageType::kDrop, TextPayload(MakeProcessKey(id)), {}));
   return {};
 }
 
 Result<UniqueFd> KeeperClient::WatchExits() const {
-  ASSIGN_OR_RETURN(const Records records, Records::Open(run_dir_));
+  ASSIGN_OR_RETURN(const Records records, Records::Open(peers_->run_dir()));
   UniqueFd fd(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   if (!fd) return Error::FromErrno(errno, "inotify_init1");
-  const std::string dir = StrCat(run_dir_, "/", kExitsDir);
+  const std::string dir = StrCat(peers_->run_dir(), "/", kExitsDir);
   if (::inotify_add_watch(fd.get(), dir.c_str(), IN_MOVED_TO) < 0) {
     return Error::FromErrno(errno, StrCat("inotify_add_watch ", dir));
   }
@@ -278,13 +277,13 @@ PendingSandbox KeeperClient::BeginSandbox(const PodUid& uid, int plan, const std
   payload.Text(uid.value);
   if (!member.empty()) payload.Text(member);
   return PendingSandbox(KeeperCall(
-      run_dir_, Peer::kLauncher,
-      {{MessageType::kMakeSandbox, payload.Take(), PlanAndFds(plan, fds)}}, kLaunchLimit));
+      peers_, Peer::kLauncher, {{MessageType::kMakeSandbox, payload.Take(), PlanAndFds(plan, fds)}},
+      kLaunchLimit));
 }
 
 std::expected<std::vector<KeptFd>, LaunchFailure> KeeperClient::MakeMember(
     const std::string& member, int plan) const {
-  return PendingSandbox(KeeperCall(run_dir_, Peer::kLauncher,
+  return PendingSandbox(KeeperCall(peers_, Peer::kLauncher,
                                    {{MessageType::kMakeMember, TextPayload(member), {plan}}},
                                    kLaunchLimit))
       .Await();
@@ -312,57 +311,57 @@ std::expected<std::vector<KeptFd>, LaunchFailure> KeeperClient::MakeSandbox(
 Result<std::vector<KeptFd>> KeeperClient::GetSandbox(const PodUid& uid) const {
   // The holder may be just about to receive what the launcher has made.
   for (const Peer peer : {Peer::kHolder, Peer::kLauncher}) {
-    ASSIGN_OR_RETURN(std::vector<KeptFd> kept, GetSandboxOf(run_dir_, peer, PodSandbox(uid)));
+    ASSIGN_OR_RETURN(std::vector<KeptFd> kept, GetSandboxOf(*peers_, peer, PodSandbox(uid)));
     if (!kept.empty()) return kept;
   }
   return NotFound(StrCat("sandbox ", uid.value));
 }
 
 Result<void> KeeperClient::DropSandbox(const PodUid& uid) const {
-  return DropKeysOf(run_dir_, PodSandbox(uid));
+  return DropKeysOf(*peers_, PodSandbox(uid));
 }
 
 Result<std::vector<PodUid>> KeeperClient::ListSandboxes() const {
-  ASSIGN_OR_RETURN(const std::set<std::string> ids, ListSandboxesOf(run_dir_, kSandboxPrefix));
+  ASSIGN_OR_RETURN(const std::set<std::string> ids, ListSandboxesOf(*peers_, kSandboxPrefix));
   return std::vector<PodUid>(ids.begin(), ids.end());
 }
 
 Result<void> KeeperClient::DropMember(const std::string& member) const {
-  return DropKeysOf(run_dir_, PoolMember(member));
+  return DropKeysOf(*peers_, PoolMember(member));
 }
 
 Result<std::vector<std::string>> KeeperClient::ListMembers() const {
-  ASSIGN_OR_RETURN(const std::set<std::string> ids, ListSandboxesOf(run_dir_, kMemberPrefix));
+  ASSIGN_OR_RETURN(const std::set<std::string> ids, ListSandboxesOf(*peers_, kMemberPrefix));
   return std::vector<std::string>(ids.begin(), ids.end());
 }
 
 Result<void> KeeperClient::PutFds(const std::string& key, const std::vector<int>& fds) const {
   if (IsKeepersOwn(key)) return InvalidArgument(StrCat("put ", key, ": a key of the keeper"));
-  RETURN_IF_ERROR(CallKeeper(run_dir_, Peer::kHolder, MessageType::kPut, TextPayload(key), fds));
-  RETURN_IF_ERROR(CallKeeper(run_dir_, Peer::kLauncher, MessageType::kPut, TextPayload(key), fds));
+  RETURN_IF_ERROR(CallKeeper(*peers_, Peer::kHolder, MessageType::kPut, TextPayload(key), fds));
+  RETURN_IF_ERROR(CallKeeper(*peers_, Peer::kLauncher, MessageType::kPut, TextPayload(key), fds));
   return {};
 }
 
 Result<std::vector<UniqueFd>> KeeperClient::GetFds(const std::string& key) const {
   ASSIGN_OR_RETURN(Message got,
-                   CallKeeper(run_dir_, Peer::kHolder, MessageType::kGet, TextPayload(key), {}));
+                   CallKeeper(*peers_, Peer::kHolder, MessageType::kGet, TextPayload(key), {}));
   return std::move(got.fds);
 }
 
 Result<void> KeeperClient::DropFds(const std::string& key) const {
   for (const Peer peer : {Peer::kHolder, Peer::kLauncher, Peer::kHolder}) {
-    RETURN_IF_ERROR(CallKeeper(run_dir_, peer, MessageType::kDrop, TextPayload(key), {}));
+    RETURN_IF_ERROR(CallKeeper(*peers_, peer, MessageType::kDrop, TextPayload(key), {}));
   }
   return {};
 }
 
 Result<std::vector<std::string>> KeeperClient::ListKeys() const {
-  return ListKeysOf(run_dir_, Peer::kHolder, "");
+  return ListKeysOf(*peers_, Peer::kHolder, "");
 }
 
 Result<void> KeeperClient::Upgrade(int binary) const {
   for (const Peer peer : {Peer::kHolder, Peer::kLauncher, Peer::kLogger}) {
-    RETURN_IF_ERROR(UpgradeProcess(run_dir_, peer, binary));
+    RETURN_IF_ERROR(UpgradeProcess(*peers_, peer, binary));
   }
   return {};
 }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // KeeperClient: the agent's side of holder, launcher and logger.
 //
-// Thread-safe: it holds no connection and no mutable state; each call opens its own connection to
-// the process it needs, so a restarted or upgraded keeper is simply found again. Every call has a
-// time limit inside. While a keeper process is being restarted, calls wait for its successor up to
+// Thread-safe. A restarted or upgraded keeper is simply found again (peers.h); copies share the connections. Every call has
+// a time limit inside. While a keeper process is being restarted, calls wait for its successor up to
 // that limit and then fail with kUnavailable.
 // Records are plain files in the run directory (paths.h); reading them needs no keeper at all.
 // Descriptors given as `int` are borrowed, those returned are the caller's and O_CLOEXEC.
@@ -14,6 +13,7 @@
 #include <chrono>
 #include <cstdint>
 #include <expected>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -92,9 +92,9 @@ class PendingLog {
 
  private:
   friend class KeeperClient;
-  PendingLog(const std::string& run_dir, std::string registration, LogPipe out, LogPipe err,
-             std::vector<Request> puts);
-  std::string run_dir_;
+  PendingLog(const std::shared_ptr<Peers>& peers, std::string registration, LogPipe out,
+             LogPipe err, std::vector<Request> puts);
+  std::shared_ptr<Peers> peers_;
   std::string registration_;
   LogPipe out_;
   LogPipe err_;
@@ -116,7 +116,8 @@ class PendingSandbox {
 
 class KeeperClient {
  public:
-  explicit KeeperClient(std::string run_dir) : run_dir_(std::move(run_dir)) {}
+  explicit KeeperClient(std::string run_dir)
+      : peers_(std::make_shared<Peers>(std::move(run_dir))) {}
 
   // True while holder, launcher and logger answer.
   Result<void> Ping() const;
@@ -235,7 +236,7 @@ class KeeperClient {
   Result<void> Upgrade(int binary) const;
 
  private:
-  std::string run_dir_;
+  std::shared_ptr<Peers> peers_;
 };
 
 }  // namespace holdfast::runtime::keeper

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the client reaches a keeper process: by path, again and again while it is being restarted.
-// Thread-safe: no state, but a KeeperCall belongs to one thread.
+// Calls to a keeper process, made again and again while it is being restarted.
+// Thread-safe, but a KeeperCall belongs to one thread.
 #pragma once
 
 #include <chrono>
-#include <cstdint>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "holdfast/base/result.h"
+#include "runtime/keeper/client/peers.h"
 #include "runtime/keeper/common/wire.h"
 
 namespace holdfast::runtime::keeper {
-
-enum class Peer : uint8_t { kHolder, kLauncher, kLogger };
 
 inline constexpr std::chrono::seconds kCallLimit{10};
 
@@ -23,35 +23,32 @@ inline constexpr std::chrono::seconds kCallLimit{10};
 // constructor, answered by Await(). What the requests' `fds` name stays borrowed until then.
 class KeeperCall {
  public:
-  KeeperCall(std::string run_dir, Peer peer, std::vector<Request> requests,
+  KeeperCall(std::shared_ptr<Peers> peers, Peer peer, std::vector<Request> requests,
              std::chrono::milliseconds limit = kCallLimit);
   // Once. As CallKeeper: repeats the requests while nobody answers.
   Result<Message> Await();
 
  private:
-  std::string run_dir_;
+  std::shared_ptr<Peers> peers_;
   Peer peer_;
   std::vector<Request> requests_;
   std::chrono::milliseconds limit_;
-  std::string path_;
-  UniqueFd socket_;  // invalid: could not be sent, Await() tries again
+  std::optional<Peers::Connection> sent_;  // none: could not be sent, Await() tries again
 };
 
 // Repeats the requests (see Call) while nobody answers (kUnavailable) until `limit`: every message
 // sent this way may arrive twice. An answer of type kError becomes the Error.
-Result<Message> CallKeeper(const std::string& run_dir, Peer peer, std::span<const Request> requests,
+Result<Message> CallKeeper(Peers& peers, Peer peer, std::span<const Request> requests,
                            std::chrono::milliseconds limit = kCallLimit);
-Result<Message> CallKeeper(const std::string& run_dir, Peer peer, MessageType type,
-                           std::string_view payload, std::span<const int> fds,
-                           std::chrono::milliseconds limit = kCallLimit);
+Result<Message> CallKeeper(Peers& peers, Peer peer, MessageType type, std::string_view payload,
+                           std::span<const int> fds, std::chrono::milliseconds limit = kCallLimit);
 // For a request that may not arrive twice: once it was sent, whoever answers next is asked `again`.
-Result<Message> CallKeeperOnce(const std::string& run_dir, Peer peer, const Request& request,
+Result<Message> CallKeeperOnce(Peers& peers, Peer peer, const Request& request,
                                const Request& again, std::chrono::milliseconds limit);
 
-Result<std::vector<std::string>> ListKeysOf(const std::string& run_dir, Peer peer,
-                                            const std::string& prefix);
+Result<std::vector<std::string>> ListKeysOf(Peers& peers, Peer peer, const std::string& prefix);
 
 // Sends the new binary and waits until the process answers as one that was upgraded once more.
-Result<void> UpgradeProcess(const std::string& run_dir, Peer peer, int binary);
+Result<void> UpgradeProcess(Peers& peers, Peer peer, int binary);
 
 }  // namespace holdfast::runtime::keeper

@@ -43,8 +43,8 @@ Result<LogPipe> MakePipe() {
 
 std::string IdPayload(const ContainerId& id) { return Encoder().Text(id.value).Take(); }
 
-Result<void> CallLogger(const std::string& run_dir, MessageType type, const ContainerId& id) {
-  RETURN_IF_ERROR(CallKeeper(run_dir, Peer::kLogger, type, IdPayload(id), {}));
+Result<void> CallLogger(Peers& peers, MessageType type, const ContainerId& id) {
+  RETURN_IF_ERROR(CallKeeper(peers, Peer::kLogger, type, IdPayload(id), {}));
   return {};
 }
 
@@ -59,20 +59,20 @@ Result<void> LogPipes::GiveTo(uid_t owner, gid_t group) const {
   return {};
 }
 
-PendingLog::PendingLog(const std::string& run_dir, std::string registration, LogPipe out,
+PendingLog::PendingLog(const std::shared_ptr<Peers>& peers, std::string registration, LogPipe out,
                        LogPipe err, std::vector<Request> puts)
-    : run_dir_(run_dir),
+    : peers_(peers),
       registration_(std::move(registration)),
       out_(std::move(out)),
       err_(std::move(err)),
-      holder_(run_dir, Peer::kHolder, std::move(puts)) {}
+      holder_(peers, Peer::kHolder, std::move(puts)) {}
 
 Result<void> PendingLog::Register() {
   // The holder first: a logger that restarts in between then gets them from there.
   RETURN_IF_ERROR(holder_.Await());
   HOLDFAST_PAUSE_POINT("client.log-pipes-put");
   logger_.emplace(
-      run_dir_, Peer::kLogger,
+      peers_, Peer::kLogger,
       std::vector<Request>{
           {MessageType::kLogRegister, registration_, {out_.read_end.get(), err_.read_end.get()}}});
   return {};
@@ -97,7 +97,7 @@ Result<PendingLog> KeeperClient::BeginLog(const ContainerId& id, const model::Lo
   // On one connection, so the answer to the second is one to the first.
   std::vector<Request> puts{{MessageType::kPutQuiet, key(LogPart::kStdout), {out.read_end.get()}},
                             {MessageType::kPut, key(LogPart::kStderr), {err.read_end.get()}}};
-  return PendingLog(run_dir_, Encode(LogRegistration{id.value, spec, false}), std::move(out),
+  return PendingLog(peers_, Encode(LogRegistration{id.value, spec, false}), std::move(out),
                     std::move(err), std::move(puts));
 }
 
@@ -119,7 +119,7 @@ Result<void> KeeperClient::EnsureLog(const ContainerId& id, const model::LogSpec
   ASSIGN_OR_RETURN(const std::vector<UniqueFd> err, GetFds(MakeLogKey(id.value, LogPart::kStderr)));
   if (out.empty() || err.empty()) return NotFound(StrCat("log pipes of ", id.value));
   const int fds[] = {out.front().get(), err.front().get()};
-  RETURN_IF_ERROR(CallKeeper(run_dir_, Peer::kLogger, MessageType::kLogRegister,
+  RETURN_IF_ERROR(CallKeeper(*peers_, Peer::kLogger, MessageType::kLogRegister,
                              Encode(LogRegistration{id.value, spec, false}), fds));
   return {};
 }
@@ -127,7 +127,7 @@ Result<void> KeeperClient::EnsureLog(const ContainerId& id, const model::LogSpec
 Result<void> KeeperClient::RegisterTtyLog(const ContainerId& id, const model::LogSpec& spec) const {
   const LogRegistration registration{id.value, spec, true};
   RETURN_IF_ERROR(
-      CallKeeper(run_dir_, Peer::kLogger, MessageType::kLogRegister, Encode(registration), {}));
+      CallKeeper(*peers_, Peer::kLogger, MessageType::kLogRegister, Encode(registration), {}));
   return {};
 }
 
@@ -145,13 +145,13 @@ Result<void> KeeperClient::AttachLog(const ContainerId& id, int stdout_pipe,
   }
   const auto bits = static_cast<uint8_t>((stdout_pipe >= 0 ? 1 : 0) | (stderr_pipe >= 0 ? 2 : 0));
   const std::string payload = Encoder().Text(id.value).U8(bits).Take();
-  RETURN_IF_ERROR(CallKeeper(run_dir_, Peer::kLogger, MessageType::kLogAttach, payload, fds));
+  RETURN_IF_ERROR(CallKeeper(*peers_, Peer::kLogger, MessageType::kLogAttach, payload, fds));
   return {};
 }
 
 Result<LogStatus> KeeperClient::GetLogStatus(const ContainerId& id) const {
   ASSIGN_OR_RETURN(const Message answer,
-                   CallKeeper(run_dir_, Peer::kLogger, MessageType::kLogStatus, IdPayload(id), {}));
+                   CallKeeper(*peers_, Peer::kLogger, MessageType::kLogStatus, IdPayload(id), {}));
   return DecodeLogStatus(answer.payload);
 }
 
@@ -171,21 +171,20 @@ Result<void> KeeperClient::WaitLogDrained(const ContainerId& id,
 }
 
 Result<void> KeeperClient::RotateLog(const ContainerId& id) const {
-  return CallLogger(run_dir_, MessageType::kLogRotate, id);
+  return CallLogger(*peers_, MessageType::kLogRotate, id);
 }
 
 Result<void> KeeperClient::UnregisterLog(const ContainerId& id) const {
-  RETURN_IF_ERROR(CallLogger(run_dir_, MessageType::kLogUnregister, id));
+  RETURN_IF_ERROR(CallLogger(*peers_, MessageType::kLogUnregister, id));
   const std::string prefix = Encoder().Text(LogPrefix(id.value)).Take();
   for (const Peer peer : {Peer::kHolder, Peer::kLauncher}) {
-    RETURN_IF_ERROR(CallKeeper(run_dir_, peer, MessageType::kDropPrefix, prefix, {}));
+    RETURN_IF_ERROR(CallKeeper(*peers_, peer, MessageType::kDropPrefix, prefix, {}));
   }
   return {};
 }
 
 Result<std::vector<ContainerId>> KeeperClient::ListLogs() const {
-  ASSIGN_OR_RETURN(Message list,
-                   CallKeeper(run_dir_, Peer::kLogger, MessageType::kLogList, {}, {}));
+  ASSIGN_OR_RETURN(Message list, CallKeeper(*peers_, Peer::kLogger, MessageType::kLogList, {}, {}));
   if (list.fds.empty()) return Internal("list logs: answer without a list");
   ASSIGN_OR_RETURN(std::vector<std::string> ids, ListFromMemfd(list.fds.front().get()));
   std::vector<ContainerId> out;

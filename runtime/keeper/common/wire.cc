@@ -118,23 +118,18 @@ Result<Message> ReceiveMessage(int socket) {
 Result<Message> Call(const std::string& path, MessageType type, std::string_view payload,
                      std::span<const int> fds, std::chrono::milliseconds limit) {
   const Request request{type, std::string(payload), {fds.begin(), fds.end()}};
-  return Call(path, std::span(&request, 1), limit);
-}
-
-Result<Message> Call(const std::string& path, std::span<const Request> requests,
-                     std::chrono::milliseconds limit) {
-  ASSIGN_OR_RETURN(const UniqueFd socket, SendRequests(path, requests, limit));
+  ASSIGN_OR_RETURN(const UniqueFd socket, sys::ConnectSeqpacket(path));
+  RETURN_IF_ERROR(SendRequests(socket.get(), std::span(&request, 1), limit));
   return ReceiveAnswer(socket.get(), path, limit);
 }
 
-Result<UniqueFd> SendRequests(const std::string& path, std::span<const Request> requests,
-                              std::chrono::milliseconds limit) {
-  ASSIGN_OR_RETURN(UniqueFd socket, sys::ConnectSeqpacket(path));
-  RETURN_IF_ERROR(SetTimeLimit(socket.get(), limit));
+Result<void> SendRequests(int socket, std::span<const Request> requests,
+                          std::chrono::milliseconds limit) {
+  RETURN_IF_ERROR(SetTimeLimit(socket, limit));
   for (const Request& request : requests) {
-    RETURN_IF_ERROR(SendMessage(socket.get(), request.type, request.payload, request.fds));
+    RETURN_IF_ERROR(SendMessage(socket, request.type, request.payload, request.fds));
   }
-  return socket;
+  return {};
 }
 
 Result<Message> ReceiveAnswer(int socket, const std::string& path,

@@ -134,15 +134,14 @@ struct Request {
   std::vector<int> fds;  // borrowed
 };
 
-// Requests on one fresh connection to `path`, handled in their order, and the answer to the last;
-// the others are of the quiet types. A kError answer becomes the Error. kDeadlineExceeded when the
-// peer accepts but does not answer in time.
-Result<Message> Call(const std::string& path, std::span<const Request> requests,
-                     std::chrono::milliseconds limit);
-// The two halves of Call: the connection on which the requests were sent, and the answer on it.
-Result<UniqueFd> SendRequests(const std::string& path, std::span<const Request> requests,
-                              std::chrono::milliseconds limit);
+// Requests on a connection, handled in their order; all but the last are of the quiet types. Nobody waits longer than
+// `limit`, for the answer neither.
+Result<void> SendRequests(int socket, std::span<const Request> requests,
+                          std::chrono::milliseconds limit);
+// The answer to the last. A kError answer becomes the Error. kDeadlineExceeded when the peer does not answer in time; `path`
+// and `limit` are for its text.
 Result<Message> ReceiveAnswer(int socket, const std::string& path, std::chrono::milliseconds limit);
+// Both for one request on a fresh connection to `path`.
 Result<Message> Call(const std::string& path, MessageType type, std::string_view payload,
                      std::span<const int> fds, std::chrono::milliseconds limit);
 

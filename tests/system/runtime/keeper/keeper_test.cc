@@ -111,7 +111,7 @@ TEST_F(KeeperTest, UpgradeInPlaceKeepsProcessesContainersAndLines) {
   Clean(writer);
   ExpectNothingLeft();
   // The holder may still have a connection that its peer has just closed.
-  const auto few = [](const auto& each) { return each.second <= 16u; };
+  const auto few = [](const auto& each) { return each.second <= kIdleDescriptors; };
   EXPECT_TRUE(Eventually([&] { return std::ranges::all_of(DescriptorCounts(), few); }));
 }
 

@@ -126,7 +126,8 @@ class KillTest : public KeeperTest {
     std::map<std::string, size_t> counts;
     EXPECT_TRUE(Eventually([&] {
       counts = DescriptorCounts();
-      return std::ranges::all_of(counts, [](const auto& each) { return each.second <= 16u; });
+      return std::ranges::all_of(counts,
+                                 [](const auto& each) { return each.second <= kIdleDescriptors; });
     })) << testing::PrintToString(counts);
   }
 
