@@ -5,6 +5,10 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -167,36 +171,87 @@ bool HasLabelOfItsTop(const model::MountPlan& mount, const model::NamespacePlan&
          (mount.kind == Kind::kMqueue && namespaces.ipc != model::kNoFd);
 }
 
-Result<void> MountOne(Child& child, const model::MountPlan& plan, const model::LaunchPlan& whole) {
-  const int root = child.root.get();
-  if (plan.kind == Kind::kBind) {
-    const int source = child.Fd(plan.source);
-    ASSIGN_OR_RETURN(const bool directory, IsDirectory(source, plan.destination));
-    ASSIGN_OR_RETURN(const UniqueFd target, MountTarget(root, plan.destination, directory));
-    RETURN_IF_ERROR(PrepareBind(source, plan));
-    return sys::AttachMount(source, target.get(), plan.destination);
+// File systems that this launch has made, in which nobody but it has made anything: a directory of theirs is made and
+// mounted onto by its name, where other targets are looked for from the root on.
+class FreshFilesystems {
+ public:
+  void Add(const std::string& destination, MountFd mount) {
+    all_.emplace_back(destination, std::move(mount));
+  }
+  // A volume may lie over any of them from now on.
+  void Forget() { all_.clear(); }
+
+  // The one that `destination` lies in, directly below its top; -1: none.
+  int Above(const std::string& destination) const {
+    const std::string_view parent(destination.data(), destination.rfind('/'));
+    // One may lie over an earlier one.
+    for (auto each = all_.rbegin(); each != all_.rend(); ++each) {
+      if (each->first == parent) return each->second.get();
+    }
+    return -1;
+  }
+
+ private:
+  std::vector<std::pair<std::string, MountFd>> all_;
+};
+
+// False, and nothing happened: something of that name is there.
+Result<bool> AttachInFresh(int mount, int filesystem, const std::string& destination) {
+  const std::string name = destination.substr(destination.rfind('/') + 1);
+  if (::mkdirat(filesystem, name.c_str(), 0755) != 0) {
+    if (errno == EEXIST) return false;
+    return Error::FromErrno(errno, "mkdir");
+  }
+  RETURN_IF_ERROR(sys::AttachMountAt(mount, filesystem, name, destination));
+  return true;
+}
+
+Result<void> MountVolume(Child& child, const model::MountPlan& plan) {
+  const int source = child.Fd(plan.source);
+  ASSIGN_OR_RETURN(const bool directory, IsDirectory(source, plan.destination));
+  ASSIGN_OR_RETURN(const UniqueFd target,
+                   MountTarget(child.root.get(), plan.destination, directory));
+  RETURN_IF_ERROR(PrepareBind(source, plan));
+  return sys::AttachMount(source, target.get(), plan.destination);
+}
+
+Result<void> AttachFilesystem(int root, int mount, const model::MountPlan& plan,
+                              const FreshFilesystems& fresh) {
+  if (const int filesystem = fresh.Above(plan.destination); filesystem >= 0) {
+    ASSIGN_OR_RETURN(const bool attached, AttachInFresh(mount, filesystem, plan.destination));
+    if (attached) return {};
   }
   const bool fixed =
       plan.kind == Kind::kProc || plan.kind == Kind::kSysfs || plan.kind == Kind::kDev;
-  UniqueFd target;
-  if (fixed) {
-    ASSIGN_OR_RETURN(target, OrdinaryDirectory(root, plan.destination));
-  } else {
-    ASSIGN_OR_RETURN(target, MountTarget(root, plan.destination, true));
-  }
-  ASSIGN_OR_RETURN(const MountFd mount, NewOrPrepared(child, plan, whole.selinux));
+  ASSIGN_OR_RETURN(const UniqueFd target, fixed ? OrdinaryDirectory(root, plan.destination)
+                                                : MountTarget(root, plan.destination, true));
+  return sys::AttachMount(mount, target.get(), plan.destination);
+}
+
+Result<void> MountFilesystem(Child& child, const model::MountPlan& plan,
+                             const model::LaunchPlan& whole, FreshFilesystems& fresh) {
+  const int root = child.root.get();
+  ASSIGN_OR_RETURN(MountFd mount, NewOrPrepared(child, plan, whole.selinux));
   if (HasLabelOfItsTop(plan, whole.namespaces)) {
     RETURN_IF_ERROR(LabelTop(mount.get(), whole.selinux));
   }
-  RETURN_IF_ERROR(sys::AttachMount(mount.get(), target.get(), plan.destination));
+  RETURN_IF_ERROR(AttachFilesystem(root, mount.get(), plan, fresh));
+  if (plan.kind == Kind::kDev || plan.kind == Kind::kTmpfs) {
+    fresh.Add(plan.destination, std::move(mount));
+  }
   return plan.kind == Kind::kCgroup1 ? LinkControllers(root, plan) : Result<void>();
 }
 
 }  // namespace
 
 Result<void> MountAll(Child& child, const model::LaunchPlan& plan) {
+  FreshFilesystems fresh;
   for (const model::MountPlan& mount : plan.mounts) {
-    RETURN_IF_ERROR(WithContext(MountOne(child, mount, plan), mount.destination));
+    if (mount.kind == Kind::kBind) fresh.Forget();
+    RETURN_IF_ERROR(WithContext(mount.kind == Kind::kBind
+                                    ? MountVolume(child, mount)
+                                    : MountFilesystem(child, mount, plan, fresh),
+                                mount.destination));
   }
   return {};
 }

@@ -138,6 +138,14 @@ Result<void> AttachMount(int mount, int target, const std::string& what) {
   return {};
 }
 
+Result<void> AttachMountAt(int mount, int directory, const std::string& name,
+                           const std::string& what) {
+  if (::syscall(SYS_move_mount, mount, "", directory, name.c_str(), MOVE_MOUNT_F_EMPTY_PATH) != 0) {
+    return Error::FromErrno(errno, StrCat("move_mount onto ", what));
+  }
+  return {};
+}
+
 Result<void> DetachMountAt(int directory) {
   if (::fchdir(directory) != 0) return Error::FromErrno(errno, "fchdir to a mount");
   if (::umount2(".", MNT_DETACH) != 0) return Error::FromErrno(errno, "umount2");

@@ -45,6 +45,9 @@ Result<void> SetIdMap(int mount, int user_namespace, bool recursive);
 
 // move_mount(2) of a detached mount onto an opened file or directory.
 Result<void> AttachMount(int mount, int target, const std::string& what);
+// The same onto the entry `name` of `directory`, itself even if it is a symlink.
+Result<void> AttachMountAt(int mount, int directory, const std::string& name,
+                           const std::string& what);
 // umount2(2) MNT_DETACH of what `directory` shows, without following a path.
 Result<void> DetachMountAt(int directory);
 

@@ -170,6 +170,19 @@ TEST_F(HostileImageTest, MasksAreTheNullDeviceOrNothingStarts) {
   EXPECT_EQ(run.outcome.step, "masked paths");
 }
 
+// A file system of our own is looked into by name only as long as it is what shows there.
+TEST_F(HostileImageTest, WhatComesAfterAVolumeOverOurDevIsMountedInTheVolume) {
+  LinkInImage("dev", "other-dev");
+  model::LaunchPlan plan = WithVolume("/other-dev");
+  const auto pts = std::ranges::find(plan.mounts, "/dev/pts", &model::MountPlan::destination);
+  std::rotate(pts, plan.mounts.end() - 1, plan.mounts.end());
+  plan.masked_paths.clear();  // they take the /dev/null that the volume has not
+  const RunResult run = Run(plan);
+  EXPECT_EQ(run.exit.code, 0) << Why(run);
+  EXPECT_TRUE(std::filesystem::is_directory(Path("volume/pts")));
+  EXPECT_TRUE(std::filesystem::is_directory(Path("volume/mqueue")));
+}
+
 // RT-06: a mount target's parent lies in a volume in which somebody swaps directory and symlink.
 TEST_F(HostileImageTest, ASwappedParentNeverMovesAMountOutside) {
   std::filesystem::create_directory(Path("volume/target"));
