@@ -22,8 +22,6 @@ namespace {
 // They wait for others, and one that does not answer holds up its own pods only.
 constexpr size_t kMountsAtATime = 64;
 constexpr std::chrono::minutes kTurnLimit{5};
-// The kernel takes a namespace's interfaces away in the background.
-constexpr std::chrono::seconds kReleaseDelay{1};
 
 std::vector<size_t> LaneBounds(const PodTableOptions& options) {
   std::vector<size_t> bounds(kPodLanes, options.workers);
@@ -84,6 +82,7 @@ PodTable::PodTable(boost::asio::io_context& io, PodServices& services, PodRegist
       options_(options),
       door_(std::make_shared<Door>()),
       unknown_(services),
+      network_(services, turns_),
       turns_(io, services.clock, [this](const PodUid& uid) { return RunTurn(uid); }) {
   door_->table = this;
 }
@@ -204,9 +203,7 @@ void PodTable::NoteEnded(const PodUid& uid) {
   entries_.erase(it);
   turns_.Forget(uid);
   wanted_grace_.erase(uid);
-  if (!std::exchange(release_due_, true)) {
-    turns_.RunAt(services_.clock.Boot() + kReleaseDelay, [this] { ReleaseNetwork(); });
-  }
+  network_.NotePodGone();
   BeginWaiting();  // the name is free
 }
 
@@ -218,7 +215,7 @@ void PodTable::Resync() {
     const std::lock_guard lock(mutex_);
     ReportOverdue();
   }
-  EnsureNetwork();
+  network_.Ensure();
   turns_.PostNode([this] {
     const auto seen = services_.runtime.ListSandboxes();
     if (!seen) services_.log(StrCat("list sandboxes: ", seen.error().message()));
@@ -226,25 +223,6 @@ void PodTable::Resync() {
     const std::lock_guard lock(mutex_);
     for (const auto& [uid, entry] : entries_) turns_.Poke(uid);
   });
-}
-
-void PodTable::EnsureNetwork() {
-  turns_.PostNode([this] { TellOfNetwork(services_.network.Ensure()); });
-}
-
-void PodTable::ReleaseNetwork() {
-  {
-    const std::lock_guard lock(mutex_);
-    release_due_ = false;
-  }
-  turns_.PostNode([this] { TellOfNetwork(services_.network.Release()); });
-}
-
-void PodTable::TellOfNetwork(const Result<void>& done) {
-  if (!done) {
-    services_.log(StrCat("pod network: ", done.error().message(), ", trying again in a minute"));
-  }
-  for (const std::string& warning : services_.network.TakeWarnings()) services_.log(warning);
 }
 
 // A turn waits for nothing slow; where the disk with the records or the logs hangs, it does.

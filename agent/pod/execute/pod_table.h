@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/pod/execute/network_upkeep.h"
 #include "agent/pod/execute/pod_turns.h"
 #include "agent/pod/execute/pod_worker.h"
 #include "agent/pod/execute/unknown_pods.h"
@@ -83,9 +84,6 @@ class PodTable {
   PodTurns::End RunTurn(const PodUid& uid);
   void TakeNews();
   void Resync();
-  void EnsureNetwork();
-  void ReleaseNetwork();
-  void TellOfNetwork(const Result<void>& done);
   // All others with it. Who is there:
   Entry& Add(const PodUid& uid, WantedPod wanted, PodMemory memory);
   void Adopt(StoredPod stored);
@@ -125,7 +123,8 @@ class PodTable {
   std::map<PodUid, std::chrono::seconds> wanted_grace_;
   std::set<PodOrigin> complete_;
   UnknownPods unknown_;
-  bool release_due_ = false;  // addresses of pods that went are looked at again
+
+  NetworkUpkeep network_;  // thread-safe
 
   PodTurns turns_;  // last: its threads use all of the above
 };
