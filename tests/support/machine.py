@@ -37,6 +37,11 @@ def cgroups_in(tree):
     return [pathlib.Path(folder) for folder, _, _ in os.walk(tree)]
 
 
+def cgroups_of_pod(tree, uid):
+    """Its own and all below it."""
+    return [cgroup for cgroup in cgroups_in(tree) if f"pod{uid}" in cgroup.parts]
+
+
 def pids_in(cgroup):
     try:
         return [int(pid) for pid in (cgroup / "cgroup.procs").read_text().split()]
@@ -349,8 +354,8 @@ class Machine:
         uid = pod["metadata"]["uid"]
         identities = set()
         for tree in self.container_trees()[:1]:
-            for cgroup in cgroups_in(tree):
-                if f"pod{uid}" in cgroup.parts and (first := self.first_of(cgroup)):
+            for cgroup in cgroups_of_pod(tree, uid):
+                if first := self.first_of(cgroup):
                     identities.add(first)
         return identities
 

@@ -9,6 +9,7 @@ import tarfile
 
 import logs
 import pods
+from machine import cgroups_of_pod
 from pods import IMAGE, container, manifest
 
 NODE_MAC = "02:68:66:00:00:01"  # netproxy/podnet/wiring.h
@@ -258,8 +259,9 @@ class Life:
                     runs.add(main["containerID"])
                 return has
             self.insist(f"{name} has {cpu}m", resized)
-            limits = {int(p.read_text()) for t in self.machine.cgroup_trees() for n in ("memory.max", "memory.limit_in_bytes")
-                      for p in t.glob(f"**/pod{body['metadata']['uid']}/**/{n}")}
+            limits = {int((cgroup / file).read_text()) for tree in self.machine.cgroup_trees()
+                      for cgroup in cgroups_of_pod(tree, body["metadata"]["uid"])
+                      for file in ("memory.max", "memory.limit_in_bytes") if (cgroup / file).exists()}
             self.tally.expect(limits == {memory << 20}, f"{name}: limits {limits}, not {memory} MiB")
         self.tally.expect(len(runs) == 1, f"{name}: {len(runs)} runs of its container")
         (self.machine.manifests / f"{name}.json").unlink()
