@@ -14,8 +14,8 @@
 namespace holdfast::runtime::keeper {
 namespace {
 
-// More are made for a burst of calls and closed after it: the keeper has a descriptor for each as well.
-constexpr size_t kMostIdle = 2;
+// More are made for calls beside each other and closed after them: the keeper has a descriptor for each as well.
+constexpr size_t kMostIdle = 1;
 
 Result<std::string> PathOf(const std::string& run_dir, Peer peer) {
   if (peer == Peer::kHolder) return StrCat(run_dir, "/", kHolderSocket);

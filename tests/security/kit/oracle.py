@@ -116,8 +116,8 @@ class Oracle:
         for fact in sorted(before.keys() | now.keys()):
             if before.get(fact) != now.get(fact):
                 yield f"{fact}: {shown(before.get(fact), now.get(fact))}"
-        # Pools of threads grow to their bounds with the first crowd.
-        slack = {"descriptors": 8, "threads": 48, "zombies": 0, "RSS": MOST_GROWTH_KIB}
+        # Pools of threads grow to their bounds with the first crowd; a connection to each keeper process is kept.
+        slack = {"descriptors": 8 + 3, "threads": 48, "zombies": 0, "RSS": MOST_GROWTH_KIB}
         for what, value in self.held().items():
             allowed = held_before.get(what, value) + slack[what.split()[1]]
             if value > allowed:

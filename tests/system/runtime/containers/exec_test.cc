@@ -122,6 +122,8 @@ TEST_F(ExecTest, TerminalHasItsSizeAndCanBeResized) {
   const std::string output = Drain(session->stdout_fd());
   EXPECT_NE(output.find("40 120"), std::string::npos) << output;
   EXPECT_EQ(session->Wait()->exit_code, 4);
+  session.reset();
+  EXPECT_TRUE(NoExecRecords());
 }
 
 TEST_F(ExecTest, DestructionEndsTheCommand) {

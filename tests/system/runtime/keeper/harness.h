@@ -23,8 +23,8 @@ namespace holdfast::runtime::keeper {
 
 // Only against hanging: an emulated processor that others use too is twenty times slower.
 inline constexpr std::chrono::minutes kPatience{3};
-// Of a keeper process that keeps nothing, at most: its own and the connections that a client keeps (docs/keeper.md).
-inline constexpr size_t kIdleDescriptors = 16 + 2;
+// Of a keeper process that keeps nothing, at most: its own and the connection that a client keeps (docs/keeper.md).
+inline constexpr size_t kIdleDescriptors = 16 + 1;
 
 // What one container is to do and what became of it.
 struct Subject {
