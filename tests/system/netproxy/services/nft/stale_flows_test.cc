@@ -84,6 +84,10 @@ TEST_P(Flows, ARestartedAgentFindsWhatBecameStaleMeanwhile) {
 }
 
 TEST_P(Flows, ASenderThatBeganWhileTheRulesWereAwayIsHeardOnceTheyAreBack) {
+  // Without ours the kernel would track nothing, a moment later; on a node the pods' rules ask for it.
+  Command(
+      "nft 'add table inet pods; add chain inet pods track { type filter hook prerouting priority "
+      "0; }; add rule inet pods track ct state new accept'");
   Change(true, {Row("t/dns", {"a"})});
   const UniqueFd before = Sender(outside_.get(), v6() ? "2001:db8::1" : "192.0.2.1");
   EXPECT_EQ(Send(before, NodeIp(), 30053), "a");
