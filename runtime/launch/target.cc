@@ -63,12 +63,13 @@ Result<UniqueFd> OrdinaryDirectory(int root, const std::string& path) {
   if (name.find('/') != std::string::npos) {
     return InvalidArgument(StrCat(path, ": must be directly below the root"));
   }
-  auto fd = sys::OpenAt(root, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+  const auto open = [&] { return sys::OpenAt(root, name, O_PATH | O_DIRECTORY | O_NOFOLLOW); };
+  auto fd = open();
   if (!fd && fd.error().sys_errno() == ENOENT) {
     if (::mkdirat(root, name.c_str(), kDirectoryMode) != 0) {
       return Error::FromErrno(errno, StrCat("mkdir ", path));
     }
-    fd = sys::OpenAt(root, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
+    fd = open();
   }
   if (!fd && (fd.error().sys_errno() == ENOTDIR || fd.error().sys_errno() == ELOOP)) {
     return InvalidArgument(StrCat(path, ": must be mounted on an ordinary directory"));

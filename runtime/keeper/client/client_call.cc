@@ -40,6 +40,14 @@ Result<Message> CallUntilAnswered(const Peers& peers, std::chrono::milliseconds 
   }
 }
 
+// The connection on which the requests were sent.
+Result<Peers::Connection> Send(Peers& peers, Peer peer, std::span<const Request> requests,
+                               std::chrono::milliseconds limit) {
+  ASSIGN_OR_RETURN(Peers::Connection connection, peers.Connect(peer));
+  RETURN_IF_ERROR(SendRequests(connection.socket.get(), requests, limit));
+  return connection;
+}
+
 // The answer to what was sent on `connection`, which serves the next call after a good one: then nothing is left to come.
 Result<Message> Receive(Peers& peers, Peer peer, Peers::Connection connection,
                         std::chrono::milliseconds limit) {
@@ -53,10 +61,8 @@ Result<Message> Receive(Peers& peers, Peer peer, Peers::Connection connection,
 KeeperCall::KeeperCall(std::shared_ptr<Peers> peers, Peer peer, std::vector<Request> requests,
                        std::chrono::milliseconds limit)
     : peers_(std::move(peers)), peer_(peer), requests_(std::move(requests)), limit_(limit) {
-  auto connection = peers_->Connect(peer_);
-  if (connection && SendRequests(connection->socket.get(), requests_, limit_)) {
-    sent_ = std::move(*connection);
-  }
+  auto sent = Send(*peers_, peer_, requests_, limit_);
+  if (sent) sent_ = std::move(*sent);
 }
 
 Result<Message> KeeperCall::Await() {
@@ -76,8 +82,7 @@ Result<Message> CallKeeper(Peers& peers, Peer peer, MessageType type, std::strin
 Result<Message> CallKeeper(Peers& peers, Peer peer, std::span<const Request> requests,
                            std::chrono::milliseconds limit) {
   return CallUntilAnswered(peers, limit, [&](auto left) -> Result<Message> {
-    ASSIGN_OR_RETURN(Peers::Connection connection, peers.Connect(peer));
-    RETURN_IF_ERROR(SendRequests(connection.socket.get(), requests, left));
+    ASSIGN_OR_RETURN(Peers::Connection connection, Send(peers, peer, requests, left));
     return Receive(peers, peer, std::move(connection), left);
   });
 }
@@ -86,8 +91,7 @@ Result<Message> CallKeeperOnce(Peers& peers, Peer peer, const Request& request,
                                const Request& again, std::chrono::milliseconds limit) {
   const Request* next = &request;
   return CallUntilAnswered(peers, limit, [&](auto left) -> Result<Message> {
-    ASSIGN_OR_RETURN(Peers::Connection connection, peers.Connect(peer));
-    RETURN_IF_ERROR(SendRequests(connection.socket.get(), std::span(next, 1), left));
+    ASSIGN_OR_RETURN(Peers::Connection connection, Send(peers, peer, std::span(next, 1), left));
     next = &again;
     return Receive(peers, peer, std::move(connection), left);
   });

@@ -36,7 +36,7 @@ class KeeperCall {
   std::optional<Peers::Connection> sent_;  // none: could not be sent, Await() tries again
 };
 
-// Repeats the requests (see Call) while nobody answers (kUnavailable) until `limit`: every message
+// Repeats the requests (see SendRequests) while nobody answers (kUnavailable) until `limit`: every message
 // sent this way may arrive twice. An answer of type kError becomes the Error.
 Result<Message> CallKeeper(Peers& peers, Peer peer, std::span<const Request> requests,
                            std::chrono::milliseconds limit = kCallLimit);

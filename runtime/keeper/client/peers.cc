@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -13,9 +14,6 @@
 
 namespace holdfast::runtime::keeper {
 namespace {
-
-// More are made for calls beside each other and closed after them: the keeper has a descriptor for each as well.
-constexpr size_t kMostIdle = 1;
 
 Result<std::string> PathOf(const std::string& run_dir, Peer peer) {
   if (peer == Peer::kHolder) return StrCat(run_dir, "/", kHolderSocket);
@@ -46,20 +44,14 @@ Result<Peers::Connection> Peers::Connect(Peer peer) {
 
 void Peers::Keep(Peer peer, Connection connection) {
   const std::lock_guard lock(mutex_);
-  std::vector<Connection>& idle = idle_[static_cast<size_t>(peer)];
-  if (idle.size() < kMostIdle) idle.push_back(std::move(connection));
+  idle_[static_cast<size_t>(peer)] = std::move(connection);
 }
 
 UniqueFd Peers::TakeIdle(Peer peer, const std::string& path) {
   const std::lock_guard lock(mutex_);
-  std::vector<Connection>& idle = idle_[static_cast<size_t>(peer)];
-  std::erase_if(idle, [&path](const Connection& connection) {
-    return connection.path != path || !IsOpen(connection.socket.get());
-  });
-  if (idle.empty()) return {};
-  UniqueFd socket = std::move(idle.back().socket);
-  idle.pop_back();
-  return socket;
+  Connection idle = std::move(idle_[static_cast<size_t>(peer)]);
+  if (!idle.socket || idle.path != path || !IsOpen(idle.socket.get())) return {};
+  return std::move(idle.socket);
 }
 
 }  // namespace holdfast::runtime::keeper

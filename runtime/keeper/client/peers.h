@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <mutex>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "holdfast/base/result.h"
 #include "holdfast/base/unique_fd.h"
@@ -31,16 +31,17 @@ class Peers {
 
   // kUnavailable or ENOENT: nobody serves as `peer` at the moment.
   Result<Connection> Connect(Peer peer);
-  // Nothing may be under way on it: every answer that the peer owes was received.
+  // Nothing may be under way on it: every answer that the peer owes was received. One for each process waits, since the keeper
+  // has a descriptor for it as well; calls beside each other make their own.
   void Keep(Peer peer, Connection connection);
 
  private:
-  // Invalid: there is none that leads to who serves at `path`. Others are closed.
+  // Invalid: none leads to who serves at `path`. One that leads elsewhere is closed.
   UniqueFd TakeIdle(Peer peer, const std::string& path);
 
   const std::string run_dir_;
   std::mutex mutex_;
-  std::array<std::vector<Connection>, 3> idle_;  // by Peer
+  std::array<Connection, 3> idle_;  // by Peer; without a socket: none
 };
 
 }  // namespace holdfast::runtime::keeper

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 
 from life import interface_of
+from machine import cgroups_in
 
 
 def check(machine, tally):
@@ -75,8 +76,7 @@ def links_of_pods():
 
 def pod_cgroups(tree):
     """Those in back-off may lose and get theirs at any moment: what goes meanwhile is left out."""
-    return [pathlib.Path(parent) / name for parent, names, _ in os.walk(tree)
-            for name in names if name.startswith("pod")]
+    return [cgroup for cgroup in cgroups_in(tree) if cgroup.name.startswith("pod")]
 
 
 def leftovers(machine):

@@ -9,6 +9,8 @@ import stat
 import subprocess
 import time
 
+from machine import cgroups_in
+
 SWITCHES = ("kernel/core_pattern", "kernel/modprobe", "kernel/hotplug", "kernel/sysrq", "kernel/hostname",
             "kernel/random/boot_id", "kernel/panic", "vm/overcommit_memory", "net/ipv4/ip_forward",
             "net/ipv4/conf/all/route_localnet", "net/ipv4/conf/all/accept_redirects")
@@ -87,7 +89,7 @@ class Oracle:
                                  text_of("/proc/self/mountinfo").splitlines())
         facts["links"] = links()
         facts["routes"] = said("ip", "route") + said("ip", "-6", "route")
-        facts["cgroups"] = sorted(str(p) for t in self.node.cgroup_trees() for p in t.glob("**/"))
+        facts["cgroups"] = sorted(str(p) for t in self.node.cgroup_trees() for p in cgroups_in(t))
         facts["pods"] = sorted(p.name for p in (self.node.top / "root/pods").glob("*"))
         return facts
 

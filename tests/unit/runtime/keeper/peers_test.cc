@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/socket.h"
@@ -33,17 +34,23 @@ class PeersTest : public ::testing::Test {
     return accepted ? std::move(*accepted) : UniqueFd();
   }
 
+  // Leaves the connection of a call behind; the server's end of it.
+  static UniqueFd CallOnce(Peers& peers, Peer peer, const UniqueFd& listener) {
+    auto connection = peers.Connect(peer);
+    EXPECT_TRUE(connection);
+    UniqueFd server = Accepted(listener);
+    EXPECT_TRUE(server);
+    if (connection) peers.Keep(peer, std::move(*connection));
+    return server;
+  }
+
   std::string directory_ = "/tmp/holdfast-peers-XXXXXX";
 };
 
 TEST_F(PeersTest, TheNextCallHasTheConnectionOfTheOneBefore) {
   Peers peers(directory_);
   const UniqueFd listener = Listen(kHolderSocket);
-  auto first = peers.Connect(Peer::kHolder);
-  ASSERT_TRUE(first);
-  const UniqueFd server = Accepted(listener);
-  ASSERT_TRUE(server);
-  peers.Keep(Peer::kHolder, std::move(*first));
+  const UniqueFd server = CallOnce(peers, Peer::kHolder, listener);
 
   const auto second = peers.Connect(Peer::kHolder);
   ASSERT_TRUE(second);
@@ -59,10 +66,7 @@ TEST_F(PeersTest, TheNextCallHasTheConnectionOfTheOneBefore) {
 TEST_F(PeersTest, AConnectionThatItsServerClosedIsNotUsed) {
   Peers peers(directory_);
   const UniqueFd listener = Listen(kLoggerSocket);
-  auto first = peers.Connect(Peer::kLogger);
-  ASSERT_TRUE(first);
-  UniqueFd server = Accepted(listener);
-  peers.Keep(Peer::kLogger, std::move(*first));
+  UniqueFd server = CallOnce(peers, Peer::kLogger, listener);
   server.Reset();
   ASSERT_TRUE(peers.Connect(Peer::kLogger));
   EXPECT_TRUE(Accepted(listener));
@@ -72,10 +76,7 @@ TEST_F(PeersTest, AConnectionThatItsServerClosedIsNotUsed) {
 TEST_F(PeersTest, AConnectionOnWhichSomethingIsLeftIsNotUsed) {
   Peers peers(directory_);
   const UniqueFd listener = Listen(kHolderSocket);
-  auto first = peers.Connect(Peer::kHolder);
-  ASSERT_TRUE(first);
-  const UniqueFd server = Accepted(listener);
-  peers.Keep(Peer::kHolder, std::move(*first));
+  const UniqueFd server = CallOnce(peers, Peer::kHolder, listener);
   ASSERT_TRUE(SendMessage(server.get(), MessageType::kOk));
   ASSERT_TRUE(peers.Connect(Peer::kHolder));
   EXPECT_TRUE(Accepted(listener));
@@ -84,10 +85,7 @@ TEST_F(PeersTest, AConnectionOnWhichSomethingIsLeftIsNotUsed) {
 TEST_F(PeersTest, TheNewestLauncherIsReachedAndNotTheOneOfTheLastCall) {
   Peers peers(directory_);
   const UniqueFd old = Listen(LauncherSocketName(9));
-  auto first = peers.Connect(Peer::kLauncher);
-  ASSERT_TRUE(first);
-  const UniqueFd server = Accepted(old);
-  peers.Keep(Peer::kLauncher, std::move(*first));
+  const UniqueFd server = CallOnce(peers, Peer::kLauncher, old);
   const UniqueFd newest = Listen(LauncherSocketName(10));
   const auto second = peers.Connect(Peer::kLauncher);
   ASSERT_TRUE(second);
