@@ -26,8 +26,8 @@ NodeAdmission::Room NodeAdmission::MakeRoom(const corev1::Pod& pod) {
   PodUse no_room = use;
   no_room.requests.clear();
   if (lacking.empty() || !agent::Admit(pod, no_room, *node, used_).admitted()) return {};
-  std::vector<Candidate> ending;
-  std::vector<Candidate> candidates;
+  std::vector<Preemptible> ending;
+  std::vector<Preemptible> candidates;
   for (const auto& [other, others_use] : used_.pods()) {
     if (ending_.contains(other)) {
       ending.push_back({other, &others_use});

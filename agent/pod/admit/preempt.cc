@@ -10,7 +10,7 @@ namespace {
 
 using model::QosClass;
 using Needs = std::vector<Shortfall>;
-using Candidates = std::vector<Candidate>;
+using Preemptibles = std::vector<Preemptible>;
 
 int64_t RequestOf(const PodUse& use, const std::string& resource) {
   const auto request = use.requests.find(resource);
@@ -36,11 +36,11 @@ bool AsksForLess(const PodUse& a, const PodUse& b) {
 }
 
 // The nearest one after the other, until nothing is lacking.
-std::optional<Candidates> Nearest(Candidates pods, Needs needs) {
-  Candidates chosen;
+std::optional<Preemptibles> Nearest(Preemptibles pods, Needs needs) {
+  Preemptibles chosen;
   while (!needs.empty()) {
     if (pods.empty()) return std::nullopt;
-    const auto best = std::ranges::min_element(pods, [&](const Candidate& a, const Candidate& b) {
+    const auto best = std::ranges::min_element(pods, [&](const Preemptible& a, const Preemptible& b) {
       const double to_a = DistanceTo(needs, *a.use);
       const double to_b = DistanceTo(needs, *b.use);
       return to_a != to_b ? to_a < to_b : AsksForLess(*a.use, *b.use);
@@ -52,7 +52,7 @@ std::optional<Candidates> Nearest(Candidates pods, Needs needs) {
   return chosen;
 }
 
-Candidates Joined(Candidates a, const Candidates& b) {
+Preemptibles Joined(Preemptibles a, const Preemptibles& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
@@ -64,11 +64,11 @@ bool MayPreempt(const PodUse& preemptor, const PodUse& preemptee) {
   return preemptor.priority && preemptee.priority && *preemptor.priority > *preemptee.priority;
 }
 
-std::vector<Shortfall> Without(const Needs& lacking, const Candidates& gone) {
+std::vector<Shortfall> Without(const Needs& lacking, const Preemptibles& gone) {
   Needs left;
   for (const Shortfall& need : lacking) {
     int64_t amount = need.amount;
-    for (const Candidate& pod : gone) {
+    for (const Preemptible& pod : gone) {
       amount -= std::min(amount, RequestOf(*pod.use, need.resource));
     }
     if (amount > 0) left.push_back({need.resource, amount});
@@ -76,12 +76,12 @@ std::vector<Shortfall> Without(const Needs& lacking, const Candidates& gone) {
   return left;
 }
 
-std::optional<std::vector<std::string>> ChooseVictims(const Candidates& candidates,
+std::optional<std::vector<std::string>> ChooseVictims(const Preemptibles& candidates,
                                                       const Needs& lacking) {
-  std::map<QosClass, Candidates> pods;
-  for (const Candidate& candidate : candidates) pods[candidate.use->qos].push_back(candidate);
-  const Candidates& best_effort = pods[QosClass::kBestEffort];
-  const Candidates& burstable = pods[QosClass::kBurstable];
+  std::map<QosClass, Preemptibles> pods;
+  for (const Preemptible& pod : candidates) pods[pod.use->qos].push_back(pod);
+  const Preemptibles& best_effort = pods[QosClass::kBestEffort];
+  const Preemptibles& burstable = pods[QosClass::kBurstable];
   const auto guaranteed =
       Nearest(pods[QosClass::kGuaranteed], Without(lacking, Joined(best_effort, burstable)));
   if (!guaranteed) return std::nullopt;
@@ -90,8 +90,8 @@ std::optional<std::vector<std::string>> ChooseVictims(const Candidates& candidat
   const auto least = Nearest(best_effort, Without(lacking, Joined(*middle, *guaranteed)));
   if (!least) return std::nullopt;
   std::vector<std::string> victims;
-  for (const Candidates* some : {&*least, &*middle, &*guaranteed}) {
-    for (const Candidate& pod : *some) victims.push_back(pod.uid);
+  for (const Preemptibles* some : {&*least, &*middle, &*guaranteed}) {
+    for (const Preemptible& pod : *some) victims.push_back(pod.uid);
   }
   return victims;
 }

@@ -18,7 +18,7 @@ struct Shortfall {
   int64_t amount = 0;
 };
 
-struct Candidate {
+struct Preemptible {
   std::string uid;
   const PodUse* use = nullptr;  // borrowed
 };
@@ -28,11 +28,11 @@ bool MayPreempt(const PodUse& preemptor, const PodUse& preemptee);
 
 // What is still lacking when these have gone.
 std::vector<Shortfall> Without(const std::vector<Shortfall>& lacking,
-                               const std::vector<Candidate>& gone);
+                               const std::vector<Preemptible>& gone);
 
 // UIDs of those that have to go; a Guaranteed pod only when all others would not do, and a Burstable
 // one only when BestEffort ones would not. Nothing: even all together have too little.
-std::optional<std::vector<std::string>> ChooseVictims(const std::vector<Candidate>& candidates,
+std::optional<std::vector<std::string>> ChooseVictims(const std::vector<Preemptible>& candidates,
                                                       const std::vector<Shortfall>& lacking);
 
 }  // namespace holdfast::agent

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the node takes, refuses and tells; and wishes that are honoured to the letter."""
 import json
+import os
 
-from node import status
+from node import WAIT_FOR_TERM, status
 from suite import check, equal
 
 
@@ -33,6 +34,31 @@ def test_a_pod_that_the_node_cannot_honour_fails_and_stays_so(node):
     node.wait("the agent answers", lambda: node.ctl("version").returncode == 0)
     equal(node.phase("big", "Failed")["status"]["reason"], "OutOfcpu", "after a restart")
     for name in ("big", "else", "windows", "sysctl", "armor"):
+        node.remove(name)
+        node.until_gone(name)
+
+
+def test_a_critical_pod_is_made_room_for(node):
+    """Pods of every quality of service have to go for one of a higher priority, each in good order."""
+    cpus = os.cpu_count() * 1000
+
+    def stands(name, part, priority, guaranteed=False):
+        resources = {"requests": {"cpu": f"{cpus * part // 100}m", "memory": "8Mi"}}
+        if guaranteed:
+            resources["limits"] = resources["requests"]
+        node.pod(name, containers=[node.container("main", WAIT_FOR_TERM, resources=resources)], priority=priority)
+        return node.phase(name, "Running")
+
+    low = [f"low-{n}" for n in range(6)]
+    for n, name in enumerate(low):
+        stands(name, 15, 2000000000, guaranteed=n % 2 == 0)
+    stands("high", 95, 2000001000)
+    for name in low:
+        went = node.phase(name, "Failed")["status"]
+        equal(went["reason"], "Preempting", name)
+        equal([c["reason"] for c in went["conditions"] if c["type"] == "DisruptionTarget"], ["TerminationByKubelet"], name)
+        equal(status({"status": went})["state"]["terminated"]["exitCode"], 0, f"{name} ended in its own time")
+    for name in [*low, "high"]:
         node.remove(name)
         node.until_gone(name)
 

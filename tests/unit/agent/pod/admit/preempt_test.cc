@@ -44,7 +44,7 @@ std::vector<Shortfall> Needs(int64_t cpu, int64_t memory, int64_t pods) {
 
 std::optional<std::vector<std::string>> Chosen(const std::vector<std::string>& among,
                                                const std::vector<Shortfall>& needs) {
-  std::vector<Candidate> candidates;
+  std::vector<Preemptible> candidates;
   for (const std::string& name : among) candidates.push_back({name, &kPods.at(name)});
   return ChooseVictims(candidates, needs);
 }
