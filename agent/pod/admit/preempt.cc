@@ -40,11 +40,12 @@ std::optional<Preemptibles> Nearest(Preemptibles pods, Needs needs) {
   Preemptibles chosen;
   while (!needs.empty()) {
     if (pods.empty()) return std::nullopt;
-    const auto best = std::ranges::min_element(pods, [&](const Preemptible& a, const Preemptible& b) {
-      const double to_a = DistanceTo(needs, *a.use);
-      const double to_b = DistanceTo(needs, *b.use);
-      return to_a != to_b ? to_a < to_b : AsksForLess(*a.use, *b.use);
-    });
+    const auto best =
+        std::ranges::min_element(pods, [&](const Preemptible& a, const Preemptible& b) {
+          const double to_a = DistanceTo(needs, *a.use);
+          const double to_b = DistanceTo(needs, *b.use);
+          return to_a != to_b ? to_a < to_b : AsksForLess(*a.use, *b.use);
+        });
     needs = Without(needs, {*best});
     chosen.push_back(*best);
     pods.erase(best);
