@@ -66,12 +66,6 @@ void DescribeLabels(const Meta& meta, DescribeWriter& out) {
 }
 
 // "a,b"
-std::string Join(const auto& texts) {
-  std::string out;
-  for (const std::string& text : texts) out += (out.empty() ? "" : ",") + text;
-  return out;
-}
-
 // Amounts of resources, sorted, below a title; nothing where there are none.
 void DescribeQuantities(int level, const char* title, const auto& quantities, DescribeWriter& out) {
   if (quantities.empty()) return;

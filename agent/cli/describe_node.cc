@@ -77,7 +77,7 @@ void DescribeSystem(const core::Node& node, DescribeWriter& out) {
   out.Line(1, "Kubelet Version:", info.kubeletversion());
   if (!info.kubeproxyversion().empty()) out.Line(1, "Kube-Proxy Version:", info.kubeproxyversion());
   if (!node.spec().podcidr().empty()) out.Line(0, "PodCIDR:", node.spec().podcidr());
-  if (!node.spec().podcidrs().empty()) out.Line(0, "PodCIDRs:", Join(node.spec().podcidrs()));
+  if (!node.spec().podcidrs().empty()) out.Line(0, "PodCIDRs:", Join(node.spec().podcidrs(), ","));
   if (!node.spec().providerid().empty()) out.Line(0, "ProviderID:", node.spec().providerid());
 }
 

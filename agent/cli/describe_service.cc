@@ -27,10 +27,10 @@ std::string Ingress(const core::LoadBalancerStatus& status) {
 void DescribeAddresses(const core::Service& service, DescribeWriter& out) {
   const core::ServiceSpec& spec = service.spec();
   LineIfSet(out, "IP Family Policy:", spec.ipfamilypolicy());
-  out.Line(0, "IP Families:", OrNone(Join(spec.ipfamilies())));
+  out.Line(0, "IP Families:", OrNone(Join(spec.ipfamilies(), ",")));
   out.Line(0, "IP:", spec.clusterip());
-  out.Line(0, "IPs:", OrNone(Join(spec.clusterips())));
-  LineIfSet(out, "External IPs:", Join(spec.externalips()));
+  out.Line(0, "IPs:", OrNone(Join(spec.clusterips(), ",")));
+  LineIfSet(out, "External IPs:", Join(spec.externalips(), ","));
   LineIfSet(out, "Desired LoadBalancer IP:", spec.loadbalancerip());
   LineIfSet(out, "External Name:", spec.externalname());
   LineIfSet(out, "LoadBalancer Ingress:", Ingress(service.status().loadbalancer()));
@@ -62,7 +62,7 @@ void DescribePolicies(const core::ServiceSpec& spec, DescribeWriter& out) {
   if (spec.healthchecknodeport() != 0) {
     out.Line(0, "HealthCheck NodePort:", StrCat(spec.healthchecknodeport()));
   }
-  LineIfSet(out, "LoadBalancer Source Ranges:", Join(spec.loadbalancersourceranges()));
+  LineIfSet(out, "LoadBalancer Source Ranges:", Join(spec.loadbalancersourceranges(), ","));
 }
 
 }  // namespace

@@ -34,17 +34,11 @@ std::string SenderInWords(const std::string& from) {
   return "from anybody";
 }
 
-std::string Join(const google::protobuf::RepeatedPtrField<std::string>& items) {
-  std::string out;
-  for (const std::string& item : items) out += StrCat(out.empty() ? "" : " ", item);
-  return out;
-}
-
 std::string What(const Response::Answer& answer) {
   switch (answer.outcome()) {
     case Response::Answer::SERVE:
       return StrCat("one of ", answer.endpoints_size(), answer.local() ? " on this node: " : ": ",
-                    Join(answer.endpoints()),
+                    Join(answer.endpoints(), " "),
                     answer.masquerade() ? ", with this node's address as source" : "");
     case Response::Answer::REJECT:
       return "rejected";

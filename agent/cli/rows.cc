@@ -129,9 +129,7 @@ std::string NodeRoles(const core::Node& node) {
     if (label.starts_with(kPrefix)) roles.push_back(label.substr(kPrefix.size()));
   }
   std::sort(roles.begin(), roles.end());
-  std::string text;
-  for (const std::string& role : roles) text += (text.empty() ? "" : ",") + role;
-  return text.empty() ? "<none>" : text;
+  return roles.empty() ? "<none>" : Join(roles, ",");
 }
 
 Cells NodeHeader(const RowStyle& style) {

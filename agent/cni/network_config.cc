@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 
@@ -39,8 +40,7 @@ Result<bool> FlagOf(const Json& object, const char* key) {
   if (found == object.end()) return false;
   if (found->is_boolean()) return found->get<bool>();
   if (found->is_string()) {
-    std::string text = found->get<std::string>();
-    std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+    const std::string text = ToLower(found->get<std::string>());
     if (text == "true" || text == "false") return text == "true";
   }
   return InvalidArgument(StrCat(key, " is neither true nor false"));
@@ -206,13 +206,7 @@ bool IsAtLeast(const std::string& version, const std::string& least) {
   return Rank(version) >= Rank(least);
 }
 
-std::string KnownVersions() {
-  std::string text;
-  for (const std::string_view version : kVersions) {
-    text += StrCat(text.empty() ? "" : ", ", version);
-  }
-  return text;
-}
+std::string KnownVersions() { return Join(kVersions, ", "); }
 
 bool IsKnownVersion(const std::string& version) { return Rank(version) < kVersions.size(); }
 

@@ -30,12 +30,6 @@ constexpr size_t kShownText = 1024;
 constexpr int kBusyTries = 5;
 constexpr milliseconds kBusyPause{1000};
 
-std::string Joined(const std::vector<std::string>& texts, const char* separator) {
-  std::string out;
-  for (const std::string& text : texts) out += StrCat(out.empty() ? "" : separator, text);
-  return out;
-}
-
 // libcni's names of the verbs in errors.
 std::string Lower(const std::string& verb) {
   static const std::map<std::string, std::string> kNames = {
@@ -88,7 +82,7 @@ std::vector<std::pair<std::string, std::string>> Variables(
     const std::vector<std::string>& directories) {
   return {{"CNI_COMMAND", verb},       {"CNI_CONTAINERID", target.container_id},
           {"CNI_NETNS", target.netns}, {"CNI_IFNAME", target.interface},
-          {"CNI_ARGS", target.args},   {"CNI_PATH", Joined(directories, ":")}};
+          {"CNI_ARGS", target.args},   {"CNI_PATH", Join(directories, ":")}};
 }
 
 }  // namespace
@@ -102,7 +96,7 @@ Result<std::string> Plugins::Find(const std::string& type) const {
     if (IsProgram(path)) return path;
   }
   return Unavailable(
-      StrCat("failed to find plugin \"", type, "\" in path [", Joined(directories_, " "), "]"));
+      StrCat("failed to find plugin \"", type, "\" in path [", Join(directories_, " "), "]"));
 }
 
 Result<std::string> Plugins::Execute(const std::string& verb, const std::string& type,

@@ -6,12 +6,12 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <map>
 #include <utility>
 
 #include "agent/config/agent_config.h"
 #include "agent/config/fields.h"
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/ip_address.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -33,12 +33,6 @@ CommandLine Stop(int code, std::string output) {
 Result<void> ReadConfigFile(const std::string& path, AgentConfig& config) {
   ASSIGN_OR_RETURN(const std::string text, sys::ReadFileAt(AT_FDCWD, path, kConfigLimit));
   return ReadConfigText(text, path, config);
-}
-
-std::string Lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
 }
 
 bool IsDnsName(const std::string& name) {
@@ -251,7 +245,7 @@ Result<void> CompleteConfig(AgentConfig& config, const std::string& executable) 
     if (::gethostname(name.data(), name.size() - 1) != 0) {
       return Error::FromErrno(errno, "gethostname");
     }
-    instance.node_name = Lower(name.data());
+    instance.node_name = ToLower(name.data());
   }
   if (!IsDnsName(instance.node_name)) {
     return InvalidArgument(StrCat("nodeName \"", instance.node_name,

@@ -76,12 +76,11 @@ PodLogins LoginsOfPod(const corev1::Pod& pod, const PodInputs* inputs) {
 
 std::optional<EventNote> MissingSecretsNote(const PodLogins& logins) {
   if (logins.missing.empty()) return std::nullopt;
-  std::string names;
-  for (const std::string& name : logins.missing) names += (names.empty() ? "" : ", ") + name;
-  return EventNote{true, "FailedToRetrieveImagePullSecret",
-                   StrCat("Unable to retrieve some image pull secrets (", names,
-                          "); attempting to pull the image may not succeed."),
-                   "", false};
+  return EventNote{
+      true, "FailedToRetrieveImagePullSecret",
+      StrCat("Unable to retrieve some image pull secrets (", Join(logins.missing, ", "),
+             "); attempting to pull the image may not succeed."),
+      "", false};
 }
 
 bool PullSecretsArePending(const corev1::Pod& pod, const PodInputs& inputs) {

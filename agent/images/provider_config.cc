@@ -16,6 +16,7 @@
 #include "agent/kube/suggest.h"
 #include "agent/kube/times.h"
 #include "agent/kube/validation/names.h"
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 
@@ -205,7 +206,7 @@ class ProviderReader {
             Complain(item.at, below, StrCat("Duplicate value: \"", item.text, "\""));
           }
           // Their case does not matter.
-          for (const std::string& why : kube::CheckQualifiedName(kube::Lower(item.text))) {
+          for (const std::string& why : kube::CheckQualifiedName(ToLower(item.text))) {
             Complain(item.at, below, StrCat("Invalid value: \"", item.text, "\": ", why));
           }
           keys.push_back(item.text);

@@ -2,17 +2,12 @@
 #include "agent/kube/pod_identity.h"
 
 #include "agent/kube/codec.h"
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"
 
 namespace holdfast::agent::kube {
 namespace {
-
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return out;
-}
 
 bool ToleratesEveryNoExecute(const corev1::PodSpec& spec) {
   for (const corev1::Toleration& toleration : spec.tolerations()) {
@@ -47,7 +42,7 @@ void MakeStaticPod(corev1::Pod* pod, std::string_view node_name, std::string_vie
   metav1::ObjectMeta& metadata = *pod->mutable_metadata();
   if (metadata.namespace_().empty()) metadata.set_namespace_("default");
   if (metadata.uid().empty()) metadata.set_uid(PodUidHash(*pod, node_name, StrCat("file:", file)));
-  const std::string suffix = "-" + Lower(node_name);
+  const std::string suffix = "-" + ToLower(node_name);
   metadata.set_name(metadata.name() + suffix);
   pod->mutable_spec()->set_nodename(std::string(node_name));
   (*metadata.mutable_annotations())[kConfigHashAnnotation] = metadata.uid();

@@ -4,12 +4,11 @@
 #include <algorithm>
 #include <numeric>
 
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::kube {
 namespace {
-
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
 // How many letters must be changed, added, removed or swapped with their neighbour; a difference
 // in case alone costs nothing.
@@ -21,10 +20,10 @@ size_t Distance(std::string_view a, std::string_view b) {
   for (size_t i = 0; i < a.size(); ++i) {
     row[0] = i + 1;
     for (size_t k = 0; k < b.size(); ++k) {
-      const size_t change = Lower(a[i]) == Lower(b[k]) ? 0 : 1;
+      const size_t change = ToLower(a[i]) == ToLower(b[k]) ? 0 : 1;
       row[k + 1] = std::min({above[k] + change, above[k + 1] + 1, row[k] + 1});
-      const bool swapped =
-          i > 0 && k > 0 && Lower(a[i]) == Lower(b[k - 1]) && Lower(a[i - 1]) == Lower(b[k]);
+      const bool swapped = i > 0 && k > 0 && ToLower(a[i]) == ToLower(b[k - 1]) &&
+                           ToLower(a[i - 1]) == ToLower(b[k]);
       if (swapped) row[k + 1] = std::min(row[k + 1], before[k - 1] + 1);
     }
     before.swap(above);

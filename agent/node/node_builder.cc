@@ -180,12 +180,10 @@ metav1::ObjectMeta BuildNodeMeta(const NodeDescription& facts) {
   auto& annotations = *meta.mutable_annotations();
   // Attaching volumes is the controller's task.
   annotations["volumes.kubernetes.io/controller-managed-attach-detach"] = "true";
-  std::string ips;
-  for (const std::string& ip : facts.given_ips) ips += StrCat(ips.empty() ? "" : ",", ip);
-  if (!ips.empty()) annotations["alpha.kubernetes.io/provided-node-ip"] = ips;
-  std::string keys;
-  for (const std::string& key : facts.own_labels) keys += StrCat(keys.empty() ? "" : ",", key);
-  if (!keys.empty()) annotations[kLabelsAnnotation] = keys;
+  if (!facts.given_ips.empty()) {
+    annotations["alpha.kubernetes.io/provided-node-ip"] = Join(facts.given_ips, ",");
+  }
+  if (!facts.own_labels.empty()) annotations[kLabelsAnnotation] = Join(facts.own_labels, ",");
   return meta;
 }
 

@@ -21,12 +21,6 @@ namespace asio = boost::asio;
 using asio::posix::stream_descriptor;
 using boost::system::error_code;
 
-std::string Joined(const std::vector<std::string>& argv) {
-  std::string out;
-  for (const std::string& word : argv) out += StrCat(out.empty() ? "" : " ", word);
-  return out;
-}
-
 class ExecChecking : public CheckBase {
  public:
   ExecChecking(asio::io_context& io, ContainerRuntime& runtime, WorkerPool& starters,
@@ -136,7 +130,7 @@ class ExecChecking : public CheckBase {
 
   CheckOutcome OnLimit() override {
     const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(*limit_).count();
-    return {CheckOutcome::How::kFailure, StrCat("command timed out: \"", Joined(check_.argv),
+    return {CheckOutcome::How::kFailure, StrCat("command timed out: \"", Join(check_.argv, " "),
                                                 "\" timed out after ", seconds, "s")};
   }
 

@@ -17,12 +17,6 @@ using Json = nlohmann::json;
 
 constexpr char kOff[] = "0s";  // of a timeout: as the kernel has it
 
-std::string Joined(const std::vector<std::string>& texts) {
-  std::string out;
-  for (const std::string& text : texts) out += (out.empty() ? "" : ",") + text;
-  return out;
-}
-
 std::string Seconds(std::chrono::milliseconds time) {
   return StrCat(std::chrono::duration_cast<std::chrono::seconds>(time).count(), "s");
 }
@@ -104,7 +98,7 @@ Json KubeProxyPart(const AgentConfig& config) {
                {"ipvs", IpvsPart(config.proxy.ipvs)},
                {"nftables", RulesPart()},
                {"detectLocalMode", "ClusterCIDR"},
-               {"clusterCIDR", Joined(config.instance.pod_cidrs)},
+               {"clusterCIDR", Join(config.instance.pod_cidrs, ",")},
                {"nodePortAddresses", config.proxy.node_port_addresses}});
   return part;
 }

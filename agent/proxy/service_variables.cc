@@ -7,16 +7,12 @@
 #include <utility>
 
 #include "agent/proxy/convert.h"
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/service.pb.h"
 
 namespace holdfast::agent {
 namespace {
-
-std::string Lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
 
 std::string Upper(std::string text) {
   for (char& c : text) {
@@ -41,7 +37,7 @@ std::vector<std::string> VariablesOf(const corev1::Service& service) {
   bool first = true;
   for (const auto& port : service.spec().ports()) {
     const std::string protocol = port.protocol().empty() ? "TCP" : port.protocol();
-    const std::string lower = Lower(protocol);
+    const std::string lower = ToLower(protocol);
     const std::string url = StrCat(lower, "://", host, ":", port.port());
     if (std::exchange(first, false)) out.push_back(StrCat(name, "_PORT=", url));
     const std::string prefix = StrCat(name, "_PORT_", port.port(), "_", Upper(protocol));

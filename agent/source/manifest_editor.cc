@@ -15,6 +15,7 @@
 #include "agent/kube/pod_identity.h"
 #include "agent/kube/validation/validate.h"
 #include "agent/source/manifest_file.h"
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/base/unique_fd.h"
 #include "holdfast/sys/files.h"
@@ -32,12 +33,6 @@ constexpr std::chrono::seconds kRelist{20};
 
 constexpr std::string_view kMarker =
     "# Written by holdctl apply. Without this line the file is yours.\n";
-
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return out;
-}
 
 using Identity = ManifestEditor::Identity;
 using Defined = ManifestEditor::Defined;
@@ -150,9 +145,9 @@ Result<std::vector<Planned>> ReadObjects(const std::string& manifest, const std:
     if (const auto* pod = object.As<corev1::Pod>()) next.uid = pod->metadata().uid();
     const auto same = [&](const Planned& other) { return IdentityOf(other.object) == *identity; };
     if (std::any_of(planned.begin(), planned.end(), same)) {
-      faults.push_back(
-          object.At("metadata.name", StrCat(Lower(identity->kind), " ", identity->object_namespace,
-                                            "/", identity->name, " appears twice")));
+      faults.push_back(object.At(
+          "metadata.name", StrCat(ToLower(identity->kind), " ", identity->object_namespace, "/",
+                                  identity->name, " appears twice")));
     }
     planned.push_back(std::move(next));
   }
@@ -168,7 +163,7 @@ Result<std::vector<Planned>> ReadObjects(const std::string& manifest, const std:
 // Names hold no "_", so that two objects never share a file. Very long ones are cut, with a hash.
 std::string FileFor(const EditedObject& object) {
   constexpr size_t kLongest = 200;  // a temporary name must fit into 255 bytes as well
-  std::string stem = StrCat(Lower(object.kind), "_", object.object_namespace, "_", object.name);
+  std::string stem = StrCat(ToLower(object.kind), "_", object.object_namespace, "_", object.name);
   if (stem.size() > kLongest) {
     stem = StrCat(stem.substr(0, kLongest - 33), "_", kube::HashFnv128a(stem));
   }
@@ -197,7 +192,7 @@ std::vector<Defined> ObjectsOf(int directory, const std::string& file) {
 }
 
 Error Foreign(const EditedObject& object, const std::string& directory, const std::string& file) {
-  return Conflict(StrCat(Lower(object.kind), " ", object.object_namespace, "/", object.name,
+  return Conflict(StrCat(ToLower(object.kind), " ", object.object_namespace, "/", object.name,
                          " comes from ", directory, "/", file,
                          ", which holdctl did not write: edit or remove that file"));
 }
@@ -342,7 +337,7 @@ Result<EditedObject> ManifestEditor::Delete(const std::string& kind,
   for (const Defined& found : AllDefined(files_)) {
     const Identity& id = found.identity;
     const bool named =
-        id.name == name || (is_pod && StrCat(id.name, "-", Lower(node_name_)) == name);
+        id.name == name || (is_pod && StrCat(id.name, "-", ToLower(node_name_)) == name);
     if (id.kind != kind || id.object_namespace != object_namespace || !named) continue;
     const EditedObject object{kind, id.object_namespace, id.name, found.file,
                               EditOutcome::kDeleted};

@@ -14,12 +14,6 @@ namespace core = ::k8s::io::api::core::v1;
 
 constexpr char kDefaultContainer[] = "kubectl.kubernetes.io/default-container";
 
-std::string Join(const std::vector<std::string>& names) {
-  std::string text;
-  for (const std::string& name : names) text += (text.empty() ? "" : " ") + name;
-  return text;
-}
-
 }  // namespace
 
 std::string ContainerInPod(const core::Pod& pod, const std::string& container) {
@@ -46,12 +40,13 @@ Result<std::string> ChooseContainer(const core::Pod& pod, const std::string& req
       name = pod.spec().containers(0).name();
     } else {
       return InvalidArgument(StrCat("a container name must be specified for pod ",
-                                    pod.metadata().name(), ", choose one of: [", Join(names), "]"));
+                                    pod.metadata().name(), ", choose one of: [", Join(names, " "),
+                                    "]"));
     }
   }
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     return NotFound(StrCat("container ", name, " is not valid for pod ", pod.metadata().name(),
-                           ", choose one of: [", Join(names), "]"));
+                           ", choose one of: [", Join(names, " "), "]"));
   }
   return name;
 }

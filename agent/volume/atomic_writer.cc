@@ -12,6 +12,7 @@
 #include <chrono>
 #include <ctime>
 #include <set>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -49,12 +50,6 @@ std::vector<std::string> PartsOf(const std::string& path) {
   return parts;
 }
 
-std::string Joined(const std::vector<std::string>& parts, size_t count) {
-  std::string out;
-  for (size_t i = 0; i < count; ++i) out += (i == 0 ? "" : "/") + parts[i];
-  return out;
-}
-
 // The content as a tree: files by clean paths, and every directory above one, the top ("") first.
 struct Tree {
   Files files;
@@ -79,8 +74,9 @@ Result<Tree> TreeOf(const Files& files) {
     RETURN_IF_ERROR(CheckVolumePath(path));
     const std::vector<std::string> parts = PartsOf(path);
     if (parts.empty()) return InvalidArgument(StrCat("invalid path: must name a file: ", path));
-    for (size_t i = 1; i < parts.size(); ++i) tree.dirs.insert(Joined(parts, i));
-    tree.files[Joined(parts, parts.size())] = file;
+    for (size_t i = 1; i < parts.size(); ++i)
+      tree.dirs.insert(Join(std::span(parts).first(i), "/"));
+    tree.files[Join(parts, "/")] = file;
   }
   for (const std::string& dir : tree.dirs) {
     if (tree.files.contains(dir)) {

@@ -34,9 +34,7 @@ std::string NfsHost(const std::string& server) {
 std::string OptionsOf(const NfsSource& source) {
   std::set<std::string> options(source.options.begin(), source.options.end());
   if (source.read_only) options.insert("ro");
-  std::string joined;
-  for (const std::string& option : options) joined += (joined.empty() ? "" : ",") + option;
-  return joined;
+  return Join(options, ",");
 }
 
 std::vector<std::string> MountArguments(const NfsSource& source, const std::string& path) {
@@ -51,10 +49,8 @@ std::vector<std::string> MountArguments(const NfsSource& source, const std::stri
 // As a kubelet tells it; one that was killed has no exit status.
 Error MountFailed(const std::string& how, const std::string& program,
                   const std::vector<std::string>& arguments, const std::string& output) {
-  std::string told;
-  for (const std::string& argument : arguments) told += (told.empty() ? "" : " ") + argument;
   return Unavailable(StrCat("mount failed: ", how, "\nMounting command: ", program,
-                            "\nMounting arguments: ", told, "\nOutput: ", output));
+                            "\nMounting arguments: ", Join(arguments, " "), "\nOutput: ", output));
 }
 
 }  // namespace

@@ -16,6 +16,7 @@
 #include <mutex>
 #include <string_view>
 
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "runtime/plan/capabilities.h"
@@ -86,11 +87,8 @@ Result<scmp_compare> ParseOperator(std::string_view name) {
 Result<uint32_t> ParseArchitecture(std::string_view name) {
   constexpr std::string_view kPrefix = "SCMP_ARCH_";
   if (name.starts_with(kPrefix)) {
-    std::string lower;
-    for (char c : name.substr(kPrefix.size())) {
-      lower.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(c))));
-    }
-    const uint32_t token = ::seccomp_arch_resolve_name(lower.c_str());
+    const std::string architecture = ToLower(name.substr(kPrefix.size()));
+    const uint32_t token = ::seccomp_arch_resolve_name(architecture.c_str());
     if (token != 0) return token;
   }
   return InvalidArgument(StrCat("unknown architecture \"", name, "\""));

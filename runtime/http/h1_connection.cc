@@ -3,8 +3,7 @@
 
 #include <sys/socket.h>
 
-#include <algorithm>
-#include <cctype>
+#include "holdfast/base/ascii.h"
 
 namespace holdfast::runtime::http {
 namespace {
@@ -14,13 +13,6 @@ using boost::system::error_code;
 
 // Its type has changed from one Boost to the next.
 std::string ToString(boost::beast::string_view text) { return {text.data(), text.size()}; }
-
-std::string InLowerCase(boost::beast::string_view text) {
-  std::string out = ToString(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 }  // namespace
 
@@ -115,7 +107,7 @@ void H1Connection::TakeHead(StreamId stream) {
   ResponseHead head;
   head.status = static_cast<int>(answer.result_int());
   for (const auto& field : answer) {
-    head.headers.emplace_back(InLowerCase(field.name_string()), ToString(field.value()));
+    head.headers.emplace_back(ToLower(ToString(field.name_string())), ToString(field.value()));
   }
   const auto handler = handler_;  // it may cancel itself
   handler->OnHead(std::move(head));

@@ -12,6 +12,7 @@
 #include "agent/kube/pod_status.h"
 #include "agent/kube/validation/names.h"
 #include "agent/stats/machine_stats.h"
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 
@@ -53,7 +54,7 @@ PodCounts Count(const std::vector<PodPtr>& pods) {
     }
     for (const auto& condition : pod->status().conditions()) {
       if (condition.type() == "PodResizePending") {
-        ++out.pending_resizes[kube::Lower(condition.reason())];
+        ++out.pending_resizes[ToLower(condition.reason())];
       }
       if (condition.type() == "PodResizeInProgress") ++out.resizes_in_progress;
     }

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <utility>
 
 #include "agent/cluster/api_objects.h"
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 #include "k8s/authentication/v1/token.pb.h"
 
@@ -83,10 +83,7 @@ std::string BearerToken(std::string_view header) {
   trim();
   const size_t end = header.find(' ');
   if (end == std::string_view::npos) return "";
-  std::string scheme(header.substr(0, end));
-  std::transform(scheme.begin(), scheme.end(), scheme.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (scheme != "bearer") return "";
+  if (ToLower(header.substr(0, end)) != "bearer") return "";
   header.remove_prefix(end);
   trim();
   return std::string(header.substr(0, header.find(' ')));

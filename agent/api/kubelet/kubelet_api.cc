@@ -66,12 +66,6 @@ Target TargetOf(const HttpRequest& request) {
   return target;
 }
 
-std::string Joined(const std::vector<std::string>& names) {
-  std::string out;
-  for (const std::string& name : names) out += (out.empty() ? "" : " ") + name;
-  return out;
-}
-
 }  // namespace
 
 // Everything but the constructor and the destructor runs on the server's thread.
@@ -179,8 +173,9 @@ void KubeletApi::Impl::Authorize(const ExchangePtr& exchange, const NodeUser& us
   const std::string path = TargetOf(exchange->request()).path;
   const std::string verb = VerbOf(ToString(exchange->request().method_string()), path);
   const auto subresources = SubresourcesOf(path);
-  const std::string what = StrCat("(user=", user.name, ", verb=", verb,
-                                  ", resource=nodes, subresource(s)=[", Joined(subresources), "])");
+  const std::string what =
+      StrCat("(user=", user.name, ", verb=", verb, ", resource=nodes, subresource(s)=[",
+             Join(subresources, " "), "])");
   authorization_->Authorize(
       exchange, user, verb, subresources,
       [this, exchange, user, what](const Result<bool>& allowed) {

@@ -2,10 +2,10 @@
 #include "agent/api/kubelet/log_query.h"
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "agent/kube/times.h"
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/percent.h"
 #include "holdfast/base/whole_number.h"
 
@@ -25,9 +25,7 @@ const std::string* First(const Query& query, const char* key) {
 bool ReadBool(const Query& query, const char* key) {
   const std::string* const text = First(query, key);
   if (text == nullptr) return false;
-  std::string lower = *text;
-  std::transform(lower.begin(), lower.end(), lower.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string lower = ToLower(*text);
   return lower != "false" && lower != "0";
 }
 

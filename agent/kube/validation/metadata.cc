@@ -2,6 +2,7 @@
 #include "agent/kube/validation/names.h"
 #include "agent/kube/validation/rules.h"
 #include "agent/kube/validation/shown.h"
+#include "holdfast/base/ascii.h"
 #include "k8s/meta/v1/meta.pb.h"
 
 namespace holdfast::agent::kube {
@@ -83,7 +84,7 @@ void CheckAnnotations(const std::map<std::string, std::string>& annotations,
                       const std::string& path, Report* report) {
   size_t bytes = 0;
   for (const auto& [key, value] : annotations) {
-    report->InvalidEach(path, key, CheckQualifiedName(Lower(key)));
+    report->InvalidEach(path, key, CheckQualifiedName(ToLower(key)));
     bytes += key.size() + value.size();
   }
   if (bytes > kAnnotationBytes) report->TooLong(path, kAnnotationBytes);

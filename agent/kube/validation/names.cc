@@ -156,7 +156,7 @@ Faults CheckDns1123SubdomainWithUnderscore(std::string_view name) {
 }
 
 bool IsSubdomainOfAnyCase(std::string_view name) {
-  const std::string lower = Lower(name);
+  const std::string lower = ToLower(name);
   std::string_view rest = lower;
   while (true) {
     const size_t dot = rest.find('.');
@@ -255,12 +255,6 @@ Faults CheckIpAddress(std::string_view address) {
   if (!parsed) return {"must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"};
   if (IsIpv4Mapped(*parsed)) return {"must not be an IPv4-mapped IPv6 address"};
   return {};
-}
-
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  for (char& c : out) c = IsUpper(c) ? static_cast<char>(c + 32) : c;
-  return out;
 }
 
 std::string InclusiveRange(int64_t low, int64_t high) {

@@ -26,8 +26,6 @@ Faults CheckHttpHeaderName(std::string_view name);
 // An address that everybody reads alike: neither with leading zeros nor an IPv4 address in IPv6.
 Faults CheckIpAddress(std::string_view address);
 
-std::string Lower(std::string_view text);
-
 // "must be between 1 and 65535, inclusive"
 std::string InclusiveRange(int64_t low, int64_t high);
 

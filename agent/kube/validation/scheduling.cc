@@ -10,12 +10,6 @@
 namespace holdfast::agent::kube {
 namespace {
 
-std::string Join(const Faults& faults) {
-  std::string text;
-  for (const std::string& fault : faults) text += (text.empty() ? "" : ";") + fault;
-  return text;
-}
-
 // Requirements of label selectors and of node selectors; the latter also compare numbers.
 // Kubernetes does not look at the values of what is preferred only.
 template <class Requirement>
@@ -201,7 +195,7 @@ void CheckToleration(const corev1::Toleration& toleration, const std::string& pa
   }
   if (word.empty() || word == "Equal") {
     if (const Faults faults = CheckLabelValue(toleration.value()); !faults.empty()) {
-      report->Invalid(Child(path, "operator"), toleration.value(), Join(faults));
+      report->Invalid(Child(path, "operator"), toleration.value(), Join(faults, ";"));
     }
   } else if (word != "Exists") {
     report->NotSupported(Child(path, "operator"), word, {"Equal", "Exists"});

@@ -3,6 +3,7 @@
 
 #include "agent/kube/validation/names.h"
 #include "agent/kube/validation/rules.h"
+#include "holdfast/base/ascii.h"
 #include "k8s/core/v1/reference.pb.h"
 
 namespace holdfast::agent::kube {
@@ -37,7 +38,7 @@ void CheckSubscript(std::string_view field, const std::string& path, Report* rep
   const std::string_view base = field.substr(0, bracket);
   const std::string_view key = field.substr(bracket + 2, field.size() - bracket - 4);
   if (base == "metadata.annotations") {
-    report->InvalidEach(path, key, CheckQualifiedName(Lower(key)));
+    report->InvalidEach(path, key, CheckQualifiedName(ToLower(key)));
   } else if (base == "metadata.labels") {
     report->InvalidEach(path, key, CheckQualifiedName(key));
   } else {

@@ -5,6 +5,7 @@
 #include "agent/kube/validation/names.h"
 #include "agent/kube/validation/rules.h"
 #include "agent/kube/validation/shown.h"
+#include "holdfast/base/ascii.h"
 #include "k8s/core/v1/volume.pb.h"
 
 namespace holdfast::agent::kube {
@@ -123,13 +124,13 @@ class ProjectionCheck {
   void CheckUserAnnotations(const corev1::PodCertificateProjection& certificate,
                             const std::string& path) {
     for (const auto& [key, value] : Sorted(certificate.userannotations())) {
-      const Faults faults = CheckQualifiedName(Lower(key));
+      const Faults faults = CheckQualifiedName(ToLower(key));
       if (key.empty()) {
         report_.Required(path);
       } else if (!faults.empty()) {
-        report_.InvalidEach(path, Lower(key), faults);
+        report_.InvalidEach(path, ToLower(key), faults);
       } else if (key.find('/') == std::string::npos) {
-        report_.Invalid(path, Lower(key),
+        report_.Invalid(path, ToLower(key),
                         "must be a domain-prefixed key (such as \"acme.io/foo\")");
       }
     }

@@ -99,7 +99,7 @@ void CheckCsi(const corev1::CSIVolumeSource& source, const std::string& path, Re
     report->Required(driver);
   } else {
     if (source.driver().size() > kDriverLength) report->TooLong(driver, kDriverLength);
-    report->InvalidEach(driver, source.driver(), CheckDns1123Subdomain(Lower(source.driver())));
+    report->InvalidEach(driver, source.driver(), CheckDns1123Subdomain(ToLower(source.driver())));
   }
   if (!source.has_nodepublishsecretref()) return;
   const std::string& secret = source.nodepublishsecretref().name();

@@ -6,6 +6,7 @@
 #include "agent/kube/validation/names.h"
 #include "agent/kube/validation/rules.h"
 #include "agent/kube/validation/shown.h"
+#include "holdfast/base/ascii.h"
 #include "k8s/core/v1/volume.pb.h"
 #include "k8s/core/v1/volume_remote.pb.h"
 
@@ -77,7 +78,7 @@ void CheckFlocker(const corev1::FlockerVolumeSource& source, const std::string& 
 void CheckFlex(const corev1::FlexVolumeSource& source, const std::string& path, Report* report) {
   Require(source.driver(), Child(path, "driver"), report);
   for (const auto& [key, value] : Sorted(source.options())) {
-    const std::string domain = "." + Lower(key.substr(0, key.find('/')));
+    const std::string domain = "." + ToLower(key.substr(0, key.find('/')));
     if (domain.ends_with(".kubernetes.io") || domain.ends_with(".k8s.io")) {
       report->Invalid(Key(Child(path, "options"), key), key,
                       "kubernetes.io and k8s.io namespaces are reserved");

@@ -267,11 +267,7 @@ std::string VolumesThatHang(const corev1::PodSpec& spec) {
     all.insert(volume.name());
     if (kube::IsPersistent(volume.volumesource())) served.insert(volume.name());
   }
-  std::string out;
-  for (const std::string& name : served.empty() ? all : served) {
-    out += StrCat(out.empty() ? "" : " ", name);
-  }
-  return out;
+  return Join(served.empty() ? all : served, " ");
 }
 
 // In the words and the time of a kubelet, of which 1.36 has them in its log only.

@@ -16,12 +16,6 @@
 namespace holdfast::agent {
 namespace {
 
-std::string Joined(const corev1::ExecAction& action) {
-  std::string out;
-  for (const std::string& word : action.command()) out += StrCat(out.empty() ? "" : " ", word);
-  return out;
-}
-
 // On the runner's thread. Kept alive by the check that is under way and by who may give it up.
 class Hook : public std::enable_shared_from_this<Hook> {
  public:
@@ -130,7 +124,7 @@ std::string HookFailure(const corev1::LifecycleHandler& handler, const corev1::P
   if (!handler.has_exec()) {
     return StrCat("Sleep lifecycle hook (", handler.sleep().seconds(), ")", where, outcome.text);
   }
-  const std::string command = Joined(handler.exec());
+  const std::string command = Join(handler.exec().command(), " ");
   const bool ran = outcome.how == CheckOutcome::How::kFailure;
   return StrCat(
       "Exec lifecycle hook ([", command, "])", where,

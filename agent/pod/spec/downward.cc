@@ -16,12 +16,6 @@ namespace {
 
 using Map = google::protobuf::Map<std::string, std::string>;
 
-std::string Joined(const std::vector<std::string>& values) {
-  std::string out;
-  for (const std::string& value : values) out += StrCat(out.empty() ? "" : ",", value);
-  return out;
-}
-
 // The key of "metadata.labels['key']" when `path` begins with `prefix`.
 std::optional<std::string> Subscript(const std::string& path, const std::string& prefix) {
   if (!path.starts_with(prefix + "['") || !path.ends_with("']")) return std::nullopt;
@@ -131,9 +125,9 @@ Result<std::string> DownwardField(const corev1::Pod& pod, const std::string& pat
   if (path == "spec.nodeName") return node.node_name;
   if (path == "spec.serviceAccountName") return pod.spec().serviceaccountname();
   if (path == "status.hostIP") return first(node.host_ips);
-  if (path == "status.hostIPs") return Joined(node.host_ips);
+  if (path == "status.hostIPs") return Join(node.host_ips, ",");
   if (path == "status.podIP") return first(ips);
-  if (path == "status.podIPs") return Joined(ips);
+  if (path == "status.podIPs") return Join(ips, ",");
   if (const auto key = Subscript(path, "metadata.labels")) return ValueOf(meta.labels(), *key);
   if (const auto key = Subscript(path, "metadata.annotations")) {
     return ValueOf(meta.annotations(), *key);

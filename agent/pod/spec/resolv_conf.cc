@@ -90,17 +90,11 @@ Dns ClusterFirst(const corev1::Pod& pod, const NodeEnvironment& node, const Dns&
   return dns;
 }
 
-std::string Spaced(const std::vector<std::string>& values) {
-  std::string out;
-  for (const std::string& value : values) out += StrCat(out.empty() ? "" : " ", value);
-  return out;
-}
-
 bool LimitSearches(std::vector<std::string>& searches) {
   const size_t before = searches.size();
   if (searches.size() > kMaxSearches) searches.resize(kMaxSearches);
   std::erase_if(searches, [](const std::string& search) { return search.size() > kMaxSearch; });
-  while (Spaced(searches).size() > kMaxSearchCharacters) searches.pop_back();
+  while (Join(searches, " ").size() > kMaxSearchCharacters) searches.pop_back();
   return searches.size() < before;
 }
 
@@ -112,14 +106,14 @@ void Limit(Dns& dns, std::vector<ResolvConf::Warning>& warnings) {
         {"DNSConfigForming",
          StrCat("Nameserver limits were exceeded, some nameservers have been omitted, the "
                 "applied nameserver line is: ",
-                Spaced(dns.servers))});
+                Join(dns.servers, " "))});
   }
   if (LimitSearches(dns.searches)) {
     warnings.push_back(
         {"DNSConfigForming",
          StrCat("Search Line limits were exceeded, some search paths have been omitted, "
                 "the applied search line is: ",
-                Spaced(dns.searches))});
+                Join(dns.searches, " "))});
   }
 }
 
@@ -132,7 +126,7 @@ void NobodyIsAsked(const NodeEnvironment& node, Dns& dns) {
 }
 
 std::string Line(const std::string& key, const std::vector<std::string>& values) {
-  return values.empty() ? "" : StrCat(key, " ", Spaced(values), "\n");
+  return values.empty() ? "" : StrCat(key, " ", Join(values, " "), "\n");
 }
 
 std::string Print(const Dns& dns) {
@@ -190,7 +184,7 @@ std::string ResolvConfFault(const std::string& path, const std::string& text,
                   "\" contains a search path which length is more than allowed ", kMaxSearch,
                   " chars!");
   }
-  if (Spaced(searches).size() > kMaxSearchCharacters) {
+  if (Join(searches, " ").size() > kMaxSearchCharacters) {
     return StrCat("Resolv.conf file '", path,
                   "' contains search line which length is more than allowed ", kMaxSearchCharacters,
                   " chars!");

@@ -60,9 +60,7 @@ Result<void> MountWithLabel(const corev1::Pod& pod, const std::string& name,
   });
   if (wrong) return std::move(*wrong);
   if (labels.size() > 1) {
-    std::string all;
-    for (const std::string& label : labels) all += (all.empty() ? "" : ",") + label;
-    return InvalidArgument(StrCat("multiple SELinux labels found: ", all));
+    return InvalidArgument(StrCat("multiple SELinux labels found: ", Join(labels, ",")));
   }
   if (labels.empty() || !has_levels) return {};
   *volume.spec.add_mountoptions() = StrCat("context=\"", *labels.begin(), "\"");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// StrCat: joins text and numbers for messages (libstdc++ 12 has no std::format).
+// StrCat: puts text and numbers together for messages (libstdc++ 12 has no std::format). Join: texts of a container.
 #pragma once
 
 #include <concepts>
@@ -24,6 +24,18 @@ template <class... Parts>
 std::string StrCat(const Parts&... parts) {
   std::string out;
   (strings_internal::Append(out, parts), ...);
+  return out;
+}
+
+// The texts in their order, the separator between each two.
+std::string Join(const auto& texts, std::string_view separator) {
+  std::string out;
+  bool first = true;
+  for (const std::string_view text : texts) {
+    if (!first) out += separator;
+    out += text;
+    first = false;
+  }
   return out;
 }
 

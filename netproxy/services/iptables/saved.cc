@@ -133,9 +133,7 @@ std::string Canonical(std::string_view rule) {
   for (auto& option : Options(Words(rule))) {
     if (IsDefault(option)) continue;
     Normalize(option);
-    std::string part;
-    for (const std::string& word : option) part += StrCat(part.empty() ? "" : " ", word);
-    parts.push_back(std::move(part));
+    parts.push_back(Join(option, " "));
   }
   std::sort(parts.begin(), parts.end());
   std::string out;

@@ -20,13 +20,6 @@ bool IsHostCharacter(char c) {
   return IsAlphanumeric(c) || c == '-' || c == '.' || c == '_' || c == ':' || c == '[' || c == ']';
 }
 
-std::string Lower(std::string_view text) {
-  std::string out(text);
-  std::ranges::transform(out, out.begin(),
-                         [](char c) { return IsUpper(c) ? static_cast<char>(c - 'A' + 'a') : c; });
-  return out;
-}
-
 // The end of the host in "host:port" or "[v6]:port".
 size_t EndOfHost(std::string_view authority) {
   if (!authority.starts_with('[')) return std::min(authority.find(':'), authority.size());
@@ -74,14 +67,14 @@ Result<Address> ParseAddress(const std::string& url) {
   std::string_view rest = url;
   const size_t colon = rest.find("://");
   if (colon == std::string_view::npos) return wrong("has no scheme");
-  address.scheme = Lower(rest.substr(0, colon));
+  address.scheme = ToLower(rest.substr(0, colon));
   if (address.scheme != "http" && address.scheme != "https") return wrong("is not http or https");
   rest.remove_prefix(colon + 3);
   const std::string_view authority = rest.substr(0, rest.find_first_of("/?#"));
   rest.remove_prefix(authority.size());
   if (rest.find('#') != std::string_view::npos) return wrong("has a fragment");
   const size_t end = EndOfHost(authority);
-  address.host = Lower(authority.substr(0, end));
+  address.host = ToLower(authority.substr(0, end));
   if (address.host.empty() || !std::ranges::all_of(address.host, IsHostCharacter)) {
     return wrong("has no usable host");
   }

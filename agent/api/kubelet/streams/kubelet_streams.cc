@@ -44,10 +44,8 @@ bool Contains(const std::vector<std::string>& words, std::string_view word) {
   return std::find(words.begin(), words.end(), word) != words.end();
 }
 
-std::string Joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return "[" + text + "]";
+std::string InBrackets(const std::vector<std::string>& words) {
+  return StrCat("[", Join(words, " "), "]");
 }
 
 // What both sides could not agree on.
@@ -63,7 +61,7 @@ void RefuseProtocols(UpgradedConnection connection, const std::vector<std::strin
   }
   Answer(std::move(connection), 403, "text/plain; charset=utf-8",
          StrCat("unable to upgrade: unable to negotiate protocol: client supports ",
-                Joined(offered), ", server accepts ", Joined(accepted)),
+                InBrackets(offered), ", server accepts ", InBrackets(accepted)),
          lines);
 }
 

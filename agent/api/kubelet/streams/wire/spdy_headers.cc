@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::streams {
@@ -136,11 +137,6 @@ class BlockReader {
   std::string_view rest_;
 };
 
-std::string Lower(std::string text) {
-  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
-  return text;
-}
-
 }  // namespace
 
 struct SpdyHeaderReader::State {
@@ -165,7 +161,7 @@ Result<SpdyHeaders> SpdyHeaderReader::Read(std::string_view block) {
   SpdyHeaders headers;
   for (size_t i = 0; i < count; ++i) {
     ASSIGN_OR_RETURN(std::string name, reader.Text());
-    ASSIGN_OR_RETURN(headers[Lower(std::move(name))], reader.Text());
+    ASSIGN_OR_RETURN(headers[ToLower(name)], reader.Text());
   }
   return headers;
 }
