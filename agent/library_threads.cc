@@ -8,6 +8,7 @@
 #include <chrono>
 #include <thread>
 
+#include "holdfast/base/address_sanitizer.h"
 #include "holdfast/sys/thread.h"
 
 namespace holdfast::agent {
@@ -39,11 +40,20 @@ void OnRefusedLibraryThread(void (*refused)()) { g_refused = refused; }
 
 }  // namespace holdfast::agent
 
+#if HOLDFAST_ADDRESS_SANITIZER  // it has to know each thread; its own is no library's, but linked into the program
+extern "C" int __interceptor_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*),
+                                            void*);
+#endif
+
 // What every library calls: the program's own symbol comes first.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                               void* (*start)(void*), void* argument) noexcept {
+#if HOLDFAST_ADDRESS_SANITIZER
+  const auto create = __interceptor_pthread_create;
+#else
   using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
   static const auto create = reinterpret_cast<Create>(::dlsym(RTLD_NEXT, "pthread_create"));
+#endif
   const auto once = [&] { return create(thread, attributes, start, argument); };
   const bool is_librarys =
       holdfast::agent::g_refused != nullptr && !holdfast::sys::IsStartingThread();

@@ -21,6 +21,10 @@
 namespace holdfast::sys {
 namespace {
 
+// IF_OPER_UP of <linux/if.h>, which does not go together with <net/if.h>. IFF_RUNNING will not do: it is set as well while
+// the kernel has not looked at the link yet, as with one that was just made (netif_oper_up()).
+constexpr uint8_t kOperationallyUp = 6;
+
 Link ToLink(rtnl_link* link) {
   Link out;
   out.index = ::rtnl_link_get_ifindex(link);
@@ -33,7 +37,7 @@ Link ToLink(rtnl_link* link) {
   out.mtu = ::rtnl_link_get_mtu(link);
   out.peer_index = ::rtnl_link_get_link(link);
   out.up = (::rtnl_link_get_flags(link) & IFF_UP) != 0;
-  out.running = (::rtnl_link_get_flags(link) & IFF_RUNNING) != 0;
+  out.running = ::rtnl_link_get_operstate(link) == kOperationallyUp;
   out.loopback = (::rtnl_link_get_flags(link) & IFF_LOOPBACK) != 0;
   return out;
 }
@@ -278,7 +282,10 @@ Result<bool> Rtnl::IsRunning(int index) {
   ASSIGN_OR_RETURN(const RtnlRequest request, RequestLook(index, ""));
   bool running = false;
   const auto look = [&](const nlmsghdr& told) {
-    if (const ifinfomsg* link = LinkIn(told)) running = (link->ifi_flags & IFF_RUNNING) != 0;
+    if (LinkIn(told) == nullptr) return;
+    auto* header = const_cast<nlmsghdr*>(&told);  // libnl reads only
+    const nlattr* state = ::nlmsg_find_attr(header, sizeof(ifinfomsg), IFLA_OPERSTATE);
+    running = state != nullptr && ::nla_get_u8(state) == kOperationallyUp;
   };
   RETURN_IF_ERROR(Exchange(socket_.get(), {&request, 1}, look).front());
   return running;

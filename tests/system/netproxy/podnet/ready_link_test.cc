@@ -243,7 +243,9 @@ TEST_F(ReadyLink, ThatOfASandboxMadeAnewTakesThePlaceOfTheFormer) {
 TEST_F(ReadyLink, ASecondSetupChangesNothing) {
   const Pod pod = MakePodIn(ReadyNamespace(), "web");
   const auto state = [] {
-    return Command("ip -d -o link show type veth; ip route; ip -6 route; ip neigh; ip -6 neigh");
+    return Command(
+        "ip -d -o link show type veth; ip route; ip -6 route; ip neigh show nud permanent; "
+        "ip -6 neigh show nud permanent");
   };
   const std::string before = state();
   Command("ip link set up0 mtu 1300");

@@ -11,6 +11,7 @@
 
 #include "netproxy/routes/node_routes.h"
 #include "netproxy/routes/tunnel.h"
+#include "tests/support/eventually.h"
 #include "tests/system/netproxy/podnet/net_fixture.h"
 
 namespace holdfast::netproxy {
@@ -148,6 +149,9 @@ TEST_F(TunnelTest, PodsOfNodesBehindARouterMeetWithTheirOwnAddresses) {
 
 TEST_F(TunnelTest, TheKernelHasOnePathPerNodeAndNothingIsTouchedTwice) {
   Join();
+  // The link's own address is its for good a moment after it came.
+  const auto is_tentative = [&] { return Device("vx-hf4").find("tentative") != std::string::npos; };
+  ASSERT_TRUE(test_support::Eventually([&] { return !is_tentative(); }, std::chrono::seconds(10)));
   const std::string device = Device("vx-hf4");
   for (const char* part :
        {"vxlan id 4096 local 203.0.113.1", "dstport 8472", "nolearning", "mtu 1450",
