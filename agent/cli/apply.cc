@@ -7,6 +7,7 @@
 #include "agent/cli/manifests.h"
 #include "agent/cli/out.h"
 #include "agent/cli/table.h"
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
@@ -55,7 +56,7 @@ int ApplyOne(Session& session, const ManifestText& manifest, const std::string& 
   const grpc::Status status = session.stub().Apply(&context, request, &response);
   if (!status.ok()) return ReportApply(status);
   for (const v1::EditedObject& object : response.objects()) {
-    Print(StrCat(LowerCase(object.kind()), "/", object.name(), " ", OutcomeWord(object.outcome()),
+    Print(StrCat(ToLower(object.kind()), "/", object.name(), " ", OutcomeWord(object.outcome()),
                  DryRunWords(dry_run), "\n"));
   }
   return kOk;

@@ -16,6 +16,7 @@
 #include "agent/cli/pod_wait.h"
 #include "agent/cli/table.h"
 #include "agent/kube/manifest_reader.h"
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/config.pb.h"
 #include "k8s/core/v1/pod.pb.h"
@@ -152,7 +153,7 @@ grpc::Status RequestDelete(Session& session, const DeleteOptions& options, const
 int ReportDelete(const grpc::Status& status, const DeleteOptions& options, const Target& target) {
   if (status.error_code() == grpc::StatusCode::NOT_FOUND && options.ignore_not_found) return kOk;
   if (!status.ok()) return ReportChange(status);
-  Print(StrCat(LowerCase(target.kind), " \"", target.name.name, "\" ",
+  Print(StrCat(ToLower(target.kind), " \"", target.name.name, "\" ",
                options.force ? "force deleted" : "deleted", " from ", target.name.name_space,
                " namespace\n"));
   return kOk;

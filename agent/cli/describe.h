@@ -65,7 +65,6 @@ void DescribeLabels(const Meta& meta, DescribeWriter& out) {
   out.List(0, "Annotations:", Pairs(annotations, ": "));
 }
 
-// "a,b"
 // Amounts of resources, sorted, below a title; nothing where there are none.
 void DescribeQuantities(int level, const char* title, const auto& quantities, DescribeWriter& out) {
   if (quantities.empty()) return;

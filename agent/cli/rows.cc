@@ -9,6 +9,7 @@
 #include "agent/cli/durations.h"
 #include "agent/cli/pod_summary.h"
 #include "agent/kube/times.h"
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent::cli {
@@ -103,7 +104,7 @@ Cells EventHeader(const RowStyle& style) {
 
 Cells EventRow(const core::Event& event, const RowStyle& style) {
   const auto& object = event.involvedobject();
-  const std::string target = LowerCase(object.kind()) + "/" + object.name();
+  const std::string target = ToLower(object.kind()) + "/" + object.name();
   Cells row;
   if (style.wide) {
     row = {LastSeen(event, style.now),
@@ -126,7 +127,8 @@ std::string NodeRoles(const core::Node& node) {
   constexpr std::string_view kPrefix = "node-role.kubernetes.io/";
   std::vector<std::string> roles;
   for (const auto& [label, value] : node.metadata().labels()) {
-    if (label.starts_with(kPrefix)) roles.push_back(label.substr(kPrefix.size()));
+    if (!label.starts_with(kPrefix) || label.size() == kPrefix.size()) continue;
+    roles.push_back(label.substr(kPrefix.size()));
   }
   std::sort(roles.begin(), roles.end());
   return roles.empty() ? "<none>" : Join(roles, ",");

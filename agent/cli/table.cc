@@ -35,13 +35,6 @@ size_t DisplayWidth(std::string_view text) {
   }));
 }
 
-std::string LowerCase(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return text;
-}
-
 void Table::AddRow(std::vector<std::string> cells) {
   for (std::string& cell : cells) cell = OneLine(cell);
   rows_.push_back(std::move(cells));

@@ -43,9 +43,6 @@ std::string Visible(std::string_view text);
 // The first line of it, "..." where there are more; tabs are spaces.
 std::string OneLine(std::string_view text);
 
-// ASCII only, as kinds are.
-std::string LowerCase(std::string text);
-
 // Number of columns that UTF-8 text takes (one per character).
 size_t DisplayWidth(std::string_view text);
 

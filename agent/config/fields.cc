@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/config/fields.h"
 
-#include <cctype>
 #include <nlohmann/json.hpp>
 
 #include "agent/config/access.h"
+#include "holdfast/base/ascii.h"
 
 namespace holdfast::agent {
 namespace {
@@ -21,11 +21,8 @@ std::string Field::Flag() const {
   std::string flag = "--";
   char before = 0;
   for (const char* c = name; *c != 0; ++c) {
-    const bool upper = std::isupper(static_cast<unsigned char>(*c)) != 0;
-    const bool starts_word =
-        upper && before != 0 && std::islower(static_cast<unsigned char>(before));
-    if (starts_word) flag.push_back('-');
-    flag.push_back(static_cast<char>(std::tolower(static_cast<unsigned char>(*c))));
+    if (IsUpper(*c) && IsLower(before)) flag.push_back('-');
+    flag.push_back(ToLower(*c));
     before = *c;
   }
   return flag;

@@ -7,6 +7,7 @@
 #include <cerrno>
 
 #include "agent/probe/running_check_internal.h"
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/host_port.h"
 #include "holdfast/base/strings.h"
 
@@ -66,9 +67,7 @@ class SleepChecking : public CheckBase {
 
 std::string SocketError(const error_code& error) {
   std::string text = error.message();
-  if (!text.empty() && text[0] >= 'A' && text[0] <= 'Z') {
-    text[0] = static_cast<char>(text[0] - 'A' + 'a');
-  }
+  if (!text.empty()) text[0] = ToLower(text[0]);
   return text;
 }
 

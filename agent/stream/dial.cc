@@ -7,11 +7,11 @@
 #include <poll.h>
 #include <sys/socket.h>
 
-#include <cctype>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
 
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/netns.h"
 
@@ -46,7 +46,7 @@ Address Loopback6(uint16_t port) {
 
 Error DialFailed(const Address& address, int error) {
   std::string why = ::strerror(error);
-  if (!why.empty()) why[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(why[0])));
+  if (!why.empty()) why[0] = ToLower(why[0]);
   return Unavailable(StrCat("dial tcp ", address.text, ": connect: ", why));
 }
 

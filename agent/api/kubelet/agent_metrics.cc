@@ -10,7 +10,6 @@
 
 #include "agent/kube/pod_resources.h"
 #include "agent/kube/pod_status.h"
-#include "agent/kube/validation/names.h"
 #include "agent/stats/machine_stats.h"
 #include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"

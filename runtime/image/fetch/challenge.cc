@@ -38,8 +38,7 @@ class Reader {
   std::string Token() {
     std::string token;
     while (!rest_.empty() && IsTokenCharacter(rest_.front())) {
-      const char c = rest_.front();
-      token.push_back(IsUpper(c) ? static_cast<char>(c - 'A' + 'a') : c);
+      token.push_back(ToLower(rest_.front()));
       rest_.remove_prefix(1);
     }
     return token;

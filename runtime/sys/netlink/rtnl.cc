@@ -111,14 +111,19 @@ const ifinfomsg* LinkIn(const nlmsghdr& told) {
   return static_cast<const ifinfomsg*>(::nlmsg_data(&told));
 }
 
+// nullptr: it has none of that type.
+const nlattr* LinkAttribute(const nlmsghdr& told, int type) {
+  auto* header = const_cast<nlmsghdr*>(&told);  // libnl reads only
+  return ::nlmsg_find_attr(header, sizeof(ifinfomsg), type);
+}
+
 // Which ends there are now, as the kernel tells who asked for them.
 VethEnds EndsOf(const nlmsghdr& told) {
   VethEnds ends;
   const ifinfomsg* link = LinkIn(told);
   if (link == nullptr) return ends;
-  auto* header = const_cast<nlmsghdr*>(&told);  // libnl reads only
   ends.index = link->ifi_index;
-  const nlattr* peer = ::nlmsg_find_attr(header, sizeof(ifinfomsg), IFLA_LINK);
+  const nlattr* peer = LinkAttribute(told, IFLA_LINK);
   if (peer != nullptr) ends.peer_index = static_cast<int>(::nla_get_u32(peer));
   return ends;
 }
@@ -283,8 +288,7 @@ Result<bool> Rtnl::IsRunning(int index) {
   bool running = false;
   const auto look = [&](const nlmsghdr& told) {
     if (LinkIn(told) == nullptr) return;
-    auto* header = const_cast<nlmsghdr*>(&told);  // libnl reads only
-    const nlattr* state = ::nlmsg_find_attr(header, sizeof(ifinfomsg), IFLA_OPERSTATE);
+    const nlattr* state = LinkAttribute(told, IFLA_OPERSTATE);
     running = state != nullptr && ::nla_get_u8(state) == kOperationallyUp;
   };
   RETURN_IF_ERROR(Exchange(socket_.get(), {&request, 1}, look).front());

@@ -187,16 +187,18 @@ TEST_F(ServiceAllocationsKillTest, AtEveryPausePoint) {
 TEST_F(ServiceAllocationsKillTest, AtRandomMoments) {
   std::mt19937 random(std::random_device{}());
   std::uniform_int_distribution<useconds_t> microseconds(0, 20'000);
-  const auto given = [this] {
+  const auto said = [this](std::string_view beginning) {
     std::ifstream file(dir_ + "/said");
     size_t count = 0;
-    for (std::string line; std::getline(file, line);) count += line.starts_with("has ") ? 1 : 0;
+    for (std::string line; std::getline(file, line);) count += line.starts_with(beginning) ? 1 : 0;
     return count;
   };
   for (int i = 0; i < 60; ++i) {
-    const size_t before = given();
+    // Every other life gets as far as giving something, on a slow machine too; the others may end earlier.
+    const std::string_view beginning = i % 2 == 0 ? "has " : "";
+    const size_t before = said(beginning);
     const pid_t pid = StartDriver("Driver.DISABLED_GivesAndTakes", "none");
-    ASSERT_TRUE(test_support::Eventually([&] { return given() > before; }));
+    ASSERT_TRUE(test_support::Eventually([&] { return said(beginning) > before; }));
     ::usleep(microseconds(random));
     EXPECT_EQ(Kill(pid), SIGKILL) << "it ended by itself";
     ASSERT_NO_FATAL_FAILURE(Check()) << "kill " << i;

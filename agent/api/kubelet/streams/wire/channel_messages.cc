@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/base64.h"
 #include "holdfast/base/strings.h"
 
@@ -15,8 +16,7 @@ constexpr size_t kMaxSizeObject = 1024;
 
 // The number that follows a key, in any case as Go reads it; 0 without.
 uint16_t NumberOf(std::string_view object, std::string_view key) {
-  std::string lower;
-  for (const char c : object) lower += static_cast<char>(c >= 'A' && c <= 'Z' ? c | 0x20 : c);
+  const std::string lower = ToLower(object);
   size_t at = lower.find(StrCat("\"", key, "\""));
   if (at == std::string::npos) return 0;
   at = lower.find_first_not_of(" \t\r\n:", at + key.size() + 2);
