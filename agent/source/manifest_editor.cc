@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <ranges>
 #include <string_view>
 
 #include "agent/kube/codec.h"
@@ -34,8 +33,7 @@ constexpr std::chrono::seconds kRelist{20};
 constexpr std::string_view kMarker =
     "# Written by holdctl apply. Without this line the file is yours.\n";
 
-using Identity = ManifestEditor::Identity;
-using Defined = ManifestEditor::Defined;
+using Identity = ObjectIdentity;
 using Planned = ManifestEditor::Planned;
 
 template <class Object>
@@ -176,8 +174,8 @@ bool IsOurs(int directory, const std::string& file) {
 }
 
 // What a file defines; nothing when it cannot be read.
-std::vector<Defined> ObjectsOf(int directory, const std::string& file) {
-  std::vector<Defined> defined;
+std::vector<DefinedObject> ObjectsOf(int directory, const std::string& file) {
+  std::vector<DefinedObject> defined;
   const auto content = ReadManifestFile(directory, file);
   if (!content) return defined;
   const bool ours = content->text.starts_with(kMarker);
@@ -222,11 +220,35 @@ bool IsLink(int directory, const std::string& file) {
          S_ISLNK(seen.st_mode);
 }
 
-auto AllDefined(const auto& files) {
-  return files | std::views::values |
-         std::views::transform(
-             [](const auto& known) -> const std::vector<Defined>& { return known.defined; }) |
-         std::views::join;
+// What it defines besides in another file, or in the name of another pod.
+Result<void> CheckNotElsewhere(const Planned& planned, const DefinedObjects& defined,
+                               const std::string& path) {
+  const Identity identity = IdentityOf(planned.object);
+  for (const DefinedObject* same : defined.Named(identity)) {
+    if (same->file != planned.object.file) return Foreign(planned.object, path, same->file);
+  }
+  if (planned.uid.empty()) return {};
+  for (const DefinedObject* other : defined.WithUid(planned.uid)) {
+    if (other->identity == identity) continue;
+    return Conflict(StrCat("pod ", planned.object.object_namespace, "/", planned.object.name,
+                           ": metadata.uid ", planned.uid, " is already that of pod ",
+                           other->identity.object_namespace, "/", other->identity.name, " in ",
+                           path, "/", other->file, ": leave it out"));
+  }
+  return {};
+}
+
+// A pod is also found by the name that it has on its node.
+const DefinedObject* FindNamed(const DefinedObjects& defined, const Identity& identity,
+                               const std::string& node) {
+  const auto exactly = defined.Named(identity);
+  if (!exactly.empty()) return exactly.front();
+  const std::string suffix = "-" + ToLower(node);
+  if (identity.kind != "Pod" || !identity.name.ends_with(suffix)) return nullptr;
+  Identity shorter = identity;
+  shorter.name.resize(identity.name.size() - suffix.size());
+  const auto found = defined.Named(shorter);
+  return found.empty() ? nullptr : found.front();
 }
 
 }  // namespace
@@ -238,12 +260,10 @@ Result<void> ManifestEditor::ReadDirectory() {
   if (is_another || news.all || now - all_read_ >= kRelist) {
     ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(watch_.directory(), "."));
     news.files.insert(names.begin(), names.end());
-    for (const auto& [file, known] : files_) news.files.insert(file);
+    news.files.merge(defined_.Files());
     all_read_ = now;
   }
-  for (const auto& [file, known] : files_) {
-    if (known.is_link) news.files.insert(file);
-  }
+  news.files.insert(defined_.Links().begin(), defined_.Links().end());
   for (const std::string& file : news.files) ReadFile(file);
   return {};
 }
@@ -252,13 +272,9 @@ void ManifestEditor::ReadFile(const std::string& file) {
   if (!IsManifestName(file)) return;
   const int directory = watch_.directory();
   const auto signature = StatManifest(directory, file);
-  if (!signature || !*signature) {
-    files_.erase(file);
-    return;
-  }
-  const auto known = files_.find(file);
-  if (known != files_.end() && known->second.signature == **signature) return;
-  files_[file] = {**signature, IsLink(directory, file), ObjectsOf(directory, file)};
+  if (!signature || !*signature) return defined_.Remove(file);
+  if (defined_.IsKnown(file, **signature)) return;
+  defined_.Set(file, {**signature, IsLink(directory, file), ObjectsOf(directory, file)});
 }
 
 // kCreated, kConfigured or kUnchanged, without writing.
@@ -266,17 +282,7 @@ Result<EditOutcome> ManifestEditor::OutcomeOf(const Planned& planned,
                                               const FileRules& rules) const {
   const std::string& path = rules.directory;
   const int directory = watch_.directory();
-  const Identity identity = IdentityOf(planned.object);
-  for (const Defined& other : AllDefined(files_)) {
-    const bool same = other.identity == identity;
-    if (!same && !planned.uid.empty() && other.uid == planned.uid) {
-      return Conflict(StrCat("pod ", planned.object.object_namespace, "/", planned.object.name,
-                             ": metadata.uid ", planned.uid, " is already that of pod ",
-                             other.identity.object_namespace, "/", other.identity.name, " in ",
-                             path, "/", other.file, ": leave it out"));
-    }
-    if (same && other.file != planned.object.file) return Foreign(planned.object, path, other.file);
-  }
+  RETURN_IF_ERROR(CheckNotElsewhere(planned, defined_, path));
   if (!sys::ExistsAt(directory, planned.object.file)) return EditOutcome::kCreated;
   if (!IsOurs(directory, planned.object.file)) {
     return Foreign(planned.object, path, planned.object.file);
@@ -333,16 +339,12 @@ Result<EditedObject> ManifestEditor::Delete(const std::string& kind,
     return read.error().code() == Code::kNotFound ? absent : std::move(read.error());
   }
   const int directory = watch_.directory();
-  const bool is_pod = kind == "Pod";
-  for (const Defined& found : AllDefined(files_)) {
-    const Identity& id = found.identity;
-    const bool named =
-        id.name == name || (is_pod && StrCat(id.name, "-", ToLower(node_name_)) == name);
-    if (id.kind != kind || id.object_namespace != object_namespace || !named) continue;
-    const EditedObject object{kind, id.object_namespace, id.name, found.file,
+  const Identity wanted{kind, object_namespace, name};
+  if (const DefinedObject* found = FindNamed(defined_, wanted, node_name_)) {
+    const EditedObject object{kind, object_namespace, found->identity.name, found->file,
                               EditOutcome::kDeleted};
-    if (!found.ours) return Foreign(object, directory_, found.file);
-    RETURN_IF_ERROR(sys::RemoveFileAt(directory, found.file));
+    if (!found->ours) return Foreign(object, directory_, found->file);
+    RETURN_IF_ERROR(sys::RemoveFileAt(directory, found->file));
     HOLDFAST_PAUSE_POINT("source.manifest-removed");
     return object;
   }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/source/defined_objects.h"
 #include "agent/source/directory_watch.h"
 #include "agent/source/manifest_file.h"
 #include "holdfast/base/result.h"
@@ -31,27 +32,12 @@ struct EditedObject {
 
 class ManifestEditor {
  public:
-  // An object as its manifest names it.
-  struct Identity {
-    std::string kind;
-    std::string object_namespace;
-    std::string name;
-    bool operator==(const Identity&) const = default;
-  };
   // One as it will be written.
   struct Planned {
     EditedObject object;
     std::string text;
     std::string uid = {};  // of a pod that is given one
   };
-  // One that some file of the directory defines.
-  struct Defined {
-    Identity identity;
-    std::string file;
-    bool ours = false;
-    std::string uid = {};  // of a pod that is given one
-  };
-
   ManifestEditor(std::string directory, std::string node_name);
 
   // Removes half-written files of a process that was killed in Apply. Before the first call.
@@ -71,12 +57,7 @@ class ManifestEditor {
                               const std::string& name);
 
  private:
-  struct KnownFile {
-    FileSignature signature;
-    bool is_link = false;  // nobody tells when what it leads to changes
-    std::vector<Defined> defined;
-  };
-  // Renews files_: of what nothing was heard since the last call nothing is read.
+  // Renews defined_: of what nothing was heard since the last call nothing is read.
   Result<void> ReadDirectory();
   void ReadFile(const std::string& file);
   Result<EditOutcome> OutcomeOf(const Planned& planned, const FileRules& rules) const;
@@ -87,7 +68,7 @@ class ManifestEditor {
   DirectoryWatch watch_;
   std::chrono::steady_clock::time_point all_read_;
   // What the files that are there define; those that cannot be read define nothing.
-  std::map<std::string, KnownFile> files_;
+  DefinedObjects defined_;
 };
 
 }  // namespace holdfast::agent

@@ -295,6 +295,7 @@ void ManifestTable::Loaded(const std::string& name, const FileSignature& signatu
   entry.last_good = !objects.valid && had;
   if (!objects.valid) return;
   entry.read_at = now.wall;
+  if (!entry.origin) entry.origin = std::make_shared<const std::string>(name);
   for (auto& pod : objects.pods) pod = WithSeen(std::move(pod), entry.pods, now.wall);
   KeepUnchanged(configs, objects.configs, ArrivalOf(signature, now.wall));
   keys_.Exchange(KeysOf(entry), KeysOf(objects));
@@ -350,6 +351,7 @@ PodSnapshot ManifestTable::Build() {
 
 void ManifestTable::BuildAll() {
   PodSnapshot snapshot;
+  snapshot.pods.reserve(built_.pods.size() + 1);
   if (!directory_.text.empty()) {
     snapshot.errors.push_back({"", "", directory_.text, directory_.since, false, "", ""});
   }
@@ -371,24 +373,24 @@ void ManifestTable::BuildAll() {
     for (const auto& pod : entry.pods) {
       if (all_differ || (pods.IsFirst(FullName(*pod), file, SeenAt(*pod), snapshot) &&
                          uids.IsFirst(*pod, file, snapshot))) {
-        snapshot.pods.push_back({pod, file});
+        snapshot.pods.push_back({pod, entry.origin});
       }
     }
     const WallTime since = entry.read_at;
     for (const auto& service : entry.services) {
       if (all_differ || services.IsFirst(FullName(*service), file, since, snapshot)) {
-        snapshot.services.push_back({service, file});
+        snapshot.services.push_back({service, entry.origin});
       }
     }
     for (const auto& slice : entry.slices) {
       if (all_differ || slices.IsFirst(FullName(*slice), file, since, snapshot)) {
-        snapshot.slices.push_back({slice, file});
+        snapshot.slices.push_back({slice, entry.origin});
       }
     }
     for (const auto& config : entry.configs) {
       Names& names = config->ref.kind == ObjectKind::kSecret ? secrets : maps;
       if (all_differ || names.IsFirst(FullName(*config), file, since, snapshot)) {
-        snapshot.configs.push_back({config, file});
+        snapshot.configs.push_back({config, entry.origin});
       }
     }
   }

@@ -72,6 +72,7 @@ class ManifestTable {
     WallTime since;
   };
   struct Entry {
+    Origin origin;                        // once it has objects
     std::optional<FileSignature> seen;    // last observed
     BootTime seen_since;                  // with this signature
     std::optional<FileSignature> loaded;  // what the objects or `error` come from

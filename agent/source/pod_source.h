@@ -23,11 +23,14 @@ class EndpointSlice;
 
 namespace holdfast::agent {
 
+// A file name within the directory; one text for all that comes from it.
+using Origin = std::shared_ptr<const std::string>;
+
 // One desired pod. The message is defaulted and validated, carries the final name
 // ("<name>-<node>"), namespace, UID, nodeName and the kubernetes.io/config.* annotations.
 struct DesiredPod {
   std::shared_ptr<const k8s::io::api::core::v1::Pod> pod;
-  std::string origin;  // file name within the directory
+  Origin origin;
   bool operator==(const DesiredPod&) const = default;
 };
 
@@ -36,7 +39,7 @@ struct DesiredPod {
 template <class Object>
 struct DesiredObject {
   std::shared_ptr<const Object> object;
-  std::string origin;  // file name within the directory
+  Origin origin;
   bool operator==(const DesiredObject&) const = default;
 };
 using DesiredService = DesiredObject<k8s::io::api::core::v1::Service>;

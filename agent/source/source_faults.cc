@@ -60,7 +60,7 @@ template <class Object>
 void AddObjects(const std::vector<Object>& objects, const std::string& origin, const char* kind,
                 const std::string& message, std::vector<FaultEvent>& events) {
   for (const Object& desired : objects) {
-    if (desired.origin != origin || events.size() >= kMostObjects) continue;
+    if (*desired.origin != origin || events.size() >= kMostObjects) continue;
     const auto& meta = MetaOf(desired);
     events.push_back({kind, meta.namespace_(), meta.name(), meta.uid(), message});
   }

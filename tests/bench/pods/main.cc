@@ -4,9 +4,9 @@
 // beside the kernel work for it (bench_start_limit … net) and the peers' commands, interleaved. And a
 // deletion with 30 s of grace of a pod that ends at once when it is asked to, from the call to DELETED.
 //
-// bench_pods --socket SOCKET --standing COUNT [--json FILE] [--n N]: beside COUNT pods that stand
-// there, a new pod from Apply to Running, an exit from the kill to the status that tells it, and a
-// deletion from the call to DELETED.
+// bench_pods --socket SOCKET --limit DIR --cgroup PARENT --standing COUNT [--json FILE] [--n N]: beside
+// COUNT pods that stand there, a new pod from Apply to Running and the kernel work for it, interleaved;
+// an exit from the kill to the status that tells it, and a deletion from the call to DELETED.
 #include <grpcpp/grpcpp.h>
 
 #include <signal.h>
@@ -179,21 +179,27 @@ class Pods : public Contender {
   int count_ = 0;
 };
 
-int Beside(Pods& pods, int standing, int rounds, std::FILE* out) {
+int Beside(Pods& pods, Contender& limit, int standing, int rounds, std::FILE* out) {
   if (!pods.Stand(standing)) return 1;
-  for (int i = 0; i < kWarmUps; ++i) (void)pods.LiveOnce();
-  Samples start, exit, deletion;
+  for (int i = 0; i < kWarmUps; ++i) {
+    (void)pods.LiveOnce();
+    (void)limit.StartOnce();
+  }
+  Samples start, limit_start, exit, deletion;
   for (int round = 0; round < rounds; ++round) {
+    ::usleep(kCalm);
     const Pods::Life life = pods.LiveOnce();
+    ::usleep(kCalm);
+    Add(limit_start, limit.StartOnce(), "limit");
     Add(start, life.start, "start");
     Add(exit, life.exit, "exit");
     Add(deletion, life.deletion, "deletion");
   }
-  const auto row = [&](const char* name, const Samples& samples) {
-    std::fprintf(out, "{\"row\":\"pods.%s_beside_%d\",\"unit\":\"ms\",\"n\":%zu,\"ours\":%s}\n",
-                 name, standing, samples.size(), Figures(samples).c_str());
+  const auto row = [&](const char* name, const Samples& samples, const std::string& rest = "") {
+    std::fprintf(out, "{\"row\":\"pods.%s_beside_%d\",\"unit\":\"ms\",\"n\":%zu,\"ours\":%s%s}\n",
+                 name, standing, samples.size(), Figures(samples).c_str(), rest.c_str());
   };
-  row("apply_to_running", start);
+  row("apply_to_running", start, StrCat(",\"limit\":", Figures(limit_start)));
   row("exit_to_status", exit);
   row("delete_to_gone", deletion);
   pods.TakeAway(standing);
@@ -206,11 +212,11 @@ int Main(const std::map<std::string, std::string>& options, std::FILE* out) {
     return it == options.end() ? std::string() : it->second;
   };
   Pods ours(option("--socket"));
+  const auto limit = MakeLimit(option("--limit"), option("--cgroup"), {"net"});
   if (!option("--standing").empty()) {
     const int beside_rounds = option("--n").empty() ? 50 : std::atoi(option("--n").c_str());
-    return Beside(ours, std::atoi(option("--standing").c_str()), beside_rounds, out);
+    return Beside(ours, *limit, std::atoi(option("--standing").c_str()), beside_rounds, out);
   }
-  const auto limit = MakeLimit(option("--limit"), option("--cgroup"), {"net"});
   PeerSet peers(option("--peers"));
   for (int i = 0; i < kWarmUps; ++i) {
     (void)ours.StartOnce();

@@ -45,8 +45,8 @@ def main():
                         "--json", args.json, "--n", args.n], check=True)
         for standing in ("0", "100", "500"):
             subprocess.run([pathlib.Path(args.bin) / "bench_pods", "--socket", machine.run / "holdfastd.sock",
-                            "--standing", standing, "--json", args.json, "--n", str(max(int(args.n) // 4, 5))],
-                           check=True)
+                            "--limit", limit, "--cgroup", parent, "--standing", standing, "--json", args.json,
+                            "--n", str(max(int(args.n) // 4, 5))], check=True)
     finally:
         machine.stop()
         shutil.rmtree(top, ignore_errors=True)

@@ -27,16 +27,18 @@ class FakeSource : public PodSource {
   void SetChangeCallback(std::function<void()>) override {}
   void Set(const std::vector<corev1::Pod>& pods, const std::vector<corev1::Service>& services,
            const std::vector<discoveryv1::EndpointSlice>& slices = {}) {
+    static const Origin kOrigin = std::make_shared<const std::string>("f");
     auto next = std::make_shared<PodSnapshot>();
     next->complete = true;
-    for (const auto& pod : pods) next->pods.push_back({std::make_shared<corev1::Pod>(pod), "f"});
+    for (const auto& pod : pods)
+      next->pods.push_back({std::make_shared<corev1::Pod>(pod), kOrigin});
     const std::lock_guard lock(mutex_);
     next->generation = snapshot_->generation + 1;
     for (const auto& service : services) {
-      next->services.push_back({Known(service, snapshot_->services), "f"});
+      next->services.push_back({Known(service, snapshot_->services), kOrigin});
     }
     for (const auto& slice : slices) {
-      next->slices.push_back({Known(slice, snapshot_->slices), "f"});
+      next->slices.push_back({Known(slice, snapshot_->slices), kOrigin});
     }
     snapshot_ = std::move(next);
   }

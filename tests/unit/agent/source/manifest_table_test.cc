@@ -218,7 +218,7 @@ TEST_F(ManifestTableTest, OfTwoPodsOfOneNameTheFirstFileWins) {
   table_.Loaded("a.yaml", Version(1), Pods({"web"}, "a"), At(0));
   const PodSnapshot snapshot = table_.Build();
   ASSERT_EQ(snapshot.pods.size(), 1u);
-  EXPECT_EQ(snapshot.pods[0].origin, "a.yaml");
+  EXPECT_EQ(*snapshot.pods[0].origin, "a.yaml");
   ASSERT_EQ(snapshot.errors.size(), 2u);
   EXPECT_EQ(snapshot.errors[0].origin, "b.yaml");
   EXPECT_EQ(snapshot.errors[0].message, "b.yaml: pod default/web is already defined in a.yaml");

@@ -14,7 +14,7 @@ DesiredObject<Object> Make(const std::string& name) {
   auto object = std::make_shared<Object>();
   object->mutable_metadata()->set_namespace_("default");
   object->mutable_metadata()->set_name(name);
-  return {std::move(object), name + ".yaml"};
+  return {std::move(object), std::make_shared<const std::string>(name + ".yaml")};
 }
 
 DesiredService Service(const std::string& name) {
