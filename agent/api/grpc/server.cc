@@ -41,8 +41,10 @@ constexpr int kMaxSentMessage = 64 << 20;                    // a list of all po
 constexpr int kMaxMetadata = 8 << 10;
 constexpr size_t kMemoryQuota = 128ull << 20;
 constexpr std::chrono::seconds kShutdownGrace{1};
-// What a gRPC server may start of its own: pollers, a timer, executors.
+// What gRPC may start of its own for a process that serves: timers, executors, pollers.
 constexpr size_t kGrpcThreads = 10;
+// Of these for a server, once the library itself has been begun.
+constexpr size_t kServerThreads = 6;
 // And open: an epoll, a wake-up and pipes for each of its loops.
 constexpr size_t kGrpcDescriptors = 32;
 
@@ -63,13 +65,13 @@ Result<access::RoleTable> LoadRoles(const ApiOptions& options, const model::Inst
 
 // gRPC 1.51 goes on without a thread that it is refused, and hangs; without a descriptor for its
 // loop it aborts. So it is not begun before there is room.
-Result<void> TryWhatGrpcNeeds() {
+Result<void> TryWhatGrpcNeeds(size_t threads) {
   std::vector<UniqueFd> room;
   for (size_t i = 0; i < kGrpcDescriptors; ++i) {
     room.emplace_back(::eventfd(0, EFD_CLOEXEC));
     if (!room.back()) return Error::FromErrno(errno, StrCat("descriptor ", i, " for gRPC"));
   }
-  return sys::TryThreads(kGrpcThreads);
+  return sys::TryThreads(threads);
 }
 
 }  // namespace
@@ -136,7 +138,7 @@ class ApiServer::Impl {
     const auto found = servers_.find(permitted);
     if (found != servers_.end()) return found->second.server.get();
     // Nor another server of it.
-    RETURN_IF_ERROR(TryWhatGrpcNeeds());
+    RETURN_IF_ERROR(TryWhatGrpcNeeds(kServerThreads));
     ServedSet served;
     served.service = std::make_unique<NodeAgentService>(core_, permitted);
     grpc::ServerBuilder builder;
@@ -182,7 +184,7 @@ Result<std::unique_ptr<ApiServer>> ApiServer::Start(NodeOperations& node,
                                                     const model::Instance& instance,
                                                     const Clock& clock, access::AuditLog& audit,
                                                     ApiOptions options) {
-  RETURN_IF_ERROR(TryWhatGrpcNeeds());
+  RETURN_IF_ERROR(TryWhatGrpcNeeds(kGrpcThreads));
   if (options.socket_path.empty()) options.socket_path = instance.ApiSocket();
   ASSIGN_OR_RETURN(access::RoleTable roles, LoadRoles(options, instance));
   ASSIGN_OR_RETURN(ApiSocket socket, ApiSocket::Listen(options.socket_path, roles.socket_group));

@@ -81,13 +81,27 @@ class ScarceNode(Node):
         self.plan.unlink(missing_ok=True)
         self.plan.with_name(self.plan.name + ".starts").unlink(missing_ok=True)
 
-    def keep_from_processes(self, more):
-        """The agent, and it alone, may start `more` threads or processes and no further one."""
+    def cgroup_of_the_agent(self):
         root = pathlib.Path("/sys/fs/cgroup")
         mount = root if (root / "cgroup.controllers").exists() else root / "pids"
         folder = mount / f"{self.cgroup.strip('/')}-agent"
         folder.mkdir(exist_ok=True)
         self.cut_off = (folder, mount)
+        return folder
+
+    def start_agent_within(self, tasks):
+        """A new agent that may have so many threads and processes, from its first moment on."""
+        folder = self.cgroup_of_the_agent()
+        (folder / "pids.max").write_text(str(tasks))
+        before, self.inside = self.inside, ("sh", "-c", 'echo $$ > "$0" && exec "$@"', folder / "cgroup.procs")
+        try:
+            self.start_agent()
+        finally:
+            self.inside = before
+
+    def keep_from_processes(self, more):
+        """The agent, and it alone, may start `more` threads or processes and no further one."""
+        folder = self.cgroup_of_the_agent()
         (folder / "cgroup.procs").write_text(str(self.agent.pid))
         tasks = int((folder / "pids.current").read_text())
         (folder / "pids.max").write_text(str(tasks + more))

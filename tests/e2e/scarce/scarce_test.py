@@ -5,6 +5,7 @@
 Run as root in a network and mount namespace of its own (CMakeLists.txt does that).
 """
 import json
+import os
 import pathlib
 import shutil
 import signal
@@ -112,6 +113,24 @@ def test_a_limit_on_tasks_stops_nothing_that_is_there(node):
         node.give_processes()
         node.start_agent()
         node.until_it_answers("the limit is lifted")
+
+
+def test_a_start_needs_no_more_tasks_than_the_agent_has(node):
+    started_anew(node)
+    time.sleep(2)
+    tasks = len(os.listdir(f"/proc/{node.agent.pid}/task"))
+    for more in (4, 1):
+        node.terminate("before the start within a limit")
+        node.start_agent_within(tasks + more)
+        node.until_it_answers(f"{tasks} tasks and {more}")
+        node.give_processes()
+    node.terminate("before the start within a limit")
+    node.start_agent_within(tasks // 2)
+    time.sleep(3)
+    check(node.alive(), f"{tasks // 2} tasks: the agent ended")
+    check(not node.answers(), f"{tasks // 2} tasks are enough: the limit is not in force")
+    node.give_processes()
+    node.until_it_answers("the limit is lifted")
 
 
 # --- descriptors -----------------------------------------------------------------------------------------
