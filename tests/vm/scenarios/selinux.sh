@@ -41,6 +41,28 @@ event() { holdctl describe pod "$1-$node" | grep -qF "$2"; }
 uid_of() { holdctl get pod "$1-$node" -o jsonpath='{.metadata.uid}'; }
 volume_of() { echo "/var/lib/holdfast/pods/$(uid_of "$1")/volumes/kubernetes.io~empty-dir/main"; }
 
+artifact() { # artifact TAR TEXT: an OCI artifact of one file with that text
+  local work file file_size config config_size manifest manifest_size
+  work=$(mktemp -d) && mkdir -p "$work/blobs/sha256"
+  put() { # put VARIABLE: what comes becomes a blob, VARIABLE its digest, VARIABLE_size its size
+    cat > "$work/new" && printf -v "$1" %s "$(sha256sum < "$work/new" | cut -d' ' -f1)" && printf -v "$1_size" %s "$(stat -c %s "$work/new")"
+    mv "$work/new" "$work/blobs/sha256/${!1}"
+  }
+  put file <<< "$2"
+  put config <<< '{}'
+  put manifest <<JSON
+{"schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "artifactType": "application/vnd.example.files",
+ "config": {"mediaType": "application/vnd.oci.empty.v1+json", "digest": "sha256:$config", "size": $config_size},
+ "layers": [{"mediaType": "application/octet-stream", "digest": "sha256:$file", "size": $file_size,
+             "annotations": {"org.opencontainers.image.title": "file"}}]}
+JSON
+  cat > "$work/index.json" <<JSON
+{"schemaVersion": 2, "manifests": [{"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": "sha256:$manifest", "size": $manifest_size}]}
+JSON
+  echo '{"imageLayoutVersion": "1.0.0"}' > "$work/oci-layout"
+  tar -cf "$1" -C "$work" blobs index.json oci-layout && rm -r "$work"
+}
+
 pod() { # pod NAME POD-FIELDS CONTAINER-SECURITY-CONTEXT [NODE-DIRECTORY [IMAGE]]: its container, its hook and its probe write down what they are under
   holdctl apply -f - <<POD
 apiVersion: v1
@@ -56,7 +78,7 @@ spec:
     command: [sh, -c, "cat /proc/self/attr/current > /main/label; echo secret > /main/file; echo mine > /dev/shm/mine; echo heard; exec sleep 100000"]
     lifecycle: {postStart: {exec: {command: [sh, -c, "cat /proc/self/attr/current > /main/hook"]}}}
     readinessProbe: {exec: {command: [sh, -c, "cat /proc/self/attr/current > /main/new; mv /main/new /main/probe"]}, periodSeconds: 5, timeoutSeconds: 30}
-    volumeMounts: [{name: main, mountPath: /main}, {name: memory, mountPath: /memory}, {name: files, mountPath: /files}, {name: node, mountPath: /node}, {name: image, mountPath: /image}]
+    volumeMounts: [{name: artifact, mountPath: /artifact}, {name: main, mountPath: /main}, {name: memory, mountPath: /memory}, {name: files, mountPath: /files}, {name: node, mountPath: /node}, {name: image, mountPath: /image}]
     securityContext: {$3}
   volumes:
   - {name: main, emptyDir: {}}
@@ -64,6 +86,7 @@ spec:
   - {name: files, downwardAPI: {items: [{path: labels, fieldRef: {fieldPath: metadata.labels}}]}}
   - {name: node, hostPath: {path: ${4:-/srv/node}}}
   - {name: image, image: {reference: busybox, pullPolicy: IfNotPresent}}
+  - {name: artifact, image: {reference: artifact, pullPolicy: IfNotPresent}}
 POD
 }
 
@@ -97,6 +120,8 @@ step "quickstart"
 ip link add uplink type dummy && ip address add 192.0.2.10/24 dev uplink && ip link set uplink up &&
   ip route add default via 192.0.2.1 || fail "uplink"
 ./quickstart || { fail "quickstart"; exit 1; }
+artifact /tmp/artifact.tar "of an artifact"
+holdctl image import /tmp/artifact.tar --name artifact || fail "import of the artifact"
 
 if ! knows system_u:system_r:container_t:s0; then
   step "a policy without labels for containers"
@@ -142,7 +167,7 @@ for unit in holdfastd holdfast-keeper; do
   [ "$(cut -d: -f3 <<< "$label")" = container_engine_t ] || fail "$unit is under $label"
 done
 labelled /var/lib/holdfast/images/layers container_ro_file_t
-labelled /var/lib/holdfast/images/blobs container_var_lib_t
+labelled /var/lib/holdfast/images/blobs container_ro_file_t
 # What the agent makes itself it labels so, too: a layer, and the directory that layers are made in.
 systemctl stop holdfastd && rm -r /var/lib/holdfast/images/ingest && systemctl start holdfastd
 wait_for 120 "the agent answers" ready web-1
@@ -196,6 +221,7 @@ shm=$(label_of /dev/shm)
 echo 1 > $kernel/enforce
 inside one cat /main/file | grep -q secret || fail "a pod cannot read its own file"
 inside one sh -c 'echo more >> /main/file && echo x > /dev/shm/x && echo y > /memory/y && echo z > /z && cat /files/labels /etc/hosts /image/bin/busybox > /dev/null' || fail "a pod cannot use what is its own"
+[ "$(inside one cat /artifact/file)" = "of an artifact" ] || fail "a pod cannot read an artifact"
 inside one sh -c 'cp /bin/busybox /main/busybox && /main/busybox true && cp /bin/busybox /busybox && /busybox true' || fail "a pod cannot run what it wrote"
 inside thief cat /node/file && fail "another pod's file was read"
 inside thief sh -c 'echo x > /node/x' && fail "a file was written to another pod's volume"
