@@ -48,28 +48,27 @@ std::set<std::string> DefinedObjects::Files() const {
   return names;
 }
 
-std::vector<const DefinedObject*> DefinedObjects::Named(const ObjectIdentity& identity) const {
-  std::vector<const DefinedObject*> named;
-  const auto files = by_identity_.find(identity);
-  if (files == by_identity_.end()) return named;
+template <class Key, class Wanted>
+std::vector<const DefinedObject*> DefinedObjects::Find(
+    const std::map<Key, std::set<std::string>>& index, const Key& key, Wanted wanted) const {
+  std::vector<const DefinedObject*> found;
+  const auto files = index.find(key);
+  if (files == index.end()) return found;
   for (const std::string& file : files->second) {
     for (const DefinedObject& object : files_.at(file).objects) {
-      if (object.identity == identity) named.push_back(&object);
+      if (wanted(object)) found.push_back(&object);
     }
   }
-  return named;
+  return found;
+}
+
+std::vector<const DefinedObject*> DefinedObjects::Named(const ObjectIdentity& identity) const {
+  return Find(by_identity_, identity,
+              [&](const DefinedObject& object) { return object.identity == identity; });
 }
 
 std::vector<const DefinedObject*> DefinedObjects::WithUid(const std::string& uid) const {
-  std::vector<const DefinedObject*> with_it;
-  const auto files = by_uid_.find(uid);
-  if (files == by_uid_.end()) return with_it;
-  for (const std::string& file : files->second) {
-    for (const DefinedObject& object : files_.at(file).objects) {
-      if (object.uid == uid) with_it.push_back(&object);
-    }
-  }
-  return with_it;
+  return Find(by_uid_, uid, [&](const DefinedObject& object) { return object.uid == uid; });
 }
 
 }  // namespace holdfast::agent

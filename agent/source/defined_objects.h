@@ -48,6 +48,10 @@ class DefinedObjects {
   std::vector<const DefinedObject*> WithUid(const std::string& uid) const;
 
  private:
+  template <class Key, class Wanted>
+  std::vector<const DefinedObject*> Find(const std::map<Key, std::set<std::string>>& index,
+                                         const Key& key, Wanted wanted) const;
+
   std::map<std::string, File> files_;
   std::set<std::string> links_;
   std::map<ObjectIdentity, std::set<std::string>> by_identity_;  // the files
