@@ -33,17 +33,16 @@ constexpr std::chrono::seconds kRelist{20};
 constexpr std::string_view kMarker =
     "# Written by holdctl apply. Without this line the file is yours.\n";
 
-using Identity = ObjectIdentity;
 using Planned = ManifestEditor::Planned;
 
 template <class Object>
-Identity IdentityOf(std::string kind, const Object& object) {
+ObjectIdentity IdentityOf(std::string kind, const Object& object) {
   const auto& meta = object.metadata();
   return {std::move(kind), meta.namespace_().empty() ? "default" : meta.namespace_(), meta.name()};
 }
 
 // Nothing for a kind that is not run from a manifest file.
-std::optional<Identity> IdentityOf(const kube::ManifestObject& object) {
+std::optional<ObjectIdentity> IdentityOf(const kube::ManifestObject& object) {
   const std::string& kind = object.type.kind;
   if (const auto* pod = object.As<corev1::Pod>()) return IdentityOf(kind, *pod);
   if (const auto* service = object.As<corev1::Service>()) return IdentityOf(kind, *service);
@@ -92,7 +91,7 @@ std::string ResourceOf(const std::string& kind) {
   return "";
 }
 
-Identity IdentityOf(const EditedObject& object) {
+ObjectIdentity IdentityOf(const EditedObject& object) {
   return {object.kind, object.object_namespace, object.name};
 }
 
@@ -129,7 +128,7 @@ Result<std::vector<Planned>> ReadObjects(const std::string& manifest, const std:
   std::vector<Planned> planned;
   for (kube::ManifestObject& object : parsed.objects) {
     if (auto fault = GiveNamespace(object, name_space)) faults.push_back(std::move(*fault));
-    const std::optional<Identity> identity = IdentityOf(object);
+    const std::optional<ObjectIdentity> identity = IdentityOf(object);
     if (!identity) {
       faults.push_back(
           object.At("kind", StrCat(object.type.kind, " is not run from a manifest file")));
@@ -223,7 +222,7 @@ bool IsLink(int directory, const std::string& file) {
 // What it defines besides in another file, or in the name of another pod.
 Result<void> CheckNotElsewhere(const Planned& planned, const DefinedObjects& defined,
                                const std::string& path) {
-  const Identity identity = IdentityOf(planned.object);
+  const ObjectIdentity identity = IdentityOf(planned.object);
   for (const DefinedObject* same : defined.Named(identity)) {
     if (same->file != planned.object.file) return Foreign(planned.object, path, same->file);
   }
@@ -239,13 +238,13 @@ Result<void> CheckNotElsewhere(const Planned& planned, const DefinedObjects& def
 }
 
 // A pod is also found by the name that it has on its node.
-const DefinedObject* FindNamed(const DefinedObjects& defined, const Identity& identity,
+const DefinedObject* FindNamed(const DefinedObjects& defined, const ObjectIdentity& identity,
                                const std::string& node) {
   const auto exactly = defined.Named(identity);
   if (!exactly.empty()) return exactly.front();
   const std::string suffix = "-" + ToLower(node);
   if (identity.kind != "Pod" || !identity.name.ends_with(suffix)) return nullptr;
-  Identity shorter = identity;
+  ObjectIdentity shorter = identity;
   shorter.name.resize(identity.name.size() - suffix.size());
   const auto found = defined.Named(shorter);
   return found.empty() ? nullptr : found.front();
@@ -339,7 +338,7 @@ Result<EditedObject> ManifestEditor::Delete(const std::string& kind,
     return read.error().code() == Code::kNotFound ? absent : std::move(read.error());
   }
   const int directory = watch_.directory();
-  const Identity wanted{kind, object_namespace, name};
+  const ObjectIdentity wanted{kind, object_namespace, name};
   if (const DefinedObject* found = FindNamed(defined_, wanted, node_name_)) {
     const EditedObject object{kind, object_namespace, found->identity.name, found->file,
                               EditOutcome::kDeleted};

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <chrono>
-#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -38,6 +37,7 @@ class ManifestEditor {
     std::string text;
     std::string uid = {};  // of a pod that is given one
   };
+
   ManifestEditor(std::string directory, std::string node_name);
 
   // Removes half-written files of a process that was killed in Apply. Before the first call.

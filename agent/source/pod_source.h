@@ -23,7 +23,7 @@ class EndpointSlice;
 
 namespace holdfast::agent {
 
-// A file name within the directory; one text for all that comes from it.
+// A file name within the directory; one text for all that comes from the file, which is compared by its pointer.
 using Origin = std::shared_ptr<const std::string>;
 
 // One desired pod. The message is defaulted and validated, carries the final name

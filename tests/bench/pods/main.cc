@@ -187,6 +187,7 @@ int Beside(Pods& pods, Contender& limit, int standing, int rounds, std::FILE* ou
   }
   Samples start, limit_start, exit, deletion;
   for (int round = 0; round < rounds; ++round) {
+    // The kernel goes on taking the one before apart, which is not the next one's to wait for.
     ::usleep(kCalm);
     const Pods::Life life = pods.LiveOnce();
     ::usleep(kCalm);
