@@ -411,9 +411,10 @@ class FakeSource : public PodSource {
   void Set(std::vector<k8s::io::api::core::v1::Pod> pods) {
     auto snapshot = std::make_shared<PodSnapshot>();
     snapshot->complete = true;
+    const auto file = std::make_shared<const std::string>("file.yaml");
     for (auto& pod : pods) {
       snapshot->pods.push_back(
-          {std::make_shared<const k8s::io::api::core::v1::Pod>(std::move(pod)), "file.yaml"});
+          {std::make_shared<const k8s::io::api::core::v1::Pod>(std::move(pod)), file});
     }
     std::function<void()> changed;
     {
