@@ -100,6 +100,11 @@ class HttpsServerTest : public ::testing::Test {
     return changed_.wait_for(lock, limit, ready);
   }
 
+  int Gone() {
+    std::lock_guard lock(mutex_);
+    return gone_;
+  }
+
   std::string directory_;
   std::unique_ptr<ServingCertificate> certificate_;
   std::unique_ptr<HttpsServer> server_;
@@ -144,7 +149,7 @@ TEST_F(HttpsServerTest, AnAnswerInPiecesBeginsAtOnceAndEndsInOrder) {
   ASSERT_TRUE(Eventually([&] { return passed_ == 2; }));
   exchange->Post([exchange] { exchange->End(); });
   EXPECT_EQ(client.ReadAll(), "5\r\nhello\r\n0\r\n\r\n");
-  EXPECT_EQ(gone_, 0);
+  EXPECT_EQ(Gone(), 0);
 }
 
 TEST_F(HttpsServerTest, AReaderThatLeavesIsNoticedWhileNothingIsSent) {
@@ -153,7 +158,7 @@ TEST_F(HttpsServerTest, AReaderThatLeavesIsNoticedWhileNothingIsSent) {
     TlsClient client(server_->port());
     client.Send("GET /stream HTTP/1.1\r\n\r\n");
     client.ReadUntil("\r\n\r\n");
-    const int before = gone_;
+    const int before = Gone();
     if (reset) {
       const linger hard{1, 0};
       ::setsockopt(client.socket(), SOL_SOCKET, SO_LINGER, &hard, sizeof hard);
@@ -277,7 +282,7 @@ TEST_F(HttpsServerTest, AFloodOfConnectionsKeepsNobodyOut) {
   TlsClient late(server_->port());
   late.Send("GET /late HTTP/1.1\r\n\r\n");
   EXPECT_THAT(late.ReadAnswer(), EndsWith("/late \n"));
-  EXPECT_EQ(gone_, 0);
+  EXPECT_EQ(Gone(), 0);
   int open = 0;
   for (const auto& client : flood) {
     client->Send("GET / HTTP/1.1\r\n\r\n");
@@ -317,7 +322,7 @@ TEST_F(HttpsServerTest, StopTellsReadersAndAnswersAfterwardsAreHarmless) {
   waiting.Send("GET /hold HTTP/1.1\r\n\r\n");
   ASSERT_TRUE(Eventually([&] { return held_.size() == 2; }));
   server_->Stop();
-  EXPECT_EQ(gone_, 1);
+  EXPECT_EQ(Gone(), 1);
   held_.back()->Answer({.body = "late"});
   EXPECT_EQ(waiting.ReadAll(), "");
 }
