@@ -81,6 +81,24 @@ class ScarceNode(Node):
         self.plan.unlink(missing_ok=True)
         self.plan.with_name(self.plan.name + ".starts").unlink(missing_ok=True)
 
+    def tasks_at_rest(self):
+        """How many threads the agent has once none has begun or ended for 2 s: some begin after its first answer."""
+        tasks, since = 0, time.monotonic()
+
+        def at_rest():
+            nonlocal tasks, since
+            now = len(os.listdir(f"/proc/{self.agent.pid}/task"))
+            if now != tasks:
+                tasks, since = now, time.monotonic()
+            return time.monotonic() - since > 2
+
+        self.wait_alone("the agent's threads have begun", at_rest)
+        return tasks
+
+    def start_attempts_that_failed(self):
+        """Of all agents so far."""
+        return sum("trying again in" in line for line in self.log_lines())
+
     def cgroup_of_the_agent(self):
         root = pathlib.Path("/sys/fs/cgroup")
         mount = root if (root / "cgroup.controllers").exists() else root / "pids"

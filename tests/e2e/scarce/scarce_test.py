@@ -5,7 +5,6 @@
 Run as root in a network and mount namespace of its own (CMakeLists.txt does that).
 """
 import json
-import os
 import pathlib
 import shutil
 import signal
@@ -117,8 +116,7 @@ def test_a_limit_on_tasks_stops_nothing_that_is_there(node):
 
 def test_a_start_needs_no_more_tasks_than_the_agent_has(node):
     started_anew(node)
-    time.sleep(2)  # some of its threads begin after the first answer, and nothing tells when all have
-    tasks = len(os.listdir(f"/proc/{node.agent.pid}/task"))
+    tasks = node.tasks_at_rest()
     for more in (4, 1):
         node.terminate("before the start within a limit")
         node.start_agent_within(tasks + more)
@@ -126,8 +124,9 @@ def test_a_start_needs_no_more_tasks_than_the_agent_has(node):
         node.wait_alone(f"the agent answers with {tasks} tasks and {more}", node.answers, 30)
         node.give_processes()
     node.terminate("before the start within a limit")
+    failed = node.start_attempts_that_failed()
     node.start_agent_within(tasks // 2)
-    time.sleep(3)  # it tries again after 2 s
+    node.wait_alone("it tries, and tries again", lambda: node.start_attempts_that_failed() >= failed + 2, 30)
     check(node.alive(), f"{tasks // 2} tasks: the agent ended")
     check(not node.answers(), f"{tasks // 2} tasks are enough: the limit is not in force")
     node.give_processes()
