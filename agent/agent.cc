@@ -236,10 +236,11 @@ Result<void> OpenServices(AgentParts& agent) {
                                        agent.clock, std::move(callbacks), announced));
   LocalServices* const local = agent.proxy->local();
   if (local == nullptr) return {};
-  agent.file_inputs =
-      std::make_unique<FilePodInputs>([local](const std::string& of_namespace, bool links) {
-        return local->Variables(of_namespace, links);
-      });
+  agent.file_inputs = std::make_unique<FilePodInputs>(
+      ServicesOfFiles{[local] { return local->Generation(); },
+                      [local](const std::string& of_namespace, bool links, uint64_t of_generation) {
+                        return local->Variables(of_namespace, links, of_generation);
+                      }});
   local->SetListener([&agent] { agent.file_inputs->ServicesChanged(); });
   agent.listeners.Add([local] { local->SetListener({}); });
   return {};

@@ -94,8 +94,11 @@ void FilePodInputs::Tell(const std::vector<PodUid>& pods) {
 void FilePodInputs::Acquire(std::shared_ptr<const corev1::Pod> pod) {
   const PodUid uid(pod->metadata().uid());
   auto uses = ReferencesOf(*pod, [](const ObjectRef&) { return nullptr; }).objects;
+  const uint64_t now = services_.generation();
   const std::lock_guard lock(mutex_);
-  Known& known = pods_[uid];
+  const auto [place, is_new] = pods_.try_emplace(uid);
+  Known& known = place->second;
+  if (is_new) known.since = now;
   if (known.version == 0 ? ShowsObjects(uses) : known.uses != uses) ++known.version;
   ForgetUses(uid, known);
   known.uses = std::move(uses);
@@ -137,12 +140,18 @@ TokenInput FilePodInputs::Token(const PodUid& uid, const std::string& audience,
 std::optional<std::vector<std::string>> FilePodInputs::ServiceVariables(const PodUid& uid,
                                                                         const std::string& ns,
                                                                         bool links) const {
-  if (auto variables = variables_(ns, links)) return variables;
+  uint64_t since = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = pods_.find(uid); known != pods_.end()) since = known->second.since;
+  }
+  if (auto variables = services_.variables(ns, links, since)) return variables;
   {
     const std::lock_guard lock(mutex_);
     if (pods_.contains(uid)) awaiting_.insert(uid);
   }
-  return variables_(ns, links);  // whoever made them known before that has not seen who waits
+  // Whoever made them known before that has not seen who waits.
+  return services_.variables(ns, links, since);
 }
 
 uint64_t FilePodInputs::VersionOf(const PodUid& uid) const {

@@ -19,12 +19,19 @@
 
 namespace holdfast::agent {
 
+// The Services of the directory. Thread-safe, and nothing of it blocks.
+struct ServicesOfFiles {
+  // The directory as it is now: a number that grows.
+  std::function<uint64_t()> generation;
+  // Once all Services of that generation are known, and from then on.
+  std::function<std::optional<std::vector<std::string>>(const std::string& of_namespace, bool links,
+                                                        uint64_t of_generation)>
+      variables;
+};
+
 class FilePodInputs : public PodInputs {
  public:
-  // Answers ServiceVariables(). Thread-safe.
-  using Variables = std::function<std::optional<std::vector<std::string>>(
-      const std::string& of_namespace, bool links)>;
-  explicit FilePodInputs(Variables variables) : variables_(std::move(variables)) {}
+  explicit FilePodInputs(ServicesOfFiles services) : services_(std::move(services)) {}
 
   // All that the directory has now, each name once. Before the first call nothing is known. Pods that
   // refer to what changed are told, on the calling thread.
@@ -39,6 +46,8 @@ class FilePodInputs : public PodInputs {
   ObjectInput Object(const PodUid& uid, const ObjectRef& ref) const override;
   TokenInput Token(const PodUid& uid, const std::string& audience,
                    std::chrono::seconds life) const override;
+  // A pod waits for the Services of files that were there when it was acquired, and for none that come later: once it has
+  // been told of variables it always is.
   std::optional<std::vector<std::string>> ServiceVariables(const PodUid& uid, const std::string& ns,
                                                            bool links) const override;
   // 0 of a pod none of whose volumes shows anything of the directory.
@@ -50,13 +59,14 @@ class FilePodInputs : public PodInputs {
   struct Known {
     std::map<ObjectRef, ObjectUse> uses;
     uint64_t version = 0;
+    uint64_t since = 0;  // generation
   };
 
   std::set<ObjectRef> Replace(std::vector<ConfigObjectPtr> objects);
   void ForgetUses(const PodUid& uid, const Known& known);
   void Tell(const std::vector<PodUid>& pods);
 
-  const Variables variables_;
+  const ServicesOfFiles services_;
   std::mutex telling_;                           // held while the listener runs
   std::function<void(const PodUid&)> listener_;  // guarded by it
 

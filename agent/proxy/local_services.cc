@@ -114,9 +114,10 @@ void LocalServices::Shown(uint64_t generation) {
 }
 
 std::optional<std::vector<std::string>> LocalServices::Variables(const std::string& of_namespace,
-                                                                 bool links) const {
+                                                                 bool links,
+                                                                 uint64_t of_generation) const {
   const uint64_t shown = shown_;
-  if (shown == 0 || shown < source_.Snapshot()->generation) return std::nullopt;
+  if (shown == 0 || shown < of_generation) return std::nullopt;
   return VariablesIn(catalog_, of_namespace, links);
 }
 

@@ -6,6 +6,7 @@ import os
 import pathlib
 import stat
 import tempfile
+import threading
 import time
 
 from node import status
@@ -261,6 +262,36 @@ def test_a_pod_is_told_of_the_services_that_come_with_it(node):
     node.remove("told")
     node.until_gone("told")
     node.until_gone("not-told")
+
+
+def test_no_start_is_lost_to_files_that_keep_coming(node):
+    """Each of them may bring Services, for whose variables pods wait that came with them, and nobody else."""
+    names = [f"amid{i}" for i in range(60)]
+    ended = threading.Event()
+    new = node.top / "ever-new.json"
+
+    def keep_writing():
+        count = 0
+        while not ended.wait(0.001):
+            count += 1
+            new.write_text(json.dumps(config_map("ever-new", {"count": str(count)})))
+            new.rename(node.manifests / "ever-new.json")
+    writer = threading.Thread(target=keep_writing)
+    writer.start()
+    try:
+        for name in names:
+            node.pod(name, "exec sleep 1000", terminationGracePeriodSeconds=0)
+        for name in names:
+            node.phase(name, "Running", 60)
+    finally:
+        ended.set()
+        writer.join()
+    refused = [line for line in (node.top / "agent.log").read_text().splitlines() if "cannot construct envvars" in line]
+    equal(refused, [], "starts that were refused, each for 10 s")
+    for name in (*names, "ever-new"):
+        node.remove(name)
+    for name in names:
+        node.until_gone(name)
 
 
 def test_hostile_files_of_secrets_do_no_harm(node):

@@ -54,8 +54,14 @@ class FilePodInputsTest : public ::testing::Test {
     return inputs_.Object(PodUid(uid), {ObjectKind::kConfigMap, "default", name});
   }
 
-  std::optional<std::vector<std::string>> variables_ = std::vector<std::string>{"WEB_PORT=1"};
-  FilePodInputs inputs_{[this](const std::string&, bool) { return variables_; }};
+  std::vector<std::string> variables_{"WEB_PORT=1"};
+  uint64_t generation_ = 1;  // of the directory
+  uint64_t shown_ = 1;       // whose Services are known
+  FilePodInputs inputs_{ServicesOfFiles{[this] { return generation_; },
+                                        [this](const std::string&, bool, uint64_t of) {
+                                          return shown_ < of ? std::nullopt
+                                                             : std::optional(variables_);
+                                        }}};
   std::vector<std::string> told_;
 };
 
@@ -138,16 +144,34 @@ TEST_F(FilePodInputsTest, ANewVersionOfThePodRefersToOtherThings) {
 
 TEST_F(FilePodInputsTest, WhoWaitsForVariablesIsToldOnce) {
   inputs_.SetObjects({});
-  inputs_.Acquire(Pod("p", ""));
   inputs_.Acquire(Pod("another", ""));  // of the same namespace, and has what it needs
-  variables_.reset();
+  ++generation_;
+  inputs_.Acquire(Pod("p", ""));
   EXPECT_FALSE(inputs_.ServiceVariables(PodUid("p"), "default", true));
+  EXPECT_TRUE(inputs_.ServiceVariables(PodUid("another"), "default", true));
+  ++shown_;
   variables_ = {"WEB_PORT=2"};
   inputs_.ServicesChanged();
   EXPECT_THAT(Told(), ElementsAre("p"));
   EXPECT_THAT(*inputs_.ServiceVariables(PodUid("p"), "default", true), ElementsAre("WEB_PORT=2"));
   inputs_.ServicesChanged();
   EXPECT_THAT(Told(), IsEmpty());
+}
+
+// Between the look that lets a container start and the start itself the next file may come; a start that were refused then
+// would be tried again after a back-off of 10 s.
+TEST_F(FilePodInputsTest, WhoHasBeenToldOfVariablesIsToldOfThemWhateverComesNext) {
+  inputs_.SetObjects({});
+  const auto pod = Pod("p", "");
+  inputs_.Acquire(pod);
+  EXPECT_TRUE(inputs_.ServiceVariables(PodUid("p"), "default", true));
+  ++generation_;
+  EXPECT_TRUE(inputs_.ServiceVariables(PodUid("p"), "default", true));
+  inputs_.Acquire(pod);
+  EXPECT_TRUE(inputs_.ServiceVariables(PodUid("p"), "default", true)) << "a newer version of it";
+  inputs_.Release(PodUid("p"));
+  inputs_.Acquire(pod);
+  EXPECT_FALSE(inputs_.ServiceVariables(PodUid("p"), "default", true)) << "another life";
 }
 
 TEST_F(FilePodInputsTest, ThereAreNoTokens) {

@@ -264,15 +264,15 @@ TEST_F(LocalServicesTest, ServicesComeChangeAndGo) {
       << "addresses are free again";
 }
 
-// A pod that comes with its Service is told of it: until the source's Services have their addresses
-// nothing is said.
-TEST_F(LocalServicesTest, VariablesAreThoseOfTheSourcesNewestServices) {
+// A pod that comes with its Service is told of it: until the Services of its files have their addresses nothing is said.
+TEST_F(LocalServicesTest, VariablesWaitForTheServicesOfAGeneration) {
   corev1::Service elsewhere = ServiceOf("ports: [{port: 80}]", "elsewhere");
   elsewhere.mutable_metadata()->set_namespace_("other");
   Start();
-  EXPECT_EQ(services_->Variables("default", true), std::nullopt) << "nothing was read";
+  EXPECT_EQ(services_->Variables("default", true, 0), std::nullopt) << "nothing was read";
   source_.Set({}, {ServiceOf("clusterIP: 10.96.0.7, ports: [{port: 80}]"), elsewhere});
-  EXPECT_EQ(services_->Variables("default", true), std::nullopt) << "not told yet";
+  const uint64_t first = services_->Generation();
+  EXPECT_EQ(services_->Variables("default", true, first), std::nullopt) << "not told yet";
   std::atomic<int> told = 0;
   services_->SetListener([&told] { ++told; });
   services_->SourceChanged();
@@ -282,14 +282,17 @@ TEST_F(LocalServicesTest, VariablesAreThoseOfTheSourcesNewestServices) {
       "WEB_PORT=tcp://10.96.0.7:80",   "WEB_PORT_80_TCP=tcp://10.96.0.7:80",
       "WEB_PORT_80_TCP_PROTO=tcp",     "WEB_PORT_80_TCP_PORT=80",
       "WEB_PORT_80_TCP_ADDR=10.96.0.7"};
-  EXPECT_EQ(services_->Variables("default", true), of_web);
-  EXPECT_EQ(services_->Variables("default", false), std::vector<std::string>{});
+  EXPECT_EQ(services_->Variables("default", true, first), of_web);
+  EXPECT_EQ(services_->Variables("default", false, first), std::vector<std::string>{});
   services_->SourceChanged();
   source_.Set({}, {});
-  EXPECT_EQ(services_->Variables("default", true), std::nullopt) << "others are wanted";
+  const uint64_t second = services_->Generation();
+  ASSERT_GT(second, first);
+  EXPECT_EQ(services_->Variables("default", true, second), std::nullopt) << "others are wanted";
+  EXPECT_EQ(services_->Variables("default", true, first), of_web) << "who came before them";
   services_->SourceChanged();
   EXPECT_TRUE(Eventually([&] { return told == 2; }));
-  EXPECT_EQ(services_->Variables("default", true), std::vector<std::string>{});
+  EXPECT_EQ(services_->Variables("default", true, second), std::vector<std::string>{});
   services_->SetListener({});
 }
 

@@ -99,7 +99,9 @@ TEST_F(ImageRightsTest, APrivateImageIsForWhoHasItsLogin) {
 
 // The same login in a Secret of the manifest directory; it comes after the pod.
 TEST_F(ImageRightsTest, APodOfAFileHasTheLoginOfItsDirectorysSecret) {
-  FilePodInputs directory([](const std::string&, bool) { return std::vector<std::string>(); });
+  FilePodInputs directory(ServicesOfFiles{
+      [] { return 1; },
+      [](const std::string&, bool, uint64_t) { return std::vector<std::string>(); }});
   directory.SetObjects({});
   node_->services.file_inputs = &directory;
   node_->services.node_logins = [](const std::string&, const TokenOwner* account,
