@@ -4,6 +4,7 @@ each through /proc and `ip`."""
 import json
 import pathlib
 import subprocess
+import time
 
 # What the agent, and not the launch, adds for a pod: files of its own, bound over the image's.
 OF_THE_AGENT = ("/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log")
@@ -30,8 +31,18 @@ def ip(pid, *words):
     return json.loads(text or "[]")
 
 
+def await_links(pid):
+    """The kernel looks at a new link within a second, and only then gives it its link-local address and route."""
+    deadline = time.monotonic() + 10
+    while any(link["operstate"] == "DOWN" for link in ip(pid, "link")):
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"process {pid}: a link stays down")
+        time.sleep(0.05)
+
+
 def network(pid):
     """How many links, addresses, routes and neighbours."""
+    await_links(pid)
     return {"links": len(ip(pid, "link")), "addresses": sum(len(link["addr_info"]) for link in ip(pid, "address")),
             "routes": len(ip(pid, "route")) + len(ip(pid, "-6", "route")), "neighbours": len(ip(pid, "neighbour"))}
 

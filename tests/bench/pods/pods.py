@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """pods.py BIN_DIR --image TAR --peers FILE [--json FILE] [--n N]: a real agent and keeper, and what the
-limit program needs; then bench_pods measures."""
+limit program needs; then bench_pods measures, and burst.py."""
 import argparse
 import os
 import pathlib
@@ -11,6 +11,7 @@ import sys
 import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+import burst
 from machine import Machine
 
 
@@ -20,6 +21,8 @@ def make_limit(top, bin_dir):
     for folder in ("bin", "proc", "sys", "dev", "tmp"):
         (layer / folder).mkdir(parents=True)
     shutil.copy(pathlib.Path(bin_dir) / "bench_start_payload", layer / "bin/payload")
+    shutil.copy("/bin/busybox", layer / "bin/busybox")
+    (layer / "bin/sleep").symlink_to("busybox")
     return top / "limit", f"/holdfast-limit-{os.getpid()}-{top.name[-8:]}"
 
 
@@ -47,6 +50,7 @@ def main():
             subprocess.run([pathlib.Path(args.bin) / "bench_pods", "--socket", machine.run / "holdfastd.sock",
                             "--limit", limit, "--cgroup", parent, "--standing", standing, "--json", args.json,
                             "--n", str(max(int(args.n) // 4, 5))], check=True)
+        burst.measure(machine, [pathlib.Path(args.bin) / "bench_start_limit", limit, parent], 100, args.json)
     finally:
         machine.stop()
         shutil.rmtree(top, ignore_errors=True)

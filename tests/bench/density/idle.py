@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""idle.py BIN_DIR --json FILE [--pods N] [--seconds S]: processor time of agent and keeper at rest, without pods and with N that
+sleep, and how often the agent wakes up: how often one of its threads begins to wait."""
+import argparse
+import json
+import pathlib
+import time
+
+from pods import Ours, machine_for_pods
+
+CALM = 30  # seconds; what a start or a burst leaves to be done is done by then
+
+
+def seconds_used(pids):
+    """Processor time, that of threads which ended included: the clock of another process, clock_getcpuclockid(3)."""
+    return sum(time.clock_gettime((~pid << 3) | 2) for pid in pids)
+
+
+def wakeups(pid):
+    """{thread: how often it began to wait}"""
+    found = {}
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        lines = (line.split() for line in (task / "status").read_text().splitlines())
+        found[task.name] = next(int(words[1]) for words in lines if words[0] == "voluntary_ctxt_switches:")
+    return found
+
+
+def at_rest(ours, pods, seconds):
+    """Rows of what the daemons used in so many seconds, in percent of one processor."""
+    time.sleep(CALM)
+    daemons = ours.daemons()
+    before, woken_before = {name: seconds_used(pids) for name, pids in daemons.items()}, wakeups(ours.machine.agent.pid)
+    time.sleep(seconds)
+    used = {name: (seconds_used(pids) - before[name]) / seconds * 100 for name, pids in daemons.items()}
+    woken = sum(count - woken_before.get(thread, 0) for thread, count in wakeups(ours.machine.agent.pid).items()) / seconds
+    for name, unit, value, aim in (("idle_cpu", "% of a core", round(sum(used.values()), 4), "<= 0.03"),
+                                   ("idle_cpu.agent", "% of a core", round(used["agent"], 4), "-"),
+                                   ("idle_wakeups.agent", "1/s", round(woken, 2), "<= 1")):
+        yield {"row": f"density.{name}.{pods}pods", "unit": unit, "n": seconds, "ours": {"p50": value}, "aim": aim}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bin")
+    parser.add_argument("--json", required=True)
+    parser.add_argument("--pods", type=int, default=100)
+    parser.add_argument("--seconds", type=int, default=60)
+    args = parser.parse_args()
+    with machine_for_pods(args.bin, "idle", args.pods) as (machine, import_image):
+        import_image()
+        ours = Ours(machine)
+        rows = [*at_rest(ours, 0, args.seconds)]
+        ours.start(args.pods)
+        rows += at_rest(ours, args.pods, args.seconds)
+        ours.stop()
+        with open(args.json, "a", encoding="utf-8") as file:
+            for row in rows:
+                file.write(json.dumps(row) + "\n")
+
+
+main()
