@@ -12,7 +12,6 @@ import threading
 import time
 
 
-# The agent raises it, for the whole machine.
 # What an agent raises of the machine's (docs/cgroups.md).
 COUNTS = [pathlib.Path("/proc/sys/fs", name) for name in ("file-max", "inotify/max_user_instances", "inotify/max_user_watches",
                                                           "epoll/max_user_watches")]

@@ -13,6 +13,7 @@ import pathlib
 import shutil
 import statistics
 import subprocess
+import time
 
 import alike
 import memory
@@ -20,6 +21,7 @@ from pods import Ours, machine_for_pods, sleepers
 
 WARM_UP = 50
 ROUNDS = 2
+CALM = 15  # seconds of rest before the daemons are looked at: after 10 an agent gives back what only its start used
 KERNEL = ("slab", "page tables", "stacks", "per CPU")
 
 
@@ -58,6 +60,8 @@ class Limit:
 
 def snapshot(who):
     daemons = who.daemons()
+    if daemons:
+        time.sleep(CALM)
     return {**{name: memory.of_processes(pids) for name, pids in daemons.items()},
             "fds": descriptors(p for pids in daemons.values() for p in pids), "mounts": host_mounts()}
 

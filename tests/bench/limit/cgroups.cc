@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "holdfast/base/strings.h"
+#include "runtime/cgroup/backend_internal.h"
 #include "runtime/cgroup/cpuset.h"
 #include "tests/bench/limit/must.h"
 #include "tests/bench/measure.h"
@@ -43,13 +44,18 @@ UniqueFd OpenPath(int dir, const std::string& path, int flags = O_PATH) {
   return fd;
 }
 
-std::vector<std::string> HugePageFiles(const std::string& mount_point) {
+std::vector<std::string> HugePageFiles(const std::string& dir, const char* ending) {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(mount_point)) {
+  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
     const std::string name = entry.path().filename();
-    if (name.starts_with("hugetlb.") && name.ends_with(".limit_in_bytes")) files.push_back(name);
+    const bool reserved = name.find(".rsvd.") != std::string::npos;
+    if (name.starts_with("hugetlb.") && name.ends_with(ending) && !reserved) files.push_back(name);
   }
   return files;
+}
+
+void EnableForChildren(int dir) {
+  WriteAt(dir, "cgroup.subtree_control", "+cpu +memory +pids +hugetlb");
 }
 
 void AllowDevices(int dir) {
@@ -63,9 +69,8 @@ void AllowDevices(int dir) {
 
 BareCgroups::BareCgroups(const std::string& parent) : path_(StrCat(parent, "/limit-", ::getpid())) {
   const runtime::CgroupLayout layout = OrDie(runtime::DetectCgroupLayout("/sys/fs/cgroup"));
-  if (layout.version != runtime::CgroupVersion::kV1)
-    Die("this program is for cgroup v1 and hybrid machines");
-  for (const runtime::CgroupHierarchy& found : layout.hierarchies) all_.push_back(Open(found));
+  const bool v2 = layout.version == runtime::CgroupVersion::kV2;
+  for (const runtime::CgroupHierarchy& found : layout.hierarchies) all_.push_back(Open(found, v2));
 }
 
 BareCgroups::~BareCgroups() {
@@ -74,27 +79,33 @@ BareCgroups::~BareCgroups() {
   }
 }
 
-BareCgroups::Hierarchy BareCgroups::Open(const runtime::CgroupHierarchy& found) {
+BareCgroups::Hierarchy BareCgroups::Open(const runtime::CgroupHierarchy& found, bool v2) {
   UniqueFd above = OpenPath(AT_FDCWD, found.mount_point);
   for (const std::filesystem::path& part : std::filesystem::path(path_).relative_path()) {
     const bool fresh = ::mkdirat(above.get(), part.c_str(), 0755) == 0;
     if (!fresh && errno != EEXIST) Die(StrCat("mkdir ", path_, ": ", std::strerror(errno)));
     UniqueFd dir = OpenPath(above.get(), part);
+    if (v2) EnableForChildren(dir.get());
     if (fresh) made_.push_back({std::move(above), part});
     above = std::move(dir);
   }
-  const UniqueFd mount = OpenPath(AT_FDCWD, found.mount_point);
-  OrDie(runtime::FillCpusets(mount.get(), path_.substr(1)));
   Hierarchy made;
   made.mount_point = found.mount_point;
   made.top = OpenPath(AT_FDCWD, found.mount_point + path_);
   made.limited = !found.controllers.empty();
+  made.v2 = v2;
+  if (v2) {
+    made.huge_page_files = HugePageFiles(found.mount_point + path_, ".max");
+    return made;
+  }
+  const UniqueFd mount = OpenPath(AT_FDCWD, found.mount_point);
+  OrDie(runtime::FillCpusets(mount.get(), path_.substr(1)));
   made.unified = found.unified;
   made.cpu = found.Has(Controller::kCpu);
   made.pids = found.Has(Controller::kPids);
   made.devices = found.Has(Controller::kDevices);
   if (found.Has(Controller::kHugetlb))
-    made.huge_page_files = HugePageFiles(found.mount_point + path_);
+    made.huge_page_files = HugePageFiles(found.mount_point + path_, ".limit_in_bytes");
   if (::faccessat(made.top.get(), "cpuset.cpus", F_OK, 0) == 0) {
     WriteAt(made.top.get(), "cgroup.clone_children", "1");  // as the agent has it for its pods
   }
@@ -109,6 +120,11 @@ BareCgroups::Hierarchy BareCgroups::Open(const runtime::CgroupHierarchy& found) 
 }
 
 void BareCgroups::Limit(const Hierarchy& hierarchy, int dir, bool is_pod) {
+  if (hierarchy.v2) {
+    WriteAt(dir, "cpu.weight", "1");
+    WriteAt(dir, is_pod ? "pids.max" : "memory.oom.group", is_pod ? "max" : "1");
+    if (!is_pod) OrDie(runtime::AttachDeviceFilter(dir, {}));
+  }
   if (hierarchy.cpu) WriteAt(dir, "cpu.shares", "2");
   if (hierarchy.pids && is_pod) WriteAt(dir, "pids.max", "max");
   if (hierarchy.devices && !is_pod) AllowDevices(dir);
@@ -127,9 +143,14 @@ BareCgroups::Pod BareCgroups::Make(const std::string& name) const {
     UniqueFd dir = OpenPath(top, name);
     if (hierarchy.limited) {
       Limit(hierarchy, dir.get(), true);
+      if (hierarchy.v2) EnableForChildren(dir.get());
       Must(::mkdirat(dir.get(), kContainer + 1, 0755), "mkdir container cgroup");
       dir = OpenPath(dir.get(), kContainer + 1);
       Limit(hierarchy, dir.get(), false);
+    }
+    if (hierarchy.v2) {
+      pod.unified = OpenPath(dir.get(), ".", O_RDONLY);
+      continue;
     }
     pod.tasks.push_back(std::move(dir));
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The cgroups of one pod with one container, as runtime/cgroup makes them on v1: a directory for the pod in every
-// hierarchy of the machine, one for the container below it where there are limits, what is written into
-// them, and nothing that looks or remembers. Single-threaded; a failure ends the program.
+// The cgroups of one pod with one container, as runtime/cgroup makes them: a directory for the pod in every
+// hierarchy of the machine, one for the container below it where there are limits (on v2 in the one that there is), what
+// is written into them, and nothing that looks or remembers. Single-threaded; a failure ends the program.
 #pragma once
 
 #include <string>
@@ -22,14 +22,14 @@ class BareCgroups {
 
   struct Pod {
     std::vector<UniqueFd> tasks;  // directories that the container's first process enters by itself
-    UniqueFd unified;             // what it is cloned into; invalid without a cgroup2 tree
+    UniqueFd unified;             // what it is cloned into, of a cgroup2 tree; invalid without one
   };
   Pod Make(const std::string& name) const;
   // Once its processes are gone.
   void Remove(const std::string& name) const;
   // By the container's first process.
   static void Enter(const Pod& pod);
-  // {name below /sys/fs/cgroup, options of mount(2)}: those that a container sees.
+  // {name below /sys/fs/cgroup, options of mount(2)}: those that a container sees. None on v2, where all of it is one.
   struct Visible {
     std::string name;
     std::string options;
@@ -42,10 +42,11 @@ class BareCgroups {
     UniqueFd top;          // PARENT/limit-PID
     bool limited = false;  // the container has a directory of its own
     bool unified = false;  // a cgroup2 tree beside them
+    bool v2 = false;       // it is all there is
     bool cpu = false, pids = false, devices = false;
     std::vector<std::string> huge_page_files;  // limits, one per size
   };
-  Hierarchy Open(const runtime::CgroupHierarchy& found);
+  Hierarchy Open(const runtime::CgroupHierarchy& found, bool v2);
   static void Limit(const Hierarchy& hierarchy, int dir, bool is_pod);
 
   std::string path_;  // PARENT/limit-PID

@@ -57,6 +57,7 @@ void FillDev() {
 }
 
 void MountCgroups(const std::vector<BareCgroups::Visible>& cgroups) {
+  if (cgroups.empty()) return Mount("cgroup2", "sys/fs/cgroup", kHarmless | MS_RDONLY);
   Mount("tmpfs", "sys/fs/cgroup", kHarmless, "mode=755,size=65536");
   for (const auto& [name, options] : cgroups) {
     const std::string at = StrCat("sys/fs/cgroup/", name);
