@@ -106,25 +106,28 @@ Result<void> Runtime::Begin(PidFd holder) {
   ExitWatcher::Callbacks callbacks;
   callbacks.resolve = [this](const std::string& id) { return Resolve(id); };
   callbacks.read_hints = [](int watch) { return keeper::KeeperClient::ReadExitHints(watch); };
-  callbacks.revive_keeper = [this] {
-    const RuntimeOptions& options = parts_->options;
-    auto found = FindHolder(options.instance);
-    if (found) {
-      sandboxes_.KeeperWasAway();
-      pool_.LookAgain();
-      return std::move(*found);
-    }
-    // Ignored: it is tried again a second later, and whoever needs the keeper gets the error.
-    if (!options.keeper_binary.empty()) (void)SpawnKeeper(options);
-    return PidFd();
-  };
-  ASSIGN_OR_RETURN(watcher_, ExitWatcher::Start(exits ? std::move(*exits) : UniqueFd(),
-                                                std::move(holder), std::move(callbacks)));
+  ASSIGN_OR_RETURN(
+      watcher_, ExitWatcher::Start(exits ? std::move(*exits) : UniqueFd(), std::move(callbacks)));
+  ASSIGN_OR_RETURN(keeper_watch_,
+                   KeeperWatch::Start(std::move(holder), [this] { return ReviveKeeper(); }));
   RETURN_IF_ERROR(Adopt());
   if (const auto ensured = EnsureLogs(); !ensured && parts_->options.warn) {
     parts_->options.warn(StrCat("logs of containers: ", ensured.error().message()));
   }
   FinishHalfMade();
+  return {};
+}
+
+PidFd Runtime::ReviveKeeper() {
+  const RuntimeOptions& options = parts_->options;
+  auto found = FindHolder(options.instance);
+  if (found) {
+    sandboxes_.KeeperWasAway();
+    pool_.LookAgain();
+    return std::move(*found);
+  }
+  // Ignored: it is tried again a second later, and whoever needs the keeper gets the error.
+  if (!options.keeper_binary.empty()) (void)SpawnKeeper(options);
   return {};
 }
 

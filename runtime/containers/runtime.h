@@ -9,6 +9,7 @@
 
 #include "runtime/containers/audit.h"
 #include "runtime/containers/exec.h"
+#include "runtime/containers/keeper_watch.h"
 #include "runtime/containers/parts.h"
 #include "runtime/containers/sandbox_pool.h"
 #include "runtime/containers/sandboxes.h"
@@ -54,6 +55,8 @@ class Runtime final : public ContainerRuntime {
   void EnsureLog(const ContainerRecord& record);
   Result<void> EndFormerExecs(const std::vector<keeper::StartRecord>& starts);
   void FinishHalfMade();
+  // KeeperWatch::Revive
+  PidFd ReviveKeeper();
   // The watcher's questions: about a container, about an exec, about a launch that was under way
   // when the former agent ended.
   bool Resolve(const std::string& id);
@@ -73,7 +76,9 @@ class Runtime final : public ContainerRuntime {
   std::function<void(const PodUid&)> hint_;
   std::mutex half_made_mutex_;
   std::map<ContainerId, ContainerRecord> half_made_;
-  std::unique_ptr<ExitWatcher> watcher_;  // last: its thread calls into all of the above
+  // Last: their threads call into all of the above.
+  std::unique_ptr<ExitWatcher> watcher_;
+  std::unique_ptr<KeeperWatch> keeper_watch_;
 };
 
 }  // namespace holdfast::runtime

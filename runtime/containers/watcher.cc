@@ -17,16 +17,13 @@ using std::chrono::steady_clock;
 
 constexpr uint64_t kWakeToken = 0;
 constexpr uint64_t kExitsToken = 1;
-constexpr uint64_t kHolderToken = 2;
-constexpr uint64_t kFirstToken = 3;
+constexpr uint64_t kFirstToken = 2;
 constexpr milliseconds kFirstPause(1);
 constexpr milliseconds kLongestPause(500);
-constexpr milliseconds kRevivalPause(1000);
 
 }  // namespace
 
-Result<std::unique_ptr<ExitWatcher>> ExitWatcher::Start(UniqueFd exits, PidFd holder,
-                                                        Callbacks callbacks) {
+Result<std::unique_ptr<ExitWatcher>> ExitWatcher::Start(UniqueFd exits, Callbacks callbacks) {
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return Error::FromErrno(errno, "epoll_create1");
   ASSIGN_OR_RETURN(sys::Wakeup wake, sys::Wakeup::Make());
@@ -34,8 +31,6 @@ Result<std::unique_ptr<ExitWatcher>> ExitWatcher::Start(UniqueFd exits, PidFd ho
       new ExitWatcher(std::move(epoll), std::move(wake), std::move(exits), std::move(callbacks)));
   RETURN_IF_ERROR(watcher->Add(watcher->wake_.fd(), kWakeToken));
   if (watcher->exits_) RETURN_IF_ERROR(watcher->Add(watcher->exits_.get(), kExitsToken));
-  watcher->holder_ = std::move(holder);
-  if (watcher->holder_) RETURN_IF_ERROR(watcher->Add(watcher->holder_.get(), kHolderToken));
   ASSIGN_OR_RETURN(watcher->thread_,
                    sys::StartThread("exit-watcher", [raw = watcher.get()] { raw->Run(); }));
   return watcher;
@@ -94,7 +89,6 @@ void ExitWatcher::Ask(const std::string& id) {
 int ExitWatcher::WaitMillis() {
   const auto now = steady_clock::now();
   auto next = steady_clock::time_point::max();
-  if (!holder_) next = std::max(next_revival_, now);
   const std::lock_guard lock(mutex_);
   if (stop_) return 0;
   for (const auto& [id, question] : questions_) next = std::min(next, question.next);
@@ -114,7 +108,6 @@ void ExitWatcher::Run() {
     }
     for (int i = 0; i < count; ++i) Handle(events[static_cast<size_t>(i)].data.u64);
     AskDue();
-    if (!holder_ && steady_clock::now() >= next_revival_) HandleHolderEnded();
   }
 }
 
@@ -127,8 +120,6 @@ void ExitWatcher::Handle(uint64_t token) {
       // is nobody's.
       (void)callbacks_.resolve(id);
     }
-  } else if (token == kHolderToken) {
-    HandleHolderEnded();
   } else {
     HandleEnded(token);
   }
@@ -143,13 +134,6 @@ void ExitWatcher::HandleEnded(uint64_t token) {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, it->second.process->get(), nullptr);
   questions_.insert_or_assign(it->second.id, Question{steady_clock::now(), kFirstPause});
   watched_.erase(it);
-}
-
-void ExitWatcher::HandleHolderEnded() {
-  if (holder_) ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, holder_.get(), nullptr);
-  holder_ = callbacks_.revive_keeper();
-  if (holder_ && !Add(holder_.get(), kHolderToken)) holder_.Reset();
-  next_revival_ = steady_clock::now() + kRevivalPause;
 }
 
 void ExitWatcher::AskDue() {

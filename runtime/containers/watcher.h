@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ExitWatcher: one thread that learns of ended processes, by their pidfds and by the keeper's exit
-// records (inotify), and of the keeper's own end. It keeps asking `resolve` about a process that
+// records (inotify). It keeps asking `resolve` about a process that
 // has ended until that knows how: the record may be a moment behind the process.
 // Thread-safe. Stops and joins on destruction; callbacks run on its thread and may call Watch().
 #pragma once
@@ -28,14 +28,10 @@ class ExitWatcher {
     std::function<bool(const std::string& id)> resolve;
     // Empties the inotify descriptor, gives the ids.
     std::function<std::vector<std::string>(int watch)> read_hints;
-    // Makes the keeper answer again; a pidfd of its holder to wait for, invalid when it does not.
-    std::function<PidFd()> revive_keeper;
   };
 
-  // `exits` is KeeperClient::WatchExits(), or invalid: then ends are learned up to half a second later. `holder` may
-  // be invalid (then the keeper is revived).
-  static Result<std::unique_ptr<ExitWatcher>> Start(UniqueFd exits, PidFd holder,
-                                                    Callbacks callbacks);
+  // `exits` is KeeperClient::WatchExits(), or invalid: then ends are learned up to half a second later.
+  static Result<std::unique_ptr<ExitWatcher>> Start(UniqueFd exits, Callbacks callbacks);
   ~ExitWatcher();
   ExitWatcher(const ExitWatcher&) = delete;
   ExitWatcher& operator=(const ExitWatcher&) = delete;
@@ -60,7 +56,6 @@ class ExitWatcher {
   void Run();
   void Handle(uint64_t token);
   void HandleEnded(uint64_t token);
-  void HandleHolderEnded();
   void AskDue();
   int WaitMillis();
 
@@ -68,8 +63,6 @@ class ExitWatcher {
   const sys::Wakeup wake_;
   const UniqueFd exits_;
   const Callbacks callbacks_;
-  PidFd holder_;  // the thread's own
-  std::chrono::steady_clock::time_point next_revival_{};
   std::mutex mutex_;  // what follows
   bool stop_ = false;
   uint64_t next_token_;

@@ -65,8 +65,7 @@ void End(const Child& child) {
 class WatcherTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    holder_ = Spawn();  // children before the thread
-    first_ = Spawn();
+    first_ = Spawn();  // children before the thread
     second_ = Spawn();
     exits_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     ExitWatcher::Callbacks callbacks;
@@ -80,22 +79,17 @@ class WatcherTest : public ::testing::Test {
       return ::read(watch, &count, sizeof count) > 0 ? std::vector<std::string>{"hinted"}
                                                      : std::vector<std::string>{};
     };
-    callbacks.revive_keeper = [this] {
-      (void)answers_.Resolve("revive");
-      return PidFd();
-    };
-    auto watcher = ExitWatcher::Start(UniqueFd(exits_), PidFd(::dup(holder_.pidfd->get())),
-                                      std::move(callbacks));
+    auto watcher = ExitWatcher::Start(UniqueFd(exits_), std::move(callbacks));
     ASSERT_TRUE(watcher) << watcher.error().message();
     watcher_ = std::move(*watcher);
   }
   void TearDown() override {
     watcher_.reset();
-    for (const Child& child : {holder_, first_, second_}) End(child);
+    for (const Child& child : {first_, second_}) End(child);
   }
 
   Answers answers_;
-  Child holder_, first_, second_;
+  Child first_, second_;
   int exits_ = -1;
   std::unique_ptr<ExitWatcher> watcher_;
 };
@@ -128,12 +122,6 @@ TEST_F(WatcherTest, PassesOnWhatTheKeeperRecorded) {
   const uint64_t one = 1;
   ASSERT_EQ(::write(exits_, &one, sizeof one), static_cast<ssize_t>(sizeof one));
   EXPECT_TRUE(answers_.WaitForQuestions("hinted", 1));
-}
-
-TEST_F(WatcherTest, RevivesTheKeeperWhenItsHolderEnds) {
-  EXPECT_EQ(answers_.Asked("revive"), 0);
-  ::kill(holder_.pid, SIGKILL);
-  EXPECT_TRUE(answers_.WaitForQuestions("revive", 2)) << "and again while that fails";
 }
 
 }  // namespace
