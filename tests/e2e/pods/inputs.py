@@ -267,6 +267,8 @@ def test_a_pod_is_told_of_the_services_that_come_with_it(node):
 def test_no_start_is_lost_to_files_that_keep_coming(node):
     """Each of them may bring Services, for whose variables pods wait that came with them, and nobody else."""
     names = [f"amid{i}" for i in range(60)]
+    node.set_config(maxPods=2 * len(names))  # beside those of other tests
+    node.restart_agent()
     ended = threading.Event()
     new = node.top / "ever-new.json"
 
