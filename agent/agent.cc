@@ -237,7 +237,7 @@ Result<void> OpenServices(AgentParts& agent) {
   LocalServices* const local = agent.proxy->local();
   if (local == nullptr) return {};
   agent.file_inputs = std::make_unique<FilePodInputs>(
-      ServicesOfFiles{[local] { return local->Generation(); },
+      ServicesOfFiles{[&agent] { return agent.source->Snapshot()->generation; },
                       [local](const std::string& of_namespace, bool links, uint64_t of_generation) {
                         return local->Variables(of_namespace, links, of_generation);
                       }});

@@ -52,9 +52,8 @@ class LocalServices {
   // The source has a newer snapshot. Thread-safe; does not block.
   void SourceChanged();
 
-  // That of the source's snapshot. Thread-safe.
-  uint64_t Generation() const { return source_.Snapshot()->generation; }
-  // The variables of Services as they are known now; nullopt until those of that generation are completed. Thread-safe.
+  // The variables of Services as they are known now; nullopt until those of that generation of the source's are completed.
+  // Thread-safe.
   std::optional<std::vector<std::string>> Variables(const std::string& of_namespace, bool links,
                                                     uint64_t of_generation) const;
   // `shown` is called on the thread of this object after each time that Services were completed; not

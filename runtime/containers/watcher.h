@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ExitWatcher: one thread that learns of ended processes, by their pidfds and by the keeper's exit
-// records (inotify). It keeps asking `resolve` about a process that
-// has ended until that knows how: the record may be a moment behind the process.
+// ExitWatcher: one thread that learns of ended processes, by their pidfds and by the keeper's exit records (inotify). It
+// keeps asking `resolve` about a process that has ended until that knows how: the record may be a moment behind the process.
 // Thread-safe. Stops and joins on destruction; callbacks run on its thread and may call Watch().
 #pragma once
 

@@ -37,7 +37,7 @@ def await_links(pid):
     while any(link["operstate"] == "DOWN" for link in ip(pid, "link")):
         if time.monotonic() > deadline:
             raise RuntimeError(f"process {pid}: a link stays down")
-        time.sleep(0.05)
+        time.sleep(0.05)  # between two looks
 
 
 def network(pid):

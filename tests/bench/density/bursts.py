@@ -2,15 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """bursts.py BIN_DIR --json FILE [--pods N] [--megabytes N]: what an agent keeps of what is over: memory and threads at rest, once
 N pods have come and gone, and once so many MB of manifests were refused, in the directory and over the API."""
-import argparse
 import json
 import pathlib
 import time
 
 import memory
-from pods import Ours, machine_for_pods, manifest
+from pods import CALM, Ours, add_rows, arguments, machine_for_pods
+from sleepers import manifest
 
-CALM = 15  # seconds of rest before each reading; threads end after 5 without work
 MANIFEST = 2_900_000  # bytes; a document may have 3 MiB
 
 
@@ -75,21 +74,14 @@ def manifests_are_refused(machine, readings, megabytes):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("bin")
-    parser.add_argument("--json", required=True)
-    parser.add_argument("--pods", type=int, default=500)
-    parser.add_argument("--megabytes", type=int, default=100)
-    args = parser.parse_args()
+    args = arguments(pods=500, megabytes=100)
     with machine_for_pods(args.bin, "bursts", args.pods) as (machine, import_image):
         import_image()
         readings = Readings(machine.agent)
         readings.take("rest")
         pods_come_and_go(machine, readings, args.pods)
         manifests_are_refused(machine, readings, args.megabytes)
-        with open(args.json, "a", encoding="utf-8") as file:
-            for row in readings.rows:
-                file.write(json.dumps(row) + "\n")
+        add_rows(args.json, readings.rows)
 
 
 main()

@@ -6,22 +6,19 @@ agent and keeper grow by. Besides: PSS and anonymous memory of agent and keeper,
 "idle" is an agent that has started and never had a pod or image; before the N pods it has had some, so that
 what the first ones leave behind is not charged to them. Wants a quiet machine: "given_back" is what went with the
 pods again, and close to "kernel" when nothing else disturbed."""
-import argparse
-import json
 import os
 import pathlib
-import shutil
 import statistics
 import subprocess
 import time
 
 import alike
 import memory
-from pods import Ours, machine_for_pods, sleepers
+from pods import CALM, Ours, add_rows, arguments, machine_for_pods, sleepers
+from sleepers import make_layer
 
 WARM_UP = 50
 ROUNDS = 2
-CALM = 15  # seconds of rest before the daemons are looked at: after 10 an agent gives back what only its start used
 KERNEL = ("slab", "page tables", "stacks", "per CPU")
 
 
@@ -38,11 +35,7 @@ class Limit:
 
     def __init__(self, bin_dir, folder):
         self.command = [pathlib.Path(bin_dir) / "bench_start_limit", folder, f"/holdfast-density-{os.getpid()}", "net"]
-        layer = folder / "root/layer"
-        for name in ("bin", "proc", "sys", "dev", "tmp"):
-            (layer / name).mkdir(parents=True)
-        shutil.copy("/bin/busybox", layer / "bin/busybox")
-        (layer / "bin/sleep").symlink_to("busybox")
+        make_layer(folder)
         self.process = None
 
     def daemons(self):
@@ -103,11 +96,7 @@ def of_daemons(when, seen, aims):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("bin")
-    parser.add_argument("--json", required=True)
-    parser.add_argument("--pods", type=int, default=200)
-    args = parser.parse_args()
+    args = arguments(pods=200)
     with machine_for_pods(args.bin, "density", args.pods + WARM_UP) as (machine, import_image):
         ours, limit = Ours(machine), Limit(args.bin, machine.top / "limit")
         idle = snapshot(ours)
@@ -131,9 +120,7 @@ def main():
             row("host_mounts.idle", "mounts", idle["mounts"]),
             row(f"host_mounts.{args.pods}pods", "mounts", full["mounts"], "= idle"),
         ]
-        with open(args.json, "w", encoding="utf-8") as file:
-            for r in rows:
-                file.write(json.dumps(r) + "\n")
+        add_rows(args.json, rows)
 
 
 main()

@@ -2,18 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """idle.py BIN_DIR --json FILE [--pods N] [--seconds S]: processor time of agent and keeper at rest, without pods and with N that
 sleep, and how often the agent wakes up: how often one of its threads begins to wait."""
-import argparse
-import json
 import pathlib
 import time
 
-from pods import Ours, machine_for_pods
+from pods import Ours, add_rows, arguments, machine_for_pods
 
-CALM = 30  # seconds; what a start or a burst leaves to be done is done by then
+CALM = 30  # seconds; all that a start or a burst leaves to be done is done by then, and nothing tells when
 
 
 def seconds_used(pids):
-    """Processor time, that of threads which ended included: the clock of another process, clock_getcpuclockid(3)."""
+    """Processor time, that of threads which ended included: the clock of another process, clock_getcpuclockid(3). The ticks of
+    /proc/PID/stat (machine.usage) are too coarse for what rests: six of them in a minute."""
     return sum(time.clock_gettime((~pid << 3) | 2) for pid in pids)
 
 
@@ -31,7 +30,7 @@ def at_rest(ours, pods, seconds):
     time.sleep(CALM)
     daemons = ours.daemons()
     before, woken_before = {name: seconds_used(pids) for name, pids in daemons.items()}, wakeups(ours.machine.agent.pid)
-    time.sleep(seconds)
+    time.sleep(seconds)  # the span that is measured
     used = {name: (seconds_used(pids) - before[name]) / seconds * 100 for name, pids in daemons.items()}
     woken = sum(count - woken_before.get(thread, 0) for thread, count in wakeups(ours.machine.agent.pid).items()) / seconds
     for name, unit, value, aim in (("idle_cpu", "% of a core", round(sum(used.values()), 4), "<= 0.03"),
@@ -41,12 +40,7 @@ def at_rest(ours, pods, seconds):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("bin")
-    parser.add_argument("--json", required=True)
-    parser.add_argument("--pods", type=int, default=100)
-    parser.add_argument("--seconds", type=int, default=60)
-    args = parser.parse_args()
+    args = arguments(pods=100, seconds=60)
     with machine_for_pods(args.bin, "idle", args.pods) as (machine, import_image):
         import_image()
         ours = Ours(machine)
@@ -54,9 +48,7 @@ def main():
         ours.start(args.pods)
         rows += at_rest(ours, args.pods, args.seconds)
         ours.stop()
-        with open(args.json, "a", encoding="utf-8") as file:
-            for row in rows:
-                file.write(json.dumps(row) + "\n")
+        add_rows(args.json, rows)
 
 
 main()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The idle pods that are counted, their processes, and the agent that runs ours."""
+import argparse
 import contextlib
 import json
 import pathlib
@@ -8,18 +9,31 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "support"), str(pathlib.Path(__file__).resolve().parents[1])]
 from machine import Machine
+from sleepers import PROGRAM, manifest
 
 TOP = pathlib.Path(__file__).resolve().parents[3]
 
-PROGRAM = ["/bin/sleep", "100000"]
+# Seconds of rest before daemons are looked at: threads end after 5 without work, and after 10 an agent gives back what only
+# its start used.
+CALM = 15
 
 
-def manifest(name):
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
-        "terminationGracePeriodSeconds": 0,
-        "containers": [{"name": "main", "image": "test/busybox:latest", "imagePullPolicy": "Never", "command": PROGRAM}]}}
+def arguments(**counts):
+    """BIN --json FILE, and `counts` with what they are otherwise."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bin")
+    parser.add_argument("--json", required=True)
+    for name, otherwise in counts.items():
+        parser.add_argument(f"--{name}", type=int, default=otherwise)
+    return parser.parse_args()
+
+
+def add_rows(path, rows):
+    with open(path, "a", encoding="utf-8") as file:
+        for row in rows:
+            file.write(json.dumps(row) + "\n")
 
 
 def sleepers():

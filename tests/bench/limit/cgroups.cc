@@ -48,8 +48,7 @@ std::vector<std::string> HugePageFiles(const std::string& dir, const char* endin
   std::vector<std::string> files;
   for (const auto& entry : std::filesystem::directory_iterator(dir)) {
     const std::string name = entry.path().filename();
-    const bool reserved = name.find(".rsvd.") != std::string::npos;
-    if (name.starts_with("hugetlb.") && name.ends_with(ending) && !reserved) files.push_back(name);
+    if (name.starts_with("hugetlb.") && name.ends_with(ending)) files.push_back(name);
   }
   return files;
 }

@@ -6,15 +6,11 @@ import select
 import subprocess
 import time
 
+from sleepers import manifest
+
 ROUNDS = 5
+REST = 3  # seconds after each round: the kernel takes apart what its pods had
 LIMIT_SECONDS = 120
-
-
-def manifest(name):
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": {
-        "terminationGracePeriodSeconds": 0,
-        "containers": [{"name": "main", "image": "test/busybox:latest", "imagePullPolicy": "Never",
-                        "command": ["/bin/sleep", "100000"]}]}}
 
 
 def await_running(watch, names):
@@ -52,7 +48,7 @@ def ours(machine, count):
         for name in ("first", *names):
             (machine.manifests / f"{name}.json").unlink(missing_ok=True)
         machine.wait("all pods are gone", lambda: not machine.pods(), 180)
-        time.sleep(3)  # the kernel takes apart what they had
+        time.sleep(REST)
 
 
 def limit(command, count):
@@ -63,7 +59,7 @@ def limit(command, count):
         raise RuntimeError("the limit program could not start its pods")
     took = (time.monotonic() - begin) * 1000
     process.communicate()
-    time.sleep(3)
+    time.sleep(REST)
     return took
 
 
@@ -73,8 +69,7 @@ def figures(samples):
 
 
 def measure(machine, limit_command, count, json_file):
-    ours(machine, count), limit(limit_command, count)  # warm caches, for both alike
-    samples = [(ours(machine, count), limit(limit_command, count)) for _ in range(ROUNDS)]
+    samples = [(ours(machine, count), limit(limit_command, count)) for _ in range(ROUNDS + 1)][1:]  # the first warms caches
     row = {"row": f"pods.burst_{count}", "unit": "ms", "n": ROUNDS, "ours": figures([s[0] for s in samples]),
            "limit": figures([s[1] for s in samples]), "aim": "350"}
     with open(json_file, "a", encoding="utf-8") as file:

@@ -10,19 +10,16 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "support"), str(pathlib.Path(__file__).resolve().parents[1])]
 import burst
 from machine import Machine
+from sleepers import make_layer
 
 
 def make_limit(top, bin_dir):
     """The limit program's layer; gives (folder, cgroup parent, which the program makes)."""
-    layer = top / "limit/root/layer"
-    for folder in ("bin", "proc", "sys", "dev", "tmp"):
-        (layer / folder).mkdir(parents=True)
+    layer = make_layer(top / "limit")
     shutil.copy(pathlib.Path(bin_dir) / "bench_start_payload", layer / "bin/payload")
-    shutil.copy("/bin/busybox", layer / "bin/busybox")
-    (layer / "bin/sleep").symlink_to("busybox")
     return top / "limit", f"/holdfast-limit-{os.getpid()}-{top.name[-8:]}"
 
 

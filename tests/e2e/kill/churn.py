@@ -80,14 +80,16 @@ class Churn:
         elif what < 0.95 or not self.services:
             self.service(f"service{self.dice.randrange(OBJECTS)}")
         else:
-            self.node.remove(self.services.pop())
+            gone = self.dice.choice(sorted(self.services))  # as the seed has it
+            self.node.remove(gone)
+            self.services.discard(gone)
 
     def kill(self):
         for role in self.dice.choice(KILLS):
             self.node.kill((role,))
             if role == "agent":
                 self.node.start_agent()
-            time.sleep(self.dice.choice((0, 0.05, 0.3)))
+            time.sleep(self.dice.choice((0, 0.05, 0.3)))  # before, while or after it is brought back
 
     def settle(self):
         def is_there():
@@ -117,7 +119,7 @@ def run(node, seconds, seed):
             churn.change_something()
             if churn.often(0.04):
                 churn.kill()
-            time.sleep(churn.dice.choice((0, 0.01, 0.05)))
+            time.sleep(churn.dice.choice((0, 0.01, 0.05)))  # the pace is left to chance as well
         churn.settle()
     churn.end()
     # Not an agent whose start ended with the holder's: it is started again.

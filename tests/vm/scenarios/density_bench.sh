@@ -4,7 +4,7 @@
 #   packaging/install-deps --bench && ninja -C build/bench && PROGRAMS=build/bench GUESTS=density_bench tests/vm/run trixie
 # named: yes
 # benchmarks: bench_start_limit
-# needs: tests/bench/density tests/bench/table.py tests/support/machine.py packaging/make-image
+# needs: tests/bench/density tests/bench/sleepers.py tests/bench/table.py tests/support/machine.py packaging/make-image
 # memory: 3072
 set -u
 uname -r

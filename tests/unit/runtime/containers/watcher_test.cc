@@ -2,14 +2,13 @@
 #include "runtime/containers/watcher.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <condition_variable>
 #include <map>
+
+#include "tests/unit/runtime/containers/sleeping_process.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -43,30 +42,9 @@ class Answers {
   std::map<std::string, int> true_after_;
 };
 
-struct Child {
-  pid_t pid = 0;
-  std::shared_ptr<const PidFd> pidfd;
-};
-
-Child Spawn() {
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    ::pause();
-    ::_exit(0);
-  }
-  return {pid, std::make_shared<const PidFd>(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)))};
-}
-
-void End(const Child& child) {
-  ::kill(child.pid, SIGKILL);
-  ::waitpid(child.pid, nullptr, 0);
-}
-
 class WatcherTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    first_ = Spawn();  // children before the thread
-    second_ = Spawn();
     exits_ = ::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     ExitWatcher::Callbacks callbacks;
     callbacks.resolve = [this](const std::string& id) {
@@ -83,29 +61,25 @@ class WatcherTest : public ::testing::Test {
     ASSERT_TRUE(watcher) << watcher.error().message();
     watcher_ = std::move(*watcher);
   }
-  void TearDown() override {
-    watcher_.reset();
-    for (const Child& child : {first_, second_}) End(child);
-  }
 
   Answers answers_;
-  Child first_, second_;
+  const SleepingProcess first_, second_;
   int exits_ = -1;
   std::unique_ptr<ExitWatcher> watcher_;
 };
 
 TEST_F(WatcherTest, AsksOnlyAboutTheProcessThatEnded) {
-  ASSERT_TRUE(watcher_->Watch("first", first_.pidfd));
-  ASSERT_TRUE(watcher_->Watch("second", second_.pidfd));
-  ::kill(second_.pid, SIGKILL);
+  ASSERT_TRUE(watcher_->Watch("first", std::make_shared<const PidFd>(first_.Open())));
+  ASSERT_TRUE(watcher_->Watch("second", std::make_shared<const PidFd>(second_.Open())));
+  second_.Kill();
   EXPECT_TRUE(answers_.WaitForQuestions("second", 1));
   EXPECT_EQ(answers_.Asked("first"), 0);
 }
 
 TEST_F(WatcherTest, KeepsAskingUntilTheEndIsKnown) {
   answers_.TrueAfter("first", 4);
-  ASSERT_TRUE(watcher_->Watch("first", first_.pidfd));
-  ::kill(first_.pid, SIGKILL);
+  ASSERT_TRUE(watcher_->Watch("first", std::make_shared<const PidFd>(first_.Open())));
+  first_.Kill();
   EXPECT_TRUE(answers_.WaitForQuestions("first", 4));
   watcher_->Ask("later");
   EXPECT_TRUE(answers_.WaitForQuestions("later", 1));
