@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// Source: netdevice(7), ip(7).
 #include "agent/node/node_addresses.h"
 
 #include <arpa/inet.h>
-#include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-#include <memory>
 #include <optional>
+#include <string_view>
 
 #include "holdfast/base/unique_fd.h"
 
@@ -48,15 +49,22 @@ std::optional<std::string> SourceTowards(int family, const char* target) {
   return Text(reinterpret_cast<sockaddr*>(&address));
 }
 
+// SIOCGIFCONF lists IPv4 addresses with their interfaces' names, and nothing of the links that have none, as those of
+// pods: getifaddrs(3) reads all links as well.
 std::optional<std::string> FirstOfInterfaces(const std::string& own_prefix) {
-  ifaddrs* list = nullptr;
-  if (::getifaddrs(&list) != 0) return std::nullopt;
-  const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(list, ::freeifaddrs);
-  for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
-    if (i->ifa_addr == nullptr || i->ifa_addr->sa_family != AF_INET) continue;
-    if ((i->ifa_flags & IFF_LOOPBACK) != 0 || std::string(i->ifa_name).starts_with(own_prefix))
-      continue;
-    return Text(i->ifa_addr);
+  const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  ifconf list{};  // without room for them: how much they need
+  if (!socket || ::ioctl(socket.get(), SIOCGIFCONF, &list) != 0) return std::nullopt;
+  std::vector<ifreq> addresses(static_cast<size_t>(list.ifc_len) / sizeof(ifreq));
+  list.ifc_req = addresses.data();
+  if (::ioctl(socket.get(), SIOCGIFCONF, &list) != 0) return std::nullopt;
+  addresses.resize(static_cast<size_t>(list.ifc_len) /
+                   sizeof(ifreq));  // one may have gone meanwhile
+  for (const ifreq& one : addresses) {
+    if (std::string_view(one.ifr_name).starts_with(own_prefix)) continue;
+    ifreq flags = one;
+    if (::ioctl(socket.get(), SIOCGIFFLAGS, &flags) != 0) continue;
+    if ((flags.ifr_flags & IFF_LOOPBACK) == 0) return Text(&one.ifr_addr);
   }
   return std::nullopt;
 }
