@@ -145,6 +145,7 @@ std::map<std::string, std::string> ClusterNode::labels() const {
 
 Result<void> ClusterNode::Join(ClusterNodeParts parts) {
   services_ = &parts.services;
+  parts.services.WhenKnown([this] { inputs_->ServicesKnown(); });
   identity().SetAddresses([describe = parts.description] { return describe()->host_ips; });
   HeartbeatOptions heartbeat;
   heartbeat.node_name = options_.config.instance.node_name;

@@ -88,6 +88,18 @@ class ApiPodInputs::Core : public std::enable_shared_from_this<Core> {
     const std::lock_guard lock(mutex_);
     listener_ = std::move(changed);
   }
+  // All pods: it happens once.
+  void ServicesKnown() {
+    std::vector<PodUid> pods;
+    std::function<void(const PodUid&)> listener;
+    {
+      const std::lock_guard lock(mutex_);
+      for (const auto& [uid, known] : pods_) pods.push_back(uid);
+      listener = listener_;
+    }
+    if (!listener) return;
+    for (const PodUid& uid : pods) listener(uid);
+  }
 
  private:
   struct Known {
@@ -234,5 +246,6 @@ uint64_t ApiPodInputs::VersionOf(const PodUid& uid) const { return core_->Versio
 void ApiPodInputs::SetListener(std::function<void(const PodUid&)> changed) {
   core_->SetListener(std::move(changed));
 }
+void ApiPodInputs::ServicesKnown() { core_->ServicesKnown(); }
 
 }  // namespace holdfast::agent

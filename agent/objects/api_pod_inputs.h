@@ -38,6 +38,8 @@ class ApiPodInputs : public PodInputs {
                                                            bool links) const override;
   uint64_t VersionOf(const PodUid& uid) const override;
   void SetListener(std::function<void(const PodUid&)> changed) override;
+  // The options' service_variables answers from now on: who waited for it is told. On the API thread.
+  void ServicesKnown();
 
  private:
   class Core;

@@ -147,7 +147,7 @@ void ClusterServices::FlushSoon() {
 
 void ClusterServices::Flush() {
   flush_posted_ = false;
-  services_known_ = services_->complete();
+  if (services_->complete() && !services_known_.exchange(true) && known_) known_();
   feed_.Flush(driver_);
   if (started_ || !services_->complete() || !slices_->complete()) return;
   const auto started = driver_.Start();

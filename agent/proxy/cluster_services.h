@@ -14,6 +14,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "agent/cluster/api.h"
@@ -34,6 +35,8 @@ class ClusterServices {
   ClusterServices(const ClusterServices&) = delete;
   ClusterServices& operator=(const ClusterServices&) = delete;
 
+  // Called once, when Variables() knows of Services. Before Follow().
+  void WhenKnown(std::function<void()> told) { known_ = std::move(told); }
   // Begins to follow both.
   void Follow();
   // Hints and topology count for another zone from now on.
@@ -65,6 +68,7 @@ class ClusterServices {
   bool flush_posted_ = false;
   bool started_ = false;  // the driver is
   std::atomic<bool> services_known_ = false;
+  std::function<void()> known_;
   std::unique_ptr<Services> services_;
   std::unique_ptr<Slices> slices_;
   std::shared_ptr<ClusterServices*> alive_;  // of what was posted

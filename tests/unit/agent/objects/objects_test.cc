@@ -432,6 +432,16 @@ TEST_F(ObjectsTest, ServiceVariablesComeFromWhoKnowsServices) {
   EXPECT_THAT(*with.ServiceVariables(PodUid("a"), "ns", true), ElementsAre("ns=all"));
 }
 
+TEST_F(ObjectsTest, PodsAreToldOnceServicesAreKnown) {
+  Acquire("a", MapEnvironment("m"));
+  Acquire("b", "");
+  Release("b");
+  Acquire("c", "");
+  told.clear();
+  inputs->ServicesKnown();
+  EXPECT_THAT(told, UnorderedElementsAre("a", "c"));
+}
+
 TEST(ObjectRequests, VersionsAreComparedAsNumbers) {
   EXPECT_TRUE(IsOlder("9", "10"));
   EXPECT_FALSE(IsOlder("10", "9"));

@@ -147,6 +147,11 @@ TEST_F(ClusterServicesTest, TroubleIsToldOnceUntilItIsOver) {
 
 TEST_F(ClusterServicesTest, ContainersAreToldOfTheServicesOfTheirNamespace) {
   EXPECT_EQ(services_->Variables("default", true), std::nullopt);
+  int told = 0;
+  services_->WhenKnown([&] {
+    ++told;
+    EXPECT_TRUE(services_->Variables("default", true));
+  });
   corev1::Service server =
       ServiceOf("clusterIP: 10.96.0.1, ports: [{name: https, port: 443}]", "kubernetes");
   PutService(server);
@@ -175,6 +180,8 @@ TEST_F(ClusterServicesTest, ContainersAreToldOfTheServicesOfTheirNamespace) {
     all.push_back(line);
   }
   EXPECT_EQ(services_->Variables("shop", true), all);
+  Listed();
+  EXPECT_EQ(told, 1);
 }
 
 TEST_F(ClusterServicesTest, WhatIsPostedOutlivesIt) {
