@@ -69,6 +69,8 @@ struct CheckOutcome {
   // HTTPS was asked for, and the peer speaks HTTP.
   bool plain_peer = false;
   int exit_code = 0;  // of a program
+  // kError: the program ran, and nobody can tell any more how it ended.
+  bool end_lost = false;
   bool operator==(const CheckOutcome&) const = default;
 };
 

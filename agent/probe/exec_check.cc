@@ -117,6 +117,11 @@ class ExecChecking : public CheckBase {
 
   void OnReport(const Result<model::ExitReport>& report) {
     if (!report) return End({CheckOutcome::How::kError, report.error().message()});
+    if (report->source == model::ExitReport::Source::kLost) {
+      return End({.how = CheckOutcome::How::kError,
+                  .text = "the program's exit code was lost",
+                  .end_lost = true});
+    }
     if (report->exit_code == 0) return End({CheckOutcome::How::kSuccess, output_});
     End({.how = CheckOutcome::How::kFailure, .text = output_, .exit_code = report->exit_code});
   }

@@ -27,7 +27,7 @@ namespace holdfast {
 class FakeExecSession : public ExecSession {
  public:
   // The child calls only async-signal-safe functions until exec.
-  FakeExecSession(const ExecSpec& spec) {
+  FakeExecSession(const ExecSpec& spec, bool exit_lost) : exit_lost_(exit_lost) {
     std::vector<char*> argv;
     for (const std::string& word : spec.argv) argv.push_back(const_cast<char*>(word.c_str()));
     argv.push_back(nullptr);
@@ -97,6 +97,11 @@ class FakeExecSession : public ExecSession {
     if (::waitpid(pid_, &status, 0) != pid_) return Error::FromErrno(errno, "waitpid");
     reaped_ = true;
     model::ExitReport report;
+    if (exit_lost_) {
+      report.source = model::ExitReport::Source::kLost;
+      report.exit_code = 137;
+      return report;
+    }
     report.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     report.exit_code = report.signal != 0 ? 128 + report.signal : WEXITSTATUS(status);
     return report;
@@ -104,6 +109,7 @@ class FakeExecSession : public ExecSession {
   pid_t pid() const { return pid_; }
 
  private:
+  const bool exit_lost_;
   pid_t pid_ = -1;
   bool tty_ = false;
   bool reaped_ = false;
@@ -117,7 +123,8 @@ class FakeExecRuntime : public ContainerRuntime {
  public:
   Result<std::unique_ptr<ExecSession>> Exec(const ContainerId& id, const ExecSpec& spec) override {
     if (id != container) return NotFound("container " + id.value);
-    auto session = std::make_unique<FakeExecSession>(spec);
+    const bool exit_lost = exits_to_lose > 0 && exits_to_lose-- > 0;
+    auto session = std::make_unique<FakeExecSession>(spec, exit_lost);
     return std::unique_ptr<ExecSession>(std::move(session));
   }
 
@@ -132,6 +139,7 @@ class FakeExecRuntime : public ContainerRuntime {
   }
   std::function<Result<AttachedStreams>(const AttachSpec&)> attach;
   std::atomic<int> stdin_closed{0};
+  std::atomic<int> exits_to_lose{0};  // how the next ones end nobody can tell
 
   Result<void> EnsureSandbox(const model::SandboxSpec&) override { return Refused(); }
   Result<void> Resize(const PodUid&, const model::ResourceSpec&,

@@ -67,6 +67,8 @@ class Hook : public std::enable_shared_from_this<Hook> {
       fell_back_ = true;
       return Run(plain);
     }
+    // As when the agent dies in a hook.
+    if (outcome.end_lost) return Run(check);
     if (outcome.how == CheckOutcome::How::kFailure || outcome.how == CheckOutcome::How::kError) {
       return Fail(HookFailure(handler_, *input_.pod, input_.action.container, outcome));
     }

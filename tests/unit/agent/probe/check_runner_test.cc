@@ -25,6 +25,14 @@ TEST_F(CheckRunnerTest, AProgramsExitCodeIsTheResultAndItsOutputTheText) {
   EXPECT_EQ(Run(ExecCheck{ContainerId("other"), {"true"}}).how, kError);
 }
 
+TEST_F(CheckRunnerTest, AProgramWhoseExitCodeIsLostSaysNothingOfItsContainer) {
+  runtime_.exits_to_lose = 1;
+  const CheckOutcome lost = Exec({"true"});
+  EXPECT_EQ(lost.how, kError);
+  EXPECT_TRUE(lost.end_lost);
+  EXPECT_EQ(Exec({"true"}).how, kSuccess);
+}
+
 TEST_F(CheckRunnerTest, OfManyBytesTheFirstAreKeptAndTheProgramGoesOn) {
   const CheckOutcome out =
       Exec({"sh", "-c", "head -c 3000000 /dev/zero; head -c 3000000 /dev/zero >&2"});

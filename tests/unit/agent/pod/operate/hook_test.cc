@@ -93,6 +93,16 @@ TEST_F(HookTest, AProgramThatFailsIsShownAsByAKubelet) {
             "no\n, message: \"no\n\"");
 }
 
+TEST_F(HookTest, AProgramWhoseExitCodeIsLostRunsAgain) {
+  runtime_.exits_to_lose = 2;
+  Begin(R"(exec { command: "true" })");
+  EXPECT_EQ(End().how, How::kDone);
+  EXPECT_EQ(runtime_.exits_to_lose, 0);
+  runtime_.exits_to_lose = 1;
+  Begin(R"(exec { command: "false" })");
+  EXPECT_EQ(End().how, How::kFailed) << "how it ended at last";
+}
+
 TEST_F(HookTest, WhateverAServerAnswersIsSuccess) {
   const PlainServer server({"HTTP/1.1 500 Oh\r\n\r\n"});
   Begin(StrCat(R"(httpGet { path: "/bye" port { intVal: )", server.port(), " } }"));
