@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "agent/pod/operate/pod_operations.h"
+#include "holdfast/sys/program_pages.h"
 
 namespace holdfast::agent {
 namespace {
@@ -28,8 +29,12 @@ Result<void> PodTurns::Start(std::vector<size_t> bounds) {
   const int timer = ::timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
   if (timer < 0) return Error::FromErrno(errno, "timerfd_create");
   timer_.assign(timer);
-  // It looks at the whole heap: what a burst of pods took is given back when the burst is over.
-  LanePool::Rest rest{.calm = [] { ::malloc_trim(0); }};
+  // What a burst of pods took is given back when it is over: free memory, for which the whole heap is looked at, and the
+  // pages of the program that only starts and ends of pods use.
+  LanePool::Rest rest{.calm = [] {
+    ::malloc_trim(0);
+    sys::UnmapProgramPages();
+  }};
   ASSIGN_OR_RETURN(pool_, LanePool::Start(std::move(bounds), std::move(rest)));
   return {};
 }
