@@ -52,7 +52,7 @@ class ExecChecking : public CheckBase {
     session_ = std::move(*started);
     if (ended()) return Close();  // its time was over before it began
     if (!Watch(session_->stdout_fd(), out_) || !Watch(session_->stderr_fd(), err_) ||
-        !Watch(session_->pidfd(), process_)) {
+        !Watch(session_->ended_fd(), process_)) {
       return End({CheckOutcome::How::kError, "no descriptor to wait for the program with"});
     }
     Read(out_);

@@ -103,7 +103,7 @@ Result<void> DescriptorSession::Adopt(SessionEnds& ends) {
     if (fd->valid()) RETURN_IF_ERROR(MakeNonBlocking(fd->get()));
   }
   if (program_) {
-    ASSIGN_OR_RETURN(UniqueFd process, Copy(program_->pidfd()));
+    ASSIGN_OR_RETURN(UniqueFd process, Copy(program_->ended_fd()));
     process_ = Watchable(std::move(process));
   }
   input_ = Watchable(std::move(ends.input));

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -48,12 +49,14 @@ Result<Streams> MakeStreams(const ExecSpec& spec) {
 class Session final : public ExecSession {
  public:
   Session(Parts& parts, ExecReaper& reaper, std::shared_ptr<const Cgroup> container,
-          keeper::StartRecord start, PidFd process, Streams streams, UniqueFd terminal)
+          keeper::StartRecord start, PidFd process, UniqueFd gone, Streams streams,
+          UniqueFd terminal)
       : parts_(parts),
         reaper_(reaper),
         container_(std::move(container)),
         start_(std::move(start)),
         process_(std::move(process)),
+        gone_(std::move(gone)),
         streams_(std::move(streams)),
         terminal_(std::move(terminal)) {}
   ~Session() override {
@@ -68,7 +71,7 @@ class Session final : public ExecSession {
   int stdout_fd() const override { return terminal_ ? terminal_.get() : streams_.out.get(); }
   int stderr_fd() const override { return streams_.err.get(); }
   void CloseStdin() override { streams_.in.Reset(); }
-  int pidfd() const override { return process_.get(); }
+  int ended_fd() const override { return process_ ? process_.get() : gone_.get(); }
 
   Result<void> Resize(uint16_t rows, uint16_t columns) override {
     if (!terminal_) return InvalidArgument("the command has no terminal");
@@ -81,6 +84,7 @@ class Session final : public ExecSession {
   }
 
   Result<void> Signal(int signal) override {
+    if (!process_) return {};
     if (::syscall(SYS_pidfd_send_signal, process_.get(), signal, nullptr, 0) == 0) return {};
     if (errno == ESRCH) return {};
     return Error::FromErrno(errno, StrCat("signal ", signal, " to exec ", start_.id));
@@ -94,6 +98,7 @@ class Session final : public ExecSession {
   const std::shared_ptr<const Cgroup> container_;
   const keeper::StartRecord start_;
   const PidFd process_;
+  const UniqueFd gone_;
   Streams streams_;
   UniqueFd terminal_;
   std::optional<model::ExitReport> report_;
@@ -103,7 +108,7 @@ Result<model::ExitReport> Session::Wait() {
   using std::chrono::microseconds;
   microseconds pause{100};
   while (!report_) {
-    pollfd ended{process_.get(), POLLIN, 0};
+    pollfd ended{ended_fd(), POLLIN, 0};
     if (::poll(&ended, 1, -1) < 0 && errno != EINTR) return Error::FromErrno(errno, "poll pidfd");
     if (ended.revents == 0) continue;
     ASSIGN_OR_RETURN(report_, parts_.keeper.FindExit(start_, process_.get()));
@@ -113,6 +118,15 @@ Result<model::ExitReport> Session::Wait() {
     pause = std::min(2 * pause, microseconds(1000));
   }
   return *report_;
+}
+
+// A launch that was cut short, and tried again, finds a short program gone: nobody can open a pidfd any more. Then a
+// descriptor that is readable from the beginning stands in for it.
+Result<UniqueFd> StandInForEnded(const PidFd& process) {
+  if (process) return UniqueFd();
+  UniqueFd gone(::eventfd(1, EFD_CLOEXEC));
+  if (!gone) return Error::FromErrno(errno, "eventfd");
+  return gone;
 }
 
 constexpr std::string_view kCgroupPrefix = "exec-";
@@ -253,6 +267,7 @@ Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,
   if (!launched) {
     return ExplainLaunch(parts, container.brief.pod_uid, container.brief.qos, launched.error());
   }
+  ASSIGN_OR_RETURN(UniqueFd gone, StandInForEnded(launched->pidfd));
   undo.Release();
   HOLDFAST_PAUSE_POINT("containers.exec_launched");
   keeper::StartRecord start{
@@ -261,9 +276,9 @@ Result<std::unique_ptr<ExecSession>> StartExec(Parts& parts, ExecReaper& reaper,
   streams.their_in.Reset();
   streams.their_out.Reset();
   streams.their_err.Reset();
-  return std::unique_ptr<ExecSession>(
-      std::make_unique<Session>(parts, reaper, parent, std::move(start), std::move(launched->pidfd),
-                                std::move(streams), std::move(launched->pty_master)));
+  return std::unique_ptr<ExecSession>(std::make_unique<Session>(
+      parts, reaper, parent, std::move(start), std::move(launched->pidfd), std::move(gone),
+      std::move(streams), std::move(launched->pty_master)));
 }
 
 }  // namespace holdfast::runtime

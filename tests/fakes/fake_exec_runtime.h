@@ -91,7 +91,7 @@ class FakeExecSession : public ExecSession {
     if (::kill(pid_, signal) != 0) return Error::FromErrno(errno, "kill");
     return {};
   }
-  int pidfd() const override { return pidfd_.get(); }
+  int ended_fd() const override { return pidfd_.get(); }
   Result<model::ExitReport> Wait() override {
     int status = 0;
     if (::waitpid(pid_, &status, 0) != pid_) return Error::FromErrno(errno, "waitpid");

@@ -101,7 +101,7 @@ class ExecSession {
   virtual void CloseStdin() = 0;
   virtual Result<void> Resize(uint16_t rows, uint16_t columns) = 0;
   virtual Result<void> Signal(int signal) = 0;
-  virtual int pidfd() const = 0;  // readable when it ended
+  virtual int ended_fd() const = 0;  // readable when it ended
   virtual Result<model::ExitReport> Wait() = 0;
 };
 

@@ -129,7 +129,7 @@ TEST_F(ExecTest, TerminalHasItsSizeAndCanBeResized) {
 TEST_F(ExecTest, DestructionEndsTheCommand) {
   auto session = Exec({{"/bin/sleep", "1000"}, false, false, 24, 80});
   ASSERT_TRUE(session);
-  const int pidfd = ::fcntl(session->pidfd(), F_DUPFD_CLOEXEC, 0);
+  const int pidfd = ::fcntl(session->ended_fd(), F_DUPFD_CLOEXEC, 0);
   session.reset();
   pollfd ended{pidfd, POLLIN, 0};
   EXPECT_EQ(::poll(&ended, 1, 10000), 1);
@@ -213,7 +213,7 @@ TEST_F(ExecTest, MissingProgramIsAnErrorOfTheCall) {
 TEST_F(ExecTest, NewAgentEndsTheExecsOfTheFormer) {
   auto session = Exec({{"/bin/sleep", "1000"}, false, false, 24, 80});
   ASSERT_TRUE(session);
-  const int pidfd = ::fcntl(session->pidfd(), F_DUPFD_CLOEXEC, 0);
+  const int pidfd = ::fcntl(session->ended_fd(), F_DUPFD_CLOEXEC, 0);
   // A second agent process on the same node stands for the restarted one.
   auto next = node_->Open();
   pollfd ended{pidfd, POLLIN, 0};

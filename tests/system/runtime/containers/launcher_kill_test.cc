@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A launcher killed in the middle of a launch takes nothing along: the container starts all the
-// same, once, with its terminal and its log, under the id it was asked for.
+// same, once, with its terminal and its log, under the id it was asked for; a program in it runs once.
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -31,7 +32,7 @@ void PrintTo(const Case& c, std::ostream* out) {
   *out << c.point << (c.tty ? ", terminal" : ", pipes") << (c.shared ? ", shared processes" : "");
 }
 
-class LauncherKillTest : public ::testing::TestWithParam<Case> {
+class LauncherKill : public ::testing::Test {
  protected:
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root";
@@ -57,14 +58,19 @@ class LauncherKillTest : public ::testing::TestWithParam<Case> {
     return {std::istreambuf_iterator<char>(in), {}};
   }
 
-  // Kills the launcher at the point while `spec` starts.
-  void StartWithAKill(const model::ContainerSpec& spec, const std::string& point) {
+  // What `call` gives when the launcher is killed at the point meanwhile.
+  template <class Call>
+  auto WithAKill(const std::string& point, Call call) {
     std::ofstream(pauses_ + "/armed/" + point);
-    auto starting = std::async(std::launch::async, [&] { return runtime_->Start(spec); });
+    auto result = std::async(std::launch::async, std::move(call));
     std::optional<pid_t> stopped;
-    ASSERT_TRUE(Eventually([&] { return (stopped = StoppedAt(point)).has_value(); }));
-    ::kill(*stopped, SIGKILL);
-    const auto started = starting.get();
+    EXPECT_TRUE(Eventually([&] { return (stopped = StoppedAt(point)).has_value(); }));
+    if (stopped) ::kill(*stopped, SIGKILL);
+    return result.get();
+  }
+
+  void StartWithAKill(const model::ContainerSpec& spec, const std::string& point) {
+    const auto started = WithAKill(point, [&] { return runtime_->Start(spec); });
     ASSERT_TRUE(started) << started.error().error.message();
     EXPECT_EQ(started->id, spec.id);
     EXPECT_EQ(::kill(started->pid, 0), 0);
@@ -74,6 +80,8 @@ class LauncherKillTest : public ::testing::TestWithParam<Case> {
   std::unique_ptr<ContainerRuntime> runtime_;
   std::string pauses_;
 };
+
+class LauncherKillTest : public LauncherKill, public ::testing::WithParamInterface<Case> {};
 
 TEST_P(LauncherKillTest, TheContainerStartsAllTheSame) {
   model::SandboxSpec sandbox = node_->Sandbox("pod");
@@ -111,6 +119,27 @@ INSTANTIATE_TEST_SUITE_P(
                       Case{"launcher.after-start-record", false, true},
                       Case{"launcher.terminal-given", true, true},
                       Case{"launcher.before-answer", false, true}));
+
+// Nobody can open a pidfd of it any more when the launch is tried again.
+TEST_F(LauncherKill, AProgramThatHasEndedMeanwhileIsNoFailure) {
+  ASSERT_TRUE(runtime_->EnsureSandbox(node_->Sandbox("pod")));
+  const auto spec = node_->Container("pod", "a", {"/bin/sleep", "1000"});
+  ASSERT_TRUE(runtime_->Start(spec));
+  const auto session = WithAKill("launcher.before-answer", [&] {
+    return runtime_->Exec(spec.id, {.argv = {"/bin/sh", "-c", "echo said; exit 3"}});
+  });
+  ASSERT_TRUE(session) << session.error().message();
+  pollfd ended{(*session)->ended_fd(), POLLIN, 0};
+  ASSERT_EQ(::poll(&ended, 1, 20'000), 1);
+  EXPECT_TRUE((*session)->Signal(SIGTERM));
+  const auto report = (*session)->Wait();
+  ASSERT_TRUE(report) << report.error().message();
+  EXPECT_EQ(report->exit_code, 3);
+  char said[16] = {};
+  EXPECT_EQ(::read((*session)->stdout_fd(), said, sizeof said), 5);
+  EXPECT_STREQ(said, "said\n");
+  EXPECT_TRUE(runtime_->RemoveSandbox(PodUid("pod")));
+}
 
 }  // namespace
 }  // namespace holdfast::runtime
