@@ -119,7 +119,8 @@ Result<PidFd> EnsureKeeper(const RuntimeOptions& options) {
       next_spawn = steady_clock::now() + kSpawnPause;
       continue;
     }
-    auto answer = holder ? client.Ping() : Result<void>(Error(holder.error()));
+    // Not for long: a holder that dies meanwhile has to be started again.
+    auto answer = holder ? client.Ping(kSpawnPause) : Result<void>(Error(holder.error()));
     if (answer) return holder;
     if (steady_clock::now() >= deadline) {
       return Unavailable(StrCat("the keeper does not answer at ", instance.KeeperSocket(), ": ",

@@ -130,9 +130,9 @@ Result<std::set<std::string>> ListSandboxesOf(Peers& peers, const char* prefix) 
 
 }  // namespace
 
-Result<void> KeeperClient::Ping() const {
+Result<void> KeeperClient::Ping(std::chrono::milliseconds limit) const {
   for (const Peer peer : {Peer::kHolder, Peer::kLauncher, Peer::kLogger}) {
-    RETURN_IF_ERROR(CallKeeper(*peers_, peer, MessageType::kPing, {}, {}));
+    RETURN_IF_ERROR(CallKeeper(*peers_, peer, MessageType::kPing, {}, {}, limit));
   }
   return {};
 }

@@ -119,8 +119,8 @@ class KeeperClient {
   explicit KeeperClient(std::string run_dir)
       : peers_(std::make_shared<Peers>(std::move(run_dir))) {}
 
-  // True while holder, launcher and logger answer.
-  Result<void> Ping() const;
+  // True while holder, launcher and logger answer, each within `limit`.
+  Result<void> Ping(std::chrono::milliseconds limit = std::chrono::seconds(10)) const;
 
   // --- processes ---------------------------------------------------------------------------------
 

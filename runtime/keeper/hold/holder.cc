@@ -30,7 +30,8 @@ Holder::Holder(const Options& options)
     : options_(options),
       notifier_(Notifier::FromEnvironment()),
       store_({.stored = [this](const std::string& key, FdStore::Fds& fds) { Stored(key, fds); },
-              .dropping = [this](const std::string& key) { Dropping(key); }}),
+              .dropping = [this](const std::string& key) { Dropping(key); },
+              .missed = [this](const std::string& key) { Missed(key); }}),
       serving_(options_, store_) {}
 
 Result<std::unique_ptr<Holder>> Holder::Create(const Options& options) {

@@ -56,7 +56,9 @@ class Holder {
   void CollectLogger();
   void OpenProcesses();
   void RecoverPipes();
+  void RecoverPipesOfRunning();
   void RecoverPipesOf(const StartRecord& start);
+  void Missed(const std::string& key);
   void RemoveStaleTemporaries() const;
 
   void Handle(PacketServer::ConnectionId id, Message message);

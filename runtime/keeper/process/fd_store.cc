@@ -82,6 +82,7 @@ bool FdStore::Serve(PacketServer& server, PacketServer::ConnectionId id, Message
       }
       return true;
     case MessageType::kGet: {
+      if (hooks_.missed && Find(key) == nullptr) hooks_.missed(key);
       const Fds* fds = Find(key);
       if (fds == nullptr) {
         server.Fail(id, NotFound(StrCat("get ", key, ": not kept here")));

@@ -20,11 +20,12 @@ namespace holdfast::runtime::keeper {
 class FdStore {
  public:
   using Fds = std::vector<UniqueFd>;
-  // Called after a key got descriptors (for the systemd store, for moving them to high numbers) and
-  // before a key loses them.
+  // Called after a key got descriptors (for the systemd store, for moving them to high numbers),
+  // before a key loses them, and before it is told that one is not kept here: who finds it puts it.
   struct Hooks {
     std::function<void(const std::string& key, Fds& fds)> stored;
     std::function<void(const std::string& key)> dropping;
+    std::function<void(const std::string& key)> missed = {};
   };
 
   explicit FdStore(Hooks hooks) : hooks_(std::move(hooks)) {}

@@ -17,6 +17,7 @@
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/socket.h"
 #include "runtime/cgroup/layout.h"
+#include "tests/support/text_file.h"
 
 namespace holdfast::test_support {
 namespace {
@@ -209,6 +210,13 @@ std::vector<pid_t> RuntimeNode::KeeperProcesses() const {
     if (auto peer = sys::GetPeerCredentials(socket->get())) pids.push_back(peer->pid);
   }
   return pids;
+}
+
+pid_t RuntimeNode::Logger() const {
+  for (const pid_t pid : KeeperProcesses()) {
+    if (ReadText(StrCat("/proc/", pid, "/comm")) == "hf-log\n") return pid;
+  }
+  return 0;
 }
 
 void RuntimeNode::KillKeeper() const {

@@ -43,6 +43,7 @@ class RuntimeNode {
   std::vector<std::string> Leftovers() const;
   // Process ids behind the keeper's sockets: holder, launchers, logger.
   std::vector<pid_t> KeeperProcesses() const;
+  pid_t Logger() const;  // 0: none
   void KillKeeper() const;
 
  private:

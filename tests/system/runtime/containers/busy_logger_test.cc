@@ -12,18 +12,15 @@
 #include "holdfast/base/strings.h"
 #include "tests/support/containers/runtime_node.h"
 #include "tests/support/eventually.h"
+#include "tests/support/text_file.h"
 
 namespace holdfast::runtime {
 namespace {
 
 namespace fs = std::filesystem;
 using test_support::Eventually;
+using test_support::ReadText;
 using test_support::RuntimeNode;
-
-std::string TextOf(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 class BusyLoggerTest : public ::testing::Test {
  protected:
@@ -45,20 +42,12 @@ class BusyLoggerTest : public ::testing::Test {
 
   bool HasBegun() const { return fs::exists(node_->dir() + "/root/volume/begun"); }
 
-  pid_t Logger() const {
-    for (const pid_t pid : node_->KeeperProcesses()) {
-      if (TextOf(StrCat("/proc/", pid, "/comm")) == "hf-log\n") return pid;
-    }
-    ADD_FAILURE() << "no logger";
-    return 0;
-  }
-
   void ExpectBothLines() const {
     EXPECT_TRUE(Eventually([&] {
-      const std::string log = TextOf(node_->LogPath(spec_));
+      const std::string log = ReadText(node_->LogPath(spec_));
       return log.find(" stdout F hello\n") != std::string::npos &&
              log.find(" stderr F oops\n") != std::string::npos;
-    })) << TextOf(node_->LogPath(spec_));
+    })) << ReadText(node_->LogPath(spec_));
   }
 
   std::unique_ptr<RuntimeNode> node_;
@@ -67,7 +56,7 @@ class BusyLoggerTest : public ::testing::Test {
 
 TEST_F(BusyLoggerTest, TheProgramRunsBeforeTheLoggerHasAnswered) {
   const auto runtime = node_->Open();
-  const pid_t logger = Logger();
+  const pid_t logger = node_->Logger();
   ASSERT_EQ(::kill(logger, SIGSTOP), 0);
   auto starting = std::async(std::launch::async, [&] { return runtime->Start(spec_); });
   EXPECT_TRUE(Eventually([&] { return HasBegun(); }));
@@ -111,7 +100,7 @@ TEST_F(BusyLoggerTest, ALogThatNobodyHasHeardOfIsRegisteredByTheNextAgent) {
   }
   char byte = 0;
   ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-  const pid_t logger = Logger();
+  const pid_t logger = node_->Logger();
   ASSERT_EQ(::kill(logger, SIGSTOP), 0);
   ASSERT_EQ(::write(go[1], &byte, 1), 1);
   EXPECT_TRUE(Eventually([&] { return HasBegun(); }));

@@ -7,19 +7,22 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 #include <future>
 #include <optional>
 
 #include "holdfast/base/strings.h"
+#include "tests/support/containers/keeper_pauses.h"
 #include "tests/support/containers/runtime_node.h"
 #include "tests/support/eventually.h"
+#include "tests/support/text_file.h"
 
 namespace holdfast::runtime {
 namespace {
 
 namespace fs = std::filesystem;
 using test_support::Eventually;
+using test_support::KeeperPauses;
+using test_support::ReadText;
 using test_support::RuntimeNode;
 
 struct Case {
@@ -37,35 +40,17 @@ class LauncherKill : public ::testing::Test {
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root";
     node_ = std::make_unique<RuntimeNode>();
-    pauses_ = node_->dir() + "/root/pause";  // in the launcher's mount namespace too
-    fs::create_directories(pauses_ + "/armed");
-    ::setenv("HOLDFAST_PAUSE_AT", "@", 1);
-    ::setenv("HOLDFAST_PAUSE_DIR", pauses_.c_str(), 1);
-    runtime_ = node_->Open();  // its keeper has the environment
-    ::unsetenv("HOLDFAST_PAUSE_AT");
+    pauses_.emplace(*node_);
+    runtime_ = node_->Open();
   }
-
-  std::optional<pid_t> StoppedAt(const std::string& point) const {
-    for (const auto& entry : fs::directory_iterator(pauses_)) {
-      const std::string name = entry.path().filename();
-      if (name.starts_with(point)) return std::stoi(name.substr(name.rfind('.') + 1));
-    }
-    return std::nullopt;
-  }
-
-  static std::string Read(const std::string& path) {
-    std::ifstream in(path);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  void TearDown() override { pauses_.reset(); }
 
   // What `call` gives when the launcher is killed at the point meanwhile.
   template <class Call>
   auto WithAKill(const std::string& point, Call call) {
-    std::ofstream(pauses_ + "/armed/" + point);
+    pauses_->Arm(point);
     auto result = std::async(std::launch::async, std::move(call));
-    std::optional<pid_t> stopped;
-    EXPECT_TRUE(Eventually([&] { return (stopped = StoppedAt(point)).has_value(); }));
-    if (stopped) ::kill(*stopped, SIGKILL);
+    pauses_->KillAt(point);
     return result.get();
   }
 
@@ -78,7 +63,7 @@ class LauncherKill : public ::testing::Test {
 
   std::unique_ptr<RuntimeNode> node_;
   std::unique_ptr<ContainerRuntime> runtime_;
-  std::string pauses_;
+  std::optional<KeeperPauses> pauses_;
 };
 
 class LauncherKillTest : public LauncherKill, public ::testing::WithParamInterface<Case> {};
@@ -99,8 +84,8 @@ TEST_P(LauncherKillTest, TheContainerStartsAllTheSame) {
   spec.mounts.push_back(volume);
   ASSERT_NO_FATAL_FAILURE(StartWithAKill(spec, GetParam().point));
   const std::string end = spec.tty ? " F begun\r\n" : " F begun\n";
-  EXPECT_TRUE(Eventually([&] { return Read(node_->LogPath(spec)).ends_with(end); }))
-      << Read(node_->LogPath(spec));
+  EXPECT_TRUE(Eventually([&] { return ReadText(node_->LogPath(spec)).ends_with(end); }))
+      << ReadText(node_->LogPath(spec));
   const auto all = runtime_->ListContainers();
   ASSERT_TRUE(all);
   ASSERT_EQ(all->size(), 1u);
