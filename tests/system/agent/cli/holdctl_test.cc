@@ -1067,8 +1067,7 @@ class DyingAgent {
 TEST_F(HoldctlTest, WaitsForAnAgentThatIsBeingRestarted) {
   server_.reset();
   std::thread agent([this] {
-    // How long the restart takes; holdctl begins before its end, and waits for longer.
-    std::this_thread::sleep_for(std::chrono::milliseconds(500));
+    EXPECT_TRUE(Eventually([&] { return !ReadText(root_ + "/err").empty(); }));
     StartServer();
   });
   const Ran ran = Run("get pods -o name");
