@@ -186,6 +186,8 @@ TEST_F(PodTurnsTest, WhatIsOverdueIsToldOnceAndHoldsNobodyUp) {
   ASSERT_EQ(overdue.size(), 5u);  // one of them waits
   EXPECT_TRUE(Begun(a_, 1));
   EXPECT_TRUE(turns_.TakeOverdue(seconds(0)).empty());
+  Hold(false);  // Stop() does not wait for those that gave their place back
+  for (int i = 0; i < 4; ++i) EXPECT_TRUE(Ended(PodUid(std::to_string(i)), 1));
 }
 
 }  // namespace
