@@ -8,9 +8,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
-#include <cstring>
 #include <optional>
 #include <string_view>
 
@@ -58,8 +56,8 @@ std::optional<std::string> FirstOfInterfaces(const std::string& own_prefix) {
   std::vector<ifreq> addresses(static_cast<size_t>(list.ifc_len) / sizeof(ifreq));
   list.ifc_req = addresses.data();
   if (::ioctl(socket.get(), SIOCGIFCONF, &list) != 0) return std::nullopt;
-  addresses.resize(static_cast<size_t>(list.ifc_len) /
-                   sizeof(ifreq));  // one may have gone meanwhile
+  // One may have gone meanwhile.
+  addresses.resize(static_cast<size_t>(list.ifc_len) / sizeof(ifreq));
   for (const ifreq& one : addresses) {
     if (std::string_view(one.ifr_name).starts_with(own_prefix)) continue;
     ifreq flags = one;

@@ -17,6 +17,7 @@
 #include "runtime/keeper/common/keys.h"
 #include "runtime/keeper/common/paths.h"
 #include "runtime/keeper/common/process_info.h"
+#include "runtime/keeper/hold/pipe_recovery.h"
 #include "runtime/keeper/hold/run_dir.h"
 
 namespace holdfast::runtime::keeper {
@@ -31,7 +32,7 @@ Holder::Holder(const Options& options)
       notifier_(Notifier::FromEnvironment()),
       store_({.stored = [this](const std::string& key, FdStore::Fds& fds) { Stored(key, fds); },
               .dropping = [this](const std::string& key) { Dropping(key); },
-              .missed = [this](const std::string& key) { Missed(key); }}),
+              .missed = [this](const std::string& key) { RecoverLogPipe(key, records_, store_); }}),
       serving_(options_, store_) {}
 
 Result<std::unique_ptr<Holder>> Holder::Create(const Options& options) {

@@ -5,8 +5,8 @@
 //
 // A new holder (nothing but the run directory and, under systemd, the descriptor store is left):
 // takes the store's descriptors, opens pidfds by the start records, collects from living launchers and
-// logger, retires the old launchers, fetches log pipes nobody has any more out of the containers, then
-// starts the next generation.
+// logger, retires the old launchers, fetches log pipes nobody has any more out of the containers
+// (pipe_recovery.h), then starts the next generation.
 #pragma once
 
 #include <cstdint>
@@ -55,10 +55,6 @@ class Holder {
   void CollectLauncher(const std::string& socket_name);
   void CollectLogger();
   void OpenProcesses();
-  void RecoverPipes();
-  void RecoverPipesOfRunning();
-  void RecoverPipesOf(const StartRecord& start);
-  void Missed(const std::string& key);
   void RemoveStaleTemporaries() const;
 
   void Handle(PacketServer::ConnectionId id, Message message);

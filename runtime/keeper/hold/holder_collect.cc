@@ -36,7 +36,8 @@ Result<void> Holder::Collect() {
   }
   CollectLogger();
   OpenProcesses();  // what launchers have started meanwhile
-  RecoverPipes();
+  // A logger that lives has given all that it reads.
+  if (!logger_.adopted) RecoverLogPipes(records_, store_, EndedToo::kYes);
   return {};
 }
 
@@ -89,51 +90,6 @@ void Holder::OpenProcesses() {
   }
 }
 
-void Holder::RecoverPipes() {
-  if (logger_.adopted) return;  // what it reads has come from it
-  auto starts = records_.ListStarts();
-  if (!starts) return;
-  for (const StartRecord& start : *starts) RecoverPipesOf(start);
-}
-
-// Those of a container that nobody has registered yet as well: whoever wanted to may have died, and the next one will.
-// Of one that has ended it is too late for that, and of one that is being taken away its registration went first.
-void Holder::RecoverPipesOf(const StartRecord& start) {
-  const std::pair<LogPart, uint64_t> pipes[] = {{LogPart::kStdout, start.stdout_inode},
-                                                {LogPart::kStderr, start.stderr_inode}};
-  for (const auto& [part, inode] : pipes) {
-    const std::string key = MakeLogKey(start.id, part);
-    if (inode == 0 || store_.Find(key) != nullptr) continue;
-    if (!ProcessExists(start.pid, start.start_ticks) &&
-        !sys::ExistsAt(records_.run_dir(), StrCat(kLogsDir, "/", start.id, "/spec"))) {
-      continue;
-    }
-    auto fd = RecoverLogPipe(start, inode);
-    if (!fd) continue;
-    FdStore::Fds fds;
-    fds.push_back(std::move(*fd));
-    (void)store_.Put(key, std::move(fds));
-  }
-}
-
-// Those that the logger alone had; the next one finds them here. What has ended is left alone: its pipes would be looked
-// for in all processes.
-void Holder::RecoverPipesOfRunning() {
-  auto starts = records_.ListStarts();
-  if (!starts) return;
-  for (const StartRecord& start : *starts) {
-    if (ProcessExists(start.pid, start.start_ticks)) RecoverPipesOf(start);
-  }
-}
-
-// A log's pipe that neither the holder before this one nor the logger had when this one asked them.
-void Holder::Missed(const std::string& key) {
-  const auto log = ParseLogKey(key);
-  if (!log || !IsValidId(log->id)) return;
-  const auto start = records_.ReadStart(log->id);
-  if (start && *start) RecoverPipesOf(**start);
-}
-
 void Holder::RemoveStaleTemporaries() const {
   for (const char* dir : {kStartsDir, kExitsDir}) {
     // An untidy folder is no reason to end.
@@ -177,7 +133,8 @@ void Holder::ChildEnded(Child& child) {
   child.pid = 0;
   child.ready = false;
   child.start_at_ms = child.delay.Died(NowMs());
-  if (&child == &logger_) RecoverPipesOfRunning();
+  // Those that it alone had: the next one finds them here.
+  if (&child == &logger_) RecoverLogPipes(records_, store_, EndedToo::kNo);
   StartChildren();
 }
 

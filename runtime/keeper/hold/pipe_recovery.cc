@@ -8,10 +8,13 @@
 
 #include <charconv>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "runtime/keeper/common/keys.h"
+#include "runtime/keeper/common/paths.h"
 #include "runtime/keeper/common/process_info.h"
 
 namespace holdfast::runtime::keeper {
@@ -54,9 +57,7 @@ Result<UniqueFd> Fetch(int pidfd, int number, uint64_t inode) {
   return ours;
 }
 
-}  // namespace
-
-Result<UniqueFd> RecoverLogPipe(const StartRecord& start, uint64_t inode) {
+Result<UniqueFd> FetchPipe(const StartRecord& start, uint64_t inode) {
   if (auto pidfd = OpenExactProcess(start.pid, start.start_ticks); pidfd) {
     if (const int number = FindPipe(start.pid, inode); number >= 0) {
       if (auto fd = Fetch(pidfd->get(), number, inode); fd) return fd;
@@ -73,6 +74,43 @@ Result<UniqueFd> RecoverLogPipe(const StartRecord& start, uint64_t inode) {
     if (auto fd = Fetch(pidfd.get(), number, inode); fd) return fd;
   }
   return NotFound(StrCat("log pipe ", inode, " of ", start.id, ": no process holds it"));
+}
+
+// Those of a container that nobody has registered yet as well: whoever wanted to may have died, and the next one will.
+// Of one that has ended it is too late for that, and of one that is being taken away its registration went first.
+bool IsWanted(const StartRecord& start, const Records& records, EndedToo ended) {
+  if (ProcessExists(start.pid, start.start_ticks)) return true;
+  return ended == EndedToo::kYes &&
+         sys::ExistsAt(records.run_dir(), StrCat(kLogsDir, "/", start.id, "/spec"));
+}
+
+void RecoverOf(const StartRecord& start, const Records& records, FdStore& store, EndedToo ended) {
+  const std::pair<LogPart, uint64_t> pipes[] = {{LogPart::kStdout, start.stdout_inode},
+                                                {LogPart::kStderr, start.stderr_inode}};
+  for (const auto& [part, inode] : pipes) {
+    const std::string key = MakeLogKey(start.id, part);
+    if (inode == 0 || store.Find(key) != nullptr || !IsWanted(start, records, ended)) continue;
+    auto fd = FetchPipe(start, inode);
+    if (!fd) continue;
+    FdStore::Fds fds;
+    fds.push_back(std::move(*fd));
+    (void)store.Put(key, std::move(fds));
+  }
+}
+
+}  // namespace
+
+void RecoverLogPipes(const Records& records, FdStore& store, EndedToo ended) {
+  const auto starts = records.ListStarts();
+  if (!starts) return;
+  for (const StartRecord& start : *starts) RecoverOf(start, records, store, ended);
+}
+
+void RecoverLogPipe(const std::string& key, const Records& records, FdStore& store) {
+  const auto log = ParseLogKey(key);
+  if (!log || !IsValidId(log->id)) return;
+  const auto start = records.ReadStart(log->id);
+  if (start && *start) RecoverOf(**start, records, store, EndedToo::kYes);
 }
 
 }  // namespace holdfast::runtime::keeper

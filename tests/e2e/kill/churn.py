@@ -24,6 +24,10 @@ JOB_ENDS = 7
 KILLS = (("agent",), ("hold",), ("hold", "hold"), ("launch",), ("log",), ("launch", "hold", "hold"))
 
 
+def is_job(name):
+    return name.startswith("job")
+
+
 class Churn:
     def __init__(self, node, dice):
         self.node = node
@@ -77,7 +81,7 @@ class Churn:
         self.services.add(name)
 
     def make(self, name):
-        if name.startswith("job"):
+        if is_job(name):
             self.job(name)
         else:
             self.pod(name)
@@ -128,7 +132,7 @@ class Churn:
         pods = self.node.pods()
         again = [name for name, p in pods.items() if any(c["restartCount"] for c in p["status"]["containerStatuses"])]
         check(not again, "started again:\n" + "".join(self.node.ctl("describe", "pod", self.running(name)).stdout for name in again))
-        ends = {name: p["status"]["containerStatuses"][0]["state"]["terminated"] for name, p in pods.items() if name.startswith("job")}
+        ends = {name: p["status"]["containerStatuses"][0]["state"]["terminated"] for name, p in pods.items() if is_job(name)}
         equal({name: end for name, end in ends.items() if end["exitCode"] != JOB_ENDS and not self.may_be_unknown(end)}, {},
               "how jobs ended")
 
@@ -140,13 +144,13 @@ class Churn:
 
     @staticmethod
     def is_as_wanted(name, status):
-        if name.startswith("job"):
+        if is_job(name):
             return status.get("phase") == "Failed"
         return all(c.get("ready") for c in status.get("containerStatuses", [{}]))
 
     def exec_in_one(self):
         """Whatever died just before it, and in the middle of it."""
-        waiting = sorted(name for name in self.wanted if name.startswith("pod"))
+        waiting = sorted(name for name in self.wanted if not is_job(name))
         if not waiting:
             return
         running = self.running(self.dice.choice(waiting))

@@ -162,6 +162,15 @@ model::ContainerSpec RuntimeNode::Container(const std::string& uid, const std::s
   return spec;
 }
 
+std::string RuntimeNode::AddVolume(model::ContainerSpec& spec) const {
+  model::MountSpec volume;
+  volume.source = dir_ + "/root/volume";
+  volume.destination = "/volume";
+  fs::create_directories(volume.source);
+  spec.mounts.push_back(volume);
+  return volume.source;
+}
+
 std::vector<std::string> RuntimeNode::Leftovers() const {
   std::vector<std::string> found;
   const auto add = [&](const char* what, const std::string& name) {
@@ -216,7 +225,7 @@ pid_t RuntimeNode::Logger() const {
   for (const pid_t pid : KeeperProcesses()) {
     if (ReadText(StrCat("/proc/", pid, "/comm")) == "hf-log\n") return pid;
   }
-  return 0;
+  Die("no logger");
 }
 
 void RuntimeNode::KillKeeper() const {

@@ -36,6 +36,8 @@ class RuntimeNode {
   // `id` is repeated to 64 digits: "a1" gives "a1a1…".
   model::ContainerSpec Container(const std::string& uid, const std::string& id,
                                  std::vector<std::string> argv) const;
+  // A directory of the node's at /volume; returns it. One for all containers.
+  std::string AddVolume(model::ContainerSpec& spec) const;
   static ContainerId Id(const std::string& digits);
   std::string LogPath(const model::ContainerSpec& spec) const { return spec.log.path; }
 
@@ -43,7 +45,8 @@ class RuntimeNode {
   std::vector<std::string> Leftovers() const;
   // Process ids behind the keeper's sockets: holder, launchers, logger.
   std::vector<pid_t> KeeperProcesses() const;
-  pid_t Logger() const;  // 0: none
+  pid_t Logger()
+      const;  // aborts the test program when there is none: 0 would be a whole process group
   void KillKeeper() const;
 
  private:

@@ -27,20 +27,16 @@ class BusyLoggerTest : public ::testing::Test {
   void SetUp() override {
     if (::geteuid() != 0) GTEST_SKIP() << "needs root";
     node_ = std::make_unique<RuntimeNode>();
-    fs::create_directory(node_->dir() + "/root/volume");
     auto runtime = node_->Open();
     ASSERT_TRUE(runtime->EnsureSandbox(node_->Sandbox("pod")));
     // Says in a file that it runs, and in its log.
     spec_ = node_->Container(
         "pod", "a",
         {"/bin/sh", "-c", "echo hello; echo oops >&2; echo > /volume/begun; exec sleep 1000"});
-    model::MountSpec volume;
-    volume.source = node_->dir() + "/root/volume";
-    volume.destination = "/volume";
-    spec_.mounts.push_back(volume);
+    volume_ = node_->AddVolume(spec_);
   }
 
-  bool HasBegun() const { return fs::exists(node_->dir() + "/root/volume/begun"); }
+  bool HasBegun() const { return fs::exists(volume_ + "/begun"); }
 
   void ExpectBothLines() const {
     EXPECT_TRUE(Eventually([&] {
@@ -52,6 +48,7 @@ class BusyLoggerTest : public ::testing::Test {
 
   std::unique_ptr<RuntimeNode> node_;
   model::ContainerSpec spec_;
+  std::string volume_;
 };
 
 TEST_F(BusyLoggerTest, TheProgramRunsBeforeTheLoggerHasAnswered) {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
 #include <fstream>
 #include <future>
 #include <thread>
@@ -22,7 +21,6 @@
 namespace holdfast::runtime {
 namespace {
 
-namespace fs = std::filesystem;
 using test_support::Eventually;
 using test_support::KeeperPauses;
 using test_support::ReadText;
@@ -37,24 +35,17 @@ class KeeperLossTest : public ::testing::Test {
 
   // Writes a line whenever there is one in the volume's pipe.
   model::ContainerSpec StartWriter(ContainerRuntime& runtime) {
-    const std::string volume = node_->dir() + "/root/volume";
-    fs::create_directory(volume);
-    EXPECT_EQ(::mkfifo((volume + "/lines").c_str(), 0600), 0);
     EXPECT_TRUE(runtime.EnsureSandbox(node_->Sandbox("pod")));
     model::ContainerSpec spec =
         node_->Container("pod", "a", {"/bin/sh", "-c", "while :; do cat /volume/lines; done"});
-    model::MountSpec mount;
-    mount.source = volume;
-    mount.destination = "/volume";
-    spec.mounts.push_back(mount);
+    lines_ = node_->AddVolume(spec) + "/lines";
+    EXPECT_EQ(::mkfifo(lines_.c_str(), 0600), 0);
     EXPECT_TRUE(runtime.Start(spec));
     Say("first");
     ExpectLine(spec, "first");
     return spec;
   }
-  void Say(const std::string& line) const {
-    std::ofstream(node_->dir() + "/root/volume/lines") << line << "\n";
-  }
+  void Say(const std::string& line) const { std::ofstream(lines_) << line << "\n"; }
   void ExpectLine(const model::ContainerSpec& spec, const std::string& line) const {
     EXPECT_TRUE(Eventually([&] {
       return ReadText(node_->LogPath(spec)).find(StrCat(" stdout F ", line, "\n")) !=
@@ -71,6 +62,7 @@ class KeeperLossTest : public ::testing::Test {
   }
 
   std::unique_ptr<RuntimeNode> node_;
+  std::string lines_;
 };
 
 TEST_F(KeeperLossTest, PipesThatOnlyTheLoggerHadAreFoundInTheContainer) {
@@ -88,8 +80,8 @@ TEST_F(KeeperLossTest, PipesThatNobodyHadAreFoundForTheNextAgent) {
   auto runtime = node_->Open();
   const model::ContainerSpec spec = StartWriter(*runtime);
   runtime.reset();
-  ASSERT_TRUE(
-      node_->Keeper().UnregisterLog(spec.id));  // as if the agent had died before it registered it
+  // As if the agent had died before it registered it.
+  ASSERT_TRUE(node_->Keeper().UnregisterLog(spec.id));
   Say("second");
   runtime = node_->Open();
   ExpectLine(spec, "second");

@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include <filesystem>
 #include <future>
 #include <optional>
 
@@ -19,7 +18,6 @@
 namespace holdfast::runtime {
 namespace {
 
-namespace fs = std::filesystem;
 using test_support::Eventually;
 using test_support::KeeperPauses;
 using test_support::ReadText;
@@ -43,7 +41,6 @@ class LauncherKill : public ::testing::Test {
     pauses_.emplace(*node_);
     runtime_ = node_->Open();
   }
-  void TearDown() override { pauses_.reset(); }
 
   // What `call` gives when the launcher is killed at the point meanwhile.
   template <class Call>
@@ -77,11 +74,7 @@ TEST_P(LauncherKillTest, TheContainerStartsAllTheSame) {
   spec.tty = GetParam().tty;
   if (GetParam().shared) spec.namespaces.pid = model::NamespaceMode::kPod;
   // A mount of the plan serves one launch only.
-  fs::create_directory(node_->dir() + "/root/volume");
-  model::MountSpec volume;
-  volume.source = node_->dir() + "/root/volume";
-  volume.destination = "/volume";
-  spec.mounts.push_back(volume);
+  (void)node_->AddVolume(spec);
   ASSERT_NO_FATAL_FAILURE(StartWithAKill(spec, GetParam().point));
   const std::string end = spec.tty ? " F begun\r\n" : " F begun\n";
   EXPECT_TRUE(Eventually([&] { return ReadText(node_->LogPath(spec)).ends_with(end); }))
