@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs inside a container and writes what a test can check byte by byte.
-//   lines PAUSE_US CODE [COUNT]  numbered lines "out N xxx…" of about 100 bytes on stdout, every
-//   tenth
-//                                also "err N" on stderr; until SIGTERM (or COUNT lines), then exit
-//                                CODE
-//   pieces PAUSE_US CODE         numbered lines, each written in three pieces; SIGTERM leaves a
-//   last
-//                                line "tail" without newline
-//   exit CODE                    exits at once
-//   sleep CODE                   until SIGTERM
+//   lines PAUSE_US CODE [COUNT [stays]]  numbered lines "out N xxx…" of about 100 bytes on stdout, every tenth also
+//                                        "err N" on stderr; until SIGTERM or COUNT lines (`stays`: all of these, and
+//                                        then until SIGTERM), then exit CODE
+//   pieces PAUSE_US CODE                 numbered lines, each written in three pieces; SIGTERM leaves a last line
+//                                        "tail" without newline
+//   exit CODE                            exits at once
+//   sleep CODE                           until SIGTERM
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -34,9 +32,13 @@ void Pause(long microseconds) {
   if (microseconds > 0) ::usleep(static_cast<useconds_t>(microseconds));
 }
 
-void Lines(long pause, long count) {
+void WaitForSigterm() {
+  while (stopping == 0) ::usleep(10000);
+}
+
+void Lines(long pause, long count, bool stays) {
   char line[128];
-  for (long n = 0; stopping == 0 && (count == 0 || n < count); ++n) {
+  for (long n = 0; (stopping == 0 || stays) && (count == 0 || n < count); ++n) {
     const int head = std::snprintf(line, sizeof line, "out %ld ", n);
     std::memset(line + head, 'x', static_cast<size_t>(99 - head));
     line[99] = '\n';
@@ -47,6 +49,7 @@ void Lines(long pause, long count) {
     }
     Pause(pause);
   }
+  if (stays) WaitForSigterm();
 }
 
 void Pieces(long pause) {
@@ -71,10 +74,10 @@ int main(int argc, char** argv) {
   const auto number = [&](int i) { return argc > i ? std::strtol(argv[i], nullptr, 10) : 0; };
   if (mode == "exit") return static_cast<int>(number(2));
   if (mode == "sleep") {
-    while (stopping == 0) ::usleep(10000);
+    WaitForSigterm();
     return static_cast<int>(number(2));
   }
-  if (mode == "lines") Lines(number(2), number(4));
+  if (mode == "lines") Lines(number(2), number(4), argc > 5);
   if (mode == "pieces") Pieces(number(2));
   return static_cast<int>(number(3));
 }
