@@ -21,6 +21,7 @@ namespace {
 
 // A launch that a former agent asked for is over after this time, one way or the other.
 constexpr auto kLaunchLimit = std::chrono::seconds(15);
+constexpr std::chrono::milliseconds kSettlePause{2};
 
 Result<CgroupTreeOptions> TreeOptions(const RuntimeOptions& options) {
   CgroupTreeOptions tree;
@@ -209,18 +210,47 @@ void Runtime::FinishHalfMade() {
   }
 }
 
+// A start that follows a former agent's, and is the same one: two of them would write into the same directories.
+Result<void> Runtime::AwaitFormerLaunch(const model::ContainerSpec& spec) {
+  const BootTime deadline = parts_->clock.Boot() + 2 * kLaunchLimit;
+  while (const auto former = FindHalfMade([&](const model::ContainerSpec& of) {
+           return of.pod_uid == spec.pod_uid && of.name == spec.name && of.attempt == spec.attempt;
+         })) {
+    if (SettleHalfMade(*former)) continue;
+    if (parts_->clock.Boot() >= deadline) {
+      return Unavailable(StrCat("container ", former->spec.id.value,
+                                ", which an agent before this one began to start, is not settled"));
+    }
+    std::this_thread::sleep_for(kSettlePause);
+  }
+  return {};
+}
+
+std::optional<ContainerRecord> Runtime::FindHalfMade(
+    const std::function<bool(const model::ContainerSpec&)>& is_it) const {
+  const std::lock_guard lock(half_made_mutex_);
+  for (const auto& [id, record] : half_made_) {
+    if (is_it(record.spec)) return record;
+  }
+  return std::nullopt;
+}
+
 // True when it is settled: it runs after all, or it is gone.
 bool Runtime::ResolveHalfMade(const ContainerId& id) {
-  ContainerRecord record;
-  {
-    const std::lock_guard lock(half_made_mutex_);
-    const auto it = half_made_.find(id);
-    if (it == half_made_.end()) return true;
-    record = it->second;
-  }
-  const ContainerBrief brief = BriefOf(record.spec);
-  const auto guard = parts_->pod_locks.TryLock(brief.pod_uid);
+  const auto find = [&] {
+    return FindHalfMade([&](const model::ContainerSpec& spec) { return spec.id == id; });
+  };
+  const auto seen = find();
+  if (!seen) return true;
+  const auto guard = parts_->pod_locks.TryLock(seen->spec.pod_uid);
   if (!guard) return false;
+  const auto record = find();  // whoever had the lock may have settled it
+  return !record || SettleHalfMade(*record);
+}
+
+bool Runtime::SettleHalfMade(const ContainerRecord& record) {
+  const ContainerId& id = record.spec.id;
+  const ContainerBrief brief = BriefOf(record.spec);
   auto start = parts_->keeper.FindStart(id.value);
   if (!start) return false;
   if (*start) {

@@ -91,14 +91,23 @@ std::expected<StartedContainer, StartFailure> Runtime::Start(const model::Contai
   if (auto checked = CheckSpec(spec); !checked) return std::unexpected(std::move(checked.error()));
   const auto underway = pool_.BeginStart();
   const auto guard = parts_->pod_locks.Lock(spec.pod_uid);
-  if (const auto known = parts_->table.Find(spec.id)) {
-    return StartedContainer{known->id, known->start.pid, known->start.started_at, {}};
+  if (auto settled = AwaitFormerLaunch(spec); !settled) {
+    return std::unexpected(StartFailure{StartFailure::Phase::kCreate, std::move(settled.error())});
   }
+  if (auto started = FindStarted(spec)) return std::move(*started);
   auto starting = StartContainer(*parts_, sandboxes_, spec);
   if (!starting) return std::unexpected(std::move(starting.error()));
   parts_->table.Put(starting->entry);
   Watch(starting->entry);
   return std::move(starting->started);
+}
+
+std::optional<StartedContainer> Runtime::FindStarted(const model::ContainerSpec& spec) const {
+  for (const TableEntry& known : parts_->table.OfPod(spec.pod_uid)) {
+    if (known.brief.name != spec.name || known.brief.attempt != spec.attempt) continue;
+    return StartedContainer{known.id, known.start.pid, known.start.started_at};
+  }
+  return std::nullopt;
 }
 
 void Runtime::Watch(const TableEntry& entry) {

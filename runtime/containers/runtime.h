@@ -55,6 +55,10 @@ class Runtime final : public ContainerRuntime {
   void EnsureLog(const ContainerRecord& record);
   Result<void> EndFormerExecs(const std::vector<keeper::StartRecord>& starts);
   void FinishHalfMade();
+  // The container of the same pod, name and attempt that runs or ran already.
+  std::optional<StartedContainer> FindStarted(const model::ContainerSpec& spec) const;
+  // Under the pod's lock: no launch that a former agent asked for is on its way to become that container any more.
+  Result<void> AwaitFormerLaunch(const model::ContainerSpec& spec);
   // KeeperWatch::Revive
   PidFd ReviveKeeper();
   // The watcher's questions: about a container, about an exec, about a launch that was under way
@@ -62,6 +66,10 @@ class Runtime final : public ContainerRuntime {
   bool Resolve(const std::string& id);
   bool ResolveContainer(const TableEntry& entry);
   bool ResolveHalfMade(const ContainerId& id);
+  std::optional<ContainerRecord> FindHalfMade(
+      const std::function<bool(const model::ContainerSpec&)>& is_it) const;
+  // Under the pod's lock.
+  bool SettleHalfMade(const ContainerRecord& record);
   void Watch(const TableEntry& entry);
   void Hint(const PodUid& uid);
   // As `entry` stands now; finds out that it has ended, if nobody else did.
@@ -74,7 +82,7 @@ class Runtime final : public ContainerRuntime {
   Auditor auditor_;
   std::mutex hint_mutex_;
   std::function<void(const PodUid&)> hint_;
-  std::mutex half_made_mutex_;
+  mutable std::mutex half_made_mutex_;
   std::map<ContainerId, ContainerRecord> half_made_;
   // Last: their threads call into all of the above.
   std::unique_ptr<ExitWatcher> watcher_;

@@ -152,8 +152,10 @@ void Absorb(const PodFacts& facts, PodMemory& memory) {
   }
 }
 
-UserIds UserIdsOf(const EffectiveUser& user) {
-  return {user.uid, user.gid, {user.supplemental_groups.begin(), user.supplemental_groups.end()}};
+std::optional<UserIds> UserIdsOf(const std::optional<EffectiveUser>& user) {
+  if (!user) return std::nullopt;
+  return UserIds{
+      user->uid, user->gid, {user->supplemental_groups.begin(), user->supplemental_groups.end()}};
 }
 
 void RecordStarted(PodMemory& memory, const std::string& container, uint32_t attempt,

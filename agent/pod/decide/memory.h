@@ -14,8 +14,8 @@ namespace holdfast::agent {
 // and a current container that is not there any more ended as ContainerStatusUnknown.
 void Absorb(const PodFacts& facts, PodMemory& memory);
 
-// What the status tells of who a container runs as.
-UserIds UserIdsOf(const EffectiveUser& user);
+// What the status tells of who a container runs as, as far as that is known.
+std::optional<UserIds> UserIdsOf(const std::optional<EffectiveUser>& user);
 
 // After a successful start.
 void RecordStarted(PodMemory& memory, const std::string& container, uint32_t attempt,

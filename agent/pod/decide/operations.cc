@@ -28,7 +28,7 @@ void FoldStarted(Planning& p, const OperationEnd& end) {
   ContainerMemory& mine = p.memory.containers[end.action.container];
   const bool ended_already = mine.last && mine.last->attempt >= end.action.attempt;
   if (mine.current && mine.current->id == end.started->id) {
-    mine.current->user = UserIdsOf(end.started->user);
+    if (end.started->user) mine.current->user = UserIdsOf(end.started->user);
   } else if (!ended_already) {
     RecordStarted(p.memory, end.action.container, end.action.attempt, *end.started,
                   p.facts.node->max_back_off, end.wall);

@@ -44,7 +44,7 @@ struct StartedContainer {
   ContainerId id;
   pid_t pid = 0;  // in the agent's pid namespace, for display
   WallTime started_at;
-  EffectiveUser user;
+  std::optional<EffectiveUser> user = {};  // not known of one that a former agent asked for
 };
 
 // One container as the kernel and the records show it; the agent adopts these after a restart.
@@ -143,7 +143,8 @@ class ContainerRuntime : public DeviceHolder {
   // Kills what is left in it, drops the namespaces, removes the cgroup and the records.
   virtual Result<void> RemoveSandbox(const PodUid& uid) = 0;
 
-  // Creates and starts; returns once exec(2) succeeded in the container.
+  // Creates and starts; returns once exec(2) succeeded in the container. Of each pod, name and attempt there is one, whatever
+  // id is asked for: who asks again, after a former agent's call that was cut short as well, is given that one.
   virtual std::expected<StartedContainer, StartFailure> Start(const model::ContainerSpec& spec) = 0;
   virtual Result<void> Signal(const ContainerId& id, int signal) = 0;
   // SIGKILL to the whole pid namespace (or, where the pid namespace is shared, the whole cgroup).

@@ -134,7 +134,7 @@ TEST_F(UserNamespaceTest, AUserWritesToItsStreamsAndVolumesByName) {
   spec.mounts.push_back(mount);
   spec.stdin_open = true;
   const StartedContainer started = Start(spec);
-  EXPECT_EQ(started.user.uid, 1000u) << "the pod's own numbers";
+  EXPECT_EQ(started.user->uid, 1000u) << "the pod's own numbers";
   const auto logged = [&](const char* text) {
     return ReadText(spec.log.path).find(text) != std::string::npos;
   };

@@ -47,7 +47,7 @@ class OperationsTest : public ::testing::Test {
       end.started = StartedContainer{};
       end.started->id = ContainerId(StrCat(end.action.container, "-", end.action.attempt));
       end.started->started_at = world.wall;
-      end.started->user.uid = 7;
+      end.started->user = EffectiveUser{7, 0, {}};
       Shows(end.action);
     }
     world.ended.push_back(std::move(end));

@@ -361,7 +361,8 @@ void World::StartProcess(Operation& o) {
   p.run = script.runs[std::min(number++, script.runs.size() - 1)];
   if (p.run.lasts) p.dies_at = now_ + *p.run.lasts;
   p.dies_with = p.run.exit_code;
-  o.end.started = StartedContainer{.id = p.id, .pid = 1, .started_at = p.started, .user = {}};
+  o.end.started =
+      StartedContainer{.id = p.id, .pid = 1, .started_at = p.started, .user = EffectiveUser{}};
   processes_.push_back(std::move(p));
 }
 
