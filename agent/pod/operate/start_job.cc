@@ -2,8 +2,10 @@
 #include "agent/pod/operate/start_job.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "agent/kube/volume_kinds.h"
@@ -27,9 +29,24 @@ namespace holdfast::agent {
 namespace {
 
 constexpr size_t kMostEnvFile = 1 << 20;
+constexpr mode_t kLogFileMode = 0640;
 
 std::unexpected<StartFailure> CreateFailure(Error error) {
   return std::unexpected(StartFailure{StartFailure::Phase::kCreate, std::move(error)});
+}
+
+// The logger opens it while the program runs already; a container whose log cannot be is not to run at all. What is there
+// the logger looks at: others can write into that directory.
+Result<void> MakeLogFile(const DirFd& dir, const std::string& name) {
+  const UniqueFd made(
+      ::openat(dir.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, kLogFileMode));
+  if (!made && errno != EEXIST) return Error::FromErrno(errno, StrCat("make log file ", name));
+  struct stat st{};
+  const bool is_directory = !made &&
+                            ::fstatat(dir.get(), name.c_str(), &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+                            S_ISDIR(st.st_mode);
+  if (is_directory) return Error::FromErrno(EISDIR, StrCat("make log file ", name));
+  return {};
 }
 
 }  // namespace
@@ -164,7 +181,9 @@ Result<void> StartJob::CheckServers(const model::ContainerSpec& spec, const Plac
 Result<void> StartJob::PrepareFiles(const model::ContainerSpec& spec,
                                     const corev1::Container& container) {
   RETURN_IF_ERROR(sys::MakeDirs(AT_FDCWD, spec.root_fs.scratch, 0750));
-  RETURN_IF_ERROR(sys::MakeDirsBelow(paths_.LogRoot(), paths_.ContainerLogs(spec.name), 0755));
+  ASSIGN_OR_RETURN(const DirFd logs,
+                   sys::MakeDirsBelow(paths_.LogRoot(), paths_.ContainerLogs(spec.name), 0755));
+  RETURN_IF_ERROR(MakeLogFile(logs, PodPaths::LogFileName(spec.attempt)));
   // Of a pod that an agent before this kind of files started, or of which somebody unmounted them.
   if (!sys::ExistsAt(AT_FDCWD, paths_.Hosts())) {
     const auto node = services_.node();

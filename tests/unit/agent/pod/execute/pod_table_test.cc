@@ -232,6 +232,20 @@ TEST_F(PodTableTest, AnExitIsFollowedByARestart) {
   EXPECT_EQ(runtime_.starts()[1].attempt, 1u);
 }
 
+TEST_F(PodTableTest, AContainerWhoseLogCannotBeMadeDoesNotRun) {
+  std::filesystem::create_directories(instance_.pod_log_dir + "/default_web_u1/app/0.log");
+  source_.Set({MakePod("u1")});
+  const auto waiting = [&] {
+    const auto pods = node_->view.ListPods();
+    return pods.empty() || pods[0]->status().containerstatuses().empty()
+               ? corev1::ContainerStateWaiting()
+               : pods[0]->status().containerstatuses(0).state().waiting();
+  };
+  ASSERT_TRUE(Eventually([&] { return waiting().reason() == "CreateContainerError"; }));
+  EXPECT_EQ(waiting().message(), "make log file 0.log: is a directory");
+  EXPECT_EQ(runtime_.StartCount(), 0u);
+}
+
 // However many others there are.
 TEST_F(PodTableTest, AnExitAsksTheRuntimeForItsPodOnly) {
   std::vector<corev1::Pod> pods;
