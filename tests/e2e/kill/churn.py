@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """churn.py BIN MAKE_IMAGE [--seconds N] [--seed N]: pods of several kinds come, change and go without a pause, with their ConfigMaps
 and Services, while agent, holder, launcher and logger are killed at random, also twice in a row. Every few seconds all that is
-wanted has to run and be ready, or to have ended as it does; nothing may have started again, what is executed in a container has to
+wanted has to run and be ready, or to have ended as it does; nothing may have started again or twice, what is executed in a container has to
 be answered, and nobody may have waited in vain for the keeper: who starts it again does so at once, whatever else waits for it."""
 import argparse
 import datetime
@@ -40,17 +40,27 @@ class Churn:
     def often(self, share):
         return self.dice.random() < share
 
+    def container(self, script, **more):
+        """Called main; each time that it begins it says so in its pod's volume "begun"."""
+        return self.node.container("main", f"echo >> /begun/times; {script}",
+                                   volumeMounts=[{"name": "begun", "mountPath": "/begun"}], **more)
+
+    def times_begun(self, pod):
+        volumes = self.node.top / "root/pods" / pod["metadata"]["uid"] / "volumes/kubernetes.io~empty-dir"
+        times = volumes / "begun/times"
+        return times.read_text().count("\n") if times.exists() else 0
+
     def pod(self, name):
         """Waits, and ends when it is told to; what it has besides is left to chance. No hook and no probe fails by itself."""
-        main = self.node.container("main", "trap 'exit 0' TERM; while :; do sleep 1000 & wait $!; done",
-                                   env=[{"name": "VERSION", "value": str(self.dice.random())}])
-        spec = {"terminationGracePeriodSeconds": self.dice.randrange(3)}
+        main = self.container("trap 'exit 0' TERM; while :; do sleep 1000 & wait $!; done",
+                              env=[{"name": "VERSION", "value": str(self.dice.random())}])
+        spec = {"terminationGracePeriodSeconds": self.dice.randrange(3), "volumes": [{"name": "begun", "emptyDir": {}}]}
         of = f"map{self.dice.randrange(OBJECTS)}"
         if self.often(0.3):
             main["envFrom"] = [{"configMapRef": {"name": of}}]
         if self.often(0.3):
-            main["volumeMounts"] = [{"name": "map", "mountPath": "/map"}]
-            spec["volumes"] = [{"name": "map", "configMap": {"name": of}}]
+            main["volumeMounts"].append({"name": "map", "mountPath": "/map"})
+            spec["volumes"].append({"name": "map", "configMap": {"name": of}})
         if self.often(0.3):
             main["readinessProbe"] = {"exec": {"command": ["/bin/true"]}, "periodSeconds": 1}
         if self.often(0.2):
@@ -65,10 +75,11 @@ class Churn:
 
     def job(self, name):
         """Ends by itself, with a code that nobody else gives it."""
-        spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1}
+        spec = {"restartPolicy": "Never", "terminationGracePeriodSeconds": 1, "volumes": [{"name": "begun", "emptyDir": {}}]}
         if self.often(0.3):
             spec["initContainers"] = [self.node.container("side", "exec sleep 1000", restartPolicy="Always")]
-        self.node.pod(name, f"sleep {self.dice.choice((0, 0.3, 2))}; exit {JOB_ENDS}", **spec)
+        main = self.container(f"sleep {self.dice.choice((0, 0.3, 2))}; exit {JOB_ENDS}")
+        self.node.pod(name, containers=[main], **spec)
 
     def config_map(self, name):
         self.count += 1
@@ -109,6 +120,9 @@ class Churn:
             self.node.remove(gone)
             self.services.discard(gone)
 
+    def described(self, names):
+        return "".join(f"{name}:\n" + self.node.ctl("describe", "pod", self.running(name), check=False).stdout for name in sorted(names))
+
     def running(self, name):
         """What the pod is called as one of this node's."""
         return f"{name}-{self.node.node}"
@@ -125,13 +139,19 @@ class Churn:
             time.sleep(self.dice.choice((0, 0.05, 0.3)))  # before, while or after it is brought back
 
     def settle(self):
-        def is_there():
+        def late():
             pods = self.node.pods()
-            return set(pods) == self.wanted and all(self.is_as_wanted(name, p["status"]) for name, p in pods.items())
-        self.node.wait("all that is wanted is ready or has ended, and nothing else there", is_there, 90)
+            return self.wanted ^ set(pods) | {name for name, p in pods.items()
+                                              if not self.is_as_wanted(name, p["status"]) or self.times_begun(p) == 0}
+        try:
+            self.node.wait("all that is wanted is ready or has ended, and nothing else there", lambda: not late(), 90)
+        except TimeoutError as error:
+            raise AssertionError(f"{error}\n" + self.described(late())) from error
         pods = self.node.pods()
         again = [name for name, p in pods.items() if any(c["restartCount"] for c in p["status"]["containerStatuses"])]
-        check(not again, "started again:\n" + "".join(self.node.ctl("describe", "pod", self.running(name)).stdout for name in again))
+        check(not again, "started again:\n" + self.described(again))
+        # Whatever the status tells: a second one beside the first would not be in it.
+        equal({name: times for name, p in pods.items() if (times := self.times_begun(p)) != 1}, {}, "began more than once")
         ends = {name: p["status"]["containerStatuses"][0]["state"]["terminated"] for name, p in pods.items() if is_job(name)}
         equal({name: end for name, end in ends.items() if end["exitCode"] != JOB_ENDS and not self.may_be_unknown(end)}, {},
               "how jobs ended")
