@@ -19,12 +19,6 @@
 namespace holdfast::runtime {
 namespace {
 
-bool HasEnded(const TableEntry& entry) {
-  if (!entry.process) return true;
-  pollfd ended{entry.process->get(), POLLIN, 0};
-  return ::poll(&ended, 1, 0) > 0;
-}
-
 Result<void> SendSignal(const TableEntry& entry, int signal) {
   if (!entry.process) return {};
   if (::syscall(SYS_pidfd_send_signal, entry.process->get(), signal, nullptr, 0) == 0) return {};

@@ -12,6 +12,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "runtime/containers/sandbox_recovery.h"
 #include "runtime/gather/selinux.h"
 #include "runtime/plan/selinux.h"
 
@@ -22,8 +23,6 @@ namespace {
 // not ask the holder; it bounds what we hold to some 130 descriptors.
 constexpr size_t kCachedPods = 32;
 constexpr auto kRecently = std::chrono::seconds(60);
-// Name, in the pod's cgroup, of the one that the init of shareProcessNamespace runs in.
-const ContainerId kInitCgroup("sandbox");
 
 constexpr model::QosClass kClasses[] = {model::QosClass::kGuaranteed, model::QosClass::kBurstable,
                                         model::QosClass::kBestEffort};
@@ -84,7 +83,7 @@ Result<void> Sandboxes::Ensure(const model::SandboxSpec& spec) {
   // 2. cgroup and namespaces: a pod that is new to us is not looked up first, since making what is
   //    there gives what is there
   if (known) {
-    auto there = Fds(spec.uid);
+    const auto there = FindKept(*known);
     if (there) {
       RETURN_IF_ERROR(MakeCgroup(spec));
       NoteHeld(spec.uid);
@@ -142,8 +141,8 @@ Result<std::vector<keeper::KeptFd>> Sandboxes::MakeCgroupAndNamespaces(
   if (spec.share_process_namespace) {  // its init is born into a cgroup of the pod
     RETURN_IF_ERROR(MakeCgroup(spec));
     ASSIGN_OR_RETURN(init, CopyOfInit(parts_.options.init_binary));
-    ASSIGN_OR_RETURN(init_cgroup,
-                     parts_.cgroups->MakeContainer(spec.uid, spec.qos, kInitCgroup, {}, false));
+    ASSIGN_OR_RETURN(init_cgroup, parts_.cgroups->MakeContainer(
+                                      spec.uid, spec.qos, ContainerId(kInitCgroup), {}, false));
     RETURN_IF_ERROR(
         AddCgroup(parts_.cgroups->backend().layout(), init_cgroup, init_cgroup, pod, owned));
   }
@@ -166,15 +165,42 @@ Result<std::vector<keeper::KeptFd>> Sandboxes::MakeCgroupAndNamespaces(
   return std::move(*made);
 }
 
-Result<std::shared_ptr<const Sandboxes::Descriptors>> Sandboxes::Fds(const PodUid& uid) {
-  {
-    const std::lock_guard lock(mutex_);
-    const auto it = std::ranges::find(cache_, uid, [](const auto& entry) { return entry.first; });
-    if (it != cache_.end()) {
-      cache_.splice(cache_.begin(), cache_, it);
-      return it->second;
-    }
+Result<void> Sandboxes::FindKept(const Info& known) {
+  if (!known.held) return Restore(known.spec);
+  RETURN_IF_ERROR(Fds(known.spec.uid));
+  return {};
+}
+
+Result<void> Sandboxes::Restore(const model::SandboxSpec& spec) {
+  auto kept = parts_.keeper.GetSandbox(spec.uid);
+  if (kept) {
+    Remember(spec.uid, std::move(*kept));
+    return {};
   }
+  if (kept.error().code() != Code::kNotFound) return std::move(kept.error());
+  auto found = Cached(spec.uid);
+  if (!found) {
+    ASSIGN_OR_RETURN(auto recovered, RecoverSandbox(parts_, spec));
+    if (recovered.empty()) return std::move(kept.error());
+    found = Remember(spec.uid, std::move(recovered));
+  }
+  std::vector<std::pair<std::string, int>> fds;
+  for (const auto& [name, fd] : *found) fds.emplace_back(name, fd.get());
+  RETURN_IF_ERROR(parts_.keeper.PutSandbox(spec.uid, fds));
+  HOLDFAST_PAUSE_POINT("containers.namespaces_recovered");
+  return {};
+}
+
+std::shared_ptr<const Sandboxes::Descriptors> Sandboxes::Cached(const PodUid& uid) {
+  const std::lock_guard lock(mutex_);
+  const auto it = std::ranges::find(cache_, uid, [](const auto& entry) { return entry.first; });
+  if (it == cache_.end()) return nullptr;
+  cache_.splice(cache_.begin(), cache_, it);
+  return it->second;
+}
+
+Result<std::shared_ptr<const Sandboxes::Descriptors>> Sandboxes::Fds(const PodUid& uid) {
+  if (auto cached = Cached(uid)) return cached;
   ASSIGN_OR_RETURN(std::vector<keeper::KeptFd> fds, parts_.keeper.GetSandbox(uid));
   return Remember(uid, std::move(fds));
 }

@@ -19,6 +19,9 @@
 
 namespace holdfast::runtime {
 
+// Name, in the pod's cgroup, of the one that the init of shareProcessNamespace runs in.
+inline constexpr char kInitCgroup[] = "sandbox";
+
 class Sandboxes {
  public:
   // "net", "ipc", "uts", "user", "pid", "shm", "proc"
@@ -72,6 +75,11 @@ class Sandboxes {
   Result<std::string> EnsureSelinuxLevel(const model::SandboxSpec& spec);
   std::optional<Info> Find(const PodUid& uid) const;
   void NoteHeld(const PodUid& uid);
+  // That the keeper has the namespaces. What it lost it is given again, from here or out of a container of the pod that
+  // runs. kNotFound when nobody has them.
+  Result<void> FindKept(const Info& known);
+  Result<void> Restore(const model::SandboxSpec& spec);
+  std::shared_ptr<const Descriptors> Cached(const PodUid& uid);
   std::shared_ptr<const Descriptors> Remember(const PodUid& uid, std::vector<keeper::KeptFd> fds);
 
   Parts& parts_;

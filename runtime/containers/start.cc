@@ -83,8 +83,7 @@ Result<void> JoinProcessesOf(Parts& parts, const model::ContainerSpec& spec, Pod
   if (!target || target->brief.pod_uid != spec.pod_uid || !target->process) return gone;
   auto pids = OpenNamespace(target->start.pid, "pid");
   auto mounts = OpenNamespace(target->start.pid, "mnt");
-  pollfd ended{target->process->get(), POLLIN, 0};
-  if (::poll(&ended, 1, 0) != 0) return gone;
+  if (HasEnded(*target)) return gone;
   if (!pids) return std::move(pids.error());
   if (!mounts) return std::move(mounts.error());
   access.pod.pid_namespace = pids->get();

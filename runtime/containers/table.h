@@ -3,6 +3,8 @@
 // the kernel. Thread-safe; values are handed out as copies.
 #pragma once
 
+#include <poll.h>
+
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,6 +29,13 @@ struct TableEntry {
   std::shared_ptr<const PidFd> process;
   std::optional<model::ExitReport> exit;
 };
+
+// By the kernel's word, however soon after the end.
+inline bool HasEnded(const TableEntry& entry) {
+  if (!entry.process) return true;
+  pollfd ended{entry.process->get(), POLLIN, 0};
+  return ::poll(&ended, 1, 0) > 0;
+}
 
 class ContainerTable {
  public:

@@ -2,8 +2,9 @@
 // The pod's /dev/shm and, with shareProcessNamespace, its procfs, copied for one container. A
 // procfs shows the pid namespace of whoever makes it, and while this child prepares a container it
 // is in none of the pod's, so the sandbox made it. Who sees the processes of another container has a copy of that one's
-// procfs, out of its mount namespace. All happens before the root is mounted: coming
-// back into a mount namespace puts the process onto whatever is topmost on "/".
+// procfs, out of its mount namespace, and so has, of both, a pod whose sandbox was found in its container
+// (containers/sandbox_recovery.h). All happens before the root is mounted: coming back into a mount namespace puts the process
+// onto whatever is topmost on "/".
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <sched.h>
@@ -11,6 +12,7 @@
 
 #include <cerrno>
 
+#include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/mount.h"
 #include "holdfast/sys/process.h"
@@ -26,13 +28,14 @@ bool IsOfKind(int mount, long magic) {
   return ::fstatfs(mount, &fs) == 0 && fs.f_type == magic;
 }
 
-// Of the namespace that this process is in. A container may have put anything onto its own /proc.
-Result<MountFd> CopyProcfs() {
+// Of the namespace that this process is in: its root, or what a container has at `path`. It may have put anything there.
+Result<MountFd> CopyOfKind(const char* path, long magic, const char* name) {
   ASSIGN_OR_RETURN(MountFd root, sys::CloneTree(AT_FDCWD, "/", false));
-  if (IsOfKind(root.get(), PROC_SUPER_MAGIC)) return root;
-  ASSIGN_OR_RETURN(MountFd procfs, sys::CloneTree(AT_FDCWD, "/proc", false));
-  if (IsOfKind(procfs.get(), PROC_SUPER_MAGIC)) return procfs;
-  return Unsupported("the container whose processes are to be seen has no procfs on its /proc");
+  if (IsOfKind(root.get(), magic)) return root;
+  ASSIGN_OR_RETURN(MountFd mount, sys::CloneTree(AT_FDCWD, path, false));
+  if (IsOfKind(mount.get(), magic)) return mount;
+  return Unsupported(
+      StrCat("the container that it is to be shared with has no ", name, " on its ", path));
 }
 
 // Kernels that cannot copy a detached mount are given a mount namespace whose root it is: that is
@@ -40,7 +43,8 @@ Result<MountFd> CopyProcfs() {
 Result<MountFd> CopyFromNamespace(const Child& child, int mount_namespace, bool procfs) {
   ASSIGN_OR_RETURN(const UniqueFd own, sys::OpenAt(child.proc(), "self/ns/mnt", O_RDONLY));
   RETURN_IF_ERROR(sys::JoinNamespace(mount_namespace, CLONE_NEWNS, "of the shared mount"));
-  auto copy = procfs ? CopyProcfs() : sys::CloneTree(AT_FDCWD, "/", false);
+  auto copy = procfs ? CopyOfKind("/proc", PROC_SUPER_MAGIC, "procfs")
+                     : CopyOfKind("/dev/shm", TMPFS_MAGIC, "tmpfs");
   RETURN_IF_ERROR(sys::JoinNamespace(own.get(), CLONE_NEWNS, "of the container"));
   return copy;
 }

@@ -231,7 +231,9 @@ class Machine:
     def pids_of(self, role):
         if role == "agent":
             return [self.agent.pid] if self.agent and self.agent.poll() is None else []
-        return self.keepers()[role]
+        # A child of the launcher has its command line until it executes a container's program: killed a moment after it was
+        # found here, it may be that program.
+        return [pid for pid in self.keepers()[role] if not self.before_exec(pid)]
 
     def kill(self, roles):
         killed = 0
@@ -250,7 +252,8 @@ class Machine:
         or ensure_agent() is called nobody of ours lives. Returns how many were ended."""
         with self.starting:
             ended = self.kill(("agent",))
-            while keepers := [pid for pids in self.keepers().values() for pid in pids]:
+            while any(self.keepers().values()):
+                keepers = [pid for role in ("hold", "launch", "log") for pid in self.pids_of(role)]
                 for number in (signal.SIGSTOP, signal.SIGKILL):
                     for pid in keepers:
                         try:

@@ -317,6 +317,17 @@ Result<std::vector<KeptFd>> KeeperClient::GetSandbox(const PodUid& uid) const {
   return NotFound(StrCat("sandbox ", uid.value));
 }
 
+Result<void> KeeperClient::PutSandbox(const PodUid& uid,
+                                      const std::vector<std::pair<std::string, int>>& fds) const {
+  for (const auto& [name, fd] : fds) {
+    const std::string key = TextPayload(MakeSandboxKey({PodSandbox(uid), fds.size(), name}));
+    for (const Peer peer : {Peer::kHolder, Peer::kLauncher}) {
+      RETURN_IF_ERROR(CallKeeper(*peers_, peer, MessageType::kPut, key, std::vector<int>{fd}));
+    }
+  }
+  return {};
+}
+
 Result<void> KeeperClient::DropSandbox(const PodUid& uid) const {
   return DropKeysOf(*peers_, PodSandbox(uid));
 }

@@ -175,6 +175,9 @@ class KeeperClient {
                               const std::string& member = "") const;
   // kNotFound when the holder has none.
   Result<std::vector<KeptFd>> GetSandbox(const PodUid& uid) const;
+  // Of a pod whose sandbox the keeper lost: it keeps these, all of them, by the names above, as if it had made them.
+  Result<void> PutSandbox(const PodUid& uid,
+                          const std::vector<std::pair<std::string, int>>& fds) const;
   // Absent is success. The namespaces end with their last process.
   Result<void> DropSandbox(const PodUid& uid) const;
   Result<std::vector<PodUid>> ListSandboxes() const;

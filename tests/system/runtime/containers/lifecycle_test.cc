@@ -234,7 +234,7 @@ TEST_F(LifecycleTest, OnePodIsObservedAsTheListsShowIt) {
   Ensure("pod2");
   const auto lasting = node_->Container("pod1", "a", {"/bin/sleep", "1000"});
   const auto ending = node_->Container("pod1", "b", {"/bin/sh", "-c", "exit 5"});
-  const auto other = node_->Container("pod2", "a", {"/bin/sleep", "1000"});
+  const auto other = node_->Container("pod2", "c", {"/bin/sleep", "1000"});
   for (const auto& spec : {lasting, ending, other}) Start(spec);
   EXPECT_EQ(AwaitExit(ending.id).exit_code, 5);
   const ObservedPod seen = runtime_->Observe(PodUid("pod1"));

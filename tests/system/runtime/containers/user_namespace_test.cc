@@ -224,6 +224,24 @@ TEST_F(UserNamespaceTest, WhatCannotBeIsRefusedWithTheReason) {
   RemoveAll({"pod1"});
 }
 
+// Found in its container (sandbox_recovery.h).
+TEST_F(UserNamespaceTest, APodWhoseNamespacesTheKeeperLostHasThemStill) {
+  Ensure("pod1");
+  const pid_t first = Start(node_->Container("pod1", "a", {"/bin/sleep", "1000"})).pid;
+  runtime_.reset();
+  node_->KillKeeper();
+  runtime_ = node_->Open();
+  Ensure("pod1");
+  const pid_t second = Start(node_->Container("pod1", "b", {"/bin/sleep", "1000"})).pid;
+  for (const char* name : {"user", "net", "ipc", "uts"}) {
+    const auto of = [name](pid_t pid) {
+      return std::filesystem::read_symlink(StrCat("/proc/", pid, "/ns/", name));
+    };
+    EXPECT_EQ(of(first), of(second)) << name;
+  }
+  RemoveAll({"pod1"});
+}
+
 TEST_F(UserNamespaceTest, SharedProcessesAreInsideToo) {
   model::SandboxSpec sandbox = node_->Sandbox("pod1");
   sandbox.host_users = false;
