@@ -2,9 +2,13 @@
 #include "runtime/containers/sandbox_recovery.h"
 
 #include <fcntl.h>
+#include <linux/nsfs.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
-#include <optional>
+#include <cerrno>
+#include <string_view>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -14,27 +18,66 @@
 namespace holdfast::runtime {
 namespace {
 
-Result<UniqueFd> OpenNamespaceOf(const TableEntry& container, const char* name) {
-  return sys::OpenAt(AT_FDCWD, StrCat("/proc/", container.start.pid, "/ns/", name),
-                     O_RDONLY | O_CLOEXEC);
+Result<uint64_t> InodeOf(int fd) {
+  struct stat st{};
+  if (::fstat(fd, &st) != 0) return Error::FromErrno(errno, "fstat namespace");
+  return st.st_ino;
 }
+
+Result<uint64_t> InodeOfRelated(int ns, unsigned long relation, const char* what) {
+  const UniqueFd related(::ioctl(ns, relation));
+  if (!related) return Error::FromErrno(errno, what);
+  return InodeOf(related.get());
+}
+
+// What one container is in. Its first process may have gone into others, of which it is the master: namespaces that belong to
+// a user namespace below its pod's are none of the pod's.
+class Source {
+ public:
+  static Result<Source> Of(const TableEntry& container, const model::SandboxSpec& spec) {
+    Source source(container);
+    ASSIGN_OR_RETURN(const UniqueFd own, sys::OpenAt(AT_FDCWD, "/proc/self/ns/user", O_RDONLY));
+    ASSIGN_OR_RETURN(source.node_, InodeOf(own.get()));
+    source.owner_ = source.node_;
+    if (spec.host_users) return source;
+    ASSIGN_OR_RETURN(const UniqueFd user, source.Open("user"));
+    ASSIGN_OR_RETURN(const uint64_t parent,
+                     InodeOfRelated(user.get(), NS_GET_PARENT, "parent of user namespace"));
+    if (parent != source.node_) return source.Refused("user");
+    ASSIGN_OR_RETURN(source.owner_, InodeOf(user.get()));
+    return source;
+  }
+
+  Result<UniqueFd> Take(const char* name) const {
+    ASSIGN_OR_RETURN(UniqueFd fd, Open(name));
+    if (std::string_view(name) == "user") return fd;
+    ASSIGN_OR_RETURN(const uint64_t owner,
+                     InodeOfRelated(fd.get(), NS_GET_USERNS, "owner of namespace"));
+    if (owner != owner_ && owner != node_) return Refused(name);
+    return fd;
+  }
+
+ private:
+  explicit Source(const TableEntry& container) : container_(container) {}
+  Result<UniqueFd> Open(const char* name) const {
+    return sys::OpenAt(AT_FDCWD, StrCat("/proc/", container_.start.pid, "/ns/", name),
+                       O_RDONLY | O_CLOEXEC);
+  }
+  Error Refused(const char* name) const {
+    return Conflict(StrCat("container ", container_.id.value, " is in another ", name,
+                           " namespace than its pod"));
+  }
+
+  const TableEntry& container_;
+  uint64_t node_ = 0;   // our own user namespace
+  uint64_t owner_ = 0;  // the pod's, the same without one
+};
 
 bool HasPodsShm(Parts& parts, const TableEntry& container) {
   const auto record = parts.state.Container(container.id);
   return record && std::ranges::none_of(record->spec.mounts, [](const model::MountSpec& mount) {
            return mount.destination == "/dev/shm";
          });
-}
-
-// One that has the pod's /dev/shm, if there is one.
-std::optional<TableEntry> FindSource(Parts& parts, const PodUid& uid) {
-  std::optional<TableEntry> found;
-  for (TableEntry& entry : parts.table.OfPod(uid)) {
-    if (!entry.process || entry.exit) continue;
-    if (HasPodsShm(parts, entry)) return std::move(entry);
-    if (!found) found = std::move(entry);
-  }
-  return found;
 }
 
 // The only process of its cgroup.
@@ -47,14 +90,12 @@ Result<PidFd> OpenInit(Parts& parts, const model::SandboxSpec& spec) {
   return sys::OpenPidFd(pids.front());
 }
 
-}  // namespace
-
-Result<std::vector<keeper::KeptFd>> RecoverSandbox(Parts& parts, const model::SandboxSpec& spec) {
+Result<std::vector<keeper::KeptFd>> RecoverFrom(Parts& parts, const TableEntry& container,
+                                                const model::SandboxSpec& spec) {
+  ASSIGN_OR_RETURN(const Source source, Source::Of(container, spec));
   std::vector<keeper::KeptFd> found;
-  const auto source = FindSource(parts, spec.uid);
-  if (!source) return found;
   const auto take = [&](const char* key, const char* ns) -> Result<void> {
-    ASSIGN_OR_RETURN(UniqueFd fd, OpenNamespaceOf(*source, ns));
+    ASSIGN_OR_RETURN(UniqueFd fd, source.Take(ns));
     found.push_back({key, std::move(fd)});
     return {};
   };
@@ -63,7 +104,7 @@ Result<std::vector<keeper::KeptFd>> RecoverSandbox(Parts& parts, const model::Sa
     RETURN_IF_ERROR(take("uts", "uts"));
   }
   if (!spec.host_ipc) RETURN_IF_ERROR(take("ipc", "ipc"));
-  if (!spec.host_ipc && spec.shm_size_bytes > 0 && HasPodsShm(parts, *source)) {
+  if (!spec.host_ipc && spec.shm_size_bytes > 0 && HasPodsShm(parts, container)) {
     RETURN_IF_ERROR(take("shm", "mnt"));
   }
   if (!spec.host_users) RETURN_IF_ERROR(take("user", "user"));
@@ -74,9 +115,27 @@ Result<std::vector<keeper::KeptFd>> RecoverSandbox(Parts& parts, const model::Sa
     found.push_back({"init", UniqueFd(init.Release())});
   }
   // As long as it runs, its number was nobody else's while these were opened.
-  if (HasEnded(*source))
-    return Unavailable(StrCat("container ", source->id.value, " has just ended"));
+  if (HasEnded(container)) return NotFound(StrCat("container ", container.id.value, " has ended"));
   return found;
+}
+
+}  // namespace
+
+std::vector<keeper::KeptFd> RecoverSandbox(Parts& parts, const model::SandboxSpec& spec) {
+  std::vector<TableEntry> containers = parts.table.OfPod(spec.uid);
+  std::erase_if(containers, [](const TableEntry& entry) { return !entry.process || entry.exit; });
+  // Those first that have the pod's /dev/shm.
+  std::ranges::stable_partition(containers,
+                                [&](const TableEntry& entry) { return HasPodsShm(parts, entry); });
+  for (const TableEntry& container : containers) {
+    auto found = RecoverFrom(parts, container, spec);
+    if (found) return std::move(*found);
+    if (parts.options.warn) {
+      parts.options.warn(
+          StrCat("namespaces of pod ", spec.uid.value, ": ", found.error().message()));
+    }
+  }
+  return {};
 }
 
 }  // namespace holdfast::runtime

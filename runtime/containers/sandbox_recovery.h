@@ -11,8 +11,8 @@
 
 namespace holdfast::runtime {
 
-// By the names of KeeperClient::MakeSandbox. Empty when no container of the pod runs. Without "shm" where those that run have
-// something else on their /dev/shm: who starts later gets one of its own.
-Result<std::vector<keeper::KeptFd>> RecoverSandbox(Parts& parts, const model::SandboxSpec& spec);
+// By the names of KeeperClient::MakeSandbox. Empty when no container runs that is in its pod's namespaces still. Without "shm"
+// where those that run have something else on their /dev/shm: who starts later gets one of its own.
+std::vector<keeper::KeptFd> RecoverSandbox(Parts& parts, const model::SandboxSpec& spec);
 
 }  // namespace holdfast::runtime

@@ -180,7 +180,7 @@ Result<void> Sandboxes::Restore(const model::SandboxSpec& spec) {
   if (kept.error().code() != Code::kNotFound) return std::move(kept.error());
   auto found = Cached(spec.uid);
   if (!found) {
-    ASSIGN_OR_RETURN(auto recovered, RecoverSandbox(parts_, spec));
+    auto recovered = RecoverSandbox(parts_, spec);
     if (recovered.empty()) return std::move(kept.error());
     found = Remember(spec.uid, std::move(recovered));
   }

@@ -122,6 +122,18 @@ TEST_F(SandboxRecoveryTest, SharedProcessesAreSharedStill) {
   ExpectRemovedWithoutATrace();
 }
 
+// One that has gone into a network of its own, of which it is the master, does not have the pod's interface put there.
+TEST_F(SandboxRecoveryTest, NamespacesThatAContainerMadeAreNotThePods) {
+  const model::SandboxSpec sandbox = node_->Sandbox("pod");
+  ASSERT_TRUE(runtime_->EnsureSandbox(sandbox));
+  const pid_t hostile = Start("pod", "a", "exec unshare -U -n sleep 1000");
+  ASSERT_TRUE(Eventually([&] { return !NetworkIsThatOf(hostile); }));
+  ASSERT_NO_FATAL_FAILURE(LoseTheKeeper(true));
+  ASSERT_TRUE(runtime_->EnsureSandbox(sandbox));
+  EXPECT_FALSE(NetworkIsThatOf(hostile));
+  ExpectRemovedWithoutATrace();
+}
+
 // Nothing runs that could be cut off.
 TEST_F(SandboxRecoveryTest, APodOfWhichNothingRunsGetsNewOnes) {
   const model::SandboxSpec sandbox = node_->Sandbox("pod");
