@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -31,14 +32,17 @@ class SandboxRecoveryTest : public ::testing::Test {
     runtime_ = node_->Open();
   }
 
-  pid_t Start(const std::string& pod, const std::string& name, const std::string& script,
-              bool shared_processes = false) {
-    model::ContainerSpec spec = node_->Container(pod, name, {"/bin/sh", "-c", script});
-    if (shared_processes) spec.namespaces.pid = model::NamespaceMode::kPod;
+  pid_t Start(const std::string& name, const std::string& script,
+              const std::function<void(model::ContainerSpec&)>& change = {}) {
+    model::ContainerSpec spec = node_->Container("pod", name, {"/bin/sh", "-c", script});
+    if (change) change(spec);
     const auto started = runtime_->Start(spec);
     EXPECT_TRUE(started) << started.error().error.message();
     logs_[name] = node_->LogPath(spec);
     return started ? started->pid : -1;
+  }
+  static void ShareProcesses(model::ContainerSpec& spec) {
+    spec.namespaces.pid = model::NamespaceMode::kPod;
   }
   void ExpectLogEnds(const std::string& name, const std::string& end) {
     EXPECT_TRUE(Eventually([&] { return ReadText(logs_[name]).ends_with(end); }))
@@ -82,14 +86,14 @@ class WhoDies : public SandboxRecoveryTest, public ::testing::WithParamInterface
 TEST_P(WhoDies, APodThatRunsKeepsItsNamespaces) {
   const model::SandboxSpec sandbox = node_->Sandbox("pod");
   ASSERT_TRUE(runtime_->EnsureSandbox(sandbox));
-  const pid_t first = Start("pod", "a", "echo mine > /dev/shm/note; echo said; exec sleep 1000");
+  const pid_t first = Start("a", "echo mine > /dev/shm/note; echo said; exec sleep 1000");
   ExpectLogEnds("a", " F said\n");
   ASSERT_NO_FATAL_FAILURE(LoseTheKeeper(GetParam()));
   const auto ensured = runtime_->EnsureSandbox(sandbox);
   ASSERT_TRUE(ensured) << ensured.error().message();
   EXPECT_TRUE(runtime_->ListSandboxes()->front().ready);
   EXPECT_TRUE(NetworkIsThatOf(first));
-  const pid_t second = Start("pod", "b", "cat /dev/shm/note; exec sleep 1000");
+  const pid_t second = Start("b", "cat /dev/shm/note; exec sleep 1000");
   ExpectLogEnds("b", " F mine\n");
   for (const char* name : {"net", "ipc", "uts"}) {
     EXPECT_EQ(Namespace(first, name), Namespace(second, name)) << name;
@@ -110,13 +114,13 @@ TEST_F(SandboxRecoveryTest, SharedProcessesAreSharedStill) {
   model::SandboxSpec sandbox = node_->Sandbox("pod");
   sandbox.share_process_namespace = true;
   ASSERT_TRUE(runtime_->EnsureSandbox(sandbox));
-  const pid_t first = Start("pod", "a", "echo said; exec sleep 4321", true);
+  const pid_t first = Start("a", "echo said; exec sleep 4321", ShareProcesses);
   ExpectLogEnds("a", " F said\n");
   ASSERT_NO_FATAL_FAILURE(LoseTheKeeper(true));
   const auto ensured = runtime_->EnsureSandbox(sandbox);
   ASSERT_TRUE(ensured) << ensured.error().message();
   const pid_t second =
-      Start("pod", "b", "ps | grep -q 'sleep 432[1]' && echo seen; exec sleep 1000", true);
+      Start("b", "ps | grep -q 'sleep 432[1]' && echo seen; exec sleep 1000", ShareProcesses);
   ExpectLogEnds("b", " F seen\n");
   EXPECT_EQ(Namespace(first, "pid"), Namespace(second, "pid"));
   ExpectRemovedWithoutATrace();
@@ -126,11 +130,14 @@ TEST_F(SandboxRecoveryTest, SharedProcessesAreSharedStill) {
 TEST_F(SandboxRecoveryTest, NamespacesThatAContainerMadeAreNotThePods) {
   const model::SandboxSpec sandbox = node_->Sandbox("pod");
   ASSERT_TRUE(runtime_->EnsureSandbox(sandbox));
-  const pid_t hostile = Start("pod", "a", "exec unshare -U -n sleep 1000");
+  const pid_t hostile = Start("a", "exec unshare -U -n sleep 1000", [](model::ContainerSpec& spec) {
+    spec.security.seccomp = model::SecuritySpec::Seccomp::kUnconfined;
+  });
   ASSERT_TRUE(Eventually([&] { return !NetworkIsThatOf(hostile); }));
   ASSERT_NO_FATAL_FAILURE(LoseTheKeeper(true));
   ASSERT_TRUE(runtime_->EnsureSandbox(sandbox));
   EXPECT_FALSE(NetworkIsThatOf(hostile));
+  EXPECT_FALSE(runtime_->ListContainers()->front().exit) << "so it was nobody's";
   ExpectRemovedWithoutATrace();
 }
 
@@ -140,7 +147,7 @@ TEST_F(SandboxRecoveryTest, APodOfWhichNothingRunsGetsNewOnes) {
   ASSERT_TRUE(runtime_->EnsureSandbox(sandbox));
   ASSERT_NO_FATAL_FAILURE(LoseTheKeeper(true));
   ASSERT_TRUE(runtime_->EnsureSandbox(sandbox));
-  const pid_t first = Start("pod", "a", "exec sleep 1000");
+  const pid_t first = Start("a", "exec sleep 1000");
   EXPECT_TRUE(NetworkIsThatOf(first));
   ExpectRemovedWithoutATrace();
 }
