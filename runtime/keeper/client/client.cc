@@ -314,7 +314,7 @@ Result<std::vector<KeptFd>> KeeperClient::GetSandbox(const PodUid& uid) const {
     ASSIGN_OR_RETURN(std::vector<KeptFd> kept, GetSandboxOf(*peers_, peer, PodSandbox(uid)));
     if (!kept.empty()) return kept;
   }
-  return NotFound(StrCat("sandbox ", uid.value));
+  return NotFound(StrCat("sandbox ", uid.value, ": the keeper does not have it"));
 }
 
 Result<void> KeeperClient::PutSandbox(const PodUid& uid,
