@@ -64,9 +64,11 @@ class DebianPlugins : public CniFixture {
   }
   void MakeOutside() { MakeOutside(outside_); }
   static std::string KernelState() {
-    return Command("ip -o link show type veth") + Command("iptables-save -t nat | grep -v '^#'") +
-           Command("iptables-save -t filter | grep -v '^#'") +
-           Command("ip6tables-save -t nat | grep -v '^#'") +
+    // Without the times, and the counts of what the kernel may send by itself at any moment.
+    const char rules[] = " | sed '/^#/d; s/ \\[[0-9:]*\\]$//'";
+    return Command("ip -o link show type veth") + Command(StrCat("iptables-save -t nat", rules)) +
+           Command(StrCat("iptables-save -t filter", rules)) +
+           Command(StrCat("ip6tables-save -t nat", rules)) +
            // Whether the bridge has noticed yet that it has no port is its own matter.
            Command("(ip route; ip -6 route show dev cni0) | sed 's/ linkdown//; s/ *$//'");
   }
