@@ -319,6 +319,8 @@ Result<std::vector<KeptFd>> KeeperClient::GetSandbox(const PodUid& uid) const {
 
 Result<void> KeeperClient::PutSandbox(const PodUid& uid,
                                       const std::vector<std::pair<std::string, int>>& fds) const {
+  // What is left of others would make the set one that is never complete.
+  RETURN_IF_ERROR(DropSandbox(uid));
   for (const auto& [name, fd] : fds) {
     const std::string key = TextPayload(MakeSandboxKey({PodSandbox(uid), fds.size(), name}));
     for (const Peer peer : {Peer::kHolder, Peer::kLauncher}) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holder and launcher die together, and nobody kept the namespaces of the pods: those whose containers run have them still,
 // and what starts later in such a pod shares them.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -89,6 +90,9 @@ TEST_P(WhoDies, APodThatRunsKeepsItsNamespaces) {
   const pid_t first = Start("a", "echo mine > /dev/shm/note; echo said; exec sleep 1000");
   ExpectLogEnds("a", " F said\n");
   ASSERT_NO_FATAL_FAILURE(LoseTheKeeper(GetParam()));
+  // What an agent left that died while it gave them back, of a set that had one more.
+  const UniqueFd netns(::open(StrCat("/proc/", first, "/ns/net").c_str(), O_RDONLY | O_CLOEXEC));
+  ASSERT_FALSE(node_->Keeper().PutSandbox(PodUid("pod"), {{"net", netns.get()}, {"uts", -1}}));
   const auto ensured = runtime_->EnsureSandbox(sandbox);
   ASSERT_TRUE(ensured) << ensured.error().message();
   EXPECT_TRUE(runtime_->ListSandboxes()->front().ready);
