@@ -83,7 +83,7 @@ Result<void> Sandboxes::Ensure(const model::SandboxSpec& spec) {
   // 2. cgroup and namespaces: a pod that is new to us is not looked up first, since making what is
   //    there gives what is there
   if (known) {
-    const auto there = FindKept(*known);
+    auto there = FindKept(*known);
     if (there) {
       RETURN_IF_ERROR(MakeCgroup(spec));
       NoteHeld(spec.uid);

@@ -52,11 +52,13 @@ enum class MessageType : uint16_t {
   // pod uid[, id of the member to take if it is there: it gets the plan's host name], + plan, + fds -> kOk: names, + fds
   // | kLaunchFailed
   kMakeSandbox = 41,
-  kRetire = 42,  // a newer generation takes over: finish, start nothing more
+  // A newer generation takes over: finish, start nothing more; u8, 1: keep the descriptors until kLetGo
+  kRetire = 42,
   kLaunched = 43,
   kLaunchFailed = 44,
   kMakeMember = 46,  // its id, + plan -> as kMakeSandbox
   kFindLaunch = 45,  // id -> as kLaunch, or kError with kNotFound: no such launch is under way
+  kLetGo = 47,       // the newer generation has the descriptors; no answer
 
   // Logger.
   kLogRegister = 60,    // id, spec, is_tty, + read ends

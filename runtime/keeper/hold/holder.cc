@@ -133,6 +133,7 @@ void Holder::Handle(PacketServer::ConnectionId id, Message message) {
     case MessageType::kReady: {
       const std::string who = Decoder(message.payload).Text();
       (who == "launch" ? launcher_ : logger_).ready = true;
+      if (who == "launch") LetRetiredGo();
       if (!told_ready_ && launcher_.ready && logger_.ready) {
         told_ready_ = true;
         notifier_.Ready(StrCat("keeping ", store_.entries().size(), " descriptors"));

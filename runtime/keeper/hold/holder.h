@@ -52,7 +52,9 @@ class Holder {
 
   // Collecting what earlier processes left (holder_collect.cc).
   Result<void> Collect();
-  void CollectLauncher(const std::string& socket_name);
+  void CollectLauncher(const std::string& socket_name, unsigned generation);
+  // Once their successor has what they keep.
+  void LetRetiredGo() const;
   void CollectLogger();
   void OpenProcesses();
   void RemoveStaleTemporaries() const;

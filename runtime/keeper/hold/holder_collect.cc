@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Holder: finding what earlier processes left, and starting launcher and logger.
 #include <signal.h>
+#include <stdio.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -29,10 +30,10 @@ Result<void> Holder::Collect() {
   HOLDFAST_PAUSE_POINT("holder.processes-opened");
   ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(records_.run_dir(), "."));
   for (const std::string& name : names) {
-    const unsigned generation = GenerationOfSocketName(name);
+    const unsigned generation = std::max(GenerationOfSocketName(name), GenerationOfRetired(name));
     if (generation == 0) continue;
     generation_ = std::max(generation_, generation);
-    CollectLauncher(name);
+    CollectLauncher(name, generation);
   }
   CollectLogger();
   OpenProcesses();  // what launchers have started meanwhile
@@ -41,9 +42,9 @@ Result<void> Holder::Collect() {
   return {};
 }
 
-// What the old launcher keeps as second owner comes here first, then it is told to start nothing
-// more and to let go: from now on the next generation is the second owner.
-void Holder::CollectLauncher(const std::string& socket_name) {
+// What the old launcher keeps as second owner comes here, then it is told to start nothing more. It keeps that until the next
+// generation is the second owner: this process may die before.
+void Holder::CollectLauncher(const std::string& socket_name, unsigned generation) {
   const std::string path = SocketPath(socket_name);
   auto retired = Call(path, MessageType::kPing, {}, {}, kCollectLimit);
   if (!retired && retired.error().code() != Code::kDeadlineExceeded) {
@@ -54,8 +55,24 @@ void Holder::CollectLauncher(const std::string& socket_name) {
     if (CopyKeys(path, &IsMirrored, store_)) break;
   }
   HOLDFAST_PAUSE_POINT("holder.launcher-collected");
-  retired = Call(path, MessageType::kRetire, {}, {}, kCollectLimit);
-  if (retired) (void)sys::RemoveFileAt(records_.run_dir(), socket_name);
+  retired = Call(path, MessageType::kRetire, Encoder().U8(1).Take(), {}, kCollectLimit);
+  if (!retired) return;
+  // Not found by clients any more, only by the next holder.
+  const std::string name = RetiredSocketName(generation);
+  (void)::renameat(records_.run_dir(), socket_name.c_str(), records_.run_dir(), name.c_str());
+}
+
+// Without waiting for them: one that hangs hears it later, and one that has died has nothing any more.
+void Holder::LetRetiredGo() const {
+  const auto names = sys::ListDirAt(records_.run_dir(), ".");
+  if (!names) return;
+  for (const std::string& name : *names) {
+    if (GenerationOfRetired(name) == 0) continue;
+    if (auto socket = sys::ConnectSeqpacket(SocketPath(name)); socket) {
+      (void)SendMessage(socket->get(), MessageType::kLetGo, {}, {});
+    }
+    (void)sys::RemoveFileAt(records_.run_dir(), name);
+  }
 }
 
 // A logger that an earlier holder started goes on; it is watched by its pidfd.

@@ -103,12 +103,15 @@ Result<UniqueFd> Launcher::TakeOver(Handover& handover) {
   if (!run_dir) return Internal("hand-over of the launcher is incomplete");
   ASSIGN_OR_RETURN(records_, Records::OpenAt(std::move(run_dir)));
   retired_ = handover.Value("retired") == "1";
+  // A program before this one has let go of all when it was retired.
+  let_go_ = retired_ && handover.Value("keeps") != "1";
   RETURN_IF_ERROR(serving_.TakeStore(handover));
   return listener;
 }
 
 Result<void> Launcher::HandOver(Handover& handover) const {
   handover.values["retired"] = StrCat(retired_ ? 1 : 0);
+  handover.values["keeps"] = StrCat(let_go_ ? 0 : 1);
   return handover.Give("run-dir", records_.run_dir());
 }
 
@@ -128,7 +131,7 @@ bool Launcher::MayEnd() {
   if (!pending_.empty() || has_children_) return false;
   // Asked to end without a holder, as at a shutdown of the machine: what it keeps as second owner
   // has nobody left to come back for it.
-  if (retired_) return true;
+  if (retired_ && let_go_) return true;
   return !link_.HasHolder() && (asked_to_end_ || (!KeepsForPods() && orphans_->empty()));
 }
 
@@ -149,14 +152,22 @@ void Launcher::Handle(PacketServer::ConnectionId id, Message message) {
       return HandleMember(id, message);
     case MessageType::kRetire:
       retired_ = true;
-      for (const std::string& key : mirror_.Keys()) mirror_.Drop(key);
+      // Until there is another second owner; a holder before that message expects it at once.
+      if (Decoder(message.payload).U8() == 0) LetGo();
       orphans_->Hear();  // the holder has opened those that are not gone yet
       serving_.server().Reply(id, MessageType::kOk);
       return;
+    case MessageType::kLetGo:
+      return LetGo();
     default:
       serving_.server().Fail(
           id, Unsupported(StrCat("launcher: unknown message ", static_cast<int>(message.type))));
   }
+}
+
+void Launcher::LetGo() {
+  let_go_ = true;
+  for (const std::string& key : mirror_.Keys()) mirror_.Drop(key);
 }
 
 void Launcher::Reap() {

@@ -84,6 +84,7 @@ class Launcher {
   void AnswerFailure(Pending& pending, const LaunchOutcome& outcome);
   void TellLogger(const std::string& key, int fd);
   void Reap();
+  void LetGo();  // of what is kept as second owner
   // What no event may tell.
   bool HasToLookAgain() const;
   bool MayEnd();
@@ -102,6 +103,7 @@ class Launcher {
   HolderLink link_;
   std::map<std::string, Pending> pending_;
   bool retired_ = false;
+  bool let_go_ = false;        // by a successor's holder: nothing is kept for it any more
   bool asked_to_end_ = false;  // SIGTERM came; ends once no container and no holder is left
   bool has_children_ = false;
 };

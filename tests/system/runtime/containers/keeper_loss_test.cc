@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <future>
 #include <thread>
@@ -87,6 +89,36 @@ TEST_F(KeeperLossTest, PipesThatNobodyHadAreFoundForTheNextAgent) {
   ExpectLine(spec, "second");
   EXPECT_TRUE(runtime->RemoveSandbox(PodUid("pod")));
   EXPECT_EQ(node_->Leftovers(), std::vector<std::string>{});
+}
+
+// When the old launcher is retired already, and the new one is not there yet.
+TEST_F(KeeperLossTest, AHolderThatDiesBetweenTwoLaunchersLosesNothing) {
+  const std::string point = "holder.collected";
+  const KeeperPauses pauses(*node_);
+  auto runtime = node_->Open();
+  ASSERT_TRUE(runtime->EnsureSandbox(node_->Sandbox("pod")));
+  const auto inode = [&]() -> ino_t {
+    const auto netns = runtime->NetworkNamespace(PodUid("pod"));
+    struct stat st{};
+    return netns && ::fstat(netns->get(), &st) == 0 ? st.st_ino : 0;
+  };
+  const ino_t before = inode();
+  pauses.Arm(point);
+  ::kill(node_->KeeperProcesses().front(), SIGKILL);
+  pauses.KillAt(point);
+  ASSERT_TRUE(Eventually([&] { return node_->Keeper().Ping().has_value(); }));
+  runtime.reset();
+  runtime = node_->Open();  // who has no copy
+  EXPECT_TRUE(runtime->ListSandboxes()->front().ready);
+  EXPECT_EQ(inode(), before);
+  EXPECT_TRUE(runtime->RemoveSandbox(PodUid("pod")));
+  EXPECT_EQ(node_->Leftovers(), std::vector<std::string>{});
+  // Those that are retired end.
+  EXPECT_TRUE(Eventually([&] {
+    return std::ranges::none_of(
+        std::filesystem::directory_iterator(node_->dir() + "/run"),
+        [](const auto& entry) { return entry.path().filename().string().starts_with("retired."); });
+  }));
 }
 
 // While the agent waits for its launcher, and the next one as well.

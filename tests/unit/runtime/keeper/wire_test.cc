@@ -92,6 +92,9 @@ TEST(PathsTest, IdsAndGenerations) {
   for (const char* bad : {"", ".", ".a", "a/b", "a b"}) EXPECT_FALSE(IsValidId(bad)) << bad;
   EXPECT_FALSE(IsValidId(std::string(129, 'a')));
   EXPECT_EQ(GenerationOfSocketName(LauncherSocketName(12)), 12u);
+  EXPECT_EQ(GenerationOfRetired(RetiredSocketName(12)), 12u);
+  EXPECT_EQ(GenerationOfSocketName(RetiredSocketName(12)), 0u) << "clients do not find it";
+  EXPECT_EQ(GenerationOfRetired(LauncherSocketName(12)), 0u);
   for (const char* other : {"launch..sock", "launch.x.sock", "log.sock", "launch.1.sock.old"}) {
     EXPECT_EQ(GenerationOfSocketName(other), 0u) << other;
   }
