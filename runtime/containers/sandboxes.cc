@@ -186,9 +186,7 @@ Result<void> Sandboxes::Restore(const model::SandboxSpec& spec) {
   }
   std::vector<std::pair<std::string, int>> fds;
   for (const auto& [name, fd] : *found) fds.emplace_back(name, fd.get());
-  RETURN_IF_ERROR(parts_.keeper.PutSandbox(spec.uid, fds));
-  HOLDFAST_PAUSE_POINT("containers.namespaces_recovered");
-  return {};
+  return parts_.keeper.PutSandbox(spec.uid, fds);
 }
 
 std::shared_ptr<const Sandboxes::Descriptors> Sandboxes::Cached(const PodUid& uid) {
