@@ -211,29 +211,29 @@ class Machine:
             return [self.ask_keeper(path, 11, [binary]) for path in self.keeper_sockets()]
 
     def keepers(self):
-        """role -> pids, of this machine's keeper only (its run directory stands in the command line)."""
+        """role -> pids, of this machine's keeper only, and of the launcher's children that are not yet a container's program."""
         roles = {"hold": [], "launch": [], "log": []}
-        for entry in pathlib.Path("/proc").iterdir():
-            if not entry.name.isdigit():
-                continue
-            try:
-                words = (entry / "cmdline").read_bytes().split(b"\0")
-                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
-            except OSError:
-                continue
-            if state == "Z" or f"--run-dir={self.run}".encode() not in words:
-                continue
-            role = words[1].decode()
-            if role in roles:
-                roles[role].append(int(entry.name))
+        for pid in (int(entry.name) for entry in pathlib.Path("/proc").iterdir() if entry.name.isdigit()):
+            if (role := self.role_by_command_line(pid)) in roles:
+                roles[role].append(pid)
         return roles
+
+    def role_by_command_line(self, pid):
+        """The run directory of this machine stands in it; None for anybody else, and for who has ended."""
+        process = pathlib.Path(f"/proc/{pid}")
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            state = (process / "stat").read_text().rpartition(")")[2].split()[0]
+        except OSError:
+            return None
+        return words[1].decode() if state != "Z" and f"--run-dir={self.run}".encode() in words else None
 
     def pids_of(self, role):
         if role == "agent":
             return [self.agent.pid] if self.agent and self.agent.poll() is None else []
-        # A child of the launcher has its command line until it executes a container's program: killed a moment after it was
-        # found here, it may be that program.
-        return [pid for pid in self.keepers()[role] if not self.before_exec(pid)]
+        # A child of the launcher has its command line until it executes a container's program, and may be that program when it
+        # is killed. Who has executed something, and has that command line afterwards, is no such child.
+        return [pid for pid in self.keepers()[role] if not self.before_exec(pid) and self.role_by_command_line(pid) == role]
 
     def kill(self, roles):
         killed = 0
