@@ -6,6 +6,7 @@
 
 #include <cerrno>
 
+#include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "runtime/plan/wire.h"
 
@@ -103,6 +104,11 @@ Error ExplainLaunch(Parts& parts, const PodUid& uid, model::QosClass qos,
 }
 
 std::string StdinKey(const ContainerId& id) { return "stdin." + id.value; }
+
+Result<UniqueFd> OpenNamespace(const TableEntry& container, const char* name) {
+  return sys::OpenAt(AT_FDCWD, StrCat("/proc/", container.start.pid, "/ns/", name),
+                     O_RDONLY | O_CLOEXEC);
+}
 
 Result<UniqueFd> SealPlan(const model::Plan& plan) {
   return sys::SealedMemfd("holdfast-plan", SerializePlan(plan));

@@ -44,6 +44,10 @@ Error ExplainLaunch(Parts& parts, const PodUid& uid, model::QosClass qos,
 // Where the keeper holds the write end of a container's standard input.
 std::string StdinKey(const ContainerId& id);
 
+// What the first process of a container is in ("net", as below /proc/PID/ns): that process', if it runs still afterwards
+// (HasEnded).
+Result<UniqueFd> OpenNamespace(const TableEntry& container, const char* name);
+
 // A plan as the keeper takes it.
 Result<UniqueFd> SealPlan(const model::Plan& plan);
 

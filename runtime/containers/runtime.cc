@@ -2,7 +2,6 @@
 #include "runtime/containers/runtime.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>

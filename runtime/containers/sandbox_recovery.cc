@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <string_view>
+#include <utility>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
@@ -40,17 +40,18 @@ class Source {
     ASSIGN_OR_RETURN(source.node_, InodeOf(own.get()));
     source.owner_ = source.node_;
     if (spec.host_users) return source;
-    ASSIGN_OR_RETURN(const UniqueFd user, source.Open("user"));
+    ASSIGN_OR_RETURN(source.user_, OpenNamespace(container, "user"));
     ASSIGN_OR_RETURN(const uint64_t parent,
-                     InodeOfRelated(user.get(), NS_GET_PARENT, "parent of user namespace"));
+                     InodeOfRelated(source.user_.get(), NS_GET_PARENT, "parent of user namespace"));
     if (parent != source.node_) return source.Refused("user");
-    ASSIGN_OR_RETURN(source.owner_, InodeOf(user.get()));
+    ASSIGN_OR_RETURN(source.owner_, InodeOf(source.user_.get()));
     return source;
   }
 
+  // The very one that was looked at, once. Invalid without one.
+  UniqueFd TakeUser() { return std::move(user_); }
   Result<UniqueFd> Take(const char* name) const {
-    ASSIGN_OR_RETURN(UniqueFd fd, Open(name));
-    if (std::string_view(name) == "user") return fd;
+    ASSIGN_OR_RETURN(UniqueFd fd, OpenNamespace(container_, name));
     ASSIGN_OR_RETURN(const uint64_t owner,
                      InodeOfRelated(fd.get(), NS_GET_USERNS, "owner of namespace"));
     if (owner != owner_ && owner != node_) return Refused(name);
@@ -59,16 +60,13 @@ class Source {
 
  private:
   explicit Source(const TableEntry& container) : container_(container) {}
-  Result<UniqueFd> Open(const char* name) const {
-    return sys::OpenAt(AT_FDCWD, StrCat("/proc/", container_.start.pid, "/ns/", name),
-                       O_RDONLY | O_CLOEXEC);
-  }
   Error Refused(const char* name) const {
     return Conflict(StrCat("container ", container_.id.value, " is in another ", name,
                            " namespace than its pod"));
   }
 
   const TableEntry& container_;
+  UniqueFd user_;       // the pod's user namespace
   uint64_t node_ = 0;   // our own user namespace
   uint64_t owner_ = 0;  // the pod's, the same without one
 };
@@ -91,8 +89,8 @@ Result<PidFd> OpenInit(Parts& parts, const model::SandboxSpec& spec) {
 }
 
 Result<std::vector<keeper::KeptFd>> RecoverFrom(Parts& parts, const TableEntry& container,
-                                                const model::SandboxSpec& spec) {
-  ASSIGN_OR_RETURN(const Source source, Source::Of(container, spec));
+                                                const model::SandboxSpec& spec, bool has_shm) {
+  ASSIGN_OR_RETURN(Source source, Source::Of(container, spec));
   std::vector<keeper::KeptFd> found;
   const auto take = [&](const char* key, const char* ns) -> Result<void> {
     ASSIGN_OR_RETURN(UniqueFd fd, source.Take(ns));
@@ -104,10 +102,8 @@ Result<std::vector<keeper::KeptFd>> RecoverFrom(Parts& parts, const TableEntry& 
     RETURN_IF_ERROR(take("uts", "uts"));
   }
   if (!spec.host_ipc) RETURN_IF_ERROR(take("ipc", "ipc"));
-  if (!spec.host_ipc && spec.shm_size_bytes > 0 && HasPodsShm(parts, container)) {
-    RETURN_IF_ERROR(take("shm", "mnt"));
-  }
-  if (!spec.host_users) RETURN_IF_ERROR(take("user", "user"));
+  if (!spec.host_ipc && spec.shm_size_bytes > 0 && has_shm) RETURN_IF_ERROR(take("shm", "mnt"));
+  if (!spec.host_users) found.push_back({"user", source.TakeUser()});
   if (spec.share_process_namespace) {
     RETURN_IF_ERROR(take("pid", "pid"));
     RETURN_IF_ERROR(take("proc", "mnt"));
@@ -125,10 +121,11 @@ std::vector<keeper::KeptFd> RecoverSandbox(Parts& parts, const model::SandboxSpe
   std::vector<TableEntry> containers = parts.table.OfPod(spec.uid);
   std::erase_if(containers, [](const TableEntry& entry) { return !entry.process || entry.exit; });
   // Those first that have the pod's /dev/shm.
-  std::ranges::stable_partition(containers,
-                                [&](const TableEntry& entry) { return HasPodsShm(parts, entry); });
-  for (const TableEntry& container : containers) {
-    auto found = RecoverFrom(parts, container, spec);
+  const auto without = std::ranges::stable_partition(containers, [&](const TableEntry& entry) {
+                         return HasPodsShm(parts, entry);
+                       }).begin();
+  for (auto container = containers.begin(); container != containers.end(); ++container) {
+    auto found = RecoverFrom(parts, *container, spec, container < without);
     if (found) return std::move(*found);
     if (parts.options.warn) {
       parts.options.warn(

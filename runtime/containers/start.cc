@@ -2,7 +2,6 @@
 #include "runtime/containers/start.h"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +9,6 @@
 
 #include "holdfast/base/rollback.h"
 #include "holdfast/base/strings.h"
-#include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
 #include "runtime/containers/teardown.h"
 
@@ -69,10 +67,6 @@ bool SharesAllWithHost(const model::NamespaceSpec& spec) {
          spec.uts == NamespaceMode::kHost && spec.pid != NamespaceMode::kPod;
 }
 
-Result<UniqueFd> OpenNamespace(pid_t pid, const char* name) {
-  return sys::OpenAt(AT_FDCWD, StrCat("/proc/", pid, "/ns/", name), O_RDONLY | O_CLOEXEC);
-}
-
 // Its procfs is found in its mount namespace (launch/step_shared_mounts.cc). That it still runs is looked at last: as
 // long as it does, its number was nobody else's.
 Result<void> JoinProcessesOf(Parts& parts, const model::ContainerSpec& spec, PodAccess& access) {
@@ -81,8 +75,8 @@ Result<void> JoinProcessesOf(Parts& parts, const model::ContainerSpec& spec, Pod
   const Error gone =
       Conflict(StrCat("container ", id.value, ", whose processes are to be seen, does not run"));
   if (!target || target->brief.pod_uid != spec.pod_uid || !target->process) return gone;
-  auto pids = OpenNamespace(target->start.pid, "pid");
-  auto mounts = OpenNamespace(target->start.pid, "mnt");
+  auto pids = OpenNamespace(*target, "pid");
+  auto mounts = OpenNamespace(*target, "mnt");
   if (HasEnded(*target)) return gone;
   if (!pids) return std::move(pids.error());
   if (!mounts) return std::move(mounts.error());

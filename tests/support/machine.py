@@ -228,12 +228,16 @@ class Machine:
             return None
         return words[1].decode() if state != "Z" and f"--run-dir={self.run}".encode() in words else None
 
+    def keepers_alone(self):
+        """Without those children, who may be a container's program by the time they are killed: who has executed something, and
+        has that command line afterwards, is none of them."""
+        return {role: [pid for pid in pids if not self.before_exec(pid) and self.role_by_command_line(pid) == role]
+                for role, pids in self.keepers().items()}
+
     def pids_of(self, role):
         if role == "agent":
             return [self.agent.pid] if self.agent and self.agent.poll() is None else []
-        # A child of the launcher has its command line until it executes a container's program, and may be that program when it
-        # is killed. Who has executed something, and has that command line afterwards, is no such child.
-        return [pid for pid in self.keepers()[role] if not self.before_exec(pid) and self.role_by_command_line(pid) == role]
+        return self.keepers_alone()[role]
 
     def kill(self, roles):
         killed = 0
@@ -253,7 +257,7 @@ class Machine:
         with self.starting:
             ended = self.kill(("agent",))
             while any(self.keepers().values()):
-                keepers = [pid for role in ("hold", "launch", "log") for pid in self.pids_of(role)]
+                keepers = [pid for pids in self.keepers_alone().values() for pid in pids]
                 for number in (signal.SIGSTOP, signal.SIGKILL):
                     for pid in keepers:
                         try:

@@ -107,6 +107,14 @@ Result<std::vector<KeptFd>> GetSandboxOf(Peers& peers, Peer peer, const SandboxN
   return out;
 }
 
+// With both owners.
+Result<void> PutKey(Peers& peers, const std::string& key, const std::vector<int>& fds) {
+  for (const Peer peer : {Peer::kHolder, Peer::kLauncher}) {
+    RETURN_IF_ERROR(CallKeeper(peers, peer, MessageType::kPut, TextPayload(key), fds));
+  }
+  return {};
+}
+
 Result<void> DropKeysOf(Peers& peers, const SandboxName& sandbox) {
   const std::string payload = TextPayload(SandboxPrefix(sandbox));
   // A holder that restarts in between collects from the launcher, hence the second round.
@@ -322,10 +330,8 @@ Result<void> KeeperClient::PutSandbox(const PodUid& uid,
   // What is left of others would make the set one that is never complete.
   RETURN_IF_ERROR(DropSandbox(uid));
   for (const auto& [name, fd] : fds) {
-    const std::string key = TextPayload(MakeSandboxKey({PodSandbox(uid), fds.size(), name}));
-    for (const Peer peer : {Peer::kHolder, Peer::kLauncher}) {
-      RETURN_IF_ERROR(CallKeeper(*peers_, peer, MessageType::kPut, key, std::vector<int>{fd}));
-    }
+    const std::string key = MakeSandboxKey({PodSandbox(uid), fds.size(), name});
+    RETURN_IF_ERROR(PutKey(*peers_, key, {fd}));
   }
   return {};
 }
@@ -350,9 +356,7 @@ Result<std::vector<std::string>> KeeperClient::ListMembers() const {
 
 Result<void> KeeperClient::PutFds(const std::string& key, const std::vector<int>& fds) const {
   if (IsKeepersOwn(key)) return InvalidArgument(StrCat("put ", key, ": a key of the keeper"));
-  RETURN_IF_ERROR(CallKeeper(*peers_, Peer::kHolder, MessageType::kPut, TextPayload(key), fds));
-  RETURN_IF_ERROR(CallKeeper(*peers_, Peer::kLauncher, MessageType::kPut, TextPayload(key), fds));
-  return {};
+  return PutKey(*peers_, key, fds);
 }
 
 Result<std::vector<UniqueFd>> KeeperClient::GetFds(const std::string& key) const {

@@ -5,7 +5,7 @@
 //   <run_dir>/
 //     keeper.sock               holder
 //     launch.<generation>.sock  launcher; clients use the highest generation that answers
-//     retired.<generation>.sock  the same, of one that keeps descriptors until its successor has them
+//     retired.<generation>.sock the same, of one that keeps descriptors until its successor has them
 //     log.sock                  logger
 //     keeper/
 //       holder.lock             flock of the one holder
@@ -39,7 +39,7 @@ inline constexpr char kLoggerLock[] = "keeper/logger.lock";
 std::string LauncherSocketName(unsigned generation);
 // 0 for a name that is no launcher's socket; generations begin at 1.
 unsigned GenerationOfSocketName(std::string_view name);
-// "retired.7.sock", and what is 0 for every other name.
+// The same of one that is retired: "retired.7.sock".
 std::string RetiredSocketName(unsigned generation);
 unsigned GenerationOfRetired(std::string_view name);
 

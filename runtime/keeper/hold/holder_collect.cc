@@ -57,12 +57,14 @@ void Holder::CollectLauncher(const std::string& socket_name, unsigned generation
   HOLDFAST_PAUSE_POINT("holder.launcher-collected");
   retired = Call(path, MessageType::kRetire, Encoder().U8(1).Take(), {}, kCollectLimit);
   if (!retired) return;
-  // Not found by clients any more, only by the next holder.
+  // Not found by clients any more, only by the next holder. Ignored: under its old name it is no longer the newest soon, and
+  // lets go with the next holder.
   const std::string name = RetiredSocketName(generation);
   (void)::renameat(records_.run_dir(), socket_name.c_str(), records_.run_dir(), name.c_str());
 }
 
-// Without waiting for them: one that hangs hears it later, and one that has died has nothing any more.
+// Without waiting for them: one that hangs hears it later. Ignored: one that has died has nothing any more, and a name that
+// stays is the next holder's.
 void Holder::LetRetiredGo() const {
   const auto names = sys::ListDirAt(records_.run_dir(), ".");
   if (!names) return;

@@ -131,7 +131,7 @@ bool Launcher::MayEnd() {
   if (!pending_.empty() || has_children_) return false;
   // Asked to end without a holder, as at a shutdown of the machine: what it keeps as second owner
   // has nobody left to come back for it.
-  if (retired_ && let_go_) return true;
+  if (let_go_) return true;
   return !link_.HasHolder() && (asked_to_end_ || (!KeepsForPods() && orphans_->empty()));
 }
 

@@ -103,7 +103,7 @@ class Launcher {
   HolderLink link_;
   std::map<std::string, Pending> pending_;
   bool retired_ = false;
-  bool let_go_ = false;        // by a successor's holder: nothing is kept for it any more
+  bool let_go_ = false;        // retired, and nothing is kept for a successor any more
   bool asked_to_end_ = false;  // SIGTERM came; ends once no container and no holder is left
   bool has_children_ = false;
 };

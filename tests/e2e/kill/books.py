@@ -32,7 +32,7 @@ def check(machine, tally):
         got = {d for d in routes.get(interface_of(pod["metadata"]["uid"]), set())
                if not d.startswith("fe80")}
         tally.expect(wanted == got, f"{name}: addresses {wanted}, routes {got}")
-        check_connected(machine, tally, name, pod)
+    check_connected(machine, tally, running)
     known = {p["metadata"]["uid"] for p in seen.values()}
     for tree in machine.cgroup_trees():
         present = {p.name.removeprefix("pod") for p in pod_cgroups(tree)}
@@ -50,19 +50,20 @@ def check(machine, tally):
     check_pool(machine, tally)
 
 
-def check_connected(machine, tally, name, pod):
-    """What runs in it has the other end of its pod's link: it would have none in namespaces that are no longer its pod's."""
-    if pod["spec"].get("hostNetwork"):
-        return
-    known = interface_of(pod["metadata"]["uid"])
-    ends = [link["ifindex"] for link in links_of_ours() if known in (link["ifname"], *link.get("altnames", []))]
-    for pid, _ in machine.process_identity(pod):
-        shown = subprocess.run(["nsenter", "-t", str(pid), "-n", "ip", "-j", "link", "show", "eth0"],
-                               capture_output=True, text=True, check=False)
-        if shown.returncode and not pathlib.Path(f"/proc/{pid}").exists():
-            continue  # it has just ended
-        others = [link.get("link_index") for link in json.loads(shown.stdout or "[]")]
-        tally.expect(others == ends, f"{name}: process {pid} sees the link of {others}, the pod's is {ends}: {shown.stderr}")
+def check_connected(machine, tally, running):
+    """What runs in a pod has the other end of its link: it would have none in namespaces that are no longer its pod's."""
+    numbers = {known: link["ifindex"] for link in links_of_ours() for known in (link["ifname"], *link.get("altnames", []))}
+    for name, pod in running.items():
+        if pod["spec"].get("hostNetwork"):
+            continue
+        number = numbers.get(interface_of(pod["metadata"]["uid"]))
+        for pid, _ in machine.process_identity(pod):
+            shown = subprocess.run(["nsenter", "-t", str(pid), "-n", "ip", "-j", "link", "show", "eth0"],
+                                   capture_output=True, text=True, check=False)
+            if shown.returncode and not pathlib.Path(f"/proc/{pid}").exists():
+                continue  # it has just ended
+            others = [link.get("link_index") for link in json.loads(shown.stdout or "[]")]
+            tally.expect(others == [number], f"{name}: process {pid} sees the link of {others}, the pod's is {number}: {shown.stderr}")
 
 
 def check_pool(machine, tally):

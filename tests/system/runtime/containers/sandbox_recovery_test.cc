@@ -3,9 +3,7 @@
 // and what starts later in such a pod shares them.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <functional>
@@ -13,7 +11,7 @@
 #include <string>
 
 #include "holdfast/base/strings.h"
-#include "tests/support/containers/runtime_node.h"
+#include "tests/support/containers/runtime_test.h"
 #include "tests/support/eventually.h"
 #include "tests/support/text_file.h"
 
@@ -23,16 +21,9 @@ namespace {
 namespace fs = std::filesystem;
 using test_support::Eventually;
 using test_support::ReadText;
-using test_support::RuntimeNode;
 
-class SandboxRecoveryTest : public ::testing::Test {
+class SandboxRecoveryTest : public test_support::RuntimeTest {
  protected:
-  void SetUp() override {
-    if (::geteuid() != 0) GTEST_SKIP() << "needs root";
-    node_ = std::make_unique<RuntimeNode>();
-    runtime_ = node_->Open();
-  }
-
   pid_t Start(const std::string& name, const std::string& script,
               const std::function<void(model::ContainerSpec&)>& change = {}) {
     model::ContainerSpec spec = node_->Container("pod", name, {"/bin/sh", "-c", script});
@@ -77,8 +68,6 @@ class SandboxRecoveryTest : public ::testing::Test {
     EXPECT_EQ(node_->Leftovers(), std::vector<std::string>{});
   }
 
-  std::unique_ptr<RuntimeNode> node_;
-  std::unique_ptr<ContainerRuntime> runtime_;
   std::map<std::string, std::string> logs_;
 };
 

@@ -32,6 +32,7 @@ void Pause(long microseconds) {
   if (microseconds > 0) ::usleep(static_cast<useconds_t>(microseconds));
 }
 
+// The signal ends a sleep; what comes just before one is seen after it.
 void WaitForSigterm() {
   while (stopping == 0) ::usleep(10000);
 }
