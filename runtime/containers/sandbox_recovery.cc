@@ -121,7 +121,7 @@ std::vector<keeper::KeptFd> RecoverSandbox(Parts& parts, const model::SandboxSpe
   std::vector<TableEntry> containers = parts.table.OfPod(spec.uid);
   std::erase_if(containers, [](const TableEntry& entry) { return !entry.process || entry.exit; });
   // Those first that have the pod's /dev/shm.
-  const auto without = std::ranges::stable_partition(containers, [&](const TableEntry& entry) {
+  const auto without = std::ranges::partition(containers, [&](const TableEntry& entry) {
                          return HasPodsShm(parts, entry);
                        }).begin();
   for (auto container = containers.begin(); container != containers.end(); ++container) {
