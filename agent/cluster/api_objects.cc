@@ -23,7 +23,6 @@ using google::protobuf::Message;
 
 constexpr std::string_view kMagic{"k8s\0", 4};
 constexpr char kEndOfList[] = "k8s.io/initial-events-end";
-constexpr size_t kMostOfAMessage = 300;
 
 Result<kube::ObjectPtr> Decode(std::string_view bytes, const kube::TypeMeta& expected,
                                EnvelopeHolds holds) {
@@ -50,6 +49,11 @@ const metav1::ObjectMeta& MetaOf(const Message& object) {
     return metav1::ObjectMeta::default_instance();
   }
   return static_cast<const metav1::ObjectMeta&>(object.GetReflection()->GetMessage(object, field));
+}
+
+bool IsVersion(const std::string& text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // JSON still has them: it is parsed as a whole.
@@ -111,6 +115,11 @@ ObjectMark MarkOf(const Message& object) {
   const auto end = meta.annotations().find(kEndOfList);
   return {meta.namespace_(), meta.name(), meta.uid(), meta.resourceversion(),
           end != meta.annotations().end() && end->second == "true"};
+}
+
+bool IsOlder(const std::string& a, const std::string& b) {
+  if (!IsVersion(a) || !IsVersion(b)) return false;
+  return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
 
 kube::ObjectPtr BareObject(const kube::TypeMeta& type, const ObjectMark& mark) {

@@ -30,6 +30,8 @@ struct ObjectMark {
   bool ends_list = false;  // of a bookmark: what was there before has been sent
 };
 ObjectMark MarkOf(const google::protobuf::Message& object);
+// True when resourceVersion `a` is of an older state than `b`, as far as versions tell: numbers of any length.
+bool IsOlder(const std::string& a, const std::string& b);
 // An object of that kind with nothing else; `type` is known.
 kube::ObjectPtr BareObject(const kube::TypeMeta& type, const ObjectMark& mark);
 
@@ -39,6 +41,8 @@ ApiCall PostOf(std::string path, const google::protobuf::Message& object);
 // The Status in a watch's ERROR event, as the refusal that it is.
 ApiReply RefusalOf(std::string_view status);
 
+// How much of a refusal's text is told.
+inline constexpr size_t kMostOfAMessage = 300;
 // "POST /api/v1/nodes: the API server says 403 Forbidden: …". `what` names the call.
 Error ErrorOf(const ApiReply& reply, const std::string& what);
 

@@ -16,7 +16,6 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr size_t kFileLimit = 1 << 20;
 constexpr size_t kTokenLimit = 64 << 10;
 constexpr size_t kMostWords = 1000;  // of a program's arguments or variables
 constexpr char kExecExtension[] = "client.authentication.k8s.io/exec";
@@ -27,29 +26,30 @@ bool IsPlain(std::string_view text) {
 }
 
 // A map of the file and where it is.
-struct Place {
+struct KubeconfigPart {
   const kube::Node* node = nullptr;
   std::string path;  // "clusters[0].cluster"
 };
 
-class Reader {
+class KubeconfigReader {
  public:
-  Reader(const std::string& file, const kube::Node& root) : file_(file), root_(root) {}
+  KubeconfigReader(const std::string& file, const kube::Node& root) : file_(file), root_(root) {}
 
   Result<KubeConfig> Read() {
     ASSIGN_OR_RETURN(const std::string name, Required({&root_, ""}, "current-context"));
-    ASSIGN_OR_RETURN(const Place context, Named("contexts", "context", name));
+    ASSIGN_OR_RETURN(const KubeconfigPart context, Named("contexts", "context", name));
     ASSIGN_OR_RETURN(const std::string cluster, Required(context, "cluster"));
     ASSIGN_OR_RETURN(const std::string user, Required(context, "user"));
-    ASSIGN_OR_RETURN(const Place cluster_place, Named("clusters", "cluster", cluster));
-    ASSIGN_OR_RETURN(const Place user_place, Named("users", "user", user));
+    ASSIGN_OR_RETURN(const KubeconfigPart cluster_place, Named("clusters", "cluster", cluster));
+    ASSIGN_OR_RETURN(const KubeconfigPart user_place, Named("users", "user", user));
     RETURN_IF_ERROR(ReadCluster(cluster_place));
     RETURN_IF_ERROR(ReadUser(user_place));
     return std::move(config_);
   }
 
  private:
-  Error Wrong(const Place& place, const std::string& key, const std::string& message) const {
+  Error Wrong(const KubeconfigPart& place, const std::string& key,
+              const std::string& message) const {
     const kube::Node* node = place.node->Find(key);
     if (node == nullptr) node = place.node;
     return InvalidArgument(StrCat(file_, ":", node->at.line, ":", node->at.column, ": ", place.path,
@@ -58,7 +58,7 @@ class Reader {
   }
 
   // "" when it is not there.
-  Result<std::string> Optional(const Place& place, const std::string& key) const {
+  Result<std::string> Optional(const KubeconfigPart& place, const std::string& key) const {
     using Kind = kube::Node::Kind;
     const kube::Node* node = place.node->Find(key);
     if (node == nullptr || node->kind == Kind::kNull) return std::string();
@@ -68,16 +68,16 @@ class Reader {
     return node->text;
   }
 
-  Result<std::string> Required(const Place& place, const std::string& key) const {
+  Result<std::string> Required(const KubeconfigPart& place, const std::string& key) const {
     ASSIGN_OR_RETURN(std::string text, Optional(place, key));
     if (text.empty()) return Wrong(place, key, "is missing");
     return text;
   }
 
   // The map `inner` of the element of `list` with that name.
-  Result<Place> Named(const std::string& list, const std::string& inner,
-                      const std::string& name) const {
-    const Place root{&root_, ""};
+  Result<KubeconfigPart> Named(const std::string& list, const std::string& inner,
+                               const std::string& name) const {
+    const KubeconfigPart root{&root_, ""};
     const kube::Node* items = root_.Find(list);
     if (items == nullptr || items->kind != kube::Node::Kind::kList) {
       return Wrong(root, list, "expected a list");
@@ -91,12 +91,12 @@ class Reader {
       if (node == nullptr || node->kind != kube::Node::Kind::kMap) {
         return Wrong({&item, path}, inner, "expected a map");
       }
-      return Place{node, StrCat(path, ".", inner)};
+      return KubeconfigPart{node, StrCat(path, ".", inner)};
     }
     return Wrong(root, list, StrCat("none is named \"", name, "\""));
   }
 
-  Result<void> Refuse(const Place& place, const std::vector<std::string>& keys) const {
+  Result<void> Refuse(const KubeconfigPart& place, const std::vector<std::string>& keys) const {
     for (const std::string& key : keys) {
       if (place.node->Find(key) != nullptr) return Wrong(place, key, "is not supported");
     }
@@ -110,7 +110,7 @@ class Reader {
   }
 
   // The data comes before the file, as for a kubelet.
-  Result<Pem> ReadPem(const Place& place, const std::string& key) const {
+  Result<Pem> ReadPem(const KubeconfigPart& place, const std::string& key) const {
     Pem pem;
     ASSIGN_OR_RETURN(const std::string data, Optional(place, key + "-data"));
     if (!data.empty()) {
@@ -124,7 +124,7 @@ class Reader {
     return pem;
   }
 
-  Result<void> ReadCluster(const Place& place) {
+  Result<void> ReadCluster(const KubeconfigPart& place) {
     RETURN_IF_ERROR(Refuse(place, {"proxy-url"}));
     ASSIGN_OR_RETURN(const std::string insecure, Optional(place, "insecure-skip-tls-verify"));
     if (!insecure.empty() && insecure != "false") {
@@ -143,7 +143,7 @@ class Reader {
   }
 
   // What the cluster's entry has for programs that make credentials, as JSON; "" for nothing.
-  static std::string ExecExtension(const Place& place) {
+  static std::string ExecExtension(const KubeconfigPart& place) {
     const kube::Node* extensions = place.node->Find("extensions");
     if (extensions == nullptr) return "";
     for (const kube::Node& item : extensions->items) {
@@ -183,7 +183,7 @@ class Reader {
     return port.front() == ':' && error == std::errc() && stop == end && config_.port != 0;
   }
 
-  Result<void> ReadUser(const Place& place) {
+  Result<void> ReadUser(const KubeconfigPart& place) {
     RETURN_IF_ERROR(Refuse(place, {"auth-provider", "username", "password", "as", "as-uid",
                                    "as-groups", "as-user-extra"}));
     ASSIGN_OR_RETURN(config_.certificate, ReadPem(place, "client-certificate"));
@@ -199,14 +199,14 @@ class Reader {
     return ReadExec(place);
   }
 
-  Result<void> ReadExec(const Place& user) {
+  Result<void> ReadExec(const KubeconfigPart& user) {
     const kube::Node* node = user.node->Find("exec");
     if (node == nullptr || node->kind == kube::Node::Kind::kNull) return {};
     if (node->kind != kube::Node::Kind::kMap) return Wrong(user, "exec", "expected a map");
     if (!config_.certificate.empty() || !config_.token.empty() || !config_.token_file.empty()) {
       return Wrong(user, "exec", "stands beside a token or a certificate; only one may");
     }
-    const Place place{node, user.path + ".exec"};
+    const KubeconfigPart place{node, user.path + ".exec"};
     ExecPlugin plugin;
     ASSIGN_OR_RETURN(plugin.command, Required(place, "command"));
     if (plugin.command.find('/') != std::string::npos) plugin.command = Absolute(plugin.command);
@@ -230,7 +230,8 @@ class Reader {
     return {};
   }
 
-  Result<std::vector<std::string>> Words(const Place& place, const std::string& key) const {
+  Result<std::vector<std::string>> Words(const KubeconfigPart& place,
+                                         const std::string& key) const {
     std::vector<std::string> words;
     const kube::Node* list = place.node->Find(key);
     if (list == nullptr || list->kind == kube::Node::Kind::kNull) return words;
@@ -247,14 +248,14 @@ class Reader {
     return words;
   }
 
-  Result<void> ReadExecVariables(const Place& place, ExecPlugin& plugin) const {
+  Result<void> ReadExecVariables(const KubeconfigPart& place, ExecPlugin& plugin) const {
     const kube::Node* list = place.node->Find("env");
     if (list == nullptr || list->kind == kube::Node::Kind::kNull) return {};
     if (list->kind != kube::Node::Kind::kList || list->items.size() > kMostWords) {
       return Wrong(place, "env", StrCat("expected a list of at most ", kMostWords));
     }
     for (size_t i = 0; i < list->items.size(); ++i) {
-      const Place variable{&list->items[i], StrCat(place.path, ".env[", i, "]")};
+      const KubeconfigPart variable{&list->items[i], StrCat(place.path, ".env[", i, "]")};
       ASSIGN_OR_RETURN(std::string name, Required(variable, "name"));
       ASSIGN_OR_RETURN(std::string value, Optional(variable, "value"));
       plugin.env.emplace_back(std::move(name), std::move(value));
@@ -263,7 +264,7 @@ class Reader {
   }
 
   // Nobody sits at an agent's terminal.
-  Result<void> CheckInteractiveMode(const Place& place, const ExecPlugin& plugin) const {
+  Result<void> CheckInteractiveMode(const KubeconfigPart& place, const ExecPlugin& plugin) const {
     ASSIGN_OR_RETURN(const std::string mode, Optional(place, "interactiveMode"));
     if (mode == "Always") {
       return Wrong(place, "interactiveMode",
@@ -289,7 +290,7 @@ class Reader {
 
 Result<std::string> Pem::Read() const {
   if (file.empty()) return text;
-  return sys::ReadFileAt(AT_FDCWD, file, kFileLimit);
+  return sys::ReadFileAt(AT_FDCWD, file, kKubeconfigLimit);
 }
 
 Result<std::string> KubeConfig::BearerToken() const {
@@ -312,11 +313,11 @@ Result<KubeConfig> ParseKubeConfig(std::string_view text, const std::string& fil
   if (parsed.documents.size() != 1 || parsed.documents.front().kind != kube::Node::Kind::kMap) {
     return InvalidArgument(StrCat(file, ":1:1: expected one map"));
   }
-  return Reader(file, parsed.documents.front()).Read();
+  return KubeconfigReader(file, parsed.documents.front()).Read();
 }
 
 Result<KubeConfig> ReadKubeConfig(const std::string& file) {
-  ASSIGN_OR_RETURN(const std::string text, sys::ReadFileAt(AT_FDCWD, file, kFileLimit));
+  ASSIGN_OR_RETURN(const std::string text, sys::ReadFileAt(AT_FDCWD, file, kKubeconfigLimit));
   return ParseKubeConfig(text, file);
 }
 

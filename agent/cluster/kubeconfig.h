@@ -27,6 +27,7 @@ struct Pem {
   Result<std::string> Read() const;
 };
 
+inline constexpr size_t kKubeconfigLimit = 1 << 20;  // bytes of the file
 inline constexpr char kExecV1[] = "client.authentication.k8s.io/v1";
 inline constexpr char kExecV1Beta1[] = "client.authentication.k8s.io/v1beta1";
 

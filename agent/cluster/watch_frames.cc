@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "agent/kube/varint.h"
 #include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
@@ -15,18 +16,7 @@ Error NoEvent(const char* why) { return InvalidArgument(StrCat("no watch event: 
 
 // --- protobuf: tags and lengths, as far as a WatchEvent needs them ---
 
-std::optional<uint64_t> TakeVarint(std::string_view& bytes) {
-  uint64_t value = 0;
-  for (unsigned shift = 0; shift < 64 && !bytes.empty(); shift += 7) {
-    const auto byte = static_cast<uint8_t>(bytes.front());
-    bytes.remove_prefix(1);
-    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-    if (byte < 0x80) return value;
-  }
-  return std::nullopt;
-}
-
-struct Field {
+struct WireField {
   uint64_t number = 0;
   std::string_view bytes;  // of a field with a length; empty for others
 };
@@ -38,17 +28,17 @@ std::optional<std::string_view> TakeBytes(std::string_view& bytes, uint64_t size
   return taken;
 }
 
-std::optional<Field> TakeField(std::string_view& bytes) {
-  const auto tag = TakeVarint(bytes);
+std::optional<WireField> TakeField(std::string_view& bytes) {
+  const auto tag = kube::TakeVarint(bytes);
   if (!tag) return std::nullopt;
-  Field field{*tag >> 3, {}};
+  WireField field{*tag >> 3, {}};
   switch (*tag & 7) {
     case 0:
-      return TakeVarint(bytes) ? std::optional(field) : std::nullopt;
+      return kube::TakeVarint(bytes) ? std::optional(field) : std::nullopt;
     case 1:
       return TakeBytes(bytes, 8) ? std::optional(field) : std::nullopt;
     case 2: {
-      const auto size = TakeVarint(bytes);
+      const auto size = kube::TakeVarint(bytes);
       const auto content = size ? TakeBytes(bytes, *size) : std::nullopt;
       if (!content) return std::nullopt;
       field.bytes = *content;

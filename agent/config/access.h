@@ -14,7 +14,7 @@
 
 #include "agent/config/agent_config.h"
 
-namespace holdfast::agent {
+namespace holdfast::agent::config {
 
 // Where a value lies in an AgentConfig.
 template <class Value>
@@ -66,4 +66,4 @@ Access RuntimeHandlers();
 Access Enforced();  // a kubelet's list of what is enforced
 Access Duration(Place<std::chrono::seconds> place, int64_t least, int64_t most);
 
-}  // namespace holdfast::agent
+}  // namespace holdfast::agent::config

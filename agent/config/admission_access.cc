@@ -10,7 +10,7 @@
 #include "agent/kube/validation/names.h"
 #include "holdfast/base/strings.h"
 
-namespace holdfast::agent {
+namespace holdfast::agent::config {
 namespace {
 
 using Json = nlohmann::json;
@@ -168,4 +168,4 @@ Access RuntimeHandlers() {
           [](const AgentConfig& c) { return Json(c.node.runtime_handlers); }};
 }
 
-}  // namespace holdfast::agent
+}  // namespace holdfast::agent::config

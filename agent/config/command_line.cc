@@ -22,7 +22,7 @@ namespace {
 constexpr size_t kConfigLimit = 1 << 20;
 constexpr int kUsageError = 2;
 
-CommandLine Stop(int code, std::string output) {
+CommandLine EndWith(int code, std::string output) {
   CommandLine line;
   line.exit = true;
   line.exit_code = code;
@@ -59,7 +59,7 @@ CommandLine ReadCommandLine(int argc, char** argv, std::string_view version) {
   app.add_flag("--cleanup-kube-proxy", line.cleanup_kube_proxy,
                "take away what a kube-proxy left on the node, in any of its modes, and exit");
   std::map<std::string, std::vector<std::string>> given;
-  for (const Field& field : Fields()) {
+  for (const config::Field& field : config::Fields()) {
     CLI::Option* option = app.add_option(field.Flag(), given[field.name], field.help);
     option->type_name(field.value);
     if (field.is_list) {
@@ -71,22 +71,22 @@ CommandLine ReadCommandLine(int argc, char** argv, std::string_view version) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return Stop(0, app.help());
+    return EndWith(0, app.help());
   } catch (const CLI::ParseError& error) {
-    return Stop(kUsageError, StrCat("holdfastd: ", error.what(), "\nRun holdfastd --help.\n"));
+    return EndWith(kUsageError, StrCat("holdfastd: ", error.what(), "\nRun holdfastd --help.\n"));
   }
-  if (show_version) return Stop(0, StrCat("holdfastd ", version, "\n"));
+  if (show_version) return EndWith(0, StrCat("holdfastd ", version, "\n"));
 
   if (!config_file.empty()) {
     if (auto read = ReadConfigFile(config_file, line.config); !read) {
-      return Stop(kUsageError, StrCat(read.error().message(), "\n"));
+      return EndWith(kUsageError, StrCat(read.error().message(), "\n"));
     }
   }
-  for (const Field& field : Fields()) {
+  for (const config::Field& field : config::Fields()) {
     if (app.count(field.Flag()) == 0) continue;
     if (auto set = field.access.set(line.config, given[field.name]); !set) {
-      return Stop(kUsageError,
-                  StrCat("holdfastd: ", field.Flag(), ": ", set.error().message(), "\n"));
+      return EndWith(kUsageError,
+                     StrCat("holdfastd: ", field.Flag(), ": ", set.error().message(), "\n"));
     }
   }
   return line;

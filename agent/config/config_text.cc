@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The configuration file.
+// The configuration as text: its file, and what is shown of it.
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -14,17 +15,17 @@
 namespace holdfast::agent {
 namespace {
 
-class Reader {
+class ConfigReader {
  public:
-  Reader(const std::string& file, AgentConfig& config) : file_(file), config_(config) {}
+  ConfigReader(const std::string& file, AgentConfig& config) : file_(file), config_(config) {}
 
   void Read(const kube::Node& root) {
     if (root.kind != kube::Node::Kind::kMap) {
       Complain(root.at, "", StrCat("expected a map, found ", kube::KindName(root.kind)));
       return;
     }
-    Expect(root, "apiVersion", kConfigApiVersion);
-    Expect(root, "kind", kConfigKind);
+    Expect(root, "apiVersion", config::kConfigApiVersion);
+    Expect(root, "kind", config::kConfigKind);
     for (const kube::Member& member : root.members) {
       if (member.key != "apiVersion" && member.key != "kind") ReadMember(member);
     }
@@ -49,7 +50,7 @@ class Reader {
 
   void ReadMember(const kube::Member& member) {
     std::vector<std::string_view> names = {"apiVersion", "kind"};
-    for (const Field& field : Fields()) {
+    for (const config::Field& field : config::Fields()) {
       names.emplace_back(field.name);
       if (member.key != field.name) continue;
       std::vector<std::string> values;
@@ -62,7 +63,7 @@ class Reader {
     Complain(member.at, member.key, "unknown field" + kube::DidYouMean(member.key, names));
   }
 
-  bool ReadValues(const kube::Member& member, const Field& field,
+  bool ReadValues(const kube::Member& member, const config::Field& field,
                   std::vector<std::string>& values) {
     using Kind = kube::Node::Kind;
     const kube::Node& node = member.value;
@@ -104,7 +105,7 @@ class Reader {
 
 Result<void> ReadConfigText(const std::string& text, const std::string& file, AgentConfig& config) {
   const kube::ParsedText parsed = kube::ParseYamlOrJson(text);
-  Reader reader(file, config);
+  ConfigReader reader(file, config);
   for (const kube::ParseError& error : parsed.errors) {
     reader.Complain(error.at, error.path, error.message);
   }
@@ -114,6 +115,13 @@ Result<void> ReadConfigText(const std::string& text, const std::string& file, Ag
   if (reader.errors().empty()) reader.Read(parsed.documents.front());
   if (!reader.errors().empty()) return InvalidArgument(reader.errors());
   return {};
+}
+
+std::string ConfigJson(const AgentConfig& config) {
+  nlohmann::json json = {{"apiVersion", config::kConfigApiVersion}, {"kind", config::kConfigKind}};
+  for (const config::Field& field : config::Fields()) json[field.name] = field.access.get(config);
+  // A flag may hold any bytes.
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 }  // namespace holdfast::agent

@@ -11,7 +11,7 @@
 #include "agent/kube/quantity.h"
 #include "holdfast/base/strings.h"
 
-namespace holdfast::agent {
+namespace holdfast::agent::config {
 namespace {
 
 using Json = nlohmann::json;
@@ -103,4 +103,4 @@ Access Durations(Place<std::map<PressureSignal, std::chrono::seconds>> place) {
           }};
 }
 
-}  // namespace holdfast::agent
+}  // namespace holdfast::agent::config

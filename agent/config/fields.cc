@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/config/fields.h"
 
-#include <nlohmann/json.hpp>
-
 #include "agent/config/access.h"
 #include "holdfast/base/ascii.h"
 
-namespace holdfast::agent {
+namespace holdfast::agent::config {
 namespace {
 
 constexpr int64_t kLongestTimeout = 30 * 24 * 3600;
@@ -371,11 +369,4 @@ const std::vector<Field>& Fields() {
   return fields;
 }
 
-std::string ConfigJson(const AgentConfig& config) {
-  nlohmann::json json = {{"apiVersion", kConfigApiVersion}, {"kind", kConfigKind}};
-  for (const Field& field : Fields()) json[field.name] = field.access.get(config);
-  // A flag may hold any bytes.
-  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
-}
-
-}  // namespace holdfast::agent
+}  // namespace holdfast::agent::config

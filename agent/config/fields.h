@@ -9,7 +9,7 @@
 
 #include "agent/config/access.h"
 
-namespace holdfast::agent {
+namespace holdfast::agent::config {
 
 struct Field {
   const char* name;   // "rootDir"
@@ -27,4 +27,4 @@ const std::vector<Field>& Fields();
 inline constexpr char kConfigApiVersion[] = "holdfast.dev/v1";
 inline constexpr char kConfigKind[] = "AgentConfiguration";
 
-}  // namespace holdfast::agent
+}  // namespace holdfast::agent::config

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/kube/times.h"
 #include "agent/kube/utf8.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/pod.pb.h"
@@ -19,12 +20,8 @@ constexpr std::chrono::hours kKeep{1};
 constexpr size_t kMessageLimit = 1024;
 constexpr size_t kMaxGroups = 4096;
 
-void SetTime(metav1::Time* out, WallTime time) {
-  out->set_seconds(std::chrono::floor<std::chrono::seconds>(time.since_epoch).count());
-}
-
 // Names of files and what a kernel says may hold any bytes.
-std::string Shown(const std::string& message) {
+std::string ShortMessage(const std::string& message) {
   return kube::CutUtf8(kube::ReplaceInvalidUtf8(message), kMessageLimit);
 }
 
@@ -84,7 +81,7 @@ std::shared_ptr<corev1::Event> EventLog::MakeEvent(const EventSubject& subject,
   // Events of what has no namespace, a node, lie where Kubernetes puts them.
   event->mutable_metadata()->set_namespace_(
       subject.object_namespace.empty() ? "default" : subject.object_namespace);
-  SetTime(event->mutable_metadata()->mutable_creationtimestamp(), now);
+  kube::SetTime(now, event->mutable_metadata()->mutable_creationtimestamp());
   event->mutable_metadata()->mutable_annotations()->insert(note.annotations.begin(),
                                                            note.annotations.end());
   auto* object = event->mutable_involvedobject();
@@ -95,11 +92,11 @@ std::shared_ptr<corev1::Event> EventLog::MakeEvent(const EventSubject& subject,
   object->set_apiversion("v1");
   if (const std::string path = FieldPath(note); !path.empty()) object->set_fieldpath(path);
   event->set_reason(note.reason);
-  event->set_message(Shown(message));
+  event->set_message(ShortMessage(message));
   event->mutable_source()->set_component(subject.component);
   event->mutable_source()->set_host(node_name_);
-  SetTime(event->mutable_firsttimestamp(), now);
-  SetTime(event->mutable_lasttimestamp(), now);
+  kube::SetTime(now, event->mutable_firsttimestamp());
+  kube::SetTime(now, event->mutable_lasttimestamp());
   event->set_count(1);
   event->set_type(note.warning ? "Warning" : "Normal");
   event->set_reportingcomponent(subject.component);
@@ -161,8 +158,8 @@ std::vector<EventChange> EventLog::Record(const EventSubject& subject, const Eve
   } else {
     event = ReadEvent(known->second->event);
     event->set_count(event->count() + 1);
-    event->set_message(Shown(message));
-    SetTime(event->mutable_lasttimestamp(), now);
+    event->set_message(ShortMessage(message));
+    kube::SetTime(now, event->mutable_lasttimestamp());
     events_.splice(events_.end(), events_, known->second);
   }
   event->mutable_metadata()->set_resourceversion(std::to_string(next_version()));

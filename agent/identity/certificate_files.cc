@@ -17,10 +17,10 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr size_t kFileLimit = 1 << 20;
+constexpr size_t kPemLimit = 1 << 20;
 constexpr mode_t kDirectoryMode = 0700;
 constexpr mode_t kSecretMode = 0600;
-constexpr size_t kKeep = 2;
+constexpr size_t kPairsKept = 2;
 constexpr char kPendingKey[] = ".key.tmp";
 constexpr char kKeyBegins[] = "-----BEGIN ";
 constexpr char kKeyWord[] = "PRIVATE KEY-----";
@@ -50,7 +50,7 @@ CertificatePair Split(const std::string& text) {
 }
 
 Result<std::optional<std::string>> ReadIfThere(int dir, const std::string& name) {
-  auto text = sys::ReadFileAt(dir, name, kFileLimit);
+  auto text = sys::ReadFileAt(dir, name, kPemLimit);
   if (text) return std::optional(std::move(*text));
   if (text.error().code() == Code::kNotFound) return std::optional<std::string>();
   return std::move(text.error());
@@ -116,7 +116,7 @@ Result<void> CertificateFiles::RemoveOlder(const std::string& newest) const {
     const bool is_dated = name.starts_with(prefix_ + "-2") && name.ends_with(".pem");
     if (is_dated && name < newest) dated.push_back(name);
   }
-  for (size_t i = 0; i + kKeep <= dated.size(); ++i) {
+  for (size_t i = 0; i + kPairsKept <= dated.size(); ++i) {
     RETURN_IF_ERROR(sys::RemoveFileAt(dir_.get(), dated[i]));
   }
   return {};

@@ -13,7 +13,7 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr char kPath[] = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+constexpr char kRequestsPath[] = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 constexpr int kAlreadyExists = 409;
 const kube::TypeMeta kType{"certificates.k8s.io/v1", "CertificateSigningRequest"};
 
@@ -24,7 +24,7 @@ class Asking : public ObjectHandler, public std::enable_shared_from_this<Asking>
 
   void Post() {
     wait_.reset();
-    ApiCall call = PostOf(kPath, request_);
+    ApiCall call = PostOf(kRequestsPath, request_);
     call.lane = ApiLane::kPods;
     call_ = api_.Send(std::move(call), Guarded(weak_from_this(), &Asking::Posted));
   }
@@ -61,7 +61,7 @@ class Asking : public ObjectHandler, public std::enable_shared_from_this<Asking>
       return Follow();
     }
     PostLater();
-    callbacks_.trouble(reply ? ErrorOf(*reply, StrCat("POST ", kPath)) : reply.error());
+    callbacks_.trouble(reply ? ErrorOf(*reply, StrCat("POST ", kRequestsPath)) : reply.error());
   }
 
   void PostLater() {
@@ -70,7 +70,7 @@ class Asking : public ObjectHandler, public std::enable_shared_from_this<Asking>
 
   void Follow() {
     ReflectorOptions own;
-    own.path = kPath;
+    own.path = kRequestsPath;
     own.selectors = StrCat("fieldSelector=metadata.name%3D", request_.metadata().name());
     own.type = kType;
     own.lane = ApiLane::kPods;

@@ -30,12 +30,12 @@ std::string Joined(const std::string& a, const std::string& b) {
   return a.empty() || b.empty() ? a + b : StrCat(a, "; ", b);
 }
 
-struct Shown {
+struct Judgement {
   bool usable = false;
   std::string reason, message;
 };
 
-Shown Judge(const CertificateStatus& status, WallTime now) {
+Judgement Judge(const CertificateStatus& status, WallTime now) {
   const std::string next = Next(status);
   if (!status.not_after) {
     return {false, ReasonWithout(status), next.empty() ? "there is no certificate" : next};
@@ -61,7 +61,7 @@ std::string ShowTime(WallTime time) { return kube::FormatRfc3339(time); }
 k8s::io::api::core::v1::NodeCondition ShowCertificate(const std::string& type,
                                                       const CertificateStatus& status,
                                                       WallTime now) {
-  const Shown shown = Judge(status, now);
+  const Judgement shown = Judge(status, now);
   k8s::io::api::core::v1::NodeCondition condition;
   condition.set_type(type);
   condition.set_status(shown.usable ? "True" : "False");

@@ -20,7 +20,6 @@ namespace holdfast::agent {
 namespace {
 
 constexpr std::chrono::seconds kLookEvery{30};
-constexpr size_t kKubeconfigLimit = 1 << 20;
 constexpr mode_t kKubeconfigMode = 0600;
 constexpr mode_t kKubeconfigDirectoryMode = 0755;
 constexpr char kNodeUser[] = "system:node:";

@@ -12,7 +12,7 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kRecordsVersion = 1;
 constexpr size_t kMaxRecords = 16 << 20;
 
 ArchiveRecord ReadRecord(const nlohmann::json& json) {
@@ -30,7 +30,7 @@ ArchiveRecords ReadRecords(const std::string& path) {
   if (!text) return records;
   try {
     const auto json = nlohmann::json::parse(*text);
-    if (json.at("version") != kVersion) return records;
+    if (json.at("version") != kRecordsVersion) return records;
     for (const auto& [name, record] : json.at("archives").items()) {
       records.emplace(name, ReadRecord(record));
     }
@@ -51,7 +51,7 @@ std::string RecordsText(const ArchiveRecords& records) {
                       {"modified", record.stamp.modified_nanos},
                       {"images", std::move(images)}};
   }
-  const nlohmann::json json = {{"version", kVersion}, {"archives", std::move(archives)}};
+  const nlohmann::json json = {{"version", kRecordsVersion}, {"archives", std::move(archives)}};
   // A file's name may hold any bytes.
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }

@@ -22,9 +22,9 @@ namespace {
 
 // As many as pods pull at a time at most.
 constexpr size_t kMostPrograms = 64;
-constexpr size_t kMostKept = 1000;  // answers of one provider
+constexpr size_t kMostAnswers = 1000;  // answers of one provider
 // How often somebody who waits looks whether he still is to. (A flag has no wake-up of its own.)
-constexpr std::chrono::milliseconds kFlagLook{100};
+constexpr std::chrono::milliseconds kStopLook{100};
 
 // Answers of one provider that may be given again.
 class KeptAnswers {
@@ -41,7 +41,7 @@ class KeptAnswers {
   void Keep(const std::string& whose, const std::string& image, const ProviderAnswer& answer,
             BootTime now, std::chrono::nanoseconds time) {
     if (time.count() == 0) return;
-    MakeRoom(answers_, kMostKept, now, &Kept::until);
+    MakeRoom(answers_, kMostAnswers, now, &Kept::until);
     answers_.insert_or_assign(Key(whose, KeyOf(image, answer.holds)),
                               Kept{answer.keyring, now + time});
   }
@@ -221,7 +221,7 @@ Keyring CredentialProviders::State::Ask(Provider& provider, const Question& ques
     pool.Post([this, &provider, question, flight] { Fly(provider, question, flight); });
     lock.lock();
   }
-  while (!flight->over && !cancelled) changed.wait_for(lock, kFlagLook);
+  while (!flight->over && !cancelled) changed.wait_for(lock, kStopLook);
   return flight->keyring;
 }
 

@@ -14,13 +14,13 @@ namespace {
 constexpr std::string_view kDefaultRegistry = "index.docker.io";
 constexpr size_t kMaxEntries = 1000;
 
-struct Place {
+struct RegistryPlace {
   std::vector<std::string_view> labels;  // of the host
   std::string_view port, path;           // the path with its slash
 };
 
-Place PlaceOf(std::string_view text) {
-  Place place;
+RegistryPlace RegistryPlaceOf(std::string_view text) {
+  RegistryPlace place;
   const size_t slash = text.find('/');
   std::string_view host = text.substr(0, slash);
   if (slash != std::string_view::npos) place.path = text.substr(slash);
@@ -60,7 +60,7 @@ bool MatchesOne(std::string_view& glob, char c) {
   return found != negated;
 }
 
-bool Matches(std::string_view glob, std::string_view text) {
+bool LabelMatches(std::string_view glob, std::string_view text) {
   std::optional<std::pair<std::string_view, std::string_view>> star;  // what follows it, and where
   while (true) {
     if (glob.starts_with('*')) {
@@ -120,11 +120,11 @@ std::optional<RegistryLogin> LoginOf(const nlohmann::json& entry) {
 }  // namespace
 
 bool KeyMatches(std::string_view key, std::string_view repository) {
-  const Place glob = PlaceOf(key);
-  const Place target = PlaceOf(repository);
+  const RegistryPlace glob = RegistryPlaceOf(key);
+  const RegistryPlace target = RegistryPlaceOf(repository);
   return glob.port == target.port && glob.labels.size() == target.labels.size() &&
          target.path.starts_with(glob.path) &&
-         std::ranges::equal(glob.labels, target.labels, Matches);
+         std::ranges::equal(glob.labels, target.labels, LabelMatches);
 }
 
 void Keyring::Add(std::string_view key, RegistryLogin login) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "agent/cluster/api_objects.h"
 #include "agent/kube/codec.h"
 #include "agent/kube/diagnostic.h"
 #include "agent/kube/parse.h"
@@ -20,7 +21,6 @@ using netproxy::announce::LeaseRequest;
 using Lease = k8s::io::api::coordination::v1::Lease;
 
 constexpr char kApiVersion[] = "coordination.k8s.io/v1";
-constexpr size_t kMostOfAMessage = 300;
 
 std::string BodyOf(const IpAddress& address, const LeaseRecord& record) {
   Lease lease;

@@ -19,7 +19,7 @@ namespace {
 namespace storagev1 = ::k8s::io::api::storage::v1;
 using std::chrono::milliseconds;
 
-constexpr char kPath[] = "/apis/storage.k8s.io/v1/csinodes";
+constexpr char kCsiNodesPath[] = "/apis/storage.k8s.io/v1/csinodes";
 constexpr milliseconds kFirstWait{1'000}, kLastWait{60'000};
 
 storagev1::CSINodeDriver WireOf(const CsiNodeDriver& driver) {
@@ -95,8 +95,8 @@ class CsiNode::Impl : public std::enable_shared_from_this<Impl> {
 
  private:
   void Make() {
-    call_ =
-        api_.Send(PostOf(kPath, Made(name_, node_uid_)), Guarded(weak_from_this(), &Impl::OnMade));
+    call_ = api_.Send(PostOf(kCsiNodesPath, Made(name_, node_uid_)),
+                      Guarded(weak_from_this(), &Impl::OnMade));
   }
 
   // That of a former Node, which the server's garbage collector has not come to yet, is in the way.
@@ -104,19 +104,19 @@ class CsiNode::Impl : public std::enable_shared_from_this<Impl> {
     call_.reset();
     if (reply && reply->ok() && version_ == 0) return;
     if (reply && (reply->ok() || reply->code == 409)) return Look();
-    Again(reply, StrCat("POST ", kPath));
+    Again(reply, StrCat("POST ", kCsiNodesPath));
   }
 
   void Look() {
     ApiCall call;
-    call.path = StrCat(kPath, "/", name_);
+    call.path = StrCat(kCsiNodesPath, "/", name_);
     call.repeatable = true;
     call_ = api_.Send(std::move(call), Guarded(weak_from_this(), &Impl::OnFound));
   }
 
   void OnFound(const Result<ApiReply>& reply) {
     call_.reset();
-    if (!reply || !reply->ok()) return Again(reply, StrCat("GET ", kPath, "/", name_));
+    if (!reply || !reply->ok()) return Again(reply, StrCat("GET ", kCsiNodesPath, "/", name_));
     auto object = DecodeObject(reply->body, {"storage.k8s.io/v1", "CSINode"});
     if (!object) return Retry();
     const auto& owners =
@@ -145,7 +145,7 @@ class CsiNode::Impl : public std::enable_shared_from_this<Impl> {
     if (is_right) return PatchNode();
     node.mutable_spec()->clear_drivers();
     for (const auto& [name, driver] : wanted) *node.mutable_spec()->add_drivers() = driver;
-    ApiCall call = PostOf(StrCat(kPath, "/", name_), node);
+    ApiCall call = PostOf(StrCat(kCsiNodesPath, "/", name_), node);
     call.verb = ApiVerb::kPut;
     call_ = api_.Send(std::move(call), Guarded(weak_from_this(), &Impl::OnUpdated));
   }
@@ -153,7 +153,7 @@ class CsiNode::Impl : public std::enable_shared_from_this<Impl> {
   void OnUpdated(const Result<ApiReply>& reply) {
     call_.reset();
     if (reply && reply->code == 409) return Look();
-    if (!reply || !reply->ok()) return Again(reply, StrCat("PUT ", kPath, "/", name_));
+    if (!reply || !reply->ok()) return Again(reply, StrCat("PUT ", kCsiNodesPath, "/", name_));
     PatchNode();
   }
 

@@ -23,11 +23,11 @@ using Lease = k8s::io::api::coordination::v1::Lease;
 const kube::TypeMeta kLeaseType{"coordination.k8s.io/v1", "Lease"};
 
 constexpr seconds kEvery{10};
-constexpr double kSpread = 0.04;  // of that, so that nodes do not beat together
-constexpr seconds kLimit{10};     // the server gives up at the same moment
+constexpr double kBeatSpread = 0.04;  // of that, so that nodes do not beat together
+constexpr seconds kLimit{10};         // the server gives up at the same moment
 constexpr char kServersLimit[] = "?timeout=10s";
 constexpr int kTriesPerBeat = 5;
-constexpr milliseconds kFirstRetry{200};  // doubled
+constexpr milliseconds kFirstBeatRetry{200};  // doubled
 constexpr int kLostUntilClosed = 2;
 
 }  // namespace
@@ -66,7 +66,7 @@ class Heartbeat::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void Beat() {
-    const double late = std::uniform_real_distribution<double>(0, kSpread)(random_);
+    const double late = std::uniform_real_distribution<double>(0, kBeatSpread)(random_);
     next_ = api_.After(milliseconds(static_cast<int64_t>(
                            static_cast<double>(milliseconds(kEvery).count()) * (1 + late))),
                        Guarded(weak_from_this(), &Impl::Beat));
@@ -146,7 +146,7 @@ class Heartbeat::Impl : public std::enable_shared_from_this<Impl> {
   // Within this beat; the next one begins anew.
   void Again(milliseconds at_least) {
     if (++tries_ >= kTriesPerBeat) return;
-    retry_ = api_.After(std::max(at_least, kFirstRetry * (1 << tries_)),
+    retry_ = api_.After(std::max(at_least, kFirstBeatRetry * (1 << tries_)),
                         Guarded(weak_from_this(), &Impl::Try));
   }
 

@@ -28,11 +28,11 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr size_t kFileLimit = 10ull << 20;
+constexpr size_t kMachineFileLimit = 10ull << 20;
 constexpr char kHugePages[] = "/sys/kernel/mm/hugepages";
 
 std::string ReadOrEmpty(const std::string& path) {
-  auto text = sys::ReadFileAt(AT_FDCWD, path, kFileLimit);
+  auto text = sys::ReadFileAt(AT_FDCWD, path, kMachineFileLimit);
   return text ? std::move(*text) : std::string();
 }
 

@@ -38,11 +38,6 @@ constexpr seconds kFirstAgainDelay{
 constexpr seconds kLastAgainDelay{300};
 constexpr seconds kQuiet{60};  // the same trouble is not told again for so long
 
-// As numbers of any length.
-bool IsOlder(const std::string& version, const std::string& than) {
-  return version.size() != than.size() ? version.size() < than.size() : version < than;
-}
-
 ApiCall CallOf(ApiVerb verb, std::string path) {
   ApiCall call;
   call.verb = verb;

@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr size_t kMostKept = 1000;
+constexpr size_t kMostTokens = 1000;
 constexpr std::chrono::seconds kLife{3600};  // what an API server gives when nothing is asked for
 
 }  // namespace
@@ -76,7 +76,7 @@ void ApiAccountTokens::Keep(const std::string& key, const IssuedToken& issued) {
   const WallTime now = clock_.Wall();
   const auto life = std::max<std::chrono::nanoseconds>(issued.expires - now, milliseconds(0));
   const std::lock_guard lock(mutex_);
-  MakeRoom(kept_, kMostKept, now, &Kept::renew);
+  MakeRoom(kept_, kMostTokens, now, &Kept::renew);
   kept_.insert_or_assign(key, Kept{issued.text, now, now + life * 4 / 5});
 }
 

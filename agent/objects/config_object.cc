@@ -59,7 +59,7 @@ ConfigObjectPtr TakeAs(ObjectKind kind, std::unique_ptr<Object> object) {
 }
 
 // Of a ConfigMap: those of `binaryData`, or the others.
-std::map<std::string_view, std::string_view> Values(const ObjectData& data, bool binary) {
+std::map<std::string_view, std::string_view> SortedValues(const ObjectData& data, bool binary) {
   std::map<std::string_view, std::string_view> values;
   for (const auto& [key, value] : data.values) {
     if (data.binary.contains(key) == binary) values.emplace(key, value);
@@ -105,7 +105,7 @@ kube::FieldErrors CheckUpdate(const ConfigObject& before, const ConfigObject& no
     errors.push_back({FieldError::Type::kForbidden, "immutable", "", kSealed});
   }
   for (const bool binary : {false, true}) {
-    if (Values(*before.data, binary) == Values(*now.data, binary)) continue;
+    if (SortedValues(*before.data, binary) == SortedValues(*now.data, binary)) continue;
     errors.push_back({FieldError::Type::kForbidden, binary ? "binaryData" : "data", "", kSealed});
   }
   return errors;

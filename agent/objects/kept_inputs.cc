@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kVersion = 1;
+constexpr int kKeptInputsVersion = 1;
 
 Json ToJson(const ObjectRef& ref) {
   return {{"kind", RowOf(ref.kind).name}, {"namespace", ref.object_namespace}, {"name", ref.name}};
@@ -111,7 +111,8 @@ std::optional<KeptInputs> CollectInputs(const corev1::Pod& pod, const PodInputs&
 }
 
 std::string EncodeKept(const KeptInputs& kept) {
-  Json json = {{"version", kVersion}, {"objects", Json::array()}, {"absent", Json::array()}};
+  Json json = {
+      {"version", kKeptInputsVersion}, {"objects", Json::array()}, {"absent", Json::array()}};
   for (const auto& [ref, data] : kept.objects) json["objects"].push_back(ToJson(ref, *data));
   for (const ObjectRef& ref : kept.absent) json["absent"].push_back(ToJson(ref));
   if (kept.variables) json["variables"] = *kept.variables;
@@ -122,7 +123,7 @@ Result<KeptInputs> DecodeKept(const std::string& text) {
   try {
     const Json json = Json::parse(text);
     KeptInputs kept;
-    if (json.at("version") != kVersion || !ReadObjects(json, kept)) {
+    if (json.at("version") != kKeptInputsVersion || !ReadObjects(json, kept)) {
       return InvalidArgument("kept inputs: damaged, or of a later version");
     }
     if (const auto variables = json.find("variables"); variables != json.end()) {

@@ -4,7 +4,7 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr char kStorage[] = "storage.k8s.io/v1";
+constexpr char kStorageGroup[] = "storage.k8s.io/v1";
 
 constexpr ObjectKindRow kKindRows[] = {
     {ObjectKind::kConfigMap, "v1", "ConfigMap", "configmaps", "configmap", true, true, false},
@@ -13,9 +13,9 @@ constexpr ObjectKindRow kKindRows[] = {
      "persistentvolumeclaims", true, false, true},
     {ObjectKind::kVolume, "v1", "PersistentVolume", "persistentvolumes", "persistentvolumes", false,
      false, true},
-    {ObjectKind::kCsiDriver, kStorage, "CSIDriver", "csidrivers", "csidrivers.storage.k8s.io",
+    {ObjectKind::kCsiDriver, kStorageGroup, "CSIDriver", "csidrivers", "csidrivers.storage.k8s.io",
      false, true, true},
-    {ObjectKind::kAttachment, kStorage, "VolumeAttachment", "volumeattachments",
+    {ObjectKind::kAttachment, kStorageGroup, "VolumeAttachment", "volumeattachments",
      "volumeattachments.storage.k8s.io", false, false, false},
     {ObjectKind::kRuntimeClass, "node.k8s.io/v1", "RuntimeClass", "runtimeclasses",
      "runtimeclass.node.k8s.io", false, true, false},

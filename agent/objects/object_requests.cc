@@ -23,8 +23,6 @@ namespace {
 namespace storagev1 = ::k8s::io::api::storage::v1;
 namespace authenticationv1 = ::k8s::io::api::authentication::v1;
 
-constexpr size_t kMostOfAMessage = 300;
-
 void Wipe(std::string& text) { ::explicit_bzero(text.data(), text.size()); }
 
 // Its buffer goes along; what lies inside the string object itself is overwritten.
@@ -59,11 +57,6 @@ bool IsSettled(const google::protobuf::Message& object) {
   const auto* const claim = dynamic_cast<const corev1::PersistentVolumeClaim*>(&object);
   return claim == nullptr ||
          (claim->status().phase() == "Bound" && !claim->spec().volumename().empty());
-}
-
-bool IsNumber(const std::string& text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
 }  // namespace
@@ -121,11 +114,6 @@ Result<std::shared_ptr<const ObjectData>> ReadObject(const ObjectRef& ref, ApiRe
   if (!object)
     return std::move(object.error()).Wrap(StrCat("get ", Collection(ref), "/", ref.name));
   return TakeData(std::move(*object));
-}
-
-bool IsOlder(const std::string& a, const std::string& b) {
-  if (!IsNumber(a) || !IsNumber(b)) return false;
-  return a.size() != b.size() ? a.size() < b.size() : a < b;
 }
 
 TokenOwner TokenOwnerOf(const corev1::Pod& pod) {

@@ -29,9 +29,6 @@ std::shared_ptr<const ObjectData> TakeData(std::shared_ptr<google::protobuf::Mes
 // Of a 200.
 Result<std::shared_ptr<const ObjectData>> ReadObject(const ObjectRef& ref, ApiReply& reply);
 
-// True when `a` is an older state than `b`, as far as versions tell.
-bool IsOlder(const std::string& a, const std::string& b);
-
 // Whose token it is, and of which pod.
 struct TokenOwner {
   std::string object_namespace, service_account, pod_name;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "agent/cluster/api_objects.h"
 #include "agent/cluster/list_requests.h"
 #include "agent/cluster/reflector.h"
 

@@ -17,8 +17,8 @@ using std::chrono::nanoseconds;
 constexpr std::chrono::minutes kRetryRenewal{1};
 constexpr std::chrono::hours kLongestUse{24};
 // A timer does not see a clock that is set: from time to time the clock is looked at.
-constexpr std::chrono::minutes kLook{10};
-constexpr milliseconds kSoonest{1000};
+constexpr std::chrono::minutes kTokenLook{10};
+constexpr milliseconds kSoonestToken{1000};
 
 }  // namespace
 
@@ -110,14 +110,14 @@ void TokenStore::Wait(Token& token, milliseconds least) {
   const nanoseconds left = std::max<nanoseconds>(token.renew - clock_.Wall(), nanoseconds(0));
   const auto delay = std::max(least, duration_cast<milliseconds>(left) + milliseconds(1));
   token.wait =
-      api_.After(std::min<milliseconds>(delay, kLook), [this, &token] { LookAtClock(token); });
+      api_.After(std::min<milliseconds>(delay, kTokenLook), [this, &token] { LookAtClock(token); });
 }
 
 // Renews what is due; also what is of the future since the clock was set back.
 void TokenStore::LookAtClock(Token& token) {
   const WallTime now = clock_.Wall();
   if (now >= token.renew || now < token.issued) return Ask(token);
-  Wait(token, kSoonest);
+  Wait(token, kSoonestToken);
 }
 
 bool TokenStore::IsValid(const Token& token) const {

@@ -21,7 +21,7 @@ bool IsNamed(const Image& image, const std::string& text) {
          std::ranges::find(image.repo_digests, name) != image.repo_digests.end();
 }
 
-bool Needs(const corev1::Pod& pod, const SpecContainer& container, const Image& image) {
+bool NeedsImage(const corev1::Pod& pod, const SpecContainer& container, const Image& image) {
   const corev1::ContainerStatus* status = kube::StatusOf(pod, container.name());
   if (status != nullptr && status->state().has_running()) {
     // Shown by its repo digest, or by its id where none was known.
@@ -43,7 +43,7 @@ std::string UserOfImage(const std::vector<PodPtr>& pods, const Image& image) {
   for (const PodPtr& pod : pods) {
     if (kube::IsTerminalPhase(pod->status().phase())) continue;
     for (const SpecContainer& container : ContainersOf(*pod)) {
-      if (!Needs(*pod, container, image)) continue;
+      if (!NeedsImage(*pod, container, image)) continue;
       return StrCat("container ", container.name(), " of pod ", pod->metadata().namespace_(), "/",
                     pod->metadata().name());
     }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "agent/kube/varint.h"
 #include "holdfast/base/grpc_code.h"
 #include "holdfast/base/percent.h"
 #include "holdfast/base/strings.h"
@@ -27,21 +28,10 @@ void AppendVarint(std::string& out, uint64_t value) {
   out += static_cast<char>(value);
 }
 
-std::optional<uint64_t> TakeVarint(std::string_view& in) {
-  uint64_t value = 0;
-  for (int shift = 0; shift < 64 && !in.empty(); shift += 7) {
-    const auto byte = static_cast<uint8_t>(in.front());
-    in.remove_prefix(1);
-    value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-    if (byte < 0x80) return value;
-  }
-  return std::nullopt;
-}
-
 // Leaves out a field of that wire type; false: there is no such.
 bool Skip(std::string_view& in, uint64_t wire) {
-  if (wire == 0) return TakeVarint(in).has_value();
-  const auto size = wire == 2 ? TakeVarint(in) : std::optional<uint64_t>(wire == 1 ? 8 : 4);
+  if (wire == 0) return kube::TakeVarint(in).has_value();
+  const auto size = wire == 2 ? kube::TakeVarint(in) : std::optional<uint64_t>(wire == 1 ? 8 : 4);
   if ((wire != 1 && wire != 2 && wire != 5) || !size || *size > in.size()) return false;
   in.remove_prefix(*size);
   return true;
@@ -51,10 +41,10 @@ bool Skip(std::string_view& in, uint64_t wire) {
 std::optional<uint64_t> StatusField(std::string_view message) {
   uint64_t status = 0;
   while (!message.empty()) {
-    const auto tag = TakeVarint(message);
+    const auto tag = kube::TakeVarint(message);
     if (!tag) return std::nullopt;
     if (*tag == (1 << 3)) {
-      const auto value = TakeVarint(message);
+      const auto value = kube::TakeVarint(message);
       if (!value) return std::nullopt;
       status = *value;
     } else if (!Skip(message, *tag & 7)) {

@@ -27,17 +27,17 @@ namespace {
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = boost::beast::http;
-using tcp = boost::asio::ip::tcp;
+using tcp = asio::ip::tcp;
 
 constexpr std::chrono::seconds kPatience{5};
-constexpr std::chrono::milliseconds kListenRetry{2000};
+constexpr std::chrono::milliseconds kProbeListenRetry{2000};
 // A former agent that was killed just now still has its sockets: so often nothing is said.
-constexpr int kQuietTries = 10;
-constexpr std::chrono::milliseconds kQuietRetry{50};
+constexpr int kQuietListens = 10;
+constexpr std::chrono::milliseconds kQuietListenRetry{50};
 constexpr size_t kLargestHeader = 8u << 10;
 constexpr size_t kMostConnections = 128;  // of one listener
 // When accept(2) lacks something (descriptors, memory), it would lack it at once again.
-constexpr std::chrono::milliseconds kAcceptPause{200};
+constexpr std::chrono::milliseconds kProbeAcceptPause{200};
 
 tcp::endpoint AsioEndpoint(const model::Endpoint& endpoint) {
   if (!endpoint.ip.v6) {
@@ -150,7 +150,7 @@ class Listener : public std::enable_shared_from_this<Listener> {
   }
 
   void AcceptLater() {
-    pause_.expires_after(kAcceptPause);
+    pause_.expires_after(kProbeAcceptPause);
     pause_.async_wait([self = shared_from_this()](beast::error_code error) {
       if (!error) self->Accept();
     });
@@ -214,9 +214,9 @@ class HealthServer::Impl {
     if (waiting_.empty() || retrying_) return;
     retrying_ = true;
     const bool quiet = std::any_of(waiting_.begin(), waiting_.end(), [](const auto& waiting) {
-      return waiting.second.tries < kQuietTries;
+      return waiting.second.tries < kQuietListens;
     });
-    retry_.expires_after(quiet ? kQuietRetry : kListenRetry);
+    retry_.expires_after(quiet ? kQuietListenRetry : kProbeListenRetry);
     retry_.async_wait([this](beast::error_code error) {
       retrying_ = false;
       if (error) return;
@@ -232,7 +232,7 @@ class HealthServer::Impl {
     if (const auto error = listener->Open(AsioEndpoint(endpoint))) {
       Waiting& waiting = waiting_[endpoint];
       waiting.answer = std::move(answer);
-      if (++waiting.tries == kQuietTries && failed_) {
+      if (++waiting.tries == kQuietListens && failed_) {
         failed_(StrCat("listen at ", Text(endpoint), ": ", error.message()));
       }
       return RetryLater();

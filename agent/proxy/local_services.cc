@@ -18,7 +18,7 @@ namespace {
 using model::ServiceName;
 using Steady = std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kRetry{1};
+constexpr std::chrono::seconds kWriteRetry{1};
 
 }  // namespace
 
@@ -81,7 +81,7 @@ void LocalServices::Run() {
     };
     if (started_ && !failed_) {
       wake_.wait(lock, has_work);
-    } else if (!wake_.wait_for(lock, kRetry, has_work)) {
+    } else if (!wake_.wait_for(lock, kWriteRetry, has_work)) {
       work_.source_changed = true;  // what was not settled, or failed, is looked at again
     }
     if (stopping_) return;

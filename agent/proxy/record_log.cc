@@ -13,7 +13,7 @@
 namespace holdfast::agent {
 namespace {
 
-constexpr size_t kLimit = size_t{1} << 30;
+constexpr size_t kLogLimit = size_t{1} << 30;
 constexpr size_t kSlack = 1000;  // dead lines that are not worth a new file
 
 }  // namespace
@@ -26,7 +26,7 @@ Result<RecordLog> RecordLog::Open(DirFd directory, std::string name) {
 
 Result<void> RecordLog::Load() {
   RETURN_IF_ERROR(sys::RemoveTemporariesAt(directory_.get(), "."));
-  auto text = sys::ReadFileAt(directory_.get(), name_, kLimit);
+  auto text = sys::ReadFileAt(directory_.get(), name_, kLogLimit);
   if (!text && text.error().code() == Code::kNotFound) return {};
   if (!text) return std::move(text.error());
   std::string_view rest = *text;

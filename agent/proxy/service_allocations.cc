@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 using model::ServiceName;
 
-constexpr int kVersion = 1;
+constexpr int kAllocationsVersion = 1;
 constexpr char kFile[] = "records";
 constexpr size_t kRecordLimit = 1u << 20;
 constexpr std::string_view kSuffix = ".json";
@@ -29,7 +29,8 @@ std::string FileOf(const ServiceName& name) {
 }
 
 Json ToJson(const ServiceName& name) {
-  return {{"version", kVersion}, {"namespace", name.object_namespace}, {"name", name.name}};
+  return {
+      {"version", kAllocationsVersion}, {"namespace", name.object_namespace}, {"name", name.name}};
 }
 
 std::string LineOf(const ServiceName& name, const ServiceRecord& record) {
@@ -49,7 +50,7 @@ std::string LineOfForgotten(const ServiceName& name) {
 
 Result<Json> Parse(const std::string& text) {
   Json json = Json::parse(text, nullptr, false);
-  if (!json.is_object() || json.value("version", Json(0)) != kVersion) {
+  if (!json.is_object() || json.value("version", Json(0)) != kAllocationsVersion) {
     return InvalidArgument("damaged, or of another version");
   }
   return json;

@@ -18,7 +18,7 @@ using model::ServiceName;
 // Addresses are taken from the upper part of the range first: the lower ones are those that people
 // choose by hand (as Kubernetes does).
 constexpr uint32_t kMostLowerAddresses = 256;
-constexpr uint32_t kMostAddresses = 1u << 20;  // of one range
+constexpr uint32_t kMostOfARange = 1u << 20;  // of one range
 
 std::string Text(const ServiceName& name) { return StrCat(name.object_namespace, "/", name.name); }
 
@@ -46,7 +46,7 @@ IpAddress Offset(const IpAddress& base, uint32_t offset) {
 // Numbers 1 to size - 2: neither the range's own address nor its last one.
 uint32_t SizeOf(const Cidr& range) {
   const int host_bits = range.network.MaxPrefix() - range.prefix;
-  return host_bits >= 20 ? kMostAddresses : 1u << host_bits;
+  return host_bits >= 20 ? kMostOfARange : 1u << host_bits;
 }
 
 std::optional<IpAddress> PickAddress(const Cidr& range, const std::string& name,

@@ -21,13 +21,13 @@ using std::chrono::seconds;
 
 constexpr size_t kMostWaiting = 1000;
 constexpr size_t kMostOnTheirWay = 2;
-constexpr int kMostTries = 12;
+constexpr int kMostPosts = 12;
 constexpr seconds kPause{10};  // after a try that failed
 // Before the first of several: what they tell of is still being done, and that comes first.
 constexpr milliseconds kGather{100};
 constexpr milliseconds kHold{100};
 constexpr int kMostHolds = 10;
-constexpr seconds kQuiet{60};  // between two lines about lost events
+constexpr seconds kQuietAboutLost{60};  // between two lines about lost events
 
 std::string PathOf(const corev1::Event& event) {
   return StrCat("/api/v1/namespaces/", event.metadata().namespace_(), "/events");
@@ -159,7 +159,7 @@ class EventPoster::Impl : public std::enable_shared_from_this<Impl> {
   }
 
   void Delay(WaitingEvent failed, const Result<ApiReply>& reply) {
-    if (++failed.tries >= kMostTries) {
+    if (++failed.tries >= kMostPosts) {
       Finish(failed);
       const std::lock_guard lock(mutex_);
       ++dropped_;
@@ -204,7 +204,7 @@ class EventPoster::Impl : public std::enable_shared_from_this<Impl> {
 
   void Tell(const std::string& line) {
     options_.log(line);
-    quiet_ = api_.After(kQuiet, Guarded(weak_from_this(), &Impl::Speak));
+    quiet_ = api_.After(kQuietAboutLost, Guarded(weak_from_this(), &Impl::Speak));
   }
 
   void Speak() {

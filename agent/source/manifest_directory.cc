@@ -25,7 +25,7 @@ namespace holdfast::agent {
 namespace {
 
 // How long a missing directory is left alone, and how long Reread waits for files to become quiet.
-constexpr std::chrono::seconds kRetry{1};
+constexpr std::chrono::seconds kReadRetry{1};
 constexpr std::chrono::seconds kRereadPatience{2};
 
 bool SameContent(const PodSnapshot& a, const PodSnapshot& b) {
@@ -113,7 +113,7 @@ class ManifestDirectory::Impl {
 
   int Timeout() const {
     std::chrono::nanoseconds wait = next_listing_ - clock_->Boot();
-    if (missing_ || !watch_.follows()) wait = kRetry;
+    if (missing_ || !watch_.follows()) wait = kReadRetry;
     if (look_again_) wait = std::min(wait, *look_again_ - clock_->Boot());
     const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(wait).count();
     return static_cast<int>(std::clamp<int64_t>(milliseconds, 0, 60'000));

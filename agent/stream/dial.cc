@@ -19,7 +19,7 @@ namespace holdfast::agent {
 namespace {
 
 // On the loopback nobody is far away; a listener's queue may be full, though.
-constexpr std::chrono::milliseconds kLimit{5000};
+constexpr std::chrono::milliseconds kDialLimit{5000};
 
 struct Address {
   sockaddr_storage bytes{};
@@ -53,7 +53,7 @@ Error DialFailed(const Address& address, int error) {
 // How a connection that was begun came out.
 int AwaitConnect(int socket) {
   pollfd asked{socket, POLLOUT, 0};
-  const int ready = ::poll(&asked, 1, static_cast<int>(kLimit.count()));
+  const int ready = ::poll(&asked, 1, static_cast<int>(kDialLimit.count()));
   if (ready < 0) return errno;
   if (ready == 0) return ETIMEDOUT;
   int error = 0;

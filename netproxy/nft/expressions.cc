@@ -4,11 +4,11 @@
 // Before the kernel's headers, which leave out what libc defined.
 #include <netinet/in.h>
 
+#include <linux/if.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_nat.h>
 #include <linux/netfilter/nf_tables.h>
-#include <net/if.h>
 
 #include <array>
 #include <cstring>
@@ -22,9 +22,9 @@ namespace {
 // ct state bits: established is 1 << 1, related 1 << 2 (NF_CT_STATE_BIT).
 constexpr uint32_t kKnownStates = (1u << 1) | (1u << 2);
 
-class Builder {
+class ExpressionBuilder {
  public:
-  Builder(nftnl_rule* rule, Family family) : rule_(rule), v6_(family == Family::kIp6) {}
+  ExpressionBuilder(nftnl_rule* rule, Family family) : rule_(rule), v6_(family == Family::kIp6) {}
 
   void operator()(const MatchInterface& m) {
     Meta(m.incoming ? NFT_META_IIFNAME : NFT_META_OIFNAME, NFT_REG_1);
@@ -328,7 +328,7 @@ class Builder {
 }  // namespace
 
 void AppendExpressions(nftnl_rule* rule, Family family, const Statement& statement) {
-  std::visit(Builder(rule, family), statement);
+  std::visit(ExpressionBuilder(rule, family), statement);
 }
 
 }  // namespace holdfast::netproxy::nft

@@ -17,7 +17,7 @@
 namespace holdfast::runtime {
 namespace {
 
-constexpr std::array<model::QosClass, 3> kClasses = {
+constexpr std::array<model::QosClass, 3> kQosClasses = {
     model::QosClass::kGuaranteed, model::QosClass::kBurstable, model::QosClass::kBestEffort};
 
 // The directory that `parent` names in each hierarchy.
@@ -286,7 +286,7 @@ Result<void> CgroupTree::SetClassRequests(const ClassRequests& requests) {
 
 Result<std::vector<FoundPodCgroup>> CgroupTree::List() {
   std::vector<FoundPodCgroup> found;
-  for (const model::QosClass qos : kClasses) {
+  for (const model::QosClass qos : kQosClasses) {
     ASSIGN_OR_RETURN(const std::vector<std::string> names, ListChildren(ParentOf(qos)));
     for (const std::string& name : names) {
       auto uid = ParsePodDirName(options_.naming, qos, name);

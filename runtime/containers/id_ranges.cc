@@ -16,7 +16,7 @@ namespace holdfast::runtime {
 namespace {
 
 constexpr char kFile[] = "userns";
-constexpr size_t kMaxBytes = 64 << 10;
+constexpr size_t kMostOfIdFile = 64 << 10;
 
 std::string Encode(uint32_t first) {
   const std::string map =
@@ -54,7 +54,7 @@ std::set<uint32_t> RangesOfProcesses() {
   const auto names = sys::ListDirAt(AT_FDCWD, "/proc");
   for (const std::string& name : names ? *names : std::vector<std::string>()) {
     if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const auto map = sys::ReadFileAt(AT_FDCWD, StrCat("/proc/", name, "/uid_map"), kMaxBytes);
+    const auto map = sys::ReadFileAt(AT_FDCWD, StrCat("/proc/", name, "/uid_map"), kMostOfIdFile);
     if (!map) continue;  // it has just ended
     std::istringstream lines(*map);
     for (uint64_t inside = 0, outside = 0, count = 0; lines >> inside >> outside >> count;) {
@@ -68,7 +68,7 @@ std::set<uint32_t> RangesOfProcesses() {
 
 Result<uint32_t> IdRanges::Read(int pods, const std::string& uid) const {
   const std::string path = StrCat(uid, "/", kFile);
-  ASSIGN_OR_RETURN(const std::string text, sys::ReadFileAt(pods, path, kMaxBytes));
+  ASSIGN_OR_RETURN(const std::string text, sys::ReadFileAt(pods, path, kMostOfIdFile));
   return WithContext(Decode(text), path);
 }
 

@@ -228,25 +228,25 @@ std::expected<Preparation, StartFailure> PrepareWithPipes(Parts& parts, Sandboxe
 }
 
 // A launch that failed; `cut_short`: because its launcher died.
-struct Failed {
+struct LaunchFailed {
   StartFailure failure;
   bool cut_short = false;
 };
 
-std::expected<Starting, Failed> LaunchPrepared(Parts& parts, const model::ContainerSpec& spec,
-                                               std::expected<Preparation, StartFailure> prepared,
-                                               const keeper::LogPipes& pipes) {
-  if (!prepared) return std::unexpected(Failed{std::move(prepared.error())});
+std::expected<Starting, LaunchFailed> LaunchPrepared(
+    Parts& parts, const model::ContainerSpec& spec,
+    std::expected<Preparation, StartFailure> prepared, const keeper::LogPipes& pipes) {
+  if (!prepared) return std::unexpected(LaunchFailed{std::move(prepared.error())});
   HOLDFAST_PAUSE_POINT("containers.start.log");
   auto sealed = SealPlan(prepared->plan.plan);
-  if (!sealed) return std::unexpected(Failed{{Phase::kCreate, std::move(sealed.error())}});
+  if (!sealed) return std::unexpected(LaunchFailed{{Phase::kCreate, std::move(sealed.error())}});
   const keeper::LaunchRequest request = MakeRequest(spec, prepared->plan, sealed->get(), pipes);
   auto launched = parts.keeper.Launch(request);
   if (!launched) {
     const keeper::LaunchFailure& failure = launched.error();
     return std::unexpected(
-        Failed{{PhaseOf(failure), ExplainLaunch(parts, spec.pod_uid, spec.qos, failure)},
-               failure.cut_short});
+        LaunchFailed{{PhaseOf(failure), ExplainLaunch(parts, spec.pod_uid, spec.qos, failure)},
+                     failure.cut_short});
   }
   HOLDFAST_PAUSE_POINT("containers.start.launched");
   return Success(spec, std::move(*launched), prepared->plan, request);
@@ -255,28 +255,29 @@ std::expected<Starting, Failed> LaunchPrepared(Parts& parts, const model::Contai
 // Everything after the record; the caller takes away what was made when this fails. The logger may be
 // busy with somebody else's log, so the program does not wait for its answer: what it writes until then is in
 // the pipes, and who dies in between leaves that to Runtime::EnsureLogs.
-std::expected<Starting, Failed> MakeAndLaunch(Parts& parts, Sandboxes& sandboxes,
-                                              const model::ContainerSpec& spec) {
+std::expected<Starting, LaunchFailed> MakeAndLaunch(Parts& parts, Sandboxes& sandboxes,
+                                                    const model::ContainerSpec& spec) {
   if (spec.tty) {
     return LaunchPrepared(parts, spec, PrepareWithTerminal(parts, sandboxes, spec), {});
   }
   auto log = parts.keeper.BeginLog(spec.id, spec.log);
-  if (!log) return std::unexpected(Failed{FailLog(std::move(log.error())).error()});
+  if (!log) return std::unexpected(LaunchFailed{FailLog(std::move(log.error())).error()});
   keeper::LogPipes pipes;
   auto prepared = PrepareWithPipes(parts, sandboxes, spec, *log, pipes);
   auto started = LaunchPrepared(parts, spec, std::move(prepared), pipes);
   auto registered = log->Await();  // in any case: at a teardown nothing may be under way
   HOLDFAST_PAUSE_POINT("containers.start.registered");
   if (started && !registered) {
-    return std::unexpected(Failed{FailLog(std::move(registered.error())).error()});
+    return std::unexpected(LaunchFailed{FailLog(std::move(registered.error())).error()});
   }
   return started;
 }
 
-std::expected<Starting, Failed> TryStart(Parts& parts, Sandboxes& sandboxes,
-                                         const model::ContainerSpec& spec) {
+std::expected<Starting, LaunchFailed> TryStart(Parts& parts, Sandboxes& sandboxes,
+                                               const model::ContainerSpec& spec) {
   auto recorded = parts.state.Put(ContainerRecord{spec, parts.clock.Wall()});
-  if (!recorded) return std::unexpected(Failed{{Phase::kCreate, std::move(recorded.error())}});
+  if (!recorded)
+    return std::unexpected(LaunchFailed{{Phase::kCreate, std::move(recorded.error())}});
   auto result = MakeAndLaunch(parts, sandboxes, spec);
   // Ignored: what cannot be taken away now has its record still, and the audit finds it.
   if (!result) (void)TearDown(parts, spec.id, BriefOf(spec));

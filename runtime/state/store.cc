@@ -16,7 +16,7 @@ namespace {
 
 constexpr size_t kRecordLimit = 16u << 20;  // argv and env may hold 2 MiB and more
 constexpr mode_t kRecordMode = 0600;
-constexpr mode_t kDirMode = 0700;
+constexpr mode_t kStateMode = 0700;
 
 Result<void> Write(int dir, const std::string& name, const std::string& bytes) {
   if (!IsSafeName(name)) return InvalidArgument(StrCat("\"", name, "\" cannot name a record"));
@@ -67,9 +67,9 @@ bool IsSafeName(const std::string& id) {
 
 Result<StateStore> StateStore::Open(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const DirFd run, sys::OpenDir(run_dir));
-  ASSIGN_OR_RETURN(DirFd root, sys::MakeDirs(run.get(), kStateDir, kDirMode));
-  ASSIGN_OR_RETURN(DirFd sandboxes, sys::MakeDirs(root.get(), kSandboxesDir, kDirMode));
-  ASSIGN_OR_RETURN(DirFd containers, sys::MakeDirs(root.get(), kContainersDir, kDirMode));
+  ASSIGN_OR_RETURN(DirFd root, sys::MakeDirs(run.get(), kStateDir, kStateMode));
+  ASSIGN_OR_RETURN(DirFd sandboxes, sys::MakeDirs(root.get(), kSandboxesDir, kStateMode));
+  ASSIGN_OR_RETURN(DirFd containers, sys::MakeDirs(root.get(), kContainersDir, kStateMode));
   RETURN_IF_ERROR(sys::RemoveTemporariesAt(sandboxes.get(), "."));
   RETURN_IF_ERROR(sys::RemoveTemporariesAt(containers.get(), "."));
   return StateStore(std::move(root), std::move(sandboxes), std::move(containers));

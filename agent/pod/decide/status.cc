@@ -15,7 +15,7 @@ namespace {
 // 12 KiB of termination messages for the whole pod.
 constexpr size_t kPodMessageBytes = 12 * 1024;
 
-void SetTime(metav1::Time* out, WallTime time) {
+void SetSeconds(metav1::Time* out, WallTime time) {
   out->set_seconds(std::chrono::floor<std::chrono::seconds>(time.since_epoch).count());
 }
 
@@ -29,8 +29,8 @@ void FillTerminated(corev1::ContainerStateTerminated* out, const Finished& finis
   if (finished.signal != 0) out->set_signal(finished.signal);
   out->set_reason(finished.reason);
   if (!finished.message.empty()) out->set_message(kube::CutUtf8(finished.message, message_limit));
-  SetTime(out->mutable_startedat(), finished.started_at);
-  SetTime(out->mutable_finishedat(), finished.finished_at);
+  SetSeconds(out->mutable_startedat(), finished.started_at);
+  SetSeconds(out->mutable_finishedat(), finished.finished_at);
   if (!finished.id.empty()) out->set_containerid(FullId(finished.id));
 }
 
@@ -47,7 +47,7 @@ void FillState(const Planning& p, const SpecContainer& c, const ContainerMemory&
   const Finished* before = mine.last ? &*mine.last : nullptr;
   corev1::ContainerState* state = out->mutable_state();
   if (Runs(c, mine)) {
-    SetTime(state->mutable_running()->mutable_startedat(), mine.current->started_at);
+    SetSeconds(state->mutable_running()->mutable_startedat(), mine.current->started_at);
   } else if (const Failure* waiting = WaitingState(p, c, mine)) {
     state->mutable_waiting()->set_reason(waiting->reason);
     if (!waiting->message.empty()) state->mutable_waiting()->set_message(waiting->message);
@@ -236,7 +236,7 @@ corev1::PodStatus ComputeStatus(Planning& p) {
     status.set_reason(p.memory.terminal_reason);
     status.set_message(p.memory.terminal_message);
   }
-  SetTime(status.mutable_starttime(), p.memory.start_time);
+  SetSeconds(status.mutable_starttime(), p.memory.start_time);
   status.set_qosclass(std::string(kube::QosClassName(kube::ComputeQosClass(p.pod.spec()))));
   if (IsRejected(p.memory)) return status;
   FillAddresses(p, status);

@@ -14,7 +14,7 @@
 namespace holdfast::agent {
 namespace {
 
-LanePool::Lane Lane(PodLane lane) { return static_cast<LanePool::Lane>(lane); }
+LanePool::Lane LaneOf(PodLane lane) { return static_cast<LanePool::Lane>(lane); }
 
 }  // namespace
 
@@ -95,7 +95,7 @@ void PodTurns::RunAt(BootTime at, std::function<void()> job) {
 }
 
 void PodTurns::PostNode(std::function<void()> job) {
-  pool_->Post(Lane(PodLane::kNode), std::move(job));
+  pool_->Post(LaneOf(PodLane::kNode), std::move(job));
 }
 
 void PodTurns::Begin(const PodUid& uid, Entry& entry) {
@@ -103,7 +103,7 @@ void PodTurns::Begin(const PodUid& uid, Entry& entry) {
   entry.overdue = false;
   entry.busy_since = clock_.Boot();
   Schedule(uid, entry, std::nullopt);
-  entry.job = pool_->Post(Lane(PodLane::kTurn), [this, uid] { Run(uid); });
+  entry.job = pool_->Post(LaneOf(PodLane::kTurn), [this, uid] { Run(uid); });
 }
 
 void PodTurns::Run(const PodUid& uid) {

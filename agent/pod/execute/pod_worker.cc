@@ -24,8 +24,8 @@ namespace holdfast::agent {
 namespace {
 
 // A record that could not be written, and what comes after it, is tried again.
-constexpr std::chrono::seconds kRetry{10};
-constexpr std::chrono::milliseconds kLookAgain{20};
+constexpr std::chrono::seconds kTurnRetry{10};
+constexpr std::chrono::milliseconds kSoon{20};
 constexpr std::chrono::seconds kLookAtInputs{2};
 
 bool IsCleanUp(const auto& operation) { return operation.action.kind == Action::Kind::kCleanUp; }
@@ -119,7 +119,7 @@ PodWorker::Outcome PodWorker::RunTurn(const Wish& wish) {
   Outcome outcome{.wake_at = decision.wake_at, .awaits_image = AwaitsImage(facts)};
   const std::optional<BootTime> told_at = BetweenRuns(memory_, facts.wall, facts.boot);
   if (told_at) WakeBy(outcome.wake_at, *told_at);
-  if (look_again_) WakeBy(outcome.wake_at, services_.clock.Boot() + kLookAgain);
+  if (look_again_) WakeBy(outcome.wake_at, services_.clock.Boot() + kSoon);
   if (facts.inputs.pending) WakeBy(outcome.wake_at, services_.clock.Boot() + kLookAtInputs);
 
   // Nothing is done that could not be remembered. What is being cleaned up has no record to write.
@@ -129,7 +129,7 @@ PodWorker::Outcome PodWorker::RunTurn(const Wish& wish) {
   const bool saved = goes || Save(must_last);
   if (!goes && !told_at && (saved || !must_last)) Report(wish, decision);
   if (!saved) {
-    outcome.wake_at = services_.clock.Boot() + kRetry;
+    outcome.wake_at = services_.clock.Boot() + kTurnRetry;
     // A deletion goes on: it makes room, and a successor sees by itself that nobody wants the pod.
     if (!wish.deletion_grace) return outcome;
   }

@@ -24,7 +24,7 @@ void AppendExpanded(const List& words, const Variables& variables, std::vector<s
 }
 
 // command replaces the entrypoint and makes the image's arguments void; args replace only those.
-std::vector<std::string> CommandLine(const ContainerBuild& build, const Variables& variables) {
+std::vector<std::string> ArgumentsOf(const ContainerBuild& build, const Variables& variables) {
   const auto& c = build.container;
   std::vector<std::string> argv;
   if (!c.command().empty()) {
@@ -81,7 +81,7 @@ std::expected<model::ContainerSpec, StartFailure> BuildContainerSpec(const Conta
                                       {build.volumes, build.read_volume_text});
   if (!environment) return std::unexpected(Config(std::move(environment.error())));
   spec.env = std::move(environment->list);
-  spec.argv = CommandLine(build, environment->of_pod);
+  spec.argv = ArgumentsOf(build, environment->of_pod);
   if (spec.argv.empty()) {
     return std::unexpected(StartFailure{StartFailure::Phase::kCreate,
                                         InvalidArgument("no command specified: neither the pod nor "

@@ -11,7 +11,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr int kVersion = 1;
+constexpr int kRecordVersion = 1;
 
 int64_t Nanos(WallTime t) { return t.since_epoch.count(); }
 WallTime Wall(const Json& j) { return {std::chrono::nanoseconds(j.get<int64_t>())}; }
@@ -230,7 +230,7 @@ PodMemory MemoryFrom(const Json& j) {
 }  // namespace
 
 std::string EncodeRecord(const PodMemory& m) {
-  Json j = {{"version", kVersion},
+  Json j = {{"version", kRecordVersion},
             {"origin", kOrigins[static_cast<size_t>(m.origin)]},
             {"startTime", Nanos(m.start_time)},
             {"sandboxMade", m.sandbox_made},
@@ -271,8 +271,9 @@ Result<PodMemory> DecodeRecord(const std::string& text) {
   try {
     const Json j = Json::parse(text);
     const int version = j.at("version");
-    if (version != kVersion) {
-      return Unsupported(StrCat("record of version ", version, ", this agent knows ", kVersion));
+    if (version != kRecordVersion) {
+      return Unsupported(
+          StrCat("record of version ", version, ", this agent knows ", kRecordVersion));
     }
     return MemoryFrom(j);
   } catch (const Json::exception& e) {

@@ -16,8 +16,8 @@ using Side = SetId::Side;
 
 // Before podnet's rules (-100, 100): a service port of the node wins over a host port, and a marked
 // packet loses its mark.
-constexpr int32_t kDnat = -101;
-constexpr int32_t kSnat = 99;
+constexpr int32_t kServiceDnat = -101;
+constexpr int32_t kServiceSnat = 99;
 
 constexpr uint8_t kProtocols[] = {6, 17, 132};  // TCP, UDP, SCTP
 
@@ -246,7 +246,7 @@ class Builder {
   }
 
   void AddBase(const std::string& name, Hook::Point point) {
-    Chain chain{name, Hook{Hook::Type::kNat, point, kDnat}, {}};
+    Chain chain{name, Hook{Hook::Type::kNat, point, kServiceDnat}, {}};
     chain.rules.push_back({{Jump{"services"}}, "addresses of services"});
     for (const Cidr& range : settings_.node_port_ranges) {
       if (range.network.v6 != v6_) continue;
@@ -262,7 +262,7 @@ class Builder {
 
   void AddPostrouting() {
     const SetId hairpin{Kind::kHairpin, Domain::kAddress, Side::kBoth, 0, 0};
-    Chain chain{"postrouting", Hook{Hook::Type::kNat, Hook::Point::kPostrouting, kSnat}, {}};
+    Chain chain{"postrouting", Hook{Hook::Type::kNat, Hook::Point::kPostrouting, kServiceSnat}, {}};
     if (Has(Kind::kRecord)) {
       chain.rules.push_back({{MatchCtDnat{false}, Jump{"record"}}, "who got which endpoint"});
     }

@@ -68,6 +68,9 @@ bool IsForeignLayerType(std::string_view media_type);  // not to be handed on
 // What a stored manifest says of itself; one of OCI's need not.
 Result<std::string> ManifestTypeOf(std::string_view json);
 
+// Of indexes that lie in one another, and of entries in one.
+inline constexpr int kMaxIndexDepth = 4;
+inline constexpr size_t kMaxIndexEntries = 1000;
 // `media_type`: what the document was announced as ("" for index.json); one that says otherwise
 // about itself, or is both an index and a manifest, is refused.
 Result<ImageIndex> ParseIndex(std::string_view json, std::string_view media_type,

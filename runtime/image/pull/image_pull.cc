@@ -17,8 +17,6 @@
 namespace holdfast::runtime {
 namespace {
 
-constexpr int kMaxIndexDepth = 4;
-constexpr size_t kMaxIndexEntries = 1000;
 constexpr char kAccept[] =
     "application/vnd.docker.distribution.manifest.v2+json, "
     "application/vnd.docker.distribution.manifest.list.v2+json, "

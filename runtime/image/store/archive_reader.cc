@@ -9,14 +9,12 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "runtime/image/content/digest.h"
+#include "runtime/image/documents/oci_documents.h"
 #include "runtime/image/documents/platform.h"
 #include "runtime/image/documents/reference.h"
 
 namespace holdfast::runtime {
 namespace {
-
-constexpr int kMaxIndexDepth = 4;
-constexpr size_t kMaxIndexEntries = 1000;
 
 std::string BlobPath(const Digest& digest) { return "blobs/sha256/" + HexOf(digest); }
 

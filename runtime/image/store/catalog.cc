@@ -15,7 +15,7 @@
 namespace holdfast::runtime {
 namespace {
 
-constexpr uint64_t kVersion = 1;
+constexpr uint64_t kCatalogVersion = 1;
 constexpr size_t kMaxRecord = 1 << 20;
 constexpr char kUsesFile[] = "uses.json";
 constexpr size_t kMaxUses = 16 << 20;
@@ -39,8 +39,9 @@ std::vector<std::string> Texts(const std::vector<Digest>& digests) {
 
 Result<void> CheckVersion(const json::Object& object) {
   uint64_t version = 0;
-  if (object["version"].get(version) != simdjson::SUCCESS || version != kVersion) {
-    return Unsupported(StrCat("record of version ", version, ", this build reads ", kVersion));
+  if (object["version"].get(version) != simdjson::SUCCESS || version != kCatalogVersion) {
+    return Unsupported(
+        StrCat("record of version ", version, ", this build reads ", kCatalogVersion));
   }
   return {};
 }
@@ -205,7 +206,7 @@ Result<void> Catalog::WriteUses() {
   for (const auto& [id, used] : uses_) {
     entries += StrCat(entries.empty() ? "" : ",", JsonString(id.value), ":", SecondsOf(used));
   }
-  const std::string text = StrCat("{\"version\":", kVersion, ",\"used\":{", entries, "}}\n");
+  const std::string text = StrCat("{\"version\":", kCatalogVersion, ",\"used\":{", entries, "}}\n");
   RETURN_IF_ERROR(sys::WriteFileAtomicAt(root_.get(), kUsesFile, text, 0600));
   HOLDFAST_PAUSE_POINT("image.uses-recorded");
   return {};
@@ -213,7 +214,7 @@ Result<void> Catalog::WriteUses() {
 
 Result<void> Catalog::WriteImage(const ImageRecord& record) {
   const std::string text = StrCat(
-      "{\"version\":", kVersion, ",\"manifest\":", JsonString(record.manifest.value),
+      "{\"version\":", kCatalogVersion, ",\"manifest\":", JsonString(record.manifest.value),
       ",\"config\":", JsonString(record.id.value), ",\"layers\":", JsonArray(Texts(record.layers)),
       ",\"chain_ids\":", JsonArray(Texts(record.chain_ids)), ",\"size\":", record.size,
       ",\"detected\":", SecondsOf(record.detected), "}\n");
@@ -224,9 +225,10 @@ Result<void> Catalog::WriteImage(const ImageRecord& record) {
 }
 
 Result<void> Catalog::WriteName(const NameRecord& record) {
-  const std::string text = StrCat("{\"version\":", kVersion, ",\"name\":", JsonString(record.name),
-                                  ",\"manifest\":", JsonString(record.manifest.value),
-                                  ",\"target\":", JsonString(record.target.value), "}\n");
+  const std::string text =
+      StrCat("{\"version\":", kCatalogVersion, ",\"name\":", JsonString(record.name),
+             ",\"manifest\":", JsonString(record.manifest.value),
+             ",\"target\":", JsonString(record.target.value), "}\n");
   RETURN_IF_ERROR(sys::WriteFileAtomicAt(names_dir_.get(), NameFile(record.name), text, 0600));
   HOLDFAST_PAUSE_POINT("image.name-recorded");
   return {};

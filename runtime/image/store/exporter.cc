@@ -15,7 +15,7 @@
 namespace holdfast::runtime {
 namespace {
 
-constexpr size_t kBlock = 512;
+constexpr size_t kTarBlock = 512;
 
 struct UstarHeader {
   char name[100];
@@ -31,7 +31,7 @@ struct UstarHeader {
   char version[2];
   char rest[247];
 };
-static_assert(sizeof(UstarHeader) == kBlock);
+static_assert(sizeof(UstarHeader) == kTarBlock);
 
 void PutOctal(char* field, size_t width, uint64_t value) {
   for (size_t i = width - 1; i-- > 0; value >>= 3) field[i] = static_cast<char>('0' + (value & 7));
@@ -68,8 +68,8 @@ class TarStream {
   }
 
   Result<void> Pad(uint64_t size) {
-    static constexpr std::array<char, kBlock> kZero{};
-    return sys::WriteAll(fd_, {kZero.data(), (kBlock - size % kBlock) % kBlock});
+    static constexpr std::array<char, kTarBlock> kZero{};
+    return sys::WriteAll(fd_, {kZero.data(), (kTarBlock - size % kTarBlock) % kTarBlock});
   }
 
   Result<void> File(const std::string& name, const std::string& content) {
@@ -89,7 +89,7 @@ class TarStream {
     return Pad(size);
   }
 
-  Result<void> End() { return sys::WriteAll(fd_, std::string(2 * kBlock, '\0')); }
+  Result<void> End() { return sys::WriteAll(fd_, std::string(2 * kTarBlock, '\0')); }
 
  private:
   int fd_;

@@ -287,7 +287,7 @@ TEST(CommandLineTest, AnswersHelpAndVersionAndRefusesTheRest) {
 
 TEST(FieldTest, FlagsAreTheNamesInKebabCase) {
   std::vector<std::string> flags;
-  for (const Field& field : Fields()) flags.push_back(field.Flag());
+  for (const config::Field& field : config::Fields()) flags.push_back(field.Flag());
   for (const char* wanted :
        {"--root-dir", "--pod-cidrs", "--cluster-dns", "--max-container-restart-period"}) {
     EXPECT_NE(std::find(flags.begin(), flags.end(), wanted), flags.end()) << wanted;
@@ -314,7 +314,7 @@ TEST(FieldsTest, AreInTheManualAndInTheGuide) {
   std::string manual = FileText(SOURCE_DIR "/packaging/man/holdfastd.8");
   std::erase(manual, '\\');
   const std::string guide = FileText(SOURCE_DIR "/docs/configuration.md");
-  for (const Field& field : Fields()) {
+  for (const config::Field& field : config::Fields()) {
     EXPECT_NE(manual.find("fB" + field.Flag() + "fR"), std::string::npos) << field.Flag();
     EXPECT_NE(guide.find("`" + std::string(field.name) + "`"), std::string::npos) << field.name;
   }
@@ -601,7 +601,7 @@ TEST(ConfigJsonTest, IsAFileThatSaysTheSame) {
   ASSERT_TRUE(reread) << reread.error().message();
   EXPECT_EQ(ConfigJson(again), json);
   AgentConfig fresh;
-  for (const Field& field : Fields()) {
+  for (const config::Field& field : config::Fields()) {
     EXPECT_NE(field.access.get(config), field.access.get(fresh))
         << field.name << " is not in kEverything";
     EXPECT_EQ(field.access.get(config), field.access.get(again)) << field.name;
@@ -613,7 +613,7 @@ TEST(ConfigJsonTest, IsAFileThatSaysTheSame) {
 
 // All fields are shown to everybody who may ask.
 TEST(ConfigJsonTest, NoFieldHoldsASecret) {
-  for (const Field& field : Fields()) {
+  for (const config::Field& field : config::Fields()) {
     std::string name = field.name;
     for (char& c : name) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     // A file's name; a switch and a time; a policy; where programs are.

@@ -442,14 +442,6 @@ TEST_F(ObjectsTest, PodsAreToldOnceServicesAreKnown) {
   EXPECT_THAT(told, UnorderedElementsAre("a", "c"));
 }
 
-TEST(ObjectRequests, VersionsAreComparedAsNumbers) {
-  EXPECT_TRUE(IsOlder("9", "10"));
-  EXPECT_FALSE(IsOlder("10", "9"));
-  EXPECT_FALSE(IsOlder("10", "10"));
-  EXPECT_FALSE(IsOlder("", "10"));
-  EXPECT_FALSE(IsOlder("a", "b"));
-}
-
 TEST(NoInputs, NothingIsThere) {
   const NoInputs none;
   const auto input = none.Object(PodUid("a"), {ObjectKind::kSecret, "ns", "s"});
