@@ -9,19 +9,15 @@
 
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "runtime/containers/keeper_process.h"
 #include "runtime/containers/runtime.h"
-#include "runtime/containers/teardown.h"
 
 namespace holdfast::runtime {
 namespace {
-
-// A launch that a former agent asked for is over after this time, one way or the other.
-constexpr auto kLaunchLimit = std::chrono::seconds(15);
-constexpr std::chrono::milliseconds kSettlePause{2};
 
 Result<CgroupTreeOptions> TreeOptions(const RuntimeOptions& options) {
   CgroupTreeOptions tree;
@@ -115,7 +111,9 @@ Result<void> Runtime::Begin(PidFd holder) {
   if (const auto ensured = EnsureLogs(); !ensured && parts_->options.warn) {
     parts_->options.warn(StrCat("logs of containers: ", ensured.error().message()));
   }
-  FinishHalfMade();
+  for (const ContainerId& id : half_made_.List()) {
+    if (!half_made_.Resolve(id)) watcher_->Ask(id.value);
+  }
   return {};
 }
 
@@ -142,11 +140,10 @@ Result<void> Runtime::Adopt() {
   }
   RETURN_IF_ERROR(EndFormerExecs(starts));
   ASSIGN_OR_RETURN(std::vector<ContainerRecord> records, parts_->state.Containers());
-  const std::lock_guard lock(half_made_mutex_);
-  for (ContainerRecord& record : records) {
-    ContainerId id = record.spec.id;
-    if (!parts_->table.Find(id)) half_made_.emplace(std::move(id), std::move(record));
-  }
+  std::erase_if(records, [&](const ContainerRecord& record) {
+    return parts_->table.Find(record.spec.id).has_value();
+  });
+  half_made_.Take(std::move(records));
   return {};
 }
 
@@ -187,6 +184,13 @@ Result<void> Runtime::EndFormerExecs(const std::vector<keeper::StartRecord>& sta
   return {};
 }
 
+bool Runtime::AdoptLate(const keeper::StartRecord& start, const ContainerRecord& record) {
+  if (!AdoptContainer(start)) return false;
+  EnsureLog(record);
+  Hint(record.spec.pod_uid);
+  return true;
+}
+
 Result<void> Runtime::AdoptContainer(const keeper::StartRecord& start) {
   auto brief = DecodeBrief(start.tag);
   if (!brief) return {};  // not started by us: the audit names it
@@ -196,77 +200,6 @@ Result<void> Runtime::AdoptContainer(const keeper::StartRecord& start) {
   parts_->table.Put(entry);
   Watch(entry);
   return {};
-}
-
-// Records without a started process: a start that was cut short, or a removal that was.
-void Runtime::FinishHalfMade() {
-  std::vector<ContainerId> ids;
-  {
-    const std::lock_guard lock(half_made_mutex_);
-    for (const auto& [id, record] : half_made_) ids.push_back(id);
-  }
-  for (const ContainerId& id : ids) {
-    if (!ResolveHalfMade(id)) watcher_->Ask(id.value);
-  }
-}
-
-// A start that follows a former agent's, and is the same one: two of them would write into the same directories.
-Result<void> Runtime::AwaitFormerLaunch(const model::ContainerSpec& spec) {
-  const BootTime deadline = parts_->clock.Boot() + 2 * kLaunchLimit;
-  while (const auto former = FindHalfMade([&](const model::ContainerSpec& of) {
-           return of.pod_uid == spec.pod_uid && of.name == spec.name && of.attempt == spec.attempt;
-         })) {
-    if (SettleHalfMade(*former)) continue;
-    if (parts_->clock.Boot() >= deadline) {
-      return Unavailable(StrCat("container ", former->spec.id.value,
-                                ", which an agent before this one began to start, is not settled"));
-    }
-    std::this_thread::sleep_for(kSettlePause);
-  }
-  return {};
-}
-
-std::optional<ContainerRecord> Runtime::FindHalfMade(
-    const std::function<bool(const model::ContainerSpec&)>& is_it) const {
-  const std::lock_guard lock(half_made_mutex_);
-  for (const auto& [id, record] : half_made_) {
-    if (is_it(record.spec)) return record;
-  }
-  return std::nullopt;
-}
-
-// True when it is settled: it runs after all, or it is gone.
-bool Runtime::ResolveHalfMade(const ContainerId& id) {
-  const auto find = [&] {
-    return FindHalfMade([&](const model::ContainerSpec& spec) { return spec.id == id; });
-  };
-  const auto seen = find();
-  if (!seen) return true;
-  const auto guard = parts_->pod_locks.TryLock(seen->spec.pod_uid);
-  if (!guard) return false;
-  const auto record = find();  // whoever had the lock may have settled it
-  return !record || SettleHalfMade(*record);
-}
-
-bool Runtime::SettleHalfMade(const ContainerRecord& record) {
-  const ContainerId& id = record.spec.id;
-  const ContainerBrief brief = BriefOf(record.spec);
-  auto start = parts_->keeper.FindStart(id.value);
-  if (!start) return false;
-  if (*start) {
-    if (!parts_->keeper.HasBegun(**start).value_or(false)) return false;
-    if (!AdoptContainer(**start)) return false;
-    EnsureLog(record);
-    Hint(brief.pod_uid);
-  } else {
-    auto fenced = FenceLaunch(*parts_, id, brief);
-    const bool late = parts_->clock.Wall() - record.created_at > kLaunchLimit;
-    if (!fenced || (!*fenced && !late)) return false;
-    if (!TearDown(*parts_, id, brief)) return false;
-  }
-  const std::lock_guard lock(half_made_mutex_);
-  half_made_.erase(id);
-  return true;
 }
 
 }  // namespace holdfast::runtime

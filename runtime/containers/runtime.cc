@@ -47,7 +47,10 @@ Runtime::Runtime(std::unique_ptr<Parts> parts)
       pool_(*parts_),
       sandboxes_(*parts_, pool_),
       execs_(*parts_, [this](const std::string& id) { watcher_->Ask(id); }),
-      auditor_(*parts_, sandboxes_) {}
+      auditor_(*parts_, sandboxes_),
+      half_made_(*parts_, [this](const keeper::StartRecord& start, const ContainerRecord& record) {
+        return AdoptLate(start, record);
+      }) {}
 
 Runtime::~Runtime() = default;
 
@@ -84,7 +87,7 @@ std::expected<StartedContainer, StartFailure> Runtime::Start(const model::Contai
   if (auto checked = CheckSpec(spec); !checked) return std::unexpected(std::move(checked.error()));
   const auto underway = pool_.BeginStart();
   const auto guard = parts_->pod_locks.Lock(spec.pod_uid);
-  if (auto settled = AwaitFormerLaunch(spec); !settled) {
+  if (auto settled = half_made_.Await(spec); !settled) {
     return std::unexpected(StartFailure{StartFailure::Phase::kCreate, std::move(settled.error())});
   }
   if (auto started = FindStarted(spec)) return std::move(*started);
@@ -220,7 +223,7 @@ Result<std::vector<Leftover>> Runtime::Audit(const std::vector<PodUid>& live, bo
 bool Runtime::Resolve(const std::string& id) {
   const ContainerId container(id);
   if (const auto entry = parts_->table.Find(container)) return ResolveContainer(*entry);
-  return ResolveHalfMade(container) && execs_.Resolve(id);
+  return half_made_.Resolve(container) && execs_.Resolve(id);
 }
 
 // Asks the keeper how it ended, adds what only the cgroup knows, and tells the agent.

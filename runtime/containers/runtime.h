@@ -9,6 +9,7 @@
 
 #include "runtime/containers/audit.h"
 #include "runtime/containers/exec.h"
+#include "runtime/containers/half_made.h"
 #include "runtime/containers/keeper_watch.h"
 #include "runtime/containers/parts.h"
 #include "runtime/containers/sandbox_pool.h"
@@ -50,26 +51,20 @@ class Runtime final : public ContainerRuntime {
  private:
   Result<void> Adopt();
   Result<void> AdoptContainer(const keeper::StartRecord& start);
+  // HalfMade::Adopt
+  bool AdoptLate(const keeper::StartRecord& start, const ContainerRecord& record);
   // Of the containers that were adopted: those which the logger has not heard of.
   Result<void> EnsureLogs();
   void EnsureLog(const ContainerRecord& record);
   Result<void> EndFormerExecs(const std::vector<keeper::StartRecord>& starts);
-  void FinishHalfMade();
   // The container of the same pod, name and attempt that runs or ran already.
   std::optional<StartedContainer> FindStarted(const model::ContainerSpec& spec) const;
-  // Under the pod's lock: no launch that a former agent asked for is on its way to become that container any more.
-  Result<void> AwaitFormerLaunch(const model::ContainerSpec& spec);
   // KeeperWatch::Revive
   PidFd ReviveKeeper();
   // The watcher's questions: about a container, about an exec, about a launch that was under way
   // when the former agent ended.
   bool Resolve(const std::string& id);
   bool ResolveContainer(const TableEntry& entry);
-  bool ResolveHalfMade(const ContainerId& id);
-  std::optional<ContainerRecord> FindHalfMade(
-      const std::function<bool(const model::ContainerSpec&)>& is_it) const;
-  // Under the pod's lock.
-  bool SettleHalfMade(const ContainerRecord& record);
   void Watch(const TableEntry& entry);
   void Hint(const PodUid& uid);
   // As `entry` stands now; finds out that it has ended, if nobody else did.
@@ -82,8 +77,7 @@ class Runtime final : public ContainerRuntime {
   Auditor auditor_;
   std::mutex hint_mutex_;
   std::function<void(const PodUid&)> hint_;
-  mutable std::mutex half_made_mutex_;
-  std::map<ContainerId, ContainerRecord> half_made_;
+  HalfMade half_made_;
   // Last: their threads call into all of the above.
   std::unique_ptr<ExitWatcher> watcher_;
   std::unique_ptr<KeeperWatch> keeper_watch_;
