@@ -81,10 +81,14 @@ Result<UniqueFd> Logger::Begin() {
   HOLDFAST_PAUSE_POINT("logger.locked");
   RETURN_IF_ERROR(LoadRecords());
   HOLDFAST_PAUSE_POINT("logger.recovered");
+  // Before the keys are copied: a terminal that a launcher puts from now on waits here, one from before the holder has.
+  ASSIGN_OR_RETURN(UniqueFd listener,
+                   sys::ListenSeqpacket(StrCat(options_.run_dir, "/", kLoggerSocket), 0600));
   RETURN_IF_ERROR(WithContext(
       CopyKeys(StrCat(options_.run_dir, "/", kHolderSocket), &IsLogKey, pipes_), "copy pipes"));
+  HOLDFAST_PAUSE_POINT("logger.copied");
   EndLostStreams();
-  return sys::ListenSeqpacket(StrCat(options_.run_dir, "/", kLoggerSocket), 0600);
+  return listener;
 }
 
 Result<UniqueFd> Logger::TakeOver(Handover& handover) {

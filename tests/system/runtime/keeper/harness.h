@@ -66,6 +66,8 @@ class KeeperTest : public testing::Test {
   std::expected<Launched, LaunchFailure> Start(Subject& subject);
   // On a terminal of its own instead of pipes.
   std::expected<Launched, LaunchFailure> StartWithTerminal(Subject& subject);
+  // The second half of that: its log is registered.
+  std::expected<Launched, LaunchFailure> LaunchWithTerminal(Subject& subject);
   Subject Make(const std::string& name, std::vector<std::string> argv, int exit_code,
                uint64_t max_log_bytes = 1ull << 40);
   // SIGTERM, then the recorded exit.

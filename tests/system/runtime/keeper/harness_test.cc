@@ -195,6 +195,10 @@ std::expected<Launched, LaunchFailure> KeeperTest::StartWithTerminal(Subject& su
   if (!registered) {
     return std::unexpected(LaunchFailure{"log", 0, registered.error().message(), false});
   }
+  return LaunchWithTerminal(subject);
+}
+
+std::expected<Launched, LaunchFailure> KeeperTest::LaunchWithTerminal(Subject& subject) {
   model::LaunchPlan plan = Plan(subject.argv, Path("scratch/" + subject.id));
   model::MountPlan dev;
   dev.kind = model::MountPlan::Kind::kDev;

@@ -194,5 +194,33 @@ TEST_F(PauseTest, KilledAtEveryPoint) {
   RecordProperty("points", static_cast<int>(points.size()));
 }
 
+// Nobody asks for its lines but the logger, and when its program has filled the terminal it stands still.
+TEST_F(PauseTest, ATerminalThatIsMadeWhileTheLoggerComesBackIsRead) {
+  fs::create_directories(Path("pause/armed"));
+  StartHolder(Armed("@"));
+  Subject terminal = Make("terminal", {"/bin/chatter", "lines", "100", "6", "200"}, 6);
+  ASSERT_TRUE(client().RegisterTtyLog(ContainerId(terminal.id), terminal.log));
+  std::ofstream(Path("pause/armed/logger.copied")).close();
+  KillAll("log");
+  pid_t stopped = 0;
+  ASSERT_TRUE(Eventually([&] {
+    for (const auto& entry : fs::directory_iterator(Path("pause"))) {
+      const std::string name = entry.path().filename();
+      if (name.starts_with("logger.copied.")) stopped = std::stoi(name.substr(name.rfind('.') + 1));
+    }
+    return stopped != 0;
+  }));
+  auto opened = LaunchWithTerminal(terminal);
+  WaitStopped(stopped);
+  ::kill(stopped, SIGCONT);
+  ASSERT_TRUE(opened) << opened.error().step << ": " << opened.error().text;
+  opened->pty_master.Reset();
+  EXPECT_EQ(WaitExit(terminal).exit_code, terminal.exit_code);
+  EXPECT_TRUE(client().WaitLogDrained(ContainerId(terminal.id), kPatience));
+  EXPECT_EQ(ExpectTerminalComplete(terminal), 200u);
+  Clean(terminal);
+  ExpectNothingLeft();
+}
+
 }  // namespace
 }  // namespace holdfast::runtime::keeper
