@@ -138,6 +138,7 @@ bool IsConnectionLoss(const grpc::Status& status) {
           status.error_message().find("reset by peer") != std::string::npos ||
           status.error_message().find("Broken pipe") != std::string::npos ||
           status.error_message().find("Cancelling all calls") != std::string::npos ||
+          status.error_message().find("GOAWAY received") != std::string::npos ||
           status.error_message().find("onnection") != std::string::npos);
 }
 

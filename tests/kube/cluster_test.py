@@ -14,6 +14,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "support")]
+import churn  # noqa: E402
 import controllers  # noqa: E402
 import conversation  # noqa: E402
 import evictions  # noqa: E402
@@ -139,7 +140,7 @@ def main():
     filters = sys.argv[4:] or [""]
     programs = dict(line.split("=", 1) for line in programs.read_text().splitlines())
     last = test_nothing_is_left_after_the_end
-    tests = [(name, test) for module in (nodes, sys.modules[__name__], workloads, families, resizes, evictions, conversation, controllers, storage, probes, reach, metrics_server, registries, streams, statics, self_hosted, routed, faults, identity)
+    tests = [(name, test) for module in (nodes, sys.modules[__name__], workloads, families, resizes, evictions, conversation, controllers, storage, probes, reach, metrics_server, registries, streams, statics, self_hosted, routed, faults, churn, identity)
              for name, test in vars(module).items()
              if name.startswith("test_") and any(f in f"{module.__name__}.{name}" for f in filters) and test != last]
     top = pathlib.Path(tempfile.mkdtemp(prefix="holdfast-kube-"))

@@ -10,7 +10,7 @@ declare -A vm_kernel=([bookworm]=6.1 [trixie]=6.12)
 vm_packages=(
   systemd systemd-sysv udev dbus linux-image-cloud-amd64 kmod iproute2 nftables iptables procps
   busybox-static curl strace jq attr libcap2-bin conntrack socat python3 e2fsprogs nfs-common nfs-kernel-server apparmor
-  selinux-policy-default selinux-policy-dev selinux-policy-src zstd
+  selinux-policy-default selinux-policy-dev selinux-policy-src zstd containernetworking-plugins
 )
 
 vm_die() { echo "vm: $*" >&2; exit 1; }

@@ -1049,8 +1049,9 @@ class DyingAgent {
     EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     EXPECT_EQ(::listen(listener_.get(), 1), 0);
   }
-  void ServeOne() {
-    const UniqueFd caller(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  enum class End : uint8_t { kClosed, kGoaway };
+  void ServeOne(End end = End::kClosed) {
+    UniqueFd caller(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     constexpr char kSettings[9] = {0, 0, 0, 4};  // an empty frame of HTTP/2
     EXPECT_EQ(::send(caller.get(), kSettings, sizeof kSettings, MSG_NOSIGNAL), 9);
     std::string asked(1024, '\0');
@@ -1058,10 +1059,16 @@ class DyingAgent {
            ::recv(caller.get(), asked.data(), asked.size(), 0) > 0) {
     }
     listener_.Reset();
+    if (end == End::kClosed) return;
+    // What a server that ends says of calls that came too late: no stream was looked at. It is gone only afterwards.
+    constexpr char kNoStream[17] = {0, 0, 8, 7};
+    EXPECT_EQ(::send(caller.get(), kNoStream, sizeof kNoStream, MSG_NOSIGNAL), 17);
+    caller_ = std::move(caller);
   }
 
  private:
   UniqueFd listener_;
+  UniqueFd caller_;
 };
 
 TEST_F(HoldctlTest, WaitsForAnAgentThatIsBeingRestarted) {
@@ -1079,13 +1086,19 @@ TEST_F(HoldctlTest, WaitsForAnAgentThatIsBeingRestarted) {
 
 TEST_F(HoldctlTest, AsksAgainWhatWasLeftUnansweredAndChangesNothing) {
   std::ofstream(LogPath("web-node1", "uid-web")) << "2026-11-21T07:19:31.5Z stdout F one\n";
-  for (const std::string command : {"get pods -o name", "describe node", "logs web"}) {
+  using End = DyingAgent::End;
+  for (const auto& [command, end] :
+       std::vector<std::pair<std::string, End>>{{"get pods -o name", End::kClosed},
+                                                {"get pods -o name", End::kGoaway},
+                                                {"describe node", End::kClosed},
+                                                {"logs web", End::kClosed},
+                                                {"logs web", End::kGoaway}}) {
     const Ran wanted = Run(command);
     EXPECT_EQ(wanted.code, 0) << wanted.err;
     server_.reset();
     DyingAgent dying(options_.socket_path);
-    std::thread agent([&] {
-      dying.ServeOne();
+    std::thread agent([&, end = end] {
+      dying.ServeOne(end);
       StartServer();
     });
     const Ran ran = Run(command);
