@@ -10,6 +10,7 @@
 #include "agent/cluster/managed_fields.h"
 #include "agent/kube/codec.h"
 #include "agent/kube/diagnostic.h"
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 #include "k8s/core/v1/node.pb.h"  // clang-tidy would take kube::Node for this one, which is declared only
 #include "k8s/meta/v1/meta.pb.h"
@@ -52,8 +53,7 @@ const metav1::ObjectMeta& MetaOf(const Message& object) {
 }
 
 bool IsVersion(const std::string& text) {
-  return !text.empty() &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && std::ranges::all_of(text, IsDigit);
 }
 
 // JSON still has them: it is parsed as a whole.

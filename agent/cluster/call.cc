@@ -10,6 +10,7 @@ namespace {
 
 namespace asio = boost::asio;
 namespace transport = runtime::http;
+using How = transport::StreamEnd::How;
 
 constexpr int kMostTries = 3;
 constexpr int kMostTriesUnprocessed = 10;  // a server that goes away refuses a few
@@ -106,8 +107,8 @@ void PendingCall::OnEnd(transport::StreamEnd end) {
 }
 
 bool PendingCall::MayRepeat(const transport::StreamEnd& end) const {
-  if (end.how == transport::StreamEnd::How::kComplete || !MayBegin() || forgotten_) return false;
-  if (end.how == transport::StreamEnd::How::kNotProcessed) return begun_ < kMostTriesUnprocessed;
+  if (end.how == How::kComplete || !MayBegin() || forgotten_) return false;
+  if (end.how == How::kNotProcessed) return begun_ < kMostTriesUnprocessed;
   return call_.repeatable && begun_ < kMostTries && end.error.code() == Code::kUnavailable;
 }
 
@@ -120,7 +121,7 @@ void UnaryCall::OnBody(std::string_view bytes) {
 }
 
 void UnaryCall::Ended(transport::StreamEnd end) {
-  if (end.how != transport::StreamEnd::How::kComplete) return Abort(std::move(end.error));
+  if (end.how != How::kComplete) return Abort(std::move(end.error));
   ApiReply reply = ToApiReply(head(), std::move(body_));
   Leave();
   if (!forgotten()) done_(std::move(reply));
@@ -167,7 +168,7 @@ void WatchCall::Ended(transport::StreamEnd end) {
     if (!pump_posted_) Pump();
     return;
   }
-  if (end.how != transport::StreamEnd::How::kComplete) return Abort(std::move(end.error));
+  if (end.how != How::kComplete) return Abort(std::move(end.error));
   ApiReply reply = ToApiReply(head(), std::move(refusal_));
   Leave();
   if (!forgotten()) listener_.refused(std::move(reply));
@@ -211,11 +212,10 @@ bool WatchCall::ShowFrames() {
 }
 
 void WatchCall::Finish() {
-  if (end_->how == transport::StreamEnd::How::kFailed ||
-      end_->how == transport::StreamEnd::How::kNotProcessed) {
+  if (end_->how == How::kFailed || end_->how == How::kNotProcessed) {
     return Abort(std::move(end_->error));
   }
-  if (end_->how == transport::StreamEnd::How::kComplete && frames_->pending() > 0) {
+  if (end_->how == How::kComplete && frames_->pending() > 0) {
     return Abort(Unavailable("the watch was cut within an event"));
   }
   Leave();

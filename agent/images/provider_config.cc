@@ -24,7 +24,7 @@ namespace holdfast::agent {
 namespace {
 
 using kube::Node;
-using NodeKind = Node::Kind;
+using Kind = Node::Kind;
 
 constexpr size_t kMaxConfigFile = 1 << 20;
 constexpr std::array<std::string_view, 3> kConfigVersions = {
@@ -51,7 +51,7 @@ class ProviderReader {
                 }
               }},
              {"providers", [&](const Node& n, const auto& at) {
-                Each(n, at, NodeKind::kMap, [&](const Node& item, const std::string& path) {
+                Each(n, at, Kind::kMap, [&](const Node& item, const std::string& path) {
                   providers.push_back(ReadProvider(item, path));
                 });
               }}});
@@ -77,7 +77,7 @@ class ProviderReader {
 
   void Members(const Node& map, const std::string& path,
                const std::vector<std::pair<std::string_view, ReadMember>>& known) {
-    if (map.kind != NodeKind::kMap) {
+    if (map.kind != Kind::kMap) {
       return Complain(map.at, path, StrCat("expected a map, found ", kube::KindName(map.kind)));
     }
     std::vector<std::string_view> names;
@@ -88,7 +88,7 @@ class ProviderReader {
       const std::string at = Below(path, member.key);
       if (found == known.end()) {
         Complain(member.at, at, "unknown field" + kube::DidYouMean(member.key, names));
-      } else if (member.value.kind != NodeKind::kNull) {
+      } else if (member.value.kind != Kind::kNull) {
         found->second(member.value, at);
       }
     }
@@ -96,12 +96,12 @@ class ProviderReader {
 
   void Require(const Node& map, const std::string& path, std::string_view key) {
     const Node* found = map.Find(key);
-    if (found != nullptr && found->kind != NodeKind::kNull) return;
+    if (found != nullptr && found->kind != Kind::kNull) return;
     Complain(map.at, Below(path, key), "Required value");
   }
 
-  void Each(const Node& list, const std::string& path, NodeKind kind, const ReadMember& read) {
-    if (list.kind != NodeKind::kList) {
+  void Each(const Node& list, const std::string& path, Kind kind, const ReadMember& read) {
+    if (list.kind != Kind::kList) {
       return Complain(list.at, path, StrCat("expected a list, found ", kube::KindName(list.kind)));
     }
     for (size_t i = 0; i < list.items.size(); ++i) {
@@ -125,7 +125,7 @@ class ProviderReader {
   }
 
   std::string Text(const Node& node, const std::string& path) {
-    if (node.kind == NodeKind::kString) return node.text;
+    if (node.kind == Kind::kString) return node.text;
     Complain(node.at, path, StrCat("expected a string, found ", kube::KindName(node.kind)));
     return {};
   }
@@ -141,7 +141,7 @@ class ProviderReader {
       OneOf(n, at, kProviderVersions);
     };
     const auto images = [&](const Node& n, const std::string& at) {
-      Each(n, at, NodeKind::kString, [&](const Node& item, const std::string&) {
+      Each(n, at, Kind::kString, [&](const Node& item, const std::string&) {
         provider.match_images.push_back(item.text);
       });
     };
@@ -153,11 +153,11 @@ class ProviderReader {
       provider.default_cache = *time;
     };
     const auto args = [&](const Node& n, const std::string& at) {
-      Each(n, at, NodeKind::kString,
+      Each(n, at, Kind::kString,
            [&](const Node& item, const std::string&) { provider.args.push_back(item.text); });
     };
     const auto env = [&](const Node& n, const std::string& at) {
-      Each(n, at, NodeKind::kMap, [&](const Node& item, const std::string& below) {
+      Each(n, at, Kind::kMap, [&](const Node& item, const std::string& below) {
         provider.env.push_back(ReadVariable(item, below));
       });
     };
@@ -194,14 +194,14 @@ class ProviderReader {
           by_account ? ProviderTokens::Cache::kServiceAccount : ProviderTokens::Cache::kToken;
     };
     const auto require = [&](const Node& n, const std::string& at) {
-      if (n.kind != NodeKind::kBool) {
+      if (n.kind != Kind::kBool) {
         return Complain(n.at, at, StrCat("expected a bool, found ", kube::KindName(n.kind)));
       }
       tokens.require_account = n.text == "true";
     };
     const auto keys_into = [&](std::vector<std::string>& keys) {
       return [this, &keys](const Node& n, const std::string& at) {
-        Each(n, at, NodeKind::kString, [&](const Node& item, const std::string& below) {
+        Each(n, at, Kind::kString, [&](const Node& item, const std::string& below) {
           if (std::ranges::find(keys, item.text) != keys.end()) {
             Complain(item.at, below, StrCat("Duplicate value: \"", item.text, "\""));
           }

@@ -135,13 +135,13 @@ class Churn:
         for role in self.dice.choice(KILLS):
             self.kills.append((time.time(), role))
             node.kill((role,))
-            time.sleep(self.dice.choice((0, 0, 0.05, 0.3)))
+            time.sleep(self.dice.choice((0, 0, 0.05, 0.3)))  # before, while or after it is brought back
 
     def kill_server(self):
         with self.cluster.without_api_server():
             for _ in range(self.dice.randrange(4)):
                 self.kill()
-            time.sleep(self.dice.choice((0, 1, 5)))  # for so long it is away
+            time.sleep(self.dice.choice((0, 1, 5)))  # for so long it is away, whatever happens: that is what is tried
 
     # --- what has to be true ---
 

@@ -10,6 +10,8 @@
 namespace holdfast::agent {
 namespace {
 
+using How = ResizeVerdict::How;
+
 bool AsksForMore(const ResizeWish& wish) {
   const kube::ResourceList asked = kube::PodRequests(wish.asked->spec());
   const kube::ResourceList given = kube::PodRequests(wish.given->spec());
@@ -46,16 +48,15 @@ ResizeVerdict JudgeResize(const ResizeWish& wish, const PodUse& use, const NodeO
                           const NodeUse& others) {
   // An API server lets nobody ask for that; the pod's cgroup lies where its class is.
   if (kube::ComputeQosClass(wish.asked->spec()) != kube::ComputeQosClass(wish.given->spec())) {
-    return {ResizeVerdict::How::kInfeasible, "Pod QOS Class may not change as a result of resizing",
-            "qos_class"};
+    return {How::kInfeasible, "Pod QOS Class may not change as a result of resizing", "qos_class"};
   }
   if (node.limited_swap && ChangesSwap(*wish.asked, *wish.given)) {
-    return {ResizeVerdict::How::kInfeasible,
-            "In-place resize of containers with swap is not supported.", "swap_limitation"};
+    return {How::kInfeasible, "In-place resize of containers with swap is not supported.",
+            "swap_limitation"};
   }
   Admission verdict = Admit(*wish.asked, use, node, others);
   if (verdict.admitted()) return {};
-  return {ResizeVerdict::How::kDeferred, std::move(verdict.message)};
+  return {How::kDeferred, std::move(verdict.message)};
 }
 
 bool ComesBefore(const ResizeWish& a, const ResizeWish& b) {

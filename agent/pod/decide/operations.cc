@@ -14,7 +14,7 @@
 namespace holdfast::agent {
 namespace {
 
-using ActionKind = Action::Kind;
+using Kind = Action::Kind;
 
 // After a failure, and after a success that was not enough (a kill that has not ended it yet).
 constexpr std::chrono::seconds kAfterFailure{10};
@@ -67,7 +67,7 @@ std::string MountEvent(const std::string& error) {
 void FoldStop(Planning& p, const OperationEnd& end) {
   const ContainerMemory& mine = p.memory.containers[end.action.container];
   if (!mine.current || mine.current->id != end.action.id) return;
-  if (end.action.kind == ActionKind::kSignal) {
+  if (end.action.kind == Kind::kSignal) {
     RecordSignalled(p.memory, end.action.container, end.wall, end.boot);
   } else {
     RecordKilled(p.memory, end.action.container, end.boot);
@@ -99,46 +99,46 @@ void FoldPreStop(Planning& p, const OperationEnd& end, bool failed) {
 
 void FoldDone(Planning& p, const OperationEnd& end) {
   switch (end.action.kind) {
-    case ActionKind::kEnsureVolumes:
+    case Kind::kEnsureVolumes:
       p.memory.volumes_made = true;
       p.memory.volume_failures = 0;
       p.memory.volumes_version = end.inputs_version;
       p.memory.volumes_show = p.memory.volumes_will_show;
       break;
-    case ActionKind::kEnsureSandbox:
+    case Kind::kEnsureSandbox:
       RecordSandbox(p.memory, end.pod_ips);
       break;
-    case ActionKind::kResize:
+    case Kind::kResize:
       FoldResized(p, end);
       break;
-    case ActionKind::kPull:
+    case Kind::kPull:
       FoldPulled(p, end);
       break;
-    case ActionKind::kStart:
+    case Kind::kStart:
       FoldStart(p, end);
       break;
-    case ActionKind::kPostStart:
+    case Kind::kPostStart:
       FoldPostStart(p, end, false);
       break;
-    case ActionKind::kPreStop:
+    case Kind::kPreStop:
       FoldPreStop(p, end, false);
       break;
-    case ActionKind::kSignal:
-    case ActionKind::kKill:
+    case Kind::kSignal:
+    case Kind::kKill:
       FoldStop(p, end);
       break;
-    case ActionKind::kReleaseVolumes:
+    case Kind::kReleaseVolumes:
       p.memory.released = true;
       break;
-    case ActionKind::kRemove:
-    case ActionKind::kRemoveSandbox:
-    case ActionKind::kCleanUp:
+    case Kind::kRemove:
+    case Kind::kRemoveSandbox:
+    case Kind::kCleanUp:
       break;
   }
 }
 
 std::chrono::milliseconds PauseAfterFailure(Planning& p, const OperationEnd& end) {
-  if (end.action.kind != ActionKind::kEnsureVolumes) return kAfterFailure;
+  if (end.action.kind != Kind::kEnsureVolumes) return kAfterFailure;
   const unsigned doublings = std::min(p.memory.volume_failures++, 8u);
   return std::min<std::chrono::milliseconds>(kAfterFirstMount * (1u << doublings),
                                              kLongestAfterMount);
@@ -154,10 +154,10 @@ std::string SyncFailure(const char* action, const std::string& target, const cha
 // In a kubelet's words; of what it does without telling anybody in words of our own.
 std::string KillFailure(const Planning& p, const OperationEnd& end) {
   switch (end.action.kind) {
-    case ActionKind::kSignal:
-    case ActionKind::kKill:
+    case Kind::kSignal:
+    case Kind::kKill:
       return SyncFailure("KillContainer", end.action.container, "KillContainerError", end.error);
-    case ActionKind::kRemoveSandbox:
+    case Kind::kRemoveSandbox:
       return SyncFailure("KillPodSandbox", p.pod.metadata().uid(), "KillPodSandboxError",
                          end.error);
     default:
@@ -167,19 +167,19 @@ std::string KillFailure(const Planning& p, const OperationEnd& end) {
 
 void FoldFailed(Planning& p, const OperationEnd& end, BootTime retry_at) {
   switch (end.action.kind) {
-    case ActionKind::kEnsureVolumes:
+    case Kind::kEnsureVolumes:
       return FoldSetUpFailure(p, end, "FailedMount", MountEvent(end.error), retry_at);
-    case ActionKind::kEnsureSandbox:
+    case Kind::kEnsureSandbox:
       return FoldSetUpFailure(p, end, "FailedCreatePodSandBox", "FailedCreatePodSandBox", retry_at);
-    case ActionKind::kResize:
+    case Kind::kResize:
       return FoldResizeFailed(p, end);
-    case ActionKind::kPull:
+    case Kind::kPull:
       return FoldPullFailed(p, end);
-    case ActionKind::kStart:
+    case Kind::kStart:
       return FoldStart(p, end);
-    case ActionKind::kPostStart:
+    case Kind::kPostStart:
       return FoldPostStart(p, end, true);
-    case ActionKind::kPreStop:
+    case Kind::kPreStop:
       return FoldPreStop(p, end, true);
     default:
       p.Event(true, "FailedKillPod", StrCat("error killing pod: ", KillFailure(p, end)), nullptr);
@@ -189,50 +189,50 @@ void FoldFailed(Planning& p, const OperationEnd& end, BootTime retry_at) {
 // How a later action depends on one before it in the list, or on one that is still under way.
 // What is not named here goes side by side.
 bool HoldsUp(const Action& before, const Action& action) {
-  const auto is = [&](std::initializer_list<ActionKind> kinds) {
+  const auto is = [&](std::initializer_list<Kind> kinds) {
     return std::ranges::find(kinds, before.kind) != kinds.end();
   };
   switch (action.kind) {
-    case ActionKind::kEnsureVolumes:
-      return is({ActionKind::kReleaseVolumes, ActionKind::kCleanUp});
-    case ActionKind::kEnsureSandbox:
-      return is({ActionKind::kResize, ActionKind::kStart, ActionKind::kKill, ActionKind::kRemove,
-                 ActionKind::kRemoveSandbox, ActionKind::kReleaseVolumes, ActionKind::kCleanUp});
-    case ActionKind::kResize:  // what starts has the amounts that were decided before
-      return is({ActionKind::kEnsureSandbox, ActionKind::kResize, ActionKind::kStart,
-                 ActionKind::kRemoveSandbox, ActionKind::kCleanUp});
-    case ActionKind::kPull:  // beside volumes and sandbox
-      return is({ActionKind::kCleanUp});
-    case ActionKind::kStart:  // one after the other, in their order; in a pod that has room for it
-      return is({ActionKind::kEnsureVolumes, ActionKind::kEnsureSandbox, ActionKind::kResize,
-                 ActionKind::kStart, ActionKind::kPostStart, ActionKind::kKill,
-                 ActionKind::kRemoveSandbox, ActionKind::kReleaseVolumes, ActionKind::kCleanUp});
-    case ActionKind::kPostStart:
-    case ActionKind::kPreStop:
-    case ActionKind::kSignal:
-    case ActionKind::kKill:
+    case Kind::kEnsureVolumes:
+      return is({Kind::kReleaseVolumes, Kind::kCleanUp});
+    case Kind::kEnsureSandbox:
+      return is({Kind::kResize, Kind::kStart, Kind::kKill, Kind::kRemove, Kind::kRemoveSandbox,
+                 Kind::kReleaseVolumes, Kind::kCleanUp});
+    case Kind::kResize:  // what starts has the amounts that were decided before
+      return is({Kind::kEnsureSandbox, Kind::kResize, Kind::kStart, Kind::kRemoveSandbox,
+                 Kind::kCleanUp});
+    case Kind::kPull:  // beside volumes and sandbox
+      return is({Kind::kCleanUp});
+    case Kind::kStart:  // one after the other, in their order; in a pod that has room for it
+      return is({Kind::kEnsureVolumes, Kind::kEnsureSandbox, Kind::kResize, Kind::kStart,
+                 Kind::kPostStart, Kind::kKill, Kind::kRemoveSandbox, Kind::kReleaseVolumes,
+                 Kind::kCleanUp});
+    case Kind::kPostStart:
+    case Kind::kPreStop:
+    case Kind::kSignal:
+    case Kind::kKill:
       return false;
-    case ActionKind::kRemove:
-      return is({ActionKind::kKill}) && before.id == action.id;
-    case ActionKind::kRemoveSandbox:
-      return is({ActionKind::kEnsureSandbox, ActionKind::kResize, ActionKind::kStart,
-                 ActionKind::kKill, ActionKind::kRemove, ActionKind::kCleanUp});
-    case ActionKind::kReleaseVolumes:  // beside the removal of the sandbox
-      return is({ActionKind::kEnsureVolumes, ActionKind::kEnsureSandbox, ActionKind::kStart,
-                 ActionKind::kKill, ActionKind::kRemove, ActionKind::kCleanUp});
-    case ActionKind::kCleanUp:
+    case Kind::kRemove:
+      return is({Kind::kKill}) && before.id == action.id;
+    case Kind::kRemoveSandbox:
+      return is({Kind::kEnsureSandbox, Kind::kResize, Kind::kStart, Kind::kKill, Kind::kRemove,
+                 Kind::kCleanUp});
+    case Kind::kReleaseVolumes:  // beside the removal of the sandbox
+      return is({Kind::kEnsureVolumes, Kind::kEnsureSandbox, Kind::kStart, Kind::kKill,
+                 Kind::kRemove, Kind::kCleanUp});
+    case Kind::kCleanUp:
       return true;
   }
   return true;
 }
 
 bool IsHook(const Action& action) {
-  return action.kind == ActionKind::kPostStart || action.kind == ActionKind::kPreStop;
+  return action.kind == Kind::kPostStart || action.kind == Kind::kPreStop;
 }
 
 bool MayBeCancelled(const Action& action) {
-  return action.kind == ActionKind::kEnsureVolumes || action.kind == ActionKind::kEnsureSandbox ||
-         action.kind == ActionKind::kPull || action.kind == ActionKind::kStart || IsHook(action);
+  return action.kind == Kind::kEnsureVolumes || action.kind == Kind::kEnsureSandbox ||
+         action.kind == Kind::kPull || action.kind == Kind::kStart || IsHook(action);
 }
 
 bool IsHeldUp(const Planning& p, size_t index) {
@@ -283,14 +283,14 @@ void TellVolumesHang(Planning& p) {
 void TellOverdue(Planning& p) {
   for (const OperationFact& o : p.facts.under_way) {
     // A hook takes as long as it takes, a pull as long as the registry sends; both have limits of their own.
-    if (o.overdue || IsHook(o.action) || o.action.kind == ActionKind::kPull) continue;
+    if (o.overdue || IsHook(o.action) || o.action.kind == Kind::kPull) continue;
     const BootTime due = (o.begun ? o.since : p.facts.boot) + p.facts.operation_deadline;
     if (p.facts.boot < due) {
       p.WakeAt(due);
       continue;
     }
     p.decision.overdue.push_back(o.action);
-    if (o.action.kind == ActionKind::kEnsureVolumes) {
+    if (o.action.kind == Kind::kEnsureVolumes) {
       TellVolumesHang(p);
       continue;
     }
@@ -329,10 +329,9 @@ void PlanOperations(Planning& p) {
       p.WakeAt(pause->until);
       continue;
     }
-    if (wanted[i].kind == ActionKind::kStart) TellImage(p, wanted[i]);
-    if (wanted[i].kind == ActionKind::kPull) TellPulling(p, wanted[i]);
-    if (wanted[i].kind == ActionKind::kEnsureVolumes)
-      p.memory.volumes_will_show = ShownByVolumes(p.pod);
+    if (wanted[i].kind == Kind::kStart) TellImage(p, wanted[i]);
+    if (wanted[i].kind == Kind::kPull) TellPulling(p, wanted[i]);
+    if (wanted[i].kind == Kind::kEnsureVolumes) p.memory.volumes_will_show = ShownByVolumes(p.pod);
     p.decision.begin.push_back(wanted[i]);
   }
   for (const OperationFact& o : p.facts.under_way) {

@@ -11,7 +11,7 @@ import pathlib
 import re
 import sys
 
-from one_definition import ANONYMOUS, DIRECTIVE, TOKEN, type_defined_by, without_template
+from one_definition import ANONYMOUS, type_defined_by, walk, without_template
 
 LINE = re.compile(r"^(holdfast_area|add_subdirectory)\(\"?([\w/]*)", re.M)
 CONSTANT = re.compile(r"k[A-Z]\w*$")
@@ -64,32 +64,18 @@ def function_defined_by(statement):
 def helpers(text):
     """(namespaces, name, what tells it apart) of what anonymous namespaces of the source define: a function's
     parameters, an alias' "= type", None for others."""
-    scopes, statement = [], []
-    for match in TOKEN.finditer(DIRECTIVE.sub("", text)):
-        token = match.group()
-        if token.startswith(("//", "/*")):
+    for namespaces, statement, token in walk(text):
+        if ANONYMOUS not in namespaces or not statement:
             continue
-        at_namespace = None not in scopes
-        where = "::".join(sum(scopes, [])) if at_namespace else ""
-        if at_namespace and ANONYMOUS in where and statement and token in "{;=[":
-            where = where.replace("::" + ANONYMOUS, "")
-            if token == "{" and (name := type_defined_by(statement)):
-                yield where, name, None
-            elif token == "{" and (function := function_defined_by(statement)):
-                yield where, *function
-            elif token == ";" and statement[:1] == ["using"] and statement[2:3] == ["="]:
-                yield where, statement[1], " ".join(statement[2:])
-            elif CONSTANT.match(statement[-1]) and {"constexpr", "const", ","} & set(statement):
-                yield where, statement[-1], None
-        if token == "{":
-            is_namespace = at_namespace and statement[:1] == ["namespace"]
-            scopes.append(([t for t in statement[1:] if t != "::"] or [ANONYMOUS]) if is_namespace else None)
-        elif token == "}" and scopes:
-            scopes.pop()
-        if token in "{};":
-            statement = []
-        else:
-            statement.append(token)
+        where = "::".join(name for name in namespaces if name != ANONYMOUS)
+        if token == "{" and (name := type_defined_by(statement)):
+            yield where, name, None
+        elif token == "{" and (function := function_defined_by(statement)):
+            yield where, *function
+        elif token == ";" and statement[:1] == ["using"] and statement[2:3] == ["="]:
+            yield where, statement[1], " ".join(statement[2:])
+        elif token in "{;=[" and CONSTANT.match(statement[-1]) and {"constexpr", "const", ","} & set(statement):
+            yield where, statement[-1], None
 
 
 def meet(a, b):

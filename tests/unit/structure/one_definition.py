@@ -47,27 +47,32 @@ def type_defined_by(statement):
     return name or None
 
 
-def types(text):
-    """Full names of the types that the source defines in namespaces."""
-    open_namespaces, statement = [], []  # one entry per brace that is open: names, or None for what is no namespace
+def walk(text):
+    """Each token of the source that stands in namespaces only: (their names, its statement so far, the token)."""
+    scopes, statement = [], []  # one entry per brace that is open: names, or None for what is no namespace
     for match in TOKEN.finditer(DIRECTIVE.sub("", text)):
         token = match.group()
         if token.startswith(("//", "/*")):
             continue
+        in_namespaces = None not in scopes
+        if in_namespaces:
+            yield sum(scopes, []), statement, token
         if token == "{":
-            names = None
-            if None not in open_namespaces:
-                if statement[:1] == ["namespace"]:
-                    names = [t for t in statement[1:] if t != "::"] or [ANONYMOUS]
-                elif name := type_defined_by(statement):
-                    yield "::".join([*sum(open_namespaces, []), name])
-            open_namespaces.append(names)
-        elif token == "}" and open_namespaces:
-            open_namespaces.pop()
+            is_namespace = in_namespaces and statement[:1] == ["namespace"]
+            scopes.append(([t for t in statement[1:] if t != "::"] or [ANONYMOUS]) if is_namespace else None)
+        elif token == "}" and scopes:
+            scopes.pop()
         if token in "{};":
             statement = []
         else:
             statement.append(token)
+
+
+def types(text):
+    """Full names of the types that the source defines in namespaces."""
+    for namespaces, statement, token in walk(text):
+        if token == "{" and (name := type_defined_by(statement)):
+            yield "::".join([*namespaces, name])
 
 
 def main():
