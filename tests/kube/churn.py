@@ -6,6 +6,7 @@ import random
 import time
 
 from asking import IMAGE, get, until
+from machine import may_be_unknown
 from suite import check, equal
 
 SECONDS = int(os.environ.get("HOLDFAST_KUBE_CHURN", "60"))
@@ -204,11 +205,7 @@ class Churn:
         for name, found in server.items():
             if is_job(name):
                 end = next(c for c in found["status"]["containerStatuses"] if c["name"] == "main")["state"]["terminated"]
-                check(end["exitCode"] == JOB_ENDS or self.may_be_unknown(end), f"{name} ended as {end}")
-
-    def may_be_unknown(self, end):
-        """Where agent and holder died together (docs/keeper.md): here nobody keeps their descriptors meanwhile."""
-        return end.get("reason") == "ContainerStatusUnknown" and {"agent", "hold"} <= {role for _, role in self.kills}
+                check(end["exitCode"] == JOB_ENDS or may_be_unknown(end, self.kills), f"{name} ended as {end}")
 
     def end(self):
         self.cluster.kubectl("delete", "namespace", NAMESPACE, "--wait=false")

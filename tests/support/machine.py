@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """One agent and keeper with roots of their own, in a network and mount namespace of their own."""
+import datetime
 import json
 import os
 import pathlib
@@ -78,6 +79,14 @@ def usage(pids):
         memory += int(re.search(r"^Pss:\s+(\d+)", rollup, re.M)[1])
         ticks += int(fields[11]) + int(fields[12])
     return memory / 1024, ticks / os.sysconf("SC_CLK_TCK")
+
+
+def may_be_unknown(end, kills):
+    """How a container ended whose agent and holder died together (docs/keeper.md), where nobody keeps their descriptors
+    meanwhile, as systemd does. `kills`: when, and of which role."""
+    ended = datetime.datetime.fromisoformat(end["finishedAt"]).timestamp()
+    died = {role for at, role in kills if abs(at - ended) < 5}
+    return end.get("reason") == "ContainerStatusUnknown" and died >= {"agent", "hold"}
 
 
 class Machine:

@@ -5,7 +5,6 @@ and Services, while agent, holder, launcher and logger are killed at random, als
 wanted has to run and be ready, or to have ended as it does; nothing may have started again or twice, what is executed in a container has to
 be answered, and nobody may have waited in vain for the keeper: who starts it again does so at once, whatever else waits for it."""
 import argparse
-import datetime
 import json
 import pathlib
 import random
@@ -15,6 +14,7 @@ import tempfile
 import time
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "support"), str(pathlib.Path(__file__).resolve().parents[1] / "pods")]
+from machine import may_be_unknown
 from node import IMAGE, Node
 from suite import check, equal, run_on
 
@@ -153,14 +153,8 @@ class Churn:
         # Whatever the status tells: a second one beside the first would not be in it.
         equal({name: times for name, p in pods.items() if (times := self.times_begun(p)) != 1}, {}, "began more than once")
         ends = {name: p["status"]["containerStatuses"][0]["state"]["terminated"] for name, p in pods.items() if is_job(name)}
-        equal({name: end for name, end in ends.items() if end["exitCode"] != JOB_ENDS and not self.may_be_unknown(end)}, {},
+        equal({name: end for name, end in ends.items() if end["exitCode"] != JOB_ENDS and not may_be_unknown(end, self.kills)}, {},
               "how jobs ended")
-
-    def may_be_unknown(self, end):
-        """Where agent and holder died together (docs/keeper.md); here nobody keeps their descriptors meanwhile, as systemd does."""
-        ended = datetime.datetime.fromisoformat(end["finishedAt"]).timestamp()
-        died = {role for at, role in self.kills if abs(at - ended) < 5}
-        return end.get("reason") == "ContainerStatusUnknown" and died >= {"agent", "hold"}
 
     @staticmethod
     def is_as_wanted(name, status):
