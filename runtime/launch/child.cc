@@ -14,9 +14,7 @@ void Child::SetBegun(bool begun) {
 }
 
 void Child::KeepOnlySocket(int socket) {
-  // Not closed: their numbers are free, or somebody else's, by now.
-  for (UniqueFd* fd : {&root, &terminal, &shared_memory, &procfs}) (void)fd->Release();
-  (void)sysfs.Release();
+  for (int* fd : {&root, &sysfs, &terminal, &procfs, &shared_memory}) *fd = -1;
   fds_ = {};
   socket_ = socket;
 }

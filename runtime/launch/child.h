@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Child: what the steps of a recipe share. Exists only in the launched child, between clone and
 // exec: single thread, own descriptor table, everything O_CLOEXEC; from "descriptors" on nothing is
-// open but the streams and the report socket.
+// open but the streams and the report socket. Nobody owns a descriptor that a step keeps: that step
+// closes them all with one call, where each one's own close would be every fifth of the recipe's.
 #pragma once
 
 #include <span>
@@ -14,6 +15,12 @@
 #include "runtime/launch/launch.h"
 
 namespace holdfast::runtime {
+
+// Leaves it open until the step "descriptors" or the child's end. Returns its number.
+template <class Descriptor>
+int KeepOpen(Descriptor descriptor) {
+  return descriptor.Release();
+}
 
 class Child {
  public:
@@ -37,18 +44,20 @@ class Child {
   // Every other descriptor was closed; forgets them all. Fd(), proc() and null() are over.
   void KeepOnlySocket(int socket);
 
+  // Descriptors; -1: none.
   // The container's root directory, once it is mounted; in a user namespace a detached mount first.
-  UniqueFd root;
-  MountFd sysfs;      // made beforehand for a container in a user namespace
-  UniqueFd terminal;  // slave of the pty, with stdio.tty
+  int root = -1;
+  int sysfs = -1;     // a detached mount, made beforehand for a container in a user namespace
+  int terminal = -1;  // slave of the pty, with stdio.tty
   // The mounts of /dev/shm and, with shareProcessNamespace, of the pod's procfs; in a sandbox's
   // child possibly mount namespaces that show them.
-  UniqueFd procfs;
-  UniqueFd shared_memory;
+  int procfs = -1;
+  int shared_memory = -1;
   int init_binary = -1;  // a sandbox's; borrowed
   bool in_working_directory = false;
   bool identity_taken = false;
   model::CapabilityPlan capabilities;  // the program's, as far as the host has them
+  uint64_t for_seccomp = 0;            // permitted beside them until the filter is loaded
   std::string command;                 // what execve(2) gets, once it is found
   // FindCommand saw no such file. Before the process is born /proc/self leads nowhere: execve(2)
   // has the last word.

@@ -2,6 +2,8 @@
 // MakeLaunchContext and EnterLauncherMountNamespace: what the launcher does once, at its start.
 #include <fcntl.h>
 #include <sched.h>
+#include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,9 +21,9 @@
 namespace holdfast::runtime {
 namespace {
 
-using Propagation = sys::MountAttributes::Propagation;
-
 constexpr int kSignalCount = 64;  // of the kernel, real-time ones included
+constexpr unsigned long kTimerSlackNanoseconds =
+    50'000;  // the first process' (proc_pid_timerslack_ns(5))
 
 Result<MountFd> MountProc() {
   ASSIGN_OR_RETURN(UniqueFd context, sys::OpenFilesystem("proc"));
@@ -33,8 +35,7 @@ Result<void> AttachBelow(int root, int mount, const std::string& path) {
   return sys::AttachMount(mount, target.get(), path);
 }
 
-// What is ignored survives execve: whoever started this process may have left some. Once here instead
-// of in each child.
+// What is ignored survives execve: whoever started this process may have left some.
 void HeedAllSignals() {
   for (int signal = 1; signal <= kSignalCount; ++signal) {
     struct sigaction action{};
@@ -44,10 +45,18 @@ void HeedAllSignals() {
   }
 }
 
+// What survives fork and execve and whoever started this process may have changed, once here instead of in each child.
+void ResetInherited() {
+  HeedAllSignals();
+  ::personality(PER_LINUX);
+  ::prctl(PR_SET_TIMERSLACK, kTimerSlackNanoseconds);
+  ::prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
+}
+
 }  // namespace
 
 Result<LaunchContext> MakeLaunchContext() {
-  HeedAllSignals();
+  ResetInherited();
   LaunchContext context;
   ASSIGN_OR_RETURN(MountFd proc, MountProc());
   // As a directory: a mount descriptor is O_PATH and good for *at calls.
@@ -59,9 +68,7 @@ Result<LaunchContext> MakeLaunchContext() {
 
 Result<void> EnterLauncherMountNamespace(std::span<const std::string> visible) {
   if (::unshare(CLONE_NEWNS) != 0) return Error::FromErrno(errno, "unshare mount namespace");
-  ASSIGN_OR_RETURN(const DirFd old_root, sys::OpenDir("/"));
-  RETURN_IF_ERROR(
-      sys::SetMountAttributes(old_root.get(), {.propagation = Propagation::kPrivate}, true));
+  RETURN_IF_ERROR(sys::MakeMountsPrivate());
   std::vector<MountFd> trees;
   for (const std::string& path : visible) {
     ASSIGN_OR_RETURN(MountFd tree, sys::CloneTree(AT_FDCWD, path, true));
@@ -69,7 +76,7 @@ Result<void> EnterLauncherMountNamespace(std::span<const std::string> visible) {
   }
   ASSIGN_OR_RETURN(const MountFd null, sys::CloneTree(AT_FDCWD, "/dev/null", false));
   ASSIGN_OR_RETURN(const MountFd root, NewEmptyRoot());
-  RETURN_IF_ERROR(sys::AttachMount(root.get(), old_root.get(), "/"));
+  RETURN_IF_ERROR(sys::AttachMountAt(root.get(), AT_FDCWD, "/", "/"));
   for (size_t i = 0; i < trees.size(); ++i) {
     RETURN_IF_ERROR(AttachBelow(root.get(), trees[i].get(), visible[i]));
   }

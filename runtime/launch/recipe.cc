@@ -173,7 +173,7 @@ void RunChild(const LaunchContext& host, const model::Plan& plan, std::span<cons
   ::prctl(PR_SET_DUMPABLE, 0);
   ReportPlain(socket, ReportKind::kUnshared);
   Child child(host, fds, socket, begun, IsBornLate(plan));
-  ::umask(0022);
+  ::umask(0);  // every mode is given in full; the program gets its own mask
   Run(child, kCgroups, CgroupOf(plan));
   if (MayRunAhead(plan)) sys::RunAhead();  // the container's share of a busy machine may be tiny
   const auto* container = std::get_if<model::LaunchPlan>(&plan);

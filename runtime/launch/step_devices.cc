@@ -99,17 +99,18 @@ Result<void> BindNodes(int dev, int host, const std::vector<model::DevicePlan>& 
 }
 
 Result<void> FillDev(const Child& child, const model::LaunchPlan& plan) {
-  ASSIGN_OR_RETURN(const UniqueFd dev,
-                   sys::OpenAt(child.root.get(), "dev", O_PATH | O_DIRECTORY | O_NOFOLLOW));
+  ASSIGN_OR_RETURN(UniqueFd opened,
+                   sys::OpenAt(child.root, "dev", O_PATH | O_DIRECTORY | O_NOFOLLOW));
+  const int dev = KeepOpen(std::move(opened));
   if (plan.host_devices != model::kNoFd) {
-    RETURN_IF_ERROR(BindNodes(dev.get(), child.Fd(plan.host_devices), plan.devices));
+    RETURN_IF_ERROR(BindNodes(dev, child.Fd(plan.host_devices), plan.devices));
   } else {
     for (const model::DevicePlan& node : plan.devices) {
-      if (node.path[0] != '/') RETURN_IF_ERROR(MakeNode(dev.get(), node.path, node));
+      if (node.path[0] != '/') RETURN_IF_ERROR(MakeNode(dev, node.path, node));
     }
   }
   for (const Link& link : kLinks) {
-    if (::symlinkat(link.target, dev.get(), link.name) != 0 && errno != EEXIST) {
+    if (::symlinkat(link.target, dev, link.name) != 0 && errno != EEXIST) {
       return Error::FromErrno(errno, StrCat("symlink /dev/", link.name));
     }
   }
@@ -119,14 +120,12 @@ Result<void> FillDev(const Child& child, const model::LaunchPlan& plan) {
 }  // namespace
 
 Result<void> MakeDevices(Child& child, const model::LaunchPlan& plan) {
-  const mode_t old_mask = ::umask(0);
   // A volume on /dev brings its own nodes; ours would land in it.
   if (HasOwnDev(plan)) RETURN_IF_ERROR(FillDev(child, plan));
   for (const model::DevicePlan& device : plan.devices) {
     if (device.path[0] != '/') continue;
-    RETURN_IF_ERROR(MakeNode(child.root.get(), device.path.substr(1), device));
+    RETURN_IF_ERROR(MakeNode(child.root, device.path.substr(1), device));
   }
-  ::umask(old_mask);
   return {};
 }
 

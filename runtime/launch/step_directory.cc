@@ -14,7 +14,7 @@ namespace holdfast::runtime {
 Result<void> MakeWorkingDirectory(Child& child, const model::LaunchPlan& plan) {
   if (plan.process.cwd == "/") return {};
   // Magic links (/proc/self/fd/7) are refused here and again on entering.
-  ASSIGN_OR_RETURN(const DirFd made, sys::MakeDirsInside(child.root.get(), plan.process.cwd, 0755));
+  ASSIGN_OR_RETURN(const DirFd made, sys::MakeDirsInside(child.root, plan.process.cwd, 0755));
   return {};
 }
 

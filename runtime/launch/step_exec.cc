@@ -87,7 +87,7 @@ Result<void> LoadSeccomp(Child& child, const model::ProcessPlan& plan) {
   // fails, should the filter let it through). Who was born late has told it by being born.
   if (!child.born_late) ReportPlain(child.socket(), ReportKind::kExecuting);
   if (child.filter_loaded || plan.seccomp.empty()) return {};
-  RETURN_IF_ERROR(RaiseForSeccomp(child, plan));
+  RETURN_IF_ERROR(RaiseForSeccomp(child));
   // The kernel copies the program and never writes to it.
   auto* program = const_cast<model::BpfInstruction*>(plan.seccomp.data());
   const sock_fprog filter{static_cast<unsigned short>(plan.seccomp.size()),

@@ -104,8 +104,9 @@ Result<void> TakeIdentity(Child& child, const model::ProcessPlan& plan) {
 
   ASSIGN_OR_RETURN(const uint64_t have, PermittedNow());
   child.capabilities = Attainable(wanted, have);
+  child.for_seccomp = NeededForSeccomp(plan) & have;
   model::CapabilityPlan now = child.capabilities;
-  now.permitted |= NeededForSeccomp(plan) & have;
+  now.permitted |= child.for_seccomp;
   RETURN_IF_ERROR(SetCapabilities(now));
   RETURN_IF_ERROR(RaiseAmbient(now.ambient, last));
   if (plan.no_new_privs && ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) {
@@ -117,18 +118,16 @@ Result<void> TakeIdentity(Child& child, const model::ProcessPlan& plan) {
   return {};
 }
 
-Result<void> RaiseForSeccomp(Child& child, const model::ProcessPlan& plan) {
-  const uint64_t needed = NeededForSeccomp(plan);
-  if (needed == 0) return {};
-  ASSIGN_OR_RETURN(const uint64_t have, PermittedNow());
+Result<void> RaiseForSeccomp(const Child& child) {
+  if (child.for_seccomp == 0) return {};
   model::CapabilityPlan now = child.capabilities;
-  now.permitted |= needed & have;
-  now.effective |= needed & have;
+  now.permitted |= child.for_seccomp;
+  now.effective |= child.for_seccomp;
   return SetCapabilities(now);
 }
 
-Result<void> LowerAfterSeccomp(Child& child, const model::ProcessPlan& plan) {
-  if (NeededForSeccomp(plan) == 0 || !FilterAllows(plan.seccomp, SYS_capset)) return {};
+Result<void> LowerAfterSeccomp(const Child& child, const model::ProcessPlan& plan) {
+  if (child.for_seccomp == 0 || !FilterAllows(plan.seccomp, SYS_capset)) return {};
   return SetCapabilities(child.capabilities);
 }
 

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What survives execve and is the launcher's, not the container's: signal mask, umask, personality,
-// timer slack; and the scheduling.
-#include <sys/personality.h>
-#include <sys/prctl.h>
+// What survives execve and is the launcher's, not the container's: signal mask, umask; and the scheduling. What was of those
+// who started the launcher it has left behind itself (MakeLaunchContext).
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -15,16 +13,13 @@ namespace holdfast::runtime {
 
 Result<void> DropInheritance(Child&, const model::ProcessPlan& plan) {
   // The dispositions are the default ones: execve resets what is caught, and the launcher ignores
-  // nothing (MakeLaunchContext).
+  // nothing.
   sigset_t none;
   ::sigemptyset(&none);
   if (::sigprocmask(SIG_SETMASK, &none, nullptr) != 0) {
     return Error::FromErrno(errno, "sigprocmask");
   }
   ::umask(plan.umask);
-  ::personality(PER_LINUX);
-  ::prctl(PR_SET_TIMERSLACK, 0);  // 0: the default
-  ::prctl(PR_SET_THP_DISABLE, 0, 0, 0, 0);
   return {};
 }
 

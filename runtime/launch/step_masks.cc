@@ -3,7 +3,6 @@
 // (proc, sys), yet each is opened inside the root and used by descriptor only; "does not exist" is
 // the one failure that is no failure.
 #include <fcntl.h>
-#include <linux/stat.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -17,17 +16,16 @@
 namespace holdfast::runtime {
 namespace {
 
-// Invalid when the path does not exist.
-Result<UniqueFd> OpenIfThere(int root, const std::string& path) {
+// -1: the path does not exist.
+Result<int> OpenIfThere(int root, const std::string& path) {
   auto fd = sys::OpenInside(root, path, O_PATH, 0, sys::Resolve::kInRoot);
-  if (!fd && (fd.error().sys_errno() == ENOENT || fd.error().sys_errno() == ENOTDIR)) {
-    return UniqueFd();
-  }
-  return fd;
+  if (fd) return KeepOpen(std::move(*fd));
+  if (fd.error().sys_errno() == ENOENT || fd.error().sys_errno() == ENOTDIR) return -1;
+  return std::move(fd.error());
 }
 
 // The container's own /dev/null, which must be that device: a volume on /dev may hold anything.
-Result<UniqueFd> OpenNull(int root) {
+Result<int> OpenNull(int root) {
   ASSIGN_OR_RETURN(UniqueFd fd, sys::OpenInside(root, "dev/null", O_PATH | O_NOFOLLOW, 0,
                                                 sys::Resolve::kBeneath));
   struct stat st{};
@@ -35,69 +33,74 @@ Result<UniqueFd> OpenNull(int root) {
   if (!S_ISCHR(st.st_mode) || st.st_rdev != ::makedev(1, 3)) {
     return Error(Code::kPermissionDenied, "/dev/null: not the null device");
   }
-  return fd;
+  return KeepOpen(std::move(fd));
 }
 
-Result<MountFd> NewEmptyDirectory(const std::string& label) {
-  ASSIGN_OR_RETURN(const UniqueFd context, sys::OpenFilesystem("tmpfs"));
-  RETURN_IF_ERROR(sys::SetOption(context.get(), "size", "0"));
-  RETURN_IF_ERROR(sys::SetOption(context.get(), "mode", "0555"));
-  RETURN_IF_ERROR(SetLabelOfAll(context.get(), label));
-  return sys::CreateMount(context.get(),
-                          {.read_only = true, .no_suid = true, .no_dev = true, .no_exec = true});
+Result<void> AttachCopy(int mount, int target, const std::string& path) {
+  ASSIGN_OR_RETURN(MountFd copy, sys::CloneTree(mount, "", false));
+  return sys::AttachMount(KeepOpen(std::move(copy)), target, path);
 }
 
-Result<bool> IsMountRoot(int fd, const std::string& path) {
-  struct statx st{};
-  if (::statx(fd, "", AT_EMPTY_PATH, 0, &st) != 0) {
-    return Error::FromErrno(errno, StrCat("statx ", path));
+// Covers files with the null device and directories with one empty file system.
+class Masks {
+ public:
+  Masks(int root, const std::string& label)
+      : root_(root), options_(StrCat("size=0,mode=0555", LabelOption(label))) {}
+
+  Result<void> Cover(const std::string& path) {
+    ASSIGN_OR_RETURN(const int target, OpenIfThere(root_, path));
+    if (target < 0) return {};
+    struct stat st{};
+    if (::fstat(target, &st) != 0) return Error::FromErrno(errno, StrCat("fstat ", path));
+    return S_ISDIR(st.st_mode) ? CoverDirectory(target, path) : CoverFile(target, path);
   }
-  return (st.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
-}
+
+ private:
+  Result<void> CoverFile(int target, const std::string& path) {
+    if (null_ < 0) {
+      ASSIGN_OR_RETURN(null_, OpenNull(root_));
+    }
+    return AttachCopy(null_, target, path);
+  }
+
+  Result<void> CoverDirectory(int target, const std::string& path) {
+    if (empty_ >= 0) return AttachCopy(empty_, target, path);
+    RETURN_IF_ERROR(sys::MountNew(
+        "tmpfs", {.read_only = true, .no_suid = true, .no_dev = true, .no_exec = true}, options_,
+        target, "."));
+    // Opened again, the path leads onto the mount.
+    ASSIGN_OR_RETURN(empty_, OpenIfThere(root_, path));
+    return {};
+  }
+
+  int root_;
+  std::string options_;
+  int null_ = -1;
+  int empty_ = -1;
+};
 
 Result<void> SealPath(int root, const std::string& path) {
-  ASSIGN_OR_RETURN(const UniqueFd target, OpenIfThere(root, path));
-  if (!target) return {};
-  ASSIGN_OR_RETURN(const bool is_mount, IsMountRoot(target.get(), path));
-  if (is_mount) return sys::SetMountAttributes(target.get(), {.read_only = true}, false);
-  ASSIGN_OR_RETURN(const MountFd copy, sys::CloneTree(target.get(), "", true));
+  ASSIGN_OR_RETURN(const int target, OpenIfThere(root, path));
+  if (target < 0) return {};
+  // EINVAL: it is no mount yet.
+  auto sealed = sys::SetMountAttributes(target, {.read_only = true}, false);
+  if (sealed || sealed.error().sys_errno() != EINVAL) return sealed;
+  ASSIGN_OR_RETURN(MountFd copy, sys::CloneTree(target, "", true));
   RETURN_IF_ERROR(sys::SetMountAttributes(copy.get(), {.read_only = true}, true));
-  return sys::AttachMount(copy.get(), target.get(), path);
+  return sys::AttachMount(KeepOpen(std::move(copy)), target, path);
 }
 
 }  // namespace
 
 Result<void> MaskPaths(Child& child, const model::LaunchPlan& plan) {
-  if (plan.masked_paths.empty()) return {};
-  const int root = child.root.get();
-  UniqueFd null;
-  MountFd empty;  // the first directory's mount; the others are copies of it
-  for (const std::string& path : plan.masked_paths) {
-    ASSIGN_OR_RETURN(const UniqueFd target, OpenIfThere(root, path));
-    if (!target) continue;
-    struct stat st{};
-    if (::fstat(target.get(), &st) != 0) return Error::FromErrno(errno, StrCat("fstat ", path));
-    MountFd mask;
-    if (!S_ISDIR(st.st_mode)) {
-      if (!null) {
-        ASSIGN_OR_RETURN(null, OpenNull(root));
-      }
-      ASSIGN_OR_RETURN(mask, sys::CloneTree(null.get(), "", false));
-    } else if (!empty) {
-      ASSIGN_OR_RETURN(empty, NewEmptyDirectory(plan.selinux));
-      RETURN_IF_ERROR(sys::AttachMount(empty.get(), target.get(), path));
-      continue;
-    } else {
-      ASSIGN_OR_RETURN(mask, sys::CloneTree(empty.get(), "", false));
-    }
-    RETURN_IF_ERROR(sys::AttachMount(mask.get(), target.get(), path));
-  }
+  Masks masks(child.root, plan.selinux);
+  for (const std::string& path : plan.masked_paths) RETURN_IF_ERROR(masks.Cover(path));
   return {};
 }
 
 Result<void> SealPaths(Child& child, const model::LaunchPlan& plan) {
   for (const std::string& path : plan.read_only_paths) {
-    RETURN_IF_ERROR(WithContext(SealPath(child.root.get(), path), path));
+    RETURN_IF_ERROR(WithContext(SealPath(child.root, path), path));
   }
   return {};
 }

@@ -22,6 +22,8 @@ namespace {
 using Kind = model::MountPlan::Kind;
 using Propagation = sys::MountAttributes::Propagation;
 
+constexpr mode_t kTmpfsMode = 01777;  // the kernel's default
+
 sys::MountAttributes Attributes(const model::MountPlan& plan) {
   return {.read_only = plan.read_only,
           .no_suid = plan.no_suid,
@@ -30,41 +32,34 @@ sys::MountAttributes Attributes(const model::MountPlan& plan) {
           .strict_atime = plan.strict_atime};
 }
 
-std::string Octal(uint32_t mode) {
-  char text[16];
-  std::snprintf(text, sizeof text, "%04o", mode);
-  return text;
+// What a file system of its own kind is told, as in fstab(5).
+std::string TmpfsOptions(const model::MountPlan& plan) {
+  char mode[32];
+  std::snprintf(mode, sizeof mode, "mode=%04o", plan.mode != 0 ? plan.mode : kTmpfsMode);
+  return plan.size_bytes == 0 ? mode : StrCat(mode, ",size=", plan.size_bytes);
 }
 
-Result<void> SetTmpfsOptions(int context, const model::MountPlan& plan) {
-  if (plan.mode != 0) RETURN_IF_ERROR(sys::SetOption(context, "mode", Octal(plan.mode)));
-  if (plan.size_bytes != 0) {
-    RETURN_IF_ERROR(sys::SetOption(context, "size", std::to_string(plan.size_bytes)));
-  }
-  return {};
+// Group 5 is tty in every distribution.
+constexpr const char* kDevptsOptions = "newinstance,ptmxmode=0666,mode=0620,gid=5";
+
+// "cpu,cpuacct", "name=systemd" or, of cgroup2, "nsdelegate".
+std::string CgroupOptions(const std::string& options) {
+  return options.starts_with("name=") ? StrCat("none,", options) : options;
 }
 
-Result<void> SetDevptsOptions(int context) {
-  RETURN_IF_ERROR(sys::SetFlag(context, "newinstance"));
-  RETURN_IF_ERROR(sys::SetOption(context, "ptmxmode", "0666"));
-  RETURN_IF_ERROR(sys::SetOption(context, "mode", "0620"));
-  return sys::SetOption(context, "gid", "5");  // group tty in every distribution
-}
-
-// "cpu,cpuacct" or "name=systemd"; of cgroup2 "nsdelegate".
-Result<void> SetCgroupOptions(int context, const std::string& options) {
-  if (options.starts_with("name=")) {
-    RETURN_IF_ERROR(sys::SetFlag(context, "none"));
-    return sys::SetOption(context, "name", options.substr(5));
+std::string OptionsOf(const model::MountPlan& plan, const std::string& label) {
+  switch (plan.kind) {
+    case Kind::kTmpfs:
+    case Kind::kDev:
+      return TmpfsOptions(plan) + LabelOption(label);
+    case Kind::kDevpts:
+      return kDevptsOptions + LabelOption(label);
+    case Kind::kCgroup1:
+    case Kind::kCgroup2:
+      return CgroupOptions(plan.options);
+    default:
+      return "";
   }
-  size_t begin = 0;
-  while (begin < options.size()) {
-    size_t end = options.find(',', begin);
-    if (end == std::string::npos) end = options.size();
-    RETURN_IF_ERROR(sys::SetFlag(context, options.substr(begin, end - begin).c_str()));
-    begin = end + 1;
-  }
-  return {};
 }
 
 const char* TypeOf(Kind kind) {
@@ -84,20 +79,6 @@ const char* TypeOf(Kind kind) {
     default:
       return "tmpfs";
   }
-}
-
-Result<MountFd> NewFilesystem(const model::MountPlan& plan, const std::string& label) {
-  ASSIGN_OR_RETURN(const UniqueFd context, sys::OpenFilesystem(TypeOf(plan.kind)));
-  if (plan.kind == Kind::kTmpfs || plan.kind == Kind::kDev) {
-    RETURN_IF_ERROR(SetTmpfsOptions(context.get(), plan));
-    RETURN_IF_ERROR(SetLabelOfAll(context.get(), label));
-  } else if (plan.kind == Kind::kDevpts) {
-    RETURN_IF_ERROR(SetDevptsOptions(context.get()));
-    RETURN_IF_ERROR(SetLabelOfAll(context.get(), label));
-  } else if (plan.kind == Kind::kCgroup1 || plan.kind == Kind::kCgroup2) {
-    RETURN_IF_ERROR(SetCgroupOptions(context.get(), plan.options));
-  }
-  return sys::CreateMount(context.get(), Attributes(plan));
 }
 
 Propagation PropagationOf(const model::MountPlan& plan) {
@@ -147,36 +128,12 @@ Result<void> LinkControllers(int root, const model::MountPlan& plan) {
   return {};
 }
 
-Result<MountFd> NewOrPrepared(Child& child, const model::MountPlan& plan,
-                              const std::string& label) {
-  MountFd mount;
-  if (plan.kind == Kind::kShared) {
-    mount = MountFd(child.shared_memory.Release());
-    if (!mount) return InvalidArgument("shared memory: mounted twice");
-  } else if (plan.kind == Kind::kProc && child.procfs) {
-    mount = MountFd(child.procfs.Release());
-  } else if (plan.kind == Kind::kSysfs && child.sysfs) {
-    mount = std::move(child.sysfs);
-  } else {
-    return NewFilesystem(plan, label);
-  }
-  RETURN_IF_ERROR(sys::SetMountAttributes(mount.get(), Attributes(plan), false));
-  return mount;
-}
-
-// Labels in proc, sysfs and of cgroups are the kernel's to give. What the pod's containers share is there before them; the
-// node's own queues stay as they are.
-bool HasLabelOfItsTop(const model::MountPlan& mount, const model::NamespacePlan& namespaces) {
-  return mount.kind == Kind::kShared ||
-         (mount.kind == Kind::kMqueue && namespaces.ipc != model::kNoFd);
-}
-
 // File systems that this launch has made, in which nobody but it has made anything: a directory of theirs is made and
 // mounted onto by its name, where other targets are looked for from the root on.
 class FreshFilesystems {
  public:
-  void Add(const std::string& destination, MountFd mount) {
-    all_.emplace_back(destination, std::move(mount));
+  void Add(const std::string& destination, int directory) {
+    all_.emplace_back(destination, directory);
   }
   // A volume may lie over any of them from now on.
   void Forget() { all_.clear(); }
@@ -186,72 +143,140 @@ class FreshFilesystems {
     const std::string_view parent(destination.data(), destination.rfind('/'));
     // One may lie over an earlier one.
     for (auto each = all_.rbegin(); each != all_.rend(); ++each) {
-      if (each->first == parent) return each->second.get();
+      if (each->first == parent) return each->second;
     }
     return -1;
   }
 
  private:
-  std::vector<std::pair<std::string, MountFd>> all_;
+  std::vector<std::pair<std::string, int>> all_;
 };
 
-// False, and nothing happened: something of that name is there.
-Result<bool> AttachInFresh(int mount, int filesystem, const std::string& destination) {
-  const std::string name = destination.substr(destination.rfind('/') + 1);
-  if (::mkdirat(filesystem, name.c_str(), 0755) != 0) {
-    if (errno == EEXIST) return false;
-    return Error::FromErrno(errno, "mkdir");
-  }
-  RETURN_IF_ERROR(sys::AttachMountAt(mount, filesystem, name, destination));
-  return true;
+// Not by mount(2): it would make the first of a network namespace read-only for all containers of the pod.
+Result<int> NewSysfs() {
+  ASSIGN_OR_RETURN(UniqueFd context, sys::OpenFilesystem("sysfs"));
+  ASSIGN_OR_RETURN(MountFd sysfs, sys::CreateMount(KeepOpen(std::move(context)), {}));
+  return KeepOpen(std::move(sysfs));
 }
 
-Result<void> MountVolume(Child& child, const model::MountPlan& plan) {
-  const int source = child.Fd(plan.source);
-  ASSIGN_OR_RETURN(const bool directory, IsDirectory(source, plan.destination));
-  ASSIGN_OR_RETURN(const UniqueFd target,
-                   MountTarget(child.root.get(), plan.destination, directory));
-  RETURN_IF_ERROR(PrepareBind(source, plan));
-  return sys::AttachMount(source, target.get(), plan.destination);
+// Detached; -1: the file system is yet to be made.
+Result<int> TakePrepared(Child& child, const model::MountPlan& plan) {
+  if (plan.kind == Kind::kShared && child.shared_memory < 0) {
+    return InvalidArgument("shared memory: mounted twice");
+  }
+  if (plan.kind == Kind::kShared) return std::exchange(child.shared_memory, -1);
+  if (plan.kind == Kind::kProc) return std::exchange(child.procfs, -1);
+  if (plan.kind != Kind::kSysfs) return -1;
+  return child.sysfs >= 0 ? std::exchange(child.sysfs, -1) : NewSysfs();
 }
 
-Result<void> AttachFilesystem(int root, int mount, const model::MountPlan& plan,
-                              const FreshFilesystems& fresh) {
-  if (const int filesystem = fresh.Above(plan.destination); filesystem >= 0) {
-    ASSIGN_OR_RETURN(const bool attached, AttachInFresh(mount, filesystem, plan.destination));
-    if (attached) return {};
-  }
-  const bool fixed =
-      plan.kind == Kind::kProc || plan.kind == Kind::kSysfs || plan.kind == Kind::kDev;
-  ASSIGN_OR_RETURN(const UniqueFd target, fixed ? OrdinaryDirectory(root, plan.destination)
-                                                : MountTarget(root, plan.destination, true));
-  return sys::AttachMount(mount, target.get(), plan.destination);
+// Labels in proc, sysfs and of cgroups are the kernel's to give. What the pod's containers share is there before them; the
+// node's own queues stay as they are.
+bool HasLabelOfItsTop(const model::MountPlan& mount, const model::LaunchPlan& whole) {
+  if (whole.selinux.empty()) return false;
+  return mount.kind == Kind::kShared ||
+         (mount.kind == Kind::kMqueue && whole.namespaces.ipc != model::kNoFd);
 }
 
-Result<void> MountFilesystem(Child& child, const model::MountPlan& plan,
-                             const model::LaunchPlan& whole, FreshFilesystems& fresh) {
-  const int root = child.root.get();
-  ASSIGN_OR_RETURN(MountFd mount, NewOrPrepared(child, plan, whole.selinux));
-  if (HasLabelOfItsTop(plan, whole.namespaces)) {
-    RETURN_IF_ERROR(LabelTop(mount.get(), whole.selinux));
+// All mounts of a container, in their order.
+class Mounter {
+ public:
+  Mounter(Child& child, const model::LaunchPlan& whole)
+      : child_(child), whole_(whole), root_(child.root) {}
+
+  Result<void> Mount(const model::MountPlan& plan) {
+    return plan.kind == Kind::kBind ? MountVolume(plan) : MountFilesystem(plan);
   }
-  RETURN_IF_ERROR(AttachFilesystem(root, mount.get(), plan, fresh));
-  if (plan.kind == Kind::kDev || plan.kind == Kind::kTmpfs) {
-    fresh.Add(plan.destination, std::move(mount));
+
+ private:
+  // A directory by descriptor, and an entry of it that is a directory and no symlink, or "." for itself.
+  struct Place {
+    int directory = -1;
+    std::string name = ".";
+  };
+
+  Result<void> MountVolume(const model::MountPlan& plan) {
+    fresh_.Forget();
+    const int source = child_.Fd(plan.source);
+    ASSIGN_OR_RETURN(const bool directory, IsDirectory(source, plan.destination));
+    ASSIGN_OR_RETURN(UniqueFd target, MountTarget(root_, plan.destination, directory));
+    RETURN_IF_ERROR(PrepareBind(source, plan));
+    return sys::AttachMount(source, KeepOpen(std::move(target)), plan.destination);
   }
-  return plan.kind == Kind::kCgroup1 ? LinkControllers(root, plan) : Result<void>();
-}
+
+  Result<void> MountFilesystem(const model::MountPlan& plan) {
+    ASSIGN_OR_RETURN(const int prepared, TakePrepared(child_, plan));
+    ASSIGN_OR_RETURN(const Place place, FindPlace(plan));
+    RETURN_IF_ERROR(prepared < 0 ? MountNew(plan, place) : Attach(prepared, plan, place));
+    if (HasLabelOfItsTop(plan, whole_)) {
+      ASSIGN_OR_RETURN(const int top, prepared < 0 ? OpenMounted(plan) : prepared);
+      RETURN_IF_ERROR(LabelTop(top, whole_.selinux));
+    }
+    if (plan.kind == Kind::kDev || plan.kind == Kind::kTmpfs) {
+      if (auto top = OpenMounted(plan)) fresh_.Add(plan.destination, *top);
+    }
+    return plan.kind == Kind::kCgroup1 ? LinkControllers(root_, plan) : Result<void>();
+  }
+
+  Result<Place> FindPlace(const model::MountPlan& plan) const {
+    if (const int filesystem = fresh_.Above(plan.destination); filesystem >= 0) {
+      std::string name = plan.destination.substr(plan.destination.rfind('/') + 1);
+      if (::mkdirat(filesystem, name.c_str(), 0755) == 0) {
+        return Place{filesystem, std::move(name)};
+      }
+      if (errno != EEXIST) return Error::FromErrno(errno, "mkdir");
+    }
+    const bool fixed =
+        plan.kind == Kind::kProc || plan.kind == Kind::kSysfs || plan.kind == Kind::kDev;
+    ASSIGN_OR_RETURN(UniqueFd target, fixed ? OrdinaryDirectory(root_, plan.destination)
+                                            : MountTarget(root_, plan.destination, true));
+    return Place{KeepOpen(std::move(target))};
+  }
+
+  Result<void> MountNew(const model::MountPlan& plan, const Place& place) {
+    const bool is_here = place.directory == here_;
+    here_ = place.directory;
+    return sys::MountNew(TypeOf(plan.kind), Attributes(plan), OptionsOf(plan, whole_.selinux),
+                         is_here ? -1 : place.directory, place.name);
+  }
+
+  static Result<void> Attach(int mount, const model::MountPlan& plan, const Place& place) {
+    RETURN_IF_ERROR(sys::SetMountAttributes(mount, Attributes(plan), false));
+    return sys::AttachMountAt(mount, place.directory, place.name, plan.destination);
+  }
+
+  // The top of what was just mounted. It is empty, so a way that it covers (a symlink in the very directory, to it) leads
+  // to nothing: ENOENT.
+  Result<int> OpenMounted(const model::MountPlan& plan) const {
+    ASSIGN_OR_RETURN(UniqueFd top, sys::OpenInside(root_, plan.destination, O_PATH | O_DIRECTORY, 0,
+                                                   sys::Resolve::kInRoot));
+    return KeepOpen(std::move(top));
+  }
+
+  Child& child_;
+  const model::LaunchPlan& whole_;
+  const int root_;
+  FreshFilesystems fresh_;
+  int here_ = -1;  // the working directory, once one of these mounts has set it
+};
 
 }  // namespace
 
-Result<void> MountAll(Child& child, const model::LaunchPlan& plan) {
-  FreshFilesystems fresh;
+// Before the user namespace is entered: inside, the kernel mounts a sysfs only beside one that is visible already
+// (mount_too_revealing); the launcher shows none. This one belongs to the pod's network namespace all the same.
+Result<void> PrepareSysfs(Child& child, const model::LaunchPlan& plan) {
   for (const model::MountPlan& mount : plan.mounts) {
-    if (mount.kind == Kind::kBind) fresh.Forget();
-    RETURN_IF_ERROR(WithContext(mount.kind == Kind::kBind
-                                    ? MountVolume(child, mount)
-                                    : MountFilesystem(child, mount, plan, fresh),
-                                mount.destination));
+    if (mount.kind != Kind::kSysfs) continue;
+    ASSIGN_OR_RETURN(child.sysfs, NewSysfs());
+    return {};
+  }
+  return {};
+}
+
+Result<void> MountAll(Child& child, const model::LaunchPlan& plan) {
+  Mounter mounter(child, plan);
+  for (const model::MountPlan& mount : plan.mounts) {
+    RETURN_IF_ERROR(WithContext(mounter.Mount(mount), mount.destination));
   }
   return {};
 }

@@ -41,9 +41,7 @@ Result<void> MakeOwnNamespaces(Child&, const model::LaunchPlan& plan) {
   const int flags = CLONE_NEWNS | (plan.namespaces.new_cgroup ? CLONE_NEWCGROUP : 0);
   if (::unshare(flags) != 0) return Error::FromErrno(errno, "unshare mount and cgroup namespaces");
   // Nothing of what follows may propagate into the launcher's namespace.
-  ASSIGN_OR_RETURN(const DirFd root, sys::OpenDir("/"));
-  return sys::SetMountAttributes(
-      root.get(), {.propagation = sys::MountAttributes::Propagation::kPrivate}, true);
+  return sys::MakeMountsPrivate();
 }
 
 Result<void> JoinTarget(Child& child, const model::ExecPlan& plan) {

@@ -96,9 +96,8 @@ Result<MountFd> ByNames(const Parts& parts, const std::string& label, bool one_b
 // Mounted on <scratch>/root of the child's own mount namespace, hence nowhere else; the working
 // directory is in /proc/self/fd.
 Result<MountFd> ByClassicMount(const Parts& parts, const std::string& label) {
-  std::string data = StrCat("lowerdir=", JoinLayers(parts), ",upperdir=", Name(parts.upper),
-                            ",workdir=", Name(parts.work));
-  if (!label.empty()) data += StrCat(",context=\"", label, "\"");  // a label has commas
+  const std::string data = StrCat("lowerdir=", JoinLayers(parts), ",upperdir=", Name(parts.upper),
+                                  ",workdir=", Name(parts.work), LabelOption(label));
   if (data.size() > kMaxMountDataBytes) {
     return Unsupported(StrCat("mount overlay: ", parts.layers.size(),
                               " layers do not fit into the options of mount(2) on this kernel"));
@@ -135,12 +134,14 @@ Error ExplainUnmappable(Error error) {
                             "on this kernel, which hostUsers: false needs"));
 }
 
+// Onto "/" of the child's own mount namespace, where pivot_root wants it.
+Result<void> AttachRoot(int mount) { return sys::AttachMountAt(mount, AT_FDCWD, "/", "/"); }
+
 // Every layer becomes a mount of its own with the id map. They are attached below an empty root of
 // this mount namespace, which is returned, since only Linux 6.15 takes detached ones as layers.
 Result<MountFd> MapLayers(int user_namespace, Parts& parts) {
   ASSIGN_OR_RETURN(MountFd shelf, NewEmptyRoot());
-  ASSIGN_OR_RETURN(const DirFd old_root, sys::OpenDir("/"));
-  RETURN_IF_ERROR(sys::AttachMount(shelf.get(), old_root.get(), "/"));
+  RETURN_IF_ERROR(AttachRoot(shelf.get()));
   for (size_t i = 0; i < parts.layers.size(); ++i) {
     ASSIGN_OR_RETURN(const MountFd mapped, sys::CloneTree(parts.layers[i].get(), "", false));
     if (auto done = sys::SetIdMap(mapped.get(), user_namespace, false); !done) {
@@ -152,12 +153,6 @@ Result<MountFd> MapLayers(int user_namespace, Parts& parts) {
     ASSIGN_OR_RETURN(parts.layers[i], OpenScratchDir(shelf.get(), name.c_str()));
   }
   return shelf;
-}
-
-// Onto "/" of the child's own mount namespace, where pivot_root wants it.
-Result<void> AttachRoot(int mount) {
-  ASSIGN_OR_RETURN(const DirFd old_root, sys::OpenDir("/"));
-  return sys::AttachMount(mount, old_root.get(), "/");
 }
 
 }  // namespace
@@ -174,29 +169,29 @@ Result<void> PrepareMappedRoot(Child& child, const model::LaunchPlan& plan) {
   if (!mount) {
     return std::move(mount.error()).Wrap("layers with an id map, which need Linux 5.19");
   }
-  child.root = UniqueFd(mount->Release());
+  child.root = KeepOpen(std::move(*mount));
   // The overlay has copies of the layers. Left in the way, it would be locked onto the old root
   // once the mount namespace is copied into the user namespace, and the old root could not be left.
   return sys::DetachMountAt(shelf.get());
 }
 
 Result<void> MountRoot(Child& child, const model::LaunchPlan& plan) {
-  if (!child.root) {
+  if (child.root < 0) {
     ASSIGN_OR_RETURN(const Parts parts, OpenParts(plan.root));
     ASSIGN_OR_RETURN(MountFd mount, MountOverlay(child, parts, plan.selinux));
-    child.root = UniqueFd(mount.Release());
+    child.root = KeepOpen(std::move(mount));
   }
-  return AttachRoot(child.root.get());
+  return AttachRoot(child.root);
 }
 
 Result<void> SealRoot(Child& child, const model::LaunchPlan& plan) {
   if (!plan.root.read_only) return {};
-  return sys::SetMountAttributes(child.root.get(), {.read_only = true}, false);
+  return sys::SetMountAttributes(child.root, {.read_only = true}, false);
 }
 
-Result<void> EnterRoot(Child& child, const model::LaunchPlan&) {
-  RETURN_IF_ERROR(sys::PivotInto(child.root.get()));
-  child.root.Reset();
+Result<void> EnterRoot(Child& child, const model::LaunchPlan& plan) {
+  RETURN_IF_ERROR(sys::PivotInto(child.root));
+  child.in_working_directory = plan.process.cwd == "/";
   return {};
 }
 

@@ -29,18 +29,17 @@ Result<MountFd> NewSharedMemory(uint64_t size_bytes) {
 }
 
 // A mount namespace that shows `mount` as its root, for kernels that cannot copy a detached mount.
-Result<UniqueFd> NamespaceShowing(const Child& child, int mount) {
+Result<int> NamespaceShowing(const Child& child, int mount) {
   if (::unshare(CLONE_NEWNS) != 0) return Error::FromErrno(errno, "unshare mount namespace");
-  ASSIGN_OR_RETURN(const DirFd root, sys::OpenDir("/"));
-  RETURN_IF_ERROR(sys::SetMountAttributes(
-      root.get(), {.propagation = sys::MountAttributes::Propagation::kPrivate}, true));
-  RETURN_IF_ERROR(sys::AttachMount(mount, root.get(), "/"));
-  return sys::OpenAt(child.proc(), "self/ns/mnt", O_RDONLY);
+  RETURN_IF_ERROR(sys::MakeMountsPrivate());
+  RETURN_IF_ERROR(sys::AttachMountAt(mount, AT_FDCWD, "/", "/"));
+  ASSIGN_OR_RETURN(UniqueFd name_space, sys::OpenAt(child.proc(), "self/ns/mnt", O_RDONLY));
+  return KeepOpen(std::move(name_space));
 }
 
 // What CopySharedMounts takes.
-Result<UniqueFd> Shareable(const Child& child, MountFd mount) {
-  if (child.facts().open_tree_detached) return UniqueFd(mount.Release());
+Result<int> Shareable(const Child& child, MountFd mount) {
+  if (child.facts().open_tree_detached) return KeepOpen(std::move(mount));
   return NamespaceShowing(child, mount.get());
 }
 
@@ -120,22 +119,20 @@ Result<void> HandOverNamespaces(Child& child, const model::SandboxPlan& plan) {
                            {plan.uts, 'u', "self/ns/uts"},
                            {!plan.uid_map.empty(), 'U', "self/ns/user"},
                            {plan.init_binary != model::kNoFd, 'p', "self/ns/pid"}};
-  std::vector<UniqueFd> open;
   std::vector<int> fds;
   std::string letters;
   for (const Entry& entry : entries) {
     if (!entry.wanted) continue;
     ASSIGN_OR_RETURN(UniqueFd fd, sys::OpenAt(child.proc(), entry.name, O_RDONLY));
-    fds.push_back(fd.get());
+    fds.push_back(KeepOpen(std::move(fd)));
     letters.push_back(entry.letter);
-    open.push_back(std::move(fd));
   }
-  if (child.shared_memory) {
-    fds.push_back(child.shared_memory.get());
+  if (child.shared_memory >= 0) {
+    fds.push_back(child.shared_memory);
     letters.push_back('s');
   }
-  if (child.procfs) {
-    fds.push_back(child.procfs.get());
+  if (child.procfs >= 0) {
+    fds.push_back(child.procfs);
     letters.push_back('P');
   }
   return ReportDescriptors(child.socket(), ReportKind::kSandbox, letters, fds);
@@ -144,12 +141,10 @@ Result<void> HandOverNamespaces(Child& child, const model::SandboxPlan& plan) {
 Result<void> EmptyInitsRoot(Child&, const model::SandboxPlan& plan) {
   if (plan.init_binary == model::kNoFd) return {};
   if (::unshare(CLONE_NEWNS) != 0) return Error::FromErrno(errno, "unshare mount namespace");
-  ASSIGN_OR_RETURN(const DirFd old_root, sys::OpenDir("/"));
-  RETURN_IF_ERROR(sys::SetMountAttributes(
-      old_root.get(), {.propagation = sys::MountAttributes::Propagation::kPrivate}, true));
+  RETURN_IF_ERROR(sys::MakeMountsPrivate());
   ASSIGN_OR_RETURN(const MountFd root, NewEmptyRoot());
   RETURN_IF_ERROR(sys::SetMountAttributes(root.get(), {.read_only = true}, false));
-  RETURN_IF_ERROR(sys::AttachMount(root.get(), old_root.get(), "/"));
+  RETURN_IF_ERROR(sys::AttachMountAt(root.get(), AT_FDCWD, "/", "/"));
   return sys::PivotInto(root.get());
 }
 

@@ -24,6 +24,10 @@ Result<void> SetLabelOfAll(int context, const std::string& label) {
   return label.empty() ? Result<void>() : sys::SetOption(context, "context", label);
 }
 
+std::string LabelOption(const std::string& label) {
+  return label.empty() ? "" : StrCat(",context=\"", label, "\"");  // a label has commas
+}
+
 Result<void> LabelTop(int mount, const std::string& label) {
   if (label.empty()) return {};
   ASSIGN_OR_RETURN(const UniqueFd top, sys::OpenAt(mount, ".", O_RDONLY | O_DIRECTORY));

@@ -63,10 +63,10 @@ Result<void> CopySharedMounts(Child& child, const model::LaunchPlan& plan) {
   for (const model::MountPlan& mount : plan.mounts) {
     if (mount.kind == Kind::kShared) {
       ASSIGN_OR_RETURN(MountFd copy, Copy(child, child.Fd(mount.source), false));
-      child.shared_memory = UniqueFd(copy.Release());
+      child.shared_memory = KeepOpen(std::move(copy));
     } else if (mount.kind == Kind::kProc && mount.source != model::kNoFd) {
       ASSIGN_OR_RETURN(MountFd copy, Copy(child, child.Fd(mount.source), true));
-      child.procfs = UniqueFd(copy.Release());
+      child.procfs = KeepOpen(std::move(copy));
     }
   }
   return {};

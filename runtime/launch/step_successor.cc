@@ -25,21 +25,7 @@ namespace holdfast::runtime {
 // Only what is attached in the caller's mount namespace can be copied and become a layer.
 Result<void> MakePreparationNamespace(Child&, const model::LaunchPlan&) {
   if (::unshare(CLONE_NEWNS) != 0) return Error::FromErrno(errno, "unshare mount namespace");
-  ASSIGN_OR_RETURN(const DirFd root, sys::OpenDir("/"));
-  return sys::SetMountAttributes(
-      root.get(), {.propagation = sys::MountAttributes::Propagation::kPrivate}, true);
-}
-
-// Inside, the kernel mounts a sysfs only beside one that is visible already (mount_too_revealing);
-// the launcher shows none. This one belongs to the pod's network namespace all the same.
-Result<void> PrepareSysfs(Child& child, const model::LaunchPlan& plan) {
-  for (const model::MountPlan& mount : plan.mounts) {
-    if (mount.kind != model::MountPlan::Kind::kSysfs) continue;
-    ASSIGN_OR_RETURN(const UniqueFd context, sys::OpenFilesystem("sysfs"));
-    ASSIGN_OR_RETURN(child.sysfs, sys::CreateMount(context.get(), {}));
-    return {};
-  }
-  return {};
+  return sys::MakeMountsPrivate();
 }
 
 Result<void> BecomeNamespaceRoot() {

@@ -44,12 +44,12 @@ Result<void> OpenTerminalBelow(Child& child, int root, const model::ProcessPlan&
   ASSIGN_OR_RETURN(const UniqueFd master, OpenMultiplexer(root));
   int unlock = 0;
   if (::ioctl(master.get(), TIOCSPTLCK, &unlock) != 0) return Error::FromErrno(errno, "TIOCSPTLCK");
-  child.terminal = UniqueFd(::ioctl(master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
-  if (!child.terminal) return Error::FromErrno(errno, "TIOCGPTPEER");
+  child.terminal = ::ioctl(master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (child.terminal < 0) return Error::FromErrno(errno, "TIOCGPTPEER");
   winsize size{};
   size.ws_row = plan.stdio.rows;
   size.ws_col = plan.stdio.columns;
-  if (::ioctl(child.terminal.get(), TIOCSWINSZ, &size) != 0) {
+  if (::ioctl(child.terminal, TIOCSWINSZ, &size) != 0) {
     return Error::FromErrno(errno, "TIOCSWINSZ");
   }
   const int fds[] = {master.get()};
@@ -67,6 +67,14 @@ void GiveStream(int fd, uint32_t uid) {
   [[maybe_unused]] const int ignored = ::fchown(fd, uid, static_cast<gid_t>(-1));
 }
 
+// A number above the three: otherwise putting one could overwrite the source of the next.
+Result<int> AboveStreams(int fd) {
+  if (fd > STDERR_FILENO) return fd;
+  const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+  if (copy < 0) return Error::FromErrno(errno, "fcntl F_DUPFD_CLOEXEC");
+  return copy;
+}
+
 Result<void> PutStream(int source, int number) {
   if (::dup2(source, number) < 0) return Error::FromErrno(errno, StrCat("dup2 to ", number));
   return {};
@@ -82,24 +90,21 @@ Result<void> OpenTerminal(Child& child, const model::ExecPlan& plan) {
 
 Result<void> BindConsole(Child& child, const model::LaunchPlan& plan) {
   if (!plan.process.stdio.tty) return {};
-  RETURN_IF_ERROR(OpenTerminalBelow(child, child.root.get(), plan.process));
-  ASSIGN_OR_RETURN(const MountFd console, sys::CloneTree(child.terminal.get(), "", false));
-  ASSIGN_OR_RETURN(const UniqueFd target, MountTarget(child.root.get(), "/dev/console", false));
+  RETURN_IF_ERROR(OpenTerminalBelow(child, child.root, plan.process));
+  ASSIGN_OR_RETURN(const MountFd console, sys::CloneTree(child.terminal, "", false));
+  ASSIGN_OR_RETURN(const UniqueFd target, MountTarget(child.root, "/dev/console", false));
   return sys::AttachMount(console.get(), target.get(), "/dev/console");
 }
 
 Result<void> ArrangeStreams(Child& child, const model::ProcessPlan& plan) {
   const model::FdIndex wanted[3] = {plan.stdio.in, plan.stdio.out, plan.stdio.err};
-  UniqueFd sources[3];
+  int sources[3];
   for (size_t i = 0; i < 3; ++i) {
-    int fd = plan.stdio.tty ? child.terminal.get() : child.Fd(wanted[i]);
-    if (fd < 0) fd = child.null();
-    // A copy above the three: otherwise putting one could overwrite the source of the next.
-    sources[i] = UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
-    if (!sources[i]) return Error::FromErrno(errno, "fcntl F_DUPFD_CLOEXEC");
+    const int fd = plan.stdio.tty ? child.terminal : child.Fd(wanted[i]);
+    ASSIGN_OR_RETURN(sources[i], AboveStreams(fd < 0 ? child.null() : fd));
   }
   for (int number = 0; number < 3; ++number) {
-    RETURN_IF_ERROR(PutStream(sources[number].get(), number));
+    RETURN_IF_ERROR(PutStream(sources[number], number));
     GiveStream(number, plan.uid);
   }
   return {};

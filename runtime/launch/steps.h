@@ -20,7 +20,6 @@ Result<void> JoinTarget(Child& child, const model::ExecPlan& plan);
 // step_successor.cc: what a container in a user namespace cannot do itself is done by a first
 // child, which has the launcher's rights; then it clones the container's process.
 Result<void> MakePreparationNamespace(Child& child, const model::LaunchPlan& plan);
-Result<void> PrepareSysfs(Child& child, const model::LaunchPlan& plan);
 // With a pid namespace of its own it returns in the successor only; the first child exits.
 Result<void> EnterUserNamespace(Child& child, const model::LaunchPlan& plan);
 // The rest of the recipe is done as root of the user namespace that was just entered.
@@ -38,6 +37,8 @@ Result<void> EnterRoot(Child& child, const model::LaunchPlan& plan);
 Result<void> CopySharedMounts(Child& child, const model::LaunchPlan& plan);
 
 // step_mounts.cc
+// Child::sysfs
+Result<void> PrepareSysfs(Child& child, const model::LaunchPlan& plan);
 Result<void> MountAll(Child& child, const model::LaunchPlan& plan);
 
 // step_devices.cc
@@ -70,10 +71,12 @@ Result<void> SetAppArmor(Child& child, const model::ProcessPlan& plan);
 Result<void> SetSelinux(Child& child, const model::ProcessPlan& plan);
 // Everything on a file system that is about to be made has the label, for good. "": nothing is said.
 Result<void> SetLabelOfAll(int context, const std::string& label);
+// The same behind the options of mount(2): ",context=…".
+std::string LabelOption(const std::string& label);
 // The top of a file system has the label, and with it what is made there, where it knows labels at all.
 Result<void> LabelTop(int mount, const std::string& label);
 
-// step_inheritance.cc: signals, umask, personality
+// step_inheritance.cc: signal mask, umask
 Result<void> DropInheritance(Child& child, const model::ProcessPlan& plan);
 // Policy, slice and niceness of an ordinary process.
 Result<void> ResetScheduling(Child& child, const model::ProcessPlan& plan);
@@ -88,9 +91,9 @@ Result<int> CloseDescriptorsBut(Child& child, int kept);
 Result<void> TakeIdentity(Child& child, const model::ProcessPlan& plan);
 // CAP_SYS_ADMIN is permitted still, for LoadSeccomp, but not effective: no path is looked up with
 // it.
-Result<void> RaiseForSeccomp(Child& child, const model::ProcessPlan& plan);
+Result<void> RaiseForSeccomp(const Child& child);
 // The program's own, and nothing more. Where the filter in force refuses capset, exec does it.
-Result<void> LowerAfterSeccomp(Child& child, const model::ProcessPlan& plan);
+Result<void> LowerAfterSeccomp(const Child& child, const model::ProcessPlan& plan);
 
 // step_birth.cc: IsBornLate(plan)
 Result<void> ConfineBeforeBirth(Child& child, const model::ProcessPlan& plan);

@@ -24,10 +24,8 @@ Result<UniqueFd> MakeFile(int root, const std::string& path) {
   const std::string leaf = slash == std::string::npos ? path : path.substr(slash + 1);
   ASSIGN_OR_RETURN(const DirFd dir, sys::MakeDirsInside(root, parent, kDirectoryMode));
   // O_NOFOLLOW: a dangling symlink is refused, nothing is made where it points to.
-  ASSIGN_OR_RETURN(const UniqueFd made,
-                   sys::OpenInside(dir.get(), leaf, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK,
-                                   kFileMode, sys::Resolve::kBeneath));
-  return sys::OpenInside(dir.get(), leaf, O_PATH | O_NOFOLLOW, 0, sys::Resolve::kBeneath);
+  return sys::OpenInside(dir.get(), leaf, O_RDONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK, kFileMode,
+                         sys::Resolve::kBeneath);
 }
 
 Result<UniqueFd> FindOrMakeFile(int root, const std::string& path) {

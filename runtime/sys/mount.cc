@@ -45,6 +45,16 @@ uint64_t AttributeBits(const MountAttributes& a) {
   return bits;
 }
 
+unsigned long MountFlags(const MountAttributes& a) {
+  unsigned long flags = 0;
+  if (a.read_only) flags |= MS_RDONLY;
+  if (a.no_suid) flags |= MS_NOSUID;
+  if (a.no_dev) flags |= MS_NODEV;
+  if (a.no_exec) flags |= MS_NOEXEC;
+  if (a.strict_atime) flags |= MS_STRICTATIME;
+  return flags;
+}
+
 uint64_t PropagationBits(MountAttributes::Propagation propagation) {
   switch (propagation) {
     case MountAttributes::Propagation::kKeep:
@@ -59,9 +69,9 @@ uint64_t PropagationBits(MountAttributes::Propagation propagation) {
   return 0;
 }
 
-Result<void> SetAttributes(int mount, mount_attr request, bool recursive) {
+Result<void> SetAttributes(int mount, const char* path, mount_attr request, bool recursive) {
   const unsigned flags = AT_EMPTY_PATH | (recursive ? static_cast<unsigned>(AT_RECURSIVE) : 0u);
-  if (::syscall(SYS_mount_setattr, mount, "", flags, &request, sizeof request) != 0) {
+  if (::syscall(SYS_mount_setattr, mount, path, flags, &request, sizeof request) != 0) {
     return Error::FromErrno(errno, "mount_setattr");
   }
   return {};
@@ -105,6 +115,17 @@ Result<MountFd> CreateMount(int context, const MountAttributes& attributes) {
   return MountFd(static_cast<int>(fd));
 }
 
+Result<void> MountNew(const char* type, const MountAttributes& attributes,
+                      const std::string& options, int directory, const std::string& name) {
+  if (directory >= 0 && ::fchdir(directory) != 0) {
+    return Error::FromErrno(errno, "fchdir to a mount's target");
+  }
+  if (::mount(type, name.c_str(), type, MountFlags(attributes), options.c_str()) != 0) {
+    return Error::FromErrno(errno, StrCat("mount ", type, " with \"", options, "\""));
+  }
+  return {};
+}
+
 Result<MountFd> CloneTree(int dir, const std::string& path, bool recursive) {
   unsigned flags =
       static_cast<unsigned>(OPEN_TREE_CLONE) | static_cast<unsigned>(OPEN_TREE_CLOEXEC);
@@ -120,14 +141,21 @@ Result<void> SetMountAttributes(int mount, const MountAttributes& attributes, bo
   request.attr_set = AttributeBits(attributes);
   if (attributes.strict_atime) request.attr_clr = MOUNT_ATTR__ATIME;
   request.propagation = PropagationBits(attributes.propagation);
-  return SetAttributes(mount, request, recursive);
+  if (request.attr_set == 0 && request.propagation == 0) return {};
+  return SetAttributes(mount, "", request, recursive);
+}
+
+Result<void> MakeMountsPrivate() {
+  mount_attr request{};
+  request.propagation = MS_PRIVATE;
+  return WithContext(SetAttributes(AT_FDCWD, "/", request, true), "private mounts");
 }
 
 Result<void> SetIdMap(int mount, int user_namespace, bool recursive) {
   mount_attr request{};
   request.attr_set = kAttrIdMap;
   request.userns_fd = static_cast<uint64_t>(user_namespace);
-  return WithContext(SetAttributes(mount, request, recursive), "idmap");
+  return WithContext(SetAttributes(mount, "", request, recursive), "idmap");
 }
 
 Result<void> AttachMount(int mount, int target, const std::string& what) {

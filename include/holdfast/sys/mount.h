@@ -34,12 +34,20 @@ Result<void> SetDescriptor(int context, const char* key, int fd);
 // FSCONFIG_CMD_CREATE and fsmount(2).
 Result<MountFd> CreateMount(int context, const MountAttributes& attributes);
 
+// mount(2) of a new file system onto the entry `name` of `directory`, which must be no symlink (".": onto the directory
+// itself). `directory` becomes the working directory; -1: it is that already. `options` as in fstab(5). read_only is of the file system as well, if
+// it is not there yet: its other mounts then cannot be written to either.
+Result<void> MountNew(const char* type, const MountAttributes& attributes,
+                      const std::string& options, int directory, const std::string& name);
+
 // open_tree(2) OPEN_TREE_CLONE: a detached copy of what is at `path` ("" is `dir` itself). Magic
 // links and the last symlink are followed only as `dir` and `path` say so: never with path "".
 Result<MountFd> CloneTree(int dir, const std::string& path, bool recursive);
 
-// Sets what is true or not kKeep; leaves the rest as it is. `recursive` includes what is below.
+// Sets what is true or not kKeep; leaves the rest as it is, and asks for nothing if that is all. `recursive` includes what is below.
 Result<void> SetMountAttributes(int mount, const MountAttributes& attributes, bool recursive);
+// Nothing that is mounted from now on in the calling process' mount namespace shows up in another one.
+Result<void> MakeMountsPrivate();
 // mount_setattr(2) MOUNT_ATTR_IDMAP by the map of `user_namespace`; detached mounts only.
 Result<void> SetIdMap(int mount, int user_namespace, bool recursive);
 

@@ -125,6 +125,8 @@ int Facts() {
   std::cout << "policy-flags " << scheduling.flags << '\n';
   std::cout << "slice " << scheduling.runtime << '\n';
   std::cout << "personality " << ::personality(0xffffffff) << '\n';
+  std::cout << "timer-slack " << ::prctl(PR_GET_TIMERSLACK) << '\n';
+  std::cout << "huge-pages-off " << ::prctl(PR_GET_THP_DISABLE, 0, 0, 0, 0) << '\n';
   std::cout << "sid " << (::getsid(0) == ::getpid() ? "own" : "other") << '\n';
   const int socket = ::socket(AF_INET, SOCK_DGRAM, 0);
   ifreq request{};

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include "holdfast/sys/process.h"
@@ -31,6 +33,9 @@ TEST_F(ContainerTest, NothingOfTheLaunchersStateIsInherited) {
   ::signal(SIGUSR1, SIG_IGN);
   ::signal(SIGPIPE, SIG_IGN);
   ::signal(SIGRTMAX, SIG_IGN);
+  ::personality(ADDR_NO_RANDOMIZE);
+  ::prctl(PR_SET_TIMERSLACK, 2'000'000);
+  ::prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0);
   auto context = MakeLaunchContext();
   ASSERT_TRUE(context) << context.error().message();
   context_ = std::move(*context);
@@ -55,6 +60,8 @@ TEST_F(ContainerTest, NothingOfTheLaunchersStateIsInherited) {
   EXPECT_EQ(run.Fact("policy-flags"), "0");
   EXPECT_EQ(run.Fact("slice"), ordinary.Fact("slice"));
   EXPECT_EQ(run.Fact("personality"), "0");
+  EXPECT_EQ(run.Fact("timer-slack"), "50000");
+  EXPECT_EQ(run.Fact("huge-pages-off"), "0");
 }
 
 // PR-02: the golden table of capability sets.

@@ -184,6 +184,24 @@ TEST_F(HostileImageTest, WhatComesAfterAVolumeOverOurDevIsMountedInTheVolume) {
 }
 
 // RT-06: a mount target's parent lies in a volume in which somebody swaps directory and symlink.
+TEST_F(HostileImageTest, AMountMayCoverTheWayToItself) {
+  std::filesystem::create_directory(Path("image/data"));
+  LinkInImage("/data", "data/in");
+  model::LaunchPlan plan = BasePlan({"/bin/probe", "write", "/data/in/below/note", "x"});
+  for (const char* destination : {"/data/in", "/data/in/below"}) {
+    model::MountPlan mount;
+    mount.kind = model::MountPlan::Kind::kTmpfs;
+    mount.destination = destination;
+    plan.mounts.push_back(mount);
+  }
+  const RunResult run = Run(plan);
+  ASSERT_EQ(run.outcome.state, State::kRunning) << Why(run);
+  EXPECT_EQ(run.output, "/data/in/below/note written\n");
+  for (const char* made : {"scratch/upper/data/in", "scratch/upper/data/below"}) {
+    EXPECT_FALSE(std::filesystem::exists(Path(made))) << made;
+  }
+}
+
 TEST_F(HostileImageTest, ASwappedParentNeverMovesAMountOutside) {
   std::filesystem::create_directory(Path("volume/target"));
   std::filesystem::create_directory_symlink(Path("canary"), Path("volume/link"));

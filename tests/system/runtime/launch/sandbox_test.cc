@@ -65,6 +65,31 @@ TEST_F(SandboxTest, ContainersOfAPodShareNetworkIpcHostnameAndSharedMemory) {
   }
 }
 
+// The file system of /sys belongs to the pod's network namespace: one for all of its containers.
+TEST_F(SandboxTest, ASysThatIsReadOnlyForOneContainerIsNotForTheNext) {
+  const auto write = [&](const SandboxFds& pod, bool read_only) {
+    model::LaunchPlan plan =
+        InPod(pod, {"probe", "write", "/sys/class/net/lo/tx_queue_len", "500"});
+    for (model::MountPlan& mount : plan.mounts) {
+      if (mount.kind == model::MountPlan::Kind::kSysfs) mount.read_only = read_only;
+    }
+    constexpr uint64_t kNetAdmin = 1 << 12;
+    plan.process.capabilities.bounding |= kNetAdmin;
+    plan.process.capabilities.permitted |= kNetAdmin;
+    plan.process.capabilities.effective |= kNetAdmin;
+    const RunResult run = Run(plan);
+    EXPECT_EQ(run.outcome.state, State::kRunning) << Why(run);
+    return run.output;
+  };
+  const SandboxFds pod = MakeSandbox(PodPlan());
+  Running first =
+      Start(InPod(pod, {"probe", "sleep"}));  // the file system lives as long as a mount of it
+  ASSERT_EQ(first.outcome.state, State::kRunning);
+  EXPECT_EQ(write(pod, false), "/sys/class/net/lo/tx_queue_len written\n");
+  EXPECT_EQ(write(pod, true), "/sys/class/net/lo/tx_queue_len Read-only file system\n");
+  Stop(first);
+}
+
 TEST_F(SandboxTest, AHostNetworkPodKeepsTheHostsNamespaces) {
   model::SandboxPlan plan;
   plan.network = plan.uts = false;
