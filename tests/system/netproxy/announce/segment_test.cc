@@ -117,9 +117,12 @@ TEST_P(PausePoints, AnAnswerThatWasDecidedTooLongAgoIsNotSent) {
   }));
   StartNode(2, 100);
   ASSERT_TRUE(Until(kLong, [&] { return OnlyAnswers(2); }));
+  const BootTime went_on = clock_.Boot();
   Signal(1, SIGCONT);
   for (const std::string& address : kAddresses) {
-    EXPECT_FALSE(Hear(address, milliseconds(1000)).contains(1));
+    if (!Hear(address, milliseconds(1000)).contains(1)) continue;
+    // It is preferred, so it comes back: two seconds may take this test longer than that on a machine that is busy.
+    EXPECT_GE(clock_.Boot() - went_on, kPatience) << address;
   }
 }
 
