@@ -19,6 +19,9 @@ void SetSeconds(metav1::Time* out, WallTime time) {
   out->set_seconds(std::chrono::floor<std::chrono::seconds>(time.since_epoch).count());
 }
 
+// Of a container whose end nobody saw there may be no times: they are null then, as a kubelet has it.
+bool IsKnown(WallTime time) { return time != WallTime(); }
+
 std::string FullId(const ContainerId& id) {
   return id.empty() ? std::string() : StrCat("holdfast://", id.value);
 }
@@ -29,8 +32,8 @@ void FillTerminated(corev1::ContainerStateTerminated* out, const Finished& finis
   if (finished.signal != 0) out->set_signal(finished.signal);
   out->set_reason(finished.reason);
   if (!finished.message.empty()) out->set_message(kube::CutUtf8(finished.message, message_limit));
-  SetSeconds(out->mutable_startedat(), finished.started_at);
-  SetSeconds(out->mutable_finishedat(), finished.finished_at);
+  if (IsKnown(finished.started_at)) SetSeconds(out->mutable_startedat(), finished.started_at);
+  if (IsKnown(finished.finished_at)) SetSeconds(out->mutable_finishedat(), finished.finished_at);
   if (!finished.id.empty()) out->set_containerid(FullId(finished.id));
 }
 

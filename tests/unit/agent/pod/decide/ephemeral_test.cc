@@ -64,6 +64,23 @@ TEST(EphemeralTest, ItIsNeverStartedAgainAndDoesNotCount) {
   }
 }
 
+// As a new agent knows it from the status that the API server has: it ran, and there is nothing of it here.
+TEST(EphemeralTest, OneWhoseEndNobodySawHasNoTimes) {
+  PodWorld world(kRestarted);
+  world.Run();
+  Debug(world);
+  ContainerMemory& memory = world.memory.containers["debugger"];
+  memory.attempts = 1;
+  memory.last.emplace();
+  memory.last->exit_code = 137;
+  memory.last->reason = "ContainerStatusUnknown";
+  EXPECT_EQ(world.Look(), Actions{});
+  const auto& terminated = StatusOf(world).state().terminated();
+  EXPECT_EQ(terminated.reason(), "ContainerStatusUnknown");
+  EXPECT_FALSE(terminated.has_startedat());
+  EXPECT_FALSE(terminated.has_finishedat());
+}
+
 TEST(EphemeralTest, APodThatIsDoneDoesNotWaitForIt) {
   PodWorld world(R"(restartPolicy: "Never" containers { name: "app" image: "x" })");
   world.Run();
