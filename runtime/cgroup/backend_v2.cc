@@ -16,7 +16,8 @@ namespace {
 
 constexpr size_t kControllersLimit = 4096;
 constexpr std::array<std::string_view, 3> kNeeded = {"cpu", "memory", "pids"};
-constexpr std::array<std::string_view, 1> kWelcome = {"hugetlb"};
+// io: what a container reads from and writes to disks is counted in its cgroup's io.stat, for the metrics.
+constexpr std::array<std::string_view, 2> kWelcome = {"hugetlb", "io"};
 constexpr std::string_view kPageLimitV2 = ".max";
 
 bool HasWord(std::string_view text, std::string_view word) {

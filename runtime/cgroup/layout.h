@@ -13,7 +13,7 @@ namespace holdfast::runtime {
 
 enum class CgroupVersion : uint8_t { kV1, kV2 };
 
-// The controllers that we set. Others (cpuset, io, …) stay as they are.
+// The controllers that we set. Others (cpuset, …) stay as they are; v2's io is enabled for what it counts.
 enum class Controller : uint8_t { kCpu, kCpuAcct, kMemory, kPids, kDevices, kHugetlb };
 
 struct CgroupHierarchy {

@@ -54,7 +54,7 @@ std::vector<std::string> HugePageFiles(const std::string& dir, const char* endin
 }
 
 void EnableForChildren(int dir) {
-  WriteAt(dir, "cgroup.subtree_control", "+cpu +memory +pids +hugetlb");
+  WriteAt(dir, "cgroup.subtree_control", "+cpu +memory +pids +hugetlb +io");
 }
 
 void AllowDevices(int dir) {

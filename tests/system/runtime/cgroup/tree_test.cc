@@ -20,6 +20,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "runtime/cgroup/bounds.h"
+#include "runtime/cgroup/statistics.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -417,6 +418,33 @@ TEST_F(CgroupTreeTest, UsageShowsWhatAProcessUses) {
   EXPECT_GE(usage->working_set_bytes, 8u << 20);
   EXPECT_GT(usage->cpu_nanos, 0u);
   EXPECT_EQ(usage->pids, 1u);
+}
+
+TEST_F(CgroupTreeTest, WhatAContainerWritesToADiskIsCounted) {
+  if (layout_.version != CgroupVersion::kV2) GTEST_SKIP() << "kernel lacks the controllers of cgroup v2";
+  const std::string name = StrCat("/var/tmp/hf-test-written-", ::getpid());
+  const UniqueFd file(::open(name.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
+  ASSERT_TRUE(file);
+  ::unlink(name.c_str());
+  struct stat st{};
+  ASSERT_EQ(::fstat(file.get(), &st), 0);
+  if (major(st.st_dev) == 0) GTEST_SKIP() << "kernel lacks a disk for /var/tmp";
+  ASSERT_TRUE(tree_->EnsurePod(kUid, QosClass::kBestEffort, {}));
+  auto container = tree_->MakeContainer(kUid, QosClass::kBestEffort, kId, {}, false);
+  ASSERT_TRUE(container) << container.error().message();
+  constexpr size_t kBytes = 1 << 20;
+  const pid_t writer = Spawn(*container, [&] {
+    const std::string data(kBytes, 'x');
+    if (::write(file.get(), data.data(), data.size()) != kBytes) ::_exit(1);
+    ::_exit(::fsync(file.get()) == 0 ? 0 : 2);
+  });
+  int status = -1;
+  ASSERT_EQ(::waitpid(writer, &status, 0), writer);
+  children_.clear();
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  const auto counted = ReadStatistics(layout_, container->path);
+  ASSERT_TRUE(counted) << counted.error().message();
+  EXPECT_GE(counted->io.written_bytes, kBytes);
 }
 
 TEST_F(CgroupTreeTest, AnotherOwnersTreeIsRefusedAndUntouched) {

@@ -175,9 +175,9 @@ TEST_F(BackendTest, V2EnablesOnlyWhatIsMissing) {
   ASSERT_TRUE(MakeCgroupBackend(V2Layout())->EnableForChildren(Open({"c"})));
   EXPECT_TRUE(Read("c/cgroup.subtree_control").starts_with("+memory +pids"));
   Fill("d", {{"cgroup.subtree_control", "cpu memory pids"},
-             {"cgroup.controllers", "cpu hugetlb memory pids"}});
+             {"cgroup.controllers", "cpu hugetlb io memory pids"}});
   ASSERT_TRUE(MakeCgroupBackend(V2Layout())->EnableForChildren(Open({"d"})));
-  EXPECT_TRUE(Read("d/cgroup.subtree_control").starts_with("+hugetlb")) << "where it is there";
+  EXPECT_TRUE(Read("d/cgroup.subtree_control").starts_with("+hugetlb +io")) << "where they are there";
 }
 
 TEST_F(BackendTest, V2NamesTheControllerThatIsNotThere) {
