@@ -95,15 +95,17 @@ void ReadMemoryV2(int dir, CgroupStatistics& out) {
 
 // "8:0 rbytes=1 wbytes=2 rios=3 wios=4 dbytes=0 dios=0", a line for each device.
 void ReadIoV2(int dir, CgroupStatistics& out) {
-  ForEachLine(Text(dir, "io.stat"), [&out](std::string_view, std::string_view values) {
+  if (!sys::ExistsAt(dir, "io.stat")) return;
+  DiskTraffic& disks = out.io.disks.emplace();
+  ForEachLine(Text(dir, "io.stat"), [&disks](std::string_view, std::string_view values) {
     const auto add = [&](std::string_view name, uint64_t& sum) {
       const size_t at = values.find(name);
       if (at != std::string_view::npos) sum += ToNumber(values.substr(at + name.size()));
     };
-    add("rbytes=", out.io.read_bytes);
-    add("wbytes=", out.io.written_bytes);
-    add("rios=", out.io.reads);
-    add("wios=", out.io.writes);
+    add("rbytes=", disks.read_bytes);
+    add("wbytes=", disks.written_bytes);
+    add("rios=", disks.reads);
+    add("wios=", disks.writes);
   });
 }
 

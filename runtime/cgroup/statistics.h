@@ -23,6 +23,11 @@ struct Pressure {
 // Of a *.pressure file; nullopt for other text. Pure.
 std::optional<Pressure> ParsePressure(const std::string& text);
 
+// From and to all disks.
+struct DiskTraffic {
+  uint64_t read_bytes = 0, written_bytes = 0, reads = 0, writes = 0;
+};
+
 struct CgroupStatistics {
   struct {
     uint64_t nanos = 0, user_nanos = 0, system_nanos = 0;
@@ -38,7 +43,8 @@ struct CgroupStatistics {
     std::optional<Pressure> pressure;
   } memory;
   struct {
-    uint64_t read_bytes = 0, written_bytes = 0, reads = 0, writes = 0;
+    std::optional<DiskTraffic>
+        disks;  // absent: nobody counts (v1, or v2 without the io controller)
     std::optional<Pressure> pressure;
   } io;
   uint64_t processes = 0, threads = 0, most_threads = UINT64_MAX;

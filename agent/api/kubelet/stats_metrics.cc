@@ -87,6 +87,12 @@ struct Series {
   Value value;
 };
 
+template <uint64_t runtime::DiskTraffic::* field>
+std::optional<double> OfDisks(const Used& used) {
+  if (!used.io.disks) return std::nullopt;
+  return Bytes((*used.io.disks).*field);
+}
+
 // The order is that of the names.
 constexpr Series kUsage[] = {
     {"container_cpu_cfs_periods_total", "Number of elapsed enforcement period intervals.",
@@ -101,13 +107,13 @@ constexpr Series kUsage[] = {
     {"container_cpu_user_seconds_total", "Cumulative user cpu time consumed in seconds.", "counter",
      [](const Used& u) { return std::optional(Seconds(u.cpu.user_nanos)); }},
     {"container_fs_reads_bytes_total", "Cumulative count of bytes read", "counter",
-     [](const Used& u) { return std::optional(Bytes(u.io.read_bytes)); }},
+     OfDisks<&runtime::DiskTraffic::read_bytes>},
     {"container_fs_reads_total", "Cumulative count of reads completed", "counter",
-     [](const Used& u) { return std::optional(Bytes(u.io.reads)); }},
+     OfDisks<&runtime::DiskTraffic::reads>},
     {"container_fs_writes_bytes_total", "Cumulative count of bytes written", "counter",
-     [](const Used& u) { return std::optional(Bytes(u.io.written_bytes)); }},
+     OfDisks<&runtime::DiskTraffic::written_bytes>},
     {"container_fs_writes_total", "Cumulative count of writes completed", "counter",
-     [](const Used& u) { return std::optional(Bytes(u.io.writes)); }},
+     OfDisks<&runtime::DiskTraffic::writes>},
     {"container_memory_cache", "Number of bytes of page cache memory.", "gauge",
      [](const Used& u) { return std::optional(Bytes(u.memory.cache)); }},
     {"container_memory_failcnt", "Number of memory usage hits limits", "counter",

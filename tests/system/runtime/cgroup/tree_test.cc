@@ -444,7 +444,8 @@ TEST_F(CgroupTreeTest, WhatAContainerWritesToADiskIsCounted) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
   const auto counted = ReadStatistics(layout_, container->path);
   ASSERT_TRUE(counted) << counted.error().message();
-  EXPECT_GE(counted->io.written_bytes, kBytes);
+  ASSERT_TRUE(counted->io.disks);
+  EXPECT_GE(counted->io.disks->written_bytes, kBytes);
 }
 
 TEST_F(CgroupTreeTest, AnotherOwnersTreeIsRefusedAndUntouched) {

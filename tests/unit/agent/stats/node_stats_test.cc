@@ -61,8 +61,11 @@ TEST_F(StatisticsTest, OfCgroupV2) {
   EXPECT_EQ(read->memory.limit, UINT64_MAX);
   EXPECT_EQ(read->memory.swap_limit, 0u);
   EXPECT_EQ(read->memory.oom_kills, 2u);
-  EXPECT_EQ(read->io.read_bytes, 15u);
-  EXPECT_EQ(read->io.writes, 2u);
+  ASSERT_TRUE(read->io.disks);
+  EXPECT_EQ(read->io.disks->read_bytes, 15u);
+  EXPECT_EQ(read->io.disks->writes, 2u);
+  std::filesystem::remove(top_ + "/a/io.stat");
+  EXPECT_FALSE(runtime::ReadStatistics(layout, "/a")->io.disks) << "not counted is not 0";
   ASSERT_TRUE(read->cpu.pressure);
   EXPECT_EQ(read->cpu.pressure->some.total_micros, 42u);
   EXPECT_EQ(read->cpu.pressure->full.total_micros, 7u);
