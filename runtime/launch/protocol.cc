@@ -87,8 +87,6 @@ Result<void> SendGo(int socket) {
 
 Result<Report> ReceiveReport(int socket) {
   auto packet = sys::ReceivePacket(socket);
-  // The child died with "go" unread; what it had sent is in our queue still.
-  if (!packet && packet.error().sys_errno() == ECONNRESET) packet = sys::ReceivePacket(socket);
   Report report;
   if (!packet) {
     if (packet.error().sys_errno() == EAGAIN) return report;

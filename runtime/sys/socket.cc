@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -125,14 +126,22 @@ Result<Packet> ReceivePacket(int socket) {
   iovec iov{data, sizeof data};
   alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int) * kMaxPacketFds)];
   msghdr message{};
-  message.msg_iov = &iov;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof control;
-  ssize_t n = 0;
-  do {
-    n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC);
-  } while (n < 0 && errno == EINTR);
+  const auto receive = [&](int flags) {
+    message = {};
+    message.msg_iov = &iov;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    ssize_t n = 0;
+    do {
+      n = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC | flags);
+    } while (n < 0 && errno == EINTR);
+    return n;
+  };
+  ssize_t n = receive(0);
+  // The peer's end may be told before what it had sent: always if it left something unread, and now and then when it sent
+  // and ended just between the kernel's look at the queue and that at the peer (unix_dgram_recvmsg).
+  if (n == 0 || (n < 0 && errno == ECONNRESET)) n = std::max<ssize_t>(receive(MSG_DONTWAIT), 0);
   if (n < 0) return Error::FromErrno(errno, "receive");
   TakeFds(message, packet.fds);
   if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0) {

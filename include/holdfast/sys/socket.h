@@ -39,7 +39,8 @@ Result<UniqueFd> Accept(int listener);
 
 // One packet. Retries EINTR; EAGAIN and EPIPE are errors (kUnavailable).
 Result<void> SendPacket(int socket, std::string_view data, std::span<const int> fds = {});
-// An empty packet with no fds means end-of-file. Received fds are O_CLOEXEC.
+// An empty packet with no fds means end-of-file, and nothing that was sent before it is left; also when the peer ended with
+// something of ours unread. Received fds are O_CLOEXEC.
 Result<Packet> ReceivePacket(int socket);
 Result<PeerCredentials> GetPeerCredentials(int socket);
 
