@@ -94,11 +94,11 @@ Acceptor::Acceptor(int listener, access::RoleTable roles, ConnectionLimits limit
 Acceptor::~Acceptor() { Stop(); }
 
 void Acceptor::StopAccepting() {
-  {
-    const std::lock_guard lock(mutex_);
-    accepting_ = false;
-  }
+  if (!thread_.joinable()) return;
+  accepting_ = false;
   wake_.Set();
+  std::unique_lock lock(mutex_);
+  deaf_.wait(lock, [this] { return is_deaf_; });
 }
 
 void Acceptor::Stop() {
@@ -133,6 +133,8 @@ void Acceptor::Run() {
 bool Acceptor::OnWake() {
   wake_.Clear();
   const std::lock_guard lock(mutex_);
+  is_deaf_ = stopping_ || !accepting_;
+  deaf_.notify_all();
   if (stopping_) {
     for (auto& [id, entry] : entries_) entry.connection.Drain(scratch_);
     entries_.clear();
@@ -140,13 +142,13 @@ bool Acceptor::OnWake() {
     return false;
   }
   // A second time it is not there: no matter.
-  if (!accepting_) accept_at_.reset();
-  if (!accepting_) (void)Control(epoll_.get(), EPOLL_CTL_DEL, listener_, 0, kListenerKey);
+  if (is_deaf_) accept_at_.reset();
+  if (is_deaf_) (void)Control(epoll_.get(), EPOLL_CTL_DEL, listener_, 0, kListenerKey);
   return true;
 }
 
 void Acceptor::AcceptAll() {
-  while (true) {
+  while (accepting_) {
     UniqueFd client(::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (client) {
       Admit(std::move(client));

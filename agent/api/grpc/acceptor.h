@@ -13,6 +13,8 @@
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -60,7 +62,7 @@ class Acceptor {
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  // No new connections; those that are there go on.
+  // No new connections; those that are there go on. Afterwards `serve` is not called any more, nor still at work.
   void StopAccepting();
   // Ends the thread and every connection, after what the servers have written. PeerOf() still
   // answers.
@@ -129,8 +131,10 @@ class Acceptor {
   int next_number_;
   std::array<char, 64 << 10> scratch_;
 
+  std::atomic<bool> accepting_ = true;
   mutable std::mutex mutex_;
-  bool accepting_ = true;                        // guarded by mutex_
+  std::condition_variable deaf_;
+  bool is_deaf_ = false;                         // accepts nobody any more; guarded by mutex_
   bool stopping_ = false;                        // guarded by mutex_
   std::unordered_map<int, access::Peer> peers_;  // by number; guarded by mutex_
   size_t open_count_ = 0;                        // guarded by mutex_

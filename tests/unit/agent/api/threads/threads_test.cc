@@ -98,6 +98,37 @@ TEST_F(ThreadsTest, TheAcceptorKnowsItsPeersAndCountsThemDown) {
   (*acceptor)->Stop();
 }
 
+// Whoever stops it ends next what it serves with.
+TEST_F(ThreadsTest, NobodyIsServedOnceItHasStoppedAccepting) {
+  auto socket = ApiSocket::Listen(dir_ + "/api.sock", 0);
+  ASSERT_TRUE(socket.has_value());
+  std::atomic<bool> serving = false, stopped = false;
+  std::atomic<int> served = 0;
+  auto acceptor = Acceptor::Create(
+      socket->fd(), access::RoleTable{.own_uid = ::geteuid(), .groups = {}}, ConnectionLimits{},
+      [&](UniqueFd, access::OperationSet) -> Result<void> {
+        serving = true;
+        // As long as a busy node may take for it.
+        const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+        while (std::chrono::steady_clock::now() < end) EXPECT_FALSE(stopped);
+        ++served;
+        return {};
+      },
+      [](const access::Peer&, const std::string&) {}, [] {});
+  ASSERT_TRUE(acceptor.has_value());
+  ASSERT_TRUE((*acceptor)->Start());
+  const UniqueFd first = Connect();
+  ASSERT_TRUE(Eventually([&] { return serving.load(); }));
+  const UniqueFd second = Connect();
+  (*acceptor)->StopAccepting();
+  stopped = true;
+  const int by_then = served;
+  EXPECT_GE(by_then, 1);
+  const UniqueFd third = Connect();
+  (*acceptor)->Stop();
+  EXPECT_EQ(served, by_then);
+}
+
 TEST_F(ThreadsTest, WithoutAFreeDescriptorAClientIsClosedAndTheNextIsServed) {
   auto socket = ApiSocket::Listen(dir_ + "/api.sock", 0);
   ASSERT_TRUE(socket.has_value());
