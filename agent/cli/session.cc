@@ -130,8 +130,10 @@ const char* Reason(grpc::StatusCode code) {
   }
 }
 
-// The words with which gRPC says that the connection, not the call, has failed.
+// The words with which gRPC says that the connection, not the call, has failed; CANCELLED is what an agent that ends says of
+// what it had not begun with.
 bool IsConnectionLoss(const grpc::Status& status) {
+  if (status.error_code() == grpc::StatusCode::CANCELLED) return true;
   return status.error_code() == grpc::StatusCode::UNAVAILABLE &&
          (status.error_message().find("Socket closed") != std::string::npos ||
           status.error_message().find("Transport closed") != std::string::npos ||
@@ -140,6 +142,10 @@ bool IsConnectionLoss(const grpc::Status& status) {
           status.error_message().find("Cancelling all calls") != std::string::npos ||
           status.error_message().find("GOAWAY received") != std::string::npos ||
           status.error_message().find("onnection") != std::string::npos);
+}
+
+std::string WordsOf(const grpc::Status& status) {
+  return status.error_message().empty() ? "no words with it" : status.error_message();
 }
 
 Result<std::unique_ptr<v1::NodeAgent::Stub>> DialOnce(const GlobalOptions& options) {
@@ -209,7 +215,7 @@ void SetDeadline(grpc::ClientContext& context, std::chrono::nanoseconds timeout)
 std::string Explain(const grpc::Status& status) {
   if (IsConnectionLoss(status)) {
     return StrCat("error: the agent went away, as when it is stopped or restarted (",
-                  status.error_message(), "); pods go on without it: run the command again");
+                  WordsOf(status), "); pods go on without it: run the command again");
   }
   // gRPC's words for the deadline that this program set.
   if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED &&
@@ -230,7 +236,7 @@ int ReportChange(const grpc::Status& status) {
       stderr,
       "error: the agent went away, as when it is stopped or restarted (%s); whether it did "
       "what it was asked is not known: look before you run the command again\n",
-      Visible(status.error_message()).c_str());
+      Visible(WordsOf(status)).c_str());
   return kFailed;
 }
 

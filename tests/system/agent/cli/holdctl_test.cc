@@ -1049,7 +1049,7 @@ class DyingAgent {
     EXPECT_EQ(::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
     EXPECT_EQ(::listen(listener_.get(), 1), 0);
   }
-  enum class End : uint8_t { kClosed, kGoaway };
+  enum class End : uint8_t { kClosed, kGoaway, kCancelled };
   void ServeOne(End end = End::kClosed) {
     UniqueFd caller(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
     constexpr char kSettings[9] = {0, 0, 0, 4};  // an empty frame of HTTP/2
@@ -1060,13 +1060,25 @@ class DyingAgent {
     }
     listener_.Reset();
     if (end == End::kClosed) return;
-    // What a server that ends says of calls that came too late: no stream was looked at. It is gone only afterwards.
-    constexpr char kNoStream[17] = {0, 0, 8, 7};
-    EXPECT_EQ(::send(caller.get(), kNoStream, sizeof kNoStream, MSG_NOSIGNAL), 17);
+    // What a server that ends says of calls that came too late, or of one that it had not begun with. It is gone only afterwards.
+    const std::string last = end == End::kGoaway ? NoStream() : Cancelled();
+    EXPECT_EQ(::send(caller.get(), last.data(), last.size(), MSG_NOSIGNAL), last.size());
     caller_ = std::move(caller);
   }
 
  private:
+  // GOAWAY: no stream was looked at.
+  static std::string NoStream() { return std::string("\0\0\x08\x07", 4) + std::string(13, '\0'); }
+  // HEADERS of stream 1, its last (RFC 9113 6.2, RFC 7541 6.2.1): status 200, and gRPC's status 1.
+  static std::string Cancelled() {
+    const std::string fields =
+        "\x88\x5f\x10"
+        "application/grpc\x40\x0bgrpc-status\x01"
+        "1";
+    return std::string("\0\0", 2) + static_cast<char>(fields.size()) +
+           std::string("\x01\x05\0\0\0\x01", 6) + fields;
+  }
+
   UniqueFd listener_;
   UniqueFd caller_;
 };
@@ -1090,6 +1102,7 @@ TEST_F(HoldctlTest, AsksAgainWhatWasLeftUnansweredAndChangesNothing) {
   for (const auto& [command, end] :
        std::vector<std::pair<std::string, End>>{{"get pods -o name", End::kClosed},
                                                 {"get pods -o name", End::kGoaway},
+                                                {"get pods -o name", End::kCancelled},
                                                 {"describe node", End::kClosed},
                                                 {"logs web", End::kClosed},
                                                 {"logs web", End::kGoaway}}) {
@@ -1109,11 +1122,25 @@ TEST_F(HoldctlTest, AsksAgainWhatWasLeftUnansweredAndChangesNothing) {
   }
 }
 
+size_t OpenSockets() {
+  size_t count = 0;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code closed_meanwhile;
+    count += std::filesystem::read_symlink(entry.path(), closed_meanwhile)
+                     .string()
+                     .starts_with("socket:")
+                 ? 1
+                 : 0;
+  }
+  return count;
+}
+
 TEST_F(HoldctlTest, FollowsALogOverARestartUntilItHasShownSomething) {
   std::ofstream log(LogPath("web-node1", "uid-web"));
   Ran ran;
+  const size_t before = OpenSockets();
   std::thread following([&] { ran = Run("logs web -f"); });
-  std::this_thread::sleep_for(std::chrono::milliseconds(500));  // most likely the stream is open
+  EXPECT_TRUE(Eventually([&] { return OpenSockets() > before; })) << "nobody connects";
   server_.reset();
   StartServer();
   log << "2026-11-21T07:19:31.5Z stdout F one\n" << std::flush;
