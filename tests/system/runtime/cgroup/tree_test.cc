@@ -421,7 +421,8 @@ TEST_F(CgroupTreeTest, UsageShowsWhatAProcessUses) {
 }
 
 TEST_F(CgroupTreeTest, WhatAContainerWritesToADiskIsCounted) {
-  if (layout_.version != CgroupVersion::kV2) GTEST_SKIP() << "kernel lacks the controllers of cgroup v2";
+  if (layout_.version != CgroupVersion::kV2)
+    GTEST_SKIP() << "kernel lacks the controllers of cgroup v2";
   const std::string name = StrCat("/var/tmp/hf-test-written-", ::getpid());
   const UniqueFd file(::open(name.c_str(), O_CREAT | O_RDWR | O_CLOEXEC, 0600));
   ASSERT_TRUE(file);

@@ -177,7 +177,8 @@ TEST_F(BackendTest, V2EnablesOnlyWhatIsMissing) {
   Fill("d", {{"cgroup.subtree_control", "cpu memory pids"},
              {"cgroup.controllers", "cpu hugetlb io memory pids"}});
   ASSERT_TRUE(MakeCgroupBackend(V2Layout())->EnableForChildren(Open({"d"})));
-  EXPECT_TRUE(Read("d/cgroup.subtree_control").starts_with("+hugetlb +io")) << "where they are there";
+  EXPECT_TRUE(Read("d/cgroup.subtree_control").starts_with("+hugetlb +io"))
+      << "where they are there";
 }
 
 TEST_F(BackendTest, V2NamesTheControllerThatIsNotThere) {
