@@ -25,11 +25,6 @@ constexpr int kSignalCount = 64;  // of the kernel, real-time ones included
 constexpr unsigned long kTimerSlackNanoseconds =
     50'000;  // the first process' (proc_pid_timerslack_ns(5))
 
-Result<MountFd> MountProc() {
-  ASSIGN_OR_RETURN(UniqueFd context, sys::OpenFilesystem("proc"));
-  return sys::CreateMount(context.get(), {.no_suid = true, .no_dev = true, .no_exec = true});
-}
-
 Result<void> AttachBelow(int root, int mount, const std::string& path) {
   ASSIGN_OR_RETURN(const DirFd target, sys::MakeDirsInside(root, path, 0755));
   return sys::AttachMount(mount, target.get(), path);
@@ -58,7 +53,7 @@ void ResetInherited() {
 Result<LaunchContext> MakeLaunchContext() {
   ResetInherited();
   LaunchContext context;
-  ASSIGN_OR_RETURN(MountFd proc, MountProc());
+  ASSIGN_OR_RETURN(MountFd proc, NewProcfs());
   // As a directory: a mount descriptor is O_PATH and good for *at calls.
   context.proc = DirFd(proc.Release());
   ASSIGN_OR_RETURN(context.null, sys::OpenAt(AT_FDCWD, "/dev/null", O_RDWR));
@@ -82,7 +77,7 @@ Result<void> EnterLauncherMountNamespace(std::span<const std::string> visible) {
   }
   ASSIGN_OR_RETURN(const UniqueFd null_target, MountTarget(root.get(), "/dev/null", false));
   RETURN_IF_ERROR(sys::AttachMount(null.get(), null_target.get(), "/dev/null"));
-  ASSIGN_OR_RETURN(const MountFd proc, MountProc());
+  ASSIGN_OR_RETURN(const MountFd proc, NewProcfs());
   RETURN_IF_ERROR(AttachBelow(root.get(), proc.get(), "/proc"));
   RETURN_IF_ERROR(sys::SetMountAttributes(root.get(), {.read_only = true}, false));
   return sys::PivotInto(root.get());

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <unistd.h>
 
 #include <cerrno>
 
-#include "holdfast/sys/files.h"
 #include "holdfast/sys/mount.h"
 #include "holdfast/sys/process.h"
 #include "runtime/launch/steps.h"

@@ -43,12 +43,6 @@ Result<int> Shareable(const Child& child, MountFd mount) {
   return NamespaceShowing(child, mount.get());
 }
 
-// The init's pid namespace, which this child is the first process of.
-Result<MountFd> NewProcfs() {
-  ASSIGN_OR_RETURN(const UniqueFd context, sys::OpenFilesystem("proc"));
-  return sys::CreateMount(context.get(), {.no_suid = true, .no_dev = true, .no_exec = true});
-}
-
 }  // namespace
 
 Result<void> MakeSandboxNamespaces(Child&, const model::SandboxPlan& plan) {
@@ -98,6 +92,7 @@ Result<void> WriteSysctls(Child& child, const model::SandboxPlan& plan) {
 // mounted in a user namespace.
 Result<void> MakeSharedMounts(Child& child, const model::SandboxPlan& plan) {
   if (plan.init_binary != model::kNoFd) {
+    // Of the init's pid namespace, which this child is the first process of.
     ASSIGN_OR_RETURN(MountFd procfs, NewProcfs());
     ASSIGN_OR_RETURN(child.procfs, Shareable(child, std::move(procfs)));
   }

@@ -3,7 +3,6 @@
 // sysfs take rights outside, so the launcher's child prepares these before it enters. A pid
 // namespace of the container's own must belong to that user namespace, so its process must be born
 // inside: the child clones it as a sibling (CLONE_PARENT), which inherits what was prepared.
-#include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/syscall.h>
@@ -11,8 +10,6 @@
 
 #include <cerrno>
 
-#include "holdfast/base/strings.h"
-#include "holdfast/sys/files.h"
 #include "holdfast/sys/mount.h"
 #include "holdfast/sys/pause_point.h"
 #include "holdfast/sys/process.h"

@@ -82,6 +82,11 @@ Result<UniqueFd> MountTarget(int root, const std::string& path, bool directory) 
   return found;
 }
 
+Result<MountFd> NewProcfs() {
+  ASSIGN_OR_RETURN(const UniqueFd context, sys::OpenFilesystem("proc"));
+  return sys::CreateMount(context.get(), {.no_suid = true, .no_dev = true, .no_exec = true});
+}
+
 Result<MountFd> NewEmptyRoot() {
   ASSIGN_OR_RETURN(const UniqueFd context, sys::OpenFilesystem("tmpfs"));
   RETURN_IF_ERROR(sys::SetOption(context.get(), "mode", "0755"));

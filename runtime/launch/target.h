@@ -22,4 +22,7 @@ Result<UniqueFd> MountTarget(int root, const std::string& path, bool directory);
 // A detached, empty, writable tmpfs that can become a root directory.
 Result<MountFd> NewEmptyRoot();
 
+// Detached; of the pid namespace that the caller is in.
+Result<MountFd> NewProcfs();
+
 }  // namespace holdfast::runtime

@@ -35,24 +35,26 @@ Error ContextError(int context, int err, const std::string& what) {
   return Error::FromErrno(err, log.empty() ? what : StrCat(what, " (", log, ")"));
 }
 
-uint64_t AttributeBits(const MountAttributes& a) {
-  uint64_t bits = 0;
-  if (a.read_only) bits |= MOUNT_ATTR_RDONLY;
-  if (a.no_suid) bits |= MOUNT_ATTR_NOSUID;
-  if (a.no_dev) bits |= MOUNT_ATTR_NODEV;
-  if (a.no_exec) bits |= MOUNT_ATTR_NOEXEC;
-  if (a.strict_atime) bits |= MOUNT_ATTR_STRICTATIME;
-  return bits;
-}
+struct Attribute {
+  bool MountAttributes::* wanted;
+  uint64_t bit;        // of fsmount(2) and mount_setattr(2)
+  unsigned long flag;  // of mount(2)
+};
+constexpr Attribute kAttributes[] = {
+    {&MountAttributes::read_only, MOUNT_ATTR_RDONLY, MS_RDONLY},
+    {&MountAttributes::no_suid, MOUNT_ATTR_NOSUID, MS_NOSUID},
+    {&MountAttributes::no_dev, MOUNT_ATTR_NODEV, MS_NODEV},
+    {&MountAttributes::no_exec, MOUNT_ATTR_NOEXEC, MS_NOEXEC},
+    {&MountAttributes::strict_atime, MOUNT_ATTR_STRICTATIME, MS_STRICTATIME},
+};
 
-unsigned long MountFlags(const MountAttributes& a) {
-  unsigned long flags = 0;
-  if (a.read_only) flags |= MS_RDONLY;
-  if (a.no_suid) flags |= MS_NOSUID;
-  if (a.no_dev) flags |= MS_NODEV;
-  if (a.no_exec) flags |= MS_NOEXEC;
-  if (a.strict_atime) flags |= MS_STRICTATIME;
-  return flags;
+template <class Bits>
+Bits BitsOf(const MountAttributes& attributes, Bits Attribute::* of) {
+  Bits bits = 0;
+  for (const Attribute& each : kAttributes) {
+    if (attributes.*each.wanted) bits |= each.*of;
+  }
+  return bits;
 }
 
 uint64_t PropagationBits(MountAttributes::Propagation propagation) {
@@ -110,7 +112,8 @@ Result<MountFd> CreateMount(int context, const MountAttributes& attributes) {
   if (::syscall(SYS_fsconfig, context, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) {
     return ContextError(context, errno, "fsconfig create");
   }
-  const long fd = ::syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC, AttributeBits(attributes));
+  const long fd =
+      ::syscall(SYS_fsmount, context, FSMOUNT_CLOEXEC, BitsOf(attributes, &Attribute::bit));
   if (fd < 0) return ContextError(context, errno, "fsmount");
   return MountFd(static_cast<int>(fd));
 }
@@ -120,7 +123,8 @@ Result<void> MountNew(const char* type, const MountAttributes& attributes,
   if (directory >= 0 && ::fchdir(directory) != 0) {
     return Error::FromErrno(errno, "fchdir to a mount's target");
   }
-  if (::mount(type, name.c_str(), type, MountFlags(attributes), options.c_str()) != 0) {
+  if (::mount(type, name.c_str(), type, BitsOf(attributes, &Attribute::flag), options.c_str()) !=
+      0) {
     return Error::FromErrno(errno, StrCat("mount ", type, " with \"", options, "\""));
   }
   return {};
@@ -138,7 +142,7 @@ Result<MountFd> CloneTree(int dir, const std::string& path, bool recursive) {
 
 Result<void> SetMountAttributes(int mount, const MountAttributes& attributes, bool recursive) {
   mount_attr request{};
-  request.attr_set = AttributeBits(attributes);
+  request.attr_set = BitsOf(attributes, &Attribute::bit);
   if (attributes.strict_atime) request.attr_clr = MOUNT_ATTR__ATIME;
   request.propagation = PropagationBits(attributes.propagation);
   if (request.attr_set == 0 && request.propagation == 0) return {};

@@ -141,9 +141,10 @@ bool Acceptor::OnWake() {
     open_count_ = 0;
     return false;
   }
-  // A second time it is not there: no matter.
-  if (is_deaf_) accept_at_.reset();
-  if (is_deaf_) (void)Control(epoll_.get(), EPOLL_CTL_DEL, listener_, 0, kListenerKey);
+  if (!is_deaf_) return true;
+  accept_at_.reset();
+  // It fails where the listener is not there: a second time, and while accepting pauses.
+  (void)Control(epoll_.get(), EPOLL_CTL_DEL, listener_, 0, kListenerKey);
   return true;
 }
 

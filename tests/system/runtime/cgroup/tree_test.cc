@@ -420,6 +420,7 @@ TEST_F(CgroupTreeTest, UsageShowsWhatAProcessUses) {
   EXPECT_EQ(usage->pids, 1u);
 }
 
+// On v1 nobody counts; the guests of tests/vm have v2, and a disk.
 TEST_F(CgroupTreeTest, WhatAContainerWritesToADiskIsCounted) {
   if (layout_.version != CgroupVersion::kV2)
     GTEST_SKIP() << "kernel lacks the controllers of cgroup v2";
