@@ -31,6 +31,7 @@
 #include "agent/image_service.h"
 #include "agent/images/pod_pulls.h"
 #include "agent/leftovers/leftover_sweeper.h"
+#include "agent/library_threads.h"
 #include "agent/node/memory_policy.h"
 #include "agent/node/node_images.h"
 #include "agent/node/node_limits.h"
@@ -484,7 +485,8 @@ Result<void> OpenApi(AgentParts& agent) {
       .cluster = ClusterOperations(agent),
   }));
   ASSIGN_OR_RETURN(agent.api,
-                   ApiServer::Start(*agent.operations, instance, agent.clock, agent.audit));
+                   ApiServer::Start(*agent.operations, instance, agent.clock, agent.audit,
+                                    {.have_threads = ReserveLibraryThreads}));
   return {};
 }
 

@@ -6,10 +6,19 @@
 
 #include <cerrno>
 #include <chrono>
+#include <optional>
 #include <thread>
 
+#include "agent/base/kept_threads.h"
 #include "holdfast/base/address_sanitizer.h"
 #include "holdfast/sys/thread.h"
+
+#if HOLDFAST_ADDRESS_SANITIZER  // it has to know each thread; its own is no library's, but linked into the program
+extern "C" int __interceptor_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*),
+                                            void*);
+extern "C" int __interceptor_pthread_join(pthread_t, void**);
+extern "C" int __interceptor_pthread_detach(pthread_t);
+#endif
 
 namespace holdfast::agent {
 namespace {
@@ -21,14 +30,76 @@ constexpr std::chrono::milliseconds kPause{50};
 
 void (*g_refused)() = nullptr;
 
-// `start` answers as pthread_create(3).
-template <class Start>
-int StartForLibrary(const Start& start) {
+// The function of that name which this program stands before.
+template <class Function>
+Function Behind(const char* name) {
+  return reinterpret_cast<Function>(::dlsym(RTLD_NEXT, name));
+}
+
+int Create(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+           void* argument) {
+#if HOLDFAST_ADDRESS_SANITIZER
+  return __interceptor_pthread_create(thread, attributes, start, argument);
+#else
+  static const auto create = Behind<decltype(&Create)>("pthread_create");
+  return create(thread, attributes, start, argument);
+#endif
+}
+
+int Join(pthread_t thread, void** result) {
+#if HOLDFAST_ADDRESS_SANITIZER
+  return __interceptor_pthread_join(thread, result);
+#else
+  static const auto join = Behind<decltype(&Join)>("pthread_join");
+  return join(thread, result);
+#endif
+}
+
+int Detach(pthread_t thread) {
+#if HOLDFAST_ADDRESS_SANITIZER
+  return __interceptor_pthread_detach(thread);
+#else
+  static const auto detach = Behind<decltype(&Detach)>("pthread_detach");
+  return detach(thread);
+#endif
+}
+
+KeptThreads& Kept() {
+  static auto* const kept = new KeptThreads(Create);  // its threads outlive main()
+  return *kept;
+}
+
+// Whether a thread with these attributes is as any other but for being detached or not.
+bool IsUsual(const pthread_attr_t* attributes, bool& detached) {
+  detached = false;
+  if (attributes == nullptr) return true;
+  int state = PTHREAD_CREATE_JOINABLE;
+  size_t stack = 0, usual_stack = 0;
+  pthread_attr_t usual;
+  if (::pthread_attr_init(&usual) != 0) return false;
+  // These fail for a bad pointer only.
+  (void)::pthread_attr_getstacksize(&usual, &usual_stack);
+  (void)::pthread_attr_destroy(&usual);
+  (void)::pthread_attr_getdetachstate(attributes, &state);
+  (void)::pthread_attr_getstacksize(attributes, &stack);
+  detached = state == PTHREAD_CREATE_DETACHED;
+  return stack == usual_stack;
+}
+
+// Answers as pthread_create(3).
+int StartForLibrary(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
+                    void* argument) {
+  bool detached = false;
+  const bool is_usual = IsUsual(attributes, detached);
+  const auto once = [&] {
+    return is_usual ? Kept().Start(thread, detached, start, argument)
+                    : Create(thread, attributes, start, argument);
+  };
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  int error = start();
+  int error = once();
   while (error == EAGAIN && std::chrono::steady_clock::now() < deadline) {
     std::this_thread::sleep_for(kPause);
-    error = start();
+    error = once();
   }
   if (error != 0) g_refused();
   return error;
@@ -36,26 +107,33 @@ int StartForLibrary(const Start& start) {
 
 }  // namespace
 
-void OnRefusedLibraryThread(void (*refused)()) { g_refused = refused; }
+void KeepLibraryThreads(void (*refused)()) { g_refused = refused; }
+
+Result<void> ReserveLibraryThreads(size_t count) {
+  if (const int error = Kept().Reserve(count); error != 0) {
+    return sys::RefusedThread("of a library", error);
+  }
+  return {};
+}
 
 }  // namespace holdfast::agent
 
-#if HOLDFAST_ADDRESS_SANITIZER  // it has to know each thread; its own is no library's, but linked into the program
-extern "C" int __interceptor_pthread_create(pthread_t*, const pthread_attr_t*, void* (*)(void*),
-                                            void*);
-#endif
+// What every library calls: the program's own symbols come first.
 
-// What every library calls: the program's own symbol comes first.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                               void* (*start)(void*), void* argument) noexcept {
-#if HOLDFAST_ADDRESS_SANITIZER
-  const auto create = __interceptor_pthread_create;
-#else
-  using Create = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
-  static const auto create = reinterpret_cast<Create>(::dlsym(RTLD_NEXT, "pthread_create"));
-#endif
-  const auto once = [&] { return create(thread, attributes, start, argument); };
   const bool is_librarys =
       holdfast::agent::g_refused != nullptr && !holdfast::sys::IsStartingThread();
-  return is_librarys ? holdfast::agent::StartForLibrary(once) : once();
+  return is_librarys ? holdfast::agent::StartForLibrary(thread, attributes, start, argument)
+                     : holdfast::agent::Create(thread, attributes, start, argument);
+}
+
+extern "C" int pthread_join(pthread_t thread, void** result) {
+  if (const auto kept = holdfast::agent::Kept().Join(thread, result)) return *kept;
+  return holdfast::agent::Join(thread, result);
+}
+
+extern "C" int pthread_detach(pthread_t thread) noexcept {
+  if (const auto kept = holdfast::agent::Kept().Detach(thread)) return *kept;
+  return holdfast::agent::Detach(thread);
 }

@@ -59,7 +59,7 @@ void SetUpProcess(char** argv, const rlimit& core_limit) {
   // BeginAnew() executes a file of another name. It fails for a bad pointer only.
   (void)::prctl(PR_SET_NAME, "holdfastd");
   sys::PreferShortSlices();
-  OnRefusedLibraryThread(BeginAnewForALibrary);
+  KeepLibraryThreads(BeginAnewForALibrary);
 }
 
 void BeginAnew() {

@@ -24,13 +24,13 @@ struct Starting {
   ~Starting() { g_starting = false; }
 };
 
-Error Refused(const std::string& name, int error) {
+}  // namespace
+
+Error RefusedThread(const std::string& name, int error) {
   const Error cause = Error::FromErrno(error, StrCat("start thread ", name));
   return {Code::kResourceExhausted, error,
           StrCat(cause.message(), " (a limit on tasks or on memory is reached)")};
 }
-
-}  // namespace
 
 bool IsStartingThread() { return g_starting; }
 
@@ -42,9 +42,9 @@ Result<std::thread> StartThread(const std::string& name, std::function<void()> b
     (void)::pthread_setname_np(thread.native_handle(), name.substr(0, 15).c_str());
     return thread;
   } catch (const std::system_error& error) {
-    return Refused(name, error.code().value());
+    return RefusedThread(name, error.code().value());
   } catch (const std::bad_alloc&) {
-    return Refused(name, ENOMEM);
+    return RefusedThread(name, ENOMEM);
   }
 }
 

@@ -61,7 +61,7 @@ Result<void> Control(int epoll, int operation, int fd, uint32_t events, uint64_t
 
 Result<std::unique_ptr<Acceptor>> Acceptor::Create(int listener, access::RoleTable roles,
                                                    ConnectionLimits limits, Serve serve,
-                                                   Refused refused, Tidy tidy) {
+                                                   Refused refused, Tidy tidy, Rest rest) {
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll) return Error::FromErrno(errno, "epoll_create1");
   ASSIGN_OR_RETURN(sys::Wakeup wake, sys::Wakeup::Make());
@@ -69,7 +69,7 @@ Result<std::unique_ptr<Acceptor>> Acceptor::Create(int listener, access::RoleTab
   RETURN_IF_ERROR(Control(epoll.get(), EPOLL_CTL_ADD, wake.fd(), EPOLLIN, kWakeKey));
   return std::unique_ptr<Acceptor>(
       new Acceptor(listener, std::move(roles), limits, std::move(serve), std::move(refused),
-                   std::move(tidy), std::move(epoll), std::move(wake)));
+                   std::move(tidy), std::move(rest), std::move(epoll), std::move(wake)));
 }
 
 Result<void> Acceptor::Start() {
@@ -78,16 +78,18 @@ Result<void> Acceptor::Start() {
 }
 
 Acceptor::Acceptor(int listener, access::RoleTable roles, ConnectionLimits limits, Serve serve,
-                   Refused refused, Tidy tidy, UniqueFd epoll, sys::Wakeup wake)
+                   Refused refused, Tidy tidy, Rest rest, UniqueFd epoll, sys::Wakeup wake)
     : listener_(listener),
       roles_(std::move(roles)),
       limits_(limits),
       serve_(std::move(serve)),
       refused_(std::move(refused)),
       tidy_(std::move(tidy)),
+      rest_(std::move(rest)),
       epoll_(std::move(epoll)),
       wake_(std::move(wake)),
       spare_(::eventfd(0, EFD_CLOEXEC)),
+      rest_at_(std::chrono::steady_clock::now() + limits.rest),
       next_id_(kFirstId),
       next_number_(kFirstNumber) {}
 
@@ -143,6 +145,7 @@ bool Acceptor::OnWake() {
   }
   if (!is_deaf_) return true;
   accept_at_.reset();
+  rest_at_.reset();
   // It fails where the listener is not there: a second time, and while accepting pauses.
   (void)Control(epoll_.get(), EPOLL_CTL_DEL, listener_, 0, kListenerKey);
   return true;
@@ -264,6 +267,7 @@ Result<void> Acceptor::Begin(UniqueFd client, access::Peer peer) {
     peers_[number] = peer;
     ++open_count_;
   }
+  rest_at_.reset();
   ++per_uid_[peer.uid];
   const Id id = next_id_++;
   const auto [it, added] = entries_.try_emplace(
@@ -364,13 +368,17 @@ void Acceptor::Uncount(Entry& entry) {
   // The entry in peers_ stays until its number is used again: a call that came in before the end of
   // the connection may still be about to ask.
   const std::lock_guard lock(mutex_);
-  --open_count_;
+  if (--open_count_ == 0 && !is_deaf_) rest_at_ = std::chrono::steady_clock::now() + limits_.rest;
 }
 
 void Acceptor::OnDeadlines(Time now) {
   if (tidy_at_ && *tidy_at_ <= now) {
     tidy_at_.reset();
     tidy_();
+  }
+  if (rest_at_ && *rest_at_ <= now) {
+    rest_at_.reset();
+    if (!rest_()) rest_at_ = now + limits_.rest;
   }
   if (accept_at_ && *accept_at_ <= now) {
     accept_at_.reset();
@@ -404,7 +412,9 @@ void Acceptor::OnDeadlines(Time now) {
 
 int Acceptor::TimeoutMs() const {
   std::optional<Time> next = tidy_at_;
-  if (accept_at_ && (!next || *accept_at_ < *next)) next = accept_at_;
+  for (const auto& at : {accept_at_, rest_at_}) {
+    if (at && (!next || *at < *next)) next = at;
+  }
   if (!deadlines_.empty() && (!next || deadlines_.begin()->first < *next)) {
     next = deadlines_.begin()->first;
   }

@@ -42,6 +42,7 @@ struct ConnectionLimits {
   // From accept(2) to the client's first words. Long, since on a starved node client and server
   // take their time: until it has made a call, a connection makes room for any other of its user.
   std::chrono::seconds handshake{30};
+  std::chrono::milliseconds rest{5000};  // Rest is called so long after the last connection
 };
 
 class Acceptor {
@@ -52,17 +53,19 @@ class Acceptor {
   using Refused = std::function<void(const access::Peer& peer, const std::string& reason)>;
   // Connections that moved much have ended a while ago: their memory can go back to the system.
   using Tidy = std::function<void()>;
+  // Nobody has been connected for a while. False: it is to be called again later.
+  using Rest = std::function<bool()>;
 
   // `listener` is borrowed, non-blocking and already listening.
   static Result<std::unique_ptr<Acceptor>> Create(int listener, access::RoleTable roles,
                                                   ConnectionLimits limits, Serve serve,
-                                                  Refused refused, Tidy tidy);
+                                                  Refused refused, Tidy tidy, Rest rest);
   Result<void> Start();
   ~Acceptor();  // Stop()
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
 
-  // No new connections; those that are there go on. Afterwards `serve` is not called any more, nor still at work.
+  // No new connections; those that are there go on. Afterwards neither `serve` nor `rest` is called any more, nor still at work.
   void StopAccepting();
   // Ends the thread and every connection, after what the servers have written. PeerOf() still
   // answers.
@@ -85,7 +88,7 @@ class Acceptor {
   };
 
   Acceptor(int listener, access::RoleTable roles, ConnectionLimits limits, Serve serve,
-           Refused refused, Tidy tidy, UniqueFd epoll, sys::Wakeup wake);
+           Refused refused, Tidy tidy, Rest rest, UniqueFd epoll, sys::Wakeup wake);
   void Run();
   // False: the thread is to end.
   bool OnWake();
@@ -117,6 +120,7 @@ class Acceptor {
   const Serve serve_;
   const Refused refused_;
   const Tidy tidy_;
+  const Rest rest_;
   const UniqueFd epoll_;
   const sys::Wakeup wake_;
   // The thread's own. `spare_` is given up to accept, and close, a client when no descriptor is
@@ -125,6 +129,7 @@ class Acceptor {
   std::unordered_map<Id, Entry> entries_;
   std::set<std::pair<Time, Id>> deadlines_;
   std::optional<Time> tidy_at_;
+  std::optional<Time> rest_at_;    // set: nobody is connected
   std::optional<Time> accept_at_;  // set: not listening until then
   std::unordered_map<uid_t, uint32_t> per_uid_;
   Id next_id_;

@@ -1,19 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // ApiServer: holdfast.v1.NodeAgent on a unix socket.
 //
-// Owns the listening socket, a thread that accepts and reads peer credentials, one gRPC server per
-// set of permitted operations, a thread for the sessions of all streams, and bounded worker threads for
-// calls that block.
+// Owns the listening socket, a thread that accepts and reads peer credentials, the gRPC servers
+// (servers.h), a thread for the sessions of all streams, and bounded worker threads for calls that block.
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
 #include "holdfast/model/instance.h"
+#include "holdfast/sys/thread.h"
 
 namespace holdfast::agent {
 
@@ -24,7 +26,7 @@ class AuditLog;
 }
 
 struct ApiOptions {
-  std::string socket_path;                // "" is Instance::ApiSocket()
+  std::string socket_path{};              // "" is Instance::ApiSocket()
   std::string group_file = "/etc/group";  // where api_group and its role groups are looked up
   uint32_t connections_per_uid = 64;
   uint32_t connection_reserve = 8;  // per user, while all of those have calls at work
@@ -35,6 +37,10 @@ struct ApiOptions {
   uint32_t forwarded_connections = 1024;
   uint32_t image_transfers = 4;
   std::chrono::milliseconds connection_idle = std::chrono::minutes(5);  // then it is closed
+  std::chrono::milliseconds rest{
+      5000};  // so long after the last connection gRPC is ended, until the next
+  // Asked before gRPC is begun: whether it will get so many threads.
+  std::function<Result<void>(size_t)> have_threads = sys::TryThreads;
 };
 
 class ApiServer {

@@ -18,6 +18,9 @@ namespace holdfast::sys {
 // when the thread cannot be had; `body` is destroyed then and was never called.
 Result<std::thread> StartThread(const std::string& name, std::function<void()> body);
 
+// The same for what was refused to somebody else; `error` as of pthread_create(3).
+Error RefusedThread(const std::string& name, int error);
+
 // Whether the calling thread is inside of StartThread.
 bool IsStartingThread();
 

@@ -81,6 +81,15 @@ class ScarceNode(Node):
         self.plan.unlink(missing_ok=True)
         self.plan.with_name(self.plan.name + ".starts").unlink(missing_ok=True)
 
+    def names_of_threads(self):
+        return [line.split(":")[0] for line in self.stacks().splitlines()]
+
+    def has_grpc(self):
+        return any(name.startswith("grpc_") for name in self.names_of_threads())
+
+    def is_at_rest(self):
+        return "api-accept" in self.names_of_threads() and not self.has_grpc()
+
     def tasks_at_rest(self):
         """How many threads the agent has once none has begun or ended for 2 s: some begin after its first answer."""
         tasks, since = 0, time.monotonic()

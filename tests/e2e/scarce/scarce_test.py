@@ -114,6 +114,28 @@ def test_a_limit_on_tasks_stops_nothing_that_is_there(node):
         node.until_it_answers("the limit is lifted")
 
 
+def test_an_agent_at_rest_answers_without_a_task_to_spare(node):
+    started_anew(node)
+    for who, connects in (("a client that has gone", node.until_it_answers), ("nobody yet", lambda why: None)):
+        if node.alive():
+            node.terminate("before the next round")
+        node.start_agent()
+        connects("before its rest")
+        node.wait_alone(f"gRPC has come and gone after {who}", node.is_at_rest, 60)
+        node.keep_from_processes(0)
+        agent = node.agent.pid
+        for _ in range(3):
+            equal(node.get("steady")["status"]["phase"], "Running", f"{who}: the pod")
+        check(node.log("steady", "--tail=1") != "", f"{who}: no log")
+        check(node.has_grpc(), "gRPC is told by other names of threads")
+        equal(node.terminate(f"after {who}"), 0, "exit code")
+        equal(node.agent.pid, agent, f"{who}: the agent began anew")
+        check(not any("beginning anew" in line for line in node.log_lines()), f"{who}: a thread was refused")
+        node.give_processes()
+    node.start_agent()
+    node.until_it_answers("the limit is lifted")
+
+
 def test_a_start_needs_no_more_tasks_than_the_agent_has(node):
     started_anew(node)
     tasks = node.tasks_at_rest()

@@ -72,7 +72,7 @@ TEST_F(ThreadsTest, TheAcceptorKnowsItsPeersAndCountsThemDown) {
         served.push_back(std::move(connection));
         return {};
       },
-      [&](const access::Peer&, const std::string&) { ++refused; }, [] {});
+      [&](const access::Peer&, const std::string&) { ++refused; }, [] {}, [] { return true; });
   ASSERT_TRUE(acceptor.has_value());
   ASSERT_TRUE((*acceptor)->Start());
   std::vector<UniqueFd> clients;
@@ -114,7 +114,7 @@ TEST_F(ThreadsTest, NobodyIsServedOnceItHasStoppedAccepting) {
         ++served;
         return {};
       },
-      [](const access::Peer&, const std::string&) {}, [] {});
+      [](const access::Peer&, const std::string&) {}, [] {}, [] { return true; });
   ASSERT_TRUE(acceptor.has_value());
   ASSERT_TRUE((*acceptor)->Start());
   const UniqueFd first = Connect();
@@ -127,6 +127,53 @@ TEST_F(ThreadsTest, NobodyIsServedOnceItHasStoppedAccepting) {
   const UniqueFd third = Connect();
   (*acceptor)->Stop();
   EXPECT_EQ(served, by_then);
+}
+
+TEST_F(ThreadsTest, ItTellsWhenNobodyHasBeenConnectedForAWhile) {
+  auto socket = ApiSocket::Listen(dir_ + "/api.sock", 0);
+  ASSERT_TRUE(socket.has_value());
+  std::mutex mutex;
+  std::vector<UniqueFd> connections;
+  std::atomic<int> rested = 0;
+  std::atomic<bool> is_busy = false;
+  auto acceptor = Acceptor::Create(
+      socket->fd(), access::RoleTable{.own_uid = ::geteuid(), .groups = {}},
+      ConnectionLimits{.rest = std::chrono::milliseconds(50)},
+      [&](UniqueFd connection, access::OperationSet) -> Result<void> {
+        const std::lock_guard lock(mutex);
+        connections.push_back(std::move(connection));
+        return {};
+      },
+      [](const access::Peer&, const std::string&) {}, [] {},
+      [&] {
+        ++rested;
+        return !is_busy;
+      });
+  ASSERT_TRUE(acceptor.has_value());
+  ASSERT_TRUE((*acceptor)->Start());
+  EXPECT_TRUE(Eventually([&] { return rested == 1; }));
+  const auto leave = [&](UniqueFd& client) {  // as gRPC does, its server hangs up when it did
+    client.Reset();
+    const std::lock_guard lock(mutex);
+    connections.pop_back();
+  };
+  UniqueFd first = Connect(), second = Connect();
+  ASSERT_TRUE(Eventually([&] {
+    const std::lock_guard lock(mutex);
+    return connections.size() == 2;
+  }));
+  leave(second);
+  ASSERT_TRUE(Eventually([&] { return (*acceptor)->ConnectionCount() == 1; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // one is still there
+  EXPECT_EQ(rested, 1);
+  is_busy = true;
+  leave(first);
+  EXPECT_TRUE(Eventually([&] { return rested >= 3; })) << "it is not asked again";
+  is_busy = false;
+  (*acceptor)->StopAccepting();
+  const int by_then = rested;
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_EQ(rested, by_then) << "called although it has stopped";
 }
 
 TEST_F(ThreadsTest, WithoutAFreeDescriptorAClientIsClosedAndTheNextIsServed) {
@@ -145,7 +192,7 @@ TEST_F(ThreadsTest, WithoutAFreeDescriptorAClientIsClosedAndTheNextIsServed) {
         const std::lock_guard lock(mutex);
         reasons.push_back(reason);
       },
-      [] {});
+      [] {}, [] { return true; });
   ASSERT_TRUE(acceptor.has_value());
   rlimit usual{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &usual), 0);
