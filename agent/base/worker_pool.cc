@@ -92,6 +92,11 @@ Result<void> WorkerPool::TryPost(std::function<void()> job) {
   return {};
 }
 
+bool WorkerPool::IsBusy() const {
+  const std::lock_guard lock(state_->mutex);
+  return state_->running > 0 || !state_->queue.empty();
+}
+
 void WorkerPool::Finish() {
   std::unique_lock lock(state_->mutex);
   state_->stopping = true;

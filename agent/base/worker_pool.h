@@ -40,6 +40,8 @@ class WorkerPool {
   // Says why the job is not taken: kResourceExhausted (the limit is reached, or a thread was
   // refused and none is free), kUnavailable (after Finish()).
   Result<void> TryPost(std::function<void()> job);
+  // Whether a job runs or waits.
+  bool IsBusy() const;
   // Runs what waits, in the caller too, and returns when nothing runs any more. The caller first
   // makes long jobs end.
   void Finish();

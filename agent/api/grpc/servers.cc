@@ -123,6 +123,10 @@ Result<void> Servers::Serve(UniqueFd connection, access::OperationSet permitted)
 
 bool Servers::Rest() {
   if (!running_) return true;
+  // A call that goes on without its client holds its server up; the next one would need threads of its own beside it.
+  if (core_.requests.IsBusy() || core_.log_readers.IsBusy() || core_.transfers.IsBusy()) {
+    return false;
+  }
   // Whoever holds it last destroys it, which is to be the thread that has the time.
   const auto last = std::make_shared<std::unique_ptr<Generation>>(std::move(running_));
   const auto taken = ending_.TryPost([last] {

@@ -34,8 +34,8 @@ class Servers {
   // Makes one, as Serve() would, so that a server that cannot be made fails the start.
   Result<void> Try(access::OperationSet permitted);
   Result<void> Serve(UniqueFd connection, access::OperationSet permitted);
-  // Nobody is connected: ends those that are there, on a thread of its own. False: it is still busy with
-  // those before, whose calls have not ended, or has no thread; they stay.
+  // Nobody is connected: ends those that are there, on a thread of its own. False: there is none to be had, or a call
+  // goes on without its client; they stay.
   bool Rest();
   // Calls are cancelled, and have ended in a second unless a handler holds one up.
   void Shutdown();

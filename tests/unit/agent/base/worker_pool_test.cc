@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "holdfast/sys/thread.h"
+#include "tests/support/eventually.h"
 #include "tests/support/refuse_threads/refuse_threads.h"
 
 namespace holdfast::agent {
@@ -166,6 +167,21 @@ TEST_F(WorkerPoolTest, ThreadsAreTriedAllAtOnce) {
   EXPECT_EQ(sys::TryThreads(5).error().code(), Code::kResourceExhausted);
   RefuseThreads(5, 1);
   EXPECT_TRUE(sys::TryThreads(5));
+}
+
+TEST_F(WorkerPoolTest, IsBusyAsLongAsAJobRunsOrWaits) {
+  Gate first, second;
+  WorkerPool pool({.name = "test", .threads = 1});
+  EXPECT_FALSE(pool.IsBusy());
+  pool.Post(first.Job());
+  first.AwaitBegun(1);
+  pool.Post(second.Job());
+  EXPECT_TRUE(pool.IsBusy());
+  first.Open();
+  second.AwaitBegun(1);
+  EXPECT_TRUE(pool.IsBusy());
+  second.Open();
+  EXPECT_TRUE(test_support::Eventually([&] { return !pool.IsBusy(); }));
 }
 
 TEST_F(WorkerPoolTest, RunsEverythingThatWasPostedFromManyThreads) {
