@@ -385,7 +385,13 @@ Result<void> WatchPressure(AgentParts& agent) {
       {.config = agent.config.node.eviction,
        .clock = agent.clock,
        .pods = *agent.view,
-       .rooms = [&agent] { return ReadRooms(agent.config.instance, CgroupNamingOf(agent.config)); },
+       .rooms =
+           [&agent] {
+             const model::Instance& instance = agent.config.instance;
+             const auto cgroups = runtime::DetectCgroupLayout(instance.cgroup_root);
+             return ReadRooms(instance, CgroupNamingOf(agent.config),
+                              cgroups ? &*cgroups : nullptr);
+           },
        .sample =
            [&agent](bool disk) {
              if (disk) agent.stats->MeasureTrees();

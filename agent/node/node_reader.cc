@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
+#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -23,6 +24,8 @@
 #include "holdfast/base/keyed_number.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "runtime/cgroup/bounds.h"
+#include "runtime/cgroup/layout.h"
 #include "runtime/gather/selinux.h"
 
 namespace holdfast::agent {
@@ -139,10 +142,38 @@ kube::ResourceList ResourcesOf(const NodeAmounts& amounts, const AgentConfig& co
   return list;
 }
 
-// Checked at start; with less of it since, the node offers all that it has.
-NodeAmounts AmountsForPods(const AgentConfig& config) {
-  const NodeAmounts for_pods = CapacityForPods(config.instance);
-  return NodeAllocatable(config.node, for_pods).value_or(for_pods);
+// No more of `capacity` than the cgroups above the pods allow. `cgroups`: nullptr where they cannot be seen; no pod runs
+// there either, which is told by who runs them.
+NodeAmounts Bounded(const NodeAmounts& capacity, const runtime::CgroupLayout* cgroups,
+                    const model::Instance& instance) {
+  if (cgroups == nullptr) return Within(capacity, {});
+  return Within(
+      capacity,
+      runtime::BoundsAbove(*cgroups, instance.cgroup_parent).value_or(runtime::CgroupBounds{}));
+}
+
+// What several parts of one reading are made of.
+struct Basis {
+  const AgentConfig& config;
+  std::optional<runtime::CgroupLayout> cgroups;
+  NodeAmounts capacity;
+  NodeAmounts for_pods;
+
+  const runtime::CgroupLayout* layout() const { return cgroups ? &*cgroups : nullptr; }
+  MemoryPolicy Memory() const {
+    return MemoryPolicyOf(config.node, cgroups && cgroups->version == runtime::CgroupVersion::kV2);
+  }
+};
+
+Basis ReadBasis(const AgentConfig& config) {
+  Basis basis{.config = config, .cgroups = {}, .capacity = NodeCapacity(), .for_pods = {}};
+  if (auto layout = runtime::DetectCgroupLayout(config.instance.cgroup_root)) {
+    basis.cgroups = std::move(*layout);
+  }
+  const NodeAmounts bounded = Bounded(basis.capacity, basis.layout(), config.instance);
+  // Checked at start; with less of it since, the node offers all that it has.
+  basis.for_pods = NodeAllocatable(config.node, bounded).value_or(bounded);
+  return basis;
 }
 
 std::map<std::string, std::string> LabelsOf(const AgentConfig& config) {
@@ -166,34 +197,17 @@ std::vector<std::string> AddressesOf(const AgentConfig& config) {
                                  : config.node.ips;
 }
 
-}  // namespace
-
-NodeAmounts NodeCapacity() {
-  const int64_t most_pids = NumberIn("/proc/sys/kernel/pid_max");
-  return {static_cast<int64_t>(::get_nprocs()) * 1000, MemoryBytes("MemTotal:"),
-          std::min(most_pids, NumberIn("/proc/sys/kernel/threads-max"))};
-}
-
-NodeAmounts CapacityForPods(const model::Instance& instance) {
-  const auto layout = runtime::DetectCgroupLayout(instance.cgroup_root);
-  const auto bounds = layout ? runtime::BoundsAbove(*layout, instance.cgroup_parent)
-                             : Result<runtime::CgroupBounds>(layout.error());
-  // Where cgroups cannot be read no pod runs either; that is told by who runs them.
-  return Within(NodeCapacity(), bounds.value_or(runtime::CgroupBounds{}));
-}
-
-std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& config,
-                                                           AppArmorOffer app_armor) {
+std::shared_ptr<const NodeEnvironment> EnvironmentOf(const Basis& basis, AppArmorOffer app_armor) {
+  const AgentConfig& config = basis.config;
   const model::Instance& instance = config.instance;
   auto node = std::make_shared<NodeEnvironment>();
   node->node_name = instance.node_name;
   node->host_ips = AddressesOf(config);
-  const NodeAmounts capacity = NodeCapacity();
-  node->cpu_milli_capacity = capacity.cpu_milli;
-  node->memory_capacity_bytes = capacity.memory_bytes;
-  node->memory_allocatable_bytes = AmountsForPods(config).memory_bytes;
+  node->cpu_milli_capacity = basis.capacity.cpu_milli;
+  node->memory_capacity_bytes = basis.capacity.memory_bytes;
+  node->memory_allocatable_bytes = basis.for_pods.memory_bytes;
   node->swap_capacity_bytes = MemoryBytes("SwapTotal:");
-  node->memory = MemoryPolicyOf(config.node, HasUnifiedCgroups(instance));
+  node->memory = basis.Memory();
   node->memory.page_bytes = ::sysconf(_SC_PAGESIZE);
   node->cluster_domain = instance.cluster_domain;
   node->cluster_dns = instance.cluster_dns;
@@ -208,20 +222,21 @@ std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& co
   return node;
 }
 
-std::shared_ptr<NodeOffer> ReadNodeOffer(const AgentConfig& config) {
+// Without its pressures.
+std::shared_ptr<NodeOffer> OfferOf(const Basis& basis) {
+  const AgentConfig& config = basis.config;
   auto offer = std::make_shared<NodeOffer>();
   offer->name = config.instance.node_name;
   offer->labels = LabelsOf(config);
-  offer->allocatable = ResourcesOf(AmountsForPods(config), config);
+  offer->allocatable = ResourcesOf(basis.for_pods, config);
   offer->allowed_unsafe_sysctls = config.node.allowed_unsafe_sysctls;
-  offer->limited_swap =
-      MemoryPolicyOf(config.node, HasUnifiedCgroups(config.instance)).limited_swap;
+  offer->limited_swap = basis.Memory().limited_swap;
   if (!HasAppArmor()) offer->no_app_armor = "AppArmor is not enabled on the host";
   return offer;
 }
 
-std::shared_ptr<NodeDescription> ReadNodeDescription(const AgentConfig& config,
-                                                     std::string_view version) {
+std::shared_ptr<NodeDescription> DescriptionOf(const Basis& basis, std::string_view version) {
+  const AgentConfig& config = basis.config;
   auto facts = std::make_shared<NodeDescription>();
   facts->name = config.instance.node_name;
   facts->version = version;
@@ -230,22 +245,36 @@ std::shared_ptr<NodeDescription> ReadNodeDescription(const AgentConfig& config,
   facts->host_ips = AddressesOf(config);
   facts->given_ips = config.node.ips;
   facts->runtime_handlers = config.node.runtime_handlers;
-  facts->pressure = PressureOf(ReadRooms(config.instance, CgroupNamingOf(config)),
+  facts->pressure = PressureOf(ReadRooms(config.instance, CgroupNamingOf(config), basis.layout()),
                                ThresholdsOf(config.node.eviction));
-  facts->capacity = ResourcesOf(NodeCapacity(), config);
+  facts->capacity = ResourcesOf(basis.capacity, config);
   facts->allocatable = facts->capacity;
-  SetAmounts(AmountsForPods(config), facts->allocatable);
+  SetAmounts(basis.for_pods, facts->allocatable);
   facts->machine = ReadMachine();
   return facts;
 }
 
+}  // namespace
+
+NodeAmounts NodeCapacity() {
+  const int64_t most_pids = NumberIn("/proc/sys/kernel/pid_max");
+  return {static_cast<int64_t>(::get_nprocs()) * 1000, MemoryBytes("MemTotal:"),
+          std::min(most_pids, NumberIn("/proc/sys/kernel/threads-max"))};
+}
+
+NodeAmounts CapacityForPods(const model::Instance& instance) {
+  const auto layout = runtime::DetectCgroupLayout(instance.cgroup_root);
+  return Bounded(NodeCapacity(), layout ? &*layout : nullptr, instance);
+}
+
 std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::string_view version,
                                             SteadyPressure* steady, DefaultAppArmor* app_armor) {
+  const Basis basis = ReadBasis(config);
   auto reading = std::make_shared<NodeReading>();
   reading->environment =
-      ReadNodeEnvironment(config, app_armor == nullptr ? AppArmorOffer() : app_armor->Keep());
-  const auto offer = ReadNodeOffer(config);
-  const auto description = ReadNodeDescription(config, version);
+      EnvironmentOf(basis, app_armor == nullptr ? AppArmorOffer() : app_armor->Keep());
+  const auto offer = OfferOf(basis);
+  const auto description = DescriptionOf(basis, version);
   if (steady != nullptr) {
     description->pressure = steady->Show(description->pressure, SystemClock().Boot());
   }
@@ -257,7 +286,7 @@ std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::stri
 
 corev1::Node MakeNode(const AgentConfig& config, std::string_view version, const ReadyState& ready,
                       WallTime started, WallTime now) {
-  const auto facts = ReadNodeDescription(config, version);
+  const auto facts = DescriptionOf(ReadBasis(config), version);
   corev1::Node node = BuildNode(*facts, {}, {}, started);
   *node.mutable_status() = BuildNodeStatus(*facts, ready, node.status(), now);
   node.mutable_metadata()->clear_annotations();  // they are for who reads a cluster's Nodes

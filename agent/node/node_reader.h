@@ -20,28 +20,20 @@
 
 namespace holdfast::agent {
 
-std::shared_ptr<const NodeEnvironment> ReadNodeEnvironment(const AgentConfig& config,
-                                                           AppArmorOffer app_armor);
-
-// What the node is to a pod that wants a place on it: labels, room, what it may allow; without its pressures. Waits for
-// the file system of root_dir.
-std::shared_ptr<NodeOffer> ReadNodeOffer(const AgentConfig& config);
-
 // What the machine has.
 NodeAmounts NodeCapacity();
 // The same, but no more than the cgroups above the pods allow.
 NodeAmounts CapacityForPods(const model::Instance& instance);
 
-// What the Node object is made of, without images. Waits for the file system of root_dir.
-std::shared_ptr<NodeDescription> ReadNodeDescription(const AgentConfig& config,
-                                                     std::string_view version);
-
-// All of that as it was at one time.
+// The node as it was at one time.
 struct NodeReading {
   std::shared_ptr<const NodeEnvironment> environment;
+  // What it is to a pod that wants a place on it: labels, room, what it may allow, pressures.
   std::shared_ptr<const NodeOffer> offer;
+  // What the Node object is made of, without images.
   std::shared_ptr<const NodeDescription> description;
 };
+// Waits for the file system of root_dir.
 // `steady`, where there is one, remembers pressures from one reading to the next; `app_armor` keeps the profile of
 // containers that name none: without it they have none.
 std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::string_view version,

@@ -12,7 +12,6 @@
 #include "agent/stats/machine_stats.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
-#include "runtime/cgroup/layout.h"
 #include "runtime/cgroup/statistics.h"
 
 namespace holdfast::agent {
@@ -38,14 +37,13 @@ Room MemoryRoom() {
 }
 
 // Without a limit of their own they have what the node has.
-Room PodsMemoryRoom(const model::Instance& instance, runtime::CgroupNaming naming) {
-  const auto layout = runtime::DetectCgroupLayout(instance.cgroup_root);
-  if (!layout) return {};
-  const auto pods = runtime::ReadStatistics(
-      *layout, StrCat(instance.cgroup_parent, "/", runtime::PodsRootName(naming)));
-  if (!pods || pods->memory.limit == UINT64_MAX) return {};
-  const uint64_t limit = pods->memory.limit;
-  return {limit - std::min(pods->memory.working_set, limit), limit};
+Room PodsMemoryRoom(const model::Instance& instance, runtime::CgroupNaming naming,
+                    const runtime::CgroupLayout* cgroups) {
+  if (cgroups == nullptr) return {};
+  const auto pods = runtime::ReadMemoryStatistics(
+      *cgroups, StrCat(instance.cgroup_parent, "/", runtime::PodsRootName(naming)));
+  if (!pods || pods->limit == UINT64_MAX) return {};
+  return {pods->limit - std::min(pods->working_set, pods->limit), pods->limit};
 }
 
 // "0.50 0.40 0.30 2/345 6789": 345 threads.
@@ -73,11 +71,12 @@ FsRooms ReadFileSystem(const std::string& path) {
 
 }  // namespace
 
-NodeRooms ReadRooms(const model::Instance& instance, runtime::CgroupNaming naming) {
+NodeRooms ReadRooms(const model::Instance& instance, runtime::CgroupNaming naming,
+                    const runtime::CgroupLayout* cgroups) {
   const FsRooms node = ReadFileSystem(instance.root_dir);
   const FsRooms images = ReadFileSystem(instance.ImageDir());
   NodeRooms rooms = {{PressureSignal::kMemory, MemoryRoom()},
-                     {PressureSignal::kPodsMemory, PodsMemoryRoom(instance, naming)},
+                     {PressureSignal::kPodsMemory, PodsMemoryRoom(instance, naming, cgroups)},
                      {PressureSignal::kNodeBytes, node.bytes},
                      {PressureSignal::kNodeInodes, node.inodes},
                      {PressureSignal::kImageBytes, images.bytes},

@@ -7,6 +7,7 @@
 
 #include "agent/config/eviction.h"
 #include "holdfast/model/instance.h"
+#include "runtime/cgroup/layout.h"
 #include "runtime/cgroup/naming.h"
 
 namespace holdfast::agent {
@@ -20,8 +21,9 @@ struct Room {
 // What is not known is not there.
 using NodeRooms = std::map<PressureSignal, Room>;
 
-// Reads /proc, the cgroup of all pods, and the file systems, for which it may wait.
-NodeRooms ReadRooms(const model::Instance& instance, runtime::CgroupNaming naming);
+// Reads /proc, the cgroup of all pods, and the file systems, for which it may wait. `cgroups`: nullptr where they cannot be seen.
+NodeRooms ReadRooms(const model::Instance& instance, runtime::CgroupNaming naming,
+                    const runtime::CgroupLayout* cgroups);
 
 bool IsShort(const Room& room, const model::Threshold& least);
 

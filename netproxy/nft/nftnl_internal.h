@@ -6,6 +6,7 @@
 #include <libnftnl/chain.h>
 #include <libnftnl/common.h>
 #include <libnftnl/expr.h>
+#include <libnftnl/gen.h>
 #include <libnftnl/rule.h>
 #include <libnftnl/set.h>
 #include <libnftnl/table.h>
@@ -24,6 +25,7 @@ struct NftnlDeleter {
   void operator()(nftnl_chain* p) const { ::nftnl_chain_free(p); }
   void operator()(nftnl_rule* p) const { ::nftnl_rule_free(p); }
   void operator()(nftnl_set* p) const { ::nftnl_set_free(p); }
+  void operator()(nftnl_gen* p) const { ::nftnl_gen_free(p); }
   void operator()(nftnl_udata_buf* p) const { ::nftnl_udata_buf_free(p); }
 };
 template <class T>

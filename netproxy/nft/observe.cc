@@ -9,6 +9,7 @@
 #include <linux/netfilter/nfnetlink.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -265,6 +266,24 @@ Result<std::vector<Element>> ObserveElements(sys::NfSocket& socket, Family famil
                                              const std::string& table, const std::string& set) {
   Dumper dumper(socket, family);
   return Persistently([&] { return ReadElements(dumper, table, set); });
+}
+
+Result<uint32_t> Generation(sys::NfSocket& socket) {
+  std::array<char, 256> buffer{};
+  const nlmsghdr* header =
+      ::nftnl_nlmsg_build_hdr(buffer.data(), NFT_MSG_GETGEN, NFPROTO_UNSPEC, NLM_F_ACK, 1);
+  std::optional<uint32_t> id;
+  RETURN_IF_ERROR(socket.Dump(
+      {buffer.data(), header->nlmsg_len}, [&id](const nlmsghdr* answer) -> Result<void> {
+        const NftnlPtr<nftnl_gen> generation(::nftnl_gen_alloc());
+        if (::nftnl_gen_nlmsg_parse(answer, generation.get()) < 0) {
+          return Internal("nf_tables' generation: the answer cannot be read");
+        }
+        id = ::nftnl_gen_get_u32(generation.get(), NFTNL_GEN_ID);
+        return {};
+      }));
+  if (!id) return Internal("nf_tables' generation: no answer from the kernel");
+  return *id;
 }
 
 Result<bool> KernelHas(sys::NfSocket& socket, const Table& wanted) {

@@ -53,6 +53,9 @@ SetShape ShapeOf(Family family, const Set& set);
 Result<std::vector<Element>> ObserveElements(sys::NfSocket& socket, Family family,
                                              const std::string& table, const std::string& set);
 
+// A number that changes with every transaction of anybody in this network namespace, and with nothing else.
+Result<uint32_t> Generation(sys::NfSocket& socket);
+
 Result<bool> KernelHasTable(sys::NfSocket& socket, Family family, const std::string& name);
 // False when the table is missing or differs from `wanted` in chains, rules or elements.
 Result<bool> KernelHas(sys::NfSocket& socket, const Table& wanted);

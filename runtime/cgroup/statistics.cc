@@ -74,8 +74,7 @@ void ReadCpuV2(int dir, CgroupStatistics& out) {
   }
 }
 
-void ReadMemoryV2(int dir, CgroupStatistics& out) {
-  auto& memory = out.memory;
+void ReadMemoryV2(int dir, MemoryStatistics& memory) {
   const std::string text = Text(dir, "memory.stat"), events = Text(dir, "memory.events");
   memory.usage = Number(dir, "memory.current");
   memory.working_set = Difference(memory.usage, KeyedNumber(text, "inactive_file"));
@@ -141,8 +140,7 @@ void ReadCpuAcctV1(int dir, CgroupStatistics& out) {
   out.cpu.system_nanos = KeyedNumber(text, "system") * tick;
 }
 
-void ReadMemoryV1(int dir, CgroupStatistics& out) {
-  auto& memory = out.memory;
+void ReadMemoryV1(int dir, MemoryStatistics& memory) {
   const std::string text = Text(dir, "memory.stat");
   memory.usage = Number(dir, "memory.usage_in_bytes");
   memory.working_set = Difference(memory.usage, KeyedNumber(text, "total_inactive_file"));
@@ -166,7 +164,7 @@ void ReadMemoryV1(int dir, CgroupStatistics& out) {
 void ReadHierarchyV1(const CgroupHierarchy& hierarchy, int dir, CgroupStatistics& out) {
   if (hierarchy.Has(Controller::kCpu)) ReadCpuV1(dir, out);
   if (hierarchy.Has(Controller::kCpuAcct)) ReadCpuAcctV1(dir, out);
-  if (hierarchy.Has(Controller::kMemory)) ReadMemoryV1(dir, out);
+  if (hierarchy.Has(Controller::kMemory)) ReadMemoryV1(dir, out.memory);
   if (hierarchy.Has(Controller::kPids)) ReadPids(dir, out);
 }
 
@@ -204,7 +202,7 @@ Result<CgroupStatistics> ReadStatistics(const CgroupLayout& layout, const std::s
       continue;
     }
     ReadCpuV2(dir.get(), out);
-    ReadMemoryV2(dir.get(), out);
+    ReadMemoryV2(dir.get(), out.memory);
     ReadIoV2(dir.get(), out);
     ReadPressure(dir.get(), out);
     ReadPids(dir.get(), out);
@@ -214,6 +212,20 @@ Result<CgroupStatistics> ReadStatistics(const CgroupLayout& layout, const std::s
     if (!layout.hierarchies[i].unified) continue;
     const auto dir = sys::OpenDir(layout.hierarchies[i].mount_point + path);
     if (dir) ReadPressure(dir->get(), out);
+  }
+  return out;
+}
+
+Result<MemoryStatistics> ReadMemoryStatistics(const CgroupLayout& layout, const std::string& path) {
+  MemoryStatistics out;
+  for (const CgroupHierarchy& hierarchy : layout.hierarchies) {
+    if (!hierarchy.Has(Controller::kMemory)) continue;
+    ASSIGN_OR_RETURN(const DirFd dir, sys::OpenDir(hierarchy.mount_point + path));
+    if (layout.version == CgroupVersion::kV1) {
+      ReadMemoryV1(dir.get(), out);
+    } else {
+      ReadMemoryV2(dir.get(), out);
+    }
   }
   return out;
 }

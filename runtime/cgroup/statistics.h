@@ -28,6 +28,13 @@ struct DiskTraffic {
   uint64_t read_bytes = 0, written_bytes = 0, reads = 0, writes = 0;
 };
 
+struct MemoryStatistics {
+  uint64_t usage = 0, working_set = 0, rss = 0, cache = 0, mapped_file = 0, swap = 0, kernel = 0;
+  uint64_t limit = UINT64_MAX, swap_limit = UINT64_MAX, most = 0;  // UINT64_MAX: none
+  uint64_t faults = 0, major_faults = 0, limit_hits = 0, oom_kills = 0;
+  std::optional<Pressure> pressure;  // read with all of a cgroup's statistics only
+};
+
 struct CgroupStatistics {
   struct {
     uint64_t nanos = 0, user_nanos = 0, system_nanos = 0;
@@ -36,12 +43,7 @@ struct CgroupStatistics {
     std::optional<uint64_t> quota_micros;  // of each period; absent: no limit
     std::optional<Pressure> pressure;
   } cpu;
-  struct {
-    uint64_t usage = 0, working_set = 0, rss = 0, cache = 0, mapped_file = 0, swap = 0, kernel = 0;
-    uint64_t limit = UINT64_MAX, swap_limit = UINT64_MAX, most = 0;  // UINT64_MAX: none
-    uint64_t faults = 0, major_faults = 0, limit_hits = 0, oom_kills = 0;
-    std::optional<Pressure> pressure;
-  } memory;
+  MemoryStatistics memory;
   struct {
     std::optional<DiskTraffic>
         disks;  // absent: nobody counts (v1, or v2 without the io controller)
@@ -52,5 +54,7 @@ struct CgroupStatistics {
 
 // `path`: below the hierarchies' mount points, "/kubepods/…". kNotFound when there is no such cgroup.
 Result<CgroupStatistics> ReadStatistics(const CgroupLayout& layout, const std::string& path);
+// Only this part of them, of a quarter of the files.
+Result<MemoryStatistics> ReadMemoryStatistics(const CgroupLayout& layout, const std::string& path);
 
 }  // namespace holdfast::runtime

@@ -35,8 +35,8 @@ class NfSocket {
   // NLM_F_ACK: its answer tells that the batch was committed.
   Result<std::optional<Refusal>> Commit(std::string_view batch);
 
-  // Sends one request with NLM_F_DUMP and calls `each` per answer. A dump that was disturbed by a
-  // change is kUnavailable (EINTR): ask again.
+  // Sends one request with NLM_F_DUMP, or with NLM_F_ACK where it has one answer, and calls `each` per answer. A dump that was
+  // disturbed by a change is kUnavailable (EINTR): ask again.
   Result<void> Dump(std::string_view request,
                     const std::function<Result<void>(const nlmsghdr*)>& each);
 

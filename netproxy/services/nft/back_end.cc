@@ -52,6 +52,7 @@ Result<ServiceApplied> NftServices::Apply(const model::ServiceChange& change) {
   if (!change.complete && !settings_) {
     return InvalidArgument("nft services: the first change must be complete");
   }
+  compared_.reset();
   auto applied = change.complete ? ApplyAll(change) : ApplySome(change);
   if (!applied) settings_.reset();  // nothing is known: the next one must be complete
   return applied;
@@ -202,6 +203,17 @@ Result<void> NftServices::ForgetClients(const FamilyState& state, const ServiceE
   return {};
 }
 
+// Packets choose endpoints without a transaction.
+Result<uint64_t> NftServices::ForgetAllStaleClients() {
+  uint64_t all = 0;
+  for (const FamilyState& state : families_) {
+    if (!state.present) continue;
+    ASSIGN_OR_RETURN(const uint64_t purged, ForgetAllStaleClients(state));
+    all += purged;
+  }
+  return all;
+}
+
 // The same for all, whatever happened while nobody looked.
 Result<uint64_t> NftServices::ForgetAllStaleClients(const FamilyState& state) {
   uint64_t all = 0;
@@ -344,7 +356,13 @@ Result<std::vector<RefusedServicePort>> NftServices::FindRefused(const std::vect
 
 Result<uint64_t> NftServices::Repair() {
   if (!settings_) return InvalidArgument("nft services: nothing was applied yet");
-  return SynchronizeAll();
+  // Before what is compared: a change meanwhile has the next one look again.
+  ASSIGN_OR_RETURN(const uint32_t generation, Generation(socket_));
+  if (compared_ == generation) return ForgetAllStaleClients();
+  compared_.reset();
+  ASSIGN_OR_RETURN(const uint64_t differences, SynchronizeAll());
+  if (differences == 0) compared_ = generation;
+  return differences;
 }
 
 Result<bool> NftServices::Remove() {

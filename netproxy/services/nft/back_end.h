@@ -66,6 +66,7 @@ class NftServices : public ServiceBackEnd {
   Result<uint64_t> Synchronize(FamilyState& state);
   Result<void> Load(FamilyState& state, const Table& wanted, const ElementsBySet& all);
   Result<void> ForgetClients(const FamilyState& state, const ServiceEntry& before);
+  Result<uint64_t> ForgetAllStaleClients();
   Result<uint64_t> ForgetAllStaleClients(const FamilyState& state);
   // The rows that the kernel does not take, found by trying ever smaller parts of them in a table
   // that is gone before it could ever see a packet.
@@ -77,6 +78,8 @@ class NftServices : public ServiceBackEnd {
   std::shared_ptr<const model::ServiceSettings> settings_;  // null: nothing was applied
   std::array<FamilyState, 2> families_;
   bool relayout_ = false;  // the settings changed: rules are to be written anew
+  // Of the last comparison that found no difference: as long as it is the kernel's, there is none.
+  std::optional<uint32_t> compared_;
 };
 
 }  // namespace holdfast::netproxy::nft

@@ -105,6 +105,7 @@ Result<void> NfSocket::Dump(std::string_view request,
       }
       if (header->nlmsg_type == NLMSG_ERROR) {
         const auto* error = static_cast<const nlmsgerr*>(::mnl_nlmsg_get_payload(header));
+        if (error->error == 0) return outcome;
         return Error::FromErrno(-error->error, "netfilter dump");
       }
       if (outcome) outcome = each(header);

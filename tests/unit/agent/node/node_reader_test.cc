@@ -52,7 +52,7 @@ TEST(NodeTest, OffersPodsWhatItShows) {
   config.node.max_pods = 7;
   config.node.labels = {{"disk", "ssd"}, {"kubernetes.io/hostname", "other"}};
   config.node.allowed_unsafe_sysctls = {"kernel.msg*"};
-  const auto offer = ReadNodeOffer(config);
+  const auto offer = ReadNode(config, "1.2.3")->offer;
   EXPECT_EQ(offer->name, "n1");
   EXPECT_EQ(offer->labels.at("kubernetes.io/os"), "linux");
   EXPECT_EQ(offer->labels.at("beta.kubernetes.io/os"), "linux");

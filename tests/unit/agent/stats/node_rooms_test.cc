@@ -11,7 +11,7 @@ namespace {
 TEST(NodeRoomsTest, ThisMachineIsRead) {
   model::Instance instance;
   instance.root_dir = "/";
-  NodeRooms rooms = ReadRooms(instance, runtime::CgroupNaming::kCgroupfs);
+  NodeRooms rooms = ReadRooms(instance, runtime::CgroupNaming::kCgroupfs, nullptr);
   for (const PressureSignal signal :
        {PressureSignal::kMemory, PressureSignal::kNodeBytes, PressureSignal::kPids}) {
     EXPECT_GT(rooms[signal].total, rooms[signal].left) << NameOf(signal);
@@ -22,7 +22,7 @@ TEST(NodeRoomsTest, ThisMachineIsRead) {
 TEST(NodeRoomsTest, WhatCannotBeReadIsNotThere) {
   model::Instance instance;
   instance.root_dir = "/does/not/exist";
-  const NodeRooms rooms = ReadRooms(instance, runtime::CgroupNaming::kCgroupfs);
+  const NodeRooms rooms = ReadRooms(instance, runtime::CgroupNaming::kCgroupfs, nullptr);
   EXPECT_FALSE(rooms.contains(PressureSignal::kNodeBytes));
   EXPECT_FALSE(rooms.contains(PressureSignal::kImageInodes));
   EXPECT_TRUE(rooms.contains(PressureSignal::kMemory));
