@@ -35,7 +35,9 @@ class DevicesTest : public test_support::RuntimeTest {
   std::string Run(std::vector<model::DeviceSpec> devices, const std::string& script) {
     const auto ensured = runtime_->EnsureSandbox(node_->Sandbox("pod1"));
     EXPECT_TRUE(ensured) << ensured.error().message();
-    auto spec = node_->Container("pod1", "d", {"/bin/sh", "-c", script + "; echo end"});
+    // On one stream: of two the logger may write the later line first.
+    auto spec =
+        node_->Container("pod1", "d", {"/bin/sh", "-c", "exec 2>&1; " + script + "; echo end"});
     spec.devices = std::move(devices);
     const auto started = runtime_->Start(spec);
     EXPECT_TRUE(started) << started.error().error.message();
