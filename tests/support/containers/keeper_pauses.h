@@ -13,6 +13,7 @@
 
 #include "tests/support/containers/runtime_node.h"
 #include "tests/support/eventually.h"
+#include "tests/support/text_file.h"
 
 namespace holdfast::test_support {
 
@@ -31,10 +32,15 @@ class KeeperPauses {
 
   // The next process that comes there stops.
   void Arm(const std::string& point) const { std::ofstream(directory_ + "/armed/" + point); }
+  // It says so shortly before it stops; one that was told to go on in between would stop for good.
   std::optional<pid_t> StoppedAt(const std::string& point) const {
     for (const auto& entry : std::filesystem::directory_iterator(directory_)) {
       const std::string name = entry.path().filename();
-      if (name.starts_with(point)) return std::stoi(name.substr(name.rfind('.') + 1));
+      if (!name.starts_with(point)) continue;
+      const pid_t pid = std::stoi(name.substr(name.rfind('.') + 1));
+      if (ReadText("/proc/" + std::to_string(pid) + "/stat").find(") T ") != std::string::npos) {
+        return pid;
+      }
     }
     return std::nullopt;
   }
