@@ -70,6 +70,7 @@
 #include "holdfast/sys/program_pages.h"
 #include "k8s/core/v1/service.pb.h"
 #include "netproxy/podnet/pod_net.h"
+#include "runtime/cgroup/layout.h"
 #include "runtime/containers/options.h"
 
 namespace holdfast::agent {
