@@ -389,9 +389,8 @@ Result<void> WatchPressure(AgentParts& agent) {
        .rooms =
            [&agent] {
              const model::Instance& instance = agent.config.instance;
-             const auto cgroups = runtime::DetectCgroupLayout(instance.cgroup_root);
              return ReadRooms(instance, CgroupNamingOf(agent.config),
-                              cgroups ? &*cgroups : nullptr);
+                              runtime::DetectCgroupLayout(instance.cgroup_root));
            },
        .sample =
            [&agent](bool disk) {
@@ -524,7 +523,8 @@ Result<void> OpenServer(AgentParts& agent) {
 Result<void> JudgeMemorySettings(AgentParts& agent) {
   const NodeConfig& node = agent.config.node;
   const model::Instance& instance = agent.config.instance;
-  for (const std::string& line : WithoutEffect(node, HasUnifiedCgroups(instance))) {
+  const bool unified = HasUnifiedCgroups(runtime::DetectCgroupLayout(instance.cgroup_root));
+  for (const std::string& line : WithoutEffect(node, unified)) {
     spdlog::warn("{}", line);
   }
   const auto swaps = sys::ReadFileAt(AT_FDCWD, "/proc/swaps", kMostSwaps);

@@ -69,31 +69,31 @@ KeptThreads& Kept() {
   return *kept;
 }
 
-// Whether a thread with these attributes is as any other but for being detached or not.
-bool IsUsual(const pthread_attr_t* attributes, bool& detached) {
-  detached = false;
-  if (attributes == nullptr) return true;
+// Of `attributes` as of pthread_create(3). What is asked of them fails for a bad pointer only.
+
+bool IsDetached(const pthread_attr_t* attributes) {
   int state = PTHREAD_CREATE_JOINABLE;
-  size_t stack = 0, usual_stack = 0;
+  if (attributes != nullptr) (void)::pthread_attr_getdetachstate(attributes, &state);
+  return state == PTHREAD_CREATE_DETACHED;
+}
+
+bool HasUsualStack(const pthread_attr_t* attributes) {
+  if (attributes == nullptr) return true;
   pthread_attr_t usual;
   if (::pthread_attr_init(&usual) != 0) return false;
-  // These fail for a bad pointer only.
+  size_t stack = 0, usual_stack = 0;
+  (void)::pthread_attr_getstacksize(attributes, &stack);
   (void)::pthread_attr_getstacksize(&usual, &usual_stack);
   (void)::pthread_attr_destroy(&usual);
-  (void)::pthread_attr_getdetachstate(attributes, &state);
-  (void)::pthread_attr_getstacksize(attributes, &stack);
-  detached = state == PTHREAD_CREATE_DETACHED;
   return stack == usual_stack;
 }
 
 // Answers as pthread_create(3).
 int StartForLibrary(pthread_t* thread, const pthread_attr_t* attributes, void* (*start)(void*),
                     void* argument) {
-  bool detached = false;
-  const bool is_usual = IsUsual(attributes, detached);
   const auto once = [&] {
-    return is_usual ? Kept().Start(thread, detached, start, argument)
-                    : Create(thread, attributes, start, argument);
+    return HasUsualStack(attributes) ? Kept().Start(thread, IsDetached(attributes), start, argument)
+                                     : Create(thread, attributes, start, argument);
   };
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   int error = once();

@@ -5,15 +5,17 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 namespace holdfast::agent {
 
 int KeptThreads::Start(pthread_t* thread, bool detached, Body body, void* argument) {
   const std::lock_guard lock(mutex_);
-  const auto found = std::find_if(threads_.begin(), threads_.end(), Rests);
-  int error = 0;
-  Thread* const taken = found != threads_.end() ? &*found : Make(error);
-  if (taken == nullptr) return error;
+  auto taken = std::find_if(threads_.begin(), threads_.end(), Rests);
+  if (taken == threads_.end()) {
+    if (const int error = Make(); error != 0) return error;
+    taken = std::prev(threads_.end());
+  }
   taken->detached = detached;
   taken->body = body;
   taken->argument = argument;
@@ -23,26 +25,26 @@ int KeptThreads::Start(pthread_t* thread, bool detached, Body body, void* argume
   return 0;
 }
 
-KeptThreads::Thread* KeptThreads::Make(int& error) {
+int KeptThreads::Make() {
   pthread_attr_t attributes;
-  error = ::pthread_attr_init(&attributes);
-  if (error != 0) return nullptr;
+  if (const int error = ::pthread_attr_init(&attributes); error != 0) return error;
   // Fails for a state that there is not.
   (void)::pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   Thread& made = threads_.emplace_back();
   made.owner = this;
-  error = create_(&made.id, &attributes, Run, &made);
+  const int error = create_(&made.id, &attributes, Run, &made);
+  if (error != 0) threads_.pop_back();
+  // Never fails: pthread_attr_destroy(3).
   (void)::pthread_attr_destroy(&attributes);
-  if (error == 0) return &made;
-  threads_.pop_back();
-  return nullptr;
+  return error;
 }
 
 int KeptThreads::Reserve(size_t count) {
   const std::lock_guard lock(mutex_);
-  int error = 0;
-  for (size_t rest = CountResting(); rest < count && error == 0; ++rest) (void)Make(error);
-  return error;
+  for (size_t rest = CountResting(); rest < count; ++rest) {
+    if (const int error = Make(); error != 0) return error;
+  }
+  return 0;
 }
 
 std::optional<int> KeptThreads::Join(pthread_t thread, void** result) {

@@ -51,8 +51,8 @@ class KeptThreads {
   };
 
   static bool Rests(const Thread& thread) { return thread.state == State::kResting; }
-  // These three with the mutex held. nullptr: `error` says why, as pthread_create(3).
-  Thread* Make(int& error);
+  // These three with the mutex held. One more, which rests; answers as pthread_create(3).
+  int Make();
   size_t CountResting() const;
   Thread* Find(pthread_t id);
   static void* Run(void* thread);

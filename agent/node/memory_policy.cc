@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "holdfast/base/strings.h"
-#include "runtime/cgroup/layout.h"
 
 namespace holdfast::agent {
 
@@ -27,9 +26,8 @@ std::vector<std::string> WithoutEffect(const NodeConfig& node, bool unified_cgro
   return lines;
 }
 
-bool HasUnifiedCgroups(const model::Instance& instance) {
-  const auto layout = runtime::DetectCgroupLayout(instance.cgroup_root);
-  return layout && layout->version == runtime::CgroupVersion::kV2;
+bool HasUnifiedCgroups(const Result<runtime::CgroupLayout>& cgroups) {
+  return cgroups && cgroups->version == runtime::CgroupVersion::kV2;
 }
 
 bool ListsSwap(std::string_view swaps) {

@@ -11,6 +11,7 @@
 #include "agent/events/event_sink.h"
 #include "agent/pod/spec/node_environment.h"
 #include "holdfast/base/result.h"
+#include "runtime/cgroup/layout.h"
 
 namespace holdfast::agent {
 
@@ -20,8 +21,8 @@ MemoryPolicy MemoryPolicyOf(const NodeConfig& node, bool unified_cgroups);
 // Settings that have no effect on this machine, a line for each. Pure.
 std::vector<std::string> WithoutEffect(const NodeConfig& node, bool unified_cgroups);
 
-// Whether memory is limited by cgroup v2. False also where that cannot be seen.
-bool HasUnifiedCgroups(const model::Instance& instance);
+// Whether memory is limited by cgroup v2. False also where that cannot be seen. Pure.
+bool HasUnifiedCgroups(const Result<runtime::CgroupLayout>& cgroups);
 
 // `swaps`: /proc/swaps, a heading and a line for each. Pure.
 bool ListsSwap(std::string_view swaps);

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
-#include <optional>
 #include <sstream>
 #include <utility>
 
@@ -142,38 +141,33 @@ kube::ResourceList ResourcesOf(const NodeAmounts& amounts, const AgentConfig& co
   return list;
 }
 
-// No more of `capacity` than the cgroups above the pods allow. `cgroups`: nullptr where they cannot be seen; no pod runs
-// there either, which is told by who runs them.
-NodeAmounts Bounded(const NodeAmounts& capacity, const runtime::CgroupLayout* cgroups,
+// No more of `capacity` than the cgroups above the pods allow.
+NodeAmounts Bounded(const NodeAmounts& capacity, const Result<runtime::CgroupLayout>& cgroups,
                     const model::Instance& instance) {
-  if (cgroups == nullptr) return Within(capacity, {});
-  return Within(
-      capacity,
-      runtime::BoundsAbove(*cgroups, instance.cgroup_parent).value_or(runtime::CgroupBounds{}));
+  const auto bounds = cgroups ? runtime::BoundsAbove(*cgroups, instance.cgroup_parent)
+                              : Result<runtime::CgroupBounds>(cgroups.error());
+  // Where cgroups cannot be read no pod runs either; that is told by who runs them.
+  return Within(capacity, bounds.value_or(runtime::CgroupBounds{}));
 }
 
 // What several parts of one reading are made of.
 struct Basis {
-  const AgentConfig& config;
-  std::optional<runtime::CgroupLayout> cgroups;
-  NodeAmounts capacity;
-  NodeAmounts for_pods;
-
-  const runtime::CgroupLayout* layout() const { return cgroups ? &*cgroups : nullptr; }
-  MemoryPolicy Memory() const {
-    return MemoryPolicyOf(config.node, cgroups && cgroups->version == runtime::CgroupVersion::kV2);
-  }
+  const Result<runtime::CgroupLayout> cgroups;
+  const NodeAmounts capacity;
+  const NodeAmounts for_pods;
+  const MemoryPolicy memory;
 };
 
 Basis ReadBasis(const AgentConfig& config) {
-  Basis basis{.config = config, .cgroups = {}, .capacity = NodeCapacity(), .for_pods = {}};
-  if (auto layout = runtime::DetectCgroupLayout(config.instance.cgroup_root)) {
-    basis.cgroups = std::move(*layout);
-  }
-  const NodeAmounts bounded = Bounded(basis.capacity, basis.layout(), config.instance);
-  // Checked at start; with less of it since, the node offers all that it has.
-  basis.for_pods = NodeAllocatable(config.node, bounded).value_or(bounded);
-  return basis;
+  auto cgroups = runtime::DetectCgroupLayout(config.instance.cgroup_root);
+  const NodeAmounts capacity = NodeCapacity();
+  const NodeAmounts bounded = Bounded(capacity, cgroups, config.instance);
+  const MemoryPolicy memory = MemoryPolicyOf(config.node, HasUnifiedCgroups(cgroups));
+  return {.cgroups = std::move(cgroups),
+          .capacity = capacity,
+          // Checked at start; with less of it since, the node offers all that it has.
+          .for_pods = NodeAllocatable(config.node, bounded).value_or(bounded),
+          .memory = memory};
 }
 
 std::map<std::string, std::string> LabelsOf(const AgentConfig& config) {
@@ -197,17 +191,37 @@ std::vector<std::string> AddressesOf(const AgentConfig& config) {
                                  : config.node.ips;
 }
 
-std::shared_ptr<const NodeEnvironment> EnvironmentOf(const Basis& basis, AppArmorOffer app_armor) {
-  const AgentConfig& config = basis.config;
+std::shared_ptr<NodeDescription> DescriptionOf(const AgentConfig& config, const Basis& basis,
+                                               std::string_view version) {
+  auto facts = std::make_shared<NodeDescription>();
+  facts->name = config.instance.node_name;
+  facts->version = version;
+  facts->labels = LabelsOf(config);
+  for (const auto& [key, value] : config.node.labels) facts->own_labels.push_back(key);
+  facts->host_ips = AddressesOf(config);
+  facts->given_ips = config.node.ips;
+  facts->runtime_handlers = config.node.runtime_handlers;
+  facts->pressure = PressureOf(ReadRooms(config.instance, CgroupNamingOf(config), basis.cgroups),
+                               ThresholdsOf(config.node.eviction));
+  facts->capacity = ResourcesOf(basis.capacity, config);
+  facts->allocatable = facts->capacity;
+  SetAmounts(basis.for_pods, facts->allocatable);
+  facts->machine = ReadMachine();
+  return facts;
+}
+
+std::shared_ptr<const NodeEnvironment> EnvironmentOf(const AgentConfig& config, const Basis& basis,
+                                                     const NodeDescription& description,
+                                                     AppArmorOffer app_armor) {
   const model::Instance& instance = config.instance;
   auto node = std::make_shared<NodeEnvironment>();
   node->node_name = instance.node_name;
-  node->host_ips = AddressesOf(config);
+  node->host_ips = description.host_ips;
   node->cpu_milli_capacity = basis.capacity.cpu_milli;
   node->memory_capacity_bytes = basis.capacity.memory_bytes;
   node->memory_allocatable_bytes = basis.for_pods.memory_bytes;
-  node->swap_capacity_bytes = MemoryBytes("SwapTotal:");
-  node->memory = basis.Memory();
+  node->swap_capacity_bytes = description.machine.swap_bytes;
+  node->memory = basis.memory;
   node->memory.page_bytes = ::sysconf(_SC_PAGESIZE);
   node->cluster_domain = instance.cluster_domain;
   node->cluster_dns = instance.cluster_dns;
@@ -222,36 +236,17 @@ std::shared_ptr<const NodeEnvironment> EnvironmentOf(const Basis& basis, AppArmo
   return node;
 }
 
-// Without its pressures.
-std::shared_ptr<NodeOffer> OfferOf(const Basis& basis) {
-  const AgentConfig& config = basis.config;
+std::shared_ptr<const NodeOffer> OfferOf(const AgentConfig& config, const Basis& basis,
+                                         const NodeDescription& description) {
   auto offer = std::make_shared<NodeOffer>();
   offer->name = config.instance.node_name;
-  offer->labels = LabelsOf(config);
-  offer->allocatable = ResourcesOf(basis.for_pods, config);
+  offer->labels = description.labels;
+  offer->allocatable = description.allocatable;
   offer->allowed_unsafe_sysctls = config.node.allowed_unsafe_sysctls;
-  offer->limited_swap = basis.Memory().limited_swap;
+  offer->limited_swap = basis.memory.limited_swap;
+  offer->pressure = description.pressure;
   if (!HasAppArmor()) offer->no_app_armor = "AppArmor is not enabled on the host";
   return offer;
-}
-
-std::shared_ptr<NodeDescription> DescriptionOf(const Basis& basis, std::string_view version) {
-  const AgentConfig& config = basis.config;
-  auto facts = std::make_shared<NodeDescription>();
-  facts->name = config.instance.node_name;
-  facts->version = version;
-  facts->labels = LabelsOf(config);
-  for (const auto& [key, value] : config.node.labels) facts->own_labels.push_back(key);
-  facts->host_ips = AddressesOf(config);
-  facts->given_ips = config.node.ips;
-  facts->runtime_handlers = config.node.runtime_handlers;
-  facts->pressure = PressureOf(ReadRooms(config.instance, CgroupNamingOf(config), basis.layout()),
-                               ThresholdsOf(config.node.eviction));
-  facts->capacity = ResourcesOf(basis.capacity, config);
-  facts->allocatable = facts->capacity;
-  SetAmounts(basis.for_pods, facts->allocatable);
-  facts->machine = ReadMachine();
-  return facts;
 }
 
 }  // namespace
@@ -263,30 +258,27 @@ NodeAmounts NodeCapacity() {
 }
 
 NodeAmounts CapacityForPods(const model::Instance& instance) {
-  const auto layout = runtime::DetectCgroupLayout(instance.cgroup_root);
-  return Bounded(NodeCapacity(), layout ? &*layout : nullptr, instance);
+  return Bounded(NodeCapacity(), runtime::DetectCgroupLayout(instance.cgroup_root), instance);
 }
 
 std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::string_view version,
                                             SteadyPressure* steady, DefaultAppArmor* app_armor) {
   const Basis basis = ReadBasis(config);
-  auto reading = std::make_shared<NodeReading>();
-  reading->environment =
-      EnvironmentOf(basis, app_armor == nullptr ? AppArmorOffer() : app_armor->Keep());
-  const auto offer = OfferOf(basis);
-  const auto description = DescriptionOf(basis, version);
+  const auto description = DescriptionOf(config, basis, version);
   if (steady != nullptr) {
     description->pressure = steady->Show(description->pressure, SystemClock().Boot());
   }
-  offer->pressure = description->pressure;
-  reading->offer = offer;
+  auto reading = std::make_shared<NodeReading>();
   reading->description = description;
+  reading->offer = OfferOf(config, basis, *description);
+  reading->environment = EnvironmentOf(config, basis, *description,
+                                       app_armor == nullptr ? AppArmorOffer() : app_armor->Keep());
   return reading;
 }
 
 corev1::Node MakeNode(const AgentConfig& config, std::string_view version, const ReadyState& ready,
                       WallTime started, WallTime now) {
-  const auto facts = DescriptionOf(ReadBasis(config), version);
+  const auto facts = DescriptionOf(config, ReadBasis(config), version);
   corev1::Node node = BuildNode(*facts, {}, {}, started);
   *node.mutable_status() = BuildNodeStatus(*facts, ready, node.status(), now);
   node.mutable_metadata()->clear_annotations();  // they are for who reads a cluster's Nodes

@@ -38,8 +38,8 @@ Room MemoryRoom() {
 
 // Without a limit of their own they have what the node has.
 Room PodsMemoryRoom(const model::Instance& instance, runtime::CgroupNaming naming,
-                    const runtime::CgroupLayout* cgroups) {
-  if (cgroups == nullptr) return {};
+                    const Result<runtime::CgroupLayout>& cgroups) {
+  if (!cgroups) return {};
   const auto pods = runtime::ReadMemoryStatistics(
       *cgroups, StrCat(instance.cgroup_parent, "/", runtime::PodsRootName(naming)));
   if (!pods || pods->limit == UINT64_MAX) return {};
@@ -72,7 +72,7 @@ FsRooms ReadFileSystem(const std::string& path) {
 }  // namespace
 
 NodeRooms ReadRooms(const model::Instance& instance, runtime::CgroupNaming naming,
-                    const runtime::CgroupLayout* cgroups) {
+                    const Result<runtime::CgroupLayout>& cgroups) {
   const FsRooms node = ReadFileSystem(instance.root_dir);
   const FsRooms images = ReadFileSystem(instance.ImageDir());
   NodeRooms rooms = {{PressureSignal::kMemory, MemoryRoom()},

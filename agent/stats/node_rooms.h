@@ -6,6 +6,7 @@
 #include <map>
 
 #include "agent/config/eviction.h"
+#include "holdfast/base/result.h"
 #include "holdfast/model/instance.h"
 #include "runtime/cgroup/layout.h"
 #include "runtime/cgroup/naming.h"
@@ -21,9 +22,9 @@ struct Room {
 // What is not known is not there.
 using NodeRooms = std::map<PressureSignal, Room>;
 
-// Reads /proc, the cgroup of all pods, and the file systems, for which it may wait. `cgroups`: nullptr where they cannot be seen.
+// Reads /proc, the cgroup of all pods, and the file systems, for which it may wait. `cgroups`: an error where they cannot be seen.
 NodeRooms ReadRooms(const model::Instance& instance, runtime::CgroupNaming naming,
-                    const runtime::CgroupLayout* cgroups);
+                    const Result<runtime::CgroupLayout>& cgroups);
 
 bool IsShort(const Room& room, const model::Threshold& least);
 

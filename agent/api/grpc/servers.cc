@@ -132,7 +132,7 @@ bool Servers::Rest() {
   const auto taken = ending_.TryPost([last] {
     (*last)->Shutdown(std::chrono::seconds(0));
     last->reset();
-    (void)::malloc_trim(0);
+    (void)::malloc_trim(0);  // it says whether there was any
   });
   if (!taken) running_ = std::move(*last);
   return taken.has_value();

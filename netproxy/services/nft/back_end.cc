@@ -52,7 +52,7 @@ Result<ServiceApplied> NftServices::Apply(const model::ServiceChange& change) {
   if (!change.complete && !settings_) {
     return InvalidArgument("nft services: the first change must be complete");
   }
-  compared_.reset();
+  compared_.reset();  // to what was wanted
   auto applied = change.complete ? ApplyAll(change) : ApplySome(change);
   if (!applied) settings_.reset();  // nothing is known: the next one must be complete
   return applied;
@@ -359,7 +359,6 @@ Result<uint64_t> NftServices::Repair() {
   // Before what is compared: a change meanwhile has the next one look again.
   ASSIGN_OR_RETURN(const uint32_t generation, Generation(socket_));
   if (compared_ == generation) return ForgetAllStaleClients();
-  compared_.reset();
   ASSIGN_OR_RETURN(const uint64_t differences, SynchronizeAll());
   if (differences == 0) compared_ = generation;
   return differences;

@@ -108,6 +108,10 @@ class ScarceNode(Node):
         """Of all agents so far."""
         return sum("trying again in" in line for line in self.log_lines())
 
+    def times_begun_anew(self):
+        """Of all agents so far: each executed itself, under the same pid."""
+        return sum("beginning anew" in line for line in self.log_lines())
+
     def cgroup_of_the_agent(self):
         root = pathlib.Path("/sys/fs/cgroup")
         mount = root if (root / "cgroup.controllers").exists() else root / "pids"

@@ -11,7 +11,8 @@ namespace {
 TEST(NodeRoomsTest, ThisMachineIsRead) {
   model::Instance instance;
   instance.root_dir = "/";
-  NodeRooms rooms = ReadRooms(instance, runtime::CgroupNaming::kCgroupfs, nullptr);
+  NodeRooms rooms = ReadRooms(instance, runtime::CgroupNaming::kCgroupfs,
+                              runtime::DetectCgroupLayout(instance.cgroup_root));
   for (const PressureSignal signal :
        {PressureSignal::kMemory, PressureSignal::kNodeBytes, PressureSignal::kPids}) {
     EXPECT_GT(rooms[signal].total, rooms[signal].left) << NameOf(signal);
@@ -22,7 +23,8 @@ TEST(NodeRoomsTest, ThisMachineIsRead) {
 TEST(NodeRoomsTest, WhatCannotBeReadIsNotThere) {
   model::Instance instance;
   instance.root_dir = "/does/not/exist";
-  const NodeRooms rooms = ReadRooms(instance, runtime::CgroupNaming::kCgroupfs, nullptr);
+  const NodeRooms rooms = ReadRooms(instance, runtime::CgroupNaming::kCgroupfs,
+                                    runtime::DetectCgroupLayout(instance.cgroup_root));
   EXPECT_FALSE(rooms.contains(PressureSignal::kNodeBytes));
   EXPECT_FALSE(rooms.contains(PressureSignal::kImageInodes));
   EXPECT_TRUE(rooms.contains(PressureSignal::kMemory));

@@ -55,7 +55,7 @@ TEST_F(RestTest, AClientThatStaysKeepsIt) {
   context.TryCancel();
   while (watch->Read(&change)) {
   }
-  (void)watch->Finish();
+  EXPECT_EQ(watch->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
 TEST_F(RestTest, ACallThatGoesOnWithoutItsClientHoldsNobodyUp) {
@@ -109,6 +109,7 @@ TEST_F(RestTest, TheServerEndsWhileItGoes) {
   for (int i = 0; i < 40; ++i) {
     StartServer();
     EXPECT_TRUE(List(*NewStub()).ok()) << i;
+    // The end meets each moment of its going.
     std::this_thread::sleep_for(std::chrono::microseconds(100 * i));
     server_.reset();
   }
