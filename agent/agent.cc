@@ -545,7 +545,7 @@ Result<void> OpenAll(AgentParts& agent) {
       .naming = CgroupNamingOf(agent.config),
       .claims = [&agent](const corev1::Pod& pod) { return agent.claim_usage.Of(pod); },
       .measure_claims = [&agent] { agent.claim_usage.Measure(); }});
-  agent.state = std::make_unique<PodStateStore>(instance);
+  ASSIGN_OR_RETURN(agent.state, WithContext(PodStateStore::Open(instance), "state of pods"));
   RETURN_IF_ERROR(WithContext(OpenRuntime(agent), "container runtime"));
   // Now that the keeper has mounted the run directory.
   RETURN_IF_ERROR(WithContext(OpenPodFilesRoot(instance), "files of pods"));

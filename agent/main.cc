@@ -14,6 +14,7 @@
 #include "agent/base/logging.h"
 #include "agent/clean_up.h"
 #include "agent/config/agent_config.h"
+#include "agent/prepare_downgrade.h"
 #include "agent/process_life.h"
 #include "agent/version.h"
 #include "holdfast/base/printable.h"
@@ -48,6 +49,15 @@ void Complain(const Error& error) {
   std::fprintf(stderr, "holdfastd: %s\n", Printable(error.message()).c_str());
 }
 
+// None: the agent is to serve.
+using Command = Result<void> (*)(const AgentConfig& config);
+Command InsteadOfServing(const CommandLine& line) {
+  if (line.cleanup) return CleanUp;
+  if (line.cleanup_kube_proxy) return CleanUpKubeProxy;
+  if (line.prepare_downgrade) return PrepareDowngrade;
+  return nullptr;
+}
+
 int Main(int argc, char** argv) {
   const auto core_limit = sys::PreventCoreDumps();
   if (!core_limit) {
@@ -66,10 +76,10 @@ int Main(int argc, char** argv) {
     Complain(complete.error());
     return 2;
   }
-  if (line.cleanup || line.cleanup_kube_proxy) {
-    const auto cleaned = line.cleanup ? CleanUp(line.config) : CleanUpKubeProxy(line.config);
-    if (!cleaned) Complain(cleaned.error());
-    return cleaned ? 0 : 1;
+  if (const auto once = InsteadOfServing(line)) {
+    const auto done = once(line.config);
+    if (!done) Complain(done.error());
+    return done ? 0 : 1;
   }
   SetUpLogging(line.config.log_level);
   ::umask(022);

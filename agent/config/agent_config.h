@@ -213,6 +213,7 @@ struct CommandLine {
   AgentConfig config;
   bool cleanup = false;  // --cleanup: take the node-wide parts away instead of running
   bool cleanup_kube_proxy = false;
+  bool prepare_downgrade = false;
   bool exit = false;  // --help or --version was answered
   int exit_code = 0;
   std::string output;  // what to print before the exit

@@ -58,6 +58,10 @@ CommandLine ReadCommandLine(int argc, char** argv, std::string_view version) {
                "left");
   app.add_flag("--cleanup-kube-proxy", line.cleanup_kube_proxy,
                "take away what a kube-proxy left on the node, in any of its modes, and exit");
+  app.add_flag(
+      "--prepare-downgrade", line.prepare_downgrade,
+      "leave what is known of pods and addresses as releases without pods.journal keep it, "
+      "and exit; before one of them is installed");
   std::map<std::string, std::vector<std::string>> given;
   for (const config::Field& field : config::Fields()) {
     CLI::Option* option = app.add_option(field.Flag(), given[field.name], field.help);

@@ -11,11 +11,12 @@
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/lock_file.h"
 #include "holdfast/sys/pause_point.h"
+#include "netproxy/podnet/former_records.h"
 
 namespace holdfast::netproxy {
 namespace {
 
-constexpr size_t kMaxRecordBytes = 1 << 20;
+constexpr size_t kMaxLastBytes = 1 << 20;
 
 // At least one address besides network, gateway and broadcast.
 Result<void> ValidateRange(const Cidr& range) {
@@ -34,8 +35,6 @@ bool IsReserved(const Cidr& range, const IpAddress& a) {
 Result<AddressBook> AddressBook::Open(const std::string& directory) {
   AddressBook book;
   ASSIGN_OR_RETURN(book.directory_, sys::MakeDirs(AT_FDCWD, directory, 0700));
-  ASSIGN_OR_RETURN(book.pods_, sys::MakeDirs(book.directory_.get(), "pods", 0700));
-  ASSIGN_OR_RETURN(book.releasing_, sys::MakeDirs(book.directory_.get(), "releasing", 0700));
   auto lock = sys::TakeLock(book.directory_.get(), "lock");
   if (!lock && lock.error().code() == Code::kConflict) {
     return Conflict(StrCat("lock ", directory, ": another agent uses it"));
@@ -66,30 +65,44 @@ Result<void> AddressBook::SetRanges(const std::vector<Cidr>& ranges) {
 
 Result<void> AddressBook::Load() {
   RETURN_IF_ERROR(sys::RemoveTemporariesAt(directory_.get(), "."));
-  RETURN_IF_ERROR(sys::RemoveTemporariesAt(pods_.get(), "."));
-  RETURN_IF_ERROR(LoadRecords(pods_, /*releasing=*/false));
-  RETURN_IF_ERROR(LoadRecords(releasing_, /*releasing=*/true));
+  FormerRecords former = ReadFormerRecords(directory_);
+  ASSIGN_OR_RETURN(DirFd directory, sys::OpenDirAt(directory_.get(), "."));
+  ASSIGN_OR_RETURN(sys::Journal::Opened opened,
+                   sys::Journal::Open(std::move(directory), "pods.journal",
+                                      sys::Journal::Lasting::kProcess, former.written_at));
+  journal_ = std::move(opened.journal);
+  damaged_ = std::move(opened.problems);
+  for (const auto& [uid, text] : opened.values) LoadRecord(uid, text);
+  TakeOver(std::move(former));
+  for (const auto& [uid, record] : records_) {
+    used_.insert(record.addresses.begin(), record.addresses.end());
+  }
   return LoadLast();
 }
 
-Result<void> AddressBook::LoadRecords(const DirFd& directory, bool releasing) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, sys::ListDirAt(directory.get(), "."));
-  for (const std::string& name : names) {
-    const auto text = sys::ReadFileAt(directory.get(), name, kMaxRecordBytes);
-    auto record = text ? ParseRecord(PodUid(name), *text) : Result<PodRecord>(text.error());
-    // A pod that came back while it was released has both; the live one was written last.
-    const bool superseded = records_.contains(PodUid(name));
-    if (!record || superseded) {
-      if (!record) damaged_.push_back(record.error().message());
-      // Where it cannot be removed it is found again by the next start, which costs nothing.
-      (void)sys::RemoveFileAt(directory.get(), name);
-      continue;
-    }
-    record->releasing = releasing;
-    used_.insert(record->addresses.begin(), record->addresses.end());
+void AddressBook::LoadRecord(const std::string& uid, const std::string& text) {
+  auto record = ParseRecord(PodUid(uid), text);
+  if (record) {
     records_.emplace(record->uid, std::move(*record));
+    return;
   }
-  return {};
+  damaged_.push_back(record.error().message());
+  // Where it cannot be removed it is found again by the next start, which costs nothing.
+  (void)journal_->Remove(uid);
+}
+
+void AddressBook::TakeOver(FormerRecords former) {
+  damaged_.insert(damaged_.end(), former.problems.begin(), former.problems.end());
+  Result<void> taken;
+  for (PodRecord& record : former.records) {
+    if (records_.contains(record.uid)) continue;  // taken over by one that was killed then
+    if (auto written = WriteRecord(record); !written) taken = std::move(written);
+    const PodUid uid = record.uid;
+    records_.emplace(uid, std::move(record));
+  }
+  // What cannot be written now (a full disk) counts all the same, and is found again.
+  if (taken) taken = RemoveFormerRecords(directory_);
+  if (!taken) damaged_.push_back(taken.error().message());
 }
 
 Result<void> AddressBook::LoadLast() {
@@ -98,7 +111,7 @@ Result<void> AddressBook::LoadLast() {
   // told when an address is given.
   if (!last_file) return {};
   last_file_ = std::move(*last_file);
-  ASSIGN_OR_RETURN(const std::string last, sys::ReadFd(last_file_.get(), kMaxRecordBytes));
+  ASSIGN_OR_RETURN(const std::string last, sys::ReadFd(last_file_.get(), kMaxLastBytes));
   for (size_t begin = 0; begin < last.size();) {
     const size_t end = std::min(last.find('\n', begin), last.size());
     auto address = IpAddress::Parse(last.substr(begin, last.find_first_of(" \n", begin) - begin));
@@ -157,7 +170,6 @@ Result<void> AddressBook::Update(const PodRecord& record) {
   RETURN_IF_ERROR(ValidateRecord(record));
   RETURN_IF_ERROR(WriteRecord(record));
   HOLDFAST_PAUSE_POINT("podnet.book.record_updated");
-  RETURN_IF_ERROR(sys::RemoveFileAt(releasing_.get(), record.uid.value));
   records_.insert_or_assign(record.uid, record);
   return {};
 }
@@ -165,9 +177,9 @@ Result<void> AddressBook::Update(const PodRecord& record) {
 Result<void> AddressBook::Release(const PodUid& uid) {
   const auto it = records_.find(uid);
   if (it == records_.end() || it->second.releasing) return {};
-  if (::renameat(pods_.get(), uid.value.c_str(), releasing_.get(), uid.value.c_str()) != 0) {
-    return Error::FromErrno(errno, StrCat("rename the network record of pod ", uid.value));
-  }
+  PodRecord released = it->second;
+  released.releasing = true;
+  RETURN_IF_ERROR(WriteRecord(released));
   it->second.releasing = true;
   return {};
 }
@@ -175,12 +187,18 @@ Result<void> AddressBook::Release(const PodUid& uid) {
 Result<void> AddressBook::Free(const PodUid& uid) {
   const auto it = records_.find(uid);
   if (it == records_.end()) return {};
-  const DirFd& directory = it->second.releasing ? releasing_ : pods_;
-  RETURN_IF_ERROR(sys::RemoveFileAt(directory.get(), uid.value));
+  RETURN_IF_ERROR(journal_->Remove(uid.value));
   HOLDFAST_PAUSE_POINT("podnet.book.record_removed");
   for (const IpAddress& a : it->second.addresses) used_.erase(a);
   records_.erase(it);
   return {};
+}
+
+Result<void> AddressBook::LeaveAsFiles() {
+  std::vector<PodRecord> records;
+  for (const auto& [uid, record] : records_) records.push_back(record);
+  RETURN_IF_ERROR(WriteFormerRecords(directory_, records));
+  return journal_->Unlink();
 }
 
 // In place: replacing a file makes ext4 write it out at once, which costs more than a whole veth.
@@ -202,8 +220,7 @@ Result<void> AddressBook::WriteLast() {
 }
 
 Result<void> AddressBook::WriteRecord(const PodRecord& record) {
-  return sys::WriteFileAtomicAt(pods_.get(), record.uid.value, FormatRecord(record), 0600,
-                                /*durable=*/false);
+  return journal_->Put(record.uid.value, FormatRecord(record));
 }
 
 }  // namespace holdfast::netproxy

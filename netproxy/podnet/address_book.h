@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// AddressBook: which pod holds which addresses; in memory, mirrored on disk (record.h has the
+// AddressBook: which pod holds which addresses; in memory, mirrored in a journal (record.h has the
 // drawing). An address is given round-robin from the last one, never twice at a time. One thread
 // at a time. It knows nothing of interfaces: who frees a record has seen them gone.
 #pragma once
 
-#include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,15 +14,19 @@
 #include "holdfast/base/ip_address.h"
 #include "holdfast/base/result.h"
 #include "holdfast/base/unique_fd.h"
+#include "holdfast/sys/journal.h"
 #include "netproxy/podnet/record.h"
 
 namespace holdfast::netproxy {
+
+struct FormerRecords;
 
 class AddressBook {
  public:
   // Opens or makes the directory and takes its lock; kConflict while another process holds it.
   // Records that cannot be read are removed and told by DamagedRecords(); their pods have no
-  // address until they are made anew.
+  // address until they are made anew. Those of a former release are taken over
+  // (former_records.h).
   static Result<AddressBook> Open(const std::string& directory);
 
   // The first usable address of a range; the node's own, never given to a pod.
@@ -51,12 +55,16 @@ class AddressBook {
   // Addresses that the kernel still routes to a pod although no record names them.
   void SetOccupied(std::set<IpAddress> addresses) { occupied_ = std::move(addresses); }
 
+  // Of all pods, as a release without the journal reads them. Nothing else may follow.
+  Result<void> LeaveAsFiles();
+
   DirFd& directory() { return directory_; }
 
  private:
   AddressBook() = default;
   Result<void> Load();
-  Result<void> LoadRecords(const DirFd& directory, bool releasing);
+  void LoadRecord(const std::string& uid, const std::string& text);
+  void TakeOver(FormerRecords former);
   Result<void> LoadLast();
   Result<IpAddress> NextFree(size_t range) const;
   Result<void> WriteLast();
@@ -69,8 +77,7 @@ class AddressBook {
   std::set<IpAddress> occupied_;  // by the kernel
   std::vector<std::string> damaged_;
   DirFd directory_;
-  DirFd pods_;
-  DirFd releasing_;
+  std::unique_ptr<sys::Journal> journal_;
   UniqueFd lock_;
   UniqueFd last_file_;
 };

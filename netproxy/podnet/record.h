@@ -5,13 +5,12 @@
 //   ├── lock             held (flock) by the one agent that uses this directory
 //   ├── last             the address given last, one line per range: where the search goes on
 //   ├── sysctl           kernel parameters of the node as they were before us, "name value" lines
-//   ├── pods/<uid>       one PodRecord: written before the kernel is touched
-//   └── releasing/<uid>  the same after Teardown, until the pod's interface was seen gone
+//   └── pods.journal     a PodRecord by each pod's UID (holdfast/sys/journal.h): written before the
+//                        kernel is touched, removed when the pod's interface was seen gone
 //
-// Records are made by rename(2), so a killed process leaves the old or the new one; `last` is
-// overwritten in place (a damaged one only moves the start of the search). Nothing is fsynced: what
-// the records describe (interfaces, routes) does not survive a power cut either, and a record cut
-// short by one does not end in "end" and is dropped.
+// A killed process leaves the old or the new record; `last` is overwritten in place (a damaged one
+// only moves the start of the search). Nothing is fsynced: what the records describe (interfaces,
+// routes) does not survive a power cut either.
 #pragma once
 
 #include <string>
@@ -31,7 +30,7 @@ struct PodRecord {
   std::string pod_name;
   std::vector<IpAddress> addresses;  // in the order of the ranges
   std::vector<HostPort> host_ports;
-  bool releasing = false;  // torn down (by its directory, not in the text); hostPorts are void
+  bool releasing = false;  // torn down, its interface not yet seen gone; hostPorts are void
   bool operator==(const PodRecord&) const = default;
 };
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/state/records.h"
 
-#include <array>
-
+#include "holdfast/base/crc32c.h"
 #include "holdfast/base/strings.h"
 #include "runtime/state/fields.h"
 
@@ -13,16 +12,6 @@ namespace {
 constexpr char kVersion = 1;
 constexpr size_t kHeaderBytes = 12;
 enum class Kind : char { kSandbox = 'S', kContainer = 'C', kBrief = 'B' };
-
-constexpr std::array<uint32_t, 256> MakeCrcTable() {
-  std::array<uint32_t, 256> table{};
-  for (uint32_t i = 0; i < 256; ++i) {
-    uint32_t crc = i;
-    for (int bit = 0; bit < 8; ++bit) crc = (crc & 1) != 0 ? crc >> 1 ^ 0x82f63b78u : crc >> 1;
-    table[i] = crc;
-  }
-  return table;
-}
 
 template <class T>
 std::string Encode(Kind kind, const T& record) {
@@ -57,13 +46,6 @@ Result<T> Decode(Kind kind, std::string_view bytes) {
 }
 
 }  // namespace
-
-uint32_t Crc32c(std::string_view bytes) {
-  static constexpr std::array<uint32_t, 256> kTable = MakeCrcTable();
-  uint32_t crc = 0xffffffffu;
-  for (const char c : bytes) crc = crc >> 8 ^ kTable[(crc ^ static_cast<uint8_t>(c)) & 0xff];
-  return ~crc;
-}
 
 ContainerBrief BriefOf(const model::ContainerSpec& spec) {
   return {spec.pod_uid,

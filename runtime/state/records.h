@@ -49,7 +49,4 @@ Result<SandboxRecord> DecodeSandbox(std::string_view bytes);
 Result<ContainerRecord> DecodeContainer(std::string_view bytes);
 Result<ContainerBrief> DecodeBrief(std::string_view bytes);
 
-// Castagnoli polynomial, as in iSCSI.
-uint32_t Crc32c(std::string_view bytes);
-
 }  // namespace holdfast::runtime

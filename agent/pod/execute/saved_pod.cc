@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "agent/pod/state/record.h"
 #include "holdfast/sys/pause_point.h"
 
 namespace holdfast::agent {
@@ -11,15 +12,18 @@ Result<void> SavedPod::Save(const corev1::Pod& pod, const PodMemory& memory, boo
   if (!pod_saved_) {
     RETURN_IF_ERROR(state_.SavePod(pod));
     pod_saved_ = true;
+    synced_ = false;
   }
   std::string record = EncodeRecord(memory);
-  const bool sync = durable && !pod_synced_;
-  if (record == record_ && !sync) return {};
-  if (sync) RETURN_IF_ERROR(state_.SyncPod(pod));
-  RETURN_IF_ERROR(state_.SaveRecord(pod, record, durable));
-  if (durable) HOLDFAST_PAUSE_POINT("report.terminal_synced");
-  pod_synced_ = durable;
-  record_ = std::move(record);
+  if (record != record_) {
+    RETURN_IF_ERROR(state_.SaveRecord(pod, record));
+    record_ = std::move(record);
+    synced_ = false;
+  }
+  if (!durable || synced_) return {};
+  RETURN_IF_ERROR(state_.Sync());
+  HOLDFAST_PAUSE_POINT("report.terminal_synced");
+  synced_ = true;
   return {};
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "agent/pod/decide/types.h"
-#include "agent/pod/state/record.h"
+#include "agent/pod/state/pod_state_store.h"
 #include "holdfast/base/result.h"
 
 namespace holdfast::agent {
@@ -16,15 +16,15 @@ class SavedPod {
   explicit SavedPod(PodStateStore& state) : state_(state) {}
 
   // The pod is another than the one that was saved.
-  void PodChanged() { pod_saved_ = pod_synced_ = false; }
+  void PodChanged() { pod_saved_ = false; }
   // `durable`: it outlives a crash of the machine. After a failure it is as before, or partly new.
   Result<void> Save(const corev1::Pod& pod, const PodMemory& memory, bool durable);
 
  private:
   PodStateStore& state_;
   std::string record_;
-  bool pod_saved_ = false;   // the pod as it is
-  bool pod_synced_ = false;  // the same, for good
+  bool pod_saved_ = false;  // the pod as it is
+  bool synced_ = false;     // pod and record, for good
 };
 
 }  // namespace holdfast::agent

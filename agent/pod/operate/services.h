@@ -13,7 +13,7 @@
 #include "agent/kube/claim_resize.h"
 #include "agent/pod/admit/node_admission.h"
 #include "agent/pod/spec/node_environment.h"
-#include "agent/pod/state/record.h"
+#include "agent/pod/state/pod_state_store.h"
 #include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
 #include "holdfast/interfaces/container_runtime.h"

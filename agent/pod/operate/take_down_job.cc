@@ -108,8 +108,8 @@ Result<void> TakeDownJob::CleanUp() {
   HOLDFAST_PAUSE_POINT("agent.pod.log_links_removed");
   RETURN_IF_ERROR(RemoveTree(paths_.LogDir(), services_.instance.LogAsideDir()));
   HOLDFAST_PAUSE_POINT("agent.pod.logs_removed");
-  ASSIGN_OR_RETURN(const std::vector<std::string> left, services_.state.Remove(*input_.pod));
-  for (const std::string& text : left) Log(text);
+  ASSIGN_OR_RETURN(const std::string left, services_.state.Remove(*input_.pod));
+  if (!left.empty()) Log(left);
   return {};
 }
 

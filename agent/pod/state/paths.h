@@ -2,9 +2,10 @@
 // What the agent keeps on disk, and where.
 //
 //   <root_dir>/agent.lock                        flock of the running agent
+//   <root_dir>/pods.journal                      by UID (pod_state_store.h): the pod as admitted, and
+//                                                what must be remembered of it (record.h)
 //   <root_dir>/pods/<uid>/
-//     pod.pb                                     the pod as admitted: one protobuf Pod
-//     record.json                                what must be remembered (record.h), version 1
+//     inputs.json                                what it was made from (agent/objects/kept_inputs.h)
 //     volumes.json                               its PersistentVolumes (agent/volume/placed_volumes.h)
 //     containers/<name>/<attempt>/root/          writable layer; gone with the container
 //     containers/<name>/<attempt>/volumes/<n>/   what the image declares as volumes; as well
@@ -23,7 +24,7 @@
 //   <pod_log_dir>/.aside/                         log directories that could not be removed
 //   <container_log_dir>/<pod>_<ns>_<container>-<id>.log -> the log file
 //
-// Everything of a pod goes with its directories; a file that is not listed here is not ours.
+// Everything else of a pod goes with its directories; a file that is not listed here is not ours.
 // Strings only; functions are pure.
 #pragma once
 

@@ -7,13 +7,15 @@ import re
 import shutil
 import subprocess
 
+import journal
 from life import interface_of
 from machine import cgroups_in
 
 
 def check(machine, tally):
     """Addresses and cgroups as the agent has them and as the kernel has them."""
-    book = {p.name for p in (machine.top / "root/network/pods").iterdir()}
+    records = journal.values(machine.top / "root/network/pods.journal")
+    book = {uid for uid, record in records.items() if b"\nreleasing\n" not in record}
     names = links_of_pods()
     links = set(names.values())
     seen = machine.patient_pods()
@@ -107,12 +109,16 @@ def leftovers(machine):
     found += [l for l in pathlib.Path("/proc/self/mounts").read_text().splitlines()
               if str(machine.top) in l and not any(own in l for own in of_the_node)]
     for folder in ("run/pods", "run/volumes", "run/keeper/starts", "run/keeper/exits", "run/keeper/logs", "root/pods",
-                   "run/runtime/sandboxes", "run/runtime/containers", "root/network/pods",
-                   "root/network/releasing", "root/images/ingest", "log/pods", "log/containers"):
+                   "run/runtime/sandboxes", "run/runtime/containers",
+                   "root/images/ingest", "log/pods", "log/containers"):
         if (machine.top / folder).is_dir():
             found += [str(p) for p in (machine.top / folder).iterdir()]
+    for kept in ("root/pods.journal", "root/network/pods.journal"):
+        found += [f"{kept}: {key}" for key in journal.values(machine.top / kept)]
     for folder in ("manifests", "root/services", "root/images", "root/network"):
         found += [str(p) for p in (machine.top / folder).rglob(".*.tmp")]
+    # Half written, or put aside.
+    found += [str(p) for folder in ("root", "root/network") for p in (machine.top / folder).glob("*.journal.*")]
     if shutil.which("nft"):
         rules = subprocess.run(["nft", "list", "ruleset"], capture_output=True, text=True, check=True)
         found += [l.strip() for l in rules.stdout.splitlines()

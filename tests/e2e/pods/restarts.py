@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The agent goes away and comes back; pods do not notice."""
+import json
 import os
 import resource
 import signal
@@ -35,6 +36,30 @@ def test_a_container_that_ends_while_the_agent_is_away_is_not_lost(node):
     pod = node.phase("away", "Failed")
     equal(status(pod)["state"]["terminated"]["exitCode"], 42, "exit code")
     node.remove("away")
+
+
+def test_a_former_release_finds_the_pods_as_files_and_this_one_takes_them_back(node):
+    node.pod("between", "echo began; while :; do sleep 0.1; done")
+    before = node.phase("between", "Running")
+    uid, identity = before["metadata"]["uid"], node.process_identity(before)
+    words = [node.bin / "holdfastd", "--config", node.config, "--prepare-downgrade"]
+    refused = subprocess.run(words, capture_output=True, text=True, timeout=20, check=False)
+    equal((refused.returncode, "another holdfastd uses" in refused.stderr), (1, True), "while an agent runs")
+    os.kill(node.agent.pid, signal.SIGTERM)
+    node.agent.wait()
+    subprocess.run(words, timeout=20, check=True)
+    files = [node.top / "root/pods" / uid / "pod.pb", node.top / "root/pods" / uid / "record.json",
+             node.top / "root/network/pods" / uid]
+    journals = [node.top / "root/pods.journal", node.top / "root/network/pods.journal"]
+    equal([[p.exists() for p in files], [p.exists() for p in journals]], [[True] * 3, [False] * 2], "what is left to it")
+    check(uid.encode() in files[0].read_bytes(), "the pod")
+    equal(json.loads(files[1].read_text())["podIPs"], [ip["ip"] for ip in before["status"]["podIPs"]], "its record")
+    node.start_agent()
+    pod = node.phase("between", "Running")
+    equal(pod["status"], before["status"], "status")
+    equal(node.process_identity(pod), identity, "process")
+    equal([[p.exists() for p in files], [p.exists() for p in journals]], [[False] * 3, [True] * 2], "taken back")
+    node.remove("between")
 
 
 def test_an_ending_goes_on_after_a_restart(node):

@@ -7,6 +7,7 @@
 #include "runtime/keeper/common/messages.h"
 #include "runtime/plan/wire.h"
 #include "runtime/state/records.h"
+#include "runtime/sys/journal_form.h"
 #include "tests/fuzz/runtime/records/targets.h"
 #include "tests/support/fuzz/fuzz.h"
 
@@ -52,6 +53,16 @@ TEST(FuzzSmokeTest, RuntimeRecord) {
   sandbox.spec.uid = PodUid("u");
   Replay(FuzzRuntimeRecord, {runtime::EncodeRecord(container).substr(kHeader),
                              runtime::EncodeRecord(sandbox).substr(kHeader)});
+}
+
+TEST(FuzzSmokeTest, Journal) {
+  const auto entry = [](std::string_view key, std::string_view value) {
+    return "!!" + sys::JournalEntryBytes("12345678", key, value).substr(sys::kJournalMark);
+  };
+  Replay(FuzzJournal,
+         {entry("a", "1") + entry("b", "2") + entry("a", "3"),
+          entry("a", std::string(300, 'x')) + "!!R", sys::JournalHeader("12345678")},
+         "!\x01PR");
 }
 
 }  // namespace

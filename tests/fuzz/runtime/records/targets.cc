@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "holdfast/base/crc32c.h"
 #include "holdfast/sys/files.h"
 #include "runtime/keeper/common/keys.h"
 #include "runtime/keeper/common/messages.h"
@@ -11,6 +12,7 @@
 #include "runtime/plan/wire.h"
 #include "runtime/state/codec.h"
 #include "runtime/state/records.h"
+#include "runtime/sys/journal_form.h"
 #include "tests/support/fuzz/fuzz.h"
 
 namespace holdfast::fuzz {
@@ -93,6 +95,31 @@ void FuzzRuntimeRecord(std::string_view input) {
   RoundTrip(WithRightChecksum(input, 'C'), &DecodeContainer, encode);
   RoundTrip(WithRightChecksum(input, 'B'), &DecodeBrief, encode);
   (void)DecodeContainer(input);
+}
+
+void FuzzJournal(std::string_view input) {
+  (void)sys::ParseJournal(input);
+  constexpr std::string_view kMark = "\x01mark\xff..";
+  std::string file = sys::JournalHeader(kMark);
+  for (size_t at; (at = input.find("!!")) != std::string_view::npos; input.remove_prefix(at + 2)) {
+    file.append(input.substr(0, at)).append(kMark);
+  }
+  file += input;
+  const auto parsed = sys::ParseJournal(file);
+  Require(parsed.has_value() && parsed->end <= file.size(), "a right header is read", input);
+  size_t end = sys::kJournalHeader;
+  for (const sys::JournalEntry& entry : parsed->entries) {
+    Require(entry.offset >= end, "entries follow each other", input);
+    end = entry.offset + entry.size;
+    std::string again = sys::JournalEntryBytes(kMark, entry.key, entry.value);
+    if (entry.removed) again[sys::kJournalState] = sys::kJournalRemoved;
+    Require(file.substr(entry.offset, entry.size) == again, "an entry is what was written", input);
+  }
+  Require(end == parsed->end, "the next entry follows the last", input);
+  file.resize(parsed->end);
+  file += sys::JournalEntryBytes(kMark, "k", "v");
+  const auto longer = sys::ParseJournal(file);
+  Require(longer->entries.size() == parsed->entries.size() + 1, "one can go on", input);
 }
 
 }  // namespace holdfast::fuzz

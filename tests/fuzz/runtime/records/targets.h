@@ -12,5 +12,7 @@ namespace holdfast::fuzz {
 void FuzzKeeperMessage(std::string_view input);  // payloads of packets, keys, lists, exit events
 void FuzzLaunchPlan(std::string_view input);     // what the launcher executes
 void FuzzRuntimeRecord(std::string_view input);  // records of sandboxes and containers
+// Entries of a journal behind a right header; "!!" stands for the file's mark.
+void FuzzJournal(std::string_view input);
 
 }  // namespace holdfast::fuzz

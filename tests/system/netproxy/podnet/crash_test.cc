@@ -13,6 +13,7 @@
 #include "holdfast/sys/files.h"
 #include "tests/support/killed_process.h"
 #include "tests/system/netproxy/podnet/driver.h"
+#include "tests/system/netproxy/podnet/recorded_pods.h"
 
 namespace holdfast::netproxy {
 namespace {
@@ -200,7 +201,7 @@ TEST_F(Crash, EveryPausePointIsFollowedByAWorkingStart) {
       EXPECT_EQ(next.Ask("audit -"), "ok 0");
       EXPECT_EQ(CountInterfaces(), 0u);
       EXPECT_TRUE(NothingLiesReady());
-      EXPECT_TRUE(std::filesystem::is_empty(directory_ + "/network/pods"));
+      EXPECT_TRUE(RecordedPods(directory_).empty());
       EXPECT_EQ(Command("ip route; ip -6 route").find("dev hf"), std::string::npos);
       EXPECT_EQ(Command("nft list map ip holdfast host_ports").find("elements"), std::string::npos);
       Command("nft -j list ruleset");

@@ -14,6 +14,7 @@
 #include "netproxy/podnet/wiring.h"
 #include "tests/support/eventually.h"
 #include "tests/system/netproxy/podnet/net_fixture.h"
+#include "tests/system/netproxy/podnet/recorded_pods.h"
 
 namespace holdfast::netproxy {
 namespace {
@@ -36,11 +37,7 @@ class Lifecycle : public NetFixture {
     for (const Leftover& l : *found) out.push_back(l.kind + " " + l.object);
     return out;
   }
-  size_t RecordCount() {
-    return static_cast<size_t>(
-        std::distance(std::filesystem::directory_iterator(directory_ + "/network/pods"),
-                      std::filesystem::directory_iterator()));
-  }
+  size_t RecordCount() { return RecordedPods(directory_).size(); }
 };
 
 TEST_F(Lifecycle, SecondSetupChangesNothing) {
@@ -255,7 +252,8 @@ TEST_F(Lifecycle, LostAddressBookGivesNoAddressTwice) {
 TEST_F(Lifecycle, DamagedRecordIsDroppedWithAWarningAndItsAddressNotGivenAgain) {
   Pod pod = MakePod("web");
   net_.reset();
-  std::ofstream(directory_ + "/network/pods/uid-web") << "holdfast-pod-network 1\naddress 10.8";
+  ASSERT_OK(
+      OpenRecords(directory_).journal->Put("uid-web", "holdfast-pod-network 1\naddress 10.8"));
   auto opened = PodNet::Open(instance_);
   ASSERT_OK(opened);
   net_ = std::move(*opened);
@@ -318,12 +316,11 @@ TEST_F(Lifecycle, AnAddressStaysTakenWhileThereIsALinkThatAFailedSetupMade) {
   Command("ip route del " + foreign);
   ASSERT_OK(net_->Teardown(pod.request.uid));
   ASSERT_OK(net_->Ensure());
-  const std::string record = StrCat(directory_, "/network/releasing/", pod.request.uid.value);
-  EXPECT_TRUE(std::filesystem::exists(record));
+  EXPECT_EQ(RecordCount(), 1u);
   pod.netns.Reset();
   const auto is_free = [&] {
     EXPECT_TRUE(net_->Ensure());
-    return !std::filesystem::exists(record);
+    return RecordCount() == 0;
   };
   EXPECT_TRUE(test_support::Eventually(is_free, std::chrono::seconds(5)));
 }

@@ -7,6 +7,10 @@
 #include <filesystem>
 #include <fstream>
 
+#include "holdfast/sys/files.h"
+#include "netproxy/podnet/former_records.h"
+#include "tests/support/full_disk.h"
+
 namespace holdfast::netproxy {
 namespace {
 
@@ -100,13 +104,6 @@ TEST_F(AddressBookTest, PodThatComesBackWhileReleasedKeepsItsAddress) {
     AddressBook book = Open({"10.0.0.0/24"});
     Give(book, "a");
     ASSERT_TRUE(book.Release(PodUid("a")));
-    std::filesystem::copy_file(path_ + "/releasing/a",
-                               path_ + "/pods/a");  // killed within Update()
-  }
-  {
-    AddressBook book = Open({"10.0.0.0/24"});
-    EXPECT_FALSE(book.Find(PodUid("a"))->releasing);
-    ASSERT_TRUE(book.Release(PodUid("a")));
     PodRecord back = *book.Find(PodUid("a"));
     back.releasing = false;
     ASSERT_TRUE(book.Update(back));
@@ -122,34 +119,122 @@ TEST_F(AddressBookTest, OccupiedAddressesAreLeftOut) {
   EXPECT_EQ(Give(book, "a"), "10.0.0.4");
 }
 
-TEST_F(AddressBookTest, LeftoversOfAKilledWriterAreRemovedAndDamageIsTold) {
+// One record once stopped the agent's start, and with it every pod.
+TEST_F(AddressBookTest, ARecordThatCannotBeReadIsToldOnceAndTheOthersAreThere) {
   {
     AddressBook book = Open({"10.0.0.0/24"});
     Give(book, "a");
   }
-  std::ofstream(path_ + "/pods/.b.1.tmp") << "half";
-  std::ofstream(path_ + "/pods/c") << "";
+  {
+    const auto opened = sys::Journal::Open(sys::OpenDir(path_).value(), "pods.journal",
+                                           sys::Journal::Lasting::kProcess);
+    ASSERT_TRUE(opened->journal->Put("c", ""));
+  }
   std::ofstream(path_ + "/last") << "garbage\n\n\xff";
+  {
+    AddressBook book = Open({"10.0.0.0/24"});
+    EXPECT_EQ(book.records().size(), 1u);
+    EXPECT_EQ(book.DamagedRecords(),
+              std::vector<std::string>{"network record of pod c: unknown version"});
+    EXPECT_EQ(Give(book, "d"), "10.0.0.3");
+  }
   AddressBook book = Open({"10.0.0.0/24"});
-  EXPECT_EQ(book.records().size(), 1u);
-  EXPECT_EQ(book.DamagedRecords(),
-            std::vector<std::string>{"network record of pod c: unknown version"});
-  EXPECT_FALSE(std::filesystem::exists(path_ + "/pods/.b.1.tmp"));
-  EXPECT_FALSE(std::filesystem::exists(path_ + "/pods/c"));
-  EXPECT_EQ(Give(book, "d"), "10.0.0.3");
+  EXPECT_TRUE(book.DamagedRecords().empty());
+  EXPECT_EQ(book.records().size(), 2u);
 }
 
-// One record once stopped the agent's start, and with it every pod.
-TEST_F(AddressBookTest, ARecordThatCannotBeReadIsToldAndTheOthersAreThere) {
+// As releases before the journal left them.
+class FormerRecordsTest : public AddressBookTest {
+ protected:
+  void SetUp() override {
+    AddressBookTest::SetUp();
+    PodRecord live = Pod("live");
+    live.addresses = {IpAddress::Parse("10.0.0.2").value()};
+    PodRecord released = Pod("released");
+    released.addresses = {IpAddress::Parse("10.0.0.3").value()};
+    released.releasing = true;
+    records_ = {live, released};
+    ASSERT_TRUE(WriteFormerRecords(sys::OpenDir(path_).value(), records_));
+  }
+  bool HasFiles() const { return std::filesystem::exists(path_ + "/pods/live"); }
+  void ExpectBoth(const AddressBook& book) const {
+    EXPECT_EQ(book.records().size(), 2u);
+    for (const PodRecord& record : records_) {
+      ASSERT_NE(book.Find(record.uid), nullptr);
+      EXPECT_EQ(*book.Find(record.uid), record);
+    }
+  }
+
+  std::vector<PodRecord> records_;
+};
+
+TEST_F(FormerRecordsTest, AreTakenOverOnce) {
+  for (int start = 0; start < 2; ++start) {
+    AddressBook book = Open({"10.0.0.0/24"});
+    ExpectBoth(book);
+    EXPECT_TRUE(book.DamagedRecords().empty());
+    EXPECT_FALSE(HasFiles());
+    EXPECT_EQ(Give(book, "new"), "10.0.0.4");
+    ASSERT_TRUE(book.Free(PodUid("new")));
+    std::filesystem::remove(path_ + "/last");
+  }
+}
+
+TEST_F(FormerRecordsTest, OfAPodThatCameBackWhileItWasReleasedTheLiveOneCounts) {
+  std::filesystem::copy_file(path_ + "/pods/live", path_ + "/releasing/live");
+  ExpectBoth(Open({"10.0.0.0/24"}));
+}
+
+TEST_F(FormerRecordsTest, DamageIsToldAndWhatAKilledWriterLeftIsNone) {
+  std::ofstream(path_ + "/pods/.b.1.tmp") << "half";
+  std::ofstream(path_ + "/pods/c") << "";
+  std::filesystem::create_directory(path_ + "/pods/d");
+  AddressBook book = Open({"10.0.0.0/24"});
+  ExpectBoth(book);
+  EXPECT_EQ(book.DamagedRecords(),
+            (std::vector<std::string>{"network record of pod c: unknown version",
+                                      "d: read: is a directory"}));
+  EXPECT_FALSE(HasFiles());
+}
+
+// Somebody put the former release back and it ran, for a while.
+TEST_F(FormerRecordsTest, CountWhenTheyAreNewerThanTheJournal) {
   {
     AddressBook book = Open({"10.0.0.0/24"});
-    Give(book, "a");
+    ASSERT_TRUE(book.Free(PodUid("live")));
+    EXPECT_EQ(Give(book, "before"), "10.0.0.2");
   }
-  std::filesystem::create_directory(path_ + "/pods/c");
+  std::filesystem::last_write_time(
+      path_ + "/pods.journal",
+      std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  ASSERT_TRUE(WriteFormerRecords(sys::OpenDir(path_).value(), records_));
   AddressBook book = Open({"10.0.0.0/24"});
-  EXPECT_EQ(book.records().size(), 1u);
-  EXPECT_EQ(book.DamagedRecords(), std::vector<std::string>{"c: read: is a directory"});
-  EXPECT_EQ(Give(book, "d"), "10.0.0.3");
+  ExpectBoth(book);
+  EXPECT_EQ(book.DamagedRecords(),
+            std::vector<std::string>{"pods.journal: older than what was kept elsewhere; put aside "
+                                     "as pods.journal.superseded"});
+}
+
+TEST_F(FormerRecordsTest, AreThereForTheFormerReleaseAndTakenBack) {
+  ExpectBoth(Open({"10.0.0.0/24"}));
+  ASSERT_FALSE(HasFiles());
+  ASSERT_TRUE(Open({"10.0.0.0/24"}).LeaveAsFiles());
+  EXPECT_TRUE(HasFiles());
+  EXPECT_TRUE(std::filesystem::exists(path_ + "/releasing/released"));
+  EXPECT_FALSE(std::filesystem::exists(path_ + "/pods.journal"));
+  ExpectBoth(Open({"10.0.0.0/24"}));
+}
+
+TEST_F(FormerRecordsTest, CountOnAFullDiskTooAndStayThere) {
+  {
+    const test_support::FullDisk disk(20);
+    AddressBook book = Open({"10.0.0.0/24"});
+    ExpectBoth(book);
+    EXPECT_EQ(book.DamagedRecords().size(), 1u);
+    EXPECT_TRUE(HasFiles());
+  }
+  ExpectBoth(Open({"10.0.0.0/24"}));
+  EXPECT_FALSE(HasFiles());
 }
 
 TEST_F(AddressBookTest, ChangedRangeStartsAnewAndKeepsWhatIsHeld) {
@@ -171,6 +256,8 @@ TEST(RecordTest, SurvivesWritingAndReading) {
   record.host_ports = {{"", 53, 5353, HostPort::Protocol::kUdp},
                        {"192.0.2.1", 80, 8080, HostPort::Protocol::kTcp},
                        {"2001:db8::1", 9, 10, HostPort::Protocol::kSctp}};
+  EXPECT_EQ(ParseRecord(record.uid, FormatRecord(record)).value(), record);
+  record.releasing = true;
   EXPECT_EQ(ParseRecord(record.uid, FormatRecord(record)).value(), record);
 }
 

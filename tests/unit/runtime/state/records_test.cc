@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "holdfast/base/crc32c.h"
+
 namespace holdfast::runtime {
 namespace {
 

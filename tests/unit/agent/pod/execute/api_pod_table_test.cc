@@ -3,14 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 
 #include "agent/pod/execute/pod_table.h"
 #include "agent/report/pod_reporter.h"
 #include "agent/source/api_pods.h"
 #include "tests/support/eventually.h"
+#include "tests/support/full_disk.h"
 #include "tests/unit/agent/pod/execute/table_fixture.h"
 
 namespace holdfast::agent {
@@ -26,8 +25,7 @@ class FakeReporter : public PodReporter {
 
   void Report(PodReport report) override {
     const std::string& uid = report.pod->metadata().uid();
-    std::ifstream file(instance_.PodsDir() + "/" + uid + "/record.json");
-    const std::string record((std::istreambuf_iterator<char>(file)), {});
+    const std::string record = SavedRecord(instance_, uid);
     const std::lock_guard lock(mutex_);
     const std::string& phase = report.status->phase();
     const bool known = record.find("\"terminalPhase\": \"" + phase + "\"") != std::string::npos;
@@ -158,7 +156,7 @@ TEST_F(ApiPodTableTest, ADeletionEndsItAndTheServerLetsItBeForgotten) {
   EXPECT_EQ(reporter_.Newest("u1").status->observedgeneration(), 2);
   EXPECT_EQ(runtime_.Count(), 0u);
   EXPECT_FALSE(fs::exists(instance_.PodFilesDir() + "/u1"));
-  EXPECT_TRUE(fs::exists(instance_.PodsDir() + "/u1/record.json"));
+  EXPECT_NE(SavedRecord(instance_, "u1"), "");
   EXPECT_FALSE(fs::is_empty(instance_.pod_log_dir));
   EXPECT_FALSE(reporter_.Forgotten("u1"));
   Gone(pod);
@@ -201,7 +199,7 @@ TEST_F(ApiPodTableTest, AFinishedPodKeepsRecordAndLogsAndNeverRunsAgain) {
   ASSERT_TRUE(IsReleased());
   EXPECT_EQ(reporter_.Phase("u1"), "Succeeded");
   EXPECT_TRUE(reporter_.TerminalWasKnown("u1"));
-  EXPECT_TRUE(fs::exists(instance_.PodsDir() + "/u1/record.json"));
+  EXPECT_NE(SavedRecord(instance_, "u1"), "");
   EXPECT_FALSE(fs::is_empty(instance_.pod_log_dir));
   Start();
   EXPECT_TRUE(IsReleased());
@@ -217,14 +215,13 @@ TEST_F(ApiPodTableTest, AnEndThatCannotBeWrittenDownIsNotTold) {
   List({Job("u1")});
   ASSERT_TRUE(Reported("Running"));
   ASSERT_TRUE(Eventually([&] { return runtime_.Quiet(std::chrono::milliseconds(50)); }));
-  const std::string record = instance_.PodsDir() + "/u1/record.json";
-  fs::remove(record);
-  fs::create_directories(record + "/in-the-way");
-  runtime_.EndAll("app", 0);
-  ASSERT_TRUE(PhaseBecomes("Succeeded"));
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  EXPECT_EQ(reporter_.Phase("u1"), "Running");
-  fs::remove_all(record);
+  {
+    const test_support::FullDisk disk(fs::file_size(instance_.root_dir + "/pods.journal"));
+    runtime_.EndAll("app", 0);
+    ASSERT_TRUE(PhaseBecomes("Succeeded"));
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(reporter_.Phase("u1"), "Running");
+  }
   corev1::Pod changed = Job("u1");
   (*changed.mutable_metadata()->mutable_labels())["look"] = "again";
   Put(changed);

@@ -68,7 +68,7 @@ class PodLogsTest : public ::testing::Test {
       std::ofstream(canary_ + "/" + std::to_string(i) + ".log") << kSecret;
     }
     images_.Add("busybox:1");
-    state_ = std::make_unique<PodStateStore>(instance_);
+    state_ = PodStateStore::Open(instance_).value();
     view_ = std::make_unique<PodViewStore>("n1", clock_);
     services_ = std::unique_ptr<PodServices>(new PodServices{
         runtime_, images_, network_, *state_, *view_, clock_, instance_, std::chrono::seconds(0),

@@ -12,6 +12,7 @@
 #include <mutex>
 #include <thread>
 
+#include "agent/pod/state/record.h"
 #include "holdfast/base/strings.h"
 #include "tests/support/eventually.h"
 #include "tests/unit/agent/pod/execute/table_fixture.h"
@@ -646,7 +647,7 @@ TEST_F(PodTableTest, APodWhoseRecordCannotBeReadBeginsAnew) {
   runtime_.EndAll("init", 0);
   ASSERT_TRUE(PhaseBecomes("Running"));
   node_.reset();
-  std::ofstream(instance_.PodsDir() + "/u1/record.json") << R"({"version": 99})";
+  ASSERT_TRUE(PodStateStore::Open(instance_).value()->SaveRecord(pod, R"({"version": 99})"));
   bool beside = false;  // the init container beside the main one
   runtime_.before_start = [&](const model::ContainerSpec& spec) -> std::optional<StartFailure> {
     beside = beside || (spec.name == "init" && runtime_.Runs("app"));
@@ -721,14 +722,14 @@ TEST_F(PodTableTest, AnEndingIsShortenedAndNeverMadeLonger) {
 // Pods of an origin that has not yet said all it wants stay, whatever the others said.
 TEST_F(PodTableTest, APodGoesOnlyWhenItsOwnOriginDoesNotWantIt) {
   node_.reset();
-  PodStateStore state(instance_);
+  const auto state = PodStateStore::Open(instance_).value();
   for (const auto& [uid, origin] :
        std::map<std::string, PodOrigin>{{"file", PodOrigin::kFile}, {"api", PodOrigin::kApi}}) {
-    ASSERT_TRUE(state.SavePod(MakePod(uid, uid)));
+    ASSERT_TRUE(state->SavePod(MakePod(uid, uid)));
     PodMemory memory;
     memory.origin = origin;
     memory.start_time = clock_.Wall();
-    ASSERT_TRUE(state.SaveRecord(MakePod(uid, uid), EncodeRecord(memory)));
+    ASSERT_TRUE(state->SaveRecord(MakePod(uid, uid), EncodeRecord(memory)));
   }
   source_.Set({});
   Node node(instance_, runtime_, images_, network_, source_, clock_, options_, Offer(),

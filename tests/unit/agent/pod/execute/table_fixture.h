@@ -20,6 +20,8 @@
 #include "agent/pod/operate/pod_metrics.h"
 #include "agent/source/file_pods.h"
 #include "agent/view/pod_view_store.h"
+#include "holdfast/sys/files.h"
+#include "holdfast/sys/journal.h"
 #include "tests/support/eventually.h"
 #include "tests/support/own_mounts.h"
 #include "tests/unit/agent/pod/execute/fakes.h"
@@ -48,6 +50,14 @@ inline NodeOffer Offer(const char* pods = "110") {
   return offer;
 }
 
+// What is on the disk of a pod; "": nothing.
+inline std::string SavedRecord(const model::Instance& instance, const std::string& uid) {
+  const auto opened = sys::Journal::Open(sys::OpenDir(instance.root_dir).value(), "pods.journal",
+                                         sys::Journal::Lasting::kDisk);
+  const auto record = opened->values.find(uid + "/record");
+  return record == opened->values.end() ? "" : record->second;
+}
+
 // One agent's pod side; made again for a restart on the same files and the same runtime.
 struct Node {
   Node(model::Instance instance, FakeRuntime& runtime, FakeImages& images, FakeNetwork& network,
@@ -55,7 +65,8 @@ struct Node {
        NodeOffer offer = Offer(), std::set<PodOrigin> origins = {PodOrigin::kFile},
        PodReporter* reporter = nullptr)
       : admission([made = std::make_shared<const NodeOffer>(std::move(offer))] { return made; }),
-        state(instance),
+        state_owned(PodStateStore::Open(instance).value()),
+        state(*state_owned),
         view("n1", clock),
         services{runtime,
                  images,
@@ -113,7 +124,8 @@ struct Node {
   std::vector<std::string> log;
   std::vector<PodPtr> recovered_pods;  // what the view showed when the table had not turned yet
   boost::asio::io_context io;
-  PodStateStore state;
+  std::unique_ptr<PodStateStore> state_owned;
+  PodStateStore& state;
   PodViewStore view;
   PodServices services;
   PodRegistry registry;

@@ -2,13 +2,7 @@
 #include "agent/pod/state/record.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <stdlib.h>
-#include <sys/mount.h>
-#include <unistd.h>
 
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 namespace holdfast::agent {
@@ -97,108 +91,6 @@ TEST(RecordTest, RefusesDamagedRecordsAndUnknownVersions) {
   const std::string whole = EncodeRecord(FullMemory());
   for (size_t cut = 0; cut < whole.size(); cut += 7)
     EXPECT_FALSE(DecodeRecord(whole.substr(0, cut)));
-}
-
-class StoreTest : public ::testing::Test {
- protected:
-  void SetUp() override {
-    char pattern[] = "/tmp/holdfast-pod-state-XXXXXX";
-    instance_.root_dir = ::mkdtemp(pattern);
-    pod_.mutable_metadata()->set_uid("u1");
-    pod_.mutable_metadata()->set_name("web");
-    pod_.mutable_metadata()->set_namespace_("default");
-  }
-  void TearDown() override { std::filesystem::remove_all(instance_.root_dir); }
-
-  model::Instance instance_;
-  corev1::Pod pod_;
-};
-
-TEST_F(StoreTest, LoadsWhatWasSavedAndForgetsWhatWasRemoved) {
-  PodStateStore store(instance_);
-  ASSERT_TRUE(store.SavePod(pod_));
-  ASSERT_TRUE(store.SaveRecord(pod_, EncodeRecord(FullMemory())));
-  auto loaded = store.LoadAll();
-  ASSERT_TRUE(loaded);
-  ASSERT_EQ(loaded->pods.size(), 1u);
-  EXPECT_EQ(loaded->pods[0].pod->metadata().name(), "web");
-  EXPECT_EQ(loaded->pods[0].memory.terminal_phase, "Failed");
-  ASSERT_TRUE(store.Remove(pod_));
-  ASSERT_TRUE(store.Remove(pod_)) << "absent is success";
-  EXPECT_TRUE(store.LoadAll()->pods.empty());
-}
-
-TEST_F(StoreTest, WhatMustLastIsThereToBeSynced) {
-  PodStateStore store(instance_);
-  const auto nothing = store.SyncPod(pod_);
-  ASSERT_FALSE(nothing);
-  EXPECT_EQ(nothing.error().code(), Code::kNotFound);
-  ASSERT_TRUE(store.SavePod(pod_));
-  EXPECT_TRUE(store.SyncPod(pod_));
-  EXPECT_TRUE(store.SaveRecord(pod_, EncodeRecord(FullMemory()), true));
-  EXPECT_EQ(store.LoadAll()->pods.size(), 1u);
-}
-
-TEST_F(StoreTest, ARemovalThatCannotGoOnKeepsTheRecords) {
-  if (::geteuid() == 0 && ::unshare(CLONE_NEWNS) == 0) {
-    ASSERT_EQ(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
-  } else {
-    GTEST_SKIP() << "needs root: mounts";
-  }
-  PodStateStore store(instance_);
-  ASSERT_TRUE(store.SavePod(pod_));
-  ASSERT_TRUE(store.SaveRecord(pod_, EncodeRecord(FullMemory())));
-  const std::string dir = instance_.PodsDir() + "/u1";
-  std::filesystem::create_directories(dir + "/volumes/mounted");
-  ASSERT_EQ(::mount("tmpfs", (dir + "/volumes").c_str(), "tmpfs", 0, nullptr), 0);
-  // Neither removed nor set aside: a mount point cannot be renamed.
-  const auto refused = store.Remove(pod_);
-  ASSERT_FALSE(refused);
-  EXPECT_NE(refused.error().message().find("something is mounted on it"), std::string::npos)
-      << refused.error().message();
-  ASSERT_EQ(store.LoadAll()->pods.size(), 1u) << "it goes on at the next start";
-  EXPECT_EQ(store.LoadAll()->pods[0].memory.terminal_phase, "Failed");
-
-  ASSERT_EQ(::umount((dir + "/volumes").c_str()), 0);
-  ASSERT_EQ(::mount("tmpfs", (dir + "/volumes/mounted").c_str(), "tmpfs", 0, nullptr), 0);
-  const auto removed = store.Remove(pod_);
-  ASSERT_TRUE(removed) << removed.error().message();
-  ASSERT_EQ(removed->size(), 1u);
-  EXPECT_NE(removed->at(0).find(instance_.AsideDir()), std::string::npos) << removed->at(0);
-  EXPECT_FALSE(std::filesystem::exists(dir));
-  for (const auto& entry : std::filesystem::directory_iterator(instance_.AsideDir())) {
-    ASSERT_EQ(::umount((entry.path() / "mounted").c_str()), 0);
-  }
-}
-
-TEST_F(StoreTest, AnEmptyDirectoryIsWhatARemovalThatWasCutShortLeft) {
-  PodStateStore store(instance_);
-  std::filesystem::create_directories(instance_.PodsDir() + "/u2");
-  const auto loaded = store.LoadAll();
-  ASSERT_TRUE(loaded);
-  EXPECT_TRUE(loaded->problems.empty());
-  EXPECT_FALSE(std::filesystem::exists(instance_.PodsDir() + "/u2"));
-}
-
-TEST_F(StoreTest, APodWithoutARecordWasJustBegun) {
-  PodStateStore store(instance_);
-  ASSERT_TRUE(store.SavePod(pod_));
-  auto loaded = store.LoadAll();
-  ASSERT_EQ(loaded->pods.size(), 1u);
-  EXPECT_EQ(loaded->pods[0].memory, PodMemory{});
-}
-
-TEST_F(StoreTest, DamagedDirectoriesAreToldAndHurtNobodyElse) {
-  PodStateStore store(instance_);
-  ASSERT_TRUE(store.SavePod(pod_));
-  const std::string other = instance_.PodsDir() + "/u2";
-  std::filesystem::create_directory(other);
-  std::ofstream(other + "/pod.pb") << "no protobuf";
-  auto loaded = store.LoadAll();
-  ASSERT_TRUE(loaded);
-  EXPECT_EQ(loaded->pods.size(), 1u);
-  ASSERT_EQ(loaded->problems.size(), 1u);
-  EXPECT_EQ(loaded->problems[0], "pod directory u2: u2/pod.pb: damaged");
 }
 
 }  // namespace
