@@ -166,14 +166,23 @@ Result<void> Journal::Put(std::string_view key, std::string_view value) {
   const std::lock_guard lock(mutex_);
   RETURN_IF_ERROR(OpenToWrite());
   const std::string bytes = JournalEntryBytes(mark_, key, value);
+  const auto former = places_.find(key);
+  // As when an agent that begins saves what it has just read.
+  if (former != places_.end() && Holds(former->second, bytes)) return {};
   RETURN_IF_ERROR(WriteAt(end_, bytes));
-  Place& place = places_.try_emplace(std::string(key), Place{0, 0}).first->second;
-  live_ += bytes.size() - place.size;
-  place = {end_, bytes.size()};
+  if (former != places_.end()) live_ -= former->second.size;
+  places_.insert_or_assign(std::string(key), Place{end_, bytes.size()});
+  live_ += bytes.size();
   end_ += bytes.size();
   // The value is there; that its file is long costs nothing but space.
   if (IsLong() && !WriteAnew()) long_at_ = 2 * end_;
   return {};
+}
+
+bool Journal::Holds(const Place& place, std::string_view entry) const {
+  if (place.size != entry.size()) return false;
+  const auto there = ReadPlace(place);
+  return there && *there == entry;
 }
 
 Result<void> Journal::Remove(std::string_view key) {
@@ -188,16 +197,15 @@ Result<void> Journal::Remove(std::string_view key) {
   return {};
 }
 
+// Also what former processes left in the file.
 Result<void> Journal::Sync() {
   std::shared_ptr<const UniqueFd> file;
   {
     const std::lock_guard lock(mutex_);
-    if (name_synced_ && !file_) return {};  // nothing since it was written anew
+    RETURN_IF_ERROR(OpenToWrite());
     file = file_;
   }
-  if (file && ::fdatasync(file->get()) != 0) {
-    return Error::FromErrno(errno, StrCat("fdatasync ", name_));
-  }
+  if (::fdatasync(file->get()) != 0) return Error::FromErrno(errno, StrCat("fdatasync ", name_));
   return SyncName(file);
 }
 

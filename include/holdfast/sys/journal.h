@@ -45,12 +45,12 @@ class Journal {
   static Result<Opened> Open(DirFd directory, std::string name, Lasting lasting,
                              WallTime superseded_at = {});
 
-  // After an error the key has its former value. kInvalidArgument above 64 KiB of key or 32 MiB of
+  // The same value again is not written. After an error the key has its former value. kInvalidArgument above 64 KiB of key or 32 MiB of
   // value.
   Result<void> Put(std::string_view key, std::string_view value);
   // Absent is success.
   Result<void> Remove(std::string_view key);
-  // All changes that were made before the call are on the disk.
+  // All values that there are before the call are on the disk.
   Result<void> Sync();
   // The file itself; its values go on elsewhere. Nothing else may follow.
   Result<void> Unlink();
@@ -69,6 +69,7 @@ class Journal {
   Result<void> OpenToWrite();
   Result<void> WriteHeader();
   Result<std::string> ReadPlace(const Place& place) const;
+  bool Holds(const Place& place, std::string_view entry) const;
   Result<void> WriteAt(size_t offset, std::string_view bytes);
   bool IsLong() const;
   Result<void> WriteAnew();

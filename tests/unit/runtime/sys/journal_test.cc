@@ -167,6 +167,20 @@ TEST_F(JournalTest, OneOfANewerReleaseIsLeftAsItIs) {
   EXPECT_EQ(Bytes(), "HFJ2 and whatever follows there");
 }
 
+TEST_F(JournalTest, TheSameValueAgainIsNotWritten) {
+  ASSERT_TRUE(Open().journal->Put("a", "1"));
+  const size_t size = fs::file_size(path_);
+  {
+    const auto opened = Open();
+    ASSERT_TRUE(opened.journal->Put("a", "1"));
+    EXPECT_EQ(fs::file_size(path_), size);
+    ASSERT_TRUE(opened.journal->Remove("a"));
+    ASSERT_TRUE(opened.journal->Put("a", "1")) << "it is not there any more";
+    EXPECT_GT(fs::file_size(path_), size);
+  }
+  EXPECT_EQ(Read(), (Values{{"a", "1"}}));
+}
+
 TEST_F(JournalTest, DoesNotGrowWithWhatIsOfNoAccountAnyMore) {
   const std::string value(1000, 'x');
   {
