@@ -71,7 +71,7 @@ Result<void> AddressBook::Load() {
                    sys::Journal::Open(std::move(directory), "pods.journal",
                                       sys::Journal::Lasting::kProcess, former.written_at));
   journal_ = std::move(opened.journal);
-  damaged_ = std::move(opened.problems);
+  problems_ = std::move(opened.problems);
   for (const auto& [uid, text] : opened.values) LoadRecord(uid, text);
   TakeOver(std::move(former));
   for (const auto& [uid, record] : records_) {
@@ -86,13 +86,13 @@ void AddressBook::LoadRecord(const std::string& uid, const std::string& text) {
     records_.emplace(record->uid, std::move(*record));
     return;
   }
-  damaged_.push_back(record.error().message());
+  problems_.push_back(StrCat(record.error().message(), ", dropped"));
   // Where it cannot be removed it is found again by the next start, which costs nothing.
   (void)journal_->Remove(uid);
 }
 
 void AddressBook::TakeOver(FormerRecords former) {
-  damaged_.insert(damaged_.end(), former.problems.begin(), former.problems.end());
+  problems_.insert(problems_.end(), former.problems.begin(), former.problems.end());
   Result<void> taken;
   for (PodRecord& record : former.records) {
     if (records_.contains(record.uid)) continue;  // taken over by one that was killed then
@@ -102,7 +102,7 @@ void AddressBook::TakeOver(FormerRecords former) {
   }
   // What cannot be written now (a full disk) counts all the same, and is found again.
   if (taken) taken = RemoveFormerRecords(directory_);
-  if (!taken) damaged_.push_back(taken.error().message());
+  if (!taken) problems_.push_back(taken.error().message());
 }
 
 Result<void> AddressBook::LoadLast() {

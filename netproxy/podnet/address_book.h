@@ -24,7 +24,7 @@ struct FormerRecords;
 class AddressBook {
  public:
   // Opens or makes the directory and takes its lock; kConflict while another process holds it.
-  // Records that cannot be read are removed and told by DamagedRecords(); their pods have no
+  // Records that cannot be read are removed and told by problems(); their pods have no
   // address until they are made anew. Those of a former release are taken over
   // (former_records.h).
   static Result<AddressBook> Open(const std::string& directory);
@@ -34,7 +34,7 @@ class AddressBook {
 
   const PodRecord* Find(const PodUid& uid) const;
   const std::map<PodUid, PodRecord>& records() const { return records_; }
-  const std::vector<std::string>& DamagedRecords() const { return damaged_; }
+  const std::vector<std::string>& problems() const { return problems_; }
 
   // kInvalidArgument for a range that is too small.
   static Result<void> CheckRanges(const std::vector<Cidr>& ranges);
@@ -75,7 +75,7 @@ class AddressBook {
   std::map<PodUid, PodRecord> records_;
   std::set<IpAddress> used_;      // by records
   std::set<IpAddress> occupied_;  // by the kernel
-  std::vector<std::string> damaged_;
+  std::vector<std::string> problems_;
   DirFd directory_;
   std::unique_ptr<sys::Journal> journal_;
   UniqueFd lock_;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/journal.h"
 
@@ -27,7 +28,7 @@ Result<void> ReadDirectory(const DirFd& network, const char* name, FormerRecords
     if (sys::IsTemporaryName(uid)) continue;
     auto record = ReadRecord(*directory, uid);
     if (!record) {
-      former.problems.push_back(record.error().message());
+      former.problems.push_back(StrCat(record.error().message(), ", dropped"));
       continue;
     }
     // A pod that came back while it was released has both; the live one was written last.

@@ -184,8 +184,7 @@ Result<void> PodNet::AdoptRecords() {
                      HostPortRows(record.host_ports, record.addresses));
     rules_.Adopt(uid, std::move(rows));
   }
-  for (const std::string& damaged : book_.DamagedRecords())
-    warnings_.push_back(StrCat(damaged, ", dropped"));
+  warnings_.insert(warnings_.end(), book_.problems().begin(), book_.problems().end());
   return MarkOccupied();
 }
 

@@ -203,9 +203,16 @@ Result<void> Journal::Sync() {
   {
     const std::lock_guard lock(mutex_);
     RETURN_IF_ERROR(OpenToWrite());
+    // The kernel tells of a page that it could not write once, and then calls it written.
+    if (doubtful_) return WriteAnew();
     file = file_;
   }
-  if (::fdatasync(file->get()) != 0) return Error::FromErrno(errno, StrCat("fdatasync ", name_));
+  if (::fdatasync(file->get()) != 0) {
+    const int failure = errno;
+    const std::lock_guard lock(mutex_);
+    doubtful_ = true;
+    return Error::FromErrno(failure, StrCat("fdatasync ", name_));
+  }
   return SyncName(file);
 }
 
@@ -242,9 +249,10 @@ Result<void> Journal::WriteAnew() {
   HOLDFAST_PAUSE_POINT("sys.journal.written_anew");
   file_.reset();  // the former one
   name_synced_ = durable && written;
+  doubtful_ = false;
   places_ = std::move(places);
   end_ = bytes.size();
-  return {};
+  return written;
 }
 
 }  // namespace holdfast::sys

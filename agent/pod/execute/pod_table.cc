@@ -103,7 +103,7 @@ PodTable::~PodTable() {
 Result<void> PodTable::Recover() {
   RETURN_IF_ERROR(turns_.Start(LaneBounds(options_)));
   ASSIGN_OR_RETURN(PodStateStore::Loaded loaded, services_.state.LoadAll());
-  for (const std::string& problem : loaded.problems) services_.log(problem + ", left alone");
+  for (const std::string& problem : loaded.problems) services_.log(problem);
   {
     const std::lock_guard lock(mutex_);
     for (StoredPod& stored : loaded.pods) Adopt(std::move(stored));

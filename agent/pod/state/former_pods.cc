@@ -43,7 +43,8 @@ FormerPods ReadFormerPods(int pods_dir) {
   for (const std::string& uid : *names) {
     auto pod = ReadFormerPod(pods_dir, uid);
     if (!pod) {
-      former.problems.push_back(StrCat("pod directory ", uid, ": ", pod.error().message()));
+      former.problems.push_back(
+          StrCat("pod directory ", uid, ": ", pod.error().message(), ", left alone"));
     } else if (*pod) {
       for (const char* name : {kPodFile, kRecordFile}) {
         former.written_at =

@@ -98,7 +98,7 @@ Result<PodStateStore::Loaded> PodStateStore::LoadAll() {
     if (stored) {
       loaded.pods.push_back(std::move(*stored));
     } else {
-      problems_.push_back(StrCat("pod ", uid, ": ", stored.error().message()));
+      problems_.push_back(StrCat("pod ", uid, ": ", stored.error().message(), ", forgotten"));
     }
   }
   RETURN_IF_ERROR(RemoveEmptyDirectories());
@@ -142,7 +142,8 @@ Result<void> PodStateStore::RemoveEmptyDirectories() {
   for (const std::string& uid : names) {
     if (found_.contains(StrCat(uid, kPod))) continue;
     if (::unlinkat(pods_dir_.get(), uid.c_str(), AT_REMOVEDIR) == 0) continue;
-    problems_.push_back(StrCat("pod directory ", uid, ": nothing was saved of its pod"));
+    problems_.push_back(
+        StrCat("pod directory ", uid, ": nothing was saved of its pod, left alone"));
   }
   return {};
 }

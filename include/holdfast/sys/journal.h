@@ -45,8 +45,8 @@ class Journal {
   static Result<Opened> Open(DirFd directory, std::string name, Lasting lasting,
                              WallTime superseded_at = {});
 
-  // The same value again is not written. After an error the key has its former value. kInvalidArgument above 64 KiB of key or 32 MiB of
-  // value.
+  // The same value again is not written. After an error the key has its former value.
+  // kInvalidArgument above 64 KiB of key or 32 MiB of value.
   Result<void> Put(std::string_view key, std::string_view value);
   // Absent is success.
   Result<void> Remove(std::string_view key);
@@ -86,6 +86,7 @@ class Journal {
   size_t end_ = 0;                                    // where the next entry goes
   size_t long_at_ = 0;        // no earlier is it written anew: the last time it failed
   bool cut_ = true;           // nothing lies behind end_; not known before the file is open
+  bool doubtful_ = false;     // a sync of the file has failed
   bool name_synced_ = false;  // that the directory names this file is on the disk
 };
 

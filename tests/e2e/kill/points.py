@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CALL = re.compile(r'HOLDFAST_PAUSE_POINT\("([^"]+)"\)')
@@ -134,8 +135,10 @@ class Sweep(threading.Thread):
                         self.kill_and_settle()
                     else:
                         self.kill_stopped()
+                        self.machine.ensure_agent()  # who waits for it to answer waits for seconds
                 time.sleep(0.001)
-        except Exception as error:  # told by finish(), on the thread that waits
+        except Exception as error:  # raised by finish(), on the thread that waits, which may wait in vain until then
+            traceback.print_exc()
             self.error = error
             self.ending.set()
 

@@ -134,12 +134,12 @@ TEST_F(AddressBookTest, ARecordThatCannotBeReadIsToldOnceAndTheOthersAreThere) {
   {
     AddressBook book = Open({"10.0.0.0/24"});
     EXPECT_EQ(book.records().size(), 1u);
-    EXPECT_EQ(book.DamagedRecords(),
-              std::vector<std::string>{"network record of pod c: unknown version"});
+    EXPECT_EQ(book.problems(),
+              std::vector<std::string>{"network record of pod c: unknown version, dropped"});
     EXPECT_EQ(Give(book, "d"), "10.0.0.3");
   }
   AddressBook book = Open({"10.0.0.0/24"});
-  EXPECT_TRUE(book.DamagedRecords().empty());
+  EXPECT_TRUE(book.problems().empty());
   EXPECT_EQ(book.records().size(), 2u);
 }
 
@@ -172,7 +172,7 @@ TEST_F(FormerRecordsTest, AreTakenOverOnce) {
   for (int start = 0; start < 2; ++start) {
     AddressBook book = Open({"10.0.0.0/24"});
     ExpectBoth(book);
-    EXPECT_TRUE(book.DamagedRecords().empty());
+    EXPECT_TRUE(book.problems().empty());
     EXPECT_FALSE(HasFiles());
     EXPECT_EQ(Give(book, "new"), "10.0.0.4");
     ASSERT_TRUE(book.Free(PodUid("new")));
@@ -191,9 +191,9 @@ TEST_F(FormerRecordsTest, DamageIsToldAndWhatAKilledWriterLeftIsNone) {
   std::filesystem::create_directory(path_ + "/pods/d");
   AddressBook book = Open({"10.0.0.0/24"});
   ExpectBoth(book);
-  EXPECT_EQ(book.DamagedRecords(),
-            (std::vector<std::string>{"network record of pod c: unknown version",
-                                      "d: read: is a directory"}));
+  EXPECT_EQ(book.problems(),
+            (std::vector<std::string>{"network record of pod c: unknown version, dropped",
+                                      "d: read: is a directory, dropped"}));
   EXPECT_FALSE(HasFiles());
 }
 
@@ -210,7 +210,7 @@ TEST_F(FormerRecordsTest, CountWhenTheyAreNewerThanTheJournal) {
   ASSERT_TRUE(WriteFormerRecords(sys::OpenDir(path_).value(), records_));
   AddressBook book = Open({"10.0.0.0/24"});
   ExpectBoth(book);
-  EXPECT_EQ(book.DamagedRecords(),
+  EXPECT_EQ(book.problems(),
             std::vector<std::string>{"pods.journal: older than what was kept elsewhere; put aside "
                                      "as pods.journal.superseded"});
 }
@@ -230,7 +230,7 @@ TEST_F(FormerRecordsTest, CountOnAFullDiskTooAndStayThere) {
     const test_support::FullDisk disk(20);
     AddressBook book = Open({"10.0.0.0/24"});
     ExpectBoth(book);
-    EXPECT_EQ(book.DamagedRecords().size(), 1u);
+    EXPECT_EQ(book.problems().size(), 1u);
     EXPECT_TRUE(HasFiles());
   }
   ExpectBoth(Open({"10.0.0.0/24"}));

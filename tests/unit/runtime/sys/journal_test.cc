@@ -2,7 +2,9 @@
 #include "holdfast/sys/journal.h"
 
 #include <gtest/gtest.h>
+#include <seccomp.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -235,6 +237,37 @@ TEST_F(JournalTest, WhatCannotBeWrittenAnewGoesOnGrowing) {
     EXPECT_LT(fs::file_size(path_), 600'000u);
   }
   EXPECT_EQ(Read(), (Values{{"a", "1"}, {"b", StrCat(11, value)}}));
+}
+
+// The calling thread's fdatasync fails from now on, as a disk's does that loses what it was given.
+bool LoseSyncs() {
+  const auto rules = seccomp_init(SCMP_ACT_ALLOW);
+  const bool loaded = seccomp_rule_add(rules, SCMP_ACT_ERRNO(EIO), SCMP_SYS(fdatasync), 0) == 0 &&
+                      seccomp_load(rules) == 0;
+  seccomp_release(rules);
+  return loaded;
+}
+
+// The kernel says once that it could not write a page, and calls it written from then on.
+TEST_F(JournalTest, WhatCouldNotBeSyncedIsWrittenAnew) {
+  std::thread([this] {
+    const auto opened = Open();
+    ASSERT_TRUE(opened.journal->Put("a", "1"));
+    ASSERT_TRUE(opened.journal->Sync());
+    ASSERT_TRUE(opened.journal->Put("a", "2"));
+    struct stat before{};
+    ASSERT_EQ(::stat(path_.c_str(), &before), 0);
+    ASSERT_TRUE(LoseSyncs());
+    const auto failed = opened.journal->Sync();
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(failed.error().sys_errno(), EIO);
+    ASSERT_TRUE(opened.journal->Sync()) << "which syncs another file, by fsync(2)";
+    struct stat after{};
+    ASSERT_EQ(::stat(path_.c_str(), &after), 0);
+    EXPECT_NE(after.st_ino, before.st_ino);
+    EXPECT_LT(after.st_size, before.st_size);
+  }).join();
+  EXPECT_EQ(Read(), (Values{{"a", "2"}}));
 }
 
 TEST_F(JournalTest, RefusesWhatIsTooLong) {

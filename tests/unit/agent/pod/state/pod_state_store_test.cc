@@ -116,7 +116,7 @@ TEST_F(PodStateStoreTest, AnEmptyDirectoryIsWhatARemovalThatWasCutShortLeft) {
 TEST_F(PodStateStoreTest, ADirectoryOfNobodyIsToldAndLeftAlone) {
   fs::create_directories(instance_.PodsDir() + "/u2/volumes");
   EXPECT_EQ(Load().problems,
-            std::vector<std::string>{"pod directory u2: nothing was saved of its pod"});
+            std::vector<std::string>{"pod directory u2: nothing was saved of its pod, left alone"});
   EXPECT_TRUE(fs::exists(instance_.PodsDir() + "/u2/volumes"));
 }
 
@@ -134,8 +134,8 @@ TEST_F(PodStateStoreTest, ADamagedRecordIsToldAndHurtsNobodyElse) {
   ASSERT_TRUE(store->SaveRecord(Pod("u2"), R"({"version": 99})"));
   const PodStateStore::Loaded loaded = Load();
   EXPECT_EQ(loaded.pods.size(), 1u);
-  EXPECT_EQ(loaded.problems,
-            std::vector<std::string>{"pod u2: record of version 99, this agent knows 1"});
+  EXPECT_EQ(loaded.problems, std::vector<std::string>{
+                                 "pod u2: record of version 99, this agent knows 1, forgotten"});
 }
 
 // As releases before the journal left it.
@@ -228,7 +228,7 @@ TEST_F(FormerPodsTest, OneThatIsDamagedIsToldAndHurtsNobodyElse) {
   std::ofstream(instance_.PodsDir() + "/u2/pod.pb") << "no protobuf";
   const PodStateStore::Loaded loaded = Load();
   EXPECT_EQ(loaded.pods.size(), 1u);
-  EXPECT_EQ(loaded.problems, std::vector<std::string>{"pod u2: damaged"});
+  EXPECT_EQ(loaded.problems, std::vector<std::string>{"pod u2: damaged, forgotten"});
 }
 
 }  // namespace
