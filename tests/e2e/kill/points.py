@@ -89,7 +89,7 @@ class Sweep(threading.Thread):
     Until `born` is set nobody waits for that: the points of a first start come only once, and no pod
     is there yet."""
 
-    def __init__(self, machine, directory, names, recovered=lambda: True, pairs=None):
+    def __init__(self, machine, directory, names, recovered=None, pairs=None):
         super().__init__(daemon=True)
         self.pairs = pairs
         self.machine = machine
@@ -135,7 +135,7 @@ class Sweep(threading.Thread):
                         self.kill_and_settle()
                     else:
                         self.kill_stopped()
-                        self.machine.ensure_agent()  # who waits for it to answer waits for seconds
+                    self.machine.ensure_agent()  # who asks one that is not there waits for seconds
                 time.sleep(0.001)
         except Exception as error:  # raised by finish(), on the thread that waits, which may wait in vain until then
             traceback.print_exc()
@@ -160,10 +160,11 @@ class Sweep(threading.Thread):
         for file in files:
             name, pid = file.name.rsplit(".", 1)
             self.wait_stopped(int(pid))
-            first = (file is files[0] or not self.born) and not self.ending.is_set()
+            role = self.machine.role_of(int(pid))  # None: it was killed for another reason, and had arrived there
+            first = role is not None and (file is files[0] or not self.born) and not self.ending.is_set()
             others = []
             if first:
-                self.killed[name] = self.machine.role_of(int(pid))
+                self.killed[name] = role
                 if self.pairs:
                     others = self.machine.pids_of(self.pairs.choose(name, self.killed[name]))
                 file.unlink()
@@ -176,7 +177,9 @@ class Sweep(threading.Thread):
                     os.kill(one, signal.SIGKILL if first else signal.SIGCONT)
                     self.deaths += first
                 except ProcessLookupError:
-                    pass  # it was killed for another reason, and had arrived there
+                    pass  # killed meanwhile
+                if first and one == self.machine.agent.pid:
+                    self.machine.agent.wait()
 
     def move(self, name, here, there):
         try:
@@ -209,10 +212,11 @@ class Sweep(threading.Thread):
     def settle(self):
         deadline = time.monotonic() + 60 * self.machine.patience
         while time.monotonic() < deadline and not self.ending.is_set():
-            self.machine.ensure_agent()
+            if self.recovered:
+                self.machine.ensure_agent()
             if any(p.is_file() for p in self.directory.iterdir()):
                 return  # a follower
-            if self.machine.keeper_answers() and self.recovered():
+            if self.machine.keeper_answers() and (not self.recovered or self.recovered()):
                 return
             time.sleep(0.005)
 
