@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/pod/execute/saved_pod.h"
 
-#include <utility>
-
 #include "agent/pod/state/record.h"
 #include "holdfast/sys/pause_point.h"
 
@@ -14,10 +12,9 @@ Result<void> SavedPod::Save(const corev1::Pod& pod, const PodMemory& memory, boo
     pod_saved_ = true;
     synced_ = false;
   }
-  std::string record = EncodeRecord(memory);
-  if (record != record_) {
-    RETURN_IF_ERROR(state_.SaveRecord(pod, record));
-    record_ = std::move(record);
+  if (memory_ != memory) {
+    RETURN_IF_ERROR(state_.SaveRecord(pod, EncodeRecord(memory)));
+    memory_ = memory;
     synced_ = false;
   }
   if (!durable || synced_) return {};

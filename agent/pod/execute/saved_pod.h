@@ -2,7 +2,7 @@
 // SavedPod: what of a pod is on the disk, so that only what is new is written. One thread at a time.
 #pragma once
 
-#include <string>
+#include <optional>
 
 #include "agent/pod/decide/types.h"
 #include "agent/pod/state/pod_state_store.h"
@@ -22,9 +22,9 @@ class SavedPod {
 
  private:
   PodStateStore& state_;
-  std::string record_;
-  bool pod_saved_ = false;  // the pod as it is
-  bool synced_ = false;     // pod and record, for good
+  std::optional<PodMemory> memory_;  // whose record it is
+  bool pod_saved_ = false;           // the pod as it is
+  bool synced_ = false;              // pod and record, for good
 };
 
 }  // namespace holdfast::agent
