@@ -98,7 +98,7 @@ Result<PodStateStore::Loaded> PodStateStore::LoadAll() {
     if (stored) {
       loaded.pods.push_back(std::move(*stored));
     } else {
-      problems_.push_back(StrCat("pod ", uid, ": ", stored.error().message(), ", forgotten"));
+      problems_.push_back(StrCat("pod ", uid, ": ", stored.error().message(), ", left alone"));
     }
   }
   RETURN_IF_ERROR(RemoveEmptyDirectories());

@@ -135,7 +135,7 @@ TEST_F(PodStateStoreTest, ADamagedRecordIsToldAndHurtsNobodyElse) {
   const PodStateStore::Loaded loaded = Load();
   EXPECT_EQ(loaded.pods.size(), 1u);
   EXPECT_EQ(loaded.problems, std::vector<std::string>{
-                                 "pod u2: record of version 99, this agent knows 1, forgotten"});
+                                 "pod u2: record of version 99, this agent knows 1, left alone"});
 }
 
 // As releases before the journal left it.
@@ -228,7 +228,7 @@ TEST_F(FormerPodsTest, OneThatIsDamagedIsToldAndHurtsNobodyElse) {
   std::ofstream(instance_.PodsDir() + "/u2/pod.pb") << "no protobuf";
   const PodStateStore::Loaded loaded = Load();
   EXPECT_EQ(loaded.pods.size(), 1u);
-  EXPECT_EQ(loaded.problems, std::vector<std::string>{"pod u2: damaged, forgotten"});
+  EXPECT_EQ(loaded.problems, std::vector<std::string>{"pod u2: damaged, left alone"});
 }
 
 }  // namespace
