@@ -72,7 +72,9 @@ Result<void> AddressBook::Load() {
                                       sys::Journal::Lasting::kProcess, former.written_at));
   journal_ = std::move(opened.journal);
   problems_ = std::move(opened.problems);
-  for (const auto& [uid, text] : opened.values) LoadRecord(uid, text);
+  for (const auto& [uid, text] : opened.values) {
+    LoadRecord(uid, text, opened.flagged.contains(uid));
+  }
   TakeOver(std::move(former));
   for (const auto& [uid, record] : records_) {
     used_.insert(record.addresses.begin(), record.addresses.end());
@@ -80,9 +82,10 @@ Result<void> AddressBook::Load() {
   return LoadLast();
 }
 
-void AddressBook::LoadRecord(const std::string& uid, const std::string& text) {
+void AddressBook::LoadRecord(const std::string& uid, const std::string& text, bool releasing) {
   auto record = ParseRecord(PodUid(uid), text);
   if (record) {
+    record->releasing = releasing;
     records_.emplace(record->uid, std::move(*record));
     return;
   }
@@ -177,9 +180,8 @@ Result<void> AddressBook::Update(const PodRecord& record) {
 Result<void> AddressBook::Release(const PodUid& uid) {
   const auto it = records_.find(uid);
   if (it == records_.end() || it->second.releasing) return {};
-  PodRecord released = it->second;
-  released.releasing = true;
-  RETURN_IF_ERROR(WriteRecord(released));
+  // Takes no space: on a full disk pods can go.
+  RETURN_IF_ERROR(journal_->Flag(uid.value));
   it->second.releasing = true;
   return {};
 }
@@ -220,7 +222,8 @@ Result<void> AddressBook::WriteLast() {
 }
 
 Result<void> AddressBook::WriteRecord(const PodRecord& record) {
-  return journal_->Put(record.uid.value, FormatRecord(record));
+  RETURN_IF_ERROR(journal_->Put(record.uid.value, FormatRecord(record)));
+  return record.releasing ? journal_->Flag(record.uid.value) : Result<void>();
 }
 
 }  // namespace holdfast::netproxy

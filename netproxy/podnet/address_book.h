@@ -63,7 +63,7 @@ class AddressBook {
  private:
   AddressBook() = default;
   Result<void> Load();
-  void LoadRecord(const std::string& uid, const std::string& text);
+  void LoadRecord(const std::string& uid, const std::string& text, bool releasing);
   void TakeOver(FormerRecords former);
   Result<void> LoadLast();
   Result<IpAddress> NextFree(size_t range) const;

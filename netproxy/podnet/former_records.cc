@@ -64,9 +64,8 @@ Result<void> RemoveFormerRecords(const DirFd& directory) {
 Result<void> WriteFormerRecords(const DirFd& directory, const std::vector<PodRecord>& records) {
   ASSIGN_OR_RETURN(const DirFd pods, sys::MakeDirs(directory.get(), kPods, 0700));
   ASSIGN_OR_RETURN(const DirFd releasing, sys::MakeDirs(directory.get(), kReleasing, 0700));
-  for (PodRecord record : records) {
+  for (const PodRecord& record : records) {
     const DirFd& where = record.releasing ? releasing : pods;
-    record.releasing = false;
     RETURN_IF_ERROR(
         sys::WriteFileAtomicAt(where.get(), record.uid.value, FormatRecord(record), 0600));
   }

@@ -2,7 +2,7 @@
 // The address book as releases before pods.journal kept it, so that an agent of today takes over
 // the addresses of pods that run, and one of then can:
 //
-//   network/pods/<uid>       a PodRecord: the text of record.h without "releasing"
+//   network/pods/<uid>       a PodRecord: the text of record.h
 //   network/releasing/<uid>  the same of a pod that is being released
 #pragma once
 

@@ -60,8 +60,6 @@ bool ParseLine(std::string_view line, PodRecord& record) {
     record.addresses.push_back(*address);
   } else if (key == "hostport") {
     return ParseHostPort(line, record);
-  } else if (key == "releasing") {
-    record.releasing = true;
   } else {
     return false;
   }
@@ -94,7 +92,6 @@ std::string FormatRecord(const PodRecord& record) {
     if (!p.host_ip.empty()) out += StrCat(" ", p.host_ip);
     out += "\n";
   }
-  if (record.releasing) out += "releasing\n";
   return out + "end\n";
 }
 

@@ -6,7 +6,7 @@
 //   ├── last             the address given last, one line per range: where the search goes on
 //   ├── sysctl           kernel parameters of the node as they were before us, "name value" lines
 //   └── pods.journal     a PodRecord by each pod's UID (holdfast/sys/journal.h): written before the
-//                        kernel is touched, removed when the pod's interface was seen gone
+//                        kernel is touched, flagged by Teardown, removed when the pod's interface was seen gone
 //
 // A killed process leaves the old or the new record; `last` is overwritten in place (a damaged one
 // only moves the start of the search). Nothing is fsynced: what the records describe (interfaces,
@@ -30,7 +30,7 @@ struct PodRecord {
   std::string pod_name;
   std::vector<IpAddress> addresses;  // in the order of the ranges
   std::vector<HostPort> host_ports;
-  bool releasing = false;  // torn down, its interface not yet seen gone; hostPorts are void
+  bool releasing = false;  // torn down (by its flag, not in the text); hostPorts are void
   bool operator==(const PodRecord&) const = default;
 };
 

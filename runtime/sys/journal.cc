@@ -90,13 +90,15 @@ void Journal::Take(const ParsedJournal& parsed, Opened& opened) {
   end_ = parsed.end;
   for (const JournalEntry& entry : parsed.entries) {
     const std::string key(entry.key);
-    if (entry.removed) {
+    opened.flagged.erase(key);
+    if (entry.state == kJournalRemoved) {
       places_.erase(key);
       opened.values.erase(key);
-    } else {
-      places_[key] = {entry.offset, entry.size};
-      opened.values[key] = entry.value;
+      continue;
     }
+    places_[key] = {entry.offset, entry.size};
+    opened.values[key] = entry.value;
+    if (entry.state == kJournalFlagged) opened.flagged.insert(key);
   }
   for (const auto& [key, place] : places_) live_ += place.size;
   for (const std::string& problem : parsed.problems) {
@@ -185,16 +187,26 @@ bool Journal::Holds(const Place& place, std::string_view entry) const {
   return there && *there == entry;
 }
 
+Result<void> Journal::Flag(std::string_view key) {
+  const std::lock_guard lock(mutex_);
+  const auto place = places_.find(key);
+  if (place == places_.end()) return {};
+  return SetState(place->second, kJournalFlagged);
+}
+
 Result<void> Journal::Remove(std::string_view key) {
   const std::lock_guard lock(mutex_);
   const auto place = places_.find(key);
   if (place == places_.end()) return {};
-  RETURN_IF_ERROR(OpenToWrite());
-  RETURN_IF_ERROR(
-      WriteAt(place->second.offset + kJournalState, std::string_view(&kJournalRemoved, 1)));
+  RETURN_IF_ERROR(SetState(place->second, kJournalRemoved));
   live_ -= place->second.size;
   places_.erase(place);
   return {};
+}
+
+Result<void> Journal::SetState(const Place& place, char state) {
+  RETURN_IF_ERROR(OpenToWrite());
+  return WriteAt(place.offset + kJournalState, std::string_view(&state, 1));
 }
 
 // Also what former processes left in the file.

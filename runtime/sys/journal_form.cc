@@ -34,14 +34,16 @@ std::optional<JournalEntry> EntryAt(std::string_view file, std::string_view mark
   const size_t size = kJournalEntryHeader + key_size + value_size;
   if (rest.size() < size) return std::nullopt;
   const char state = rest[kJournalState];
-  if (state != kJournalPut && state != kJournalRemoved) return std::nullopt;
+  if (state != kJournalPut && state != kJournalFlagged && state != kJournalRemoved) {
+    return std::nullopt;
+  }
   const uint32_t crc = Crc32c(rest.substr(kJournalEntryHeader, key_size + value_size),
                               Crc32c(rest.substr(kSizes, kCrc - kSizes)));
   if (crc != NumberAt(rest, kCrc, 4)) return std::nullopt;
   JournalEntry entry;
   entry.key = rest.substr(kJournalEntryHeader, key_size);
   entry.value = rest.substr(kJournalEntryHeader + key_size, value_size);
-  entry.removed = state == kJournalRemoved;
+  entry.state = state;
   entry.offset = offset;
   entry.size = size;
   return entry;

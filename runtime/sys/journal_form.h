@@ -2,8 +2,8 @@
 // How a Journal (holdfast/sys/journal.h) lies in its file. Pure; the input is never trusted.
 //
 //   header   "HFJ1", 8 bytes of chance that mark this file's entries, CRC-32C of these twelve
-//   entry    the mark, 'P' (put) or 'R' (removed: put once, and the key has no value any more), the
-//            sizes of key (2 bytes) and value (4), CRC-32C of sizes, key and value; key, value
+//   entry    the mark, 'P' (put), 'F' (put, and flagged since) or 'R' (put, and removed since: the key
+//            has no value any more), the sizes of key (2 bytes) and value (4), CRC-32C of sizes, key and value; key, value
 //
 // Numbers are little-endian. Of several entries of a key the last one counts. The mark is made with
 // the file and leaves it in no other way, so what somebody wrote into a value is never taken for an
@@ -23,8 +23,9 @@ namespace holdfast::sys {
 inline constexpr size_t kJournalMark = 8;
 inline constexpr size_t kJournalHeader = 16;
 inline constexpr size_t kJournalEntryHeader = kJournalMark + 11;
-inline constexpr size_t kJournalState = kJournalMark;  // where 'P' or 'R' is in an entry
+inline constexpr size_t kJournalState = kJournalMark;  // where 'P', 'F' or 'R' is in an entry
 inline constexpr char kJournalPut = 'P';
+inline constexpr char kJournalFlagged = 'F';
 inline constexpr char kJournalRemoved = 'R';
 inline constexpr size_t kJournalKeyLimit = 0xffff;
 inline constexpr size_t kJournalValueLimit = size_t{32} << 20;
@@ -32,7 +33,7 @@ inline constexpr size_t kJournalValueLimit = size_t{32} << 20;
 struct JournalEntry {
   std::string_view key;
   std::string_view value;
-  bool removed = false;
+  char state = kJournalPut;
   size_t offset = 0;  // in the file
   size_t size = 0;    // all of it
 };

@@ -8,7 +8,12 @@ ENTRY = 19  # mark, state, sizes of key and value, checksum
 
 
 def values(path):
-    """key -> value, as bytes; {}: there is none."""
+    """key -> value, as bytes, of those that are not flagged; {}: there is none."""
+    return {key: value for key, (state, value) in entries(path).items() if state == b"P"}
+
+
+def entries(path):
+    """key -> state, value"""
     path = pathlib.Path(path)
     data = path.read_bytes() if path.exists() else b""
     mark, at, found = data[4:12], HEADER, {}
@@ -21,6 +26,6 @@ def values(path):
         if at > len(data):
             break  # is being written
         found.pop(key, None)
-        if state == b"P":
-            found[key] = data[at - value_size:at]
+        if state != b"R":
+            found[key] = state, data[at - value_size:at]
     return found

@@ -4,19 +4,19 @@
 // renaming, whatever else is in it. The form is in runtime/sys/journal_form.h.
 //
 // Who is killed at any moment leaves each key with its former value or its new one. A value counts
-// for good (after a power cut too) once Sync() has succeeded after it. A removal takes no space, so
-// it succeeds on a full disk. Damage costs the values that lie in it and no others.
+// for good (after a power cut too) once Sync() has succeeded after it. A flag and a removal take no
+// space, so they succeed on a full disk. Damage costs the values that lie in it and no others.
 //
 // Thread-safe: changes are one after the other, Sync() stands in nobody's way. One journal at a
 // time has the file: its owner holds a lock.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +48,8 @@ class Journal {
   // The same value again is not written. After an error the key has its former value.
   // kInvalidArgument above 64 KiB of key or 32 MiB of value.
   Result<void> Put(std::string_view key, std::string_view value);
+  // Of a value, until it is put again; absent is success.
+  Result<void> Flag(std::string_view key);
   // Absent is success.
   Result<void> Remove(std::string_view key);
   // All values that there are before the call are on the disk.
@@ -71,6 +73,7 @@ class Journal {
   Result<std::string> ReadPlace(const Place& place) const;
   bool Holds(const Place& place, std::string_view entry) const;
   Result<void> WriteAt(size_t offset, std::string_view bytes);
+  Result<void> SetState(const Place& place, char state);
   bool IsLong() const;
   Result<void> WriteAnew();
 
@@ -93,7 +96,8 @@ class Journal {
 struct Journal::Opened {
   std::unique_ptr<Journal> journal;
   std::map<std::string, std::string, std::less<>> values;
-  std::vector<std::string> problems;  // a line for each thing that could not be read
+  std::set<std::string, std::less<>> flagged;  // whose values are
+  std::vector<std::string> problems;           // a line for each thing that could not be read
 };
 
 }  // namespace holdfast::sys

@@ -14,8 +14,7 @@ from machine import cgroups_in
 
 def check(machine, tally):
     """Addresses and cgroups as the agent has them and as the kernel has them."""
-    records = journal.values(machine.top / "root/network/pods.journal")
-    book = {uid for uid, record in records.items() if b"\nreleasing\n" not in record}
+    book = set(journal.values(machine.top / "root/network/pods.journal"))  # flagged: is being released
     names = links_of_pods()
     links = set(names.values())
     seen = machine.patient_pods()
@@ -114,7 +113,7 @@ def leftovers(machine):
         if (machine.top / folder).is_dir():
             found += [str(p) for p in (machine.top / folder).iterdir()]
     for kept in ("root/pods.journal", "root/network/pods.journal"):
-        found += [f"{kept}: {key}" for key in journal.values(machine.top / kept)]
+        found += [f"{kept}: {key}" for key in journal.entries(machine.top / kept)]
     for folder in ("manifests", "root/services", "root/images", "root/network"):
         found += [str(p) for p in (machine.top / folder).rglob(".*.tmp")]
     # Half written, or put aside.

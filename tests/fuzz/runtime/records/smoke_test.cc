@@ -62,7 +62,7 @@ TEST(FuzzSmokeTest, Journal) {
   Replay(FuzzJournal,
          {entry("a", "1") + entry("b", "2") + entry("a", "3"),
           entry("a", std::string(300, 'x')) + "!!R", sys::JournalHeader("12345678")},
-         "!\x01PR");
+         "!\x01PFR");
 }
 
 }  // namespace

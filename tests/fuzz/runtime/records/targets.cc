@@ -112,7 +112,7 @@ void FuzzJournal(std::string_view input) {
     Require(entry.offset >= end, "entries follow each other", input);
     end = entry.offset + entry.size;
     std::string again = sys::JournalEntryBytes(kMark, entry.key, entry.value);
-    if (entry.removed) again[sys::kJournalState] = sys::kJournalRemoved;
+    again[sys::kJournalState] = entry.state;
     Require(file.substr(entry.offset, entry.size) == again, "an entry is what was written", input);
   }
   Require(end == parsed->end, "the next entry follows the last", input);

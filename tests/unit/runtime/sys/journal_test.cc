@@ -169,6 +169,21 @@ TEST_F(JournalTest, OneOfANewerReleaseIsLeftAsItIs) {
   EXPECT_EQ(Bytes(), "HFJ2 and whatever follows there");
 }
 
+TEST_F(JournalTest, AFlagIsThereUntilTheValueIsPutAgain) {
+  ASSERT_TRUE(Open().journal->Put("a", "1"));
+  ASSERT_TRUE(Open().journal->Flag("a"));
+  ASSERT_TRUE(Open().journal->Flag("nobody's"));
+  {
+    const auto opened = Open();
+    EXPECT_EQ(opened.values, (Values{{"a", "1"}}));
+    EXPECT_TRUE(opened.flagged.contains("a"));
+    ASSERT_TRUE(opened.journal->Put("a", "1"));
+  }
+  const auto opened = Open();
+  EXPECT_EQ(opened.values, (Values{{"a", "1"}}));
+  EXPECT_TRUE(opened.flagged.empty());
+}
+
 TEST_F(JournalTest, TheSameValueAgainIsNotWritten) {
   ASSERT_TRUE(Open().journal->Put("a", "1"));
   const size_t size = fs::file_size(path_);
@@ -214,6 +229,7 @@ TEST_F(JournalTest, AFullDiskRefusesValuesAndNoRemoval) {
       ASSERT_FALSE(refused);
       EXPECT_EQ(refused.error().sys_errno(), EFBIG);
       EXPECT_TRUE(opened.journal->Remove("b"));
+      EXPECT_TRUE(opened.journal->Flag("a"));
       EXPECT_EQ(Read(), (Values{{"a", "1"}})) << "as it was, without the half";
     }
     ASSERT_TRUE(opened.journal->Put("c", "3")) << "shorter than what was begun";
