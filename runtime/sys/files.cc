@@ -259,6 +259,13 @@ bool ExistsAt(int dir, const std::string& path) {
   return ::faccessat(dir, path.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+WallTime ChangedAt(int dir, const std::string& path) {
+  struct stat status{};
+  if (::fstatat(dir, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
+  return {std::chrono::seconds(status.st_mtim.tv_sec) +
+          std::chrono::nanoseconds(status.st_mtim.tv_nsec)};
+}
+
 Result<UniqueFd> SealedMemfd(const std::string& name, std::string_view data) {
   UniqueFd fd(::memfd_create(name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return Error::FromErrno(errno, StrCat("memfd_create ", name));

@@ -50,13 +50,6 @@ bool IsNamed(int file) {
 
 }  // namespace
 
-WallTime ChangedAt(int dir, const std::string& name) {
-  struct stat status{};
-  if (::fstatat(dir, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return {};
-  return {std::chrono::seconds(status.st_mtim.tv_sec) +
-          std::chrono::nanoseconds(status.st_mtim.tv_nsec)};
-}
-
 Result<Journal::Opened> Journal::Open(DirFd directory, std::string name, Lasting lasting,
                                       WallTime superseded_at) {
   RETURN_IF_ERROR(RemoveTemporariesAt(directory.get(), ".", Writer::kAny, name));

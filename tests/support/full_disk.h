@@ -3,6 +3,7 @@
 // space: what fits is written, then write(2) fails (EFBIG). One at a time. setrlimit(2).
 #pragma once
 
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -11,15 +12,15 @@ namespace holdfast::test_support {
 class FullDisk {
  public:
   explicit FullDisk(rlim_t size) : former_handler_(::signal(SIGXFSZ, SIG_IGN)) {
-    ::getrlimit(RLIMIT_FSIZE, &former_);
+    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &former_), 0);
     const rlimit now{size, former_.rlim_max};
-    ::setrlimit(RLIMIT_FSIZE, &now);
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &now), 0);
   }
   FullDisk(const FullDisk&) = delete;
   FullDisk& operator=(const FullDisk&) = delete;
   ~FullDisk() {
-    ::setrlimit(RLIMIT_FSIZE, &former_);
-    ::signal(SIGXFSZ, former_handler_);
+    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &former_), 0);
+    (void)::signal(SIGXFSZ, former_handler_);  // fails for a number that is no signal's only
   }
 
  private:

@@ -5,7 +5,6 @@
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
-#include "holdfast/sys/journal.h"
 
 namespace holdfast::agent {
 namespace {

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "holdfast/base/clock.h"
 #include "holdfast/base/result.h"
 #include "holdfast/base/unique_fd.h"
 
@@ -66,6 +67,8 @@ Result<void> RemoveTreeAt(int dir, const std::string& name);
 Result<std::vector<std::string>> ListDirAt(int dir, const std::string& path);
 
 bool ExistsAt(int dir, const std::string& path);
+// st_mtime, of a symbolic link its own; zero where there is nothing.
+WallTime ChangedAt(int dir, const std::string& path);
 
 // An anonymous file with `data`, sealed against every change; name shows in /proc.
 Result<UniqueFd> SealedMemfd(const std::string& name, std::string_view data);

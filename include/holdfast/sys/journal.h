@@ -29,9 +29,6 @@ namespace holdfast::sys {
 
 struct ParsedJournal;
 
-// st_mtime of a file; zero where there is none.
-WallTime ChangedAt(int dir, const std::string& name);
-
 class Journal {
  public:
   // kProcess: values outlive this process, not a power cut; nobody calls Sync().

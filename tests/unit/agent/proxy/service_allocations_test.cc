@@ -3,14 +3,13 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 #include <stdlib.h>
-#include <sys/resource.h>
 
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 
+#include "tests/support/full_disk.h"
 #include "tests/unit/agent/proxy/objects.h"
 
 namespace holdfast::agent {
@@ -313,15 +312,12 @@ TEST_F(ServiceAllocationsTest, AFullDiskSpoilsNothing) {
   const std::string web = Completed("ports: [{port: 80}]").spec().clusterip();
   corev1::Service late = ServiceOf("ports: [{port: 80}]", "late");
   (void)book_->Complete(&late);
-  rlimit limit{};
-  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
-  ::signal(SIGXFSZ, SIG_IGN);
-  const rlimit small{Text().size() + 10, limit.rlim_max};
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
-  EXPECT_FALSE(book_->Sync());
-  EXPECT_FALSE(book_->Sync());
-  EXPECT_FALSE(book_->IsRecorded({"default", "late"}));
-  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  {
+    const test_support::FullDisk disk(Text().size() + 10);
+    EXPECT_FALSE(book_->Sync());
+    EXPECT_FALSE(book_->Sync());
+    EXPECT_FALSE(book_->IsRecorded({"default", "late"}));
+  }
   ASSERT_TRUE(book_->Sync());
   Open();
   EXPECT_THAT(book_->TakeWarnings(), IsEmpty());

@@ -2,8 +2,6 @@
 // The logger's record of one container, without any process: names, journal, commit, recovery.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -12,6 +10,7 @@
 
 #include "holdfast/sys/files.h"
 #include "runtime/keeper/log/container_log.h"
+#include "tests/support/full_disk.h"
 
 namespace holdfast::runtime::keeper {
 namespace {
@@ -183,26 +182,6 @@ TEST_F(LogRecordTest, AFileThatCannotBeWrittenBlocksThenDropsThenSaysSo) {
   EXPECT_TRUE(text.ends_with(Line("F", "kept")));
 }
 
-// A limit to the size of files stands for a disk that fills up: in the middle of a write.
-class FileSizeLimit {
- public:
-  explicit FileSizeLimit(uint64_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {
-    EXPECT_EQ(::getrlimit(RLIMIT_FSIZE, &before_), 0);
-    const rlimit limit{bytes, before_.rlim_max};
-    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
-  }
-  ~FileSizeLimit() {
-    EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &before_), 0);
-    (void)::signal(SIGXFSZ, handler_);
-  }
-  FileSizeLimit(const FileSizeLimit&) = delete;
-  FileSizeLimit& operator=(const FileSizeLimit&) = delete;
-
- private:
-  rlimit before_{};
-  sighandler_t handler_;
-};
-
 TEST_F(LogRecordTest, ALineThatNamesALossIsNeverLeftTorn) {
   auto log = Open();
   const std::string text(6000, 'x');  // longer than the journal, which the limit is not about
@@ -211,7 +190,7 @@ TEST_F(LogRecordTest, ALineThatNamesALossIsNeverLeftTorn) {
   Write(text + "\n");
   EXPECT_EQ(log->Pump(LogStream::kStdout, pipe_[0]), ContainerLog::Progress::kOk);
   {
-    const FileSizeLimit full(Text().size() + 60);  // the line needs more
+    const test_support::FullDisk full(Text().size() + 60);  // the line needs more
     Write(first);
     EXPECT_EQ(log->Pump(LogStream::kStdout, pipe_[0]), ContainerLog::Progress::kBlocked);
     clock_.boot = clock_.boot + kPatience;

@@ -174,7 +174,7 @@ TEST_F(ThreadsTest, ItTellsWhenNobodyHasBeenConnectedForAWhile) {
   }));
   leave(second);
   ASSERT_TRUE(Eventually([&] { return acceptor->ConnectionCount() == 1; }));
-  std::this_thread::sleep_for(4 * rest);  // one is still there
+  std::this_thread::sleep_for(4 * rest);  // nothing tells that it was not asked: one is still there
   EXPECT_EQ(rested, 1);
   is_busy = true;
   leave(first);
@@ -182,7 +182,7 @@ TEST_F(ThreadsTest, ItTellsWhenNobodyHasBeenConnectedForAWhile) {
   is_busy = false;
   acceptor->StopAccepting();
   const int by_then = rested;
-  std::this_thread::sleep_for(4 * rest);  // it would have been asked
+  std::this_thread::sleep_for(4 * rest);  // nothing tells that it is not asked any more
   EXPECT_EQ(rested, by_then) << "called although it has stopped";
 }
 

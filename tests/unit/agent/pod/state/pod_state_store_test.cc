@@ -2,10 +2,8 @@
 #include "agent/pod/state/pod_state_store.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 #include <stdlib.h>
 #include <sys/mount.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -14,6 +12,7 @@
 #include "agent/pod/state/record.h"
 #include "holdfast/sys/files.h"
 #include "tests/support/full_disk.h"
+#include "tests/support/own_mounts.h"
 
 namespace holdfast::agent {
 namespace {
@@ -26,6 +25,8 @@ std::string FailedRecord() {
   memory.terminal_phase = "Failed";
   return EncodeRecord(memory);
 }
+
+const bool kOwnMounts = test::EnterOwnMountNamespace();
 
 class PodStateStoreTest : public ::testing::Test {
  protected:
@@ -77,11 +78,7 @@ TEST_F(PodStateStoreTest, LoadsWhatWasSavedAndForgetsWhatWasRemoved) {
 }
 
 TEST_F(PodStateStoreTest, ARemovalThatCannotGoOnKeepsTheRecords) {
-  if (::geteuid() == 0 && ::unshare(CLONE_NEWNS) == 0) {
-    ASSERT_EQ(::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr), 0);
-  } else {
-    GTEST_SKIP() << "needs root: mounts";
-  }
+  ASSERT_TRUE(kOwnMounts) << "kernel lacks unprivileged mount namespaces";
   const auto store = Open();
   ASSERT_TRUE(store->SavePod(pod_));
   ASSERT_TRUE(store->SaveRecord(pod_, FailedRecord()));
