@@ -40,7 +40,7 @@ Room MemoryRoom() {
 Room PodsMemoryRoom(const model::Instance& instance, runtime::CgroupNaming naming,
                     const Result<runtime::CgroupLayout>& cgroups) {
   if (!cgroups) return {};
-  const auto pods = runtime::ReadMemoryStatistics(
+  const auto pods = runtime::ReadMemoryUse(
       *cgroups, StrCat(instance.cgroup_parent, "/", runtime::PodsRootName(naming)));
   if (!pods || pods->limit == UINT64_MAX) return {};
   return {pods->limit - std::min(pods->working_set, pods->limit), pods->limit};

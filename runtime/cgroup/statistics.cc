@@ -74,10 +74,15 @@ void ReadCpuV2(int dir, CgroupStatistics& out) {
   }
 }
 
+// `stat`: what memory.stat says.
+MemoryUse MemoryUseV2(int dir, std::string_view stat) {
+  const uint64_t usage = Number(dir, "memory.current");
+  return {usage, Difference(usage, KeyedNumber(stat, "inactive_file")), Limit(dir, "memory.max")};
+}
+
 void ReadMemoryV2(int dir, MemoryStatistics& memory) {
   const std::string text = Text(dir, "memory.stat"), events = Text(dir, "memory.events");
-  memory.usage = Number(dir, "memory.current");
-  memory.working_set = Difference(memory.usage, KeyedNumber(text, "inactive_file"));
+  static_cast<MemoryUse&>(memory) = MemoryUseV2(dir, text);
   memory.rss = KeyedNumber(text, "anon");
   memory.cache = KeyedNumber(text, "file");
   memory.mapped_file = KeyedNumber(text, "file_mapped");
@@ -85,7 +90,6 @@ void ReadMemoryV2(int dir, MemoryStatistics& memory) {
   memory.faults = KeyedNumber(text, "pgfault");
   memory.major_faults = KeyedNumber(text, "pgmajfault");
   memory.swap = Number(dir, "memory.swap.current");
-  memory.limit = Limit(dir, "memory.max");
   memory.swap_limit = Limit(dir, "memory.swap.max");
   memory.most = Number(dir, "memory.peak");  // since Linux 5.19
   memory.limit_hits = KeyedNumber(events, "max");
@@ -140,10 +144,15 @@ void ReadCpuAcctV1(int dir, CgroupStatistics& out) {
   out.cpu.system_nanos = KeyedNumber(text, "system") * tick;
 }
 
+MemoryUse MemoryUseV1(int dir, std::string_view stat) {
+  const uint64_t usage = Number(dir, "memory.usage_in_bytes");
+  return {usage, Difference(usage, KeyedNumber(stat, "total_inactive_file")),
+          Limit(dir, "memory.limit_in_bytes")};
+}
+
 void ReadMemoryV1(int dir, MemoryStatistics& memory) {
   const std::string text = Text(dir, "memory.stat");
-  memory.usage = Number(dir, "memory.usage_in_bytes");
-  memory.working_set = Difference(memory.usage, KeyedNumber(text, "total_inactive_file"));
+  static_cast<MemoryUse&>(memory) = MemoryUseV1(dir, text);
   memory.rss = KeyedNumber(text, "total_rss");
   memory.cache = KeyedNumber(text, "total_cache");
   memory.mapped_file = KeyedNumber(text, "total_mapped_file");
@@ -151,7 +160,6 @@ void ReadMemoryV1(int dir, MemoryStatistics& memory) {
   memory.faults = KeyedNumber(text, "total_pgfault");
   memory.major_faults = KeyedNumber(text, "total_pgmajfault");
   memory.swap = KeyedNumber(text, "total_swap");
-  memory.limit = Limit(dir, "memory.limit_in_bytes");
   const uint64_t both = Limit(dir, "memory.memsw.limit_in_bytes");
   if (both != UINT64_MAX && memory.limit != UINT64_MAX) {
     memory.swap_limit = Difference(both, memory.limit);
@@ -216,18 +224,15 @@ Result<CgroupStatistics> ReadStatistics(const CgroupLayout& layout, const std::s
   return out;
 }
 
-Result<MemoryStatistics> ReadMemoryStatistics(const CgroupLayout& layout, const std::string& path) {
-  MemoryStatistics out;
+Result<MemoryUse> ReadMemoryUse(const CgroupLayout& layout, const std::string& path) {
   for (const CgroupHierarchy& hierarchy : layout.hierarchies) {
     if (!hierarchy.Has(Controller::kMemory)) continue;
     ASSIGN_OR_RETURN(const DirFd dir, sys::OpenDir(hierarchy.mount_point + path));
-    if (layout.version == CgroupVersion::kV1) {
-      ReadMemoryV1(dir.get(), out);
-    } else {
-      ReadMemoryV2(dir.get(), out);
-    }
+    const std::string stat = Text(dir.get(), "memory.stat");
+    return layout.version == CgroupVersion::kV1 ? MemoryUseV1(dir.get(), stat)
+                                                : MemoryUseV2(dir.get(), stat);
   }
-  return out;
+  return MemoryUse();
 }
 
 }  // namespace holdfast::runtime

@@ -28,11 +28,15 @@ struct DiskTraffic {
   uint64_t read_bytes = 0, written_bytes = 0, reads = 0, writes = 0;
 };
 
-struct MemoryStatistics {
-  uint64_t usage = 0, working_set = 0, rss = 0, cache = 0, mapped_file = 0, swap = 0, kernel = 0;
-  uint64_t limit = UINT64_MAX, swap_limit = UINT64_MAX, most = 0;  // UINT64_MAX: none
+struct MemoryUse {
+  uint64_t usage = 0, working_set = 0;
+  uint64_t limit = UINT64_MAX;  // UINT64_MAX: none
+};
+struct MemoryStatistics : MemoryUse {
+  uint64_t rss = 0, cache = 0, mapped_file = 0, swap = 0, kernel = 0;
+  uint64_t swap_limit = UINT64_MAX, most = 0;  // UINT64_MAX: none
   uint64_t faults = 0, major_faults = 0, limit_hits = 0, oom_kills = 0;
-  std::optional<Pressure> pressure;  // read with all of a cgroup's statistics only
+  std::optional<Pressure> pressure;
 };
 
 struct CgroupStatistics {
@@ -54,7 +58,7 @@ struct CgroupStatistics {
 
 // `path`: below the hierarchies' mount points, "/kubepods/…". kNotFound when there is no such cgroup.
 Result<CgroupStatistics> ReadStatistics(const CgroupLayout& layout, const std::string& path);
-// Only this part of them, of a quarter of the files.
-Result<MemoryStatistics> ReadMemoryStatistics(const CgroupLayout& layout, const std::string& path);
+// Only this part of them, of three files.
+Result<MemoryUse> ReadMemoryUse(const CgroupLayout& layout, const std::string& path);
 
 }  // namespace holdfast::runtime

@@ -42,6 +42,7 @@ SandboxPool::~SandboxPool() {
 void SandboxPool::KeepReady(size_t members) {
   {
     const std::lock_guard lock(mutex_);
+    if (state_.wanted == members) return;  // it is said again every ten seconds
     state_.wanted = members;
   }
   changed_.notify_all();

@@ -48,9 +48,12 @@ struct LanePool::State : std::enable_shared_from_this<LanePool::State> {
   std::set<JobId> given_back;
 
   // All with the mutex held.
+  // Threads that are not lost to a job that gave its place back.
+  size_t Ready() const { return threads - given_back.size(); }
   Queue* NextLane();
   void WakeOne();
   bool Spawn();
+  bool Rests(std::unique_lock<std::mutex>& lock);
   bool WaitForJob(std::unique_lock<std::mutex>& lock);
   void RunNext(std::unique_lock<std::mutex>& lock, Queue& queue);
 
@@ -88,15 +91,22 @@ bool LanePool::State::Spawn() {
   return true;
 }
 
+// True: for as long as a thread that is not needed stays. The only one there is is woken for a job alone.
+bool LanePool::State::Rests(std::unique_lock<std::mutex>& lock) {
+  if (Ready() > 1) return changed.wait_for(lock, rest.idle) == std::cv_status::timeout;
+  changed.wait(lock);
+  return false;
+}
+
 // False: the thread is not needed any more.
 bool LanePool::State::WaitForJob(std::unique_lock<std::mutex>& lock) {
   while (!stopping) {
     if (NextLane() != nullptr) return true;
     ++idle;
-    const auto waited = changed.wait_for(lock, rest.idle);
+    const bool rested = Rests(lock);
     --idle;
     if (woken > 0) --woken;
-    if (waited == std::cv_status::timeout && NextLane() == nullptr && threads > 1) return false;
+    if (rested && NextLane() == nullptr && Ready() > 1) return false;
   }
   return false;
 }
@@ -124,7 +134,7 @@ void LanePool::State::Work() {
   std::unique_lock lock(mutex);
   while (WaitForJob(lock)) RunNext(lock, *NextLane());
   --threads;
-  if (threads == 1 && !stopping && rest.calm) {
+  if (Ready() == 1 && !stopping && rest.calm) {
     ++calming;
     lock.unlock();
     rest.calm();

@@ -7,9 +7,15 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
+#include <fstream>
 #include <future>
+#include <iterator>
 #include <latch>
+#include <string>
 #include <thread>
+
+#include "holdfast/base/strings.h"
 
 namespace holdfast::agent {
 namespace {
@@ -64,6 +70,52 @@ TEST(LanePoolTest, AfterABurstOneThreadIsLeftAndThatIsTold) {
   }
   // On a busy machine it may not be back from a job when the next one comes, which then gets a thread of its own.
   EXPECT_LT(calms.load(), 4);
+}
+
+// Which of the pool's threads runs what is posted now.
+pid_t Runs(LanePool& pool) {
+  std::promise<pid_t> thread;
+  pool.Post(0, [&] { thread.set_value(::gettid()); });
+  return thread.get_future().get();
+}
+
+// How often a thread of ours began to wait.
+long Waits(pid_t thread) {
+  std::ifstream status(StrCat("/proc/self/task/", thread, "/status"));
+  const std::string text(std::istreambuf_iterator<char>(status), {});
+  const std::string key = "\nvoluntary_ctxt_switches:";
+  const size_t at = text.find(key);
+  return at == std::string::npos ? -1 : std::atol(text.c_str() + at + key.size());
+}
+
+TEST(LanePoolTest, TheThreadThatStaysIsWokenForAJobAlone) {
+  const auto pool = LanePool::Start({1}, {.idle = std::chrono::milliseconds(10)});
+  ASSERT_TRUE(pool);
+  const pid_t thread = Runs(**pool);
+  // Ten times what others rest, after it has begun to rest: that nothing happens then has no event to wait for.
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  const long before = Waits(thread);
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(Waits(thread), before);
+  EXPECT_GT(before, 0);
+  EXPECT_EQ(Runs(**pool), thread);
+}
+
+TEST(LanePoolTest, OneStaysBesideThoseWhoseJobsGaveTheirPlacesBack) {
+  std::promise<void> stuck, release;
+  const auto pool = LanePool::Start({1}, {.idle = std::chrono::milliseconds(10)});
+  ASSERT_TRUE(pool);
+  const auto id = (*pool)->Post(0, [&] {
+    stuck.set_value();
+    release.get_future().wait();
+  });
+  stuck.get_future().wait();
+  EXPECT_TRUE((*pool)->GiveBack(id));
+  const pid_t other = Runs(**pool);
+  // Ten times what it rests: that it does not end then has no event to wait for.
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  EXPECT_EQ(Runs(**pool), other);
+  release.set_value();
 }
 
 TEST(LanePoolTest, AStuckLaneHoldsUpNoOther) {
