@@ -10,6 +10,7 @@ import os
 import pathlib
 import statistics
 import subprocess
+import sys
 import time
 
 import alike
@@ -19,6 +20,7 @@ from sleepers import make_layer
 
 WARM_UP = 50
 ROUNDS = 2
+SHOWN_CACHES = 12
 KERNEL = ("slab", "page tables", "stacks", "per CPU")
 
 
@@ -80,10 +82,22 @@ def row(name, unit, value, aim="-", limit=None, n=1):
     return found if limit is None else {**found, "limit": {"p50": limit}}
 
 
-def per_pod(costs):
-    """Rows of all kinds, ours beside the limit; `costs`: {who: [cost of each round]}."""
-    middle = {who: {kind: round(statistics.median(c[kind] for c in all_of), 4) for kind in all_of[0]}
-              for who, all_of in costs.items()}
+def middle_of(costs):
+    """{who: {kind: median of its rounds}}; `costs`: {who: [cost of each round]}."""
+    return {who: {kind: round(statistics.median(c[kind] for c in all_of), 4) for kind in all_of[0]}
+            for who, all_of in costs.items()}
+
+
+def tell_caches(middle):
+    """On stderr, the kernel's caches in which a pod of ours and one of the limit program differ most."""
+    ours, limit = middle["ours"], middle["limit"]
+    caches = [kind for kind in ours if kind.startswith("slab ")]
+    for cache in sorted(caches, key=lambda kind: -abs(ours[kind] - limit[kind]))[:SHOWN_CACHES]:
+        print(f"{cache.removeprefix('slab ')}: {ours[cache] * 1024:.1f} KiB a pod, limit {limit[cache] * 1024:.1f}", file=sys.stderr)
+
+
+def per_pod(middle):
+    """Rows of all kinds, ours beside the limit."""
     for kind in ("all_in", "kernel", "given_back", *KERNEL, "tmpfs", "processes", "daemons"):
         yield row(f"per_pod.{kind.replace(' ', '_')}", "MB", middle["ours"][kind],
                   "1.15 x limit" if kind == "all_in" else "-", middle["limit"][kind], ROUNDS)
@@ -112,10 +126,12 @@ def main():
             cost, full = turn(ours, args.pods)
             costs["ours"].append(cost)
             costs["limit"].append(turn(limit, args.pods)[0])
+        middle = middle_of(costs)
+        tell_caches(middle)
         rows = [
             *of_daemons("idle", idle, {"agent.pss": "<= 16", "agent.anonymous": "<= 3"}),
             *of_daemons(f"{args.pods}pods", full, {"agent.pss": "<= 22", "agent.anonymous": "<= 8"}),
-            *per_pod(costs),
+            *per_pod(middle),
             row("fds_per_pod", "fds", (full["fds"] - idle["fds"]) / args.pods, "<= 11"),
             row("host_mounts.idle", "mounts", idle["mounts"]),
             row(f"host_mounts.{args.pods}pods", "mounts", full["mounts"], "= idle"),

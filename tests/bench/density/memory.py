@@ -20,12 +20,12 @@ def of_processes(pids):
 
 
 def slab_bytes():
-    """Objects in use times their size: a half empty slab is not charged to who came last."""
-    total = 0
+    """{cache: bytes}. Objects in use times their size: a half empty slab is not charged to who came last."""
+    found = {}
     for line in pathlib.Path("/proc/slabinfo").read_text().splitlines()[2:]:
-        _, active, _, size = line.split()[:4]
-        total += int(active) * int(size)
-    return total
+        name, active, _, size = line.split()[:4]
+        found[name] = int(active) * int(size)
+    return found
 
 
 def settled_slab_bytes():
@@ -35,15 +35,17 @@ def settled_slab_bytes():
         pathlib.Path("/proc/sys/vm/drop_caches").write_text("2")
         time.sleep(0.5)
         now = slab_bytes()
-        if last is not None and abs(now - last) < SETTLED:
+        if last is not None and abs(sum(now.values()) - sum(last.values())) < SETTLED:
             break
         last = now
     return now
 
 
 def reading():
-    """MB by kind: objects of the kernel, its page tables, stacks and per-CPU areas; pages of tmpfs."""
-    found = {"slab": settled_slab_bytes() / MB}
+    """MB by kind: objects of the kernel, of which "slab NAME" are those of one cache, its page tables, stacks and per-CPU
+    areas; pages of tmpfs."""
+    caches = settled_slab_bytes()
+    found = {"slab": sum(caches.values()) / MB, **{f"slab {name}": size / MB for name, size in caches.items()}}
     wanted = {"PageTables": "page tables", "KernelStack": "stacks", "Percpu": "per CPU", "Shmem": "tmpfs"}
     for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
         key, value = line.split()[:2]
@@ -54,4 +56,4 @@ def reading():
 
 def between(before, after, pods):
     """MB per pod by kind."""
-    return {kind: (after[kind] - before[kind]) / pods for kind in before}
+    return {kind: (after.get(kind, 0) - size) / pods for kind, size in before.items()}

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// bench_start_limit DIR CGROUP_PARENT [net] [pooled]: the kernel work of a start (pod.h). For each byte on stdin it starts
+// bench_start_limit DIR CGROUP_PARENT [net] [pooled] [first=N]: the kernel work of a start (pod.h). For each byte on stdin it starts
 // /bin/payload of DIR/root/layer once and prints when the payload's main began, less when it was asked, in nanoseconds.
 //   net      the pod has a link, addresses and routes
 //   pooled   its namespaces (and its link) lie ready by then
+//   first=N  its pods are numbered from N; the numbers of two such programs in one network namespace must differ
 // bench_start_limit DIR CGROUP_PARENT [net] hold=N: starts N pods that sleep, prints "ready", and keeps them until the
 // end of stdin.
 #include <signal.h>
@@ -28,7 +29,6 @@ long Nanos() {
   return now.tv_sec * 1'000'000'000L + now.tv_nsec;
 }
 
-// `first`: the numbers of two such programs in one network namespace must differ.
 void ServeStarts(BarePods& pods, int first) {
   constexpr int kAddresses = 20'000;
   char byte = 0;
@@ -68,22 +68,24 @@ void Hold(BarePods& pods, int count) {
 int main(int argc, char** argv) {
   using namespace holdfast::bench;  // NOLINT(google-build-using-namespace)
   if (argc < 3) {
-    std::fprintf(stderr, "usage: bench_start_limit DIR CGROUP_PARENT [net] [pooled|hold=N]\n");
+    std::fprintf(stderr,
+                 "usage: bench_start_limit DIR CGROUP_PARENT [net] [pooled] [first=N|hold=N]\n");
     return 2;
   }
   PodKind kind;
-  int hold = 0;
+  int hold = 0, first = 0;
   for (int i = 3; i < argc; ++i) {
     const std::string word = argv[i];
     kind.network = kind.network || word == "net";
     kind.pooled = kind.pooled || word == "pooled";
     if (word.starts_with("hold=")) hold = std::atoi(word.c_str() + 5);
+    if (word.starts_with("first=")) first = std::atoi(word.c_str() + 6);
   }
   BarePods pods(argv[1], argv[2], kind);
   if (hold > 0) {
     Hold(pods, hold);
   } else {
-    ServeStarts(pods, kind.pooled ? 30'000 : 0);
+    ServeStarts(pods, first);
   }
   return 0;
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -34,7 +35,7 @@ class Ours : public Contender {
 
   double StartOnce() override {
     // Never used before on this node: the log of a former pod of that name would be read instead.
-    static int count = 0;
+    static std::atomic<int> count = 0;
     const std::string uid = StrCat("start-", ++count);
     const model::SandboxSpec sandbox = node_.Sandbox(uid);
     const model::ContainerSpec spec = PayloadContainer(node_, uid, {"/bin/payload"});

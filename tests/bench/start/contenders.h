@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who is measured: each starts the payload once in a fresh, fully isolated container and tells how
-// long it took from the call to the payload's first instruction. Single-threaded.
+// long it took from the call to the payload's first instruction. Each is used by one thread; several of one kind can be
+// used side by side.
 #pragma once
 
 #include <sys/types.h>
@@ -27,7 +28,8 @@ double NowMillis();
 // between.
 std::unique_ptr<Contender> MakeOurs(const test_support::RuntimeNode& node,
                                     ContainerRuntime& runtime, PodNetwork* network = nullptr);
-// A program that does the kernel work only (tests/bench/limit), with the layer DIR/root/layer; `kind`: "net", "pooled".
+// A program that does the kernel work only (tests/bench/limit), with the layer DIR/root/layer; `kind`: "net", "pooled",
+// "first=N".
 std::unique_ptr<Contender> MakeLimit(const std::string& dir, const std::string& cgroup_parent,
                                      std::vector<std::string> kind = {});
 // A command line; "{id}" becomes a fresh name. Without `cleanup` the payload's output is the

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <thread>
+#include <vector>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/process.h"
@@ -51,10 +52,7 @@ class Bench {
 
   // Cold() of pods that get a link and addresses: from a pool whose members have theirs, and without a pool.
   void WithNetwork() {
-    model::Instance instance;
-    instance.root_dir = node_.dir() + "/net";
-    const auto net = OrDie(netproxy::PodNet::Open(instance));
-    OrDie(net->Ensure());
+    const auto net = OpenNetwork();
     const test_support::RuntimeNode pool_node;
     AddPayload(pool_node);
     runtime::RuntimeOptions options = pool_node.Options();
@@ -64,7 +62,7 @@ class Bench {
     Quartet four(MakeOurs(node_, *runtime_, net.get()),
                  MakeOurs(pool_node, *pool_runtime, net.get()),
                  MakeLimit(node_.dir(), node_.cgroup_parent(), {"net"}),
-                 MakeLimit(node_.dir(), node_.cgroup_parent(), {"net", "pooled"}));
+                 MakeLimit(node_.dir(), node_.cgroup_parent(), {"net", "pooled", "first=30000"}));
     four.TakeTurns(rounds_, [&pool_node] { Calm(pool_node); }, [](int) {});
     Row("start.networked", "ms", four.ours.samples, 1.15 * Median(four.limit.samples),
         StrCat(",\"limit\":", Figures(four.limit.samples)));
@@ -121,7 +119,7 @@ class Bench {
   }
 
   // Open loop: a start is due every `1/rate` seconds whatever became of the ones before.
-  void Rate(int rate, int seconds) {
+  void WhenDue(int rate, int seconds) {
     std::atomic<int> next{0};
     const int total = rate * seconds;
     std::vector<Samples> samples(kDrivers);
@@ -142,19 +140,53 @@ class Bench {
       });
     }
     for (std::thread& thread : threads) thread.join();
-    const double elapsed = (NowMillis() - begin) / 1000;
     Samples all;
     for (const Samples& part : samples) all.insert(all.end(), part.begin(), part.end());
     Row("start.latency_at_200_per_second", "ms", all, 0, "");
-    std::fprintf(
-        out_,
-        "{\"row\":\"start.rate\",\"unit\":\"1/s\",\"n\":%zu,\"ours\":{\"p50\":%.1f},\"aim\":200}\n",
-        all.size(), static_cast<double>(all.size()) / elapsed);
+  }
+
+  // Closed loop of pods that have a link and addresses: each driver starts the next once its last is gone.
+  void Rate(int turns, int seconds) {
+    const auto net = OpenNetwork();
+    std::vector<std::unique_ptr<Contender>> ours, limits;
+    for (size_t driver = 0; driver < kDrivers; ++driver) {
+      ours.push_back(MakeOurs(node_, *runtime_, net.get()));
+      limits.push_back(
+          MakeLimit(node_.dir(), node_.cgroup_parent(), {"net", StrCat("first=", driver * 5000)}));
+    }
+    Samples our_rates, limit_rates;
+    for (int turn = 0; turn < turns; ++turn) {
+      our_rates.push_back(StartsPerSecond(ours, seconds));
+      limit_rates.push_back(StartsPerSecond(limits, seconds));
+    }
+    Row("start.rate", "1/s", our_rates, 300, StrCat(",\"limit\":", Figures(limit_rates)));
   }
 
  private:
   static constexpr size_t kDrivers = 4;
   static constexpr size_t kReady = 4;  // sandboxPoolSize's default
+
+  std::unique_ptr<netproxy::PodNet> OpenNetwork() const {
+    model::Instance instance;
+    instance.root_dir = node_.dir() + "/net";
+    auto net = OrDie(netproxy::PodNet::Open(instance));
+    OrDie(net->Ensure());
+    return net;
+  }
+
+  static double StartsPerSecond(const std::vector<std::unique_ptr<Contender>>& drivers,
+                                int seconds) {
+    std::atomic<int> started{0};
+    const double begin = NowMillis(), end = begin + 1000.0 * seconds;
+    std::vector<std::thread> threads;
+    for (const auto& driver : drivers) {
+      threads.emplace_back([&] {
+        while (NowMillis() < end) started += driver->StartOnce() >= 0;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    return 1000 * started / (NowMillis() - begin);
+  }
 
   // Until the pool is full and what the one before has left to the kernel is done: for all alike.
   static void Calm(const test_support::RuntimeNode& node) {
@@ -227,7 +259,10 @@ int main(int argc, char** argv) {
     bench.WithConmonFlood(conmon_flood, holdfast::bench::PeerSet(flood_peers));
   }
   if (wanted("teardown")) bench.Teardown(rounds);
-  if (wanted("rate")) bench.Rate(200, 10);
+  if (wanted("rate")) {
+    bench.WhenDue(200, 10);
+    bench.Rate(5, 3);
+  }
   std::fclose(out);
   return 0;
 }
