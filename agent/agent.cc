@@ -285,14 +285,12 @@ PodInputs* InputsOfFiles(AgentParts& agent) {
 }
 
 Result<void> OpenNode(AgentParts& agent) {
-  auto steady = std::make_shared<SteadyPressure>(agent.config.node.eviction.pressure_transition);
   auto app_armor =
-      std::make_shared<DefaultAppArmor>([](const std::string& line) { spdlog::warn("{}", line); });
-  ASSIGN_OR_RETURN(
-      agent.node,
-      PeriodicReader<NodeReading>::Start("node-reader", [config = agent.config, steady, app_armor] {
-        return ReadNode(config, kVersion, steady.get(), app_armor.get());
-      }));
+      std::make_unique<DefaultAppArmor>([](const std::string& line) { spdlog::warn("{}", line); });
+  auto reader = std::make_shared<NodeReader>(agent.config, kVersion, std::move(app_armor));
+  ASSIGN_OR_RETURN(agent.node, PeriodicReader<NodeReading>::Start("node-reader", [reader] {
+                     return reader->Read(SystemClock().Boot());
+                   }));
   return {};
 }
 
@@ -388,9 +386,8 @@ Result<void> WatchPressure(AgentParts& agent) {
        .pods = *agent.view,
        .rooms =
            [&agent] {
-             const model::Instance& instance = agent.config.instance;
-             return ReadRooms(instance, CgroupNamingOf(agent.config),
-                              runtime::DetectCgroupLayout(instance.cgroup_root));
+             return ReadRooms(agent.config.instance, CgroupNamingOf(agent.config),
+                              agent.node->Last()->standing->cgroups);
            },
        .sample =
            [&agent](bool disk) {

@@ -88,7 +88,6 @@ NodeMachine ReadMachine() {
   machine.kernel_version = uts.release;
   machine.os_image = OsImage();
   machine.architecture = Architecture(uts.machine);
-  machine.swap_bytes = MemoryBytes("SwapTotal:");
   return machine;
 }
 
@@ -99,10 +98,10 @@ int64_t NumberIn(const std::string& path) {
   return value;
 }
 
-// "hugepages-2Mi" and the others of this machine, with what is set aside for them.
-void AddHugePages(kube::ResourceList& list) {
+kube::ResourceList ReadHugePages() {
+  kube::ResourceList list;
   const auto names = sys::ListDirAt(AT_FDCWD, kHugePages);
-  if (!names) return;                       // a kernel without them
+  if (!names) return list;                  // a kernel without them
   for (const std::string& name : *names) {  // "hugepages-2048kB"
     int64_t kib = 0;
     const size_t dash = name.find('-') + 1;
@@ -114,6 +113,14 @@ void AddHugePages(kube::ResourceList& list) {
     const int64_t count = NumberIn(StrCat(kHugePages, "/", name, "/nr_hugepages"));
     list[StrCat("hugepages-", amount(kib * 1024).ToString())] = amount(count * kib * 1024);
   }
+  return list;
+}
+
+std::shared_ptr<const StandingFacts> ReadStandingFacts(const model::Instance& instance) {
+  return std::make_shared<const StandingFacts>(
+      StandingFacts{.cgroups = runtime::DetectCgroupLayout(instance.cgroup_root),
+                    .machine = ReadMachine(),
+                    .huge_pages = ReadHugePages()});
 }
 
 // Of the file system that pods' writable layers, volumes and logs lie on.
@@ -132,12 +139,12 @@ void SetAmounts(const NodeAmounts& amounts, kube::ResourceList& list) {
   list["memory"] = WholeKib(amounts.memory_bytes);
 }
 
-kube::ResourceList ResourcesOf(const NodeAmounts& amounts, const AgentConfig& config) {
-  kube::ResourceList list;
+kube::ResourceList ResourcesOf(const NodeAmounts& amounts, const kube::ResourceList& huge_pages,
+                               const AgentConfig& config) {
+  kube::ResourceList list = huge_pages;
   SetAmounts(amounts, list);
   list["ephemeral-storage"] = WholeKib(StorageBytes(config.instance.root_dir));
   list["pods"] = kube::Amount::FromUnits(config.node.max_pods);
-  AddHugePages(list);
   return list;
 }
 
@@ -152,18 +159,17 @@ NodeAmounts Bounded(const NodeAmounts& capacity, const Result<runtime::CgroupLay
 
 // What several parts of one reading are made of.
 struct Basis {
-  const Result<runtime::CgroupLayout> cgroups;
+  const std::shared_ptr<const StandingFacts> standing;
   const NodeAmounts capacity;
   const NodeAmounts for_pods;
   const MemoryPolicy memory;
 };
 
-Basis ReadBasis(const AgentConfig& config) {
-  auto cgroups = runtime::DetectCgroupLayout(config.instance.cgroup_root);
+Basis ReadBasis(const AgentConfig& config, std::shared_ptr<const StandingFacts> standing) {
   const NodeAmounts capacity = NodeCapacity();
-  const NodeAmounts bounded = Bounded(capacity, cgroups, config.instance);
-  const MemoryPolicy memory = MemoryPolicyOf(config.node, HasUnifiedCgroups(cgroups));
-  return {.cgroups = std::move(cgroups),
+  const NodeAmounts bounded = Bounded(capacity, standing->cgroups, config.instance);
+  const MemoryPolicy memory = MemoryPolicyOf(config.node, HasUnifiedCgroups(standing->cgroups));
+  return {.standing = std::move(standing),
           .capacity = capacity,
           // Checked at start; with less of it since, the node offers all that it has.
           .for_pods = NodeAllocatable(config.node, bounded).value_or(bounded),
@@ -201,12 +207,14 @@ std::shared_ptr<NodeDescription> DescriptionOf(const AgentConfig& config, const 
   facts->host_ips = AddressesOf(config);
   facts->given_ips = config.node.ips;
   facts->runtime_handlers = config.node.runtime_handlers;
-  facts->pressure = PressureOf(ReadRooms(config.instance, CgroupNamingOf(config), basis.cgroups),
-                               ThresholdsOf(config.node.eviction));
-  facts->capacity = ResourcesOf(basis.capacity, config);
+  facts->pressure =
+      PressureOf(ReadRooms(config.instance, CgroupNamingOf(config), basis.standing->cgroups),
+                 ThresholdsOf(config.node.eviction));
+  facts->capacity = ResourcesOf(basis.capacity, basis.standing->huge_pages, config);
   facts->allocatable = facts->capacity;
   SetAmounts(basis.for_pods, facts->allocatable);
-  facts->machine = ReadMachine();
+  facts->machine = basis.standing->machine;
+  facts->machine.swap_bytes = MemoryBytes("SwapTotal:");
   return facts;
 }
 
@@ -261,24 +269,39 @@ NodeAmounts CapacityForPods(const model::Instance& instance) {
   return Bounded(NodeCapacity(), runtime::DetectCgroupLayout(instance.cgroup_root), instance);
 }
 
-std::shared_ptr<const NodeReading> ReadNode(const AgentConfig& config, std::string_view version,
-                                            SteadyPressure* steady, DefaultAppArmor* app_armor) {
-  const Basis basis = ReadBasis(config);
-  const auto description = DescriptionOf(config, basis, version);
-  if (steady != nullptr) {
-    description->pressure = steady->Show(description->pressure, SystemClock().Boot());
-  }
+NodeReader::NodeReader(AgentConfig config, std::string version,
+                       std::unique_ptr<DefaultAppArmor> app_armor)
+    : config_(std::move(config)),
+      version_(std::move(version)),
+      app_armor_(std::move(app_armor)),
+      pressure_(config_.node.eviction.pressure_transition) {}
+
+std::shared_ptr<const NodeReading> NodeReader::Read(BootTime now) {
+  const Basis basis = ReadBasis(config_, Standing(now));
+  const auto description = DescriptionOf(config_, basis, version_);
+  description->pressure = pressure_.Show(description->pressure, now);
   auto reading = std::make_shared<NodeReading>();
+  reading->standing = basis.standing;
   reading->description = description;
-  reading->offer = OfferOf(config, basis, *description);
-  reading->environment = EnvironmentOf(config, basis, *description,
-                                       app_armor == nullptr ? AppArmorOffer() : app_armor->Keep());
+  reading->offer = OfferOf(config_, basis, *description);
+  reading->environment = EnvironmentOf(config_, basis, *description,
+                                       app_armor_ ? app_armor_->Keep() : AppArmorOffer());
   return reading;
+}
+
+// Cgroups that could not be seen are looked for each time.
+std::shared_ptr<const StandingFacts> NodeReader::Standing(BootTime now) {
+  if (!standing_ || !standing_->cgroups || now - standing_since_ >= kStanding) {
+    standing_ = ReadStandingFacts(config_.instance);
+    standing_since_ = now;
+  }
+  return standing_;
 }
 
 corev1::Node MakeNode(const AgentConfig& config, std::string_view version, const ReadyState& ready,
                       WallTime started, WallTime now) {
-  const auto facts = DescriptionOf(config, ReadBasis(config), version);
+  const Basis basis = ReadBasis(config, ReadStandingFacts(config.instance));
+  const auto facts = DescriptionOf(config, basis, version);
   corev1::Node node = BuildNode(*facts, {}, {}, started);
   *node.mutable_status() = BuildNodeStatus(*facts, ready, node.status(), now);
   node.mutable_metadata()->clear_annotations();  // they are for who reads a cluster's Nodes

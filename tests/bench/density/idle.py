@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """idle.py BIN_DIR --json FILE [--pods N] [--seconds S]: processor time of agent and keeper at rest, without pods and with N that
-sleep, and how often the agent wakes up: how often one of its threads begins to wait."""
+sleep, and how often the agent wakes up: how often one of its threads begins to wait. Besides: what a system call costs on this
+machine that follows ten seconds of rest, beside one that follows another."""
 import pathlib
+import subprocess
 import time
 
 from pods import Ours, add_rows, arguments, machine_for_pods
@@ -39,6 +41,13 @@ def at_rest(ours, pods, seconds):
         yield {"row": f"density.{name}.{pods}pods", "unit": unit, "n": seconds, "ours": {"p50": value}, "aim": aim}
 
 
+def rested_calls(bin_dir):
+    """The row of what bench_rested_limit says of its 80."""
+    rested, hot = subprocess.run([pathlib.Path(bin_dir) / "bench_rested_limit"], check=True, capture_output=True, text=True).stdout.split()
+    return {"row": "density.rested_call", "unit": "us", "n": 6, "ours": {"p50": int(rested) / 80e3}, "limit": {"p50": int(hot) / 80e3},
+            "aim": "-"}
+
+
 def main():
     args = arguments(pods=100, seconds=60)
     with machine_for_pods(args.bin, "idle", args.pods) as (machine, import_image):
@@ -48,6 +57,7 @@ def main():
         ours.start(args.pods)
         rows += at_rest(ours, args.pods, args.seconds)
         ours.stop()
+        rows.append(rested_calls(args.bin))
         add_rows(args.json, rows)
 
 

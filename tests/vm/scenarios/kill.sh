@@ -2,7 +2,7 @@
 # Scenario in a full systemd guest, without the units: the kill sweep of tests/e2e/kill on this kernel
 # and on cgroup v2. `full` kills at every pause point first, then 30 times at random, with TESTS=random only that; otherwise 6 times
 # at random only.
-# needs: tests/e2e/kill tests/support/machine.py
+# needs: tests/e2e/kill tests/support/machine.py tests/support/journal.py
 # programs: pause-points
 # full: trixie
 # timeout: 10800

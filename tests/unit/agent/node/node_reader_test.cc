@@ -52,7 +52,7 @@ TEST(NodeTest, OffersPodsWhatItShows) {
   config.node.max_pods = 7;
   config.node.labels = {{"disk", "ssd"}, {"kubernetes.io/hostname", "other"}};
   config.node.allowed_unsafe_sysctls = {"kernel.msg*"};
-  const auto offer = ReadNode(config, "1.2.3")->offer;
+  const auto offer = NodeReader(config, "1.2.3", nullptr).Read(BootTime())->offer;
   EXPECT_EQ(offer->name, "n1");
   EXPECT_EQ(offer->labels.at("kubernetes.io/os"), "linux");
   EXPECT_EQ(offer->labels.at("beta.kubernetes.io/os"), "linux");
@@ -71,12 +71,33 @@ TEST(NodeTest, OffersPodsWhatItShows) {
 }
 
 TEST(NodeTest, AReadingHasWhatPodsAndTheServerNeed) {
-  const auto reading = ReadNode(Config(), "1.2");
+  const auto reading = NodeReader(Config(), "1.2", nullptr).Read(BootTime());
   EXPECT_EQ(reading->environment->node_name, "n1");
   EXPECT_EQ(reading->environment->resolv_conf, "") << "a missing file is an empty one";
   EXPECT_FALSE(reading->environment->host_ips.empty());
   EXPECT_EQ(reading->offer->name, "n1");
   EXPECT_EQ(reading->description->version, "1.2");
+  EXPECT_FALSE(reading->description->machine.boot_id.empty());
+}
+
+TEST(NodeTest, WhatSeldomChangesIsReadEveryFiveMinutes) {
+  NodeReader reader(Config(), "1.2", nullptr);
+  const BootTime start(std::chrono::hours(1));
+  const auto first = reader.Read(start)->standing;
+  ASSERT_TRUE(first->cgroups);
+  EXPECT_EQ(reader.Read(start + std::chrono::seconds(299))->standing, first);
+  const auto second = reader.Read(start + std::chrono::seconds(300))->standing;
+  EXPECT_NE(second, first);
+  EXPECT_EQ(reader.Read(start + std::chrono::seconds(599))->standing, second);
+}
+
+TEST(NodeTest, CgroupsThatCannotBeSeenAreLookedForEachTime) {
+  AgentConfig config = Config();
+  config.instance.cgroup_root = "/nonexistent";
+  NodeReader reader(config, "1.2", nullptr);
+  const auto first = reader.Read(BootTime())->standing;
+  EXPECT_FALSE(first->cgroups);
+  EXPECT_NE(reader.Read(BootTime())->standing, first);
 }
 
 }  // namespace

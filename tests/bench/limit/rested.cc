@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// bench_rested_limit: what 80 small system calls cost that follow 10 s of rest, and right after themselves, in nanoseconds of
+// processor time: "RESTED HOT". What whoever looks at the node every ten seconds has to expect of this machine.
+#include <fcntl.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "holdfast/base/unique_fd.h"
+#include "tests/bench/limit/must.h"
+
+namespace holdfast::bench {
+namespace {
+
+long ProcessorNanos() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return now.tv_sec * 1'000'000'000L + now.tv_nsec;
+}
+
+// 20 files of a kind that the agent reads, four calls each.
+void ReadSome() {
+  constexpr const char* kFiles[] = {"/proc/meminfo", "/proc/loadavg", "/proc/sys/kernel/pid_max",
+                                    "/etc/hosts", "/proc/sys/kernel/threads-max"};
+  char buffer[16384];
+  for (int i = 0; i < 20; ++i) {
+    const UniqueFd file(
+        static_cast<int>(Must(::open(kFiles[i % 5], O_RDONLY | O_CLOEXEC), kFiles[i % 5])));
+    while (::read(file.get(), buffer, sizeof buffer) > 0) continue;
+  }
+}
+
+long CostOf(int times) {
+  const long before = ProcessorNanos();
+  for (int i = 0; i < times; ++i) ReadSome();
+  return (ProcessorNanos() - before) / times;
+}
+
+}  // namespace
+}  // namespace holdfast::bench
+
+int main() {
+  using namespace holdfast::bench;  // NOLINT(google-build-using-namespace)
+  constexpr int kRests = 6;
+  long rested = 0;
+  for (int i = 0; i < kRests; ++i) {
+    ::sleep(10);
+    rested += CostOf(1) / kRests;
+  }
+  std::printf("%ld %ld\n", rested, CostOf(1000));
+  return 0;
+}
