@@ -2,6 +2,8 @@
 // What the benchmarks share: time, samples and how they are written down. Not for tests.
 #pragma once
 
+#include <time.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
@@ -20,6 +22,12 @@ using Clock = std::chrono::steady_clock;
 
 inline double MicrosecondsSince(Clock::time_point start) {
   return std::chrono::duration<double, std::micro>(Clock::now() - start).count();
+}
+
+inline long NanosOf(clockid_t clock) {
+  timespec now{};
+  ::clock_gettime(clock, &now);
+  return now.tv_sec * 1'000'000'000L + now.tv_nsec;
 }
 
 // A benchmark that cannot go on says why and ends.

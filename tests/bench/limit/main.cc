@@ -23,12 +23,6 @@
 namespace holdfast::bench {
 namespace {
 
-long Nanos() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1'000'000'000L + now.tv_nsec;
-}
-
 void ServeStarts(BarePods& pods, int first) {
   constexpr int kAddresses = 20'000;
   char byte = 0;
@@ -36,7 +30,7 @@ void ServeStarts(BarePods& pods, int first) {
     const int number = first + count % kAddresses;
     pods.Prepare(number);
     if (::read(STDIN_FILENO, &byte, 1) != 1) return;
-    const long begin = Nanos();
+    const long begin = NanosOf(CLOCK_MONOTONIC);
     BarePods::Pod pod = pods.Start(number, {"/bin/payload", nullptr});
     char line[64] = {};
     if (Must(::read(pod.out.get(), line, sizeof line - 1), "payload") == 0)

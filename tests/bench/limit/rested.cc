@@ -9,15 +9,10 @@
 
 #include "holdfast/base/unique_fd.h"
 #include "tests/bench/limit/must.h"
+#include "tests/bench/measure.h"
 
 namespace holdfast::bench {
 namespace {
-
-long ProcessorNanos() {
-  timespec now{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-  return now.tv_sec * 1'000'000'000L + now.tv_nsec;
-}
 
 // 20 files of a kind that the agent reads, four calls each.
 void ReadSome() {
@@ -32,9 +27,9 @@ void ReadSome() {
 }
 
 long CostOf(int times) {
-  const long before = ProcessorNanos();
+  const long before = NanosOf(CLOCK_PROCESS_CPUTIME_ID);
   for (int i = 0; i < times; ++i) ReadSome();
-  return (ProcessorNanos() - before) / times;
+  return (NanosOf(CLOCK_PROCESS_CPUTIME_ID) - before) / times;
 }
 
 }  // namespace

@@ -159,7 +159,8 @@ class Bench {
       our_rates.push_back(StartsPerSecond(ours, seconds));
       limit_rates.push_back(StartsPerSecond(limits, seconds));
     }
-    Row("start.rate", "1/s", our_rates, 300, StrCat(",\"limit\":", Figures(limit_rates)));
+    Row("start.rate", "1/s", our_rates.size(), Figures(OfRates(our_rates)), 300,
+        StrCat(",\"limit\":", Figures(OfRates(limit_rates))));
   }
 
  private:
@@ -217,8 +218,13 @@ class Bench {
 
   void Row(const char* name, const char* unit, const Samples& ours, double aim,
            const std::string& rest) {
-    std::fprintf(out_, "{\"row\":\"%s\",\"unit\":\"%s\",\"n\":%zu,\"ours\":%s%s", name, unit,
-                 ours.size(), Figures(ours).c_str(), rest.c_str());
+    Row(name, unit, ours.size(), Figures(ours), aim, rest);
+  }
+
+  void Row(const char* name, const char* unit, size_t n, const std::string& ours, double aim,
+           const std::string& rest) {
+    std::fprintf(out_, "{\"row\":\"%s\",\"unit\":\"%s\",\"n\":%zu,\"ours\":%s%s", name, unit, n,
+                 ours.c_str(), rest.c_str());
     if (aim > 0) std::fprintf(out_, ",\"aim\":%g", aim);
     std::fprintf(out_, "}\n");
     std::fflush(out_);
