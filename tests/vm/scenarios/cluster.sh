@@ -10,10 +10,7 @@
 set -u
 uname -r
 export PATH=/payload/bin:$PATH HOLDFAST_PATIENCE=8
-for library in /payload/lib/*; do
-  [ -e "/usr/lib/x86_64-linux-gnu/${library##*/}" ] || ln -sf "$library" /usr/local/lib/
-done
-ldconfig
+./link-libraries
 printf "[req]\ndistinguished_name = name\n[name]\n" > /tmp/openssl.cnf  # the program came without its package
 export OPENSSL_CONF=/tmp/openssl.cnf
 modprobe ip_vs && modprobe dummy || exit 1

@@ -31,7 +31,7 @@ install_package() { dpkg -i --force-depends holdfast.deb; }
 running() { [ "$(holdctl get pod "app-$node" --no-headers | awk '{print $3}')" = Running ]; }
 
 systemctl --version | head -n 1; uname -r
-cp lib/* /usr/local/lib/ && ldconfig
+./link-libraries
 step "install"
 install_package || fail "dpkg -i"
 wait_for 60 "the agent answers" holdctl version

@@ -12,10 +12,7 @@
 set -u
 uname -r
 export PATH=/payload/bin:$PATH
-for library in /payload/lib/*; do
-  [ -e "/usr/lib/x86_64-linux-gnu/${library##*/}" ] || ln -sf "$library" /usr/local/lib/
-done
-ldconfig
+./link-libraries
 modprobe ip_vs && modprobe dummy || exit 1
 echo "+cpu +cpuset +io +memory +pids +hugetlb" > /sys/fs/cgroup/cgroup.subtree_control
 code=0

@@ -51,7 +51,7 @@ hang() { nft add table inet hang && nft add chain inet hang in '{type filter hoo
 answer() { nft delete table inet hang; }
 
 uname -r; mount.nfs -V
-cp lib/* /usr/local/lib/ && ldconfig
+./link-libraries
 ip link add uplink type dummy && ip address add $server/24 dev uplink && ip link set uplink up && ip route add default via 192.0.2.1
 dpkg -i --force-depends holdfast.deb || fail "dpkg -i"
 wait_for 60 "the agent answers" holdctl version
