@@ -2,13 +2,24 @@
 """Containers that end at the moment somebody is killed, or while nobody of ours lives, and what is
 then known of them."""
 import json
+import pathlib
 import time
 
 import logs
 import pods as pod_plan
+from machine import cgroups_in, pids_in
 from pods import restarts
 
 UNKNOWN = (137, "ContainerStatusUnknown")
+
+
+def alive(machine, container_id):
+    """What /proc says of a container's processes."""
+    for cgroup in cgroups_in(machine.container_trees()[0]):
+        if cgroup.name == container_id.removeprefix("holdfast://"):
+            for pid in pids_in(cgroup):
+                stat = pathlib.Path(f"/proc/{pid}/stat").read_text()
+                yield " ".join(stat.split()[:4])
 
 
 class Exits:
@@ -34,9 +45,15 @@ class Exits:
         (self.go / exit.file).touch()
         return exit
 
-    def over(self, seen):
-        """Every one that was told to end has ended."""
-        return all("terminated" in status_of(seen[e.pod], e.container)["state"] for e in self.told)
+    def outstanding(self, seen):
+        """(exit, status) of those that were told to end and have not, by what is shown."""
+        shown = [(e, status_of(seen[e.pod], e.container)) for e in self.told]
+        return [(e, status) for e, status in shown if "terminated" not in status["state"]]
+
+    def tell_outstanding(self, machine):
+        """What is known of each, for a person: its status, and what of it is alive."""
+        for exit, status in self.outstanding(machine.patient_pods()):
+            yield f"{exit.file}: {json.dumps(status)}, alive {list(alive(machine, status.get('containerID', '')))}"
 
     def check(self, machine, tally):
         """Returns how many are lost: neither known nor allowed to be unknown."""

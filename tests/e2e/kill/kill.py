@@ -277,7 +277,10 @@ class KillTest:
 
     def wait_ended(self):
         """All that were told to end have ended: in the phase in which they were told to."""
-        self.machine.wait("exiters ended", lambda: self.exits.over(self.machine.pods()), 120)
+        try:
+            self.machine.wait("exiters ended", lambda: not self.exits.outstanding(self.machine.pods()), 120)
+        except TimeoutError as late:
+            raise TimeoutError("; ".join([str(late), *self.exits.tell_outstanding(self.machine)])) from late
 
     def check_loopers(self):
         """Each run said its line once; the count of restarts is that of the runs. Returns how many."""
