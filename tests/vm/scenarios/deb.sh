@@ -63,7 +63,7 @@ step "remove"
 echo "# mine" >> /etc/holdfast/config.yaml
 dpkg -r holdfast || fail "dpkg -r"
 [ -z "$(identity)" ] || fail "a container is left: $(identity)"
-pgrep -a holdfast && fail "a process is left"
+pgrep -a '^(holdfast|hf-)' && fail "a process is left"
 wait_for 10 "no interface is left" has_no_link
 nft list ruleset | grep -q holdfast && fail "rules are left"
 grep -E 'holdfast|overlay' /proc/mounts && fail "a mount is left"
