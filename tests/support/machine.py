@@ -365,11 +365,14 @@ class Machine:
         return self.first_of(cgroup)[0]
 
     def process_identity(self, pod):
-        """(pid, start time) of each container's first process, from the kernel's cgroup tree."""
+        """(pid, start time) of each container's first process, from the kernel's cgroup tree. What is executed in it, by
+        a probe perhaps, comes and goes."""
         uid = pod["metadata"]["uid"]
         identities = set()
         for tree in self.container_trees()[:1]:
             for cgroup in cgroups_of_pod(tree, uid):
+                if cgroup.name.startswith("exec-"):
+                    continue
                 if first := self.first_of(cgroup):
                     identities.add(first)
         return identities
