@@ -5,6 +5,7 @@ set -u
 cd /payload
 phase_file=/var/lib/holdfast-vm-phase
 node=$(uname -n)
+ours='^(holdfast|hf-)'  # names of our processes
 tree=/sys/fs/cgroup/system.slice/holdfast-pods.service/kubepods
 failures=0
 
@@ -198,7 +199,7 @@ first_boot() {
   kill -9 "$(main_pid holdfast-keeper)"; untouched "kill -9 of the holder"
   pkill -9 -f 'holdfast-keeper launch'; untouched "kill -9 of the launcher"
   pkill -9 -f 'holdfast-keeper log'; untouched "kill -9 of the logger"
-  pkill -9 holdfast; untouched "kill -9 of everything"
+  pkill -9 "$ours"; untouched "kill -9 of everything"
   nothing_of_the_units_is_in_containers "after all that"
   untouched "a privileged pod beside them, after all that"
   step "stop and start"
@@ -230,7 +231,7 @@ after_reboot() { # after_reboot TIME: when the machine was left
                 /var/log/containers /etc/systemd/system/holdfastd.service "$tree"; do
     [ ! -e "$object" ] || fail "left over: $object"
   done
-  pgrep -a holdfast && fail "a process is left"
+  pgrep -a "$ours" && fail "a process is left"
   wait_for 10 "no interface is left" has_no_link
   nft list ruleset | grep -q holdfast && fail "rules are left"
   grep -E 'holdfast|overlay' /proc/mounts && fail "a mount is left"
