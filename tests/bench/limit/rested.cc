@@ -40,7 +40,7 @@ int main() {
   constexpr int kRests = 6;
   long rested = 0;
   for (int i = 0; i < kRests; ++i) {
-    ::sleep(10);
+    ::sleep(10);  // the rest whose price is measured, as long as the agent's
     rested += CostOf(1) / kRests;
   }
   std::printf("%ld %ld\n", rested, CostOf(1000));

@@ -174,7 +174,8 @@ TEST_F(ThreadsTest, ItTellsWhenNobodyHasBeenConnectedForAWhile) {
   }));
   leave(second);
   ASSERT_TRUE(Eventually([&] { return acceptor->ConnectionCount() == 1; }));
-  std::this_thread::sleep_for(4 * rest);  // nothing tells that it was not asked: one is still there
+  // One is still there: that it is not called then has no event to wait for.
+  std::this_thread::sleep_for(4 * rest);
   EXPECT_EQ(rested, 1);
   is_busy = true;
   leave(first);
@@ -182,7 +183,8 @@ TEST_F(ThreadsTest, ItTellsWhenNobodyHasBeenConnectedForAWhile) {
   is_busy = false;
   acceptor->StopAccepting();
   const int by_then = rested;
-  std::this_thread::sleep_for(4 * rest);  // nothing tells that it is not asked any more
+  // That it is not called any more has no event to wait for.
+  std::this_thread::sleep_for(4 * rest);
   EXPECT_EQ(rested, by_then) << "called although it has stopped";
 }
 

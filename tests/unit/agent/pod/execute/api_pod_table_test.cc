@@ -219,8 +219,8 @@ TEST_F(ApiPodTableTest, AnEndThatCannotBeWrittenDownIsNotTold) {
     const test_support::FullDisk disk(fs::file_size(instance_.root_dir + "/pods.journal"));
     runtime_.EndAll("app", 0);
     ASSERT_TRUE(PhaseBecomes("Succeeded"));
-    std::this_thread::sleep_for(
-        std::chrono::milliseconds(50));  // nothing tells that it is not told
+    // That nothing is told has no event to wait for.
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
     EXPECT_EQ(reporter_.Phase("u1"), "Running");
   }
   corev1::Pod changed = Job("u1");

@@ -92,9 +92,10 @@ TEST(LanePoolTest, TheThreadThatStaysIsWokenForAJobAlone) {
   const auto pool = LanePool::Start({1}, {.idle = std::chrono::milliseconds(10)});
   ASSERT_TRUE(pool);
   const pid_t thread = Runs(**pool);
-  // Ten times what others rest, after it has begun to rest: that nothing happens then has no event to wait for.
+  // It goes from its job to its rest by itself, and shows that nowhere.
   std::this_thread::sleep_for(std::chrono::milliseconds(50));
   const long before = Waits(thread);
+  // Ten times what others rest: that it is not woken then has no event to wait for.
   std::this_thread::sleep_for(std::chrono::milliseconds(100));
   EXPECT_EQ(Waits(thread), before);
   EXPECT_GT(before, 0);
