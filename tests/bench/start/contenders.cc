@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -16,6 +15,7 @@
 #include <fstream>
 
 #include "holdfast/base/strings.h"
+#include "tests/bench/measure.h"
 
 namespace holdfast::bench {
 namespace {
@@ -178,11 +178,7 @@ class Command : public Contender {
 
 }  // namespace
 
-double NowMillis() {
-  timespec now{};
-  ::clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
-}
+double NowMillis() { return static_cast<double>(NanosOf(CLOCK_MONOTONIC)) / 1e6; }
 
 std::string BinDir() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
