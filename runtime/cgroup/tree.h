@@ -8,12 +8,8 @@
 // In hierarchies without limits of ours (further.h) the tree ends with the pods: their containers
 // join the pod's directory.
 //
-// Holds the descriptors of the root and of the QoS directories for its lifetime; everything deeper
-// is opened below them when needed. They belong to detached mounts of
-// the root, so that from no descriptor of this tree ".." leads out of it. Thread-safe: no state
-// changes after Open(). All verbs are idempotent. The root is marked (extended attribute) with the
-// instance's root directory: a kubepods tree of somebody else is refused (kConflict) and never
-// touched.
+// The root and the classes are TreeTop's (top.h); everything deeper is opened below them when needed. Thread-safe. All verbs
+// are idempotent.
 #pragma once
 
 #include <cstdint>
@@ -27,30 +23,11 @@
 #include "holdfast/model/container_spec.h"
 #include "holdfast/model/instance.h"
 #include "runtime/cgroup/backend.h"
-#include "runtime/cgroup/naming.h"
+#include "runtime/cgroup/top.h"
 
 namespace holdfast::runtime {
 
-// Limits of the tree's root (feature-map 2.4.3); CgroupLimits::kUnlimited leaves one out.
-struct NodeAllocatable {
-  int64_t cpu_milli = CgroupLimits::kUnlimited;
-  int64_t memory_bytes = CgroupLimits::kUnlimited;
-  int64_t pids = CgroupLimits::kUnlimited;
-};
-
-// What the pods of a class ask for together.
-struct ClassRequests {
-  int64_t burstable_cpu_milli = 0;
-  int64_t burstable_memory_low = 0;
-  int64_t guaranteed_memory_min = 0;
-  bool operator==(const ClassRequests&) const = default;
-};
-
-struct CgroupTreeOptions {
-  std::string owner;   // Instance::root_dir, the mark
-  std::string parent;  // Instance::cgroup_parent
-  CgroupNaming naming = CgroupNaming::kCgroupfs;
-  NodeAllocatable allocatable;
+struct CgroupTreeOptions : TreeTopOptions {
   // Processes and threads of a pod whose ResourceSpec does not say (kubelet's podPidsLimit).
   int64_t pod_pids = CgroupLimits::kUnlimited;
   bool oom_group = true;  // false: kubelet's singleProcessOOMKill
@@ -67,10 +44,7 @@ class CgroupTree {
   // Makes the root and the QoS directories, and `parent` where it is missing.
   static Result<std::unique_ptr<CgroupTree>> Open(CgroupLayout layout, CgroupTreeOptions options);
 
-  // Brings the root's limits up to CgroupTreeOptions::allocatable. EBUSY (sys_errno) on cgroup v1
-  // while more memory is in use.
-  Result<void> LimitRoot();
-  // Makes the pod's directory and brings its limits up to date.
+  // Makes the pod's directory, and the top where it is gone, and brings its limits up to date.
   Result<void> EnsurePod(const PodUid& uid, model::QosClass qos, const model::ResourceSpec& limits);
   // Brings the limit of processes of a pod that is there already, such as a former agent's, up to
   // CgroupTreeOptions::pod_pids. Absent is success.
@@ -97,17 +71,11 @@ class CgroupTree {
   // every layout, and the launcher attaches to it first, so of a removal and a launch one fails.
   Result<void> RemoveEmptyContainer(const PodUid& uid, model::QosClass qos, const ContainerId& id);
 
-  // Gives the classes what their pods ask for together.
-  Result<void> SetClassRequests(const ClassRequests& requests);
-
-  // Takes the root and the QoS directories away, for an uninstall; EBUSY (sys_errno) while a pod is
-  // left. Nothing else may be called afterwards.
-  Result<void> RemoveRoot();
-
   // Every directory that has the form of one of ours; others are left out.
   Result<std::vector<FoundPodCgroup>> List();
 
   CgroupBackend& backend() { return *backend_; }
+  TreeTop& top() { return top_; }
 
  private:
   struct PodDirs {
@@ -116,20 +84,16 @@ class CgroupTree {
   };
 
   CgroupTree(std::unique_ptr<CgroupBackend> backend, CgroupTreeOptions options)
-      : backend_(std::move(backend)), options_(std::move(options)) {}
+      : backend_(std::move(backend)), options_(std::move(options)), top_(*backend_, options_) {}
 
   Result<PodDirs> OpenPodDirs(const PodUid& uid, model::QosClass qos);
   CgroupLimits LimitsOfPod(const model::ResourceSpec& limits) const;
   std::vector<model::HugePageLimit> HugePages(const model::ResourceSpec& limits) const;
-  Result<void> OpenRoot();
-  Result<void> OpenQosDirs();
-  const Cgroup& ParentOf(model::QosClass qos) const;
+  Result<MadeCgroup> MakePod(const PodUid& uid, model::QosClass qos);
 
   const std::unique_ptr<CgroupBackend> backend_;
   const CgroupTreeOptions options_;
-  Cgroup root_;
-  Cgroup burstable_;
-  Cgroup best_effort_;
+  TreeTop top_;
   std::vector<uint64_t> huge_page_sizes_;  // that can be limited
 };
 

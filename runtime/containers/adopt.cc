@@ -56,7 +56,7 @@ Result<std::unique_ptr<ContainerRuntime>> MakeContainerRuntime(RuntimeOptions op
   ASSIGN_OR_RETURN(CgroupTreeOptions tree_options, TreeOptions(options));
   ASSIGN_OR_RETURN(std::unique_ptr<CgroupTree> tree,
                    CgroupTree::Open(std::move(layout), std::move(tree_options)));
-  if (auto limited = tree->LimitRoot(); !limited) {
+  if (auto limited = tree->top().Limit(); !limited) {
     // EBUSY: running pods use more than the new limit; the old one stays.
     if (limited.error().sys_errno() != EBUSY) return std::move(limited.error());
     if (options.warn) options.warn(StrCat(limited.error().message(), ": pods use more, ignoring"));
@@ -83,7 +83,7 @@ Result<void> RemoveNodeParts(const RuntimeOptions& options) {
   ASSIGN_OR_RETURN(CgroupTreeOptions tree_options, TreeOptions(options));
   ASSIGN_OR_RETURN(const std::unique_ptr<CgroupTree> tree,
                    CgroupTree::Open(std::move(layout), std::move(tree_options)));
-  return tree->RemoveRoot();
+  return tree->top().Remove();
 }
 
 Result<void> Runtime::Begin(PidFd holder) {

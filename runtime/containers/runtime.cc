@@ -184,10 +184,11 @@ std::optional<ObservedContainer> Runtime::LookAt(const TableEntry& entry) {
 
 ObservedPod Runtime::Observe(const PodUid& uid) {
   ObservedPod pod;
-  pod.sandbox = sandboxes_.Observe(uid);
   for (const TableEntry& entry : parts_->table.OfPod(uid)) {
     if (auto seen = LookAt(entry)) pod.containers.push_back(std::move(*seen));
   }
+  // After them: what ended with the init of shared processes must not be seen beside a sandbox that stands.
+  pod.sandbox = sandboxes_.Observe(uid);
   return pod;
 }
 

@@ -12,6 +12,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
+#include "holdfast/sys/process.h"
 #include "runtime/containers/sandbox_recovery.h"
 #include "runtime/gather/selinux.h"
 #include "runtime/plan/selinux.h"
@@ -123,6 +124,11 @@ void Sandboxes::NoteHeld(const PodUid& uid) {
   info.made_at = ++changes_;
 }
 
+Result<void> Sandboxes::EnsureCgroup(const PodUid& uid) {
+  ASSIGN_OR_RETURN(const model::SandboxSpec spec, Spec(uid));
+  return MakeCgroup(spec);
+}
+
 Result<void> Sandboxes::MakeCgroup(const model::SandboxSpec& spec) {
   RETURN_IF_ERROR(parts_.cgroups->EnsurePod(spec.uid, spec.qos, spec.resources));
   return RefreshClasses();
@@ -166,9 +172,36 @@ Result<std::vector<keeper::KeptFd>> Sandboxes::MakeCgroupAndNamespaces(
 }
 
 Result<void> Sandboxes::FindKept(const Info& known) {
-  if (!known.held) return Restore(known.spec);
-  RETURN_IF_ERROR(Fds(known.spec.uid));
+  const PodUid& uid = known.spec.uid;
+  if (known.held) {
+    RETURN_IF_ERROR(Fds(uid));
+  } else {
+    RETURN_IF_ERROR(Restore(known.spec));
+  }
+  const auto found = Find(uid);
+  if (!found || !found->IsDying()) return {};
+  RETURN_IF_ERROR(DropNamespaces(uid));
+  return NotFound(StrCat("pod ", uid.value, ": the init of its processes has ended"));
+}
+
+Result<void> Sandboxes::DropNamespaces(const PodUid& uid) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(cache_, [&](const auto& entry) { return entry.first == uid; });
+  }
+  RETURN_IF_ERROR(parts_.keeper.DropSandbox(uid));
+  const std::lock_guard lock(mutex_);
+  if (const auto known = infos_.find(uid); known != infos_.end()) {
+    known->second.held = false;
+    known->second.init.reset();
+  }
   return {};
+}
+
+// Ignored: a keeper that does not answer is asked again at the next look.
+void Sandboxes::FindInit(const PodUid& uid) {
+  const auto known = Find(uid);
+  if (known && known->spec.share_process_namespace && known->held && !known->init) (void)Fds(uid);
 }
 
 Result<void> Sandboxes::Restore(const model::SandboxSpec& spec) {
@@ -207,7 +240,14 @@ std::shared_ptr<const Sandboxes::Descriptors> Sandboxes::Remember(const PodUid& 
                                                                   std::vector<keeper::KeptFd> fds) {
   auto descriptors = std::make_shared<Descriptors>();
   for (keeper::KeptFd& kept : fds) (*descriptors)[kept.key] = std::move(kept.fd);
+  std::shared_ptr<const PidFd> init;
+  if (const auto it = descriptors->find("init"); it != descriptors->end()) {
+    init = std::make_shared<const PidFd>(::fcntl(it->second.get(), F_DUPFD_CLOEXEC, 0));
+  }
   const std::lock_guard lock(mutex_);
+  if (const auto known = infos_.find(uid); init && *init && known != infos_.end()) {
+    known->second.init = std::move(init);
+  }
   std::erase_if(cache_, [&](const auto& entry) { return entry.first == uid; });
   cache_.emplace_front(uid, descriptors);
   if (cache_.size() > kCachedPods) cache_.pop_back();
@@ -217,15 +257,7 @@ std::shared_ptr<const Sandboxes::Descriptors> Sandboxes::Remember(const PodUid& 
 Result<void> Sandboxes::Remove(const PodUid& uid) {
   const auto known = Find(uid);
   // The namespaces go first: their teardown takes the kernel longest, and it goes on behind us.
-  {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(cache_, [&](const auto& entry) { return entry.first == uid; });
-  }
-  RETURN_IF_ERROR(parts_.keeper.DropSandbox(uid));
-  if (known) {
-    const std::lock_guard lock(mutex_);
-    infos_[uid].held = false;
-  }
+  RETURN_IF_ERROR(DropNamespaces(uid));
   HOLDFAST_PAUSE_POINT("containers.namespaces_dropped");
   for (const model::QosClass qos : kClasses) {
     if (!known || known->spec.qos == qos) RETURN_IF_ERROR(parts_.cgroups->RemovePod(uid, qos));
@@ -243,10 +275,19 @@ Result<void> Sandboxes::Remove(const PodUid& uid) {
   return RefreshClasses();
 }
 
+bool Sandboxes::Info::IsDying() const { return init && sys::IsEnding(init->get()); }
+
 ObservedSandbox Sandboxes::Info::Shown() const {
-  const bool needs_namespaces = !spec.host_network || !spec.host_ipc || !spec.host_users;
-  return {spec.uid,           spec.pod_namespace,        spec.pod_name,
-          !spec.host_network, !needs_namespaces || held, spec.owner};
+  const bool dying = IsDying();
+  const bool needs_namespaces =
+      !spec.host_network || !spec.host_ipc || !spec.host_users || spec.share_process_namespace;
+  return {spec.uid,
+          spec.pod_namespace,
+          spec.pod_name,
+          !spec.host_network,
+          (!needs_namespaces || held) && !dying,
+          dying,
+          spec.owner};
 }
 
 Result<std::vector<ObservedSandbox>> Sandboxes::List() {
@@ -269,6 +310,7 @@ Result<std::vector<ObservedSandbox>> Sandboxes::List() {
 
 std::optional<ObservedSandbox> Sandboxes::Observe(const PodUid& uid) {
   if (ask_again_.exchange(false) && !List()) ask_again_ = true;
+  FindInit(uid);
   const std::lock_guard lock(mutex_);
   const auto it = infos_.find(uid);
   if (it == infos_.end()) return std::nullopt;
@@ -324,7 +366,7 @@ std::vector<PodUid> Sandboxes::Known() const {
   return uids;
 }
 
-// Sums over the pods (feature-map 2.4.8, 2.4.10); written only when they changed.
+// Sums over the pods (feature-map 2.4.8, 2.4.10).
 Result<void> Sandboxes::RefreshClasses() {
   const std::lock_guard lock(mutex_);
   ClassRequests sums;
@@ -337,10 +379,7 @@ Result<void> Sandboxes::RefreshClasses() {
       sums.guaranteed_memory_min += pod.memory_min_bytes;
     }
   }
-  if (sums == class_requests_) return {};
-  RETURN_IF_ERROR(parts_.cgroups->SetClassRequests(sums));
-  class_requests_ = sums;
-  return {};
+  return parts_.cgroups->top().SetRequests(sums);
 }
 
 }  // namespace holdfast::runtime

@@ -33,6 +33,8 @@ class Sandboxes {
   Result<void> Adopt();
 
   Result<void> Ensure(const model::SandboxSpec& spec);
+  // Makes the cgroup of a sandbox that stands, where somebody took it away (runtime/cgroup/top.h).
+  Result<void> EnsureCgroup(const PodUid& uid);
   // ContainerRuntime::Resize(): idempotent, so that it can be cut anywhere.
   Result<void> Resize(const PodUid& uid, const model::ResourceSpec& pod,
                       const std::vector<ResizedContainer>& containers);
@@ -64,6 +66,8 @@ class Sandboxes {
     std::optional<BootTime> ensured_at = {};  // by this process
     bool held = false;                        // the keeper has the namespaces, as far as we know
     uint64_t made_at = 0;  // number of the change by which we made them; 0: not by us
+    std::shared_ptr<const PidFd> init = {};  // of shared processes, once we have it
+    bool IsDying() const;
     ObservedSandbox Shown() const;
   };
 
@@ -76,8 +80,11 @@ class Sandboxes {
   std::optional<Info> Find(const PodUid& uid) const;
   void NoteHeld(const PodUid& uid);
   // That the keeper has the namespaces. What it lost it is given again, from here or out of a container of the pod that
-  // runs. kNotFound when nobody has them.
+  // runs. kNotFound when nobody has them, and of a dying sandbox, which is let go of.
   Result<void> FindKept(const Info& known);
+  Result<void> DropNamespaces(const PodUid& uid);
+  // Of shared processes that an earlier agent made, once for all.
+  void FindInit(const PodUid& uid);
   Result<void> Restore(const model::SandboxSpec& spec);
   std::shared_ptr<const Descriptors> Cached(const PodUid& uid);
   std::shared_ptr<const Descriptors> Remember(const PodUid& uid, std::vector<keeper::KeptFd> fds);
@@ -90,7 +97,6 @@ class Sandboxes {
   uint64_t changes_ = 0;
   // Most recently used first. Shared with callers that are using the descriptors.
   std::list<std::pair<PodUid, std::shared_ptr<const Descriptors>>> cache_;
-  std::optional<ClassRequests> class_requests_;  // as last written
   std::atomic<bool> ask_again_ = false;
 };
 

@@ -87,6 +87,17 @@ Result<void> JoinProcessesOf(Parts& parts, const model::ContainerSpec& spec, Pod
   return {};
 }
 
+Result<Cgroup> MakeCgroup(Parts& parts, Sandboxes& sandboxes, const model::ContainerSpec& spec) {
+  const auto make = [&] {
+    return parts.cgroups->MakeContainer(spec.pod_uid, spec.qos, spec.id, spec.resources,
+                                        spec.security.privileged, DeviceRules(spec.devices));
+  };
+  auto made = make();
+  if (made || made.error().code() != Code::kNotFound) return made;
+  RETURN_IF_ERROR(sandboxes.EnsureCgroup(spec.pod_uid));
+  return make();
+}
+
 Result<PodAccess> OpenPodAccess(Parts& parts, Sandboxes& sandboxes,
                                 const model::ContainerSpec& spec) {
   PodAccess access;
@@ -109,9 +120,7 @@ Result<PodAccess> OpenPodAccess(Parts& parts, Sandboxes& sandboxes,
     return std::move(fds.error()).Wrap(StrCat("namespaces of pod ", spec.pod_uid.value));
   }
   if (!spec.namespaces.pid_of.empty()) RETURN_IF_ERROR(JoinProcessesOf(parts, spec, access));
-  ASSIGN_OR_RETURN(access.cgroup, parts.cgroups->MakeContainer(
-                                      spec.pod_uid, spec.qos, spec.id, spec.resources,
-                                      spec.security.privileged, DeviceRules(spec.devices)));
+  ASSIGN_OR_RETURN(access.cgroup, MakeCgroup(parts, sandboxes, spec));
   RETURN_IF_ERROR(AddCgroup(parts.cgroups->backend().layout(), access.cgroup, access.cgroup,
                             access.pod, access.owned));
   return access;

@@ -149,6 +149,20 @@ Result<std::optional<ExitStatus>> ExitFromPidFd(int pidfd) {
   return std::optional(FromWaitStatus(info.exit_code));
 }
 
+bool IsEnding(int pidfd) {
+  constexpr uint64_t kExiting = 0x4;  // PF_EXITING of include/linux/sched.h
+  constexpr std::string_view kPid = "\nPid:\t";
+  const auto info = ReadFileAt(AT_FDCWD, StrCat("/proc/self/fdinfo/", pidfd), 4096);
+  const size_t at = info ? info->find(kPid) : std::string::npos;
+  if (at == std::string::npos) return false;
+  const std::string pid =
+      info->substr(at + kPid.size(), info->find('\n', at + 1) - at - kPid.size());
+  const auto stat = ReadFileAt(AT_FDCWD, StrCat("/proc/", pid, "/stat"), 4096);
+  if (!stat) return true;  // -1 once it was reaped
+  const auto flags = StatField(*stat, 9);
+  return flags && (*flags & kExiting) != 0;
+}
+
 Result<uint64_t> StatField(std::string_view stat, int number) {
   // The command may hold spaces and parentheses; fields are counted behind the last ")".
   size_t at = stat.rfind(')');

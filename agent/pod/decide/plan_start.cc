@@ -182,6 +182,8 @@ void ForgetMountFailure(Planning& p) {
 
 void PlanStarts(Planning& p) {
   PlanPostStarts(p);
+  // Once all of it has ended, the pod begins anew as a whole.
+  if (p.facts.sandbox_dying && AnythingRuns(p)) return;
   if (WaitsForNetwork(p)) return;
   ForgetMountFailure(p);
   if (p.memory.failure && p.facts.boot < p.memory.failure->retry_at) {

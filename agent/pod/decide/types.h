@@ -166,8 +166,9 @@ struct PodFacts {
   bool object_gone = false;  // of a pod of the API server: nobody is to be told of its end any more
   std::optional<Eviction> eviction;  // the node wants it to end
   std::vector<ContainerFact> containers;
-  bool sandbox_ready = false;        // namespaces and network stand
-  bool sandbox_exists = false;       // anything of it is left
+  bool sandbox_ready = false;   // namespaces and network stand
+  bool sandbox_dying = false;   // what runs in it is being killed with the init of its processes
+  bool sandbox_exists = false;  // anything of it is left
   std::string network_problem = {};  // why no pod can get addresses; "": it can
   std::vector<OperationFact> under_way;
   std::vector<OperationEnd> ended;          // since the decision before; older than `containers`

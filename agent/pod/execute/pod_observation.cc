@@ -34,6 +34,7 @@ void PodObservation::LookAtRuntime(PodFacts& facts) {
   for (const ObservedContainer& c : seen.containers) facts.containers.push_back(Look(c));
   facts.sandbox_exists = seen.sandbox || services_.network.Holds(uid);
   facts.sandbox_ready = IsMade(facts) && seen.sandbox && seen.sandbox->ready && AddressesStand();
+  facts.sandbox_dying = seen.sandbox && seen.sandbox->dying;
   facts.network_problem = services_.network.NotReadyBecause();
 }
 

@@ -46,6 +46,10 @@ Result<std::optional<ExitStatus>> ReapExit(int pidfd);
 // its end is open. nullopt while it runs or is a zombie; kUnsupported on older kernels.
 Result<std::optional<ExitStatus>> ExitFromPidFd(int pidfd);
 
+// Whether it has begun to end, or has ended. Of the first process of a pid namespace that is so before the kernel kills
+// the others; its pidfd turns readable after their end.
+bool IsEnding(int pidfd);
+
 // Of the text of /proc/PID/stat, counted from 1 as in proc(5): a number after the command's name.
 Result<uint64_t> StatField(std::string_view stat, int number);
 // Field 22 of <proc>/<pid>/stat: with the pid it names a process for ever. `proc` is a procfs.

@@ -27,12 +27,13 @@ import restarts  # noqa: E402
 import services  # noqa: E402
 import sessions  # noqa: E402
 import streams  # noqa: E402
+import taken_away  # noqa: E402
 import teardown  # noqa: E402
 import tending  # noqa: E402
 from node import IMAGE, Node  # noqa: E402
 from suite import run_on  # noqa: E402
 
-MODULES = (lifecycle, probes, hooks, restarts, isolation, admission, resizes, files, inputs, commands, hostile_text, services, pulls, tending, streams, sessions, teardown, leftovers)
+MODULES = (lifecycle, probes, hooks, restarts, isolation, admission, resizes, files, inputs, commands, hostile_text, services, pulls, tending, streams, sessions, teardown, taken_away, leftovers)
 
 
 def main():

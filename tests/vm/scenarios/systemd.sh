@@ -42,6 +42,9 @@ all_ready() {
   [ "$(holdctl get pods --no-headers | awk '$2=="1/1" && $3=="Running"' | wc -l)" = 4 ]
 }
 
+pods_have_ended() { [ -z "$(identity)" ]; }
+come_back() { all_ready && [ "$(identity | wc -l)" = "$(echo "$before" | wc -l)" ]; }
+
 untouched() { # untouched WHAT: the same processes as before, and everything answers
   wait_for 60 "$1: agent answers" all_ready
   [ "$(identity)" = "$before" ] || { fail "$1: pods were touched"; diff <(echo "$before") <(identity); before=$(identity); }
@@ -206,6 +209,12 @@ first_boot() {
   systemctl stop holdfastd holdfast-keeper
   [ "$(identity)" = "$before" ] || fail "stopping agent and keeper touched the pods"
   systemctl start holdfast-keeper holdfastd; untouched "stop and start of both"
+  answers
+  step "the pods' unit stopped by a person, beside the agent"
+  systemctl stop holdfast-pods
+  wait_for 30 "no process of a pod is left" pods_have_ended
+  systemctl start holdfast-keeper
+  timed "the pods' unit started again to four pods ready" wait_for 120 "pods come back" come_back
   answers
   holdctl get pods -o wide
   systemctl is-failed holdfastd holdfast-keeper holdfast-pods && fail "a unit has failed"

@@ -21,11 +21,13 @@
 #include "holdfast/sys/files.h"
 #include "runtime/cgroup/bounds.h"
 #include "runtime/cgroup/statistics.h"
+#include "tests/support/text_file.h"
 
 namespace holdfast::runtime {
 namespace {
 
 using model::QosClass;
+using test_support::ReadText;
 
 const PodUid kUid("11111111-2222-3333-4444-555555555555");
 const ContainerId kId(std::string(64, 'c'));
@@ -118,7 +120,7 @@ TEST_F(CgroupTreeTest, TheRootHasTheNodesLimits) {
   options_.allocatable.pids = 777;
   auto tree = CgroupTree::Open(layout_, options_);
   ASSERT_TRUE(tree) << tree.error().message();
-  const auto limited = (*tree)->LimitRoot();
+  const auto limited = (*tree)->top().Limit();
   ASSERT_TRUE(limited) << limited.error().message();
   const bool v1 = layout_.version == CgroupVersion::kV1;
   const auto read = [&](const char* controller, const char* file) {
@@ -135,7 +137,7 @@ TEST_F(CgroupTreeTest, TheRootHasTheNodesLimits) {
   }
   options_.allocatable.memory_bytes = 1ll << 30;
   tree = CgroupTree::Open(layout_, options_);
-  ASSERT_TRUE((*tree)->LimitRoot());
+  ASSERT_TRUE((*tree)->top().Limit());
   EXPECT_EQ(read("memory", v1 ? "memory.limit_in_bytes" : "memory.max"), "1073741824");
 }
 
@@ -474,7 +476,7 @@ TEST_F(CgroupTreeTest, ListFindsPodsAndContainersOfEveryClass) {
 }
 
 TEST_F(CgroupTreeTest, TheClassesHaveWhatTheirPodsAskFor) {
-  ASSERT_TRUE(tree_->SetClassRequests({1500, 3 << 20, 5 << 20}));
+  ASSERT_TRUE(tree_->top().SetRequests({1500, 3 << 20, 5 << 20}));
   const std::string v1 = IsV1() ? "/cpu" : "";
   const auto read = [&](const std::string& file) {
     std::ifstream in(StrCat("/sys/fs/cgroup", v1, options_.parent, "/kubepods/", file));
@@ -487,8 +489,39 @@ TEST_F(CgroupTreeTest, TheClassesHaveWhatTheirPodsAskFor) {
   if (IsV1()) return;
   EXPECT_EQ(read("burstable/memory.low"), StrCat(3 << 20));
   EXPECT_EQ(read("memory.min"), StrCat(8 << 20)) << "it covers both";
-  ASSERT_TRUE(tree_->SetClassRequests({1500, 0, 0}));
+  ASSERT_TRUE(tree_->top().SetRequests({1500, 0, 0}));
   EXPECT_EQ(read("burstable/memory.low") + read("memory.min"), "00");
+}
+
+// What systemd does with all that it delegated when a person stops that unit, while we have it open.
+TEST_F(CgroupTreeTest, ATreeThatWasTakenAwayIsMadeAnewWithItsLimits) {
+  options_.allocatable.pids = 777;
+  auto opened = CgroupTree::Open(layout_, options_);
+  ASSERT_TRUE(opened) << opened.error().message();
+  CgroupTree& tree = **opened;
+  ASSERT_TRUE(tree.top().SetRequests({3000, 0, 0}));
+  ASSERT_TRUE(tree.EnsurePod(kUid, QosClass::kBurstable, {}));
+  ASSERT_TRUE(RemoveChild(tree.backend(), Top(), options_.parent.substr(1)));
+  // Nobody's: removing it, listing and what is left of a pod that goes are no failures.
+  EXPECT_EQ(tree.List()->size(), 0u);
+  EXPECT_TRUE(tree.RemovePod(kUid, QosClass::kBurstable));
+  const auto requested = tree.top().SetRequests({1500, 0, 0});
+  EXPECT_TRUE(requested) << requested.error().message();
+  EXPECT_EQ(tree.MakeContainer(kUid, QosClass::kBurstable, kId, {}, false).error().code(),
+            Code::kNotFound);
+  const auto ensured = tree.EnsurePod(kUid, QosClass::kBurstable, {});
+  ASSERT_TRUE(ensured) << ensured.error().message();
+  EXPECT_TRUE(tree.MakeContainer(kUid, QosClass::kBurstable, kId, {}, false));
+  const auto read = [&](const char* controller, const char* file) {
+    return ReadText(
+        StrCat("/sys/fs/cgroup", IsV1() ? controller : "", options_.parent, "/kubepods/", file));
+  };
+  EXPECT_EQ(read("/pids", "pids.max"), "777\n");
+  EXPECT_EQ(IsV1() ? read("/cpu", "burstable/cpu.shares") : read("", "burstable/cpu.weight"),
+            IsV1() ? "1536\n" : "138\n");
+  CgroupTreeOptions other = options_;
+  other.owner = "/var/lib/other";
+  EXPECT_EQ(CgroupTree::Open(layout_, other).error().code(), Code::kConflict) << "it is marked";
 }
 
 }  // namespace

@@ -332,6 +332,70 @@ TEST_F(LifecycleTest, SharedProcessNamespaceHasOurInitAndKillTakesTheWholeContai
   RemoveAll("pod1", {one.id, two.id});
 }
 
+// `param`: the agent is another one by then.
+class InitOfTheOthers : public LifecycleTest, public ::testing::WithParamInterface<bool> {};
+
+TEST_P(InitOfTheOthers, KilledTheSandboxIsLostAndMadeAnew) {
+  auto sandbox = node_->Sandbox("pod1");
+  sandbox.share_process_namespace = true;
+  ASSERT_TRUE(runtime_->EnsureSandbox(sandbox));
+  auto one = node_->Container("pod1", "a", {"/bin/sleep", "1000"});
+  auto two = node_->Container("pod1", "b", {"/bin/sleep", "1000"});
+  one.namespaces.pid = model::NamespaceMode::kPod;
+  two.namespaces.pid = model::NamespaceMode::kPod;
+  Start(one);
+  auto init = one;
+  init.id = ContainerId("sandbox");
+  ASSERT_EQ(ProcessesOf(init).size(), 1u);
+  if (GetParam()) {
+    runtime_.reset();
+    runtime_ = node_->Open();
+  }
+  const auto ready = [&] { return runtime_->Observe(PodUid("pod1")).sandbox->ready; };
+  EXPECT_TRUE(ready());
+  ASSERT_EQ(::kill(ProcessesOf(init)[0], SIGKILL), 0);
+  EXPECT_EQ(AwaitExit(one.id).exit_code, 137);
+  EXPECT_TRUE(Eventually([&] { return !ready(); }));
+  const auto ensured = runtime_->EnsureSandbox(sandbox);
+  ASSERT_TRUE(ensured) << ensured.error().message();
+  EXPECT_TRUE(ready());
+  EXPECT_GT(Start(two).pid, 0);
+  EXPECT_EQ(ProcessesOf(init).size(), 1u);
+  RemoveAll("pod1", {one.id, two.id});
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, InitOfTheOthers, ::testing::Bool(), [](const auto& which) {
+  return which.param ? "AnEarlierAgent" : "ThisAgent";
+});
+
+// As systemd takes away what it delegates when a person stops that unit.
+TEST_F(LifecycleTest, PodsStartAgainWhoseCgroupsWereTakenAway) {
+  Ensure("pod1");
+  const auto before = node_->Container("pod1", "a", {"/bin/sleep", "1000"});
+  const auto after = node_->Container("pod1", "b", {"/bin/sleep", "1000"});
+  const auto of_another = node_->Container("pod2", "c", {"/bin/sleep", "1000"});
+  Start(before);
+  {
+    const auto backend = MakeCgroupBackend(*DetectCgroupLayout("/sys/fs/cgroup"));
+    Cgroup root{"", {}};
+    for (const CgroupHierarchy& hierarchy : backend->layout().hierarchies) {
+      root.dirs.push_back(*sys::OpenDir(hierarchy.mount_point));
+    }
+    const auto removed = RemoveChild(*backend, root, node_->cgroup_parent().substr(1));
+    ASSERT_TRUE(removed) << removed.error().message();
+  }
+  EXPECT_EQ(AwaitExit(before.id).exit_code, 137);
+  EXPECT_GT(Start(after).pid, 0);
+  EXPECT_EQ(ProcessesOf(after).size(), 1u);
+  Ensure("pod2");
+  EXPECT_GT(Start(of_another).pid, 0);
+  EXPECT_TRUE(runtime_->Kill(of_another.id));
+  (void)AwaitExit(of_another.id);
+  EXPECT_TRUE(runtime_->Remove(of_another.id));
+  EXPECT_TRUE(runtime_->RemoveSandbox(PodUid("pod2")));
+  RemoveAll("pod1", {before.id, after.id});
+}
+
 TEST_F(LifecycleTest, StdinWaitsInsteadOfEnding) {
   Ensure("pod1");
   auto waiting = node_->Container("pod1", "a", {"/bin/cat"});

@@ -177,6 +177,25 @@ TEST(LifecycleTest, ALostSandboxIsMadeAgainAndInitContainersRunAgain) {
   EXPECT_EQ(world.Run(), (Actions{"remove i#1", "start app#1"}));
 }
 
+// The kernel kills what shares processes with an init that ends, one container after the other.
+TEST(LifecycleTest, NothingStartsInADyingSandboxBeforeAllOfItHasEnded) {
+  PodWorld world(
+      R"(initContainers { name: "i" image: "x" } containers { name: "a" image: "x" }
+         containers { name: "b" image: "x" })");
+  world.Run();
+  world.Exit("i", 0);
+  world.Run();
+  world.sandbox_ready = false;
+  world.sandbox_dying = true;
+  world.Exit("a", 137);
+  EXPECT_EQ(world.Run(), Actions{"remove a#0"});
+  world.Exit("b", 137);
+  EXPECT_EQ(world.Run(), (Actions{"remove b#0", "ensure sandbox", "start i#1"}));
+  world.sandbox_dying = false;
+  world.Exit("i", 0);
+  EXPECT_EQ(world.Run(), (Actions{"remove i#1", "start a#1", "start b#1"}));
+}
+
 TEST(LifecycleTest, ActiveDeadlineFailsThePod) {
   PodWorld world(StrCat("activeDeadlineSeconds: 60 ", kOne));
   world.Run();

@@ -56,6 +56,7 @@ class PodWorld {
     facts.eviction = eviction;
     facts.containers = containers;
     facts.sandbox_ready = sandbox_ready;
+    facts.sandbox_dying = sandbox_dying;
     facts.sandbox_exists = sandbox_exists;
     memory.volumes_made = volumes_ready;
     facts.images = images;
@@ -280,6 +281,7 @@ class PodWorld {
   bool object_gone = false;
   std::optional<Eviction> eviction;
   bool sandbox_ready = false;
+  bool sandbox_dying = false;
   bool sandbox_exists = false;
   bool volumes_ready = false;
   bool cleaned = false;

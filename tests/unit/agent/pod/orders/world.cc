@@ -198,11 +198,21 @@ void World::LoseSandbox() {
   if (!loss_at_ || now_ < *loss_at_) return;
   loss_at_.reset();
   if (sandbox_ == Sandbox::kNone) return;
-  Tell("the sandbox is lost");
+  // With the init of its processes these end as well, one after the other.
+  const bool by_its_init = dice_.OneIn(2);
+  Tell(by_its_init ? "the init of its processes ends" : "the sandbox is lost");
   for (Process& p : processes_) {
-    if (p.runs()) Die(p, 137, SIGKILL);
+    if (!p.runs()) continue;
+    if (!by_its_init) {
+      Die(p, 137, SIGKILL);
+      continue;
+    }
+    const BootTime killed_at = now_ + dice_.Millis(0, 50);
+    if (p.dies_at && *p.dies_at <= killed_at) continue;
+    p.dies_at = killed_at;
+    p.dies_with = 137;
   }
-  sandbox_ = Sandbox::kPartial;
+  sandbox_ = by_its_init ? Sandbox::kDying : Sandbox::kPartial;
   Hint();
 }
 

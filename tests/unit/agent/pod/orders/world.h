@@ -68,6 +68,7 @@ class World {
   const std::vector<Operation>& operations() const { return operations_; }
   bool sandbox_exists() const { return sandbox_ != Sandbox::kNone; }
   bool sandbox_ready() const { return sandbox_ == Sandbox::kReady; }
+  bool sandbox_dying() const { return sandbox_ == Sandbox::kDying; }
   bool volumes() const { return volumes_; }
   bool cleaned() const { return cleaned_; }
   // With what the API server says, and with what it was given of that for good.
@@ -92,7 +93,7 @@ class World {
   }
 
  private:
-  enum class Sandbox : uint8_t { kNone, kPartial, kReady };
+  enum class Sandbox : uint8_t { kNone, kPartial, kReady, kDying };
   enum class CrashPoint : uint8_t {
     kNone,
     kBeforeRecord,

@@ -125,6 +125,7 @@ PodFacts World::Observe() {
       });
   facts.sandbox_exists = sandbox_exists();
   facts.sandbox_ready = made && sandbox_ready();
+  facts.sandbox_dying = sandbox_dying();
   for (const char* name : {"x", "y"}) {
     ImageFact& image = facts.images[name];
     image.state = images_.contains(name) ? ImageFact::State::kPresent : ImageFact::State::kAbsent;
