@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/api/grpc/acceptor.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -10,22 +9,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <map>
-#include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "agent/api/grpc/places.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/thread.h"
 
 namespace holdfast::agent::api {
 namespace {
 
-constexpr int kFirstNumber = 256;
-constexpr int kLastNumber = 2047;
-constexpr std::string_view kPeerPrefix = "fd:";
 // Connections that are only being told why they end.
 constexpr size_t kMaxFarewells = 64;
 // A connection that moved so much leaves free memory that the allocator keeps. It is given back
@@ -33,8 +26,6 @@ constexpr size_t kMaxFarewells = 64;
 constexpr uint64_t kMuch = 1 << 20;
 constexpr std::chrono::seconds kTidyDelay{2};
 constexpr std::chrono::milliseconds kAcceptPause{200};
-// So long a connection of the reserve is left alone.
-constexpr std::chrono::seconds kReserveTime{2};
 
 // What epoll calls a descriptor: a connection's id and its side; or one of the two below, where no
 // connection's id is 0.
@@ -90,8 +81,7 @@ Acceptor::Acceptor(int listener, access::RoleTable roles, ConnectionLimits limit
       wake_(std::move(wake)),
       spare_(::eventfd(0, EFD_CLOEXEC)),
       rest_at_(std::chrono::steady_clock::now() + limits.rest),
-      next_id_(kFirstId),
-      next_number_(kFirstNumber) {}
+      next_id_(kFirstId) {}
 
 Acceptor::~Acceptor() { Stop(); }
 
@@ -198,7 +188,7 @@ void Acceptor::Admit(UniqueFd client) {
         std::move(client), *peer,
         StrCat("no role: uid ", peer->uid, " is neither root nor in a group of the agent"));
   }
-  if (auto room = MakeRoom(peer->uid); !room) {
+  if (auto room = MakeRoomFor(peer->uid); !room) {
     return Refuse(std::move(client), std::move(*peer), room.error().message());
   }
   const access::Peer who = *peer;
@@ -207,49 +197,16 @@ void Acceptor::Admit(UniqueFd client) {
   }
 }
 
-Result<void> Acceptor::MakeRoom(uid_t uid) {
-  const auto count = per_uid_.find(uid);
-  if (count == per_uid_.end() || count->second < limits_.per_uid) return {};
-  // Those that never made a call go first, then the longest unused.
-  const auto order = [](const Connection& c) { return std::pair(c.EverCalled(), c.last_use()); };
-  auto victim = entries_.end();
-  std::map<pid_t, uint32_t> holders;
-  for (auto it = entries_.begin(); it != entries_.end(); ++it) {
-    const Connection& connection = it->second.connection;
-    if (!it->second.counted || connection.peer().uid != uid) continue;
-    ++holders[connection.peer().pid];
-    if (!connection.IsIdle()) continue;
-    if (victim == entries_.end() || order(connection) < order(victim->second.connection)) {
-      victim = it;
-    }
-  }
-  const std::string full = StrCat("too many connections of uid ", uid, ", limit ", limits_.per_uid);
-  if (victim == entries_.end()) {
-    const auto most = std::max_element(holders.begin(), holders.end(),
-                                       [](auto& a, auto& b) { return a.second < b.second; });
-    return MakeRoomInReserve(uid, StrCat(full, "; all have calls at work, ", most->second,
-                                         " of them are of process ", most->first, ": end some"));
-  }
-  TurnAway(victim->first, victim->second, http2::ErrorCode::kNoError,
-           StrCat(full, ": the longest unused makes room"));
-  return {};
-}
-
-Result<void> Acceptor::MakeRoomInReserve(uid_t uid, const std::string& full) {
-  if (per_uid_.at(uid) < limits_.per_uid + limits_.reserve) return {};
-  // Ids grow: those after the first per_uid are the reserve.
-  std::vector<Id> ids;
+Result<void> Acceptor::MakeRoomFor(uid_t uid) {
+  std::vector<Occupant> occupants;
   for (const auto& [id, entry] : entries_) {
-    if (entry.counted && entry.connection.peer().uid == uid) ids.push_back(id);
+    const Connection& c = entry.connection;
+    if (!entry.counted || c.peer().uid != uid) continue;
+    occupants.push_back({id, c.peer().pid, c.IsIdle(), c.EverCalled(), c.began(), c.last_use()});
   }
-  if (limits_.reserve == 0) return Unavailable(full);
-  const auto first = ids.begin() + limits_.per_uid;
-  std::nth_element(ids.begin(), first, ids.end());
-  Entry& oldest = entries_.at(*first);
-  const auto now = std::chrono::steady_clock::now();
-  if (now - oldest.connection.began() < kReserveTime) return Unavailable(full);
-  TurnAway(*first, oldest, http2::ErrorCode::kEnhanceYourCalm,
-           StrCat(full, ". This connection was beyond the limit and makes room for the next"));
+  ASSIGN_OR_RETURN(const std::optional<Leaving> leaving,
+                   MakeRoom(uid, std::move(occupants), limits_, std::chrono::steady_clock::now()));
+  if (leaving) TurnAway(leaving->id, entries_.at(leaving->id), leaving->code, leaving->text);
   return {};
 }
 
@@ -259,16 +216,13 @@ Result<void> Acceptor::Begin(UniqueFd client, access::Peer peer) {
     return Error::FromErrno(errno, "socketpair");
   }
   UniqueFd ours(ends[0]);
-  ASSIGN_OR_RETURN(UniqueFd theirs, NumberedForServe(UniqueFd(ends[1])));
-  const int number = theirs.get();
+  ASSIGN_OR_RETURN(UniqueFd theirs, peers_.Enter(UniqueFd(ends[1]), peer));
   const access::OperationSet permitted = peer.permitted;
   {
     const std::lock_guard lock(mutex_);
-    peers_[number] = peer;
     ++open_count_;
   }
   rest_at_.reset();
-  ++per_uid_[peer.uid];
   const Id id = next_id_++;
   const auto [it, added] = entries_.try_emplace(
       id, Entry{.connection =
@@ -283,14 +237,6 @@ Result<void> Acceptor::Begin(UniqueFd client, access::Peer peer) {
     return served;
   }
   return {};
-}
-
-Result<UniqueFd> Acceptor::NumberedForServe(UniqueFd fd) {
-  UniqueFd numbered(::fcntl(fd.get(), F_DUPFD_CLOEXEC, next_number_));
-  if (!numbered && errno == EINVAL) return fd;  // a limit on open files below our range
-  if (!numbered) return Error::FromErrno(errno, "duplicate a connection");
-  next_number_ = numbered.get() >= kLastNumber ? kFirstNumber : numbered.get() + 1;
-  return numbered;
 }
 
 void Acceptor::Refuse(UniqueFd client, access::Peer peer, const std::string& text) {
@@ -359,14 +305,9 @@ void Acceptor::Watch(Id id, Entry& entry, Connection::Side side, std::optional<u
 
 void Acceptor::Uncount(Entry& entry) {
   if (!std::exchange(entry.counted, false)) return;
-  if (const auto count = per_uid_.find(entry.connection.peer().uid); --count->second == 0) {
-    per_uid_.erase(count);
-  }
   if (!tidy_at_ && entry.connection.moved() >= kMuch) {
     tidy_at_ = std::chrono::steady_clock::now() + kTidyDelay;
   }
-  // The entry in peers_ stays until its number is used again: a call that came in before the end of
-  // the connection may still be about to ask.
   const std::lock_guard lock(mutex_);
   if (--open_count_ == 0 && !is_deaf_) rest_at_ = std::chrono::steady_clock::now() + limits_.rest;
 }
@@ -422,18 +363,6 @@ int Acceptor::TimeoutMs() const {
   const auto left = *next - std::chrono::steady_clock::now();
   const auto ms = std::chrono::ceil<std::chrono::milliseconds>(left).count();
   return static_cast<int>(std::max<int64_t>(ms, 0));
-}
-
-std::optional<access::Peer> Acceptor::PeerOf(const std::string& grpc_peer) const {
-  if (!grpc_peer.starts_with(kPeerPrefix)) return std::nullopt;
-  int number = -1;
-  const char* end = grpc_peer.data() + grpc_peer.size();
-  const auto parsed = std::from_chars(grpc_peer.data() + kPeerPrefix.size(), end, number);
-  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
-  const std::lock_guard lock(mutex_);
-  const auto found = peers_.find(number);
-  if (found == peers_.end()) return std::nullopt;
-  return found->second;
 }
 
 size_t Acceptor::ConnectionCount() const {

@@ -2,14 +2,8 @@
 // Acceptor: accepts on the API socket, decides by the peer's credentials, and stands between each
 // client and the gRPC server of its permissions (connection.h).
 //
-// One thread. `serve` gets one end of a socket pair. Descriptor numbers handed to it come from a
-// rotating range, so that a number names one connection for long after its end: PeerOf() is how a
-// handler learns who called.
-//
-// A user has so many connections. The next one takes the place of one of his that has no call at
-// work, the longest unused first. When all of them work, a few more are let in, so that who follows
-// 64 logs can still look and delete; beyond those the longest there of the few gives its place to
-// the next, unless it has only just come: then the next is refused. Each is told in words.
+// One thread. `serve` gets one end of a socket pair, by whose number a handler learns who called (peer_book.h). Who has to
+// make room for whom says places.h.
 #pragma once
 
 #include <array>
@@ -29,21 +23,13 @@
 #include "agent/access/peer.h"
 #include "agent/access/roles.h"
 #include "agent/api/grpc/connection.h"
+#include "agent/api/grpc/connection_limits.h"
+#include "agent/api/grpc/peer_book.h"
 #include "holdfast/base/result.h"
 #include "holdfast/base/unique_fd.h"
 #include "holdfast/sys/wakeup.h"
 
 namespace holdfast::agent::api {
-
-struct ConnectionLimits {
-  uint32_t per_uid = 64;
-  uint32_t reserve = 8;    // beyond per_uid, while all of those have calls at work
-  uint32_t streams = 128;  // calls at once on one connection
-  // From accept(2) to the client's first words. Long, since on a starved node client and server
-  // take their time: until it has made a call, a connection makes room for any other of its user.
-  std::chrono::seconds handshake{30};
-  std::chrono::milliseconds rest{5000};  // Rest is called so long after the last connection
-};
 
 class Acceptor {
  public:
@@ -67,12 +53,11 @@ class Acceptor {
 
   // No new connections; those that are there go on. Afterwards neither `serve` nor `rest` is called any more, nor still at work.
   void StopAccepting();
-  // Ends the thread and every connection, after what the servers have written. PeerOf() still
+  // Ends the thread and every connection, after what the servers have written. Peers() still
   // answers.
   void Stop();
 
-  // Who is behind grpc::ServerContext::peer(), "fd:<number>". Thread-safe.
-  std::optional<access::Peer> PeerOf(const std::string& grpc_peer) const;
+  const PeerBook& Peers() const { return peers_; }
   // Connections that are served now. Thread-safe.
   size_t ConnectionCount() const;
 
@@ -96,13 +81,11 @@ class Acceptor {
   // Closes one client that waits, with the spare descriptor. False: none waits.
   bool TurnAwayWithSpare();
   void Admit(UniqueFd client);
-  // kUnavailable with words for the client when all places of the user have calls at work.
-  Result<void> MakeRoom(uid_t uid);
-  Result<void> MakeRoomInReserve(uid_t uid, const std::string& full);
+  // kUnavailable with words for the client when there is no place for it.
+  Result<void> MakeRoomFor(uid_t uid);
   // Stops to listen for a moment: what accept(2) lacks, it will lack at once again.
   void PauseAccepting();
   Result<void> Begin(UniqueFd client, access::Peer peer);
-  Result<UniqueFd> NumberedForServe(UniqueFd fd);
   void OnEvents(Id id, Connection::Side side, uint32_t events);
   void TurnAway(Id id, Entry& entry, http2::ErrorCode code, const std::string& text);
   // A client that was never served.
@@ -131,18 +114,16 @@ class Acceptor {
   std::optional<Time> tidy_at_;
   std::optional<Time> rest_at_;    // set: nobody is connected
   std::optional<Time> accept_at_;  // set: not listening until then
-  std::unordered_map<uid_t, uint32_t> per_uid_;
   Id next_id_;
-  int next_number_;
   std::array<char, 64 << 10> scratch_;
 
   std::atomic<bool> accepting_ = true;
   mutable std::mutex mutex_;
   std::condition_variable deaf_;
-  bool is_deaf_ = false;                         // accepts nobody any more; guarded by mutex_
-  bool stopping_ = false;                        // guarded by mutex_
-  std::unordered_map<int, access::Peer> peers_;  // by number; guarded by mutex_
-  size_t open_count_ = 0;                        // guarded by mutex_
+  bool is_deaf_ = false;   // accepts nobody any more; guarded by mutex_
+  bool stopping_ = false;  // guarded by mutex_
+  size_t open_count_ = 0;  // guarded by mutex_
+  PeerBook peers_;
   std::thread thread_;
 };
 

@@ -46,7 +46,7 @@ class ApiServer::Impl {
     RETURN_IF_ERROR(core_.sessions.Start());
     RETURN_IF_ERROR(core_.requests.Start());
     RETURN_IF_ERROR(core_.log_readers.Start());
-    core_.peer_of = [this](const std::string& peer) { return acceptor_->PeerOf(peer); };
+    core_.peer_of = [this](const std::string& peer) { return acceptor_->Peers().Find(peer); };
     RETURN_IF_ERROR(servers_->Try(access::OperationSet::All()));
     auto acceptor = Acceptor::Create(
         socket_.fd(), std::move(roles),

@@ -102,12 +102,12 @@ TEST_F(ThreadsTest, TheAcceptorKnowsItsPeersAndCountsThemDown) {
   EXPECT_EQ(refused, 0);
   {
     const std::lock_guard lock(mutex);
-    const auto peer = acceptor->PeerOf("fd:" + std::to_string(served.front().get()));
+    const auto peer = acceptor->Peers().Find("fd:" + std::to_string(served.front().get()));
     ASSERT_TRUE(peer.has_value());
     EXPECT_EQ(peer->uid, ::geteuid());
     EXPECT_EQ(peer->pid, ::getpid());
-    EXPECT_FALSE(acceptor->PeerOf("fd:999999").has_value());
-    EXPECT_FALSE(acceptor->PeerOf("unix:").has_value());
+    EXPECT_FALSE(acceptor->Peers().Find("fd:999999").has_value());
+    EXPECT_FALSE(acceptor->Peers().Find("unix:").has_value());
   }
   clients.clear();
   EXPECT_TRUE(Eventually([&] { return acceptor->ConnectionCount() == 0; }));
