@@ -4,7 +4,6 @@
 #pragma once
 
 #include <array>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,9 +11,7 @@
 
 #include "holdfast/interfaces/service_back_end.h"
 #include "holdfast/sys/nfnl.h"
-#include "netproxy/nft/transaction.h"
-#include "netproxy/services/nft/book.h"
-#include "netproxy/services/nft/compile.h"
+#include "netproxy/services/nft/family_table.h"
 
 namespace holdfast::netproxy::nft {
 
@@ -31,18 +28,10 @@ class NftServices : public ServiceBackEnd {
   Result<std::string> Dump() override;
 
  private:
-  // What one family has and is meant to have.
-  struct FamilyState {
-    Family family = Family::kIp;
-    ServiceBook book;
-    ServiceLayout layout;  // of the kernel's table
-    bool present = false;  // the kernel has the table, as far as we know
-  };
   struct Step {
     model::ServicePortKey key;
     model::ServicePortRowPtr row;  // null: goes
   };
-
   struct Undo {
     model::ServicePortKey key;
     std::optional<ServiceEntry> entry;
@@ -51,32 +40,20 @@ class NftServices : public ServiceBackEnd {
 
   NftServices(std::string table_name, sys::NfSocket socket);
   void Forget();
-  FamilyState& StateOf(bool v6) { return families_[v6 ? 1 : 0]; }
-  bool IsWanted(const FamilyState& state) const;
+  FamilyTable& TableOf(bool v6) { return tables_[v6 ? 1 : 0]; }
   Result<ServiceApplied> ApplyAll(const model::ServiceChange& change);
   Result<ServiceApplied> ApplySome(const model::ServiceChange& change);
-  Result<void> StartBooks(const std::vector<Step>& steps);
+  Result<void> StartBooks(const std::vector<model::ServicePortRowPtr>& rows);
   std::vector<Undo> Enter(const std::vector<Step>& steps, Deltas& deltas);
   // Enters the steps into the books and sends them; on refusal the books are as before.
   Result<void> Send(const std::vector<Step>& steps, const model::ServiceSettings& previous);
-  Transaction Change(const FamilyState& state, const ServiceLayout& next,
-                     const ServiceBook::Delta& delta, const model::ServiceSettings& previous) const;
-  // Reads the kernel and makes it what the books say; the number of differences.
+  // Of both families; the number of differences.
   Result<uint64_t> SynchronizeAll();
-  Result<uint64_t> Synchronize(FamilyState& state);
-  Result<void> Load(FamilyState& state, const Table& wanted, const ElementsBySet& all);
-  Result<void> ForgetClients(const FamilyState& state, const ServiceEntry& before);
-  Result<uint64_t> ForgetAllStaleClients();
-  Result<uint64_t> ForgetAllStaleClients(const FamilyState& state);
-  // The rows that the kernel does not take, found by trying ever smaller parts of them in a table
-  // that is gone before it could ever see a packet.
-  Result<std::vector<RefusedServicePort>> FindRefused(const std::vector<Step>& steps);
-  Result<void> TryOut(const std::vector<const Step*>& steps);
 
   std::string table_name_;
   sys::NfSocket socket_;
   std::shared_ptr<const model::ServiceSettings> settings_;  // null: nothing was applied
-  std::array<FamilyState, 2> families_;
+  std::vector<FamilyTable> tables_;                         // of IPv4 and IPv6
   bool relayout_ = false;  // the settings changed: rules are to be written anew
   // Of the last comparison that found no difference: as long as it is the kernel's, there is none.
   std::optional<uint32_t> compared_;

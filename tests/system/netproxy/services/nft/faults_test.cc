@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <ctime>
@@ -71,6 +72,21 @@ TEST_F(NftFaults, OnePoisonedServiceAmongAThousandIsRefusedAlone) {
   EXPECT_EQ(listing.find("10.96.1.8 "), std::string::npos) << "nothing of a refused row is left";
   // It is well again.
   EXPECT_TRUE(Apply(false, {rows[7]}).refused.empty());
+  EXPECT_EQ(nft_->Repair().value_or(99), 0u);
+}
+
+TEST_F(NftFaults, AfterAFailureOnlyACompleteChangeCounts) {
+  Apply(true, {Web({"a"})});
+  EXPECT_NE(nft_->Dump().value_or("").find("10.96.0.10"), std::string::npos);
+  ASSERT_EQ(::seteuid(65534), 0);  // the kernel takes nothing of such a user
+  const auto failed = nft_->Apply(ChangeOf(false, {Web({"b"})}, {}));
+  ASSERT_EQ(::seteuid(0), 0);
+  ASSERT_FALSE(failed);
+  EXPECT_FALSE(nft_->Dump()) << "nobody knows what is meant to be there";
+  EXPECT_FALSE(nft_->Apply(ChangeOf(false, {Web({"b"})}, {})));
+  EXPECT_FALSE(nft_->Repair());
+  ExpectWebWorks();
+  Apply(true, {Web({"a"})});
   EXPECT_EQ(nft_->Repair().value_or(99), 0u);
 }
 
