@@ -20,6 +20,7 @@
 #include "runtime/keeper/common/keys.h"
 #include "runtime/keeper/common/records.h"
 #include "runtime/keeper/launch/begun_mark.h"
+#include "runtime/keeper/launch/kept_sandboxes.h"
 #include "runtime/keeper/process/fd_store.h"
 #include "runtime/keeper/process/holder_link.h"
 #include "runtime/keeper/process/options.h"
@@ -62,11 +63,8 @@ class Launcher {
   // True when it is there, or on its way: answered now or then.
   bool AnswerKnownSandbox(PacketServer::ConnectionId id, const SandboxName& sandbox);
   void StartSandbox(PacketServer::ConnectionId id, const SandboxName& sandbox, Message& message);
-  // The member is the pod's sandbox from now on; false when there is no such member, or it cannot be given the plan's host
-  // name.
+  // False where a new one is to be tried, whose failure is told.
   bool TakeMember(const SandboxName& member, const SandboxName& pod, const Message& message);
-  Result<void> NameHost(const SandboxName& sandbox, const Message& message) const;
-  bool IsComplete(const SandboxName& sandbox) const;
   Result<PendingLaunch> CloneFrom(Message& message, char* begun);
   // nullopt: the failure is answered.
   std::optional<PendingLaunch> CloneOrAnswer(PacketServer::ConnectionId id, Message& message,
@@ -79,7 +77,6 @@ class Launcher {
   void PollAllPending();
   void Finish(Pending pending, LaunchOutcome outcome);
   void AnswerStarted(Pending& pending, LaunchOutcome& outcome);
-  void AnswerSandbox(Pending& pending, LaunchOutcome& outcome);
   void SendSandbox(const std::vector<PacketServer::ConnectionId>& to, const SandboxName& sandbox);
   void AnswerFailure(Pending& pending, const LaunchOutcome& outcome);
   void TellLogger(const std::string& key, int fd);
@@ -101,6 +98,7 @@ class Launcher {
   LaunchContext context_;
   UniqueFd own_uts_;  // namespace
   HolderLink link_;
+  KeptSandboxes sandboxes_{mirror_, link_, own_uts_};
   std::map<std::string, Pending> pending_;
   bool retired_ = false;
   bool let_go_ = false;        // retired, and nothing is kept for a successor any more

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launcher, the launches themselves: clone, start record, "go", outcome, answer.
 #include <fcntl.h>
-#include <sched.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/pause_point.h"
-#include "holdfast/sys/process.h"
 #include "holdfast/sys/socket.h"
 #include "runtime/keeper/common/keys.h"
 #include "runtime/keeper/common/messages.h"
@@ -30,16 +28,6 @@ Result<model::Plan> ReadPlan(const Message& message) {
   }
   ASSIGN_OR_RETURN(const std::string bytes, sys::ReadFd(message.fds[0].get(), kMaxPlanBytes));
   return ParsePlan(bytes, message.fds.size() - 1);
-}
-
-// By this thread, the only one, which then goes back to `own`: a process that could not would start all that follows in a pod's
-// namespace, so it ends instead, and another launcher comes.
-Result<void> NameHostIn(int uts, int own, const std::string& name) {
-  RETURN_IF_ERROR(sys::JoinNamespace(uts, CLONE_NEWUTS, "to a member's uts namespace"));
-  const int failed = ::sethostname(name.data(), name.size()) == 0 ? 0 : errno;
-  if (::setns(own, CLONE_NEWUTS) != 0) ::_exit(1);
-  if (failed == 0) return {};
-  return Error::FromErrno(failed, StrCat("sethostname ", name));
 }
 
 std::string TerminalKey(const std::string& process) {
@@ -127,47 +115,19 @@ bool Launcher::AnswerKnownSandbox(PacketServer::ConnectionId id, const SandboxNa
     it->second.waiters.push_back(id);
     return true;
   }
-  if (IsComplete(sandbox)) {
+  if (sandboxes_.Has(sandbox)) {
     SendSandbox({id}, sandbox);
     return true;
   }
-  mirror_.DropPrefix(key);  // a launcher died before it had given all of it to the holder
+  sandboxes_.DropRest(sandbox);
   return false;
 }
 
-bool Launcher::IsComplete(const SandboxName& sandbox) const {
-  const std::vector<std::string> keys = mirror_.Keys(SandboxPrefix(sandbox));
-  const auto first = keys.empty() ? std::nullopt : ParseSandboxKey(keys.front());
-  return first && first->total == keys.size();
-}
-
-// Its own copies first: the successor of a holder that dies finds them here by their new name, and
-// that of a launcher that dies before the holder was told finds them there by the old one.
 bool Launcher::TakeMember(const SandboxName& member, const SandboxName& pod,
                           const Message& message) {
-  if (!IsComplete(member)) return false;
-  // Where that cannot be, a new one is tried, and its failure is told.
-  if (!NameHost(member, message)) return false;
-  HOLDFAST_PAUSE_POINT("launcher.member-named");
-  const std::string from = SandboxPrefix(member);
-  const std::string to = SandboxPrefix(pod);
-  mirror_.Rename(from, to);
-  HOLDFAST_PAUSE_POINT("launcher.member-taken");
-  link_.Rename(from, to);
-  HOLDFAST_PAUSE_POINT("launcher.member-given");
-  return true;
-}
-
-Result<void> Launcher::NameHost(const SandboxName& sandbox, const Message& message) const {
-  ASSIGN_OR_RETURN(const model::Plan plan, ReadPlan(message));
-  const auto* wanted = std::get_if<model::SandboxPlan>(&plan);
-  if (wanted == nullptr) return InvalidArgument("sandbox: the plan is not one");
-  if (wanted->hostname.empty()) return {};
-  for (const std::string& key : mirror_.Keys(SandboxPrefix(sandbox))) {
-    if (ParseSandboxKey(key)->name != "uts") continue;
-    return NameHostIn(mirror_.Find(key)->front().get(), own_uts_.get(), wanted->hostname);
-  }
-  return NotFound("sandbox: it has no uts namespace");
+  const auto plan = ReadPlan(message);
+  const auto* wanted = plan ? std::get_if<model::SandboxPlan>(&*plan) : nullptr;
+  return wanted != nullptr && sandboxes_.TakeMember(member, pod, wanted->hostname);
 }
 
 void Launcher::StartSandbox(PacketServer::ConnectionId id, const SandboxName& sandbox,
@@ -287,7 +247,10 @@ void Launcher::Finish(Pending pending, LaunchOutcome outcome) {
   if (outcome.state != LaunchOutcome::State::kRunning) {
     AnswerFailure(pending, outcome);
   } else if (pending.sandbox) {
-    AnswerSandbox(pending, outcome);
+    PidFd init;
+    if (outcome.sandbox.pid) init = pending.launch.DuplicatePidFd();
+    sandboxes_.Keep(*pending.sandbox, std::move(outcome.sandbox), std::move(init));
+    SendSandbox(pending.waiters, *pending.sandbox);
   } else {
     AnswerStarted(pending, outcome);
   }
@@ -327,42 +290,12 @@ void Launcher::AnswerStarted(Pending& pending, LaunchOutcome& outcome) {
   }
 }
 
-void Launcher::AnswerSandbox(Pending& pending, LaunchOutcome& outcome) {
-  SandboxFds& made = outcome.sandbox;
-  std::vector<std::pair<const char*, UniqueFd>> parts;
-  const auto add = [&parts](const char* name, UniqueFd fd) {
-    if (fd) parts.emplace_back(name, std::move(fd));
-  };
-  add("net", UniqueFd(made.network.Release()));
-  add("ipc", UniqueFd(made.ipc.Release()));
-  add("uts", UniqueFd(made.uts.Release()));
-  add("user", UniqueFd(made.user.Release()));
-  if (made.pid) add("init", UniqueFd(pending.launch.DuplicatePidFd().Release()));
-  add("pid", UniqueFd(made.pid.Release()));
-  add("shm", std::move(made.shm));
-  add("proc", std::move(made.proc));
-  for (auto& [name, fd] : parts) {
-    const std::string key = MakeSandboxKey({*pending.sandbox, parts.size(), name});
-    FdStore::Fds fds;
-    fds.push_back(std::move(fd));
-    if (!mirror_.Put(key, std::move(fds))) continue;  // keys made here are valid
-    HOLDFAST_PAUSE_POINT("launcher.namespace-kept");
-    link_.Put(key, Borrow(*mirror_.Find(key)));
-  }
-  SendSandbox(pending.waiters, *pending.sandbox);
-}
-
 void Launcher::SendSandbox(const std::vector<PacketServer::ConnectionId>& to,
                            const SandboxName& sandbox) {
-  std::vector<std::string> names;
-  std::vector<int> fds;
-  for (const std::string& key : mirror_.Keys(SandboxPrefix(sandbox))) {
-    const auto parsed = ParseSandboxKey(key);
-    if (!parsed) continue;
-    names.push_back(parsed->name);
-    fds.push_back(mirror_.Find(key)->front().get());
+  const KeptSandboxes::Parts parts = sandboxes_.PartsOf(sandbox);
+  for (const auto id : to) {
+    serving_.server().Reply(id, MessageType::kOk, EncodeNames(parts.names), parts.fds);
   }
-  for (const auto id : to) serving_.server().Reply(id, MessageType::kOk, EncodeNames(names), fds);
 }
 
 }  // namespace holdfast::runtime::keeper
