@@ -26,8 +26,8 @@ class Exits:
     """The exits of the plan, one after the other. What may be missing of one depends on who died when
     it ended: its code when holder and launcher did, its last words when holder and logger did."""
 
-    def __init__(self, go):
-        self.go = go
+    def __init__(self, bells):
+        self.bells = bells
         self.waiting = pod_plan.exits()
         self.told = []
         self.may_be_unknown = set()
@@ -42,7 +42,7 @@ class Exits:
         if {"hold", "log"} <= set(dying):
             self.may_be_silent.add(exit.file)
         self.told.append(exit)
-        (self.go / exit.file).touch()
+        self.bells.ring(exit.file)
         return exit
 
     def outstanding(self, seen):
@@ -91,13 +91,13 @@ class Nobody:
     meanwhile, and a back-off runs out. Then the agent is started, and nothing else."""
 
     ROLES = ("agent", "hold", "launch", "log")
-    CRASHING, ENDING = "returner-0", "returner-1"
+    CRASHING, ENDING = pod_plan.RETURNERS
 
-    def __init__(self, machine, tally, exits, go):
+    def __init__(self, machine, tally, exits, bells):
         self.machine = machine
         self.tally = tally
         self.exits = exits
-        self.go = go
+        self.bells = bells
 
     def run(self, how_many):
         """`how_many` exits; returns how many processes were killed."""
@@ -109,7 +109,7 @@ class Nobody:
         killed = machine.end_all()
         for _ in range(how_many):
             self.exits.end_one(self.ROLES)
-        (self.go / self.ENDING).touch()
+        self.bells.ring(self.ENDING)
         machine.wait_alone("containers ended", lambda: not any(map(machine.is_alive, processes.values())))
         machine.wait_alone("the back-off is over", lambda: time.time() > back_off + 1)
         self.tally.expect(not machine.anybody(), f"somebody lives: {machine.anybody()}")
@@ -121,7 +121,7 @@ class Nobody:
         """The first restart is at once, the second waits. Returns when it may happen."""
         for times in (1, 2):
             self.machine.wait(f"{self.CRASHING} runs", lambda t=times: self.runs(self.CRASHING, t - 1))
-            (self.go / self.CRASHING).touch()
+            self.bells.ring(self.CRASHING)
         def waits():
             state = status_of(self.machine.pods()[self.CRASHING])["state"]
             return state.get("waiting", {}).get("reason") == "CrashLoopBackOff"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kill.py --bin DIR --image BUSYBOX.tar [--kills N] [--pairs N] [--seed S] [--patience F] [--calm]:
+"""kill.py --bin DIR --image BUSYBOX.tar [--kills N] [--pairs N] [--seed S] [--calm] [--patience F] [--pace N] [--lives N]:
 22 pods run while every process of Holdfast is killed (docs/kill-tests.md), in this order:
 
   points        once at every pause point (points.py), from the first start of the agent on, while
@@ -40,7 +40,6 @@ from machine import Machine
 from pods import restarts
 
 ROLES = points.ROLES
-MOST_LIVES = 4  # in each sweep over the points
 EXITS_IN_PHASE = {"pairs": 6, "all at once": 2}
 EXITS_IN_PHASE_OF_ONE = 3
 EXITS_WHILE_NOBODY_LIVES = 3
@@ -65,8 +64,9 @@ class KillTest:
         self.go = machine.top / "go"
         self.go.mkdir()
         self.plan = pod_plan.plan(self.go)
-        self.follower = logs.Follower(machine.logs, self.go, self.plan)
-        self.exits = Exits(self.go)
+        self.follower = logs.Follower(machine.logs, self.go, self.plan, args.pace)
+        self.bells = pod_plan.Bells(self.go)
+        self.exits = Exits(self.bells)
         self.lives = 0
         self.kills = 0
         self.restarted = 0
@@ -124,7 +124,7 @@ class KillTest:
             self.birth(sweep)
         lives = checked = 0
         passed = -1  # a later sweep ends when a life brings nothing new: some are passed only once
-        while (not all(map(points.excepted, sweep.remaining())) and lives < MOST_LIVES
+        while (not all(map(points.excepted, sweep.remaining())) and lives < self.args.lives
                and (first or len(sweep.killed) > passed)):
             passed = len(sweep.killed) if lives else -1
             self.exits.end_one(ROLES if sweep.pairs else ())
@@ -213,14 +213,18 @@ class KillTest:
         self.settle()
         exit = self.exits.waiting[0]
         process = self.machine.first_process(self.machine.patient_pods()[exit.pod], exit.container)
-        self.exits.end_one(group)
-        time.sleep(self.rng.uniform(0, 0.05))  # it looks every 50 ms whether it is to end
-        killed = self.machine.kill(group)
+        if self.rng.random() < 0.5:
+            killed = self.machine.kill(group)
+            self.exits.end_one(group)
+        else:
+            self.exits.end_one(group)
+            time.sleep(self.rng.uniform(0, 0.02))
+            killed = self.machine.kill(group)
         self.machine.wait(f"{exit.file} ended", lambda: not self.machine.is_alive(process))
         return killed
 
     def nobody(self):
-        nobody = Nobody(self.machine, self.tally, self.exits, self.go)
+        nobody = Nobody(self.machine, self.tally, self.exits, self.bells)
         kills = nobody.run(EXITS_WHILE_NOBODY_LIVES)
         self.settle()
         self.wait_ended()
@@ -362,6 +366,8 @@ def main():
     parser.add_argument("--pairs", type=int, default=40, help="size of the sample of pause points")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--patience", type=int, default=1, help="factor on deadlines, for slow machines")
+    parser.add_argument("--pace", type=int, help="lines a second of each writer (default: as many as are read)")
+    parser.add_argument("--lives", type=int, default=4, help="at most, in each sweep over the points")
     parser.add_argument("--no-points", action="store_true", help="at random only")
     parser.add_argument("--calm", action="store_true", help="kill at every point a second time")
     parser.add_argument("--pool", type=int, default=4, help="sandboxes that lie ready, 0: none")

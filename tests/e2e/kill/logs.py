@@ -3,6 +3,7 @@
 import gzip
 import re
 import threading
+import time
 
 CRI = re.compile(rb"^\S+ (stdout|stderr) ([PF]) (.*)$")
 FILLER = rb"0123456789 0123456789 0123456789 0123456789"
@@ -121,27 +122,29 @@ class Stream:
 
 class Follower(threading.Thread):
     """Follows the logs of the writers of `plan` while they write, and lets them write on only so far
-    that nothing is rotated away unread (`go`/NAME.limit, pods.WRITER)."""
+    that nothing is rotated away unread, and no faster than `pace` lines a second where one is given
+    (`go`/NAME.limit, pods.WRITER)."""
 
-    def __init__(self, log_dir, go, plan):
+    def __init__(self, log_dir, go, plan, pace=None):
         super().__init__(daemon=True)
         self.log_dir = log_dir
         self.go = go
+        self.pace = pace
+        self.began = time.monotonic()
+        self.limits = {}
         self.streams = [Stream(name, kind) for name, (kind, _) in plan.items() if kind in LINES]
         self.error = None
         self.ending = threading.Event()
         for stream in self.streams:
-            self.allow(stream.name, WINDOW)
+            self.allow_more(stream)
 
     def run(self):
         try:
             while not self.ending.is_set():
                 for stream in self.streams:
-                    before = stream.next
                     self.catch_up(stream, False)
-                    if stream.next > before:
-                        self.allow(stream.name, stream.next - 1 + WINDOW)
-                self.ending.wait(0.05)
+                    self.allow_more(stream)
+                self.ending.wait(0.5 if self.pace else 0.05)
         except Exception as error:  # told by finish(), on the thread that waits
             self.error = error
 
@@ -152,7 +155,15 @@ class Follower(threading.Thread):
         for folder in folders:
             stream.catch_up(folder, finished)
 
+    def allow_more(self, stream):
+        limit = stream.next - 1 + WINDOW
+        if self.pace:
+            limit = min(limit, int(self.pace * (1 + time.monotonic() - self.began)))
+        if limit != self.limits.get(stream.name):
+            self.allow(stream.name, limit)
+
     def allow(self, name, limit):
+        self.limits[name] = limit
         new = self.go / f".{name}.new"
         new.write_text(f"{limit}\n")
         new.rename(self.go / f"{name}.limit")

@@ -4,32 +4,38 @@
 writer   numbered lines at full speed, as far as its reader allows (logs.Follower); at the end it
          writes down how many: each of them is in its log once, in order, from the first on
 partial  the same with a line in pieces, with pauses between them
-exiter   six containers; each ends with a known code when its file appears in the `go` folder: the
-         code is reported, and its last line is there
+exiter   six containers; each ends with a known code when its bell rings: the code is reported, and
+         its last line is there
 looper   fails at once: in back-off most of the time, its restarts are counted, never lost
-returner fails when its file appears, and runs again
+returner fails when its bell rings, and runs again
 sleeper  does nothing: same pid and start time for ever
 """
 import json
+import os
 
 IMAGE = "test/busybox:latest"
-WRITER = """i=0
+# None of them starts a process while it waits: 50 that do so keep an emulated machine busy.
+WRITER = """exec 9<> /go/never
+i=0
 while :; do
   read limit < /go/NAME.limit
   [ "$limit" != stop ] || break
-  [ $i -lt $limit ] || usleep 20000
+  [ $i -lt $limit ] || read -t 0.1 nothing <&9
   while [ $i -lt $limit ]; do i=$((i+1)); echo "n $i 0123456789 0123456789 0123456789 0123456789"; done
 done
 echo $i > /go/NAME.count
 exec sleep 1000000"""
-PARTIAL = """i=0
+PARTIAL = """exec 9<> /go/never
+i=0
 while read limit < /go/NAME.limit; [ "$limit" != stop ]; do
-  i=$((i+1)); printf "n %d " $i; usleep 3000; printf "middle "; usleep 3000; echo "end"
+  [ $i -lt $limit ] || { read -t 0.1 nothing <&9; continue; }
+  i=$((i+1)); printf "n %d " $i; read -t 0.003 nothing <&9; printf "middle "; read -t 0.003 nothing <&9; echo "end"
 done
 echo $i > /go/NAME.count
 exec sleep 1000000"""
-EXITER = "until [ -e /go/NAME ]; do usleep 50000; done; echo over; exit CODE"
-RETURNER = "echo begin; until [ -e /go/NAME ]; do usleep 50000; done; rm /go/NAME; exit 3"
+EXITER = "read told < /go/NAME; echo over; exit CODE"
+RETURNER = "echo begin; read told < /go/NAME; exit 3"
+RETURNERS = ("returner-0", "returner-1")
 SLEEPER = "trap 'exit 0' TERM; while :; do sleep 1000 & wait $!; done"
 EXITERS = 7
 EXITS_OF_EACH = 6
@@ -80,13 +86,29 @@ def exits():
     return [Exit(number) for number in range(EXITERS * EXITS_OF_EACH)]
 
 
+class Bells:
+    """A FIFO in the `go` folder for each container that waits for its end. One that rings before the container
+    begins is heard all the same."""
+
+    def __init__(self, go):
+        self.doors = {}
+        for name in [*(e.file for e in exits()), *RETURNERS, "never"]:
+            os.mkfifo(go / name)
+            # Both ends: what is written waits, though nobody reads.
+            self.doors[name] = os.open(go / name, os.O_RDWR | os.O_NONBLOCK)
+
+    def ring(self, name):
+        os.write(self.doors[name], b"now\n")
+
+
 def plan(go):
     """name -> (kind, manifest). `go`: the folder by which the pods are told what to do."""
     pods = {}
-    for kind, script, count in (("writer", WRITER, 4), ("partial", PARTIAL, 2), ("returner", RETURNER, 2)):
-        for i in range(count):
-            name = f"{kind}-{i}"
-            pods[name] = (kind, told_by_files(name, {"main": script.replace("NAME", name)}, go))
+    names = [("writer", f"writer-{i}", WRITER) for i in range(4)]
+    names += [("partial", f"partial-{i}", PARTIAL) for i in range(2)]
+    names += [("returner", name, RETURNER) for name in RETURNERS]
+    for kind, name, script in names:
+        pods[name] = (kind, told_by_files(name, {"main": script.replace("NAME", name)}, go))
     for i in range(EXITERS):
         pods[f"exiter-{i}"] = ("exiter", exiter(i, go))
     for i in range(2):

@@ -14,6 +14,9 @@ import threading
 import time
 import traceback
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from arrivals import Arrivals  # noqa: E402
+
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CALL = re.compile(r'HOLDFAST_PAUSE_POINT\("([^"]+)"\)')
 ROLES = ("agent", "hold", "launch", "log")
@@ -102,6 +105,7 @@ class Sweep(threading.Thread):
         self.born = False
         self.ending = threading.Event()
         (directory / "armed").mkdir(parents=True)
+        self.arrivals = Arrivals(directory)
         for name in names:
             (directory / "armed" / name).touch()
 
@@ -136,11 +140,13 @@ class Sweep(threading.Thread):
                     else:
                         self.kill_stopped()
                     self.machine.ensure_agent()  # who asks one that is not there waits for seconds
-                time.sleep(0.001)
+                self.arrivals.wait(0.05)
         except Exception as error:  # raised by finish(), on the thread that waits, which may wait in vain until then
             traceback.print_exc()
             self.error = error
             self.ending.set()
+        finally:
+            self.arrivals.close()
 
     def kill_and_settle(self):
         (self.directory / "armed").rename(self.directory / "resting")
@@ -218,7 +224,7 @@ class Sweep(threading.Thread):
                 return  # a follower
             if self.machine.keeper_answers() and (not self.recovered or self.recovered()):
                 return
-            time.sleep(0.005)
+            self.arrivals.wait(0.005)
 
 
 class Pairs:

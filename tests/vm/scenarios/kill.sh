@@ -2,7 +2,7 @@
 # Scenario in a full systemd guest, without the units: the kill sweep of tests/e2e/kill on this kernel
 # and on cgroup v2. `full` kills at every pause point first, then 30 times at random, with TESTS=random only that; otherwise 6 times
 # at random only.
-# needs: tests/e2e/kill tests/support/machine.py tests/support/journal.py
+# needs: tests/e2e/kill tests/support/machine.py tests/support/journal.py tests/support/arrivals.py
 # programs: pause-points
 # full: trixie
 # timeout: 10800
@@ -21,4 +21,4 @@ fi
 # In the first network namespace, as under systemd: only there the kernel tells the ends of processes.
 exec unshare --mount --propagation private \
   python3 tests/e2e/kill/kill.py --bin /payload/bin --image /payload/images/busybox.tar --kills "$kills" $points \
-    --seed "${SEED:-61}" --patience 6
+    --seed "${SEED:-61}" --patience 6 --pace 200 --lives 8
