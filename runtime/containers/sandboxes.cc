@@ -200,8 +200,12 @@ Result<void> Sandboxes::DropNamespaces(const PodUid& uid) {
 
 // Ignored: a keeper that does not answer is asked again at the next look.
 void Sandboxes::FindInit(const PodUid& uid) {
-  const auto known = Find(uid);
-  if (known && known->spec.share_process_namespace && known->held && !known->init) (void)Fds(uid);
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = infos_.find(uid);
+    if (known == infos_.end() || !known->second.LacksInit()) return;
+  }
+  (void)Fds(uid);
 }
 
 Result<void> Sandboxes::Restore(const model::SandboxSpec& spec) {
@@ -286,8 +290,8 @@ ObservedSandbox Sandboxes::Info::Shown() const {
           spec.pod_name,
           !spec.host_network,
           (!needs_namespaces || held) && !dying,
-          dying,
-          spec.owner};
+          spec.owner,
+          dying};
 }
 
 Result<std::vector<ObservedSandbox>> Sandboxes::List() {

@@ -67,6 +67,7 @@ class Sandboxes {
     bool held = false;                        // the keeper has the namespaces, as far as we know
     uint64_t made_at = 0;  // number of the change by which we made them; 0: not by us
     std::shared_ptr<const PidFd> init = {};  // of shared processes, once we have it
+    bool LacksInit() const { return spec.share_process_namespace && held && !init; }
     bool IsDying() const;
     ObservedSandbox Shown() const;
   };

@@ -67,9 +67,9 @@ struct ObservedSandbox {
   std::string pod_name;
   bool has_network = false;  // false with hostNetwork
   bool ready = true;         // false when a namespace was lost and must be made again
+  std::string owner = {};    // as in SandboxSpec
   // The init of its shared processes ends, or has: the kernel kills all of them with it, and nobody is born there any more.
   bool dying = false;
-  std::string owner = {};  // as in SandboxSpec
 };
 
 // All that is there of one pod.
