@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""kill.py --bin DIR --image BUSYBOX.tar [--kills N] [--pairs N] [--seed S] [--calm] [--patience F] [--pace N] [--lives N]:
+"""kill.py --bin DIR --image BUSYBOX.tar [--kills N] [--pairs N] [--seed S] [--calm] [--patience F] [--pace N]
+  [--log-size MIB] [--lives N]:
 22 pods run while every process of Holdfast is killed (docs/kill-tests.md), in this order:
 
   points        once at every pause point (points.py), from the first start of the agent on, while
@@ -64,7 +65,7 @@ class KillTest:
         self.go = machine.top / "go"
         self.go.mkdir()
         self.plan = pod_plan.plan(self.go)
-        self.follower = logs.Follower(machine.logs, self.go, self.plan, args.pace)
+        self.follower = logs.Follower(machine.logs, self.go, self.plan, args.log_size, args.pace)
         self.bells = pod_plan.Bells(self.go)
         self.exits = Exits(self.bells)
         self.lives = 0
@@ -367,6 +368,7 @@ def main():
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--patience", type=int, default=1, help="factor on deadlines, for slow machines")
     parser.add_argument("--pace", type=int, help="lines a second of each writer (default: as many as are read)")
+    parser.add_argument("--log-size", type=int, default=10, help="MiB after which a log is rotated")
     parser.add_argument("--lives", type=int, default=4, help="at most, in each sweep over the points")
     parser.add_argument("--no-points", action="store_true", help="at random only")
     parser.add_argument("--calm", action="store_true", help="kill at every point a second time")
@@ -381,7 +383,7 @@ def main():
     pauses = top / "root/pauses"
     machine = Machine(args.bin, top, "kill", args.patience, points.Sweep.environment(pauses))
     machine.pauses = pauses
-    machine.set_config(sandboxPoolSize=args.pool)
+    machine.set_config(sandboxPoolSize=args.pool, containerLogMaxSize=f"{args.log_size}Mi")
     tally = Tally()
     try:
         KillTest(machine, args, tally).run()

@@ -9,9 +9,9 @@ CRI = re.compile(rb"^\S+ (stdout|stderr) ([PF]) (.*)$")
 FILLER = rb"0123456789 0123456789 0123456789 0123456789"
 WHOLE_RECORD = re.compile(rb"^\S{30} stdout F n (\d+) " + FILLER + rb"$", re.MULTILINE)
 LINES = {"writer": re.compile(rb"n (\d+) " + FILLER), "partial": re.compile(rb"n (\d+) middle end")}
-# So far may a writer be ahead of its reader. Of the 10 MiB files that are kept (4 beside the current
-# one, 110,000 lines each) the newest is left until it is certain that it is finished.
-WINDOW = 330_000
+# So far may a writer be ahead of its reader, for each MiB of a log's size. Of the files that are kept (4 beside the
+# current one, 11,000 lines for each MiB) the newest is left until it is certain that it is finished.
+WINDOW_OF_MEBIBYTE = 33_000
 
 
 def order(stem):
@@ -123,12 +123,13 @@ class Stream:
 class Follower(threading.Thread):
     """Follows the logs of the writers of `plan` while they write, and lets them write on only so far
     that nothing is rotated away unread, and no faster than `pace` lines a second where one is given
-    (`go`/NAME.limit, pods.WRITER)."""
+    (`go`/NAME.limit, pods.WRITER). `log_size`: MiB after which a log is rotated."""
 
-    def __init__(self, log_dir, go, plan, pace=None):
+    def __init__(self, log_dir, go, plan, log_size, pace=None):
         super().__init__(daemon=True)
         self.log_dir = log_dir
         self.go = go
+        self.window = WINDOW_OF_MEBIBYTE * log_size
         self.pace = pace
         self.began = time.monotonic()
         self.limits = {}
@@ -156,7 +157,7 @@ class Follower(threading.Thread):
             stream.catch_up(folder, finished)
 
     def allow_more(self, stream):
-        limit = stream.next - 1 + WINDOW
+        limit = stream.next - 1 + self.window
         if self.pace:
             limit = min(limit, int(self.pace * (1 + time.monotonic() - self.began)))
         if limit != self.limits.get(stream.name):
