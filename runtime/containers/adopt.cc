@@ -108,7 +108,7 @@ Result<void> Runtime::Begin(PidFd holder) {
   ASSIGN_OR_RETURN(keeper_watch_,
                    KeeperWatch::Start(std::move(holder), [this] { return ReviveKeeper(); }));
   RETURN_IF_ERROR(Adopt());
-  if (const auto ensured = EnsureLogs(); !ensured && parts_->options.warn) {
+  if (const auto ensured = logs_.EnsureAll(); !ensured && parts_->options.warn) {
     parts_->options.warn(StrCat("logs of containers: ", ensured.error().message()));
   }
   for (const ContainerId& id : half_made_.List()) {
@@ -147,26 +147,6 @@ Result<void> Runtime::Adopt() {
   return {};
 }
 
-// A start does not wait for the logger before its program runs, so it may have been cut short in between.
-Result<void> Runtime::EnsureLogs() {
-  ASSIGN_OR_RETURN(const std::vector<ContainerId> known, parts_->keeper.ListLogs());
-  const std::set<ContainerId> registered(known.begin(), known.end());
-  for (const TableEntry& entry : parts_->table.List()) {
-    if (registered.contains(entry.id)) continue;
-    const auto record = parts_->state.Container(entry.id);
-    if (record) EnsureLog(*record);  // without one nobody knows where its lines belong
-  }
-  return {};
-}
-
-void Runtime::EnsureLog(const ContainerRecord& record) {
-  if (record.spec.tty) return;  // registered before the launch
-  const auto ensured = parts_->keeper.EnsureLog(record.spec.id, record.spec.log);
-  if (ensured || !parts_->options.warn) return;
-  parts_->options.warn(StrCat("log of container ", record.spec.id.value, ": ",
-                              ensured.error().message(), ": its output is not read"));
-}
-
 // Their sessions ended with the former agent.
 Result<void> Runtime::EndFormerExecs(const std::vector<keeper::StartRecord>& starts) {
   ASSIGN_OR_RETURN(auto cgroups, FindExecCgroups(*parts_));
@@ -186,7 +166,7 @@ Result<void> Runtime::EndFormerExecs(const std::vector<keeper::StartRecord>& sta
 
 bool Runtime::AdoptLate(const keeper::StartRecord& start, const ContainerRecord& record) {
   if (!AdoptContainer(start)) return false;
-  EnsureLog(record);
+  logs_.Ensure(record);
   Hint(record.spec.pod_uid);
   return true;
 }

@@ -48,9 +48,11 @@ Runtime::Runtime(std::unique_ptr<Parts> parts)
       sandboxes_(*parts_, pool_),
       execs_(*parts_, [this](const std::string& id) { watcher_->Ask(id); }),
       auditor_(*parts_, sandboxes_),
-      half_made_(*parts_, [this](const keeper::StartRecord& start, const ContainerRecord& record) {
-        return AdoptLate(start, record);
-      }) {}
+      half_made_(*parts_,
+                 [this](const keeper::StartRecord& start, const ContainerRecord& record) {
+                   return AdoptLate(start, record);
+                 }),
+      logs_(*parts_) {}
 
 Runtime::~Runtime() = default;
 
@@ -95,6 +97,13 @@ std::expected<StartedContainer, StartFailure> Runtime::Start(const model::Contai
   if (!starting) return std::unexpected(std::move(starting.error()));
   parts_->table.Put(starting->entry);
   Watch(starting->entry);
+  if (starting->log_is_late) {
+    logs_.NoteLate(spec.id);
+    if (parts_->options.warn) {
+      parts_->options.warn(StrCat("log of container ", spec.id.value,
+                                  ": the logger does not answer; it is asked again"));
+    }
+  }
   return std::move(starting->started);
 }
 
@@ -192,7 +201,10 @@ ObservedPod Runtime::Observe(const PodUid& uid) {
   return pod;
 }
 
-Result<std::vector<ObservedSandbox>> Runtime::ListSandboxes() { return sandboxes_.List(); }
+Result<std::vector<ObservedSandbox>> Runtime::ListSandboxes() {
+  logs_.EnsureLate();
+  return sandboxes_.List();
+}
 
 void Runtime::SetChangeHint(std::function<void(const PodUid&)> hint) {
   const std::lock_guard lock(hint_mutex_);

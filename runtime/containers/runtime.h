@@ -11,6 +11,7 @@
 #include "runtime/containers/exec.h"
 #include "runtime/containers/half_made.h"
 #include "runtime/containers/keeper_watch.h"
+#include "runtime/containers/log_registrations.h"
 #include "runtime/containers/parts.h"
 #include "runtime/containers/sandbox_pool.h"
 #include "runtime/containers/sandboxes.h"
@@ -53,9 +54,6 @@ class Runtime final : public ContainerRuntime {
   Result<void> AdoptContainer(const keeper::StartRecord& start);
   // HalfMade::Adopt
   bool AdoptLate(const keeper::StartRecord& start, const ContainerRecord& record);
-  // Of the containers that were adopted: those which the logger has not heard of.
-  Result<void> EnsureLogs();
-  void EnsureLog(const ContainerRecord& record);
   Result<void> EndFormerExecs(const std::vector<keeper::StartRecord>& starts);
   // The container of the same pod, name and attempt that runs or ran already.
   std::optional<StartedContainer> FindStarted(const model::ContainerSpec& spec) const;
@@ -78,6 +76,7 @@ class Runtime final : public ContainerRuntime {
   std::mutex hint_mutex_;
   std::function<void(const PodUid&)> hint_;
   HalfMade half_made_;
+  LogRegistrations logs_;
   // Last: their threads call into all of the above.
   std::unique_ptr<ExitWatcher> watcher_;
   std::unique_ptr<KeeperWatch> keeper_watch_;

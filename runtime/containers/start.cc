@@ -263,7 +263,7 @@ std::expected<Starting, LaunchFailed> LaunchPrepared(
 
 // Everything after the record; the caller takes away what was made when this fails. The logger may be
 // busy with somebody else's log, so the program does not wait for its answer: what it writes until then is in
-// the pipes, and who dies in between leaves that to Runtime::EnsureLogs.
+// the pipes, and who dies in between leaves that to LogRegistrations, as does who has waited in vain.
 std::expected<Starting, LaunchFailed> MakeAndLaunch(Parts& parts, Sandboxes& sandboxes,
                                                     const model::ContainerSpec& spec) {
   if (spec.tty) {
@@ -276,9 +276,12 @@ std::expected<Starting, LaunchFailed> MakeAndLaunch(Parts& parts, Sandboxes& san
   auto started = LaunchPrepared(parts, spec, std::move(prepared), pipes);
   auto registered = log->Await();  // in any case: at a teardown nothing may be under way
   HOLDFAST_PAUSE_POINT("containers.start.registered");
-  if (started && !registered) {
+  if (!started || registered) return started;
+  const Code why = registered.error().code();
+  if (why != Code::kDeadlineExceeded && why != Code::kUnavailable) {  // it has refused
     return std::unexpected(LaunchFailed{FailLog(std::move(registered.error())).error()});
   }
+  started->log_is_late = true;
   return started;
 }
 

@@ -13,10 +13,11 @@ namespace holdfast::runtime {
 struct Starting {
   TableEntry entry;
   StartedContainer started;
+  bool log_is_late = false;  // the logger has not answered: LogRegistrations::NoteLate()
 };
 
 // Order: record, scratch directory, cgroup, plan, log pipes, launch, the logger's answer. On failure everything made is taken
-// away again. `spec` must have passed CheckSpec.
+// away again; that the logger is away or busy for long is none. `spec` must have passed CheckSpec.
 std::expected<Starting, StartFailure> StartContainer(Parts& parts, Sandboxes& sandboxes,
                                                      const model::ContainerSpec& spec);
 

@@ -162,7 +162,8 @@ class ContainerRuntime : public DeviceHolder {
   virtual Result<void> CloseStdin(const ContainerId& id) = 0;
 
   virtual Result<std::vector<ObservedContainer>> ListContainers() = 0;
-  // Asks the keeper what it holds; Observe() answers from this and from what was done since.
+  // Asks the keeper what it holds; Observe() answers from this and from what was done since. To be called now and then: it
+  // also asks the logger again for containers that it did not answer for when they were started.
   virtual Result<std::vector<ObservedSandbox>> ListSandboxes() = 0;
   // One pod, at a cost that does not depend on the others. Ended containers are found here as in
   // the list; lost namespaces at the latest after the next ListSandboxes().

@@ -50,6 +50,14 @@ class Exits:
         shown = [(e, status_of(seen[e.pod], e.container)) for e in self.told]
         return [(e, status) for e, status in shown if "terminated" not in status["state"]]
 
+    def ended_too_early(self, machine):
+        """What is known of those that nobody has told to end, and that do not run."""
+        seen = machine.patient_pods()
+        for exit in self.waiting:
+            status = status_of(seen[exit.pod], exit.container)
+            if "running" not in status["state"]:
+                yield f"{exit.file}: {json.dumps(status)}"
+
     def tell_outstanding(self, machine):
         """What is known of each, for a person: its status, and what of it is alive."""
         for exit, status in self.outstanding(machine.patient_pods()):

@@ -162,6 +162,8 @@ class KillTest:
         for name, (identity, restarted) in self.before.items():
             self.tally.expect(len(identity) == 1, f"{name}: processes {identity}")
             self.tally.expect(restarted == 0, f"{name}: {restarted} restarts at its start")
+        for text in self.exits.ended_too_early(self.machine):
+            self.tally.expect(False, text)
 
     def check_reached(self, name, sweep):
         """A later sweep finds a point that only a first start passes no more."""

@@ -67,6 +67,25 @@ TEST_F(BusyLoggerTest, TheProgramRunsBeforeTheLoggerHasAnswered) {
   EXPECT_EQ(node_->Leftovers(), std::vector<std::string>{});
 }
 
+// … nor does one that gives no answer at all, and dies, end it.
+TEST_F(BusyLoggerTest, AProgramThatItDoesNotAnswerForGoesOn) {
+  const auto runtime = node_->Open();
+  const pid_t logger = node_->Logger();
+  ASSERT_EQ(::kill(logger, SIGSTOP), 0);
+  const auto started = runtime->Start(spec_);
+  ASSERT_TRUE(started) << started.error().error.message();
+  EXPECT_TRUE(HasBegun());
+  ::kill(logger, SIGKILL);
+  ASSERT_TRUE(runtime->ListSandboxes());
+  ExpectBothLines();
+  const auto all = runtime->ListContainers();
+  ASSERT_EQ(all->size(), 1u);
+  EXPECT_FALSE(all->front().exit);
+  EXPECT_EQ(all->front().pid, started->pid);
+  EXPECT_TRUE(runtime->RemoveSandbox(PodUid("pod")));
+  EXPECT_EQ(node_->Leftovers(), std::vector<std::string>{});
+}
+
 TEST_F(BusyLoggerTest, ALogThatCannotBeOpenedFailsTheStart) {
   const auto runtime = node_->Open();
   fs::create_directories(spec_.log.path);  // a directory in the file's place
