@@ -40,9 +40,8 @@ struct ManifestObject {
   // Gives the object away if it is of that type, else nullptr.
   template <class T>
   std::unique_ptr<T> Take() {
-    T* typed = As<T>();
-    if (typed != nullptr) (void)object.release();  // owned by the result from here on
-    return std::unique_ptr<T>(typed);
+    if (As<T>() == nullptr) return nullptr;
+    return std::unique_ptr<T>(static_cast<T*>(object.release()));
   }
 
   // A diagnostic for the field at `field_path`, relative to the object: line and column of the

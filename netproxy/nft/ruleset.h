@@ -205,7 +205,7 @@ class Bytes {
   Bytes& operator+=(std::string_view more) {
     const size_t room = data_.size() - size_;
     const size_t n = more.size() < room ? more.size() : room;
-    std::copy_n(more.data(), n, data_.data() + size_);
+    std::copy_n(more.begin(), n, data_.begin() + size_);
     size_ = static_cast<uint8_t>(size_ + n);
     return *this;
   }
