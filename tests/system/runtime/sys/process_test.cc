@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <string>
 
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/mount.h"
@@ -57,6 +58,37 @@ TEST(ProcessTest, ASignalShowsAsTheShellShowsIt) {
   ASSERT_TRUE(reaped && *reaped);
   EXPECT_EQ((*reaped)->ShellCode(), 137);
   EXPECT_EQ(SendSignal(child->pidfd.get(), SIGTERM).error().code(), Code::kNotFound);
+}
+
+TEST(ProcessTest, AnEndingIsSeenFromItsBeginningOnAndAfterTheReaping) {
+  auto child = Clone(CLONE_NEWPID);
+  ASSERT_TRUE(child.has_value()) << child.error().message();
+  if (child->pid == 0) {
+    for (;;) ::pause();
+  }
+  const int init = child->pidfd.get();
+  EXPECT_FALSE(IsEnding(init));
+  // A child of ours in its namespace: until we have reaped that, the init does not come to its end.
+  const UniqueFd pids(
+      ::open(("/proc/" + std::to_string(child->pid) + "/ns/pid").c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd own(::open("/proc/self/ns/pid", O_RDONLY | O_CLOEXEC));
+  ASSERT_EQ(::setns(pids.get(), CLONE_NEWPID), 0);
+  auto other = Clone(0);
+  if (other && other->pid == 0) {
+    for (;;) ::pause();
+  }
+  ASSERT_EQ(::setns(own.get(), CLONE_NEWPID), 0);
+  ASSERT_TRUE(other.has_value()) << other.error().message();
+  ASSERT_TRUE(SendSignal(init, SIGKILL).has_value());
+  AwaitEnd(other->pidfd);  // killed by the kernel
+  EXPECT_TRUE(IsEnding(init));
+  pollfd ended{init, POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 0), 0) << "its pidfd says nothing yet";
+  ASSERT_TRUE(ReapExit(other->pidfd.get()));
+  AwaitEnd(child->pidfd);
+  EXPECT_TRUE(IsEnding(init));
+  ASSERT_TRUE(ReapExit(init));
+  EXPECT_TRUE(IsEnding(init));
 }
 
 TEST(ProcessTest, StartTicksReadsPastAHostileCommandName) {
