@@ -22,9 +22,13 @@ Result<void> LogRegistrations::EnsureAll() {
 void LogRegistrations::Ensure(const ContainerRecord& record) {
   if (record.spec.tty) return;  // registered before the launch
   const auto ensured = parts_.keeper.EnsureLog(record.spec.id, record.spec.log);
-  if (ensured || !parts_.options.warn) return;
-  parts_.options.warn(StrCat("log of container ", record.spec.id.value, ": ",
-                             ensured.error().message(), ": its output is not read"));
+  if (!ensured) TellUnread(record.spec.id, ensured.error());
+}
+
+void LogRegistrations::TellUnread(const ContainerId& id, const Error& why) const {
+  if (!parts_.options.warn) return;
+  parts_.options.warn(
+      StrCat("log of container ", id.value, ": ", why.message(), ": its output is not read"));
 }
 
 void LogRegistrations::NoteLate(const ContainerId& id) {
@@ -39,20 +43,20 @@ void LogRegistrations::EnsureLate() {
     late = late_;
   }
   for (const ContainerId& id : late) {
-    if (!TryLate(id)) return;  // a logger that is still away would be waited for once for each
+    if (const auto entry = parts_.table.Find(id)) {
+      const auto guard = parts_.pod_locks.TryLock(entry->brief.pod_uid);
+      if (!guard) continue;  // the next time
+      // Without a record it is being removed.
+      if (const auto record = parts_.state.Container(id)) {
+        const auto ensured = parts_.keeper.EnsureLog(id, record->spec.log);
+        // One that is still away would be waited for once for each.
+        if (!ensured && IsNoAnswer(ensured.error())) return;
+        if (!ensured) TellUnread(id, ensured.error());
+      }
+    }
     const std::lock_guard lock(mutex_);
     late_.erase(id);
   }
-}
-
-bool LogRegistrations::TryLate(const ContainerId& id) {
-  const auto entry = parts_.table.Find(id);
-  if (!entry) return true;  // it was removed
-  const auto guard = parts_.pod_locks.TryLock(entry->brief.pod_uid);
-  if (!guard) return false;
-  const auto record = parts_.state.Container(id);
-  if (!record || !parts_.table.Find(id)) return true;
-  return parts_.keeper.EnsureLog(id, record->spec.log).has_value();
 }
 
 }  // namespace holdfast::runtime

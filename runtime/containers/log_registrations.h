@@ -23,12 +23,15 @@ class LogRegistrations {
   void Ensure(const ContainerRecord& record);
   // The logger did not answer the start of this container, which runs.
   void NoteLate(const ContainerId& id);
-  // Asks the logger again about those; waits for it.
+  // Asks the logger again about those; waits for it. One that it refuses is told, as by Ensure().
   void EnsureLate();
+  // Of what came of asking the logger: no answer, which is no refusal.
+  static bool IsNoAnswer(const Error& error) {
+    return error.code() == Code::kDeadlineExceeded || error.code() == Code::kUnavailable;
+  }
 
  private:
-  // Under the pod's lock. False: to be tried again.
-  bool TryLate(const ContainerId& id);
+  void TellUnread(const ContainerId& id, const Error& why) const;
 
   Parts& parts_;
   std::mutex mutex_;  // what follows

@@ -198,14 +198,13 @@ Result<void> Sandboxes::DropNamespaces(const PodUid& uid) {
   return {};
 }
 
-// Ignored: a keeper that does not answer is asked again at the next look.
 void Sandboxes::FindInit(const PodUid& uid) {
   {
     const std::lock_guard lock(mutex_);
     const auto known = infos_.find(uid);
     if (known == infos_.end() || !known->second.LacksInit()) return;
   }
-  (void)Fds(uid);
+  (void)Fds(uid);  // a keeper that does not answer is asked again at the next look
 }
 
 Result<void> Sandboxes::Restore(const model::SandboxSpec& spec) {

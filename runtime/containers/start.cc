@@ -10,6 +10,7 @@
 #include "holdfast/base/rollback.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/pause_point.h"
+#include "runtime/containers/log_registrations.h"
 #include "runtime/containers/teardown.h"
 
 namespace holdfast::runtime {
@@ -277,8 +278,7 @@ std::expected<Starting, LaunchFailed> MakeAndLaunch(Parts& parts, Sandboxes& san
   auto registered = log->Await();  // in any case: at a teardown nothing may be under way
   HOLDFAST_PAUSE_POINT("containers.start.registered");
   if (!started || registered) return started;
-  const Code why = registered.error().code();
-  if (why != Code::kDeadlineExceeded && why != Code::kUnavailable) {  // it has refused
+  if (!LogRegistrations::IsNoAnswer(registered.error())) {
     return std::unexpected(LaunchFailed{FailLog(std::move(registered.error())).error()});
   }
   started->log_is_late = true;

@@ -221,6 +221,7 @@ class KillTest:
             self.exits.end_one(group)
         else:
             self.exits.end_one(group)
+            # A random moment of its ending: to wait for any of it would kill at that one only.
             time.sleep(self.rng.uniform(0, 0.02))
             killed = self.machine.kill(group)
         self.machine.wait(f"{exit.file} ended", lambda: not self.machine.is_alive(process))
