@@ -94,6 +94,25 @@ Result<void> SendMessage(int socket, MessageType type, std::string_view payload,
   return sys::SendPacket(socket, packet, fds);
 }
 
+bool IsQuiet(MessageType type) {
+  switch (type) {
+    case MessageType::kReady:
+    case MessageType::kPutQuiet:
+    case MessageType::kDropQuiet:
+    case MessageType::kRenameQuiet:
+    case MessageType::kLetGo:
+      return true;
+    default:
+      return false;
+  }
+}
+
+bool QuietIsNext(int socket) {
+  Header header{};
+  return ::recv(socket, &header, sizeof header, MSG_PEEK | MSG_DONTWAIT) == sizeof header &&
+         header.magic == kMagic && IsQuiet(static_cast<MessageType>(header.type));
+}
+
 Result<Message> ReceiveMessage(int socket) {
   ASSIGN_OR_RETURN(sys::Packet packet, sys::ReceivePacket(socket));
   if (packet.data.empty()) return Unavailable("receive from keeper: connection closed");

@@ -69,6 +69,9 @@ enum class MessageType : uint16_t {
   kLogList = 65,        // -> kOk + memfd with a list of ids
 };
 
+// Says something and is never answered.
+bool IsQuiet(MessageType type);
+
 struct Message {
   MessageType type = MessageType::kOk;
   std::string payload;
@@ -126,6 +129,8 @@ Error DecodeError(std::string_view payload);
 
 Result<void> SendMessage(int socket, MessageType type, std::string_view payload = {},
                          std::span<const int> fds = {});
+// The next message is there and of a quiet type; it stays there.
+bool QuietIsNext(int socket);
 // kUnavailable at end-of-file; kUnsupported for another version, kInvalidArgument for bytes that
 // are no packet of ours.
 Result<Message> ReceiveMessage(int socket);

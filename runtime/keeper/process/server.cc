@@ -5,6 +5,8 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <vector>
+
 #include "holdfast/sys/socket.h"
 
 namespace holdfast::runtime::keeper {
@@ -41,12 +43,31 @@ void PacketServer::Receive(ConnectionId id) {
   if (it == connections_.end()) return;
   auto message = ReceiveMessage(it->second.get());
   if (message) {
+    if (!IsQuiet(message->type)) HearQuietOfOthers(id);
     handler_(id, std::move(*message));
     return;
   }
   if (message.error().sys_errno() == EAGAIN) return;
   if (message.error().code() == Code::kUnsupported) Fail(id, message.error());
   Close(id);
+}
+
+void PacketServer::HearQuietOfOthers(ConnectionId asking) {
+  AcceptAll();
+  std::vector<ConnectionId> ids;
+  ids.reserve(connections_.size());
+  for (const auto& [id, fd] : connections_) {
+    if (id != asking) ids.push_back(id);  // its own that is left comes after what it asks
+  }
+  for (const ConnectionId id : ids) HearQuietOf(id);
+}
+
+void PacketServer::HearQuietOf(ConnectionId id) {
+  for (;;) {
+    const auto it = connections_.find(id);
+    if (it == connections_.end() || !QuietIsNext(it->second.get())) return;
+    Receive(id);
+  }
 }
 
 void PacketServer::Reply(ConnectionId id, MessageType type, std::string_view payload,

@@ -2,6 +2,8 @@
 // PacketServer: accepts connections on a keeper socket and gives each message to one handler.
 // Only processes of the same user id are heard (SO_PEERCRED). Single-threaded, on one Loop.
 // A client that does not read its answers is disconnected: a send never blocks.
+// Messages of one connection are handled in their order; and what is quiet (wire.h) before what is answered and was sent later,
+// on whichever connection: who asks may know of it from the one that said it.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +41,8 @@ class PacketServer {
  private:
   void AcceptAll();
   void Receive(ConnectionId id);
+  void HearQuietOfOthers(ConnectionId asking);
+  void HearQuietOf(ConnectionId id);
   void Close(ConnectionId id);
 
   Loop& loop_;

@@ -2,6 +2,7 @@
 // The keeper's promises without any kill: launch, exit, logs, descriptors, sandboxes, upgrade.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +24,10 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/base/unique_fd.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/socket.h"
+#include "runtime/keeper/common/keys.h"
+#include "runtime/keeper/common/paths.h"
+#include "runtime/keeper/common/wire.h"
 #include "runtime/plan/wire.h"
 #include "tests/support/text_file.h"
 #include "tests/system/runtime/keeper/harness.h"
@@ -165,6 +170,30 @@ TEST_F(KeeperTest, ALauncherWithoutAHolderDoesNotStayForMembers) {
   StopTending();
   KillAll("hold");
   EXPECT_TRUE(Eventually([this] { return Processes("launch").empty(); }));
+}
+
+// The holder, which was busy, has all that the launcher had told it before it was asked to drop the rest of the member.
+TEST_F(KeeperTest, AMemberThatIsTakenAndDroppedIsThePodsWithBothOwners) {
+  StartHolder();
+  WaitForKeeper();
+  const pid_t holder = Processes("hold").at(0);
+  auto plan = sys::SealedMemfd("plan", SerializePlan(model::Plan(model::SandboxPlan())));
+  const PodUid uid("taker");
+  ASSERT_EQ(::kill(holder, SIGSTOP), 0);
+  ASSERT_TRUE(client().MakeMember("m", plan->get()));
+  ASSERT_TRUE(client().BeginSandbox(uid, plan->get(), {}, "m").Await());
+  auto socket = sys::ConnectSeqpacket(Path(StrCat("run/", kHolderSocket)));
+  ASSERT_TRUE(socket) << socket.error().message();
+  ASSERT_TRUE(SendMessage(socket->get(), MessageType::kDropPrefix,
+                          Encoder().Text(SandboxPrefix(PoolMember("m"))).Take()));
+  ASSERT_EQ(::kill(holder, SIGCONT), 0);
+  ASSERT_TRUE(ReceiveMessage(socket->get()));
+  KillAll("launch");
+  const auto got = client().GetSandbox(uid);
+  ASSERT_TRUE(got) << got.error().message();
+  EXPECT_EQ(got->size(), 3u);
+  EXPECT_TRUE(client().DropSandbox(uid));
+  ExpectNothingLeft();
 }
 
 // The terminal's output survives the logger; its line discipline turns \n into \r\n.
