@@ -6,7 +6,12 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <functional>
+#include <memory>
 #include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "k8s/core/v1/pod.pb.h"
 #include "tests/support/inotify_limit.h"
@@ -46,6 +51,14 @@ class ManifestDirectoryTest : public SourceTest {
   bool Becomes(const std::vector<std::string>& names) const {
     return Eventually([&] { return Names() == names; });
   }
+
+  // From the source's thread, until End().
+  void OnEachSnapshot(std::function<void(const PodSnapshot&)> look) {
+    source_->SetChangeCallback(
+        [source = source_.get(), look = std::move(look)] { look(*source->Snapshot()); });
+  }
+  // Its thread has ended: what a callback refers to may go.
+  void End() { source_.reset(); }
 
   std::unique_ptr<ManifestDirectory> source_;
 };
@@ -93,7 +106,7 @@ TEST_F(ManifestDirectoryTest, WithoutInotifyTheDirectoryIsLookedAtEachSecond) {
     }));
     Place("c.yaml", PodYaml("third"));
     EXPECT_TRUE(Becomes({"first-n", "second-n", "third-n"}));
-    source_.reset();
+    End();
     EXPECT_THAT(told, testing::ElementsAre(testing::HasSubstr("no inotify left"),
                                            testing::HasSubstr("followed by inotify again")));
   });
@@ -122,13 +135,14 @@ TEST_F(ManifestDirectoryTest, TheCallbackComesAfterEachChange) {
   const int quiet = calls;
   source_->Reread();
   EXPECT_EQ(calls, quiet) << "nothing changed";
+  End();
 }
 
 TEST_F(ManifestDirectoryTest, AFileWrittenByteByByteIsReadOnceItIsWhole) {
   Start();
   std::atomic<bool> partial = false;
-  source_->SetChangeCallback([&] {
-    if (!source_->Snapshot()->errors.empty()) partial = true;
+  OnEachSnapshot([&partial](const PodSnapshot& snapshot) {
+    if (!snapshot.errors.empty()) partial = true;
   });
   const std::string text = PodYaml("slow");
   const int fd = ::open((dir_ + "/slow.yaml").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
@@ -141,6 +155,7 @@ TEST_F(ManifestDirectoryTest, AFileWrittenByteByByteIsReadOnceItIsWhole) {
   EXPECT_TRUE(Names().empty()) << "somebody still has it open for writing";
   ::close(fd);
   EXPECT_TRUE(Becomes({"slow-n"}));
+  End();
   EXPECT_FALSE(partial) << "no half of it was ever looked at";
 }
 
@@ -165,8 +180,8 @@ TEST_F(ManifestDirectoryTest, EditorsPatternsAreOneChangeEach) {
   Start();
   ASSERT_TRUE(Becomes({"a-n"}));
   std::atomic<bool> vanished = false;
-  source_->SetChangeCallback([&] {
-    if (source_->Snapshot()->pods.empty()) vanished = true;
+  OnEachSnapshot([&vanished](const PodSnapshot& snapshot) {
+    if (snapshot.pods.empty()) vanished = true;
   });
   const std::string file = dir_ + "/a.yaml";
   // vim: backup by rename, swap file, probe file, new file.
@@ -191,8 +206,9 @@ TEST_F(ManifestDirectoryTest, EditorsPatternsAreOneChangeEach) {
   std::filesystem::remove(file);
   Write("a.yaml", PodYaml("a", "v:5"));
   EXPECT_TRUE(Eventually([&] { return Image() == "v:5"; }));
-  EXPECT_FALSE(vanished);
   EXPECT_TRUE(source_->Snapshot()->errors.empty());
+  End();
+  EXPECT_FALSE(vanished);
 }
 
 TEST_F(ManifestDirectoryTest, TouchChangesNothing) {
