@@ -95,7 +95,8 @@ std::string FormatAuditLine(const AuditEntry& entry, WallTime time, uint64_t dro
   return line;
 }
 
-AuditLog::AuditLog(std::string path, uint64_t max_bytes, uint32_t max_files, const Clock& clock)
+AuditLog::AuditLog(const std::string& path, uint64_t max_bytes, uint32_t max_files,
+                   const Clock& clock)
     : directory_(path.substr(0, path.rfind('/'))),
       name_(path.substr(path.rfind('/') + 1)),
       max_bytes_(max_bytes),

@@ -37,7 +37,7 @@ class AuditLog {
  public:
   // Keeps `path` and `path`.1 … up to `max_files` in all. The directory is made (0700) at the first
   // line.
-  AuditLog(std::string path, uint64_t max_bytes, uint32_t max_files, const Clock& clock);
+  AuditLog(const std::string& path, uint64_t max_bytes, uint32_t max_files, const Clock& clock);
 
   uint64_t NextId();
   // A line that cannot be written is counted; the next one that can be carries "dropped".

@@ -11,6 +11,7 @@
 #include "agent/cli/describe_writer.h"
 #include "agent/kube/annotations.h"
 #include "holdfast/base/clock.h"
+#include "holdfast/base/strings.h"
 #include "holdfast/v1/node_agent.pb.h"
 #include "k8s/core/v1/config.pb.h"
 #include "k8s/core/v1/event.pb.h"
@@ -51,7 +52,7 @@ std::string DescribeSecret(const v1::ListSecretsResponse::Secret& secret);
 template <class Map>
 std::vector<std::string> Pairs(const Map& map, std::string_view between) {
   std::vector<std::string> pairs;
-  for (const auto& [key, value] : map) pairs.push_back(key + std::string(between) + value);
+  for (const auto& [key, value] : map) pairs.push_back(StrCat(key, between, value));
   std::sort(pairs.begin(), pairs.end());
   return pairs;
 }

@@ -246,7 +246,7 @@ class Watcher {
       : get_(get), style_(get.Style()), table_(MakeTable(get, resource, style_)) {}
 
   // False: nobody reads what is printed.
-  bool Take(v1::ChangeType type, Object object) {
+  bool Take(v1::ChangeType type, const Object& object) {
     if (type == v1::BOOKMARK) {
       initial_ = false;
     } else if (!Wanted(object)) {

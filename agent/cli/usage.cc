@@ -169,9 +169,10 @@ std::string UsageTable(std::vector<PodUsage> pods, const UsageStyle& style) {
 std::string NodeUsageTable(const std::string& node, const Usage& usage, const NodeLimits& limits,
                            const UsageStyle& style) {
   std::vector<std::string> header = {"NAME", "CPU(cores)", "CPU(%)", "MEMORY(bytes)", "MEMORY(%)"};
-  const auto milli = static_cast<double>((usage.cpu_nanos + kNanosPerMilli - 1) / kNanosPerMilli);
+  const uint64_t milli = (usage.cpu_nanos + kNanosPerMilli - 1) / kNanosPerMilli;
   std::vector<std::string> row = {
-      node, Cores(usage), Percent(milli, static_cast<double>(limits.cpu.Milli())),
+      node, Cores(usage),
+      Percent(static_cast<double>(milli), static_cast<double>(limits.cpu.Milli())),
       Mebibytes(usage.memory_bytes),
       Percent(static_cast<double>(usage.memory_bytes), static_cast<double>(limits.memory.Units()))};
   if (style.swap) {

@@ -110,7 +110,7 @@ Access List(Place<std::vector<std::string>> place) {
           Getter(place)};
 }
 
-Access OneOf(Place<std::string> place, Values allowed) {
+Access OneOf(Place<std::string> place, const Values& allowed) {
   return {[place, allowed](AgentConfig& c, const Values& v) -> Result<void> {
             std::string known;
             for (const std::string& value : allowed) {

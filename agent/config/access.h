@@ -44,7 +44,7 @@ Access Path(Place<std::string> place);
 // The same, or "".
 Access PathOrNone(Place<std::string> place);
 Access List(Place<std::vector<std::string>> place);
-Access OneOf(Place<std::string> place, std::vector<std::string> allowed);
+Access OneOf(Place<std::string> place, const std::vector<std::string>& allowed);
 Access Bool(Place<bool> place);
 Access BindAddress(Place<std::string> place);
 Access Number(Place<uint32_t> place, uint32_t least, uint32_t most);

@@ -26,6 +26,7 @@ std::string Field::Flag() const {
   return flag;
 }
 
+// NOLINTNEXTLINE(readability-function-size): one table.
 const std::vector<Field>& Fields() {
   using I = model::Instance;
   using A = AgentConfig;

@@ -65,7 +65,7 @@ Result<void> Sync(int dir) {
 
 }  // namespace
 
-CertificateFiles::CertificateFiles(DirFd dir, std::string directory, std::string prefix)
+CertificateFiles::CertificateFiles(DirFd dir, const std::string& directory, std::string prefix)
     : dir_(std::move(dir)),
       prefix_(std::move(prefix)),
       current_path_(StrCat(directory, "/", prefix_, "-current.pem")) {}

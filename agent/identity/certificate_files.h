@@ -38,7 +38,7 @@ class CertificateFiles {
   Result<void> RemoveUsedKeys(const CertificatePair& current) const;
 
  private:
-  CertificateFiles(DirFd dir, std::string directory, std::string prefix);
+  CertificateFiles(DirFd dir, const std::string& directory, std::string prefix);
   Result<void> PointAt(const std::string& name) const;
   Result<void> RemoveOlder(const std::string& newest) const;
   std::string KeyName(const std::string& purpose) const;

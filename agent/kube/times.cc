@@ -17,8 +17,9 @@ constexpr int64_t kNanosPerSecond = 1'000'000'000;
 // Reads exactly `count` digits.
 bool Digits(std::string_view& text, size_t count, int* value) {
   if (text.size() < count) return false;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + count, *value);
-  if (error != std::errc() || end != text.data() + count || text[0] == '-') return false;
+  const char* const begin = text.data();
+  const auto [end, error] = std::from_chars(begin, begin + count, *value);
+  if (error != std::errc() || end != begin + count || text[0] == '-') return false;
   text.remove_prefix(count);
   return true;
 }

@@ -71,14 +71,11 @@ Result<std::optional<off_t>> FindTail(int fd, const LogFilter& filter, int64_t& 
 }  // namespace
 
 LogCursor::LogCursor(DirFd directory, uint32_t attempt, LogFilter filter, UnpackedLogs& unpacked)
-    : directory_(std::move(directory)),
-      attempt_(attempt),
-      filter_(std::move(filter)),
-      unpacked_(&unpacked) {}
+    : directory_(std::move(directory)), attempt_(attempt), filter_(filter), unpacked_(&unpacked) {}
 
 Result<LogCursor> LogCursor::Open(DirFd directory, uint32_t attempt, LogFilter filter,
                                   UnpackedLogs& unpacked) {
-  LogCursor cursor(std::move(directory), attempt, std::move(filter), unpacked);
+  LogCursor cursor(std::move(directory), attempt, filter, unpacked);
   RETURN_IF_ERROR(cursor.Start());
   return cursor;
 }

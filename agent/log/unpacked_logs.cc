@@ -38,7 +38,8 @@ class Copy {
   }
   Result<void> Append(std::string_view data, uint64_t most) {
     bytes_ += data.size();
-    if ((*total_ += data.size()) > most) {
+    *total_ += data.size();
+    if (*total_ > most) {
       return Error(Code::kResourceExhausted, StrCat("packed logs of more than ", most >> 20,
                                                     " MiB are being read at once; try again"));
     }

@@ -31,7 +31,7 @@ bool HasUnifiedCgroups(const Result<runtime::CgroupLayout>& cgroups) {
 }
 
 bool ListsSwap(std::string_view swaps) {
-  const size_t end = swaps.find_last_not_of("\n");
+  const size_t end = swaps.find_last_not_of('\n');
   return end != std::string_view::npos && swaps.substr(0, end).find('\n') != std::string_view::npos;
 }
 

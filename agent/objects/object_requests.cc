@@ -30,7 +30,7 @@ template <class Values>
 void TakeValues(Values& from, std::map<std::string, std::string>& to) {
   for (auto& [key, value] : from) {
     to.insert_or_assign(key, std::move(value));
-    value.resize(value.capacity());
+    value.resize(value.capacity());  // NOLINT(bugprone-use-after-move): of what the move left
     Wipe(value);
     value.clear();
   }

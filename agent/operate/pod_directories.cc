@@ -3,6 +3,9 @@
 
 #include <fcntl.h>
 
+#include <utility>
+
+#include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 
 namespace holdfast::agent {
@@ -16,13 +19,14 @@ void AuditPodDirectories(const std::string& pods, const std::function<std::set<P
   for (const std::string& name : *names) {
     if (living.contains(PodUid(name))) continue;
     std::string reason = "belongs to no pod";
+    std::string directory = StrCat(pods, "/", name);
     if (remove) {
       // The same manifest may be back, with the same uid.
       if (known().contains(PodUid(name))) continue;
-      const auto removed = remove(pods + "/" + name);
+      const auto removed = remove(directory);
       if (!removed) reason += ": " + removed.error().message();
     }
-    found.push_back({"directory", pods + "/" + name, reason});
+    found.push_back({"directory", std::move(directory), reason});
   }
 }
 

@@ -335,7 +335,8 @@ Result<EditedObject> ManifestEditor::Delete(const std::string& kind,
   const std::lock_guard hold(mutex_);
   const Error absent = NotFound(StrCat(resource, " \"", name, "\" not found"));
   if (auto read = ReadDirectory(); !read) {
-    return read.error().code() == Code::kNotFound ? absent : std::move(read.error());
+    if (read.error().code() == Code::kNotFound) return absent;
+    return std::move(read.error());
   }
   const int directory = watch_.directory();
   const ObjectIdentity wanted{kind, object_namespace, name};

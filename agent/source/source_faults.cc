@@ -38,7 +38,7 @@ std::string Summary(const SourceError& fault) {
   return text;
 }
 
-std::string WithAdvice(std::string text, const SourceError& fault) {
+std::string WithAdvice(const std::string& text, const SourceError& fault) {
   return fault.advice.empty() ? text : StrCat(text, "; ", fault.advice);
 }
 

@@ -116,7 +116,7 @@ void NodeStats::ReadNode(NodeSample& sample, Rates& rates) const {
 
 UsageSample NodeStats::WithRate(const std::string& key, runtime::CgroupStatistics used,
                                 Rates& rates) const {
-  UsageSample out{options_.clock.Wall(), std::move(used), std::nullopt};
+  UsageSample out{options_.clock.Wall(), used, std::nullopt};
   const auto before = rates_.find(key);
   if (before != rates_.end() && out.at > before->second.at &&
       out.used.cpu.nanos >= before->second.nanos) {
@@ -131,7 +131,7 @@ UsageSample NodeStats::WithRate(const std::string& key, runtime::CgroupStatistic
 std::optional<UsageSample> NodeStats::ReadUsage(const std::string& cgroup, NodeSample& sample,
                                                 Rates& rates) const {
   auto used = runtime::ReadStatistics(*layout_, cgroup);
-  if (used) return WithRate(cgroup, std::move(*used), rates);
+  if (used) return WithRate(cgroup, *used, rates);
   // Gone since its pod was listed, most likely.
   if (used.error().code() != Code::kNotFound) sample.failed = true;
   return std::nullopt;

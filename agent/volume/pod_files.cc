@@ -50,7 +50,7 @@ Result<void> RemovePodFilesRoot(const model::Instance& instance) {
 }
 
 Result<void> EnsurePodFiles(const PodPaths& paths) {
-  const std::string path = paths.Files();
+  const std::string& path = paths.Files();
   if (::mkdir(path.c_str(), kPodDirMode) != 0 && errno != EEXIST) {
     return Error::FromErrno(errno, StrCat("mkdir ", path));
   }

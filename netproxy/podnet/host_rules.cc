@@ -60,7 +60,7 @@ std::optional<HostRules::Clashing> HostRules::FindClash(
   return std::nullopt;
 }
 
-Result<void> HostRules::Set(const PodUid& uid, std::vector<model::HostPortRow> rows,
+Result<void> HostRules::Set(const PodUid& uid, const std::vector<model::HostPortRow>& rows,
                             sys::Rtnl& node, std::vector<std::string>& warnings) {
   const auto known = pods_.find(uid);
   const std::vector<model::HostPortRow> before =

@@ -38,7 +38,7 @@ class HostRules {
   // Makes `rows` all that the pod has. Flows of rows that went, and flows that went to the node
   // itself where rows came, are deleted; that they could not be (a kernel without conntrack
   // netlink) is a warning. `node` tells the node's addresses.
-  Result<void> Set(const PodUid& uid, std::vector<model::HostPortRow> rows, sys::Rtnl& node,
+  Result<void> Set(const PodUid& uid, const std::vector<model::HostPortRow>& rows, sys::Rtnl& node,
                    std::vector<std::string>& warnings);
   // Puts back what is missing in the kernel. True when something was.
   Result<bool> Ensure();

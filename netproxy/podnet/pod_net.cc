@@ -273,10 +273,10 @@ Result<std::vector<std::string>> PodNet::SetupLocked(const PodNetworkRequest& re
   if (!ensured_) RETURN_IF_ERROR(EnsureLocked());
   RETURN_IF_ERROR(ReleaseGone(kReleasedPerCall));
   ASSIGN_OR_RETURN(const PodRecord* record, EnsureRecord(request));
-  ASSIGN_OR_RETURN(std::vector<model::HostPortRow> rows,
+  ASSIGN_OR_RETURN(const std::vector<model::HostPortRow> rows,
                    HostPortRows(record->host_ports, record->addresses));
   RETURN_IF_ERROR(Wire(*record, HasLoopback(rows), request.network_namespace));
-  RETURN_IF_ERROR(rules_.Set(record->uid, std::move(rows), rtnl_, warnings_));
+  RETURN_IF_ERROR(rules_.Set(record->uid, rows, rtnl_, warnings_));
   return ToText(record->addresses);
 }
 

@@ -94,7 +94,7 @@ RoutePlan PlanRoutes(const std::vector<NodePeer>& peers, const std::vector<sys::
       }
       holders.emplace(range, "node " + peer.name);
       if (auto route = RouteOverLink(range, peer, local)) {
-        plan.routes.push_back(std::move(*route));
+        plan.routes.push_back(*route);
         continue;
       }
       const auto node = NodeThroughTunnel(range, peer, self, tunnels);

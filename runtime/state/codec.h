@@ -40,6 +40,7 @@ class RecordWriter {
   template <class T>
     requires(std::integral<T> || std::is_enum_v<T>)
   void Put(const T& value) {
+    // NOLINTNEXTLINE(bugprone-signed-char-misuse): only the bytes of a T are put.
     auto bits = static_cast<uint64_t>(value);
     for (size_t i = 0; i < sizeof(T); ++i, bits >>= 8)
       out_.push_back(static_cast<char>(bits & 0xff));

@@ -69,7 +69,7 @@ std::vector<AsideTree> ListAside(const std::string& aside) {
   return trees;
 }
 
-std::vector<AsideTree> RetryAside(const std::string& aside, std::stop_token stop,
+std::vector<AsideTree> RetryAside(const std::string& aside, const std::stop_token& stop,
                                   std::chrono::steady_clock::duration patience) {
   std::vector<AsideTree> trees = ListAside(aside);
   for (AsideTree& tree : trees) {

@@ -76,13 +76,12 @@ class ExecStream final : public CommandStream<v1::ExecRequest, v1::ExecResponse>
     if (start.rows() != 0) spec.rows = static_cast<uint16_t>(start.rows());
     if (start.columns() != 0) spec.columns = static_cast<uint16_t>(start.columns());
     const auto& [pod, container] = found;
-    return SessionPlan{
-        EntryFor(Method::kExec, *pod, container, start.argv(0)),
-        [&node = core().node, pod = pod, container = container, spec]() -> Result<SessionEnds> {
-          ASSIGN_OR_RETURN(const ContainerId id, RunningContainer(*pod, container));
-          HOLDFAST_PAUSE_POINT("api.exec.before_start");
-          return ExecOpener(node, id, spec)();
-        }};
+    return SessionPlan{EntryFor(Method::kExec, *pod, container, start.argv(0)),
+                       [&node = core().node, pod, container, spec]() -> Result<SessionEnds> {
+                         ASSIGN_OR_RETURN(const ContainerId id, RunningContainer(*pod, container));
+                         HOLDFAST_PAUSE_POINT("api.exec.before_start");
+                         return ExecOpener(node, id, spec)();
+                       }};
   }
 
   bool Take(v1::ExecRequest& message) override {
@@ -141,8 +140,7 @@ class AttachStream final : public CommandStream<v1::AttachRequest, v1::AttachRes
                           .error_output = !kube::HasTerminal(*pod, container)};
     return SessionPlan{
         EntryFor(Method::kAttach, *pod, container, ""),
-        [&node = core().node, pod = pod, container = container, spec,
-         size]() -> Result<SessionEnds> {
+        [&node = core().node, pod, container, spec, size]() -> Result<SessionEnds> {
           ASSIGN_OR_RETURN(const ContainerId id, RunningContainer(*pod, container));
           ASSIGN_OR_RETURN(SessionEnds ends, AttachOpener(node, id, spec)());
           if (spec.input && !ends.input) {

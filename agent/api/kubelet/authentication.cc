@@ -140,7 +140,7 @@ void Authentication::Ask(const ExchangePtr& exchange, const std::string& token, 
       });
 }
 
-void Authentication::OnReview(const std::string& key, Result<ApiReply> reply) {
+void Authentication::OnReview(const std::string& key, const Result<ApiReply>& reply) {
   auto node = open_.extract(key);
   if (node.empty()) return;
   const auto answer = ReadTokenReview(reply);

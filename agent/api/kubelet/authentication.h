@@ -46,7 +46,7 @@ class Authentication {
   using Answer = std::optional<NodeUser>;
 
   void Ask(const ExchangePtr& exchange, const std::string& token, Done done);
-  void OnReview(const std::string& key, Result<ApiReply> reply);
+  void OnReview(const std::string& key, const Result<ApiReply>& reply);
 
   const AuthenticationOptions options_;
   ExpiringMap<Answer> known_;

@@ -87,6 +87,7 @@ void AddResources(const corev1::ResourceRequirements& resources, const std::stri
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-function-size): one table.
 const kube::FieldRules& PodFieldRules() {
   static const kube::FieldRules rules = {
       // ---- the pod

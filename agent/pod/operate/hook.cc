@@ -39,7 +39,7 @@ class Hook : public std::enable_shared_from_this<Hook> {
     if (auto* sleep = std::get_if<SleepCheck>(&*check)) {
       sleep->time = std::max(sleep->time - input_.slept, std::chrono::nanoseconds(0));
     }
-    Run(std::move(*check));
+    Run(*check);
   }
 
   void GiveUp() {
@@ -49,7 +49,7 @@ class Hook : public std::enable_shared_from_this<Hook> {
   }
 
  private:
-  void Run(Check check) {
+  void Run(const Check& check) {
     running_ = runner_.Begin(check, std::nullopt,
                              [self = shared_from_this(), check](const CheckOutcome& outcome) {
                                self->OnOutcome(check, outcome);

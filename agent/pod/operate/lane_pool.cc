@@ -144,7 +144,7 @@ void LanePool::State::Work() {
   changed.notify_all();
 }
 
-Result<std::unique_ptr<LanePool>> LanePool::Start(std::vector<size_t> bounds, Rest rest) {
+Result<std::unique_ptr<LanePool>> LanePool::Start(const std::vector<size_t>& bounds, Rest rest) {
   auto state = std::make_shared<State>();
   state->rest = std::move(rest);
   for (const size_t bound : bounds) {

@@ -33,9 +33,9 @@ class LanePool {
   // Lane i runs at most bounds[i] jobs at a time. Begins with one thread, which stays; fails when
   // not even that can be had. Where no further thread can be had the jobs wait for one that is
   // there.
-  static Result<std::unique_ptr<LanePool>> Start(std::vector<size_t> bounds, Rest rest);
-  static Result<std::unique_ptr<LanePool>> Start(std::vector<size_t> bounds) {
-    return Start(std::move(bounds), Rest());
+  static Result<std::unique_ptr<LanePool>> Start(const std::vector<size_t>& bounds, Rest rest);
+  static Result<std::unique_ptr<LanePool>> Start(const std::vector<size_t>& bounds) {
+    return Start(bounds, Rest());
   }
   ~LanePool() { Stop(); }
   LanePool(const LanePool&) = delete;

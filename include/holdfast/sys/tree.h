@@ -50,7 +50,7 @@ std::vector<AsideTree> ListAside(const std::string& aside);
 // Tries again to remove what is in `aside`, `patience` for each tree, and `aside` itself when nothing
 // of it is left. Returns what was tried.
 std::vector<AsideTree> RetryAside(
-    const std::string& aside, std::stop_token stop,
+    const std::string& aside, const std::stop_token& stop,
     std::chrono::steady_clock::duration patience = std::chrono::seconds(60));
 
 // Called with an O_PATH descriptor of something in a tree and its stat: nobody can exchange it.

@@ -59,7 +59,7 @@ class RowCompiler {
 
  private:
   void Add(RuleSet set, std::string key, std::string value = "") {
-    out_.elements.push_back({{set}, key, value});
+    out_.elements.push_back({{set}, std::move(key), std::move(value)});
   }
 
   void AddFrontend(const Frontend& frontend) {

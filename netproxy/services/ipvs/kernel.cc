@@ -213,14 +213,15 @@ Result<Observed> IpvsKernel::ListOnce() {
 
 Result<void> IpvsKernel::ListReals(Observed& observed) {
   for (auto it = observed.begin(); it != observed.end();) {
-    auto& [key, server] = *it;
+    const auto& key = it->first;
+    auto& server = it->second;
     GenlMessage request(IPVS_CMD_GET_DEST);
     PutVirtual(request, key, nullptr);
     auto done = DumpPersistently(
-        socket_, request, [&server = server] { server.reals.clear(); },
-        [&, v6 = key.v6, &server = server](std::string_view attributes) {
+        socket_, request, [&server] { server.reals.clear(); },
+        [&](std::string_view attributes) {
           ForEachAttribute(attributes, [&](uint16_t type, std::string_view payload) {
-            if (type == IPVS_CMD_ATTR_DEST) ParseReal(v6, payload, server);
+            if (type == IPVS_CMD_ATTR_DEST) ParseReal(key.v6, payload, server);
           });
         });
     if (!done && done.error().code() != Code::kNotFound) return done;

@@ -51,7 +51,7 @@ Key FrontendKey(Domain domain) {
 }
 
 Key With(Key key, KeyPart part) {
-  key.push_back(std::move(part));
+  key.push_back(part);
   return key;
 }
 

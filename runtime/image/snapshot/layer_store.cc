@@ -134,7 +134,7 @@ Result<void> BorrowAttributes(int tree, const std::string& path, const std::vect
 LayerStore::LayerStore(DirFd layers, std::string path)
     : layers_(std::move(layers)), path_(std::move(path)) {}
 
-Result<LayerStore> LayerStore::Open(int root, std::string path) {
+Result<LayerStore> LayerStore::Open(int root, const std::string& path) {
   ASSIGN_OR_RETURN(DirFd layers, sys::MakeDirs(root, "layers", 0700));
   return LayerStore(std::move(layers), path + "/layers");
 }

@@ -25,7 +25,7 @@ struct StagedLayer {
 class LayerStore {
  public:
   // `root` is an fd of `path`.
-  static Result<LayerStore> Open(int root, std::string path);
+  static Result<LayerStore> Open(int root, const std::string& path);
 
   bool Has(const Digest& chain_id) const;
   std::string PathOf(const Digest& chain_id) const;  // absolute

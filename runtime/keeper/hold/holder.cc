@@ -107,7 +107,7 @@ Result<void> Holder::StartServing(UniqueFd listener) {
       {.tick = [this] { return Tick(); },
        .on_tick = [this] { OnTick(); },
        .on_signal = [this](int signal) { OnSignal(signal); },
-       .handle = [this](PacketServer::ConnectionId id, Message m) { Handle(id, std::move(m)); },
+       .handle = [this](PacketServer::ConnectionId id, const Message& m) { Handle(id, m); },
        .hand_over = [this](Handover& handover) { return HandOver(handover); }}));
   if (logger_.adopted) {
     RETURN_IF_ERROR(serving_.loop().Add(logger_.adopted.get(), EPOLLIN,
@@ -128,7 +128,7 @@ Result<void> Holder::Run() {
   return {};
 }
 
-void Holder::Handle(PacketServer::ConnectionId id, Message message) {
+void Holder::Handle(PacketServer::ConnectionId id, const Message& message) {
   switch (message.type) {
     case MessageType::kReady: {
       const std::string who = Decoder(message.payload).Text();

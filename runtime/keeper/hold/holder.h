@@ -59,7 +59,7 @@ class Holder {
   void OpenProcesses();
   void RemoveStaleTemporaries() const;
 
-  void Handle(PacketServer::ConnectionId id, Message message);
+  void Handle(PacketServer::ConnectionId id, const Message& message);
   Result<void> HandOver(Handover& handover) const;
   void Stored(const std::string& key, FdStore::Fds& fds);
   void Dropping(const std::string& key);

@@ -27,7 +27,7 @@ constexpr size_t kMessagesPerChunk = 64;
 template <class T>
 T Number(std::string_view payload) {
   T value = 0;
-  if (payload.size() >= sizeof value) std::memcpy(&value, payload.data(), sizeof value);
+  if (payload.size() >= sizeof value) payload.copy(reinterpret_cast<char*>(&value), sizeof value);
   return value;
 }
 

@@ -104,7 +104,7 @@ std::shared_ptr<StreamConnection> StartChannelForward(StreamContext& context,
                                                       UpgradedConnection connection,
                                                       const ChannelProtocol& protocol,
                                                       PodForward target,
-                                                      std::vector<uint16_t> ports) {
+                                                      const std::vector<uint16_t>& ports) {
   auto forward = std::make_shared<ChannelForward>(context, std::move(connection), protocol,
                                                   std::move(target), ports);
   forward->Start();

@@ -17,6 +17,6 @@ std::shared_ptr<StreamConnection> StartChannelForward(StreamContext& context,
                                                       UpgradedConnection connection,
                                                       const ChannelProtocol& protocol,
                                                       PodForward target,
-                                                      std::vector<uint16_t> ports);
+                                                      const std::vector<uint16_t>& ports);
 
 }  // namespace holdfast::agent::streams

@@ -151,7 +151,7 @@ void KubeletStreams::Route(UpgradedConnection connection, StreamRequest request)
     case StreamVerb::kRun:
       return Run(std::move(connection), std::move(request));
     case StreamVerb::kPortForward:
-      return Forward(std::move(connection), std::move(request));
+      return Forward(std::move(connection), request);
     case StreamVerb::kExec:
     case StreamVerb::kAttach:
       return Command(std::move(connection), std::move(request));
@@ -168,8 +168,8 @@ void KubeletStreams::Command(UpgradedConnection connection, StreamRequest reques
   if (upgrade.to == UpgradeTo::kWebSocket) {
     auto protocol = ChooseChannelProtocol(upgrade.offered);
     if (!protocol) return Refuse(std::move(connection), {403, "no sub-protocol in common"});
-    return Keep(StartChannelCommand(context_, std::move(connection), std::move(*protocol),
-                                    std::move(*target)));
+    return Keep(
+        StartChannelCommand(context_, std::move(connection), *protocol, std::move(*target)));
   }
   const auto protocol = ChooseSpdyProtocol(upgrade.offered);
   if (!protocol) return RefuseProtocols(std::move(connection), upgrade.offered, SpdyProtocols());
@@ -182,7 +182,7 @@ void KubeletStreams::Command(UpgradedConnection connection, StreamRequest reques
       });
 }
 
-void KubeletStreams::Forward(UpgradedConnection connection, StreamRequest request) {
+void KubeletStreams::Forward(UpgradedConnection connection, const StreamRequest& request) {
   auto target = FindForwardTarget(node_.pods(), request);
   if (!target) return Refuse(std::move(connection), target.error());
   NoteCaller(connection, target->audit);

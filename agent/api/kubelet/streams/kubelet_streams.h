@@ -48,7 +48,7 @@ class KubeletStreams {
  private:
   void Route(UpgradedConnection connection, StreamRequest request);
   void Command(UpgradedConnection connection, StreamRequest request);
-  void Forward(UpgradedConnection connection, StreamRequest request);
+  void Forward(UpgradedConnection connection, const StreamRequest& request);
   void ForwardMessages(UpgradedConnection connection, const std::vector<std::string>& offered,
                        PodForward target, const std::vector<std::string>& ports);
   void Run(UpgradedConnection connection, StreamRequest request);

@@ -67,15 +67,15 @@ bool TakePath(std::string_view path, StreamRequest& request) {
   return true;
 }
 
-void TakeParameter(std::string name, std::string value, StreamRequest& request) {
+void TakeParameter(std::string_view name, std::string value, StreamRequest& request) {
   const bool on = value == "1";
   if (name == "input") request.input = on;
   if (name == "output") request.output = on;
   if (name == "error") request.error = on;
   if (name == "tty") request.tty = on;
-  if (name == "port") request.ports.push_back(std::move(value));
+  if (name == "port") return request.ports.push_back(std::move(value));
   if (name == "command" && request.verb == StreamVerb::kExec) {
-    request.command.push_back(std::move(value));
+    return request.command.push_back(std::move(value));
   }
   if (name == "cmd" && request.verb == StreamVerb::kRun) {  // for legacy reasons
     for (const std::string_view word : Split(value, ' ')) request.command.emplace_back(word);
@@ -90,7 +90,7 @@ bool TakeQuery(std::string_view query, StreamRequest& request) {
     auto value =
         equals == std::string_view::npos ? std::string() : Unescape(pair.substr(equals + 1), true);
     if (!name || !value) return false;
-    TakeParameter(std::move(*name), std::move(*value), request);
+    TakeParameter(*name, std::move(*value), request);
   }
   return true;
 }
