@@ -55,7 +55,7 @@ bool Offset(std::string_view& text, int64_t* seconds) {
       !Digits(text, 2, &minutes) || hours > 23 || minutes > 59) {
     return false;
   }
-  *seconds = (hours * 60 + minutes) * 60 * (negative ? -1 : 1);
+  *seconds = (hours * 60 + minutes) * int64_t{60} * (negative ? -1 : 1);
   return true;
 }
 

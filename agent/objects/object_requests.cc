@@ -15,6 +15,7 @@
 #include "k8s/authentication/v1/token.pb.h"
 #include "k8s/core/v1/config.pb.h"
 #include "k8s/core/v1/persistent_volume.pb.h"
+#include "k8s/core/v1/pod.pb.h"
 #include "k8s/storage/v1/csi.pb.h"
 
 namespace holdfast::agent {

@@ -77,7 +77,7 @@ void SourceFaults::Warn(const SourceError& fault) const {
     if (last && lines.size() > kMostLines) {
       line += StrCat(" (and ", lines.size() - kMostLines, " more)");
     }
-    callbacks_.warn(last ? WithAdvice(std::move(line), fault) : line);
+    callbacks_.warn(last ? WithAdvice(line, fault) : line);
   }
 }
 

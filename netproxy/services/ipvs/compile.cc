@@ -58,8 +58,8 @@ class RowCompiler {
   }
 
  private:
-  void Add(RuleSet set, std::string key, std::string value = "") {
-    out_.elements.push_back({{set}, std::move(key), std::move(value)});
+  void Add(RuleSet set, const std::string& key, const std::string& value = "") {
+    out_.elements.push_back({{set}, key, value});
   }
 
   void AddFrontend(const Frontend& frontend) {

@@ -219,8 +219,7 @@ void KubeletStreams::ForwardMessages(UpgradedConnection connection,
   if (!parsed) return Refuse(std::move(connection), parsed.error());
   const auto protocol = ChooseForwardProtocol(offered);
   if (!protocol) return Refuse(std::move(connection), {403, "no sub-protocol in common"});
-  Keep(StartChannelForward(context_, std::move(connection), *protocol, std::move(target),
-                           std::move(*parsed)));
+  Keep(StartChannelForward(context_, std::move(connection), *protocol, std::move(target), *parsed));
 }
 
 void KubeletStreams::Run(UpgradedConnection connection, StreamRequest request) {
