@@ -6,8 +6,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
+#include <optional>
+#include <span>
 #include <vector>
 
 #include "runtime/cgroup/backend_internal.h"
@@ -87,6 +91,28 @@ Result<UniqueFd> LoadProgram(const std::vector<DeviceRule>& more) {
   return fd;
 }
 
+// Of the cgroup itself, not of those above it.
+bool IsAttached(int cgroup, uint32_t program) {
+  std::array<uint32_t, 64> attached{};  // as many as a cgroup may have
+  bpf_attr attr{};
+  attr.query.target_fd = static_cast<uint32_t>(cgroup);
+  attr.query.attach_type = BPF_CGROUP_DEVICE;
+  attr.query.prog_ids = reinterpret_cast<uint64_t>(attached.data());
+  attr.query.prog_cnt = attached.size();
+  if (::syscall(SYS_bpf, BPF_PROG_QUERY, &attr, sizeof attr) != 0) return false;
+  return std::ranges::count(std::span(attached).first(attr.query.prog_cnt), program) > 0;
+}
+
+std::optional<uint32_t> IdOf(int program) {
+  bpf_prog_info info{};
+  bpf_attr attr{};
+  attr.info.bpf_fd = static_cast<uint32_t>(program);
+  attr.info.info_len = sizeof info;
+  attr.info.info = reinterpret_cast<uint64_t>(&info);
+  if (::syscall(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &attr, sizeof attr) != 0) return std::nullopt;
+  return info.id;
+}
+
 Result<void> AttachProgram(int dir, int program) {
   // bpf(2) wants a readable descriptor of the directory; ours is O_PATH.
   UniqueFd readable(::openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
@@ -96,10 +122,13 @@ Result<void> AttachProgram(int dir, int program) {
   attr.attach_bpf_fd = static_cast<uint32_t>(program);
   attr.attach_type = BPF_CGROUP_DEVICE;
   attr.attach_flags = BPF_F_ALLOW_MULTI;
-  if (::syscall(SYS_bpf, BPF_PROG_ATTACH, &attr, sizeof attr) != 0) {
-    return Error::FromErrno(errno, "bpf attach device filter");
+  if (::syscall(SYS_bpf, BPF_PROG_ATTACH, &attr, sizeof attr) == 0) return {};
+  const int failed = errno;
+  // The kernel refuses what is there already, as in a sandbox's cgroup when its processes begin anew.
+  if (const auto id = IdOf(program); failed == EINVAL && id && IsAttached(readable.get(), *id)) {
+    return {};
   }
-  return {};
+  return Error::FromErrno(failed, "bpf attach device filter");
 }
 
 }  // namespace

@@ -89,6 +89,13 @@ TEST_F(CgroupV2Test, DeviceFilterAllowsOnlyStandardDevices) {
   EXPECT_EQ(WEXITSTATUS(status), 42);
 }
 
+TEST_F(CgroupV2Test, DeviceFilterThatIsThereMayBeAttachedAgain) {
+  for (int i = 0; i < 2; ++i) {
+    auto attached = AttachDeviceFilter(cgroup_.dirs[0].get(), {});
+    EXPECT_TRUE(attached) << attached.error().message();
+  }
+}
+
 TEST_F(CgroupV2Test, DeviceFilterAllowsWhatAContainerHasBeside) {
   const auto own = test_support::LoopDevice::Make();
   const auto read = test_support::LoopDevice::Make();
