@@ -2,7 +2,9 @@
 #include "netproxy/services/ipvs/probe.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <sys/utsname.h>
+#include <sys/wait.h>
 
 #include <array>
 #include <cerrno>
@@ -10,6 +12,7 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
 #include "holdfast/sys/netns.h"
+#include "holdfast/sys/spawn.h"
 #include "netproxy/services/ipvs/kernel.h"
 
 namespace holdfast::netproxy::ipvs {
@@ -33,6 +36,21 @@ ModuleFile FindModule(const std::string& name, const std::string& release) {
     if (text->find(StrCat("/", name, ".ko")) != std::string::npos) return ModuleFile::kPresent;
   }
   return listed ? ModuleFile::kAbsent : ModuleFile::kUnknown;
+}
+
+// As the kernel does it by itself when a virtual server is added; but it does so with IPVS' lock held, and a network namespace
+// that is taken down meanwhile waits for that lock while it holds the one that lblc and lblcr need: from then on no namespace
+// goes on that machine (seen on 6.12). Ignored: where this fails the kernel tries.
+void LoadModule(const std::string& name) {
+  auto helper = sys::ReadFileAt(AT_FDCWD, "/proc/sys/kernel/modprobe", PATH_MAX);
+  const UniqueFd nowhere(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  if (!helper || !nowhere) return;
+  while (helper->ends_with('\n')) helper->pop_back();
+  if (helper->empty()) return;  // this node loads none
+  char* const no_environment[] = {nullptr};
+  const sys::ChildFds fds{.in = nowhere.get(), .out = nowhere.get(), .err = nowhere.get()};
+  const auto pid = sys::Spawn({*helper, "-q", "--", name}, fds, no_environment);
+  while (pid && ::waitpid(*pid, nullptr, 0) < 0 && errno == EINTR) continue;
 }
 
 // TEST-NET-2, as kube-proxy probes with.
@@ -91,6 +109,7 @@ std::string DescribeMissing(const std::vector<MissingModule>& modules, const std
 Result<void> CheckKernel(const IpvsOptions& options) {
   auto flags = SchedulerFlags(options);
   if (!flags) return std::move(flags.error());
+  LoadModule("ip_vs_" + options.scheduler);
   ASSIGN_OR_RETURN(const NsFd empty, sys::NewNetworkNamespace());
   std::vector<std::string> missing;
   RETURN_IF_ERROR(sys::RunInNetworkNamespace(empty.get(), [&]() -> Result<void> {

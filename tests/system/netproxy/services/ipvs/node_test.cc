@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What IPVS wants of the node itself: kernel parameters, neighbours, addresses, schedulers.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <stop_token>
+#include <thread>
 
+#include "holdfast/sys/netns.h"
 #include "holdfast/sys/sysctl.h"
 #include "netproxy/services/ipvs/probe.h"
 #include "tests/system/netproxy/services/ipvs/ipvs_world.h"
@@ -127,6 +133,24 @@ TEST_F(IpvsNode, EverySchedulerServes) {
   Apply(true, {RowOf({"t/web", L4Protocol::kTcp, {"a", "b"}, "vip:10"}, false)});
   EXPECT_EQ(Observe().begin()->second.config.flags, ipvs::kOwnFlag | 0x18u);
   EXPECT_EQ(Reached("client", "10.96.0.10", 80), (Names{"a", "b"})) << "by the client's port";
+}
+
+// The kernel that loads it with IPVS' lock held would stand still with the first namespace that goes (probe.cc).
+TEST(IpvsKernelTest, ASchedulerIsLoadedWhileNamespacesGo) {
+  if (::geteuid() != 0) GTEST_SKIP() << "needs root";
+  ASSERT_EQ(::unshare(CLONE_NEWNET), 0);
+  ipvs::IpvsOptions options;
+  options.scheduler = "lblcr";
+  if (!ipvs::CheckKernel(options)) GTEST_SKIP() << "kernel lacks ip_vs_lblcr";
+  std::jthread others([](const std::stop_token& stop) {
+    while (!stop.stop_requested()) EXPECT_TRUE(sys::NewNetworkNamespace());
+  });
+  for (int i = 0; i < 20; ++i) {
+    // Ignored: somebody uses it, and then nothing is loaded this time.
+    (void)::syscall(SYS_delete_module, "ip_vs_lblcr", O_NONBLOCK);
+    const auto checked = ipvs::CheckKernel(options);
+    EXPECT_TRUE(checked) << checked.error().message();
+  }
 }
 
 // Whatever this kernel has: what is missing is named, and clean-up needs nothing of it.
