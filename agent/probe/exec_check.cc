@@ -11,6 +11,7 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 
+#include "agent/base/readable.h"
 #include "agent/probe/running_check_internal.h"
 #include "holdfast/base/strings.h"
 
@@ -57,8 +58,13 @@ class ExecChecking : public CheckBase {
     }
     Read(out_);
     Read(err_);
+    WaitForProgram();
+  }
+
+  void WaitForProgram() {
     process_.async_wait(stream_descriptor::wait_read, [self = Self()](const error_code& cancelled) {
-      if (!cancelled && !self->ended()) self->OnExited();
+      if (cancelled || self->ended()) return;
+      IsReadable(self->process_.native_handle()) ? self->OnExited() : self->WaitForProgram();
     });
   }
 

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <chrono>
 
+#include "agent/base/readable.h"
+
 namespace holdfast::agent {
 namespace {
 
@@ -262,7 +264,8 @@ void DescriptorSession::Signal(int signal) {
 void DescriptorSession::WaitForProgram() {
   if (!process_) return ProgramEnded();
   process_->async_wait(Descriptor::wait_read, [self = shared_from_this()](const auto& error) {
-    if (!error && self->peer_ != nullptr) self->ProgramEnded();
+    if (error || self->peer_ == nullptr) return;
+    IsReadable(self->process_->native_handle()) ? self->ProgramEnded() : self->WaitForProgram();
   });
 }
 

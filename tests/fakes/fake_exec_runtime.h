@@ -57,6 +57,8 @@ class FakeExecSession : public ExecSession {
         (void)::dup2(out[1], 1);
         (void)::dup2(err[1], 2);
       }
+      // A client's connection that another thread has just made would end with this program only.
+      (void)::close_range(3, ~0u, 0);
       ::execvp(argv[0], argv.data());
       ::_exit(127);
     }
