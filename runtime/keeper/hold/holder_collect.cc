@@ -151,6 +151,7 @@ void Holder::ChildEnded(Child& child) {
   }
   child.pid = 0;
   child.ready = false;
+  RemoveStaleTemporaries();  // what it was writing
   child.start_at_ms = child.delay.Died(NowMs());
   // Those that it alone had: the next one finds them here.
   if (&child == &logger_) RecoverLogPipes(records_, store_, EndedToo::kNo);

@@ -196,6 +196,18 @@ TEST_F(KeeperTest, AMemberThatIsTakenAndDroppedIsThePodsWithBothOwners) {
   ExpectNothingLeft();
 }
 
+TEST_F(KeeperTest, WhatALauncherWasWritingGoesWithIt) {
+  StartHolder();
+  WaitForKeeper();
+  const std::string name = StrCat("/.half.", Processes("launch").at(0), ".tmp");
+  const std::string halves[] = {Path("run/keeper/starts") + name, Path("run/keeper/exits") + name};
+  for (const std::string& half : halves) std::ofstream(half).close();
+  KillAll("launch");
+  for (const std::string& half : halves) {
+    EXPECT_TRUE(Eventually([&] { return !std::filesystem::exists(half); })) << half;
+  }
+}
+
 // The terminal's output survives the logger; its line discipline turns \n into \r\n.
 TEST_F(KeeperTest, ATerminalIsLoggedAcrossADeadLogger) {
   StartHolder();
