@@ -64,7 +64,8 @@ class ExecChecking : public CheckBase {
   void WaitForProgram() {
     process_.async_wait(stream_descriptor::wait_read, [self = Self()](const error_code& cancelled) {
       if (cancelled || self->ended()) return;
-      IsReadable(self->process_.native_handle()) ? self->OnExited() : self->WaitForProgram();
+      if (!IsReadable(self->process_.native_handle())) return self->WaitForProgram();
+      self->OnExited();
     });
   }
 

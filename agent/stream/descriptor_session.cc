@@ -265,7 +265,8 @@ void DescriptorSession::WaitForProgram() {
   if (!process_) return ProgramEnded();
   process_->async_wait(Descriptor::wait_read, [self = shared_from_this()](const auto& error) {
     if (error || self->peer_ == nullptr) return;
-    IsReadable(self->process_->native_handle()) ? self->ProgramEnded() : self->WaitForProgram();
+    if (!IsReadable(self->process_->native_handle())) return self->WaitForProgram();
+    self->ProgramEnded();
   });
 }
 
