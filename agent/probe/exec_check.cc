@@ -11,9 +11,9 @@
 #include <boost/asio/post.hpp>
 #include <cerrno>
 
-#include "agent/base/readable.h"
 #include "agent/probe/running_check_internal.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/sys/readable.h"
 
 namespace holdfast::agent {
 namespace {
@@ -64,7 +64,8 @@ class ExecChecking : public CheckBase {
   void WaitForProgram() {
     process_.async_wait(stream_descriptor::wait_read, [self = Self()](const error_code& cancelled) {
       if (cancelled || self->ended()) return;
-      if (!IsReadable(self->process_.native_handle())) return self->WaitForProgram();
+      // The event may have been another descriptor's (descriptor_session.cc).
+      if (!sys::IsReadable(self->process_.native_handle())) return self->WaitForProgram();
       self->OnExited();
     });
   }

@@ -10,7 +10,7 @@
 #include <cerrno>
 #include <chrono>
 
-#include "agent/base/readable.h"
+#include "holdfast/sys/readable.h"
 
 namespace holdfast::agent {
 namespace {
@@ -265,7 +265,9 @@ void DescriptorSession::WaitForProgram() {
   if (!process_) return ProgramEnded();
   process_->async_wait(Descriptor::wait_read, [self = shared_from_this()](const auto& error) {
     if (error || self->peer_ == nullptr) return;
-    if (!IsReadable(self->process_->native_handle())) return self->WaitForProgram();
+    // asio may wake us with an event that was on its way to a descriptor which was closed in the same turn, and whose place
+    // this one has got.
+    if (!sys::IsReadable(self->process_->native_handle())) return self->WaitForProgram();
     self->ProgramEnded();
   });
 }

@@ -3,8 +3,6 @@
 // the kernel. Thread-safe; values are handed out as copies.
 #pragma once
 
-#include <poll.h>
-
 #include <map>
 #include <memory>
 #include <mutex>
@@ -15,6 +13,7 @@
 #include "holdfast/base/ids.h"
 #include "holdfast/base/unique_fd.h"
 #include "holdfast/model/exit_report.h"
+#include "holdfast/sys/readable.h"
 #include "runtime/keeper/client/client.h"
 #include "runtime/state/records.h"
 
@@ -32,9 +31,7 @@ struct TableEntry {
 
 // By the kernel's word, however soon after the end.
 inline bool HasEnded(const TableEntry& entry) {
-  if (!entry.process) return true;
-  pollfd ended{entry.process->get(), POLLIN, 0};
-  return ::poll(&ended, 1, 0) > 0;
+  return !entry.process || sys::IsReadable(entry.process->get());
 }
 
 class ContainerTable {

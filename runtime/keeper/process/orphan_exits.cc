@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/keeper/process/orphan_exits.h"
 
-#include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <vector>
 
+#include "holdfast/sys/readable.h"
 #include "runtime/keeper/common/process_info.h"
 #include "runtime/keeper/process/reaper.h"
 #include "runtime/launch/launch.h"
@@ -26,10 +26,7 @@ bool IsSafe(pid_t process, SafeParent safe) {
   return above && *above == ::getpid();
 }
 
-bool IsOver(const UniqueFd& process) {
-  pollfd event{process.get(), POLLIN, 0};
-  return ::poll(&event, 1, 0) > 0;
-}
+bool IsOver(const UniqueFd& process) { return sys::IsReadable(process.get()); }
 
 }  // namespace
 
