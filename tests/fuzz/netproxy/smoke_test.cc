@@ -6,7 +6,7 @@
 #include "netproxy/announce/frames.h"
 #include "netproxy/podnet/record.h"
 #include "tests/fuzz/netproxy/targets.h"
-#include "tests/support/fuzz/fuzz.h"
+#include "tests/support/fuzz/replay.h"
 
 namespace holdfast::fuzz {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "tests/fuzz/agent/containerd/targets.h"
 #include "tests/support/bolt_file.h"
-#include "tests/support/fuzz/fuzz.h"
+#include "tests/support/fuzz/replay.h"
 
 namespace holdfast::fuzz {
 namespace {
@@ -20,7 +20,6 @@ TEST(FuzzSmokeTest, Bolt) {
        BoltLeafPage(5, {BoltImage("r.io/c@" + digest, digest), BoltImage(digest, digest)})});
   using namespace std::string_literals;  // NOLINT: bytes with zeros
   Replay(FuzzBolt, {file.substr(2 * kBoltPage)}, "\0\1\2\3\4\20\x7F\xFF"s, 4000);
-  EXPECT_GT(ReplayCorpus(FuzzBolt, "fuzzbolt"), 0u);
 }
 
 }  // namespace

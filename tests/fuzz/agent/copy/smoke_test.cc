@@ -9,7 +9,7 @@
 
 #include "agent/cli/tar_writer.h"
 #include "tests/fuzz/agent/copy/targets.h"
-#include "tests/support/fuzz/fuzz.h"
+#include "tests/support/fuzz/replay.h"
 
 namespace holdfast::fuzz {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "agent/kube/codec.h"
 #include "tests/fuzz/agent/kube/targets.h"
-#include "tests/support/fuzz/fuzz.h"
+#include "tests/support/fuzz/replay.h"
 
 namespace holdfast::agent::kube::fuzz {
 namespace {

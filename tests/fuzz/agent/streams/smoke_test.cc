@@ -5,7 +5,7 @@
 
 #include "agent/api/kubelet/streams/wire/spdy_frames.h"
 #include "tests/fuzz/agent/streams/targets.h"
-#include "tests/support/fuzz/fuzz.h"
+#include "tests/support/fuzz/replay.h"
 
 namespace holdfast::fuzz {
 namespace {
@@ -65,14 +65,6 @@ TEST(FuzzSmokeTest, HttpRequest) {
        "\0POST /run/a/b/c?cmd=id HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n"s,
        "\1POST / HTTP/1.0\r\nContent-Length: 257\r\n\r\n" + std::string(257, 'x')},
       "\r\n :;,/0123456789%");
-}
-
-TEST(FuzzSmokeTest, CorpusOfStreams) {
-  EXPECT_GT(ReplayCorpus(FuzzSpdy, "fuzzspdy"), 0u);
-  EXPECT_GT(ReplayCorpus(FuzzChannelMessages, "fuzzchannelmessages"), 0u);
-  EXPECT_GT(ReplayCorpus(FuzzStreamRequest, "fuzzstreamrequest"), 0u);
-  EXPECT_GT(ReplayCorpus(FuzzWebSocket, "fuzzwebsocket"), 0u);
-  EXPECT_GT(ReplayCorpus(FuzzHttpRequest, "fuzzhttprequest"), 0u);
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include "agent/pod/state/record.h"
 #include "k8s/core/v1/pod.pb.h"
 #include "tests/fuzz/agent/text/targets.h"
-#include "tests/support/fuzz/fuzz.h"
+#include "tests/support/fuzz/replay.h"
 
 namespace holdfast::fuzz {
 namespace {
@@ -42,12 +42,6 @@ TEST(FuzzSmokeTest, PodRecord) {
   memory.containers["app"].last.emplace();
   memory.ending.emplace();
   Replay(FuzzPodRecord, {agent::EncodeRecord(memory)}, "{}[]:,\"0-e.");
-}
-
-TEST(FuzzSmokeTest, Http2) {
-  using namespace std::string_literals;  // NOLINT: bytes with zeros
-  Replay(FuzzHttp2, {"\0\0\0\x04\0\0\0\0\0"s + "\0\0\x05\x01\x04\0\0\0\x01hello"s +
-                     "\0\0\x02\x09\x04\0\0\0\x01hi"s + "\0\0\x04\x03\0\0\0\0\x01\0\0\0\x08"s});
 }
 
 TEST(FuzzSmokeTest, ApiAnswer) {

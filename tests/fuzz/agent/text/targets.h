@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is fuzzed of the agent beside Kubernetes' objects (../kube): texts that containers, users,
-// clients and the disk give it.
+// API servers and the disk give it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,6 @@ void FuzzCriLog(std::string_view input);         // lines of a container's log f
 void FuzzLabelSelector(std::string_view input);  // -l
 void FuzzKubeConfig(std::string_view input);
 void FuzzPodRecord(std::string_view input);      // record.json
-void FuzzHttp2(std::string_view input);          // frames of a client, before gRPC gets them
 void FuzzApiAnswer(std::string_view input);      // an API server's answer about a Lease
 void FuzzManagedFields(std::string_view input);  // an object of a watch, before it is parsed
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tests/fuzz/runtime/http/targets.h"
-#include "tests/support/fuzz/fuzz.h"
+#include "tests/support/fuzz/replay.h"
 
 namespace holdfast::fuzz {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "runtime/image/wire/wire.h"
 #include "tests/fuzz/runtime/image/targets.h"
-#include "tests/support/fuzz/fuzz.h"
+#include "tests/support/fuzz/replay.h"
 #include "tests/support/tar_builder.h"
 
 namespace holdfast::runtime::fuzz {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "tests/fuzz/runtime/netlink/targets.h"
-#include "tests/support/fuzz/fuzz.h"
+#include "tests/support/fuzz/replay.h"
 
 namespace holdfast::fuzz {
 namespace {

@@ -9,7 +9,7 @@
 #include "runtime/state/records.h"
 #include "runtime/sys/journal_form.h"
 #include "tests/fuzz/runtime/records/targets.h"
-#include "tests/support/fuzz/fuzz.h"
+#include "tests/support/fuzz/replay.h"
 
 namespace holdfast::fuzz {
 namespace {
