@@ -14,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 
 #include "holdfast/base/ascii.h"
@@ -35,23 +36,48 @@ struct FilterDeleter {
 };
 using Filter = std::unique_ptr<void, FilterDeleter>;
 
-std::string_view Text(const json::object& object, const char* key) {
-  std::string_view text;
-  return object[key].get(text) == simdjson::SUCCESS ? text : std::string_view();
+// nullopt for what is absent. What is there and of another kind is refused: passed over, it would be a condition or a
+// refusal less.
+template <class T>
+Result<std::optional<T>> Field(const json::object& object, const char* key, const char* kind) {
+  json::element element;
+  if (object[key].get(element) != simdjson::SUCCESS || element.is_null()) return std::nullopt;
+  T value;
+  if (element.get(value) != simdjson::SUCCESS) return InvalidArgument(StrCat(key, ": not ", kind));
+  return value;
 }
 
-uint64_t Number(const json::object& object, const char* key, uint64_t fallback) {
-  uint64_t number = 0;
-  return object[key].get(number) == simdjson::SUCCESS ? number : fallback;
+Result<std::string_view> Text(const json::object& object, const char* key) {
+  ASSIGN_OR_RETURN(const auto text, Field<std::string_view>(object, key, "text"));
+  return text.value_or("");
 }
 
-// Absent is an empty list.
-std::vector<json::element> Array(const json::object& object, const char* key) {
-  json::array array;
-  std::vector<json::element> elements;
-  if (object[key].get(array) != simdjson::SUCCESS) return elements;
-  for (const json::element element : array) elements.push_back(element);
-  return elements;
+Result<uint64_t> Number(const json::object& object, const char* key, uint64_t absent) {
+  ASSIGN_OR_RETURN(const auto number, Field<uint64_t>(object, key, "a whole number from 0"));
+  return number.value_or(absent);
+}
+
+template <class T>
+Result<std::vector<T>> List(const json::object& object, const char* key, const char* kind) {
+  ASSIGN_OR_RETURN(const auto array, Field<json::array>(object, key, kind));
+  std::vector<T> values;
+  if (!array) return values;
+  for (const json::element element : *array) {
+    T value;
+    if (element.get(value) != simdjson::SUCCESS) {
+      return InvalidArgument(StrCat(key, ": not ", kind));
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+Result<std::vector<std::string_view>> Texts(const json::object& object, const char* key) {
+  return List<std::string_view>(object, key, "a list of texts");
+}
+
+Result<std::vector<json::object>> Objects(const json::object& object, const char* key) {
+  return List<json::object>(object, key, "a list of objects");
 }
 
 Result<uint32_t> ParseAction(std::string_view name, uint64_t errno_value) {
@@ -101,21 +127,23 @@ class ProfileCompiler {
   explicit ProfileCompiler(uint64_t capabilities) : capabilities_(capabilities) {}
 
   Result<Filter> Compile(const json::object& profile) {
-    ASSIGN_OR_RETURN(default_action_, ParseAction(Text(profile, "defaultAction"),
-                                                  Number(profile, "defaultErrnoRet", EPERM)));
+    ASSIGN_OR_RETURN(default_action_, ActionOf(profile, "defaultAction", "defaultErrnoRet"));
     Filter filter(::seccomp_init(default_action_));
     if (!filter) return Internal("seccomp_init: failed");
     RETURN_IF_ERROR(AddArchitectures(filter.get(), profile));
-    for (const json::element& element : Array(profile, "syscalls")) {
-      json::object group;
-      if (element.get(group) != simdjson::SUCCESS)
-        return InvalidArgument("syscalls: not an object");
-      RETURN_IF_ERROR(AddGroup(filter.get(), group));
-    }
+    ASSIGN_OR_RETURN(const auto groups, Objects(profile, "syscalls"));
+    for (const json::object& group : groups) RETURN_IF_ERROR(AddGroup(filter.get(), group));
     return filter;
   }
 
  private:
+  static Result<uint32_t> ActionOf(const json::object& object, const char* key,
+                                   const char* errno_key) {
+    ASSIGN_OR_RETURN(const std::string_view name, Text(object, key));
+    ASSIGN_OR_RETURN(const uint64_t errno_value, Number(object, errno_key, EPERM));
+    return ParseAction(name, errno_value);
+  }
+
   static Result<void> AddArchitecture(void* filter, std::string_view name) {
     ASSIGN_OR_RETURN(const uint32_t token, ParseArchitecture(name));
     const int rc = ::seccomp_arch_add(filter, token);
@@ -124,44 +152,40 @@ class ProfileCompiler {
   }
 
   static Result<void> AddArchitectures(void* filter, const json::object& profile) {
-    for (const json::element& element : Array(profile, "architectures")) {
-      std::string_view name;
-      if (element.get(name) != simdjson::SUCCESS) return InvalidArgument("architectures: not text");
-      RETURN_IF_ERROR(AddArchitecture(filter, name));
-    }
+    ASSIGN_OR_RETURN(const auto names, Texts(profile, "architectures"));
+    for (const std::string_view name : names) RETURN_IF_ERROR(AddArchitecture(filter, name));
     const uint32_t native = ::seccomp_arch_native();
-    for (const json::element& element : Array(profile, "archMap")) {
-      json::object entry;
-      if (element.get(entry) != simdjson::SUCCESS) return InvalidArgument("archMap: not an object");
-      ASSIGN_OR_RETURN(const uint32_t token, ParseArchitecture(Text(entry, "architecture")));
+    ASSIGN_OR_RETURN(const auto entries, Objects(profile, "archMap"));
+    for (const json::object& entry : entries) {
+      ASSIGN_OR_RETURN(const std::string_view architecture, Text(entry, "architecture"));
+      ASSIGN_OR_RETURN(const uint32_t token, ParseArchitecture(architecture));
       if (token != native) continue;
-      for (const json::element& sub : Array(entry, "subArchitectures")) {
-        std::string_view name;
-        if (sub.get(name) == simdjson::SUCCESS) RETURN_IF_ERROR(AddArchitecture(filter, name));
-      }
+      ASSIGN_OR_RETURN(const auto others, Texts(entry, "subArchitectures"));
+      for (const std::string_view name : others) RETURN_IF_ERROR(AddArchitecture(filter, name));
     }
     return {};
   }
 
   // "includes"/"excludes" of profiles in Docker's dialect; only capabilities are known.
   Result<bool> Applies(const json::object& group) const {
-    json::object condition;
-    if (group["includes"].get(condition) == simdjson::SUCCESS) {
-      ASSIGN_OR_RETURN(const int held, CountHeld(condition));
-      if (held == 0 && Array(condition, "caps").size() > 0) return false;
+    ASSIGN_OR_RETURN(const auto includes, Field<json::object>(group, "includes", "an object"));
+    if (includes) {
+      ASSIGN_OR_RETURN(const auto names, Texts(*includes, "caps"));
+      ASSIGN_OR_RETURN(const int held, CountHeld(names));
+      if (held == 0 && !names.empty()) return false;
     }
-    if (group["excludes"].get(condition) == simdjson::SUCCESS) {
-      ASSIGN_OR_RETURN(const int held, CountHeld(condition));
+    ASSIGN_OR_RETURN(const auto excludes, Field<json::object>(group, "excludes", "an object"));
+    if (excludes) {
+      ASSIGN_OR_RETURN(const auto names, Texts(*excludes, "caps"));
+      ASSIGN_OR_RETURN(const int held, CountHeld(names));
       if (held > 0) return false;
     }
     return true;
   }
 
-  Result<int> CountHeld(const json::object& condition) const {
+  Result<int> CountHeld(const std::vector<std::string_view>& names) const {
     int held = 0;
-    for (const json::element& element : Array(condition, "caps")) {
-      std::string_view name;
-      if (element.get(name) != simdjson::SUCCESS) return InvalidArgument("caps: not text");
+    for (const std::string_view name : names) {
       const int number = CapabilityNumber(name);
       if (number < 0) return InvalidArgument(StrCat("unknown capability \"", name, "\""));
       if ((capabilities_ >> number & 1) != 0) ++held;
@@ -171,14 +195,15 @@ class ProfileCompiler {
 
   static Result<std::vector<scmp_arg_cmp>> ParseArguments(const json::object& group) {
     std::vector<scmp_arg_cmp> comparisons;
-    for (const json::element& element : Array(group, "args")) {
-      json::object argument;
-      if (element.get(argument) != simdjson::SUCCESS) return InvalidArgument("args: not an object");
-      const uint64_t index = Number(argument, "index", 6);
+    ASSIGN_OR_RETURN(const auto arguments, Objects(group, "args"));
+    for (const json::object& argument : arguments) {
+      ASSIGN_OR_RETURN(const uint64_t index, Number(argument, "index", 6));
       if (index > 5) return InvalidArgument("args: index out of range");
-      ASSIGN_OR_RETURN(const scmp_compare op, ParseOperator(Text(argument, "op")));
-      comparisons.push_back({static_cast<unsigned>(index), op, Number(argument, "value", 0),
-                             Number(argument, "valueTwo", 0)});
+      ASSIGN_OR_RETURN(const std::string_view op, Text(argument, "op"));
+      ASSIGN_OR_RETURN(const scmp_compare compare, ParseOperator(op));
+      ASSIGN_OR_RETURN(const uint64_t value, Number(argument, "value", 0));
+      ASSIGN_OR_RETURN(const uint64_t second, Number(argument, "valueTwo", 0));
+      comparisons.push_back({static_cast<unsigned>(index), compare, value, second});
     }
     return comparisons;
   }
@@ -213,17 +238,15 @@ class ProfileCompiler {
   }
 
   Result<void> AddGroup(void* filter, const json::object& group) const {
-    ASSIGN_OR_RETURN(const uint32_t action,
-                     ParseAction(Text(group, "action"), Number(group, "errnoRet", EPERM)));
+    ASSIGN_OR_RETURN(const uint32_t action, ActionOf(group, "action", "errnoRet"));
     ASSIGN_OR_RETURN(const bool applies, Applies(group));
     // libseccomp refuses a rule that says what the default says.
     if (!applies || action == default_action_) return {};
     ASSIGN_OR_RETURN(const auto comparisons, ParseArguments(group));
-    std::string_view single = Text(group, "name");
+    ASSIGN_OR_RETURN(const std::string_view single, Text(group, "name"));
     if (!single.empty()) RETURN_IF_ERROR(AddRule(filter, action, single, comparisons));
-    for (const json::element& element : Array(group, "names")) {
-      std::string_view name;
-      if (element.get(name) != simdjson::SUCCESS) return InvalidArgument("names: not text");
+    ASSIGN_OR_RETURN(const auto names, Texts(group, "names"));
+    for (const std::string_view name : names) {
       RETURN_IF_ERROR(AddRule(filter, action, name, comparisons));
     }
     return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/plan/seccomp.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/audit.h>
 #include <linux/capability.h>
@@ -21,6 +22,8 @@
 
 namespace holdfast::runtime {
 namespace {
+
+using testing::HasSubstr;
 
 constexpr uint32_t kAllow = SECCOMP_RET_ALLOW;
 constexpr uint32_t kPerm = SECCOMP_RET_ERRNO | EPERM;
@@ -293,6 +296,42 @@ TEST_F(ProfileTest, AnythingWrongRefusesAndNeverRunsUnconfined) {
   model::SecuritySpec security;
   security.seccomp = model::SecuritySpec::Seccomp::kLocalhost;
   EXPECT_FALSE(SeccompProgram(security, 0).has_value());
+}
+
+// Read as absent, each would be a condition, a refusal or an architecture less.
+TEST_F(ProfileTest, AFieldOfAnotherKindIsRefused) {
+  const auto refusal = [&](const std::string& text) {
+    const auto program = LoadSeccompProfile(Profile(text), 0);
+    return program ? "read" : program.error().message();
+  };
+  const auto of_profile = [&](const std::string& field) {
+    return refusal(R"({"defaultAction":"SCMP_ACT_ALLOW",)" + field + "}");
+  };
+  const auto of_group = [&](const std::string& field) {
+    return of_profile(R"("syscalls":[{"action":"SCMP_ACT_ERRNO",)" + field + "}]");
+  };
+  const auto of_argument = [&](const std::string& field) {
+    return of_group(R"("names":["mkdir"],"args":[{"op":"SCMP_CMP_EQ",)" + field + "}]");
+  };
+  EXPECT_THAT(of_profile(R"("syscalls":{})"), HasSubstr("syscalls: not a list of objects"));
+  EXPECT_THAT(of_profile(R"("syscalls":["mkdir"])"), HasSubstr("syscalls: not a list of objects"));
+  EXPECT_THAT(of_profile(R"("defaultErrnoRet":"13")"), HasSubstr("defaultErrnoRet: not a whole"));
+  EXPECT_THAT(of_profile(R"("architectures":"SCMP_ARCH_X86")"), HasSubstr("not a list of texts"));
+  EXPECT_THAT(
+      of_profile(R"("archMap":[{"architecture":"SCMP_ARCH_X86_64","subArchitectures":[1]}])"),
+      HasSubstr("subArchitectures: not a list of texts"));
+  EXPECT_THAT(of_group(R"("names":"mkdir")"), HasSubstr("names: not a list of texts"));
+  EXPECT_THAT(of_group(R"("name":["mkdir"])"), HasSubstr("name: not text"));
+  EXPECT_THAT(of_group(R"("names":["mkdir"],"errnoRet":-1)"), HasSubstr("errnoRet: not a whole"));
+  EXPECT_THAT(of_group(R"("names":["mkdir"],"args":{"index":0})"), HasSubstr("args: not a list"));
+  EXPECT_THAT(of_group(R"("names":["mkdir"],"excludes":["CAP_SYS_ADMIN"])"),
+              HasSubstr("excludes: not an object"));
+  EXPECT_THAT(of_group(R"("names":["mkdir"],"includes":{"caps":"CAP_SYS_ADMIN"})"),
+              HasSubstr("caps: not a list of texts"));
+  EXPECT_THAT(of_argument(R"("index":0,"value":"8")"), HasSubstr("value: not a whole number"));
+  EXPECT_THAT(of_argument(R"("index":0,"valueTwo":1.5)"), HasSubstr("valueTwo: not a whole"));
+  EXPECT_THAT(of_argument(R"("index":"0")"), HasSubstr("index: not a whole number"));
+  EXPECT_EQ(of_group(R"("names":["mkdir"],"errnoRet":null,"args":null,"includes":null)"), "read");
 }
 
 TEST_F(ProfileTest, AnAllowedCallThatTheLibraryDoesNotKnowStaysRefused) {
