@@ -106,7 +106,8 @@ Result<void> Runtime::Begin(PidFd holder) {
   ASSIGN_OR_RETURN(
       watcher_, ExitWatcher::Start(exits ? std::move(*exits) : UniqueFd(), std::move(callbacks)));
   ASSIGN_OR_RETURN(keeper_watch_,
-                   KeeperWatch::Start(std::move(holder), [this] { return ReviveKeeper(); }));
+                   KeeperWatch::Start(std::move(holder), {.find = [this] { return FindKeeper(); },
+                                                          .start = [this] { StartKeeper(); }}));
   RETURN_IF_ERROR(Adopt());
   if (const auto ensured = logs_.EnsureAll(); !ensured && parts_->options.warn) {
     parts_->options.warn(StrCat("logs of containers: ", ensured.error().message()));
@@ -117,17 +118,17 @@ Result<void> Runtime::Begin(PidFd holder) {
   return {};
 }
 
-PidFd Runtime::ReviveKeeper() {
-  const RuntimeOptions& options = parts_->options;
-  auto found = FindHolder(options.instance);
-  if (found) {
-    sandboxes_.KeeperWasAway();
-    pool_.LookAgain();
-    return std::move(*found);
-  }
+PidFd Runtime::FindKeeper() {
+  auto found = FindHolder(parts_->options.instance);
+  if (!found) return {};
+  sandboxes_.KeeperWasAway();
+  pool_.LookAgain();
+  return std::move(*found);
+}
+
+void Runtime::StartKeeper() {
   // Ignored: it is tried again a second later, and whoever needs the keeper gets the error.
-  if (!options.keeper_binary.empty()) (void)SpawnKeeper(options);
-  return {};
+  if (!parts_->options.keeper_binary.empty()) (void)SpawnKeeper(parts_->options);
 }
 
 Result<void> Runtime::Adopt() {

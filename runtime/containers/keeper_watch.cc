@@ -3,6 +3,8 @@
 
 #include <poll.h>
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "holdfast/sys/thread.h"
@@ -10,22 +12,26 @@
 namespace holdfast::runtime {
 namespace {
 
-constexpr int kUntilTheHolderEnds = -1;
-constexpr int kRevivalPauseMillis = 1000;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kUntilTheHolderEnds{-1};
+constexpr milliseconds kStartPause{1000};
+constexpr milliseconds kFirstLook{10};  // a holder answers after some 30 ms
 
 }  // namespace
 
-Result<std::unique_ptr<KeeperWatch>> KeeperWatch::Start(PidFd holder, Revive revive) {
+Result<std::unique_ptr<KeeperWatch>> KeeperWatch::Start(PidFd current, Holder holder) {
   ASSIGN_OR_RETURN(sys::Wakeup stop, sys::Wakeup::Make());
   auto watch = std::unique_ptr<KeeperWatch>(
-      new KeeperWatch(std::move(stop), std::move(holder), std::move(revive)));
+      new KeeperWatch(std::move(stop), std::move(current), std::move(holder)));
   ASSIGN_OR_RETURN(watch->thread_,
                    sys::StartThread("keeper-watch", [raw = watch.get()] { raw->Run(); }));
   return watch;
 }
 
-KeeperWatch::KeeperWatch(sys::Wakeup stop, PidFd holder, Revive revive)
-    : stop_(std::move(stop)), holder_(std::move(holder)), revive_(std::move(revive)) {}
+KeeperWatch::KeeperWatch(sys::Wakeup stop, PidFd current, Holder holder)
+    : stop_(std::move(stop)), current_(std::move(current)), holder_(std::move(holder)) {}
 
 KeeperWatch::~KeeperWatch() {
   stop_.Set();
@@ -33,16 +39,29 @@ KeeperWatch::~KeeperWatch() {
 }
 
 // Or until the holder ends, where there is one; false then.
-bool KeeperWatch::WaitForStop(int milliseconds) {
-  pollfd fds[] = {{stop_.fd(), POLLIN, 0}, {holder_.get(), POLLIN, 0}};  // poll passes over -1
-  while (::poll(fds, 2, milliseconds) < 0) continue;                     // EINTR
+bool KeeperWatch::WaitForStop(milliseconds limit) {
+  pollfd fds[] = {{stop_.fd(), POLLIN, 0}, {current_.get(), POLLIN, 0}};  // poll passes over -1
+  while (::poll(fds, 2, static_cast<int>(limit.count())) < 0) continue;   // EINTR
   return fds[0].revents != 0;
 }
 
 void KeeperWatch::Run() {
-  while (!WaitForStop(holder_ ? kUntilTheHolderEnds : 0)) {
-    holder_ = revive_();
-    if (!holder_ && WaitForStop(kRevivalPauseMillis)) return;
+  if (!current_) BringBack();
+  while (!WaitForStop(kUntilTheHolderEnds)) BringBack();
+}
+
+// Or gives up, for the stop of all.
+void KeeperWatch::BringBack() {
+  auto next_start = steady_clock::now();
+  for (milliseconds pause = kFirstLook;; pause = std::min(2 * pause, kStartPause)) {
+    current_ = holder_.find();
+    if (current_) return;
+    if (steady_clock::now() >= next_start) {
+      holder_.start();
+      next_start = steady_clock::now() + kStartPause;
+      pause = kFirstLook;
+    }
+    if (WaitForStop(pause)) return;
   }
 }
 

@@ -58,7 +58,8 @@ class Runtime final : public ContainerRuntime {
   // The container of the same pod, name and attempt that runs or ran already.
   std::optional<StartedContainer> FindStarted(const model::ContainerSpec& spec) const;
   // KeeperWatch::Revive
-  PidFd ReviveKeeper();
+  PidFd FindKeeper();
+  void StartKeeper();
   // The watcher's questions: about a container, about an exec, about a launch that was under way
   // when the former agent ended.
   bool Resolve(const std::string& id);

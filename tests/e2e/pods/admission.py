@@ -64,11 +64,12 @@ def test_a_critical_pod_is_made_room_for(node):
 
 
 def test_what_is_left_out_is_told(node):
-    node.pod("told", "sleep 1000", serviceAccountName="robot", topologySpreadConstraints=[
+    node.pod("told", "sleep 1000", serviceAccountName="robot", priorityClassName="gold", topologySpreadConstraints=[
         {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}])
     node.phase("told", "Running")
     told = [m for reason, m in events(node, "told") if reason == "FieldNotHonoured"]
-    equal(sorted(m.split(":")[0] for m in told), ["spec.serviceAccountName", "spec.topologySpreadConstraints"], "fields")
+    equal(sorted(m.split(":")[0] for m in told),
+          ["spec.priorityClassName", "spec.serviceAccountName", "spec.topologySpreadConstraints"], "fields")
     node.remove("told")
     node.until_gone("told")
     node.pod("class", "sleep 1000", runtimeClassName="gvisor")

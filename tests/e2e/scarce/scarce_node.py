@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "pods"))
-from node import IMAGE, Node  # noqa: E402, F401
+from node import IMAGE, Node, status  # noqa: E402, F401
 from suite import check  # noqa: E402
 
 MANY = 1_000_000

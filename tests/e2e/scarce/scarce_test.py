@@ -14,7 +14,7 @@ import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
-from scarce_node import IMAGE, MANY, ScarceNode  # noqa: E402
+from scarce_node import IMAGE, MANY, ScarceNode, status  # noqa: E402
 from suite import check, equal, run_tests  # noqa: E402
 
 COUNT = "i=0; while :; do echo $i; i=$((i+1)); sleep 0.2; done"
@@ -227,10 +227,18 @@ def events(node, pod):
     return " ".join(e["message"] for e in listed if e["involvedObject"].get("uid") == pod["metadata"]["uid"])
 
 
+def ended(pod, code):
+    """Its container, now or before."""
+    of = status(pod)
+    last = of["state"].get("terminated") or of.get("lastState", {}).get("terminated") or {}
+    return last.get("exitCode") == code
+
+
 def test_on_a_read_only_disk_the_agent_starts_and_deletes(node):
     started_anew(node)
     for name in ("stays", "leaves"):
         running(node, name)
+    running(node, "falls", f"trap 'exit 3' TERM; {COUNT}")
     node.terminate("before the disk becomes read-only")
     node.make_disk("ro")
     node.start_agent()
@@ -241,12 +249,17 @@ def test_on_a_read_only_disk_the_agent_starts_and_deletes(node):
     node.until("is ending", "leaves", lambda pod: "deletionTimestamp" in pod["metadata"])
     node.pod("waits", COUNT)
     node.until("an event says why", "waits", lambda pod: "read-only file system" in events(node, pod))
+    node.ctl("exec", f"falls-{node.node}", "--", "kill", "1")
+    node.until("its end is told", "falls", lambda pod: ended(pod, 3))
+    node.until("an event says why it does not start again", "falls",
+               lambda pod: "read-only file system" in events(node, pod))
     node.terminate("on a read-only disk")
     node.make_disk("rw")
     node.start_agent()
     node.phase("waits", "Running", 60)
+    node.until("it runs again", "falls", lambda pod: "running" in status(pod)["state"] and ended(pod, 3), 60)
     node.until_gone("leaves", 60)
-    for name in ("waits", "stays"):
+    for name in ("waits", "stays", "falls"):
         gone(node, name)
 
 

@@ -95,6 +95,19 @@ def test_udp_senders_that_never_stop_follow_the_endpoints(node):
     until(node, "nobody answers after the service went", lambda: sender.ask() is None)
 
 
+def test_the_nodes_label_is_its_zone(node):
+    node.service("web", "10.96.0.10")
+    node.endpoints("web", [A, B], zones={A: "east", B: "west"})
+    until(node, "a node without a zone uses both", lambda: {ask("10.96.0.10") for _ in range(20)} == {"a", "b"})
+    for zone, only in (("east", "a"), ("west", "b")):
+        node.set_config(nodeLabels={"topology.kubernetes.io/zone": zone})
+        node.kill(("agent",))
+        until(node, f"in {zone} only its own is used", lambda o=only: {ask("10.96.0.10") for _ in range(20)} == {o})
+    node.set_config(nodeLabels={})
+    node.kill(("agent",))
+    until(node, "both again", lambda: {ask("10.96.0.10") for _ in range(20)} == {"a", "b"})
+
+
 def test_node_ports_follow_the_nodes_address(node):
     node.service("web", "10.96.0.10", type="NodePort",
                  ports=[{"port": 80, "protocol": "TCP", "nodePort": 30080}])

@@ -97,12 +97,14 @@ class Node(Machine):
             "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
             "spec": {"clusterIP": address, "ports": [{"port": port, "protocol": protocol}], **spec}})
 
-    def endpoints(self, name, addresses, protocol="TCP"):
+    def endpoints(self, name, addresses, protocol="TCP", zones=None):
+        """`zones`: for which zone each address is meant."""
         self.write(f"{name}-slice", {
             "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
             "metadata": {"name": f"{name}-1", "labels": {"kubernetes.io/service-name": name}},
             "ports": [{"name": "", "port": PORT, "protocol": protocol}],
-            "endpoints": [{"addresses": [a], "nodeName": self.node, "conditions": {"ready": True}}
+            "endpoints": [{"addresses": [a], "nodeName": self.node, "conditions": {"ready": True},
+                           **({"hints": {"forZones": [{"name": zones[a]}]}} if zones else {})}
                           for a in addresses]})
 
     def remove(self, name):

@@ -153,6 +153,10 @@ TEST_F(HoldctlTest, AppliesAndReportsEveryFault) {
   std::ofstream(root_ + "/good.yaml") << "kind: Pod";
   std::ofstream(root_ + "/bad.yaml") << "bad";
   EXPECT_EQ(Run("apply -f " + root_ + "/good.yaml").out, "pod/web created\n");
+  EXPECT_EQ(Run("apply --dry-run=client -f " + root_ + "/good.yaml").out,
+            "pod/web created (dry run)\n");
+  EXPECT_EQ(Run("apply --dry-run=server -f " + root_ + "/good.yaml").out,
+            "pod/web created (server dry run)\n");
   const Ran bad = Run("apply -f " + root_ + "/bad.yaml");
   EXPECT_EQ(bad.code, 1);
   EXPECT_NE(bad.err.find("/bad.yaml:1:1: not a manifest"), std::string::npos) << bad.err;
@@ -950,6 +954,28 @@ TEST_F(HoldctlTest, AStrangerIsTurnedAwayByTheServerToo) {
   EXPECT_NE(ran.err.find("no role"), std::string::npos) << ran.err;
   EXPECT_TRUE(Eventually([&] {
     return AuditText().find("\"stage\":\"refused\",\"id\":0,\"uid\":65534") != std::string::npos;
+  })) << AuditText();
+}
+
+// Who may do nothing could otherwise push what was done out of the log.
+TEST_F(HoldctlTest, AStrangersRefusalsAreCountedNotWritten) {
+  ASSERT_EQ(::chmod(options_.socket_path.c_str(), 0666), 0);
+  const std::string more = program_ + " --socket " + options_.socket_path + " get pods; ";
+  const std::string many = "get pods; for i in $(seq 99); do " + more + "done; true";
+  const auto written = [&] {
+    int lines = 0;
+    std::istringstream text(AuditText());
+    for (std::string line; std::getline(text, line);) {
+      lines += line.find("\"stage\":\"refused\"") != std::string::npos ? 1 : 0;
+    }
+    return lines;
+  };
+  ASSERT_EQ(RunAs(kNobody, {}, many).code, 0);
+  EXPECT_GE(written(), 20);
+  EXPECT_LT(written(), 100);
+  EXPECT_TRUE(Eventually([&] {
+    (void)RunAs(kNobody, {}, "get pods");
+    return AuditText().find(" before it that were not written") != std::string::npos;
   })) << AuditText();
 }
 

@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -338,6 +339,37 @@ TEST_F(KeeperTest, WhatIsNoFileOfOursDoesNotHoldUpCompression) {
   }
   EXPECT_EQ(test_support::ReadText(outside), "untouched");
   Stop(flood);
+  Clean(flood);
+  ExpectNothingLeft();
+}
+
+// One that failed and is tried again at once, as on a full disk, would take a processor for as long as it fails.
+TEST_F(KeeperTest, ACompressionThatFailsWaitsForTheNextRotation) {
+  StartHolder();
+  WaitForKeeper();
+  Subject flood = Make("uncompressed", {"/bin/chatter", "lines", "0", "0", "120000"}, 0, 1 << 20);
+  flood.log.max_files = 1000;
+  ASSERT_TRUE(Start(flood));
+  const pid_t logger = Processes("log").at(0);
+  std::set<pid_t> tried;
+  const auto fail = [&] {  // a logger has no other children
+    std::ifstream children(StrCat("/proc/", logger, "/task/", logger, "/children"));
+    for (pid_t pid = 0; children >> pid;) {
+      ::kill(pid, SIGKILL);
+      tried.insert(pid);
+    }
+  };
+  ASSERT_TRUE(Eventually([&] {
+    fail();
+    const auto exit = client().FindExit(flood.start, flood.pidfd.get());
+    return exit && *exit;
+  }));
+  ASSERT_TRUE(client().WaitLogDrained(ContainerId(flood.id), std::chrono::seconds(60)));
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  while (std::chrono::steady_clock::now() < until) fail();  // what must not happen gets its time
+  const uint64_t rotations = client().GetLogStatus(ContainerId(flood.id))->rotations;
+  EXPECT_GT(tried.size(), 0u);
+  EXPECT_LE(tried.size(), 2 * rotations + 1) << "each rotation may bring a failure and a success";
   Clean(flood);
   ExpectNothingLeft();
 }

@@ -51,7 +51,7 @@ TEST_F(KeeperTest, AnUpgradeThatLacksDescriptorsIsRefusedAndNothingIsLost) {
   auto binary = sys::OpenAt(AT_FDCWD, KEEPER_BINARY, O_RDONLY);
   ASSERT_TRUE(binary);
   ASSERT_TRUE(Eventually([&] { return Processes("launch").size() == 1; }));
-  for (const char* command : {"hold", "log"}) {
+  for (const char* command : {"hold", "launch", "log"}) {
     const pid_t pid = Processes(command).front();
     LimitFiles(pid, OpenFiles(pid) + 4);  // the request, the copy of the binary, and too few
     const auto refused = client().Upgrade(binary->get());

@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <fstream>
-#include <random>
 
 #include "tests/support/eventually.h"
 #include "tests/support/killed_process.h"
@@ -211,18 +210,15 @@ TEST_P(IptablesKills, AProgramThatOutlivesItsAgentIsWaitedFor) {
 
 TEST_P(IptablesKills, RandomMomentsOfALargeLoadAreFollowedByAWorkingStart) {
   KeepAConnection();
-  const char* wanted = std::getenv("HOLDFAST_KILLS");
-  const int kills = wanted != nullptr ? std::stoi(wanted) : 4;
   // iptables-nft takes ten times as long for the same (docs/services.md).
   const size_t services = Kind() == "nft" ? 1000 : 10000;
-  std::mt19937 random(static_cast<unsigned>(::getpid()));
-  for (int i = 0; i < kills; ++i) {
-    if (i % 2 == 0) ASSERT_OK(back_end_->Remove());
-    const pid_t pid = Start(services);
-    ::poll(nullptr, 0, static_cast<int>(random() % 1500));  // the moment is the test's subject
-    test_support::Kill(pid);
-    ExpectAWorkingStart(StrCat("kill ", i));
-  }
+  test_support::KillAtWork(
+      4, {.start = [this, services] { return Start(services); },
+          .prepare =
+              [this](int kill) {
+                if (kill % 2 == 0) EXPECT_OK(back_end_->Remove());
+              },
+          .expect = [this](const std::string& when) { ExpectAWorkingStart(when); }});
 }
 
 }  // namespace

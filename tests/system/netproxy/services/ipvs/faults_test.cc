@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 
 #include <cstdlib>
-#include <random>
 
 #include "tests/support/killed_process.h"
 #include "tests/system/netproxy/services/crowd.h"
@@ -94,15 +93,10 @@ TEST_F(IpvsKills, EveryPausePointIsFollowedByAWorkingStart) {
 
 TEST_F(IpvsKills, RandomMomentsOfALargeLoadAreFollowedByAWorkingStart) {
   KeepAConnection();
-  const char* wanted = std::getenv("HOLDFAST_KILLS");
-  const int kills = wanted != nullptr ? std::stoi(wanted) : 6;
-  std::mt19937 random(static_cast<unsigned>(::getpid()));
-  for (int i = 0; i < kills; ++i) {
-    const pid_t pid = Start(10000, "");
-    ::poll(nullptr, 0, static_cast<int>(random() % 1500));  // the moment is the test's subject
-    test_support::Kill(pid);
-    ExpectAWorkingStart(StrCat("kill ", i));
-  }
+  test_support::KillAtWork(
+      6, {.start = [this] { return Start(10000, ""); },
+          .prepare = {},
+          .expect = [this](const std::string& when) { ExpectAWorkingStart(when); }});
 }
 
 }  // namespace

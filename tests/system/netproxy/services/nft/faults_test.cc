@@ -10,7 +10,6 @@
 #include <ctime>
 #include <fstream>
 #include <iostream>
-#include <random>
 
 #include "netproxy/nft/watch.h"
 #include "netproxy/services/nft/back_end.h"
@@ -285,32 +284,13 @@ TEST_F(NftKills, EveryPausePointIsFollowedByAWorkingStart) {
 
 TEST_F(NftKills, RandomMomentsOfALargeLoadAreFollowedByAWorkingStart) {
   KeepAConnection();
-  const char* wanted = std::getenv("HOLDFAST_KILLS");
-  const int kills = wanted != nullptr ? std::stoi(wanted) : 12;
-  const auto seed = static_cast<unsigned>(::getpid());
-  std::mt19937 random(seed);
-  const std::vector<std::string> load = {"HOLDFAST_DRIVER_SERVICES=10000"};
-  using std::chrono::milliseconds;
-  const auto began = std::chrono::steady_clock::now();
-  EXPECT_FALSE(test_support::WaitForStop(Start(load)));
-  const auto whole =
-      std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began);
-  ASSERT_GE(whole, milliseconds(10)) << "it loaded nothing";
-  // Only who is killed at work counts.
-  int at_work = 0;
-  int tries = 0;
-  for (; at_work < kills && tries < 4 * kills; ++tries) {
-    if (tries % 2 == 0) RemoveAllRules();
-    const pid_t pid = Start(load);
-    const auto span = static_cast<unsigned>(whole.count());
-    ::poll(nullptr, 0, static_cast<int>(random() % span));  // the moment is the test's subject
-    at_work += test_support::IsRunning(pid) ? 1 : 0;
-    test_support::Kill(pid);
-    ExpectAWorkingStart(StrCat("try ", tries));
-  }
-  EXPECT_EQ(at_work, kills) << "of " << tries << " tries";
-  std::printf("note: %d kills at work in %d tries over %lld ms, seed %u\n", at_work, tries,
-              static_cast<long long>(whole.count()), seed);
+  test_support::KillAtWork(
+      12, {.start = [] { return Start({"HOLDFAST_DRIVER_SERVICES=10000"}); },
+           .prepare =
+               [this](int kill) {
+                 if (kill % 2 == 0) RemoveAllRules();
+               },
+           .expect = [this](const std::string& when) { ExpectAWorkingStart(when); }});
 }
 
 }  // namespace
