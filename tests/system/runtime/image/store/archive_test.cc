@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <set>
+#include <string>
 
 #include "tests/support/text_file.h"
 #include "tests/system/runtime/image/store/archive_builder.h"
@@ -215,6 +217,22 @@ TEST_F(StoreTest, AnImportTellsTheNamesThatItGave) {
               std::vector<std::string>{"docker.io/library/" + options.reference});
   }
   EXPECT_EQ(store_->Get("ape:1")->repo_tags.size(), 2u) << "the same image";
+}
+
+TEST_F(StoreTest, AnArchiveOfSeveralImagesTellsEachWithItsNames) {
+  LayoutBuilder layout;
+  const auto named = [&](const std::string& manifest, const char* name) {
+    return DescriptorText(kOciManifestType, manifest, layout.Named(name));
+  };
+  const std::string one = layout.AddImage({Layer("a", "1")});
+  const std::string two = layout.AddImage({Layer("b", "2")});
+  const auto added = Import(layout.Tar(layout.Index(StrCat(
+      named(one, "multi/a:1"), ",", named(two, "multi/b:1"), ",", named(two, "multi/b:2")))));
+  ASSERT_TRUE(added) << added.error().message();
+  std::multiset<std::string> told;
+  for (const auto& image : *added) told.insert(image.repo_tags.begin(), image.repo_tags.end());
+  EXPECT_EQ(told, (std::multiset<std::string>{"docker.io/multi/a:1", "docker.io/multi/b:1",
+                                              "docker.io/multi/b:2"}));
 }
 
 TEST_F(StoreTest, AGivenNameReplacesTheArchivesOwn) {
