@@ -71,6 +71,31 @@ def test_a_pod_pulls_its_image_by_name(node):
         node.remove("again")
 
 
+
+def test_a_volume_of_the_image_is_the_containers_own(node):
+    root = (node.top.parent / "busybox.tar").read_bytes()
+    image = MadeImage([root, layer_of({"kept/of-the-image": b"text"})],
+                      config={"Cmd": ["/bin/sh"], "Volumes": {"/data": {}, "/kept": {}, "/mine": {}}})
+    with registry(node, 5101) as running:
+        running.push_made(image, "team/volumes:1")
+        script = ("ls -A /data /kept /mine; echo a > /data/a && echo written; echo b > /kept/b || echo refused; "
+                  "echo c > /mine/c; sleep 1")
+        node.pod("volumes", restartPolicy="OnFailure", terminationGracePeriodSeconds=0,
+                 volumes=[{"name": "mine", "emptyDir": {}}], containers=[{
+                     "name": "main", "image": f"{running.name}/team/volumes:1",
+                     "command": ["/bin/sh", "-c", f"{script}; [ -e /mine/again ] || {{ touch /mine/again; exit 1; }}"],
+                     "securityContext": {"readOnlyRootFilesystem": True},
+                     "volumeMounts": [{"name": "mine", "mountPath": "/mine"}]}])
+        node.phase("volumes", "Succeeded")
+        said = [node.log("volumes", *which).split("\n") for which in (("--previous",), ())]
+        for number, lines in enumerate(said):
+            equal(lines[:3], ["/data:", "", "/kept:"], f"life {number}: what /data holds")
+            check("of-the-image" in lines and "written" in lines and "refused" in lines, str(lines))
+            equal("c" in lines, number == 1, f"life {number}: the pod's own volume")
+    node.remove("volumes")
+    node.until_gone("volumes")
+
+
 def test_always_takes_what_the_tag_means_now(node):
     with registry(node, 5101) as running:
         first, second = busybox(node, "first"), busybox(node, "second")

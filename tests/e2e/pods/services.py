@@ -25,7 +25,7 @@ def test_a_service_leads_to_its_ready_pods(node):
         return json.loads(node.ctl("get", "service", "shop", "-o", "json").stdout)
 
     def visit():
-        # Not wget: Debian's static busybox crashes in its resolver.
+        # Not wget: it would need -T, in which Debian's static busybox crashes.
         ask = f"printf 'GET / HTTP/1.0\\r\\n\\r\\n' | nc -w2 {service()['spec']['clusterIP']} 80"
         got = node.ctl("exec", f"client-{node.node}", "--", "sh", "-c", ask, check=False)
         return got.stdout.rpartition("\n\n")[2].strip()
