@@ -172,6 +172,20 @@ every_mode_works() {
 
 in_mode() { holdctl proxy dump > /tmp/dump && head -n 1 /tmp/dump | grep -qx "# proxy mode $1"; }
 
+# Programs and manuals where a login shell looks, a group whose members may use them, advice about this agent and no other.
+a_person_finds_it() { # a_person_finds_it WHAT-QUICKSTART-SAID
+  local program page as_nobody=(setpriv --reuid 65534 --regid 65534)
+  for program in holdctl holdfastd; do
+    env -i bash -lc "command -v $program" > /dev/null || fail "$program is not on the PATH"
+  done
+  for page in man1/holdctl.1 man8/holdfastd.8 man8/holdfast-keeper.8; do
+    [ -s "/usr/local/share/man/$page" ] || fail "no manual $page"
+  done
+  "${as_nobody[@]}" --groups "$(getent group holdfast | cut -d: -f3)" holdctl get pods > /dev/null || fail "a member of the group may not use holdctl"
+  "${as_nobody[@]}" --clear-groups holdctl get pods > /dev/null 2>&1 && fail "anybody may use holdctl"
+  [ "$(sed -n 's/^ *kill -9 \([0-9 ]*[0-9]\) .*/\1/p' "$1")" = "$(main_pid holdfastd)" ] || fail "advice: $(grep 'kill -9' "$1")"
+}
+
 first_boot() {
   systemctl --version | head -n 1; uname -r
   make_uplink || fail "uplink"
@@ -185,6 +199,7 @@ first_boot() {
   timed "quickstart again" ./quickstart > /tmp/again 2>&1 || { fail "quickstart again"; cat /tmp/again; }
   grep ^note: /tmp/again
   untouched "quickstart again"
+  a_person_finds_it /tmp/again
   step "units"
   units_are_in_force
   nothing_of_the_units_is_in_containers "at first"
@@ -237,7 +252,7 @@ after_reboot() { # after_reboot TIME: when the machine was left
   timed "quickstart down" ./quickstart down || fail "quickstart down"
   local object
   for object in /var/lib/holdfast /run/holdfast /etc/holdfast /usr/local/lib/holdfast /usr/local/bin/holdctl /var/log/pods \
-                /var/log/containers /etc/systemd/system/holdfastd.service "$tree"; do
+                /var/log/containers /etc/systemd/system/holdfastd.service /usr/local/share/man/man1/holdctl.1 "$tree"; do
     [ ! -e "$object" ] || fail "left over: $object"
   done
   pgrep -a "$ours" && fail "a process is left"
