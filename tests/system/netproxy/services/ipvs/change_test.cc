@@ -6,12 +6,14 @@
 #include <functional>
 
 #include "netproxy/services/nft/back_end.h"
+#include "tests/support/eventually.h"
 #include "tests/system/netproxy/services/ipvs/ipvs_world.h"
 
 namespace holdfast::netproxy {
 namespace {
 
 using model::L4Protocol;
+using test_support::Eventually;
 using Clock = std::chrono::steady_clock;
 
 class IpvsChanges : public IpvsFamilies {
@@ -182,6 +184,8 @@ TEST_P(IpvsChanges, WhatAnotherProgramDidIsPutRight) {
   EXPECT_EQ(Command(list), rules);
   Command("ip link del holdfast-ipvs; nft flush ruleset");
   EXPECT_GT(back_end_->Repair().value_or(0), 0u);
+  // The kernel makes an IPv6 address of a new link usable on a worker of its own, a moment later.
+  EXPECT_TRUE(Eventually([&] { return Try("outside", Vip(), 80).endpoint != "dropped"; }));
   EXPECT_EQ(Reached("outside", Vip(), 80), (Names{"a", "b", "c"}));
 }
 
