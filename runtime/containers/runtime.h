@@ -57,7 +57,7 @@ class Runtime final : public ContainerRuntime {
   Result<void> EndFormerExecs(const std::vector<keeper::StartRecord>& starts);
   // The container of the same pod, name and attempt that runs or ran already.
   std::optional<StartedContainer> FindStarted(const model::ContainerSpec& spec) const;
-  // KeeperWatch::Revive
+  // KeeperWatch::Holder
   PidFd FindKeeper();
   void StartKeeper();
   // The watcher's questions: about a container, about an exec, about a launch that was under way
