@@ -56,10 +56,19 @@ class PoolTest : public test_support::RuntimeTest {
   }
 
   // The network namespaces of the members, once there are `count`.
+  // Its thread has nothing to do and waits on its condition.
+  static bool PoolWaits() {
+    for (const auto& task : fs::directory_iterator("/proc/self/task")) {
+      if (ReadText(task.path() / "comm") != "sandbox-pool\n") continue;
+      return ReadText(task.path() / "wchan").find("futex") != std::string::npos;
+    }
+    return false;
+  }
+
   std::set<ino_t> Fill(size_t count) {
     runtime_->KeepReady(count);
     EXPECT_TRUE(Eventually([&] { return Members().size() == count; }));
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the runtime hears of the last
+    EXPECT_TRUE(Eventually(PoolWaits));  // so it has heard of the last
     std::set<ino_t> inodes;
     for (const std::string& id : Members()) {
       auto net = node_->Keeper().GetFds(StrCat("pool.", id, ".4.net"));
