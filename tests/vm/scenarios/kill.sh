@@ -18,6 +18,8 @@ if [ -e /payload/full ]; then
   elif grep -q HOLDFAST_PAUSE_AT /payload/bin/holdfastd; then points=
   else echo "note: programs without pause points"; fi
 fi
+# On a disk, as on a node: Debian 13's /tmp is a tmpfs, and a keeper whose run directory is one mounts none.
+export TMPDIR=/var/tmp
 # In the first network namespace, as under systemd: only there the kernel tells the ends of processes.
 exec unshare --mount --propagation private \
   python3 tests/e2e/kill/kill.py --bin /payload/bin --image /payload/images/busybox.tar --kills "$kills" $points \
