@@ -15,6 +15,8 @@ from suite import Skip, check, equal, run_on  # found once world is there
 
 ENDPOINTS = {"a": "10.50.0.1", "b": "10.50.0.2"}
 A, B = ENDPOINTS.values()
+# What the kernel tells us of is put right in a tenth of this; what it does not, only at the comparison of each ten seconds.
+NOTICED = 3
 
 
 def until(node, what, ready):
@@ -24,7 +26,7 @@ def until(node, what, ready):
 # --- tests -----------------------------------------------------------------------------------------
 
 
-def test_rules_that_others_flush_are_back_within_a_second(node):
+def test_rules_that_others_flush_are_back_at_once(node):
     node.service("web", "10.96.0.10")
     node.endpoints("web", [A])
     until(node, "the service answers", lambda: ask("10.96.0.10") == "a")
@@ -32,15 +34,15 @@ def test_rules_that_others_flush_are_back_within_a_second(node):
                    f"flush chain ip {node.table}-services services",
                    f"flush map ip {node.table}-services endpoints"):
         run("nft", damage)
-        took = seconds_until(lambda: ask("10.96.0.10", patience=0.02) == "a", 1.0)
-        check(took is not None, f"nft {damage}: no packet came through for a second")
+        took = seconds_until(lambda: ask("10.96.0.10", patience=0.02) == "a", NOTICED)
+        check(took is not None, f"nft {damage}: no packet came through for {NOTICED} s")
         print(f"  nft {damage}: packets flow again after {took * 1000:.0f} ms", flush=True)
     # The pods' own rules (masquerade, host ports) are another table of the agent.
     run("nft", "flush ruleset")
     took = seconds_until(lambda: subprocess.run(
         ["nft", "list", "chain", "ip", node.table, "postrouting"], capture_output=True,
-        check=False).returncode == 0, 1.0)
-    check(took is not None, "the pods' own rules are not back after a second")
+        check=False).returncode == 0, NOTICED)
+    check(took is not None, f"the pods' own rules are not back after {NOTICED} s")
     print(f"  the pods' own table: back after {took * 1000:.0f} ms", flush=True)
 
 
@@ -52,8 +54,8 @@ def test_the_same_in_iptables_mode(node):
     for damage in (("-t", "nat", "-F"), ("-t", "nat", "-F", "KUBE-SERVICES"),
                    ("-t", "nat", "-D", "OUTPUT", "1")):
         run("iptables-nft", *damage)
-        took = seconds_until(lambda: ask("10.96.0.10", patience=0.02) == "a", 1.0)
-        check(took is not None, f"iptables {damage}: no packet came through for a second")
+        took = seconds_until(lambda: ask("10.96.0.10", patience=0.02) == "a", NOTICED)
+        check(took is not None, f"iptables {damage}: no packet came through for {NOTICED} s")
         print(f"  iptables-nft {' '.join(damage)}: packets flow again after {took * 1000:.0f} ms",
               flush=True)
     node.set_mode("nftables")

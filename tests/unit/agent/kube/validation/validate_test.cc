@@ -422,6 +422,11 @@ TEST(ValidatePodTest, OptionsOfWindows) {
                           "options cannot be set for a linux pod"));
 }
 
+TEST(ValidatePodTest, EphemeralContainersComeLater) {
+  EXPECT_THAT(Faults(Pod("", "  ephemeralContainers: [{name: e, image: i}]\n")),
+              ElementsAre("spec.ephemeralContainers: Forbidden: cannot be set on create"));
+}
+
 TEST(ValidatePodTest, SpreadingOverTheCluster) {
   EXPECT_THAT(
       Faults(Pod("",
