@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/base/log_time.h"
+#include "holdfast/base/wall_time.h"
 
 #include <chrono>
 #include <cstdio>
@@ -89,7 +90,7 @@ std::optional<WallTime> ParseLogTime(std::string_view text) {
   if (!date.ok() || *hour > 23 || *minute > 59 || *second > 60) return std::nullopt;
   const auto seconds = std::chrono::sys_days(date).time_since_epoch() + std::chrono::hours(*hour) +
                        std::chrono::minutes(*minute) + std::chrono::seconds(*second) - *offset;
-  return WallTime{std::chrono::nanoseconds(seconds) + *fraction};
+  return WallTimeOf(seconds.count(), fraction->count());
 }
 
 }  // namespace holdfast::agent

@@ -11,6 +11,7 @@
 #include "holdfast/base/base64.h"
 #include "holdfast/base/ip_address.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/base/wall_time.h"
 
 namespace holdfast::agent {
 namespace {
@@ -105,7 +106,7 @@ Result<WallTime> ReadTime(const ASN1_TIME* time) {
   tm parts{};
   if (time == nullptr || ::ASN1_TIME_to_tm(time, &parts) != 1)
     return LastError("certificate's time");
-  return WallTime{std::chrono::seconds(::timegm(&parts))};
+  return WallTimeOf(::timegm(&parts));
 }
 
 // The first bytes of the digest of the whole, as a share of their range.

@@ -55,8 +55,7 @@ Result<void> ReadExpiry(const kube::Node& status, ExecCredential& credential) {
   if (text.empty()) return {};
   const auto time = kube::ParseRfc3339(text);
   if (!time) return InvalidArgument("status.expirationTimestamp is no time of RFC 3339");
-  credential.expires =
-      WallTime{std::chrono::seconds(time->seconds) + std::chrono::nanoseconds(time->nanos)};
+  credential.expires = kube::ToWallTime(*time);
   return {};
 }
 

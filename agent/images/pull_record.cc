@@ -6,6 +6,7 @@
 
 #include "agent/kube/times.h"
 #include "holdfast/base/strings.h"
+#include "holdfast/base/wall_time.h"
 #include "runtime/image/content/digest.h"
 
 namespace holdfast::agent {
@@ -83,7 +84,7 @@ Result<PulledRecord> DecodePulledRecord(const std::string& text) {
     PulledRecord record;
     record.image_ref = from.at("imageRef").get<std::string>();
     if (const auto time = kube::ParseRfc3339(from.value("lastUpdatedTime", ""))) {
-      record.updated = WallTime{std::chrono::seconds(time->seconds)};
+      record.updated = WallTimeOf(time->seconds);
     }
     const auto mapping = from.find("credentialMapping");
     if (mapping == from.end() || mapping->is_null()) return record;

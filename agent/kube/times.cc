@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/base/wall_time.h"
 #include "k8s/meta/v1/time.pb.h"
 
 namespace holdfast::agent::kube {
@@ -199,11 +200,7 @@ std::string FormatDuration(std::chrono::nanoseconds duration) {
 
 void SetTime(WallTime time, metav1::Time* out) { Set(time, kNanosPerSecond, out); }
 void SetTime(WallTime time, metav1::MicroTime* out) { Set(time, 1'000, out); }
-WallTime ToWallTime(Timestamp time) {
-  constexpr int64_t kMaxSeconds = std::numeric_limits<int64_t>::max() / kNanosPerSecond - 1;
-  const int64_t seconds = std::clamp(time.seconds, -kMaxSeconds, kMaxSeconds);
-  return {std::chrono::seconds(seconds) + std::chrono::nanoseconds(time.nanos % kNanosPerSecond)};
-}
+WallTime ToWallTime(Timestamp time) { return WallTimeOf(time.seconds, time.nanos); }
 WallTime ToWallTime(const metav1::Time& time) { return ToWallTime({time.seconds(), time.nanos()}); }
 WallTime ToWallTime(const metav1::MicroTime& time) {
   return ToWallTime({time.seconds(), time.nanos()});

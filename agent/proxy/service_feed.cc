@@ -44,8 +44,7 @@ void ServiceFeed::NoteTrigger(const discoveryv1::EndpointSlice& slice) {
   known = found->second;
   const auto time = kube::ParseRfc3339(known);
   if (!time || !began_) return;
-  triggers_.push_back(
-      {std::chrono::seconds(time->seconds) + std::chrono::nanoseconds(time->nanos)});
+  triggers_.push_back(kube::ToWallTime(*time));
 }
 
 void ServiceFeed::Flush(ServiceDriver& driver) {

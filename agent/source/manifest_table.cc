@@ -42,9 +42,7 @@ WallTime SeenAt(const corev1::Pod& pod) {
   const auto seen = annotations.find(kube::kConfigSeenAnnotation);
   if (seen == annotations.end()) return {};
   const auto time = kube::ParseRfc3339(seen->second);
-  return time
-             ? WallTime{std::chrono::seconds(time->seconds) + std::chrono::nanoseconds(time->nanos)}
-             : WallTime{};
+  return time ? kube::ToWallTime(*time) : WallTime{};
 }
 
 using ConfigsByName = std::map<ObjectRef, ConfigObjectPtr>;

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "holdfast/base/strings.h"
+#include "holdfast/base/wall_time.h"
 #include "runtime/image/content/digest.h"
 #include "runtime/image/documents/json_read.h"
 #include "runtime/image/documents/json_text.h"
@@ -126,7 +127,7 @@ Result<void> CheckKind(const json::Object& object, std::string_view announced,
 WallTime ParseCreated(const std::string& text) {
   std::tm parts{};
   if (::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts) == nullptr) return {};
-  return {std::chrono::seconds(::timegm(&parts))};
+  return WallTimeOf(::timegm(&parts));
 }
 
 Result<ImageConfig> ReadImageConfig(const json::Object& object) {

@@ -19,5 +19,11 @@ TEST(LogTimeTest, RoundTripsAndRefuses) {
   }
 }
 
+// A container that has the directory of logs mounted may write any.
+TEST(LogTimeTest, AYearThatIsFarAwayStaysOnItsSide) {
+  EXPECT_GT(ParseLogTime("9999-12-31T23:59:59Z").value(), WallTime{std::chrono::hours(1'000'000)});
+  EXPECT_LT(ParseLogTime("0001-01-01T00:00:00Z").value(), WallTime{});
+}
+
 }  // namespace
 }  // namespace holdfast::agent

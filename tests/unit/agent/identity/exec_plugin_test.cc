@@ -153,6 +153,13 @@ TEST(ExecCredentialTest, ATokenWithItsEnd) {
   EXPECT_EQ(*credential->expires, WallTime{seconds(1'795'453'445)});
 }
 
+TEST(ExecCredentialTest, TheYear9999IsFarAway) {
+  const auto credential = ParseExecCredential(
+      Answer(R"({"token":"t","expirationTimestamp":"9999-12-31T23:59:59Z"})"), PluginOf(kExecV1));
+  ASSERT_TRUE(credential) << credential.error().message();
+  EXPECT_GT(*credential->expires, WallTime{seconds(9'000'000'000)});
+}
+
 TEST(ExecCredentialTest, WhatIsWrongIsSaidAsClientGoSaysIt) {
   EXPECT_THAT(WrongWith("no json"), HasSubstr("decoding stdout"));
   EXPECT_EQ(

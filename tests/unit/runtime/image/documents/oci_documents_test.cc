@@ -46,6 +46,13 @@ TEST(OciDocumentsTest, WhatIsWrittenIsReadBack) {
             Code::kResourceExhausted);
 }
 
+TEST(OciDocumentsTest, AnImageOfTheYear9999IsFromTheFuture) {
+  const auto read = ParseConfig(
+      R"({"os":"linux","created":"9999-12-31T23:59:59Z","config":{},"rootfs":{"diff_ids":[]}})", 1);
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_GT(read->created, WallTime{std::chrono::seconds(9'000'000'000)});
+}
+
 TEST(OciDocumentsTest, NullFieldsAreAbsentOnes) {
   const auto read = ParseConfig(
       "{\"os\":\"linux\",\"config\":{\"Entrypoint\":null,\"Cmd\":null,\"Labels\":null,\"Volumes\":"
