@@ -140,5 +140,16 @@ TEST_F(ShortNamesTest, BeyondAsciiThereAreComments) {
   }
 }
 
+// toml++ asserts some of these, which ended the whole program.
+TEST_F(ShortNamesTest, AKeyThatIsNoneIsAFaultOfItsLine) {
+  for (const char* text :
+       {"[)liases]", "[ = 1", "[", "[[", "[a.)]", "a.) = 1", ")", "= 1", "a. = 1"}) {
+    const auto names = Read({{"registries.conf", StrCat("# first\n", text, "\n")}});
+    ASSERT_FALSE(names) << text;
+    EXPECT_NE(names.error().message().find("line 2"), std::string::npos)
+        << text << ": " << names.error().message();
+  }
+}
+
 }  // namespace
 }  // namespace holdfast::runtime
