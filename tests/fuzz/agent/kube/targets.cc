@@ -75,9 +75,14 @@ void FuzzEnvelope(std::string_view input) {
 
 void FuzzQuantity(std::string_view input) {
   if (const auto amount = Amount::Parse(input); amount.has_value()) {
-    const std::string text = amount->ToString();
-    const auto again = Amount::Parse(text);
-    Require(again.has_value() && again->ToString() == text, "canonical text is stable", text);
+    // A binary amount that no suffix divides is a plain number, which is read as a decimal one, as in Kubernetes:
+    // 1.953125Ki, 2000, 2k.
+    const auto again = Amount::Parse(amount->ToString());
+    Require(again.has_value(), "canonical text is read", input);
+    const std::string text = again->ToString();
+    const auto third = Amount::Parse(text);
+    Require(third.has_value() && *third == *again && third->ToString() == text,
+            "canonical text is stable", text);
     (void)(*amount + *again).Milli();
   }
   if (const auto time = ParseRfc3339(input)) {
