@@ -2,7 +2,8 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
-#include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
 
 #include "agent/kube/codec.h"
@@ -67,14 +68,15 @@ Node WriteMap(const Message& message, const FieldDescriptor* field) {
   const Reflection& reflection = *message.GetReflection();
   const FieldDescriptor* key = field->message_type()->map_key();
   const FieldDescriptor* value = field->message_type()->map_value();
-  Node map = Node::Map();
+  // By their own bytes, as Go does: what is no UTF-8 looks alike once it is replaced.
+  std::map<std::string, Node> sorted;
   for (int i = 0; i < reflection.FieldSize(message, field); ++i) {
     const Message& entry = reflection.GetRepeatedMessage(message, field, i);
-    map.Add(ReplaceInvalidUtf8(entry.GetReflection()->GetString(entry, key)),
-            WriteValue(entry, value, 0));
+    sorted.insert_or_assign(entry.GetReflection()->GetString(entry, key),
+                            WriteValue(entry, value, 0));
   }
-  std::sort(map.members.begin(), map.members.end(),
-            [](const Member& a, const Member& b) { return a.key < b.key; });
+  Node map = Node::Map();
+  for (auto& [name, node] : sorted) map.Add(ReplaceInvalidUtf8(name), std::move(node));
   return map;
 }
 

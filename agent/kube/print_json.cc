@@ -57,8 +57,8 @@ void AppendMap(const Node& node, Layout layout, size_t level, std::string& out) 
   std::vector<const Member*> members;
   for (const Member& member : node.members) members.push_back(&member);
   if (layout.sorted) {
-    std::sort(members.begin(), members.end(),
-              [](const Member* a, const Member* b) { return a->key < b->key; });
+    std::stable_sort(members.begin(), members.end(),
+                     [](const Member* a, const Member* b) { return a->key < b->key; });
   }
   out += '{';
   for (const Member* member : members) {

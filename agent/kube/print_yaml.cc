@@ -123,8 +123,8 @@ class Emitter {
   void EmitMembers(const Node& node) {
     std::vector<const Member*> members;
     for (const Member& member : node.members) members.push_back(&member);
-    std::sort(members.begin(), members.end(),
-              [](const Member* a, const Member* b) { return KeyLess(a->key, b->key); });
+    std::stable_sort(members.begin(), members.end(),
+                     [](const Member* a, const Member* b) { return KeyLess(a->key, b->key); });
     for (const Member* member : members) {
       String(member->key);
       Emit(member->value);
