@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/base/log_time.h"
-#include "holdfast/base/wall_time.h"
 
 #include <chrono>
 #include <cstdio>
+
+#include "holdfast/base/wall_time.h"
 
 namespace holdfast::agent {
 namespace {

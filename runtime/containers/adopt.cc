@@ -127,8 +127,8 @@ PidFd Runtime::FindKeeper() {
 }
 
 void Runtime::StartKeeper() {
-  // Ignored: it is tried again a second later, and whoever needs the keeper gets the error.
-  if (!parts_->options.keeper_binary.empty()) (void)SpawnKeeper(parts_->options);
+  if (parts_->options.keeper_binary.empty()) return;  // somebody else starts it
+  (void)SpawnKeeper(parts_->options);  // tried again a second later; who needs it gets the error
 }
 
 Result<void> Runtime::Adopt() {

@@ -71,7 +71,6 @@ def test_a_pod_pulls_its_image_by_name(node):
         node.remove("again")
 
 
-
 def test_a_volume_of_the_image_is_the_containers_own(node):
     root = (node.top.parent / "busybox.tar").read_bytes()
     image = MadeImage([root, layer_of({"kept/of-the-image": b"text"})],

@@ -55,7 +55,6 @@ class PoolTest : public test_support::RuntimeTest {
     return members ? *members : std::vector<std::string>();
   }
 
-  // The network namespaces of the members, once there are `count`.
   // Its thread has nothing to do and waits on its condition.
   static bool PoolWaits() {
     for (const auto& task : fs::directory_iterator("/proc/self/task")) {
@@ -65,6 +64,7 @@ class PoolTest : public test_support::RuntimeTest {
     return false;
   }
 
+  // The network namespaces of the members, once there are `count`.
   std::set<ino_t> Fill(size_t count) {
     runtime_->KeepReady(count);
     EXPECT_TRUE(Eventually([&] { return Members().size() == count; }));
