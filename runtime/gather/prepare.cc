@@ -180,7 +180,7 @@ Result<ProcessInput> GatherProcess(const model::ContainerSpec& spec, const sys::
   ProcessInput input;
   input.user = user;
   ASSIGN_OR_RETURN(input.capabilities, CompileCapabilities(spec.security, facts, out.warnings));
-  ASSIGN_OR_RETURN(input.seccomp, SeccompProgram(spec.security, input.capabilities));
+  ASSIGN_OR_RETURN(input.seccomp, SeccompOf(spec.security, input.capabilities));
   ASSIGN_OR_RETURN(input.labels, FindSelinuxLabels(spec.security.selinux, pod.selinux_level,
                                                    spec.security.privileged));
   input.cgroup = BorrowCgroup(pod, fds);

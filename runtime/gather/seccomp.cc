@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <seccomp.h>
-#include <simdjson.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,13 +19,12 @@
 #include "holdfast/base/ascii.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "runtime/json/json_read.h"
 #include "runtime/plan/capabilities.h"
 #include "runtime/plan/seccomp.h"
 
 namespace holdfast::runtime {
 namespace {
-
-namespace json = simdjson::dom;
 
 constexpr size_t kMaxProfileBytes = 4u << 20;
 constexpr size_t kMaxProgramBytes = 4096 * sizeof(model::BpfInstruction);  // BPF_MAXINSNS
@@ -35,50 +33,6 @@ struct FilterDeleter {
   void operator()(void* filter) const { ::seccomp_release(filter); }
 };
 using Filter = std::unique_ptr<void, FilterDeleter>;
-
-// nullopt for what is absent. What is there and of another kind is refused: passed over, it would be a condition or a
-// refusal less.
-template <class T>
-Result<std::optional<T>> Field(const json::object& object, const char* key, const char* kind) {
-  json::element element;
-  if (object[key].get(element) != simdjson::SUCCESS || element.is_null()) return std::nullopt;
-  T value;
-  if (element.get(value) != simdjson::SUCCESS) return InvalidArgument(StrCat(key, ": not ", kind));
-  return value;
-}
-
-Result<std::string_view> Text(const json::object& object, const char* key) {
-  ASSIGN_OR_RETURN(const auto text, Field<std::string_view>(object, key, "text"));
-  return text.value_or("");
-}
-
-Result<uint64_t> Number(const json::object& object, const char* key, uint64_t absent) {
-  ASSIGN_OR_RETURN(const auto number, Field<uint64_t>(object, key, "a whole number from 0"));
-  return number.value_or(absent);
-}
-
-template <class T>
-Result<std::vector<T>> List(const json::object& object, const char* key, const char* kind) {
-  ASSIGN_OR_RETURN(const auto array, Field<json::array>(object, key, kind));
-  std::vector<T> values;
-  if (!array) return values;
-  for (const json::element element : *array) {
-    T value;
-    if (element.get(value) != simdjson::SUCCESS) {
-      return InvalidArgument(StrCat(key, ": not ", kind));
-    }
-    values.push_back(value);
-  }
-  return values;
-}
-
-Result<std::vector<std::string_view>> Texts(const json::object& object, const char* key) {
-  return List<std::string_view>(object, key, "a list of texts");
-}
-
-Result<std::vector<json::object>> Objects(const json::object& object, const char* key) {
-  return List<json::object>(object, key, "a list of objects");
-}
 
 Result<uint32_t> ParseAction(std::string_view name, uint64_t errno_value) {
   static const std::map<std::string_view, uint32_t> kActions = {
@@ -126,21 +80,21 @@ class ProfileCompiler {
  public:
   explicit ProfileCompiler(uint64_t capabilities) : capabilities_(capabilities) {}
 
-  Result<Filter> Compile(const json::object& profile) {
+  Result<Filter> Compile(const json::Object& profile) {
     ASSIGN_OR_RETURN(default_action_, ActionOf(profile, "defaultAction", "defaultErrnoRet"));
     Filter filter(::seccomp_init(default_action_));
     if (!filter) return Internal("seccomp_init: failed");
     RETURN_IF_ERROR(AddArchitectures(filter.get(), profile));
-    ASSIGN_OR_RETURN(const auto groups, Objects(profile, "syscalls"));
-    for (const json::object& group : groups) RETURN_IF_ERROR(AddGroup(filter.get(), group));
+    ASSIGN_OR_RETURN(const auto groups, json::Objects(profile, "syscalls"));
+    for (const json::Object& group : groups) RETURN_IF_ERROR(AddGroup(filter.get(), group));
     return filter;
   }
 
  private:
-  static Result<uint32_t> ActionOf(const json::object& object, const char* key,
+  static Result<uint32_t> ActionOf(const json::Object& object, const char* key,
                                    const char* errno_key) {
-    ASSIGN_OR_RETURN(const std::string_view name, Text(object, key));
-    ASSIGN_OR_RETURN(const uint64_t errno_value, Number(object, errno_key, EPERM));
+    ASSIGN_OR_RETURN(const std::string name, json::String(object, key));
+    ASSIGN_OR_RETURN(const uint64_t errno_value, json::Number(object, errno_key, EPERM));
     return ParseAction(name, errno_value);
   }
 
@@ -151,41 +105,41 @@ class ProfileCompiler {
     return {};
   }
 
-  static Result<void> AddArchitectures(void* filter, const json::object& profile) {
-    ASSIGN_OR_RETURN(const auto names, Texts(profile, "architectures"));
-    for (const std::string_view name : names) RETURN_IF_ERROR(AddArchitecture(filter, name));
+  static Result<void> AddArchitectures(void* filter, const json::Object& profile) {
+    ASSIGN_OR_RETURN(const auto names, json::Strings(profile, "architectures"));
+    for (const std::string& name : names) RETURN_IF_ERROR(AddArchitecture(filter, name));
     const uint32_t native = ::seccomp_arch_native();
-    ASSIGN_OR_RETURN(const auto entries, Objects(profile, "archMap"));
-    for (const json::object& entry : entries) {
-      ASSIGN_OR_RETURN(const std::string_view architecture, Text(entry, "architecture"));
+    ASSIGN_OR_RETURN(const auto entries, json::Objects(profile, "archMap"));
+    for (const json::Object& entry : entries) {
+      ASSIGN_OR_RETURN(const std::string architecture, json::String(entry, "architecture"));
       ASSIGN_OR_RETURN(const uint32_t token, ParseArchitecture(architecture));
       if (token != native) continue;
-      ASSIGN_OR_RETURN(const auto others, Texts(entry, "subArchitectures"));
+      ASSIGN_OR_RETURN(const auto others, json::Strings(entry, "subArchitectures"));
       for (const std::string_view name : others) RETURN_IF_ERROR(AddArchitecture(filter, name));
     }
     return {};
   }
 
   // "includes"/"excludes" of profiles in Docker's dialect; only capabilities are known.
-  Result<bool> Applies(const json::object& group) const {
-    ASSIGN_OR_RETURN(const auto includes, Field<json::object>(group, "includes", "an object"));
+  Result<bool> Applies(const json::Object& group) const {
+    ASSIGN_OR_RETURN(const auto includes, json::Inner(group, "includes"));
     if (includes) {
-      ASSIGN_OR_RETURN(const auto names, Texts(*includes, "caps"));
+      ASSIGN_OR_RETURN(const auto names, json::Strings(*includes, "caps"));
       ASSIGN_OR_RETURN(const int held, CountHeld(names));
       if (held == 0 && !names.empty()) return false;
     }
-    ASSIGN_OR_RETURN(const auto excludes, Field<json::object>(group, "excludes", "an object"));
+    ASSIGN_OR_RETURN(const auto excludes, json::Inner(group, "excludes"));
     if (excludes) {
-      ASSIGN_OR_RETURN(const auto names, Texts(*excludes, "caps"));
+      ASSIGN_OR_RETURN(const auto names, json::Strings(*excludes, "caps"));
       ASSIGN_OR_RETURN(const int held, CountHeld(names));
       if (held > 0) return false;
     }
     return true;
   }
 
-  Result<int> CountHeld(const std::vector<std::string_view>& names) const {
+  Result<int> CountHeld(const std::vector<std::string>& names) const {
     int held = 0;
-    for (const std::string_view name : names) {
+    for (const std::string& name : names) {
       const int number = CapabilityNumber(name);
       if (number < 0) return InvalidArgument(StrCat("unknown capability \"", name, "\""));
       if ((capabilities_ >> number & 1) != 0) ++held;
@@ -193,16 +147,16 @@ class ProfileCompiler {
     return held;
   }
 
-  static Result<std::vector<scmp_arg_cmp>> ParseArguments(const json::object& group) {
+  static Result<std::vector<scmp_arg_cmp>> ParseArguments(const json::Object& group) {
     std::vector<scmp_arg_cmp> comparisons;
-    ASSIGN_OR_RETURN(const auto arguments, Objects(group, "args"));
-    for (const json::object& argument : arguments) {
-      ASSIGN_OR_RETURN(const uint64_t index, Number(argument, "index", 6));
+    ASSIGN_OR_RETURN(const auto arguments, json::Objects(group, "args"));
+    for (const json::Object& argument : arguments) {
+      ASSIGN_OR_RETURN(const uint64_t index, json::Number(argument, "index", 6));
       if (index > 5) return InvalidArgument("args: index out of range");
-      ASSIGN_OR_RETURN(const std::string_view op, Text(argument, "op"));
+      ASSIGN_OR_RETURN(const std::string op, json::String(argument, "op"));
       ASSIGN_OR_RETURN(const scmp_compare compare, ParseOperator(op));
-      ASSIGN_OR_RETURN(const uint64_t value, Number(argument, "value", 0));
-      ASSIGN_OR_RETURN(const uint64_t second, Number(argument, "valueTwo", 0));
+      ASSIGN_OR_RETURN(const uint64_t value, json::Number(argument, "value", 0));
+      ASSIGN_OR_RETURN(const uint64_t second, json::Number(argument, "valueTwo", 0));
       comparisons.push_back({static_cast<unsigned>(index), compare, value, second});
     }
     return comparisons;
@@ -237,16 +191,16 @@ class ProfileCompiler {
     return {};
   }
 
-  Result<void> AddGroup(void* filter, const json::object& group) const {
+  Result<void> AddGroup(void* filter, const json::Object& group) const {
     ASSIGN_OR_RETURN(const uint32_t action, ActionOf(group, "action", "errnoRet"));
     ASSIGN_OR_RETURN(const bool applies, Applies(group));
     // libseccomp refuses a rule that says what the default says.
     if (!applies || action == default_action_) return {};
     ASSIGN_OR_RETURN(const auto comparisons, ParseArguments(group));
-    ASSIGN_OR_RETURN(const std::string_view single, Text(group, "name"));
+    ASSIGN_OR_RETURN(const std::string single, json::String(group, "name"));
     if (!single.empty()) RETURN_IF_ERROR(AddRule(filter, action, single, comparisons));
-    ASSIGN_OR_RETURN(const auto names, Texts(group, "names"));
-    for (const std::string_view name : names) {
+    ASSIGN_OR_RETURN(const auto names, json::Strings(group, "names"));
+    for (const std::string& name : names) {
       RETURN_IF_ERROR(AddRule(filter, action, name, comparisons));
     }
     return {};
@@ -281,15 +235,32 @@ Result<std::string> ReadProfile(const std::string& path) {
   return sys::ReadFd(file.get(), kMaxProfileBytes);
 }
 
-Result<std::vector<model::BpfInstruction>> Load(const std::string& path, uint64_t capabilities) {
-  ASSIGN_OR_RETURN(const std::string text, ReadProfile(path));
-  json::parser parser;
-  json::object profile;
-  if (const auto error = parser.parse(text).get(profile); error != simdjson::SUCCESS) {
-    return InvalidArgument(StrCat("not a JSON object: ", simdjson::error_message(error)));
+// How the program is loaded; what is not said stays as it is, as with runc.
+Result<void> ReadFlags(const json::Object& profile, model::SeccompPlan& plan) {
+  ASSIGN_OR_RETURN(const auto names, json::Strings(profile, "flags"));
+  if (!names.empty()) plan.spec_allow = false;
+  for (const std::string& name : names) {
+    if (name == "SECCOMP_FILTER_FLAG_LOG") {
+      plan.log = true;
+    } else if (name == "SECCOMP_FILTER_FLAG_SPEC_ALLOW") {
+      plan.spec_allow = true;
+    } else if (name != "SECCOMP_FILTER_FLAG_TSYNC") {  // there is one thread
+      return InvalidArgument(StrCat("unknown flag \"", name, "\""));
+    }
   }
+  return {};
+}
+
+Result<model::SeccompPlan> Load(const std::string& path, uint64_t capabilities) {
+  ASSIGN_OR_RETURN(const std::string text, ReadProfile(path));
+  simdjson::dom::parser parser;
+  ASSIGN_OR_RETURN(const json::Object profile,
+                   json::ParseObject(parser, text, "not a JSON object"));
   ASSIGN_OR_RETURN(const Filter filter, ProfileCompiler(capabilities).Compile(profile));
-  return Export(filter.get());
+  model::SeccompPlan plan;
+  ASSIGN_OR_RETURN(plan.program, Export(filter.get()));
+  RETURN_IF_ERROR(ReadFlags(profile, plan));
+  return plan;
 }
 
 // Nearly all containers have the same few sets; writing the program takes longer than copying it.
@@ -305,23 +276,23 @@ std::vector<model::BpfInstruction> KnownDefaultProgram(uint64_t capabilities) {
 
 }  // namespace
 
-Result<std::vector<model::BpfInstruction>> LoadSeccompProfile(const std::string& path,
-                                                              uint64_t capabilities) {
+Result<model::SeccompPlan> LoadSeccompProfile(const std::string& path, uint64_t capabilities) {
   return WithContext(Load(path, capabilities), StrCat("seccomp profile \"", path, "\""));
 }
 
-Result<std::vector<model::BpfInstruction>> SeccompProgram(const model::SecuritySpec& security,
-                                                          uint64_t capabilities) {
-  if (security.privileged) return std::vector<model::BpfInstruction>();
+Result<model::SeccompPlan> SeccompOf(const model::SecuritySpec& security, uint64_t capabilities) {
+  model::SeccompPlan plan;
+  if (security.privileged) return plan;
   switch (security.seccomp) {
     case model::SecuritySpec::Seccomp::kUnconfined:
-      return std::vector<model::BpfInstruction>();
+      return plan;
     case model::SecuritySpec::Seccomp::kLocalhost:
       return LoadSeccompProfile(security.seccomp_profile, capabilities);
     case model::SecuritySpec::Seccomp::kRuntimeDefault:
       break;
   }
-  return KnownDefaultProgram(capabilities);
+  plan.program = KnownDefaultProgram(capabilities);
+  return plan;
 }
 
 }  // namespace holdfast::runtime

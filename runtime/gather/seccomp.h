@@ -15,11 +15,9 @@ namespace holdfast::runtime {
 
 // An OCI seccomp profile (JSON) of the node, through libseccomp. kNotFound and kInvalidArgument
 // name the file; never an empty program.
-Result<std::vector<model::BpfInstruction>> LoadSeccompProfile(const std::string& path,
-                                                              uint64_t capabilities);
+Result<model::SeccompPlan> LoadSeccompProfile(const std::string& path, uint64_t capabilities);
 
 // What the spec asks for: empty only for Unconfined and privileged.
-Result<std::vector<model::BpfInstruction>> SeccompProgram(const model::SecuritySpec& security,
-                                                          uint64_t capabilities);
+Result<model::SeccompPlan> SeccompOf(const model::SecuritySpec& security, uint64_t capabilities);
 
 }  // namespace holdfast::runtime

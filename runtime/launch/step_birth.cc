@@ -49,8 +49,8 @@ const char* FirstRefused(const std::vector<model::BpfInstruction>& filter) {
 }  // namespace
 
 Result<void> ConfineBeforeBirth(Child& child, const model::ProcessPlan& plan) {
-  if (plan.seccomp.empty()) return {};
-  const char* refused = FirstRefused(plan.seccomp);
+  if (plan.seccomp.program.empty()) return {};
+  const char* refused = FirstRefused(plan.seccomp.program);
   if (refused == nullptr) return LoadSeccomp(child, plan);
   // The process itself must load it then. With no_new_privs it needs no capability for that.
   if (plan.no_new_privs || !child.may_be_traced) return {};

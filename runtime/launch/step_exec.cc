@@ -86,15 +86,16 @@ Result<void> LoadSeccomp(Child& child, const model::ProcessPlan& plan) {
   // The last report: behind the filter nothing but execve is called (and one more report if that
   // fails, should the filter let it through). Who was born late has told it by being born.
   if (!child.born_late) ReportPlain(child.socket(), ReportKind::kExecuting);
-  if (child.filter_loaded || plan.seccomp.empty()) return {};
+  if (child.filter_loaded || plan.seccomp.program.empty()) return {};
   RETURN_IF_ERROR(RaiseForSeccomp(child));
   // The kernel copies the program and never writes to it.
-  auto* program = const_cast<model::BpfInstruction*>(plan.seccomp.data());
-  const sock_fprog filter{static_cast<unsigned short>(plan.seccomp.size()),
+  const model::SeccompPlan& seccomp = plan.seccomp;
+  auto* program = const_cast<model::BpfInstruction*>(seccomp.program.data());
+  const sock_fprog filter{static_cast<unsigned short>(seccomp.program.size()),
                           reinterpret_cast<sock_filter*>(program)};
-  // SPEC_ALLOW: a container is no less trusted with speculation than a process of the host.
-  if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_SPEC_ALLOW, &filter) !=
-      0) {
+  const unsigned flags = (seccomp.log ? SECCOMP_FILTER_FLAG_LOG : 0) |
+                         (seccomp.spec_allow ? SECCOMP_FILTER_FLAG_SPEC_ALLOW : 0);
+  if (::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter) != 0) {
     return Error::FromErrno(errno, "seccomp");
   }
   child.filter_loaded = true;

@@ -78,7 +78,7 @@ Result<void> RaiseAmbient(uint64_t ambient, uint32_t last) {
 
 // With no_new_privs nothing is needed; without, loading a filter takes CAP_SYS_ADMIN.
 uint64_t NeededForSeccomp(const model::ProcessPlan& plan) {
-  return plan.seccomp.empty() || plan.no_new_privs ? 0 : kSysAdmin;
+  return plan.seccomp.program.empty() || plan.no_new_privs ? 0 : kSysAdmin;
 }
 
 // What the host has of it: the launcher may itself be a container's.
@@ -127,7 +127,7 @@ Result<void> RaiseForSeccomp(const Child& child) {
 }
 
 Result<void> LowerAfterSeccomp(const Child& child, const model::ProcessPlan& plan) {
-  if (child.for_seccomp == 0 || !FilterAllows(plan.seccomp, SYS_capset)) return {};
+  if (child.for_seccomp == 0 || !FilterAllows(plan.seccomp.program, SYS_capset)) return {};
   return SetCapabilities(child.capabilities);
 }
 

@@ -20,8 +20,8 @@ namespace holdfast::runtime {
 // What a process of a container needs, its first one and an exec alike.
 struct ProcessInput {
   ResolvedUser user;
-  uint64_t capabilities = 0;                   // CompileCapabilities()
-  std::vector<model::BpfInstruction> seccomp;  // for these capabilities; empty: unconfined
+  uint64_t capabilities = 0;   // CompileCapabilities()
+  model::SeccompPlan seccomp;  // for these capabilities
   model::SelinuxLabels labels;
   model::CgroupPlan cgroup;
   model::FdIndex standard_input = model::kNoFd;  // kNoFd is /dev/null

@@ -13,7 +13,7 @@ namespace {
 using namespace model;
 
 constexpr uint32_t kMagic = 0x4c504648;  // "HFPL"
-constexpr uint32_t kVersion = 5;
+constexpr uint32_t kVersion = 6;
 
 template <class A>
 struct Codec;
@@ -92,6 +92,11 @@ struct Codec {
     a.Number(v.jf);
     a.Number(v.k);
   }
+  static void Fields(A& a, Ref<SeccompPlan> v) {
+    a.List(v.program, kStruct);
+    a.Flag(v.log);
+    a.Flag(v.spec_allow);
+  }
   static void Fields(A& a, Ref<RlimitPlan> v) {
     a.Number(v.resource);
     a.Number(v.soft);
@@ -114,7 +119,7 @@ struct Codec {
     a.List(v.groups, kNumber);
     Fields(a, v.capabilities);
     a.Flag(v.no_new_privs);
-    a.List(v.seccomp, kStruct);
+    Fields(a, v.seccomp);
     a.Text(v.app_armor);
     a.Text(v.selinux);
     a.List(v.rlimits, kStruct);

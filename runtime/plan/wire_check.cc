@@ -47,7 +47,8 @@ Result<void> CheckProcess(const ProcessPlan& process) {
   for (uint32_t group : process.groups) {
     if (group == kNoId) return Bad("groups", "id 4294967295");
   }
-  if (process.seccomp.size() > kMaxBpfInstructions) return Bad("seccomp", "program is too long");
+  if (process.seccomp.program.size() > kMaxBpfInstructions)
+    return Bad("seccomp", "program is too long");
   if (process.app_armor.size() > kMaxAppArmorName ||
       process.app_armor.find_first_of(std::string_view("\0\n", 2)) != std::string::npos) {
     return Bad("AppArmor profile", "not a name");

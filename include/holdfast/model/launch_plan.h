@@ -124,6 +124,15 @@ struct BpfInstruction {
   bool operator==(const BpfInstruction&) const = default;
 };
 
+// What decides over system calls, and how it is loaded: seccomp(2).
+struct SeccompPlan {
+  std::vector<BpfInstruction> program;  // empty is unconfined
+  bool log = false;  // SECCOMP_FILTER_FLAG_LOG: what it refuses is told the kernel's log
+  bool spec_allow =
+      true;  // SECCOMP_FILTER_FLAG_SPEC_ALLOW: speculation stays as processes of the host have it
+  bool operator==(const SeccompPlan&) const = default;
+};
+
 struct RlimitPlan {
   int32_t resource = 0;  // RLIMIT_*
   uint64_t soft = 0;
@@ -153,9 +162,9 @@ struct ProcessPlan {
   std::vector<uint32_t> groups;
   CapabilityPlan capabilities;
   bool no_new_privs = false;
-  std::vector<BpfInstruction> seccomp;  // empty is unconfined
-  std::string app_armor;                // name of a profile; "" asks for none
-  std::string selinux;                  // label of the process; "" leaves the launcher's
+  SeccompPlan seccomp;
+  std::string app_armor;  // name of a profile; "" asks for none
+  std::string selinux;    // label of the process; "" leaves the launcher's
   std::vector<RlimitPlan> rlimits;
   int32_t oom_score_adj = 0;
   uint32_t umask = 0022;

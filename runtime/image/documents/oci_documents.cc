@@ -9,8 +9,8 @@
 #include "holdfast/base/strings.h"
 #include "holdfast/base/wall_time.h"
 #include "runtime/image/content/digest.h"
-#include "runtime/image/documents/json_read.h"
 #include "runtime/image/documents/json_text.h"
+#include "runtime/json/json_read.h"
 
 namespace holdfast::runtime {
 namespace {
@@ -50,12 +50,9 @@ Result<Platform> ReadPlatform(const json::Object& object) {
 Result<std::map<std::string, std::string>> ReadStringMap(const json::Object& object,
                                                          std::string_view key) {
   std::map<std::string, std::string> out;
-  if (!json::Has(object, key)) return out;
-  json::Object inner;
-  if (object[key].get(inner) != simdjson::SUCCESS) {
-    return InvalidArgument(StrCat("field ", key, ": not an object"));
-  }
-  for (const auto field : inner) {
+  ASSIGN_OR_RETURN(const auto map, json::Map(object, key));
+  if (!map) return out;
+  for (const auto field : *map) {
     std::string_view text;
     if (field.value.get(text) != simdjson::SUCCESS) {
       return InvalidArgument(StrCat("field ", key, ": holds something that is not a string"));
@@ -71,33 +68,29 @@ Result<Descriptor> ReadDescriptor(const json::Object& object) {
   if (descriptor.media_type.empty()) return InvalidArgument("descriptor without mediaType");
   ASSIGN_OR_RETURN(const std::string digest, json::String(object, "digest"));
   ASSIGN_OR_RETURN(descriptor.digest, ParseDigest(digest));
-  if (object["size"].get(descriptor.size) != simdjson::SUCCESS) {
+  const auto size = json::Field<uint64_t>(object, "size", "a whole number");
+  if (!size || !*size) {
     return InvalidArgument(StrCat("descriptor of ", digest, ": size is not a whole number"));
   }
+  descriptor.size = **size;
   ASSIGN_OR_RETURN(descriptor.annotations, ReadStringMap(object, "annotations"));
-  json::Object platform;
-  if (object["platform"].get(platform) == simdjson::SUCCESS) {
-    ASSIGN_OR_RETURN(descriptor.platform, ReadPlatform(platform));
+  ASSIGN_OR_RETURN(const auto platform, json::Inner(object, "platform"));
+  if (platform) {
+    ASSIGN_OR_RETURN(descriptor.platform, ReadPlatform(*platform));
   }
   return descriptor;
 }
 
 Result<std::vector<Descriptor>> ReadDescriptors(const json::Object& object, std::string_view key,
                                                 size_t limit) {
-  json::Array array;
-  if (object[key].get(array) != simdjson::SUCCESS) {
-    return InvalidArgument(StrCat("field ", key, ": not a list"));
+  if (!json::Has(object, key)) return InvalidArgument(StrCat("field ", key, ": is missing"));
+  ASSIGN_OR_RETURN(const auto entries, json::Objects(object, key));
+  if (entries.size() > limit) {
+    return Error(Code::kResourceExhausted,
+                 StrCat("field ", key, ": more than ", limit, " entries"));
   }
   std::vector<Descriptor> descriptors;
-  for (const json::Element element : array) {
-    if (descriptors.size() == limit) {
-      return Error(Code::kResourceExhausted,
-                   StrCat("field ", key, ": more than ", limit, " entries"));
-    }
-    json::Object entry;
-    if (element.get(entry) != simdjson::SUCCESS) {
-      return InvalidArgument(StrCat("field ", key, ": holds something that is not an object"));
-    }
+  for (const json::Object& entry : entries) {
     ASSIGN_OR_RETURN(Descriptor descriptor, ReadDescriptor(entry));
     descriptors.push_back(std::move(descriptor));
   }
@@ -110,10 +103,8 @@ Result<void> CheckKind(const json::Object& object, std::string_view announced,
   if (json::Has(object, "fsLayers") || json::Has(object, "signatures")) {
     return Unsupported("Docker schema 1 manifests are not supported: convert the image");
   }
-  uint64_t version = 0;
-  if (object["schemaVersion"].get(version) != simdjson::SUCCESS || version != 2) {
-    return InvalidArgument("schemaVersion is not 2");
-  }
+  ASSIGN_OR_RETURN(const uint64_t version, json::Number(object, "schemaVersion", 0));
+  if (version != 2) return InvalidArgument("schemaVersion is not 2");
   if (json::Has(object, foreign_key)) {
     return InvalidArgument("document is both an index and a manifest");
   }
@@ -145,14 +136,11 @@ Result<ImageConfig> ReadImageConfig(const json::Object& object) {
 }
 
 Result<std::vector<Digest>> ReadDiffIds(const json::Object& object, size_t max_layers) {
-  json::Object rootfs;
-  if (object["rootfs"].get(rootfs) != simdjson::SUCCESS) {
-    return InvalidArgument("image config: no rootfs");
-  }
-  ASSIGN_OR_RETURN(const std::vector<std::string> texts, json::Strings(rootfs, "diff_ids"));
+  ASSIGN_OR_RETURN(const auto rootfs, json::Inner(object, "rootfs"));
+  if (!rootfs) return InvalidArgument("no rootfs");
+  ASSIGN_OR_RETURN(const std::vector<std::string> texts, json::Strings(*rootfs, "diff_ids"));
   if (texts.size() > max_layers) {
-    return Error(Code::kResourceExhausted,
-                 StrCat("image config: more than ", max_layers, " layers"));
+    return Error(Code::kResourceExhausted, StrCat("more than ", max_layers, " layers"));
   }
   std::vector<Digest> diff_ids;
   for (const std::string& text : texts) {
@@ -160,6 +148,19 @@ Result<std::vector<Digest>> ReadDiffIds(const json::Object& object, size_t max_l
     diff_ids.push_back(std::move(digest));
   }
   return diff_ids;
+}
+
+Result<ConfigDocument> ReadConfigDocument(const json::Object& object, size_t max_layers) {
+  ConfigDocument document;
+  ASSIGN_OR_RETURN(document.platform, ReadPlatform(object));
+  ASSIGN_OR_RETURN(const std::string created, json::String(object, "created"));
+  document.created = ParseCreated(created);
+  ASSIGN_OR_RETURN(const auto config, json::Inner(object, "config"));
+  if (config) {
+    ASSIGN_OR_RETURN(document.config, ReadImageConfig(*config));
+  }
+  ASSIGN_OR_RETURN(document.diff_ids, ReadDiffIds(object, max_layers));
+  return document;
 }
 
 // It is shown to people. 255: RFC 6838, 4.2.
@@ -230,11 +231,9 @@ Result<ImageManifest> ParseManifest(std::string_view text, std::string_view medi
   ASSIGN_OR_RETURN(const json::Object object, json::ParseObject(parser, text, "image manifest"));
   RETURN_IF_ERROR(WithContext(CheckKind(object, media_type, "manifests"), "image manifest"));
   ImageManifest manifest;
-  json::Object config;
-  if (object["config"].get(config) != simdjson::SUCCESS) {
-    return InvalidArgument("image manifest: no config");
-  }
-  ASSIGN_OR_RETURN(manifest.config, ReadDescriptor(config));
+  ASSIGN_OR_RETURN(const auto config, WithContext(json::Inner(object, "config"), "image manifest"));
+  if (!config) return InvalidArgument("image manifest: no config");
+  ASSIGN_OR_RETURN(manifest.config, WithContext(ReadDescriptor(*config), "image manifest: config"));
   if (!IsConfigType(manifest.config.media_type)) {
     RETURN_IF_ERROR(WithContext(ReadArtifact(object, media_type, manifest), "image manifest"));
   }
@@ -252,18 +251,7 @@ Result<ImageManifest> ParseManifest(std::string_view text, std::string_view medi
 Result<ConfigDocument> ParseConfig(std::string_view text, size_t max_layers) {
   simdjson::dom::parser parser;
   ASSIGN_OR_RETURN(const json::Object object, json::ParseObject(parser, text, "image config"));
-  ConfigDocument document;
-  ASSIGN_OR_RETURN(document.platform, ReadPlatform(object));
-  ASSIGN_OR_RETURN(const std::string created, json::String(object, "created"));
-  document.created = ParseCreated(created);
-  json::Object config;
-  if (object["config"].get(config) == simdjson::SUCCESS) {
-    auto read = ReadImageConfig(config);
-    if (!read) return std::move(read.error()).Wrap("image config");
-    document.config = std::move(*read);
-  }
-  ASSIGN_OR_RETURN(document.diff_ids, ReadDiffIds(object, max_layers));
-  return document;
+  return WithContext(ReadConfigDocument(object, max_layers), "image config");
 }
 
 Result<std::vector<DockerArchiveImage>> ParseDockerArchive(std::string_view text, size_t max_images,
@@ -279,6 +267,7 @@ Result<std::vector<DockerArchiveImage>> ParseDockerArchive(std::string_view text
     if (element.get(object) != simdjson::SUCCESS) {
       return InvalidArgument("manifest.json: holds something that is not an object");
     }
+    RETURN_IF_ERROR(WithContext(json::WithoutDoubles(object), "manifest.json"));
     DockerArchiveImage image;
     ASSIGN_OR_RETURN(image.config, json::String(object, "Config"));
     ASSIGN_OR_RETURN(image.names, json::Strings(object, "RepoTags"));

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "holdfast/base/strings.h"
-#include "runtime/image/documents/json_read.h"
+#include "runtime/json/json_read.h"
 
 namespace holdfast::runtime {
 namespace {

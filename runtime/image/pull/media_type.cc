@@ -2,8 +2,8 @@
 #include "runtime/image/pull/media_type.h"
 
 #include "holdfast/base/strings.h"
-#include "runtime/image/documents/json_read.h"
 #include "runtime/image/documents/oci_documents.h"
+#include "runtime/json/json_read.h"
 
 namespace holdfast::runtime {
 namespace {

@@ -6,7 +6,7 @@
 #include "holdfast/base/ascii.h"
 #include "holdfast/base/base64.h"
 #include "holdfast/base/strings.h"
-#include "runtime/image/documents/json_read.h"
+#include "runtime/json/json_read.h"
 
 namespace holdfast::runtime {
 namespace {

@@ -8,9 +8,9 @@
 #include "holdfast/sys/pause_point.h"
 #include "runtime/image/content/digest.h"
 #include "runtime/image/documents/artifact.h"
-#include "runtime/image/documents/json_read.h"
 #include "runtime/image/documents/json_text.h"
 #include "runtime/image/documents/reference.h"
+#include "runtime/json/json_read.h"
 
 namespace holdfast::runtime {
 namespace {

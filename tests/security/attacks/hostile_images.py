@@ -115,7 +115,20 @@ def document_cases():
         {"mediaType": "application/vnd.oci.image.index.v1+json", "digest": digest(m), "size": len(m)}]})
     yield "docker layer named ..", Image([good], manifest={"Layers": ["../../etc/passwd"]})
     yield "docker config named ..", Image([good], manifest={"Config": "../../etc/passwd"})
+    yield from double_cases(good, other)
     yield from packing_cases()
+
+
+def double_cases(good, other):
+    """Of two fields of one name a scanner that is written in Go sees the last, in whatever case it is written."""
+    yield "layers and Layers", Image([good], manifest={"Layers": []})
+    yield "digest and Digest", Image([good], descriptor={"Digest": other})
+    yield "User and user", Image([good], config={"User": "65534", "user": "0"})
+    yield "docker Layers and layers", Image([good], manifest={"layers": []})
+    rest = document({"os": "linux", "rootfs": {"diff_ids": [digest(good)]}, "config": {"User": "0"}})
+    yield "two configs", Image([good], config_document=b'{"config":{"User":"65534"},' + rest[1:])
+    yield "user and u\u017fer", Image([good], config_document={
+        "os": "linux", "rootfs": {"diff_ids": [digest(good)]}, "user": "", "u\u017fer": ""})
 
 
 def packing_cases():
@@ -134,7 +147,7 @@ def packing_cases():
 
 
 MAY_BE_IMPORTED = {"foreign urls", "gzip 20,000 members", "docker layer named ..", "docker config named ..",
-                   "config twice", "config surrogate", "config NUL", "size None"}
+                   "config surrogate", "config NUL", "size None"}
 
 
 @attack("I1,I6,IM-02,IM-04")

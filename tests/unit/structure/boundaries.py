@@ -4,7 +4,7 @@
 
 include/holdfast/base, model: the standard library and libc only (and each other, downwards).
 runtime/, netproxy/: never each other (only include/holdfast), never gRPC, protobuf, spdlog, fmt.
-runtime/http: HTTP as such; knows nothing else of the runtime.
+runtime/http, runtime/json: HTTP and JSON as such; know nothing else of the runtime.
 runtime/launch and runtime/keeper: no third-party library at all (static, tiny; log alone inflates).
 runtime/keeper: client and the processes know common, the processes also process; nobody knows another's room.
 agent: no room but an API's and that of storage plugins knows a transport; base, access, events, view, stream, log, objects, probe know what is below them.
@@ -70,7 +70,7 @@ RULES = [
     ("runtime/keeper/hold/", THIRD_PARTY + keeper_rooms("process", "hold")),
     ("runtime/keeper/launch/", THIRD_PARTY + keeper_rooms("process", "launch")),
     ("runtime/keeper/log/", THIRD_PARTY + keeper_rooms("process", "log")),
-    ("runtime/http/", HEAVY + RUNTIME_ROOMS + ("holdfast/model", "holdfast/interfaces", "netproxy/", "agent/")),
+    *((f"runtime/{room}/", HEAVY + RUNTIME_ROOMS + ("holdfast/model", "holdfast/interfaces", "netproxy/", "agent/")) for room in ("http", "json")),
     ("runtime/plan/", tuple(effect for effect in EFFECTS if effect not in ("holdfast/sys", "sys/")) +
      ("holdfast/sys/files", "holdfast/sys/mount", "holdfast/sys/process", "runtime/gather/")),
     ("netproxy/table/", EFFECTS),

@@ -16,8 +16,8 @@ void FuzzSeccompProfile(std::string_view input) {
   const UniqueFd file(::memfd_create("profile", MFD_CLOEXEC));
   Require(file && sys::WriteAll(file.get(), input), "the profile is written", input);
   const std::string path = "/proc/self/fd/" + std::to_string(file.get());
-  const auto program = runtime::LoadSeccompProfile(path, 1ull << CAP_SYS_ADMIN);
-  if (program) Require(!program->empty(), "nothing runs without a filter", input);
+  const auto plan = runtime::LoadSeccompProfile(path, 1ull << CAP_SYS_ADMIN);
+  if (plan) Require(!plan->program.empty(), "nothing runs without a filter", input);
 }
 
 }  // namespace holdfast::fuzz

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <linux/seccomp.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstring>
 
 #include "holdfast/sys/process.h"
 #include "tests/system/runtime/launch/harness.h"
@@ -88,7 +94,8 @@ TEST_F(ContainerTest, CapabilitySetsAreExactlyThePlans) {
       plan.process.capabilities.bounding = row.capabilities;
       plan.process.capabilities.effective = row.capabilities;
       plan.process.capabilities.permitted = row.capabilities;
-      plan.process.seccomp = {{0x06, 0, 0, 0x7fff0000}};  // RET ALLOW: loading it is what counts
+      plan.process.seccomp.program = {
+          {0x06, 0, 0, 0x7fff0000}};  // RET ALLOW: loading it is what counts
       const RunResult run = Run(plan);
       ASSERT_EQ(run.outcome.state, State::kRunning) << row.name << ' ' << Why(run);
       EXPECT_EQ(run.Fact("CapPrm"), row.permitted) << row.name;
@@ -99,6 +106,31 @@ TEST_F(ContainerTest, CapabilitySetsAreExactlyThePlans) {
       EXPECT_EQ(run.Fact("NoNewPrivs"), no_new_privs ? "1" : "0") << row.name;
       EXPECT_EQ(run.Fact("Seccomp"), "2") << row.name;
     }
+  }
+}
+
+// How the only filter of a process was loaded (SPEC_ALLOW, which changes the process, is not told).
+uint64_t FlagsOfFilter(pid_t pid) {
+  EXPECT_EQ(::ptrace(PTRACE_SEIZE, pid, 0, 0), 0) << std::strerror(errno);
+  EXPECT_EQ(::ptrace(PTRACE_INTERRUPT, pid, 0, 0), 0);
+  int status = 0;
+  EXPECT_EQ(::waitpid(pid, &status, __WALL), pid);
+  __ptrace_seccomp_metadata filter{};
+  EXPECT_GT(::ptrace(PTRACE_SECCOMP_GET_METADATA, pid, sizeof filter, &filter), 0)
+      << std::strerror(errno);
+  EXPECT_EQ(::ptrace(PTRACE_DETACH, pid, 0, 0), 0);
+  return filter.flags;
+}
+
+TEST_F(ContainerTest, AFilterIsLoadedAsItsFlagsSay) {
+  for (const bool log : {false, true}) {
+    model::LaunchPlan plan = BasePlan({"probe", "sleep"});
+    plan.process.seccomp = {{{0x06, 0, 0, 0x7fff0000}}, log, !log};
+    Running running = Start(plan);
+    ASSERT_EQ(running.outcome.state, State::kRunning);
+    EXPECT_EQ(FlagsOfFilter(running.launch->pid()), log ? SECCOMP_FILTER_FLAG_LOG : 0);
+    ASSERT_TRUE(sys::SendSignal(running.launch->pidfd(), SIGKILL));
+    EXPECT_EQ(Reap(*running.launch).ShellCode(), 137);
   }
 }
 

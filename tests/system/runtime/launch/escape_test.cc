@@ -405,12 +405,12 @@ TEST_F(StalkerTest, ATracerGetsNothingOutOfAnExecBehindItsFilter) {
   const auto counts = Stalk(
       [&] {
         model::LaunchPlan plan = BasePlan(Stalker());
-        plan.process.seccomp = filter;
+        plan.process.seccomp.program = filter;
         return plan;
       },
       [&] {
         model::ExecPlan plan = Exec({"probe", "exit", "0"});
-        plan.process.seccomp = filter;
+        plan.process.seccomp.program = filter;
         return model::Plan(plan);
       },
       Whole() ? 10000 : 200);
@@ -473,13 +473,13 @@ TEST_F(EscapeTest, AProfileThatLeavesAWindowToATracerIsRefused) {
   const std::vector<model::BpfInstruction> filter = {
       {0x20, 0, 0, 0}, {0x15, 0, 1, SYS_clone}, {0x06, 0, 0, 0x00050001}, {0x06, 0, 0, 0x7fff0000}};
   model::ExecPlan plan = Exec({"probe", "facts"});
-  plan.process.seccomp = filter;
+  plan.process.seccomp.program = filter;
   RunResult run = Run(plan);
   EXPECT_EQ(run.outcome.state, State::kRunning) << Why(run);  // nobody there could trace it
   EXPECT_EQ(run.Fact("Seccomp"), "2");
 
   plan = Exec({"probe", "facts"});
-  plan.process.seccomp = filter;
+  plan.process.seccomp.program = filter;
   plan.process.capabilities.bounding |= kTrace;
   run = Run(plan);
   EXPECT_EQ(run.outcome.state, State::kFailed);
@@ -487,7 +487,7 @@ TEST_F(EscapeTest, AProfileThatLeavesAWindowToATracerIsRefused) {
   EXPECT_NE(Why(run).find("the profile refuses clone"), std::string::npos) << Why(run);
 
   plan = Exec({"probe", "facts"});
-  plan.process.seccomp = filter;
+  plan.process.seccomp.program = filter;
   plan.process.capabilities.bounding |= kTrace;
   plan.process.no_new_privs = true;
   run = Run(plan);

@@ -259,18 +259,18 @@ class ProfileTest : public testing::Test {
 };
 
 TEST_F(ProfileTest, CompilesAnOciProfile) {
-  auto program = LoadSeccompProfile(
+  const auto plan = LoadSeccompProfile(
       Profile(R"({"defaultAction":"SCMP_ACT_ALLOW","architectures":["SCMP_ARCH_X86_64"],
         "syscalls":[{"names":["mkdir"],"action":"SCMP_ACT_ERRNO","errnoRet":13},
                     {"names":["personality"],"action":"SCMP_ACT_ERRNO",
                      "args":[{"index":0,"value":8,"op":"SCMP_CMP_EQ"}]}]})"),
       0);
-  ASSERT_TRUE(program.has_value()) << program.error().message();
+  ASSERT_TRUE(plan.has_value()) << plan.error().message();
 #ifdef __x86_64__
-  EXPECT_EQ(Decide(*program, AUDIT_ARCH_X86_64, SYS_mkdir), SECCOMP_RET_ERRNO | EACCES);
-  EXPECT_EQ(Decide(*program, AUDIT_ARCH_X86_64, SYS_read), kAllow);
-  EXPECT_EQ(Decide(*program, AUDIT_ARCH_X86_64, SYS_personality, 8), kPerm);
-  EXPECT_EQ(Decide(*program, AUDIT_ARCH_X86_64, SYS_personality, 0), kAllow);
+  EXPECT_EQ(Decide(plan->program, AUDIT_ARCH_X86_64, SYS_mkdir), SECCOMP_RET_ERRNO | EACCES);
+  EXPECT_EQ(Decide(plan->program, AUDIT_ARCH_X86_64, SYS_read), kAllow);
+  EXPECT_EQ(Decide(plan->program, AUDIT_ARCH_X86_64, SYS_personality, 8), kPerm);
+  EXPECT_EQ(Decide(plan->program, AUDIT_ARCH_X86_64, SYS_personality, 0), kAllow);
 #endif
 }
 
@@ -295,7 +295,7 @@ TEST_F(ProfileTest, AnythingWrongRefusesAndNeverRunsUnconfined) {
   }
   model::SecuritySpec security;
   security.seccomp = model::SecuritySpec::Seccomp::kLocalhost;
-  EXPECT_FALSE(SeccompProgram(security, 0).has_value());
+  EXPECT_FALSE(SeccompOf(security, 0).has_value());
 }
 
 // Read as absent, each would be a condition, a refusal or an architecture less.
@@ -316,22 +316,44 @@ TEST_F(ProfileTest, AFieldOfAnotherKindIsRefused) {
   EXPECT_THAT(of_profile(R"("syscalls":{})"), HasSubstr("syscalls: not a list of objects"));
   EXPECT_THAT(of_profile(R"("syscalls":["mkdir"])"), HasSubstr("syscalls: not a list of objects"));
   EXPECT_THAT(of_profile(R"("defaultErrnoRet":"13")"), HasSubstr("defaultErrnoRet: not a whole"));
-  EXPECT_THAT(of_profile(R"("architectures":"SCMP_ARCH_X86")"), HasSubstr("not a list of texts"));
+  EXPECT_THAT(of_profile(R"("architectures":"SCMP_ARCH_X86")"), HasSubstr("not a list of strings"));
   EXPECT_THAT(
       of_profile(R"("archMap":[{"architecture":"SCMP_ARCH_X86_64","subArchitectures":[1]}])"),
-      HasSubstr("subArchitectures: not a list of texts"));
-  EXPECT_THAT(of_group(R"("names":"mkdir")"), HasSubstr("names: not a list of texts"));
-  EXPECT_THAT(of_group(R"("name":["mkdir"])"), HasSubstr("name: not text"));
+      HasSubstr("subArchitectures: not a list of strings"));
+  EXPECT_THAT(of_group(R"("names":"mkdir")"), HasSubstr("names: not a list of strings"));
+  EXPECT_THAT(of_group(R"("name":["mkdir"])"), HasSubstr("name: not a string"));
   EXPECT_THAT(of_group(R"("names":["mkdir"],"errnoRet":-1)"), HasSubstr("errnoRet: not a whole"));
   EXPECT_THAT(of_group(R"("names":["mkdir"],"args":{"index":0})"), HasSubstr("args: not a list"));
   EXPECT_THAT(of_group(R"("names":["mkdir"],"excludes":["CAP_SYS_ADMIN"])"),
               HasSubstr("excludes: not an object"));
   EXPECT_THAT(of_group(R"("names":["mkdir"],"includes":{"caps":"CAP_SYS_ADMIN"})"),
-              HasSubstr("caps: not a list of texts"));
+              HasSubstr("caps: not a list of strings"));
   EXPECT_THAT(of_argument(R"("index":0,"value":"8")"), HasSubstr("value: not a whole number"));
   EXPECT_THAT(of_argument(R"("index":0,"valueTwo":1.5)"), HasSubstr("valueTwo: not a whole"));
   EXPECT_THAT(of_argument(R"("index":"0")"), HasSubstr("index: not a whole number"));
   EXPECT_EQ(of_group(R"("names":["mkdir"],"errnoRet":null,"args":null,"includes":null)"), "read");
+}
+
+TEST_F(ProfileTest, FlagsSayHowItIsLoaded) {
+  const auto with = [&](const std::string& flags) {
+    return LoadSeccompProfile(Profile(R"({"defaultAction":"SCMP_ACT_ALLOW")" + flags + "}"), 0);
+  };
+  for (const char* none : {"", R"(,"flags":null)", R"(,"flags":[])"}) {
+    const auto plan = with(none);
+    ASSERT_TRUE(plan) << none;
+    EXPECT_TRUE(plan->spec_allow && !plan->log) << none;
+  }
+  const auto log = with(R"(,"flags":["SECCOMP_FILTER_FLAG_TSYNC","SECCOMP_FILTER_FLAG_LOG"])");
+  ASSERT_TRUE(log);
+  EXPECT_TRUE(log->log && !log->spec_allow);
+  const auto both =
+      with(R"(,"flags":["SECCOMP_FILTER_FLAG_SPEC_ALLOW","SECCOMP_FILTER_FLAG_LOG"])");
+  ASSERT_TRUE(both);
+  EXPECT_TRUE(both->log && both->spec_allow);
+  const auto other = with(R"(,"flags":["SECCOMP_FILTER_FLAG_NEW_LISTENER"])");
+  ASSERT_FALSE(other);
+  EXPECT_THAT(other.error().message(), HasSubstr("unknown flag \"SECCOMP_FILTER_FLAG_NEW_LIST"));
+  EXPECT_FALSE(with(R"(,"flags":"SECCOMP_FILTER_FLAG_LOG")"));
 }
 
 TEST_F(ProfileTest, AnAllowedCallThatTheLibraryDoesNotKnowStaysRefused) {

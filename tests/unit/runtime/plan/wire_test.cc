@@ -20,7 +20,7 @@ ProcessPlan FullProcess() {
   p.groups = {7, 8, 4294967294};
   p.capabilities = {1, 2, 3, 4, 1ull << 40};
   p.no_new_privs = true;
-  p.seccomp = {{0x20, 0, 0, 4}, {0x06, 1, 255, 0x7fff0000}};
+  p.seccomp = {{{0x20, 0, 0, 4}, {0x06, 1, 255, 0x7fff0000}}, true, false};
   p.app_armor = "a profile";
   p.selinux = "system_u:system_r:container_t:s0:c1,c2";
   p.rlimits = {{7, 10, 20}};
@@ -132,7 +132,7 @@ TEST(WireTest, RefusesValuesThatNoStepWasWrittenFor) {
       {"destination", [](LaunchPlan& p) { p.mounts[0].destination = ""; }},
       {"device", [](LaunchPlan& p) { p.devices[0].path = "null/"; }},
       {"device at the root", [](LaunchPlan& p) { p.devices[0].path = "/"; }},
-      {"seccomp", [](LaunchPlan& p) { p.process.seccomp.resize(4097); }},
+      {"seccomp", [](LaunchPlan& p) { p.process.seccomp.program.resize(4097); }},
       {"AppArmor", [](LaunchPlan& p) { p.process.app_armor = "a\nb"; }},
       {"long AppArmor", [](LaunchPlan& p) { p.process.app_armor.assign(4091, 'a'); }},
       {"SELinux", [](LaunchPlan& p) { p.process.selinux = "u:r:t\n"; }},

@@ -72,6 +72,52 @@ TEST(OciDocumentsTest, WrongTypesAreRefused) {
   }
   EXPECT_FALSE(ParseConfig("{}", 1)) << "without rootfs";
   EXPECT_FALSE(ParseConfig("[]", 1));
+  EXPECT_FALSE(ParseConfig("{\"config\":\"sh\",\"rootfs\":{\"diff_ids\":[]}}", 1));
+}
+
+// Of a field that is there twice the first would count here, the last does for all that is written in Go: what a scanner
+// finds harmless and what runs would be two images of one digest.
+TEST(OciDocumentsTest, FieldsThatAreCalledTheSameAreRefused) {
+  const std::string digest = "sha256:" + std::string(64, '0');
+  const std::string layer =
+      StrCat("{\"mediaType\":\"application/vnd.oci.image.layer.v1.tar\",\"digest\":\"", digest,
+             "\",\"size\":1");
+  const std::string head = StrCat(
+      "{\"schemaVersion\":2,\"config\":{\"mediaType\":\"application/"
+      "vnd.oci.image.config.v1+json\",\"digest\":\"",
+      digest, "\",\"size\":1},\"layers\":[");
+  const auto manifest = [&](const std::string& rest) { return ParseManifest(head + rest, "", 10); };
+  EXPECT_TRUE(manifest(layer + "}]}"));
+  EXPECT_FALSE(manifest(layer + "}],\"layers\":[]}"));
+  EXPECT_FALSE(manifest(layer + "}],\"Layers\":[]}"));
+  EXPECT_FALSE(manifest(layer + "}],\"layer\u017f\":[]}")) << "a long s";
+  EXPECT_FALSE(manifest(layer + ",\"Size\":2}]}"));
+  EXPECT_FALSE(ParseIndex("{\"schemaVersion\":2,\"manifests\":[],\"Manifests\":[]}", "", 10));
+  for (const char* config :
+       {"{\"User\":\"1\",\"User\":\"0\"}", "{\"User\":\"1\",\"user\":\"0\"}"}) {
+    const std::string rest = ",\"rootfs\":{\"diff_ids\":[]}}";
+    const auto read = ParseConfig(StrCat("{\"config\":", config, rest), 1);
+    ASSERT_FALSE(read) << config;
+    EXPECT_EQ(read.error().message().substr(0, 27), "image config: field config:");
+  }
+  EXPECT_FALSE(ParseDockerArchive("[{\"Config\":\"a\",\"config\":\"b\"}]", 1, 1));
+  // Keys that are data are nobody's names.
+  const auto read = ParseConfig(
+      "{\"config\":{\"Labels\":{\"a\":\"1\",\"A\":\"2\"},\"Volumes\":{\"/d\":{},\"/D\":{}}},"
+      "\"rootfs\":{\"diff_ids\":[]}}",
+      1);
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->config.volumes.size(), 2u);
+}
+
+TEST(OciDocumentsTest, FieldsAreReadInAnyCaseAsGoDoes) {
+  const auto read = ParseConfig(
+      "{\"OS\":\"linux\",\"Config\":{\"user\":\"7\",\"cmd\":[\"sh\"]},\"RootFS\":{\"DIFF_IDS\":[]}"
+      "}",
+      1);
+  ASSERT_TRUE(read) << read.error().message();
+  EXPECT_EQ(read->platform.os, "linux");
+  EXPECT_EQ(read->config.user, "7");
 }
 
 TEST(OciDocumentsTest, DocumentsThatAreTwoThingsAreRefused) {
