@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "holdfast/base/ascii.h"
 #include "holdfast/base/host_port.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/base/whole_number.h"
@@ -22,52 +23,85 @@ struct Authority {
 
 // "host", "host:80", "[fd00::1]:80"; nullopt: none of them.
 std::optional<Authority> ParseAuthority(std::string_view text) {
-  text.remove_prefix(std::min(text.size(), text.rfind('@') + 1));
   const bool brackets = text.starts_with('[');
   const size_t host_end = brackets ? text.find(']') : text.find(':');
   if (brackets && host_end == std::string_view::npos) return std::nullopt;
   Authority out;
   out.host = text.substr(brackets ? 1 : 0, brackets ? host_end - 1 : host_end);
-  std::string_view rest =
+  const std::string_view rest =
       host_end == std::string_view::npos ? "" : text.substr(host_end + (brackets ? 1 : 0));
   if (out.host.empty()) return std::nullopt;
-  if (rest.empty()) return out;
-  rest.remove_prefix(1);
-  out.port = WholeNumber<uint16_t>(rest);
+  if (rest.empty() || rest == ":") return out;
+  if (!rest.starts_with(':')) return std::nullopt;
+  out.port = WholeNumber<uint16_t>(rest.substr(1));
   if (out.port.value_or(0) == 0) return std::nullopt;
   return out;
 }
 
-// "//host:port/path" of the scheme that `next` has by now.
-std::optional<HttpCheck> Absolute(HttpCheck next, std::string_view rest) {
-  const size_t end = rest.find_first_of("/?#");
-  const auto authority = ParseAuthority(rest.substr(0, end));
-  if (!authority) return std::nullopt;
+// What follows the authority of a URL.
+struct Target {
+  std::string_view path;
+  std::string_view query;  // with the '?'
+
+  static Target Of(std::string_view text) {
+    const size_t end = std::min(text.find('?'), text.size());
+    return {text.substr(0, end), text.substr(end)};
+  }
+};
+
+// RFC 3986, 5.2.4: without the segments "." and "..". `path` begins with '/'.
+std::string WithoutDots(std::string_view path) {
+  std::string out;
+  while (!path.empty()) {
+    const std::string_view segment = path.substr(0, path.find('/', 1));
+    path.remove_prefix(segment.size());
+    if (segment != "/." && segment != "/..") {
+      out += segment;
+      continue;
+    }
+    if (segment == "/.." && !out.empty()) out.resize(out.rfind('/'));
+    if (path.empty()) out += "/";
+  }
+  return out;
+}
+
+// "//host:port" of the scheme that `next` has by now.
+bool TakeAuthority(std::string_view text, HttpCheck& next) {
+  text.remove_prefix(std::min(text.size(), text.rfind('@') + 1));
+  const auto authority = ParseAuthority(text);
+  if (!authority) return false;
   next.host = authority->host;
   next.port = authority->port.value_or(DefaultPort(next.tls));
-  next.authority = std::string(rest.substr(0, end));
-  next.path = end == std::string_view::npos ? "/" : std::string(rest.substr(end));
-  if (!next.path.starts_with('/')) next.path.insert(0, "/");
-  return next;
+  next.authority = text;
+  return true;
 }
 
 std::optional<HttpCheck> Resolved(const HttpCheck& from, std::string_view location) {
   HttpCheck next = from;
-  for (const auto& [scheme, tls] : {std::pair("http:", false), std::pair("https:", true)}) {
-    if (!location.starts_with(scheme)) continue;
-    next.tls = tls;
-    location.remove_prefix(std::string_view(scheme).size());
-    if (!location.starts_with("//")) return std::nullopt;
+  const size_t colon = location.find_first_of(":/?");
+  if (colon != std::string_view::npos && location[colon] == ':') {
+    const std::string scheme = ToLower(location.substr(0, colon));
+    location.remove_prefix(colon + 1);
+    next.tls = scheme == "https";
+    if ((!next.tls && scheme != "http") || !location.starts_with("//")) return std::nullopt;
   }
-  if (location.starts_with("//")) return Absolute(std::move(next), location.substr(2));
-  if (location.starts_with('/')) {
-    next.path = location;
-  } else if (location.starts_with('?')) {
-    next.path = StrCat(from.path.substr(0, from.path.find('?')), location);
+  Target base = Target::Of(from.path);
+  if (location.starts_with("//")) {
+    location.remove_prefix(2);
+    const size_t end = std::min(location.find_first_of("/?"), location.size());
+    if (!TakeAuthority(location.substr(0, end), next)) return std::nullopt;
+    location.remove_prefix(end);
+    base = {"/", ""};
+  }
+  const Target to = Target::Of(location);
+  if (to.path.starts_with('/')) {
+    next.path = to.path;
+  } else if (to.path.empty()) {
+    next.path = base.path;
   } else {
-    const std::string base = from.path.substr(0, from.path.find('?'));
-    next.path = StrCat(base.substr(0, base.rfind('/') + 1), location);
+    next.path = StrCat(base.path.substr(0, base.path.rfind('/') + 1), to.path);
   }
+  next.path = StrCat(WithoutDots(next.path), location.empty() ? base.query : to.query);
   return next;
 }
 

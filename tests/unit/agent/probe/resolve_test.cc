@@ -105,6 +105,22 @@ TEST(RedirectTest, OnlyToTheSameHost) {
       {"http://10.0.0.2/y#f", "http://10.0.0.2:80/y", "10.0.0.2"},
       {"https://10.0.0.2", "https://10.0.0.2:443/", "10.0.0.2"},
       {"//10.0.0.2:81?q", "http://10.0.0.2:81/?q", "10.0.0.2:81"},
+      // What Go 1.26's net/url says to the same.
+      {"#f", "http://10.0.0.2:8080/a/b?q=1", "v.test"},
+      {"?", "http://10.0.0.2:8080/a/b?", "v.test"},
+      {"..", "http://10.0.0.2:8080/", "v.test"},
+      {"../../x", "http://10.0.0.2:8080/x", "v.test"},
+      {"/p/./q/../r/..", "http://10.0.0.2:8080/p/", "v.test"},
+      {"/a//../b", "http://10.0.0.2:8080/a/b", "v.test"},
+      {"d/.", "http://10.0.0.2:8080/a/d/", "v.test"},
+      {"./a:b", "http://10.0.0.2:8080/a/a:b", "v.test"},
+      {"c?x=/../y", "http://10.0.0.2:8080/a/c?x=/../y", "v.test"},
+      {"HTTP://10.0.0.2/a/../b", "http://10.0.0.2:80/b", "10.0.0.2"},
+      {"//u:p@10.0.0.2:81/x", "http://10.0.0.2:81/x", "10.0.0.2:81"},
+      {"//10.0.0.2:/x", "http://10.0.0.2:80/x", "10.0.0.2:"},
+      {"ftp://10.0.0.2/x", "", ""},
+      {"a:b", "", ""},
+      {":b", "", ""},
       {"http://10.0.0.3/", "", ""},
       {"http://10.0.0.2@evil.test/", "", ""},
       {"http://10.0.0.2:0/", "", ""},
@@ -120,6 +136,9 @@ TEST(RedirectTest, OnlyToTheSameHost) {
     EXPECT_EQ(next ? AuthorityOf(*next) : "", c.authority) << c.location;
   }
   EXPECT_FALSE(FollowRedirect(first, first, std::string(10'000, 'x')));
+  const HttpCheck other{.host = "fd00::1", .port = 80, .authority = ""};
+  EXPECT_TRUE(FollowRedirect(other, other, "//[fd00::1]:81/"));
+  EXPECT_FALSE(FollowRedirect(other, other, "//[fd00::1]x81/"));
 }
 
 }  // namespace
