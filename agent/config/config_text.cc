@@ -67,33 +67,43 @@ class ConfigReader {
                   std::vector<std::string>& values) {
     using Kind = kube::Node::Kind;
     const kube::Node& node = member.value;
-    const auto scalar = [](const kube::Node& n) {
-      return n.kind == Kind::kString || n.kind == Kind::kInt || n.kind == Kind::kFloat ||
-             n.kind == Kind::kBool;
-    };
-    if (field.is_map && node.kind == Kind::kMap &&
-        std::all_of(node.members.begin(), node.members.end(),
-                    [&](const kube::Member& m) { return scalar(m.value); })) {
-      for (const kube::Member& m : node.members) values.push_back(StrCat(m.key, "=", m.value.text));
-      return true;
-    }
     const bool is_list = field.is_list && !field.is_map;
-    if (is_list && node.kind == Kind::kList &&
-        std::all_of(node.items.begin(), node.items.end(), scalar)) {
-      for (const kube::Node& item : node.items) values.push_back(item.text);
-      return true;
+    const Kind wanted = field.is_map ? Kind::kMap : is_list ? Kind::kList : Kind::kString;
+    if (node.kind != wanted && (field.is_map || is_list || !IsScalar(node))) {
+      Complain(node.at, member.key,
+               StrCat("expected ",
+                      field.is_map ? "a map of strings"
+                      : is_list    ? "a list of strings"
+                                   : "a string",
+                      ", found ", kube::KindName(node.kind)));
+      return false;
     }
-    if (!field.is_list && scalar(node)) {
-      values.push_back(node.text);
-      return true;
+    const bool takes_bool = field.access.get(config_).is_boolean();
+    const auto read = [&](const std::string& before, const kube::Node& value) {
+      // YAML's yes, no, on, off, y and n are booleans: what was written is not known any more.
+      if (IsScalar(value) && (value.kind != Kind::kBool || takes_bool)) {
+        values.push_back(before + value.text);
+        return true;
+      }
+      Complain(value.at, member.key,
+               StrCat("expected a string, found ", kube::KindName(value.kind),
+                      value.kind == Kind::kBool ? ": put it in quotes" : ""));
+      return false;
+    };
+    if (field.is_map) {
+      return std::ranges::all_of(node.members,
+                                 [&](const kube::Member& m) { return read(m.key + "=", m.value); });
     }
-    Complain(node.at, member.key,
-             StrCat("expected ",
-                    field.is_map ? "a map of strings"
-                    : is_list    ? "a list of strings"
-                                 : "a string",
-                    ", found ", kube::KindName(node.kind)));
-    return false;
+    if (is_list) {
+      return std::ranges::all_of(node.items, [&](const kube::Node& n) { return read("", n); });
+    }
+    return read("", node);
+  }
+
+  static bool IsScalar(const kube::Node& node) {
+    using Kind = kube::Node::Kind;
+    return node.kind == Kind::kString || node.kind == Kind::kInt || node.kind == Kind::kFloat ||
+           node.kind == Kind::kBool;
   }
 
   const std::string& file_;

@@ -48,6 +48,22 @@ TEST(ConfigTextTest, ReadsEveryKindOfField) {
   EXPECT_EQ(config.cgroup_driver, "systemd");
 }
 
+// Once "nodeName: n" made a node that is called false.
+TEST(ConfigTextTest, WhatYamlTakesForABooleanIsNoText) {
+  const auto error = [](const std::string& line) { return ErrorOf(std::string(kHead) + line); };
+  EXPECT_EQ(error("nodeName: n\n"),
+            "c.yaml:3:11: nodeName: expected a string, found a boolean: put it in quotes");
+  EXPECT_EQ(error("nodeLabels: {a: b, gpu: yes}\n"),
+            "c.yaml:3:25: nodeLabels: expected a string, found a boolean: put it in quotes");
+  EXPECT_EQ(error("clusterDNS: [off]\n"),
+            "c.yaml:3:14: clusterDNS: expected a string, found a boolean: put it in quotes");
+  EXPECT_EQ(error("nodeLabels: {a: [b]}\n"),
+            "c.yaml:3:17: nodeLabels: expected a string, found a list");
+  EXPECT_EQ(error("nodeLabels: a\n"),
+            "c.yaml:3:13: nodeLabels: expected a map of strings, found a string");
+  EXPECT_EQ(error("nodeName: 'n'\nnodeLabels: {gpu: \"yes\"}\nregisterNode: no\n"), "");
+}
+
 TEST(ConfigTextTest, ReservedAmountsAreAMapInTheFileAndAListAsAFlag) {
   AgentConfig config;
   const auto read = ReadConfigText(
