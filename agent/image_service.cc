@@ -15,6 +15,7 @@
 #include "agent/volume/mounted_images.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/sys/files.h"
+#include "holdfast/sys/probe.h"
 #include "runtime/image/documents/reference.h"
 #include "runtime/image/pull/registry_puller.h"
 
@@ -37,6 +38,15 @@ Result<runtime::SignaturePolicy> ReadSignaturePolicy(const std::string& file) {
   return WithContext(runtime::SignaturePolicy::Parse(text), file);
 }
 
+void TellWhatTheCageLacks() {
+  if (sys::LandlockAbi() >= sys::kUsefulLandlock) return;
+  spdlog::warn(
+      "the kernel has no Landlock, or not in version {} (Linux 5.19; security modules: lsm=): what "
+      "unpacks images is held by "
+      "its user, its mount namespace and its list of system calls alone",
+      sys::kUsefulLandlock);
+}
+
 void Inform(const std::string& line) { spdlog::info("{}", line); }
 void Warn(const std::string& line) { spdlog::warn("{}", line); }
 
@@ -44,6 +54,7 @@ void Warn(const std::string& line) { spdlog::warn("{}", line); }
 
 Result<std::unique_ptr<ImageService>> ImageService::Open(ImageServiceOptions options) {
   std::unique_ptr<ImageService> made(new ImageService(std::move(options)));
+  TellWhatTheCageLacks();
   RETURN_IF_ERROR(WithContext(made->OpenStore(), "image store"));
   RETURN_IF_ERROR(made->OpenPulled());
   RETURN_IF_ERROR(made->OpenProviders());

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
+#include <linux/landlock.h>
 #include <linux/sched.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -97,6 +98,12 @@ Result<HostFacts> ProbeHost() {
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return Error::FromErrno(errno, "getrlimit");
   facts.max_open_files = files.rlim_max;
   return facts;
+}
+
+uint32_t LandlockAbi() {
+  const long abi =
+      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
+  return abi > 0 ? static_cast<uint32_t>(abi) : 0;
 }
 
 }  // namespace holdfast::sys

@@ -27,4 +27,9 @@ struct HostFacts {
 // Fails with kUnsupported, naming the call, when something is missing below the floor (Linux 5.14).
 Result<HostFacts> ProbeHost();
 
+// The version of Landlock's interface, from 1 (5.13); 0: the kernel has none, or it is switched off (lsm=).
+uint32_t LandlockAbi();
+// With less, hard links could not be made inside (LANDLOCK_ACCESS_FS_REFER, 5.19), and it is left out.
+inline constexpr uint32_t kUsefulLandlock = 2;
+
 }  // namespace holdfast::sys

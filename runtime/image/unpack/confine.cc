@@ -15,6 +15,7 @@
 #include "holdfast/base/address_sanitizer.h"
 #include "holdfast/base/strings.h"
 #include "holdfast/base/unique_fd.h"
+#include "holdfast/sys/probe.h"
 
 namespace holdfast::runtime::unpack {
 namespace {
@@ -72,9 +73,7 @@ Result<void> Allow(scmp_filter_ctx filter, std::span<const int> calls) {
 }  // namespace
 
 Result<void> ConfineFiles(int directory) {
-  const long abi =
-      ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION);
-  if (abi < 2) return {};
+  if (sys::LandlockAbi() < sys::kUsefulLandlock) return {};  // the agent says so at its start
   constexpr uint64_t kAllowed = LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE |
                                 LANDLOCK_ACCESS_FS_READ_DIR | LANDLOCK_ACCESS_FS_REMOVE_DIR |
                                 LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_CHAR |
