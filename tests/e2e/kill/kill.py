@@ -372,7 +372,8 @@ def main():
     parser.add_argument("--patience", type=int, default=1, help="factor on deadlines, for slow machines")
     parser.add_argument("--pace", type=int, help="lines a second of each writer (default: as many as are read)")
     parser.add_argument("--log-size", type=int, default=10, help="MiB after which a log is rotated")
-    parser.add_argument("--lives", type=int, default=4, help="at most, in each sweep over the points")
+    # What a life passes once it may pass while nothing is armed, after a kill: four were too few now and then.
+    parser.add_argument("--lives", type=int, default=8, help="at most, in each sweep over the points")
     parser.add_argument("--no-points", action="store_true", help="at random only")
     parser.add_argument("--calm", action="store_true", help="kill at every point a second time")
     parser.add_argument("--pool", type=int, default=4, help="sandboxes that lie ready, 0: none")

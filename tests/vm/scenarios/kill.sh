@@ -23,4 +23,4 @@ export TMPDIR=/var/tmp
 # In the first network namespace, as under systemd: only there the kernel tells the ends of processes.
 exec unshare --mount --propagation private \
   python3 tests/e2e/kill/kill.py --bin /payload/bin --image /payload/images/busybox.tar --kills "$kills" $points \
-    --seed "${SEED:-61}" --patience 6 --pace 200 --log-size 1 --lives 8
+    --seed "${SEED:-61}" --patience 6 --pace 200 --log-size 1
