@@ -31,7 +31,7 @@ std::optional<Authority> ParseAuthority(std::string_view text) {
   const std::string_view rest =
       host_end == std::string_view::npos ? "" : text.substr(host_end + (brackets ? 1 : 0));
   if (out.host.empty()) return std::nullopt;
-  if (rest.empty() || rest == ":") return out;
+  if (rest.empty()) return out;
   if (!rest.starts_with(':')) return std::nullopt;
   out.port = WholeNumber<uint16_t>(rest.substr(1));
   if (out.port.value_or(0) == 0) return std::nullopt;
@@ -68,6 +68,7 @@ std::string WithoutDots(std::string_view path) {
 // "//host:port" of the scheme that `next` has by now.
 bool TakeAuthority(std::string_view text, HttpCheck& next) {
   text.remove_prefix(std::min(text.size(), text.rfind('@') + 1));
+  if (text.ends_with(':')) text.remove_suffix(1);
   const auto authority = ParseAuthority(text);
   if (!authority) return false;
   next.host = authority->host;
