@@ -115,7 +115,9 @@ Heard ParseArp(std::span<const uint8_t> frame) {
   if (!sender.IsUnspecified()) {
     heard.claim = Claim{sender, mac, GetMark(frame.subspan(kArpSize))};
   }
-  if (operation == kRequest && sender != target) heard.question = Question{target, mac, sender};
+  if (operation == kRequest && sender != target && !target.IsUnspecified()) {
+    heard.question = Question{target, mac, sender};
+  }
   return heard;
 }
 
@@ -205,6 +207,8 @@ Heard ParseNeighbour(std::span<const uint8_t> frame) {
   if (!options) return heard;
   const IpAddress source = IpAddress::FromBytes(true, &frame[kEthernet + 8]);
   const IpAddress target = IpAddress::FromBytes(true, &frame[kIcmpAt + 8]);
+  // Nobody has these (RFC 4861, 7.1).
+  if (target.IsUnspecified() || target.bytes[0] == 0xff) return heard;
   const MacAddress from = GetMac(frame, 6);
   if (type == kAdvertisement) {
     heard.claim = Claim{target, options->target_mac.value_or(from), options->priority};

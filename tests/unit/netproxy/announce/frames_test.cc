@@ -91,6 +91,19 @@ TEST(ArpTest, WhoAsksClaimsItsOwnAddress) {
   EXPECT_EQ(heard.claim->address, Ip("198.51.100.7"));
 }
 
+TEST(ArpTest, NobodyIsAskedForNoAddress) {
+  const Heard heard = Parse(Ask(Ip("0.0.0.0"), Client(), std::nullopt));
+  EXPECT_FALSE(heard.question || heard.claim);
+}
+
+TEST(NeighbourTest, NobodyIsAskedForNoAddressOrAGroup) {
+  for (const char* nobody : {"::", "ff02::1"}) {
+    const Heard heard = Parse(Ask(Ip(nobody), Client(), std::nullopt));
+    EXPECT_FALSE(heard.question || heard.claim) << nobody;
+    EXPECT_FALSE(Parse(Announcement(Ip(nobody), Client())).claim) << nobody;
+  }
+}
+
 TEST(NeighbourTest, WhatARouterPassedOnIsNotOfTheSegment) {
   Frame frame = Announcement(Ip("2001:db8::7"), Own());
   frame[21] = 254;
