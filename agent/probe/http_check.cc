@@ -140,8 +140,13 @@ class HttpChecking : public CheckBase {
     parser_->body_limit(std::numeric_limits<uint64_t>::max());
     WithStream([&](auto& stream) {
       http::async_read_header(
-          stream, buffer_, *parser_, [self = Self()](const error_code& e, size_t) {
+          stream, buffer_, *parser_, [self = Self()](const error_code& e, size_t read) {
             if (self->ended()) return;
+            self->header_bytes_ += read;
+            if (self->header_bytes_ > kMostHeaders) {
+              return self->FailGet(StrCat("net/http: server response headers exceeded ",
+                                          kMostHeaders, " bytes; aborted"));
+            }
             if (e == http::error::end_of_stream) return self->FailGet("EOF");
             if (e.category() == make_error_code(http::error::bad_version).category()) {
               return self->FailGet(
@@ -155,6 +160,8 @@ class HttpChecking : public CheckBase {
 
   void OnHead() {
     const auto status = static_cast<int>(parser_->get().result_int());
+    // As early hints, before the answer.
+    if (status >= 100 && status < 200 && status != 101) return ReadHead();
     if (IsRedirect(status)) {
       const std::string location(parser_->get()[http::field::location]);
       auto next = FollowRedirect(check_, target_, location);
@@ -169,6 +176,7 @@ class HttpChecking : public CheckBase {
     target_ = std::move(next);
     CloseConnection();
     buffer_.clear();
+    header_bytes_ = 0;
     Go();
   }
 
@@ -215,6 +223,7 @@ class HttpChecking : public CheckBase {
   std::unique_ptr<Stream> tls_;
   http::request<http::empty_body> request_;
   boost::beast::flat_buffer buffer_{kMostHeaders + kCheckOutput};
+  size_t header_bytes_ = 0;  // of the answer and of those of 1xx before it
   std::optional<Parser> parser_;
   std::array<char, 4096> piece_{};
   std::string body_;

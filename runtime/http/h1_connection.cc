@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include "holdfast/base/ascii.h"
+#include "holdfast/base/strings.h"
 
 namespace holdfast::runtime::http {
 namespace {
@@ -25,6 +26,7 @@ Result<StreamId> H1Connection::Start(Request request, std::shared_ptr<ResponseHa
   ++last_;
   body_limit_ = request.body_limit;
   received_ = unconsumed_ = 0;
+  header_bytes_ = 0;
   paused_ = false;
   request_ = {};
   request_.version(11);
@@ -88,10 +90,11 @@ void H1Connection::ReadHead(StreamId stream) {
   parser_->header_limit(kHeaderLimit);
   beast_http::async_read_header(
       *stream_, buffer_, *parser_,
-      [self = shared_from_this(), stream](const error_code& failed, size_t) {
+      [self = shared_from_this(), stream](const error_code& failed, size_t read) {
         if (self->closed_) return;
+        self->header_bytes_ += read;
         if (failed == beast_http::error::header_limit ||
-            failed == beast_http::error::buffer_overflow) {
+            failed == beast_http::error::buffer_overflow || self->header_bytes_ > kHeaderLimit) {
           return self->Fail(
               Error(Code::kResourceExhausted, StrCat(self->peer_, ": the answer has more than ",
                                                      kHeaderLimit, " bytes of headers")));
@@ -103,9 +106,11 @@ void H1Connection::ReadHead(StreamId stream) {
 
 void H1Connection::TakeHead(StreamId stream) {
   const auto& answer = parser_->get();
-  if (answer.result_int() < 200) return ReadHead(stream);
+  const auto status = static_cast<int>(answer.result_int());
+  if (status < 100) return Fail(Unavailable(StrCat(peer_, ": the answer's status is ", status)));
+  if (status < 200) return ReadHead(stream);
   ResponseHead head;
-  head.status = static_cast<int>(answer.result_int());
+  head.status = status;
   for (const auto& field : answer) {
     head.headers.emplace_back(ToLower(ToString(field.name_string())), ToString(field.value()));
   }

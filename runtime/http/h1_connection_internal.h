@@ -55,6 +55,7 @@ class H1Connection : public Connection, public std::enable_shared_from_this<H1Co
   StreamId last_ = 0;                         // the number of what is or was under way
   uint64_t body_limit_ = 0, received_ = 0;
   size_t unconsumed_ = 0;
+  size_t header_bytes_ = 0;  // of the answer and of those of 1xx before it
   bool paused_ = false, draining_ = false, closed_ = false;
 };
 

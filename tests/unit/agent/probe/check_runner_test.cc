@@ -98,6 +98,12 @@ TEST_F(CheckRunnerTest, HttpAsksAsAKubeletDoes) {
                                          "X-Two: a\r\nX-Two: b\r\nConnection: close\r\n\r\n"));
 }
 
+std::string Repeated(const std::string& text, int times) {
+  std::string out;
+  for (int i = 0; i < times; ++i) out += text;
+  return out;
+}
+
 TEST_F(CheckRunnerTest, HttpAnswers) {
   const struct {
     std::string answer;
@@ -106,6 +112,14 @@ TEST_F(CheckRunnerTest, HttpAnswers) {
   } cases[] = {
       {"HTTP/1.0 200 OK\r\n\r\nto the end", kSuccess, "to the end"},
       {"HTTP/1.1 204 No Content\r\n\r\n", kSuccess, ""},
+      {"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 200 "
+       "OK\r\n\r\nb",
+       kSuccess, "b"},
+      {StrCat(Repeated("HTTP/1.1 102 Wait\r\n\r\n", 5'000), "HTTP/1.1 200 OK\r\n\r\nb"), kFailure,
+       "net/http: server response headers exceeded 65536 bytes; aborted"},
+      {"HTTP/1.1 101 Switching Protocols\r\n\r\n", kFailure,
+       "HTTP probe failed with statuscode: 101"},
+      {"HTTP/1.1 099 Odd\r\n\r\n", kFailure, "HTTP probe failed with statuscode: 99"},
       {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n", kSuccess,
        "abc"},
       {"HTTP/1.1 399 Odd\r\n\r\nb", kWarning, "Probe terminated redirects, Response body: b"},

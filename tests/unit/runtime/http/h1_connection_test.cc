@@ -85,6 +85,26 @@ TEST_F(H1ConnectionTest, AConnectionThatTheServerEndedHasNoRoom) {
   EXPECT_TRUE(Until([&] { return connection_->room() == 0; }));
 }
 
+TEST_F(H1ConnectionTest, InterimAnswersAreSkippedAsLongAsTheirHeadersAreFew) {
+  Serve(
+      [](ScriptedHttpServer& server, const Asked& asked) {
+        const size_t size = asked.path == "/few" ? 100 : 10'000;
+        for (int i = 0; i < 10; ++i) server.Begin(asked, 103, {{"link", std::string(size, 'a')}});
+        server.Answer(asked, 200, {}, "x");
+      },
+      kHttp1);
+  Open();
+  for (int i = 0; i < 2; ++i) {  // counted for each answer
+    const auto few = Get("/few");
+    ASSERT_TRUE(Ended(few));
+    EXPECT_EQ(few->end->how, How::kComplete);
+    EXPECT_EQ(few->body, "x");
+  }
+  const auto many = Get("/many");
+  ASSERT_TRUE(Ended(many));
+  EXPECT_EQ(many->end->error.code(), Code::kResourceExhausted);
+}
+
 TEST_F(H1ConnectionTest, LimitOfTheBodyHolds) {
   Serve([](ScriptedHttpServer& server,
            const Asked& asked) { server.Answer(asked, 200, {}, std::string(5'001, 'x')); },
