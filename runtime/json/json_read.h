@@ -30,9 +30,11 @@ using Array = simdjson::dom::array;
 inline Result<Object> WithoutDoubles(const Object& object) {
   std::set<std::string> seen;
   for (const auto field : object) {
-    // To Go these letters are an s and a k.
-    const bool odd = field.key.contains("\u017f") || field.key.contains("\u212a");
-    if (odd || !seen.insert(ToLower(field.key)).second) {
+    if (field.key.contains("\u017f") || field.key.contains("\u212a")) {
+      return InvalidArgument(
+          StrCat("field ", field.key, ": has a letter that is an s or a k to Go"));
+    }
+    if (!seen.insert(ToLower(field.key)).second) {
       return InvalidArgument(StrCat("field ", field.key, ": is there twice"));
     }
   }
