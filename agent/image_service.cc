@@ -42,8 +42,7 @@ void TellWhatTheCageLacks() {
   if (sys::LandlockAbi() >= sys::kUsefulLandlock) return;
   spdlog::warn(
       "the kernel has no Landlock, or not in version {} (Linux 5.19; security modules: lsm=): what "
-      "unpacks images is held by "
-      "its user, its mount namespace and its list of system calls alone",
+      "unpacks images is held by its user, its mount namespace and its list of system calls alone",
       sys::kUsefulLandlock);
 }
 

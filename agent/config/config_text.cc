@@ -68,8 +68,15 @@ class ConfigReader {
     using Kind = kube::Node::Kind;
     const kube::Node& node = member.value;
     const bool is_list = field.is_list && !field.is_map;
-    const Kind wanted = field.is_map ? Kind::kMap : is_list ? Kind::kList : Kind::kString;
-    if (node.kind != wanted && (field.is_map || is_list || !IsScalar(node))) {
+    // Of each value what stands before it, and itself.
+    std::vector<std::pair<std::string, const kube::Node*>> parts;
+    if (field.is_map && node.kind == Kind::kMap) {
+      for (const kube::Member& m : node.members) parts.emplace_back(m.key + "=", &m.value);
+    } else if (is_list && node.kind == Kind::kList) {
+      for (const kube::Node& item : node.items) parts.emplace_back("", &item);
+    } else if (!field.is_map && !is_list && IsScalar(node)) {
+      parts.emplace_back("", &node);
+    } else {
       Complain(node.at, member.key,
                StrCat("expected ",
                       field.is_map ? "a map of strings"
@@ -79,25 +86,18 @@ class ConfigReader {
       return false;
     }
     const bool takes_bool = field.access.get(config_).is_boolean();
-    const auto read = [&](const std::string& before, const kube::Node& value) {
+    for (const auto& [before, value] : parts) {
       // YAML's yes, no, on, off, y and n are booleans: what was written is not known any more.
-      if (IsScalar(value) && (value.kind != Kind::kBool || takes_bool)) {
-        values.push_back(before + value.text);
-        return true;
+      const bool lost = value->kind == Kind::kBool && !takes_bool;
+      if (lost || !IsScalar(*value)) {
+        Complain(value->at, member.key,
+                 StrCat("expected a string, found ", kube::KindName(value->kind),
+                        lost ? ": put it in quotes" : ""));
+        return false;
       }
-      Complain(value.at, member.key,
-               StrCat("expected a string, found ", kube::KindName(value.kind),
-                      value.kind == Kind::kBool ? ": put it in quotes" : ""));
-      return false;
-    };
-    if (field.is_map) {
-      return std::ranges::all_of(node.members,
-                                 [&](const kube::Member& m) { return read(m.key + "=", m.value); });
+      values.push_back(before + value->text);
     }
-    if (is_list) {
-      return std::ranges::all_of(node.items, [&](const kube::Node& n) { return read("", n); });
-    }
-    return read("", node);
+    return true;
   }
 
   static bool IsScalar(const kube::Node& node) {

@@ -5,7 +5,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "holdfast/base/result.h"
 #include "holdfast/model/container_spec.h"

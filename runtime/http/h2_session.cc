@@ -265,12 +265,12 @@ H2Session::Stream* H2Session::FindStream(StreamId stream) {
 void H2Session::TakeHead(StreamId id, Stream& stream) {
   ResponseHead head = std::exchange(stream.head, {});
   head.status = StatusOf(head.headers);
-  if (head.status >= 100 && head.status < 200) return;
   if (head.status < 100) {  // to libnghttp2 this is an answer like any other
     return Fail(id, stream,
                 EndOf(StreamEnd::How::kFailed, Code::kUnavailable,
                       StrCat("the answer's status is ", head.status)));
   }
+  if (head.status < 200) return;
   std::erase_if(head.headers, [](const Header& header) { return header.first.starts_with(':'); });
   stream.head_seen = true;
   events_.push_back({.kind = Event::Kind::kHead, .stream = id, .head = std::move(head)});

@@ -27,7 +27,7 @@ using Object = simdjson::dom::object;
 using Array = simdjson::dom::array;
 
 // kInvalidArgument where two names are one, for fields with names of their own. Not for maps, whose keys are data.
-inline Result<Object> WithoutDoubles(const Object& object) {
+inline Result<void> CheckNames(const Object& object) {
   std::set<std::string> seen;
   for (const auto field : object) {
     if (field.key.contains("\u017f") || field.key.contains("\u212a")) {
@@ -38,7 +38,7 @@ inline Result<Object> WithoutDoubles(const Object& object) {
       return InvalidArgument(StrCat("field ", field.key, ": is there twice"));
     }
   }
-  return object;
+  return {};
 }
 
 // `parser` owns what the result refers to.
@@ -47,21 +47,28 @@ inline Result<Object> ParseObject(simdjson::dom::parser& parser, std::string_vie
   Object object;
   const auto error = parser.parse(simdjson::padded_string(text)).get(object);
   if (error) return InvalidArgument(StrCat(what, ": ", simdjson::error_message(error)));
-  return WithContext(WithoutDoubles(object), what);
+  RETURN_IF_ERROR(WithContext(CheckNames(object), what));
+  return object;
+}
+
+inline std::optional<Element> Find(const Object& object, std::string_view key) {
+  Element element;
+  const auto error = object.at_key_case_insensitive(key).get(element);
+  if (error != simdjson::SUCCESS || element.is_null()) return std::nullopt;
+  return element;
 }
 
 inline bool Has(const Object& object, std::string_view key) {
-  Element element;
-  return object.at_key_case_insensitive(key).get(element) == simdjson::SUCCESS &&
-         !element.is_null();
+  return Find(object, key).has_value();
 }
 
 // T: what simdjson has for the kind, which `kind` names in an error: "a string".
 template <class T>
 Result<std::optional<T>> Field(const Object& object, std::string_view key, std::string_view kind) {
-  if (!Has(object, key)) return std::nullopt;
+  const auto element = Find(object, key);
+  if (!element) return std::nullopt;
   T value;
-  if (object.at_key_case_insensitive(key).get(value) != simdjson::SUCCESS) {
+  if (element->get(value) != simdjson::SUCCESS) {
     return InvalidArgument(StrCat("field ", key, ": not ", kind));
   }
   return value;
@@ -79,9 +86,8 @@ inline Result<uint64_t> Number(const Object& object, std::string_view key, uint6
 
 inline Result<std::optional<Object>> Inner(const Object& object, std::string_view key) {
   ASSIGN_OR_RETURN(const auto inner, Field<Object>(object, key, "an object"));
-  if (!inner) return std::nullopt;
-  ASSIGN_OR_RETURN(Object checked, WithContext(WithoutDoubles(*inner), StrCat("field ", key)));
-  return checked;
+  if (inner) RETURN_IF_ERROR(WithContext(CheckNames(*inner), StrCat("field ", key)));
+  return inner;
 }
 
 // One whose keys are data.
@@ -108,7 +114,7 @@ Result<std::vector<T>> List(const Object& object, std::string_view key, std::str
 inline Result<std::vector<Object>> Objects(const Object& object, std::string_view key) {
   ASSIGN_OR_RETURN(auto objects, List<Object>(object, key, "a list of objects"));
   for (const Object& one : objects) {
-    RETURN_IF_ERROR(WithContext(WithoutDoubles(one), StrCat("field ", key)));
+    RETURN_IF_ERROR(WithContext(CheckNames(one), StrCat("field ", key)));
   }
   return objects;
 }

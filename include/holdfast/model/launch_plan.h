@@ -124,12 +124,11 @@ struct BpfInstruction {
   bool operator==(const BpfInstruction&) const = default;
 };
 
-// What decides over system calls, and how it is loaded: seccomp(2).
+// What decides over system calls, and how it is loaded: SECCOMP_FILTER_FLAG_* of seccomp(2).
 struct SeccompPlan {
   std::vector<BpfInstruction> program;  // empty is unconfined
-  bool log = false;  // SECCOMP_FILTER_FLAG_LOG: what it refuses is told the kernel's log
-  bool spec_allow =
-      true;  // SECCOMP_FILTER_FLAG_SPEC_ALLOW: speculation stays as processes of the host have it
+  bool log = false;                     // LOG: what it refuses is told the kernel's log
+  bool spec_allow = true;               // SPEC_ALLOW: speculation as processes of the host have it
   bool operator==(const SeccompPlan&) const = default;
 };
 

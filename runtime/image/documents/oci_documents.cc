@@ -267,7 +267,7 @@ Result<std::vector<DockerArchiveImage>> ParseDockerArchive(std::string_view text
     if (element.get(object) != simdjson::SUCCESS) {
       return InvalidArgument("manifest.json: holds something that is not an object");
     }
-    RETURN_IF_ERROR(WithContext(json::WithoutDoubles(object), "manifest.json"));
+    RETURN_IF_ERROR(WithContext(json::CheckNames(object), "manifest.json"));
     DockerArchiveImage image;
     ASSIGN_OR_RETURN(image.config, json::String(object, "Config"));
     ASSIGN_OR_RETURN(image.names, json::Strings(object, "RepoTags"));

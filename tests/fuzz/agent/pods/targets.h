@@ -6,11 +6,9 @@
 
 namespace holdfast::fuzz {
 
-void FuzzEnvFile(
-    std::string_view input);  // variables that a container wrote, after a line with the name
-void FuzzProbeRedirect(
-    std::string_view input);  // where a container's answer leads, one after the other
-void FuzzResolvConf(std::string_view input);  // the node's
-void FuzzKeptInputs(std::string_view input);  // inputs.json
+void FuzzEnvFile(std::string_view input);        // the name, and behind it what a container wrote
+void FuzzProbeRedirect(std::string_view input);  // where a container's answers lead, a line each
+void FuzzResolvConf(std::string_view input);     // the node's
+void FuzzKeptInputs(std::string_view input);     // inputs.json
 
 }  // namespace holdfast::fuzz
